@@ -1,0 +1,109 @@
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *buf_reserve(struct buf *b, size_t more)
+{
+    if (b->failed)
+        return NULL;
+    if (more >= SIZE_MAX / 2 - b->n) {
+        b->failed = true;
+        return NULL;
+    }
+    if (b->n + more + 1 > b->room) {
+        size_t room = b->room * 3 / 2 > b->n + more + 1 ? b->room * 3 / 2 : b->n + more + 1;
+        if (room < 64)
+            room = 64;
+        char *at = realloc(b->at, room);
+        if (!at) {
+            b->failed = true;
+            return NULL;
+        }
+        b->at = at;
+        b->room = room;
+    }
+    return b->at + b->n;
+}
+
+void buf_add(struct buf *b, const void *bytes, size_t n)
+{
+    char *to = buf_reserve(b, n);
+
+    if (!to)
+        return;
+    if (n)
+        memcpy(to, bytes, n);
+    b->n += n;
+    b->at[b->n] = '\0';
+}
+
+void buf_adds(struct buf *b, const char *s)
+{
+    buf_add(b, s, strlen(s));
+}
+
+void buf_addc(struct buf *b, char c)
+{
+    buf_add(b, &c, 1);
+}
+
+void buf_printf(struct buf *b, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    int need = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    if (need < 0) {
+        b->failed = true;
+        return;
+    }
+    char *to = buf_reserve(b, (size_t)need);
+    if (!to)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(to, (size_t)need + 1, fmt, ap);
+    va_end(ap);
+    b->n += (size_t)need;
+}
+
+const char *buf_str(const struct buf *b)
+{
+    return b->n ? b->at : "";
+}
+
+bool buf_failed(const struct buf *b)
+{
+    return b->failed;
+}
+
+void buf_clear(struct buf *b)
+{
+    b->n = 0;
+    if (b->at)
+        b->at[0] = '\0';
+}
+
+void buf_release(struct buf *b)
+{
+    free(b->at);
+    *b = (struct buf){ 0 };
+}
+
+char *buf_take(struct buf *b)
+{
+    char *at = buf_reserve(b, 0);
+
+    if (!at) {
+        buf_release(b);
+        return NULL;
+    }
+    at = b->at;
+    at[b->n] = '\0';
+    *b = (struct buf){ 0 };
+    return at;
+}

@@ -1,0 +1,277 @@
+#include "base/context.h"
+
+#include "base/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- copies of a row's strings ------------------------------------------ */
+
+static int take_text(const struct json *row, const char *name, const char *otherwise, char **out, struct err *err)
+{
+    const char *s = otherwise;
+
+    if (otherwise ? json_may_text(row, name, &s, err) : json_want_text(row, name, &s, err))
+        return err->code;
+    *out = strdup(s);
+    return *out ? 0 : err_nomem(err);
+}
+
+static int take_answers(struct context_input *in, const struct json *list, struct err *err)
+{
+    in->answer = calloc((size_t)json_count(list) + 1, sizeof(*in->answer));
+    if (!in->answer)
+        return err_nomem(err);
+    for (const struct json *a = json_first(list); a; a = json_next(a)) {
+        if (!json_is_text(a))
+            return err_set(err, ERR_FORMAT, "field 'answers' holds something that is not a string");
+        in->answer[in->n_answers] = strdup(json_text(a));
+        if (!in->answer[in->n_answers++])
+            return err_nomem(err);
+    }
+    return 0;
+}
+
+static int take_inputs(struct context *c, const struct json *list, struct err *err)
+{
+    if (list && !json_is_array(list))
+        return err_set(err, ERR_FORMAT, "field 'inputs' is not a list");
+    c->input = calloc((size_t)json_count(list) + 1, sizeof(*c->input));
+    if (!c->input)
+        return err_nomem(err);
+    for (const struct json *i = json_first(list); i; i = json_next(i)) {
+        struct context_input *in = &c->input[c->n_inputs++];
+        if (take_text(i, "question", NULL, &in->question, err) || take_answers(in, json_get(i, "answers"), err))
+            return err->code;
+    }
+    return 0;
+}
+
+/* ---- contexts ----------------------------------------------------------- */
+
+int context_from_json(struct context *c, const struct json *row, struct err *err)
+{
+    *c = (struct context){ .n_tokens = -1 };
+    if (take_text(row, "id", NULL, &c->id, err) || take_text(row, "text", NULL, &c->text, err) ||
+        take_text(row, "dataset", "", &c->dataset, err) || take_text(row, "ask", CONTEXT_PLAIN_ASK, &c->ask, err) ||
+        take_inputs(c, json_get(row, "inputs"), err) || json_may_int(row, "n_tokens", &c->n_tokens, err)) {
+        context_release(c);
+        return err->code;
+    }
+    c->chars = (int64_t)utf8_count(c->text, strlen(c->text));
+    if (*c->id && *c->text)
+        return 0;
+    err_set(err, ERR_FORMAT, "field '%s' is empty", *c->id ? "text" : "id");
+    context_release(c);
+    return err->code;
+}
+
+void context_to_json(const struct context *c, struct json_out *w)
+{
+    json_put_text(w, "id", c->id);
+    json_put_text(w, "dataset", c->dataset);
+    json_put_text(w, "text", c->text);
+    json_put_text(w, "ask", c->ask);
+    json_begin(w, "inputs", '[');
+    for (int i = 0; i < c->n_inputs; i++) {
+        json_begin(w, NULL, '{');
+        json_put_text(w, "question", c->input[i].question);
+        json_begin(w, "answers", '[');
+        for (int a = 0; a < c->input[i].n_answers; a++)
+            json_put_text(w, NULL, c->input[i].answer[a]);
+        json_end(w, ']');
+        json_end(w, '}');
+    }
+    json_end(w, ']');
+    json_put_int(w, "chars", c->chars);
+    if (c->n_tokens >= 0)
+        json_put_int(w, "n_tokens", c->n_tokens);
+}
+
+void context_release(struct context *c)
+{
+    for (int i = 0; i < c->n_inputs; i++) {
+        for (int a = 0; a < c->input[i].n_answers; a++)
+            free(c->input[i].answer[a]);
+        free(c->input[i].answer);
+        free(c->input[i].question);
+    }
+    free(c->input);
+    free(c->id);
+    free(c->dataset);
+    free(c->text);
+    free(c->ask);
+    *c = (struct context){ 0 };
+}
+
+/* ---- questions ---------------------------------------------------------- */
+
+const char *split_name(enum split split)
+{
+    return split == SPLIT_TRAIN ? "train" : "test";
+}
+
+int question_from_json(struct question *q, const struct json *row, struct err *err)
+{
+    const char *split = NULL;
+
+    *q = (struct question){ 0 };
+    if (take_text(row, "id", NULL, &q->id, err) || take_text(row, "context", NULL, &q->context, err) ||
+        take_text(row, "text", NULL, &q->text, err) || take_text(row, "origin", "", &q->origin, err) ||
+        json_want_text(row, "split", &split, err)) {
+        question_release(q);
+        return err->code;
+    }
+    q->split = strcmp(split, "test") == 0 ? SPLIT_TEST : SPLIT_TRAIN;
+    if (strcmp(split, split_name(q->split)) != 0)
+        err_set(err, ERR_FORMAT, "field 'split' is '%s', not 'train' or 'test'", split);
+    else if (!*q->id || !*q->text)
+        err_set(err, ERR_FORMAT, "field '%s' is empty", *q->id ? "text" : "id");
+    else
+        return 0;
+    question_release(q);
+    return err->code;
+}
+
+void question_to_json(const struct question *q, struct json_out *w)
+{
+    json_put_text(w, "id", q->id);
+    json_put_text(w, "context", q->context);
+    json_put_text(w, "split", split_name(q->split));
+    json_put_text(w, "text", q->text);
+    json_put_text(w, "origin", q->origin);
+}
+
+void question_release(struct question *q)
+{
+    free(q->id);
+    free(q->context);
+    free(q->text);
+    free(q->origin);
+    *q = (struct question){ 0 };
+}
+
+/* ---- whole streams ------------------------------------------------------ */
+
+/* One row kind, for the loop that both streams share. add() appends the row and returns its id, which stays alive. */
+struct stream {
+    const char *kind;
+    int (*add)(void *list, const struct json *row, const char **id, struct err *err);
+    void *list;
+    struct map *ids;
+};
+
+static int add_row(const struct stream *s, const struct json *row, struct err *err)
+{
+    const char *id;
+    bool added;
+
+    if (s->add(s->list, row, &id, err))
+        return err->code;
+    int at = map_add(s->ids, id, strlen(id), &added);
+    if (at == MAP_NOMEM)
+        return err_nomem(err);
+    return added ? 0 : err_set(err, ERR_FORMAT, "id '%s' comes a second time", id);
+}
+
+static int read_stream(const struct stream *s, const char *path, struct json **header, struct err *err)
+{
+    struct rows_in in;
+    struct json *row;
+    int got;
+
+    if (rows_open(&in, path, s->kind, err))
+        return err->code;
+    while ((got = rows_next(&in, &row, err)) == 1) {
+        int code = add_row(s, row, err);
+        json_free(row);
+        if (code) {
+            got = rows_wrap(&in, err);
+            break;
+        }
+    }
+    if (got == 0 && in.n_rows == 0)
+        got = err_set(err, ERR_FORMAT, "%s holds no %s", in.path, s->kind);
+    if (got == 0) {
+        *header = in.header;
+        in.header = NULL;
+    }
+    rows_close(&in);
+    return got;
+}
+
+/* Room for one more element; n is a power of two when it runs out. */
+static void *one_more(void *at, int n, size_t size)
+{
+    if (n & (n - 1))
+        return at;
+    return reallocarray(at, n ? 2 * (size_t)n : 1, size);
+}
+
+static int add_context(void *list, const struct json *row, const char **id, struct err *err)
+{
+    struct contexts *c = list;
+    struct context *at = one_more(c->at, c->n, sizeof(*at));
+
+    if (!at)
+        return err_nomem(err);
+    c->at = at;
+    if (context_from_json(&at[c->n], row, err))
+        return err->code;
+    *id = at[c->n++].id;
+    return 0;
+}
+
+int contexts_read(struct contexts *c, const char *path, struct err *err)
+{
+    *c = (struct contexts){ 0 };
+    struct stream s = { .kind = "contexts", .add = add_context, .list = c, .ids = &c->ids };
+    int code = read_stream(&s, path, &c->header, err);
+    if (code)
+        contexts_release(c);
+    return code;
+}
+
+void contexts_release(struct contexts *c)
+{
+    for (int i = 0; i < c->n; i++)
+        context_release(&c->at[i]);
+    free(c->at);
+    map_release(&c->ids);
+    json_free(c->header);
+    *c = (struct contexts){ 0 };
+}
+
+static int add_question(void *list, const struct json *row, const char **id, struct err *err)
+{
+    struct questions *q = list;
+    struct question *at = one_more(q->at, q->n, sizeof(*at));
+
+    if (!at)
+        return err_nomem(err);
+    q->at = at;
+    if (question_from_json(&at[q->n], row, err))
+        return err->code;
+    *id = at[q->n++].id;
+    return 0;
+}
+
+int questions_read(struct questions *q, const char *path, struct err *err)
+{
+    *q = (struct questions){ 0 };
+    struct stream s = { .kind = "questions", .add = add_question, .list = q, .ids = &q->ids };
+    int code = read_stream(&s, path, &q->header, err);
+    if (code)
+        questions_release(q);
+    return code;
+}
+
+void questions_release(struct questions *q)
+{
+    for (int i = 0; i < q->n; i++)
+        question_release(&q->at[i]);
+    free(q->at);
+    map_release(&q->ids);
+    json_free(q->header);
+    *q = (struct questions){ 0 };
+}

@@ -1,0 +1,72 @@
+/* context.h - rows of the two streams that most tools read: contexts and questions.
+ *
+ *     contexts:  {"id","dataset","text","ask","inputs":[{"question","answers":[...]}],"chars","n_tokens"}
+ *     questions: {"id","context","split":"train"|"test","text","origin":"api"|"offline"|"dataset"}
+ *
+ * `text` is exactly what a serving system would cache; `ask` is what follows it, with {question} where the question
+ * goes.
+ */
+#ifndef EVP_CONTEXT_H
+#define EVP_CONTEXT_H
+
+#include "base/err.h"
+#include "base/map.h"
+#include "base/rows.h"
+
+#include <stdint.h>
+
+struct context_input { // a question that came with the dataset
+    char *question;
+    char **answer;
+    int n_answers;
+};
+
+struct context {
+    char *id, *dataset, *text, *ask;
+    struct context_input *input;
+    int n_inputs;
+    int64_t chars;    // characters (code points) of text
+    int64_t n_tokens; // of head + text; -1: no model was asked
+};
+
+/* What follows a plain text; of five wordings tried on the default model this one made it answer instead of echo. */
+#define CONTEXT_PLAIN_ASK "\n\nUsing only the text above, answer briefly: {question}"
+
+struct contexts {
+    struct context *at;
+    int n;
+    struct map ids;      // id -> index
+    struct json *header; // of the stream, for lineage; NULL
+};
+
+/* A row's fields: id and text must be there, `ask` falls back to CONTEXT_PLAIN_ASK, `dataset` to "". */
+int context_from_json(struct context *c, const struct json *row, struct err *err) MUST_CHECK;
+void context_to_json(const struct context *c, struct json_out *w); // members only
+void context_release(struct context *c);
+
+/* All rows. Refuses an empty stream, an empty text, and an id that comes twice, with file and line. */
+int contexts_read(struct contexts *c, const char *path, struct err *err) MUST_CHECK;
+void contexts_release(struct contexts *c);
+
+enum split { SPLIT_TRAIN, SPLIT_TEST };
+const char *split_name(enum split split);
+
+struct question {
+    char *id, *context, *text, *origin;
+    enum split split;
+};
+
+struct questions {
+    struct question *at;
+    int n;
+    struct map ids;
+    struct json *header;
+};
+
+int question_from_json(struct question *q, const struct json *row, struct err *err) MUST_CHECK;
+void question_to_json(const struct question *q, struct json_out *w);
+void question_release(struct question *q);
+int questions_read(struct questions *q, const char *path, struct err *err) MUST_CHECK; // refuses an empty stream
+void questions_release(struct questions *q);
+
+#endif

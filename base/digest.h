@@ -1,0 +1,28 @@
+/* digest.h - SHA-256 (libcrypto) for identity, XXH3-64 (xxHash) for checksums. */
+#ifndef EVP_DIGEST_H
+#define EVP_DIGEST_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DIGEST_HEX = 65, XXH3_HEX = 17 }; /* room for the text and its NUL */
+
+/* XXH3-64 of n bytes, and the same as 16 lower-case hex digits. */
+uint64_t digest_xxh3(const void *bytes, size_t n);
+void digest_xxh3_hex(const void *bytes, size_t n, char hex[XXH3_HEX]);
+
+/* SHA-256 piece by piece. digest_end() frees it and may be given NULL for hex. */
+struct digest;
+struct digest *digest_new(struct err *err);
+void digest_add(struct digest *d, const void *bytes, size_t n);
+void digest_end(struct digest *d, char hex[DIGEST_HEX]);
+
+int digest_sha256(const void *bytes, size_t n, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
+int digest_file(const char *path, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
+
+/* token_digest of the formats: SHA-256 over the ids as little-endian int32. */
+int digest_tokens(const int32_t *ids, int n, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,60 @@
+/* err.h - how a function says that it failed, and why.
+ *
+ * A function that can fail returns `int`: 0, or a negative code from ERR_LIST (functions that return a pointer return
+ * NULL). Its last parameter is `struct err *err`, owned by the caller, usually on its stack. The function that meets
+ * the failure fills it with err_set(); each caller that knows more about the circumstances puts that in front with
+ * err_wrap(). Nothing below cmd/ prints a failure or ends the process.
+ *
+ *     if (fd < 0)
+ *         return err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno));
+ *
+ * Sentences: lower case, no full stop, the failure first, the subject in single quotes.
+ */
+#ifndef EVP_ERR_H
+#define EVP_ERR_H
+
+/*    name        value  exit status */
+#define ERR_LIST(X)                                                                                                    \
+    X(ERR_FAIL, -1, 1) /* a bug, a capacity, anything without a better name */                                         \
+    X(ERR_NOMEM, -2, 1)                                                                                                \
+    X(ERR_IO, -3, 1)     /* cannot open, read, write */                                                                \
+    X(ERR_USAGE, -4, 2)  /* the command line */                                                                        \
+    X(ERR_FORMAT, -5, 3) /* an input is malformed, truncated, inconsistent, empty, or of another version */            \
+    X(ERR_NET, -6, 4)    /* a remote service */                                                                        \
+    X(ERR_DEVICE, -7, 5) /* no such backend */
+
+/* The statuses every tool ends with; printed by --help and in the man pages. */
+#define EXIT_LIST(X)                                                                                                   \
+    X(0, "success")                                                                                                    \
+    X(1, "failed: a file, memory, disk or capacity, or rows that had to be left out")                                  \
+    X(2, "the command line is wrong")                                                                                  \
+    X(3, "an input is malformed, truncated, inconsistent, empty or of another version")                                \
+    X(4, "a remote service is unreachable, refuses, or answers nonsense")                                              \
+    X(5, "no such backend in this build or on this machine")
+
+enum err_code {
+#define X(name, value, status) name = (value),
+    ERR_LIST(X)
+#undef X
+};
+
+struct err {
+    int code;
+    char msg[512];
+};
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+
+/* Fills *err and returns `code`. */
+int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Puts "fmt: " in front of the message and returns the code it had. */
+int err_wrap(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* err_set(err, ERR_NOMEM, ...) with the usual sentence. */
+int err_nomem(struct err *err);
+
+/* What main() returns for a code. */
+int err_exit_status(int code);
+
+#endif

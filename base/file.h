@@ -1,0 +1,57 @@
+/* file.h - files read whole, and files that appear whole or not at all.
+ *
+ * Writing goes to a temporary file in the same folder; file_commit() flushes it to the disk, renames it over the final
+ * name and flushes the folder. Whatever happens before leaves the old file as it was.
+ */
+#ifndef EVP_FILE_H
+#define EVP_FILE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* A file mapped read-only. An empty file has n = 0 and at = NULL. */
+struct file_map {
+    const void *at;
+    size_t n;
+};
+
+int file_map(struct file_map *map, const char *path, struct err *err) MUST_CHECK;
+void file_unmap(struct file_map *map);
+
+/* Adds the whole of `path` ("-": standard input) to *text; fails with ERR_FORMAT above `limit` bytes. */
+int file_read(struct buf *text, const char *path, size_t limit, struct err *err) MUST_CHECK;
+
+/* A file being written. Write to `f` directly; errors of the stream come out of file_commit(). */
+struct file_out {
+    FILE *f;
+    char *path, *temp;
+};
+
+int file_create(struct file_out *out, const char *path, struct err *err) MUST_CHECK;
+int file_commit(struct file_out *out, struct err *err) MUST_CHECK; /* releases *out, also when it fails */
+void file_abort(struct file_out *out);                             /* removes the temporary file; zeroed is fine */
+
+/* file_create, write, file_commit. */
+int file_write(const char *path, const void *bytes, size_t n, struct err *err) MUST_CHECK;
+
+bool file_exists(const char *path);
+bool file_is_dir(const char *path);
+int file_size(const char *path, uint64_t *size, struct err *err) MUST_CHECK;
+int file_mkdir(const char *path, struct err *err) MUST_CHECK;    /* like mkdir -p */
+int file_sync_dir(const char *path, struct err *err) MUST_CHECK; /* fsync on a folder */
+
+/* dir + "/" + name, allocated; the caller frees it. NULL without memory. */
+char *file_join(const char *dir, const char *name);
+
+/* The part of a path behind its last slash; borrowed. */
+const char *file_name(const char *path);
+
+/* ${EVP_MODELS:-${XDG_CACHE_HOME:-$HOME/.cache}/evp/models}, allocated; NULL without memory. */
+char *file_models_dir(void);
+
+#endif

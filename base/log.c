@@ -1,0 +1,166 @@
+#include "base/log.h"
+
+#include "base/clock.h"
+#include "base/parse.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BAR = 24, NOTE = 64 };
+static const double every_terminal = 0.1, every_plain = 5; /* seconds between two pictures of the progress */
+
+static struct {
+    pthread_mutex_t lock;
+    const char *name;
+    enum log_level level;
+    const char *what; /* NULL: no bar */
+    int64_t done, total;
+    double start, drawn;
+    bool on_screen; /* an unfinished bar line stands on the terminal */
+    char note[NOTE];
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER, .name = "evp", .level = LOG_INFO };
+
+/* EVP_TTY=1 or 0 pretends, for tests and for terminals that lie. */
+static bool terminal(void)
+{
+    const char *pretend = getenv("EVP_TTY");
+
+    return pretend && *pretend ? *pretend == '1' : isatty(STDERR_FILENO) == 1;
+}
+
+static void clear_bar(void)
+{
+    if (state.on_screen)
+        fputs("\r\033[K", stderr);
+    state.on_screen = false;
+}
+
+static void describe(char *out, size_t room, double now)
+{
+    char left[TEXT_SHORT], spent[TEXT_SHORT];
+    double seconds = now - state.start, rate = seconds > 0 ? (double)state.done / seconds : 0;
+    int n = snprintf(out, room, "%lld", (long long)state.done);
+
+    if (state.total > 0)
+        n += snprintf(out + n, room - (size_t)n, "/%lld", (long long)state.total);
+    n += snprintf(out + n, room - (size_t)n, " %s, %.*f/s, %s", state.what, rate < 10 ? 2 : 0, rate,
+                  text_seconds(spent, seconds));
+    if (state.total > state.done && rate > 0)
+        n += snprintf(out + n, room - (size_t)n, ", %s left",
+                      text_seconds(left, (double)(state.total - state.done) / rate));
+    if (state.note[0])
+        snprintf(out + n, room - (size_t)n, "  %s", state.note);
+}
+
+static void draw(bool last)
+{
+    char text[320];
+    double now = clock_now();
+    bool tty = terminal();
+
+    if (state.level < LOG_INFO || (!last && now - state.drawn < (tty ? every_terminal : every_plain)))
+        return;
+    state.drawn = now;
+    describe(text, sizeof(text), now);
+    clear_bar();
+    if (!tty || last) {
+        fprintf(stderr, "%s: %s\n", state.name, text);
+        return;
+    }
+    int full = state.total > 0 ? (int)(BAR * state.done / state.total) : 0;
+    fprintf(stderr, "[%.*s%.*s] %.100s", full, "########################", BAR - full, "                        ",
+            text);
+    fflush(stderr);
+    state.on_screen = true;
+}
+
+void log_open(const char *name, enum log_level level)
+{
+    state.name = name;
+    state.level = level;
+}
+
+enum log_level log_level(void)
+{
+    return state.level;
+}
+
+static void say(enum log_level level, const char *prefix, const char *fmt, va_list ap)
+{
+    if (level > state.level)
+        return;
+    pthread_mutex_lock(&state.lock);
+    clear_bar();
+    fprintf(stderr, "%s: %s", state.name, prefix);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    pthread_mutex_unlock(&state.lock);
+}
+
+#define SAY(function, level, prefix)                                                                                   \
+    void function(const char *fmt, ...)                                                                                \
+    {                                                                                                                  \
+        va_list ap;                                                                                                    \
+        va_start(ap, fmt);                                                                                             \
+        say(level, prefix, fmt, ap);                                                                                   \
+        va_end(ap);                                                                                                    \
+    }
+SAY(log_error, LOG_ERROR, "error: ")
+SAY(log_warn, LOG_WARN, "warning: ")
+SAY(log_info, LOG_INFO, "")
+SAY(log_debug, LOG_DEBUG, "")
+#undef SAY
+
+int log_failure(const struct err *err)
+{
+    log_error("%s", err->msg);
+    return err_exit_status(err->code);
+}
+
+void progress_begin(const char *what, int64_t total)
+{
+    pthread_mutex_lock(&state.lock);
+    state.what = what;
+    state.total = total;
+    state.done = 0;
+    state.note[0] = '\0';
+    state.start = state.drawn = clock_now();
+    pthread_mutex_unlock(&state.lock);
+}
+
+void progress_add(int64_t done)
+{
+    pthread_mutex_lock(&state.lock);
+    state.done += done;
+    if (state.what)
+        draw(false);
+    pthread_mutex_unlock(&state.lock);
+}
+
+void progress_note(const char *fmt, ...)
+{
+    va_list ap;
+
+    pthread_mutex_lock(&state.lock);
+    va_start(ap, fmt);
+    vsnprintf(state.note, sizeof(state.note), fmt, ap);
+    va_end(ap);
+    if (state.what)
+        draw(false);
+    pthread_mutex_unlock(&state.lock);
+}
+
+void progress_end(void)
+{
+    pthread_mutex_lock(&state.lock);
+    state.note[0] = '\0';
+    if (state.what)
+        draw(true);
+    state.what = NULL;
+    pthread_mutex_unlock(&state.lock);
+}

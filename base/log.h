@@ -1,0 +1,41 @@
+/* log.h - everything a tool says on stderr: messages, progress, errors.
+ *
+ * Levels, in words: an error ends the tool or loses a row; a warning is something the user should know but need not act
+ * on; info is one line per stage of the work (the default); debug is for whoever looks into a run (-v).
+ * Lines are "evp-plan: text", with "warning: " or "error: " where it applies.
+ *
+ * Progress is a bar with rate and time left on a terminal, and a plain line every few seconds elsewhere. Messages and a
+ * running bar share the screen: a message clears the bar, which is drawn again below it.
+ *
+ * This is the one place below cmd/ with state of its own (name, level, the running bar): stderr is one stream. Calls
+ * from several threads are serialised.
+ */
+#ifndef EVP_LOG_H
+#define EVP_LOG_H
+
+#include "base/err.h"
+
+#include <stdint.h>
+
+enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+
+/* Once, first thing in a tool. `name` is borrowed for good. */
+void log_open(const char *name, enum log_level level);
+enum log_level log_level(void);
+
+void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* log_error(err->msg) and the exit status for it: `return log_failure(&err);` at the end of a tool. */
+int log_failure(const struct err *err);
+
+/* One bar at a time. `what` is borrowed until the end: "contexts", "tokens". total 0: unknown. */
+void progress_begin(const char *what, int64_t total);
+void progress_add(int64_t done);
+void progress_note(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2))); // a word behind the bar: what is at work
+void progress_end(void);                   // the last state stays on screen as a plain line
+
+#endif

@@ -1,0 +1,81 @@
+#include "base/map.h"
+
+#include "base/digest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The slot of a key: where it is, or the free one where it would go. n_slots > n always, so the walk ends. */
+static uint32_t place(const struct map *m, const char *key, size_t n, uint64_t hash)
+{
+    uint32_t mask = m->n_slots - 1, at = (uint32_t)hash & mask;
+
+    for (; m->slot[at] >= 0; at = (at + 1) & mask) {
+        const struct map_entry *e = &m->entry[m->slot[at]];
+        if (e->hash == hash && e->n == n && memcmp(e->key, key, n) == 0)
+            break;
+    }
+    return at;
+}
+
+int map_find(const struct map *m, const char *key, size_t n)
+{
+    if (m->n == 0)
+        return MAP_ABSENT;
+    return m->slot[place(m, key, n, digest_xxh3(key, n))]; /* -1 is MAP_ABSENT */
+}
+
+static bool grow(struct map *m)
+{
+    if (m->n == m->room) {
+        int room = m->room ? 2 * m->room : 16;
+        struct map_entry *entry = room > m->room ? realloc(m->entry, (size_t)room * sizeof(*entry)) : NULL;
+        if (!entry)
+            return false;
+        m->entry = entry;
+        m->room = room;
+    }
+    if ((uint64_t)(m->n + 1) * 2 <= m->n_slots)
+        return true;
+    uint32_t n_slots = m->n_slots ? 2 * m->n_slots : 32;
+    int32_t *slot = malloc(n_slots * sizeof(*slot));
+    if (!slot)
+        return false;
+    memset(slot, 0xff, n_slots * sizeof(*slot)); /* -1 everywhere */
+    free(m->slot);
+    m->slot = slot;
+    m->n_slots = n_slots;
+    for (int i = 0; i < m->n; i++)
+        m->slot[place(m, m->entry[i].key, m->entry[i].n, m->entry[i].hash)] = i;
+    return true;
+}
+
+int map_add(struct map *m, const char *key, size_t n, bool *added)
+{
+    int found = map_find(m, key, n);
+
+    if (added)
+        *added = found == MAP_ABSENT;
+    if (found != MAP_ABSENT)
+        return found;
+    if (!grow(m))
+        return MAP_NOMEM;
+    char *copy = malloc(n + 1);
+    if (!copy)
+        return MAP_NOMEM;
+    memcpy(copy, key, n);
+    copy[n] = '\0';
+    uint64_t hash = digest_xxh3(key, n);
+    m->slot[place(m, key, n, hash)] = m->n;
+    m->entry[m->n] = (struct map_entry){ copy, n, hash };
+    return m->n++;
+}
+
+void map_release(struct map *m)
+{
+    for (int i = 0; i < m->n; i++)
+        free(m->entry[i].key);
+    free(m->entry);
+    free(m->slot);
+    *m = (struct map){ 0 };
+}

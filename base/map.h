@@ -1,0 +1,35 @@
+/* map.h - a set of byte strings, numbered in the order they came: id -> row, dataset -> template.
+ *
+ * Keys are copied. Lookup is by XXH3 and open addressing. A zeroed struct is an empty map.
+ */
+#ifndef EVP_MAP_H
+#define EVP_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct map_entry {
+    char *key; // NUL-terminated copy, owned by the map
+    size_t n;
+    uint64_t hash;
+};
+
+struct map {
+    struct map_entry *entry; // in order of arrival
+    int n, room;
+    int32_t *slot; // n_slots: index into entry, or -1
+    uint32_t n_slots;
+};
+
+enum { MAP_NOMEM = -2, MAP_ABSENT = -1 };
+
+/* The number of a key, or MAP_ABSENT. */
+int map_find(const struct map *m, const char *key, size_t n);
+
+/* The number of a key, which is added when it was absent (*added tells; may be NULL), or MAP_NOMEM. */
+int map_add(struct map *m, const char *key, size_t n, bool *added);
+
+void map_release(struct map *m);
+
+#endif

@@ -1,0 +1,131 @@
+/* opt.h - one table per tool.
+ *
+ * The table is the only place where an option is written down: parsing (by glibc's argp), --help, --usage, the man page
+ * (help2man reads --help) and shell completion are made from it, so they cannot disagree. An option's default is
+ * whatever its destination holds before opt_parse(); --help prints it from there.
+ *
+ * To add a tool: (1) cmd/evp-x.c with a table and a main() like its neighbours (2) tests/cli/x/ (3) its row in README.
+ * The Makefile finds new tools by itself.
+ *
+ *     static struct { int limit; struct opt_list dataset; } cfg = { .limit = 10 };
+ *     static const struct opt opts[] = {
+ *         OPT_HEAD("Choosing"),
+ *         OPT_NUM('n', "limit", &cfg.limit, 1, INT_MAX, "take at most this many per dataset"),
+ *         OPT_MANY('d', "dataset", &cfg.dataset, "NAME", "take only this dataset; may be repeated"),
+ *         OPT_DONE,
+ *     };
+ */
+#ifndef EVP_OPT_H
+#define EVP_OPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum opt_type {
+    OPT_END,
+    OPT_GROUP, // a heading: `help` is its text
+    OPT_FLAG,  // bool, true when given
+    OPT_COUNT, // int, +1 each time
+    OPT_INT,   // int
+    OPT_SIZE,  // uint64_t with K, M, G, T (powers of 1024)
+    OPT_FLOAT, // double
+    OPT_STR,   // const char *
+    OPT_LIST,  // struct opt_list: every value given, in order
+    OPT_ENUM,  // int, index into the '|'-separated words of `arg`
+};
+
+/* Grows as values come; at[] points into argv. Lives as long as the process. */
+struct opt_list {
+    const char **at;
+    int n;
+};
+
+struct opt {
+    enum opt_type type;
+    char ch;          // short name, 0 if none
+    const char *name; // long name without dashes
+    void *dst;
+    const char *arg;  // placeholder in the help: FILE, N, cpu|cuda
+    const char *help; // lower case, no full stop
+    double min, max;  // numbers only; both 0 means no bounds
+};
+
+/* _Generic makes a destination of the wrong type a compile error. */
+#define OPT_HEAD(h)                                                                                                    \
+    {                                                                                                                  \
+        OPT_GROUP, 0, NULL, NULL, NULL, h, 0, 0                                                                        \
+    }
+#define OPT_BOOL(c, n, p, h)                                                                                           \
+    {                                                                                                                  \
+        OPT_FLAG, c, n, _Generic((p), bool * : (p)), NULL, h, 0, 0                                                     \
+    }
+#define OPT_TALLY(c, n, p, h)                                                                                          \
+    {                                                                                                                  \
+        OPT_COUNT, c, n, _Generic((p), int * : (p)), NULL, h, 0, 0                                                     \
+    }
+#define OPT_NUM(c, n, p, lo, hi, h)                                                                                    \
+    {                                                                                                                  \
+        OPT_INT, c, n, _Generic((p), int * : (p)), "N", h, lo, hi                                                      \
+    }
+#define OPT_BYTES(c, n, p, h)                                                                                          \
+    {                                                                                                                  \
+        OPT_SIZE, c, n, _Generic((p), uint64_t * : (p)), "SIZE", h, 0, 0                                               \
+    }
+#define OPT_REAL(c, n, p, lo, hi, h)                                                                                   \
+    {                                                                                                                  \
+        OPT_FLOAT, c, n, _Generic((p), double * : (p)), "X", h, lo, hi                                                 \
+    }
+#define OPT_TEXT(c, n, p, a, h)                                                                                        \
+    {                                                                                                                  \
+        OPT_STR, c, n, _Generic((p), const char ** : (p)), a, h, 0, 0                                                  \
+    }
+#define OPT_MANY(c, n, p, a, h)                                                                                        \
+    {                                                                                                                  \
+        OPT_LIST, c, n, _Generic((p), struct opt_list * : (p)), a, h, 0, 0                                             \
+    }
+#define OPT_PICK(c, n, p, a, h)                                                                                        \
+    {                                                                                                                  \
+        OPT_ENUM, c, n, _Generic((p), int * : (p)), a, h, 0, 0                                                         \
+    }
+#define OPT_DONE                                                                                                       \
+    {                                                                                                                  \
+        OPT_END, 0, NULL, NULL, NULL, NULL, 0, 0                                                                       \
+    }
+
+/* Options every tool has, last in its table: -v, -q. opt_parse() opens the log with them. */
+#define OPT_COMMON(p)                                                                                                  \
+    OPT_HEAD("Messages"), OPT_TALLY('v', "verbose", &(p)->verbose, "say more"),                                        \
+        OPT_TALLY('q', "quiet", &(p)->quiet, "say only warnings and errors")
+
+struct opt_common {
+    int verbose, quiet;
+};
+
+struct tool {
+    const char *name;     // evp-plan
+    const char *summary;  // one line, for NAME and the first line of --help
+    const char *operands; // after the options in the synopsis: "[FILE]"
+    int least, most;      // number of operands; most < 0: any number
+    const char *about;    // one paragraph, behind the options
+    const char *examples; // one command a line, indented by two blanks
+    const struct opt *opts;
+    const struct opt_common *common; // where OPT_COMMON put its counts
+};
+
+enum { OPT_RUN = -1 };
+
+/* Returns OPT_RUN and sets *first to the index of the first operand in argv (options are moved in front of operands),
+ * or the status main() should return: 0 after --help, --usage or --version, 2 on misuse, which was said on stderr.
+ * Opens the log. Hidden: --print-options writes the table as tab-separated lines, for tests. */
+int opt_parse(const struct tool *tool, int argc, char **argv, int *first);
+
+/* What every main() ends with: closes stdout and turns a write that failed there (a full disk, a closed pipe) into
+ * status 1, unless `status` already tells of a failure. */
+int opt_finish(int status);
+
+/* Splits a list at commas: calls each(arg, piece, n) for every piece, empty ones too; stops at the first non-zero
+ * result and returns it. */
+int opt_split(const char *list, int (*each)(void *arg, const char *piece, size_t n), void *arg);
+
+#endif

@@ -1,0 +1,27 @@
+/* parse.h - numbers and sizes from text, checked to the last character; and back into text for people. */
+#ifndef EVP_PARSE_H
+#define EVP_PARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* False, and *out untouched, unless the whole of s is one number in range. No blanks, no "inf", no "nan". */
+bool parse_int(const char *s, int64_t *out);
+bool parse_real(const char *s, double *out);
+
+/* Bytes: digits, then nothing or one of K M G T (powers of 1024). A fraction is taken with a unit: 1.5G. */
+bool parse_size(const char *s, uint64_t *out);
+
+enum { TEXT_SHORT = 32 };
+
+/* "0 B", "512 B", "1.5 KiB", "23.4 MiB" ... */
+const char *text_bytes(char out[TEXT_SHORT], double bytes);
+
+/* "850 us", "12.3 ms", "4.2 s", "3 min 05 s", "2 h 10 min" */
+const char *text_seconds(char out[TEXT_SHORT], double s);
+
+/* The shortest decimal that reads back as the same double: 0.3, 1e-09, 12. Never "nan" or "inf": those give "null". */
+const char *text_real(char out[TEXT_SHORT], double v);
+
+#endif

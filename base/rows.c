@@ -1,0 +1,252 @@
+#include "base/rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_LIMIT = 256 << 20 }; /* a context of 50 million tokens; a longer line is no row of ours */
+
+/* ---- reading ----------------------------------------------------------- */
+
+int rows_wrap(const struct rows_in *in, struct err *err)
+{
+    return err_wrap(err, "%s line %lld", in->path, (long long)in->n_line);
+}
+
+/* The next line that is not blank as JSON: 1, 0 at the end of the file, or an error. */
+static int next_line(struct rows_in *in, struct json **value, struct err *err)
+{
+    for (;;) {
+        errno = 0;
+        ssize_t n = getline(&in->line, &in->room, in->f);
+        if (n < 0) {
+            if (ferror(in->f) || errno == ENOMEM)
+                return err_set(err, ERR_IO, "cannot read %s: %s", in->path, strerror(errno));
+            return 0;
+        }
+        in->n_line++;
+        if (n > LINE_LIMIT) {
+            err_set(err, ERR_FORMAT, "longer than %d MiB", LINE_LIMIT >> 20);
+            return rows_wrap(in, err);
+        }
+        if (strspn(in->line, " \t\r\n") == (size_t)n)
+            continue;
+        *value = json_parse(in->line, (size_t)n, err);
+        if (!*value)
+            return rows_wrap(in, err);
+        if (json_is_object(*value))
+            return 1;
+        json_free(*value);
+        err_set(err, ERR_FORMAT, "not a JSON object");
+        return rows_wrap(in, err);
+    }
+}
+
+static int check_header(struct rows_in *in, const char *kind, struct err *err)
+{
+    const char *is = json_text(json_get(in->header, "evp"));
+    int64_t version;
+
+    if (!is || strcmp(is, kind) != 0)
+        return err_set(err, ERR_FORMAT, "%s holds %s, not %s", in->path, is ? is : "something unknown", kind);
+    if (json_want_int(in->header, "version", &version, err))
+        return rows_wrap(in, err);
+    if (version != ROWS_VERSION)
+        return err_set(err, ERR_FORMAT, "%s is of version %lld; this program reads version %d", in->path,
+                       (long long)version, ROWS_VERSION);
+    return 0;
+}
+
+int rows_open(struct rows_in *in, const char *path, const char *kind, struct err *err)
+{
+    bool standard = !path || strcmp(path, "-") == 0;
+    struct buf name = { 0 };
+    struct json *value;
+
+    *in = (struct rows_in){ 0 };
+    buf_printf(&name, standard ? "standard input" : "'%s'", path);
+    in->path = buf_take(&name);
+    in->f = standard ? stdin : fopen(path, "rb");
+    if (!in->f || !in->path) {
+        err_set(err, ERR_IO, "cannot open '%s': %s", standard ? "-" : path, strerror(errno));
+        rows_close(in);
+        return err->code;
+    }
+    int got = next_line(in, &value, err);
+    if (got == 0)
+        got = err_set(err, ERR_FORMAT, "%s is empty", in->path);
+    if (got < 0) {
+        rows_close(in);
+        return got;
+    }
+    if (!json_get(value, "evp")) {
+        in->first = value;
+        return 0;
+    }
+    in->header = value;
+    if (check_header(in, kind, err)) {
+        rows_close(in);
+        return err->code;
+    }
+    return 0;
+}
+
+static int check_end(struct rows_in *in, const struct json *end, struct err *err)
+{
+    int64_t rows;
+    struct json *more;
+
+    if (json_want_int(end, "rows", &rows, err))
+        return rows_wrap(in, err);
+    if (rows != in->n_rows)
+        return err_set(err, ERR_FORMAT, "%s has %lld rows where its end line says %lld", in->path,
+                       (long long)in->n_rows, (long long)rows);
+    in->ended = true;
+    int got = next_line(in, &more, err);
+    if (got <= 0)
+        return got;
+    json_free(more);
+    err_set(err, ERR_FORMAT, "a row behind the end line");
+    return rows_wrap(in, err);
+}
+
+int rows_next(struct rows_in *in, struct json **row, struct err *err)
+{
+    int got;
+
+    if (in->ended)
+        return 0;
+    if (in->first) {
+        *row = in->first;
+        in->first = NULL;
+        in->n_rows++;
+        return 1;
+    }
+    got = next_line(in, row, err);
+    if (got < 0)
+        return got;
+    if (got == 0) {
+        if (!in->header)
+            return 0;
+        return err_set(err, ERR_FORMAT, "%s was cut: it has no end line behind its %lld rows", in->path,
+                       (long long)in->n_rows);
+    }
+    if (json_true(json_get(*row, "end"))) {
+        int code = check_end(in, *row, err);
+        json_free(*row);
+        *row = NULL;
+        return code;
+    }
+    in->n_rows++;
+    return 1;
+}
+
+void rows_close(struct rows_in *in)
+{
+    if (in->f && in->f != stdin)
+        fclose(in->f);
+    free(in->path);
+    free(in->line);
+    json_free(in->header);
+    json_free(in->first);
+    *in = (struct rows_in){ 0 };
+}
+
+/* ---- writing ----------------------------------------------------------- */
+
+static int write_line(struct rows_out *out, struct err *err)
+{
+    buf_addc(&out->line, '\n');
+    if (buf_failed(&out->line))
+        return err_nomem(err);
+    if (fwrite(out->line.at, 1, out->line.n, out->f) != out->line.n)
+        return err_set(err, ERR_IO, "cannot write %s: %s", out->file.path ? out->file.path : "standard output",
+                       strerror(errno));
+    return 0;
+}
+
+static int write_header(struct rows_out *out, const struct rows_made *made, struct err *err)
+{
+    struct json_out w = rows_begin(out);
+
+    json_put_text(&w, "evp", made->kind);
+    json_put_int(&w, "version", ROWS_VERSION);
+    json_put_text(&w, "tool", made->tool);
+    json_begin(&w, "args", '[');
+    for (int i = 0; i < made->n_args; i++)
+        json_put_text(&w, NULL, made->args[i]);
+    json_end(&w, ']');
+    json_begin(&w, "from", '[');
+    for (int i = 0; i < made->n_from; i++)
+        if (made->from[i])
+            json_put_node(&w, NULL, made->from[i]);
+    json_end(&w, ']');
+    if (made->more)
+        made->more(made->arg, &w);
+    json_end(&w, '}');
+    return write_line(out, err);
+}
+
+int rows_create(struct rows_out *out, const char *path, const struct rows_made *made, struct err *err)
+{
+    *out = (struct rows_out){ .f = stdout };
+    if (path && strcmp(path, "-") != 0) {
+        if (file_create(&out->file, path, err))
+            return err->code;
+        out->f = out->file.f;
+    }
+    if (write_header(out, made, err)) {
+        rows_abort(out);
+        return err->code;
+    }
+    return 0;
+}
+
+struct json_out rows_begin(struct rows_out *out)
+{
+    struct json_out w = { .buf = &out->line };
+
+    buf_clear(&out->line);
+    json_begin(&w, NULL, '{');
+    return w;
+}
+
+int rows_put(struct rows_out *out, struct json_out *w, struct err *err)
+{
+    json_end(w, '}');
+    out->n_rows++;
+    return write_line(out, err);
+}
+
+int rows_put_text(struct rows_out *out, const char *json, size_t n, struct err *err)
+{
+    buf_clear(&out->line);
+    buf_add(&out->line, json, n);
+    out->n_rows++;
+    return write_line(out, err);
+}
+
+int rows_finish(struct rows_out *out, struct err *err)
+{
+    int code;
+
+    buf_clear(&out->line);
+    buf_printf(&out->line, "{\"end\":true,\"rows\":%lld}", (long long)out->n_rows);
+    code = write_line(out, err);
+    if (!code && out->f == stdout && fflush(stdout))
+        code = err_set(err, ERR_IO, "cannot write standard output: %s", strerror(errno));
+    if (code || !out->file.f) {
+        rows_abort(out);
+        return code;
+    }
+    buf_release(&out->line);
+    out->f = NULL;
+    return file_commit(&out->file, err);
+}
+
+void rows_abort(struct rows_out *out)
+{
+    file_abort(&out->file);
+    buf_release(&out->line);
+    *out = (struct rows_out){ 0 };
+}

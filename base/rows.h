@@ -1,0 +1,83 @@
+/* rows.h - JSON Lines streams between tools, with a header that says how they were made and an end that proves them
+ * whole.
+ *
+ *     {"evp":"contexts","version":1,"tool":"evp-import","args":["--limit","4","data.zip"],"from":[...]}
+ *     {"id":...}                                  one object per row
+ *     {"end":true,"rows":N}
+ *
+ * A stream with a header but without its end was cut: rows_next() fails with ERR_FORMAT after the last whole row and
+ * says how many it had. A plain .jsonl without a header is taken as it is. Sentences name the file and the line.
+ */
+#ifndef EVP_ROWS_H
+#define EVP_ROWS_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/json.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { ROWS_VERSION = 1 };
+
+/* ---- reading ---- */
+
+struct rows_in {
+    char *path; // for messages; "standard input"
+    FILE *f;
+    char *line; // getline's
+    size_t room;
+    int64_t n_line, n_rows;
+    struct json *header; // NULL: the stream has none
+    struct json *first;  // a first line that was a row, to be returned by the first rows_next
+    bool ended;
+};
+
+/* path NULL or "-": standard input. `kind` is what the header's "evp" must say. */
+int rows_open(struct rows_in *in, const char *path, const char *kind, struct err *err) MUST_CHECK;
+
+/* 1 and *row (the caller frees it with json_free), 0 at the end, or an error. A malformed line ends the stream. */
+int rows_next(struct rows_in *in, struct json **row, struct err *err) MUST_CHECK;
+
+/* err_wrap(err, "'contexts.jsonl' line 12"), for whoever finds a row's fields wrong. */
+int rows_wrap(const struct rows_in *in, struct err *err);
+
+void rows_close(struct rows_in *in); // zeroed is fine
+
+/* ---- writing ---- */
+
+struct rows_out {
+    struct file_out file; // unused when writing to standard output
+    FILE *f;
+    int64_t n_rows;
+    struct buf line;
+};
+
+/* How the rows are made: goes into the header. */
+struct rows_made {
+    const char *kind; // "contexts"
+    const char *tool; // "evp-import"
+    char **args;      // argv + 1
+    int n_args;
+    const struct json *const *from; // headers of the inputs; NULL entries are left out
+    int n_from;
+    void (*more)(void *arg, struct json_out *w); // further members of the header; may be NULL
+    void *arg;
+};
+
+/* path NULL or "-": standard output. A file appears under its name at rows_finish(). */
+int rows_create(struct rows_out *out, const char *path, const struct rows_made *made, struct err *err) MUST_CHECK;
+
+/* Starts a row: clears out->line and returns a writer that has opened the object. rows_put() closes and writes it. */
+struct json_out rows_begin(struct rows_out *out);
+int rows_put(struct rows_out *out, struct json_out *w, struct err *err) MUST_CHECK;
+
+/* Writes a row that is JSON text already (without the line end). */
+int rows_put_text(struct rows_out *out, const char *json, size_t n, struct err *err) MUST_CHECK;
+
+int rows_finish(struct rows_out *out, struct err *err) MUST_CHECK; // the end line; releases *out
+void rows_abort(struct rows_out *out);                             // leaves no file; zeroed is fine
+
+#endif

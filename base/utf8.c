@@ -1,0 +1,113 @@
+#include "base/utf8.h"
+
+/* Length and lowest second byte range by first byte, from the table of well-formed sequences (Unicode 15, 3-7). */
+static int sequence(unsigned char first, unsigned char *low, unsigned char *high)
+{
+    *low = 0x80;
+    *high = 0xbf;
+    if (first < 0x80)
+        return 1;
+    if (first >= 0xc2 && first <= 0xdf)
+        return 2;
+    if (first >= 0xe0 && first <= 0xef) {
+        *low = first == 0xe0 ? 0xa0 : 0x80;
+        *high = first == 0xed ? 0x9f : 0xbf;
+        return 3;
+    }
+    if (first >= 0xf0 && first <= 0xf4) {
+        *low = first == 0xf0 ? 0x90 : 0x80;
+        *high = first == 0xf4 ? 0x8f : 0xbf;
+        return 4;
+    }
+    return 0;
+}
+
+/* How many bytes at s belong together; *whole tells whether they are a complete character. */
+static int span(const char *s, size_t n, bool *whole)
+{
+    unsigned char low, high;
+    int need = sequence((unsigned char)s[0], &low, &high), got = 1;
+
+    *whole = false;
+    if (need == 0)
+        return 1;
+    for (; got < need && (size_t)got < n; got++) {
+        unsigned char c = (unsigned char)s[got];
+        if (c < low || c > high)
+            return got;
+        low = 0x80;
+        high = 0xbf;
+    }
+    *whole = got == need;
+    return got;
+}
+
+int utf8_decode(const char *s, size_t n, uint32_t *point)
+{
+    static const unsigned char mask[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+    bool whole;
+    int len = span(s, n, &whole);
+
+    if (!whole)
+        return 0;
+    uint32_t p = (unsigned char)s[0] & mask[len];
+    for (int i = 1; i < len; i++)
+        p = p << 6 | ((unsigned char)s[i] & 0x3f);
+    *point = p;
+    return len;
+}
+
+int utf8_encode(uint32_t p, char out[4])
+{
+    if (p < 0x80) {
+        out[0] = (char)p;
+        return 1;
+    }
+    int len = p < 0x800 ? 2 : p < 0x10000 ? 3 : 4;
+    for (int i = len - 1; i > 0; i--, p >>= 6)
+        out[i] = (char)(0x80 | (p & 0x3f));
+    out[0] = (char)((0xf00 >> len & 0xf0) | p);
+    return len;
+}
+
+bool utf8_valid(const char *s, size_t n)
+{
+    uint32_t p;
+
+    for (size_t i = 0; i < n;) {
+        int len = utf8_decode(s + i, n - i, &p);
+        if (len == 0)
+            return false;
+        i += (size_t)len;
+    }
+    return true;
+}
+
+size_t utf8_count(const char *s, size_t n)
+{
+    size_t count = 0;
+    uint32_t p;
+
+    for (size_t i = 0; i < n; count++) {
+        int len = utf8_decode(s + i, n - i, &p);
+        i += len ? (size_t)len : 1;
+    }
+    return count;
+}
+
+void utf8_clean(struct buf *out, const char *s, size_t n)
+{
+    size_t start = 0;
+
+    for (size_t i = 0; i < n;) {
+        bool whole;
+        int len = span(s + i, n - i, &whole);
+        if (!whole) {
+            buf_add(out, s + start, i - start);
+            buf_adds(out, "\xef\xbf\xbd");
+            start = i + (size_t)len;
+        }
+        i += (size_t)len;
+    }
+    buf_add(out, s + start, n - start);
+}

@@ -1,0 +1,24 @@
+/* utf8.h - UTF-8 read strictly (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF). */
+#ifndef EVP_UTF8_H
+#define EVP_UTF8_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Decodes the character at s (n > 0 bytes are there); returns its length, or 0 when it is malformed or cut. */
+int utf8_decode(const char *s, size_t n, uint32_t *point);
+
+/* Writes one character (a valid code point); returns its length, 1 to 4. No NUL is added. */
+int utf8_encode(uint32_t point, char out[4]);
+
+bool utf8_valid(const char *s, size_t n);
+size_t utf8_count(const char *s, size_t n); /* characters; a malformed byte counts as one */
+
+/* Adds s with every malformed byte sequence replaced by U+FFFD (one per maximal prefix, as the Unicode standard and
+ * Python's errors="replace" do it). */
+void utf8_clean(struct buf *out, const char *s, size_t n);
+
+#endif

@@ -1,0 +1,202 @@
+/* The ground everything stands on: errors, buffers, numbers, text, JSON, rows. */
+#include "base/buf.h"
+#include "base/digest.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "base/parse.h"
+#include "base/rng.h"
+#include "base/rows.h"
+#include "base/utf8.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <unistd.h>
+
+Test(err, wraps_in_front_and_keeps_the_code)
+{
+    struct err e;
+
+    cr_assert_eq(err_set(&e, ERR_IO, "cannot open '%s'", "a"), ERR_IO);
+    cr_assert_eq(err_wrap(&e, "layer %d", 3), ERR_IO);
+    cr_assert_str_eq(e.msg, "layer 3: cannot open 'a'");
+    cr_assert_eq(err_exit_status(ERR_FORMAT), 3);
+    cr_assert_eq(err_exit_status(ERR_DEVICE), 5);
+    cr_assert_eq(err_exit_status(0), 0);
+}
+
+Test(parse, sizes)
+{
+    uint64_t v = 0;
+
+    cr_assert(parse_size("200M", &v) && v == 200ull << 20);
+    cr_assert(parse_size("0", &v) && v == 0);
+    cr_assert(parse_size("1.5G", &v) && v == 3ull << 29);
+    static const char *const bad[] = { "", "M", "-1", "1.5", "1MB", "1e9", "9999999999T", "1 G", "0x10" };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        cr_assert(!parse_size(bad[i], &v), "%s", bad[i]);
+}
+
+Test(parse, numbers_are_decimal_and_whole)
+{
+    int64_t i;
+    double d;
+
+    cr_assert(parse_int("-12", &i) && i == -12);
+    cr_assert(!parse_int(" 1", &i) && !parse_int("1x", &i) && !parse_int("99999999999999999999", &i));
+    cr_assert(parse_real("1e-3", &d) && d == 1e-3);
+    cr_assert(!parse_real("nan", &d) && !parse_real("inf", &d) && !parse_real("0x1p3", &d) && !parse_real("", &d));
+}
+
+Test(parse, reals_are_written_shortest)
+{
+    char t[TEXT_SHORT];
+
+    cr_assert_str_eq(text_real(t, 0.3), "0.3");
+    cr_assert_str_eq(text_real(t, 0.1 + 0.2), "0.30000000000000004");
+    cr_assert_str_eq(text_real(t, NAN), "null");
+}
+
+Test(utf8, refuses_what_is_not_well_formed)
+{
+    struct buf b = { 0 };
+
+    cr_assert(utf8_valid("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 10));
+    static const char *const bad[] = { "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\x80", "\xff" };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        cr_assert(!utf8_valid(bad[i], strlen(bad[i])));
+    utf8_clean(&b, "a\xe2\x82z\xff", 5); /* Python: b"a\xe2\x82z\xff".decode(errors="replace") == "a\ufffdz\ufffd" */
+    cr_assert_str_eq(b.at, "a\xef\xbf\xbdz\xef\xbf\xbd");
+    buf_release(&b);
+}
+
+Test(map, numbers_keys_in_order_of_arrival)
+{
+    struct map m = { 0 };
+    char key[16];
+
+    for (int i = 0; i < 5000; i++) {
+        int n = snprintf(key, sizeof(key), "k%d", i);
+        cr_assert_eq(map_add(&m, key, (size_t)n, NULL), i);
+    }
+    cr_assert_eq(map_find(&m, "k4711", 5), 4711);
+    cr_assert_eq(map_find(&m, "nothing", 7), MAP_ABSENT);
+    bool added = true;
+    cr_assert_eq(map_add(&m, "k3", 2, &added), 3);
+    cr_assert(!added);
+    map_release(&m);
+}
+
+Test(rng, is_the_published_splitmix64)
+{
+    struct rng r = rng_new(1234567); /* the vector that Java's SplittableRandom and Rosetta Code give */
+
+    cr_assert_eq(rng_next(&r), 6457827717110365317u);
+    cr_assert_eq(rng_next(&r), 3203168211198807973u);
+    for (int i = 0; i < 1000; i++)
+        cr_assert(rng_below(&r, 7) < 7);
+}
+
+Test(json, reads_strictly)
+{
+    struct err e;
+    struct json *v = json_parse("{\"a\":1,\"b\":\"x\",\"c\":[1,2],\"d\":1.5}", 33, &e);
+    int64_t i;
+    const char *s;
+
+    cr_assert(v);
+    cr_assert(!json_want_int(v, "a", &i, &e) && i == 1);
+    cr_assert(!json_want_text(v, "b", &s, &e));
+    cr_assert_eq(json_want_int(v, "d", &i, &e), ERR_FORMAT);
+    cr_assert_str_eq(e.msg, "field 'd' is not a whole number");
+    cr_assert_eq(json_want_int(v, "z", &i, &e), ERR_FORMAT);
+    cr_assert_str_eq(e.msg, "field 'z' is missing");
+    json_free(v);
+    static const char *const bad[] = { "", "{", "{} {}", "\"a\\u0000b\"", "[1,]x" };
+    for (size_t k = 0; k < sizeof(bad) / sizeof(*bad); k++)
+        cr_assert(!json_parse(bad[k], strlen(bad[k]), &e), "%s", bad[k]);
+    v = json_parse("\"\\\\u0000\"", 9, &e); /* an escaped backslash, no NUL */
+    cr_assert(v);
+    json_free(v);
+}
+
+Test(json, writes_what_it_reads)
+{
+    struct buf b = { 0 };
+    struct json_out w = { .buf = &b };
+
+    json_begin(&w, NULL, '{');
+    json_put_text(&w, "a\n", "q\"\\\x01\xff");
+    json_begin(&w, "l", '[');
+    json_put_int(&w, NULL, -3);
+    json_put_real(&w, NULL, NAN);
+    json_put_real(&w, NULL, 0.3);
+    json_end(&w, ']');
+    json_put_bool(&w, "t", true);
+    json_end(&w, '}');
+    cr_assert_str_eq(b.at, "{\"a\\n\":\"q\\\"\\\\\\u0001\xef\xbf\xbd\",\"l\":[-3,null,0.3],\"t\":true}");
+    buf_release(&b);
+}
+
+Test(digest, tokens_are_little_endian_int32)
+{
+    struct err e;
+    char hex[DIGEST_HEX];
+    int32_t ids[] = { 1, -1 };
+
+    /* hashlib.sha256(struct.pack("<ii", 1, -1)).hexdigest() */
+    cr_assert(!digest_tokens(ids, 2, hex, &e));
+    cr_assert_str_eq(hex, "b15348c8f462384c01e83b6d499c6faf3f96808f5aa07c6bab4b65b36b4445d4");
+}
+
+static void write_rows(const char *path, int n, bool finish)
+{
+    struct rows_out out;
+    struct err e;
+    struct rows_made made = { .kind = "contexts", .tool = "test" };
+
+    cr_assert(!rows_create(&out, path, &made, &e));
+    for (int i = 0; i < n; i++) {
+        struct json_out w = rows_begin(&out);
+        json_put_int(&w, "i", i);
+        cr_assert(!rows_put(&out, &w, &e));
+    }
+    if (finish)
+        cr_assert(!rows_finish(&out, &e), "%s", e.msg);
+    else
+        rows_abort(&out);
+}
+
+static int count_rows(const char *path, struct err *e)
+{
+    struct rows_in in;
+    struct json *row;
+    int n = 0, got;
+
+    cr_assert(!rows_open(&in, path, "contexts", e), "%s", e->msg);
+    while ((got = rows_next(&in, &row, e)) == 1) {
+        json_free(row);
+        n++;
+    }
+    rows_close(&in);
+    return got < 0 ? got : n;
+}
+
+Test(rows, come_back_whole_or_not_at_all)
+{
+    char path[] = "/tmp/evp-rows-XXXXXX";
+    struct err e;
+    struct buf text = { 0 };
+
+    close(mkstemp(path));
+    write_rows(path, 3, true);
+    cr_assert_eq(count_rows(path, &e), 3);
+    write_rows(path, 5, false); /* given up: the old file stays */
+    cr_assert_eq(count_rows(path, &e), 3);
+    cr_assert(!file_read(&text, path, 1 << 20, &e));
+    cr_assert(!file_write(path, text.at, text.n - 22, &e)); /* without its end line */
+    cr_assert_eq(count_rows(path, &e), ERR_FORMAT);
+    cr_assert(strstr(e.msg, "was cut: it has no end line behind its 3 rows"), "%s", e.msg);
+    buf_release(&text);
+    unlink(path);
+}
