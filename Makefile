@@ -1,0 +1,174 @@
+# EvicPress - build, test, install.  `make help` lists the targets.
+# Overrides go on the command line or in config.mk (not tracked):
+#   make CONFIG=debug      release, debug, asan or tsan: each builds into build/$(CONFIG)
+#   make CC=clang V=1      another compiler; show every command
+
+-include config.mk
+MAKEFLAGS += -r
+.DEFAULT_GOAL := all
+CONFIG ?= release
+CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+B := build/$(CONFIG)
+Q := $(if $(filter 1,$(V)),,@)
+
+# ---- flags -------------------------------------------------------------------
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings \
+        -Wvla -Wformat=2 -Wundef -Wcast-qual -Wdouble-promotion
+CFLAGS_release := -O2 -g
+CFLAGS_debug   := -O0 -g3
+CFLAGS_asan    := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all
+CFLAGS_tsan    := -O1 -g -fsanitize=thread
+CFLAGS_fuzzer  := -O1 -g -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined
+ifeq ($(CFLAGS_$(CONFIG)),)
+$(error CONFIG is release, debug, asan or tsan, not '$(CONFIG)')
+endif
+# Hidden by default: libevp.so exports the functions that loader/evp.h marks and nothing else.
+ALL_CFLAGS  = -std=c11 $(WARN) $(CFLAGS_$(CONFIG)) -fopenmp -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE \
+              -include base/banned.h $(CFLAGS)
+ALL_LDFLAGS = $(CFLAGS_$(CONFIG)) -fopenmp -Wl,--as-needed $(LDFLAGS)
+# --as-needed: a tool is bound only to the libraries whose code it has, so evp-plan needs no BLAS.
+LDLIBS = -ldnnl $(HDF5_LIBS) -larchive -lcurl -lcjson -lhiredis -lpcre2-8 -lutf8proc -lcrypto -lpthread -lm
+HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null)
+HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
+
+# ---- what is built from what -------------------------------------------------
+DIRS  := base kernels kernels/reference kernels/cpu methods engine embed datasets qgen planner profiler loader
+LIB_C := $(wildcard $(DIRS:%=%/*.c))
+LIB_O := $(LIB_C:%.c=$B/%.o)
+TOOLS := $(patsubst cmd/%.c,$B/%,$(wildcard cmd/evp-*.c)) $B/evp
+FUZZ  := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
+
+## all: every tool, the loader's library and its example, into build/release
+.PHONY: all check check-layers check-format check-unit check-cli check-fuzz clean demo bench format fuzz help install \
+        man setup test oracles FORCE
+all: $(TOOLS) $B/libevp.so
+
+$(filter-out $B/evp,$(TOOLS)): $B/%: $B/cmd/%.o $B/libevpress.a
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
+$B/evp: cmd/evp
+	@mkdir -p $(@D)
+	$(Q)install -m 755 $< $@
+
+$B/libevpress.a: $(LIB_O)
+	@echo "  AR      $@"
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+# What a serving system links: only what loader/evp.h declares is visible.
+LIBEVP_O := $(patsubst %.c,$B/%.o,$(wildcard loader/*.c))
+$B/libevp.so: $(LIBEVP_O) $B/libevpress.a
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libevp.so.1 -Wl,--no-undefined $^ $(LDLIBS) -o $@
+	$(Q)ln -sf libevp.so $B/libevp.so.1
+
+$B/%.o: %.c $B/flags
+	@echo "  CC      $<"
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+# Arithmetic on tensors is compiled for speed; *_avx512.c may use the instructions its name says, behind a check at run
+# time. Elsewhere -O2.
+$B/kernels/%.o: private CFLAGS_release := -O3 -g
+$B/%_avx512.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma
+$B/profiler/table.o: private ALL_CFLAGS += $(HDF5_CFLAGS)
+$B/base/opt.o: private ALL_CFLAGS += -DEVP_VERSION='"$(VERSION)"'
+
+# Rewritten only when a flag changed; every object depends on it.
+FLAGS = $(CC) $(ALL_CFLAGS) $(HDF5_CFLAGS) $(LDLIBS) $(DIRS)
+$B/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(FLAGS)' | cmp -s - $@ || { printf '%s\n' '$(FLAGS)' >$@; echo "  CONFIG  $(CONFIG)"; }
+$B/version: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(VERSION)' | cmp -s - $@ || printf '%s\n' '$(VERSION)' >$@
+$B/base/opt.o: $B/version
+
+# ---- tests -------------------------------------------------------------------
+UNIT_O := $(patsubst %.c,$B/%.o,$(wildcard tests/unit/*.c tests/kernels/*.c))
+$B/tests/unit/all: $(UNIT_O) $B/libevpress.a
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ -lcriterion $(LDLIBS) -lmicrohttpd -o $@
+$B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/libevpress.a
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
+$B/explore/%: $B/tests/fuzz/%.o $B/libevpress.a
+	@echo "  LINK    $@"
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
+
+## check: what needs no network, no model and under a minute
+check: check-layers check-unit check-cli check-fuzz
+	@tests/summary $B
+check-layers:
+	$(Q)tests/layers
+check-unit: $B/tests/unit/all
+	$(Q)tests/unit/run $B
+check-cli: all
+	$(Q)tests/cli/run $B
+check-fuzz: $(FUZZ:%=$B/tests/fuzz/%)
+	$(Q)tests/fuzz/run $B $(FUZZ)
+## test: all set-up, then every test
+test:
+	@scripts/setup
+	@$(MAKE) --no-print-directory test-after-setup
+.PHONY: test-after-setup
+test-after-setup: all check-layers check-unit check-cli check-fuzz
+	$(Q)tests/golden/run $B
+	@tests/summary $B
+## oracles: compare with transformers, kvpress, sentence-transformers (installs 6 GB into build/venv)
+oracles: all
+	$(Q)tests/golden/oracles $B
+## fuzz: run the libFuzzer targets, FUZZ_SECONDS (60) each; FUZZ="gguf table" picks some
+FUZZ_SECONDS ?= 60
+fuzz:
+	$(Q)tests/fuzz/explore $(FUZZ_SECONDS) $(FUZZ)
+## bench: speed beside peers, printed as ratios (installs them into build/venv)
+bench: all
+	$(Q)tests/bench/run $B
+
+# ---- use ---------------------------------------------------------------------
+## setup: install the Debian packages and the two default models
+setup:
+	@scripts/setup
+## demo: all set-up, then the main job on four licence texts
+demo:
+	@scripts/setup
+	@$(MAKE) --no-print-directory all
+	@$B/evp demo
+
+SOURCES = $(shell git ls-files '*.c' '*.h')
+## format: clang-format every tracked source in place
+format:
+	clang-format -i $(SOURCES)
+check-format:
+	clang-format --dry-run --Werror $(SOURCES)
+
+MANS := $(TOOLS:$B/%=$B/man/%.1)
+man: $(MANS)
+$B/man/%.1: $B/%
+	@mkdir -p $(@D)
+	$(Q)help2man --no-info --no-discard-stderr -n "$$($< --help | sed -n '2s/^[^-]*- //p')" $< >$@
+
+PREFIX ?= /usr/local
+## install: tools, man pages, libevp with its header and pkg-config file, under PREFIX (/usr/local)
+install: all man
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include \
+	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/evp
+	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 755 $B/libevp.so $(DESTDIR)$(PREFIX)/lib/libevp.so.1
+	ln -sf libevp.so.1 $(DESTDIR)$(PREFIX)/lib/libevp.so
+	install -m 644 loader/evp.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 loader/manifest.schema.json $(DESTDIR)$(PREFIX)/share/evp
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' loader/evp.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/evp.pc
+
+## clean: remove build/
+clean:
+	rm -rf build
+## help: this list
+help:
+	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | awk -F': ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+.SECONDARY:
+-include $(shell find $B -name '*.d' 2>/dev/null)
