@@ -1,0 +1,106 @@
+/* engine.h - the transformer: one prefill per context, then grouped batched decoding over its versions.
+ *
+ *     struct engine *engine = engine_open(&(struct engine_options){ .model = path, .backend = "auto" }, &err);
+ *     struct session *s = session_new(engine, &err);
+ *     session_prefill(s, &want, &err);               // the context, once
+ *     compressor_version(c, &config, ...)            // methods/: full cache -> versions
+ *     session_decode(s, &job, answers, &err);        // all versions and questions in one batch
+ *
+ * engine: weights, immutable, shared by sessions. session: one timeline: a context's full cache and scratch. Tools
+ * never see a tensor.
+ */
+#ifndef EVP_ENGINE_H
+#define EVP_ENGINE_H
+
+#include "base/err.h"
+#include "engine/model.h"
+#include "engine/tokenizer.h"
+#include "kernels/backend.h"
+#include "methods/method.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+struct session;
+
+struct engine_options {
+    const char *model;   // a .gguf file or a folder
+    const char *backend; // "cpu", "reference", "auto"
+    enum dtype dtype;    // DTYPE_F32
+    int n_threads;       // 0: all
+};
+
+struct engine *engine_open(const struct engine_options *options, struct err *err);
+void engine_close(struct engine *e);
+const struct model *engine_model(const struct engine *e);
+const struct tokenizer *engine_tokenizer(const struct engine *e);
+struct backend *engine_backend(const struct engine *e);
+struct kv_shape engine_kv_shape(const struct engine *e);
+
+/* ---- one context ---- */
+
+struct prefill {
+    const int32_t *ids;                           // (n)
+    int n;                                        // 1 .. max_tokens of the model
+    unsigned needs;                               // enum method_need: the union over the configs, from configs_need()
+    int window;                                   // queries of so many last tokens
+    void (*progress)(void *arg, int tokens_done); // may be NULL
+    void *arg;
+};
+
+struct session *session_new(struct engine *e, struct err *err);
+void session_free(struct session *s);
+
+/* Runs the context in chunks; the session's previous context is forgotten. Fails with ERR_USAGE when n exceeds what the
+ * model allows. *seconds (may be NULL): the time it took. */
+int session_prefill(struct session *s, const struct prefill *p, double *seconds, struct err *err) MUST_CHECK;
+
+/* Borrowed; until the next prefill. */
+const struct kv_full *session_full(const struct session *s);
+
+/* Logits (n_rows, n_vocab) in host memory of the prefilled positions first .. first + n_rows - 1, by running them again
+ * over the cache; for tests and evaluation. */
+int session_logits(struct session *s, const int32_t *ids, int n, float *host, struct err *err) MUST_CHECK;
+
+/* ---- many questions over many versions ---- */
+
+struct question_ids {
+    const int32_t *ids;
+    int n;
+};
+
+struct decode {
+    const struct version *const *version; // (n_versions); they share n_tokens and shape
+    int n_versions;
+    const struct question_ids *question; // (n_questions)
+    int n_questions;
+    int max_new_tokens;
+    int batch; // sequences at once, 0: the engine's choice by memory
+    void (*progress)(void *arg, int tokens_done);
+    void *arg;
+};
+
+/* One answer: the ids before the stop; n = 0: it stopped at once. */
+struct answer {
+    int32_t *ids; // owned by the caller (free)
+    int n;
+};
+
+/* answer[v * n_questions + q]. All sequences go through together: question tokens in one forward, then a token each per
+ * step, attention over a version's rows shared by its sequences, each one's own suffix merged by log-sum-exp; ended
+ * sequences leave. Greedy, ties to the lower id; a sequence gives the same ids whatever else is in the batch.
+ * *question_s (may be NULL): mean seconds to prefill one question over a present cache. */
+int session_decode(struct session *s, const struct decode *job, struct answer *answer, double *question_s,
+                   struct err *err) MUST_CHECK;
+
+/* What the work will need, for a plan before it starts: bytes of device memory for a context of n tokens with versions
+ * keeping `kept_rows` rows per head in all, and the floating-point operations of prefill and decode. */
+struct engine_cost {
+    uint64_t bytes;
+    double prefill_flop, decode_flop;
+};
+struct engine_cost engine_cost(const struct engine *e, int n_tokens, int n_versions, double keep_frac_sum,
+                               int n_questions, int question_tokens, int max_new_tokens);
+
+#endif

@@ -1,0 +1,114 @@
+/* backend.h - everything the engine, the embedder and the methods ask of a device.
+ *
+ * Not the engine: nothing here knows layers, models or compression methods. It knows matrices, the KV layout and
+ * lists of attention work. The forward pass above it is written once and never touches an element.
+ *
+ * Rules every implementation keeps
+ *   - `void *` in these structs is an address on the device. Above kernels/ it is carried, offset by whole rows, never
+ *     read. `host` in a name says otherwise.
+ *   - Ops are queued in order on the backend's one stream and return at once; only read and sync wait. The first
+ *     failure sticks and comes out of the next sync.
+ *   - Results depend on the op's own inputs, not on what else is in the batch: reductions have a fixed order, keys are
+ *     split at fixed places (ATTN_SPLIT), ties go to the lower index. So a question answered in a batch of fifty gives
+ *     the bits it gives alone.
+ *   - Storage is f32 (bf16 later: every mat says its type); sums are f32; the reference sums in double.
+ *
+ * Implementations: "reference" (kernels/reference/: naive, one thread, sums in double; what the others are tested
+ * against) and "cpu" (kernels/cpu/: oneDNN, OpenMP, AVX-512 where the machine has it).
+ *
+ * To add a kernel: (1) its line and contract here (2) kernels/reference/ naive (3) kernels/cpu/ (4) its shapes in
+ * tests/kernels/, where one table drives all implementations against the reference: |a - b| <= abs + eps * |ref|.
+ */
+#ifndef EVP_BACKEND_H
+#define EVP_BACKEND_H
+
+#include "base/err.h"
+#include "kernels/kv.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Keys of one attention item are worked through in pieces of this many, whatever the batch: the merge order is fixed.
+ */
+enum { ATTN_SPLIT = 1024 };
+
+/* Rows of a device matrix. pitch counts elements from one row to the next, so a slice of columns is a mat too. */
+struct mat {
+    void *at;
+    enum dtype type;
+    int rows, cols, pitch;
+};
+
+/* A weight matrix (out, in) in whatever form this backend multiplies fastest: oneDNN's blocked layout, or as stored. */
+struct weight;
+
+enum gemm_into { GEMM_SET, GEMM_ADD }; // out = x W^T + bias, or out += x W^T + bias
+
+/* One piece of attention. Prefill, question forward, the prefix shared by all questions of a version, each sequence's
+ * own suffix and ragged per-head lengths are all lists of these; there is one attention op. Rows are token-major: the
+ * `group` query heads of one token that share a kv head stand next to each other, so row i belongs to token i / group.
+ * Row i sees keys j <= causal + i / group, or all n keys when causal < 0. */
+struct attn_item {
+    const void *q; // (n_q, K), pitch q_pitch: the query rows of one kv head, token-major
+    void *out;     // (n_q, K), pitch out_pitch, normalised within this item
+    float *lse;    // (n_q): log of the item's sum of exponentials, for merge; NULL: not wanted
+    int n_q, q_pitch, out_pitch, group, causal;
+    struct kv_rows kv;
+};
+
+struct device_memory {
+    size_t total, free;
+};
+
+struct backend {
+    const char *name;
+
+    /* memory: plain addresses, so that offsets are arithmetic; 64-byte aligned; contents undefined */
+    void *(*alloc)(struct backend *, size_t bytes, struct err *);
+    void (*free)(struct backend *, void *); // NULL is fine
+    void (*write)(struct backend *, void *dst, const void *host, size_t bytes);
+    void (*read)(struct backend *, void *host, const void *src, size_t bytes); // waits
+    void (*copy)(struct backend *, void *dst, const void *src, size_t bytes);
+    int (*sync)(struct backend *, struct err *);
+    struct device_memory (*memory)(struct backend *);
+
+    /* weights: n_parts host matrices (f32, rows contiguous) of the same width, concatenated along `out` (q,k,v;
+     * gate,up) and stored as `type` */
+    struct weight *(*weight_new)(struct backend *, const struct mat *host, int n_parts, enum dtype type, struct err *);
+    void (*weight_free)(struct backend *, struct weight *);
+
+    /* both kinds of transformer */
+    void (*gemm)(struct backend *, struct mat out, struct mat x, const struct weight *, const float *bias,
+                 enum gemm_into);
+    void (*attend)(struct backend *, const struct attn_item *, int n_items, int head_dim, float scale);
+
+    /* compression: scores are f32 (n_heads, T), higher is kept */
+    /* score[h][t] = |k_t|, the L2 norm */
+    void (*key_norms)(struct backend *, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
+    /* score[h][t] = cos(k_t, mean over t of k_t / |k_t|); norms below 1e-12 count as 1e-12 */
+    void (*key_cosines)(struct backend *, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
+    /* score[i] = mean over the rows of item i of their softmax over its n keys (causal as in attn_item; out, lse
+     * unused): row i of score has item[0].kv.n columns; all items have the same n */
+    void (*attn_columns)(struct backend *, float *score, const struct attn_item *, int n_items, int head_dim,
+                         float scale);
+    /* in place, per row: mean over a centred window of `width` (odd) with zeros beyond the ends, divisor always width
+     */
+    void (*smooth)(struct backend *, float *score, int n_heads, int n, int pitch, int width);
+    /* positions of the k largest of each row of n, ascending; ties go to the lower position */
+    void (*top_k)(struct backend *, int32_t *kept /* (n_heads, k) */, const float *score, int n_heads, int n, int k);
+    /* dst[h] row i = src[h] row kept[h][i], K and V; dst[h].n rows */
+    void (*gather)(struct backend *, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,
+                   int n_heads, int head_dim);
+
+    /* BERT, for the embedder */
+    void (*layernorm)(struct backend *, struct mat out, struct mat x, const float *w, const float *b, float eps);
+    void (*gelu)(struct backend *, struct mat x); // in place, the exact form with erf
+
+    void (*close)(struct backend *);
+};
+
+/* "cpu", "reference", "auto". NULL with ERR_DEVICE for a backend this build or machine does not have. n_threads 0: all
+ * cores this process may use. The choice is made here and nowhere else. */
+struct backend *backend_open(const char *name, int n_threads, struct err *err);
+
+#endif

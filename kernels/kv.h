@@ -1,0 +1,35 @@
+/* kv.h - how keys and values lie in memory, everywhere.
+ *
+ * A KV cache is, per layer and kv head, two matrices of n rows and K (head_dim) columns, rows contiguous. Compressed
+ * caches differ in n from head to head. Keys are stored with their rotary embedding applied at the position they had in
+ * the context, so a kept row needs no index to be attended to; the next token's position is the context's original
+ * length, which every compressed cache carries along.
+ *
+ * Letters: T tokens, L layers, H query heads, G kv heads, K head dim.
+ */
+#ifndef EVP_KV_H
+#define EVP_KV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum dtype { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I32, DTYPE_U8 };
+
+static inline size_t dtype_size(enum dtype t)
+{
+    return t == DTYPE_F32 || t == DTYPE_I32 ? 4 : t == DTYPE_U8 ? 1 : 2;
+}
+
+/* KV pairs of one layer and one kv head. k and v are addresses on the backend's device. */
+struct kv_rows {
+    void *k, *v; // (n, K) each, of the backend's dtype
+    int n;
+};
+
+/* The shape every cache of a model shares. */
+struct kv_shape {
+    int n_layers, n_heads, n_kv_heads, head_dim; // L, H, G, K; n_heads is a multiple of n_kv_heads
+    enum dtype dtype;                            // what k and v hold on the device
+};
+
+#endif
