@@ -61,6 +61,28 @@ bool parse_size(const char *s, uint64_t *out)
     return true;
 }
 
+bool parse_shard(const char *s, struct shard *out)
+{
+    char first[TEXT_SHORT];
+    const char *slash = strchr(s, '/');
+    size_t n = slash ? (size_t)(slash - s) : sizeof(first);
+    struct shard shard;
+
+    if (n >= sizeof(first))
+        return false;
+    memcpy(first, s, n);
+    first[n] = '\0';
+    if (!parse_int(first, &shard.i) || !parse_int(slash + 1, &shard.n) || shard.i < 1 || shard.i > shard.n)
+        return false;
+    *out = shard;
+    return true;
+}
+
+bool shard_has(struct shard shard, int64_t row)
+{
+    return row % shard.n == shard.i - 1;
+}
+
 const char *text_bytes(char out[TEXT_SHORT], double bytes)
 {
     static const char *const unit[] = { "KiB", "MiB", "GiB", "TiB", "PiB" };

@@ -13,6 +13,13 @@ bool parse_real(const char *s, double *out);
 /* Bytes: digits, then nothing or one of K M G T (powers of 1024). A fraction is taken with a unit: 1.5G. */
 bool parse_size(const char *s, uint64_t *out);
 
+/* --shard I/N: the I-th (from 1) of N equal shares of the rows, taken in turn. {1, 1} is everything. */
+struct shard {
+    int64_t i, n;
+};
+bool parse_shard(const char *s, struct shard *out);
+bool shard_has(struct shard shard, int64_t row); /* rows are counted from 0 */
+
 enum { TEXT_SHORT = 32 };
 
 /* "0 B", "512 B", "1.5 KiB", "23.4 MiB" ... */

@@ -57,6 +57,18 @@ Test(parse, reals_are_written_shortest)
     cr_assert_str_eq(text_real(t, NAN), "null");
 }
 
+Test(parse, shards_share_every_row_out_once)
+{
+    struct shard s = { 1, 1 };
+
+    cr_assert(shard_has(s, 0) && shard_has(s, 7));
+    cr_assert(parse_shard("2/3", &s) && s.i == 2 && s.n == 3);
+    cr_assert(!shard_has(s, 0) && shard_has(s, 1) && !shard_has(s, 2) && shard_has(s, 4));
+    static const char *const bad[] = { "", "1", "/", "0/3", "4/3", "1/0", "-1/2", "1/2/3", "1/ 2", "a/2", "1/" };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        cr_assert(!parse_shard(bad[i], &s), "%s", bad[i]);
+}
+
 Test(utf8, refuses_what_is_not_well_formed)
 {
     struct buf b = { 0 };
