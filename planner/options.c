@@ -1,0 +1,76 @@
+/* options.c - one context's options, and totals over all. Shared by every solver; knows no strategy. */
+#include "planner/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+int plan_options_init(struct plan_options *o, const struct plan_problem *problem, struct err *err)
+{
+    size_t v = (size_t)problem->n_configs, t = (size_t)problem->n_tiers;
+
+    *o = (struct plan_options){ .bytes = calloc(v + 1, sizeof(*o->bytes)),
+                                .utility = calloc(v * t + 1, sizeof(*o->utility)) };
+    if (o->bytes && o->utility)
+        return 0;
+    plan_options_release(o);
+    return err_nomem(err);
+}
+
+void plan_options_get(struct plan_options *o, const struct plan_problem *problem, int context)
+{
+    o->recompute = problem->options(problem->arg, context, o->bytes, o->utility);
+}
+
+void plan_options_release(struct plan_options *o)
+{
+    free(o->bytes);
+    free(o->utility);
+    *o = (struct plan_options){ 0 };
+}
+
+int plan_option_ok(const struct plan_options *o, const struct plan_problem *problem, int config, int tier)
+{
+    return o->bytes[config] >= 0 && o->bytes[config] <= problem->capacity[tier] &&
+           !isnan(o->utility[config * problem->n_tiers + tier]);
+}
+
+double plan_option_utility(const struct plan_options *o, const struct plan_problem *problem, struct plan_choice c)
+{
+    return c.tier == PLAN_RECOMPUTE ? o->recompute : o->utility[c.config * problem->n_tiers + c.tier];
+}
+
+int plan_total(struct plan *plan, const struct plan_problem *problem, struct err *err)
+{
+    struct plan_options o;
+    double sum = 0, lost = 0; /* compensated: a million terms of either sign */
+
+    if (plan_options_init(&o, problem, err))
+        return err->code;
+    for (int t = 0; t < PLAN_TIERS; t++)
+        plan->fill[t] = 0;
+    for (int i = 0; i < problem->n_contexts; i++) {
+        struct plan_choice c = plan->choice[i];
+        plan_options_get(&o, problem, i);
+        if (c.tier != PLAN_RECOMPUTE)
+            plan->fill[c.tier] += o.bytes[c.config];
+        double term = plan_option_utility(&o, problem, c) - lost, next = sum + term;
+        lost = (next - sum) - term;
+        sum = next;
+    }
+    plan->objective = sum;
+    plan_options_release(&o);
+    return 0;
+}
+
+double plan_gap(const struct plan *plan)
+{
+    double difference = plan->upper_bound - plan->objective;
+
+    return difference == 0 ? 0 : difference / fabs(plan->upper_bound);
+}
+
+void plan_release(struct plan *plan)
+{
+    free(plan->choice);
+    *plan = (struct plan){ 0 };
+}

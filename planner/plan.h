@@ -1,0 +1,96 @@
+/* plan.h - one option for every context, so that total utility is high and no tier holds more than it can.
+ *
+ *     max  sum_i u[i][choice_i]    with  sum over the contexts placed on tier t of their bytes <= capacity[t]
+ *
+ * An option is (config, tier); besides, every context can be recomputed: no bytes, on no tier. So every problem has a
+ * solution, whatever the capacities. Pure arithmetic: options in, choices out; no files, no JSON.
+ *
+ * Solvers
+ *   evicpress   EvicPress, Algorithm 1 with the cascade of its section 4.4: every context starts at its most useful
+ *               option; from the fastest tier down, while a tier is over capacity, the step that loses the least
+ * utility is taken: a smaller config in place, or the best option on a slower tier or none. adaptcache  AdaptCache: the
+ * same, but the step that loses the least utility per byte it frees.
+ *
+ * Every plan comes with an upper bound on what any plan could reach: for prices lambda[t] >= 0 per byte,
+ *     sum_t lambda[t] * capacity[t] + sum_i max_o (u[i][o] - lambda[tier o] * bytes o)
+ * bounds the optimum (Lagrangian duality), so the prices are a certificate that anyone can check in one pass.
+ */
+#ifndef EVP_PLAN_H
+#define EVP_PLAN_H
+
+#include "base/err.h"
+
+#include <stdint.h>
+
+enum { PLAN_RECOMPUTE = -1, PLAN_TIERS = 16 };
+
+/* What there is to choose from. V configs, T tiers. */
+struct plan_problem {
+    int n_contexts, n_configs, n_tiers;
+    const int64_t *capacity; // (T) bytes; INT64_MAX: unlimited
+    /* Options of one context: bytes[v], -1 when config v is not available; utility[v * T + t], NAN when not available.
+     * Returns the utility of recomputing. The same every time it is asked; may be called from several threads. */
+    double (*options)(const void *arg, int context, int64_t *bytes, double *utility);
+    const void *arg;
+};
+
+struct plan_choice {
+    int32_t config, tier; // tier PLAN_RECOMPUTE: config is 0
+};
+
+enum plan_solver { PLAN_EVICPRESS, PLAN_ADAPTCACHE };
+
+struct plan {
+    struct plan_choice *choice; // (C), owned
+    int n_contexts;
+    double objective, upper_bound;
+    double price[PLAN_TIERS]; // utility per byte behind upper_bound
+    int64_t fill[PLAN_TIERS]; // bytes placed on each tier
+};
+
+int plan_solve(struct plan *plan, const struct plan_problem *problem, enum plan_solver solver,
+               struct err *err) MUST_CHECK;
+void plan_release(struct plan *plan);
+
+/* (upper_bound - objective) / |upper_bound|; 0 when both are 0. */
+double plan_gap(const struct plan *plan);
+
+/* ---- what a plan is measured against ---- */
+
+enum plan_baseline {
+    BASELINE_RECOMPUTE, // nothing is stored
+    BASELINE_PLAIN,     // config 0, uncompressed, the most used contexts first, each on the fastest tier with room
+    BASELINE_SINGLE,    // the same with the one config for all that gives the highest total utility
+    BASELINE_COUNT
+};
+
+/* order: contexts by falling frequency. *config (may be NULL) gets the config used. upper_bound and price stay 0. */
+int plan_baseline(struct plan *plan, const struct plan_problem *problem, enum plan_baseline baseline, const int *order,
+                  int *config, struct err *err) MUST_CHECK;
+
+/* ---- pieces the solvers share (planner/options.c) ---- */
+
+/* One context's options in arrays of the problem's size. */
+struct plan_options {
+    int64_t *bytes;  // (V)
+    double *utility; // (V, T)
+    double recompute;
+};
+
+int plan_options_init(struct plan_options *o, const struct plan_problem *problem, struct err *err) MUST_CHECK;
+void plan_options_get(struct plan_options *o, const struct plan_problem *problem, int context);
+void plan_options_release(struct plan_options *o);
+
+/* Is config v on tier t there to be chosen at all: available and not larger than the whole tier? */
+int plan_option_ok(const struct plan_options *o, const struct plan_problem *problem, int config, int tier);
+
+double plan_option_utility(const struct plan_options *o, const struct plan_problem *problem, struct plan_choice c);
+
+/* Recomputes objective and fill from the choices. */
+int plan_total(struct plan *plan, const struct plan_problem *problem, struct err *err) MUST_CHECK;
+
+/* Finds prices that make the bound low, and the bound: coordinate descent, one tier's price after another by bisection
+ * on its demand; any prices give a valid bound. */
+int plan_bound(struct plan *plan, const struct plan_problem *problem, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,170 @@
+/* Plans: capacities on random instances, against brute force on tiny ones, and the papers' own counterexample. */
+#include "planner/plan.h"
+#include "planner/utility.h"
+#include "base/rng.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+enum { MAX_C = 12, MAX_V = 6, MAX_T = 4 };
+
+struct instance {
+    int n_configs, n_tiers;
+    int64_t bytes[MAX_C][MAX_V], capacity[MAX_T];
+    double utility[MAX_C][MAX_V * MAX_T], recompute[MAX_C];
+};
+
+static double options(const void *arg, int context, int64_t *bytes, double *utility)
+{
+    const struct instance *in = arg;
+
+    for (int v = 0; v < in->n_configs; v++)
+        bytes[v] = in->bytes[context][v];
+    for (int o = 0; o < in->n_configs * in->n_tiers; o++)
+        utility[o] = in->utility[context][o];
+    return in->recompute[context];
+}
+
+static struct plan_problem random_instance(struct instance *in, struct rng *r, int most)
+{
+    int c = 1 + (int)rng_below(r, (uint64_t)most);
+    int ties = rng_below(r, 4) == 0;
+
+    in->n_configs = 1 + (int)rng_below(r, MAX_V);
+    in->n_tiers = 1 + (int)rng_below(r, MAX_T);
+    for (int t = 0; t < in->n_tiers; t++)
+        in->capacity[t] = rng_below(r, 8) == 0 ? (rng_below(r, 2) ? 0 : INT64_MAX) : (int64_t)rng_below(r, 300);
+    for (int i = 0; i < c; i++) {
+        in->recompute[i] = rng_unit(r) - 1;
+        for (int v = 0; v < in->n_configs; v++)
+            in->bytes[i][v] = rng_below(r, 10) == 0 ? -1 : (int64_t)rng_below(r, 100);
+        for (int o = 0; o < in->n_configs * in->n_tiers; o++)
+            in->utility[i][o] = rng_below(r, 12) == 0 ? (double)NAN : ties ? 0.5 : 2 * rng_unit(r) - 1;
+    }
+    return (struct plan_problem){ c, in->n_configs, in->n_tiers, in->capacity, options, in };
+}
+
+static void check_plan(const struct plan *plan, const struct plan_problem *p, const struct instance *in)
+{
+    int64_t fill[MAX_T] = { 0 };
+    double total = 0;
+
+    for (int i = 0; i < p->n_contexts; i++) {
+        struct plan_choice c = plan->choice[i];
+        if (c.tier == PLAN_RECOMPUTE) {
+            total += in->recompute[i];
+            continue;
+        }
+        cr_assert(in->bytes[i][c.config] >= 0);
+        cr_assert(!isnan(in->utility[i][c.config * p->n_tiers + c.tier]));
+        fill[c.tier] += in->bytes[i][c.config];
+        total += in->utility[i][c.config * p->n_tiers + c.tier];
+    }
+    for (int t = 0; t < p->n_tiers; t++) {
+        cr_assert_eq(fill[t], plan->fill[t]);
+        cr_assert(fill[t] <= in->capacity[t], "tier %d holds %lld of %lld", t, (long long)fill[t],
+                  (long long)in->capacity[t]);
+    }
+    cr_assert(fabs(total - plan->objective) < 1e-9);
+}
+
+Test(planner, no_plan_exceeds_a_capacity)
+{
+    struct rng r = rng_new(4);
+    struct err e;
+
+    for (int k = 0; k < 10000; k++) {
+        struct instance in;
+        struct plan_problem p = random_instance(&in, &r, MAX_C);
+        int order[MAX_C];
+        for (int i = 0; i < p.n_contexts; i++)
+            order[i] = i;
+        for (int s = PLAN_EVICPRESS; s <= PLAN_ADAPTCACHE; s++) {
+            struct plan plan;
+            cr_assert(!plan_solve(&plan, &p, (enum plan_solver)s, &e));
+            check_plan(&plan, &p, &in);
+            cr_assert(plan.upper_bound >= plan.objective - 1e-9);
+            plan_release(&plan);
+        }
+        for (int b = 0; b < BASELINE_COUNT; b++) {
+            struct plan plan;
+            cr_assert(!plan_baseline(&plan, &p, (enum plan_baseline)b, order, NULL, &e));
+            check_plan(&plan, &p, &in);
+            plan_release(&plan);
+        }
+    }
+}
+
+/* The best of all plans, by trying them. */
+static double brute_force(const struct plan_problem *p, const struct instance *in, int i, int64_t *room)
+{
+    if (i == p->n_contexts)
+        return 0;
+    double best = in->recompute[i] + brute_force(p, in, i + 1, room);
+    for (int v = 0; v < p->n_configs; v++) {
+        for (int t = 0; t < p->n_tiers; t++) {
+            double u = in->utility[i][v * p->n_tiers + t];
+            if (in->bytes[i][v] < 0 || in->bytes[i][v] > room[t] || isnan(u))
+                continue;
+            room[t] -= in->bytes[i][v];
+            double value = u + brute_force(p, in, i + 1, room);
+            room[t] += in->bytes[i][v];
+            best = value > best ? value : best;
+        }
+    }
+    return best;
+}
+
+Test(planner, the_bound_is_above_the_optimum_and_the_plan_below)
+{
+    struct rng r = rng_new(7);
+    struct err e;
+
+    for (int k = 0; k < 400; k++) {
+        struct instance in;
+        struct plan plan;
+        struct plan_problem p = random_instance(&in, &r, 4);
+        int64_t room[MAX_T];
+        for (int t = 0; t < p.n_tiers; t++)
+            room[t] = in.capacity[t];
+        double best = brute_force(&p, &in, 0, room);
+        for (int s = PLAN_EVICPRESS; s <= PLAN_ADAPTCACHE; s++) {
+            cr_assert(!plan_solve(&plan, &p, (enum plan_solver)s, &e));
+            cr_assert(plan.objective <= best + 1e-9);
+            cr_assert(plan.upper_bound >= best - 1e-9, "bound %.9f, optimum %.9f", plan.upper_bound, best);
+            plan_release(&plan);
+        }
+    }
+}
+
+/* One context of size 10 that loses 1.0 against ten of size 1 that lose 0.99 each, on a tier of 10: the least loss
+ * evicts the small ones one by one, the least loss per byte the large one. */
+Test(planner, the_two_greedies_differ_as_their_papers_say)
+{
+    struct instance in = { .n_configs = 1, .n_tiers = 1, .capacity = { 10 } };
+    struct plan_problem p = { 11, 1, 1, in.capacity, options, &in };
+    struct plan plan;
+    struct err e;
+
+    for (int i = 0; i < 11; i++) {
+        in.bytes[i][0] = i == 0 ? 10 : 1;
+        in.utility[i][0] = i == 0 ? 1.0 : 0.99;
+    }
+    cr_assert(!plan_solve(&plan, &p, PLAN_EVICPRESS, &e));
+    cr_assert_float_eq(plan.objective, 1.0, 1e-12);
+    plan_release(&plan);
+    cr_assert(!plan_solve(&plan, &p, PLAN_ADAPTCACHE, &e));
+    cr_assert_float_eq(plan.objective, 9.9, 1e-12);
+    cr_assert_float_eq(plan.upper_bound, 9.9, 0.011); /* the large one fills what is left over */
+    plan_release(&plan);
+}
+
+Test(planner, ttft_and_utility_are_the_documented_sums)
+{
+    struct tier_speed ssd = { 0.01, 1e9 };
+
+    cr_assert_float_eq(ttft_stored(ssd, 500000000, 0.1, 0.2), 0.81, 1e-12);
+    cr_assert_float_eq(ttft_stored(ssd, 0, (double)NAN, 0.2), 0.21, 1e-12);
+    cr_assert_float_eq(ttft_recompute(3, 0.2), 3.2, 1e-12);
+    cr_assert_float_eq(utility(2, 0.9, 0.81, 3), 2.97, 1e-12);
+}
