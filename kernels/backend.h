@@ -56,6 +56,20 @@ struct attn_item {
     struct kv_rows kv;
 };
 
+/* A matrix cut into groups of consecutive numbers of one line; a line is a column (QUANT_COLUMNS: per channel, along
+ * tokens) or a row (QUANT_ROWS: per token, along channels). With N the length of a line, a multiple of group, and
+ * group * bits a multiple of 32:
+ *     low = f16(min), scale = f16((max - low) / (2^bits - 1)), code = round_half_even(clamp((x - low) / scale))
+ * in f32 arithmetic, clamped to 0 .. 2^bits - 1; code 0 where scale is 0; beyond f16's range the nearest finite f16. */
+enum quant_lines { QUANT_COLUMNS, QUANT_ROWS };
+struct quant_item {
+    enum quant_lines lines;
+    int rows, cols, bits, group;
+    void *x;                 // (rows, cols), of the backend's dtype
+    int32_t *codes;          // (lines, N * bits / 32): 32 / bits codes a word, the first in the lowest bits
+    uint16_t *scales, *lows; // (lines, N / group) f16
+};
+
 struct device_memory {
     size_t total, free;
 };
@@ -88,7 +102,7 @@ struct backend {
     /* score[h][t] = cos(k_t, mean over t of k_t / |k_t|); norms below 1e-12 count as 1e-12 */
     void (*key_cosines)(struct backend *, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
     /* score[i] = mean over the rows of item i of their softmax over its n keys (causal as in attn_item; out, lse
-     * unused): row i of score has item[0].kv.n columns; all items have the same n */
+     * and v unused): row i of score has item[0].kv.n columns; all items have the same n and n_q */
     void (*attn_columns)(struct backend *, float *score, const struct attn_item *, int n_items, int head_dim,
                          float scale);
     /* in place, per row: mean over a centred window of `width` (odd) with zeros beyond the ends, divisor always width
@@ -99,6 +113,9 @@ struct backend {
     /* dst[h] row i = src[h] row kept[h][i], K and V; dst[h].n rows */
     void (*gather)(struct backend *, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,
                    int n_heads, int head_dim);
+    /* group-wise min-max quantisation: x -> codes, scales, lows; and back: x = code * scale + low */
+    void (*quantise)(struct backend *, const struct quant_item *, int n_items);
+    void (*dequantise)(struct backend *, const struct quant_item *, int n_items);
 
     /* BERT, for the embedder */
     void (*layernorm)(struct backend *, struct mat out, struct mat x, const float *w, const float *b, float eps);

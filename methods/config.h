@@ -15,7 +15,7 @@
 
 struct method; // methods/method.h
 
-enum { CONFIG_STAGES = 2, CONFIG_PARAMS = 4, CONFIG_NAME = 128 };
+enum { CONFIG_STAGES = 2, CONFIG_PARAMS = 5, CONFIG_NAME = 128 };
 
 struct config_stage {
     const struct method *method;

@@ -2,16 +2,15 @@
  *
  * Methods run after the context was prefilled once. They see the full cache and the side outputs they declared to need;
  * every config of every method is derived from that one prefill. A dropping method gives each KV pair a score (higher
- * is kept) and keeps the best n per layer and kv head; a quantiser then replaces the kept rows by what comes back from
- * dequantisation and says how many bytes a serving cache would hold. A version holds plain rows, so decoding needs no
- * special case.
+ * is kept) and keeps the best n per layer and kv head; a quantiser then packs the kept rows, and the version gets what
+ * comes back from unpacking them. A version holds plain rows, so decoding needs no special case.
  *
  * To add a method: (1) methods/NAME.c with its struct method (2) its line in methods/registry.c (3) tests/unit and a
  * golden file from an independent implementation.
  *
  * Exact definitions and sources: each methods/NAME.c opens with them. Bytes are counted in the model's serving dtype of
- * 2 bytes per number, whatever the backend computes in; they include scales, zero points, lengths of ragged heads, and
- * exclude kept positions and the container.
+ * 2 bytes per number, whatever the backend computes in; they include scales and minima, and exclude kept positions
+ * (keys carry their rotation) and the container.
  */
 #ifndef EVP_METHOD_H
 #define EVP_METHOD_H
@@ -50,29 +49,37 @@ struct method_param {
 
 enum method_kind { METHOD_DROP, METHOD_QUANTISE };
 
-/* Quantised form of one layer and kv head, as a payload stores it. `part` names what each piece is ("k_codes"). */
+/* One tensor of one layer of a version, as a serving cache holds it and a payload stores it. `k` and `v` are the rows
+ * kept in full: the last dim[1] rows of each head, in the serving dtype. */
 struct packed_part {
-    const char *name; // static: "k_codes", "k_scales", ...
+    const char *name; // static: "k", "v", "k_codes", "k_scales", ...
     enum dtype dtype;
-    int n_dims, dim[3]; // row-major
-    void *at;           // host memory, owned by the version
+    int64_t dim[3]; // row-major; dim[0] is G
+    void *at;
 };
-
-struct version; // below
+enum { PART_MAX = 8 };
 
 struct method {
     const char *name, *summary, *source; // source: paper or code it follows
     enum method_kind kind;
     unsigned needs;                           // enum method_need
     int (*window)(const double *value);       // tokens of queries wanted, or NULL
-    struct method_param param[CONFIG_PARAMS]; // name NULL ends
-    /* METHOD_DROP: scores of one layer, (G, T) f32 on the device; must not depend on `drop`. n_keep says how many of T
-     * pairs stay per head. */
+    struct method_param param[CONFIG_PARAMS]; // name NULL ends; the first of a dropping method is `drop`
+
+    /* What bounds cannot say, or NULL. head_dim 0: no model is known yet. */
+    int (*check)(const double *value, int head_dim, struct err *err);
+
+    /* METHOD_DROP: scores of one layer, (G, T) f32 on the device; must not depend on `drop`. */
     int (*score)(const struct kv_full *full, int layer, const double *value, float *score, struct err *err);
-    /* METHOD_QUANTISE: replaces the rows of one layer and head (n, K) by dequantised ones, adds the bytes it takes to
-     * *bytes, and, when `parts` is not NULL, gives the packed pieces (at most 8, host memory from malloc). */
-    int (*quantise)(struct backend *be, struct kv_rows rows, int head_dim, const double *value, int64_t *bytes,
-                    struct packed_part *parts, int *n_parts, struct err *err);
+
+    /* METHOD_QUANTISE. parts: what n tokens of one layer become, `k` and `v` included (`at` unset); returns how many.
+     * quantise fills all parts but `k` and `v` (device memory) from rows[G]; dequantise is the way back, and leaves the
+     * rows which `k` and `v` hold alone. */
+    int (*parts)(const double *value, const struct kv_shape *shape, int n, struct packed_part part[PART_MAX]);
+    void (*quantise)(struct backend *be, const struct kv_rows *rows, const struct kv_shape *shape, const double *value,
+                     const struct packed_part *part);
+    void (*dequantise)(struct backend *be, const struct kv_rows *rows, const struct kv_shape *shape,
+                       const double *value, const struct packed_part *part);
 };
 
 /* The registry, in the order it is printed; NULL at its end. */
@@ -83,9 +90,25 @@ const struct method *method_find(const char *name, size_t n);
  */
 int method_n_keep(int n_tokens, double drop);
 
-/* ---- versions ---------------------------------------------------------- */
+/* ---- a config and a model ---------------------------------------------- */
 
-enum { VERSION_PARTS = 8 };
+/* ERR_USAGE when a model of this shape cannot be compressed that way (quantiser groups that do not divide head_dim). */
+int config_check(const struct config *config, const struct kv_shape *shape, struct err *err) MUST_CHECK;
+
+/* What prefill must save so that all these configs can be derived: the union of needs, the largest window. */
+void configs_need(const struct config *configs, int n, unsigned *needs, int *window);
+
+/* Rows each head keeps of n_tokens, and the tensors of one layer (`at` NULL); returns how many. */
+int config_n_keep(const struct config *config, int n_tokens);
+int config_parts(const struct config *config, const struct kv_shape *shape, int n_tokens,
+                 struct packed_part part[PART_MAX]);
+size_t packed_part_bytes(const struct packed_part *part);
+
+/* Exact bytes of a version without computing it: those of its parts, all layers; equals version.bytes. */
+int64_t config_bytes(const struct config *config, const struct kv_shape *shape, int n_tokens);
+int64_t kv_bytes(const struct kv_shape *shape, int n_tokens); // uncompressed, 2-byte serving dtype
+
+/* ---- versions ---------------------------------------------------------- */
 
 struct version {
     const struct config *config; // borrowed
@@ -94,9 +117,13 @@ struct version {
     struct kv_rows *rows; // [L * G]; for `none` they point into the full cache
     int64_t bytes;
     double keep_frac, size_frac; // pairs kept / pairs; bytes / uncompressed bytes
-    /* For payloads, when asked: */
-    int32_t **kept;            // [L * G]: ascending positions of the kept rows, host memory; NULL when all are kept
-    struct packed_part *parts; // [L * G * VERSION_PARTS]; name NULL: no such part; NULL when not quantised
+    /* Seconds: making this version alone, scoring included even where another version's scores were used again; and
+     * getting plain rows back when it is loaded (0 unless quantised). */
+    double compress_s, decompress_s;
+    /* With VERSION_PAYLOAD, in host memory: */
+    int32_t *kept; // ascending positions of the kept rows, heads one after another as in rows; NULL when all are kept
+    struct packed_part *parts; // [L * n_parts]; `k` and `v` have at NULL: they are the last dim[1] rows
+    int n_parts;               // per layer
     /* private */
     struct backend *backend;
     void *arena; // device memory of the rows; NULL for `none`
@@ -111,16 +138,9 @@ void compressor_free(struct compressor *c);
 
 enum version_detail { VERSION_ROWS, VERSION_PAYLOAD }; // rows only, or also kept positions and packed parts
 
-/* Derives one version. Device memory: about size_frac... of keep_frac times the full cache (rows are dequantised). */
+/* Derives one version; `config` must outlive it. Device memory: keep_frac times the full cache (rows are unpacked). */
 int compressor_version(struct compressor *c, const struct config *config, enum version_detail detail,
                        struct version *out, struct err *err) MUST_CHECK;
 void version_release(struct version *v); // zeroed is fine
-
-/* What prefill must save so that all these configs can be derived: the union of needs, the largest window. */
-void configs_need(const struct config *configs, int n, unsigned *needs, int *window);
-
-/* Exact bytes of a version without computing it; equals version.bytes. -1 for a method whose size depends on data. */
-int64_t config_bytes(const struct config *config, const struct kv_shape *shape, int n_tokens);
-int64_t kv_bytes(const struct kv_shape *shape, int n_tokens); // uncompressed, 2-byte serving dtype
 
 #endif

@@ -1,0 +1,66 @@
+/* half.h - the two 16-bit floating-point formats, from and to f32, rounding to nearest even.
+ *
+ * f16: 1 sign, 5 exponent, 10 fraction bits. bf16: the upper half of an f32. Infinities and nan keep their kind; an f32
+ * beyond f16's largest number (65504) becomes infinity, as IEEE 754 rounds.
+ */
+#ifndef EVP_HALF_H
+#define EVP_HALF_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t half_bits(float x)
+{
+    uint32_t u;
+
+    memcpy(&u, &x, sizeof(u));
+    return u;
+}
+
+static inline float half_float(uint32_t u)
+{
+    float x;
+
+    memcpy(&x, &u, sizeof(x));
+    return x;
+}
+
+static inline float bf16_to_f32(uint16_t b)
+{
+    return half_float((uint32_t)b << 16);
+}
+
+static inline uint16_t bf16_from_f32(float x)
+{
+    uint32_t u = half_bits(x);
+
+    if ((u & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(u >> 16 | 0x40); // nan stays nan, also when its payload lies in the lower half
+    return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+static inline float f16_to_f32(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, magnitude = h & 0x7fff;
+
+    if (magnitude >= 0x7c00)
+        return half_float(sign | 0x7f800000 | (magnitude & 0x3ff) << 13);
+    /* As an f32 with f16's exponent bits the number is too small by 2^112; this also normalises subnormals. */
+    return half_float(half_bits(half_float(magnitude << 13) * 0x1p112f) | sign);
+}
+
+static inline uint16_t f16_from_f32(float x)
+{
+    uint32_t u = half_bits(x), sign = u >> 16 & 0x8000, magnitude = u & 0x7fffffff;
+
+    if (magnitude > 0x7f800000)
+        return (uint16_t)(sign | 0x7e00);
+    if (magnitude >= 0x47800000) // 2^16 and more
+        return (uint16_t)(sign | 0x7c00);
+    if (magnitude < 0x38800000) // below 2^-14 f16 is subnormal: a sum with 1/2 rounds at its last bit, 2^-24
+        return (uint16_t)(sign | (half_bits(half_float(magnitude) + 0.5f) - half_bits(0.5f)));
+    magnitude += 0xfff + (magnitude >> 13 & 1);
+    return (uint16_t)(sign | (magnitude - 0x38000000) >> 13);
+}
+
+#endif
