@@ -1,0 +1,22 @@
+/* access.h - how often contexts are used: an access log in JSON Lines, header optional (base/rows.h, kind "access").
+ *
+ *     {"context":"qasper/12"}               one access
+ *     {"context":"qasper/12","count":40}    forty
+ */
+#ifndef EVP_ACCESS_H
+#define EVP_ACCESS_H
+
+#include "base/err.h"
+#include "base/map.h"
+
+#include <stdint.h>
+
+struct access_log {
+    int64_t rows, unknown; // rows read; rows of contexts that `ids` does not have
+};
+
+/* Adds each row's count to frequency[map_find(ids, context)]; rows of unknown contexts are only counted. */
+int access_read(struct access_log *log, const char *path, const struct map *ids, double *frequency,
+                struct err *err) MUST_CHECK;
+
+#endif
