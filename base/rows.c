@@ -25,6 +25,8 @@ static int next_line(struct rows_in *in, struct json **value, struct err *err)
             return 0;
         }
         in->n_line++;
+        if (in->digest)
+            digest_add(in->digest, in->line, (size_t)n);
         if (n > LINE_LIMIT) {
             err_set(err, ERR_FORMAT, "longer than %d MiB", LINE_LIMIT >> 20);
             return rows_wrap(in, err);
@@ -57,13 +59,13 @@ static int check_header(struct rows_in *in, const char *kind, struct err *err)
     return 0;
 }
 
-int rows_open(struct rows_in *in, const char *path, const char *kind, struct err *err)
+int rows_open_hashed(struct rows_in *in, const char *path, const char *kind, struct digest *digest, struct err *err)
 {
     bool standard = !path || strcmp(path, "-") == 0;
     struct buf name = { 0 };
     struct json *value;
 
-    *in = (struct rows_in){ 0 };
+    *in = (struct rows_in){ .digest = digest };
     buf_printf(&name, standard ? "standard input" : "'%s'", path);
     in->path = buf_take(&name);
     in->f = standard ? stdin : fopen(path, "rb");
@@ -89,6 +91,11 @@ int rows_open(struct rows_in *in, const char *path, const char *kind, struct err
         return err->code;
     }
     return 0;
+}
+
+int rows_open(struct rows_in *in, const char *path, const char *kind, struct err *err)
+{
+    return rows_open_hashed(in, path, kind, NULL, err);
 }
 
 static int check_end(struct rows_in *in, const struct json *end, struct err *err)

@@ -12,6 +12,7 @@
 #define EVP_ROWS_H
 
 #include "base/buf.h"
+#include "base/digest.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -33,10 +34,15 @@ struct rows_in {
     struct json *header; // NULL: the stream has none
     struct json *first;  // a first line that was a row, to be returned by the first rows_next
     bool ended;
+    struct digest *digest; // borrowed; is given every byte read
 };
 
 /* path NULL or "-": standard input. `kind` is what the header's "evp" must say. */
 int rows_open(struct rows_in *in, const char *path, const char *kind, struct err *err) MUST_CHECK;
+
+/* The same for a stream that is named by its digest: once rows_next() gave 0, `digest` has had the whole file. */
+int rows_open_hashed(struct rows_in *in, const char *path, const char *kind, struct digest *digest,
+                     struct err *err) MUST_CHECK;
 
 /* 1 and *row (the caller frees it with json_free), 0 at the end, or an error. A malformed line ends the stream. */
 int rows_next(struct rows_in *in, struct json **row, struct err *err) MUST_CHECK;
