@@ -3,10 +3,20 @@
  * JSON Lines (base/rows.h, kind "manifest"). The header carries model_digest, alpha, tiers, solver, objective,
  * upper_bound, gap, previous (SHA-256 of the previous manifest's file, or null), table_digest.
  * loader/manifest.schema.json describes header, rows and end.
+ *
+ * Reading and making one go through manifest_add(), so a manifest that was written can be read again:
+ *
+ *     struct manifest m = { .alpha = 1, .solver = "greedy" };
+ *     m.tiers = ...;                                        // owned by the manifest from here on
+ *     for each context:
+ *         if (manifest_add(&m, &(struct placement){ .id = id, .tier = 0, ... }, err)) ...
+ *     if (manifest_write(&m, NULL, (struct rows_made){ .tool = "evp-plan", ... }, err)) ...
+ *     manifest_release(&m);
  */
 #ifndef EVP_MANIFEST_H
 #define EVP_MANIFEST_H
 
+#include "base/digest.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/rows.h"
@@ -17,38 +27,58 @@
 enum operation { OP_NONE, OP_INSERT, OP_KEEP, OP_RECOMPRESS, OP_MOVE, OP_EVICT };
 const char *operation_name(enum operation op);
 
+enum { MANIFEST_ID = 1024, MANIFEST_CONFIG = 128, MANIFEST_PAYLOAD = 200 }; // bytes, with the NUL
+
 struct placement {
-    char *id, *token_digest, *config, *payload; // payload: file name; NULL on recompute
-    int tier;                                   // index into tiers; -1: recompute
-    int64_t n_tokens, bytes;
+    const char *id, *token_digest, *config, *payload;         // payload: file name; NULL on recompute
+    int tier;                                                 // index into tiers; -1: recompute
+    int64_t n_tokens, bytes;                                  // bytes as the table counts them; 0 on recompute
     double quality, quality_test, ttft_s, utility, frequency; // quality_test NAN: no test questions
     enum operation operation;
 };
 
 struct manifest {
-    char model_digest[65], table_digest[65], previous[65]; // "" when absent
-    char digest[65];                                       // of the file itself, after manifest_read
+    char model_digest[DIGEST_HEX], table_digest[DIGEST_HEX], previous[DIGEST_HEX]; // "" when absent
+    char digest[DIGEST_HEX];                                                       // of the file, after manifest_read
     char solver[32];
-    double alpha, objective, upper_bound, gap;
+    double alpha, objective, upper_bound, gap; // upper_bound, gap NAN: the solver gives none
     struct tiers tiers;
-    struct placement *at;
-    int n;
-    struct map ids; // id -> index
+    struct placement *at; // made by manifest_add; numbers may be changed in place, strings belong to the manifest
+    int n, room;
+    struct map ids;             // id -> index
+    struct map configs;         // every config text once
+    struct map payloads;        // every payload name once
+    struct manifest_text *text; // the strings of placements
 };
 
-/* Everything checked: unique ids, known tiers, configs as text (the loader knows no methods), sizes, end line. */
+/* Adds a row; its strings are copied. ERR_FORMAT with a sentence that names the field when the row says something a
+ * manifest cannot say: an id or a payload name that came before, a size below 0, a payload on recompute, none in a
+ * tier, a name that is no plain file name ... */
+int manifest_add(struct manifest *m, const struct placement *p, struct err *err) MUST_CHECK;
+
+/* path NULL or "-": standard input. Everything checked, end line included; sentences name file and line. On failure
+ * nothing is left to release. The loader knows no methods: a config is a text here. */
 int manifest_read(struct manifest *m, const char *path, struct err *err) MUST_CHECK;
 
-/* made->kind is set here; made->more/arg are used for the header's members. path NULL or "-": standard output. */
+/* made.kind and made.more are set here. path NULL or "-": standard output. */
 int manifest_write(const struct manifest *m, const char *path, struct rows_made made, struct err *err) MUST_CHECK;
-void manifest_release(struct manifest *m);
+void manifest_release(struct manifest *m); // zeroed is fine
 
-/* What takes a context from `before` (NULL: it was not there) to `after`. OP_MOVE: same config, other tier;
- * OP_RECOMPRESS: other config or other tokens; OP_EVICT: it was stored, now recompute. */
+/* The placement of a context, or NULL. */
+const struct placement *manifest_find(const struct manifest *m, const char *id);
+
+/* What takes a context from `before` (NULL: it was not there) to `after` (NULL: it is not there any more). A place is
+ * the same when kind and uri of the tier are. OP_MOVE: same config, other place; OP_RECOMPRESS: other config or other
+ * tokens; OP_EVICT: it was stored, now it is not; OP_NONE: stored neither then nor now. */
 enum operation manifest_operation(const struct placement *before, const struct tiers *tiers_before,
                                   const struct placement *after, const struct tiers *tiers_after);
 
-/* The payload file's name for a context under a config: unique, safe as a file name, the same every time. Allocated. */
+/* The payload file's name for a context under a config: unique, safe as a file name, the same every time. Allocated;
+ * the caller frees it. NULL without memory. */
 char *manifest_payload_name(const char *id, const char *token_digest, const char *config);
+
+/* Is this a name that manifest_payload_name could give: letters, digits, - _ and . (not in front), of bounded length?
+ */
+bool manifest_payload_safe(const char *name);
 
 #endif

@@ -1,0 +1,406 @@
+/* manifest.c - rows in and out, each checked in one place: manifest_add().
+ *
+ * A million contexts must come and go in seconds: ids, configs and payload names live in the maps that prove them
+ * unique, digests in large blocks, so that a row costs three small allocations and no copy of what it shares.
+ */
+#include "loader/manifest.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- words -------------------------------------------------------------- */
+
+static const char *const operation_names[] = {
+    [OP_NONE] = "none", [OP_INSERT] = "insert", [OP_KEEP] = "keep", [OP_RECOMPRESS] = "recompress",
+    [OP_MOVE] = "move", [OP_EVICT] = "evict",
+};
+
+const char *operation_name(enum operation op)
+{
+    return operation_names[op];
+}
+
+static int operation_find(const char *name, enum operation *op, struct err *err)
+{
+    for (int i = 0; i <= OP_EVICT; i++) {
+        if (strcmp(name, operation_names[i]) != 0)
+            continue;
+        *op = (enum operation)i;
+        return 0;
+    }
+    return err_set(err, ERR_FORMAT, "field 'operation' is '%.40s', not insert, keep, recompress, move, evict or none",
+                   name);
+}
+
+static bool is_hex(const char *s)
+{
+    return strspn(s, "0123456789abcdef") == DIGEST_HEX - 1 && s[DIGEST_HEX - 1] == '\0';
+}
+
+bool manifest_payload_safe(const char *name)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    size_t n = strlen(name);
+
+    return n > 0 && n < MANIFEST_PAYLOAD && name[0] != '.' && strspn(name, plain) == n;
+}
+
+/* ---- the strings of rows, in large blocks: a million rows are a few hundred allocations ----------------------- */
+
+enum { TEXT_BLOCK = 1 << 20 };
+
+struct manifest_text {
+    struct manifest_text *older;
+    size_t n;
+    char at[TEXT_BLOCK];
+};
+
+/* Every string kept here is shorter than MANIFEST_ID, hence fits an empty block. NULL without memory. */
+static const char *text_keep(struct manifest *m, const char *s)
+{
+    size_t n = strlen(s) + 1;
+    struct manifest_text *t = m->text;
+
+    if (!t || TEXT_BLOCK - t->n < n) {
+        t = malloc(sizeof(*t));
+        if (!t)
+            return NULL;
+        t->older = m->text;
+        t->n = 0;
+        m->text = t;
+    }
+    char *to = t->at + t->n;
+    memcpy(to, s, n);
+    t->n += n;
+    return to;
+}
+
+/* ---- rows --------------------------------------------------------------- */
+
+static int check_text(const char *field, const char *s, size_t room, struct err *err)
+{
+    if (!s || !*s)
+        return err_set(err, ERR_FORMAT, "field '%s' is empty", field);
+    if (strlen(s) >= room)
+        return err_set(err, ERR_FORMAT, "field '%s' is longer than %zu bytes", field, room - 1);
+    for (const char *c = s; *c; c++)
+        if ((unsigned char)*c < 0x20)
+            return err_set(err, ERR_FORMAT, "field '%s' has a control character", field);
+    return 0;
+}
+
+static int check_real(const char *field, double v, double least, struct err *err)
+{
+    if (!isfinite(v) || v < least)
+        return err_set(err, ERR_FORMAT, "field '%s' is %s", field, isfinite(v) ? "below zero" : "not a number");
+    return 0;
+}
+
+static int check_stored(const struct placement *p, struct err *err)
+{
+    if (!p->payload || !manifest_payload_safe(p->payload))
+        return err_set(err, ERR_FORMAT, "field 'payload' is %s", p->payload ? "no plain file name" : "missing");
+    if (p->operation == OP_EVICT || p->operation == OP_NONE)
+        return err_set(err, ERR_FORMAT, "operation '%s' for a context that is placed on a tier",
+                       operation_name(p->operation));
+    return 0;
+}
+
+static int check_recomputed(const struct placement *p, struct err *err)
+{
+    if (p->payload || p->bytes != 0 || strcmp(p->config, "none") != 0)
+        return err_set(err, ERR_FORMAT, "tier 'recompute' holds nothing, but the row has %s",
+                       p->payload ? "a payload"
+                       : p->bytes ? "a size"
+                                  : "a config");
+    if (p->operation != OP_EVICT && p->operation != OP_NONE)
+        return err_set(err, ERR_FORMAT, "operation '%s' for a context that is recomputed",
+                       operation_name(p->operation));
+    return 0;
+}
+
+static int check_row(const struct manifest *m, const struct placement *p, struct err *err)
+{
+    if (check_text("id", p->id, MANIFEST_ID, err) || check_text("config", p->config, MANIFEST_CONFIG, err))
+        return err->code;
+    if (!p->token_digest || !is_hex(p->token_digest))
+        return err_set(err, ERR_FORMAT, "field 'token_digest' is not 64 lower-case hex digits");
+    if (p->n_tokens < 1 || p->n_tokens > INT32_MAX)
+        return err_set(err, ERR_FORMAT, "field 'n_tokens' is out of range");
+    if (p->tier < -1 || p->tier >= m->tiers.n)
+        return err_set(err, ERR_FORMAT, "field 'tier' is out of range");
+    if (p->bytes < 0)
+        return err_set(err, ERR_FORMAT, "field 'bytes' is below zero");
+    if (check_real("quality", p->quality, -HUGE_VAL, err) || check_real("utility", p->utility, -HUGE_VAL, err) ||
+        check_real("ttft_s", p->ttft_s, 0, err) || check_real("frequency", p->frequency, 0, err))
+        return err->code;
+    return p->tier < 0 ? check_recomputed(p, err) : check_stored(p, err);
+}
+
+static int grow(struct manifest *m, struct err *err)
+{
+    if (m->n < m->room)
+        return 0;
+    int room = m->room ? 2 * m->room : 64;
+    struct placement *at = room > m->room ? realloc(m->at, (size_t)room * sizeof(*at)) : NULL;
+    if (!at)
+        return err_nomem(err);
+    m->at = at;
+    m->room = room;
+    return 0;
+}
+
+/* Keeps s in a map of the manifest; the copy lives as long as the manifest. */
+static int keep_once(struct map *map, const char *s, const char **kept, bool *added, struct err *err)
+{
+    int i = map_add(map, s, strlen(s), added);
+
+    if (i < 0)
+        return err_nomem(err);
+    *kept = map->entry[i].key;
+    return 0;
+}
+
+int manifest_add(struct manifest *m, const struct placement *p, struct err *err)
+{
+    struct placement row = *p;
+    bool added;
+
+    if (check_row(m, p, err) || grow(m, err))
+        return err->code;
+    if (map_find(&m->ids, p->id, strlen(p->id)) >= 0)
+        return err_set(err, ERR_FORMAT, "id '%.80s' comes twice", p->id);
+    if (p->payload) {
+        if (keep_once(&m->payloads, p->payload, &row.payload, &added, err))
+            return err->code;
+        if (!added)
+            return err_set(err, ERR_FORMAT, "payload '%.80s' comes twice", p->payload);
+    }
+    if (keep_once(&m->configs, p->config, &row.config, NULL, err) || keep_once(&m->ids, p->id, &row.id, NULL, err))
+        return err->code;
+    row.token_digest = text_keep(m, p->token_digest);
+    if (!row.token_digest)
+        return err_nomem(err);
+    m->at[m->n++] = row;
+    return 0;
+}
+
+void manifest_release(struct manifest *m)
+{
+    for (struct manifest_text *t = m->text, *older; t; t = older) {
+        older = t->older;
+        free(t);
+    }
+    free(m->at);
+    map_release(&m->ids);
+    map_release(&m->configs);
+    map_release(&m->payloads);
+    tiers_release(&m->tiers);
+    *m = (struct manifest){ 0 };
+}
+
+const struct placement *manifest_find(const struct manifest *m, const char *id)
+{
+    int i = map_find(&m->ids, id, strlen(id));
+
+    return i < 0 ? NULL : &m->at[i];
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+static int read_digest(const struct json *header, const char *name, char out[DIGEST_HEX], struct err *err)
+{
+    const char *hex = "";
+
+    if (json_may_text(header, name, &hex, err))
+        return err->code;
+    if (*hex && !is_hex(hex))
+        return err_set(err, ERR_FORMAT, "field '%s' is not 64 lower-case hex digits", name);
+    memcpy(out, hex, *hex ? DIGEST_HEX : 1);
+    return 0;
+}
+
+static int read_header(struct manifest *m, const struct json *header, struct err *err)
+{
+    const char *solver;
+
+    m->upper_bound = m->gap = (double)NAN;
+    if (read_digest(header, "model_digest", m->model_digest, err) ||
+        read_digest(header, "table_digest", m->table_digest, err) ||
+        read_digest(header, "previous", m->previous, err) || json_want_real(header, "alpha", &m->alpha, err) ||
+        json_want_text(header, "solver", &solver, err) || json_want_real(header, "objective", &m->objective, err) ||
+        json_may_real(header, "upper_bound", &m->upper_bound, err) || json_may_real(header, "gap", &m->gap, err) ||
+        check_text("solver", solver, sizeof(m->solver), err))
+        return err->code;
+    memcpy(m->solver, solver, strlen(solver) + 1);
+    if (!json_is_array(json_get(header, "tiers")))
+        return err_set(err, ERR_FORMAT, "field 'tiers' is not an array");
+    return tiers_from_json(&m->tiers, json_get(header, "tiers"), err);
+}
+
+static int read_tier(const struct manifest *m, const char *name, int *tier, struct err *err)
+{
+    *tier = -1;
+    if (strcmp(name, "recompute") == 0)
+        return 0;
+    *tier = tiers_find(&m->tiers, name);
+    return *tier < 0 ? err_set(err, ERR_FORMAT, "tier '%.40s' is not in the header", name) : 0;
+}
+
+static int read_row(struct manifest *m, const struct json *row, struct err *err)
+{
+    struct placement p = { .quality_test = (double)NAN };
+    const char *tier, *operation;
+
+    if (json_want_text(row, "id", &p.id, err) || json_want_text(row, "token_digest", &p.token_digest, err) ||
+        json_want_int(row, "n_tokens", &p.n_tokens, err) || json_want_text(row, "config", &p.config, err) ||
+        json_want_text(row, "tier", &tier, err) || json_want_int(row, "bytes", &p.bytes, err) ||
+        json_want_real(row, "quality", &p.quality, err) || json_may_real(row, "quality_test", &p.quality_test, err) ||
+        json_want_real(row, "ttft_s", &p.ttft_s, err) || json_want_real(row, "utility", &p.utility, err) ||
+        json_want_real(row, "frequency", &p.frequency, err) || json_want_text(row, "operation", &operation, err) ||
+        json_may_text(row, "payload", &p.payload, err) || read_tier(m, tier, &p.tier, err) ||
+        operation_find(operation, &p.operation, err))
+        return err->code;
+    return manifest_add(m, &p, err);
+}
+
+static int read_rows(struct manifest *m, struct rows_in *in, struct err *err)
+{
+    struct json *row;
+    int got;
+
+    if (!in->header)
+        return err_set(err, ERR_FORMAT, "%s is no manifest: it has no header", in->path);
+    if (read_header(m, in->header, err))
+        return err_wrap(err, "%s line 1", in->path);
+    while ((got = rows_next(in, &row, err)) > 0) {
+        int code = read_row(m, row, err);
+        json_free(row);
+        if (code)
+            return rows_wrap(in, err);
+    }
+    if (!got && !m->n)
+        return err_set(err, ERR_FORMAT, "%s holds no contexts", in->path);
+    return got;
+}
+
+int manifest_read(struct manifest *m, const char *path, struct err *err)
+{
+    struct rows_in in = { 0 };
+    struct digest *digest = digest_new(err);
+
+    *m = (struct manifest){ 0 };
+    if (!digest)
+        return err->code;
+    int code = rows_open_hashed(&in, path, "manifest", digest, err);
+    if (!code)
+        code = read_rows(m, &in, err);
+    rows_close(&in);
+    digest_end(digest, m->digest);
+    if (code)
+        manifest_release(m);
+    return code;
+}
+
+/* ---- writing ------------------------------------------------------------ */
+
+static const char *or_null(const char *s)
+{
+    return *s ? s : NULL;
+}
+
+static void header_members(void *arg, struct json_out *w)
+{
+    const struct manifest *m = arg;
+
+    json_put_text(w, "model_digest", or_null(m->model_digest));
+    json_put_real(w, "alpha", m->alpha);
+    tiers_to_json(&m->tiers, w, "tiers");
+    json_put_text(w, "solver", m->solver);
+    json_put_real(w, "objective", m->objective);
+    json_put_real(w, "upper_bound", m->upper_bound);
+    json_put_real(w, "gap", m->gap);
+    json_put_text(w, "previous", or_null(m->previous));
+    json_put_text(w, "table_digest", or_null(m->table_digest));
+}
+
+static int write_row(struct rows_out *out, const struct manifest *m, const struct placement *p, struct err *err)
+{
+    struct json_out w = rows_begin(out);
+
+    json_put_text(&w, "id", p->id);
+    json_put_text(&w, "token_digest", p->token_digest);
+    json_put_int(&w, "n_tokens", p->n_tokens);
+    json_put_text(&w, "config", p->config);
+    json_put_text(&w, "tier", p->tier < 0 ? "recompute" : m->tiers.at[p->tier].name);
+    json_put_int(&w, "bytes", p->bytes);
+    json_put_real(&w, "quality", p->quality);
+    json_put_real(&w, "quality_test", p->quality_test);
+    json_put_real(&w, "ttft_s", p->ttft_s);
+    json_put_real(&w, "utility", p->utility);
+    json_put_real(&w, "frequency", p->frequency);
+    json_put_text(&w, "operation", operation_name(p->operation));
+    json_put_text(&w, "payload", p->payload);
+    return rows_put(out, &w, err);
+}
+
+int manifest_write(const struct manifest *m, const char *path, struct rows_made made, struct err *err)
+{
+    struct rows_out out;
+
+    made.kind = "manifest";
+    made.more = header_members;
+    made.arg = (void *)(uintptr_t)m; /* read only by header_members */
+    if (rows_create(&out, path, &made, err))
+        return err->code;
+    for (int i = 0; i < m->n; i++) {
+        if (!write_row(&out, m, &m->at[i], err))
+            continue;
+        rows_abort(&out);
+        return err->code;
+    }
+    return rows_finish(&out, err);
+}
+
+/* ---- operations and names ------------------------------------------------ */
+
+enum operation manifest_operation(const struct placement *before, const struct tiers *tiers_before,
+                                  const struct placement *after, const struct tiers *tiers_after)
+{
+    bool was = before && before->tier >= 0, is = after && after->tier >= 0;
+
+    if (!was || !is)
+        return was ? OP_EVICT : is ? OP_INSERT : OP_NONE;
+    if (strcmp(before->config, after->config) != 0 || strcmp(before->token_digest, after->token_digest) != 0)
+        return OP_RECOMPRESS;
+    const struct tier *from = &tiers_before->at[before->tier], *to = &tiers_after->at[after->tier];
+    return from->kind == to->kind && strcmp(from->uri, to->uri) == 0 ? OP_KEEP : OP_MOVE;
+}
+
+/* Adds at most 48 bytes of s that are fit for a file name; anything else becomes an underscore. */
+static void add_slug(struct buf *b, const char *s)
+{
+    for (int i = 0; s[i] && i < 48; i++) {
+        char one[2] = { s[i], '\0' };
+        bool plain = manifest_payload_safe(one) || (s[i] == '.' && b->n > 0);
+        buf_addc(b, plain ? s[i] : '_');
+    }
+}
+
+char *manifest_payload_name(const char *id, const char *token_digest, const char *config)
+{
+    char hex[XXH3_HEX];
+    struct buf all = { 0 }, name = { 0 };
+
+    buf_printf(&all, "%s%c%s%c%s", id, '\0', token_digest, '\0', config);
+    if (buf_failed(&all))
+        return NULL;
+    digest_xxh3_hex(all.at, all.n, hex);
+    buf_release(&all);
+    add_slug(&name, id);
+    buf_addc(&name, '-');
+    add_slug(&name, config);
+    buf_printf(&name, "-%s.safetensors", hex);
+    return buf_take(&name);
+}

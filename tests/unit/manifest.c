@@ -1,0 +1,253 @@
+/* Manifests: what one may say, that what is written reads back the same, and what takes one plan to the next. */
+#include "base/file.h"
+#include "loader/manifest.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char digest_a[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+static const char digest_b[] = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+static struct tiers two_tiers(void)
+{
+    struct tiers t = { .at = calloc(2, sizeof(struct tier)), .n = 2 };
+    static const char *const name[] = { "dram", "ssd" }, *const uri[] = { "/dev/shm/evp", "/var/tmp/evp" };
+
+    for (int i = 0; i < 2; i++) {
+        t.at[i] = (struct tier){ .kind = i ? TIER_FILE : TIER_DRAM,
+                                 .uri = strdup(uri[i]),
+                                 .capacity = 1000 << i,
+                                 .read_bytes_per_s = 1e9,
+                                 .write_bytes_per_s = 1e8,
+                                 .latency_s = 1e-4 };
+        memcpy(t.at[i].name, name[i], strlen(name[i]) + 1);
+    }
+    return t;
+}
+
+static struct placement stored(const char *id)
+{
+    return (struct placement){ .id = id,
+                               .token_digest = digest_a,
+                               .config = "keydiff:drop=0.5",
+                               .payload = id,
+                               .tier = 1,
+                               .n_tokens = 12,
+                               .bytes = 345,
+                               .quality = 0.1 + 0.2,
+                               .quality_test = 0.25,
+                               .ttft_s = 0.125,
+                               .utility = -0.5,
+                               .frequency = 3,
+                               .operation = OP_INSERT };
+}
+
+static struct placement recomputed(const char *id)
+{
+    return (struct placement){ .id = id,
+                               .token_digest = digest_b,
+                               .config = "none",
+                               .tier = -1,
+                               .n_tokens = 9,
+                               .quality = 1,
+                               .quality_test = (double)NAN,
+                               .ttft_s = 2,
+                               .operation = OP_EVICT };
+}
+
+static void write_two(const char *path)
+{
+    struct manifest m = { .alpha = 0.5, .solver = "evicpress", .objective = 1.5, .upper_bound = 2, .gap = 0.25 };
+    struct placement a = stored("a"), b = recomputed("b/\xc3\xa4 \"");
+    struct err err;
+
+    m.tiers = two_tiers();
+    memcpy(m.model_digest, digest_b, sizeof(digest_b));
+    cr_assert_eq(manifest_add(&m, &a, &err), 0);
+    cr_assert_eq(manifest_add(&m, &b, &err), 0);
+    cr_assert_eq(manifest_write(&m, path, (struct rows_made){ .tool = "test" }, &err), 0, "%s", err.msg);
+    manifest_release(&m);
+}
+
+Test(manifest, reads_back_what_was_written)
+{
+    char path[] = "/tmp/evp-manifest-XXXXXX", digest[DIGEST_HEX];
+    struct manifest m;
+    struct err err;
+
+    close(mkstemp(path));
+    write_two(path);
+    cr_assert_eq(manifest_read(&m, path, &err), 0, "%s", err.msg);
+    cr_assert_eq(digest_file(path, digest, &err), 0);
+    cr_assert_str_eq(m.digest, digest);
+    cr_assert(m.n == 2 && m.tiers.n == 2 && m.alpha == 0.5 && m.gap == 0.25 && m.objective == 1.5);
+    cr_assert_str_eq(m.model_digest, digest_b);
+    cr_assert_str_eq(m.previous, "");
+    const struct placement *a = manifest_find(&m, "a"), *b = manifest_find(&m, "b/\xc3\xa4 \"");
+    cr_assert(a == &m.at[0] && b == &m.at[1] && !manifest_find(&m, "c"));
+    cr_assert(a->tier == 1 && a->bytes == 345 && a->quality == 0.1 + 0.2 && a->operation == OP_INSERT);
+    cr_assert_str_eq(a->payload, "a");
+    cr_assert(b->tier == -1 && !b->payload && isnan(b->quality_test) && b->operation == OP_EVICT);
+    manifest_release(&m);
+    unlink(path);
+}
+
+/* Each is one change to a good row; manifest_add must refuse it and name the field. */
+Test(manifest, refuses_rows_that_lie)
+{
+    static const char long_config[] = "x:0123456789012345678901234567890123456789012345678901234567890123456789"
+                                      "0123456789012345678901234567890123456789012345678901234567890123456789";
+    struct manifest m = { .tiers = two_tiers() };
+    struct err err;
+    struct placement p = stored("a");
+    cr_assert_eq(manifest_add(&m, &p, &err), 0);
+    struct {
+        struct placement row;
+        const char *says;
+    } bad[24];
+    int n = 0;
+#define BAD(field, value, text) bad[n].row = stored("x"), bad[n].row.field = value, bad[n++].says = text
+    BAD(id, "a", "comes twice");
+    BAD(id, "", "'id' is empty");
+    BAD(id, "a\nb", "control character");
+    BAD(payload, "a", "payload 'a' comes twice");
+    BAD(payload, "../a", "plain file name");
+    BAD(payload, "b/a", "plain file name");
+    BAD(payload, ".hidden", "plain file name");
+    BAD(payload, NULL, "'payload' is missing");
+    BAD(config, long_config, "'config' is longer");
+    BAD(config, NULL, "'config' is empty");
+    BAD(token_digest, "abc", "'token_digest'");
+    BAD(n_tokens, 0, "'n_tokens'");
+    BAD(n_tokens, 1ll << 40, "'n_tokens'");
+    BAD(tier, 2, "'tier'");
+    BAD(tier, -1, "holds nothing");
+    BAD(bytes, -1, "'bytes' is below zero");
+    BAD(quality, (double)NAN, "'quality' is not a number");
+    BAD(ttft_s, -1, "'ttft_s' is below zero");
+    BAD(utility, HUGE_VAL, "'utility' is not a number");
+    BAD(frequency, -1, "'frequency' is below zero");
+    BAD(operation, OP_EVICT, "operation 'evict'");
+#undef BAD
+    for (int i = 0; i < n; i++) {
+        cr_assert_eq(manifest_add(&m, &bad[i].row, &err), ERR_FORMAT, "%s", bad[i].says);
+        cr_assert(strstr(err.msg, bad[i].says), "'%s' does not say '%s'", err.msg, bad[i].says);
+    }
+    cr_assert_eq(m.n, 1);
+    manifest_release(&m);
+}
+
+/* Each is one change to the text of a good manifest. */
+Test(manifest, refuses_texts_that_lie)
+{
+    static const char *const change[][3] = {
+        { "\"tier\":\"ssd\"", "\"tier\":\"tape\"", "line 2: tier 'tape' is not in the header" },
+        { "\"bytes\":345", "\"bytes\":345.5", "line 2: field 'bytes' is not a whole number" },
+        { "\"bytes\":345", "\"bytes\":1e30", "line 2: field 'bytes' is not a whole number" },
+        { "\"bytes\":345", "\"bytes\":-345", "line 2: field 'bytes' is below zero" },
+        { "\"utility\":-0.5", "\"utility\":NaN", "line 2: malformed JSON" },
+        { "\"utility\":-0.5", "\"utility\":1e999", "line 2: field 'utility' is not a number" },
+        { "\"operation\":\"insert\"", "\"operation\":\"burn\"", "line 2: field 'operation' is 'burn'" },
+        { "\"id\":\"a\"", "\"id\":\"b/\xc3\xa4 \\\"\"", "line 3: id 'b/\xc3\xa4 \"' comes twice" },
+        { "\"payload\":\"a\"", "\"payload\":\"/etc/passwd\"", "line 2: field 'payload' is no plain file name" },
+        { "\"alpha\":0.5", "\"alpha\":\"x\"", "line 1: field 'alpha' is not a number" },
+        { "\"uri\":\"/dev/shm/evp\"", "\"url\":\"/dev/shm/evp\"", "line 1: tier 'dram': field 'uri' is missing" },
+        { "\"evp\":\"manifest\"", "\"evp\":\"contexts\"", "holds contexts, not manifest" },
+        { "\"version\":1", "\"version\":2", "is of version 2" },
+        { "\"evp\":\"manifest\"", "\"pve\":\"manifest\"", "is no manifest" },
+        { "\"rows\":2", "\"rows\":3", "has 2 rows where its end line says 3" },
+        { "{\"end\":true", "{\"dne\":true", "line 4: field 'id' is missing" },
+    };
+    char path[] = "/tmp/evp-manifest-XXXXXX";
+    struct buf good = { 0 };
+    struct manifest m;
+    struct err err;
+
+    close(mkstemp(path));
+    write_two(path);
+    cr_assert_eq(file_read(&good, path, 1 << 20, &err), 0);
+    for (size_t i = 0; i < sizeof(change) / sizeof(*change); i++) {
+        struct buf text = { 0 };
+        const char *at = strstr(good.at, change[i][0]);
+        cr_assert(at, "%s", change[i][0]);
+        buf_add(&text, good.at, (size_t)(at - good.at));
+        buf_adds(&text, change[i][1]);
+        buf_adds(&text, at + strlen(change[i][0]));
+        cr_assert_eq(file_write(path, text.at, text.n, &err), 0);
+        cr_assert_eq(manifest_read(&m, path, &err), ERR_FORMAT, "%s", change[i][1]);
+        cr_assert(strstr(err.msg, change[i][2]), "'%s' does not say '%s'", err.msg, change[i][2]);
+        buf_release(&text);
+    }
+    buf_release(&good);
+    unlink(path);
+}
+
+/* A manifest cut anywhere is refused; only without its last line end is it whole. */
+Test(manifest, refuses_every_cut)
+{
+    char path[] = "/tmp/evp-manifest-XXXXXX";
+    struct buf good = { 0 };
+    struct manifest m;
+    struct err err;
+
+    close(mkstemp(path));
+    write_two(path);
+    cr_assert_eq(file_read(&good, path, 1 << 20, &err), 0);
+    for (size_t n = 0; n + 1 < good.n; n += 7) {
+        cr_assert_eq(truncate(path, 0), 0);
+        FILE *f = fopen(path, "wb");
+        fwrite(good.at, 1, n, f);
+        fclose(f);
+        cr_assert_eq(manifest_read(&m, path, &err), ERR_FORMAT, "cut at %zu", n);
+    }
+    buf_release(&good);
+    unlink(path);
+}
+
+Test(manifest, operation_between_two_plans)
+{
+    struct tiers before = two_tiers(), after = two_tiers();
+    struct placement a = stored("a"), b = stored("a");
+
+    cr_assert_eq(manifest_operation(NULL, NULL, &b, &after), OP_INSERT);
+    cr_assert_eq(manifest_operation(&a, &before, &b, &after), OP_KEEP);
+    cr_assert_eq(manifest_operation(&a, &before, NULL, NULL), OP_EVICT);
+    cr_assert_eq(manifest_operation(NULL, NULL, NULL, NULL), OP_NONE);
+    b.tier = 0;
+    cr_assert_eq(manifest_operation(&a, &before, &b, &after), OP_MOVE);
+    b.config = "none";
+    cr_assert_eq(manifest_operation(&a, &before, &b, &after), OP_RECOMPRESS);
+    b = stored("a");
+    b.token_digest = digest_b;
+    cr_assert_eq(manifest_operation(&a, &before, &b, &after), OP_RECOMPRESS);
+    b = stored("a");
+    after.at[1].uri[1] = 'V';
+    cr_assert_eq(manifest_operation(&a, &before, &b, &after), OP_MOVE);
+    b.tier = -1;
+    cr_assert_eq(manifest_operation(&a, &before, &b, &after), OP_EVICT);
+    a.tier = -1;
+    cr_assert_eq(manifest_operation(&a, &before, &b, &after), OP_NONE);
+    tiers_release(&before);
+    tiers_release(&after);
+}
+
+Test(manifest, payload_names_are_safe_and_tell_contexts_apart)
+{
+    char *name = manifest_payload_name("../qasper/\n\xc3\xa4", digest_a, "snapkv:drop=0.5+kivi:bits=4");
+    cr_assert(manifest_payload_safe(name), "%s", name);
+    char *again = manifest_payload_name("../qasper/\n\xc3\xa4", digest_a, "snapkv:drop=0.5+kivi:bits=4");
+    cr_assert_str_eq(name, again);
+    char *other = manifest_payload_name("../qasper/\n\xc3\xb6", digest_a, "snapkv:drop=0.5+kivi:bits=4");
+    cr_assert_str_neq(name, other);
+    free(name);
+    free(again);
+    free(other);
+    char id[1000];
+    memset(id, '.', sizeof(id) - 1);
+    id[sizeof(id) - 1] = '\0';
+    name = manifest_payload_name(id, digest_a, "none");
+    cr_assert(manifest_payload_safe(name), "%s", name);
+    free(name);
+}
