@@ -130,10 +130,10 @@ static int check_row(const struct manifest *m, const struct placement *p, struct
         return err_set(err, ERR_FORMAT, "field 'n_tokens' is out of range");
     if (p->tier < -1 || p->tier >= m->tiers.n)
         return err_set(err, ERR_FORMAT, "field 'tier' is out of range");
-    if (p->bytes < 0)
-        return err_set(err, ERR_FORMAT, "field 'bytes' is below zero");
+    if (p->bytes < 0 || p->kv_bytes < 0)
+        return err_set(err, ERR_FORMAT, "field '%s' is below zero", p->bytes < 0 ? "bytes" : "kv_bytes");
     if (check_real("quality", p->quality, -HUGE_VAL, err) || check_real("utility", p->utility, -HUGE_VAL, err) ||
-        check_real("ttft_s", p->ttft_s, 0, err) || check_real("frequency", p->frequency, 0, err))
+        (!isnan(p->ttft_s) && check_real("ttft_s", p->ttft_s, 0, err)) || check_real("frequency", p->frequency, 0, err))
         return err->code;
     return p->tier < 0 ? check_recomputed(p, err) : check_stored(p, err);
 }
@@ -221,6 +221,24 @@ static int read_digest(const struct json *header, const char *name, char out[DIG
     return 0;
 }
 
+/* The totals are for people: a header without them is fine. */
+static int read_totals(struct manifest *m, const struct json *totals, struct err *err)
+{
+    if (json_count(totals) > MANIFEST_TOTALS)
+        return err_set(err, ERR_FORMAT, "field 'totals' has more than %d members", MANIFEST_TOTALS);
+    for (const struct json *j = json_first(totals); j; j = json_next(j)) {
+        struct manifest_total *t = &m->total[m->n_totals++];
+        const char *name;
+        t->ttft_s = t->quality = t->quality_test = (double)NAN;
+        if (json_want_text(j, "name", &name, err) || check_text("name", name, sizeof(t->name), err) ||
+            json_want_real(j, "utility", &t->utility, err) || json_may_real(j, "ttft_s", &t->ttft_s, err) ||
+            json_may_real(j, "quality", &t->quality, err) || json_may_real(j, "quality_test", &t->quality_test, err))
+            return err->code;
+        memcpy(t->name, name, strlen(name) + 1);
+    }
+    return 0;
+}
+
 static int read_header(struct manifest *m, const struct json *header, struct err *err)
 {
     const char *solver;
@@ -231,7 +249,7 @@ static int read_header(struct manifest *m, const struct json *header, struct err
         read_digest(header, "previous", m->previous, err) || json_want_real(header, "alpha", &m->alpha, err) ||
         json_want_text(header, "solver", &solver, err) || json_want_real(header, "objective", &m->objective, err) ||
         json_may_real(header, "upper_bound", &m->upper_bound, err) || json_may_real(header, "gap", &m->gap, err) ||
-        check_text("solver", solver, sizeof(m->solver), err))
+        check_text("solver", solver, sizeof(m->solver), err) || read_totals(m, json_get(header, "totals"), err))
         return err->code;
     memcpy(m->solver, solver, strlen(solver) + 1);
     if (!json_is_array(json_get(header, "tiers")))
@@ -250,17 +268,17 @@ static int read_tier(const struct manifest *m, const char *name, int *tier, stru
 
 static int read_row(struct manifest *m, const struct json *row, struct err *err)
 {
-    struct placement p = { .quality_test = (double)NAN };
+    struct placement p = { .quality_test = (double)NAN, .ttft_s = (double)NAN };
     const char *tier, *operation;
 
     if (json_want_text(row, "id", &p.id, err) || json_want_text(row, "token_digest", &p.token_digest, err) ||
         json_want_int(row, "n_tokens", &p.n_tokens, err) || json_want_text(row, "config", &p.config, err) ||
         json_want_text(row, "tier", &tier, err) || json_want_int(row, "bytes", &p.bytes, err) ||
         json_want_real(row, "quality", &p.quality, err) || json_may_real(row, "quality_test", &p.quality_test, err) ||
-        json_want_real(row, "ttft_s", &p.ttft_s, err) || json_want_real(row, "utility", &p.utility, err) ||
-        json_want_real(row, "frequency", &p.frequency, err) || json_want_text(row, "operation", &operation, err) ||
-        json_may_text(row, "payload", &p.payload, err) || read_tier(m, tier, &p.tier, err) ||
-        operation_find(operation, &p.operation, err))
+        json_may_real(row, "ttft_s", &p.ttft_s, err) || json_may_int(row, "kv_bytes", &p.kv_bytes, err) ||
+        json_want_real(row, "utility", &p.utility, err) || json_want_real(row, "frequency", &p.frequency, err) ||
+        json_want_text(row, "operation", &operation, err) || json_may_text(row, "payload", &p.payload, err) ||
+        read_tier(m, tier, &p.tier, err) || operation_find(operation, &p.operation, err))
         return err->code;
     return manifest_add(m, &p, err);
 }
@@ -323,6 +341,17 @@ static void header_members(void *arg, struct json_out *w)
     json_put_real(w, "gap", m->gap);
     json_put_text(w, "previous", or_null(m->previous));
     json_put_text(w, "table_digest", or_null(m->table_digest));
+    json_begin(w, "totals", '[');
+    for (int i = 0; i < m->n_totals; i++) {
+        json_begin(w, NULL, '{');
+        json_put_text(w, "name", m->total[i].name);
+        json_put_real(w, "utility", m->total[i].utility);
+        json_put_real(w, "ttft_s", m->total[i].ttft_s);
+        json_put_real(w, "quality", m->total[i].quality);
+        json_put_real(w, "quality_test", m->total[i].quality_test);
+        json_end(w, '}');
+    }
+    json_end(w, ']');
 }
 
 static int write_row(struct rows_out *out, const struct manifest *m, const struct placement *p, struct err *err)
@@ -335,6 +364,7 @@ static int write_row(struct rows_out *out, const struct manifest *m, const struc
     json_put_text(&w, "config", p->config);
     json_put_text(&w, "tier", p->tier < 0 ? "recompute" : m->tiers.at[p->tier].name);
     json_put_int(&w, "bytes", p->bytes);
+    json_put_int(&w, "kv_bytes", p->kv_bytes);
     json_put_real(&w, "quality", p->quality);
     json_put_real(&w, "quality_test", p->quality_test);
     json_put_real(&w, "ttft_s", p->ttft_s);

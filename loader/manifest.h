@@ -1,7 +1,8 @@
 /* manifest.h - the plan as a file: one placement per context, and what to do to get there from the previous plan.
  *
  * JSON Lines (base/rows.h, kind "manifest"). The header carries model_digest, alpha, tiers, solver, objective,
- * upper_bound, gap, previous (SHA-256 of the previous manifest's file, or null), table_digest.
+ * upper_bound, gap, previous (SHA-256 of the previous manifest's file, or null), table_digest, and totals: this plan
+ * beside what one would do without a planner.
  * loader/manifest.schema.json describes header, rows and end.
  *
  * Reading and making one go through manifest_add(), so a manifest that was written can be read again:
@@ -28,13 +29,21 @@ enum operation { OP_NONE, OP_INSERT, OP_KEEP, OP_RECOMPRESS, OP_MOVE, OP_EVICT }
 const char *operation_name(enum operation op);
 
 enum { MANIFEST_ID = 1024, MANIFEST_CONFIG = 128, MANIFEST_PAYLOAD = 200 }; // bytes, with the NUL
+enum { MANIFEST_TOTALS = 8 };
 
 struct placement {
     const char *id, *token_digest, *config, *payload;         // payload: file name; NULL on recompute
     int tier;                                                 // index into tiers; -1: recompute
     int64_t n_tokens, bytes;                                  // bytes as the table counts them; 0 on recompute
-    double quality, quality_test, ttft_s, utility, frequency; // quality_test NAN: no test questions
+    int64_t kv_bytes;                                         // of the uncompressed cache; 0: not known
+    double quality, quality_test, ttft_s, utility, frequency; // quality_test, ttft_s NAN: not known
     enum operation operation;
+};
+
+/* One line of the comparison: means over accesses. */
+struct manifest_total {
+    char name[MANIFEST_CONFIG]; // "this plan", "recompute everything", ...
+    double utility, ttft_s, quality, quality_test;
 };
 
 struct manifest {
@@ -43,6 +52,8 @@ struct manifest {
     char solver[32];
     double alpha, objective, upper_bound, gap; // upper_bound, gap NAN: the solver gives none
     struct tiers tiers;
+    struct manifest_total total[MANIFEST_TOTALS];
+    int n_totals;         // may be 0
     struct placement *at; // made by manifest_add; numbers may be changed in place, strings belong to the manifest
     int n, room;
     struct map ids;             // id -> index
