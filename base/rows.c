@@ -59,21 +59,11 @@ static int check_header(struct rows_in *in, const char *kind, struct err *err)
     return 0;
 }
 
-int rows_open_hashed(struct rows_in *in, const char *path, const char *kind, struct digest *digest, struct err *err)
+/* Reads the header, or keeps a first line that is none. */
+static int start(struct rows_in *in, const char *kind, struct err *err)
 {
-    bool standard = !path || strcmp(path, "-") == 0;
-    struct buf name = { 0 };
     struct json *value;
 
-    *in = (struct rows_in){ .digest = digest };
-    buf_printf(&name, standard ? "standard input" : "'%s'", path);
-    in->path = buf_take(&name);
-    in->f = standard ? stdin : fopen(path, "rb");
-    if (!in->f || !in->path) {
-        err_set(err, ERR_IO, "cannot open '%s': %s", standard ? "-" : path, strerror(errno));
-        rows_close(in);
-        return err->code;
-    }
     int got = next_line(in, &value, err);
     if (got == 0)
         got = err_set(err, ERR_FORMAT, "%s is empty", in->path);
@@ -93,9 +83,37 @@ int rows_open_hashed(struct rows_in *in, const char *path, const char *kind, str
     return 0;
 }
 
+int rows_open_hashed(struct rows_in *in, const char *path, const char *kind, struct digest *digest, struct err *err)
+{
+    bool standard = !path || strcmp(path, "-") == 0;
+    struct buf name = { 0 };
+
+    *in = (struct rows_in){ .digest = digest };
+    buf_printf(&name, standard ? "standard input" : "'%s'", path);
+    in->path = buf_take(&name);
+    in->f = standard ? stdin : fopen(path, "rb");
+    if (!in->f || !in->path) {
+        err_set(err, ERR_IO, "cannot open '%s': %s", standard ? "-" : path, strerror(errno));
+        rows_close(in);
+        return err->code;
+    }
+    return start(in, kind, err);
+}
+
 int rows_open(struct rows_in *in, const char *path, const char *kind, struct err *err)
 {
     return rows_open_hashed(in, path, kind, NULL, err);
+}
+
+int rows_open_bytes(struct rows_in *in, const struct rows_bytes *bytes, const char *kind, struct err *err)
+{
+    *in = (struct rows_in){ .path = strdup(bytes->label) };
+    in->f = fmemopen((void *)(uintptr_t)bytes->at, bytes->n, "rb");
+    if (!in->f || !in->path) {
+        rows_close(in);
+        return err_nomem(err);
+    }
+    return start(in, kind, err);
 }
 
 static int check_end(struct rows_in *in, const struct json *end, struct err *err)

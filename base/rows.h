@@ -44,6 +44,14 @@ int rows_open(struct rows_in *in, const char *path, const char *kind, struct err
 int rows_open_hashed(struct rows_in *in, const char *path, const char *kind, struct digest *digest,
                      struct err *err) MUST_CHECK;
 
+/* The same for a stream that lies in memory: in an archive, say. The bytes stay the caller's, until rows_close(). */
+struct rows_bytes {
+    const char *label; // for messages, as `path` above
+    const char *at;
+    size_t n;
+};
+int rows_open_bytes(struct rows_in *in, const struct rows_bytes *bytes, const char *kind, struct err *err) MUST_CHECK;
+
 /* 1 and *row (the caller frees it with json_free), 0 at the end, or an error. A malformed line ends the stream. */
 int rows_next(struct rows_in *in, struct json **row, struct err *err) MUST_CHECK;
 
