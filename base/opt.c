@@ -88,8 +88,14 @@ static void default_text(const struct opt *o, struct buf *out)
     char text[TEXT_SHORT];
 
     switch (o->type) {
-    case OPT_INT: buf_printf(out, "%d", *(int *)o->dst); break;
-    case OPT_FLOAT: buf_adds(out, text_real(text, *(double *)o->dst)); break;
+    case OPT_INT:
+        if (in_bounds(o, *(int *)o->dst))
+            buf_printf(out, "%d", *(int *)o->dst);
+        break;
+    case OPT_FLOAT:
+        if (in_bounds(o, *(double *)o->dst))
+            buf_adds(out, text_real(text, *(double *)o->dst));
+        break;
     case OPT_SIZE: {
         uint64_t v = *(uint64_t *)o->dst;
         int unit = 0;

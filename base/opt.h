@@ -2,7 +2,8 @@
  *
  * The table is the only place where an option is written down: parsing (by glibc's argp), --help, --usage, the man page
  * (help2man reads --help) and shell completion are made from it, so they cannot disagree. An option's default is
- * whatever its destination holds before opt_parse(); --help prints it from there.
+ * whatever its destination holds before opt_parse(); --help prints it from there. A number outside its own bounds is no
+ * default: so the program learns that the option was not given.
  *
  * To add a tool: (1) cmd/evp-x.c with a table and a main() like its neighbours (2) tests/cli/x/ (3) its row in README.
  * The Makefile finds new tools by itself.
