@@ -17,33 +17,59 @@ static int take_text(const struct json *row, const char *name, const char *other
     return *out ? 0 : err_nomem(err);
 }
 
-static int take_answers(struct context_input *in, const struct json *list, struct err *err)
+static int add_answer(struct context_input *in, const struct json *answer, struct err *err)
 {
-    in->answer = calloc((size_t)json_count(list) + 1, sizeof(*in->answer));
+    if (!json_is_text(answer))
+        return err_set(err, ERR_FORMAT, "field 'answers' holds something that is not a string");
+    in->answer[in->n_answers] = strdup(json_text(answer));
+    return in->answer[in->n_answers++] ? 0 : err_nomem(err);
+}
+
+static int take_answers(struct context_input *in, const struct json *answers, struct err *err)
+{
+    if (answers && !json_is_array(answers) && !json_is_text(answers) && !json_is_null(answers))
+        return err_set(err, ERR_FORMAT, "field 'answers' is not a list");
+    in->answer = calloc((size_t)json_count(answers) + 1, sizeof(*in->answer));
     if (!in->answer)
         return err_nomem(err);
-    for (const struct json *a = json_first(list); a; a = json_next(a)) {
-        if (!json_is_text(a))
-            return err_set(err, ERR_FORMAT, "field 'answers' holds something that is not a string");
-        in->answer[in->n_answers] = strdup(json_text(a));
-        if (!in->answer[in->n_answers++])
-            return err_nomem(err);
-    }
+    if (json_is_text(answers))
+        return add_answer(in, answers, err);
+    for (const struct json *a = json_first(answers); a; a = json_next(a))
+        if (add_answer(in, a, err))
+            return err->code;
     return 0;
+}
+
+/* Room for one more element; n is a power of two when it runs out. */
+static void *one_more(void *at, int n, size_t size)
+{
+    if (n & (n - 1))
+        return at;
+    return reallocarray(at, n ? 2 * (size_t)n : 1, size);
+}
+
+int context_add_input(struct context *c, const char *question, const struct json *answers, struct err *err)
+{
+    struct context_input *input = one_more(c->input, c->n_inputs, sizeof(*input));
+
+    if (!input)
+        return err_nomem(err);
+    c->input = input;
+    struct context_input *in = &input[c->n_inputs++];
+    *in = (struct context_input){ .question = strdup(question) };
+    return in->question ? take_answers(in, answers, err) : err_nomem(err);
 }
 
 static int take_inputs(struct context *c, const struct json *list, struct err *err)
 {
+    const char *question;
+
     if (list && !json_is_array(list))
         return err_set(err, ERR_FORMAT, "field 'inputs' is not a list");
-    c->input = calloc((size_t)json_count(list) + 1, sizeof(*c->input));
-    if (!c->input)
-        return err_nomem(err);
-    for (const struct json *i = json_first(list); i; i = json_next(i)) {
-        struct context_input *in = &c->input[c->n_inputs++];
-        if (take_text(i, "question", NULL, &in->question, err) || take_answers(in, json_get(i, "answers"), err))
-            return err->code;
-    }
+    for (const struct json *i = json_first(list); i; i = json_next(i))
+        if (json_want_text(i, "question", &question, err) ||
+            context_add_input(c, question, json_get(i, "answers"), err))
+            return err_wrap(err, "field 'inputs'");
     return 0;
 }
 
@@ -198,14 +224,6 @@ static int read_stream(const struct stream *s, const char *path, struct json **h
     }
     rows_close(&in);
     return got;
-}
-
-/* Room for one more element; n is a power of two when it runs out. */
-static void *one_more(void *at, int n, size_t size)
-{
-    if (n & (n - 1))
-        return at;
-    return reallocarray(at, n ? 2 * (size_t)n : 1, size);
 }
 
 static int add_context(void *list, const struct json *row, const char **id, struct err *err)

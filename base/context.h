@@ -44,6 +44,9 @@ int context_from_json(struct context *c, const struct json *row, struct err *err
 void context_to_json(const struct context *c, struct json_out *w); // members only
 void context_release(struct context *c);
 
+/* Adds a question that came with the dataset. answers: a list of strings, one string, or NULL. */
+int context_add_input(struct context *c, const char *question, const struct json *answers, struct err *err) MUST_CHECK;
+
 /* All rows. Refuses an empty stream, an empty text, and an id that comes twice, with file and line. */
 int contexts_read(struct contexts *c, const char *path, struct err *err) MUST_CHECK;
 void contexts_release(struct contexts *c);
