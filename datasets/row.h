@@ -1,0 +1,24 @@
+/* row.h - one row of a .jsonl file as a context.
+ *
+ * Rows with a field `text` are contexts of ours (base/context.h). Rows with a field `context` are LongBench's:
+ *
+ *     {"input": question, "context": document, "answers": [...], "dataset": name, "_id": id, ...}
+ *
+ * where `dataset` falls back to the file's name and `_id` to the line's number; other fields are not looked at.
+ */
+#ifndef EVP_DATASETS_ROW_H
+#define EVP_DATASETS_ROW_H
+
+#include "base/context.h"
+
+#include <stdint.h>
+
+struct row_origin {
+    const char *stem; // name of the file without folder and extension
+    int64_t line;
+};
+
+/* The caller releases *c; it is zeroed after a failure. ERR_FORMAT: the row cannot be used. */
+int row_context(struct context *c, const struct json *row, const struct row_origin *origin, struct err *err) MUST_CHECK;
+
+#endif
