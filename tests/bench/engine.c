@@ -1,0 +1,118 @@
+/* engine.c - how fast the engine prefills and decodes: one line of JSON for tests/bench/compare.
+ *
+ *     engine MODEL IDS_FILE PROMPT SEQUENCES NEW_TOKENS
+ *
+ * IDS_FILE: token ids as text, so that every engine compared gets the same. PROMPT of them are the shared prompt;
+ * SEQUENCES questions of 24 ids each, cut from the same text, are answered over it with NEW_TOKENS each, nothing ending
+ * early: prefill, question forward and decode are timed apart.
+ */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "engine/engine.h"
+#include "methods/config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { QUESTION = 24, IDS = 1 << 20 };
+
+static int read_ids(const char *path, struct tokens *ids, struct err *err)
+{
+    struct buf text = { 0 };
+
+    if (file_read(&text, path, 16 << 20, err))
+        return err->code;
+    ids->at = calloc(IDS, sizeof(*ids->at));
+    if (!ids->at)
+        return err_nomem(err);
+    for (char *at = text.at, *end; ids->n < IDS; at = end) {
+        long id = strtol(at, &end, 10);
+        if (end == at)
+            break;
+        ids->at[ids->n++] = (int32_t)id;
+    }
+    buf_release(&text);
+    return 0;
+}
+
+/* Seconds to answer all questions with `n_new` tokens each. */
+static int time_decode(struct session *s, const struct version *v, const struct question_ids *question, int n_questions,
+                       int n_new, double *seconds, long *tokens, struct err *err)
+{
+    const struct version *versions[] = { v };
+    struct answer *answer = calloc((size_t)n_questions, sizeof(*answer));
+    struct decode job = { .version = versions,
+                          .n_versions = 1,
+                          .question = question,
+                          .n_questions = n_questions,
+                          .max_new_tokens = n_new };
+    double start = clock_now();
+
+    if (!answer)
+        return err_nomem(err);
+    int code = session_decode(s, &job, answer, NULL, err);
+    *seconds = clock_now() - start;
+    *tokens = 0;
+    for (int q = 0; q < n_questions; q++) {
+        *tokens += answer[q].n;
+        free(answer[q].ids);
+    }
+    free(answer);
+    return code;
+}
+
+static int run(char **argv, struct err *err)
+{
+    struct tokens ids = { 0 };
+    struct engine *engine = engine_open(&(struct engine_options){ .model = argv[1], .backend = "cpu" }, err);
+    struct session *s = engine ? session_new(engine, err) : NULL;
+    int prompt = (int)strtol(argv[3], NULL, 10), n = (int)strtol(argv[4], NULL, 10), n_new = (int)strtol(argv[5], NULL, 10);
+    double prefill_s, one_s, all_s;
+    long one_tokens, all_tokens;
+
+    if (!s || read_ids(argv[2], &ids, err))
+        return err->code;
+    if (prompt + QUESTION * n > ids.n)
+        return err_set(err, ERR_USAGE, "'%s' has too few ids", argv[2]);
+    if (session_prefill(s, &(struct prefill){ .ids = ids.at, .n = prompt }, &prefill_s, err) || /* warms caches up */
+        session_prefill(s, &(struct prefill){ .ids = ids.at, .n = prompt }, &prefill_s, err))
+        return err->code;
+    struct config none;
+    struct version version;
+    struct compressor *c = compressor_new(session_full(s), err);
+    if (!c || config_parse(&none, "none", err) || compressor_version(c, &none, VERSION_ROWS, &version, err))
+        return err->code;
+    struct question_ids *question = calloc((size_t)n, sizeof(*question));
+    for (int q = 0; q < n; q++)
+        question[q] = (struct question_ids){ ids.at + prompt + q * QUESTION, QUESTION };
+    if (time_decode(s, &version, question, n, 1, &one_s, &one_tokens, err) ||
+        time_decode(s, &version, question, n, n_new, &all_s, &all_tokens, err))
+        return err->code;
+    printf("{\"prefill_s\":%.4f,\"question_s\":%.4f,\"decode_s\":%.4f,\"decode_tokens\":%ld}\n", prefill_s, one_s,
+           all_s - one_s, all_tokens - one_tokens);
+    free(question);
+    free(ids.at);
+    version_release(&version);
+    compressor_free(c);
+    session_free(s);
+    engine_close(engine);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct err err;
+
+    if (argc != 6) {
+        fprintf(stderr, "usage: engine MODEL IDS_FILE PROMPT SEQUENCES NEW_TOKENS\n");
+        return 2;
+    }
+    if (run(argv, &err)) {
+        fprintf(stderr, "engine: %s\n", err.msg);
+        return err_exit_status(err.code);
+    }
+    return 0;
+}
