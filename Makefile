@@ -71,7 +71,7 @@ $B/%.o: %.c $B/flags
 # time. Elsewhere -O2.
 $B/kernels/%.o: private CFLAGS_release := -O3 -g
 $B/%_avx512.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma
-$B/profiler/table.o: private ALL_CFLAGS += $(HDF5_CFLAGS)
+$B/profiler/table_image.o $B/profiler/table_write.o: private ALL_CFLAGS += $(HDF5_CFLAGS)
 $B/base/opt.o: private ALL_CFLAGS += -DEVP_VERSION='"$(VERSION)"'
 
 # Rewritten only when a flag changed; every object depends on it.

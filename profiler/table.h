@@ -2,19 +2,31 @@
  *
  * In memory it is plain arrays. C contexts, V configs, Q questions, T tiers. Absent is NAN, -1 or an empty string,
  * never 0. table_read() checks every shape, type and index against every other, so who uses the arrays need not.
+ *
+ *     struct table t;
+ *     if (table_read(&t, "profile.h5", TABLE_ALL, &err)) ...
+ *     table_alloc_scores(&t, n_tiers, &err);
+ *     table_set_text(&t.lineage, text, &err);
+ *     table_write(&t, "table.h5", &err);
+ *     table_release(&t);
+ *
+ * Arrays and the strings in them belong to the table: fill them, never free them; strings put into an array must
+ * outlive it. The strings of the root attributes are replaced with table_set_text().
  */
 #ifndef EVP_TABLE_H
 #define EVP_TABLE_H
 
 #include "base/err.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { TABLE_VERSION = 1 };
 
 struct table {
-    /* root attributes; owned strings, "" when absent */
+    /* root attributes; "" when absent */
     char *model, *model_digest, *backend, *dtype, *embedder_digest, *lineage; // lineage: JSON text
+    int64_t max_new_tokens;                                                   // the answers' budget; -1: unknown
     int n_contexts, n_configs, n_questions, n_tiers;
 
     char **context_id, **context_dataset, **context_token_digest; // (C)
@@ -32,22 +44,44 @@ struct table {
     double *quality_train, *quality_test; // (C, V) or NULL
     char **tier_name;                     // (T): tiers, then "recompute"
     double *utility, *ttft_s;             // (C, V, T) or NULL
+
+    /* private: what the arrays lie in */
+    void *map; // a file's content, mapped; arrays that point elsewhere came from malloc
+    size_t map_bytes;
+    void *texts; // strings that merging copied
 };
 
-/* All arrays of the first three groups allocated and filled with "absent". */
+/* All arrays of the first three groups allocated and filled with "absent"; strings are "". ERR_FORMAT when a product of
+ * the counts is more than a table can hold. */
 int table_alloc(struct table *t, int n_contexts, int n_configs, int n_questions, struct err *err) MUST_CHECK;
-void table_release(struct table *t);
+void table_release(struct table *t); // zeroed is fine
 
-/* Adds the arrays of evp-score: similarity and quality; and utility when n_tiers > 0 (recompute counted). */
+/* Adds the arrays of evp-score, replacing those that were there: similarity and quality; and utility when n_tiers > 0
+ * (recompute counted). Filled with NAN and "". */
 int table_alloc_scores(struct table *t, int n_tiers, struct err *err) MUST_CHECK;
 
-enum table_want { TABLE_ALL, TABLE_PLAN }; // PLAN leaves out texts of questions and answers
+/* Replaces a root attribute by a copy of `text`. */
+int table_set_text(char **attribute, const char *text, struct err *err) MUST_CHECK;
 
+/* PLAN reads what planning needs and leaves the rest NULL: context_dataset, keep_frac, compress_s, all of questions and
+ * answers, similarity, tiers and utility (n_tiers is 0; n_questions is as in the file). */
+enum table_want { TABLE_ALL, TABLE_PLAN };
+
+/* ERR_IO: cannot open. ERR_FORMAT: not a table, truncated, damaged, or inconsistent. The file is parsed by a child
+ * process, because libhdf5 can be made to crash by a hostile file; *t is zeroed on failure. */
 int table_read(struct table *t, const char *path, enum table_want want, struct err *err) MUST_CHECK;
 int table_write(const struct table *t, const char *path, struct err *err) MUST_CHECK; // whole or not at all
 
-/* Puts the tables of several shards together: contexts and configs united, what one has and another lacks filled in.
- * ERR_FORMAT when models differ or the same context has different tokens. */
+/* The rules table_read() applies; ERR_FORMAT with the first one broken. Absent arrays are passed over. */
+int table_check(const struct table *t, struct err *err) MUST_CHECK;
+
+/* Puts tables together: contexts, configs and questions united in the order they come, what one has and another lacks
+ * filled in; of a cell that several have the first counts. Scores and tiers are left out: they must be computed anew.
+ * ERR_FORMAT when models, options or the same context's tokens differ. Inputs must be read with TABLE_ALL and are not
+ * needed afterwards. lineage is the first one's. */
+int table_unite(struct table *out, const struct table *const *from, int n, struct err *err) MUST_CHECK;
+
+/* into = into united with from. */
 int table_merge(struct table *into, const struct table *from, struct err *err) MUST_CHECK;
 
 #endif

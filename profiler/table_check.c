@@ -1,0 +1,184 @@
+/* The rules between the numbers of a table. Shapes hold by construction: arrays are as long as the counts say. */
+#include "base/map.h"
+#include "base/utf8.h"
+#include "profiler/table_column.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Cosines of unit vectors in float may exceed 1 by rounding. */
+#define COSINE_MOST 1.001
+
+static int check_counts(const struct table *t, struct err *err)
+{
+    if (t->n_contexts < 1 || t->n_configs < 1)
+        return err_set(err, ERR_FORMAT, "it holds no %s", t->n_contexts < 1 ? "contexts" : "configs");
+    for (int i = 0; i < TABLE_COLUMNS; i++) {
+        size_t n;
+        if (!column_count(t, &table_columns[i], &n))
+            return err_set(err, ERR_FORMAT, "'%s' has more elements than a table can hold", table_columns[i].path);
+    }
+    return 0;
+}
+
+static int check_texts(const struct table *t, struct err *err)
+{
+    for (int i = 0; i < TABLE_COLUMNS; i++) {
+        const struct column *c = &table_columns[i];
+        char *const *text = column_get(t, c);
+        size_t n = 0;
+        if (c->type != COLUMN_TEXT || !text || !column_count(t, c, &n))
+            continue;
+        for (size_t k = 0; k < n; k++)
+            if (!utf8_valid(text[k], strlen(text[k])))
+                return err_set(err, ERR_FORMAT, "'%s' element %zu is not UTF-8", c->path, k);
+    }
+    return 0;
+}
+
+/* Names that other files refer to: none empty, none twice. */
+static int check_names(const char *path, char *const *name, int n, struct err *err)
+{
+    struct map seen = { 0 };
+    int code = 0;
+
+    for (int i = 0; name && i < n && !code; i++) {
+        bool added = false;
+        if (!*name[i])
+            code = err_set(err, ERR_FORMAT, "'%s' element %d is empty", path, i);
+        else if (map_add(&seen, name[i], strlen(name[i]), &added) == MAP_NOMEM)
+            code = err_nomem(err);
+        else if (!added)
+            code = err_set(err, ERR_FORMAT, "'%s' has '%s' twice", path, name[i]);
+    }
+    map_release(&seen);
+    return code;
+}
+
+static bool is_digest(const char *s)
+{
+    return *s == '\0' || (strlen(s) == 64 && strspn(s, "0123456789abcdef") == 64);
+}
+
+static bool is_seconds(double s)
+{
+    return isnan(s) || (s >= 0 && isfinite(s));
+}
+
+static int check_contexts(const struct table *t, struct err *err)
+{
+    for (int i = 0; i < t->n_contexts; i++) {
+        const char *wrong = NULL;
+        if (!is_digest(t->context_token_digest[i]))
+            wrong = "its token_digest is not a SHA-256";
+        else if (t->n_tokens[i] < -1 || t->n_tokens[i] == 0)
+            wrong = "its n_tokens is not a count";
+        else if (t->kv_bytes[i] < -1 || t->kv_bytes[i] == 0)
+            wrong = "its kv_bytes is not a size";
+        else if (!is_seconds(t->prefill_s[i]) || !is_seconds(t->question_s[i]))
+            wrong = "its prefill_s or question_s is not a time";
+        if (wrong)
+            return err_set(err, ERR_FORMAT, "context '%s': %s", t->context_id[i], wrong);
+    }
+    return 0;
+}
+
+static int check_questions(const struct table *t, struct err *err)
+{
+    for (int i = 0; i < t->n_questions; i++) {
+        if (t->question_context[i] < 0 || t->question_context[i] >= t->n_contexts)
+            return err_set(err, ERR_FORMAT, "question '%s' is about context %lld of %d", t->question_id[i],
+                           (long long)t->question_context[i], t->n_contexts);
+        if (strcmp(t->question_split[i], "train") != 0 && strcmp(t->question_split[i], "test") != 0)
+            return err_set(err, ERR_FORMAT, "question '%s' has split '%s', not 'train' or 'test'", t->question_id[i],
+                           t->question_split[i]);
+    }
+    return 0;
+}
+
+static const char *answer_fault(const struct table *t, size_t i)
+{
+    if (t->answer_n_tokens[i] < -1)
+        return "n_tokens is not a count";
+    if (t->answer_n_tokens[i] <= 0 && *t->answer_text[i])
+        return "a text without tokens";
+    if (t->similarity && !isnan(t->similarity[i]) && !(fabsf(t->similarity[i]) <= (float)COSINE_MOST))
+        return "similarity is not a cosine";
+    if (t->similarity && !isnan(t->similarity[i]) && t->answer_n_tokens[i] < 0)
+        return "a similarity without an answer";
+    return NULL;
+}
+
+static int check_answers(const struct table *t, struct err *err)
+{
+    for (size_t i = 0; i < (size_t)t->n_questions * (size_t)t->n_configs; i++) {
+        const char *wrong = answer_fault(t, i);
+        if (wrong)
+            return err_set(err, ERR_FORMAT, "answer to '%s' with '%s': %s", t->question_id[i / (size_t)t->n_configs],
+                           t->config_name[i % (size_t)t->n_configs], wrong);
+    }
+    return 0;
+}
+
+static bool is_positive(double v)
+{
+    return v > 0 && isfinite(v);
+}
+
+static const char *cell_fault(const struct table *t, size_t i)
+{
+    bool run = t->cell_bytes[i] >= 0;
+
+    if (t->cell_bytes[i] < -1)
+        return "bytes is not a size";
+    if (run ? !is_positive(t->size_frac[i]) : !isnan(t->size_frac[i]))
+        return run ? "size_frac is not a fraction" : "size_frac without bytes";
+    if (t->keep_frac && (run ? !(is_positive(t->keep_frac[i]) && t->keep_frac[i] <= 1) : !isnan(t->keep_frac[i])))
+        return run ? "keep_frac is not a fraction" : "keep_frac without bytes";
+    if (!is_seconds(t->decompress_s[i]) || (t->compress_s && !is_seconds(t->compress_s[i])))
+        return "a time is not a time";
+    if (!run && (!isnan(t->decompress_s[i]) || (t->compress_s && !isnan(t->compress_s[i]))))
+        return "a time without bytes";
+    if (!t->quality_train)
+        return NULL;
+    double train = t->quality_train[i], test = t->quality_test[i];
+    if (!(isnan(train) || fabs(train) <= COSINE_MOST) || !(isnan(test) || fabs(test) <= COSINE_MOST))
+        return "quality is not a mean of cosines";
+    return run || (isnan(train) && isnan(test)) ? NULL : "a quality without bytes";
+}
+
+static int check_cells(const struct table *t, struct err *err)
+{
+    for (size_t i = 0; i < (size_t)t->n_contexts * (size_t)t->n_configs; i++) {
+        const char *wrong = cell_fault(t, i);
+        if (wrong)
+            return err_set(err, ERR_FORMAT, "context '%s' with '%s': %s", t->context_id[i / (size_t)t->n_configs],
+                           t->config_name[i % (size_t)t->n_configs], wrong);
+    }
+    return 0;
+}
+
+static int check_tiers(const struct table *t, struct err *err)
+{
+    size_t n = (size_t)t->n_contexts * (size_t)t->n_configs * (size_t)t->n_tiers;
+
+    for (size_t i = 0; t->utility && i < n; i++)
+        if (isinf(t->utility[i]) || !is_seconds(t->ttft_s[i]))
+            return err_set(err, ERR_FORMAT, "'/utility' element %zu is not a utility or time", i);
+    return 0;
+}
+
+int table_check(const struct table *t, struct err *err)
+{
+    if (check_counts(t, err) || check_texts(t, err) || check_names("/contexts/id", t->context_id, t->n_contexts, err) ||
+        check_names("/configs/name", t->config_name, t->n_configs, err) ||
+        check_names("/questions/id", t->question_id, t->n_questions, err) ||
+        check_names("/tiers/name", t->tier_name, t->n_tiers, err))
+        return err->code;
+    if (strcmp(t->config_name[0], "none") != 0)
+        return err_set(err, ERR_FORMAT, "its first config is '%s', not 'none'", t->config_name[0]);
+    if (check_contexts(t, err) || (t->question_id && check_questions(t, err)) || check_cells(t, err) ||
+        (t->answer_text && check_answers(t, err)))
+        return err->code;
+    return check_tiers(t, err);
+}

@@ -1,0 +1,76 @@
+/* table_column.h - the table's datasets as data: what alloc, read, write, check and merge walk over.
+ *
+ * To add a dataset: (1) its array in struct table (2) its line in table_columns[] (3) its rules in table_check.c
+ * (4) docs/table.md.
+ */
+#ifndef EVP_TABLE_COLUMN_H
+#define EVP_TABLE_COLUMN_H
+
+#include "profiler/table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum column_type { COLUMN_TEXT, COLUMN_I64, COLUMN_I32, COLUMN_F64, COLUMN_F32 };
+
+/* Datasets of a part are there all together or not at all; PART_PROFILE always. */
+enum column_part { PART_PROFILE, PART_SCORES, PART_TIERS, TABLE_PARTS };
+
+enum { AXIS_C, AXIS_V, AXIS_Q, AXIS_T, TABLE_AXES };
+
+struct column {
+    const char *path; // "/contexts/id"
+    enum column_type type;
+    const char *shape; // letters of CVQT
+    size_t at;         // of the pointer in struct table
+    enum column_part part;
+    bool plan; // read by TABLE_PLAN
+};
+
+enum { TABLE_COLUMNS = 25, TABLE_ATTRIBUTES = 6 };
+extern const struct column table_columns[TABLE_COLUMNS];
+
+struct attribute {
+    const char *name;
+    size_t at;
+};
+extern const struct attribute table_attributes[TABLE_ATTRIBUTES];
+
+size_t column_size(enum column_type type); // bytes of an element in memory
+void *column_get(const struct table *t, const struct column *c);
+void column_set(struct table *t, const struct column *c, void *at);
+char *attribute_get(const struct table *t, const struct attribute *a);
+void attribute_set(struct table *t, const struct attribute *a, char *text);
+
+/* Length of an axis by its letter. */
+int table_axis(const struct table *t, char letter);
+
+/* Elements of a column; false when the product is more than a table may hold. */
+bool column_count(const struct table *t, const struct column *c, size_t *n);
+
+/* ---- between the reading child and its parent (table_image.c -> table_read.c) ---- */
+
+/* The content of a table as flat bytes: this head, then the columns, each at a multiple of IMAGE_ALIGN. Text columns
+ * are their strings one behind another, each with its NUL; the attributes are one more text column. */
+struct image_head {
+    char magic[8];
+    int32_t code; // 0, or an error with its sentence
+    char msg[512];
+    int32_t n[TABLE_AXES];
+    int64_t max_new_tokens;
+    struct image_piece {
+        uint64_t at, bytes; // at 0: not there
+    } column[TABLE_COLUMNS], attributes;
+};
+enum { IMAGE_ALIGN = 4096 };
+#define IMAGE_MAGIC "EVPTABLE"
+
+/* Parses the HDF5 file at `path` into the empty file `fd`, mistrusting it, and writes the head last. Runs in the child.
+ */
+int table_image(int fd, const char *path, enum table_want want, struct err *err) MUST_CHECK;
+
+/* Makes a table of an image that was mapped by mmap (private, writable); the mapping is taken over, also on failure. */
+int table_from_image(struct table *t, void *map, size_t bytes, enum table_want want, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,204 @@
+/* Reading a table: a child process parses the HDF5 file into an image (table_image.c); here the image is mistrusted
+ * once more, becomes arrays, and the rules between them are checked (table_check.c). A child that crashes or runs in
+ * circles is a damaged file, not the end of the tool. */
+#include "base/file.h"
+#include "profiler/table_column.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- image -> table --------------------------------------------------------- */
+
+/* n strings that fill `bytes` exactly. */
+static int split_texts(char **text, char *at, uint64_t bytes, size_t n, struct err *err)
+{
+    char *end = at + bytes;
+
+    for (size_t i = 0; i < n; i++) {
+        char *nul = at < end ? memchr(at, '\0', (size_t)(end - at)) : NULL;
+        if (!nul)
+            return err_set(err, ERR_FORMAT, "it has %zu strings of %zu", i, n);
+        text[i] = at;
+        at = nul + 1;
+    }
+    return at == end ? 0 : err_set(err, ERR_FORMAT, "it has more than %zu strings", n);
+}
+
+static int take_column(struct table *t, const struct column *c, struct image_piece piece, struct err *err)
+{
+    char *at = (char *)t->map + piece.at;
+    size_t n;
+
+    if (piece.at % IMAGE_ALIGN || piece.at > t->map_bytes || piece.bytes > t->map_bytes - piece.at)
+        return err_set(err, ERR_FORMAT, "'%s' lies outside", c->path);
+    if (!column_count(t, c, &n))
+        return err_set(err, ERR_FORMAT, "'%s' is too large", c->path);
+    if (c->type != COLUMN_TEXT) {
+        column_set(t, c, at);
+        return piece.bytes == n * column_size(c->type) ? 0 : err_set(err, ERR_FORMAT, "'%s' is cut", c->path);
+    }
+    if (piece.bytes < n)
+        return err_set(err, ERR_FORMAT, "'%s' is cut", c->path);
+    char **text = malloc((n + 1) * sizeof(*text));
+    if (!text)
+        return err_nomem(err);
+    column_set(t, c, text);
+    return split_texts(text, at, piece.bytes, n, err) ? err_wrap(err, "'%s'", c->path) : 0;
+}
+
+static int take_attributes(struct table *t, struct image_piece piece, struct err *err)
+{
+    char *text[TABLE_ATTRIBUTES];
+
+    if (piece.at > t->map_bytes || piece.bytes > t->map_bytes - piece.at)
+        return err_set(err, ERR_FORMAT, "its attributes lie outside");
+    if (split_texts(text, (char *)t->map + piece.at, piece.bytes, TABLE_ATTRIBUTES, err))
+        return err_wrap(err, "attributes");
+    for (int i = 0; i < TABLE_ATTRIBUTES; i++) {
+        char *copy = strdup(text[i]);
+        if (!copy)
+            return err_nomem(err);
+        attribute_set(t, &table_attributes[i], copy);
+    }
+    return 0;
+}
+
+/* Is a column there, and should it be? */
+static int check_presence(const struct table *t, const struct column *c, enum table_want want, struct err *err)
+{
+    bool has_part =
+        c->part == PART_PROFILE || (c->part == PART_SCORES ? t->quality_train != NULL : t->tier_name != NULL);
+    bool should = has_part && (want == TABLE_ALL || c->plan), is = column_get(t, c) != NULL;
+
+    if (should == is)
+        return 0;
+    return err_set(err, ERR_FORMAT, should ? "it has no '%s'" : "it has '%s' alone", c->path);
+}
+
+static int take_columns(struct table *t, const struct image_head *head, enum table_want want, struct err *err)
+{
+    if (take_attributes(t, head->attributes, err))
+        return err->code;
+    for (int i = 0; i < TABLE_COLUMNS; i++)
+        if (head->column[i].at && take_column(t, &table_columns[i], head->column[i], err))
+            return err->code;
+    for (int i = 0; i < TABLE_COLUMNS; i++)
+        if (check_presence(t, &table_columns[i], want, err))
+            return err->code;
+    return 0;
+}
+
+int table_from_image(struct table *t, void *map, size_t bytes, enum table_want want, struct err *err)
+{
+    struct image_head head = { 0 };
+    int code = 0;
+
+    *t = (struct table){ .map = map, .map_bytes = bytes };
+    if (bytes >= sizeof(head))
+        memcpy(&head, map, sizeof(head));
+    head.msg[sizeof(head.msg) - 1] = '\0';
+    if (head.code)
+        code = err_set(err, head.code, "%s", head.msg);
+    else if (memcmp(head.magic, IMAGE_MAGIC, sizeof(head.magic)) != 0)
+        code = err_set(err, ERR_FORMAT, "it is damaged: libhdf5 did not come to an end with it");
+    for (int i = 0; i < TABLE_AXES && !code; i++)
+        if (head.n[i] < 0)
+            code = err_set(err, ERR_FORMAT, "it has a negative length");
+    t->n_contexts = head.n[AXIS_C];
+    t->n_configs = head.n[AXIS_V];
+    t->n_questions = head.n[AXIS_Q];
+    t->n_tiers = head.n[AXIS_T];
+    t->max_new_tokens = head.max_new_tokens;
+    if (!code && !take_columns(t, &head, want, err) && !table_check(t, err))
+        return 0;
+    table_release(t);
+    return err->code;
+}
+
+/* ---- file -> image ----------------------------------------------------------- */
+
+/* In the child: libhdf5 on a hostile file may print, crash or not end; none of it is to be seen. */
+static void run_child(int fd, const char *path, uint64_t file_bytes, enum table_want want)
+{
+    const rlim_t bytes_per_s = 1 << 20; // a tenth of the slowest disk: only an endless loop is slower
+    struct rlimit cpu = { 10 + file_bytes / bytes_per_s, 20 + file_bytes / bytes_per_s }, core = { 0, 0 };
+    struct err err = { 0 };
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    dup2(null, STDERR_FILENO);
+    setrlimit(RLIMIT_CPU, &cpu);
+    setrlimit(RLIMIT_CORE, &core);
+    for (int sig = 1; sig < NSIG; sig++)
+        signal(sig, SIG_DFL);
+    if (table_image(fd, path, want, &err)) {
+        struct image_head head = { .code = err.code };
+        snprintf(head.msg, sizeof(head.msg), "%s", err.msg);
+        if (pwrite(fd, &head, sizeof(head), 0) < 0)
+            _exit(1);
+    }
+    _exit(0);
+}
+
+static int fill_image(int fd, const char *path, uint64_t file_bytes, enum table_want want, struct err *err)
+{
+    pid_t child = fork();
+
+    if (child < 0)
+        return err_set(err, ERR_NOMEM, "cannot start a process: %s", strerror(errno));
+    if (child == 0)
+        run_child(fd, path, file_bytes, want);
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return 0; // how it ended is seen from the image
+}
+
+static int map_image(struct table *t, int fd, enum table_want want, struct err *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) || st.st_size == 0)
+        return err_set(err, ERR_FORMAT, "it is damaged: libhdf5 did not come to an end with it");
+    void *map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    if (map == MAP_FAILED)
+        return err_nomem(err);
+    return table_from_image(t, map, (size_t)st.st_size, want, err);
+}
+
+/* HDF5 looks for its signature at ever larger offsets; ours is at the start. */
+static int check_signature(const char *path, uint64_t *file_bytes, struct err *err)
+{
+    static const char signature[8] = "\x89HDF\r\n\x1a\n";
+    struct file_map map;
+
+    if (file_map(&map, path, err))
+        return err->code;
+    bool is = map.n >= sizeof(signature) && memcmp(map.at, signature, sizeof(signature)) == 0;
+    *file_bytes = map.n;
+    file_unmap(&map);
+    return is ? 0 : err_set(err, ERR_FORMAT, "'%s' is not an HDF5 file", path);
+}
+
+int table_read(struct table *t, const char *path, enum table_want want, struct err *err)
+{
+    uint64_t file_bytes = 0;
+
+    *t = (struct table){ 0 };
+    if (check_signature(path, &file_bytes, err))
+        return err->code;
+    int fd = memfd_create("evp-table", MFD_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, ERR_IO, "cannot make a file in memory: %s", strerror(errno));
+    int code = fill_image(fd, path, file_bytes, want, err);
+    if (!code)
+        code = map_image(t, fd, want, err);
+    close(fd);
+    return code ? err_wrap(err, "'%s'", path) : 0;
+}

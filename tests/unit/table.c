@@ -1,0 +1,211 @@
+/* The table: file and back, merging, and the rules that reading applies. */
+#include "base/buf.h"
+#include "base/file.h"
+#include "profiler/table.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <unistd.h>
+
+static const char *const context[] = { "a/1", "b/2", "c/3" };
+static const char *const config[] = { "none", "knorm:drop=0.5", "kivi:bits=2" };
+static const char *const question[] = { "q0", "q1", "q2", "q3" };
+
+#define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void set(char **to, const char *text)
+{
+    *to = (char *)(uintptr_t)text;
+}
+
+/* Two contexts from `first`, the configs from `first_config` after none, two questions each; cell values tell where
+ * they come from. */
+static void make(struct table *t, int first, int n, int first_config, int n_configs)
+{
+    struct err err;
+
+    cr_assert_eq(table_alloc(t, n, n_configs, n, &err), 0);
+    cr_assert(!table_set_text(&t->model, "m", &err) && !table_set_text(&t->model_digest, DIGEST, &err));
+    cr_assert(!table_set_text(&t->lineage, "[\"\xc3\xa9\"]", &err));
+    t->max_new_tokens = 32;
+    for (int v = 0; v < n_configs; v++)
+        set(&t->config_name[v], config[v ? first_config + v - 1 : 0]);
+    for (int i = 0; i < n; i++) {
+        set(&t->context_id[i], context[first + i]);
+        set(&t->context_token_digest[i], DIGEST);
+        t->n_tokens[i] = 100 + first + i;
+        t->kv_bytes[i] = 1 << 20;
+        t->prefill_s[i] = 0.25;
+        set(&t->question_id[i], question[first + i]);
+        set(&t->question_text[i], "why?");
+        set(&t->question_split[i], "train");
+        t->question_context[i] = i;
+        for (int v = 0; v < n_configs; v++) {
+            int at = i * n_configs + v;
+            t->cell_bytes[at] = 1000 * (first + i) + (v ? first_config + v - 1 : 0);
+            t->size_frac[at] = t->keep_frac[at] = 0.5;
+            t->compress_s[at] = t->decompress_s[at] = 0;
+            t->answer_n_tokens[at] = v + 1;
+            set(&t->answer_text[at], v ? "na\xc3\xafve\nanswer" : "yes");
+        }
+    }
+}
+
+Test(table, comes_back_from_its_file)
+{
+    struct table t, back;
+    struct err err;
+    char path[] = "/tmp/evp-unit-XXXXXX";
+
+    close(mkstemp(path));
+    make(&t, 0, 3, 1, 3);
+    t.cell_bytes[4] = -1;
+    t.size_frac[4] = t.keep_frac[4] = t.compress_s[4] = t.decompress_s[4] = NAN;
+    cr_assert_eq(table_write(&t, path, &err), 0, "%s", err.msg);
+    cr_assert_eq(table_read(&back, path, TABLE_ALL, &err), 0, "%s", err.msg);
+    cr_assert_eq(back.n_contexts, 3);
+    cr_assert_eq(back.n_configs, 3);
+    cr_assert_eq(back.n_questions, 3);
+    cr_assert_eq(back.max_new_tokens, 32);
+    cr_assert_str_eq(back.lineage, "[\"\xc3\xa9\"]");
+    cr_assert_str_eq(back.context_id[2], "c/3");
+    cr_assert_str_eq(back.answer_text[5], "na\xc3\xafve\nanswer");
+    cr_assert_eq(back.cell_bytes[8], 2002);
+    cr_assert(back.cell_bytes[4] == -1 && isnan(back.size_frac[4]));
+    cr_assert_null(back.similarity);
+    cr_assert_null(back.tier_name);
+    table_release(&back);
+
+    cr_assert_eq(table_alloc_scores(&t, 2, &err), 0);
+    set(&t.tier_name[0], "dram");
+    set(&t.tier_name[1], "recompute");
+    t.quality_train[0] = 1;
+    t.ttft_s[17] = 2.5;
+    cr_assert_eq(table_write(&t, path, &err), 0, "%s", err.msg);
+    cr_assert_eq(table_read(&back, path, TABLE_ALL, &err), 0, "%s", err.msg);
+    cr_assert(back.n_tiers == 2 && back.quality_train[0] == 1 && back.ttft_s[17] == 2.5);
+    table_release(&back);
+    cr_assert_eq(table_read(&back, path, TABLE_PLAN, &err), 0, "%s", err.msg);
+    cr_assert(back.quality_train[0] == 1 && !back.answer_text && !back.question_id && back.n_questions == 3);
+    table_release(&back);
+    table_release(&t);
+    unlink(path);
+}
+
+Test(table, same_content_same_bytes)
+{
+    struct table t;
+    struct err err;
+    struct buf a = { 0 }, b = { 0 };
+    char path[] = "/tmp/evp-unit-XXXXXX";
+
+    close(mkstemp(path));
+    make(&t, 0, 3, 1, 3);
+    cr_assert_eq(table_write(&t, path, &err), 0);
+    cr_assert_eq(file_read(&a, path, 1 << 20, &err), 0);
+    sleep(1); // times in object headers have seconds
+    cr_assert_eq(table_write(&t, path, &err), 0);
+    cr_assert_eq(file_read(&b, path, 1 << 20, &err), 0);
+    cr_assert(a.n == b.n && memcmp(a.at, b.at, a.n) == 0);
+    table_release(&t);
+    buf_release(&a);
+    buf_release(&b);
+    unlink(path);
+}
+
+Test(table, merges_what_each_lacks)
+{
+    struct table a, b;
+    struct err err;
+
+    make(&a, 0, 2, 1, 2); // a/1 b/2 with none, knorm
+    make(&b, 1, 2, 2, 2); // b/2 c/3 with none, kivi
+    b.cell_bytes[0] = 77; // b/2 none: a has it already
+    cr_assert_eq(table_merge(&a, &b, &err), 0, "%s", err.msg);
+    table_release(&b);
+    cr_assert(a.n_contexts == 3 && a.n_configs == 3 && a.n_questions == 3);
+    cr_assert_str_eq(a.config_name[2], "kivi:bits=2");
+    const int64_t bytes[] = { 0, 1, -1, 1000, 1001, 1002, 2000, -1, 2002 };
+    for (int i = 0; i < 9; i++)
+        cr_assert_eq(a.cell_bytes[i], bytes[i], "cell %d is %lld", i, (long long)a.cell_bytes[i]);
+    cr_assert(isnan(a.size_frac[2]) && a.answer_n_tokens[2] == -1 && !*a.answer_text[2]);
+    cr_assert_eq(a.question_context[2], 2);
+    cr_assert_eq(table_check(&a, &err), 0, "%s", err.msg);
+    table_release(&a);
+}
+
+Test(table, does_not_merge_what_differs)
+{
+    struct table a, b;
+    struct err err;
+
+    make(&a, 0, 2, 1, 2);
+    make(&b, 1, 2, 1, 2);
+    b.max_new_tokens = 31;
+    cr_assert_eq(table_merge(&a, &b, &err), ERR_FORMAT);
+    b.max_new_tokens = 32;
+    set(&b.context_token_digest[0], "");
+    cr_assert_eq(table_merge(&a, &b, &err), ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "context 'b/2' has different tokens in two tables");
+    cr_assert_eq(table_set_text(&b.model_digest, "", &err), 0);
+    cr_assert_eq(table_merge(&a, &b, &err), ERR_FORMAT);
+    cr_assert_eq(a.n_contexts, 2, "a failed merge must leave the table as it was");
+    table_release(&a);
+    table_release(&b);
+}
+
+/* Each line breaks one rule. */
+Test(table, rules)
+{
+    struct table t;
+    struct err err;
+
+#define BROKEN(change)                                                                                                 \
+    do {                                                                                                               \
+        make(&t, 0, 2, 1, 2);                                                                                          \
+        cr_assert_eq(table_check(&t, &err), 0, "%s", err.msg);                                                         \
+        change;                                                                                                        \
+        cr_assert_eq(table_check(&t, &err), ERR_FORMAT, #change);                                                      \
+        table_release(&t);                                                                                             \
+    } while (0)
+    BROKEN(set(&t.context_id[1], "a/1"));
+    BROKEN(set(&t.context_id[1], ""));
+    BROKEN(set(&t.context_id[1], "\xff"));
+    BROKEN(set(&t.context_token_digest[1], "ab"));
+    BROKEN(t.n_tokens[0] = 0);
+    BROKEN(t.kv_bytes[0] = -2);
+    BROKEN(t.prefill_s[0] = -1);
+    BROKEN(t.question_s[0] = INFINITY);
+    BROKEN(set(&t.config_name[0], "kivi:bits=2"));
+    BROKEN(set(&t.config_name[1], "none"));
+    BROKEN(t.question_context[1] = 2);
+    BROKEN(t.question_context[1] = -1);
+    BROKEN(set(&t.question_split[0], "dev"));
+    BROKEN(t.answer_n_tokens[0] = -2);
+    BROKEN(t.answer_n_tokens[0] = -1);
+    BROKEN(t.cell_bytes[1] = -1);
+    BROKEN(t.size_frac[1] = NAN);
+    BROKEN(t.keep_frac[1] = 1.5);
+    BROKEN(t.decompress_s[1] = -0.5);
+#undef BROKEN
+}
+
+Test(table, refuses_a_file_cut_anywhere)
+{
+    struct table t;
+    struct err err;
+    struct buf whole = { 0 };
+    char path[] = "/tmp/evp-unit-XXXXXX";
+
+    close(mkstemp(path));
+    make(&t, 0, 3, 1, 3);
+    cr_assert_eq(table_write(&t, path, &err), 0);
+    table_release(&t);
+    cr_assert_eq(file_read(&whole, path, 1 << 20, &err), 0);
+    for (size_t n = 0; n < whole.n; n += 257) {
+        cr_assert_eq(file_write(path, whole.at, n, &err), 0);
+        cr_assert_eq(table_read(&t, path, TABLE_ALL, &err), ERR_FORMAT, "cut to %zu bytes of %zu", n, whole.n);
+    }
+    buf_release(&whole);
+    unlink(path);
+}
