@@ -44,6 +44,29 @@ struct weight;
 
 enum gemm_into { GEMM_SET, GEMM_ADD }; // out = x W^T + bias, or out += x W^T + bias
 
+/* Rotary embedding of fresh queries and keys, and where keys and values go. A row of qkv is one token: H query heads, G
+ * key heads, G value heads of K columns each. */
+struct rope_job {
+    struct mat qkv;          // (T, (H + 2G) * K)
+    const int32_t *position; // (T): on the device
+    const int32_t *slot;     // (T): on the device; the row of k and v the token goes to
+    const float *cos, *sin;  // (positions, K / 2); pairs are columns i and i + K/2 ("halves")
+    void *q;                 // (G, T, H/G, K): each kv head's query rows, token-major, as attend reads them
+    void *k, *v;             // row slot[t] of head g starts at (g * head_rows + slot[t]) * K
+    size_t head_rows;
+    int n_heads, n_kv_heads, head_dim;
+};
+
+/* Attention over the pieces of one sequence's keys, put together. part[i] and lse[i] are laid out as rope_job.q: row
+ * (g * T + t) * H/G + h. */
+struct merge_job {
+    struct mat out;      // (T, H * K)
+    const void *part[2]; // (G, T, H/G, K), each normalised within itself
+    const float *lse[2]; // (G, T, H/G)
+    int n_parts;         // 1: lse is not read
+    int n_kv_heads, head_dim;
+};
+
 /* One piece of attention. Prefill, question forward, the prefix shared by all questions of a version, each sequence's
  * own suffix and ragged per-head lengths are all lists of these; there is one attention op. Rows are token-major: the
  * `group` query heads of one token that share a kv head stand next to each other, so row i belongs to token i / group.
@@ -91,10 +114,22 @@ struct backend {
     struct weight *(*weight_new)(struct backend *, const struct mat *host, int n_parts, enum dtype type, struct err *);
     void (*weight_free)(struct backend *, struct weight *);
 
-    /* both kinds of transformer */
+    /* both kinds of transformer; out of gemm is dense: pitch == cols */
     void (*gemm)(struct backend *, struct mat out, struct mat x, const struct weight *, const float *bias,
                  enum gemm_into);
     void (*attend)(struct backend *, const struct attn_item *, int n_items, int head_dim, float scale);
+
+    /* Llama; ids, positions and slots are int32 on the device */
+    /* out row t = table row ids[t]; ids are below table.rows */
+    void (*embed)(struct backend *, struct mat out, struct mat table, const int32_t *ids);
+    /* out = x / sqrt(mean(x^2) + eps) * w, per row */
+    void (*rmsnorm)(struct backend *, struct mat out, struct mat x, const float *w, float eps);
+    void (*rope)(struct backend *, const struct rope_job *);
+    void (*merge)(struct backend *, const struct merge_job *);
+    /* out (T, F) = silu(left half) * right half of gate_up (T, 2F) */
+    void (*silu_mul)(struct backend *, struct mat out, struct mat gate_up);
+    /* id[t] = column of the largest of row t, the lower one of equals; id is int32 on the device */
+    void (*argmax)(struct backend *, int32_t *id, struct mat x);
 
     /* compression: scores are f32 (n_heads, T), higher is kept */
     /* score[h][t] = |k_t|, the L2 norm */

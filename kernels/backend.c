@@ -1,0 +1,20 @@
+/* Which backends there are. */
+#include "kernels/backend.h"
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/reference/reference.h"
+
+#include <string.h>
+
+struct backend *backend_open(const char *name, int n_threads, struct err *err)
+{
+    if (strcmp(name, "cpu") == 0 || strcmp(name, "auto") == 0)
+        return cpu_open(n_threads, err);
+    if (strcmp(name, "reference") == 0)
+        return reference_open(err);
+    if (strcmp(name, "cuda") == 0)
+        err_set(err, ERR_DEVICE, "no backend 'cuda' in this build, use 'cpu'");
+    else
+        err_set(err, ERR_DEVICE, "no backend '%s': there are cpu, reference and auto", name);
+    return NULL;
+}

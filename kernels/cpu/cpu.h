@@ -1,0 +1,64 @@
+/* cpu.h - inside the "cpu" backend: oneDNN for products, OpenMP for threads, row loops for the rest.
+ *
+ * Ops compute at once, on n_threads threads, and return when they are done. To add an op: write it in one of the files
+ * of this folder, declare it here, and put it into cpu_open().
+ */
+#ifndef EVP_CPU_H
+#define EVP_CPU_H
+
+#include "kernels/backend.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/rows.h"
+
+/* Memory that ops use again and again; it only grows. */
+struct scratch {
+    void *at;
+    size_t bytes;
+};
+
+struct cpu {
+    struct backend base; // first: a struct backend * of this kind is a struct cpu *
+    int n_threads;
+    const struct row_ops *rows;
+    struct matmul *matmul;
+    struct scratch *tile;         // [n_threads]: for what a thread is at work on
+    struct scratch list, partial; // for the op in progress, outside parallel regions
+    struct err failure;           // the first one since the last sync; code 0: none
+};
+
+struct backend *cpu_open(int n_threads, struct err *err);
+
+static inline struct cpu *cpu_of(struct backend *be)
+{
+    return (struct cpu *)be;
+}
+
+/* At least so many bytes, 64-byte aligned, old contents lost. NULL after cpu_fail without memory. */
+void *cpu_scratch(struct cpu *c, struct scratch *s, size_t bytes);
+
+/* Remembers the first failure for sync; from any thread. */
+void cpu_fail(struct cpu *c, const struct err *err);
+
+/* The calling thread's number, 0 outside parallel regions. */
+int cpu_thread(void);
+
+/* How many threads so many rows deserve. */
+int cpu_threads_for(const struct cpu *c, int n_rows);
+
+/* dense.c */
+struct weight *cpu_weight_new(struct backend *be, const struct mat *host, int n_parts, enum dtype type,
+                              struct err *err);
+void cpu_weight_free(struct backend *be, struct weight *w);
+void cpu_gemm(struct backend *be, struct mat out, struct mat x, const struct weight *w, const float *bias,
+              enum gemm_into into);
+void cpu_embed(struct backend *be, struct mat out, struct mat table, const int32_t *ids);
+void cpu_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps);
+void cpu_rope(struct backend *be, const struct rope_job *job);
+void cpu_silu_mul(struct backend *be, struct mat out, struct mat gate_up);
+void cpu_argmax(struct backend *be, int32_t *id, struct mat x);
+
+/* attend.c */
+void cpu_attend(struct backend *be, const struct attn_item *item, int n_items, int head_dim, float scale);
+void cpu_merge(struct backend *be, const struct merge_job *job);
+
+#endif

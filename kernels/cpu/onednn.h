@@ -1,0 +1,102 @@
+/* onednn.h - the little of oneDNN's C interface that changed between 2.x (Debian 12) and 3.x, behind one set of names.
+ *
+ * Only matmul.c includes it. In 2.x a memory descriptor is a plain struct and operations have descriptors of their own;
+ * in 3.x descriptors are handles with an owner and primitive descriptors are made in one call.
+ */
+#ifndef EVP_ONEDNN_H
+#define EVP_ONEDNN_H
+
+#include <dnnl.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A two-dimensional memory descriptor. Release it; zeroed is fine. */
+struct desc {
+    dnnl_memory_desc_t md;
+};
+
+#if DNNL_VERSION_MAJOR < 3
+
+#define DESC(d) (&(d)->md)
+
+static inline dnnl_status_t desc_strided(struct desc *d, int64_t rows, int64_t cols, int64_t row_step, int64_t col_step)
+{
+    return dnnl_memory_desc_init_by_strides(&d->md, 2, (dnnl_dims_t){ rows, cols }, dnnl_f32,
+                                            (dnnl_dims_t){ row_step, col_step });
+}
+
+static inline dnnl_status_t desc_any(struct desc *d, int64_t rows, int64_t cols)
+{
+    return dnnl_memory_desc_init_by_tag(&d->md, 2, (dnnl_dims_t){ rows, cols }, dnnl_f32, dnnl_format_tag_any);
+}
+
+static inline dnnl_status_t desc_bias(struct desc *d, int64_t cols)
+{
+    return dnnl_memory_desc_init_by_tag(&d->md, 2, (dnnl_dims_t){ 1, cols }, dnnl_f32, dnnl_ab);
+}
+
+static inline dnnl_status_t desc_query(struct desc *d, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
+{
+    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(pd, what, 0);
+    if (!md)
+        return dnnl_unimplemented;
+    d->md = *md;
+    return dnnl_success;
+}
+
+static inline void desc_release(struct desc *d)
+{
+    (void)d;
+}
+
+static inline dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct desc *a,
+                                        const struct desc *b, const struct desc *bias, const struct desc *c,
+                                        dnnl_primitive_attr_t attr)
+{
+    dnnl_matmul_desc_t op;
+    dnnl_status_t status = dnnl_matmul_desc_init(&op, &a->md, &b->md, bias ? &bias->md : NULL, &c->md);
+    return status != dnnl_success ? status : dnnl_primitive_desc_create(pd, &op, attr, engine, NULL);
+}
+
+#else
+
+#define DESC(d) ((d)->md)
+
+static inline dnnl_status_t desc_strided(struct desc *d, int64_t rows, int64_t cols, int64_t row_step, int64_t col_step)
+{
+    return dnnl_memory_desc_create_with_strides(&d->md, 2, (dnnl_dims_t){ rows, cols }, dnnl_f32,
+                                                (dnnl_dims_t){ row_step, col_step });
+}
+
+static inline dnnl_status_t desc_any(struct desc *d, int64_t rows, int64_t cols)
+{
+    return dnnl_memory_desc_create_with_tag(&d->md, 2, (dnnl_dims_t){ rows, cols }, dnnl_f32, dnnl_format_tag_any);
+}
+
+static inline dnnl_status_t desc_bias(struct desc *d, int64_t cols)
+{
+    return dnnl_memory_desc_create_with_tag(&d->md, 2, (dnnl_dims_t){ 1, cols }, dnnl_f32, dnnl_ab);
+}
+
+static inline dnnl_status_t desc_query(struct desc *d, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
+{
+    const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(pd, what, 0);
+    return md ? dnnl_memory_desc_clone(&d->md, md) : dnnl_unimplemented;
+}
+
+static inline void desc_release(struct desc *d)
+{
+    if (d->md)
+        dnnl_memory_desc_destroy(d->md);
+    d->md = NULL;
+}
+
+static inline dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct desc *a,
+                                        const struct desc *b, const struct desc *bias, const struct desc *c,
+                                        dnnl_primitive_attr_t attr)
+{
+    return dnnl_matmul_primitive_desc_create(pd, engine, a->md, b->md, bias ? bias->md : NULL, c->md, attr);
+}
+
+#endif
+#endif

@@ -1,0 +1,28 @@
+/* reference.h - inside the "reference" backend: naive, one thread, sums in double. What the others are tested against.
+ *
+ * To add an op: write it in one of the files of this folder, declare it here, and put it into reference_open().
+ */
+#ifndef EVP_REFERENCE_H
+#define EVP_REFERENCE_H
+
+#include "kernels/backend.h"
+
+struct backend *reference_open(struct err *err);
+
+/* dense.c */
+struct weight *reference_weight_new(struct backend *be, const struct mat *host, int n_parts, enum dtype type,
+                                    struct err *err);
+void reference_weight_free(struct backend *be, struct weight *w);
+void reference_gemm(struct backend *be, struct mat out, struct mat x, const struct weight *w, const float *bias,
+                    enum gemm_into into);
+void reference_embed(struct backend *be, struct mat out, struct mat table, const int32_t *ids);
+void reference_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps);
+void reference_rope(struct backend *be, const struct rope_job *job);
+void reference_silu_mul(struct backend *be, struct mat out, struct mat gate_up);
+void reference_argmax(struct backend *be, int32_t *id, struct mat x);
+
+/* attend.c */
+void reference_attend(struct backend *be, const struct attn_item *item, int n_items, int head_dim, float scale);
+void reference_merge(struct backend *be, const struct merge_job *job);
+
+#endif
