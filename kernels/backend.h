@@ -153,6 +153,7 @@ struct backend {
     void (*dequantise)(struct backend *, const struct quant_item *, int n_items);
 
     /* BERT, for the embedder */
+    /* out = (x - mean) / sqrt(variance + eps) * w + b, per row; out may be x */
     void (*layernorm)(struct backend *, struct mat out, struct mat x, const float *w, const float *b, float eps);
     void (*gelu)(struct backend *, struct mat x); // in place, the exact form with erf
 

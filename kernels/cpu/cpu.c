@@ -83,6 +83,8 @@ struct backend *cpu_open(int n_threads, struct err *err)
         .merge = cpu_merge,
         .silu_mul = cpu_silu_mul,
         .argmax = cpu_argmax,
+        .layernorm = cpu_layernorm,
+        .gelu = cpu_gelu,
         .close = close_cpu,
     };
     host_memory_ops(&c->base);

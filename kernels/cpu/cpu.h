@@ -61,4 +61,8 @@ void cpu_argmax(struct backend *be, int32_t *id, struct mat x);
 void cpu_attend(struct backend *be, const struct attn_item *item, int n_items, int head_dim, float scale);
 void cpu_merge(struct backend *be, const struct merge_job *job);
 
+/* bert.c */
+void cpu_layernorm(struct backend *be, struct mat out, struct mat x, const float *w, const float *b, float eps);
+void cpu_gelu(struct backend *be, struct mat x);
+
 #endif

@@ -24,6 +24,9 @@ struct row_ops {
     void (*rotate)(float *out, const float *x, const float *cos, const float *sin, int K);
     void (*silu_mul)(float *out, const float *gate, const float *up, int n);
     int (*argmax)(const float *x, int n); // the first of the largest
+    /* out = (x - mean) / sqrt(variance + eps) * w + b; out may be x */
+    void (*layernorm)(float *out, const float *x, const float *w, const float *b, float eps, int n);
+    void (*gelu)(float *x, int n); // x = x * (1 + erf(x / sqrt(2))) / 2
 };
 
 extern const struct row_ops rows_portable, rows_avx512;

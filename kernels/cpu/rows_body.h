@@ -120,6 +120,51 @@ static int argmax(const float *x, int n)
     return 0; // not a number anywhere
 }
 
+static void layernorm(float *out, const float *x, const float *w, const float *b, float eps, int n)
+{
+    float sum = 0, squares = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int i = 0; i < n; i++)
+        sum += x[i];
+    float mean = sum / (float)n;
+#pragma omp simd reduction(+ : squares)
+    for (int i = 0; i < n; i++)
+        squares += (x[i] - mean) * (x[i] - mean);
+    float scale = 1 / sqrtf(squares / (float)n + eps);
+#pragma omp simd
+    for (int i = 0; i < n; i++)
+        out[i] = (x[i] - mean) * scale * w[i] + b[i];
+}
+
+/* erf(x), at most 4e-7 off: x times a rational function of x^2 on [-4, 4], beyond which an f32 knows only 1. The
+ * coefficients are those of Eigen's generic_fast_erf_float. */
+static inline float erf_rational(float x)
+{
+    float bounded = x > 4.0f ? 4.0f : x < -4.0f ? -4.0f : x, x2 = bounded * bounded;
+    float p = -2.72614225801306e-10f;
+    p = p * x2 + 2.77068142495902e-08f;
+    p = p * x2 - 2.10102402082508e-06f;
+    p = p * x2 - 5.69250639462346e-05f;
+    p = p * x2 - 7.34990630326855e-04f;
+    p = p * x2 - 2.95459980854025e-03f;
+    p = p * x2 - 1.60960333262415e-02f;
+    float q = -1.45660718464996e-05f;
+    q = q * x2 - 2.13374055278905e-04f;
+    q = q * x2 - 1.68282697438203e-03f;
+    q = q * x2 - 7.37332916720468e-03f;
+    q = q * x2 - 1.42647390514189e-02f;
+    float y = bounded * p / q;
+    return y > 1.0f ? 1.0f : y < -1.0f ? -1.0f : y;
+}
+
+static void gelu(float *x, int n)
+{
+    const float root_half = 0.70710678f;
+#pragma omp simd
+    for (int i = 0; i < n; i++)
+        x[i] = 0.5f * x[i] * (1.0f + erf_rational(x[i] * root_half));
+}
+
 const struct row_ops ROWS = {
     .max = max,
     .exp2_sum = exp2_sum,
@@ -130,4 +175,6 @@ const struct row_ops ROWS = {
     .rotate = rotate,
     .silu_mul = silu_mul,
     .argmax = argmax,
+    .layernorm = layernorm,
+    .gelu = gelu,
 };

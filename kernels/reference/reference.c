@@ -37,6 +37,8 @@ struct backend *reference_open(struct err *err)
         .merge = reference_merge,
         .silu_mul = reference_silu_mul,
         .argmax = reference_argmax,
+        .layernorm = reference_layernorm,
+        .gelu = reference_gelu,
         .close = close_reference,
     };
     host_memory_ops(be);

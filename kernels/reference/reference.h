@@ -25,4 +25,8 @@ void reference_argmax(struct backend *be, int32_t *id, struct mat x);
 void reference_attend(struct backend *be, const struct attn_item *item, int n_items, int head_dim, float scale);
 void reference_merge(struct backend *be, const struct merge_job *job);
 
+/* bert.c */
+void reference_layernorm(struct backend *be, struct mat out, struct mat x, const float *w, const float *b, float eps);
+void reference_gelu(struct backend *be, struct mat x);
+
 #endif
