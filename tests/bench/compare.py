@@ -47,7 +47,8 @@ class Llama:
     def __init__(self, sequences, context):
         import ctypes, llama_cpp as l
         self.l, self.n = l, sequences
-        l.llama_log_set(l.llama_log_callback(lambda *a: None), ctypes.c_void_p(0))
+        self.silence = l.llama_log_callback(lambda *a: None)  # kept: the library calls it later
+        l.llama_log_set(self.silence, ctypes.c_void_p(0))
         l.llama_backend_init()
         self.model = l.llama_model_load_from_file(gguf.encode(), l.llama_model_default_params())
         p = l.llama_context_default_params()
@@ -142,11 +143,20 @@ def bench_embed():
     open(path, "w").write("".join(t + "\n" for t in texts))
     out = subprocess.run([build + "/tests/bench/embed", minilm, path], check=True, capture_output=True, text=True)
     ours = json.loads(out.stdout)
-    model = AutoModel.from_pretrained(minilm, attn_implementation="eager").eval()
-    names, shape = ["input_ids", "attention_mask", "token_type_ids"], {0: "batch", 1: "length"}
-    example = tuple(torch.ones(2, 8, dtype=torch.long) for _ in names)
-    torch.onnx.export(model, example, onnx_path, input_names=names, output_names=["hidden"],
-                      dynamic_axes={n: shape for n in names + ["hidden"]}, opset_version=17, dynamo=False)
+    bert = AutoModel.from_pretrained(minilm, attn_implementation="eager").eval()
+
+    class Hidden(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bert = bert
+
+        def forward(self, ids, mask, types):
+            return self.bert(input_ids=ids, attention_mask=mask, token_type_ids=types).last_hidden_state
+
+    names = ["input_ids", "attention_mask", "token_type_ids"]
+    shape = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length", max=512)}
+    torch.onnx.export(Hidden(), tuple(torch.ones(2, 8, dtype=torch.long) for _ in names), onnx_path, input_names=names,
+                      output_names=["hidden"], dynamic_shapes=(shape,) * 3, dynamo=True)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(onnx_path, options, providers=["CPUExecutionProvider"])

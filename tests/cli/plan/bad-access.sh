@@ -1,0 +1,2 @@
+printf '{"context":"c0"}\n{"context":"c0","count":-1}\n' >log.jsonl
+evp-plan "$DATA/table.h5" --tiers "$DATA/tiers.json" --access log.jsonl

@@ -1,0 +1,1 @@
+evp-plan "$DATA/table.h5"

@@ -1,0 +1,46 @@
+"""table.py OUT.h5 [N] - write a small scored table with h5py, as docs/table.md describes it: what evp-plan's tests read.
+
+Three contexts by default, three configs, two tiers; every number is simple enough to check a plan by hand.
+"""
+import sys
+import h5py, numpy as np
+
+out, n = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3
+configs = ["none", "keydiff:drop=0.5", "kivi:bits=2"]
+text = h5py.string_dtype("utf-8")
+rng = np.random.default_rng(1)
+full = np.array([1000, 2000, 4000])[np.arange(n) % 3] * 100
+quality = np.array([1.0, 0.9, 0.6])
+with h5py.File(out, "w") as f:
+    for key, value in dict(evp="table", model="tiny", model_digest="ab" * 32, backend="cpu", dtype="f32",
+                           embedder_digest="cd" * 32, lineage='{"tool":"table.py"}').items():
+        f.attrs[key] = value
+    f.attrs["version"] = np.int64(1)
+
+    def put(name, data, kind):
+        f.create_dataset(name, data=np.asarray(data, dtype=kind) if kind is not text else np.array(data, dtype=object),
+                         dtype=kind)
+
+    put("/contexts/id", [f"c{i}" for i in range(n)], text)
+    put("/contexts/dataset", ["made"] * n, text)
+    put("/contexts/token_digest", [f"{i:064x}" for i in range(n)], text)
+    put("/contexts/n_tokens", full // 100, np.int64)
+    put("/contexts/prefill_s", full / 1e5, np.float64)
+    put("/contexts/question_s", np.full(n, 0.01), np.float64)
+    put("/contexts/kv_bytes", full, np.int64)
+    put("/configs/name", configs, text)
+    put("/questions/id", [f"c{i}/q{q}" for i in range(n) for q in range(2)], text)
+    put("/questions/text", ["?"] * (2 * n), text)
+    put("/questions/split", ["train", "test"] * n, text)
+    put("/questions/context", np.repeat(np.arange(n), 2), np.int64)
+    put("/answers/text", np.full((2 * n, 3), "!").tolist(), text)
+    put("/answers/n_tokens", np.ones((2 * n, 3)), np.int32)
+    size = np.array([1.0, 0.5, 0.2])
+    put("/cells/bytes", (full[:, None] * size).astype(np.int64), np.int64)
+    put("/cells/size_frac", np.tile(size, (n, 1)), np.float64)
+    put("/cells/keep_frac", np.tile([1.0, 0.5, 1.0], (n, 1)), np.float64)
+    put("/cells/compress_s", np.zeros((n, 3)), np.float64)
+    put("/cells/decompress_s", np.zeros((n, 3)), np.float64)
+    put("/answers/similarity", np.tile(quality, (2 * n, 1)), np.float32)
+    put("/quality/train", np.tile(quality, (n, 1)), np.float64)
+    put("/quality/test", np.tile(quality - [0, 0.1, 0.1], (n, 1)), np.float64)
