@@ -38,6 +38,9 @@ void model_close(struct model *m);
 const struct model_config *model_config(const struct model *m);
 const char *model_path(const struct model *m);
 
+/* What --model defaults to: SmolLM2-135M-Instruct.Q4_1.gguf in file_models_dir(), allocated; NULL without memory. */
+char *model_default_path(void);
+
 /* model_digest of the formats: SHA-256 hex over the weights' bytes and the tokenizer's, computed once and kept beside
  * the model (FILE.evp-digest, checked by size and modification time; skipped where the folder cannot be written). */
 int model_digest(const struct model *m, char hex[65], struct err *err) MUST_CHECK;
