@@ -82,15 +82,15 @@ struct attn_item {
 /* A matrix cut into groups of consecutive numbers of one line; a line is a column (QUANT_COLUMNS: per channel, along
  * tokens) or a row (QUANT_ROWS: per token, along channels). With N the length of a line, a multiple of group, and
  * group * bits a multiple of 32:
- *     low = f16(min), scale = f16((max - low) / (2^bits - 1)), code = round_half_even(clamp((x - low) / scale))
+ *     zero = f16(min), scale = f16((max - zero) / (2^bits - 1)), code = round_half_even(clamp((x - zero) / scale))
  * in f32 arithmetic, clamped to 0 .. 2^bits - 1; code 0 where scale is 0; beyond f16's range the nearest finite f16. */
 enum quant_lines { QUANT_COLUMNS, QUANT_ROWS };
 struct quant_item {
     enum quant_lines lines;
     int rows, cols, bits, group;
-    void *x;                 // (rows, cols), of the backend's dtype
-    int32_t *codes;          // (lines, N * bits / 32): 32 / bits codes a word, the first in the lowest bits
-    uint16_t *scales, *lows; // (lines, N / group) f16
+    void *x;                  // (rows, cols), of the backend's dtype
+    int32_t *codes;           // (lines, N * bits / 32): 32 / bits codes a word, the first in the lowest bits
+    uint16_t *scales, *zeros; // (lines, N / group) f16
 };
 
 struct device_memory {
@@ -132,9 +132,9 @@ struct backend {
     void (*argmax)(struct backend *, int32_t *id, struct mat x);
 
     /* compression: scores are f32 (n_heads, T), higher is kept */
-    /* score[h][t] = |k_t|, the L2 norm */
+    /* score[h][t] = -|k_t|, the L2 norm */
     void (*key_norms)(struct backend *, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
-    /* score[h][t] = cos(k_t, mean over t of k_t / |k_t|); norms below 1e-12 count as 1e-12 */
+    /* score[h][t] = -cos(k_t, mean over t of k_t / |k_t|); norms below 1e-12 (in the cosine 1e-8) count as that */
     void (*key_cosines)(struct backend *, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
     /* score[i] = mean over the rows of item i of their softmax over its n keys (causal as in attn_item; out, lse
      * and v unused): row i of score has item[0].kv.n columns; all items have the same n and n_q */
@@ -143,12 +143,13 @@ struct backend {
     /* in place, per row: mean over a centred window of `width` (odd) with zeros beyond the ends, divisor always width
      */
     void (*smooth)(struct backend *, float *score, int n_heads, int n, int pitch, int width);
-    /* positions of the k largest of each row of n, ascending; ties go to the lower position */
+    /* positions of the k largest of each row of n, ascending; ties go to the lower position (0 and -0 are a tie, nan is
+     * above or below all numbers by its sign) */
     void (*top_k)(struct backend *, int32_t *kept /* (n_heads, k) */, const float *score, int n_heads, int n, int k);
-    /* dst[h] row i = src[h] row kept[h][i], K and V; dst[h].n rows */
+    /* dst[h] row i = src[h] row kept[h][i], K and V; every dst[h] has the same n rows */
     void (*gather)(struct backend *, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,
                    int n_heads, int head_dim);
-    /* group-wise min-max quantisation: x -> codes, scales, lows; and back: x = code * scale + low */
+    /* group-wise min-max quantisation: x -> codes, scales, zeros; and back: x = code * scale + zero */
     void (*quantise)(struct backend *, const struct quant_item *, int n_items);
     void (*dequantise)(struct backend *, const struct quant_item *, int n_items);
 

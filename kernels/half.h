@@ -63,4 +63,12 @@ static inline uint16_t f16_from_f32(float x)
     return (uint16_t)(sign | (magnitude - 0x38000000) >> 13);
 }
 
+/* The same, but what is too large becomes the largest finite number. */
+static inline uint16_t f16_from_f32_finite(float x)
+{
+    uint16_t h = f16_from_f32(x);
+
+    return (h & 0x7fff) == 0x7c00 ? h - 1 : h;
+}
+
 #endif

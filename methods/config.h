@@ -1,9 +1,13 @@
-/* config.h - what a user writes to name a compressed form: `keydiff:drop=0.5`, `kivi:bits=2`,
+/* config.h - what a user writes to name a compressed form: `keydiff:drop=0.5`, `kivi:bits=2:group=64`,
  * `snapkv:drop=0.5+kivi:bits=4`, and lists of them with ranges: `keydiff:drop=0.1..0.9/0.2,kivi:bits=2`.
  *
- * A config is a chain of at most one dropping method and at most one quantiser, in that order, or `none`. Its canonical
- * text has the parameters in the order of the method's table, shortest decimals, parameters at their default left out
- * (drop and bits have no default: they are always written).
+ *     list   = config { "," config }
+ *     config = "none" | stage [ "+" stage ]           a dropping method, a quantiser, or first one, then the other
+ *     stage  = method { ":" name "=" value }
+ *     value  = number, and in lists also from ".." to "/" step
+ *
+ * The canonical text has the parameters in the order of the method's table, shortest decimals, parameters at their
+ * default left out (drop and bits have no default: they are always written).
  */
 #ifndef EVP_CONFIG_H
 #define EVP_CONFIG_H
@@ -15,7 +19,7 @@
 
 struct method; // methods/method.h
 
-enum { CONFIG_STAGES = 2, CONFIG_PARAMS = 5, CONFIG_NAME = 128 };
+enum { CONFIG_STAGES = 2, CONFIG_PARAMS = 4, CONFIG_NAME = 128 };
 
 struct config_stage {
     const struct method *method;

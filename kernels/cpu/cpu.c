@@ -85,6 +85,14 @@ struct backend *cpu_open(int n_threads, struct err *err)
         .argmax = cpu_argmax,
         .layernorm = cpu_layernorm,
         .gelu = cpu_gelu,
+        .key_norms = cpu_key_norms,
+        .key_cosines = cpu_key_cosines,
+        .attn_columns = cpu_attn_columns,
+        .smooth = cpu_smooth,
+        .top_k = cpu_top_k,
+        .gather = cpu_gather,
+        .quantise = cpu_quantise,
+        .dequantise = cpu_dequantise,
         .close = close_cpu,
     };
     host_memory_ops(&c->base);

@@ -65,4 +65,16 @@ void cpu_merge(struct backend *be, const struct merge_job *job);
 void cpu_layernorm(struct backend *be, struct mat out, struct mat x, const float *w, const float *b, float eps);
 void cpu_gelu(struct backend *be, struct mat x);
 
+/* compress.c */
+void cpu_key_norms(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
+void cpu_key_cosines(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
+void cpu_attn_columns(struct backend *be, float *score, const struct attn_item *item, int n_items, int head_dim,
+                      float scale);
+void cpu_smooth(struct backend *be, float *score, int n_heads, int n, int pitch, int width);
+void cpu_top_k(struct backend *be, int32_t *kept, const float *score, int n_heads, int n, int k);
+void cpu_gather(struct backend *be, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,
+                int n_heads, int head_dim);
+void cpu_quantise(struct backend *be, const struct quant_item *item, int n_items);
+void cpu_dequantise(struct backend *be, const struct quant_item *item, int n_items);
+
 #endif

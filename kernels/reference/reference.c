@@ -39,6 +39,14 @@ struct backend *reference_open(struct err *err)
         .argmax = reference_argmax,
         .layernorm = reference_layernorm,
         .gelu = reference_gelu,
+        .key_norms = reference_key_norms,
+        .key_cosines = reference_key_cosines,
+        .attn_columns = reference_attn_columns,
+        .smooth = reference_smooth,
+        .top_k = reference_top_k,
+        .gather = reference_gather,
+        .quantise = reference_quantise,
+        .dequantise = reference_dequantise,
         .close = close_reference,
     };
     host_memory_ops(be);

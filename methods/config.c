@@ -1,0 +1,299 @@
+#include "methods/config.h"
+
+#include "base/buf.h"
+#include "base/opt.h"
+#include "base/parse.h"
+#include "methods/method.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIST_MAX = 4096 }; // configs of one list: a mistyped step is refused before it fills the memory
+
+/* ---- one config -------------------------------------------------------- */
+
+static int unknown_method(const char *text, size_t n, struct err *err)
+{
+    struct buf names = { 0 };
+
+    buf_adds(&names, "none");
+    for (int i = 0; method_registry[i]; i++)
+        buf_printf(&names, ", %s", method_registry[i]->name);
+    err_set(err, ERR_USAGE, "no method '%.*s'; there are %s", (int)n, text, buf_str(&names));
+    buf_release(&names);
+    return err->code;
+}
+
+static int unknown_param(const struct method *m, const char *text, size_t n, struct err *err)
+{
+    struct buf names = { 0 };
+
+    for (int i = 0; i < CONFIG_PARAMS && m->param[i].name; i++)
+        buf_printf(&names, "%s%s", i ? ", " : "", m->param[i].name);
+    err_set(err, ERR_USAGE, "%s has no parameter '%.*s', only %s", m->name, (int)n, text, buf_str(&names));
+    buf_release(&names);
+    return err->code;
+}
+
+static bool allowed(const struct method_param *p, double v)
+{
+    if (v < p->min || v > p->max || (p->whole && v != floor(v)))
+        return false;
+    for (const double *only = p->only; only && !isnan(*only); only++)
+        if (v == *only)
+            return true;
+    return !p->only;
+}
+
+static int refuse_value(const struct method *m, const struct method_param *p, const char *value, struct err *err)
+{
+    struct buf right = { 0 };
+    char number[TEXT_SHORT];
+
+    if (p->only) {
+        for (int i = 0; !isnan(p->only[i]); i++)
+            buf_printf(&right, "%s%s", i ? " or " : "", text_real(number, p->only[i]));
+    } else {
+        buf_printf(&right, "a %snumber from %s", p->whole ? "whole " : "", text_real(number, p->min));
+        buf_printf(&right, " to %s", text_real(number, p->max));
+    }
+    err_set(err, ERR_USAGE, "%s: %s must be %s, not '%s'", m->name, p->name, buf_str(&right), value);
+    buf_release(&right);
+    return err->code;
+}
+
+/* "name=value" */
+static int read_param(struct config_stage *stage, const char *text, size_t n, struct err *err)
+{
+    const struct method *m = stage->method;
+    const char *equals = memchr(text, '=', n);
+    size_t n_name = equals ? (size_t)(equals - text) : n, n_value = equals ? n - n_name - 1 : 0;
+    char value[TEXT_SHORT];
+    int i = 0;
+
+    while (i < CONFIG_PARAMS && m->param[i].name &&
+           !(strlen(m->param[i].name) == n_name && memcmp(m->param[i].name, text, n_name) == 0))
+        i++;
+    if (i == CONFIG_PARAMS || !m->param[i].name)
+        return unknown_param(m, text, n_name, err);
+    if (!isnan(stage->value[i]))
+        return err_set(err, ERR_USAGE, "%s: %s is given twice", m->name, m->param[i].name);
+    if (n_value >= sizeof(value))
+        return err_set(err, ERR_USAGE, "%s: %s is no number", m->name, m->param[i].name);
+    memcpy(value, text + n - n_value, n_value);
+    value[n_value] = '\0';
+    if (!parse_real(value, &stage->value[i]) || !allowed(&m->param[i], stage->value[i]))
+        return refuse_value(m, &m->param[i], value, err);
+    return 0;
+}
+
+/* What was not given takes its default; what has none must have been given. */
+static int fill_defaults(struct config_stage *stage, struct err *err)
+{
+    const struct method *m = stage->method;
+
+    for (int i = 0; i < CONFIG_PARAMS && m->param[i].name; i++) {
+        if (isnan(stage->value[i]))
+            stage->value[i] = m->param[i].otherwise;
+        if (isnan(stage->value[i]))
+            return err_set(err, ERR_USAGE, "%s needs %s, the %s: %s:%s=...", m->name, m->param[i].name,
+                           m->param[i].help, m->name, m->param[i].name);
+    }
+    return m->check ? m->check(stage->value, 0, err) : 0;
+}
+
+static int read_stage(struct config_stage *stage, const char *text, size_t n, struct err *err)
+{
+    size_t n_name = 0;
+
+    while (n_name < n && text[n_name] != ':')
+        n_name++;
+    *stage = (struct config_stage){ .method = method_find(text, n_name) };
+    if (!stage->method)
+        return unknown_method(text, n_name, err);
+    for (int i = 0; i < CONFIG_PARAMS; i++)
+        stage->value[i] = NAN;
+    for (size_t at = n_name; at < n;) {
+        size_t end = ++at;
+        while (end < n && text[end] != ':')
+            end++;
+        if (read_param(stage, text + at, end - at, err))
+            return err->code;
+        at = end;
+    }
+    return fill_defaults(stage, err);
+}
+
+static int check_chain(const struct config *c, struct err *err)
+{
+    static const char *const kind[] = { [METHOD_DROP] = "dropping methods", [METHOD_QUANTISE] = "quantisers" };
+
+    if (c->n_stages < 2)
+        return 0;
+    const struct method *first = c->stage[0].method, *second = c->stage[1].method;
+    if (first->kind == second->kind)
+        return err_set(err, ERR_USAGE, "%s and %s are both %s; a chain is one of either kind", first->name,
+                       second->name, kind[first->kind]);
+    if (first->kind == METHOD_QUANTISE)
+        return err_set(err, ERR_USAGE, "%s drops tokens, so it comes before %s in a chain", second->name, first->name);
+    return 0;
+}
+
+static int write_name(struct config *c, struct err *err)
+{
+    struct buf name = { 0 };
+    char number[TEXT_SHORT];
+
+    for (int s = 0; s < c->n_stages; s++) {
+        const struct config_stage *stage = &c->stage[s];
+        buf_printf(&name, "%s%s", s ? "+" : "", stage->method->name);
+        for (int i = 0; i < CONFIG_PARAMS && stage->method->param[i].name; i++)
+            if (stage->value[i] != stage->method->param[i].otherwise)
+                buf_printf(&name, ":%s=%s", stage->method->param[i].name, text_real(number, stage->value[i]));
+    }
+    if (c->n_stages == 0)
+        buf_adds(&name, "none");
+    if (buf_failed(&name)) {
+        buf_release(&name);
+        return err_nomem(err);
+    }
+    snprintf(c->name, sizeof(c->name), "%s", name.at);
+    int code = name.n < sizeof(c->name) ? 0 : err_set(err, ERR_USAGE, "more than %d characters", CONFIG_NAME - 1);
+    buf_release(&name);
+    return code;
+}
+
+static int read_chain(struct config *c, const char *text, struct err *err)
+{
+    *c = (struct config){ 0 };
+    if (strcmp(text, "none") == 0)
+        return write_name(c, err);
+    for (const char *at = text;; at++) {
+        size_t n = strcspn(at, "+");
+        if (c->n_stages == CONFIG_STAGES)
+            return err_set(err, ERR_USAGE, "a chain has at most %d methods", CONFIG_STAGES);
+        if (read_stage(&c->stage[c->n_stages++], at, n, err))
+            return err->code;
+        at += n;
+        if (!*at)
+            break;
+    }
+    if (check_chain(c, err))
+        return err->code;
+    return write_name(c, err);
+}
+
+int config_parse(struct config *out, const char *text, struct err *err)
+{
+    if (read_chain(out, text, err))
+        return err_wrap(err, "config '%s'", text);
+    return 0;
+}
+
+/* ---- lists ------------------------------------------------------------- */
+
+struct list {
+    struct config *at;
+    int n;
+    struct err *err;
+};
+
+static int add_config(struct list *list, const struct config *c)
+{
+    for (int i = 0; i < list->n; i++)
+        if (strcmp(list->at[i].name, c->name) == 0)
+            return 0;
+    if (list->n == LIST_MAX)
+        return err_set(list->err, ERR_USAGE, "more than %d configs", LIST_MAX);
+    struct config *at = realloc(list->at, ((size_t)list->n + 1) * sizeof(*at));
+    if (!at)
+        return err_nomem(list->err);
+    list->at = at;
+    list->at[list->n++] = *c;
+    return 0;
+}
+
+struct range {
+    double from, to, step;
+    size_t at, n; // where it stands in the text
+};
+
+/* Finds the first value with a ".." in it: 1, 0 when there is none, or an error. */
+static int find_range(struct range *r, const char *text, struct err *err)
+{
+    const char *dots = strstr(text, "..");
+    char word[3][TEXT_SHORT];
+    double number[3];
+
+    if (!dots)
+        return 0;
+    const char *begin = dots, *end = dots + strcspn(dots, ":+"), *slash = memchr(dots, '/', (size_t)(end - dots));
+    while (begin > text && !strchr("=:+", begin[-1]))
+        begin--;
+    const char *piece[3] = { begin, dots + 2, slash ? slash + 1 : end };
+    const char *stop[3] = { dots, slash ? slash : end, end };
+    for (int i = 0; i < 3; i++) {
+        size_t n = (size_t)(stop[i] - piece[i]);
+        n = n < TEXT_SHORT ? n : 0; // the empty word is no number
+        memcpy(word[i], piece[i], n);
+        word[i][n] = '\0';
+        if (!parse_real(word[i], &number[i]))
+            return err_set(err, ERR_USAGE, "'%.*s' is not a range from..to/step", (int)(end - begin), begin);
+    }
+    *r = (struct range){ number[0], number[1], number[2], (size_t)(begin - text), (size_t)(end - begin) };
+    if (!(r->step > 0) || r->to < r->from || (r->to - r->from) / r->step > LIST_MAX)
+        return err_set(err, ERR_USAGE, "the range '%.*s' must go up, in at most %d steps", (int)r->n, begin, LIST_MAX);
+    return 1;
+}
+
+/* Adds the config, or, when a value is a range, what each of its numbers makes of the text; several ranges nest. */
+static int expand(struct list *list, const char *text)
+{
+    struct range r = { 0 };
+    struct config c;
+    char number[TEXT_SHORT];
+    int found = find_range(&r, text, list->err), code = 0;
+
+    if (found < 0)
+        return err_wrap(list->err, "config '%s'", text);
+    if (found == 0)
+        return config_parse(&c, text, list->err) ? list->err->code : add_config(list, &c);
+    for (int i = 0; !code && r.from + i * r.step <= r.to + 1e-9; i++) {
+        struct buf one = { 0 };
+        double v = round((r.from + i * r.step) * 1e6) / 1e6;
+        buf_printf(&one, "%.*s%s%s", (int)r.at, text, text_real(number, v), text + r.at + r.n);
+        code = buf_failed(&one) ? err_nomem(list->err) : expand(list, one.at);
+        buf_release(&one);
+    }
+    return code;
+}
+
+static int add_piece(void *arg, const char *piece, size_t n)
+{
+    struct list *list = arg;
+    char *text = strndup(piece, n);
+    int code = text ? expand(list, text) : err_nomem(list->err);
+
+    free(text);
+    return code;
+}
+
+int config_list(struct config **out, int *n, const char *text, struct err *err)
+{
+    struct list list = { .err = err };
+    struct config none;
+    int code = config_parse(&none, "none", err);
+
+    if (!code)
+        code = add_config(&list, &none);
+    if (!code)
+        code = opt_split(text, add_piece, &list);
+    if (code) {
+        free(list.at);
+        return code;
+    }
+    *out = list.at;
+    *n = list.n;
+    return 0;
+}

@@ -1,0 +1,31 @@
+/* keydiff - keys that point where most keys point are dropped; those that differ are kept.
+ *
+ * With k_t the keys of a kv head, rotary embedding applied:
+ *     a = mean over t of k_t / |k_t|,      score[h][t] = -cos(k_t, a)
+ * The mean cosine of k_t to all keys is |a| * cos(k_t, a): the same order per head, in linear time. One shot over the
+ * whole context; no window, no sinks.
+ *
+ * Source: Park et al., "KeyDiff: Key Similarity-Based KV Cache Eviction" (arXiv 2504.15364), whose block-wise iteration
+ * kvpress' KeyDiffPress leaves out, as we do.
+ */
+#include "methods/registry.h"
+
+static int score(const struct kv_full *full, int layer, const double *value, float *out, struct err *err)
+{
+    const struct kv_shape *s = &full->shape;
+
+    (void)value;
+    (void)err;
+    full->backend->key_cosines(full->backend, out, full->rows + (size_t)layer * (size_t)s->n_kv_heads, s->n_kv_heads,
+                               s->head_dim);
+    return 0;
+}
+
+const struct method method_keydiff = {
+    .name = "keydiff",
+    .summary = "drops keys most like the average key",
+    .source = "Park et al. 2025 (arXiv 2504.15364), kvpress KeyDiffPress",
+    .kind = METHOD_DROP,
+    .param = { PARAM_DROP },
+    .score = score,
+};

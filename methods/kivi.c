@@ -1,0 +1,127 @@
+/* kivi - 2- or 4-bit asymmetric quantisation: keys per channel, values per token; the most recent tokens stay full.
+ *
+ * Of n tokens of a head, with b = bits, g = group (32), R = residual (32; a multiple of g):
+ *     K: the first n - n mod R tokens, in groups of g consecutive tokens of one channel
+ *     V: the first n - R tokens (none when n <= R), in groups of g consecutive channels of one token
+ *     zero = min, scale = (max - zero) / (2^b - 1), both kept in f16; code = round_half_even((x - zero) / scale)
+ *     x becomes code * scale + zero; where all numbers of a group are equal the code is 0
+ * Keys carry their rotary embedding. Codes are packed 32/b to an int32, the first in the lowest bits; keys lie
+ * transposed (channels, tokens), values as they are, as KIVI's attention kernels read them. After a dropping method the
+ * kept tokens are quantised as if they stood next to each other.
+ *
+ * Bytes per layer and kv head, K = head_dim: keys Tq*K*b/8 + Tq/g*K*4 + (n-Tq)*2K, values likewise.
+ *
+ * Source: Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache" (ICML 2024) and its code
+ * (models/llama_kivi.py, quant/new_pack.py), whose prefill this is.
+ */
+#include "methods/registry.h"
+
+enum { BITS, GROUP, RESIDUAL };
+enum { K_ROWS, K_CODES, K_SCALES, K_ZEROS, V_ROWS, V_CODES, V_SCALES, V_ZEROS, N_PARTS };
+
+static int check(const double *value, int head_dim, struct err *err)
+{
+    int group = (int)value[GROUP], residual = (int)value[RESIDUAL];
+
+    if (residual % group)
+        return err_set(err, ERR_USAGE, "kivi: residual must be a multiple of group, and %d is none of %d", residual,
+                       group);
+    if (head_dim % group)
+        return err_set(err, ERR_USAGE, "kivi: the model's head_dim %d is no multiple of group=%d", head_dim, group);
+    return 0;
+}
+
+static int64_t key_tokens(const double *value, int n)
+{
+    return n - n % (int)value[RESIDUAL];
+}
+
+static int64_t value_tokens(const double *value, int n)
+{
+    return n > value[RESIDUAL] ? n - (int)value[RESIDUAL] : 0;
+}
+
+static int parts(const double *value, const struct kv_shape *shape, int n, struct packed_part part[PART_MAX])
+{
+    int64_t G = shape->n_kv_heads, K = shape->head_dim, g = (int)value[GROUP], word = 32 / (int)value[BITS];
+    int64_t k = key_tokens(value, n), v = value_tokens(value, n);
+
+    part[K_ROWS] = (struct packed_part){ "k", DTYPE_BF16, { G, n - k, K }, NULL };
+    part[K_CODES] = (struct packed_part){ "k_codes", DTYPE_I32, { G, K, k / word }, NULL };
+    part[K_SCALES] = (struct packed_part){ "k_scales", DTYPE_F16, { G, K, k / g }, NULL };
+    part[K_ZEROS] = (struct packed_part){ "k_zeros", DTYPE_F16, { G, K, k / g }, NULL };
+    part[V_ROWS] = (struct packed_part){ "v", DTYPE_BF16, { G, n - v, K }, NULL };
+    part[V_CODES] = (struct packed_part){ "v_codes", DTYPE_I32, { G, v, K / word }, NULL };
+    part[V_SCALES] = (struct packed_part){ "v_scales", DTYPE_F16, { G, v, K / g }, NULL };
+    part[V_ZEROS] = (struct packed_part){ "v_zeros", DTYPE_F16, { G, v, K / g }, NULL };
+    return N_PARTS;
+}
+
+/* Both ways: `op` is the backend's quantise or dequantise. */
+static void run(struct backend *be, const struct kv_rows *rows, const struct kv_shape *shape, const double *value,
+                const struct packed_part *part, void (*op)(struct backend *, const struct quant_item *, int))
+{
+    for (int g = 0; g < shape->n_kv_heads; g++) {
+        struct quant_item item[2];
+        for (int i = 0; i < 2; i++) {
+            const struct packed_part *codes = &part[i ? V_CODES : K_CODES], *scales = codes + 1, *zeros = codes + 2;
+            size_t words = (size_t)(codes->dim[1] * codes->dim[2]), groups = (size_t)(scales->dim[1] * scales->dim[2]);
+            item[i] = (struct quant_item){
+                .lines = i ? QUANT_ROWS : QUANT_COLUMNS,
+                .rows = (int)(i ? value_tokens(value, rows[g].n) : key_tokens(value, rows[g].n)),
+                .cols = shape->head_dim,
+                .bits = (int)value[BITS],
+                .group = (int)value[GROUP],
+                .x = i ? rows[g].v : rows[g].k,
+                .codes = (int32_t *)codes->at + (size_t)g * words,
+                .scales = (uint16_t *)scales->at + (size_t)g * groups,
+                .zeros = (uint16_t *)zeros->at + (size_t)g * groups,
+            };
+        }
+        op(be, item, 2);
+    }
+}
+
+static void quantise(struct backend *be, const struct kv_rows *rows, const struct kv_shape *shape, const double *value,
+                     const struct packed_part *part)
+{
+    run(be, rows, shape, value, part, be->quantise);
+}
+
+static void dequantise(struct backend *be, const struct kv_rows *rows, const struct kv_shape *shape,
+                       const double *value, const struct packed_part *part)
+{
+    run(be, rows, shape, value, part, be->dequantise);
+}
+
+static const double bits_allowed[] = { 2, 4, NAN };
+static const double groups_allowed[] = { 32, 64, 128, NAN };
+
+const struct method method_kivi = {
+    .name = "kivi",
+    .summary = "quantises keys per channel, values per token",
+    .source = "Liu et al. 2024 (arXiv 2402.02750), github.com/jy-yuan/KIVI",
+    .kind = METHOD_QUANTISE,
+    .param = { { .name = "bits",
+                 .min = 2,
+                 .max = 4,
+                 .otherwise = NAN,
+                 .only = bits_allowed,
+                 .help = "bits per number" },
+               { .name = "group",
+                 .min = 32,
+                 .max = 128,
+                 .otherwise = 32,
+                 .only = groups_allowed,
+                 .help = "numbers that share a scale" },
+               { .name = "residual",
+                 .min = 32,
+                 .max = 4096,
+                 .otherwise = 32,
+                 .whole = true,
+                 .help = "recent tokens kept in full" } },
+    .check = check,
+    .parts = parts,
+    .quantise = quantise,
+    .dequantise = dequantise,
+};

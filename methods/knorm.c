@@ -1,0 +1,29 @@
+/* knorm - keys of low norm get much attention, so those of high norm are dropped.
+ *
+ * score[h][t] = -|k_t|_2 on keys with their rotary embedding (which keeps norms). No window, no sinks, no queries.
+ *
+ * Source: Devoto et al., "A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression" (EMNLP 2024); as
+ * kvpress' KnormPress. The EvicPress paper's sentence says the reverse ("drops those with low L2 norm"); that is a
+ * slip.
+ */
+#include "methods/registry.h"
+
+static int score(const struct kv_full *full, int layer, const double *value, float *out, struct err *err)
+{
+    const struct kv_shape *s = &full->shape;
+
+    (void)value;
+    (void)err;
+    full->backend->key_norms(full->backend, out, full->rows + (size_t)layer * (size_t)s->n_kv_heads, s->n_kv_heads,
+                             s->head_dim);
+    return 0;
+}
+
+const struct method method_knorm = {
+    .name = "knorm",
+    .summary = "drops keys of high norm",
+    .source = "Devoto et al. 2024 (arXiv 2406.11430), kvpress KnormPress",
+    .kind = METHOD_DROP,
+    .param = { PARAM_DROP },
+    .score = score,
+};

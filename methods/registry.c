@@ -1,0 +1,17 @@
+/* registry.c - the methods there are. To add one: its line here. */
+#include "methods/method.h"
+#include "methods/registry.h"
+
+#include <string.h>
+
+const struct method *const method_registry[] = {
+    &method_knorm, &method_keydiff, &method_snapkv, &method_streamingllm, &method_kivi, NULL,
+};
+
+const struct method *method_find(const char *name, size_t n)
+{
+    for (int i = 0; method_registry[i]; i++)
+        if (strlen(method_registry[i]->name) == n && memcmp(method_registry[i]->name, name, n) == 0)
+            return method_registry[i];
+    return NULL;
+}

@@ -1,0 +1,46 @@
+/* streamingllm - keeps the first tokens (attention sinks) and the most recent ones; the same for all layers and heads.
+ *
+ * Of T tokens n are kept: the first n_sink (default 4) and the last n - n_sink. With n < n_sink, the first n. Written
+ * as scores: sinks stand above everything, then a token's own position, so ties and n need no special case; positions
+ * are exact in f32 up to 2^24 tokens.
+ *
+ * Source: Xiao et al., "Efficient Streaming Language Models with Attention Sinks" (ICLR 2024); as kvpress'
+ * StreamingLLMPress, kept keys keep their original rotation (the paper re-rotates them).
+ */
+#include "methods/registry.h"
+
+#include <stdlib.h>
+
+enum { DROP, N_SINK };
+
+static int score(const struct kv_full *full, int layer, const double *value, float *out, struct err *err)
+{
+    size_t T = (size_t)full->n_tokens, row = T * sizeof(float);
+    float *host = malloc(row); // (T)
+
+    (void)layer;
+    if (!host)
+        return err_nomem(err);
+    for (size_t t = 0; t < T; t++)
+        host[t] = (double)t < value[N_SINK] ? (float)T : (float)t;
+    for (int h = 0; h < full->shape.n_kv_heads; h++)
+        full->backend->write(full->backend, out + (size_t)h * T, host, row);
+    int code = full->backend->sync(full->backend, err);
+    free(host);
+    return code;
+}
+
+const struct method method_streamingllm = {
+    .name = "streamingllm",
+    .summary = "keeps the first tokens and the most recent",
+    .source = "Xiao et al. 2024 (arXiv 2309.17453), kvpress StreamingLLMPress",
+    .kind = METHOD_DROP,
+    .param = { PARAM_DROP,
+               { .name = "n_sink",
+                 .min = 0,
+                 .max = 1024,
+                 .otherwise = 4,
+                 .whole = true,
+                 .help = "tokens always kept at the start" } },
+    .score = score,
+};
