@@ -1,0 +1,347 @@
+#include "qgen/source.h"
+
+#include "qgen/list.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LABEL_MOST = 24,
+    LABEL_REPEATS = 3,    /* a label that opens so many pieces belongs to a form, not to the text */
+    TEMPLATE_MOST = 1500, /* bytes; the longest opening among LongBench's templates has 600 */
+    TERM_MOST = 40,       /* bytes; a longer subject of "means" is no term */
+    QUOTE_MOST = 16,      /* units of a quotation; what is still not unique then is a form that repeats */
+};
+
+/* ---- opening ------------------------------------------------------------ */
+
+/* Length of "Question: " or "Passage 12: " at the start, with the blanks behind it; 0: there is none. */
+static size_t label_length(const char *s, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && i < LABEL_MOST && (isalnum((unsigned char)s[i]) || s[i] == ' '))
+        i++;
+    if (i == 0 || i == n || s[i] != ':' || !isalpha((unsigned char)s[0]))
+        return 0;
+    i++;
+    if (i < n && !isspace((unsigned char)s[i]))
+        return 0;
+    while (i < n && isspace((unsigned char)s[i]))
+        i++;
+    return i;
+}
+
+/* What "Passage 3:" and "Passage 12:" have in common. Returns its length. */
+static size_t label_key(char key[LABEL_MOST + 2], const char *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; s[i] != ':'; i++) {
+        char c = isdigit((unsigned char)s[i]) ? '#' : s[i];
+        if (c != '#' || n == 0 || key[n - 1] != '#')
+            key[n++] = c;
+    }
+    return n;
+}
+
+static int count_labels(struct source *s, struct err *err)
+{
+    char key[LABEL_MOST + 2];
+
+    s->label_count = calloc((size_t)s->pieces.n + 1, sizeof(*s->label_count));
+    if (!s->label_count)
+        return err_nomem(err);
+    for (int i = 0; i < s->pieces.n; i++) {
+        const char *at = s->text + s->pieces.at[i].at;
+        if (!label_length(at, s->pieces.at[i].n))
+            continue;
+        int label = map_add(&s->labels, key, label_key(key, at), NULL);
+        if (label == MAP_NOMEM)
+            return err_nomem(err);
+        s->label_count[label]++;
+    }
+    return 0;
+}
+
+/* How the instructions of prompt templates open their sentences. */
+static bool is_instruction(const char *s, size_t n)
+{
+    static const char *const opening[] = { "You are given",
+                                           "Answer ",
+                                           "Read the following",
+                                           "Write a ",
+                                           "Summarize ",
+                                           "Please ",
+                                           "Only give",
+                                           "The following are",
+                                           "If the question",
+                                           "Do not provide",
+                                           "Here are some examples" };
+
+    for (size_t i = 0; i < sizeof(opening) / sizeof(*opening); i++)
+        if (n >= strlen(opening[i]) && memcmp(s, opening[i], strlen(opening[i])) == 0)
+            return true;
+    return false;
+}
+
+static void skip_instructions(struct source *s)
+{
+    const struct piece *p = s->pieces.at;
+    int i = 0;
+
+    while (i < s->pieces.n && p[i].at < TEMPLATE_MOST && is_instruction(s->text + p[i].at, p[i].n))
+        i++;
+    s->first = i < s->pieces.n ? i : 0;
+    s->begin = s->pieces.n ? p[s->first].at : 0;
+}
+
+int source_open(struct source *s, const char *text, struct err *err)
+{
+    *s = (struct source){ .text = text, .n = strlen(text) };
+    if (pieces_cut(&s->pieces, text, s->n, err))
+        return err->code;
+    skip_instructions(s);
+    text_flatten(&s->flat, text, s->n);
+    if (buf_failed(&s->flat))
+        err_nomem(err);
+    else if (!count_labels(s, err))
+        return 0;
+    source_close(s);
+    return err->code;
+}
+
+void source_close(struct source *s)
+{
+    pieces_release(&s->pieces);
+    buf_release(&s->flat);
+    map_release(&s->labels);
+    free(s->label_count);
+    *s = (struct source){ 0 };
+}
+
+/* ---- a piece in units --------------------------------------------------- */
+
+/* Units are words; characters where a script has no blanks. */
+struct view {
+    char flat[PIECE_MOST + 1];
+    int unit[PIECE_MOST + 2]; // (n + 1) where each starts; the last is where another would
+    int n;
+    bool words;
+    int least, rest; // units that a quotation needs, and that must follow it
+};
+
+struct span {
+    const char *at;
+    int n;
+};
+
+static struct span span_of(const struct view *v, int from, int n)
+{
+    int end = v->unit[from + n] - (v->words ? 1 : 0);
+
+    return (struct span){ .at = v->flat + v->unit[from], .n = end - v->unit[from] };
+}
+
+static void find_units(struct view *v, int bytes)
+{
+    int blanks = 0, chars = 0;
+
+    for (int i = 0; i < bytes; i++) {
+        blanks += v->flat[i] == ' ';
+        chars += ((unsigned char)v->flat[i] & 0xc0) != 0x80;
+    }
+    v->words = chars < 16 * (blanks + 1); /* no language's words are 16 characters long on average */
+    v->least = v->words ? 4 : 10;
+    v->rest = v->words ? 3 : 8;
+    v->n = 0;
+    for (int i = 0; i < bytes; i++)
+        if (v->words ? i == 0 || v->flat[i - 1] == ' ' : ((unsigned char)v->flat[i] & 0xc0) != 0x80)
+            v->unit[v->n++] = i;
+    v->unit[v->n] = bytes + (v->words ? 1 : 0);
+}
+
+/* The piece without a label that repeats, its white space made single blanks. */
+static void view_open(struct view *v, const struct source *s, int i)
+{
+    const struct piece *p = &s->pieces.at[i];
+    const char *at = s->text + p->at;
+    size_t label = label_length(at, p->n);
+    char key[LABEL_MOST + 2];
+    int bytes = 0;
+
+    if (label && i != s->first && s->label_count[map_find(&s->labels, key, label_key(key, at))] < LABEL_REPEATS)
+        label = 0;
+    for (size_t b = label; b < p->n; b++) {
+        bool space = isspace((unsigned char)at[b]) != 0;
+        if (!space)
+            v->flat[bytes++] = at[b];
+        else if (bytes && v->flat[bytes - 1] != ' ')
+            v->flat[bytes++] = ' ';
+    }
+    v->flat[bytes] = '\0';
+    find_units(v, bytes);
+}
+
+static bool is_unique(const struct source *s, struct span q)
+{
+    const char *end = s->flat.at + s->flat.n;
+    const char *first = memmem(s->flat.at, s->flat.n, q.at, (size_t)q.n);
+
+    return first && !memmem(first + 1, (size_t)(end - first - 1), q.at, (size_t)q.n);
+}
+
+/* The shortest quotation from unit `from` on that stands in the text once and leaves something to ask for. */
+static bool quote_from(const struct source *s, const struct view *v, int from, struct span *q)
+{
+    for (int n = v->least; n <= v->least + QUOTE_MOST && from + n + v->rest <= v->n; n++) {
+        *q = span_of(v, from, n);
+        if (is_unique(s, *q))
+            return true;
+    }
+    return false;
+}
+
+/* The shortest unique quotation that ends before unit `end`. */
+static bool quote_before(const struct source *s, const struct view *v, int end, struct span *q)
+{
+    for (int n = v->least; n <= v->least + QUOTE_MOST && n <= end; n++) {
+        *q = span_of(v, end - n, n);
+        if (is_unique(s, *q))
+            return true;
+    }
+    return false;
+}
+
+static bool has_digit(struct span q)
+{
+    for (int i = 0; i < q.n; i++)
+        if (isdigit((unsigned char)q.at[i]))
+            return true;
+    return false;
+}
+
+/* More than half of it is letters: a sentence, not a table or a rule of dashes. */
+static bool is_prose(const struct view *v)
+{
+    int letters = 0, bytes = 0;
+
+    for (; v->flat[bytes]; bytes++)
+        letters += isalpha((unsigned char)v->flat[bytes]) || (unsigned char)v->flat[bytes] >= 0x80;
+    return 2 * letters > bytes;
+}
+
+/* ---- the kinds ---------------------------------------------------------- */
+
+/* The question with the quotation in it; a quotation with double quotes of its own stands between single ones. */
+static bool put(struct buf *out, const char *before, struct span q, const char *behind)
+{
+    char mark = memchr(q.at, '"', (size_t)q.n) ? '\'' : '"';
+
+    buf_printf(out, "%s%c%.*s%c%s", before, mark, q.n, q.at, mark, behind);
+    return true;
+}
+
+static bool ask_repeat(const struct source *s, const struct view *v, struct buf *out)
+{
+    struct span q;
+
+    return is_prose(v) && quote_from(s, v, 0, &q) &&
+           put(out, "Repeat the sentence from the text that starts with ", q, ".");
+}
+
+static bool ask_after(const struct source *s, const struct view *v, struct buf *out)
+{
+    struct span q;
+
+    return is_prose(v) && v->n >= 3 * v->least && quote_from(s, v, v->n / 3, &q) &&
+           put(out, "What does the text say after the words ", q, "?");
+}
+
+static bool ask_number(const struct source *s, const struct view *v, struct buf *out)
+{
+    struct span q;
+
+    for (int u = v->least; v->words && u < v->n; u++)
+        if (has_digit(span_of(v, u, 1)) && quote_before(s, v, u, &q) && !has_digit(q))
+            return put(out, "Which number does the text give after the words ", q, "?");
+    return false;
+}
+
+/* A capitalised word inside a sentence: it follows one in small letters that ends nothing. */
+static bool is_name(struct span word, struct span before)
+{
+    return word.n > 2 && isupper((unsigned char)word.at[0]) && islower((unsigned char)word.at[1]) &&
+           islower((unsigned char)before.at[0]) && isalnum((unsigned char)before.at[before.n - 1]);
+}
+
+static bool ask_name(const struct source *s, const struct view *v, struct buf *out)
+{
+    struct span q;
+
+    for (int u = v->least; v->words && u < v->n; u++)
+        if (is_name(span_of(v, u, 1), span_of(v, u - 1, 1)) && quote_before(s, v, u, &q))
+            return put(out, "Which name does the text give after the words ", q, "?");
+    return false;
+}
+
+/* Without quotation marks around it. */
+static struct span bare(struct span q)
+{
+    for (; q.n > 0 && strchr("\"'`", q.at[0]); q.n--)
+        q.at++;
+    while (q.n > 0 && strchr("\"'`", q.at[q.n - 1]))
+        q.n--;
+    return q;
+}
+
+static bool ask_meaning(const struct view *v, struct buf *out)
+{
+    static const char *const verb[] = { " means ",   " refers to ",  " is defined as ",
+                                        " denotes ", " shall mean ", " stands for " };
+
+    for (size_t i = 0; i < sizeof(verb) / sizeof(*verb); i++) {
+        const char *at = strstr(v->flat, verb[i]);
+        struct span term = bare((struct span){ .at = v->flat, .n = at ? (int)(at - v->flat) : 0 });
+        if (term.n >= 3 && term.n <= TERM_MOST && !memchr(term.at, '"', (size_t)term.n))
+            return put(out, "What does ", term, " mean in the text?");
+    }
+    return false;
+}
+
+static bool ask_section(const struct source *s, const struct view *v, int i, struct buf *out)
+{
+    struct span title = span_of(v, 0, v->n);
+
+    if (!s->pieces.at[i].heading || i + 1 == s->pieces.n || s->pieces.at[i + 1].heading || !is_unique(s, title))
+        return false;
+    return put(out, "What does the section ", title, " say?");
+}
+
+static bool ask_next(const struct source *s, const struct view *v, int i, struct buf *out)
+{
+    struct span all = span_of(v, 0, v->n);
+
+    return i + 1 < s->pieces.n && 2 * v->n >= v->least && all.n <= PIECE_MOST / 2 && is_unique(s, all) &&
+           put(out, "What does the text say right after this: ", all, "?");
+}
+
+bool source_question(const struct source *s, enum source_kind kind, int i, struct buf *out)
+{
+    struct view v;
+
+    view_open(&v, s, i);
+    if (v.n == 0)
+        return false;
+    switch (kind) {
+    case SOURCE_REPEAT: return !s->pieces.at[i].heading && ask_repeat(s, &v, out);
+    case SOURCE_AFTER: return ask_after(s, &v, out);
+    case SOURCE_NUMBER: return ask_number(s, &v, out);
+    case SOURCE_NAME: return ask_name(s, &v, out);
+    case SOURCE_MEANING: return ask_meaning(&v, out);
+    case SOURCE_SECTION: return ask_section(s, &v, i, out);
+    case SOURCE_NEXT: return ask_next(s, &v, i, out);
+    }
+    return false;
+}

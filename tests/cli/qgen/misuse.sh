@@ -1,0 +1,2 @@
+# A shard that is none.
+evp-qgen --shard 3/2 -
