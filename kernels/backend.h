@@ -10,7 +10,8 @@
  *     failure sticks and comes out of the next sync.
  *   - Results depend on the op's own inputs, not on what else is in the batch: reductions have a fixed order, keys are
  *     split at fixed places (ATTN_SPLIT), ties go to the lower index. So a question answered in a batch of fifty gives
- *     the bits it gives alone.
+ *     the bits it gives alone. (cpu: where there is AVX-512; on older processors oneDNN takes other sums for products of
+ *     very few rows, and the last bits differ.)
  *   - Storage is f32 (bf16 later: every mat says its type); sums are f32; the reference sums in double.
  *
  * Implementations: "reference" (kernels/reference/: naive, one thread, sums in double; what the others are tested
@@ -114,7 +115,7 @@ struct backend {
     struct weight *(*weight_new)(struct backend *, const struct mat *host, int n_parts, enum dtype type, struct err *);
     void (*weight_free)(struct backend *, struct weight *);
 
-    /* both kinds of transformer; out of gemm is dense: pitch == cols */
+    /* both kinds of transformer; x and out of gemm are dense: pitch == cols */
     void (*gemm)(struct backend *, struct mat out, struct mat x, const struct weight *, const float *bias,
                  enum gemm_into);
     void (*attend)(struct backend *, const struct attn_item *, int n_items, int head_dim, float scale);

@@ -17,8 +17,6 @@
 enum {
     TILE_ROWS = 192, // x 1,024 keys of f32 scores stay in the second-level cache
     DOTS_ROWS = 32,  // causal items of so few rows: the products' overhead would be larger than the work
-    PITCH_PAD = 16,  // rows of scores are not a power of two apart
-    SCORE_PITCH = ATTN_SPLIT + PITCH_PAD,
 };
 static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
 
@@ -100,7 +98,7 @@ static int product(struct cpu *c, struct matmul_shape shape, float *out, const f
 /* Turns a tile's scores into weights, row by row, zero where a key is not seen. */
 static void weigh_scores(const struct attend *a, const struct task *t, float *score, struct state to)
 {
-    for (int r = 0; r < t->n_rows; r++, score += SCORE_PITCH) {
+    for (int r = 0; r < t->n_rows; r++, score += t->n_keys) {
         int seen = min(t->n_keys, visible(t->item, t->row + r) - t->key);
         to.max[r] = -INFINITY;
         to.weight[r] = 0;
@@ -113,24 +111,37 @@ static void weigh_scores(const struct attend *a, const struct task *t, float *sc
     }
 }
 
-/* score: scratch of (n_rows, SCORE_PITCH). */
+/* The tile's query rows without gaps between them, copied to `room` if they have any. */
+static const float *dense_rows(const struct task *t, int K, float *room)
+{
+    const struct attn_item *item = t->item;
+    const float *q = (const float *)item->q + (size_t)t->row * (size_t)item->q_pitch;
+    if (item->q_pitch == K)
+        return q;
+    for (int r = 0; r < t->n_rows; r++)
+        memcpy(room + (size_t)r * (size_t)K, q + (size_t)r * (size_t)item->q_pitch, (size_t)K * sizeof(float));
+    return room;
+}
+
+/* score: scratch of n_rows times a row of scores and a row of q. Everything is dense: oneDNN's fast code takes and
+ * gives nothing else. */
 static void piece(const struct attend *a, const struct task *t, float *score, struct state to)
 {
     const struct attn_item *item = t->item;
     const struct row_ops *rows = a->cpu->rows;
     int K = a->head_dim, m = t->n_rows, n = t->n_keys;
-    const float *q = (const float *)item->q + (size_t)t->row * (size_t)item->q_pitch;
+    const float *q = dense_rows(t, K, score + (size_t)m * ATTN_SPLIT);
     const float *k = (const float *)item->kv.k + (size_t)t->key * (size_t)K;
     const float *v = (const float *)item->kv.v + (size_t)t->key * (size_t)K;
 
     if (n == 0 || (item->causal >= 0 && item->n_q <= DOTS_ROWS)) {
-        rows->dots(score, SCORE_PITCH, q, item->q_pitch, m, k, n, K);
+        rows->dots(score, n, q, K, m, k, n, K);
         weigh_scores(a, t, score, to);
-        rows->weigh(to.sum, score, SCORE_PITCH, m, v, n, K);
+        rows->weigh(to.sum, score, n, m, v, n, K);
         return;
     }
-    const struct matmul_shape qk = { m, n, K, item->q_pitch, K, SCORE_PITCH, RIGHT_TRANSPOSED, GEMM_SET, false };
-    const struct matmul_shape pv = { m, K, n, SCORE_PITCH, K, K, RIGHT_ROWS, GEMM_SET, false };
+    const struct matmul_shape qk = { m, n, K, K, K, n, RIGHT_TRANSPOSED, GEMM_SET, false };
+    const struct matmul_shape pv = { m, K, n, n, K, K, RIGHT_ROWS, GEMM_SET, false };
     if (product(a->cpu, qk, score, q, k) < 0)
         return;
     weigh_scores(a, t, score, to);
@@ -168,7 +179,7 @@ static void finish(const struct attend *a, const struct attn_item *item, int row
 static void run_task(const struct attend *a, const struct task *t)
 {
     int K = a->head_dim;
-    size_t n_state = state_floats(t->n_rows, K), n_score = (size_t)t->n_rows * SCORE_PITCH;
+    size_t n_state = state_floats(t->n_rows, K), n_score = (size_t)t->n_rows * (size_t)(ATTN_SPLIT + K);
     float *at = cpu_scratch(a->cpu, &a->cpu->tile[cpu_thread()], (2 * n_state + n_score) * sizeof(float));
     if (!at)
         return;

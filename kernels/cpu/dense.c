@@ -32,7 +32,8 @@ void cpu_gemm(struct backend *be, struct mat out, struct mat x, const struct wei
 
     matmul_weight_size(w, &shape.n, &shape.k);
     shape.ldc = shape.n;
-    assert(x.cols == shape.k && out.cols == shape.n && out.pitch == shape.n && out.rows == x.rows);
+    assert(x.cols == shape.k && x.pitch == x.cols && out.rows == x.rows && out.cols == shape.n &&
+           out.pitch == out.cols);
     if (x.rows == 0)
         return;
     matmul_trim(c->matmul);

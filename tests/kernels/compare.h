@@ -1,0 +1,33 @@
+/* compare.h - what every test of an op does: run it on the reference and on another backend from the same numbers, and
+ * compare: |a - b| <= abs + eps * |reference|.
+ */
+#ifndef EVP_TEST_COMPARE_H
+#define EVP_TEST_COMPARE_H
+
+#include "base/rng.h"
+#include "kernels/backend.h"
+
+/* Backends a test compares; opened together, with three threads so that work is split unevenly. */
+struct backends {
+    struct backend *reference, *cpu;
+};
+struct backends backends_open(void);
+void backends_close(struct backends *b);
+
+/* n numbers, about normal, from a seed of the name and n: the same for both backends. On the device; free them. */
+float *numbers(struct backend *be, const char *name, size_t n);
+int32_t *integers(struct backend *be, const char *name, size_t n, int below);
+float *space(struct backend *be, size_t n); // all NAN: what an op forgot to write shows
+
+struct mat mat_of(float *at, int rows, int cols);
+
+/* Asserts that n floats on both devices agree; frees both. `what` names the case in the message. */
+void same_floats(const struct backends *b, float *reference, float *cpu, size_t n, double abs, double eps,
+                 const char *what);
+void same_integers(const struct backends *b, int32_t *reference, int32_t *cpu, size_t n, const char *what);
+
+/* n floats of the cpu backend, computed alone and in company: the same bits where backend.h promises it, nearly the
+ * same elsewhere. */
+void same_bits(const float *alone, const float *together, size_t n, const char *what);
+
+#endif
