@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-enum { SPLIT_STEPS = 4 };
+enum { SPLIT_STEPS = 8 };
 
 struct splitter {
     struct split_step *step[SPLIT_STEPS];

@@ -57,7 +57,7 @@ int tokenizer_complete(struct tokenizer *t, const char *jinja, size_t n, struct 
     }
     if (jinja)
         return chat_find(&t->chat, jinja, n, t->bos ? t->bos : "", err);
-    t->chat.head = strdup(t->bos ? t->bos : "");
+    t->chat.head = strdup(t->bos && t->bos_first ? t->bos : "");
     t->chat.tail = strdup("");
     return t->chat.head && t->chat.tail ? 0 : err_nomem(err);
 }

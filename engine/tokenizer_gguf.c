@@ -69,15 +69,15 @@ static int read_merges(struct tokenizer *t, struct gguf_array merges, struct err
     return 0;
 }
 
-/* The text of the first token, where the file does not say that there is none to be added. */
 static int read_bos(struct tokenizer *t, const struct gguf *g, int n_tokens, struct err *err)
 {
-    int64_t add = 1, id = -1;
+    int64_t add = t->bpe.whole_word_first, id = -1; /* llama.cpp's default too: Llama 3 only */
 
     if (gguf_may_int(g, "tokenizer.ggml.add_bos_token", &add, err) ||
         gguf_may_int(g, "tokenizer.ggml.bos_token_id", &id, err))
         return err->code;
-    if (!add || id < 0 || id >= n_tokens)
+    t->bos_first = add != 0;
+    if (id < 0 || id >= n_tokens)
         return 0;
     t->bos = strndup(t->bpe.bytes.at + t->bpe.token[id].at, t->bpe.token[id].n);
     return t->bos ? 0 : err_nomem(err);

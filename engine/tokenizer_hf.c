@@ -1,9 +1,128 @@
-/* tokenizer_hf.c - a tokenizer from a Hugging Face folder. */
+/* tokenizer_hf.c - a tokenizer from a Hugging Face folder: tokenizer.json, and what stands about it in
+ * tokenizer_config.json, chat_template.jinja, generation_config.json and config.json.
+ */
+#include "base/file.h"
+#include "engine/model_inside.h"
 #include "engine/tokenizer_inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEMPLATE_MOST = 1 << 20 };
+
+/* {dir}/{name} parsed into *out, which stays NULL when there is no such file. */
+static int read_optional(struct json **out, const char *dir, const char *name, struct err *err)
+{
+    char *path = file_join(dir, name);
+
+    if (!path)
+        return err_nomem(err);
+    bool there = file_exists(path);
+    free(path);
+    if (!there)
+        return 0;
+    *out = model_json(dir, name, err);
+    return *out ? 0 : err->code;
+}
+
+static void set_stop(struct tokenizer *t, const struct json *id)
+{
+    if (json_real(id) >= 0 && json_real(id) < t->bpe.n_vocab)
+        tokenizer_set_stop(t, (int64_t)json_real(id));
+}
+
+/* "eos_token_id" is a number or a list of them; generation_config.json has the last word. */
+static int read_ends(struct tokenizer *t, const char *dir, struct err *err)
+{
+    static const char *const files[] = { "generation_config.json", "config.json" };
+    bool found = false;
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files) && !found; i++) {
+        struct json *config = NULL;
+        if (read_optional(&config, dir, files[i], err))
+            return err->code;
+        const struct json *eos = json_get(config, "eos_token_id");
+        set_stop(t, eos);
+        for (const struct json *id = json_is_array(eos) ? json_first(eos) : NULL; id; id = json_next(id))
+            set_stop(t, id);
+        found = json_is_number(eos) || json_is_array(eos);
+        json_free(config);
+    }
+    return 0;
+}
+
+/* A special token is a text, or an object with its text as `content`. */
+static const char *token_text(const struct json *v)
+{
+    return json_is_object(v) ? json_text(json_get(v, "content")) : json_text(v);
+}
+
+/* Does encoding put BOS first? Then the post-processor's template starts with a special token. */
+static bool starts_with_special(const struct json *post)
+{
+    const struct json *list = json_get(post, "processors");
+    const struct json *first = json_first(json_get(post, "single"));
+
+    for (const struct json *p = json_first(list); p && !first; p = json_next(p))
+        first = json_first(json_get(p, "single"));
+    return json_get(first, "SpecialToken") != NULL;
+}
+
+/* The template's text in tokenizer_config.json: a text, or a list of named ones. NULL: none. */
+static const char *config_template(const struct json *config)
+{
+    const struct json *v = json_get(config, "chat_template");
+    const char *text = json_text(v);
+
+    for (const struct json *named = json_is_array(v) ? json_first(v) : NULL; named; named = json_next(named)) {
+        const char *name = json_text(json_get(named, "name"));
+        if (name && strcmp(name, "default") == 0)
+            text = json_text(json_get(named, "template"));
+    }
+    return text;
+}
+
+static int complete(struct tokenizer *t, const char *dir, const struct json *config, struct err *err)
+{
+    struct buf jinja = { 0 };
+    char *path = file_join(dir, "chat_template.jinja");
+    const char *bos = token_text(json_get(config, "bos_token")), *text = config_template(config);
+    int result = 0;
+
+    if (bos) {
+        t->bos = strdup(bos);
+        result = t->bos ? 0 : err_nomem(err);
+    }
+    if (!path)
+        result = err_nomem(err);
+    else if (result == 0 && file_exists(path)) {
+        result = file_read(&jinja, path, TEMPLATE_MOST, err);
+        text = buf_str(&jinja);
+    }
+    if (result == 0)
+        result = tokenizer_complete(t, text, text ? strlen(text) : 0, err);
+    buf_release(&jinja);
+    free(path);
+    return result;
+}
 
 int tokenizer_from_folder(struct tokenizer *t, const char *dir, int n_vocab, struct err *err)
 {
-    (void)t;
-    (void)n_vocab;
-    return err_set(err, ERR_FORMAT, "'%s' is a folder; only GGUF files are read yet", dir);
+    struct json *root = model_json(dir, "tokenizer.json", err), *config = NULL;
+
+    if (!root)
+        return err->code;
+    int result = tokenizer_from_json(t, root, n_vocab, err);
+    if (result)
+        err_wrap(err, "'%s/tokenizer.json'", dir);
+    t->bos_first = starts_with_special(json_get(root, "post_processor"));
+    json_free(root);
+    if (result == 0)
+        result = read_ends(t, dir, err);
+    if (result == 0)
+        result = read_optional(&config, dir, "tokenizer_config.json", err);
+    if (result == 0)
+        result = complete(t, dir, config, err);
+    json_free(config);
+    return result;
 }

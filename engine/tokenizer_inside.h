@@ -29,11 +29,13 @@ struct tokenizer {
     int n_added, room_added;
     uint8_t *flags; // (bpe.n_vocab): TOKEN_*
     char *bos;      // the text of the first token, NULL: none
+    bool bos_first; // it stands before every text, also without a chat template
     struct chat chat;
 };
 
 /* From the keys of a GGUF file; from the parsed tokenizer.json (without chat template, BOS and end-of-text ids, which
- * stand in other files of the folder). `t` is zeroed; n_vocab is the model's, at least. */
+ * stand in other files of the folder). `t` is zeroed; ids at or above n_vocab, the model's, are
+ * refused. */
 int tokenizer_from_gguf(struct tokenizer *t, const struct gguf *g, int n_vocab, struct err *err) MUST_CHECK;
 int tokenizer_from_json(struct tokenizer *t, const struct json *root, int n_vocab, struct err *err) MUST_CHECK;
 /* The whole folder. */
