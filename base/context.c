@@ -60,6 +60,29 @@ int context_add_input(struct context *c, const char *question, const struct json
     return in->question ? take_answers(in, answers, err) : err_nomem(err);
 }
 
+static bool has_question(const struct context *c, const char *question)
+{
+    for (int i = 0; i < c->n_inputs; i++)
+        if (strcmp(c->input[i].question, question) == 0)
+            return true;
+    return false;
+}
+
+int context_unite(struct context *to, struct context *from, struct err *err)
+{
+    for (int i = 0; i < from->n_inputs; i++) {
+        if (has_question(to, from->input[i].question))
+            continue;
+        struct context_input *input = one_more(to->input, to->n_inputs, sizeof(*input));
+        if (!input)
+            return err_nomem(err);
+        to->input = input;
+        to->input[to->n_inputs++] = from->input[i];
+        from->input[i] = (struct context_input){ 0 };
+    }
+    return 0;
+}
+
 static int take_inputs(struct context *c, const struct json *list, struct err *err)
 {
     const char *question;

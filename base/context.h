@@ -47,6 +47,9 @@ void context_release(struct context *c);
 /* Adds a question that came with the dataset. answers: a list of strings, one string, or NULL. */
 int context_add_input(struct context *c, const char *question, const struct json *answers, struct err *err) MUST_CHECK;
 
+/* Moves the questions that `to` lacks from `from`. */
+int context_unite(struct context *to, struct context *from, struct err *err) MUST_CHECK;
+
 /* All rows. Refuses an empty stream, an empty text, and an id that comes twice, with file and line. */
 int contexts_read(struct contexts *c, const char *path, struct err *err) MUST_CHECK;
 void contexts_release(struct contexts *c);
