@@ -1,0 +1,217 @@
+#include "datasets/archive.h"
+
+#include "base/buf.h"
+#include "base/file.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <string.h>
+
+enum { READ_BLOCK = 1 << 16, NAME_SHOWN = 200 };
+
+struct walk {
+    struct archive *archive;
+    const struct archive_source *source;
+    const struct archive_visitor *visitor;
+    uint64_t packed;   // bytes of the archive
+    uint64_t produced; // bytes of its entries so far, read or skipped
+    int n_entries;
+    struct buf bytes; // of the entry at hand
+};
+
+/* ---- sentences ------------------------------------------------------------ */
+
+/* An entry's name comes from outside and goes to a terminal: control characters do not. */
+static const char *shown(char out[NAME_SHOWN], const char *name)
+{
+    snprintf(out, NAME_SHOWN, "%s", name);
+    for (char *p = out; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = '?';
+    return out;
+}
+
+static int refuse(const struct walk *w, const char *name, const char *why, struct err *err)
+{
+    char text[NAME_SHOWN];
+
+    return err_set(err, ERR_FORMAT, "%s is refused: entry '%s' %s", w->source->label, shown(text, name), why);
+}
+
+/* name NULL: what failed is no single entry. */
+static int library_failure(const struct walk *w, const char *name, struct err *err)
+{
+    const char *why = archive_error_string(w->archive);
+    char text[NAME_SHOWN];
+
+    if (!why)
+        why = "unknown reason";
+    if (!name)
+        return err_set(err, ERR_FORMAT, "%s is damaged or cut: %s", w->source->label, why);
+    return err_set(err, ERR_FORMAT, "%s entry '%s' is damaged or cut: %s", w->source->label, shown(text, name), why);
+}
+
+/* ---- what is refused ------------------------------------------------------ */
+
+/* Both kinds of slash, since archives come from every system. */
+static bool leaves_folder(const char *name)
+{
+    bool drive = name[0] && name[1] == ':';
+
+    if (drive || name[0] == '/' || name[0] == '\\')
+        return true;
+    for (const char *part = name;; part++) {
+        size_t n = strcspn(part, "/\\");
+        if (n == 2 && part[0] == '.' && part[1] == '.')
+            return true;
+        part += n;
+        if (!*part)
+            return false;
+    }
+}
+
+static const char *entry_name(struct archive_entry *entry)
+{
+    const char *name = archive_entry_pathname(entry);
+
+    return name ? name : archive_entry_pathname_utf8(entry);
+}
+
+/* Counts `more` bytes of an entry that has `n` so far. */
+static int check_size(struct walk *w, const char *name, uint64_t n, uint64_t more, struct err *err)
+{
+    if (more > ARCHIVE_ENTRY_LIMIT || n + more > ARCHIVE_ENTRY_LIMIT)
+        return refuse(w, name, "is larger than 1 GiB", err);
+    uint64_t total = w->produced + n + more;
+    if (total > ARCHIVE_TOTAL_LIMIT)
+        return refuse(w, name, "takes what is inside above 8 GiB", err);
+    if (total > ARCHIVE_RATIO_FREE && total / ARCHIVE_RATIO_LIMIT > w->packed)
+        return refuse(w, name, "takes what is inside above 200 times the archive's own size", err);
+    return 0;
+}
+
+static int check_entry(struct walk *w, struct archive_entry *entry, const char *name, struct err *err)
+{
+    mode_t type = archive_entry_filetype(entry);
+
+    if (++w->n_entries > ARCHIVE_ENTRIES_LIMIT)
+        return refuse(w, name, "is one of more than a million", err);
+    if (leaves_folder(name))
+        return refuse(w, name, "points out of the archive", err);
+    if (archive_entry_hardlink(entry) || archive_entry_symlink(entry) || type == AE_IFLNK)
+        return refuse(w, name, "is a link", err);
+    if (type != AE_IFREG && type != AE_IFDIR)
+        return refuse(w, name, "is neither a file nor a folder", err);
+    if (archive_entry_is_encrypted(entry))
+        return refuse(w, name, "is encrypted", err);
+    if (!archive_entry_size_is_set(entry))
+        return 0;
+    if (archive_entry_size(entry) < 0)
+        return refuse(w, name, "has a negative size", err);
+    return check_size(w, name, 0, (uint64_t)archive_entry_size(entry), err);
+}
+
+/* ---- reading -------------------------------------------------------------- */
+
+static int read_entry(struct walk *w, const char *name, struct err *err)
+{
+    buf_clear(&w->bytes);
+    for (;;) {
+        char *to = buf_reserve(&w->bytes, READ_BLOCK);
+        if (!to)
+            return err_nomem(err);
+        la_ssize_t n = archive_read_data(w->archive, to, READ_BLOCK);
+        if (n < 0)
+            return library_failure(w, name, err);
+        if (n == 0)
+            break;
+        if (check_size(w, name, w->bytes.n, (uint64_t)n, err))
+            return err->code;
+        w->bytes.n += (size_t)n;
+    }
+    w->bytes.at[w->bytes.n] = '\0';
+    w->produced += w->bytes.n;
+    return w->visitor->file(w->visitor->arg, name, w->bytes.at, w->bytes.n, err);
+}
+
+static int visit_entry(struct walk *w, struct archive_entry *entry, struct err *err)
+{
+    const char *name = entry_name(entry);
+
+    if (!name)
+        return refuse(w, "?", "has a name that cannot be read", err);
+    if (check_entry(w, entry, name, err))
+        return err->code;
+    if (archive_entry_filetype(entry) == AE_IFREG && w->visitor->wants(w->visitor->arg, name))
+        return read_entry(w, name, err);
+    if (archive_entry_size_is_set(entry))
+        w->produced += (uint64_t)archive_entry_size(entry);
+    return archive_read_data_skip(w->archive) == ARCHIVE_OK ? 0 : library_failure(w, name, err);
+}
+
+static int walk_entries(struct walk *w, struct err *err)
+{
+    struct archive_entry *entry;
+
+    for (;;) {
+        int got = archive_read_next_header(w->archive, &entry);
+        if (got == ARCHIVE_EOF)
+            return 0;
+        if (got != ARCHIVE_OK && got != ARCHIVE_WARN) /* a warning is about a name's character set */
+            return library_failure(w, NULL, err);
+        if (visit_entry(w, entry, err))
+            return err->code;
+    }
+}
+
+/* Only what libarchive reads by itself: its other filters run programs. The zip reader is the one that begins with the
+ * directory at the end, so that a cut archive is none. */
+static void support(struct archive *a)
+{
+    archive_read_support_format_zip_seekable(a);
+    archive_read_support_format_tar(a);
+    archive_read_support_format_7zip(a);
+    archive_read_support_format_cpio(a);
+    archive_read_support_filter_gzip(a);
+    archive_read_support_filter_bzip2(a);
+    archive_read_support_filter_xz(a);
+    archive_read_support_filter_zstd(a);
+    archive_read_support_filter_lz4(a);
+}
+
+static int open_source(struct walk *w, struct err *err)
+{
+    const struct archive_source *s = w->source;
+
+    w->packed = s->n;
+    if (s->path && file_size(s->path, &w->packed, err))
+        return err->code;
+    w->archive = archive_read_new();
+    if (!w->archive)
+        return err_nomem(err);
+    support(w->archive);
+    int got = s->path ? archive_read_open_filename(w->archive, s->path, READ_BLOCK)
+                      : archive_read_open_memory(w->archive, s->bytes, s->n);
+    if (got == ARCHIVE_OK)
+        return 0;
+    int why = archive_errno(w->archive);
+    if (why == EILSEQ) /* what libarchive says of a format that none of its readers takes */
+        return ARCHIVE_NONE;
+    if (why <= 0)
+        return library_failure(w, NULL, err);
+    return err_set(err, ERR_IO, "cannot open %s: %s", s->label, strerror(why));
+}
+
+int archive_visit(const struct archive_source *source, const struct archive_visitor *visitor, struct err *err)
+{
+    struct walk w = { .source = source, .visitor = visitor };
+    int code = open_source(&w, err);
+
+    if (!code)
+        code = walk_entries(&w, err);
+    if (w.archive)
+        archive_read_free(w.archive);
+    buf_release(&w.bytes);
+    return code;
+}
