@@ -1,0 +1,87 @@
+#include "datasets/import.h"
+
+#include "base/digest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the list ------------------------------------------------------------- */
+
+static bool wanted(const struct import *im, const char *dataset)
+{
+    return im->wanted.n == 0 || map_find(&im->wanted, dataset, strlen(dataset)) >= 0;
+}
+
+int import_leave_out(struct import *im, const struct err *why)
+{
+    im->n_left_out++;
+    im->note(im->arg, IMPORT_ROW_LEFT_OUT, why->msg);
+    return 0;
+}
+
+/* Room for one more; doubles at powers of two. */
+static struct context *reserve(struct contexts *list)
+{
+    if (list->n & (list->n - 1))
+        return list->at;
+    struct context *at = reallocarray(list->at, list->n ? 2 * (size_t)list->n : 1, sizeof(*at));
+    if (at)
+        list->at = at;
+    return at;
+}
+
+static int append(struct import *im, struct context *c, const char sha[DIGEST_HEX], struct err *err)
+{
+    struct contexts *list = &im->contexts;
+
+    if (!reserve(list) || map_add(&list->ids, c->id, strlen(c->id), NULL) < 0 ||
+        map_add(&im->texts, sha, strlen(sha), NULL) < 0)
+        return err_nomem(err);
+    list->at[list->n++] = *c;
+    *c = (struct context){ 0 };
+    return 0;
+}
+
+static int add(struct import *im, struct context *c, const char *label, struct err *err)
+{
+    char sha[DIGEST_HEX];
+    size_t n = strlen(c->text);
+
+    if (map_add(&im->datasets, c->dataset, strlen(c->dataset), NULL) < 0)
+        return err_nomem(err);
+    if (!wanted(im, c->dataset))
+        return 0;
+    if (n > IMPORT_TEXT_LIMIT) {
+        err_set(err, ERR_FORMAT, "%s: the text of '%s' is longer than %d MiB", label, c->id, IMPORT_TEXT_LIMIT >> 20);
+        return import_leave_out(im, err);
+    }
+    if (digest_sha256(c->text, n, sha, err))
+        return err->code;
+    int same = map_find(&im->texts, sha, strlen(sha));
+    if (same >= 0)
+        return context_unite(&im->contexts.at[same], c, err);
+    if (map_find(&im->contexts.ids, c->id, strlen(c->id)) < 0)
+        return append(im, c, sha, err);
+    err_set(err, ERR_FORMAT, "%s: id '%s' was another text's before", label, c->id);
+    return import_leave_out(im, err);
+}
+
+int import_add(struct import *im, struct context *c, const char *label, struct err *err)
+{
+    int code = add(im, c, label, err);
+
+    context_release(c);
+    return code;
+}
+
+void import_release(struct import *im)
+{
+    contexts_release(&im->contexts);
+    map_release(&im->wanted);
+    map_release(&im->datasets);
+    map_release(&im->texts);
+    for (int i = 0; i < im->n_headers; i++)
+        json_free(im->header[i]);
+    free(im->header);
+    *im = (struct import){ 0 };
+}
