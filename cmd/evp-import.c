@@ -1,0 +1,261 @@
+/* evp-import - documents in, contexts out.
+ *
+ * Everything is read first (rows with the same text become one context), so an input that turns out damaged leaves
+ * nothing behind, on standard output neither. What a reader of the stream gets has its end line, or was cut on the way.
+ */
+#include "base/log.h"
+#include "base/opt.h"
+#include "base/rows.h"
+#include "datasets/import.h"
+#include "datasets/select.h"
+#include "engine/model.h"
+#include "engine/tokenizer.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+    struct opt_list dataset;
+    int limit, seed, min_tokens, max_tokens;
+    const char *model, *output;
+    struct opt_common common;
+} cfg = { .seed = -1 };
+
+static const struct opt opts[] = {
+    OPT_HEAD("Choosing"),
+    OPT_MANY('d', "dataset", &cfg.dataset, "NAME,...", "take only these datasets; may be repeated"),
+    OPT_NUM('n', "limit", &cfg.limit, 1, INT_MAX, "take at most this many contexts per dataset: the first ones"),
+    OPT_NUM('s', "seed", &cfg.seed, 0, INT_MAX, "draw those of --limit at random, with this seed"),
+    OPT_NUM(0, "min-tokens", &cfg.min_tokens, 1, INT_MAX, "take only contexts of at least this many tokens"),
+    OPT_NUM(0, "max-tokens", &cfg.max_tokens, 1, INT_MAX, "take only contexts of at most this many tokens"),
+    OPT_TEXT('m', "model", &cfg.model, "MODEL",
+             "count tokens with this model (a .gguf file or a folder) and write them down; --min-tokens and "
+             "--max-tokens alone use the default model"),
+    OPT_HEAD("Output"),
+    OPT_TEXT('o', "output", &cfg.output, "FILE", "write here instead of standard output"),
+    OPT_COMMON(&cfg.common),
+    OPT_DONE,
+};
+
+static const struct tool tool = {
+    .name = "evp-import",
+    .summary = "turn documents into contexts",
+    .operands = "[INPUT...]",
+    .most = -1,
+    .opts = opts,
+    .common = &cfg.common,
+    .about =
+        "INPUT is an archive (LongBench's data.zip, or zip, tar, 7z, cpio, compressed or not), a .jsonl file of rows "
+        "of LongBench or of contexts, a text, or a folder of these; without one, or for '-', standard input is "
+        "read. Archives are read in place; one with names or sizes that no honest archive has is refused whole. "
+        "Rows with the same text become one context with all their questions. A row that cannot be used is "
+        "reported, the others go on, and the status is 1.",
+    .examples = "  evp-import data.zip --dataset qasper,multi_news --limit 4 >contexts.jsonl\n"
+                "  evp-import data.zip --max-tokens 4096 --limit 20 --seed 1 -o contexts.jsonl\n"
+                "  evp-import /usr/share/common-licenses >contexts.jsonl\n",
+};
+
+/* ---- lengths -------------------------------------------------------------- */
+
+struct counter {
+    struct model *model;
+    struct tokenizer *tokenizer;
+    struct tokens tokens; // scratch
+};
+
+static void counter_close(struct counter *c)
+{
+    tokens_release(&c->tokens);
+    tokenizer_free(c->tokenizer);
+    model_close(c->model);
+}
+
+static int counter_open(struct counter *c, struct err *err)
+{
+    char *fallback = cfg.model ? NULL : model_default_path();
+    const char *path = cfg.model ? cfg.model : fallback;
+
+    if (!path)
+        return err_nomem(err);
+    c->model = model_open(path, err);
+    c->tokenizer = c->model ? tokenizer_open(c->model, err) : NULL;
+    free(fallback);
+    return c->tokenizer ? 0 : err->code;
+}
+
+static int count_tokens(void *arg, struct context *c, struct err *err)
+{
+    struct counter *counter = arg;
+
+    counter->tokens.n = 0;
+    if (tokenizer_context(counter->tokenizer, c->text, &counter->tokens, err))
+        return err->code;
+    c->n_tokens = counter->tokens.n;
+    progress_add(1);
+    return 0;
+}
+
+/* ---- choosing ------------------------------------------------------------- */
+
+static int want_dataset(void *arg, const char *name, size_t n)
+{
+    struct map *wanted = arg;
+
+    return n == 0 || map_add(wanted, name, n, NULL) >= 0 ? 0 : ERR_NOMEM;
+}
+
+static int read_wanted(struct map *wanted, struct err *err)
+{
+    for (int i = 0; i < cfg.dataset.n; i++)
+        if (opt_split(cfg.dataset.at[i], want_dataset, wanted))
+            return err_nomem(err);
+    if (cfg.dataset.n && !wanted->n)
+        return err_set(err, ERR_USAGE, "'--dataset' names no dataset");
+    return 0;
+}
+
+/* A dataset that the input does not have is a slip of the command line. */
+static int check_wanted(const struct import *im, struct err *err)
+{
+    struct buf list = { 0 };
+
+    for (int i = 0; i < im->wanted.n; i++) {
+        const struct map_entry *w = &im->wanted.entry[i];
+        if (map_find(&im->datasets, w->key, w->n) >= 0)
+            continue;
+        for (int d = 0; d < im->datasets.n; d++)
+            buf_printf(&list, "%s%s", list.n ? ", " : "", im->datasets.entry[d].key);
+        err_set(err, ERR_USAGE, "the input has no dataset '%s'; it has %s", w->key, list.n ? list.at : "none");
+        buf_release(&list);
+        return err->code;
+    }
+    return 0;
+}
+
+static int choose(struct import *im, struct counter *counter, struct err *err)
+{
+    bool counted = cfg.model || cfg.min_tokens || cfg.max_tokens;
+    struct selection s = {
+        .limit = cfg.limit,
+        .sampled = cfg.seed >= 0,
+        .seed = (uint64_t)cfg.seed,
+        .min = cfg.min_tokens,
+        .max = cfg.max_tokens ? cfg.max_tokens : INT64_MAX,
+        .count = counted ? count_tokens : NULL,
+        .arg = counter,
+    };
+
+    if (im->contexts.n == 0)
+        return err_set(err, ERR_FORMAT, "the input holds no contexts");
+    if (counted && counter_open(counter, err))
+        return err->code;
+    if (counted)
+        progress_begin("contexts counted", 0);
+    int code = select_contexts(&im->contexts, &s, err);
+    if (counted && !code)
+        progress_end();
+    if (!code && im->contexts.n == 0)
+        code = err_set(err, ERR_FORMAT, "no context has %d to %" PRId64 " tokens", cfg.min_tokens, s.max);
+    return code;
+}
+
+/* ---- writing -------------------------------------------------------------- */
+
+static int write_contexts(const struct import *im, char **args, int n_args, struct err *err)
+{
+    struct rows_made made = {
+        .kind = "contexts",
+        .tool = tool.name,
+        .args = args,
+        .n_args = n_args,
+        .from = (const struct json *const *)im->header,
+        .n_from = im->n_headers,
+    };
+    struct rows_out out;
+
+    if (rows_create(&out, cfg.output, &made, err))
+        return err->code;
+    for (int i = 0; i < im->contexts.n; i++) {
+        struct json_out w = rows_begin(&out);
+        context_to_json(&im->contexts.at[i], &w);
+        if (rows_put(&out, &w, err)) {
+            rows_abort(&out);
+            return err->code;
+        }
+    }
+    return rows_finish(&out, err);
+}
+
+static const char *plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void say_closing(const struct import *im)
+{
+    int64_t chars = 0, questions = 0;
+    struct map datasets = { 0 };
+
+    for (int i = 0; i < im->contexts.n; i++) {
+        const struct context *c = &im->contexts.at[i];
+        chars += c->chars;
+        questions += c->n_inputs;
+        map_add(&datasets, c->dataset, strlen(c->dataset), NULL);
+    }
+    log_info("imported %d context%s (%" PRId64 " question%s) from %d dataset%s, %" PRId64 " characters", im->contexts.n,
+             plural(im->contexts.n), questions, plural(questions), datasets.n, plural(datasets.n), chars);
+    if (im->n_left_out)
+        log_warn("%" PRId64 " row%s left out", im->n_left_out, plural(im->n_left_out));
+    map_release(&datasets);
+}
+
+/* ---- the tool ------------------------------------------------------------- */
+
+static void note(void *arg, enum import_note what, const char *sentence)
+{
+    (void)arg;
+    if (what == IMPORT_WARNING)
+        log_warn("%s", sentence);
+    else
+        log_error("%s", sentence);
+}
+
+static int import_all(struct import *im, char **path, int n, struct err *err)
+{
+    if (n == 0)
+        return import_path(im, "-", err);
+    for (int i = 0; i < n; i++)
+        if (import_path(im, path[i], err))
+            return err->code;
+    return 0;
+}
+
+static int run(char **args, int n_args, char **path, int n, struct err *err)
+{
+    struct import im = { .note = note };
+    struct counter counter = { 0 };
+    int status = 0;
+
+    if (read_wanted(&im.wanted, err) || import_all(&im, path, n, err) || check_wanted(&im, err) ||
+        choose(&im, &counter, err) || write_contexts(&im, args, n_args, err))
+        status = log_failure(err);
+    else {
+        say_closing(&im);
+        status = im.n_left_out ? 1 : 0;
+    }
+    counter_close(&counter);
+    import_release(&im);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct err err;
+    int first, status = opt_parse(&tool, argc, argv, &first);
+
+    if (status == OPT_RUN)
+        status = run(argv + 1, argc - 1, argv + first, argc - first, &err);
+    return opt_finish(status);
+}
