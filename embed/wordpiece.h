@@ -3,7 +3,8 @@
  * Control characters dropped, every white space a blank, CJK characters apart, NFD without combining marks, lower case,
  * split at blanks and around punctuation, then the longest piece of the vocabulary again and again ("em", "##bed").
  * The same ids as Hugging Face's BertNormalizer + BertPreTokenizer + WordPiece, without truncation and without special
- * tokens: text that looks like [SEP] is text.
+ * tokens: text that looks like [SEP] is text. Of all code points 568 differ, marks and punctuation of rare scripts that
+ * came after Unicode 8, which that library still goes by.
  */
 #ifndef EVP_WORDPIECE_H
 #define EVP_WORDPIECE_H
