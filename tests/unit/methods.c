@@ -1,0 +1,457 @@
+/* Configs, sizes, and versions made of a small cache. */
+#include "base/rng.h"
+#include "methods/method.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+/* ---- configs ------------------------------------------------------------ */
+
+static struct config parsed(const char *text)
+{
+    struct config c;
+    struct err err;
+
+    cr_assert_eq(config_parse(&c, text, &err), 0, "%s", err.msg);
+    return c;
+}
+
+Test(config, names_are_canonical)
+{
+    static const char *const name[][2] = {
+        { "none", "none" },
+        { "keydiff:drop=0.50", "keydiff:drop=0.5" },
+        { "knorm:drop=0", "knorm:drop=0" },
+        { "snapkv:kernel=7:window=64:drop=.3", "snapkv:drop=0.3:kernel=7" },
+        { "streamingllm:drop=3e-1:n_sink=4", "streamingllm:drop=0.3" },
+        { "kivi:residual=128:bits=2:group=64", "kivi:bits=2:group=64:residual=128" },
+        { "snapkv:drop=0.5+kivi:bits=4", "snapkv:drop=0.5+kivi:bits=4" },
+    };
+    for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++)
+        cr_assert_str_eq(parsed(name[i][0]).name, name[i][1]);
+}
+
+Test(config, says_what_is_wrong)
+{
+    static const char *const bad[][2] = {
+        { "", "no method ''; there are none, knorm, keydiff, snapkv, streamingllm, kivi" },
+        { "kivy:bits=2", "no method 'kivy'" },
+        { "none:drop=0.1", "no method 'none'" },
+        { "keydiff", "keydiff needs drop, the fraction of KV pairs to drop: keydiff:drop=..." },
+        { "keydiff:", "keydiff has no parameter '', only drop" },
+        { "keydiff:drop", "keydiff: drop must be a number from 0 to 0.999999, not ''" },
+        { "keydiff:drop=1", "not '1'" },
+        { "keydiff:drop=-0.1", "not '-0.1'" },
+        { "keydiff:drop=0.5x", "not '0.5x'" },
+        { "keydiff:drop=nan", "not 'nan'" },
+        { "keydiff:drop=0.1:drop=0.2", "drop is given twice" },
+        { "keydiff:ratio=0.5", "keydiff has no parameter 'ratio', only drop" },
+        { "snapkv:drop=0.5:window=1.5", "window must be a whole number from 1 to 4096, not '1.5'" },
+        { "snapkv:drop=0.5:kernel=4", "kernel must be odd" },
+        { "kivi:bits=3", "bits must be 2 or 4, not '3'" },
+        { "kivi:bits=2:group=64", "residual must be a multiple of group" },
+        { "keydiff:drop=0.5+snapkv:drop=0.5", "keydiff and snapkv are both dropping methods" },
+        { "kivi:bits=2+kivi:bits=4", "both quantisers" },
+        { "kivi:bits=2+keydiff:drop=0.5", "keydiff drops tokens, so it comes before kivi" },
+        { "keydiff:drop=0.5+kivi:bits=2+kivi:bits=4", "at most 2 methods" },
+        { "keydiff:drop=0.5+", "no method ''" },
+        { "keydiff:drop=0.1..0.9/0.2", "not '0.1..0.9/0.2'" },
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        struct config c;
+        struct err err;
+        cr_assert_eq(config_parse(&c, bad[i][0], &err), ERR_USAGE, "%s", bad[i][0]);
+        cr_assert(strstr(err.msg, bad[i][1]), "'%s' says: %s", bad[i][0], err.msg);
+    }
+}
+
+Test(config, lists_expand_ranges)
+{
+    struct config *c;
+    struct err err;
+    int n;
+
+    cr_assert_eq(config_list(&c, &n, "keydiff:drop=0.1..0.9/0.2,kivi:bits=2,keydiff:drop=0.3", &err), 0, "%s", err.msg);
+    static const char *const want[] = { "none",
+                                        "keydiff:drop=0.1",
+                                        "keydiff:drop=0.3",
+                                        "keydiff:drop=0.5",
+                                        "keydiff:drop=0.7",
+                                        "keydiff:drop=0.9",
+                                        "kivi:bits=2" };
+    cr_assert_eq(n, 7);
+    for (int i = 0; i < n; i++)
+        cr_assert_str_eq(c[i].name, want[i]);
+    free(c);
+    cr_assert_eq(config_list(&c, &n, "snapkv:drop=0.2..0.7/0.3+kivi:bits=2..4/2,none", &err), 0, "%s", err.msg);
+    cr_assert_eq(n, 5);
+    cr_assert_str_eq(c[2].name, "snapkv:drop=0.2+kivi:bits=4");
+    cr_assert_str_eq(c[3].name, "snapkv:drop=0.5+kivi:bits=2");
+    free(c);
+}
+
+Test(config, refuses_bad_lists)
+{
+    static const char *const bad[] = {
+        "",
+        "none,",
+        "keydiff:drop=0.1..0.9",
+        "keydiff:drop=0.1../0.2",
+        "keydiff:drop=0.9..0.1/0.2",
+        "keydiff:drop=0.1..0.9/0",
+        "keydiff:drop=0.1..0.9/-1",
+        "keydiff:drop=0..0.9/1e-9",
+        "..",
+        "keydiff..",
+        "keydiff:drop=0.1..1.1/0.5",
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        struct config *c = NULL;
+        struct err err;
+        int n;
+        cr_assert_eq(config_list(&c, &n, bad[i], &err), ERR_USAGE, "%s", bad[i]);
+    }
+}
+
+Test(config, says_what_prefill_must_save)
+{
+    const struct config c[] = { parsed("snapkv:drop=0.5:window=32+kivi:bits=2"), parsed("knorm:drop=0.5"),
+                                parsed("snapkv:drop=0.5") };
+    unsigned needs;
+    int window;
+
+    configs_need(c, 3, &needs, &window);
+    cr_assert(needs == NEED_WINDOW_Q && window == 64);
+    configs_need(c + 1, 1, &needs, &window);
+    cr_assert(needs == NEED_NOTHING && window == 0);
+}
+
+/* ---- sizes -------------------------------------------------------------- */
+
+/* As Python computes int(n * (1 - drop)), with at least one kept. */
+Test(methods, keep_as_many_as_kvpress)
+{
+    static const struct {
+        int n;
+        double drop;
+        int kept;
+    } at[] = { { 10, 0.8, 1 },      { 10, 0.9, 1 },    { 100, 0.8, 19 },     { 100, 0.9, 9 },
+               { 1000, 0.8, 199 },  { 1000, 0.9, 99 }, { 10000, 0.8, 1999 }, { 10000, 0.9, 999 },
+               { 2000, 0.5, 1000 }, { 7, 0, 7 },       { 1, 0.999999, 1 } };
+    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
+        cr_assert_eq(method_n_keep(at[i].n, at[i].drop), at[i].kept, "%d at %g", at[i].n, at[i].drop);
+}
+
+/* Published sizes: original / compressed, at two decimals. */
+Test(methods, sizes_are_the_published_ones)
+{
+    static const struct kv_shape llama = { 32, 32, 8, 128, DTYPE_F32 };
+    static const struct {
+        const char *config;
+        int n;
+        const char *x;
+    } at[] = {
+        { "kivi:bits=2", 7964, "5.25" },  { "kivi:bits=2", 65536, "5.32" },     { "kivi:bits=4", 7964, "3.17" },
+        { "kivi:bits=4", 65536, "3.20" }, { "snapkv:drop=0.75", 8000, "4.00" }, { "none", 5, "1.00" },
+    };
+    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+        struct config c = parsed(at[i].config);
+        char x[16];
+        snprintf(x, sizeof(x), "%.2f", (double)kv_bytes(&llama, at[i].n) / (double)config_bytes(&c, &llama, at[i].n));
+        cr_assert_str_eq(x, at[i].x, "%s at %d", at[i].config, at[i].n);
+    }
+    cr_assert_eq(kv_bytes(&llama, 1000), 131072000);
+}
+
+/* keys Tq K b/8 + Tq/g K 4 + (n-Tq) 2K, values likewise, over the kept tokens. */
+Test(methods, chains_quantise_what_was_kept)
+{
+    static const struct kv_shape small = { 3, 4, 2, 64, DTYPE_F32 };
+    struct config c = parsed("snapkv:drop=0.5+kivi:bits=4");
+    int n = 1005; // of 2010; keys: 992 packed, 13 full; values: 973 packed, 32 full
+    int64_t head = (992 + 973) * (64 / 2) + (992 + 973) * 2 * 4 + (13 + 32) * 128;
+
+    cr_assert_eq(config_n_keep(&c, 2010), n);
+    cr_assert_eq(config_bytes(&c, &small, 2010), 6 * head);
+}
+
+/* ---- versions ----------------------------------------------------------- */
+
+enum { L = 2, H = 6, G = 2, K = 32, W = 16 };
+
+struct cache {
+    struct backend *be;
+    struct kv_full full;
+    struct kv_rows rows[L * G];
+    void *window_q[L];
+    struct compressor *c;
+};
+
+static float *noise(const char *name, size_t n)
+{
+    float *x = malloc(n * sizeof(*x));
+    struct rng rng = rng_named(1, name);
+
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(2 * rng_unit(&rng) - 1);
+    return x;
+}
+
+static void cache_init(struct cache *c, int n_tokens)
+{
+    struct err err;
+    int window = n_tokens < W ? n_tokens : W;
+
+    *c = (struct cache){ .be = backend_open("reference", 1, &err) };
+    cr_assert(c->be, "%s", err.msg);
+    for (int i = 0; i < L * G; i++) {
+        char name[8];
+        snprintf(name, sizeof(name), "k%d", i);
+        c->rows[i] =
+            (struct kv_rows){ noise(name, (size_t)(n_tokens * K)), noise(name + 1, (size_t)(n_tokens * K)), n_tokens };
+    }
+    for (int l = 0; l < L; l++)
+        c->window_q[l] = noise(l ? "q1" : "q0", (size_t)(window * H * K));
+    c->full = (struct kv_full){ .backend = c->be,
+                                .shape = { L, H, G, K, DTYPE_F32 },
+                                .n_tokens = n_tokens,
+                                .rows = c->rows,
+                                .window = window,
+                                .window_q = c->window_q };
+    c->c = compressor_new(&c->full, &err);
+    cr_assert(c->c, "%s", err.msg);
+}
+
+static void cache_release(struct cache *c)
+{
+    compressor_free(c->c);
+    for (int i = 0; i < L * G; i++) {
+        free(c->rows[i].k);
+        free(c->rows[i].v);
+    }
+    for (int l = 0; l < L; l++)
+        free(c->window_q[l]);
+    c->be->close(c->be);
+}
+
+static struct version version_of(struct cache *c, const struct config *config)
+{
+    struct version v;
+    struct err err;
+
+    cr_assert_eq(compressor_version(c->c, config, VERSION_PAYLOAD, &v, &err), 0, "%s", err.msg);
+    return v;
+}
+
+static const float *row(const void *matrix, int i)
+{
+    return (const float *)matrix + (size_t)i * K;
+}
+
+Test(versions, none_is_the_cache_itself)
+{
+    struct cache c;
+    struct config config = parsed("none");
+
+    cache_init(&c, 40);
+    struct version v = version_of(&c, &config);
+    cr_assert(v.rows[3].k == c.rows[3].k && v.rows[3].n == 40 && !v.kept);
+    cr_assert(v.keep_frac == 1 && v.size_frac == 1 && v.bytes == kv_bytes(&v.shape, 40));
+    version_release(&v);
+    cache_release(&c);
+}
+
+Test(versions, hold_the_rows_they_keep)
+{
+    static const char *const name[] = { "knorm:drop=0.3", "keydiff:drop=0.7", "snapkv:drop=0.7:window=16",
+                                        "streamingllm:drop=0.5", "keydiff:drop=0" };
+    struct cache c;
+
+    cache_init(&c, 100);
+    for (size_t m = 0; m < 5; m++) {
+        struct config config = parsed(name[m]);
+        struct version v = version_of(&c, &config);
+        int n = config_n_keep(&config, 100);
+        cr_assert_eq(v.bytes, config_bytes(&config, &v.shape, 100));
+        cr_assert_float_eq(v.keep_frac, n / 100., 1e-12);
+        for (int i = 0; i < L * G * n && v.kept; i++) {
+            const struct kv_rows *to = &v.rows[i / n], *from = &c.rows[i / n];
+            cr_assert(i % n == 0 || v.kept[i] > v.kept[i - 1], "%s", name[m]);
+            cr_assert_arr_eq(row(to->k, i % n), row(from->k, v.kept[i]), K * sizeof(float));
+            cr_assert_arr_eq(row(to->v, i % n), row(from->v, v.kept[i]), K * sizeof(float));
+        }
+        cr_assert(v.kept || n == 100);
+        cr_assert_eq(v.rows[L * G - 1].n, n);
+        version_release(&v);
+    }
+    cache_release(&c);
+}
+
+/* What a lighter drop lets go, a heavier one does not take back. */
+Test(versions, keep_less_of_the_same)
+{
+    static const char *const name[][2] = { { "knorm:drop=0.3", "knorm:drop=0.8" },
+                                           { "keydiff:drop=0.3", "keydiff:drop=0.8" },
+                                           { "snapkv:drop=0.3:window=16", "snapkv:drop=0.8:window=16" } };
+    struct cache c;
+
+    cache_init(&c, 100);
+    for (int m = 0; m < 3; m++) {
+        struct config config[2] = { parsed(name[m][0]), parsed(name[m][1]) };
+        struct version many = version_of(&c, &config[0]), few = version_of(&c, &config[1]);
+        bool kept[L * G][100] = { { false } };
+        for (int i = 0; i < L * G * many.rows[0].n; i++)
+            kept[i / many.rows[0].n][many.kept[i]] = true;
+        for (int i = 0; i < L * G * few.rows[0].n; i++)
+            cr_assert(kept[i / few.rows[0].n][few.kept[i]], "%s", name[m][1]);
+        version_release(&many);
+        version_release(&few);
+    }
+    cache_release(&c);
+}
+
+static int n_scorings;
+
+static void count_norms(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim)
+{
+    (void)be, (void)head_dim;
+    n_scorings++;
+    memset(score, 0, (size_t)(n_heads * heads[0].n) * sizeof(*score));
+}
+
+Test(versions, are_scored_once_for_all_drops)
+{
+    struct cache c;
+
+    cache_init(&c, 20);
+    c.be->key_norms = count_norms;
+    for (int i = 0; i < 3; i++) {
+        struct config config = parsed(i == 0   ? "knorm:drop=0.1"
+                                      : i == 1 ? "knorm:drop=0.5"
+                                               : "knorm:drop=0.5+kivi:bits=2");
+        struct version v = version_of(&c, &config);
+        version_release(&v);
+    }
+    cr_assert_eq(n_scorings, L);
+    cache_release(&c);
+}
+
+static void expect_kept(int n_tokens, const char *text, const int32_t *want, int n)
+{
+    struct cache c;
+    struct config config = parsed(text);
+
+    cache_init(&c, n_tokens);
+    struct version v = version_of(&c, &config);
+    cr_assert_eq(v.rows[0].n, n, "%s of %d", text, n_tokens);
+    for (int i = 0; i < L * G * n; i++)
+        cr_assert_eq(v.kept[i], want[i % n], "%s of %d: %d", text, n_tokens, v.kept[i]);
+    version_release(&v);
+    cache_release(&c);
+}
+
+Test(versions, streamingllm_keeps_sinks_and_recent)
+{
+    expect_kept(20, "streamingllm:drop=0.5", (int32_t[]){ 0, 1, 2, 3, 14, 15, 16, 17, 18, 19 }, 10);
+    expect_kept(20, "streamingllm:drop=0.5:n_sink=0", (int32_t[]){ 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 }, 10);
+    expect_kept(20, "streamingllm:drop=0.9", (int32_t[]){ 0 }, 1); // int(20 * 0.1) in double is 1
+    expect_kept(20, "streamingllm:drop=0.85", (int32_t[]){ 0, 1, 2 }, 3);
+    expect_kept(3, "streamingllm:drop=0.5", (int32_t[]){ 0 }, 1); // fewer tokens than sinks
+}
+
+Test(versions, snapkv_keeps_its_window_from_the_end)
+{
+    expect_kept(20, "snapkv:drop=0.8:window=16", (int32_t[]){ 17, 18, 19 }, 3); // int(20 * 0.2) in double is 3
+    expect_kept(20, "snapkv:drop=0.2:window=16",
+                (int32_t[]){ 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 }, 16);
+    expect_kept(10, "snapkv:drop=0.5:window=16", (int32_t[]){ 5, 6, 7, 8, 9 }, 5); // all of it is window
+    expect_kept(1, "snapkv:drop=0:window=16", (int32_t[]){ 0 }, 1);
+}
+
+/* A smaller window than the one that was saved takes the last queries of it. */
+Test(versions, snapkv_takes_the_last_queries_saved)
+{
+    struct cache c;
+    struct config config = parsed("snapkv:drop=0.6:window=4");
+
+    cache_init(&c, 60);
+    for (int l = 0; l < L; l++) { // all queries of the window but the last four ask for token 7
+        float *q = c.window_q[l];
+        for (int i = 0; i < W * H * K; i++)
+            q[i] = 100 * row(c.rows[l * G + i / (W * H / G * K)].k, i / (H / G * K) % W < W - 4 ? 7 : 30)[i % K];
+    }
+    struct version v = version_of(&c, &config);
+    for (int h = 0; h < L * G; h++) {
+        bool has_7 = false, has_30 = false;
+        for (int i = 0; i < v.rows[h].n; i++) {
+            has_7 |= v.kept[h * v.rows[h].n + i] == 7;
+            has_30 |= v.kept[h * v.rows[h].n + i] == 30;
+        }
+        cr_assert(has_30);
+        (void)has_7; // may be there by chance
+    }
+    version_release(&v);
+    cache_release(&c);
+}
+
+static int64_t part_bytes(const struct version *v)
+{
+    int64_t bytes = 0;
+
+    for (int i = 0; i < v->shape.n_layers * v->n_parts; i++)
+        bytes += (int64_t)packed_part_bytes(&v->parts[i]);
+    return bytes;
+}
+
+Test(versions, kivi_keeps_the_recent_and_rounds_the_rest)
+{
+    static const char *const name[] = { "kivi:bits=4", "kivi:bits=2" };
+    struct cache c;
+
+    cache_init(&c, 100); // keys: 96 packed; values: 68 packed
+    for (int m = 0; m < 2; m++) {
+        struct config config = parsed(name[m]);
+        struct version v = version_of(&c, &config);
+        double half_step = 2.01 / (m ? 3 : 15) / 2;
+        cr_assert(part_bytes(&v) == v.bytes && v.size_frac < 1 && v.keep_frac == 1);
+        for (int h = 0; h < L * G; h++) {
+            cr_assert_arr_eq(row(v.rows[h].k, 96), row(c.rows[h].k, 96), 4 * K * sizeof(float));
+            cr_assert_arr_eq(row(v.rows[h].v, 68), row(c.rows[h].v, 68), 32 * K * sizeof(float));
+            for (int i = 0; i < 100 * K; i++) {
+                double dk = fabs((double)row(v.rows[h].k, 0)[i] - (double)row(c.rows[h].k, 0)[i]);
+                double dv = fabs((double)row(v.rows[h].v, 0)[i] - (double)row(c.rows[h].v, 0)[i]);
+                cr_assert(dk <= half_step && dv <= half_step, "%s: %g %g", name[m], dk, dv);
+            }
+        }
+        cr_assert_neq(row(v.rows[0].k, 0)[5], row(c.rows[0].k, 0)[5]);
+        version_release(&v);
+    }
+    cache_release(&c);
+}
+
+Test(versions, kivi_leaves_short_contexts_alone)
+{
+    struct cache c;
+    struct config config = parsed("kivi:bits=2");
+
+    cache_init(&c, 31);
+    struct version v = version_of(&c, &config);
+    cr_assert(v.size_frac == 1 && part_bytes(&v) == v.bytes);
+    cr_assert_arr_eq(v.rows[0].k, c.rows[0].k, 31 * K * sizeof(float));
+    version_release(&v);
+    cache_release(&c);
+}
+
+Test(versions, refuse_groups_that_do_not_divide_a_head)
+{
+    struct cache c;
+    struct config config = parsed("kivi:bits=2:group=64:residual=64");
+    struct version v;
+    struct err err;
+
+    cache_init(&c, 200);
+    cr_assert_eq(compressor_version(c.c, &config, VERSION_ROWS, &v, &err), ERR_USAGE);
+    cr_assert_str_eq(err.msg, "config 'kivi:bits=2:group=64:residual=64': kivi: the model's head_dim 32 is no multiple "
+                              "of group=64");
+    cache_release(&c);
+}
