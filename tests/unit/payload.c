@@ -1,0 +1,225 @@
+/* Payloads: what is written reads back as the version's rows in BF16, and what is not right is refused. */
+#include "base/file.h"
+#include "kernels/half.h"
+#include "loader/payload.h"
+#include "tests/unit/cache.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const char model[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+static const char tokens[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+static const struct payload_key key = { model, tokens };
+
+static uint64_t write_payload(const char *path, const char *config_text, int n_tokens)
+{
+    struct cache c;
+    struct config config = config_of(config_text);
+    struct err err;
+    uint64_t bytes;
+
+    cache_init(&c, n_tokens);
+    struct version v = version_of(&c, &config);
+    cr_assert_eq(payload_write(path, &v, &key, &bytes, &err), 0, "%s", err.msg);
+    version_release(&v);
+    cache_release(&c);
+    return bytes;
+}
+
+static const void *tensor(const struct payload *p, int layer, const char *part)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "layers.%d.%s", layer, part);
+    const struct st_tensor *t = safetensors_find(&p->st, name);
+    cr_assert(t, "%s", name);
+    return t->at;
+}
+
+static void expect_bf16(const void *stored, size_t first, const float *rows, int n)
+{
+    for (int i = 0; i < n * K; i++) {
+        uint16_t b;
+        memcpy(&b, (const char *)stored + 2 * (first * K + (size_t)i), 2);
+        cr_assert_eq(b, bf16_from_f32(rows[i]));
+    }
+}
+
+Test(payload, holds_the_rows_of_a_version)
+{
+    static const char *const name[] = { "none", "keydiff:drop=0.6", "kivi:bits=4", "keydiff:drop=0.2+kivi:bits=2" };
+    char path[] = "/tmp/evp-payload-XXXXXX";
+    struct cache c;
+    struct err err;
+
+    close(mkstemp(path));
+    cache_init(&c, 100);
+    for (int m = 0; m < 4; m++) {
+        struct config config = config_of(name[m]);
+        struct version v = version_of(&c, &config);
+        struct payload p;
+        uint64_t bytes, on_disk;
+        cr_assert_eq(payload_write(path, &v, &key, &bytes, &err), 0, "%s", err.msg);
+        cr_assert(file_size(path, &on_disk, &err) == 0 && on_disk == bytes);
+        cr_assert(bytes <= 1.02 * (double)v.bytes + 32768, "%s: %llu for %lld", name[m], (unsigned long long)bytes,
+                  (long long)v.bytes);
+        cr_assert_eq(payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
+        cr_assert(p.bytes == v.bytes && p.n_tokens == 100 && p.n == v.rows[0].n && p.shape.n_layers == L);
+        cr_assert(strcmp(p.config.name, name[m]) == 0 && strcmp(p.model_digest, model) == 0 &&
+                  strcmp(p.token_digest, tokens) == 0);
+        for (int i = 0; i < L * G; i++) {
+            size_t n_k = (size_t)v.parts[0].dim[1], n_v = (size_t)v.parts[m < 2 ? 1 : 4].dim[1];
+            const struct kv_rows *r = &v.rows[i];
+            expect_bf16(tensor(&p, i / G, "k"), (size_t)(i % G) * n_k, row(r->k, r->n - (int)n_k), (int)n_k);
+            expect_bf16(tensor(&p, i / G, "v"), (size_t)(i % G) * n_v, row(r->v, r->n - (int)n_v), (int)n_v);
+        }
+        if (m == 1)
+            cr_assert_arr_eq(tensor(&p, 1, "positions"), v.kept + G * v.rows[0].n, (size_t)(G * v.rows[0].n) * 4);
+        cr_assert_eq(p.st.n, L * (v.n_parts + (m == 1)));
+        payload_close(&p);
+        version_release(&v);
+    }
+    cache_release(&c);
+    unlink(path);
+}
+
+/* The packed parts are enough to get the version's rows back. */
+Test(payload, of_a_quantiser_unpacks_to_the_version)
+{
+    char path[] = "/tmp/evp-payload-XXXXXX";
+    struct cache c;
+    struct config config = config_of("kivi:bits=2");
+    struct payload p;
+    struct err err;
+
+    close(mkstemp(path));
+    cache_init(&c, 100);
+    struct version v = version_of(&c, &config);
+    cr_assert_eq(payload_write(path, &v, &key, NULL, &err), 0, "%s", err.msg);
+    cr_assert_eq(payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
+    struct packed_part part[PART_MAX];
+    int n_parts = config_parts(&p.config, &p.shape, p.n_tokens, part);
+    for (int l = 0; l < L; l++) {
+        struct kv_rows *original = &c.rows[(size_t)l * G];
+        for (int i = 0; i < n_parts; i++) { // aligned copies, as a loader would have them
+            part[i].at = malloc(packed_part_bytes(&part[i]));
+            memcpy(part[i].at, tensor(&p, l, part[i].name), packed_part_bytes(&part[i]));
+        }
+        config.stage[0].method->dequantise(c.be, original, &p.shape, config.stage[0].value, part);
+        for (int g = 0; g < G; g++) {
+            cr_assert_arr_eq(original[g].k, v.rows[l * G + g].k, 100 * K * sizeof(float));
+            cr_assert_arr_eq(original[g].v, v.rows[l * G + g].v, 100 * K * sizeof(float));
+        }
+        for (int i = 0; i < n_parts; i++)
+            free(part[i].at);
+    }
+    payload_close(&p);
+    version_release(&v);
+    cache_release(&c);
+    unlink(path);
+}
+
+/* ---- files that are not right -------------------------------------------- */
+
+struct image {
+    char *at;
+    size_t n;
+};
+
+static struct image image_of(const char *config, int n_tokens)
+{
+    char path[] = "/tmp/evp-payload-XXXXXX";
+    struct buf text = { 0 };
+    struct err err;
+
+    close(mkstemp(path));
+    write_payload(path, config, n_tokens);
+    cr_assert_eq(file_read(&text, path, SIZE_MAX / 4, &err), 0);
+    unlink(path);
+    return (struct image){ text.at, text.n };
+}
+
+static void expect_refused(const struct image *image, size_t n, const char *says)
+{
+    struct payload p;
+    struct err err;
+
+    cr_assert_eq(payload_parse(&p, image->at, n, PAYLOAD_WHOLE, &err), ERR_FORMAT, "%s", says);
+    cr_assert(strstr(err.msg, says), "'%s' is not in: %s", says, err.msg);
+    cr_assert(!p.st.tensor);
+}
+
+/* Puts `to` over the first `from`, which is as long. */
+static void expect_refused_with(const char *config, const char *from, const char *to, const char *says)
+{
+    struct image image = image_of(config, 100);
+    char *at = memmem(image.at, image.n, from, strlen(from));
+
+    cr_assert(at && strlen(from) == strlen(to), "%s", from);
+    memcpy(at, to, strlen(to));
+    expect_refused(&image, image.n, says);
+    free(image.at);
+}
+
+Test(payload, refuses_what_does_not_fit_together)
+{
+    static const char *const drop = "keydiff:drop=0.6", *const quantised = "kivi:bits=2";
+
+    expect_refused_with(drop, "\"payload\"", "\"payl0ad\"", "not a payload");
+    expect_refused_with(drop, "\"version\":\"1\"", "\"version\":\"7\"", "version '7'");
+    expect_refused_with(drop, "keydiff:drop=0.6", "keydiff:drop=0.7", "has another shape");
+    expect_refused_with(drop, "keydiff:drop=0.6", "keydifg:drop=0.6", "no method 'keydifg'");
+    expect_refused_with(drop, "\"n_tokens\":\"100\"", "\"n_tokens\":\"200\"", "has another shape");
+    expect_refused_with(drop, "\"n_tokens\":\"100\"", "\"n_tokens\":\"-10\"", "no number of tokens");
+    expect_refused_with(drop, model, "AAAAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "SHA-256");
+    expect_refused_with(drop, "\"layers.1.v\":{\"dtype\":\"BF16\"", "\"layers.1.w\":{\"dtype\":\"BF16\"",
+                        "'layers.1.v' is missing");
+    expect_refused_with(drop, "\"layers.1.v\":{\"dtype\":\"BF16\"", "\"layers.1.v\":{\"dtype\":\"F16\" ",
+                        "is F16, not BF16");
+    expect_refused_with(quantised, "[2,32,6]", "[2,6,32]", "has another shape");
+}
+
+Test(payload, refuses_damaged_and_cut_files)
+{
+    struct image image = image_of("keydiff:drop=0.6", 100);
+
+    for (size_t n = 0; n < image.n; n += image.n / 37)
+        expect_refused(&image, n, "");
+    image.at[image.n - 1] ^= 1; // the last position, which is behind the checksum
+    expect_refused(&image, image.n, "the file is damaged");
+    free(image.at);
+}
+
+/* Positions are checked even where the checksum is right. */
+Test(payload, refuses_positions_that_do_not_rise)
+{
+    struct cache c;
+    struct config config = config_of("keydiff:drop=0.6");
+    char path[] = "/tmp/evp-payload-XXXXXX";
+    struct payload p;
+    struct err err;
+
+    close(mkstemp(path));
+    cache_init(&c, 100);
+    struct version v = version_of(&c, &config);
+    v.kept[3 * v.rows[0].n + 4] = v.kept[3 * v.rows[0].n + 3];
+    cr_assert_eq(payload_write(path, &v, &key, NULL, &err), 0, "%s", err.msg);
+    cr_assert_eq(payload_open(&p, path, PAYLOAD_HEADER, &err), 0, "%s", err.msg);
+    payload_close(&p);
+    cr_assert_eq(payload_open(&p, path, PAYLOAD_WHOLE, &err), ERR_FORMAT);
+    cr_assert(strstr(err.msg, "'layers.1.positions' does not rise"), "%s", err.msg);
+    version_release(&v);
+    cache_release(&c);
+    unlink(path);
+}
+
+Test(payload, is_the_same_bytes_twice)
+{
+    struct image a = image_of("snapkv:drop=0.5:window=16+kivi:bits=4", 100);
+    struct image b = image_of("snapkv:drop=0.5:window=16+kivi:bits=4", 100);
+
+    cr_assert(a.n == b.n && memcmp(a.at, b.at, a.n) == 0);
+    free(a.at);
+    free(b.at);
+}
