@@ -90,6 +90,14 @@ enum log_level log_level(void)
     return state.level;
 }
 
+/* Sentences quote names out of files: what would steer the terminal does not reach it. */
+static void defuse(char *text)
+{
+    for (char *p = text; *p; p++)
+        if (((unsigned char)*p < 0x20 && *p != '\n' && *p != '\t') || *p == 0x7f)
+            *p = '?';
+}
+
 static void say(enum log_level level, const char *prefix, const char *fmt, va_list ap)
 {
     if (level > state.level)
@@ -97,8 +105,13 @@ static void say(enum log_level level, const char *prefix, const char *fmt, va_li
     pthread_mutex_lock(&state.lock);
     clear_bar();
     fprintf(stderr, "%s: %s", state.name, prefix);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
+    char *text = NULL;
+    if (vasprintf(&text, fmt, ap) >= 0) {
+        defuse(text);
+        fprintf(stderr, "%s\n", text);
+        free(text);
+    } else
+        fprintf(stderr, "%s\n", fmt);
     pthread_mutex_unlock(&state.lock);
 }
 
@@ -150,6 +163,7 @@ void progress_note(const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(state.note, sizeof(state.note), fmt, ap);
     va_end(ap);
+    defuse(state.note);
     if (state.what)
         draw(false);
     pthread_mutex_unlock(&state.lock);

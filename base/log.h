@@ -2,7 +2,7 @@
  *
  * Levels, in words: an error ends the tool or loses a row; a warning is something the user should know but need not act
  * on; info is one line per stage of the work (the default); debug is for whoever looks into a run (-v).
- * Lines are "evp-plan: text", with "warning: " or "error: " where it applies.
+ * Lines are "evp-plan: text", with "warning: " or "error: " where it applies; control characters become '?'.
  *
  * Progress is a bar with rate and time left on a terminal, and a plain line every few seconds elsewhere. Messages and a
  * running bar share the screen: a message clears the bar, which is drawn again below it.
