@@ -157,7 +157,7 @@ static int choose(struct import *im, struct counter *counter, struct err *err)
     if (counted && !code)
         progress_end();
     if (!code && im->contexts.n == 0)
-        code = err_set(err, ERR_FORMAT, "no context has %d to %" PRId64 " tokens", cfg.min_tokens, s.max);
+        code = err_set(err, ERR_FORMAT, "no context has the wanted number of tokens");
     return code;
 }
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { READ_BLOCK = 1 << 16, NAME_SHOWN = 200 };
+enum { READ_BLOCK = 1 << 16, NAME_SHOWN = 200 }; /* bytes of a name: a sentence has room for 500 */
 
 struct walk {
     struct archive *archive;
@@ -22,34 +22,23 @@ struct walk {
 
 /* ---- sentences ------------------------------------------------------------ */
 
-/* An entry's name comes from outside and goes to a terminal: control characters do not. */
-static const char *shown(char out[NAME_SHOWN], const char *name)
-{
-    snprintf(out, NAME_SHOWN, "%s", name);
-    for (char *p = out; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = '?';
-    return out;
-}
-
 static int refuse(const struct walk *w, const char *name, const char *why, struct err *err)
 {
-    char text[NAME_SHOWN];
-
-    return err_set(err, ERR_FORMAT, "%s is refused: entry '%s' %s", w->source->label, shown(text, name), why);
+    return err_set(err, ERR_FORMAT, "%s is refused: entry '%.*s' %s", w->source->label, NAME_SHOWN, name, why);
 }
 
 /* name NULL: what failed is no single entry. */
 static int library_failure(const struct walk *w, const char *name, struct err *err)
 {
     const char *why = archive_error_string(w->archive);
-    char text[NAME_SHOWN];
 
     if (!why)
         why = "unknown reason";
+    int n = (int)strcspn(why, "\n"); /* some of its sentences end a line */
     if (!name)
-        return err_set(err, ERR_FORMAT, "%s is damaged or cut: %s", w->source->label, why);
-    return err_set(err, ERR_FORMAT, "%s entry '%s' is damaged or cut: %s", w->source->label, shown(text, name), why);
+        return err_set(err, ERR_FORMAT, "%s is damaged or cut: %.*s", w->source->label, n, why);
+    return err_set(err, ERR_FORMAT, "%s entry '%.*s' is damaged or cut: %.*s", w->source->label, NAME_SHOWN, name, n,
+                   why);
 }
 
 /* ---- what is refused ------------------------------------------------------ */

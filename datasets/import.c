@@ -62,7 +62,7 @@ static int add(struct import *im, struct context *c, const char *label, struct e
         return context_unite(&im->contexts.at[same], c, err);
     if (map_find(&im->contexts.ids, c->id, strlen(c->id)) < 0)
         return append(im, c, sha, err);
-    err_set(err, ERR_FORMAT, "%s: id '%s' was another text's before", label, c->id);
+    err_set(err, ERR_FORMAT, "%s: id '%s' already belongs to another text", label, c->id);
     return import_leave_out(im, err);
 }
 

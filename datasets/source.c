@@ -174,7 +174,7 @@ static bool binary(const char *bytes, size_t n, const char *label, struct err *e
 {
     if (!memchr(bytes, '\0', n))
         return false;
-    err_set(err, ERR_FORMAT, "%s holds NUL bytes: it is no text and no whole archive of a known kind", label);
+    err_set(err, ERR_FORMAT, "%s is neither text nor a whole archive of a known kind", label);
     return true;
 }
 
