@@ -3,7 +3,7 @@
  *     struct engine *engine = engine_open(&(struct engine_options){ .model = path, .backend = "auto" }, &err);
  *     struct session *s = session_new(engine, &err);
  *     session_prefill(s, &want, &err);               // the context, once
- *     compressor_version(c, &config, ...)            // methods/: full cache -> versions
+ *     compressor_version(c, &config, ...);           // methods/: full cache -> versions
  *     session_decode(s, &job, answers, &err);        // all versions and questions in one batch
  *
  * engine: weights, immutable, shared by sessions. session: one timeline: a context's full cache and scratch. Tools
@@ -59,9 +59,9 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
 /* Borrowed; until the next prefill. */
 const struct kv_full *session_full(const struct session *s);
 
-/* Logits (n_rows, n_vocab) in host memory of the prefilled positions first .. first + n_rows - 1, by running them again
- * over the cache; for tests and evaluation. */
-int session_logits(struct session *s, const int32_t *ids, int n, float *host, struct err *err) MUST_CHECK;
+/* Runs n ids as a context of their own and gives the logits (n, n_vocab) behind every one of them, in host memory; for
+ * tests and evaluation. The session's previous context is forgotten. */
+int session_logits(struct session *s, const int32_t *ids, int n, float *logits, struct err *err) MUST_CHECK;
 
 /* ---- many questions over many versions ---- */
 
@@ -76,7 +76,9 @@ struct decode {
     const struct question_ids *question; // (n_questions)
     int n_questions;
     int max_new_tokens;
-    int batch; // sequences at once, 0: the engine's choice by memory
+    int batch; // sequences at once, at most 512; 0: the engine's choice by memory
+    /* May be NULL. tokens_done goes up to n_versions * (question tokens + n_questions * max_new_tokens): an answer that
+     * ends early counts as whole. */
     void (*progress)(void *arg, int tokens_done);
     void *arg;
 };
@@ -90,17 +92,26 @@ struct answer {
 /* answer[v * n_questions + q]. All sequences go through together: question tokens in one forward, then a token each per
  * step, attention over a version's rows shared by its sequences, each one's own suffix merged by log-sum-exp; ended
  * sequences leave. Greedy, ties to the lower id; a sequence gives the same ids whatever else is in the batch.
+ * ERR_USAGE for an empty question, ids the vocabulary lacks, or answers that would end beyond the model's max_tokens.
  * *question_s (may be NULL): mean seconds to prefill one question over a present cache. */
 int session_decode(struct session *s, const struct decode *job, struct answer *answer, double *question_s,
                    struct err *err) MUST_CHECK;
 
-/* What the work will need, for a plan before it starts: bytes of device memory for a context of n tokens with versions
- * keeping `kept_rows` rows per head in all, and the floating-point operations of prefill and decode. */
+/* ---- a plan before the work starts ---- */
+
+/* One context's work: its tokens, its versions and the sum of the fractions of rows they keep, its questions. */
+struct engine_work {
+    int n_tokens, n_versions;
+    double keep_frac_sum;
+    int n_questions, question_tokens, max_new_tokens;
+};
+
+/* What it needs besides the weights: bytes of device memory, at the engine's own choice of batch, and floating-point
+ * operations if every answer runs to its end. */
 struct engine_cost {
     uint64_t bytes;
     double prefill_flop, decode_flop;
 };
-struct engine_cost engine_cost(const struct engine *e, int n_tokens, int n_versions, double keep_frac_sum,
-                               int n_questions, int question_tokens, int max_new_tokens);
+struct engine_cost engine_cost(const struct engine *e, const struct engine_work *work);
 
 #endif
