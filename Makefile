@@ -94,6 +94,11 @@ $B/tests/unit/all: $(UNIT_O) $B/libevpress.a
 $B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
+# Programs that scripts drive: tests/bench/NAME.c, tests/golden/NAME/PROGRAM.c.
+PROGRAMS := $(patsubst %.c,$B/%,$(wildcard tests/bench/*.c tests/golden/*/*.c))
+$(PROGRAMS): $B/%: $B/%.o $B/libevpress.a
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
 $B/explore/%: $B/tests/fuzz/%.o $B/libevpress.a
 	@echo "  LINK    $@"
 	@mkdir -p $(@D)
