@@ -120,6 +120,13 @@ static int sync_parent(const char *path, struct err *err)
     return code;
 }
 
+int file_rename(const char *from, const char *to, struct err *err)
+{
+    if (rename(from, to))
+        return err_set(err, ERR_IO, "cannot rename to '%s': %s", to, strerror(errno));
+    return sync_parent(to, err);
+}
+
 int file_commit(struct file_out *out, struct err *err)
 {
     int code = 0;
@@ -128,12 +135,10 @@ int file_commit(struct file_out *out, struct err *err)
         code = err_set(err, ERR_IO, "cannot write '%s': %s", out->path, strerror(errno));
     if (fclose(out->f) && !code)
         code = err_set(err, ERR_IO, "cannot write '%s': %s", out->path, strerror(errno));
-    if (!code && rename(out->temp, out->path))
-        code = err_set(err, ERR_IO, "cannot rename to '%s': %s", out->path, strerror(errno));
+    if (!code)
+        code = file_rename(out->temp, out->path, err);
     if (code)
         unlink(out->temp);
-    else
-        code = sync_parent(out->path, err);
     out_release(out);
     return code;
 }

@@ -39,6 +39,9 @@ void file_abort(struct file_out *out);                             /* removes th
 /* file_create, write, file_commit. */
 int file_write(const char *path, const void *bytes, size_t n, struct err *err) MUST_CHECK;
 
+/* rename(), and the folder flushed. */
+int file_rename(const char *from, const char *to, struct err *err) MUST_CHECK;
+
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
 int file_size(const char *path, uint64_t *size, struct err *err) MUST_CHECK;

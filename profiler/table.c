@@ -66,6 +66,22 @@ static int alloc_part(struct table *t, enum column_part part, struct err *err)
     return 0;
 }
 
+/* Grows in steps of powers of two. */
+int table_own(struct table *t, char *text, struct err *err)
+{
+    size_t n = (size_t)t->n_owned;
+    bool full = (n & (n - 1)) == 0;
+    char **owned = text && full ? reallocarray(t->owned, n ? 2 * n : 1, sizeof(*owned)) : t->owned;
+
+    if (!text || !owned) {
+        free(text);
+        return err_nomem(err);
+    }
+    t->owned = owned;
+    t->owned[t->n_owned++] = text;
+    return 0;
+}
+
 int table_set_text(char **attribute, const char *text, struct err *err)
 {
     char *copy = strdup(text);
@@ -113,7 +129,9 @@ void table_release(struct table *t)
         free(attribute_get(t, &table_attributes[i]));
     if (t->map)
         munmap(t->map, t->map_bytes);
-    free(t->texts);
+    for (int i = 0; i < t->n_owned; i++)
+        free(t->owned[i]);
+    free(t->owned);
     *t = (struct table){ 0 };
 }
 
@@ -257,17 +275,17 @@ static int unite_named(struct table *out, const struct axes *axes, const struct 
         unite_cells(out, axes, from[i]);
     }
     for (int i = 0; i < TABLE_ATTRIBUTES; i++) {
-        char *copy = strdup(attribute_get(from[0], &table_attributes[i]));
-        if (!copy)
-            return err_nomem(err);
-        free(attribute_get(out, &table_attributes[i]));
-        attribute_set(out, &table_attributes[i], copy);
+        char *text = attribute_get(out, &table_attributes[i]);
+        int code = table_set_text(&text, attribute_get(from[0], &table_attributes[i]), err);
+        attribute_set(out, &table_attributes[i], text);
+        if (code)
+            return code;
     }
     out->max_new_tokens = from[0]->max_new_tokens;
-    out->texts = malloc(own_texts(out, NULL) + 1);
-    if (!out->texts)
-        return err_nomem(err);
-    own_texts(out, out->texts);
+    char *block = malloc(own_texts(out, NULL) + 1);
+    if (table_own(out, block, err))
+        return err->code;
+    own_texts(out, block);
     return 0;
 }
 

@@ -48,7 +48,8 @@ struct table {
     /* private: what the arrays lie in */
     void *map; // a file's content, mapped; arrays that point elsewhere came from malloc
     size_t map_bytes;
-    void *texts; // strings that merging copied
+    char **owned; // freed with the table
+    int n_owned;
 };
 
 /* All arrays of the first three groups allocated and filled with "absent"; strings are "". ERR_FORMAT when a product of
@@ -59,6 +60,9 @@ void table_release(struct table *t); // zeroed is fine
 /* Adds the arrays of evp-score, replacing those that were there: similarity and quality; and utility when n_tiers > 0
  * (recompute counted). Filled with NAN and "". */
 int table_alloc_scores(struct table *t, int n_tiers, struct err *err) MUST_CHECK;
+
+/* Hands a string from malloc over, to be freed with the table; NULL (no memory) and failure free it and say so. */
+int table_own(struct table *t, char *text, struct err *err) MUST_CHECK;
 
 /* Replaces a root attribute by a copy of `text`. */
 int table_set_text(char **attribute, const char *text, struct err *err) MUST_CHECK;

@@ -1,0 +1,366 @@
+/* FILE and its folder of shards; see store.h for why. */
+#include "profiler/store.h"
+
+#include "base/digest.h"
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+/* Tables read together: FILE, if it is there, and shards. */
+struct tables {
+    struct table *at;
+    int n;
+};
+
+static void tables_release(struct tables *t)
+{
+    for (int i = 0; i < t->n; i++)
+        table_release(&t->at[i]);
+    free(t->at);
+    *t = (struct tables){ 0 };
+}
+
+/* Names of shards end in .h5; what else lies in the folder is a rest of an interrupted write. */
+static bool is_shard(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n == XXH3_HEX - 1 + 3 && strcmp(name + n - 3, ".h5") == 0;
+}
+
+static int only_shards(const struct dirent *entry)
+{
+    return is_shard(entry->d_name);
+}
+
+static int only_rests(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && !is_shard(entry->d_name);
+}
+
+static int only_files(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static void names_free(struct dirent **name, int n)
+{
+    for (int i = 0; i < n; i++)
+        free(name[i]);
+    free(name);
+}
+
+static char *shard_path(const struct store *s, const char *context)
+{
+    char name[XXH3_HEX + 3];
+
+    digest_xxh3_hex(context, strlen(context), name);
+    memcpy(name + XXH3_HEX - 1, ".h5", 4);
+    return file_join(s->dir, name);
+}
+
+/* ---- reading --------------------------------------------------------------- */
+
+static int check_made(const struct table *t, const char *path, const struct store_made *made, struct err *err)
+{
+    const char *how = "made with";
+
+    if (strcmp(t->model_digest, made->model_digest) != 0)
+        return err_set(err, ERR_FORMAT, "'%s' was %s another model, '%s'; --overwrite starts anew", path, how,
+                       t->model);
+    if (strcmp(t->backend, made->backend) != 0 || strcmp(t->dtype, made->dtype) != 0)
+        return err_set(err, ERR_FORMAT, "'%s' was %s --backend %s --dtype %s; --overwrite starts anew", path, how,
+                       t->backend, t->dtype);
+    if (t->max_new_tokens != made->max_new_tokens)
+        return err_set(err, ERR_FORMAT, "'%s' was %s --max-new-tokens %lld; --overwrite starts anew", path, how,
+                       (long long)t->max_new_tokens);
+    return 0;
+}
+
+static int add_table(struct tables *to, const char *path, const struct store_made *made, struct err *err)
+{
+    if (table_read(&to->at[to->n], path, TABLE_ALL, err))
+        return err->code;
+    to->n++;
+    return check_made(&to->at[to->n - 1], path, made, err);
+}
+
+static int read_shards(const struct store *s, struct tables *to, struct dirent **name, int n, struct err *err)
+{
+    to->at = calloc((size_t)n + 1, sizeof(*to->at));
+    if (!to->at)
+        return err_nomem(err);
+    if (s->has_file && add_table(to, s->path, &s->made, err))
+        return err->code;
+    for (int i = 0; i < n; i++) {
+        char *path = file_join(s->dir, name[i]->d_name);
+        int code = path ? add_table(to, path, &s->made, err) : err_nomem(err);
+        free(path);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+/* FILE and all shards; in the order of their names, so that the same shards give the same table. */
+static int read_all(const struct store *s, struct tables *to, struct err *err)
+{
+    struct dirent **name = NULL;
+    int n = scandir(s->dir, &name, only_shards, alphasort);
+
+    if (n < 0 && errno != ENOENT)
+        return err_set(err, ERR_IO, "cannot open folder '%s': %s", s->dir, strerror(errno));
+    int code = read_shards(s, to, name, n > 0 ? n : 0, err);
+    names_free(name, n);
+    return code;
+}
+
+static int unite(struct table *out, const struct tables *from, struct err *err)
+{
+    const struct table **each = calloc((size_t)from->n + 1, sizeof(*each));
+
+    if (!each)
+        return err_nomem(err);
+    for (int i = 0; i < from->n; i++)
+        each[i] = &from->at[i];
+    int code = table_unite(out, each, from->n, err);
+    free(each);
+    return code;
+}
+
+static int name_rows(struct map *map, char *const *name, int n, struct err *err)
+{
+    for (int i = 0; i < n; i++)
+        if (map_add(map, name[i], strlen(name[i]), NULL) == MAP_NOMEM)
+            return err_nomem(err);
+    return 0;
+}
+
+/* How much a table knows: grows with everything that uniting can add. */
+static int64_t amount(const struct table *t)
+{
+    int64_t n = (int64_t)t->n_contexts + t->n_configs + t->n_questions;
+
+    for (size_t i = 0; i < (size_t)t->n_contexts * (size_t)t->n_configs; i++)
+        n += t->cell_bytes[i] >= 0;
+    for (size_t i = 0; i < (size_t)t->n_questions * (size_t)t->n_configs; i++)
+        n += t->answer_n_tokens[i] >= 0;
+    return n;
+}
+
+static int open_tables(struct store *s, struct err *err)
+{
+    struct tables found = { 0 };
+    int code = read_all(s, &found, err);
+
+    if (!code && found.n > 0)
+        code = unite(&s->have, &found, err);
+    if (!code && found.n > 0)
+        s->fresh = !s->has_file || amount(&s->have) > amount(&found.at[0]);
+    tables_release(&found);
+    if (code || name_rows(&s->contexts, s->have.context_id, s->have.n_contexts, err) ||
+        name_rows(&s->configs, s->have.config_name, s->have.n_configs, err) ||
+        name_rows(&s->questions, s->have.question_id, s->have.n_questions, err))
+        return err->code;
+    return 0;
+}
+
+int store_open(struct store *s, const char *path, const struct store_made *made, enum store_old old, struct err *err)
+{
+    struct buf dir = { 0 };
+
+    buf_printf(&dir, "%s.d", path);
+    *s = (struct store){ .path = strdup(path), .dir = buf_take(&dir), .made = *made, .lock = -1 };
+    int code = s->path && s->dir ? 0 : err_nomem(err);
+    if (!code && old == STORE_EXTEND) {
+        s->has_file = file_exists(path);
+        code = open_tables(s, err);
+    }
+    if (code)
+        store_close(s);
+    return code;
+}
+
+void store_close(struct store *s)
+{
+    if (s->path && s->lock >= 0)
+        close(s->lock);
+    free(s->path);
+    free(s->dir);
+    table_release(&s->have);
+    map_release(&s->contexts);
+    map_release(&s->configs);
+    map_release(&s->questions);
+    *s = (struct store){ .lock = -1 };
+}
+
+/* ---- asking ------------------------------------------------------------------ */
+
+static int row_of(const struct map *map, const char *name)
+{
+    return map_find(map, name, strlen(name));
+}
+
+bool store_has(const struct store *s, const char *context, const char *config, const char *question)
+{
+    int c = row_of(&s->contexts, context), v = row_of(&s->configs, config), q = row_of(&s->questions, question);
+    size_t n_configs = (size_t)s->have.n_configs;
+
+    if (c < 0 || v < 0 || q < 0)
+        return false;
+    return s->have.cell_bytes[(size_t)c * n_configs + (size_t)v] >= 0 &&
+           s->have.answer_n_tokens[(size_t)q * n_configs + (size_t)v] >= 0;
+}
+
+int store_check_context(const struct store *s, const char *context, const char *token_digest, struct err *err)
+{
+    int c = row_of(&s->contexts, context);
+
+    if (c < 0 || strcmp(s->have.context_token_digest[c], token_digest) == 0)
+        return 0;
+    return err_set(err, ERR_FORMAT, "context '%s' has another text in '%s'; --overwrite starts anew", context, s->path);
+}
+
+int store_check_question(const struct store *s, const char *question, const char *context, const char *text,
+                         struct err *err)
+{
+    int q = row_of(&s->questions, question);
+
+    if (q < 0 || (strcmp(s->have.question_text[q], text) == 0 &&
+                  strcmp(s->have.context_id[s->have.question_context[q]], context) == 0))
+        return 0;
+    return err_set(err, ERR_FORMAT, "question '%s' is another one in '%s'; --overwrite starts anew", question, s->path);
+}
+
+/* ---- writing ------------------------------------------------------------------- */
+
+/* Empties the folder of what `which` picks. */
+static int remove_files(const struct store *s, int (*which)(const struct dirent *), struct err *err)
+{
+    struct dirent **name = NULL;
+    int n = scandir(s->dir, &name, which, NULL), code = 0;
+
+    if (n < 0)
+        return err_set(err, ERR_IO, "cannot open folder '%s': %s", s->dir, strerror(errno));
+    for (int i = 0; i < n && !code; i++)
+        if (unlinkat(s->lock, name[i]->d_name, 0))
+            code = err_set(err, ERR_IO, "cannot remove '%s/%s': %s", s->dir, name[i]->d_name, strerror(errno));
+    names_free(name, n);
+    return code;
+}
+
+int store_begin(struct store *s, enum store_old old, struct err *err)
+{
+    if (file_mkdir(s->dir, err))
+        return err->code;
+    s->lock = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->lock < 0)
+        return err_set(err, ERR_IO, "cannot open folder '%s': %s", s->dir, strerror(errno));
+    if (flock(s->lock, LOCK_EX | LOCK_NB))
+        return err_set(err, ERR_IO, "another process is writing '%s'", s->path);
+    return remove_files(s, old == STORE_OVERWRITE ? only_files : only_rests, err);
+}
+
+/* Writes t, or what lies in the shard already united with it. */
+static int write_shard(const struct table *t, const char *path, const struct store_made *made, struct err *err)
+{
+    struct tables both = { .at = calloc(2, sizeof(*both.at)) };
+    struct table united = { 0 };
+
+    if (!both.at)
+        return err_nomem(err);
+    int code = file_exists(path) ? add_table(&both, path, made, err) : 0;
+    if (!code && both.n > 0)
+        code = table_unite(&united, (const struct table *const[]){ &both.at[0], t }, 2, err);
+    if (!code)
+        code = table_write(both.n > 0 ? &united : t, path, err);
+    table_release(&united);
+    tables_release(&both);
+    return code;
+}
+
+int store_put(struct store *s, const struct table *result, struct err *err)
+{
+    char *path = shard_path(s, result->context_id[0]);
+
+    if (!path)
+        return err_nomem(err);
+    int code = write_shard(result, path, &s->made, err);
+    if (!code)
+        s->fresh = true;
+    free(path);
+    return code;
+}
+
+static int shard_rank(const struct table *t, const struct map *order)
+{
+    int at = row_of(order, t->context_id[0]);
+
+    return at < 0 ? order->n : at;
+}
+
+struct ranked {
+    struct table table;
+    int rank, at;
+};
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+
+    return x->rank != y->rank ? x->rank - y->rank : x->at - y->at;
+}
+
+/* Shards in the order of their contexts; the first `fixed` tables stay where they are. */
+static int sort_tables(struct tables *t, int fixed, const struct map *order, struct err *err)
+{
+    struct ranked *r = calloc((size_t)t->n + 1, sizeof(*r));
+
+    if (!r)
+        return err_nomem(err);
+    for (int i = 0; i < t->n; i++)
+        r[i] = (struct ranked){ .table = t->at[i], .rank = i < fixed ? -1 : shard_rank(&t->at[i], order), .at = i };
+    qsort(r, (size_t)t->n, sizeof(*r), by_rank);
+    for (int i = 0; i < t->n; i++)
+        t->at[i] = r[i].table;
+    free(r);
+    return 0;
+}
+
+static int write_whole(const struct store *s, const struct tables *found, const char *lineage, struct err *err)
+{
+    struct table whole = { 0 };
+    char *path = file_join(s->dir, "whole");
+    int code = path ? unite(&whole, found, err) : err_nomem(err);
+
+    if (!code)
+        code = table_set_text(&whole.lineage, lineage, err);
+    if (!code)
+        code = table_write(&whole, path, err);
+    if (!code)
+        code = file_rename(path, s->path, err);
+    table_release(&whole);
+    free(path);
+    return code;
+}
+
+int store_finish(struct store *s, const struct map *order, const char *lineage, struct err *err)
+{
+    struct tables found = { 0 };
+    int code = s->fresh ? read_all(s, &found, err) : 0;
+
+    if (!code && s->fresh)
+        code = sort_tables(&found, s->has_file, order, err);
+    if (!code && s->fresh)
+        code = write_whole(s, &found, lineage, err);
+    tables_release(&found);
+    if (code || remove_files(s, only_files, err))
+        return err->code;
+    return rmdir(s->dir) ? err_set(err, ERR_IO, "cannot remove folder '%s': %s", s->dir, strerror(errno)) : 0;
+}

@@ -1,0 +1,193 @@
+/* The store of a profile: what was finished is found again, what does not belong is refused, nothing stays behind. */
+#include "base/buf.h"
+#include "base/file.h"
+#include "profiler/store.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+static const struct store_made made = { "m", DIGEST, "cpu", "f32", 32 };
+
+static char *text(const char *s)
+{
+    return (char *)(uintptr_t)s;
+}
+
+/* One context with two questions, configs none and `config`, everything run. */
+static void make(struct table *t, const char *id, const char *config, int64_t bytes)
+{
+    static char question[8][16];
+    static int next;
+    struct err err;
+
+    cr_assert_eq(table_alloc(t, 1, 2, 1, &err), 0);
+    cr_assert(!table_set_text(&t->model, made.model, &err) && !table_set_text(&t->model_digest, DIGEST, &err));
+    cr_assert(!table_set_text(&t->backend, "cpu", &err) && !table_set_text(&t->dtype, "f32", &err));
+    t->max_new_tokens = 32;
+    char *q = question[next++ % 8];
+    snprintf(q, sizeof(question[0]), "%s?", id);
+    t->context_id[0] = text(id);
+    t->context_token_digest[0] = text(DIGEST);
+    t->config_name[0] = text("none");
+    t->config_name[1] = text(config);
+    t->question_id[0] = t->question_text[0] = q;
+    t->question_split[0] = text("train");
+    t->question_context[0] = 0;
+    for (int v = 0; v < 2; v++) {
+        t->cell_bytes[v] = bytes + v;
+        t->size_frac[v] = t->keep_frac[v] = 1;
+        t->answer_n_tokens[v] = 1;
+        t->answer_text[v] = text("yes");
+    }
+}
+
+static void put(struct store *s, const char *id, const char *config, int64_t bytes)
+{
+    struct table t;
+    struct err err;
+
+    make(&t, id, config, bytes);
+    cr_assert_eq(store_put(s, &t, &err), 0, "%s", err.msg);
+    table_release(&t);
+}
+
+static char dir[] = "/tmp/evp-unit-XXXXXX", *path, *folder;
+
+static void open_dir(void)
+{
+    cr_assert_not_null(mkdtemp(dir));
+    path = file_join(dir, "p.h5");
+    folder = file_join(dir, "p.h5.d");
+}
+
+static void close_dir(void)
+{
+    unlink(path);
+    rmdir(folder);
+    cr_assert_eq(rmdir(dir), 0, "something stayed behind in %s", dir);
+}
+
+TestSuite(store, .init = open_dir, .fini = close_dir);
+
+static void begin(struct store *s, enum store_old old)
+{
+    struct err err;
+
+    cr_assert_eq(store_open(s, path, &made, old, &err), 0, "%s", err.msg);
+    cr_assert_eq(store_begin(s, old, &err), 0, "%s", err.msg);
+}
+
+static void finish(struct store *s, const char *lineage)
+{
+    struct map order = { 0 };
+    struct err err;
+
+    cr_assert(map_add(&order, "a", 1, NULL) == 0 && map_add(&order, "b", 1, NULL) == 1);
+    cr_assert_eq(store_finish(s, &order, lineage, &err), 0, "%s", err.msg);
+    map_release(&order);
+    store_close(s);
+    cr_assert(!file_exists(folder));
+}
+
+Test(store, finds_finished_contexts_again)
+{
+    struct store s;
+    struct table t;
+    struct err err;
+
+    begin(&s, STORE_EXTEND);
+    cr_assert(!store_has(&s, "b", "none", "b?"));
+    put(&s, "b", "knorm:drop=0.5", 100);
+    store_close(&s); // as if killed: the shard stays
+    char *rest = file_join(folder, "0123456789abcdef.h5.tmp.AbCdEf");
+    cr_assert_eq(file_write(rest, "half", 4, &err), 0);
+
+    begin(&s, STORE_EXTEND);
+    cr_assert(store_has(&s, "b", "none", "b?") && store_has(&s, "b", "knorm:drop=0.5", "b?"));
+    cr_assert(!store_has(&s, "b", "kivi:bits=2", "b?") && !store_has(&s, "a", "none", "a?"));
+    cr_assert(!file_exists(rest));
+    put(&s, "a", "knorm:drop=0.5", 200);
+    put(&s, "b", "kivi:bits=2", 300); // none is there already: only kivi counts
+    finish(&s, "{}");
+    free(rest);
+
+    cr_assert_eq(table_read(&t, path, TABLE_ALL, &err), 0, "%s", err.msg);
+    cr_assert(t.n_contexts == 2 && t.n_configs == 3 && t.n_questions == 2);
+    cr_assert_str_eq(t.context_id[0], "a"); // the order of the contexts, not of the work
+    const int64_t bytes[] = { 200, 201, -1, 100, 101, 301 };
+    for (int i = 0; i < 6; i++)
+        cr_assert_eq(t.cell_bytes[i], bytes[i], "cell %d", i);
+    table_release(&t);
+}
+
+Test(store, leaves_a_file_that_has_everything_alone)
+{
+    struct store s;
+    struct table t;
+    struct err err;
+
+    begin(&s, STORE_EXTEND);
+    put(&s, "a", "knorm:drop=0.5", 1);
+    finish(&s, "{\"n\":1}");
+    begin(&s, STORE_EXTEND);
+    finish(&s, "{\"n\":2}");
+    cr_assert_eq(table_read(&t, path, TABLE_ALL, &err), 0, "%s", err.msg);
+    cr_assert_str_eq(t.lineage, "{\"n\":1}");
+    table_release(&t);
+    begin(&s, STORE_EXTEND);
+    put(&s, "b", "knorm:drop=0.5", 1);
+    finish(&s, "{\"n\":3}");
+    cr_assert_eq(table_read(&t, path, TABLE_ALL, &err), 0, "%s", err.msg);
+    cr_assert_str_eq(t.lineage, "{\"n\":3}");
+    cr_assert_eq(t.n_contexts, 2);
+    table_release(&t);
+}
+
+Test(store, refuses_what_does_not_belong)
+{
+    struct store s;
+    struct err err;
+    struct store_made other = made;
+
+    begin(&s, STORE_EXTEND);
+    put(&s, "a", "knorm:drop=0.5", 1);
+    other.max_new_tokens = 31;
+    struct store second;
+    cr_assert_eq(store_open(&second, path, &other, STORE_EXTEND, &err), ERR_FORMAT, "a shard counts as well");
+    finish(&s, "{}");
+    cr_assert_eq(store_open(&s, path, &other, STORE_EXTEND, &err), ERR_FORMAT);
+    other = made;
+    other.model_digest = "";
+    cr_assert_eq(store_open(&s, path, &other, STORE_EXTEND, &err), ERR_FORMAT);
+    other = made;
+    other.dtype = "bf16";
+    cr_assert_eq(store_open(&s, path, &other, STORE_EXTEND, &err), ERR_FORMAT);
+    cr_assert_eq(store_open(&s, path, &other, STORE_OVERWRITE, &err), 0);
+    cr_assert(!store_has(&s, "a", "none", "a?"));
+    store_close(&s);
+    cr_assert_eq(store_open(&s, path, &made, STORE_EXTEND, &err), 0);
+    cr_assert_eq(store_check_context(&s, "a", DIGEST, &err), 0);
+    cr_assert_eq(store_check_context(&s, "a", "", &err), ERR_FORMAT);
+    cr_assert_eq(store_check_question(&s, "a?", "a", "a?", &err), 0);
+    cr_assert_eq(store_check_question(&s, "a?", "b", "a?", &err), ERR_FORMAT);
+    cr_assert_eq(store_check_question(&s, "a?", "a", "why?", &err), ERR_FORMAT);
+    store_close(&s);
+}
+
+Test(store, one_process_at_a_time)
+{
+    struct store s, second;
+    struct err err;
+
+    begin(&s, STORE_EXTEND);
+    cr_assert_eq(store_open(&second, path, &made, STORE_EXTEND, &err), 0);
+    cr_assert_eq(store_begin(&second, STORE_EXTEND, &err), ERR_IO);
+    store_close(&second);
+    put(&s, "a", "knorm:drop=0.5", 1);
+    finish(&s, "{}");
+}
