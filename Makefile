@@ -34,7 +34,7 @@ HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 
 # ---- what is built from what -------------------------------------------------
 DIRS  := base kernels kernels/reference kernels/cpu methods engine embed datasets qgen planner profiler loader
-LIB_C := $(wildcard $(DIRS:%=%/*.c))
+LIB_C := $(wildcard $(DIRS:%=%/*.c)) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
 LIB_O := $(LIB_C:%.c=$B/%.o)
 TOOLS := $(patsubst cmd/%.c,$B/%,$(wildcard cmd/evp-*.c)) $B/evp
 FUZZ  := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))

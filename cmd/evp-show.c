@@ -1,0 +1,128 @@
+/* evp-show - what is in a file of ours, or in a model; is it whole; and the token ids of a text. */
+#include "base/log.h"
+#include "base/opt.h"
+#include "cmd/show.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+static struct {
+    bool check, json, lineage, null;
+    const char *tokenize;
+    int rows;
+    struct opt_common common;
+} cfg = { .rows = 40 };
+
+static const struct opt opts[] = {
+    OPT_HEAD("Instead of a summary"),
+    OPT_BOOL('c', "check", &cfg.check, "verify each file: one line says ok or what is wrong"),
+    OPT_BOOL('j', "json", &cfg.json, "one JSON object per file, with every row"),
+    OPT_BOOL('l', "lineage", &cfg.lineage, "the tools that made the file, the last one first"),
+    OPT_TEXT('t', "tokenize", &cfg.tokenize, "FILE", "print the token ids of each line, by the model named as operand"),
+    OPT_HEAD("Details"),
+    OPT_NUM('n', "rows", &cfg.rows, 0, INT_MAX, "rows of a table to print; 0 prints all"),
+    OPT_BOOL('z', "null", &cfg.null, "texts to tokenize end with a NUL character, not with the line"),
+    OPT_COMMON(&cfg.common),
+    OPT_DONE,
+};
+
+static const struct tool tool = {
+    .name = "evp-show",
+    .summary = "say what is in a file, verify it, or tokenize a text",
+    .operands = "FILE...",
+    .least = 0,
+    .most = -1,
+    .about = "Knows by their content: contexts, questions, profiles and utility tables, tiers, manifests, receipts, "
+             "payloads, safetensors files, GGUF models, and folders of models and embedders. Ids are those of the bare "
+             "text: nothing is put in front or behind, and text that looks like a special token is text.",
+    .examples = "  evp-show manifest.jsonl\n"
+                "  evp-show --check payloads/*.safetensors\n"
+                "  evp-show SmolLM2-135M-Instruct.Q4_1.gguf --tokenize text.txt\n",
+    .opts = opts,
+    .common = &cfg.common,
+};
+
+/* By enum show_kind. */
+static const struct {
+    const char *name;
+    int (*show)(struct sheet *s, const char *path, enum show_depth depth, struct err *err);
+} formats[] = {
+    [SHOW_CONTEXTS] = { "contexts", show_contexts },
+    [SHOW_QUESTIONS] = { "questions", show_questions },
+    [SHOW_TIERS] = { "tiers", show_tiers },
+    [SHOW_TABLE] = { "table", show_table },
+    [SHOW_MANIFEST] = { "manifest", show_manifest },
+    [SHOW_PAYLOAD] = { "payload", show_payload },
+    [SHOW_SAFETENSORS] = { "safetensors", show_safetensors },
+    [SHOW_MODEL] = { "model", show_model },
+    [SHOW_EMBEDDER] = { "embedder", show_embedder },
+};
+
+static int show(struct sheet *s, const char *path, struct err *err)
+{
+    enum show_kind kind;
+
+    if (show_find(path, &kind, err))
+        return err->code;
+    if (cfg.lineage)
+        return show_lineage(&s->text, path, kind, err);
+    sheet_begin(s, path, formats[kind].name);
+    if (formats[kind].show(s, path, cfg.check ? SHOW_CHECK : SHOW_SUMMARY, err))
+        return err->code;
+    return sheet_end(s, err);
+}
+
+/* The status of one file; with --check what is wrong with it is what was asked for, so it goes to stdout. */
+static int show_one(const char *path)
+{
+    struct sheet s = { .rows_most = cfg.rows };
+    struct err err;
+    int code = show(&s, path, &err), status = err_exit_status(code);
+
+    if (cfg.check && code)
+        printf("%s\n", err.msg); /* it names the file */
+    else if (cfg.check)
+        printf("%s: ok\n", path);
+    else if (code)
+        status = log_failure(&err);
+    else
+        fputs(buf_str(cfg.json ? &s.json : &s.text), stdout);
+    sheet_release(&s);
+    return status;
+}
+
+static int misuse(const char *why)
+{
+    log_error("%s", why);
+    return 2;
+}
+
+static int run(char **files, int n)
+{
+    struct err err;
+    int worst = 0;
+
+    if (cfg.check + cfg.json + cfg.lineage + (cfg.tokenize != NULL) > 1)
+        return misuse("--check, --json, --lineage and --tokenize exclude each other");
+    if (cfg.tokenize) {
+        if (n > 1)
+            return misuse("--tokenize takes one model");
+        return show_tokens(n ? files[0] : NULL, cfg.tokenize, cfg.null ? '\0' : '\n', &err) ? log_failure(&err) : 0;
+    }
+    if (n == 0)
+        return misuse("no file is named");
+    for (int i = 0; i < n; i++) {
+        int status = show_one(files[i]);
+        worst = status > worst ? status : worst;
+        if (i + 1 < n && !cfg.check && !cfg.json)
+            putchar('\n');
+    }
+    return worst;
+}
+
+int main(int argc, char **argv)
+{
+    int first, status = opt_parse(&tool, argc, argv, &first);
+
+    return opt_finish(status == OPT_RUN ? run(argv + first, argc - first) : status);
+}

@@ -1,0 +1,247 @@
+/* show_model.c - models, their tokenizers, payloads, and safetensors files of any origin. */
+#include "base/file.h"
+#include "cmd/show.h"
+#include "embed/wordpiece.h"
+#include "engine/model.h"
+#include "engine/tokenizer.h"
+#include "loader/payload.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "49152 x 576" */
+static const char *shape_text(char out[128], const int64_t *dim, int n)
+{
+    size_t at = 0;
+
+    snprintf(out, 128, "scalar");
+    for (int i = 0; i < n && at < 100; i++)
+        at += (size_t)snprintf(out + at, 128 - at, i ? " x %lld" : "%lld", (long long)dim[i]);
+    return out;
+}
+
+static const char *const tensor_columns[] = { "tensor", "type", "shape", "bytes" };
+
+/* ---- models ------------------------------------------------------------ */
+
+static void put_rope(struct sheet *s, const struct model_config *c)
+{
+    static const char *const name[] = { "plain", "linear", "llama3" };
+
+    sheet_real(s, "rope_base", c->rope_theta, 0);
+    sheet_text(s, "rope_scaling", name[c->rope_scaling]);
+    if (c->rope_scaling != ROPE_PLAIN)
+        sheet_real(s, "rope_factor", c->rope_factor, 2);
+}
+
+static void put_model(struct sheet *s, const struct model *m, const char *digest)
+{
+    const struct model_config *c = model_config(m);
+    int64_t bytes = 0;
+    char shape[128];
+
+    for (int i = 0; i < model_n_tensors(m); i++)
+        bytes += (int64_t)model_tensor(m, i).bytes;
+    sheet_text(s, "name", c->name);
+    sheet_text(s, "architecture", c->arch);
+    sheet_int(s, "layers", c->n_layers);
+    sheet_int(s, "width", c->d_model);
+    sheet_int(s, "heads", c->n_heads);
+    sheet_int(s, "kv_heads", c->n_kv_heads);
+    sheet_int(s, "head_width", c->head_dim);
+    sheet_int(s, "feed_forward", c->d_ff);
+    sheet_int(s, "vocabulary", c->n_vocab);
+    sheet_int(s, "max_tokens", c->max_tokens);
+    put_rope(s, c);
+    sheet_bytes(s, "weights", bytes);
+    sheet_bytes(s, "kv_cache_per_token", 4LL * c->n_layers * c->n_kv_heads * c->head_dim); /* k and v, 2 bytes each */
+    sheet_text(s, "model_digest", digest);
+    sheet_table(s, "tensors", tensor_columns, 4);
+    for (int i = 0; i < model_n_tensors(m); i++) {
+        struct model_tensor t = model_tensor(m, i);
+        sheet_text(s, NULL, t.name);
+        sheet_text(s, NULL, t.type);
+        sheet_text(s, NULL, shape_text(shape, t.dim, t.n_dims));
+        sheet_bytes(s, NULL, (int64_t)t.bytes);
+    }
+    sheet_table_end(s);
+}
+
+int show_model(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
+{
+    struct model *m = model_open(path, err);
+    char digest[65];
+
+    if (!m)
+        return err->code;
+    int result = model_digest(m, digest, err);
+    if (result == 0 && depth == SHOW_CHECK) {
+        struct tokenizer *t = tokenizer_open(m, err);
+        result = t ? 0 : err->code;
+        tokenizer_free(t);
+    }
+    if (result == 0)
+        put_model(s, m, digest);
+    model_close(m);
+    return result;
+}
+
+/* ---- safetensors, payloads, the embedder ------------------------------- */
+
+static void put_tensors(struct sheet *s, const struct safetensors *st)
+{
+    char shape[128];
+
+    sheet_table(s, "tensors", tensor_columns, 4);
+    for (int i = 0; i < st->n; i++) {
+        const struct st_tensor *t = &st->tensor[i];
+        sheet_text(s, NULL, t->name);
+        sheet_text(s, NULL, st_type_name(t->type));
+        sheet_text(s, NULL, shape_text(shape, t->dim, t->n_dims));
+        sheet_bytes(s, NULL, (int64_t)t->bytes);
+    }
+    sheet_table_end(s);
+}
+
+int show_safetensors(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
+{
+    struct safetensors st;
+
+    (void)depth; /* opening checks everything */
+    if (safetensors_open(&st, path, err))
+        return err->code;
+    const struct json *meta = json_get(st.header, "__metadata__");
+    for (const struct json *m = json_first(meta); m; m = json_next(m))
+        sheet_text(s, json_name(m), json_text(m));
+    sheet_int(s, "n_tensors", st.n);
+    put_tensors(s, &st);
+    safetensors_close(&st);
+    return 0;
+}
+
+int show_payload(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
+{
+    struct payload p;
+
+    if (payload_open(&p, path, depth == SHOW_CHECK ? PAYLOAD_WHOLE : PAYLOAD_HEADER, err))
+        return err->code;
+    int64_t whole = 4LL * p.shape.n_layers * p.shape.n_kv_heads * p.shape.head_dim * p.n_tokens;
+    sheet_text(s, "config", p.config.name);
+    sheet_int(s, "tokens", p.n_tokens);
+    sheet_int(s, "kept", p.n);
+    sheet_bytes(s, "bytes", p.bytes);
+    sheet_times(s, "size", p.bytes > 0 ? (double)whole / (double)p.bytes : (double)NAN);
+    sheet_text(s, "model_digest", p.model_digest);
+    sheet_text(s, "token_digest", p.token_digest);
+    put_tensors(s, &p.st);
+    payload_close(&p);
+    return 0;
+}
+
+int show_embedder(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
+{
+    struct safetensors st;
+    struct wordpiece *w = wordpiece_open(path, err);
+    char *weights = file_join(path, "model.safetensors");
+
+    (void)depth;
+    int result = w ? 0 : err->code;
+    if (result == 0)
+        result = weights ? safetensors_open(&st, weights, err) : err_nomem(err);
+    free(weights);
+    if (result == 0) {
+        sheet_text(s, "architecture", "bert");
+        sheet_int(s, "vocabulary", wordpiece_n_vocab(w));
+        sheet_bytes(s, "weights", (int64_t)st.map.n);
+        put_tensors(s, &st);
+        safetensors_close(&st);
+    }
+    wordpiece_close(w);
+    return result;
+}
+
+/* ---- --tokenize -------------------------------------------------------- */
+
+/* One of the two kinds. */
+struct any_tokenizer {
+    struct model *model;
+    struct tokenizer *bpe;
+    struct wordpiece *wordpiece;
+};
+
+static void close_tokenizer(struct any_tokenizer *t)
+{
+    wordpiece_close(t->wordpiece);
+    tokenizer_free(t->bpe);
+    model_close(t->model);
+}
+
+static int open_tokenizer(struct any_tokenizer *t, const char *path, struct err *err)
+{
+    enum show_kind kind;
+
+    if (show_find(path, &kind, err))
+        return err->code;
+    if (kind == SHOW_EMBEDDER) {
+        t->wordpiece = wordpiece_open(path, err);
+        return t->wordpiece ? 0 : err->code;
+    }
+    if (kind != SHOW_MODEL)
+        return err_set(err, ERR_FORMAT, "'%s' is no model", path);
+    t->model = model_open(path, err);
+    t->bpe = t->model ? tokenizer_open(t->model, err) : NULL;
+    return t->bpe ? 0 : err->code;
+}
+
+static void print_ids(const int32_t *ids, int n)
+{
+    for (int i = 0; i < n; i++)
+        printf(i ? " %d" : "%d", ids[i]);
+    putchar('\n');
+}
+
+static int print_line(const struct any_tokenizer *t, const char *text, size_t n, struct err *err)
+{
+    struct wordpiece_ids pieces = { 0 };
+    struct tokens tokens = { 0 };
+    int result = t->wordpiece ? wordpiece_encode(t->wordpiece, text, n, &pieces, err)
+                              : tokenizer_encode(t->bpe, text, n, SPECIAL_AS_TEXT, &tokens, err);
+
+    if (result == 0)
+        print_ids(t->wordpiece ? pieces.at : tokens.at, t->wordpiece ? pieces.n : tokens.n);
+    wordpiece_ids_release(&pieces);
+    tokens_release(&tokens);
+    return result;
+}
+
+static int print_lines(const struct any_tokenizer *t, const char *path, char separator, struct err *err)
+{
+    struct buf text = { 0 };
+    int result = file_read(&text, path, SIZE_MAX / 4, err);
+    const char *at = buf_str(&text), *end = at + text.n;
+
+    while (result == 0 && at < end) {
+        const char *stop = memchr(at, separator, (size_t)(end - at));
+        size_t n = (size_t)((stop ? stop : end) - at);
+        result = print_line(t, at, n, err);
+        at += n + 1;
+    }
+    buf_release(&text);
+    return result;
+}
+
+int show_tokens(const char *model, const char *path, char separator, struct err *err)
+{
+    struct any_tokenizer t = { 0 };
+    char *fallback = model ? NULL : model_default_path();
+
+    if (!model && !fallback)
+        return err_nomem(err);
+    int result = open_tokenizer(&t, model ? model : fallback, err);
+    if (result == 0)
+        result = print_lines(&t, path, separator, err);
+    close_tokenizer(&t);
+    free(fallback);
+    return result;
+}

@@ -1,0 +1,94 @@
+/* show_rows.c - contexts, questions and tiers. */
+#include "base/context.h"
+#include "cmd/show.h"
+#include "loader/tiers.h"
+
+#include <string.h>
+
+int show_contexts(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
+{
+    static const char *const column[] = { "id", "dataset", "characters", "tokens", "questions" };
+    struct contexts c;
+    int64_t chars = 0, tokens = 0, questions = 0;
+
+    (void)depth; /* the reader checks everything */
+    if (contexts_read(&c, path, err))
+        return err->code;
+    for (int i = 0; i < c.n; i++) {
+        chars += c.at[i].chars;
+        tokens = tokens < 0 || c.at[i].n_tokens < 0 ? -1 : tokens + c.at[i].n_tokens;
+        questions += c.at[i].n_inputs;
+    }
+    sheet_int(s, "n_contexts", c.n);
+    sheet_int(s, "characters", chars);
+    sheet_int(s, "tokens", tokens);
+    sheet_int(s, "questions_of_the_dataset", questions);
+    sheet_table(s, "contexts", column, 5);
+    for (int i = 0; i < c.n; i++) {
+        sheet_text(s, NULL, c.at[i].id);
+        sheet_text(s, NULL, c.at[i].dataset);
+        sheet_int(s, NULL, c.at[i].chars);
+        sheet_int(s, NULL, c.at[i].n_tokens);
+        sheet_int(s, NULL, c.at[i].n_inputs);
+    }
+    sheet_table_end(s);
+    contexts_release(&c);
+    return 0;
+}
+
+int show_questions(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
+{
+    static const char *const column[] = { "id", "context", "split", "origin", "text" };
+    struct questions q;
+    struct map contexts = { 0 };
+    int of_split[2] = { 0 }, result = 0;
+
+    (void)depth;
+    if (questions_read(&q, path, err))
+        return err->code;
+    for (int i = 0; i < q.n && result == 0; i++) {
+        of_split[q.at[i].split]++;
+        if (map_add(&contexts, q.at[i].context, strlen(q.at[i].context), NULL) < 0)
+            result = err_nomem(err);
+    }
+    sheet_int(s, "n_questions", q.n);
+    sheet_int(s, "n_contexts", contexts.n);
+    sheet_int(s, "train", of_split[SPLIT_TRAIN]);
+    sheet_int(s, "test", of_split[SPLIT_TEST]);
+    sheet_table(s, "questions", column, 5);
+    for (int i = 0; i < q.n; i++) {
+        sheet_text(s, NULL, q.at[i].id);
+        sheet_text(s, NULL, q.at[i].context);
+        sheet_text(s, NULL, split_name(q.at[i].split));
+        sheet_text(s, NULL, q.at[i].origin);
+        sheet_text(s, NULL, q.at[i].text);
+    }
+    sheet_table_end(s);
+    map_release(&contexts);
+    questions_release(&q);
+    return result;
+}
+
+int show_tiers(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
+{
+    static const char *const column[] = { "name", "kind", "capacity", "read_per_s", "write_per_s", "latency", "uri" };
+    struct tiers t;
+
+    (void)depth;
+    if (tiers_read(&t, path, err))
+        return err->code;
+    sheet_int(s, "n_tiers", t.n);
+    sheet_table(s, "tiers", column, 7);
+    for (int i = 0; i < t.n; i++) {
+        sheet_text(s, NULL, t.at[i].name);
+        sheet_text(s, NULL, tier_kind_name(t.at[i].kind));
+        sheet_bytes(s, NULL, t.at[i].capacity == INT64_MAX ? -1 : t.at[i].capacity);
+        sheet_bytes(s, NULL, (int64_t)t.at[i].read_bytes_per_s);
+        sheet_bytes(s, NULL, (int64_t)t.at[i].write_bytes_per_s);
+        sheet_seconds(s, NULL, t.at[i].latency_s);
+        sheet_text(s, NULL, t.at[i].uri);
+    }
+    sheet_table_end(s);
+    tiers_release(&t);
+    return 0;
+}

@@ -1,0 +1,211 @@
+#include "cmd/show.h"
+
+#include "base/parse.h"
+#include "base/utf8.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CELL_MOST = 60 }; /* characters of a text in a table; the JSON has it whole */
+
+void sheet_begin(struct sheet *s, const char *file, const char *kind)
+{
+    s->out = (struct json_out){ .buf = &s->json };
+    buf_printf(&s->text, "%s: %s\n", file, kind);
+    json_begin(&s->out, NULL, '{');
+    json_put_text(&s->out, "file", file);
+    json_put_text(&s->out, "kind", kind);
+}
+
+void sheet_release(struct sheet *s)
+{
+    buf_release(&s->text);
+    buf_release(&s->json);
+    buf_release(&s->cell);
+    *s = (struct sheet){ 0 };
+}
+
+/* ---- text -------------------------------------------------------------- */
+
+/* Pads with blanks to `width` characters; the last column on a line is not padded to the right. */
+static void put_padded(struct buf *out, const char *text, size_t width, bool right, bool last)
+{
+    size_t n = utf8_count(text, strlen(text)), pad = n < width ? width - n : 0;
+
+    if (right)
+        buf_printf(out, "%*s", (int)pad, "");
+    buf_adds(out, text);
+    if (!right && !last)
+        buf_printf(out, "%*s", (int)pad, "");
+}
+
+/* The cells gathered so far as rows of n columns, at most `rows` of them. */
+static void put_rows(struct sheet *s, int n, int rows)
+{
+    size_t width[SHEET_COLUMNS] = { 0 };
+    const char *p = buf_str(&s->cell), *end = p + s->cell.n;
+
+    for (int at = 0, row = 0; p < end && row < rows; p += strlen(p) + 1, at = (at + 1) % n, row += at == 0) {
+        size_t length = utf8_count(p, strlen(p));
+        width[at] = length > width[at] ? length : width[at];
+    }
+    p = buf_str(&s->cell);
+    for (int at = 0, row = 0; p < end && row < rows; p += strlen(p) + 1, at = (at + 1) % n, row += at == 0) {
+        buf_adds(&s->text, "  ");
+        put_padded(&s->text, p, width[at], s->number[at], at == n - 1);
+        if (at == n - 1)
+            buf_addc(&s->text, '\n');
+    }
+    buf_clear(&s->cell);
+    memset(s->number, 0, sizeof(s->number));
+}
+
+static void add_cell(struct sheet *s, const char *text)
+{
+    buf_add(&s->cell, text, strlen(text) + 1);
+}
+
+/* "max_tokens" is "max tokens" to people. */
+static void add_label(struct sheet *s, const char *key)
+{
+    size_t start = s->cell.n;
+
+    add_cell(s, key);
+    for (size_t i = start; i < s->cell.n; i++)
+        if (s->cell.at[i] == '_')
+            s->cell.at[i] = ' ';
+}
+
+/* The key of the next value, and its label if it is a field. */
+static const char *next_key(struct sheet *s, const char *key, bool number)
+{
+    if (!s->column) {
+        add_label(s, key);
+        return key;
+    }
+    int at = s->at++ % s->n_columns;
+    if (at == 0)
+        json_begin(&s->out, NULL, '{');
+    s->number[at] |= number;
+    return s->column[at];
+}
+
+static void value_done(struct sheet *s, const char *text)
+{
+    add_cell(s, text);
+    if (!s->column || s->at % s->n_columns != 0)
+        return;
+    json_end(&s->out, '}');
+    s->n_rows++;
+}
+
+/* ---- values ------------------------------------------------------------ */
+
+void sheet_text(struct sheet *s, const char *key, const char *v)
+{
+    struct buf shown = { 0 };
+    uint32_t point;
+    int n = 0;
+
+    json_put_text(&s->out, next_key(s, key, false), v);
+    for (const char *p = v ? v : "-"; *p; n++) {
+        int length = utf8_decode(p, strlen(p), &point);
+        if (s->column && n == CELL_MOST) {
+            buf_adds(&shown, "...");
+            break;
+        }
+        if (length > 0 && point >= ' ' && point != 0x7f)
+            buf_add(&shown, p, (size_t)length);
+        else
+            buf_addc(&shown, ' '); /* a line end in a question would break the table */
+        p += length > 0 ? length : 1;
+    }
+    value_done(s, buf_str(&shown));
+    s->text.failed |= buf_failed(&shown);
+    buf_release(&shown);
+}
+
+static void put_number(struct sheet *s, const char *key, bool known, double v, const char *text)
+{
+    const char *name = next_key(s, key, true);
+
+    if (known)
+        json_put_real(&s->out, name, v);
+    else
+        json_put_null(&s->out, name);
+    value_done(s, known ? text : "-");
+}
+
+void sheet_int(struct sheet *s, const char *key, int64_t v)
+{
+    char text[TEXT_SHORT];
+
+    snprintf(text, sizeof(text), "%lld", (long long)v);
+    put_number(s, key, v >= 0, (double)v, text);
+}
+
+void sheet_bytes(struct sheet *s, const char *key, int64_t v)
+{
+    char text[TEXT_SHORT];
+
+    put_number(s, key, v >= 0, (double)v, text_bytes(text, (double)v));
+}
+
+void sheet_seconds(struct sheet *s, const char *key, double v)
+{
+    char text[TEXT_SHORT];
+
+    put_number(s, key, isfinite(v), v, isfinite(v) ? text_seconds(text, v) : "");
+}
+
+void sheet_real(struct sheet *s, const char *key, double v, int decimals)
+{
+    char text[TEXT_SHORT];
+
+    snprintf(text, sizeof(text), fabs(v) < 1e15 ? "%.*f" : "%.*g", decimals, v);
+    put_number(s, key, isfinite(v), v, text);
+}
+
+void sheet_times(struct sheet *s, const char *key, double v)
+{
+    char text[TEXT_SHORT];
+
+    snprintf(text, sizeof(text), fabs(v) < 1e15 ? "%.2fx" : "%.2gx", v);
+    put_number(s, key, isfinite(v), v, text);
+}
+
+/* ---- tables ------------------------------------------------------------ */
+
+void sheet_table(struct sheet *s, const char *key, const char *const *column, int n)
+{
+    put_rows(s, 2, INT32_MAX); /* the fields before it */
+    json_begin(&s->out, key, '[');
+    for (int i = 0; i < n; i++)
+        add_label(s, column[i]);
+    s->column = column;
+    s->n_columns = n;
+    s->at = s->n_rows = 0;
+}
+
+void sheet_table_end(struct sheet *s)
+{
+    int most = s->rows_most > 0 ? s->rows_most : INT32_MAX - 1;
+
+    if (s->n_rows > 0) {
+        buf_addc(&s->text, '\n');
+        put_rows(s, s->n_columns, most + 1); /* with the headings */
+    }
+    buf_clear(&s->cell);
+    if (s->n_rows > most)
+        buf_printf(&s->text, "  ... and %d more (--rows 0 shows all)\n", s->n_rows - most);
+    json_end(&s->out, ']');
+    s->column = NULL;
+}
+
+int sheet_end(struct sheet *s, struct err *err)
+{
+    put_rows(s, 2, INT32_MAX);
+    json_end(&s->out, '}');
+    buf_addc(&s->json, '\n');
+    return buf_failed(&s->text) || buf_failed(&s->json) || buf_failed(&s->cell) ? err_nomem(err) : 0;
+}
