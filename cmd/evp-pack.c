@@ -1,0 +1,304 @@
+/* evp-pack - make the compressed KV payloads a manifest calls for.
+ *
+ * Everything that can be checked without computing is checked first: the model, every context's text, every config, and
+ * which payloads are there already. Only what is missing is prefilled, each context once; a run that finds everything
+ * in place does not even load the weights.
+ */
+#include "base/context.h"
+#include "base/digest.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/opt.h"
+#include "base/parse.h"
+#include "engine/engine.h"
+#include "loader/manifest.h"
+#include "loader/payload.h"
+#include "methods/method.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+    const char *model, *out, *backend, *shard_text;
+    int threads;
+    struct shard shard;
+    struct opt_common common;
+} cfg = { .out = "payloads", .backend = "auto", .shard = { 1, 1 } };
+
+static const struct opt opts[] = {
+    OPT_HEAD("Computing"),
+    OPT_TEXT('m', "model", &cfg.model, "MODEL",
+             "the model the manifest was made for: a .gguf file or a folder (default: SmolLM2-135M-Instruct)"),
+    OPT_TEXT('b', "backend", &cfg.backend, "cpu|reference|auto", "what computes"),
+    OPT_NUM('j', "threads", &cfg.threads, 0, 4096, "threads; 0: one per core"),
+    OPT_TEXT(0, "shard", &cfg.shard_text, "I/N", "only the I-th of N equal shares of the manifest's rows"),
+    OPT_HEAD("Output"),
+    OPT_TEXT('o', "output", &cfg.out, "DIR", "where the payloads go"),
+    OPT_COMMON(&cfg.common),
+    OPT_DONE,
+};
+
+static const struct tool tool = {
+    .name = "evp-pack",
+    .summary = "make the compressed KV payloads a manifest calls for",
+    .operands = "MANIFEST CONTEXTS",
+    .least = 2,
+    .most = 2,
+    .about =
+        "Prefills each context that the manifest (evp-plan) puts on a tier, compresses its KV cache as the "
+        "manifest says and writes it as a safetensors file into DIR. A payload that is there already, whole and of "
+        "the same model, text and config, is left as it is. A context that cannot be packed is reported, the "
+        "others go on, and the status is 1.",
+    .examples = "  evp-pack manifest.jsonl contexts.jsonl -o payloads/\n"
+                "  evp-pack manifest.jsonl contexts.jsonl --shard $SLURM_ARRAY_TASK_ID/8 -o /shared/payloads\n",
+    .opts = opts,
+    .common = &cfg.common,
+};
+
+/* A payload to be made. */
+struct job {
+    const struct placement *placement;
+    struct config config;
+    struct tokens ids;
+    char *path;
+};
+
+struct pack {
+    struct manifest manifest;
+    struct contexts contexts;
+    const char *manifest_path, *contexts_path;
+    struct model *model;
+    struct tokenizer *tokenizer;
+    char model_digest[DIGEST_HEX];
+    struct job *job; // [n_jobs]: what is missing
+    int n_jobs;
+    int64_t n_tokens;                    // of all jobs
+    int n_written, n_present, n_failed;  // payloads
+    double bytes;                        // written
+    int64_t tokens_before, tokens_shown; // for the bar: of the jobs done, and what it was told
+};
+
+static void job_release(struct job *j)
+{
+    tokens_release(&j->ids);
+    free(j->path);
+}
+
+static void pack_release(struct pack *p)
+{
+    for (int i = 0; i < p->n_jobs; i++)
+        job_release(&p->job[i]);
+    free(p->job);
+    tokenizer_free(p->tokenizer);
+    model_close(p->model);
+    contexts_release(&p->contexts);
+    manifest_release(&p->manifest);
+}
+
+/* ---- what is to be done -------------------------------------------------- */
+
+static int open_model(struct pack *p, const char *path, struct err *err)
+{
+    p->model = model_open(path, err);
+    if (!p->model || model_digest(p->model, p->model_digest, err))
+        return err->code;
+    if (strcmp(p->model_digest, p->manifest.model_digest) != 0)
+        return err_set(err, ERR_FORMAT, "'%s' was made for another model than '%s'", p->manifest_path, path);
+    p->tokenizer = tokenizer_open(p->model, err);
+    return p->tokenizer ? 0 : err->code;
+}
+
+/* The context's tokens, which must be those the plan was made for. */
+static int get_tokens(struct pack *p, struct job *j, struct err *err)
+{
+    const struct placement *at = j->placement;
+    int row = map_find(&p->contexts.ids, at->id, strlen(at->id));
+    char digest[DIGEST_HEX];
+
+    if (row < 0)
+        return err_set(err, ERR_FORMAT, "'%s' does not have it", p->contexts_path);
+    if (tokenizer_context(p->tokenizer, p->contexts.at[row].text, &j->ids, err) ||
+        digest_tokens(j->ids.at, j->ids.n, digest, err))
+        return err->code;
+    if (strcmp(digest, at->token_digest) != 0)
+        return err_set(err, ERR_FORMAT, "its text is not the one '%s' was made for", p->manifest_path);
+    return 0;
+}
+
+/* Is the file there what this job would write? */
+static bool is_present(const struct pack *p, const struct job *j)
+{
+    struct payload there;
+    struct err err;
+
+    if (!file_exists(j->path))
+        return false;
+    if (payload_open(&there, j->path, PAYLOAD_WHOLE, &err)) {
+        log_warn("%s: it is made again", err.msg);
+        return false;
+    }
+    bool same = strcmp(there.model_digest, p->model_digest) == 0 &&
+                strcmp(there.token_digest, j->placement->token_digest) == 0 &&
+                strcmp(there.config.name, j->config.name) == 0;
+    payload_close(&there);
+    return same;
+}
+
+static int job_init(struct pack *p, struct job *j, struct err *err)
+{
+    if (config_parse(&j->config, j->placement->config, err))
+        return err->code = ERR_FORMAT; // it comes out of a file
+    j->path = file_join(cfg.out, j->placement->payload);
+    if (!j->path)
+        return err_nomem(err);
+    return get_tokens(p, j, err);
+}
+
+/* An error of one context: said and counted. */
+static void count_failure(struct pack *p, const struct placement *at, const struct err *err)
+{
+    log_error("context '%s': %s", at->id, err->msg);
+    p->n_failed++;
+}
+
+static int list_jobs(struct pack *p, struct err *err)
+{
+    p->job = calloc((size_t)p->manifest.n + 1, sizeof(*p->job));
+    if (!p->job)
+        return err_nomem(err);
+    for (int i = 0; i < p->manifest.n; i++) {
+        struct job j = { .placement = &p->manifest.at[i] };
+        if (j.placement->tier < 0 || !shard_has(cfg.shard, i))
+            continue;
+        if (job_init(p, &j, err)) {
+            count_failure(p, j.placement, err);
+        } else if (is_present(p, &j)) {
+            p->n_present++;
+        } else {
+            p->n_tokens += j.ids.n;
+            p->job[p->n_jobs++] = j;
+            continue;
+        }
+        job_release(&j);
+    }
+    return 0;
+}
+
+/* ---- doing it ------------------------------------------------------------ */
+
+static void show_tokens(void *arg, int tokens_done)
+{
+    struct pack *p = arg;
+    int64_t now = p->tokens_before + tokens_done;
+
+    progress_add(now - p->tokens_shown);
+    p->tokens_shown = now;
+}
+
+static int write_version(struct pack *p, const struct job *j, const struct kv_full *full, struct err *err)
+{
+    const struct payload_key key = { p->model_digest, j->placement->token_digest };
+    struct compressor *c = compressor_new(full, err);
+    struct version v;
+    uint64_t bytes;
+
+    if (!c)
+        return err->code;
+    int code = compressor_version(c, &j->config, VERSION_PAYLOAD, &v, err);
+    compressor_free(c);
+    if (code)
+        return code;
+    if (v.bytes == j->placement->bytes)
+        code = payload_write(j->path, &v, &key, &bytes, err);
+    else
+        code = err_set(err, ERR_FORMAT, "'%s' plans %lld bytes for it, and %s takes %lld", p->manifest_path,
+                       (long long)j->placement->bytes, j->config.name, (long long)v.bytes);
+    version_release(&v);
+    if (code)
+        return code;
+    p->bytes += (double)bytes;
+    p->n_written++;
+    return 0;
+}
+
+static int run_job(struct pack *p, const struct job *j, struct session *s, struct err *err)
+{
+    struct prefill want = { .ids = j->ids.at, .n = j->ids.n, .progress = show_tokens, .arg = p };
+
+    progress_note("%s", j->placement->id);
+    configs_need(&j->config, 1, &want.needs, &want.window);
+    if (session_prefill(s, &want, NULL, err))
+        return err->code;
+    return write_version(p, j, session_full(s), err);
+}
+
+static int run_jobs(struct pack *p, struct session *s, struct err *err)
+{
+    progress_begin("tokens", p->n_tokens);
+    for (int i = 0; i < p->n_jobs; i++) {
+        if (run_job(p, &p->job[i], s, err))
+            count_failure(p, p->job[i].placement, err);
+        show_tokens(p, p->job[i].ids.n);
+        p->tokens_before += p->job[i].ids.n;
+    }
+    progress_end();
+    return 0;
+}
+
+static int compute(struct pack *p, const char *model, struct err *err)
+{
+    struct engine *engine =
+        engine_open(&(struct engine_options){ .model = model, .backend = cfg.backend, .n_threads = cfg.threads }, err);
+    struct session *session = engine ? session_new(engine, err) : NULL;
+    int code = session ? file_mkdir(cfg.out, err) : err->code;
+
+    if (!code)
+        code = run_jobs(p, session, err);
+    session_free(session);
+    engine_close(engine);
+    return code;
+}
+
+static int pack(struct pack *p, const char *model, struct err *err)
+{
+    char size[TEXT_SHORT];
+
+    if (manifest_read(&p->manifest, p->manifest_path, err) || contexts_read(&p->contexts, p->contexts_path, err) ||
+        open_model(p, model, err) || list_jobs(p, err))
+        return err->code;
+    if (p->n_jobs && compute(p, model, err))
+        return err->code;
+    log_info("%d payloads written (%s), %d were there already", p->n_written, text_bytes(size, p->bytes), p->n_present);
+    if (p->n_failed)
+        return err_set(err, ERR_FAIL, "%d of %d payloads could not be made", p->n_failed,
+                       p->n_failed + p->n_written + p->n_present);
+    return 0;
+}
+
+static int run(char **operand, struct err *err)
+{
+    struct pack p = { .manifest_path = operand[0], .contexts_path = operand[1] };
+
+    if (cfg.shard_text && !parse_shard(cfg.shard_text, &cfg.shard))
+        return err_set(err, ERR_USAGE, "'--shard=%s' is not I/N with I from 1 to N", cfg.shard_text);
+    if (strcmp(operand[0], "-") == 0 && strcmp(operand[1], "-") == 0)
+        return err_set(err, ERR_USAGE, "only one operand can be '-'");
+    char *fallback = cfg.model ? NULL : model_default_path();
+    if (!cfg.model && !fallback)
+        return err_nomem(err);
+    int code = pack(&p, cfg.model ? cfg.model : fallback, err);
+    pack_release(&p);
+    free(fallback);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct err err;
+    int first, status = opt_parse(&tool, argc, argv, &first);
+
+    if (status != OPT_RUN)
+        return status;
+    status = run(argv + first, &err) ? log_failure(&err) : 0;
+    return opt_finish(status);
+}

@@ -1,0 +1,101 @@
+"""Runs evp-pack on one text under many configs and reads what it wrote. Standard library only.
+
+A context may stand in a manifest once, so each config gets a context of its own with the same text.
+"""
+import hashlib, json, math, os, re, struct, subprocess, tempfile
+
+GGUF = os.path.join(os.environ["MODELS"], "SmolLM2-135M-Instruct.Q4_1.gguf")
+LAYERS, HEADS, KV_HEADS, HEAD_DIM = 30, 9, 3, 64
+
+
+def sha256_file(path):
+    with open(path, "rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def n_keep(n, drop):
+    return max(1, int(n * (1 - drop)))
+
+
+def size(config, n):
+    """Bytes of a version, from the formulas of the methods' papers."""
+    bits = 16
+    for stage in config.split("+"):
+        name, _, params = stage.partition(":")
+        value = dict(p.split("=") for p in params.split(":")) if params else {}
+        if "drop" in value:
+            n = n_keep(n, float(value["drop"]))
+        bits = int(value.get("bits", bits))
+    if bits == 16:
+        return LAYERS * KV_HEADS * n * HEAD_DIM * 4
+    keys, values = n - n % 32, max(0, n - 32)
+    packed = (keys + values) * (HEAD_DIM * bits // 8 + HEAD_DIM // 32 * 4)
+    return LAYERS * KV_HEADS * (packed + (2 * n - keys - values) * HEAD_DIM * 2)
+
+
+def stream(kind, header, rows):
+    head = {"evp": kind, "version": 1, "tool": None, "args": [], "from": [], **header}
+    lines = [head, *rows, {"end": True, "rows": len(rows)}]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def file_name(config):
+    return re.sub(r"[^a-z0-9.]", "-", config) + ".safetensors"
+
+
+def pack(folder, text, ids, configs):
+    """Payloads of `text`, which has the token ids `ids`, under each config: {config: tensors}."""
+    digest = hashlib.sha256(struct.pack(f"<{len(ids)}i", *ids)).hexdigest()
+    tier = {"name": "dram", "kind": "dram", "uri": folder, "capacity_bytes": None, "read_bytes_per_s": 1e9,
+            "write_bytes_per_s": 1e9, "latency_s": 0}
+    header = {"model_digest": sha256_file(GGUF), "alpha": 1, "tiers": [tier], "solver": "by hand", "objective": 0,
+              "upper_bound": None, "gap": None, "previous": None, "table_digest": None}
+    rows = [{"id": c, "token_digest": digest, "n_tokens": len(ids), "config": c, "tier": "dram",
+             "bytes": size(c, len(ids)), "quality": 1, "quality_test": None, "ttft_s": None, "utility": 0,
+             "frequency": 1, "operation": "insert", "payload": file_name(c)} for c in configs]
+    with open(os.path.join(folder, "manifest.jsonl"), "w") as f:
+        f.write(stream("manifest", header, rows))
+    with open(os.path.join(folder, "contexts.jsonl"), "w") as f:
+        f.write(stream("contexts", {}, [{"id": c, "dataset": "", "text": text} for c in configs]))
+    subprocess.run(["evp-pack", "-q", "manifest.jsonl", "contexts.jsonl", "--model", GGUF, "-o", "payloads"],
+                   cwd=folder, check=True)
+    return {c: read_tensors(os.path.join(folder, "payloads", file_name(c))) for c in configs}
+
+
+def read_tensors(path):
+    """{name: (dtype, shape, bytes)} of a safetensors file, and its metadata under ''."""
+    with open(path, "rb") as f:
+        data = f.read()
+    n, = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + n])
+    tensors = {"": header.pop("__metadata__")}
+    for name, t in header.items():
+        first, last = t["data_offsets"]
+        tensors[name] = (t["dtype"], t["shape"], data[8 + n + first:8 + n + last])
+    return tensors
+
+
+def kept_positions(tensors):
+    """[layer][head]: sorted list."""
+    kept = []
+    for layer in range(LAYERS):
+        _, (heads, n), data = tensors[f"layers.{layer}.positions"]
+        flat = struct.unpack(f"<{heads * n}i", data)
+        kept.append([list(flat[h * n:(h + 1) * n]) for h in range(heads)])
+    return kept
+
+
+def compare_kept(kept, sure, loose):
+    """Heads whose kept set is not `sure` plus any of `loose` (positions tied at the boundary); heads that needed it."""
+    wrong, tied = 0, 0
+    for layer in range(LAYERS):
+        for head in range(KV_HEADS):
+            got, must, may = set(kept[layer][head]), set(sure[layer][head]), set(loose[layer][head])
+            wrong += not (must <= got <= must | may)
+            tied += bool(may)
+    return wrong, tied
+
+
+def report(ok, text):
+    print(("ok " if ok else "FAIL ") + text, flush=True)
+    return 0 if ok else 1
