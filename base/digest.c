@@ -3,6 +3,7 @@
 #include "base/file.h"
 
 #include <openssl/evp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -15,6 +16,31 @@ uint64_t digest_xxh3(const void *bytes, size_t n)
 void digest_xxh3_hex(const void *bytes, size_t n, char hex[XXH3_HEX])
 {
     snprintf(hex, XXH3_HEX, "%016llx", (unsigned long long)digest_xxh3(bytes, n));
+}
+
+/* struct checksum is XXH3_state_t under another name. */
+struct checksum *checksum_new(struct err *err)
+{
+    XXH3_state_t *state = XXH3_createState();
+
+    if (!state || XXH3_64bits_reset(state) != XXH_OK) {
+        XXH3_freeState(state);
+        err_nomem(err);
+        return NULL;
+    }
+    return (struct checksum *)state;
+}
+
+void checksum_add(struct checksum *c, const void *bytes, size_t n)
+{
+    XXH3_64bits_update((XXH3_state_t *)c, bytes, n);
+}
+
+void checksum_end(struct checksum *c, char hex[XXH3_HEX])
+{
+    if (c && hex)
+        snprintf(hex, XXH3_HEX, "%016llx", (unsigned long long)XXH3_64bits_digest((const XXH3_state_t *)c));
+    XXH3_freeState((XXH3_state_t *)c);
 }
 
 /* struct digest is EVP_MD_CTX under another name, so that only this file knows OpenSSL. */
@@ -35,16 +61,53 @@ void digest_add(struct digest *d, const void *bytes, size_t n)
     EVP_DigestUpdate((EVP_MD_CTX *)d, bytes, n);
 }
 
-void digest_end(struct digest *d, char hex[DIGEST_HEX])
+/* The final SHA-256 of a context as hex. */
+static bool finish(EVP_MD_CTX *ctx, char hex[DIGEST_HEX])
 {
+    static const char digit[] = "0123456789abcdef";
     unsigned char md[32];
 
-    if (d && hex) {
-        EVP_DigestFinal_ex((EVP_MD_CTX *)d, md, NULL);
-        for (int i = 0; i < 32; i++)
-            snprintf(hex + 2 * i, 3, "%02x", md[i]);
+    if (EVP_DigestFinal_ex(ctx, md, NULL) != 1)
+        return false;
+    for (int i = 0; i < 32; i++) {
+        hex[2 * i] = digit[md[i] >> 4];
+        hex[2 * i + 1] = digit[md[i] & 15];
     }
+    hex[64] = '\0';
+    return true;
+}
+
+void digest_end(struct digest *d, char hex[DIGEST_HEX])
+{
+    if (d && hex)
+        finish((EVP_MD_CTX *)d, hex);
     EVP_MD_CTX_free((EVP_MD_CTX *)d);
+}
+
+int digest_peek(const struct digest *d, char hex[DIGEST_HEX], struct err *err)
+{
+    EVP_MD_CTX *copy = EVP_MD_CTX_new();
+    bool done = copy && EVP_MD_CTX_copy_ex(copy, (const EVP_MD_CTX *)d) == 1 && finish(copy, hex);
+
+    EVP_MD_CTX_free(copy);
+    return done ? 0 : err_nomem(err);
+}
+
+void digest_add_tokens(struct digest *d, const int32_t *ids, size_t n)
+{
+    unsigned char le[4 * 1024];
+
+    for (size_t i = 0; i < n;) {
+        size_t some = 0;
+        for (; some < sizeof(le) && i < n; i++, some += 4) {
+            uint32_t u = (uint32_t)ids[i];
+            le[some] = (unsigned char)u;
+            le[some + 1] = (unsigned char)(u >> 8);
+            le[some + 2] = (unsigned char)(u >> 16);
+            le[some + 3] = (unsigned char)(u >> 24);
+        }
+        digest_add(d, le, some);
+    }
 }
 
 int digest_sha256(const void *bytes, size_t n, char hex[DIGEST_HEX], struct err *err)
@@ -75,12 +138,7 @@ int digest_tokens(const int32_t *ids, int n, char hex[DIGEST_HEX], struct err *e
 
     if (!d)
         return err->code;
-    for (int i = 0; i < n; i++) {
-        uint32_t u = (uint32_t)ids[i];
-        unsigned char le[4] = { (unsigned char)u, (unsigned char)(u >> 8), (unsigned char)(u >> 16),
-                                (unsigned char)(u >> 24) };
-        digest_add(d, le, 4);
-    }
+    digest_add_tokens(d, ids, (size_t)n);
     digest_end(d, hex);
     return 0;
 }

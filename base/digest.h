@@ -13,11 +13,23 @@ enum { DIGEST_HEX = 65, XXH3_HEX = 17 }; /* room for the text and its NUL */
 uint64_t digest_xxh3(const void *bytes, size_t n);
 void digest_xxh3_hex(const void *bytes, size_t n, char hex[XXH3_HEX]);
 
+/* XXH3-64 piece by piece. checksum_end() frees it and may be given NULL for hex. */
+struct checksum;
+struct checksum *checksum_new(struct err *err);
+void checksum_add(struct checksum *c, const void *bytes, size_t n);
+void checksum_end(struct checksum *c, char hex[XXH3_HEX]);
+
 /* SHA-256 piece by piece. digest_end() frees it and may be given NULL for hex. */
 struct digest;
 struct digest *digest_new(struct err *err);
 void digest_add(struct digest *d, const void *bytes, size_t n);
 void digest_end(struct digest *d, char hex[DIGEST_HEX]);
+
+/* The digest of what was added so far; more may follow. */
+int digest_peek(const struct digest *d, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
+
+/* Adds ids as little-endian int32. */
+void digest_add_tokens(struct digest *d, const int32_t *ids, size_t n);
 
 int digest_sha256(const void *bytes, size_t n, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
 int digest_file(const char *path, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
