@@ -55,9 +55,8 @@ $B/libevpress.a: $(LIB_O)
 	@echo "  AR      $@"
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-# What a serving system links: only what loader/evp.h declares is visible.
-LIBEVP_O := $(patsubst %.c,$B/%.o,$(wildcard loader/*.c))
-$B/libevp.so: $(LIBEVP_O) $B/libevpress.a
+# What a serving system links: loader/evp.c and what it needs; only what loader/evp.h declares is visible.
+$B/libevp.so: $B/loader/evp.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libevp.so.1 -Wl,--no-undefined $^ $(LDLIBS) -o $@
 	$(Q)ln -sf libevp.so $B/libevp.so.1
@@ -91,6 +90,11 @@ UNIT_O := $(patsubst %.c,$B/%.o,$(wildcard tests/unit/*.c tests/kernels/*.c))
 $B/tests/unit/all: $(UNIT_O) $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ -lcriterion $(LDLIBS) -lmicrohttpd -o $@
+# Small programs that make what tests need.
+TEST_TOOLS := $(patsubst tests/tools/%.c,$B/tests/tools/%,$(wildcard tests/tools/*.c))
+$(TEST_TOOLS): $B/tests/tools/%: $B/tests/tools/%.o $B/libevpress.a
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
 $B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
@@ -111,7 +115,7 @@ check-layers:
 	$(Q)tests/layers
 check-unit: $B/tests/unit/all
 	$(Q)tests/unit/run $B
-check-cli: all
+check-cli: all $(TEST_TOOLS)
 	$(Q)tests/cli/run $B
 check-fuzz: $(FUZZ:%=$B/tests/fuzz/%)
 	$(Q)tests/fuzz/run $B $(FUZZ)
@@ -120,7 +124,7 @@ test:
 	@scripts/setup
 	@$(MAKE) --no-print-directory test-after-setup
 .PHONY: test-after-setup
-test-after-setup: all check-layers check-unit check-cli check-fuzz
+test-after-setup: all $(TEST_TOOLS) check-layers check-unit check-cli check-fuzz
 	$(Q)tests/golden/run $B
 	@tests/summary $B
 ## oracles: compare with transformers, kvpress, sentence-transformers (installs 6 GB into build/venv)

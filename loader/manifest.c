@@ -283,15 +283,20 @@ static int read_row(struct manifest *m, const struct json *row, struct err *err)
     return manifest_add(m, &p, err);
 }
 
+static int take_header(struct manifest *m, const struct rows_in *in, struct err *err)
+{
+    if (!in->header)
+        return err_set(err, ERR_FORMAT, "%s is no manifest: it has no header", in->path);
+    return read_header(m, in->header, err) ? err_wrap(err, "%s line 1", in->path) : 0;
+}
+
 static int read_rows(struct manifest *m, struct rows_in *in, struct err *err)
 {
     struct json *row;
     int got;
 
-    if (!in->header)
-        return err_set(err, ERR_FORMAT, "%s is no manifest: it has no header", in->path);
-    if (read_header(m, in->header, err))
-        return err_wrap(err, "%s line 1", in->path);
+    if (take_header(m, in, err))
+        return err->code;
     while ((got = rows_next(in, &row, err)) > 0) {
         int code = read_row(m, row, err);
         json_free(row);
@@ -316,6 +321,20 @@ int manifest_read(struct manifest *m, const char *path, struct err *err)
         code = read_rows(m, &in, err);
     rows_close(&in);
     digest_end(digest, m->digest);
+    if (code)
+        manifest_release(m);
+    return code;
+}
+
+int manifest_read_header(struct manifest *m, const char *path, struct err *err)
+{
+    struct rows_in in;
+
+    *m = (struct manifest){ 0 };
+    if (rows_open(&in, path, "manifest", err))
+        return err->code;
+    int code = take_header(m, &in, err);
+    rows_close(&in);
     if (code)
         manifest_release(m);
     return code;

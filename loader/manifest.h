@@ -71,6 +71,9 @@ int manifest_add(struct manifest *m, const struct placement *p, struct err *err)
  * nothing is left to release. The loader knows no methods: a config is a text here. */
 int manifest_read(struct manifest *m, const char *path, struct err *err) MUST_CHECK;
 
+/* The header alone, from a stream whose rows are not looked at. */
+int manifest_read_header(struct manifest *m, const char *path, struct err *err) MUST_CHECK;
+
 /* made.kind and made.more are set here. path NULL or "-": standard output. */
 int manifest_write(const struct manifest *m, const char *path, struct rows_made made, struct err *err) MUST_CHECK;
 void manifest_release(struct manifest *m); // zeroed is fine

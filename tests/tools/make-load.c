@@ -1,0 +1,171 @@
+/* make-load MANIFEST PAYLOADS <PLAN - a manifest and its payloads for tests of the loader, without a model.
+ *
+ * PLAN has a line per tier, then a line per context:
+ *     tier NAME KIND URI CAPACITY|-
+ *     context ID N_TOKENS CONFIG TIER|recompute
+ * Payloads are real ones of a model with one layer and one head of 64, full of bytes made from id and config; those
+ * already there are left alone, as evp-pack does. Token i of a context is 1000 * (first letter of the id) + i, so
+ * contexts with the same first letter are prefixes of each other; `none` counts 256 bytes a token.
+ */
+#include "base/rng.h"
+#include "loader/manifest.h"
+#include "loader/payload.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char model_digest[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+static const struct kv_shape shape = { .n_layers = 1, .n_kv_heads = 1, .head_dim = 64 };
+
+static void must(int code, const struct err *err)
+{
+    if (!code)
+        return;
+    fprintf(stderr, "make-load: %s\n", err->msg);
+    exit(1);
+}
+
+static void digest_context(const char *id, int n, char hex[DIGEST_HEX])
+{
+    int32_t *ids = malloc((size_t)n * sizeof(*ids));
+    struct err err;
+
+    for (int i = 0; i < n; i++)
+        ids[i] = 1000 * id[0] + i;
+    must(digest_tokens(ids, n, hex, &err), &err);
+    free(ids);
+}
+
+/* The tensors of a layer with their bytes; positions are 0, 1, 2 ... */
+static int fill_tensors(const struct config *config, int n_tokens, const char *id, struct st_tensor *tensor,
+                        void **bytes)
+{
+    static const enum st_type type_of[] = {
+        [DTYPE_BF16] = ST_BF16, [DTYPE_F16] = ST_F16, [DTYPE_F32] = ST_F32, [DTYPE_U8] = ST_U8, [DTYPE_I32] = ST_I32
+    };
+    static char name[PART_MAX + 1][64];
+    struct packed_part part[PART_MAX + 1];
+    int n = config_parts(config, &shape, n_tokens, part), keep = config_n_keep(config, n_tokens);
+    struct rng rng = rng_named(7, id);
+
+    if (keep < n_tokens && part[0].dim[1] == keep)
+        part[n++] = (struct packed_part){ "positions", DTYPE_I32, { 1, keep, 1 }, NULL };
+    for (int i = 0; i < n; i++) {
+        bool positions = strcmp(part[i].name, "positions") == 0;
+        snprintf(name[i], sizeof(name[i]), "layers.0.%s", part[i].name);
+        tensor[i] = (struct st_tensor){ .name = name[i], .type = type_of[part[i].dtype], .n_dims = positions ? 2 : 3 };
+        memcpy(tensor[i].dim, part[i].dim, 3 * sizeof(int64_t));
+        tensor[i].bytes = packed_part_bytes(&part[i]);
+        bytes[i] = malloc(tensor[i].bytes);
+        for (size_t k = 0; k < tensor[i].bytes; k++)
+            ((char *)bytes[i])[k] = (char)rng_next(&rng);
+        for (int k = 0; positions && k < keep; k++)
+            memcpy((char *)bytes[i] + 4 * k, &k, 4);
+    }
+    return n;
+}
+
+static void write_payload(const char *path, const struct config *config, const char *id, int n_tokens)
+{
+    struct st_tensor tensor[PART_MAX + 1];
+    void *bytes[PART_MAX + 1];
+    char digest[DIGEST_HEX], count[16], sum[XXH3_HEX];
+    struct buf sums = { 0 };
+    struct json_out w = { .buf = &sums };
+    struct file_out out;
+    struct err err;
+    int n = fill_tensors(config, n_tokens, id, tensor, bytes);
+
+    digest_context(id, n_tokens, digest);
+    snprintf(count, sizeof(count), "%d", n_tokens);
+    json_begin(&w, NULL, '{');
+    for (int i = 0; i < n; i++) {
+        digest_xxh3_hex(bytes[i], tensor[i].bytes, sum);
+        json_put_text(&w, tensor[i].name, sum);
+    }
+    json_end(&w, '}');
+    const struct st_meta meta[] = { { "evp", "payload" },       { "version", "1" },
+                                    { "config", config->name }, { "model_digest", model_digest },
+                                    { "token_digest", digest }, { "n_tokens", count },
+                                    { "checksums", sums.at } };
+    must(file_create(&out, path, &err), &err);
+    must(safetensors_write_header(&out, tensor, n, meta, 7, &err), &err);
+    for (int i = 0; i < n; i++) {
+        fwrite(bytes[i], 1, tensor[i].bytes, out.f);
+        free(bytes[i]);
+    }
+    must(file_commit(&out, &err), &err);
+    buf_release(&sums);
+}
+
+static void add_context(struct manifest *m, const char *payloads, char *word[4])
+{
+    char digest[DIGEST_HEX], *payload = NULL;
+    struct config config;
+    struct err err;
+    int n_tokens = (int)strtol(word[1], NULL, 10), tier = tiers_find(&m->tiers, word[3]);
+
+    must(config_parse(&config, tier < 0 ? "none" : word[2], &err), &err);
+    digest_context(word[0], n_tokens, digest);
+    if (tier >= 0) {
+        payload = manifest_payload_name(word[0], digest, config.name);
+        char *path = file_join(payloads, payload);
+        if (!file_exists(path))
+            write_payload(path, &config, word[0], n_tokens);
+        free(path);
+    }
+    struct placement p = { .id = word[0],
+                           .token_digest = digest,
+                           .config = config.name,
+                           .payload = payload,
+                           .tier = tier,
+                           .n_tokens = n_tokens,
+                           .quality = 1,
+                           .quality_test = (double)NAN,
+                           .ttft_s = 0.5,
+                           .frequency = 1,
+                           .operation = tier < 0 ? OP_NONE : OP_INSERT };
+    p.bytes = tier < 0 ? 0 : config_bytes(&config, &shape, n_tokens);
+    must(manifest_add(m, &p, &err), &err);
+    free(payload);
+}
+
+static void add_tier(struct manifest *m, char *word[4])
+{
+    struct tier *t = &m->tiers.at[m->tiers.n++];
+    struct err err;
+
+    *t = (struct tier){ .read_bytes_per_s = 1e9, .write_bytes_per_s = 1e9 };
+    must(tier_set_name(t, word[0], &err), &err);
+    if (!tier_kind_find(word[1], &t->kind))
+        exit(2);
+    must(tier_set_uri(t, word[2], &err), &err);
+    t->capacity = word[3][0] == '-' ? INT64_MAX : strtoll(word[3], NULL, 10);
+}
+
+int main(int argc, char **argv)
+{
+    struct manifest m = { .alpha = 1, .solver = "test", .upper_bound = (double)NAN, .gap = (double)NAN };
+    char line[4096], what[16], w[4][1024];
+    struct err err;
+
+    if (argc != 3)
+        return 2;
+    m.tiers.at = calloc(TIER_MAX, sizeof(*m.tiers.at));
+    memcpy(m.model_digest, model_digest, sizeof(model_digest));
+    must(file_mkdir(argv[2], &err), &err);
+    while (fgets(line, sizeof(line), stdin)) {
+        char *word[4] = { w[0], w[1], w[2], w[3] };
+        if (sscanf(line, "%15s %1023s %1023s %1023s %1023s", what, w[0], w[1], w[2], w[3]) != 5)
+            continue;
+        if (strcmp(what, "tier") == 0)
+            add_tier(&m, word);
+        else
+            add_context(&m, argv[2], word);
+    }
+    must(manifest_write(&m, argv[1], (struct rows_made){ .tool = "make-load" }, &err), &err);
+    manifest_release(&m);
+    return 0;
+}
