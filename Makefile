@@ -95,6 +95,9 @@ TEST_TOOLS := $(patsubst tests/tools/%.c,$B/tests/tools/%,$(wildcard tests/tools
 $(TEST_TOOLS): $B/tests/tools/%: $B/tests/tools/%.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
+$B/tests/http/mock: $B/tests/http/mock.o $B/libevpress.a
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lmicrohttpd -o $@
 $B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
@@ -115,7 +118,7 @@ check-layers:
 	$(Q)tests/layers
 check-unit: $B/tests/unit/all
 	$(Q)tests/unit/run $B
-check-cli: all $(TEST_TOOLS)
+check-cli: all $(TEST_TOOLS) $B/tests/http/mock
 	$(Q)tests/cli/run $B
 check-fuzz: $(FUZZ:%=$B/tests/fuzz/%)
 	$(Q)tests/fuzz/run $B $(FUZZ)

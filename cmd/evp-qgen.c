@@ -1,28 +1,47 @@
 /* evp-qgen - questions about contexts: drawn from the text itself, from the data set, or from a model behind HTTP. */
+#include "base/buf.h"
 #include "base/context.h"
+#include "base/digest.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
+#include "qgen/api.h"
 #include "qgen/list.h"
 #include "qgen/offline.h"
+#include "qgen/saved.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 static struct {
-    int per_context, seed;
+    int per_context, seed, concurrency, retries, window;
     bool from_dataset;
-    const char *out, *shard_text;
+    double timeout, price_in, price_out;
+    const char *api_base, *model, *key_file, *out, *shard_text;
     struct shard shard;
     struct opt_common common;
-} cfg = { .per_context = 8, .out = "-", .shard = { 1, 1 } };
+} cfg = {
+    .per_context = 8, .concurrency = 4, .retries = 5, .window = 32768, .timeout = 120, .out = "-", .shard = { 1, 1 }
+};
 
 static const struct opt opts[] = {
     OPT_HEAD("Questions"),
     OPT_NUM('n', "per-context", &cfg.per_context, 1, 10000, "so many about each context"),
     OPT_NUM('s', "seed", &cfg.seed, 0, INT_MAX, "draw others with another seed"),
     OPT_BOOL('d', "from-dataset", &cfg.from_dataset, "take the questions that came with the data set"),
+    OPT_HEAD("From a model behind an OpenAI-compatible service"),
+    OPT_TEXT('a', "api-base", &cfg.api_base, "URL", "where the service is; ends in /v1"),
+    OPT_TEXT('m', "model", &cfg.model, "NAME", "which of its models to ask"),
+    OPT_TEXT('k', "key-file", &cfg.key_file, "FILE", "holds the key; without it, $OPENAI_API_KEY if set"),
+    OPT_NUM('c', "concurrency", &cfg.concurrency, 1, 1024, "so many requests in flight"),
+    OPT_REAL('t', "timeout", &cfg.timeout, 0.01, 86400, "seconds for one request"),
+    OPT_NUM('r', "retries", &cfg.retries, 0, 100, "tries after the first"),
+    OPT_NUM('w', "window", &cfg.window, 512, INT_MAX, "tokens the model takes; longer contexts are asked part by part"),
+    OPT_REAL(0, "price-in", &cfg.price_in, 0, 1e6, "price of a million prompt tokens, for the summary"),
+    OPT_REAL(0, "price-out", &cfg.price_out, 0, 1e6, "price of a million completion tokens"),
     OPT_HEAD("Output"),
     OPT_TEXT('o', "output", &cfg.out, "FILE", "where the questions go"),
     OPT_TEXT(0, "shard", &cfg.shard_text, "I/N", "only the I-th of N equal shares of the contexts"),
@@ -35,22 +54,34 @@ static const struct tool tool = {
     .summary = "ask questions about contexts",
     .operands = "[CONTEXTS]",
     .most = 1,
-    .about = "Reads contexts (from standard input without CONTEXTS) and writes questions. Without an option they are "
-             "drawn from the text itself, evenly over its length, and need the passage to be answered. Every second "
-             "question is held out (split \"test\").",
+    .about = "Reads contexts (from standard input without CONTEXTS) and writes questions, every second one held out "
+             "(split \"test\"). Without --from-dataset or --api-base they are drawn from the text itself, evenly over "
+             "its length, and need the passage to be answered. With --api-base and -o FILE each answer is kept in "
+             "FILE.part as it comes: a run that was stopped goes on from there, and a second one asks only about "
+             "contexts that FILE does not have yet.",
     .examples = "  evp-qgen contexts.jsonl --per-context 8 >questions.jsonl\n"
-                "  evp-qgen contexts.jsonl --from-dataset -o questions.jsonl\n",
+                "  evp-qgen contexts.jsonl --from-dataset -o questions.jsonl\n"
+                "  evp-qgen contexts.jsonl --api-base http://localhost:8000/v1 --model Qwen3-8B -o questions.jsonl\n",
     .opts = opts,
     .common = &cfg.common,
 };
 
-/* ---- making ------------------------------------------------------------- */
-
 /* What came of one context. */
 struct result {
     struct asked_list list;
-    bool failed; // said why
+    char digest[XXH3_HEX]; // of its text; only with --api-base
+    bool failed;           // said why
 };
+
+struct work {
+    const struct contexts *contexts;
+    struct result *result; // (contexts->n)
+    struct saved saved;    // with --api-base and -o
+    int n_asked, n_kept;   // contexts: to ask the service about, and answered by an earlier run
+    int n_answered, n_refused;
+};
+
+/* ---- offline and from the data set -------------------------------------- */
 
 static int take_inputs(struct asked_list *list, const struct context *c, struct err *err)
 {
@@ -75,16 +106,14 @@ static int make_one(struct result *r, const struct context *c, struct err *err)
     if (r->failed)
         log_error("context '%s' %s", c->id,
                   cfg.from_dataset ? "came without questions" : "has nothing to ask about: its text is too short");
-    else if (r->list.n < cfg.per_context && !cfg.from_dataset)
-        log_warn("context '%s' gives %d of %d questions", c->id, r->list.n, cfg.per_context);
     return 0;
 }
 
-static int make_all(struct result *r, const struct contexts *c, struct err *err)
+static int make_all(struct work *w, struct err *err)
 {
-    progress_begin("contexts", c->n);
-    for (int i = 0; i < c->n; i++) {
-        if (shard_has(cfg.shard, i) && make_one(&r[i], &c->at[i], err))
+    progress_begin("contexts", w->contexts->n);
+    for (int i = 0; i < w->contexts->n; i++) {
+        if (shard_has(cfg.shard, i) && make_one(&w->result[i], &w->contexts->at[i], err))
             return err->code;
         progress_add(1);
     }
@@ -92,50 +121,189 @@ static int make_all(struct result *r, const struct contexts *c, struct err *err)
     return 0;
 }
 
+/* ---- from a service ----------------------------------------------------- */
+
+/* The key as a header takes it: printable characters, no blanks. NULL in *key when there is none. */
+static int read_key(struct buf *text, const char **key, struct err *err)
+{
+    const char *given = getenv("OPENAI_API_KEY");
+
+    if (cfg.key_file && file_read(text, cfg.key_file, 1 << 16, err))
+        return err->code;
+    if (!cfg.key_file && given)
+        buf_adds(text, given);
+    while (text->n && isspace((unsigned char)text->at[text->n - 1]))
+        text->at[--text->n] = '\0';
+    if (buf_failed(text))
+        return err_nomem(err);
+    for (size_t i = 0; i < text->n; i++)
+        if (!isgraph((unsigned char)text->at[i]))
+            return err_set(err, ERR_FORMAT, "the key holds something that is not a printable character");
+    if (cfg.key_file && text->n == 0)
+        return err_set(err, ERR_FORMAT, "'%s' holds no key", cfg.key_file);
+    *key = text->n ? text->at : NULL;
+    return 0;
+}
+
+static int on_answer(void *arg, int i, struct asked_list *list, struct err *err)
+{
+    struct work *w = arg;
+    struct result *r = &w->result[i];
+
+    r->list = *list;
+    *list = (struct asked_list){ 0 };
+    w->n_answered++;
+    progress_add(1);
+    return w->saved.f ? saved_add(&w->saved, w->contexts->at[i].id, r->digest, &r->list, err) : 0;
+}
+
+static void on_failure(void *arg, int i, const struct err *why)
+{
+    struct work *w = arg;
+
+    w->result[i].failed = true;
+    w->n_refused++;
+    log_error("context '%s': %s", w->contexts->at[i].id, why->msg);
+    progress_add(1);
+}
+
+/* Which contexts must be asked about: those of the shard without an answer from an earlier run. */
+static void choose(struct work *w, bool *wanted)
+{
+    for (int i = 0; i < w->contexts->n; i++) {
+        const struct context *c = &w->contexts->at[i];
+        struct result *r = &w->result[i];
+        digest_xxh3_hex(c->text, strlen(c->text), r->digest);
+        if (!shard_has(cfg.shard, i))
+            continue;
+        bool kept = w->saved.f && saved_take(&w->saved, c->id, r->digest, &r->list);
+        wanted[i] = !kept;
+        w->n_kept += kept;
+        w->n_asked += !kept;
+    }
+    if (w->n_kept)
+        log_info("%d of %d contexts were answered before", w->n_kept, w->n_kept + w->n_asked);
+}
+
+static void summarise_usage(const struct api_totals *t)
+{
+    double price = (double)t->usage.prompt * cfg.price_in / 1e6 + (double)t->usage.completion * cfg.price_out / 1e6;
+
+    log_info("%lld requests (%lld sent again), %lld prompt tokens, %lld completion tokens", (long long)t->requests,
+             (long long)t->again, (long long)t->usage.prompt, (long long)t->usage.completion);
+    if (cfg.price_in > 0 || cfg.price_out > 0)
+        log_info("cost %.4f", price);
+}
+
+static int ask_service(struct work *w, const char *key, const bool *wanted, struct err *err)
+{
+    struct api api = { .base = cfg.api_base,
+                       .model = cfg.model,
+                       .key = key,
+                       .concurrency = cfg.concurrency,
+                       .retries = cfg.retries,
+                       .per_context = cfg.per_context,
+                       .window = cfg.window,
+                       .timeout = cfg.timeout,
+                       .seed = (uint64_t)cfg.seed };
+    struct api_events events = { .arg = w, .answered = on_answer, .failed = on_failure };
+    struct api_totals totals = { 0 };
+
+    progress_begin("contexts", w->n_asked);
+    int code = api_ask(&api, w->contexts, wanted, &events, &totals, err);
+    progress_end();
+    summarise_usage(&totals);
+    if (!code && w->n_asked && w->n_refused == w->n_asked && w->n_kept == 0)
+        code = err_set(err, ERR_NET, "the service answered about none of %d contexts", w->n_asked);
+    if (code && w->saved.f && w->n_answered + w->n_kept > 0)
+        log_info("answers about %d contexts are kept in '%s'; run again to go on", w->n_answered + w->n_kept,
+                 w->saved.path);
+    if (code && w->saved.f && w->n_answered + w->n_kept == 0)
+        saved_remove(&w->saved);
+    return code;
+}
+
+static int use_service(struct work *w, struct err *err)
+{
+    struct saved_key made = { .model = cfg.model, .per_context = cfg.per_context };
+    struct buf text = { 0 };
+    const char *key = NULL;
+    bool *wanted = calloc((size_t)w->contexts->n, sizeof(*wanted));
+    int code = wanted ? read_key(&text, &key, err) : err_nomem(err);
+
+    if (!code && strcmp(cfg.out, "-") != 0)
+        code = saved_open(&w->saved, cfg.out, &made, err);
+    if (!code) {
+        choose(w, wanted);
+        code = ask_service(w, key, wanted, err);
+    }
+    if (text.at)
+        explicit_bzero(text.at, text.n);
+    buf_release(&text);
+    free(wanted);
+    return code;
+}
+
 /* ---- writing ------------------------------------------------------------ */
 
 static int put_question(struct rows_out *out, const struct context *c, const struct result *r, int i, struct err *err)
 {
+    static char api[] = "api", offline[] = "offline", dataset[] = "dataset";
     struct buf id = { 0 };
-
-    static char offline[] = "offline", dataset[] = "dataset";
 
     buf_printf(&id, "%s/q%d", c->id, i);
     struct question q = { .id = id.at,
                           .context = c->id,
                           .text = r->list.at[i].text,
-                          .origin = cfg.from_dataset ? dataset : offline,
+                          .origin = cfg.api_base       ? api
+                                    : cfg.from_dataset ? dataset
+                                                       : offline,
                           .split = i % 2 ? SPLIT_TEST : SPLIT_TRAIN };
     int code = buf_failed(&id) ? err_nomem(err) : 0;
     if (!code) {
         struct json_out w = rows_begin(out);
         question_to_json(&q, &w);
+        if (cfg.api_base)
+            json_put_text(&w, "digest", r->digest);
         code = rows_put(out, &w, err);
     }
     buf_release(&id);
     return code;
 }
 
-static int put_all(struct rows_out *out, const struct contexts *c, const struct result *r, struct err *err)
+static int put_all(struct rows_out *out, const struct work *w, struct err *err)
 {
-    for (int i = 0; i < c->n; i++)
-        for (int q = 0; q < r[i].list.n; q++)
-            if (put_question(out, &c->at[i], &r[i], q, err))
+    for (int i = 0; i < w->contexts->n; i++)
+        for (int q = 0; q < w->result[i].list.n; q++)
+            if (put_question(out, &w->contexts->at[i], &w->result[i], q, err))
                 return err->code;
     return 0;
 }
 
-static int write_all(const struct contexts *c, const struct result *r, char **args, int n_args, struct err *err)
+static void put_key(void *arg, struct json_out *w)
 {
-    const struct json *from[] = { c->header };
-    struct rows_made made = {
-        .kind = "questions", .tool = tool.name, .args = args, .n_args = n_args, .from = from, .n_from = 1
-    };
+    json_begin(w, "api", '{');
+    saved_key_to_json(arg, w);
+    json_end(w, '}');
+}
+
+static int write_all(const struct work *w, char **args, int n_args, struct err *err)
+{
+    const struct json *from[] = { w->contexts->header };
+    struct saved_key made_by = { .model = cfg.model, .per_context = cfg.per_context };
+    struct rows_made made = { .kind = "questions",
+                              .tool = tool.name,
+                              .args = args,
+                              .n_args = n_args,
+                              .from = from,
+                              .n_from = 1,
+                              .more = cfg.api_base ? put_key : NULL,
+                              .arg = &made_by };
     struct rows_out out;
 
     if (rows_create(&out, cfg.out, &made, err))
         return err->code;
-    if (put_all(&out, c, r, err)) {
+    if (put_all(&out, w, err)) {
         rows_abort(&out);
         return err->code;
     }
@@ -145,14 +313,17 @@ static int write_all(const struct contexts *c, const struct result *r, char **ar
 /* ---- the tool ----------------------------------------------------------- */
 
 /* The status: 1 when a context had to be left out. */
-static int summarise(const struct contexts *c, const struct result *r)
+static int summarise(const struct work *w)
 {
     int questions = 0, contexts = 0, failed = 0;
 
-    for (int i = 0; i < c->n; i++) {
-        questions += r[i].list.n;
-        contexts += r[i].list.n > 0;
-        failed += r[i].failed;
+    for (int i = 0; i < w->contexts->n; i++) {
+        int n = w->result[i].list.n;
+        questions += n;
+        contexts += n > 0;
+        failed += w->result[i].failed;
+        if (n > 0 && n < cfg.per_context && !cfg.from_dataset)
+            log_warn("context '%s' gives %d of %d questions", w->contexts->at[i].id, n, cfg.per_context);
     }
     log_info("%d questions about %d contexts", questions, contexts);
     if (failed)
@@ -160,25 +331,54 @@ static int summarise(const struct contexts *c, const struct result *r)
     return failed ? 1 : 0;
 }
 
+static int check_options(struct err *err)
+{
+    if (cfg.shard_text && !parse_shard(cfg.shard_text, &cfg.shard))
+        return err_set(err, ERR_USAGE, "--shard '%s' is not I/N with 1 <= I <= N", cfg.shard_text);
+    if (!cfg.api_base != !cfg.model)
+        return err_set(err, ERR_USAGE, "--api-base and --model go together");
+    if (!cfg.api_base)
+        return 0;
+    if (cfg.from_dataset)
+        return err_set(err, ERR_USAGE, "--from-dataset asks no service: leave out --api-base");
+    if (strncmp(cfg.api_base, "http://", 7) != 0 && strncmp(cfg.api_base, "https://", 8) != 0)
+        return err_set(err, ERR_USAGE, "--api-base does not start with http:// or https://");
+    if (strpbrk(cfg.api_base, "@?# "))
+        return err_set(err, ERR_USAGE, "--api-base holds more than a host and a path; a key belongs into --key-file");
+    return 0;
+}
+
+static int run_on(struct work *w, char **args, int n_args)
+{
+    struct err err;
+    int code = cfg.api_base ? use_service(w, &err) : make_all(w, &err);
+
+    if (!code)
+        code = write_all(w, args, n_args, &err);
+    if (code)
+        return log_failure(&err);
+    if (w->saved.f)
+        saved_remove(&w->saved);
+    return summarise(w);
+}
+
 static int run(const char *path, char **args, int n_args)
 {
     struct contexts contexts;
     struct err err;
 
-    if (cfg.shard_text && !parse_shard(cfg.shard_text, &cfg.shard)) {
-        err_set(&err, ERR_USAGE, "--shard '%s' is not I/N with 1 <= I <= N", cfg.shard_text);
+    if (check_options(&err) || contexts_read(&contexts, path, &err))
         return log_failure(&err);
-    }
-    if (contexts_read(&contexts, path, &err))
-        return log_failure(&err);
-    struct result *r = calloc((size_t)contexts.n, sizeof(*r));
-    int code = r ? make_all(r, &contexts, &err) : err_nomem(&err);
-    if (!code)
-        code = write_all(&contexts, r, args, n_args, &err);
-    int status = code ? log_failure(&err) : summarise(&contexts, r);
-    for (int i = 0; r && i < contexts.n; i++)
-        asked_release(&r[i].list);
-    free(r);
+    struct work work = { .contexts = &contexts, .result = calloc((size_t)contexts.n, sizeof(*work.result)) };
+    int status = 1;
+    if (work.result)
+        status = run_on(&work, args, n_args);
+    else
+        log_error("out of memory");
+    for (int i = 0; work.result && i < contexts.n; i++)
+        asked_release(&work.result[i].list);
+    free(work.result);
+    saved_close(&work.saved);
     contexts_release(&contexts);
     return status;
 }

@@ -1,0 +1,361 @@
+/* mock.c - a chat completion service that misbehaves on request, for tests/cli/qgen/http-*.sh.
+ *
+ *     mock PORT_FILE LOG &      listens on a free port of 127.0.0.1, writes it to PORT_FILE (renamed into place), and
+ *                               adds "PATH STATUS TRY KEY FORM" to LOG for every reply until it is killed
+ *
+ * The first folder of the request's path is the scenario, see `scenarios` below; TRY counts the requests with the same
+ * text. The questions of a good reply depend on the text that was sent and on nothing else, so a run's output does not
+ * depend on the order of its requests. KEY is the bearer token, FORM is "schema" when the request has a
+ * response_format.
+ */
+#include "base/buf.h"
+#include "base/digest.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/map.h"
+
+#include <arpa/inet.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TEXTS_MOST = 4096 };
+
+struct call {
+    struct buf body;
+    const char *path;
+    int tries; // with this text, this one included
+    bool schema;
+    uint64_t hash; // of the text that was sent
+    int n_wanted;  // questions
+    struct MHD_Connection *connection;
+};
+
+static struct {
+    FILE *log;
+    pthread_mutex_t lock; // each connection has a thread
+    struct map texts;
+    int tries[TEXTS_MOST]; // how often each was sent
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- replies ------------------------------------------------------------ */
+
+static enum MHD_Result answer_with(struct call *c, int status, const char *text, const char *header, const char *value)
+{
+    const char *key = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, "Authorization");
+    struct MHD_Response *r =
+        MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+
+    fprintf(state.log, "%s %d %d %s %s\n", c->path, status, c->tries, key ? key : "-", c->schema ? "schema" : "plain");
+    fflush(state.log);
+    MHD_add_response_header(r, "Content-Type", "application/json");
+    if (header)
+        MHD_add_response_header(r, header, value);
+    enum MHD_Result result = MHD_queue_response(c->connection, (unsigned)status, r);
+    MHD_destroy_response(r);
+    return result;
+}
+
+/* A completion whose message is `content`. */
+static void completion(struct buf *out, const char *content)
+{
+    struct json_out w = { .buf = out };
+
+    json_begin(&w, NULL, '{');
+    json_begin(&w, "choices", '[');
+    json_begin(&w, NULL, '{');
+    json_begin(&w, "message", '{');
+    json_put_text(&w, "role", "assistant");
+    json_put_text(&w, "content", content);
+    json_end(&w, '}');
+    json_end(&w, '}');
+    json_end(&w, ']');
+    json_begin(&w, "usage", '{');
+    json_put_int(&w, "prompt_tokens", 1000);
+    json_put_int(&w, "completion_tokens", 10);
+    json_end(&w, '}');
+    json_end(&w, '}');
+}
+
+static void good_content(const struct call *c, struct buf *out)
+{
+    buf_adds(out, "{\"questions\": [");
+    for (int i = 0; i < c->n_wanted; i++)
+        buf_printf(out, "%s\"What is item %d of text %016llx?\"", i ? ", " : "", i, (unsigned long long)c->hash);
+    buf_adds(out, "]}");
+}
+
+static enum MHD_Result good(struct call *c)
+{
+    struct buf content = { 0 }, text = { 0 };
+
+    good_content(c, &content);
+    completion(&text, buf_str(&content));
+    enum MHD_Result result = answer_with(c, 200, buf_str(&text), NULL, NULL);
+    buf_release(&content);
+    buf_release(&text);
+    return result;
+}
+
+static enum MHD_Result wrapped(struct call *c)
+{
+    struct buf content = { 0 }, text = { 0 };
+
+    buf_adds(&content, "<think>[\"Is this a draft?\"]</think>Sure! Here they are:\n```json\n");
+    good_content(c, &content);
+    buf_adds(&content, "\n```\nAnything else?");
+    completion(&text, buf_str(&content));
+    enum MHD_Result result = answer_with(c, 200, buf_str(&text), NULL, NULL);
+    buf_release(&content);
+    buf_release(&text);
+    return result;
+}
+
+/* What services do: the complaint repeats the key. */
+static enum MHD_Result denied(struct call *c)
+{
+    const char *key = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, "Authorization");
+    struct buf text = { 0 };
+
+    buf_printf(&text, "{\"error\":{\"message\":\"no such key: %s\"}}", key ? key : "none");
+    enum MHD_Result result = answer_with(c, 401, buf_str(&text), NULL, NULL);
+    buf_release(&text);
+    return result;
+}
+
+static enum MHD_Result denied_c(struct call *c)
+{
+    return strstr(buf_str(&c->body), "context c") ? denied(c) : good(c);
+}
+
+static enum MHD_Result busy(struct call *c)
+{
+    return c->tries > 1 ? good(c) : answer_with(c, 429, "{\"error\":{\"message\":\"slow down\"}}", "Retry-After", "1");
+}
+
+static enum MHD_Result busy_until_date(struct call *c)
+{
+    time_t then = time(NULL) + 2;
+    struct tm tm;
+    char date[64];
+
+    strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&then, &tm));
+    return c->tries > 1 ? good(c) : answer_with(c, 429, "{}", "Retry-After", date);
+}
+
+static enum MHD_Result broken_twice(struct call *c)
+{
+    return c->tries > 2 ? good(c) : answer_with(c, 500, "oops", NULL, NULL);
+}
+
+static enum MHD_Result broken(struct call *c)
+{
+    return answer_with(c, 503, "{\"error\":\"overloaded\"}", NULL, NULL);
+}
+
+static enum MHD_Result slow(struct call *c)
+{
+    usleep(150000);
+    return good(c);
+}
+
+static enum MHD_Result slow_once(struct call *c)
+{
+    if (c->tries == 1)
+        usleep(700000);
+    return good(c);
+}
+
+static enum MHD_Result garbage_once(struct call *c)
+{
+    return c->tries > 1 ? good(c) : answer_with(c, 200, "<html>It works!</html>", NULL, NULL);
+}
+
+static enum MHD_Result nonsense(struct call *c)
+{
+    struct buf text = { 0 };
+
+    completion(&text, "I am sorry, I cannot do that.");
+    enum MHD_Result result = answer_with(c, 200, buf_str(&text), NULL, NULL);
+    buf_release(&text);
+    return result;
+}
+
+/* Announces more than it sends. */
+static ssize_t give_half(void *arg, uint64_t at, char *to, size_t room)
+{
+    static const char half[] = "{\"choices\":[{\"message\":{\"con";
+
+    (void)arg;
+    if (at > 0 || room < sizeof(half))
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    memcpy(to, half, sizeof(half) - 1);
+    return sizeof(half) - 1;
+}
+
+static enum MHD_Result half_once(struct call *c)
+{
+    if (c->tries > 1)
+        return good(c);
+    struct MHD_Response *r = MHD_create_response_from_callback(1000, 1000, give_half, NULL, NULL);
+    enum MHD_Result result = MHD_queue_response(c->connection, 200, r);
+    MHD_destroy_response(r);
+    return result;
+}
+
+static enum MHD_Result dropped_once(struct call *c)
+{
+    return c->tries > 1 ? good(c) : MHD_NO; /* MHD closes the connection */
+}
+
+static enum MHD_Result plain_only(struct call *c)
+{
+    return c->schema ? answer_with(c, 400, "{\"error\":{\"message\":\"unknown field response_format\"}}", NULL, NULL)
+                     : good(c);
+}
+
+static enum MHD_Result elsewhere(struct call *c)
+{
+    return answer_with(c, 307, "", "Location", "/ok/v1/chat/completions");
+}
+
+static enum MHD_Result unknown_c(struct call *c)
+{
+    return strstr(buf_str(&c->body), "context c")
+               ? answer_with(c, 404, "{\"error\":{\"message\":\"no such \\u001bmodel\"}}", NULL, NULL)
+               : good(c);
+}
+
+static enum MHD_Result vast(struct call *c)
+{
+    char *text = malloc((5 << 20) + 1);
+
+    memset(text, ' ', 5 << 20);
+    text[5 << 20] = '\0';
+    enum MHD_Result result = answer_with(c, 200, text, NULL, NULL);
+    free(text);
+    return result;
+}
+
+static const struct {
+    const char *name;
+    enum MHD_Result (*reply)(struct call *c);
+} scenarios[] = {
+    { "ok", good },
+    { "wrapped", wrapped },
+    { "denied", denied },
+    { "denied-c", denied_c },
+    { "busy", busy },
+    { "busy-date", busy_until_date },
+    { "broken-twice", broken_twice },
+    { "broken", broken },
+    { "slow", slow },
+    { "slow-once", slow_once },
+    { "garbage-once", garbage_once },
+    { "nonsense", nonsense },
+    { "half-once", half_once },
+    { "dropped-once", dropped_once },
+    { "plain-only", plain_only },
+    { "elsewhere", elsewhere },
+    { "unknown-c", unknown_c },
+    { "vast", vast },
+};
+
+/* ---- requests ----------------------------------------------------------- */
+
+/* Counts the requests with this text to this path; 0 without memory. */
+static int count_try(const char *path, uint64_t hash)
+{
+    struct buf key = { 0 };
+
+    buf_printf(&key, "%s %llx", path, (unsigned long long)hash);
+    pthread_mutex_lock(&state.lock);
+    int text = map_add(&state.texts, buf_str(&key), key.n, NULL);
+    int tries = text >= 0 && text < TEXTS_MOST ? ++state.tries[text] : 0;
+    pthread_mutex_unlock(&state.lock);
+    buf_release(&key);
+    return tries;
+}
+
+static void read_request(struct call *c)
+{
+    struct err err;
+    struct json *v = json_parse(buf_str(&c->body), c->body.n, &err);
+    const char *text = json_text(json_get(json_at(json_get(v, "messages"), 1), "content"));
+    const char *wanted = text ? strstr(text, "Write exactly ") : NULL;
+
+    c->schema = json_get(v, "response_format") != NULL;
+    c->hash = text ? digest_xxh3(text, strlen(text)) : 0;
+    c->n_wanted = wanted ? (int)strtol(wanted + strlen("Write exactly "), NULL, 10) : 0;
+    c->tries = count_try(c->path, c->hash);
+    json_free(v);
+}
+
+static enum MHD_Result answer(struct call *c)
+{
+    const char *scenario = c->path + 1;
+    size_t n = strcspn(scenario, "/");
+
+    if (strcmp(scenario + n, "/v1/chat/completions") != 0)
+        return answer_with(c, 404, "{}", NULL, NULL);
+    for (size_t i = 0; i < sizeof(scenarios) / sizeof(*scenarios); i++)
+        if (strlen(scenarios[i].name) == n && memcmp(scenarios[i].name, scenario, n) == 0)
+            return scenarios[i].reply(c);
+    return answer_with(c, 404, "{}", NULL, NULL);
+}
+
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url, const char *method,
+                                  const char *version, const char *data, size_t *n, void **call)
+{
+    struct call *c = *call;
+
+    (void)arg, (void)method, (void)version;
+    if (!c) {
+        *call = calloc(1, sizeof(*c));
+        return *call ? MHD_YES : MHD_NO;
+    }
+    if (*n) {
+        buf_add(&c->body, data, *n);
+        *n = 0;
+        return MHD_YES;
+    }
+    c->path = url;
+    c->connection = connection;
+    read_request(c);
+    return answer(c);
+}
+
+static void on_end(void *arg, struct MHD_Connection *connection, void **call, enum MHD_RequestTerminationCode why)
+{
+    struct call *c = *call;
+
+    (void)arg, (void)connection, (void)why;
+    if (c)
+        buf_release(&c->body);
+    free(c);
+}
+
+int main(int argc, char **argv)
+{
+    struct sockaddr_in any = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    struct buf port = { 0 };
+    struct err err;
+
+    state.log = argc == 3 ? fopen(argv[2], "a") : NULL;
+    if (!state.log)
+        return 2;
+    struct MHD_Daemon *d =
+        MHD_start_daemon(MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, on_request,
+                         NULL, MHD_OPTION_SOCK_ADDR, &any, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL, MHD_OPTION_END);
+    if (!d)
+        return 1;
+    buf_printf(&port, "%d\n", MHD_get_daemon_info(d, MHD_DAEMON_INFO_BIND_PORT)->port);
+    if (file_write(argv[1], port.at, port.n, &err))
+        return 1;
+    for (;;)
+        pause();
+}
