@@ -1,0 +1,31 @@
+/* run.h - the way of one context: prefill once, derive every version from it, let groups of versions answer all open
+ * questions at once, and give what was measured as a table of this context alone.
+ */
+#ifndef EVP_RUN_H
+#define EVP_RUN_H
+
+#include "engine/engine.h"
+#include "profiler/grid.h"
+#include "profiler/table.h"
+
+struct run {
+    struct engine *engine;
+    struct session *session;
+    const struct grid *grid;
+    const struct store_made *made;
+    const char *lineage;
+    void (*progress)(void *arg, int64_t tokens); // so many more of run_tokens() are done; may be NULL
+    void *arg;
+};
+
+/* Tokens that progress will report for this work: prefill, questions and whole answers. */
+int64_t run_tokens(const struct grid *g, const struct work *w);
+
+/* out: one context, all configs, all its questions; what was not open is absent. Released by the caller. */
+int run_work(const struct run *run, const struct work *w, struct table *out, struct err *err) MUST_CHECK;
+
+/* Floating-point operations a second of this engine, by prefilling a short piece of w; the session's context is lost.
+ */
+int run_speed(const struct run *run, const struct work *w, double *flop_per_s, struct err *err) MUST_CHECK;
+
+#endif

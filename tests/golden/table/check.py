@@ -1,0 +1,181 @@
+"""check.py COPY DOC WORK - called by check: what h5py and docs/table.md say of our tables, and we of h5py's."""
+import re, subprocess, sys
+import h5py, numpy as np
+
+copy, doc, work = sys.argv[1:]
+failed = False
+text = h5py.string_dtype("utf-8")
+TYPES = dict(string=None, int64=np.int64, int32=np.int32, float64=np.float64, float32=np.float32)
+
+
+def verdict(good, name, why=""):
+    global failed
+    failed |= not good
+    print(f"ok table: {name}" if good else f"FAIL table: {name}: {why}")
+
+
+def run(source, target="out.h5"):
+    r = subprocess.run([copy, source, f"{work}/{target}"], capture_output=True, text=True)
+    return r.returncode, r.stderr
+
+
+def documented():
+    """path -> (shape letters, type) from the table in the document"""
+    rows = {}
+    for line in open(doc):
+        m = re.match(r"\| (`/.*?) \| ([CVQT, ]+) \| (\w+) \|", line)
+        for path in re.findall(r"`(/[a-z_/]+)`", m.group(1)) if m else []:
+            rows[path] = (m.group(2).replace(", ", ""), m.group(3))
+    return rows
+
+
+def contents(path):
+    with h5py.File(path) as f:
+        found = {}
+        f.visititems(lambda name, o: found.update({"/" + name: o[()]}) if isinstance(o, h5py.Dataset) else None)
+        return found, dict(f.attrs)
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(
+        np.array_equal(a[k], b[k], equal_nan=a[k].dtype.kind == "f") and a[k].dtype == b[k].dtype for k in a)
+
+
+# Ours, seen by h5py.
+status, said = run("make", "made.h5")
+verdict(status == 0, "written", said)
+rows, wrong = documented(), []
+with h5py.File(f"{work}/made.h5") as f:
+    axis = dict(C=2, V=4, Q=3, T=3)
+    for path, (shape, kind) in rows.items():
+        d = f[path]
+        if d.shape != tuple(axis[letter] for letter in shape):
+            wrong.append(f"{path} has shape {d.shape}")
+        is_text = h5py.check_string_dtype(d.dtype)
+        if kind == "string":
+            if not is_text or is_text.encoding != "utf-8" or is_text.length is not None:
+                wrong.append(f"{path} is {d.dtype}")
+        elif d.dtype != np.dtype(TYPES[kind]).newbyteorder("<"):
+            wrong.append(f"{path} is {d.dtype}")
+        elif not d.fletcher32:
+            wrong.append(f"{path} has no checksums")
+    names = []
+    f.visititems(lambda name, o: names.append("/" + name) if isinstance(o, h5py.Dataset) else None)
+    if set(names) != set(rows):
+        wrong.append(f"documented or written alone: {set(names) ^ set(rows)}")
+    verdict(len(rows) == 25 and not wrong, "every dataset is as documented", "; ".join(wrong) or f"{len(rows)} rows")
+    ids = f["/contexts/id"].asstr()[:].tolist()
+    verdict(ids == ["qasper/1", "na\u00efve \u20ac"] and f["/answers/text"].asstr()[0, 1] == "because \U0001f600", "UTF-8")
+    verdict(f["/cells/bytes"][1, 3] == -1 and np.isnan(f["/cells/size_frac"][1, 3]) and f["/answers/n_tokens"][0, 3] == -1
+            and np.isnan(f["/quality/test"][0, 0]) and f["/contexts/dataset"].asstr()[1] == "", "absent values")
+    verdict(f.attrs["evp"] == "table" and f.attrs["version"] == 1 and f.attrs["max_new_tokens"] == 32
+            and f.attrs["model"] == "m" and f.attrs["lineage"] == '{"tool":"copy"}', "attributes")
+status, said = run(f"{work}/made.h5", "again.h5")
+verdict(status == 0 and open(f"{work}/made.h5", "rb").read() == open(f"{work}/again.h5", "rb").read(),
+        "read and written again: the same bytes", said)
+
+# h5py's, seen by us: the same content in every way h5py stores it.
+data, attrs = contents(f"{work}/made.h5")
+
+
+def write(path, change=None, libver=None, **how):
+    with h5py.File(path, "w", libver=libver) as f:
+        for k, v in attrs.items():
+            f.attrs[k] = v
+        for name, value in data.items():
+            is_text = value.dtype.kind == "O"
+            f.create_dataset(name, data=value, dtype=text if is_text else None, **({} if is_text else how))
+        if change:
+            change(f)
+    return path
+
+
+for label, libver, how in [("defaults", None, {}), ("gzip", None, dict(compression="gzip", shuffle=True)),
+                           ("fletcher32", "earliest", dict(fletcher32=True)), ("latest format", "latest", {})]:
+    status, said = run(write(f"{work}/h5py.h5", libver=libver, **how))
+    verdict(status == 0 and same(contents(f"{work}/out.h5")[0], data), f"h5py's with {label}", said)
+
+
+def replace(name, value, **how):
+    def change(f):
+        del f[name]
+        f.create_dataset(name, data=value, **how)
+    return change
+
+
+def remove(name):
+    return lambda f: f.__delitem__(name)
+
+
+def soft(f):
+    f.move("/cells/bytes", "/cells/other")
+    f["/cells/bytes"] = h5py.SoftLink("/cells/other")
+
+
+def outside(f):
+    del f["/cells/bytes"]
+    f["/cells/bytes"] = h5py.ExternalLink("made.h5", "/cells/bytes")
+
+
+def external(f):
+    del f["/cells/bytes"]
+    f.create_dataset("/cells/bytes", (2, 4), np.int64, external=[("/etc/passwd", 0, 64)])
+
+
+def virtual(f):
+    del f["/cells/bytes"]
+    layout = h5py.VirtualLayout((2, 4), np.int64)
+    layout[:] = h5py.VirtualSource("made.h5", "/cells/bytes", (2, 4))
+    f.create_virtual_dataset("/cells/bytes", layout)
+
+
+def vast(f):
+    del f["/contexts/id"]
+    f.create_dataset("/contexts/id", (2**31 - 2,), text, chunks=(1024,))
+
+
+def attribute(name, value):
+    return lambda f: f.attrs.__setitem__(name, value)
+
+
+cells, bytes_ = data["/cells/size_frac"], data["/cells/bytes"]
+for label, change in {
+    "a dataset missing": remove("/cells/bytes"),
+    "a group missing": remove("/cells"),
+    "one dataset of evp-score alone": remove("/quality"),
+    "the wrong shape": replace("/cells/bytes", bytes_[:, :3]),
+    "the wrong number of dimensions": replace("/cells/bytes", bytes_.ravel()),
+    "another integer type": replace("/cells/bytes", bytes_.astype(np.int32)),
+    "unsigned integers": replace("/cells/bytes", bytes_.astype(np.uint64)),
+    "integers for reals": replace("/cells/size_frac", np.ones((2, 4), np.int64)),
+    "strings of fixed length": replace("/configs/name", np.array([b"none", b"b", b"c", b"d"])),
+    "a number for a string": replace("/configs/name", np.arange(4)),
+    "a config twice": replace("/configs/name", ["none", "a", "a", "b"], dtype=text),
+    "no reference": replace("/configs/name", ["a", "b", "c", "d"], dtype=text),
+    "text that is not UTF-8": replace("/configs/name", np.array([b"none", b"\xff", b"c", b"d"], object), dtype=text),
+    "a question about no context": replace("/questions/context", np.array([0, 1, 2])),
+    "a fraction without bytes": replace("/cells/size_frac", np.ones((2, 4))),
+    "bytes without a fraction": replace("/cells/size_frac", cells * np.nan),
+    "an infinite time": replace("/contexts/prefill_s", np.array([1, np.inf])),
+    "a quality above 1": replace("/quality/train", data["/quality/train"] * 1.5),
+    "a soft link": soft,
+    "a link to another file": outside,
+    "data in another file": external,
+    "a virtual dataset": virtual,
+    "more data than the file holds": vast,
+    "a filter we do not take": replace("/cells/bytes", bytes_, scaleoffset=0),
+    "a group in a dataset's place": lambda f: (f.__delitem__("/cells/bytes"), f.create_group("/cells/bytes")),
+    "another version": attribute("version", 2),
+    "another kind": attribute("evp", "profile"),
+    "a list for a name": attribute("evp", ["table", "table"]),
+    "no contexts": lambda f: [replace(k, data[k][:0], dtype=text if data[k].dtype.kind == "O" else None)(f)
+                              for k in rows if "C" == rows[k][0][0]],
+}.items():
+    status, said = run(write(f"{work}/bad.h5", change))
+    verdict(status == 3 and said.count("\n") == 1, f"refuses {label}", f"status {status}: {said}")
+open(f"{work}/bad.h5", "wb").write(b"{}\n")
+status, said = run(f"{work}/bad.h5")
+verdict(status == 3, "refuses a file of another format", said)
+status, said = run(f"{work}/none.h5")
+verdict(status == 1, "a file that is not there is no bad file", said)
+sys.exit(failed)

@@ -1,0 +1,85 @@
+/* copy make OUT - write a table with every dataset and every kind of absence.
+ * copy IN OUT   - read a table and write it again; status 3 and a sentence when it is refused. */
+#include "profiler/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DIGEST "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+static void set(char **to, const char *text)
+{
+    *to = (char *)(uintptr_t)text;
+}
+
+static void fill(struct table *t)
+{
+    static const char *const id[] = { "qasper/1", "na\xc3\xafve \xe2\x82\xac" }, *const question[] = { "a", "b", "c" };
+    static const char *const config[] = { "none", "keydiff:drop=0.5", "kivi:bits=2", "snapkv:drop=0.9" };
+    static const char *const tier[] = { "dram", "ssd", "recompute" };
+
+    for (int c = 0; c < 2; c++) {
+        set(&t->context_id[c], id[c]);
+        set(&t->context_token_digest[c], DIGEST);
+        t->n_tokens[c] = 1000 + c;
+        t->kv_bytes[c] = (int64_t)1 << (40 + c);
+        t->prefill_s[c] = 0.5 + c;
+    }
+    set(&t->context_dataset[0], "qasper");
+    for (int v = 0; v < 4; v++)
+        set(&t->config_name[v], config[v]);
+    for (int q = 0; q < 3; q++) {
+        set(&t->question_id[q], question[q]);
+        set(&t->question_text[q], "why\n?");
+        set(&t->question_split[q], q ? "test" : "train");
+        t->question_context[q] = q == 2;
+    }
+    for (int i = 0; i < 12; i++) { // the last config was not run
+        if (i % 4 == 3)
+            continue;
+        t->answer_n_tokens[i] = i % 4;
+        set(&t->answer_text[i], i % 4 ? "because \xf0\x9f\x98\x80" : "");
+        t->similarity[i] = (float)i / 12;
+    }
+    for (int i = 0; i < 8; i++) {
+        if (i % 4 == 3)
+            continue;
+        t->cell_bytes[i] = ((int64_t)1 << 33) + i;
+        t->size_frac[i] = t->keep_frac[i] = t->quality_train[i] = 1.0 / (i + 1);
+        t->compress_s[i] = 0.125 * i;
+        t->decompress_s[i] = 0;
+        for (int d = 0; d < 3; d++) {
+            t->utility[3 * i + d] = i - 2.5 * d;
+            t->ttft_s[3 * i + d] = i + 0.25 * d;
+        }
+    }
+    for (int d = 0; d < 3; d++)
+        set(&t->tier_name[d], tier[d]);
+}
+
+static int make(struct table *t, struct err *err)
+{
+    if (table_alloc(t, 2, 4, 3, err) || table_alloc_scores(t, 3, err) || table_set_text(&t->model, "m", err) ||
+        table_set_text(&t->model_digest, DIGEST, err) || table_set_text(&t->lineage, "{\"tool\":\"copy\"}", err))
+        return err->code;
+    t->max_new_tokens = 32;
+    fill(t);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct table t = { 0 };
+    struct err err;
+
+    if (argc != 3)
+        return 2;
+    int code = strcmp(argv[1], "make") == 0 ? make(&t, &err) : table_read(&t, argv[1], TABLE_ALL, &err);
+    if (!code)
+        code = table_write(&t, argv[2], &err);
+    if (code)
+        fprintf(stderr, "%s\n", err.msg);
+    table_release(&t);
+    return err_exit_status(code);
+}
