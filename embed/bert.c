@@ -1,0 +1,110 @@
+#include "embed/bert.h"
+
+#include "kernels/backend.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct mat rows_of(float *at, int rows, int cols)
+{
+    return (struct mat){ .at = at, .type = DTYPE_F32, .rows = rows, .cols = cols, .pitch = cols };
+}
+
+/* x (N, D) = word[id] + type[0] + position[p], in this order of additions; on the host. */
+static void look_up(const struct bert *b, const struct bert_batch *batch, float *x)
+{
+    size_t width = (size_t)b->shape.width;
+
+    for (int i = 0; i < batch->n; i++) {
+        for (int t = batch->start[i]; t < batch->start[i + 1]; t++, x += width) {
+            const float *position = b->place + (size_t)(1 + t - batch->start[i]) * width;
+            const char *word = (const char *)b->word->at + (size_t)batch->id[t] * width * sizeof(float);
+            memcpy(x, word, width * sizeof(float)); // the file promises no alignment
+            for (size_t c = 0; c < width; c++)
+                x[c] = x[c] + b->place[c] + position[c];
+        }
+    }
+}
+
+/* Every text and head of its own. The rotation is by angle zero: rope() only brings queries, keys and values of a head
+ * together, which is the layout attention reads. */
+static void attention(struct bert *b, const struct bert_batch *batch, struct attn_item *item, int rows)
+{
+    const struct bert_scratch *s = &b->scratch;
+    int D = b->shape.width, H = b->shape.heads, K = D / H, n = 0;
+
+    b->backend->rope(b->backend, &(struct rope_job){
+                                     .qkv = rows_of(s->qkv, rows, 3 * D),
+                                     .position = s->position,
+                                     .slot = s->slot,
+                                     .cos = s->cos,
+                                     .sin = s->sin,
+                                     .q = s->q,
+                                     .k = s->k,
+                                     .v = s->v,
+                                     .head_rows = (size_t)rows,
+                                     .n_heads = H,
+                                     .n_kv_heads = H,
+                                     .head_dim = K,
+                                 });
+    for (int i = 0; i < batch->n; i++) {
+        int from = batch->start[i], tokens = batch->start[i + 1] - from;
+        for (int h = 0; h < H; h++, n++) {
+            size_t at = ((size_t)h * (size_t)rows + (size_t)from) * (size_t)K;
+            item[n] = (struct attn_item){
+                .q = s->q + at,
+                .out = s->attended + (size_t)from * (size_t)D + h * K,
+                .n_q = tokens,
+                .q_pitch = K,
+                .out_pitch = D,
+                .group = 1,
+                .causal = -1,
+                .kv = { .k = s->k + at, .v = s->v + at, .n = tokens },
+            };
+        }
+    }
+    b->backend->attend(b->backend, item, n, K, 1 / sqrtf((float)K));
+}
+
+static void run_layer(struct bert *b, const struct bert_layer *l, const struct bert_batch *batch,
+                      struct attn_item *item)
+{
+    struct backend *be = b->backend;
+    const struct bert_scratch *s = &b->scratch;
+    int D = b->shape.width, N = batch->start[batch->n];
+    float eps = (float)b->shape.norm_eps;
+    struct mat x = rows_of(s->x, N, D), inner = rows_of(s->inner, N, b->shape.inner);
+
+    be->gemm(be, rows_of(s->qkv, N, 3 * D), x, l->qkv, l->qkv_bias, GEMM_SET);
+    attention(b, batch, item, N);
+    be->gemm(be, x, rows_of(s->attended, N, D), l->out, l->out_bias, GEMM_ADD);
+    be->layernorm(be, x, x, l->mid_norm, l->mid_norm + D, eps);
+    be->gemm(be, inner, x, l->up, l->up_bias, GEMM_SET);
+    be->gelu(be, inner);
+    be->gemm(be, x, inner, l->down, l->down_bias, GEMM_ADD);
+    be->layernorm(be, x, x, l->end_norm, l->end_norm + D, eps);
+}
+
+int bert_run(struct bert *b, const struct bert_batch *batch, float *hidden, struct err *err)
+{
+    struct backend *be = b->backend;
+    int D = b->shape.width, N = batch->start[batch->n];
+    size_t bytes = (size_t)N * (size_t)D * sizeof(float);
+
+    assert(N <= BERT_ROWS);
+    struct attn_item *item = malloc((size_t)batch->n * (size_t)b->shape.heads * sizeof(*item));
+    if (!item)
+        return err_nomem(err);
+    look_up(b, batch, hidden); // the caller's room serves on the way in too
+    be->write(be, b->scratch.x, hidden, bytes);
+    struct mat x = rows_of(b->scratch.x, N, D);
+    be->layernorm(be, x, x, b->first_norm, b->first_norm + D, (float)b->shape.norm_eps);
+    for (int l = 0; l < b->shape.layers; l++)
+        run_layer(b, &b->layer[l], batch, item);
+    be->read(be, hidden, b->scratch.x, bytes);
+    int code = be->sync(be, err);
+    free(item);
+    return code;
+}

@@ -1,0 +1,326 @@
+/* bert_load.c - config.json and model.safetensors of a BERT model, checked, and put on the device. */
+#include "embed/bert.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "kernels/backend.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONFIG_MOST = 1 << 20, NAME_MOST = 128 };
+
+/* ---- config.json --------------------------------------------------------- */
+
+/* A field that must be a whole number from 1 to most. */
+static int want_count(const struct json *config, const char *name, int most, int *out, struct err *err)
+{
+    int64_t v;
+
+    if (json_want_int(config, name, &v, err))
+        return err->code;
+    if (v < 1 || v > most)
+        return err_set(err, ERR_FORMAT, "field '%s' is %lld, not 1 to %d", name, (long long)v, most);
+    *out = (int)v;
+    return 0;
+}
+
+/* A field that, where it stands, must have the one value this encoder computes. */
+static int want_word(const struct json *config, const char *name, const char *word, struct err *err)
+{
+    const char *v = word;
+
+    if (json_may_text(config, name, &v, err))
+        return err->code;
+    return strcmp(v, word) == 0 ? 0 : err_set(err, ERR_FORMAT, "field '%s' is '%.40s', not '%s'", name, v, word);
+}
+
+/* The limits are several times those of the largest BERT, and keep every product of two of them in an int. */
+static int read_shape(struct bert_shape *s, const struct json *config, struct err *err)
+{
+    if (want_word(config, "model_type", "bert", err) || want_word(config, "hidden_act", "gelu", err) ||
+        want_word(config, "position_embedding_type", "absolute", err) ||
+        want_count(config, "hidden_size", 4096, &s->width, err) ||
+        want_count(config, "num_attention_heads", 256, &s->heads, err) ||
+        want_count(config, "intermediate_size", 16384, &s->inner, err) ||
+        want_count(config, "num_hidden_layers", 256, &s->layers, err) ||
+        want_count(config, "vocab_size", 1 << 20, &s->vocab, err) ||
+        want_count(config, "max_position_embeddings", 1 << 16, &s->positions, err) ||
+        want_count(config, "type_vocab_size", 1 << 10, &s->types, err) ||
+        json_want_real(config, "layer_norm_eps", &s->norm_eps, err))
+        return err->code;
+    if (s->width % s->heads || s->width / s->heads % 2)
+        return err_set(err, ERR_FORMAT, "field 'hidden_size' is %d, not an even multiple of %d heads", s->width,
+                       s->heads);
+    if (!(s->norm_eps > 0 && s->norm_eps < 1))
+        return err_set(err, ERR_FORMAT, "field 'layer_norm_eps' is not between 0 and 1");
+    return 0;
+}
+
+static int read_config(struct bert_shape *s, const char *path, struct err *err)
+{
+    struct buf text = { 0 };
+    int code = file_read(&text, path, CONFIG_MOST, err);
+
+    if (!code) {
+        struct json *config = json_parse(buf_str(&text), text.n, err);
+        code = config ? read_shape(s, config, err) : err->code;
+        json_free(config);
+        if (code)
+            err_wrap(err, "'%s'", path);
+    }
+    buf_release(&text);
+    return code;
+}
+
+/* ---- model.safetensors --------------------------------------------------- */
+
+/* The tensor of that name (some files put "bert." in front), f32 and (rows, cols); cols 0: a vector of rows. */
+static const struct st_tensor *want_tensor(const struct bert *b, const char *name, int rows, int cols, struct err *err)
+{
+    char prefixed[NAME_MOST + 8];
+
+    const struct st_tensor *t = safetensors_find(&b->file, name);
+    if (!t) {
+        snprintf(prefixed, sizeof(prefixed), "bert.%s", name);
+        t = safetensors_find(&b->file, prefixed);
+    }
+    if (!t) {
+        err_set(err, ERR_FORMAT, "tensor '%s' is missing", name);
+        return NULL;
+    }
+    if (t->type != ST_F32) {
+        err_set(err, ERR_FORMAT, "tensor '%s' is %s, not F32", name, st_type_name(t->type));
+        return NULL;
+    }
+    if (t->n_dims != (cols ? 2 : 1) || t->dim[0] != rows || (cols && t->dim[1] != cols)) {
+        err_set(err, ERR_FORMAT, "tensor '%s' has not the shape that config.json gives it, %d x %d", name, rows,
+                cols ? cols : 1);
+        return NULL;
+    }
+    return t;
+}
+
+/* Copies tensor "encoder.layer.N.NAME" to *at and moves *at behind it. */
+static int take(const struct bert *b, int layer, const char *name, int rows, int cols, float **at, struct err *err)
+{
+    char full[NAME_MOST];
+
+    snprintf(full, sizeof(full), "encoder.layer.%d.%s", layer, name);
+    const struct st_tensor *t = want_tensor(b, full, rows, cols, err);
+    if (!t)
+        return err->code;
+    memcpy(*at, t->at, t->bytes);
+    *at += t->bytes / sizeof(float);
+    return 0;
+}
+
+static size_t layer_vectors(const struct bert_shape *s)
+{
+    return 9 * (size_t)s->width + (size_t)s->inner;
+}
+
+static size_t layer_weights(const struct bert_shape *s)
+{
+    return 4 * (size_t)s->width * (size_t)s->width + 2 * (size_t)s->width * (size_t)s->inner;
+}
+
+/* The four matrices of a layer, from host memory where they stand one behind the other. */
+static int make_weights(struct bert *b, struct bert_layer *l, float *at, struct err *err)
+{
+    struct backend *be = b->backend;
+    int D = b->shape.width, F = b->shape.inner;
+    size_t square = (size_t)D * (size_t)D, tall = (size_t)D * (size_t)F;
+    struct mat qkv = { at, DTYPE_F32, 3 * D, D, D }, out = { at + 3 * square, DTYPE_F32, D, D, D };
+    struct mat up = { at + 4 * square, DTYPE_F32, F, D, D }, down = { at + 4 * square + tall, DTYPE_F32, D, F, F };
+
+    l->qkv = be->weight_new(be, &qkv, 1, DTYPE_F32, err);
+    l->out = l->qkv ? be->weight_new(be, &out, 1, DTYPE_F32, err) : NULL;
+    l->up = l->out ? be->weight_new(be, &up, 1, DTYPE_F32, err) : NULL;
+    l->down = l->up ? be->weight_new(be, &down, 1, DTYPE_F32, err) : NULL;
+    return l->down ? 0 : err->code;
+}
+
+/* vectors: where the layer's small vectors go on the device; stage: room for all numbers of a layer on the host. */
+static int load_layer(struct bert *b, int n, float *vectors, float *stage, struct err *err)
+{
+    struct bert_layer *l = &b->layer[n];
+    int D = b->shape.width, F = b->shape.inner;
+    float *w = stage, *v = stage + layer_weights(&b->shape);
+
+    if (take(b, n, "attention.self.query.weight", D, D, &w, err) ||
+        take(b, n, "attention.self.key.weight", D, D, &w, err) ||
+        take(b, n, "attention.self.value.weight", D, D, &w, err) ||
+        take(b, n, "attention.output.dense.weight", D, D, &w, err) ||
+        take(b, n, "intermediate.dense.weight", F, D, &w, err) || take(b, n, "output.dense.weight", D, F, &w, err) ||
+        take(b, n, "attention.self.query.bias", D, 0, &v, err) ||
+        take(b, n, "attention.self.key.bias", D, 0, &v, err) ||
+        take(b, n, "attention.self.value.bias", D, 0, &v, err) ||
+        take(b, n, "attention.output.dense.bias", D, 0, &v, err) ||
+        take(b, n, "attention.output.LayerNorm.weight", D, 0, &v, err) ||
+        take(b, n, "attention.output.LayerNorm.bias", D, 0, &v, err) ||
+        take(b, n, "output.dense.bias", D, 0, &v, err) || take(b, n, "output.LayerNorm.weight", D, 0, &v, err) ||
+        take(b, n, "output.LayerNorm.bias", D, 0, &v, err) || take(b, n, "intermediate.dense.bias", F, 0, &v, err))
+        return err->code;
+    b->backend->write(b->backend, vectors, stage + layer_weights(&b->shape), layer_vectors(&b->shape) * sizeof(float));
+    l->qkv_bias = vectors;
+    l->out_bias = vectors + 3 * (size_t)D;
+    l->mid_norm = vectors + 4 * (size_t)D;
+    l->down_bias = vectors + 6 * (size_t)D;
+    l->end_norm = vectors + 7 * (size_t)D;
+    l->up_bias = vectors + 9 * (size_t)D;
+    return make_weights(b, l, stage, err);
+}
+
+/* What stands before the first layer: tables on the host, the norm on the device. */
+static int load_embeddings(struct bert *b, float *stage, struct err *err)
+{
+    int D = b->shape.width;
+    size_t row = (size_t)D * sizeof(float);
+
+    b->word = want_tensor(b, "embeddings.word_embeddings.weight", b->shape.vocab, D, err);
+    const struct st_tensor *position =
+        b->word ? want_tensor(b, "embeddings.position_embeddings.weight", b->shape.positions, D, err) : NULL;
+    const struct st_tensor *type =
+        position ? want_tensor(b, "embeddings.token_type_embeddings.weight", b->shape.types, D, err) : NULL;
+    const struct st_tensor *w = type ? want_tensor(b, "embeddings.LayerNorm.weight", D, 0, err) : NULL;
+    const struct st_tensor *bias = w ? want_tensor(b, "embeddings.LayerNorm.bias", D, 0, err) : NULL;
+    if (!bias)
+        return err->code;
+    b->place = malloc(row * (1 + (size_t)b->shape.positions));
+    if (!b->place)
+        return err_nomem(err);
+    memcpy(b->place, type->at, row);
+    memcpy(b->place + D, position->at, row * (size_t)b->shape.positions);
+    memcpy(stage, w->at, row);
+    memcpy(stage + D, bias->at, row);
+    b->backend->write(b->backend, b->first_norm, stage, 2 * row);
+    return 0;
+}
+
+static int load_weights(struct bert *b, struct err *err)
+{
+    struct backend *be = b->backend;
+    size_t per_layer = layer_vectors(&b->shape), norm = 2 * (size_t)b->shape.width;
+    float *stage = malloc((layer_weights(&b->shape) + per_layer) * sizeof(float));
+
+    b->layer = calloc((size_t)b->shape.layers, sizeof(*b->layer));
+    if (!stage || !b->layer) {
+        free(stage);
+        return err_nomem(err);
+    }
+    b->vectors = be->alloc(be, (norm + per_layer * (size_t)b->shape.layers) * sizeof(float), err);
+    b->first_norm = b->vectors;
+    int code = b->vectors ? load_embeddings(b, stage, err) : err->code;
+    for (int l = 0; l < b->shape.layers && !code; l++)
+        code = load_layer(b, l, b->vectors + norm + per_layer * (size_t)l, stage, err);
+    if (!code)
+        code = be->sync(be, err); // before the stage that is being copied from goes
+    free(stage);
+    return code;
+}
+
+/* ---- scratch ------------------------------------------------------------- */
+
+/* Position 0 for every row, whose angle is 0: cosine 1, sine 0. Row t goes to row t. */
+static int fill_constants(struct bert *b, struct err *err)
+{
+    struct backend *be = b->backend;
+    struct bert_scratch *s = &b->scratch;
+    size_t half = (size_t)(b->shape.width / b->shape.heads / 2);
+    int32_t *zero = calloc(BERT_ROWS, sizeof(*zero)), *count = calloc(BERT_ROWS, sizeof(*count));
+    float *one = calloc(half, sizeof(*one));
+    int code = zero && count && one ? 0 : err_nomem(err);
+
+    if (!code) {
+        for (int32_t i = 0; i < BERT_ROWS; i++)
+            count[i] = i;
+        be->write(be, s->position, zero, BERT_ROWS * sizeof(*zero));
+        be->write(be, s->slot, count, BERT_ROWS * sizeof(*count));
+        be->write(be, s->sin, one, half * sizeof(*one)); // still zero
+        for (size_t i = 0; i < half; i++)
+            one[i] = 1;
+        code = be->sync(be, err);
+        be->write(be, s->cos, one, half * sizeof(*one));
+    }
+    if (!code)
+        code = be->sync(be, err);
+    free(zero);
+    free(count);
+    free(one);
+    return code;
+}
+
+static int make_scratch(struct bert *b, struct err *err)
+{
+    enum { LINE = 16 }; // floats of 64 bytes: every piece begins on a line of its own
+    struct bert_scratch *s = &b->scratch;
+    size_t D = (size_t)b->shape.width, half = D / (size_t)b->shape.heads / 2, at = 0;
+    float **piece[] = { &s->x, &s->qkv, &s->q, &s->k, &s->v, &s->attended, &s->inner, &s->cos, &s->sin };
+    size_t wide[] = { D, 3 * D, D, D, D, D, (size_t)b->shape.inner }, offset[sizeof(piece) / sizeof(*piece)];
+    size_t n_pieces = sizeof(piece) / sizeof(*piece), n_wide = sizeof(wide) / sizeof(*wide);
+
+    for (size_t i = 0; i < n_pieces; i++) {
+        offset[i] = at;
+        at += ((i < n_wide ? wide[i] * BERT_ROWS : half) + LINE - 1) / LINE * LINE;
+    }
+    b->scratch_at = b->backend->alloc(b->backend, (at + 2 * BERT_ROWS) * sizeof(float), err);
+    if (!b->scratch_at)
+        return err->code;
+    for (size_t i = 0; i < n_pieces; i++)
+        *piece[i] = (float *)b->scratch_at + offset[i];
+    s->position = (int32_t *)b->scratch_at + at;
+    s->slot = s->position + BERT_ROWS;
+    return fill_constants(b, err);
+}
+
+/* ---- both ---------------------------------------------------------------- */
+
+static int open_parts(struct bert *b, const char *dir, int most, struct err *err)
+{
+    char *config = file_join(dir, "config.json"), *weights = file_join(dir, "model.safetensors");
+    int code = config && weights ? read_config(&b->shape, config, err) : err_nomem(err);
+
+    if (!code)
+        code = safetensors_open(&b->file, weights, err);
+    if (!code && load_weights(b, err))
+        code = err_wrap(err, "'%s'", weights);
+    if (!code && b->shape.positions > most)
+        b->shape.positions = most;
+    if (!code)
+        code = make_scratch(b, err);
+    free(config);
+    free(weights);
+    return code;
+}
+
+int bert_open(struct bert *b, const char *dir, int most, struct backend *backend, struct err *err)
+{
+    *b = (struct bert){ .backend = backend };
+    int code = open_parts(b, dir, most, err);
+    if (code)
+        bert_close(b);
+    return code;
+}
+
+void bert_close(struct bert *b)
+{
+    struct backend *be = b->backend;
+
+    for (int i = 0; b->layer && i < b->shape.layers; i++) {
+        struct weight *w[] = { b->layer[i].qkv, b->layer[i].out, b->layer[i].up, b->layer[i].down };
+        for (int k = 0; k < 4; k++)
+            if (w[k])
+                be->weight_free(be, w[k]);
+    }
+    if (be) {
+        be->free(be, b->vectors);
+        be->free(be, b->scratch_at);
+    }
+    free(b->layer);
+    free(b->place);
+    safetensors_close(&b->file);
+    *b = (struct bert){ 0 };
+}

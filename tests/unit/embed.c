@@ -1,0 +1,221 @@
+/* The embedder on a small random BERT (tests/data/minibert), against what transformers makes of the same files; and on
+ * the real one, where it is installed, against sentence-transformers. */
+#include "base/file.h"
+#include "base/json.h"
+#include "base/rows.h"
+#include "embed/embed.h"
+#include "kernels/backend.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MINIBERT "tests/data/minibert"
+enum { MINI = 32 };
+
+static struct backend *open_backend(const char *name)
+{
+    struct err err;
+    struct backend *be = backend_open(name, 2, &err);
+
+    cr_assert(be, "%s", err.msg);
+    return be;
+}
+
+static struct embedder *open_embedder(const char *dir, struct backend *be)
+{
+    struct err err;
+    struct embedder *e = embedder_open(dir, be, &err);
+
+    cr_assert(e, "%s", err.msg);
+    return e;
+}
+
+static void embed(struct embedder *e, const char *const *text, int n, float *vector)
+{
+    struct err err;
+
+    cr_assert_eq(embedder_run(e, text, n, vector, NULL, NULL, &err), 0, "%s", err.msg);
+}
+
+/* Empty, cut at 40 tokens, with a letter that the vocabulary lacks: see tests/golden/embed/make-minibert.py. */
+static void check_minibert(const char *backend)
+{
+    struct backend *be = open_backend(backend);
+    struct embedder *e = open_embedder(MINIBERT, be);
+    struct rows_in in;
+    struct json *row;
+    struct err err;
+    int n = 0, got;
+
+    cr_assert_eq(embedder_width(e), MINI);
+    cr_assert_eq(rows_open(&in, MINIBERT "/expected.jsonl", "vectors", &err), 0, "%s", err.msg);
+    for (; (got = rows_next(&in, &row, &err)) == 1; n++) {
+        const char *text = json_text(json_get(row, "text"));
+        float vector[MINI];
+        embed(e, &text, 1, vector);
+        for (int c = 0; c < MINI; c++) {
+            double want = json_real(json_at(json_get(row, "vector"), c));
+            cr_assert(fabs((double)vector[c] - want) < 2e-6, "'%s' [%d]: %g, not %g", text, c, (double)vector[c], want);
+        }
+        json_free(row);
+    }
+    cr_assert_eq(got, 0, "%s", err.msg);
+    cr_assert_eq(n, 8);
+    rows_close(&in);
+    embedder_close(e);
+    be->close(be);
+}
+
+Test(embed, small_model_as_transformers_by_the_reference)
+{
+    check_minibert("reference");
+}
+
+Test(embed, small_model_as_transformers_by_the_cpu)
+{
+    check_minibert("cpu");
+}
+
+static void count_up(void *arg, int done)
+{
+    int *last = arg;
+
+    cr_assert_gt(done, *last);
+    *last = done;
+}
+
+/* Many texts of all lengths and some of them equal: each as if it were alone. */
+Test(embed, a_batch_gives_what_each_text_gives_alone)
+{
+    enum { N = 300 };
+    static const char letters[] = "a b c d e f g h i j k l m n o p q r s t u v w x y z a b c d e f g h i j k l m";
+    struct backend *be = open_backend("cpu");
+    struct embedder *e = open_embedder(MINIBERT, be);
+    static float together[N][MINI];
+    float alone[MINI];
+    static char text[N][sizeof(letters)];
+    const char *at[N];
+    struct err err;
+    int done = 0;
+
+    for (int i = 0; i < N; i++) {
+        snprintf(text[i], sizeof(text[i]), "%.*s", i * 7 % 75, letters);
+        at[i] = text[i];
+    }
+    cr_assert_eq(embedder_run(e, at, N, together[0], count_up, &done, &err), 0, "%s", err.msg);
+    cr_assert_eq(done, N);
+    for (int i = 0; i < N; i++) {
+        embed(e, &at[i], 1, alone);
+        cr_assert_gt(embed_cosine(alone, together[i], MINI), 1 - 1e-6f, "text %d", i);
+    }
+    cr_assert_arr_eq(together[0], together[75], sizeof(together[0])); // equal texts, equal bits
+    cr_assert_eq(embedder_run(e, NULL, 0, NULL, NULL, NULL, &err), 0);
+    embedder_close(e);
+    be->close(be);
+}
+
+/* ---- wrong files --------------------------------------------------------- */
+
+static void copy(const char *to, const char *name, size_t most, const char *from, const char *into)
+{
+    struct buf text = { 0 };
+    struct err err;
+    char *src = file_join(MINIBERT, name), *dst = file_join(to, name);
+
+    cr_assert_eq(file_read(&text, src, 1 << 20, &err), 0, "%s", err.msg);
+    if (most < text.n)
+        text.n = most;
+    for (char *s = text.at; from && (size_t)(s - text.at) + strlen(from) <= text.n; s++)
+        if (memcmp(s, from, strlen(from)) == 0)
+            memcpy(s, into, strlen(into)); // of equal length
+    cr_assert_eq(file_write(dst, text.at, text.n, &err), 0, "%s", err.msg);
+    buf_release(&text);
+    free(src);
+    free(dst);
+}
+
+Test(embed, wrong_files_are_named)
+{
+    static const struct {
+        const char *file, *from, *into; // `from` becomes `into`
+        size_t most;                    // or the file ends here
+        const char *says;
+    } wrong[] = {
+        { "config.json", "\"bert\"", "\"gpt2\"", SIZE_MAX, "/config.json': field 'model_type' is 'gpt2', not 'bert'" },
+        { "config.json", "\"hidden_size\": 32", "\"hidden_size\": 48", SIZE_MAX,
+          "tensor 'embeddings.word_embeddings.weight' has not the shape that config.json gives it, 81 x 48" },
+        { "config.json", "\"hidden_size\": 32", "\"hidden_size\": 30", SIZE_MAX,
+          "field 'hidden_size' is 30, not an even multiple of 4 heads" },
+        { "config.json", "\"vocab_size\": 81", "\"vocab_size\": -1", SIZE_MAX, "field 'vocab_size' is -1, not 1 to " },
+        { "config.json", "\"intermediate_size\"", "\"intermediate_sice\"", SIZE_MAX,
+          "field 'intermediate_size' is missing" },
+        { "config.json", "1e-12", "12.00", SIZE_MAX, "field 'layer_norm_eps' is not between 0 and 1" },
+        { "config.json", NULL, NULL, 100, "config.json': malformed JSON" },
+        { "model.safetensors", "encoder.layer.1.output.dense.bias", "encoder.layer.1.output.dense.bios", SIZE_MAX,
+          "tensor 'encoder.layer.1.output.dense.bias' is missing" },
+        { "model.safetensors", NULL, NULL, 40000, "model.safetensors" },
+        { "vocab.txt", "[CLS]", "[cls]", SIZE_MAX, "vocab.txt" },
+    };
+    struct backend *be = open_backend("reference");
+    char dir[] = "/tmp/evp-embed-test.XXXXXX";
+    struct err err;
+
+    cr_assert(mkdtemp(dir));
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        static const char *const file[] = { "config.json", "model.safetensors", "vocab.txt" };
+        for (int f = 0; f < 3; f++) {
+            bool it = strcmp(file[f], wrong[i].file) == 0;
+            copy(dir, file[f], it ? wrong[i].most : SIZE_MAX, it ? wrong[i].from : NULL, wrong[i].into);
+        }
+        cr_assert_null(embedder_open(dir, be, &err), "%s", wrong[i].says);
+        cr_assert_eq(err.code, ERR_FORMAT, "%s", err.msg);
+        cr_assert(strstr(err.msg, wrong[i].says), "'%s' does not say '%s'", err.msg, wrong[i].says);
+    }
+    be->close(be);
+}
+
+/* ---- the real model ------------------------------------------------------ */
+
+/* What of a pair is off: |cosine - expected|. */
+static double off_by(struct embedder *e, const struct json *pair)
+{
+    const char *text[] = { json_text(json_get(pair, "a")), json_text(json_get(pair, "b")) };
+    int width = embedder_width(e);
+    float *vector = malloc(2 * (size_t)width * sizeof(*vector));
+
+    cr_assert(text[0] && text[1] && vector);
+    embed(e, text, 2, vector);
+    double off = fabs((double)embed_cosine(vector, vector + width, width) - json_real(json_get(pair, "cosine")));
+    free(vector);
+    return off;
+}
+
+Test(minilm, cosines_of_sentence_transformers)
+{
+    char *models = file_models_dir(), *dir = file_join(models, "all-MiniLM-L6-v2");
+    struct rows_in in;
+    struct json *pair;
+    struct err err;
+    int n = 0;
+
+    if (!file_is_dir(dir))
+        cr_skip_test("no model in '%s'", dir);
+    struct backend *be = open_backend("cpu");
+    struct embedder *e = open_embedder(dir, be);
+    cr_assert_eq(rows_open(&in, "tests/golden/embed/pairs.jsonl", "pairs", &err), 0, "%s", err.msg);
+    for (; rows_next(&in, &pair, &err) == 1; n++) {
+        double off = off_by(e, pair);
+        cr_assert(off < 1e-4, "line %d is %g off", n + 1, off); // a not-a-number is off too
+        json_free(pair);
+    }
+    cr_assert_eq(n, 20);
+    rows_close(&in);
+    embedder_close(e);
+    be->close(be);
+    free(dir);
+    free(models);
+}
