@@ -52,16 +52,12 @@ static const struct tool tool = {
 
 /* ---- a dry run ------------------------------------------------------------ */
 
-static void print_evicted(void *arg, const struct entry *e, const struct tier *tier)
+static void print_operations(const struct load *l)
 {
-    (void)arg;
-    printf("evict\t%s\t-\t%lld\t%s\t%s\n", tier->name, (long long)e->bytes, e->id, e->config);
-}
-
-static int print_operations(const struct load *l, struct err *err)
-{
-    if (load_evicted(l, print_evicted, NULL, err))
-        return err->code;
+    for (int i = 0; i < l->evicted.n; i++) {
+        const struct entry *e = &l->evicted.at[i];
+        printf("evict\t%s\t-\t%lld\t%s\t%s\n", l->store[e->tier].tier->name, (long long)e->bytes, e->id, e->config);
+    }
     for (int i = 0; i < l->n_goals; i++) {
         const struct load_goal *g = &l->goal[i];
         if (g->operation == OP_KEEP)
@@ -70,7 +66,6 @@ static int print_operations(const struct load *l, struct err *err)
                g->from < 0 ? "-" : l->store[g->from].tier->name, l->store[g->store].tier->name,
                (long long)g->want.bytes, g->want.id, g->want.config);
     }
-    return 0;
 }
 
 /* ---- the summary ----------------------------------------------------------- */
@@ -134,7 +129,7 @@ static int run(const struct load_options *options, struct err *err)
     if (l.nothing_to_do)
         log_info("nothing to do: %d payloads are in place", l.n_goals);
     else if (cfg.dry_run) {
-        code = print_operations(&l, err);
+        print_operations(&l);
         say_operations(&l);
     } else
         code = load_run(&l, err);

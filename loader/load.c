@@ -363,14 +363,19 @@ static int check_elsewhere(struct load *l, struct load_goal *g, struct steps_fil
 
 static int check_goals(struct load *l, struct steps_file *file, struct err *err)
 {
-    int code = 0;
+    int code = 0, n = 0;
 
-    progress_begin("payloads checked", l->n_goals);
-    for (int i = 0; i < l->n_goals && !code; i++, progress_add(1)) {
+    for (int i = 0; i < l->n_goals; i++)
+        n += !l->goal[i].placed;
+    if (!n)
+        return 0;
+    progress_begin("payloads checked", n);
+    for (int i = 0; i < l->n_goals && !code; i++) {
         struct load_goal *g = &l->goal[i];
         int64_t size;
         if (g->placed)
             continue;
+        progress_add(1);
         char *path = find_payload(l, g->payload, &size);
         g->packed = path != NULL;
         code = path ? check_packed(g, path, err) : check_elsewhere(l, g, file, err);
@@ -466,6 +471,7 @@ void load_close(struct load *l)
     free(l->receipt);
     free(l->pending);
     free(l->before);
+    entries_release(&l->evicted);
     steps_release(&l->steps);
     receipt_release(&l->past);
     manifest_release(&l->manifest);

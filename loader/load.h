@@ -76,7 +76,7 @@ struct load {
     struct steps steps;
     bool nothing_to_do;
     int n_damaged;
-    int n_evicted;                  // contexts that are no goal any more
+    struct entries evicted;         // contexts that were placed and are no goal any more; entry.tier: the store
     int n_operations[OP_EVICT + 1]; // of goals, and evictions
     int64_t written[TIER_MAX];      // bytes of files, by load_run
     int64_t spare[TIER_MAX];        // bytes as the table counts them kept for a rollback, by load_run
@@ -91,10 +91,6 @@ int load_open(struct load *l, const struct load_options *options, struct err *er
 /* After a failure the state before the load is in place again, or the sentence says that it is not. */
 int load_run(struct load *l, struct err *err) MUST_CHECK;
 void load_close(struct load *l); // zeroed is fine
-
-/* Calls each() for every context that leaves the tiers without being a goal, with the tier it lay in. */
-int load_evicted(const struct load *l, void (*each)(void *arg, const struct entry *e, const struct tier *tier),
-                 void *arg, struct err *err) MUST_CHECK;
 
 /* Bytes as the table counts them that the goals take in a tier. */
 int64_t load_fill(const struct load *l, int store);

@@ -143,6 +143,8 @@ static int run_steps(struct load *l, struct err *err)
     double published = clock_now();
     int code = 0;
 
+    if (!l->steps.n)
+        return 0;
     progress_begin("steps", l->steps.n);
     for (int i = 0; i < l->steps.n && !code;) {
         const struct step *step = &l->steps.at[i];
@@ -201,14 +203,6 @@ static int settle(struct load *l, struct err *err)
     return code ? code : publish(l, err);
 }
 
-static void note_evicted(void *arg, const struct entry *e, const struct tier *tier)
-{
-    struct map *evicted = arg;
-
-    (void)tier;
-    (void)map_add(evicted, e->id, strlen(e->id), NULL); /* one more "none" in a receipt without memory */
-}
-
 /* A row per context of the manifest, in its order, which is the order of goals too. */
 static int write_receipt(struct load *l, struct err *err)
 {
@@ -219,7 +213,10 @@ static int write_receipt(struct load *l, struct err *err)
 
     if (!row)
         return err_nomem(err);
-    int code = load_evicted(l, note_evicted, &evicted, err);
+    int code = 0;
+    for (int i = 0; i < l->evicted.n; i++)
+        if (map_add(&evicted, l->evicted.at[i].id, strlen(l->evicted.at[i].id), NULL) < 0)
+            code = err_nomem(err);
     for (int i = 0; i < m->n; i++) {
         const char *id = m->at[i].id;
         bool was = map_find(&evicted, id, strlen(id)) >= 0;

@@ -50,11 +50,32 @@ int load_map_goals(const struct load *l, struct map *goals, struct err *err)
     return 0;
 }
 
+static int note_evicted(struct load *l, const struct entry *e, int store, struct err *err)
+{
+    struct entry copy;
+
+    if (entry_copy(&copy, e, err))
+        return err->code;
+    copy.tier = store;
+    return entries_add(&l->evicted, &copy, err);
+}
+
+static void name_operation(struct load_goal *g, const struct entry *was, int store)
+{
+    g->from = store;
+    if (!entry_same(was, &g->want))
+        g->operation = OP_RECOMPRESS;
+    else if (store != g->store)
+        g->operation = OP_MOVE;
+    else
+        g->operation = g->placed ? OP_KEEP : OP_INSERT;
+}
+
 int load_name_operations(struct load *l, struct err *err)
 {
     struct walk w = { 0 };
     struct map goals = { 0 };
-    const struct entry *e;
+    const struct entry *was;
     int store;
     int code = load_map_goals(l, &goals, err);
 
@@ -62,36 +83,16 @@ int load_name_operations(struct load *l, struct err *err)
         l->goal[g].operation = OP_INSERT;
         l->goal[g].from = -1;
     }
-    while (!code && (e = walk_next(l, &w, &store))) {
-        int at = map_find(&goals, e->id, strlen(e->id));
-        if (at < 0) {
-            l->n_evicted++;
-            continue;
-        }
-        struct load_goal *g = &l->goal[at];
-        bool here = store == g->store;
-        g->from = store;
-        g->operation = !entry_same(e, &g->want) ? OP_RECOMPRESS : !here ? OP_MOVE : g->placed ? OP_KEEP : OP_INSERT;
+    while (!code && (was = walk_next(l, &w, &store))) {
+        int at = map_find(&goals, was->id, strlen(was->id));
+        if (at >= 0)
+            name_operation(&l->goal[at], was, store);
+        else
+            code = note_evicted(l, was, store, err);
     }
     for (int g = 0; g < l->n_goals; g++)
         l->n_operations[l->goal[g].operation]++;
-    l->n_operations[OP_EVICT] = l->n_evicted;
-    map_release(&goals);
-    return code;
-}
-
-int load_evicted(const struct load *l, void (*each)(void *arg, const struct entry *e, const struct tier *tier),
-                 void *arg, struct err *err)
-{
-    struct walk w = { 0 };
-    struct map goals = { 0 };
-    const struct entry *e;
-    int store;
-    int code = load_map_goals(l, &goals, err);
-
-    while (!code && (e = walk_next(l, &w, &store)))
-        if (map_find(&goals, e->id, strlen(e->id)) < 0)
-            each(arg, e, l->store[store].tier);
+    l->n_operations[OP_EVICT] = l->evicted.n;
     map_release(&goals);
     return code;
 }

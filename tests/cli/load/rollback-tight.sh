@@ -1,0 +1,16 @@
+# Full tiers keep nothing: a rollback takes payloads from the folder, and without it is refused before anything changes.
+. "$TOP/tests/cli/load/plans.inc"
+echo 'a1 100 none dram
+b1 100 none ssd' | plan m 25600 25600
+evp-load -q m.jsonl --payloads pay || exit
+placed >was
+echo 'c1 100 none dram
+d1 100 none ssd' | plan m 25600 25600
+evp-load -q m.jsonl --payloads pay || exit
+ls dram ssd | grep -c safetensors
+state >loaded
+evp-load -q --rollback m.jsonl
+echo "status $?"
+state | cmp loaded - || exit
+evp-load -q --rollback m.jsonl --payloads pay || exit
+placed | cmp was -

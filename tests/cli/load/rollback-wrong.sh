@@ -1,0 +1,6 @@
+# The receipt is of another manifest than the one to be undone.
+. "$TOP/tests/cli/load/plans.inc"
+first_plan m
+evp-load -q m.jsonl --payloads pay || exit
+second_plan m
+evp-load -q --rollback m.jsonl
