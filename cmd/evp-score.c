@@ -261,22 +261,16 @@ static void score_tiers(struct table *t, struct tiers *tiers)
 
 /* ---- the result ---------------------------------------------------------- */
 
-static void put_input(struct json_out *w, const char *path, const char *digest)
-{
-    json_begin(w, NULL, '{');
-    json_put_text(w, "path", path);
-    json_put_text(w, "sha256", digest);
-    json_end(w, '}');
-}
-
 static void put_inputs(struct json_out *w, const struct profiles *p, const char *tiers_digest)
 {
-    json_begin(w, "inputs", '[');
+    json_begin(w, "inputs", '{');
+    json_begin(w, "profiles", '[');
     for (int i = 0; i < p->n; i++)
-        put_input(w, p->path[i], p->digest[i]);
-    if (cfg.tiers)
-        put_input(w, cfg.tiers, tiers_digest);
+        json_put_text(w, NULL, p->digest[i]);
     json_end(w, ']');
+    if (cfg.tiers)
+        json_put_text(w, "tiers", tiers_digest);
+    json_end(w, '}');
 }
 
 /* How the profiles were made; a profile that does not say it in JSON is passed over. */
@@ -293,7 +287,7 @@ static void put_upstream(struct json_out *w, const struct profiles *p)
     json_end(w, ']');
 }
 
-/* What this run adds to the table's lineage: the way row streams say it, and the digests of what was read. */
+/* The table's lineage: docs/table.md. */
 static int describe_run(struct buf *text, const struct profiles *p, char **args, int n_args, struct err *err)
 {
     struct json_out w = { .buf = text };
@@ -302,7 +296,6 @@ static int describe_run(struct buf *text, const struct profiles *p, char **args,
     if (cfg.tiers && digest_file(cfg.tiers, tiers_digest, err))
         return err->code;
     json_begin(&w, NULL, '{');
-    json_put_text(&w, "evp", "table");
     json_put_text(&w, "tool", tool.name);
     json_begin(&w, "args", '[');
     for (int i = 0; i < n_args; i++)
