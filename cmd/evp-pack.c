@@ -144,14 +144,27 @@ static bool is_present(const struct pack *p, const struct job *j)
     return same;
 }
 
+/* The plan's config must be one this model can have, and take the bytes that were planned for it. */
+static int get_config(const struct pack *p, struct job *j, struct err *err)
+{
+    const struct model_config *m = model_config(p->model);
+    const struct kv_shape shape = { m->n_layers, m->n_heads, m->n_kv_heads, m->head_dim, DTYPE_F32 };
+
+    if (config_parse(&j->config, j->placement->config, err) || config_check(&j->config, &shape, err))
+        return err->code;
+    int64_t bytes = config_bytes(&j->config, &shape, j->ids.n);
+    if (bytes != j->placement->bytes)
+        return err_set(err, ERR_FORMAT, "'%s' plans %lld bytes for it, and %s takes %lld", p->manifest_path,
+                       (long long)j->placement->bytes, j->config.name, (long long)bytes);
+    return 0;
+}
+
 static int job_init(struct pack *p, struct job *j, struct err *err)
 {
-    if (config_parse(&j->config, j->placement->config, err))
-        return err->code = ERR_FORMAT; // it comes out of a file
+    if (get_tokens(p, j, err) || get_config(p, j, err))
+        return err->code;
     j->path = file_join(cfg.out, j->placement->payload);
-    if (!j->path)
-        return err_nomem(err);
-    return get_tokens(p, j, err);
+    return j->path ? 0 : err_nomem(err);
 }
 
 /* An error of one context: said and counted. */
@@ -208,11 +221,7 @@ static int write_version(struct pack *p, const struct job *j, const struct kv_fu
     compressor_free(c);
     if (code)
         return code;
-    if (v.bytes == j->placement->bytes)
-        code = payload_write(j->path, &v, &key, &bytes, err);
-    else
-        code = err_set(err, ERR_FORMAT, "'%s' plans %lld bytes for it, and %s takes %lld", p->manifest_path,
-                       (long long)j->placement->bytes, j->config.name, (long long)v.bytes);
+    code = payload_write(j->path, &v, &key, &bytes, err);
     version_release(&v);
     if (code)
         return code;
@@ -268,7 +277,8 @@ static int pack(struct pack *p, const char *model, struct err *err)
         return err->code;
     if (p->n_jobs && compute(p, model, err))
         return err->code;
-    log_info("%d payloads written (%s), %d were there already", p->n_written, text_bytes(size, p->bytes), p->n_present);
+    log_info("%d payload%s written (%s), %d there already", p->n_written, p->n_written == 1 ? "" : "s",
+             text_bytes(size, p->bytes), p->n_present);
     if (p->n_failed)
         return err_set(err, ERR_FAIL, "%d of %d payloads could not be made", p->n_failed,
                        p->n_failed + p->n_written + p->n_present);

@@ -2,7 +2,7 @@
 
 A context may stand in a manifest once, so each config gets a context of its own with the same text.
 """
-import hashlib, json, math, os, re, struct, subprocess, tempfile
+import hashlib, json, os, re, struct, subprocess
 
 GGUF = os.path.join(os.environ["MODELS"], "SmolLM2-135M-Instruct.Q4_1.gguf")
 LAYERS, HEADS, KV_HEADS, HEAD_DIM = 30, 9, 3, 64

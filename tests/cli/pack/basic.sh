@@ -1,0 +1,12 @@
+# A share of the rows, then all: what is there is left. One payload damaged: that one again, to the same bytes.
+[ -f "$MODELS/SmolLM2-135M-Instruct.Q4_1.gguf" ] || skip "no default model"
+pack() { evp-pack "$DATA/pack/manifest.jsonl" "$DATA/pack/contexts.jsonl" -o out/payloads "$@"; }
+pack --shard 1/3 2>one && ls out/payloads
+pack 2>two && ls out/payloads
+pack 2>three
+cp out/payloads/fox.safetensors fox
+printf x | dd of=out/payloads/fox.safetensors bs=1 seek=500000 conv=notrunc status=none
+pack 2>four
+cmp fox out/payloads/fox.safetensors
+tail -qn 1 one two three four >&2
+grep -c 'the file is damaged: it is made again' four

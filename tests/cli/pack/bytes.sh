@@ -1,0 +1,7 @@
+# A plan that counted on another size would overfill its tier.
+[ -f "$MODELS/SmolLM2-135M-Instruct.Q4_1.gguf" ] || skip "no default model"
+sed 's/"bytes": 967680/"bytes": 967679/' "$DATA/pack/manifest.jsonl" >manifest.jsonl
+evp-pack -q manifest.jsonl "$DATA/pack/contexts.jsonl" --shard 1/3 -o p
+status=$?
+ls p
+exit $status

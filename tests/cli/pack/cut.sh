@@ -1,0 +1,2 @@
+head -n 2 "$DATA/pack/manifest.jsonl" >manifest.jsonl
+evp-pack manifest.jsonl "$DATA/pack/contexts.jsonl"
