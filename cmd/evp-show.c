@@ -47,15 +47,11 @@ static const struct {
     const char *name;
     int (*show)(struct sheet *s, const char *path, enum show_depth depth, struct err *err);
 } formats[] = {
-    [SHOW_CONTEXTS] = { "contexts", show_contexts },
-    [SHOW_QUESTIONS] = { "questions", show_questions },
-    [SHOW_TIERS] = { "tiers", show_tiers },
-    [SHOW_TABLE] = { "table", show_table },
-    [SHOW_MANIFEST] = { "manifest", show_manifest },
-    [SHOW_PAYLOAD] = { "payload", show_payload },
-    [SHOW_SAFETENSORS] = { "safetensors", show_safetensors },
-    [SHOW_MODEL] = { "model", show_model },
-    [SHOW_EMBEDDER] = { "embedder", show_embedder },
+    [SHOW_CONTEXTS] = { "contexts", show_contexts }, [SHOW_QUESTIONS] = { "questions", show_questions },
+    [SHOW_TIERS] = { "tiers", show_tiers },          [SHOW_TABLE] = { "table", show_table },
+    [SHOW_MANIFEST] = { "manifest", show_manifest }, [SHOW_RECEIPT] = { "receipt", show_receipt },
+    [SHOW_PAYLOAD] = { "payload", show_payload },    [SHOW_SAFETENSORS] = { "safetensors", show_safetensors },
+    [SHOW_MODEL] = { "model", show_model },          [SHOW_EMBEDDER] = { "embedder", show_embedder },
 };
 
 static int show(struct sheet *s, const char *path, struct err *err)

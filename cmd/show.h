@@ -2,7 +2,7 @@
  *
  *     sheet_begin(s, "tiers.json", "tiers");
  *     sheet_int(s, "version", 1);
- *     sheet_table(s, "tiers", (const char *const[]){ "name", "capacity" }, 2);
+ *     sheet_table(s, "tiers", (const char *const[]){ "name", "capacity_bytes" }, 2);
  *     for each tier:
  *         sheet_text(s, NULL, name);       // in a table the columns name the cells, in order
  *         sheet_bytes(s, NULL, capacity);
@@ -44,6 +44,7 @@ void sheet_release(struct sheet *s);
 void sheet_text(struct sheet *s, const char *key, const char *v);
 void sheet_int(struct sheet *s, const char *key, int64_t v);
 void sheet_bytes(struct sheet *s, const char *key, int64_t v);             // 94 MiB
+void sheet_rate(struct sheet *s, const char *key, double v);               // 1.3 GiB/s
 void sheet_seconds(struct sheet *s, const char *key, double v);            // 1.3 s
 void sheet_real(struct sheet *s, const char *key, double v, int decimals); // 0.912
 void sheet_times(struct sheet *s, const char *key, double v);              // 4.00x
@@ -60,6 +61,7 @@ enum show_kind {
     SHOW_TIERS,
     SHOW_TABLE,
     SHOW_MANIFEST,
+    SHOW_RECEIPT,
     SHOW_PAYLOAD,
     SHOW_SAFETENSORS,
     SHOW_MODEL,
@@ -78,6 +80,7 @@ int show_questions(struct sheet *s, const char *path, enum show_depth depth, str
 int show_tiers(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_table(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_manifest(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
+int show_receipt(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_payload(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_safetensors(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_model(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;

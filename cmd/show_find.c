@@ -69,10 +69,8 @@ static bool named_kind(const struct buf *head, enum show_kind *kind)
         const char *name;
         enum show_kind kind;
     } known[] = {
-        { "contexts", SHOW_CONTEXTS },
-        { "questions", SHOW_QUESTIONS },
-        { "tiers", SHOW_TIERS },
-        { "manifest", SHOW_MANIFEST },
+        { "contexts", SHOW_CONTEXTS }, { "questions", SHOW_QUESTIONS }, { "tiers", SHOW_TIERS },
+        { "manifest", SHOW_MANIFEST }, { "receipt", SHOW_RECEIPT },
     };
     char name[32];
     int at = 0;
@@ -186,6 +184,7 @@ int show_lineage(struct buf *out, const char *path, enum show_kind kind, struct 
     case SHOW_TABLE: return table_lineage(out, path, err);
     case SHOW_CONTEXTS: return rows_lineage(out, path, "contexts", err);
     case SHOW_QUESTIONS: return rows_lineage(out, path, "questions", err);
+    case SHOW_RECEIPT: return rows_lineage(out, path, "receipt", err);
     case SHOW_MANIFEST: return rows_lineage(out, path, "manifest", err);
     default: return err_set(err, ERR_FORMAT, "'%s' does not say how it was made", path);
     }

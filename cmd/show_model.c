@@ -21,7 +21,7 @@ static const char *shape_text(char out[128], const int64_t *dim, int n)
     return out;
 }
 
-static const char *const tensor_columns[] = { "tensor", "type", "shape", "bytes" };
+static const char *const tensor_columns[] = { "tensor", "type", "shape", "stored_bytes" };
 
 /* ---- models ------------------------------------------------------------ */
 
@@ -45,17 +45,17 @@ static void put_model(struct sheet *s, const struct model *m, const char *digest
         bytes += (int64_t)model_tensor(m, i).bytes;
     sheet_text(s, "name", c->name);
     sheet_text(s, "architecture", c->arch);
-    sheet_int(s, "layers", c->n_layers);
+    sheet_int(s, "n_layers", c->n_layers);
     sheet_int(s, "width", c->d_model);
-    sheet_int(s, "heads", c->n_heads);
-    sheet_int(s, "kv_heads", c->n_kv_heads);
+    sheet_int(s, "n_heads", c->n_heads);
+    sheet_int(s, "n_kv_heads", c->n_kv_heads);
     sheet_int(s, "head_width", c->head_dim);
     sheet_int(s, "feed_forward", c->d_ff);
     sheet_int(s, "vocabulary", c->n_vocab);
     sheet_int(s, "max_tokens", c->max_tokens);
     put_rope(s, c);
-    sheet_bytes(s, "weights", bytes);
-    sheet_bytes(s, "kv_cache_per_token", 4LL * c->n_layers * c->n_kv_heads * c->head_dim); /* k and v, 2 bytes each */
+    sheet_bytes(s, "weights_bytes", bytes);
+    sheet_bytes(s, "kv_per_token_bytes", 4LL * c->n_layers * c->n_kv_heads * c->head_dim); /* k and v, 2 bytes each */
     sheet_text(s, "model_digest", digest);
     sheet_table(s, "tensors", tensor_columns, 4);
     for (int i = 0; i < model_n_tensors(m); i++) {
@@ -128,10 +128,10 @@ int show_payload(struct sheet *s, const char *path, enum show_depth depth, struc
         return err->code;
     int64_t whole = 4LL * p.shape.n_layers * p.shape.n_kv_heads * p.shape.head_dim * p.n_tokens;
     sheet_text(s, "config", p.config.name);
-    sheet_int(s, "tokens", p.n_tokens);
-    sheet_int(s, "kept", p.n);
-    sheet_bytes(s, "bytes", p.bytes);
-    sheet_times(s, "size", p.bytes > 0 ? (double)whole / (double)p.bytes : (double)NAN);
+    sheet_int(s, "n_tokens", p.n_tokens);
+    sheet_int(s, "n_kept", p.n);
+    sheet_bytes(s, "stored_bytes", p.bytes);
+    sheet_times(s, "size_x", p.bytes > 0 ? (double)whole / (double)p.bytes : (double)NAN);
     sheet_text(s, "model_digest", p.model_digest);
     sheet_text(s, "token_digest", p.token_digest);
     put_tensors(s, &p.st);
@@ -153,7 +153,7 @@ int show_embedder(struct sheet *s, const char *path, enum show_depth depth, stru
     if (result == 0) {
         sheet_text(s, "architecture", "bert");
         sheet_int(s, "vocabulary", wordpiece_n_vocab(w));
-        sheet_bytes(s, "weights", (int64_t)st.map.n);
+        sheet_bytes(s, "weights_bytes", (int64_t)st.map.n);
         put_tensors(s, &st);
         safetensors_close(&st);
     }

@@ -1,6 +1,10 @@
-/* show_plan.c - the manifest, for people: what was chosen for each context, and what that buys. */
+/* show_plan.c - the manifest, for people: what was chosen for each context, and what that buys. And the receipt: where
+ * it lies now.
+ */
 #include "cmd/show.h"
 #include "loader/manifest.h"
+#include "loader/receipt.h"
+#include "loader/store.h"
 
 #include <math.h>
 
@@ -16,8 +20,8 @@ static const char *tier_name(const struct manifest *m, int tier)
 
 static void put_placements(struct sheet *s, const struct manifest *m)
 {
-    static const char *const column[] = { "context", "tokens",  "tier", "config",   "size",
-                                          "bytes",   "quality", "TTFT", "accesses", "operation" };
+    static const char *const column[] = { "context",      "n_tokens",     "tier",   "config",   "size_x",
+                                          "stored_bytes", "quality_test", "ttft_s", "accesses", "operation" };
 
     sheet_table(s, "placements", column, 10);
     for (int i = 0; i < m->n; i++) {
@@ -39,7 +43,8 @@ static void put_placements(struct sheet *s, const struct manifest *m)
 /* The last row is `recompute`: what is not stored. */
 static void put_tiers(struct sheet *s, const struct manifest *m)
 {
-    static const char *const column[] = { "tier", "contexts", "stored", "capacity", "uncompressed", "size" };
+    static const char *const column[] = { "tier",           "n_contexts",         "stored_bytes",
+                                          "capacity_bytes", "uncompressed_bytes", "size_x" };
 
     sheet_table(s, "tiers", column, 6);
     for (int t = 0; t <= m->tiers.n; t++) {
@@ -63,7 +68,7 @@ static void put_tiers(struct sheet *s, const struct manifest *m)
 
 static void put_totals(struct sheet *s, const struct manifest *m)
 {
-    static const char *const column[] = { "totals", "utility", "TTFT", "quality" };
+    static const char *const column[] = { "totals", "utility", "ttft_s", "quality_test" };
 
     sheet_table(s, "totals", column, 4);
     for (int i = 0; i < m->n_totals; i++) {
@@ -96,4 +101,51 @@ int show_manifest(struct sheet *s, const char *path, enum show_depth depth, stru
     put_totals(s, &m);
     manifest_release(&m);
     return 0;
+}
+
+/* ---- receipts ---------------------------------------------------------- */
+
+/* Every file the receipt speaks of is in its tier, with its size and checksum. */
+static int check_files(const struct receipt *r, const char *path, struct err *err)
+{
+    for (int i = 0; i < r->in.n; i++) {
+        const struct entry *e = &r->in.at[i];
+        struct store store;
+        if (store_open(&store, &r->tiers.at[e->tier], STORE_LOOK, err))
+            return err_wrap(err, "'%s'", path);
+        bool there = store_has(&store, e, STORE_CONTENT);
+        store_close(&store);
+        if (!there)
+            return err_set(err, ERR_FORMAT, "'%s': context '%s' is not in tier '%s' with its size and checksum", path,
+                           e->id, r->tiers.at[e->tier].name);
+    }
+    return 0;
+}
+
+int show_receipt(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
+{
+    static const char *const column[] = { "context",      "n_tokens",   "tier",    "config",
+                                          "stored_bytes", "file_bytes", "checksum" };
+    struct receipt r;
+
+    if (receipt_read(&r, path, err))
+        return err->code;
+    sheet_int(s, "n_contexts", r.ids.n);
+    sheet_int(s, "n_placed", r.in.n);
+    sheet_text(s, "manifest_digest", *r.manifest_digest ? r.manifest_digest : NULL);
+    sheet_table(s, "placed", column, 7);
+    for (int i = 0; i < r.in.n; i++) {
+        const struct entry *e = &r.in.at[i];
+        sheet_text(s, NULL, e->id);
+        sheet_int(s, NULL, e->n_tokens);
+        sheet_text(s, NULL, r.tiers.at[e->tier].name);
+        sheet_text(s, NULL, e->config);
+        sheet_bytes(s, NULL, e->bytes);
+        sheet_bytes(s, NULL, e->size);
+        sheet_text(s, NULL, e->checksum);
+    }
+    sheet_table_end(s);
+    int result = depth == SHOW_CHECK ? check_files(&r, path, err) : 0;
+    receipt_release(&r);
+    return result;
 }

@@ -7,7 +7,7 @@
 
 int show_contexts(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
 {
-    static const char *const column[] = { "id", "dataset", "characters", "tokens", "questions" };
+    static const char *const column[] = { "id", "dataset", "chars", "n_tokens", "n_questions" };
     struct contexts c;
     int64_t chars = 0, tokens = 0, questions = 0;
 
@@ -20,9 +20,9 @@ int show_contexts(struct sheet *s, const char *path, enum show_depth depth, stru
         questions += c.at[i].n_inputs;
     }
     sheet_int(s, "n_contexts", c.n);
-    sheet_int(s, "characters", chars);
-    sheet_int(s, "tokens", tokens);
-    sheet_int(s, "questions_of_the_dataset", questions);
+    sheet_int(s, "chars", chars);
+    sheet_int(s, "n_tokens", tokens);
+    sheet_int(s, "n_questions", questions);
     sheet_table(s, "contexts", column, 5);
     for (int i = 0; i < c.n; i++) {
         sheet_text(s, NULL, c.at[i].id);
@@ -53,8 +53,8 @@ int show_questions(struct sheet *s, const char *path, enum show_depth depth, str
     }
     sheet_int(s, "n_questions", q.n);
     sheet_int(s, "n_contexts", contexts.n);
-    sheet_int(s, "train", of_split[SPLIT_TRAIN]);
-    sheet_int(s, "test", of_split[SPLIT_TEST]);
+    sheet_int(s, "n_train", of_split[SPLIT_TRAIN]);
+    sheet_int(s, "n_test", of_split[SPLIT_TEST]);
     sheet_table(s, "questions", column, 5);
     for (int i = 0; i < q.n; i++) {
         sheet_text(s, NULL, q.at[i].id);
@@ -71,7 +71,9 @@ int show_questions(struct sheet *s, const char *path, enum show_depth depth, str
 
 int show_tiers(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
 {
-    static const char *const column[] = { "name", "kind", "capacity", "read_per_s", "write_per_s", "latency", "uri" };
+    static const char *const column[] = {
+        "name", "kind", "capacity_bytes", "read_bytes_per_s", "write_bytes_per_s", "latency_s", "uri"
+    };
     struct tiers t;
 
     (void)depth;
@@ -83,8 +85,8 @@ int show_tiers(struct sheet *s, const char *path, enum show_depth depth, struct 
         sheet_text(s, NULL, t.at[i].name);
         sheet_text(s, NULL, tier_kind_name(t.at[i].kind));
         sheet_bytes(s, NULL, t.at[i].capacity == INT64_MAX ? -1 : t.at[i].capacity);
-        sheet_bytes(s, NULL, (int64_t)t.at[i].read_bytes_per_s);
-        sheet_bytes(s, NULL, (int64_t)t.at[i].write_bytes_per_s);
+        sheet_rate(s, NULL, t.at[i].read_bytes_per_s);
+        sheet_rate(s, NULL, t.at[i].write_bytes_per_s);
         sheet_seconds(s, NULL, t.at[i].latency_s);
         sheet_text(s, NULL, t.at[i].uri);
     }

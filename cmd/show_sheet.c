@@ -65,12 +65,26 @@ static void add_cell(struct sheet *s, const char *text)
     buf_add(&s->cell, text, strlen(text) + 1);
 }
 
-/* "max_tokens" is "max tokens" to people. */
+/* Keys are for programs and carry their unit; people read it in the value: "read_bytes_per_s" is "read" to them. */
 static void add_label(struct sheet *s, const char *key)
 {
-    size_t start = s->cell.n;
+    static const char *const units[] = { "_bytes_per_s", "_bytes", "_s", "_x" };
+    const char *name = strncmp(key, "n_", 2) == 0 ? key + 2 : key;
+    size_t start = s->cell.n, n = strlen(name);
 
-    add_cell(s, key);
+    if (strcmp(key, "ttft_s") == 0) { /* the one that is always written in capitals */
+        add_cell(s, "TTFT");
+        return;
+    }
+    for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+        size_t m = strlen(units[i]);
+        if (n > m && memcmp(name + n - m, units[i], m) == 0) {
+            n -= m;
+            break;
+        }
+    }
+    buf_add(&s->cell, name, n);
+    buf_addc(&s->cell, '\0');
     for (size_t i = start; i < s->cell.n; i++)
         if (s->cell.at[i] == '_')
             s->cell.at[i] = ' ';
@@ -149,6 +163,14 @@ void sheet_bytes(struct sheet *s, const char *key, int64_t v)
     char text[TEXT_SHORT];
 
     put_number(s, key, v >= 0, (double)v, text_bytes(text, (double)v));
+}
+
+void sheet_rate(struct sheet *s, const char *key, double v)
+{
+    char bytes[TEXT_SHORT], text[TEXT_SHORT + 2];
+
+    snprintf(text, sizeof(text), "%s/s", text_bytes(bytes, v));
+    put_number(s, key, v >= 0, v, text);
 }
 
 void sheet_seconds(struct sheet *s, const char *key, double v)

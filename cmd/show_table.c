@@ -54,9 +54,9 @@ static void put_config(struct sheet *s, const struct table *t, int v)
 
 static void put_table(struct sheet *s, const struct table *t)
 {
-    static const char *const configs[] = { "config",  "contexts",     "size",     "kept",
-                                           "quality", "quality_test", "compress", "decompress" };
-    static const char *const contexts[] = { "context", "dataset", "tokens", "KV_cache", "prefill", "question" };
+    static const char *const configs[] = { "config",        "n_contexts",   "size_x",     "keep_frac",
+                                           "quality_train", "quality_test", "compress_s", "decompress_s" };
+    static const char *const contexts[] = { "context", "dataset", "n_tokens", "kv_bytes", "prefill_s", "question_s" };
 
     sheet_table(s, "configs", configs, 8);
     for (int v = 0; v < t->n_configs; v++)
@@ -91,8 +91,8 @@ int show_table(struct sheet *s, const char *path, enum show_depth depth, struct 
     sheet_int(s, "max_new_tokens", t.max_new_tokens);
     sheet_int(s, "n_contexts", t.n_contexts);
     sheet_int(s, "n_configs", t.n_configs);
-    sheet_int(s, "train_questions", train);
-    sheet_int(s, "test_questions", t.n_questions - train);
+    sheet_int(s, "n_train_questions", train);
+    sheet_int(s, "n_test_questions", t.n_questions - train);
     sheet_text(s, "scored_with", or_null(t.embedder_digest));
     sheet_int(s, "n_tiers", t.n_tiers);
     put_table(s, &t);

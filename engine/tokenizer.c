@@ -221,7 +221,7 @@ int tokenizer_decode(const struct tokenizer *t, const int32_t *ids, int n, struc
         if (ids[i] < 0 || ids[i] >= t->bpe.n_vocab)
             result = err_set(err, ERR_FORMAT, "id %d is not in the vocabulary of %d", ids[i], t->bpe.n_vocab);
         else if (!(t->flags[ids[i]] & TOKEN_SPECIAL))
-            buf_add(&bytes, t->bpe.bytes.at + t->bpe.token[ids[i]].at, t->bpe.token[ids[i]].n);
+            buf_add(&bytes, buf_str(&t->bpe.bytes) + t->bpe.token[ids[i]].at, t->bpe.token[ids[i]].n);
     }
     if (result == 0) {
         utf8_clean(out, buf_str(&bytes), bytes.n);

@@ -79,7 +79,7 @@ static int read_bos(struct tokenizer *t, const struct gguf *g, int n_tokens, str
     t->bos_first = add != 0;
     if (id < 0 || id >= n_tokens)
         return 0;
-    t->bos = strndup(t->bpe.bytes.at + t->bpe.token[id].at, t->bpe.token[id].n);
+    t->bos = strndup(buf_str(&t->bpe.bytes) + t->bpe.token[id].at, t->bpe.token[id].n);
     return t->bos ? 0 : err_nomem(err);
 }
 

@@ -1,0 +1,2 @@
+# two things at once
+evp-show --check --json x

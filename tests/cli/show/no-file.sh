@@ -1,0 +1,2 @@
+# nothing to show
+evp-show
