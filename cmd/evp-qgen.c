@@ -105,7 +105,8 @@ static int make_one(struct result *r, const struct context *c, struct err *err)
     r->failed = r->list.n == 0;
     if (r->failed)
         log_error("context '%s' %s", c->id,
-                  cfg.from_dataset ? "came without questions" : "has nothing to ask about: its text is too short");
+                  cfg.from_dataset ? "came without questions"
+                                   : "has nothing to ask about: its text is too short or repeats itself");
     return 0;
 }
 

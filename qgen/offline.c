@@ -5,12 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is asked, in the order in which the parts of a text ask for it; a part that has no number, name, term or section
- * to ask about takes the first kind that any of its pieces supports. */
-static const enum source_kind cycle[] = { SOURCE_REPEAT, SOURCE_NUMBER, SOURCE_AFTER, SOURCE_MEANING,
-                                          SOURCE_REPEAT, SOURCE_NAME,   SOURCE_AFTER, SOURCE_SECTION };
-static const enum source_kind fallback[] = { SOURCE_REPEAT, SOURCE_AFTER, SOURCE_NEXT };
-enum { N_CYCLE = sizeof(cycle) / sizeof(*cycle), N_FALLBACK = sizeof(fallback) / sizeof(*fallback) };
+/* What the parts of a text ask for in turn: the first of these kinds that any piece of the part supports. */
+static const enum source_kind turn[][SOURCE_KINDS] = {
+    { SOURCE_REPEAT, SOURCE_AFTER, SOURCE_NEXT },
+    { SOURCE_NUMBER, SOURCE_NAME, SOURCE_REPEAT, SOURCE_AFTER, SOURCE_NEXT },
+    { SOURCE_AFTER, SOURCE_REPEAT, SOURCE_NEXT },
+    { SOURCE_MEANING, SOURCE_SECTION, SOURCE_REPEAT, SOURCE_AFTER, SOURCE_NEXT },
+    { SOURCE_REPEAT, SOURCE_AFTER, SOURCE_NEXT },
+    { SOURCE_NAME, SOURCE_NUMBER, SOURCE_REPEAT, SOURCE_AFTER, SOURCE_NEXT },
+};
+enum { N_TURNS = sizeof(turn) / sizeof(*turn) };
 
 struct drawing {
     struct source *source;
@@ -46,13 +50,13 @@ static int try_kind(struct drawing *d, enum source_kind kind, int from, int to, 
 }
 
 /* One question from the pieces [from, to). */
-static int draw(struct drawing *d, enum source_kind wish, int from, int to, bool *asked, struct err *err)
+static int draw(struct drawing *d, const enum source_kind *kind, int from, int to, bool *asked, struct err *err)
 {
-    int code = try_kind(d, wish, from, to, asked, err);
-
-    for (int k = 0; k < N_FALLBACK && !code && !*asked; k++)
-        code = try_kind(d, fallback[k], from, to, asked, err);
-    return code;
+    *asked = false;
+    for (int k = 0; k < SOURCE_KINDS && kind[k] != SOURCE_NONE && !*asked; k++)
+        if (try_kind(d, kind[k], from, to, asked, err))
+            return err->code;
+    return 0;
 }
 
 static void shuffle(struct drawing *d, int from, int to)
@@ -79,19 +83,19 @@ static int part_start(const struct source *s, int p, int n)
 static int draw_all(struct drawing *d, int n, struct err *err)
 {
     struct source *s = d->source;
-    int turn = (int)rng_below(d->rng, N_CYCLE), missing = 0;
+    int first = (int)rng_below(d->rng, N_TURNS), missing = 0;
     bool asked;
 
     for (int p = 0; p < n; p++) {
         int from = part_start(s, p, n), to = p + 1 < n ? part_start(s, p + 1, n) : s->pieces.n;
         shuffle(d, from, to);
-        if (draw(d, cycle[(turn + p) % N_CYCLE], from, to, &asked, err))
+        if (draw(d, turn[(first + p) % N_TURNS], from, to, &asked, err))
             return err->code;
         missing += !asked;
     }
     shuffle(d, s->first, s->pieces.n); /* what the parts lack comes from anywhere */
     for (asked = true; missing > 0 && asked; missing--)
-        if (draw(d, SOURCE_REPEAT, s->first, s->pieces.n, &asked, err))
+        if (draw(d, turn[0], s->first, s->pieces.n, &asked, err))
             return err->code;
     asked_sort(d->list);
     return 0;

@@ -3,7 +3,6 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,9 +232,6 @@ void reply_complaint(struct buf *out, const char *body, size_t n, const char *se
             text_flatten(&flat, said[i], strlen(said[i]));
     if (!buf_failed(&flat) && flat.n) {
         hide(flat.at, secret);
-        for (size_t i = 0; i < flat.n; i++)
-            if (iscntrl((unsigned char)flat.at[i]))
-                flat.at[i] = '?'; /* it goes to a terminal */
         utf8_clean(out, flat.at, flat.n < COMPLAINT_MOST ? flat.n : COMPLAINT_MOST);
     }
     buf_release(&flat);

@@ -342,6 +342,8 @@ bool source_question(const struct source *s, enum source_kind kind, int i, struc
     case SOURCE_MEANING: return ask_meaning(&v, out);
     case SOURCE_SECTION: return ask_section(s, &v, i, out);
     case SOURCE_NEXT: return ask_next(s, &v, i, out);
+    case SOURCE_NONE:
+    case SOURCE_KINDS: break;
     }
     return false;
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 enum source_kind {
+    SOURCE_NONE,    // ends a list
     SOURCE_REPEAT,  // the sentence that starts with these words
     SOURCE_AFTER,   // what follows these words, from the middle of a sentence
     SOURCE_NUMBER,  // the number behind these words
@@ -18,6 +19,7 @@ enum source_kind {
     SOURCE_MEANING, // how a term is defined
     SOURCE_SECTION, // what stands under a heading
     SOURCE_NEXT,    // what follows a short piece: a line of code, of a list or of a dialogue
+    SOURCE_KINDS
 };
 
 struct source {
