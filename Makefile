@@ -131,7 +131,7 @@ test-after-setup: all $(TEST_TOOLS) check-layers check-unit check-cli check-fuzz
 	$(Q)tests/golden/run $B
 	@tests/summary $B
 ## oracles: compare with transformers, kvpress, sentence-transformers (installs 6 GB into build/venv)
-oracles: all
+oracles: all $(TEST_TOOLS)
 	$(Q)tests/golden/oracles $B
 ## fuzz: run the libFuzzer targets, FUZZ_SECONDS (60) each; FUZZ="gguf table" picks some
 FUZZ_SECONDS ?= 60
@@ -166,15 +166,18 @@ $B/man/%.1: $B/%
 
 PREFIX ?= /usr/local
 ## install: tools, man pages, libevp with its header and pkg-config file, under PREFIX (/usr/local)
-install: all man
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include \
-	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/evp
+install: all man install-lib
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/evp
 	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 loader/manifest.schema.json $(DESTDIR)$(PREFIX)/share/evp
+# What a serving system needs.
+.PHONY: install-lib
+install-lib: $B/libevp.so
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install -m 755 $B/libevp.so $(DESTDIR)$(PREFIX)/lib/libevp.so.1
 	ln -sf libevp.so.1 $(DESTDIR)$(PREFIX)/lib/libevp.so
 	install -m 644 loader/evp.h $(DESTDIR)$(PREFIX)/include
-	install -m 644 loader/manifest.schema.json $(DESTDIR)$(PREFIX)/share/evp
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' loader/evp.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/evp.pc
 
 ## clean: remove build/

@@ -1,67 +1,79 @@
 /* prefix.c - which part of a prompt is already computed? Compiled against an installed EvicPress:
  *
- *     cc prefix.c $(pkg-config --cflags --libs evp) -o prefix
+ *     cc prefix.c $(pkg-config --cflags --libs evp) -pthread -o prefix
  *     echo 101 7592 2088 ... | ./prefix manifest.jsonl
  *
- * Reads token ids, a prompt a line, and says for each which prefix lies on a tier, fetching its payload. Any number of
- * threads may do this on one store.
+ * Reads token ids, a prompt a line, and says for each which prefix lies on a tier, after fetching its payload. Four
+ * threads share one store.
  */
 #include <evp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST = 1 << 20 };
+enum { THREADS = 4 };
 
-/* The ids of one line; returns how many, or -1 at the end. */
-static long read_prompt(int32_t *tokens, char *line, size_t room)
+/* The ids on a line; returns how many. */
+static size_t read_ids(int32_t *tokens, const char *line)
 {
-    if (!fgets(line, (int)room, stdin))
-        return -1;
-    long n = 0;
-    for (char *at = line, *end; n < MOST; at = end) {
-        long id = strtol(at, &end, 10);
-        if (end == at)
-            break;
+    size_t n = 0;
+    char *end;
+
+    for (long id = strtol(line, &end, 10); end != line; id = strtol(line, &end, 10)) {
         tokens[n++] = (int32_t)id;
+        line = end;
     }
     return n;
 }
 
-static int look_up(struct evp_store *store, const int32_t *tokens, long n)
+static void look_up(struct evp_store *store, const int32_t *tokens, size_t n)
 {
-    struct evp_prefix found;
+    struct evp_prefix found = { 0 };
     struct evp_error error;
 
-    evp_refresh(store, NULL); /* cheap when nothing changed; what we have stays valid when it fails */
-    int hit = evp_find(store, tokens, (size_t)n, &found, &error);
+    evp_refresh(store, NULL); /* cheap when nothing changed; when it fails, what was known stays */
+    int hit = evp_find(store, tokens, n, &found, &error);
+    void *payload = hit == 1 ? malloc(found.size) : NULL;
     if (hit == 0)
-        return printf("nothing of %ld tokens is placed\n", n) < 0;
-    void *payload = hit > 0 ? malloc(found.size) : NULL;
-    if (!payload || evp_fetch(store, &found, payload, found.size, &error)) {
-        fprintf(stderr, "prefix: %s\n", payload || hit < 0 ? error.text : "out of memory");
-        free(payload);
-        return 1;
-    }
-    printf("%lld of %ld tokens are placed on %s as %s, %llu bytes\n", (long long)found.n_tokens, n, found.tier,
-           found.config, (unsigned long long)found.size);
+        printf("0 of %zu tokens are placed\n", n);
+    else if (hit < 0 || !payload || evp_fetch(store, &found, payload, found.size, &error))
+        printf("prefix: %s\n", hit == 1 && !payload ? "out of memory" : error.text);
+    else
+        printf("%lld of %zu tokens are placed on %s as %s, %llu bytes\n", (long long)found.n_tokens, n, found.tier,
+               found.config, (unsigned long long)found.size);
     free(payload);
-    return 0;
+}
+
+static void *serve(void *store)
+{
+    char *line = NULL;
+    size_t room = 0;
+
+    while (getline(&line, &room, stdin) >= 0) { /* stdio locks the stream: each line goes to one thread */
+        int32_t *tokens = malloc((room / 2 + 1) * sizeof(*tokens));
+        if (tokens)
+            look_up(store, tokens, read_ids(tokens, line));
+        free(tokens);
+    }
+    free(line);
+    return NULL;
 }
 
 int main(int argc, char **argv)
 {
-    static int32_t tokens[MOST];
-    static char line[8 * MOST];
     struct evp_store *store;
     struct evp_error error;
-    int failed = 0;
+    pthread_t thread[THREADS];
+    int n = 0;
 
     if (argc != 2 || evp_open(&store, argv[1], &error)) {
-        fprintf(stderr, "prefix: %s\n", argc != 2 ? "usage: prefix MANIFEST <TOKENS" : error.text);
+        fprintf(stderr, "prefix: %s\n", argc == 2 ? error.text : "usage: prefix MANIFEST <TOKENS");
         return 1;
     }
-    for (long n; (n = read_prompt(tokens, line, sizeof(line))) >= 0;)
-        failed |= look_up(store, tokens, n);
+    while (n < THREADS && !pthread_create(&thread[n], NULL, serve, store))
+        n++;
+    for (int i = 0; i < n; i++)
+        pthread_join(thread[i], NULL);
     evp_close(store);
-    return failed;
+    return n == 0;
 }

@@ -1,0 +1,26 @@
+# The example program, compiled against an installed library as its comment says: four threads, one store.
+case $BUILD in *asan | *tsan) skip "a sanitizer must be linked into every program" ;; esac
+. "$TOP/tests/cli/load/plans.inc"
+make -s -C "$TOP" CONFIG="$(basename "$BUILD")" PREFIX=/opt/evp DESTDIR="$PWD/root" install-lib >make.log 2>&1 || { cat make.log >&2; exit 1; }
+export PKG_CONFIG_PATH="$PWD/root/opt/evp/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$PWD/root"
+cc -Wall -Werror "$TOP/examples/prefix.c" $(pkg-config --cflags --libs evp) -pthread -o prefix || exit
+# a header for C++ too
+printf '#include <evp.h>\nint main() { return evp_message(0) == nullptr; }\n' >plus.cc
+c++ -Wall -Werror plus.cc $(pkg-config --cflags --libs evp) -o plus || exit
+export LD_LIBRARY_PATH="$PWD/root/opt/evp/lib"
+./plus || exit
+readelf -d prefix | sed -n 's/.*NEEDED.*\[\(libevp.*\)\]/\1/p'
+first_plan m
+# tokens LETTER N: the first N ids of every context that begins with the letter
+tokens() {
+	letter=$(printf '%d' "'$1")
+	seq -s ' ' $((1000 * letter)) $((1000 * letter + $2 - 1))
+}
+{ tokens a 200; tokens a 99; tokens a 49; tokens b 200; tokens c 89; echo; } >prompts
+./prefix m.jsonl <prompts | sort | uniq -c
+evp-load -q m.jsonl --payloads pay || exit
+./prefix m.jsonl <prompts | sort
+for i in 1 2 3 4 5 6 7 8 9 10; do cat prompts; done | ./prefix m.jsonl | sort | uniq -c
+printf 'x' | dd of="$(ls ssd/evp-*-b1-*)" bs=1 seek=9000 conv=notrunc 2>dd.log
+tokens b 300 | ./prefix m.jsonl | sed "s|'.*/|'|; s|checksum [^ ]* not [^ ]*|checksum X not Y|"
+./prefix absent.jsonl
