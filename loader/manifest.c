@@ -326,6 +326,20 @@ int manifest_read(struct manifest *m, const char *path, struct err *err)
     return code;
 }
 
+int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, struct err *err)
+{
+    struct rows_in in;
+
+    *m = (struct manifest){ 0 };
+    if (rows_open_bytes(&in, bytes, "manifest", err))
+        return err->code;
+    int code = read_rows(m, &in, err);
+    rows_close(&in);
+    if (code)
+        manifest_release(m);
+    return code;
+}
+
 int manifest_read_header(struct manifest *m, const char *path, struct err *err)
 {
     struct rows_in in;

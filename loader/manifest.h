@@ -71,6 +71,9 @@ int manifest_add(struct manifest *m, const struct placement *p, struct err *err)
  * nothing is left to release. The loader knows no methods: a config is a text here. */
 int manifest_read(struct manifest *m, const char *path, struct err *err) MUST_CHECK;
 
+/* The same from memory; the digest is not set. */
+int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, struct err *err) MUST_CHECK;
+
 /* The header alone, from a stream whose rows are not looked at. */
 int manifest_read_header(struct manifest *m, const char *path, struct err *err) MUST_CHECK;
 

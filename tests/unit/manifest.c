@@ -94,6 +94,43 @@ Test(manifest, reads_back_what_was_written)
     unlink(path);
 }
 
+/* Every member of an object is described by the schema, and whatever the schema requires is there. */
+static void follow(const struct json *schema, const char *definition, const struct json *object)
+{
+    const struct json *d = json_get(json_get(schema, "$defs"), definition);
+
+    cr_assert(json_is_object(d) && json_is_object(object), "%s", definition);
+    for (const struct json *m = json_first(object); m; m = json_next(m))
+        cr_assert(json_get(json_get(d, "properties"), json_name(m)), "%s has '%s'", definition, json_name(m));
+    for (const struct json *m = json_first(json_get(d, "required")); m; m = json_next(m))
+        cr_assert(json_get(object, json_text(m)), "%s lacks '%s'", definition, json_text(m));
+}
+
+Test(manifest, has_the_members_of_its_schema)
+{
+    char path[] = "/tmp/evp-manifest-XXXXXX";
+    struct buf text = { 0 }, manifest = { 0 };
+    struct err err;
+    int n = 0;
+
+    cr_assert_eq(file_read(&text, "loader/manifest.schema.json", 1 << 20, &err), 0);
+    struct json *schema = json_parse(text.at, text.n, &err);
+    cr_assert(schema, "%s", err.msg);
+    close(mkstemp(path));
+    write_two(path);
+    cr_assert_eq(file_read(&manifest, path, 1 << 20, &err), 0);
+    for (const char *line = manifest.at, *end; (end = strchr(line, '\n')); line = end + 1, n++) {
+        struct json *v = json_parse(line, (size_t)(end - line), &err);
+        follow(schema, n == 0 ? "header" : end[1] ? "placement" : "end", v);
+        json_free(v);
+    }
+    cr_assert_eq(n, 4);
+    json_free(schema);
+    buf_release(&text);
+    buf_release(&manifest);
+    unlink(path);
+}
+
 /* Each is one change to a good row; manifest_add must refuse it and name the field. */
 Test(manifest, refuses_rows_that_lie)
 {
