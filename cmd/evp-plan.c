@@ -25,7 +25,7 @@ static struct {
     double alpha;
     int solver;
     struct opt_common common;
-} cfg = { .alpha = 1, .solver = PLAN_ADAPTCACHE };
+} cfg = { .alpha = 1, .solver = PLAN_OPTIMAL };
 
 static const struct opt opts[] = {
     OPT_HEAD("What is known"),
@@ -34,7 +34,8 @@ static const struct opt opts[] = {
     OPT_TEXT('p', "previous", &cfg.previous, "FILE", "the manifest in force: operations lead from it to the new one"),
     OPT_HEAD("What is wanted"),
     OPT_REAL(0, "alpha", &cfg.alpha, 0, 1e9, "seconds of TTFT that a quality of 1 is worth"),
-    OPT_PICK('s', "solver", &cfg.solver, "evicpress|adaptcache", "how: least loss of utility, or least loss per byte"),
+    OPT_PICK('s', "solver", &cfg.solver, "evicpress|adaptcache|optimal",
+             "how: least loss of utility, least loss per byte, or near the optimum with proof"),
     OPT_HEAD("Output"),
     OPT_TEXT('o', "output", &cfg.output, "FILE", "write the manifest there, whole or not at all, instead of to stdout"),
     OPT_COMMON(&cfg.common),
@@ -313,7 +314,7 @@ static void say_summary(const struct plan *plan, const struct manifest *m, const
 static int fill_header(struct manifest *m, const struct plan *plan, const struct input *in, const char *table,
                        struct err *err)
 {
-    static const char *const solver[] = { "evicpress", "adaptcache" };
+    static const char *const solver[] = { "evicpress", "adaptcache", "optimal" };
 
     snprintf(m->model_digest, sizeof(m->model_digest), "%s", in->table.model_digest);
     snprintf(m->previous, sizeof(m->previous), "%s", in->before.digest);
@@ -357,7 +358,7 @@ static int plan_and_write(struct input *in, const char *table, char **argv, int 
     for (int t = 0; t < in->tiers.n; t++)
         capacity[t] = in->tiers.at[t].capacity;
     struct plan_problem problem = { in->table.n_contexts, in->table.n_configs, in->tiers.n, capacity, options, in };
-    if (plan_solve(&plan, &problem, (enum plan_solver)cfg.solver, err))
+    if (plan_solve(&plan, &problem, (enum plan_solver)cfg.solver, &(struct plan_effort){ 0 }, err))
         return err->code;
     solved = clock_now();
     int code = fill_header(&manifest, &plan, in, table, err);

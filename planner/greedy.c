@@ -148,7 +148,7 @@ static void solve(struct greedy *g)
         settle_tier(g, t);
 }
 
-int plan_solve(struct plan *plan, const struct plan_problem *problem, enum plan_solver solver, struct err *err)
+int plan_greedy(struct plan *plan, const struct plan_problem *problem, enum plan_solver solver, struct err *err)
 {
     size_t n = (size_t)problem->n_contexts;
     struct greedy g = { .problem = problem, .solver = solver, .plan = plan };
@@ -158,7 +158,7 @@ int plan_solve(struct plan *plan, const struct plan_problem *problem, enum plan_
     int code = plan->choice && g.heap.at ? plan_options_init(&g.options, problem, err) : err_nomem(err);
     if (!code) {
         solve(&g);
-        code = plan_total(plan, problem, err) ? err->code : plan_bound(plan, problem, err);
+        code = plan_total(plan, problem, err);
     }
     plan_options_release(&g.options);
     free(g.heap.at);

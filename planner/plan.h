@@ -38,7 +38,7 @@ struct plan_choice {
     int32_t config, tier; // tier PLAN_RECOMPUTE: config is 0
 };
 
-enum plan_solver { PLAN_EVICPRESS, PLAN_ADAPTCACHE };
+enum plan_solver { PLAN_EVICPRESS, PLAN_ADAPTCACHE, PLAN_OPTIMAL };
 
 struct plan {
     struct plan_choice *choice; // (C), owned
@@ -48,9 +48,20 @@ struct plan {
     int64_t fill[PLAN_TIERS]; // bytes placed on each tier
 };
 
+/* How hard `optimal` tries. */
+struct plan_effort {
+    int kicks;           // rounds of disturbing and polishing again, for small problems; 0: none
+    const double *start; // (T) prices to begin with, or NULL
+};
+
+/* One of the three, with its bound. */
 int plan_solve(struct plan *plan, const struct plan_problem *problem, enum plan_solver solver,
-               struct err *err) MUST_CHECK;
+               const struct plan_effort *effort, struct err *err) MUST_CHECK;
 void plan_release(struct plan *plan);
+
+/* A greedy alone: upper_bound and price stay 0. */
+int plan_greedy(struct plan *plan, const struct plan_problem *problem, enum plan_solver solver,
+                struct err *err) MUST_CHECK;
 
 /* (upper_bound - objective) / |upper_bound|; 0 when both are 0. */
 double plan_gap(const struct plan *plan);
@@ -88,9 +99,5 @@ double plan_option_utility(const struct plan_options *o, const struct plan_probl
 
 /* Recomputes objective and fill from the choices. */
 int plan_total(struct plan *plan, const struct plan_problem *problem, struct err *err) MUST_CHECK;
-
-/* Finds prices that make the bound low, and the bound: coordinate descent, one tier's price after another by bisection
- * on its demand; any prices give a valid bound. */
-int plan_bound(struct plan *plan, const struct plan_problem *problem, struct err *err) MUST_CHECK;
 
 #endif

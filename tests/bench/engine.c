@@ -44,11 +44,9 @@ static int time_decode(struct session *s, const struct version *v, const struct 
 {
     const struct version *versions[] = { v };
     struct answer *answer = calloc((size_t)n_questions, sizeof(*answer));
-    struct decode job = { .version = versions,
-                          .n_versions = 1,
-                          .question = question,
-                          .n_questions = n_questions,
-                          .max_new_tokens = n_new };
+    struct decode job = {
+        .version = versions, .n_versions = 1, .question = question, .n_questions = n_questions, .max_new_tokens = n_new
+    };
     double start = clock_now();
 
     if (!answer)
@@ -69,7 +67,8 @@ static int run(char **argv, struct err *err)
     struct tokens ids = { 0 };
     struct engine *engine = engine_open(&(struct engine_options){ .model = argv[1], .backend = "cpu" }, err);
     struct session *s = engine ? session_new(engine, err) : NULL;
-    int prompt = (int)strtol(argv[3], NULL, 10), n = (int)strtol(argv[4], NULL, 10), n_new = (int)strtol(argv[5], NULL, 10);
+    int prompt = (int)strtol(argv[3], NULL, 10), n = (int)strtol(argv[4], NULL, 10),
+        n_new = (int)strtol(argv[5], NULL, 10);
     double prefill_s, one_s, all_s;
     long one_tokens, all_tokens;
 

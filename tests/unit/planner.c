@@ -79,10 +79,13 @@ Test(planner, no_plan_exceeds_a_capacity)
         int order[MAX_C];
         for (int i = 0; i < p.n_contexts; i++)
             order[i] = i;
-        for (int s = PLAN_EVICPRESS; s <= PLAN_ADAPTCACHE; s++) {
+        double before = -INFINITY; /* the last solver, optimal, is never below the others */
+        for (int s = PLAN_EVICPRESS; s <= PLAN_OPTIMAL; s++) {
             struct plan plan;
-            cr_assert(!plan_solve(&plan, &p, (enum plan_solver)s, &e));
+            cr_assert(!plan_solve(&plan, &p, (enum plan_solver)s, &(struct plan_effort){ 0 }, &e));
             check_plan(&plan, &p, &in);
+            cr_assert(s != PLAN_OPTIMAL || plan.objective >= before - 1e-12);
+            before = plan.objective > before ? plan.objective : before;
             cr_assert(plan.upper_bound >= plan.objective - 1e-9);
             plan_release(&plan);
         }
@@ -128,8 +131,8 @@ Test(planner, the_bound_is_above_the_optimum_and_the_plan_below)
         for (int t = 0; t < p.n_tiers; t++)
             room[t] = in.capacity[t];
         double best = brute_force(&p, &in, 0, room);
-        for (int s = PLAN_EVICPRESS; s <= PLAN_ADAPTCACHE; s++) {
-            cr_assert(!plan_solve(&plan, &p, (enum plan_solver)s, &e));
+        for (int s = PLAN_EVICPRESS; s <= PLAN_OPTIMAL; s++) {
+            cr_assert(!plan_solve(&plan, &p, (enum plan_solver)s, &(struct plan_effort){ 0 }, &e));
             cr_assert(plan.objective <= best + 1e-9);
             cr_assert(plan.upper_bound >= best - 1e-9, "bound %.9f, optimum %.9f", plan.upper_bound, best);
             plan_release(&plan);
@@ -150,10 +153,10 @@ Test(planner, the_two_greedies_differ_as_their_papers_say)
         in.bytes[i][0] = i == 0 ? 10 : 1;
         in.utility[i][0] = i == 0 ? 1.0 : 0.99;
     }
-    cr_assert(!plan_solve(&plan, &p, PLAN_EVICPRESS, &e));
+    cr_assert(!plan_solve(&plan, &p, PLAN_EVICPRESS, &(struct plan_effort){ 0 }, &e));
     cr_assert_float_eq(plan.objective, 1.0, 1e-12);
     plan_release(&plan);
-    cr_assert(!plan_solve(&plan, &p, PLAN_ADAPTCACHE, &e));
+    cr_assert(!plan_solve(&plan, &p, PLAN_ADAPTCACHE, &(struct plan_effort){ 0 }, &e));
     cr_assert_float_eq(plan.objective, 9.9, 1e-12);
     cr_assert_float_eq(plan.upper_bound, 9.9, 0.011); /* the large one fills what is left over */
     plan_release(&plan);

@@ -1,0 +1,243 @@
+#include "planner/hull.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One thread's workspace. */
+struct work {
+    struct plan_options options;
+    int *order;             // (V) configs by rising bytes; kept from context to context, whose sizes are alike
+    double *size, *utility; // (V) the hull being scanned
+    uint16_t *config;
+    int n;
+};
+
+static int work_init(struct work *w, const struct plan_problem *p, struct err *err)
+{
+    size_t v = (size_t)p->n_configs + 1;
+
+    *w = (struct work){ .order = calloc(v, sizeof(*w->order)),
+                        .size = calloc(v, sizeof(*w->size)),
+                        .utility = calloc(v, sizeof(*w->utility)),
+                        .config = calloc(v, sizeof(*w->config)) };
+    if (!w->order || !w->size || !w->utility || !w->config)
+        return err_nomem(err);
+    for (int i = 0; i < p->n_configs; i++)
+        w->order[i] = i;
+    return plan_options_init(&w->options, p, err);
+}
+
+static void work_release(struct work *w)
+{
+    plan_options_release(&w->options);
+    free(w->order);
+    free(w->size);
+    free(w->utility);
+    free(w->config);
+}
+
+/* Insertion sort by (bytes, config): near linear, because the order hardly changes from one context to the next. */
+static void sort_configs(struct work *w, int n)
+{
+    const int64_t *bytes = w->options.bytes;
+
+    for (int i = 1; i < n; i++) {
+        int v = w->order[i], k = i;
+        for (; k > 0; k--) {
+            int u = w->order[k - 1];
+            if (bytes[u] < bytes[v] || (bytes[u] == bytes[v] && u < v))
+                break;
+            w->order[k] = u;
+        }
+        w->order[k] = v;
+    }
+}
+
+/* Upper hull of one tier over (0, base), by Andrew's scan over rising sizes. */
+static void scan_tier(struct work *w, const struct plan_problem *p, int tier, double base)
+{
+    int64_t capacity = p->capacity[tier];
+
+    w->n = 0;
+    for (int k = 0; k < p->n_configs; k++) {
+        int v = w->order[k];
+        int64_t bytes = w->options.bytes[v];
+        double u = w->options.utility[v * p->n_tiers + tier], s = (double)bytes;
+        if (bytes <= 0)
+            continue;
+        if (bytes > capacity)
+            break;
+        if (!(u > (w->n ? w->utility[w->n - 1] : base))) /* also when u is NAN */
+            continue;
+        for (; w->n > 0; w->n--) {
+            double s0 = w->n > 1 ? w->size[w->n - 2] : 0, u0 = w->n > 1 ? w->utility[w->n - 2] : base;
+            double s1 = w->size[w->n - 1], u1 = w->utility[w->n - 1];
+            if ((u1 - u0) * (s - s1) > (u - u1) * (s1 - s0))
+                break;
+        }
+        w->size[w->n] = s;
+        w->utility[w->n] = u;
+        w->config[w->n++] = (uint16_t)v;
+    }
+}
+
+/* The best of what takes no room on a finite tier. */
+static double find_base(const struct work *w, const struct plan_problem *p, struct plan_choice *choice)
+{
+    double best = w->options.recompute;
+
+    *choice = (struct plan_choice){ 0, PLAN_RECOMPUTE };
+    for (int v = 0; v < p->n_configs; v++) {
+        int64_t bytes = w->options.bytes[v];
+        for (int t = 0; bytes >= 0 && t < p->n_tiers; t++) {
+            if ((bytes > 0 && p->capacity[t] != INT64_MAX) || !(w->options.utility[v * p->n_tiers + t] > best))
+                continue;
+            best = w->options.utility[v * p->n_tiers + t];
+            *choice = (struct plan_choice){ v, t };
+        }
+    }
+    return best;
+}
+
+static int set_room(struct hull_chunk *c, size_t more)
+{
+    double *size = realloc(c->size, more * sizeof(*size));
+    c->size = size ? size : c->size;
+    double *utility = realloc(c->utility, more * sizeof(*utility));
+    c->utility = utility ? utility : c->utility;
+    uint16_t *config = realloc(c->config, more * sizeof(*config));
+    c->config = config ? config : c->config;
+    return size && utility && config ? 0 : -1;
+}
+
+/* Room for `need` points in all, and for as many again. */
+static int grow(struct hull_chunk *c, size_t *room, size_t need)
+{
+    if (need <= *room)
+        return 0;
+    *room = 2 * need;
+    return set_room(c, *room);
+}
+
+static int build_chunk(const struct hull *h, int at, const struct plan_problem *p, struct work *w)
+{
+    struct hull_chunk *c = &h->chunk[at];
+    size_t n_points = 0, room = 0;
+
+    c->n = h->n_contexts - at * HULL_CHUNK < HULL_CHUNK ? h->n_contexts - at * HULL_CHUNK : HULL_CHUNK;
+    c->first = calloc((size_t)c->n * (size_t)h->n_tiers + 1, sizeof(*c->first));
+    c->base = calloc((size_t)c->n, sizeof(*c->base));
+    c->base_size = calloc((size_t)c->n, sizeof(*c->base_size));
+    c->choice = calloc((size_t)c->n, sizeof(*c->choice));
+    if (!c->first || !c->base || !c->base_size || !c->choice)
+        return -1;
+    for (int i = 0; i < c->n; i++) {
+        plan_options_get(&w->options, p, at * HULL_CHUNK + i);
+        sort_configs(w, p->n_configs);
+        c->base[i] = find_base(w, p, &c->choice[i]);
+        if (c->choice[i].tier != PLAN_RECOMPUTE)
+            c->base_size[i] = (double)w->options.bytes[c->choice[i].config];
+        for (int d = 0; d < h->n_tiers; d++) {
+            scan_tier(w, p, h->tier[d], c->base[i]);
+            if (w->n > 0 && grow(c, &room, n_points + (size_t)w->n))
+                return -1;
+            for (int k = 0; k < w->n; k++, n_points++) {
+                c->size[n_points] = w->size[k];
+                c->utility[n_points] = w->utility[k];
+                c->config[n_points] = w->config[k];
+            }
+            c->first[i * h->n_tiers + d + 1] = (uint32_t)n_points;
+        }
+    }
+    return set_room(c, n_points + 1);
+}
+
+int hull_build(struct hull *h, const struct plan_problem *problem, struct err *err)
+{
+    int failed = 0;
+
+    *h = (struct hull){ .n_contexts = problem->n_contexts,
+                        .n_chunks = (problem->n_contexts + HULL_CHUNK - 1) / HULL_CHUNK };
+    if (problem->n_configs > UINT16_MAX)
+        return err_set(err, ERR_FAIL, "more than %d configs", UINT16_MAX);
+    for (int t = 0; t < problem->n_tiers; t++) {
+        if (problem->capacity[t] == INT64_MAX)
+            continue;
+        h->tier[h->n_tiers] = t;
+        h->capacity[h->n_tiers++] = (double)problem->capacity[t];
+    }
+    h->chunk = calloc((size_t)h->n_chunks + 1, sizeof(*h->chunk));
+    if (!h->chunk)
+        return err_nomem(err);
+#pragma omp parallel reduction(| : failed)
+    {
+        struct work w;
+        struct err mine;
+        failed |= work_init(&w, problem, &mine) != 0;
+#pragma omp for schedule(dynamic, 1)
+        for (int c = 0; c < h->n_chunks; c++)
+            failed |= failed || build_chunk(h, c, problem, &w) != 0;
+        work_release(&w);
+    }
+    if (!failed)
+        return 0;
+    hull_release(h);
+    return err_nomem(err);
+}
+
+void hull_release(struct hull *h)
+{
+    for (int i = 0; h->chunk && i < h->n_chunks; i++) {
+        free(h->chunk[i].first);
+        free(h->chunk[i].size);
+        free(h->chunk[i].utility);
+        free(h->chunk[i].config);
+        free(h->chunk[i].base);
+        free(h->chunk[i].base_size);
+        free(h->chunk[i].choice);
+    }
+    free(h->chunk);
+    *h = (struct hull){ 0 };
+}
+
+int64_t hull_best(const struct hull *h, const struct hull_chunk *c, int i, const double *price, double *value)
+{
+    const uint32_t *first = c->first + i * h->n_tiers;
+    int64_t best = HULL_BASE;
+    double most = c->base[i];
+
+    for (int d = 0; d < h->n_tiers; d++) {
+        double last = -HUGE_VAL;
+        for (uint32_t k = first[d]; k < first[d + 1]; k++) { /* concave: values rise, then fall */
+            double v = c->utility[k] - price[d] * c->size[k];
+            if (v <= last)
+                break;
+            last = v;
+            if (v > most) {
+                most = v;
+                best = k;
+            }
+        }
+    }
+    *value = most;
+    return best;
+}
+
+int hull_point_tier(const struct hull *h, const struct hull_chunk *c, int i, int64_t point)
+{
+    const uint32_t *first = c->first + i * h->n_tiers;
+    int d = 0;
+
+    while (point >= first[d + 1])
+        d++;
+    return d;
+}
+
+int hull_tier(const struct hull *h, int tier)
+{
+    for (int d = 0; d < h->n_tiers; d++)
+        if (h->tier[d] == tier)
+            return d;
+    return -1;
+}

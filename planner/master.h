@@ -1,0 +1,31 @@
+/* master.h - the small linear program of the cutting-plane method.
+ *
+ *     min theta   with  theta >= value_k + sum_d (m_d) * slope_kd  for every cut k,  0 <= m_d <= width_d
+ *
+ * solved as its dual, the Dantzig-Wolfe master: n_dims + 1 rows, one column per cut, primal simplex on a dense inverse,
+ * warm from the last basis. The weights of the columns say how to mix the plans behind the cuts.
+ */
+#ifndef EVP_MASTER_H
+#define EVP_MASTER_H
+
+#include "planner/plan.h"
+
+enum { MASTER_CUTS = 256 };
+
+struct master {
+    int n_dims, n_cuts;
+    double width[PLAN_TIERS];
+    double value[MASTER_CUTS], slope[MASTER_CUTS][PLAN_TIERS];
+    /* solution */
+    double theta, at[PLAN_TIERS], weight[MASTER_CUTS];
+    /* private: basis and its inverse. Columns: cut k; MASTER_CUTS + d: slack of row d; + n_dims + d: bound of row d */
+    int basis[PLAN_TIERS + 1];
+    double inverse[PLAN_TIERS + 1][PLAN_TIERS + 1];
+};
+
+void master_init(struct master *m, int n_dims, const double *width);
+
+/* Adds a cut and solves again. Returns 0, or -1 when there is no more room for cuts. */
+int master_add(struct master *m, double value, const double *slope);
+
+#endif
