@@ -36,7 +36,8 @@ HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 DIRS  := base kernels kernels/reference kernels/cpu methods engine embed datasets qgen planner profiler loader
 LIB_C := $(wildcard $(DIRS:%=%/*.c)) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
 LIB_O := $(LIB_C:%.c=$B/%.o)
-TOOLS := $(patsubst cmd/%.c,$B/%,$(wildcard cmd/evp-*.c)) $B/evp
+SCRIPTS := $B/evp $B/evp-demo
+TOOLS := $(patsubst cmd/%.c,$B/%,$(wildcard cmd/evp-*.c)) $(SCRIPTS)
 FUZZ  := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 
 ## all: every tool, the loader's library and its example, into build/release
@@ -44,10 +45,10 @@ FUZZ  := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*
         man setup test oracles FORCE
 all: $(TOOLS) $B/libevp.so
 
-$(filter-out $B/evp,$(TOOLS)): $B/%: $B/cmd/%.o $B/libevpress.a
+$(filter-out $(SCRIPTS),$(TOOLS)): $B/%: $B/cmd/%.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
-$B/evp: cmd/evp
+$(SCRIPTS): $B/%: cmd/%
 	@mkdir -p $(@D)
 	$(Q)install -m 755 $< $@
 
@@ -149,7 +150,7 @@ setup:
 demo:
 	@scripts/setup
 	@$(MAKE) --no-print-directory all
-	@$B/evp demo
+	@$B/evp demo build/demo
 
 SOURCES = $(shell git ls-files '*.c' '*.h')
 ## format: clang-format every tracked source in place
