@@ -18,6 +18,9 @@
 
 enum { KEY = 0x1000, KEY_PRINT = 0x8000 }; /* argp keys of table rows without a short name; above any character */
 
+/* Instead of running: argp answers --help and --usage itself. */
+enum answer { ANSWER_NONE, ANSWER_TABLE, ANSWER_VERSION };
+
 /* ---- values ------------------------------------------------------------ */
 
 static bool in_bounds(const struct opt *o, double v)
@@ -157,7 +160,7 @@ struct parse {
     const struct tool *tool;
     char **argv;
     int first;
-    bool print;
+    enum answer answer;
 };
 
 static const struct opt *by_key(const struct tool *t, int key)
@@ -193,12 +196,13 @@ static error_t on_key(int key, char *arg, struct argp_state *state)
         return 0;
     }
     switch (key) {
-    case KEY_PRINT: p->print = true; return 0;
+    case KEY_PRINT: p->answer = ANSWER_TABLE; return 0;
+    case 'V': p->answer = ANSWER_VERSION; return 0;
     case ARGP_KEY_ARGS: p->first = state->next; return 0; /* the rest are operands, not looked at one by one */
     case ARGP_KEY_NO_ARGS: p->first = state->argc; return 0;
     case ARGP_KEY_END: {
         int n = state->argc - p->first;
-        if (p->print)
+        if (p->answer)
             return 0;
         if (n < p->tool->least)
             argp_error(state, "%s is missing", p->tool->least == 1 ? "an operand" : "one of the operands");
@@ -210,21 +214,15 @@ static error_t on_key(int key, char *arg, struct argp_state *state)
     }
 }
 
-static void print_version(FILE *out, struct argp_state *state)
-{
-    const struct parse *p = state->input;
-
-    fprintf(out, "%s (EvicPress) %s\n", p->tool->name, EVP_VERSION);
-}
-
-/* argp's table from ours, with two rows added: the hidden one and the end. */
+/* argp's table from ours, with three rows added: two that every tool has, and the end. Group -1 is where argp puts its
+ * own --help. */
 static struct argp_option *argp_table(const struct tool *t)
 {
     int n = 0, group = 0;
 
     while (t->opts[n].type != OPT_END)
         n++;
-    struct argp_option *table = calloc((size_t)n + 2, sizeof(*table));
+    struct argp_option *table = calloc((size_t)n + 3, sizeof(*table));
     if (!table)
         return NULL;
     for (int i = 0; i < n; i++) {
@@ -241,6 +239,7 @@ static struct argp_option *argp_table(const struct tool *t)
         };
     }
     table[n] = (struct argp_option){ .name = "print-options", .key = KEY_PRINT, .flags = OPTION_HIDDEN };
+    table[n + 1] = (struct argp_option){ .name = "version", .key = 'V', .doc = "Print program version", .group = -1 };
     return table;
 }
 
@@ -267,7 +266,6 @@ int opt_parse(const struct tool *t, int argc, char **argv, int *first)
 
     if (!table || !doc)
         return err_exit_status(ERR_NOMEM);
-    argp_program_version_hook = print_version;
     argp_err_exit_status = err_exit_status(ERR_USAGE);
     log_open(t->name, LOG_INFO);
     if (argc > 0)
@@ -278,8 +276,11 @@ int opt_parse(const struct tool *t, int argc, char **argv, int *first)
         free((char *)(uintptr_t)table[i].doc);
     free(table);
     free(doc);
-    if (p.print) {
-        print_table(t);
+    if (p.answer) {
+        if (p.answer == ANSWER_TABLE)
+            print_table(t);
+        else
+            printf("%s (EvicPress) %s\n", t->name, EVP_VERSION);
         return opt_finish(0);
     }
     int level = LOG_INFO + (t->common ? t->common->verbose - t->common->quiet : 0);

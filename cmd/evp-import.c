@@ -255,7 +255,7 @@ int main(int argc, char **argv)
     struct err err;
     int first, status = opt_parse(&tool, argc, argv, &first);
 
-    if (status == OPT_RUN)
-        status = run(argv + 1, argc - 1, argv + first, argc - first, &err);
-    return opt_finish(status);
+    if (status != OPT_RUN)
+        return status;
+    return opt_finish(run(argv + 1, argc - 1, argv + first, argc - first, &err));
 }

@@ -120,5 +120,5 @@ int main(int argc, char **argv)
 {
     int first, status = opt_parse(&tool, argc, argv, &first);
 
-    return opt_finish(status == OPT_RUN ? run(argv + first, argc - first) : status);
+    return status == OPT_RUN ? opt_finish(run(argv + first, argc - first)) : status;
 }
