@@ -163,7 +163,7 @@ MANS := $(TOOLS:$B/%=$B/man/%.1)
 man: $(MANS)
 $B/man/%.1: $B/%
 	@mkdir -p $(@D)
-	$(Q)help2man --no-info --no-discard-stderr -n "$$($< --help | sed -n '2s/^[^-]*- //p')" $< >$@
+	$(Q)help2man --no-info --no-discard-stderr -n "$$($< --help | sed -n '1,3s/^evp[-a-z]* \(\[.*\] \)*- //p')" $< >$@
 
 PREFIX ?= /usr/local
 ## install: tools, man pages, libevp with its header and pkg-config file, under PREFIX (/usr/local)

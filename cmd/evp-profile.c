@@ -50,7 +50,7 @@ static const struct opt opts[] = {
 
 static const struct tool tool = {
     .name = "evp-profile",
-    .summary = "measure what each way of compressing each context does to the answers",
+    .summary = "measure what compressing a context does to the answers",
     .operands = "CONTEXTS QUESTIONS",
     .least = 2,
     .most = 2,

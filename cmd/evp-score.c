@@ -43,7 +43,7 @@ static const struct opt opts[] = {
 
 static const struct tool tool = {
     .name = "evp-score",
-    .summary = "score the answers of a profile: quality and utility of every version",
+    .summary = "score the answers of a profile: quality and utility",
     .operands = "PROFILE...",
     .least = 1,
     .most = -1,
