@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { BAR = 24, NOTE = 64 };
@@ -57,6 +58,20 @@ static void describe(char *out, size_t room, double now)
         snprintf(out + n, room - (size_t)n, "  %s", state.note);
 }
 
+/* How many bytes of text fit behind the bar: a line that wraps could not be cleared again. Characters stay whole. */
+static int fitting(const char *text)
+{
+    struct winsize w = { 0 };
+    int columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+    int room = columns - BAR - 4, n = (int)strlen(text);
+
+    if (n <= room)
+        return n;
+    for (n = room > 0 ? room : 0; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
+        n--;
+    return n;
+}
+
 static void draw(bool last)
 {
     char text[320];
@@ -72,9 +87,10 @@ static void draw(bool last)
         fprintf(stderr, "%s: %s\n", state.name, text);
         return;
     }
-    int full = state.total > 0 ? (int)(BAR * state.done / state.total) : 0;
-    fprintf(stderr, "[%.*s%.*s] %.100s", full, "########################", BAR - full, "                        ",
-            text);
+    int64_t done = state.done < state.total ? state.done : state.total;
+    int full = state.total > 0 ? (int)(BAR * done / state.total) : 0;
+    fprintf(stderr, "[%.*s%.*s] %.*s", full, "########################", BAR - full, "                        ",
+            fitting(text), text);
     fflush(stderr);
     state.on_screen = true;
 }
