@@ -1,0 +1,77 @@
+"""help.py BUILD - what every tool owes its users, checked against its own option table (--print-options)."""
+import re, subprocess, sys
+from pathlib import Path
+
+failed = 0
+
+def check(tool, holds, what):
+    global failed
+    if not holds:
+        print(f"{tool}: {what}")
+        failed += 1
+
+def run(tool, *args):
+    p = subprocess.run([tool, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+    return p.returncode, p.stdout, p.stderr
+
+def paragraphs(text):
+    """Long option -> (its argument, its words), from lines like '  -n, --limit=N    take at most ...'."""
+    found, last = {}, None
+    for line in text.splitlines():
+        m = re.match(r"(?:  -\S, |      )--([a-z][a-z0-9-]*)(?:=(\S+))?(?:\s+(.*))?$", line)
+        if m:
+            last = m[1]
+            found[last] = [m[2] or "", m[3] or ""]
+        elif last and line.startswith(" " * 20):
+            found[last][1] += " " + line.strip()
+        else:
+            last = None
+    return found
+
+def check_tool(path):
+    tool = path.name
+    status, options, _ = run(path, "--print-options")
+    table = [line.split("\t") for line in options.splitlines()]
+    check(tool, status == 0 and table and all(len(row) == 4 for row in table), "--print-options prints no table")
+    status, text, stderr = run(path, "--help")
+    check(tool, status == 0 and not stderr, f"--help gives {status} and stderr {stderr!r}")
+    check(tool, text.startswith(f"Usage: {tool} "), "--help does not begin with its usage")
+    summary = text.splitlines()[1]
+    check(tool, re.fullmatch(rf"{tool} - .*[a-z]", summary) and not text.splitlines()[2].strip(),
+          f"the summary is no single line, as 'evp help' and the man page want it: {summary!r}")
+    check(tool, "Exit status:\n  0  success" in text, "--help does not list the exit statuses")
+    shown = paragraphs(text)
+    extra = set(shown) - {row[0][2:] for row in table} - {"help", "usage", "version"}
+    check(tool, not extra, f"--help shows {extra}, which the table does not have")
+    for name, kind, argument, default in table:
+        name = name[2:]
+        check(tool, name in shown, f"--help does not mention --{name}")
+        if name not in shown:
+            continue
+        words = " ".join(shown[name][1].split())
+        check(tool, words, f"--help does not say what --{name} is for")
+        if kind not in ("flag", "count"):
+            check(tool, shown[name][0] == argument, f"--{name} is shown with '{shown[name][0]}', not '{argument}'")
+        if default:
+            check(tool, f"[{default}]" in words, f"--help does not say that --{name} is '{default}' by default")
+        if kind in ("int", "size", "float", "enum"):
+            status, out, err = run(path, f"--{name}=nonsense!")
+            check(tool, status == 2 and not out, f"--{name}=nonsense! gives {status}, not 2, or writes to stdout")
+            check(tool, err.startswith(f"{tool}: '--{name}=nonsense!': not "), f"--{name}=nonsense! says {err!r}")
+    status, out, err = run(path, "--version")
+    check(tool, status == 0 and re.fullmatch(rf"{tool} \(EvicPress\) \S+\n", out), f"--version says {out!r}")
+    status, out, err = run(path, "--no-such-option")
+    check(tool, status == 2 and not out, f"an unknown option gives {status} and stdout {out!r}")
+    check(tool, err.startswith(f"{tool}: ") and "--no-such-option" in err, f"an unknown option says {err!r}")
+    status, out, err = run(path, "--usage")
+    check(tool, status == 0 and all(f"--{row[0][2:]}" in out for row in table), "--usage lacks options")
+    with open("/dev/full", "w") as full:
+        p = subprocess.run([path, "--print-options"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+    check(tool, p.returncode == 1 and "cannot write standard output" in p.stderr,
+          f"a full disk under stdout gives {p.returncode} and {p.stderr!r}")
+
+tools = [p for p in sorted(Path(sys.argv[1]).glob("evp-*")) if p.read_bytes()[:4] == b"\x7fELF"]
+check("evp-*", len(tools) > 0, "no tools")
+for path in tools:
+    check_tool(path)
+sys.exit(failed > 0)

@@ -1,0 +1,228 @@
+/* Files that appear whole or not at all, and buffers. */
+#include "base/buf.h"
+#include "base/file.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/evp-file-XXXXXX";
+
+static char *in_dir(const char *name)
+{
+    if (strchr(dir, 'X') && !file_is_dir(dir))
+        cr_assert(mkdtemp(dir));
+    return file_join(dir, name);
+}
+
+static int n_files(void)
+{
+    DIR *d = opendir(dir);
+    int n = 0;
+
+    for (struct dirent *e; (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+static void check_content(const char *path, const char *want)
+{
+    struct buf text = { 0 };
+    struct err e;
+
+    cr_assert(!file_read(&text, path, 1 << 20, &e), "%s", e.msg);
+    cr_assert_str_eq(buf_str(&text), want);
+    buf_release(&text);
+}
+
+static void clean_up(void)
+{
+    DIR *d = opendir(dir);
+
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char *path = file_join(dir, e->d_name);
+        if (e->d_name[0] != '.' && unlink(path))
+            rmdir(path);
+        free(path);
+    }
+    if (d)
+        closedir(d);
+    rmdir(dir);
+}
+
+Test(file, appears_at_its_commit, .fini = clean_up)
+{
+    char *path = in_dir("a");
+    struct file_out out;
+    struct err e;
+
+    cr_assert(!file_write(path, "old", 3, &e));
+    cr_assert(!file_create(&out, path, &e));
+    fputs("new", out.f);
+    fflush(out.f);
+    check_content(path, "old");
+    cr_assert(!file_commit(&out, &e), "%s", e.msg);
+    check_content(path, "new");
+    cr_assert_eq(n_files(), 1);
+    struct stat st;
+    mode_t mask = umask(0);
+    cr_assert_eq(stat(path, &st), 0);
+    cr_assert_eq(st.st_mode & 0777, 0666 & ~mask, "as any other program's files");
+    free(path);
+}
+
+Test(file, given_up_leaves_the_old_one, .fini = clean_up)
+{
+    char *path = in_dir("a");
+    struct file_out out, none = { 0 };
+    struct err e;
+
+    cr_assert(!file_write(path, "old", 3, &e));
+    cr_assert(!file_create(&out, path, &e));
+    fputs("new", out.f);
+    file_abort(&out);
+    file_abort(&none);
+    check_content(path, "old");
+    cr_assert_eq(n_files(), 1);
+    free(path);
+}
+
+/* A limit on the size of files stands for a full disk: the write fails in the same place. */
+Test(file, a_write_that_fails_leaves_the_old_one, .fini = clean_up)
+{
+    char *path = in_dir("a"), *big = calloc(1, 1 << 20);
+    struct rlimit limit = { .rlim_cur = 1 << 16, .rlim_max = RLIM_INFINITY };
+    struct err e;
+
+    cr_assert(!file_write(path, "old", 3, &e));
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    int code = file_write(path, big, 1 << 20, &e);
+    limit.rlim_cur = RLIM_INFINITY;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    cr_assert_eq(code, ERR_IO);
+    cr_assert_eq(strncmp(e.msg, "cannot write '", 14), 0, "%s", e.msg);
+    cr_assert(strstr(e.msg, "File too large"), "%s", e.msg);
+    check_content(path, "old");
+    cr_assert_eq(n_files(), 1, "no temporary file stays");
+    free(path);
+    free(big);
+}
+
+Test(file, cannot_be_made_where_there_is_no_folder, .fini = clean_up)
+{
+    char *path = in_dir("no/such/folder");
+    struct file_out out;
+    struct err e;
+
+    cr_assert_eq(file_create(&out, path, &e), ERR_IO);
+    cr_assert(strstr(e.msg, "No such file or directory"), "%s", e.msg);
+    free(path);
+}
+
+Test(file, reading_has_a_limit, .fini = clean_up)
+{
+    char *path = in_dir("a");
+    struct buf text = { 0 };
+    struct err e;
+
+    buf_adds(&text, "before ");
+    cr_assert(!file_write(path, "12345", 5, &e));
+    cr_assert(!file_read(&text, path, 5, &e));
+    cr_assert_str_eq(text.at, "before 12345");
+    cr_assert_eq(file_read(&text, path, 4, &e), ERR_FORMAT);
+    cr_assert_eq(file_read(&text, dir, 4, &e), ERR_IO);
+    buf_release(&text);
+    free(path);
+}
+
+Test(file, is_mapped, .fini = clean_up)
+{
+    char *path = in_dir("a");
+    struct file_map map;
+    struct err e;
+
+    cr_assert(!file_write(path, "12345", 5, &e));
+    cr_assert(!file_map(&map, path, &e));
+    cr_assert(map.n == 5 && memcmp(map.at, "12345", 5) == 0);
+    file_unmap(&map);
+    cr_assert(!file_write(path, "", 0, &e));
+    cr_assert(!file_map(&map, path, &e));
+    cr_assert(map.n == 0 && !map.at);
+    file_unmap(&map);
+    cr_assert_eq(file_map(&map, dir, &e), ERR_IO);
+    free(path);
+}
+
+Test(file, folders_are_made_with_those_above, .fini = clean_up)
+{
+    char *path = in_dir("b/c"), *above = in_dir("b"), *file = in_dir("f"), *below = in_dir("f/g");
+    struct err e;
+
+    cr_assert(!file_mkdir(path, &e));
+    cr_assert(!file_mkdir(path, &e), "again is no error");
+    cr_assert(file_is_dir(path));
+    cr_assert(!file_write(file, "", 0, &e));
+    cr_assert_eq(file_mkdir(below, &e), ERR_IO);
+    cr_assert_eq(file_mkdir(file, &e), ERR_IO);
+    rmdir(path);
+    rmdir(above);
+    free(path);
+    free(above);
+    free(file);
+    free(below);
+}
+
+Test(file, the_models_folder_follows_the_environment)
+{
+    static const char *const want[] = { "/m", "/x/evp/models", "/h/.cache/evp/models" };
+    static const char *const name[] = { "EVP_MODELS", "XDG_CACHE_HOME", "HOME" };
+    static const char *const value[] = { "/m", "/x", "/h" };
+
+    for (int i = 0; i < 3; i++)
+        setenv(name[i], value[i], 1);
+    for (int i = 0; i < 3; i++) {
+        char *dir_now = file_models_dir();
+        cr_assert_str_eq(dir_now, want[i]);
+        free(dir_now);
+        unsetenv(name[i]);
+    }
+}
+
+/* ---- buf ------------------------------------------------------------------ */
+
+Test(buf, a_failure_sticks)
+{
+    struct buf b = { 0 };
+
+    buf_adds(&b, "a");
+    cr_assert(!buf_reserve(&b, SIZE_MAX - 1));
+    buf_adds(&b, "b");
+    cr_assert(buf_failed(&b));
+    cr_assert_str_eq(buf_str(&b), "a");
+    cr_assert(!buf_take(&b), "what failed is not handed out");
+    cr_assert(!b.at && !b.failed);
+}
+
+Test(buf, empty_is_a_text_too)
+{
+    struct buf b = { 0 };
+
+    cr_assert_str_eq(buf_str(&b), "");
+    char *taken = buf_take(&b);
+    cr_assert_str_eq(taken, "");
+    free(taken);
+    for (int i = 0; i < 1000; i++)
+        buf_printf(&b, "%d,", i);
+    cr_assert_eq(b.n, 10 * 2 + 90 * 3 + 900 * 4);
+    cr_assert_eq(b.at[b.n], '\0');
+    buf_clear(&b);
+    cr_assert_str_eq(buf_str(&b), "");
+    buf_release(&b);
+}
