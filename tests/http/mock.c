@@ -197,14 +197,24 @@ static ssize_t give_half(void *arg, uint64_t at, char *to, size_t room)
     return sizeof(half) - 1;
 }
 
-static enum MHD_Result half_once(struct call *c)
+static enum MHD_Result half(struct call *c, uint64_t announced)
 {
     if (c->tries > 1)
         return good(c);
-    struct MHD_Response *r = MHD_create_response_from_callback(1000, 1000, give_half, NULL, NULL);
+    struct MHD_Response *r = MHD_create_response_from_callback(announced, 1000, give_half, NULL, NULL);
     enum MHD_Result result = MHD_queue_response(c->connection, 200, r);
     MHD_destroy_response(r);
     return result;
+}
+
+static enum MHD_Result half_once(struct call *c)
+{
+    return half(c, 1000);
+}
+
+static enum MHD_Result half_chunked_once(struct call *c)
+{
+    return half(c, MHD_SIZE_UNKNOWN);
 }
 
 static enum MHD_Result dropped_once(struct call *c)
@@ -258,6 +268,7 @@ static const struct {
     { "garbage-once", garbage_once },
     { "nonsense", nonsense },
     { "half-once", half_once },
+    { "half-chunked-once", half_chunked_once },
     { "dropped-once", dropped_once },
     { "plain-only", plain_only },
     { "elsewhere", elsewhere },
