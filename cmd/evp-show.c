@@ -69,7 +69,7 @@ static int show(struct sheet *s, const char *path, struct err *err)
 }
 
 /* The status of one file; with --check what is wrong with it is what was asked for, so it goes to stdout. */
-static int show_one(const char *path)
+static int show_one(const char *path, int *n_shown)
 {
     struct sheet s = { .rows_most = cfg.rows };
     struct err err;
@@ -81,8 +81,10 @@ static int show_one(const char *path)
         printf("%s: ok\n", path);
     else if (code)
         status = log_failure(&err);
+    else if (cfg.json)
+        fputs(buf_str(&s.json), stdout);
     else
-        fputs(buf_str(cfg.json ? &s.json : &s.text), stdout);
+        printf("%s%s", (*n_shown)++ ? "\n" : "", buf_str(&s.text));
     sheet_release(&s);
     return status;
 }
@@ -96,7 +98,7 @@ static int misuse(const char *why)
 static int run(char **files, int n)
 {
     struct err err;
-    int worst = 0;
+    int worst = 0, n_shown = 0;
 
     if (cfg.check + cfg.json + cfg.lineage + (cfg.tokenize != NULL) > 1)
         return misuse("--check, --json, --lineage and --tokenize exclude each other");
@@ -108,10 +110,8 @@ static int run(char **files, int n)
     if (n == 0)
         return misuse("no file is named");
     for (int i = 0; i < n; i++) {
-        int status = show_one(files[i]);
+        int status = show_one(files[i], &n_shown);
         worst = status > worst ? status : worst;
-        if (i + 1 < n && !cfg.check && !cfg.json)
-            putchar('\n');
     }
     return worst;
 }
