@@ -52,8 +52,11 @@ $(SCRIPTS): $B/%: cmd/%
 	@mkdir -p $(@D)
 	$(Q)install -m 755 $< $@
 
+# Of two functions with one name an archive would give a tool either, without a word.
 $B/libevpress.a: $(LIB_O)
 	@echo "  AR      $@"
+	@twice=$$(nm -g --defined-only $^ | awk '$$2 ~ /[TDBR]/ { print $$3 }' | sort | uniq -d); \
+	  [ -z "$$twice" ] || { echo "defined in two files: $$twice"; exit 1; }
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 # What a serving system links: loader/evp.c and what it needs; only what loader/evp.h declares is visible.

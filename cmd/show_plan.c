@@ -4,7 +4,7 @@
 #include "cmd/show.h"
 #include "loader/manifest.h"
 #include "loader/receipt.h"
-#include "loader/store.h"
+#include "loader/tier_store.h"
 
 #include <math.h>
 
@@ -110,11 +110,11 @@ static int check_files(const struct receipt *r, const char *path, struct err *er
 {
     for (int i = 0; i < r->in.n; i++) {
         const struct entry *e = &r->in.at[i];
-        struct store store;
-        if (store_open(&store, &r->tiers.at[e->tier], STORE_LOOK, err))
+        struct tier_store store;
+        if (tier_store_open(&store, &r->tiers.at[e->tier], STORE_LOOK, err))
             return err_wrap(err, "'%s'", path);
-        bool there = store_has(&store, e, STORE_CONTENT);
-        store_close(&store);
+        bool there = tier_store_has(&store, e, STORE_CONTENT);
+        tier_store_close(&store);
         if (!there)
             return err_set(err, ERR_FORMAT, "'%s': context '%s' is not in tier '%s' with its size and checksum", path,
                            e->id, r->tiers.at[e->tier].name);

@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "loader/entry.h"
 #include "loader/manifest.h"
-#include "loader/store.h"
+#include "loader/tier_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -129,7 +129,7 @@ static int read_tier(struct snapshot *s, int tier, struct err *err)
     if (t->kind != TIER_DRAM && t->kind != TIER_FILE)
         return 0;
     s->index[tier] = stamp_index(t);
-    if (store_read_index(&in, t->uri, err))
+    if (tier_store_read_index(&in, t->uri, err))
         return err_wrap(err, "tier '%s'", t->name);
     for (int i = 0; i < in.n && !code; i++) {
         if (!wanted(s, &in.at[i]))

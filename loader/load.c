@@ -68,7 +68,7 @@ static int open_stores(struct load *l, struct err *err)
             if (l->store[k].tier && strcmp(tiers->at[k].uri, tiers->at[i].uri) == 0)
                 return err_set(err, ERR_FORMAT, "tiers '%s' and '%s' are the same folder", tiers->at[k].name,
                                tiers->at[i].name);
-        if (store_open(&l->store[i], &tiers->at[i], l->o.dry_run ? STORE_LOOK : STORE_CHANGE, err))
+        if (tier_store_open(&l->store[i], &tiers->at[i], l->o.dry_run ? STORE_LOOK : STORE_CHANGE, err))
             return err->code;
         if (refuse_same_folder(l, i, err))
             return err->code;
@@ -210,11 +210,11 @@ static int list_files(struct load *l, struct err *err)
     if (!l->file)
         return err_nomem(err);
     for (int s = 0; s < l->n_stores; s++) {
-        struct store *store = &l->store[s];
+        struct tier_store *store = &l->store[s];
         for (int i = 0; i < store->in.n; i++) {
             struct entry *e = &store->in.at[i];
             bool read = l->o.verify && !e->spare;
-            if (store_has(store, e, read ? STORE_CONTENT : STORE_SIZE)) {
+            if (tier_store_has(store, e, read ? STORE_CONTENT : STORE_SIZE)) {
                 l->file[l->n_files++] = (struct load_file){ s, i };
                 continue;
             }
@@ -307,7 +307,7 @@ static int check_packed(struct load_goal *g, const char *path, struct err *err)
     struct payload p;
     int64_t size;
 
-    if (store_checksum(path, &size, checksum, err))
+    if (tier_store_checksum(path, &size, checksum, err))
         return err->code;
     if (*want->checksum) /* a rollback knows the very file */
         return size == want->size && strcmp(checksum, want->checksum) == 0
@@ -327,10 +327,10 @@ static int check_packed(struct load_goal *g, const char *path, struct err *err)
 /* A file of another tier becomes the source of a goal, when its bytes are what they were. */
 static int take_from(struct load *l, struct load_goal *g, int f, struct err *err)
 {
-    const struct store *store = &l->store[l->file[f].store];
+    const struct tier_store *store = &l->store[l->file[f].store];
     const struct entry *e = load_entry(l, f);
 
-    if (!store_has(store, e, STORE_CONTENT))
+    if (!tier_store_has(store, e, STORE_CONTENT))
         return err_set(err, ERR_FORMAT, "'%s/%s' is damaged", store->tier->uri, e->file);
     g->want.size = e->size;
     memcpy(g->want.checksum, e->checksum, sizeof(e->checksum));
@@ -463,7 +463,7 @@ int load_open(struct load *l, const struct load_options *options, struct err *er
 void load_close(struct load *l)
 {
     for (int i = 0; i < l->n_stores; i++)
-        store_close(&l->store[i]);
+        tier_store_close(&l->store[i]);
     for (int i = 0; i < l->n_goals; i++)
         entry_release(&l->goal[i].want);
     free(l->goal);

@@ -5,9 +5,9 @@
  *     if (load_run(&l, err)) ...              // carries it out and writes the receipt
  *     load_close(&l);
  *
- * What lies in the tiers is known from their indexes (loader/store.h), not from a receipt: a load leads from whatever
- * is there to what the manifest says, so running it again goes on where a killed one stopped, and has nothing to do
- * after a completed one. A payload counts as the same when context, tokens, config and model are, and its size.
+ * What lies in the tiers is known from their indexes (loader/tier_store.h), not from a receipt: a load leads from
+ * whatever is there to what the manifest says, so running it again goes on where a killed one stopped, and has nothing
+ * to do after a completed one. A payload counts as the same when context, tokens, config and model are, and its size.
  *
  * Capacities are compared with bytes as the table counts them, and no tier exceeds its own at any moment. What a load
  * takes out of a tier stays in its folder as a spare, counted like the rest, as long as no placed payload needs the
@@ -27,7 +27,7 @@
 #include "loader/manifest.h"
 #include "loader/receipt.h"
 #include "loader/steps.h"
-#include "loader/store.h"
+#include "loader/tier_store.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,11 +63,11 @@ struct load_goal {     // something that shall lie in a tier
 struct load {
     struct load_options o;
     struct manifest manifest;
-    char *receipt, *pending, *before; // paths
-    struct receipt past;              // the state before this load, or what a rollback leads to
-    bool has_past;                    // it was read from a file: pending, or before a rollback `before`
-    struct store store[TIER_MAX];     // one per tier of the manifest; tier NULL: not a folder, and not used
-    int64_t capacity[TIER_MAX];       // of the stores
+    char *receipt, *pending, *before;  // paths
+    struct receipt past;               // the state before this load, or what a rollback leads to
+    bool has_past;                     // it was read from a file: pending, or before a rollback `before`
+    struct tier_store store[TIER_MAX]; // one per tier of the manifest; tier NULL: not a folder, and not used
+    int64_t capacity[TIER_MAX];        // of the stores
     int n_stores;
     struct load_file *file;
     int n_files;

@@ -55,7 +55,7 @@ static int copy_receipt(const struct load *l, struct err *err)
     char checksum[XXH3_HEX];
     int64_t size;
 
-    return store_copy(l->receipt, l->pending, &size, checksum, err);
+    return tier_store_copy(l->receipt, l->pending, &size, checksum, err);
 }
 
 /* From here on until the end, `pending` says what to return to. */
@@ -82,7 +82,7 @@ static int begin(struct load *l, struct err *err)
 static int publish(struct load *l, struct err *err)
 {
     for (int s = 0; s < l->n_stores; s++)
-        if (l->store[s].tier && store_flush(&l->store[s], err))
+        if (l->store[s].tier && tier_store_flush(&l->store[s], err))
             return err->code;
     return 0;
 }
@@ -98,7 +98,7 @@ static int remove_run(struct load *l, int i, int *end, struct err *err)
         return err->code;
     for (; i < *end; i++) {
         int file = l->steps.at[i].file;
-        if (store_unlink(&l->store[l->file[file].store], load_entry(l, file)->file, err))
+        if (tier_store_unlink(&l->store[l->file[file].store], load_entry(l, file)->file, err))
             return err->code;
     }
     return 0;
@@ -108,14 +108,14 @@ static char *source_path(const struct load *l, const struct step *step)
 {
     if (step->file < 0)
         return file_join(l->o.payloads, l->goal[step->goal].payload);
-    return store_path(&l->store[l->file[step->file].store], load_entry(l, step->file)->file);
+    return tier_store_path(&l->store[l->file[step->file].store], load_entry(l, step->file)->file);
 }
 
 static int place(struct load *l, const struct step *step, struct err *err)
 {
     const struct load_goal *g = &l->goal[step->goal];
     char *from = source_path(l, step);
-    int code = from ? store_put(&l->store[g->store], from, &g->want, err) : err_nomem(err);
+    int code = from ? tier_store_put(&l->store[g->store], from, &g->want, err) : err_nomem(err);
 
     free(from);
     if (!code)
@@ -132,7 +132,7 @@ static int stage(struct load *l, const struct step *step, struct err *err)
     if (!l->o.payloads)
         return err_set(err, ERR_FAIL, "full tiers exchange contexts, which needs a payload folder (--payloads)");
     char *from = source_path(l, step), *to = file_join(l->o.payloads, l->goal[step->goal].payload);
-    int code = from && to ? store_copy(from, to, &size, checksum, err) : err_nomem(err);
+    int code = from && to ? tier_store_copy(from, to, &size, checksum, err) : err_nomem(err);
     free(from);
     free(to);
     return code;
@@ -291,7 +291,7 @@ static int restore(struct load *l, struct err *err)
     };
 
     for (int s = 0; s < l->n_stores; s++)
-        store_close(&l->store[s]); /* its locks are wanted again */
+        tier_store_close(&l->store[s]); /* its locks are wanted again */
     l->manifest = (struct manifest){ 0 };
     l->receipt = l->pending = l->before = NULL;
     back.o.direction = LOAD_BACK;

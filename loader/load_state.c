@@ -198,7 +198,7 @@ int load_check_disks(const struct load *l, struct err *err)
     struct disk disk[TIER_MAX] = { 0 };
 
     for (int s = 0; s < l->n_stores; s++)
-        if (l->store[s].tier && store_disk(&l->store[s], &disk[s].device, &disk[s].room, err))
+        if (l->store[s].tier && tier_store_disk(&l->store[s], &disk[s].device, &disk[s].room, err))
             return err->code;
     for (int i = 0; i < l->steps.n; i++) {
         const struct step *step = &l->steps.at[i];

@@ -1,6 +1,6 @@
 /* receipt.c - any bytes as a receipt and as an index: refused with a sentence, or no entry names a file elsewhere. */
 #include "loader/receipt.h"
-#include "loader/store.h"
+#include "loader/tier_store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         rows_close(&in);
     }
     if (!rows_open_bytes(&in, &bytes, "index", &err)) {
-        if (!store_parse_index(&entries, &in, &err)) {
+        if (!tier_store_parse_index(&entries, &in, &err)) {
             check(&entries, 1);
             entries_release(&entries);
         }

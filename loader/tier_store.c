@@ -1,5 +1,5 @@
-/* store.c - see store.h. */
-#include "loader/store.h"
+/* tier_store.c - see tier_store.h. */
+#include "loader/tier_store.h"
 
 #include "base/file.h"
 #include "base/map.h"
@@ -67,7 +67,7 @@ static void forget(const char *path)
     close(fd);
 }
 
-int store_checksum(const char *path, int64_t *size, char checksum[XXH3_HEX], struct err *err)
+int tier_store_checksum(const char *path, int64_t *size, char checksum[XXH3_HEX], struct err *err)
 {
     int fd = open_file(path, err);
 
@@ -78,7 +78,7 @@ int store_checksum(const char *path, int64_t *size, char checksum[XXH3_HEX], str
     return code ? err_wrap(err, "'%s'", path) : 0;
 }
 
-int store_copy(const char *from, const char *to, int64_t *size, char checksum[XXH3_HEX], struct err *err)
+int tier_store_copy(const char *from, const char *to, int64_t *size, char checksum[XXH3_HEX], struct err *err)
 {
     struct file_out out;
     int fd = open_file(from, err);
@@ -98,21 +98,21 @@ int store_copy(const char *from, const char *to, int64_t *size, char checksum[XX
     return code;
 }
 
-char *store_path(const struct store *s, const char *file)
+char *tier_store_path(const struct tier_store *s, const char *file)
 {
     return file_join(s->tier->uri, file);
 }
 
-bool store_has(const struct store *s, const struct entry *e, enum store_check check)
+bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier_store_check check)
 {
-    char *path = store_path(s, e->file), checksum[XXH3_HEX];
+    char *path = tier_store_path(s, e->file), checksum[XXH3_HEX];
     struct stat st;
     struct err err;
     int64_t size;
     bool has = path && lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == e->size;
 
     if (has && check == STORE_CONTENT)
-        has = !store_checksum(path, &size, checksum, &err) && size == e->size && !strcmp(checksum, e->checksum);
+        has = !tier_store_checksum(path, &size, checksum, &err) && size == e->size && !strcmp(checksum, e->checksum);
     free(path);
     return has;
 }
@@ -147,7 +147,7 @@ static int read_rows(struct entries *in, struct rows_in *rows, struct err *err)
     return got;
 }
 
-int store_parse_index(struct entries *in, struct rows_in *rows, struct err *err)
+int tier_store_parse_index(struct entries *in, struct rows_in *rows, struct err *err)
 {
     *in = (struct entries){ 0 };
     int code = read_rows(in, rows, err);
@@ -156,7 +156,7 @@ int store_parse_index(struct entries *in, struct rows_in *rows, struct err *err)
     return code;
 }
 
-int store_read_index(struct entries *in, const char *dir, struct err *err)
+int tier_store_read_index(struct entries *in, const char *dir, struct err *err)
 {
     char *path = file_join(dir, "evp-index");
     struct rows_in rows;
@@ -168,7 +168,7 @@ int store_read_index(struct entries *in, const char *dir, struct err *err)
     if (file_exists(path)) {
         code = rows_open(&rows, path, "index", err);
         if (!code) {
-            code = store_parse_index(in, &rows, err);
+            code = tier_store_parse_index(in, &rows, err);
             rows_close(&rows);
         }
     }
@@ -176,14 +176,14 @@ int store_read_index(struct entries *in, const char *dir, struct err *err)
     return code;
 }
 
-int store_flush(struct store *s, struct err *err)
+int tier_store_flush(struct tier_store *s, struct err *err)
 {
     struct rows_made made = { .kind = "index", .tool = "evp-load" };
     struct rows_out out;
 
     if (!s->changed)
         return 0;
-    char *path = store_path(s, "evp-index");
+    char *path = tier_store_path(s, "evp-index");
     int code = path ? rows_create(&out, path, &made, err) : err_nomem(err);
     free(path);
     if (code)
@@ -212,7 +212,7 @@ static bool ours(const char *name)
 }
 
 /* Removes what no index names: the rest of a load that was killed. */
-static int sweep(struct store *s, struct err *err)
+static int sweep(struct tier_store *s, struct err *err)
 {
     struct map named = { 0 };
     struct dirent *d;
@@ -226,7 +226,7 @@ static int sweep(struct store *s, struct err *err)
         code = err_set(err, ERR_IO, "cannot read folder '%s': %s", s->tier->uri, strerror(errno));
     while (!code && (d = readdir(dir)))
         if (ours(d->d_name) && map_find(&named, d->d_name, strlen(d->d_name)) < 0)
-            code = store_unlink(s, d->d_name, err);
+            code = tier_store_unlink(s, d->d_name, err);
     if (dir)
         closedir(dir);
     map_release(&named);
@@ -266,9 +266,9 @@ static int check_parent(const struct tier *tier, struct err *err)
     return code;
 }
 
-static int lock_folder(struct store *s, struct err *err)
+static int lock_folder(struct tier_store *s, struct err *err)
 {
-    char *path = store_path(s, "evp-lock");
+    char *path = tier_store_path(s, "evp-lock");
 
     s->lock = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666) : -1;
     free(path);
@@ -280,20 +280,20 @@ static int lock_folder(struct store *s, struct err *err)
     return 0;
 }
 
-static int open_folder(struct store *s, enum store_use use, struct err *err)
+static int open_folder(struct tier_store *s, enum tier_store_use use, struct err *err)
 {
     if (use == STORE_LOOK && !file_is_dir(s->tier->uri))
         return check_parent(s->tier, err);
     if (use == STORE_CHANGE && (make_folder(s->tier, err) || lock_folder(s, err)))
         return err->code;
-    if (store_read_index(&s->in, s->tier->uri, err))
+    if (tier_store_read_index(&s->in, s->tier->uri, err))
         return err_wrap(err, "tier '%s'", s->tier->name);
     return use == STORE_CHANGE ? sweep(s, err) : 0;
 }
 
-int store_open(struct store *s, const struct tier *tier, enum store_use use, struct err *err)
+int tier_store_open(struct tier_store *s, const struct tier *tier, enum tier_store_use use, struct err *err)
 {
-    *s = (struct store){ .tier = tier, .lock = -1 };
+    *s = (struct tier_store){ .tier = tier, .lock = -1 };
     if (tier->kind != TIER_DRAM && tier->kind != TIER_FILE)
         return err_set(err, ERR_FAIL, "evp-load serves folder tiers; tier '%s' is of kind '%s'", tier->name,
                        tier_kind_name(tier->kind));
@@ -301,19 +301,19 @@ int store_open(struct store *s, const struct tier *tier, enum store_use use, str
         return err->code;
     int code = open_folder(s, use, err);
     if (code)
-        store_close(s);
+        tier_store_close(s);
     return code;
 }
 
-void store_close(struct store *s)
+void tier_store_close(struct tier_store *s)
 {
     if (s->tier && s->lock >= 0)
         close(s->lock);
     entries_release(&s->in);
-    *s = (struct store){ .lock = -1 };
+    *s = (struct tier_store){ .lock = -1 };
 }
 
-int store_disk(const struct store *s, uint64_t *device, int64_t *room, struct err *err)
+int tier_store_disk(const struct tier_store *s, uint64_t *device, int64_t *room, struct err *err)
 {
     char *parent = parent_of(s->tier->uri);
     const char *path = file_is_dir(s->tier->uri) ? s->tier->uri : parent;
@@ -335,20 +335,20 @@ int store_disk(const struct store *s, uint64_t *device, int64_t *room, struct er
 
 /* ---- changing ----------------------------------------------------------- */
 
-int store_put(struct store *s, const char *from, const struct entry *e, struct err *err)
+int tier_store_put(struct tier_store *s, const char *from, const struct entry *e, struct err *err)
 {
-    char *path = store_path(s, e->file), checksum[XXH3_HEX];
+    char *path = tier_store_path(s, e->file), checksum[XXH3_HEX];
     struct entry copy;
     int64_t size;
 
     if (!path)
         return err_nomem(err);
-    int code = store_copy(from, path, &size, checksum, err);
+    int code = tier_store_copy(from, path, &size, checksum, err);
     if (!code && (size != e->size || strcmp(checksum, e->checksum) != 0))
         code = err_set(err, ERR_FORMAT, "'%s' changed while it was read", from);
     if (!code) {
         forget(path);
-        code = store_checksum(path, &size, checksum, err);
+        code = tier_store_checksum(path, &size, checksum, err);
     }
     if (!code && (size != e->size || strcmp(checksum, e->checksum) != 0))
         code = err_set(err, ERR_IO, "'%s' reads back other bytes than were written", path);
@@ -363,9 +363,9 @@ int store_put(struct store *s, const char *from, const struct entry *e, struct e
     return code ? err_wrap(err, "tier '%s'", s->tier->name) : 0;
 }
 
-int store_unlink(struct store *s, const char *file, struct err *err)
+int tier_store_unlink(struct tier_store *s, const char *file, struct err *err)
 {
-    char *path = store_path(s, file);
+    char *path = tier_store_path(s, file);
 
     if (!path)
         return err_nomem(err);
