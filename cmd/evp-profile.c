@@ -71,15 +71,14 @@ struct job {
     struct questions questions;
     struct config *config;
     int n_configs;
-    struct shard shard;
     struct engine *engine;
     struct session *session;
     char model_digest[65];
     char *lineage;
     struct store_made made;
     struct store store;
+    struct grid_input input;
     struct grid grid;
-    int64_t n_tokens; // of the progress bar
 };
 
 static void job_release(struct job *j)
@@ -147,17 +146,24 @@ static int make_lineage(struct job *j, char **args, int n_args, const char *cont
 
 static int read_inputs(struct job *j, const char *contexts, const char *questions, struct err *err)
 {
+    struct shard shard;
+
     if (!cfg.output)
         return err_set(err, ERR_USAGE, "--output is missing");
     if (strcmp(contexts, "-") == 0 && strcmp(questions, "-") == 0)
         return err_set(err, ERR_USAGE, "contexts and questions cannot both come from standard input");
-    if (!parse_shard(cfg.shard, &j->shard))
+    if (!parse_shard(cfg.shard, &shard))
         return err_set(err, ERR_USAGE, "--shard takes I/N with 1 <= I <= N, not '%s'", cfg.shard);
     if (config_list(&j->config, &j->n_configs, cfg.configs, err))
         return err_wrap(err, "--configs");
-    if (contexts_read(&j->contexts, contexts, err))
+    if (contexts_read(&j->contexts, contexts, err) || questions_read(&j->questions, questions, err))
         return err->code;
-    return questions_read(&j->questions, questions, err);
+    j->input = (struct grid_input){ .contexts = &j->contexts,
+                                    .questions = &j->questions,
+                                    .config = j->config,
+                                    .n_configs = j->n_configs,
+                                    .shard = shard };
+    return grid_begin(&j->grid, &j->input, err);
 }
 
 static int open_engine(struct job *j, struct err *err)
@@ -182,7 +188,7 @@ static int open_engine(struct job *j, struct err *err)
     return j->session ? 0 : err->code;
 }
 
-static int make_grid(struct job *j, struct err *err)
+static int plan_grid(struct job *j, struct err *err)
 {
     const struct model_config *model = model_config(engine_model(j->engine));
     enum store_old old = cfg.overwrite ? STORE_OVERWRITE : STORE_EXTEND;
@@ -194,17 +200,12 @@ static int make_grid(struct job *j, struct err *err)
                                    .max_new_tokens = cfg.max_new_tokens };
     if (store_open(&j->store, cfg.output, &j->made, old, err))
         return err->code;
-    struct grid_input in = { .contexts = &j->contexts,
-                             .questions = &j->questions,
-                             .config = j->config,
-                             .n_configs = j->n_configs,
-                             .max_new_tokens = cfg.max_new_tokens,
-                             .shard = j->shard,
-                             .too_long = cfg.truncate ? TOO_LONG_CUT : TOO_LONG_REFUSE,
-                             .model_tokens = model->max_tokens,
-                             .tokenizer = engine_tokenizer(j->engine),
-                             .store = &j->store };
-    return grid_make(&j->grid, &in, err);
+    j->input.max_new_tokens = cfg.max_new_tokens;
+    j->input.too_long = cfg.truncate ? TOO_LONG_CUT : TOO_LONG_REFUSE;
+    j->input.model_tokens = model->max_tokens;
+    j->input.tokenizer = engine_tokenizer(j->engine);
+    j->input.store = &j->store;
+    return grid_plan(&j->grid, &j->input, err);
 }
 
 static struct run job_run(struct job *j)
@@ -288,6 +289,8 @@ static int do_all(struct job *j, int *failed, struct err *err)
 
     for (int i = 0; i < j->grid.n_work; i++)
         total += run_tokens(&j->grid, &j->grid.work[i]);
+    if (total == 0)
+        return 0;
     progress_begin("tokens", total);
     for (int i = 0; i < j->grid.n_work && !code; i++)
         if (j->grid.work[i].n_open)
@@ -314,7 +317,7 @@ static int execute(struct job *j, int *failed, struct err *err)
 static int run_job(struct job *j, char **args, int n_args, const char *contexts, const char *questions, int *failed,
                    struct err *err)
 {
-    if (read_inputs(j, contexts, questions, err) || open_engine(j, err) || make_grid(j, err) ||
+    if (read_inputs(j, contexts, questions, err) || open_engine(j, err) || plan_grid(j, err) ||
         make_lineage(j, args, n_args, contexts, questions, err) || say_plan(j, err))
         return err->code;
     return cfg.dry_run ? 0 : execute(j, failed, err);

@@ -1,3 +1,4 @@
+/* The plan of a profile; see grid.h. */
 #include "profiler/grid.h"
 
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 static void work_release(struct work *w)
 {
-    for (int q = 0; q < w->n_questions; q++)
+    for (int q = 0; w->question_ids && q < w->n_questions; q++)
         tokens_release(&w->question_ids[q]);
     free(w->question_ids);
     free(w->question);
@@ -83,6 +84,19 @@ static int share_questions(struct grid *g, const struct grid_input *in, const in
             g->work[at].question[g->work[at].n_questions++] = q;
     }
     return 0;
+}
+
+int grid_begin(struct grid *g, const struct grid_input *in, struct err *err)
+{
+    int *of = calloc((size_t)in->contexts->n + 1, sizeof(*of)), code = of ? 0 : err_nomem(err);
+
+    *g = (struct grid){ .config = in->config, .n_configs = in->n_configs };
+    if (!code)
+        code = make_work(g, in, of, err);
+    if (!code)
+        code = share_questions(g, in, of, err);
+    free(of);
+    return code;
 }
 
 static int tokenise(struct work *w, const struct tokenizer *t, struct err *err)
@@ -216,25 +230,13 @@ int grid_group(const struct grid *g, const struct work *w, bool *taken, int *mem
     return n;
 }
 
-int grid_make(struct grid *g, const struct grid_input *in, struct err *err)
+int grid_plan(struct grid *g, const struct grid_input *in, struct err *err)
 {
-    int *of = calloc((size_t)in->contexts->n + 1, sizeof(*of)), code = of ? 0 : err_nomem(err);
-
-    *g = (struct grid){ .config = in->config, .n_configs = in->n_configs, .max_new_tokens = in->max_new_tokens };
-    if (!code)
-        code = make_work(g, in, of, err);
-    if (!code)
-        code = share_questions(g, in, of, err);
-    for (int i = 0; i < g->n_work && !code; i++)
-        code = tokenise(&g->work[i], in->tokenizer, err);
-    if (!code)
-        code = grid_fit(g, in, err);
-    if (!code)
-        code = grid_open(g, in->store, err);
-    free(of);
-    if (code)
-        grid_release(g);
-    return code;
+    g->max_new_tokens = in->max_new_tokens;
+    for (int i = 0; i < g->n_work; i++)
+        if (tokenise(&g->work[i], in->tokenizer, err))
+            return err->code;
+    return grid_fit(g, in, err) ? err->code : grid_open(g, in->store, err);
 }
 
 /* ---- what it costs ----------------------------------------------------------------- */

@@ -54,14 +54,20 @@ struct grid_input {
     const struct store *store;
 };
 
-/* All inputs must outlive the grid. ERR_FORMAT: a question about an unknown context, a context without questions or
- * longer than the model allows, a text that changed since it was stored. */
-int grid_make(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
-void grid_release(struct grid *g); // zeroed is fine
+/* Gives each context of the shard its questions; of `in` only contexts, questions, shard and configs are looked at, so
+ * this comes before a model is opened. ERR_FORMAT: a question about an unknown context, a context without questions.
+ * All inputs must outlive the grid. */
+int grid_begin(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 
-/* The steps of grid_make() for contexts that are tokenised already. */
+/* The rest: tokens, what fits, what is open. ERR_FORMAT: a context longer than the model allows, a text that changed
+ * since it was stored. */
+int grid_plan(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
+
+/* The last two steps of grid_plan(), for contexts that are tokenised already. */
 int grid_fit(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 int grid_open(struct grid *g, const struct store *store, struct err *err) MUST_CHECK;
+
+void grid_release(struct grid *g); // zeroed is fine
 
 /* Configs that lack the same questions are answered together: takes the first config that is open and not in `taken`
  * (V) and all like it; marks them there. member: (V) their numbers; returns how many, 0: no more. */

@@ -1,3 +1,4 @@
+/* One context on its way; see run.h. */
 #include "profiler/run.h"
 
 #include <stdlib.h>

@@ -63,7 +63,7 @@ struct image_head {
         uint64_t at, bytes; // at 0: not there
     } column[TABLE_COLUMNS], attributes;
 };
-enum { IMAGE_ALIGN = 4096 };
+enum { IMAGE_ALIGN = 64 };
 #define IMAGE_MAGIC "EVPTABLE"
 
 /* Parses the HDF5 file at `path` into the empty file `fd`, mistrusting it, and writes the head last. Runs in the child.

@@ -28,29 +28,34 @@ enum { TEXT_LIMIT = 64 << 20, CHUNK_LIMIT = 256 << 20 }; // bytes of one string,
 
 /* ---- the image ---------------------------------------------------------- */
 
-/* Maps room for `bytes` more at the image's end. Unmapped with the process, or by piece_done(). */
-static void *piece_map(struct source *s, struct image_piece *piece, uint64_t bytes, struct err *err)
-{
-    uint64_t at = (s->fd_bytes + IMAGE_ALIGN - 1) / IMAGE_ALIGN * IMAGE_ALIGN;
-    uint64_t room = bytes ? bytes : 1;
+/* A part of the image while it is filled. */
+struct window {
+    void *start; // of the mapping
+    size_t bytes;
+    char *at; // where the piece begins
+};
 
-    if (ftruncate(s->fd, (off_t)(at + room))) {
-        err_set(err, ERR_NOMEM, "no memory for %llu bytes", (unsigned long long)room);
-        return NULL;
-    }
-    void *to = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, (off_t)at);
-    if (to == MAP_FAILED) {
-        err_nomem(err);
-        return NULL;
-    }
-    s->fd_bytes = at + room;
+/* Room for `bytes` more at the image's end. Unmapped with the process, or by window_close(). */
+static int window_open(struct window *w, struct source *s, struct image_piece *piece, uint64_t bytes, struct err *err)
+{
+    const uint64_t page = 65536; // a multiple of every page size
+    uint64_t at = (s->fd_bytes + IMAGE_ALIGN - 1) / IMAGE_ALIGN * IMAGE_ALIGN, start = at / page * page;
+
+    w->bytes = at - start + (bytes ? bytes : 1);
+    if (ftruncate(s->fd, (off_t)(start + w->bytes)))
+        return err_set(err, ERR_NOMEM, "no memory for %llu bytes", (unsigned long long)bytes);
+    w->start = mmap(NULL, w->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, (off_t)start);
+    if (w->start == MAP_FAILED)
+        return err_nomem(err);
+    w->at = (char *)w->start + (at - start);
+    s->fd_bytes = start + w->bytes;
     *piece = (struct image_piece){ .at = at, .bytes = bytes };
-    return to;
+    return 0;
 }
 
-static void piece_done(const struct image_piece *piece, void *to)
+static void window_close(struct window *w)
 {
-    munmap(to, piece->bytes ? piece->bytes : 1);
+    munmap(w->start, w->bytes);
 }
 
 /* ---- what HDF5 says ------------------------------------------------------ */
@@ -214,15 +219,15 @@ static int add_texts(struct source *s, struct image_piece *piece, char *const *t
             return err_set(err, ERR_FORMAT, "'%s' has a string above %d MiB", path, TEXT_LIMIT >> 20);
         total += length + 1;
     }
-    char *start = piece_map(s, piece, total, err), *to = start;
-    if (!to)
+    struct window w;
+    if (window_open(&w, s, piece, total, err))
         return err->code;
     for (size_t i = 0; i < n; i++) {
         size_t length = text[i] ? strlen(text[i]) : 0;
-        memcpy(to, text[i] ? text[i] : "", length + 1);
-        to += length + 1;
+        memcpy(w.at, text[i] ? text[i] : "", length + 1);
+        w.at += length + 1;
     }
-    piece_done(piece, start);
+    window_close(&w);
     return 0;
 }
 
@@ -251,13 +256,13 @@ static int read_numbers(struct source *s, struct image_piece *piece, const struc
                  : c->type == COLUMN_I32 ? H5T_NATIVE_INT32
                  : c->type == COLUMN_F64 ? H5T_NATIVE_DOUBLE
                                          : H5T_NATIVE_FLOAT;
-    void *to = piece_map(s, piece, n * column_size(c->type), err);
+    struct window w;
 
-    if (!to)
+    if (window_open(&w, s, piece, n * column_size(c->type), err))
         return err->code;
-    if (n > 0 && H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) < 0)
+    if (n > 0 && H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, w.at) < 0)
         return hdf5_failed(err, c->path);
-    piece_done(piece, to);
+    window_close(&w);
     return 0;
 }
 

@@ -34,13 +34,13 @@ static int split_texts(char **text, char *at, uint64_t bytes, size_t n, struct e
 
 static int take_column(struct table *t, const struct column *c, struct image_piece piece, struct err *err)
 {
-    char *at = (char *)t->map + piece.at;
     size_t n;
 
     if (piece.at % IMAGE_ALIGN || piece.at > t->map_bytes || piece.bytes > t->map_bytes - piece.at)
         return err_set(err, ERR_FORMAT, "'%s' lies outside", c->path);
     if (!column_count(t, c, &n))
         return err_set(err, ERR_FORMAT, "'%s' is too large", c->path);
+    char *at = (char *)t->map + piece.at;
     if (c->type != COLUMN_TEXT) {
         column_set(t, c, at);
         return piece.bytes == n * column_size(c->type) ? 0 : err_set(err, ERR_FORMAT, "'%s' is cut", c->path);

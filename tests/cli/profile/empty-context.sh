@@ -1,0 +1,3 @@
+printf '{"id":"a","text":""}\n' >c.jsonl
+printf '{"id":"q1","context":"a","split":"train","text":"What?"}\n' >q.jsonl
+evp-profile c.jsonl q.jsonl -o p.h5

@@ -1,0 +1,1 @@
+evp-profile - - -o p.h5

@@ -1,0 +1,193 @@
+/* The plan of a profile: who gets which question, what is open, what fits, what is answered together. */
+#include "base/file.h"
+#include "profiler/grid.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static struct contexts contexts;
+static struct questions questions;
+static struct config *config;
+static int n_configs;
+
+static void write_rows(char *path, const char *rows)
+{
+    struct err err;
+
+    close(mkstemp(path));
+    cr_assert_eq(file_write(path, rows, strlen(rows), &err), 0);
+}
+
+/* Contexts a, b, c; a has questions q1, q2, the others one each. */
+static void open_inputs(void)
+{
+    char c[] = "/tmp/evp-unit-XXXXXX", q[] = "/tmp/evp-unit-XXXXXX";
+    struct err err;
+
+    write_rows(c,
+               "{\"id\":\"a\",\"text\":\"one\"}\n{\"id\":\"b\",\"text\":\"two\"}\n{\"id\":\"c\",\"text\":\"three\"}\n");
+    write_rows(q, "{\"id\":\"q1\",\"context\":\"a\",\"split\":\"train\",\"text\":\"who?\"}\n"
+                  "{\"id\":\"q3\",\"context\":\"b\",\"split\":\"train\",\"text\":\"why?\"}\n"
+                  "{\"id\":\"q2\",\"context\":\"a\",\"split\":\"test\",\"text\":\"when?\"}\n"
+                  "{\"id\":\"q4\",\"context\":\"c\",\"split\":\"test\",\"text\":\"how?\"}\n");
+    cr_assert_eq(contexts_read(&contexts, c, &err), 0, "%s", err.msg);
+    cr_assert_eq(questions_read(&questions, q, &err), 0, "%s", err.msg);
+    cr_assert_eq(config_list(&config, &n_configs, "knorm:drop=0.5,kivi:bits=2", &err), 0, "%s", err.msg);
+    unlink(c);
+    unlink(q);
+}
+
+static void close_inputs(void)
+{
+    contexts_release(&contexts);
+    questions_release(&questions);
+    free(config);
+}
+
+TestSuite(grid, .init = open_inputs, .fini = close_inputs);
+
+static struct grid_input input(int64_t shard, int64_t shards)
+{
+    return (struct grid_input){ .contexts = &contexts,
+                                .questions = &questions,
+                                .config = config,
+                                .n_configs = n_configs,
+                                .shard = { shard, shards },
+                                .max_new_tokens = 10,
+                                .model_tokens = 100 };
+}
+
+/* As if tokenised: contexts of n tokens, questions of 20. */
+static void give_tokens(struct grid *g, int n)
+{
+    for (int i = 0; i < g->n_work; i++) {
+        struct work *w = &g->work[i];
+        w->ids = (struct tokens){ .at = calloc((size_t)n, sizeof(int32_t)), .n = n };
+        for (int q = 0; q < w->n_questions; q++)
+            w->question_ids[q] = (struct tokens){ .at = calloc(20, sizeof(int32_t)), .n = 20 };
+    }
+}
+
+Test(grid, shares_contexts_and_their_questions)
+{
+    struct grid g;
+    struct err err;
+    struct grid_input in = input(1, 2);
+
+    cr_assert_eq(grid_begin(&g, &in, &err), 0, "%s", err.msg);
+    cr_assert(g.n_work == 2 && g.work[0].n_questions == 2 && g.work[1].n_questions == 1);
+    cr_assert_str_eq(g.work[0].question[1]->id, "q2");
+    cr_assert_str_eq(g.work[1].context->id, "c");
+    grid_release(&g);
+    in = input(2, 2);
+    cr_assert_eq(grid_begin(&g, &in, &err), 0, "%s", err.msg);
+    cr_assert(g.n_work == 1 && strcmp(g.work[0].context->id, "b") == 0);
+    grid_release(&g);
+}
+
+Test(grid, cuts_only_when_told)
+{
+    struct grid g;
+    struct err err;
+    struct grid_input in = input(1, 1);
+
+    cr_assert_eq(grid_begin(&g, &in, &err), 0);
+    give_tokens(&g, 70); // 70 + 20 + 10: just fits
+    cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
+    cr_assert(g.work[0].ids.n == 70 && g.work[0].n_cut == 0);
+    in.model_tokens = 99;
+    cr_assert_eq(grid_fit(&g, &in, &err), ERR_FORMAT);
+    cr_assert(strstr(err.msg, "'a' (70), 'b' (70), 'c' (70)") && strstr(err.msg, "--truncate"), "%s", err.msg);
+    in.too_long = TOO_LONG_CUT;
+    cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
+    cr_assert(g.work[0].ids.n == 69 && g.work[0].n_cut == 1);
+    in.model_tokens = 30;
+    cr_assert_eq(grid_fit(&g, &in, &err), ERR_FORMAT, "no token is left of the context");
+    grid_release(&g);
+}
+
+static char *text(const char *s)
+{
+    return (char *)(uintptr_t)s;
+}
+
+/* Context a with question q1 answered by none and knorm; as store_open() would have it. */
+static void fill_store(struct store *s, const char *digest)
+{
+    struct err err;
+
+    *s = (struct store){ .path = text("p.h5"), .lock = -1 };
+    cr_assert_eq(table_alloc(&s->have, 1, 2, 1, &err), 0);
+    s->have.context_id[0] = text("a");
+    s->have.context_token_digest[0] = text(digest);
+    s->have.config_name[0] = text("none");
+    s->have.config_name[1] = text("knorm:drop=0.5");
+    s->have.question_id[0] = text("q1");
+    s->have.question_text[0] = text("who?");
+    s->have.question_context[0] = 0;
+    for (int v = 0; v < 2; v++)
+        s->have.cell_bytes[v] = s->have.answer_n_tokens[v] = 1;
+    cr_assert(map_add(&s->contexts, "a", 1, NULL) == 0 && map_add(&s->questions, "q1", 2, NULL) == 0);
+    cr_assert(map_add(&s->configs, "none", 4, NULL) == 0 && map_add(&s->configs, "knorm:drop=0.5", 14, NULL) == 1);
+}
+
+static void empty_store(struct store *s)
+{
+    table_release(&s->have);
+    map_release(&s->contexts);
+    map_release(&s->configs);
+    map_release(&s->questions);
+}
+
+Test(grid, only_what_is_missing_is_open)
+{
+    struct grid g;
+    struct err err;
+    struct store s;
+    struct grid_input in = input(1, 1);
+
+    cr_assert_eq(grid_begin(&g, &in, &err), 0);
+    give_tokens(&g, 50);
+    cr_assert_eq(grid_fit(&g, &in, &err), 0);
+    fill_store(&s, g.work[0].token_digest);
+    cr_assert_eq(grid_open(&g, &s, &err), 0, "%s", err.msg);
+    cr_assert(g.n_found == 2 && g.n_answers == 4 * 3 - 2 && g.n_contexts == 3 && g.n_versions == 9);
+    cr_assert_eq(g.work[0].n_open, 4);
+
+    bool taken[3] = { false };
+    int member[3];
+    cr_assert_eq(grid_group(&g, &g.work[0], taken, member), 2); // none and knorm lack q2 alone
+    cr_assert(member[0] == 0 && member[1] == 1);
+    cr_assert_eq(grid_group(&g, &g.work[0], taken, member), 1); // kivi lacks both
+    cr_assert_eq(member[0], 2);
+    cr_assert_eq(grid_group(&g, &g.work[0], taken, member), 0);
+
+    s.have.answer_n_tokens[0] = -1; // sizes without an answer are no answer
+    struct grid again = g;
+    again.n_found = 0;
+    cr_assert_eq(grid_open(&again, &s, &err), 0);
+    cr_assert_eq(again.n_found, 1);
+    empty_store(&s);
+    grid_release(&g);
+}
+
+Test(grid, a_text_that_changed_is_refused)
+{
+    struct grid g;
+    struct err err;
+    struct store s;
+    struct grid_input in = input(1, 1);
+
+    cr_assert_eq(grid_begin(&g, &in, &err), 0);
+    give_tokens(&g, 50);
+    cr_assert_eq(grid_fit(&g, &in, &err), 0);
+    fill_store(&s, g.work[0].token_digest);
+    s.have.question_text[0] = text("what?");
+    cr_assert_eq(grid_open(&g, &s, &err), ERR_FORMAT);
+    s.have.question_text[0] = text("who?");
+    s.have.context_token_digest[0] = text("");
+    cr_assert_eq(grid_open(&g, &s, &err), ERR_FORMAT);
+    empty_store(&s);
+    grid_release(&g);
+}
