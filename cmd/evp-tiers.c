@@ -44,9 +44,8 @@ static const struct tool tool = {
         "Sizes take K, M, G, T (powers of 1024). The kind is gpu, dram, file, redis or lmcache; a folder in memory is "
         "dram, another folder is file. Folders whose parent exists are made for measuring and removed again. "
         "gpu, redis and lmcache are not measured: give read=, write= and latency=.",
-    .examples =
-        "  evp-tiers --tier name=dram,uri=/dev/shm/evp,capacity=2G --tier name=ssd,uri=/var/tmp/evp >tiers.json\n"
-        "  evp-tiers --tier name=far,uri=redis://cache:6379,capacity=1T,read=1G,write=1G,latency=0.002 -o tiers.json\n",
+    .examples = "  evp-tiers -t name=dram,uri=/dev/shm/evp,capacity=2G >tiers.json\n"
+                "  evp-tiers -t name=far,uri=redis://a:1,read=1G,write=1G,latency=0.002\n",
 };
 
 /* ---- a --tier ------------------------------------------------------------ */

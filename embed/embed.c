@@ -52,6 +52,8 @@ static int open_parts(struct embedder *e, const char *dir, struct backend *backe
     e->wordpiece = wordpiece_open(dir, err);
     if (!e->wordpiece || bert_open(&e->bert, dir, EMBED_TOKENS, backend, err))
         return err->code;
+    if (e->bert.shape.positions < 2) // [CLS] and [SEP]
+        return err_set(err, ERR_FORMAT, "'%s': a model for texts of one token", dir);
     if (wordpiece_n_vocab(e->wordpiece) > e->bert.shape.vocab)
         return err_set(err, ERR_FORMAT, "'%s': a vocabulary of %d pieces, but a model for %d", dir,
                        wordpiece_n_vocab(e->wordpiece), e->bert.shape.vocab);
