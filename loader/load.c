@@ -41,16 +41,20 @@ static bool tier_is_used(const struct manifest *m, int tier)
     return false;
 }
 
+/* Asked before the lock of a tier is, which would not be given twice. */
 static int refuse_same_folder(const struct load *l, int tier, struct err *err)
 {
+    const struct tier *t = l->manifest.tiers.at;
     struct stat a, b;
+    bool there = stat(t[tier].uri, &a) == 0;
 
-    if (stat(l->store[tier].tier->uri, &a))
-        return 0; /* a dry run before the first load: there is no folder yet */
-    for (int i = 0; i < tier; i++)
-        if (l->store[i].tier && !stat(l->store[i].tier->uri, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-            return err_set(err, ERR_FORMAT, "tiers '%s' and '%s' are the same folder", l->manifest.tiers.at[i].name,
-                           l->manifest.tiers.at[tier].name);
+    for (int i = 0; i < tier; i++) {
+        if (!l->store[i].tier)
+            continue;
+        bool same = there && stat(t[i].uri, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+        if (same || strcmp(t[i].uri, t[tier].uri) == 0)
+            return err_set(err, ERR_FORMAT, "tiers '%s' and '%s' are the same folder", t[i].name, t[tier].name);
+    }
     return 0;
 }
 
@@ -64,13 +68,8 @@ static int open_stores(struct load *l, struct err *err)
         l->n_stores = i + 1;
         if (!folder && !tier_is_used(&l->manifest, i))
             continue;
-        for (int k = 0; k < i; k++) /* before its lock is asked for */
-            if (l->store[k].tier && strcmp(tiers->at[k].uri, tiers->at[i].uri) == 0)
-                return err_set(err, ERR_FORMAT, "tiers '%s' and '%s' are the same folder", tiers->at[k].name,
-                               tiers->at[i].name);
-        if (tier_store_open(&l->store[i], &tiers->at[i], l->o.dry_run ? STORE_LOOK : STORE_CHANGE, err))
-            return err->code;
-        if (refuse_same_folder(l, i, err))
+        if (refuse_same_folder(l, i, err) ||
+            tier_store_open(&l->store[i], &tiers->at[i], l->o.dry_run ? STORE_LOOK : STORE_CHANGE, err))
             return err->code;
     }
     return 0;
@@ -271,11 +270,12 @@ static int match_files(struct load *l, struct steps_file *file, struct err *err)
         if (!g || !entry_same(e, &g->want) || (*g->want.checksum && strcmp(e->checksum, g->want.checksum) != 0))
             continue;
         free(find_payload(l, g->payload, &size)); /* a payload of another size was packed anew */
-        if (size != e->size)
-            continue;
+        bool here = g->store == l->file[f].store;
+        if (size != e->size || (here && e->spare && !tier_store_has(&l->store[g->store], e, STORE_CONTENT)))
+            continue; /* a spare one becomes live again only after it was read */
         file[f].goal = at;
         file[f].bytes = g->want.bytes;
-        g->placed = g->placed || g->store == l->file[f].store;
+        g->placed = g->placed || here;
     }
     map_release(&goals);
     return code;
@@ -353,9 +353,9 @@ static int check_elsewhere(struct load *l, struct load_goal *g, struct steps_fil
     if (found)
         return 0;
     if (l->o.direction == LOAD_BACK)
-        return err_set(err, ERR_FAIL, "cannot roll back: '%s' had to make room, and it is not in %s%s%s", g->payload,
-                       l->o.payloads ? "'" : "a payload folder (--payloads)", l->o.payloads ? l->o.payloads : "",
-                       l->o.payloads ? "'" : "");
+        return err_set(err, ERR_FAIL, "cannot roll back: '%s' is not whole in any tier any more, and not in %s%s%s",
+                       g->payload, l->o.payloads ? "'" : "a payload folder (--payloads)",
+                       l->o.payloads ? l->o.payloads : "", l->o.payloads ? "'" : "");
     return err_set(err, ERR_FORMAT, "there is no payload '%s' in %s%s%s", g->payload,
                    l->o.payloads ? "'" : "a payload folder (--payloads)", l->o.payloads ? l->o.payloads : "",
                    l->o.payloads ? "'" : "");

@@ -200,7 +200,12 @@ static int settle(struct load *l, struct err *err)
         }
     }
     map_release(&goals);
-    return code ? code : publish(l, err);
+    if (!code)
+        code = publish(l, err);
+    for (int s = 0; s < l->n_stores && !code; s++)
+        if (l->store[s].tier)
+            code = tier_store_sweep(&l->store[s], err); /* what was found damaged, and is not wanted any more */
+    return code;
 }
 
 /* A row per context of the manifest, in its order, which is the order of goals too. */

@@ -211,15 +211,14 @@ static bool ours(const char *name)
     return (strncmp(name, "evp-", 4) == 0 && strstr(name, ".tmp.")) || entry_file_safe(name);
 }
 
-/* Removes what no index names: the rest of a load that was killed. */
-static int sweep(struct tier_store *s, struct err *err)
+int tier_store_sweep(struct tier_store *s, struct err *err)
 {
     struct map named = { 0 };
     struct dirent *d;
     int code = 0;
 
     for (int i = 0; i < s->in.n; i++)
-        if (map_add(&named, s->in.at[i].file, strlen(s->in.at[i].file), NULL) < 0)
+        if (!s->in.at[i].gone && map_add(&named, s->in.at[i].file, strlen(s->in.at[i].file), NULL) < 0)
             code = err_nomem(err);
     DIR *dir = opendir(s->tier->uri);
     if (!dir)
@@ -288,7 +287,7 @@ static int open_folder(struct tier_store *s, enum tier_store_use use, struct err
         return err->code;
     if (tier_store_read_index(&s->in, s->tier->uri, err))
         return err_wrap(err, "tier '%s'", s->tier->name);
-    return use == STORE_CHANGE ? sweep(s, err) : 0;
+    return use == STORE_CHANGE ? tier_store_sweep(s, err) : 0;
 }
 
 int tier_store_open(struct tier_store *s, const struct tier *tier, enum tier_store_use use, struct err *err)

@@ -8,6 +8,9 @@
  * and it goes only after an index without it is in place; so at every moment, after a crash too, what an index names is
  * whole. A reader with an old index may find a file gone and reads the index again.
  *
+ * A tier whose index was damaged or lost is empty to everybody: remove what is left of evp-index, and the next load
+ * places everything anew.
+ *
  * Only folders on this machine (kinds dram and file) are served.
  */
 #ifndef EVP_TIER_STORE_H
@@ -46,6 +49,9 @@ int tier_store_put(struct tier_store *s, const char *from, const struct entry *e
 
 /* Writes the index, without the entries that are gone, when it changed. */
 int tier_store_flush(struct tier_store *s, struct err *err) MUST_CHECK;
+
+/* Deletes what the index does not name: the rest of a load that was killed, and files whose entries are gone. */
+int tier_store_sweep(struct tier_store *s, struct err *err) MUST_CHECK;
 
 /* Deletes a file that the index on disk no longer names. */
 int tier_store_unlink(struct tier_store *s, const char *file, struct err *err) MUST_CHECK;

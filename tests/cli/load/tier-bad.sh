@@ -19,3 +19,5 @@ sed 's|file .*/ssd|redis redis://localhost|' spec | "$BUILD/tests/tools/make-loa
 sed "s|$PWD/disk/ssd|$PWD/dram|" spec | "$BUILD/tests/tools/make-load" same.jsonl pay; try same.jsonl
 sed "s|$PWD/disk/ssd|$PWD/disk/../dram|" spec | "$BUILD/tests/tools/make-load" same.jsonl pay; try same.jsonl
 sed "s/dram 60000/dram 60000/; s/ssd 60000/ssd 25599/" spec | "$BUILD/tests/tools/make-load" small.jsonl pay; try small.jsonl
+mkdir -p real; ln -s real link
+sed "s|$PWD/dram|$PWD/real|; s|$PWD/disk/ssd|$PWD/link|" spec | "$BUILD/tests/tools/make-load" same.jsonl pay; try same.jsonl

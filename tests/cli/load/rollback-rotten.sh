@@ -1,0 +1,13 @@
+# What was kept for a rollback has rotted: it is read before it counts, and comes from the payload folder instead.
+. "$TOP/tests/cli/load/plans.inc"
+first_plan m
+evp-load -q m.jsonl --payloads pay || exit
+placed | sort >was
+second_plan m
+evp-load -q m.jsonl --payloads pay || exit
+printf 'x' | dd of="$(ls ssd/evp-*-c1-*)" bs=1 seek=9000 conv=notrunc 2>dd.log
+evp-load -q --rollback m.jsonl
+echo "status $?"
+evp-load -q --rollback m.jsonl --payloads pay || exit
+placed | sort | cmp was -
+cmp ssd/evp-*-c1-* pay/c1-*
