@@ -1,10 +1,18 @@
 /* evp-show - what is in a file of ours, or in a model; is it whole; and the token ids of a text. */
+#include "base/file.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "cmd/show.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SPOOL_PATH = 4096 };
 
 static struct {
     bool check, json, lineage, null;
@@ -29,7 +37,7 @@ static const struct opt opts[] = {
 static const struct tool tool = {
     .name = "evp-show",
     .summary = "say what is in a file, verify it, or tokenize a text",
-    .operands = "FILE...",
+    .operands = "[FILE...]",
     .least = 0,
     .most = -1,
     .about = "Knows by their content: contexts, questions, profiles and utility tables, tiers, manifests, receipts, "
@@ -89,6 +97,51 @@ static int show_one(const char *path, int *n_shown)
     return status;
 }
 
+/* Formats are read from their start, some more than once, which a pipe does not allow: its bytes become a file that
+ * takes its place. *temp: that file, to be removed; "" when standard input is a file already. */
+static int spool_stdin(char temp[SPOOL_PATH], struct err *err)
+{
+    struct buf text = { 0 };
+    struct stat st;
+
+    temp[0] = '\0';
+    if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode))
+        return 0;
+    if (file_read(&text, "-", SIZE_MAX / 4, err))
+        return err->code;
+    snprintf(temp, SPOOL_PATH, "%.*s/evp-show.XXXXXX", SPOOL_PATH - 32, getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    int fd = mkstemp(temp), result = 0;
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (!f || fwrite(buf_str(&text), 1, text.n, f) != text.n || fflush(f) || dup2(fd, STDIN_FILENO) < 0)
+        result = err_set(err, ERR_IO, "cannot keep standard input in '%s': %s", temp, strerror(errno));
+    if (f)
+        fclose(f);
+    buf_release(&text);
+    return result;
+}
+
+static int show_stdin(int *n_shown)
+{
+    char temp[SPOOL_PATH];
+    struct err err;
+    int status = spool_stdin(temp, &err) ? log_failure(&err) : show_one("/dev/stdin", n_shown);
+
+    if (temp[0])
+        unlink(temp);
+    return status;
+}
+
+static int show_files(char **files, int n)
+{
+    int worst = 0, n_shown = 0;
+
+    for (int i = 0; i < n; i++) {
+        int status = strcmp(files[i], "-") == 0 ? show_stdin(&n_shown) : show_one(files[i], &n_shown);
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}
+
 static int misuse(const char *why)
 {
     log_error("%s", why);
@@ -98,7 +151,6 @@ static int misuse(const char *why)
 static int run(char **files, int n)
 {
     struct err err;
-    int worst = 0, n_shown = 0;
 
     if (cfg.check + cfg.json + cfg.lineage + (cfg.tokenize != NULL) > 1)
         return misuse("--check, --json, --lineage and --tokenize exclude each other");
@@ -107,13 +159,8 @@ static int run(char **files, int n)
             return misuse("--tokenize takes one model");
         return show_tokens(n ? files[0] : NULL, cfg.tokenize, cfg.null ? '\0' : '\n', &err) ? log_failure(&err) : 0;
     }
-    if (n == 0)
-        return misuse("no file is named");
-    for (int i = 0; i < n; i++) {
-        int status = show_one(files[i], &n_shown);
-        worst = status > worst ? status : worst;
-    }
-    return worst;
+    char *standard_input[] = { (char[]){ "-" } };
+    return n ? show_files(files, n) : show_files(standard_input, 1);
 }
 
 int main(int argc, char **argv)
