@@ -8,15 +8,13 @@
  */
 #include "methods/registry.h"
 
-static int score(const struct kv_full *full, int layer, const double *value, float *out, struct err *err)
+static int score(const struct kv_full *full, const double *value, float *out, struct err *err)
 {
     const struct kv_shape *s = &full->shape;
 
     (void)value;
-    (void)err;
-    full->backend->key_norms(full->backend, out, full->rows + (size_t)layer * (size_t)s->n_kv_heads, s->n_kv_heads,
-                             s->head_dim);
-    return 0;
+    full->backend->key_norms(full->backend, out, full->rows, s->n_layers * s->n_kv_heads, s->head_dim);
+    return full->backend->sync(full->backend, err);
 }
 
 const struct method method_knorm = {

@@ -69,8 +69,8 @@ struct method {
     /* What bounds cannot say, or NULL. head_dim 0: no model is known yet. */
     int (*check)(const double *value, int head_dim, struct err *err);
 
-    /* METHOD_DROP: scores of one layer, (G, T) f32 on the device; must not depend on `drop`. */
-    int (*score)(const struct kv_full *full, int layer, const double *value, float *score, struct err *err);
+    /* METHOD_DROP: scores of all heads, (L * G, T) f32 on the device; must not depend on `drop`. */
+    int (*score)(const struct kv_full *full, const double *value, float *score, struct err *err);
 
     /* METHOD_QUANTISE. parts: what n tokens of one layer become, `k` and `v` included (`at` unset); returns how many.
      * quantise fills all parts but `k` and `v` (device memory) from rows[G]; dequantise is the way back, and leaves the

@@ -58,24 +58,24 @@ static int window_attention(const struct kv_full *full, int layer, int w, float 
     return code;
 }
 
-static int score(const struct kv_full *full, int layer, const double *value, float *out, struct err *err)
+static int score(const struct kv_full *full, const double *value, float *out, struct err *err)
 {
     struct backend *be = full->backend;
     int T = full->n_tokens, w = window(value) < T ? window(value) : T, G = full->shape.n_kv_heads;
+    int n_heads = full->shape.n_layers * G;
     float *recent = malloc((size_t)w * sizeof(*recent)); // (w)
 
     if (!recent)
         return err_nomem(err);
-    int code = 0;
-    if (w < T) {
-        code = window_attention(full, layer, w, out, err);
-        if (!code)
-            be->smooth(be, out, G, T - w, T, (int)value[KERNEL]);
-    }
     for (int i = 0; i < w; i++)
         recent[i] = (float)(2 + i);
-    for (int g = 0; g < G; g++)
-        be->write(be, out + (size_t)g * (size_t)T + (T - w), recent, (size_t)w * sizeof(*recent));
+    int code = 0;
+    for (int l = 0; l < full->shape.n_layers && w < T && !code; l++)
+        code = window_attention(full, l, w, out + (size_t)(l * G) * (size_t)T, err);
+    if (w < T && !code)
+        be->smooth(be, out, n_heads, T - w, T, (int)value[KERNEL]);
+    for (int h = 0; h < n_heads; h++)
+        be->write(be, out + (size_t)h * (size_t)T + (T - w), recent, (size_t)w * sizeof(*recent));
     if (!code)
         code = be->sync(be, err);
     free(recent);

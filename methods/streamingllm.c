@@ -13,17 +13,16 @@
 
 enum { DROP, N_SINK };
 
-static int score(const struct kv_full *full, int layer, const double *value, float *out, struct err *err)
+static int score(const struct kv_full *full, const double *value, float *out, struct err *err)
 {
     size_t T = (size_t)full->n_tokens, row = T * sizeof(float);
     float *host = malloc(row); // (T)
 
-    (void)layer;
     if (!host)
         return err_nomem(err);
     for (size_t t = 0; t < T; t++)
         host[t] = (double)t < value[N_SINK] ? (float)T : (float)t;
-    for (int h = 0; h < full->shape.n_kv_heads; h++)
+    for (int h = 0; h < full->shape.n_layers * full->shape.n_kv_heads; h++)
         full->backend->write(full->backend, out + (size_t)h * T, host, row);
     int code = full->backend->sync(full->backend, err);
     free(host);

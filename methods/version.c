@@ -16,7 +16,7 @@
 struct scores {
     struct scores *next;
     struct config_stage stage; // drop is not looked at
-    float *at;                 // (L, G, T), on the device
+    float *at;                 // (L * G, T), on the device
     double seconds;            // it took to compute them
 };
 
@@ -62,16 +62,13 @@ static bool same_scores(const struct config_stage *a, const struct config_stage 
 static int compute_scores(struct scores *s, const struct kv_full *full, struct err *err)
 {
     struct backend *be = full->backend;
-    size_t layer = (size_t)full->shape.n_kv_heads * (size_t)full->n_tokens;
+    size_t n = (size_t)full->shape.n_layers * (size_t)full->shape.n_kv_heads * (size_t)full->n_tokens;
     double start = clock_now();
 
-    s->at = be->alloc(be, (size_t)full->shape.n_layers * layer * sizeof(float), err);
+    s->at = be->alloc(be, n * sizeof(float), err);
     if (!s->at)
         return err->code;
-    for (int l = 0; l < full->shape.n_layers; l++)
-        if (s->stage.method->score(full, l, s->stage.value, s->at + (size_t)l * layer, err))
-            return err_wrap(err, "%s, layer %d", s->stage.method->name, l);
-    if (be->sync(be, err))
+    if (s->stage.method->score(full, s->stage.value, s->at, err))
         return err_wrap(err, "%s", s->stage.method->name);
     s->seconds = clock_now() - start;
     return 0;

@@ -44,61 +44,76 @@ static const float *key(const struct kv_rows *head, int t, int K)
     return (const float *)head->k + (size_t)t * (size_t)K;
 }
 
+/* Where the scores of each head begin, and of the head behind the last. */
+static size_t *row_starts(struct cpu *c, const struct kv_rows *heads, int n_heads)
+{
+    size_t *start = cpu_scratch(c, &c->list, ((size_t)n_heads + 1) * sizeof(*start));
+
+    if (!start)
+        return NULL;
+    start[0] = 0;
+    for (int h = 0; h < n_heads; h++)
+        start[h + 1] = start[h] + (size_t)heads[h].n;
+    return start;
+}
+
 void cpu_key_norms(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim)
 {
-    const struct cpu *c = cpu_of(be);
+    struct cpu *c = cpu_of(be);
+    const size_t *start = row_starts(c, heads, n_heads);
 
+    if (!start)
+        return;
+#pragma omp parallel for schedule(static) num_threads(c->n_threads)
     for (int h = 0; h < n_heads; h++) {
-#pragma omp parallel for schedule(static) num_threads(cpu_threads_for(c, heads[h].n))
         for (int t = 0; t < heads[h].n; t++) {
             const float *k = key(&heads[h], t, head_dim);
-            score[t] = -sqrtf(dot(c, k, k, head_dim));
+            score[start[h] + (size_t)t] = -sqrtf(dot(c, k, k, head_dim));
         }
-        score += heads[h].n;
     }
 }
 
-/* sum = the unit vectors of keys first .. first + n - 1, added up; (K) */
-static void add_directions(const struct cpu *c, float *sum, const struct kv_rows *head, int first, int n, int K)
+/* mean = the head's keys as unit vectors, averaged; (K). Pieces are added up one by one, then put together, so that a
+ * long sum loses little. part: scratch (K) */
+static void mean_direction(const struct cpu *c, float *mean, float *part, const struct kv_rows *head, int K)
 {
-    memset(sum, 0, (size_t)K * sizeof(*sum));
-    for (int t = first; t < first + n; t++) {
+    size_t bytes = (size_t)K * sizeof(*mean);
+
+    memset(mean, 0, bytes);
+    for (int first = 0; first < head->n; first += KEYS) {
+        memset(part, 0, bytes);
+        for (int t = first; t < min(first + KEYS, head->n); t++) {
+            const float *k = key(head, t, K);
+            c->rows->blend(part, 1, k, 1 / fmaxf(sqrtf(dot(c, k, k, K)), 1e-12f), K);
+        }
+        c->rows->blend(mean, 1, part, 1 / (float)head->n, K);
+    }
+}
+
+static void head_cosines(struct cpu *c, float *score, const struct kv_rows *head, int K)
+{
+    float *mean = cpu_scratch(c, &c->tile[cpu_thread()], 2 * (size_t)K * sizeof(*mean)); // (2, K)
+
+    if (!mean)
+        return;
+    mean_direction(c, mean, mean + K, head, K);
+    float norm = fmaxf(sqrtf(dot(c, mean, mean, K)), 1e-8f);
+    for (int t = 0; t < head->n; t++) {
         const float *k = key(head, t, K);
-        c->rows->blend(sum, 1, k, 1 / fmaxf(sqrtf(dot(c, k, k, K)), 1e-12f), K);
+        score[t] = -dot(c, k, mean, K) / (fmaxf(sqrtf(dot(c, k, k, K)), 1e-8f) * norm);
     }
-}
-
-/* part[0] becomes the mean direction of the head's keys; part (n_parts, K) */
-static void mean_direction(const struct cpu *c, float *part, int n_parts, const struct kv_rows *head, int K)
-{
-#pragma omp parallel for schedule(static) num_threads(c->n_threads)
-    for (int i = 0; i < n_parts; i++)
-        add_directions(c, part + (size_t)i * (size_t)K, head, i * KEYS, min(head->n - i * KEYS, KEYS), K);
-    for (int i = 1; i < n_parts; i++)
-        c->rows->blend(part, 1, part + (size_t)i * (size_t)K, 1, K);
-    for (int i = 0; i < K; i++)
-        part[i] /= (float)head->n;
 }
 
 void cpu_key_cosines(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim)
 {
     struct cpu *c = cpu_of(be);
+    const size_t *start = row_starts(c, heads, n_heads);
 
-    for (int h = 0; h < n_heads; h++) {
-        int n_parts = pieces(heads[h].n, KEYS);
-        float *mean = cpu_scratch(c, &c->partial, (size_t)n_parts * (size_t)head_dim * sizeof(*mean)); // (n_parts, K)
-        if (!mean)
-            return;
-        mean_direction(c, mean, n_parts, &heads[h], head_dim);
-        float norm = fmaxf(sqrtf(dot(c, mean, mean, head_dim)), 1e-8f);
-#pragma omp parallel for schedule(static) num_threads(cpu_threads_for(c, heads[h].n))
-        for (int t = 0; t < heads[h].n; t++) {
-            const float *k = key(&heads[h], t, head_dim);
-            float length = fmaxf(sqrtf(dot(c, k, k, head_dim)), 1e-8f);
-            score[t] = -dot(c, k, mean, head_dim) / (length * norm);
-        }
-        score += heads[h].n;
-    }
+    if (!start)
+        return;
+#pragma omp parallel for schedule(static) num_threads(c->n_threads)
+    for (int h = 0; h < n_heads; h++)
+        head_cosines(c, score + start[h], &heads[h], head_dim);
 }
 
 /* ---- scores from attention --------------------------------------------- */

@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""make.py - write golden.json: what kvpress keeps of a short text, layer by layer and head by head. Run it with
+kvpress, transformers and gguf installed and MODELS, EVP_HF_MODEL set as tests/golden/oracles does."""
+import json, os, subprocess, sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, here)
+from kvpress_sets import Oracle
+
+CONFIGS = ["knorm:drop=0.1", "knorm:drop=0.5", "knorm:drop=0.9", "keydiff:drop=0.1", "keydiff:drop=0.5",
+           "keydiff:drop=0.9", "snapkv:drop=0.1", "snapkv:drop=0.5", "snapkv:drop=0.9", "streamingllm:drop=0.9"]
+TEXT = open("/usr/share/common-licenses/BSD").read()[:1100]
+
+
+def bits(positions):
+    return format(sum(1 << p for p in positions), "x")
+
+
+folder = subprocess.run([os.path.join(here, "..", "hf_model")], check=True, capture_output=True, text=True).stdout.strip()
+oracle = Oracle(folder, TEXT, CONFIGS)
+golden = {"text": TEXT, "ids": oracle.ids, "kept": {}}
+for config in CONFIGS:
+    sure, loose = oracle.kept(config)
+    golden["kept"][config] = {"sure": [[bits(h) for h in layer] for layer in sure],
+                              "loose": {f"{l}.{h}": bits(x) for l, layer in enumerate(loose) for h, x in enumerate(layer) if x}}
+with open(os.path.join(here, "golden.json"), "w") as f:
+    json.dump(golden, f, separators=(",", ":"))
+    f.write("\n")
