@@ -1,0 +1,61 @@
+/* Digests in pieces agree with digests in one go, wherever the pieces are cut. */
+#include "base/digest.h"
+
+#include <criterion/criterion.h>
+
+Test(digest, tokens_are_little_endian_and_prefixes_can_be_peeked_at)
+{
+    static const unsigned char le[] = { 1, 0, 0, 0, 0x78, 0x56, 0x34, 0x12, 0xff, 0xff, 0xff, 0xff };
+    static const int32_t ids[] = { 1, 0x12345678, -1 };
+    char want[DIGEST_HEX], got[DIGEST_HEX];
+    struct err err;
+    struct digest *d = digest_new(&err);
+
+    for (int n = 1; n <= 3; n++) {
+        digest_add_tokens(d, ids + n - 1, 1);
+        cr_assert_eq(digest_peek(d, got, &err), 0);
+        cr_assert_eq(digest_sha256(le, (size_t)(4 * n), want, &err), 0);
+        cr_assert_str_eq(got, want);
+        cr_assert_eq(digest_tokens(ids, n, got, &err), 0);
+        cr_assert_str_eq(got, want);
+    }
+    digest_end(d, got);
+    cr_assert_str_eq(got, want);
+}
+
+/* 3000 ids do not fit the buffer they are turned in. */
+Test(digest, of_many_tokens)
+{
+    static int32_t ids[3000];
+    char want[DIGEST_HEX], got[DIGEST_HEX];
+    struct err err;
+    struct digest *d = digest_new(&err);
+
+    for (int i = 0; i < 3000; i++) {
+        ids[i] = 7919 * i;
+        digest_add_tokens(d, &ids[i], 1);
+    }
+    digest_end(d, want);
+    cr_assert_eq(digest_tokens(ids, 3000, got, &err), 0);
+    cr_assert_str_eq(got, want);
+}
+
+Test(digest, checksum_in_pieces)
+{
+    static char bytes[5000];
+    char want[XXH3_HEX], got[XXH3_HEX];
+    struct err err;
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (char)(i * i);
+    digest_xxh3_hex(bytes, sizeof(bytes), want);
+    for (size_t cut = 0; cut <= sizeof(bytes); cut += 499) {
+        struct checksum *c = checksum_new(&err);
+        checksum_add(c, bytes, cut);
+        checksum_add(c, bytes + cut, sizeof(bytes) - cut);
+        checksum_end(c, got);
+        cr_assert_str_eq(got, want);
+    }
+    digest_xxh3_hex("", 0, want);
+    cr_assert_str_eq(want, "2d06800538d394c2"); /* XXH3's own value for nothing */
+}
