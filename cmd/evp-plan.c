@@ -1,31 +1,23 @@
-/* evp-plan - read a utility table and tiers, place every context, write the manifest.
- *
- * Quality, bytes and times come from the table; TTFT and utility are computed here anew, from this run's tiers, alpha
- * and frequencies, so that one table serves many plans. Planning looks at the train questions only; quality on the test
- * questions is what the plan is reported with.
- */
+/* evp-plan - read a utility table and tiers, place every context, write the manifest. Its parts: cmd/plan.h. */
+#include "cmd/plan.h"
+
 #include "base/clock.h"
-#include "base/digest.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
-#include "datasets/access.h"
-#include "loader/manifest.h"
-#include "loader/tiers.h"
-#include "planner/plan.h"
-#include "planner/utility.h"
-#include "profiler/table.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { ALPHAS = 64, KICKS_PER_SECOND = 4000 };
+
 static struct {
-    const char *tiers, *access, *previous, *output;
-    double alpha;
+    const char *tiers, *access, *rules, *previous, *alpha, *output, *verify, *max_move;
+    double min_quality, move_cost, seconds;
     int solver;
     struct opt_common common;
-} cfg = { .alpha = 1, .solver = PLAN_OPTIMAL };
+} cfg = { .alpha = "1", .solver = PLAN_OPTIMAL };
 
 static const struct opt opts[] = {
     OPT_HEAD("What is known"),
@@ -33,11 +25,20 @@ static const struct opt opts[] = {
     OPT_TEXT('a', "access", &cfg.access, "FILE", "access log; without it every context counts once"),
     OPT_TEXT('p', "previous", &cfg.previous, "FILE", "the manifest in force: operations lead from it to the new one"),
     OPT_HEAD("What is wanted"),
-    OPT_REAL(0, "alpha", &cfg.alpha, 0, 1e9, "seconds of TTFT that a quality of 1 is worth"),
+    OPT_TEXT(0, "alpha", &cfg.alpha, "LIST",
+             "seconds of TTFT that a quality of 1 is worth; several: a manifest for each"),
+    OPT_REAL(0, "min-quality", &cfg.min_quality, 0, 1, "no form with a lower quality for any context"),
+    OPT_TEXT(0, "rules", &cfg.rules, "FILE", "quality floors and pinned tiers of single contexts"),
+    OPT_REAL(0, "move-cost", &cfg.move_cost, 0, 1e9, "utility that each GiB written since --previous must bring"),
+    OPT_TEXT(0, "max-move", &cfg.max_move, "SIZE", "write at most this much since --previous"),
+    OPT_HEAD("How"),
     OPT_PICK('s', "solver", &cfg.solver, "evicpress|adaptcache|optimal",
-             "how: least loss of utility, least loss per byte, or near the optimum with proof"),
+             "least loss of utility, least loss per byte, or near the optimum with proof"),
+    OPT_REAL(0, "seconds", &cfg.seconds, 0, 3600, "try about so long to improve a plan of few contexts"),
+    OPT_TEXT(0, "verify", &cfg.verify, "MANIFEST", "plan nothing: check this manifest against the table"),
     OPT_HEAD("Output"),
-    OPT_TEXT('o', "output", &cfg.output, "FILE", "write the manifest there, whole or not at all, instead of to stdout"),
+    OPT_TEXT('o', "output", &cfg.output, "FILE",
+             "write the manifest there, whole or not at all, instead of to stdout; with several alphas a folder"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -52,288 +53,20 @@ static const struct tool tool = {
         "Reads a utility table (evp-score) and tiers.json (evp-tiers), chooses one config and tier for every context "
         "so that the sum of (alpha * quality - TTFT) * frequency is high and no tier holds more than its capacity, "
         "and writes a manifest. Not storing a context at all is always a choice. The summary on stderr compares the "
-        "plan with what one would do without it, and says how far it can be from the best possible plan.",
+        "plan with what one would do without it, and says how far it can be from the best possible plan. With "
+        "several alphas the output folder gets manifest-ALPHA.jsonl for each and frontier.tsv, which compares them.",
     .examples = "  evp-plan table.h5 --tiers tiers.json >manifest.jsonl\n"
-                "  evp-plan table.h5 --tiers tiers.json --access log.jsonl --previous manifest.jsonl -o new.jsonl\n",
+                "  evp-plan table.h5 --tiers tiers.json --access log.jsonl --previous manifest.jsonl -o new.jsonl\n"
+                "  evp-plan table.h5 --tiers tiers.json --alpha 0.1,0.3,1,3 -o sweep/\n"
+                "  evp-plan table.h5 --verify manifest.jsonl\n",
     .opts = opts,
     .common = &cfg.common,
 };
 
-/* Everything the planning callback looks at. */
-struct input {
-    struct table table;
-    struct tiers tiers;
-    struct map ids;         // context id -> row of the table
-    double *frequency;      // (C)
-    struct manifest before; // n = 0 without --previous
-};
+/* ---- one plan ----------------------------------------------------------- */
 
-/* ---- the problem as the planner sees it --------------------------------- */
-
-static double cell_ttft(const struct input *in, int context, int config, int tier)
-{
-    const struct table *t = &in->table;
-    size_t cell = (size_t)context * (size_t)t->n_configs + (size_t)config;
-
-    if (tier == PLAN_RECOMPUTE)
-        return ttft_recompute(t->prefill_s[context], t->question_s[context]);
-    struct tier_speed speed = { in->tiers.at[tier].latency_s, in->tiers.at[tier].read_bytes_per_s };
-    return ttft_stored(speed, t->cell_bytes[cell], t->decompress_s[cell], t->question_s[context]);
-}
-
-static double options(const void *arg, int context, int64_t *bytes, double *out)
-{
-    const struct input *in = arg;
-    const struct table *t = &in->table;
-    double frequency = in->frequency[context];
-
-    for (int v = 0; v < t->n_configs; v++) {
-        size_t cell = (size_t)context * (size_t)t->n_configs + (size_t)v;
-        double quality = t->quality_train[cell];
-        bytes[v] = isnan(quality) ? -1 : t->cell_bytes[cell];
-        for (int d = 0; d < in->tiers.n; d++)
-            out[v * in->tiers.n + d] = utility(cfg.alpha, quality, cell_ttft(in, context, v, d), frequency);
-    }
-    return utility(cfg.alpha, 1, cell_ttft(in, context, 0, PLAN_RECOMPUTE), frequency);
-}
-
-/* ---- reading ------------------------------------------------------------ */
-
-static int read_frequencies(struct input *in, struct err *err)
-{
-    struct access_log log;
-    int n = in->table.n_contexts;
-
-    in->frequency = calloc((size_t)n + 1, sizeof(*in->frequency));
-    if (!in->frequency)
-        return err_nomem(err);
-    for (int i = 0; i < n; i++) {
-        if (map_add(&in->ids, in->table.context_id[i], strlen(in->table.context_id[i]), NULL) == MAP_NOMEM)
-            return err_nomem(err);
-        in->frequency[i] = cfg.access ? 0 : 1;
-    }
-    if (!cfg.access)
-        return 0;
-    if (access_read(&log, cfg.access, &in->ids, in->frequency, err))
-        return err->code;
-    if (log.unknown)
-        log_warn("%lld of %lld accesses are to contexts that the table does not have", (long long)log.unknown,
-                 (long long)log.rows);
-    return 0;
-}
-
-static int read_input(struct input *in, const char *table, struct err *err)
-{
-    if (!cfg.tiers)
-        return err_set(err, ERR_USAGE, "--tiers is missing");
-    if (tiers_read(&in->tiers, cfg.tiers, err) || table_read(&in->table, table, TABLE_PLAN, err))
-        return err->code;
-    if (!in->table.quality_train)
-        return err_set(err, ERR_FORMAT, "'%s' has no qualities yet: run evp-score on it", table);
-    if (read_frequencies(in, err))
-        return err->code;
-    if (!cfg.previous)
-        return 0;
-    if (manifest_read(&in->before, cfg.previous, err))
-        return err->code;
-    if (strcmp(in->before.model_digest, in->table.model_digest) != 0)
-        return err_set(err, ERR_FORMAT, "'%s' was made for another model than '%s'", cfg.previous, table);
-    return 0;
-}
-
-static void input_release(struct input *in)
-{
-    table_release(&in->table);
-    tiers_release(&in->tiers);
-    map_release(&in->ids);
-    free(in->frequency);
-    manifest_release(&in->before);
-}
-
-/* ---- the manifest ------------------------------------------------------- */
-
-static int add_placement(struct manifest *m, const struct input *in, const struct plan *plan, int i, struct err *err)
-{
-    const struct table *t = &in->table;
-    struct plan_choice c = plan->choice[i];
-    bool stored = c.tier != PLAN_RECOMPUTE;
-    size_t cell = (size_t)i * (size_t)t->n_configs + (size_t)c.config;
-    struct placement p = {
-        .id = t->context_id[i],
-        .token_digest = t->context_token_digest[i],
-        .config = t->config_name[c.config],
-        .tier = c.tier,
-        .n_tokens = t->n_tokens[i],
-        .bytes = stored ? t->cell_bytes[cell] : 0,
-        .kv_bytes = t->kv_bytes[i],
-        .quality = stored ? t->quality_train[cell] : 1,
-        .quality_test = stored || isnan(t->quality_test[cell]) ? t->quality_test[cell] : 1,
-        .ttft_s = cell_ttft(in, i, c.config, c.tier),
-        .frequency = in->frequency[i],
-    };
-    p.utility = utility(cfg.alpha, p.quality, p.ttft_s, p.frequency);
-    char *payload = stored ? manifest_payload_name(p.id, p.token_digest, p.config) : NULL;
-    if (stored && !payload)
-        return err_nomem(err);
-    p.payload = payload;
-    p.operation = manifest_operation(manifest_find(&in->before, p.id), &in->before.tiers, &p, &in->tiers);
-    int code = manifest_add(m, &p, err);
-    free(payload);
-    return code;
-}
-
-/* A context that the previous manifest stores and the table no longer has must go. */
-static int add_eviction(struct manifest *m, const struct placement *before, struct err *err)
-{
-    struct placement p = {
-        .id = before->id,
-        .token_digest = before->token_digest,
-        .config = "none",
-        .tier = PLAN_RECOMPUTE,
-        .n_tokens = before->n_tokens,
-        .kv_bytes = before->kv_bytes,
-        .quality = 1,
-        .quality_test = (double)NAN,
-        .ttft_s = (double)NAN,
-        .operation = OP_EVICT,
-    };
-    return manifest_add(m, &p, err);
-}
-
-static int fill_manifest(struct manifest *m, const struct input *in, const struct plan *plan, struct err *err)
-{
-    for (int i = 0; i < in->table.n_contexts; i++)
-        if (add_placement(m, in, plan, i, err))
-            return err_wrap(err, "context '%s'", in->table.context_id[i]);
-    for (int i = 0; i < in->before.n; i++) {
-        const struct placement *b = &in->before.at[i];
-        if (b->tier == PLAN_RECOMPUTE || map_find(&in->ids, b->id, strlen(b->id)) != MAP_ABSENT)
-            continue;
-        if (add_eviction(m, b, err))
-            return err->code;
-    }
-    return 0;
-}
-
-/* ---- beside doing without ----------------------------------------------- */
-
-/* Means over accesses; NAN where nothing is known. */
-static struct manifest_total plan_outcome(const char *name, const struct plan *plan, const struct input *in)
-{
-    const struct table *t = &in->table;
-    double weight = 0, weight_test = 0;
-    struct manifest_total sum = { .utility = plan->objective };
-
-    for (int i = 0; i < t->n_contexts; i++) {
-        struct plan_choice c = plan->choice[i];
-        double f = in->frequency[i];
-        bool recompute = c.tier == PLAN_RECOMPUTE;
-        size_t cell = (size_t)i * (size_t)t->n_configs + (size_t)c.config;
-        weight += f;
-        sum.ttft_s += f * cell_ttft(in, i, c.config, c.tier);
-        sum.quality += f * (recompute ? 1 : t->quality_train[cell]);
-        if (isnan(t->quality_test[cell]))
-            continue;
-        weight_test += f;
-        sum.quality_test += f * (recompute ? 1 : t->quality_test[cell]);
-    }
-    sum.ttft_s /= weight;
-    sum.quality /= weight;
-    sum.quality_test /= weight_test;
-    snprintf(sum.name, sizeof(sum.name), "%s", name);
-    return sum;
-}
-
-static int by_falling_frequency(const void *a, const void *b, void *frequency)
-{
-    double fa = ((const double *)frequency)[*(const int *)a], fb = ((const double *)frequency)[*(const int *)b];
-
-    return fa > fb ? -1 : fa < fb ? 1 : *(const int *)a - *(const int *)b;
-}
-
-static int add_baseline(struct manifest *m, const struct plan_problem *problem, enum plan_baseline baseline,
-                        const int *order, const struct input *in, struct err *err)
-{
-    static const char *const label[] = { "recompute everything", "uncompressed, most used first",
-                                         "one config for all" };
-    struct plan plan;
-    char name[MANIFEST_CONFIG];
-    int config;
-
-    if (plan_baseline(&plan, problem, baseline, order, &config, err))
-        return err->code;
-    snprintf(name, sizeof(name), baseline == BASELINE_SINGLE ? "%s: %.80s" : "%s", label[baseline],
-             in->table.config_name[config]);
-    m->total[m->n_totals++] = plan_outcome(name, &plan, in);
-    plan_release(&plan);
-    return 0;
-}
-
-static int fill_totals(struct manifest *m, const struct plan *plan, const struct plan_problem *problem,
-                       const struct input *in, struct err *err)
-{
-    int *order = calloc((size_t)problem->n_contexts + 1, sizeof(*order)), code = 0;
-
-    if (!order)
-        return err_nomem(err);
-    for (int i = 0; i < problem->n_contexts; i++)
-        order[i] = i;
-    qsort_r(order, (size_t)problem->n_contexts, sizeof(*order), by_falling_frequency, in->frequency);
-    m->total[m->n_totals++] = plan_outcome("this plan", plan, in);
-    for (int b = 0; b < BASELINE_COUNT && !code; b++)
-        code = add_baseline(m, problem, (enum plan_baseline)b, order, in, err);
-    free(order);
-    return code;
-}
-
-/* ---- what is said ------------------------------------------------------- */
-
-static void say_summary(const struct plan *plan, const struct manifest *m, const struct input *in)
-{
-    char ttft[TEXT_SHORT], fill[TEXT_SHORT], room[TEXT_SHORT];
-
-    for (int i = 0; i < m->n_totals; i++) {
-        const struct manifest_total *t = &m->total[i];
-        log_info("%-40s utility %10.4f  TTFT %9s  quality %.3f, held out %.3f", t->name, t->utility,
-                 text_seconds(ttft, t->ttft_s), t->quality, t->quality_test);
-    }
-    for (int t = 0; t < in->tiers.n; t++) {
-        const struct tier *tier = &in->tiers.at[t];
-        int n = 0;
-        for (int i = 0; i < plan->n_contexts; i++)
-            n += plan->choice[i].tier == t;
-        log_info("tier %-12s %d contexts, %s of %s", tier->name, n, text_bytes(fill, (double)plan->fill[t]),
-                 tier->capacity == INT64_MAX ? "unlimited" : text_bytes(room, (double)tier->capacity));
-    }
-    log_info("no plan can exceed utility %.4f: this one is within %.2g %% of it", plan->upper_bound,
-             100 * plan_gap(plan));
-}
-
-/* ---- the work ----------------------------------------------------------- */
-
-static int fill_header(struct manifest *m, const struct plan *plan, const struct input *in, const char *table,
-                       struct err *err)
-{
-    static const char *const solver[] = { "evicpress", "adaptcache", "optimal" };
-
-    snprintf(m->model_digest, sizeof(m->model_digest), "%s", in->table.model_digest);
-    snprintf(m->previous, sizeof(m->previous), "%s", in->before.digest);
-    snprintf(m->solver, sizeof(m->solver), "%s", solver[cfg.solver]);
-    m->alpha = cfg.alpha;
-    m->objective = plan->objective;
-    m->upper_bound = plan->upper_bound;
-    m->gap = plan_gap(plan);
-    m->tiers = in->tiers; /* borrowed until manifest_done() */
-    return digest_file(table, m->table_digest, err);
-}
-
-static void manifest_done(struct manifest *m)
-{
-    m->tiers = (struct tiers){ 0 };
-    manifest_release(m);
-}
-
-static int write_manifest(const struct manifest *m, const struct input *in, char **argv, int argc, struct err *err)
+static int write_manifest(const struct manifest *m, const struct plan_input *in, const char *path, char **argv,
+                          int argc, struct err *err)
 {
     const char *text = in->table.lineage;
     struct json *lineage = *text ? json_parse(text, strlen(text), err) : NULL;
@@ -341,53 +74,179 @@ static int write_manifest(const struct manifest *m, const struct input *in, char
     struct rows_made made = {
         .tool = tool.name, .args = argv + 1, .n_args = argc - 1, .from = from, .n_from = lineage != NULL
     };
-    int code = manifest_write(m, cfg.output, made, err);
+    int code = manifest_write(m, path, made, err);
 
     json_free(lineage);
     return code;
 }
 
-/* Solves, writes, tells how long each took. */
-static int plan_and_write(struct input *in, const char *table, char **argv, int argc, double start, struct err *err)
+static int solve(struct plan *plan, struct plan_input *in, const double *start, struct err *err)
 {
-    struct plan plan = { 0 };
-    struct manifest manifest = { 0 };
-    int64_t capacity[TIER_MAX];
-    double read = clock_now(), solved;
+    struct plan_effort effort = { .kicks = (int)(cfg.seconds * KICKS_PER_SECOND), .start = start };
+    struct plan_problem problem = plan_input_problem(in);
+    enum plan_solver solver = (enum plan_solver)cfg.solver;
+    int code = in->max_move < INT64_MAX ? plan_within_moves(plan, in, solver, &effort, err)
+                                        : plan_solve(plan, &problem, solver, &effort, err);
 
-    for (int t = 0; t < in->tiers.n; t++)
-        capacity[t] = in->tiers.at[t].capacity;
-    struct plan_problem problem = { in->table.n_contexts, in->table.n_configs, in->tiers.n, capacity, options, in };
-    if (plan_solve(&plan, &problem, (enum plan_solver)cfg.solver, &(struct plan_effort){ 0 }, err))
+    return code ? code : plan_check_pins(in, plan, err);
+}
+
+/* Solves for in->alpha, writes, tells. *read: seconds that reading took, said once. */
+static int plan_one(struct plan_input *in, const char *table, const char *path, double *price, double *read,
+                    char **argv, int argc, struct manifest_total *total, double *share, struct err *err)
+{
+    struct plan plan;
+    struct manifest m = { 0 };
+    double start = clock_now(), solved;
+
+    in->move_cost = cfg.move_cost * 0x1p-30;
+    in->move_price = 0;
+    if (solve(&plan, in, *read < 0 ? price : NULL, err))
         return err->code;
     solved = clock_now();
-    int code = fill_header(&manifest, &plan, in, table, err);
+    int code = plan_manifest(&m, in, &plan, (enum plan_solver)cfg.solver, table, err);
     if (!code)
-        code = fill_manifest(&manifest, in, &plan, err);
-    if (!code)
-        code = fill_totals(&manifest, &plan, &problem, in, err);
-    if (!code)
-        code = write_manifest(&manifest, in, argv, argc, err);
+        code = write_manifest(&m, in, path, argv, argc, err);
     if (!code) {
-        log_info("read %d contexts in %.2f s, solved in %.2f s, wrote in %.2f s", problem.n_contexts, read - start,
-                 solved - read, clock_now() - solved);
-        say_summary(&plan, &manifest, in);
+        if (*read >= 0)
+            log_info("read %d contexts in %.2f s, solved in %.2f s, wrote in %.2f s", plan.n_contexts, *read,
+                     solved - start, clock_now() - solved);
+        else
+            log_info("alpha %g: solved in %.2f s, wrote in %.2f s", in->alpha, solved - start, clock_now() - solved);
+        *read = -1;
+        plan_say(in, &plan, &m);
+        *total = m.total[0];
+        plan_shares(in, &plan, share);
+        memcpy(price, plan.price, sizeof(plan.price));
     }
-    manifest_done(&manifest);
+    plan_manifest_release(&m);
     plan_release(&plan);
     return code;
 }
 
-static int run(const char *table, int argc, char **argv, struct err *err)
-{
-    struct input in = { 0 };
-    double start = clock_now();
-    int code = read_input(&in, table, err);
+/* ---- several alphas ------------------------------------------------------ */
 
-    if (!code)
-        code = plan_and_write(&in, table, argv, argc, start, err);
-    input_release(&in);
+struct alphas {
+    double at[ALPHAS];
+    int n;
+};
+
+static int add_alpha(void *arg, const char *piece, size_t n)
+{
+    struct alphas *a = arg;
+    char text[TEXT_SHORT] = "";
+    double v;
+
+    if (a->n == ALPHAS || n >= sizeof(text))
+        return -1;
+    memcpy(text, piece, n);
+    if (!parse_real(text, &v) || v < 0 || v > 1e9)
+        return -1;
+    a->at[a->n++] = v;
+    return 0;
+}
+
+static void frontier_head(struct buf *out, const struct plan_input *in)
+{
+    buf_adds(out, "alpha\tquality\tquality_test\tttft_s");
+    for (int t = 0; t < in->tiers.n; t++)
+        buf_printf(out, "\thits_%s", in->tiers.at[t].name);
+    buf_adds(out, "\thits_recompute\n");
+}
+
+static void frontier_row(struct buf *out, const struct plan_input *in, const struct manifest_total *total,
+                         const double *share)
+{
+    buf_printf(out, "%g\t%.6f\t%.6f\t%.6f", in->alpha, total->quality, total->quality_test, total->ttft_s);
+    for (int t = 0; t <= in->tiers.n; t++)
+        buf_printf(out, "\t%.6f", share[t]);
+    buf_addc(out, '\n');
+}
+
+static int plan_sweep(struct plan_input *in, const struct alphas *alphas, const char *table, double read, char **argv,
+                      int argc, struct err *err)
+{
+    struct manifest_total total;
+    double price[PLAN_TIERS], share[PLAN_TIERS + 1];
+    struct buf frontier = { 0 };
+    int code = cfg.output ? file_mkdir(cfg.output, err)
+                          : err_set(err, ERR_USAGE, "several alphas need a folder: --output is missing");
+
+    frontier_head(&frontier, in);
+    for (int k = 0; k < alphas->n && !code; k++) {
+        char name[TEXT_SHORT + 32], text[TEXT_SHORT];
+        snprintf(name, sizeof(name), "manifest-%s.jsonl", text_real(text, alphas->at[k]));
+        char *path = file_join(cfg.output, name);
+        in->alpha = alphas->at[k];
+        code = path ? plan_one(in, table, path, price, &read, argv, argc, &total, share, err) : err_nomem(err);
+        frontier_row(&frontier, in, &total, share);
+        free(path);
+    }
+    char *path = code ? NULL : file_join(cfg.output, "frontier.tsv");
+    if (path)
+        code = file_write(path, buf_str(&frontier), frontier.n, err);
+    free(path);
+    buf_release(&frontier);
     return code;
+}
+
+/* ---- the tool -------------------------------------------------------------- */
+
+static int verify(struct plan_input *in, const struct plan_files *files, const struct manifest *m, struct err *err)
+{
+    if (in->table.n_contexts == 0)
+        return err_set(err, ERR_FORMAT, "'%s' has no contexts", files->table);
+    for (int i = 0; i < m->n; i++) {
+        int row = map_find(&in->ids, m->at[i].id, strlen(m->at[i].id));
+        if (row != MAP_ABSENT)
+            in->frequency[row] = m->at[i].frequency;
+    }
+    in->alpha = m->alpha;
+    in->move_cost = m->move_cost;
+    in->move_price = m->move_price;
+    in->max_move = m->max_move;
+    return plan_verify(in, m, err);
+}
+
+/* Tiers and frequencies are the manifest's own. */
+static int run_verify(struct plan_input *in, struct plan_files *files, struct err *err)
+{
+    struct manifest m;
+
+    if (manifest_read(&m, cfg.verify, err))
+        return err->code;
+    in->tiers = m.tiers;
+    files->tiers = NULL;
+    int code = plan_input_read(in, files, err);
+    if (!code)
+        code = verify(in, files, &m, err);
+    in->tiers = (struct tiers){ 0 };
+    manifest_release(&m);
+    return code;
+}
+
+static int run_plan(struct plan_input *in, const struct plan_files *files, char **argv, int argc, struct err *err)
+{
+    struct alphas alphas = { .n = 0 };
+    struct manifest_total total;
+    double start = clock_now(), price[PLAN_TIERS], share[PLAN_TIERS + 1];
+
+    if (opt_split(cfg.alpha, add_alpha, &alphas))
+        return err_set(err, ERR_USAGE, "'--alpha=%s' is not a list of numbers from 0 up", cfg.alpha);
+    if (!cfg.tiers)
+        return err_set(err, ERR_USAGE, "--tiers is missing");
+    uint64_t most = INT64_MAX;
+    if (cfg.max_move && (!parse_size(cfg.max_move, &most) || most > INT64_MAX))
+        return err_set(err, ERR_USAGE, "'--max-move=%s' is not a size", cfg.max_move);
+    in->max_move = (int64_t)most;
+    if (!cfg.previous && (cfg.move_cost > 0 || cfg.max_move))
+        return err_set(err, ERR_USAGE, "--move-cost and --max-move need --previous");
+    if (plan_input_read(in, files, err) || plan_check_rules(in, err))
+        return err->code;
+    double read = clock_now() - start;
+    in->alpha = alphas.at[0];
+    return alphas.n > 1 ? plan_sweep(in, &alphas, files->table, read, argv, argc, err)
+                        : plan_one(in, files->table, cfg.output, price, &read, argv, argc, &total, share, err);
 }
 
 int main(int argc, char **argv)
@@ -397,6 +256,9 @@ int main(int argc, char **argv)
 
     if (status != OPT_RUN)
         return status;
-    status = run(argv[first], argc, argv, &err) ? log_failure(&err) : 0;
-    return opt_finish(status);
+    struct plan_input in = { .min_quality = cfg.min_quality };
+    struct plan_files files = { argv[first], cfg.tiers, cfg.access, cfg.rules, cfg.previous };
+    int code = cfg.verify ? run_verify(&in, &files, &err) : run_plan(&in, &files, argv, argc, &err);
+    plan_input_release(&in);
+    return opt_finish(code ? log_failure(&err) : 0);
 }

@@ -239,22 +239,44 @@ static int read_totals(struct manifest *m, const struct json *totals, struct err
     return 0;
 }
 
+static int read_prices(struct manifest *m, const struct json *prices, struct err *err)
+{
+    int t = 0;
+
+    if (prices && json_count(prices) != m->tiers.n)
+        return err_set(err, ERR_FORMAT, "field 'prices' has %d members for %d tiers", json_count(prices), m->tiers.n);
+    for (const struct json *j = json_first(prices); j; j = json_next(j)) {
+        m->price[t] = json_real(j);
+        if (!(m->price[t] >= 0 && m->price[t] <= 1e300))
+            return err_set(err, ERR_FORMAT, "field 'prices' holds something that is not a price");
+        t++;
+    }
+    return 0;
+}
+
 static int read_header(struct manifest *m, const struct json *header, struct err *err)
 {
     const char *solver;
 
-    m->upper_bound = m->gap = (double)NAN;
+    m->upper_bound = m->gap = m->gain_gap = (double)NAN;
+    m->max_move = INT64_MAX;
     if (read_digest(header, "model_digest", m->model_digest, err) ||
         read_digest(header, "table_digest", m->table_digest, err) ||
         read_digest(header, "previous", m->previous, err) || json_want_real(header, "alpha", &m->alpha, err) ||
         json_want_text(header, "solver", &solver, err) || json_want_real(header, "objective", &m->objective, err) ||
         json_may_real(header, "upper_bound", &m->upper_bound, err) || json_may_real(header, "gap", &m->gap, err) ||
-        check_text("solver", solver, sizeof(m->solver), err) || read_totals(m, json_get(header, "totals"), err))
+        json_may_real(header, "gain_gap", &m->gain_gap, err) ||
+        json_may_real(header, "move_cost", &m->move_cost, err) ||
+        json_may_real(header, "move_price", &m->move_price, err) ||
+        json_may_int(header, "max_move", &m->max_move, err) || check_text("solver", solver, sizeof(m->solver), err) ||
+        read_totals(m, json_get(header, "totals"), err))
         return err->code;
     memcpy(m->solver, solver, strlen(solver) + 1);
     if (!json_is_array(json_get(header, "tiers")))
         return err_set(err, ERR_FORMAT, "field 'tiers' is not an array");
-    return tiers_from_json(&m->tiers, json_get(header, "tiers"), err);
+    if (tiers_from_json(&m->tiers, json_get(header, "tiers"), err))
+        return err->code;
+    return read_prices(m, json_get(header, "prices"), err);
 }
 
 static int read_tier(const struct manifest *m, const char *name, int *tier, struct err *err)
@@ -372,6 +394,17 @@ static void header_members(void *arg, struct json_out *w)
     json_put_real(w, "objective", m->objective);
     json_put_real(w, "upper_bound", m->upper_bound);
     json_put_real(w, "gap", m->gap);
+    json_put_real(w, "gain_gap", m->gain_gap);
+    json_begin(w, "prices", '[');
+    for (int t = 0; t < m->tiers.n; t++)
+        json_put_real(w, NULL, m->price[t]);
+    json_end(w, ']');
+    json_put_real(w, "move_cost", m->move_cost);
+    json_put_real(w, "move_price", m->move_price);
+    if (m->max_move == INT64_MAX)
+        json_put_null(w, "max_move");
+    else
+        json_put_int(w, "max_move", m->max_move);
     json_put_text(w, "previous", or_null(m->previous));
     json_put_text(w, "table_digest", or_null(m->table_digest));
     json_begin(w, "totals", '[');

@@ -1,8 +1,8 @@
 /* manifest.h - the plan as a file: one placement per context, and what to do to get there from the previous plan.
  *
  * JSON Lines (base/rows.h, kind "manifest"). The header carries model_digest, alpha, tiers, solver, objective,
- * upper_bound, gap, previous (SHA-256 of the previous manifest's file, or null), table_digest, and totals: this plan
- * beside what one would do without a planner.
+ * upper_bound, gap, gain_gap, prices, move_cost, move_price, max_move, previous (SHA-256 of the previous manifest's
+ * file, or null), table_digest, and totals: this plan beside what one would do without a planner.
  * loader/manifest.schema.json describes header, rows and end.
  *
  * Reading and making one go through manifest_add(), so a manifest that was written can be read again:
@@ -51,6 +51,11 @@ struct manifest {
     char digest[DIGEST_HEX];                                                       // of the file, after manifest_read
     char solver[32];
     double alpha, objective, upper_bound, gap; // upper_bound, gap NAN: the solver gives none
+    double gain_gap;        // (upper_bound - objective) / (upper_bound - utility of recomputing all); NAN: not known
+    double move_cost;       // utility that objective gives up per byte written since the previous manifest
+    double move_price;      // and that upper_bound counts on top, because of the cap max_move
+    int64_t max_move;       // bytes; INT64_MAX: no cap
+    double price[TIER_MAX]; // utility per byte on each tier: what upper_bound is proven with
     struct tiers tiers;
     struct manifest_total total[MANIFEST_TOTALS];
     int n_totals;         // may be 0

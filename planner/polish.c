@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum { MOVES = 8000, KICK_MOVES = 3, PAIR_BUDGET = 40000000 };
+static const double close_enough = 1e-6; // share of the bound below which polishing is not worth its time
 
 struct pool {
     struct move *at; // by rising loss; at most MOVES
@@ -268,7 +269,7 @@ int draft_polish(struct draft *d, const struct plan_problem *problem, int kicks,
     struct pool pool;
     double most = d->dual->bound - draft_total(d);
 
-    if (most <= 1e-9 * fabs(d->dual->bound))
+    if (most <= close_enough * fabs(d->dual->bound))
         return 0;
     if (pool_fill(&pool, d, problem, most, err))
         return err->code;

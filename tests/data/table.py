@@ -1,4 +1,4 @@
-"""table.py OUT.h5 [N] - write a small scored table with h5py, as docs/table.md describes it: what evp-plan's tests read.
+"""table.py OUT.h5 [N [reversed]] - write a small scored table with h5py, as docs/table.md describes it: what evp-plan's tests read.
 
 Three contexts by default, three configs, two tiers; every number is simple enough to check a plan by hand.
 """
@@ -8,8 +8,8 @@ import h5py, numpy as np
 out, n = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3
 configs = ["none", "keydiff:drop=0.5", "kivi:bits=2"]
 text = h5py.string_dtype("utf-8")
-rng = np.random.default_rng(1)
-full = np.array([1000, 2000, 4000])[np.arange(n) % 3] * 100
+number = np.arange(n)[::-1] if "reversed" in sys.argv else np.arange(n)
+full = np.array([1000, 2000, 4000])[number % 3] * 100
 quality = np.array([1.0, 0.9, 0.6])
 with h5py.File(out, "w") as f:
     for key, value in dict(evp="table", model="tiny", model_digest="ab" * 32, backend="cpu", dtype="f32",
@@ -21,15 +21,15 @@ with h5py.File(out, "w") as f:
         f.create_dataset(name, data=np.asarray(data, dtype=kind) if kind is not text else np.array(data, dtype=object),
                          dtype=kind)
 
-    put("/contexts/id", [f"c{i}" for i in range(n)], text)
+    put("/contexts/id", [f"c{i}" for i in number], text)
     put("/contexts/dataset", ["made"] * n, text)
-    put("/contexts/token_digest", [f"{i:064x}" for i in range(n)], text)
+    put("/contexts/token_digest", [f"{i:064x}" for i in number], text)
     put("/contexts/n_tokens", full // 100, np.int64)
     put("/contexts/prefill_s", full / 1e5, np.float64)
     put("/contexts/question_s", np.full(n, 0.01), np.float64)
     put("/contexts/kv_bytes", full, np.int64)
     put("/configs/name", configs, text)
-    put("/questions/id", [f"c{i}/q{q}" for i in range(n) for q in range(2)], text)
+    put("/questions/id", [f"c{i}/q{q}" for i in number for q in range(2)], text)
     put("/questions/text", ["?"] * (2 * n), text)
     put("/questions/split", ["train", "test"] * n, text)
     put("/questions/context", np.repeat(np.arange(n), 2), np.int64)

@@ -1,0 +1,74 @@
+/* plan.h - the parts of evp-plan: what it reads, the problem it poses, what it writes and says, how it verifies.
+ *
+ * Quality, bytes and times come from the table; TTFT and utility are computed anew from this run's tiers, alpha and
+ * frequencies, so that one table serves many plans. Planning looks at the train questions only; quality on the test
+ * questions is what a plan is reported with. Contexts are put in order of their ids before they are planned, so that
+ * the order of the table's rows makes no difference.
+ */
+#ifndef EVP_CMD_PLAN_H
+#define EVP_CMD_PLAN_H
+
+#include "datasets/rules.h"
+#include "loader/manifest.h"
+#include "loader/tiers.h"
+#include "planner/plan.h"
+#include "profiler/table.h"
+
+struct plan_files {
+    const char *table, *tiers, *access, *rules, *previous; // NULL: not given
+};
+
+struct plan_input {
+    struct table table;
+    struct tiers tiers;
+    struct map ids;             // context id -> row of the table
+    int *row;                   // (C) the problem's contexts in order of their ids: rows of the table
+    double *frequency;          // (C) by row
+    struct rule *rule;          // (C) by row
+    int *pin;                   // (C) by row: tier, PLAN_RECOMPUTE, or PIN_NONE
+    struct plan_choice *before; // (C) by row: where the previous manifest has it; config -1: nowhere it could stay
+    struct manifest previous;   // n = 0 without one
+    int64_t capacity[PLAN_TIERS];
+    double alpha, min_quality; // of the plan at hand; may be changed between plans
+    double move_cost;          // utility per byte written that is asked for
+    double move_price;         // and on top of it, to keep to the cap
+    int64_t max_move;          // the cap on bytes written; INT64_MAX: none
+};
+
+enum { PIN_NONE = -2 };
+
+int plan_input_read(struct plan_input *in, const struct plan_files *files, struct err *err) MUST_CHECK;
+void plan_input_release(struct plan_input *in);
+
+/* The problem; borrows `in`. */
+struct plan_problem plan_input_problem(const struct plan_input *in);
+
+/* Seconds to the first token of a row under a choice; utility without move costs; bytes that must be written for it. */
+double plan_ttft(const struct plan_input *in, int row, struct plan_choice c);
+double plan_worth(const struct plan_input *in, int row, struct plan_choice c);
+int64_t plan_written(const struct plan_input *in, int row, struct plan_choice c);
+
+/* Floors and pins that no choice can respect: names the context and the best that is attainable. */
+int plan_check_rules(const struct plan_input *in, struct err *err) MUST_CHECK;
+int plan_check_pins(const struct plan_input *in, const struct plan *plan, struct err *err) MUST_CHECK; // after solving
+
+/* A plan that writes at most in->max_move bytes: the cost per byte is raised until it does. The bound is that of the
+ * problem as asked, with the cap. */
+int plan_within_moves(struct plan *plan, struct plan_input *in, enum plan_solver solver,
+                      const struct plan_effort *effort, struct err *err) MUST_CHECK;
+
+/* The manifest of a plan, with totals; its tiers are borrowed from `in`: release it with plan_manifest_release(). */
+int plan_manifest(struct manifest *m, const struct plan_input *in, const struct plan *plan, enum plan_solver solver,
+                  const char *table_path, struct err *err) MUST_CHECK;
+void plan_manifest_release(struct manifest *m);
+
+/* Share of the accesses that each tier serves; recompute last. (n_tiers + 1) */
+void plan_shares(const struct plan_input *in, const struct plan *plan, double *share);
+
+/* What a person wants to know, on stderr. */
+void plan_say(const struct plan_input *in, const struct plan *plan, const struct manifest *m);
+
+/* Recomputes a manifest's utilities, fills and bound from the table, with none of the solver's code. */
+int plan_verify(const struct plan_input *in, const struct manifest *m, struct err *err) MUST_CHECK;
+
+#endif

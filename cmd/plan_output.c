@@ -1,0 +1,260 @@
+/* plan_output.c - the manifest that evp-plan writes, and what it says on stderr. */
+#include "cmd/plan.h"
+
+#include "base/digest.h"
+#include "base/log.h"
+#include "base/parse.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static int add_placement(struct manifest *m, const struct plan_input *in, int row, struct plan_choice c,
+                         struct err *err)
+{
+    const struct table *t = &in->table;
+    bool stored = c.tier != PLAN_RECOMPUTE;
+    size_t cell = (size_t)row * (size_t)t->n_configs + (size_t)c.config;
+    struct placement p = {
+        .id = t->context_id[row],
+        .token_digest = t->context_token_digest[row],
+        .config = t->config_name[c.config],
+        .tier = c.tier,
+        .n_tokens = t->n_tokens[row],
+        .bytes = stored ? t->cell_bytes[cell] : 0,
+        .kv_bytes = t->kv_bytes[row],
+        .quality = stored ? t->quality_train[cell] : 1,
+        .quality_test = stored || isnan(t->quality_test[cell]) ? t->quality_test[cell] : 1,
+        .ttft_s = plan_ttft(in, row, c),
+        .utility = plan_worth(in, row, c),
+        .frequency = in->frequency[row],
+    };
+    char *payload = stored ? manifest_payload_name(p.id, p.token_digest, p.config) : NULL;
+    if (stored && !payload)
+        return err_nomem(err);
+    p.payload = payload;
+    p.operation = manifest_operation(manifest_find(&in->previous, p.id), &in->previous.tiers, &p, &in->tiers);
+    int code = manifest_add(m, &p, err);
+    free(payload);
+    return code;
+}
+
+/* A context that the previous manifest stores and the table no longer has must go. */
+static int add_eviction(struct manifest *m, const struct placement *before, struct err *err)
+{
+    struct placement p = {
+        .id = before->id,
+        .token_digest = before->token_digest,
+        .config = "none",
+        .tier = PLAN_RECOMPUTE,
+        .n_tokens = before->n_tokens,
+        .kv_bytes = before->kv_bytes,
+        .quality = 1,
+        .quality_test = (double)NAN,
+        .ttft_s = (double)NAN,
+        .operation = OP_EVICT,
+    };
+    return manifest_add(m, &p, err);
+}
+
+static int add_rows(struct manifest *m, const struct plan_input *in, const struct plan *plan, struct err *err)
+{
+    for (int i = 0; i < plan->n_contexts; i++)
+        if (add_placement(m, in, in->row[i], plan->choice[i], err))
+            return err_wrap(err, "context '%s'", in->table.context_id[in->row[i]]);
+    for (int i = 0; i < in->previous.n; i++) {
+        const struct placement *b = &in->previous.at[i];
+        if (b->tier == PLAN_RECOMPUTE || map_find(&in->ids, b->id, strlen(b->id)) != MAP_ABSENT)
+            continue;
+        if (add_eviction(m, b, err))
+            return err->code;
+    }
+    return 0;
+}
+
+/* ---- totals --------------------------------------------------------------- */
+
+/* Means over accesses; NAN where nothing is known. */
+static struct manifest_total plan_outcome(const char *name, const struct plan_input *in, const struct plan *plan)
+{
+    const struct table *t = &in->table;
+    double weight = 0, weight_test = 0;
+    struct manifest_total sum = { 0 };
+
+    for (int i = 0; i < plan->n_contexts; i++) {
+        struct plan_choice c = plan->choice[i];
+        int row = in->row[i];
+        bool recompute = c.tier == PLAN_RECOMPUTE;
+        double f = in->frequency[row];
+        size_t cell = (size_t)row * (size_t)t->n_configs + (size_t)c.config;
+        weight += f;
+        sum.utility += plan_worth(in, row, c);
+        sum.ttft_s += f * plan_ttft(in, row, c);
+        sum.quality += f * (recompute ? 1 : t->quality_train[cell]);
+        if (isnan(t->quality_test[cell]))
+            continue;
+        weight_test += f;
+        sum.quality_test += f * (recompute ? 1 : t->quality_test[cell]);
+    }
+    sum.ttft_s /= weight;
+    sum.quality /= weight;
+    sum.quality_test /= weight_test;
+    snprintf(sum.name, sizeof(sum.name), "%s", name);
+    return sum;
+}
+
+static int falling(const void *a, const void *b, void *arg)
+{
+    const struct plan_input *in = arg;
+    double fa = in->frequency[in->row[*(const int *)a]], fb = in->frequency[in->row[*(const int *)b]];
+
+    return fa > fb ? -1 : fa < fb ? 1 : *(const int *)a - *(const int *)b;
+}
+
+static int add_baseline(struct manifest *m, const struct plan_input *in, enum plan_baseline baseline, const int *order,
+                        struct err *err)
+{
+    static const char *const label[] = { "recompute everything", "uncompressed, most used first",
+                                         "one config for all" };
+    struct plan_problem problem = plan_input_problem(in);
+    struct plan plan;
+    char name[MANIFEST_CONFIG];
+    int config;
+
+    if (plan_baseline(&plan, &problem, baseline, order, &config, err))
+        return err->code;
+    snprintf(name, sizeof(name), baseline == BASELINE_SINGLE ? "%s: %.80s" : "%s", label[baseline],
+             in->table.config_name[config]);
+    m->total[m->n_totals++] = plan_outcome(name, in, &plan);
+    plan_release(&plan);
+    return 0;
+}
+
+static int add_totals(struct manifest *m, const struct plan_input *in, const struct plan *plan, struct err *err)
+{
+    int *order = calloc((size_t)plan->n_contexts + 1, sizeof(*order)), code = 0;
+
+    if (!order)
+        return err_nomem(err);
+    for (int i = 0; i < plan->n_contexts; i++)
+        order[i] = i;
+    qsort_r(order, (size_t)plan->n_contexts, sizeof(*order), falling, (void *)(uintptr_t)in);
+    m->total[m->n_totals++] = plan_outcome("this plan", in, plan);
+    for (int b = 0; b < BASELINE_COUNT && !code; b++)
+        code = add_baseline(m, in, (enum plan_baseline)b, order, err);
+    free(order);
+    return code;
+}
+
+/* ---- the whole -------------------------------------------------------------- */
+
+int plan_manifest(struct manifest *m, const struct plan_input *in, const struct plan *plan, enum plan_solver solver,
+                  const char *table_path, struct err *err)
+{
+    static const char *const name[] = { "evicpress", "adaptcache", "optimal" };
+
+    *m = (struct manifest){ .alpha = in->alpha,
+                            .objective = plan->objective,
+                            .upper_bound = plan->upper_bound,
+                            .gap = plan_gap(plan),
+                            .move_cost = in->move_cost,
+                            .move_price = in->move_price,
+                            .max_move = in->max_move,
+                            .tiers = in->tiers };
+    snprintf(m->model_digest, sizeof(m->model_digest), "%s", in->table.model_digest);
+    snprintf(m->previous, sizeof(m->previous), "%s", in->previous.digest);
+    snprintf(m->solver, sizeof(m->solver), "%s", name[solver]);
+    memcpy(m->price, plan->price, (size_t)in->tiers.n * sizeof(*m->price));
+    if (digest_file(table_path, m->table_digest, err) || add_rows(m, in, plan, err) || add_totals(m, in, plan, err))
+        return err->code;
+    double gain = plan->upper_bound - m->total[1 + BASELINE_RECOMPUTE].utility;
+    m->gain_gap = gain > 0 ? (plan->upper_bound - plan->objective) / gain : 0;
+    return 0;
+}
+
+void plan_manifest_release(struct manifest *m)
+{
+    m->tiers = (struct tiers){ 0 };
+    manifest_release(m);
+}
+
+void plan_shares(const struct plan_input *in, const struct plan *plan, double *share)
+{
+    double all = 0;
+
+    for (int t = 0; t <= in->tiers.n; t++)
+        share[t] = 0;
+    for (int i = 0; i < plan->n_contexts; i++) {
+        int tier = plan->choice[i].tier;
+        share[tier == PLAN_RECOMPUTE ? in->tiers.n : tier] += in->frequency[in->row[i]];
+        all += in->frequency[in->row[i]];
+    }
+    for (int t = 0; t <= in->tiers.n; t++)
+        share[t] /= all;
+}
+
+/* ---- what is said ----------------------------------------------------------- */
+
+static const char *tier_name(const struct plan_input *in, int tier)
+{
+    return tier == PLAN_RECOMPUTE ? "recompute" : in->tiers.at[tier].name;
+}
+
+/* Bytes written by where a context was and where it goes. "new": it was nowhere that could be kept. */
+static void say_moves(const struct plan_input *in, const struct plan *plan)
+{
+    for (int from = -1; from < in->tiers.n; from++) {
+        for (int to = 0; to < in->tiers.n; to++) {
+            double bytes = 0;
+            int n = 0;
+            char text[TEXT_SHORT];
+            for (int i = 0; i < plan->n_contexts; i++) {
+                const struct plan_choice *b = &in->before[in->row[i]];
+                int was = b->config < 0 ? -1 : b->tier;
+                int64_t written = plan_written(in, in->row[i], plan->choice[i]);
+                n += was == from && plan->choice[i].tier == to && written > 0;
+                bytes += was == from && plan->choice[i].tier == to ? (double)written : 0;
+            }
+            if (n)
+                log_info("write %-12s -> %-12s %d contexts, %s", from < 0 ? "new" : in->tiers.at[from].name,
+                         in->tiers.at[to].name, n, text_bytes(text, bytes));
+        }
+    }
+}
+
+static void say_tier(const struct plan_input *in, const struct plan *plan, int tier)
+{
+    char fill[TEXT_SHORT], room[TEXT_SHORT];
+    int n = 0;
+
+    for (int i = 0; i < plan->n_contexts; i++)
+        n += plan->choice[i].tier == tier;
+    if (tier == PLAN_RECOMPUTE) {
+        log_info("tier %-12s %d contexts", tier_name(in, tier), n);
+        return;
+    }
+    int64_t capacity = in->capacity[tier];
+    log_info("tier %-12s %d contexts, %s of %s, price %.3g per GiB", tier_name(in, tier), n,
+             text_bytes(fill, (double)plan->fill[tier]),
+             capacity == INT64_MAX ? "unlimited" : text_bytes(room, (double)capacity), plan->price[tier] * 0x1p30);
+}
+
+void plan_say(const struct plan_input *in, const struct plan *plan, const struct manifest *m)
+{
+    char ttft[TEXT_SHORT];
+
+    for (int i = 0; i < m->n_totals; i++) {
+        const struct manifest_total *t = &m->total[i];
+        log_info("%-40s utility %10.4f  TTFT %9s  quality %.3f, held out %.3f", t->name, t->utility,
+                 text_seconds(ttft, t->ttft_s), t->quality, t->quality_test);
+    }
+    for (int t = 0; t < in->tiers.n; t++)
+        say_tier(in, plan, t);
+    say_tier(in, plan, PLAN_RECOMPUTE);
+    if (in->previous.n)
+        say_moves(in, plan);
+    log_info("utility %.9g, no plan exceeds %.9g: gap %.2g, of the attainable gain %.2g", plan->objective,
+             plan->upper_bound, plan_gap(plan), m->gain_gap);
+}
