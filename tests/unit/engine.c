@@ -1,0 +1,340 @@
+/* The engine on a tiny random model: cpu against the reference, grouped decoding against one sequence at a time and
+ * against the whole text run again, and what it refuses. */
+#include "engine/engine.h"
+
+#include "base/rng.h"
+#include "tests/unit/tiny_model.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONTEXT = 1100, LONG = 600, QUESTIONS = 4, NEW = 12 };
+static const int question_length[QUESTIONS] = { 1, 9, 24, LONG }; // a token; usual ones; more than a pass
+
+/* An engine on one backend with a session, and the texts all tests use. */
+struct bench {
+    char path[64];
+    struct engine *engine;
+    struct session *session;
+    int32_t ids[CONTEXT + QUESTIONS * LONG];
+    struct question_ids question[QUESTIONS];
+};
+
+static struct bench *bench_open(const char *backend)
+{
+    struct bench *b = calloc(1, sizeof(*b));
+    struct err err = { 0 };
+    struct rng rng = rng_new(7);
+
+    tiny_model_make(b->path);
+    b->engine = engine_open(&(struct engine_options){ .model = b->path, .backend = backend, .n_threads = 2 }, &err);
+    cr_assert(b->engine, "%s", err.msg);
+    b->session = session_new(b->engine, &err);
+    cr_assert(b->session, "%s", err.msg);
+    for (size_t i = 0; i < sizeof(b->ids) / sizeof(*b->ids); i++)
+        b->ids[i] = (int32_t)rng_below(&rng, TINY_VOCAB);
+    for (int q = 0; q < QUESTIONS; q++)
+        b->question[q] = (struct question_ids){ b->ids + CONTEXT + q * LONG, question_length[q] };
+    return b;
+}
+
+static void bench_close(struct bench *b)
+{
+    session_free(b->session);
+    engine_close(b->engine);
+    tiny_model_remove(b->path);
+    free(b);
+}
+
+Test(engine, logits_agree_with_the_reference)
+{
+    struct bench *want = bench_open("reference"), *got = bench_open("cpu");
+    struct err err = { 0 };
+    enum { N = 700 }; // more than a chunk
+    float *a = calloc(N * TINY_VOCAB, sizeof(*a)), *b = calloc(N * TINY_VOCAB, sizeof(*b));
+
+    cr_assert_eq(session_logits(want->session, want->ids, N, a, &err), 0, "%s", err.msg);
+    cr_assert_eq(session_logits(got->session, got->ids, N, b, &err), 0, "%s", err.msg);
+    for (size_t i = 0; i < N * TINY_VOCAB; i++)
+        cr_assert(fabsf(a[i] - b[i]) <= 1e-4f + 1e-4f * fabsf(a[i]), "position %zu: %g, reference %g", i / TINY_VOCAB,
+                  (double)b[i], (double)a[i]);
+    free(a);
+    free(b);
+    bench_close(want);
+    bench_close(got);
+}
+
+/* ---- decoding ----------------------------------------------------------- */
+
+enum { VERSIONS = 4 };
+static const char configs[] = "none,keydiff:drop=0.5,snapkv:drop=0.9,kivi:bits=2";
+
+struct run {
+    int n_versions, n_questions;
+    struct config *config;
+    struct version version[VERSIONS];
+    struct answer answer[VERSIONS * QUESTIONS];
+    double question_s;
+    int progress;
+};
+
+static void note_progress(void *arg, int tokens_done)
+{
+    struct run *r = arg;
+    cr_assert_geq(tokens_done, r->progress);
+    r->progress = tokens_done;
+}
+
+/* Prefills, derives the first versions and answers the first questions, so many sequences at once. Heads of keydiff's
+ * version get fewer rows one by one, as a method that is uneven over heads would leave them. */
+static struct run *run_some(struct bench *b, int n_versions, int n_questions, int batch)
+{
+    struct run *r = calloc(1, sizeof(*r));
+    struct prefill p = { .ids = b->ids, .n = CONTEXT };
+    const struct version *at[VERSIONS];
+    struct err err = { 0 };
+    int n;
+
+    cr_assert_eq(config_list(&r->config, &n, configs, &err), 0, "%s", err.msg);
+    cr_assert_eq(n, VERSIONS);
+    r->n_versions = n_versions;
+    r->n_questions = n_questions;
+    configs_need(r->config, n, &p.needs, &p.window);
+    cr_assert_eq(session_prefill(b->session, &p, NULL, &err), 0, "%s", err.msg);
+    struct compressor *c = compressor_new(session_full(b->session), &err);
+    for (int v = 0; v < n_versions; v++) {
+        cr_assert_eq(compressor_version(c, &r->config[v], VERSION_ROWS, &r->version[v], &err), 0, "%s", err.msg);
+        at[v] = &r->version[v];
+    }
+    compressor_free(c);
+    for (int h = 0; h < 4; h++)
+        r->version[1].rows[h].n -= 97 * h;
+    struct decode job = { .version = at,
+                          .n_versions = n_versions,
+                          .question = b->question,
+                          .n_questions = n_questions,
+                          .max_new_tokens = NEW,
+                          .batch = batch,
+                          .progress = note_progress,
+                          .arg = r };
+    cr_assert_eq(session_decode(b->session, &job, r->answer, &r->question_s, &err), 0, "%s", err.msg);
+    int tokens = n_questions * NEW;
+    for (int q = 0; q < n_questions; q++)
+        tokens += question_length[q];
+    cr_assert_eq(r->progress, n_versions * tokens);
+    return r;
+}
+
+static struct run *run_all(struct bench *b, int batch)
+{
+    return run_some(b, VERSIONS, QUESTIONS, batch);
+}
+
+static void run_free(struct run *r)
+{
+    for (int i = 0; i < VERSIONS * QUESTIONS; i++)
+        free(r->answer[i].ids);
+    for (int v = 0; v < VERSIONS; v++)
+        version_release(&r->version[v]);
+    free(r->config);
+    free(r);
+}
+
+static void same_answers(const struct run *a, const struct run *b, const char *what)
+{
+    for (int i = 0; i < a->n_versions * a->n_questions; i++) {
+        cr_assert_eq(a->answer[i].n, b->answer[i].n, "%s: answer %d has %d tokens, not %d", what, i, b->answer[i].n,
+                     a->answer[i].n);
+        for (int t = 0; t < a->answer[i].n; t++)
+            cr_assert_eq(a->answer[i].ids[t], b->answer[i].ids[t], "%s: answer %d, token %d", what, i, t);
+    }
+}
+
+Test(engine, answers_do_not_depend_on_the_batch)
+{
+    struct bench *b = bench_open("cpu");
+    struct run *all = run_all(b, 0);
+    int tokens = 0, early = 0;
+
+    for (int i = 0; i < VERSIONS * QUESTIONS; i++) {
+        tokens += all->answer[i].n;
+        early += all->answer[i].n < NEW;
+    }
+    cr_assert(tokens > 0 && all->question_s > 0);
+    cr_assert(early > 0, "no sequence leaves early: choose another seed");
+    static const int batch[] = { 1, 5 };
+    for (int i = 0; i < 2; i++) {
+        struct run *some = run_all(b, batch[i]);
+        same_answers(all, some, "fewer at once");
+        run_free(some);
+    }
+    run_free(all);
+    bench_close(b);
+}
+
+/* Not over a quantised cache: two bits turn the last bit of a key into another code. */
+Test(engine, answers_do_not_depend_on_the_backend)
+{
+    struct bench *cpu = bench_open("cpu"), *reference = bench_open("reference");
+    struct run *fast = run_some(cpu, 3, 3, 0), *slow = run_some(reference, 3, 3, 7);
+
+    same_answers(slow, fast, "reference backend");
+    run_free(fast);
+    run_free(slow);
+    bench_close(cpu);
+    bench_close(reference);
+}
+
+static int best_of(const float *logits)
+{
+    int best = 0;
+    for (int i = 1; i < TINY_VOCAB; i++)
+        best = logits[i] > logits[best] ? i : best;
+    return best;
+}
+
+/* Decoding over the uncompressed cache is what running the whole text again gives. */
+Test(engine, answers_over_the_full_cache_are_those_of_the_whole_text)
+{
+    struct bench *b = bench_open("cpu");
+    struct run *r = run_all(b, 0);
+    struct err err = { 0 };
+
+    for (int q = 0; q < QUESTIONS; q++) {
+        const struct answer *a = &r->answer[q];
+        int before = CONTEXT + b->question[q].n, n = before + a->n;
+        int32_t *text = calloc((size_t)n, sizeof(*text));
+        float *logits = calloc((size_t)n * TINY_VOCAB, sizeof(*logits));
+        memcpy(text, b->ids, CONTEXT * sizeof(*text));
+        memcpy(text + CONTEXT, b->question[q].ids, (size_t)b->question[q].n * sizeof(*text));
+        memcpy(text + before, a->ids, (size_t)a->n * sizeof(*text));
+        cr_assert_eq(session_logits(b->session, text, n, logits, &err), 0, "%s", err.msg);
+        for (int t = 0; t < a->n; t++)
+            cr_assert_eq(best_of(logits + (size_t)(before - 1 + t) * TINY_VOCAB), a->ids[t], "question %d, token %d", q,
+                         t);
+        if (a->n < NEW)
+            cr_assert(tokenizer_stops(engine_tokenizer(b->engine), best_of(logits + (size_t)(n - 1) * TINY_VOCAB)));
+        free(text);
+        free(logits);
+    }
+    run_free(r);
+    bench_close(b);
+}
+
+/* ---- side outputs and refusals ------------------------------------------ */
+
+Test(engine, saves_the_queries_of_the_last_tokens)
+{
+    enum { N = 530, SMALL = 40, FLOATS = 2 * 32 }; // the window begins before the second chunk; a token of a kv head
+    struct bench *b = bench_open("cpu");
+    struct err err = { 0 };
+    struct prefill p = { .ids = b->ids, .n = N, .needs = NEED_WINDOW_Q, .window = N + 1 };
+    double seconds = 0;
+
+    cr_assert_eq(session_prefill(b->session, &p, &seconds, &err), 0, "%s", err.msg);
+    const struct kv_full *full = session_full(b->session);
+    cr_assert(full->window == N && full->n_tokens == N && full->rows[3].n == N && seconds > 0);
+    float *whole = calloc(2 * N * FLOATS, sizeof(*whole));
+    memcpy(whole, full->window_q[1], 2 * N * FLOATS * sizeof(*whole));
+    p.window = SMALL;
+    cr_assert_eq(session_prefill(b->session, &p, NULL, &err), 0, "%s", err.msg);
+    cr_assert_eq(full->window, SMALL);
+    for (int g = 0; g < 2; g++)
+        cr_assert_arr_eq((const float *)full->window_q[1] + g * SMALL * FLOATS, whole + (g * N + N - SMALL) * FLOATS,
+                         SMALL * FLOATS * sizeof(float));
+    p.needs = NEED_NOTHING;
+    cr_assert_eq(session_prefill(b->session, &p, NULL, &err), 0, "%s", err.msg);
+    cr_assert_eq(full->window, 0);
+    free(whole);
+    bench_close(b);
+}
+
+static int prefill_n(struct bench *b, const int32_t *ids, int n, struct err *err)
+{
+    return session_prefill(b->session, &(struct prefill){ .ids = ids, .n = n }, NULL, err);
+}
+
+Test(engine, refuses_contexts_it_cannot_run)
+{
+    struct bench *b = bench_open("cpu");
+    struct err err = { 0 };
+    static int32_t many[TINY_MAX_TOKENS + 1];
+    const int32_t strange[] = { 1, TINY_VOCAB };
+
+    cr_assert_eq(prefill_n(b, many, 0, &err), ERR_USAGE);
+    cr_assert_eq(prefill_n(b, many, TINY_MAX_TOKENS + 1, &err), ERR_USAGE);
+    cr_assert(strstr(err.msg, "2049 tokens, the model allows 2048"), "%s", err.msg);
+    cr_assert_eq(prefill_n(b, many, TINY_MAX_TOKENS, &err), 0, "%s", err.msg);
+    cr_assert_eq(prefill_n(b, strange, 2, &err), ERR_USAGE);
+    cr_assert(strstr(err.msg, "token 1 is 271"), "%s", err.msg);
+    cr_assert_null(session_full(b->session)->rows, "a failed prefill leaves no cache");
+    bench_close(b);
+}
+
+Test(engine, refuses_questions_it_cannot_run)
+{
+    struct bench *b = bench_open("cpu");
+    struct err err = { 0 };
+    struct config none;
+    struct version version = { 0 };
+    const struct version *at = &version;
+    struct answer answer[2];
+    struct question_ids question[2] = { { b->ids, 5 }, { b->ids, 0 } };
+    struct decode job = {
+        .version = &at, .n_versions = 1, .question = question, .n_questions = 2, .max_new_tokens = 3
+    };
+
+    cr_assert_eq(prefill_n(b, b->ids, CONTEXT, &err), 0, "%s", err.msg);
+    cr_assert_eq(config_parse(&none, "none", &err), 0);
+    struct compressor *c = compressor_new(session_full(b->session), &err);
+    cr_assert_eq(compressor_version(c, &none, VERSION_ROWS, &version, &err), 0);
+    cr_assert_eq(session_decode(b->session, &job, answer, NULL, &err), ERR_USAGE);
+    cr_assert(strstr(err.msg, "question 1 is empty"), "%s", err.msg);
+    question[1].n = TINY_MAX_TOKENS - CONTEXT;
+    cr_assert_eq(session_decode(b->session, &job, answer, NULL, &err), ERR_USAGE);
+    cr_assert(strstr(err.msg, "the model allows 2048"), "%s", err.msg);
+    job.n_questions = 1;
+    job.max_new_tokens = 0;
+    cr_assert_eq(session_decode(b->session, &job, answer, NULL, &err), ERR_USAGE);
+    version_release(&version);
+    compressor_free(c);
+    bench_close(b);
+}
+
+Test(engine, refuses_what_this_build_does_not_have)
+{
+    struct err err = { 0 };
+    char path[64];
+
+    tiny_model_make(path);
+    cr_assert_null(engine_open(&(struct engine_options){ .model = path, .backend = "cpu", .dtype = DTYPE_BF16 }, &err));
+    cr_assert_eq(err.code, ERR_DEVICE);
+    cr_assert_null(engine_open(&(struct engine_options){ .model = path, .backend = "cuda" }, &err));
+    cr_assert_eq(err.code, ERR_DEVICE);
+    tiny_model_remove(path);
+    cr_assert_null(engine_open(&(struct engine_options){ .model = path, .backend = "cpu" }, &err));
+    cr_assert_eq(err.code, ERR_IO);
+}
+
+Test(engine, says_what_work_will_cost)
+{
+    struct bench *b = bench_open("cpu");
+    struct engine_work work = { .n_tokens = 1000,
+                                .n_versions = 3,
+                                .keep_frac_sum = 1.5,
+                                .n_questions = 4,
+                                .question_tokens = 10,
+                                .max_new_tokens = 6 };
+    struct engine_cost cost = engine_cost(b->engine, &work);
+    double layers = 2.0 * 2 * (64 * (128 * 2 + 64 * 2) + 3 * 64 * 96), pair = 4.0 * 2 * 128;
+
+    cr_assert_float_eq(cost.prefill_flop, 1000 * layers + pair * 1000 * 1000 / 2, 1);
+    cr_assert_float_eq(cost.decode_flop,
+                       12 * (15 * layers + 2.0 * 64 * 271 * 6 + pair * 15 * 15 / 2) + 4 * 15 * pair * 1000 * 1.5, 1);
+    uint64_t before = cost.bytes, kv = 2 * 2 * 2 * 32 * sizeof(float);
+    work.keep_frac_sum += 1;
+    cr_assert_eq(engine_cost(b->engine, &work).bytes - before, 1000 * kv);
+    bench_close(b);
+}
