@@ -1,7 +1,9 @@
 #include "engine/chat.h"
 
 #include "base/buf.h"
+#include "engine/gguf.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,19 +17,9 @@ struct family {
 #define LLAMA3_TAIL "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
 
 static const struct family families[] = {
-    { "named SmolLM, trained by Hugging Face",
-      "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
-      "<|im_start|>user\n",
-      CHATML_TAIL },
-    { "You are Qwen, created by Alibaba Cloud",
-      "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"
-      "<|im_start|>user\n",
-      CHATML_TAIL },
-    { "system\\nYou are a helpful assistant.<|im_end|>",
-      "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n", CHATML_TAIL },
     /* thinking is switched off, as an empty thought */
     { "enable_thinking", "<|im_start|>user\n", CHATML_TAIL "<think>\n\n</think>\n\n" },
-    { "<|im_start|>", "<|im_start|>user\n", CHATML_TAIL },
+    { "<|im_start|>", "{system}<|im_start|>user\n", CHATML_TAIL }, /* SmolLM2, Qwen2, Qwen2.5 and many more */
     /* Llama 3.1 writes this date when it is told none; 3.2 and 3.3 would write today's, and other ids every day */
     { "Cutting Knowledge Date",
       "{bos}<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n"
@@ -42,30 +34,65 @@ static const struct family families[] = {
       " ASSISTANT:" },
 };
 
-static char *with_bos(const char *half, const char *bos)
+/* ChatML templates write a system turn of their own where the user gave none: a literal behind <|im_start|>system,
+ * whose line end may be one or be written \n. Other things behind it are code. n = 0: there is none. */
+static struct text_view default_system(const char *jinja, size_t n)
 {
-    static const char mark[] = "{bos}";
-    struct buf text = { 0 };
+    static const char begin[] = "<|im_start|>system", finish[] = "<|im_end|>";
+    const char *end = jinja + n, *at = jinja;
 
-    if (strncmp(half, mark, sizeof(mark) - 1) == 0) {
-        buf_adds(&text, bos);
-        half += sizeof(mark) - 1;
+    while ((at = memmem(at, (size_t)(end - at), begin, sizeof(begin) - 1))) {
+        at += sizeof(begin) - 1;
+        if (end - at >= 2 && memcmp(at, "\\n", 2) == 0)
+            at += 2;
+        else if (at < end && *at == '\n')
+            at++;
+        const char *stop = memmem(at, (size_t)(end - at), finish, sizeof(finish) - 1);
+        if (stop && isalpha((unsigned char)*at))
+            return (struct text_view){ at, (size_t)(stop - at) };
     }
-    buf_adds(&text, half);
-    return buf_take(&text);
+    return (struct text_view){ "", 0 };
+}
+
+/* Adds a half with its marks replaced. */
+static int fill(struct buf *out, const char *half, const char *jinja, size_t n, const char *bos, struct err *err)
+{
+    static const char bos_mark[] = "{bos}", system_mark[] = "{system}";
+
+    if (strncmp(half, bos_mark, sizeof(bos_mark) - 1) == 0) {
+        buf_adds(out, bos);
+        half += sizeof(bos_mark) - 1;
+    } else if (strncmp(half, system_mark, sizeof(system_mark) - 1) == 0) {
+        struct text_view system = default_system(jinja, n);
+        if (memchr(system.at, '\\', system.n) || memchr(system.at, '\'', system.n) || memchr(system.at, '{', system.n))
+            return err_set(err, ERR_FORMAT, "the system turn of its chat template is more than plain text");
+        if (system.n)
+            buf_printf(out, "<|im_start|>system\n%.*s<|im_end|>\n", (int)system.n, system.at);
+        half += sizeof(system_mark) - 1;
+    }
+    buf_adds(out, half);
+    return buf_failed(out) ? err_nomem(err) : 0;
 }
 
 int chat_find(struct chat *c, const char *jinja, size_t n, const char *bos, struct err *err)
 {
+    const struct family *f = families, *end = families + sizeof(families) / sizeof(*families);
+    struct buf head = { 0 }, tail = { 0 };
+
     *c = (struct chat){ 0 };
-    for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++) {
-        if (!memmem(jinja, n, families[i].word, strlen(families[i].word)))
-            continue;
-        c->head = with_bos(families[i].head, bos);
-        c->tail = with_bos(families[i].tail, bos);
-        return c->head && c->tail ? 0 : err_nomem(err);
-    }
-    return err_set(err, ERR_FORMAT, "its chat template is of no known family");
+    while (f < end && !memmem(jinja, n, f->word, strlen(f->word)))
+        f++;
+    if (f == end)
+        return err_set(err, ERR_FORMAT, "its chat template is of no known family");
+    int result = fill(&head, f->head, jinja, n, bos, err);
+    if (result == 0)
+        result = fill(&tail, f->tail, jinja, n, bos, err);
+    c->head = buf_take(&head);
+    c->tail = buf_take(&tail);
+    if (result == 0 && c->head && c->tail)
+        return 0;
+    chat_release(c);
+    return result ? result : err_nomem(err);
 }
 
 void chat_release(struct chat *c)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """tiny.py [OUT_DIR] - write tiny.gguf and the folder tiny/ (beside this script): one Llama of a single layer in both
-containers. Weights are sixteenths from -8 to 7, exact in each of the eight number formats, so both must read the same."""
+containers. Weights are sixteenths from -8 to 7, exact in each of the eight number formats, so both must read the same.
+tiny-llama3.gguf is the same with Llama 3.2's rotary scaling, which GGUF keeps as a tensor of divisors."""
 import json
+import math
 import os
 import random
 import struct
@@ -96,11 +98,22 @@ def gguf_value(v):
     return struct.pack("<IIQ", 9, kind, len(v)) + b"".join(items)
 
 
-def write_gguf(path, weights):
+def llama3_divisors(theta, factor=32, low=1, high=4, original=8192):
+    """As transformers computes them (modeling_rope_utils.py, _compute_llama3_parameters)."""
+    divisors = []
+    for j in range(HEAD // 2):
+        length = 2 * math.pi * theta ** (2 * j / HEAD)
+        smooth = (original / length - low) / (high - low)
+        divisors.append(1 if length < original / high else factor if length > original / low
+                        else 1 / ((1 - smooth) / factor + smooth))
+    return divisors
+
+
+def write_gguf(path, weights, theta=10000.0, divisors=()):
     keys = {
         "general.architecture": "llama", "general.name": "tiny", "llama.block_count": 1, "llama.embedding_length": D,
         "llama.feed_forward_length": FF, "llama.context_length": 256, "llama.attention.head_count": HEADS,
-        "llama.attention.head_count_kv": KV_HEADS, "llama.rope.dimension_count": HEAD, "llama.rope.freq_base": 10000.0,
+        "llama.attention.head_count_kv": KV_HEADS, "llama.rope.dimension_count": HEAD, "llama.rope.freq_base": theta,
         "llama.attention.layer_norm_rms_epsilon": 1e-5, "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "smollm",
         "tokenizer.ggml.tokens": TOKENS, "tokenizer.ggml.token_type": [3] * len(SPECIAL) + [1] * (VOCAB - len(SPECIAL)),
         "tokenizer.ggml.merges": MERGES, "tokenizer.ggml.bos_token_id": 1, "tokenizer.ggml.eos_token_id": 2,
@@ -115,7 +128,10 @@ def write_gguf(path, weights):
         table += b"".join(struct.pack("<Q", d) for d in reversed(shape)) + struct.pack("<IQ", GGML_TYPE[kind], len(data))
         data += encode(kind, v)
         data += bytes(-len(data) % 32)
-    head = b"GGUF" + struct.pack("<IQQ", 3, len(TENSORS), len(keys))
+    if divisors:
+        table += gguf_text("rope_freqs.weight") + struct.pack("<IQIQ", 1, len(divisors), GGML_TYPE["F32"], len(data))
+        data += struct.pack(f"<{len(divisors)}f", *divisors)
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(TENSORS) + bool(divisors), len(keys))
     head += b"".join(gguf_text(k) + gguf_value(v) for k, v in keys.items()) + table
     with open(path, "wb") as f:
         f.write(head + bytes(-len(head) % 32) + data)
@@ -169,6 +185,7 @@ def main():
     size = lambda shape: shape[0] * (shape[1] if len(shape) > 1 else 1)
     weights = {name: [draw.randrange(-8, 8) for _ in range(size(t[1]))] for name, t in TENSORS.items()}
     write_gguf(f"{out}/tiny.gguf", weights)
+    write_gguf(f"{out}/tiny-llama3.gguf", weights, 500000.0, llama3_divisors(500000.0))
     write_folder(f"{out}/tiny", weights)
 
 

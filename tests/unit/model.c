@@ -105,13 +105,18 @@ Test(model, gguf_and_folder_hold_the_same)
 
 /* ---- malformed GGUF ---------------------------------------------------- */
 
-static struct buf tiny(void)
+static struct buf contents(const char *path)
 {
     struct buf b = { 0 };
     struct err err;
 
-    cr_assert_eq(file_read(&b, "tests/data/tiny.gguf", 1 << 20, &err), 0, "run from the top folder: %s", err.msg);
+    cr_assert_eq(file_read(&b, path, 1 << 20, &err), 0, "run from the top folder: %s", err.msg);
     return b;
+}
+
+static struct buf tiny(void)
+{
+    return contents("tests/data/tiny.gguf");
 }
 
 /* The first place of n bytes in the file. */
@@ -268,6 +273,24 @@ Test(model, refuses_what_it_does_not_compute)
     b = tiny();
     memcpy(find(&b, "llama.context_length", 20), "llama.context_lxxxxx", 20);
     refuses_model(&b, "key 'llama.context_length' is missing");
+}
+
+Test(model, knows_llama3_scaling_by_its_divisors)
+{
+    struct err err;
+    struct model *m = model_open("tests/data/tiny-llama3.gguf", &err);
+
+    cr_assert_not_null(m, "%s", err.msg);
+    const struct model_config *c = model_config(m);
+    cr_assert(c->rope_scaling == ROPE_LLAMA3 && c->rope_factor == 32 && c->rope_low == 1 && c->rope_high == 4);
+    cr_assert(c->rope_original == 8192 && c->rope_theta == 500000);
+    model_close(m);
+    struct buf b = contents("tests/data/tiny-llama3.gguf");
+    put(find(&b, "llama.rope.freq_base", 20) + 24, 0x461c4000, 4); /* 10000: these divisors belong to another base */
+    refuses_model(&b, "'rope_freqs.weight' are not llama3's");
+    b = contents("tests/data/tiny-llama3.gguf");
+    put(entry(&b, "rope_freqs.weight") + 4, 7, 8);
+    refuses_model(&b, "is not 8 divisors in F32");
 }
 
 Test(model, digest_is_remembered_until_the_file_changes)

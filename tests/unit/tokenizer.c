@@ -315,6 +315,13 @@ Test(chat, knows_families_by_their_templates)
           "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"
           "<|im_start|>user\n",
           "<|im_end|>\n<|im_start|>assistant\n" },
+        { "{{ '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n' }}{{ '<|im_start|>' }}",
+          "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n",
+          "<|im_end|>\n<|im_start|>assistant\n" },
+        { "{{- '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}{% if enable_thinking is defined %}",
+          "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n" },
+        { "{{- '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}", "<|im_start|>user\n",
+          "<|im_end|>\n<|im_start|>assistant\n" },
         { "{{'<|im_start|>' + message['role'] + '\\n'}}", "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n" },
         { "{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' %}",
           "B<|start_header_id|>user<|end_header_id|>\n\n",
@@ -331,5 +338,9 @@ Test(chat, knows_families_by_their_templates)
         cr_assert_str_eq(c.tail, known[i][2]);
         chat_release(&c);
     }
+    static const char odd[] = "'<|im_start|>system\\nUse \\\\boxed{}.<|im_end|>\\n'"; /* not to be guessed at */
+    cr_assert_eq(chat_find(&c, odd, strlen(odd), "B", &err), ERR_FORMAT);
+    cr_assert(strstr(err.msg, "more than plain text"), "%s", err.msg);
     cr_assert_eq(chat_find(&c, "{{ x }}", 7, "B", &err), ERR_FORMAT);
+    cr_assert_null(c.head);
 }
