@@ -76,11 +76,31 @@ static void out_release(struct file_out *out)
     *out = (struct file_out){ 0 };
 }
 
+/* What is there and is neither file nor folder is opened itself. */
+static bool is_special(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+static int create_special(struct file_out *out, struct err *err)
+{
+    out->f = fopen(out->path, "wb");
+    if (out->f)
+        return 0;
+    err_set(err, ERR_IO, "cannot open '%s': %s", out->path, strerror(errno));
+    out_release(out);
+    return err->code;
+}
+
 int file_create(struct file_out *out, const char *path, struct err *err)
 {
     struct buf temp = { 0 };
 
     *out = (struct file_out){ .path = strdup(path) };
+    if (out->path && is_special(path))
+        return create_special(out, err);
     buf_printf(&temp, "%s.tmp.XXXXXX", path);
     out->temp = buf_take(&temp);
     if (!out->path || !out->temp) {
@@ -131,13 +151,13 @@ int file_commit(struct file_out *out, struct err *err)
 {
     int code = 0;
 
-    if (fflush(out->f) || ferror(out->f) || fsync(fileno(out->f)))
+    if (fflush(out->f) || ferror(out->f) || (out->temp && fsync(fileno(out->f))))
         code = err_set(err, ERR_IO, "cannot write '%s': %s", out->path, strerror(errno));
     if (fclose(out->f) && !code)
         code = err_set(err, ERR_IO, "cannot write '%s': %s", out->path, strerror(errno));
-    if (!code)
+    if (!code && out->temp)
         code = file_rename(out->temp, out->path, err);
-    if (code)
+    if (code && out->temp)
         unlink(out->temp);
     out_release(out);
     return code;
@@ -147,7 +167,8 @@ void file_abort(struct file_out *out)
 {
     if (out->f) {
         fclose(out->f);
-        unlink(out->temp);
+        if (out->temp)
+            unlink(out->temp);
     }
     out_release(out);
 }

@@ -1,7 +1,8 @@
 /* file.h - files read whole, and files that appear whole or not at all.
  *
  * Writing goes to a temporary file in the same folder; file_commit() flushes it to the disk, renames it over the final
- * name and flushes the folder. Whatever happens before leaves the old file as it was.
+ * name and flushes the folder. Whatever happens before leaves the old file as it was. A device or a pipe (/dev/null,
+ * /dev/stdout) is written to as it is: a rename would put a file in its place.
  */
 #ifndef EVP_FILE_H
 #define EVP_FILE_H
@@ -29,7 +30,7 @@ int file_read(struct buf *text, const char *path, size_t limit, struct err *err)
 /* A file being written. Write to `f` directly; errors of the stream come out of file_commit(). */
 struct file_out {
     FILE *f;
-    char *path, *temp;
+    char *path, *temp; // temp NULL: a device or a pipe
 };
 
 int file_create(struct file_out *out, const char *path, struct err *err) MUST_CHECK;

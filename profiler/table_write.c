@@ -165,8 +165,8 @@ int table_write(const struct table *t, const char *path, struct err *err)
         return err->code;
     H5dont_atexit(); // after a failed write HDF5 would try again at exit
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    errno = 0;
-    if (!write_file(t, out.temp)) {
+    errno = out.temp ? 0 : ESPIPE; // no device or pipe holds a table
+    if (!out.temp || !write_file(t, out.temp)) {
         err_set(err, ERR_IO, "cannot write '%s': %s", path, errno ? strerror(errno) : "libhdf5 failed");
         file_abort(&out);
         return err->code;

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,29 @@ Test(file, a_write_that_fails_leaves_the_old_one, .fini = clean_up)
     cr_assert_eq(n_files(), 1, "no temporary file stays");
     free(path);
     free(big);
+}
+
+Test(file, a_device_is_written_to_and_not_replaced, .fini = clean_up)
+{
+    char *pipe_path = in_dir("pipe"), got[4] = "";
+    struct stat st;
+    struct err e;
+
+    cr_assert_eq(mkfifo(pipe_path, 0600), 0);
+    int reader = open(pipe_path, O_RDONLY | O_NONBLOCK);
+    cr_assert(!file_write(pipe_path, "new", 3, &e), "%s", e.msg);
+    cr_assert_eq(read(reader, got, 3), 3);
+    cr_assert_str_eq(got, "new");
+    close(reader);
+    cr_assert(stat(pipe_path, &st) == 0 && S_ISFIFO(st.st_mode));
+    cr_assert_eq(n_files(), 1);
+    cr_assert_eq(file_write("/dev/full", "new", 3, &e), ERR_IO);
+    cr_assert_str_eq(e.msg, "cannot write '/dev/full': No space left on device");
+    struct file_out out;
+    cr_assert(!file_create(&out, "/dev/full", &e));
+    file_abort(&out);
+    cr_assert(stat("/dev/full", &st) == 0 && S_ISCHR(st.st_mode));
+    free(pipe_path);
 }
 
 Test(file, cannot_be_made_where_there_is_no_folder, .fini = clean_up)
