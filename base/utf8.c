@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include <string.h>
+
 /* Length and lowest second byte range by first byte, from the table of well-formed sequences (Unicode 15, 3-7). */
 static int sequence(unsigned char first, unsigned char *low, unsigned char *high)
 {
@@ -70,11 +72,27 @@ int utf8_encode(uint32_t p, char out[4])
     return len;
 }
 
+/* Length of the ASCII at the beginning, eight characters at a time: most text is little else. */
+static size_t ascii(const char *s, size_t n)
+{
+    size_t i = 0;
+    uint64_t eight;
+
+    for (; i + sizeof(eight) <= n; i += sizeof(eight)) {
+        memcpy(&eight, s + i, sizeof(eight));
+        if (eight & 0x8080808080808080u)
+            break;
+    }
+    while (i < n && (unsigned char)s[i] < 0x80)
+        i++;
+    return i;
+}
+
 bool utf8_valid(const char *s, size_t n)
 {
     uint32_t p;
 
-    for (size_t i = 0; i < n;) {
+    for (size_t i = ascii(s, n); i < n; i += ascii(s + i, n - i)) {
         int len = utf8_decode(s + i, n - i, &p);
         if (len == 0)
             return false;
@@ -88,11 +106,16 @@ size_t utf8_count(const char *s, size_t n)
     size_t count = 0;
     uint32_t p;
 
-    for (size_t i = 0; i < n; count++) {
+    for (size_t i = 0;;) {
+        size_t plain = ascii(s + i, n - i);
+        i += plain;
+        count += plain;
+        if (i == n)
+            return count;
         int len = utf8_decode(s + i, n - i, &p);
         i += len ? (size_t)len : 1;
+        count++;
     }
-    return count;
 }
 
 void utf8_clean(struct buf *out, const char *s, size_t n)

@@ -82,6 +82,22 @@ Test(utf8, refuses_what_is_not_well_formed)
     buf_release(&b);
 }
 
+Test(utf8, counts_characters_wherever_the_ascii_ends)
+{
+    char text[40] = "";
+
+    for (size_t plain = 0; plain < 20; plain++) {
+        memset(text, 'a', sizeof(text));
+        memcpy(text + plain, "\xe2\x82\xac", 3);
+        cr_assert(utf8_valid(text, plain + 10));
+        cr_assert_eq(utf8_count(text, plain + 10), plain + 8);
+        text[plain + 1] = 'b'; /* leaves two malformed bytes */
+        cr_assert(!utf8_valid(text, plain + 10));
+        cr_assert_eq(utf8_count(text, plain + 10), plain + 10);
+    }
+    cr_assert_eq(utf8_count(text, 0), 0);
+}
+
 Test(map, numbers_keys_in_order_of_arrival)
 {
     struct map m = { 0 };
