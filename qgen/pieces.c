@@ -138,7 +138,7 @@ static bool is_heading(const struct cutter *c, size_t at, size_t end)
 
 /* ---- cutting ------------------------------------------------------------ */
 
-static int add(struct cutter *c, size_t at, size_t end, bool heading, struct err *err)
+static int add(struct cutter *c, size_t at, size_t end, struct err *err)
 {
     struct pieces *p = c->out;
 
@@ -150,7 +150,7 @@ static int add(struct cutter *c, size_t at, size_t end, bool heading, struct err
         p->at = more;
         p->room = room;
     }
-    p->at[p->n++] = (struct piece){ .at = at, .n = end - at, .heading = heading };
+    p->at[p->n++] = (struct piece){ .at = at, .n = end - at, .heading = is_heading(c, at, end) };
     return 0;
 }
 
@@ -178,11 +178,11 @@ static int add_stretch(struct cutter *c, size_t at, size_t end, struct err *err)
         if (at == end)
             return 0;
         if (end - at <= PIECE_MOST)
-            return add(c, at, end, is_heading(c, at, end), err);
+            return add(c, at, end, err);
         size_t cut = cut_point(c, at), tail = cut;
         while (tail > at && is_space(c->text[tail - 1]))
             tail--;
-        if (add(c, at, tail, false, err))
+        if (add(c, at, tail, err))
             return err->code;
         at = cut;
     }

@@ -162,7 +162,19 @@ static void find_units(struct view *v, int bytes)
     v->unit[v->n] = bytes + (v->words ? 1 : 0);
 }
 
-/* The piece without a label that repeats, its white space made single blanks. */
+/* Length of "12. ", "a) " or "(iv) " at the start, which says nothing about the sentence behind it. */
+static size_t item_length(const char *s, size_t n)
+{
+    size_t i = n > 0 && *s == '(', from = i;
+
+    while (i < n && i < from + 3 && isalnum((unsigned char)s[i]))
+        i++;
+    if (i == from || i + 1 >= n || !strchr(from ? ")" : ".)", s[i]) || s[i + 1] != ' ')
+        return 0;
+    return i + 2;
+}
+
+/* The piece without a label that repeats or the number of an item, its white space made single blanks. */
 static void view_open(struct view *v, const struct source *s, int i)
 {
     const struct piece *p = &s->pieces.at[i];
@@ -173,6 +185,8 @@ static void view_open(struct view *v, const struct source *s, int i)
 
     if (label && i != s->first && s->label_count[map_find(&s->labels, key, label_key(key, at))] < LABEL_REPEATS)
         label = 0;
+    if (!p->heading)
+        label += item_length(at + label, p->n - label);
     for (size_t b = label; b < p->n; b++) {
         bool space = isspace((unsigned char)at[b]) != 0;
         if (!space)

@@ -246,3 +246,21 @@ Test(qgen, scripts_without_blanks_and_code_give_questions)
     asked_release(&list);
     buf_release(&text);
 }
+
+Test(qgen, numbers_of_items_are_not_quoted)
+{
+    static const char *const item[] = { "(a) ", "12. ", "iv) " };
+    struct asked_list list = { 0 };
+    struct buf text = { 0 };
+
+    for (int i = 0; i < 30; i++)
+        buf_printf(&text, "%sMerchant %c%c must deliver every barrel of the %d he owes.\n\n", item[i % 3], 'A' + i % 26,
+                   'a' + i % 7, i + 100);
+    ask(&list, text.at, 20, 2);
+    cr_assert_gt(list.n, 15);
+    for (int i = 0; i < list.n; i++)
+        for (int k = 0; k < 3; k++)
+            cr_assert(!strstr(list.at[i].text, item[k]), "%s", list.at[i].text);
+    asked_release(&list);
+    buf_release(&text);
+}
