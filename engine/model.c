@@ -143,6 +143,13 @@ static int check_weights(const struct model *m, struct err *err)
     return 0;
 }
 
+int model_check(const struct model *m, struct err *err)
+{
+    if (check_config(&m->config, err))
+        return err_wrap(err, "'%s'", m->path);
+    return check_weights(m, err);
+}
+
 /* ---- open and close ---------------------------------------------------- */
 
 struct model *model_open(const char *path, struct err *err)
@@ -158,12 +165,8 @@ struct model *model_open(const char *path, struct err *err)
     }
     if (!file_exists(path))
         err_set(err, ERR_IO, "cannot open model '%s': no such file or folder", path);
-    else if ((file_is_dir(path) ? hf_model_open(m, err) : gguf_model_open(m, err)) == 0) {
-        if (check_config(&m->config, err))
-            err_wrap(err, "'%s'", path);
-        else if (check_weights(m, err) == 0)
-            return m;
-    }
+    else if ((file_is_dir(path) ? hf_model_open(m, err) : gguf_model_open(m, err)) == 0 && model_check(m, err) == 0)
+        return m;
     model_close(m);
     return NULL;
 }

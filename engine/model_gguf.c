@@ -212,11 +212,16 @@ static int read_config(struct model *m, struct err *err)
     return 0;
 }
 
+int gguf_model_parse(struct model *m, const void *bytes, size_t n, struct err *err)
+{
+    if (gguf_parse(&m->gguf, bytes, n, err) || read_config(m, err) || add_weights(m, err))
+        return err_wrap(err, "'%s'", m->path);
+    return 0;
+}
+
 int gguf_model_open(struct model *m, struct err *err)
 {
     if (file_map(&m->map, m->path, err))
         return err->code;
-    if (gguf_parse(&m->gguf, m->map.at, m->map.n, err) || read_config(m, err) || add_weights(m, err))
-        return err_wrap(err, "'%s'", m->path);
-    return 0;
+    return gguf_model_parse(m, m->map.at, m->map.n, err);
 }

@@ -43,7 +43,11 @@ struct model {
 
 /* `m->path` is set; what they leave behind when they fail is released by the caller. */
 int gguf_model_open(struct model *m, struct err *err) MUST_CHECK;
+int gguf_model_parse(struct model *m, const void *bytes, size_t n, struct err *err) MUST_CHECK; // bytes are borrowed
 int hf_model_open(struct model *m, struct err *err) MUST_CHECK;
+
+/* Is the config possible, and is every tensor it calls for there in its shape? */
+int model_check(const struct model *m, struct err *err) MUST_CHECK;
 
 /* Adds a weight under Hugging Face's name; m->weight has room for it. */
 int model_add(struct model *m, const char *name, const struct weight *w, struct err *err) MUST_CHECK;

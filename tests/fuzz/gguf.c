@@ -1,27 +1,51 @@
-/* Any bytes as a GGUF file: the container, and if it holds one, the tokenizer in it. */
+/* Any bytes as a GGUF file: the container, the model, and the tokenizer in it. Every tensor a model has is read. */
+#include "engine/model_inside.h"
 #include "engine/tokenizer_inside.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+static void read_all(const struct model *m)
+{
+    for (int i = 0; i < m->names.n; i++) {
+        const struct weight *w = &m->weight[i];
+        int rows = w->n_dims == 2 ? (int)w->dim[0] : 1, cols = (int)w->dim[w->n_dims - 1];
+        struct err err;
+        float *out = w->n_dims <= 2 ? malloc((size_t)rows * (size_t)cols * sizeof(*out)) : NULL;
+        if (out && model_read(m, m->names.entry[i].key, rows, cols, out, &err))
+            abort();
+        free(out);
+    }
+}
+
+static void tokenize(const struct gguf *g)
 {
     static const char text[] = "hello  world 12 <|im_end|>\n\xc3\xa9";
     struct tokenizer t = { 0 };
     struct tokens ids = { 0 };
-    struct gguf g;
     struct err err;
 
-    if (gguf_parse(&g, data, n, &err))
-        return 0;
-    if (tokenizer_from_gguf(&t, &g, 4096, &err) == 0 &&
+    if (tokenizer_from_gguf(&t, g, 4096, &err) == 0 &&
         tokenizer_encode(&t, text, sizeof(text) - 1, SPECIAL_PARSED, &ids, &err) == 0)
         for (int i = 0; i < ids.n; i++)
             if (ids.at[i] < 0 || ids.at[i] >= 4096)
                 abort();
     tokens_release(&ids);
     tokenizer_release(&t);
-    gguf_release(&g);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    struct model *m = calloc(1, sizeof(*m));
+    struct err err;
+
+    m->path = strdup("file");
+    if (gguf_model_parse(m, data, n, &err) == 0 && model_check(m, &err) == 0)
+        read_all(m);
+    if (m->gguf.n_values)
+        tokenize(&m->gguf);
+    model_close(m);
     return 0;
 }
