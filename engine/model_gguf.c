@@ -66,10 +66,11 @@ static int add_weights(struct model *m, struct err *err)
         if (strlen(t->name) > 128)
             return err_set(err, ERR_FORMAT, "tensor %d has a name of %zu bytes", i, strlen(t->name));
         hf_name(t->name, name, sizeof(name));
-        if (ends_with(name, "self_attn.q_proj.weight"))
-            w.pairs_heads = m->config.n_heads;
-        else if (ends_with(name, "self_attn.k_proj.weight"))
-            w.pairs_heads = m->config.n_kv_heads;
+        int heads = ends_with(name, "self_attn.q_proj.weight")   ? m->config.n_heads
+                    : ends_with(name, "self_attn.k_proj.weight") ? m->config.n_kv_heads
+                                                                 : 0;
+        if (w.dim[0] == (int64_t)heads * m->config.head_dim) /* otherwise it is refused, or of a layer there is not */
+            w.pairs_heads = heads;
         if (model_add(m, name, &w, err))
             return err->code;
     }
