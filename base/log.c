@@ -114,7 +114,8 @@ static void defuse(char *text)
             *p = '?';
 }
 
-static void say(enum log_level level, const char *prefix, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void say(enum log_level level, const char *prefix, const char *fmt,
+                                                      va_list ap)
 {
     if (level > state.level)
         return;
