@@ -14,8 +14,8 @@
  * room; a rollback goes back to spares, and re-inserts from the payload folder what had to make room. Where neither
  * has a payload, the rollback is refused before it changes anything.
  *
- * A load that fails in the middle returns to the state before it, in the same way. Loads of one level can be undone:
- * after a rollback, the load before the one undone can not be rolled back any more.
+ * A load that fails in the middle returns to the state before it, in the same way. Only the last load can be undone:
+ * after a rollback, the one before it can not be rolled back too.
  *
  * Tiers of an earlier manifest that this one does not have are not looked at: their folders keep what they hold.
  */
