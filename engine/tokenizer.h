@@ -38,8 +38,8 @@ int tokenizer_decode(const struct tokenizer *t, const int32_t *ids, int n, struc
  * </s> that the vocabulary has as special tokens. */
 bool tokenizer_stops(const struct tokenizer *t, int32_t id);
 
-/* The two halves of the chat template around one user message, with special tokens in them. "" when the model has no
- * template. Borrowed. */
+/* The two halves of the chat template around one user message, with special tokens in them. Without a template the tail
+ * is "", and the head the first token's text where the model wants one before every text. Borrowed. */
 const char *tokenizer_head(const struct tokenizer *t);
 const char *tokenizer_tail(const struct tokenizer *t);
 
