@@ -1,12 +1,13 @@
-"""check.py WORK - called by check, with evp-profile in PATH."""
+"""check.py MODEL WORK - called by check, with evp-profile in PATH."""
 import json, os, random, shutil, signal, subprocess, sys, time
 import h5py, numpy as np
 
-os.chdir(sys.argv[1])
+MODEL = os.path.realpath(sys.argv[1])
+os.chdir(sys.argv[2])
 KILLS = 50
 failed = False
 TIMES = {"contexts/prefill_s", "contexts/question_s", "cells/compress_s", "cells/decompress_s"}
-CONFIGS = "knorm:drop=0.5,kivi:bits=2"
+CONFIGS = "knorm:drop=0.5,keydiff:drop=0.7"
 
 
 def verdict(good, name, why=""):
@@ -20,13 +21,13 @@ def write_inputs():
     rows = [("Anna", 12, 1950, "herring"), ("Boris", 7, 1961, "cheese"), ("Clara", 31, 1972, "apples"), ("Dmitri", 4, 1983, "tea")]
     with open("c.jsonl", "w") as c, open("q.jsonl", "w") as q:
         for i, row in enumerate(rows):
-            c.write(json.dumps({"id": f"c/{i}", "dataset": "made", "text": words.format(*row)}) + "\n")
+            c.write(json.dumps({"id": f"c/{i}", "dataset": "made", "text": words.format(*row), "ask": " {question}"}) + "\n")
             for k, text in enumerate(["Who owns the boats?", "What does the dog like?"]):
                 q.write(json.dumps({"id": f"c/{i}/{k}", "context": f"c/{i}", "split": ["train", "test"][k], "text": text}) + "\n")
 
 
 def command(out, configs=CONFIGS, *more):
-    return ["evp-profile", "c.jsonl", "q.jsonl", "--max-new-tokens", "4", "-q", "--configs", configs, "-o", out, *more]
+    return ["evp-profile", "c.jsonl", "q.jsonl", "--model", MODEL, "--max-new-tokens", "4", "-q", "--configs", configs, "-o", out, *more]
 
 
 def profile(out, configs=CONFIGS, *more):
