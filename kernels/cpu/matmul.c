@@ -145,7 +145,7 @@ static dnnl_status_t describe(struct making *k, const struct matmul_shape *s, co
     if (status == dnnl_success && s->into == GEMM_ADD) {
         status = dnnl_post_ops_create(&k->post);
         if (status == dnnl_success)
-            status = dnnl_post_ops_append_sum(k->post, 1.0f);
+            status = post_ops_add_sum(k->post);
         if (status == dnnl_success)
             status = dnnl_primitive_attr_set_post_ops(k->attr, k->post);
     }

@@ -49,6 +49,11 @@ static inline void desc_release(struct desc *d)
     (void)d;
 }
 
+static inline dnnl_status_t post_ops_add_sum(dnnl_post_ops_t post)
+{
+    return dnnl_post_ops_append_sum(post, 1.0f);
+}
+
 static inline dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct desc *a,
                                         const struct desc *b, const struct desc *bias, const struct desc *c,
                                         dnnl_primitive_attr_t attr)
@@ -89,6 +94,11 @@ static inline void desc_release(struct desc *d)
     if (d->md)
         dnnl_memory_desc_destroy(d->md);
     d->md = NULL;
+}
+
+static inline dnnl_status_t post_ops_add_sum(dnnl_post_ops_t post)
+{
+    return dnnl_post_ops_append_sum(post, 1.0f, 0, dnnl_data_type_undef);
 }
 
 static inline dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct desc *a,
