@@ -4,44 +4,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One thread's workspace. */
-struct work {
-    struct plan_options options;
-    int *order;             // (V) configs by rising bytes; kept from context to context, whose sizes are alike
-    double *size, *utility; // (V) the hull being scanned
-    uint16_t *config;
-    int n;
-};
-
-static int work_init(struct work *w, const struct plan_problem *p, struct err *err)
+int hull_work_init(struct hull_work *w, const struct plan_problem *p, struct err *err)
 {
     size_t v = (size_t)p->n_configs + 1;
 
-    *w = (struct work){ .order = calloc(v, sizeof(*w->order)),
-                        .size = calloc(v, sizeof(*w->size)),
-                        .utility = calloc(v, sizeof(*w->utility)),
-                        .config = calloc(v, sizeof(*w->config)) };
-    if (!w->order || !w->size || !w->utility || !w->config)
+    *w = (struct hull_work){ .order = calloc(v, sizeof(*w->order)),
+                             .size = calloc(v, sizeof(*w->size)),
+                             .utility = calloc(v, sizeof(*w->utility)),
+                             .config = calloc(v, sizeof(*w->config)) };
+    if (!w->order || !w->size || !w->utility || !w->config) {
+        hull_work_release(w);
         return err_nomem(err);
+    }
     for (int i = 0; i < p->n_configs; i++)
         w->order[i] = i;
-    return plan_options_init(&w->options, p, err);
+    return 0;
 }
 
-static void work_release(struct work *w)
+void hull_work_release(struct hull_work *w)
 {
-    plan_options_release(&w->options);
     free(w->order);
     free(w->size);
     free(w->utility);
     free(w->config);
+    *w = (struct hull_work){ 0 };
 }
 
 /* Insertion sort by (bytes, config): near linear, because the order hardly changes from one context to the next. */
-static void sort_configs(struct work *w, int n)
+static void sort_configs(struct hull_work *w, const int64_t *bytes, int n)
 {
-    const int64_t *bytes = w->options.bytes;
-
     for (int i = 1; i < n; i++) {
         int v = w->order[i], k = i;
         for (; k > 0; k--) {
@@ -54,16 +45,35 @@ static void sort_configs(struct work *w, int n)
     }
 }
 
-/* Upper hull of one tier over (0, base), by Andrew's scan over rising sizes. */
-static void scan_tier(struct work *w, const struct plan_problem *p, int tier, double base)
+double hull_base(struct hull_work *w, const struct plan_options *o, const struct plan_problem *p,
+                 struct plan_choice *choice)
+{
+    double best = o->recompute;
+
+    sort_configs(w, o->bytes, p->n_configs);
+    *choice = (struct plan_choice){ 0, PLAN_RECOMPUTE };
+    for (int v = 0; v < p->n_configs; v++) {
+        int64_t bytes = o->bytes[v];
+        for (int t = 0; bytes >= 0 && t < p->n_tiers; t++) {
+            if ((bytes > 0 && p->capacity[t] != INT64_MAX) || !(o->utility[v * p->n_tiers + t] > best))
+                continue;
+            best = o->utility[v * p->n_tiers + t];
+            *choice = (struct plan_choice){ v, t };
+        }
+    }
+    return best;
+}
+
+/* Andrew's scan over rising sizes. */
+void hull_scan(struct hull_work *w, const struct plan_options *o, const struct plan_problem *p, int tier, double base)
 {
     int64_t capacity = p->capacity[tier];
 
     w->n = 0;
     for (int k = 0; k < p->n_configs; k++) {
         int v = w->order[k];
-        int64_t bytes = w->options.bytes[v];
-        double u = w->options.utility[v * p->n_tiers + tier], s = (double)bytes;
+        int64_t bytes = o->bytes[v];
+        double u = o->utility[v * p->n_tiers + tier], s = (double)bytes;
         if (bytes <= 0)
             continue;
         if (bytes > capacity)
@@ -80,24 +90,6 @@ static void scan_tier(struct work *w, const struct plan_problem *p, int tier, do
         w->utility[w->n] = u;
         w->config[w->n++] = (uint16_t)v;
     }
-}
-
-/* The best of what takes no room on a finite tier. */
-static double find_base(const struct work *w, const struct plan_problem *p, struct plan_choice *choice)
-{
-    double best = w->options.recompute;
-
-    *choice = (struct plan_choice){ 0, PLAN_RECOMPUTE };
-    for (int v = 0; v < p->n_configs; v++) {
-        int64_t bytes = w->options.bytes[v];
-        for (int t = 0; bytes >= 0 && t < p->n_tiers; t++) {
-            if ((bytes > 0 && p->capacity[t] != INT64_MAX) || !(w->options.utility[v * p->n_tiers + t] > best))
-                continue;
-            best = w->options.utility[v * p->n_tiers + t];
-            *choice = (struct plan_choice){ v, t };
-        }
-    }
-    return best;
 }
 
 static int set_room(struct hull_chunk *c, size_t more)
@@ -120,7 +112,8 @@ static int grow(struct hull_chunk *c, size_t *room, size_t need)
     return set_room(c, *room);
 }
 
-static int build_chunk(const struct hull *h, int at, const struct plan_problem *p, struct work *w)
+static int build_chunk(const struct hull *h, int at, const struct plan_problem *p, struct hull_work *w,
+                       struct plan_options *o)
 {
     struct hull_chunk *c = &h->chunk[at];
     size_t n_points = 0, room = 0;
@@ -133,13 +126,12 @@ static int build_chunk(const struct hull *h, int at, const struct plan_problem *
     if (!c->first || !c->base || !c->base_size || !c->choice)
         return -1;
     for (int i = 0; i < c->n; i++) {
-        plan_options_get(&w->options, p, at * HULL_CHUNK + i);
-        sort_configs(w, p->n_configs);
-        c->base[i] = find_base(w, p, &c->choice[i]);
+        plan_options_get(o, p, at * HULL_CHUNK + i);
+        c->base[i] = hull_base(w, o, p, &c->choice[i]);
         if (c->choice[i].tier != PLAN_RECOMPUTE)
-            c->base_size[i] = (double)w->options.bytes[c->choice[i].config];
+            c->base_size[i] = (double)o->bytes[c->choice[i].config];
         for (int d = 0; d < h->n_tiers; d++) {
-            scan_tier(w, p, h->tier[d], c->base[i]);
+            hull_scan(w, o, p, h->tier[d], c->base[i]);
             if (w->n > 0 && grow(c, &room, n_points + (size_t)w->n))
                 return -1;
             for (int k = 0; k < w->n; k++, n_points++) {
@@ -172,13 +164,15 @@ int hull_build(struct hull *h, const struct plan_problem *problem, struct err *e
         return err_nomem(err);
 #pragma omp parallel reduction(| : failed)
     {
-        struct work w;
+        struct hull_work w;
+        struct plan_options o = { 0 };
         struct err mine;
-        failed |= work_init(&w, problem, &mine) != 0;
+        failed |= hull_work_init(&w, problem, &mine) || plan_options_init(&o, problem, &mine);
 #pragma omp for schedule(dynamic, 1)
         for (int c = 0; c < h->n_chunks; c++)
-            failed |= failed || build_chunk(h, c, problem, &w) != 0;
-        work_release(&w);
+            failed |= failed || build_chunk(h, c, problem, &w, &o) != 0;
+        plan_options_release(&o);
+        hull_work_release(&w);
     }
     if (!failed)
         return 0;

@@ -50,4 +50,24 @@ static inline const struct hull_chunk *hull_chunk_of(const struct hull *h, int c
     return &h->chunk[context / HULL_CHUNK];
 }
 
+/* ---- one context at a time ---- */
+
+/* A workspace, kept from context to context: their options are alike. */
+struct hull_work {
+    int *order;             // (V) configs by rising bytes
+    double *size, *utility; // (n) points of the tier scanned last, by rising size and utility
+    uint16_t *config;       // (n)
+    int n;
+};
+
+int hull_work_init(struct hull_work *w, const struct plan_problem *p, struct err *err) MUST_CHECK;
+void hull_work_release(struct hull_work *w);
+
+/* Begins with a context: the best of its options that take no room on a finite tier. */
+double hull_base(struct hull_work *w, const struct plan_options *o, const struct plan_problem *p,
+                 struct plan_choice *choice);
+
+/* Then, for a finite tier, the points of the hull over (0, base), into w. */
+void hull_scan(struct hull_work *w, const struct plan_options *o, const struct plan_problem *p, int tier, double base);
+
 #endif

@@ -1,0 +1,71 @@
+#include "planner/heap.h"
+
+#include <stdlib.h>
+
+enum { FIRST_ROOM = 64 };
+
+static int before(const struct heap_entry *a, const struct heap_entry *b)
+{
+    return a->key < b->key || (a->key <= b->key && a->context < b->context);
+}
+
+/* Puts e at the hole i or above it. */
+static void rise(struct heap *h, size_t i, struct heap_entry e)
+{
+    for (; i > 0 && before(&e, &h->at[(i - 1) / 2]); i = (i - 1) / 2)
+        h->at[i] = h->at[(i - 1) / 2];
+    h->at[i] = e;
+}
+
+/* Puts e at the hole i or below it. */
+static void sink(struct heap *h, size_t i, struct heap_entry e)
+{
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child + 1 < h->n && before(&h->at[child + 1], &h->at[child]))
+            child++;
+        if (child >= h->n || !before(&h->at[child], &e))
+            break;
+        h->at[i] = h->at[child];
+        i = child;
+    }
+    h->at[i] = e;
+}
+
+int heap_push(struct heap *h, struct heap_entry e)
+{
+    if (h->n == h->room) {
+        size_t room = h->room ? 2 * h->room : FIRST_ROOM;
+        struct heap_entry *at = realloc(h->at, room * sizeof(*at));
+        if (!at)
+            return -1;
+        h->at = at;
+        h->room = room;
+    }
+    rise(h, h->n++, e);
+    return 0;
+}
+
+void heap_remove(struct heap *h, size_t i)
+{
+    struct heap_entry last = h->at[--h->n];
+
+    if (i == h->n)
+        return;
+    if (i > 0 && before(&last, &h->at[(i - 1) / 2]))
+        rise(h, i, last);
+    else
+        sink(h, i, last);
+}
+
+void heap_order(struct heap *h)
+{
+    for (size_t i = h->n / 2; i-- > 0;)
+        sink(h, i, h->at[i]);
+}
+
+void heap_release(struct heap *h)
+{
+    free(h->at);
+    *h = (struct heap){ 0 };
+}

@@ -1,0 +1,591 @@
+/* manage.c - the plan as it is now, and the heaps from which the next step is taken.
+ *
+ * Of each context its place, its worth at best and the points of its hulls are kept. Each finite tier has two heaps:
+ * `leave`, who is on it, by what the cheapest step away or down loses per byte freed; `enter`, who could be, by what it
+ * would gain per byte. Entries are pushed when a context is put somewhere and carry the number of that move: an entry
+ * of an earlier move is stale, and is thrown out when it is met. What is looked at is the top of a heap, WINDOW
+ * entries, with the room there is at that moment.
+ *
+ * Within an event tiers may be too full; what is to be carried out is put in order at its end.
+ */
+#include "planner/manage.h"
+
+#include "planner/heap.h"
+#include "planner/hull.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOW = 15, FILLS = 8, FIRST_ROOM = 64, STALE_LEAST = 4096 };
+
+/* A place for a context. Bytes count on finite tiers only. */
+struct point {
+    int64_t bytes;
+    double utility;
+    uint16_t config;
+    int8_t tier, finite; // tier of the problem and its index among the finite ones, both -1 when recomputed
+};
+
+struct context {
+    struct point *point; // (n_points) the base, then tier by tier; owned, NULL: removed
+    struct point now;
+    double best;    // worth of its best point at the prices
+    uint32_t move;  // how often it was put somewhere
+    int32_t change; // its place in this event's list of changes; -1: none
+    int n_points;
+};
+
+/* What an event does to one context. */
+struct change {
+    int context;
+    struct point from, to;
+};
+
+struct sum {
+    double value, lost; // compensated
+};
+
+struct manage {
+    struct manage_state state;
+    struct plan_problem problem; // sizes and capacities alone
+    int64_t capacity[PLAN_TIERS];
+    int n_finite, tier[PLAN_TIERS]; // finite tiers, their indices in the problem
+    double price[PLAN_TIERS];       // of the finite ones
+    int64_t room[PLAN_TIERS], room_before[PLAN_TIERS];
+    struct context *at;
+    int n, n_room;
+    int *spare, n_spare; // numbers to use again; room for all
+    struct heap leave[PLAN_TIERS], enter[PLAN_TIERS];
+    struct hull_work work;
+    struct point *scratch; // (1 + V * n_finite)
+    struct change *change;
+    int n_changes, changes_room;
+    struct manage_op *op;
+    int ops_room;
+    struct sum objective, bound;
+    int failed; // no memory for an entry or a change
+};
+
+static const struct point recomputed = { 0, 0, 0, -1, -1 };
+
+static void sum_add(struct sum *s, double term)
+{
+    double t = term - s->lost, next = s->value + t;
+
+    s->lost = (next - s->value) - t;
+    s->value = next;
+}
+
+static double worth(const struct manage *m, const struct point *p)
+{
+    return p->finite < 0 ? p->utility : p->utility - m->price[p->finite] * (double)p->bytes;
+}
+
+static int same_place(const struct point *a, const struct point *b)
+{
+    return a->tier == b->tier && a->config == b->config && a->bytes == b->bytes;
+}
+
+/* Bytes that going from one place to another adds to a tier. */
+static int64_t added(const struct point *from, const struct point *to, int finite)
+{
+    return (to->finite == finite ? to->bytes : 0) - (from->finite == finite ? from->bytes : 0);
+}
+
+/* ---- a context's points ---------------------------------------------------- */
+
+/* Returns how many. to: room for all configs on all finite tiers and the base. */
+static int find_points(struct manage *m, struct hull_work *w, struct point *to, const struct plan_options *o)
+{
+    struct plan_choice base;
+    double utility = hull_base(w, o, &m->problem, &base);
+    int n = 1;
+
+    to[0] = (struct point){ 0, utility, (uint16_t)base.config, (int8_t)base.tier, -1 };
+    if (base.tier >= 0)
+        to[0].bytes = o->bytes[base.config];
+    for (int d = 0; d < m->n_finite; d++) {
+        hull_scan(w, o, &m->problem, m->tier[d], utility);
+        for (int k = 0; k < w->n; k++)
+            to[n++] = (struct point){ (int64_t)w->size[k], w->utility[k], w->config[k], (int8_t)m->tier[d], (int8_t)d };
+    }
+    return n;
+}
+
+/* Gives a context the points in `from`; -1 without memory. */
+static int keep_points(const struct manage *m, struct context *c, const struct point *from, int n)
+{
+    struct point *own = realloc(c->point, (size_t)n * sizeof(*own));
+
+    if (!own)
+        return -1;
+    memcpy(own, from, (size_t)n * sizeof(*own));
+    c->point = own;
+    c->n_points = n;
+    c->best = worth(m, &own[0]);
+    for (int k = 1; k < n; k++)
+        c->best = fmax(c->best, worth(m, &own[k]));
+    return 0;
+}
+
+/* The place that a choice means under these options. */
+static struct point point_of(const struct manage *m, const struct plan_options *o, struct plan_choice c)
+{
+    struct point p = { 0, plan_option_utility(o, &m->problem, c), (uint16_t)c.config, (int8_t)c.tier, -1 };
+
+    if (c.tier == PLAN_RECOMPUTE)
+        return p;
+    p.bytes = o->bytes[c.config];
+    for (int d = 0; d < m->n_finite && p.bytes > 0; d++)
+        if (m->tier[d] == c.tier)
+            p.finite = (int8_t)d;
+    return p;
+}
+
+/* ---- steps ------------------------------------------------------------------- */
+
+/* What a step loses per byte of the `need` it frees on the tier it starts from. */
+static double leave_cost(const struct manage *m, const struct point *from, const struct point *to, int64_t need)
+{
+    int64_t freed = -added(from, to, from->finite);
+    int up = to->finite >= 0 && to->finite < from->finite;
+
+    if (freed <= 0 || (up && to->bytes > m->room[to->finite]))
+        return HUGE_VAL;
+    return (worth(m, from) - worth(m, to)) / (double)(freed < need ? freed : need);
+}
+
+static const struct point *cheapest_step(const struct manage *m, const struct context *c, int64_t need, double *cost)
+{
+    const struct point *best = NULL;
+
+    *cost = HUGE_VAL;
+    for (int k = 0; k < c->n_points; k++) {
+        double one = leave_cost(m, &c->now, &c->point[k], need);
+        if (one >= *cost)
+            continue;
+        *cost = one;
+        best = &c->point[k];
+    }
+    return best;
+}
+
+/* Per tier the least of -gain per byte added to it; HUGE_VAL where nothing is to be gained. */
+static void enter_keys(const struct manage *m, const struct context *c, double *key)
+{
+    for (int d = 0; d < m->n_finite; d++)
+        key[d] = HUGE_VAL;
+    for (int k = 1; k < c->n_points; k++) {
+        const struct point *to = &c->point[k];
+        int64_t more = added(&c->now, to, to->finite);
+        double gain = to->utility - c->now.utility;
+        if (gain > 0 && more > 0)
+            key[to->finite] = fmin(key[to->finite], -gain / (double)more);
+    }
+}
+
+/* The entries of where a context is now; the heaps are put in order by the pushing, or once for all later. */
+static void push_steps(struct manage *m, int context)
+{
+    const struct context *c = &m->at[context];
+    struct heap_entry e = { .context = context, .tag = c->move };
+    double key[PLAN_TIERS];
+
+    if (c->now.finite >= 0) {
+        cheapest_step(m, c, INT64_MAX, &e.key);
+        m->failed |= heap_push(&m->leave[c->now.finite], e);
+    }
+    enter_keys(m, c, key);
+    for (int d = 0; d < m->n_finite; d++) {
+        e.key = key[d];
+        if (key[d] < HUGE_VAL)
+            m->failed |= heap_push(&m->enter[d], e);
+    }
+}
+
+static int stale(const struct manage *m, const struct heap_entry *e)
+{
+    return m->at[e->context].move != e->tag;
+}
+
+/* Throws stale entries out when they are the most. */
+static void clean(struct manage *m, struct heap *h)
+{
+    size_t n = 0;
+
+    if (h->n < 2 * (size_t)m->n + STALE_LEAST)
+        return;
+    for (size_t i = 0; i < h->n; i++)
+        if (!stale(m, &h->at[i]))
+            h->at[n++] = h->at[i];
+    h->n = n;
+    heap_order(h);
+}
+
+/* ---- changes -------------------------------------------------------------------- */
+
+static void note_change(struct manage *m, int context)
+{
+    struct context *c = &m->at[context];
+
+    if (c->change >= 0)
+        return;
+    if (m->n_changes == m->changes_room) {
+        int room = m->changes_room ? 2 * m->changes_room : FIRST_ROOM;
+        struct change *more = realloc(m->change, (size_t)room * sizeof(*more));
+        if (!more) {
+            m->failed = -1;
+            return;
+        }
+        m->change = more;
+        m->changes_room = room;
+    }
+    c->change = m->n_changes;
+    m->change[m->n_changes++] = (struct change){ .context = context, .from = c->now };
+}
+
+/* Where a context is, in room and objective. */
+static void count_place(struct manage *m, const struct point *p, int sign)
+{
+    if (p->finite >= 0)
+        m->room[p->finite] -= sign * p->bytes;
+    sum_add(&m->objective, sign * p->utility);
+}
+
+static void put(struct manage *m, int context, struct point to)
+{
+    struct context *c = &m->at[context];
+
+    note_change(m, context);
+    count_place(m, &c->now, -1);
+    c->now = to;
+    count_place(m, &c->now, 1);
+    c->move++;
+    push_steps(m, context);
+}
+
+/* The cheapest of the steps at the top of a tier's heap; -1: there is none. */
+static int relieve(struct manage *m, int d)
+{
+    struct heap *h = &m->leave[d];
+    const struct point *best = NULL;
+    double least = HUGE_VAL;
+    int who = -1;
+
+    for (size_t k = 0; k < h->n && k < WINDOW;) {
+        double cost;
+        if (stale(m, &h->at[k])) {
+            heap_remove(h, k);
+            continue;
+        }
+        const struct point *to = cheapest_step(m, &m->at[h->at[k].context], -m->room[d], &cost);
+        if (to && cost < least) {
+            least = cost;
+            best = to;
+            who = h->at[k].context;
+        }
+        k++;
+    }
+    if (!best)
+        return -1;
+    put(m, who, *best);
+    return 0;
+}
+
+/* Uses room on a tier for the best gain that fits among the top of its heap; whether there was one. */
+static int fill(struct manage *m, int d)
+{
+    struct heap *h = &m->enter[d];
+    const struct point *best = NULL;
+    double most = 0;
+    int who = -1;
+
+    for (size_t k = 0; k < h->n && k < WINDOW;) {
+        if (stale(m, &h->at[k])) {
+            heap_remove(h, k);
+            continue;
+        }
+        const struct context *c = &m->at[h->at[k].context];
+        for (int p = 1; p < c->n_points; p++) {
+            double gain = c->point[p].utility - c->now.utility;
+            if (c->point[p].finite != d || gain <= most || added(&c->now, &c->point[p], d) > m->room[d])
+                continue;
+            most = gain;
+            best = &c->point[p];
+            who = h->at[k].context;
+        }
+        k++;
+    }
+    if (best)
+        put(m, who, *best);
+    return best != NULL;
+}
+
+/* ---- events ------------------------------------------------------------------------ */
+
+static void begin(struct manage *m)
+{
+    m->n_changes = 0;
+    m->state.n_ops = 0;
+    memcpy(m->room_before, m->room, sizeof(m->room));
+}
+
+static int add_op(struct manage *m, int context, const struct point *from, const struct point *to)
+{
+    if (m->state.n_ops == m->ops_room) {
+        int room = m->ops_room ? 2 * m->ops_room : FIRST_ROOM;
+        struct manage_op *more = realloc(m->op, (size_t)room * sizeof(*more));
+        if (!more)
+            return -1;
+        m->op = more;
+        m->ops_room = room;
+    }
+    m->op[m->state.n_ops++] =
+        (struct manage_op){ context, { from->config, from->tier }, { to->config, to->tier }, from->bytes, to->bytes };
+    return 0;
+}
+
+/* Carries out one change in `room`, if it fits or frees. */
+static int emit(struct manage *m, struct change *c, const struct point *to, int64_t *room)
+{
+    if (to->finite >= 0 && added(&c->from, to, to->finite) > room[to->finite])
+        return 0;
+    if (c->from.finite >= 0)
+        room[c->from.finite] += c->from.bytes;
+    if (to->finite >= 0)
+        room[to->finite] -= to->bytes;
+    m->failed |= add_op(m, c->context, &c->from, to);
+    c->from = *to;
+    return 1;
+}
+
+/* One after the other, whatever fits at the time. Where a circle of full tiers leaves nothing that fits, a context is
+ * dropped and stored again: in the end everything fits. */
+static void order_changes(struct manage *m)
+{
+    int64_t room[PLAN_TIERS];
+    int left = m->n_changes, before;
+
+    memcpy(room, m->room_before, sizeof(room));
+    while (left > 0) {
+        before = left;
+        left = 0;
+        for (int k = 0; k < before; k++)
+            if (!same_place(&m->change[k].from, &m->change[k].to) && !emit(m, &m->change[k], &m->change[k].to, room))
+                m->change[left++] = m->change[k];
+        for (int k = 0; left == before && k < left; k++) {
+            if (m->change[k].from.finite < 0)
+                continue;
+            emit(m, &m->change[k], &recomputed, room);
+            break;
+        }
+    }
+}
+
+/* Ends an event: what is too full is relieved, from the fastest tier down, then what is left over is used. */
+static int settle(struct manage *m, struct err *err)
+{
+    for (int d = 0; d < m->n_finite; d++)
+        while (m->room[d] < 0 && !m->failed)
+            m->failed |= relieve(m, d);
+    for (int d = 0; d < m->n_finite; d++)
+        for (int k = 0; k < FILLS && m->room[d] > m->room_before[d] && !m->failed; k++)
+            k = fill(m, d) ? k : FILLS;
+    for (int k = 0; k < m->n_changes; k++) {
+        m->change[k].to = m->at[m->change[k].context].now;
+        m->at[m->change[k].context].change = -1;
+    }
+    order_changes(m);
+    for (int d = 0; d < m->n_finite; d++) {
+        clean(m, &m->leave[d]);
+        clean(m, &m->enter[d]);
+        m->state.room[m->tier[d]] = m->room[d];
+    }
+    m->state.op = m->op;
+    m->state.objective = m->objective.value;
+    m->state.upper_bound = m->bound.value + 64 * 0x1p-52 * fabs(m->bound.value);
+    return m->failed ? err_nomem(err) : 0;
+}
+
+/* Its best point at the prices; where it is already, if that is as good. */
+static struct point best_point(const struct manage *m, const struct context *c, const struct point *now)
+{
+    struct point best = now ? *now : c->point[0];
+
+    for (int k = 0; k < c->n_points; k++)
+        if (worth(m, &c->point[k]) > worth(m, &best))
+            best = c->point[k];
+    return best;
+}
+
+/* Room for one more context; its number, or -1. */
+static int new_number(struct manage *m)
+{
+    if (m->n_spare > 0)
+        return m->spare[--m->n_spare];
+    if (m->n == m->n_room) {
+        int room = m->n_room + m->n_room / 2 + FIRST_ROOM;
+        struct context *at = realloc(m->at, (size_t)room * sizeof(*at));
+        m->at = at ? at : m->at;
+        int *spare = realloc(m->spare, (size_t)room * sizeof(*spare));
+        m->spare = spare ? spare : m->spare;
+        if (!at || !spare)
+            return -1;
+        m->n_room = room;
+    }
+    m->at[m->n] = (struct context){ .change = -1 };
+    return m->n++;
+}
+
+int manage_add(struct manage *m, const struct plan_options *o, int *context, struct err *err)
+{
+    *context = new_number(m);
+    if (*context < 0)
+        return err_nomem(err);
+    struct context *c = &m->at[*context];
+    begin(m);
+    c->now = recomputed;
+    if (keep_points(m, c, m->scratch, find_points(m, &m->work, m->scratch, o)))
+        return err_nomem(err);
+    m->state.n_contexts++;
+    sum_add(&m->bound, c->best);
+    put(m, *context, best_point(m, c, NULL));
+    return settle(m, err);
+}
+
+int manage_update(struct manage *m, int context, const struct plan_options *o, struct err *err)
+{
+    struct context *c = &m->at[context];
+    struct plan_choice choice = { c->now.config, c->now.tier };
+    int stays = c->now.tier == PLAN_RECOMPUTE || plan_option_ok(o, &m->problem, choice.config, choice.tier);
+
+    begin(m);
+    sum_add(&m->bound, -c->best);
+    if (keep_points(m, c, m->scratch, find_points(m, &m->work, m->scratch, o)))
+        return err_nomem(err);
+    sum_add(&m->bound, c->best);
+    struct point now = stays ? point_of(m, o, choice) : c->point[0];
+    put(m, context, best_point(m, c, &now));
+    return settle(m, err);
+}
+
+int manage_remove(struct manage *m, int context, struct err *err)
+{
+    struct context *c = &m->at[context];
+
+    begin(m);
+    note_change(m, context);
+    sum_add(&m->bound, -c->best);
+    count_place(m, &c->now, -1);
+    c->now = recomputed;
+    c->move++;
+    free(c->point);
+    c->point = NULL;
+    c->n_points = 0;
+    m->state.n_contexts--;
+    m->spare[m->n_spare++] = context;
+    return settle(m, err);
+}
+
+/* ---- making one -------------------------------------------------------------------- */
+
+/* The points of all contexts of the plan. */
+static int take_contexts(struct manage *m, const struct plan_problem *problem, const struct plan *plan)
+{
+    int failed = 0;
+
+#pragma omp parallel reduction(| : failed)
+    {
+        struct hull_work w;
+        struct plan_options o = { 0 };
+        struct err mine;
+        struct point *points = calloc((size_t)problem->n_configs * (size_t)m->n_finite + 1, sizeof(*points));
+        failed |= hull_work_init(&w, problem, &mine) || plan_options_init(&o, problem, &mine) || !points;
+#pragma omp for schedule(dynamic, 256)
+        for (int i = 0; i < problem->n_contexts; i++) {
+            struct context *c = &m->at[i];
+            if (failed)
+                continue;
+            plan_options_get(&o, problem, i);
+            c->change = -1;
+            c->now = point_of(m, &o, plan->choice[i]);
+            failed |= keep_points(m, c, points, find_points(m, &w, points, &o));
+        }
+        plan_options_release(&o);
+        hull_work_release(&w);
+        free(points);
+    }
+    return failed;
+}
+
+static int set_up(struct manage *m, const struct plan_problem *problem, const struct plan *plan, struct err *err)
+{
+    for (int t = 0; t < problem->n_tiers; t++) {
+        m->capacity[t] = m->state.room[t] = problem->capacity[t];
+        if (problem->capacity[t] == INT64_MAX)
+            continue;
+        m->price[m->n_finite] = plan->price[t];
+        m->room[m->n_finite] = problem->capacity[t];
+        sum_add(&m->bound, plan->price[t] > 0 ? plan->price[t] * (double)problem->capacity[t] : 0);
+        m->tier[m->n_finite++] = t;
+    }
+    m->n = m->n_room = m->state.n_contexts = problem->n_contexts;
+    m->at = calloc((size_t)m->n + 1, sizeof(*m->at));
+    m->spare = calloc((size_t)m->n + 1, sizeof(*m->spare));
+    m->scratch = calloc((size_t)problem->n_configs * (size_t)m->n_finite + 1, sizeof(*m->scratch));
+    if (!m->at || !m->spare || !m->scratch || hull_work_init(&m->work, problem, err) || take_contexts(m, problem, plan))
+        return err_nomem(err);
+    for (int i = 0; i < m->n; i++) {
+        sum_add(&m->bound, m->at[i].best);
+        count_place(m, &m->at[i].now, 1);
+    }
+    for (int i = 0; i < m->n; i++)
+        push_steps(m, i);
+    begin(m);
+    return settle(m, err);
+}
+
+struct manage *manage_new(const struct plan_problem *problem, const struct plan *plan, struct err *err)
+{
+    struct manage *m = calloc(1, sizeof(*m));
+
+    if (!m) {
+        err_nomem(err);
+        return NULL;
+    }
+    m->problem = (struct plan_problem){ 0, problem->n_configs, problem->n_tiers, m->capacity, NULL, NULL };
+    if (!set_up(m, problem, plan, err))
+        return m;
+    manage_free(m);
+    return NULL;
+}
+
+void manage_free(struct manage *m)
+{
+    if (!m)
+        return;
+    for (int i = 0; m->at && i < m->n; i++)
+        free(m->at[i].point);
+    for (int d = 0; d < m->n_finite; d++) {
+        heap_release(&m->leave[d]);
+        heap_release(&m->enter[d]);
+    }
+    hull_work_release(&m->work);
+    free(m->at);
+    free(m->spare);
+    free(m->scratch);
+    free(m->change);
+    free(m->op);
+    free(m);
+}
+
+struct plan_choice manage_choice(const struct manage *m, int context)
+{
+    return (struct plan_choice){ m->at[context].now.config, m->at[context].now.tier };
+}
+
+const struct manage_state *manage_state(const struct manage *m)
+{
+    return &m->state;
+}

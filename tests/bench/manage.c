@@ -1,0 +1,161 @@
+/* manage.c - what an event costs when a plan is kept between two solutions.
+ *
+ *     manage N SEED [EVENTS]     `real` instance: N contexts are planned, then as many as EVENTS come (by default
+ * 1000), then as many are used more or less, go, or come, one third each
+ *
+ * One line per phase: microseconds of CPU per event, operations and bytes, and the certificate's gap afterwards beside
+ * the distance from the bound that solving anew gives.
+ */
+#include "base/clock.h"
+#include "base/rng.h"
+#include "planner/manage.h"
+#include "tests/bench/instance.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct bench {
+    struct instance in;
+    struct plan_problem problem; // of the contexts that are there at first
+    struct plan_options o;
+    struct manage *m;
+    double *seconds; // (n_events)
+    int n_events;
+    double ops, bytes;
+};
+
+/* Of this thread alone, so that other work on the machine counts less. */
+static double seconds_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void report(struct bench *b, const char *name, double fresh)
+{
+    const struct manage_state *s = manage_state(b->m);
+    double sum = 0;
+    int n = b->n_events;
+
+    for (int k = 0; k < n; k++)
+        sum += b->seconds[k];
+    qsort(b->seconds, (size_t)n, sizeof(*b->seconds), compare);
+    printf("%-8s n=%-8d mean %.2f us  p50 %.2f  p99 %.2f  max %.1f  ops %.2f  GiB %.2f  gap %.2e", name, s->n_contexts,
+           sum / n * 1e6, b->seconds[n / 2] * 1e6, b->seconds[n * 99 / 100] * 1e6, b->seconds[n - 1] * 1e6, b->ops / n,
+           b->bytes / n / 0x1p30, (s->upper_bound - s->objective) / fabs(s->upper_bound));
+    if (!isnan(fresh))
+        printf("  below a fresh bound by %.2e", (fresh - s->objective) / fabs(fresh));
+    printf("\n");
+    b->ops = b->bytes = 0;
+}
+
+static void count(struct bench *b, int k, double start)
+{
+    const struct manage_state *s = manage_state(b->m);
+
+    b->seconds[k] = seconds_now() - start;
+    b->ops += s->n_ops;
+    for (int i = 0; i < s->n_ops; i++)
+        b->bytes += (double)s->op[i].to_bytes;
+}
+
+static int arrivals(struct bench *b, struct err *err)
+{
+    int context;
+
+    for (int k = 0; k < b->n_events; k++) {
+        plan_options_get(&b->o, &b->problem, b->problem.n_contexts + k);
+        double start = seconds_now();
+        if (manage_add(b->m, &b->o, &context, err))
+            return err->code;
+        count(b, k, start);
+    }
+    return 0;
+}
+
+static int churn(struct bench *b, struct err *err)
+{
+    struct rng r = rng_new(3);
+    int n = b->problem.n_contexts, gone = 0;
+
+    for (int k = 0; k < b->n_events; k++) {
+        int who = k % 3 == 1 ? gone : (int)rng_below(&r, (uint64_t)n), code;
+        plan_options_get(&b->o, &b->problem, (int)rng_below(&r, (uint64_t)n));
+        double start = seconds_now();
+        if (k % 3 == 0)
+            code = manage_remove(b->m, gone = who, err);
+        else if (k % 3 == 1)
+            code = manage_add(b->m, &b->o, &who, err);
+        else
+            code = manage_update(b->m, who, &b->o, err);
+        if (code)
+            return code;
+        count(b, k, start);
+    }
+    return 0;
+}
+
+static int run(struct bench *b, int n, uint64_t seed, struct err *err)
+{
+    struct plan plan;
+
+    if (instance_make(&b->in, INSTANCE_REAL, n + b->n_events, seed, err))
+        return err->code;
+    b->problem = instance_problem(&b->in);
+    b->problem.n_contexts = n;
+    b->seconds = calloc((size_t)b->n_events, sizeof(*b->seconds));
+    if (!b->seconds || plan_options_init(&b->o, &b->problem, err) ||
+        plan_solve(&plan, &b->problem, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, err))
+        return err_nomem(err);
+    double start = clock_now();
+    b->m = manage_new(&b->problem, &plan, err);
+    if (!b->m)
+        return err->code;
+    printf("taken over in %.2f s, gap %.2e (plan %.2e)\n", clock_now() - start,
+           (manage_state(b->m)->upper_bound - manage_state(b->m)->objective) / manage_state(b->m)->upper_bound,
+           plan_gap(&plan));
+    plan_release(&plan);
+    if (arrivals(b, err))
+        return err->code;
+    b->problem.n_contexts = n + b->n_events;
+    if (plan_solve(&plan, &b->problem, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, err))
+        return err->code;
+    b->problem.n_contexts = n;
+    report(b, "arrivals", plan.upper_bound);
+    plan_release(&plan);
+    if (churn(b, err))
+        return err->code;
+    report(b, "churn", (double)NAN);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b = { .n_events = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 1000 };
+    struct err err;
+
+    if (argc < 3 || b.n_events < 1) {
+        fprintf(stderr, "usage: manage N SEED [EVENTS]\n");
+        return 2;
+    }
+    int code = run(&b, (int)strtol(argv[1], NULL, 10), strtoull(argv[2], NULL, 10), &err);
+    if (code)
+        fprintf(stderr, "manage: %s\n", err.msg);
+    manage_free(b.m);
+    plan_options_release(&b.o);
+    free(b.seconds);
+    instance_release(&b.in);
+    return code ? err_exit_status(code) : 0;
+}
