@@ -57,28 +57,40 @@ static int parts(const double *value, const struct kv_shape *shape, int n, struc
     return N_PARTS;
 }
 
-/* Both ways: `op` is the backend's quantise or dequantise. */
+/* One head's keys (side 0) or values (side 1). */
+static struct quant_item item_of(const struct kv_rows *rows, int g, int side, const double *value,
+                                 const struct packed_part *part)
+{
+    const struct packed_part *codes = &part[side ? V_CODES : K_CODES], *scales = codes + 1, *zeros = codes + 2;
+    size_t words = (size_t)(codes->dim[1] * codes->dim[2]), groups = (size_t)(scales->dim[1] * scales->dim[2]);
+
+    return (struct quant_item){
+        .lines = side ? QUANT_ROWS : QUANT_COLUMNS,
+        .rows = (int)(side ? value_tokens(value, rows[g].n) : key_tokens(value, rows[g].n)),
+        .cols = (int)part[K_ROWS].dim[2],
+        .bits = (int)value[BITS],
+        .group = (int)value[GROUP],
+        .x = side ? rows[g].v : rows[g].k,
+        .codes = (int32_t *)codes->at + (size_t)g * words,
+        .scales = (uint16_t *)scales->at + (size_t)g * groups,
+        .zeros = (uint16_t *)zeros->at + (size_t)g * groups,
+    };
+}
+
+/* Both ways: `op` is the backend's quantise or dequantise; it gets the heads of a layer together, many at a time. */
 static void run(struct backend *be, const struct kv_rows *rows, const struct kv_shape *shape, const double *value,
                 const struct packed_part *part, void (*op)(struct backend *, const struct quant_item *, int))
 {
-    for (int g = 0; g < shape->n_kv_heads; g++) {
-        struct quant_item item[2];
-        for (int i = 0; i < 2; i++) {
-            const struct packed_part *codes = &part[i ? V_CODES : K_CODES], *scales = codes + 1, *zeros = codes + 2;
-            size_t words = (size_t)(codes->dim[1] * codes->dim[2]), groups = (size_t)(scales->dim[1] * scales->dim[2]);
-            item[i] = (struct quant_item){
-                .lines = i ? QUANT_ROWS : QUANT_COLUMNS,
-                .rows = (int)(i ? value_tokens(value, rows[g].n) : key_tokens(value, rows[g].n)),
-                .cols = shape->head_dim,
-                .bits = (int)value[BITS],
-                .group = (int)value[GROUP],
-                .x = i ? rows[g].v : rows[g].k,
-                .codes = (int32_t *)codes->at + (size_t)g * words,
-                .scales = (uint16_t *)scales->at + (size_t)g * groups,
-                .zeros = (uint16_t *)zeros->at + (size_t)g * groups,
-            };
+    enum { TOGETHER = 64 };
+    struct quant_item item[TOGETHER];
+    int n = 0;
+
+    for (int i = 0; i < 2 * shape->n_kv_heads; i++) {
+        item[n++] = item_of(rows, i / 2, i % 2, value, part);
+        if (n == TOGETHER || i + 1 == 2 * shape->n_kv_heads) {
+            op(be, item, n);
+            n = 0;
         }
-        op(be, item, 2);
     }
 }
 

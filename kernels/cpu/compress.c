@@ -326,28 +326,27 @@ static void row_groups(const struct quant_item *q, enum way way, int row)
         group_at(q, way, x + g * (size_t)q->group, (size_t)row * per_line + g);
 }
 
-static void column_block(struct cpu *c, const struct quant_item *q, enum way way, int block)
+/* A thread's share of the blocks of one item. */
+static void run_item(struct cpu *c, const struct quant_item *q, enum way way)
 {
+    bool columns = q->lines == QUANT_COLUMNS;
+    int n_blocks = columns ? q->rows / q->group : q->rows;
     float *line = cpu_scratch(c, &c->tile[cpu_thread()], (size_t)q->group * sizeof(*line));
 
-    if (line)
-        column_groups(q, way, block, line);
+#pragma omp for schedule(static) nowait
+    for (int b = 0; b < n_blocks; b++) {
+        if (!columns)
+            row_groups(q, way, b);
+        else if (line)
+            column_groups(q, way, b, line);
+    }
 }
 
 static void run_items(struct cpu *c, const struct quant_item *item, int n_items, enum way way)
 {
-    for (int i = 0; i < n_items; i++) {
-        const struct quant_item *q = &item[i];
-        bool columns = q->lines == QUANT_COLUMNS;
-        int n_blocks = columns ? q->rows / q->group : q->rows;
-#pragma omp parallel for schedule(static) num_threads(cpu_threads_for(c, n_blocks))
-        for (int b = 0; b < n_blocks; b++) {
-            if (columns)
-                column_block(c, q, way, b);
-            else
-                row_groups(q, way, b);
-        }
-    }
+#pragma omp parallel num_threads(c->n_threads)
+    for (int i = 0; i < n_items; i++)
+        run_item(c, &item[i], way);
 }
 
 void cpu_quantise(struct backend *be, const struct quant_item *item, int n_items)
