@@ -166,6 +166,29 @@ int rows_next(struct rows_in *in, struct json **row, struct err *err)
     return 1;
 }
 
+int rows_each(const char *path, const char *kind, int (*each)(void *arg, const struct json *row, struct err *err),
+              void *arg, int64_t *n_rows, struct err *err)
+{
+    struct rows_in in;
+    struct json *row;
+    int got;
+
+    if (rows_open(&in, path, kind, err))
+        return err->code;
+    while ((got = rows_next(&in, &row, err)) == 1) {
+        int code = each(arg, row, err);
+        json_free(row);
+        if (code) {
+            got = rows_wrap(&in, err);
+            break;
+        }
+    }
+    if (n_rows)
+        *n_rows = in.n_rows;
+    rows_close(&in);
+    return got;
+}
+
 void rows_close(struct rows_in *in)
 {
     if (in->f && in->f != stdin)

@@ -58,6 +58,10 @@ int rows_next(struct rows_in *in, struct json **row, struct err *err) MUST_CHECK
 /* err_wrap(err, "'contexts.jsonl' line 12"), for whoever finds a row's fields wrong. */
 int rows_wrap(const struct rows_in *in, struct err *err);
 
+/* The whole of a stream: each(arg, row) for every row, its failure wrapped with file and line. *n_rows may be NULL. */
+int rows_each(const char *path, const char *kind, int (*each)(void *arg, const struct json *row, struct err *err),
+              void *arg, int64_t *n_rows, struct err *err) MUST_CHECK;
+
 void rows_close(struct rows_in *in); // zeroed is fine
 
 /* ---- writing ---- */

@@ -4,9 +4,15 @@
 
 #include <string.h>
 
-static int add_row(struct access_log *log, const struct json *row, const struct map *ids, double *frequency,
-                   struct err *err)
+struct reading {
+    struct access_log *log;
+    const struct map *ids;
+    double *frequency;
+};
+
+static int add_row(void *arg, const struct json *row, struct err *err)
 {
+    struct reading *r = arg;
     const char *context;
     int64_t count = 1;
 
@@ -14,32 +20,18 @@ static int add_row(struct access_log *log, const struct json *row, const struct 
         return err->code;
     if (count < 0)
         return err_set(err, ERR_FORMAT, "field 'count' is negative");
-    int at = map_find(ids, context, strlen(context));
-    log->rows++;
+    int at = map_find(r->ids, context, strlen(context));
     if (at == MAP_ABSENT)
-        log->unknown++;
+        r->log->unknown++;
     else
-        frequency[at] += (double)count;
+        r->frequency[at] += (double)count;
     return 0;
 }
 
 int access_read(struct access_log *log, const char *path, const struct map *ids, double *frequency, struct err *err)
 {
-    struct rows_in in;
-    struct json *row;
-    int got;
+    struct reading r = { log, ids, frequency };
 
     *log = (struct access_log){ 0 };
-    if (rows_open(&in, path, "access", err))
-        return err->code;
-    while ((got = rows_next(&in, &row, err)) == 1) {
-        int code = add_row(log, row, ids, frequency, err);
-        json_free(row);
-        if (code) {
-            got = rows_wrap(&in, err);
-            break;
-        }
-    }
-    rows_close(&in);
-    return got;
+    return rows_each(path, "access", add_row, &r, &log->rows, err);
 }

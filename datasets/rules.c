@@ -4,8 +4,15 @@
 
 #include <string.h>
 
-static int add_row(struct rule *rule, const struct json *row, const struct map *ids, int64_t *unknown, struct err *err)
+struct reading {
+    struct rule *rule;
+    const struct map *ids;
+    int64_t *unknown;
+};
+
+static int add_row(void *arg, const struct json *row, struct err *err)
 {
+    struct reading *r = arg;
     const char *context, *tier = "";
     double floor = -1;
 
@@ -14,37 +21,24 @@ static int add_row(struct rule *rule, const struct json *row, const struct map *
         return err->code;
     if (json_get(row, "min_quality") && (floor < 0 || floor > 1))
         return err_set(err, ERR_FORMAT, "field 'min_quality' is not between 0 and 1");
-    if (strlen(tier) >= sizeof(rule->tier))
-        return err_set(err, ERR_FORMAT, "field 'tier' is longer than %zu bytes", sizeof(rule->tier) - 1);
-    int at = map_find(ids, context, strlen(context));
+    if (strlen(tier) >= sizeof(r->rule->tier))
+        return err_set(err, ERR_FORMAT, "field 'tier' is longer than %zu bytes", sizeof(r->rule->tier) - 1);
+    int at = map_find(r->ids, context, strlen(context));
     if (at == MAP_ABSENT) {
-        ++*unknown;
+        ++*r->unknown;
         return 0;
     }
     if (floor >= 0)
-        rule[at].min_quality = floor;
+        r->rule[at].min_quality = floor;
     if (*tier)
-        memcpy(rule[at].tier, tier, strlen(tier) + 1);
+        memcpy(r->rule[at].tier, tier, strlen(tier) + 1);
     return 0;
 }
 
 int rules_read(struct rule *rule, const char *path, const struct map *ids, int64_t *unknown, struct err *err)
 {
-    struct rows_in in;
-    struct json *row;
-    int got;
+    struct reading r = { rule, ids, unknown };
 
     *unknown = 0;
-    if (rows_open(&in, path, "rules", err))
-        return err->code;
-    while ((got = rows_next(&in, &row, err)) == 1) {
-        int code = add_row(rule, row, ids, unknown, err);
-        json_free(row);
-        if (code) {
-            got = rows_wrap(&in, err);
-            break;
-        }
-    }
-    rows_close(&in);
-    return got;
+    return rows_each(path, "rules", add_row, &r, NULL, err);
 }
