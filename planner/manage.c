@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 15, FILLS = 8, FIRST_ROOM = 64, STALE_LEAST = 4096 };
+enum { WINDOW = 7, FILLS = 4, FIRST_ROOM = 64, STALE_LEAST = 4096 };
 
 /* A place for a context. Bytes count on finite tiers only. */
 struct point {
@@ -145,28 +145,25 @@ static struct point point_of(const struct manage *m, const struct plan_options *
 
 /* ---- steps ------------------------------------------------------------------- */
 
-/* What a step loses per byte of the `need` it frees on the tier it starts from. */
-static double leave_cost(const struct manage *m, const struct point *from, const struct point *to, int64_t need)
-{
-    int64_t freed = -added(from, to, from->finite);
-    int up = to->finite >= 0 && to->finite < from->finite;
-
-    if (freed <= 0 || (up && to->bytes > m->room[to->finite]))
-        return HUGE_VAL;
-    return (worth(m, from) - worth(m, to)) / (double)(freed < need ? freed : need);
-}
-
+/* The step that loses least per byte of the `need` it frees on the tier it starts from, if less than *cost; or NULL. */
 static const struct point *cheapest_step(const struct manage *m, const struct context *c, int64_t need, double *cost)
 {
-    const struct point *best = NULL;
+    const struct point *best = NULL, *now = &c->now;
+    double worth_now = worth(m, now);
 
-    *cost = HUGE_VAL;
+    need = need < now->bytes ? need : now->bytes; /* more than that no step can free */
     for (int k = 0; k < c->n_points; k++) {
-        double one = leave_cost(m, &c->now, &c->point[k], need);
+        const struct point *to = &c->point[k];
+        double lost = worth_now - worth(m, to);
+        int64_t freed = -added(now, to, now->finite);
+        int up = to->finite >= 0 && to->finite < now->finite;
+        if (freed <= 0 || lost >= *cost * (double)need || (up && to->bytes > m->room[to->finite]))
+            continue;
+        double one = lost / (double)(freed < need ? freed : need);
         if (one >= *cost)
             continue;
         *cost = one;
-        best = &c->point[k];
+        best = to;
     }
     return best;
 }
@@ -193,6 +190,7 @@ static void push_steps(struct manage *m, int context)
     double key[PLAN_TIERS];
 
     if (c->now.finite >= 0) {
+        e.key = HUGE_VAL;
         cheapest_step(m, c, INT64_MAX, &e.key);
         m->failed |= heap_push(&m->leave[c->now.finite], e);
     }
@@ -274,18 +272,16 @@ static int relieve(struct manage *m, int d)
     int who = -1;
 
     for (size_t k = 0; k < h->n && k < WINDOW;) {
-        double cost;
         if (stale(m, &h->at[k])) {
             heap_remove(h, k);
             continue;
         }
-        const struct point *to = cheapest_step(m, &m->at[h->at[k].context], -m->room[d], &cost);
-        if (to && cost < least) {
-            least = cost;
-            best = to;
-            who = h->at[k].context;
-        }
-        k++;
+        const struct heap_entry *e = &h->at[k++];
+        if (e->key >= least) /* freeing more than is needed makes a step dearer, never cheaper */
+            continue;
+        const struct point *to = cheapest_step(m, &m->at[e->context], -m->room[d], &least);
+        best = to ? to : best;
+        who = to ? e->context : who;
     }
     if (!best)
         return -1;
@@ -306,16 +302,16 @@ static int fill(struct manage *m, int d)
             heap_remove(h, k);
             continue;
         }
-        const struct context *c = &m->at[h->at[k].context];
-        for (int p = 1; p < c->n_points; p++) {
+        const struct heap_entry *e = &h->at[k++];
+        const struct context *c = &m->at[e->context];
+        for (int p = 1; p < c->n_points && -e->key * (double)m->room[d] > most; p++) {
             double gain = c->point[p].utility - c->now.utility;
             if (c->point[p].finite != d || gain <= most || added(&c->now, &c->point[p], d) > m->room[d])
                 continue;
             most = gain;
             best = &c->point[p];
-            who = h->at[k].context;
+            who = e->context;
         }
-        k++;
     }
     if (best)
         put(m, who, *best);
