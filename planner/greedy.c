@@ -5,60 +5,24 @@
  * are settled from the fastest down, and a context only ever moves down, so each tier is done once. Ties go to the
  * lower context, then the lower config, then the faster tier.
  */
+#include "planner/heap.h"
 #include "planner/plan.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 struct step {
-    double cost;
-    int context;
     struct plan_choice to;
+    int64_t from_bytes, to_bytes;
 };
-
-struct heap {
-    struct step *at; // room for one per context
-    int n;
-};
-
-static int before(const struct step *a, const struct step *b)
-{
-    return a->cost < b->cost || (a->cost <= b->cost && a->context < b->context);
-}
-
-static void heap_push(struct heap *h, struct step s)
-{
-    int i = h->n++;
-
-    for (; i > 0 && before(&s, &h->at[(i - 1) / 2]); i = (i - 1) / 2)
-        h->at[i] = h->at[(i - 1) / 2];
-    h->at[i] = s;
-}
-
-static struct step heap_pop(struct heap *h)
-{
-    struct step top = h->at[0], last = h->at[--h->n];
-    int i = 0;
-
-    for (;;) {
-        int child = 2 * i + 1;
-        if (child + 1 < h->n && before(&h->at[child + 1], &h->at[child]))
-            child++;
-        if (child >= h->n || !before(&h->at[child], &last))
-            break;
-        h->at[i] = h->at[child];
-        i = child;
-    }
-    h->at[i] = last;
-    return top;
-}
 
 struct greedy {
     const struct plan_problem *problem;
     enum plan_solver solver;
     struct plan_options options;
     struct plan *plan;
-    struct heap heap;
+    struct step *step; // (C) each context's cheapest on the tier at work
+    struct heap heap;  // by its cost
 };
 
 static double step_cost(const struct greedy *g, double drop, int64_t freed)
@@ -86,7 +50,7 @@ static struct plan_choice best_option(const struct greedy *g, int above)
 
 /* Puts the cheapest step of a context that frees bytes on its tier into the heap: leaving the tier, or shrinking in
  * place. A context that holds no bytes has none. */
-static void push_step(struct greedy *g, int context)
+static int push_step(struct greedy *g, int context)
 {
     const struct plan_problem *p = g->problem;
     struct plan_choice at = g->plan->choice[context];
@@ -95,45 +59,47 @@ static void push_step(struct greedy *g, int context)
     int64_t bytes = g->options.bytes[at.config];
     double now = plan_option_utility(&g->options, p, at);
     if (bytes == 0)
-        return;
-    struct step s = { .context = context, .to = best_option(g, at.tier) };
-    s.cost = step_cost(g, now - plan_option_utility(&g->options, p, s.to), bytes);
+        return 0;
+    struct plan_choice to = best_option(g, at.tier);
+    double least = step_cost(g, now - plan_option_utility(&g->options, p, to), bytes);
     for (int v = 0; v < p->n_configs; v++) {
         int64_t smaller = g->options.bytes[v];
         if (smaller >= bytes || !plan_option_ok(&g->options, p, v, at.tier))
             continue;
         double cost = step_cost(g, now - g->options.utility[v * p->n_tiers + at.tier], bytes - smaller);
-        if (cost < s.cost) {
-            s.cost = cost;
-            s.to = (struct plan_choice){ v, at.tier };
+        if (cost < least) {
+            least = cost;
+            to = (struct plan_choice){ v, at.tier };
         }
     }
-    heap_push(&g->heap, s);
+    g->step[context] = (struct step){ to, bytes, to.tier == PLAN_RECOMPUTE ? 0 : g->options.bytes[to.config] };
+    return heap_push(&g->heap, (struct heap_entry){ .key = least, .context = context });
 }
 
-static void settle_tier(struct greedy *g, int tier)
+static int settle_tier(struct greedy *g, int tier)
 {
     const struct plan_problem *p = g->problem;
     int64_t *fill = g->plan->fill;
 
     g->heap.n = 0;
     for (int i = 0; i < p->n_contexts && fill[tier] > p->capacity[tier]; i++)
-        if (g->plan->choice[i].tier == tier)
-            push_step(g, i);
+        if (g->plan->choice[i].tier == tier && push_step(g, i))
+            return -1;
     while (fill[tier] > p->capacity[tier] && g->heap.n > 0) {
-        struct step s = heap_pop(&g->heap);
-        struct plan_choice *c = &g->plan->choice[s.context];
-        plan_options_get(&g->options, p, s.context);
-        fill[tier] -= g->options.bytes[c->config];
-        if (s.to.tier != PLAN_RECOMPUTE)
-            fill[s.to.tier] += g->options.bytes[s.to.config];
-        *c = s.to;
-        if (s.to.tier == tier)
-            push_step(g, s.context);
+        int context = g->heap.at[0].context;
+        const struct step *s = &g->step[context];
+        heap_remove(&g->heap, 0);
+        fill[tier] -= s->from_bytes;
+        if (s->to.tier != PLAN_RECOMPUTE)
+            fill[s->to.tier] += s->to_bytes;
+        g->plan->choice[context] = s->to;
+        if (s->to.tier == tier && push_step(g, context))
+            return -1;
     }
+    return 0;
 }
 
-static void solve(struct greedy *g)
+static int solve(struct greedy *g)
 {
     const struct plan_problem *p = g->problem;
 
@@ -145,7 +111,9 @@ static void solve(struct greedy *g)
             g->plan->fill[c.tier] += g->options.bytes[c.config];
     }
     for (int t = 0; t < p->n_tiers; t++)
-        settle_tier(g, t);
+        if (settle_tier(g, t))
+            return -1;
+    return 0;
 }
 
 int plan_greedy(struct plan *plan, const struct plan_problem *problem, enum plan_solver solver, struct err *err)
@@ -154,14 +122,13 @@ int plan_greedy(struct plan *plan, const struct plan_problem *problem, enum plan
     struct greedy g = { .problem = problem, .solver = solver, .plan = plan };
 
     *plan = (struct plan){ .n_contexts = problem->n_contexts, .choice = calloc(n + 1, sizeof(*plan->choice)) };
-    g.heap.at = calloc(n + 1, sizeof(*g.heap.at));
-    int code = plan->choice && g.heap.at ? plan_options_init(&g.options, problem, err) : err_nomem(err);
-    if (!code) {
-        solve(&g);
-        code = plan_total(plan, problem, err);
-    }
+    g.step = calloc(n + 1, sizeof(*g.step));
+    int code = plan->choice && g.step ? plan_options_init(&g.options, problem, err) : err_nomem(err);
+    if (!code)
+        code = solve(&g) ? err_nomem(err) : plan_total(plan, problem, err);
     plan_options_release(&g.options);
-    free(g.heap.at);
+    heap_release(&g.heap);
+    free(g.step);
     if (code)
         plan_release(plan);
     return code;

@@ -26,27 +26,42 @@ static void keep_better(struct draft *best, struct draft *other)
     draft_release(other);
 }
 
-/* A draft from each greedy's plan, with what room it left filled. */
+/* A draft from a greedy's plan, with what room it left filled. Nothing to release on failure. */
+static int greedy_draft(struct draft *d, const struct draft *like, const struct plan_problem *problem,
+                        enum plan_solver solver, struct err *err)
+{
+    struct plan greedy;
+
+    if (plan_greedy(&greedy, problem, solver, err))
+        return err->code;
+    int code = draft_init(d, like->h, like->dual, err);
+    if (!code)
+        code = draft_from_plan(d, problem, greedy.choice, err);
+    if (!code)
+        code = draft_repair(d, err);
+    plan_release(&greedy);
+    if (code)
+        draft_release(d);
+    return code;
+}
+
 static int try_greedies(struct draft *best, const struct plan_problem *problem, struct err *err)
 {
-    for (int s = PLAN_EVICPRESS; s <= PLAN_ADAPTCACHE; s++) {
-        struct plan greedy;
-        struct draft d;
-        if (plan_greedy(&greedy, problem, (enum plan_solver)s, err))
-            return err->code;
-        int code = draft_init(&d, best->h, best->dual, err);
-        if (!code)
-            code = draft_from_plan(&d, problem, greedy.choice, err);
-        if (!code)
-            code = draft_repair(&d, err);
-        plan_release(&greedy);
-        if (code) {
-            draft_release(&d);
-            return code;
-        }
-        keep_better(best, &d);
+    static const enum plan_solver solver[] = { PLAN_EVICPRESS, PLAN_ADAPTCACHE };
+    struct draft d[2] = { { 0 } };
+    struct err mine[2];
+    int code[2];
+
+#pragma omp parallel for schedule(static, 1)
+    for (int k = 0; k < 2; k++)
+        code[k] = greedy_draft(&d[k], best, problem, solver[k], &mine[k]);
+    for (int k = 0; k < 2; k++) {
+        if (code[k])
+            *err = mine[k];
+        else
+            keep_better(best, &d[k]);
     }
-    return 0;
+    return code[0] ? code[0] : code[1];
 }
 
 static void take_draft(struct plan *plan, const struct draft *d)

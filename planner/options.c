@@ -28,12 +28,6 @@ void plan_options_release(struct plan_options *o)
     *o = (struct plan_options){ 0 };
 }
 
-int plan_option_ok(const struct plan_options *o, const struct plan_problem *problem, int config, int tier)
-{
-    return o->bytes[config] >= 0 && o->bytes[config] <= problem->capacity[tier] &&
-           !isnan(o->utility[config * problem->n_tiers + tier]);
-}
-
 double plan_option_utility(const struct plan_options *o, const struct plan_problem *problem, struct plan_choice c)
 {
     return c.tier == PLAN_RECOMPUTE ? o->recompute : o->utility[c.config * problem->n_tiers + c.tier];

@@ -8,8 +8,9 @@
  * Solvers
  *   evicpress   EvicPress, Algorithm 1 with the cascade of its section 4.4: every context starts at its most useful
  *               option; from the fastest tier down, while a tier is over capacity, the step that loses the least
- * utility is taken: a smaller config in place, or the best option on a slower tier or none. adaptcache  AdaptCache: the
- * same, but the step that loses the least utility per byte it frees.
+ *               utility is taken: a smaller config in place, or the best option on a slower tier or none
+ *   adaptcache  AdaptCache: the same, but the step that loses the least utility per byte it frees
+ *   optimal     prices at which the tiers clear, rounded, repaired and polished; never below either of the others
  *
  * Every plan comes with an upper bound on what any plan could reach: for prices lambda[t] >= 0 per byte,
  *     sum_t lambda[t] * capacity[t] + sum_i max_o (u[i][o] - lambda[tier o] * bytes o)
@@ -20,6 +21,7 @@
 
 #include "base/err.h"
 
+#include <math.h>
 #include <stdint.h>
 
 enum { PLAN_RECOMPUTE = -1, PLAN_TIERS = 16 };
@@ -93,7 +95,11 @@ void plan_options_get(struct plan_options *o, const struct plan_problem *problem
 void plan_options_release(struct plan_options *o);
 
 /* Is config v on tier t there to be chosen at all: available and not larger than the whole tier? */
-int plan_option_ok(const struct plan_options *o, const struct plan_problem *problem, int config, int tier);
+static inline int plan_option_ok(const struct plan_options *o, const struct plan_problem *problem, int config, int tier)
+{
+    return o->bytes[config] >= 0 && o->bytes[config] <= problem->capacity[tier] &&
+           !isnan(o->utility[config * problem->n_tiers + tier]);
+}
 
 double plan_option_utility(const struct plan_options *o, const struct plan_problem *problem, struct plan_choice c);
 
