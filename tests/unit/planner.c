@@ -171,3 +171,106 @@ Test(planner, ttft_and_utility_are_the_documented_sums)
     cr_assert_float_eq(ttft_recompute(3, 0.2), 3.2, 1e-12);
     cr_assert_float_eq(utility(2, 0.9, 0.81, 3), 2.97, 1e-12);
 }
+
+/* ---- where prototypes failed --------------------------------------------------- */
+
+/* n contexts like those of a tier three quarters too small, made by a formula. */
+struct crowd {
+    int n_tiers;
+    int64_t capacity[MAX_T], bytes; // bytes of the largest form
+    int ties;                       // every form of every context is worth the same
+};
+
+enum { CROWD_CONFIGS = 8 };
+
+static double crowd_options(const void *arg, int context, int64_t *bytes, double *utility)
+{
+    const struct crowd *c = arg;
+    struct rng r = rng_new((uint64_t)context);
+    double worth = .5 + rng_unit(&r);
+    int64_t full = c->ties ? c->bytes : c->bytes / 2 + (int64_t)rng_below(&r, (uint64_t)c->bytes / 2 + 1);
+
+    for (int v = 0; v < CROWD_CONFIGS; v++) {
+        double keep = 1 - v / (double)CROWD_CONFIGS;
+        bytes[v] = (int64_t)((double)full * keep);
+        for (int t = 0; t < c->n_tiers; t++)
+            utility[v * c->n_tiers + t] = c->ties ? 1 : worth * sqrt(keep) * (1 - .1 * t) + 1e-3 * rng_unit(&r);
+    }
+    return 0;
+}
+
+/* The gap of each solver's plan for n contexts; optimal is never below the greedies, and nothing is too full. */
+static double crowd_gap(const struct crowd *c, int n)
+{
+    struct plan_problem p = { n, CROWD_CONFIGS, c->n_tiers, c->capacity, crowd_options, c };
+    double best = -INFINITY, gap = INFINITY;
+    struct err e;
+
+    for (int s = PLAN_EVICPRESS; s <= PLAN_OPTIMAL; s++) {
+        struct plan plan, again;
+        cr_assert(!plan_solve(&plan, &p, (enum plan_solver)s, &(struct plan_effort){ 0 }, &e));
+        again = plan;
+        cr_assert(!plan_total(&again, &p, &e));
+        cr_assert_float_eq(again.objective, plan.objective, 1e-9 * n);
+        for (int t = 0; t < p.n_tiers; t++) {
+            cr_assert_eq(again.fill[t], plan.fill[t]);
+            cr_assert(plan.fill[t] <= c->capacity[t]);
+        }
+        cr_assert(plan.upper_bound >= plan.objective);
+        cr_assert(s != PLAN_OPTIMAL || plan.objective >= best - 1e-12 * n);
+        best = fmax(best, plan.objective);
+        gap = plan_gap(&plan);
+        plan_release(&plan);
+    }
+    return gap;
+}
+
+Test(planner, a_tier_of_a_few_contexts_beside_large_ones)
+{
+    struct crowd c = { 3, { 2500, 60000, 200000 }, 1000, 0 };
+
+    cr_assert(crowd_gap(&c, 2000) < 1e-3);
+}
+
+Test(planner, mass_ties)
+{
+    struct crowd c = { 3, { 100000, 200000, 300000 }, 1000, 1 };
+
+    cr_assert(crowd_gap(&c, 5000) < 1e-3);
+}
+
+Test(planner, tiers_of_nothing_and_of_more_than_enough)
+{
+    struct crowd none = { 3, { 0, 0, 0 }, 1000, 0 }, first = { 3, { 0, 50000, INT64_MAX }, 1000, 0 };
+    struct crowd huge = { 3, { INT64_MAX - 1, INT64_MAX - 1, INT64_MAX - 1 }, 1000, 0 };
+    struct crowd endless = { 3, { INT64_MAX, INT64_MAX, INT64_MAX }, 1000, 0 };
+
+    cr_assert(crowd_gap(&none, 300) < 1e-10);
+    cr_assert(crowd_gap(&first, 300) < 1e-2);
+    cr_assert(crowd_gap(&huge, 300) < 1e-10);
+    cr_assert(crowd_gap(&endless, 300) < 1e-10);
+}
+
+Test(planner, one_context_and_three)
+{
+    for (int n = 1; n <= 3; n += 2) {
+        struct crowd fits = { 2, { 1000, 3000 }, 1000, 0 }, tight = { 2, { 400, 700 }, 1000, 0 };
+        cr_assert(crowd_gap(&fits, n) < 1);
+        cr_assert(crowd_gap(&tight, n) < 1);
+    }
+}
+
+/* The smallest form has 1/8 of at least 500 bytes. */
+Test(planner, contexts_larger_than_every_tier)
+{
+    struct crowd c = { 4, { 10, 20, 50, 62 }, 1000, 0 };
+
+    cr_assert(crowd_gap(&c, 100) < 1e-10);
+}
+
+Test(planner, a_finite_remote_tier)
+{
+    struct crowd c = { 4, { 20000, 60000, 100000, 200000 }, 1000, 0 };
+
+    cr_assert(crowd_gap(&c, 3000) < 1e-4);
+}
