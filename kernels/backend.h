@@ -10,8 +10,8 @@
  *     failure sticks and comes out of the next sync.
  *   - Results depend on the op's own inputs, not on what else is in the batch: reductions have a fixed order, keys are
  *     split at fixed places (ATTN_SPLIT), ties go to the lower index. So a question answered in a batch of fifty gives
- *     the bits it gives alone. (cpu: where there is AVX-512; on older processors oneDNN takes other sums for products of
- *     very few rows, and the last bits differ.)
+ *     the bits it gives alone. (cpu: where there is AVX-512; on older processors oneDNN takes other sums for products
+ * of very few rows, and the last bits differ.)
  *   - Storage is f32 (bf16 later: every mat says its type); sums are f32; the reference sums in double.
  *
  * Implementations: "reference" (kernels/reference/: naive, one thread, sums in double; what the others are tested
