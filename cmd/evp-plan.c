@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALPHAS = 64, KICKS_PER_SECOND = 4000 };
+enum { ALPHAS = 64, KICKS_PER_SECOND = 1200 };
 
 static struct {
     const char *tiers, *access, *rules, *previous, *alpha, *output, *verify, *max_move;

@@ -250,7 +250,7 @@ static int kick_rounds(struct draft *d, const struct pool *pool, double most, in
             now = best;
             continue;
         }
-        climb(&trial, pool, most, PAIR_BUDGET / 100);
+        climb(&trial, pool, most, PAIR_BUDGET / 400);
         now = draft_total(&trial);
         if (now > best) {
             best = now;
