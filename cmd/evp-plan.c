@@ -16,6 +16,7 @@ static struct {
     const char *tiers, *access, *rules, *previous, *alpha, *output, *verify, *max_move;
     double min_quality, move_cost, seconds;
     int solver;
+    bool lenient;
     struct opt_common common;
 } cfg = { .alpha = "1", .solver = PLAN_OPTIMAL };
 
@@ -24,6 +25,7 @@ static const struct opt opts[] = {
     OPT_TEXT('t', "tiers", &cfg.tiers, "FILE", "tiers.json: capacity, bandwidth and latency of each tier (required)"),
     OPT_TEXT('a', "access", &cfg.access, "FILE", "access log; without it every context counts once"),
     OPT_TEXT('p', "previous", &cfg.previous, "FILE", "the manifest in force: operations lead from it to the new one"),
+    OPT_BOOL(0, "lenient", &cfg.lenient, "leave out cells of the table that break a rule, and count them"),
     OPT_HEAD("What is wanted"),
     OPT_TEXT(0, "alpha", &cfg.alpha, "LIST",
              "seconds of TTFT that a quality of 1 is worth; several: a manifest for each"),
@@ -257,7 +259,8 @@ int main(int argc, char **argv)
     if (status != OPT_RUN)
         return status;
     struct plan_input in = { .min_quality = cfg.min_quality };
-    struct plan_files files = { argv[first], cfg.tiers, cfg.access, cfg.rules, cfg.previous };
+    struct plan_files files = { argv[first], cfg.tiers,    cfg.access,
+                                cfg.rules,   cfg.previous, cfg.lenient ? TABLE_PLAN_LENIENT : TABLE_PLAN };
     int code = cfg.verify ? run_verify(&in, &files, &err) : run_plan(&in, &files, argv, argc, &err);
     plan_input_release(&in);
     return opt_finish(code ? log_failure(&err) : 0);

@@ -16,6 +16,7 @@
 
 struct plan_files {
     const char *table, *tiers, *access, *rules, *previous; // NULL: not given
+    enum table_want want;                                  // TABLE_PLAN or TABLE_PLAN_LENIENT
 };
 
 struct plan_input {

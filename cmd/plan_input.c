@@ -120,8 +120,10 @@ static int read_previous(struct plan_input *in, const struct plan_files *files, 
 int plan_input_read(struct plan_input *in, const struct plan_files *files, struct err *err)
 {
     if ((files->tiers && tiers_read(&in->tiers, files->tiers, err)) ||
-        table_read(&in->table, files->table, TABLE_PLAN, err))
+        table_read(&in->table, files->table, files->want, err))
         return err->code;
+    if (in->table.n_dropped)
+        log_warn("%zu cells that break a rule were left out", in->table.n_dropped);
     if (!in->table.quality_train)
         return err_set(err, ERR_FORMAT, "'%s' has no qualities yet: run evp-score on it", files->table);
     for (int t = 0; t < in->tiers.n; t++)

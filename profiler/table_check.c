@@ -158,6 +158,24 @@ static int check_cells(const struct table *t, struct err *err)
     return 0;
 }
 
+size_t table_drop_cells(struct table *t)
+{
+    size_t dropped = 0;
+
+    for (size_t i = 0; i < (size_t)t->n_contexts * (size_t)t->n_configs; i++) {
+        if (!cell_fault(t, i))
+            continue;
+        double *const numbers[] = { t->size_frac,    t->keep_frac,     t->compress_s,
+                                    t->decompress_s, t->quality_train, t->quality_test };
+        t->cell_bytes[i] = -1;
+        for (size_t k = 0; k < sizeof(numbers) / sizeof(*numbers); k++)
+            if (numbers[k])
+                numbers[k][i] = (double)NAN;
+        dropped++;
+    }
+    return dropped;
+}
+
 static int check_tiers(const struct table *t, struct err *err)
 {
     size_t n = (size_t)t->n_contexts * (size_t)t->n_configs * (size_t)t->n_tiers;

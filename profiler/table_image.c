@@ -375,9 +375,9 @@ static int read_parts(struct source *s, enum table_want want, struct err *err)
         hid_t dataset;
         size_t n;
         bool names_axis = c->type == COLUMN_TEXT && strcmp(c->shape, "Q") == 0;
-        if (!has[c->part] || (want == TABLE_PLAN && !c->plan && !names_axis))
+        if (!has[c->part] || (want != TABLE_ALL && !c->plan && !names_axis))
             continue;
-        int code = want == TABLE_PLAN && names_axis ? open_column(s, c, &dataset, &n, err) : read_column(s, i, err);
+        int code = want != TABLE_ALL && names_axis ? open_column(s, c, &dataset, &n, err) : read_column(s, i, err);
         if (code)
             return code;
     }

@@ -117,7 +117,11 @@ int table_from_image(struct table *t, void *map, size_t bytes, enum table_want w
     t->n_questions = head.n[AXIS_Q];
     t->n_tiers = head.n[AXIS_T];
     t->max_new_tokens = head.max_new_tokens;
-    if (!code && !take_columns(t, &head, want, err) && !table_check(t, err))
+    if (!code)
+        code = take_columns(t, &head, want, err);
+    if (!code && want == TABLE_PLAN_LENIENT)
+        t->n_dropped = table_drop_cells(t);
+    if (!code && !table_check(t, err))
         return 0;
     table_release(t);
     return err->code;

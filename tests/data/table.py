@@ -1,6 +1,7 @@
-"""table.py OUT.h5 [N [reversed]] - write a small scored table with h5py, as docs/table.md describes it: what evp-plan's tests read.
+"""table.py OUT.h5 [N [reversed|bad]] - write a small scored table with h5py, as docs/table.md describes it: what evp-plan's tests read.
 
-Three contexts by default, three configs, two tiers; every number is simple enough to check a plan by hand.
+Three contexts by default, three configs, two tiers; every number is simple enough to check a plan by hand. bad: one cell each with a negative
+size, an endless time and a quality of 2.
 """
 import sys
 import h5py, numpy as np
@@ -36,11 +37,14 @@ with h5py.File(out, "w") as f:
     put("/answers/text", np.full((2 * n, 3), "!").tolist(), text)
     put("/answers/n_tokens", np.ones((2 * n, 3)), np.int32)
     size = np.array([1.0, 0.5, 0.2])
-    put("/cells/bytes", (full[:, None] * size).astype(np.int64), np.int64)
+    size_bytes, decompress, train = (full[:, None] * size).astype(np.int64), np.zeros((n, 3)), np.tile(quality, (n, 1))
+    if "bad" in sys.argv:
+        size_bytes[0, 1], decompress[1, 0], train[2, 2] = -7, np.inf, 2
+    put("/cells/bytes", size_bytes, np.int64)
     put("/cells/size_frac", np.tile(size, (n, 1)), np.float64)
     put("/cells/keep_frac", np.tile([1.0, 0.5, 1.0], (n, 1)), np.float64)
     put("/cells/compress_s", np.zeros((n, 3)), np.float64)
-    put("/cells/decompress_s", np.zeros((n, 3)), np.float64)
+    put("/cells/decompress_s", decompress, np.float64)
     put("/answers/similarity", np.tile(quality, (2 * n, 1)), np.float32)
-    put("/quality/train", np.tile(quality, (n, 1)), np.float64)
+    put("/quality/train", train, np.float64)
     put("/quality/test", np.tile(quality - [0, 0.1, 0.1], (n, 1)), np.float64)
