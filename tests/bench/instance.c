@@ -10,7 +10,7 @@ enum { DATASETS = 12, TOKEN_BYTES = 128 << 10, UNIT = 64, METHODS = 4, DROPS = 1
 
 static const double keep[DROPS] = { 1, .95, .9, .85, .8, .7, .6, .5, .4, .3, .25, .2, .15, .1, .05 };
 static const double tier_factor[INSTANCE_TIERS] = { 1, .9, .75, .5 };
-static const double bandwidth[INSTANCE_TIERS] = { 1000e9, 20e9, 3e9, 1e9 }; // bytes per second
+static const double per_byte[INSTANCE_TIERS] = { 1e-12, 1 / 20e9, 1 / 3e9, 1e-9 }; // seconds
 static const double latency[INSTANCE_TIERS] = { .001, .003, .010, .050 };   // seconds
 
 static double normal(struct rng *r)
@@ -128,7 +128,7 @@ static double options(const void *arg, int context, int64_t *bytes, double *util
         bytes[v] = real ? (int64_t)size[v] * UNIT : size[v];
         for (int t = 0; t < INSTANCE_TIERS; t++) {
             double decode = v >= 3 * DROPS && t > 0 ? full / 40e9 : 0; /* the fourth method must be unpacked */
-            double ttft = .03 + latency[t] + (double)bytes[v] / bandwidth[t] + decode;
+            double ttft = .03 + latency[t] + (double)bytes[v] * per_byte[t] + decode;
             utility[v * INSTANCE_TIERS + t] =
                 real ? ((double)quality[v] - ttft) * f : (double)quality[v] * tier_factor[t];
         }
