@@ -1,7 +1,9 @@
-/* utility.h - what a placement is worth. The one place where TTFT and utility are computed. */
+/* utility.h - what a placement is worth. The one place where TTFT and utility are computed; inline, because a plan asks
+ * for every option of every context. */
 #ifndef EVP_UTILITY_H
 #define EVP_UTILITY_H
 
+#include <math.h>
 #include <stdint.h>
 
 /* What planning must know of a storage tier. */
@@ -11,12 +13,22 @@ struct tier_speed {
 
 /* Seconds to the first token: latency + bytes / bandwidth + decompress + question prefill. decompress_s NAN counts as
  * 0. */
-double ttft_stored(struct tier_speed tier, int64_t bytes, double decompress_s, double question_s);
+static inline double ttft_stored(struct tier_speed tier, int64_t bytes, double decompress_s, double question_s)
+{
+    return tier.latency_s + (double)bytes / tier.read_bytes_per_s + (isnan(decompress_s) ? 0 : decompress_s) +
+           question_s;
+}
 
 /* On `recompute`: the whole prefill, then the question. */
-double ttft_recompute(double prefill_s, double question_s);
+static inline double ttft_recompute(double prefill_s, double question_s)
+{
+    return prefill_s + question_s;
+}
 
 /* (alpha * quality - ttft) * frequency */
-double utility(double alpha, double quality, double ttft_s, double frequency);
+static inline double utility(double alpha, double quality, double ttft_s, double frequency)
+{
+    return (alpha * quality - ttft_s) * frequency;
+}
 
 #endif
