@@ -188,7 +188,6 @@ def bench_profile():
     import torch
     from kvpress import KeyDiffPress, KnormPress, SnapKVPress
     from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
-    drops = [0.1, 0.3, 0.5, 0.7, 0.9]
     context, questions = scratch + "/contexts.jsonl", scratch + "/questions.jsonl"
     text = open("/usr/share/common-licenses/GPL-2").read()[:9000]
     open(scratch + "/gpl.txt", "w").write(text)
@@ -204,15 +203,15 @@ def bench_profile():
     pipe = pipeline("kv-press-text-generation", model=model, tokenizer=AutoTokenizer.from_pretrained(folder), device="cpu")
     asked = [json.loads(line).get("text") for line in open(questions) if '"context"' in line]
     asked = [q for q in asked if q]
+    # kvpress prefills anew and answers one question at a time for each of the 16 versions, so all runs cost alike: four of
+    # them, one per method and the reference, are timed.
     start = time.time()
     pipe(text, questions=asked, max_new_tokens=32)
     for press in (KnormPress, KeyDiffPress, SnapKVPress):
-        for drop in drops:
-            pipe(text, questions=asked, press=press(compression_ratio=drop), max_new_tokens=32)
-    theirs = time.time() - start
-    n = 16 * len(asked)
-    report("a whole profile (2k tokens, 15 configs, 8 questions)", n / ours, "kvpress", n / theirs, "answers/s",
-           "decode GEMMs and shared attention")
+        pipe(text, questions=asked, press=press(compression_ratio=0.5), max_new_tokens=32)
+    theirs = (time.time() - start) / 4
+    report("a whole profile (2k tokens, 15 configs, 8 questions)", 16 * len(asked) / ours, "kvpress (4 of its 16 runs)",
+           len(asked) / theirs, "answers/s", "decode GEMMs and shared attention")
 
 
 if "prefill" in parts or "decode" in parts:
