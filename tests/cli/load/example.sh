@@ -1,13 +1,13 @@
 # The example program, compiled against an installed library as its comment says: four threads, one store.
 case $BUILD in *asan | *tsan) skip "a sanitizer must be linked into every program" ;; esac
 . "$TOP/tests/cli/load/plans.inc"
-make -s -C "$TOP" CONFIG="$(basename "$BUILD")" PREFIX=/opt/evp DESTDIR="$PWD/root" install-lib >make.log 2>&1 || { cat make.log >&2; exit 1; }
-export PKG_CONFIG_PATH="$PWD/root/opt/evp/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$PWD/root"
+make -s -C "$TOP" CONFIG="$(basename "$BUILD")" PREFIX=/opt/evp DESTDIR="$PWD/stage" install-lib >make.log 2>&1 || { cat make.log >&2; exit 1; }
+export PKG_CONFIG_PATH="$PWD/stage/opt/evp/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$PWD/stage"
 cc -Wall -Werror "$TOP/examples/prefix.c" $(pkg-config --cflags --libs evp) -pthread -o prefix || exit
 # a header for C++ too
 printf '#include <evp.h>\nint main() { return evp_message(0) == nullptr; }\n' >plus.cc
 c++ -Wall -Werror plus.cc $(pkg-config --cflags --libs evp) -o plus || exit
-export LD_LIBRARY_PATH="$PWD/root/opt/evp/lib"
+export LD_LIBRARY_PATH="$PWD/stage/opt/evp/lib"
 ./plus || exit
 readelf -d prefix | sed -n 's/.*NEEDED.*\[\(libevp.*\)\]/\1/p'
 first_plan m
