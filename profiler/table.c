@@ -30,9 +30,10 @@ static void fill_absent(const struct column *c, void *at, size_t n)
     }
 }
 
+/* The end counts: a column without rows may stand there. Memory from malloc never does, its header comes first. */
 static bool in_map(const struct table *t, const void *at)
 {
-    return t->map && (const char *)at >= (char *)t->map && (const char *)at < (char *)t->map + t->map_bytes;
+    return t->map && (const char *)at >= (char *)t->map && (const char *)at <= (char *)t->map + t->map_bytes;
 }
 
 static void free_part(struct table *t, enum column_part part)
