@@ -266,14 +266,6 @@ int rows_put(struct rows_out *out, struct json_out *w, struct err *err)
     return write_line(out, err);
 }
 
-int rows_put_text(struct rows_out *out, const char *json, size_t n, struct err *err)
-{
-    buf_clear(&out->line);
-    buf_add(&out->line, json, n);
-    out->n_rows++;
-    return write_line(out, err);
-}
-
 int rows_finish(struct rows_out *out, struct err *err)
 {
     int code;

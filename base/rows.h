@@ -92,9 +92,6 @@ int rows_create(struct rows_out *out, const char *path, const struct rows_made *
 struct json_out rows_begin(struct rows_out *out);
 int rows_put(struct rows_out *out, struct json_out *w, struct err *err) MUST_CHECK;
 
-/* Writes a row that is JSON text already (without the line end). */
-int rows_put_text(struct rows_out *out, const char *json, size_t n, struct err *err) MUST_CHECK;
-
 int rows_finish(struct rows_out *out, struct err *err) MUST_CHECK; // the end line; releases *out
 void rows_abort(struct rows_out *out);                             // leaves no file; zeroed is fine
 

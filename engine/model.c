@@ -204,11 +204,6 @@ const struct model_config *model_config(const struct model *m)
     return &m->config;
 }
 
-const char *model_path(const struct model *m)
-{
-    return m->path;
-}
-
 /* ---- tensors ----------------------------------------------------------- */
 
 /* Row r of a tensor that rotates neighbours (2j, 2j + 1), as llama.cpp stores q and k, belongs at row j or at

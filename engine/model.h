@@ -36,7 +36,6 @@ struct model;
 struct model *model_open(const char *path, struct err *err);
 void model_close(struct model *m);
 const struct model_config *model_config(const struct model *m);
-const char *model_path(const struct model *m);
 
 /* What --model defaults to: SmolLM2-135M-Instruct.Q4_1.gguf in file_models_dir(), allocated; NULL without memory. */
 char *model_default_path(void);

@@ -342,7 +342,8 @@ static int oracle_init(struct oracle *o, const struct hull *h, struct err *err)
     return o->part ? 0 : err_nomem(err);
 }
 
-int dual_bound(const struct hull *h, const double *price, double *bound, struct err *err)
+/* L at any prices, over all contexts. */
+static int dual_bound(const struct hull *h, const double *price, double *bound, struct err *err)
 {
     struct oracle o;
     double slope[PLAN_TIERS];

@@ -24,7 +24,4 @@ struct dual {
 /* start: prices to begin with (n_tiers), or NULL. */
 int dual_solve(struct dual *dual, const struct hull *h, const double *start, struct err *err) MUST_CHECK;
 
-/* L at any prices. */
-int dual_bound(const struct hull *h, const double *price, double *bound, struct err *err) MUST_CHECK;
-
 #endif
