@@ -16,7 +16,7 @@ static struct {
     const char *tiers, *access, *rules, *previous, *alpha, *output, *verify, *max_move;
     double min_quality, move_cost, seconds;
     int solver;
-    bool lenient;
+    bool lenient, online;
     struct opt_common common;
 } cfg = { .alpha = "1", .solver = PLAN_OPTIMAL };
 
@@ -41,6 +41,8 @@ static const struct opt opts[] = {
     OPT_HEAD("Output"),
     OPT_TEXT('o', "output", &cfg.output, "FILE",
              "write the manifest there, whole or not at all, instead of to stdout; with several alphas a folder"),
+    OPT_BOOL(0, "online", &cfg.online,
+             "rows carry the forms they could have too, so that libevp can keep the plan while contexts come and go"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -258,7 +260,7 @@ int main(int argc, char **argv)
 
     if (status != OPT_RUN)
         return status;
-    struct plan_input in = { .min_quality = cfg.min_quality };
+    struct plan_input in = { .min_quality = cfg.min_quality, .online = cfg.online };
     struct plan_files files = { argv[first], cfg.tiers,    cfg.access,
                                 cfg.rules,   cfg.previous, cfg.lenient ? TABLE_PLAN_LENIENT : TABLE_PLAN };
     int code = cfg.verify ? run_verify(&in, &files, &err) : run_plan(&in, &files, argv, argc, &err);

@@ -11,6 +11,7 @@
 #include "datasets/rules.h"
 #include "loader/manifest.h"
 #include "loader/tiers.h"
+#include "planner/hull.h"
 #include "planner/plan.h"
 #include "profiler/table.h"
 
@@ -34,6 +35,7 @@ struct plan_input {
     double move_cost;          // utility per byte written that is asked for
     double move_price;         // and on top of it, to keep to the cap
     int64_t max_move;          // the cap on bytes written; INT64_MAX: none
+    bool online;               // rows carry the forms that keeping the plan needs
 };
 
 enum { PIN_NONE = -2 };
@@ -62,6 +64,25 @@ int plan_within_moves(struct plan *plan, struct plan_input *in, enum plan_solver
 int plan_manifest(struct manifest *m, const struct plan_input *in, const struct plan *plan, enum plan_solver solver,
                   const char *table_path, struct err *err) MUST_CHECK;
 void plan_manifest_release(struct manifest *m);
+
+/* ---- the forms of an online plan (cmd/plan_online.c) ---- */
+
+/* A workspace for one context after the other. */
+struct plan_forms {
+    struct plan_input unit; // the input with every frequency 1 and no move costs: who is used never may be used later
+    struct plan_problem problem;
+    struct plan_options options;
+    struct hull_work work;
+    bool *wanted; // (V)
+    struct form form[FORMS_MAX];
+    struct forms forms;
+};
+
+int plan_forms_init(struct plan_forms *f, const struct plan_input *in, struct err *err) MUST_CHECK;
+void plan_forms_release(struct plan_forms *f); // zeroed is fine
+
+/* Sets f->forms to what a context can be at any prices: the points of its hulls, and what is chosen now. */
+int plan_forms_find(struct plan_forms *f, int context, struct plan_choice chosen, struct err *err) MUST_CHECK;
 
 /* Share of the accesses that each tier serves; recompute last. (n_tiers + 1) */
 void plan_shares(const struct plan_input *in, const struct plan *plan, double *share);

@@ -12,7 +12,7 @@
 /* ---- rows ---------------------------------------------------------------- */
 
 static int add_placement(struct manifest *m, const struct plan_input *in, int row, struct plan_choice c,
-                         struct err *err)
+                         const struct forms *forms, struct err *err)
 {
     const struct table *t = &in->table;
     bool stored = c.tier != PLAN_RECOMPUTE;
@@ -30,6 +30,7 @@ static int add_placement(struct manifest *m, const struct plan_input *in, int ro
         .ttft_s = plan_ttft(in, row, c),
         .utility = plan_worth(in, row, c),
         .frequency = in->frequency[row],
+        .forms = forms,
     };
     char *payload = stored ? manifest_payload_name(p.id, p.token_digest, p.config) : NULL;
     if (stored && !payload)
@@ -59,11 +60,26 @@ static int add_eviction(struct manifest *m, const struct placement *before, stru
     return manifest_add(m, &p, err);
 }
 
+static int add_placements(struct manifest *m, const struct plan_input *in, const struct plan *plan, struct err *err)
+{
+    struct plan_forms forms = { 0 };
+    int code = in->online ? plan_forms_init(&forms, in, err) : 0;
+
+    for (int i = 0; i < plan->n_contexts && !code; i++) {
+        code = in->online ? plan_forms_find(&forms, i, plan->choice[i], err) : 0;
+        if (!code)
+            code = add_placement(m, in, in->row[i], plan->choice[i], in->online ? &forms.forms : NULL, err);
+        if (code)
+            err_wrap(err, "context '%s'", in->table.context_id[in->row[i]]);
+    }
+    plan_forms_release(&forms);
+    return code;
+}
+
 static int add_rows(struct manifest *m, const struct plan_input *in, const struct plan *plan, struct err *err)
 {
-    for (int i = 0; i < plan->n_contexts; i++)
-        if (add_placement(m, in, in->row[i], plan->choice[i], err))
-            return err_wrap(err, "context '%s'", in->table.context_id[in->row[i]]);
+    if (add_placements(m, in, plan, err))
+        return err->code;
     for (int i = 0; i < in->previous.n; i++) {
         const struct placement *b = &in->previous.at[i];
         if (b->tier == PLAN_RECOMPUTE || map_find(&in->ids, b->id, strlen(b->id)) != MAP_ABSENT)
@@ -162,6 +178,7 @@ int plan_manifest(struct manifest *m, const struct plan_input *in, const struct 
                             .move_cost = in->move_cost,
                             .move_price = in->move_price,
                             .max_move = in->max_move,
+                            .min_quality = in->online ? in->min_quality : 0,
                             .tiers = in->tiers };
     snprintf(m->model_digest, sizeof(m->model_digest), "%s", in->table.model_digest);
     snprintf(m->previous, sizeof(m->previous), "%s", in->previous.digest);

@@ -1,7 +1,7 @@
 /* plan_verify.c - is a manifest what it says? Recomputed from the table with none of the solver's code.
  *
- * Checked: it belongs to this table; every row's bytes, quality, TTFT and utility; what each tier holds against its
- * capacity; the objective; and the bound: for the header's prices, the sum over tiers of price * capacity and over
+ * Checked: it belongs to this table; every row's bytes, quality, TTFT, utility and forms; what each tier holds against
+ * its capacity; the objective; and the bound: for the header's prices, the sum over tiers of price * capacity and over
  * contexts of the best utility less price * bytes. Floors, pins and move costs count as they are given on the command
  * line.
  */
@@ -30,16 +30,47 @@ static int mismatch(const struct placement *p, const char *what, double said, do
                    is);
 }
 
+static int find_config(const struct table *t, const char *name)
+{
+    for (int v = 0; v < t->n_configs; v++)
+        if (strcmp(t->config_name[v], name) == 0)
+            return v;
+    return -1;
+}
+
+/* What a row of an online plan carries besides. */
+static int check_forms(const struct plan_input *in, const struct placement *p, int row, struct err *err)
+{
+    const struct table *t = &in->table;
+    const struct forms *f = p->forms;
+
+    if (!close_to(f->prefill_s, t->prefill_s[row], f->prefill_s))
+        return mismatch(p, "prefill_s", f->prefill_s, t->prefill_s[row], err);
+    if (!close_to(f->question_s, t->question_s[row], f->question_s))
+        return mismatch(p, "question_s", f->question_s, t->question_s[row], err);
+    for (int i = 0; i < f->n; i++) {
+        const struct form *form = &f->at[i];
+        int config = find_config(t, form->config);
+        size_t cell = (size_t)row * (size_t)t->n_configs + (size_t)config;
+        if (config < 0)
+            return err_set(err, ERR_FORMAT, "context '%s': form '%s' is not the table's", p->id, form->config);
+        if (form->bytes != t->cell_bytes[cell])
+            return mismatch(p, "a form's bytes", (double)form->bytes, (double)t->cell_bytes[cell], err);
+        if (!close_to(form->quality, t->quality_train[cell], 1))
+            return mismatch(p, "a form's quality", form->quality, t->quality_train[cell], err);
+        if (!close_to(form->decompress_s, t->decompress_s[cell], form->decompress_s))
+            return mismatch(p, "a form's decompress_s", form->decompress_s, t->decompress_s[cell], err);
+    }
+    return 0;
+}
+
 static int check_row(const struct plan_input *in, const struct placement *p, struct sums *sums, struct err *err)
 {
-    int row = map_find(&in->ids, p->id, strlen(p->id)), config = -1;
+    int row = map_find(&in->ids, p->id, strlen(p->id)), config = find_config(&in->table, p->config);
     const struct table *t = &in->table;
 
     if (row == MAP_ABSENT)
         return p->operation == OP_EVICT ? 0 : err_set(err, ERR_FORMAT, "context '%s' is not in the table", p->id);
-    for (int v = 0; v < t->n_configs; v++)
-        if (strcmp(t->config_name[v], p->config) == 0)
-            config = v;
     if (config < 0 || strcmp(p->token_digest, t->context_token_digest[row]) != 0)
         return err_set(err, ERR_FORMAT, "context '%s': %s is not the table's", p->id,
                        config < 0 ? "its config" : "its token digest");
@@ -56,6 +87,8 @@ static int check_row(const struct plan_input *in, const struct placement *p, str
         return mismatch(p, "TTFT", p->ttft_s, plan_ttft(in, row, c), err);
     if (!close_to(p->utility, worth, fabs(worth)))
         return mismatch(p, "utility", p->utility, worth, err);
+    if (p->forms && check_forms(in, p, row, err))
+        return err->code;
     if (stored && quality < fmax(in->rule[row].min_quality, in->min_quality))
         return err_set(err, ERR_FORMAT, "context '%s': quality %.4g is below its floor", p->id, quality);
     if (in->pin[row] != PIN_NONE && in->pin[row] != p->tier)

@@ -3,7 +3,7 @@
  * A million contexts must come and go in seconds: ids, configs and payload names live in the maps that prove them
  * unique, digests in large blocks, so that a row costs three small allocations and no copy of what it shares.
  */
-#include "loader/manifest.h"
+#include "loader/manifest_part.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -58,39 +58,41 @@ bool manifest_payload_safe(const char *name)
     return n > 0 && n < MANIFEST_PAYLOAD && name[n] == '\0' && name[0] != '.';
 }
 
-/* ---- the strings of rows, in large blocks: a million rows are a few hundred allocations ----------------------- */
+/* ---- what rows point to, in large blocks: a million rows are a few hundred allocations ------------------------ */
 
-enum { TEXT_BLOCK = 1 << 20 };
+enum { BLOCK = 1 << 20, BLOCK_ALIGN = 8 };
 
-struct manifest_text {
-    struct manifest_text *older;
+struct manifest_block {
+    struct manifest_block *older;
     size_t n;
-    char at[TEXT_BLOCK];
+    _Alignas(BLOCK_ALIGN) char at[BLOCK];
 };
 
-/* Every string kept here is shorter than MANIFEST_ID, hence fits an empty block. NULL without memory. */
-static const char *text_keep(struct manifest *m, const char *s)
-{
-    size_t n = strlen(s) + 1;
-    struct manifest_text *t = m->text;
+_Static_assert(FORMS_MAX * sizeof(struct form) < BLOCK, "what is kept fits an empty block");
 
-    if (!t || TEXT_BLOCK - t->n < n) {
-        t = malloc(sizeof(*t));
-        if (!t)
+/* A copy that lives as long as the manifest; NULL without memory. */
+static void *keep(struct manifest *m, const void *bytes, size_t n)
+{
+    struct manifest_block *b = m->block;
+    size_t room = (n + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
+
+    if (!b || BLOCK - b->n < room) {
+        b = malloc(sizeof(*b));
+        if (!b)
             return NULL;
-        t->older = m->text;
-        t->n = 0;
-        m->text = t;
+        b->older = m->block;
+        b->n = 0;
+        m->block = b;
     }
-    char *to = t->at + t->n;
-    memcpy(to, s, n);
-    t->n += n;
+    char *to = b->at + b->n;
+    memcpy(to, bytes, n);
+    b->n += room;
     return to;
 }
 
 /* ---- rows --------------------------------------------------------------- */
 
-static int check_text(const char *field, const char *s, size_t room, struct err *err)
+int field_check_text(const char *field, const char *s, size_t room, struct err *err)
 {
     if (!s || !*s)
         return err_set(err, ERR_FORMAT, "field '%s' is empty", field);
@@ -102,15 +104,30 @@ static int check_text(const char *field, const char *s, size_t room, struct err 
     return 0;
 }
 
-static int check_real(const char *field, double v, double least, struct err *err)
+int field_check_real(const char *field, double v, double least, struct err *err)
 {
     if (!isfinite(v) || v < least)
         return err_set(err, ERR_FORMAT, "field '%s' is %s", field, isfinite(v) ? "below zero" : "not a number");
     return 0;
 }
 
+/* What is stored is one of the forms. */
+static int check_form(const struct placement *p, struct err *err)
+{
+    const struct form *form = forms_find(p->forms, p->config);
+
+    if (!form)
+        return err_set(err, ERR_FORMAT, "field 'forms' lacks the config '%.80s' itself", p->config);
+    if (form->bytes != p->bytes || form->quality != p->quality)
+        return err_set(err, ERR_FORMAT, "field '%s' is not that of the form",
+                       form->bytes != p->bytes ? "bytes" : "quality");
+    return 0;
+}
+
 static int check_stored(const struct placement *p, struct err *err)
 {
+    if (p->forms && check_form(p, err))
+        return err->code;
     if (!p->payload || !manifest_payload_safe(p->payload))
         return err_set(err, ERR_FORMAT, "field 'payload' is %s", p->payload ? "no plain file name" : "missing");
     if (p->operation == OP_EVICT || p->operation == OP_NONE)
@@ -134,7 +151,7 @@ static int check_recomputed(const struct placement *p, struct err *err)
 
 static int check_row(const struct manifest *m, const struct placement *p, struct err *err)
 {
-    if (check_text("id", p->id, MANIFEST_ID, err) || check_text("config", p->config, MANIFEST_CONFIG, err))
+    if (field_check_text("id", p->id, MANIFEST_ID, err) || field_check_text("config", p->config, MANIFEST_CONFIG, err))
         return err->code;
     if (!p->token_digest || !is_hex(p->token_digest))
         return err_set(err, ERR_FORMAT, "field 'token_digest' is not 64 lower-case hex digits");
@@ -144,8 +161,12 @@ static int check_row(const struct manifest *m, const struct placement *p, struct
         return err_set(err, ERR_FORMAT, "field 'tier' is out of range");
     if (p->bytes < 0 || p->kv_bytes < 0)
         return err_set(err, ERR_FORMAT, "field '%s' is below zero", p->bytes < 0 ? "bytes" : "kv_bytes");
-    if (check_real("quality", p->quality, -HUGE_VAL, err) || check_real("utility", p->utility, -HUGE_VAL, err) ||
-        (!isnan(p->ttft_s) && check_real("ttft_s", p->ttft_s, 0, err)) || check_real("frequency", p->frequency, 0, err))
+    if (field_check_real("quality", p->quality, -HUGE_VAL, err) ||
+        field_check_real("utility", p->utility, -HUGE_VAL, err) ||
+        (!isnan(p->ttft_s) && field_check_real("ttft_s", p->ttft_s, 0, err)) ||
+        field_check_real("frequency", p->frequency, 0, err))
+        return err->code;
+    if (p->forms && forms_check(p->forms, &m->tiers, err))
         return err->code;
     return p->tier < 0 ? check_recomputed(p, err) : check_stored(p, err);
 }
@@ -174,6 +195,24 @@ static int keep_once(struct map *map, const char *s, const char **kept, bool *ad
     return 0;
 }
 
+/* Copies *forms, whose checks are done, into the manifest. */
+static int keep_forms(struct manifest *m, const struct forms **forms, struct err *err)
+{
+    struct forms f = **forms;
+    struct form *form = keep(m, f.n ? (const void *)f.at : "", (size_t)f.n * sizeof(*form));
+
+    if (!form)
+        return err_nomem(err);
+    for (int i = 0; i < f.n; i++)
+        if (keep_once(&m->configs, form[i].config, &form[i].config, NULL, err))
+            return err->code;
+    f.at = form;
+    if (f.pin)
+        f.pin = strcmp(f.pin, "recompute") == 0 ? "recompute" : m->tiers.at[tiers_find(&m->tiers, f.pin)].name;
+    *forms = keep(m, &f, sizeof(f));
+    return *forms ? 0 : err_nomem(err);
+}
+
 int manifest_add(struct manifest *m, const struct placement *p, struct err *err)
 {
     struct placement row = *p;
@@ -191,7 +230,9 @@ int manifest_add(struct manifest *m, const struct placement *p, struct err *err)
     }
     if (keep_once(&m->configs, p->config, &row.config, NULL, err) || keep_once(&m->ids, p->id, &row.id, NULL, err))
         return err->code;
-    row.token_digest = text_keep(m, p->token_digest);
+    if (row.forms && keep_forms(m, &row.forms, err))
+        return err->code;
+    row.token_digest = keep(m, p->token_digest, DIGEST_HEX);
     if (!row.token_digest)
         return err_nomem(err);
     m->at[m->n++] = row;
@@ -200,11 +241,12 @@ int manifest_add(struct manifest *m, const struct placement *p, struct err *err)
 
 void manifest_release(struct manifest *m)
 {
-    for (struct manifest_text *t = m->text, *older; t; t = older) {
-        older = t->older;
-        free(t);
+    for (struct manifest_block *b = m->block, *older; b; b = older) {
+        older = b->older;
+        free(b);
     }
     free(m->at);
+    free(m->header);
     map_release(&m->ids);
     map_release(&m->configs);
     map_release(&m->payloads);
@@ -242,7 +284,7 @@ static int read_totals(struct manifest *m, const struct json *totals, struct err
         struct manifest_total *t = &m->total[m->n_totals++];
         const char *name;
         t->ttft_s = t->quality = t->quality_test = (double)NAN;
-        if (json_want_text(j, "name", &name, err) || check_text("name", name, sizeof(t->name), err) ||
+        if (json_want_text(j, "name", &name, err) || field_check_text("name", name, sizeof(t->name), err) ||
             json_want_real(j, "utility", &t->utility, err) || json_may_real(j, "ttft_s", &t->ttft_s, err) ||
             json_may_real(j, "quality", &t->quality, err) || json_may_real(j, "quality_test", &t->quality_test, err))
             return err->code;
@@ -280,13 +322,15 @@ static int read_header(struct manifest *m, const struct json *header, struct err
         json_may_real(header, "gain_gap", &m->gain_gap, err) ||
         json_may_real(header, "move_cost", &m->move_cost, err) ||
         json_may_real(header, "move_price", &m->move_price, err) ||
-        json_may_int(header, "max_move", &m->max_move, err) || check_text("solver", solver, sizeof(m->solver), err) ||
-        read_totals(m, json_get(header, "totals"), err))
+        json_may_real(header, "min_quality", &m->min_quality, err) ||
+        json_may_int(header, "max_move", &m->max_move, err) ||
+        field_check_text("solver", solver, sizeof(m->solver), err) || read_totals(m, json_get(header, "totals"), err))
         return err->code;
     memcpy(m->solver, solver, strlen(solver) + 1);
     if (!json_is_array(json_get(header, "tiers")))
         return err_set(err, ERR_FORMAT, "field 'tiers' is not an array");
-    if (tiers_from_json(&m->tiers, json_get(header, "tiers"), err))
+    if (tiers_from_json(&m->tiers, json_get(header, "tiers"), err) ||
+        field_check_real("min_quality", m->min_quality, 0, err))
         return err->code;
     return read_prices(m, json_get(header, "prices"), err);
 }
@@ -304,7 +348,14 @@ static int read_row(struct manifest *m, const struct json *row, struct err *err)
 {
     struct placement p = { .quality_test = (double)NAN, .ttft_s = (double)NAN };
     const char *tier, *operation;
+    struct form form[FORMS_MAX];
+    struct forms forms;
 
+    if (json_get(row, "forms")) {
+        if (forms_from_json(&forms, form, row, err))
+            return err->code;
+        p.forms = &forms;
+    }
     if (json_want_text(row, "id", &p.id, err) || json_want_text(row, "token_digest", &p.token_digest, err) ||
         json_want_int(row, "n_tokens", &p.n_tokens, err) || json_want_text(row, "config", &p.config, err) ||
         json_want_text(row, "tier", &tier, err) || json_want_int(row, "bytes", &p.bytes, err) ||
@@ -321,6 +372,9 @@ static int take_header(struct manifest *m, const struct rows_in *in, struct err 
 {
     if (!in->header)
         return err_set(err, ERR_FORMAT, "%s is no manifest: it has no header", in->path);
+    m->header = strdup(in->line);
+    if (!m->header)
+        return err_nomem(err);
     return read_header(m, in->header, err) ? err_wrap(err, "%s line 1", in->path) : 0;
 }
 
@@ -417,6 +471,8 @@ static void header_members(void *arg, struct json_out *w)
         json_put_null(w, "max_move");
     else
         json_put_int(w, "max_move", m->max_move);
+    if (m->min_quality > 0)
+        json_put_real(w, "min_quality", m->min_quality);
     json_put_text(w, "previous", or_null(m->previous));
     json_put_text(w, "table_digest", or_null(m->table_digest));
     json_begin(w, "totals", '[');
@@ -450,6 +506,8 @@ static int write_row(struct rows_out *out, const struct manifest *m, const struc
     json_put_real(&w, "frequency", p->frequency);
     json_put_text(&w, "operation", operation_name(p->operation));
     json_put_text(&w, "payload", p->payload);
+    if (p->forms)
+        forms_to_json(p->forms, &w);
     return rows_put(out, &w, err);
 }
 

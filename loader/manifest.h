@@ -2,7 +2,8 @@
  *
  * JSON Lines (base/rows.h, kind "manifest"). The header carries model_digest, alpha, tiers, solver, objective,
  * upper_bound, gap, gain_gap, prices, move_cost, move_price, max_move, previous (SHA-256 of the previous manifest's
- * file, or null), table_digest, and totals: this plan beside what one would do without a planner.
+ * file, or null), table_digest, and totals: this plan beside what one would do without a planner. Rows of an online
+ * plan carry the forms that a context could be stored in as well (loader/forms.h), its header min_quality.
  * loader/manifest.schema.json describes header, rows and end.
  *
  * Reading and making one go through manifest_add(), so a manifest that was written can be read again:
@@ -21,6 +22,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/rows.h"
+#include "loader/forms.h"
 #include "loader/tiers.h"
 
 #include <stdint.h>
@@ -38,6 +40,7 @@ struct placement {
     int64_t kv_bytes;                                         // of the uncompressed cache; 0: not known
     double quality, quality_test, ttft_s, utility, frequency; // quality_test, ttft_s NAN: not known
     enum operation operation;
+    const struct forms *forms; // NULL: not carried
 };
 
 /* One line of the comparison: means over accesses. */
@@ -55,16 +58,18 @@ struct manifest {
     double move_cost;       // utility that objective gives up per byte written since the previous manifest
     double move_price;      // and that upper_bound counts on top, because of the cap max_move
     int64_t max_move;       // bytes; INT64_MAX: no cap
+    double min_quality;     // that holds for contexts to come, of an online plan
     double price[TIER_MAX]; // utility per byte on each tier: what upper_bound is proven with
     struct tiers tiers;
     struct manifest_total total[MANIFEST_TOTALS];
     int n_totals;         // may be 0
+    char *header;         // its first line, after reading; NULL before
     struct placement *at; // made by manifest_add; numbers may be changed in place, strings belong to the manifest
     int n, room;
-    struct map ids;             // id -> index
-    struct map configs;         // every config text once
-    struct map payloads;        // every payload name once
-    struct manifest_text *text; // the strings of placements
+    struct map ids;               // id -> index
+    struct map configs;           // every config text once
+    struct map payloads;          // every payload name once
+    struct manifest_block *block; // what else placements point to
 };
 
 /* Adds a row; its strings are copied. ERR_FORMAT with a sentence that names the field when the row says something a

@@ -21,6 +21,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         if (manifest_find(&m, p->id) != p || p->tier >= m.tiers.n || p->bytes < 0 || strlen(p->token_digest) != 64 ||
             stored != (p->payload != NULL) || (stored && !manifest_payload_safe(p->payload)))
             abort();
+        for (int k = 0; p->forms && k < p->forms->n; k++)
+            if (p->forms->at[k].bytes < 0 || !(p->forms->at[k].quality >= 0 && p->forms->at[k].quality <= 1))
+                abort();
+        if (stored && p->forms && !forms_find(p->forms, p->config))
+            abort();
         free(manifest_payload_name(p->id, p->token_digest, p->config));
     }
     manifest_release(&m);

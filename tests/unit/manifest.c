@@ -27,6 +27,10 @@ static struct tiers two_tiers(void)
     return t;
 }
 
+static const struct form two_forms[] = { { "kivi:bits=2", 100, 0.25, (double)NAN },
+                                         { "keydiff:drop=0.5", 345, 0.1 + 0.2, 0.125 } };
+static const struct forms forms = { two_forms, 2, 1.5, 0.01, 0.2, "ssd" };
+
 static struct placement stored(const char *id)
 {
     return (struct placement){ .id = id,
@@ -64,6 +68,8 @@ static void write_two(const char *path)
     struct err err;
 
     m.tiers = two_tiers();
+    m.min_quality = 0.125;
+    a.forms = &forms;
     memcpy(m.model_digest, digest_b, sizeof(digest_b));
     cr_assert_eq(manifest_add(&m, &a, &err), 0);
     cr_assert_eq(manifest_add(&m, &b, &err), 0);
@@ -89,6 +95,13 @@ Test(manifest, reads_back_what_was_written)
     cr_assert(a == &m.at[0] && b == &m.at[1] && !manifest_find(&m, "c"));
     cr_assert(a->tier == 1 && a->bytes == 345 && a->quality == 0.1 + 0.2 && a->operation == OP_INSERT);
     cr_assert_str_eq(a->payload, "a");
+    cr_assert(m.min_quality == 0.125 && !b->forms && a->forms && a->forms->n == 2);
+    cr_assert(a->forms->prefill_s == 1.5 && a->forms->question_s == 0.01 && a->forms->min_quality == 0.2);
+    cr_assert_str_eq(a->forms->pin, "ssd");
+    cr_assert(a->forms->at[0].bytes == 100 && a->forms->at[0].quality == 0.25 && isnan(a->forms->at[0].decompress_s));
+    cr_assert(a->forms->at[1].bytes == 345 && a->forms->at[1].decompress_s == 0.125);
+    cr_assert_str_eq(a->forms->at[1].config, "keydiff:drop=0.5");
+    cr_assert(strncmp(m.header, "{\"evp\":\"manifest\"", 17) == 0);
     cr_assert(b->tier == -1 && !b->payload && isnan(b->quality_test) && b->operation == OP_EVICT);
     manifest_release(&m);
     unlink(path);
@@ -122,6 +135,8 @@ Test(manifest, has_the_members_of_its_schema)
     for (const char *line = manifest.at, *end; (end = strchr(line, '\n')); line = end + 1, n++) {
         struct json *v = json_parse(line, (size_t)(end - line), &err);
         follow(schema, n == 0 ? "header" : end[1] ? "placement" : "end", v);
+        for (const struct json *f = json_first(json_get(v, "forms")); f; f = json_next(f))
+            follow(schema, "form", f);
         json_free(v);
     }
     cr_assert_eq(n, 4);
@@ -176,6 +191,47 @@ Test(manifest, refuses_rows_that_lie)
     manifest_release(&m);
 }
 
+/* Each is one change to good forms. */
+Test(manifest, refuses_forms_that_lie)
+{
+    struct manifest m = { .tiers = two_tiers() };
+    struct {
+        struct form form[2];
+        struct forms forms;
+        const char *says;
+    } bad[24];
+    int n = 0;
+    struct err err;
+#define BAD(field, value, text)                                                                                        \
+    memcpy(bad[n].form, two_forms, sizeof(two_forms)), bad[n].forms = forms, bad[n].field = value, bad[n++].says = text
+    BAD(form[0].config, "", "form 1: field 'config' is empty");
+    BAD(form[0].config, "keydiff:drop=0.5", "form 2: config 'keydiff:drop=0.5' comes twice");
+    BAD(form[1].config, "knorm:drop=0.5", "lacks the config 'keydiff:drop=0.5' itself");
+    BAD(form[0].bytes, -1, "form 1: field 'bytes' is below zero");
+    BAD(form[1].bytes, 344, "field 'bytes' is not that of the form");
+    BAD(form[1].quality, 0.5, "field 'quality' is not that of the form");
+    BAD(form[0].quality, (double)NAN, "form 1: field 'quality' is not a number");
+    BAD(form[0].quality, 1.5, "form 1: field 'quality' is above one");
+    BAD(form[0].quality, 0.1, "form 1: field 'quality' is below min_quality");
+    BAD(form[0].decompress_s, -1, "form 1: field 'decompress_s' is below zero");
+    BAD(form[0].decompress_s, HUGE_VAL, "form 1: field 'decompress_s' is not a number");
+    BAD(forms.prefill_s, -1, "field 'prefill_s' is below zero");
+    BAD(forms.question_s, (double)NAN, "field 'question_s' is not a number");
+    BAD(forms.min_quality, -1, "field 'min_quality' is below zero");
+    BAD(forms.pin, "tape", "field 'pin': tier 'tape' is not in the header");
+    BAD(forms.n, FORMS_MAX + 1, "field 'forms' has more than 255 members");
+    BAD(forms.n, 0, "lacks the config 'keydiff:drop=0.5' itself");
+#undef BAD
+    for (int i = 0; i < n; i++) {
+        struct placement p = stored("x");
+        bad[i].forms.at = bad[i].form;
+        p.forms = &bad[i].forms;
+        cr_assert_eq(manifest_add(&m, &p, &err), ERR_FORMAT, "%s", bad[i].says);
+        cr_assert(strstr(err.msg, bad[i].says), "'%s' does not say '%s'", err.msg, bad[i].says);
+    }
+    manifest_release(&m);
+}
+
 /* Each is one change to the text of a good manifest. */
 Test(manifest, refuses_texts_that_lie)
 {
@@ -194,6 +250,13 @@ Test(manifest, refuses_texts_that_lie)
         { "\"evp\":\"manifest\"", "\"evp\":\"contexts\"", "holds contexts, not manifest" },
         { "\"version\":1", "\"version\":2", "is of version 2" },
         { "\"evp\":\"manifest\"", "\"pve\":\"manifest\"", "is no manifest" },
+        { "\"forms\":[", "\"forms\":{\"a\":[", "line 2: malformed JSON" },
+        { "\"forms\":[{", "\"forms\":\"x\",\"smrof\":[{", "line 2: field 'forms' is not an array" },
+        { "\"forms\":[{", "\"forms\":[7,{", "line 2: form 1: not an object" },
+        { "\"bytes\":100", "\"bytes\":0.1", "line 2: form 1: field 'bytes' is not a whole number" },
+        { "\"prefill_s\":1.5", "\"prefill\":1.5", "line 2: field 'prefill_s' is missing" },
+        { "\"pin\":\"ssd\"", "\"pin\":\"tape\"", "line 2: field 'pin': tier 'tape' is not in the header" },
+        { "\"min_quality\":0.125", "\"min_quality\":-1", "line 1: field 'min_quality' is below zero" },
         { "\"rows\":2", "\"rows\":3", "has 2 rows where its end line says 3" },
         { "{\"end\":true", "{\"dne\":true", "line 4: field 'id' is missing" },
     };

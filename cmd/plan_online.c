@@ -1,0 +1,78 @@
+/* plan_online.c - what evp-plan --online writes besides: the forms of each context that a plan kept until the next
+ * night can need.
+ *
+ * Prices stay while a plan is kept, and at any prices the best form is a point of a hull. A frequency scales all of a
+ * context's utilities alike, so the hulls are those of frequency 1.
+ */
+#include "cmd/plan.h"
+
+#include <stdlib.h>
+
+int plan_forms_init(struct plan_forms *f, const struct plan_input *in, struct err *err)
+{
+    *f = (struct plan_forms){ .unit = *in };
+    f->unit.move_cost = f->unit.move_price = 0;
+    f->unit.frequency = calloc((size_t)in->table.n_contexts + 1, sizeof(double));
+    f->wanted = calloc((size_t)in->table.n_configs + 1, sizeof(*f->wanted));
+    if (!f->unit.frequency || !f->wanted)
+        return err_nomem(err);
+    for (int i = 0; i < in->table.n_contexts; i++)
+        f->unit.frequency[i] = 1;
+    f->problem = plan_input_problem(&f->unit);
+    if (plan_options_init(&f->options, &f->problem, err) || hull_work_init(&f->work, &f->problem, err))
+        return err->code;
+    return 0;
+}
+
+void plan_forms_release(struct plan_forms *f)
+{
+    free(f->unit.frequency);
+    free(f->wanted);
+    plan_options_release(&f->options);
+    hull_work_release(&f->work);
+    *f = (struct plan_forms){ 0 };
+}
+
+static void want_points(struct plan_forms *f, struct plan_choice chosen)
+{
+    struct plan_choice base;
+    double utility = hull_base(&f->work, &f->options, &f->problem, &base);
+
+    for (int v = 0; v < f->problem.n_configs; v++)
+        f->wanted[v] =
+            (base.tier != PLAN_RECOMPUTE && v == base.config) || (chosen.tier != PLAN_RECOMPUTE && v == chosen.config);
+    for (int t = 0; t < f->problem.n_tiers; t++) {
+        if (f->problem.capacity[t] == INT64_MAX)
+            continue;
+        hull_scan(&f->work, &f->options, &f->problem, t, utility);
+        for (int k = 0; k < f->work.n; k++)
+            f->wanted[f->work.config[k]] = true;
+    }
+}
+
+int plan_forms_find(struct plan_forms *f, int context, struct plan_choice chosen, struct err *err)
+{
+    const struct plan_input *in = &f->unit;
+    const struct table *t = &in->table;
+    int row = in->row[context], pin = in->pin[row];
+
+    plan_options_get(&f->options, &f->problem, context);
+    want_points(f, chosen);
+    f->forms = (struct forms){ .at = f->form,
+                               .prefill_s = t->prefill_s[row],
+                               .question_s = t->question_s[row],
+                               .min_quality = fmax(in->rule[row].min_quality, in->min_quality) };
+    if (pin != PIN_NONE)
+        f->forms.pin = pin == PLAN_RECOMPUTE ? "recompute" : in->tiers.at[pin].name;
+    for (int k = 0; k < t->n_configs; k++) {
+        int v = f->work.order[k];
+        size_t cell = (size_t)row * (size_t)t->n_configs + (size_t)v;
+        if (!f->wanted[v])
+            continue;
+        if (f->forms.n == FORMS_MAX)
+            return err_set(err, ERR_FAIL, "more than %d forms are worth keeping", FORMS_MAX);
+        f->form[f->forms.n++] =
+            (struct form){ t->config_name[v], t->cell_bytes[cell], t->quality_train[cell], t->decompress_s[cell] };
+    }
+    return 0;
+}

@@ -1,0 +1,100 @@
+/* forms.c - one row's forms: checked, read, written. */
+#include "loader/forms.h"
+
+#include "loader/manifest_part.h"
+
+#include <math.h>
+#include <string.h>
+
+static int check_form(const struct forms *f, int i, struct err *err)
+{
+    const struct form *form = &f->at[i];
+
+    if (field_check_text("config", form->config, MANIFEST_CONFIG, err))
+        return err->code;
+    if (form->bytes < 0)
+        return err_set(err, ERR_FORMAT, "field 'bytes' is below zero");
+    if (field_check_real("quality", form->quality, 0, err) ||
+        (!isnan(form->decompress_s) && field_check_real("decompress_s", form->decompress_s, 0, err)))
+        return err->code;
+    if (form->quality > 1 || form->quality < f->min_quality)
+        return err_set(err, ERR_FORMAT, "field 'quality' is %s", form->quality > 1 ? "above one" : "below min_quality");
+    for (int k = 0; k < i; k++)
+        if (strcmp(f->at[k].config, form->config) == 0)
+            return err_set(err, ERR_FORMAT, "config '%.80s' comes twice", form->config);
+    return 0;
+}
+
+int forms_check(const struct forms *f, const struct tiers *tiers, struct err *err)
+{
+    if (f->n < 0 || f->n > FORMS_MAX)
+        return err_set(err, ERR_FORMAT, "field 'forms' has more than %d members", FORMS_MAX);
+    if (field_check_real("prefill_s", f->prefill_s, 0, err) || field_check_real("question_s", f->question_s, 0, err) ||
+        field_check_real("min_quality", f->min_quality, 0, err))
+        return err->code;
+    if (f->pin && strcmp(f->pin, "recompute") != 0 && tiers_find(tiers, f->pin) < 0)
+        return err_set(err, ERR_FORMAT, "field 'pin': tier '%.40s' is not in the header", f->pin);
+    for (int i = 0; i < f->n; i++)
+        if (check_form(f, i, err))
+            return err_wrap(err, "form %d", i + 1);
+    return 0;
+}
+
+const struct form *forms_find(const struct forms *f, const char *config)
+{
+    for (int i = 0; i < f->n; i++)
+        if (strcmp(f->at[i].config, config) == 0)
+            return &f->at[i];
+    return NULL;
+}
+
+static int form_from_json(struct form *form, const struct json *v, struct err *err)
+{
+    *form = (struct form){ .decompress_s = (double)NAN };
+    if (!json_is_object(v))
+        return err_set(err, ERR_FORMAT, "not an object");
+    if (json_want_text(v, "config", &form->config, err) || json_want_int(v, "bytes", &form->bytes, err) ||
+        json_want_real(v, "quality", &form->quality, err) || json_may_real(v, "decompress_s", &form->decompress_s, err))
+        return err->code;
+    return 0;
+}
+
+int forms_from_json(struct forms *f, struct form *form, const struct json *row, struct err *err)
+{
+    const struct json *array = json_get(row, "forms");
+
+    *f = (struct forms){ .at = form };
+    if (!json_is_array(array))
+        return err_set(err, ERR_FORMAT, "field 'forms' is not an array");
+    if (json_want_real(row, "prefill_s", &f->prefill_s, err) ||
+        json_want_real(row, "question_s", &f->question_s, err) ||
+        json_may_real(row, "min_quality", &f->min_quality, err) || json_may_text(row, "pin", &f->pin, err))
+        return err->code;
+    for (const struct json *v = json_first(array); v; v = json_next(v)) {
+        if (f->n == FORMS_MAX)
+            return err_set(err, ERR_FORMAT, "field 'forms' has more than %d members", FORMS_MAX);
+        if (form_from_json(&form[f->n++], v, err))
+            return err_wrap(err, "form %d", f->n);
+    }
+    return 0;
+}
+
+void forms_to_json(const struct forms *f, struct json_out *w)
+{
+    json_put_real(w, "prefill_s", f->prefill_s);
+    json_put_real(w, "question_s", f->question_s);
+    if (f->min_quality > 0)
+        json_put_real(w, "min_quality", f->min_quality);
+    if (f->pin)
+        json_put_text(w, "pin", f->pin);
+    json_begin(w, "forms", '[');
+    for (int i = 0; i < f->n; i++) {
+        json_begin(w, NULL, '{');
+        json_put_text(w, "config", f->at[i].config);
+        json_put_int(w, "bytes", f->at[i].bytes);
+        json_put_real(w, "quality", f->at[i].quality);
+        json_put_real(w, "decompress_s", f->at[i].decompress_s);
+        json_end(w, '}');
+    }
+    json_end(w, ']');
+}

@@ -1,0 +1,13 @@
+/* manifest_part.h - what the files of the manifest share. Not for others. */
+#ifndef EVP_MANIFEST_PART_H
+#define EVP_MANIFEST_PART_H
+
+#include "loader/manifest.h"
+
+/* There, shorter than `room`, without control characters. ERR_FORMAT names the field. */
+int field_check_text(const char *field, const char *s, size_t room, struct err *err) MUST_CHECK;
+
+/* Finite, and not below `least`, which is 0 or -HUGE_VAL. */
+int field_check_real(const char *field, double v, double least, struct err *err) MUST_CHECK;
+
+#endif
