@@ -1,18 +1,17 @@
 #include "planner/draft.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CANDIDATES = 20000, BUCKETS = 192, FILL_PASSES = 8 };
+enum { CANDIDATES = 20000, SAMPLE = 65536, BUCKETS = 192, FILL_PASSES = 8 };
 
 int draft_init(struct draft *d, const struct hull *h, const struct dual *dual, struct err *err)
 {
     *d = (struct draft){ .h = h, .dual = dual, .spot = calloc((size_t)h->n_contexts + 1, sizeof(*d->spot)) };
     for (int t = 0; t < h->n_tiers; t++)
         d->room[t] = h->capacity[t];
-    for (int i = 0; d->spot && i < h->n_contexts; i++)
-        d->spot[i] = draft_spot(h, i, HULL_BASE);
     return d->spot ? 0 : err_nomem(err);
 }
 
@@ -61,12 +60,29 @@ static double worth(const struct draft *d, const struct spot *s)
     return s->tier < 0 ? s->utility : s->utility - d->dual->price[s->tier] * s->size;
 }
 
-double draft_loss(const struct draft *d, int context, const struct spot *at)
+/* What a context is worth at best at the prices. */
+static double best_worth(const struct draft *d, int context)
 {
+    const struct hull_chunk *c = hull_chunk_of(d->h, context);
+    int32_t fixed = d->dual->fixed[context];
     double best;
 
-    hull_best(d->h, hull_chunk_of(d->h, context), context % HULL_CHUNK, d->dual->price, &best);
-    return fmax(best - worth(d, at), 0);
+    if (fixed != CORE_OPEN) {
+        struct spot s = draft_spot(d->h, context, fixed);
+        return worth(d, &s);
+    }
+    hull_best(d->h, c, context % HULL_CHUNK, d->dual->price, &best);
+    return best;
+}
+
+double draft_loss(const struct draft *d, int context, const struct spot *at)
+{
+    return fmax(best_worth(d, context) - worth(d, at), 0);
+}
+
+static bool same_choice(struct plan_choice a, struct plan_choice b)
+{
+    return a.tier == b.tier && a.config == b.config;
 }
 
 int move_compare(const void *a, const void *b)
@@ -132,9 +148,9 @@ void draft_round(struct draft *d)
 
 #pragma omp parallel for schedule(static)
     for (int i = 0; i < n; i++) {
-        int64_t point[PLAN_TIERS + 1];
+        int64_t point[PLAN_TIERS + 1] = { d->dual->fixed[i] };
         d->spot[i].tier = -2; /* still to be dealt */
-        if (plan_points(d, i, point))
+        if (point[0] != CORE_OPEN || plan_points(d, i, point))
             d->spot[i] = draft_spot(d->h, i, point[0]);
     }
     for (int i = 0; i < n; i++) {
@@ -162,34 +178,35 @@ static int bucket(double loss)
     return b < 1 ? 1 : b >= BUCKETS ? BUCKETS - 1 : b;
 }
 
-/* Calls each(arg, move) for every place of the contexts of one chunk that is not their present one. */
-static void each_move(const struct draft *d, int chunk, void (*each)(void *arg, const struct move *m), void *arg)
+/* Calls each(arg, move) for the places of some contexts of one chunk that are not their present one, and lose less than
+ * below[tier + 1] there (NULL: whatever they lose). stride: every so many contexts are looked at. */
+static void each_move(const struct draft *d, int chunk, int stride, const double *below,
+                      void (*each)(void *arg, const struct move *m), void *arg)
 {
     const struct hull *h = d->h;
     const struct hull_chunk *c = &h->chunk[chunk];
 
-    for (int i = 0; i < c->n; i++) {
-        int context = chunk * HULL_CHUNK + i;
-        const struct spot *now = &d->spot[context];
-        double best;
-        hull_best(h, c, i, d->dual->price, &best);
+    for (int i = 0; i < c->n; i += stride) {
+        const uint32_t *first = c->first + i * h->n_tiers;
+        struct move m = { .context = chunk * HULL_CHUNK + i };
+        double best = best_worth(d, m.context);
         for (int t = -1; t < h->n_tiers; t++) {
-            int64_t from = t < 0 ? HULL_BASE : (int64_t)c->first[i * h->n_tiers + t];
-            int64_t to = t < 0 ? HULL_BASE + 1 : (int64_t)c->first[i * h->n_tiers + t + 1];
+            int64_t from = t < 0 ? HULL_BASE : (int64_t)first[t], to = t < 0 ? HULL_BASE + 1 : (int64_t)first[t + 1];
             for (int64_t p = from; p < to; p++) {
-                struct move m = { .context = context, .to = draft_spot(h, context, p) };
-                if (m.to.choice.tier == now->choice.tier && m.to.choice.config == now->choice.config)
+                double own = t < 0 ? c->base[i] : c->utility[p] - d->dual->price[t] * c->size[p];
+                m.loss = best > own ? best - own : 0;
+                if (below && m.loss >= below[t + 1])
                     continue;
-                m.loss = fmax(best - worth(d, &m.to), 0);
-                each(arg, &m);
+                m.to = draft_spot(h, m.context, p);
+                if (!same_choice(m.to.choice, d->spot[m.context].choice))
+                    each(arg, &m);
             }
         }
     }
 }
 
 struct gather {
-    int count[PLAN_TIERS + 1][BUCKETS]; // by destination, -1 first
-    int last[PLAN_TIERS + 1];           // highest bucket taken
+    int64_t count[PLAN_TIERS + 1][BUCKETS]; // by destination, -1 first
     struct move *at;
     int n, room;
     int failed;
@@ -204,7 +221,7 @@ static void take_move(void *arg, const struct move *m)
 {
     struct gather *g = arg;
 
-    if (bucket(m->loss) > g->last[m->to.tier + 1] || g->failed)
+    if (g->failed)
         return;
     if (g->n == g->room) {
         int room = g->room ? 2 * g->room : 1024;
@@ -219,35 +236,38 @@ static void take_move(void *arg, const struct move *m)
     g->at[g->n++] = *m;
 }
 
-static void add_counts(struct gather *all, const struct gather *one)
+/* Per destination the loss below which there are about as many moves as asked for, judged by a sample of the contexts;
+ * a destination must not crowd out another. */
+static void find_limits(const struct draft *d, struct gather *part, double *below)
 {
-    for (int t = 0; t <= PLAN_TIERS; t++)
-        for (int b = 0; b < BUCKETS; b++)
-            all->count[t][b] += one->count[t][b];
+    int stride = d->h->n_contexts / SAMPLE + 1, quota = CANDIDATES / (d->h->n_tiers + 1) / stride + 1;
+
+#pragma omp parallel for schedule(dynamic, 1)
+    for (int c = 0; c < d->h->n_chunks; c++)
+        each_move(d, c, stride, NULL, count_move, &part[c]);
+    for (int t = 0; t <= d->h->n_tiers; t++) {
+        int64_t n = 0;
+        int b = 0;
+        for (; b < BUCKETS && n < quota; b++)
+            for (int c = 0; c < d->h->n_chunks; c++)
+                n += part[c].count[t][b];
+        below[t] = b == BUCKETS ? HUGE_VAL : ldexp(1, b - BUCKETS / 2);
+    }
 }
 
-/* As many moves per destination as asked for, those of least loss; a destination must not crowd out another. */
+/* The moves that lose least. */
 static int gather_moves(const struct draft *d, struct gather *g, struct err *err)
 {
-    int quota = CANDIDATES / (d->h->n_tiers + 1);
+    double below[PLAN_TIERS + 1];
 
     *g = (struct gather){ 0 };
     struct gather *part = calloc((size_t)d->h->n_chunks + 1, sizeof(*part));
     if (!part)
         return err_nomem(err);
+    find_limits(d, part, below);
 #pragma omp parallel for schedule(dynamic, 1)
     for (int c = 0; c < d->h->n_chunks; c++)
-        each_move(d, c, count_move, &part[c]);
-    for (int c = 0; c < d->h->n_chunks; c++)
-        add_counts(g, &part[c]);
-    for (int t = 0; t <= d->h->n_tiers; t++)
-        for (int n = 0; g->last[t] < BUCKETS - 1 && (n += g->count[t][g->last[t]]) < quota;)
-            g->last[t]++;
-#pragma omp parallel for schedule(dynamic, 1)
-    for (int c = 0; c < d->h->n_chunks; c++) {
-        memcpy(part[c].last, g->last, sizeof(g->last));
-        each_move(d, c, take_move, &part[c]);
-    }
+        each_move(d, c, 1, below, take_move, &part[c]);
     for (int c = 0; c < d->h->n_chunks; c++) {
         for (int k = 0; k < part[c].n; k++)
             take_move(g, &part[c].at[k]);
@@ -339,7 +359,7 @@ static void end_overloads(struct draft *d, const struct gather *g)
         struct search s = { .d = d, .least = HUGE_VAL };
         if (!m) { /* not among the cheap ones: look at all; the base, which takes no room, is always there */
             for (int c = 0; c < d->h->n_chunks; c++)
-                each_move(d, c, search_move, &s);
+                each_move(d, c, 1, NULL, search_move, &s);
             m = &s.best;
         }
         draft_put(d, m->context, m->to);
@@ -392,7 +412,9 @@ int draft_from_plan(struct draft *d, const struct plan_problem *problem, const s
             s.size = (double)o.bytes[choice[i].config];
             s.tier = s.size > 0 ? hull_tier(d->h, choice[i].tier) : -1;
         }
-        draft_put(d, i, s);
+        if (s.tier >= 0)
+            d->room[s.tier] -= s.size;
+        d->spot[i] = s;
     }
     plan_options_release(&o);
     return 0;

@@ -9,10 +9,12 @@ int hull_work_init(struct hull_work *w, const struct plan_problem *p, struct err
     size_t v = (size_t)p->n_configs + 1;
 
     *w = (struct hull_work){ .order = calloc(v, sizeof(*w->order)),
+                             .rising = calloc(v, sizeof(*w->rising)),
+                             .bytes = calloc(v, sizeof(*w->bytes)),
                              .size = calloc(v, sizeof(*w->size)),
                              .utility = calloc(v, sizeof(*w->utility)),
                              .config = calloc(v, sizeof(*w->config)) };
-    if (!w->order || !w->size || !w->utility || !w->config) {
+    if (!w->order || !w->rising || !w->bytes || !w->size || !w->utility || !w->config) {
         hull_work_release(w);
         return err_nomem(err);
     }
@@ -24,6 +26,8 @@ int hull_work_init(struct hull_work *w, const struct plan_problem *p, struct err
 void hull_work_release(struct hull_work *w)
 {
     free(w->order);
+    free(w->rising);
+    free(w->bytes);
     free(w->size);
     free(w->utility);
     free(w->config);
@@ -43,6 +47,24 @@ static void sort_configs(struct hull_work *w, const int64_t *bytes, int n)
         }
         w->order[k] = v;
     }
+    for (int k = 0; k < n; k++)
+        w->bytes[k] = (double)bytes[w->order[k]];
+    for (w->stored = 0; w->stored < n && w->bytes[w->stored] <= 0;)
+        w->stored++;
+}
+
+/* The better of the base so far and a tier's best among `n` configs that take no room on it. */
+static void better_base(const struct hull_work *w, const struct plan_options *o, const struct plan_problem *p, int tier,
+                        int n, double *best, struct plan_choice *choice)
+{
+    for (int k = 0; k < n; k++) {
+        int v = w->order[k];
+        double u = o->utility[v * p->n_tiers + tier];
+        if (w->bytes[k] < 0 || !(u > *best))
+            continue;
+        *best = u;
+        *choice = (struct plan_choice){ v, tier };
+    }
 }
 
 double hull_base(struct hull_work *w, const struct plan_options *o, const struct plan_problem *p,
@@ -52,44 +74,39 @@ double hull_base(struct hull_work *w, const struct plan_options *o, const struct
 
     sort_configs(w, o->bytes, p->n_configs);
     *choice = (struct plan_choice){ 0, PLAN_RECOMPUTE };
-    for (int v = 0; v < p->n_configs; v++) {
-        int64_t bytes = o->bytes[v];
-        for (int t = 0; bytes >= 0 && t < p->n_tiers; t++) {
-            if ((bytes > 0 && p->capacity[t] != INT64_MAX) || !(o->utility[v * p->n_tiers + t] > best))
-                continue;
-            best = o->utility[v * p->n_tiers + t];
-            *choice = (struct plan_choice){ v, t };
-        }
-    }
+    for (int t = 0; t < p->n_tiers; t++)
+        better_base(w, o, p, t, p->capacity[t] == INT64_MAX ? p->n_configs : w->stored, &best, choice);
     return best;
 }
 
-/* Andrew's scan over rising sizes. */
+/* Andrew's scan over rising sizes. What is no better than a smaller config is left out first, without branches: whether
+ * it is cannot be predicted. */
 void hull_scan(struct hull_work *w, const struct plan_options *o, const struct plan_problem *p, int tier, double base)
 {
-    int64_t capacity = p->capacity[tier];
+    const double *utility = o->utility + tier, *bytes = w->bytes;
+    double capacity = (double)p->capacity[tier], top = base;
+    int *order = w->order, *rising = w->rising, stride = p->n_tiers, n = 0, n_rising = 0;
 
-    w->n = 0;
-    for (int k = 0; k < p->n_configs; k++) {
-        int v = w->order[k];
-        int64_t bytes = o->bytes[v];
-        double u = o->utility[v * p->n_tiers + tier], s = (double)bytes;
-        if (bytes <= 0)
-            continue;
-        if (bytes > capacity)
-            break;
-        if (!(u > (w->n ? w->utility[w->n - 1] : base))) /* also when u is NAN */
-            continue;
-        for (; w->n > 0; w->n--) {
-            double s0 = w->n > 1 ? w->size[w->n - 2] : 0, u0 = w->n > 1 ? w->utility[w->n - 2] : base;
-            double s1 = w->size[w->n - 1], u1 = w->utility[w->n - 1];
+    for (int k = w->stored; k < p->n_configs && bytes[k] <= capacity; k++) {
+        double u = utility[order[k] * stride];
+        rising[n_rising] = k;
+        n_rising += u > top; /* not when u is NAN */
+        top = u > top ? u : top;
+    }
+    for (int i = 0; i < n_rising; i++) {
+        int v = order[rising[i]];
+        double u = utility[v * stride], s = bytes[rising[i]];
+        for (; n > 0; n--) {
+            double s0 = n > 1 ? w->size[n - 2] : 0, u0 = n > 1 ? w->utility[n - 2] : base;
+            double s1 = w->size[n - 1], u1 = w->utility[n - 1];
             if ((u1 - u0) * (s - s1) > (u - u1) * (s1 - s0))
                 break;
         }
-        w->size[w->n] = s;
-        w->utility[w->n] = u;
-        w->config[w->n++] = (uint16_t)v;
+        w->size[n] = s;
+        w->utility[n] = u;
+        w->config[n++] = (uint16_t)v;
     }
+    w->n = n;
 }
 
 static int set_room(struct hull_chunk *c, size_t more)

@@ -54,7 +54,9 @@ static inline const struct hull_chunk *hull_chunk_of(const struct hull *h, int c
 
 /* A workspace, kept from context to context: their options are alike. */
 struct hull_work {
-    int *order;             // (V) configs by rising bytes
+    int *order, *rising;    // (V) configs by rising bytes, and which of those have the most utility so far
+    double *bytes;          // (V) in that order, -1: not available
+    int stored;             // place in the order of the first config that takes room
     double *size, *utility; // (n) points of the tier scanned last, by rising size and utility
     uint16_t *config;       // (n)
     int n;

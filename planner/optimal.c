@@ -119,6 +119,7 @@ int plan_solve(struct plan *plan, const struct plan_problem *problem, enum plan_
         plan->price[h.tier[t]] = dual.price[t];
     /* The sums behind it are compensated; what rounding is left in them is far below this. */
     plan->upper_bound = dual.bound + 64 * 0x1p-52 * fabs(dual.bound);
+    dual_release(&dual);
     hull_release(&h);
     if (code)
         plan_release(plan);

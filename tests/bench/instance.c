@@ -116,24 +116,37 @@ void instance_release(struct instance *in)
     *in = (struct instance){ 0 };
 }
 
+static double options_real(const struct instance *in, int context, int64_t *bytes, double *utility)
+{
+    const int32_t *size = in->size + (size_t)context * INSTANCE_CONFIGS;
+    const float *quality = in->quality + (size_t)context * INSTANCE_CONFIGS;
+    double f = (double)in->frequency[context], full = (double)in->full[context], tokens = full / TOKEN_BYTES;
+
+    for (int v = 0; v < INSTANCE_CONFIGS; v++) {
+        double decode = v >= 3 * DROPS ? full / 40e9 : 0; /* the fourth method must be unpacked, but on the first tier */
+        bytes[v] = (int64_t)size[v] * UNIT;
+        for (int t = 0; t < INSTANCE_TIERS; t++) {
+            double ttft = .03 + latency[t] + (double)bytes[v] * per_byte[t] + (t > 0 ? decode : 0);
+            utility[v * INSTANCE_TIERS + t] = ((double)quality[v] - ttft) * f;
+        }
+    }
+    return (1 - .03 - tokens / 8000 - 4e-10 * tokens * tokens) * f;
+}
+
 static double options(const void *arg, int context, int64_t *bytes, double *utility)
 {
     const struct instance *in = arg;
     const int32_t *size = in->size + (size_t)context * INSTANCE_CONFIGS;
     const float *quality = in->quality + (size_t)context * INSTANCE_CONFIGS;
-    int real = in->kind == INSTANCE_REAL;
-    double f = (double)in->frequency[context], full = (double)in->full[context], tokens = full / TOKEN_BYTES;
 
+    if (in->kind == INSTANCE_REAL)
+        return options_real(in, context, bytes, utility);
     for (int v = 0; v < INSTANCE_CONFIGS; v++) {
-        bytes[v] = real ? (int64_t)size[v] * UNIT : size[v];
-        for (int t = 0; t < INSTANCE_TIERS; t++) {
-            double decode = v >= 3 * DROPS && t > 0 ? full / 40e9 : 0; /* the fourth method must be unpacked */
-            double ttft = .03 + latency[t] + (double)bytes[v] * per_byte[t] + decode;
-            utility[v * INSTANCE_TIERS + t] =
-                real ? ((double)quality[v] - ttft) * f : (double)quality[v] * tier_factor[t];
-        }
+        bytes[v] = size[v];
+        for (int t = 0; t < INSTANCE_TIERS; t++)
+            utility[v * INSTANCE_TIERS + t] = (double)quality[v] * tier_factor[t];
     }
-    return real ? (1 - .03 - tokens / 8000 - 4e-10 * tokens * tokens) * f : 0;
+    return 0;
 }
 
 struct plan_problem instance_problem(const struct instance *in)

@@ -1,0 +1,32 @@
+/* core.h - what a box of prices leaves open: the contexts that do not choose the same option at every price in it, each
+ * with the few points that can win there, packed tightly, because they are asked again and again. The others are summed
+ * up once. Near the optimum a fifth of the contexts or less is open, with about three candidates each.
+ */
+#ifndef EVP_CORE_H
+#define EVP_CORE_H
+
+#include "planner/hull.h"
+
+struct box {
+    double low[PLAN_TIERS], high[PLAN_TIERS]; // per finite tier
+};
+
+struct core {
+    const struct hull *h;
+    int n_blocks;
+    struct core_block *block; // owned
+};
+
+enum { CORE_OPEN = -2 };
+
+/* list: n contexts, or NULL: all. fixed (C): gets the point of every listed context that is fixed, HULL_BASE, or
+ * CORE_OPEN; may be NULL. Replaces what the core held, which is zeroed at first. */
+int core_build(struct core *core, const struct hull *h, const int *list, int n, const struct box *box, int32_t *fixed,
+               struct err *err) MUST_CHECK;
+void core_release(struct core *core);
+
+/* What the contexts are worth together when each takes its best point at the prices, and what that needs of each tier.
+ * The same for any number of threads. */
+double core_ask(const struct core *core, const double *price, double *demand);
+
+#endif
