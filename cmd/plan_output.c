@@ -129,28 +129,29 @@ static int falling(const void *a, const void *b, void *arg)
     return fa > fb ? -1 : fa < fb ? 1 : *(const int *)a - *(const int *)b;
 }
 
-static int add_baseline(struct manifest *m, const struct plan_input *in, enum plan_baseline baseline, const int *order,
-                        struct err *err)
+static int add_baselines(struct manifest *m, const struct plan_input *in, const int *order, struct err *err)
 {
     static const char *const label[] = { "recompute everything", "uncompressed, most used first",
                                          "one config for all" };
     struct plan_problem problem = plan_input_problem(in);
-    struct plan plan;
-    char name[MANIFEST_CONFIG];
+    struct plan plan[BASELINE_COUNT];
     int config;
 
-    if (plan_baseline(&plan, &problem, baseline, order, &config, err))
+    if (plan_baselines(plan, &problem, order, &config, err))
         return err->code;
-    snprintf(name, sizeof(name), baseline == BASELINE_SINGLE ? "%s: %.80s" : "%s", label[baseline],
-             in->table.config_name[config]);
-    m->total[m->n_totals++] = plan_outcome(name, in, &plan);
-    plan_release(&plan);
+    for (int b = 0; b < BASELINE_COUNT; b++) {
+        char name[MANIFEST_CONFIG];
+        snprintf(name, sizeof(name), b == BASELINE_SINGLE ? "%s: %.80s" : "%s", label[b],
+                 in->table.config_name[config]);
+        m->total[m->n_totals++] = plan_outcome(name, in, &plan[b]);
+        plan_release(&plan[b]);
+    }
     return 0;
 }
 
 static int add_totals(struct manifest *m, const struct plan_input *in, const struct plan *plan, struct err *err)
 {
-    int *order = calloc((size_t)plan->n_contexts + 1, sizeof(*order)), code = 0;
+    int *order = calloc((size_t)plan->n_contexts + 1, sizeof(*order));
 
     if (!order)
         return err_nomem(err);
@@ -158,8 +159,7 @@ static int add_totals(struct manifest *m, const struct plan_input *in, const str
         order[i] = i;
     qsort_r(order, (size_t)plan->n_contexts, sizeof(*order), falling, (void *)(uintptr_t)in);
     m->total[m->n_totals++] = plan_outcome("this plan", in, plan);
-    for (int b = 0; b < BASELINE_COUNT && !code; b++)
-        code = add_baseline(m, in, (enum plan_baseline)b, order, err);
+    int code = add_baselines(m, in, order, err);
     free(order);
     return code;
 }

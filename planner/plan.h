@@ -77,9 +77,10 @@ enum plan_baseline {
     BASELINE_COUNT
 };
 
-/* order: contexts by falling frequency. *config (may be NULL) gets the config used. upper_bound and price stay 0. */
-int plan_baseline(struct plan *plan, const struct plan_problem *problem, enum plan_baseline baseline, const int *order,
-                  int *config, struct err *err) MUST_CHECK;
+/* All of them. order: contexts by falling frequency. *config gets the config of BASELINE_SINGLE. upper_bound and price
+ * stay 0. The caller releases each plan; on failure there is none. */
+int plan_baselines(struct plan plan[BASELINE_COUNT], const struct plan_problem *problem, const int *order, int *config,
+                   struct err *err) MUST_CHECK;
 
 /* ---- pieces the solvers share (planner/options.c) ---- */
 
