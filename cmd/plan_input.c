@@ -187,28 +187,46 @@ static double floor_of(const struct plan_input *in, int row)
 }
 
 /* A cell that was measured and is good enough. */
-static bool cell_allowed(const struct plan_input *in, int row, int config)
+static bool is_allowed(int64_t bytes, double quality, double least)
 {
-    double quality = in->table.quality_train[cell(in, row, config)];
-
-    return in->table.cell_bytes[cell(in, row, config)] >= 0 && quality >= floor_of(in, row); /* false for NAN */
+    return bytes >= 0 && quality >= least; /* false for NAN */
 }
 
+/* Rows come in an order that the processor does not foresee, and a table does not fit its caches: it is told at once
+ * what will be needed, instead of waiting for one piece after the other. */
+static void fetch_soon(const void *at, size_t bytes)
+{
+    enum { CACHE_LINE = 64 };
+
+    for (size_t k = 0; k < bytes; k += CACHE_LINE)
+        __builtin_prefetch((const char *)at + k);
+}
+
+/* Asked for hundreds of millions of times: what a context or a tier has is looked up once. (V) and (V, T) */
 static double options(const void *arg, int context, int64_t *bytes, double *out)
 {
     const struct plan_input *in = arg;
-    int row = in->row[context], pin = in->pin[row], n_tiers = in->tiers.n;
-    double recompute = plan_worth(in, row, (struct plan_choice){ 0, PLAN_RECOMPUTE });
+    int row = in->row[context], pin = in->pin[row], n_tiers = in->tiers.n, n_configs = in->table.n_configs;
+    const int64_t *size = in->table.cell_bytes + cell(in, row, 0);
+    const double *quality = in->table.quality_train + cell(in, row, 0), least = floor_of(in, row);
+    const double *decompress_s = in->table.decompress_s + cell(in, row, 0), question_s = in->table.question_s[row];
+    const double alpha = in->alpha, frequency = in->frequency[row], move = in->move_cost + in->move_price;
+    const struct plan_choice before = in->before[row];
+    size_t row_bytes = (size_t)n_configs * sizeof(*size);
 
-    for (int v = 0; v < in->table.n_configs; v++) {
-        bool allowed = cell_allowed(in, row, v);
-        bytes[v] = allowed ? in->table.cell_bytes[cell(in, row, v)] : -1;
-        for (int t = 0; t < n_tiers && allowed; t++) {
-            struct plan_choice c = { v, t };
-            out[v * n_tiers + t] =
-                pin != PIN_NONE && pin != t
-                    ? (double)NAN
-                    : plan_worth(in, row, c) - (in->move_cost + in->move_price) * (double)plan_written(in, row, c);
+    fetch_soon(size, row_bytes);
+    fetch_soon(quality, row_bytes);
+    fetch_soon(decompress_s, row_bytes);
+    double recompute = plan_worth(in, row, (struct plan_choice){ 0, PLAN_RECOMPUTE });
+    for (int v = 0; v < n_configs; v++)
+        bytes[v] = is_allowed(size[v], quality[v], least) ? size[v] : -1;
+    for (int t = 0; t < n_tiers; t++) {
+        struct tier_speed speed = { in->tiers.at[t].latency_s, in->tiers.at[t].read_bytes_per_s };
+        bool open = pin == PIN_NONE || pin == t;
+        for (int v = 0; v < n_configs; v++) {
+            double ttft = ttft_stored(speed, size[v], decompress_s[v], question_s);
+            double written = before.config == v && before.tier == t ? 0 : (double)size[v];
+            out[v * n_tiers + t] = open ? utility(alpha, quality[v], ttft, frequency) - move * written : (double)NAN;
         }
     }
     return pin >= 0 ? recompute - pin_penalty * (1 + fabs(recompute)) : recompute;
@@ -232,7 +250,7 @@ int plan_check_rules(const struct plan_input *in, struct err *err)
             if (bytes < 0 || bytes > in->capacity[in->pin[row]] || isnan(quality))
                 continue;
             best = fmax(best, quality);
-            allowed = cell_allowed(in, row, v);
+            allowed = is_allowed(bytes, quality, floor_of(in, row));
         }
         if (allowed)
             continue;
