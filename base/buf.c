@@ -48,7 +48,13 @@ void buf_adds(struct buf *b, const char *s)
 
 void buf_addc(struct buf *b, char c)
 {
-    buf_add(b, &c, 1);
+    char *to = buf_reserve(b, 1);
+
+    if (!to)
+        return;
+    to[0] = c;
+    to[1] = '\0';
+    b->n++;
 }
 
 void buf_printf(struct buf *b, const char *fmt, ...)

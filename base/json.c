@@ -276,8 +276,15 @@ void json_put_text_n(struct json_out *w, const char *name, const char *s, size_t
 
 void json_put_int(struct json_out *w, const char *name, int64_t v)
 {
-    before(w, name);
-    buf_printf(w->buf, "%lld", (long long)v);
+    char text[TEXT_SHORT], *at = text + sizeof(text) - 1;
+    uint64_t rest = v < 0 ? -(uint64_t)v : (uint64_t)v;
+
+    *at = '\0';
+    for (; at == text + sizeof(text) - 1 || rest; rest /= 10)
+        *--at = (char)('0' + rest % 10);
+    if (v < 0)
+        *--at = '-';
+    json_put_raw(w, name, at);
 }
 
 void json_put_real(struct json_out *w, const char *name, double v)

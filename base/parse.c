@@ -112,17 +112,3 @@ const char *text_seconds(char out[TEXT_SHORT], double s)
         snprintf(out, TEXT_SHORT, "%d h %02d min", (int)(s / 3600), (int)(s / 60) % 60);
     return out;
 }
-
-const char *text_real(char out[TEXT_SHORT], double v)
-{
-    if (!isfinite(v)) {
-        snprintf(out, TEXT_SHORT, "null");
-        return out;
-    }
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(out, TEXT_SHORT, "%.*g", digits, v);
-        if (strtod(out, NULL) == v)
-            break;
-    }
-    return out;
-}

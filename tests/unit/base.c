@@ -55,6 +55,42 @@ Test(parse, reals_are_written_shortest)
     cr_assert_str_eq(text_real(t, 0.3), "0.3");
     cr_assert_str_eq(text_real(t, 0.1 + 0.2), "0.30000000000000004");
     cr_assert_str_eq(text_real(t, NAN), "null");
+    cr_assert_str_eq(text_real(t, -0.0), "-0");
+}
+
+/* What the C library says: the fewest of 15 to 17 digits that read back. */
+static void check_real(double v)
+{
+    char mine[TEXT_SHORT], theirs[TEXT_SHORT];
+
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(theirs, sizeof(theirs), "%.*g", digits, v);
+        if (strtod(theirs, NULL) == v)
+            break;
+    }
+    cr_assert_str_eq(text_real(mine, v), theirs, "'%s' for %a, not '%s'", mine, v, theirs);
+}
+
+Test(parse, reals_are_written_as_printf_does)
+{
+    struct rng r = rng_new(3);
+
+    for (int e = -30; e < 60; e++) /* powers of two, and their neighbours */
+        for (int side = -1; side <= 1; side++)
+            check_real(ldexp(1 + side * 0x1p-52, e));
+    for (int e = -8; e < 18; e++)
+        for (int d = 1; d < 100; d++) { /* d * 10^e, and their neighbours */
+            double v = d * pow(10, e);
+            check_real(v);
+            check_real(nextafter(v, 0));
+            check_real(-nextafter(v, INFINITY));
+        }
+    for (int i = 0; i < 100000; i++) {
+        check_real(rng_unit(&r));
+        check_real((double)(float)rng_unit(&r));
+        check_real(round(rng_unit(&r) * 1e9) / 1e6);
+        check_real(ldexp(rng_unit(&r), (int)rng_below(&r, 80) - 30));
+    }
 }
 
 Test(parse, shards_share_every_row_out_once)
