@@ -42,24 +42,6 @@ static int add_placement(struct manifest *m, const struct plan_input *in, int ro
     return code;
 }
 
-/* A context that the previous manifest stores and the table no longer has must go. */
-static int add_eviction(struct manifest *m, const struct placement *before, struct err *err)
-{
-    struct placement p = {
-        .id = before->id,
-        .token_digest = before->token_digest,
-        .config = "none",
-        .tier = PLAN_RECOMPUTE,
-        .n_tokens = before->n_tokens,
-        .kv_bytes = before->kv_bytes,
-        .quality = 1,
-        .quality_test = (double)NAN,
-        .ttft_s = (double)NAN,
-        .operation = OP_EVICT,
-    };
-    return manifest_add(m, &p, err);
-}
-
 static int add_placements(struct manifest *m, const struct plan_input *in, const struct plan *plan, struct err *err)
 {
     struct plan_forms forms = { 0 };
@@ -80,11 +62,12 @@ static int add_rows(struct manifest *m, const struct plan_input *in, const struc
 {
     if (add_placements(m, in, plan, err))
         return err->code;
+    /* What the previous manifest stores and the table no longer has must go. */
     for (int i = 0; i < in->previous.n; i++) {
         const struct placement *b = &in->previous.at[i];
         if (b->tier == PLAN_RECOMPUTE || map_find(&in->ids, b->id, strlen(b->id)) != MAP_ABSENT)
             continue;
-        if (add_eviction(m, b, err))
+        if (manifest_add_eviction(m, b, err))
             return err->code;
     }
     return 0;

@@ -77,6 +77,9 @@ struct manifest {
  * tier, a name that is no plain file name ... */
 int manifest_add(struct manifest *m, const struct placement *p, struct err *err) MUST_CHECK;
 
+/* Adds a row for a context that `before` stores and that is no longer there. */
+int manifest_add_eviction(struct manifest *m, const struct placement *before, struct err *err) MUST_CHECK;
+
 /* path NULL or "-": standard input. Everything checked, end line included; sentences name file and line. On failure
  * nothing is left to release. The loader knows no methods: a config is a text here. */
 int manifest_read(struct manifest *m, const char *path, struct err *err) MUST_CHECK;
