@@ -5,6 +5,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { KEYS_LEAST = 256, KEYS_MOST = 1 << 20 };
+
+struct map_keys {
+    struct map_keys *older;
+    size_t n, room;
+    char at[];
+};
+
+/* A copy of a key that lives as long as the map; NULL without memory. */
+static char *keep_key(struct map *m, const char *key, size_t n)
+{
+    struct map_keys *k = m->keys;
+
+    if (!k || k->room - k->n <= n) {
+        size_t room = !k ? KEYS_LEAST : k->room < KEYS_MOST ? 2 * k->room : KEYS_MOST;
+        room = room <= n ? n + 1 : room;
+        k = malloc(sizeof(*k) + room);
+        if (!k)
+            return NULL;
+        *k = (struct map_keys){ .older = m->keys, .room = room };
+        m->keys = k;
+    }
+    char *copy = k->at + k->n;
+    memcpy(copy, key, n);
+    copy[n] = '\0';
+    k->n += n + 1;
+    return copy;
+}
+
 /* The slot of a key: where it is, or the free one where it would go. n_slots > n always, so the walk ends. */
 static uint32_t place(const struct map *m, const char *key, size_t n, uint64_t hash)
 {
@@ -52,7 +81,8 @@ static bool grow(struct map *m)
 
 int map_add(struct map *m, const char *key, size_t n, bool *added)
 {
-    int found = map_find(m, key, n);
+    uint64_t hash = digest_xxh3(key, n);
+    int found = m->n == 0 ? MAP_ABSENT : m->slot[place(m, key, n, hash)];
 
     if (added)
         *added = found == MAP_ABSENT;
@@ -60,12 +90,9 @@ int map_add(struct map *m, const char *key, size_t n, bool *added)
         return found;
     if (!grow(m))
         return MAP_NOMEM;
-    char *copy = malloc(n + 1);
+    char *copy = keep_key(m, key, n);
     if (!copy)
         return MAP_NOMEM;
-    memcpy(copy, key, n);
-    copy[n] = '\0';
-    uint64_t hash = digest_xxh3(key, n);
     m->slot[place(m, key, n, hash)] = m->n;
     m->entry[m->n] = (struct map_entry){ copy, n, hash };
     return m->n++;
@@ -73,8 +100,10 @@ int map_add(struct map *m, const char *key, size_t n, bool *added)
 
 void map_release(struct map *m)
 {
-    for (int i = 0; i < m->n; i++)
-        free(m->entry[i].key);
+    for (struct map_keys *k = m->keys, *older; k; k = older) {
+        older = k->older;
+        free(k);
+    }
     free(m->entry);
     free(m->slot);
     *m = (struct map){ 0 };

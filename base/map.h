@@ -1,6 +1,6 @@
 /* map.h - a set of byte strings, numbered in the order they came: id -> row, dataset -> template.
  *
- * Keys are copied. Lookup is by XXH3 and open addressing. A zeroed struct is an empty map.
+ * Keys are copied, into large blocks. Lookup is by XXH3 and open addressing. A zeroed struct is an empty map.
  */
 #ifndef EVP_MAP_H
 #define EVP_MAP_H
@@ -20,6 +20,7 @@ struct map {
     int n, room;
     int32_t *slot; // n_slots: index into entry, or -1
     uint32_t n_slots;
+    struct map_keys *keys; // the copies
 };
 
 enum { MAP_NOMEM = -2, MAP_ABSENT = -1 };
