@@ -1,12 +1,14 @@
 #include "base/digest.h"
 
-#include "base/file.h"
-
+#include <errno.h>
 #include <openssl/evp.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+enum { DIGEST_PIECE = 1 << 16 }; // bytes of a file in the processor's caches at a time
 
 uint64_t digest_xxh3(const void *bytes, size_t n)
 {
@@ -123,13 +125,35 @@ int digest_sha256(const void *bytes, size_t n, char hex[DIGEST_HEX], struct err 
 
 int digest_file(const char *path, char hex[DIGEST_HEX], struct err *err)
 {
-    struct file_map map;
+    char piece[DIGEST_PIECE];
+    struct digest *d = digest_new(err);
+    FILE *f = d ? fopen(path, "rb") : NULL;
+    int code = d ? 0 : err->code;
 
-    if (file_map(&map, path, err))
-        return err->code;
-    int code = digest_sha256(map.at, map.n, hex, err);
-    file_unmap(&map);
+    if (d && !f)
+        code = err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno));
+    if (f)
+        setvbuf(f, NULL, _IONBF, 0);
+    for (size_t n = 1; f && n > 0;) {
+        n = fread(piece, 1, sizeof(piece), f);
+        digest_add(d, piece, n);
+    }
+    if (f && ferror(f))
+        code = err_set(err, ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+    if (f)
+        fclose(f);
+    digest_end(d, hex);
     return code;
+}
+
+/* Character by character: strspn() makes a table anew for every call. */
+bool digest_is_hex(const char *s)
+{
+    size_t n = 0;
+
+    while ((s[n] >= '0' && s[n] <= '9') || (s[n] >= 'a' && s[n] <= 'f'))
+        n++;
+    return n == DIGEST_HEX - 1 && s[n] == '\0';
 }
 
 int digest_tokens(const int32_t *ids, int n, char hex[DIGEST_HEX], struct err *err)

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,7 +33,11 @@ int digest_peek(const struct digest *d, char hex[DIGEST_HEX], struct err *err) M
 void digest_add_tokens(struct digest *d, const int32_t *ids, size_t n);
 
 int digest_sha256(const void *bytes, size_t n, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
+/* The file is read, not mapped: it would count as memory of the process while it is looked at. */
 int digest_file(const char *path, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
+
+/* 64 lower-case hex digits and nothing else. */
+bool digest_is_hex(const char *s);
 
 /* token_digest of the formats: SHA-256 over the ids as little-endian int32. */
 int digest_tokens(const int32_t *ids, int n, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;

@@ -83,8 +83,9 @@ static int profiles_read(struct profiles *p, char *const *path, int n, struct er
     if (!p->at || !p->digest)
         return err_nomem(err);
     for (int i = 0; i < n; i++) {
-        if (table_read(&p->at[i], path[i], TABLE_ALL, err) || digest_file(path[i], p->digest[i], err))
+        if (table_read(&p->at[i], path[i], TABLE_ALL, err))
             return err->code;
+        memcpy(p->digest[i], p->at[i].digest, DIGEST_HEX);
         if (strcmp(p->at[i].model_digest, p->at[0].model_digest) != 0)
             return err_set(err, ERR_FORMAT, "'%s' is of model '%s', '%s' of another one, '%s'", path[0], p->at[0].model,
                            path[i], p->at[i].model);

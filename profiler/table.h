@@ -16,6 +16,7 @@
 #ifndef EVP_TABLE_H
 #define EVP_TABLE_H
 
+#include "base/digest.h"
 #include "base/err.h"
 
 #include <stddef.h>
@@ -45,7 +46,8 @@ struct table {
     char **tier_name;                     // (T): tiers, then "recompute"
     double *utility, *ttft_s;             // (C, V, T) or NULL
 
-    size_t n_dropped; // cells left out by TABLE_PLAN_LENIENT
+    char digest[DIGEST_HEX]; // SHA-256 of the file, after table_read(); else ""
+    size_t n_dropped;        // cells left out by TABLE_PLAN_LENIENT
 
     /* private: what the arrays lie in */
     void *map; // a file's content, mapped; arrays that point elsewhere came from malloc
@@ -70,8 +72,8 @@ int table_own(struct table *t, char *text, struct err *err) MUST_CHECK;
 int table_set_text(char **attribute, const char *text, struct err *err) MUST_CHECK;
 
 /* PLAN_LENIENT is PLAN, but a cell that breaks a rule counts as not measured, and in n_dropped, instead of ending the
- * reading. PLAN reads what planning needs and leaves the rest NULL: context_dataset, keep_frac, compress_s, all of questions and
- * answers, similarity, tiers and utility (n_tiers is 0; n_questions is as in the file). */
+ * reading. PLAN reads what planning needs and leaves the rest NULL: context_dataset, keep_frac, compress_s, all of
+ * questions and answers, similarity, tiers and utility (n_tiers is 0; n_questions is as in the file). */
 enum table_want { TABLE_ALL, TABLE_PLAN, TABLE_PLAN_LENIENT };
 
 /* ERR_IO: cannot open. ERR_FORMAT: not a table, truncated, damaged, or inconsistent. The file is parsed by a child

@@ -73,7 +73,7 @@ int table_image(int fd, const char *path, enum table_want want, struct err *err)
 /* Makes every cell that breaks a rule one that was not measured; how many there were. */
 size_t table_drop_cells(struct table *t);
 
-/* Makes a table of an image that was mapped by mmap (private, writable); the mapping is taken over, also on failure. */
+/* Makes a table of an image that was mapped by mmap (writable); the mapping is taken over, also on failure. */
 int table_from_image(struct table *t, void *map, size_t bytes, enum table_want want, struct err *err) MUST_CHECK;
 
 #endif

@@ -44,7 +44,7 @@ static int window_open(struct window *w, struct source *s, struct image_piece *p
     w->bytes = at - start + (bytes ? bytes : 1);
     if (ftruncate(s->fd, (off_t)(start + w->bytes)))
         return err_set(err, ERR_NOMEM, "no memory for %llu bytes", (unsigned long long)bytes);
-    w->start = mmap(NULL, w->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, (off_t)start);
+    w->start = mmap(NULL, w->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, s->fd, (off_t)start);
     if (w->start == MAP_FAILED)
         return err_nomem(err);
     w->at = (char *)w->start + (at - start);

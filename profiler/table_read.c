@@ -151,7 +151,9 @@ static void run_child(int fd, const char *path, uint64_t file_bytes, enum table_
     _exit(0);
 }
 
-static int fill_image(int fd, const char *path, uint64_t file_bytes, enum table_want want, struct err *err)
+/* Meanwhile the parent digests the file: the two keep two cores busy, and read it from the disk once. */
+static int fill_image(int fd, const char *path, uint64_t file_bytes, enum table_want want, char digest[DIGEST_HEX],
+                      struct err *err)
 {
     pid_t child = fork();
 
@@ -159,9 +161,10 @@ static int fill_image(int fd, const char *path, uint64_t file_bytes, enum table_
         return err_set(err, ERR_NOMEM, "cannot start a process: %s", strerror(errno));
     if (child == 0)
         run_child(fd, path, file_bytes, want);
+    int code = digest_file(path, digest, err);
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
         ;
-    return 0; // how it ended is seen from the image
+    return code; // how the child ended is seen from the image
 }
 
 static int map_image(struct table *t, int fd, enum table_want want, struct err *err)
@@ -170,7 +173,7 @@ static int map_image(struct table *t, int fd, enum table_want want, struct err *
 
     if (fstat(fd, &st) || st.st_size == 0)
         return err_set(err, ERR_FORMAT, "it is damaged: libhdf5 did not come to an end with it");
-    void *map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    void *map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (map == MAP_FAILED)
         return err_nomem(err);
     return table_from_image(t, map, (size_t)st.st_size, want, err);
@@ -193,6 +196,7 @@ static int check_signature(const char *path, uint64_t *file_bytes, struct err *e
 int table_read(struct table *t, const char *path, enum table_want want, struct err *err)
 {
     uint64_t file_bytes = 0;
+    char digest[DIGEST_HEX];
 
     *t = (struct table){ 0 };
     if (check_signature(path, &file_bytes, err))
@@ -200,9 +204,11 @@ int table_read(struct table *t, const char *path, enum table_want want, struct e
     int fd = memfd_create("evp-table", MFD_CLOEXEC);
     if (fd < 0)
         return err_set(err, ERR_IO, "cannot make a file in memory: %s", strerror(errno));
-    int code = fill_image(fd, path, file_bytes, want, err);
+    int code = fill_image(fd, path, file_bytes, want, digest, err);
     if (!code)
         code = map_image(t, fd, want, err);
+    if (!code)
+        memcpy(t->digest, digest, sizeof(digest));
     close(fd);
     return code ? err_wrap(err, "'%s'", path) : 0;
 }
