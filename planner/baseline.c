@@ -1,64 +1,26 @@
 /* baseline.c - what people do without a planner, for comparison.
  *
  * Storing everything uncompressed is the same as one config for all with config 0, so every config is tried, side by
- * side, and each context's options are asked for once. Configs share nothing: they are spread over threads, and the
- * result is the same for any number of them.
+ * side, and each context's options are asked for once.
  */
 #include "planner/plan.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { BLOCK_BYTES = 32 << 20, BLOCK_LEAST = 64 }; // options held at a time: long stretches without waiting for others
-
 /* All contexts under one config. */
 struct trial {
-    int8_t *tier; // (C) by place in the order
     double utility;
     int64_t fill[PLAN_TIERS];
 };
 
 struct trials {
     const struct plan_problem *problem;
-    const int *order;          // (C)
-    int n_slots;               // contexts whose options are held at a time
-    struct plan_options *slot; // (n_slots)
-    struct trial *config;      // (V)
-    int8_t *tiers;             // (V, C)
-    double recompute;          // utility of storing nothing
+    const int *order;     // (C)
+    struct trial *config; // (V)
+    int8_t *tier;         // (C, V) by place in the order
+    double recompute;     // utility of storing nothing
 };
-
-static void trials_release(struct trials *a)
-{
-    for (int k = 0; a->slot && k < a->n_slots; k++)
-        plan_options_release(&a->slot[k]);
-    free(a->slot);
-    free(a->config);
-    free(a->tiers);
-}
-
-static int trials_init(struct trials *a, const struct plan_problem *p, const int *order, struct err *err)
-{
-    size_t c = (size_t)p->n_contexts, v = (size_t)p->n_configs;
-    size_t slots = BLOCK_BYTES / (v * (size_t)(p->n_tiers + 1) * sizeof(double) + 1);
-
-    slots = slots < BLOCK_LEAST ? BLOCK_LEAST : slots;
-    slots = slots < c ? slots : c;
-    *a = (struct trials){ .problem = p,
-                          .order = order,
-                          .n_slots = (int)slots,
-                          .slot = calloc(slots + 1, sizeof(*a->slot)),
-                          .config = calloc(v + 1, sizeof(*a->config)),
-                          .tiers = calloc(v * c + 1, sizeof(*a->tiers)) };
-    int code = a->slot && a->config && a->tiers ? 0 : err_nomem(err);
-    for (int k = 0; k < a->n_slots && !code; k++)
-        code = plan_options_init(&a->slot[k], p, err);
-    for (size_t k = 0; k < v && !code; k++)
-        a->config[k].tier = a->tiers + k * c;
-    if (code)
-        trials_release(a);
-    return code;
-}
 
 /* The fastest tier that has room for a context under one config, if that beats recomputing it; and takes the room. */
 static int take_room(const struct plan_options *o, const struct plan_problem *p, int config, int64_t *fill)
@@ -73,81 +35,77 @@ static int take_room(const struct plan_options *o, const struct plan_problem *p,
     return PLAN_RECOMPUTE;
 }
 
-/* The contexts in the slots, which are the ones from `first` on in the order. */
-static void try_config(const struct trials *a, int config, int first, int n)
+static void try_all(struct trials *a, struct plan_options *o)
 {
-    struct trial *trial = &a->config[config];
+    const struct plan_problem *p = a->problem;
+    int8_t *tier = a->tier;
 
-    for (int k = 0; k < n; k++) {
-        int tier = take_room(&a->slot[k], a->problem, config, trial->fill);
-        trial->utility += plan_option_utility(&a->slot[k], a->problem, (struct plan_choice){ config, tier });
-        trial->tier[first + k] = (int8_t)tier;
+    for (int k = 0; k < p->n_contexts; k++) {
+        plan_options_get(o, p, a->order[k]);
+        a->recompute += o->recompute;
+        for (int v = 0; v < p->n_configs; v++) {
+            int t = take_room(o, p, v, a->config[v].fill);
+            a->config[v].utility += plan_option_utility(o, p, (struct plan_choice){ v, t });
+            *tier++ = (int8_t)t;
+        }
     }
 }
 
-static void try_all(struct trials *a)
+/* The plan of one trial; config -1: nothing is stored. */
+static int take_plan(struct plan *plan, const struct trials *a, int config, struct err *err)
 {
     const struct plan_problem *p = a->problem;
 
-    for (int first = 0; first < p->n_contexts; first += a->n_slots) {
-        int n = p->n_contexts - first < a->n_slots ? p->n_contexts - first : a->n_slots;
-#pragma omp parallel if (n > BLOCK_LEAST)
-        {
-#pragma omp for schedule(dynamic, BLOCK_LEAST)
-            for (int k = 0; k < n; k++)
-                plan_options_get(&a->slot[k], p, a->order[first + k]);
-#pragma omp for schedule(dynamic)
-            for (int v = 0; v < p->n_configs; v++)
-                try_config(a, v, first, n);
-        }
-        for (int k = 0; k < n; k++)
-            a->recompute += a->slot[k].recompute;
-    }
-}
-
-/* A plan of one trial; NULL: nothing is stored. */
-static int take_plan(struct plan *plan, const struct trials *a, const struct trial *trial, struct err *err)
-{
-    size_t n = (size_t)a->problem->n_contexts;
-
-    plan->n_contexts = a->problem->n_contexts;
-    plan->objective = trial ? trial->utility : a->recompute;
-    plan->choice = calloc(n + 1, sizeof(*plan->choice));
+    *plan = (struct plan){ .n_contexts = p->n_contexts,
+                           .objective = config < 0 ? a->recompute : a->config[config].utility,
+                           .choice = calloc((size_t)p->n_contexts + 1, sizeof(*plan->choice)) };
     if (!plan->choice)
         return err_nomem(err);
-    for (int t = 0; t < PLAN_TIERS; t++)
-        plan->fill[t] = trial ? trial->fill[t] : 0;
-    for (size_t k = 0; k < n; k++) {
-        int tier = trial ? trial->tier[k] : PLAN_RECOMPUTE;
-        plan->choice[a->order[k]] =
-            (struct plan_choice){ tier == PLAN_RECOMPUTE ? 0 : (int32_t)(trial - a->config), tier };
+    for (int t = 0; t < PLAN_TIERS && config >= 0; t++)
+        plan->fill[t] = a->config[config].fill[t];
+    for (int k = 0; k < p->n_contexts; k++) {
+        int tier = config < 0 ? PLAN_RECOMPUTE : a->tier[(size_t)k * (size_t)p->n_configs + (size_t)config];
+        plan->choice[a->order[k]] = (struct plan_choice){ tier == PLAN_RECOMPUTE ? 0 : config, tier };
     }
     return 0;
+}
+
+static int take_plans(struct plan plan[BASELINE_COUNT], const struct trials *a, int *config, struct err *err)
+{
+    int best = 0, code = 0;
+
+    for (int v = 1; v < a->problem->n_configs; v++)
+        if (a->config[v].utility > a->config[best].utility)
+            best = v;
+    const int used[] = { [BASELINE_RECOMPUTE] = -1, [BASELINE_PLAIN] = 0, [BASELINE_SINGLE] = best };
+    for (int b = 0; b < BASELINE_COUNT && !code; b++)
+        code = take_plan(&plan[b], a, used[b], err);
+    for (int b = 0; b < BASELINE_COUNT && code; b++)
+        plan_release(&plan[b]);
+    *config = best;
+    return code;
 }
 
 int plan_baselines(struct plan plan[BASELINE_COUNT], const struct plan_problem *problem, const int *order, int *config,
                    struct err *err)
 {
-    struct trials a;
-    int best = 0;
+    size_t c = (size_t)problem->n_contexts, v = (size_t)problem->n_configs;
+    struct plan_options o;
+    struct trials a = { .problem = problem, .order = order };
 
     for (int b = 0; b < BASELINE_COUNT; b++)
         plan[b] = (struct plan){ 0 };
-    if (trials_init(&a, problem, order, err))
+    if (plan_options_init(&o, problem, err))
         return err->code;
-    try_all(&a);
-    for (int v = 1; v < problem->n_configs; v++)
-        if (a.config[v].utility > a.config[best].utility)
-            best = v;
-    const struct trial *trial[BASELINE_COUNT] = {
-        [BASELINE_PLAIN] = &a.config[0], [BASELINE_SINGLE] = &a.config[best]
-    };
-    int code = 0;
-    for (int b = 0; b < BASELINE_COUNT && !code; b++)
-        code = take_plan(&plan[b], &a, trial[b], err);
-    for (int b = 0; b < BASELINE_COUNT && code; b++)
-        plan_release(&plan[b]);
-    trials_release(&a);
-    *config = best;
+    a.config = calloc(v + 1, sizeof(*a.config));
+    a.tier = calloc(c * v + 1, sizeof(*a.tier));
+    int code = a.config && a.tier ? 0 : err_nomem(err);
+    if (!code) {
+        try_all(&a, &o);
+        code = take_plans(plan, &a, config, err);
+    }
+    free(a.config);
+    free(a.tier);
+    plan_options_release(&o);
     return code;
 }
