@@ -202,15 +202,21 @@ void rows_close(struct rows_in *in)
 
 /* ---- writing ----------------------------------------------------------- */
 
+int rows_put_lines(struct rows_out *out, const struct buf *lines, int64_t n, struct err *err)
+{
+    if (buf_failed(lines))
+        return err_nomem(err);
+    if (fwrite(buf_str(lines), 1, lines->n, out->f) != lines->n)
+        return err_set(err, ERR_IO, "cannot write %s: %s", out->file.path ? out->file.path : "standard output",
+                       strerror(errno));
+    out->n_rows += n;
+    return 0;
+}
+
 static int write_line(struct rows_out *out, struct err *err)
 {
     buf_addc(&out->line, '\n');
-    if (buf_failed(&out->line))
-        return err_nomem(err);
-    if (fwrite(out->line.at, 1, out->line.n, out->f) != out->line.n)
-        return err_set(err, ERR_IO, "cannot write %s: %s", out->file.path ? out->file.path : "standard output",
-                       strerror(errno));
-    return 0;
+    return rows_put_lines(out, &out->line, 0, err);
 }
 
 static int write_header(struct rows_out *out, const struct rows_made *made, struct err *err)
@@ -252,18 +258,28 @@ int rows_create(struct rows_out *out, const char *path, const struct rows_made *
 
 struct json_out rows_begin(struct rows_out *out)
 {
-    struct json_out w = { .buf = &out->line };
-
     buf_clear(&out->line);
+    return rows_open_line(&out->line);
+}
+
+struct json_out rows_open_line(struct buf *lines)
+{
+    struct json_out w = { .buf = lines };
+
     json_begin(&w, NULL, '{');
     return w;
 }
 
-int rows_put(struct rows_out *out, struct json_out *w, struct err *err)
+void rows_close_line(struct json_out *w)
 {
     json_end(w, '}');
-    out->n_rows++;
-    return write_line(out, err);
+    buf_addc(w->buf, '\n');
+}
+
+int rows_put(struct rows_out *out, struct json_out *w, struct err *err)
+{
+    rows_close_line(w);
+    return rows_put_lines(out, w->buf, 1, err);
 }
 
 int rows_finish(struct rows_out *out, struct err *err)

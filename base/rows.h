@@ -92,6 +92,12 @@ int rows_create(struct rows_out *out, const char *path, const struct rows_made *
 struct json_out rows_begin(struct rows_out *out);
 int rows_put(struct rows_out *out, struct json_out *w, struct err *err) MUST_CHECK;
 
+/* Rows that several threads make, each in a buffer of its own: rows_open_line() ... rows_close_line() as often as
+ * wanted, then n of them written at once. */
+struct json_out rows_open_line(struct buf *lines);
+void rows_close_line(struct json_out *w);
+int rows_put_lines(struct rows_out *out, const struct buf *lines, int64_t n, struct err *err) MUST_CHECK;
+
 int rows_finish(struct rows_out *out, struct err *err) MUST_CHECK; // the end line; releases *out
 void rows_abort(struct rows_out *out);                             // leaves no file; zeroed is fine
 

@@ -69,8 +69,8 @@ static const struct tool tool = {
 
 /* ---- one plan ----------------------------------------------------------- */
 
-static int write_manifest(const struct manifest *m, const struct plan_input *in, const char *path, char **argv,
-                          int argc, struct err *err)
+static int write_manifest(const struct manifest *m, const struct plan_input *in, const struct plan *plan,
+                          const char *path, char **argv, int argc, struct err *err)
 {
     const char *text = in->table.lineage;
     struct json *lineage = *text ? json_parse(text, strlen(text), err) : NULL;
@@ -78,7 +78,7 @@ static int write_manifest(const struct manifest *m, const struct plan_input *in,
     struct rows_made made = {
         .tool = tool.name, .args = argv + 1, .n_args = argc - 1, .from = from, .n_from = lineage != NULL
     };
-    int code = manifest_write(m, path, made, err);
+    int code = plan_write(m, in, plan, path, made, err);
 
     json_free(lineage);
     return code;
@@ -96,8 +96,8 @@ static int solve(struct plan *plan, struct plan_input *in, const double *start, 
 }
 
 /* Solves for in->alpha, writes, tells. *read: seconds that reading took, said once. */
-static int plan_one(struct plan_input *in, const char *table, const char *path, double *price, double *read,
-                    char **argv, int argc, struct manifest_total *total, double *share, struct err *err)
+static int plan_one(struct plan_input *in, const char *path, double *price, double *read, char **argv, int argc,
+                    struct manifest_total *total, double *share, struct err *err)
 {
     struct plan plan;
     struct manifest m = { 0 };
@@ -108,9 +108,9 @@ static int plan_one(struct plan_input *in, const char *table, const char *path, 
     if (solve(&plan, in, *read < 0 ? price : NULL, err))
         return err->code;
     solved = clock_now();
-    int code = plan_manifest(&m, in, &plan, (enum plan_solver)cfg.solver, table, err);
+    int code = plan_manifest(&m, in, &plan, (enum plan_solver)cfg.solver, err);
     if (!code)
-        code = write_manifest(&m, in, path, argv, argc, err);
+        code = write_manifest(&m, in, &plan, path, argv, argc, err);
     if (!code) {
         if (*read >= 0)
             log_info("read %d contexts in %.2f s, solved in %.2f s, wrote in %.2f s", plan.n_contexts, *read,
@@ -167,8 +167,8 @@ static void frontier_row(struct buf *out, const struct plan_input *in, const str
     buf_addc(out, '\n');
 }
 
-static int plan_sweep(struct plan_input *in, const struct alphas *alphas, const char *table, double read, char **argv,
-                      int argc, struct err *err)
+static int plan_sweep(struct plan_input *in, const struct alphas *alphas, double read, char **argv, int argc,
+                      struct err *err)
 {
     struct manifest_total total;
     double price[PLAN_TIERS], share[PLAN_TIERS + 1];
@@ -182,7 +182,7 @@ static int plan_sweep(struct plan_input *in, const struct alphas *alphas, const 
         snprintf(name, sizeof(name), "manifest-%s.jsonl", text_real(text, alphas->at[k]));
         char *path = file_join(cfg.output, name);
         in->alpha = alphas->at[k];
-        code = path ? plan_one(in, table, path, price, &read, argv, argc, &total, share, err) : err_nomem(err);
+        code = path ? plan_one(in, path, price, &read, argv, argc, &total, share, err) : err_nomem(err);
         frontier_row(&frontier, in, &total, share);
         free(path);
     }
@@ -249,8 +249,8 @@ static int run_plan(struct plan_input *in, const struct plan_files *files, char 
         return err->code;
     double read = clock_now() - start;
     in->alpha = alphas.at[0];
-    return alphas.n > 1 ? plan_sweep(in, &alphas, files->table, read, argv, argc, err)
-                        : plan_one(in, files->table, cfg.output, price, &read, argv, argc, &total, share, err);
+    return alphas.n > 1 ? plan_sweep(in, &alphas, read, argv, argc, err)
+                        : plan_one(in, cfg.output, price, &read, argv, argc, &total, share, err);
 }
 
 int main(int argc, char **argv)

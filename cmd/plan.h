@@ -60,10 +60,15 @@ int plan_check_pins(const struct plan_input *in, const struct plan *plan, struct
 int plan_within_moves(struct plan *plan, struct plan_input *in, enum plan_solver solver,
                       const struct plan_effort *effort, struct err *err) MUST_CHECK;
 
-/* The manifest of a plan, with totals; its tiers are borrowed from `in`: release it with plan_manifest_release(). */
+/* The header of the manifest of a plan, with totals; its tiers are borrowed from `in`: release it with
+ * plan_manifest_release(). */
 int plan_manifest(struct manifest *m, const struct plan_input *in, const struct plan *plan, enum plan_solver solver,
-                  const char *table_path, struct err *err) MUST_CHECK;
+                  struct err *err) MUST_CHECK;
 void plan_manifest_release(struct manifest *m);
+
+/* Writes it, with a row for every context and every one that must go. */
+int plan_write(const struct manifest *m, const struct plan_input *in, const struct plan *plan, const char *path,
+               struct rows_made made, struct err *err) MUST_CHECK;
 
 /* ---- the forms of an online plan (cmd/plan_online.c) ---- */
 
@@ -78,7 +83,8 @@ struct plan_forms {
     struct forms forms;
 };
 
-int plan_forms_init(struct plan_forms *f, const struct plan_input *in, struct err *err) MUST_CHECK;
+/* ones: (C), each 1; borrowed, so that several threads with a workspace each share it. */
+int plan_forms_init(struct plan_forms *f, const struct plan_input *in, double *ones, struct err *err) MUST_CHECK;
 void plan_forms_release(struct plan_forms *f); // zeroed is fine
 
 /* Sets f->forms to what a context can be at any prices: the points of its hulls, and what is chosen now. */

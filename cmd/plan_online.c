@@ -8,16 +8,14 @@
 
 #include <stdlib.h>
 
-int plan_forms_init(struct plan_forms *f, const struct plan_input *in, struct err *err)
+int plan_forms_init(struct plan_forms *f, const struct plan_input *in, double *ones, struct err *err)
 {
     *f = (struct plan_forms){ .unit = *in };
     f->unit.move_cost = f->unit.move_price = 0;
-    f->unit.frequency = calloc((size_t)in->table.n_contexts + 1, sizeof(double));
+    f->unit.frequency = ones;
     f->wanted = calloc((size_t)in->table.n_configs + 1, sizeof(*f->wanted));
-    if (!f->unit.frequency || !f->wanted)
+    if (!f->wanted)
         return err_nomem(err);
-    for (int i = 0; i < in->table.n_contexts; i++)
-        f->unit.frequency[i] = 1;
     f->problem = plan_input_problem(&f->unit);
     if (plan_options_init(&f->options, &f->problem, err) || hull_work_init(&f->work, &f->problem, err))
         return err->code;
@@ -26,7 +24,6 @@ int plan_forms_init(struct plan_forms *f, const struct plan_input *in, struct er
 
 void plan_forms_release(struct plan_forms *f)
 {
-    free(f->unit.frequency);
     free(f->wanted);
     plan_options_release(&f->options);
     hull_work_release(&f->work);

@@ -11,8 +11,7 @@
 
 /* ---- rows ---------------------------------------------------------------- */
 
-static int add_placement(struct manifest *m, const struct plan_input *in, int row, struct plan_choice c,
-                         const struct forms *forms, struct err *err)
+static struct placement placement_of(const struct plan_input *in, int row, struct plan_choice c)
 {
     const struct table *t = &in->table;
     bool stored = c.tier != PLAN_RECOMPUTE;
@@ -30,47 +29,97 @@ static int add_placement(struct manifest *m, const struct plan_input *in, int ro
         .ttft_s = plan_ttft(in, row, c),
         .utility = plan_worth(in, row, c),
         .frequency = in->frequency[row],
-        .forms = forms,
     };
-    char *payload = stored ? manifest_payload_name(p.id, p.token_digest, p.config) : NULL;
-    if (stored && !payload)
-        return err_nomem(err);
-    p.payload = payload;
+
     p.operation = manifest_operation(manifest_find(&in->previous, p.id), &in->previous.tiers, &p, &in->tiers);
-    int code = manifest_add(m, &p, err);
-    free(payload);
-    return code;
+    return p;
 }
 
-static int add_placements(struct manifest *m, const struct plan_input *in, const struct plan *plan, struct err *err)
+/* A context that the previous manifest stores and the table no longer has must go. */
+static struct placement eviction_of(const struct placement *before)
+{
+    return (struct placement){
+        .id = before->id,
+        .token_digest = before->token_digest,
+        .config = "none",
+        .tier = PLAN_RECOMPUTE,
+        .n_tokens = before->n_tokens,
+        .kv_bytes = before->kv_bytes,
+        .quality = 1,
+        .quality_test = (double)NAN,
+        .ttft_s = (double)NAN,
+        .operation = OP_EVICT,
+    };
+}
+
+/* The manifest's rows: the contexts, then what must go. */
+struct output {
+    const struct plan_input *in;
+    const struct plan *plan;
+    int *gone; // rows of the previous manifest
+    int n_gone;
+    double *ones; // (C) for --online; else NULL
+};
+
+static int put_placements(const struct output *o, struct manifest_piece *piece, int first, int end, struct err *err)
 {
     struct plan_forms forms = { 0 };
-    int code = in->online ? plan_forms_init(&forms, in, err) : 0;
+    int code = o->ones ? plan_forms_init(&forms, o->in, o->ones, err) : 0;
 
-    for (int i = 0; i < plan->n_contexts && !code; i++) {
-        code = in->online ? plan_forms_find(&forms, i, plan->choice[i], err) : 0;
+    for (int i = first; i < end && !code; i++) {
+        struct placement p = placement_of(o->in, o->in->row[i], o->plan->choice[i]);
+        code = o->ones ? plan_forms_find(&forms, i, o->plan->choice[i], err) : 0;
+        p.forms = o->ones ? &forms.forms : NULL;
         if (!code)
-            code = add_placement(m, in, in->row[i], plan->choice[i], in->online ? &forms.forms : NULL, err);
-        if (code)
-            err_wrap(err, "context '%s'", in->table.context_id[in->row[i]]);
+            code = manifest_put(piece, &p, err);
     }
     plan_forms_release(&forms);
     return code;
 }
 
-static int add_rows(struct manifest *m, const struct plan_input *in, const struct plan *plan, struct err *err)
+static int put_rows(const void *arg, struct manifest_piece *piece, int first, int n, struct err *err)
 {
-    if (add_placements(m, in, plan, err))
+    const struct output *o = arg;
+    int n_contexts = o->plan->n_contexts, end = first + n;
+
+    if (first < n_contexts && put_placements(o, piece, first, end < n_contexts ? end : n_contexts, err))
         return err->code;
-    /* What the previous manifest stores and the table no longer has must go. */
-    for (int i = 0; i < in->previous.n; i++) {
-        const struct placement *b = &in->previous.at[i];
-        if (b->tier == PLAN_RECOMPUTE || map_find(&in->ids, b->id, strlen(b->id)) != MAP_ABSENT)
-            continue;
-        if (manifest_add_eviction(m, b, err))
+    for (int i = first > n_contexts ? first : n_contexts; i < end; i++) {
+        struct placement p = eviction_of(&o->in->previous.at[o->gone[i - n_contexts]]);
+        if (manifest_put(piece, &p, err))
             return err->code;
     }
     return 0;
+}
+
+static int output_init(struct output *o, const struct plan_input *in, const struct plan *plan, struct err *err)
+{
+    *o = (struct output){ .in = in, .plan = plan, .gone = calloc((size_t)in->previous.n + 1, sizeof(*o->gone)) };
+    o->ones = in->online ? calloc((size_t)plan->n_contexts + 1, sizeof(*o->ones)) : NULL;
+    if (!o->gone || (in->online && !o->ones))
+        return err_nomem(err);
+    for (int i = 0; o->ones && i < plan->n_contexts; i++)
+        o->ones[i] = 1;
+    for (int i = 0; i < in->previous.n; i++) {
+        const struct placement *b = &in->previous.at[i];
+        if (b->tier != PLAN_RECOMPUTE && map_find(&in->ids, b->id, strlen(b->id)) == MAP_ABSENT)
+            o->gone[o->n_gone++] = i;
+    }
+    return 0;
+}
+
+int plan_write(const struct manifest *m, const struct plan_input *in, const struct plan *plan, const char *path,
+               struct rows_made made, struct err *err)
+{
+    struct output o;
+    int code = output_init(&o, in, plan, err);
+
+    if (!code)
+        code = manifest_write_rows(m, &(struct manifest_rows){ plan->n_contexts + o.n_gone, put_rows, &o }, path, made,
+                                   err);
+    free(o.gone);
+    free(o.ones);
+    return code;
 }
 
 /* ---- totals --------------------------------------------------------------- */
@@ -150,7 +199,7 @@ static int add_totals(struct manifest *m, const struct plan_input *in, const str
 /* ---- the whole -------------------------------------------------------------- */
 
 int plan_manifest(struct manifest *m, const struct plan_input *in, const struct plan *plan, enum plan_solver solver,
-                  const char *table_path, struct err *err)
+                  struct err *err)
 {
     static const char *const name[] = { "evicpress", "adaptcache", "optimal" };
 
@@ -167,7 +216,8 @@ int plan_manifest(struct manifest *m, const struct plan_input *in, const struct 
     snprintf(m->previous, sizeof(m->previous), "%s", in->previous.digest);
     snprintf(m->solver, sizeof(m->solver), "%s", name[solver]);
     memcpy(m->price, plan->price, (size_t)in->tiers.n * sizeof(*m->price));
-    if (digest_file(table_path, m->table_digest, err) || add_rows(m, in, plan, err) || add_totals(m, in, plan, err))
+    snprintf(m->table_digest, sizeof(m->table_digest), "%s", in->table.digest);
+    if (add_totals(m, in, plan, err))
         return err->code;
     double gain = plan->upper_bound - m->total[1 + BASELINE_RECOMPUTE].utility;
     m->gain_gap = gain > 0 ? (plan->upper_bound - plan->objective) / gain : 0;

@@ -1,4 +1,4 @@
-/* manifest.c - rows in and out, each checked in one place: manifest_add().
+/* manifest.c - the rows of a manifest, read and kept; each is checked in one place: manifest_check().
  *
  * A million contexts must come and go in seconds: ids, configs and payload names live in the maps that prove them
  * unique, digests in large blocks, so that a row costs three small allocations and no copy of what it shares.
@@ -31,16 +31,6 @@ static int operation_find(const char *name, enum operation *op, struct err *err)
     }
     return err_set(err, ERR_FORMAT, "field 'operation' is '%.40s', not insert, keep, recompress, move, evict or none",
                    name);
-}
-
-/* Character by character: strspn() makes a table anew for every call, a sixth of the time of a million rows. */
-static bool is_hex(const char *s)
-{
-    size_t n = 0;
-
-    while ((s[n] >= '0' && s[n] <= '9') || (s[n] >= 'a' && s[n] <= 'f'))
-        n++;
-    return n == DIGEST_HEX - 1 && s[n] == '\0';
 }
 
 static bool is_plain(char c)
@@ -111,13 +101,6 @@ int field_check_real(const char *field, double v, double least, struct err *err)
     return 0;
 }
 
-int field_check_bytes(const char *field, int64_t v, struct err *err)
-{
-    if (v < 0 || v > (int64_t)1 << 53)
-        return err_set(err, ERR_FORMAT, "field '%s' is %s", field, v < 0 ? "below zero" : "above 2^53");
-    return 0;
-}
-
 /* What is stored is one of the forms. */
 static int check_form(const struct placement *p, struct err *err)
 {
@@ -156,18 +139,18 @@ static int check_recomputed(const struct placement *p, struct err *err)
     return 0;
 }
 
-int manifest_check_row(const struct manifest *m, const struct placement *p, struct err *err)
+int manifest_check(const struct manifest *m, const struct placement *p, struct err *err)
 {
     if (field_check_text("id", p->id, MANIFEST_ID, err) || field_check_text("config", p->config, MANIFEST_CONFIG, err))
         return err->code;
-    if (!p->token_digest || !is_hex(p->token_digest))
+    if (!p->token_digest || !digest_is_hex(p->token_digest))
         return err_set(err, ERR_FORMAT, "field 'token_digest' is not 64 lower-case hex digits");
     if (p->n_tokens < 1 || p->n_tokens > INT32_MAX)
         return err_set(err, ERR_FORMAT, "field 'n_tokens' is out of range");
     if (p->tier < -1 || p->tier >= m->tiers.n)
         return err_set(err, ERR_FORMAT, "field 'tier' is out of range");
-    if (field_check_bytes("bytes", p->bytes, err) || field_check_bytes("kv_bytes", p->kv_bytes, err))
-        return err->code;
+    if (p->bytes < 0 || p->kv_bytes < 0)
+        return err_set(err, ERR_FORMAT, "field '%s' is below zero", p->bytes < 0 ? "bytes" : "kv_bytes");
     if (field_check_real("quality", p->quality, -HUGE_VAL, err) ||
         field_check_real("utility", p->utility, -HUGE_VAL, err) ||
         (!isnan(p->ttft_s) && field_check_real("ttft_s", p->ttft_s, 0, err)) ||
@@ -225,7 +208,7 @@ int manifest_add(struct manifest *m, const struct placement *p, struct err *err)
     struct placement row = *p;
     bool added;
 
-    if (manifest_check_row(m, p, err) || grow(m, err))
+    if (manifest_check(m, p, err) || grow(m, err))
         return err->code;
     if (map_find(&m->ids, p->id, strlen(p->id)) >= 0)
         return err_set(err, ERR_FORMAT, "id '%.80s' comes twice", p->id);
@@ -244,23 +227,6 @@ int manifest_add(struct manifest *m, const struct placement *p, struct err *err)
         return err_nomem(err);
     m->at[m->n++] = row;
     return 0;
-}
-
-int manifest_add_eviction(struct manifest *m, const struct placement *before, struct err *err)
-{
-    struct placement p = {
-        .id = before->id,
-        .token_digest = before->token_digest,
-        .config = "none",
-        .tier = -1,
-        .n_tokens = before->n_tokens,
-        .kv_bytes = before->kv_bytes,
-        .quality = 1,
-        .quality_test = (double)NAN,
-        .ttft_s = (double)NAN,
-        .operation = OP_EVICT,
-    };
-    return manifest_add(m, &p, err);
 }
 
 void manifest_release(struct manifest *m)
@@ -293,7 +259,7 @@ static int read_digest(const struct json *header, const char *name, char out[DIG
 
     if (json_may_text(header, name, &hex, err))
         return err->code;
-    if (*hex && !is_hex(hex))
+    if (*hex && !digest_is_hex(hex))
         return err_set(err, ERR_FORMAT, "field '%s' is not 64 lower-case hex digits", name);
     memcpy(out, hex, *hex ? DIGEST_HEX : 1);
     return 0;
@@ -466,93 +432,6 @@ int manifest_read_header(struct manifest *m, const char *path, struct err *err)
     return code;
 }
 
-/* ---- writing ------------------------------------------------------------ */
-
-static const char *or_null(const char *s)
-{
-    return *s ? s : NULL;
-}
-
-static void header_members(void *arg, struct json_out *w)
-{
-    const struct manifest *m = arg;
-
-    json_put_text(w, "model_digest", or_null(m->model_digest));
-    json_put_real(w, "alpha", m->alpha);
-    tiers_to_json(&m->tiers, w, "tiers");
-    json_put_text(w, "solver", m->solver);
-    json_put_real(w, "objective", m->objective);
-    json_put_real(w, "upper_bound", m->upper_bound);
-    json_put_real(w, "gap", m->gap);
-    json_put_real(w, "gain_gap", m->gain_gap);
-    json_begin(w, "prices", '[');
-    for (int t = 0; t < m->tiers.n; t++)
-        json_put_real(w, NULL, m->price[t]);
-    json_end(w, ']');
-    json_put_real(w, "move_cost", m->move_cost);
-    json_put_real(w, "move_price", m->move_price);
-    if (m->max_move == INT64_MAX)
-        json_put_null(w, "max_move");
-    else
-        json_put_int(w, "max_move", m->max_move);
-    if (m->min_quality > 0)
-        json_put_real(w, "min_quality", m->min_quality);
-    json_put_text(w, "previous", or_null(m->previous));
-    json_put_text(w, "table_digest", or_null(m->table_digest));
-    json_begin(w, "totals", '[');
-    for (int i = 0; i < m->n_totals; i++) {
-        json_begin(w, NULL, '{');
-        json_put_text(w, "name", m->total[i].name);
-        json_put_real(w, "utility", m->total[i].utility);
-        json_put_real(w, "ttft_s", m->total[i].ttft_s);
-        json_put_real(w, "quality", m->total[i].quality);
-        json_put_real(w, "quality_test", m->total[i].quality_test);
-        json_end(w, '}');
-    }
-    json_end(w, ']');
-}
-
-static int write_row(struct rows_out *out, const struct manifest *m, const struct placement *p, struct err *err)
-{
-    struct json_out w = rows_begin(out);
-
-    json_put_text(&w, "id", p->id);
-    json_put_text(&w, "token_digest", p->token_digest);
-    json_put_int(&w, "n_tokens", p->n_tokens);
-    json_put_text(&w, "config", p->config);
-    json_put_text(&w, "tier", p->tier < 0 ? "recompute" : m->tiers.at[p->tier].name);
-    json_put_int(&w, "bytes", p->bytes);
-    json_put_int(&w, "kv_bytes", p->kv_bytes);
-    json_put_real(&w, "quality", p->quality);
-    json_put_real(&w, "quality_test", p->quality_test);
-    json_put_real(&w, "ttft_s", p->ttft_s);
-    json_put_real(&w, "utility", p->utility);
-    json_put_real(&w, "frequency", p->frequency);
-    json_put_text(&w, "operation", operation_name(p->operation));
-    json_put_text(&w, "payload", p->payload);
-    if (p->forms)
-        forms_to_json(p->forms, &w);
-    return rows_put(out, &w, err);
-}
-
-int manifest_write(const struct manifest *m, const char *path, struct rows_made made, struct err *err)
-{
-    struct rows_out out;
-
-    made.kind = "manifest";
-    made.more = header_members;
-    made.arg = (void *)(uintptr_t)m; /* read only by header_members */
-    if (rows_create(&out, path, &made, err))
-        return err->code;
-    for (int i = 0; i < m->n; i++) {
-        if (!write_row(&out, m, &m->at[i], err))
-            continue;
-        rows_abort(&out);
-        return err->code;
-    }
-    return rows_finish(&out, err);
-}
-
 /* ---- operations and names ------------------------------------------------ */
 
 enum operation manifest_operation(const struct placement *before, const struct tiers *tiers_before,
@@ -575,19 +454,28 @@ static void add_slug(struct buf *b, const char *s)
         buf_addc(b, is_plain(s[i]) && (s[i] != '.' || b->n > 0) ? s[i] : '_');
 }
 
-char *manifest_payload_name(const char *id, const char *token_digest, const char *config)
+void manifest_put_payload_name(struct buf *name, const char *id, const char *token_digest, const char *config)
 {
     char hex[XXH3_HEX];
-    struct buf all = { 0 }, name = { 0 };
 
-    buf_printf(&all, "%s%c%s%c%s", id, '\0', token_digest, '\0', config);
-    if (buf_failed(&all))
-        return NULL;
-    digest_xxh3_hex(all.at, all.n, hex);
-    buf_release(&all);
-    add_slug(&name, id);
-    buf_addc(&name, '-');
-    add_slug(&name, config);
-    buf_printf(&name, "-%s.safetensors", hex);
+    buf_clear(name);
+    buf_add(name, id, strlen(id) + 1);
+    buf_add(name, token_digest, strlen(token_digest) + 1);
+    buf_adds(name, config);
+    digest_xxh3_hex(buf_str(name), name->n, hex);
+    buf_clear(name);
+    add_slug(name, id);
+    buf_addc(name, '-');
+    add_slug(name, config);
+    buf_addc(name, '-');
+    buf_adds(name, hex);
+    buf_adds(name, ".safetensors");
+}
+
+char *manifest_payload_name(const char *id, const char *token_digest, const char *config)
+{
+    struct buf name = { 0 };
+
+    manifest_put_payload_name(&name, id, token_digest, config);
     return buf_take(&name);
 }

@@ -77,8 +77,8 @@ struct manifest {
  * tier, a name that is no plain file name ... */
 int manifest_add(struct manifest *m, const struct placement *p, struct err *err) MUST_CHECK;
 
-/* Adds a row for a context that `before` stores and that is no longer there. */
-int manifest_add_eviction(struct manifest *m, const struct placement *before, struct err *err) MUST_CHECK;
+/* The rules for a row by itself. */
+int manifest_check(const struct manifest *m, const struct placement *p, struct err *err) MUST_CHECK;
 
 /* path NULL or "-": standard input. Everything checked, end line included; sentences name file and line. On failure
  * nothing is left to release. The loader knows no methods: a config is a text here. */
@@ -94,6 +94,19 @@ int manifest_read_header(struct manifest *m, const char *path, struct err *err) 
 int manifest_write(const struct manifest *m, const char *path, struct rows_made made, struct err *err) MUST_CHECK;
 void manifest_release(struct manifest *m); // zeroed is fine
 
+/* Rows that are made while they are written, so that a plan of a million contexts is held once, as a plan. put() puts
+ * rows first to first + n - 1 with manifest_put(), which checks each and gives it its payload name when it has none; it
+ * is called from several threads. No two rows may have the same id. */
+struct manifest_piece;
+struct manifest_rows {
+    int n;
+    int (*put)(const void *arg, struct manifest_piece *piece, int first, int n, struct err *err);
+    const void *arg;
+};
+int manifest_put(struct manifest_piece *piece, const struct placement *row, struct err *err) MUST_CHECK;
+int manifest_write_rows(const struct manifest *m, const struct manifest_rows *rows, const char *path,
+                        struct rows_made made, struct err *err) MUST_CHECK;
+
 /* The placement of a context, or NULL. */
 const struct placement *manifest_find(const struct manifest *m, const char *id);
 
@@ -106,6 +119,9 @@ enum operation manifest_operation(const struct placement *before, const struct t
 /* The payload file's name for a context under a config: unique, safe as a file name, the same every time. Allocated;
  * the caller frees it. NULL without memory. */
 char *manifest_payload_name(const char *id, const char *token_digest, const char *config);
+
+/* The same into *name, in the place of what was there. */
+void manifest_put_payload_name(struct buf *name, const char *id, const char *token_digest, const char *config);
 
 /* Is this a name that manifest_payload_name could give: letters, digits, - _ and . (not in front), of bounded length?
  */
