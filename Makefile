@@ -59,8 +59,9 @@ $B/libevpress.a: $(LIB_O)
 	  [ -z "$$twice" ] || { echo "defined in two files: $$twice"; exit 1; }
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-# What a serving system links: loader/evp.c and what it needs; only what loader/evp.h declares is visible.
-$B/libevp.so: $B/loader/evp.o $B/libevpress.a
+# What a serving system links: loader/evp.c, loader/evp_plan.c and what they need, which is cJSON, libcrypto and, for the
+# planner's loops, libgomp; only what loader/evp.h declares is visible.
+$B/libevp.so: $B/loader/evp.o $B/loader/evp_plan.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libevp.so.1 -Wl,--no-undefined $^ $(LDLIBS) -o $@
 	$(Q)ln -sf libevp.so $B/libevp.so.1

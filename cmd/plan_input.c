@@ -9,10 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A pinned context that is recomputed all the same costs this many times more than anything can gain: it happens only
- * when the pins do not fit, and is then refused. */
-static const double pin_penalty = 1e6;
-
 /* ---- reading ------------------------------------------------------------ */
 
 static int by_id(const void *a, const void *b, void *table)
@@ -229,7 +225,7 @@ static double options(const void *arg, int context, int64_t *bytes, double *out)
             out[v * n_tiers + t] = open ? utility(alpha, quality[v], ttft, frequency) - move * written : (double)NAN;
         }
     }
-    return pin >= 0 ? recompute - pin_penalty * (1 + fabs(recompute)) : recompute;
+    return pin >= 0 ? utility_unpinned(recompute) : recompute;
 }
 
 struct plan_problem plan_input_problem(const struct plan_input *in)

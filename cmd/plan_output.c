@@ -35,23 +35,6 @@ static struct placement placement_of(const struct plan_input *in, int row, struc
     return p;
 }
 
-/* A context that the previous manifest stores and the table no longer has must go. */
-static struct placement eviction_of(const struct placement *before)
-{
-    return (struct placement){
-        .id = before->id,
-        .token_digest = before->token_digest,
-        .config = "none",
-        .tier = PLAN_RECOMPUTE,
-        .n_tokens = before->n_tokens,
-        .kv_bytes = before->kv_bytes,
-        .quality = 1,
-        .quality_test = (double)NAN,
-        .ttft_s = (double)NAN,
-        .operation = OP_EVICT,
-    };
-}
-
 /* The manifest's rows: the contexts, then what must go. */
 struct output {
     const struct plan_input *in;
@@ -85,7 +68,7 @@ static int put_rows(const void *arg, struct manifest_piece *piece, int first, in
     if (first < n_contexts && put_placements(o, piece, first, end < n_contexts ? end : n_contexts, err))
         return err->code;
     for (int i = first > n_contexts ? first : n_contexts; i < end; i++) {
-        struct placement p = eviction_of(&o->in->previous.at[o->gone[i - n_contexts]]);
+        struct placement p = manifest_eviction(&o->in->previous.at[o->gone[i - n_contexts]]);
         if (manifest_put(piece, &p, err))
             return err->code;
     }

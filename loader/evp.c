@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "loader/entry.h"
+#include "loader/fail.h"
 #include "loader/manifest.h"
 #include "loader/tier_store.h"
 
@@ -44,37 +45,6 @@ struct evp_store {
     struct snapshot *now;
     char *path;
 };
-
-/* ---- errors ---------------------------------------------------------------- */
-
-const char *evp_message(int code)
-{
-    switch (code) {
-    case EVP_OK: return "success";
-    case EVP_MEMORY: return "out of memory";
-    case EVP_IO: return "a file cannot be opened or read";
-    case EVP_DAMAGED: return "a file is not what it says it is";
-    case EVP_GONE: return "the prefix is no longer placed";
-    case EVP_SMALL: return "the buffer is smaller than the payload";
-    default: return code > 0 ? "success" : "unknown code";
-    }
-}
-
-static int fail(struct evp_error *error, int code, const char *text)
-{
-    if (error) {
-        error->code = code;
-        snprintf(error->text, sizeof(error->text), "%s", text);
-    }
-    return code;
-}
-
-static int fail_with(struct evp_error *error, const struct err *err)
-{
-    int code = err->code == ERR_NOMEM ? EVP_MEMORY : err->code == ERR_FORMAT ? EVP_DAMAGED : EVP_IO;
-
-    return fail(error, code, err->msg);
-}
 
 /* ---- snapshots --------------------------------------------------------------- */
 
@@ -237,7 +207,7 @@ int evp_open(struct evp_store **store, const char *manifest, struct evp_error *e
 
     *store = NULL;
     if (!s)
-        return fail(error, EVP_MEMORY, "out of memory");
+        return fail_with(error, EVP_MEMORY, "out of memory");
     pthread_mutex_init(&s->lock, NULL);
     s->path = strdup(manifest);
     if (!s->path)
@@ -246,7 +216,7 @@ int evp_open(struct evp_store **store, const char *manifest, struct evp_error *e
         s->now = snapshot_read(s->path, &err);
     if (!s->now) {
         evp_close(s);
-        return fail_with(error, &err);
+        return fail_from(error, &err, EVP_DAMAGED);
     }
     *store = s;
     return EVP_OK;
@@ -273,7 +243,7 @@ int evp_refresh(struct evp_store *store, struct evp_error *error)
         return 0;
     struct snapshot *new = snapshot_read(store->path, &err);
     if (!new)
-        return fail_with(error, &err);
+        return fail_from(error, &err, EVP_DAMAGED);
     pthread_mutex_lock(&store->lock);
     old = store->now;
     store->now = new;
@@ -327,7 +297,7 @@ int evp_find(struct evp_store *store, const int32_t *tokens, size_t n, struct ev
     if (found && !code)
         describe(s, found, prefix);
     give_back(store, s);
-    return code ? fail_with(error, &err) : found != NULL;
+    return code ? fail_from(error, &err, EVP_DAMAGED) : found != NULL;
 }
 
 /* ---- fetching ------------------------------------------------------------------- */
@@ -415,7 +385,7 @@ int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *bu
     struct err err;
 
     if (room < prefix->size)
-        return fail(error, EVP_SMALL, "the buffer is smaller than the payload");
+        return fail_with(error, EVP_SMALL, "the buffer is smaller than the payload");
     int code = fetch_from(store, prefix, buffer, &err);
     if (code == ABSENT) { /* evp-load took it away since: look again */
         int changed = evp_refresh(store, error);
@@ -424,6 +394,6 @@ int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *bu
         code = fetch_from(store, prefix, buffer, &err);
     }
     if (code == ABSENT)
-        return fail(error, EVP_GONE, "the prefix is no longer placed");
-    return code ? fail_with(error, &err) : EVP_OK;
+        return fail_with(error, EVP_GONE, "the prefix is no longer placed");
+    return code ? fail_from(error, &err, EVP_DAMAGED) : EVP_OK;
 }

@@ -12,9 +12,7 @@ static int check_form(const struct forms *f, int i, struct err *err)
 
     if (field_check_text("config", form->config, MANIFEST_CONFIG, err))
         return err->code;
-    if (form->bytes < 0)
-        return err_set(err, ERR_FORMAT, "field 'bytes' is below zero");
-    if (field_check_real("quality", form->quality, 0, err) ||
+    if (field_check_bytes("bytes", form->bytes, err) || field_check_real("quality", form->quality, 0, err) ||
         (!isnan(form->decompress_s) && field_check_real("decompress_s", form->decompress_s, 0, err)))
         return err->code;
     if (form->quality > 1 || form->quality < f->min_quality)

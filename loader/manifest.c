@@ -101,6 +101,13 @@ int field_check_real(const char *field, double v, double least, struct err *err)
     return 0;
 }
 
+int field_check_bytes(const char *field, int64_t v, struct err *err)
+{
+    if (v < 0 || v > (int64_t)1 << 53)
+        return err_set(err, ERR_FORMAT, "field '%s' is %s", field, v < 0 ? "below zero" : "above 2^53");
+    return 0;
+}
+
 /* What is stored is one of the forms. */
 static int check_form(const struct placement *p, struct err *err)
 {
@@ -139,7 +146,7 @@ static int check_recomputed(const struct placement *p, struct err *err)
     return 0;
 }
 
-int manifest_check(const struct manifest *m, const struct placement *p, struct err *err)
+int manifest_check_row(const struct manifest *m, const struct placement *p, struct err *err)
 {
     if (field_check_text("id", p->id, MANIFEST_ID, err) || field_check_text("config", p->config, MANIFEST_CONFIG, err))
         return err->code;
@@ -149,8 +156,8 @@ int manifest_check(const struct manifest *m, const struct placement *p, struct e
         return err_set(err, ERR_FORMAT, "field 'n_tokens' is out of range");
     if (p->tier < -1 || p->tier >= m->tiers.n)
         return err_set(err, ERR_FORMAT, "field 'tier' is out of range");
-    if (p->bytes < 0 || p->kv_bytes < 0)
-        return err_set(err, ERR_FORMAT, "field '%s' is below zero", p->bytes < 0 ? "bytes" : "kv_bytes");
+    if (field_check_bytes("bytes", p->bytes, err) || field_check_bytes("kv_bytes", p->kv_bytes, err))
+        return err->code;
     if (field_check_real("quality", p->quality, -HUGE_VAL, err) ||
         field_check_real("utility", p->utility, -HUGE_VAL, err) ||
         (!isnan(p->ttft_s) && field_check_real("ttft_s", p->ttft_s, 0, err)) ||
@@ -208,7 +215,7 @@ int manifest_add(struct manifest *m, const struct placement *p, struct err *err)
     struct placement row = *p;
     bool added;
 
-    if (manifest_check(m, p, err) || grow(m, err))
+    if (manifest_check_row(m, p, err) || grow(m, err))
         return err->code;
     if (map_find(&m->ids, p->id, strlen(p->id)) >= 0)
         return err_set(err, ERR_FORMAT, "id '%.80s' comes twice", p->id);
@@ -227,6 +234,22 @@ int manifest_add(struct manifest *m, const struct placement *p, struct err *err)
         return err_nomem(err);
     m->at[m->n++] = row;
     return 0;
+}
+
+struct placement manifest_eviction(const struct placement *before)
+{
+    return (struct placement){
+        .id = before->id,
+        .token_digest = before->token_digest,
+        .config = "none",
+        .tier = -1,
+        .n_tokens = before->n_tokens,
+        .kv_bytes = before->kv_bytes,
+        .quality = 1,
+        .quality_test = (double)NAN,
+        .ttft_s = (double)NAN,
+        .operation = OP_EVICT,
+    };
 }
 
 void manifest_release(struct manifest *m)

@@ -77,8 +77,8 @@ struct manifest {
  * tier, a name that is no plain file name ... */
 int manifest_add(struct manifest *m, const struct placement *p, struct err *err) MUST_CHECK;
 
-/* The rules for a row by itself. */
-int manifest_check(const struct manifest *m, const struct placement *p, struct err *err) MUST_CHECK;
+/* The row for a context that `before` stores and that is no longer there; its strings are those of `before`. */
+struct placement manifest_eviction(const struct placement *before);
 
 /* path NULL or "-": standard input. Everything checked, end line included; sentences name file and line. On failure
  * nothing is left to release. The loader knows no methods: a config is a text here. */

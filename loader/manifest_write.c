@@ -1,6 +1,6 @@
 /* manifest_write.c - a manifest to a stream. Pieces of rows are made by several threads and written in their order, so
  * that neither the bytes nor the first failure depend on how many threads there are. */
-#include "loader/manifest.h"
+#include "loader/manifest_part.h"
 
 #include <string.h>
 
@@ -64,7 +64,7 @@ int manifest_put(struct manifest_piece *piece, const struct placement *row, stru
         manifest_put_payload_name(&piece->name, p.id, p.token_digest, p.config);
         p.payload = buf_str(&piece->name);
     }
-    if (manifest_check(piece->m, &p, err))
+    if (manifest_check_row(piece->m, &p, err))
         return err_wrap(err, "context '%s'", p.id);
     struct json_out w = rows_open_line(&piece->lines);
     json_put_text(&w, "id", p.id);

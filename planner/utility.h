@@ -31,4 +31,11 @@ static inline double utility(double alpha, double quality, double ttft_s, double
     return (alpha * quality - ttft_s) * frequency;
 }
 
+/* What recomputing counts for a context that is pinned to a tier: so much less than anything can gain that it happens
+ * only when the pins do not fit. */
+static inline double utility_unpinned(double recompute)
+{
+    return recompute - 1e6 * (1 + fabs(recompute));
+}
+
 #endif

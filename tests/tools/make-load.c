@@ -1,7 +1,8 @@
 /* make-load MANIFEST PAYLOADS <PLAN - a manifest and its payloads for tests of the loader, without a model.
  *
- * PLAN has a line per tier, then a line per context:
+ * PLAN has a line per tier, then a line per context; with a line of forms, rows carry those as evp-plan --online does:
  *     tier NAME KIND URI CAPACITY|-
+ *     forms CONFIG CONFIG|- CONFIG|- CONFIG|-
  *     context ID N_TOKENS CONFIG TIER|recompute
  * Payloads are real ones of a model with one layer and one head of 64, full of bytes made from id and config; those
  * already there are left alone, as evp-pack does. Token i of a context is 1000 * (first letter of the id) + i, so
@@ -100,8 +101,18 @@ static void write_payload(const char *path, const struct config *config, const c
     buf_release(&sums);
 }
 
-static void add_context(struct manifest *m, const char *payloads, char *word[4])
+/* The forms of PLAN, of falling quality, for so many tokens. */
+static struct forms make_forms(struct config *config, int n, struct form *form, int n_tokens)
 {
+    for (int i = 0; i < n; i++)
+        form[i] = (struct form){ config[i].name, config_bytes(&config[i], &shape, n_tokens), 1 - 0.125 * i, 0 };
+    return (struct forms){ .at = form, .n = n, .prefill_s = 0.01 * n_tokens };
+}
+
+static void add_context(struct manifest *m, const char *payloads, char *word[4], struct config *form_config,
+                        int n_forms)
+{
+    struct form form[4];
     char digest[DIGEST_HEX], *payload = NULL;
     struct config config;
     struct err err;
@@ -128,6 +139,10 @@ static void add_context(struct manifest *m, const char *payloads, char *word[4])
                            .frequency = 1,
                            .operation = tier < 0 ? OP_NONE : OP_INSERT };
     p.bytes = tier < 0 ? 0 : config_bytes(&config, &shape, n_tokens);
+    struct forms forms = make_forms(form_config, n_forms, form, n_tokens);
+    p.forms = n_forms ? &forms : NULL;
+    if (tier >= 0 && n_forms && forms_find(&forms, config.name))
+        p.quality = forms_find(&forms, config.name)->quality;
     must(manifest_add(m, &p, &err), &err);
     free(payload);
 }
@@ -149,6 +164,8 @@ int main(int argc, char **argv)
 {
     struct manifest m = { .alpha = 1, .solver = "test", .upper_bound = (double)NAN, .gap = (double)NAN };
     char line[4096], what[16], w[4][1024];
+    struct config form[4];
+    int n_forms = 0;
     struct err err;
 
     if (argc != 3)
@@ -162,8 +179,11 @@ int main(int argc, char **argv)
             continue;
         if (strcmp(what, "tier") == 0)
             add_tier(&m, word);
-        else
-            add_context(&m, argv[2], word);
+        else if (strcmp(what, "context") == 0)
+            add_context(&m, argv[2], word, form, n_forms);
+        for (int i = 0; i < 4 && strcmp(what, "forms") == 0; i++)
+            if (strcmp(word[i], "-") != 0)
+                must(config_parse(&form[n_forms++], word[i], &err), &err);
     }
     must(manifest_write(&m, argv[1], (struct rows_made){ .tool = "make-load" }, &err), &err);
     manifest_release(&m);

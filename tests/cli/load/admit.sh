@@ -1,0 +1,41 @@
+# The example program, compiled against an installed library: a context comes between two plans, and what it saves is
+# checked, loaded and found. First for a plan of evp-plan's, then with payloads.
+case $BUILD in *asan | *tsan) skip "a sanitizer must be linked into every program" ;; esac
+make -s -C "$TOP" CONFIG="$(basename "$BUILD")" PREFIX=/opt/evp DESTDIR="$PWD/stage" install-lib >make.log 2>&1 || { cat make.log >&2; exit 1; }
+export PKG_CONFIG_PATH="$PWD/stage/opt/evp/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$PWD/stage" LD_LIBRARY_PATH="$PWD/stage/opt/evp/lib"
+for program in admit prefix; do
+	cc -Wall -Werror "$TOP/examples/$program.c" $(pkg-config --cflags --libs evp) -pthread -o $program || exit
+done
+# what a serving system must have besides: cJSON, libcrypto, libgomp; no HDF5, no BLAS, no CUDA
+readelf -d stage/opt/evp/lib/libevp.so | sed -n 's/.*NEEDED.*\[lib\([a-z]*\).*/\1/p' | grep -vx 'm\|c' | sort
+tokens() { seq -s ' ' $((1000 * $(printf '%d' "'$1"))) $((1000 * $(printf '%d' "'$1") + $2 - 1)); }
+
+echo 'of evp-plan:'
+cp "$DATA/table.h5" "$DATA/tiers.json" .
+evp-plan -q table.h5 --tiers tiers.json --alpha 2 -o plain.jsonl
+evp-plan -q table.h5 --tiers tiers.json --alpha 2 --online -o m.jsonl
+tokens n 1000 | ./admit m.jsonl next.jsonl new 5 2 none,100000,1,0 kivi:bits=2,20000,0.6,0 && evp-show --check next.jsonl
+tokens n 1000 | ./admit next.jsonl again.jsonl newer 0 2 none,100000,1,0 && evp-show --check again.jsonl
+evp-show --lineage again.jsonl
+tokens n 1000 | ./admit m.jsonl no.jsonl c0 5 2 none,100000,1,0
+tokens n 1000 | ./admit plain.jsonl no.jsonl new 5 2 none,100000,1,0
+tokens n 1000 | ./admit m.jsonl no.jsonl new 5 2 none,-1,1,0
+ls no.jsonl 2>ls.err || echo "nothing was written"
+
+echo 'with payloads:'
+plan() { { echo "tier dram dram $PWD/dram 60000"; echo "tier ssd file $PWD/ssd 100000"; echo 'forms none knorm:drop=0.5 - -'; sed 's/^/context /'; } | "$BUILD/tests/tools/make-load" "$1.jsonl" pay; }
+plan m <<-END_OF_PLAN
+	a1 100 none dram
+	b1 200 none ssd
+	c1 90 knorm:drop=0.5 dram
+	d1 180 none recompute
+END_OF_PLAN
+evp-load -q m.jsonl --payloads pay || exit
+tokens e 150 | ./admit m.jsonl next.jsonl e1 9 5 none,38400,1,0 knorm:drop=0.5,19200,0.9,0 || exit
+evp-show --check next.jsonl
+# what the new plan calls for, as evp-pack would make it
+sed -n 's/.*"id":"\([^"]*\)".*"n_tokens":\([0-9]*\),"config":"\([^"]*\)","tier":"\([a-z]*\)".*/\1 \2 \3 \4/p' next.jsonl | tee rows | plan packed
+cat rows
+evp-load -q next.jsonl --payloads pay --dry-run && evp-load -q next.jsonl --payloads pay || exit
+tokens e 160 | ./prefix next.jsonl
+tokens a 160 | ./prefix next.jsonl
