@@ -108,7 +108,7 @@ $B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/libevpress.a
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
 # Programs that scripts drive: tests/bench/NAME.c, tests/golden/NAME/PROGRAM.c. Those that plan share the instances.
 PROGRAMS := $(patsubst %.c,$B/%,$(filter-out tests/bench/instance.c,$(wildcard tests/bench/*.c tests/golden/*/*.c)))
-$B/tests/bench/plan $B/tests/bench/manage $B/tests/bench/table: $B/tests/bench/instance.o
+$B/tests/bench/plan $B/tests/bench/manage $B/tests/bench/table $B/tests/bench/admit: $B/tests/bench/instance.o
 $(PROGRAMS): $B/%: $B/%.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@

@@ -143,7 +143,7 @@ struct evp_context {
     int64_t kv_bytes;             /* of the untouched cache; 0: not known */
     double frequency;             /* uses until the next plan, as the access log counts them */
     double prefill_s, question_s; /* to compute all of it, and one question behind it */
-    const struct evp_form *form;  /* (n_forms) at most 255, each config once */
+    const struct evp_form *form;  /* (n_forms) at most 127, each config once */
     size_t n_forms;               /* 0: it is always recomputed */
     uint64_t reserved[8];         /* zero */
 };

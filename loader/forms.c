@@ -1,12 +1,14 @@
 /* forms.c - one row's forms: checked, read, written. */
 #include "loader/forms.h"
 
+#include "base/digest.h"
 #include "loader/manifest_part.h"
 
 #include <math.h>
 #include <string.h>
 
-static int check_form(const struct forms *f, int i, struct err *err)
+/* hash: (i + 1) of the configs; the last one is set here. */
+static int check_form(const struct forms *f, int i, uint64_t *hash, struct err *err)
 {
     const struct form *form = &f->at[i];
 
@@ -17,14 +19,17 @@ static int check_form(const struct forms *f, int i, struct err *err)
         return err->code;
     if (form->quality > 1 || form->quality < f->min_quality)
         return err_set(err, ERR_FORMAT, "field 'quality' is %s", form->quality > 1 ? "above one" : "below min_quality");
+    hash[i] = digest_xxh3(form->config, strlen(form->config));
     for (int k = 0; k < i; k++)
-        if (strcmp(f->at[k].config, form->config) == 0)
+        if (hash[k] == hash[i] && strcmp(f->at[k].config, form->config) == 0)
             return err_set(err, ERR_FORMAT, "config '%.80s' comes twice", form->config);
     return 0;
 }
 
 int forms_check(const struct forms *f, const struct tiers *tiers, struct err *err)
 {
+    uint64_t hash[FORMS_MAX];
+
     if (f->n < 0 || f->n > FORMS_MAX)
         return err_set(err, ERR_FORMAT, "field 'forms' has more than %d members", FORMS_MAX);
     if (field_check_real("prefill_s", f->prefill_s, 0, err) || field_check_real("question_s", f->question_s, 0, err) ||
@@ -33,7 +38,7 @@ int forms_check(const struct forms *f, const struct tiers *tiers, struct err *er
     if (f->pin && strcmp(f->pin, "recompute") != 0 && tiers_find(tiers, f->pin) < 0)
         return err_set(err, ERR_FORMAT, "field 'pin': tier '%.40s' is not in the header", f->pin);
     for (int i = 0; i < f->n; i++)
-        if (check_form(f, i, err))
+        if (check_form(f, i, hash, err))
             return err_wrap(err, "form %d", i + 1);
     return 0;
 }

@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-enum { FORMS_MAX = 255 };
+enum { FORMS_MAX = 127 };
 
 struct form {
     const char *config;

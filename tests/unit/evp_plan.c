@@ -593,7 +593,7 @@ Test(evp_plan, refuses_arguments_that_lie)
     BAD(context.frequency, 1e250, "utility is out of range");
     BAD(context.prefill_s, HUGE_VAL, "field 'prefill_s' is not a number");
     BAD(context.question_s, -1, "field 'question_s' is below zero");
-    BAD(context.n_forms, 256, "n_forms is above 255");
+    BAD(context.n_forms, 128, "n_forms is above 127");
     BAD(context.reserved[7], 1, "reserved is not zero");
     BAD(form.reserved[3], 1, "form 1: reserved is not zero");
     BAD(form.config, NULL, "form 1: field 'config' is empty");

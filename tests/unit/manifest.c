@@ -219,7 +219,7 @@ Test(manifest, refuses_forms_that_lie)
     BAD(forms.question_s, (double)NAN, "field 'question_s' is not a number");
     BAD(forms.min_quality, -1, "field 'min_quality' is below zero");
     BAD(forms.pin, "tape", "field 'pin': tier 'tape' is not in the header");
-    BAD(forms.n, FORMS_MAX + 1, "field 'forms' has more than 255 members");
+    BAD(forms.n, FORMS_MAX + 1, "field 'forms' has more than 127 members");
     BAD(forms.n, 0, "lacks the config 'keydiff:drop=0.5' itself");
 #undef BAD
     for (int i = 0; i < n; i++) {

@@ -1,0 +1,284 @@
+/* admit.c - what an event costs in the installed library, beside the planner alone.
+ *
+ *     admit N SEED [EVENTS]     `real` instance: N contexts are planned and written as evp-plan --online does, then as
+ * many as EVENTS (by default 1000) are admitted, with the forms of their hulls and with all 60, used more, and removed
+ *
+ * Microseconds of CPU per event. `planner alone` is manage_add() for the same contexts, options already filled in.
+ */
+#include "base/clock.h"
+#include "loader/evp.h"
+#include "loader/manifest.h"
+#include "planner/hull.h"
+#include "planner/manage.h"
+#include "planner/utility.h"
+#include "tests/bench/instance.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { V = INSTANCE_CONFIGS, T = INSTANCE_TIERS };
+
+static char uri[T][8] = { "gpu", "/dram", "/ssd", "/remote" };
+static struct tier tier[T] = { { "gpu", TIER_GPU, uri[0], 0, 1e12, 1e12, .001 },
+                               { "dram", TIER_DRAM, uri[1], 0, 20e9, 20e9, .003 },
+                               { "ssd", TIER_FILE, uri[2], 0, 3e9, 3e9, .01 },
+                               { "remote", TIER_FILE, uri[3], 0, 1e9, 1e9, .05 } };
+
+struct bench {
+    struct instance in;
+    struct plan_problem problem; // of the contexts that are there at first
+    struct plan_options o;
+    struct hull_work work;
+    char config[V][32], digest[DIGEST_HEX];
+    double *seconds; // (n_events)
+    int n_events;
+};
+
+/* A context's form; the fourth method must be unpacked. */
+static struct form form_of(const struct bench *b, int context, int v)
+{
+    size_t o = (size_t)context * V + (size_t)v;
+
+    return (struct form){ b->config[v], (int64_t)b->in.size[o] * 64, (double)b->in.quality[o],
+                          v >= 45 ? (double)b->in.full[context] / 40e9 : 0 };
+}
+
+static double prefill_of(const struct bench *b, int context)
+{
+    return (double)b->in.full[context] / (128 << 10) / 8000;
+}
+
+static double options(const void *arg, int context, int64_t *bytes, double *out)
+{
+    const struct bench *b = arg;
+    double f = (double)b->in.frequency[context];
+
+    for (int v = 0; v < V; v++) {
+        struct form form = form_of(b, context, v);
+        bytes[v] = form.bytes;
+        for (int t = 0; t < T; t++) {
+            struct tier_speed speed = { tier[t].latency_s, tier[t].read_bytes_per_s };
+            out[v * T + t] = utility(1, form.quality, ttft_stored(speed, form.bytes, form.decompress_s, .03), f);
+        }
+    }
+    return utility(1, 1, ttft_recompute(prefill_of(b, context), .03), f);
+}
+
+/* The forms that can matter, and the chosen one, as evp-plan --online finds them. */
+static struct forms hull_forms(struct bench *b, int context, struct plan_choice chosen, struct form *form)
+{
+    struct forms f = { .at = form, .prefill_s = prefill_of(b, context), .question_s = .03 };
+    bool wanted[V] = { false };
+    struct plan_choice base;
+
+    plan_options_get(&b->o, &b->problem, context);
+    double utility = hull_base(&b->work, &b->o, &b->problem, &base);
+    wanted[base.config] = base.tier >= 0;
+    wanted[chosen.config] |= chosen.tier >= 0;
+    for (int t = 0; t < T - 1; t++) {
+        hull_scan(&b->work, &b->o, &b->problem, t, utility);
+        for (int k = 0; k < b->work.n; k++)
+            wanted[b->work.config[k]] = true;
+    }
+    for (int k = 0; k < V; k++)
+        if (wanted[b->work.order[k]])
+            form[f.n++] = form_of(b, context, b->work.order[k]);
+    return f;
+}
+
+static int write_manifest(struct bench *b, const struct plan *plan, const char *path, struct err *err)
+{
+    struct manifest m = { .alpha = 1, .solver = "optimal", .tiers = { tier, T }, .max_move = INT64_MAX };
+    struct form form[V];
+    char id[16], payload[32];
+    int code = 0;
+
+    memcpy(m.price, plan->price, sizeof(m.price));
+    for (int i = 0; i < plan->n_contexts && !code; i++) {
+        struct plan_choice c = plan->choice[i];
+        struct forms forms = hull_forms(b, i, c, form);
+        struct placement p = { .id = id,
+                               .token_digest = b->digest,
+                               .config = "none",
+                               .tier = c.tier,
+                               .n_tokens = 1,
+                               .quality = 1,
+                               .frequency = (double)b->in.frequency[i],
+                               .operation = OP_NONE,
+                               .forms = &forms };
+        snprintf(id, sizeof(id), "c%d", i);
+        snprintf(payload, sizeof(payload), "p%d", i);
+        if (c.tier >= 0) {
+            const struct form *chosen = forms_find(&forms, b->config[c.config]);
+            p.config = chosen->config;
+            p.bytes = chosen->bytes;
+            p.quality = chosen->quality;
+            p.operation = OP_INSERT;
+            p.payload = payload;
+        }
+        code = manifest_add(&m, &p, err);
+    }
+    code = code ? code : manifest_write(&m, path, (struct rows_made){ .tool = "bench" }, err);
+    m.tiers = (struct tiers){ 0 };
+    manifest_release(&m);
+    return code;
+}
+
+/* Of this thread alone, so that other work on the machine counts less. */
+static double seconds_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void report(struct bench *b, const char *name)
+{
+    double sum = 0;
+
+    for (int k = 0; k < b->n_events; k++)
+        sum += b->seconds[k];
+    qsort(b->seconds, (size_t)b->n_events, sizeof(*b->seconds), compare);
+    printf("%-20s mean %.2f us  p50 %.2f  p99 %.2f\n", name, sum / b->n_events * 1e6, b->seconds[b->n_events / 2] * 1e6,
+           b->seconds[b->n_events * 99 / 100] * 1e6);
+}
+
+static int planner_alone(struct bench *b, const struct plan *plan, struct err *err)
+{
+    struct manage *m = manage_new(&b->problem, plan, err);
+    int context;
+
+    for (int k = 0; m && k < b->n_events; k++) {
+        plan_options_get(&b->o, &b->problem, plan->n_contexts + k);
+        double start = seconds_now();
+        if (manage_add(m, &b->o, &context, err))
+            break;
+        b->seconds[k] = seconds_now() - start;
+    }
+    manage_free(m);
+    report(b, "planner alone");
+    return m ? 0 : err->code;
+}
+
+enum event { ADMIT_HULL, ADMIT_ALL, UPDATE, REMOVE };
+
+static int one_event(struct bench *b, struct evp_plan *plan, enum event event, int k, struct evp_error *error)
+{
+    int context = b->problem.n_contexts + k;
+    struct form form[V];
+    struct evp_form given[V] = { 0 };
+    struct forms f = hull_forms(b, context, (struct plan_choice){ 0, PLAN_RECOMPUTE }, form);
+    struct evp_operations todo;
+    char id[24];
+
+    snprintf(id, sizeof(id), "new/%d", k);
+    f.n = event == ADMIT_ALL ? V : f.n;
+    for (int v = 0; v < f.n; v++) {
+        struct form from = event == ADMIT_ALL ? form_of(b, context, v) : form[v];
+        given[v] = (struct evp_form){ from.config, from.bytes, from.quality, from.decompress_s, { 0 } };
+    }
+    struct evp_context c = { .id = id,
+                             .token_digest = b->digest,
+                             .n_tokens = 1,
+                             .prefill_s = f.prefill_s,
+                             .frequency = (double)b->in.frequency[context],
+                             .question_s = .03,
+                             .form = given,
+                             .n_forms = (size_t)f.n };
+    struct evp_update u = { .id = id, .frequency = 3 * c.frequency };
+    double start = seconds_now();
+    int code = event == UPDATE   ? evp_plan_update(plan, &u, &todo, error)
+               : event == REMOVE ? evp_plan_remove(plan, id, &todo, error)
+                                 : evp_plan_admit(plan, &c, &todo, error);
+    evp_operations_release(&todo);
+    b->seconds[k] = seconds_now() - start;
+    return code;
+}
+
+static int library(struct bench *b, const char *path, struct evp_error *error)
+{
+    static const struct {
+        enum event event;
+        const char *name; // NULL: not reported
+    } phase[] = { { ADMIT_HULL, "admit, hull forms" },
+                  { UPDATE, "update, frequency" },
+                  { REMOVE, "remove" },
+                  { ADMIT_ALL, "admit, 60 forms" } };
+    struct evp_plan *plan;
+    double start = clock_now();
+
+    if (evp_plan_open(&plan, path, error))
+        return error->code;
+    printf("opened in %.2f s\n", clock_now() - start);
+    for (int p = 0; p < 4; p++) {
+        for (int k = 0; k < b->n_events; k++)
+            if (one_event(b, plan, phase[p].event, k, error))
+                return error->code;
+        report(b, phase[p].name);
+    }
+    start = clock_now();
+    int code = evp_plan_save(plan, path, error);
+    printf("saved in %.2f s\n", clock_now() - start);
+    evp_plan_close(plan);
+    return code;
+}
+
+static int run(struct bench *b, int n, uint64_t seed, struct err *err)
+{
+    char path[] = "/tmp/evp-admit-XXXXXX";
+    struct evp_error error;
+    struct plan plan;
+    uint64_t bytes;
+
+    if (instance_make(&b->in, INSTANCE_REAL, n + b->n_events, seed, err))
+        return err->code;
+    memset(b->digest, '0', DIGEST_HEX - 1);
+    for (int v = 0; v < V; v++)
+        snprintf(b->config[v], sizeof(b->config[v]), "method%d:drop=0.%02d", v / 15, v % 15);
+    for (int t = 0; t < T; t++)
+        tier[t].capacity = b->in.capacity[t];
+    b->problem = (struct plan_problem){ n, V, T, b->in.capacity, options, b };
+    b->seconds = calloc((size_t)b->n_events, sizeof(*b->seconds));
+    if (!b->seconds || plan_options_init(&b->o, &b->problem, err) || hull_work_init(&b->work, &b->problem, err) ||
+        plan_solve(&plan, &b->problem, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, err))
+        return err_nomem(err);
+    close(mkstemp(path));
+    int code = write_manifest(b, &plan, path, err) || file_size(path, &bytes, err) || planner_alone(b, &plan, err);
+    plan_release(&plan);
+    if (!code)
+        printf("manifest of %d contexts: %.0f bytes each\n", n, (double)bytes / n);
+    if (!code && library(b, path, &error))
+        code = err_set(err, ERR_FAIL, "%s", error.text);
+    unlink(path);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b = { .n_events = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 1000 };
+    struct err err;
+
+    if (argc < 3 || b.n_events < 1) {
+        fprintf(stderr, "usage: admit N SEED [EVENTS]\n");
+        return 2;
+    }
+    int code = run(&b, (int)strtol(argv[1], NULL, 10), strtoull(argv[2], NULL, 10), &err);
+    if (code)
+        fprintf(stderr, "admit: %s\n", err.msg);
+    plan_options_release(&b.o);
+    hull_work_release(&b.work);
+    free(b.seconds);
+    instance_release(&b.in);
+    return code ? 1 : 0;
+}
