@@ -25,7 +25,7 @@ static const struct opt opts[] = {
     OPT_TEXT('t', "tiers", &cfg.tiers, "FILE", "tiers.json: capacity, bandwidth and latency of each tier (required)"),
     OPT_TEXT('a', "access", &cfg.access, "FILE", "access log; without it every context counts once"),
     OPT_TEXT('p', "previous", &cfg.previous, "FILE", "the manifest in force: operations lead from it to the new one"),
-    OPT_BOOL(0, "lenient", &cfg.lenient, "leave out cells of the table that break a rule, and count them"),
+    OPT_BOOL(0, "lenient", &cfg.lenient, "leave out cells that break a rule and pins to unknown tiers, and count them"),
     OPT_HEAD("What is wanted"),
     OPT_TEXT(0, "alpha", &cfg.alpha, "LIST",
              "seconds of TTFT that a quality of 1 is worth; several: a manifest for each"),

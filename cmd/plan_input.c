@@ -55,9 +55,9 @@ static int read_access(struct plan_input *in, const char *path, struct err *err)
     return 0;
 }
 
-static int read_rules(struct plan_input *in, const char *path, struct err *err)
+static int read_rules(struct plan_input *in, const char *path, bool lenient, struct err *err)
 {
-    int64_t unknown = 0;
+    int64_t unknown = 0, dropped = 0;
 
     if (path && rules_read(in->rule, path, &in->ids, &unknown, err))
         return err->code;
@@ -67,11 +67,16 @@ static int read_rules(struct plan_input *in, const char *path, struct err *err)
         const char *tier = in->rule[i].tier;
         if (!*tier)
             continue;
-        in->pin[i] = strcmp(tier, "recompute") == 0 ? PLAN_RECOMPUTE : tiers_find(&in->tiers, tier);
-        if (in->pin[i] == PLAN_RECOMPUTE && strcmp(tier, "recompute") != 0)
+        int pin = tiers_find(&in->tiers, tier); /* -1 is PLAN_RECOMPUTE */
+        bool there = pin >= 0 || strcmp(tier, "recompute") == 0;
+        if (!there && !lenient)
             return err_set(err, ERR_FORMAT, "'%s' pins context '%s' to tier '%s', which there is not", path,
                            in->table.context_id[i], tier);
+        in->pin[i] = there ? pin : PIN_NONE;
+        dropped += !there;
     }
+    if (dropped)
+        log_warn("%lld pins to tiers that there are not were left out", (long long)dropped);
     return 0;
 }
 
@@ -124,7 +129,8 @@ int plan_input_read(struct plan_input *in, const struct plan_files *files, struc
         return err_set(err, ERR_FORMAT, "'%s' has no qualities yet: run evp-score on it", files->table);
     for (int t = 0; t < in->tiers.n; t++)
         in->capacity[t] = in->tiers.at[t].capacity;
-    if (allocate(in, err) || read_access(in, files->access, err) || read_rules(in, files->rules, err))
+    if (allocate(in, err) || read_access(in, files->access, err) ||
+        read_rules(in, files->rules, files->want == TABLE_PLAN_LENIENT, err))
         return err->code;
     return read_previous(in, files, err);
 }

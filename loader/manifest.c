@@ -158,11 +158,13 @@ int manifest_check_row(const struct manifest *m, const struct placement *p, stru
         return err_set(err, ERR_FORMAT, "field 'tier' is out of range");
     if (field_check_bytes("bytes", p->bytes, err) || field_check_bytes("kv_bytes", p->kv_bytes, err))
         return err->code;
-    if (field_check_real("quality", p->quality, -HUGE_VAL, err) ||
+    if (field_check_real("quality", p->quality, 0, err) ||
         field_check_real("utility", p->utility, -HUGE_VAL, err) ||
         (!isnan(p->ttft_s) && field_check_real("ttft_s", p->ttft_s, 0, err)) ||
         field_check_real("frequency", p->frequency, 0, err))
         return err->code;
+    if (p->quality > 1)
+        return err_set(err, ERR_FORMAT, "field 'quality' is above one");
     if (p->forms && forms_check(p->forms, &m->tiers, err))
         return err->code;
     return p->tier < 0 ? check_recomputed(p, err) : check_stored(p, err);

@@ -20,6 +20,12 @@ void score_similarity(struct table *t, const float *cosine)
             t->similarity[i] = similarity(t, q * n_configs, i, cosine[i]);
 }
 
+/* A cosine below 0 says no more than one of 0, that the answers have nothing in common; above 1 it is rounding. */
+static double held_to_unit(float similarity)
+{
+    return similarity < 0 ? 0 : similarity > 1 ? 1 : (double)similarity;
+}
+
 /* n: (C, V), zeroed; how many similarities went into each mean. */
 static void mean_of_split(const struct table *t, const char *split, double *quality, int *n)
 {
@@ -34,7 +40,7 @@ static void mean_of_split(const struct table *t, const char *split, double *qual
         for (size_t i = q * n_configs; i < (q + 1) * n_configs; i++, cell++) {
             if (isnan(t->similarity[i]))
                 continue;
-            quality[cell] += (double)t->similarity[i];
+            quality[cell] += held_to_unit(t->similarity[i]);
             n[cell]++;
         }
     }

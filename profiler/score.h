@@ -1,6 +1,7 @@
 /* score.h - from answers to quality: the arithmetic of evp-score on a table, without the embedder.
  *
- * A version's answer is as good as it is like the reference's (config 0, the untouched cache) to the same question.
+ * A version's answer is as good as it is like the reference's (config 0, the untouched cache) to the same question:
+ * from 0, nothing in common, to 1, the same.
  */
 #ifndef EVP_SCORE_H
 #define EVP_SCORE_H
@@ -11,8 +12,8 @@
  * Equal texts give exactly 1, two empty ones too, whatever the cosine; NAN where either answer was not run. */
 void score_similarity(struct table *t, const float *cosine);
 
-/* Fills t->quality_train and t->quality_test with the mean similarity over the questions of each context and split;
- * NAN where none was run. Questions of other splits count for neither. */
+/* Fills t->quality_train and t->quality_test with the mean similarity over the questions of each context and split,
+ * each held to [0, 1]; NAN where none was run. Questions of other splits count for neither. */
 int score_quality(struct table *t, struct err *err) MUST_CHECK;
 
 /* Mean over the contexts that have a value of a (C, V) column, for one config; NAN for none. */

@@ -132,6 +132,11 @@ static bool is_positive(double v)
     return v > 0 && isfinite(v);
 }
 
+static bool is_quality(double q)
+{
+    return isnan(q) || (q >= 0 && q <= 1);
+}
+
 static const char *cell_fault(const struct table *t, size_t i)
 {
     bool run = t->cell_bytes[i] >= 0;
@@ -149,8 +154,8 @@ static const char *cell_fault(const struct table *t, size_t i)
     if (!t->quality_train)
         return NULL;
     double train = t->quality_train[i], test = t->quality_test[i];
-    if (!(isnan(train) || fabs(train) <= COSINE_MOST) || !(isnan(test) || fabs(test) <= COSINE_MOST))
-        return "quality is not a mean of cosines";
+    if (!is_quality(train) || !is_quality(test))
+        return is_quality(train) ? "quality/test is not within 0 and 1" : "quality/train is not within 0 and 1";
     return run || (isnan(train) && isnan(test)) ? NULL : "a quality without bytes";
 }
 

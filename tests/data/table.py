@@ -1,7 +1,7 @@
 """table.py OUT.h5 [N [reversed|bad]] - write a small scored table with h5py, as docs/table.md describes it: what evp-plan's tests read.
 
 Three contexts by default, three configs, two tiers; every number is simple enough to check a plan by hand. bad: one cell each with a negative
-size, an endless time and a quality of 2.
+size, a size_frac that is no number, an endless time, and qualities of 2 and -0.1.
 """
 import sys
 import h5py, numpy as np
@@ -39,9 +39,12 @@ with h5py.File(out, "w") as f:
     size = np.array([1.0, 0.5, 0.2])
     size_bytes, decompress, train = (full[:, None] * size).astype(np.int64), np.zeros((n, 3)), np.tile(quality, (n, 1))
     if "bad" in sys.argv:
-        size_bytes[0, 1], decompress[1, 0], train[2, 2] = -7, np.inf, 2
+        size_bytes[0, 1], decompress[1, 0], train[2, 2], train[0, 2] = -7, np.inf, 2, -0.1
+    size_frac = np.tile(size, (n, 1))
+    if "bad" in sys.argv:
+        size_frac[1, 2] = np.nan
     put("/cells/bytes", size_bytes, np.int64)
-    put("/cells/size_frac", np.tile(size, (n, 1)), np.float64)
+    put("/cells/size_frac", size_frac, np.float64)
     put("/cells/keep_frac", np.tile([1.0, 0.5, 1.0], (n, 1)), np.float64)
     put("/cells/compress_s", np.zeros((n, 3)), np.float64)
     put("/cells/decompress_s", decompress, np.float64)

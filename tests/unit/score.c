@@ -77,6 +77,11 @@ Test(score, quality_is_the_mean_over_a_split)
         cr_assert(isnan(train[i]) ? isnan(t.quality_train[i]) : t.quality_train[i] == train[i], "train [%d]", i);
         cr_assert(isnan(test[i]) ? isnan(t.quality_test[i]) : t.quality_test[i] == test[i], "test [%d]", i);
     }
+    t.similarity[3] = -0.5f; // unrelated, as 0 is
+    t.similarity[1] = 1.0000001f;
+    cr_assert_eq(score_quality(&t, &err), 0);
+    cr_assert_eq(t.quality_train[1], 0.5);
+    t.quality_train[1] = 0.75;
     cr_assert_eq(score_mean(&t, t.quality_train, 1), 0.75); // of the one context that has it
     t.quality_test[1] = (double)NAN;
     cr_assert(isnan(score_mean(&t, t.quality_test, 1)));

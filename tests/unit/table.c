@@ -190,6 +190,38 @@ Test(table, rules)
 #undef BROKEN
 }
 
+/* What breaks a rule in one cell is said with its context, config and dataset. */
+Test(table, cells_that_break_a_rule_are_named)
+{
+    struct table t;
+    struct err err;
+
+#define BAD(change, what)                                                                                              \
+    do {                                                                                                               \
+        make(&t, 0, 2, 1, 2);                                                                                          \
+        cr_assert_eq(table_alloc_scores(&t, 0, &err), 0);                                                              \
+        t.quality_train[3] = 0;                                                                                        \
+        t.quality_test[3] = 1;                                                                                         \
+        cr_assert_eq(table_check(&t, &err), 0, "%s", err.msg);                                                         \
+        change;                                                                                                        \
+        cr_assert_eq(table_check(&t, &err), ERR_FORMAT, #change);                                                      \
+        cr_assert_str_eq(err.msg, "context 'b/2' with 'knorm:drop=0.5': " what);                                       \
+        table_release(&t);                                                                                             \
+    } while (0)
+    BAD(t.cell_bytes[3] = -2, "bytes is not a size");
+    BAD(t.cell_bytes[3] = INT64_MIN, "bytes is not a size");
+    BAD(t.size_frac[3] = NAN, "size_frac is not a fraction");
+    BAD(t.size_frac[3] = INFINITY, "size_frac is not a fraction");
+    BAD(t.size_frac[3] = -0.5, "size_frac is not a fraction");
+    BAD(t.decompress_s[3] = INFINITY, "a time is not a time");
+    BAD(t.quality_train[3] = 1.0001, "quality/train is not within 0 and 1");
+    BAD(t.quality_train[3] = -0.0001, "quality/train is not within 0 and 1");
+    BAD(t.quality_train[3] = -INFINITY, "quality/train is not within 0 and 1");
+    BAD(t.quality_test[3] = 2, "quality/test is not within 0 and 1");
+    BAD(t.quality_test[3] = -1, "quality/test is not within 0 and 1");
+#undef BAD
+}
+
 Test(table, refuses_a_file_cut_anywhere)
 {
     struct table t;

@@ -157,6 +157,7 @@ for label, change in {
     "a fraction without bytes": replace("/cells/size_frac", np.ones((2, 4))),
     "bytes without a fraction": replace("/cells/size_frac", cells * np.nan),
     "an infinite time": replace("/contexts/prefill_s", np.array([1, np.inf])),
+    "a quality below 0": replace("/quality/train", data["/quality/train"] - 1.5),
     "a quality above 1": replace("/quality/train", data["/quality/train"] * 1.5),
     "a soft link": soft,
     "a link to another file": outside,
