@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALPHAS = 64, KICKS_PER_SECOND = 1200 };
+enum { ALPHAS = 64, WORK_PER_SECOND = 1000000 };
 
 static struct {
     const char *tiers, *access, *rules, *previous, *alpha, *output, *verify, *max_move;
@@ -86,7 +86,7 @@ static int write_manifest(const struct manifest *m, const struct plan_input *in,
 
 static int solve(struct plan *plan, struct plan_input *in, const double *start, struct err *err)
 {
-    struct plan_effort effort = { .kicks = (int)(cfg.seconds * KICKS_PER_SECOND), .start = start };
+    struct plan_effort effort = { .work = (int64_t)(cfg.seconds * WORK_PER_SECOND), .start = start };
     struct plan_problem problem = plan_input_problem(in);
     enum plan_solver solver = (enum plan_solver)cfg.solver;
     int code = in->max_move < INT64_MAX ? plan_within_moves(plan, in, solver, &effort, err)

@@ -55,9 +55,16 @@ double draft_total(const struct draft *d)
     return sum;
 }
 
-static double worth(const struct draft *d, const struct spot *s)
+double draft_worth(const struct draft *d, const struct spot *s)
 {
     return s->tier < 0 ? s->utility : s->utility - d->dual->price[s->tier] * s->size;
+}
+
+bool draft_is_close(const struct draft *d)
+{
+    static const double close_enough = 1e-6; /* share of the bound */
+
+    return d->dual->bound - draft_total(d) <= close_enough * fabs(d->dual->bound);
 }
 
 /* What a context is worth at best at the prices. */
@@ -69,7 +76,7 @@ static double best_worth(const struct draft *d, int context)
 
     if (fixed != CORE_OPEN) {
         struct spot s = draft_spot(d->h, context, fixed);
-        return worth(d, &s);
+        return draft_worth(d, &s);
     }
     hull_best(d->h, c, context % HULL_CHUNK, d->dual->price, &best);
     return best;
@@ -77,7 +84,7 @@ static double best_worth(const struct draft *d, int context)
 
 double draft_loss(const struct draft *d, int context, const struct spot *at)
 {
-    return fmax(best_worth(d, context) - worth(d, at), 0);
+    return fmax(best_worth(d, context) - draft_worth(d, at), 0);
 }
 
 static bool same_choice(struct plan_choice a, struct plan_choice b)
@@ -317,7 +324,7 @@ static const struct move *cheapest(const struct draft *d, const struct move *at,
         double end = relief(d, &at[k]);
         if (end <= 0)
             continue;
-        double cost = (worth(d, &d->spot[at[k].context]) - worth(d, &at[k].to)) / end;
+        double cost = (draft_worth(d, &d->spot[at[k].context]) - draft_worth(d, &at[k].to)) / end;
         if (cost < least) {
             least = cost;
             best = &at[k];
@@ -336,7 +343,7 @@ static void search_move(void *arg, const struct move *m)
 {
     struct search *s = arg;
     double end = relief(s->d, m);
-    double cost = end > 0 ? (worth(s->d, &s->d->spot[m->context]) - worth(s->d, &m->to)) / end : HUGE_VAL;
+    double cost = end > 0 ? (draft_worth(s->d, &s->d->spot[m->context]) - draft_worth(s->d, &m->to)) / end : HUGE_VAL;
 
     if (cost < s->least) {
         s->least = cost;

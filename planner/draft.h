@@ -10,6 +10,8 @@
 #include "planner/dual.h"
 #include "planner/hull.h"
 
+#include <stdbool.h>
+
 /* A place for one context. tier: index among the finite tiers of the hull, -1: takes no room. */
 struct spot {
     double size, utility;
@@ -40,6 +42,7 @@ void draft_release(struct draft *d);
 struct spot draft_spot(const struct hull *h, int context, int64_t point); // a hull point or HULL_BASE
 void draft_put(struct draft *d, int context, struct spot to);             // moves it, keeps the room right
 double draft_total(const struct draft *d);                                // utility, compensated sum
+double draft_worth(const struct draft *d, const struct spot *at);         // its utility less what its bytes cost
 double draft_loss(const struct draft *d, int context, const struct spot *at);
 
 /* Starts from the mix of the dual's plans: contexts on which they differ are dealt out so that each tier's fill stays
@@ -53,9 +56,15 @@ int draft_repair(struct draft *d, struct err *err) MUST_CHECK;
 int draft_from_plan(struct draft *d, const struct plan_problem *problem, const struct plan_choice *choice,
                     struct err *err) MUST_CHECK;
 
-/* Improves by single moves and pairs of moves over all options whose loss could still pay, and, with kicks > 0, by so
- * many rounds of disturbing the best draft and polishing again. For up to POLISH_MOST contexts. */
+/* Is it so close to the bound that improving it is not worth the time? */
+bool draft_is_close(const struct draft *d);
+
+/* Improves by single moves and pairs of moves over all options whose loss could still pay. For up to POLISH_MOST
+ * contexts, also below. */
 enum { POLISH_MOST = 20000 };
-int draft_polish(struct draft *d, const struct plan_problem *problem, int kicks, struct err *err) MUST_CHECK;
+int draft_polish(struct draft *d, const struct plan_problem *problem, struct err *err) MUST_CHECK;
+
+/* Improves by sets of moves, until about `work` sets were looked at (planner/meet.c). */
+int draft_meet(struct draft *d, const struct plan_problem *problem, int64_t work, struct err *err) MUST_CHECK;
 
 #endif

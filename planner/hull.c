@@ -107,6 +107,7 @@ void hull_scan(struct hull_work *w, const struct plan_options *o, const struct p
         w->config[n++] = (uint16_t)v;
     }
     w->n = n;
+    w->n_rising = n_rising;
 }
 
 static int set_room(struct hull_chunk *c, size_t more)

@@ -59,7 +59,7 @@ struct hull_work {
     int stored;             // place in the order of the first config that takes room
     double *size, *utility; // (n) points of the tier scanned last, by rising size and utility
     uint16_t *config;       // (n)
-    int n;
+    int n, n_rising;
 };
 
 int hull_work_init(struct hull_work *w, const struct plan_problem *p, struct err *err) MUST_CHECK;

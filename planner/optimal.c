@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GREEDY_MOST = 50000 };
+enum { GREEDY_MOST = 50000, USUAL_WORK = 65536 };
 static const double greedy_gap = 1e-7;
 
 /* Keeps the better of two drafts in `best` and releases the other. */
@@ -76,7 +76,7 @@ static void take_draft(struct plan *plan, const struct draft *d)
 }
 
 static int solve_optimal(struct plan *plan, const struct plan_problem *problem, const struct hull *h,
-                         const struct dual *dual, int kicks, struct err *err)
+                         const struct dual *dual, int64_t work, struct err *err)
 {
     struct draft d;
 
@@ -91,8 +91,10 @@ static int solve_optimal(struct plan *plan, const struct plan_problem *problem, 
     double gap = (dual->bound - draft_total(&d)) / fabs(dual->bound);
     if (!code && (problem->n_contexts <= GREEDY_MOST || gap > greedy_gap))
         code = try_greedies(&d, problem, err);
+    if (!code && problem->n_contexts <= POLISH_MOST && !draft_is_close(&d))
+        code = draft_polish(&d, problem, err);
     if (!code && problem->n_contexts <= POLISH_MOST)
-        code = draft_polish(&d, problem, kicks, err);
+        code = draft_meet(&d, problem, USUAL_WORK + work, err);
     if (!code)
         take_draft(plan, &d);
     draft_release(&d);
@@ -113,7 +115,7 @@ int plan_solve(struct plan *plan, const struct plan_problem *problem, enum plan_
         start[t] = effort->start[h.tier[t]];
     int code = dual_solve(&dual, &h, effort->start ? start : NULL, err);
     if (!code)
-        code = solver == PLAN_OPTIMAL ? solve_optimal(plan, problem, &h, &dual, effort->kicks, err)
+        code = solver == PLAN_OPTIMAL ? solve_optimal(plan, problem, &h, &dual, effort->work, err)
                                       : plan_greedy(plan, problem, solver, err);
     for (int t = 0; t < h.n_tiers; t++)
         plan->price[h.tier[t]] = dual.price[t];

@@ -52,7 +52,7 @@ struct plan {
 
 /* How hard `optimal` tries. */
 struct plan_effort {
-    int kicks;           // rounds of disturbing and polishing again, for small problems; 0: none
+    int64_t work;        // beyond the usual, for small problems: a million is a second or so
     const double *start; // (T) prices to begin with, or NULL
 };
 

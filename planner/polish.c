@@ -1,20 +1,16 @@
-/* polish.c - the last thousandths of a small problem, where a context or two more or less matter.
+/* polish.c - small problems, where a context or two more or less matter: moves and pairs of moves.
  *
  * Only options whose loss at the prices is below the present distance from the bound can be part of a better plan. Over
  * those, single moves that fit and pay are made, and pairs: one context gains on a tier that lacks the room, another
- * makes the room and loses less. Kicks push a few contexts out of place, end the overload, polish again and keep the
- * better plan.
+ * makes the room and loses less.
  */
 #include "planner/draft.h"
-
-#include "base/rng.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOVES = 8000, KICK_MOVES = 3, PAIR_BUDGET = 40000000 };
-static const double close_enough = 1e-6; // share of the bound below which polishing is not worth its time
+enum { MOVES = 8000, PAIR_BUDGET = 40000000 };
 
 struct pool {
     struct move *at; // by rising loss; at most MOVES
@@ -171,8 +167,9 @@ static int pair_moves(struct draft *d, const struct pool *pool, double most, int
     return changed;
 }
 
-static void climb(struct draft *d, const struct pool *pool, double most, int64_t budget)
+static void climb(struct draft *d, const struct pool *pool, double most)
 {
+    int64_t budget = PAIR_BUDGET;
     int changed = 1;
 
     while (changed && budget > 0) {
@@ -181,106 +178,14 @@ static void climb(struct draft *d, const struct pool *pool, double most, int64_t
     }
 }
 
-/* ---- kicks --------------------------------------------------------------------- */
-
-/* Of the pool's moves that end some overload, the one that loses least per byte; the base ends any. */
-static int end_overload(struct draft *d, const struct pool *pool, int tier, int keep)
-{
-    const struct move *best = NULL;
-    double least = HUGE_VAL;
-
-    for (int k = 0; k < pool->n; k++) {
-        const struct move *m = &pool->at[k];
-        if (d->spot[m->context].tier != tier || m->context == keep || (m->to.tier != tier && !fits(d, m)))
-            continue;
-        double freed = room_after(d, m, tier) - d->room[tier];
-        if (freed <= 0)
-            continue;
-        double cost = -gain(d, m) / fmin(freed, -d->room[tier]);
-        if (cost < least) {
-            least = cost;
-            best = m;
-        }
-    }
-    if (!best)
-        return -1;
-    draft_put(d, best->context, best->to);
-    return 0;
-}
-
-static int kick(struct draft *d, const struct pool *pool, struct rng *r)
-{
-    int keep = -1;
-
-    for (int k = 0; k < KICK_MOVES; k++) {
-        double u = rng_unit(r); /* low losses more often */
-        const struct move *m = &pool->at[(int)(u * u * pool->n)];
-        draft_put(d, m->context, m->to);
-        keep = m->context;
-    }
-    for (int t = 0; t < d->h->n_tiers; t++)
-        while (d->room[t] < 0)
-            if (end_overload(d, pool, t, keep))
-                return -1;
-    for (int t = 0; t < d->h->n_tiers; t++)
-        if (d->room[t] < 0)
-            return -1;
-    return 0;
-}
-
-static void copy_draft(struct draft *to, const struct draft *from)
-{
-    memcpy(to->spot, from->spot, (size_t)from->h->n_contexts * sizeof(*to->spot));
-    memcpy(to->room, from->room, sizeof(to->room));
-}
-
-static int kick_rounds(struct draft *d, const struct pool *pool, double most, int kicks, struct err *err)
-{
-    struct rng r = rng_new(1);
-    struct draft trial;
-    double best = draft_total(d), now = best;
-
-    if (draft_init(&trial, d->h, d->dual, err))
-        return err->code;
-    copy_draft(&trial, d);
-    for (int k = 0; k < kicks && pool->n > 0; k++) {
-        double before = now;
-        if (kick(&trial, pool, &r)) {
-            copy_draft(&trial, d);
-            now = best;
-            continue;
-        }
-        climb(&trial, pool, most, PAIR_BUDGET / 400);
-        now = draft_total(&trial);
-        if (now > best) {
-            best = now;
-            copy_draft(d, &trial);
-        } else if (now < before - 0.1 * (d->dual->bound - best)) {
-            copy_draft(&trial, d);
-            now = best;
-        }
-    }
-    draft_release(&trial);
-    return 0;
-}
-
-int draft_polish(struct draft *d, const struct plan_problem *problem, int kicks, struct err *err)
+int draft_polish(struct draft *d, const struct plan_problem *problem, struct err *err)
 {
     struct pool pool;
     double most = d->dual->bound - draft_total(d);
 
-    if (most <= close_enough * fabs(d->dual->bound))
-        return 0;
     if (pool_fill(&pool, d, problem, most, err))
         return err->code;
-    climb(d, &pool, most, PAIR_BUDGET);
+    climb(d, &pool, most);
     free(pool.at);
-    if (kicks == 0)
-        return 0;
-    most = d->dual->bound - draft_total(d);
-    if (pool_fill(&pool, d, problem, most, err))
-        return err->code;
-    int code = kick_rounds(d, &pool, most, kicks, err);
-    free(pool.at);
-    return code;
+    return 0;
 }

@@ -11,7 +11,7 @@ enum { DATASETS = 12, TOKEN_BYTES = 128 << 10, UNIT = 64, METHODS = 4, DROPS = 1
 static const double keep[DROPS] = { 1, .95, .9, .85, .8, .7, .6, .5, .4, .3, .25, .2, .15, .1, .05 };
 static const double tier_factor[INSTANCE_TIERS] = { 1, .9, .75, .5 };
 static const double per_byte[INSTANCE_TIERS] = { 1e-12, 1 / 20e9, 1 / 3e9, 1e-9 }; // seconds
-static const double latency[INSTANCE_TIERS] = { .001, .003, .010, .050 };   // seconds
+static const double latency[INSTANCE_TIERS] = { .001, .003, .010, .050 };          // seconds
 
 static double normal(struct rng *r)
 {
@@ -123,7 +123,8 @@ static double options_real(const struct instance *in, int context, int64_t *byte
     double f = (double)in->frequency[context], full = (double)in->full[context], tokens = full / TOKEN_BYTES;
 
     for (int v = 0; v < INSTANCE_CONFIGS; v++) {
-        double decode = v >= 3 * DROPS ? full / 40e9 : 0; /* the fourth method must be unpacked, but on the first tier */
+        double decode =
+            v >= 3 * DROPS ? full / 40e9 : 0; /* the fourth method must be unpacked, but on the first tier */
         bytes[v] = (int64_t)size[v] * UNIT;
         for (int t = 0; t < INSTANCE_TIERS; t++) {
             double ttft = .03 + latency[t] + (double)bytes[v] * per_byte[t] + (t > 0 ? decode : 0);

@@ -1,6 +1,6 @@
 /* plan.c - how fast and how well the planner plans: one line per run.
  *
- *     plan KIND N SEED [SOLVER [KICKS]]      KIND: real unc weak strong; SOLVER: optimal evicpress adaptcache
+ *     plan KIND N SEED [SOLVER [WORK]]      KIND: real unc weak strong; SOLVER: optimal evicpress adaptcache
  *     plan KIND N SEED dump                  the instance's options as text, for other solvers
  */
 #include "base/clock.h"
@@ -49,7 +49,7 @@ static int run(int argc, char **argv, struct err *err)
     static const char *const kinds[] = { "real", "unc", "weak", "strong" };
     static const char *const solvers[] = { "evicpress", "adaptcache", "optimal" };
     int kind = pick(kinds, 4, argv[1]), solver = argc > 4 ? pick(solvers, 3, argv[4]) : PLAN_OPTIMAL;
-    struct plan_effort effort = { .kicks = argc > 5 ? (int)strtol(argv[5], NULL, 10) : 0 };
+    struct plan_effort effort = { .work = argc > 5 ? strtoll(argv[5], NULL, 10) : 0 };
     struct instance in;
     struct plan plan;
     struct rusage usage;
@@ -89,7 +89,7 @@ int main(int argc, char **argv)
     struct err err;
 
     if (argc < 4) {
-        fprintf(stderr, "usage: plan KIND N SEED [SOLVER [KICKS] | dump]\n");
+        fprintf(stderr, "usage: plan KIND N SEED [SOLVER [WORK] | dump]\n");
         return 2;
     }
     if (run(argc, argv, &err)) {

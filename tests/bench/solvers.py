@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 build, limit = sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 60
 plan = build + "/tests/bench/plan"
-SIZES, SEED, KICKS = (200, 555, 2000), 1, 300
+SIZES, SEED, WORK = (200, 555, 2000), 1, 1000000
 SCALE = 1000  # capacities as the solvers see them: their tolerance of 1e-6 is then 1e-9 of a tier
 TOLERANCE = 1e-8
 
@@ -83,8 +83,8 @@ def cbc(capacity, options):
     return seconds, abs(float(found.group(1))) if found else None, "Result - Optimal solution found" in out
 
 
-def ours(n, kicks):
-    out = subprocess.run([plan, "real", str(n), str(SEED), "optimal", str(kicks)], check=True, capture_output=True, text=True).stdout
+def ours(n, work):
+    out = subprocess.run([plan, "real", str(n), str(SEED), "optimal", str(work)], check=True, capture_output=True, text=True).stdout
     number = lambda what: float(re.search(what, out).group(1))
     return number(r"(\S+) s  utility"), number(r"utility (\S+)"), number(r"bound (\S+)")
 
@@ -95,8 +95,8 @@ for n in SIZES:
     capacity, options = instance(n)
     seconds, utility, bound = ours(n, 0)
     print(f"| {n} | ours | {seconds:.3f} | 1 | {utility:.9g} | {1 - utility / bound:.2e} | proven |", flush=True)
-    kicked, better, _ = ours(n, KICKS)
-    print(f"| {n} | ours, {KICKS} kicks | {kicked:.3f} | {kicked / seconds:.1f} | {better:.9g} | {1 - better / bound:.2e} | |",
+    longer, better, _ = ours(n, WORK)
+    print(f"| {n} | ours, `--seconds 1` | {longer:.3f} | {longer / seconds:.1f} | {better:.9g} | {1 - better / bound:.2e} | |",
           flush=True)
     for name, solve in (("HiGHS", highs), ("CBC", cbc)):
         took, value, finished = solve(capacity, options)

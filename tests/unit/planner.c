@@ -141,6 +141,48 @@ Test(planner, the_bound_is_above_the_optimum_and_the_plan_below)
     }
 }
 
+/* A tier to be filled: as many items as no single exchange, and no pair of them, can put right. */
+enum { ITEMS = 30, ITEM_BYTES = 2000, ITEMS_ROOM = ITEMS * ITEM_BYTES / 4 };
+
+static double item_options(const void *arg, int context, int64_t *bytes, double *utility)
+{
+    bytes[0] = ((const int64_t *)arg)[context];
+    utility[0] = (double)bytes[0] + 10;
+    return 0;
+}
+
+/* The classic table: the most utility in so many bytes. */
+static double best_filling(const int64_t *bytes)
+{
+    static double most[ITEMS_ROOM + 1];
+
+    for (int room = 0; room <= ITEMS_ROOM; room++)
+        most[room] = 0;
+    for (int i = 0; i < ITEMS; i++)
+        for (int64_t room = ITEMS_ROOM; room >= bytes[i]; room--)
+            most[room] = fmax(most[room], most[room - bytes[i]] + (double)bytes[i] + 10);
+    return most[ITEMS_ROOM];
+}
+
+Test(planner, a_tier_is_filled_to_the_last_byte)
+{
+    struct rng r = rng_new(21);
+    struct err e;
+    int n_best = 0;
+
+    for (int k = 0; k < 40; k++) {
+        int64_t bytes[ITEMS], capacity = ITEMS_ROOM;
+        struct plan plan;
+        for (int i = 0; i < ITEMS; i++)
+            bytes[i] = 1 + (int64_t)rng_below(&r, ITEM_BYTES);
+        struct plan_problem p = { ITEMS, 1, 1, &capacity, item_options, bytes };
+        cr_assert(!plan_solve(&plan, &p, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &e));
+        n_best += plan.objective > best_filling(bytes) - 1e-9;
+        plan_release(&plan);
+    }
+    cr_assert(n_best >= 36, "%d of 40 are best", n_best); /* none by single moves and pairs alone */
+}
+
 /* One context of size 10 that loses 1.0 against ten of size 1 that lose 0.99 each, on a tier of 10: the least loss
  * evicts the small ones one by one, the least loss per byte the large one. */
 Test(planner, the_two_greedies_differ_as_their_papers_say)
