@@ -121,7 +121,8 @@ EVP_API const char *evp_message(int code);
  * the manifest; it is put where it is worth most at the prices, and whoever is worth least per byte makes room. The
  * upper bound stays proven, so that gap says when planning anew would pay. An event costs microseconds.
  *
- * Floors and pins of the manifest hold; what moving costs is the business of the nightly plan alone.
+ * Floors and pins of the manifest hold; what moving costs is the business of the nightly plan alone, which knows those
+ * contexts that came when they have been profiled.
  */
 
 struct evp_plan;
@@ -216,7 +217,8 @@ EVP_API void evp_operations_release(struct evp_operations *operations); /* NULL 
 EVP_API int evp_plan_status(struct evp_plan *plan, struct evp_plan_state *state, struct evp_error *error);
 
 /* Writes the plan as a manifest, whole or not at all. Its operations lead from the manifest that was opened; it can be
- * opened again. Events wait only while the rows are copied, not while they are written. */
+ * opened again. Events wait only while the rows are copied, not while they are written. EVP_ARGUMENT: the plan has no
+ * context, and none to evict, which no manifest can say. */
 EVP_API int evp_plan_save(struct evp_plan *plan, const char *manifest, struct evp_error *error);
 
 /* NULL is fine. No other call on the plan may be at work. */

@@ -18,12 +18,20 @@ struct evp_plan {
     uint64_t events;
 };
 
+/* Standard input and output are not a library's. */
+static bool is_path(const char *path)
+{
+    return path && strcmp(path, "-") != 0;
+}
+
 int evp_plan_open(struct evp_plan **plan, const char *manifest, struct evp_error *error)
 {
-    struct evp_plan *p = calloc(1, sizeof(*p));
     struct err err;
 
     *plan = NULL;
+    if (!is_path(manifest))
+        return fail_with(error, EVP_ARGUMENT, "manifest is no path");
+    struct evp_plan *p = calloc(1, sizeof(*p));
     if (!p)
         return fail_with(error, EVP_MEMORY, "out of memory");
     if (online_open(&p->online, manifest, &err)) {
@@ -311,7 +319,7 @@ int evp_plan_save(struct evp_plan *plan, const char *manifest, struct evp_error 
     struct manifest m;
     struct err err;
 
-    if (!manifest || strcmp(manifest, "-") == 0)
+    if (!is_path(manifest))
         return fail_with(error, EVP_ARGUMENT, "manifest is no path");
     if (enter(plan, error))
         return EVP_MEMORY;

@@ -227,6 +227,22 @@ static int arrange(struct form *to, const struct form *form, int n_forms, const 
     return last;
 }
 
+/* A pinned context keeps to its tier, so one of its new forms must fit there beside what there is. */
+static int check_pin(const struct online *o, const struct online_context *c, const struct plan_choice *now,
+                     struct err *err)
+{
+    int tier = c->forms.pin ? tiers_find(&o->opened.tiers, c->forms.pin) : -1;
+
+    if (tier < 0)
+        return 0;
+    const struct online_context *is = &o->at[online_find(o, c->id)];
+    int64_t held = now->tier == tier ? is->forms.at[now->config].bytes : 0, room = manage_state(o->manage)->room[tier];
+    for (int i = 0; i < c->forms.n; i++)
+        if (c->forms.at[i].bytes <= held || c->forms.at[i].bytes - held <= room)
+            return 0;
+    return err_set(err, ERR_FORMAT, "no form fits tier '%s', which it is pinned to", c->forms.pin);
+}
+
 /* What an update makes of a context: `form` NULL leaves the forms, which were checked when they came. */
 static int renew(struct online *o, struct online_context *c, const struct form *form, int n_forms, int number,
                  struct err *err)
@@ -242,6 +258,8 @@ static int renew(struct online *o, struct online_context *c, const struct form *
         return err->code;
     if (!form)
         return set_options(o, c, err);
+    if (check_pin(o, &asked, &choice, err))
+        return err->code;
     c->forms.n = arrange(place, form, n_forms, at < 0 ? NULL : &c->forms.at[at], at);
     c->forms.at = place;
     return set_options(o, c, err) ? err->code : own(c, err);
@@ -351,7 +369,7 @@ static int take_row(struct online *o, const struct placement *p, struct plan *pl
 
 static int take_rows(struct online *o, struct plan *plan, struct err *err)
 {
-    o->room = o->number_room = o->opened.n + FIRST_ROOM;
+    o->room = o->number_room = o->opened.n + o->opened.n / 8 + FIRST_ROOM;
     o->at = malloc((size_t)o->room * sizeof(*o->at));
     o->number = malloc((size_t)o->number_room * sizeof(*o->number));
     plan->choice = malloc((size_t)o->room * sizeof(*plan->choice));

@@ -547,6 +547,15 @@ Test(evp_plan, pins_and_floors_hold)
     c.n_forms = 2;
     cr_assert_eq(evp_plan_admit(plan, &c, &ops, &error), EVP_ARGUMENT);
     cr_assert(strstr(error.text, "form 2: field 'quality' is below min_quality"), "%s", error.text);
+    form[0].bytes = 101;
+    form[1].quality = 0.8;
+    struct evp_update u = { .id = "context/0", .frequency = 1, .form = form, .n_forms = 1 };
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_ARGUMENT);
+    cr_assert(strstr(error.text, "no form fits tier 'ram', which it is pinned to"), "%s", error.text);
+    form[0].bytes = 100;
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_OK);
+    cr_assert(ops.n == 1 && ops.at[0].to_bytes == 100);
+    evp_operations_release(&ops);
     cr_assert_eq(evp_plan_save(plan, other_path, &error), EVP_OK);
     buf_clear(&text);
     cr_assert_eq(file_read(&text, other_path, 1 << 20, &err), 0);
@@ -666,4 +675,5 @@ Test(evp_plan, refuses_manifests_that_cannot_be)
     }
     buf_release(&good);
     cr_assert_eq(evp_plan_open(&plan, "/nowhere", &error), EVP_IO);
+    cr_assert_eq(evp_plan_open(&plan, "-", &error), EVP_ARGUMENT);
 }

@@ -17,6 +17,9 @@ evp-plan -q table.h5 --tiers tiers.json --alpha 2 --online -o m.jsonl
 tokens n 1000 | ./admit m.jsonl next.jsonl new 5 2 none,100000,1,0 kivi:bits=2,20000,0.6,0 && evp-show --check next.jsonl
 tokens n 1000 | ./admit next.jsonl again.jsonl newer 0 2 none,100000,1,0 && evp-show --check again.jsonl
 evp-show --lineage again.jsonl
+# the next night goes on from it; who came and is not in the table yet goes
+evp-plan -q table.h5 --tiers tiers.json --alpha 2 --previous next.jsonl |
+	sed -n 's/.*"id":"\([^"]*\)".*"operation":"\([a-z]*\)".*/\1 \2/p'
 tokens n 1000 | ./admit m.jsonl no.jsonl c0 5 2 none,100000,1,0
 tokens n 1000 | ./admit plain.jsonl no.jsonl new 5 2 none,100000,1,0
 tokens n 1000 | ./admit m.jsonl no.jsonl new 5 2 none,-1,1,0
