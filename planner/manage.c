@@ -1,17 +1,17 @@
 /* manage.c - the plan as it is now, and the heaps from which the next step is taken.
  *
- * Of each context its place, its worth at best and the points of its hulls are kept. Each finite tier has two heaps:
+ * Of each context its place, its worth at best and the points of its hulls are kept. Each finite tier has two queues:
  * `leave`, who is on it, by what the cheapest step away or down loses per byte freed; `enter`, who could be, by what it
  * would gain per byte. Entries are pushed when a context is put somewhere and carry the number of that move: an entry
- * of an earlier move is stale, and is thrown out when it is met. What is looked at is the top of a heap, WINDOW
+ * of an earlier move is stale, and is thrown out when it is met. What is looked at is the top of a queue's heap, WINDOW
  * entries, with the room there is at that moment.
  *
  * Within an event tiers may be too full; what is to be carried out is put in order at its end.
  */
 #include "planner/manage.h"
 
-#include "planner/heap.h"
 #include "planner/hull.h"
+#include "planner/queue.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ struct manage {
     struct context *at;
     int n, n_room;
     int *spare, n_spare; // numbers to use again; room for all
-    struct heap leave[PLAN_TIERS], enter[PLAN_TIERS];
+    struct queue leave[PLAN_TIERS], enter[PLAN_TIERS];
     struct hull_work work;
     struct point *scratch; // (1 + V * n_finite)
     struct change *change;
@@ -182,7 +182,7 @@ static void enter_keys(const struct manage *m, const struct context *c, double *
     }
 }
 
-/* The entries of where a context is now; the heaps are put in order by the pushing, or once for all later. */
+/* The entries of where a context is now. */
 static void push_steps(struct manage *m, int context)
 {
     const struct context *c = &m->at[context];
@@ -192,13 +192,13 @@ static void push_steps(struct manage *m, int context)
     if (c->now.finite >= 0) {
         e.key = HUGE_VAL;
         cheapest_step(m, c, INT64_MAX, &e.key);
-        m->failed |= heap_push(&m->leave[c->now.finite], e);
+        m->failed |= queue_push(&m->leave[c->now.finite], e);
     }
     enter_keys(m, c, key);
     for (int d = 0; d < m->n_finite; d++) {
         e.key = key[d];
         if (key[d] < HUGE_VAL)
-            m->failed |= heap_push(&m->enter[d], e);
+            m->failed |= queue_push(&m->enter[d], e);
     }
 }
 
@@ -207,18 +207,37 @@ static int stale(const struct manage *m, const struct heap_entry *e)
     return m->at[e->context].move != e->tag;
 }
 
-/* Throws stale entries out when they are the most. */
-static void clean(struct manage *m, struct heap *h)
+static int is_valid(const void *m, const struct heap_entry *e)
 {
-    size_t n = 0;
+    return !stale(m, e);
+}
 
-    if (h->n < 2 * (size_t)m->n + STALE_LEAST)
-        return;
-    for (size_t i = 0; i < h->n; i++)
-        if (!stale(m, &h->at[i]))
-            h->at[n++] = h->at[i];
-    h->n = n;
-    heap_order(h);
+/* Throws stale entries out when they are the most. */
+static void clean(struct manage *m, struct queue *q)
+{
+    if (queue_size(q) >= 2 * (size_t)m->n + STALE_LEAST)
+        queue_filter(q, is_valid, m);
+}
+
+/* The heap with WINDOW valid entries at its top, if there are so many; has what will be looked at fetched to the cache.
+ */
+static const struct heap *top(struct manage *m, struct queue *q)
+{
+    struct heap *h = &q->low;
+    size_t k = 0;
+
+    while (k < WINDOW) {
+        if (k == h->n) {
+            m->failed |= queue_want(q, WINDOW);
+            if (k == h->n)
+                break;
+        } else if (stale(m, &h->at[k])) {
+            heap_remove(h, k);
+        } else {
+            __builtin_prefetch(m->at[h->at[k++].context].point);
+        }
+    }
+    return h;
 }
 
 /* ---- changes -------------------------------------------------------------------- */
@@ -266,17 +285,13 @@ static void put(struct manage *m, int context, struct point to)
 /* The cheapest of the steps at the top of a tier's heap; -1: there is none. */
 static int relieve(struct manage *m, int d)
 {
-    struct heap *h = &m->leave[d];
+    const struct heap *h = top(m, &m->leave[d]);
     const struct point *best = NULL;
     double least = HUGE_VAL;
     int who = -1;
 
-    for (size_t k = 0; k < h->n && k < WINDOW;) {
-        if (stale(m, &h->at[k])) {
-            heap_remove(h, k);
-            continue;
-        }
-        const struct heap_entry *e = &h->at[k++];
+    for (size_t k = 0; k < h->n && k < WINDOW; k++) {
+        const struct heap_entry *e = &h->at[k];
         if (e->key >= least) /* freeing more than is needed makes a step dearer, never cheaper */
             continue;
         const struct point *to = cheapest_step(m, &m->at[e->context], -m->room[d], &least);
@@ -292,17 +307,13 @@ static int relieve(struct manage *m, int d)
 /* Uses room on a tier for the best gain that fits among the top of its heap; whether there was one. */
 static int fill(struct manage *m, int d)
 {
-    struct heap *h = &m->enter[d];
+    const struct heap *h = top(m, &m->enter[d]);
     const struct point *best = NULL;
     double most = 0;
     int who = -1;
 
-    for (size_t k = 0; k < h->n && k < WINDOW;) {
-        if (stale(m, &h->at[k])) {
-            heap_remove(h, k);
-            continue;
-        }
-        const struct heap_entry *e = &h->at[k++];
+    for (size_t k = 0; k < h->n && k < WINDOW; k++) {
+        const struct heap_entry *e = &h->at[k];
         const struct context *c = &m->at[e->context];
         for (int p = 1; p < c->n_points && -e->key * (double)m->room[d] > most; p++) {
             double gain = c->point[p].utility - c->now.utility;
@@ -521,6 +532,8 @@ static int set_up(struct manage *m, const struct plan_problem *problem, const st
         m->capacity[t] = m->state.room[t] = problem->capacity[t];
         if (problem->capacity[t] == INT64_MAX)
             continue;
+        queue_init(&m->leave[m->n_finite]);
+        queue_init(&m->enter[m->n_finite]);
         m->price[m->n_finite] = plan->price[t];
         m->room[m->n_finite] = problem->capacity[t];
         sum_add(&m->bound, plan->price[t] > 0 ? plan->price[t] * (double)problem->capacity[t] : 0);
@@ -538,6 +551,8 @@ static int set_up(struct manage *m, const struct plan_problem *problem, const st
     }
     for (int i = 0; i < m->n; i++)
         push_steps(m, i);
+    for (int d = 0; d < m->n_finite; d++)
+        m->failed |= queue_want(&m->leave[d], WINDOW) | queue_want(&m->enter[d], WINDOW);
     begin(m);
     return settle(m, err);
 }
@@ -564,8 +579,8 @@ void manage_free(struct manage *m)
     for (int i = 0; m->at && i < m->n; i++)
         free(m->at[i].point);
     for (int d = 0; d < m->n_finite; d++) {
-        heap_release(&m->leave[d]);
-        heap_release(&m->enter[d]);
+        queue_release(&m->leave[d]);
+        queue_release(&m->enter[d]);
     }
     hull_work_release(&m->work);
     free(m->at);

@@ -1,0 +1,99 @@
+/* The queue of the online planner: what it gives is what a sorted list would. */
+#include "planner/queue.h"
+
+#include "base/rng.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+enum { ENTRIES = 120000 }; /* several times what lies in its heap */
+
+static int compare(const void *a, const void *b)
+{
+    const struct heap_entry *x = a, *y = b;
+
+    return x->key < y->key ? -1 : x->key > y->key ? 1 : x->context - y->context;
+}
+
+/* Many keys come more than once. */
+static struct heap_entry random_entry(struct rng *r, int context)
+{
+    return (struct heap_entry){ .key = (double)rng_below(r, ENTRIES / 4), .context = context };
+}
+
+static struct heap_entry take_lowest(struct queue *q)
+{
+    cr_assert(!queue_want(q, 1));
+    cr_assert(q->low.n > 0);
+    struct heap_entry e = q->low.at[0];
+    heap_remove(&q->low, 0);
+    return e;
+}
+
+Test(queue, gives_the_lowest_first)
+{
+    static struct heap_entry sorted[ENTRIES];
+    struct rng r = rng_new(3);
+    struct queue q;
+
+    queue_init(&q);
+    for (int i = 0; i < ENTRIES; i++) {
+        sorted[i] = random_entry(&r, i);
+        cr_assert(!queue_push(&q, sorted[i]));
+    }
+    qsort(sorted, ENTRIES, sizeof(*sorted), compare);
+    for (int i = 0; i < ENTRIES; i++) {
+        struct heap_entry e = take_lowest(&q);
+        cr_assert(e.context == sorted[i].context, "entry %d", i);
+    }
+    cr_assert_eq(queue_size(&q), 0);
+    queue_release(&q);
+}
+
+Test(queue, what_comes_later_takes_its_place)
+{
+    struct rng r = rng_new(4);
+    struct queue q;
+    double last = -1;
+
+    queue_init(&q);
+    for (int i = 0; i < ENTRIES; i++) {
+        struct heap_entry e = random_entry(&r, i);
+        e.key += last; /* never below what was taken */
+        cr_assert(!queue_push(&q, e));
+        if (i % 2 == 0)
+            continue;
+        e = take_lowest(&q);
+        cr_assert(e.key >= last);
+        last = e.key;
+    }
+    cr_assert_eq(queue_size(&q), ENTRIES / 2);
+    queue_release(&q);
+}
+
+static int is_even(const void *arg, const struct heap_entry *e)
+{
+    (void)arg;
+    return e->context % 2 == 0;
+}
+
+Test(queue, a_filter_reaches_heap_and_bag)
+{
+    struct rng r = rng_new(5);
+    struct queue q;
+
+    queue_init(&q);
+    for (int i = 0; i < ENTRIES; i++)
+        cr_assert(!queue_push(&q, random_entry(&r, i)));
+    take_lowest(&q); /* fills the heap */
+    size_t before = queue_size(&q);
+    queue_filter(&q, is_even, NULL);
+    cr_assert(queue_size(&q) >= before / 2 && queue_size(&q) <= before / 2 + 1);
+    double last = -1;
+    while (queue_size(&q) > 0) {
+        struct heap_entry e = take_lowest(&q);
+        cr_assert(e.context % 2 == 0 && e.key >= last);
+        last = e.key;
+    }
+    queue_release(&q);
+}
