@@ -103,9 +103,9 @@ EVP_API const char *evp_message(int code);
  *     struct evp_plan *plan;
  *     struct evp_operations todo;
  *     struct evp_form form[] = { { .config = "none", .bytes = 94371840, .quality = 1 },
- *                                { .config = "kivi:bits=2", .bytes = 14155776, .quality = 0.93, .decompress_s = 0.01 }
- * }; struct evp_context context = { .id = "chat/17", .tokens = tokens, .n_tokens = n_tokens, .frequency = 3, .prefill_s
- * = 2.1, .question_s = 0.03, .form = form, .n_forms = 2 };
+ *                                { .config = "kivi:bits=2", .bytes = 14155776, .quality = 0.93 } };
+ *     struct evp_context context = { .id = "chat/17", .tokens = tokens, .n_tokens = n_tokens, .frequency = 3,
+ *                                    .prefill_s = 2.1, .question_s = 0.03, .form = form, .n_forms = 2 };
  *
  *     if (evp_plan_open(&plan, "manifest.jsonl", &error))
  *         return complain(error.text);
