@@ -201,7 +201,7 @@ static int verify(struct plan_input *in, const struct plan_files *files, const s
     if (in->table.n_contexts == 0)
         return err_set(err, ERR_FORMAT, "'%s' has no contexts", files->table);
     for (int i = 0; i < m->n; i++) {
-        int row = map_find(&in->ids, m->at[i].id, strlen(m->at[i].id));
+        int row = map_find(&in->table.ids, m->at[i].id, strlen(m->at[i].id));
         if (row != MAP_ABSENT)
             in->frequency[row] = m->at[i].frequency;
     }

@@ -23,7 +23,6 @@ struct plan_files {
 struct plan_input {
     struct table table;
     struct tiers tiers;
-    struct map ids;             // context id -> row of the table
     int *row;                   // (C) the problem's contexts in order of their ids: rows of the table
     double *frequency;          // (C) by row
     struct rule *rule;          // (C) by row

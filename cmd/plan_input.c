@@ -11,11 +11,38 @@
 
 /* ---- reading ------------------------------------------------------------ */
 
+/* An id with its first bytes, which mostly decide and spare a look at memory far away. */
+struct key {
+    char start[20]; // filled up with NUL
+    int row;
+};
+
 static int by_id(const void *a, const void *b, void *table)
 {
+    const struct key *x = a, *y = b;
     const struct table *t = table;
+    int starts = memcmp(x->start, y->start, sizeof(x->start));
 
-    return strcmp(t->context_id[*(const int *)a], t->context_id[*(const int *)b]);
+    return starts ? starts : strcmp(t->context_id[x->row], t->context_id[y->row]);
+}
+
+static int sort_rows(struct plan_input *in, struct err *err)
+{
+    size_t n = (size_t)in->table.n_contexts;
+    struct key *key = calloc(n + 1, sizeof(*key));
+
+    if (!key)
+        return err_nomem(err);
+    for (size_t i = 0; i < n; i++) {
+        const char *id = in->table.context_id[i];
+        memcpy(key[i].start, id, strnlen(id, sizeof(key[i].start)));
+        key[i].row = (int)i;
+    }
+    qsort_r(key, n, sizeof(*key), by_id, &in->table);
+    for (size_t i = 0; i < n; i++)
+        in->row[i] = key[i].row;
+    free(key);
+    return 0;
 }
 
 static int allocate(struct plan_input *in, struct err *err)
@@ -30,15 +57,10 @@ static int allocate(struct plan_input *in, struct err *err)
     if (!in->row || !in->frequency || !in->rule || !in->pin || !in->before)
         return err_nomem(err);
     for (int i = 0; i < in->table.n_contexts; i++) {
-        const char *id = in->table.context_id[i];
-        if (map_add(&in->ids, id, strlen(id), NULL) == MAP_NOMEM)
-            return err_nomem(err);
-        in->row[i] = i;
         in->pin[i] = PIN_NONE;
         in->before[i].config = -1;
     }
-    qsort_r(in->row, n - 1, sizeof(*in->row), by_id, &in->table);
-    return 0;
+    return sort_rows(in, err);
 }
 
 static int read_access(struct plan_input *in, const char *path, struct err *err)
@@ -47,7 +69,7 @@ static int read_access(struct plan_input *in, const char *path, struct err *err)
 
     for (int i = 0; i < in->table.n_contexts; i++)
         in->frequency[i] = path ? 0 : 1;
-    if (path && access_read(&log, path, &in->ids, in->frequency, err))
+    if (path && access_read(&log, path, &in->table.ids, in->frequency, err))
         return err->code;
     if (log.unknown)
         log_warn("%lld of %lld accesses are to contexts that the table does not have", (long long)log.unknown,
@@ -59,7 +81,7 @@ static int read_rules(struct plan_input *in, const char *path, bool lenient, str
 {
     int64_t unknown = 0, dropped = 0;
 
-    if (path && rules_read(in->rule, path, &in->ids, &unknown, err))
+    if (path && rules_read(in->rule, path, &in->table.ids, &unknown, err))
         return err->code;
     if (unknown)
         log_warn("%lld rules are for contexts that the table does not have", (long long)unknown);
@@ -139,7 +161,6 @@ void plan_input_release(struct plan_input *in)
 {
     table_release(&in->table);
     tiers_release(&in->tiers);
-    map_release(&in->ids);
     manifest_release(&in->previous);
     free(in->row);
     free(in->frequency);

@@ -85,7 +85,7 @@ static int output_init(struct output *o, const struct plan_input *in, const stru
         o->ones[i] = 1;
     for (int i = 0; i < in->previous.n; i++) {
         const struct placement *b = &in->previous.at[i];
-        if (b->tier != PLAN_RECOMPUTE && map_find(&in->ids, b->id, strlen(b->id)) == MAP_ABSENT)
+        if (b->tier != PLAN_RECOMPUTE && map_find(&in->table.ids, b->id, strlen(b->id)) == MAP_ABSENT)
             o->gone[o->n_gone++] = i;
     }
     return 0;
@@ -108,7 +108,7 @@ int plan_write(const struct manifest *m, const struct plan_input *in, const stru
 /* ---- totals --------------------------------------------------------------- */
 
 /* Means over accesses; NAN where nothing is known. */
-static struct manifest_total plan_outcome(const char *name, const struct plan_input *in, const struct plan *plan)
+static struct manifest_total plan_outcome(const struct plan_input *in, const struct plan *plan)
 {
     const struct table *t = &in->table;
     double weight = 0, weight_test = 0;
@@ -132,51 +132,68 @@ static struct manifest_total plan_outcome(const char *name, const struct plan_in
     sum.ttft_s /= weight;
     sum.quality /= weight;
     sum.quality_test /= weight_test;
-    snprintf(sum.name, sizeof(sum.name), "%s", name);
     return sum;
 }
 
-static int falling(const void *a, const void *b, void *arg)
-{
-    const struct plan_input *in = arg;
-    double fa = in->frequency[in->row[*(const int *)a]], fb = in->frequency[in->row[*(const int *)b]];
+/* A context and how much it is used. */
+struct use {
+    double frequency;
+    int context;
+};
 
-    return fa > fb ? -1 : fa < fb ? 1 : *(const int *)a - *(const int *)b;
+static int by_falling_use(const void *a, const void *b)
+{
+    const struct use *x = a, *y = b;
+
+    if (x->frequency != y->frequency)
+        return x->frequency > y->frequency ? -1 : 1;
+    return x->context - y->context;
 }
 
-static int add_baselines(struct manifest *m, const struct plan_input *in, const int *order, struct err *err)
+/* The contexts by falling frequency; the caller frees. NULL without memory. */
+static int *order_by_use(const struct plan_input *in)
 {
-    static const char *const label[] = { "recompute everything", "uncompressed, most used first",
-                                         "one config for all" };
-    struct plan_problem problem = plan_input_problem(in);
-    struct plan plan[BASELINE_COUNT];
-    int config;
+    size_t n = (size_t)in->table.n_contexts;
+    struct use *use = calloc(n + 1, sizeof(*use));
+    int *order = calloc(n + 1, sizeof(*order));
 
-    if (plan_baselines(plan, &problem, order, &config, err))
-        return err->code;
-    for (int b = 0; b < BASELINE_COUNT; b++) {
-        char name[MANIFEST_CONFIG];
-        snprintf(name, sizeof(name), b == BASELINE_SINGLE ? "%s: %.80s" : "%s", label[b],
-                 in->table.config_name[config]);
-        m->total[m->n_totals++] = plan_outcome(name, in, &plan[b]);
-        plan_release(&plan[b]);
+    if (use && order) {
+        for (size_t i = 0; i < n; i++)
+            use[i] = (struct use){ in->frequency[in->row[i]], (int)i };
+        qsort(use, n, sizeof(*use), by_falling_use);
+        for (size_t i = 0; i < n; i++)
+            order[i] = use[i].context;
+    } else {
+        free(order);
+        order = NULL;
     }
-    return 0;
+    free(use);
+    return order;
 }
 
+/* This plan, then the baselines. */
 static int add_totals(struct manifest *m, const struct plan_input *in, const struct plan *plan, struct err *err)
 {
-    int *order = calloc((size_t)plan->n_contexts + 1, sizeof(*order));
+    static const char *const label[] = { "this plan", "recompute everything", "uncompressed, most used first",
+                                         "one config for all: " };
+    struct plan_problem problem = plan_input_problem(in);
+    struct plan all[1 + BASELINE_COUNT] = { *plan };
+    int *order = order_by_use(in), config = 0;
+    int code = order ? plan_baselines(all + 1, &problem, order, &config, err) : err_nomem(err);
 
-    if (!order)
-        return err_nomem(err);
-    for (int i = 0; i < plan->n_contexts; i++)
-        order[i] = i;
-    qsort_r(order, (size_t)plan->n_contexts, sizeof(*order), falling, (void *)(uintptr_t)in);
-    m->total[m->n_totals++] = plan_outcome("this plan", in, plan);
-    int code = add_baselines(m, in, order, err);
     free(order);
-    return code;
+    if (code)
+        return code;
+    m->n_totals = 1 + BASELINE_COUNT;
+#pragma omp parallel for schedule(dynamic)
+    for (int i = 0; i < m->n_totals; i++) {
+        m->total[i] = plan_outcome(in, &all[i]);
+        snprintf(m->total[i].name, MANIFEST_CONFIG, "%s%.80s", label[i],
+                 i == 1 + BASELINE_SINGLE ? in->table.config_name[config] : "");
+    }
+    for (int b = 0; b < BASELINE_COUNT; b++)
+        plan_release(&all[1 + b]);
+    return 0;
 }
 
 /* ---- the whole -------------------------------------------------------------- */

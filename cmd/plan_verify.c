@@ -66,7 +66,7 @@ static int check_forms(const struct plan_input *in, const struct placement *p, i
 
 static int check_row(const struct plan_input *in, const struct placement *p, struct sums *sums, struct err *err)
 {
-    int row = map_find(&in->ids, p->id, strlen(p->id)), config = find_config(&in->table, p->config);
+    int row = map_find(&in->table.ids, p->id, strlen(p->id)), config = find_config(&in->table, p->config);
     const struct table *t = &in->table;
 
     if (row == MAP_ABSENT)
@@ -149,7 +149,7 @@ int plan_verify(const struct plan_input *in, const struct manifest *m, struct er
     int n = 0;
 
     for (int i = 0; i < m->n; i++) {
-        n += map_find(&in->ids, m->at[i].id, strlen(m->at[i].id)) != MAP_ABSENT;
+        n += map_find(&in->table.ids, m->at[i].id, strlen(m->at[i].id)) != MAP_ABSENT;
         if (check_row(in, &m->at[i], &sums, err))
             return err->code;
     }

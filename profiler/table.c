@@ -133,6 +133,7 @@ void table_release(struct table *t)
     for (int i = 0; i < t->n_owned; i++)
         free(t->owned[i]);
     free(t->owned);
+    map_release(&t->ids);
     *t = (struct table){ 0 };
 }
 

@@ -18,6 +18,7 @@
 
 #include "base/digest.h"
 #include "base/err.h"
+#include "base/map.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,6 +47,7 @@ struct table {
     char **tier_name;                     // (T): tiers, then "recompute"
     double *utility, *ttft_s;             // (C, V, T) or NULL
 
+    struct map ids;          // context id -> row, after table_read(); else empty
     char digest[DIGEST_HEX]; // SHA-256 of the file, after table_read(); else ""
     size_t n_dropped;        // cells left out by TABLE_PLAN_LENIENT
 

@@ -43,22 +43,35 @@ static int check_texts(const struct table *t, struct err *err)
     return 0;
 }
 
-/* Names that other files refer to: none empty, none twice. */
-static int check_names(const char *path, char *const *name, int n, struct err *err)
+/* Names that other files refer to: none empty, none twice. Adds them to `seen`. */
+static int check_names(struct map *seen, const char *path, char *const *name, int n, struct err *err)
 {
-    struct map seen = { 0 };
-    int code = 0;
-
-    for (int i = 0; name && i < n && !code; i++) {
+    for (int i = 0; name && i < n; i++) {
         bool added = false;
         if (!*name[i])
-            code = err_set(err, ERR_FORMAT, "'%s' element %d is empty", path, i);
-        else if (map_add(&seen, name[i], strlen(name[i]), &added) == MAP_NOMEM)
-            code = err_nomem(err);
-        else if (!added)
-            code = err_set(err, ERR_FORMAT, "'%s' has '%s' twice", path, name[i]);
+            return err_set(err, ERR_FORMAT, "'%s' element %d is empty", path, i);
+        if (map_add(seen, name[i], strlen(name[i]), &added) == MAP_NOMEM)
+            return err_nomem(err);
+        if (!added)
+            return err_set(err, ERR_FORMAT, "'%s' has '%s' twice", path, name[i]);
     }
-    map_release(&seen);
+    return 0;
+}
+
+static int check_all_names(const struct table *t, struct map *ids, struct err *err)
+{
+    struct map configs = { 0 }, questions = { 0 }, tiers = { 0 };
+    int code = check_names(ids, "/contexts/id", t->context_id, t->n_contexts, err);
+
+    if (!code)
+        code = check_names(&configs, "/configs/name", t->config_name, t->n_configs, err);
+    if (!code)
+        code = check_names(&questions, "/questions/id", t->question_id, t->n_questions, err);
+    if (!code)
+        code = check_names(&tiers, "/tiers/name", t->tier_name, t->n_tiers, err);
+    map_release(&configs);
+    map_release(&questions);
+    map_release(&tiers);
     return code;
 }
 
@@ -202,12 +215,9 @@ static int check_tiers(const struct table *t, struct err *err)
     return 0;
 }
 
-int table_check(const struct table *t, struct err *err)
+int table_check_ids(const struct table *t, struct map *ids, struct err *err)
 {
-    if (check_counts(t, err) || check_texts(t, err) || check_names("/contexts/id", t->context_id, t->n_contexts, err) ||
-        check_names("/configs/name", t->config_name, t->n_configs, err) ||
-        check_names("/questions/id", t->question_id, t->n_questions, err) ||
-        check_names("/tiers/name", t->tier_name, t->n_tiers, err))
+    if (check_counts(t, err) || check_texts(t, err) || check_all_names(t, ids, err))
         return err->code;
     if (strcmp(t->config_name[0], "none") != 0)
         return err_set(err, ERR_FORMAT, "its first config is '%s', not 'none'", t->config_name[0]);
@@ -215,4 +225,13 @@ int table_check(const struct table *t, struct err *err)
         (t->answer_text && check_answers(t, err)))
         return err->code;
     return check_tiers(t, err);
+}
+
+int table_check(const struct table *t, struct err *err)
+{
+    struct map ids = { 0 };
+    int code = table_check_ids(t, &ids, err);
+
+    map_release(&ids);
+    return code;
 }

@@ -70,6 +70,9 @@ enum { IMAGE_ALIGN = 64 };
  */
 int table_image(int fd, const char *path, enum table_want want, struct err *err) MUST_CHECK;
 
+/* table_check(), which adds the context ids to `ids`, empty before; their numbers are the rows. */
+int table_check_ids(const struct table *t, struct map *ids, struct err *err) MUST_CHECK;
+
 /* Makes every cell that breaks a rule one that was not measured; how many there were. */
 size_t table_drop_cells(struct table *t);
 

@@ -121,7 +121,7 @@ int table_from_image(struct table *t, void *map, size_t bytes, enum table_want w
         code = take_columns(t, &head, want, err);
     if (!code && want == TABLE_PLAN_LENIENT)
         t->n_dropped = table_drop_cells(t);
-    if (!code && !table_check(t, err))
+    if (!code && !table_check_ids(t, &t->ids, err))
         return 0;
     table_release(t);
     return err->code;
