@@ -153,7 +153,7 @@ void draft_round(struct draft *d)
     double error[PLAN_TIERS] = { 0 };
     int n = d->h->n_contexts;
 
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (d->h->n_chunks > 1)
     for (int i = 0; i < n; i++) {
         int64_t point[PLAN_TIERS + 1] = { d->dual->fixed[i] };
         d->spot[i].tier = -2; /* still to be dealt */
@@ -249,7 +249,7 @@ static void find_limits(const struct draft *d, struct gather *part, double *belo
 {
     int stride = d->h->n_contexts / SAMPLE + 1, quota = CANDIDATES / (d->h->n_tiers + 1) / stride + 1;
 
-#pragma omp parallel for schedule(dynamic, 1)
+#pragma omp parallel for schedule(dynamic, 1) if (d->h->n_chunks > 1)
     for (int c = 0; c < d->h->n_chunks; c++)
         each_move(d, c, stride, NULL, count_move, &part[c]);
     for (int t = 0; t <= d->h->n_tiers; t++) {
@@ -272,7 +272,7 @@ static int gather_moves(const struct draft *d, struct gather *g, struct err *err
     if (!part)
         return err_nomem(err);
     find_limits(d, part, below);
-#pragma omp parallel for schedule(dynamic, 1)
+#pragma omp parallel for schedule(dynamic, 1) if (d->h->n_chunks > 1)
     for (int c = 0; c < d->h->n_chunks; c++)
         each_move(d, c, 1, below, take_move, &part[c]);
     for (int c = 0; c < d->h->n_chunks; c++) {

@@ -180,7 +180,7 @@ int hull_build(struct hull *h, const struct plan_problem *problem, struct err *e
     h->chunk = calloc((size_t)h->n_chunks + 1, sizeof(*h->chunk));
     if (!h->chunk)
         return err_nomem(err);
-#pragma omp parallel reduction(| : failed)
+#pragma omp parallel reduction(| : failed) if (h->n_chunks > 1)
     {
         struct hull_work w;
         struct plan_options o = { 0 };

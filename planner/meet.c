@@ -338,7 +338,7 @@ static void meet_all(const struct search *s, const struct half *half, const stru
     struct pair found[MOST_SETS / BLOCK + 1];
     int n_blocks = (half[0].n_sets + BLOCK - 1) / BLOCK;
 
-#pragma omp parallel for schedule(dynamic, 1)
+#pragma omp parallel for schedule(dynamic, 1) if (n_blocks > 1)
     for (int k = 0; k < n_blocks; k++) {
         int last = (k + 1) * BLOCK < half[0].n_sets ? (k + 1) * BLOCK : half[0].n_sets;
         found[k] = *best;
@@ -369,7 +369,7 @@ static int meet_once(struct search *s, int most, int t)
     for (int i = 0; i < s->problem->n_contexts; i++)
         s->side[i] = (unsigned char)rng_below(&s->rng, 2);
     int failed = half_init(&half[0], s, 0, most) || half_init(&half[1], s, 1, most);
-#pragma omp parallel for schedule(static, 1) reduction(| : failed)
+#pragma omp parallel for schedule(static, 1) reduction(| : failed) if (half[0].room + half[1].room > BLOCK)
     for (int k = 0; k < 2; k++)
         failed |= failed || half_list(&half[k], s, t);
     failed = failed || grid_init(&grid, s, &half[1]);

@@ -52,7 +52,7 @@ static int try_greedies(struct draft *best, const struct plan_problem *problem, 
     struct err mine[2];
     int code[2];
 
-#pragma omp parallel for schedule(static, 1)
+#pragma omp parallel for schedule(static, 1) if (best->h->n_chunks > 1)
     for (int k = 0; k < 2; k++)
         code[k] = greedy_draft(&d[k], best, problem, solver[k], &mine[k]);
     for (int k = 0; k < 2; k++) {
