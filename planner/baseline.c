@@ -1,15 +1,13 @@
 /* baseline.c - what people do without a planner, for comparison.
  *
  * Storing everything uncompressed is the same as one config for all with config 0, so every config is tried, side by
- * side, and each context's options are asked for once: by several threads, some contexts each. Room is taken in order,
- * while the options are still in the cache of the thread that asked.
+ * side, and each context's options are asked for once. By one thread: room is taken in order, and threads that hand a
+ * turn to each other wait longer than they work wherever something else runs, too.
  */
 #include "planner/plan.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-enum { BLOCK = 64 }; // contexts; 150 KB of options where there are 60 configs and 4 tiers
 
 /* All contexts under one config. */
 struct trial {
@@ -23,7 +21,6 @@ struct trials {
     struct trial *config; // (V)
     int8_t *tier;         // (C, V) by place in the order
     double recompute;     // utility of storing nothing
-    struct err err;       // code 0: none
 };
 
 /* The fastest tier that has room for a context under one config, if that beats recomputing it; and takes the room. */
@@ -39,73 +36,20 @@ static int take_room(const struct plan_options *o, const struct plan_problem *p,
     return PLAN_RECOMPUTE;
 }
 
-/* The k-th context in the order under each config. */
-static void try_context(struct trials *a, const struct plan_options *o, int k)
-{
-    int n_configs = a->problem->n_configs;
-    int8_t *tier = a->tier + (size_t)k * (size_t)n_configs; // (V)
-
-    a->recompute += o->recompute;
-    for (int v = 0; v < n_configs; v++) {
-        int t = take_room(o, a->problem, v, a->config[v].fill);
-        a->config[v].utility += plan_option_utility(o, a->problem, (struct plan_choice){ v, t });
-        tier[v] = (int8_t)t;
-    }
-}
-
-/* What one thread asks for. */
-struct block {
-    struct plan_options o[BLOCK];
-    struct err err; // code 0: none
-};
-
-static void block_init(struct block *b, const struct plan_problem *p)
-{
-    *b = (struct block){ 0 };
-    for (int k = 0; k < BLOCK && !b->err.code; k++)
-        if (plan_options_init(&b->o[k], p, &b->err))
-            break;
-}
-
-static void block_release(struct block *b)
-{
-    for (int k = 0; k < BLOCK; k++)
-        plan_options_release(&b->o[k]);
-}
-
-/* The contexts from the first-th in the order on. */
-static void try_block(struct trials *a, struct block *b, int first)
+static void try_all(struct trials *a, struct plan_options *o)
 {
     const struct plan_problem *p = a->problem;
-    int n = p->n_contexts - first < BLOCK ? p->n_contexts - first : BLOCK;
+    int8_t *tier = a->tier;
 
-    for (int k = 0; k < n && !b->err.code; k++)
-        plan_options_get(&b->o[k], p, a->order[first + k]);
-#pragma omp ordered
-    {
-        if (b->err.code)
-            a->err = b->err;
-        for (int k = 0; k < n && !a->err.code; k++)
-            try_context(a, &b->o[k], first + k);
+    for (int k = 0; k < p->n_contexts; k++) {
+        plan_options_get(o, p, a->order[k]);
+        a->recompute += o->recompute;
+        for (int v = 0; v < p->n_configs; v++) {
+            int t = take_room(o, p, v, a->config[v].fill);
+            a->config[v].utility += plan_option_utility(o, p, (struct plan_choice){ v, t });
+            *tier++ = (int8_t)t;
+        }
     }
-}
-
-static int try_all(struct trials *a, struct err *err)
-{
-    const struct plan_problem *p = a->problem;
-
-#pragma omp parallel if (p->n_contexts > BLOCK)
-    {
-        struct block b;
-        block_init(&b, p);
-#pragma omp for ordered schedule(dynamic)
-        for (int first = 0; first < p->n_contexts; first += BLOCK)
-            try_block(a, &b, first);
-        block_release(&b);
-    }
-    if (a->err.code)
-        *err = a->err;
-    return a->err.code;
 }
 
 /* The plan of one trial; config -1: nothing is stored. */
@@ -147,17 +91,22 @@ int plan_baselines(struct plan plan[BASELINE_COUNT], const struct plan_problem *
                    struct err *err)
 {
     size_t c = (size_t)problem->n_contexts, v = (size_t)problem->n_configs;
-    struct trials a = { .problem = problem,
-                        .order = order,
-                        .config = calloc(v + 1, sizeof(*a.config)),
-                        .tier = calloc(c * v + 1, sizeof(*a.tier)) };
-    int code = a.config && a.tier ? try_all(&a, err) : err_nomem(err);
+    struct plan_options o;
+    struct trials a = { .problem = problem, .order = order };
 
     for (int b = 0; b < BASELINE_COUNT; b++)
         plan[b] = (struct plan){ 0 };
-    if (!code)
+    if (plan_options_init(&o, problem, err))
+        return err->code;
+    a.config = calloc(v + 1, sizeof(*a.config));
+    a.tier = calloc(c * v + 1, sizeof(*a.tier));
+    int code = a.config && a.tier ? 0 : err_nomem(err);
+    if (!code) {
+        try_all(&a, &o);
         code = take_plans(plan, &a, config, err);
+    }
     free(a.config);
     free(a.tier);
+    plan_options_release(&o);
     return code;
 }
