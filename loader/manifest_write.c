@@ -1,10 +1,12 @@
 /* manifest_write.c - a manifest to a stream. Pieces of rows are made by several threads and written in their order, so
- * that neither the bytes nor the first failure depend on how many threads there are. */
+ * that neither the bytes nor the first failure depend on how many threads there are. Threads wait for each other once
+ * in many pieces only: elsewhere they would wait longest where something else runs, too. */
 #include "loader/manifest_part.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 512 }; // rows; some hundred kilobytes of text
+enum { PIECE = 512, ROUND = 64 }; // rows in a piece, a quarter of a megabyte of text; pieces between two waits
 
 static const char *or_null(const char *s)
 {
@@ -50,10 +52,11 @@ static void header_members(void *arg, struct json_out *w)
     json_end(w, ']');
 }
 
-/* What one thread makes. */
 struct manifest_piece {
     const struct manifest *m;
+    int n; // rows
     struct buf lines, name;
+    struct err err; // code 0: none
 };
 
 int manifest_put(struct manifest_piece *piece, const struct placement *row, struct err *err)
@@ -87,39 +90,48 @@ int manifest_put(struct manifest_piece *piece, const struct placement *row, stru
     return buf_failed(&piece->name) ? err_nomem(err) : 0;
 }
 
-/* One piece made and, when its turn has come, written; what failed first is in *err. */
-static void write_piece(struct rows_out *out, struct manifest_piece *piece, const struct manifest_rows *rows, int first,
-                        int *code, struct err *err)
+static void make_piece(struct manifest_piece *piece, const struct manifest_rows *rows, int first)
 {
-    int n = rows->n - first < PIECE ? rows->n - first : PIECE;
-    struct err mine;
-
+    piece->n = rows->n - first < PIECE ? rows->n - first : PIECE;
     buf_clear(&piece->lines);
-    int failed = rows->put(rows->arg, piece, first, n, &mine);
-#pragma omp ordered
-    {
-        if (!*code && !failed)
-            failed = rows_put_lines(out, &piece->lines, n, &mine);
-        if (!*code && failed) {
-            *code = failed;
-            *err = mine;
+    piece->err.code = rows->put(rows->arg, piece, first, piece->n, &piece->err);
+}
+
+/* The rows from the first-th on, as many as the pieces hold. */
+static int write_round(struct rows_out *out, struct manifest_piece *piece, const struct manifest_rows *rows, int first,
+                       struct err *err)
+{
+    int n = (rows->n - first + PIECE - 1) / PIECE;
+
+    n = n < ROUND ? n : ROUND;
+#pragma omp parallel for schedule(dynamic) if (n > 1)
+    for (int k = 0; k < n; k++)
+        make_piece(&piece[k], rows, first + k * PIECE);
+    for (int k = 0; k < n; k++) {
+        if (piece[k].err.code) {
+            *err = piece[k].err;
+            return err->code;
         }
+        if (rows_put_lines(out, &piece[k].lines, piece[k].n, err))
+            return err->code;
     }
+    return 0;
 }
 
 static int write_rows(struct rows_out *out, const struct manifest *m, const struct manifest_rows *rows, struct err *err)
 {
-    int code = 0;
+    struct manifest_piece *piece = calloc(ROUND, sizeof(*piece));
+    int code = piece ? 0 : err_nomem(err);
 
-#pragma omp parallel if (rows->n > PIECE)
-    {
-        struct manifest_piece piece = { .m = m };
-#pragma omp for ordered schedule(dynamic)
-        for (int first = 0; first < rows->n; first += PIECE)
-            write_piece(out, &piece, rows, first, &code, err);
-        buf_release(&piece.lines);
-        buf_release(&piece.name);
+    for (int k = 0; k < ROUND && !code; k++)
+        piece[k].m = m;
+    for (int first = 0; first < rows->n && !code; first += ROUND * PIECE)
+        code = write_round(out, piece, rows, first, err);
+    for (int k = 0; k < ROUND && piece; k++) {
+        buf_release(&piece[k].lines);
+        buf_release(&piece[k].name);
     }
+    free(piece);
     return code;
 }
 
