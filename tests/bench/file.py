@@ -1,8 +1,8 @@
 """file.py BUILD [N] - is evp-plan on a table of N contexts (100000) x 60 configs bounded by reading it?
 
-Makes the table (uncompressed, as table_write makes it), plans it three times, and in between lets h5py read the datasets
+Makes the table (uncompressed, as table_write makes it), plans it five times, and in between lets h5py read the datasets
 that evp-plan reads and writes the manifest's bytes once more: what is left when nothing is computed. All files lie in
-the page cache. The fastest of three each; memory is that of evp-plan and the child that reads, whichever is higher.
+the page cache. The fastest of five each; memory is that of evp-plan and the child that reads, whichever is higher.
 """
 import os, re, resource, subprocess, sys, tempfile, time
 
@@ -47,7 +47,7 @@ with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", ".")) as scratch:
     table, tiers, out = (f"{scratch}/{name}" for name in ("table.h5", "tiers.json", "manifest.jsonl"))
     subprocess.run([f"{build}/tests/bench/table", str(n), "1", table, tiers], check=True)
     runs, peers, writes = [], [], []
-    for _ in range(3):
+    for _ in range(5):
         runs.append(plan(table, tiers, out))
         peers.append(h5py_seconds(table))
         writes.append(write_seconds(out, f"{scratch}/copy"))
