@@ -10,6 +10,7 @@
  */
 #include "planner/manage.h"
 
+#include "planner/changes.h"
 #include "planner/hull.h"
 #include "planner/queue.h"
 
@@ -17,29 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 7, FILLS = 4, FIRST_ROOM = 64, STALE_LEAST = 4096 };
-
-/* A place for a context. Bytes count on finite tiers only. */
-struct point {
-    int64_t bytes;
-    double utility;
-    uint16_t config;
-    int8_t tier, finite; // tier of the problem and its index among the finite ones, both -1 when recomputed
-};
+enum { POINTS_PER_LINE = 2, WINDOW = 3, FILLS = 4, FIRST_ROOM = 64, STALE_LEAST = 4096 };
 
 struct context {
     struct point *point; // (n_points) the base, then tier by tier; owned, NULL: removed
     struct point now;
     double best;    // worth of its best point at the prices
-    uint32_t move;  // how often it was put somewhere
     int32_t change; // its place in this event's list of changes; -1: none
     int n_points;
-};
-
-/* What an event does to one context. */
-struct change {
-    int context;
-    struct point from, to;
 };
 
 struct sum {
@@ -54,20 +40,16 @@ struct manage {
     double price[PLAN_TIERS];       // of the finite ones
     int64_t room[PLAN_TIERS], room_before[PLAN_TIERS];
     struct context *at;
+    uint32_t *move; // (n_room) how often each was put somewhere; by itself, so that much of it stays in the cache
     int n, n_room;
     int *spare, n_spare; // numbers to use again; room for all
     struct queue leave[PLAN_TIERS], enter[PLAN_TIERS];
     struct hull_work work;
     struct point *scratch; // (1 + V * n_finite)
-    struct change *change;
-    int n_changes, changes_room;
-    struct manage_op *op;
-    int ops_room;
+    struct changes changes;
     struct sum objective, bound;
     int failed; // no memory for an entry or a change
 };
-
-static const struct point recomputed = { 0, 0, 0, -1, -1 };
 
 static void sum_add(struct sum *s, double term)
 {
@@ -80,17 +62,6 @@ static void sum_add(struct sum *s, double term)
 static double worth(const struct manage *m, const struct point *p)
 {
     return p->finite < 0 ? p->utility : p->utility - m->price[p->finite] * (double)p->bytes;
-}
-
-static int same_place(const struct point *a, const struct point *b)
-{
-    return a->tier == b->tier && a->config == b->config && a->bytes == b->bytes;
-}
-
-/* Bytes that going from one place to another adds to a tier. */
-static int64_t added(const struct point *from, const struct point *to, int finite)
-{
-    return (to->finite == finite ? to->bytes : 0) - (from->finite == finite ? from->bytes : 0);
 }
 
 /* ---- a context's points ---------------------------------------------------- */
@@ -155,7 +126,7 @@ static const struct point *cheapest_step(const struct manage *m, const struct co
     for (int k = 0; k < c->n_points; k++) {
         const struct point *to = &c->point[k];
         double lost = worth_now - worth(m, to);
-        int64_t freed = -added(now, to, now->finite);
+        int64_t freed = -point_added(now, to, now->finite);
         int up = to->finite >= 0 && to->finite < now->finite;
         if (freed <= 0 || lost >= *cost * (double)need || (up && to->bytes > m->room[to->finite]))
             continue;
@@ -175,7 +146,7 @@ static void enter_keys(const struct manage *m, const struct context *c, double *
         key[d] = HUGE_VAL;
     for (int k = 1; k < c->n_points; k++) {
         const struct point *to = &c->point[k];
-        int64_t more = added(&c->now, to, to->finite);
+        int64_t more = point_added(&c->now, to, to->finite);
         double gain = to->utility - c->now.utility;
         if (gain > 0 && more > 0)
             key[to->finite] = fmin(key[to->finite], -gain / (double)more);
@@ -186,7 +157,7 @@ static void enter_keys(const struct manage *m, const struct context *c, double *
 static void push_steps(struct manage *m, int context)
 {
     const struct context *c = &m->at[context];
-    struct heap_entry e = { .context = context, .tag = c->move };
+    struct heap_entry e = { .context = context, .tag = m->move[context] };
     double key[PLAN_TIERS];
 
     if (c->now.finite >= 0) {
@@ -204,7 +175,7 @@ static void push_steps(struct manage *m, int context)
 
 static int stale(const struct manage *m, const struct heap_entry *e)
 {
-    return m->at[e->context].move != e->tag;
+    return m->move[e->context] != e->tag;
 }
 
 static int is_valid(const void *m, const struct heap_entry *e)
@@ -219,8 +190,15 @@ static void clean(struct manage *m, struct queue *q)
         queue_filter(q, is_valid, m);
 }
 
-/* The heap with WINDOW valid entries at its top, if there are so many; has what will be looked at fetched to the cache.
- */
+/* Has a context's points fetched to the cache. */
+static void fetch_points(const struct context *c)
+{
+    for (int k = 0; k < c->n_points; k += POINTS_PER_LINE)
+        __builtin_prefetch(&c->point[k]);
+}
+
+/* The heap with WINDOW valid entries at its top, if there are so many. What will be looked at, now or by one of the
+ * next calls, is fetched to the cache: a million contexts do not fit there. */
 static const struct heap *top(struct manage *m, struct queue *q)
 {
     struct heap *h = &q->low;
@@ -233,10 +211,13 @@ static const struct heap *top(struct manage *m, struct queue *q)
                 break;
         } else if (stale(m, &h->at[k])) {
             heap_remove(h, k);
+            k = 0; /* what took its place may have risen above it, and be stale too */
         } else {
-            __builtin_prefetch(m->at[h->at[k++].context].point);
+            fetch_points(&m->at[h->at[k++].context]);
         }
     }
+    for (; k < 3 * WINDOW && k < h->n; k++)
+        __builtin_prefetch(&m->at[h->at[k].context]);
     return h;
 }
 
@@ -246,20 +227,9 @@ static void note_change(struct manage *m, int context)
 {
     struct context *c = &m->at[context];
 
-    if (c->change >= 0)
-        return;
-    if (m->n_changes == m->changes_room) {
-        int room = m->changes_room ? 2 * m->changes_room : FIRST_ROOM;
-        struct change *more = realloc(m->change, (size_t)room * sizeof(*more));
-        if (!more) {
-            m->failed = -1;
-            return;
-        }
-        m->change = more;
-        m->changes_room = room;
-    }
-    c->change = m->n_changes;
-    m->change[m->n_changes++] = (struct change){ .context = context, .from = c->now };
+    if (c->change < 0)
+        c->change = changes_note(&m->changes, context, &c->now);
+    m->failed |= c->change < 0;
 }
 
 /* Where a context is, in room and objective. */
@@ -278,7 +248,7 @@ static void put(struct manage *m, int context, struct point to)
     count_place(m, &c->now, -1);
     c->now = to;
     count_place(m, &c->now, 1);
-    c->move++;
+    m->move[context]++;
     push_steps(m, context);
 }
 
@@ -317,7 +287,7 @@ static int fill(struct manage *m, int d)
         const struct context *c = &m->at[e->context];
         for (int p = 1; p < c->n_points && -e->key * (double)m->room[d] > most; p++) {
             double gain = c->point[p].utility - c->now.utility;
-            if (c->point[p].finite != d || gain <= most || added(&c->now, &c->point[p], d) > m->room[d])
+            if (c->point[p].finite != d || gain <= most || point_added(&c->now, &c->point[p], d) > m->room[d])
                 continue;
             most = gain;
             best = &c->point[p];
@@ -333,61 +303,8 @@ static int fill(struct manage *m, int d)
 
 static void begin(struct manage *m)
 {
-    m->n_changes = 0;
-    m->state.n_ops = 0;
+    m->changes.n = 0;
     memcpy(m->room_before, m->room, sizeof(m->room));
-}
-
-static int add_op(struct manage *m, int context, const struct point *from, const struct point *to)
-{
-    if (m->state.n_ops == m->ops_room) {
-        int room = m->ops_room ? 2 * m->ops_room : FIRST_ROOM;
-        struct manage_op *more = realloc(m->op, (size_t)room * sizeof(*more));
-        if (!more)
-            return -1;
-        m->op = more;
-        m->ops_room = room;
-    }
-    m->op[m->state.n_ops++] =
-        (struct manage_op){ context, { from->config, from->tier }, { to->config, to->tier }, from->bytes, to->bytes };
-    return 0;
-}
-
-/* Carries out one change in `room`, if it fits or frees. */
-static int emit(struct manage *m, struct change *c, const struct point *to, int64_t *room)
-{
-    if (to->finite >= 0 && added(&c->from, to, to->finite) > room[to->finite])
-        return 0;
-    if (c->from.finite >= 0)
-        room[c->from.finite] += c->from.bytes;
-    if (to->finite >= 0)
-        room[to->finite] -= to->bytes;
-    m->failed |= add_op(m, c->context, &c->from, to);
-    c->from = *to;
-    return 1;
-}
-
-/* One after the other, whatever fits at the time. Where a circle of full tiers leaves nothing that fits, a context is
- * dropped and stored again: in the end everything fits. */
-static void order_changes(struct manage *m)
-{
-    int64_t room[PLAN_TIERS];
-    int left = m->n_changes, before;
-
-    memcpy(room, m->room_before, sizeof(room));
-    while (left > 0) {
-        before = left;
-        left = 0;
-        for (int k = 0; k < before; k++)
-            if (!same_place(&m->change[k].from, &m->change[k].to) && !emit(m, &m->change[k], &m->change[k].to, room))
-                m->change[left++] = m->change[k];
-        for (int k = 0; left == before && k < left; k++) {
-            if (m->change[k].from.finite < 0)
-                continue;
-            emit(m, &m->change[k], &recomputed, room);
-            break;
-        }
-    }
 }
 
 /* Ends an event: what is too full is relieved, from the fastest tier down, then what is left over is used. */
@@ -399,17 +316,19 @@ static int settle(struct manage *m, struct err *err)
     for (int d = 0; d < m->n_finite; d++)
         for (int k = 0; k < FILLS && m->room[d] > m->room_before[d] && !m->failed; k++)
             k = fill(m, d) ? k : FILLS;
-    for (int k = 0; k < m->n_changes; k++) {
-        m->change[k].to = m->at[m->change[k].context].now;
-        m->at[m->change[k].context].change = -1;
+    for (int k = 0; k < m->changes.n; k++) {
+        struct context *c = &m->at[m->changes.at[k].context];
+        m->changes.at[k].to = c->now;
+        c->change = -1;
     }
-    order_changes(m);
+    m->failed = m->failed || changes_order(&m->changes, m->room_before);
     for (int d = 0; d < m->n_finite; d++) {
         clean(m, &m->leave[d]);
         clean(m, &m->enter[d]);
         m->state.room[m->tier[d]] = m->room[d];
     }
-    m->state.op = m->op;
+    m->state.op = m->changes.op;
+    m->state.n_ops = m->changes.n_ops;
     m->state.objective = m->objective.value;
     m->state.upper_bound = m->bound.value + 64 * 0x1p-52 * fabs(m->bound.value);
     return m->failed ? err_nomem(err) : 0;
@@ -437,11 +356,14 @@ static int new_number(struct manage *m)
         m->at = at ? at : m->at;
         int *spare = realloc(m->spare, (size_t)room * sizeof(*spare));
         m->spare = spare ? spare : m->spare;
-        if (!at || !spare)
+        uint32_t *move = realloc(m->move, (size_t)room * sizeof(*move));
+        m->move = move ? move : m->move;
+        if (!at || !spare || !move)
             return -1;
         m->n_room = room;
     }
     m->at[m->n] = (struct context){ .change = -1 };
+    m->move[m->n] = 0;
     return m->n++;
 }
 
@@ -452,7 +374,7 @@ int manage_add(struct manage *m, const struct plan_options *o, int *context, str
         return err_nomem(err);
     struct context *c = &m->at[*context];
     begin(m);
-    c->now = recomputed;
+    c->now = point_recomputed;
     if (keep_points(m, c, m->scratch, find_points(m, &m->work, m->scratch, o)))
         return err_nomem(err);
     m->state.n_contexts++;
@@ -485,8 +407,8 @@ int manage_remove(struct manage *m, int context, struct err *err)
     note_change(m, context);
     sum_add(&m->bound, -c->best);
     count_place(m, &c->now, -1);
-    c->now = recomputed;
-    c->move++;
+    c->now = point_recomputed;
+    m->move[context]++;
     free(c->point);
     c->point = NULL;
     c->n_points = 0;
@@ -539,11 +461,14 @@ static int set_up(struct manage *m, const struct plan_problem *problem, const st
         sum_add(&m->bound, plan->price[t] > 0 ? plan->price[t] * (double)problem->capacity[t] : 0);
         m->tier[m->n_finite++] = t;
     }
-    m->n = m->n_room = m->state.n_contexts = problem->n_contexts;
-    m->at = calloc((size_t)m->n + 1, sizeof(*m->at));
-    m->spare = calloc((size_t)m->n + 1, sizeof(*m->spare));
+    m->n = m->state.n_contexts = problem->n_contexts;
+    m->n_room = m->n + m->n / 4 + FIRST_ROOM; /* moving all of them takes long: not in one of the first events */
+    m->at = calloc((size_t)m->n_room, sizeof(*m->at));
+    m->move = calloc((size_t)m->n_room, sizeof(*m->move));
+    m->spare = calloc((size_t)m->n_room, sizeof(*m->spare));
     m->scratch = calloc((size_t)problem->n_configs * (size_t)m->n_finite + 1, sizeof(*m->scratch));
-    if (!m->at || !m->spare || !m->scratch || hull_work_init(&m->work, problem, err) || take_contexts(m, problem, plan))
+    if (!m->at || !m->move || !m->spare || !m->scratch || hull_work_init(&m->work, problem, err) ||
+        take_contexts(m, problem, plan))
         return err_nomem(err);
     for (int i = 0; i < m->n; i++) {
         sum_add(&m->bound, m->at[i].best);
@@ -584,10 +509,10 @@ void manage_free(struct manage *m)
     }
     hull_work_release(&m->work);
     free(m->at);
+    free(m->move);
     free(m->spare);
     free(m->scratch);
-    free(m->change);
-    free(m->op);
+    changes_release(&m->changes);
     free(m);
 }
 

@@ -61,14 +61,18 @@ static void report(struct bench *b, const char *name, double fresh)
     b->ops = b->bytes = 0;
 }
 
-static void count(struct bench *b, int k, double start)
+static int count(struct bench *b, int k, double start, struct err *err)
 {
     const struct manage_state *s = manage_state(b->m);
 
     b->seconds[k] = seconds_now() - start;
+    for (int t = 0; t < INSTANCE_TIERS; t++)
+        if (s->room[t] < 0)
+            return err_set(err, ERR_FAIL, "event %d: tier %d holds too much", k, t);
     b->ops += s->n_ops;
     for (int i = 0; i < s->n_ops; i++)
         b->bytes += (double)s->op[i].to_bytes;
+    return 0;
 }
 
 static int arrivals(struct bench *b, struct err *err)
@@ -78,9 +82,8 @@ static int arrivals(struct bench *b, struct err *err)
     for (int k = 0; k < b->n_events; k++) {
         plan_options_get(&b->o, &b->problem, b->problem.n_contexts + k);
         double start = seconds_now();
-        if (manage_add(b->m, &b->o, &context, err))
+        if (manage_add(b->m, &b->o, &context, err) || count(b, k, start, err))
             return err->code;
-        count(b, k, start);
     }
     return 0;
 }
@@ -100,9 +103,8 @@ static int churn(struct bench *b, struct err *err)
             code = manage_add(b->m, &b->o, &who, err);
         else
             code = manage_update(b->m, who, &b->o, err);
-        if (code)
-            return code;
-        count(b, k, start);
+        if (code || count(b, k, start, err))
+            return err->code;
     }
     return 0;
 }
