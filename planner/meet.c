@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOVES = 8000, FIRST_SETS = 1 << 15, MOST_SETS = 1 << 19, LOOKS_PER_SET = 16 };
+enum { MOVES = 8000, FIRST_SETS = 1 << 14, MOST_SETS = 1 << 19, LOOKS_PER_SET = 16 };
 enum { GRID_TIERS = 4, BLOCK = 1024 };
 
 /* Shares of what the plan lacks: a move that changes the room by less, counted at the prices, is not looked at. */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GREEDY_MOST = 50000, USUAL_WORK = 65536 };
+enum { GREEDY_MOST = 50000, USUAL_WORK = 49152 };
 static const double greedy_gap = 1e-7;
 
 /* Keeps the better of two drafts in `best` and releases the other. */
