@@ -71,9 +71,7 @@ static int add_move(struct search *s, int context, struct spot to)
     return 0;
 }
 
-/* To all options of one context, not just the points of its hulls; but not to those than which a smaller one is as
- * good.
- */
+/* To all options of one context, not just the points of its hulls, unless a smaller one is as good. */
 static int add_moves(struct search *s, const struct plan_options *o, struct hull_work *w, int context)
 {
     const struct plan_problem *p = s->problem;
