@@ -1,8 +1,8 @@
 /* admit.c - a new context between two nightly plans. Compiled against an installed EvicPress:
  *
  *     cc admit.c $(pkg-config --cflags --libs evp) -o admit
- *     echo 101 7592 2088 ... | ./admit manifest.jsonl next.jsonl chat/17 3 2.1 none,94371840,1,0
- * kivi:bits=2,14155776,0.93,0.01
+ *     echo 101 7592 2088 ... |
+ *         ./admit manifest.jsonl next.jsonl chat/17 3 2.1 none,94371840,1,0 kivi:bits=2,14155776,0.93,0.01
  *
  * manifest.jsonl is of `evp-plan --online`. Reads the context's token ids; its uses until the next plan, its prefill in
  * seconds and its forms (config, bytes, quality, seconds to decompress) stand on the command line. Prints what to carry
