@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { THREADS_FROM = 1 << 12 }; /* contexts; below, starting threads takes longer than the work */
+
 /* ---- rows ---------------------------------------------------------------- */
 
 static struct placement placement_of(const struct plan_input *in, int row, struct plan_choice c)
@@ -185,7 +187,7 @@ static int add_totals(struct manifest *m, const struct plan_input *in, const str
     if (code)
         return code;
     m->n_totals = 1 + BASELINE_COUNT;
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(dynamic) if (plan->n_contexts >= THREADS_FROM)
     for (int i = 0; i < m->n_totals; i++) {
         m->total[i] = plan_outcome(in, &all[i]);
         snprintf(m->total[i].name, MANIFEST_CONFIG, "%s%.80s", label[i],

@@ -424,7 +424,7 @@ static int take_contexts(struct manage *m, const struct plan_problem *problem, c
 {
     int failed = 0;
 
-#pragma omp parallel reduction(| : failed)
+#pragma omp parallel reduction(| : failed) if (problem->n_contexts > HULL_CHUNK)
     {
         struct hull_work w;
         struct plan_options o = { 0 };

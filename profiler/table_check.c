@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { THREADS_FROM = 1 << 16 }; /* elements; below, starting threads takes longer than the work */
+
 /* Cosines of unit vectors in float may exceed 1 by rounding. */
 #define COSINE_MOST 1.001
 
@@ -33,7 +35,7 @@ static int check_texts(const struct table *t, struct err *err)
         if (c->type != COLUMN_TEXT || !text || !column_count(t, c, &n))
             continue;
         size_t wrong = n;
-#pragma omp parallel for reduction(min : wrong) schedule(static)
+#pragma omp parallel for reduction(min : wrong) schedule(static) if (n >= THREADS_FROM)
         for (size_t k = 0; k < n; k++)
             if (wrong > k && !utf8_valid(text[k], strlen(text[k])))
                 wrong = k;
@@ -176,7 +178,7 @@ static int check_cells(const struct table *t, struct err *err)
 {
     size_t v = (size_t)t->n_configs, n = (size_t)t->n_contexts * v, wrong = n;
 
-#pragma omp parallel for reduction(min : wrong) schedule(static)
+#pragma omp parallel for reduction(min : wrong) schedule(static) if (n >= THREADS_FROM)
     for (size_t i = 0; i < n; i++)
         if (wrong > i && cell_fault(t, i))
             wrong = i;
@@ -190,7 +192,7 @@ size_t table_drop_cells(struct table *t)
 {
     size_t dropped = 0, n = (size_t)t->n_contexts * (size_t)t->n_configs;
 
-#pragma omp parallel for reduction(+ : dropped) schedule(static)
+#pragma omp parallel for reduction(+ : dropped) schedule(static) if (n >= THREADS_FROM)
     for (size_t i = 0; i < n; i++) {
         if (!cell_fault(t, i))
             continue;
