@@ -3,7 +3,7 @@
  *     admit N SEED [EVENTS]     `real` instance: N contexts are planned and written as evp-plan --online does, then as
  * many as EVENTS (by default 1000) are admitted, with the forms of their hulls and with all 60, used more, and removed
  *
- * Microseconds of CPU per event. `planner alone` is manage_add() for the same contexts, options already filled in.
+ * Microseconds per event. `planner alone` is manage_add() for the same contexts, options already filled in.
  */
 #include "base/clock.h"
 #include "loader/evp.h"
@@ -16,7 +16,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { V = INSTANCE_CONFIGS, T = INSTANCE_TIERS };
@@ -127,15 +126,6 @@ static int write_manifest(struct bench *b, const struct plan *plan, const char *
     return code;
 }
 
-/* Of this thread alone, so that other work on the machine counts less. */
-static double seconds_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -161,10 +151,10 @@ static int planner_alone(struct bench *b, const struct plan *plan, struct err *e
 
     for (int k = 0; m && k < b->n_events; k++) {
         plan_options_get(&b->o, &b->problem, plan->n_contexts + k);
-        double start = seconds_now();
+        double start = clock_now();
         if (manage_add(m, &b->o, &context, err))
             break;
-        b->seconds[k] = seconds_now() - start;
+        b->seconds[k] = clock_now() - start;
     }
     manage_free(m);
     report(b, "planner alone");
@@ -197,12 +187,12 @@ static int one_event(struct bench *b, struct evp_plan *plan, enum event event, i
                              .form = given,
                              .n_forms = (size_t)f.n };
     struct evp_update u = { .id = id, .frequency = 3 * c.frequency };
-    double start = seconds_now();
+    double start = clock_now();
     int code = event == UPDATE   ? evp_plan_update(plan, &u, &todo, error)
                : event == REMOVE ? evp_plan_remove(plan, id, &todo, error)
                                  : evp_plan_admit(plan, &c, &todo, error);
     evp_operations_release(&todo);
-    b->seconds[k] = seconds_now() - start;
+    b->seconds[k] = clock_now() - start;
     return code;
 }
 

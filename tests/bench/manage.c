@@ -3,7 +3,7 @@
  *     manage N SEED [EVENTS]     `real` instance: N contexts are planned, then as many as EVENTS come (by default
  * 1000), then as many are used more or less, go, or come, one third each
  *
- * One line per phase: microseconds of CPU per event, operations and bytes, and the certificate's gap afterwards beside
+ * One line per phase: microseconds per event, operations and bytes, and the certificate's gap afterwards beside
  * the distance from the bound that solving anew gives.
  */
 #include "base/clock.h"
@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct bench {
     struct instance in;
@@ -26,15 +25,6 @@ struct bench {
     int n_events;
     double ops, bytes;
 };
-
-/* Of this thread alone, so that other work on the machine counts less. */
-static double seconds_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int compare(const void *a, const void *b)
 {
@@ -65,7 +55,7 @@ static int count(struct bench *b, int k, double start, struct err *err)
 {
     const struct manage_state *s = manage_state(b->m);
 
-    b->seconds[k] = seconds_now() - start;
+    b->seconds[k] = clock_now() - start;
     for (int t = 0; t < INSTANCE_TIERS; t++)
         if (s->room[t] < 0)
             return err_set(err, ERR_FAIL, "event %d: tier %d holds too much", k, t);
@@ -81,7 +71,7 @@ static int arrivals(struct bench *b, struct err *err)
 
     for (int k = 0; k < b->n_events; k++) {
         plan_options_get(&b->o, &b->problem, b->problem.n_contexts + k);
-        double start = seconds_now();
+        double start = clock_now();
         if (manage_add(b->m, &b->o, &context, err) || count(b, k, start, err))
             return err->code;
     }
@@ -96,7 +86,7 @@ static int churn(struct bench *b, struct err *err)
     for (int k = 0; k < b->n_events; k++) {
         int who = k % 3 == 1 ? gone : (int)rng_below(&r, (uint64_t)n), code;
         plan_options_get(&b->o, &b->problem, (int)rng_below(&r, (uint64_t)n));
-        double start = seconds_now();
+        double start = clock_now();
         if (k % 3 == 0)
             code = manage_remove(b->m, gone = who, err);
         else if (k % 3 == 1)
