@@ -145,35 +145,50 @@ static void one_event(struct world *w, struct manage *m, struct rng *r)
     follow(w, m);
 }
 
+/* One random world, and what happens to it. */
+static void live(struct rng *r, enum plan_solver solver, int n_events, int check_every)
+{
+    struct world w;
+    struct plan plan;
+    struct err e;
+
+    draw_world(&w, r);
+    struct plan_problem p = problem_of(&w);
+    cr_assert(!plan_solve(&plan, &p, solver, &(struct plan_effort){ 0 }, &e));
+    struct manage *m = manage_new(&p, &plan, &e);
+    cr_assert(m);
+    cr_assert_float_eq(manage_state(m)->objective, plan.objective, 1e-9);
+    for (int i = 0; i < p.n_contexts; i++) {
+        w.at[i] = plan.choice[i];
+        w.held[i] = plan.choice[i].tier < 0 ? 0 : w.bytes[i][plan.choice[i].config];
+        if (plan.choice[i].tier >= 0)
+            w.fill[plan.choice[i].tier] += w.held[i];
+    }
+    plan_release(&plan);
+    for (int event = 0; event < n_events; event++) {
+        one_event(&w, m, r);
+        check_state(&w, m);
+        if (event % check_every == 0)
+            check_bound(&w, m);
+    }
+    manage_free(m);
+}
+
 Test(manage, events_keep_capacities_accounts_and_bound)
 {
     struct rng r = rng_new(11);
-    struct err e;
 
-    for (int k = 0; k < 200; k++) {
-        struct world w;
-        struct plan plan;
-        draw_world(&w, &r);
-        struct plan_problem p = problem_of(&w);
-        cr_assert(!plan_solve(&plan, &p, (enum plan_solver)(k % 3), &(struct plan_effort){ 0 }, &e));
-        struct manage *m = manage_new(&p, &plan, &e);
-        cr_assert(m);
-        cr_assert_float_eq(manage_state(m)->objective, plan.objective, 1e-9);
-        for (int i = 0; i < p.n_contexts; i++) {
-            w.at[i] = plan.choice[i];
-            w.held[i] = plan.choice[i].tier < 0 ? 0 : w.bytes[i][plan.choice[i].config];
-            if (plan.choice[i].tier >= 0)
-                w.fill[plan.choice[i].tier] += w.held[i];
-        }
-        plan_release(&plan);
-        for (int event = 0; event < 100; event++) {
-            one_event(&w, m, &r);
-            check_state(&w, m);
-            if (event % 10 == 0)
-                check_bound(&w, m);
-        }
-        manage_free(m);
-    }
+    for (int k = 0; k < 200; k++)
+        live(&r, (enum plan_solver)(k % 3), 100, 10);
+}
+
+/* So many that entries of earlier moves pile up, and are thrown out several at a time. */
+Test(manage, long_lives)
+{
+    struct rng r = rng_new(12);
+
+    for (int k = 0; k < 8; k++)
+        live(&r, PLAN_OPTIMAL, 20000, 5000);
 }
 
 /* Two contexts on a tier of 10; when one goes, the other takes the room it always wanted. */
