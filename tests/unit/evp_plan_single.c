@@ -1,0 +1,262 @@
+/* Kept plans of the installed library, one question at a time, and what they refuse. */
+#include "tests/unit/evp_world.h"
+
+#include "loader/evp.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <unistd.h>
+
+TestSuite(evp_plan_single, .init = world_open_files, .fini = world_remove_files);
+
+/* ---- single questions ---------------------------------------------------------------- */
+
+/* A plan of one context on a tier of 100 bytes, where it takes 80. */
+static struct evp_plan *small(struct world *w)
+{
+    struct plan_choice choice = { 0, 0 };
+    struct plan plan = { .choice = &choice, .n_contexts = 1 };
+    struct evp_plan *opened;
+    struct rng r = rng_new(1);
+
+    world_draw(w, &r, 1);
+    w->tiers.n = 1;
+    w->tier[0] = (struct tier){ "ram", TIER_DRAM, w->tier[0].uri, 100, 1e9, 1e9, 0 };
+    w->alpha = 1;
+    w->frequency[0] = 1;
+    w->form[0][0] = (struct form){ "none", 80, 1, (double)NAN };
+    world_write(w, &plan);
+    cr_assert_eq(evp_plan_open(&opened, world_path, NULL), EVP_OK);
+    return opened;
+}
+
+/* The present form keeps its number among the new ones; without it the context must go elsewhere. */
+Test(evp_plan_single, other_forms_of_a_context_that_is_placed)
+{
+    struct world w;
+    struct evp_plan *plan = small(&w);
+    struct evp_operations ops;
+    struct evp_form form[3] = { { .config = "kivi:bits=2", .bytes = 10, .quality = 0.1 },
+                                { .config = "kivi:bits=4", .bytes = 20, .quality = 0.2 },
+                                { .config = "none", .bytes = 80, .quality = 1 } };
+    struct evp_update u = { "context/0", 2, form, 3, { 0 } };
+
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, NULL), EVP_OK);
+    cr_assert_eq(ops.n, 0);
+    form[2].bytes = 90;
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, NULL), EVP_OK);
+    cr_assert(ops.n == 1 && ops.at[0].kind == EVP_RECOMPRESS && ops.at[0].from_bytes == 80 && ops.at[0].to_bytes == 90);
+    evp_operations_release(&ops);
+    u.n_forms = 2;
+    w.prefill_s[0] = 0;
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, NULL), EVP_OK);
+    cr_assert_eq(ops.n, 1);
+    cr_assert_str_eq(ops.at[0].from_config, "none");
+    cr_assert_str_neq(ops.at[0].to_config, ops.at[0].to_bytes ? "none" : "kivi:bits=2");
+    evp_operations_release(&ops);
+    u.n_forms = 0;
+    cr_assert_eq(evp_plan_update(plan, &u, NULL, NULL), EVP_OK);
+    cr_assert_eq(evp_plan_remove(plan, "context/0", &ops, NULL), EVP_OK);
+    cr_assert_eq(ops.n, 0);
+    evp_operations_release(&ops);
+    evp_plan_close(plan);
+}
+
+Test(evp_plan_single, ids_come_and_go_by_the_thousand)
+{
+    struct world w;
+    struct evp_plan *plan = small(&w);
+    struct evp_plan_state state;
+    char id[32];
+    struct evp_context c = { .id = id, .token_digest = world_digest(1), .n_tokens = 1, .prefill_s = 1 };
+
+    for (int i = 0; i < 20000; i++) {
+        if (i % 5000 == 0) {
+            snprintf(id, sizeof(id), "regular/%d", i);
+            cr_assert_eq(evp_plan_admit(plan, &c, NULL, NULL), EVP_OK);
+        }
+        snprintf(id, sizeof(id), "passer-by/%d", i);
+        cr_assert_eq(evp_plan_admit(plan, &c, NULL, NULL), EVP_OK);
+        cr_assert_eq(evp_plan_admit(plan, &c, NULL, NULL), EVP_EXISTS);
+        cr_assert_eq(evp_plan_remove(plan, id, NULL, NULL), EVP_OK);
+        cr_assert_eq(evp_plan_remove(plan, id, NULL, NULL), EVP_UNKNOWN);
+    }
+    for (int i = 15000; i >= 0; i -= 5000) {
+        snprintf(id, sizeof(id), "regular/%d", i);
+        cr_assert_eq(evp_plan_remove(plan, id, NULL, NULL), EVP_OK, "%s", id);
+    }
+    cr_assert_eq(evp_plan_remove(plan, "context/0", NULL, NULL), EVP_OK);
+    cr_assert_eq(evp_plan_status(plan, &state, NULL), EVP_OK);
+    cr_assert(state.n_contexts == 0 && state.tier[0].room == 100 && state.tier[0].capacity == 100);
+    cr_assert_str_eq(state.tier[0].name, "ram");
+    evp_plan_close(plan);
+}
+
+/* A context that is pinned stays, whoever comes. */
+Test(evp_plan_single, pins_and_floors_hold)
+{
+    struct world w;
+    struct buf text = { 0 }, pinned = { 0 };
+    struct evp_plan *plan = small(&w);
+    struct evp_form form[2] = { { .config = "none", .bytes = 100, .quality = 1 },
+                                { .config = "kivi:bits=2", .bytes = 5, .quality = 0.5 } };
+    struct evp_context c = { .id = "x",
+                             .token_digest = world_digest(1),
+                             .n_tokens = 1,
+                             .frequency = 100,
+                             .prefill_s = 99,
+                             .form = form,
+                             .n_forms = 1 };
+    struct evp_operations ops;
+    struct evp_error error;
+    struct err err;
+
+    cr_assert_eq(evp_plan_admit(plan, &c, &ops, NULL), EVP_OK);
+    cr_assert(ops.n == 2 && ops.at[0].kind != EVP_INSERT && ops.at[1].kind == EVP_INSERT);
+    evp_operations_release(&ops);
+    evp_plan_close(plan);
+    cr_assert_eq(file_read(&text, world_path, 1 << 20, &err), 0);
+    char *at = strstr(text.at, "\"forms\"");
+    buf_printf(&pinned, "%.*s\"pin\":\"ram\",%s", (int)(at - text.at), text.at, at);
+    at = strstr(pinned.at, "\"previous\"");
+    buf_clear(&text);
+    buf_printf(&text, "%.*s\"min_quality\":0.75,%s", (int)(at - pinned.at), pinned.at, at);
+    cr_assert_eq(file_write(world_path, text.at, text.n, &err), 0);
+    cr_assert_eq(evp_plan_open(&plan, world_path, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_plan_admit(plan, &c, &ops, NULL), EVP_OK);
+    cr_assert_eq(ops.n, 0);
+    evp_operations_release(&ops);
+    c.id = "y";
+    c.n_forms = 2;
+    cr_assert_eq(evp_plan_admit(plan, &c, &ops, &error), EVP_ARGUMENT);
+    cr_assert(strstr(error.text, "form 2: field 'quality' is below min_quality"), "%s", error.text);
+    form[0].bytes = 101;
+    form[1].quality = 0.8;
+    struct evp_update u = { .id = "context/0", .frequency = 1, .form = form, .n_forms = 1 };
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_ARGUMENT);
+    cr_assert(strstr(error.text, "no form fits tier 'ram', which it is pinned to"), "%s", error.text);
+    form[0].bytes = 100;
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_OK);
+    cr_assert(ops.n == 1 && ops.at[0].to_bytes == 100);
+    evp_operations_release(&ops);
+    cr_assert_eq(evp_plan_save(plan, world_other_path, &error), EVP_OK);
+    buf_clear(&text);
+    cr_assert_eq(file_read(&text, world_other_path, 1 << 20, &err), 0);
+    cr_assert(strstr(text.at, "\"pin\":\"ram\"") && strstr(text.at, "\"min_quality\":0.75"));
+    evp_plan_close(plan);
+    buf_release(&text);
+    buf_release(&pinned);
+}
+
+/* ---- what is refused -------------------------------------------------------------------- */
+
+Test(evp_plan_single, refuses_arguments_that_lie)
+{
+    static const int32_t tokens[] = { 1, 2, 3 };
+    struct world w;
+    struct evp_plan *plan = small(&w);
+    const struct evp_form good = { .config = "none", .bytes = 10, .quality = 1 };
+    struct {
+        struct evp_form form;
+        struct evp_context context;
+        const char *says;
+    } bad[32];
+    int n = 0;
+    struct evp_operations ops;
+    struct evp_error error;
+    struct evp_plan_state before, after;
+#define BAD(field, value, text)                                                                                        \
+    bad[n].form = good,                                                                                                \
+    bad[n].context =                                                                                                   \
+        (struct evp_context){                                                                                          \
+            .id = "x", .tokens = tokens, .n_tokens = 3, .frequency = 1, .prefill_s = 1, .n_forms = 1                   \
+        },                                                                                                             \
+    bad[n].field = value, bad[n++].says = text
+    BAD(context.id, NULL, "id is NULL");
+    BAD(context.id, "", "field 'id' is empty");
+    BAD(context.id, "a\nb", "field 'id' has a control character");
+    BAD(context.token_digest, "abc", "field 'token_digest' is not");
+    BAD(context.tokens, NULL, "tokens and token_digest are NULL");
+    BAD(context.n_tokens, 0, "n_tokens is out of range");
+    BAD(context.n_tokens, (int64_t)1 << 40, "n_tokens is out of range");
+    BAD(context.kv_bytes, -1, "field 'kv_bytes' is below zero");
+    BAD(context.frequency, -1, "field 'frequency' is below zero");
+    BAD(context.frequency, (double)NAN, "field 'frequency' is not a number");
+    BAD(context.frequency, 1e250, "utility is out of range");
+    BAD(context.prefill_s, HUGE_VAL, "field 'prefill_s' is not a number");
+    BAD(context.question_s, -1, "field 'question_s' is below zero");
+    BAD(context.n_forms, 128, "n_forms is above 127");
+    BAD(context.reserved[7], 1, "reserved is not zero");
+    BAD(form.reserved[3], 1, "form 1: reserved is not zero");
+    BAD(form.config, NULL, "form 1: field 'config' is empty");
+    BAD(form.bytes, -1, "form 1: field 'bytes' is below zero");
+    BAD(form.bytes, INT64_MAX, "form 1: field 'bytes' is above 2^53");
+    BAD(form.quality, 1.1, "form 1: field 'quality' is above one");
+    BAD(form.quality, (double)NAN, "form 1: field 'quality' is not a number");
+    BAD(form.decompress_s, -1, "form 1: field 'decompress_s' is below zero");
+#undef BAD
+    cr_assert_eq(evp_plan_status(plan, &before, NULL), EVP_OK);
+    for (int i = 0; i < n; i++) {
+        bad[i].context.form = &bad[i].form;
+        cr_assert_eq(evp_plan_admit(plan, &bad[i].context, &ops, &error), EVP_ARGUMENT, "%s", bad[i].says);
+        cr_assert(strstr(error.text, bad[i].says), "'%s' does not say '%s'", error.text, bad[i].says);
+        cr_assert(ops.n == 0 && ops.at == NULL && error.code == EVP_ARGUMENT);
+    }
+    struct evp_update u = { .id = "context/0", .frequency = -1 };
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_ARGUMENT);
+    u = (struct evp_update){ .id = "context/0", .n_forms = 1 };
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_ARGUMENT);
+    u = (struct evp_update){ .id = "nobody" };
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_UNKNOWN);
+    cr_assert_str_eq(error.text, "context 'nobody' is not there");
+    cr_assert_eq(evp_plan_remove(plan, NULL, &ops, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_plan_save(plan, NULL, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_plan_save(plan, "-", &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_plan_save(plan, "/nowhere/at/all", &error), EVP_IO);
+    cr_assert_eq(evp_plan_status(plan, &after, NULL), EVP_OK);
+    cr_assert_eq(memcmp(&before, &after, sizeof(before)), 0);
+    evp_plan_close(plan);
+    evp_plan_close(NULL);
+    evp_operations_release(NULL);
+}
+
+/* Each is one change to the text of a good manifest. */
+Test(evp_plan_single, refuses_manifests_that_cannot_be)
+{
+    static const char *const change[][3] = {
+        { "\"forms\"", "\"smrof\"", "context 'context/0': no forms are carried" },
+        { "\"capacity_bytes\":100", "\"capacity_bytes\":79", "tier 'ram' holds more than its capacity" },
+        { "\"capacity_bytes\":100", "\"capacity_bytes\":0", "tier 'ram' holds more than its capacity" },
+        { "\"forms\"", "\"pin\":\"recompute\",\"forms\"", "it is on tier 'ram', but pinned to 'recompute'" },
+        { "\"alpha\":1", "\"alpha\":1e999", "field 'alpha' is not a number" },
+        { "\"alpha\":1", "\"alpha\":1e300", "utility is out of range" },
+        { "\"prices\":[0]", "\"prices\":[1e299]", "field 'prices': that of tier 'ram' is out of range" },
+        { "\"frequency\":1", "\"frequency\":1e300", "utility is out of range" },
+        { "\"read_bytes_per_s\":1000000000", "\"read_bytes_per_s\":1e-300", "utility is out of range" },
+        { "{\"end\"", "{\"dne\"", "line 3: field 'id' is missing" },
+    };
+    struct world w;
+    struct buf good = { 0 };
+    struct evp_plan *plan = small(&w);
+    struct evp_error error;
+    struct err err;
+
+    evp_plan_close(plan);
+    cr_assert_eq(file_read(&good, world_path, 1 << 20, &err), 0);
+    for (size_t i = 0; i < sizeof(change) / sizeof(*change); i++) {
+        struct buf text = { 0 };
+        const char *at = strstr(good.at, change[i][0]);
+        cr_assert(at, "%s", change[i][0]);
+        buf_add(&text, good.at, (size_t)(at - good.at));
+        buf_adds(&text, change[i][1]);
+        buf_adds(&text, at + strlen(change[i][0]));
+        cr_assert_eq(file_write(world_path, text.at, text.n, &err), 0);
+        cr_assert_eq(evp_plan_open(&plan, world_path, &error), EVP_DAMAGED, "%s", change[i][1]);
+        cr_assert(strstr(error.text, change[i][2]), "'%s' does not say '%s'", error.text, change[i][2]);
+        cr_assert_null(plan);
+        buf_release(&text);
+    }
+    buf_release(&good);
+    cr_assert_eq(evp_plan_open(&plan, "/nowhere", &error), EVP_IO);
+    cr_assert_eq(evp_plan_open(&plan, "-", &error), EVP_ARGUMENT);
+}

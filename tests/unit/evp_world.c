@@ -1,0 +1,100 @@
+#include "tests/unit/evp_world.h"
+
+#include "base/file.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <unistd.h>
+
+const char *const world_config[FORMS] = { "none", "keydiff:drop=0.5", "kivi:bits=4", "kivi:bits=2", "knorm:drop=0.9" };
+
+char world_path[] = "/tmp/evp-plan-XXXXXX", world_other_path[] = "/tmp/evp-plan-XXXXXX";
+
+void world_open_files(void)
+{
+    close(mkstemp(world_path));
+    close(mkstemp(world_other_path));
+}
+
+void world_remove_files(void)
+{
+    unlink(world_path);
+    unlink(world_other_path);
+}
+
+void world_draw_context(struct world *w, struct rng *r, int i)
+{
+    w->frequency[i] = (double)rng_below(r, 6);
+    w->prefill_s[i] = 3 * rng_unit(r);
+    for (int v = 0; v < FORMS; v++)
+        w->form[i][v] = (struct form){ world_config[v], (int64_t)rng_below(r, 100), rng_unit(r), rng_unit(r) };
+}
+
+void world_draw(struct world *w, struct rng *r, int n)
+{
+    static char uri[TIERS][16] = { "/dev/shm/a", "/var/tmp/a", "/mnt/a" };
+
+    *w = (struct world){ .alpha = 2 * rng_unit(r), .tiers = { w->tier, 1 + (int)rng_below(r, TIERS) } };
+    for (int t = 0; t < w->tiers.n; t++) {
+        w->capacity[t] = rng_below(r, 8) == 0 ? INT64_MAX : (int64_t)rng_below(r, 300);
+        w->tier[t] = (struct tier){ "t", TIER_FILE, uri[t], w->capacity[t], 100 * rng_unit(r) + 1, 1, rng_unit(r) };
+        w->tier[t].name[1] = (char)('0' + t);
+    }
+    for (int i = 0; i < MOST; i++) {
+        snprintf(w->id[i], sizeof(w->id[i]), "context/%d", i);
+        w->there[i] = i < n;
+        w->number[i] = i < n ? i : -1;
+        w->at[i] = (struct plan_choice){ 0, PLAN_RECOMPUTE };
+        world_draw_context(w, r, i);
+    }
+}
+
+const char *world_digest(int i)
+{
+    static _Thread_local char hex[DIGEST_HEX];
+
+    snprintf(hex, sizeof(hex), "%064x", i);
+    return hex;
+}
+
+/* What `evp-plan --online` would write. */
+void world_write(struct world *w, const struct plan *plan)
+{
+    struct manifest m = { .alpha = w->alpha,
+                          .solver = "test",
+                          .upper_bound = plan->upper_bound,
+                          .gap = (double)NAN,
+                          .max_move = INT64_MAX,
+                          .tiers = w->tiers };
+    struct err err;
+
+    memset(m.model_digest, 'a', DIGEST_HEX - 1);
+    memcpy(m.price, plan->price, sizeof(m.price));
+    for (int i = 0; i < plan->n_contexts; i++) {
+        struct plan_choice c = w->at[i] = plan->choice[i];
+        struct forms forms = { w->form[i], FORMS, w->prefill_s[i], 0.25, 0, NULL };
+        struct placement p = { .id = w->id[i],
+                               .token_digest = world_digest(i),
+                               .config = "none",
+                               .tier = c.tier,
+                               .n_tokens = 7,
+                               .quality = 1,
+                               .quality_test = 0.5,
+                               .ttft_s = 1,
+                               .frequency = w->frequency[i],
+                               .operation = OP_NONE,
+                               .forms = &forms };
+        if (c.tier >= 0) {
+            p.config = world_config[c.config];
+            p.bytes = w->form[i][c.config].bytes;
+            p.quality = w->form[i][c.config].quality;
+            p.operation = OP_INSERT;
+            p.payload = w->id[i] + 8;
+            w->fill[c.tier] += p.bytes;
+        }
+        cr_assert_eq(manifest_add(&m, &p, &err), 0, "%s", err.msg);
+    }
+    cr_assert_eq(manifest_write(&m, world_path, (struct rows_made){ .tool = "test" }, &err), 0, "%s", err.msg);
+    m.tiers = (struct tiers){ 0 };
+    manifest_release(&m);
+}

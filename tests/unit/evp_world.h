@@ -1,0 +1,40 @@
+/* evp_world.h - what the tests of evp_plan_* share: random contexts with their forms, and their manifest. */
+#ifndef EVP_WORLD_H
+#define EVP_WORLD_H
+
+#include "base/rng.h"
+#include "loader/manifest.h"
+#include "planner/plan.h"
+
+enum { MOST = 32, FORMS = 5, TIERS = 3 };
+
+extern const char *const world_config[FORMS];
+
+struct world {
+    struct tiers tiers;
+    struct tier tier[TIERS];
+    int64_t capacity[TIERS];
+    double alpha;
+    int there[MOST], number[MOST]; // number: the planner's
+    char id[MOST][24];
+    struct form form[MOST][FORMS];
+    double frequency[MOST], prefill_s[MOST];
+    /* as the operations say */
+    struct plan_choice at[MOST];
+    int64_t fill[TIERS];
+};
+
+/* Two empty files, made before each test and removed after it. */
+extern char world_path[], world_other_path[];
+void world_open_files(void);
+void world_remove_files(void);
+
+void world_draw_context(struct world *w, struct rng *r, int i);
+void world_draw(struct world *w, struct rng *r, int n);
+
+const char *world_digest(int i); // 64 hex digits, the next call's too
+
+/* Writes the manifest of a plan to world_path. */
+void world_write(struct world *w, const struct plan *plan);
+
+#endif
