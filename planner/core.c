@@ -1,5 +1,7 @@
 #include "planner/core.h"
 
+#include "planner/sum.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +106,7 @@ static int build_block(struct core_block *b, const struct hull *h, const int *li
                        const struct box *box, int32_t *fixed)
 {
     uint32_t n_points = 0;
-    double lost = 0;
+    struct sum utility = { 0, 0 };
 
     b->first = malloc(((size_t)(to - from) + 1) * sizeof(*b->first));
     b->at = malloc(most_points(h, list, from, to) * sizeof(*b->at));
@@ -123,12 +125,11 @@ static int build_block(struct core_block *b, const struct hull *h, const int *li
             n_points += (uint32_t)n;
             continue;
         }
-        double term = at->utility - lost, next = b->utility + term;
-        lost = (next - b->utility) - term;
-        b->utility = next;
+        sum_add(&utility, at->utility);
         if (at->tier >= 0)
             b->demand[at->tier] += at->size;
     }
+    b->utility = utility.value;
     b->first[b->n] = n_points;
     struct candidate *fit = realloc(b->at, ((size_t)n_points + 1) * sizeof(*b->at));
     b->at = fit ? fit : b->at;
@@ -175,7 +176,8 @@ static void ask_block(struct core_block *b, int n_tiers, const double *price_by_
 
 double core_ask(const struct core *core, const double *price, double *demand)
 {
-    double by_tier[PLAN_TIERS + 1] = { 0 }, sum = 0, lost = 0;
+    double by_tier[PLAN_TIERS + 1] = { 0 };
+    struct sum sum = { 0, 0 };
     int n_tiers = core->h->n_tiers;
 
     memcpy(by_tier + 1, price, (size_t)n_tiers * sizeof(*price));
@@ -184,16 +186,15 @@ double core_ask(const struct core *core, const double *price, double *demand)
         ask_block(&core->block[b], n_tiers, by_tier);
     for (int d = 0; d < n_tiers; d++)
         demand[d] = 0;
-    for (int k = 0; k < 2 * core->n_blocks; k++) { /* the fixed, then the open */
-        const struct core_block *b = &core->block[k / 2];
-        double term = (k % 2 ? b->value : b->utility) - lost, next = sum + term;
-        lost = (next - sum) - term;
-        sum = next;
+    for (int k = 0; k < core->n_blocks; k++) {
+        const struct core_block *b = &core->block[k];
+        sum_add(&sum, b->utility);
+        sum_add(&sum, b->value);
         for (int d = 0; d < n_tiers; d++)
-            demand[d] += k % 2 ? b->wanted[d] : b->demand[d];
+            demand[d] = demand[d] + b->demand[d] + b->wanted[d];
     }
     for (int k = 0; k < core->n_blocks; k++)
         for (int d = 0; d < n_tiers; d++)
-            sum -= price[d] * core->block[k].demand[d];
-    return sum;
+            sum.value -= price[d] * core->block[k].demand[d];
+    return sum.value;
 }

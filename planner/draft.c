@@ -1,5 +1,7 @@
 #include "planner/draft.h"
 
+#include "planner/sum.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -45,14 +47,11 @@ void draft_put(struct draft *d, int context, struct spot to)
 
 double draft_total(const struct draft *d)
 {
-    double sum = 0, lost = 0;
+    struct sum sum = { 0, 0 };
 
-    for (int i = 0; i < d->h->n_contexts; i++) {
-        double term = d->spot[i].utility - lost, next = sum + term;
-        lost = (next - sum) - term;
-        sum = next;
-    }
-    return sum;
+    for (int i = 0; i < d->h->n_contexts; i++)
+        sum_add(&sum, d->spot[i].utility);
+    return sum.value;
 }
 
 double draft_worth(const struct draft *d, const struct spot *s)

@@ -13,6 +13,7 @@
 #include "planner/changes.h"
 #include "planner/hull.h"
 #include "planner/queue.h"
+#include "planner/sum.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,10 +27,6 @@ struct context {
     double best;    // worth of its best point at the prices
     int32_t change; // its place in this event's list of changes; -1: none
     int n_points;
-};
-
-struct sum {
-    double value, lost; // compensated
 };
 
 struct manage {
@@ -50,14 +47,6 @@ struct manage {
     struct sum objective, bound;
     int failed; // no memory for an entry or a change
 };
-
-static void sum_add(struct sum *s, double term)
-{
-    double t = term - s->lost, next = s->value + t;
-
-    s->lost = (next - s->value) - t;
-    s->value = next;
-}
 
 static double worth(const struct manage *m, const struct point *p)
 {

@@ -1,5 +1,6 @@
 /* options.c - one context's options, and totals over all. Shared by every solver; knows no strategy. */
 #include "planner/plan.h"
+#include "planner/sum.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ double plan_option_utility(const struct plan_options *o, const struct plan_probl
 int plan_total(struct plan *plan, const struct plan_problem *problem, struct err *err)
 {
     struct plan_options o;
-    double sum = 0, lost = 0; /* compensated: a million terms of either sign */
+    struct sum sum = { 0, 0 };
 
     if (plan_options_init(&o, problem, err))
         return err->code;
@@ -47,11 +48,9 @@ int plan_total(struct plan *plan, const struct plan_problem *problem, struct err
         plan_options_get(&o, problem, i);
         if (c.tier != PLAN_RECOMPUTE)
             plan->fill[c.tier] += o.bytes[c.config];
-        double term = plan_option_utility(&o, problem, c) - lost, next = sum + term;
-        lost = (next - sum) - term;
-        sum = next;
+        sum_add(&sum, plan_option_utility(&o, problem, c));
     }
-    plan->objective = sum;
+    plan->objective = sum.value;
     plan_options_release(&o);
     return 0;
 }

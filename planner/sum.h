@@ -1,0 +1,17 @@
+/* sum.h - a sum of millions of terms of either sign, compensated for what rounding drops (Kahan 1965). */
+#ifndef EVP_SUM_H
+#define EVP_SUM_H
+
+struct sum {
+    double value, lost;
+};
+
+static inline void sum_add(struct sum *s, double term)
+{
+    double t = term - s->lost, next = s->value + t;
+
+    s->lost = (next - s->value) - t;
+    s->value = next;
+}
+
+#endif
