@@ -19,7 +19,7 @@ struct core_block {
     double value, wanted[PLAN_TIERS];   // answer to the last question
 };
 
-static void release_blocks(struct core *core)
+void core_release(struct core *core)
 {
     for (int b = 0; core->block && b < core->n_blocks; b++) {
         free(core->block[b].first);
@@ -30,32 +30,7 @@ static void release_blocks(struct core *core)
     core->n_blocks = 0;
 }
 
-void core_release(struct core *core)
-{
-    release_blocks(core);
-}
-
 /* ---- building --------------------------------------------------------------- */
-
-/* The best point of one tier at a price; HULL_BASE when none beats the base. */
-static int64_t tier_best(const struct hull_chunk *c, const uint32_t *first, double base, double price, double *value)
-{
-    int64_t best = HULL_BASE;
-    double last = -HUGE_VAL;
-
-    *value = base;
-    for (uint32_t k = first[0]; k < first[1]; k++) { /* concave: values rise, then fall */
-        double v = c->utility[k] - price * c->size[k];
-        if (v <= last)
-            break;
-        last = v;
-        if (v > *value) {
-            *value = v;
-            best = k;
-        }
-    }
-    return best;
-}
 
 /* Of one context the points that can win in the box, into `to`; how many. When it is one, *only is that point. What a
  * tier can hope for is its best at its lowest price, what is sure its best at its highest: tiers that hope for less
@@ -69,10 +44,9 @@ static int find_candidates(const struct hull *h, const struct hull_chunk *c, int
 
     for (int d = 0; d < h->n_tiers; d++) {
         const uint32_t *first = c->first + i * h->n_tiers + d;
-        double sure;
-        high[d] = tier_best(c, first, base, box->high[d], &sure);
-        low[d] = box->low[d] < box->high[d] ? tier_best(c, first, base, box->low[d], &hope[d]) : high[d];
-        hope[d] = box->low[d] < box->high[d] ? hope[d] : sure;
+        double sure = hope[d] = base;
+        high[d] = hull_tier_best(c, first, box->high[d], &sure);
+        low[d] = hull_tier_best(c, first, box->low[d], &hope[d]);
         winner = sure > most ? d : winner;
         most = sure > most ? sure : most;
     }
@@ -141,7 +115,7 @@ int core_build(struct core *core, const struct hull *h, const int *list, int n, 
 {
     int failed = 0, n_blocks = (n + HULL_CHUNK - 1) / HULL_CHUNK;
 
-    release_blocks(core);
+    core_release(core);
     *core = (struct core){ h, n_blocks, calloc((size_t)n_blocks + 1, sizeof(*core->block)) };
     if (!core->block)
         return err_nomem(err);

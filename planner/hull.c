@@ -213,26 +213,33 @@ void hull_release(struct hull *h)
     *h = (struct hull){ 0 };
 }
 
-int64_t hull_best(const struct hull *h, const struct hull_chunk *c, int i, const double *price, double *value)
+int64_t hull_tier_best(const struct hull_chunk *c, const uint32_t *first, double price, double *value)
 {
-    const uint32_t *first = c->first + i * h->n_tiers;
     int64_t best = HULL_BASE;
-    double most = c->base[i];
+    double last = -HUGE_VAL;
 
-    for (int d = 0; d < h->n_tiers; d++) {
-        double last = -HUGE_VAL;
-        for (uint32_t k = first[d]; k < first[d + 1]; k++) { /* concave: values rise, then fall */
-            double v = c->utility[k] - price[d] * c->size[k];
-            if (v <= last)
-                break;
-            last = v;
-            if (v > most) {
-                most = v;
-                best = k;
-            }
+    for (uint32_t k = first[0]; k < first[1]; k++) { /* concave: values rise, then fall */
+        double v = c->utility[k] - price * c->size[k];
+        if (v <= last)
+            break;
+        last = v;
+        if (v > *value) {
+            *value = v;
+            best = k;
         }
     }
-    *value = most;
+    return best;
+}
+
+int64_t hull_best(const struct hull *h, const struct hull_chunk *c, int i, const double *price, double *value)
+{
+    int64_t best = HULL_BASE;
+
+    *value = c->base[i];
+    for (int d = 0; d < h->n_tiers; d++) {
+        int64_t point = hull_tier_best(c, c->first + i * h->n_tiers + d, price[d], value);
+        best = point != HULL_BASE ? point : best;
+    }
     return best;
 }
 

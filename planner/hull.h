@@ -35,6 +35,10 @@ struct hull {
 int hull_build(struct hull *h, const struct plan_problem *problem, struct err *err) MUST_CHECK;
 void hull_release(struct hull *h);
 
+/* The best point of one tier, whose points first[0] to first[1] are, at a price, if it is worth more than *value, which
+ * it then becomes; HULL_BASE otherwise. */
+int64_t hull_tier_best(const struct hull_chunk *c, const uint32_t *first, double price, double *value);
+
 /* A context's best point at prices (n_tiers): its index among the chunk's points, or HULL_BASE. Ties go to the base,
  * then the faster tier, then the smaller size. *value: utility less what its bytes cost. */
 int64_t hull_best(const struct hull *h, const struct hull_chunk *c, int i, const double *price, double *value);
