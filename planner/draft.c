@@ -2,12 +2,13 @@
 
 #include "planner/sum.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CANDIDATES = 20000, SAMPLE = 65536, BUCKETS = 192, FILL_PASSES = 8 };
+enum { CANDIDATES = 20000, SAMPLE = 65536, BUCKETS = 192, FILL_PASSES = 8, FIRST_ROOM = 1024 };
 
 int draft_init(struct draft *d, const struct hull *h, const struct dual *dual, struct err *err)
 {
@@ -66,8 +67,7 @@ bool draft_is_close(const struct draft *d)
     return d->dual->bound - draft_total(d) <= close_enough * fabs(d->dual->bound);
 }
 
-/* What a context is worth at best at the prices. */
-static double best_worth(const struct draft *d, int context)
+double draft_best(const struct draft *d, int context)
 {
     const struct hull_chunk *c = hull_chunk_of(d->h, context);
     int32_t fixed = d->dual->fixed[context];
@@ -83,7 +83,7 @@ static double best_worth(const struct draft *d, int context)
 
 double draft_loss(const struct draft *d, int context, const struct spot *at)
 {
-    return fmax(best_worth(d, context) - draft_worth(d, at), 0);
+    return fmax(draft_best(d, context) - draft_worth(d, at), 0);
 }
 
 static bool same_choice(struct plan_choice a, struct plan_choice b)
@@ -91,7 +91,7 @@ static bool same_choice(struct plan_choice a, struct plan_choice b)
     return a.tier == b.tier && a.config == b.config;
 }
 
-int move_compare(const void *a, const void *b)
+static int compare(const void *a, const void *b)
 {
     const struct move *x = a, *y = b;
 
@@ -102,6 +102,33 @@ int move_compare(const void *a, const void *b)
     if (x->to.choice.tier != y->to.choice.tier)
         return x->to.choice.tier - y->to.choice.tier;
     return x->to.choice.config - y->to.choice.config;
+}
+
+int moves_add(struct moves *l, const struct move *m)
+{
+    if (l->n == l->room) {
+        int room = l->room ? 2 * l->room : FIRST_ROOM;
+        struct move *at = realloc(l->at, (size_t)room * sizeof(*at));
+        if (!at)
+            return -1;
+        l->at = at;
+        l->room = room;
+    }
+    l->at[l->n++] = *m;
+    return 0;
+}
+
+void moves_sort(struct moves *l, int most)
+{
+    if (l->n > 0)
+        qsort(l->at, (size_t)l->n, sizeof(*l->at), compare);
+    l->n = l->n < most ? l->n : most;
+}
+
+void moves_release(struct moves *l)
+{
+    free(l->at);
+    *l = (struct moves){ 0 };
 }
 
 /* ---- rounding ------------------------------------------------------------- */
@@ -195,7 +222,7 @@ static void each_move(const struct draft *d, int chunk, int stride, const double
     for (int i = 0; i < c->n; i += stride) {
         const uint32_t *first = c->first + i * h->n_tiers;
         struct move m = { .context = chunk * HULL_CHUNK + i };
-        double best = best_worth(d, m.context);
+        double best = draft_best(d, m.context);
         for (int t = -1; t < h->n_tiers; t++) {
             int64_t from = t < 0 ? HULL_BASE : (int64_t)first[t], to = t < 0 ? HULL_BASE + 1 : (int64_t)first[t + 1];
             for (int64_t p = from; p < to; p++) {
@@ -213,8 +240,7 @@ static void each_move(const struct draft *d, int chunk, int stride, const double
 
 struct gather {
     int64_t count[PLAN_TIERS + 1][BUCKETS]; // by destination, -1 first
-    struct move *at;
-    int n, room;
+    struct moves moves;
     int failed;
 };
 
@@ -227,19 +253,7 @@ static void take_move(void *arg, const struct move *m)
 {
     struct gather *g = arg;
 
-    if (g->failed)
-        return;
-    if (g->n == g->room) {
-        int room = g->room ? 2 * g->room : 1024;
-        struct move *at = realloc(g->at, (size_t)room * sizeof(*at));
-        if (!at) {
-            g->failed = 1;
-            return;
-        }
-        g->at = at;
-        g->room = room;
-    }
-    g->at[g->n++] = *m;
+    g->failed = g->failed || moves_add(&g->moves, m);
 }
 
 /* Per destination the loss below which there are about as many moves as asked for, judged by a sample of the contexts;
@@ -261,13 +275,14 @@ static void find_limits(const struct draft *d, struct gather *part, double *belo
     }
 }
 
-/* The moves that lose least. */
-static int gather_moves(const struct draft *d, struct gather *g, struct err *err)
+/* The moves that lose least, sorted. On failure there is nothing to release. */
+static int gather_moves(const struct draft *d, struct moves *moves, struct err *err)
 {
     double below[PLAN_TIERS + 1];
-
-    *g = (struct gather){ 0 };
+    int failed = 0;
     struct gather *part = calloc((size_t)d->h->n_chunks + 1, sizeof(*part));
+
+    *moves = (struct moves){ 0 };
     if (!part)
         return err_nomem(err);
     find_limits(d, part, below);
@@ -275,18 +290,17 @@ static int gather_moves(const struct draft *d, struct gather *g, struct err *err
     for (int c = 0; c < d->h->n_chunks; c++)
         each_move(d, c, 1, below, take_move, &part[c]);
     for (int c = 0; c < d->h->n_chunks; c++) {
-        for (int k = 0; k < part[c].n; k++)
-            take_move(g, &part[c].at[k]);
-        g->failed |= part[c].failed;
-        free(part[c].at);
+        for (int k = 0; k < part[c].moves.n; k++)
+            failed = failed || moves_add(moves, &part[c].moves.at[k]);
+        failed |= part[c].failed;
+        moves_release(&part[c].moves);
     }
     free(part);
-    if (!g->failed) {
-        if (g->n > 0)
-            qsort(g->at, (size_t)g->n, sizeof(*g->at), move_compare);
+    if (!failed) {
+        moves_sort(moves, INT_MAX);
         return 0;
     }
-    free(g->at);
+    moves_release(moves);
     return err_nomem(err);
 }
 
@@ -358,10 +372,10 @@ static int overloaded(const struct draft *d)
     return 0;
 }
 
-static void end_overloads(struct draft *d, const struct gather *g)
+static void end_overloads(struct draft *d, const struct moves *moves)
 {
     while (overloaded(d)) {
-        const struct move *m = cheapest(d, g->at, g->n);
+        const struct move *m = cheapest(d, moves->at, moves->n);
         struct search s = { .d = d, .least = HUGE_VAL };
         if (!m) { /* not among the cheap ones: look at all; the base, which takes no room, is always there */
             for (int c = 0; c < d->h->n_chunks; c++)
@@ -384,22 +398,22 @@ static int improves(const struct draft *d, const struct move *m)
 
 int draft_repair(struct draft *d, struct err *err)
 {
-    struct gather g;
+    struct moves moves;
     int changed = 1;
 
-    if (gather_moves(d, &g, err))
+    if (gather_moves(d, &moves, err))
         return err->code;
-    end_overloads(d, &g);
+    end_overloads(d, &moves);
     for (int pass = 0; pass < FILL_PASSES && changed; pass++) {
         changed = 0;
-        for (int k = 0; k < g.n; k++) {
-            if (!improves(d, &g.at[k]))
+        for (int k = 0; k < moves.n; k++) {
+            if (!improves(d, &moves.at[k]))
                 continue;
-            draft_put(d, g.at[k].context, g.at[k].to);
+            draft_put(d, moves.at[k].context, moves.at[k].to);
             changed = 1;
         }
     }
-    free(g.at);
+    moves_release(&moves);
     return 0;
 }
 

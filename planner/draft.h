@@ -33,8 +33,16 @@ struct move {
     struct spot to;
 };
 
-/* For qsort: by loss, then context, tier and config, so that the order is the same everywhere. */
-int move_compare(const void *a, const void *b);
+struct moves {
+    struct move *at; // owned
+    int n, room;
+};
+
+int moves_add(struct moves *l, const struct move *m) MUST_CHECK; // -1 without memory
+
+/* By loss, then context, tier and config, so that the order is the same everywhere; keeps the first `most`. */
+void moves_sort(struct moves *l, int most);
+void moves_release(struct moves *l);
 
 int draft_init(struct draft *d, const struct hull *h, const struct dual *dual, struct err *err) MUST_CHECK;
 void draft_release(struct draft *d);
@@ -43,6 +51,7 @@ struct spot draft_spot(const struct hull *h, int context, int64_t point); // a h
 void draft_put(struct draft *d, int context, struct spot to);             // moves it, keeps the room right
 double draft_total(const struct draft *d);                                // utility, compensated sum
 double draft_worth(const struct draft *d, const struct spot *at);         // its utility less what its bytes cost
+double draft_best(const struct draft *d, int context);                    // what a context is worth at best
 double draft_loss(const struct draft *d, int context, const struct spot *at);
 
 /* Starts from the mix of the dual's plans: contexts on which they differ are dealt out so that each tier's fill stays
@@ -61,7 +70,7 @@ bool draft_is_close(const struct draft *d);
 
 /* Improves by single moves and pairs of moves over all options whose loss could still pay. For up to POLISH_MOST
  * contexts, also below. */
-enum { POLISH_MOST = 20000 };
+enum { POLISH_MOST = 20000, POLISH_MOVES = 8000 }; // contexts; moves looked at, those of least loss
 int draft_polish(struct draft *d, const struct plan_problem *problem, struct err *err) MUST_CHECK;
 
 /* Improves by sets of moves, until about `work` sets were looked at (planner/meet.c). */

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOVES = 8000, FIRST_SETS = 1 << 14, MOST_SETS = 1 << 19, LOOKS_PER_SET = 16 };
+enum { FIRST_SETS = 1 << 14, MOST_SETS = 1 << 19, LOOKS_PER_SET = 16 };
 enum { GRID_TIERS = 4, BLOCK = 1024 };
 
 /* Shares of what the plan lacks: a move that changes the room by less, counted at the prices, is not looked at. */
@@ -31,9 +31,8 @@ struct search {
     const struct plan_problem *problem;
     int n_tiers;         // finite ones
     const double *price; // of those
-    struct move *move;   // (n_moves) by rising loss, which is counted from where the context is now
-    int n_moves, moves_room;
-    double lack; // of the draft to the bound
+    struct moves moves;  // their losses are counted from where the contexts are now
+    double lack;         // of the draft to the bound
     struct rng rng;
     unsigned char *side; // (C) which half a context is dealt to
     int *group;          // (C) scratch
@@ -57,18 +56,7 @@ static int add_move(struct search *s, int context, struct spot to)
     const struct spot *from = &s->d->spot[context];
     struct move m = { context, draft_worth(s->d, from) - draft_worth(s->d, &to), to };
 
-    if (!worth_looking(s, &m))
-        return 0;
-    if (s->n_moves == s->moves_room) {
-        int room = s->moves_room ? 2 * s->moves_room : MOVES;
-        struct move *at = realloc(s->move, (size_t)room * sizeof(*at));
-        if (!at)
-            return -1;
-        s->move = at;
-        s->moves_room = room;
-    }
-    s->move[s->n_moves++] = m;
-    return 0;
+    return worth_looking(s, &m) ? moves_add(&s->moves, &m) : 0;
 }
 
 /* To all options of one context, not just the points of its hulls, unless a smaller one is as good. */
@@ -97,17 +85,14 @@ static int find_moves(struct search *s, struct err *err)
     struct hull_work w = { 0 };
     int failed = plan_options_init(&o, s->problem, err) || hull_work_init(&w, s->problem, err);
 
-    s->n_moves = 0;
+    s->moves.n = 0;
     for (int i = 0; i < s->problem->n_contexts && !failed; i++) {
         plan_options_get(&o, s->problem, i);
         failed = add_moves(s, &o, &w, i);
     }
     plan_options_release(&o);
     hull_work_release(&w);
-    if (s->n_moves > 0)
-        qsort(s->move, (size_t)s->n_moves, sizeof(*s->move), move_compare);
-    if (s->n_moves > MOVES)
-        s->n_moves = MOVES;
+    moves_sort(&s->moves, POLISH_MOVES);
     return failed ? err_nomem(err) : 0;
 }
 
@@ -155,26 +140,26 @@ static int half_room(struct half *h, const struct search *s, int most)
 /* Takes the moves of the contexts that were dealt to a side. */
 static int half_init(struct half *h, const struct search *s, unsigned char side, int most)
 {
-    size_t n_moves = (size_t)s->n_moves + 2;
+    size_t n_moves = (size_t)s->moves.n + 2;
 
     h->move = malloc(n_moves * sizeof(*h->move));
     h->first = calloc(n_moves, sizeof(*h->first));
     if (!h->move || !h->first)
         return -1;
-    for (int k = 0; k < s->n_moves; k++)
-        s->group[s->move[k].context] = -1;
-    for (int k = 0; k < s->n_moves; k++) {
-        int *g = &s->group[s->move[k].context];
-        if (s->side[s->move[k].context] != side)
+    for (int k = 0; k < s->moves.n; k++)
+        s->group[s->moves.at[k].context] = -1;
+    for (int k = 0; k < s->moves.n; k++) {
+        int *g = &s->group[s->moves.at[k].context];
+        if (s->side[s->moves.at[k].context] != side)
             continue;
         *g = *g < 0 ? h->n_groups++ : *g;
         h->first[*g + 2]++;
     }
     for (int g = 0; g < h->n_groups; g++)
         h->first[g + 2] += h->first[g + 1];
-    for (int k = 0; k < s->n_moves; k++)
-        if (s->side[s->move[k].context] == side)
-            h->move[h->first[s->group[s->move[k].context] + 1]++] = &s->move[k];
+    for (int k = 0; k < s->moves.n; k++)
+        if (s->side[s->moves.at[k].context] == side)
+            h->move[h->first[s->group[s->moves.at[k].context] + 1]++] = &s->moves.at[k];
     return half_room(h, s, most);
 }
 
@@ -408,7 +393,7 @@ int draft_meet(struct draft *d, const struct plan_problem *problem, int64_t work
             code = err_nomem(err);
         work -= most;
     }
-    free(s.move);
+    moves_release(&s.moves);
     free(s.side);
     free(s.group);
     return code;

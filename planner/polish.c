@@ -7,39 +7,18 @@
 #include "planner/draft.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { MOVES = 8000, PAIR_BUDGET = 40000000 };
-
-struct pool {
-    struct move *at; // by rising loss; at most MOVES
-    int n;
-};
-
-static int pool_add(struct pool *pool, size_t *room, const struct move *m)
-{
-    if ((size_t)pool->n == *room) {
-        struct move *at = realloc(pool->at, 2 * *room * sizeof(*at));
-        if (!at)
-            return -1;
-        pool->at = at;
-        *room *= 2;
-    }
-    pool->at[pool->n++] = *m;
-    return 0;
-}
+enum { PAIR_BUDGET = 40000000 };
 
 /* Every option of one context whose loss is at most `most`, the base once. */
-static int pool_context(struct pool *pool, size_t *room, const struct draft *d, const struct plan_problem *p,
-                        const struct plan_options *o, int context, double most)
+static int add_moves(struct moves *moves, const struct draft *d, const struct plan_problem *p,
+                     const struct plan_options *o, int context, double most)
 {
     struct move m = { .context = context, .to = draft_spot(d->h, context, HULL_BASE) };
-    double best;
+    double best = draft_best(d, context);
 
-    hull_best(d->h, hull_chunk_of(d->h, context), context % HULL_CHUNK, d->dual->price, &best);
     m.loss = fmax(best - m.to.utility, 0);
-    if (m.loss <= most && pool_add(pool, room, &m))
+    if (m.loss <= most && moves_add(moves, &m))
         return -1;
     for (int v = 0; v < p->n_configs; v++) {
         for (int t = 0; t < p->n_tiers; t++) {
@@ -47,38 +26,34 @@ static int pool_context(struct pool *pool, size_t *room, const struct draft *d, 
             if (tier < 0 || o->bytes[v] <= 0 || !plan_option_ok(o, p, v, t))
                 continue;
             m.to = (struct spot){ (double)o->bytes[v], o->utility[v * p->n_tiers + t], { v, t }, tier };
-            m.loss = fmax(best - (m.to.utility - d->dual->price[tier] * m.to.size), 0);
-            if (m.loss <= most && pool_add(pool, room, &m))
+            m.loss = fmax(best - draft_worth(d, &m.to), 0);
+            if (m.loss <= most && moves_add(moves, &m))
                 return -1;
         }
     }
     return 0;
 }
 
-static int pool_fill(struct pool *pool, const struct draft *d, const struct plan_problem *p, double most,
-                     struct err *err)
+/* On failure there is nothing to release. */
+static int find_moves(struct moves *moves, const struct draft *d, const struct plan_problem *p, double most,
+                      struct err *err)
 {
-    struct plan_options o = { 0 };
-    size_t room = MOVES;
+    struct plan_options o;
     int failed = 0;
 
-    *pool = (struct pool){ .at = calloc(room, sizeof(*pool->at)) };
-    if (!pool->at || plan_options_init(&o, p, err))
-        failed = 1;
+    *moves = (struct moves){ 0 };
+    if (plan_options_init(&o, p, err))
+        return err->code;
     for (int i = 0; i < p->n_contexts && !failed; i++) {
         plan_options_get(&o, p, i);
-        failed = pool_context(pool, &room, d, p, &o, i, most);
+        failed = add_moves(moves, d, p, &o, i, most);
     }
     plan_options_release(&o);
-    if (failed) {
-        free(pool->at);
-        return err_nomem(err);
-    }
-    if (pool->n > 0)
-        qsort(pool->at, (size_t)pool->n, sizeof(*pool->at), move_compare);
-    if (pool->n > MOVES)
-        pool->n = MOVES;
-    return 0;
+    moves_sort(moves, POLISH_MOVES);
+    if (!failed)
+        return 0;
+    moves_release(moves);
+    return err_nomem(err);
 }
 
 /* ---- moves ------------------------------------------------------------------- */
@@ -117,28 +92,28 @@ static int pair_fits(const struct draft *d, const struct move *a, const struct m
     return 1;
 }
 
-static int single_moves(struct draft *d, const struct pool *pool)
+static int single_moves(struct draft *d, const struct moves *moves)
 {
     int changed = 0;
 
-    for (int k = 0; k < pool->n; k++) {
-        if (gain(d, &pool->at[k]) <= 0 || !fits(d, &pool->at[k]))
+    for (int k = 0; k < moves->n; k++) {
+        if (gain(d, &moves->at[k]) <= 0 || !fits(d, &moves->at[k]))
             continue;
-        draft_put(d, pool->at[k].context, pool->at[k].to);
+        draft_put(d, moves->at[k].context, moves->at[k].to);
         changed = 1;
     }
     return changed;
 }
 
 /* The best pair for one gaining move: among moves of others that free room on its tier. */
-static const struct move *partner(const struct draft *d, const struct pool *pool, const struct move *a, double most,
+static const struct move *partner(const struct draft *d, const struct moves *moves, const struct move *a, double most,
                                   int64_t *budget)
 {
     const struct move *best = NULL;
     double best_gain = 1e-12 * fabs(most), own = gain(d, a), loss = draft_loss(d, a->context, &d->spot[a->context]);
 
-    for (int k = 0; k < pool->n && pool->at[k].loss + a->loss <= most + loss; k++) {
-        const struct move *b = &pool->at[k];
+    for (int k = 0; k < moves->n && moves->at[k].loss + a->loss <= most + loss; k++) {
+        const struct move *b = &moves->at[k];
         const struct spot *now = &d->spot[b->context];
         --*budget;
         if (now->tier != a->to.tier || b->context == a->context || own + gain(d, b) <= best_gain || !pair_fits(d, a, b))
@@ -149,15 +124,15 @@ static const struct move *partner(const struct draft *d, const struct pool *pool
     return best;
 }
 
-static int pair_moves(struct draft *d, const struct pool *pool, double most, int64_t *budget)
+static int pair_moves(struct draft *d, const struct moves *moves, double most, int64_t *budget)
 {
     int changed = 0;
 
-    for (int k = 0; k<pool->n && * budget> 0; k++) {
-        const struct move *a = &pool->at[k];
+    for (int k = 0; *budget > 0 && k < moves->n; k++) {
+        const struct move *a = &moves->at[k];
         if (gain(d, a) <= 0 || a->to.tier < 0)
             continue;
-        const struct move *b = partner(d, pool, a, most, budget);
+        const struct move *b = partner(d, moves, a, most, budget);
         if (!b)
             continue;
         draft_put(d, a->context, a->to);
@@ -167,25 +142,25 @@ static int pair_moves(struct draft *d, const struct pool *pool, double most, int
     return changed;
 }
 
-static void climb(struct draft *d, const struct pool *pool, double most)
+static void climb(struct draft *d, const struct moves *moves, double most)
 {
     int64_t budget = PAIR_BUDGET;
     int changed = 1;
 
     while (changed && budget > 0) {
-        changed = single_moves(d, pool);
-        changed |= pair_moves(d, pool, most, &budget);
+        changed = single_moves(d, moves);
+        changed |= pair_moves(d, moves, most, &budget);
     }
 }
 
 int draft_polish(struct draft *d, const struct plan_problem *problem, struct err *err)
 {
-    struct pool pool;
+    struct moves moves;
     double most = d->dual->bound - draft_total(d);
 
-    if (pool_fill(&pool, d, problem, most, err))
+    if (find_moves(&moves, d, problem, most, err))
         return err->code;
-    climb(d, &pool, most);
-    free(pool.at);
+    climb(d, &moves, most);
+    moves_release(&moves);
     return 0;
 }
