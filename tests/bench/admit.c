@@ -11,6 +11,7 @@
 #include "planner/hull.h"
 #include "planner/manage.h"
 #include "planner/utility.h"
+#include "tests/bench/events.h"
 #include "tests/bench/instance.h"
 
 #include <math.h>
@@ -126,22 +127,11 @@ static int write_manifest(struct bench *b, const struct plan *plan, const char *
     return code;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void report(struct bench *b, const char *name)
 {
-    double sum = 0;
+    struct events took = events_sum_up(b->seconds, b->n_events);
 
-    for (int k = 0; k < b->n_events; k++)
-        sum += b->seconds[k];
-    qsort(b->seconds, (size_t)b->n_events, sizeof(*b->seconds), compare);
-    printf("%-20s mean %.2f us  p50 %.2f  p99 %.2f\n", name, sum / b->n_events * 1e6, b->seconds[b->n_events / 2] * 1e6,
-           b->seconds[b->n_events * 99 / 100] * 1e6);
+    printf("%-20s mean %.2f us  p50 %.2f  p99 %.2f\n", name, took.mean, took.p50, took.p99);
 }
 
 static int planner_alone(struct bench *b, const struct plan *plan, struct err *err)

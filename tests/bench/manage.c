@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "planner/manage.h"
+#include "tests/bench/events.h"
 #include "tests/bench/instance.h"
 
 #include <math.h>
@@ -26,25 +27,15 @@ struct bench {
     double ops, bytes;
 };
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void report(struct bench *b, const char *name, double fresh)
 {
     const struct manage_state *s = manage_state(b->m);
-    double sum = 0;
     int n = b->n_events;
+    struct events took = events_sum_up(b->seconds, n);
 
-    for (int k = 0; k < n; k++)
-        sum += b->seconds[k];
-    qsort(b->seconds, (size_t)n, sizeof(*b->seconds), compare);
     printf("%-8s n=%-8d mean %.2f us  p50 %.2f  p99 %.2f  max %.1f  ops %.2f  GiB %.2f  gap %.2e", name, s->n_contexts,
-           sum / n * 1e6, b->seconds[n / 2] * 1e6, b->seconds[n * 99 / 100] * 1e6, b->seconds[n - 1] * 1e6, b->ops / n,
-           b->bytes / n / 0x1p30, (s->upper_bound - s->objective) / fabs(s->upper_bound));
+           took.mean, took.p50, took.p99, took.most, b->ops / n, b->bytes / n / 0x1p30,
+           (s->upper_bound - s->objective) / fabs(s->upper_bound));
     if (!isnan(fresh))
         printf("  below a fresh bound by %.2e", (fresh - s->objective) / fabs(fresh));
     printf("\n");
