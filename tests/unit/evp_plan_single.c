@@ -1,5 +1,6 @@
 /* Kept plans of the installed library, one question at a time, and what they refuse. */
 #include "tests/unit/evp_world.h"
+#include "tests/unit/lie.h"
 
 #include "loader/evp.h"
 
@@ -244,17 +245,10 @@ Test(evp_plan_single, refuses_manifests_that_cannot_be)
     evp_plan_close(plan);
     cr_assert_eq(file_read(&good, world_path, 1 << 20, &err), 0);
     for (size_t i = 0; i < sizeof(change) / sizeof(*change); i++) {
-        struct buf text = { 0 };
-        const char *at = strstr(good.at, change[i][0]);
-        cr_assert(at, "%s", change[i][0]);
-        buf_add(&text, good.at, (size_t)(at - good.at));
-        buf_adds(&text, change[i][1]);
-        buf_adds(&text, at + strlen(change[i][0]));
-        cr_assert_eq(file_write(world_path, text.at, text.n, &err), 0);
+        write_lie(world_path, &good, change[i][0], change[i][1]);
         cr_assert_eq(evp_plan_open(&plan, world_path, &error), EVP_DAMAGED, "%s", change[i][1]);
         cr_assert(strstr(error.text, change[i][2]), "'%s' does not say '%s'", error.text, change[i][2]);
         cr_assert_null(plan);
-        buf_release(&text);
     }
     buf_release(&good);
     cr_assert_eq(evp_plan_open(&plan, "/nowhere", &error), EVP_IO);

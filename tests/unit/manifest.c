@@ -1,6 +1,7 @@
 /* Manifests: what one may say, that what is written reads back the same, and what takes one plan to the next. */
 #include "base/file.h"
 #include "loader/manifest.h"
+#include "tests/unit/lie.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -269,16 +270,9 @@ Test(manifest, refuses_texts_that_lie)
     write_two(path);
     cr_assert_eq(file_read(&good, path, 1 << 20, &err), 0);
     for (size_t i = 0; i < sizeof(change) / sizeof(*change); i++) {
-        struct buf text = { 0 };
-        const char *at = strstr(good.at, change[i][0]);
-        cr_assert(at, "%s", change[i][0]);
-        buf_add(&text, good.at, (size_t)(at - good.at));
-        buf_adds(&text, change[i][1]);
-        buf_adds(&text, at + strlen(change[i][0]));
-        cr_assert_eq(file_write(path, text.at, text.n, &err), 0);
+        write_lie(path, &good, change[i][0], change[i][1]);
         cr_assert_eq(manifest_read(&m, path, &err), ERR_FORMAT, "%s", change[i][1]);
         cr_assert(strstr(err.msg, change[i][2]), "'%s' does not say '%s'", err.msg, change[i][2]);
-        buf_release(&text);
     }
     buf_release(&good);
     unlink(path);
