@@ -1,4 +1,4 @@
-/* optimal.c - the certified solver: hulls, prices, rounding, repair, polishing; never below either greedy.
+/* optimal.c - the certified solver: hulls, prices, rounding, repair, polishing; or a greedy plan where that is better.
  *
  * Where the instance is large its gap is far below anything a greedy could gain, so the greedies are asked only where
  * they could matter: below GREEDY_MOST contexts, or when the gap is not small.

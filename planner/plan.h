@@ -10,7 +10,8 @@
  *               option; from the fastest tier down, while a tier is over capacity, the step that loses the least
  *               utility is taken: a smaller config in place, or the best option on a slower tier or none
  *   adaptcache  AdaptCache: the same, but the step that loses the least utility per byte it frees
- *   optimal     prices at which the tiers clear, rounded, repaired and polished; never below either of the others
+ *   optimal     prices at which the tiers clear, rounded, repaired and polished; takes the plan of either of the others
+ *               where that is better (up to 50,000 contexts, and wherever the gap is not small)
  *
  * Every plan comes with an upper bound on what any plan could reach: for prices lambda[t] >= 0 per byte,
  *     sum_t lambda[t] * capacity[t] + sum_i max_o (u[i][o] - lambda[tier o] * bytes o)
