@@ -23,17 +23,18 @@ CFLAGS_fuzzer  := -O1 -g -fsanitize=address,undefined,fuzzer-no-link -fno-saniti
 ifeq ($(CFLAGS_$(CONFIG)),)
 $(error CONFIG is release, debug, asan or tsan, not '$(CONFIG)')
 endif
-# Hidden by default: libevp.so exports the functions that loader/evp.h marks and nothing else.
+# Hidden by default: libevp.so exports the functions that loader/libevp/evp.h marks and nothing else.
 ALL_CFLAGS  = -std=c11 $(WARN) $(CFLAGS_$(CONFIG)) -fopenmp -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE \
               -include base/banned.h $(CFLAGS)
 ALL_LDFLAGS = $(CFLAGS_$(CONFIG)) -fopenmp -Wl,--as-needed $(LDFLAGS)
 # --as-needed: a tool is bound only to the libraries whose code it has, so evp-plan needs no BLAS.
-LDLIBS = -ldnnl $(HDF5_LIBS) -larchive -lcurl -lcjson -lhiredis -lpcre2-8 -lutf8proc -lcrypto -lpthread -lm
+LDLIBS = -ldnnl $(HDF5_LIBS) -larchive -lcurl -lcjson -lpcre2-8 -lutf8proc -lcrypto -lpthread -lm
 HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null)
 HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 
 # ---- what is built from what -------------------------------------------------
-DIRS  := base kernels kernels/reference kernels/cpu methods engine embed datasets qgen planner profiler loader
+DIRS  := base kernels kernels/reference kernels/cpu methods engine embed datasets qgen planner profiler \
+         loader/formats loader/store loader/load loader/libevp planner/placement
 LIB_C := $(wildcard $(DIRS:%=%/*.c)) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
 LIB_O := $(LIB_C:%.c=$B/%.o)
 SCRIPTS := $B/evp $B/evp-demo
@@ -59,12 +60,19 @@ $B/libevpress.a: $(LIB_O)
 	  [ -z "$$twice" ] || { echo "defined in two files: $$twice"; exit 1; }
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-# What a serving system links: loader/evp.c, loader/evp_plan.c and what they need, which is cJSON, libcrypto and, for the
-# planner's loops, libgomp; only what loader/evp.h declares is visible.
-$B/libevp.so: $B/loader/evp.o $B/loader/evp_plan.o $B/libevpress.a
+# What a serving system links. It is compiled from these folders and nothing else, without OpenMP, and linked to cJSON and
+# libcrypto alone, so it can need no model, GPU or BLAS; only what loader/libevp/evp.h declares is visible.
+LIBEVP_DIRS := base planner loader/formats loader/store loader/libevp
+LIBEVP_O := $(patsubst %.c,$B/libevp/%.o,$(filter-out base/http.c,$(wildcard $(LIBEVP_DIRS:%=%/*.c))))
+$B/libevp.so: $(LIBEVP_O)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libevp.so.1 -Wl,--no-undefined $^ $(LDLIBS) -o $@
+	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,-soname,libevp.so.1 -Wl,--no-undefined -Wl,--gc-sections -Wl,--as-needed \
+	  $(LDFLAGS) $^ -lcjson -lcrypto -lm -o $@
 	$(Q)ln -sf libevp.so $B/libevp.so.1
+$B/libevp/%.o: %.c $B/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -fopenmp,$(ALL_CFLAGS)) -Wno-unknown-pragmas -ffunction-sections -fdata-sections \
+	  -MMD -MP -c $< -o $@
 
 $B/%.o: %.c $B/flags
 	@echo "  CC      $<"
@@ -108,7 +116,7 @@ $B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/libevpress.a
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
 # Programs that scripts drive: tests/bench/NAME.c, tests/golden/NAME/PROGRAM.c. Those that plan share the instances.
 PROGRAMS := $(patsubst %.c,$B/%,$(filter-out tests/bench/instance.c,$(wildcard tests/bench/*.c tests/golden/*/*.c)))
-$B/tests/bench/plan $B/tests/bench/manage $B/tests/bench/table $B/tests/bench/admit: $B/tests/bench/instance.o
+$B/tests/bench/plan $B/tests/bench/incremental $B/tests/bench/table $B/tests/bench/admit: $B/tests/bench/instance.o
 $(PROGRAMS): $B/%: $B/%.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
@@ -176,15 +184,15 @@ install: all man install-lib
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/evp
 	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 loader/manifest.schema.json $(DESTDIR)$(PREFIX)/share/evp
+	install -m 644 loader/formats/manifest.schema.json $(DESTDIR)$(PREFIX)/share/evp
 # What a serving system needs.
 .PHONY: install-lib
 install-lib: $B/libevp.so
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install -m 755 $B/libevp.so $(DESTDIR)$(PREFIX)/lib/libevp.so.1
 	ln -sf libevp.so.1 $(DESTDIR)$(PREFIX)/lib/libevp.so
-	install -m 644 loader/evp.h $(DESTDIR)$(PREFIX)/include
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' loader/evp.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/evp.pc
+	install -m 644 loader/libevp/evp.h $(DESTDIR)$(PREFIX)/include
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' loader/libevp/evp.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/evp.pc
 
 ## clean: remove build/
 clean:

@@ -28,7 +28,7 @@
     X(0, "success")                                                                                                    \
     X(1, "failed: a file, memory, disk or capacity, or rows that had to be left out")                                  \
     X(2, "the command line is wrong")                                                                                  \
-    X(3, "an input is malformed, cut, inconsistent, empty or of another version")                                \
+    X(3, "an input is malformed, cut, inconsistent, empty or of another version")                                      \
     X(4, "a remote service is unreachable, refuses, or answers nonsense")                                              \
     X(5, "no such backend in this build or on this machine")
 

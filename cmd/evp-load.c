@@ -1,12 +1,12 @@
 /* evp-load - carry a manifest out: put every payload into the tier the plan says, and write down what lies where.
  *
- * The work is loader/load.h's; here are the options, the list of a dry run and the summary.
+ * The work is loader/load/load.h's; here are the options, the list of a dry run and the summary.
  */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
-#include "loader/load.h"
+#include "loader/load/load.h"
 
 #include <signal.h>
 #include <string.h>

@@ -11,8 +11,8 @@
 #include "base/opt.h"
 #include "base/parse.h"
 #include "engine/engine.h"
-#include "loader/manifest.h"
-#include "loader/payload.h"
+#include "loader/formats/manifest.h"
+#include "methods/payload.h"
 #include "methods/method.h"
 
 #include <stdlib.h>
@@ -208,21 +208,21 @@ static void show_tokens(void *arg, int tokens_done)
     p->tokens_shown = now;
 }
 
-static int write_version(struct pack *p, const struct job *j, const struct kv_full *full, struct err *err)
+static int write_variant(struct pack *p, const struct job *j, const struct kv_full *full, struct err *err)
 {
     const struct payload_key key = { p->model_digest, j->placement->token_digest };
     struct compressor *c = compressor_new(full, err);
-    struct version v;
+    struct variant v;
     uint64_t bytes;
 
     if (!c)
         return err->code;
-    int code = compressor_version(c, &j->config, VERSION_PAYLOAD, &v, err);
+    int code = compressor_variant(c, &j->config, VARIANT_PAYLOAD, &v, err);
     compressor_free(c);
     if (code)
         return code;
     code = payload_write(j->path, &v, &key, &bytes, err);
-    version_release(&v);
+    variant_release(&v);
     if (code)
         return code;
     p->bytes += (double)bytes;
@@ -238,7 +238,7 @@ static int run_job(struct pack *p, const struct job *j, struct session *s, struc
     configs_need(&j->config, 1, &want.needs, &want.window);
     if (session_prefill(s, &want, NULL, err))
         return err->code;
-    return write_version(p, j, session_full(s), err);
+    return write_variant(p, j, session_full(s), err);
 }
 
 static int run_jobs(struct pack *p, struct session *s, struct err *err)

@@ -1,5 +1,6 @@
-/* evp-plan - read a utility table and tiers, place every context, write the manifest. Its parts: cmd/plan.h. */
-#include "cmd/plan.h"
+/* evp-plan - read a utility table and tiers, place every context, write the manifest. Its parts:
+ * planner/placement/placement.h. */
+#include "planner/placement/placement.h"
 
 #include "base/clock.h"
 #include "base/log.h"

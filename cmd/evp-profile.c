@@ -1,4 +1,4 @@
-/* evp-profile - answer every question over every compressed version of every context, and write down the answers, sizes
+/* evp-profile - answer every question over every compressed variant of every context, and write down the answers, sizes
  * and times.
  *
  * Says what is ahead before it starts, keeps each finished context safe (profiler/store.h), and can be killed and run
@@ -54,7 +54,7 @@ static const struct tool tool = {
     .operands = "CONTEXTS QUESTIONS",
     .least = 2,
     .most = 2,
-    .about = "Runs each context through the model once, derives every compressed version of its KV cache, and lets all "
+    .about = "Runs each context through the model once, derives every compressed variant of its KV cache, and lets all "
              "versions answer all questions together. Answers, sizes and times go to FILE (HDF5). Every finished "
              "context is kept in FILE.d/ until the end: killed at any moment, the same command goes on where it was. "
              "CONTEXTS or QUESTIONS may be '-', standard input.",
@@ -244,7 +244,7 @@ static int say_plan(struct job *j, struct err *err)
         return 0;
     }
     log_info("to do: %d contexts of %lld tokens, %lld versions, %lld questions: %lld answers of up to %d tokens",
-             g->n_contexts, (long long)g->n_tokens, (long long)g->n_versions, (long long)g->n_questions,
+             g->n_contexts, (long long)g->n_tokens, (long long)g->n_variants, (long long)g->n_questions,
              (long long)g->n_answers, g->max_new_tokens);
     if (grid_cost(g, j->engine, &cost, err) || run_speed(&run, first_open(g), &speed, err))
         return err->code;

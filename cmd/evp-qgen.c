@@ -9,7 +9,7 @@
 #include "qgen/api.h"
 #include "qgen/list.h"
 #include "qgen/offline.h"
-#include "qgen/saved.h"
+#include "qgen/checkpoint.h"
 
 #include <ctype.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* evp-score - how much like the reference's each answer is; quality per version, utility per version and tier.
+/* evp-score - how much like the reference's each answer is; quality per variant, utility per variant and tier.
  *
  * Profiles (or tables scored before: their scores are replaced) are put together, every answer is embedded once, and
  * the table with the groups that evp-plan reads is written.
@@ -9,7 +9,7 @@
 #include "base/opt.h"
 #include "embed/embed.h"
 #include "kernels/backend.h"
-#include "loader/tiers.h"
+#include "loader/formats/tiers.h"
 #include "planner/utility.h"
 #include "profiler/score.h"
 #include "profiler/table.h"
@@ -30,7 +30,7 @@ static const struct opt opts[] = {
     OPT_HEAD("Quality"),
     OPT_TEXT('e', "embedder", &cfg.embedder, "DIR", "folder of all-MiniLM-L6-v2; by default that of scripts/models"),
     OPT_HEAD("Utility"),
-    OPT_TEXT('t', "tiers", &cfg.tiers, "FILE", "tiers.json: adds TTFT and utility of every version on each tier"),
+    OPT_TEXT('t', "tiers", &cfg.tiers, "FILE", "tiers.json: adds TTFT and utility of every variant on each tier"),
     OPT_REAL('a', "alpha", &cfg.alpha, 0, 1e9, "seconds of TTFT that a quality of 1 is worth"),
     OPT_HEAD("Computing"),
     OPT_TEXT('b', "backend", &cfg.backend, "NAME", "what computes: cpu, reference, or auto"),
@@ -51,7 +51,7 @@ static const struct tool tool = {
     .common = &cfg.common,
     .about =
         "Reads what evp-profile wrote (any number of shards), embeds all answers with all-MiniLM-L6-v2 and writes one "
-        "table with the cosine of every answer to the reference's, its mean per context and version over the train "
+        "table with the cosine of every answer to the reference's, its mean per context and variant over the train "
         "and the test questions, and with --tiers the time to first token and (alpha * quality - TTFT). Identical "
         "answers have similarity 1.",
     .examples = "  evp-score profile.h5 --tiers tiers.json --alpha 1 -o table.h5\n"
@@ -163,7 +163,7 @@ static void move_bar(void *arg, int done)
     bar->done = done;
 }
 
-/* So many answers are embedded at a time; their vectors are 100 MB. Equal answers come from versions of one question.
+/* So many answers are embedded at a time; their vectors are 100 MB. Equal answers come from variants of one question.
  */
 enum { ANSWERS_AT_ONCE = 1 << 16 };
 
@@ -229,7 +229,7 @@ static int score_answers(struct table *t, struct err *err)
 
 /* ---- utility ------------------------------------------------------------- */
 
-/* One version on every tier, and, last, not stored at all: that is config 0 only. */
+/* One variant on every tier, and, last, not stored at all: that is config 0 only. */
 static void score_cell(struct table *t, const struct tiers *tiers, int context, int config)
 {
     size_t cell = (size_t)context * (size_t)t->n_configs + (size_t)config, at = cell * (size_t)t->n_tiers;

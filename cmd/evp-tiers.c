@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
-#include "loader/probe.h"
-#include "loader/tiers.h"
+#include "loader/store/probe.h"
+#include "loader/formats/tiers.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* show.h - what evp-show says of a file, said once and rendered twice: as aligned text and as a JSON object.
  *
  *     sheet_begin(s, "tiers.json", "tiers");
- *     sheet_int(s, "version", 1);
+ *     sheet_int(s, "variant", 1);
  *     sheet_table(s, "tiers", (const char *const[]){ "name", "capacity_bytes" }, 2);
  *     for each tier:
  *         sheet_text(s, NULL, name);       // in a table the columns name the cells, in order

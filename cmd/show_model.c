@@ -4,7 +4,7 @@
 #include "embed/wordpiece.h"
 #include "engine/model.h"
 #include "engine/tokenizer.h"
-#include "loader/payload.h"
+#include "methods/payload.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* show_rows.c - contexts, questions and tiers. */
 #include "base/context.h"
 #include "cmd/show.h"
-#include "loader/tiers.h"
+#include "loader/formats/tiers.h"
 
 #include <string.h>
 

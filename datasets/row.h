@@ -6,8 +6,8 @@
  *
  * where `dataset` falls back to the file's name and `_id` to the line's number; other fields are not looked at.
  */
-#ifndef EVP_DATASETS_ROW_H
-#define EVP_DATASETS_ROW_H
+#ifndef EVP_ROW_H
+#define EVP_ROW_H
 
 #include "base/context.h"
 

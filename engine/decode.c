@@ -1,14 +1,14 @@
-/* Many questions over many versions, decoded together.
+/* Many questions over many variants, decoded together.
  *
- * A sequence is one question over one version. Sequences are numbered version by version, so the rows of a version lie
- * together in every pass, and their attention over the version's keys is one item per kv head. Each sequence owns
+ * A sequence is one question over one variant. Sequences are numbered variant by variant, so the rows of a variant lie
+ * together in every pass, and their attention over the variant's keys is one item per kv head. Each sequence owns
  * `slots` slots of the store for its question and answer; a sequence that ends leaves the list of live ones, nothing
  * moves. When memory or `batch` does not allow all sequences at once, they go in groups of neighbours.
  *
  * A question is never cut at a place that depends on its neighbours, so what happens to a sequence does not depend on
  * the batch.
  */
-#include "engine/engine_inside.h"
+#include "engine/engine_internal.h"
 
 #include "base/clock.h"
 
@@ -68,17 +68,17 @@ static void report(struct decoder *d, int tokens)
 static void add_tokens(struct decoder *d, struct sequence *s, const int32_t *ids, int n)
 {
     struct rows *r = &d->rows;
-    const struct version *version = d->job->version[s->index / d->job->n_questions];
+    const struct variant *variant = d->job->variant[s->index / d->job->n_questions];
 
     for (int i = 0; i < n; i++) {
         r->ids[r->n + i] = ids[i];
-        r->position[r->n + i] = version->n_tokens + s->n_keys + i;
+        r->position[r->n + i] = variant->n_tokens + s->n_keys + i;
         r->slot[r->n + i] = s->slot + s->n_keys + i;
     }
     s->n_keys += n;
     r->own[r->n_own++] = (struct own_span){ .row = r->n, .n_rows = n, .first = s->slot, .n_keys = s->n_keys };
-    if (r->n_shared == 0 || r->shared[r->n_shared - 1].version != version)
-        r->shared[r->n_shared++] = (struct shared_span){ .row = r->n, .version = version };
+    if (r->n_shared == 0 || r->shared[r->n_shared - 1].variant != variant)
+        r->shared[r->n_shared++] = (struct shared_span){ .row = r->n, .variant = variant };
     r->shared[r->n_shared - 1].n_rows += n;
     r->n += n;
 }
@@ -230,8 +230,8 @@ static int check(const struct session *s, const struct decode *job, int *longest
         if (job->question[i].n > *longest)
             *longest = job->question[i].n;
     }
-    for (int i = 0; i < job->n_versions; i++) {
-        int64_t end = (int64_t)job->version[i]->n_tokens + *longest + job->max_new_tokens - 1;
+    for (int i = 0; i < job->n_variants; i++) {
+        int64_t end = (int64_t)job->variant[i]->n_tokens + *longest + job->max_new_tokens - 1;
         if (end > c->max_tokens)
             return err_set(err, ERR_USAGE, "context, question and answer are up to %lld tokens, the model allows %d",
                            (long long)end, c->max_tokens);
@@ -239,10 +239,10 @@ static int check(const struct session *s, const struct decode *job, int *longest
     return 0;
 }
 
-/* How many sequences at once: whole versions where several fit, and half of that until memory is found. */
+/* How many sequences at once: whole variants where several fit, and half of that until memory is found. */
 static int open_store(struct decoder *d, struct err *err)
 {
-    int n = d->job->n_versions * d->job->n_questions, Q = d->job->n_questions;
+    int n = d->job->n_variants * d->job->n_questions, Q = d->job->n_questions;
     int room = least(n, d->job->batch > 0 ? least(d->job->batch, FORWARD_ROWS) : FORWARD_ROWS);
     struct backend *be = d->session->engine->backend;
     size_t each = kv_store_bytes(&d->session->engine->config, (size_t)d->slots);
@@ -271,7 +271,7 @@ static void answers_release(struct answer *answer, int n)
 int session_decode(struct session *s, const struct decode *job, struct answer *answer, double *question_s,
                    struct err *err)
 {
-    int n = job->n_versions * job->n_questions, longest = 0;
+    int n = job->n_variants * job->n_questions, longest = 0;
 
     memset(answer, 0, (size_t)n * sizeof(*answer));
     if (check(s, job, &longest, err) < 0)

@@ -1,7 +1,7 @@
 /* The engine: a model's weights on a device, immutable once they are there. */
 #include "engine/engine.h"
 
-#include "engine/engine_inside.h"
+#include "engine/engine_internal.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -274,7 +274,7 @@ struct engine_cost engine_cost(const struct engine *e, const struct engine_work 
     double D = c->d_model, heads = (double)c->n_heads * c->head_dim, kv = (double)c->n_kv_heads * c->head_dim;
     double layers = 2.0 * c->n_layers * (D * (2 * heads + 2 * kv) + 3 * D * c->d_ff); // per token
     double pair = 4.0 * c->n_layers * heads;                                          // a query and a key
-    double n = w->n_tokens, sequences = (double)w->n_versions * w->n_questions;
+    double n = w->n_tokens, sequences = (double)w->n_variants * w->n_questions;
     double own = w->question_tokens + w->max_new_tokens - 1.0;
     size_t slots = (size_t)(w->question_tokens + w->max_new_tokens);
     int batch = sequences < FORWARD_ROWS ? (int)sequences : FORWARD_ROWS;

@@ -1,10 +1,10 @@
-/* engine.h - the transformer: one prefill per context, then grouped batched decoding over its versions.
+/* engine.h - the transformer: one prefill per context, then grouped batched decoding over its variants.
  *
  *     struct engine *engine = engine_open(&(struct engine_options){ .model = path, .backend = "auto" }, &err);
  *     struct session *s = session_new(engine, &err);
  *     session_prefill(s, &want, &err);               // the context, once
- *     compressor_version(c, &config, ...);           // methods/: full cache -> versions
- *     session_decode(s, &job, answers, &err);        // all versions and questions in one batch
+ *     compressor_variant(c, &config, ...);           // methods/: full cache -> variants
+ *     session_decode(s, &job, answers, &err);        // all variants and questions in one batch
  *
  * engine: weights, immutable, shared by sessions. session: one timeline: a context's full cache and scratch. Tools
  * never see a tensor.
@@ -63,7 +63,7 @@ const struct kv_full *session_full(const struct session *s);
  * tests and evaluation. The session's previous context is forgotten. */
 int session_logits(struct session *s, const int32_t *ids, int n, float *logits, struct err *err) MUST_CHECK;
 
-/* ---- many questions over many versions ---- */
+/* ---- many questions over many variants ---- */
 
 struct question_ids {
     const int32_t *ids;
@@ -71,13 +71,13 @@ struct question_ids {
 };
 
 struct decode {
-    const struct version *const *version; // (n_versions); they share n_tokens and shape
-    int n_versions;
+    const struct variant *const *variant; // (n_variants); they share n_tokens and shape
+    int n_variants;
     const struct question_ids *question; // (n_questions)
     int n_questions;
     int max_new_tokens;
     int batch; // sequences at once, at most 512; 0: the engine's choice by memory
-    /* May be NULL. tokens_done goes up to n_versions * (question tokens + n_questions * max_new_tokens): an answer that
+    /* May be NULL. tokens_done goes up to n_variants * (question tokens + n_questions * max_new_tokens): an answer that
      * ends early counts as whole. */
     void (*progress)(void *arg, int tokens_done);
     void *arg;
@@ -90,7 +90,7 @@ struct answer {
 };
 
 /* answer[v * n_questions + q]. All sequences go through together: question tokens in one forward, then a token each per
- * step, attention over a version's rows shared by its sequences, each one's own suffix merged by log-sum-exp; ended
+ * step, attention over a variant's rows shared by its sequences, each one's own suffix merged by log-sum-exp; ended
  * sequences leave. Greedy, ties to the lower id; a sequence gives the same ids whatever else is in the batch.
  * ERR_USAGE for an empty question, ids the vocabulary lacks, or answers that would end beyond the model's max_tokens.
  * *question_s (may be NULL): mean seconds to prefill one question over a present cache. */
@@ -99,9 +99,9 @@ int session_decode(struct session *s, const struct decode *job, struct answer *a
 
 /* ---- a plan before the work starts ---- */
 
-/* One context's work: its tokens, its versions and the sum of the fractions of rows they keep, its questions. */
+/* One context's work: its tokens, its variants and the sum of the fractions of rows they keep, its questions. */
 struct engine_work {
-    int n_tokens, n_versions;
+    int n_tokens, n_variants;
     double keep_frac_sum;
     int n_questions, question_tokens, max_new_tokens;
 };

@@ -3,10 +3,10 @@
  *     x += o(attend(rope(qkv(rmsnorm(x)))))        per layer
  *     x += down(silu(gate) * up),  gate, up of rmsnorm(x)
  *
- * Attention has up to two parts: the rows of a version, shared by all its questions, and the tokens of a row's own
+ * Attention has up to two parts: the rows of a variant, shared by all its questions, and the tokens of a row's own
  * sequence, fresh ones included; with both, they are merged by their log-sum-exp.
  */
-#include "engine/engine_inside.h"
+#include "engine/engine_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -133,7 +133,7 @@ static int list_items(struct forward *f, const struct batch *b, int layer)
         const struct shared_span *s = &b->shared[i];
         for (int g = 0; g < G; g++) {
             f->item[n] = item_of(f, b, 0, g, s->row, s->n_rows);
-            f->item[n++].kv = s->version->rows[layer * G + g];
+            f->item[n++].kv = s->variant->rows[layer * G + g];
         }
     }
     for (int i = 0; i < b->n_own; i++) {

@@ -1,5 +1,5 @@
 /* hf.c - a Hugging Face folder as a model: config.json, and model.safetensors or the shards of its index. */
-#include "engine/model_inside.h"
+#include "engine/model_internal.h"
 
 #include <limits.h>
 #include <stdlib.h>

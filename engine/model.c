@@ -2,7 +2,7 @@
 #include "engine/model.h"
 
 #include "base/digest.h"
-#include "engine/model_inside.h"
+#include "engine/model_internal.h"
 
 #include <math.h>
 #include <stdlib.h>

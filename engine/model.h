@@ -41,8 +41,8 @@ const struct model_config *model_config(const struct model *m);
 char *model_default_path(void);
 
 /* model_digest of the formats: SHA-256 hex over the weights' bytes and the tokenizer's, computed once and kept beside
- * the model (FILE.evp-digest, FOLDER/model.evp-digest; good for the same sizes and modification times; skipped where the
- * folder cannot be written). */
+ * the model (FILE.evp-digest, FOLDER/model.evp-digest; good for the same sizes and modification times; skipped where
+ * the folder cannot be written). */
 int model_digest(const struct model *m, char hex[65], struct err *err) MUST_CHECK;
 
 /* A tensor that must be (rows, cols), or (cols) when rows is 1, dequantised into out (rows * cols floats).

@@ -4,7 +4,7 @@
  * holds as long as these lines would be written again; otherwise the files are read anew.
  */
 #include "base/digest.h"
-#include "engine/model_inside.h"
+#include "engine/model_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* model_gguf.c - a GGUF file as a model: its keys become the config, its tensors get Hugging Face's names. */
-#include "engine/model_inside.h"
+#include "engine/model_internal.h"
 
 #include <limits.h>
 #include <math.h>

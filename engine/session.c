@@ -1,5 +1,5 @@
 /* A session: one context's full cache, filled by one chunked pass. */
-#include "engine/engine_inside.h"
+#include "engine/engine_internal.h"
 
 #include "base/clock.h"
 

@@ -1,8 +1,8 @@
 #include "engine/tokenizer.h"
 
 #include "base/utf8.h"
-#include "engine/model_inside.h"
-#include "engine/tokenizer_inside.h"
+#include "engine/model_internal.h"
+#include "engine/tokenizer_internal.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* tokenizer_gguf.c - a tokenizer from the keys of a GGUF file. */
-#include "engine/tokenizer_inside.h"
+#include "engine/tokenizer_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * tokenizer_config.json, chat_template.jinja, generation_config.json and config.json.
  */
 #include "base/file.h"
-#include "engine/model_inside.h"
-#include "engine/tokenizer_inside.h"
+#include "engine/model_internal.h"
+#include "engine/tokenizer_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * Read: byte-level BPE, normaliser none or NFC, pre-tokenisers Split (a regular expression, isolated), Digits and
  * ByteLevel. Whatever else a file asks for is refused by its name; nothing is ignored that would change an id.
  */
-#include "engine/tokenizer_inside.h"
+#include "engine/tokenizer_internal.h"
 
 #include <string.h>
 

@@ -5,14 +5,14 @@
  *         ./admit manifest.jsonl next.jsonl chat/17 3 2.1 none,94371840,1,0 kivi:bits=2,14155776,0.93,0.01
  *
  * manifest.jsonl is of `evp-plan --online`. Reads the context's token ids; its uses until the next plan, its prefill in
- * seconds and its forms (config, bytes, quality, seconds to decompress) stand on the command line. Prints what to carry
- * out, in an order in which no tier overflows, and writes the plan as it is then.
+ * seconds and its variants (config, bytes, quality, seconds to decompress) stand on the command line. Prints what to
+ * carry out, in an order in which no tier overflows, and writes the plan as it is then.
  */
 #include <evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TOKENS = 1 << 20, FORMS = 16 };
+enum { TOKENS = 1 << 20, VARIANTS = 16 };
 
 static size_t read_tokens(int32_t *tokens)
 {
@@ -47,15 +47,15 @@ static int admit(struct evp_plan *plan, const struct evp_context *context, struc
 int main(int argc, char **argv)
 {
     static int32_t tokens[TOKENS];
-    char config[FORMS][128];
-    struct evp_form form[FORMS] = { { 0 } };
-    struct evp_context context = { .tokens = tokens, .form = form };
+    char config[VARIANTS][128];
+    struct evp_variant variant[VARIANTS] = { { 0 } };
+    struct evp_context context = { .tokens = tokens, .variant = variant };
     struct evp_plan *plan = NULL;
     struct evp_error error = { 0, "usage: admit MANIFEST NEXT ID FREQUENCY PREFILL_S CONFIG,BYTES,QUALITY,SECONDS..." };
-    int failed = argc < 7 || argc > 6 + FORMS;
+    int failed = argc < 7 || argc > 6 + VARIANTS;
 
-    for (int i = 6; i < argc && !failed; i++, context.n_forms++) {
-        struct evp_form *f = &form[i - 6];
+    for (int i = 6; i < argc && !failed; i++, context.n_variants++) {
+        struct evp_variant *f = &variant[i - 6];
         long long bytes;
         failed = sscanf(argv[i], "%127[^,],%lld,%lf,%lf", config[i - 6], &bytes, &f->quality, &f->decompress_s) != 4;
         f->config = config[i - 6];

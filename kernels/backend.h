@@ -68,7 +68,7 @@ struct merge_job {
     int n_kv_heads, head_dim;
 };
 
-/* One piece of attention. Prefill, question forward, the prefix shared by all questions of a version, each sequence's
+/* One piece of attention. Prefill, question forward, the prefix shared by all questions of a variant, each sequence's
  * own suffix and ragged per-head lengths are all lists of these; there is one attention op. Rows are token-major: the
  * `group` query heads of one token that share a kv head stand next to each other, so row i belongs to token i / group.
  * Row i sees keys j <= causal + i / group, or all n keys when causal < 0. */

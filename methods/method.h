@@ -1,9 +1,9 @@
-/* method.h - the registry of KV-cache compression methods, and the way from a full cache to a version.
+/* method.h - the registry of KV-cache compression methods, and the way from a full cache to a variant.
  *
  * Methods run after the context was prefilled once. They see the full cache and the side outputs they declared to need;
  * every config of every method is derived from that one prefill. A dropping method gives each KV pair a score (higher
- * is kept) and keeps the best n per layer and kv head; a quantiser then packs the kept rows, and the version gets what
- * comes back from unpacking them. A version holds plain rows, so decoding needs no special case.
+ * is kept) and keeps the best n per layer and kv head; a quantiser then packs the kept rows, and the variant gets what
+ * comes back from unpacking them. A variant holds plain rows, so decoding needs no special case.
  *
  * To add a method: (1) methods/NAME.c with its struct method (2) its line in methods/registry.c (3) tests/unit and a
  * golden file from an independent implementation.
@@ -49,7 +49,7 @@ struct method_param {
 
 enum method_kind { METHOD_DROP, METHOD_QUANTISE };
 
-/* One tensor of one layer of a version, as a serving cache holds it and a payload stores it. `k` and `v` are the rows
+/* One tensor of one layer of a variant, as a serving cache holds it and a payload stores it. `k` and `v` are the rows
  * kept in full: the last dim[1] rows of each head, in the serving dtype. */
 struct packed_part {
     const char *name; // static: "k", "v", "k_codes", "k_scales", ...
@@ -104,23 +104,23 @@ int config_parts(const struct config *config, const struct kv_shape *shape, int 
                  struct packed_part part[PART_MAX]);
 size_t packed_part_bytes(const struct packed_part *part);
 
-/* Exact bytes of a version without computing it: those of its parts, all layers; equals version.bytes. */
+/* Exact bytes of a variant without computing it: those of its parts, all layers; equals variant.bytes. */
 int64_t config_bytes(const struct config *config, const struct kv_shape *shape, int n_tokens);
 int64_t kv_bytes(const struct kv_shape *shape, int n_tokens); // uncompressed, 2-byte serving dtype
 
-/* ---- versions ---------------------------------------------------------- */
+/* ---- variants ---------------------------------------------------------- */
 
-struct version {
+struct variant {
     const struct config *config; // borrowed
     struct kv_shape shape;
     int n_tokens;         // the context's original length: the position of the next token
     struct kv_rows *rows; // [L * G]; for `none` they point into the full cache
     int64_t bytes;
     double keep_frac, size_frac; // pairs kept / pairs; bytes / uncompressed bytes
-    /* Seconds: making this version alone, scoring included even where another version's scores were used again; and
+    /* Seconds: making this variant alone, scoring included even where another variant's scores were used again; and
      * getting plain rows back when it is loaded (0 unless quantised). */
     double compress_s, decompress_s;
-    /* With VERSION_PAYLOAD, in host memory: */
+    /* With VARIANT_PAYLOAD, in host memory: */
     int32_t *kept; // ascending positions of the kept rows, heads one after another as in rows; NULL when all are kept
     struct packed_part *parts; // [L * n_parts]; `k` and `v` have at NULL: they are the last dim[1] rows
     int n_parts;               // per layer
@@ -136,11 +136,11 @@ struct compressor;
 struct compressor *compressor_new(const struct kv_full *full, struct err *err);
 void compressor_free(struct compressor *c);
 
-enum version_detail { VERSION_ROWS, VERSION_PAYLOAD }; // rows only, or also kept positions and packed parts
+enum variant_detail { VARIANT_ROWS, VARIANT_PAYLOAD }; // rows only, or also kept positions and packed parts
 
-/* Derives one version; `config` must outlive it. Device memory: keep_frac times the full cache (rows are unpacked). */
-int compressor_version(struct compressor *c, const struct config *config, enum version_detail detail,
-                       struct version *out, struct err *err) MUST_CHECK;
-void version_release(struct version *v); // zeroed is fine
+/* Derives one variant; `config` must outlive it. Device memory: keep_frac times the full cache (rows are unpacked). */
+int compressor_variant(struct compressor *c, const struct config *config, enum variant_detail detail,
+                       struct variant *out, struct err *err) MUST_CHECK;
+void variant_release(struct variant *v); // zeroed is fine
 
 #endif

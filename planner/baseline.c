@@ -1,8 +1,8 @@
 /* baseline.c - what people do without a planner, for comparison.
  *
  * Storing everything uncompressed is the same as one config for all with config 0, so every config is tried, side by
- * side, and each context's options are asked for once. By one thread: room is taken in order, and threads that hand a
- * turn to each other wait longer than they work wherever something else runs, too.
+ * side, and each context's candidates are asked for once. By one thread: room is taken in order, and threads that hand
+ * a turn to each other wait longer than they work wherever something else runs, too.
  */
 #include "planner/plan.h"
 
@@ -24,10 +24,10 @@ struct trials {
 };
 
 /* The fastest tier that has room for a context under one config, if that beats recomputing it; and takes the room. */
-static int take_room(const struct plan_options *o, const struct plan_problem *p, int config, int64_t *fill)
+static int take_room(const struct plan_candidates *o, const struct plan_problem *p, int config, int64_t *fill)
 {
     for (int t = 0; t < p->n_tiers; t++) {
-        if (!plan_option_ok(o, p, config, t) || o->bytes[config] > p->capacity[t] - fill[t] ||
+        if (!plan_candidate_ok(o, p, config, t) || o->bytes[config] > p->capacity[t] - fill[t] ||
             o->utility[config * p->n_tiers + t] < o->recompute)
             continue;
         fill[t] += o->bytes[config];
@@ -36,17 +36,17 @@ static int take_room(const struct plan_options *o, const struct plan_problem *p,
     return PLAN_RECOMPUTE;
 }
 
-static void try_all(struct trials *a, struct plan_options *o)
+static void try_all(struct trials *a, struct plan_candidates *o)
 {
     const struct plan_problem *p = a->problem;
     int8_t *tier = a->tier;
 
     for (int k = 0; k < p->n_contexts; k++) {
-        plan_options_get(o, p, a->order[k]);
+        plan_candidates_get(o, p, a->order[k]);
         a->recompute += o->recompute;
         for (int v = 0; v < p->n_configs; v++) {
             int t = take_room(o, p, v, a->config[v].fill);
-            a->config[v].utility += plan_option_utility(o, p, (struct plan_choice){ v, t });
+            a->config[v].utility += plan_candidate_utility(o, p, (struct plan_placement){ v, t });
             *tier++ = (int8_t)t;
         }
     }
@@ -59,14 +59,14 @@ static int take_plan(struct plan *plan, const struct trials *a, int config, stru
 
     *plan = (struct plan){ .n_contexts = p->n_contexts,
                            .objective = config < 0 ? a->recompute : a->config[config].utility,
-                           .choice = calloc((size_t)p->n_contexts + 1, sizeof(*plan->choice)) };
-    if (!plan->choice)
+                           .placement = calloc((size_t)p->n_contexts + 1, sizeof(*plan->placement)) };
+    if (!plan->placement)
         return err_nomem(err);
     for (int t = 0; t < PLAN_TIERS && config >= 0; t++)
         plan->fill[t] = a->config[config].fill[t];
     for (int k = 0; k < p->n_contexts; k++) {
         int tier = config < 0 ? PLAN_RECOMPUTE : a->tier[(size_t)k * (size_t)p->n_configs + (size_t)config];
-        plan->choice[a->order[k]] = (struct plan_choice){ tier == PLAN_RECOMPUTE ? 0 : config, tier };
+        plan->placement[a->order[k]] = (struct plan_placement){ tier == PLAN_RECOMPUTE ? 0 : config, tier };
     }
     return 0;
 }
@@ -91,12 +91,12 @@ int plan_baselines(struct plan plan[BASELINE_COUNT], const struct plan_problem *
                    struct err *err)
 {
     size_t c = (size_t)problem->n_contexts, v = (size_t)problem->n_configs;
-    struct plan_options o;
+    struct plan_candidates o;
     struct trials a = { .problem = problem, .order = order };
 
     for (int b = 0; b < BASELINE_COUNT; b++)
         plan[b] = (struct plan){ 0 };
-    if (plan_options_init(&o, problem, err))
+    if (plan_candidates_init(&o, problem, err))
         return err->code;
     a.config = calloc(v + 1, sizeof(*a.config));
     a.tier = calloc(c * v + 1, sizeof(*a.tier));
@@ -107,6 +107,6 @@ int plan_baselines(struct plan plan[BASELINE_COUNT], const struct plan_problem *
     }
     free(a.config);
     free(a.tier);
-    plan_options_release(&o);
+    plan_candidates_release(&o);
     return code;
 }

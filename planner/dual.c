@@ -1,7 +1,7 @@
 #include "planner/dual.h"
 
 #include "base/rng.h"
-#include "planner/master.h"
+#include "planner/master_lp.h"
 
 #include <limits.h>
 #include <math.h>
@@ -18,14 +18,14 @@ struct oracle {
     const struct hull *h;
     const int *list; // contexts looked at, NULL: all
     int n;
-    double capacity[PLAN_TIERS]; // scaled to n contexts
-    struct core core;            // what the present box leaves open of them
+    double capacity[PLAN_TIERS];  // scaled to n contexts
+    struct restricted restricted; // what the present box leaves open of them
 };
 
 /* L at the price, and slope[d] = capacity less demand. */
 static double oracle_ask(const struct oracle *o, const double *price, double *slope)
 {
-    double demand[PLAN_TIERS], bound = core_ask(&o->core, price, demand);
+    double demand[PLAN_TIERS], bound = restricted_ask(&o->restricted, price, demand);
 
     for (int d = 0; d < o->h->n_tiers; d++) {
         slope[d] = o->capacity[d] - demand[d];
@@ -45,7 +45,7 @@ static int first_box(struct oracle *o, struct box *box, struct err *err)
         box->low[d] = 0;
         box->high[d] = HUGE_VAL;
     }
-    if (core_build(&o->core, o->h, o->list, o->n, box, NULL, err))
+    if (restricted_build(&o->restricted, o->h, o->list, o->n, box, NULL, err))
         return err->code;
     for (int d = 0; d < o->h->n_tiers; d++) {
         double low = 0, high = 1e-12;
@@ -83,7 +83,7 @@ static void box_around(struct box *box, const double *price, const double *most,
 
 /* ---- cutting planes -------------------------------------------------------- */
 
-static void keep_support(struct dual *dual, const struct master *m, double (*asked)[PLAN_TIERS])
+static void keep_support(struct dual *dual, const struct master_lp *m, double (*asked)[PLAN_TIERS])
 {
     dual->n_plans = 0;
     for (int k = 0; k < m->n_cuts && dual->n_plans <= m->n_dims; k++) {
@@ -100,8 +100,8 @@ static int minimise(struct dual *dual, const struct oracle *o, const struct box 
                     struct err *err)
 {
     static const double least_width = 1e-300;
-    struct master *m = malloc(sizeof(*m));
-    double(*asked)[PLAN_TIERS] = calloc(MASTER_CUTS, sizeof(*asked));
+    struct master_lp *m = malloc(sizeof(*m));
+    double(*asked)[PLAN_TIERS] = calloc(MASTER_LP_CUTS, sizeof(*asked));
     double width[PLAN_TIERS], at[PLAN_TIERS], slope[PLAN_TIERS], unit[PLAN_TIERS];
     int n = o->h->n_tiers;
 
@@ -115,7 +115,7 @@ static int minimise(struct dual *dual, const struct oracle *o, const struct box 
         unit[d] = 1;
         at[d] = (box->low[d] + box->high[d]) / 2;
     }
-    master_init(m, n, unit);
+    master_lp_init(m, n, unit);
     dual->bound = HUGE_VAL;
     for (;;) {
         double bound = oracle_ask(o, at, slope), value = bound;
@@ -128,8 +128,8 @@ static int minimise(struct dual *dual, const struct oracle *o, const struct box 
             dual->bound = bound;
             memcpy(dual->price, at, sizeof(at));
         }
-        if (master_add(m, value, slope) || dual->bound - m->theta <= tolerance * fabs(dual->bound) ||
-            m->n_cuts == MASTER_CUTS)
+        if (master_lp_add(m, value, slope) || dual->bound - m->theta <= tolerance * fabs(dual->bound) ||
+            m->n_cuts == MASTER_LP_CUTS)
             break;
         for (int d = 0; d < n; d++) {
             double query = box->low[d] + m->at[d] * width[d];
@@ -155,7 +155,7 @@ static int settle(struct dual *dual, struct oracle *o, const double *most, doubl
 
     for (int k = 0; k < BOXES && outside; k++, share *= 1.6) {
         box_around(&box, dual->price, most, share, o->h->n_tiers);
-        if (core_build(&o->core, o->h, o->list, o->n, &box, fixed, err) ||
+        if (restricted_build(&o->restricted, o->h, o->list, o->n, &box, fixed, err) ||
             minimise(dual, o, &box, tolerance, &outside, err))
             return err->code;
     }
@@ -210,7 +210,7 @@ static int solve_free(struct dual *dual, struct oracle *o, struct err *err)
     struct box none = { { 0 }, { 0 } };
 
     look_at(o, NULL, INT_MAX);
-    if (core_build(&o->core, o->h, NULL, o->n, &none, dual->fixed, err))
+    if (restricted_build(&o->restricted, o->h, NULL, o->n, &none, dual->fixed, err))
         return err->code;
     dual->bound = oracle_ask(o, dual->price, none.low);
     dual->n_plans = 1;
@@ -227,7 +227,7 @@ int dual_solve(struct dual *dual, const struct hull *h, const double *start, str
     int code = !list || !dual->fixed ? err_nomem(err)
                : h->n_tiers > 0      ? solve_levels(dual, &o, list, start, err)
                                      : solve_free(dual, &o, err);
-    core_release(&o.core);
+    restricted_release(&o.restricted);
     free(list);
     if (code)
         dual_release(dual);

@@ -12,14 +12,14 @@
 #include <stdlib.h>
 
 struct step {
-    struct plan_choice to;
+    struct plan_placement to;
     int64_t from_bytes, to_bytes;
 };
 
 struct greedy {
     const struct plan_problem *problem;
     enum plan_solver solver;
-    struct plan_options options;
+    struct plan_candidates candidates;
     struct plan *plan;
     struct step *step; // (C) each context's cheapest on the tier at work
     struct heap heap;  // by its cost
@@ -30,19 +30,19 @@ static double step_cost(const struct greedy *g, double drop, int64_t freed)
     return g->solver == PLAN_EVICPRESS ? drop : drop / (double)freed;
 }
 
-/* The most useful option of all, or only of those on tiers slower than `above`. */
-static struct plan_choice best_option(const struct greedy *g, int above)
+/* The most useful candidate of all, or only of those on tiers slower than `above`. */
+static struct plan_placement best_option(const struct greedy *g, int above)
 {
     const struct plan_problem *p = g->problem;
-    struct plan_choice best = { 0, PLAN_RECOMPUTE };
-    double value = g->options.recompute;
+    struct plan_placement best = { 0, PLAN_RECOMPUTE };
+    double value = g->candidates.recompute;
 
     for (int v = 0; v < p->n_configs; v++) {
         for (int t = above + 1; t < p->n_tiers; t++) {
-            if (!plan_option_ok(&g->options, p, v, t) || !(g->options.utility[v * p->n_tiers + t] > value))
+            if (!plan_candidate_ok(&g->candidates, p, v, t) || !(g->candidates.utility[v * p->n_tiers + t] > value))
                 continue;
-            value = g->options.utility[v * p->n_tiers + t];
-            best = (struct plan_choice){ v, t };
+            value = g->candidates.utility[v * p->n_tiers + t];
+            best = (struct plan_placement){ v, t };
         }
     }
     return best;
@@ -53,26 +53,26 @@ static struct plan_choice best_option(const struct greedy *g, int above)
 static int push_step(struct greedy *g, int context)
 {
     const struct plan_problem *p = g->problem;
-    struct plan_choice at = g->plan->choice[context];
+    struct plan_placement at = g->plan->placement[context];
 
-    plan_options_get(&g->options, p, context);
-    int64_t bytes = g->options.bytes[at.config];
-    double now = plan_option_utility(&g->options, p, at);
+    plan_candidates_get(&g->candidates, p, context);
+    int64_t bytes = g->candidates.bytes[at.config];
+    double now = plan_candidate_utility(&g->candidates, p, at);
     if (bytes == 0)
         return 0;
-    struct plan_choice to = best_option(g, at.tier);
-    double least = step_cost(g, now - plan_option_utility(&g->options, p, to), bytes);
+    struct plan_placement to = best_option(g, at.tier);
+    double least = step_cost(g, now - plan_candidate_utility(&g->candidates, p, to), bytes);
     for (int v = 0; v < p->n_configs; v++) {
-        int64_t smaller = g->options.bytes[v];
-        if (smaller >= bytes || !plan_option_ok(&g->options, p, v, at.tier))
+        int64_t smaller = g->candidates.bytes[v];
+        if (smaller >= bytes || !plan_candidate_ok(&g->candidates, p, v, at.tier))
             continue;
-        double cost = step_cost(g, now - g->options.utility[v * p->n_tiers + at.tier], bytes - smaller);
+        double cost = step_cost(g, now - g->candidates.utility[v * p->n_tiers + at.tier], bytes - smaller);
         if (cost < least) {
             least = cost;
-            to = (struct plan_choice){ v, at.tier };
+            to = (struct plan_placement){ v, at.tier };
         }
     }
-    g->step[context] = (struct step){ to, bytes, to.tier == PLAN_RECOMPUTE ? 0 : g->options.bytes[to.config] };
+    g->step[context] = (struct step){ to, bytes, to.tier == PLAN_RECOMPUTE ? 0 : g->candidates.bytes[to.config] };
     return heap_push(&g->heap, (struct heap_entry){ .key = least, .context = context });
 }
 
@@ -83,7 +83,7 @@ static int settle_tier(struct greedy *g, int tier)
 
     g->heap.n = 0;
     for (int i = 0; i < p->n_contexts && fill[tier] > p->capacity[tier]; i++)
-        if (g->plan->choice[i].tier == tier && push_step(g, i))
+        if (g->plan->placement[i].tier == tier && push_step(g, i))
             return -1;
     while (fill[tier] > p->capacity[tier] && g->heap.n > 0) {
         int context = g->heap.at[0].context;
@@ -92,7 +92,7 @@ static int settle_tier(struct greedy *g, int tier)
         fill[tier] -= s->from_bytes;
         if (s->to.tier != PLAN_RECOMPUTE)
             fill[s->to.tier] += s->to_bytes;
-        g->plan->choice[context] = s->to;
+        g->plan->placement[context] = s->to;
         if (s->to.tier == tier && push_step(g, context))
             return -1;
     }
@@ -104,11 +104,11 @@ static int solve(struct greedy *g)
     const struct plan_problem *p = g->problem;
 
     for (int i = 0; i < p->n_contexts; i++) {
-        plan_options_get(&g->options, p, i);
-        struct plan_choice c = best_option(g, -1);
-        g->plan->choice[i] = c;
+        plan_candidates_get(&g->candidates, p, i);
+        struct plan_placement c = best_option(g, -1);
+        g->plan->placement[i] = c;
         if (c.tier != PLAN_RECOMPUTE)
-            g->plan->fill[c.tier] += g->options.bytes[c.config];
+            g->plan->fill[c.tier] += g->candidates.bytes[c.config];
     }
     for (int t = 0; t < p->n_tiers; t++)
         if (settle_tier(g, t))
@@ -121,12 +121,12 @@ int plan_greedy(struct plan *plan, const struct plan_problem *problem, enum plan
     size_t n = (size_t)problem->n_contexts;
     struct greedy g = { .problem = problem, .solver = solver, .plan = plan };
 
-    *plan = (struct plan){ .n_contexts = problem->n_contexts, .choice = calloc(n + 1, sizeof(*plan->choice)) };
+    *plan = (struct plan){ .n_contexts = problem->n_contexts, .placement = calloc(n + 1, sizeof(*plan->placement)) };
     g.step = calloc(n + 1, sizeof(*g.step));
-    int code = plan->choice && g.step ? plan_options_init(&g.options, problem, err) : err_nomem(err);
+    int code = plan->placement && g.step ? plan_candidates_init(&g.candidates, problem, err) : err_nomem(err);
     if (!code)
         code = solve(&g) ? err_nomem(err) : plan_total(plan, problem, err);
-    plan_options_release(&g.options);
+    plan_candidates_release(&g.candidates);
     heap_release(&g.heap);
     free(g.step);
     if (code)

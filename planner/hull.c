@@ -54,8 +54,8 @@ static void sort_configs(struct hull_work *w, const int64_t *bytes, int n)
 }
 
 /* The better of the base so far and a tier's best among `n` configs that take no room on it. */
-static void better_base(const struct hull_work *w, const struct plan_options *o, const struct plan_problem *p, int tier,
-                        int n, double *best, struct plan_choice *choice)
+static void better_base(const struct hull_work *w, const struct plan_candidates *o, const struct plan_problem *p,
+                        int tier, int n, double *best, struct plan_placement *placement)
 {
     for (int k = 0; k < n; k++) {
         int v = w->order[k];
@@ -63,25 +63,26 @@ static void better_base(const struct hull_work *w, const struct plan_options *o,
         if (w->bytes[k] < 0 || !(u > *best))
             continue;
         *best = u;
-        *choice = (struct plan_choice){ v, tier };
+        *placement = (struct plan_placement){ v, tier };
     }
 }
 
-double hull_base(struct hull_work *w, const struct plan_options *o, const struct plan_problem *p,
-                 struct plan_choice *choice)
+double hull_base(struct hull_work *w, const struct plan_candidates *o, const struct plan_problem *p,
+                 struct plan_placement *placement)
 {
     double best = o->recompute;
 
     sort_configs(w, o->bytes, p->n_configs);
-    *choice = (struct plan_choice){ 0, PLAN_RECOMPUTE };
+    *placement = (struct plan_placement){ 0, PLAN_RECOMPUTE };
     for (int t = 0; t < p->n_tiers; t++)
-        better_base(w, o, p, t, p->capacity[t] == INT64_MAX ? p->n_configs : w->stored, &best, choice);
+        better_base(w, o, p, t, p->capacity[t] == INT64_MAX ? p->n_configs : w->stored, &best, placement);
     return best;
 }
 
 /* Andrew's scan over rising sizes. What is no better than a smaller config is left out first, without branches: whether
  * it is cannot be predicted. */
-void hull_scan(struct hull_work *w, const struct plan_options *o, const struct plan_problem *p, int tier, double base)
+void hull_scan(struct hull_work *w, const struct plan_candidates *o, const struct plan_problem *p, int tier,
+               double base)
 {
     const double *utility = o->utility + tier, *bytes = w->bytes;
     double capacity = (double)p->capacity[tier], top = base;
@@ -131,7 +132,7 @@ static int grow(struct hull_chunk *c, size_t *room, size_t need)
 }
 
 static int build_chunk(const struct hull *h, int at, const struct plan_problem *p, struct hull_work *w,
-                       struct plan_options *o)
+                       struct plan_candidates *o)
 {
     struct hull_chunk *c = &h->chunk[at];
     size_t n_points = 0, room = 0;
@@ -140,14 +141,14 @@ static int build_chunk(const struct hull *h, int at, const struct plan_problem *
     c->first = calloc((size_t)c->n * (size_t)h->n_tiers + 1, sizeof(*c->first));
     c->base = calloc((size_t)c->n, sizeof(*c->base));
     c->base_size = calloc((size_t)c->n, sizeof(*c->base_size));
-    c->choice = calloc((size_t)c->n, sizeof(*c->choice));
-    if (!c->first || !c->base || !c->base_size || !c->choice)
+    c->placement = calloc((size_t)c->n, sizeof(*c->placement));
+    if (!c->first || !c->base || !c->base_size || !c->placement)
         return -1;
     for (int i = 0; i < c->n; i++) {
-        plan_options_get(o, p, at * HULL_CHUNK + i);
-        c->base[i] = hull_base(w, o, p, &c->choice[i]);
-        if (c->choice[i].tier != PLAN_RECOMPUTE)
-            c->base_size[i] = (double)o->bytes[c->choice[i].config];
+        plan_candidates_get(o, p, at * HULL_CHUNK + i);
+        c->base[i] = hull_base(w, o, p, &c->placement[i]);
+        if (c->placement[i].tier != PLAN_RECOMPUTE)
+            c->base_size[i] = (double)o->bytes[c->placement[i].config];
         for (int d = 0; d < h->n_tiers; d++) {
             hull_scan(w, o, p, h->tier[d], c->base[i]);
             if (w->n > 0 && grow(c, &room, n_points + (size_t)w->n))
@@ -183,13 +184,13 @@ int hull_build(struct hull *h, const struct plan_problem *problem, struct err *e
 #pragma omp parallel reduction(| : failed) if (h->n_chunks > 1)
     {
         struct hull_work w;
-        struct plan_options o = { 0 };
+        struct plan_candidates o = { 0 };
         struct err mine;
-        failed |= hull_work_init(&w, problem, &mine) || plan_options_init(&o, problem, &mine);
+        failed |= hull_work_init(&w, problem, &mine) || plan_candidates_init(&o, problem, &mine);
 #pragma omp for schedule(dynamic, 1)
         for (int c = 0; c < h->n_chunks; c++)
             failed |= failed || build_chunk(h, c, problem, &w, &o) != 0;
-        plan_options_release(&o);
+        plan_candidates_release(&o);
         hull_work_release(&w);
     }
     if (!failed)
@@ -207,7 +208,7 @@ void hull_release(struct hull *h)
         free(h->chunk[i].config);
         free(h->chunk[i].base);
         free(h->chunk[i].base_size);
-        free(h->chunk[i].choice);
+        free(h->chunk[i].placement);
     }
     free(h->chunk);
     *h = (struct hull){ 0 };

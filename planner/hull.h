@@ -1,8 +1,8 @@
-/* hull.h - what of a context's options can be part of a best plan at some prices.
+/* hull.h - what of a context's candidates can be part of a best plan at some prices.
  *
- * Options that take no room on a finite tier - recomputing, tiers without limit, versions of no bytes - collapse to the
+ * Options that take no room on a finite tier - recomputing, tiers without limit, variants of no bytes - collapse to the
  * best of them, the base. On each finite tier only the points of the upper concave hull over (0, base) can win at a
- * price per byte (Sinha and Zoltners 1979). Of 240 options about 15 remain.
+ * price per byte (Sinha and Zoltners 1979). Of 240 candidates about 15 remain.
  *
  * Contexts are held in chunks of fixed size, so that sums are taken in the same order whatever the number of threads.
  */
@@ -22,7 +22,7 @@ struct hull_chunk {
     uint16_t *config;       // of each point
     double *base_size;      // (n) bytes of the base on its unlimited tier
     double *base;           // (n) utility of the base
-    struct plan_choice *choice; // (n) what the base is
+    struct plan_placement *placement; // (n) what the base is
 };
 
 struct hull {
@@ -56,7 +56,7 @@ static inline const struct hull_chunk *hull_chunk_of(const struct hull *h, int c
 
 /* ---- one context at a time ---- */
 
-/* A workspace, kept from context to context: their options are alike. */
+/* A workspace, kept from context to context: their candidates are alike. */
 struct hull_work {
     int *order, *rising;    // (V) configs by rising bytes, and which of those have the most utility so far
     double *bytes;          // (V) in that order, -1: not available
@@ -69,11 +69,12 @@ struct hull_work {
 int hull_work_init(struct hull_work *w, const struct plan_problem *p, struct err *err) MUST_CHECK;
 void hull_work_release(struct hull_work *w);
 
-/* Begins with a context: the best of its options that take no room on a finite tier. */
-double hull_base(struct hull_work *w, const struct plan_options *o, const struct plan_problem *p,
-                 struct plan_choice *choice);
+/* Begins with a context: the best of its candidates that take no room on a finite tier. */
+double hull_base(struct hull_work *w, const struct plan_candidates *o, const struct plan_problem *p,
+                 struct plan_placement *placement);
 
 /* Then, for a finite tier, the points of the hull over (0, base), into w. */
-void hull_scan(struct hull_work *w, const struct plan_options *o, const struct plan_problem *p, int tier, double base);
+void hull_scan(struct hull_work *w, const struct plan_candidates *o, const struct plan_problem *p, int tier,
+               double base);
 
 #endif

@@ -1,14 +1,14 @@
-/* plan.h - one option for every context, so that total utility is high and no tier holds more than it can.
+/* plan.h - one candidate for every context, so that total utility is high and no tier holds more than it can.
  *
  *     max  sum_i u[i][choice_i]    with  sum over the contexts placed on tier t of their bytes <= capacity[t]
  *
- * An option is (config, tier); besides, every context can be recomputed: no bytes, on no tier. So every problem has a
- * solution, whatever the capacities. Pure arithmetic: options in, choices out; no files, no JSON.
+ * An candidate is (config, tier); besides, every context can be recomputed: no bytes, on no tier. So every problem has
+ * a solution, whatever the capacities. Pure arithmetic: candidates in, placements out; no files, no JSON.
  *
  * Solvers
  *   evicpress   EvicPress, Algorithm 1 with the cascade of its section 4.4: every context starts at its most useful
- *               option; from the fastest tier down, while a tier is over capacity, the step that loses the least
- *               utility is taken: a smaller config in place, or the best option on a slower tier or none
+ *               candidate; from the fastest tier down, while a tier is over capacity, the step that loses the least
+ *               utility is taken: a smaller config in place, or the best candidate on a slower tier or none
  *   adaptcache  AdaptCache: the same, but the step that loses the least utility per byte it frees
  *   optimal     prices at which the tiers clear, rounded, repaired and polished; takes the plan of either of the others
  *               where that is better (up to 50,000 contexts, and wherever the gap is not small)
@@ -33,18 +33,18 @@ struct plan_problem {
     const int64_t *capacity; // (T) bytes; INT64_MAX: unlimited
     /* Options of one context: bytes[v], -1 when config v is not available; utility[v * T + t], NAN when not available.
      * Returns the utility of recomputing. The same every time it is asked; may be called from several threads. */
-    double (*options)(const void *arg, int context, int64_t *bytes, double *utility);
+    double (*candidates)(const void *arg, int context, int64_t *bytes, double *utility);
     const void *arg;
 };
 
-struct plan_choice {
+struct plan_placement {
     int32_t config, tier; // tier PLAN_RECOMPUTE: config is 0
 };
 
 enum plan_solver { PLAN_EVICPRESS, PLAN_ADAPTCACHE, PLAN_OPTIMAL };
 
 struct plan {
-    struct plan_choice *choice; // (C), owned
+    struct plan_placement *placement; // (C), owned
     int n_contexts;
     double objective, upper_bound;
     double price[PLAN_TIERS]; // utility per byte behind upper_bound
@@ -83,29 +83,31 @@ enum plan_baseline {
 int plan_baselines(struct plan plan[BASELINE_COUNT], const struct plan_problem *problem, const int *order, int *config,
                    struct err *err) MUST_CHECK;
 
-/* ---- pieces the solvers share (planner/options.c) ---- */
+/* ---- pieces the solvers share (planner/candidates.c) ---- */
 
-/* One context's options in arrays of the problem's size. */
-struct plan_options {
+/* One context's candidates in arrays of the problem's size. */
+struct plan_candidates {
     int64_t *bytes;  // (V)
     double *utility; // (V, T)
     double recompute;
 };
 
-int plan_options_init(struct plan_options *o, const struct plan_problem *problem, struct err *err) MUST_CHECK;
-void plan_options_get(struct plan_options *o, const struct plan_problem *problem, int context);
-void plan_options_release(struct plan_options *o);
+int plan_candidates_init(struct plan_candidates *o, const struct plan_problem *problem, struct err *err) MUST_CHECK;
+void plan_candidates_get(struct plan_candidates *o, const struct plan_problem *problem, int context);
+void plan_candidates_release(struct plan_candidates *o);
 
 /* Is config v on tier t there to be chosen at all: available and not larger than the whole tier? */
-static inline int plan_option_ok(const struct plan_options *o, const struct plan_problem *problem, int config, int tier)
+static inline int plan_candidate_ok(const struct plan_candidates *o, const struct plan_problem *problem, int config,
+                                    int tier)
 {
     return o->bytes[config] >= 0 && o->bytes[config] <= problem->capacity[tier] &&
            !isnan(o->utility[config * problem->n_tiers + tier]);
 }
 
-double plan_option_utility(const struct plan_options *o, const struct plan_problem *problem, struct plan_choice c);
+double plan_candidate_utility(const struct plan_candidates *o, const struct plan_problem *problem,
+                              struct plan_placement c);
 
-/* Recomputes objective and fill from the choices. */
+/* Recomputes objective and fill from the placements. */
 int plan_total(struct plan *plan, const struct plan_problem *problem, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
 /* utility.h - what a placement is worth. The one place where TTFT and utility are computed; inline, because a plan asks
- * for every option of every context. */
+ * for every candidate of every context. */
 #ifndef EVP_UTILITY_H
 #define EVP_UTILITY_H
 

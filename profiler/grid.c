@@ -209,7 +209,7 @@ int grid_open(struct grid *g, const struct store *store, struct err *err)
         g->n_questions += w->n_questions;
         g->n_answers += w->n_open;
         for (int v = 0; v < g->n_configs; v++)
-            g->n_versions += work_n_open(w, v) > 0;
+            g->n_variants += work_n_open(w, v) > 0;
     }
     return 0;
 }
@@ -244,7 +244,7 @@ int grid_plan(struct grid *g, const struct grid_input *in, struct err *err)
 struct engine_cost work_cost(const struct grid *g, const struct work *w, const int *member, int n,
                              const struct engine *e)
 {
-    struct engine_work cost = { .n_tokens = w->ids.n, .n_versions = n, .max_new_tokens = g->max_new_tokens };
+    struct engine_work cost = { .n_tokens = w->ids.n, .n_variants = n, .max_new_tokens = g->max_new_tokens };
 
     for (int i = 0; i < n; i++)
         cost.keep_frac_sum += (double)config_n_keep(&g->config[member[i]], w->ids.n) / w->ids.n;

@@ -36,7 +36,7 @@ struct grid {
     int n_work;
     /* of what is open */
     int n_contexts;
-    int64_t n_tokens, n_versions, n_questions, n_answers;
+    int64_t n_tokens, n_variants, n_questions, n_answers;
     int64_t n_found; // answers the store has already
 };
 
@@ -76,7 +76,7 @@ int grid_group(const struct grid *g, const struct work *w, bool *taken, int *mem
 /* Answers that config v of this work lacks. */
 int work_n_open(const struct work *w, int v);
 
-/* What is ahead, by the engine's count of operations. Memory is that of the largest context with all its versions at
+/* What is ahead, by the engine's count of operations. Memory is that of the largest context with all its variants at
  * once, beside the weights; less is made do with in smaller groups. */
 struct grid_cost {
     uint64_t bytes;

@@ -10,12 +10,12 @@ struct cell_run {
     const struct work *work;
     struct compressor *compressor;
     struct table *out;
-    uint64_t memory;                // bytes that versions and their batches may take
+    uint64_t memory;                // bytes that variants and their batches may take
     int64_t reported, before;       // tokens said to progress; tokens of groups already done
     bool *taken;                    // (V): configs done
     int *member;                    // (V): the group at work
-    struct version *version;        // (V)
-    const struct version **pointer; // (V)
+    struct variant *variant;        // (V)
+    const struct variant **pointer; // (V)
     struct question_ids *question;  // (n_questions): the open ones
     int *question_at;               // (n_questions): their numbers in the work
     struct answer *answer;          // (V * n_questions)
@@ -102,21 +102,21 @@ static int keep_answer(struct cell_run *c, int v, int q, const struct answer *an
     return 0;
 }
 
-static void keep_version(struct cell_run *c, int v, const struct version *version)
+static void keep_variant(struct cell_run *c, int v, const struct variant *variant)
 {
-    c->out->cell_bytes[v] = version->bytes;
-    c->out->size_frac[v] = version->size_frac;
-    c->out->keep_frac[v] = version->keep_frac;
-    c->out->compress_s[v] = version->compress_s;
-    c->out->decompress_s[v] = version->decompress_s;
+    c->out->cell_bytes[v] = variant->bytes;
+    c->out->size_frac[v] = variant->size_frac;
+    c->out->keep_frac[v] = variant->keep_frac;
+    c->out->compress_s[v] = variant->compress_s;
+    c->out->decompress_s[v] = variant->decompress_s;
 }
 
 /* ---- groups ------------------------------------------------------------------------ */
 
 static int decode_group(struct cell_run *c, const int *member, int n, int n_questions, struct err *err)
 {
-    struct decode job = { .version = c->pointer,
-                          .n_versions = n,
+    struct decode job = { .variant = c->pointer,
+                          .n_variants = n,
                           .question = c->question,
                           .n_questions = n_questions,
                           .max_new_tokens = c->run->grid->max_new_tokens,
@@ -141,26 +141,26 @@ static int decode_group(struct cell_run *c, const int *member, int n, int n_ques
     return 0;
 }
 
-/* Derives n versions, lets them answer, and drops them. */
-static int run_versions(struct cell_run *c, const int *member, int n, int n_questions, struct err *err)
+/* Derives n variants, lets them answer, and drops them. */
+static int run_variants(struct cell_run *c, const int *member, int n, int n_questions, struct err *err)
 {
     int code = 0, made = 0;
 
     while (made < n && !code) {
         const struct config *config = &c->run->grid->config[member[made]];
-        code = compressor_version(c->compressor, config, VERSION_ROWS, &c->version[made], err);
+        code = compressor_variant(c->compressor, config, VARIANT_ROWS, &c->variant[made], err);
         if (code) {
             err_wrap(err, "%s", config->name);
             break;
         }
-        c->pointer[made] = &c->version[made];
-        keep_version(c, member[made], &c->version[made]);
+        c->pointer[made] = &c->variant[made];
+        keep_variant(c, member[made], &c->variant[made]);
         made++;
     }
     if (!code)
         code = decode_group(c, member, n, n_questions, err);
     for (int i = 0; i < made; i++)
-        version_release(&c->version[i]);
+        variant_release(&c->variant[i]);
     return code;
 }
 
@@ -187,7 +187,7 @@ static int run_group(struct cell_run *c, int n, struct err *err)
     }
     for (int done = 0; done < n;) {
         int now = fitting(c, c->member + done, n - done);
-        if (run_versions(c, c->member + done, now, n_questions, err))
+        if (run_variants(c, c->member + done, now, n_questions, err))
             return err->code;
         done += now;
     }
@@ -219,12 +219,12 @@ static int alloc_scratch(struct cell_run *c, struct err *err)
 
     c->taken = calloc(v, sizeof(*c->taken));
     c->member = calloc(v, sizeof(*c->member));
-    c->version = calloc(v, sizeof(*c->version));
-    c->pointer = calloc(v, sizeof(struct version *));
+    c->variant = calloc(v, sizeof(*c->variant));
+    c->pointer = calloc(v, sizeof(struct variant *));
     c->question = calloc(q, sizeof(*c->question));
     c->question_at = calloc(q, sizeof(*c->question_at));
     c->answer = calloc(v * q, sizeof(*c->answer));
-    return c->taken && c->member && c->version && c->pointer && c->question && c->question_at && c->answer
+    return c->taken && c->member && c->variant && c->pointer && c->question && c->question_at && c->answer
                ? 0
                : err_nomem(err);
 }
@@ -234,7 +234,7 @@ static void release_scratch(struct cell_run *c)
     compressor_free(c->compressor);
     free(c->taken);
     free(c->member);
-    free(c->version);
+    free(c->variant);
     free(c->pointer);
     free(c->question);
     free(c->question_at);

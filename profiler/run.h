@@ -1,4 +1,4 @@
-/* run.h - the way of one context: prefill once, derive every version from it, let groups of versions answer all open
+/* run.h - the way of one context: prefill once, derive every variant from it, let groups of variants answer all open
  * questions at once, and give what was measured as a table of this context alone.
  */
 #ifndef EVP_RUN_H

@@ -1,6 +1,6 @@
 /* score.h - from answers to quality: the arithmetic of evp-score on a table, without the embedder.
  *
- * A version's answer is as good as it is like the reference's (config 0, the untouched cache) to the same question:
+ * A variant's answer is as good as it is like the reference's (config 0, the untouched cache) to the same question:
  * from 0, nothing in common, to 1, the same.
  */
 #ifndef EVP_SCORE_H

@@ -50,7 +50,7 @@ int store_put(struct store *s, const struct table *result, struct err *err) MUST
  * folder. Where FILE holds everything it stays as it is. */
 int store_finish(struct store *s, const struct map *order, const char *lineage, struct err *err) MUST_CHECK;
 
-/* Is the answer to `question` (id) by `config` (name) there, with the sizes of its version? */
+/* Is the answer to `question` (id) by `config` (name) there, with the sizes of its variant? */
 bool store_has(const struct store *s, const char *context, const char *config, const char *question);
 
 /* ERR_FORMAT when the same id stands for other tokens, or for another question, in what is there. */

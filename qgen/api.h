@@ -5,8 +5,8 @@
  * the queue meanwhile, so a busy service is not given more to do. A context longer than the model's window is asked
  * about part by part. What comes of a context does not depend on the order in which replies arrive.
  */
-#ifndef EVP_QGEN_API_H
-#define EVP_QGEN_API_H
+#ifndef EVP_API_H
+#define EVP_API_H
 
 #include "base/context.h"
 #include "base/err.h"

@@ -2,8 +2,8 @@
  *
  * A zeroed struct is an empty list.
  */
-#ifndef EVP_QGEN_LIST_H
-#define EVP_QGEN_LIST_H
+#ifndef EVP_LIST_H
+#define EVP_LIST_H
 
 #include "base/err.h"
 #include "base/map.h"

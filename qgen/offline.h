@@ -8,8 +8,8 @@
  * Instructions that open a prompt template ("You are given a report ...") and the labels of a form that repeats
  * ("Question:", "Passage 3:") are never asked about.
  */
-#ifndef EVP_QGEN_OFFLINE_H
-#define EVP_QGEN_OFFLINE_H
+#ifndef EVP_OFFLINE_H
+#define EVP_OFFLINE_H
 
 #include "base/err.h"
 #include "base/rng.h"

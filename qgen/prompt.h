@@ -1,6 +1,6 @@
 /* prompt.h - what a model is asked, and which part of a long text it is shown. */
-#ifndef EVP_QGEN_PROMPT_H
-#define EVP_QGEN_PROMPT_H
+#ifndef EVP_PROMPT_H
+#define EVP_PROMPT_H
 
 #include "base/buf.h"
 

@@ -5,8 +5,8 @@
  * a member, or no JSON at all but one question a line. All of that is read; what is taken are strings of sane length,
  * each once.
  */
-#ifndef EVP_QGEN_REPLY_H
-#define EVP_QGEN_REPLY_H
+#ifndef EVP_REPLY_H
+#define EVP_REPLY_H
 
 #include "base/buf.h"
 #include "base/err.h"

@@ -1,11 +1,11 @@
 /* source.h - a text as the offline generator sees it, and one question of each kind about one piece of it. */
-#ifndef EVP_QGEN_SOURCE_H
-#define EVP_QGEN_SOURCE_H
+#ifndef EVP_SOURCE_H
+#define EVP_SOURCE_H
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/map.h"
-#include "qgen/pieces.h"
+#include "qgen/segments.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
 #define EVP_CPU_H
 
 #include "kernels/backend.h"
-#include "kernels/cpu/matmul.h"
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/cpu_matmul.h"
+#include "kernels/cpu/cpu_rows.h"
 
 /* Memory that ops use again and again; it only grows. */
 struct scratch {

@@ -1,15 +1,16 @@
 /* admit.c - what an event costs in the installed library, beside the planner alone.
  *
  *     admit N SEED [EVENTS]     `real` instance: N contexts are planned and written as evp-plan --online does, then as
- * many as EVENTS (by default 1000) are admitted, with the forms of their hulls and with all 60, used more, and removed
+ * many as EVENTS (by default 1000) are admitted, with the variants of their hulls and with all 60, used more, and
+ * removed
  *
- * Microseconds per event. `planner alone` is manage_add() for the same contexts, options already filled in.
+ * Microseconds per event. `planner alone` is incremental_add() for the same contexts, candidates already filled in.
  */
 #include "base/clock.h"
-#include "loader/evp.h"
-#include "loader/manifest.h"
+#include "loader/libevp/evp.h"
+#include "loader/formats/manifest.h"
 #include "planner/hull.h"
-#include "planner/manage.h"
+#include "planner/incremental.h"
 #include "planner/utility.h"
 #include "tests/bench/events.h"
 #include "tests/bench/instance.h"
@@ -30,20 +31,20 @@ static struct tier tier[T] = { { "gpu", TIER_GPU, uri[0], 0, 1e12, 1e12, .001 },
 struct bench {
     struct instance in;
     struct plan_problem problem; // of the contexts that are there at first
-    struct plan_options o;
+    struct plan_candidates o;
     struct hull_work work;
     char config[V][32], digest[DIGEST_HEX];
     double *seconds; // (n_events)
     int n_events;
 };
 
-/* A context's form; the fourth method must be unpacked. */
-static struct form form_of(const struct bench *b, int context, int v)
+/* A context's variant; the fourth method must be unpacked. */
+static struct variant_info variant_of(const struct bench *b, int context, int v)
 {
     size_t o = (size_t)context * V + (size_t)v;
 
-    return (struct form){ b->config[v], (int64_t)b->in.size[o] * 64, (double)b->in.quality[o],
-                          v >= 45 ? (double)b->in.full[context] / 40e9 : 0 };
+    return (struct variant_info){ b->config[v], (int64_t)b->in.size[o] * 64, (double)b->in.quality[o],
+                                  v >= 45 ? (double)b->in.full[context] / 40e9 : 0 };
 }
 
 static double prefill_of(const struct bench *b, int context)
@@ -51,30 +52,32 @@ static double prefill_of(const struct bench *b, int context)
     return (double)b->in.full[context] / (128 << 10) / 8000;
 }
 
-static double options(const void *arg, int context, int64_t *bytes, double *out)
+static double candidates(const void *arg, int context, int64_t *bytes, double *out)
 {
     const struct bench *b = arg;
     double f = (double)b->in.frequency[context];
 
     for (int v = 0; v < V; v++) {
-        struct form form = form_of(b, context, v);
-        bytes[v] = form.bytes;
+        struct variant_info variant = variant_of(b, context, v);
+        bytes[v] = variant.bytes;
         for (int t = 0; t < T; t++) {
             struct tier_speed speed = { tier[t].latency_s, tier[t].read_bytes_per_s };
-            out[v * T + t] = utility(1, form.quality, ttft_stored(speed, form.bytes, form.decompress_s, .03), f);
+            out[v * T + t] =
+                utility(1, variant.quality, ttft_stored(speed, variant.bytes, variant.decompress_s, .03), f);
         }
     }
     return utility(1, 1, ttft_recompute(prefill_of(b, context), .03), f);
 }
 
-/* The forms that can matter, and the chosen one, as evp-plan --online finds them. */
-static struct forms hull_forms(struct bench *b, int context, struct plan_choice chosen, struct form *form)
+/* The variants that can matter, and the chosen one, as evp-plan --online finds them. */
+static struct variants hull_variants(struct bench *b, int context, struct plan_placement chosen,
+                                     struct variant_info *variant)
 {
-    struct forms f = { .at = form, .prefill_s = prefill_of(b, context), .question_s = .03 };
+    struct variants f = { .at = variant, .prefill_s = prefill_of(b, context), .question_s = .03 };
     bool wanted[V] = { false };
-    struct plan_choice base;
+    struct plan_placement base;
 
-    plan_options_get(&b->o, &b->problem, context);
+    plan_candidates_get(&b->o, &b->problem, context);
     double utility = hull_base(&b->work, &b->o, &b->problem, &base);
     wanted[base.config] = base.tier >= 0;
     wanted[chosen.config] |= chosen.tier >= 0;
@@ -85,21 +88,21 @@ static struct forms hull_forms(struct bench *b, int context, struct plan_choice 
     }
     for (int k = 0; k < V; k++)
         if (wanted[b->work.order[k]])
-            form[f.n++] = form_of(b, context, b->work.order[k]);
+            variant[f.n++] = variant_of(b, context, b->work.order[k]);
     return f;
 }
 
 static int write_manifest(struct bench *b, const struct plan *plan, const char *path, struct err *err)
 {
     struct manifest m = { .alpha = 1, .solver = "optimal", .tiers = { tier, T }, .max_move = INT64_MAX };
-    struct form form[V];
+    struct variant_info variant[V];
     char id[16], payload[32];
     int code = 0;
 
     memcpy(m.price, plan->price, sizeof(m.price));
     for (int i = 0; i < plan->n_contexts && !code; i++) {
-        struct plan_choice c = plan->choice[i];
-        struct forms forms = hull_forms(b, i, c, form);
+        struct plan_placement c = plan->placement[i];
+        struct variants variants = hull_variants(b, i, c, variant);
         struct placement p = { .id = id,
                                .token_digest = b->digest,
                                .config = "none",
@@ -108,11 +111,11 @@ static int write_manifest(struct bench *b, const struct plan *plan, const char *
                                .quality = 1,
                                .frequency = (double)b->in.frequency[i],
                                .operation = OP_NONE,
-                               .forms = &forms };
+                               .variants = &variants };
         snprintf(id, sizeof(id), "c%d", i);
         snprintf(payload, sizeof(payload), "p%d", i);
         if (c.tier >= 0) {
-            const struct form *chosen = forms_find(&forms, b->config[c.config]);
+            const struct variant_info *chosen = variants_find(&variants, b->config[c.config]);
             p.config = chosen->config;
             p.bytes = chosen->bytes;
             p.quality = chosen->quality;
@@ -136,17 +139,17 @@ static void report(struct bench *b, const char *name)
 
 static int planner_alone(struct bench *b, const struct plan *plan, struct err *err)
 {
-    struct manage *m = manage_new(&b->problem, plan, err);
+    struct incremental *m = incremental_new(&b->problem, plan, err);
     int context;
 
     for (int k = 0; m && k < b->n_events; k++) {
-        plan_options_get(&b->o, &b->problem, plan->n_contexts + k);
+        plan_candidates_get(&b->o, &b->problem, plan->n_contexts + k);
         double start = clock_now();
-        if (manage_add(m, &b->o, &context, err))
+        if (incremental_add(m, &b->o, &context, err))
             break;
         b->seconds[k] = clock_now() - start;
     }
-    manage_free(m);
+    incremental_free(m);
     report(b, "planner alone");
     return m ? 0 : err->code;
 }
@@ -156,17 +159,17 @@ enum event { ADMIT_HULL, ADMIT_ALL, UPDATE, REMOVE };
 static int one_event(struct bench *b, struct evp_plan *plan, enum event event, int k, struct evp_error *error)
 {
     int context = b->problem.n_contexts + k;
-    struct form form[V];
-    struct evp_form given[V] = { 0 };
-    struct forms f = hull_forms(b, context, (struct plan_choice){ 0, PLAN_RECOMPUTE }, form);
+    struct variant_info variant[V];
+    struct evp_variant given[V] = { 0 };
+    struct variants f = hull_variants(b, context, (struct plan_placement){ 0, PLAN_RECOMPUTE }, variant);
     struct evp_operations todo;
     char id[24];
 
     snprintf(id, sizeof(id), "new/%d", k);
     f.n = event == ADMIT_ALL ? V : f.n;
     for (int v = 0; v < f.n; v++) {
-        struct form from = event == ADMIT_ALL ? form_of(b, context, v) : form[v];
-        given[v] = (struct evp_form){ from.config, from.bytes, from.quality, from.decompress_s, { 0 } };
+        struct variant_info from = event == ADMIT_ALL ? variant_of(b, context, v) : variant[v];
+        given[v] = (struct evp_variant){ from.config, from.bytes, from.quality, from.decompress_s, { 0 } };
     }
     struct evp_context c = { .id = id,
                              .token_digest = b->digest,
@@ -174,8 +177,8 @@ static int one_event(struct bench *b, struct evp_plan *plan, enum event event, i
                              .prefill_s = f.prefill_s,
                              .frequency = (double)b->in.frequency[context],
                              .question_s = .03,
-                             .form = given,
-                             .n_forms = (size_t)f.n };
+                             .variant = given,
+                             .n_variants = (size_t)f.n };
     struct evp_update u = { .id = id, .frequency = 3 * c.frequency };
     double start = clock_now();
     int code = event == UPDATE   ? evp_plan_update(plan, &u, &todo, error)
@@ -228,9 +231,9 @@ static int run(struct bench *b, int n, uint64_t seed, struct err *err)
         snprintf(b->config[v], sizeof(b->config[v]), "method%d:drop=0.%02d", v / 15, v % 15);
     for (int t = 0; t < T; t++)
         tier[t].capacity = b->in.capacity[t];
-    b->problem = (struct plan_problem){ n, V, T, b->in.capacity, options, b };
+    b->problem = (struct plan_problem){ n, V, T, b->in.capacity, candidates, b };
     b->seconds = calloc((size_t)b->n_events, sizeof(*b->seconds));
-    if (!b->seconds || plan_options_init(&b->o, &b->problem, err) || hull_work_init(&b->work, &b->problem, err) ||
+    if (!b->seconds || plan_candidates_init(&b->o, &b->problem, err) || hull_work_init(&b->work, &b->problem, err) ||
         plan_solve(&plan, &b->problem, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, err))
         return err_nomem(err);
     close(mkstemp(path));
@@ -256,7 +259,7 @@ int main(int argc, char **argv)
     int code = run(&b, (int)strtol(argv[1], NULL, 10), strtoull(argv[2], NULL, 10), &err);
     if (code)
         fprintf(stderr, "admit: %s\n", err.msg);
-    plan_options_release(&b.o);
+    plan_candidates_release(&b.o);
     hull_work_release(&b.work);
     free(b.seconds);
     instance_release(&b.in);

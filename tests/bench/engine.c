@@ -39,13 +39,13 @@ static int read_ids(const char *path, struct tokens *ids, struct err *err)
 }
 
 /* Seconds to answer all questions with `n_new` tokens each. */
-static int time_decode(struct session *s, const struct version *v, const struct question_ids *question, int n_questions,
+static int time_decode(struct session *s, const struct variant *v, const struct question_ids *question, int n_questions,
                        int n_new, double *seconds, long *tokens, struct err *err)
 {
-    const struct version *versions[] = { v };
+    const struct variant *variants[] = { v };
     struct answer *answer = calloc((size_t)n_questions, sizeof(*answer));
     struct decode job = {
-        .version = versions, .n_versions = 1, .question = question, .n_questions = n_questions, .max_new_tokens = n_new
+        .variant = variants, .n_variants = 1, .question = question, .n_questions = n_questions, .max_new_tokens = n_new
     };
     double start = clock_now();
 
@@ -80,21 +80,21 @@ static int run(char **argv, struct err *err)
         session_prefill(s, &(struct prefill){ .ids = ids.at, .n = prompt }, &prefill_s, err))
         return err->code;
     struct config none;
-    struct version version;
+    struct variant variant;
     struct compressor *c = compressor_new(session_full(s), err);
-    if (!c || config_parse(&none, "none", err) || compressor_version(c, &none, VERSION_ROWS, &version, err))
+    if (!c || config_parse(&none, "none", err) || compressor_variant(c, &none, VARIANT_ROWS, &variant, err))
         return err->code;
     struct question_ids *question = calloc((size_t)n, sizeof(*question));
     for (int q = 0; q < n; q++)
         question[q] = (struct question_ids){ ids.at + prompt + q * QUESTION, QUESTION };
-    if (time_decode(s, &version, question, n, 1, &one_s, &one_tokens, err) ||
-        time_decode(s, &version, question, n, n_new, &all_s, &all_tokens, err))
+    if (time_decode(s, &variant, question, n, 1, &one_s, &one_tokens, err) ||
+        time_decode(s, &variant, question, n, n_new, &all_s, &all_tokens, err))
         return err->code;
     printf("{\"prefill_s\":%.4f,\"question_s\":%.4f,\"decode_s\":%.4f,\"decode_tokens\":%ld}\n", prefill_s, one_s,
            all_s - one_s, all_tokens - one_tokens);
     free(question);
     free(ids.at);
-    version_release(&version);
+    variant_release(&variant);
     compressor_free(c);
     session_free(s);
     engine_close(engine);

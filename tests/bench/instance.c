@@ -134,7 +134,7 @@ static double options_real(const struct instance *in, int context, int64_t *byte
     return (1 - .03 - tokens / 8000 - 4e-10 * tokens * tokens) * f;
 }
 
-static double options(const void *arg, int context, int64_t *bytes, double *utility)
+static double candidates(const void *arg, int context, int64_t *bytes, double *utility)
 {
     const struct instance *in = arg;
     const int32_t *size = in->size + (size_t)context * INSTANCE_CONFIGS;
@@ -152,5 +152,5 @@ static double options(const void *arg, int context, int64_t *bytes, double *util
 
 struct plan_problem instance_problem(const struct instance *in)
 {
-    return (struct plan_problem){ in->n, INSTANCE_CONFIGS, INSTANCE_TIERS, in->capacity, options, in };
+    return (struct plan_problem){ in->n, INSTANCE_CONFIGS, INSTANCE_TIERS, in->capacity, candidates, in };
 }

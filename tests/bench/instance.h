@@ -5,8 +5,8 @@
  * sizes and utilities unrelated;  weak  utility near the size;  strong  utility = size + constant: mass ties. Four
  * finite tiers of 5, 10, 15, 20 % of the mean total (a tenth of it for unc)
  */
-#ifndef EVP_BENCH_INSTANCE_H
-#define EVP_BENCH_INSTANCE_H
+#ifndef EVP_INSTANCE_H
+#define EVP_INSTANCE_H
 
 #include "planner/plan.h"
 

@@ -1,7 +1,7 @@
 /* plan.c - how fast and how well the planner plans: one line per run.
  *
  *     plan KIND N SEED [SOLVER [WORK]]      KIND: real unc weak strong; SOLVER: optimal evicpress adaptcache
- *     plan KIND N SEED dump                  the instance's options as text, for other solvers
+ *     plan KIND N SEED dump                  the instance's candidates as text, for other solvers
  */
 #include "base/clock.h"
 #include "planner/plan.h"
@@ -21,26 +21,26 @@ static int pick(const char *const *names, int n, const char *name)
     return -1;
 }
 
-/* First line: contexts, tiers, capacities (-1: unlimited). Then a line per option: context tier bytes utility; tier -1
- * is recomputing. */
+/* First line: contexts, tiers, capacities (-1: unlimited). Then a line per candidate: context tier bytes utility; tier
+ * -1 is recomputing. */
 static int dump(const struct plan_problem *p, struct err *err)
 {
-    struct plan_options o;
+    struct plan_candidates o;
 
-    if (plan_options_init(&o, p, err))
+    if (plan_candidates_init(&o, p, err))
         return err->code;
     printf("%d %d", p->n_contexts, p->n_tiers);
     for (int t = 0; t < p->n_tiers; t++)
         printf(" %lld", p->capacity[t] == INT64_MAX ? -1LL : (long long)p->capacity[t]);
     printf("\n");
     for (int i = 0; i < p->n_contexts; i++) {
-        plan_options_get(&o, p, i);
+        plan_candidates_get(&o, p, i);
         printf("%d -1 0 %.17g\n", i, o.recompute);
         for (int v = 0; v < p->n_configs; v++)
             for (int t = 0; t < p->n_tiers; t++)
                 printf("%d %d %lld %.17g\n", i, t, (long long)o.bytes[v], o.utility[v * p->n_tiers + t]);
     }
-    plan_options_release(&o);
+    plan_candidates_release(&o);
     return 0;
 }
 
@@ -67,14 +67,14 @@ static int run(int argc, char **argv, struct err *err)
     if (plan_solve(&plan, &problem, (enum plan_solver)solver, &effort, err))
         return err->code;
     double seconds = clock_now() - start, free_total = 0;
-    struct plan_options o;
-    if (plan_options_init(&o, &problem, err))
+    struct plan_candidates o;
+    if (plan_candidates_init(&o, &problem, err))
         return err->code;
     for (int i = 0; i < problem.n_contexts; i++) {
-        plan_options_get(&o, &problem, i);
+        plan_candidates_get(&o, &problem, i);
         free_total += o.recompute;
     }
-    plan_options_release(&o);
+    plan_candidates_release(&o);
     getrusage(RUSAGE_SELF, &usage);
     printf("%-6s n=%-8d %-10s %8.3f s  utility %.9g  bound %.9g  gap %.2e  gain-gap %.2e  RSS %.0f MB\n", argv[1], in.n,
            solvers[solver], seconds, plan.objective, plan.upper_bound, plan_gap(&plan),

@@ -1,6 +1,6 @@
 /* Any bytes as a GGUF file: the container, the model, and the tokenizer in it. Every tensor a model has is read. */
-#include "engine/model_inside.h"
-#include "engine/tokenizer_inside.h"
+#include "engine/model_internal.h"
+#include "engine/tokenizer_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

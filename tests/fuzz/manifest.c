@@ -1,6 +1,6 @@
 /* manifest.c - any bytes as a manifest: refused with a sentence, or every placement is one that the loader may trust.
  */
-#include "loader/manifest.h"
+#include "loader/formats/manifest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +21,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         if (manifest_find(&m, p->id) != p || p->tier >= m.tiers.n || p->bytes < 0 || strlen(p->token_digest) != 64 ||
             stored != (p->payload != NULL) || (stored && !manifest_payload_safe(p->payload)))
             abort();
-        for (int k = 0; p->forms && k < p->forms->n; k++)
-            if (p->forms->at[k].bytes < 0 || !(p->forms->at[k].quality >= 0 && p->forms->at[k].quality <= 1))
+        for (int k = 0; p->variants && k < p->variants->n; k++)
+            if (p->variants->at[k].bytes < 0 || !(p->variants->at[k].quality >= 0 && p->variants->at[k].quality <= 1))
                 abort();
-        if (stored && p->forms && !forms_find(p->forms, p->config))
+        if (stored && p->variants && !variants_find(p->variants, p->config))
             abort();
         free(manifest_payload_name(p->id, p->token_digest, p->config));
     }

@@ -1,5 +1,5 @@
 /* payload.c - any bytes as a payload: refused with a sentence, or every tensor of it lies inside the bytes. */
-#include "loader/payload.h"
+#include "methods/payload.h"
 
 #include <stdlib.h>
 

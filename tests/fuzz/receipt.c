@@ -1,6 +1,6 @@
 /* receipt.c - any bytes as a receipt and as an index: refused with a sentence, or no entry names a file elsewhere. */
-#include "loader/receipt.h"
-#include "loader/tier_store.h"
+#include "loader/formats/receipt.h"
+#include "loader/store/tier_store.h"
 
 #include <stdlib.h>
 #include <string.h>

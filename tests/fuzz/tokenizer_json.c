@@ -1,5 +1,5 @@
 /* Any text as tokenizer.json; what is accepted must encode and decode within its vocabulary. */
-#include "engine/tokenizer_inside.h"
+#include "engine/tokenizer_internal.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* compare.h - what every test of an op does: run it on the reference and on another backend from the same numbers, and
  * compare: |a - b| <= abs + eps * |reference|.
  */
-#ifndef EVP_TEST_COMPARE_H
-#define EVP_TEST_COMPARE_H
+#ifndef EVP_COMPARE_H
+#define EVP_COMPARE_H
 
 #include "base/rng.h"
 #include "kernels/backend.h"

@@ -2,7 +2,7 @@
  * run. Each admits, updates and removes contexts of its own, asks for the status and saves now and then; at the end all
  * of them have gone, and the plan is saved.
  */
-#include "loader/evp.h"
+#include "loader/libevp/evp.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -21,15 +21,15 @@ static int one_context(struct worker *w, int i)
 {
     static const int32_t tokens[] = { 1, 2, 3 };
     char id[32];
-    struct evp_form form[] = { { .config = "none", .bytes = 1000 * (i + 1), .quality = 1 },
-                               { .config = "kivi:bits=2", .bytes = 200 * (i + 1), .quality = 0.5 } };
+    struct evp_variant variant[] = { { .config = "none", .bytes = 1000 * (i + 1), .quality = 1 },
+                                     { .config = "kivi:bits=2", .bytes = 200 * (i + 1), .quality = 0.5 } };
     struct evp_context c = { .id = id,
                              .tokens = tokens,
                              .n_tokens = 3,
                              .frequency = i,
                              .prefill_s = w->number + 1,
-                             .form = form,
-                             .n_forms = 2 };
+                             .variant = variant,
+                             .n_variants = 2 };
     struct evp_update u = { .id = id, .frequency = CONTEXTS - i };
     struct evp_operations todo;
     struct evp_plan_state state;

@@ -1,16 +1,14 @@
 /* make-load MANIFEST PAYLOADS <PLAN - a manifest and its payloads for tests of the loader, without a model.
  *
- * PLAN has a line per tier, then a line per context; with a line of forms, rows carry those as evp-plan --online does:
- *     tier NAME KIND URI CAPACITY|-
- *     forms CONFIG CONFIG|- CONFIG|- CONFIG|-
- *     context ID N_TOKENS CONFIG TIER|recompute
- * Payloads are real ones of a model with one layer and one head of 64, full of bytes made from id and config; those
- * already there are left alone, as evp-pack does. Token i of a context is 1000 * (first letter of the id) + i, so
- * contexts with the same first letter are prefixes of each other; `none` counts 256 bytes a token.
+ * PLAN has a line per tier, then a line per context; with a line of variants, rows carry those as evp-plan --online
+ * does: tier NAME KIND URI CAPACITY|- variants CONFIG CONFIG|- CONFIG|- CONFIG|- context ID N_TOKENS CONFIG
+ * TIER|recompute Payloads are real ones of a model with one layer and one head of 64, full of bytes made from id and
+ * config; those already there are left alone, as evp-pack does. Token i of a context is 1000 * (first letter of the id)
+ * + i, so contexts with the same first letter are prefixes of each other; `none` counts 256 bytes a token.
  */
 #include "base/rng.h"
-#include "loader/manifest.h"
-#include "loader/payload.h"
+#include "loader/formats/manifest.h"
+#include "methods/payload.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -101,18 +99,19 @@ static void write_payload(const char *path, const struct config *config, const c
     buf_release(&sums);
 }
 
-/* The forms of PLAN, of falling quality, for so many tokens. */
-static struct forms make_forms(struct config *config, int n, struct form *form, int n_tokens)
+/* The variants of PLAN, of falling quality, for so many tokens. */
+static struct variants make_variants(struct config *config, int n, struct variant_info *variant, int n_tokens)
 {
     for (int i = 0; i < n; i++)
-        form[i] = (struct form){ config[i].name, config_bytes(&config[i], &shape, n_tokens), 1 - 0.125 * i, 0 };
-    return (struct forms){ .at = form, .n = n, .prefill_s = 0.01 * n_tokens };
+        variant[i] =
+            (struct variant_info){ config[i].name, config_bytes(&config[i], &shape, n_tokens), 1 - 0.125 * i, 0 };
+    return (struct variants){ .at = variant, .n = n, .prefill_s = 0.01 * n_tokens };
 }
 
-static void add_context(struct manifest *m, const char *payloads, char *word[4], struct config *form_config,
-                        int n_forms)
+static void add_context(struct manifest *m, const char *payloads, char *word[4], struct config *variant_config,
+                        int n_variants)
 {
-    struct form form[4];
+    struct variant_info variant[4];
     char digest[DIGEST_HEX], *payload = NULL;
     struct config config;
     struct err err;
@@ -139,10 +138,10 @@ static void add_context(struct manifest *m, const char *payloads, char *word[4],
                            .frequency = 1,
                            .operation = tier < 0 ? OP_NONE : OP_INSERT };
     p.bytes = tier < 0 ? 0 : config_bytes(&config, &shape, n_tokens);
-    struct forms forms = make_forms(form_config, n_forms, form, n_tokens);
-    p.forms = n_forms ? &forms : NULL;
-    if (tier >= 0 && n_forms && forms_find(&forms, config.name))
-        p.quality = forms_find(&forms, config.name)->quality;
+    struct variants variants = make_variants(variant_config, n_variants, variant, n_tokens);
+    p.variants = n_variants ? &variants : NULL;
+    if (tier >= 0 && n_variants && variants_find(&variants, config.name))
+        p.quality = variants_find(&variants, config.name)->quality;
     must(manifest_add(m, &p, &err), &err);
     free(payload);
 }
@@ -164,8 +163,8 @@ int main(int argc, char **argv)
 {
     struct manifest m = { .alpha = 1, .solver = "test", .upper_bound = (double)NAN, .gap = (double)NAN };
     char line[4096], what[16], w[4][1024];
-    struct config form[4];
-    int n_forms = 0;
+    struct config variant[4];
+    int n_variants = 0;
     struct err err;
 
     if (argc != 3)
@@ -180,10 +179,10 @@ int main(int argc, char **argv)
         if (strcmp(what, "tier") == 0)
             add_tier(&m, word);
         else if (strcmp(what, "context") == 0)
-            add_context(&m, argv[2], word, form, n_forms);
+            add_context(&m, argv[2], word, variant, n_variants);
         for (int i = 0; i < 4 && strcmp(what, "forms") == 0; i++)
             if (strcmp(word[i], "-") != 0)
-                must(config_parse(&form[n_forms++], word[i], &err), &err);
+                must(config_parse(&variant[n_variants++], word[i], &err), &err);
     }
     must(manifest_write(&m, argv[1], (struct rows_made){ .tool = "make-load" }, &err), &err);
     manifest_release(&m);

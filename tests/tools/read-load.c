@@ -5,7 +5,7 @@
  */
 #include "base/file.h"
 #include "base/rng.h"
-#include "loader/evp.h"
+#include "loader/libevp/evp.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -62,12 +62,12 @@ void cache_release(struct cache *c)
     c->be->close(c->be);
 }
 
-struct version version_of(struct cache *c, const struct config *config)
+struct variant variant_of(struct cache *c, const struct config *config)
 {
-    struct version v;
+    struct variant v;
     struct err err;
 
-    cr_assert_eq(compressor_version(c->c, config, VERSION_PAYLOAD, &v, &err), 0, "%s", err.msg);
+    cr_assert_eq(compressor_variant(c->c, config, VARIANT_PAYLOAD, &v, &err), 0, "%s", err.msg);
     return v;
 }
 

@@ -1,6 +1,6 @@
-/* cache.h - a small KV cache full of noise, for tests that make versions of one. */
-#ifndef EVP_TEST_CACHE_H
-#define EVP_TEST_CACHE_H
+/* cache.h - a small KV cache full of noise, for tests that make variants of one. */
+#ifndef EVP_CACHE_H
+#define EVP_CACHE_H
 
 #include "methods/method.h"
 
@@ -19,7 +19,7 @@ void cache_release(struct cache *c);
 
 /* These assert that it works. */
 struct config config_of(const char *text);
-struct version version_of(struct cache *c, const struct config *config); // with all a payload needs
+struct variant variant_of(struct cache *c, const struct config *config); // with all a payload needs
 
 /* Row i of a matrix of K columns. */
 const float *row(const void *matrix, int i);

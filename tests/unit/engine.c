@@ -68,14 +68,14 @@ Test(engine, logits_agree_with_the_reference)
 
 /* ---- decoding ----------------------------------------------------------- */
 
-enum { VERSIONS = 4 };
+enum { VARIANTS = 4 };
 static const char configs[] = "none,keydiff:drop=0.5,snapkv:drop=0.9,kivi:bits=2";
 
 struct run {
-    int n_versions, n_questions;
+    int n_variants, n_questions;
     struct config *config;
-    struct version version[VERSIONS];
-    struct answer answer[VERSIONS * QUESTIONS];
+    struct variant variant[VARIANTS];
+    struct answer answer[VARIANTS * QUESTIONS];
     double question_s;
     int progress;
 };
@@ -87,32 +87,32 @@ static void note_progress(void *arg, int tokens_done)
     r->progress = tokens_done;
 }
 
-/* Prefills, derives the first versions and answers the first questions, so many sequences at once. Heads of keydiff's
- * version get fewer rows one by one, as a method that is uneven over heads would leave them. */
-static struct run *run_some(struct bench *b, int n_versions, int n_questions, int batch)
+/* Prefills, derives the first variants and answers the first questions, so many sequences at once. Heads of keydiff's
+ * variant get fewer rows one by one, as a method that is uneven over heads would leave them. */
+static struct run *run_some(struct bench *b, int n_variants, int n_questions, int batch)
 {
     struct run *r = calloc(1, sizeof(*r));
     struct prefill p = { .ids = b->ids, .n = CONTEXT };
-    const struct version *at[VERSIONS];
+    const struct variant *at[VARIANTS];
     struct err err = { 0 };
     int n;
 
     cr_assert_eq(config_list(&r->config, &n, configs, &err), 0, "%s", err.msg);
-    cr_assert_eq(n, VERSIONS);
-    r->n_versions = n_versions;
+    cr_assert_eq(n, VARIANTS);
+    r->n_variants = n_variants;
     r->n_questions = n_questions;
     configs_need(r->config, n, &p.needs, &p.window);
     cr_assert_eq(session_prefill(b->session, &p, NULL, &err), 0, "%s", err.msg);
     struct compressor *c = compressor_new(session_full(b->session), &err);
-    for (int v = 0; v < n_versions; v++) {
-        cr_assert_eq(compressor_version(c, &r->config[v], VERSION_ROWS, &r->version[v], &err), 0, "%s", err.msg);
-        at[v] = &r->version[v];
+    for (int v = 0; v < n_variants; v++) {
+        cr_assert_eq(compressor_variant(c, &r->config[v], VARIANT_ROWS, &r->variant[v], &err), 0, "%s", err.msg);
+        at[v] = &r->variant[v];
     }
     compressor_free(c);
     for (int h = 0; h < 4; h++)
-        r->version[1].rows[h].n -= 97 * h;
-    struct decode job = { .version = at,
-                          .n_versions = n_versions,
+        r->variant[1].rows[h].n -= 97 * h;
+    struct decode job = { .variant = at,
+                          .n_variants = n_variants,
                           .question = b->question,
                           .n_questions = n_questions,
                           .max_new_tokens = NEW,
@@ -123,28 +123,28 @@ static struct run *run_some(struct bench *b, int n_versions, int n_questions, in
     int tokens = n_questions * NEW;
     for (int q = 0; q < n_questions; q++)
         tokens += question_length[q];
-    cr_assert_eq(r->progress, n_versions * tokens);
+    cr_assert_eq(r->progress, n_variants * tokens);
     return r;
 }
 
 static struct run *run_all(struct bench *b, int batch)
 {
-    return run_some(b, VERSIONS, QUESTIONS, batch);
+    return run_some(b, VARIANTS, QUESTIONS, batch);
 }
 
 static void run_free(struct run *r)
 {
-    for (int i = 0; i < VERSIONS * QUESTIONS; i++)
+    for (int i = 0; i < VARIANTS * QUESTIONS; i++)
         free(r->answer[i].ids);
-    for (int v = 0; v < VERSIONS; v++)
-        version_release(&r->version[v]);
+    for (int v = 0; v < VARIANTS; v++)
+        variant_release(&r->variant[v]);
     free(r->config);
     free(r);
 }
 
 static void same_answers(const struct run *a, const struct run *b, const char *what)
 {
-    for (int i = 0; i < a->n_versions * a->n_questions; i++) {
+    for (int i = 0; i < a->n_variants * a->n_questions; i++) {
         cr_assert_eq(a->answer[i].n, b->answer[i].n, "%s: answer %d has %d tokens, not %d", what, i, b->answer[i].n,
                      a->answer[i].n);
         for (int t = 0; t < a->answer[i].n; t++)
@@ -158,7 +158,7 @@ Test(engine, answers_do_not_depend_on_the_batch)
     struct run *all = run_all(b, 0);
     int tokens = 0, early = 0;
 
-    for (int i = 0; i < VERSIONS * QUESTIONS; i++) {
+    for (int i = 0; i < VARIANTS * QUESTIONS; i++) {
         tokens += all->answer[i].n;
         early += all->answer[i].n < NEW;
     }
@@ -278,18 +278,18 @@ Test(engine, refuses_questions_it_cannot_run)
     struct bench *b = bench_open("cpu");
     struct err err = { 0 };
     struct config none;
-    struct version version = { 0 };
-    const struct version *at = &version;
+    struct variant variant = { 0 };
+    const struct variant *at = &variant;
     struct answer answer[2];
     struct question_ids question[2] = { { b->ids, 5 }, { b->ids, 0 } };
     struct decode job = {
-        .version = &at, .n_versions = 1, .question = question, .n_questions = 2, .max_new_tokens = 3
+        .variant = &at, .n_variants = 1, .question = question, .n_questions = 2, .max_new_tokens = 3
     };
 
     cr_assert_eq(prefill_n(b, b->ids, CONTEXT, &err), 0, "%s", err.msg);
     cr_assert_eq(config_parse(&none, "none", &err), 0);
     struct compressor *c = compressor_new(session_full(b->session), &err);
-    cr_assert_eq(compressor_version(c, &none, VERSION_ROWS, &version, &err), 0);
+    cr_assert_eq(compressor_variant(c, &none, VARIANT_ROWS, &variant, &err), 0);
     cr_assert_eq(session_decode(b->session, &job, answer, NULL, &err), ERR_USAGE);
     cr_assert(strstr(err.msg, "question 1 is empty"), "%s", err.msg);
     question[1].n = TINY_MAX_TOKENS - CONTEXT;
@@ -298,7 +298,7 @@ Test(engine, refuses_questions_it_cannot_run)
     job.n_questions = 1;
     job.max_new_tokens = 0;
     cr_assert_eq(session_decode(b->session, &job, answer, NULL, &err), ERR_USAGE);
-    version_release(&version);
+    variant_release(&variant);
     compressor_free(c);
     bench_close(b);
 }
@@ -322,7 +322,7 @@ Test(engine, says_what_work_will_cost)
 {
     struct bench *b = bench_open("cpu");
     struct engine_work work = { .n_tokens = 1000,
-                                .n_versions = 3,
+                                .n_variants = 3,
                                 .keep_frac_sum = 1.5,
                                 .n_questions = 4,
                                 .question_tokens = 10,

@@ -3,9 +3,9 @@
 #include "tests/unit/evp_world.h"
 
 #include "base/rng.h"
-#include "loader/evp.h"
-#include "loader/manifest.h"
-#include "planner/manage.h"
+#include "loader/libevp/evp.h"
+#include "loader/formats/manifest.h"
+#include "planner/incremental.h"
 #include "planner/utility.h"
 
 #include <criterion/criterion.h>
@@ -17,10 +17,10 @@ TestSuite(evp_plan, .init = world_open_files, .fini = world_remove_files);
 
 /* ---- worlds ------------------------------------------------------------------ */
 
-static double options_of(const struct world *w, int i, int64_t *bytes, double *out)
+static double candidates_of(const struct world *w, int i, int64_t *bytes, double *out)
 {
-    for (int v = 0; v < FORMS; v++) {
-        const struct form *f = &w->form[i][v];
+    for (int v = 0; v < VARIANTS; v++) {
+        const struct variant_info *f = &w->variant[i][v];
         bytes[v] = f->bytes;
         for (int t = 0; t < w->tiers.n; t++) {
             struct tier_speed speed = { w->tier[t].latency_s, w->tier[t].read_bytes_per_s };
@@ -31,13 +31,13 @@ static double options_of(const struct world *w, int i, int64_t *bytes, double *o
     return utility(w->alpha, 1, ttft_recompute(w->prefill_s[i], 0.25), w->frequency[i]);
 }
 
-static double options(const void *arg, int context, int64_t *bytes, double *out)
+static double candidates(const void *arg, int context, int64_t *bytes, double *out)
 {
-    return options_of(arg, context, bytes, out); // contexts that are there come first
+    return candidates_of(arg, context, bytes, out); // contexts that are there come first
 }
 
 /* A world of n contexts, planned, and its manifest opened; *direct: the planner's own, or NULL. */
-static struct evp_plan *begin(struct world *w, struct rng *r, int n, struct manage **direct)
+static struct evp_plan *begin(struct world *w, struct rng *r, int n, struct incremental **direct)
 {
     struct evp_plan *plan;
     struct evp_error error;
@@ -45,11 +45,11 @@ static struct evp_plan *begin(struct world *w, struct rng *r, int n, struct mana
     struct err err;
 
     world_draw(w, r, n);
-    struct plan_problem p = { n, FORMS, w->tiers.n, w->capacity, options, w };
+    struct plan_problem p = { n, VARIANTS, w->tiers.n, w->capacity, candidates, w };
     cr_assert_eq(plan_solve(&solved, &p, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &err), 0);
     world_write(w, &solved);
     if (direct)
-        cr_assert_not_null(*direct = manage_new(&p, &solved, &err));
+        cr_assert_not_null(*direct = incremental_new(&p, &solved, &err));
     plan_release(&solved);
     cr_assert_eq(evp_plan_open(&plan, world_path, &error), EVP_OK, "%s", error.text);
     return plan;
@@ -81,7 +81,7 @@ static void follow(struct world *w, const struct evp_operation *op)
         w->fill[to] += op->to_bytes;
     for (int t = 0; t < w->tiers.n; t++)
         cr_assert(w->fill[t] >= 0 && w->fill[t] <= w->capacity[t], "tier %d holds %lld", t, (long long)w->fill[t]);
-    w->at[i] = (struct plan_choice){ v, to };
+    w->at[i] = (struct plan_placement){ v, to };
     cr_assert_eq(op->kind, to < 0     ? EVP_EVICT
                            : from < 0 ? EVP_INSERT
                            : strcmp(op->from_config, op->to_config) != 0 || op->from_bytes != op->to_bytes
@@ -89,36 +89,38 @@ static void follow(struct world *w, const struct evp_operation *op)
                                : EVP_MOVE);
 }
 
-static struct evp_form *forms_of(const struct world *w, int i, struct evp_form *form)
+static struct evp_variant *variants_of(const struct world *w, int i, struct evp_variant *variant)
 {
-    for (int v = 0; v < FORMS; v++)
-        form[v] = (struct evp_form){
-            world_config[v], w->form[i][v].bytes, w->form[i][v].quality, w->form[i][v].decompress_s, { 0 }
+    for (int v = 0; v < VARIANTS; v++)
+        variant[v] = (struct evp_variant){
+            world_config[v], w->variant[i][v].bytes, w->variant[i][v].quality, w->variant[i][v].decompress_s, { 0 }
         };
-    return form;
+    return variant;
 }
 
 static int admit(struct evp_plan *plan, const struct world *w, int i, struct evp_operations *ops)
 {
-    struct evp_form form[FORMS];
+    struct evp_variant variant[VARIANTS];
     struct evp_context c = { .id = w->id[i],
                              .token_digest = world_digest(i),
                              .n_tokens = 7,
                              .frequency = w->frequency[i],
                              .prefill_s = w->prefill_s[i],
                              .question_s = 0.25,
-                             .form = forms_of(w, i, form),
-                             .n_forms = FORMS };
+                             .variant = variants_of(w, i, variant),
+                             .n_variants = VARIANTS };
 
     return evp_plan_admit(plan, &c, ops, NULL);
 }
 
-static int update(struct evp_plan *plan, const struct world *w, int i, bool with_forms, struct evp_operations *ops)
+static int update(struct evp_plan *plan, const struct world *w, int i, bool with_variants, struct evp_operations *ops)
 {
-    struct evp_form form[FORMS];
-    struct evp_update u = {
-        w->id[i], w->frequency[i], with_forms ? forms_of(w, i, form) : NULL, with_forms ? FORMS : 0, { 0 }
-    };
+    struct evp_variant variant[VARIANTS];
+    struct evp_update u = { w->id[i],
+                            w->frequency[i],
+                            with_variants ? variants_of(w, i, variant) : NULL,
+                            with_variants ? VARIANTS : 0,
+                            { 0 } };
 
     return evp_plan_update(plan, &u, ops, NULL);
 }
@@ -126,43 +128,44 @@ static int update(struct evp_plan *plan, const struct world *w, int i, bool with
 /* ---- beside the planner ---------------------------------------------------------- */
 
 /* One event to both. */
-static void one_event(struct world *w, struct rng *r, struct evp_plan *plan, struct manage *m,
+static void one_event(struct world *w, struct rng *r, struct evp_plan *plan, struct incremental *m,
                       struct evp_operations *ops)
 {
     int i = (int)rng_below(r, MOST), added = !w->there[i], code;
-    int64_t bytes[FORMS];
-    double out[FORMS * TIERS];
-    struct plan_options o = { bytes, out, 0 };
+    int64_t bytes[VARIANTS];
+    double out[VARIANTS * TIERS];
+    struct plan_candidates o = { bytes, out, 0 };
     struct err err;
 
     if (!added && rng_below(r, 2)) {
         code = evp_plan_remove(plan, w->id[i], ops, NULL);
-        cr_assert(!code && !manage_remove(m, w->number[i], &err));
+        cr_assert(!code && !incremental_remove(m, w->number[i], &err));
         w->there[i] = 0;
         return;
     }
-    bool forms = added || rng_below(r, 2);
-    if (forms) {
+    bool variants = added || rng_below(r, 2);
+    if (variants) {
         double prefill_s = w->prefill_s[i];
         world_draw_context(w, r, i);
         w->prefill_s[i] = added ? w->prefill_s[i] : prefill_s;
     } else
         w->frequency[i] = (double)rng_below(r, 6);
-    o.recompute = options_of(w, i, bytes, out);
-    code = added ? admit(plan, w, i, ops) : update(plan, w, i, forms, ops);
-    cr_assert(!code && !(added ? manage_add(m, &o, &w->number[i], &err) : manage_update(m, w->number[i], &o, &err)));
+    o.recompute = candidates_of(w, i, bytes, out);
+    code = added ? admit(plan, w, i, ops) : update(plan, w, i, variants, ops);
+    cr_assert(!code &&
+              !(added ? incremental_add(m, &o, &w->number[i], &err) : incremental_update(m, w->number[i], &o, &err)));
     w->there[i] = 1;
 }
 
-static void compare(const struct world *w, struct evp_plan *plan, const struct manage *m,
+static void compare(const struct world *w, struct evp_plan *plan, const struct incremental *m,
                     const struct evp_operations *ops)
 {
-    const struct manage_state *s = manage_state(m);
+    const struct incremental_state *s = incremental_state(m);
     struct evp_plan_state state;
 
     cr_assert_eq(ops->n, (size_t)s->n_ops);
     for (size_t k = 0; k < ops->n; k++) {
-        const struct manage_op *op = &s->op[k];
+        const struct incremental_op *op = &s->op[k];
         cr_assert_eq(w->number[world_index(&ops->at[k])], op->context);
         cr_assert(ops->at[k].from_bytes == op->from_bytes && ops->at[k].to_bytes == op->to_bytes);
         cr_assert(tier_of(w, ops->at[k].from_tier) == op->from.tier && tier_of(w, ops->at[k].to_tier) == op->to.tier);
@@ -200,7 +203,7 @@ static void check_saved(const struct world *w, struct evp_plan *plan)
         int i = (int)strtol(p->id + 8, NULL, 10);
         cr_assert_eq(p->operation, manifest_operation(b, &before.tiers, p, &m.tiers));
         cr_assert_eq(p->tier, w->there[i] ? w->at[i].tier : -1);
-        cr_assert_eq(p->forms != NULL, w->there[i]);
+        cr_assert_eq(p->variants != NULL, w->there[i]);
         if (p->tier >= 0)
             cr_assert_str_eq(p->config, world_config[w->at[i].config]);
         sum += p->utility;
@@ -232,7 +235,7 @@ Test(evp_plan, does_what_the_planner_does_and_keeps_capacities)
 
     for (int k = 0; k < 60; k++) {
         struct world w;
-        struct manage *m;
+        struct incremental *m;
         struct evp_operations ops;
         struct evp_plan *plan = begin(&w, &r, 1 + (int)rng_below(&r, MOST), &m);
         for (uint64_t event = 1; event <= 80; event++) {
@@ -246,7 +249,7 @@ Test(evp_plan, does_what_the_planner_does_and_keeps_capacities)
                 check_saved(&w, plan);
         }
         evp_plan_close(plan);
-        manage_free(m);
+        incremental_free(m);
     }
 }
 

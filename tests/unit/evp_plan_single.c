@@ -2,7 +2,7 @@
 #include "tests/unit/evp_world.h"
 #include "tests/unit/lie.h"
 
-#include "loader/evp.h"
+#include "loader/libevp/evp.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -15,8 +15,8 @@ TestSuite(evp_plan_single, .init = world_open_files, .fini = world_remove_files)
 /* A plan of one context on a tier of 100 bytes, where it takes 80. */
 static struct evp_plan *small(struct world *w)
 {
-    struct plan_choice choice = { 0, 0 };
-    struct plan plan = { .choice = &choice, .n_contexts = 1 };
+    struct plan_placement placement = { 0, 0 };
+    struct plan plan = { .placement = &placement, .n_contexts = 1 };
     struct evp_plan *opened;
     struct rng r = rng_new(1);
 
@@ -25,37 +25,37 @@ static struct evp_plan *small(struct world *w)
     w->tier[0] = (struct tier){ "ram", TIER_DRAM, w->tier[0].uri, 100, 1e9, 1e9, 0 };
     w->alpha = 1;
     w->frequency[0] = 1;
-    w->form[0][0] = (struct form){ "none", 80, 1, (double)NAN };
+    w->variant[0][0] = (struct variant_info){ "none", 80, 1, (double)NAN };
     world_write(w, &plan);
     cr_assert_eq(evp_plan_open(&opened, world_path, NULL), EVP_OK);
     return opened;
 }
 
-/* The present form keeps its number among the new ones; without it the context must go elsewhere. */
-Test(evp_plan_single, other_forms_of_a_context_that_is_placed)
+/* The present variant keeps its number among the new ones; without it the context must go elsewhere. */
+Test(evp_plan_single, other_variants_of_a_context_that_is_placed)
 {
     struct world w;
     struct evp_plan *plan = small(&w);
     struct evp_operations ops;
-    struct evp_form form[3] = { { .config = "kivi:bits=2", .bytes = 10, .quality = 0.1 },
-                                { .config = "kivi:bits=4", .bytes = 20, .quality = 0.2 },
-                                { .config = "none", .bytes = 80, .quality = 1 } };
-    struct evp_update u = { "context/0", 2, form, 3, { 0 } };
+    struct evp_variant variant[3] = { { .config = "kivi:bits=2", .bytes = 10, .quality = 0.1 },
+                                      { .config = "kivi:bits=4", .bytes = 20, .quality = 0.2 },
+                                      { .config = "none", .bytes = 80, .quality = 1 } };
+    struct evp_update u = { "context/0", 2, variant, 3, { 0 } };
 
     cr_assert_eq(evp_plan_update(plan, &u, &ops, NULL), EVP_OK);
     cr_assert_eq(ops.n, 0);
-    form[2].bytes = 90;
+    variant[2].bytes = 90;
     cr_assert_eq(evp_plan_update(plan, &u, &ops, NULL), EVP_OK);
     cr_assert(ops.n == 1 && ops.at[0].kind == EVP_RECOMPRESS && ops.at[0].from_bytes == 80 && ops.at[0].to_bytes == 90);
     evp_operations_release(&ops);
-    u.n_forms = 2;
+    u.n_variants = 2;
     w.prefill_s[0] = 0;
     cr_assert_eq(evp_plan_update(plan, &u, &ops, NULL), EVP_OK);
     cr_assert_eq(ops.n, 1);
     cr_assert_str_eq(ops.at[0].from_config, "none");
     cr_assert_str_neq(ops.at[0].to_config, ops.at[0].to_bytes ? "none" : "kivi:bits=2");
     evp_operations_release(&ops);
-    u.n_forms = 0;
+    u.n_variants = 0;
     cr_assert_eq(evp_plan_update(plan, &u, NULL, NULL), EVP_OK);
     cr_assert_eq(evp_plan_remove(plan, "context/0", &ops, NULL), EVP_OK);
     cr_assert_eq(ops.n, 0);
@@ -99,15 +99,15 @@ Test(evp_plan_single, pins_and_floors_hold)
     struct world w;
     struct buf text = { 0 }, pinned = { 0 };
     struct evp_plan *plan = small(&w);
-    struct evp_form form[2] = { { .config = "none", .bytes = 100, .quality = 1 },
-                                { .config = "kivi:bits=2", .bytes = 5, .quality = 0.5 } };
+    struct evp_variant variant[2] = { { .config = "none", .bytes = 100, .quality = 1 },
+                                      { .config = "kivi:bits=2", .bytes = 5, .quality = 0.5 } };
     struct evp_context c = { .id = "x",
                              .token_digest = world_digest(1),
                              .n_tokens = 1,
                              .frequency = 100,
                              .prefill_s = 99,
-                             .form = form,
-                             .n_forms = 1 };
+                             .variant = variant,
+                             .n_variants = 1 };
     struct evp_operations ops;
     struct evp_error error;
     struct err err;
@@ -128,15 +128,15 @@ Test(evp_plan_single, pins_and_floors_hold)
     cr_assert_eq(ops.n, 0);
     evp_operations_release(&ops);
     c.id = "y";
-    c.n_forms = 2;
+    c.n_variants = 2;
     cr_assert_eq(evp_plan_admit(plan, &c, &ops, &error), EVP_ARGUMENT);
     cr_assert(strstr(error.text, "form 2: field 'quality' is below min_quality"), "%s", error.text);
-    form[0].bytes = 101;
-    form[1].quality = 0.8;
-    struct evp_update u = { .id = "context/0", .frequency = 1, .form = form, .n_forms = 1 };
+    variant[0].bytes = 101;
+    variant[1].quality = 0.8;
+    struct evp_update u = { .id = "context/0", .frequency = 1, .variant = variant, .n_variants = 1 };
     cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_ARGUMENT);
     cr_assert(strstr(error.text, "no form fits tier 'ram', which it is pinned to"), "%s", error.text);
-    form[0].bytes = 100;
+    variant[0].bytes = 100;
     cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_OK);
     cr_assert(ops.n == 1 && ops.at[0].to_bytes == 100);
     evp_operations_release(&ops);
@@ -156,9 +156,9 @@ Test(evp_plan_single, refuses_arguments_that_lie)
     static const int32_t tokens[] = { 1, 2, 3 };
     struct world w;
     struct evp_plan *plan = small(&w);
-    const struct evp_form good = { .config = "none", .bytes = 10, .quality = 1 };
+    const struct evp_variant good = { .config = "none", .bytes = 10, .quality = 1 };
     struct {
-        struct evp_form form;
+        struct evp_variant variant;
         struct evp_context context;
         const char *says;
     } bad[32];
@@ -167,10 +167,10 @@ Test(evp_plan_single, refuses_arguments_that_lie)
     struct evp_error error;
     struct evp_plan_state before, after;
 #define BAD(field, value, text)                                                                                        \
-    bad[n].form = good,                                                                                                \
+    bad[n].variant = good,                                                                                             \
     bad[n].context =                                                                                                   \
         (struct evp_context){                                                                                          \
-            .id = "x", .tokens = tokens, .n_tokens = 3, .frequency = 1, .prefill_s = 1, .n_forms = 1                   \
+            .id = "x", .tokens = tokens, .n_tokens = 3, .frequency = 1, .prefill_s = 1, .n_variants = 1                \
         },                                                                                                             \
     bad[n].field = value, bad[n++].says = text
     BAD(context.id, NULL, "id is NULL");
@@ -186,26 +186,26 @@ Test(evp_plan_single, refuses_arguments_that_lie)
     BAD(context.frequency, 1e250, "utility is out of range");
     BAD(context.prefill_s, HUGE_VAL, "field 'prefill_s' is not a number");
     BAD(context.question_s, -1, "field 'question_s' is below zero");
-    BAD(context.n_forms, 128, "n_forms is above 127");
+    BAD(context.n_variants, 128, "n_forms is above 127");
     BAD(context.reserved[7], 1, "reserved is not zero");
-    BAD(form.reserved[3], 1, "form 1: reserved is not zero");
-    BAD(form.config, NULL, "form 1: field 'config' is empty");
-    BAD(form.bytes, -1, "form 1: field 'bytes' is below zero");
-    BAD(form.bytes, INT64_MAX, "form 1: field 'bytes' is above 2^53");
-    BAD(form.quality, 1.1, "form 1: field 'quality' is above one");
-    BAD(form.quality, (double)NAN, "form 1: field 'quality' is not a number");
-    BAD(form.decompress_s, -1, "form 1: field 'decompress_s' is below zero");
+    BAD(variant.reserved[3], 1, "form 1: reserved is not zero");
+    BAD(variant.config, NULL, "form 1: field 'config' is empty");
+    BAD(variant.bytes, -1, "form 1: field 'bytes' is below zero");
+    BAD(variant.bytes, INT64_MAX, "form 1: field 'bytes' is above 2^53");
+    BAD(variant.quality, 1.1, "form 1: field 'quality' is above one");
+    BAD(variant.quality, (double)NAN, "form 1: field 'quality' is not a number");
+    BAD(variant.decompress_s, -1, "form 1: field 'decompress_s' is below zero");
 #undef BAD
     cr_assert_eq(evp_plan_status(plan, &before, NULL), EVP_OK);
     for (int i = 0; i < n; i++) {
-        bad[i].context.form = &bad[i].form;
+        bad[i].context.variant = &bad[i].variant;
         cr_assert_eq(evp_plan_admit(plan, &bad[i].context, &ops, &error), EVP_ARGUMENT, "%s", bad[i].says);
         cr_assert(strstr(error.text, bad[i].says), "'%s' does not say '%s'", error.text, bad[i].says);
         cr_assert(ops.n == 0 && ops.at == NULL && error.code == EVP_ARGUMENT);
     }
     struct evp_update u = { .id = "context/0", .frequency = -1 };
     cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_ARGUMENT);
-    u = (struct evp_update){ .id = "context/0", .n_forms = 1 };
+    u = (struct evp_update){ .id = "context/0", .n_variants = 1 };
     cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_ARGUMENT);
     u = (struct evp_update){ .id = "nobody" };
     cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_UNKNOWN);

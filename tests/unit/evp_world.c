@@ -6,7 +6,8 @@
 #include <math.h>
 #include <unistd.h>
 
-const char *const world_config[FORMS] = { "none", "keydiff:drop=0.5", "kivi:bits=4", "kivi:bits=2", "knorm:drop=0.9" };
+const char *const world_config[VARIANTS] = { "none", "keydiff:drop=0.5", "kivi:bits=4", "kivi:bits=2",
+                                             "knorm:drop=0.9" };
 
 char world_path[] = "/tmp/evp-plan-XXXXXX", world_other_path[] = "/tmp/evp-plan-XXXXXX";
 
@@ -26,8 +27,9 @@ void world_draw_context(struct world *w, struct rng *r, int i)
 {
     w->frequency[i] = (double)rng_below(r, 6);
     w->prefill_s[i] = 3 * rng_unit(r);
-    for (int v = 0; v < FORMS; v++)
-        w->form[i][v] = (struct form){ world_config[v], (int64_t)rng_below(r, 100), rng_unit(r), rng_unit(r) };
+    for (int v = 0; v < VARIANTS; v++)
+        w->variant[i][v] =
+            (struct variant_info){ world_config[v], (int64_t)rng_below(r, 100), rng_unit(r), rng_unit(r) };
 }
 
 void world_draw(struct world *w, struct rng *r, int n)
@@ -44,7 +46,7 @@ void world_draw(struct world *w, struct rng *r, int n)
         snprintf(w->id[i], sizeof(w->id[i]), "context/%d", i);
         w->there[i] = i < n;
         w->number[i] = i < n ? i : -1;
-        w->at[i] = (struct plan_choice){ 0, PLAN_RECOMPUTE };
+        w->at[i] = (struct plan_placement){ 0, PLAN_RECOMPUTE };
         world_draw_context(w, r, i);
     }
 }
@@ -71,8 +73,8 @@ void world_write(struct world *w, const struct plan *plan)
     memset(m.model_digest, 'a', DIGEST_HEX - 1);
     memcpy(m.price, plan->price, sizeof(m.price));
     for (int i = 0; i < plan->n_contexts; i++) {
-        struct plan_choice c = w->at[i] = plan->choice[i];
-        struct forms forms = { w->form[i], FORMS, w->prefill_s[i], 0.25, 0, NULL };
+        struct plan_placement c = w->at[i] = plan->placement[i];
+        struct variants variants = { w->variant[i], VARIANTS, w->prefill_s[i], 0.25, 0, NULL };
         struct placement p = { .id = w->id[i],
                                .token_digest = world_digest(i),
                                .config = "none",
@@ -83,11 +85,11 @@ void world_write(struct world *w, const struct plan *plan)
                                .ttft_s = 1,
                                .frequency = w->frequency[i],
                                .operation = OP_NONE,
-                               .forms = &forms };
+                               .variants = &variants };
         if (c.tier >= 0) {
             p.config = world_config[c.config];
-            p.bytes = w->form[i][c.config].bytes;
-            p.quality = w->form[i][c.config].quality;
+            p.bytes = w->variant[i][c.config].bytes;
+            p.quality = w->variant[i][c.config].quality;
             p.operation = OP_INSERT;
             p.payload = w->id[i] + 8;
             w->fill[c.tier] += p.bytes;

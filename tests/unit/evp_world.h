@@ -1,14 +1,14 @@
-/* evp_world.h - what the tests of evp_plan_* share: random contexts with their forms, and their manifest. */
-#ifndef EVP_WORLD_H
-#define EVP_WORLD_H
+/* evp_world.h - what the tests of evp_plan_* share: random contexts with their variants, and their manifest. */
+#ifndef EVP_EVP_WORLD_H
+#define EVP_EVP_WORLD_H
 
 #include "base/rng.h"
-#include "loader/manifest.h"
+#include "loader/formats/manifest.h"
 #include "planner/plan.h"
 
-enum { MOST = 32, FORMS = 5, TIERS = 3 };
+enum { MOST = 32, VARIANTS = 5, TIERS = 3 };
 
-extern const char *const world_config[FORMS];
+extern const char *const world_config[VARIANTS];
 
 struct world {
     struct tiers tiers;
@@ -17,10 +17,10 @@ struct world {
     double alpha;
     int there[MOST], number[MOST]; // number: the planner's
     char id[MOST][24];
-    struct form form[MOST][FORMS];
+    struct variant_info variant[MOST][VARIANTS];
     double frequency[MOST], prefill_s[MOST];
     /* as the operations say */
-    struct plan_choice at[MOST];
+    struct plan_placement at[MOST];
     int64_t fill[TIERS];
 };
 

@@ -152,7 +152,7 @@ Test(grid, only_what_is_missing_is_open)
     cr_assert_eq(grid_fit(&g, &in, &err), 0);
     fill_store(&s, g.work[0].token_digest);
     cr_assert_eq(grid_open(&g, &s, &err), 0, "%s", err.msg);
-    cr_assert(g.n_found == 2 && g.n_answers == 4 * 3 - 2 && g.n_contexts == 3 && g.n_versions == 9);
+    cr_assert(g.n_found == 2 && g.n_answers == 4 * 3 - 2 && g.n_contexts == 3 && g.n_variants == 9);
     cr_assert_eq(g.work[0].n_open, 4);
 
     bool taken[3] = { false };

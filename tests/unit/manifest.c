@@ -1,6 +1,6 @@
 /* Manifests: what one may say, that what is written reads back the same, and what takes one plan to the next. */
 #include "base/file.h"
-#include "loader/manifest.h"
+#include "loader/formats/manifest.h"
 #include "tests/unit/lie.h"
 
 #include <criterion/criterion.h>
@@ -28,9 +28,9 @@ static struct tiers two_tiers(void)
     return t;
 }
 
-static const struct form two_forms[] = { { "kivi:bits=2", 100, 0.25, (double)NAN },
-                                         { "keydiff:drop=0.5", 345, 0.1 + 0.2, 0.125 } };
-static const struct forms forms = { two_forms, 2, 1.5, 0.01, 0.2, "ssd" };
+static const struct variant_info two_variants[] = { { "kivi:bits=2", 100, 0.25, (double)NAN },
+                                                    { "keydiff:drop=0.5", 345, 0.1 + 0.2, 0.125 } };
+static const struct variants variants = { two_variants, 2, 1.5, 0.01, 0.2, "ssd" };
 
 static struct placement stored(const char *id)
 {
@@ -70,7 +70,7 @@ static void write_two(const char *path)
 
     m.tiers = two_tiers();
     m.min_quality = 0.125;
-    a.forms = &forms;
+    a.variants = &variants;
     memcpy(m.model_digest, digest_b, sizeof(digest_b));
     cr_assert_eq(manifest_add(&m, &a, &err), 0);
     cr_assert_eq(manifest_add(&m, &b, &err), 0);
@@ -96,12 +96,13 @@ Test(manifest, reads_back_what_was_written)
     cr_assert(a == &m.at[0] && b == &m.at[1] && !manifest_find(&m, "c"));
     cr_assert(a->tier == 1 && a->bytes == 345 && a->quality == 0.1 + 0.2 && a->operation == OP_INSERT);
     cr_assert_str_eq(a->payload, "a");
-    cr_assert(m.min_quality == 0.125 && !b->forms && a->forms && a->forms->n == 2);
-    cr_assert(a->forms->prefill_s == 1.5 && a->forms->question_s == 0.01 && a->forms->min_quality == 0.2);
-    cr_assert_str_eq(a->forms->pin, "ssd");
-    cr_assert(a->forms->at[0].bytes == 100 && a->forms->at[0].quality == 0.25 && isnan(a->forms->at[0].decompress_s));
-    cr_assert(a->forms->at[1].bytes == 345 && a->forms->at[1].decompress_s == 0.125);
-    cr_assert_str_eq(a->forms->at[1].config, "keydiff:drop=0.5");
+    cr_assert(m.min_quality == 0.125 && !b->variants && a->variants && a->variants->n == 2);
+    cr_assert(a->variants->prefill_s == 1.5 && a->variants->question_s == 0.01 && a->variants->min_quality == 0.2);
+    cr_assert_str_eq(a->variants->pin, "ssd");
+    cr_assert(a->variants->at[0].bytes == 100 && a->variants->at[0].quality == 0.25 &&
+              isnan(a->variants->at[0].decompress_s));
+    cr_assert(a->variants->at[1].bytes == 345 && a->variants->at[1].decompress_s == 0.125);
+    cr_assert_str_eq(a->variants->at[1].config, "keydiff:drop=0.5");
     cr_assert(strncmp(m.header, "{\"evp\":\"manifest\"", 17) == 0);
     cr_assert(b->tier == -1 && !b->payload && isnan(b->quality_test) && b->operation == OP_EVICT);
     manifest_release(&m);
@@ -127,7 +128,7 @@ Test(manifest, has_the_members_of_its_schema)
     struct err err;
     int n = 0;
 
-    cr_assert_eq(file_read(&text, "loader/manifest.schema.json", 1 << 20, &err), 0);
+    cr_assert_eq(file_read(&text, "loader/formats/manifest.schema.json", 1 << 20, &err), 0);
     struct json *schema = json_parse(text.at, text.n, &err);
     cr_assert(schema, "%s", err.msg);
     close(mkstemp(path));
@@ -192,41 +193,42 @@ Test(manifest, refuses_rows_that_lie)
     manifest_release(&m);
 }
 
-/* Each is one change to good forms. */
-Test(manifest, refuses_forms_that_lie)
+/* Each is one change to good variants. */
+Test(manifest, refuses_variants_that_lie)
 {
     struct manifest m = { .tiers = two_tiers() };
     struct {
-        struct form form[2];
-        struct forms forms;
+        struct variant_info variant[2];
+        struct variants variants;
         const char *says;
     } bad[24];
     int n = 0;
     struct err err;
 #define BAD(field, value, text)                                                                                        \
-    memcpy(bad[n].form, two_forms, sizeof(two_forms)), bad[n].forms = forms, bad[n].field = value, bad[n++].says = text
-    BAD(form[0].config, "", "form 1: field 'config' is empty");
-    BAD(form[0].config, "keydiff:drop=0.5", "form 2: config 'keydiff:drop=0.5' comes twice");
-    BAD(form[1].config, "knorm:drop=0.5", "lacks the config 'keydiff:drop=0.5' itself");
-    BAD(form[0].bytes, -1, "form 1: field 'bytes' is below zero");
-    BAD(form[1].bytes, 344, "field 'bytes' is not that of the form");
-    BAD(form[1].quality, 0.5, "field 'quality' is not that of the form");
-    BAD(form[0].quality, (double)NAN, "form 1: field 'quality' is not a number");
-    BAD(form[0].quality, 1.5, "form 1: field 'quality' is above one");
-    BAD(form[0].quality, 0.1, "form 1: field 'quality' is below min_quality");
-    BAD(form[0].decompress_s, -1, "form 1: field 'decompress_s' is below zero");
-    BAD(form[0].decompress_s, HUGE_VAL, "form 1: field 'decompress_s' is not a number");
-    BAD(forms.prefill_s, -1, "field 'prefill_s' is below zero");
-    BAD(forms.question_s, (double)NAN, "field 'question_s' is not a number");
-    BAD(forms.min_quality, -1, "field 'min_quality' is below zero");
-    BAD(forms.pin, "tape", "field 'pin': tier 'tape' is not in the header");
-    BAD(forms.n, FORMS_MAX + 1, "field 'forms' has more than 127 members");
-    BAD(forms.n, 0, "lacks the config 'keydiff:drop=0.5' itself");
+    memcpy(bad[n].variant, two_variants, sizeof(two_variants)), bad[n].variants = variants, bad[n].field = value,      \
+                                                                bad[n++].says = text
+    BAD(variant[0].config, "", "form 1: field 'config' is empty");
+    BAD(variant[0].config, "keydiff:drop=0.5", "form 2: config 'keydiff:drop=0.5' comes twice");
+    BAD(variant[1].config, "knorm:drop=0.5", "lacks the config 'keydiff:drop=0.5' itself");
+    BAD(variant[0].bytes, -1, "form 1: field 'bytes' is below zero");
+    BAD(variant[1].bytes, 344, "field 'bytes' is not that of the form");
+    BAD(variant[1].quality, 0.5, "field 'quality' is not that of the form");
+    BAD(variant[0].quality, (double)NAN, "form 1: field 'quality' is not a number");
+    BAD(variant[0].quality, 1.5, "form 1: field 'quality' is above one");
+    BAD(variant[0].quality, 0.1, "form 1: field 'quality' is below min_quality");
+    BAD(variant[0].decompress_s, -1, "form 1: field 'decompress_s' is below zero");
+    BAD(variant[0].decompress_s, HUGE_VAL, "form 1: field 'decompress_s' is not a number");
+    BAD(variants.prefill_s, -1, "field 'prefill_s' is below zero");
+    BAD(variants.question_s, (double)NAN, "field 'question_s' is not a number");
+    BAD(variants.min_quality, -1, "field 'min_quality' is below zero");
+    BAD(variants.pin, "tape", "field 'pin': tier 'tape' is not in the header");
+    BAD(variants.n, VARIANTS_MAX + 1, "field 'forms' has more than 127 members");
+    BAD(variants.n, 0, "lacks the config 'keydiff:drop=0.5' itself");
 #undef BAD
     for (int i = 0; i < n; i++) {
         struct placement p = stored("x");
-        bad[i].forms.at = bad[i].form;
-        p.forms = &bad[i].forms;
+        bad[i].variants.at = bad[i].variant;
+        p.variants = &bad[i].variants;
         cr_assert_eq(manifest_add(&m, &p, &err), ERR_FORMAT, "%s", bad[i].says);
         cr_assert(strstr(err.msg, bad[i].says), "'%s' does not say '%s'", err.msg, bad[i].says);
     }

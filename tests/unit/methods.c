@@ -1,4 +1,4 @@
-/* Configs, sizes, and versions made of a small cache. */
+/* Configs, sizes, and variants made of a small cache. */
 #include "tests/unit/cache.h"
 
 #include <criterion/criterion.h>
@@ -165,22 +165,22 @@ Test(methods, chains_quantise_what_was_kept)
     cr_assert_eq(config_bytes(&c, &small, 2010), 6 * head);
 }
 
-/* ---- versions ----------------------------------------------------------- */
+/* ---- variants ----------------------------------------------------------- */
 
-Test(versions, none_is_the_cache_itself)
+Test(variants, none_is_the_cache_itself)
 {
     struct cache c;
     struct config config = config_of("none");
 
     cache_init(&c, 40);
-    struct version v = version_of(&c, &config);
+    struct variant v = variant_of(&c, &config);
     cr_assert(v.rows[3].k == c.rows[3].k && v.rows[3].n == 40 && !v.kept);
     cr_assert(v.keep_frac == 1 && v.size_frac == 1 && v.bytes == kv_bytes(&v.shape, 40));
-    version_release(&v);
+    variant_release(&v);
     cache_release(&c);
 }
 
-Test(versions, hold_the_rows_they_keep)
+Test(variants, hold_the_rows_they_keep)
 {
     static const char *const name[] = { "knorm:drop=0.3", "keydiff:drop=0.7", "snapkv:drop=0.7:window=16",
                                         "streamingllm:drop=0.5", "keydiff:drop=0" };
@@ -189,7 +189,7 @@ Test(versions, hold_the_rows_they_keep)
     cache_init(&c, 100);
     for (size_t m = 0; m < 5; m++) {
         struct config config = config_of(name[m]);
-        struct version v = version_of(&c, &config);
+        struct variant v = variant_of(&c, &config);
         int n = config_n_keep(&config, 100);
         cr_assert_eq(v.bytes, config_bytes(&config, &v.shape, 100));
         cr_assert_float_eq(v.keep_frac, n / 100., 1e-12);
@@ -201,13 +201,13 @@ Test(versions, hold_the_rows_they_keep)
         }
         cr_assert(v.kept || n == 100);
         cr_assert_eq(v.rows[L * G - 1].n, n);
-        version_release(&v);
+        variant_release(&v);
     }
     cache_release(&c);
 }
 
 /* What a lighter drop lets go, a heavier one does not take back. */
-Test(versions, keep_less_of_the_same)
+Test(variants, keep_less_of_the_same)
 {
     static const char *const name[][2] = { { "knorm:drop=0.3", "knorm:drop=0.8" },
                                            { "keydiff:drop=0.3", "keydiff:drop=0.8" },
@@ -217,14 +217,14 @@ Test(versions, keep_less_of_the_same)
     cache_init(&c, 100);
     for (int m = 0; m < 3; m++) {
         struct config config[2] = { config_of(name[m][0]), config_of(name[m][1]) };
-        struct version many = version_of(&c, &config[0]), few = version_of(&c, &config[1]);
+        struct variant many = variant_of(&c, &config[0]), few = variant_of(&c, &config[1]);
         bool kept[L * G][100] = { { false } };
         for (int i = 0; i < L * G * many.rows[0].n; i++)
             kept[i / many.rows[0].n][many.kept[i]] = true;
         for (int i = 0; i < L * G * few.rows[0].n; i++)
             cr_assert(kept[i / few.rows[0].n][few.kept[i]], "%s", name[m][1]);
-        version_release(&many);
-        version_release(&few);
+        variant_release(&many);
+        variant_release(&few);
     }
     cache_release(&c);
 }
@@ -238,7 +238,7 @@ static void count_norms(struct backend *be, float *score, const struct kv_rows *
     memset(score, 0, (size_t)(n_heads * heads[0].n) * sizeof(*score));
 }
 
-Test(versions, are_scored_once_for_all_drops)
+Test(variants, are_scored_once_for_all_drops)
 {
     struct cache c;
 
@@ -248,8 +248,8 @@ Test(versions, are_scored_once_for_all_drops)
         struct config config = config_of(i == 0   ? "knorm:drop=0.1"
                                          : i == 1 ? "knorm:drop=0.5"
                                                   : "knorm:drop=0.5+kivi:bits=2");
-        struct version v = version_of(&c, &config);
-        version_release(&v);
+        struct variant v = variant_of(&c, &config);
+        variant_release(&v);
     }
     cr_assert_eq(n_scorings, 1);
     cache_release(&c);
@@ -261,15 +261,15 @@ static void expect_kept(int n_tokens, const char *text, const int32_t *want, int
     struct config config = config_of(text);
 
     cache_init(&c, n_tokens);
-    struct version v = version_of(&c, &config);
+    struct variant v = variant_of(&c, &config);
     cr_assert_eq(v.rows[0].n, n, "%s of %d", text, n_tokens);
     for (int i = 0; i < L * G * n; i++)
         cr_assert_eq(v.kept[i], want[i % n], "%s of %d: %d", text, n_tokens, v.kept[i]);
-    version_release(&v);
+    variant_release(&v);
     cache_release(&c);
 }
 
-Test(versions, streamingllm_keeps_sinks_and_recent)
+Test(variants, streamingllm_keeps_sinks_and_recent)
 {
     expect_kept(20, "streamingllm:drop=0.5", (int32_t[]){ 0, 1, 2, 3, 14, 15, 16, 17, 18, 19 }, 10);
     expect_kept(20, "streamingllm:drop=0.5:n_sink=0", (int32_t[]){ 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 }, 10);
@@ -278,7 +278,7 @@ Test(versions, streamingllm_keeps_sinks_and_recent)
     expect_kept(3, "streamingllm:drop=0.5", (int32_t[]){ 0 }, 1); // fewer tokens than sinks
 }
 
-Test(versions, snapkv_keeps_its_window_from_the_end)
+Test(variants, snapkv_keeps_its_window_from_the_end)
 {
     expect_kept(20, "snapkv:drop=0.8:window=16", (int32_t[]){ 17, 18, 19 }, 3); // int(20 * 0.2) in double is 3
     expect_kept(20, "snapkv:drop=0.2:window=16",
@@ -289,7 +289,7 @@ Test(versions, snapkv_keeps_its_window_from_the_end)
 
 /* A smaller window than the one that was saved takes the last queries of it: those ask for token 30, the others for 7.
  */
-Test(versions, snapkv_takes_the_last_queries_saved)
+Test(variants, snapkv_takes_the_last_queries_saved)
 {
     struct cache c;
     struct config config = config_of("snapkv:drop=0.91:window=4:kernel=1");
@@ -302,14 +302,14 @@ Test(versions, snapkv_takes_the_last_queries_saved)
         float *q = c.window_q[layer];
         q[in_layer] = 100 * row(c.rows[layer * G + g].k, token < W - 4 ? 7 : 30)[i % K];
     }
-    struct version v = version_of(&c, &config);
+    struct variant v = variant_of(&c, &config);
     for (int i = 0; i < L * G * 5; i++)
         cr_assert_eq(v.kept[i], want[i % 5], "head %d: %d", i / 5, v.kept[i]);
-    version_release(&v);
+    variant_release(&v);
     cache_release(&c);
 }
 
-static int64_t part_bytes(const struct version *v)
+static int64_t part_bytes(const struct variant *v)
 {
     int64_t bytes = 0;
 
@@ -318,7 +318,7 @@ static int64_t part_bytes(const struct version *v)
     return bytes;
 }
 
-Test(versions, kivi_keeps_the_recent_and_rounds_the_rest)
+Test(variants, kivi_keeps_the_recent_and_rounds_the_rest)
 {
     static const char *const name[] = { "kivi:bits=4", "kivi:bits=2" };
     struct cache c;
@@ -326,7 +326,7 @@ Test(versions, kivi_keeps_the_recent_and_rounds_the_rest)
     cache_init(&c, 100); // keys: 96 packed; values: 68 packed
     for (int m = 0; m < 2; m++) {
         struct config config = config_of(name[m]);
-        struct version v = version_of(&c, &config);
+        struct variant v = variant_of(&c, &config);
         double half_step = 2.01 / (m ? 3 : 15) / 2;
         cr_assert(part_bytes(&v) == v.bytes && v.size_frac < 1 && v.keep_frac == 1);
         for (int h = 0; h < L * G; h++) {
@@ -339,33 +339,33 @@ Test(versions, kivi_keeps_the_recent_and_rounds_the_rest)
             }
         }
         cr_assert_neq(row(v.rows[0].k, 0)[5], row(c.rows[0].k, 0)[5]);
-        version_release(&v);
+        variant_release(&v);
     }
     cache_release(&c);
 }
 
-Test(versions, kivi_leaves_short_contexts_alone)
+Test(variants, kivi_leaves_short_contexts_alone)
 {
     struct cache c;
     struct config config = config_of("kivi:bits=2");
 
     cache_init(&c, 31);
-    struct version v = version_of(&c, &config);
+    struct variant v = variant_of(&c, &config);
     cr_assert(v.size_frac == 1 && part_bytes(&v) == v.bytes);
     cr_assert_arr_eq(v.rows[0].k, c.rows[0].k, 31 * K * sizeof(float));
-    version_release(&v);
+    variant_release(&v);
     cache_release(&c);
 }
 
-Test(versions, refuse_groups_that_do_not_divide_a_head)
+Test(variants, refuse_groups_that_do_not_divide_a_head)
 {
     struct cache c;
     struct config config = config_of("kivi:bits=2:group=64:residual=64");
-    struct version v;
+    struct variant v;
     struct err err;
 
     cache_init(&c, 200);
-    cr_assert_eq(compressor_version(c.c, &config, VERSION_ROWS, &v, &err), ERR_USAGE);
+    cr_assert_eq(compressor_variant(c.c, &config, VARIANT_ROWS, &v, &err), ERR_USAGE);
     cr_assert_str_eq(err.msg, "config 'kivi:bits=2:group=64:residual=64': kivi: the model's head_dim 32 is no multiple "
                               "of group=64");
     cache_release(&c);

@@ -1,7 +1,7 @@
-/* Payloads: what is written reads back as the version's rows in BF16, and what is not right is refused. */
+/* Payloads: what is written reads back as the variant's rows in BF16, and what is not right is refused. */
 #include "base/file.h"
 #include "kernels/half.h"
-#include "loader/payload.h"
+#include "methods/payload.h"
 #include "tests/unit/cache.h"
 
 #include <criterion/criterion.h>
@@ -20,9 +20,9 @@ static uint64_t write_payload(const char *path, const char *config_text, int n_t
     uint64_t bytes;
 
     cache_init(&c, n_tokens);
-    struct version v = version_of(&c, &config);
+    struct variant v = variant_of(&c, &config);
     cr_assert_eq(payload_write(path, &v, &key, &bytes, &err), 0, "%s", err.msg);
-    version_release(&v);
+    variant_release(&v);
     cache_release(&c);
     return bytes;
 }
@@ -46,7 +46,7 @@ static void expect_bf16(const void *stored, size_t first, const float *rows, int
     }
 }
 
-Test(payload, holds_the_rows_of_a_version)
+Test(payload, holds_the_rows_of_a_variant)
 {
     static const char *const name[] = { "none", "keydiff:drop=0.6", "kivi:bits=4", "keydiff:drop=0.2+kivi:bits=2" };
     char path[] = "/tmp/evp-payload-XXXXXX";
@@ -57,7 +57,7 @@ Test(payload, holds_the_rows_of_a_version)
     cache_init(&c, 100);
     for (int m = 0; m < 4; m++) {
         struct config config = config_of(name[m]);
-        struct version v = version_of(&c, &config);
+        struct variant v = variant_of(&c, &config);
         struct payload p;
         uint64_t bytes, on_disk;
         cr_assert_eq(payload_write(path, &v, &key, &bytes, &err), 0, "%s", err.msg);
@@ -78,14 +78,14 @@ Test(payload, holds_the_rows_of_a_version)
             cr_assert_arr_eq(tensor(&p, 1, "positions"), v.kept + G * v.rows[0].n, (size_t)(G * v.rows[0].n) * 4);
         cr_assert_eq(p.st.n, L * (v.n_parts + (m == 1)));
         payload_close(&p);
-        version_release(&v);
+        variant_release(&v);
     }
     cache_release(&c);
     unlink(path);
 }
 
-/* The packed parts are enough to get the version's rows back. */
-Test(payload, of_a_quantiser_unpacks_to_the_version)
+/* The packed parts are enough to get the variant's rows back. */
+Test(payload, of_a_quantiser_unpacks_to_the_variant)
 {
     char path[] = "/tmp/evp-payload-XXXXXX";
     struct cache c;
@@ -95,7 +95,7 @@ Test(payload, of_a_quantiser_unpacks_to_the_version)
 
     close(mkstemp(path));
     cache_init(&c, 100);
-    struct version v = version_of(&c, &config);
+    struct variant v = variant_of(&c, &config);
     cr_assert_eq(payload_write(path, &v, &key, NULL, &err), 0, "%s", err.msg);
     cr_assert_eq(payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
     struct packed_part part[PART_MAX];
@@ -115,7 +115,7 @@ Test(payload, of_a_quantiser_unpacks_to_the_version)
             free(part[i].at);
     }
     payload_close(&p);
-    version_release(&v);
+    variant_release(&v);
     cache_release(&c);
     unlink(path);
 }
@@ -202,14 +202,14 @@ Test(payload, refuses_positions_that_do_not_rise)
 
     close(mkstemp(path));
     cache_init(&c, 100);
-    struct version v = version_of(&c, &config);
+    struct variant v = variant_of(&c, &config);
     v.kept[3 * v.rows[0].n + 4] = v.kept[3 * v.rows[0].n + 3];
     cr_assert_eq(payload_write(path, &v, &key, NULL, &err), 0, "%s", err.msg);
     cr_assert_eq(payload_open(&p, path, PAYLOAD_HEADER, &err), 0, "%s", err.msg);
     payload_close(&p);
     cr_assert_eq(payload_open(&p, path, PAYLOAD_WHOLE, &err), ERR_FORMAT);
     cr_assert(strstr(err.msg, "'layers.1.positions' does not rise"), "%s", err.msg);
-    version_release(&v);
+    variant_release(&v);
     cache_release(&c);
     unlink(path);
 }

@@ -14,7 +14,7 @@ struct instance {
     double utility[MAX_C][MAX_V * MAX_T], recompute[MAX_C];
 };
 
-static double options(const void *arg, int context, int64_t *bytes, double *utility)
+static double candidates(const void *arg, int context, int64_t *bytes, double *utility)
 {
     const struct instance *in = arg;
 
@@ -41,7 +41,7 @@ static struct plan_problem random_instance(struct instance *in, struct rng *r, i
         for (int o = 0; o < in->n_configs * in->n_tiers; o++)
             in->utility[i][o] = rng_below(r, 12) == 0 ? (double)NAN : ties ? 0.5 : 2 * rng_unit(r) - 1;
     }
-    return (struct plan_problem){ c, in->n_configs, in->n_tiers, in->capacity, options, in };
+    return (struct plan_problem){ c, in->n_configs, in->n_tiers, in->capacity, candidates, in };
 }
 
 static void check_plan(const struct plan *plan, const struct plan_problem *p, const struct instance *in)
@@ -50,7 +50,7 @@ static void check_plan(const struct plan *plan, const struct plan_problem *p, co
     double total = 0;
 
     for (int i = 0; i < p->n_contexts; i++) {
-        struct plan_choice c = plan->choice[i];
+        struct plan_placement c = plan->placement[i];
         if (c.tier == PLAN_RECOMPUTE) {
             total += in->recompute[i];
             continue;
@@ -144,7 +144,7 @@ Test(planner, the_bound_is_above_the_optimum_and_the_plan_below)
 /* A tier to be filled: as many items as no single exchange, and no pair of them, can put right. */
 enum { ITEMS = 30, ITEM_BYTES = 2000, ITEMS_ROOM = ITEMS * ITEM_BYTES / 4 };
 
-static double item_options(const void *arg, int context, int64_t *bytes, double *utility)
+static double item_candidates(const void *arg, int context, int64_t *bytes, double *utility)
 {
     bytes[0] = ((const int64_t *)arg)[context];
     utility[0] = (double)bytes[0] + 10;
@@ -175,7 +175,7 @@ Test(planner, a_tier_is_filled_to_the_last_byte)
         struct plan plan;
         for (int i = 0; i < ITEMS; i++)
             bytes[i] = 1 + (int64_t)rng_below(&r, ITEM_BYTES);
-        struct plan_problem p = { ITEMS, 1, 1, &capacity, item_options, bytes };
+        struct plan_problem p = { ITEMS, 1, 1, &capacity, item_candidates, bytes };
         cr_assert(!plan_solve(&plan, &p, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &e));
         n_best += plan.objective > best_filling(bytes) - 1e-9;
         plan_release(&plan);
@@ -188,7 +188,7 @@ Test(planner, a_tier_is_filled_to_the_last_byte)
 Test(planner, the_two_greedies_differ_as_their_papers_say)
 {
     struct instance in = { .n_configs = 1, .n_tiers = 1, .capacity = { 10 } };
-    struct plan_problem p = { 11, 1, 1, in.capacity, options, &in };
+    struct plan_problem p = { 11, 1, 1, in.capacity, candidates, &in };
     struct plan plan;
     struct err e;
 
@@ -220,13 +220,13 @@ Test(planner, ttft_and_utility_are_the_documented_sums)
 /* n contexts like those of a tier three quarters too small, made by a formula. */
 struct crowd {
     int n_tiers;
-    int64_t capacity[MAX_T], bytes; // bytes of the largest form
-    int ties;                       // every form of every context is worth the same
+    int64_t capacity[MAX_T], bytes; // bytes of the largest variant
+    int ties;                       // every variant of every context is worth the same
 };
 
 enum { CROWD_CONFIGS = 8 };
 
-static double crowd_options(const void *arg, int context, int64_t *bytes, double *utility)
+static double crowd_candidates(const void *arg, int context, int64_t *bytes, double *utility)
 {
     const struct crowd *c = arg;
     struct rng r = rng_new((uint64_t)context);
@@ -245,7 +245,7 @@ static double crowd_options(const void *arg, int context, int64_t *bytes, double
 /* The gap of each solver's plan for n contexts; optimal is never below the greedies, and nothing is too full. */
 static double crowd_gap(const struct crowd *c, int n)
 {
-    struct plan_problem p = { n, CROWD_CONFIGS, c->n_tiers, c->capacity, crowd_options, c };
+    struct plan_problem p = { n, CROWD_CONFIGS, c->n_tiers, c->capacity, crowd_candidates, c };
     double best = -INFINITY, gap = INFINITY;
     struct err e;
 
@@ -303,7 +303,7 @@ Test(planner, one_context_and_three)
     }
 }
 
-/* The smallest form has 1/8 of at least 500 bytes. */
+/* The smallest variant has 1/8 of at least 500 bytes. */
 Test(planner, contexts_larger_than_every_tier)
 {
     struct crowd c = { 4, { 10, 20, 50, 62 }, 1000, 0 };

@@ -2,7 +2,7 @@
 #include "base/buf.h"
 #include "qgen/list.h"
 #include "qgen/offline.h"
-#include "qgen/pieces.h"
+#include "qgen/segments.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

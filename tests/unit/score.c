@@ -6,7 +6,7 @@
 
 enum { C = 2, V = 2, Q = 5 };
 
-/* Answers to question q: {the reference's, the version's}; NULL: not run. */
+/* Answers to question q: {the reference's, the variant's}; NULL: not run. */
 static const struct {
     int context;
     const char *split, *answer[V];

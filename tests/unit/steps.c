@@ -1,6 +1,6 @@
 /* The order of removals and placements, over thousands of random plans with hardly any room to spare. */
 #include "base/rng.h"
-#include "loader/steps.h"
+#include "loader/load/steps.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* tiers.json: what is let in, what is refused and in which words. */
 #include "base/file.h"
-#include "loader/tiers.h"
+#include "loader/formats/tiers.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* tiny_model.h - a Llama of two layers with random weights, in a folder of its own: more than the model files in
  * tests/data, for tests of what the engine computes. */
-#ifndef EVP_TEST_TINY_MODEL_H
-#define EVP_TEST_TINY_MODEL_H
+#ifndef EVP_TINY_MODEL_H
+#define EVP_TINY_MODEL_H
 
 enum { TINY_VOCAB = 271, TINY_MAX_TOKENS = 2048 };
 

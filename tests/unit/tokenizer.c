@@ -4,7 +4,7 @@
 #include "engine/model.h"
 #include "engine/split.h"
 #include "engine/tokenizer.h"
-#include "engine/tokenizer_inside.h"
+#include "engine/tokenizer_internal.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -66,23 +66,23 @@ static void print_answers(struct answer *answer, int n)
     }
 }
 
-/* All versions, derived from the prefilled context. */
-static int versions_of(struct session *s, const struct config *configs, int n, struct version *out, struct err *err)
+/* All variants, derived from the prefilled context. */
+static int variants_of(struct session *s, const struct config *configs, int n, struct variant *out, struct err *err)
 {
     struct compressor *c = compressor_new(session_full(s), err);
     int rc = c ? 0 : err->code;
     for (int i = 0; i < n && rc == 0; i++)
-        rc = compressor_version(c, &configs[i], VERSION_ROWS, &out[i], err);
+        rc = compressor_variant(c, &configs[i], VARIANT_ROWS, &out[i], err);
     compressor_free(c);
     return rc;
 }
 
 static int answers(struct session *s, const struct input *in, char **arg, struct err *err)
 {
-    enum { VERSIONS = 64 };
+    enum { VARIANTS = 64 };
     struct config *configs;
-    struct version version[VERSIONS] = { 0 };
-    const struct version *at[VERSIONS];
+    struct variant variant[VARIANTS] = { 0 };
+    const struct variant *at[VARIANTS];
     double prefill_s, question_s;
     int64_t max_new, batch;
     int n;
@@ -93,15 +93,15 @@ static int answers(struct session *s, const struct input *in, char **arg, struct
         return err->code;
     struct prefill p = { .ids = in->line[0].ids, .n = in->line[0].n };
     configs_need(configs, n, &p.needs, &p.window);
-    if (n > VERSIONS)
-        return err_set(err, ERR_USAGE, "more than %d configs", VERSIONS);
-    if (session_prefill(s, &p, &prefill_s, err) < 0 || versions_of(s, configs, n, version, err) < 0)
+    if (n > VARIANTS)
+        return err_set(err, ERR_USAGE, "more than %d configs", VARIANTS);
+    if (session_prefill(s, &p, &prefill_s, err) < 0 || variants_of(s, configs, n, variant, err) < 0)
         return err->code;
     for (int i = 0; i < n; i++)
-        at[i] = &version[i];
+        at[i] = &variant[i];
     struct answer *answer = calloc((size_t)n * LINES, sizeof(*answer));
-    struct decode job = { .version = at,
-                          .n_versions = n,
+    struct decode job = { .variant = at,
+                          .n_variants = n,
                           .question = in->line + 1,
                           .n_questions = in->n - 1,
                           .max_new_tokens = (int)max_new,
@@ -113,7 +113,7 @@ static int answers(struct session *s, const struct input *in, char **arg, struct
     print_answers(answer, n * job.n_questions);
     fprintf(stderr, "prefill %.3f s, question %.4f s each\n", prefill_s, question_s);
     for (int i = 0; i < n; i++)
-        version_release(&version[i]);
+        variant_release(&variant[i]);
     free(answer);
     free(configs);
     return 0;

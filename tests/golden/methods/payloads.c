@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "engine/engine.h"
-#include "loader/payload.h"
+#include "methods/payload.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,14 +32,14 @@ static int write_payload(struct compressor *c, const struct config *config, cons
 {
     static const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000000";
     struct buf path = { 0 };
-    struct version v;
+    struct variant v;
 
     buf_printf(&path, "%s/%d.safetensors", dir, i);
-    int code = compressor_version(c, config, VERSION_PAYLOAD, &v, err);
+    int code = compressor_variant(c, config, VARIANT_PAYLOAD, &v, err);
     if (!code) {
         code = payload_write(path.at, &v, &(struct payload_key){ zeros, zeros }, NULL, err);
         fprintf(stderr, "%s: %.3f s to compress, %.3f s to unpack\n", config->name, v.compress_s, v.decompress_s);
-        version_release(&v);
+        variant_release(&v);
     }
     buf_release(&path);
     return code;

@@ -1,0 +1,191 @@
+/* show_detect.c - what a file is, by what is in it; and the tools it came from. */
+#include "base/context.h"
+#include "base/file.h"
+#include "base/rows.h"
+#include "base/safetensors.h"
+#include "cmd/show.h"
+#include "profiler/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEAD = 1 << 16, CONFIG_MOST = 1 << 24 };
+
+/* ---- folders ----------------------------------------------------------- */
+
+static int find_folder(const char *path, enum show_kind *kind, struct err *err)
+{
+    struct buf text = { 0 };
+    char *config = file_join(path, "config.json");
+    struct json *json = NULL;
+
+    if (!config)
+        return err_nomem(err);
+    int result = file_exists(config) ? file_read(&text, config, CONFIG_MOST, err)
+                                     : err_set(err, ERR_FORMAT, "'%s' is no model: it has no config.json", path);
+    if (result == 0) {
+        json = json_parse(buf_str(&text), text.n, err);
+        result = json ? 0 : err_wrap(err, "'%s'", config);
+    }
+    if (result == 0) {
+        const char *type = json_text(json_get(json, "model_type"));
+        *kind = type && strcmp(type, "bert") == 0 ? SHOW_EMBEDDER : SHOW_MODEL;
+    }
+    json_free(json);
+    buf_release(&text);
+    free(config);
+    return result;
+}
+
+/* ---- files ------------------------------------------------------------- */
+
+static int read_head(const char *path, struct buf *head, struct err *err)
+{
+    FILE *f = fopen(path, "rb");
+    char *room = buf_reserve(head, HEAD);
+
+    if (!f)
+        return err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno));
+    if (!room) {
+        fclose(f);
+        return err_nomem(err);
+    }
+    head->n += fread(room, 1, HEAD, f);
+    room[head->n] = '\0';
+    fclose(f);
+    return 0;
+}
+
+static bool starts(const struct buf *head, const char *with, size_t n)
+{
+    return head->n >= n && memcmp(head->at, with, n) == 0;
+}
+
+/* Ours say what they are near the start: {"evp":"kind", ... */
+static bool named_kind(const struct buf *head, enum show_kind *kind)
+{
+    static const struct {
+        const char *name;
+        enum show_kind kind;
+    } known[] = {
+        { "contexts", SHOW_CONTEXTS }, { "questions", SHOW_QUESTIONS }, { "tiers", SHOW_TIERS },
+        { "manifest", SHOW_MANIFEST }, { "receipt", SHOW_RECEIPT },
+    };
+    char name[32];
+    int at = 0;
+
+    if (sscanf(buf_str(head), " { \"evp\" : \"%31[a-z]\"%n", name, &at) != 1 || at == 0)
+        return false;
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+        if (strcmp(name, known[i].name) == 0) {
+            *kind = known[i].kind;
+            return true;
+        }
+    return false;
+}
+
+/* JSON Lines without a header, as users bring them: what the first row has tells. */
+static bool row_kind(const struct buf *head, enum show_kind *kind)
+{
+    const char *end = strchr(buf_str(head), '\n');
+    struct err ignored;
+    struct json *row = json_parse(buf_str(head), end ? (size_t)(end - head->at) : head->n, &ignored);
+    bool text = json_is_text(json_get(row, "text")), context = json_is_text(json_get(row, "context"));
+
+    json_free(row);
+    *kind = context ? SHOW_QUESTIONS : SHOW_CONTEXTS;
+    if (!row && starts(head, "{\"id\"", 5) && !end) { /* a row longer than what was read */
+        *kind = SHOW_CONTEXTS;
+        return true;
+    }
+    return text;
+}
+
+static int find_file(const char *path, const struct buf *head, enum show_kind *kind, struct err *err)
+{
+    struct safetensors st;
+
+    if (starts(head, "GGUF", 4))
+        *kind = SHOW_MODEL;
+    else if (starts(head, "\x89HDF\r\n\x1a\n", 8))
+        *kind = SHOW_TABLE;
+    else if (head->n > 8 && head->at[8] == '{') {
+        if (safetensors_open(&st, path, err))
+            return err->code;
+        const char *evp = safetensors_meta(&st, "evp");
+        *kind = evp && strcmp(evp, "payload") == 0 ? SHOW_PAYLOAD : SHOW_SAFETENSORS;
+        safetensors_close(&st);
+    } else if (!named_kind(head, kind) && !row_kind(head, kind))
+        return err_set(err, ERR_FORMAT, head->n ? "'%s' is no file of ours and no model" : "'%s' is empty", path);
+    return 0;
+}
+
+int show_find(const char *path, enum show_kind *kind, struct err *err)
+{
+    struct buf head = { 0 };
+
+    if (file_is_dir(path))
+        return find_folder(path, kind, err);
+    int result = read_head(path, &head, err);
+    if (result == 0)
+        result = find_file(path, &head, kind, err);
+    buf_release(&head);
+    return result;
+}
+
+/* ---- lineage ----------------------------------------------------------- */
+
+/* A header, or a table's lineage: tool and args, then what they read under "from". */
+static void put_chain(struct buf *out, const struct json *made, int depth)
+{
+    const char *tool = json_text(json_get(made, "tool"));
+    const struct json *args = json_get(made, "args"), *from = json_get(made, "from");
+
+    buf_printf(out, "%*s%s", 2 * depth, "", tool ? tool : "?");
+    for (const struct json *a = json_first(args); a; a = json_next(a))
+        buf_printf(out, " %s", json_text(a) ? json_text(a) : "?");
+    buf_addc(out, '\n');
+    for (const struct json *f = json_first(from); f && depth < 32; f = json_next(f))
+        put_chain(out, f, depth + 1);
+}
+
+static int table_lineage(struct buf *out, const char *path, struct err *err)
+{
+    struct table t;
+
+    if (table_read(&t, path, TABLE_PLAN, err))
+        return err->code;
+    struct json *made = t.lineage && *t.lineage ? json_parse(t.lineage, strlen(t.lineage), err) : NULL;
+    int result = made ? 0 : err_set(err, ERR_FORMAT, "'%s' does not say how it was made", path);
+    if (made)
+        put_chain(out, made, 0);
+    json_free(made);
+    table_release(&t);
+    return result;
+}
+
+static int rows_lineage(struct buf *out, const char *path, const char *kind, struct err *err)
+{
+    struct rows_in in;
+
+    if (rows_open(&in, path, kind, err))
+        return err->code;
+    int result = in.header ? 0 : err_set(err, ERR_FORMAT, "'%s' does not say how it was made", path);
+    if (in.header)
+        put_chain(out, in.header, 0);
+    rows_close(&in);
+    return result;
+}
+
+int show_lineage(struct buf *out, const char *path, enum show_kind kind, struct err *err)
+{
+    switch (kind) {
+    case SHOW_TABLE: return table_lineage(out, path, err);
+    case SHOW_CONTEXTS: return rows_lineage(out, path, "contexts", err);
+    case SHOW_QUESTIONS: return rows_lineage(out, path, "questions", err);
+    case SHOW_RECEIPT: return rows_lineage(out, path, "receipt", err);
+    case SHOW_MANIFEST: return rows_lineage(out, path, "manifest", err);
+    default: return err_set(err, ERR_FORMAT, "'%s' does not say how it was made", path);
+    }
+}

@@ -1,0 +1,151 @@
+/* show_manifest.c - the manifest, for people: what was chosen for each context, and what that buys. And the receipt:
+ * where it lies now.
+ */
+#include "cmd/show.h"
+#include "loader/formats/manifest.h"
+#include "loader/formats/receipt.h"
+#include "loader/store/tier_store.h"
+
+#include <math.h>
+
+static double factor(int64_t whole, int64_t part)
+{
+    return whole > 0 && part > 0 ? (double)whole / (double)part : (double)NAN;
+}
+
+static const char *tier_name(const struct manifest *m, int tier)
+{
+    return tier < 0 ? "recompute" : m->tiers.at[tier].name;
+}
+
+static void put_placements(struct sheet *s, const struct manifest *m)
+{
+    static const char *const column[] = { "context",      "n_tokens",     "tier",   "config",   "size_x",
+                                          "stored_bytes", "quality_test", "ttft_s", "accesses", "operation" };
+
+    sheet_table(s, "placements", column, 10);
+    for (int i = 0; i < m->n; i++) {
+        const struct placement *p = &m->at[i];
+        sheet_text(s, NULL, p->id);
+        sheet_int(s, NULL, p->n_tokens);
+        sheet_text(s, NULL, tier_name(m, p->tier));
+        sheet_text(s, NULL, p->config);
+        sheet_times(s, NULL, factor(p->kv_bytes, p->bytes));
+        sheet_bytes(s, NULL, p->bytes);
+        sheet_real(s, NULL, p->quality_test, 3);
+        sheet_seconds(s, NULL, p->ttft_s);
+        sheet_real(s, NULL, p->frequency, 0);
+        sheet_text(s, NULL, operation_name(p->operation));
+    }
+    sheet_table_end(s);
+}
+
+/* The last row is `recompute`: what is not stored. */
+static void put_tiers(struct sheet *s, const struct manifest *m)
+{
+    static const char *const column[] = { "tier",           "n_contexts",         "stored_bytes",
+                                          "capacity_bytes", "uncompressed_bytes", "size_x" };
+
+    sheet_table(s, "tiers", column, 6);
+    for (int t = 0; t <= m->tiers.n; t++) {
+        int tier = t < m->tiers.n ? t : -1, n = 0;
+        int64_t stored = 0, whole = 0;
+        for (int i = 0; i < m->n; i++) {
+            const struct placement *p = &m->at[i];
+            n += p->tier == tier;
+            stored += p->tier == tier ? p->bytes : 0;
+            whole += p->tier == tier ? p->kv_bytes : 0;
+        }
+        sheet_text(s, NULL, tier_name(m, tier));
+        sheet_int(s, NULL, n);
+        sheet_bytes(s, NULL, stored);
+        sheet_bytes(s, NULL, tier < 0 || m->tiers.at[tier].capacity == INT64_MAX ? -1 : m->tiers.at[tier].capacity);
+        sheet_bytes(s, NULL, whole);
+        sheet_times(s, NULL, factor(whole, stored));
+    }
+    sheet_table_end(s);
+}
+
+static void put_totals(struct sheet *s, const struct manifest *m)
+{
+    static const char *const column[] = { "totals", "utility", "ttft_s", "quality_test" };
+
+    sheet_table(s, "totals", column, 4);
+    for (int i = 0; i < m->n_totals; i++) {
+        const struct manifest_total *t = &m->total[i];
+        sheet_text(s, NULL, t->name);
+        sheet_real(s, NULL, t->utility, 4);
+        sheet_seconds(s, NULL, t->ttft_s);
+        sheet_real(s, NULL, t->quality_test, 3);
+    }
+    sheet_table_end(s);
+}
+
+int show_manifest(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
+{
+    struct manifest m;
+
+    (void)depth; /* the reader checks everything */
+    if (manifest_read(&m, path, err))
+        return err->code;
+    sheet_int(s, "n_contexts", m.n);
+    sheet_text(s, "solver", m.solver);
+    sheet_real(s, "alpha", m.alpha, 3);
+    sheet_real(s, "utility", m.objective, 4);
+    sheet_real(s, "upper_bound", m.upper_bound, 4);
+    sheet_text(s, "model_digest", m.model_digest);
+    sheet_text(s, "table_digest", m.table_digest);
+    sheet_text(s, "previous", *m.previous ? m.previous : NULL);
+    put_placements(s, &m);
+    put_tiers(s, &m);
+    put_totals(s, &m);
+    manifest_release(&m);
+    return 0;
+}
+
+/* ---- receipts ---------------------------------------------------------- */
+
+/* Every file the receipt speaks of is in its tier, with its size and checksum. */
+static int check_files(const struct receipt *r, const char *path, struct err *err)
+{
+    for (int i = 0; i < r->in.n; i++) {
+        const struct entry *e = &r->in.at[i];
+        struct tier_store store;
+        if (tier_store_open(&store, &r->tiers.at[e->tier], STORE_LOOK, err))
+            return err_wrap(err, "'%s'", path);
+        bool there = tier_store_has(&store, e, STORE_CONTENT);
+        tier_store_close(&store);
+        if (!there)
+            return err_set(err, ERR_FORMAT, "'%s': context '%s' is not in tier '%s' with its size and checksum", path,
+                           e->id, r->tiers.at[e->tier].name);
+    }
+    return 0;
+}
+
+int show_receipt(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
+{
+    static const char *const column[] = { "context",      "n_tokens",   "tier",    "config",
+                                          "stored_bytes", "file_bytes", "checksum" };
+    struct receipt r;
+
+    if (receipt_read(&r, path, err))
+        return err->code;
+    sheet_int(s, "n_contexts", r.ids.n);
+    sheet_int(s, "n_placed", r.in.n);
+    sheet_text(s, "manifest_digest", *r.manifest_digest ? r.manifest_digest : NULL);
+    sheet_table(s, "placed", column, 7);
+    for (int i = 0; i < r.in.n; i++) {
+        const struct entry *e = &r.in.at[i];
+        sheet_text(s, NULL, e->id);
+        sheet_int(s, NULL, e->n_tokens);
+        sheet_text(s, NULL, r.tiers.at[e->tier].name);
+        sheet_text(s, NULL, e->config);
+        sheet_bytes(s, NULL, e->bytes);
+        sheet_bytes(s, NULL, e->size);
+        sheet_text(s, NULL, e->checksum);
+    }
+    sheet_table_end(s);
+    int result = depth == SHOW_CHECK ? check_files(&r, path, err) : 0;
+    receipt_release(&r);
+    return result;
+}

@@ -1,0 +1,3 @@
+/* Row loops compiled for AVX-512. */
+#define ROWS rows_avx512
+#include "kernels/cpu/cpu_rows_internal.h"

@@ -1,0 +1,130 @@
+/* manifest.h - the plan as a file: one placement per context, and what to do to get there from the previous plan.
+ *
+ * JSON Lines (base/rows.h, kind "manifest"). The header carries model_digest, alpha, tiers, solver, objective,
+ * upper_bound, gap, gain_gap, prices, move_cost, move_price, max_move, previous (SHA-256 of the previous manifest's
+ * file, or null), table_digest, and totals: this plan beside what one would do without a planner. Rows of an online
+ * plan carry the variants that a context could be stored in as well (loader/formats/variants.h), its header
+ * min_quality. loader/formats/manifest.schema.json describes header, rows and end.
+ *
+ * Reading and making one go through manifest_add(), so a manifest that was written can be read again:
+ *
+ *     struct manifest m = { .alpha = 1, .solver = "greedy" };
+ *     m.tiers = ...;                                        // owned by the manifest from here on
+ *     for each context:
+ *         if (manifest_add(&m, &(struct placement){ .id = id, .tier = 0, ... }, err)) ...
+ *     if (manifest_write(&m, NULL, (struct rows_made){ .tool = "evp-plan", ... }, err)) ...
+ *     manifest_release(&m);
+ */
+#ifndef EVP_MANIFEST_H
+#define EVP_MANIFEST_H
+
+#include "base/digest.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "base/rows.h"
+#include "loader/formats/variants.h"
+#include "loader/formats/tiers.h"
+
+#include <stdint.h>
+
+enum operation { OP_NONE, OP_INSERT, OP_KEEP, OP_RECOMPRESS, OP_MOVE, OP_EVICT };
+const char *operation_name(enum operation op);
+
+enum { MANIFEST_ID = 1024, MANIFEST_CONFIG = 128, MANIFEST_PAYLOAD = 200 }; // bytes, with the NUL
+enum { MANIFEST_TOTALS = 8 };
+
+struct placement {
+    const char *id, *token_digest, *config, *payload;         // payload: file name; NULL on recompute
+    int tier;                                                 // index into tiers; -1: recompute
+    int64_t n_tokens, bytes;                                  // bytes as the table counts them; 0 on recompute
+    int64_t kv_bytes;                                         // of the uncompressed cache; 0: not known
+    double quality, quality_test, ttft_s, utility, frequency; // quality_test, ttft_s NAN: not known
+    enum operation operation;
+    const struct variants *variants; // NULL: not carried
+};
+
+/* One line of the comparison: means over accesses. */
+struct manifest_total {
+    char name[MANIFEST_CONFIG]; // "this plan", "recompute everything", ...
+    double utility, ttft_s, quality, quality_test;
+};
+
+struct manifest {
+    char model_digest[DIGEST_HEX], table_digest[DIGEST_HEX], previous[DIGEST_HEX]; // "" when absent
+    char digest[DIGEST_HEX];                                                       // of the file, after manifest_read
+    char solver[32];
+    double alpha, objective, upper_bound, gap; // upper_bound, gap NAN: the solver gives none
+    double gain_gap;        // (upper_bound - objective) / (upper_bound - utility of recomputing all); NAN: not known
+    double move_cost;       // utility that objective gives up per byte written since the previous manifest
+    double move_price;      // and that upper_bound counts on top, because of the cap max_move
+    int64_t max_move;       // bytes; INT64_MAX: no cap
+    double min_quality;     // that holds for contexts to come, of an online plan
+    double price[TIER_MAX]; // utility per byte on each tier: what upper_bound is proven with
+    struct tiers tiers;
+    struct manifest_total total[MANIFEST_TOTALS];
+    int n_totals;         // may be 0
+    char *header;         // its first line, after reading; NULL before
+    struct placement *at; // made by manifest_add; numbers may be changed in place, strings belong to the manifest
+    int n, room;
+    struct map ids;               // id -> index
+    struct map configs;           // every config text once
+    struct map payloads;          // every payload name once
+    struct manifest_block *block; // what else placements point to
+};
+
+/* Adds a row; its strings are copied. ERR_FORMAT with a sentence that names the field when the row says something a
+ * manifest cannot say: an id or a payload name that came before, a size below 0, a payload on recompute, none in a
+ * tier, a name that is no plain file name ... */
+int manifest_add(struct manifest *m, const struct placement *p, struct err *err) MUST_CHECK;
+
+/* The row for a context that `before` stores and that is no longer there; its strings are those of `before`. */
+struct placement manifest_eviction(const struct placement *before);
+
+/* path NULL or "-": standard input. Everything checked, end line included; sentences name file and line. On failure
+ * nothing is left to release. The loader knows no methods: a config is a text here. */
+int manifest_read(struct manifest *m, const char *path, struct err *err) MUST_CHECK;
+
+/* The same from memory; the digest is not set. */
+int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, struct err *err) MUST_CHECK;
+
+/* The header alone, from a stream whose rows are not looked at. */
+int manifest_read_header(struct manifest *m, const char *path, struct err *err) MUST_CHECK;
+
+/* made.kind and made.more are set here. path NULL or "-": standard output. */
+int manifest_write(const struct manifest *m, const char *path, struct rows_made made, struct err *err) MUST_CHECK;
+void manifest_release(struct manifest *m); // zeroed is fine
+
+/* Rows that are made while they are written, so that a plan of a million contexts is held once, as a plan. put() puts
+ * rows first to first + n - 1 with manifest_put(), which checks each and gives it its payload name when it has none; it
+ * is called from several threads. No two rows may have the same id. */
+struct manifest_piece;
+struct manifest_rows {
+    int n;
+    int (*put)(const void *arg, struct manifest_piece *piece, int first, int n, struct err *err);
+    const void *arg;
+};
+int manifest_put(struct manifest_piece *piece, const struct placement *row, struct err *err) MUST_CHECK;
+int manifest_write_rows(const struct manifest *m, const struct manifest_rows *rows, const char *path,
+                        struct rows_made made, struct err *err) MUST_CHECK;
+
+/* The placement of a context, or NULL. */
+const struct placement *manifest_find(const struct manifest *m, const char *id);
+
+/* What takes a context from `before` (NULL: it was not there) to `after` (NULL: it is not there any more). A place is
+ * the same when kind and uri of the tier are. OP_MOVE: same config, other place; OP_RECOMPRESS: other config or other
+ * tokens; OP_EVICT: it was stored, now it is not; OP_NONE: stored neither then nor now. */
+enum operation manifest_operation(const struct placement *before, const struct tiers *tiers_before,
+                                  const struct placement *after, const struct tiers *tiers_after);
+
+/* The payload file's name for a context under a config: unique, safe as a file name, the same every time. Allocated;
+ * the caller frees it. NULL without memory. */
+char *manifest_payload_name(const char *id, const char *token_digest, const char *config);
+
+/* The same into *name, in the place of what was there. */
+void manifest_put_payload_name(struct buf *name, const char *id, const char *token_digest, const char *config);
+
+/* Is this a name that manifest_payload_name could give: letters, digits, - _ and . (not in front), of bounded length?
+ */
+bool manifest_payload_safe(const char *name);
+
+#endif

@@ -1,0 +1,134 @@
+/* receipt.c - see receipt.h. */
+#include "loader/formats/receipt.h"
+
+#include <string.h>
+
+/* ---- reading ------------------------------------------------------------ */
+
+static int read_header(struct receipt *r, const struct json *header, struct err *err)
+{
+    const char *digest = "";
+
+    if (json_may_text(header, "manifest_digest", &digest, err))
+        return err->code;
+    if (*digest && (strlen(digest) != DIGEST_HEX - 1 || strspn(digest, "0123456789abcdef") != DIGEST_HEX - 1))
+        return err_set(err, ERR_FORMAT, "field 'manifest_digest' is not 64 lower-case hex digits");
+    memcpy(r->manifest_digest, digest, strlen(digest) + 1);
+    return tiers_from_json(&r->tiers, json_get(header, "tiers"), err);
+}
+
+static int read_row(struct receipt *r, const struct json *row, struct err *err)
+{
+    const char *id, *tier, *operation;
+    struct entry e;
+    bool added;
+
+    if (json_want_text(row, "id", &id, err) || json_want_text(row, "tier", &tier, err) ||
+        json_want_text(row, "operation", &operation, err))
+        return err->code;
+    if (map_add(&r->ids, id, strlen(id), &added) < 0)
+        return err_nomem(err);
+    if (!added)
+        return err_set(err, ERR_FORMAT, "id '%.80s' comes twice", id);
+    if (strcmp(tier, "recompute") == 0)
+        return 0;
+    int at = tiers_find(&r->tiers, tier);
+    if (at < 0)
+        return err_set(err, ERR_FORMAT, "tier '%.40s' is not in the header", tier);
+    if (entry_from_json(&e, row, err))
+        return err->code;
+    e.tier = at;
+    return entries_add(&r->in, &e, err);
+}
+
+static int read_rows(struct receipt *r, struct rows_in *in, struct err *err)
+{
+    struct json *row;
+    int got;
+
+    if (!in->header)
+        return err_set(err, ERR_FORMAT, "%s is no receipt: it has no header", in->path);
+    if (read_header(r, in->header, err))
+        return err_wrap(err, "%s line 1", in->path);
+    while ((got = rows_next(in, &row, err)) > 0) {
+        int code = read_row(r, row, err);
+        json_free(row);
+        if (code)
+            return rows_wrap(in, err);
+    }
+    return got;
+}
+
+int receipt_parse(struct receipt *r, struct rows_in *in, struct err *err)
+{
+    *r = (struct receipt){ 0 };
+    int code = read_rows(r, in, err);
+    if (code)
+        receipt_release(r);
+    return code;
+}
+
+int receipt_read(struct receipt *r, const char *path, struct err *err)
+{
+    struct rows_in in;
+
+    *r = (struct receipt){ 0 };
+    if (rows_open(&in, path, "receipt", err))
+        return err->code;
+    int code = receipt_parse(r, &in, err);
+    rows_close(&in);
+    return code;
+}
+
+void receipt_release(struct receipt *r)
+{
+    tiers_release(&r->tiers);
+    entries_release(&r->in);
+    map_release(&r->ids);
+    *r = (struct receipt){ 0 };
+}
+
+/* ---- writing ------------------------------------------------------------ */
+
+static void header_members(void *arg, struct json_out *w)
+{
+    const struct receipt_made *made = arg;
+
+    json_put_text(w, "manifest_digest", *made->manifest_digest ? made->manifest_digest : NULL);
+    tiers_to_json(made->tiers, w, "tiers");
+}
+
+static int write_row(struct rows_out *out, const struct receipt_made *made, const struct receipt_row *row,
+                     struct err *err)
+{
+    struct json_out w = rows_begin(out);
+
+    if (row->entry)
+        entry_to_json(row->entry, &w);
+    else
+        json_put_text(&w, "id", row->id);
+    json_put_text(&w, "tier", row->entry ? made->tiers->at[row->entry->tier].name : "recompute");
+    json_put_text(&w, "operation", operation_name(row->operation));
+    return rows_put(out, &w, err);
+}
+
+int receipt_write(const char *path, const struct receipt_made *made, struct err *err)
+{
+    struct rows_made rows = { .kind = "receipt",
+                              .tool = "evp-load",
+                              .args = made->args,
+                              .n_args = made->n_args,
+                              .more = header_members,
+                              .arg = (void *)(uintptr_t)made };
+    struct rows_out out;
+
+    if (rows_create(&out, path, &rows, err))
+        return err->code;
+    for (int i = 0; i < made->n; i++) {
+        if (!write_row(&out, made, &made->row[i], err))
+            continue;
+        rows_abort(&out);
+        return err->code;
+    }
+    return rows_finish(&out, err);
+}

@@ -1,0 +1,55 @@
+/* stored.h - one payload that lies in a tier, as the tier's index and the receipt write it down.
+ *
+ *     {"id":"qasper/12","token_digest":"...","n_tokens":4012,"config":"keydiff:drop=0.5","model_digest":"...",
+ *      "bytes":5242880,"file":"evp-0123456789abcdef-qasper_12-....safetensors","size":5243904,
+ *      "checksum":"0123456789abcdef"}
+ *
+ * A file's name begins with its checksum (XXH3-64 of the whole file), so under one name there is only ever one content:
+ * a reader that took the name from an index gets that payload or finds it gone, never another one.
+ */
+#ifndef EVP_STORED_H
+#define EVP_STORED_H
+
+#include "base/digest.h"
+#include "base/err.h"
+#include "base/json.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct entry {
+    char *id, *config, *file;
+    char token_digest[DIGEST_HEX], model_digest[DIGEST_HEX]; // model_digest "": not known
+    char checksum[XXH3_HEX];
+    int64_t n_tokens;
+    int64_t bytes; // as the table counts them: what a tier's capacity is compared with
+    int64_t size;  // of the file
+    bool spare;    // kept for a rollback only; readers do not see it
+    bool gone;     // to be left out of the index: numbers of entries stay while a load is at work
+    int tier;      // index into the tiers of whoever holds the entry
+};
+
+struct entries {
+    struct entry *at;
+    int n, room;
+};
+
+/* Everything checked, above all that `file` is a name of ours and no path. *e is empty after a failure. */
+int entry_from_json(struct entry *e, const struct json *row, struct err *err) MUST_CHECK;
+void entry_to_json(const struct entry *e, struct json_out *w); // members only
+int entry_copy(struct entry *to, const struct entry *from, struct err *err) MUST_CHECK;
+void entry_release(struct entry *e);
+
+/* The name in a tier for a payload, from e->checksum. Sets e->file. */
+int entry_set_file(struct entry *e, const char *payload, struct err *err) MUST_CHECK;
+bool entry_file_safe(const char *file);           // "evp-" 16 hex digits "-" a payload name
+const char *entry_payload(const struct entry *e); // the payload's own name, within e->file
+
+/* The same context in the same variant of the same model: equal placements hold equal payloads. */
+bool entry_same(const struct entry *a, const struct entry *b);
+
+/* Takes *e over, also when it fails. */
+int entries_add(struct entries *list, struct entry *e, struct err *err) MUST_CHECK;
+void entries_release(struct entries *list);
+
+#endif

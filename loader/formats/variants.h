@@ -1,0 +1,46 @@
+/* variants.h - what else a context could be stored as: what a manifest's rows carry for a plan that is kept while
+ * contexts come and go (evp-plan --online, and evp_plan_open() in loader/libevp/evp.h).
+ *
+ *     "prefill_s":1.5,"question_s":0.02,"min_quality":0.5,"pin":"ssd",
+ *     "variants":[{"config":"kivi:bits=2","bytes":20000,"quality":0.6,"decompress_s":0.001}, ...]
+ *
+ * min_quality and pin are left out where there is no floor and no pin. A row without variants has none of these
+ * members.
+ */
+#ifndef EVP_VARIANTS_H
+#define EVP_VARIANTS_H
+
+#include "base/err.h"
+#include "base/json.h"
+#include "loader/formats/tiers.h"
+
+#include <stdint.h>
+
+enum { VARIANTS_MAX = 127 };
+
+struct variant_info {
+    const char *config;
+    int64_t bytes;
+    double quality, decompress_s; // quality 0 to 1; decompress_s NAN: not known
+};
+
+struct variants {
+    const struct variant_info *at; // (n) by rising bytes when evp-plan wrote them; may be NULL when n is 0
+    int n;
+    double prefill_s, question_s; // to compute the whole context, and one question behind it
+    double min_quality;           // no variant of lower quality is wanted
+    const char *pin;              // name of the one tier it may be on, "recompute": on none; NULL: on any
+};
+
+/* ERR_FORMAT with a sentence that names the field. */
+int variants_check(const struct variants *f, const struct tiers *tiers, struct err *err) MUST_CHECK;
+
+/* The variant of a config, or NULL. */
+const struct variant_info *variants_find(const struct variants *f, const char *config);
+
+/* Of a row that has a member "variants". variant: (VARIANTS_MAX) the caller's, used by *f; texts are the row's. */
+int variants_from_json(struct variants *f, struct variant_info *variant, const struct json *row,
+                       struct err *err) MUST_CHECK;
+void variants_to_json(const struct variants *f, struct json_out *w);
+
+#endif

@@ -1,0 +1,35 @@
+#include "loader/libevp/evp_error.h"
+
+#include <stdio.h>
+
+const char *evp_message(int code)
+{
+    switch (code) {
+    case EVP_OK: return "success";
+    case EVP_MEMORY: return "out of memory";
+    case EVP_IO: return "a file cannot be opened, read or written";
+    case EVP_DAMAGED: return "a file is not what it says it is";
+    case EVP_GONE: return "the prefix is no longer placed";
+    case EVP_SMALL: return "the buffer is smaller than the payload";
+    case EVP_ARGUMENT: return "an argument is out of range";
+    case EVP_UNKNOWN: return "the plan has no such context";
+    case EVP_EXISTS: return "the plan has that context already";
+    default: return code > 0 ? "success" : "unknown code";
+    }
+}
+
+int fail_with(struct evp_error *error, int code, const char *text)
+{
+    if (error) {
+        error->code = code;
+        snprintf(error->text, sizeof(error->text), "%s", text);
+    }
+    return code;
+}
+
+int fail_from(struct evp_error *error, const struct err *err, int format)
+{
+    int code = err->code == ERR_NOMEM ? EVP_MEMORY : err->code == ERR_FORMAT ? format : EVP_IO;
+
+    return fail_with(error, code, err->msg);
+}

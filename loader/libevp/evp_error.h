@@ -1,0 +1,15 @@
+/* evp_error.h - how the installed library says that it failed: struct err of the rest of the tree as struct evp_error.
+ */
+#ifndef EVP_EVP_ERROR_H
+#define EVP_EVP_ERROR_H
+
+#include "base/err.h"
+#include "loader/libevp/evp.h"
+
+/* Fills *error, unless it is NULL, and returns `code`. */
+int fail_with(struct evp_error *error, int code, const char *text);
+
+/* From a struct err: ERR_FORMAT becomes `format`, which is EVP_DAMAGED for files and EVP_ARGUMENT for arguments. */
+int fail_from(struct evp_error *error, const struct err *err, int format);
+
+#endif

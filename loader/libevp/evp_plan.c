@@ -1,0 +1,339 @@
+/* evp_plan.c - the installed library's plans: arguments checked, one lock, and operations in the caller's own memory.
+ */
+#include "loader/libevp/evp.h"
+
+#include "loader/libevp/evp_error.h"
+#include "loader/libevp/live_plan.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(((struct evp_plan_tier *)0)->name) >= TIER_NAME, "a tier's name fits");
+_Static_assert(sizeof(((struct evp_plan_state *)0)->tier) / sizeof(struct evp_plan_tier) >= TIER_MAX, "tiers fit");
+
+struct evp_plan {
+    pthread_mutex_t lock; // for everything
+    struct live_plan online;
+    uint64_t events;
+};
+
+/* Standard input and output are not a library's. */
+static bool is_path(const char *path)
+{
+    return path && strcmp(path, "-") != 0;
+}
+
+int evp_plan_open(struct evp_plan **plan, const char *manifest, struct evp_error *error)
+{
+    struct err err;
+
+    *plan = NULL;
+    if (!is_path(manifest))
+        return fail_with(error, EVP_ARGUMENT, "manifest is no path");
+    struct evp_plan *p = calloc(1, sizeof(*p));
+    if (!p)
+        return fail_with(error, EVP_MEMORY, "out of memory");
+    if (live_plan_open(&p->online, manifest, &err)) {
+        free(p);
+        return fail_from(error, &err, EVP_DAMAGED);
+    }
+    pthread_mutex_init(&p->lock, NULL);
+    *plan = p;
+    return EVP_OK;
+}
+
+void evp_plan_close(struct evp_plan *plan)
+{
+    if (!plan)
+        return;
+    live_plan_close(&plan->online);
+    pthread_mutex_destroy(&plan->lock);
+    free(plan);
+}
+
+/* ---- operations ------------------------------------------------------------------------ */
+
+void evp_operations_release(struct evp_operations *operations)
+{
+    if (!operations)
+        return;
+    free((void *)(uintptr_t)operations->at);
+    *operations = (struct evp_operations){ 0 };
+}
+
+static const char *tier_name(const struct live_plan *o, int tier)
+{
+    return tier == PLAN_RECOMPUTE ? "recompute" : o->opened.tiers.at[tier].name;
+}
+
+static const char *config_name(const struct live_context *c, struct plan_placement placement)
+{
+    return placement.tier == PLAN_RECOMPUTE ? "none" : c->variants.at[placement.config].config;
+}
+
+static int kind_of(const struct evp_operation *op, struct plan_placement from, struct plan_placement to)
+{
+    if (from.tier == PLAN_RECOMPUTE || to.tier == PLAN_RECOMPUTE)
+        return to.tier == PLAN_RECOMPUTE ? EVP_EVICT : EVP_INSERT;
+    return op->from_bytes != op->to_bytes || strcmp(op->from_config, op->to_config) != 0 ? EVP_RECOMPRESS : EVP_MOVE;
+}
+
+/* With texts that are still the plan's. */
+static struct evp_operation operation_of(const struct live_plan *o, const struct incremental_op *op)
+{
+    const struct live_context *before = live_before(o, op->context), *after = live_after(o, op->context);
+    struct evp_operation out = { .id = after->id,
+                                 .from_config = config_name(before, op->from),
+                                 .from_tier = tier_name(o, op->from.tier),
+                                 .to_config = config_name(after, op->to),
+                                 .to_tier = tier_name(o, op->to.tier),
+                                 .from_bytes = op->from_bytes,
+                                 .to_bytes = op->to_bytes };
+
+    out.kind = kind_of(&out, op->from, op->to);
+    return out;
+}
+
+/* Every text of an operation. */
+static void texts_of(struct evp_operation *op, const char **text[5])
+{
+    text[0] = &op->id;
+    text[1] = &op->from_config;
+    text[2] = &op->from_tier;
+    text[3] = &op->to_config;
+    text[4] = &op->to_tier;
+}
+
+/* One allocation: the operations, then their texts. */
+static int copy_operations(const struct live_plan *o, struct evp_operations *out, struct err *err)
+{
+    const struct incremental_state *state = incremental_state(o->incremental);
+    size_t n = (size_t)state->n_ops, texts = 0;
+    const char **text[5];
+
+    for (size_t i = 0; i < n; i++) {
+        struct evp_operation op = operation_of(o, &state->op[i]);
+        texts_of(&op, text);
+        for (int k = 0; k < 5; k++)
+            texts += strlen(*text[k]) + 1;
+    }
+    struct evp_operation *at = n ? malloc(n * sizeof(*at) + texts) : NULL;
+    if (n && !at)
+        return err_nomem(err);
+    char *to = (char *)(at + n);
+    for (size_t i = 0; i < n; i++) {
+        at[i] = operation_of(o, &state->op[i]);
+        texts_of(&at[i], text);
+        for (int k = 0; k < 5; k++) {
+            size_t bytes = strlen(*text[k]) + 1;
+            *text[k] = memcpy(to, *text[k], bytes);
+            to += bytes;
+        }
+    }
+    out->at = at;
+    out->n = n;
+    return 0;
+}
+
+/* ---- events ------------------------------------------------------------------------------ */
+
+/* Locks the plan, if it can be used. */
+static int enter(struct evp_plan *plan, struct evp_error *error)
+{
+    pthread_mutex_lock(&plan->lock);
+    if (!plan->online.broken)
+        return 0;
+    pthread_mutex_unlock(&plan->lock);
+    return fail_with(error, EVP_MEMORY, "memory ran out before: the plan can only be closed");
+}
+
+/* Ends an event of the code it gave: hands out its operations, unlocks. */
+static int leave(struct evp_plan *plan, int code, struct evp_operations *operations, struct err *err,
+                 struct evp_error *error)
+{
+    if (!code) {
+        plan->events++;
+        code = operations ? copy_operations(&plan->online, operations, err) : 0;
+        plan->online.broken = code != 0; /* nobody knows what to carry out */
+        if (operations)
+            operations->event = plan->events;
+    }
+    pthread_mutex_unlock(&plan->lock);
+    return code ? fail_from(error, err, EVP_ARGUMENT) : EVP_OK;
+}
+
+static int refuse(struct evp_error *error, int code, const char *sentence, const char *id)
+{
+    struct err err;
+
+    err_set(&err, ERR_FORMAT, "context '%.80s' %s", id, sentence);
+    return fail_with(error, code, err.msg);
+}
+
+static bool all_zero(const uint64_t *reserved, size_t n)
+{
+    uint64_t any = 0;
+
+    for (size_t i = 0; i < n; i++)
+        any |= reserved[i];
+    return any == 0;
+}
+
+/* The caller's variants as ours, into `variant` (VARIANTS_MAX). */
+static int take_variants(struct variant_info *variant, const struct evp_variant *given, size_t n, struct err *err)
+{
+    if (n > VARIANTS_MAX)
+        return err_set(err, ERR_FORMAT, "n_forms is above %d", VARIANTS_MAX);
+    if (n && !given)
+        return err_set(err, ERR_FORMAT, "form is NULL");
+    for (size_t i = 0; i < n; i++) {
+        if (!all_zero(given[i].reserved, sizeof(given[i].reserved) / sizeof(*given[i].reserved)))
+            return err_set(err, ERR_FORMAT, "form %zu: reserved is not zero", i + 1);
+        variant[i] = (struct variant_info){ given[i].config, given[i].bytes, given[i].quality, given[i].decompress_s };
+    }
+    return 0;
+}
+
+/* The context as ours; digest: where that of the tokens is written. */
+static int take_context(struct live_context *c, const struct evp_context *given, struct variant_info *variant,
+                        char *digest, struct err *err)
+{
+    *c = (struct live_context){ .id = given->id,
+                                .token_digest = given->token_digest,
+                                .n_tokens = given->n_tokens,
+                                .kv_bytes = given->kv_bytes,
+                                .frequency = given->frequency,
+                                .variants = { .at = variant,
+                                              .n = (int)given->n_variants,
+                                              .prefill_s = given->prefill_s,
+                                              .question_s = given->question_s } };
+    if (!given->id)
+        return err_set(err, ERR_FORMAT, "id is NULL");
+    if (!all_zero(given->reserved, sizeof(given->reserved) / sizeof(*given->reserved)))
+        return err_set(err, ERR_FORMAT, "reserved is not zero");
+    if (take_variants(variant, given->variant, given->n_variants, err))
+        return err->code;
+    if (c->token_digest)
+        return 0;
+    if (!given->tokens || c->n_tokens < 1 || c->n_tokens > INT32_MAX)
+        return err_set(err, ERR_FORMAT,
+                       given->tokens ? "n_tokens is out of range" : "tokens and token_digest are NULL");
+    c->token_digest = digest;
+    return digest_tokens(given->tokens, (int)c->n_tokens, digest, err);
+}
+
+int evp_plan_admit(struct evp_plan *plan, const struct evp_context *context, struct evp_operations *operations,
+                   struct evp_error *error)
+{
+    struct live_context c;
+    struct variant_info variant[VARIANTS_MAX];
+    char digest[DIGEST_HEX];
+    struct err err;
+
+    if (operations)
+        *operations = (struct evp_operations){ 0 };
+    if (take_context(&c, context, variant, digest, &err))
+        return fail_from(error, &err, EVP_ARGUMENT);
+    if (enter(plan, error))
+        return EVP_MEMORY;
+    if (live_plan_find(&plan->online, c.id) >= 0) {
+        pthread_mutex_unlock(&plan->lock);
+        return refuse(error, EVP_EXISTS, "is there already", c.id);
+    }
+    return leave(plan, live_plan_add(&plan->online, &c, &err), operations, &err, error);
+}
+
+/* Locks the plan and gives the number of a context, or a negative code. */
+static int enter_at(struct evp_plan *plan, const char *id, struct evp_error *error)
+{
+    if (!id)
+        return fail_with(error, EVP_ARGUMENT, "id is NULL");
+    if (enter(plan, error))
+        return EVP_MEMORY;
+    int number = live_plan_find(&plan->online, id);
+    if (number >= 0)
+        return number;
+    pthread_mutex_unlock(&plan->lock);
+    return refuse(error, EVP_UNKNOWN, "is not there", id);
+}
+
+int evp_plan_update(struct evp_plan *plan, const struct evp_update *update, struct evp_operations *operations,
+                    struct evp_error *error)
+{
+    struct variant_info variant[VARIANTS_MAX];
+    struct err err;
+    bool same = update->variant == NULL;
+
+    if (operations)
+        *operations = (struct evp_operations){ 0 };
+    if (!all_zero(update->reserved, sizeof(update->reserved) / sizeof(*update->reserved)))
+        return fail_with(error, EVP_ARGUMENT, "reserved is not zero");
+    if (take_variants(variant, update->variant, update->n_variants, &err))
+        return fail_from(error, &err, EVP_ARGUMENT);
+    int number = enter_at(plan, update->id, error);
+    if (number < 0)
+        return number;
+    int code = live_plan_update(&plan->online, number, update->frequency, same ? NULL : variant,
+                                (int)update->n_variants, &err);
+    return leave(plan, code, operations, &err, error);
+}
+
+int evp_plan_remove(struct evp_plan *plan, const char *id, struct evp_operations *operations, struct evp_error *error)
+{
+    struct err err;
+
+    if (operations)
+        *operations = (struct evp_operations){ 0 };
+    int number = enter_at(plan, id, error);
+    if (number < 0)
+        return number;
+    return leave(plan, live_plan_remove(&plan->online, number, &err), operations, &err, error);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+int evp_plan_status(struct evp_plan *plan, struct evp_plan_state *state, struct evp_error *error)
+{
+    *state = (struct evp_plan_state){ 0 };
+    if (enter(plan, error))
+        return EVP_MEMORY;
+    const struct incremental_state *now = incremental_state(plan->online.incremental);
+    const struct tiers *tiers = &plan->online.opened.tiers;
+    struct plan as_plan = { .objective = now->objective, .upper_bound = now->upper_bound };
+    state->n_contexts = now->n_contexts;
+    state->objective = now->objective;
+    state->upper_bound = now->upper_bound;
+    state->gap = plan_gap(&as_plan);
+    state->n_tiers = (size_t)tiers->n;
+    for (int t = 0; t < tiers->n; t++) {
+        memcpy(state->tier[t].name, tiers->at[t].name, TIER_NAME);
+        state->tier[t].capacity = tiers->at[t].capacity;
+        state->tier[t].room = now->room[t];
+    }
+    pthread_mutex_unlock(&plan->lock);
+    return EVP_OK;
+}
+
+int evp_plan_save(struct evp_plan *plan, const char *manifest, struct evp_error *error)
+{
+    struct manifest m;
+    struct err err;
+
+    if (!is_path(manifest))
+        return fail_with(error, EVP_ARGUMENT, "manifest is no path");
+    if (enter(plan, error))
+        return EVP_MEMORY;
+    int code = live_plan_manifest(&plan->online, &m, &err);
+    pthread_mutex_unlock(&plan->lock);
+    if (code)
+        return fail_from(error, &err, EVP_ARGUMENT);
+    struct json *header = json_parse(m.header, strlen(m.header), &err);
+    const struct json *from[] = { header };
+    code = header
+               ? manifest_write(&m, manifest, (struct rows_made){ .tool = "libevp", .from = from, .n_from = 1 }, &err)
+               : err.code;
+    json_free(header);
+    live_plan_manifest_release(&m);
+    return code ? fail_from(error, &err, EVP_DAMAGED) : EVP_OK;
+}

@@ -1,0 +1,327 @@
+/* load_run.c - carries the steps out, writes receipts, and returns to the state before when a step fails. */
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "loader/load/load_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const double publish_every = 1; /* seconds between two indexes while payloads come */
+
+/* ---- the state before, kept on disk ---------------------------------------- */
+
+static int move_file(const char *from, const char *to, struct err *err)
+{
+    return rename(from, to) ? err_set(err, ERR_IO, "cannot rename '%s' to '%s': %s", from, to, strerror(errno)) : 0;
+}
+
+static int remove_if_there(const char *path, struct err *err)
+{
+    return unlink(path) && errno != ENOENT ? err_set(err, ERR_IO, "cannot remove '%s': %s", path, strerror(errno)) : 0;
+}
+
+/* A receipt of what lies live in the tiers, by no manifest. */
+static int write_found(const struct load *l, struct err *err)
+{
+    struct receipt_made made = { .manifest_digest = "", .tiers = &l->manifest.tiers };
+    size_t most = 1;
+
+    for (int s = 0; s < l->n_stores; s++)
+        most += (size_t)l->store[s].in.n;
+    struct receipt_row *row = calloc(most, sizeof(*row));
+    if (!row)
+        return err_nomem(err);
+    for (int s = 0; s < l->n_stores; s++) {
+        for (int i = 0; i < l->store[s].in.n; i++) {
+            struct entry *e = &l->store[s].in.at[i];
+            if (e->gone || e->spare)
+                continue;
+            e->tier = s;
+            row[made.n++] = (struct receipt_row){ e->id, e, OP_KEEP };
+        }
+    }
+    made.row = row;
+    int code = receipt_write(l->pending, &made, err);
+    free(row);
+    return code;
+}
+
+static int copy_receipt(const struct load *l, struct err *err)
+{
+    char checksum[XXH3_HEX];
+    int64_t size;
+
+    return tier_store_copy(l->receipt, l->pending, &size, checksum, err);
+}
+
+/* From here on until the end, `pending` says what to return to. */
+static int begin(struct load *l, struct err *err)
+{
+    struct receipt r;
+    bool told;
+
+    if (file_exists(l->pending))
+        return 0; /* of a load that was killed: its state before is the one to return to */
+    if (l->o.direction == LOAD_BACK)
+        return move_file(l->before, l->pending, err);
+    if (load_read_receipt(l, &r, err))
+        return err->code;
+    int code = load_is_told_by(l, &r, &told, err);
+    if (!code)
+        code = told && *r.manifest_digest ? copy_receipt(l, err) : write_found(l, err);
+    receipt_release(&r);
+    return code;
+}
+
+/* ---- steps ------------------------------------------------------------------ */
+
+static int publish(struct load *l, struct err *err)
+{
+    for (int s = 0; s < l->n_stores; s++)
+        if (l->store[s].tier && tier_store_flush(&l->store[s], err))
+            return err->code;
+    return 0;
+}
+
+/* A run of removals from step `i` on: first no index names them, then they go. *end: the first step behind them. */
+static int remove_run(struct load *l, int i, int *end, struct err *err)
+{
+    for (*end = i; *end < l->steps.n && l->steps.at[*end].kind == STEP_REMOVE; ++*end) {
+        load_entry(l, l->steps.at[*end].file)->gone = true;
+        l->store[l->file[l->steps.at[*end].file].store].changed = true;
+    }
+    if (publish(l, err))
+        return err->code;
+    for (; i < *end; i++) {
+        int file = l->steps.at[i].file;
+        if (tier_store_unlink(&l->store[l->file[file].store], load_entry(l, file)->file, err))
+            return err->code;
+    }
+    return 0;
+}
+
+static char *source_path(const struct load *l, const struct step *step)
+{
+    if (step->file < 0)
+        return file_join(l->o.payloads, l->goal[step->goal].payload);
+    return tier_store_path(&l->store[l->file[step->file].store], load_entry(l, step->file)->file);
+}
+
+static int place(struct load *l, const struct step *step, struct err *err)
+{
+    const struct load_goal *g = &l->goal[step->goal];
+    char *from = source_path(l, step);
+    int code = from ? tier_store_put(&l->store[g->store], from, &g->want, err) : err_nomem(err);
+
+    free(from);
+    if (!code)
+        l->written[g->store] += g->want.size;
+    return code ? err_wrap(err, "context '%.80s'", g->want.id) : 0;
+}
+
+/* A payload that the payload folder lacks goes there, because its tier needs the room before its new tier has any. */
+static int stage(struct load *l, const struct step *step, struct err *err)
+{
+    char checksum[XXH3_HEX];
+    int64_t size;
+
+    if (!l->o.payloads)
+        return err_set(err, ERR_FAIL, "full tiers exchange contexts, which needs a payload folder (--payloads)");
+    char *from = source_path(l, step), *to = file_join(l->o.payloads, l->goal[step->goal].payload);
+    int code = from && to ? tier_store_copy(from, to, &size, checksum, err) : err_nomem(err);
+    free(from);
+    free(to);
+    return code;
+}
+
+static int run_steps(struct load *l, struct err *err)
+{
+    double published = clock_now();
+    int code = 0;
+
+    if (!l->steps.n)
+        return 0;
+    progress_begin("steps", l->steps.n);
+    for (int i = 0; i < l->steps.n && !code;) {
+        const struct step *step = &l->steps.at[i];
+        int end = i + 1;
+        if (step->kind == STEP_REMOVE)
+            code = remove_run(l, i, &end, err);
+        else
+            code = step->kind == STEP_STAGE ? stage(l, step, err) : place(l, step, err);
+        if (!code && clock_now() - published > publish_every) {
+            code = publish(l, err);
+            published = clock_now();
+        }
+        progress_add(end - i);
+        i = end;
+    }
+    progress_end();
+    return code;
+}
+
+/* ---- the state after --------------------------------------------------------- */
+
+/* Decides whether an entry is live or spare. A live one tells its goal what it is, for the receipt. */
+static int settle_entry(struct load *l, int store, struct entry *e, struct load_goal *g, struct err *err)
+{
+    bool *changed = &l->store[store].changed;
+    bool live = g && g->store == store && entry_same(e, &g->want) &&
+                (!*g->want.checksum || strcmp(g->want.checksum, e->checksum) == 0);
+
+    if (!live) {
+        *changed = *changed || !e->spare;
+        e->spare = true;
+        l->spare[store] += e->bytes;
+        return 0;
+    }
+    *changed = *changed || e->spare || e->bytes != g->want.bytes;
+    e->spare = false;
+    e->bytes = g->want.bytes;
+    entry_release(&g->want);
+    return entry_copy(&g->want, e, err);
+}
+
+static int settle(struct load *l, struct err *err)
+{
+    struct map goals = { 0 };
+    int code = load_map_goals(l, &goals, err);
+
+    for (int s = 0; s < l->n_stores; s++) {
+        for (int i = 0; i < l->store[s].in.n && !code; i++) {
+            struct entry *e = &l->store[s].in.at[i];
+            int at = map_find(&goals, e->id, strlen(e->id));
+            if (!e->gone)
+                code = settle_entry(l, s, e, at < 0 ? NULL : &l->goal[at], err);
+        }
+    }
+    map_release(&goals);
+    if (!code)
+        code = publish(l, err);
+    for (int s = 0; s < l->n_stores && !code; s++)
+        if (l->store[s].tier)
+            code = tier_store_sweep(&l->store[s], err); /* what was found damaged, and is not wanted any more */
+    return code;
+}
+
+/* A row per context of the manifest, in its order, which is the order of goals too. */
+static int write_receipt(struct load *l, struct err *err)
+{
+    const struct manifest *m = &l->manifest;
+    struct receipt_row *row = calloc((size_t)m->n + 1, sizeof(*row));
+    struct map evicted = { 0 };
+    struct load_goal *g = l->goal;
+
+    if (!row)
+        return err_nomem(err);
+    int code = 0;
+    for (int i = 0; i < l->evicted.n; i++)
+        if (map_add(&evicted, l->evicted.at[i].id, strlen(l->evicted.at[i].id), NULL) < 0)
+            code = err_nomem(err);
+    for (int i = 0; i < m->n; i++) {
+        const char *id = m->at[i].id;
+        bool was = map_find(&evicted, id, strlen(id)) >= 0;
+        row[i] = (struct receipt_row){ id, NULL, was ? OP_EVICT : OP_NONE };
+        if (m->at[i].tier < 0)
+            continue;
+        g->want.tier = g->store;
+        row[i] = (struct receipt_row){ id, &g->want, g->operation };
+        g++;
+    }
+    struct receipt_made made = { m->digest, &m->tiers, row, m->n, l->o.args, l->o.n_args };
+    if (!code)
+        code = receipt_write(l->receipt, &made, err);
+    map_release(&evicted);
+    free(row);
+    return code;
+}
+
+/* How many payloads of the state before a rollback will need from the payload folder, or find nowhere. */
+static int count_lost(struct load *l, struct err *err)
+{
+    struct receipt r;
+    struct map kept = { 0 };
+
+    int code = receipt_read(&r, l->pending, err);
+    if (code)
+        return code;
+    for (int s = 0; s < l->n_stores; s++)
+        for (int i = 0; i < l->store[s].in.n; i++)
+            if (!l->store[s].in.at[i].gone &&
+                map_add(&kept, l->store[s].in.at[i].file, strlen(l->store[s].in.at[i].file), NULL) < 0)
+                code = err_nomem(err);
+    for (int i = 0; i < r.in.n; i++) {
+        const struct entry *e = &r.in.at[i];
+        if (load_store_of(l, &r.tiers.at[e->tier]) < 0 || map_find(&kept, e->file, strlen(e->file)) >= 0)
+            continue;
+        l->n_refetch++;
+        l->n_lost += !load_is_packed(l, entry_payload(e), e->size);
+    }
+    map_release(&kept);
+    receipt_release(&r);
+    return code;
+}
+
+static int finish(struct load *l, struct err *err)
+{
+    bool nothing = !*l->past.manifest_digest && l->past.in.n == 0; /* there was no load before */
+
+    if (settle(l, err))
+        return err->code;
+    if (l->o.direction == LOAD_FORWARD)
+        return write_receipt(l, err) || count_lost(l, err) ? err->code : move_file(l->pending, l->before, err);
+    if (!nothing)
+        return move_file(l->pending, l->receipt, err);
+    return remove_if_there(l->receipt, err) ? err->code : remove_if_there(l->pending, err);
+}
+
+/* ---- running ------------------------------------------------------------------ */
+
+static int run(struct load *l, struct err *err)
+{
+    int code = run_steps(l, err);
+
+    return code ? code : finish(l, err);
+}
+
+/* Undoes what a failed load did, by rolling back to `pending`. Takes the manifest and paths of *l over. */
+static int restore(struct load *l, struct err *err)
+{
+    struct load back = {
+        .o = l->o, .manifest = l->manifest, .receipt = l->receipt, .pending = l->pending, .before = l->before
+    };
+
+    for (int s = 0; s < l->n_stores; s++)
+        tier_store_close(&l->store[s]); /* its locks are wanted again */
+    l->manifest = (struct manifest){ 0 };
+    l->receipt = l->pending = l->before = NULL;
+    back.o.direction = LOAD_BACK;
+    back.o.verify = false;
+    int code = load_prepare(&back, err);
+    if (!code)
+        code = run(&back, err);
+    load_close(&back);
+    return code;
+}
+
+int load_run(struct load *l, struct err *err)
+{
+    struct err why;
+
+    if (l->nothing_to_do)
+        return 0;
+    if (begin(l, err))
+        return err->code;
+    int code = run(l, err);
+    if (!code || l->o.direction == LOAD_BACK)
+        return code;
+    struct err first = *err;
+    if (restore(l, &why))
+        return err_set(err, code, "%.300s; what was there before is not whole again (%.120s): run evp-load again",
+                       first.msg, why.msg);
+    return err_set(err, code, "%.400s; everything is as it was before", first.msg);
+}

@@ -1,0 +1,159 @@
+#include "planner/master_lp.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PIVOTS = 2000, BLAND = 200 }; /* more pivots than ever seen; from BLAND on, the rule that cannot cycle */
+
+void master_lp_init(struct master_lp *m, int n_dims, const double *width)
+{
+    *m = (struct master_lp){ .n_dims = n_dims };
+    memcpy(m->width, width, (size_t)n_dims * sizeof(*width));
+}
+
+/* Row 0 sums the weights to 1; row d + 1 says that the mix needs no more of dimension d than there is. */
+static double entry(const struct master_lp *m, int column, int row)
+{
+    if (column < MASTER_LP_CUTS)
+        return row == 0 ? 1 : -m->slope[column][row - 1];
+    int d = (column - MASTER_LP_CUTS) % m->n_dims;
+    return row != d + 1 ? 0 : column < MASTER_LP_CUTS + m->n_dims ? 1 : -1;
+}
+
+static double gain(const struct master_lp *m, int column)
+{
+    if (column < MASTER_LP_CUTS)
+        return m->value[column];
+    return column < MASTER_LP_CUTS + m->n_dims ? 0 : -m->width[column - MASTER_LP_CUTS - m->n_dims];
+}
+
+/* The first cut alone, with a slack or a bound in every other row: a basis without arithmetic. */
+static void first_basis(struct master_lp *m)
+{
+    int rows = m->n_dims + 1;
+
+    memset(m->inverse, 0, sizeof(m->inverse));
+    m->basis[0] = 0;
+    m->inverse[0][0] = 1;
+    for (int r = 1; r < rows; r++) {
+        int lacking = -m->slope[0][r - 1] > 0; /* overloaded: the bound takes it up */
+        double sign = lacking ? -1 : 1;
+        m->basis[r] = MASTER_LP_CUTS + (lacking ? m->n_dims : 0) + r - 1;
+        m->inverse[r][r] = sign;
+        m->inverse[r][0] = sign * m->slope[0][r - 1];
+    }
+}
+
+static void prices(const struct master_lp *m, double *y)
+{
+    int rows = m->n_dims + 1;
+
+    for (int c = 0; c < rows; c++) {
+        y[c] = 0;
+        for (int r = 0; r < rows; r++)
+            y[c] += gain(m, m->basis[r]) * m->inverse[r][c];
+    }
+}
+
+static double reduced_gain(const struct master_lp *m, int column, const double *y)
+{
+    double g = gain(m, column);
+
+    for (int r = 0; r <= m->n_dims; r++)
+        g -= y[r] * entry(m, column, r);
+    return g;
+}
+
+static int entering(const struct master_lp *m, const double *y, int bland)
+{
+    double most = 1e-11 * (fabs(y[0]) + 1);
+    int best = -1, last = MASTER_LP_CUTS + 2 * m->n_dims;
+
+    for (int c = 0; c < last; c++) {
+        if (c == m->n_cuts)
+            c = MASTER_LP_CUTS;
+        double g = reduced_gain(m, c, y);
+        if (g <= most)
+            continue;
+        best = c;
+        if (bland)
+            break;
+        most = g;
+    }
+    return best;
+}
+
+/* The row that leaves: the smallest ratio, ties to the lower column. The right-hand side is the first unit vector. */
+static int leaving(const struct master_lp *m, const double *column)
+{
+    int best = -1;
+    double least = HUGE_VAL;
+
+    for (int r = 0; r <= m->n_dims; r++) {
+        if (column[r] <= 1e-12)
+            continue;
+        double ratio = fmax(m->inverse[r][0], 0) / column[r];
+        if (ratio < least || (ratio <= least && m->basis[r] < m->basis[best])) {
+            least = ratio;
+            best = r;
+        }
+    }
+    return best;
+}
+
+static void pivot(struct master_lp *m, int row, int column, const double *direction)
+{
+    int rows = m->n_dims + 1;
+
+    for (int c = 0; c < rows; c++)
+        m->inverse[row][c] /= direction[row];
+    for (int r = 0; r < rows; r++) {
+        if (r == row)
+            continue;
+        for (int c = 0; c < rows; c++)
+            m->inverse[r][c] -= direction[r] * m->inverse[row][c];
+    }
+    m->basis[row] = column;
+}
+
+static void solve(struct master_lp *m)
+{
+    double y[PLAN_TIERS + 1], direction[PLAN_TIERS + 1];
+    int rows = m->n_dims + 1;
+
+    for (int step = 0; step < PIVOTS; step++) {
+        prices(m, y);
+        int column = entering(m, y, step > BLAND);
+        if (column < 0)
+            break;
+        for (int r = 0; r < rows; r++) {
+            direction[r] = 0;
+            for (int c = 0; c < rows; c++)
+                direction[r] += m->inverse[r][c] * entry(m, column, c);
+        }
+        int row = leaving(m, direction);
+        if (row < 0)
+            break;
+        pivot(m, row, column, direction);
+    }
+    prices(m, y);
+    m->theta = y[0];
+    for (int d = 0; d < m->n_dims; d++)
+        m->at[d] = fmin(fmax(y[d + 1], 0), m->width[d]);
+    memset(m->weight, 0, sizeof(m->weight));
+    for (int r = 0; r < rows; r++)
+        if (m->basis[r] < MASTER_LP_CUTS)
+            m->weight[m->basis[r]] = fmax(m->inverse[r][0], 0);
+}
+
+int master_lp_add(struct master_lp *m, double value, const double *slope)
+{
+    if (m->n_cuts == MASTER_LP_CUTS)
+        return -1;
+    m->value[m->n_cuts] = value;
+    memcpy(m->slope[m->n_cuts++], slope, (size_t)m->n_dims * sizeof(*slope));
+    if (m->n_cuts == 1)
+        first_basis(m);
+    solve(m);
+    return 0;
+}

@@ -1,0 +1,32 @@
+/* master_lp.h - the small linear program of the cutting-plane method.
+ *
+ *     min theta   with  theta >= value_k + sum_d (m_d) * slope_kd  for every cut k,  0 <= m_d <= width_d
+ *
+ * solved as its dual, the Dantzig-Wolfe master_lp: n_dims + 1 rows, one column per cut, primal simplex on a dense
+ * inverse, warm from the last basis. The weights of the columns say how to mix the plans behind the cuts.
+ */
+#ifndef EVP_MASTER_LP_H
+#define EVP_MASTER_LP_H
+
+#include "planner/plan.h"
+
+enum { MASTER_LP_CUTS = 256 };
+
+struct master_lp {
+    int n_dims, n_cuts;
+    double width[PLAN_TIERS];
+    double value[MASTER_LP_CUTS], slope[MASTER_LP_CUTS][PLAN_TIERS];
+    /* solution */
+    double theta, at[PLAN_TIERS], weight[MASTER_LP_CUTS];
+    /* private: basis and its inverse. Columns: cut k; MASTER_LP_CUTS + d: slack of row d; + n_dims + d: bound of row d
+     */
+    int basis[PLAN_TIERS + 1];
+    double inverse[PLAN_TIERS + 1][PLAN_TIERS + 1];
+};
+
+void master_lp_init(struct master_lp *m, int n_dims, const double *width);
+
+/* Adds a cut and solves again. Returns 0, or -1 when there is no more room for cuts. */
+int master_lp_add(struct master_lp *m, double value, const double *slope);
+
+#endif

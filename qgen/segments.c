@@ -1,0 +1,224 @@
+#include "qgen/segments.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WRAP_LEAST = 40, /* a line shorter than this ends where its author wanted; a longer one may be wrapped ... */
+    WRAP_MOST = 120, /* ... unless it is longer than people wrap at */
+    HEADING_MOST = 80,
+};
+
+struct cutter {
+    const char *text;
+    size_t n;
+    struct pieces *out;
+};
+
+static bool is_space(char c)
+{
+    return isspace((unsigned char)c) != 0;
+}
+
+/* ---- where a sentence ends ---------------------------------------------- */
+
+/* Full stops inside these are followed by a blank and sometimes a capital, and end nothing. */
+static bool is_abbreviation(const char *word, size_t n)
+{
+    static const char *const known[] = { "Mr", "Mrs", "Ms",  "Dr", "Prof", "St",  "vs", "etc", "e.g", "i.e",
+                                         "cf", "al",  "Fig", "Eq", "No",   "Vol", "pp", "Inc", "Ltd", "Jr" };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+        if (strlen(known[i]) == n && memcmp(known[i], word, n) == 0)
+            return true;
+    return n == 1 && isalpha((unsigned char)*word); /* an initial */
+}
+
+/* The word that ends at `end` is an abbreviation, or a number that opens a list item at `start`. */
+static bool stop_is_inside(const struct cutter *c, size_t start, size_t end)
+{
+    size_t word = end;
+
+    while (word > start && !is_space(c->text[word - 1]) && !strchr("([\"'", c->text[word - 1]))
+        word--;
+    if (is_abbreviation(c->text + word, end - word))
+        return true;
+    return word == start && end - word <= 3 && isdigit((unsigned char)c->text[word]);
+}
+
+/* Length of the stop (with the quotes and brackets that close behind it) at i, or 0 when no sentence ends there. */
+static size_t stop_at(const struct cutter *c, size_t start, size_t i)
+{
+    static const char *const wide[] = { "\u3002", "\uff01", "\uff1f", "\uff1b", "\u0964", "\u061f", "\u06d4" };
+
+    for (size_t w = 0; w < sizeof(wide) / sizeof(*wide); w++) {
+        size_t n = strlen(wide[w]);
+        if (c->n - i >= n && memcmp(c->text + i, wide[w], n) == 0)
+            return n;
+    }
+    if (!strchr(".!?", c->text[i]))
+        return 0;
+    size_t end = i + 1;
+    while (end < c->n && strchr(".!?\"')]", c->text[end]))
+        end++;
+    if (end < c->n && !is_space(c->text[end]))
+        return 0;
+    size_t next = end;
+    while (next < c->n && is_space(c->text[next]))
+        next++;
+    if (next < c->n && islower((unsigned char)c->text[next]))
+        return 0;
+    return c->text[i] == '.' && stop_is_inside(c, start, i) ? 0 : end - i;
+}
+
+/* ---- what a line end means ---------------------------------------------- */
+
+static size_t line_end(const struct cutter *c, size_t at)
+{
+    const char *nl = at < c->n ? memchr(c->text + at, '\n', c->n - at) : NULL;
+
+    return nl ? (size_t)(nl - c->text) : c->n;
+}
+
+/* Does the line open an item of its own: a bullet, "(a)", "12.", "Speaker:", "@tag", code? */
+static bool opens_item(const char *s, size_t n)
+{
+    size_t i = 0;
+
+    if (n == 0 || strchr("-*#>|@{}/", *s) || (*s == '(' && n > 2 && (s[2] == ')' || s[3] == ')')))
+        return true;
+    while (i < n && i < 4 && isdigit((unsigned char)s[i]))
+        i++;
+    if (i > 0 && i < n && (s[i] == '.' || s[i] == ')'))
+        return true;
+    for (i = 0; i < n && i < 24 && (isalnum((unsigned char)s[i]) || s[i] == ' '); i++)
+        ;
+    return i > 0 && i < n && s[i] == ':';
+}
+
+/* Does the line [at, end) go on in the next one? */
+static bool is_wrapped(const struct cutter *c, size_t at, size_t end)
+{
+    size_t next = end + 1;
+
+    if (end >= c->n || end - at < WRAP_LEAST || end - at > WRAP_MOST)
+        return false;
+    size_t next_end = line_end(c, next);
+    while (next < next_end && is_space(c->text[next]))
+        next++;
+    return !opens_item(c->text + next, next_end - next);
+}
+
+/* Nothing stands before `at` in its line, nor in the line above; or behind it, and below. `step` is -1 or 1. */
+static bool is_alone(const struct cutter *c, size_t at, int step)
+{
+    for (int line_ends = 0; line_ends < 2;) {
+        if (at == (step < 0 ? 0 : c->n))
+            return true;
+        char next = c->text[step < 0 ? --at : at++];
+        if (!is_space(next))
+            return false;
+        line_ends += next == '\n';
+    }
+    return true;
+}
+
+/* A short line between two blank ones that is no sentence, or one that is numbered. */
+static bool is_heading(const struct cutter *c, size_t at, size_t end)
+{
+    size_t letters = 0;
+
+    if (end - at > HEADING_MOST || !is_alone(c, at, -1) || !is_alone(c, end, 1))
+        return false;
+    for (size_t i = at; i < end; i++)
+        letters += isalpha((unsigned char)c->text[i]) || (unsigned char)c->text[i] >= 0x80;
+    return letters >= 3 && (isdigit((unsigned char)c->text[at]) || !strchr(".,;:!?", c->text[end - 1]));
+}
+
+/* ---- cutting ------------------------------------------------------------ */
+
+static int add(struct cutter *c, size_t at, size_t end, struct err *err)
+{
+    struct pieces *p = c->out;
+
+    if (p->n == p->room) {
+        int room = p->room ? 2 * p->room : 256;
+        struct piece *more = reallocarray(p->at, (size_t)room, sizeof(*more));
+        if (!more)
+            return err_nomem(err);
+        p->at = more;
+        p->room = room;
+    }
+    p->at[p->n++] = (struct piece){ .at = at, .n = end - at, .heading = is_heading(c, at, end) };
+    return 0;
+}
+
+/* Where to cut a stretch that is too long: at the last blank in reach, else between two characters. */
+static size_t cut_point(const struct cutter *c, size_t at)
+{
+    size_t end = at + PIECE_MOST;
+
+    for (size_t i = end; i > at + PIECE_MOST / 2; i--)
+        if (is_space(c->text[i]))
+            return i;
+    while (end > at + PIECE_MOST - 4 && ((unsigned char)c->text[end] & 0xc0) == 0x80)
+        end--;
+    return end;
+}
+
+/* Adds [at, end) without the white space around it, in pieces of at most PIECE_MOST. */
+static int add_stretch(struct cutter *c, size_t at, size_t end, struct err *err)
+{
+    for (;;) {
+        while (at < end && is_space(c->text[at]))
+            at++;
+        while (end > at && is_space(c->text[end - 1]))
+            end--;
+        if (at == end)
+            return 0;
+        if (end - at <= PIECE_MOST)
+            return add(c, at, end, err);
+        size_t cut = cut_point(c, at), tail = cut;
+        while (tail > at && is_space(c->text[tail - 1]))
+            tail--;
+        if (add(c, at, tail, err))
+            return err->code;
+        at = cut;
+    }
+}
+
+int pieces_cut(struct pieces *p, const char *text, size_t n, struct err *err)
+{
+    struct cutter c = { .text = text, .n = n, .out = p };
+    size_t start = 0, line = 0;
+
+    *p = (struct pieces){ 0 };
+    for (size_t i = 0; i < n;) {
+        size_t stop = text[i] == '\n' ? 0 : stop_at(&c, start, i), next = i + (stop ? stop : 1);
+        bool ends = stop || (text[i] == '\n' && !is_wrapped(&c, line, i));
+        if (text[i] == '\n')
+            line = i + 1;
+        i = next;
+        if (!ends)
+            continue;
+        if (add_stretch(&c, start, i, err)) {
+            pieces_release(p);
+            return err->code;
+        }
+        while (i < n && is_space(text[i]) && text[i] != '\n')
+            i++;
+        start = i;
+    }
+    if (add_stretch(&c, start, n, err)) {
+        pieces_release(p);
+        return err->code;
+    }
+    return 0;
+}
+
+void pieces_release(struct pieces *p)
+{
+    free(p->at);
+    *p = (struct pieces){ 0 };
+}

@@ -1,0 +1,227 @@
+/* A plan kept while contexts come, change and go: capacities after every single operation, the account of objective and
+ * room, and the bound against a fresh solution. */
+#include "planner/incremental.h"
+#include "base/rng.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+enum { MOST = 40, CONFIGS = 5, TIERS = 4 };
+
+struct world {
+    int n_tiers, ties;
+    int64_t capacity[TIERS], most; // bytes of an candidate are below `most`
+    int there[MOST];
+    int64_t bytes[MOST][CONFIGS], held[MOST]; // held: bytes on its tier, as the operations say
+    double utility[MOST][CONFIGS * TIERS], recompute[MOST];
+    struct plan_placement at[MOST]; // as the operations say
+    int64_t fill[TIERS];
+};
+
+static void draw_context(struct world *w, struct rng *r, int i)
+{
+    w->recompute[i] = w->ties ? 0 : rng_unit(r) - 1;
+    for (int v = 0; v < CONFIGS; v++)
+        w->bytes[i][v] = rng_below(r, 10) == 0 ? -1 : (int64_t)rng_below(r, (uint64_t)w->most);
+    for (int o = 0; o < CONFIGS * w->n_tiers; o++)
+        w->utility[i][o] = rng_below(r, 12) == 0 ? (double)NAN : w->ties ? 0.5 : 2 * rng_unit(r) - 1;
+}
+
+static void draw_world(struct world *w, struct rng *r)
+{
+    *w = (struct world){ .n_tiers = 1 + (int)rng_below(r, TIERS), .ties = rng_below(r, 4) == 0 };
+    w->most = rng_below(r, 2) ? 100 : 3;
+    for (int t = 0; t < w->n_tiers; t++)
+        w->capacity[t] = rng_below(r, 8) == 0 ? (rng_below(r, 2) ? 0 : INT64_MAX) : (int64_t)rng_below(r, 300);
+    int n = (int)rng_below(r, MOST);
+    for (int i = 0; i < n; i++)
+        w->there[i] = 1;
+    for (int i = 0; i < MOST; i++)
+        draw_context(w, r, i);
+}
+
+static double candidates(const void *arg, int context, int64_t *bytes, double *utility)
+{
+    const struct world *w = arg;
+    int i = -1;
+
+    for (int k = 0; k <= context; k++)
+        do
+            i++;
+        while (!w->there[i]);
+    memcpy(bytes, w->bytes[i], sizeof(w->bytes[i]));
+    memcpy(utility, w->utility[i], (size_t)(CONFIGS * w->n_tiers) * sizeof(*utility));
+    return w->recompute[i];
+}
+
+static struct plan_problem problem_of(const struct world *w)
+{
+    int n = 0;
+
+    for (int i = 0; i < MOST; i++)
+        n += w->there[i];
+    return (struct plan_problem){ n, CONFIGS, w->n_tiers, w->capacity, candidates, w };
+}
+
+/* Carries the operations out, one by one. */
+static void follow(struct world *w, const struct incremental *m)
+{
+    const struct incremental_state *s = incremental_state(m);
+
+    for (int k = 0; k < s->n_ops; k++) {
+        const struct incremental_op *op = &s->op[k];
+        struct plan_placement *at = &w->at[op->context];
+        cr_assert(at->tier == op->from.tier && at->config == op->from.config);
+        cr_assert_eq(w->held[op->context], op->from_bytes);
+        if (op->from.tier >= 0)
+            w->fill[op->from.tier] -= op->from_bytes;
+        if (op->to.tier >= 0)
+            w->fill[op->to.tier] += op->to_bytes;
+        for (int t = 0; t < w->n_tiers; t++)
+            cr_assert(w->fill[t] <= w->capacity[t], "tier %d holds %lld of %lld", t, (long long)w->fill[t],
+                      (long long)w->capacity[t]);
+        *at = op->to;
+        w->held[op->context] = op->to_bytes;
+    }
+}
+
+static void check_state(const struct world *w, const struct incremental *m)
+{
+    const struct incremental_state *s = incremental_state(m);
+    double total = 0;
+
+    for (int i = 0; i < MOST; i++) {
+        struct plan_placement c = w->at[i];
+        if (!w->there[i])
+            continue;
+        cr_assert(incremental_placement(m, i).tier == c.tier && incremental_placement(m, i).config == c.config);
+        total += c.tier < 0 ? w->recompute[i] : w->utility[i][c.config * w->n_tiers + c.tier];
+        cr_assert(c.tier < 0 || w->held[i] == w->bytes[i][c.config]);
+    }
+    cr_assert_float_eq(total, s->objective, 1e-9);
+    for (int t = 0; t < w->n_tiers; t++)
+        cr_assert(w->capacity[t] == INT64_MAX || s->room[t] == w->capacity[t] - w->fill[t]);
+    cr_assert(s->upper_bound >= s->objective - 1e-9);
+}
+
+/* Against planning anew: the bound is above the plan, and returns how much the kept plan lacks of its gain. */
+static double check_bound(const struct world *w, const struct incremental *m)
+{
+    struct plan_problem p = problem_of(w);
+    struct plan plan;
+    struct err e;
+
+    cr_assert(!plan_solve(&plan, &p, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &e));
+    cr_assert(incremental_state(m)->upper_bound >= plan.objective - 1e-9, "bound %.9f, there is %.9f",
+              incremental_state(m)->upper_bound, plan.objective);
+    double gain = plan.objective, lacks = plan.objective - incremental_state(m)->objective;
+    for (int i = 0; i < MOST; i++)
+        gain -= w->there[i] ? w->recompute[i] : 0;
+    plan_release(&plan);
+    return gain > 1e-9 ? lacks / gain : 0;
+}
+
+static void one_event(struct world *w, struct incremental *m, struct rng *r)
+{
+    int i = (int)rng_below(r, MOST), got, added = !w->there[i];
+    struct plan_candidates o = { w->bytes[i], w->utility[i], 0 };
+    struct err e;
+
+    if (added) { /* the manager picks the number: the lowest that it has free is not promised */
+        draw_context(w, r, i);
+        o.recompute = w->recompute[i];
+        cr_assert(!incremental_add(m, &o, &got, &e));
+        cr_assert(got < MOST && !w->there[got]);
+        memcpy(w->bytes[got], w->bytes[i], sizeof(w->bytes[i]));
+        memcpy(w->utility[got], w->utility[i], sizeof(w->utility[i]));
+        w->recompute[got] = w->recompute[i];
+        w->at[got] = (struct plan_placement){ 0, PLAN_RECOMPUTE };
+        w->held[got] = 0;
+        w->there[got] = 1;
+    } else if (rng_below(r, 2)) {
+        draw_context(w, r, i);
+        o.recompute = w->recompute[i];
+        cr_assert(!incremental_update(m, i, &o, &e));
+    } else {
+        w->there[i] = 0;
+        cr_assert(!incremental_remove(m, i, &e));
+    }
+    follow(w, m);
+}
+
+/* One random world, and what happens to it. Returns the mean of what the kept plan lacked. */
+static double live(struct rng *r, enum plan_solver solver, int n_events, int check_every)
+{
+    struct world w;
+    struct plan plan;
+    struct err e;
+    double lacked = 0;
+
+    draw_world(&w, r);
+    struct plan_problem p = problem_of(&w);
+    cr_assert(!plan_solve(&plan, &p, solver, &(struct plan_effort){ 0 }, &e));
+    struct incremental *m = incremental_new(&p, &plan, &e);
+    cr_assert(m);
+    cr_assert_float_eq(incremental_state(m)->objective, plan.objective, 1e-9);
+    for (int i = 0; i < p.n_contexts; i++) {
+        w.at[i] = plan.placement[i];
+        w.held[i] = plan.placement[i].tier < 0 ? 0 : w.bytes[i][plan.placement[i].config];
+        if (plan.placement[i].tier >= 0)
+            w.fill[plan.placement[i].tier] += w.held[i];
+    }
+    plan_release(&plan);
+    for (int event = 0; event < n_events; event++) {
+        one_event(&w, m, r);
+        check_state(&w, m);
+        if (event % check_every == 0)
+            lacked += check_bound(&w, m);
+    }
+    incremental_free(m);
+    return lacked * check_every / n_events;
+}
+
+Test(incremental, events_keep_capacities_accounts_and_bound)
+{
+    struct rng r = rng_new(11);
+
+    for (int k = 0; k < 200; k++)
+        live(&r, (enum plan_solver)(k % 3), 100, 10);
+}
+
+/* The plan stays good: of what planning anew would gain it lacks little, after any number of events. */
+Test(incremental, long_lives_stay_good)
+{
+    struct rng r = rng_new(12);
+    double lacked = 0;
+
+    for (int k = 0; k < 8; k++)
+        lacked += live(&r, PLAN_OPTIMAL, 20000, 200) / 8;
+    cr_assert(lacked < 0.02, "%.4f of the gain is missing", lacked);
+}
+
+/* Two contexts on a tier of 10; when one goes, the other takes the room it always wanted. */
+Test(incremental, room_that_becomes_free_is_used)
+{
+    struct world w = { .n_tiers = 1, .capacity = { 10 }, .there = { 1, 1 } };
+    struct plan_problem p = problem_of(&w);
+    struct plan plan;
+    struct err e;
+
+    for (int i = 0; i < 2; i++) {
+        for (int v = 0; v < CONFIGS; v++)
+            w.bytes[i][v] = v == 0 ? 8 : v == 1 ? 2 : -1;
+        w.utility[i][0] = 4 + i;
+        w.utility[i][1] = 2;
+    }
+    cr_assert(!plan_solve(&plan, &p, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &e));
+    cr_assert_float_eq(plan.objective, 7, 1e-12);
+    struct incremental *m = incremental_new(&p, &plan, &e);
+    cr_assert(m && !incremental_remove(m, 1, &e));
+    cr_assert_eq(incremental_state(m)->n_ops, 2);
+    cr_assert_eq(incremental_state(m)->op[0].context, 1);
+    cr_assert_eq(incremental_placement(m, 0).config, 0);
+    cr_assert_float_eq(incremental_state(m)->objective, 4, 1e-12);
+    incremental_free(m);
+    plan_release(&plan);
+}

@@ -1,0 +1,99 @@
+/* The lazy_heap of the online planner: what it gives is what a sorted list would. */
+#include "planner/lazy_heap.h"
+
+#include "base/rng.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+enum { ENTRIES = 120000 }; /* several times what lies in its heap */
+
+static int compare(const void *a, const void *b)
+{
+    const struct heap_entry *x = a, *y = b;
+
+    return x->key < y->key ? -1 : x->key > y->key ? 1 : x->context - y->context;
+}
+
+/* Many keys come more than once. */
+static struct heap_entry random_entry(struct rng *r, int context)
+{
+    return (struct heap_entry){ .key = (double)rng_below(r, ENTRIES / 4), .context = context };
+}
+
+static struct heap_entry take_lowest(struct lazy_heap *q)
+{
+    cr_assert(!lazy_heap_want(q, 1));
+    cr_assert(q->low.n > 0);
+    struct heap_entry e = q->low.at[0];
+    heap_remove(&q->low, 0);
+    return e;
+}
+
+Test(lazy_heap, gives_the_lowest_first)
+{
+    static struct heap_entry sorted[ENTRIES];
+    struct rng r = rng_new(3);
+    struct lazy_heap q;
+
+    lazy_heap_init(&q);
+    for (int i = 0; i < ENTRIES; i++) {
+        sorted[i] = random_entry(&r, i);
+        cr_assert(!lazy_heap_push(&q, sorted[i]));
+    }
+    qsort(sorted, ENTRIES, sizeof(*sorted), compare);
+    for (int i = 0; i < ENTRIES; i++) {
+        struct heap_entry e = take_lowest(&q);
+        cr_assert(e.context == sorted[i].context, "entry %d", i);
+    }
+    cr_assert_eq(lazy_heap_size(&q), 0);
+    lazy_heap_release(&q);
+}
+
+Test(lazy_heap, what_comes_later_takes_its_place)
+{
+    struct rng r = rng_new(4);
+    struct lazy_heap q;
+    double last = -1;
+
+    lazy_heap_init(&q);
+    for (int i = 0; i < ENTRIES; i++) {
+        struct heap_entry e = random_entry(&r, i);
+        e.key += last; /* never below what was taken */
+        cr_assert(!lazy_heap_push(&q, e));
+        if (i % 2 == 0)
+            continue;
+        e = take_lowest(&q);
+        cr_assert(e.key >= last);
+        last = e.key;
+    }
+    cr_assert_eq(lazy_heap_size(&q), ENTRIES / 2);
+    lazy_heap_release(&q);
+}
+
+static int is_even(const void *arg, const struct heap_entry *e)
+{
+    (void)arg;
+    return e->context % 2 == 0;
+}
+
+Test(lazy_heap, a_filter_reaches_heap_and_bag)
+{
+    struct rng r = rng_new(5);
+    struct lazy_heap q;
+
+    lazy_heap_init(&q);
+    for (int i = 0; i < ENTRIES; i++)
+        cr_assert(!lazy_heap_push(&q, random_entry(&r, i)));
+    take_lowest(&q); /* fills the heap */
+    size_t before = lazy_heap_size(&q);
+    lazy_heap_filter(&q, is_even, NULL);
+    cr_assert(lazy_heap_size(&q) >= before / 2 && lazy_heap_size(&q) <= before / 2 + 1);
+    double last = -1;
+    while (lazy_heap_size(&q) > 0) {
+        struct heap_entry e = take_lowest(&q);
+        cr_assert(e.context % 2 == 0 && e.key >= last);
+        last = e.key;
+    }
+    lazy_heap_release(&q);
+}
