@@ -58,6 +58,17 @@ struct table {
     int n_owned;
 };
 
+/* Where in the (C, V) arrays a context's cell under a config lies, and in the (Q, V) arrays a question's answer. */
+static inline size_t table_cell(const struct table *t, int context, int config)
+{
+    return (size_t)context * (size_t)t->n_configs + (size_t)config;
+}
+
+static inline size_t table_answer(const struct table *t, int question, int config)
+{
+    return (size_t)question * (size_t)t->n_configs + (size_t)config;
+}
+
 /* All arrays of the first three groups allocated and filled with "absent"; strings are "". ERR_FORMAT when a product of
  * the counts is more than a table can hold. */
 int table_alloc(struct table *t, int n_contexts, int n_configs, int n_questions, struct err *err) MUST_CHECK;
