@@ -2,6 +2,7 @@
 # Overrides go on the command line or in config.mk (not tracked):
 #   make CONFIG=debug      release, debug, asan or tsan: each builds into build/$(CONFIG)
 #   make CC=clang V=1      another compiler; show every command
+#   make WERROR=1          a warning is an error, as in .ci/run
 
 -include config.mk
 MAKEFLAGS += -r
@@ -14,7 +15,8 @@ Q := $(if $(filter 1,$(V)),,@)
 
 # ---- flags -------------------------------------------------------------------
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings \
-        -Wvla -Wformat=2 -Wundef -Wcast-qual -Wdouble-promotion
+        -Wvla -Wformat=2 -Wundef -Wcast-qual -Wconversion -Wsign-conversion -Wdouble-promotion \
+        $(if $(filter 1,$(WERROR)),-Werror)
 CFLAGS_release := -O2 -g
 CFLAGS_debug   := -O0 -g3
 CFLAGS_asan    := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all

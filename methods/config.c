@@ -113,7 +113,7 @@ static int read_stage(struct config_stage *stage, const char *text, size_t n, st
     if (!stage->method)
         return unknown_method(text, n_name, err);
     for (int i = 0; i < CONFIG_PARAMS; i++)
-        stage->value[i] = NAN;
+        stage->value[i] = (double)NAN;
     for (size_t at = n_name; at < n;) {
         size_t end = ++at;
         while (end < n && text[end] != ':')

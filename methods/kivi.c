@@ -106,8 +106,8 @@ static void dequantise(struct backend *be, const struct kv_rows *rows, const str
     run(be, rows, shape, value, part, be->dequantise);
 }
 
-static const double bits_allowed[] = { 2, 4, NAN };
-static const double groups_allowed[] = { 32, 64, 128, NAN };
+static const double bits_allowed[] = { 2, 4, (double)NAN };
+static const double groups_allowed[] = { 32, 64, 128, (double)NAN };
 
 const struct method method_kivi = {
     .name = "kivi",
@@ -117,7 +117,7 @@ const struct method method_kivi = {
     .param = { { .name = "bits",
                  .min = 2,
                  .max = 4,
-                 .otherwise = NAN,
+                 .otherwise = (double)NAN,
                  .only = bits_allowed,
                  .help = "bits per number" },
                { .name = "group",

@@ -11,7 +11,7 @@ extern const struct method method_knorm, method_keydiff, method_snapkv, method_s
 /* First parameter of every dropping method. The bound is the largest number below 1 that a range can make. */
 #define PARAM_DROP                                                                                                     \
     {                                                                                                                  \
-        .name = "drop", .min = 0, .max = 0.999999, .otherwise = NAN, .help = "fraction of KV pairs to drop"            \
+        .name = "drop", .min = 0, .max = 0.999999, .otherwise = (double)NAN, .help = "fraction of KV pairs to drop"    \
     }
 
 #endif

@@ -26,7 +26,7 @@ static void fill_absent(const struct column *c, void *at, size_t n)
         else if (c->type == COLUMN_F32)
             ((float *)at)[i] = NAN;
         else
-            ((double *)at)[i] = c->at == offsetof(struct table, question_s) ? 0 : NAN;
+            ((double *)at)[i] = c->at == offsetof(struct table, question_s) ? 0 : (double)NAN;
     }
 }
 

@@ -23,7 +23,7 @@ static void attend_row(const struct attn_item *item, int i, int K, double scale)
     if (n > item->kv.n)
         n = item->kv.n;
 
-    double max = -INFINITY, total = 0, weighted[1024] = { 0 };
+    double max = -(double)INFINITY, total = 0, weighted[1024] = { 0 };
     assert(K <= (int)(sizeof(weighted) / sizeof(*weighted)));
     for (int j = 0; j < n; j++)
         max = fmax(max, scale * dot(q, k + (size_t)j * (size_t)K, K));

@@ -66,7 +66,7 @@ static void add_row(float *score, const struct attn_item *item, int i, int K, do
 {
     const float *q = (const float *)item->q + (size_t)i * (size_t)item->q_pitch;
     int n = item->causal < 0 ? item->kv.n : item->causal + i / item->group + 1;
-    double max = -INFINITY, total = 0;
+    double max = -(double)INFINITY, total = 0;
 
     n = n < item->kv.n ? n : item->kv.n;
     for (int j = 0; j < n; j++)

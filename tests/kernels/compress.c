@@ -291,7 +291,7 @@ Test(kernels, quantise)
     } at[] = { { 32, 64, 2, 32 }, { 128, 32, 4, 32 }, { 64, 96, 4, 32 }, { 128, 128, 2, 64 }, { 256, 128, 4, 128 } };
 
     for (int i = 0; i < 5; i++) {
-        for (int lines = QUANT_COLUMNS; lines <= QUANT_ROWS; lines++) {
+        for (enum quant_lines lines = QUANT_COLUMNS; lines <= QUANT_ROWS; lines++) {
             if (lines == QUANT_ROWS && at[i].cols % at[i].group)
                 continue;
             struct quantised q[2];

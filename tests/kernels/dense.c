@@ -47,7 +47,7 @@ Test(kernels, gemm)
 
     for (int i = 0; i < N_SHAPES; i++)
         for (int bias = 0; bias < 2; bias++)
-            for (int into = GEMM_SET; into <= GEMM_ADD; into++)
+            for (enum gemm_into into = GEMM_SET; into <= GEMM_ADD; into++)
                 same_floats(&b, gemm_on(b.reference, shapes[i], bias, into), gemm_on(b.cpu, shapes[i], bias, into),
                             (size_t)shapes[i].rows * (size_t)shapes[i].out, 1e-4, 1e-5,
                             text_of(what, "gemm", shapes[i]));

@@ -54,7 +54,7 @@ Test(parse, reals_are_written_shortest)
 
     cr_assert_str_eq(text_real(t, 0.3), "0.3");
     cr_assert_str_eq(text_real(t, 0.1 + 0.2), "0.30000000000000004");
-    cr_assert_str_eq(text_real(t, NAN), "null");
+    cr_assert_str_eq(text_real(t, (double)NAN), "null");
     cr_assert_str_eq(text_real(t, -0.0), "-0");
 }
 
@@ -83,7 +83,7 @@ Test(parse, reals_are_written_as_printf_does)
             double v = d * pow(10, e);
             check_real(v);
             check_real(nextafter(v, 0));
-            check_real(-nextafter(v, INFINITY));
+            check_real(-nextafter(v, (double)INFINITY));
         }
     for (int i = 0; i < 100000; i++) {
         check_real(rng_unit(&r));
@@ -193,7 +193,7 @@ Test(json, writes_what_it_reads)
     json_put_text(&w, "a\n", "q\"\\\x01\xff");
     json_begin(&w, "l", '[');
     json_put_int(&w, NULL, -3);
-    json_put_real(&w, NULL, NAN);
+    json_put_real(&w, NULL, (double)NAN);
     json_put_real(&w, NULL, 0.3);
     json_end(&w, ']');
     json_put_bool(&w, "t", true);

@@ -79,7 +79,7 @@ Test(planner, no_plan_exceeds_a_capacity)
         int order[MAX_C];
         for (int i = 0; i < p.n_contexts; i++)
             order[i] = i;
-        double before = -INFINITY; /* the last solver, optimal, is never below the others */
+        double before = -(double)INFINITY; /* the last solver, optimal, is never below the others */
         for (int s = PLAN_EVICPRESS; s <= PLAN_OPTIMAL; s++) {
             struct plan plan;
             cr_assert(!plan_solve(&plan, &p, (enum plan_solver)s, &(struct plan_effort){ 0 }, &e));
@@ -246,7 +246,7 @@ static double crowd_candidates(const void *arg, int context, int64_t *bytes, dou
 static double crowd_gap(const struct crowd *c, int n)
 {
     struct plan_problem p = { n, CROWD_CONFIGS, c->n_tiers, c->capacity, crowd_candidates, c };
-    double best = -INFINITY, gap = INFINITY;
+    double best = -(double)INFINITY, gap = (double)INFINITY;
     struct err e;
 
     for (int s = PLAN_EVICPRESS; s <= PLAN_OPTIMAL; s++) {

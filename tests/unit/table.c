@@ -60,7 +60,7 @@ Test(table, comes_back_from_its_file)
     close(mkstemp(path));
     make(&t, 0, 3, 1, 3);
     t.cell_bytes[4] = -1;
-    t.size_frac[4] = t.keep_frac[4] = t.compress_s[4] = t.decompress_s[4] = NAN;
+    t.size_frac[4] = t.keep_frac[4] = t.compress_s[4] = t.decompress_s[4] = (double)NAN;
     cr_assert_eq(table_write(&t, path, &err), 0, "%s", err.msg);
     cr_assert_eq(table_read(&back, path, TABLE_ALL, &err), 0, "%s", err.msg);
     cr_assert_eq(back.n_contexts, 3);
@@ -175,7 +175,7 @@ Test(table, rules)
     BROKEN(t.n_tokens[0] = 0);
     BROKEN(t.kv_bytes[0] = -2);
     BROKEN(t.prefill_s[0] = -1);
-    BROKEN(t.question_s[0] = INFINITY);
+    BROKEN(t.question_s[0] = (double)INFINITY);
     BROKEN(set(&t.config_name[0], "kivi:bits=2"));
     BROKEN(set(&t.config_name[1], "none"));
     BROKEN(t.question_context[1] = 2);
@@ -184,7 +184,7 @@ Test(table, rules)
     BROKEN(t.answer_n_tokens[0] = -2);
     BROKEN(t.answer_n_tokens[0] = -1);
     BROKEN(t.cell_bytes[1] = -1);
-    BROKEN(t.size_frac[1] = NAN);
+    BROKEN(t.size_frac[1] = (double)NAN);
     BROKEN(t.keep_frac[1] = 1.5);
     BROKEN(t.decompress_s[1] = -0.5);
 #undef BROKEN
@@ -210,13 +210,13 @@ Test(table, cells_that_break_a_rule_are_named)
     } while (0)
     BAD(t.cell_bytes[3] = -2, "bytes is not a size");
     BAD(t.cell_bytes[3] = INT64_MIN, "bytes is not a size");
-    BAD(t.size_frac[3] = NAN, "size_frac is not a fraction");
-    BAD(t.size_frac[3] = INFINITY, "size_frac is not a fraction");
+    BAD(t.size_frac[3] = (double)NAN, "size_frac is not a fraction");
+    BAD(t.size_frac[3] = (double)INFINITY, "size_frac is not a fraction");
     BAD(t.size_frac[3] = -0.5, "size_frac is not a fraction");
-    BAD(t.decompress_s[3] = INFINITY, "a time is not a time");
+    BAD(t.decompress_s[3] = (double)INFINITY, "a time is not a time");
     BAD(t.quality_train[3] = 1.0001, "quality/train is not within 0 and 1");
     BAD(t.quality_train[3] = -0.0001, "quality/train is not within 0 and 1");
-    BAD(t.quality_train[3] = -INFINITY, "quality/train is not within 0 and 1");
+    BAD(t.quality_train[3] = -(double)INFINITY, "quality/train is not within 0 and 1");
     BAD(t.quality_test[3] = 2, "quality/test is not within 0 and 1");
     BAD(t.quality_test[3] = -1, "quality/test is not within 0 and 1");
 #undef BAD

@@ -3,7 +3,7 @@ case $BUILD in *asan | *tsan) skip "a sanitizer must be linked into every progra
 . "$TOP/tests/cli/load/plans.inc"
 make -s -C "$TOP" CONFIG="$(basename "$BUILD")" PREFIX=/opt/evp DESTDIR="$PWD/stage" install-lib >make.log 2>&1 || { cat make.log >&2; exit 1; }
 export PKG_CONFIG_PATH="$PWD/stage/opt/evp/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$PWD/stage"
-cc -Wall -Werror "$TOP/examples/prefix.c" $(pkg-config --cflags --libs evp) -pthread -o prefix || exit
+cc -Wall -Wextra -Wconversion -Wsign-conversion -Werror "$TOP/examples/prefix.c" $(pkg-config --cflags --libs evp) -pthread -o prefix || exit
 # a header for C++ too
 printf '#include <evp.h>\nint main() { return evp_message(0) == nullptr; }\n' >plus.cc
 c++ -Wall -Werror plus.cc $(pkg-config --cflags --libs evp) -o plus || exit
