@@ -26,7 +26,7 @@ static void fill_absent(const struct column *c, void *at, size_t n)
         else if (c->type == COLUMN_F32)
             ((float *)at)[i] = NAN;
         else
-            ((double *)at)[i] = c->at == offsetof(struct table, question_s) ? 0 : (double)NAN;
+            ((double *)at)[i] = c->optional ? 0 : (double)NAN;
     }
 }
 
@@ -65,6 +65,14 @@ static int alloc_part(struct table *t, enum column_part part, struct err *err)
         column_set(t, c, at);
     }
     return 0;
+}
+
+int table_find_config(const struct table *t, const char *name)
+{
+    for (int v = 0; v < t->n_configs; v++)
+        if (strcmp(t->config_name[v], name) == 0)
+            return v;
+    return -1;
 }
 
 /* Grows in steps of powers of two. */

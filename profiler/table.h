@@ -69,6 +69,9 @@ static inline size_t table_answer(const struct table *t, int question, int confi
     return (size_t)question * (size_t)t->n_configs + (size_t)config;
 }
 
+/* The number of the config called `name`, or -1. */
+int table_find_config(const struct table *t, const char *name);
+
 /* All arrays of the first three groups allocated and filled with "absent"; strings are "". ERR_FORMAT when a product of
  * the counts is more than a table can hold. */
 int table_alloc(struct table *t, int n_contexts, int n_configs, int n_questions, struct err *err) MUST_CHECK;

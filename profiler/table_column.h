@@ -25,7 +25,8 @@ struct column {
     const char *shape; // letters of CVQT
     size_t at;         // of the pointer in struct table
     enum column_part part;
-    bool plan; // read by TABLE_PLAN
+    bool plan;     // read by TABLE_PLAN
+    bool optional; // a file may lack it; absent is 0 then, and in a new table
 };
 
 enum { TABLE_COLUMNS = 25, TABLE_ATTRIBUTES = 6 };

@@ -187,13 +187,17 @@ static int check_shape(struct source *s, hid_t dataset, const struct column *c, 
     return 0;
 }
 
-/* Opens a dataset that must be there and checks all that can be without reading it; *n: its elements. */
+/* Opens a dataset and checks all that can be checked without reading it; *n: its elements. *dataset is -1 when the
+ * file may lack it and does. */
 static int open_column(struct source *s, const struct column *c, hid_t *dataset, size_t *n, struct err *err)
 {
     int found = find_path(s->file, c->path, err);
 
-    if (found <= 0)
-        return found ? err->code : err_set(err, ERR_FORMAT, "it has no dataset '%s'", c->path);
+    *dataset = -1;
+    if (found < 0)
+        return err->code;
+    if (found == 0)
+        return c->optional ? 0 : err_set(err, ERR_FORMAT, "it has no dataset '%s'", c->path);
     *dataset = H5Dopen2(s->file, c->path, H5P_DEFAULT);
     if (*dataset < 0)
         return hdf5_failed(err, c->path);
@@ -266,6 +270,19 @@ static int read_numbers(struct source *s, struct image_piece *piece, const struc
     return 0;
 }
 
+/* Zeros in place of a dataset that the file lacks. Its axis is known: '/contexts/id', which no file may lack, is read
+ * first. */
+static int add_zeros(struct source *s, struct image_piece *piece, const struct column *c, struct err *err)
+{
+    int axis = (int)(strchr("CVQT", c->shape[0]) - "CVQT");
+    struct window w;
+
+    if (window_open(&w, s, piece, (uint64_t)s->head.n[axis] * column_size(c->type), err))
+        return err->code;
+    window_close(&w);
+    return 0;
+}
+
 static int read_column(struct source *s, int i, struct err *err)
 {
     const struct column *c = &table_columns[i];
@@ -274,6 +291,8 @@ static int read_column(struct source *s, int i, struct err *err)
 
     if (open_column(s, c, &dataset, &n, err))
         return err->code;
+    if (dataset < 0)
+        return add_zeros(s, &s->head.column[i], c, err);
     int code = c->type == COLUMN_TEXT ? read_texts(s, &s->head.column[i], c, dataset, n, err)
                                       : read_numbers(s, &s->head.column[i], c, dataset, n, err);
     H5Dclose(dataset);

@@ -113,6 +113,62 @@ Test(table, same_content_same_bytes)
     unlink(path);
 }
 
+/* A copy of tests/data/table.h5, as h5py wrote it, in which `name` is called something else. */
+static void rename_in_copy(char *path, const char *name, const char *other)
+{
+    struct buf file = { 0 };
+    struct err err;
+
+    cr_assert_eq(file_read(&file, "tests/data/table.h5", 1 << 20, &err), 0, "%s", err.msg);
+    char *at = memmem(file.at, file.n, name, strlen(name));
+    cr_assert(at && strlen(name) == strlen(other));
+    memcpy(at, other, strlen(other));
+    close(mkstemp(path));
+    cr_assert_eq(file_write(path, file.at, file.n, &err), 0, "%s", err.msg);
+    buf_release(&file);
+}
+
+Test(table, a_file_without_question_s_reads_as_0)
+{
+    static const enum table_want want[] = { TABLE_ALL, TABLE_PLAN, TABLE_PLAN_LENIENT };
+    char path[] = "/tmp/evp-unit-XXXXXX";
+    struct table t;
+    struct err err;
+
+    rename_in_copy(path, "question_s", "question_t");
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(table_read(&t, path, want[i], &err), 0, "%s", err.msg);
+        cr_assert(t.n_contexts == 3 && t.prefill_s[2] == 4);
+        for (int c = 0; c < 3; c++)
+            cr_assert_eq(t.question_s[c], 0);
+        table_release(&t);
+    }
+    unlink(path);
+}
+
+Test(table, a_file_without_another_dataset_is_refused)
+{
+    char path[] = "/tmp/evp-unit-XXXXXX";
+    struct table t;
+    struct err err;
+
+    rename_in_copy(path, "prefill_s", "prefill_t");
+    cr_assert_eq(table_read(&t, path, TABLE_ALL, &err), ERR_FORMAT);
+    cr_assert(strstr(err.msg, "it has no dataset '/contexts/prefill_s'"), "%s", err.msg);
+    unlink(path);
+}
+
+Test(table, finds_a_config_by_name)
+{
+    struct table t;
+
+    make(&t, 0, 1, 1, 3);
+    cr_assert_eq(table_find_config(&t, "none"), 0);
+    cr_assert_eq(table_find_config(&t, "kivi:bits=2"), 2);
+    cr_assert_eq(table_find_config(&t, "kivi:bits=4"), -1);
+    table_release(&t);
+}
+
 Test(table, merges_what_each_lacks)
 {
     struct table a, b;
