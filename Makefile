@@ -9,7 +9,10 @@ MAKEFLAGS += -r
 .DEFAULT_GOAL := all
 CONFIG ?= release
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+VERSION := $(shell sed -n 's/^.define EVP_VERSION  *"\(.*\)"/\1/p' loader/libevp/evp.h)
+# What --version prints: a build of another commit than the release's adds that commit. Files and documents never do.
+COMMIT  := $(shell git describe --tags --always --dirty 2>/dev/null)
+BUILD_VERSION := $(VERSION)$(addprefix +,$(filter-out v$(VERSION),$(COMMIT)))
 B := build/$(CONFIG)
 Q := $(if $(filter 1,$(V)),,@)
 
@@ -51,9 +54,9 @@ all: $(TOOLS) $B/libevp.so
 $(filter-out $(SCRIPTS),$(TOOLS)): $B/%: $B/cmd/%.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
-$(SCRIPTS): $B/%: cmd/%
+$(SCRIPTS): $B/%: cmd/% $B/version
 	@mkdir -p $(@D)
-	$(Q)install -m 755 $< $@
+	$(Q)sed 's|@VERSION@|$(BUILD_VERSION)|' $< >$@ && chmod 755 $@
 
 # Of two functions with one name an archive would give a tool either, without a word.
 $B/libevpress.a: $(LIB_O)
@@ -88,7 +91,7 @@ $B/kernels/%.o: private CFLAGS_release := -O3 -g -fno-trapping-math
 $B/%_avx512.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma \
                                          -mprefer-vector-width=512 -ffp-contract=fast
 $B/profiler/table_image.o $B/profiler/table_write.o: private ALL_CFLAGS += $(HDF5_CFLAGS)
-$B/base/opt.o: private ALL_CFLAGS += -DEVP_VERSION='"$(VERSION)"'
+$B/base/opt.o: private ALL_CFLAGS += -DEVP_VERSION='"$(BUILD_VERSION)"'
 
 # Rewritten only when a flag changed; every object depends on it.
 FLAGS = $(CC) $(ALL_CFLAGS) $(HDF5_CFLAGS) $(LDLIBS) $(DIRS)
@@ -97,7 +100,7 @@ $B/flags: FORCE
 	@printf '%s\n' '$(FLAGS)' | cmp -s - $@ || { printf '%s\n' '$(FLAGS)' >$@; echo "  CONFIG  $(CONFIG)"; }
 $B/version: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(VERSION)' | cmp -s - $@ || printf '%s\n' '$(VERSION)' >$@
+	@printf '%s\n' '$(BUILD_VERSION)' | cmp -s - $@ || printf '%s\n' '$(BUILD_VERSION)' >$@
 $B/base/opt.o: $B/version
 
 # ---- tests -------------------------------------------------------------------

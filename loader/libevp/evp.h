@@ -39,6 +39,12 @@
 extern "C" {
 #endif
 
+/* Of the library, the tools and their man pages; the Makefile reads it from here. */
+#define EVP_VERSION       "0.2.0"
+#define EVP_VERSION_MAJOR 0
+#define EVP_VERSION_MINOR 2
+#define EVP_VERSION_PATCH 0
+
 #define EVP_API __attribute__((visibility("default")))
 
 struct evp_store;
