@@ -178,14 +178,16 @@ check-format:
 	clang-format --dry-run --Werror $(SOURCES)
 
 MANS := $(TOOLS:$B/%=$B/man/%.1)
+## man: the tools' manual pages, into build/ for `man` and into docs/man/ for the web
 man: $(MANS)
-$B/man/%.1: $B/%
+	$(Q)for tool in $(TOOLS); do scripts/manpage markdown $$tool $(VERSION) >docs/man/$${tool##*/}.md || exit; done
+$B/man/%.1: $B/% scripts/manpage
 	@mkdir -p $(@D)
-	$(Q)help2man --no-info --no-discard-stderr -n "$$($< --help | sed -n '1,3s/^evp[-a-z]* \(\[.*\] \)*- //p')" $< >$@
+	$(Q)scripts/manpage roff $< $(VERSION) >$@
 
 PREFIX ?= /usr/local
 ## install: tools, man pages, libevp with its header and pkg-config file, under PREFIX (/usr/local)
-install: all man install-lib
+install: all $(MANS) install-lib
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/evp
 	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1

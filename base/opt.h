@@ -1,7 +1,7 @@
 /* opt.h - one table per tool.
  *
  * The table is the only place where an option is written down: parsing (by glibc's argp), --help, --usage, the man page
- * (help2man reads --help) and shell completion are made from it, so they cannot disagree. An option's default is
+ * (scripts/manpage reads --help) and shell completion are made from it, so they cannot disagree. An option's default is
  * whatever its destination holds before opt_parse(); --help prints it from there. A number outside its own bounds is no
  * default: so the program learns that the option was not given.
  *
