@@ -12,7 +12,7 @@
 #include "base/parse.h"
 #include "engine/engine.h"
 #include "loader/formats/manifest.h"
-#include "methods/payload.h"
+#include "methods/packed_payload.h"
 #include "methods/method.h"
 
 #include <stdlib.h>
@@ -128,19 +128,19 @@ static int get_tokens(struct pack *p, struct job *j, struct err *err)
 /* Is the file there what this job would write? */
 static bool is_present(const struct pack *p, const struct job *j)
 {
-    struct payload there;
+    struct packed_payload there;
     struct err err;
 
     if (!file_exists(j->path))
         return false;
-    if (payload_open(&there, j->path, PAYLOAD_WHOLE, &err)) {
+    if (packed_payload_open(&there, j->path, PAYLOAD_WHOLE, &err)) {
         log_warn("%s: it is made again", err.msg);
         return false;
     }
-    bool same = strcmp(there.model_digest, p->model_digest) == 0 &&
-                strcmp(there.token_digest, j->placement->token_digest) == 0 &&
+    bool same = strcmp(there.file.model_digest, p->model_digest) == 0 &&
+                strcmp(there.file.token_digest, j->placement->token_digest) == 0 &&
                 strcmp(there.config.name, j->config.name) == 0;
-    payload_close(&there);
+    packed_payload_close(&there);
     return same;
 }
 
@@ -221,7 +221,7 @@ static int write_variant(struct pack *p, const struct job *j, const struct kv_fu
     compressor_free(c);
     if (code)
         return code;
-    code = payload_write(j->path, &v, &key, &bytes, err);
+    code = packed_payload_write(j->path, &v, &key, &bytes, err);
     variant_release(&v);
     if (code)
         return code;

@@ -4,7 +4,7 @@
 #include "embed/wordpiece.h"
 #include "engine/model.h"
 #include "engine/tokenizer.h"
-#include "methods/payload.h"
+#include "methods/packed_payload.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -122,20 +122,20 @@ int show_safetensors(struct sheet *s, const char *path, enum show_depth depth, s
 
 int show_payload(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
 {
-    struct payload p;
+    struct packed_payload p;
 
-    if (payload_open(&p, path, depth == SHOW_CHECK ? PAYLOAD_WHOLE : PAYLOAD_HEADER, err))
+    if (packed_payload_open(&p, path, depth == SHOW_CHECK ? PAYLOAD_WHOLE : PAYLOAD_HEADER, err))
         return err->code;
-    int64_t whole = 4LL * p.shape.n_layers * p.shape.n_kv_heads * p.shape.head_dim * p.n_tokens;
+    int64_t whole = kv_bytes(&p.shape, p.file.n_tokens);
     sheet_text(s, "config", p.config.name);
-    sheet_int(s, "n_tokens", p.n_tokens);
-    sheet_int(s, "n_kept", p.n);
+    sheet_int(s, "n_tokens", p.file.n_tokens);
+    sheet_int(s, "n_kept", p.n_kept);
     sheet_bytes(s, "stored_bytes", p.bytes);
     sheet_times(s, "size_x", p.bytes > 0 ? (double)whole / (double)p.bytes : (double)NAN);
-    sheet_text(s, "model_digest", p.model_digest);
-    sheet_text(s, "token_digest", p.token_digest);
-    put_tensors(s, &p.st);
-    payload_close(&p);
+    sheet_text(s, "model_digest", p.file.model_digest);
+    sheet_text(s, "token_digest", p.file.token_digest);
+    put_tensors(s, &p.file.st);
+    packed_payload_close(&p);
     return 0;
 }
 

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "loader/load/load_internal.h"
-#include "methods/payload.h"
+#include "methods/packed_payload.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -283,15 +283,15 @@ static int match_files(struct load *l, struct steps_file *file, struct err *err)
 
 /* ---- payloads that are needed -------------------------------------------- */
 
-static int compare_payload(const struct load_goal *g, const struct payload *p, struct err *err)
+static int compare_payload(const struct load_goal *g, const struct packed_payload *p, struct err *err)
 {
     const struct entry *want = &g->want;
 
     if (strcmp(p->config.name, want->config) != 0)
         return err_set(err, ERR_FORMAT, "is of config '%s', not '%s'", p->config.name, want->config);
-    if (strcmp(p->token_digest, want->token_digest) != 0 || p->n_tokens != want->n_tokens)
+    if (strcmp(p->file.token_digest, want->token_digest) != 0 || p->file.n_tokens != want->n_tokens)
         return err_set(err, ERR_FORMAT, "is of other tokens than the manifest says");
-    if (*want->model_digest && strcmp(p->model_digest, want->model_digest) != 0)
+    if (*want->model_digest && strcmp(p->file.model_digest, want->model_digest) != 0)
         return err_set(err, ERR_FORMAT, "is of another model than the manifest says");
     if (p->bytes != want->bytes)
         return err_set(err, ERR_FORMAT, "counts %lld bytes where the manifest counts %lld", (long long)p->bytes,
@@ -304,7 +304,7 @@ static int check_packed(struct load_goal *g, const char *path, struct err *err)
 {
     struct entry *want = &g->want;
     char checksum[XXH3_HEX];
-    struct payload p;
+    struct packed_payload p;
     int64_t size;
 
     if (tier_store_checksum(path, &size, checksum, err))
@@ -313,10 +313,10 @@ static int check_packed(struct load_goal *g, const char *path, struct err *err)
         return size == want->size && strcmp(checksum, want->checksum) == 0
                    ? 0
                    : err_set(err, ERR_FORMAT, "'%s' is not what was placed before", path);
-    if (payload_open(&p, path, PAYLOAD_WHOLE, err))
+    if (packed_payload_open(&p, path, PAYLOAD_WHOLE, err))
         return err->code;
     int code = compare_payload(g, &p, err);
-    payload_close(&p);
+    packed_payload_close(&p);
     if (code)
         return err_wrap(err, "'%s'", path);
     want->size = size;

@@ -1,14 +1,19 @@
 /* make-load MANIFEST PAYLOADS <PLAN - a manifest and its payloads for tests of the loader, without a model.
  *
  * PLAN has a line per tier, then a line per context; with a line of variants, rows carry those as evp-plan --online
- * does: tier NAME KIND URI CAPACITY|- variants CONFIG CONFIG|- CONFIG|- CONFIG|- context ID N_TOKENS CONFIG
- * TIER|recompute Payloads are real ones of a model with one layer and one head of 64, full of bytes made from id and
- * config; those already there are left alone, as evp-pack does. Token i of a context is 1000 * (first letter of the id)
- * + i, so contexts with the same first letter are prefixes of each other; `none` counts 256 bytes a token.
+ * does:
+ *
+ *     tier NAME KIND URI CAPACITY|-
+ *     variants CONFIG CONFIG|- CONFIG|- CONFIG|-
+ *     context ID N_TOKENS CONFIG TIER|recompute
+ *
+ * Payloads are real ones of a model with one layer and one head of 64, full of bytes made from the id; those already
+ * there are left alone, as evp-pack does. Token i of a context is 1000 * (first letter of the id) + i, so contexts with
+ * the same first letter are prefixes of each other; `none` counts 256 bytes a token.
  */
 #include "base/rng.h"
 #include "loader/formats/manifest.h"
-#include "methods/payload.h"
+#include "methods/packed_payload.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -37,30 +42,22 @@ static void digest_context(const char *id, int n, char hex[DIGEST_HEX])
     free(ids);
 }
 
-/* The tensors of a layer with their bytes; positions are 0, 1, 2 ... */
+/* The tensors of the one layer with their bytes; positions are 0, 1, 2 ... */
 static int fill_tensors(const struct config *config, int n_tokens, const char *id, struct st_tensor *tensor,
                         void **bytes)
 {
-    static const enum st_type type_of[] = {
-        [DTYPE_BF16] = ST_BF16, [DTYPE_F16] = ST_F16, [DTYPE_F32] = ST_F32, [DTYPE_U8] = ST_U8, [DTYPE_I32] = ST_I32
-    };
-    static char name[PART_MAX + 1][64];
-    struct packed_part part[PART_MAX + 1];
-    int n = config_parts(config, &shape, n_tokens, part), keep = config_n_keep(config, n_tokens);
+    static char name[LAYOUT_MAX][TENSOR_NAME];
+    struct packed_part part[LAYOUT_MAX];
+    int n = packed_payload_layout(config, &shape, n_tokens, part), n_kept = config_n_keep(config, n_tokens);
     struct rng rng = rng_named(7, id);
 
-    if (keep < n_tokens && part[0].dim[1] == keep)
-        part[n++] = (struct packed_part){ "positions", DTYPE_I32, { 1, keep, 1 }, NULL };
     for (int i = 0; i < n; i++) {
-        bool positions = strcmp(part[i].name, "positions") == 0;
-        snprintf(name[i], sizeof(name[i]), "layers.0.%s", part[i].name);
-        tensor[i] = (struct st_tensor){ .name = name[i], .type = type_of[part[i].dtype], .n_dims = positions ? 2 : 3 };
-        memcpy(tensor[i].dim, part[i].dim, 3 * sizeof(int64_t));
+        tensor[i] = packed_payload_tensor(0, &part[i], name[i]);
         tensor[i].bytes = packed_part_bytes(&part[i]);
         bytes[i] = malloc(tensor[i].bytes);
         for (size_t k = 0; k < tensor[i].bytes; k++)
             ((char *)bytes[i])[k] = (char)rng_next(&rng);
-        for (int k = 0; positions && k < keep; k++)
+        for (int k = 0; strcmp(part[i].name, "positions") == 0 && k < n_kept; k++)
             memcpy((char *)bytes[i] + 4 * k, &k, 4);
     }
     return n;
@@ -68,35 +65,24 @@ static int fill_tensors(const struct config *config, int n_tokens, const char *i
 
 static void write_payload(const char *path, const struct config *config, const char *id, int n_tokens)
 {
-    struct st_tensor tensor[PART_MAX + 1];
-    void *bytes[PART_MAX + 1];
-    char digest[DIGEST_HEX], count[16], sum[XXH3_HEX];
-    struct buf sums = { 0 };
-    struct json_out w = { .buf = &sums };
+    struct st_tensor tensor[LAYOUT_MAX];
+    void *bytes[LAYOUT_MAX];
+    char digest[DIGEST_HEX], sum[LAYOUT_MAX][XXH3_HEX];
+    struct payload_made made = { config->name, model_digest, digest, n_tokens, tensor, sum, 0 };
     struct file_out out;
     struct err err;
-    int n = fill_tensors(config, n_tokens, id, tensor, bytes);
 
+    made.n = fill_tensors(config, n_tokens, id, tensor, bytes);
     digest_context(id, n_tokens, digest);
-    snprintf(count, sizeof(count), "%d", n_tokens);
-    json_begin(&w, NULL, '{');
-    for (int i = 0; i < n; i++) {
-        digest_xxh3_hex(bytes[i], tensor[i].bytes, sum);
-        json_put_text(&w, tensor[i].name, sum);
-    }
-    json_end(&w, '}');
-    const struct st_meta meta[] = { { "evp", "payload" },       { "version", "1" },
-                                    { "config", config->name }, { "model_digest", model_digest },
-                                    { "token_digest", digest }, { "n_tokens", count },
-                                    { "checksums", sums.at } };
+    for (int i = 0; i < made.n; i++)
+        digest_xxh3_hex(bytes[i], tensor[i].bytes, sum[i]);
     must(file_create(&out, path, &err), &err);
-    must(safetensors_write_header(&out, tensor, n, meta, 7, &err), &err);
-    for (int i = 0; i < n; i++) {
+    must(payload_write_header(&out, &made, &err), &err);
+    for (int i = 0; i < made.n; i++) {
         fwrite(bytes[i], 1, tensor[i].bytes, out.f);
         free(bytes[i]);
     }
     must(file_commit(&out, &err), &err);
-    buf_release(&sums);
 }
 
 /* The variants of PLAN, of falling quality, for so many tokens. */
@@ -180,7 +166,7 @@ int main(int argc, char **argv)
             add_tier(&m, word);
         else if (strcmp(what, "context") == 0)
             add_context(&m, argv[2], word, variant, n_variants);
-        for (int i = 0; i < 4 && strcmp(what, "forms") == 0; i++)
+        for (int i = 0; i < 4 && strcmp(what, "variants") == 0; i++)
             if (strcmp(word[i], "-") != 0)
                 must(config_parse(&variant[n_variants++], word[i], &err), &err);
     }

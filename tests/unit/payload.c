@@ -1,7 +1,7 @@
 /* Payloads: what is written reads back as the variant's rows in BF16, and what is not right is refused. */
 #include "base/file.h"
 #include "kernels/half.h"
-#include "methods/payload.h"
+#include "methods/packed_payload.h"
 #include "tests/unit/cache.h"
 
 #include <criterion/criterion.h>
@@ -21,18 +21,18 @@ static uint64_t write_payload(const char *path, const char *config_text, int n_t
 
     cache_init(&c, n_tokens);
     struct variant v = variant_of(&c, &config);
-    cr_assert_eq(payload_write(path, &v, &key, &bytes, &err), 0, "%s", err.msg);
+    cr_assert_eq(packed_payload_write(path, &v, &key, &bytes, &err), 0, "%s", err.msg);
     variant_release(&v);
     cache_release(&c);
     return bytes;
 }
 
-static const void *tensor(const struct payload *p, int layer, const char *part)
+static const void *tensor(const struct packed_payload *p, int layer, const char *part)
 {
     char name[64];
 
     snprintf(name, sizeof(name), "layers.%d.%s", layer, part);
-    const struct st_tensor *t = safetensors_find(&p->st, name);
+    const struct st_tensor *t = safetensors_find(&p->file.st, name);
     cr_assert(t, "%s", name);
     return t->at;
 }
@@ -58,16 +58,16 @@ Test(payload, holds_the_rows_of_a_variant)
     for (int m = 0; m < 4; m++) {
         struct config config = config_of(name[m]);
         struct variant v = variant_of(&c, &config);
-        struct payload p;
+        struct packed_payload p;
         uint64_t bytes, on_disk;
-        cr_assert_eq(payload_write(path, &v, &key, &bytes, &err), 0, "%s", err.msg);
+        cr_assert_eq(packed_payload_write(path, &v, &key, &bytes, &err), 0, "%s", err.msg);
         cr_assert(file_size(path, &on_disk, &err) == 0 && on_disk == bytes);
         cr_assert((double)bytes <= 1.02 * (double)v.bytes + 32768, "%s: %llu for %lld", name[m],
                   (unsigned long long)bytes, (long long)v.bytes);
-        cr_assert_eq(payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
-        cr_assert(p.bytes == v.bytes && p.n_tokens == 100 && p.n == v.rows[0].n && p.shape.n_layers == L);
-        cr_assert(strcmp(p.config.name, name[m]) == 0 && strcmp(p.model_digest, model) == 0 &&
-                  strcmp(p.token_digest, tokens) == 0);
+        cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
+        cr_assert(p.bytes == v.bytes && p.file.n_tokens == 100 && p.n_kept == v.rows[0].n && p.shape.n_layers == L);
+        cr_assert(strcmp(p.config.name, name[m]) == 0 && strcmp(p.file.model_digest, model) == 0 &&
+                  strcmp(p.file.token_digest, tokens) == 0);
         for (int i = 0; i < L * G; i++) {
             size_t n_k = (size_t)v.parts[0].dim[1], n_v = (size_t)v.parts[m < 2 ? 1 : 4].dim[1];
             const struct kv_rows *r = &v.rows[i];
@@ -76,8 +76,8 @@ Test(payload, holds_the_rows_of_a_variant)
         }
         if (m == 1)
             cr_assert_arr_eq(tensor(&p, 1, "positions"), v.kept + G * v.rows[0].n, (size_t)(G * v.rows[0].n) * 4);
-        cr_assert_eq(p.st.n, L * (v.n_parts + (m == 1)));
-        payload_close(&p);
+        cr_assert_eq(p.file.st.n, L * (v.n_parts + (m == 1)));
+        packed_payload_close(&p);
         variant_release(&v);
     }
     cache_release(&c);
@@ -90,16 +90,16 @@ Test(payload, of_a_quantiser_unpacks_to_the_variant)
     char path[] = "/tmp/evp-payload-XXXXXX";
     struct cache c;
     struct config config = config_of("kivi:bits=2");
-    struct payload p;
+    struct packed_payload p;
     struct err err;
 
     close(mkstemp(path));
     cache_init(&c, 100);
     struct variant v = variant_of(&c, &config);
-    cr_assert_eq(payload_write(path, &v, &key, NULL, &err), 0, "%s", err.msg);
-    cr_assert_eq(payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
+    cr_assert_eq(packed_payload_write(path, &v, &key, NULL, &err), 0, "%s", err.msg);
+    cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
     struct packed_part part[PART_MAX];
-    int n_parts = config_parts(&p.config, &p.shape, p.n_tokens, part);
+    int n_parts = config_parts(&p.config, &p.shape, p.file.n_tokens, part);
     for (int l = 0; l < L; l++) {
         struct kv_rows *original = &c.rows[(size_t)l * G];
         for (int i = 0; i < n_parts; i++) { // aligned copies, as a loader would have them
@@ -114,7 +114,7 @@ Test(payload, of_a_quantiser_unpacks_to_the_variant)
         for (int i = 0; i < n_parts; i++)
             free(part[i].at);
     }
-    payload_close(&p);
+    packed_payload_close(&p);
     variant_release(&v);
     cache_release(&c);
     unlink(path);
@@ -142,12 +142,12 @@ static struct image image_of(const char *config, int n_tokens)
 
 static void expect_refused(const struct image *image, size_t n, const char *says)
 {
-    struct payload p;
+    struct packed_payload p;
     struct err err;
 
-    cr_assert_eq(payload_parse(&p, image->at, n, PAYLOAD_WHOLE, &err), ERR_FORMAT, "%s", says);
+    cr_assert_eq(packed_payload_parse(&p, image->at, n, PAYLOAD_WHOLE, &err), ERR_FORMAT, "%s", says);
     cr_assert(strstr(err.msg, says), "'%s' is not in: %s", says, err.msg);
-    cr_assert(!p.st.tensor);
+    cr_assert(!p.file.st.tensor);
 }
 
 /* Puts `to` over the first `from`, which is as long. */
@@ -171,7 +171,8 @@ Test(payload, refuses_what_does_not_fit_together)
     expect_refused_with(drop, "keydiff:drop=0.6", "keydiff:drop=0.7", "has another shape");
     expect_refused_with(drop, "keydiff:drop=0.6", "keydifg:drop=0.6", "no method 'keydifg'");
     expect_refused_with(drop, "\"n_tokens\":\"100\"", "\"n_tokens\":\"200\"", "has another shape");
-    expect_refused_with(drop, "\"n_tokens\":\"100\"", "\"n_tokens\":\"-10\"", "no number of tokens");
+    expect_refused_with(drop, "\"n_tokens\":\"100\"", "\"n_tokens\":\"-10\"",
+                        "is '-10', not a number from 1 to 2147483647");
     expect_refused_with(drop, model, "AAAAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "SHA-256");
     expect_refused_with(drop, "\"layers.1.v\":{\"dtype\":\"BF16\"", "\"layers.1.w\":{\"dtype\":\"BF16\"",
                         "'layers.1.v' is missing");
@@ -197,17 +198,17 @@ Test(payload, refuses_positions_that_do_not_rise)
     struct cache c;
     struct config config = config_of("keydiff:drop=0.6");
     char path[] = "/tmp/evp-payload-XXXXXX";
-    struct payload p;
+    struct packed_payload p;
     struct err err;
 
     close(mkstemp(path));
     cache_init(&c, 100);
     struct variant v = variant_of(&c, &config);
     v.kept[3 * v.rows[0].n + 4] = v.kept[3 * v.rows[0].n + 3];
-    cr_assert_eq(payload_write(path, &v, &key, NULL, &err), 0, "%s", err.msg);
-    cr_assert_eq(payload_open(&p, path, PAYLOAD_HEADER, &err), 0, "%s", err.msg);
-    payload_close(&p);
-    cr_assert_eq(payload_open(&p, path, PAYLOAD_WHOLE, &err), ERR_FORMAT);
+    cr_assert_eq(packed_payload_write(path, &v, &key, NULL, &err), 0, "%s", err.msg);
+    cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_HEADER, &err), 0, "%s", err.msg);
+    packed_payload_close(&p);
+    cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), ERR_FORMAT);
     cr_assert(strstr(err.msg, "'layers.1.positions' does not rise"), "%s", err.msg);
     variant_release(&v);
     cache_release(&c);

@@ -26,7 +26,7 @@ tokens n 1000 | ./admit m.jsonl no.jsonl new 5 2 none,-1,1,0
 ls no.jsonl 2>ls.err || echo "nothing was written"
 
 echo 'with payloads:'
-plan() { { echo "tier dram dram $PWD/dram 60000"; echo "tier ssd file $PWD/ssd 100000"; echo 'forms none knorm:drop=0.5 - -'; sed 's/^/context /'; } | "$BUILD/tests/tools/make-load" "$1.jsonl" pay; }
+plan() { { echo "tier dram dram $PWD/dram 60000"; echo "tier ssd file $PWD/ssd 100000"; echo 'variants none knorm:drop=0.5 - -'; sed 's/^/context /'; } | "$BUILD/tests/tools/make-load" "$1.jsonl" pay; }
 plan m <<-END_OF_PLAN
 	a1 100 none dram
 	b1 200 none ssd

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "engine/engine.h"
-#include "methods/payload.h"
+#include "methods/packed_payload.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static int write_payload(struct compressor *c, const struct config *config, cons
     buf_printf(&path, "%s/%d.safetensors", dir, i);
     int code = compressor_variant(c, config, VARIANT_PAYLOAD, &v, err);
     if (!code) {
-        code = payload_write(path.at, &v, &(struct payload_key){ zeros, zeros }, NULL, err);
+        code = packed_payload_write(path.at, &v, &(struct payload_key){ zeros, zeros }, NULL, err);
         fprintf(stderr, "%s: %.3f s to compress, %.3f s to unpack\n", config->name, v.compress_s, v.decompress_s);
         variant_release(&v);
     }

@@ -1,0 +1,132 @@
+/* payload.c - the metadata of a payload: written from one table, and read back with every claim checked but those that
+ * only a compression method can judge.
+ */
+#include "loader/formats/payload.h"
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/parse.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- reading ------------------------------------------------------------ */
+
+static int want_meta(const struct safetensors *st, const char *key, const char **value, struct err *err)
+{
+    *value = safetensors_meta(st, key);
+    return *value ? 0 : err_set(err, ERR_FORMAT, "metadata '%s' is missing", key);
+}
+
+static int want_digest(const struct safetensors *st, const char *key, const char **value, struct err *err)
+{
+    if (want_meta(st, key, value, err))
+        return err->code;
+    return digest_is_hex(*value) ? 0 : err_set(err, ERR_FORMAT, "metadata '%s' is not a SHA-256 digest", key);
+}
+
+static int read_metadata(struct payload *p, struct err *err)
+{
+    const char *kind, *version, *count;
+    int64_t n_tokens;
+
+    if (want_meta(&p->st, "evp", &kind, err) || want_meta(&p->st, "version", &version, err) ||
+        want_meta(&p->st, "config", &p->config, err) || want_meta(&p->st, "n_tokens", &count, err) ||
+        want_digest(&p->st, "model_digest", &p->model_digest, err) ||
+        want_digest(&p->st, "token_digest", &p->token_digest, err))
+        return err->code;
+    if (strcmp(kind, "payload") != 0)
+        return err_set(err, ERR_FORMAT, "not a payload");
+    if (strcmp(version, "1") != 0)
+        return err_set(err, ERR_FORMAT, "a payload of version '%s'; this program reads version %d", version,
+                       PAYLOAD_VERSION);
+    if (!parse_int(count, &n_tokens) || n_tokens < 1 || n_tokens > INT32_MAX)
+        return err_set(err, ERR_FORMAT, "metadata 'n_tokens' is '%.40s', not a number from 1 to %d", count, INT32_MAX);
+    p->n_tokens = (int)n_tokens;
+    return 0;
+}
+
+int payload_parse(struct payload *p, const void *bytes, size_t n, struct err *err)
+{
+    *p = (struct payload){ 0 };
+    if (safetensors_parse(&p->st, bytes, n, err))
+        return err->code;
+    if (read_metadata(p, err)) {
+        payload_close(p);
+        return err->code;
+    }
+    return 0;
+}
+
+int payload_open(struct payload *p, const char *path, struct err *err)
+{
+    *p = (struct payload){ 0 };
+    if (safetensors_open(&p->st, path, err))
+        return err->code;
+    if (read_metadata(p, err)) {
+        payload_close(p);
+        return err_wrap(err, "'%s'", path);
+    }
+    return 0;
+}
+
+void payload_close(struct payload *p)
+{
+    safetensors_close(&p->st);
+    *p = (struct payload){ 0 };
+}
+
+int payload_check_sums(const struct payload *p, struct err *err)
+{
+    const char *text = safetensors_meta(&p->st, "checksums");
+    struct json *sums = text ? json_parse(text, strlen(text), err) : NULL;
+    char hex[XXH3_HEX];
+
+    if (!sums)
+        return err_set(err, ERR_FORMAT, "metadata 'checksums' is not a JSON object");
+    int code = 0;
+    for (int i = 0; i < p->st.n && !code; i++) {
+        const struct st_tensor *t = &p->st.tensor[i];
+        const char *want = json_text(json_get(sums, t->name));
+        digest_xxh3_hex(t->at, (size_t)t->bytes, hex);
+        if (!want)
+            code = err_set(err, ERR_FORMAT, "tensor '%s' has no checksum", t->name);
+        else if (strcmp(want, hex) != 0)
+            code = err_set(err, ERR_FORMAT, "tensor '%s' has checksum %s, not %s: the file is damaged", t->name, hex,
+                           want);
+    }
+    json_free(sums);
+    return code;
+}
+
+/* ---- writing ------------------------------------------------------------ */
+
+int payload_write_header(struct file_out *out, const struct payload_made *made, struct err *err)
+{
+    struct buf sums = { 0 };
+    struct json_out json = { .buf = &sums };
+    char n_tokens[TEXT_SHORT], version[TEXT_SHORT];
+
+    json_begin(&json, NULL, '{');
+    for (int i = 0; i < made->n; i++)
+        json_put_text(&json, made->tensor[i].name, made->checksum[i]);
+    json_end(&json, '}');
+    if (buf_failed(&sums)) {
+        buf_release(&sums);
+        return err_nomem(err);
+    }
+    snprintf(n_tokens, sizeof(n_tokens), "%d", made->n_tokens);
+    snprintf(version, sizeof(version), "%d", PAYLOAD_VERSION);
+    const struct st_meta meta[] = {
+        { "evp", "payload" },
+        { "version", version },
+        { "config", made->config },
+        { "model_digest", made->model_digest },
+        { "token_digest", made->token_digest },
+        { "n_tokens", n_tokens },
+        { "checksums", sums.at },
+    };
+    int code = safetensors_write_header(out, made->tensor, made->n, meta, (int)(sizeof(meta) / sizeof(*meta)), err);
+    buf_release(&sums);
+    return code;
+}

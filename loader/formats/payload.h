@@ -1,0 +1,53 @@
+/* payload.h - the container of a payload: one variant of one context's KV cache as a safetensors file.
+ *
+ *     layers.N.PART     the tensors of layer N; methods/packed_payload.h says which parts a config has
+ *     __metadata__      all strings: evp "payload", version "1", config, model_digest, token_digest, n_tokens (the
+ *                       position of the next token), checksums (JSON: tensor name -> XXH3-64 hex)
+ *
+ * Any reader of safetensors opens the file. What this header offers needs no compression method: it says whose cache a
+ * payload is, and whether its bytes are whole. It does not know which tensors a config has, nor their shapes.
+ */
+#ifndef EVP_PAYLOAD_H
+#define EVP_PAYLOAD_H
+
+#include "base/digest.h"
+#include "base/err.h"
+#include "base/safetensors.h"
+
+#include <stddef.h>
+
+enum { PAYLOAD_VERSION = 1 };
+
+/* A payload opened for reading; texts and tensors are borrowed from it. */
+struct payload {
+    struct safetensors st;
+    const char *config; // as the file has it; not parsed
+    const char *model_digest, *token_digest;
+    int n_tokens; // the position of the next token
+};
+
+/* Opens the container and checks the metadata, without reading the tensors. ERR_FORMAT says what is wrong with the
+ * file. On failure nothing is left to close. */
+int payload_open(struct payload *p, const char *path, struct err *err) MUST_CHECK;
+
+/* The same from n bytes of memory, which are borrowed. */
+int payload_parse(struct payload *p, const void *bytes, size_t n, struct err *err) MUST_CHECK;
+void payload_close(struct payload *p); // zeroed is fine
+
+/* Compares every tensor with its checksum, which reads the whole file. ERR_FORMAT names the first that differs. */
+int payload_check_sums(const struct payload *p, struct err *err) MUST_CHECK;
+
+/* What a new payload's header holds. */
+struct payload_made {
+    const char *config, *model_digest, *token_digest;
+    int n_tokens;
+    const struct st_tensor *tensor; // (n); name, type and shape count
+    char (*checksum)[XXH3_HEX];     // (n)
+    int n;
+};
+
+/* Writes the header; the tensors' bytes follow in their order. The header's length does not depend on the values of the
+ * checksums, so a second header fits over the first. */
+int payload_write_header(struct file_out *out, const struct payload_made *made, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,70 @@
+/* packed_payload.h - what the methods know about payloads (loader/formats/payload.h): which tensors a config has, how a
+ * variant is written, and whether a file holds what its config makes of its tokens.
+ *
+ *     layers.N.k, layers.N.v      BF16 [G, n, K]   rows kept in full: all of them, or a quantiser's most recent ones
+ *     layers.N.positions          I32  [G, n]      ascending positions of the kept rows in the context
+ *     layers.N.k_codes ...        what the quantiser needs, as its methods/NAME.c says
+ *
+ * positions are there when tokens were dropped and rows are stored in full; nothing that decodes needs them, as keys
+ * carry their rotary embedding.
+ *
+ * The tensors but positions take exactly the bytes the table counts for the cell; names, shapes, checksums and
+ * positions add at most 2 % and 32 KiB.
+ */
+#ifndef EVP_PACKED_PAYLOAD_H
+#define EVP_PACKED_PAYLOAD_H
+
+#include "base/err.h"
+#include "kernels/kv.h"
+#include "loader/formats/payload.h"
+#include "methods/method.h"
+
+#include <stdint.h>
+
+/* ---- layout ---- */
+
+enum { LAYOUT_MAX = PART_MAX + 1, TENSOR_NAME = 48 }; // "layers." a number "." a part's name
+
+/* The tensors of one layer: the config's parts, then positions where they are stored. Returns how many. */
+int packed_payload_layout(const struct config *config, const struct kv_shape *shape, int n_tokens,
+                          struct packed_part part[LAYOUT_MAX]);
+
+/* One of them as the container describes it; `name` gets the text that .name points to. */
+struct st_tensor packed_payload_tensor(int layer, const struct packed_part *part, char name[TENSOR_NAME]);
+
+/* ---- writing ---- */
+
+/* Which context of which model a payload belongs to. */
+struct payload_key {
+    const char *model_digest, *token_digest;
+};
+
+/* Writes a variant made with VARIANT_PAYLOAD; the file appears whole or not at all. *bytes (may be NULL): its size. */
+int packed_payload_write(const char *path, const struct variant *v, const struct payload_key *key, uint64_t *bytes,
+                         struct err *err) MUST_CHECK;
+
+/* ---- reading ---- */
+
+struct packed_payload {
+    struct payload file; // the tensors and whose they are
+    struct config config;
+    struct kv_shape shape; // n_heads and dtype are not known from a payload
+    int n_kept;            // rows of each head
+    int64_t bytes;         // as the table counts them
+};
+
+enum payload_check {
+    PAYLOAD_HEADER, // metadata, names, types and shapes against what the config makes of n_tokens
+    PAYLOAD_WHOLE,  // and every tensor's checksum and the order of positions, which reads all of it
+};
+
+/* ERR_FORMAT says what is wrong with the file. On failure nothing is left to close. */
+int packed_payload_open(struct packed_payload *p, const char *path, enum payload_check check,
+                        struct err *err) MUST_CHECK;
+
+/* The same from n bytes of memory, which are borrowed. */
+int packed_payload_parse(struct packed_payload *p, const void *bytes, size_t n, enum payload_check check,
+                         struct err *err) MUST_CHECK;
+void packed_payload_close(struct packed_payload *p); // zeroed is fine
+
+#endif
