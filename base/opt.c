@@ -1,5 +1,9 @@
+/* The table of base/opt.h handed to argp: values, what --help shows of them, argp's own table, and opt_parse(), in this
+ * order. argp decides how a command line is read; what a value may be is decided here.
+ */
 #include "base/opt.h"
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -41,17 +45,6 @@ static int pick(const char *words, const char *s)
     return -1;
 }
 
-static bool add_to_list(struct opt_list *list, const char *s)
-{
-    const char **at = realloc(list->at, ((size_t)list->n + 1) * sizeof(*at));
-
-    if (!at)
-        return false;
-    list->at = at;
-    list->at[list->n++] = s;
-    return true;
-}
-
 static bool set_value(const struct opt *o, const char *s)
 {
     int64_t whole;
@@ -75,9 +68,10 @@ static bool set_value(const struct opt *o, const char *s)
         return true;
     case OPT_SIZE: return parse_size(s, o->dst);
     case OPT_STR: *(const char **)o->dst = s; return true;
-    case OPT_LIST: return add_to_list(o->dst, s);
+    case OPT_LIST: return ARRAY_PUSH((struct opt_list *)o->dst, s) == 0;
     case OPT_FLAG: *(bool *)o->dst = true; return true;
     case OPT_COUNT: ++*(int *)o->dst; return true;
+    case OPT_SHARE: return parse_shard(s, o->dst);
     case OPT_GROUP:
     case OPT_END: break;
     }
@@ -119,6 +113,11 @@ static void default_text(const struct opt *o, struct buf *out)
         buf_add(out, w, strcspn(w, "|"));
         break;
     }
+    case OPT_SHARE: {
+        const struct shard *shard = o->dst;
+        buf_printf(out, "%lld/%lld", (long long)shard->i, (long long)shard->n);
+        break;
+    }
     default: break;
     }
 }
@@ -140,16 +139,16 @@ static char *help_text(const struct opt *o)
 
 static void print_table(const struct tool *t)
 {
-    static const char *const type[] = {
-        "end", "group", "flag", "count", "int", "size", "float", "text", "list", "enum"
-    };
+    static const char *const type[] = { "end",   "group", "flag", "count", "int",  "size",
+                                        "float", "text",  "list", "enum",  "shard" };
 
     for (const struct opt *o = t->opts; o->type != OPT_END; o++) {
         struct buf def = { 0 };
         if (o->type == OPT_GROUP)
             continue;
         default_text(o, &def);
-        printf("--%s\t%s\t%s\t%s\n", o->name, type[o->type], o->arg ? o->arg : "", buf_str(&def));
+        printf("%c\t%s\t%s\t%s\t%s\t%s\n", o->ch ? o->ch : '-', o->name, type[o->type], o->arg ? o->arg : "",
+               buf_str(&def), o->help);
         buf_release(&def);
     }
 }
@@ -177,6 +176,8 @@ static void refuse_value(struct argp_state *state, const struct opt *o, const ch
         argp_error(state, "'--%s=%s': not one of %s", o->name, value, o->arg);
     else if (o->type == OPT_SIZE)
         argp_error(state, "'--%s=%s': not a size (digits, then K, M, G or T)", o->name, value);
+    else if (o->type == OPT_SHARE)
+        argp_error(state, "'--%s=%s': not I/N with I from 1 to N", o->name, value);
     else if (o->min == 0 && o->max == 0)
         argp_error(state, "'--%s=%s': not a number", o->name, value);
     else if (o->max >= INT_MAX)
@@ -198,16 +199,16 @@ static error_t on_key(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_PRINT: p->answer = ANSWER_TABLE; return 0;
     case 'V': p->answer = ANSWER_VERSION; return 0;
-    case ARGP_KEY_ARGS: p->first = state->next; return 0; /* the rest are operands, not looked at one by one */
+    case ARGP_KEY_ARGS: p->first = state->next; return 0; /* the rest are operands, which argp need not visit */
     case ARGP_KEY_NO_ARGS: p->first = state->argc; return 0;
     case ARGP_KEY_END: {
         int n = state->argc - p->first;
         if (p->answer)
             return 0;
-        if (n < p->tool->least)
-            argp_error(state, "%s is missing", p->tool->least == 1 ? "an operand" : "one of the operands");
-        if (p->tool->most >= 0 && n > p->tool->most)
-            argp_error(state, "unexpected operand '%s'", state->argv[p->first + p->tool->most]);
+        if (n < p->tool->min_operands)
+            argp_error(state, "%s is missing", p->tool->min_operands == 1 ? "an operand" : "one of the operands");
+        if (p->tool->max_operands >= 0 && n > p->tool->max_operands)
+            argp_error(state, "unexpected operand '%s'", state->argv[p->first + p->tool->max_operands]);
         return 0;
     }
     default: return ARGP_ERR_UNKNOWN;

@@ -1,17 +1,25 @@
-/* opt.h - one table per tool.
+/* opt.h - one option table per tool.
  *
- * The table is the only place where an option is written down: parsing (by glibc's argp), --help, --usage, the man page
- * (scripts/manpage reads --help) and shell completion are made from it, so they cannot disagree. An option's default is
- * whatever its destination holds before opt_parse(); --help prints it from there. A number outside its own bounds is no
- * default: so the program learns that the option was not given.
+ * The table is the only place where an option is written down: parsing (by glibc's argp), --help, --usage and the man
+ * page (scripts/manpage reads --help) are made from it, so they cannot disagree. The default of an option is what its
+ * destination holds before opt_parse(); --help prints it from there. A number that is outside its own bounds is not
+ * shown as a default; a tool recognises by it that the option was not given.
  *
- * To add a tool: (1) cmd/evp-x.c with a table and a main() like its neighbours (2) tests/cli/x/ (3) its row in README.
- * The Makefile finds new tools by itself.
+ * An option means the same in every tool. Those that several tools have are written once, below (OPT_MODEL ...). A
+ * letter belongs to one long name in all tools, and few options have one:
+ *
+ *     -a access  -c configs  -d dataset  -j threads  -m model    -n dry-run  -o output
+ *     -p payloads            -q quiet    -s seed     -t tiers    -v verbose
+ *
+ * To add a tool: (1) cmd/evp-x.c with a table and a main() like its neighbours (2) tests in tests/cli/x/ (3) its row in
+ * README.md. The Makefile and cmd/evp find new tools by themselves.
+ * To add an option: (1) its row in the tool's table; with a new letter also the list above and the one in
+ * tests/cli/common/options.py (2) a test in tests/cli/x/.
  *
  *     static struct { int limit; struct opt_list dataset; } cfg = { .limit = 10 };
  *     static const struct opt opts[] = {
  *         OPT_HEAD("Choosing"),
- *         OPT_NUM('n', "limit", &cfg.limit, 1, INT_MAX, "take at most this many per dataset"),
+ *         OPT_NUM(0, "limit", &cfg.limit, 1, INT_MAX, "take at most this many per dataset"),
  *         OPT_MANY('d', "dataset", &cfg.dataset, "NAME", "take only this dataset; may be repeated"),
  *         OPT_DONE,
  *     };
@@ -19,6 +27,9 @@
 #ifndef EVP_OPT_H
 #define EVP_OPT_H
 
+#include "base/parse.h"
+
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,12 +45,13 @@ enum opt_type {
     OPT_STR,   // const char *
     OPT_LIST,  // struct opt_list: every value given, in order
     OPT_ENUM,  // int, index into the '|'-separated words of `arg`
+    OPT_SHARE, // struct shard: I/N
 };
 
 /* Grows as values come; at[] points into argv. Lives as long as the process. */
 struct opt_list {
     const char **at;
-    int n;
+    int n, cap;
 };
 
 struct opt {
@@ -94,6 +106,27 @@ struct opt {
         OPT_END, 0, NULL, NULL, NULL, NULL, 0, 0                                                                       \
     }
 
+/* ---- options of several tools ---- */
+
+#define OPT_MODEL(p)                                                                                                   \
+    OPT_TEXT('m', "model", p, "MODEL", "a .gguf file or a model folder; SmolLM2-135M-Instruct by default")
+/* names: BACKEND_NAMES of kernels/backend.h, what this build has. A text and not a choice: backend_open() refuses
+ * others with a status of their own. */
+#define OPT_BACKEND(p, names) OPT_TEXT(0, "backend", p, names, "what computes")
+#define OPT_THREADS(p)        OPT_NUM('j', "threads", p, 0, 4096, "number of threads; 0: one per core")
+#define OPT_SEED(p)           OPT_NUM('s', "seed", p, 0, INT_MAX, "seed of random choices")
+#define OPT_SHARD(p)                                                                                                   \
+    {                                                                                                                  \
+        OPT_SHARE, 0, "shard",                                                                                         \
+            _Generic((p), struct shard *                                                                               \
+                     : (p)),                                                                                           \
+            "I/N", "take only the I-th of N equal shares of the rows", 0, 0                                            \
+    }
+#define OPT_TIERS(p)     OPT_TEXT('t', "tiers", p, "FILE", "tiers.json: capacity, bandwidth and latency of each tier")
+#define OPT_ALPHA_HELP   "seconds of TTFT that a quality of 1 is worth"
+#define OPT_DRY_RUN(p)   OPT_BOOL('n', "dry-run", p, "say what there is to do, and stop")
+#define OPT_OUTPUT(p, a) OPT_TEXT('o', "output", p, a, "write the result there, each file whole or not at all")
+
 /* Options every tool has, last in its table: -v, -q. opt_parse() opens the log with them. */
 #define OPT_COMMON(p)                                                                                                  \
     OPT_HEAD("Messages"), OPT_TALLY('v', "verbose", &(p)->verbose, "say more"),                                        \
@@ -107,8 +140,9 @@ struct tool {
     const char *name;     // evp-plan
     const char *summary;  // one line, for NAME and the first line of --help
     const char *operands; // after the options in the synopsis: "[FILE]"
-    int least, most;      // number of operands; most < 0: any number
-    const char *about;    // one paragraph, behind the options
+    int min_operands;
+    int max_operands;     // negative: any number
+    const char *about;    // one paragraph, after the options
     const char *examples; // one command a line, indented by two blanks
     const struct opt *opts;
     const struct opt_common *common; // where OPT_COMMON put its counts
@@ -118,7 +152,8 @@ enum { OPT_RUN = -1 };
 
 /* Returns OPT_RUN and sets *first to the index of the first operand in argv (options are moved in front of operands),
  * or the status main() should return: 0 after --help, --usage or --version, 2 on misuse, which was said on stderr.
- * Opens the log. Hidden: --print-options writes the table as tab-separated lines, for tests. */
+ * Opens the log. Hidden: --print-options writes the table for tests, one line per option: letter or -, long name, type,
+ * argument, default and help, separated by tabs. */
 int opt_parse(const struct tool *tool, int argc, char **argv, int *first);
 
 /* What every main() ends with: closes stdout and turns a write that failed there (a full disk, a closed pipe) into

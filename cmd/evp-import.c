@@ -1,7 +1,7 @@
 /* evp-import - documents in, contexts out.
  *
  * Everything is read first (rows with the same text become one context), so an input that turns out damaged leaves
- * nothing behind, on standard output neither. What a reader of the stream gets has its end line, or was cut on the way.
+ * nothing behind, not even on standard output. A stream without its end line was cut on its way to the reader.
  */
 #include "base/log.h"
 #include "base/opt.h"
@@ -26,15 +26,13 @@ static struct {
 static const struct opt opts[] = {
     OPT_HEAD("Choosing"),
     OPT_MANY('d', "dataset", &cfg.dataset, "NAME,...", "take only these datasets; may be repeated"),
-    OPT_NUM('n', "limit", &cfg.limit, 1, INT_MAX, "take at most this many contexts per dataset: the first ones"),
-    OPT_NUM('s', "seed", &cfg.seed, 0, INT_MAX, "draw those of --limit at random, with this seed"),
+    OPT_NUM(0, "limit", &cfg.limit, 1, INT_MAX, "take at most this many contexts of each dataset"),
+    OPT_SEED(&cfg.seed),
     OPT_NUM(0, "min-tokens", &cfg.min_tokens, 1, INT_MAX, "take only contexts of at least this many tokens"),
     OPT_NUM(0, "max-tokens", &cfg.max_tokens, 1, INT_MAX, "take only contexts of at most this many tokens"),
-    OPT_TEXT('m', "model", &cfg.model, "MODEL",
-             "count tokens with this model (a .gguf file or a folder) and write them down; --min-tokens and "
-             "--max-tokens alone use the default model"),
+    OPT_MODEL(&cfg.model),
     OPT_HEAD("Output"),
-    OPT_TEXT('o', "output", &cfg.output, "FILE", "write here instead of standard output"),
+    OPT_OUTPUT(&cfg.output, "FILE"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -43,7 +41,7 @@ static const struct tool tool = {
     .name = "evp-import",
     .summary = "turn documents into contexts",
     .operands = "[INPUT...]",
-    .most = -1,
+    .max_operands = -1,
     .opts = opts,
     .common = &cfg.common,
     .about =
@@ -51,7 +49,9 @@ static const struct tool tool = {
         "of LongBench or of contexts, a text, or a folder of these; without one, or for '-', standard input is "
         "read. Archives are read in place; one with names or sizes that no honest archive has is refused whole. "
         "Rows with the same text become one context with all their questions. A row that cannot be used is "
-        "reported, the others go on, and the status is 1.",
+        "reported, the others go on, and the status is 1. --limit takes the first contexts, with --seed random ones. "
+        "With --model, --min-tokens or --max-tokens the tokens of each context are counted and written down. The "
+        "contexts go to standard output unless --output is given.",
     .examples = "  evp-import data.zip --dataset qasper,multi_news --limit 4 >contexts.jsonl\n"
                 "  evp-import data.zip --max-tokens 4096 --limit 20 --seed 1 -o contexts.jsonl\n"
                 "  evp-import /usr/share/common-licenses >contexts.jsonl\n",
@@ -74,14 +74,11 @@ static void counter_close(struct counter *c)
 
 static int counter_open(struct counter *c, struct err *err)
 {
-    char *fallback = cfg.model ? NULL : model_default_path();
-    const char *path = cfg.model ? cfg.model : fallback;
+    char *path = model_path(cfg.model, err);
 
-    if (!path)
-        return err_nomem(err);
-    c->model = model_open(path, err);
+    c->model = path ? model_open(path, err) : NULL;
     c->tokenizer = c->model ? tokenizer_open(c->model, err) : NULL;
-    free(fallback);
+    free(path);
     return c->tokenizer ? 0 : err->code;
 }
 

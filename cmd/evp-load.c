@@ -13,18 +13,18 @@
 
 static struct {
     const char *payloads, *receipt;
-    bool dry_run, rollback, verify;
+    bool dry_run, rollback, repair;
     struct opt_common common;
 } cfg;
 
 static const struct opt opts[] = {
     OPT_HEAD("Files"),
     OPT_TEXT('p', "payloads", &cfg.payloads, "DIR", "the folder of payloads that evp-pack wrote"),
-    OPT_TEXT('r', "receipt", &cfg.receipt, "FILE", "what was written where (default: MANIFEST.receipt)"),
+    OPT_TEXT(0, "receipt", &cfg.receipt, "FILE", "the record of what was written where (default: MANIFEST.receipt)"),
     OPT_HEAD("What to do"),
-    OPT_BOOL('n', "dry-run", &cfg.dry_run, "only print what would be done, one operation a line"),
+    OPT_DRY_RUN(&cfg.dry_run),
     OPT_BOOL(0, "rollback", &cfg.rollback, "undo the last load of this manifest"),
-    OPT_BOOL(0, "verify", &cfg.verify, "also read what is in place already; place anew what is damaged"),
+    OPT_BOOL(0, "repair", &cfg.repair, "also read every payload in place, and replace those that are damaged"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -33,15 +33,15 @@ static const struct tool tool = {
     .name = "evp-load",
     .summary = "place the payloads of a manifest in the tiers of a serving cache",
     .operands = "[MANIFEST]",
-    .least = 0,
-    .most = 1,
+    .min_operands = 0,
+    .max_operands = 1,
     .about =
-        "Compares what lies in the tiers with what the manifest says, and inserts, moves, replaces and evicts payloads "
+        "Compares what the tiers hold with what the manifest says, and inserts, moves, replaces and evicts payloads "
         "until both agree, in an order that never fills a tier beyond its capacity. Every payload is checked before "
-        "anything is changed and read back after it was written. Readers of the tiers (libevp, evp.h) see only whole "
-        "payloads at every moment. Interrupted, it goes on when run again; run again after that, it has nothing to do. "
+        "anything is changed, and read back after it was written. Readers of the tiers (libevp, evp.h) see only whole "
+        "payloads at every moment. After an interruption the same command goes on; after success it has nothing to do. "
         "Tiers are folders (kinds dram and file); they are made when their parent folder exists. A dry run prints "
-        "operation, tier before, tier after, bytes, context and config, separated by tabs; with --verify it ends with "
+        "operation, tier before, tier after, bytes, context and config, separated by tabs; with --repair it ends with "
         "status 3 when something in place is damaged.",
     .examples = "  evp-load manifest.jsonl --payloads payloads/ --dry-run\n"
                 "  evp-load manifest.jsonl --payloads payloads/\n"
@@ -135,7 +135,7 @@ static int run(const struct load_options *options, struct err *err)
         code = load_run(&l, err);
     if (!code && !cfg.dry_run && !l.nothing_to_do)
         say_done(&l, clock_now() - start);
-    if (!code && cfg.dry_run && cfg.verify && l.n_damaged)
+    if (!code && cfg.dry_run && cfg.repair && l.n_damaged)
         code = err_set(err, ERR_FORMAT, "%d payloads in place are damaged", l.n_damaged);
     load_close(&l);
     return code;
@@ -156,7 +156,7 @@ int main(int argc, char **argv)
         .receipt = cfg.receipt,
         .direction = cfg.rollback ? LOAD_BACK : LOAD_FORWARD,
         .dry_run = cfg.dry_run,
-        .verify = cfg.verify,
+        .verify = cfg.repair,
         .args = argv + 1,
         .n_args = argc - 1,
         .warn = log_warn,

@@ -19,38 +19,32 @@
 #include <string.h>
 
 static struct {
-    const char *model, *out, *backend, *shard_text;
+    const char *model, *out, *backend;
     int threads;
     struct shard shard;
     struct opt_common common;
 } cfg = { .out = "payloads", .backend = "auto", .shard = { 1, 1 } };
 
 static const struct opt opts[] = {
-    OPT_HEAD("Computing"),
-    OPT_TEXT('m', "model", &cfg.model, "MODEL",
-             "the model the manifest was made for: a .gguf file or a folder (default: SmolLM2-135M-Instruct)"),
-    OPT_TEXT('b', "backend", &cfg.backend, "cpu|reference|auto", "what computes"),
-    OPT_NUM('j', "threads", &cfg.threads, 0, 4096, "threads; 0: one per core"),
-    OPT_TEXT(0, "shard", &cfg.shard_text, "I/N", "only the I-th of N equal shares of the manifest's rows"),
-    OPT_HEAD("Output"),
-    OPT_TEXT('o', "output", &cfg.out, "DIR", "where the payloads go"),
-    OPT_COMMON(&cfg.common),
-    OPT_DONE,
+    OPT_HEAD("Computing"),       OPT_MODEL(&cfg.model),   OPT_BACKEND(&cfg.backend, BACKEND_NAMES),
+    OPT_THREADS(&cfg.threads),   OPT_SHARD(&cfg.shard),   OPT_HEAD("Output"),
+    OPT_OUTPUT(&cfg.out, "DIR"), OPT_COMMON(&cfg.common), OPT_DONE,
 };
 
 static const struct tool tool = {
     .name = "evp-pack",
     .summary = "make the compressed KV payloads a manifest calls for",
     .operands = "MANIFEST CONTEXTS",
-    .least = 2,
-    .most = 2,
+    .min_operands = 2,
+    .max_operands = 2,
     .about =
         "Prefills each context that the manifest (evp-plan) puts on a tier, compresses its KV cache as the "
-        "manifest says and writes it as a safetensors file into DIR. A payload that is there already, whole and of "
-        "the same model, text and config, is left as it is. A context that cannot be packed is reported, the "
-        "others go on, and the status is 1.",
+        "manifest says and writes it as a safetensors file into DIR. MODEL is the one that the manifest was made for. "
+        "A payload that is there already, whole and of the same model, text and config, is left as it is. A context "
+        "that cannot be packed is reported, the others go on, and the status is 1.",
     .examples = "  evp-pack manifest.jsonl contexts.jsonl -o payloads/\n"
-                "  evp-pack manifest.jsonl contexts.jsonl --shard $SLURM_ARRAY_TASK_ID/8 -o /shared/payloads\n",
+                "  evp-pack manifest.jsonl contexts.jsonl \\\n"
+                "      --shard $SLURM_ARRAY_TASK_ID/8 -o /shared/payloads\n",
     .opts = opts,
     .common = &cfg.common,
 };
@@ -289,16 +283,12 @@ static int run(char **operand, struct err *err)
 {
     struct pack p = { .manifest_path = operand[0], .contexts_path = operand[1] };
 
-    if (cfg.shard_text && !parse_shard(cfg.shard_text, &cfg.shard))
-        return err_set(err, ERR_USAGE, "'--shard=%s' is not I/N with I from 1 to N", cfg.shard_text);
     if (strcmp(operand[0], "-") == 0 && strcmp(operand[1], "-") == 0)
         return err_set(err, ERR_USAGE, "only one operand can be '-'");
-    char *fallback = cfg.model ? NULL : model_default_path();
-    if (!cfg.model && !fallback)
-        return err_nomem(err);
-    int code = pack(&p, cfg.model ? cfg.model : fallback, err);
+    char *model = model_path(cfg.model, err);
+    int code = model ? pack(&p, model, err) : err->code;
     pack_release(&p);
-    free(fallback);
+    free(model);
     return code;
 }
 

@@ -23,45 +23,46 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("What is known"),
-    OPT_TEXT('t', "tiers", &cfg.tiers, "FILE", "tiers.json: capacity, bandwidth and latency of each tier (required)"),
+    OPT_TIERS(&cfg.tiers),
     OPT_TEXT('a', "access", &cfg.access, "FILE", "access log; without it every context counts once"),
-    OPT_TEXT('p', "previous", &cfg.previous, "FILE", "the manifest in force: operations lead from it to the new one"),
+    OPT_TEXT(0, "previous", &cfg.previous, "FILE", "the manifest in force: operations lead from it to the new one"),
     OPT_BOOL(0, "lenient", &cfg.lenient, "leave out cells that break a rule and pins to unknown tiers, and count them"),
     OPT_HEAD("What is wanted"),
-    OPT_TEXT(0, "alpha", &cfg.alpha, "LIST",
-             "seconds of TTFT that a quality of 1 is worth; several: a manifest for each"),
-    OPT_REAL(0, "min-quality", &cfg.min_quality, 0, 1, "no form with a lower quality for any context"),
+    OPT_TEXT(0, "alpha", &cfg.alpha, "LIST", OPT_ALPHA_HELP),
+    OPT_REAL(0, "min-quality", &cfg.min_quality, 0, 1, "no variant of lower quality for any context"),
     OPT_TEXT(0, "rules", &cfg.rules, "FILE", "quality floors and pinned tiers of single contexts"),
     OPT_REAL(0, "move-cost", &cfg.move_cost, 0, 1e9, "utility that each GiB written since --previous must bring"),
     OPT_TEXT(0, "max-move", &cfg.max_move, "SIZE", "write at most this much since --previous"),
     OPT_HEAD("How"),
-    OPT_PICK('s', "solver", &cfg.solver, "evicpress|adaptcache|optimal",
-             "least loss of utility, least loss per byte, or near the optimum with proof"),
-    OPT_REAL(0, "seconds", &cfg.seconds, 0, 3600, "try about so long to improve a plan of few contexts"),
+    OPT_PICK(0, "solver", &cfg.solver, "evicpress|adaptcache|optimal",
+             "smallest loss of utility first, smallest loss per byte first, or near the optimum with proof"),
+    OPT_REAL(0, "seconds", &cfg.seconds, 0, 3600, "time, roughly, to improve a plan of few contexts"),
     OPT_TEXT(0, "verify", &cfg.verify, "MANIFEST", "plan nothing: check this manifest against the table"),
     OPT_HEAD("Output"),
-    OPT_TEXT('o', "output", &cfg.output, "FILE",
-             "write the manifest there, whole or not at all, instead of to stdout; with several alphas a folder"),
+    OPT_OUTPUT(&cfg.output, "PATH"),
     OPT_BOOL(0, "online", &cfg.online,
-             "rows carry the forms they could have too, so that libevp can keep the plan while contexts come and go"),
+             "also list the variants that each context could have, so that libevp can keep the plan up to date"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
 
 static const struct tool tool = {
     .name = "evp-plan",
-    .summary = "decide in which form and on which tier each KV cache lives",
+    .summary = "decide which variant of each KV cache is kept, and on which tier",
     .operands = "TABLE",
-    .least = 1,
-    .most = 1,
+    .min_operands = 1,
+    .max_operands = 1,
     .about =
         "Reads a utility table (evp-score) and tiers.json (evp-tiers), chooses one config and tier for every context "
         "so that the sum of (alpha * quality - TTFT) * frequency is high and no tier holds more than its capacity, "
-        "and writes a manifest. Not storing a context at all is always a choice. The summary on stderr compares the "
-        "plan with what one would do without it, and says how far it can be from the best possible plan. With "
-        "several alphas the output folder gets manifest-ALPHA.jsonl for each and frontier.tsv, which compares them.",
+        "and writes a manifest, to standard output unless --output is given. --tiers is required except with --verify. "
+        "Not storing a context at all is always a choice. The summary on stderr compares the plan with simpler ones, "
+        "and says how far it can be from the best possible plan. LIST is one alpha or several, separated by commas; "
+        "with several PATH is a folder, which gets manifest-ALPHA.jsonl for each and frontier.tsv, which compares "
+        "them.",
     .examples = "  evp-plan table.h5 --tiers tiers.json >manifest.jsonl\n"
-                "  evp-plan table.h5 --tiers tiers.json --access log.jsonl --previous manifest.jsonl -o new.jsonl\n"
+                "  evp-plan table.h5 --tiers tiers.json --access log.jsonl \\\n"
+                "      --previous manifest.jsonl -o new.jsonl\n"
                 "  evp-plan table.h5 --tiers tiers.json --alpha 0.1,0.3,1,3 -o sweep/\n"
                 "  evp-plan table.h5 --verify manifest.jsonl\n",
     .opts = opts,

@@ -15,35 +15,34 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *const backend_name[] = { "auto", "cpu", "reference", "cuda" };
-static const char *const dtype_name[] = { "f32", "bf16" };
-
 static struct {
-    const char *model, *configs, *shard, *output;
-    int max_new_tokens, dtype, backend, threads;
+    const char *model, *configs, *backend, *dtype, *output;
+    int max_new_tokens, threads;
+    struct shard shard;
     bool truncate, overwrite, dry_run;
     struct opt_common common;
 } cfg = { .configs = "keydiff:drop=0.1..0.9/0.4,snapkv:drop=0.1..0.9/0.4,kivi:bits=4,kivi:bits=2",
-          .shard = "1/1",
+          .backend = "auto",
+          .dtype = "f32",
+          .shard = { 1, 1 },
           .max_new_tokens = 32 };
 
 static const struct opt opts[] = {
     OPT_HEAD("What is run"),
-    OPT_TEXT('m', "model", &cfg.model, "MODEL", "a .gguf file or a model folder; without it the default model"),
+    OPT_MODEL(&cfg.model),
     OPT_TEXT('c', "configs", &cfg.configs, "LIST",
-             "compressed forms to try, separated by commas, ranges as from..to/step; 'none' is always among them"),
-    OPT_NUM('n', "max-new-tokens", &cfg.max_new_tokens, 1, 4096, "longest answer"),
-    OPT_BOOL('t', "truncate", &cfg.truncate, "cut contexts that are longer than the model allows, instead of refusing"),
-    OPT_TEXT(0, "shard", &cfg.shard, "I/N", "take only the I-th of N equal shares of the contexts"),
+             "configs to try, separated by commas, ranges as from..to/step; 'none' is always among them"),
+    OPT_NUM(0, "max-new-tokens", &cfg.max_new_tokens, 1, 4096, "number of tokens of the longest answer"),
+    OPT_BOOL(0, "truncate", &cfg.truncate, "cut contexts that are longer than the model allows, instead of refusing"),
+    OPT_SHARD(&cfg.shard),
     OPT_HEAD("How it is computed"),
-    OPT_PICK(0, "backend", &cfg.backend, "auto|cpu|reference|cuda", "what computes"),
-    OPT_PICK(0, "dtype", &cfg.dtype, "f32|bf16", "numbers it computes with"),
-    OPT_NUM(0, "threads", &cfg.threads, 0, 4096, "threads; 0: as many as there are cores"),
+    OPT_BACKEND(&cfg.backend, BACKEND_NAMES),
+    OPT_TEXT(0, "dtype", &cfg.dtype, "f32", "type of the numbers in the computation"),
+    OPT_THREADS(&cfg.threads),
     OPT_HEAD("Output"),
-    OPT_TEXT('o', "output", &cfg.output, "FILE",
-             "the profile (required); what it holds already is not computed again, what is new is added"),
-    OPT_BOOL(0, "overwrite", &cfg.overwrite, "start anew, whatever FILE holds"),
-    OPT_BOOL(0, "dry-run", &cfg.dry_run, "say what there is to do and what it will take, and stop"),
+    OPT_OUTPUT(&cfg.output, "FILE"),
+    OPT_BOOL(0, "overwrite", &cfg.overwrite, "start from nothing, whatever FILE holds"),
+    OPT_DRY_RUN(&cfg.dry_run),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -52,15 +51,17 @@ static const struct tool tool = {
     .name = "evp-profile",
     .summary = "measure what compressing a context does to the answers",
     .operands = "CONTEXTS QUESTIONS",
-    .least = 2,
-    .most = 2,
-    .about = "Runs each context through the model once, derives every compressed variant of its KV cache, and lets all "
-             "versions answer all questions together. Answers, sizes and times go to FILE (HDF5). Every finished "
-             "context is kept in FILE.d/ until the end: killed at any moment, the same command goes on where it was. "
-             "CONTEXTS or QUESTIONS may be '-', standard input.",
+    .min_operands = 2,
+    .max_operands = 2,
+    .about =
+        "Runs each context through the model once, derives every compressed variant of its KV cache, and lets all "
+        "variants answer all questions together. Answers, sizes and times go to FILE (HDF5; --output is required). "
+        "What FILE holds already is not computed again, what is new is added. Every finished context is kept in "
+        "FILE.d/ until the end: after an interruption the same command goes on where it was. CONTEXTS or "
+        "QUESTIONS may be '-', standard input.",
     .examples = "  evp-profile contexts.jsonl questions.jsonl -o profile.h5\n"
-                "  evp-profile contexts.jsonl questions.jsonl --configs 'keydiff:drop=0.1..0.9/0.2,kivi:bits=2' "
-                "--dry-run -o profile.h5\n",
+                "  evp-profile contexts.jsonl questions.jsonl --dry-run -o profile.h5 \\\n"
+                "      --configs 'keydiff:drop=0.1..0.9/0.2,kivi:bits=2'\n",
     .opts = opts,
     .common = &cfg.common,
 };
@@ -146,14 +147,10 @@ static int make_lineage(struct job *j, char **args, int n_args, const char *cont
 
 static int read_inputs(struct job *j, const char *contexts, const char *questions, struct err *err)
 {
-    struct shard shard;
-
     if (!cfg.output)
         return err_set(err, ERR_USAGE, "--output is missing");
     if (strcmp(contexts, "-") == 0 && strcmp(questions, "-") == 0)
         return err_set(err, ERR_USAGE, "contexts and questions cannot both come from standard input");
-    if (!parse_shard(cfg.shard, &shard))
-        return err_set(err, ERR_USAGE, "--shard takes I/N with 1 <= I <= N, not '%s'", cfg.shard);
     if (config_list(&j->config, &j->n_configs, cfg.configs, err))
         return err_wrap(err, "--configs");
     if (contexts_read(&j->contexts, contexts, err) || questions_read(&j->questions, questions, err))
@@ -162,22 +159,20 @@ static int read_inputs(struct job *j, const char *contexts, const char *question
                                     .questions = &j->questions,
                                     .config = j->config,
                                     .n_configs = j->n_configs,
-                                    .shard = shard };
+                                    .shard = cfg.shard };
     return grid_begin(&j->grid, &j->input, err);
 }
 
 static int open_engine(struct job *j, struct err *err)
 {
-    char *fallback = cfg.model ? NULL : model_default_path();
-    struct engine_options options = { .model = cfg.model ? cfg.model : fallback,
-                                      .backend = backend_name[cfg.backend],
-                                      .dtype = cfg.dtype ? DTYPE_BF16 : DTYPE_F32,
-                                      .n_threads = cfg.threads };
+    struct engine_options options = { .backend = cfg.backend, .dtype = DTYPE_F32, .n_threads = cfg.threads };
 
-    j->engine = options.model ? engine_open(&options, err) : NULL;
-    if (!options.model)
-        err_nomem(err);
-    free(fallback);
+    if (strcmp(cfg.dtype, "f32") != 0)
+        return err_set(err, ERR_DEVICE, "no dtype '%s' in this build; it has f32", cfg.dtype);
+    char *model = model_path(cfg.model, err);
+    options.model = model;
+    j->engine = model ? engine_open(&options, err) : NULL;
+    free(model);
     if (!j->engine || model_digest(engine_model(j->engine), j->model_digest, err))
         return err->code;
     struct kv_shape shape = engine_kv_shape(j->engine);
@@ -196,7 +191,7 @@ static int plan_grid(struct job *j, struct err *err)
     j->made = (struct store_made){ .model = model->name,
                                    .model_digest = j->model_digest,
                                    .backend = engine_backend(j->engine)->name,
-                                   .dtype = dtype_name[cfg.dtype],
+                                   .dtype = cfg.dtype,
                                    .max_new_tokens = cfg.max_new_tokens };
     if (store_open(&j->store, cfg.output, &j->made, old, err))
         return err->code;

@@ -20,7 +20,7 @@ static struct {
     int per_context, seed, concurrency, retries, window;
     bool from_dataset;
     double timeout, price_in, price_out;
-    const char *api_base, *model, *key_file, *out, *shard_text;
+    const char *api_base, *model, *key_file, *out;
     struct shard shard;
     struct opt_common common;
 } cfg = {
@@ -29,22 +29,22 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("Questions"),
-    OPT_NUM('n', "per-context", &cfg.per_context, 1, 10000, "so many about each context"),
-    OPT_NUM('s', "seed", &cfg.seed, 0, INT_MAX, "draw others with another seed"),
-    OPT_BOOL('d', "from-dataset", &cfg.from_dataset, "take the questions that came with the data set"),
+    OPT_NUM(0, "per-context", &cfg.per_context, 1, 10000, "number of questions about each context"),
+    OPT_SEED(&cfg.seed),
+    OPT_BOOL(0, "from-dataset", &cfg.from_dataset, "take the questions that came with the dataset"),
     OPT_HEAD("From a model behind an OpenAI-compatible service"),
-    OPT_TEXT('a', "api-base", &cfg.api_base, "URL", "where the service is; ends in /v1"),
-    OPT_TEXT('m', "model", &cfg.model, "NAME", "which of its models to ask"),
-    OPT_TEXT('k', "key-file", &cfg.key_file, "FILE", "holds the key; without it, $OPENAI_API_KEY if set"),
-    OPT_NUM('c', "concurrency", &cfg.concurrency, 1, 1024, "so many requests in flight"),
-    OPT_REAL('t', "timeout", &cfg.timeout, 0.01, 86400, "seconds for one request"),
-    OPT_NUM('r', "retries", &cfg.retries, 0, 100, "tries after the first"),
-    OPT_NUM('w', "window", &cfg.window, 512, INT_MAX, "tokens the model takes; longer contexts are asked part by part"),
+    OPT_TEXT(0, "api-base", &cfg.api_base, "URL", "where the service is; ends in /v1"),
+    OPT_TEXT(0, "api-model", &cfg.model, "NAME", "which of its models to ask"),
+    OPT_TEXT(0, "key-file", &cfg.key_file, "FILE", "holds the key; without it, $OPENAI_API_KEY if set"),
+    OPT_NUM(0, "concurrency", &cfg.concurrency, 1, 1024, "number of requests at a time"),
+    OPT_REAL(0, "timeout", &cfg.timeout, 0.01, 86400, "seconds for one request"),
+    OPT_NUM(0, "retries", &cfg.retries, 0, 100, "tries after the first"),
+    OPT_NUM(0, "window", &cfg.window, 512, INT_MAX, "tokens the model takes; longer contexts are asked part by part"),
     OPT_REAL(0, "price-in", &cfg.price_in, 0, 1e6, "price of a million prompt tokens, for the summary"),
-    OPT_REAL(0, "price-out", &cfg.price_out, 0, 1e6, "price of a million completion tokens"),
+    OPT_REAL(0, "price-out", &cfg.price_out, 0, 1e6, "price of a million completion tokens, for the summary"),
     OPT_HEAD("Output"),
-    OPT_TEXT('o', "output", &cfg.out, "FILE", "where the questions go"),
-    OPT_TEXT(0, "shard", &cfg.shard_text, "I/N", "only the I-th of N equal shares of the contexts"),
+    OPT_OUTPUT(&cfg.out, "FILE"),
+    OPT_SHARD(&cfg.shard),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -53,15 +53,16 @@ static const struct tool tool = {
     .name = "evp-qgen",
     .summary = "ask questions about contexts",
     .operands = "[CONTEXTS]",
-    .most = 1,
+    .max_operands = 1,
     .about = "Reads contexts (from standard input without CONTEXTS) and writes questions, every second one held out "
              "(split \"test\"). Without --from-dataset or --api-base they are drawn from the text itself, evenly over "
              "its length, and need the passage to be answered. With --api-base and -o FILE each answer is kept in "
              "FILE.part as it comes: a run that was stopped goes on from there, and a second one asks only about "
-             "contexts that FILE does not have yet.",
+             "contexts that FILE does not have yet. The same seed draws the same questions.",
     .examples = "  evp-qgen contexts.jsonl --per-context 8 >questions.jsonl\n"
                 "  evp-qgen contexts.jsonl --from-dataset -o questions.jsonl\n"
-                "  evp-qgen contexts.jsonl --api-base http://localhost:8000/v1 --model Qwen3-8B -o questions.jsonl\n",
+                "  evp-qgen contexts.jsonl -o questions.jsonl \\\n"
+                "      --api-base http://localhost:8000/v1 --api-model Qwen3-8B\n",
     .opts = opts,
     .common = &cfg.common,
 };
@@ -334,10 +335,8 @@ static int summarise(const struct work *w)
 
 static int check_options(struct err *err)
 {
-    if (cfg.shard_text && !parse_shard(cfg.shard_text, &cfg.shard))
-        return err_set(err, ERR_USAGE, "--shard '%s' is not I/N with 1 <= I <= N", cfg.shard_text);
     if (!cfg.api_base != !cfg.model)
-        return err_set(err, ERR_USAGE, "--api-base and --model go together");
+        return err_set(err, ERR_USAGE, "--api-base and --api-model go together");
     if (!cfg.api_base)
         return 0;
     if (cfg.from_dataset)

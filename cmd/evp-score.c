@@ -28,15 +28,15 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("Quality"),
-    OPT_TEXT('e', "embedder", &cfg.embedder, "DIR", "folder of all-MiniLM-L6-v2; by default that of scripts/models"),
+    OPT_TEXT(0, "embedder", &cfg.embedder, "DIR", "folder of all-MiniLM-L6-v2; by default that of scripts/models"),
     OPT_HEAD("Utility"),
-    OPT_TEXT('t', "tiers", &cfg.tiers, "FILE", "tiers.json: adds TTFT and utility of every variant on each tier"),
-    OPT_REAL('a', "alpha", &cfg.alpha, 0, 1e9, "seconds of TTFT that a quality of 1 is worth"),
+    OPT_TIERS(&cfg.tiers),
+    OPT_REAL(0, "alpha", &cfg.alpha, 0, 1e9, OPT_ALPHA_HELP),
     OPT_HEAD("Computing"),
-    OPT_TEXT('b', "backend", &cfg.backend, "NAME", "what computes: cpu, reference, or auto"),
-    OPT_NUM('j', "threads", &cfg.threads, 0, 4096, "threads; 0: as many as there are cores"),
+    OPT_BACKEND(&cfg.backend, BACKEND_NAMES),
+    OPT_THREADS(&cfg.threads),
     OPT_HEAD("Output"),
-    OPT_TEXT('o', "output", &cfg.output, "FILE", "the table, written whole or not at all (required)"),
+    OPT_OUTPUT(&cfg.output, "FILE"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -45,15 +45,15 @@ static const struct tool tool = {
     .name = "evp-score",
     .summary = "score the answers of a profile: quality and utility",
     .operands = "PROFILE...",
-    .least = 1,
-    .most = -1,
+    .min_operands = 1,
+    .max_operands = -1,
     .opts = opts,
     .common = &cfg.common,
     .about =
         "Reads what evp-profile wrote (any number of shards), embeds all answers with all-MiniLM-L6-v2 and writes one "
-        "table with the cosine of every answer to the reference's, its mean per context and variant over the train "
-        "and the test questions, and with --tiers the time to first token and (alpha * quality - TTFT). Identical "
-        "answers have similarity 1.",
+        "table, FILE (--output is required), with the cosine of every answer to the reference's, its mean per context "
+        "and variant over the train and the test questions, and with --tiers the time to first token and the utility "
+        "(alpha * quality - TTFT) of every variant on each tier. Identical answers have similarity 1.",
     .examples = "  evp-score profile.h5 --tiers tiers.json --alpha 1 -o table.h5\n"
                 "  evp-score shards/*.h5 -o table.h5\n",
 };

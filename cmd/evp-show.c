@@ -23,13 +23,13 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("Instead of a summary"),
-    OPT_BOOL('c', "check", &cfg.check, "verify each file: one line says ok or what is wrong"),
-    OPT_BOOL('j', "json", &cfg.json, "one JSON object per file, with every row"),
-    OPT_BOOL('l', "lineage", &cfg.lineage, "the tools that made the file, the last one first"),
-    OPT_TEXT('t', "tokenize", &cfg.tokenize, "FILE", "print the token ids of each line, by the model named as operand"),
+    OPT_BOOL(0, "check", &cfg.check, "verify each file: one line says ok or what is wrong"),
+    OPT_BOOL(0, "json", &cfg.json, "one JSON object per file, with every row"),
+    OPT_BOOL(0, "lineage", &cfg.lineage, "the tools that made the file, the last one first"),
+    OPT_TEXT(0, "tokenize", &cfg.tokenize, "FILE", "print the token ids of each line, by the model named as operand"),
     OPT_HEAD("Details"),
-    OPT_NUM('n', "rows", &cfg.rows, 0, INT_MAX, "rows of a table to print; 0 prints all"),
-    OPT_BOOL('z', "null", &cfg.null, "texts to tokenize end with a NUL character, not with the line"),
+    OPT_NUM(0, "rows", &cfg.rows, 0, INT_MAX, "rows of a table to print; 0 prints all"),
+    OPT_BOOL(0, "null", &cfg.null, "texts to tokenize end with a NUL character, not with the line"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -38,11 +38,12 @@ static const struct tool tool = {
     .name = "evp-show",
     .summary = "say what is in a file, verify it, or tokenize a text",
     .operands = "[FILE...]",
-    .least = 0,
-    .most = -1,
-    .about = "Knows by their content: contexts, questions, profiles and utility tables, tiers, manifests, receipts, "
+    .min_operands = 0,
+    .max_operands = -1,
+    .about = "Recognises files by their content: contexts, questions, profiles and utility tables, tiers, manifests, "
+             "receipts, "
              "payloads, safetensors files, GGUF models, and folders of models and embedders. Ids are those of the bare "
-             "text: nothing is put in front or behind, and text that looks like a special token is text.",
+             "text: nothing is added before or after it, and text that looks like a special token is text.",
     .examples = "  evp-show manifest.jsonl\n"
                 "  evp-show --check payloads/*.safetensors\n"
                 "  evp-show SmolLM2-135M-Instruct.Q4_1.gguf --tokenize text.txt\n",

@@ -25,11 +25,11 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_MANY(
-        't', "tier", &cfg.tier, "KEY=VALUE,...",
+        0, "tier", &cfg.tier, "KEY=VALUE,...",
         "a tier, fast ones first: name=, uri= (a folder, or redis://...), capacity= (none: unlimited), kind=; read=, "
         "write= (bytes per second) and latency= (seconds) are measured when not given; may be repeated"),
     OPT_BYTES(0, "probe", &cfg.probe, "write and read back a file of this size"),
-    OPT_TEXT('o', "output", &cfg.output, "FILE", "write here instead of standard output"),
+    OPT_OUTPUT(&cfg.output, "FILE"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -43,9 +43,10 @@ static const struct tool tool = {
     .about =
         "Sizes take K, M, G, T (powers of 1024). The kind is gpu, dram, file, redis or lmcache; a folder in memory is "
         "dram, another folder is file. Folders whose parent exists are made for measuring and removed again. "
-        "gpu, redis and lmcache are not measured: give read=, write= and latency=.",
-    .examples = "  evp-tiers -t name=dram,uri=/dev/shm/evp,capacity=2G >tiers.json\n"
-                "  evp-tiers -t name=far,uri=redis://a:1,read=1G,write=1G,latency=0.002\n",
+        "gpu, redis and lmcache are not measured: give read=, write= and latency=. tiers.json goes to standard output "
+        "unless --output is given.",
+    .examples = "  evp-tiers --tier name=dram,uri=/dev/shm/evp,capacity=2G >tiers.json\n"
+                "  evp-tiers --tier name=far,uri=redis://a:1,read=1G,write=1G,latency=0.002\n",
 };
 
 /* ---- a --tier ------------------------------------------------------------ */

@@ -234,14 +234,14 @@ static int print_lines(const struct any_tokenizer *t, const char *path, char sep
 int show_tokens(const char *model, const char *path, char separator, struct err *err)
 {
     struct any_tokenizer t = { 0 };
-    char *fallback = model ? NULL : model_default_path();
+    char *used = model_path(model, err);
 
-    if (!model && !fallback)
-        return err_nomem(err);
-    int result = open_tokenizer(&t, model ? model : fallback, err);
+    if (!used)
+        return err->code;
+    int result = open_tokenizer(&t, used, err);
     if (result == 0)
         result = print_lines(&t, path, separator, err);
     close_tokenizer(&t);
-    free(fallback);
+    free(used);
     return result;
 }

@@ -190,12 +190,14 @@ void model_close(struct model *m)
     free(m);
 }
 
-char *model_default_path(void)
+char *model_path(const char *given, struct err *err)
 {
-    char *dir = file_models_dir();
-    char *path = dir ? file_join(dir, "SmolLM2-135M-Instruct.Q4_1.gguf") : NULL;
+    char *dir = given ? NULL : file_models_dir();
+    char *path = given ? strdup(given) : dir ? file_join(dir, "SmolLM2-135M-Instruct.Q4_1.gguf") : NULL;
 
     free(dir);
+    if (!path)
+        err_nomem(err);
     return path;
 }
 

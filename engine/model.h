@@ -37,8 +37,9 @@ struct model *model_open(const char *path, struct err *err);
 void model_close(struct model *m);
 const struct model_config *model_config(const struct model *m);
 
-/* What --model defaults to: SmolLM2-135M-Instruct.Q4_1.gguf in file_models_dir(), allocated; NULL without memory. */
-char *model_default_path(void);
+/* A copy of `given`, or where it is NULL the path of the default model, SmolLM2-135M-Instruct.Q4_1.gguf in
+ * file_models_dir(). The caller frees it; NULL without memory. */
+char *model_path(const char *given, struct err *err);
 
 /* model_digest of the formats: SHA-256 hex over the weights' bytes and the tokenizer's, computed once and kept beside
  * the model (FILE.evp-digest, FOLDER/model.evp-digest; good for the same sizes and modification times; skipped where

@@ -12,9 +12,6 @@ struct backend *backend_open(const char *name, int n_threads, struct err *err)
         return cpu_open(n_threads, err);
     if (strcmp(name, "reference") == 0)
         return reference_open(err);
-    if (strcmp(name, "cuda") == 0)
-        err_set(err, ERR_DEVICE, "no backend 'cuda' in this build, use 'cpu'");
-    else
-        err_set(err, ERR_DEVICE, "no backend '%s': there are cpu, reference and auto", name);
+    err_set(err, ERR_DEVICE, "no backend '%s' in this build; it has %s", name, BACKEND_NAMES);
     return NULL;
 }

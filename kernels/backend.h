@@ -162,8 +162,11 @@ struct backend {
     void (*close)(struct backend *);
 };
 
-/* "cpu", "reference", "auto". NULL with ERR_DEVICE for a backend this build or machine does not have. n_threads 0: all
- * cores this process may use. The choice is made here and nowhere else. */
+/* What this build has. */
+#define BACKEND_NAMES "auto|cpu|reference"
+
+/* name: one of BACKEND_NAMES; NULL with ERR_DEVICE for a backend that this build or machine does not have. n_threads 0:
+ * all cores this process may use. The choice is made here and nowhere else. */
 struct backend *backend_open(const char *name, int n_threads, struct err *err);
 
 #endif

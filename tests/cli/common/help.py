@@ -32,7 +32,7 @@ def check_tool(path):
     tool = path.name
     status, options, _ = run(path, "--print-options")
     table = [line.split("\t") for line in options.splitlines()]
-    check(tool, status == 0 and table and all(len(row) == 4 for row in table), "--print-options prints no table")
+    check(tool, status == 0 and table and all(len(row) == 6 for row in table), "--print-options prints no table")
     status, text, stderr = run(path, "--help")
     check(tool, status == 0 and not stderr, f"--help gives {status} and stderr {stderr!r}")
     check(tool, text.startswith(f"Usage: {tool} "), "--help does not begin with its usage")
@@ -40,11 +40,13 @@ def check_tool(path):
     check(tool, re.fullmatch(rf"{tool} - .*[a-z]", summary) and not text.splitlines()[2].strip(),
           f"the summary is no single line, as 'evp help' and the man page want it: {summary!r}")
     check(tool, "Exit status:\n  0  success" in text, "--help does not list the exit statuses")
-    shown = paragraphs(text)
-    extra = set(shown) - {row[0][2:] for row in table} - {"help", "usage", "version"}
+    examples = text.partition("\nExamples:\n")[2].partition("\n\n")[0]
+    check(tool, examples and all(re.match("  ", line) for line in examples.splitlines()),
+          f"an example is too long for its line, so that it cannot be pasted:\n{examples}")
+    shown = paragraphs(text.partition("\nExamples:\n")[0])
+    extra = set(shown) - {row[1] for row in table} - {"help", "usage", "version"}
     check(tool, not extra, f"--help shows {extra}, which the table does not have")
-    for name, kind, argument, default in table:
-        name = name[2:]
+    for _, name, kind, argument, default, _ in table:
         check(tool, name in shown, f"--help does not mention --{name}")
         if name not in shown:
             continue
@@ -64,7 +66,7 @@ def check_tool(path):
     check(tool, status == 2 and not out, f"an unknown option gives {status} and stdout {out!r}")
     check(tool, err.startswith(f"{tool}: ") and "--no-such-option" in err, f"an unknown option says {err!r}")
     status, out, err = run(path, "--usage")
-    check(tool, status == 0 and all(f"--{row[0][2:]}" in out for row in table), "--usage lacks options")
+    check(tool, status == 0 and all(f"--{row[1]}" in out for row in table), "--usage lacks options")
     with open("/dev/full", "w") as full:
         p = subprocess.run([path, "--print-options"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
     check(tool, p.returncode == 1 and "cannot write standard output" in p.stderr,

@@ -1,1 +1,2 @@
+# Without --tiers there is nothing to plan for.
 evp-plan "$DATA/table.h5"

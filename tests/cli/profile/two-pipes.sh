@@ -1,1 +1,2 @@
+# Contexts and questions cannot both come from standard input.
 evp-profile - - -o p.h5

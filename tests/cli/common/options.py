@@ -1,0 +1,32 @@
+"""options.py BUILD - an option means the same in every tool: a letter belongs to one long name, a long name has one
+letter and one sentence, and no letter is in use that base/opt.h does not list."""
+import subprocess, sys
+from pathlib import Path
+
+LETTERS = {"a": "access", "c": "configs", "d": "dataset", "j": "threads", "m": "model", "n": "dry-run", "o": "output",
+           "p": "payloads", "q": "quiet", "s": "seed", "t": "tiers", "v": "verbose"}
+said = {}  # long name -> (letter, sentence, the first tool that has it)
+wrong = 0
+
+def complain(text):
+    global wrong
+    print(text)
+    wrong += 1
+
+for path in sorted(Path(sys.argv[1]).glob("evp-*")):
+    if path.read_bytes()[:4] != b"\x7fELF":
+        continue
+    table = subprocess.run([path, "--print-options"], capture_output=True, text=True, check=True).stdout
+    for row in table.splitlines():
+        letter, name, _, _, _, sentence = row.split("\t")
+        if letter != "-" and LETTERS.get(letter) != name:
+            complain(f"{path.name}: -{letter} is --{name}; everywhere else it is --{LETTERS.get(letter, 'no option')}")
+        if name in LETTERS.values() and letter == "-":
+            complain(f"{path.name}: --{name} has no letter here")
+        other = said.setdefault(name, (letter, sentence, path.name))
+        if other[1] != sentence:
+            complain(f"--{name}: {other[2]} says '{other[1]}', {path.name} says '{sentence}'")
+unused = set(LETTERS.values()) - set(said)
+if unused:
+    complain(f"no tool has {', '.join(sorted(unused))}")
+sys.exit(wrong > 0)
