@@ -14,8 +14,9 @@ static struct {
     double real;
     const char *text;
     struct opt_list many;
+    struct shard shard;
     struct opt_common common;
-} cfg = { .number = 3, .size = 64 << 20, .pick = 1 };
+} cfg = { .number = 3, .size = 64 << 20, .pick = 1, .shard = { 1, 1 } };
 
 static const struct opt opts[] = {
     OPT_HEAD("All kinds"),
@@ -26,6 +27,7 @@ static const struct opt opts[] = {
     OPT_TEXT('t', "text", &cfg.text, "WORD", "a text"),
     OPT_MANY('m', "many", &cfg.many, "WORD", "several"),
     OPT_PICK(0, "pick", &cfg.pick, "one|two|three", "a choice"),
+    OPT_SHARD(&cfg.shard),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -61,12 +63,14 @@ Test(opt, takes_every_kind)
     char *argv[MOST_ARGS];
     int first;
 
-    cr_assert_eq(parse("x a --number=7 --size 1.5G -r 0.25 b -t word -m 1 --many=2 --pick three -fvv", argv, &first),
-                 OPT_RUN);
+    cr_assert_eq(
+        parse("x a --number=7 --size 1.5G -r 0.25 b -t word -m 1 --many=2 --pick three --shard 2/3 -fvv", argv, &first),
+        OPT_RUN);
     cr_assert(cfg.flag && cfg.number == 7 && cfg.size == 3ull << 29 && cfg.real == 0.25 && cfg.pick == 2);
     cr_assert_str_eq(cfg.text, "word");
     cr_assert(cfg.many.n == 2 && strcmp(cfg.many.at[1], "2") == 0);
     cr_assert_eq(cfg.common.verbose, 2);
+    cr_assert(cfg.shard.i == 2 && cfg.shard.n == 3);
     cr_assert_str_eq(argv[first], "a");
     cr_assert_str_eq(argv[first + 1], "b");
 }
@@ -99,6 +103,8 @@ REFUSED(refuses_a_real_out_of_bounds, "x a --real=1.01")
 REFUSED(refuses_nan, "x a --real=nan")
 REFUSED(refuses_a_choice_that_is_none, "x a --pick=on")
 REFUSED(refuses_an_empty_choice, "x a --pick=")
+REFUSED(refuses_a_share_of_none, "x a --shard=0/1")
+REFUSED(refuses_a_share_beyond_the_last, "x a --shard=4/3")
 REFUSED(refuses_a_missing_value, "x a --text")
 REFUSED(refuses_a_value_for_a_flag, "x a --flag=1")
 REFUSED(refuses_too_few_operands, "x")
