@@ -135,6 +135,11 @@ check: check-layers check-unit check-cli check-fuzz
 	@tests/summary $B
 check-layers:
 	$(Q)tests/layers
+	$(Q)tests/recipes
+# How files and functions are written; tests/style planner/ looks at one folder.
+.PHONY: check-style
+check-style:
+	$(Q)tests/style
 check-unit: $B/tests/unit/all
 	$(Q)tests/unit/run $B
 check-cli: all $(TEST_TOOLS) $B/tests/http/mock

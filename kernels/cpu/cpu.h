@@ -45,7 +45,7 @@ int cpu_thread(void);
 /* How many threads so many rows deserve. */
 int cpu_threads_for(const struct cpu *c, int n_rows);
 
-/* dense.c */
+/* cpu_dense.c */
 struct weight *cpu_weight_new(struct backend *be, const struct mat *host, int n_parts, enum dtype type,
                               struct err *err);
 void cpu_weight_free(struct backend *be, struct weight *w);
@@ -57,7 +57,7 @@ void cpu_rope(struct backend *be, const struct rope_job *job);
 void cpu_silu_mul(struct backend *be, struct mat out, struct mat gate_up);
 void cpu_argmax(struct backend *be, int32_t *id, struct mat x);
 
-/* attend.c */
+/* cpu_attend.c */
 void cpu_attend(struct backend *be, const struct attn_item *item, int n_items, int head_dim, float scale);
 void cpu_merge(struct backend *be, const struct merge_job *job);
 
@@ -65,7 +65,7 @@ void cpu_merge(struct backend *be, const struct merge_job *job);
 void cpu_layernorm(struct backend *be, struct mat out, struct mat x, const float *w, const float *b, float eps);
 void cpu_gelu(struct backend *be, struct mat x);
 
-/* compress.c */
+/* cpu_compress.c */
 void cpu_key_norms(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
 void cpu_key_cosines(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
 void cpu_attn_columns(struct backend *be, float *score, const struct attn_item *item, int n_items, int head_dim,

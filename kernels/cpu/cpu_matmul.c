@@ -1,4 +1,4 @@
-/* Matrix products by oneDNN; matmul.h is the manual.
+/* Matrix products by oneDNN; cpu_matmul.h is the manual.
  *
  * The table of primitives is open addressing over pointers. Readers inside parallel regions take no lock: an entry is
  * complete before its pointer is stored, and entries leave only in matmul_trim, when nobody reads.

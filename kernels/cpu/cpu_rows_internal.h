@@ -1,5 +1,5 @@
-/* cpu_rows_internal.h - the loops behind rows.h, included by rows.c and rows_avx512.c, which differ in compiler flags
- * and in ROWS, the name of the table.
+/* cpu_rows_internal.h - the loops of cpu_rows.h, included by cpu_rows.c and cpu_rows_avx512.c, which differ in compiler
+ * flags and in ROWS, the name of the table.
  *
  * Plain C that the compiler turns into vectors: `omp simd` gives it leave to take partial sums, which nothing else does
  * (no -ffast-math).

@@ -9,7 +9,7 @@
 
 struct backend *reference_open(struct err *err);
 
-/* dense.c */
+/* reference_dense.c */
 struct weight *reference_weight_new(struct backend *be, const struct mat *host, int n_parts, enum dtype type,
                                     struct err *err);
 void reference_weight_free(struct backend *be, struct weight *w);
@@ -21,7 +21,7 @@ void reference_rope(struct backend *be, const struct rope_job *job);
 void reference_silu_mul(struct backend *be, struct mat out, struct mat gate_up);
 void reference_argmax(struct backend *be, int32_t *id, struct mat x);
 
-/* attend.c */
+/* reference_attend.c */
 void reference_attend(struct backend *be, const struct attn_item *item, int n_items, int head_dim, float scale);
 void reference_merge(struct backend *be, const struct merge_job *job);
 
@@ -29,7 +29,7 @@ void reference_merge(struct backend *be, const struct merge_job *job);
 void reference_layernorm(struct backend *be, struct mat out, struct mat x, const float *w, const float *b, float eps);
 void reference_gelu(struct backend *be, struct mat x);
 
-/* compress.c */
+/* reference_compress.c */
 void reference_key_norms(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
 void reference_key_cosines(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
 void reference_attn_columns(struct backend *be, float *score, const struct attn_item *item, int n_items, int head_dim,

@@ -1,4 +1,4 @@
-/* stored.c - see entry.h. Rows come from files that anything may have happened to; nothing in them is believed. */
+/* stored.c - see stored.h. Rows come from files that anything may have happened to; nothing in them is believed. */
 #include "loader/formats/stored.h"
 
 #include "loader/formats/manifest.h"
