@@ -173,9 +173,11 @@ static int embed_questions(const struct table *t, struct embedder *e, int from, 
 {
     size_t V = (size_t)t->n_configs, width = (size_t)embedder_width(e);
     const char *const *text = (const char *const *)t->answer_text + (size_t)from * V;
+    struct embed_texts texts = { text, (int)((size_t)(to - from) * V) };
     struct bar bar = { 0 };
+    struct embed_progress progress = { move_bar, &bar };
 
-    if (embedder_run(e, text, (int)((size_t)(to - from) * V), vector, move_bar, &bar, err))
+    if (embedder_run(e, &texts, vector, &progress, err))
         return err->code;
     for (size_t q = 0; q < (size_t)(to - from); q++)
         for (size_t i = q * V; i < (q + 1) * V; i++)

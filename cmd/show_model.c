@@ -203,14 +203,12 @@ static void print_ids(const int32_t *ids, int n)
 
 static int print_line(const struct any_tokenizer *t, const char *text, size_t n, struct err *err)
 {
-    struct wordpiece_ids pieces = { 0 };
     struct tokens tokens = { 0 };
-    int result = t->wordpiece ? wordpiece_encode(t->wordpiece, text, n, &pieces, err)
+    int result = t->wordpiece ? wordpiece_encode_text(t->wordpiece, text, n, &tokens, err)
                               : tokenizer_encode(t->bpe, text, n, SPECIAL_AS_TEXT, &tokens, err);
 
     if (result == 0)
-        print_ids(t->wordpiece ? pieces.at : tokens.at, t->wordpiece ? pieces.n : tokens.n);
-    wordpiece_ids_release(&pieces);
+        print_ids(tokens.at, tokens.n);
     tokens_release(&tokens);
     return result;
 }

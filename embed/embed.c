@@ -1,4 +1,6 @@
-/* embed.c - around the encoder: which texts are computed, in which batches, and what becomes of their hidden states. */
+/* embed.c - around the encoder: finds the different texts, tokenises them, sorts them by length into batches for
+ * bert.h, and makes unit vectors of the means of their hidden states. The order in which texts are computed does not
+ * change their vectors by more than rounding. */
 #include "embed/embed.h"
 
 #include "base/file.h"
@@ -11,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONFIG_MOST = 1 << 20 };
+enum { MAX_CONFIG = 1 << 20 }; /* bytes */
 
 struct embedder {
     struct bert bert;
@@ -21,7 +23,7 @@ struct embedder {
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* Refuses a model that pools otherwise; no file of that name means mean, as sentence-transformers takes it. */
+/* Refuses a model that does not pool by the mean. A model without that file does, as sentence-transformers takes it. */
 static int check_pooling(const char *dir, struct err *err)
 {
     struct buf text = { 0 };
@@ -29,7 +31,7 @@ static int check_pooling(const char *dir, struct err *err)
     int code = path ? 0 : err_nomem(err);
 
     if (!code && file_exists(path)) {
-        code = file_read(&text, path, CONFIG_MOST, err);
+        code = file_read(&text, path, MAX_CONFIG, err);
         struct json *config = code ? NULL : json_parse(buf_str(&text), text.n, err);
         if (!code && !config)
             code = err_wrap(err, "'%s'", path);
@@ -50,12 +52,12 @@ static int open_parts(struct embedder *e, const char *dir, struct backend *backe
     if (check_pooling(dir, err))
         return err->code;
     e->wordpiece = wordpiece_open(dir, err);
-    if (!e->wordpiece || bert_open(&e->bert, dir, EMBED_TOKENS, backend, err))
+    if (!e->wordpiece || bert_open(&e->bert, dir, EMBED_MAX_TOKENS, backend, err))
         return err->code;
     if (e->bert.shape.positions < 2) // [CLS] and [SEP]
-        return err_set(err, ERR_FORMAT, "'%s': a model for texts of one token", dir);
+        return err_set(err, ERR_FORMAT, "'%s': the model takes texts of one token only", dir);
     if (wordpiece_n_vocab(e->wordpiece) > e->bert.shape.vocab)
-        return err_set(err, ERR_FORMAT, "'%s': a vocabulary of %d pieces, but a model for %d", dir,
+        return err_set(err, ERR_FORMAT, "'%s': the vocabulary has %d pieces, but the model knows %d", dir,
                        wordpiece_n_vocab(e->wordpiece), e->bert.shape.vocab);
     return 0;
 }
@@ -128,16 +130,15 @@ int embedder_digest(const struct embedder *e, char hex[DIGEST_HEX], struct err *
 
 /* One of the different texts, tokenised. */
 struct sentence {
-    int first, uses;  // where it first stands in the caller's list, and how often in all
-    int from, tokens; // in job.ids
+    int first, uses;  // its first place in the caller's list, and how often it occurs there
+    int from, tokens; // of job.ids
 };
 
 struct job {
     struct map texts;          // text -> number of its sentence
-    int *first;                // (n): where text i first stands
+    int *first;                // (n): the first place of text i
     struct sentence *sentence; // (texts.n)
-    int32_t *id;               // the tokens of all sentences
-    int n_ids, room;
+    struct tokens ids;         // of all sentences
 };
 
 static void job_release(struct job *job)
@@ -145,18 +146,18 @@ static void job_release(struct job *job)
     map_release(&job->texts);
     free(job->first);
     free(job->sentence);
-    free(job->id);
+    tokens_release(&job->ids);
 }
 
-static int job_collect(struct job *job, const char *const *text, int n, struct err *err)
+static int job_collect(struct job *job, const struct embed_texts *texts, struct err *err)
 {
-    job->first = calloc((size_t)n, sizeof(*job->first));
-    job->sentence = calloc((size_t)n, sizeof(*job->sentence));
+    job->first = calloc((size_t)texts->n, sizeof(*job->first));
+    job->sentence = calloc((size_t)texts->n, sizeof(*job->sentence));
     if (!job->first || !job->sentence)
         return err_nomem(err);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < texts->n; i++) {
         bool added;
-        int u = map_add(&job->texts, text[i], strlen(text[i]), &added);
+        int u = map_add(&job->texts, texts->at[i], strlen(texts->at[i]), &added);
         if (u < 0)
             return err_nomem(err);
         if (added)
@@ -167,50 +168,34 @@ static int job_collect(struct job *job, const char *const *text, int n, struct e
     return 0;
 }
 
-/* Room for one more sentence of the greatest length. */
-static int job_reserve(struct job *job, struct err *err)
+/* Adds [CLS] text [SEP], cut so that all of it fits. */
+static int add_sentence(struct job *job, struct sentence *s, const struct embedder *e, const char *text,
+                        struct err *err)
 {
-    if (job->room - job->n_ids >= EMBED_TOKENS)
-        return 0;
-    if (job->room > INT32_MAX / 4)
-        return err_set(err, ERR_FAIL, "more than %d tokens to embed at once", job->room);
-    int room = 2 * job->room + 64 * EMBED_TOKENS;
-    int32_t *id = realloc(job->id, (size_t)room * sizeof(*id));
-    if (!id)
-        return err_nomem(err);
-    job->id = id;
-    job->room = room;
+    struct tokens *ids = &job->ids;
+    int max = e->bert.shape.positions - 1; // before [SEP]
+
+    s->from = ids->n;
+    if (tokens_add(ids, wordpiece_cls(e->wordpiece), err) ||
+        wordpiece_encode(e->wordpiece, text, strlen(text), ids, err))
+        return err->code;
+    if (ids->n - s->from > max)
+        ids->n = s->from + max;
+    if (tokens_add(ids, wordpiece_sep(e->wordpiece), err))
+        return err->code;
+    s->tokens = ids->n - s->from;
     return 0;
 }
 
-/* [CLS] text [SEP], cut so that the whole fits. */
-static int job_tokenise(struct job *job, const struct embedder *e, const char *const *text, struct err *err)
+static int job_tokenise(struct job *job, const struct embedder *e, const struct embed_texts *texts, struct err *err)
 {
-    struct wordpiece_ids piece = { 0 };
-    int most = e->bert.shape.positions - 2, code = 0;
-
-    for (int u = 0; u < job->texts.n && !code; u++) {
-        struct sentence *s = &job->sentence[u];
-        piece.n = 0;
-        code = wordpiece_encode(e->wordpiece, text[s->first], strlen(text[s->first]), &piece, err);
-        if (!code)
-            code = job_reserve(job, err);
-        if (code)
-            break;
-        int n = piece.n < most ? piece.n : most;
-        s->from = job->n_ids;
-        s->tokens = n + 2;
-        job->id[job->n_ids++] = wordpiece_cls(e->wordpiece);
-        if (n > 0)
-            memcpy(job->id + job->n_ids, piece.at, (size_t)n * sizeof(*piece.at));
-        job->n_ids += n;
-        job->id[job->n_ids++] = wordpiece_sep(e->wordpiece);
-    }
-    wordpiece_ids_release(&piece);
-    return code;
+    for (int u = 0; u < job->texts.n; u++)
+        if (add_sentence(job, &job->sentence[u], e, texts->at[job->sentence[u].first], err))
+            return err->code;
+    return 0;
 }
 
-/* Long ones first, so that the peak of memory comes at once; equals in the order they came. */
+/* The longest first, so that the peak of memory comes at once; equally long ones in the order they came. */
 static int by_length(const void *a, const void *b)
 {
     const struct sentence *x = a, *y = b;
@@ -220,7 +205,7 @@ static int by_length(const void *a, const void *b)
 
 /* ---- batches ------------------------------------------------------------- */
 
-/* The mean of `tokens` rows, of length 1. */
+/* The mean of `tokens` rows, divided by its length. */
 static int pool(const float *hidden, int tokens, int width, float *vector, struct err *err)
 {
     double squares = 0;
@@ -241,66 +226,66 @@ static int pool(const float *hidden, int tokens, int width, float *vector, struc
     return 0;
 }
 
-/* As many sentences from s[0] on as one batch takes: their tokens to id and start; returns how many. */
+/* Fills id and start with as many sentences from s[0] on as one batch takes; returns how many. */
 static int fill_batch(const struct job *job, const struct sentence *s, int n, int32_t *id, int *start)
 {
     int i = 0;
 
     for (start[0] = 0; i < n && start[i] + s[i].tokens <= BERT_ROWS; i++) {
-        memcpy(id + start[i], job->id + s[i].from, (size_t)s[i].tokens * sizeof(*id));
+        memcpy(id + start[i], job->ids.at + s[i].from, (size_t)s[i].tokens * sizeof(*id));
         start[i + 1] = start[i] + s[i].tokens;
     }
     return i;
 }
 
-struct room {
+struct batch_space {
     int32_t id[BERT_ROWS];
     int start[BERT_ROWS + 1];
     float hidden[]; // (BERT_ROWS, width)
 };
 
-static int run_batches(struct embedder *e, const struct job *job, float *vector, void (*progress)(void *arg, int done),
-                       void *arg, struct err *err)
+static int run_batches(struct embedder *e, const struct job *job, float *vector, const struct embed_progress *progress,
+                       struct err *err)
 {
     int width = embedder_width(e), done = 0, code = 0;
-    struct room *room = malloc(sizeof(*room) + BERT_ROWS * (size_t)width * sizeof(float));
+    struct batch_space *space = malloc(sizeof(*space) + BERT_ROWS * (size_t)width * sizeof(float));
 
-    if (!room)
+    if (!space)
         return err_nomem(err);
     for (int at = 0; at < job->texts.n && !code;) {
         const struct sentence *s = &job->sentence[at];
-        struct bert_batch batch = { .id = room->id, .start = room->start };
-        batch.n = fill_batch(job, s, job->texts.n - at, room->id, room->start);
-        code = bert_run(&e->bert, &batch, room->hidden, err);
+        struct bert_batch batch = { .id = space->id, .start = space->start };
+        batch.n = fill_batch(job, s, job->texts.n - at, space->id, space->start);
+        code = bert_run(&e->bert, &batch, space->hidden, err);
         for (int i = 0; i < batch.n && !code; i++) {
-            code = pool(room->hidden + (size_t)room->start[i] * (size_t)width, s[i].tokens, width,
+            code = pool(space->hidden + (size_t)space->start[i] * (size_t)width, s[i].tokens, width,
                         vector + (size_t)s[i].first * (size_t)width, err);
             done += s[i].uses;
         }
         at += batch.n;
         if (progress && !code)
-            progress(arg, done);
+            progress->report(progress->arg, done);
     }
-    free(room);
+    free(space);
     return code;
 }
 
-int embedder_run(struct embedder *e, const char *const *text, int n, float *vector,
-                 void (*progress)(void *arg, int done), void *arg, struct err *err)
+int embedder_run(struct embedder *e, const struct embed_texts *texts, float *vector,
+                 const struct embed_progress *progress, struct err *err)
 {
     size_t width = (size_t)embedder_width(e);
     struct job job = { 0 };
 
-    if (n == 0)
+    if (texts->n == 0)
         return 0;
-    int code = job_collect(&job, text, n, err);
+    int code = job_collect(&job, texts, err);
     if (!code)
-        code = job_tokenise(&job, e, text, err);
+        code = job_tokenise(&job, e, texts, err);
     if (!code) {
         qsort(job.sentence, (size_t)job.texts.n, sizeof(*job.sentence), by_length);
-        code = run_batches(e, &job, vector, progress, arg, err);
+        code = run_batches(e, &job, vector, progress, err);
     }
-    for (int i = 0; i < n && !code; i++)
+    for (int i = 0; i < texts->n && !code; i++)
         if (job.first[i] != i)
             memcpy(vector + (size_t)i * width, vector + (size_t)job.first[i] * width, width * sizeof(float));
     job_release(&job);

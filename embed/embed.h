@@ -6,7 +6,7 @@
  *     struct backend *be = backend_open("cpu", 0, &err);
  *     struct embedder *e = embedder_open(dir, be, &err);
  *     float *vector = malloc((size_t)n * embedder_width(e) * sizeof(float));
- *     embedder_run(e, text, n, vector, NULL, NULL, &err);
+ *     embedder_run(e, &(struct embed_texts){ text, n }, vector, NULL, &err);
  *     embed_cosine(vector, vector + embedder_width(e), embedder_width(e));
  */
 #ifndef EVP_EMBED_H
@@ -21,10 +21,10 @@
 struct backend;
 struct embedder;
 
-enum { EMBED_TOKENS = 256 }; // what the model was trained with; the rest of a longer text is not looked at
+enum { EMBED_MAX_TOKENS = 256 }; // what the model was trained with, [CLS] and [SEP] included; longer texts are cut
 
-/* dir: config.json, model.safetensors, vocab.txt or tokenizer.json. The backend must outlive it. NULL: *err says what
- * is wrong with which file. */
+/* dir: config.json, model.safetensors, vocab.txt or tokenizer.json. The backend must outlive the embedder. NULL: *err
+ * says what is wrong with which file. */
 struct embedder *embedder_open(const char *dir, struct backend *backend, struct err *err);
 void embedder_close(struct embedder *e); // NULL is fine
 
@@ -33,10 +33,21 @@ int embedder_width(const struct embedder *e); // 384
 /* SHA-256 over the bytes of the weights' file, then of the vocabulary's. */
 int embedder_digest(const struct embedder *e, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
 
-/* vector[i * width ..] of text[i], an empty text too; ragged batches, sorted by length inside; equal texts are computed
- * once. progress (may be NULL) hears how many of the n texts are done. One run at a time. */
-int embedder_run(struct embedder *e, const char *const *text, int n, float *vector /* (n, width) */,
-                 void (*progress)(void *arg, int done), void *arg, struct err *err) MUST_CHECK;
+struct embed_texts {
+    const char *const *at; // (n), each up to its NUL; may be empty
+    int n;
+};
+
+/* Called after each batch: `done` of the texts have their vectors. */
+struct embed_progress {
+    void (*report)(void *arg, int done);
+    void *arg;
+};
+
+/* Fills row i of vector (n, width) from text i. Equal texts are computed once; batches are made of texts of similar
+ * length. progress may be NULL. Not thread-safe. */
+int embedder_run(struct embedder *e, const struct embed_texts *texts, float *vector,
+                 const struct embed_progress *progress, struct err *err) MUST_CHECK;
 
 /* The dot product of two unit vectors, within -1 .. 1. */
 float embed_cosine(const float *a, const float *b, int width);

@@ -170,20 +170,6 @@ struct bpe_candidate {
     int32_t id;
 };
 
-int tokens_add(struct tokens *t, int32_t id, struct err *err)
-{
-    if (t->n == t->room) {
-        int room = t->room ? 2 * t->room : 64;
-        int32_t *at = t->room < INT_MAX / 2 ? realloc(t->at, (size_t)room * sizeof(*at)) : NULL;
-        if (!at)
-            return err_nomem(err);
-        t->at = at;
-        t->room = room;
-    }
-    t->at[t->n++] = id;
-    return 0;
-}
-
 void bpe_work_release(struct bpe_work *w)
 {
     free(w->symbol);

@@ -63,6 +63,4 @@ void bpe_work_release(struct bpe_work *w);
 int bpe_encode(const struct bpe *b, struct bpe_work *w, const char *piece, size_t n, struct tokens *out,
                struct err *err) MUST_CHECK;
 
-int tokens_add(struct tokens *t, int32_t id, struct err *err) MUST_CHECK;
-
 #endif

@@ -242,12 +242,6 @@ int tokenizer_n_vocab(const struct tokenizer *t)
     return t->bpe.n_vocab;
 }
 
-void tokens_release(struct tokens *t)
-{
-    free(t->at);
-    *t = (struct tokens){ 0 };
-}
-
 /* ---- what the model sees ----------------------------------------------- */
 
 const char *tokenizer_head(const struct tokenizer *t)

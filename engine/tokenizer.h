@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/tokens.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,12 +16,6 @@
 
 struct model;
 struct tokenizer;
-
-struct tokens {
-    int32_t *at;
-    int n, room;
-};
-void tokens_release(struct tokens *t);
 
 enum special { SPECIAL_AS_TEXT, SPECIAL_PARSED };
 

@@ -34,7 +34,7 @@ static int run(char **argv, struct err *err)
     float *vector = calloc((size_t)n * (size_t)embedder_width(e), sizeof(*vector));
     for (int r = 0; r < REPEATS; r++) {
         double start = clock_now();
-        if (embedder_run(e, line, n, vector, NULL, NULL, err))
+        if (embedder_run(e, &(struct embed_texts){ line, n }, vector, NULL, err))
             return err->code;
         double seconds = clock_now() - start;
         best = seconds < best ? seconds : best;

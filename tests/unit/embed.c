@@ -38,7 +38,7 @@ static void embed(struct embedder *e, const char *const *text, int n, float *vec
 {
     struct err err;
 
-    cr_assert_eq(embedder_run(e, text, n, vector, NULL, NULL, &err), 0, "%s", err.msg);
+    cr_assert_eq(embedder_run(e, &(struct embed_texts){ text, n }, vector, NULL, &err), 0, "%s", err.msg);
 }
 
 /* Empty, cut at 40 tokens, with a letter that the vocabulary lacks: see tests/golden/embed/make-minibert.py. */
@@ -106,14 +106,49 @@ Test(embed, a_batch_gives_what_each_text_gives_alone)
         snprintf(text[i], sizeof(text[i]), "%.*s", i * 7 % 75, letters);
         at[i] = text[i];
     }
-    cr_assert_eq(embedder_run(e, at, N, together[0], count_up, &done, &err), 0, "%s", err.msg);
+    struct embed_progress progress = { count_up, &done };
+    cr_assert_eq(embedder_run(e, &(struct embed_texts){ at, N }, together[0], &progress, &err), 0, "%s", err.msg);
     cr_assert_eq(done, N);
     for (int i = 0; i < N; i++) {
         embed(e, &at[i], 1, alone);
         cr_assert_gt(embed_cosine(alone, together[i], MINI), 1 - 1e-6f, "text %d", i);
     }
     cr_assert_arr_eq(together[0], together[75], sizeof(together[0])); // equal texts, equal bits
-    cr_assert_eq(embedder_run(e, NULL, 0, NULL, NULL, NULL, &err), 0);
+    cr_assert_eq(embedder_run(e, &(struct embed_texts){ 0 }, NULL, NULL, &err), 0);
+    embedder_close(e);
+    be->close(be);
+}
+
+/* `max` words fill the model beside [CLS] and [SEP]: one more changes nothing, one less does. */
+static void check_cut(struct embedder *e, int max)
+{
+    static const int n[] = { -1, 0, 1, 100 };
+    int width = embedder_width(e);
+    float *vector = malloc(4 * (size_t)width * sizeof(*vector));
+    struct buf text[4] = { 0 };
+    const char *at[4];
+
+    for (int i = 0; i < 4; i++) {
+        for (int k = 0; k < max + n[i]; k++)
+            buf_adds(&text[i], k % 2 ? "paris " : "the ");
+        at[i] = buf_str(&text[i]);
+    }
+    embed(e, at, 4, vector);
+    cr_assert_neq(memcmp(vector, vector + width, (size_t)width * sizeof(*vector)), 0, "%d words", max);
+    for (int i = 2; i < 4; i++)
+        for (int c = 0; c < width; c++)
+            cr_assert_float_eq(vector[width + c], vector[i * width + c], 1e-6, "%d words", max + n[i]);
+    for (int i = 0; i < 4; i++)
+        buf_release(&text[i]);
+    free(vector);
+}
+
+Test(embed, long_texts_are_cut_at_the_models_positions)
+{
+    struct backend *be = open_backend("reference");
+    struct embedder *e = open_embedder(MINIBERT, be);
+
+    check_cut(e, 40 - 2);
     embedder_close(e);
     be->close(be);
 }
@@ -147,7 +182,7 @@ Test(embed, wrong_files_are_named)
     } wrong[] = {
         { "config.json", "\"bert\"", "\"gpt2\"", SIZE_MAX, "/config.json': field 'model_type' is 'gpt2', not 'bert'" },
         { "config.json", "\"hidden_size\": 32", "\"hidden_size\": 48", SIZE_MAX,
-          "tensor 'embeddings.word_embeddings.weight' has not the shape that config.json gives it, 81 x 48" },
+          "tensor 'embeddings.word_embeddings.weight' does not have the shape that config.json gives it, 81 x 48" },
         { "config.json", "\"hidden_size\": 32", "\"hidden_size\": 30", SIZE_MAX,
           "field 'hidden_size' is 30, not an even multiple of 4 heads" },
         { "config.json", "\"vocab_size\": 81", "\"vocab_size\": -1", SIZE_MAX, "field 'vocab_size' is -1, not 1 to " },
@@ -175,6 +210,44 @@ Test(embed, wrong_files_are_named)
         cr_assert_eq(err.code, ERR_FORMAT, "%s", err.msg);
         cr_assert(strstr(err.msg, wrong[i].says), "'%s' does not say '%s'", err.msg, wrong[i].says);
     }
+    be->close(be);
+}
+
+/* The largest value that a field of config.json may have, and what stands in the way one above it and at 0. With the
+ * largest one the model fails for another reason: its weights have other shapes. */
+Test(embed, fields_of_the_config_have_limits)
+{
+    static const struct {
+        const char *field;
+        int max;
+    } limit[] = { { "hidden_size", 4096 },       { "num_attention_heads", 256 }, { "intermediate_size", 16384 },
+                  { "num_hidden_layers", 256 },  { "vocab_size", 1 << 20 },      { "max_position_embeddings", 1 << 16 },
+                  { "type_vocab_size", 1 << 10 } };
+    static const char rest[] = "\"model_type\":\"bert\",\"hidden_size\":4096,\"num_attention_heads\":2,"
+                               "\"intermediate_size\":8,\"num_hidden_layers\":2,\"vocab_size\":81,"
+                               "\"max_position_embeddings\":40,\"type_vocab_size\":2,\"layer_norm_eps\":1e-12}";
+    struct backend *be = open_backend("reference");
+    char dir[] = "/tmp/evp-embed-test.XXXXXX";
+
+    cr_assert(mkdtemp(dir));
+    copy(dir, "model.safetensors", SIZE_MAX, NULL, NULL);
+    copy(dir, "vocab.txt", SIZE_MAX, NULL, NULL);
+    char *path = file_join(dir, "config.json");
+    for (size_t i = 0; i < sizeof(limit) / sizeof(*limit); i++) {
+        const int value[] = { 0, 1, limit[i].max, limit[i].max + 1 };
+        for (int k = 0; k < 4; k++) {
+            struct buf text = { 0 }, says = { 0 };
+            struct err err;
+            buf_printf(&text, "{\"%s\":%d,%s", limit[i].field, value[k], rest); // of two fields the first counts
+            buf_printf(&says, "field '%s' is %d, not 1 to %d", limit[i].field, value[k], limit[i].max);
+            cr_assert_eq(file_write(path, text.at, text.n, &err), 0, "%s", err.msg);
+            cr_assert_null(embedder_open(dir, be, &err));
+            cr_assert_eq(strstr(err.msg, says.at) != NULL, k == 0 || k == 3, "%s", err.msg);
+            buf_release(&text);
+            buf_release(&says);
+        }
+    }
+    free(path);
     be->close(be);
 }
 
@@ -212,8 +285,9 @@ Test(minilm, cosines_of_sentence_transformers)
         cr_assert(off < 1e-4, "line %d is %g off", n + 1, off); // a not-a-number is off too
         json_free(pair);
     }
-    cr_assert_eq(n, 20);
+    cr_assert_eq(n, 22);
     rows_close(&in);
+    check_cut(e, EMBED_MAX_TOKENS - 2);
     embedder_close(e);
     be->close(be);
     free(dir);

@@ -1,8 +1,12 @@
-/* WordPiece over a vocabulary of a dozen pieces; the real one is compared in tests/golden/tokenizer. */
+/* WordPiece over vocabularies of a dozen pieces and of tests/data/minibert; the real one is compared in tests/golden.
+ */
 #include "embed/wordpiece.h"
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/json.h"
+#include "base/rows.h"
+#include "embed/bert_chars.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -26,18 +30,28 @@ static struct wordpiece *open_with(const char *name, const char *text, struct er
     return w;
 }
 
-static void expect(const struct wordpiece *w, const char *text, const char *want)
+enum reading { SPECIAL_SPLIT, SPECIAL_AS_TEXT };
+
+static void expect_read(const struct wordpiece *w, enum reading reading, const char *text, const char *want)
 {
-    struct wordpiece_ids ids = { 0 };
+    struct tokens ids = { 0 };
     struct buf got = { 0 };
     struct err err;
 
-    cr_assert_eq(wordpiece_encode(w, text, strlen(text), &ids, &err), 0);
+    if (reading == SPECIAL_SPLIT)
+        cr_assert_eq(wordpiece_encode(w, text, strlen(text), &ids, &err), 0);
+    else
+        cr_assert_eq(wordpiece_encode_text(w, text, strlen(text), &ids, &err), 0);
     for (int i = 0; i < ids.n; i++)
         buf_printf(&got, i ? " %d" : "%d", ids.at[i]);
     cr_assert_str_eq(buf_str(&got), want, "'%s' is %s, not %s", text, buf_str(&got), want);
-    wordpiece_ids_release(&ids);
+    tokens_release(&ids);
     buf_release(&got);
+}
+
+static void expect(const struct wordpiece *w, const char *text, const char *want)
+{
+    expect_read(w, SPECIAL_SPLIT, text, want);
 }
 
 Test(wordpiece, cuts_words_into_longest_pieces)
@@ -56,8 +70,11 @@ Test(wordpiece, cuts_words_into_longest_pieces)
     expect(w,
            "e\xe4\xb8\xad"
            "e",
-           "11 10 11");             // ideographs stand alone
-    expect(w, "[SEP]", "13 14 15"); // text, not a token
+           "11 10 11"); // ideographs stand alone
+    expect(w, "[SEP]", "3");
+    expect(w, "bed[SEP]ding[CLS]", "7 3 1 2"); // what follows begins a word
+    expect(w, "[sep]", "13 14 15");
+    expect_read(w, SPECIAL_AS_TEXT, "[SEP]", "13 14 15");
     expect(w,
            "b\xc2\xad"
            "ed b\xef\xbf\xbd"
@@ -74,22 +91,73 @@ Test(wordpiece, cuts_words_into_longest_pieces)
     wordpiece_close(w);
 }
 
+/* A word of n characters: so many ids come of it. Accents go before the characters are counted. */
+static int n_ids_of_word(const struct wordpiece *w, const char *character, int n)
+{
+    struct buf word = { 0 };
+    struct tokens ids = { 0 };
+    struct err err;
+
+    for (int i = 0; i < n; i++)
+        buf_adds(&word, character);
+    cr_assert_eq(wordpiece_encode(w, word.at, word.n, &ids, &err), 0);
+    cr_assert(ids.n != 1 || ids.at[0] == 1);
+    int n_ids = ids.n;
+    buf_release(&word);
+    tokens_release(&ids);
+    return n_ids;
+}
+
 Test(wordpiece, words_over_100_characters_are_unknown)
 {
     struct err err;
     struct wordpiece *w = open_with("vocab.txt", vocab, &err);
-    char word[102] = { 0 };
 
-    memset(word, 'e', 100);
-    struct wordpiece_ids ids = { 0 };
-    cr_assert_eq(wordpiece_encode(w, word, 100, &ids, &err), 0);
-    cr_assert_eq(ids.n, 100);
-    word[100] = 'e';
-    ids.n = 0;
-    cr_assert_eq(wordpiece_encode(w, word, 101, &ids, &err), 0);
-    cr_assert(ids.n == 1 && ids.at[0] == 1);
-    wordpiece_ids_release(&ids);
+    cr_assert_eq(n_ids_of_word(w, "e", 99), 99);
+    cr_assert_eq(n_ids_of_word(w, "e", 100), 100);
+    cr_assert_eq(n_ids_of_word(w, "e", 101), 1);
+    cr_assert_eq(n_ids_of_word(w, "e\u0301", 100), 100);
+    cr_assert_eq(n_ids_of_word(w, "\u00e9", 101), 1);
     wordpiece_close(w);
+}
+
+/* Made by tests/golden/embed/make-ids.py with the library itself. */
+Test(wordpiece, special_tokens_in_texts_as_the_library_reads_them)
+{
+    struct wordpiece *w;
+    struct rows_in in;
+    struct json *row;
+    struct err err;
+    int n = 0;
+
+    cr_assert(w = wordpiece_open("tests/data/minibert", &err), "%s", err.msg);
+    cr_assert_eq(rows_open(&in, "tests/golden/embed/minibert.jsonl", "ids", &err), 0, "%s", err.msg);
+    for (; rows_next(&in, &row, &err) == 1; n++) {
+        struct buf want = { 0 };
+        for (const struct json *id = json_first(json_get(row, "ids")); id; id = json_next(id))
+            buf_printf(&want, want.n ? " %g" : "%g", json_real(id));
+        expect(w, json_text(json_get(row, "text")), buf_str(&want));
+        buf_release(&want);
+        json_free(row);
+    }
+    cr_assert_eq(n, 28);
+    rows_close(&in);
+    wordpiece_close(w);
+}
+
+/* The ends of the ranges of bert_ranges.h, and characters younger than the Unicode that the library knows. */
+Test(wordpiece, characters_are_what_the_library_takes_them_for)
+{
+    cr_assert(bert_is_dropped(0) && bert_is_dropped(0x7f) && bert_is_dropped(0x9f) && bert_is_dropped(0x10fffd));
+    cr_assert(!bert_is_dropped('\t') && !bert_is_dropped(0x20) && !bert_is_dropped(0x7e) && !bert_is_dropped(0xa0));
+    cr_assert(!bert_is_dropped(0x8e2) && !bert_is_dropped(0x10fffe));
+    cr_assert(bert_is_mark(0x300) && bert_is_mark(0x36f) && bert_is_mark(0xe01ef));
+    cr_assert(!bert_is_mark(0x2ff) && !bert_is_mark(0x370) && !bert_is_mark(0x7fd) && !bert_is_mark(0xe01f0));
+    cr_assert(bert_is_punctuation('!') && bert_is_punctuation('~') && bert_is_punctuation(0xa1));
+    cr_assert(bert_is_punctuation(0x166d) && !bert_is_punctuation(0x2e4f) && !bert_is_punctuation('a'));
+    cr_assert(bert_is_ideograph(0x4e00) && bert_is_ideograph(0x9fff) && bert_is_ideograph(0x2fa1f));
+    cr_assert(!bert_is_ideograph(0x33ff) && !bert_is_ideograph(0xa000) && !bert_is_ideograph(0x2b820));
+    cr_assert(bert_is_space(0x3000) && bert_is_space(0x2000) && bert_is_space(0x200a) && !bert_is_space(0x200b));
 }
 
 Test(wordpiece, reads_tokenizer_json)
@@ -107,17 +175,53 @@ Test(wordpiece, reads_tokenizer_json)
     wordpiece_close(w);
 }
 
+#define MODEL(vocab)                                                                                                   \
+    "{\"model\":{\"type\":\"WordPiece\",\"continuing_subword_prefix\":\"##\",\"vocab\":{" vocab "}},\"added_tokens\":" \
+                                                                                                "["
+#define NEEDED "\"[UNK]\":0,\"[CLS]\":1,\"[SEP]\":2"
+
+/* Only what "added_tokens" names is a special token, whatever it looks like; the longest one wins. */
+Test(wordpiece, special_tokens_of_tokenizer_json)
+{
+    struct err err;
+    struct wordpiece *w = open_with("tokenizer.json",
+                                    MODEL(NEEDED ",\"a\":3") "{\"id\":2,\"content\":\"[SEP]\",\"special\":true},"
+                                                             "{\"id\":9,\"content\":\"\u00e9\"},"
+                                                             "{\"id\":8,\"content\":\"\u00e9A\"}]}",
+                                    &err);
+
+    cr_assert_not_null(w, "%s", err.msg);
+    cr_assert_eq(wordpiece_n_vocab(w), 10);
+    expect(w, "a[SEP]a", "3 2 3");
+    expect(w, "a[CLS]", "3 0 0 0");
+    expect(w, "a\u00e9a\u00e9A\u00e9", "3 9 3 8 9");
+    expect(w, "A\u0301a", "0");   // not yet composed, so not that token
+    expect(w, "\u00e9\xc3", "9"); // cut
+    wordpiece_close(w);
+}
+
 Test(wordpiece, refuses_broken_vocabularies)
 {
     static const char *const bad[][3] = {
         { "vocab.txt", "[UNK]\n[CLS]\n", "has no [SEP]" },
-        { "vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\na\n", "line 5: piece 'a' is there twice" },
+        { "vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\na\n", "line 5: piece 'a' occurs twice" },
         { "vocab.txt", "", "has no [UNK]" },
         { "tokenizer.json", "{\"model\":{\"type\":\"BPE\"}}", "no WordPiece model" },
         { "tokenizer.json", "{\"model\":", "malformed JSON" },
-        { "tokenizer.json",
-          "{\"model\":{\"type\":\"WordPiece\",\"continuing_subword_prefix\":\"##\",\"vocab\":{\"a\":-1}}}",
-          "has no id" },
+        { "tokenizer.json", MODEL("\"a\":-1") "]}", "piece 'a' has no id from 0 to 16777215" },
+        { "tokenizer.json", MODEL("\"a\":1.5") "]}", "has no id" },
+        { "tokenizer.json", MODEL("\"a\":16777216") "]}", "has no id" },
+        { "tokenizer.json", MODEL("\"a\":16777215") "]}", "has no [UNK]" },
+        { "tokenizer.json", MODEL(NEEDED) "{\"id\":1}]}", "'content' is missing" },
+        { "tokenizer.json", MODEL(NEEDED) "{\"content\":\"[X]\"}]}", "'id' is missing" },
+        { "tokenizer.json", MODEL(NEEDED) "{\"content\":\"[X]\",\"id\":16777216}]}",
+          "added token '[X]' has id 16777216" },
+        { "tokenizer.json", MODEL(NEEDED) "{\"content\":\"[SEP]\",\"id\":1}]}", "not its id in the vocabulary" },
+        { "tokenizer.json", MODEL(NEEDED) "{\"content\":\"[X]\",\"id\":7},{\"content\":\"[X]\",\"id\":7}]}",
+          "added token '[X]' occurs twice" },
+        { "tokenizer.json", MODEL(NEEDED) "{\"content\":\"[X]\",\"id\":7,\"lstrip\":true}]}",
+          "added token '[X]' is 'lstrip', which is not supported" },
+        { "tokenizer.json", MODEL(NEEDED) "{\"content\":\"[X]\",\"id\":7,\"normalized\":true}]}", "'normalized'" },
     };
     struct err err;
 

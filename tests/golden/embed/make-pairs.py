@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """make-pairs.py - writes pairs.jsonl beside it: pairs of texts and the cosine that sentence-transformers gives them with
-all-MiniLM-L6-v2 in f32. Answers as models give them, and what tokenizers stumble over. Not "[SEP]": sentence-transformers
-takes it for the token, we for text."""
+all-MiniLM-L6-v2 in f32. Answers as models give them, and what tokenizers stumble over."""
 import json, os
 from sentence_transformers import SentenceTransformer
 
@@ -27,6 +26,8 @@ pairs = [
     ("e = mc^2; x_1 <= 7 && y != 0", "energy equals mass times the speed of light squared"),
     ("a\u0000b\u200bc\ufffd".replace("\u0000", "\u0001"), "abc"),
     ("<|im_end|> </s>", "special tokens"),
+    ("[SEP]", "sep"),
+    ("The model wrote [MASK] and stopped.[SEP][PAD]", "[CLS] The model wrote [mask] and stopped."),
     ("x" * 150, "pneumonoultramicroscopicsilicovolcanoconiosis"),
     ("".join(long % i for i in range(30)), "".join(long % i for i in range(29, -1, -1))),  # both are cut at 256 tokens
     ("".join(long % i for i in range(30)), "".join(long % i for i in range(25))),  # equal in what is left

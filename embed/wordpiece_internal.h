@@ -1,0 +1,33 @@
+/* wordpiece_internal.h - a vocabulary in memory, between wordpiece_vocabulary.c, which reads it, and wordpiece.c. */
+#ifndef EVP_WORDPIECE_INTERNAL_H
+#define EVP_WORDPIECE_INTERNAL_H
+
+#include "base/map.h"
+#include "embed/wordpiece.h"
+
+#include <stdbool.h>
+
+struct wordpiece_special {
+    char *text; // not empty
+    size_t n;
+    int32_t id;
+};
+
+struct wordpiece {
+    struct map pieces;
+    int32_t *id;    // number of a piece -> its id
+    size_t longest; // bytes of the longest piece
+    int n_vocab;
+    int32_t unk, cls, sep;
+    struct {
+        struct wordpiece_special *at;
+        int n, cap;
+    } specials;              // each text once
+    bool opens_special[256]; // is there one that begins with this byte?
+};
+
+/* Fills a zeroed *w from dir; after a failure too it is to be released. */
+int vocabulary_read(struct wordpiece *w, const char *dir, struct err *err) MUST_CHECK;
+void vocabulary_release(struct wordpiece *w);
+
+#endif
