@@ -1,3 +1,4 @@
+/* bert.c - the forward pass of one batch: embeddings on the host, everything after them on the device. */
 #include "embed/bert.h"
 
 #include "kernels/backend.h"
@@ -12,7 +13,7 @@ static struct mat rows_of(float *at, int rows, int cols)
     return (struct mat){ .at = at, .type = DTYPE_F32, .rows = rows, .cols = cols, .pitch = cols };
 }
 
-/* x (N, D) = word[id] + type[0] + position[p], in this order of additions; on the host. */
+/* x (N, D) = word[id] + type[0] + position[p], added in this order, on the host. */
 static void look_up(const struct bert *b, const struct bert_batch *batch, float *x)
 {
     size_t width = (size_t)b->shape.width;
@@ -21,15 +22,15 @@ static void look_up(const struct bert *b, const struct bert_batch *batch, float 
         for (int t = batch->start[i]; t < batch->start[i + 1]; t++, x += width) {
             const float *position = b->place + (size_t)(1 + t - batch->start[i]) * width;
             const char *word = (const char *)b->word->at + (size_t)batch->id[t] * width * sizeof(float);
-            memcpy(x, word, width * sizeof(float)); // the file promises no alignment
+            memcpy(x, word, width * sizeof(float)); // `word` may be unaligned
             for (size_t c = 0; c < width; c++)
                 x[c] = x[c] + b->place[c] + position[c];
         }
     }
 }
 
-/* Every text and head of its own. The rotation is by angle zero: rope() only brings queries, keys and values of a head
- * together, which is the layout attention reads. */
+/* Attention within each text, per head. rope() rotates by angle zero here: it only brings the queries, keys and values
+ * of a head together, which is the layout that attend() reads. */
 static void attention(struct bert *b, const struct bert_batch *batch, struct attn_item *item, int rows)
 {
     const struct bert_scratch *s = &b->scratch;
@@ -97,7 +98,7 @@ int bert_run(struct bert *b, const struct bert_batch *batch, float *hidden, stru
     struct attn_item *item = malloc((size_t)batch->n * (size_t)b->shape.heads * sizeof(*item));
     if (!item)
         return err_nomem(err);
-    look_up(b, batch, hidden); // the caller's room serves on the way in too
+    look_up(b, batch, hidden); // `hidden` serves as the input's buffer too
     be->write(be, b->scratch.x, hidden, bytes);
     struct mat x = rows_of(b->scratch.x, N, D);
     be->layernorm(be, x, x, b->first_norm, b->first_norm + D, (float)b->shape.norm_eps);

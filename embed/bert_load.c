@@ -1,33 +1,34 @@
-/* bert_load.c - config.json and model.safetensors of a BERT model, checked, and put on the device. */
+/* bert_load.c - opening and closing of bert.h: config.json and model.safetensors are checked against each other, field
+ * by field and tensor by tensor, and the weights go to the device one layer at a time. Word embeddings stay in the
+ * file. */
 #include "embed/bert.h"
 
 #include "base/file.h"
 #include "base/json.h"
 #include "kernels/backend.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONFIG_MOST = 1 << 20, NAME_MOST = 128 };
+enum { MAX_CONFIG = 1 << 20, MAX_NAME = 128 }; /* bytes */
 
 /* ---- config.json --------------------------------------------------------- */
 
-/* A field that must be a whole number from 1 to most. */
-static int want_count(const struct json *config, const char *name, int most, int *out, struct err *err)
+/* A field that must be a whole number from 1 to max. */
+static int want_count(const struct json *config, const char *name, int max, int *out, struct err *err)
 {
     int64_t v;
 
     if (json_want_int(config, name, &v, err))
         return err->code;
-    if (v < 1 || v > most)
-        return err_set(err, ERR_FORMAT, "field '%s' is %lld, not 1 to %d", name, (long long)v, most);
+    if (v < 1 || v > max)
+        return err_set(err, ERR_FORMAT, "field '%s' is %lld, not 1 to %d", name, (long long)v, max);
     *out = (int)v;
     return 0;
 }
 
-/* A field that, where it stands, must have the one value this encoder computes. */
+/* A field that may be absent, but not have another value than the one this encoder computes. */
 static int want_word(const struct json *config, const char *name, const char *word, struct err *err)
 {
     const char *v = word;
@@ -37,7 +38,7 @@ static int want_word(const struct json *config, const char *name, const char *wo
     return strcmp(v, word) == 0 ? 0 : err_set(err, ERR_FORMAT, "field '%s' is '%.40s', not '%s'", name, v, word);
 }
 
-/* The limits are several times those of the largest BERT, and keep every product of two of them in an int. */
+/* The limits are several times those of the largest BERT; a product of any two that is computed fits an int. */
 static int read_shape(struct bert_shape *s, const struct json *config, struct err *err)
 {
     if (want_word(config, "model_type", "bert", err) || want_word(config, "hidden_act", "gelu", err) ||
@@ -62,7 +63,7 @@ static int read_shape(struct bert_shape *s, const struct json *config, struct er
 static int read_config(struct bert_shape *s, const char *path, struct err *err)
 {
     struct buf text = { 0 };
-    int code = file_read(&text, path, CONFIG_MOST, err);
+    int code = file_read(&text, path, MAX_CONFIG, err);
 
     if (!code) {
         struct json *config = json_parse(buf_str(&text), text.n, err);
@@ -77,10 +78,11 @@ static int read_config(struct bert_shape *s, const char *path, struct err *err)
 
 /* ---- model.safetensors --------------------------------------------------- */
 
-/* The tensor of that name (some files put "bert." in front), f32 and (rows, cols); cols 0: a vector of rows. */
+/* The tensor of that name (some files put "bert." in front), which must be f32 and (rows, cols), or (rows) for cols 0.
+ */
 static const struct st_tensor *want_tensor(const struct bert *b, const char *name, int rows, int cols, struct err *err)
 {
-    char prefixed[NAME_MOST + 8];
+    char prefixed[MAX_NAME + 8];
 
     const struct st_tensor *t = safetensors_find(&b->file, name);
     if (!t) {
@@ -96,20 +98,45 @@ static const struct st_tensor *want_tensor(const struct bert *b, const char *nam
         return NULL;
     }
     if (t->n_dims != (cols ? 2 : 1) || t->dim[0] != rows || (cols && t->dim[1] != cols)) {
-        err_set(err, ERR_FORMAT, "tensor '%s' has not the shape that config.json gives it, %d x %d", name, rows,
+        err_set(err, ERR_FORMAT, "tensor '%s' does not have the shape that config.json gives it, %d x %d", name, rows,
                 cols ? cols : 1);
         return NULL;
     }
     return t;
 }
 
-/* Copies tensor "encoder.layer.N.NAME" to *at and moves *at behind it. */
-static int take(const struct bert *b, int layer, const char *name, int rows, int cols, float **at, struct err *err)
-{
-    char full[NAME_MOST];
+/* What a layer is made of, in the order in which load_layer() lays it out: matrices, then vectors. */
+enum dimension { NONE, WIDTH, INNER };
+static const struct layer_tensor {
+    const char *name; // after "encoder.layer.N."
+    enum dimension rows, cols;
+} layer_tensors[] = {
+    { "attention.self.query.weight", WIDTH, WIDTH },
+    { "attention.self.key.weight", WIDTH, WIDTH },
+    { "attention.self.value.weight", WIDTH, WIDTH },
+    { "attention.output.dense.weight", WIDTH, WIDTH },
+    { "intermediate.dense.weight", INNER, WIDTH },
+    { "output.dense.weight", WIDTH, INNER },
+    { "attention.self.query.bias", WIDTH, NONE },
+    { "attention.self.key.bias", WIDTH, NONE },
+    { "attention.self.value.bias", WIDTH, NONE },
+    { "attention.output.dense.bias", WIDTH, NONE },
+    { "attention.output.LayerNorm.weight", WIDTH, NONE },
+    { "attention.output.LayerNorm.bias", WIDTH, NONE },
+    { "output.dense.bias", WIDTH, NONE },
+    { "output.LayerNorm.weight", WIDTH, NONE },
+    { "output.LayerNorm.bias", WIDTH, NONE },
+    { "intermediate.dense.bias", INNER, NONE },
+};
 
-    snprintf(full, sizeof(full), "encoder.layer.%d.%s", layer, name);
-    const struct st_tensor *t = want_tensor(b, full, rows, cols, err);
+/* Copies a tensor of a layer to *at and moves *at past it. */
+static int copy_tensor(const struct bert *b, int layer, const struct layer_tensor *tensor, float **at, struct err *err)
+{
+    int size[] = { [NONE] = 0, [WIDTH] = b->shape.width, [INNER] = b->shape.inner };
+    char name[MAX_NAME];
+
+    snprintf(name, sizeof(name), "encoder.layer.%d.%s", layer, tensor->name);
+    const struct st_tensor *t = want_tensor(b, name, size[tensor->rows], size[tensor->cols], err);
     if (!t)
         return err->code;
     memcpy(*at, t->at, t->bytes);
@@ -127,7 +154,7 @@ static size_t layer_weights(const struct bert_shape *s)
     return 4 * (size_t)s->width * (size_t)s->width + 2 * (size_t)s->width * (size_t)s->inner;
 }
 
-/* The four matrices of a layer, from host memory where they stand one behind the other. */
+/* The four matrices of a layer, from host memory, where they are contiguous. */
 static int make_weights(struct bert *b, struct bert_layer *l, float *at, struct err *err)
 {
     struct backend *be = b->backend;
@@ -143,27 +170,16 @@ static int make_weights(struct bert *b, struct bert_layer *l, float *at, struct 
     return l->down ? 0 : err->code;
 }
 
-/* vectors: where the layer's small vectors go on the device; stage: room for all numbers of a layer on the host. */
+/* vectors: where the layer's small vectors go on the device; stage: host memory for all numbers of a layer. */
 static int load_layer(struct bert *b, int n, float *vectors, float *stage, struct err *err)
 {
     struct bert_layer *l = &b->layer[n];
-    int D = b->shape.width, F = b->shape.inner;
-    float *w = stage, *v = stage + layer_weights(&b->shape);
+    int D = b->shape.width;
+    float *at = stage;
 
-    if (take(b, n, "attention.self.query.weight", D, D, &w, err) ||
-        take(b, n, "attention.self.key.weight", D, D, &w, err) ||
-        take(b, n, "attention.self.value.weight", D, D, &w, err) ||
-        take(b, n, "attention.output.dense.weight", D, D, &w, err) ||
-        take(b, n, "intermediate.dense.weight", F, D, &w, err) || take(b, n, "output.dense.weight", D, F, &w, err) ||
-        take(b, n, "attention.self.query.bias", D, 0, &v, err) ||
-        take(b, n, "attention.self.key.bias", D, 0, &v, err) ||
-        take(b, n, "attention.self.value.bias", D, 0, &v, err) ||
-        take(b, n, "attention.output.dense.bias", D, 0, &v, err) ||
-        take(b, n, "attention.output.LayerNorm.weight", D, 0, &v, err) ||
-        take(b, n, "attention.output.LayerNorm.bias", D, 0, &v, err) ||
-        take(b, n, "output.dense.bias", D, 0, &v, err) || take(b, n, "output.LayerNorm.weight", D, 0, &v, err) ||
-        take(b, n, "output.LayerNorm.bias", D, 0, &v, err) || take(b, n, "intermediate.dense.bias", F, 0, &v, err))
-        return err->code;
+    for (size_t i = 0; i < sizeof(layer_tensors) / sizeof(*layer_tensors); i++)
+        if (copy_tensor(b, n, &layer_tensors[i], &at, err))
+            return err->code;
     b->backend->write(b->backend, vectors, stage + layer_weights(&b->shape), layer_vectors(&b->shape) * sizeof(float));
     l->qkv_bias = vectors;
     l->out_bias = vectors + 3 * (size_t)D;
@@ -174,7 +190,7 @@ static int load_layer(struct bert *b, int n, float *vectors, float *stage, struc
     return make_weights(b, l, stage, err);
 }
 
-/* What stands before the first layer: tables on the host, the norm on the device. */
+/* What comes before the first layer: tables on the host, the norm on the device. */
 static int load_embeddings(struct bert *b, float *stage, struct err *err)
 {
     int D = b->shape.width;
@@ -217,14 +233,14 @@ static int load_weights(struct bert *b, struct err *err)
     for (int l = 0; l < b->shape.layers && !code; l++)
         code = load_layer(b, l, b->vectors + norm + per_layer * (size_t)l, stage, err);
     if (!code)
-        code = be->sync(be, err); // before the stage that is being copied from goes
+        code = be->sync(be, err); // `stage` is read until then
     free(stage);
     return code;
 }
 
 /* ---- scratch ------------------------------------------------------------- */
 
-/* Position 0 for every row, whose angle is 0: cosine 1, sine 0. Row t goes to row t. */
+/* Position 0 for every row, whose angle is 0: cosine 1, sine 0. Row t keeps its place. */
 static int fill_constants(struct bert *b, struct err *err)
 {
     struct backend *be = b->backend;
@@ -255,30 +271,30 @@ static int fill_constants(struct bert *b, struct err *err)
 
 static int make_scratch(struct bert *b, struct err *err)
 {
-    enum { LINE = 16 }; // floats of 64 bytes: every piece begins on a line of its own
+    enum { LINE = 16 }; // floats in a cache line of 64 bytes: every part begins on one
     struct bert_scratch *s = &b->scratch;
     size_t D = (size_t)b->shape.width, half = D / (size_t)b->shape.heads / 2, at = 0;
-    float **piece[] = { &s->x, &s->qkv, &s->q, &s->k, &s->v, &s->attended, &s->inner, &s->cos, &s->sin };
-    size_t wide[] = { D, 3 * D, D, D, D, D, (size_t)b->shape.inner }, offset[sizeof(piece) / sizeof(*piece)];
-    size_t n_pieces = sizeof(piece) / sizeof(*piece), n_wide = sizeof(wide) / sizeof(*wide);
+    float **part[] = { &s->x, &s->qkv, &s->q, &s->k, &s->v, &s->attended, &s->inner, &s->cos, &s->sin };
+    size_t wide[] = { D, 3 * D, D, D, D, D, (size_t)b->shape.inner }, offset[sizeof(part) / sizeof(*part)];
+    size_t n_parts = sizeof(part) / sizeof(*part), n_wide = sizeof(wide) / sizeof(*wide);
 
-    for (size_t i = 0; i < n_pieces; i++) {
+    for (size_t i = 0; i < n_parts; i++) {
         offset[i] = at;
         at += ((i < n_wide ? wide[i] * BERT_ROWS : half) + LINE - 1) / LINE * LINE;
     }
     b->scratch_at = b->backend->alloc(b->backend, (at + 2 * BERT_ROWS) * sizeof(float), err);
     if (!b->scratch_at)
         return err->code;
-    for (size_t i = 0; i < n_pieces; i++)
-        *piece[i] = (float *)b->scratch_at + offset[i];
+    for (size_t i = 0; i < n_parts; i++)
+        *part[i] = (float *)b->scratch_at + offset[i];
     s->position = (int32_t *)b->scratch_at + at;
     s->slot = s->position + BERT_ROWS;
     return fill_constants(b, err);
 }
 
-/* ---- both ---------------------------------------------------------------- */
+/* ---- opening and closing -------------------------------------------------- */
 
-static int open_parts(struct bert *b, const char *dir, int most, struct err *err)
+static int open_parts(struct bert *b, const char *dir, int max_positions, struct err *err)
 {
     char *config = file_join(dir, "config.json"), *weights = file_join(dir, "model.safetensors");
     int code = config && weights ? read_config(&b->shape, config, err) : err_nomem(err);
@@ -287,8 +303,8 @@ static int open_parts(struct bert *b, const char *dir, int most, struct err *err
         code = safetensors_open(&b->file, weights, err);
     if (!code && load_weights(b, err))
         code = err_wrap(err, "'%s'", weights);
-    if (!code && b->shape.positions > most)
-        b->shape.positions = most;
+    if (!code && b->shape.positions > max_positions)
+        b->shape.positions = max_positions;
     if (!code)
         code = make_scratch(b, err);
     free(config);
@@ -296,10 +312,10 @@ static int open_parts(struct bert *b, const char *dir, int most, struct err *err
     return code;
 }
 
-int bert_open(struct bert *b, const char *dir, int most, struct backend *backend, struct err *err)
+int bert_open(struct bert *b, const char *dir, int max_positions, struct backend *backend, struct err *err)
 {
     *b = (struct bert){ .backend = backend };
-    int code = open_parts(b, dir, most, err);
+    int code = open_parts(b, dir, max_positions, err);
     if (code)
         bert_close(b);
     return code;

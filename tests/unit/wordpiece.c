@@ -177,7 +177,7 @@ Test(wordpiece, reads_tokenizer_json)
 
 #define MODEL(vocab)                                                                                                   \
     "{\"model\":{\"type\":\"WordPiece\",\"continuing_subword_prefix\":\"##\",\"vocab\":{" vocab "}},\"added_tokens\":" \
-                                                                                                "["
+    "["
 #define NEEDED "\"[UNK]\":0,\"[CLS]\":1,\"[SEP]\":2"
 
 /* Only what "added_tokens" names is a special token, whatever it looks like; the longest one wins. */
