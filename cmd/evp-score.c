@@ -290,7 +290,7 @@ static void put_upstream(struct json_out *w, const struct profiles *p)
     json_end(w, ']');
 }
 
-/* The table's lineage: docs/table.md. */
+/* The table's lineage: docs/formats/table.md. */
 static int describe_run(struct buf *text, const struct profiles *p, char **args, int n_args, struct err *err)
 {
     struct json_out w = { .buf = text };

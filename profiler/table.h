@@ -1,4 +1,4 @@
-/* table.h - the profile and utility table (HDF5). Layout: docs/table.md; opened with h5py in a test.
+/* table.h - the profile and utility table (HDF5). Layout: docs/formats/table.md; opened with h5py in a test.
  *
  * In memory it is plain arrays. C contexts, V configs, Q questions, T tiers. Absent is NAN, -1 or an empty string,
  * never 0. table_read() checks every shape, type and index against every other, so who uses the arrays need not.

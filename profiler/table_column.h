@@ -1,7 +1,7 @@
 /* table_column.h - the table's datasets as data: what alloc, read, write, check and merge walk over.
  *
  * To add a dataset: (1) its array in struct table (2) its line in table_columns[] (3) its rules in table_check.c
- * (4) docs/table.md.
+ * (4) docs/formats/table.md.
  */
 #ifndef EVP_TABLE_COLUMN_H
 #define EVP_TABLE_COLUMN_H

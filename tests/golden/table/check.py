@@ -1,4 +1,4 @@
-"""check.py COPY DOC WORK - called by check: what h5py and docs/table.md say of our tables, and we of h5py's."""
+"""check.py COPY DOC WORK - called by check: what h5py and docs/formats/table.md say of our tables, and we of h5py's."""
 import re, subprocess, sys
 import h5py, numpy as np
 
