@@ -1,4 +1,4 @@
-/* Which backends there are. */
+/* backend.c - opens a backend by its name. */
 #include "kernels/backend.h"
 
 #include "kernels/cpu/cpu.h"

@@ -1,24 +1,28 @@
 /* backend.h - everything the engine, the embedder and the methods ask of a device.
  *
  * Not the engine: nothing here knows layers, models or compression methods. It knows matrices, the KV layout and
- * lists of attention work. The forward pass above it is written once and never touches an element.
+ * lists of attention work. The forward pass above it is written once and never reads or writes a number itself.
  *
  * Rules every implementation keeps
- *   - `void *` in these structs is an address on the device. Above kernels/ it is carried, offset by whole rows, never
- *     read. `host` in a name says otherwise.
+ *   - `void *` in these structs is an address on the device. Code above kernels/ passes it on or adds whole rows to it,
+ *     and never reads through it. `host` in a name says that the memory is the host's.
  *   - Ops are queued in order on the backend's one stream and return at once; only read and sync wait. The first
  *     failure sticks and comes out of the next sync.
  *   - Results depend on the op's own inputs, not on what else is in the batch: reductions have a fixed order, keys are
  *     split at fixed places (ATTN_SPLIT), ties go to the lower index. So a question answered in a batch of fifty gives
- *     the bits it gives alone. (cpu: where there is AVX-512; on older processors oneDNN takes other sums for products
- * of very few rows, and the last bits differ.)
+ *     the bits it gives alone. (The cpu backend keeps this rule where there is AVX-512. On older processors oneDNN sums
+ *     products of very few rows in another order, and the last bits differ.)
  *   - Storage is f32 (bf16 later: every mat says its type); sums are f32; the reference sums in double.
  *
  * Implementations: "reference" (kernels/reference/: naive, one thread, sums in double; what the others are tested
  * against) and "cpu" (kernels/cpu/: oneDNN, OpenMP, AVX-512 where the machine has it).
  *
- * To add a kernel: (1) its line and contract here (2) kernels/reference/ naive (3) kernels/cpu/ (4) its shapes in
- * tests/kernels/, where one table drives all implementations against the reference: |a - b| <= abs + eps * |ref|.
+ * To add an op: (1) its line and contract in struct backend below (2) kernels/reference/: the naive version in the file
+ * of its kind, its declaration in kernels/reference/reference.h, its line in the table of kernels/reference/reference.c
+ * (3) kernels/cpu/: the same, with kernels/cpu/cpu.h and kernels/cpu/cpu.c; a loop over a row goes into
+ * kernels/cpu/cpu_rows.h and kernels/cpu/cpu_rows_internal.h (4) its shapes in the file of its kind in tests/kernels/,
+ * where one table drives the backends against the reference: |a - b| <= abs + eps * |ref|. kernels/README.md follows
+ * one op through all of these.
  */
 #ifndef EVP_BACKEND_H
 #define EVP_BACKEND_H
@@ -29,8 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Keys of one attention item are worked through in pieces of this many, whatever the batch: the merge order is fixed.
- */
+/* An attention item's keys are processed in pieces of this many, whatever the batch, so the merge order is fixed. */
 enum { ATTN_SPLIT = 1024 };
 
 /* Rows of a device matrix. pitch counts elements from one row to the next, so a slice of columns is a mat too. */
@@ -40,12 +43,16 @@ struct mat {
     int rows, cols, pitch;
 };
 
-/* A weight matrix (out, in) in whatever form this backend multiplies fastest: oneDNN's blocked layout, or as stored. */
-struct weight;
+/* A weight matrix in the layout that its backend multiplies fastest: row by row, or in oneDNN's blocks. A backend that
+ * must remember more puts this struct first in its own. */
+struct weight {
+    int out, in; // rows and columns
+    void *at;
+};
 
 enum gemm_into { GEMM_SET, GEMM_ADD }; // out = x W^T + bias, or out += x W^T + bias
 
-/* Rotary embedding of fresh queries and keys, and where keys and values go. A row of qkv is one token: H query heads, G
+/* Rotary embedding of new queries and keys, and where keys and values go. A row of qkv is one token: H query heads, G
  * key heads, G value heads of K columns each. */
 struct rope_job {
     struct mat qkv;          // (T, (H + 2G) * K)
@@ -58,7 +65,7 @@ struct rope_job {
     int n_heads, n_kv_heads, head_dim;
 };
 
-/* Attention over the pieces of one sequence's keys, put together. part[i] and lse[i] are laid out as rope_job.q: row
+/* Merges attention over two parts of one sequence's keys. part[i] and lse[i] are laid out as rope_job.q: row
  * (g * T + t) * H/G + h. */
 struct merge_job {
     struct mat out;      // (T, H * K)
@@ -69,13 +76,13 @@ struct merge_job {
 };
 
 /* One piece of attention. Prefill, question forward, the prefix shared by all questions of a variant, each sequence's
- * own suffix and ragged per-head lengths are all lists of these; there is one attention op. Rows are token-major: the
- * `group` query heads of one token that share a kv head stand next to each other, so row i belongs to token i / group.
- * Row i sees keys j <= causal + i / group, or all n keys when causal < 0. */
+ * own suffix and different lengths per head are all lists of these; there is one attention op. Rows are token-major:
+ * the `group` query heads of one token that share a kv head are next to each other, so row i belongs to token i /
+ * group. Row i sees keys j <= causal + i / group, or all n keys when causal < 0. */
 struct attn_item {
     const void *q; // (n_q, K), pitch q_pitch: the query rows of one kv head, token-major
     void *out;     // (n_q, K), pitch out_pitch, normalised within this item
-    float *lse;    // (n_q): log of the item's sum of exponentials, for merge; NULL: not wanted
+    float *lse;    // (n_q): log of the item's sum of exponentials, for merge; may be NULL
     int n_q, q_pitch, out_pitch, group, causal;
     struct kv_rows kv;
 };
@@ -101,7 +108,8 @@ struct device_memory {
 struct backend {
     const char *name;
 
-    /* memory: plain addresses, so that offsets are arithmetic; 64-byte aligned; contents undefined */
+    /* memory: plain addresses, so that offsets are arithmetic; 64-byte aligned; contents undefined. alloc: NULL and
+     * ERR_NOMEM when there is none left; sync: the first failure since the last sync */
     void *(*alloc)(struct backend *, size_t bytes, struct err *);
     void (*free)(struct backend *, void *); // NULL is fine
     void (*write)(struct backend *, void *dst, const void *host, size_t bytes);
@@ -111,7 +119,7 @@ struct backend {
     struct device_memory (*memory)(struct backend *);
 
     /* weights: n_parts host matrices (f32, rows contiguous) of the same width, concatenated along `out` (q,k,v;
-     * gate,up) and stored as `type` */
+     * gate,up) and stored as `type`; NULL on failure */
     struct weight *(*weight_new)(struct backend *, const struct mat *host, int n_parts, enum dtype type, struct err *);
     void (*weight_free)(struct backend *, struct weight *);
 
@@ -129,21 +137,20 @@ struct backend {
     void (*merge)(struct backend *, const struct merge_job *);
     /* out (T, F) = silu(left half) * right half of gate_up (T, 2F) */
     void (*silu_mul)(struct backend *, struct mat out, struct mat gate_up);
-    /* id[t] = column of the largest of row t, the lower one of equals; id is int32 on the device */
+    /* id[t] = column of the largest element of row t, the lowest of equal ones; id is int32 on the device */
     void (*argmax)(struct backend *, int32_t *id, struct mat x);
 
     /* compression: scores are f32 (n_heads, T), higher is kept */
     /* score[h][t] = -|k_t|, the L2 norm */
     void (*key_norms)(struct backend *, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
-    /* score[h][t] = -cos(k_t, mean over t of k_t / |k_t|); norms below 1e-12 (in the cosine 1e-8) count as that */
+    /* score[h][t] = -cos(k_t, mean over t of k_t / |k_t|); norms are at least 1e-12, in the cosine 1e-8 */
     void (*key_cosines)(struct backend *, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
-    /* score[i] = mean over the rows of item i of their softmax over its n keys (causal as in attn_item; out, lse
-     * and v unused): row i of score has item[0].kv.n columns; all items have the same n and n_q */
-    void (*attn_columns)(struct backend *, float *score, const struct attn_item *, int n_items, int head_dim,
-                         float scale);
-    /* in place, per row: mean over a centred window of `width` (odd) with zeros beyond the ends, divisor always width
-     */
-    void (*smooth)(struct backend *, float *score, int n_heads, int n, int pitch, int width);
+    /* score[i][j] = mean attention that the query rows of item i give to its key j: causal as in attn_item; out, lse
+     * and v are unused; all items have the same n and n_q */
+    void (*mean_attention)(struct backend *, float *score, const struct attn_item *, int n_items, int head_dim,
+                           float scale);
+    /* avg_pool1d in place, per row: stride 1, zero padding at both ends counted in, `width` is odd */
+    void (*avg_pool)(struct backend *, float *score, int n_heads, int n, int pitch, int width);
     /* positions of the k largest of each row of n, ascending; ties go to the lower position (0 and -0 are a tie, nan is
      * above or below all numbers by its sign) */
     void (*top_k)(struct backend *, int32_t *kept /* (n_heads, k) */, const float *score, int n_heads, int n, int k);

@@ -35,7 +35,7 @@ static inline uint16_t bf16_from_f32(float x)
     uint32_t u = half_bits(x);
 
     if ((u & 0x7fffffff) > 0x7f800000)
-        return (uint16_t)(u >> 16 | 0x40); // nan stays nan, also when its payload lies in the lower half
+        return (uint16_t)(u >> 16 | 0x40); // nan stays nan, even when its payload is all in the lower half
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
@@ -63,7 +63,7 @@ static inline uint16_t f16_from_f32(float x)
     return (uint16_t)(sign | (magnitude - 0x38000000) >> 13);
 }
 
-/* The same, but what is too large becomes the largest finite number. */
+/* The same, but a number beyond 65504 becomes 65504. */
 static inline uint16_t f16_from_f32_finite(float x)
 {
     uint16_t h = f16_from_f32(x);

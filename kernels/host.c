@@ -1,4 +1,4 @@
-/* Memory of backends that compute on the host. */
+/* host.c - memory of backends that compute on the host: aligned_alloc, memcpy, and /proc/meminfo for what is free. */
 #include "kernels/host.h"
 
 #include <inttypes.h>
@@ -37,7 +37,7 @@ static void move(struct backend *be, void *dst, const void *src, size_t bytes)
         memcpy(dst, src, bytes);
 }
 
-/* What the kernel says can be had without swapping. */
+/* Total memory, and what the kernel says is available without swapping. */
 static struct device_memory memory(struct backend *be)
 {
     struct device_memory m = { 0 };

@@ -10,7 +10,7 @@
 /* Fills alloc, free, write, read, copy and memory. */
 void host_memory_ops(struct backend *be);
 
-/* 64-byte aligned, as alloc; NULL when memory is out. Freed with free(). */
+/* 64-byte aligned, as alloc; NULL without memory. Freed with free(). */
 void *host_alloc(size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* kv.h - how keys and values lie in memory, everywhere.
+/* kv.h - the layout of keys and values in memory, everywhere.
  *
  * A KV cache is, per layer and kv head, two matrices of n rows and K (head_dim) columns, rows contiguous. Compressed
  * caches differ in n from head to head. Keys are stored with their rotary embedding applied at the position they had in

@@ -52,7 +52,7 @@ static int window_attention(const struct kv_full *full, int layer, int w, float 
             .causal = full->n_tokens - w,
             .kv = full->rows[(size_t)layer * (size_t)G + (size_t)g],
         };
-    full->backend->attn_columns(full->backend, out, item, G, s->head_dim, 1 / sqrtf((float)s->head_dim));
+    full->backend->mean_attention(full->backend, out, item, G, s->head_dim, 1 / sqrtf((float)s->head_dim));
     int code = full->backend->sync(full->backend, err);
     free(item);
     return code;
@@ -73,7 +73,7 @@ static int score(const struct kv_full *full, const double *value, float *out, st
     for (int l = 0; l < full->shape.n_layers && w < T && !code; l++)
         code = window_attention(full, l, w, out + (size_t)(l * G) * (size_t)T, err);
     if (w < T && !code)
-        be->smooth(be, out, n_heads, T - w, T, (int)value[KERNEL]);
+        be->avg_pool(be, out, n_heads, T - w, T, (int)value[KERNEL]);
     for (int h = 0; h < n_heads; h++)
         be->write(be, out + (size_t)h * (size_t)T + (T - w), recent, (size_t)w * sizeof(*recent));
     if (!code)

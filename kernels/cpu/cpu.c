@@ -1,4 +1,4 @@
-/* The cpu backend: its table of ops, its threads and its scratch memory. */
+/* cpu.c - the cpu backend: its table of ops, its threads and its scratch memory. */
 #include "kernels/cpu/cpu.h"
 
 #include "kernels/host.h"
@@ -37,7 +37,7 @@ int cpu_thread(void)
 
 int cpu_threads_for(const struct cpu *c, int n_rows)
 {
-    enum { WORTH_THREADS = 8 }; // waking a thread costs some microseconds, about as much as so many rows
+    enum { WORTH_THREADS = 8 }; // waking a thread costs some microseconds, as much as about 8 rows
     return n_rows >= WORTH_THREADS ? c->n_threads : 1;
 }
 
@@ -87,8 +87,8 @@ struct backend *cpu_open(int n_threads, struct err *err)
         .gelu = cpu_gelu,
         .key_norms = cpu_key_norms,
         .key_cosines = cpu_key_cosines,
-        .attn_columns = cpu_attn_columns,
-        .smooth = cpu_smooth,
+        .mean_attention = cpu_mean_attention,
+        .avg_pool = cpu_avg_pool,
         .top_k = cpu_top_k,
         .gather = cpu_gather,
         .quantise = cpu_quantise,

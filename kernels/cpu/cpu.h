@@ -1,7 +1,6 @@
 /* cpu.h - inside the "cpu" backend: oneDNN for products, OpenMP for threads, row loops for the rest.
  *
- * Ops compute at once, on n_threads threads, and return when they are done. To add an op: write it in one of the files
- * of this folder, declare it here, and put it into cpu_open().
+ * Ops compute at once, on n_threads threads, and return when they are done. kernels/backend.h says how to add one.
  */
 #ifndef EVP_CPU_H
 #define EVP_CPU_H
@@ -10,7 +9,7 @@
 #include "kernels/cpu/cpu_matmul.h"
 #include "kernels/cpu/cpu_rows.h"
 
-/* Memory that ops use again and again; it only grows. */
+/* Memory that ops reuse; it only grows. */
 struct scratch {
     void *at;
     size_t bytes;
@@ -21,7 +20,7 @@ struct cpu {
     int n_threads;
     const struct row_ops *rows;
     struct matmul *matmul;
-    struct scratch *tile;         // [n_threads]: for what a thread is at work on
+    struct scratch *tile;         // [n_threads]: for the task a thread is working on
     struct scratch list, partial; // for the op in progress, outside parallel regions
     struct err failure;           // the first one since the last sync; code 0: none
 };
@@ -33,16 +32,17 @@ static inline struct cpu *cpu_of(struct backend *be)
     return (struct cpu *)be;
 }
 
-/* At least so many bytes, 64-byte aligned, old contents lost. NULL after cpu_fail without memory. */
+/* At least `bytes` bytes, 64-byte aligned; the old contents are lost. Without memory calls cpu_fail() and gives NULL.
+ */
 void *cpu_scratch(struct cpu *c, struct scratch *s, size_t bytes);
 
-/* Remembers the first failure for sync; from any thread. */
+/* Remembers the first failure for sync. Any thread may call it. */
 void cpu_fail(struct cpu *c, const struct err *err);
 
 /* The calling thread's number, 0 outside parallel regions. */
 int cpu_thread(void);
 
-/* How many threads so many rows deserve. */
+/* How many threads an op on n_rows rows uses. */
 int cpu_threads_for(const struct cpu *c, int n_rows);
 
 /* cpu_dense.c */
@@ -61,16 +61,16 @@ void cpu_argmax(struct backend *be, int32_t *id, struct mat x);
 void cpu_attend(struct backend *be, const struct attn_item *item, int n_items, int head_dim, float scale);
 void cpu_merge(struct backend *be, const struct merge_job *job);
 
-/* bert.c */
+/* cpu_bert.c */
 void cpu_layernorm(struct backend *be, struct mat out, struct mat x, const float *w, const float *b, float eps);
 void cpu_gelu(struct backend *be, struct mat x);
 
 /* cpu_compress.c */
 void cpu_key_norms(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
 void cpu_key_cosines(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
-void cpu_attn_columns(struct backend *be, float *score, const struct attn_item *item, int n_items, int head_dim,
-                      float scale);
-void cpu_smooth(struct backend *be, float *score, int n_heads, int n, int pitch, int width);
+void cpu_mean_attention(struct backend *be, float *score, const struct attn_item *item, int n_items, int head_dim,
+                        float scale);
+void cpu_avg_pool(struct backend *be, float *score, int n_heads, int n, int pitch, int width);
 void cpu_top_k(struct backend *be, int32_t *kept, const float *score, int n_heads, int n, int k);
 void cpu_gather(struct backend *be, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,
                 int n_heads, int head_dim);

@@ -1,13 +1,13 @@
-/* Attention on the CPU: tiles of query rows against pieces of ATTN_SPLIT keys.
+/* cpu_attend.c - attention on the CPU: tiles of query rows against pieces of ATTN_SPLIT keys.
  *
  * A piece gives, per row, the sum of the values weighted by 2^(scores - their maximum), that maximum, and the sum of
- * the weights. Pieces are put together strictly from the first to the last, so it does not matter for the bits who
- * computed them: a causal item (prefill, a sequence's own suffix) has its tiles go through their pieces one after the
- * other, while the pieces of a shared item, which may be the only long one, are spread over the threads and put
- * together afterwards.
+ * the weights. Pieces are merged strictly from the first to the last, so the bits do not depend on which thread
+ * computed them. A tile of a causal item (prefill, a sequence's own suffix) is one task, which goes through its pieces
+ * in order. The pieces of a shared item, which may be the only long one, are spread over the threads and merged
+ * afterwards.
  *
  * Scores and weighted sums are oneDNN products on one thread each; short causal items, a decode step's suffixes, are
- * plain dot products. Which of the two is the item's own property, never the batch's.
+ * plain dot products. The choice depends on the item alone, never on the batch.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -16,11 +16,11 @@
 
 enum {
     TILE_ROWS = 192, // x 1,024 keys of f32 scores stay in the second-level cache
-    DOTS_ROWS = 32,  // causal items of so few rows: the products' overhead would be larger than the work
+    DOTS_ROWS = 32,  // causal items of at most so many rows: a product's overhead would be larger than the work
 };
 static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
 
-/* What is known of a tile's rows after some of its pieces. */
+/* A tile's rows after some of its pieces. */
 struct state {
     float *sum;    // (rows, K): weighted values
     float *max;    // (rows): of the raw scores; -INFINITY: no key seen
@@ -38,7 +38,7 @@ struct attend {
     struct cpu *cpu;
     int head_dim;
     float scale;
-    struct task *task; // [n_tasks]; the pieces of a spread tile stand in a row
+    struct task *task; // [n_tasks]; the pieces of a spread tile follow each other
     int n_tasks;
 };
 
@@ -89,10 +89,10 @@ static struct state state_at(float *at, int n_rows, int K)
 static int product(struct cpu *c, struct matmul_shape shape, float *out, const float *a, const float *b)
 {
     struct err err;
-    int rc = matmul_run(c->matmul, &shape, out, a, b, NULL, NULL, cpu_thread(), &err);
-    if (rc < 0)
+    int code = matmul_run(c->matmul, &shape, out, a, b, NULL, NULL, cpu_thread(), &err);
+    if (code)
         cpu_fail(c, &err);
-    return rc;
+    return code;
 }
 
 /* Turns a tile's scores into weights, row by row, zero where a key is not seen. */
@@ -111,20 +111,20 @@ static void weigh_scores(const struct attend *a, const struct task *t, float *sc
     }
 }
 
-/* The tile's query rows without gaps between them, copied to `room` if they have any. */
-static const float *dense_rows(const struct task *t, int K, float *room)
+/* The tile's query rows without gaps between them; rows that have gaps are copied to `packed`. */
+static const float *dense_rows(const struct task *t, int K, float *packed)
 {
     const struct attn_item *item = t->item;
     const float *q = (const float *)item->q + (size_t)t->row * (size_t)item->q_pitch;
     if (item->q_pitch == K)
         return q;
     for (int r = 0; r < t->n_rows; r++)
-        memcpy(room + (size_t)r * (size_t)K, q + (size_t)r * (size_t)item->q_pitch, (size_t)K * sizeof(float));
-    return room;
+        memcpy(packed + (size_t)r * (size_t)K, q + (size_t)r * (size_t)item->q_pitch, (size_t)K * sizeof(float));
+    return packed;
 }
 
-/* score: scratch of n_rows times a row of scores and a row of q. Everything is dense: oneDNN's fast code takes and
- * gives nothing else. */
+/* score: scratch for n_rows rows of scores and n_rows rows of q. All operands are dense: oneDNN's fast code needs that.
+ */
 static void piece(const struct attend *a, const struct task *t, float *score, struct state to)
 {
     const struct attn_item *item = t->item;
@@ -142,13 +142,13 @@ static void piece(const struct attend *a, const struct task *t, float *score, st
     }
     const struct matmul_shape qk = { m, n, K, K, K, n, RIGHT_TRANSPOSED, GEMM_SET, false };
     const struct matmul_shape pv = { m, K, n, n, K, K, RIGHT_ROWS, GEMM_SET, false };
-    if (product(a->cpu, qk, score, q, k) < 0)
+    if (product(a->cpu, qk, score, q, k))
         return;
     weigh_scores(a, t, score, to);
     product(a->cpu, pv, to.sum, score, v);
 }
 
-/* a takes in b, the piece behind it. */
+/* Merges b, the next piece, into a. */
 static void fold(const struct row_ops *rows, struct state a, struct state b, int n_rows, int K, float scale)
 {
     for (int r = 0; r < n_rows; r++) {
@@ -200,7 +200,7 @@ static void run_task(const struct attend *a, const struct task *t)
     finish(a, t->item, t->row, t->n_rows, all);
 }
 
-/* Puts the pieces of a spread tile together; t is the first of them. */
+/* Merges the pieces of a spread tile; t is the first of them. */
 static void finish_spread(const struct attend *a, const struct task *t)
 {
     struct state all = state_at(t->shared, t->n_rows, a->head_dim);
@@ -209,7 +209,7 @@ static void finish_spread(const struct attend *a, const struct task *t)
     finish(a, t->item, t->row, t->n_rows, all);
 }
 
-/* One tile becomes one task, or one for each of its pieces. Returns the task behind the last. */
+/* One tile becomes one task, or one for each of its pieces. Returns the place after the last. */
 static struct task *add_tile(struct task *to, const struct attn_item *item, int tile, int K, float **partial)
 {
     int row = tile * tile_rows(item), n_rows = min(item->n_q - row, tile_rows(item));
@@ -228,7 +228,7 @@ static struct task *add_tile(struct task *to, const struct attn_item *item, int 
     return to;
 }
 
-/* The tasks of all items; of a causal item the last tile, the longest, first. False: no memory. */
+/* Lists the tasks of all items; a causal item's last tile, its longest, comes first. False: no memory. */
 static bool list_tasks(struct attend *a, const struct attn_item *item, int n_items)
 {
     size_t n_tasks = 0, n_floats = 0;

@@ -1,4 +1,4 @@
-/* What BERT needs beyond a Llama. */
+/* cpu_bert.c - what BERT needs beyond a Llama: layernorm and gelu, row by row. */
 #include "kernels/cpu/cpu.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
-/* Compression on the CPU: scores of keys, selection, group-wise quantising.
+/* cpu_compress.c - compression on the CPU: scores of keys, selection, group-wise quantising.
  *
- * Sums over many keys or many queries are cut at fixed places and put together in order, so that neither the number of
- * threads nor what else is computed changes a bit.
+ * Sums over many keys or many queries are cut at fixed places and added in order, so that no bit depends on the number
+ * of threads or on what else is computed.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -44,7 +44,7 @@ static const float *key(const struct kv_rows *head, int t, int K)
     return (const float *)head->k + (size_t)t * (size_t)K;
 }
 
-/* Where the scores of each head begin, and of the head behind the last. */
+/* Where the scores of each head begin, and where the last ones end. */
 static size_t *row_starts(struct cpu *c, const struct kv_rows *heads, int n_heads)
 {
     size_t *start = cpu_scratch(c, &c->list, ((size_t)n_heads + 1) * sizeof(*start));
@@ -73,8 +73,8 @@ void cpu_key_norms(struct backend *be, float *score, const struct kv_rows *heads
     }
 }
 
-/* mean = the head's keys as unit vectors, averaged; (K). Pieces are added up one by one, then put together, so that a
- * long sum loses little. part: scratch (K) */
+/* mean (K) = the average of the head's keys as unit vectors. Each piece is summed alone, then added to the total, so
+ * that a long sum loses little. part: scratch (K) */
 static void mean_direction(const struct cpu *c, float *mean, float *part, const struct kv_rows *head, int K)
 {
     size_t bytes = (size_t)K * sizeof(*mean);
@@ -118,7 +118,7 @@ void cpu_key_cosines(struct backend *be, float *score, const struct kv_rows *hea
 
 /* ---- scores from attention --------------------------------------------- */
 
-/* The attention of QUERY_ROWS rows of an item, added up by column: sum (n). */
+/* sum (n) = the attention of QUERY_ROWS rows of an item, summed per key. */
 static void add_attention(struct cpu *c, float *sum, const struct attn_item *item, int first, int K, float scale)
 {
     int n = item->kv.n, n_rows = min(item->n_q - first, QUERY_ROWS);
@@ -130,7 +130,7 @@ static void add_attention(struct cpu *c, float *sum, const struct attn_item *ite
     memset(sum, 0, (size_t)n * sizeof(*sum));
     if (!score)
         return;
-    if (matmul_run(c->matmul, &qk, score, q, item->kv.k, NULL, NULL, cpu_thread(), &err) < 0) {
+    if (matmul_run(c->matmul, &qk, score, q, item->kv.k, NULL, NULL, cpu_thread(), &err)) {
         cpu_fail(c, &err);
         return;
     }
@@ -141,8 +141,8 @@ static void add_attention(struct cpu *c, float *sum, const struct attn_item *ite
     }
 }
 
-void cpu_attn_columns(struct backend *be, float *score, const struct attn_item *item, int n_items, int head_dim,
-                      float scale)
+void cpu_mean_attention(struct backend *be, float *score, const struct attn_item *item, int n_items, int head_dim,
+                        float scale)
 {
     struct cpu *c = cpu_of(be);
     int n = item[0].kv.n, n_parts = pieces(item[0].n_q, QUERY_ROWS);
@@ -164,7 +164,7 @@ void cpu_attn_columns(struct backend *be, float *score, const struct attn_item *
     }
 }
 
-static void smooth_row(struct cpu *c, float *score, int n, int width)
+static void avg_pool_row(struct cpu *c, float *score, int n, int width)
 {
     float *was = cpu_scratch(c, &c->tile[cpu_thread()], (size_t)n * sizeof(*was)); // (n)
 
@@ -180,13 +180,13 @@ static void smooth_row(struct cpu *c, float *score, int n, int width)
     }
 }
 
-void cpu_smooth(struct backend *be, float *score, int n_heads, int n, int pitch, int width)
+void cpu_avg_pool(struct backend *be, float *score, int n_heads, int n, int pitch, int width)
 {
     struct cpu *c = cpu_of(be);
 
 #pragma omp parallel for schedule(static) num_threads(c->n_threads)
     for (int h = 0; h < n_heads; h++)
-        smooth_row(c, score + (size_t)h * (size_t)pitch, n, width);
+        avg_pool_row(c, score + (size_t)h * (size_t)pitch, n, width);
 }
 
 /* ---- selection --------------------------------------------------------- */
@@ -216,11 +216,11 @@ static uint32_t nth_largest(const float *score, int n, int k, int *equals)
 static void select_row(int32_t *kept, const float *score, int n, int k)
 {
     int equals, n_kept = 0;
-    uint32_t least = nth_largest(score, n, k, &equals);
+    uint32_t lowest = nth_largest(score, n, k, &equals); // that is kept
 
     for (int i = 0; i < n && n_kept < k; i++) {
         uint32_t order = score_order(score[i]);
-        if (order > least || (order == least && equals-- > 0))
+        if (order > lowest || (order == lowest && equals-- > 0))
             kept[n_kept++] = i;
     }
 }
@@ -255,7 +255,7 @@ void cpu_gather(struct backend *be, const struct kv_rows *dst, const struct kv_r
 /* One group of consecutive numbers. */
 static void quantise_group(const float *x, int group, int bits, int32_t *codes, uint16_t *scale16, uint16_t *zero16)
 {
-    const float round = 12582912.0f, top = (float)((1 << bits) - 1); // 1.5 * 2^23 leaves no room for a fraction
+    const float round = 12582912.0f, top = (float)((1 << bits) - 1); // adding 1.5 * 2^23 rounds to a whole number
     float low = x[0], high = x[0];
     int per_word = 32 / bits;
 
@@ -302,7 +302,7 @@ static void group_at(const struct quant_item *q, enum way way, float *x, size_t 
         dequantise_group(x, q->group, q->bits, codes, q->scales[group], q->zeros[group]);
 }
 
-/* `group` rows, all columns. Each column's numbers are put side by side first; line: scratch (group). */
+/* `group` rows, all columns. Each column's numbers are first copied side by side; line: scratch (group). */
 static void column_groups(const struct quant_item *q, enum way way, int block, float *line)
 {
     float *x = (float *)q->x + (size_t)block * (size_t)q->group * (size_t)q->cols;

@@ -1,4 +1,4 @@
-/* Matrices by packed weights, and the ops that go row by row. */
+/* cpu_dense.c - products with packed weights, and the ops that go row by row. */
 #include "kernels/cpu/cpu.h"
 
 #include <assert.h>
@@ -27,11 +27,16 @@ void cpu_gemm(struct backend *be, struct mat out, struct mat x, const struct wei
               enum gemm_into into)
 {
     struct cpu *c = cpu_of(be);
-    struct matmul_shape shape = { .m = x.rows, .lda = x.pitch, .right = RIGHT_PACKED, .into = into, .bias = bias };
+    struct matmul_shape shape = { .m = x.rows,
+                                  .n = w->out,
+                                  .k = w->in,
+                                  .lda = x.pitch,
+                                  .ldc = w->out,
+                                  .right = RIGHT_PACKED,
+                                  .into = into,
+                                  .bias = bias };
     struct err err;
 
-    matmul_weight_size(w, &shape.n, &shape.k);
-    shape.ldc = shape.n;
     assert(x.cols == shape.k && x.pitch == x.cols && out.rows == x.rows && out.cols == shape.n &&
            out.pitch == out.cols);
     if (x.rows == 0)
@@ -39,7 +44,7 @@ void cpu_gemm(struct backend *be, struct mat out, struct mat x, const struct wei
     matmul_trim(c->matmul);
     int before = omp_get_max_threads();
     omp_set_num_threads(c->n_threads);
-    if (matmul_run(c->matmul, &shape, out.at, x.at, NULL, w, bias, 0, &err) < 0)
+    if (matmul_run(c->matmul, &shape, out.at, x.at, NULL, w, bias, 0, &err))
         cpu_fail(c, &err);
     omp_set_num_threads(before);
 }
@@ -59,7 +64,7 @@ void cpu_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *
         c->rows->rmsnorm(row(out, t), row(x, t), w, eps, x.cols);
 }
 
-/* One token: its query heads to their kv head's rows, its keys and values to their slot. */
+/* One token: its query heads go to their kv head's rows, its keys and values to their slot. */
 static void rope_token(const struct row_ops *rows, const struct rope_job *job, int t)
 {
     int K = job->head_dim, H = job->n_heads, G = job->n_kv_heads, group = H / G;

@@ -1,4 +1,4 @@
-/* Matrix products by oneDNN; cpu_matmul.h is the manual.
+/* cpu_matmul.c - matrix products by oneDNN: a table of primitives, how one is made, found and run, and weights.
  *
  * The table of primitives is open addressing over pointers. Readers inside parallel regions take no lock: an entry is
  * complete before its pointer is stored, and entries leave only in matmul_trim, when nobody reads.
@@ -17,10 +17,9 @@
 enum { TABLE = 4096, TABLE_FULL = TABLE / 2 };
 enum { ARG_A, ARG_B, ARG_C, ARG_SCRATCH, ARG_BIAS, N_ARGS };
 
-struct weight {
+struct packed_weight {
+    struct weight base; // first: every weight of this backend is one of these
     struct desc desc;
-    void *at;
-    int out, in;
 };
 
 struct primitive {
@@ -118,7 +117,7 @@ void matmul_trim(struct matmul *m)
 
 /* ---- making a primitive ------------------------------------------------- */
 
-/* Everything that making one needs and nobody needs afterwards. */
+/* What making a primitive needs and running it does not. */
 struct making {
     struct desc desc[N_ARGS];
     dnnl_post_ops_t post;
@@ -126,7 +125,7 @@ struct making {
     dnnl_primitive_desc_t pd;
 };
 
-static dnnl_status_t describe(struct making *k, const struct matmul_shape *s, const struct weight *weight,
+static dnnl_status_t describe(struct making *k, const struct matmul_shape *s, const struct packed_weight *weight,
                               dnnl_engine_t engine)
 {
     dnnl_status_t status = desc_strided(&k->desc[ARG_A], s->m, s->k, s->lda, 1);
@@ -180,8 +179,8 @@ static int check_fast(dnnl_primitive_desc_t pd, const struct matmul_shape *s, st
                    s->m, s->n, s->k);
 }
 
-static int make_args(struct primitive *p, const struct making *k, const struct weight *weight, const struct matmul *m,
-                     struct err *err)
+static int make_args(struct primitive *p, const struct making *k, const struct packed_weight *weight,
+                     const struct matmul *m, struct err *err)
 {
     p->arg = calloc((size_t)m->n_threads, sizeof(*p->arg));
     if (!p->arg)
@@ -200,28 +199,28 @@ static int make_args(struct primitive *p, const struct making *k, const struct w
 }
 
 /* The thread count is part of a primitive's blocking, so it is set while the primitive is made. */
-static int make(struct primitive *p, struct matmul *m, const struct weight *weight, struct err *err)
+static int make(struct primitive *p, struct matmul *m, const struct packed_weight *weight, struct err *err)
 {
     struct making k = { 0 };
     int before = omp_get_max_threads();
 
     omp_set_num_threads(p->shape.right == RIGHT_PACKED ? m->n_threads : 1);
     dnnl_status_t status = describe(&k, &p->shape, weight, m->engine);
-    int rc = status == dnnl_success ? check_fast(k.pd, &p->shape, err) : failure(err, "describe a product", status);
-    if (rc == 0) {
+    int code = status == dnnl_success ? check_fast(k.pd, &p->shape, err) : failure(err, "describe a product", status);
+    if (!code) {
         status = dnnl_primitive_create(&p->run, k.pd);
         if (status == dnnl_success)
             status = desc_query(&k.desc[ARG_SCRATCH], k.pd, dnnl_query_scratchpad_md);
         if (status != dnnl_success)
-            rc = failure(err, "make a product", status);
+            code = failure(err, "make a product", status);
     }
     omp_set_num_threads(before);
-    if (rc == 0) {
+    if (!code) {
         p->scratch_bytes = dnnl_memory_desc_get_size(DESC(&k.desc[ARG_SCRATCH]));
-        rc = make_args(p, &k, weight, m, err);
+        code = make_args(p, &k, weight, m, err);
     }
     making_release(&k);
-    return rc;
+    return code;
 }
 
 /* ---- finding and running ------------------------------------------------ */
@@ -241,8 +240,8 @@ static bool same_shape(const struct matmul_shape *a, const struct matmul_shape *
            a->right == b->right && a->into == b->into && a->bias == b->bias;
 }
 
-/* The entry of a shape, or the empty place where it belongs. The table never fills: matmul_trim comes in between, and
- * one op does not use thousands of shapes. */
+/* The entry of a shape, or the empty place where it belongs. There is always an empty place: add() refuses to fill the
+ * last one. */
 static struct primitive *_Atomic *place_of(struct matmul *m, const struct matmul_shape *shape)
 {
     unsigned at = shape_hash(shape);
@@ -253,7 +252,7 @@ static struct primitive *_Atomic *place_of(struct matmul *m, const struct matmul
     }
 }
 
-static struct primitive *add(struct matmul *m, const struct matmul_shape *shape, const struct weight *weight,
+static struct primitive *add(struct matmul *m, const struct matmul_shape *shape, const struct packed_weight *weight,
                              struct err *err)
 {
     pthread_mutex_lock(&m->making);
@@ -265,7 +264,7 @@ static struct primitive *add(struct matmul *m, const struct matmul_shape *shape,
         p = calloc(1, sizeof(*p));
         if (p)
             p->shape = *shape;
-        if (!p || make(p, m, weight, err) < 0) {
+        if (!p || make(p, m, weight, err)) {
             if (!p)
                 err_nomem(err);
             primitive_free(p, m->n_threads);
@@ -308,11 +307,11 @@ int matmul_run(struct matmul *m, const struct matmul_shape *shape, float *c, con
                                       DNNL_ARG_BIAS };
     struct primitive *p = *place_of(m, shape);
     if (!p)
-        p = add(m, shape, weight, err);
+        p = add(m, shape, (const struct packed_weight *)weight, err);
     if (!p)
         return err->code;
     struct thread_state *t = &m->thread[thread];
-    if (grow_scratch(t, p->scratch_bytes, err) < 0)
+    if (grow_scratch(t, p->scratch_bytes, err))
         return err->code;
 
     const void *at[N_ARGS] = { a, weight ? weight->at : right, c, t->scratch, bias };
@@ -331,16 +330,17 @@ int matmul_run(struct matmul *m, const struct matmul_shape *shape, float *c, con
 /* ---- weights ------------------------------------------------------------ */
 
 /* The layout oneDNN likes for (in, out) weights; the same for every number of rows, which 512 stands for. */
-static dnnl_status_t preferred(struct weight *w, dnnl_engine_t engine)
+static dnnl_status_t preferred(struct packed_weight *w, dnnl_engine_t engine)
 {
+    int out = w->base.out, in = w->base.in;
     enum { ROWS_TYPICAL = 512 };
     struct making k = { 0 };
 
-    dnnl_status_t status = desc_strided(&k.desc[ARG_A], ROWS_TYPICAL, w->in, w->in, 1);
+    dnnl_status_t status = desc_strided(&k.desc[ARG_A], ROWS_TYPICAL, in, in, 1);
     if (status == dnnl_success)
-        status = desc_any(&k.desc[ARG_B], w->in, w->out);
+        status = desc_any(&k.desc[ARG_B], in, out);
     if (status == dnnl_success)
-        status = desc_strided(&k.desc[ARG_C], ROWS_TYPICAL, w->out, w->out, 1);
+        status = desc_strided(&k.desc[ARG_C], ROWS_TYPICAL, out, out, 1);
     if (status == dnnl_success)
         status = matmul_desc(&k.pd, engine, &k.desc[ARG_A], &k.desc[ARG_B], NULL, &k.desc[ARG_C], NULL);
     if (status == dnnl_success)
@@ -349,19 +349,19 @@ static dnnl_status_t preferred(struct weight *w, dnnl_engine_t engine)
     return status;
 }
 
-/* Copies rows (out, in) as stored into the weight's layout. */
-static dnnl_status_t reorder(struct matmul *m, struct weight *w, const float *rows)
+/* Copies rows (out, in) into the weight's layout. */
+static dnnl_status_t reorder(struct matmul *m, struct packed_weight *w, const float *rows)
 {
     struct desc stored = { 0 };
     dnnl_memory_t from = NULL, to = NULL;
     dnnl_primitive_desc_t pd = NULL;
     dnnl_primitive_t run = NULL;
 
-    dnnl_status_t status = desc_strided(&stored, w->in, w->out, 1, w->in);
+    dnnl_status_t status = desc_strided(&stored, w->base.in, w->base.out, 1, w->base.in);
     if (status == dnnl_success)
         status = dnnl_memory_create(&from, DESC(&stored), m->engine, writable(rows));
     if (status == dnnl_success)
-        status = dnnl_memory_create(&to, DESC(&w->desc), m->engine, w->at);
+        status = dnnl_memory_create(&to, DESC(&w->desc), m->engine, w->base.at);
     if (status == dnnl_success)
         status = dnnl_reorder_primitive_desc_create(&pd, DESC(&stored), m->engine, DESC(&w->desc), m->engine, NULL);
     if (status == dnnl_success)
@@ -380,7 +380,7 @@ static dnnl_status_t reorder(struct matmul *m, struct weight *w, const float *ro
     return status;
 }
 
-/* The parts below each other, rows dense: (out, in), allocated. */
+/* The parts one below the other without gaps: (out, in), allocated. */
 static float *stack(const struct mat *host, int n_parts, size_t n_floats)
 {
     float *all = host_alloc(n_floats * sizeof(float));
@@ -394,39 +394,35 @@ static float *stack(const struct mat *host, int n_parts, size_t n_floats)
 
 struct weight *matmul_pack(struct matmul *m, const struct mat *host, int n_parts, struct err *err)
 {
-    struct weight *w = calloc(1, sizeof(*w));
+    struct packed_weight *w = calloc(1, sizeof(*w));
     if (!w) {
         err_nomem(err);
         return NULL;
     }
-    w->in = host[0].cols;
+    w->base.in = host[0].cols;
     for (int p = 0; p < n_parts; p++)
-        w->out += host[p].rows;
-    float *rows = stack(host, n_parts, (size_t)w->out * (size_t)w->in);
+        w->base.out += host[p].rows;
+    float *rows = stack(host, n_parts, (size_t)w->base.out * (size_t)w->base.in);
     dnnl_status_t status = rows ? preferred(w, m->engine) : dnnl_out_of_memory;
     if (status == dnnl_success) {
-        w->at = host_alloc(dnnl_memory_desc_get_size(DESC(&w->desc)));
-        status = w->at ? reorder(m, w, rows) : dnnl_out_of_memory;
+        w->base.at = host_alloc(dnnl_memory_desc_get_size(DESC(&w->desc)));
+        status = w->base.at ? reorder(m, w, rows) : dnnl_out_of_memory;
     }
     free(rows);
     if (status == dnnl_success)
-        return w;
+        return &w->base;
     failure(err, "pack a weight", status);
-    matmul_weight_free(w);
+    matmul_weight_free(&w->base);
     return NULL;
 }
 
-void matmul_weight_free(struct weight *w)
+void matmul_weight_free(struct weight *weight)
 {
+    struct packed_weight *w = (struct packed_weight *)weight;
+
     if (!w)
         return;
     desc_release(&w->desc);
-    free(w->at);
+    free(w->base.at);
     free(w);
-}
-
-void matmul_weight_size(const struct weight *w, int *out, int *in)
-{
-    *out = w->out;
-    *in = w->in;
 }

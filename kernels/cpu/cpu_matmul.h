@@ -1,8 +1,8 @@
 /* cpu_matmul.h - f32 matrix products by oneDNN, one primitive per shape, made once and kept.
  *
- * Making a primitive takes 0.2 ms, finding it again a hash look-up, so shapes are used exactly as they come. A shape
- * that oneDNN would hand to its slow reference code is refused: such a fall is otherwise silent and costs a factor of a
- * hundred.
+ * Making a primitive takes 0.2 ms, finding it later a hash look-up, so shapes are used exactly as they come. A shape
+ * for which oneDNN has only its slow reference code is refused: otherwise the program would silently be a hundred times
+ * slower.
  *
  * Products by a packed weight run on all threads and are called from outside parallel regions; the others run on the
  * calling thread, from inside or outside.
@@ -45,6 +45,5 @@ void matmul_trim(struct matmul *m);
 /* A weight in oneDNN's preferred layout, from n_parts host matrices as backend.weight_new says. */
 struct weight *matmul_pack(struct matmul *m, const struct mat *host, int n_parts, struct err *err);
 void matmul_weight_free(struct weight *w);
-void matmul_weight_size(const struct weight *w, int *out, int *in);
 
 #endif

@@ -1,4 +1,4 @@
-/* Row loops for any processor, and the choice. */
+/* cpu_rows.c - row loops compiled for any processor, and the choice between these and the AVX-512 ones. */
 #define ROWS rows_portable
 #include "kernels/cpu/cpu_rows_internal.h"
 

@@ -1,8 +1,8 @@
-/* cpu_rows.h - loops over the elements of one row, or of a few: what is left of the arithmetic beside matrix products.
+/* cpu_rows.h - loops over the elements of one row or a few rows: all arithmetic that is not a matrix product.
  *
- * The loops are written once, in cpu_rows_internal.h, and compiled twice: by cpu_rows.c for any processor, by
- * cpu_rows_avx512.c for those with AVX-512. Which table is used is decided at run time, when the backend opens. Sums
- * are taken in an order that depends on the lengths alone.
+ * The loops are written once, in cpu_rows_internal.h, and compiled twice: cpu_rows.c for any processor,
+ * cpu_rows_avx512.c for those with AVX-512. The backend chooses a table when it opens. The order of a sum depends on
+ * the lengths alone.
  */
 #ifndef EVP_CPU_ROWS_H
 #define EVP_CPU_ROWS_H

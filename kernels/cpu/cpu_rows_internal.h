@@ -1,8 +1,7 @@
 /* cpu_rows_internal.h - the loops of cpu_rows.h, included by cpu_rows.c and cpu_rows_avx512.c, which differ in compiler
  * flags and in ROWS, the name of the table.
  *
- * Plain C that the compiler turns into vectors: `omp simd` gives it leave to take partial sums, which nothing else does
- * (no -ffast-math).
+ * Plain C that the compiler turns into vectors: `omp simd` allows partial sums, and only there (no -ffast-math).
  */
 #include "kernels/cpu/cpu_rows.h"
 
@@ -12,7 +11,7 @@
 /* 2^x for x <= 0, at most 2 ulp off; below 2^-126 it stays there. The polynomial is 2^f on [-0.5, 0.5] (minimax). */
 static inline float exp2_below(float x)
 {
-    const float round = 12582912.0f; // 1.5 * 2^23: adding it leaves no room for a fraction
+    const float round = 12582912.0f; // adding 1.5 * 2^23 rounds to a whole number
     float bounded = x < -126.0f ? -126.0f : x, whole = bounded + round - round, f = bounded - whole;
     float p = 1.535336188e-4f;
     p = p * f + 1.339887440e-3f;
@@ -117,7 +116,7 @@ static int argmax(const float *x, int n)
     for (int i = 0; i < n; i++)
         if (x[i] == m)
             return i;
-    return 0; // not a number anywhere
+    return 0; // nothing but nan
 }
 
 static void layernorm(float *out, const float *x, const float *w, const float *b, float eps, int n)

@@ -1,4 +1,4 @@
-/* The reference backend's table of ops. */
+/* reference.c - the reference backend's table of ops. */
 #include "kernels/reference/reference.h"
 
 #include "kernels/host.h"
@@ -41,8 +41,8 @@ struct backend *reference_open(struct err *err)
         .gelu = reference_gelu,
         .key_norms = reference_key_norms,
         .key_cosines = reference_key_cosines,
-        .attn_columns = reference_attn_columns,
-        .smooth = reference_smooth,
+        .mean_attention = reference_mean_attention,
+        .avg_pool = reference_avg_pool,
         .top_k = reference_top_k,
         .gather = reference_gather,
         .quantise = reference_quantise,

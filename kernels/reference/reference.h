@@ -1,6 +1,5 @@
-/* reference.h - inside the "reference" backend: naive, one thread, sums in double. What the others are tested against.
- *
- * To add an op: write it in one of the files of this folder, declare it here, and put it into reference_open().
+/* reference.h - inside the "reference" backend: naive, one thread, sums in double. The other backends are tested
+ * against it. kernels/backend.h says how to add an op.
  */
 #ifndef EVP_REFERENCE_H
 #define EVP_REFERENCE_H
@@ -25,16 +24,16 @@ void reference_argmax(struct backend *be, int32_t *id, struct mat x);
 void reference_attend(struct backend *be, const struct attn_item *item, int n_items, int head_dim, float scale);
 void reference_merge(struct backend *be, const struct merge_job *job);
 
-/* bert.c */
+/* reference_bert.c */
 void reference_layernorm(struct backend *be, struct mat out, struct mat x, const float *w, const float *b, float eps);
 void reference_gelu(struct backend *be, struct mat x);
 
 /* reference_compress.c */
 void reference_key_norms(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
 void reference_key_cosines(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
-void reference_attn_columns(struct backend *be, float *score, const struct attn_item *item, int n_items, int head_dim,
-                            float scale);
-void reference_smooth(struct backend *be, float *score, int n_heads, int n, int pitch, int width);
+void reference_mean_attention(struct backend *be, float *score, const struct attn_item *item, int n_items, int head_dim,
+                              float scale);
+void reference_avg_pool(struct backend *be, float *score, int n_heads, int n, int pitch, int width);
 void reference_top_k(struct backend *be, int32_t *kept, const float *score, int n_heads, int n, int k);
 void reference_gather(struct backend *be, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,
                       int n_heads, int head_dim);

@@ -1,4 +1,4 @@
-/* Attention as the formula says: one query row, all its keys, softmax in double. */
+/* reference_attend.c - attention as the formula says: one query row, all its keys, softmax in double. */
 #include "kernels/reference/reference.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@ static double dot(const float *a, const float *b, int n)
     return sum;
 }
 
-/* Row i of the item. Scores are computed twice rather than kept: there is nothing to allocate. */
+/* Row i of the item. Scores are computed twice rather than stored, so nothing is allocated. */
 static void attend_row(const struct attn_item *item, int i, int K, double scale)
 {
     const float *q = (const float *)item->q + (size_t)i * (size_t)item->q_pitch;

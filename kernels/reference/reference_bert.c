@@ -1,4 +1,4 @@
-/* What BERT needs beyond a Llama, the plain way. */
+/* reference_bert.c - what BERT needs beyond a Llama: layernorm and gelu, with the C library's erf in double. */
 #include "kernels/reference/reference.h"
 
 #include <assert.h>

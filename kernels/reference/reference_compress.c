@@ -1,4 +1,4 @@
-/* Compression as the contracts in backend.h say it, one element at a time. */
+/* reference_compress.c - compression as the contracts in backend.h define it, one element at a time. */
 #include "kernels/reference/reference.h"
 
 #include "kernels/half.h"
@@ -77,8 +77,8 @@ static void add_row(float *score, const struct attn_item *item, int i, int K, do
         score[j] += (float)(exp(scale * dot(q, key(&item->kv, j, K), K) - max) / total / item->n_q);
 }
 
-void reference_attn_columns(struct backend *be, float *score, const struct attn_item *item, int n_items, int head_dim,
-                            float scale)
+void reference_mean_attention(struct backend *be, float *score, const struct attn_item *item, int n_items, int head_dim,
+                              float scale)
 {
     (void)be;
     for (int it = 0; it < n_items; it++, score += item[0].kv.n) {
@@ -88,13 +88,13 @@ void reference_attn_columns(struct backend *be, float *score, const struct attn_
     }
 }
 
-void reference_smooth(struct backend *be, float *score, int n_heads, int n, int pitch, int width)
+void reference_avg_pool(struct backend *be, float *score, int n_heads, int n, int pitch, int width)
 {
     int half = width / 2;
 
     (void)be;
     for (int h = 0; h < n_heads; h++, score += pitch) {
-        float before[4096]; // the unsmoothed values of the last `half` places, a ring
+        float before[4096]; // a ring: what the last `half` places held before
         assert(half < 4096);
         for (int i = 0; i < n; i++) {
             double sum = 0;
@@ -145,7 +145,7 @@ void reference_gather(struct backend *be, const struct kv_rows *dst, const struc
 /* ---- quantising -------------------------------------------------------- */
 
 /* One group: `group` numbers, `stride` apart. */
-struct span {
+struct quant_group {
     float *x;
     size_t stride;
     int32_t *codes; // group * bits / 32 words
@@ -153,14 +153,14 @@ struct span {
 };
 
 /* Group j of line i. */
-static struct span get_span(const struct quant_item *q, int i, int j)
+static struct quant_group get_group(const struct quant_item *q, int i, int j)
 {
     int n = q->lines == QUANT_COLUMNS ? q->rows : q->cols; // length of a line
     size_t group = (size_t)i * (size_t)(n / q->group) + (size_t)j;
     size_t along = q->lines == QUANT_COLUMNS ? (size_t)q->cols : 1,
            across = q->lines == QUANT_COLUMNS ? 1 : (size_t)q->cols;
 
-    return (struct span){
+    return (struct quant_group){
         .x = (float *)q->x + (size_t)i * across + (size_t)(j * q->group) * along,
         .stride = along,
         .codes = q->codes + group * (size_t)(q->group * q->bits / 32),
@@ -169,7 +169,7 @@ static struct span get_span(const struct quant_item *q, int i, int j)
     };
 }
 
-static void quantise_span(const struct span *s, int group, int bits)
+static void quantise_group(const struct quant_group *s, int group, int bits)
 {
     float min = s->x[0], max = s->x[0], top = (float)((1 << bits) - 1);
     int per_word = 32 / bits;
@@ -188,7 +188,7 @@ static void quantise_span(const struct span *s, int group, int bits)
     }
 }
 
-static void dequantise_span(const struct span *s, int group, int bits)
+static void dequantise_group(const struct quant_group *s, int group, int bits)
 {
     float zero = f16_to_f32(*s->zero), scale = f16_to_f32(*s->scale);
     uint32_t mask = (1u << bits) - 1;
@@ -200,7 +200,7 @@ static void dequantise_span(const struct span *s, int group, int bits)
     }
 }
 
-static void each_span(const struct quant_item *item, int n_items, void (*work)(const struct span *, int, int))
+static void each_group(const struct quant_item *item, int n_items, void (*work)(const struct quant_group *, int, int))
 {
     for (int it = 0; it < n_items; it++) {
         const struct quant_item *q = &item[it];
@@ -208,7 +208,7 @@ static void each_span(const struct quant_item *item, int n_items, void (*work)(c
         int n_lines = columns ? q->cols : q->rows, n_groups = (columns ? q->rows : q->cols) / q->group;
         for (int i = 0; i < n_lines; i++) {
             for (int j = 0; j < n_groups; j++) {
-                struct span s = get_span(q, i, j);
+                struct quant_group s = get_group(q, i, j);
                 work(&s, q->group, q->bits);
             }
         }
@@ -218,11 +218,11 @@ static void each_span(const struct quant_item *item, int n_items, void (*work)(c
 void reference_quantise(struct backend *be, const struct quant_item *item, int n_items)
 {
     (void)be;
-    each_span(item, n_items, quantise_span);
+    each_group(item, n_items, quantise_group);
 }
 
 void reference_dequantise(struct backend *be, const struct quant_item *item, int n_items)
 {
     (void)be;
-    each_span(item, n_items, dequantise_span);
+    each_group(item, n_items, dequantise_group);
 }

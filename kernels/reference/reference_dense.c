@@ -1,4 +1,4 @@
-/* Matrices, the slow and plain way: every sum in double, every element where the header says it is. */
+/* reference_dense.c - matrices, the slow way: every sum in double, every element where backend.h says it is. */
 #include "kernels/reference/reference.h"
 
 #include "kernels/host.h"
@@ -7,11 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct weight {
-    float *at; // (out, in)
-    int out, in;
-};
 
 static float *row(struct mat m, int i)
 {
@@ -61,9 +56,10 @@ void reference_gemm(struct backend *be, struct mat out, struct mat x, const stru
     assert(x.cols == w->in && out.cols == w->out && out.rows == x.rows);
     for (int t = 0; t < x.rows; t++) {
         for (int o = 0; o < w->out; o++) {
+            const float *from = (const float *)w->at + (size_t)o * (size_t)w->in;
             double sum = bias ? (double)bias[o] : 0;
             for (int i = 0; i < w->in; i++)
-                sum += (double)row(x, t)[i] * (double)w->at[(size_t)o * (size_t)w->in + (size_t)i];
+                sum += (double)row(x, t)[i] * (double)from[i];
             float *to = row(out, t) + o;
             *to = (float)(into == GEMM_ADD ? (double)*to + sum : sum);
         }

@@ -116,25 +116,25 @@ static float *columns(struct backend *be, int i, bool causal)
                                       .group = windows[i].group,
                                       .causal = causal ? n - windows[i].tokens : -1,
                                       .kv = { k + (size_t)g * (size_t)(n * K), NULL, n } };
-    be->attn_columns(be, score, item, G, K, 1 / sqrtf((float)K));
+    be->mean_attention(be, score, item, G, K, 1 / sqrtf((float)K));
     be->free(be, q);
     be->free(be, k);
     return score;
 }
 
-Test(kernels, attn_columns)
+Test(kernels, mean_attention)
 {
     struct backends b = backends_open();
 
     for (int i = 0; i < N_WINDOWS; i++)
         for (int causal = 0; causal < 2; causal++)
             same_floats(&b, columns(b.reference, i, causal), columns(b.cpu, i, causal),
-                        (size_t)(windows[i].items * windows[i].n), 1e-8, 1e-5, "attn_columns");
+                        (size_t)(windows[i].items * windows[i].n), 1e-8, 1e-5, "mean_attention");
     backends_close(&b);
 }
 
 /* All queries zero: every key that is seen gets the same share. Two tokens, the last key seen by the second alone. */
-Test(kernels, attn_columns_by_hand)
+Test(kernels, mean_attention_by_hand)
 {
     struct backends b = backends_open();
     float q[4] = { 0 }, k[6] = { 1, 2, 3, 4, 5, 6 }, score[3];
@@ -143,34 +143,34 @@ Test(kernels, attn_columns_by_hand)
 
     for (int i = 0; i < 2; i++) {
         struct backend *be = i ? b.cpu : b.reference;
-        be->attn_columns(be, score, &item, 1, 2, 1);
+        be->mean_attention(be, score, &item, 1, 2, 1);
         for (int t = 0; t < 3; t++)
             cr_assert_float_eq(score[t], want[t], 1e-6);
     }
     backends_close(&b);
 }
 
-static float *smoothed(struct backend *be, int n, int width)
+static float *pooled(struct backend *be, int n, int width)
 {
     float *score = numbers(be, "s", (size_t)(3 * (n + 2)));
 
-    be->smooth(be, score, 3, n, n + 2, width);
+    be->avg_pool(be, score, 3, n, n + 2, width);
     return score;
 }
 
-Test(kernels, smooth)
+Test(kernels, avg_pool)
 {
     struct backends b = backends_open();
     static const int n[] = { 1, 2, 6, 50 }, width[] = { 1, 5, 7, 31 };
 
     for (int i = 0; i < 4; i++)
         for (int w = 0; w < 4; w++)
-            same_floats(&b, smoothed(b.reference, n[i], width[w]), smoothed(b.cpu, n[i], width[w]),
-                        (size_t)(3 * (n[i] + 2)), 1e-6, 1e-6, "smooth");
+            same_floats(&b, pooled(b.reference, n[i], width[w]), pooled(b.cpu, n[i], width[w]),
+                        (size_t)(3 * (n[i] + 2)), 1e-6, 1e-6, "avg_pool");
     for (int i = 0; i < 2; i++) {
         struct backend *be = i ? b.cpu : b.reference;
         float score[] = { 3, 6, 9, 12, 99 };
-        be->smooth(be, score, 1, 4, 5, 3);
+        be->avg_pool(be, score, 1, 4, 5, 3);
         cr_assert(score[0] == 3 && score[1] == 6 && score[2] == 9 && score[3] == 7 && score[4] == 99, "%s", be->name);
     }
     backends_close(&b);
