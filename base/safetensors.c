@@ -18,11 +18,6 @@ static const struct {
     [ST_I8] = { "I8", 1 },   [ST_BOOL] = { "BOOL", 1 }, [ST_OTHER] = { "?", 0 },
 };
 
-size_t st_type_size(enum st_type type)
-{
-    return types[type].size;
-}
-
 const char *st_type_name(enum st_type type)
 {
     return types[type].name;

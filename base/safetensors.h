@@ -42,7 +42,6 @@ void safetensors_close(struct safetensors *st);
 
 const struct st_tensor *safetensors_find(const struct safetensors *st, const char *name); // NULL: not there
 const char *safetensors_meta(const struct safetensors *st, const char *key);              // NULL: not there
-size_t st_type_size(enum st_type type);                                                   // 0 for ST_OTHER
 const char *st_type_name(enum st_type type);
 
 /* Writing: announce every tensor, then give the bytes in the same order. The header is padded to 8 bytes. */

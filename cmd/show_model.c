@@ -38,11 +38,12 @@ static void put_rope(struct sheet *s, const struct model_config *c)
 static void put_model(struct sheet *s, const struct model *m, const char *digest)
 {
     const struct model_config *c = model_config(m);
+    const struct kv_shape kv = { c->n_layers, c->n_heads, c->n_kv_heads, c->head_dim, DTYPE_F32 };
     int64_t bytes = 0;
     char shape[128];
 
     for (int i = 0; i < model_n_tensors(m); i++)
-        bytes += (int64_t)model_tensor(m, i).bytes;
+        bytes += (int64_t)model_tensor(m, i)->bytes;
     sheet_text(s, "name", c->name);
     sheet_text(s, "architecture", c->arch);
     sheet_int(s, "n_layers", c->n_layers);
@@ -55,15 +56,15 @@ static void put_model(struct sheet *s, const struct model *m, const char *digest
     sheet_int(s, "max_tokens", c->max_tokens);
     put_rope(s, c);
     sheet_bytes(s, "weights_bytes", bytes);
-    sheet_bytes(s, "kv_per_token_bytes", 4LL * c->n_layers * c->n_kv_heads * c->head_dim); /* k and v, 2 bytes each */
+    sheet_bytes(s, "kv_per_token_bytes", kv_bytes(&kv, 1));
     sheet_text(s, "model_digest", digest);
     sheet_table(s, "tensors", tensor_columns, 4);
     for (int i = 0; i < model_n_tensors(m); i++) {
-        struct model_tensor t = model_tensor(m, i);
-        sheet_text(s, NULL, t.name);
-        sheet_text(s, NULL, t.type);
-        sheet_text(s, NULL, shape_text(shape, t.dim, t.n_dims));
-        sheet_bytes(s, NULL, (int64_t)t.bytes);
+        const struct tensor *t = model_tensor(m, i);
+        sheet_text(s, NULL, t->name);
+        sheet_text(s, NULL, weight_type_name(t->type));
+        sheet_text(s, NULL, shape_text(shape, t->dim, t->n_dims));
+        sheet_bytes(s, NULL, (int64_t)t->bytes);
     }
     sheet_table_end(s);
 }
@@ -205,7 +206,7 @@ static int print_line(const struct any_tokenizer *t, const char *text, size_t n,
 {
     struct tokens tokens = { 0 };
     int result = t->wordpiece ? wordpiece_encode_text(t->wordpiece, text, n, &tokens, err)
-                              : tokenizer_encode(t->bpe, text, n, SPECIAL_AS_TEXT, &tokens, err);
+                              : tokenizer_encode(t->bpe, (struct text_view){ text, n }, SPECIAL_AS_TEXT, &tokens, err);
 
     if (result == 0)
         print_ids(tokens.at, tokens.n);

@@ -1,5 +1,12 @@
+/* bpe.c - GPT-2's alphabet, the vocabulary and its merges, and the merging of one piece.
+ *
+ * Merges are a hash table of open addressing from two ids to the id of both. A piece is a linked list of tokens in an
+ * array. A binary heap holds the merges that were possible when they were pushed; one whose tokens have changed since
+ * is skipped when it comes out. So a piece of n bytes takes n log n steps.
+ */
 #include "engine/bpe.h"
 
+#include "base/array.h"
 #include "base/utf8.h"
 
 #include <limits.h>
@@ -13,14 +20,14 @@ static bool printable(int byte)
     return (byte >= 33 && byte <= 126) || (byte >= 161 && byte != 173);
 }
 
-/* 188 bytes stand for themselves, the other 68 come behind U+00FF in their order. */
+/* 188 bytes stand for themselves, the other 68 come after U+00FF in their order. */
 static void make_alphabet(struct bpe *b)
 {
-    uint16_t behind = 256;
+    uint16_t next = 256;
 
     memset(b->byte_of, 0xff, sizeof(b->byte_of)); /* -1 everywhere */
     for (int byte = 0; byte < 256; byte++) {
-        b->point[byte] = printable(byte) ? (uint16_t)byte : behind++;
+        b->point[byte] = printable(byte) ? (uint16_t)byte : next++;
         b->byte_of[b->point[byte]] = (int16_t)byte;
     }
 }
@@ -58,18 +65,18 @@ void bpe_release(struct bpe *b)
     *b = (struct bpe){ 0 };
 }
 
-/* The bytes a token stands for. A text with characters outside the alphabet (an added token) stands for itself. */
-static void add_bytes(struct bpe *b, const char *text, size_t n)
+/* Adds the bytes a token stands for. A text with characters outside the alphabet (an added token) stands for itself. */
+static void add_bytes(struct bpe *b, struct text_view text)
 {
     struct buf *out = &b->bytes;
     size_t start = out->n;
     uint32_t point;
 
-    for (size_t at = 0; at < n;) {
-        int length = utf8_decode(text + at, n - at, &point);
+    for (size_t at = 0; at < text.n;) {
+        int length = utf8_decode(text.at + at, text.n - at, &point);
         if (length == 0 || point >= BPE_POINTS || b->byte_of[point] < 0) {
             out->n = start;
-            buf_add(out, text, n);
+            buf_add(out, text.at, text.n);
             return;
         }
         buf_addc(out, (char)b->byte_of[point]);
@@ -77,31 +84,31 @@ static void add_bytes(struct bpe *b, const char *text, size_t n)
     }
 }
 
-int bpe_set_token(struct bpe *b, int64_t id, const char *text, size_t n, struct err *err)
+int bpe_set_token(struct bpe *b, int64_t id, struct text_view text, struct err *err)
 {
     bool added;
 
     if (id < 0 || id >= b->n_vocab)
-        return err_set(err, ERR_FORMAT, "token '%.*s' has id %lld in a vocabulary of %d", (int)(n < 64 ? n : 64), text,
-                       (long long)id, b->n_vocab);
+        return err_set(err, ERR_FORMAT, "token '%.*s' has id %lld in a vocabulary of %d", text_view_width(text, 64),
+                       text.at, (long long)id, b->n_vocab);
     if (b->token[id].set)
         return err_set(err, ERR_FORMAT, "two tokens have id %lld", (long long)id);
-    int number = map_add(&b->names, text, n, &added);
+    int number = map_add(&b->names, text.at, text.n, &added);
     if (number < 0)
         return err_nomem(err);
     if (added)
-        b->id[number] = (int32_t)id; /* of equal texts the first is found, all can be decoded */
+        b->id[number] = (int32_t)id; /* of equal texts the first is found; all can be decoded */
     size_t start = b->bytes.n;
-    add_bytes(b, text, n);
+    add_bytes(b, text);
     if (buf_failed(&b->bytes) || b->bytes.n - start > UINT32_MAX)
         return err_nomem(err);
     b->token[id] = (struct bpe_token){ start, (uint32_t)(b->bytes.n - start), true };
     return 0;
 }
 
-int32_t bpe_find(const struct bpe *b, const char *text, size_t n)
+int32_t bpe_find(const struct bpe *b, struct text_view text)
 {
-    int number = map_find(&b->names, text, n);
+    int number = map_find(&b->names, text.at, text.n);
 
     return number < 0 ? -1 : b->id[number];
 }
@@ -116,35 +123,38 @@ static struct bpe_merge *slot(const struct bpe *b, int32_t left, int32_t right)
     return &b->merge[at];
 }
 
-int bpe_add_merge(struct bpe *b, const char *left, size_t n_left, const char *right, size_t n_right, struct err *err)
+int bpe_add_merge(struct bpe *b, struct text_view left, struct text_view right, struct err *err)
 {
     struct buf both = { 0 };
 
-    buf_add(&both, left, n_left);
-    buf_add(&both, right, n_right);
+    buf_add(&both, left.at, left.n);
+    buf_add(&both, right.at, right.n);
     if (buf_failed(&both)) {
         buf_release(&both);
         return err_nomem(err);
     }
-    int32_t l = bpe_find(b, left, n_left), r = bpe_find(b, right, n_right), id = bpe_find(b, buf_str(&both), both.n);
+    int32_t l = bpe_find(b, left), r = bpe_find(b, right),
+            id = bpe_find(b, (struct text_view){ buf_str(&both), both.n });
     buf_release(&both);
     if (l < 0 || r < 0 || id < 0)
         return err_set(err, ERR_FORMAT, "merge %u ('%.*s' and '%.*s') is not made of tokens", b->n_merges,
-                       (int)(n_left < 64 ? n_left : 64), left, (int)(n_right < 64 ? n_right : 64), right);
+                       text_view_width(left, 64), left.at, text_view_width(right, 64), right.at);
     if (b->n_merges >= b->n_slots / 2)
         return err_set(err, ERR_FAIL, "more merges than announced");
     *slot(b, l, r) = (struct bpe_merge){ l, r, id, b->n_merges++ }; /* of equal merges the last counts */
     return 0;
 }
 
-int bpe_add_merge_text(struct bpe *b, const char *text, size_t n, struct err *err)
+int bpe_add_merge_text(struct bpe *b, struct text_view text, struct err *err)
 {
-    const char *blank = memchr(text, ' ', n);
+    const char *blank = memchr(text.at, ' ', text.n), *end = text.at + text.n;
 
-    if (!blank || memchr(blank + 1, ' ', n - (size_t)(blank + 1 - text)))
-        return err_set(err, ERR_FORMAT, "merge %u ('%.*s') is not two tokens", b->n_merges, (int)(n < 128 ? n : 128),
-                       text);
-    return bpe_add_merge(b, text, (size_t)(blank - text), blank + 1, n - (size_t)(blank + 1 - text), err);
+    if (!blank || memchr(blank + 1, ' ', (size_t)(end - (blank + 1))))
+        return err_set(err, ERR_FORMAT, "merge %u ('%.*s') is not two tokens", b->n_merges, text_view_width(text, 128),
+                       text.at);
+    const struct text_view left = { text.at, (size_t)(blank - text.at) };
+    const struct text_view right = { blank + 1, (size_t)(end - (blank + 1)) };
+    return bpe_add_merge(b, left, right, err);
 }
 
 void bpe_finish(struct bpe *b)
@@ -152,7 +162,7 @@ void bpe_finish(struct bpe *b)
     char text[4];
 
     for (int byte = 0; byte < 256; byte++)
-        b->of_byte[byte] = bpe_find(b, text, (size_t)utf8_encode(b->point[byte], text));
+        b->of_byte[byte] = bpe_find(b, (struct text_view){ text, (size_t)utf8_encode(b->point[byte], text) });
 }
 
 /* ---- encoding ---------------------------------------------------------- */
@@ -172,30 +182,18 @@ struct bpe_candidate {
 
 void bpe_work_release(struct bpe_work *w)
 {
-    free(w->symbol);
-    free(w->heap);
+    free(w->symbols.at);
+    free(w->heap.at);
     buf_release(&w->text);
     *w = (struct bpe_work){ 0 };
 }
 
-/* A piece of n bytes pushes at most n - 1 candidates at first and two per merge: 3 n. */
+/* A piece of n bytes pushes at most n - 1 candidates at first and two per merge: fewer than 3n. */
 static int reserve(struct bpe_work *w, size_t n, struct err *err)
 {
-    if (n <= w->room)
-        return 0;
-    size_t room = n < 256 ? 256 : 2 * n;
-    if (room > INT_MAX / 3)
-        return err_set(err, ERR_FORMAT, "one word of %zu bytes is too long to be tokenised", n);
-    struct bpe_symbol *symbol = realloc(w->symbol, room * sizeof(*symbol));
-    if (symbol)
-        w->symbol = symbol;
-    struct bpe_candidate *heap = realloc(w->heap, 3 * room * sizeof(*heap));
-    if (heap)
-        w->heap = heap;
-    if (!symbol || !heap)
-        return err_nomem(err);
-    w->room = room;
-    return 0;
+    if (n > INT_MAX / 3)
+        return err_set(err, ERR_FORMAT, "a word of %zu bytes is too long to be tokenised", n);
+    return ARRAY_GROW(&w->symbols, n) || ARRAY_GROW(&w->heap, 3 * n) ? err_nomem(err) : 0;
 }
 
 static bool before(struct bpe_candidate a, struct bpe_candidate b)
@@ -203,64 +201,70 @@ static bool before(struct bpe_candidate a, struct bpe_candidate b)
     return a.rank != b.rank ? a.rank < b.rank : a.at < b.at;
 }
 
-/* Remembers that the symbol at `at` may merge with its neighbour, if it may. */
+/* Pushes the merge of the symbol at `at` with its right neighbour, if there is one. */
 static void push(const struct bpe *b, struct bpe_work *w, int at)
 {
-    if (at < 0 || w->symbol[at].next < 0)
+    const struct bpe_symbol *symbol = w->symbols.at;
+
+    if (at < 0 || symbol[at].next < 0)
         return;
-    const struct bpe_merge *m = slot(b, w->symbol[at].id, w->symbol[w->symbol[at].next].id);
+    const struct bpe_merge *m = slot(b, symbol[at].id, symbol[symbol[at].next].id);
     if (m->left < 0)
         return;
-    struct bpe_candidate new = { m->rank, at, m->id };
-    int i = w->n_heap++;
-    for (; i > 0 && before(new, w->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        w->heap[i] = w->heap[(i - 1) / 2];
-    w->heap[i] = new;
+    struct bpe_candidate new = { m->rank, at, m->id }, *heap = w->heap.at;
+    size_t i = w->heap.n++;
+    for (; i > 0 && before(new, heap[(i - 1) / 2]); i = (i - 1) / 2)
+        heap[i] = heap[(i - 1) / 2];
+    heap[i] = new;
 }
 
 static struct bpe_candidate pop(struct bpe_work *w)
 {
-    struct bpe_candidate root = w->heap[0], last = w->heap[--w->n_heap];
-    int i = 0;
+    struct bpe_candidate *heap = w->heap.at, root = heap[0], last = heap[--w->heap.n];
+    size_t i = 0, n = w->heap.n;
 
-    for (int child; (child = 2 * i + 1) < w->n_heap; i = child) {
-        if (child + 1 < w->n_heap && before(w->heap[child + 1], w->heap[child]))
+    for (size_t child; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && before(heap[child + 1], heap[child]))
             child++;
-        if (!before(w->heap[child], last))
+        if (!before(heap[child], last))
             break;
-        w->heap[i] = w->heap[child];
+        heap[i] = heap[child];
     }
-    w->heap[i] = last;
+    heap[i] = last;
     return root;
 }
 
-static int start(const struct bpe *b, struct bpe_work *w, const char *piece, size_t n)
+/* Makes the list of one token per byte, and the heap of its merges. Returns how many tokens that are. */
+static int start(const struct bpe *b, struct bpe_work *w, struct text_view piece)
 {
-    int symbols = 0;
+    struct bpe_symbol *symbol = w->symbols.at;
+    int n = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        int32_t id = b->of_byte[(unsigned char)piece[i]];
+    for (size_t i = 0; i < piece.n; i++) {
+        int32_t id = b->of_byte[(unsigned char)piece.at[i]];
         if (id < 0)
             continue;
-        w->symbol[symbols] = (struct bpe_symbol){ id, symbols - 1, symbols + 1 };
-        symbols++;
+        symbol[n] = (struct bpe_symbol){ id, n - 1, n + 1 };
+        n++;
     }
-    if (symbols > 0)
-        w->symbol[symbols - 1].next = -1;
-    w->n_heap = 0;
-    for (int i = 0; i < symbols; i++)
+    if (n > 0)
+        symbol[n - 1].next = -1;
+    w->heap.n = 0;
+    for (int i = 0; i < n; i++)
         push(b, w, i);
-    return symbols;
+    return n;
 }
 
 static void merge_all(const struct bpe *b, struct bpe_work *w)
 {
-    while (w->n_heap > 0) {
+    struct bpe_symbol *symbol = w->symbols.at;
+
+    while (w->heap.n > 0) {
         struct bpe_candidate c = pop(w);
-        struct bpe_symbol *left = &w->symbol[c.at];
+        struct bpe_symbol *left = &symbol[c.at];
         if (left->id < 0 || left->next < 0)
             continue;
-        struct bpe_symbol *right = &w->symbol[left->next];
+        struct bpe_symbol *right = &symbol[left->next];
         const struct bpe_merge *m = slot(b, left->id, right->id);
         if (m->left < 0 || m->id != c.id)
             continue; /* one of the two has changed since */
@@ -268,36 +272,35 @@ static void merge_all(const struct bpe *b, struct bpe_work *w)
         left->next = right->next;
         right->id = -1;
         if (left->next >= 0)
-            w->symbol[left->next].before = c.at;
+            symbol[left->next].before = c.at;
         push(b, w, left->before);
         push(b, w, c.at);
     }
 }
 
-/* The piece in the alphabet of the vocabulary. */
-static int32_t find_whole(const struct bpe *b, struct bpe_work *w, const char *piece, size_t n)
+/* The token that is the whole piece, -1: none. */
+static int32_t find_whole(const struct bpe *b, struct bpe_work *w, struct text_view piece)
 {
     char text[4];
 
     buf_clear(&w->text);
-    for (size_t i = 0; i < n; i++)
-        buf_add(&w->text, text, (size_t)utf8_encode(b->point[(unsigned char)piece[i]], text));
-    return buf_failed(&w->text) ? -1 : bpe_find(b, buf_str(&w->text), w->text.n);
+    for (size_t i = 0; i < piece.n; i++)
+        buf_add(&w->text, text, (size_t)utf8_encode(b->point[(unsigned char)piece.at[i]], text));
+    return buf_failed(&w->text) ? -1 : bpe_find(b, (struct text_view){ buf_str(&w->text), w->text.n });
 }
 
-int bpe_encode(const struct bpe *b, struct bpe_work *w, const char *piece, size_t n, struct tokens *out,
-               struct err *err)
+int bpe_encode(const struct bpe *b, struct bpe_work *w, struct text_view piece, struct tokens *out, struct err *err)
 {
-    int32_t whole = b->whole_word_first ? find_whole(b, w, piece, n) : -1;
+    int32_t whole = b->whole_word_first ? find_whole(b, w, piece) : -1;
 
     if (whole >= 0)
         return tokens_add(out, whole, err);
-    if (reserve(w, n, err))
+    if (reserve(w, piece.n, err))
         return err->code;
-    int symbols = start(b, w, piece, n);
+    int n = start(b, w, piece);
     merge_all(b, w);
-    for (int i = symbols > 0 ? 0 : -1; i >= 0; i = w->symbol[i].next)
-        if (tokens_add(out, w->symbol[i].id, err))
+    for (int i = n > 0 ? 0 : -1; i >= 0; i = w->symbols.at[i].next)
+        if (tokens_add(out, w->symbols.at[i].id, err))
             return err->code;
     return 0;
 }

@@ -1,12 +1,11 @@
-/* Many questions over many variants, decoded together.
+/* decode.c - many questions over many variants, decoded together.
  *
- * A sequence is one question over one variant. Sequences are numbered variant by variant, so the rows of a variant lie
+ * A sequence is one question over one variant. Sequences are numbered variant by variant, so the rows of a variant are
  * together in every pass, and their attention over the variant's keys is one item per kv head. Each sequence owns
- * `slots` slots of the store for its question and answer; a sequence that ends leaves the list of live ones, nothing
- * moves. When memory or `batch` does not allow all sequences at once, they go in groups of neighbours.
+ * `slots` slots of the store for its question and answer. A sequence that ends leaves the list of live ones; the others
+ * stay in their slots. When memory or `batch` does not allow all sequences at once, they run in groups.
  *
- * A question is never cut at a place that depends on its neighbours, so what happens to a sequence does not depend on
- * the batch.
+ * No question is cut at a place that depends on its neighbours, so a sequence's answer does not depend on the batch.
  */
 #include "engine/engine_internal.h"
 
@@ -20,11 +19,11 @@ struct sequence {
     int slot;     // first of its slots
     int n_keys;   // slots filled
     int n_new;    // tokens of the answer so far
-    int32_t next; // the token chosen last, not yet gone through the model
+    int32_t next; // the token chosen last, which the model has not seen yet
 };
 
 /* A pass being put together. */
-struct rows {
+struct pass {
     int n, n_shared, n_own;
     int32_t ids[FORWARD_ROWS], position[FORWARD_ROWS], slot[FORWARD_ROWS];
     struct shared_span shared[FORWARD_ROWS];
@@ -36,16 +35,16 @@ struct decoder {
     const struct decode *job;
     struct answer *answer;
     struct kv_store store;
-    int slots, room;       // slots of a sequence; sequences in a group
-    struct sequence *live; // [room]
+    int slots, group;      // slots of a sequence; sequences in a group
+    struct sequence *live; // [group]
     int n_live;
-    struct rows rows;
+    struct pass pass;
     int32_t pick[FORWARD_ROWS], best[FORWARD_ROWS];
     double question_s;
     int tokens_done;
 };
 
-static int least(int a, int b)
+static int min(int a, int b)
 {
     return a < b ? a : b;
 }
@@ -64,10 +63,10 @@ static void report(struct decoder *d, int tokens)
 
 /* ---- passes ------------------------------------------------------------- */
 
-/* Adds n tokens of a sequence to the pass; behind them it has n more keys. */
+/* Adds n tokens of a sequence to the pass; after it the sequence has n more keys. */
 static void add_tokens(struct decoder *d, struct sequence *s, const int32_t *ids, int n)
 {
-    struct rows *r = &d->rows;
+    struct pass *r = &d->pass;
     const struct variant *variant = d->job->variant[s->index / d->job->n_questions];
 
     for (int i = 0; i < n; i++) {
@@ -76,16 +75,16 @@ static void add_tokens(struct decoder *d, struct sequence *s, const int32_t *ids
         r->slot[r->n + i] = s->slot + s->n_keys + i;
     }
     s->n_keys += n;
-    r->own[r->n_own++] = (struct own_span){ .row = r->n, .n_rows = n, .first = s->slot, .n_keys = s->n_keys };
+    r->own[r->n_own++] = (struct own_span){ .rows = { r->n, n }, .slot = s->slot, .n_keys = s->n_keys };
     if (r->n_shared == 0 || r->shared[r->n_shared - 1].variant != variant)
-        r->shared[r->n_shared++] = (struct shared_span){ .row = r->n, .variant = variant };
-    r->shared[r->n_shared - 1].n_rows += n;
+        r->shared[r->n_shared++] = (struct shared_span){ .rows = { r->n, 0 }, .variant = variant };
+    r->shared[r->n_shared - 1].rows.n += n;
     r->n += n;
 }
 
-static int run_rows(struct decoder *d, struct err *err)
+static int run_pass(struct decoder *d, struct err *err)
 {
-    const struct rows *r = &d->rows;
+    const struct pass *r = &d->pass;
     const struct batch b = { .n = r->n,
                              .ids = r->ids,
                              .position = r->position,
@@ -98,31 +97,32 @@ static int run_rows(struct decoder *d, struct err *err)
     return forward_run(&d->session->forward, &b, FORWARD_OUTPUT, err);
 }
 
-static void rows_clear(struct rows *r)
+static void pass_clear(struct pass *r)
 {
     r->n = r->n_shared = r->n_own = 0;
 }
 
-/* Runs the pass and gives the sequences from..to-1, whose last rows stand in d->pick, their next token. */
+/* Runs the pass and chooses the next token of the sequences from .. to - 1, whose last rows are in d->pick. */
 static int run_and_pick(struct decoder *d, int from, int to, struct err *err)
 {
-    if (run_rows(d, err) < 0 || forward_best(&d->session->forward, d->pick, to - from, d->best, err) < 0)
+    if (run_pass(d, err) || forward_best(&d->session->forward, d->pick, to - from, d->best, err))
         return err->code;
     for (int i = from; i < to; i++)
         d->live[i].next = d->best[i - from];
     return 0;
 }
 
-/* A question longer than a pass goes alone: all but what fits into the last pass. Returns how many tokens went. */
+/* Runs the start of a question that is longer than a pass, alone, until the rest fits one. Returns how many tokens that
+ * were, or an error. */
 static int run_long_start(struct decoder *d, struct sequence *s, struct err *err)
 {
     const struct question_ids *q = question_of(d, s);
     int done = 0;
 
     for (; q->n - done > FORWARD_ROWS; done += FORWARD_ROWS) {
-        rows_clear(&d->rows);
+        pass_clear(&d->pass);
         add_tokens(d, s, q->ids + done, FORWARD_ROWS);
-        if (run_rows(d, err) < 0)
+        if (run_pass(d, err))
             return err->code;
     }
     return done;
@@ -137,16 +137,16 @@ static int run_questions(struct decoder *d, struct err *err)
         int skip = run_long_start(d, &d->live[i], err), tokens = skip;
         if (skip < 0)
             return err->code;
-        rows_clear(&d->rows);
+        pass_clear(&d->pass);
         for (to = i; to < d->n_live; to++, skip = 0) {
             const struct question_ids *q = question_of(d, &d->live[to]);
-            if (d->rows.n + q->n - skip > FORWARD_ROWS)
+            if (d->pass.n + q->n - skip > FORWARD_ROWS)
                 break;
             add_tokens(d, &d->live[to], q->ids + skip, q->n - skip);
-            d->pick[to - i] = d->rows.n - 1;
+            d->pick[to - i] = d->pass.n - 1;
             tokens += q->n - skip;
         }
-        if (run_and_pick(d, i, to, err) < 0)
+        if (run_and_pick(d, i, to, err))
             return err->code;
         report(d, tokens);
     }
@@ -156,7 +156,7 @@ static int run_questions(struct decoder *d, struct err *err)
 
 /* ---- answers ------------------------------------------------------------ */
 
-/* Takes the chosen token into the answer, unless it ends it. False: the sequence has ended. */
+/* Adds the chosen token to the answer, unless it is a stop. False: the sequence has ended. */
 static bool take_token(struct decoder *d, struct sequence *s)
 {
     struct answer *a = &d->answer[s->index];
@@ -167,7 +167,7 @@ static bool take_token(struct decoder *d, struct sequence *s)
     return a->n < d->job->max_new_tokens;
 }
 
-/* Everyone takes a token; who has ended leaves, the others keep their order. */
+/* Adds a token to every live answer; sequences that have ended leave, the others keep their order. */
 static void take_tokens(struct decoder *d)
 {
     int kept = 0, ended_early = 0;
@@ -186,7 +186,7 @@ static void take_tokens(struct decoder *d)
 
 static int run_step(struct decoder *d, struct err *err)
 {
-    rows_clear(&d->rows);
+    pass_clear(&d->pass);
     for (int i = 0; i < d->n_live; i++) {
         add_tokens(d, &d->live[i], &d->live[i].next, 1);
         d->pick[i] = i;
@@ -205,10 +205,10 @@ static int run_group(struct decoder *d, int first, int n, struct err *err)
         if (!a->ids)
             return err_nomem(err);
     }
-    if (run_questions(d, err) < 0)
+    if (run_questions(d, err))
         return err->code;
     for (take_tokens(d); d->n_live > 0; take_tokens(d))
-        if (run_step(d, err) < 0)
+        if (run_step(d, err))
             return err->code;
     return 0;
 }
@@ -220,12 +220,12 @@ static int check(const struct session *s, const struct decode *job, int *longest
     const struct model_config *c = &s->engine->config;
 
     if (job->max_new_tokens < 1)
-        return err_set(err, ERR_USAGE, "an answer of %d tokens is asked for", job->max_new_tokens);
+        return err_set(err, ERR_USAGE, "an answer needs at least 1 token, not %d", job->max_new_tokens);
     *longest = 0;
     for (int i = 0; i < job->n_questions; i++) {
         if (job->question[i].n < 1)
             return err_set(err, ERR_USAGE, "question %d is empty", i);
-        if (engine_check_ids(s->engine, job->question[i].ids, job->question[i].n, err) < 0)
+        if (engine_check_ids(s->engine, job->question[i].ids, job->question[i].n, err))
             return err_wrap(err, "question %d", i);
         if (job->question[i].n > *longest)
             *longest = job->question[i].n;
@@ -239,24 +239,25 @@ static int check(const struct session *s, const struct decode *job, int *longest
     return 0;
 }
 
-/* How many sequences at once: whole variants where several fit, and half of that until memory is found. */
+/* Allocates the store for as many sequences at once as `batch` and memory allow, in whole variants where at least one
+ * fits. */
 static int open_store(struct decoder *d, struct err *err)
 {
     int n = d->job->n_variants * d->job->n_questions, Q = d->job->n_questions;
-    int room = least(n, d->job->batch > 0 ? least(d->job->batch, FORWARD_ROWS) : FORWARD_ROWS);
+    int max = min(n, d->job->batch > 0 ? min(d->job->batch, FORWARD_ROWS) : FORWARD_ROWS);
     struct backend *be = d->session->engine->backend;
     size_t each = kv_store_bytes(&d->session->engine->config, (size_t)d->slots);
 
-    while (room > 1 && each * (size_t)room > be->memory(be).free / 2)
-        room /= 2;
-    for (;; room /= 2) {
-        d->room = room > Q ? room / Q * Q : room;
-        if (kv_store_alloc(&d->store, d->session->engine, (size_t)d->room * (size_t)d->slots, err) == 0)
+    while (max > 1 && each * (size_t)max > be->memory(be).free / 2)
+        max /= 2;
+    for (;; max /= 2) {
+        d->group = max > Q ? max / Q * Q : max;
+        if (kv_store_alloc(&d->store, d->session->engine, (size_t)d->group * (size_t)d->slots, err) == 0)
             break;
-        if (room == 1)
+        if (max <= 1)
             return err->code;
     }
-    d->live = calloc((size_t)d->room, sizeof(*d->live));
+    d->live = calloc((size_t)d->group, sizeof(*d->live));
     return d->live ? 0 : err_nomem(err);
 }
 
@@ -274,7 +275,7 @@ int session_decode(struct session *s, const struct decode *job, struct answer *a
     int n = job->n_variants * job->n_questions, longest = 0;
 
     memset(answer, 0, (size_t)n * sizeof(*answer));
-    if (check(s, job, &longest, err) < 0)
+    if (check(s, job, &longest, err))
         return err->code;
     struct decoder *d = calloc(1, sizeof(*d));
     if (!d)
@@ -283,15 +284,15 @@ int session_decode(struct session *s, const struct decode *job, struct answer *a
     d->job = job;
     d->answer = answer;
     d->slots = longest + job->max_new_tokens - 1;
-    int rc = open_store(d, err);
-    for (int i = 0; i < n && rc == 0; i += d->room)
-        rc = run_group(d, i, least(n - i, d->room), err);
-    if (rc < 0)
+    int code = open_store(d, err);
+    for (int i = 0; i < n && !code; i += d->group)
+        code = run_group(d, i, min(n - i, d->group), err);
+    if (code)
         answers_release(answer, n);
     else if (question_s)
         *question_s = n > 0 ? d->question_s / n : 0;
     kv_store_free(&d->store, s->engine);
     free(d->live);
     free(d);
-    return rc;
+    return code;
 }

@@ -1,3 +1,6 @@
+/* dequant.c - one table of formats, one loop over nibbles for the four that have them. Bytes are read one by one, since
+ * tensors in a file are not aligned.
+ */
 #include "engine/dequant.h"
 
 #include "kernels/half.h"
@@ -41,7 +44,7 @@ static uint32_t u32_at(const uint8_t *p)
     return (uint32_t)u16_at(p) | (uint32_t)u16_at(p + 2) << 16;
 }
 
-/* 16 bytes of nibbles, and bit j of `fifth` on top of element j, as x = d * q + m. */
+/* x = d * q + m for 16 bytes of nibbles; bit j of `fifth` is the fifth bit of element j. */
 static void nibbles(const uint8_t *p, uint32_t fifth, float d, float m, float *to /* (32) */)
 {
     for (int j = 0; j < BLOCK / 2; j++) {

@@ -1,6 +1,7 @@
-/* dequant.h - the number formats of weights, turned into f32.
+/* dequant.h - a tensor of a model file, and the number formats of weights turned into f32.
  *
- * Blocks of 32 elements (ggml's "legacy" quantisations), little-endian, unaligned:
+ * F32, F16 and BF16 are plain numbers. The others are blocks of 32 elements (ggml's "legacy" quantisations),
+ * little-endian, unaligned:
  *
  *     Q8_0  f16 d, 32 int8                  x = d * q
  *     Q4_0  f16 d, 16 bytes of nibbles      x = d * (q - 8)
@@ -28,11 +29,24 @@ enum weight_type {
     WEIGHT_TYPES
 };
 
+enum { TENSOR_DIMS = 4 };
+
 const char *weight_type_name(enum weight_type type);
 int weight_block(enum weight_type type);          // elements a block holds: 1 or 32
 size_t weight_block_bytes(enum weight_type type); // bytes a block takes
 
 /* n elements (a multiple of the block) at `from` into `to` (n). */
 void dequant(enum weight_type type, const void *from, size_t n, float *to);
+
+/* A tensor of either container. dim[n_dims - 1] is the fastest. */
+struct tensor {
+    const char *name; // as in the file; borrowed from the container
+    enum weight_type type;
+    int n_dims;
+    int64_t dim[TENSOR_DIMS];
+    const void *at;
+    uint64_t bytes;
+    int paired_heads; // > 0: rows in Llama's interleaved rotary order, over so many heads
+};
 
 #endif

@@ -1,10 +1,11 @@
-/* The engine: a model's weights on a device, immutable once they are there. */
+/* engine.c - a model's weights on a device, immutable once they are there; the table of rotary angles; and the cost of
+ * work before it starts.
+ */
 #include "engine/engine.h"
 
 #include "engine/engine_internal.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
 const struct model *engine_model(const struct engine *e)
@@ -30,132 +31,118 @@ struct kv_shape engine_kv_shape(const struct engine *e)
 
 /* ---- weights ------------------------------------------------------------ */
 
-/* A tensor by its name with the layer's number in it. */
-struct named {
-    const char *name;
-    int rows;
-};
-
+/* What reading weights needs. */
 struct loader {
     struct engine *engine;
-    float *room; // host memory for the largest group of tensors
+    float *space; // host memory for the largest group of tensors
 };
 
-static size_t largest(const struct model_config *c)
+static size_t floats_of(const struct model_config *c, enum tensor_role role)
 {
-    size_t D = (size_t)c->d_model, K = (size_t)c->head_dim;
-    size_t size[] = { (size_t)c->n_vocab * D, (size_t)(c->n_heads + 2 * c->n_kv_heads) * K * D,
-                      2 * (size_t)c->d_ff * D };
-    size_t most = 0;
-    for (size_t i = 0; i < sizeof(size) / sizeof(*size); i++)
-        most = size[i] > most ? size[i] : most;
-    return most;
+    struct tensor_shape shape = model_shape(c, role);
+    return (size_t)shape.rows * (size_t)shape.cols;
 }
 
-static const char *tensor_name(char out[96], int layer, const char *name)
+/* Floats of the largest weight: V x D, (H + 2G) * K x D or 2F x D. */
+static size_t largest_group(const struct model_config *c)
 {
-    if (layer < 0)
-        snprintf(out, 96, "%s", name);
-    else
-        snprintf(out, 96, "model.layers.%d.%s", layer, name);
-    return out;
+    size_t qkv = floats_of(c, TENSOR_Q) + floats_of(c, TENSOR_K) + floats_of(c, TENSOR_V);
+    size_t gate_up = floats_of(c, TENSOR_GATE) + floats_of(c, TENSOR_UP), all = floats_of(c, TENSOR_EMBEDDING);
+    all = qkv > all ? qkv : all;
+    return gate_up > all ? gate_up : all;
 }
 
-/* Reads tensors of `cols` columns and packs them as one weight. layer -1: the names are whole. */
-static struct weight *load_weight(struct loader *l, int layer, const struct named *part, int n_parts, int cols,
-                                  struct err *err)
+/* Reads n tensors of roles that follow each other and packs them as one weight. */
+static struct weight *load_weight(struct loader *l, int layer, enum tensor_role first, int n, struct err *err)
 {
     struct mat mat[3];
-    float *at = l->room;
-    char name[96];
+    float *at = l->space;
 
-    for (int i = 0; i < n_parts; i++) {
-        if (model_read(l->engine->model, tensor_name(name, layer, part[i].name), part[i].rows, cols, at, err) < 0)
+    for (int i = 0; i < n; i++) {
+        enum tensor_role role = (enum tensor_role)((int)first + i);
+        struct tensor_shape shape = model_shape(&l->engine->config, role);
+        if (model_read(l->engine->model, role, layer, at, err))
             return NULL;
-        mat[i] = (struct mat){ at, DTYPE_F32, part[i].rows, cols, cols };
-        at += (size_t)part[i].rows * (size_t)cols;
+        mat[i] = (struct mat){ at, DTYPE_F32, shape.rows, shape.cols, shape.cols };
+        at += floats_of(&l->engine->config, role);
     }
     struct backend *be = l->engine->backend;
-    return be->weight_new(be, mat, n_parts, DTYPE_F32, err);
+    return be->weight_new(be, mat, n, DTYPE_F32, err);
 }
 
 /* Reads one tensor to the device as it is. */
-static float *load_plain(struct loader *l, int layer, const char *tensor, int rows, int cols, struct err *err)
+static float *load_plain(struct loader *l, int layer, enum tensor_role role, struct err *err)
 {
     struct backend *be = l->engine->backend;
-    size_t bytes = (size_t)rows * (size_t)cols * sizeof(float);
-    char name[96];
+    size_t bytes = floats_of(&l->engine->config, role) * sizeof(float);
 
-    if (model_read(l->engine->model, tensor_name(name, layer, tensor), rows, cols, l->room, err) < 0)
+    if (model_read(l->engine->model, role, layer, l->space, err))
         return NULL;
     float *at = be->alloc(be, bytes, err);
     if (at)
-        be->write(be, at, l->room, bytes);
+        be->write(be, at, l->space, bytes);
     return at;
 }
 
 static int load_layer(struct loader *l, int i, struct err *err)
 {
-    const struct model_config *c = &l->engine->config;
     struct layer *to = &l->engine->layer[i];
-    int D = c->d_model, F = c->d_ff, q = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
-    const struct named qkv[] = { { "self_attn.q_proj.weight", q },
-                                 { "self_attn.k_proj.weight", kv },
-                                 { "self_attn.v_proj.weight", kv } };
-    const struct named o[] = { { "self_attn.o_proj.weight", D } }, down[] = { { "mlp.down_proj.weight", D } };
-    const struct named gate_up[] = { { "mlp.gate_proj.weight", F }, { "mlp.up_proj.weight", F } };
 
-    to->norm_attention = load_plain(l, i, "input_layernorm.weight", 1, D, err);
+    to->norm_attention = load_plain(l, i, TENSOR_ATTENTION_NORM, err);
     if (!to->norm_attention)
         return err->code;
-    to->norm_mlp = load_plain(l, i, "post_attention_layernorm.weight", 1, D, err);
+    to->norm_mlp = load_plain(l, i, TENSOR_MLP_NORM, err);
     if (!to->norm_mlp)
         return err->code;
-    to->qkv = load_weight(l, i, qkv, 3, D, err);
+    to->qkv = load_weight(l, i, TENSOR_Q, 3, err);
     if (!to->qkv)
         return err->code;
-    to->o = load_weight(l, i, o, 1, q, err);
+    to->o = load_weight(l, i, TENSOR_O, 1, err);
     if (!to->o)
         return err->code;
-    to->gate_up = load_weight(l, i, gate_up, 2, D, err);
+    to->gate_up = load_weight(l, i, TENSOR_GATE, 2, err);
     if (!to->gate_up)
         return err->code;
-    to->down = load_weight(l, i, down, 1, F, err);
+    to->down = load_weight(l, i, TENSOR_DOWN, 1, err);
     return to->down ? 0 : err->code;
+}
+
+/* The tensors outside the layers. */
+static int load_ends(struct loader *l, struct err *err)
+{
+    struct engine *e = l->engine;
+
+    e->embedding = load_plain(l, 0, TENSOR_EMBEDDING, err);
+    if (!e->embedding)
+        return err->code;
+    e->norm = load_plain(l, 0, TENSOR_NORM, err);
+    if (!e->norm)
+        return err->code;
+    e->head = load_weight(l, 0, TENSOR_HEAD, 1, err);
+    return e->head ? 0 : err->code;
 }
 
 static int load_weights(struct engine *e, struct err *err)
 {
     const struct model_config *c = &e->config;
-    const struct named head = { c->tied ? "model.embed_tokens.weight" : "lm_head.weight", c->n_vocab };
-    struct loader l = { e, malloc(largest(c) * sizeof(float)) };
-    int rc = 0;
+    struct loader l = { e, malloc(largest_group(c) * sizeof(float)) };
+    int code = 0;
 
     e->layer = calloc((size_t)c->n_layers, sizeof(*e->layer));
-    if (!l.room || !e->layer)
-        rc = err_nomem(err);
-    for (int i = 0; i < c->n_layers && rc == 0; i++)
-        rc = load_layer(&l, i, err);
-    if (rc == 0) {
-        e->embedding = load_plain(&l, -1, "model.embed_tokens.weight", c->n_vocab, c->d_model, err);
-        rc = e->embedding ? 0 : err->code;
-    }
-    if (rc == 0) {
-        e->norm = load_plain(&l, -1, "model.norm.weight", 1, c->d_model, err);
-        rc = e->norm ? 0 : err->code;
-    }
-    if (rc == 0) {
-        e->head = load_weight(&l, -1, &head, 1, c->d_model, err);
-        rc = e->head ? 0 : err->code;
-    }
-    free(l.room);
-    return rc;
+    if (!l.space || !e->layer)
+        code = err_nomem(err);
+    for (int i = 0; i < c->n_layers && !code; i++)
+        code = load_layer(&l, i, err);
+    if (!code)
+        code = load_ends(&l, err);
+    free(l.space);
+    return code;
 }
 
 /* ---- rotary angles ------------------------------------------------------ */
 
 /* Radians per position of pair i, as the model was trained: plain, stretched (linear), or stretched only where a turn
- * is longer than the context the model began with (llama3). */
+ * is longer than the context of the original model (llama3). */
 static float rope_step(const struct model_config *c, int i)
 {
     double step = 1 / pow(c->rope_theta, 2.0 * i / c->head_dim);
@@ -169,8 +156,8 @@ static float rope_step(const struct model_config *c, int i)
         return (float)step;
     if (turns < c->rope_low)
         return (float)(step / c->rope_factor);
-    double smooth = (turns - c->rope_low) / (c->rope_high - c->rope_low);
-    return (float)((1 - smooth) * step / c->rope_factor + smooth * step);
+    double blend = (turns - c->rope_low) / (c->rope_high - c->rope_low);
+    return (float)((1 - blend) * step / c->rope_factor + blend * step);
 }
 
 static int make_angles(struct engine *e, struct err *err)
@@ -178,9 +165,9 @@ static int make_angles(struct engine *e, struct err *err)
     struct backend *be = e->backend;
     size_t half = (size_t)e->config.head_dim / 2, n = (size_t)e->config.max_tokens * half;
     float *table[2] = { malloc(n * sizeof(float)), malloc(n * sizeof(float)) };
-    int rc = table[0] && table[1] ? 0 : err_nomem(err);
+    int code = table[0] && table[1] ? 0 : err_nomem(err);
 
-    for (size_t i = 0; i < half && rc == 0; i++) {
+    for (size_t i = 0; i < half && !code; i++) {
         float step = rope_step(&e->config, (int)i);
         for (size_t p = 0; p < (size_t)e->config.max_tokens; p++) {
             double angle = (double)((float)p * step); // rounded to a float, as the models' own code does
@@ -188,18 +175,18 @@ static int make_angles(struct engine *e, struct err *err)
             table[1][p * half + i] = (float)sin(angle);
         }
     }
-    if (rc == 0) {
+    if (!code) {
         e->cos = be->alloc(be, n * sizeof(float), err);
         e->sin = e->cos ? be->alloc(be, n * sizeof(float), err) : NULL;
-        rc = e->sin ? 0 : err->code;
+        code = e->sin ? 0 : err->code;
     }
-    if (rc == 0) {
+    if (!code) {
         be->write(be, e->cos, table[0], n * sizeof(float));
         be->write(be, e->sin, table[1], n * sizeof(float));
     }
     free(table[0]);
     free(table[1]);
-    return rc;
+    return code;
 }
 
 /* ---- open and close ----------------------------------------------------- */
@@ -216,7 +203,7 @@ static int open_all(struct engine *e, const struct engine_options *options, stru
         return err->code;
     e->config = *model_config(e->model);
     e->tokenizer = tokenizer_open(e->model, err);
-    if (!e->tokenizer || load_weights(e, err) < 0 || make_angles(e, err) < 0)
+    if (!e->tokenizer || load_weights(e, err) || make_angles(e, err))
         return err_wrap(err, "'%s'", options->model);
     return e->backend->sync(e->backend, err);
 }

@@ -6,8 +6,8 @@
  *     compressor_variant(c, &config, ...);           // methods/: full cache -> variants
  *     session_decode(s, &job, answers, &err);        // all variants and questions in one batch
  *
- * engine: weights, immutable, shared by sessions. session: one timeline: a context's full cache and scratch. Tools
- * never see a tensor.
+ * engine: weights, immutable, shared by sessions. session: one context's full cache, and scratch memory. Tools never
+ * see a tensor.
  */
 #ifndef EVP_ENGINE_H
 #define EVP_ENGINE_H
@@ -44,7 +44,7 @@ struct prefill {
     const int32_t *ids;                           // (n)
     int n;                                        // 1 .. max_tokens of the model
     unsigned needs;                               // enum method_need: the union over the configs, from configs_need()
-    int window;                                   // queries of so many last tokens
+    int window;                                   // last tokens whose queries are saved
     void (*progress)(void *arg, int tokens_done); // may be NULL
     void *arg;
 };
@@ -52,15 +52,15 @@ struct prefill {
 struct session *session_new(struct engine *e, struct err *err);
 void session_free(struct session *s);
 
-/* Runs the context in chunks; the session's previous context is forgotten. Fails with ERR_USAGE when n exceeds what the
- * model allows. *seconds (may be NULL): the time it took. */
+/* Runs the context in chunks, in place of the session's previous one. ERR_USAGE when n is more than the model's
+ * max_tokens, or an id is not in its vocabulary. *seconds (may be NULL): the time it took. */
 int session_prefill(struct session *s, const struct prefill *p, double *seconds, struct err *err) MUST_CHECK;
 
-/* Borrowed; until the next prefill. */
+/* Borrowed, until the next prefill. */
 const struct kv_full *session_full(const struct session *s);
 
-/* Runs n ids as a context of their own and gives the logits (n, n_vocab) behind every one of them, in host memory; for
- * tests and evaluation. The session's previous context is forgotten. */
+/* Runs n ids as a context of their own and gives the logits (n, n_vocab) after each of them, in host memory: for
+ * comparing with other implementations. The session's previous context is forgotten. */
 int session_logits(struct session *s, const int32_t *ids, int n, float *logits, struct err *err) MUST_CHECK;
 
 /* ---- many questions over many variants ---- */
@@ -76,7 +76,7 @@ struct decode {
     const struct question_ids *question; // (n_questions)
     int n_questions;
     int max_new_tokens;
-    int batch; // sequences at once, at most 512; 0: the engine's choice by memory
+    int batch; // sequences at once, at most 512; 0: as many as fit in memory
     /* May be NULL. tokens_done goes up to n_variants * (question tokens + n_questions * max_new_tokens): an answer that
      * ends early counts as whole. */
     void (*progress)(void *arg, int tokens_done);
@@ -89,11 +89,11 @@ struct answer {
     int n;
 };
 
-/* answer[v * n_questions + q]. All sequences go through together: question tokens in one forward, then a token each per
- * step, attention over a variant's rows shared by its sequences, each one's own suffix merged by log-sum-exp; ended
- * sequences leave. Greedy, ties to the lower id; a sequence gives the same ids whatever else is in the batch.
- * ERR_USAGE for an empty question, ids the vocabulary lacks, or answers that would end beyond the model's max_tokens.
- * *question_s (may be NULL): mean seconds to prefill one question over a present cache. */
+/* Fills answer[v * n_questions + q]. All sequences run together: question tokens in one pass, then one token each per
+ * step. Attention over a variant's rows is shared by its sequences; each sequence's own suffix is merged in by
+ * log-sum-exp. Decoding is greedy, ties go to the lower id, and an answer does not depend on what else is in the batch.
+ * ERR_USAGE for an empty question, ids that are not in the vocabulary, or answers that would end after the model's
+ * max_tokens. *question_s (may be NULL): mean seconds to prefill one question over a present cache. */
 int session_decode(struct session *s, const struct decode *job, struct answer *answer, double *question_s,
                    struct err *err) MUST_CHECK;
 
@@ -106,8 +106,8 @@ struct engine_work {
     int n_questions, question_tokens, max_new_tokens;
 };
 
-/* What it needs besides the weights: bytes of device memory, at the engine's own choice of batch, and floating-point
- * operations if every answer runs to its end. */
+/* What the work needs besides the weights: bytes of device memory with batch 0, and floating-point operations if every
+ * answer has max_new_tokens. */
 struct engine_cost {
     uint64_t bytes;
     double prefill_flop, decode_flop;

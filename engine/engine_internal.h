@@ -1,5 +1,5 @@
-/* engine_internal.h - what the files of the engine share and nobody else sees: the weights on the device, and one pass
- * of some tokens through the model.
+/* engine_internal.h - what only the engine's own files share: the weights on the device, and one pass of some tokens
+ * through the model.
  */
 #ifndef EVP_ENGINE_INTERNAL_H
 #define EVP_ENGINE_INTERNAL_H
@@ -7,7 +7,7 @@
 #include "engine/engine.h"
 
 enum {
-    FORWARD_ROWS = 512, // tokens in one pass: products of so many rows run at full speed, and a 4k context has 8 chunks
+    FORWARD_ROWS = 512, // tokens in one pass: products of 512 rows run at full speed, and a 4k context has 8 chunks
     LOGIT_ROWS = 64,    // rows whose logits are held at once: 12 MiB for a vocabulary of 49k
 };
 
@@ -33,31 +33,37 @@ struct engine {
 
 /* ---- one pass ---- */
 
-/* Where the keys and values of fresh tokens go: layer l, head g, slot s is row (l * G + g) * head_rows + s. */
+/* Where the keys and values of new tokens go: layer l, head g, slot s is row (l * G + g) * head_rows + s. */
 struct kv_store {
     float *k, *v;
     size_t head_rows;
 };
 
+/* Consecutive rows of a pass: one row per token. */
+struct row_range {
+    int first, n;
+};
+
 /* Rows of a pass that see all of a variant. */
 struct shared_span {
-    int row, n_rows;
+    struct row_range rows;
     const struct variant *variant;
 };
 
-/* Rows of a pass that are the last of n_keys tokens in a row of the store's slots, beginning with `first`. */
+/* Rows of a pass whose keys are n_keys consecutive slots of the store from `slot`; the rows' own keys are the last. */
 struct own_span {
-    int row, n_rows, first, n_keys;
+    struct row_range rows;
+    int slot, n_keys;
 };
 
-/* Queries of some tokens in a row that prefill has to save. */
+/* Consecutive tokens of the context whose queries prefill saves. */
 struct query_window {
-    int first, n; // tokens of the context
-    float **q;    // [L]: (G, n, H/G, K)
+    int first, n;
+    float **q; // [L]: (G, n, H/G, K)
 };
 
-/* Tokens that go through the model together. Every row is in exactly one own span, and in one shared span or none has
- * any. */
+/* Tokens that go through the model together. Every row is in exactly one own span. Either every row is in one shared
+ * span too, or none is. */
 struct batch {
     int n;                                // 1 .. FORWARD_ROWS
     const int32_t *ids, *position, *slot; // (n)
@@ -78,8 +84,10 @@ struct forward {
     float *q, *part[2], *lse[2];           // as in merge_job, of `rows` tokens
     float *logits;                         // (LOGIT_ROWS, V)
     int32_t *ids, *position, *slot, *best; // (rows)
-    struct attn_item *item;                // host
-    int item_room;
+    struct {
+        struct attn_item *at;
+        int n, cap;
+    } items; // of one layer's attention; host
 };
 
 /* ERR_USAGE for ids the vocabulary lacks. */
@@ -90,21 +98,21 @@ void forward_close(struct forward *f); // zeroed is fine
 size_t forward_bytes(const struct model_config *c);
 
 enum forward_end {
-    FORWARD_OUTPUT, // all of it: x holds the last layer's output
-    FORWARD_CACHE,  // only what fills the store: the last layer stops at its keys and values
+    FORWARD_OUTPUT, // to the last layer's output, in x
+    FORWARD_CACHE,  // to the last layer's keys and values, which fill the store
 };
 int forward_run(struct forward *f, const struct batch *b, enum forward_end end, struct err *err) MUST_CHECK;
 
-/* The likeliest next token after n rows of the pass before; host. */
+/* The most likely next token after n rows of the last pass; row and best are on the host. */
 int forward_best(struct forward *f, const int32_t *row, int n, int32_t *best, struct err *err) MUST_CHECK;
 
-/* Logits (n, V) of the first n rows of the pass before; host. */
+/* Logits (n, V) of the first n rows of the last pass; on the host. */
 int forward_logits(struct forward *f, int n, float *logits, struct err *err) MUST_CHECK;
 
-/* Bytes of keys and values of so many tokens, all layers and heads. */
+/* Bytes of the keys and values of n_tokens tokens, all layers and heads. */
 size_t kv_store_bytes(const struct model_config *c, size_t n_tokens);
 
-/* k and v for so many tokens' rows per head, in one piece of device memory that `k` begins. */
+/* Allocates k and v of head_rows rows per head: one block of device memory, which begins at `k`. */
 int kv_store_alloc(struct kv_store *s, const struct engine *e, size_t head_rows, struct err *err) MUST_CHECK;
 void kv_store_free(struct kv_store *s, const struct engine *e); // zeroed is fine
 

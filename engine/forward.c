@@ -1,11 +1,12 @@
-/* One pass of some tokens through the model: the Llama architecture, written once over the backend's ops.
+/* forward.c - one pass of some tokens through the model: the Llama architecture, written once over the backend's ops.
  *
  *     x += o(attend(rope(qkv(rmsnorm(x)))))        per layer
  *     x += down(silu(gate) * up),  gate, up of rmsnorm(x)
  *
  * Attention has up to two parts: the rows of a variant, shared by all its questions, and the tokens of a row's own
- * sequence, fresh ones included; with both, they are merged by their log-sum-exp.
+ * sequence, new ones included. Two parts are merged by their log-sum-exp.
  */
+#include "base/array.h"
 #include "engine/engine_internal.h"
 
 #include <math.h>
@@ -73,7 +74,7 @@ void forward_close(struct forward *f)
 {
     if (f->arena)
         f->engine->backend->free(f->engine->backend, f->arena);
-    free(f->item);
+    free(f->items.at);
     *f = (struct forward){ 0 };
 }
 
@@ -105,18 +106,19 @@ static struct mat dense(float *at, int rows, int cols)
     return (struct mat){ at, DTYPE_F32, rows, cols, cols };
 }
 
-/* The query rows of one kv head that belong to some tokens of the pass, and where their part of the result goes. */
-static struct attn_item item_of(const struct forward *f, const struct batch *b, int part, int head, int row, int n_rows)
+/* The query rows of one kv head that belong to some rows of a pass of n_tokens, and where their part of the result
+ * goes. */
+static struct attn_item item_of(const struct forward *f, int n_tokens, int part, int head, struct row_range rows)
 {
     const struct model_config *c = &f->engine->config;
     int group = c->n_heads / c->n_kv_heads;
-    size_t first = ((size_t)head * (size_t)b->n + (size_t)row) * (size_t)group, K = (size_t)c->head_dim;
+    size_t first = ((size_t)head * (size_t)n_tokens + (size_t)rows.first) * (size_t)group, K = (size_t)c->head_dim;
 
     return (struct attn_item){
         .q = f->q + first * K,
         .out = f->part[part] + first * K,
         .lse = f->lse[part] + first,
-        .n_q = n_rows * group,
+        .n_q = rows.n * group,
         .q_pitch = c->head_dim,
         .out_pitch = c->head_dim,
         .group = group,
@@ -124,37 +126,40 @@ static struct attn_item item_of(const struct forward *f, const struct batch *b, 
     };
 }
 
-static int list_items(struct forward *f, const struct batch *b, int layer)
+/* Fills f->items, which has space for them. */
+static void list_items(struct forward *f, const struct batch *b, int layer)
 {
     const struct model_config *c = &f->engine->config;
-    int G = c->n_kv_heads, K = c->head_dim, own_part = b->n_shared > 0, n = 0;
+    int G = c->n_kv_heads, K = c->head_dim, own_part = b->n_shared > 0;
 
+    f->items.n = 0;
     for (int i = 0; i < b->n_shared; i++) {
         const struct shared_span *s = &b->shared[i];
         for (int g = 0; g < G; g++) {
-            f->item[n] = item_of(f, b, 0, g, s->row, s->n_rows);
-            f->item[n++].kv = s->variant->rows[layer * G + g];
+            struct attn_item *item = &f->items.at[f->items.n++];
+            *item = item_of(f, b->n, 0, g, s->rows);
+            item->kv = s->variant->rows[layer * G + g];
         }
     }
     for (int i = 0; i < b->n_own; i++) {
         const struct own_span *s = &b->own[i];
         for (int g = 0; g < G; g++) {
-            size_t at = ((size_t)(layer * G + g) * b->store.head_rows + (size_t)s->first) * (size_t)K;
-            f->item[n] = item_of(f, b, own_part, g, s->row, s->n_rows);
-            f->item[n].causal = s->n_keys - s->n_rows;
-            f->item[n++].kv = (struct kv_rows){ b->store.k + at, b->store.v + at, s->n_keys };
+            size_t at = ((size_t)(layer * G + g) * b->store.head_rows + (size_t)s->slot) * (size_t)K;
+            struct attn_item *item = &f->items.at[f->items.n++];
+            *item = item_of(f, b->n, own_part, g, s->rows);
+            item->causal = s->n_keys - s->rows.n;
+            item->kv = (struct kv_rows){ b->store.k + at, b->store.v + at, s->n_keys };
         }
     }
-    return n;
 }
 
 static void attend(struct forward *f, const struct batch *b, int layer)
 {
     struct backend *be = f->engine->backend;
     const struct model_config *c = &f->engine->config;
-    int n_items = list_items(f, b, layer);
 
-    be->attend(be, f->item, n_items, c->head_dim, 1 / sqrtf((float)c->head_dim));
+    list_items(f, b, layer);
+    be->attend(be, f->items.at, f->items.n, c->head_dim, 1 / sqrtf((float)c->head_dim));
     be->merge(be, &(struct merge_job){ .out = dense(f->attended, b->n, c->n_heads * c->head_dim),
                                        .part = { f->part[0], f->part[1] },
                                        .lse = { f->lse[0], f->lse[1] },
@@ -181,7 +186,7 @@ static void save_queries(struct forward *f, const struct batch *b, int layer)
 
 /* ---- the pass ----------------------------------------------------------- */
 
-/* Normalises x, multiplies out queries, keys and values, and puts them where attention reads them. */
+/* Computes queries, keys and values from x, and puts them where attention reads them. */
 static void fill_cache(struct forward *f, const struct batch *b, int layer)
 {
     const struct engine *e = f->engine;
@@ -226,18 +231,6 @@ static void finish_layer(struct forward *f, const struct batch *b, int layer)
     be->gemm(be, x, mlp, w->down, NULL, GEMM_ADD);
 }
 
-static int reserve_items(struct forward *f, int n, struct err *err)
-{
-    if (n <= f->item_room)
-        return 0;
-    struct attn_item *item = realloc(f->item, (size_t)n * sizeof(*item));
-    if (!item)
-        return err_nomem(err);
-    f->item = item;
-    f->item_room = n;
-    return 0;
-}
-
 int forward_run(struct forward *f, const struct batch *b, enum forward_end end, struct err *err)
 {
     const struct engine *e = f->engine;
@@ -245,8 +238,8 @@ int forward_run(struct forward *f, const struct batch *b, enum forward_end end, 
     const struct model_config *c = &e->config;
     size_t bytes = (size_t)b->n * sizeof(int32_t);
 
-    if (reserve_items(f, (b->n_shared + b->n_own) * c->n_kv_heads, err) < 0)
-        return err->code;
+    if (ARRAY_GROW(&f->items, (b->n_shared + b->n_own) * c->n_kv_heads))
+        return err_nomem(err);
     be->write(be, f->ids, b->ids, bytes);
     be->write(be, f->position, b->position, bytes);
     be->write(be, f->slot, b->slot, bytes);
@@ -271,9 +264,10 @@ static struct mat head(struct forward *f, float *x, int first, int n)
     return logits;
 }
 
-static int at_most(int n, int limit)
+/* How many of n rows go into the next block of logits. */
+static int logit_rows(int n)
 {
-    return n < limit ? n : limit;
+    return n < LOGIT_ROWS ? n : LOGIT_ROWS;
 }
 
 int forward_best(struct forward *f, const int32_t *row, int n, int32_t *best, struct err *err)
@@ -285,7 +279,7 @@ int forward_best(struct forward *f, const int32_t *row, int n, int32_t *best, st
     be->write(be, f->ids, row, (size_t)n * sizeof(*row));
     be->embed(be, dense(f->picked, n, D), dense(f->x, FORWARD_ROWS, D), f->ids);
     for (int i = 0; i < n; i += LOGIT_ROWS)
-        be->argmax(be, f->best + i, head(f, f->picked, i, at_most(n - i, LOGIT_ROWS)));
+        be->argmax(be, f->best + i, head(f, f->picked, i, logit_rows(n - i)));
     be->read(be, best, f->best, (size_t)n * sizeof(*best));
     return be->sync(be, err);
 }
@@ -296,7 +290,7 @@ int forward_logits(struct forward *f, int n, float *logits, struct err *err)
     size_t V = (size_t)f->engine->config.n_vocab;
 
     for (int i = 0; i < n; i += LOGIT_ROWS) {
-        struct mat some = head(f, f->x, i, at_most(n - i, LOGIT_ROWS));
+        struct mat some = head(f, f->x, i, logit_rows(n - i));
         be->read(be, logits + (size_t)i * V, some.at, (size_t)some.rows * V * sizeof(float));
     }
     return be->sync(be, err);

@@ -1,3 +1,8 @@
+/* gguf.c - the parser, in the order of the file: header, keys, table of tensors, data.
+ *
+ * A cursor that never leaves the file reads everything; what does not fit sets `cut`, which is checked after each item.
+ * Values stay where they are: a key's value is remembered as a place, and decoded when somebody asks for it.
+ */
 #include "engine/gguf.h"
 
 #include <limits.h>
@@ -29,7 +34,7 @@ static const struct {
 
 struct cursor {
     const uint8_t *at, *end;
-    bool cut; // something did not fit; everything after reads as 0
+    bool cut; // something did not fit; from then on everything reads as 0
 };
 
 static uint64_t little(const uint8_t *p, size_t n)
@@ -68,7 +73,7 @@ static struct text_view take_text(struct cursor *c)
 
 static int truncated(const char *where, int i, struct err *err)
 {
-    return err_set(err, ERR_FORMAT, "truncated, or a length that lies, in %s %d", where, i);
+    return err_set(err, ERR_FORMAT, "%s %d is truncated, or its length is wrong", where, i);
 }
 
 /* ---- metadata ---------------------------------------------------------- */
@@ -82,8 +87,8 @@ static int skip_array(struct cursor *c, struct gguf_value *v, struct err *err)
         return err_set(err, ERR_FORMAT, "an array of unknown type %u", v->element);
     uint64_t left = (uint64_t)(c->end - c->at), size = v->element == G_TEXT ? 8 : value_size[v->element];
     if (v->n > left / size)
-        return err_set(err, ERR_FORMAT, "an array of %llu elements in the %llu bytes left", (unsigned long long)v->n,
-                       (unsigned long long)left);
+        return err_set(err, ERR_FORMAT, "an array of %llu elements does not fit in the %llu bytes left",
+                       (unsigned long long)v->n, (unsigned long long)left);
     if (v->element != G_TEXT) {
         take(c, v->n * size);
         return 0;
@@ -111,31 +116,42 @@ static int read_value(struct cursor *c, struct gguf_value *v, struct err *err)
     return 0;
 }
 
-/* Adds a name that must be new and free of NUL; the caller's array has a place for it. */
+/* Adds a name, which must be new and contain no NUL. */
 static int add_name(struct map *names, struct text_view name, const char *what, struct err *err)
 {
     bool added;
 
     if (memchr(name.at, '\0', name.n))
-        return err_set(err, ERR_FORMAT, "the name of a %s has a NUL in it", what);
+        return err_set(err, ERR_FORMAT, "the name of a %s contains a NUL", what);
     if (map_add(names, name.at, name.n, &added) < 0)
         return err_nomem(err);
     if (!added)
-        return err_set(err, ERR_FORMAT, "%s '%.*s' is there twice", what, (int)(name.n < 100 ? name.n : 100), name.at);
+        return err_set(err, ERR_FORMAT, "two %ss have the name '%.*s'", what, text_view_width(name, 100), name.at);
     return 0;
 }
 
-static int read_values(struct gguf *g, struct cursor *c, int n, struct err *err)
+/* A file being read. */
+struct gguf_reader {
+    struct gguf *g;
+    const uint8_t *start;
+    struct cursor at;
+    int n_values, n_tensors;
+    uint64_t *offset; // (n_tensors): of the tensors' data, from the start of all data, which the table does not say
+};
+
+static int read_values(struct gguf_reader *r, struct err *err)
 {
-    for (; g->n_values < n; g->n_values++) {
-        struct text_view key = take_text(c);
-        if (c->cut)
+    struct gguf *g = r->g;
+
+    for (; g->n_values < r->n_values; g->n_values++) {
+        struct text_view key = take_text(&r->at);
+        if (r->at.cut)
             return truncated("key", g->n_values, err);
         if (add_name(&g->keys, key, "key", err))
             return err->code;
-        if (read_value(c, &g->value[g->n_values], err))
+        if (read_value(&r->at, &g->value[g->n_values], err))
             return err_wrap(err, "key '%s'", g->keys.entry[g->n_values].key);
-        if (c->cut)
+        if (r->at.cut)
             return truncated("the value of key", g->n_values, err);
     }
     return 0;
@@ -156,18 +172,18 @@ static int find_type(uint32_t id, enum weight_type *type, struct err *err)
             return 0;
     }
     if (name)
-        return err_set(err, ERR_FORMAT, "tensors of type %s are not supported", name);
-    return err_set(err, ERR_FORMAT, "unknown tensor type %u", id);
+        return err_set(err, ERR_FORMAT, "its type %s is not supported", name);
+    return err_set(err, ERR_FORMAT, "its type %u is unknown", id);
 }
 
-/* Rows of whole blocks, and a size that fits 64 bits. */
-static int tensor_bytes(struct gguf_tensor *t, struct err *err)
+/* Sets t->bytes. A row must be whole blocks, and the size fit 64 bits. */
+static int tensor_bytes(struct tensor *t, struct err *err)
 {
     uint64_t elements = 1;
     int block = weight_block(t->type);
 
     if (t->dim[t->n_dims - 1] % block != 0)
-        return err_set(err, ERR_FORMAT, "its rows of %lld elements are no whole %s blocks",
+        return err_set(err, ERR_FORMAT, "its rows of %lld elements are not whole %s blocks",
                        (long long)t->dim[t->n_dims - 1], weight_type_name(t->type));
     for (int i = 0; i < t->n_dims; i++)
         if (__builtin_mul_overflow(elements, (uint64_t)t->dim[i], &elements))
@@ -177,18 +193,18 @@ static int tensor_bytes(struct gguf_tensor *t, struct err *err)
     return 0;
 }
 
-/* One entry of the table; *offset counts from the start of the data, which is not known yet. */
-static int read_tensor(struct cursor *c, struct gguf_tensor *t, uint64_t *offset, struct err *err)
+/* One entry of the table, after its name. */
+static int read_tensor(struct cursor *c, struct tensor *t, uint64_t *offset, struct err *err)
 {
     uint64_t n_dims = take_number(c, 4);
 
-    if (n_dims < 1 || n_dims > GGUF_DIMS)
-        return err_set(err, ERR_FORMAT, "%llu dimensions", (unsigned long long)n_dims);
+    if (n_dims < 1 || n_dims > TENSOR_DIMS)
+        return err_set(err, ERR_FORMAT, "it has %llu dimensions, not 1 to %d", (unsigned long long)n_dims, TENSOR_DIMS);
     t->n_dims = (int)n_dims;
     for (int i = t->n_dims - 1; i >= 0; i--) {
         uint64_t dim = take_number(c, 8);
         if (!c->cut && (dim < 1 || dim > INT32_MAX))
-            return err_set(err, ERR_FORMAT, "a dimension of %llu", (unsigned long long)dim);
+            return err_set(err, ERR_FORMAT, "it has a dimension of %llu", (unsigned long long)dim);
         t->dim[i] = (int64_t)dim;
     }
     uint32_t type = (uint32_t)take_number(c, 4);
@@ -200,17 +216,19 @@ static int read_tensor(struct cursor *c, struct gguf_tensor *t, uint64_t *offset
     return tensor_bytes(t, err);
 }
 
-static int read_tensors(struct gguf *g, struct cursor *c, uint64_t *offset, int n, struct err *err)
+static int read_tensors(struct gguf_reader *r, struct err *err)
 {
-    for (; g->n_tensors < n; g->n_tensors++) {
-        struct gguf_tensor *t = &g->tensor[g->n_tensors];
-        struct text_view name = take_text(c);
-        if (c->cut)
+    struct gguf *g = r->g;
+
+    for (; g->n_tensors < r->n_tensors; g->n_tensors++) {
+        struct tensor *t = &g->tensor[g->n_tensors];
+        struct text_view name = take_text(&r->at);
+        if (r->at.cut)
             return truncated("the table's tensor", g->n_tensors, err);
         if (add_name(&g->names, name, "tensor", err))
             return err->code;
         t->name = g->names.entry[g->n_tensors].key;
-        if (read_tensor(c, t, &offset[g->n_tensors], err))
+        if (read_tensor(&r->at, t, &r->offset[g->n_tensors], err))
             return err_wrap(err, "tensor '%s'", t->name);
     }
     return 0;
@@ -218,93 +236,105 @@ static int read_tensors(struct gguf *g, struct cursor *c, uint64_t *offset, int 
 
 static int by_place(const void *a, const void *b)
 {
-    const struct gguf_tensor *x = *(const struct gguf_tensor *const *)a, *y = *(const struct gguf_tensor *const *)b;
+    const struct tensor *x = *(const struct tensor *const *)a, *y = *(const struct tensor *const *)b;
 
     return ((const char *)x->at > (const char *)y->at) - ((const char *)x->at < (const char *)y->at);
 }
 
 static int check_overlap(const struct gguf *g, struct err *err)
 {
-    const struct gguf_tensor **order = malloc(((size_t)g->n_tensors + 1) * sizeof(*order));
-    int result = 0;
+    const struct tensor **order = malloc(((size_t)g->n_tensors + 1) * sizeof(*order));
+    int code = 0;
 
     if (!order)
         return err_nomem(err);
     for (int i = 0; i < g->n_tensors; i++)
         order[i] = &g->tensor[i];
     qsort(order, (size_t)g->n_tensors, sizeof(*order), by_place);
-    for (int i = 1; i < g->n_tensors && result == 0; i++)
+    for (int i = 1; i < g->n_tensors && !code; i++)
         if ((const char *)order[i - 1]->at + order[i - 1]->bytes > (const char *)order[i]->at)
-            result = err_set(err, ERR_FORMAT, "tensors '%s' and '%s' overlap", order[i - 1]->name, order[i]->name);
+            code = err_set(err, ERR_FORMAT, "tensors '%s' and '%s' overlap", order[i - 1]->name, order[i]->name);
     free(order);
-    return result;
+    return code;
 }
 
-/* Turns offsets into addresses, once the start of the data is known. */
-static int place_tensors(struct gguf *g, const uint8_t *data, uint64_t left, uint64_t alignment, const uint64_t *offset,
-                         struct err *err)
+/* Turns offsets into addresses; the data begin where the reader is. */
+static int place_tensors(struct gguf_reader *r, uint64_t alignment, struct err *err)
 {
-    for (int i = 0; i < g->n_tensors; i++) {
-        struct gguf_tensor *t = &g->tensor[i];
-        if (offset[i] % alignment != 0)
+    uint64_t left = (uint64_t)(r->at.end - r->at.at);
+
+    for (int i = 0; i < r->n_tensors; i++) {
+        struct tensor *t = &r->g->tensor[i];
+        uint64_t offset = r->offset[i];
+        if (offset % alignment != 0)
             return err_set(err, ERR_FORMAT, "tensor '%s': offset %llu is not a multiple of %llu", t->name,
-                           (unsigned long long)offset[i], (unsigned long long)alignment);
-        if (offset[i] > left || t->bytes > left - offset[i])
+                           (unsigned long long)offset, (unsigned long long)alignment);
+        if (offset > left || t->bytes > left - offset)
             return err_set(err, ERR_FORMAT,
-                           "truncated: tensor '%s' (%llu bytes at %llu) lies outside the %llu bytes "
-                           "of data",
-                           t->name, (unsigned long long)t->bytes, (unsigned long long)offset[i],
-                           (unsigned long long)left);
-        t->at = data + offset[i];
+                           "truncated: tensor '%s' (%llu bytes at %llu) is outside the %llu bytes of data", t->name,
+                           (unsigned long long)t->bytes, (unsigned long long)offset, (unsigned long long)left);
+        t->at = r->at.at + offset;
     }
-    return check_overlap(g, err);
+    return check_overlap(r->g, err);
 }
 
 /* ---- the whole --------------------------------------------------------- */
 
-static int read_body(struct gguf *g, struct cursor *c, const uint8_t *start, uint64_t *offset, int n_tensors,
-                     int n_values, struct err *err)
+static int read_body(struct gguf_reader *r, struct err *err)
 {
-    int64_t alignment = 32;
+    enum { ALIGNMENT = 32, ALIGNMENT_MAX = 1 << 20 };
+    int64_t alignment = ALIGNMENT;
 
-    if (read_values(g, c, n_values, err) || read_tensors(g, c, offset, n_tensors, err) ||
-        gguf_may_int(g, "general.alignment", &alignment, err))
+    if (read_values(r, err) || read_tensors(r, err) || gguf_may_int(r->g, "general.alignment", &alignment, err))
         return err->code;
-    if (alignment < 1 || alignment > 1 << 20 || (alignment & (alignment - 1)) != 0)
-        return err_set(err, ERR_FORMAT, "an alignment of %lld", (long long)alignment);
-    uint64_t past = (uint64_t)(c->at - start) % (uint64_t)alignment;
-    if (past != 0 && n_tensors > 0 && !take(c, (uint64_t)alignment - past))
+    if (alignment < 1 || alignment > ALIGNMENT_MAX || (alignment & (alignment - 1)) != 0)
+        return err_set(err, ERR_FORMAT, "an alignment of %lld is not a power of two up to %d", (long long)alignment,
+                       ALIGNMENT_MAX);
+    uint64_t past = (uint64_t)(r->at.at - r->start) % (uint64_t)alignment;
+    if (past != 0 && r->n_tensors > 0 && !take(&r->at, (uint64_t)alignment - past))
         return err_set(err, ERR_FORMAT, "truncated before the tensors' data");
-    return place_tensors(g, c->at, (uint64_t)(c->end - c->at), (uint64_t)alignment, offset, err);
+    return place_tensors(r, (uint64_t)alignment, err);
+}
+
+/* Reads the header. A tensor's entry takes at least 32 bytes and a key's 13, so the size of the file bounds the counts
+ * before memory is asked for. */
+static int read_header(struct gguf_reader *r, size_t n, struct err *err)
+{
+    enum { TENSOR_BYTES_MIN = 32, KEY_BYTES_MIN = 13 };
+
+    take(&r->at, 4);
+    uint64_t version = take_number(&r->at, 4), n_tensors = take_number(&r->at, 8), n_values = take_number(&r->at, 8);
+    if (version != 2 && version != 3)
+        return err_set(err, ERR_FORMAT, "GGUF version %llu is unknown (2 and 3 are known)",
+                       (unsigned long long)version);
+    if (n_tensors > n / TENSOR_BYTES_MIN || n_values > n / KEY_BYTES_MIN || n_tensors > INT_MAX / 2 ||
+        n_values > INT_MAX / 2)
+        return err_set(err, ERR_FORMAT, "GGUF: %llu tensors and %llu keys do not fit in %zu bytes",
+                       (unsigned long long)n_tensors, (unsigned long long)n_values, n);
+    r->n_tensors = (int)n_tensors;
+    r->n_values = (int)n_values;
+    return 0;
 }
 
 int gguf_parse(struct gguf *g, const void *bytes, size_t n, struct err *err)
 {
-    struct cursor c = { bytes, (const uint8_t *)bytes + n, false };
+    struct gguf_reader r = { .g = g, .start = bytes, .at = { bytes, (const uint8_t *)bytes + n, false } };
 
     *g = (struct gguf){ 0 };
     if (n < 24 || memcmp(bytes, "GGUF", 4) != 0)
         return err_set(err, ERR_FORMAT, "not a GGUF file");
-    take(&c, 4);
-    uint64_t version = take_number(&c, 4), n_tensors = take_number(&c, 8), n_values = take_number(&c, 8);
-    if (version != 2 && version != 3)
-        return err_set(err, ERR_FORMAT, "GGUF version %llu; 2 and 3 are known", (unsigned long long)version);
-    /* A tensor's entry takes at least 32 bytes, a key's 13: counts are bounded by the file before memory is asked for.
-     */
-    if (n_tensors > n / 32 || n_values > n / 13 || n_tensors > INT_MAX / 2 || n_values > INT_MAX / 2)
-        return err_set(err, ERR_FORMAT, "GGUF: %llu tensors and %llu keys in %zu bytes", (unsigned long long)n_tensors,
-                       (unsigned long long)n_values, n);
-    g->value = calloc((size_t)n_values + 1, sizeof(*g->value));
-    g->tensor = calloc((size_t)n_tensors + 1, sizeof(*g->tensor));
-    uint64_t *offset = calloc((size_t)n_tensors + 1, sizeof(*offset));
-    int result = g->value && g->tensor && offset ? read_body(g, &c, bytes, offset, (int)n_tensors, (int)n_values, err)
-                                                 : err_nomem(err);
-    free(offset);
-    if (result) {
+    if (read_header(&r, n, err))
+        return err->code;
+    g->value = calloc((size_t)r.n_values + 1, sizeof(*g->value));
+    g->tensor = calloc((size_t)r.n_tensors + 1, sizeof(*g->tensor));
+    r.offset = calloc((size_t)r.n_tensors + 1, sizeof(*r.offset));
+    int code = g->value && g->tensor && r.offset ? read_body(&r, err) : err_nomem(err);
+    free(r.offset);
+    if (code) {
         gguf_release(g);
         err_wrap(err, "GGUF");
     }
-    return result;
+    return code;
 }
 
 void gguf_release(struct gguf *g)
@@ -348,7 +378,7 @@ static int64_t int_at(const uint8_t *p, uint32_t type)
     }
 }
 
-static int missing(const char *key, const struct gguf_value *v, const char *what, struct err *err)
+static int wrong_value(const char *key, const struct gguf_value *v, const char *what, struct err *err)
 {
     if (!v)
         return err_set(err, ERR_FORMAT, "key '%s' is missing", key);
@@ -360,7 +390,7 @@ int gguf_want_int(const struct gguf *g, const char *key, int64_t *out, struct er
     const struct gguf_value *v = find(g, key);
 
     if (!v || !is_int(v->type))
-        return missing(key, v, "an integer", err);
+        return wrong_value(key, v, "an integer", err);
     *out = int_at(v->at, v->type);
     return 0;
 }
@@ -380,7 +410,7 @@ int gguf_want_real(const struct gguf *g, const char *key, double *out, struct er
     } else if (v && is_int(v->type)) {
         *out = (double)int_at(v->at, v->type);
     } else {
-        return missing(key, v, "a number", err);
+        return wrong_value(key, v, "a number", err);
     }
     return 0;
 }
@@ -390,7 +420,7 @@ int gguf_want_text(const struct gguf *g, const char *key, struct text_view *out,
     const struct gguf_value *v = find(g, key);
 
     if (!v || v->type != G_TEXT)
-        return missing(key, v, "a text", err);
+        return wrong_value(key, v, "a text", err);
     struct cursor c = { v->at, v->end, false };
     *out = take_text(&c);
     return 0;
@@ -416,7 +446,7 @@ int gguf_want_texts(const struct gguf *g, const char *key, struct gguf_array *ou
     const struct gguf_value *v = find(g, key);
 
     if (!v || v->type != G_ARRAY || v->element != G_TEXT || v->n > INT_MAX / 2)
-        return missing(key, v, "an array of texts", err);
+        return wrong_value(key, v, "an array of texts", err);
     *out = (struct gguf_array){ v->at, v->end, v->element, (int)v->n };
     return 0;
 }
@@ -426,7 +456,7 @@ int gguf_want_ints(const struct gguf *g, const char *key, struct gguf_array *out
     const struct gguf_value *v = find(g, key);
 
     if (!v || v->type != G_ARRAY || !is_int(v->element) || v->n > INT_MAX / 2)
-        return missing(key, v, "an array of integers", err);
+        return wrong_value(key, v, "an array of integers", err);
     *out = (struct gguf_array){ v->at, v->end, v->element, (int)v->n };
     return 0;
 }

@@ -5,8 +5,8 @@
  *     n_tensors times  string name, u32 n_dims, u64 dim[n_dims], u32 type, u64 offset
  *     padding to general.alignment (32 unless the key says otherwise), then the data that offsets count from
  *
- * dim[0] is the fastest; gguf_tensor turns the order round, so that dim[n_dims - 1] is. Texts are views into the file
- * (no NUL at their end). Every length, offset, type and overlap is checked by gguf_parse().
+ * In the file dim[0] is the fastest; struct tensor has the dims in reverse order. Texts are views into the file.
+ * gguf_parse() checks every length, offset, type and overlap.
  * Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
  */
 #ifndef EVP_GGUF_H
@@ -15,21 +15,11 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "engine/dequant.h"
+#include "engine/text_view.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum { GGUF_DIMS = 4 };
-
-struct gguf_tensor {
-    const char *name; // owned by the map of names
-    enum weight_type type;
-    int n_dims;
-    int64_t dim[GGUF_DIMS];
-    const void *at;
-    uint64_t bytes;
-};
 
 struct gguf_value {
     uint32_t type;    // as in the file
@@ -41,31 +31,26 @@ struct gguf_value {
 struct gguf {
     struct map keys, names; // key -> value, tensor name -> tensor
     struct gguf_value *value;
-    struct gguf_tensor *tensor;
+    struct tensor *tensor;
     int n_values, n_tensors;
 };
 
-struct text_view {
-    const char *at;
-    size_t n;
-};
-
-/* The bytes are borrowed. */
+/* The bytes are borrowed. ERR_FORMAT says what is wrong with them; then nothing is left to release. */
 int gguf_parse(struct gguf *g, const void *bytes, size_t n, struct err *err) MUST_CHECK;
 void gguf_release(struct gguf *g);
 
-/* A key that must be there and of the kind: any integer type, any number, a text. */
+/* The value of a key of any integer type, any number type, or a text. ERR_FORMAT when it is absent or another type. */
 int gguf_want_int(const struct gguf *g, const char *key, int64_t *out, struct err *err) MUST_CHECK;
 int gguf_want_real(const struct gguf *g, const char *key, double *out, struct err *err) MUST_CHECK;
 int gguf_want_text(const struct gguf *g, const char *key, struct text_view *out, struct err *err) MUST_CHECK;
 
-/* The same, but absence leaves *out as it was. */
+/* The same, but an absent key leaves *out as it was. */
 int gguf_may_int(const struct gguf *g, const char *key, int64_t *out, struct err *err) MUST_CHECK;
 int gguf_may_real(const struct gguf *g, const char *key, double *out, struct err *err) MUST_CHECK;
 int gguf_may_text(const struct gguf *g, const char *key, struct text_view *out, struct err *err) MUST_CHECK;
 bool gguf_has(const struct gguf *g, const char *key);
 
-/* An array of texts or integers, read from its start: n, then so many gguf_next_*() calls. */
+/* An array of texts or integers, read from its start: n elements, one per gguf_next_*() call. */
 struct gguf_array {
     const uint8_t *at, *end;
     uint32_t element;

@@ -1,4 +1,8 @@
-/* hf.c - a Hugging Face folder as a model: config.json, and model.safetensors or the shards of its index. */
+/* hf.c - a Hugging Face folder as a model: config.json, and model.safetensors or the shards of its index.
+ *
+ * First config.json, which must describe a plain Llama: an option of the family that this engine does not compute is
+ * refused by its name. Then the shards in the order of their names, so that the digest does not depend on the index.
+ */
 #include "engine/model_internal.h"
 
 #include <limits.h>
@@ -7,7 +11,7 @@
 
 /* ---- config.json ------------------------------------------------------- */
 
-/* A whole number that must fit an int; absent or null means `fallback`, 0: it must be there. */
+/* A whole number that fits an int. Absent or null gives `fallback`, or with fallback 0 an error. */
 static int read_int(const struct json *config, const char *key, int fallback, int *out, struct err *err)
 {
     int64_t v = fallback;
@@ -15,7 +19,7 @@ static int read_int(const struct json *config, const char *key, int fallback, in
     if (fallback ? json_may_int(config, key, &v, err) : json_want_int(config, key, &v, err))
         return err->code;
     if (v < 0 || v > INT_MAX)
-        return err_set(err, ERR_FORMAT, "field '%s' is %lld", key, (long long)v);
+        return err_set(err, ERR_FORMAT, "field '%s' is %lld, not a count", key, (long long)v);
     *out = (int)v;
     return 0;
 }
@@ -54,7 +58,7 @@ static int read_shape(struct model_config *c, const struct json *config, struct 
         read_int(config, "head_dim", c->n_heads ? c->d_model / c->n_heads : 1, &c->head_dim, err) ||
         read_int(config, "sliding_window", INT_MAX, &window, err))
         return err->code;
-    if (window < c->max_tokens) /* as long as the window holds everything, it changes nothing */
+    if (window < c->max_tokens) /* while the window holds every token, it changes nothing */
         c->max_tokens = window;
     return 0;
 }
@@ -111,7 +115,7 @@ static int read_config(struct model *m, struct err *err)
 
 /* ---- weights ----------------------------------------------------------- */
 
-/* Adds the file {folder}/{name} to the shards; the arrays have room. */
+/* Adds the file {folder}/{name} to the shards, which alloc_shards() made. */
 static int add_shard(struct model *m, const char *name, struct err *err)
 {
     char *path = file_join(m->path, name);
@@ -144,7 +148,7 @@ static int list_files(struct map *files, const char ***sorted, const struct json
     for (const struct json *w = json_first(weights); w; w = json_next(w)) {
         const char *file = json_text(w);
         if (!file || !*file || strchr(file, '/'))
-            return err_set(err, ERR_FORMAT, "tensor '%.128s' is in no file of the folder", json_name(w));
+            return err_set(err, ERR_FORMAT, "tensor '%.128s' is not in a file of the folder", json_name(w));
         if (map_add(files, file, strlen(file), NULL) < 0)
             return err_nomem(err);
     }
@@ -167,17 +171,17 @@ static int open_index(struct model *m, struct err *err)
 
     if (!index)
         return err->code;
-    int result = list_files(&files, &sorted, json_get(index, "weight_map"), err);
-    if (result)
+    int code = list_files(&files, &sorted, json_get(index, "weight_map"), err);
+    if (code)
         err_wrap(err, "'%s/model.safetensors.index.json'", m->path);
     else
-        result = alloc_shards(m, files.n, err);
-    for (int i = 0; i < files.n && result == 0; i++)
-        result = add_shard(m, sorted[i], err);
+        code = alloc_shards(m, files.n, err);
+    for (int i = 0; i < files.n && code == 0; i++)
+        code = add_shard(m, sorted[i], err);
     free(sorted);
     map_release(&files);
     json_free(index);
-    return result;
+    return code;
 }
 
 static int open_shards(struct model *m, struct err *err)
@@ -193,30 +197,29 @@ static int open_shards(struct model *m, struct err *err)
     return alloc_shards(m, 1, err) ? err->code : add_shard(m, "model.safetensors", err);
 }
 
-/* False for what cannot be a weight of the model: integers and masks that some folders carry along. */
-static bool weight_of(struct weight *w, const struct st_tensor *t)
+/* False for what cannot be a weight of the model: integers and masks, which some folders also contain. */
+static bool tensor_of(struct tensor *out, const struct st_tensor *t)
 {
-    if ((t->type != ST_F32 && t->type != ST_F16 && t->type != ST_BF16) || t->n_dims < 1 || t->n_dims > 4)
+    if ((t->type != ST_F32 && t->type != ST_F16 && t->type != ST_BF16) || t->n_dims < 1 || t->n_dims > TENSOR_DIMS)
         return false;
-    *w = (struct weight){ .file_name = t->name, .n_dims = t->n_dims, .at = t->at, .bytes = t->bytes };
-    w->type = t->type == ST_F32 ? WEIGHT_F32 : t->type == ST_F16 ? WEIGHT_F16 : WEIGHT_BF16;
-    memcpy(w->dim, t->dim, sizeof(w->dim));
+    *out = (struct tensor){ .name = t->name, .n_dims = t->n_dims, .at = t->at, .bytes = t->bytes };
+    out->type = t->type == ST_F32 ? WEIGHT_F32 : t->type == ST_F16 ? WEIGHT_F16 : WEIGHT_BF16;
+    memcpy(out->dim, t->dim, sizeof(out->dim));
     return true;
 }
 
-static int add_weights(struct model *m, struct err *err)
+static int add_tensors(struct model *m, struct err *err)
 {
     size_t n = 0;
 
     for (int s = 0; s < m->n_shards; s++)
         n += (size_t)m->shard[s].n;
-    m->weight = calloc(n + 1, sizeof(*m->weight));
-    if (!m->weight)
-        return err_nomem(err);
+    if (model_reserve(m, n, err))
+        return err->code;
     for (int s = 0; s < m->n_shards; s++)
         for (int i = 0; i < m->shard[s].n; i++) {
-            struct weight w;
-            if (weight_of(&w, &m->shard[s].tensor[i]) && model_add(m, w.file_name, &w, err))
+            struct tensor t;
+            if (tensor_of(&t, &m->shard[s].tensor[i]) && model_add(m, t.name, &t, err))
                 return err_wrap(err, "'%s'", m->shard_path[s]);
         }
     return 0;
@@ -226,5 +229,5 @@ int hf_model_open(struct model *m, struct err *err)
 {
     if (read_config(m, err) || open_shards(m, err))
         return err->code;
-    return add_weights(m, err);
+    return add_tensors(m, err);
 }

@@ -1,14 +1,59 @@
-/* model.c - what both containers have in common: the check of the whole, reading of tensors, and identity. */
+/* model.c - what both containers have in common: the table of roles, the check of the whole, and reading of tensors.
+ *
+ * model_open() lets the container fill config and tensors, then checks the config's numbers, then finds the tensor of
+ * every role. What a config may say is bounded here, so that no product of two of its numbers overflows.
+ */
 #include "engine/model.h"
 
-#include "base/digest.h"
 #include "engine/model_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIM_MOST = 1 << 20, LAYERS_MOST = 1024, JSON_MOST = 256 << 20 };
+enum {
+    DIM_MAX = 1 << 20,
+    LAYERS_MAX = 1024,
+    HEAD_DIM_MAX = 1024, // what the reference backend's attention holds
+    VOCAB_MAX = 1 << 24,
+    TOKENS_MAX = 1 << 28,
+    JSON_MAX = 256 << 20,
+};
+
+/* ---- the tensors of the architecture ----------------------------------- */
+
+const struct role model_roles[TENSOR_ROLES] = {
+    [TENSOR_ATTENTION_NORM] = { "input_layernorm.weight", "attn_norm.weight", SIDE_ONE, SIDE_D },
+    [TENSOR_Q] = { "self_attn.q_proj.weight", "attn_q.weight", SIDE_Q, SIDE_D },
+    [TENSOR_K] = { "self_attn.k_proj.weight", "attn_k.weight", SIDE_KV, SIDE_D },
+    [TENSOR_V] = { "self_attn.v_proj.weight", "attn_v.weight", SIDE_KV, SIDE_D },
+    [TENSOR_O] = { "self_attn.o_proj.weight", "attn_output.weight", SIDE_D, SIDE_Q },
+    [TENSOR_MLP_NORM] = { "post_attention_layernorm.weight", "ffn_norm.weight", SIDE_ONE, SIDE_D },
+    [TENSOR_GATE] = { "mlp.gate_proj.weight", "ffn_gate.weight", SIDE_F, SIDE_D },
+    [TENSOR_UP] = { "mlp.up_proj.weight", "ffn_up.weight", SIDE_F, SIDE_D },
+    [TENSOR_DOWN] = { "mlp.down_proj.weight", "ffn_down.weight", SIDE_D, SIDE_F },
+    [TENSOR_EMBEDDING] = { "model.embed_tokens.weight", "token_embd.weight", SIDE_V, SIDE_D },
+    [TENSOR_NORM] = { "model.norm.weight", "output_norm.weight", SIDE_ONE, SIDE_D },
+    [TENSOR_HEAD] = { "lm_head.weight", "output.weight", SIDE_V, SIDE_D },
+};
+
+static int side(const struct model_config *c, enum side side)
+{
+    const int size[] = {
+        [SIDE_ONE] = 1,
+        [SIDE_D] = c->d_model,
+        [SIDE_Q] = c->n_heads * c->head_dim,
+        [SIDE_KV] = c->n_kv_heads * c->head_dim,
+        [SIDE_F] = c->d_ff,
+        [SIDE_V] = c->n_vocab,
+    };
+    return size[side];
+}
+
+struct tensor_shape model_shape(const struct model_config *c, enum tensor_role role)
+{
+    return (struct tensor_shape){ side(c, model_roles[role].rows), side(c, model_roles[role].cols) };
+}
 
 /* ---- for the containers ------------------------------------------------ */
 
@@ -22,15 +67,21 @@ int model_check_arch(const char *arch, struct err *err)
     return err_set(err, ERR_FORMAT, "architecture '%.64s' is not supported (llama and mistral are)", arch);
 }
 
-int model_add(struct model *m, const char *name, const struct weight *w, struct err *err)
+int model_reserve(struct model *m, size_t n, struct err *err)
+{
+    m->tensor = calloc(n + 1, sizeof(*m->tensor));
+    return m->tensor ? 0 : err_nomem(err);
+}
+
+int model_add(struct model *m, const char *name, const struct tensor *t, struct err *err)
 {
     bool added;
 
     if (map_add(&m->names, name, strlen(name), &added) < 0)
         return err_nomem(err);
     if (!added)
-        return err_set(err, ERR_FORMAT, "two tensors are '%s'", name);
-    m->weight[m->n_weights++] = *w;
+        return err_set(err, ERR_FORMAT, "two tensors have the name '%s'", name);
+    m->tensor[m->n_tensors++] = *t;
     return 0;
 }
 
@@ -42,7 +93,7 @@ struct json *model_json(const char *dir, const char *name, struct err *err)
 
     if (!path)
         err_nomem(err);
-    else if (file_read(&text, path, JSON_MOST, err) == 0) {
+    else if (file_read(&text, path, JSON_MAX, err) == 0) {
         json = json_parse(buf_str(&text), text.n, err);
         if (!json)
             err_wrap(err, "'%s'", path);
@@ -54,25 +105,25 @@ struct json *model_json(const char *dir, const char *name, struct err *err)
 
 /* ---- the check of the whole -------------------------------------------- */
 
-static int check_range(const char *what, int64_t v, int64_t most, struct err *err)
+static int check_range(const char *what, int64_t v, int64_t max, struct err *err)
 {
-    if (v < 1 || v > most)
-        return err_set(err, ERR_FORMAT, "%s is %lld; 1 to %lld is possible", what, (long long)v, (long long)most);
+    if (v < 1 || v > max)
+        return err_set(err, ERR_FORMAT, "%s is %lld; it can be 1 to %lld", what, (long long)v, (long long)max);
     return 0;
 }
 
 static int check_config(const struct model_config *c, struct err *err)
 {
-    if (check_range("the number of layers", c->n_layers, LAYERS_MOST, err) ||
-        check_range("the model's width", c->d_model, DIM_MOST, err) ||
-        check_range("the number of heads", c->n_heads, DIM_MOST, err) ||
+    if (check_range("the number of layers", c->n_layers, LAYERS_MAX, err) ||
+        check_range("the model's width", c->d_model, DIM_MAX, err) ||
+        check_range("the number of heads", c->n_heads, DIM_MAX, err) ||
         check_range("the number of key-value heads", c->n_kv_heads, c->n_heads, err) ||
-        check_range("the width of a head", c->head_dim, 4096, err) ||
-        check_range("the feed-forward width", c->d_ff, DIM_MOST, err) ||
-        check_range("the vocabulary's size", c->n_vocab, 1 << 24, err) ||
-        check_range("the context length", c->max_tokens, 1 << 28, err))
+        check_range("the width of a head", c->head_dim, HEAD_DIM_MAX, err) ||
+        check_range("the feed-forward width", c->d_ff, DIM_MAX, err) ||
+        check_range("the vocabulary's size", c->n_vocab, VOCAB_MAX, err) ||
+        check_range("the context length", c->max_tokens, TOKENS_MAX, err))
         return err->code;
-    if (c->n_heads % c->n_kv_heads != 0 || c->head_dim % 2 != 0 || (int64_t)c->n_heads * c->head_dim > DIM_MOST)
+    if (c->n_heads % c->n_kv_heads != 0 || c->head_dim % 2 != 0 || (int64_t)c->n_heads * c->head_dim > DIM_MAX)
         return err_set(err, ERR_FORMAT, "%d heads of %d and %d key-value heads do not fit together", c->n_heads,
                        c->head_dim, c->n_kv_heads);
     if (!(c->norm_eps > 0 && c->norm_eps < 1) || !(c->rope_theta > 1 && c->rope_theta < 1e12))
@@ -86,60 +137,42 @@ static int check_config(const struct model_config *c, struct err *err)
     return 0;
 }
 
-static int find(const struct model *m, const char *name, int rows, int cols, const struct weight **out, struct err *err)
+/* The tensor of a role in its shape. */
+static int find(const struct model *m, enum tensor_role role, int layer, const struct tensor **out, struct err *err)
 {
-    int i = map_find(&m->names, name, strlen(name));
+    struct tensor_shape want = model_shape(&m->config, role);
+    char name[TENSOR_NAME];
 
+    if (role == TENSOR_HEAD && m->config.tied)
+        role = TENSOR_EMBEDDING;
+    if (role <= TENSOR_DOWN)
+        snprintf(name, sizeof(name), "model.layers.%d.%s", layer, model_roles[role].name);
+    else
+        snprintf(name, sizeof(name), "%s", model_roles[role].name);
+    int i = map_find(&m->names, name, strlen(name));
     if (i < 0)
         return err_set(err, ERR_FORMAT, "'%s' has no tensor '%s'", m->path, name);
-    const struct weight *w = &m->weight[i];
-    bool fits =
-        w->n_dims == 2 ? w->dim[0] == rows && w->dim[1] == cols : w->n_dims == 1 && rows == 1 && w->dim[0] == cols;
-    if (!fits)
-        return err_set(err, ERR_FORMAT, "'%s': tensor '%s' is %lld x %lld, not %d x %d", m->path, w->file_name,
-                       (long long)(w->n_dims == 2 ? w->dim[0] : 1), (long long)w->dim[w->n_dims == 2 ? 1 : 0], rows,
-                       cols);
-    *out = w;
-    return 0;
-}
-
-static int check_layer(const struct model *m, int layer, struct err *err)
-{
-    const struct model_config *c = &m->config;
-    int d = c->d_model, q = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
-    const struct {
-        const char *name;
-        int rows, cols;
-    } want[] = {
-        { "input_layernorm", 1, d },     { "self_attn.q_proj", q, d },  { "self_attn.k_proj", kv, d },
-        { "self_attn.v_proj", kv, d },   { "self_attn.o_proj", d, q },  { "post_attention_layernorm", 1, d },
-        { "mlp.gate_proj", c->d_ff, d }, { "mlp.up_proj", c->d_ff, d }, { "mlp.down_proj", d, c->d_ff },
-    };
-    const struct weight *w;
-    char name[96];
-
-    for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
-        snprintf(name, sizeof(name), "model.layers.%d.%s.weight", layer, want[i].name);
-        if (find(m, name, want[i].rows, want[i].cols, &w, err))
-            return err->code;
-    }
+    const struct tensor *t = &m->tensor[i];
+    int64_t rows = t->n_dims == 2 ? t->dim[0] : 1, cols = t->dim[t->n_dims - 1];
+    if (t->n_dims > 2 || (t->n_dims == 1 && want.rows != 1) || rows != want.rows || cols != want.cols)
+        return err_set(err, ERR_FORMAT, "'%s': tensor '%s' is %lld x %lld, not %d x %d", m->path, t->name,
+                       (long long)rows, (long long)cols, want.rows, want.cols);
+    *out = t;
     return 0;
 }
 
 /* Every tensor of the architecture is there in its shape, so that a bad file is refused before work starts. */
-static int check_weights(const struct model *m, struct err *err)
+static int check_tensors(const struct model *m, struct err *err)
 {
-    const struct model_config *c = &m->config;
-    const struct weight *w;
+    const struct tensor *t;
 
-    if (find(m, "model.embed_tokens.weight", c->n_vocab, c->d_model, &w, err) ||
-        find(m, "model.norm.weight", 1, c->d_model, &w, err))
-        return err->code;
-    if (!c->tied && find(m, "lm_head.weight", c->n_vocab, c->d_model, &w, err))
-        return err->code;
-    for (int layer = 0; layer < c->n_layers; layer++)
-        if (check_layer(m, layer, err))
+    for (int role = TENSOR_EMBEDDING; role < TENSOR_ROLES; role++)
+        if (find(m, (enum tensor_role)role, 0, &t, err))
             return err->code;
+    for (int layer = 0; layer < m->config.n_layers; layer++)
+        for (int role = 0; role <= TENSOR_DOWN; role++)
+            if (find(m, (enum tensor_role)role, layer, &t, err))
+                return err->code;
     return 0;
 }
 
@@ -147,7 +180,7 @@ int model_check(const struct model *m, struct err *err)
 {
     if (check_config(&m->config, err))
         return err_wrap(err, "'%s'", m->path);
-    return check_weights(m, err);
+    return check_tensors(m, err);
 }
 
 /* ---- open and close ---------------------------------------------------- */
@@ -185,7 +218,7 @@ void model_close(struct model *m)
     gguf_release(&m->gguf);
     file_unmap(&m->map);
     map_release(&m->names);
-    free(m->weight);
+    free(m->tensor);
     free(m->path);
     free(m);
 }
@@ -217,38 +250,30 @@ static int64_t unpaired_row(int64_t r, int64_t head_dim)
     return r - in_head + in_head / 2 + (in_head & 1) * (head_dim / 2);
 }
 
-int model_read(const struct model *m, const char *name, int rows, int cols, float *out, struct err *err)
+int model_read(const struct model *m, enum tensor_role role, int layer, float *out, struct err *err)
 {
-    const struct weight *w;
+    struct tensor_shape shape = model_shape(&m->config, role);
+    const struct tensor *t;
 
-    if (find(m, name, rows, cols, &w, err))
+    if (find(m, role, layer, &t, err))
         return err->code;
-    if (w->pairs_heads == 0) {
-        dequant(w->type, w->at, (size_t)rows * (size_t)cols, out);
+    if (t->paired_heads == 0) {
+        dequant(t->type, t->at, (size_t)shape.rows * (size_t)shape.cols, out);
         return 0;
     }
-    size_t row_bytes = (size_t)cols / (size_t)weight_block(w->type) * weight_block_bytes(w->type);
-    for (int64_t r = 0; r < rows; r++)
-        dequant(w->type, (const char *)w->at + (size_t)r * row_bytes, (size_t)cols,
-                out + unpaired_row(r, rows / w->pairs_heads) * cols);
+    size_t row_bytes = (size_t)shape.cols / (size_t)weight_block(t->type) * weight_block_bytes(t->type);
+    for (int64_t r = 0; r < shape.rows; r++)
+        dequant(t->type, (const char *)t->at + (size_t)r * row_bytes, (size_t)shape.cols,
+                out + unpaired_row(r, shape.rows / t->paired_heads) * shape.cols);
     return 0;
-}
-
-bool model_has(const struct model *m, const char *name)
-{
-    return map_find(&m->names, name, strlen(name)) >= 0;
 }
 
 int model_n_tensors(const struct model *m)
 {
-    return m->n_weights;
+    return m->n_tensors;
 }
 
-struct model_tensor model_tensor(const struct model *m, int i)
+const struct tensor *model_tensor(const struct model *m, int i)
 {
-    const struct weight *w = &m->weight[i];
-    struct model_tensor t = { w->file_name, weight_type_name(w->type), w->n_dims, { 0 }, w->bytes };
-
-    memcpy(t.dim, w->dim, sizeof(t.dim));
-    return t;
+    return &m->tensor[i];
 }

@@ -1,16 +1,22 @@
 /* model.h - a model file opened for reading: what the model is, and its weights as f32 rows.
  *
  * Two containers, one view: GGUF (F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1 tensors) and a Hugging Face folder
- * (config.json, model.safetensors or shards with an index, tokenizer.json). Names of tensors are Hugging Face's; GGUF
- * names are translated and Llama's interleaved rotary layout of q and k is put back into halves.
+ * (config.json, model.safetensors or shards with an index, tokenizer.json). Tensors are known by their role; Llama's
+ * interleaved rotary layout of q and k in GGUF files is put back into halves.
  *
- * Everything in the file is hostile: types, shapes, offsets and overlaps are checked here, once, so that who asks for a
- * tensor of a shape gets it or a sentence.
+ * Everything in the file is hostile. model_open() checks types, shapes, offsets and overlaps, and that the tensor of
+ * every role is there in the shape that the config asks for, so reading one cannot fail on a model that opened.
+ *
+ * To read another architecture of the family: (1) its name in model_check_arch() of engine/model.c (2) its keys in
+ * engine/model_gguf.c and engine/hf.c (3) tensors of new roles in model_roles[] of engine/model.c, read in
+ * engine/engine.c (4) what the forward pass does differently in engine/forward.c (5) a small file of it in tests/data,
+ * read by tests/unit/model.c (6) its logits in tests/golden/engine.
  */
 #ifndef EVP_MODEL_H
 #define EVP_MODEL_H
 
 #include "base/err.h"
+#include "engine/dequant.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,7 +40,7 @@ struct model;
 /* path: a .gguf file or a folder. NULL: cannot open (ERR_IO), malformed (ERR_FORMAT), or an architecture this engine
  * does not compute (ERR_FORMAT, named). */
 struct model *model_open(const char *path, struct err *err);
-void model_close(struct model *m);
+void model_close(struct model *m); // NULL is fine
 const struct model_config *model_config(const struct model *m);
 
 /* A copy of `given`, or where it is NULL the path of the default model, SmolLM2-135M-Instruct.Q4_1.gguf in
@@ -42,24 +48,39 @@ const struct model_config *model_config(const struct model *m);
 char *model_path(const char *given, struct err *err);
 
 /* model_digest of the formats: SHA-256 hex over the weights' bytes and the tokenizer's, computed once and kept beside
- * the model (FILE.evp-digest, FOLDER/model.evp-digest; good for the same sizes and modification times; skipped where
- * the folder cannot be written). */
+ * the model (FILE.evp-digest, FOLDER/model.evp-digest) for as long as sizes and modification times stay the same. A
+ * folder that cannot be written is no failure. */
 int model_digest(const struct model *m, char hex[65], struct err *err) MUST_CHECK;
 
-/* A tensor that must be (rows, cols), or (cols) when rows is 1, dequantised into out (rows * cols floats).
- *     "model.embed_tokens.weight", "model.layers.3.self_attn.q_proj.weight", "model.norm.weight", "lm_head.weight" ...
- */
-int model_read(const struct model *m, const char *name, int rows, int cols, float *out, struct err *err) MUST_CHECK;
-bool model_has(const struct model *m, const char *name);
-
-/* For evp-show: tensors in file order. */
-struct model_tensor {
-    const char *name, *type; // as in the file; borrowed
-    int n_dims;
-    int64_t dim[4];
-    uint64_t bytes;
+/* What a tensor is for. The roles up to TENSOR_DOWN come once per layer, the others once. Roles whose weights are
+ * multiplied together follow each other: Q K V, and GATE UP. */
+enum tensor_role {
+    TENSOR_ATTENTION_NORM,
+    TENSOR_Q,
+    TENSOR_K,
+    TENSOR_V,
+    TENSOR_O,
+    TENSOR_MLP_NORM,
+    TENSOR_GATE,
+    TENSOR_UP,
+    TENSOR_DOWN,
+    TENSOR_EMBEDDING,
+    TENSOR_NORM,
+    TENSOR_HEAD, // in a tied model the embedding
+    TENSOR_ROLES
 };
+
+/* (rows, cols) of a role's tensor; a vector is one row. */
+struct tensor_shape {
+    int rows, cols;
+};
+struct tensor_shape model_shape(const struct model_config *c, enum tensor_role role);
+
+/* The tensor of a role, dequantised into out (rows * cols floats). layer is ignored for roles that come once. */
+int model_read(const struct model *m, enum tensor_role role, int layer, float *out, struct err *err) MUST_CHECK;
+
+/* All tensors in file order, for evp-show; borrowed. */
 int model_n_tensors(const struct model *m);
-struct model_tensor model_tensor(const struct model *m, int i);
+const struct tensor *model_tensor(const struct model *m, int i);
 
 #endif

@@ -1,7 +1,7 @@
 /* model_digest.c - which model is this? SHA-256 over weights and tokenizer, read once and remembered.
  *
- * The note beside the model is text: the digest, then a line "SIZE MTIME_NS NAME" for each file it was made of. It
- * holds as long as these lines would be written again; otherwise the files are read anew.
+ * The note beside the model is text: the digest, then a line "SIZE MTIME_NS NAME" for each file it was made of. It is
+ * valid while the same lines would be written again; otherwise the files are read again.
  */
 #include "base/digest.h"
 #include "engine/model_internal.h"
@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NOTE_MOST = 1 << 20 };
+enum { NOTE_MAX = 1 << 20 };
 
 struct sources {
-    char *note;        // where the digest is remembered
-    const char **path; // (n): borrowed from the model, but for the last one of a folder
+    char *note;        // the path of the note
+    const char **path; // (n): borrowed from the model, a folder's last one from `tokenizer`
     char *tokenizer;   // the folder's tokenizer.json
     int n;
 };
@@ -50,7 +50,7 @@ static int list_sources(struct sources *s, const struct model *m, struct err *er
     return 0;
 }
 
-/* The lines that say which state of the files a digest is of. */
+/* Adds the lines that identify the files' present state. */
 static int describe(struct buf *text, const struct sources *s, struct err *err)
 {
     struct stat st;
@@ -64,18 +64,19 @@ static int describe(struct buf *text, const struct sources *s, struct err *err)
     return buf_failed(text) ? err_nomem(err) : 0;
 }
 
+/* Reads the digest from the note; false when the note is absent or describes another state. */
 static bool remembered(const char *note, const struct buf *state, char hex[DIGEST_HEX])
 {
     struct buf text = { 0 };
     struct err ignored;
 
-    bool found = file_exists(note) && file_read(&text, note, NOTE_MOST, &ignored) == 0 &&
-                 text.n == DIGEST_HEX + state->n && text.at[DIGEST_HEX - 1] == '\n' &&
-                 strspn(text.at, "0123456789abcdef") == DIGEST_HEX - 1 &&
-                 memcmp(text.at + DIGEST_HEX, state->at, state->n) == 0;
+    bool found = file_exists(note) && file_read(&text, note, NOTE_MAX, &ignored) == 0 &&
+                 text.n == DIGEST_HEX + state->n && memcmp(text.at + DIGEST_HEX, state->at, state->n) == 0;
     if (found) {
-        memcpy(hex, text.at, DIGEST_HEX - 1);
+        memcpy(hex, text.at, DIGEST_HEX);
+        found = hex[DIGEST_HEX - 1] == '\n';
         hex[DIGEST_HEX - 1] = '\0';
+        found = found && digest_is_hex(hex);
     }
     buf_release(&text);
     return found;
@@ -116,16 +117,16 @@ int model_digest(const struct model *m, char hex[DIGEST_HEX], struct err *err)
 {
     struct sources s = { 0 };
     struct buf state = { 0 };
-    int result = list_sources(&s, m, err);
+    int code = list_sources(&s, m, err);
 
-    if (result == 0)
-        result = describe(&state, &s, err);
-    if (result == 0 && !remembered(s.note, &state, hex)) {
-        result = compute(&s, hex, err);
-        if (result == 0)
+    if (code == 0)
+        code = describe(&state, &s, err);
+    if (code == 0 && !remembered(s.note, &state, hex)) {
+        code = compute(&s, hex, err);
+        if (code == 0)
             remember(s.note, &state, hex);
     }
     buf_release(&state);
     sources_release(&s);
-    return result;
+    return code;
 }

@@ -1,4 +1,8 @@
-/* model_gguf.c - a GGUF file as a model: its keys become the config, its tensors get Hugging Face's names. */
+/* model_gguf.c - a GGUF file as a model: its keys become the config, its tensors get Hugging Face's names.
+ *
+ * Keys come first, since the number of heads says how the rows of q and k are stored. A key that this engine cannot
+ * follow (experts, partial rotation, unknown scaling) is refused, never skipped.
+ */
 #include "engine/model_internal.h"
 
 #include <limits.h>
@@ -6,72 +10,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- names ------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------- */
 
-struct rename {
-    const char *from, *to;
-};
-
-static const char *lookup(const struct rename *table, const char *from)
+/* The role of a tensor by its GGUF name; TENSOR_ROLES: it has none. */
+static enum tensor_role role_of(const char *name, int *layer)
 {
-    for (; table->from; table++)
-        if (strcmp(table->from, from) == 0)
-            return table->to;
-    return NULL;
+    int at = 0;
+
+    *layer = 0;
+    bool in_layer = sscanf(name, "blk.%5d.%n", layer, &at) == 1 && at > 0;
+    int role = in_layer ? 0 : TENSOR_EMBEDDING, end = in_layer ? TENSOR_EMBEDDING : TENSOR_ROLES;
+    while (role < end && strcmp(model_roles[role].gguf_name, name + (in_layer ? at : 0)) != 0)
+        role++;
+    return role < end ? (enum tensor_role)role : TENSOR_ROLES;
 }
 
-/* Hugging Face's name of a tensor; what has none keeps its own. */
-static void hf_name(const char *from, char *to, size_t room)
+/* Hugging Face's name of a tensor; a tensor without a role keeps its own. */
+static void hf_name(char out[TENSOR_NAME], const char *name, enum tensor_role role, int layer)
 {
-    static const struct rename whole[] = {
-        { "token_embd.weight", "model.embed_tokens.weight" },
-        { "output_norm.weight", "model.norm.weight" },
-        { "output.weight", "lm_head.weight" },
-        { 0 },
-    };
-    static const struct rename in_layer[] = {
-        { "attn_norm.weight", "input_layernorm.weight" },    { "attn_q.weight", "self_attn.q_proj.weight" },
-        { "attn_k.weight", "self_attn.k_proj.weight" },      { "attn_v.weight", "self_attn.v_proj.weight" },
-        { "attn_output.weight", "self_attn.o_proj.weight" }, { "ffn_norm.weight", "post_attention_layernorm.weight" },
-        { "ffn_gate.weight", "mlp.gate_proj.weight" },       { "ffn_up.weight", "mlp.up_proj.weight" },
-        { "ffn_down.weight", "mlp.down_proj.weight" },       { 0 },
-    };
-    const char *to_whole = lookup(whole, from);
-    int layer, at = 0;
-
-    if (!to_whole && sscanf(from, "blk.%5d.%n", &layer, &at) == 1 && at > 0 && lookup(in_layer, from + at))
-        snprintf(to, room, "model.layers.%d.%s", layer, lookup(in_layer, from + at));
+    if (role == TENSOR_ROLES)
+        snprintf(out, TENSOR_NAME, "%s", name);
+    else if (role <= TENSOR_DOWN)
+        snprintf(out, TENSOR_NAME, "model.layers.%d.%s", layer, model_roles[role].name);
     else
-        snprintf(to, room, "%s", to_whole ? to_whole : from);
+        snprintf(out, TENSOR_NAME, "%s", model_roles[role].name);
 }
 
-static bool ends_with(const char *s, const char *end)
+static int add_tensors(struct model *m, struct err *err)
 {
-    size_t n = strlen(s), m = strlen(end);
+    enum { NAME_MAX_BYTES = 128 };
+    const struct model_config *c = &m->config;
+    char name[TENSOR_NAME];
 
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
-static int add_weights(struct model *m, struct err *err)
-{
-    char name[256];
-
-    m->weight = calloc((size_t)m->gguf.n_tensors + 1, sizeof(*m->weight));
-    if (!m->weight)
-        return err_nomem(err);
+    if (model_reserve(m, (size_t)m->gguf.n_tensors, err))
+        return err->code;
     for (int i = 0; i < m->gguf.n_tensors; i++) {
-        const struct gguf_tensor *t = &m->gguf.tensor[i];
-        struct weight w = { t->name, t->type, t->n_dims, { 0 }, t->at, t->bytes, 0 };
-        memcpy(w.dim, t->dim, sizeof(w.dim));
-        if (strlen(t->name) > 128)
-            return err_set(err, ERR_FORMAT, "tensor %d has a name of %zu bytes", i, strlen(t->name));
-        hf_name(t->name, name, sizeof(name));
-        int heads = ends_with(name, "self_attn.q_proj.weight")   ? m->config.n_heads
-                    : ends_with(name, "self_attn.k_proj.weight") ? m->config.n_kv_heads
-                                                                 : 0;
-        if (w.dim[0] == (int64_t)heads * m->config.head_dim) /* otherwise it is refused, or of a layer there is not */
-            w.pairs_heads = heads;
-        if (model_add(m, name, &w, err))
+        struct tensor t = m->gguf.tensor[i];
+        int layer;
+        if (strlen(t.name) > NAME_MAX_BYTES)
+            return err_set(err, ERR_FORMAT, "the name of tensor %d has %zu bytes, more than %d", i, strlen(t.name),
+                           NAME_MAX_BYTES);
+        enum tensor_role role = role_of(t.name, &layer);
+        int heads = role == TENSOR_Q ? c->n_heads : role == TENSOR_K ? c->n_kv_heads : 0;
+        if (t.dim[0] == (int64_t)heads * c->head_dim) /* a tensor of another size is refused by model_check() */
+            t.paired_heads = heads;
+        hf_name(name, t.name, role, layer);
+        if (model_add(m, name, &t, err))
             return err->code;
     }
     return 0;
@@ -79,27 +63,33 @@ static int add_weights(struct model *m, struct err *err)
 
 /* ---- config ------------------------------------------------------------ */
 
-/* A whole number that must fit an int; An absent key means `fallback`; 0: it must be there. */
-static int read_int(const struct gguf *g, const char *arch, const char *key, int fallback, int *out, struct err *err)
+/* The keys of an architecture: "llama.block_count". */
+struct arch_keys {
+    const struct gguf *gguf;
+    const char *arch;
+};
+
+/* A whole number that fits an int. An absent key gives `fallback`, or with fallback 0 an error. */
+static int read_int(const struct arch_keys *k, const char *key, int fallback, int *out, struct err *err)
 {
     char full[128];
     int64_t v = fallback;
 
-    snprintf(full, sizeof(full), "%s.%s", arch, key);
-    if (fallback ? gguf_may_int(g, full, &v, err) : gguf_want_int(g, full, &v, err))
+    snprintf(full, sizeof(full), "%s.%s", k->arch, key);
+    if (fallback ? gguf_may_int(k->gguf, full, &v, err) : gguf_want_int(k->gguf, full, &v, err))
         return err->code;
     if (v < 0 || v > INT_MAX)
-        return err_set(err, ERR_FORMAT, "key '%s' is %lld", full, (long long)v);
+        return err_set(err, ERR_FORMAT, "key '%s' is %lld, not a count", full, (long long)v);
     *out = (int)v;
     return 0;
 }
 
-static int read_real(const struct gguf *g, const char *arch, const char *key, double *out, struct err *err)
+static int read_real(const struct arch_keys *k, const char *key, double *out, struct err *err)
 {
     char full[128];
 
-    snprintf(full, sizeof(full), "%s.%s", arch, key);
-    return gguf_may_real(g, full, out, err);
+    snprintf(full, sizeof(full), "%s.%s", k->arch, key);
+    return gguf_may_real(k->gguf, full, out, err);
 }
 
 static int read_arch(struct model_config *c, const struct gguf *g, struct err *err)
@@ -108,24 +98,24 @@ static int read_arch(struct model_config *c, const struct gguf *g, struct err *e
 
     if (gguf_want_text(g, "general.architecture", &arch, err) || gguf_may_text(g, "general.name", &name, err))
         return err->code;
-    snprintf(c->arch, sizeof(c->arch), "%.*s", (int)(arch.n < 64 ? arch.n : 64), arch.at);
-    snprintf(c->name, sizeof(c->name), "%.*s", (int)(name.n < 64 ? name.n : 64), name.at);
+    snprintf(c->arch, sizeof(c->arch), "%.*s", text_view_width(arch, 64), arch.at);
+    snprintf(c->name, sizeof(c->name), "%.*s", text_view_width(name, 64), name.at);
     return model_check_arch(c->arch, err);
 }
 
 static int read_shape(struct model_config *c, const struct gguf *g, struct err *err)
 {
+    const struct arch_keys k = { g, c->arch };
     int experts, rope_dims;
 
-    if (read_int(g, c->arch, "block_count", 0, &c->n_layers, err) ||
-        read_int(g, c->arch, "embedding_length", 0, &c->d_model, err) ||
-        read_int(g, c->arch, "feed_forward_length", 0, &c->d_ff, err) ||
-        read_int(g, c->arch, "context_length", 0, &c->max_tokens, err) ||
-        read_int(g, c->arch, "attention.head_count", 0, &c->n_heads, err) ||
-        read_int(g, c->arch, "attention.head_count_kv", c->n_heads ? c->n_heads : 1, &c->n_kv_heads, err) ||
-        read_int(g, c->arch, "attention.key_length", c->n_heads ? c->d_model / c->n_heads : 1, &c->head_dim, err) ||
-        read_int(g, c->arch, "rope.dimension_count", c->head_dim ? c->head_dim : 1, &rope_dims, err) ||
-        read_int(g, c->arch, "expert_count", 1, &experts, err))
+    if (read_int(&k, "block_count", 0, &c->n_layers, err) || read_int(&k, "embedding_length", 0, &c->d_model, err) ||
+        read_int(&k, "feed_forward_length", 0, &c->d_ff, err) ||
+        read_int(&k, "context_length", 0, &c->max_tokens, err) ||
+        read_int(&k, "attention.head_count", 0, &c->n_heads, err) ||
+        read_int(&k, "attention.head_count_kv", c->n_heads ? c->n_heads : 1, &c->n_kv_heads, err) ||
+        read_int(&k, "attention.key_length", c->n_heads ? c->d_model / c->n_heads : 1, &c->head_dim, err) ||
+        read_int(&k, "rope.dimension_count", c->head_dim ? c->head_dim : 1, &rope_dims, err) ||
+        read_int(&k, "expert_count", 1, &experts, err))
         return err->code;
     if (experts > 1)
         return err_set(err, ERR_FORMAT, "a mixture of %d experts is not supported", experts);
@@ -136,24 +126,25 @@ static int read_shape(struct model_config *c, const struct gguf *g, struct err *
 
 static int read_rope(struct model_config *c, const struct gguf *g, struct err *err)
 {
-    struct text_view scaling = { "none", 4 };
+    const struct arch_keys k = { g, c->arch };
+    struct text_view scaling = text_view_of("none");
     double eps = 1e-5;
     char key[128];
 
     c->rope_theta = 10000;
     snprintf(key, sizeof(key), "%s.rope.scaling.type", c->arch);
-    if (read_real(g, c->arch, "attention.layer_norm_rms_epsilon", &eps, err) ||
-        read_real(g, c->arch, "rope.freq_base", &c->rope_theta, err) || gguf_may_text(g, key, &scaling, err))
+    if (read_real(&k, "attention.layer_norm_rms_epsilon", &eps, err) ||
+        read_real(&k, "rope.freq_base", &c->rope_theta, err) || gguf_may_text(g, key, &scaling, err))
         return err->code;
     c->norm_eps = (float)eps;
-    if (scaling.n == 4 && memcmp(scaling.at, "none", 4) == 0)
+    if (text_view_is(scaling, "none"))
         return 0;
-    if (scaling.n != 6 || memcmp(scaling.at, "linear", 6) != 0)
-        return err_set(err, ERR_FORMAT, "rotary scaling '%.*s' is not supported",
-                       (int)(scaling.n < 64 ? scaling.n : 64), scaling.at);
+    if (!text_view_is(scaling, "linear"))
+        return err_set(err, ERR_FORMAT, "rotary scaling '%.*s' is not supported (none and linear are)",
+                       text_view_width(scaling, 64), scaling.at);
     c->rope_scaling = ROPE_LINEAR;
     c->rope_factor = 1;
-    return read_real(g, c->arch, "rope.scaling.factor", &c->rope_factor, err);
+    return read_real(&k, "rope.scaling.factor", &c->rope_factor, err);
 }
 
 /* What llama3 scaling divides the frequency of pair j by. */
@@ -165,20 +156,19 @@ static double llama3_divisor(const struct model_config *c, int j)
         return 1;
     if (wavelength > c->rope_original / c->rope_low)
         return c->rope_factor;
-    double smooth = (c->rope_original / wavelength - c->rope_low) / (c->rope_high - c->rope_low);
-    return 1 / ((1 - smooth) / c->rope_factor + smooth);
+    double blend = (c->rope_original / wavelength - c->rope_low) / (c->rope_high - c->rope_low);
+    return 1 / ((1 - blend) / c->rope_factor + blend);
 }
 
-/* GGUF keeps llama3 scaling as a tensor of divisors, not as parameters. All published Llama 3.x models have low 1,
- * high 4 and 8192 original positions; the factor is the largest divisor. Divisors that these do not give are refused.
- */
+/* GGUF stores llama3 scaling as a tensor of divisors, not as parameters. All published Llama 3.x models have low 1,
+ * high 4 and 8192 original positions; the factor is the last divisor. Divisors of other parameters are refused. */
 static int read_rope_divisors(struct model_config *c, const struct gguf *g, struct err *err)
 {
-    int i = map_find(&g->names, "rope_freqs.weight", 17), half = c->head_dim / 2;
+    int i = map_find(&g->names, "rope_freqs.weight", strlen("rope_freqs.weight")), half = c->head_dim / 2;
 
     if (i < 0)
         return 0;
-    const struct gguf_tensor *t = &g->tensor[i];
+    const struct tensor *t = &g->tensor[i];
     if (c->rope_scaling != ROPE_PLAIN || t->type != WEIGHT_F32 || t->n_dims != 1 || t->dim[0] != half || half == 0)
         return err_set(err, ERR_FORMAT, "the tensor 'rope_freqs.weight' is not %d divisors in F32", half);
     c->rope_scaling = ROPE_LLAMA3;
@@ -198,6 +188,12 @@ static int read_rope_divisors(struct model_config *c, const struct gguf *g, stru
     return 0;
 }
 
+/* The tensor of a role that comes once, -1: none. */
+static int find_role(const struct gguf *g, enum tensor_role role)
+{
+    return map_find(&g->names, model_roles[role].gguf_name, strlen(model_roles[role].gguf_name));
+}
+
 static int read_config(struct model *m, struct err *err)
 {
     struct model_config *c = &m->config;
@@ -205,17 +201,17 @@ static int read_config(struct model *m, struct err *err)
 
     if (read_arch(c, g, err) || read_shape(c, g, err) || read_rope(c, g, err) || read_rope_divisors(c, g, err))
         return err->code;
-    int embedding = map_find(&g->names, "token_embd.weight", 17);
+    int embedding = find_role(g, TENSOR_EMBEDDING);
     if (embedding < 0 || g->tensor[embedding].n_dims != 2)
-        return err_set(err, ERR_FORMAT, "no tensor 'token_embd.weight' of two dimensions");
+        return err_set(err, ERR_FORMAT, "no tensor '%s' of two dimensions", model_roles[TENSOR_EMBEDDING].gguf_name);
     c->n_vocab = (int)g->tensor[embedding].dim[0];
-    c->tied = map_find(&g->names, "output.weight", 13) < 0;
+    c->tied = find_role(g, TENSOR_HEAD) < 0;
     return 0;
 }
 
 int gguf_model_parse(struct model *m, const void *bytes, size_t n, struct err *err)
 {
-    if (gguf_parse(&m->gguf, bytes, n, err) || read_config(m, err) || add_weights(m, err))
+    if (gguf_parse(&m->gguf, bytes, n, err) || read_config(m, err) || add_tensors(m, err))
         return err_wrap(err, "'%s'", m->path);
     return 0;
 }

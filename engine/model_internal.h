@@ -1,7 +1,7 @@
-/* model_internal.h - what a model consists of, for the files of engine/ that read one. Everybody else: engine/model.h.
+/* model_internal.h - what a model consists of, for the files of engine/ that read one. Other folders: engine/model.h.
  *
- * gguf_open() and hf_open() fill `config`, `weight` and `names` from their container; model.c checks the whole and
- * answers questions about it.
+ * gguf_model_open() and hf_model_open() fill `config`, `tensor` and `names` from their container; model.c checks the
+ * whole and answers questions about it.
  */
 #ifndef EVP_MODEL_INTERNAL_H
 #define EVP_MODEL_INTERNAL_H
@@ -10,26 +10,27 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "base/safetensors.h"
-#include "engine/dequant.h"
 #include "engine/gguf.h"
 #include "engine/model.h"
 
-struct weight {
-    const char *file_name; // as in the file; borrowed from the container
-    enum weight_type type;
-    int n_dims;
-    int64_t dim[4];
-    const void *at;
-    uint64_t bytes;
-    int pairs_heads; // > 0: rows in Llama's interleaved rotary order, over so many heads
+/* How big a side of a tensor is. */
+enum side { SIDE_ONE, SIDE_D, SIDE_Q, SIDE_KV, SIDE_F, SIDE_V }; // 1, D, H * K, G * K, d_ff, vocabulary
+
+/* The names of a role's tensor: Hugging Face's follows "model.layers.N." and GGUF's "blk.N." for roles of a layer. */
+struct role {
+    const char *name, *gguf_name;
+    enum side rows, cols;
 };
+extern const struct role model_roles[TENSOR_ROLES];
+
+enum { TENSOR_NAME = 256 };
 
 struct model {
     char *path;
     struct model_config config;
-    struct map names; // Hugging Face's name -> weight
-    struct weight *weight;
-    int n_weights;
+    struct map names; // Hugging Face's name -> tensor
+    struct tensor *tensor;
+    int n_tensors;
 
     /* one of the two containers */
     struct file_map map;
@@ -41,7 +42,7 @@ struct model {
     struct json *json; // config.json, NULL in a GGUF file
 };
 
-/* `m->path` is set; what they leave behind when they fail is released by the caller. */
+/* `m->path` is set; on failure the caller releases what they leave in *m. */
 int gguf_model_open(struct model *m, struct err *err) MUST_CHECK;
 int gguf_model_parse(struct model *m, const void *bytes, size_t n, struct err *err) MUST_CHECK; // bytes are borrowed
 int hf_model_open(struct model *m, struct err *err) MUST_CHECK;
@@ -49,8 +50,9 @@ int hf_model_open(struct model *m, struct err *err) MUST_CHECK;
 /* Is the config possible, and is every tensor it calls for there in its shape? */
 int model_check(const struct model *m, struct err *err) MUST_CHECK;
 
-/* Adds a weight under Hugging Face's name; m->weight has room for it. */
-int model_add(struct model *m, const char *name, const struct weight *w, struct err *err) MUST_CHECK;
+/* Allocates m->tensor for n tensors; adds one under Hugging Face's name. */
+int model_reserve(struct model *m, size_t n, struct err *err) MUST_CHECK;
+int model_add(struct model *m, const char *name, const struct tensor *t, struct err *err) MUST_CHECK;
 
 /* Is `arch` one this engine computes? "llama", "mistral". ERR_FORMAT with its name otherwise. */
 int model_check_arch(const char *arch, struct err *err) MUST_CHECK;

@@ -1,4 +1,8 @@
-/* A session: one context's full cache, filled by one chunked pass. */
+/* session.c - one context's full cache, filled chunk by chunk; and logits for evaluation.
+ *
+ * session_prefill() stops the last layer at its keys and values, since a context's own output is never used. A failure
+ * leaves a session without a context.
+ */
 #include "engine/engine_internal.h"
 
 #include "base/clock.h"
@@ -57,17 +61,18 @@ int engine_check_ids(const struct engine *e, const int32_t *ids, int n, struct e
 {
     for (int i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= e->config.n_vocab)
-            return err_set(err, ERR_USAGE, "token %d is %d, the model knows 0 to %d", i, ids[i], e->config.n_vocab - 1);
+            return err_set(err, ERR_USAGE, "token %d is %d; the model's vocabulary is 0 to %d", i, ids[i],
+                           e->config.n_vocab - 1);
     return 0;
 }
 
 static int check(const struct session *s, const int32_t *ids, int n, struct err *err)
 {
-    int most = s->engine->config.max_tokens;
+    int max = s->engine->config.max_tokens;
     if (n < 1)
         return err_set(err, ERR_USAGE, "the context is empty");
-    if (n > most)
-        return err_set(err, ERR_USAGE, "the context has %d tokens, the model allows %d", n, most);
+    if (n > max)
+        return err_set(err, ERR_USAGE, "the context has %d tokens, the model allows %d", n, max);
     return engine_check_ids(s->engine, ids, n, err);
 }
 
@@ -78,7 +83,7 @@ static int lay_out(struct session *s, int n, int window, struct err *err)
     const struct model_config *c = &e->config;
     size_t K = (size_t)c->head_dim, rows = (size_t)window * (size_t)c->n_heads;
 
-    if (kv_store_alloc(&s->cache, e, (size_t)n, err) < 0)
+    if (kv_store_alloc(&s->cache, e, (size_t)n, err))
         return err->code;
     for (size_t h = 0; h < (size_t)c->n_layers * (size_t)c->n_kv_heads; h++)
         s->rows[h] = (struct kv_rows){ s->cache.k + h * (size_t)n * K, s->cache.v + h * (size_t)n * K, n };
@@ -92,28 +97,34 @@ static int lay_out(struct session *s, int n, int window, struct err *err)
     return 0;
 }
 
-/* One chunk of a context: tokens first .. first + n - 1. */
-static int run_chunk(struct session *s, const int32_t *ids, int first, int n, const struct query_window *window,
-                     enum forward_end end, struct err *err)
+/* One pass over a part of a context: tokens first .. first + n - 1. */
+struct chunk {
+    const int32_t *ids; // of the whole context
+    int first, n;
+    const struct query_window *window; // NULL: none
+};
+
+static struct chunk chunk_at(const int32_t *ids, int first, int n_tokens)
+{
+    int left = n_tokens - first;
+    return (struct chunk){ .ids = ids, .first = first, .n = left < FORWARD_ROWS ? left : FORWARD_ROWS };
+}
+
+static int run_chunk(struct session *s, const struct chunk *c, enum forward_end end, struct err *err)
 {
     int32_t position[FORWARD_ROWS];
-    for (int i = 0; i < n; i++)
-        position[i] = first + i;
-    const struct own_span own = { .row = 0, .n_rows = n, .first = 0, .n_keys = first + n };
-    const struct batch b = { .n = n,
-                             .ids = ids + first,
+    for (int i = 0; i < c->n; i++)
+        position[i] = c->first + i;
+    const struct own_span own = { .rows = { 0, c->n }, .slot = 0, .n_keys = c->first + c->n };
+    const struct batch b = { .n = c->n,
+                             .ids = c->ids + c->first,
                              .position = position,
                              .slot = position,
                              .store = s->cache,
                              .own = &own,
                              .n_own = 1,
-                             .window = window };
+                             .window = c->window };
     return forward_run(&s->forward, &b, end, err);
-}
-
-static int chunk_at(int first, int n)
-{
-    return n - first < FORWARD_ROWS ? n - first : FORWARD_ROWS;
 }
 
 static int prefill(struct session *s, const struct prefill *p, int n_window, struct err *err)
@@ -121,11 +132,12 @@ static int prefill(struct session *s, const struct prefill *p, int n_window, str
     const struct query_window window = { .first = p->n - n_window, .n = n_window, .q = s->window_q };
 
     for (int i = 0; i < p->n; i += FORWARD_ROWS) {
-        int n = chunk_at(i, p->n);
-        if (run_chunk(s, p->ids, i, n, n_window > 0 ? &window : NULL, FORWARD_CACHE, err) < 0)
+        struct chunk c = chunk_at(p->ids, i, p->n);
+        c.window = n_window > 0 ? &window : NULL;
+        if (run_chunk(s, &c, FORWARD_CACHE, err))
             return err->code;
         if (p->progress)
-            p->progress(p->arg, i + n);
+            p->progress(p->arg, i + c.n);
     }
     return 0;
 }
@@ -136,10 +148,10 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
     int window = p->needs & NEED_WINDOW_Q ? p->window : 0;
 
     forget(s);
-    if (check(s, p->ids, p->n, err) < 0)
+    if (check(s, p->ids, p->n, err))
         return err->code;
     window = window < p->n ? window : p->n;
-    if (lay_out(s, p->n, window, err) < 0 || prefill(s, p, window, err) < 0) {
+    if (lay_out(s, p->n, window, err) || prefill(s, p, window, err)) {
         forget(s);
         return err->code;
     }
@@ -157,15 +169,15 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
 int session_logits(struct session *s, const int32_t *ids, int n, float *logits, struct err *err)
 {
     forget(s);
-    if (check(s, ids, n, err) < 0 || lay_out(s, n, 0, err) < 0)
+    if (check(s, ids, n, err) || lay_out(s, n, 0, err))
         return err->code;
-    int rc = 0;
-    for (int i = 0; i < n && rc == 0; i += FORWARD_ROWS) {
-        rc = run_chunk(s, ids, i, chunk_at(i, n), NULL, FORWARD_OUTPUT, err);
-        if (rc == 0)
-            rc = forward_logits(&s->forward, chunk_at(i, n), logits + (size_t)i * (size_t)s->engine->config.n_vocab,
-                                err);
+    int code = 0;
+    for (int i = 0; i < n && !code; i += FORWARD_ROWS) {
+        struct chunk c = chunk_at(ids, i, n);
+        code = run_chunk(s, &c, FORWARD_OUTPUT, err);
+        if (!code)
+            code = forward_logits(&s->forward, c.n, logits + (size_t)i * (size_t)s->engine->config.n_vocab, err);
     }
     forget(s);
-    return rc;
+    return code;
 }

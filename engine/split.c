@@ -1,3 +1,6 @@
+/* split.c - patterns translated for PCRE2 and compiled, and the recursion over steps: each piece of one step is a
+ * subject of its own for the next.
+ */
 #include "engine/split.h"
 
 #include "base/buf.h"
@@ -39,8 +42,8 @@ void splitter_release(struct splitter *s)
     *s = (struct splitter){ 0 };
 }
 
-/* Writes \s and \S out. A class in a class means other things to the libraries these patterns are written for, so it is
- * refused instead of misread. */
+/* Writes \s and \S out. A class inside a class has another meaning in the libraries that these patterns were written
+ * for, so it is refused. */
 static int translate(struct buf *out, const char *pattern, struct err *err)
 {
     bool in_class = false;
@@ -79,7 +82,7 @@ static int compile(struct split_step *step, const char *pattern, struct err *err
         pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof(why));
         return err_set(err, ERR_FORMAT, "the split pattern '%.200s' does not compile: %s", pattern, why);
     }
-    pcre2_jit_compile(step->code, PCRE2_JIT_COMPLETE); /* where there is no JIT the interpreter does it */
+    pcre2_jit_compile(step->code, PCRE2_JIT_COMPLETE); /* without JIT the interpreter runs it */
     step->context = pcre2_match_context_create(NULL);
     if (!step->context)
         return err_nomem(err);
@@ -102,24 +105,25 @@ int splitter_add(struct splitter *s, const char *pattern, struct err *err)
     return 0;
 }
 
-struct run {
+struct split_run {
     const struct splitter *s;
     pcre2_match_data *match[SPLIT_STEPS];
-    int (*each)(void *arg, const char *piece, size_t n, struct err *err);
+    int (*each)(void *arg, struct text_view piece, struct err *err);
     void *arg;
     struct err *err;
 };
 
-/* The next match from `at` on: 1 and its place, 0 when there is none. Every piece is a subject of its own: look-ahead
- * sees its end as the end of the text. */
-static int next_match(const struct run *r, int step, const char *text, size_t n, size_t at, const size_t **place)
+/* Finds the next match from `at` on: 1 and its place, 0 when there is none, or an error. To look-ahead the end of the
+ * piece is the end of the text. */
+static int next_match(const struct split_run *r, int step, struct text_view text, size_t at, const size_t **place)
 {
     const struct split_step *st = r->s->step[step];
     const uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
 
-    int found = pcre2_match(st->code, (PCRE2_SPTR)text, n, at, options, r->match[step], st->context);
+    int found = pcre2_match(st->code, (PCRE2_SPTR)text.at, text.n, at, options, r->match[step], st->context);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT)
-        found = pcre2_match(st->code, (PCRE2_SPTR)text, n, at, options | PCRE2_NO_JIT, r->match[step], st->context);
+        found =
+            pcre2_match(st->code, (PCRE2_SPTR)text.at, text.n, at, options | PCRE2_NO_JIT, r->match[step], st->context);
     if (found == PCRE2_ERROR_NOMATCH)
         return 0;
     if (found < 0) {
@@ -131,47 +135,44 @@ static int next_match(const struct run *r, int step, const char *text, size_t n,
     return (*place)[0] < at || (*place)[1] <= (*place)[0] ? 0 : 1; /* \K can put a match before its start */
 }
 
-static int run_step(const struct run *r, int step, const char *text, size_t n)
+static int run_step(const struct split_run *r, int step, struct text_view text)
 {
     const size_t *place = NULL;
     size_t at = 0;
 
     if (step == r->s->n)
-        return r->each(r->arg, text, n, r->err);
-    while (at < n) {
-        int found = next_match(r, step, text, n, at, &place);
+        return r->each(r->arg, text, r->err);
+    while (at < text.n) {
+        int found = next_match(r, step, text, at, &place);
         if (found < 0)
             return found;
-        size_t from = found ? place[0] : n, to = found ? place[1] : n;
-        if (from > at) {
-            int result = run_step(r, step + 1, text + at, from - at);
-            if (result)
-                return result;
+        const size_t cut[] = { at, found ? place[0] : text.n, found ? place[1] : text.n };
+        for (int i = 0; i < 2; i++) { // the gap, then the match
+            if (cut[i + 1] == cut[i])
+                continue;
+            int code = run_step(r, step + 1, (struct text_view){ text.at + cut[i], cut[i + 1] - cut[i] });
+            if (code)
+                return code;
         }
-        if (to > from) {
-            int result = run_step(r, step + 1, text + from, to - from);
-            if (result)
-                return result;
-        }
-        at = to;
+        at = cut[2];
     }
     return 0;
 }
 
-int splitter_run(const struct splitter *s, const char *text, size_t n,
-                 int (*each)(void *arg, const char *piece, size_t n, struct err *err), void *arg, struct err *err)
+int splitter_run(const struct splitter *s, struct text_view text,
+                 int (*each)(void *arg, struct text_view piece, struct err *err), void *arg, struct err *err)
 {
-    struct run r = { .s = s, .each = each, .arg = arg, .err = err };
-    int result = 0;
+    struct split_run r = { .s = s, .each = each, .arg = arg, .err = err };
+    int code = 0;
 
     for (int i = 0; i < s->n; i++) {
         r.match[i] = pcre2_match_data_create(1, NULL);
         if (!r.match[i])
-            result = err_nomem(err);
+            code = err_nomem(err);
     }
-    if (result == 0)
-        result = run_step(&r, 0, text, n);
+    if (!code)
+        code = run_step(&r, 0, text);
     for (int i = 0; i < s->n; i++)
         pcre2_match_data_free(r.match[i]);
-    return result;
+    return code;
 }

@@ -1,5 +1,11 @@
+/* tokenizer.c - what every tokenizer does, whichever container it came from.
+ *
+ * Text is cleaned to UTF-8, cut at added tokens, normalised, split by the model's patterns, and merged piece by piece.
+ * Special tokens are found only within a range of the text that the caller names.
+ */
 #include "engine/tokenizer.h"
 
+#include "base/array.h"
 #include "base/utf8.h"
 #include "engine/model_internal.h"
 #include "engine/tokenizer_internal.h"
@@ -19,23 +25,17 @@ int tokenizer_alloc(struct tokenizer *t, int n_vocab, int n_merges, struct err *
     return bpe_init(&t->bpe, n_vocab, n_merges, err);
 }
 
-int tokenizer_add_special(struct tokenizer *t, const char *text, size_t n, int32_t id, bool special, struct err *err)
+int tokenizer_add_token(struct tokenizer *t, struct text_view text, int32_t id, enum added_kind kind, struct err *err)
 {
-    if (n == 0)
+    if (text.n == 0)
         return err_set(err, ERR_FORMAT, "added token %d is empty", id);
-    if (t->n_added == t->room_added) {
-        int room = t->room_added ? 2 * t->room_added : 32;
-        struct added_token *added = realloc(t->added, (size_t)room * sizeof(*added));
-        if (!added)
-            return err_nomem(err);
-        t->added = added;
-        t->room_added = room;
-    }
-    char *copy = strndup(text, n);
-    if (!copy)
+    char *copy = malloc(text.n);
+    if (!copy || ARRAY_PUSH(&t->added, ((struct added_token){ copy, text.n, id, kind }))) {
+        free(copy);
         return err_nomem(err);
-    t->added[t->n_added++] = (struct added_token){ copy, strlen(copy), id, special };
-    if (special)
+    }
+    memcpy(copy, text.at, text.n);
+    if (kind == ADDED_SPECIAL)
         t->flags[id] |= TOKEN_SPECIAL;
     return 0;
 }
@@ -46,17 +46,17 @@ void tokenizer_set_stop(struct tokenizer *t, int64_t id)
         t->flags[id] |= TOKEN_STOPS;
 }
 
-int tokenizer_complete(struct tokenizer *t, const char *jinja, size_t n, struct err *err)
+int tokenizer_complete(struct tokenizer *t, struct text_view jinja, struct err *err)
 {
     static const char *const stops[] = { "<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|end_of_text|>", "</s>" };
 
     for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++) {
-        int32_t id = bpe_find(&t->bpe, stops[i], strlen(stops[i]));
+        int32_t id = bpe_find(&t->bpe, text_view_of(stops[i]));
         if (id >= 0 && t->flags[id] & TOKEN_SPECIAL)
             tokenizer_set_stop(t, id);
     }
-    if (jinja)
-        return chat_find(&t->chat, jinja, n, t->bos ? t->bos : "", err);
+    if (jinja.at)
+        return chat_find(&t->chat, jinja, t->bos ? t->bos : "", err);
     t->chat.head = strdup(t->bos && t->bos_first ? t->bos : "");
     t->chat.tail = strdup("");
     return t->chat.head && t->chat.tail ? 0 : err_nomem(err);
@@ -64,9 +64,9 @@ int tokenizer_complete(struct tokenizer *t, const char *jinja, size_t n, struct 
 
 void tokenizer_release(struct tokenizer *t)
 {
-    for (int i = 0; i < t->n_added; i++)
-        free(t->added[i].text);
-    free(t->added);
+    for (int i = 0; i < t->added.n; i++)
+        free(t->added.at[i].text);
+    free(t->added.at);
     free(t->flags);
     free(t->bos);
     chat_release(&t->chat);
@@ -84,9 +84,9 @@ struct tokenizer *tokenizer_open(const struct model *m, struct err *err)
         return NULL;
     }
     int n_vocab = m->config.n_vocab;
-    int result =
+    int code =
         m->json ? tokenizer_from_folder(t, m->path, n_vocab, err) : tokenizer_from_gguf(t, &m->gguf, n_vocab, err);
-    if (result == 0)
+    if (!code)
         return t;
     err_wrap(err, "the tokenizer of '%s'", m->path);
     tokenizer_free(t);
@@ -109,47 +109,49 @@ struct encoding {
     struct tokens *out;
 };
 
-static int encode_piece(void *arg, const char *piece, size_t n, struct err *err)
+static int encode_piece(void *arg, struct text_view piece, struct err *err)
 {
     struct encoding *e = arg;
 
-    return bpe_encode(&e->t->bpe, &e->work, piece, n, e->out, err);
+    return bpe_encode(&e->t->bpe, &e->work, piece, e->out, err);
 }
 
-static bool is_ascii(const char *text, size_t n)
+static bool is_ascii(struct text_view text)
 {
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)text[i] >= 0x80)
+    for (size_t i = 0; i < text.n; i++)
+        if ((unsigned char)text.at[i] >= 0x80)
             return false;
     return true;
 }
 
-/* Text without added tokens in it. */
-static int encode_plain(struct encoding *e, const char *text, size_t n, struct err *err)
+/* Adds the ids of text without added tokens in it. */
+static int encode_plain(struct encoding *e, struct text_view text, struct err *err)
 {
     utf8proc_uint8_t *nfc = NULL;
 
-    if (!e->t->nfc || is_ascii(text, n))
-        return splitter_run(&e->t->splitter, text, n, encode_piece, e, err);
-    utf8proc_ssize_t length =
-        utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)n, &nfc, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    if (!e->t->nfc || is_ascii(text))
+        return splitter_run(&e->t->splitter, text, encode_piece, e, err);
+    utf8proc_ssize_t length = utf8proc_map((const utf8proc_uint8_t *)text.at, (utf8proc_ssize_t)text.n, &nfc,
+                                           UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     if (length < 0)
         return err_set(err, ERR_FAIL, "cannot normalise a text: %s", utf8proc_errmsg(length));
-    int result = splitter_run(&e->t->splitter, (const char *)nfc, (size_t)length, encode_piece, e, err);
+    const struct text_view composed = { (const char *)nfc, (size_t)length };
+    int code = splitter_run(&e->t->splitter, composed, encode_piece, e, err);
     free(nfc);
-    return result;
+    return code;
 }
 
 /* The longest added token at the start of the text, or NULL. */
-static const struct added_token *added_at(const struct tokenizer *t, const char *text, size_t n, enum special special)
+static const struct added_token *added_at(const struct tokenizer *t, struct text_view text, enum special special)
 {
     const struct added_token *best = NULL;
 
-    for (int i = 0; i < t->n_added; i++) {
-        const struct added_token *a = &t->added[i];
-        if (a->special && special == SPECIAL_AS_TEXT)
+    for (int i = 0; i < t->added.n; i++) {
+        const struct added_token *a = &t->added.at[i];
+        if (a->kind == ADDED_SPECIAL && special == SPECIAL_AS_TEXT)
             continue;
-        if (a->text[0] == text[0] && a->n <= n && memcmp(a->text, text, a->n) == 0 && (!best || a->n > best->n))
+        if (a->text[0] == text.at[0] && a->n <= text.n && memcmp(a->text, text.at, a->n) == 0 &&
+            (!best || a->n > best->n))
             best = a;
     }
     return best;
@@ -159,55 +161,67 @@ static const struct added_token *added_at(const struct tokenizer *t, const char 
 static void first_bytes(const struct tokenizer *t, bool first[256])
 {
     memset(first, 0, 256 * sizeof(*first));
-    for (int i = 0; i < t->n_added; i++)
-        first[(unsigned char)t->added[i].text[0]] = true;
+    for (int i = 0; i < t->added.n; i++)
+        first[(unsigned char)t->added.at[i].text[0]] = true;
 }
 
-/* Valid UTF-8; special tokens are found where they lie whole in bytes from .. to. */
-static int encode(const struct tokenizer *t, const char *text, size_t n, size_t from, size_t to, struct tokens *out,
+/* Bytes first .. end - 1 of a text. */
+struct byte_range {
+    size_t first, end;
+};
+
+/* Adds the ids of valid UTF-8; special tokens are found where all their bytes are in `parsed`. */
+static int encode(const struct tokenizer *t, struct text_view text, struct byte_range parsed, struct tokens *out,
                   struct err *err)
 {
     struct encoding e = { .t = t, .out = out };
     bool first[256];
-    size_t plain = 0; /* where text not yet encoded begins */
-    int result = 0;
+    size_t plain = 0; /* where text that is not encoded yet begins */
+    int code = 0;
 
     first_bytes(t, first);
-    for (size_t at = 0; at < n && result == 0;) {
+    for (size_t at = 0; at < text.n && !code;) {
         const struct added_token *a = NULL;
-        if (first[(unsigned char)text[at]] && at >= from && at < to)
-            a = added_at(t, text + at, to - at, SPECIAL_PARSED);
-        if (!a && first[(unsigned char)text[at]])
-            a = added_at(t, text + at, n - at, SPECIAL_AS_TEXT);
+        if (first[(unsigned char)text.at[at]] && at >= parsed.first && at < parsed.end)
+            a = added_at(t, (struct text_view){ text.at + at, parsed.end - at }, SPECIAL_PARSED);
+        if (!a && first[(unsigned char)text.at[at]])
+            a = added_at(t, (struct text_view){ text.at + at, text.n - at }, SPECIAL_AS_TEXT);
         if (!a) {
             at++;
             continue;
         }
-        result = encode_plain(&e, text + plain, at - plain, err);
-        if (result == 0)
-            result = tokens_add(out, a->id, err);
+        code = encode_plain(&e, (struct text_view){ text.at + plain, at - plain }, err);
+        if (!code)
+            code = tokens_add(out, a->id, err);
         at += a->n;
         plain = at;
     }
-    if (result == 0)
-        result = encode_plain(&e, text + plain, n - plain, err);
+    if (!code)
+        code = encode_plain(&e, (struct text_view){ text.at + plain, text.n - plain }, err);
     bpe_work_release(&e.work);
-    return result;
+    return code;
 }
 
-int tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, enum special special, struct tokens *out,
+/* Encodes what is in a buffer, with special tokens from byte `first` to byte `end`; releases it. */
+static int encode_buf(const struct tokenizer *t, struct buf *text, struct byte_range parsed, struct tokens *out,
+                      struct err *err)
+{
+    int code =
+        buf_failed(text) ? err_nomem(err) : encode(t, (struct text_view){ buf_str(text), text->n }, parsed, out, err);
+
+    buf_release(text);
+    return code;
+}
+
+int tokenizer_encode(const struct tokenizer *t, struct text_view text, enum special special, struct tokens *out,
                      struct err *err)
 {
-    bool parsed = special == SPECIAL_PARSED;
     struct buf clean = { 0 };
 
-    if (utf8_valid(text, n))
-        return encode(t, text, n, 0, parsed ? n : 0, out, err);
-    utf8_clean(&clean, text, n);
-    int result =
-        buf_failed(&clean) ? err_nomem(err) : encode(t, buf_str(&clean), clean.n, 0, parsed ? clean.n : 0, out, err);
-    buf_release(&clean);
-    return result;
+    if (utf8_valid(text.at, text.n))
+        return encode(t, text, (struct byte_range){ 0, special == SPECIAL_PARSED ? text.n : 0 }, out, err);
+    utf8_clean(&clean, text.at, text.n);
+    return encode_buf(t, &clean, (struct byte_range){ 0, special == SPECIAL_PARSED ? clean.n : 0 }, out, err);
 }
 
 /* ---- ids to text ------------------------------------------------------- */
@@ -215,21 +229,21 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, enum
 int tokenizer_decode(const struct tokenizer *t, const int32_t *ids, int n, struct buf *out, struct err *err)
 {
     struct buf bytes = { 0 };
-    int result = 0;
+    int code = 0;
 
-    for (int i = 0; i < n && result == 0; i++) {
+    for (int i = 0; i < n && !code; i++) {
         if (ids[i] < 0 || ids[i] >= t->bpe.n_vocab)
-            result = err_set(err, ERR_FORMAT, "id %d is not in the vocabulary of %d", ids[i], t->bpe.n_vocab);
+            code = err_set(err, ERR_FORMAT, "id %d is not in the vocabulary of %d", ids[i], t->bpe.n_vocab);
         else if (!(t->flags[ids[i]] & TOKEN_SPECIAL))
             buf_add(&bytes, buf_str(&t->bpe.bytes) + t->bpe.token[ids[i]].at, t->bpe.token[ids[i]].n);
     }
-    if (result == 0) {
+    if (!code) {
         utf8_clean(out, buf_str(&bytes), bytes.n);
         if (buf_failed(&bytes) || buf_failed(out))
-            result = err_nomem(err);
+            code = err_nomem(err);
     }
     buf_release(&bytes);
-    return result;
+    return code;
 }
 
 bool tokenizer_stops(const struct tokenizer *t, int32_t id)
@@ -237,22 +251,7 @@ bool tokenizer_stops(const struct tokenizer *t, int32_t id)
     return id >= 0 && id < t->bpe.n_vocab && t->flags[id] & TOKEN_STOPS;
 }
 
-int tokenizer_n_vocab(const struct tokenizer *t)
-{
-    return t->bpe.n_vocab;
-}
-
 /* ---- what the model sees ----------------------------------------------- */
-
-const char *tokenizer_head(const struct tokenizer *t)
-{
-    return t->chat.head;
-}
-
-const char *tokenizer_tail(const struct tokenizer *t)
-{
-    return t->chat.tail;
-}
 
 /* Head and text are one string to the splitter, as they are to Hugging Face: white space may join across the seam. */
 int tokenizer_context(const struct tokenizer *t, const char *text, struct tokens *out, struct err *err)
@@ -262,9 +261,7 @@ int tokenizer_context(const struct tokenizer *t, const char *text, struct tokens
 
     buf_adds(&whole, t->chat.head);
     utf8_clean(&whole, text, strlen(text));
-    int result = buf_failed(&whole) ? err_nomem(err) : encode(t, buf_str(&whole), whole.n, 0, head, out, err);
-    buf_release(&whole);
-    return result;
+    return encode_buf(t, &whole, (struct byte_range){ 0, head }, out, err);
 }
 
 int tokenizer_question(const struct tokenizer *t, const char *ask, const char *question, struct tokens *out,
@@ -275,13 +272,11 @@ int tokenizer_question(const struct tokenizer *t, const char *ask, const char *q
     const char *at = strstr(ask, mark);
 
     if (!at)
-        return err_set(err, ERR_FORMAT, "'%.64s' has no {question} in it", ask);
+        return err_set(err, ERR_FORMAT, "'%.64s' does not contain {question}", ask);
     utf8_clean(&whole, ask, (size_t)(at - ask));
     utf8_clean(&whole, question, strlen(question));
     utf8_clean(&whole, at + sizeof(mark) - 1, strlen(at + sizeof(mark) - 1));
     size_t seam = whole.n;
     buf_adds(&whole, t->chat.tail);
-    int result = buf_failed(&whole) ? err_nomem(err) : encode(t, buf_str(&whole), whole.n, seam, whole.n, out, err);
-    buf_release(&whole);
-    return result;
+    return encode_buf(t, &whole, (struct byte_range){ seam, whole.n }, out, err);
 }

@@ -1,4 +1,7 @@
-/* tokenizer_gguf.c - a tokenizer from the keys of a GGUF file. */
+/* tokenizer_gguf.c - a tokenizer from the keys of a GGUF file (tokenizer.ggml.*).
+ *
+ * GGUF names a pre-tokenizer instead of storing its pattern, so the patterns of the known names are here.
+ */
 #include "engine/tokenizer_internal.h"
 
 #include <stdlib.h>
@@ -12,11 +15,6 @@ const char SPLIT_QWEN2[] = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\
                            "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 
 enum { TYPE_CONTROL = 3, TYPE_USER_DEFINED = 4 };
-
-static bool is(struct text_view v, const char *text)
-{
-    return v.n == strlen(text) && memcmp(v.at, text, v.n) == 0;
-}
 
 static int read_splitter(struct tokenizer *t, const struct gguf *g, struct err *err)
 {
@@ -33,7 +31,7 @@ static int read_splitter(struct tokenizer *t, const struct gguf *g, struct err *
     if (gguf_want_text(g, "tokenizer.ggml.pre", &name, err))
         return err->code;
     for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
-        if (!is(name, known[i].name))
+        if (!text_view_is(name, known[i].name))
             continue;
         t->nfc = known[i].nfc;
         t->bpe.whole_word_first = known[i].whole_word_first;
@@ -41,7 +39,7 @@ static int read_splitter(struct tokenizer *t, const struct gguf *g, struct err *
             return err->code;
         return known[i].second ? splitter_add(&t->splitter, known[i].second, err) : 0;
     }
-    return err_set(err, ERR_FORMAT, "pre-tokenizer '%.*s' is not supported", (int)(name.n < 64 ? name.n : 64), name.at);
+    return err_set(err, ERR_FORMAT, "pre-tokenizer '%.*s' is not supported", text_view_width(name, 64), name.at);
 }
 
 static int read_tokens(struct tokenizer *t, struct gguf_array tokens, struct gguf_array types, struct err *err)
@@ -49,10 +47,10 @@ static int read_tokens(struct tokenizer *t, struct gguf_array tokens, struct ggu
     for (int i = 0; i < tokens.n; i++) {
         struct text_view text = gguf_next_text(&tokens);
         int64_t type = types.n ? gguf_next_int(&types) : 0;
-        if (bpe_set_token(&t->bpe, i, text.at, text.n, err))
+        if (bpe_set_token(&t->bpe, i, text, err))
             return err->code;
         if ((type == TYPE_CONTROL || type == TYPE_USER_DEFINED) &&
-            tokenizer_add_special(t, text.at, text.n, i, type == TYPE_CONTROL, err))
+            tokenizer_add_token(t, text, i, type == TYPE_CONTROL ? ADDED_SPECIAL : ADDED_PLAIN, err))
             return err->code;
     }
     bpe_finish(&t->bpe);
@@ -63,7 +61,7 @@ static int read_merges(struct tokenizer *t, struct gguf_array merges, struct err
 {
     for (int i = 0; i < merges.n; i++) {
         struct text_view text = gguf_next_text(&merges);
-        if (bpe_add_merge_text(&t->bpe, text.at, text.n, err))
+        if (bpe_add_merge_text(&t->bpe, text, err))
             return err->code;
     }
     return 0;
@@ -104,21 +102,21 @@ int tokenizer_from_gguf(struct tokenizer *t, const struct gguf *g, int n_vocab, 
 
     if (gguf_want_text(g, "tokenizer.ggml.model", &model, err))
         return err->code;
-    if (!is(model, "gpt2"))
-        return err_set(err, ERR_FORMAT, "vocabulary model '%.*s' is not supported (byte-level BPE, 'gpt2', is)",
-                       (int)(model.n < 64 ? model.n : 64), model.at);
+    if (!text_view_is(model, "gpt2"))
+        return err_set(err, ERR_FORMAT, "vocabulary model '%.*s' is not supported ('gpt2', byte-level BPE, is)",
+                       text_view_width(model, 64), model.at);
     if (gguf_want_texts(g, "tokenizer.ggml.tokens", &tokens, err) ||
         gguf_want_texts(g, "tokenizer.ggml.merges", &merges, err))
         return err->code;
     if (gguf_has(g, "tokenizer.ggml.token_type") && gguf_want_ints(g, "tokenizer.ggml.token_type", &types, err))
         return err->code;
     if (types.n && types.n != tokens.n)
-        return err_set(err, ERR_FORMAT, "%d tokens with %d types", tokens.n, types.n);
+        return err_set(err, ERR_FORMAT, "%d tokens have %d types", tokens.n, types.n);
     if (tokens.n > n_vocab)
-        return err_set(err, ERR_FORMAT, "%d tokens for a model of %d", tokens.n, n_vocab);
+        return err_set(err, ERR_FORMAT, "%d tokens are more than the model's %d", tokens.n, n_vocab);
     if (tokenizer_alloc(t, n_vocab, merges.n, err) || read_splitter(t, g, err) || read_tokens(t, tokens, types, err) ||
         read_merges(t, merges, err) || read_bos(t, g, tokens.n, err) || read_ends(t, g, err) ||
         gguf_may_text(g, "tokenizer.chat_template", &jinja, err))
         return err->code;
-    return tokenizer_complete(t, jinja.at, jinja.n, err);
+    return tokenizer_complete(t, jinja, err);
 }

@@ -1,5 +1,5 @@
-/* tokenizer_hf.c - a tokenizer from a Hugging Face folder: tokenizer.json, and what stands about it in
- * tokenizer_config.json, chat_template.jinja, generation_config.json and config.json.
+/* tokenizer_hf.c - a tokenizer from a Hugging Face folder: tokenizer.json; BOS and chat template from
+ * tokenizer_config.json and chat_template.jinja; the ids that end a text from generation_config.json or config.json.
  */
 #include "base/file.h"
 #include "engine/model_internal.h"
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEMPLATE_MOST = 1 << 20 };
+enum { TEMPLATE_MAX = 1 << 20 };
 
-/* {dir}/{name} parsed into *out, which stays NULL when there is no such file. */
+/* Parses {dir}/{name} into *out, which stays NULL when there is no such file. */
 static int read_optional(struct json **out, const char *dir, const char *name, struct err *err)
 {
     char *path = file_join(dir, name);
@@ -31,7 +31,7 @@ static void set_stop(struct tokenizer *t, const struct json *id)
         tokenizer_set_stop(t, (int64_t)json_real(id));
 }
 
-/* "eos_token_id" is a number or a list of them; generation_config.json has the last word. */
+/* "eos_token_id" is a number or a list of numbers; config.json counts only where generation_config.json has none. */
 static int read_ends(struct tokenizer *t, const char *dir, struct err *err)
 {
     static const char *const files[] = { "generation_config.json", "config.json" };
@@ -57,7 +57,7 @@ static const char *token_text(const struct json *v)
     return json_is_object(v) ? json_text(json_get(v, "content")) : json_text(v);
 }
 
-/* Does encoding put BOS first? Then the post-processor's template starts with a special token. */
+/* True when the post-processor's template starts with a special token: then encoding puts BOS first. */
 static bool starts_with_special(const struct json *post)
 {
     const struct json *list = json_get(post, "processors");
@@ -68,7 +68,7 @@ static bool starts_with_special(const struct json *post)
     return json_get(first, "SpecialToken") != NULL;
 }
 
-/* The template's text in tokenizer_config.json: a text, or a list of named ones. NULL: none. */
+/* The chat template in tokenizer_config.json, which is a text or a list of named texts. NULL: none. */
 static const char *config_template(const struct json *config)
 {
     const struct json *v = json_get(config, "chat_template");
@@ -87,23 +87,23 @@ static int complete(struct tokenizer *t, const char *dir, const struct json *con
     struct buf jinja = { 0 };
     char *path = file_join(dir, "chat_template.jinja");
     const char *bos = token_text(json_get(config, "bos_token")), *text = config_template(config);
-    int result = 0;
+    int code = 0;
 
     if (bos) {
         t->bos = strdup(bos);
-        result = t->bos ? 0 : err_nomem(err);
+        code = t->bos ? 0 : err_nomem(err);
     }
     if (!path)
-        result = err_nomem(err);
-    else if (result == 0 && file_exists(path)) {
-        result = file_read(&jinja, path, TEMPLATE_MOST, err);
+        code = err_nomem(err);
+    else if (!code && file_exists(path)) {
+        code = file_read(&jinja, path, TEMPLATE_MAX, err);
         text = buf_str(&jinja);
     }
-    if (result == 0)
-        result = tokenizer_complete(t, text, text ? strlen(text) : 0, err);
+    if (!code)
+        code = tokenizer_complete(t, (struct text_view){ text, text ? strlen(text) : 0 }, err);
     buf_release(&jinja);
     free(path);
-    return result;
+    return code;
 }
 
 int tokenizer_from_folder(struct tokenizer *t, const char *dir, int n_vocab, struct err *err)
@@ -112,17 +112,17 @@ int tokenizer_from_folder(struct tokenizer *t, const char *dir, int n_vocab, str
 
     if (!root)
         return err->code;
-    int result = tokenizer_from_json(t, root, n_vocab, err);
-    if (result)
+    int code = tokenizer_from_json(t, root, n_vocab, err);
+    if (code)
         err_wrap(err, "'%s/tokenizer.json'", dir);
     t->bos_first = starts_with_special(json_get(root, "post_processor"));
     json_free(root);
-    if (result == 0)
-        result = read_ends(t, dir, err);
-    if (result == 0)
-        result = read_optional(&config, dir, "tokenizer_config.json", err);
-    if (result == 0)
-        result = complete(t, dir, config, err);
+    if (!code)
+        code = read_ends(t, dir, err);
+    if (!code)
+        code = read_optional(&config, dir, "tokenizer_config.json", err);
+    if (!code)
+        code = complete(t, dir, config, err);
     json_free(config);
-    return result;
+    return code;
 }

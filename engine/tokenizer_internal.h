@@ -1,4 +1,4 @@
-/* tokenizer_internal.h - what a tokenizer consists of, for the files of engine/ that make one. Everybody else:
+/* tokenizer_internal.h - what a tokenizer consists of, for the files of engine/ that make one. Other folders:
  * engine/tokenizer.h.
  */
 #ifndef EVP_TOKENIZER_INTERNAL_H
@@ -11,12 +11,15 @@
 #include "engine/split.h"
 #include "engine/tokenizer.h"
 
-/* A token that is found in the text before anything else is done to it. */
+/* A special token is found only where the caller says so, and is never decoded. */
+enum added_kind { ADDED_PLAIN, ADDED_SPECIAL };
+
+/* A token that is found in the text before it is split. */
 struct added_token {
-    char *text;
+    char *text; // n bytes
     size_t n;
     int32_t id;
-    bool special; // only where the caller says so, and never decoded
+    enum added_kind kind;
 };
 
 enum { TOKEN_SPECIAL = 1, TOKEN_STOPS = 2 };
@@ -25,29 +28,31 @@ struct tokenizer {
     struct bpe bpe;
     struct splitter splitter;
     bool nfc; // normalise to NFC first
-    struct added_token *added;
-    int n_added, room_added;
+    struct {
+        struct added_token *at;
+        int n, cap;
+    } added;
     uint8_t *flags; // (bpe.n_vocab): TOKEN_*
     char *bos;      // the text of the first token, NULL: none
-    bool bos_first; // it stands before every text, also without a chat template
+    bool bos_first; // every text begins with it, also without a chat template
     struct chat chat;
 };
 
-/* From the keys of a GGUF file; from the parsed tokenizer.json (without chat template, BOS and end-of-text ids, which
- * stand in other files of the folder). `t` is zeroed; ids at or above n_vocab, the model's, are
- * refused. */
+/* From the keys of a GGUF file, and from the parsed tokenizer.json (without chat template, BOS and end-of-text ids,
+ * which are in other files of the folder). `t` is zeroed; n_vocab is the model's, and ids at or above it are refused.
+ * On failure the caller releases *t. */
 int tokenizer_from_gguf(struct tokenizer *t, const struct gguf *g, int n_vocab, struct err *err) MUST_CHECK;
 int tokenizer_from_json(struct tokenizer *t, const struct json *root, int n_vocab, struct err *err) MUST_CHECK;
 /* The whole folder. */
 int tokenizer_from_folder(struct tokenizer *t, const char *dir, int n_vocab, struct err *err) MUST_CHECK;
 
-/* For these: after bpe_init. */
+/* For the functions above. */
 int tokenizer_alloc(struct tokenizer *t, int n_vocab, int n_merges, struct err *err) MUST_CHECK;
-int tokenizer_add_special(struct tokenizer *t, const char *text, size_t n, int32_t id, bool special,
-                          struct err *err) MUST_CHECK;
+int tokenizer_add_token(struct tokenizer *t, struct text_view text, int32_t id, enum added_kind kind,
+                        struct err *err) MUST_CHECK;
 void tokenizer_set_stop(struct tokenizer *t, int64_t id); // out of range: ignored
-/* Named stops, head and tail; jinja NULL: there is no template. */
-int tokenizer_complete(struct tokenizer *t, const char *jinja, size_t n, struct err *err) MUST_CHECK;
+/* Sets the named stops, head and tail; jinja.at NULL: there is no template. */
+int tokenizer_complete(struct tokenizer *t, struct text_view jinja, struct err *err) MUST_CHECK;
 void tokenizer_release(struct tokenizer *t);
 
 /* The split patterns of pre-tokenizers by their GGUF name. */

@@ -1,7 +1,7 @@
 /* tokenizer_json.c - a tokenizer from the parsed tokenizer.json of Hugging Face's tokenizers library.
  *
  * Read: byte-level BPE, normaliser none or NFC, pre-tokenisers Split (a regular expression, isolated), Digits and
- * ByteLevel. Whatever else a file asks for is refused by its name; nothing is ignored that would change an id.
+ * ByteLevel. Anything else that would change an id is refused by its name.
  */
 #include "engine/tokenizer_internal.h"
 
@@ -42,7 +42,8 @@ static int read_split(struct tokenizer *t, const struct json *v, struct err *err
     const char *behavior = json_text(json_get(v, "behavior"));
 
     if (!regex || !behavior || strcmp(behavior, "Isolated") != 0 || json_true(json_get(v, "invert")))
-        return err_set(err, ERR_FORMAT, "a 'Split' is supported with a regular expression, isolated and not inverted");
+        return err_set(err, ERR_FORMAT,
+                       "pre-tokenizer 'Split' is supported only with a regular expression, isolated and not inverted");
     return splitter_add(&t->splitter, regex, err);
 }
 
@@ -55,13 +56,13 @@ static int read_byte_level(struct tokenizer *t, const struct json *v, struct err
     return json_is_bool(use_regex) && !json_true(use_regex) ? 0 : splitter_add(&t->splitter, SPLIT_GPT2, err);
 }
 
-/* One step; *last is set by the one that turns text into bytes, behind which nothing may stand. */
+/* One step. ByteLevel, which turns text into bytes, sets *last: no step may follow it. */
 static int read_step(struct tokenizer *t, const struct json *v, bool *last, struct err *err)
 {
     const char *type = type_of(v);
 
     if (*last)
-        return err_set(err, ERR_FORMAT, "pre-tokenizer '%.64s' behind 'ByteLevel' is not supported", type);
+        return err_set(err, ERR_FORMAT, "pre-tokenizer '%.64s' after 'ByteLevel' is not supported", type);
     if (strcmp(type, "Split") == 0)
         return read_split(t, v, err);
     if (strcmp(type, "Digits") == 0)
@@ -77,7 +78,9 @@ static int read_pre_tokenizer(struct tokenizer *t, const struct json *v, struct 
     bool last = false;
 
     if (strcmp(type_of(v), "Sequence") != 0)
-        return read_step(t, v, &last, err) ? err->code : last ? 0 : err_set(err, ERR_FORMAT, "it is not byte-level");
+        return read_step(t, v, &last, err) ? err->code
+               : last                      ? 0
+                                           : err_set(err, ERR_FORMAT, "its pre-tokenizer is not byte-level");
     const struct json *steps = json_get(v, "pretokenizers");
     for (const struct json *step = json_first(steps); step; step = json_next(step))
         if (read_step(t, step, &last, err))
@@ -111,7 +114,7 @@ static int read_vocab(struct tokenizer *t, const struct json *vocab, struct err 
         double id = json_real(v);
         if (!(id >= 0 && id < t->bpe.n_vocab) || id != (double)(int64_t)id)
             return err_set(err, ERR_FORMAT, "token '%.64s' has no id below %d", json_name(v), t->bpe.n_vocab);
-        if (bpe_set_token(&t->bpe, (int64_t)id, json_name(v), strlen(json_name(v)), err))
+        if (bpe_set_token(&t->bpe, (int64_t)id, text_view_of(json_name(v)), err))
             return err->code;
     }
     bpe_finish(&t->bpe);
@@ -123,7 +126,7 @@ static int read_merges(struct tokenizer *t, const struct json *merges, struct er
 {
     for (const struct json *m = json_first(merges); m; m = json_next(m)) {
         const char *text = json_text(m);
-        if (text && bpe_add_merge_text(&t->bpe, text, strlen(text), err))
+        if (text && bpe_add_merge_text(&t->bpe, text_view_of(text), err))
             return err->code;
         if (text)
             continue;
@@ -131,7 +134,7 @@ static int read_merges(struct tokenizer *t, const struct json *merges, struct er
         const char *left = json_text(first), *right = json_text(json_next(first));
         if (!json_is_array(m) || !left || !right || json_next(json_next(first)))
             return err_set(err, ERR_FORMAT, "merge %u is not two tokens", t->bpe.n_merges);
-        if (bpe_add_merge(&t->bpe, left, strlen(left), right, strlen(right), err))
+        if (bpe_add_merge(&t->bpe, text_view_of(left), text_view_of(right), err))
             return err->code;
     }
     return 0;
@@ -148,13 +151,14 @@ static int read_added_token(struct tokenizer *t, const struct json *v, struct er
     for (size_t i = 0; i < sizeof(unsupported) / sizeof(*unsupported); i++)
         if (json_true(json_get(v, unsupported[i])))
             return err_set(err, ERR_FORMAT, "'%s' is not supported", unsupported[i]);
-    size_t n = strlen(content);
-    int32_t found = bpe_find(&t->bpe, content, n);
+    struct text_view text = text_view_of(content);
+    int32_t found = bpe_find(&t->bpe, text);
     if (found >= 0 && found != id)
         return err_set(err, ERR_FORMAT, "'%.64s' has ids %d and %lld", content, found, (long long)id);
-    if (found < 0 && bpe_set_token(&t->bpe, id, content, n, err))
+    if (found < 0 && bpe_set_token(&t->bpe, id, text, err))
         return err->code;
-    return tokenizer_add_special(t, content, n, (int32_t)id, json_true(json_get(v, "special")), err);
+    enum added_kind kind = json_true(json_get(v, "special")) ? ADDED_SPECIAL : ADDED_PLAIN;
+    return tokenizer_add_token(t, text, (int32_t)id, kind, err);
 }
 
 int tokenizer_from_json(struct tokenizer *t, const struct json *root, int n_vocab, struct err *err)

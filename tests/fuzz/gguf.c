@@ -9,15 +9,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static void read_all(const struct model *m)
 {
-    for (int i = 0; i < m->names.n; i++) {
-        const struct weight *w = &m->weight[i];
-        int rows = w->n_dims == 2 ? (int)w->dim[0] : 1, cols = (int)w->dim[w->n_dims - 1];
-        struct err err;
-        float *out = w->n_dims <= 2 ? malloc((size_t)rows * (size_t)cols * sizeof(*out)) : NULL;
-        if (out && model_read(m, m->names.entry[i].key, rows, cols, out, &err))
-            abort();
-        free(out);
-    }
+    for (int layer = 0; layer < m->config.n_layers; layer++)
+        for (int role = 0; role < TENSOR_ROLES; role++) {
+            struct tensor_shape shape = model_shape(&m->config, (enum tensor_role)role);
+            struct err err;
+            float *out = malloc((size_t)shape.rows * (size_t)shape.cols * sizeof(*out));
+            if (out && model_read(m, (enum tensor_role)role, layer, out, &err))
+                abort();
+            free(out);
+        }
 }
 
 static void tokenize(const struct gguf *g)
@@ -28,7 +28,7 @@ static void tokenize(const struct gguf *g)
     struct err err;
 
     if (tokenizer_from_gguf(&t, g, 4096, &err) == 0 &&
-        tokenizer_encode(&t, text, sizeof(text) - 1, SPECIAL_PARSED, &ids, &err) == 0)
+        tokenizer_encode(&t, text_view_of(text), SPECIAL_PARSED, &ids, &err) == 0)
         for (int i = 0; i < ids.n; i++)
             if (ids.at[i] < 0 || ids.at[i] >= 4096)
                 abort();

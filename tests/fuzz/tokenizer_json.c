@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (!root)
         return 0;
     if (tokenizer_from_json(&t, root, 1024, &err) == 0 &&
-        tokenizer_encode(&t, text, sizeof(text) - 1, SPECIAL_PARSED, &ids, &err) == 0 &&
+        tokenizer_encode(&t, text_view_of(text), SPECIAL_PARSED, &ids, &err) == 0 &&
         tokenizer_decode(&t, ids.at, ids.n, &back, &err))
         abort();
     buf_release(&back);

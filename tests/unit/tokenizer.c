@@ -44,7 +44,7 @@ static void encodes(const struct tokenizer *t, const char *text, enum special sp
     struct tokens ids = { 0 };
     struct err err;
 
-    cr_assert_eq(tokenizer_encode(t, text, strlen(text), special, &ids, &err), 0, "%s", err.msg);
+    cr_assert_eq(tokenizer_encode(t, text_view_of(text), special, &ids, &err), 0, "%s", err.msg);
     expect(&ids, want, text);
 }
 
@@ -82,7 +82,6 @@ static void specials(const struct tokenizer *t)
     encodes(t, "<|im_end|>", SPECIAL_AS_TEXT, "63 127 108 112 98 104 113 103 127 65");
     cr_assert(tokenizer_stops(t, 0) && tokenizer_stops(t, 2));
     cr_assert(!tokenizer_stops(t, 1) && !tokenizer_stops(t, -1) && !tokenizer_stops(t, 1000));
-    cr_assert_eq(tokenizer_n_vocab(t), 271);
 }
 
 Test(tokenizer, special_tokens_only_where_asked)
@@ -116,18 +115,18 @@ static void conversation(const struct tokenizer *t)
     struct tokens whole = { 0 }, parts = { 0 };
     struct err err;
 
-    cr_assert_str_eq(tokenizer_head(t), smollm2_head);
-    cr_assert_str_eq(tokenizer_tail(t), "<|im_end|>\n<|im_start|>assistant\n");
+    cr_assert_str_eq(t->chat.head, smollm2_head);
+    cr_assert_str_eq(t->chat.tail, "<|im_end|>\n<|im_start|>assistant\n");
     cr_assert_eq(tokenizer_context(t, "\nin<|im_end|>", &whole, &err), 0);
     cr_assert(whole.at[0] == 1 && whole.at[whole.n - 1] == 65); /* the last one is text: ">" */
     /* white space joins across the seam: "\n\n" is one piece, as if head and text were one string */
-    cr_assert_eq(tokenizer_encode(t, smollm2_head, sizeof(smollm2_head) - 1, SPECIAL_PARSED, &parts, &err), 0);
+    cr_assert_eq(tokenizer_encode(t, text_view_of(smollm2_head), SPECIAL_PARSED, &parts, &err), 0);
     cr_assert_eq(memcmp(whole.at, parts.at, (size_t)parts.n * sizeof(*parts.at)), 0);
     tokens_release(&whole);
     tokens_release(&parts);
     cr_assert_eq(tokenizer_question(t, " {question}in", "<|im_end|>{question}", &whole, &err), 0);
-    cr_assert_eq(tokenizer_encode(t, " <|im_end|>{question}in", 23, SPECIAL_AS_TEXT, &parts, &err), 0);
-    cr_assert_eq(tokenizer_encode(t, tokenizer_tail(t), strlen(tokenizer_tail(t)), SPECIAL_PARSED, &parts, &err), 0);
+    cr_assert_eq(tokenizer_encode(t, text_view_of(" <|im_end|>{question}in"), SPECIAL_AS_TEXT, &parts, &err), 0);
+    cr_assert_eq(tokenizer_encode(t, text_view_of(t->chat.tail), SPECIAL_PARSED, &parts, &err), 0);
     cr_assert(whole.n == parts.n && memcmp(whole.at, parts.at, (size_t)parts.n * sizeof(*parts.at)) == 0);
     cr_assert_eq(tokenizer_question(t, "no place", "q", &whole, &err), ERR_FORMAT);
     tokens_release(&whole);
@@ -147,9 +146,9 @@ static int from_json(struct tokenizer *t, const char *text, struct err *err)
 
     *t = (struct tokenizer){ 0 };
     cr_assert_not_null(root, "%s", text);
-    int result = tokenizer_from_json(t, root, 64, err);
+    int code = tokenizer_from_json(t, root, 64, err);
     json_free(root);
-    return result;
+    return code;
 }
 
 #define VOCAB "\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"\xc4\xa0\":3,\"abab\":4,\"e\":5,\"\xc3\x83\":6,\"\xc2\xa9\":7}"
@@ -233,10 +232,10 @@ Test(tokenizer_json, refuses_what_it_would_get_wrong)
 
 /* ---- splitting --------------------------------------------------------- */
 
-static int note(void *arg, const char *piece, size_t n, struct err *err)
+static int note(void *arg, struct text_view piece, struct err *err)
 {
     (void)err;
-    buf_printf(arg, "[%.*s]", (int)n, piece);
+    buf_printf(arg, "[%.*s]", (int)piece.n, piece.at);
     return 0;
 }
 
@@ -249,7 +248,7 @@ static void splits(const char *first, const char *second, const char *text, cons
     cr_assert_eq(splitter_add(&s, first, &err), 0, "%s", err.msg);
     if (second)
         cr_assert_eq(splitter_add(&s, second, &err), 0, "%s", err.msg);
-    cr_assert_eq(splitter_run(&s, text, strlen(text), note, &got, &err), 0, "%s", err.msg);
+    cr_assert_eq(splitter_run(&s, text_view_of(text), note, &got, &err), 0, "%s", err.msg);
     cr_assert_str_eq(buf_str(&got), want);
     splitter_release(&s);
     buf_release(&got);
@@ -294,7 +293,7 @@ Test(split, refuses_patterns_that_run_away)
 
     memset(text, 'a', sizeof(text));
     cr_assert_eq(splitter_add(&s, "(a+)+[bc]", &err), 0);
-    cr_assert_eq(splitter_run(&s, text, sizeof(text), note, &got, &err), ERR_FORMAT);
+    cr_assert_eq(splitter_run(&s, (struct text_view){ text, sizeof(text) }, note, &got, &err), ERR_FORMAT);
     cr_assert(strstr(err.msg, "split pattern failed"), "%s", err.msg);
     cr_assert_eq(splitter_add(&s, "[a[b]]", &err), ERR_FORMAT);
     cr_assert(strstr(err.msg, "class inside a class"), "%s", err.msg);
@@ -333,14 +332,14 @@ Test(chat, knows_families_by_their_templates)
     struct err err;
 
     for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
-        cr_assert_eq(chat_find(&c, known[i][0], strlen(known[i][0]), "B", &err), 0, "%s", known[i][0]);
+        cr_assert_eq(chat_find(&c, text_view_of(known[i][0]), "B", &err), 0, "%s", known[i][0]);
         cr_assert_str_eq(c.head, known[i][1]);
         cr_assert_str_eq(c.tail, known[i][2]);
         chat_release(&c);
     }
     static const char odd[] = "'<|im_start|>system\\nUse \\\\boxed{}.<|im_end|>\\n'"; /* not to be guessed at */
-    cr_assert_eq(chat_find(&c, odd, strlen(odd), "B", &err), ERR_FORMAT);
-    cr_assert(strstr(err.msg, "more than plain text"), "%s", err.msg);
-    cr_assert_eq(chat_find(&c, "{{ x }}", 7, "B", &err), ERR_FORMAT);
+    cr_assert_eq(chat_find(&c, text_view_of(odd), "B", &err), ERR_FORMAT);
+    cr_assert(strstr(err.msg, "is not plain text"), "%s", err.msg);
+    cr_assert_eq(chat_find(&c, text_view_of("{{ x }}"), "B", &err), ERR_FORMAT);
     cr_assert_null(c.head);
 }

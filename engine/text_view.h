@@ -1,0 +1,30 @@
+/* text_view.h - bytes that belong to somebody else, with no NUL at their end. */
+#ifndef EVP_TEXT_VIEW_H
+#define EVP_TEXT_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct text_view {
+    const char *at;
+    size_t n;
+};
+
+static inline struct text_view text_view_of(const char *text)
+{
+    return (struct text_view){ text, strlen(text) };
+}
+
+static inline bool text_view_is(struct text_view v, const char *text)
+{
+    return v.n == strlen(text) && memcmp(v.at, text, v.n) == 0;
+}
+
+/* The precision of "%.*s" that prints a view, or its first `max` bytes. */
+static inline int text_view_width(struct text_view v, int max)
+{
+    return v.n < (size_t)max ? (int)v.n : max;
+}
+
+#endif
