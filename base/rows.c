@@ -219,22 +219,29 @@ static int write_line(struct rows_out *out, struct err *err)
     return rows_put_lines(out, &out->line, 0, err);
 }
 
+void rows_made_to_json(const struct rows_made *made, struct json_out *w)
+{
+    json_put_text(w, "tool", made->tool);
+    json_begin(w, "args", '[');
+    for (int i = 0; i < made->n_args; i++)
+        json_put_text(w, NULL, made->args[i]);
+    json_end(w, ']');
+    if (made->inputs)
+        json_put_raw(w, "inputs", made->inputs);
+    json_begin(w, "from", '[');
+    for (int i = 0; i < made->n_from; i++)
+        if (made->from[i])
+            json_put_node(w, NULL, made->from[i]);
+    json_end(w, ']');
+}
+
 static int write_header(struct rows_out *out, const struct rows_made *made, struct err *err)
 {
     struct json_out w = rows_begin(out);
 
     json_put_text(&w, "evp", made->kind);
     json_put_int(&w, "version", ROWS_VERSION);
-    json_put_text(&w, "tool", made->tool);
-    json_begin(&w, "args", '[');
-    for (int i = 0; i < made->n_args; i++)
-        json_put_text(&w, NULL, made->args[i]);
-    json_end(&w, ']');
-    json_begin(&w, "from", '[');
-    for (int i = 0; i < made->n_from; i++)
-        if (made->from[i])
-            json_put_node(&w, NULL, made->from[i]);
-    json_end(&w, ']');
+    rows_made_to_json(made, &w);
     if (made->more)
         made->more(made->arg, &w);
     json_end(&w, '}');

@@ -73,17 +73,21 @@ struct rows_out {
     struct buf line;
 };
 
-/* How the rows are made: goes into the header. */
+/* How the rows are made: goes into the header, and a table's attribute `lineage` says the same. */
 struct rows_made {
     const char *kind; // "contexts"
     const char *tool; // "evp-import"
     char **args;      // argv + 1
     int n_args;
+    const char *inputs;             // JSON: digests of the inputs by name; NULL: the member is left out
     const struct json *const *from; // headers of the inputs; NULL entries are left out
     int n_from;
     void (*more)(void *arg, struct json_out *w); // further members of the header; may be NULL
     void *arg;
 };
+
+/* Adds the members "tool", "args", "inputs" and "from" to an open object. */
+void rows_made_to_json(const struct rows_made *made, struct json_out *w);
 
 /* path NULL or "-": standard output. A file appears under its name at rows_finish(). */
 int rows_create(struct rows_out *out, const char *path, const struct rows_made *made, struct err *err) MUST_CHECK;
