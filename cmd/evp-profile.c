@@ -1,8 +1,8 @@
-/* evp-profile - answer every question over every compressed variant of every context, and write down the answers, sizes
+/* evp-profile - answers every question over every compressed variant of every context, and writes down the answers, sizes
  * and times.
  *
- * Says what is ahead before it starts, keeps each finished context safe (profiler/store.h), and can be killed and run
- * again at any moment. A context that fails is reported and left out.
+ * Says what it will do and how long that takes before it starts. Keeps each finished context safe (profiler/store.h), so
+ * that it can be killed and run again at any moment. Reports a context that fails and leaves it out.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -66,7 +66,7 @@ static const struct tool tool = {
     .common = &cfg.common,
 };
 
-/* Everything one run holds. */
+/* Everything of one run, from the inputs to the counts that are said at the end. */
 struct job {
     struct contexts contexts;
     struct questions questions;
@@ -74,12 +74,13 @@ struct job {
     int n_configs;
     struct engine *engine;
     struct session *session;
-    char model_digest[65];
+    char model_digest[DIGEST_HEX];
     char *lineage;
-    struct store_made made;
+    struct table_made made;
     struct store store;
     struct grid_input input;
     struct grid grid;
+    int n_failed; // contexts
 };
 
 static void job_release(struct job *j)
@@ -96,7 +97,7 @@ static void job_release(struct job *j)
 
 /* ---- how it was made --------------------------------------------------------------- */
 
-/* SHA-256 of an input, null when it was a pipe. */
+/* SHA-256 of an input; null when it is a pipe. */
 static int put_digest(struct json_out *w, const char *name, const char *path, struct err *err)
 {
     char hex[DIGEST_HEX];
@@ -112,38 +113,45 @@ static int put_digest(struct json_out *w, const char *name, const char *path, st
     return 0;
 }
 
-/* The lineage of a file that is extended goes on in the new one; run again, the same command adds nothing. */
-static int make_lineage(struct job *j, char **args, int n_args, const char *contexts, const char *questions,
-                        struct err *err)
+/* The member "inputs". */
+static int put_inputs(struct buf *out, char *const *input, struct err *err)
 {
-    struct buf b = { 0 };
-    struct json_out w = { .buf = &b };
+    struct json_out w = { .buf = out };
 
     json_begin(&w, NULL, '{');
-    json_put_text(&w, "tool", tool.name);
-    json_begin(&w, "args", '[');
-    for (int i = 0; i < n_args; i++)
-        json_put_text(&w, NULL, args[i]);
-    json_end(&w, ']');
-    json_begin(&w, "inputs", '{');
-    int code = put_digest(&w, "contexts", contexts, err);
+    int code = put_digest(&w, "contexts", input[0], err);
     if (!code)
-        code = put_digest(&w, "questions", questions, err);
+        code = put_digest(&w, "questions", input[1], err);
     json_end(&w, '}');
-    json_begin(&w, "from", '[');
-    if (j->contexts.header)
-        json_put_node(&w, NULL, j->contexts.header);
-    if (j->questions.header)
-        json_put_node(&w, NULL, j->questions.header);
-    if (j->store.has_file && *j->store.have.lineage)
-        json_put_raw(&w, NULL, j->store.have.lineage);
-    json_end(&w, ']');
+    return code;
+}
+
+/* argv[first..] are the inputs. The lineage of a file that is extended goes on in the new one; the same command given
+ * again adds nothing. */
+static int make_lineage(struct job *j, int argc, char **argv, int first, struct err *err)
+{
+    struct buf inputs = { 0 }, lineage = { 0 };
+    struct json_out w = { .buf = &lineage };
+    struct json *before = j->store.has_file ? table_lineage(&j->store.have) : NULL;
+    const struct json *const from[] = { j->contexts.header, j->questions.header, before };
+    int code = put_inputs(&inputs, argv + first, err);
+
+    json_begin(&w, NULL, '{');
+    rows_made_to_json(&(struct rows_made){ .tool = tool.name,
+                                           .args = argv + 1,
+                                           .n_args = argc - 1,
+                                           .inputs = buf_str(&inputs),
+                                           .from = from,
+                                           .n_from = 3 },
+                      &w);
     json_end(&w, '}');
-    j->lineage = buf_take(&b);
+    json_free(before);
+    buf_release(&inputs);
+    j->lineage = buf_take(&lineage);
     return code || j->lineage ? code : err_nomem(err);
 }
 
-/* ---- what there is to do -------------------------------------------------------------- */
+/* ---- the plan ---------------------------------------------------------------------- */
 
 static int read_inputs(struct job *j, const char *contexts, const char *questions, struct err *err)
 {
@@ -188,7 +196,7 @@ static int plan_grid(struct job *j, struct err *err)
     const struct model_config *model = model_config(engine_model(j->engine));
     enum store_old old = cfg.overwrite ? STORE_OVERWRITE : STORE_EXTEND;
 
-    j->made = (struct store_made){ .model = model->name,
+    j->made = (struct table_made){ .model = model->name,
                                    .model_digest = j->model_digest,
                                    .backend = engine_backend(j->engine)->name,
                                    .dtype = cfg.dtype,
@@ -233,20 +241,20 @@ static int say_plan(struct job *j, struct err *err)
             log_warn("context '%s' is cut to its first %d of %d tokens", g->work[i].context->id, g->work[i].ids.n,
                      g->work[i].ids.n + g->work[i].n_cut);
     if (g->n_found)
-        log_info("%lld answers are there already", (long long)g->n_found);
+        log_info("'%s' has %lld answers already", cfg.output, (long long)g->n_found);
     if (g->n_answers == 0) {
         log_info("nothing is left to do");
         return 0;
     }
-    log_info("to do: %d contexts of %lld tokens, %lld versions, %lld questions: %lld answers of up to %d tokens",
+    log_info("to do: %d contexts of %lld tokens, %lld variants, %lld questions: %lld answers of up to %d tokens",
              g->n_contexts, (long long)g->n_tokens, (long long)g->n_variants, (long long)g->n_questions,
              (long long)g->n_answers, g->max_new_tokens);
     if (grid_cost(g, j->engine, &cost, err) || run_speed(&run, first_open(g), &speed, err))
         return err->code;
     struct backend *be = engine_backend(j->engine);
-    log_info("about %s of memory beside the model (%s are free; with less the groups are smaller)",
+    log_info("about %s of memory beside the model (%s are free; with less, fewer variants are answered at once)",
              text_bytes(memory, (double)cost.bytes), text_bytes(free_memory, (double)be->memory(be).free));
-    log_info("about %s, at the %.0f GFLOP/s that %s reaches here", text_seconds(time, cost.flop / speed), speed / 1e9,
+    log_info("about %s, at the %.0f GFLOP/s that backend %s reaches here", text_seconds(time, cost.flop / speed), speed / 1e9,
              be->name);
     return 0;
 }
@@ -259,8 +267,8 @@ static void on_tokens(void *arg, int64_t tokens)
     progress_add(tokens);
 }
 
-/* One context: 0 also when it failed and was reported, which *failed counts; an error when nothing can be kept. */
-static int do_work(struct job *j, const struct work *w, int *failed, struct err *err)
+/* One context. A context that fails is reported and counted, and is no error; an error is that nothing can be kept. */
+static int do_work(struct job *j, const struct work *w, struct err *err)
 {
     struct run run = job_run(j);
     struct table result;
@@ -269,7 +277,7 @@ static int do_work(struct job *j, const struct work *w, int *failed, struct err 
     progress_note("%s", w->context->id);
     if (run_work(&run, w, &result, err)) {
         log_error("context '%s': %s", w->context->id, err->msg);
-        ++*failed;
+        j->n_failed++;
         return 0;
     }
     int code = store_put(&j->store, &result, err);
@@ -277,7 +285,7 @@ static int do_work(struct job *j, const struct work *w, int *failed, struct err 
     return code;
 }
 
-static int do_all(struct job *j, int *failed, struct err *err)
+static int do_all(struct job *j, struct err *err)
 {
     int64_t total = 0;
     int code = 0;
@@ -289,48 +297,44 @@ static int do_all(struct job *j, int *failed, struct err *err)
     progress_begin("tokens", total);
     for (int i = 0; i < j->grid.n_work && !code; i++)
         if (j->grid.work[i].n_open)
-            code = do_work(j, &j->grid.work[i], failed, err);
+            code = do_work(j, &j->grid.work[i], err);
     progress_end();
     return code;
 }
 
-static int execute(struct job *j, int *failed, struct err *err)
+static int execute(struct job *j, struct err *err)
 {
     double start = clock_now();
     char time[TEXT_SHORT];
 
-    if (store_begin(&j->store, cfg.overwrite ? STORE_OVERWRITE : STORE_EXTEND, err) || do_all(j, failed, err) ||
+    if (store_begin(&j->store, cfg.overwrite ? STORE_OVERWRITE : STORE_EXTEND, err) || do_all(j, err) ||
         store_finish(&j->store, &j->contexts.ids, j->lineage, err))
         return err->code;
-    if (*failed)
-        log_error("%d of %d contexts failed and are left out", *failed, j->grid.n_contexts);
+    if (j->n_failed)
+        log_error("%d of %d contexts failed and are left out", j->n_failed, j->grid.n_contexts);
     else if (j->grid.n_answers)
         log_info("%d contexts in %s", j->grid.n_contexts, text_seconds(time, clock_now() - start));
     return 0;
 }
 
-static int run_job(struct job *j, char **args, int n_args, const char *contexts, const char *questions, int *failed,
-                   struct err *err)
+static int run_job(struct job *j, int argc, char **argv, int first, struct err *err)
 {
-    if (read_inputs(j, contexts, questions, err) || open_engine(j, err) || plan_grid(j, err) ||
-        make_lineage(j, args, n_args, contexts, questions, err) || say_plan(j, err))
+    if (read_inputs(j, argv[first], argv[first + 1], err) || open_engine(j, err) || plan_grid(j, err) ||
+        make_lineage(j, argc, argv, first, err) || say_plan(j, err))
         return err->code;
-    return cfg.dry_run ? 0 : execute(j, failed, err);
+    return cfg.dry_run ? 0 : execute(j, err);
 }
 
 int main(int argc, char **argv)
 {
     struct err err;
     struct job job = { .store.lock = -1 };
-    int first, failed = 0, status = opt_parse(&tool, argc, argv, &first);
+    int first, status = opt_parse(&tool, argc, argv, &first);
 
     if (status != OPT_RUN)
         return status;
-    signal(SIGXFSZ, SIG_IGN); // a file that grows too large is an error to report, not an end
-    if (run_job(&job, argv + 1, argc - 1, argv[first], argv[first + 1], &failed, &err))
-        status = log_failure(&err);
-    else
-        status = failed ? 1 : 0;
+    signal(SIGXFSZ, SIG_IGN); // a file that grows too large is an error to report, not the end of the process
+    status = run_job(&job, argc, argv, first, &err) ? log_failure(&err) : job.n_failed ? 1 : 0;
     job_release(&job);
     return opt_finish(status);
 }

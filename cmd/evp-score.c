@@ -1,20 +1,18 @@
-/* evp-score - how much like the reference's each answer is; quality per variant, utility per variant and tier.
+/* evp-score - how similar each answer is to the reference's; quality per variant, utility per variant and tier.
  *
- * Profiles (or tables scored before: their scores are replaced) are put together, every answer is embedded once, and
- * the table with the groups that evp-plan reads is written.
+ * Reads profiles (or tables scored before, whose scores it replaces), unites them, has every answer embedded, and
+ * writes the table that evp-plan reads. The arithmetic is profiler/score.h.
  */
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/opt.h"
+#include "base/rows.h"
 #include "embed/embed.h"
 #include "kernels/backend.h"
 #include "loader/formats/tiers.h"
-#include "planner/utility.h"
 #include "profiler/score.h"
-#include "profiler/table.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,79 +58,49 @@ static const struct tool tool = {
 
 /* ---- reading ------------------------------------------------------------- */
 
-struct profiles {
-    struct table *at;
-    char (*digest)[DIGEST_HEX]; // of the files
-    char *const *path;
-    int n;
-};
-
-static void profiles_release(struct profiles *p)
+static int read_profiles(struct tables *profiles, char *const *path, int n, struct err *err)
 {
-    for (int i = 0; p->at && i < p->n; i++)
-        table_release(&p->at[i]);
-    free(p->at);
-    free(p->digest);
-}
+    char text[TABLE_DIFFERENCE];
 
-static int profiles_read(struct profiles *p, char *const *path, int n, struct err *err)
-{
-    *p = (struct profiles){ .path = path, .n = n };
-    p->at = calloc((size_t)n, sizeof(*p->at));
-    p->digest = calloc((size_t)n, sizeof(*p->digest));
-    if (!p->at || !p->digest)
-        return err_nomem(err);
     for (int i = 0; i < n; i++) {
-        if (table_read(&p->at[i], path[i], TABLE_ALL, err))
+        if (tables_read(profiles, path[i], err))
             return err->code;
-        memcpy(p->digest[i], p->at[i].digest, DIGEST_HEX);
-        if (strcmp(p->at[i].model_digest, p->at[0].model_digest) != 0)
-            return err_set(err, ERR_FORMAT, "'%s' is of model '%s', '%s' of another one, '%s'", path[0], p->at[0].model,
-                           path[i], p->at[i].model);
+        struct table_made made = table_made(&profiles->at[i]), first = table_made(&profiles->at[0]);
+        const char *how = table_made_difference(text, &made, &first);
+        if (how)
+            return err_set(err, ERR_FORMAT, "'%s' does not go with '%s': it was made with %s", path[i], path[0], how);
     }
     return 0;
 }
 
-/* One table of all; the profiles are empty or not needed afterwards. */
-static int profiles_unite(struct table *t, struct profiles *p, struct err *err)
+/* One table of all. A single profile is taken as it is. */
+static int unite_profiles(struct table *t, struct tables *profiles, struct err *err)
 {
-    if (p->n == 1) {
-        *t = p->at[0];
-        p->at[0] = (struct table){ 0 };
-        return 0;
-    }
-    const struct table **from = calloc((size_t)p->n, sizeof(*from));
-    if (!from)
+    if (profiles->n > 1)
+        return tables_unite(t, profiles, err);
+    *t = profiles->at[0];
+    profiles->n = 0;
+    return 0;
+}
+
+/* Reports each context that the reference did not answer; *n_lost: how many. */
+static int check_references(const struct table *t, int *n_lost, struct err *err)
+{
+    bool *lost = calloc((size_t)t->n_contexts, sizeof(*lost));
+
+    if (!lost)
         return err_nomem(err);
-    for (int i = 0; i < p->n; i++)
-        from[i] = &p->at[i];
-    int code = table_unite(t, from, p->n, err);
-    free(from);
+    *n_lost = score_lost(t, lost);
+    int code =
+        *n_lost < t->n_contexts ? 0 : err_set(err, ERR_FORMAT, "config 'none' answered no question of any context");
+    for (int c = 0; c < t->n_contexts && !code; c++)
+        if (lost[c])
+            log_error("context '%s' gets no quality: config 'none' answered none of its questions", t->context_id[c]);
+    free(lost);
     return code;
 }
 
-/* Counts the contexts without any answer of the reference, each of which is reported. */
-static int check_references(const struct table *t, int *lost, struct err *err)
-{
-    char *has = calloc((size_t)t->n_contexts, 1);
-
-    if (!has)
-        return err_nomem(err);
-    for (int q = 0; q < t->n_questions; q++)
-        if (t->answer_n_tokens[(size_t)q * (size_t)t->n_configs] >= 0)
-            has[t->question_context[q]] = 1;
-    *lost = 0;
-    for (int c = 0; c < t->n_contexts; c++)
-        *lost += !has[c];
-    for (int c = 0; c < t->n_contexts && *lost < t->n_contexts; c++)
-        if (!has[c])
-            log_error("context '%s' has no answers of the reference, so its versions get no quality", t->context_id[c]);
-    free(has);
-    return *lost < t->n_contexts ? 0
-                                 : err_set(err, ERR_FORMAT, "no context has answers of the reference to compare with");
-}
-
-/* ---- similarity ---------------------------------------------------------- */
+/* ---- quality ------------------------------------------------------------- */
 
 static struct embedder *open_embedder(struct backend *backend, struct err *err)
 {
@@ -151,79 +119,50 @@ static struct embedder *open_embedder(struct backend *backend, struct err *err)
     return e;
 }
 
-struct bar {
-    int done; // of the run in progress
+/* What score_answers() asks for: vectors of a batch, with the progress of all batches. */
+struct embedding {
+    struct embedder *embedder;
+    int done; // texts of the batch
 };
 
-static void move_bar(void *arg, int done)
+static void on_texts(void *arg, int done)
 {
-    struct bar *bar = arg;
+    struct embedding *e = arg;
 
-    progress_add(done - bar->done);
-    bar->done = done;
+    progress_add(done - e->done);
+    e->done = done;
 }
 
-/* So many answers are embedded at a time; their vectors are 100 MB. Equal answers come from variants of one question.
- */
-enum { ANSWERS_AT_ONCE = 1 << 16 };
-
-/* cosine (Q, V): of every answer to config 0's; questions from..to of the table, vector: room for their answers. */
-static int embed_questions(const struct table *t, struct embedder *e, int from, int to, float *vector, float *cosine,
-                           struct err *err)
+static int embed(void *arg, const char *const *text, int n, float *vector, struct err *err)
 {
-    size_t V = (size_t)t->n_configs, width = (size_t)embedder_width(e);
-    const char *const *text = (const char *const *)t->answer_text + (size_t)from * V;
-    struct embed_texts texts = { text, (int)((size_t)(to - from) * V) };
-    struct bar bar = { 0 };
-    struct embed_progress progress = { move_bar, &bar };
+    struct embedding *e = arg;
 
-    if (embedder_run(e, &texts, vector, &progress, err))
-        return err->code;
-    for (size_t q = 0; q < (size_t)(to - from); q++)
-        for (size_t i = q * V; i < (q + 1) * V; i++)
-            cosine[(size_t)from * V + i] = embed_cosine(vector + i * width, vector + q * V * width, (int)width);
-    return 0;
+    e->done = 0;
+    return embedder_run(e->embedder, &(struct embed_texts){ text, n }, vector, &(struct embed_progress){ on_texts, e },
+                        err);
 }
 
-static int embed_answers(const struct table *t, struct embedder *e, float *cosine, struct err *err)
+static int embed_and_score(struct table *t, struct embedder *embedder, struct err *err)
 {
-    int at_once = ANSWERS_AT_ONCE / t->n_configs;
-    at_once = at_once < 1 ? 1 : at_once > t->n_questions ? t->n_questions : at_once;
-    float *vector = calloc((size_t)at_once * (size_t)t->n_configs, (size_t)embedder_width(e) * sizeof(*vector));
-    int code = vector ? 0 : err_nomem(err);
+    struct embedding embedding = { .embedder = embedder };
+    struct score_embedder e = { embedder_width(embedder), embed, embed_cosine, &embedding };
+    char digest[DIGEST_HEX];
 
-    progress_begin("answers", (int64_t)t->n_questions * t->n_configs);
-    for (int q = 0; q < t->n_questions && !code; q += at_once) {
-        int to = t->n_questions - q < at_once ? t->n_questions : q + at_once;
-        code = embed_questions(t, e, q, to, vector, cosine, err);
-    }
+    progress_begin("answers", (int64_t)table_n_answers(t));
+    int code = score_answers(t, &e, err);
     progress_end();
-    free(vector);
-    return code;
+    if (!code)
+        code = embedder_digest(embedder, digest, err);
+    return code ? code : table_set_text(&t->embedder_digest, digest, err);
 }
 
-static int score_answers(struct table *t, struct err *err)
+static int find_quality(struct table *t, struct err *err)
 {
     struct backend *backend = backend_open(cfg.backend, cfg.threads, err);
-    struct embedder *e = backend ? open_embedder(backend, err) : NULL;
-    float *cosine = calloc((size_t)t->n_questions * (size_t)t->n_configs, sizeof(*cosine));
-    char digest[DIGEST_HEX];
-    int code = e ? 0 : err->code;
+    struct embedder *embedder = backend ? open_embedder(backend, err) : NULL;
+    int code = embedder ? embed_and_score(t, embedder, err) : err->code;
 
-    if (!code && !cosine)
-        code = err_nomem(err);
-    if (!code)
-        code = embed_answers(t, e, cosine, err);
-    if (!code)
-        code = embedder_digest(e, digest, err);
-    if (!code)
-        code = table_set_text(&t->embedder_digest, digest, err);
-    if (!code) {
-        score_similarity(t, cosine);
-        code = score_quality(t, err);
-    }
-    free(cosine);
-    embedder_close(e);
+    embedder_close(embedder);
     if (backend)
         backend->close(backend);
     return code;
@@ -231,83 +170,60 @@ static int score_answers(struct table *t, struct err *err)
 
 /* ---- utility ------------------------------------------------------------- */
 
-/* One variant on every tier, and, last, not stored at all: that is config 0 only. */
-static void score_cell(struct table *t, const struct tiers *tiers, int context, int config)
+static int find_utility(struct table *t, const struct tiers *tiers, struct err *err)
 {
-    size_t cell = (size_t)context * (size_t)t->n_configs + (size_t)config, at = cell * (size_t)t->n_tiers;
-    double question_s = t->question_s[context];
-
-    for (int d = 0; d < tiers->n && t->cell_bytes[cell] >= 0; d++) {
-        struct tier_speed speed = { tiers->at[d].latency_s, tiers->at[d].read_bytes_per_s };
-        t->ttft_s[at + (size_t)d] = ttft_stored(speed, t->cell_bytes[cell], t->decompress_s[cell], question_s);
-        t->utility[at + (size_t)d] = utility(cfg.alpha, t->quality_train[cell], t->ttft_s[at + (size_t)d], 1);
-    }
-    if (config != 0)
-        return;
-    at += (size_t)tiers->n;
-    t->ttft_s[at] = ttft_recompute(t->prefill_s[context], question_s);
-    t->utility[at] = utility(cfg.alpha, 1, t->ttft_s[at], 1);
-}
-
-/* The names are borrowed from tiers, which outlives the table. */
-static void score_tiers(struct table *t, struct tiers *tiers)
-{
-    static char recompute[] = "recompute";
+    struct score_tier tier[TIER_MAX];
 
     for (int d = 0; d < tiers->n; d++)
-        t->tier_name[d] = tiers->at[d].name;
-    t->tier_name[tiers->n] = recompute;
-    for (int c = 0; c < t->n_contexts; c++)
-        for (int v = 0; v < t->n_configs; v++)
-            score_cell(t, tiers, c, v);
+        tier[d] = (struct score_tier){ tiers->at[d].name, { tiers->at[d].latency_s, tiers->at[d].read_bytes_per_s } };
+    return score_tiers(t, tier, tiers->n, cfg.alpha, err);
 }
 
 /* ---- the result ---------------------------------------------------------- */
 
-static void put_inputs(struct json_out *w, const struct profiles *p, const char *tiers_digest)
+/* The member "inputs". */
+static int put_inputs(struct buf *out, const struct tables *profiles, struct err *err)
 {
-    json_begin(w, "inputs", '{');
-    json_begin(w, "profiles", '[');
-    for (int i = 0; i < p->n; i++)
-        json_put_text(w, NULL, p->digest[i]);
-    json_end(w, ']');
-    if (cfg.tiers)
-        json_put_text(w, "tiers", tiers_digest);
-    json_end(w, '}');
-}
-
-/* How the profiles were made; a profile that does not say it in JSON is passed over. */
-static void put_upstream(struct json_out *w, const struct profiles *p)
-{
-    json_begin(w, "from", '[');
-    for (int i = 0; i < p->n; i++) {
-        struct err ignored;
-        struct json *lineage = json_parse(p->at[i].lineage, strlen(p->at[i].lineage), &ignored);
-        if (lineage)
-            json_put_node(w, NULL, lineage);
-        json_free(lineage);
-    }
-    json_end(w, ']');
-}
-
-/* The table's lineage: docs/formats/table.md. */
-static int describe_run(struct buf *text, const struct profiles *p, char **args, int n_args, struct err *err)
-{
-    struct json_out w = { .buf = text };
+    struct json_out w = { .buf = out };
     char tiers_digest[DIGEST_HEX];
 
     if (cfg.tiers && digest_file(cfg.tiers, tiers_digest, err))
         return err->code;
     json_begin(&w, NULL, '{');
-    json_put_text(&w, "tool", tool.name);
-    json_begin(&w, "args", '[');
-    for (int i = 0; i < n_args; i++)
-        json_put_text(&w, NULL, args[i]);
+    json_begin(&w, "profiles", '[');
+    for (int i = 0; i < profiles->n; i++)
+        json_put_text(&w, NULL, profiles->at[i].digest);
     json_end(&w, ']');
-    put_inputs(&w, p, tiers_digest);
-    put_upstream(&w, p);
+    if (cfg.tiers)
+        json_put_text(&w, "tiers", tiers_digest);
     json_end(&w, '}');
-    return buf_failed(text) ? err_nomem(err) : 0;
+    return buf_failed(out) ? err_nomem(err) : 0;
+}
+
+/* The table's lineage (docs/formats/table.md). A profile that does not say how it was made is left out. */
+static int put_lineage(struct buf *out, const struct tables *profiles, char **args, int n_args, struct err *err)
+{
+    struct json_out w = { .buf = out };
+    struct buf inputs = { 0 };
+    struct json **from = calloc((size_t)profiles->n + 1, sizeof(*from));
+    int code = from ? put_inputs(&inputs, profiles, err) : err_nomem(err);
+
+    for (int i = 0; from && i < profiles->n; i++)
+        from[i] = table_lineage(&profiles->at[i]);
+    struct rows_made made = { .tool = tool.name,
+                              .args = args,
+                              .n_args = n_args,
+                              .inputs = buf_str(&inputs),
+                              .from = (const struct json *const *)from,
+                              .n_from = from ? profiles->n : 0 };
+    json_begin(&w, NULL, '{');
+    rows_made_to_json(&made, &w);
+    json_end(&w, '}');
+    for (int i = 0; i < made.n_from; i++)
+        json_free(from[i]);
+    free(from);
+    buf_release(&inputs);
+    return code ? code : buf_failed(out) ? err_nomem(err) : 0;
 }
 
 static const char *text_quality(char out[16], double quality)
@@ -316,7 +232,7 @@ static const char *text_quality(char out[16], double quality)
     return isnan(quality) ? "-" : out;
 }
 
-static void show(const struct table *t)
+static void show_means(const struct table *t)
 {
     char train[16], test[16];
     int width = 6;
@@ -327,51 +243,51 @@ static void show(const struct table *t)
     log_info("%-*s %8s %8s %9s", width, "config", "train", "test", "size");
     for (int v = 0; v < t->n_configs; v++)
         log_info("%-*s %8s %8s %8.2fx", width, t->config_name[v],
-                 text_quality(train, score_mean(t, t->quality_train, v)),
-                 text_quality(test, score_mean(t, t->quality_test, v)), 1 / score_mean(t, t->size_frac, v));
+                 text_quality(train, table_mean(t, t->quality_train, v)),
+                 text_quality(test, table_mean(t, t->quality_test, v)), 1 / table_mean(t, t->size_frac, v));
 }
 
 /* ---- the whole ----------------------------------------------------------- */
 
-static int score(struct table *t, struct tiers *tiers, int *lost, struct err *err)
+/* The profiles as one table, with its lineage. */
+static int make_table(struct table *t, int argc, char **argv, int first, struct err *err)
 {
-    if (check_references(t, lost, err))
+    struct tables profiles = { 0 };
+    struct buf lineage = { 0 };
+    int code = read_profiles(&profiles, argv + first, argc - first, err);
+
+    if (!code)
+        code = put_lineage(&lineage, &profiles, argv + 1, argc - 1, err);
+    if (!code)
+        code = unite_profiles(t, &profiles, err);
+    tables_release(&profiles);
+    if (!code)
+        code = table_set_text(&t->lineage, buf_str(&lineage), err);
+    buf_release(&lineage);
+    return code;
+}
+
+static int score(struct table *t, const struct tiers *tiers, int *n_lost, struct err *err)
+{
+    if (check_references(t, n_lost, err) || table_alloc_scores(t, tiers->n ? tiers->n + 1 : 0, err) ||
+        find_quality(t, err) || (tiers->n && find_utility(t, tiers, err)) || table_write(t, cfg.output, err))
         return err->code;
-    if ((int64_t)t->n_configs * t->n_questions > INT_MAX)
-        return err_set(err, ERR_FORMAT, "%d questions with %d configs are too many answers", t->n_questions,
-                       t->n_configs);
-    if (table_alloc_scores(t, tiers->n ? tiers->n + 1 : 0, err) || score_answers(t, err))
-        return err->code;
-    if (tiers->n)
-        score_tiers(t, tiers);
-    if (table_write(t, cfg.output, err))
-        return err->code;
-    show(t);
+    show_means(t);
     return 0;
 }
 
-static int run(int argc, char **argv, int first, int *lost, struct err *err)
+static int run(int argc, char **argv, int first, int *n_lost, struct err *err)
 {
-    struct profiles profiles = { 0 };
     struct tiers tiers = { 0 };
     struct table table = { 0 };
-    struct buf lineage = { 0 };
 
     if (!cfg.output)
         return err_set(err, ERR_USAGE, "--output is missing");
     int code = cfg.tiers ? tiers_read(&tiers, cfg.tiers, err) : 0;
     if (!code)
-        code = profiles_read(&profiles, argv + first, argc - first, err);
+        code = make_table(&table, argc, argv, first, err);
     if (!code)
-        code = describe_run(&lineage, &profiles, argv + 1, argc - 1, err);
-    if (!code)
-        code = profiles_unite(&table, &profiles, err);
-    profiles_release(&profiles);
-    if (!code)
-        code = table_set_text(&table.lineage, buf_str(&lineage), err);
-    if (!code)
-        code = score(&table, &tiers, lost, err);
-    buf_release(&lineage);
+        code = score(&table, &tiers, n_lost, err);
     table_release(&table);
     tiers_release(&tiers);
     return code;
@@ -380,13 +296,13 @@ static int run(int argc, char **argv, int first, int *lost, struct err *err)
 int main(int argc, char **argv)
 {
     struct err err;
-    int lost = 0, first, status = opt_parse(&tool, argc, argv, &first);
+    int n_lost = 0, first, status = opt_parse(&tool, argc, argv, &first);
 
     if (status != OPT_RUN)
         return status;
-    if (run(argc, argv, first, &lost, &err))
+    if (run(argc, argv, first, &n_lost, &err))
         return opt_finish(log_failure(&err));
-    if (lost)
-        log_error("%d contexts have no quality", lost);
-    return opt_finish(lost ? 1 : 0);
+    if (n_lost)
+        log_error("%d of the contexts have no quality", n_lost);
+    return opt_finish(n_lost ? 1 : 0);
 }

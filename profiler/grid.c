@@ -1,4 +1,5 @@
-/* The plan of a profile; see grid.h. */
+/* First the questions are shared out to their contexts, then everything is tokenised, compared with the model's limit
+ * and with the store. The costs are sums over the same groups of configs that run.c runs. */
 #include "profiler/grid.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@ void grid_release(struct grid *g)
     *g = (struct grid){ 0 };
 }
 
-/* of[c]: the work that context c is in this shard, or -1. */
+/* of[c]: the work of context c, or -1 when c is in another shard. */
 static int make_work(struct grid *g, const struct grid_input *in, int *of, struct err *err)
 {
     g->work = calloc((size_t)in->contexts->n + 1, sizeof(*g->work));
@@ -48,7 +49,7 @@ static int context_of(const struct grid_input *in, const struct question *q, str
     int c = map_find(&in->contexts->ids, q->context, strlen(q->context));
 
     if (c == MAP_ABSENT)
-        err_set(err, ERR_FORMAT, "question '%s' is about context '%s', which is not there", q->id, q->context);
+        err_set(err, ERR_FORMAT, "question '%s' is about unknown context '%s'", q->id, q->context);
     return c;
 }
 
@@ -113,8 +114,8 @@ static int tokenise(struct work *w, const struct tokenizer *t, struct err *err)
 
 /* ---- what fits ----------------------------------------------------------------- */
 
-/* Tokens of context that leave room for the longest question and a whole answer. */
-static int room_for(const struct work *w, const struct grid_input *in)
+/* The tokens of context that fit the model together with the longest question and a whole answer. */
+static int max_context(const struct work *w, const struct grid_input *in)
 {
     int longest = 0;
 
@@ -131,7 +132,7 @@ static int refuse_long(const struct grid *g, const struct grid_input *in, struct
 
     for (int i = 0; i < g->n_work; i++) {
         const struct work *w = &g->work[i];
-        if (w->ids.n <= room_for(w, in))
+        if (w->ids.n <= max_context(w, in))
             continue;
         if (++n <= 4)
             buf_printf(&names, "%s'%s' (%d)", n > 1 ? ", " : "", w->context->id, w->ids.n);
@@ -151,12 +152,12 @@ int grid_fit(struct grid *g, const struct grid_input *in, struct err *err)
         return err->code;
     for (int i = 0; i < g->n_work; i++) {
         struct work *w = &g->work[i];
-        int room = room_for(w, in);
-        if (room < 1)
+        int max = max_context(w, in);
+        if (max < 1)
             return err_set(err, ERR_FORMAT,
                            "a question about '%s' and its answer are longer than the model's %d tokens", w->context->id,
                            in->model_tokens);
-        w->n_cut = w->ids.n > room ? w->ids.n - room : 0;
+        w->n_cut = w->ids.n > max ? w->ids.n - max : 0;
         w->ids.n -= w->n_cut;
         if (digest_tokens(w->ids.at, w->ids.n, w->token_digest, err))
             return err->code;
@@ -171,7 +172,7 @@ int work_n_open(const struct work *w, int v)
     int n = 0;
 
     for (int q = 0; q < w->n_questions; q++)
-        n += w->open[v * w->n_questions + q];
+        n += work_open(w, v)[q];
     return n;
 }
 
@@ -188,7 +189,7 @@ static int open_work(struct work *w, const struct grid *g, const struct store *s
             return err->code;
         for (int v = 0; v < g->n_configs; v++) {
             bool open = !store_has(store, id, g->config[v].name, question->id);
-            w->open[v * w->n_questions + q] = open;
+            work_open(w, v)[q] = open;
             w->n_open += open;
         }
     }
@@ -222,7 +223,7 @@ int grid_group(const struct grid *g, const struct work *w, bool *taken, int *mem
     while (first < g->n_configs && (taken[first] || work_n_open(w, first) == 0))
         first++;
     for (int v = first; v < g->n_configs; v++) {
-        if (taken[v] || memcmp(&w->open[v * w->n_questions], &w->open[first * w->n_questions], row) != 0)
+        if (taken[v] || memcmp(work_open(w, v), work_open(w, first), row) != 0)
             continue;
         taken[v] = true;
         member[n++] = v;
@@ -249,7 +250,7 @@ struct engine_cost work_cost(const struct grid *g, const struct work *w, const i
     for (int i = 0; i < n; i++)
         cost.keep_frac_sum += (double)config_n_keep(&g->config[member[i]], w->ids.n) / w->ids.n;
     for (int q = 0; q < w->n_questions; q++) {
-        if (!w->open[member[0] * w->n_questions + q])
+        if (!work_open(w, member[0])[q])
             continue;
         cost.n_questions++;
         if (w->question_ids[q].n > cost.question_tokens)
@@ -258,15 +259,22 @@ struct engine_cost work_cost(const struct grid *g, const struct work *w, const i
     return engine_cost(e, &cost);
 }
 
+/* For grid_group(). */
+struct scratch {
+    bool *taken; // (V)
+    int *member; // (V)
+};
+
+/* Adds the cost of one context to *sum. */
 static void add_cost(struct grid_cost *sum, const struct grid *g, const struct work *w, const struct engine *e,
-                     bool *taken, int *member)
+                     struct scratch *s)
 {
     bool first = true;
     int n;
 
-    memset(taken, 0, (size_t)g->n_configs * sizeof(*taken));
-    while ((n = grid_group(g, w, taken, member)) > 0) {
-        struct engine_cost cost = work_cost(g, w, member, n, e);
+    memset(s->taken, 0, (size_t)g->n_configs * sizeof(*s->taken));
+    while ((n = grid_group(g, w, s->taken, s->member)) > 0) {
+        struct engine_cost cost = work_cost(g, w, s->member, n, e);
         sum->flop += cost.decode_flop + (first ? cost.prefill_flop : 0);
         if (cost.bytes > sum->bytes)
             sum->bytes = cost.bytes;
@@ -276,13 +284,14 @@ static void add_cost(struct grid_cost *sum, const struct grid *g, const struct w
 
 int grid_cost(const struct grid *g, const struct engine *e, struct grid_cost *cost, struct err *err)
 {
-    bool *taken = calloc((size_t)g->n_configs, sizeof(*taken));
-    int *member = calloc((size_t)g->n_configs, sizeof(*member)), code = taken && member ? 0 : err_nomem(err);
+    struct scratch s = { calloc((size_t)g->n_configs, sizeof(*s.taken)),
+                         calloc((size_t)g->n_configs, sizeof(*s.member)) };
+    int code = s.taken && s.member ? 0 : err_nomem(err);
 
     *cost = (struct grid_cost){ 0 };
     for (int i = 0; i < g->n_work && !code; i++)
-        add_cost(cost, g, &g->work[i], e, taken, member);
-    free(taken);
-    free(member);
+        add_cost(cost, g, &g->work[i], e, &s);
+    free(s.taken);
+    free(s.member);
     return code;
 }

@@ -1,5 +1,9 @@
-/* grid.h - what there is to do: contexts x configs x questions, less what a store holds. Decided, and refused where it
- * cannot work, before anything runs.
+/* grid.h - the work of a profile: contexts x configs x questions, less what a store holds. All of it is decided, and
+ * refused where it cannot work, before anything runs.
+ *
+ *     grid_begin(&g, &in, &err);      // which context has which questions: needs no model
+ *     grid_plan(&g, &in, &err);       // tokens, what fits, what is open
+ *     for each work with n_open > 0: run_work()
  */
 #ifndef EVP_GRID_H
 #define EVP_GRID_H
@@ -15,26 +19,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One context's part. */
+/* One context and its questions. */
 struct work {
     const struct context *context;
     struct tokens ids; // head + text, cut to what fits
-    int n_cut;         // tokens that --truncate took away
+    int n_cut;         // tokens that were cut off
     char token_digest[DIGEST_HEX];
     int n_questions;
     const struct question **question; // (n_questions)
     struct tokens *question_ids;      // (n_questions)
-    bool *open;                       // (V, n_questions): answers to find
+    bool *open;                       // (V, n_questions): answers that the store lacks
     int n_open;
 };
+
+/* Which answers of a config are open: (n_questions). */
+static inline bool *work_open(const struct work *w, int config)
+{
+    return w->open + (size_t)config * (size_t)w->n_questions;
+}
 
 struct grid {
     const struct config *config;
     int n_configs; // V
     int max_new_tokens;
-    struct work *work; // in the order of the contexts; also those with nothing open
+    struct work *work; // in the order of the contexts; some have nothing open
     int n_work;
-    /* of what is open */
+    /* counts of what is open */
     int n_contexts;
     int64_t n_tokens, n_variants, n_questions, n_answers;
     int64_t n_found; // answers the store has already
@@ -54,37 +64,39 @@ struct grid_input {
     const struct store *store;
 };
 
-/* Gives each context of the shard its questions; of `in` only contexts, questions, shard and configs are looked at, so
- * this comes before a model is opened. ERR_FORMAT: a question about an unknown context, a context without questions.
- * All inputs must outlive the grid. */
+/* Gives each context of the shard its questions. Reads only contexts, questions, shard and configs of `in`, so it can
+ * be called before a model is opened. ERR_FORMAT: a question about an unknown context, a context without questions, a
+ * shard without contexts. All inputs must outlive the grid. */
 int grid_begin(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 
-/* The rest: tokens, what fits, what is open. ERR_FORMAT: a context longer than the model allows, a text that changed
- * since it was stored. */
+/* Tokenises, then grid_fit() and grid_open(). */
 int grid_plan(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 
-/* The last two steps of grid_plan(), for contexts that are tokenised already. */
+/* Compares each context, with its longest question and a whole answer, with the model's limit. ERR_FORMAT: a context is
+ * too long and may not be cut, or no token of it would be left. */
 int grid_fit(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
+
+/* Marks the answers that the store lacks. ERR_FORMAT: a text changed since it was stored. */
 int grid_open(struct grid *g, const struct store *store, struct err *err) MUST_CHECK;
 
 void grid_release(struct grid *g); // zeroed is fine
 
-/* Configs that lack the same questions are answered together: takes the first config that is open and not in `taken`
- * (V) and all like it; marks them there. member: (V) their numbers; returns how many, 0: no more. */
+/* Configs that lack the same questions are answered together. Takes the first config that is open and not in `taken`
+ * (V) and all configs like it, and marks them in `taken`. member (V): their numbers. Returns how many; 0 at the end. */
 int grid_group(const struct grid *g, const struct work *w, bool *taken, int *member);
 
-/* Answers that config v of this work lacks. */
+/* The number of answers that config v of this work lacks. */
 int work_n_open(const struct work *w, int v);
 
-/* What is ahead, by the engine's count of operations. Memory is that of the largest context with all its variants at
- * once, beside the weights; less is made do with in smaller groups. */
+/* The cost of all that is open, by the engine's count of operations. Memory is that of the largest context with all its
+ * variants at once, beside the weights; with less memory run_work() makes smaller groups. */
 struct grid_cost {
     uint64_t bytes;
     double flop;
 };
 int grid_cost(const struct grid *g, const struct engine *e, struct grid_cost *cost, struct err *err) MUST_CHECK;
 
-/* The same of n configs of one group (grid_group). */
+/* The cost of n configs of one group (grid_group). */
 struct engine_cost work_cost(const struct grid *g, const struct work *w, const int *member, int n,
                              const struct engine *e);
 

@@ -1,19 +1,20 @@
-/* One context on its way; see run.h. */
+/* One context: prefill, then group after group of configs that lack the same answers. A group is run in parts that fit
+ * the memory: derive the variants, let them answer all questions in one batch, keep what was measured, release them. */
 #include "profiler/run.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What is at hand while one context runs. */
-struct cell_run {
+/* What one context needs while it runs. */
+struct context_run {
     const struct run *run;
     const struct work *work;
     struct compressor *compressor;
     struct table *out;
     uint64_t memory;                // bytes that variants and their batches may take
-    int64_t reported, before;       // tokens said to progress; tokens of groups already done
-    bool *taken;                    // (V): configs done
-    int *member;                    // (V): the group at work
+    int64_t reported, before;       // tokens given to progress so far; tokens of the groups that are done
+    bool *taken;                    // (V): configs that had their group
+    int *member;                    // (V): the group that runs
     struct variant *variant;        // (V)
     const struct variant **pointer; // (V)
     struct question_ids *question;  // (n_questions): the open ones
@@ -23,7 +24,7 @@ struct cell_run {
 
 /* ---- progress ------------------------------------------------------------------ */
 
-static void report(struct cell_run *c, int64_t tokens)
+static void report(struct context_run *c, int64_t tokens)
 {
     if (c->run->progress && tokens > c->reported)
         c->run->progress(c->run->arg, tokens - c->reported);
@@ -33,7 +34,7 @@ static void report(struct cell_run *c, int64_t tokens)
 
 static void on_tokens(void *arg, int done)
 {
-    struct cell_run *c = arg;
+    struct context_run *c = arg;
 
     report(c, c->before + done);
 }
@@ -44,50 +45,40 @@ int64_t run_tokens(const struct grid *g, const struct work *w)
 
     for (int v = 0; v < g->n_configs; v++)
         for (int q = 0; q < w->n_questions; q++)
-            if (w->open[v * w->n_questions + q])
+            if (work_open(w, v)[q])
                 n += w->question_ids[q].n + g->max_new_tokens;
     return n;
 }
 
 /* ---- results --------------------------------------------------------------------- */
 
-static char *borrowed(const char *text)
-{
-    return (char *)(uintptr_t)text;
-}
-
+/* All of the table that is known before anything runs. Its strings are the inputs', which outlive it. */
 static int start_table(const struct run *run, const struct work *w, struct table *t, struct err *err)
 {
     const struct grid *g = run->grid;
 
     if (table_alloc(t, 1, g->n_configs, w->n_questions, err))
         return err->code;
-    t->max_new_tokens = g->max_new_tokens;
     t->context_id[0] = w->context->id;
     t->context_dataset[0] = w->context->dataset;
-    t->context_token_digest[0] = borrowed(w->token_digest);
+    t->context_token_digest[0] = w->token_digest;
     t->n_tokens[0] = w->ids.n;
     struct kv_shape shape = engine_kv_shape(run->engine);
     t->kv_bytes[0] = kv_bytes(&shape, w->ids.n);
     for (int v = 0; v < g->n_configs; v++)
-        t->config_name[v] = borrowed(g->config[v].name);
+        t->config_name[v] = g->config[v].name;
     for (int q = 0; q < w->n_questions; q++) {
         t->question_id[q] = w->question[q]->id;
         t->question_text[q] = w->question[q]->text;
-        t->question_split[q] = borrowed(split_name(w->question[q]->split));
+        t->question_split[q] = split_name(w->question[q]->split);
         t->question_context[q] = 0;
     }
-    if (table_set_text(&t->model, run->made->model, err) ||
-        table_set_text(&t->model_digest, run->made->model_digest, err) ||
-        table_set_text(&t->backend, run->made->backend, err) || table_set_text(&t->dtype, run->made->dtype, err) ||
-        table_set_text(&t->lineage, run->lineage, err))
-        return err->code;
-    return 0;
+    return table_set_made(t, run->made, err) ? err->code : table_set_text(&t->lineage, run->lineage, err);
 }
 
-static int keep_answer(struct cell_run *c, int v, int q, const struct answer *answer, struct err *err)
+static int keep_answer(struct context_run *c, int v, int q, const struct answer *answer, struct err *err)
 {
-    size_t at = (size_t)q * (size_t)c->run->grid->n_configs + (size_t)v;
+    size_t at = table_answer(c->out, q, v);
     struct buf text = { 0 };
 
     if (tokenizer_decode(engine_tokenizer(c->run->engine), answer->ids, answer->n, &text, err)) {
@@ -102,7 +93,7 @@ static int keep_answer(struct cell_run *c, int v, int q, const struct answer *an
     return 0;
 }
 
-static void keep_variant(struct cell_run *c, int v, const struct variant *variant)
+static void keep_variant(struct context_run *c, int v, const struct variant *variant)
 {
     c->out->cell_bytes[v] = variant->bytes;
     c->out->size_frac[v] = variant->size_frac;
@@ -113,7 +104,7 @@ static void keep_variant(struct cell_run *c, int v, const struct variant *varian
 
 /* ---- groups ------------------------------------------------------------------------ */
 
-static int decode_group(struct cell_run *c, const int *member, int n, int n_questions, struct err *err)
+static int decode_group(struct context_run *c, const int *member, int n, int n_questions, struct err *err)
 {
     struct decode job = { .variant = c->pointer,
                           .n_variants = n,
@@ -142,7 +133,7 @@ static int decode_group(struct cell_run *c, const int *member, int n, int n_ques
 }
 
 /* Derives n variants, lets them answer, and drops them. */
-static int run_variants(struct cell_run *c, const int *member, int n, int n_questions, struct err *err)
+static int run_variants(struct context_run *c, const int *member, int n, int n_questions, struct err *err)
 {
     int code = 0, made = 0;
 
@@ -150,7 +141,7 @@ static int run_variants(struct cell_run *c, const int *member, int n, int n_ques
         const struct config *config = &c->run->grid->config[member[made]];
         code = compressor_variant(c->compressor, config, VARIANT_ROWS, &c->variant[made], err);
         if (code) {
-            err_wrap(err, "%s", config->name);
+            err_wrap(err, "config '%s'", config->name);
             break;
         }
         c->pointer[made] = &c->variant[made];
@@ -164,8 +155,9 @@ static int run_variants(struct cell_run *c, const int *member, int n, int n_ques
     return code;
 }
 
-/* The first of n members that fit the memory together, at least one: what cannot run at all says so itself. */
-static int fitting(const struct cell_run *c, const int *member, int n)
+/* How many of n members, from the first, fit the memory together. At least one: a variant that cannot run at all fails
+ * with a message of its own. */
+static int fitting(const struct context_run *c, const int *member, int n)
 {
     const struct run *run = c->run;
 
@@ -174,13 +166,13 @@ static int fitting(const struct cell_run *c, const int *member, int n)
     return n;
 }
 
-static int run_group(struct cell_run *c, int n, struct err *err)
+static int run_group(struct context_run *c, int n, struct err *err)
 {
     const struct work *w = c->work;
     int n_questions = 0;
 
     for (int q = 0; q < w->n_questions; q++) {
-        if (!w->open[c->member[0] * w->n_questions + q])
+        if (!work_open(w, c->member[0])[q])
             continue;
         c->question[n_questions] = (struct question_ids){ .ids = w->question_ids[q].at, .n = w->question_ids[q].n };
         c->question_at[n_questions++] = q;
@@ -201,7 +193,7 @@ static void on_prefill(void *arg, int done)
     report(arg, done);
 }
 
-static int prefill(struct cell_run *c, double *seconds, struct err *err)
+static int prefill(struct context_run *c, double *seconds, struct err *err)
 {
     struct prefill p = { .ids = c->work->ids.at, .n = c->work->ids.n, .progress = on_prefill, .arg = c };
 
@@ -213,7 +205,7 @@ static int prefill(struct cell_run *c, double *seconds, struct err *err)
     return 0;
 }
 
-static int alloc_scratch(struct cell_run *c, struct err *err)
+static int alloc_scratch(struct context_run *c, struct err *err)
 {
     size_t v = (size_t)c->run->grid->n_configs, q = (size_t)c->work->n_questions;
 
@@ -229,7 +221,7 @@ static int alloc_scratch(struct cell_run *c, struct err *err)
                : err_nomem(err);
 }
 
-static void release_scratch(struct cell_run *c)
+static void release_scratch(struct context_run *c)
 {
     compressor_free(c->compressor);
     free(c->taken);
@@ -241,7 +233,7 @@ static void release_scratch(struct cell_run *c)
     free(c->answer);
 }
 
-static int run_groups(struct cell_run *c, struct err *err)
+static int run_groups(struct context_run *c, struct err *err)
 {
     int n;
 
@@ -258,9 +250,9 @@ static int run_groups(struct cell_run *c, struct err *err)
 
 int run_work(const struct run *run, const struct work *w, struct table *out, struct err *err)
 {
-    const double share = 0.8; // of what is free now; the rest is for what the estimate does not know
+    const double share = 0.8; // of what is free now; the rest is for what the estimate leaves out
     struct backend *be = engine_backend(run->engine);
-    struct cell_run c = { .run = run, .work = w, .out = out };
+    struct context_run c = { .run = run, .work = w, .out = out };
 
     c.memory = (uint64_t)(share * (double)be->memory(be).free);
     int code = start_table(run, w, out, err);

@@ -1,5 +1,5 @@
-/* run.h - the way of one context: prefill once, derive every variant from it, let groups of variants answer all open
- * questions at once, and give what was measured as a table of this context alone.
+/* run.h - measuring one context: prefill once, derive every variant from it, let groups of variants answer all open
+ * questions at once. The measurements are a table of this context alone, for store_put().
  */
 #ifndef EVP_RUN_H
 #define EVP_RUN_H
@@ -12,20 +12,21 @@ struct run {
     struct engine *engine;
     struct session *session;
     const struct grid *grid;
-    const struct store_made *made;
+    const struct table_made *made;
     const char *lineage;
-    void (*progress)(void *arg, int64_t tokens); // so many more of run_tokens() are done; may be NULL
+    void (*progress)(void *arg, int64_t tokens); // `tokens` more of run_tokens() are done; may be NULL
     void *arg;
 };
 
 /* Tokens that progress will report for this work: prefill, questions and whole answers. */
 int64_t run_tokens(const struct grid *g, const struct work *w);
 
-/* out: one context, all configs, all its questions; what was not open is absent. Released by the caller. */
+/* out: one context, all configs, all its questions; answers that were not open are absent. Released by the caller;
+ * empty on failure. */
 int run_work(const struct run *run, const struct work *w, struct table *out, struct err *err) MUST_CHECK;
 
-/* Floating-point operations a second of this engine, by prefilling a short piece of w; the session's context is lost.
- */
+/* Measures the floating-point operations per second of this engine by prefilling a short piece of w; the session's
+ * context is lost. */
 int run_speed(const struct run *run, const struct work *w, double *flop_per_s, struct err *err) MUST_CHECK;
 
 #endif

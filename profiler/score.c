@@ -1,8 +1,31 @@
+/* Answers are embedded in batches of whole questions, so that a question's answers and its reference are at hand
+ * together and the vectors of all answers never are. Quality follows from similarity, utility from quality. */
 #include "profiler/score.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+int score_lost(const struct table *t, bool *lost)
+{
+    int n = t->n_contexts;
+
+    memset(lost, true, (size_t)t->n_contexts * sizeof(*lost));
+    for (int q = 0; q < t->n_questions; q++) {
+        bool *of = &lost[t->question_context[q]];
+        if (!*of || t->answer_n_tokens[table_answer(t, q, 0)] < 0)
+            continue;
+        *of = false;
+        n--;
+    }
+    return n;
+}
+
+/* ---- similarity ------------------------------------------------------------ */
+
+/* Answers of one batch. A batch has whole questions: at least one, whatever the number of configs. Vectors of 384
+ * floats are 100 MB. */
+enum { ANSWERS_MAX = 1 << 16 };
 
 static float similarity(const struct table *t, size_t reference, size_t answer, float cosine)
 {
@@ -11,36 +34,70 @@ static float similarity(const struct table *t, size_t reference, size_t answer, 
     return strcmp(t->answer_text[reference], t->answer_text[answer]) == 0 ? 1 : cosine;
 }
 
-void score_similarity(struct table *t, const float *cosine)
-{
-    size_t n_configs = (size_t)t->n_configs;
+/* Questions from..to-1. */
+struct batch {
+    int from, to;
+    float *vector; // (answers of the batch, width)
+};
 
-    for (size_t q = 0; q < (size_t)t->n_questions; q++)
-        for (size_t i = q * n_configs; i < (q + 1) * n_configs; i++)
-            t->similarity[i] = similarity(t, q * n_configs, i, cosine[i]);
+static int score_batch(struct table *t, const struct score_embedder *e, const struct batch *b, struct err *err)
+{
+    const float *at = b->vector, *reference = b->vector;
+
+    if (e->embed(e->arg, t->answer_text + table_answer(t, b->from, 0), (b->to - b->from) * t->n_configs, b->vector,
+                 err))
+        return err->code;
+    for (int q = b->from; q < b->to; q++) {
+        for (int v = 0; v < t->n_configs; v++, at += e->width) {
+            size_t answer = table_answer(t, q, v);
+            reference = v == 0 ? at : reference;
+            t->similarity[answer] = similarity(t, table_answer(t, q, 0), answer, e->cosine(at, reference, e->width));
+        }
+    }
+    return 0;
 }
 
+static int score_similarity(struct table *t, const struct score_embedder *e, struct err *err)
+{
+    int max = ANSWERS_MAX / t->n_configs < 1 ? 1 : ANSWERS_MAX / t->n_configs;
+    int n = max < t->n_questions ? max : t->n_questions;
+    struct batch b = { .vector = calloc((size_t)n * (size_t)t->n_configs, (size_t)e->width * sizeof(*b.vector)) };
+    int code = b.vector ? 0 : err_nomem(err);
+
+    while (b.to < t->n_questions && !code) {
+        b.from = b.to;
+        b.to += t->n_questions - b.to < n ? t->n_questions - b.to : n;
+        code = score_batch(t, e, &b, err);
+    }
+    free(b.vector);
+    return code;
+}
+
+/* ---- quality --------------------------------------------------------------- */
+
 /* A cosine below 0 says no more than one of 0, that the answers have nothing in common; above 1 it is rounding. */
-static double held_to_unit(float similarity)
+static double clamp_to_unit(float similarity)
 {
     return similarity < 0 ? 0 : similarity > 1 ? 1 : (double)similarity;
 }
 
-/* n: (C, V), zeroed; how many similarities went into each mean. */
+/* n (C, V) is scratch: how many similarities are in each mean. */
 static void mean_of_split(const struct table *t, const char *split, double *quality, int *n)
 {
-    size_t n_configs = (size_t)t->n_configs, n_cells = (size_t)t->n_contexts * n_configs;
+    size_t n_cells = table_n_cells(t);
 
+    memset(n, 0, n_cells * sizeof(*n));
     for (size_t i = 0; i < n_cells; i++)
         quality[i] = 0;
-    for (size_t q = 0; q < (size_t)t->n_questions; q++) {
-        size_t cell = (size_t)t->question_context[q] * n_configs;
+    for (int q = 0; q < t->n_questions; q++) {
+        size_t cell = table_cell(t, (int)t->question_context[q], 0);
         if (strcmp(t->question_split[q], split) != 0)
             continue;
-        for (size_t i = q * n_configs; i < (q + 1) * n_configs; i++, cell++) {
-            if (isnan(t->similarity[i]))
+        for (int v = 0; v < t->n_configs; v++, cell++) {
+            float is = t->similarity[table_answer(t, q, v)];
+            if (isnan(is))
                 continue;
-            quality[cell] += held_to_unit(t->similarity[i]);
+            quality[cell] += clamp_to_unit(is);
             n[cell]++;
         }
     }
@@ -48,29 +105,60 @@ static void mean_of_split(const struct table *t, const char *split, double *qual
         quality[i] = n[i] ? quality[i] / n[i] : (double)NAN;
 }
 
-int score_quality(struct table *t, struct err *err)
+int score_answers(struct table *t, const struct score_embedder *e, struct err *err)
 {
-    size_t n_cells = (size_t)t->n_contexts * (size_t)t->n_configs;
-    int *n = calloc(2 * n_cells, sizeof(*n));
+    int *n = calloc(table_n_cells(t), sizeof(*n)), code = n ? score_similarity(t, e, err) : err_nomem(err);
 
-    if (!n)
-        return err_nomem(err);
-    mean_of_split(t, "train", t->quality_train, n);
-    mean_of_split(t, "test", t->quality_test, n + n_cells);
+    if (!code) {
+        mean_of_split(t, "train", t->quality_train, n);
+        mean_of_split(t, "test", t->quality_test, n);
+    }
     free(n);
+    return code;
+}
+
+/* ---- utility --------------------------------------------------------------- */
+
+/* One variant on every tier. */
+static void score_cell(struct table *t, const struct score_tier *tier, int n, double alpha, size_t cell)
+{
+    size_t at = cell * (size_t)t->n_tiers;
+    double question_s = t->question_s[cell / (size_t)t->n_configs];
+
+    for (int d = 0; d < n; d++, at++) {
+        t->ttft_s[at] = ttft_stored(tier[d].speed, t->cell_bytes[cell], t->decompress_s[cell], question_s);
+        t->utility[at] = utility(alpha, t->quality_train[cell], t->ttft_s[at], 1);
+    }
+}
+
+/* A context that is not stored at all: that is config 0 only, and its answers are the reference's. */
+static void score_recompute(struct table *t, int context, double alpha)
+{
+    size_t at = (table_cell(t, context, 0) + 1) * (size_t)t->n_tiers - 1;
+
+    t->ttft_s[at] = ttft_recompute(t->prefill_s[context], t->question_s[context]);
+    t->utility[at] = utility(alpha, 1, t->ttft_s[at], 1);
+}
+
+static int name_tier(struct table *t, int tier, const char *name, struct err *err)
+{
+    char *copy = strdup(name);
+
+    if (table_own(t, copy, err))
+        return err->code;
+    t->tier_name[tier] = copy;
     return 0;
 }
 
-double score_mean(const struct table *t, const double *column, int config)
+int score_tiers(struct table *t, const struct score_tier *tier, int n, double alpha, struct err *err)
 {
-    double sum = 0;
-    int n = 0;
-
-    for (size_t i = (size_t)config; i < (size_t)t->n_contexts * (size_t)t->n_configs; i += (size_t)t->n_configs) {
-        if (isnan(column[i]))
-            continue;
-        sum += column[i];
-        n++;
-    }
-    return n ? sum / n : (double)NAN;
+    for (int d = 0; d <= n; d++)
+        if (name_tier(t, d, d < n ? tier[d].name : "recompute", err))
+            return err->code;
+    for (size_t cell = 0; cell < table_n_cells(t); cell++)
+        if (t->cell_bytes[cell] >= 0)
+            score_cell(t, tier, n, alpha, cell);
+    for (int c = 0; c < t->n_contexts; c++)
+        score_recompute(t, c, alpha);
+    return 0;
 }

@@ -1,4 +1,6 @@
-/* FILE and its folder of shards; see store.h for why. */
+/* FILE and its folder of shards. Opening reads all of them into one table, which answers what is known; putting writes
+ * one shard; finishing reads all again and unites them, because other shards may have grown since. The lock is flock()
+ * on the folder, so that it ends with the process. */
 #include "profiler/store.h"
 
 #include "base/digest.h"
@@ -12,21 +14,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* Tables read together: FILE, if it is there, and shards. */
-struct tables {
-    struct table *at;
-    int n;
-};
-
-static void tables_release(struct tables *t)
-{
-    for (int i = 0; i < t->n; i++)
-        table_release(&t->at[i]);
-    free(t->at);
-    *t = (struct tables){ 0 };
-}
-
-/* Names of shards end in .h5; what else lies in the folder is a rest of an interrupted write. */
+/* Names of shards end in .h5; any other file in the folder is what an interrupted write left. */
 static bool is_shard(const char *name)
 {
     size_t n = strlen(name);
@@ -67,40 +55,24 @@ static char *shard_path(const struct store *s, const char *context)
 
 /* ---- reading --------------------------------------------------------------- */
 
-static int check_made(const struct table *t, const char *path, const struct store_made *made, struct err *err)
+static int add_table(const struct store *s, struct tables *to, const char *path, struct err *err)
 {
-    const char *how = "made with";
+    char text[TABLE_DIFFERENCE];
 
-    if (strcmp(t->model_digest, made->model_digest) != 0)
-        return err_set(err, ERR_FORMAT, "'%s' was %s another model, '%s'; --overwrite starts anew", path, how,
-                       t->model);
-    if (strcmp(t->backend, made->backend) != 0 || strcmp(t->dtype, made->dtype) != 0)
-        return err_set(err, ERR_FORMAT, "'%s' was %s --backend %s --dtype %s; --overwrite starts anew", path, how,
-                       t->backend, t->dtype);
-    if (t->max_new_tokens != made->max_new_tokens)
-        return err_set(err, ERR_FORMAT, "'%s' was %s --max-new-tokens %lld; --overwrite starts anew", path, how,
-                       (long long)t->max_new_tokens);
-    return 0;
-}
-
-static int add_table(struct tables *to, const char *path, const struct store_made *made, struct err *err)
-{
-    if (table_read(&to->at[to->n], path, TABLE_ALL, err))
+    if (tables_read(to, path, err))
         return err->code;
-    to->n++;
-    return check_made(&to->at[to->n - 1], path, made, err);
+    struct table_made made = table_made(&to->at[to->n - 1]);
+    const char *how = table_made_difference(text, &made, &s->made);
+    return how ? err_set(err, ERR_FORMAT, "'%s' was made with %s; --overwrite replaces it", path, how) : 0;
 }
 
 static int read_shards(const struct store *s, struct tables *to, struct dirent **name, int n, struct err *err)
 {
-    to->at = calloc((size_t)n + 1, sizeof(*to->at));
-    if (!to->at)
-        return err_nomem(err);
-    if (s->has_file && add_table(to, s->path, &s->made, err))
+    if (s->has_file && add_table(s, to, s->path, err))
         return err->code;
     for (int i = 0; i < n; i++) {
         char *path = file_join(s->dir, name[i]->d_name);
-        int code = path ? add_table(to, path, &s->made, err) : err_nomem(err);
+        int code = path ? add_table(s, to, path, err) : err_nomem(err);
         free(path);
         if (code)
             return code;
@@ -108,7 +80,7 @@ static int read_shards(const struct store *s, struct tables *to, struct dirent *
     return 0;
 }
 
-/* FILE and all shards; in the order of their names, so that the same shards give the same table. */
+/* Reads FILE and all shards, in the order of their names, so that the same shards give the same table. */
 static int read_all(const struct store *s, struct tables *to, struct err *err)
 {
     struct dirent **name = NULL;
@@ -121,35 +93,14 @@ static int read_all(const struct store *s, struct tables *to, struct err *err)
     return code;
 }
 
-static int unite(struct table *out, const struct tables *from, struct err *err)
-{
-    const struct table **each = calloc((size_t)from->n + 1, sizeof(*each));
-
-    if (!each)
-        return err_nomem(err);
-    for (int i = 0; i < from->n; i++)
-        each[i] = &from->at[i];
-    int code = table_unite(out, each, from->n, err);
-    free(each);
-    return code;
-}
-
-static int name_rows(struct map *map, char *const *name, int n, struct err *err)
-{
-    for (int i = 0; i < n; i++)
-        if (map_add(map, name[i], strlen(name[i]), NULL) == MAP_NOMEM)
-            return err_nomem(err);
-    return 0;
-}
-
 /* How much a table knows: grows with everything that uniting can add. */
 static int64_t amount(const struct table *t)
 {
     int64_t n = (int64_t)t->n_contexts + t->n_configs + t->n_questions;
 
-    for (size_t i = 0; i < (size_t)t->n_contexts * (size_t)t->n_configs; i++)
+    for (size_t i = 0; i < table_n_cells(t); i++)
         n += t->cell_bytes[i] >= 0;
-    for (size_t i = 0; i < (size_t)t->n_questions * (size_t)t->n_configs; i++)
+    for (size_t i = 0; i < table_n_answers(t); i++)
         n += t->answer_n_tokens[i] >= 0;
     return n;
 }
@@ -160,18 +111,14 @@ static int open_tables(struct store *s, struct err *err)
     int code = read_all(s, &found, err);
 
     if (!code && found.n > 0)
-        code = unite(&s->have, &found, err);
+        code = tables_unite(&s->have, &found, err);
     if (!code && found.n > 0)
         s->fresh = !s->has_file || amount(&s->have) > amount(&found.at[0]);
     tables_release(&found);
-    if (code || name_rows(&s->contexts, s->have.context_id, s->have.n_contexts, err) ||
-        name_rows(&s->configs, s->have.config_name, s->have.n_configs, err) ||
-        name_rows(&s->questions, s->have.question_id, s->have.n_questions, err))
-        return err->code;
-    return 0;
+    return code ? code : table_rows_add(&s->rows, &s->have, err);
 }
 
-int store_open(struct store *s, const char *path, const struct store_made *made, enum store_old old, struct err *err)
+int store_open(struct store *s, const char *path, const struct table_made *made, enum store_old old, struct err *err)
 {
     struct buf dir = { 0 };
 
@@ -194,13 +141,11 @@ void store_close(struct store *s)
     free(s->path);
     free(s->dir);
     table_release(&s->have);
-    map_release(&s->contexts);
-    map_release(&s->configs);
-    map_release(&s->questions);
+    table_rows_release(&s->rows);
     *s = (struct store){ .lock = -1 };
 }
 
-/* ---- asking ------------------------------------------------------------------ */
+/* ---- asking ---------------------------------------------------------------- */
 
 static int row_of(const struct map *map, const char *name)
 {
@@ -209,38 +154,39 @@ static int row_of(const struct map *map, const char *name)
 
 bool store_has(const struct store *s, const char *context, const char *config, const char *question)
 {
-    int c = row_of(&s->contexts, context), v = row_of(&s->configs, config), q = row_of(&s->questions, question);
-    size_t n_configs = (size_t)s->have.n_configs;
+    const struct table *t = &s->have;
+    int c = row_of(&s->rows.contexts, context), v = row_of(&s->rows.configs, config);
+    int q = row_of(&s->rows.questions, question);
 
     if (c < 0 || v < 0 || q < 0)
         return false;
-    return s->have.cell_bytes[(size_t)c * n_configs + (size_t)v] >= 0 &&
-           s->have.answer_n_tokens[(size_t)q * n_configs + (size_t)v] >= 0;
+    return t->cell_bytes[table_cell(t, c, v)] >= 0 && t->answer_n_tokens[table_answer(t, q, v)] >= 0;
 }
 
 int store_check_context(const struct store *s, const char *context, const char *token_digest, struct err *err)
 {
-    int c = row_of(&s->contexts, context);
+    int c = row_of(&s->rows.contexts, context);
 
     if (c < 0 || strcmp(s->have.context_token_digest[c], token_digest) == 0)
         return 0;
-    return err_set(err, ERR_FORMAT, "context '%s' has another text in '%s'; --overwrite starts anew", context, s->path);
+    return err_set(err, ERR_FORMAT, "context '%s' has another text in '%s'; --overwrite replaces it", context, s->path);
 }
 
 int store_check_question(const struct store *s, const char *question, const char *context, const char *text,
                          struct err *err)
 {
-    int q = row_of(&s->questions, question);
+    int q = row_of(&s->rows.questions, question);
 
     if (q < 0 || (strcmp(s->have.question_text[q], text) == 0 &&
                   strcmp(s->have.context_id[s->have.question_context[q]], context) == 0))
         return 0;
-    return err_set(err, ERR_FORMAT, "question '%s' is another one in '%s'; --overwrite starts anew", question, s->path);
+    return err_set(err, ERR_FORMAT, "question '%s' has another text or context in '%s'; --overwrite replaces it",
+                   question, s->path);
 }
 
 /* ---- writing ------------------------------------------------------------------- */
 
-/* Empties the folder of what `which` picks. */
+/* Removes from the folder the files that `which` picks. */
 static int remove_files(const struct store *s, int (*which)(const struct dirent *), struct err *err)
 {
     struct dirent **name = NULL;
@@ -267,21 +213,19 @@ int store_begin(struct store *s, enum store_old old, struct err *err)
     return remove_files(s, old == STORE_OVERWRITE ? only_files : only_rests, err);
 }
 
-/* Writes t, or what lies in the shard already united with it. */
-static int write_shard(const struct table *t, const char *path, const struct store_made *made, struct err *err)
+/* Writes t, united with the shard of its context when there is one already. */
+static int write_shard(const struct store *s, const struct table *t, const char *path, struct err *err)
 {
-    struct tables both = { .at = calloc(2, sizeof(*both.at)) };
+    struct tables old = { 0 };
     struct table united = { 0 };
+    int code = file_exists(path) ? add_table(s, &old, path, err) : 0;
 
-    if (!both.at)
-        return err_nomem(err);
-    int code = file_exists(path) ? add_table(&both, path, made, err) : 0;
-    if (!code && both.n > 0)
-        code = table_unite(&united, (const struct table *const[]){ &both.at[0], t }, 2, err);
+    if (!code && old.n > 0)
+        code = table_unite(&united, (const struct table *const[]){ &old.at[0], t }, 2, err);
     if (!code)
-        code = table_write(both.n > 0 ? &united : t, path, err);
+        code = table_write(old.n > 0 ? &united : t, path, err);
     table_release(&united);
-    tables_release(&both);
+    tables_release(&old);
     return code;
 }
 
@@ -291,7 +235,7 @@ int store_put(struct store *s, const struct table *result, struct err *err)
 
     if (!path)
         return err_nomem(err);
-    int code = write_shard(result, path, &s->made, err);
+    int code = write_shard(s, result, path, err);
     if (!code)
         s->fresh = true;
     free(path);
@@ -317,7 +261,7 @@ static int by_rank(const void *a, const void *b)
     return x->rank != y->rank ? x->rank - y->rank : x->at - y->at;
 }
 
-/* Shards in the order of their contexts; the first `fixed` tables stay where they are. */
+/* Sorts shards by the order of their contexts; the first `fixed` tables keep their places. */
 static int sort_tables(struct tables *t, int fixed, const struct map *order, struct err *err)
 {
     struct ranked *r = calloc((size_t)t->n + 1, sizeof(*r));
@@ -337,7 +281,7 @@ static int write_whole(const struct store *s, const struct tables *found, const 
 {
     struct table whole = { 0 };
     char *path = file_join(s->dir, "whole");
-    int code = path ? unite(&whole, found, err) : err_nomem(err);
+    int code = path ? tables_unite(&whole, found, err) : err_nomem(err);
 
     if (!code)
         code = table_set_text(&whole.lineage, lineage, err);

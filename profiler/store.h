@@ -1,9 +1,9 @@
-/* store.h - a profile on its way: what is known already, and a place where each context's result is safe.
+/* store.h - an unfinished profile: what is known already, and a place where each context's result is safe.
  *
  * HDF5 does not survive a crash in the middle of a write. So FILE is never opened for writing; each context's result
  * goes to a shard of its own, FILE.d/XXXXXXXXXXXXXXXX.h5 (named by its id's checksum), written whole, flushed and
  * renamed. At the end FILE and all shards are united into FILE.d/whole, which is renamed over FILE, and FILE.d is
- * removed. Killed at any moment, the next run finds every finished context, in FILE or in a shard.
+ * removed. The invariant: after a kill at any moment, every finished context is in FILE or in a shard.
  *
  * A store is locked while it is written: of two processes with the same FILE the second is refused.
  */
@@ -16,41 +16,35 @@
 
 #include <stdbool.h>
 
-/* What a result must have been made with to be of use. Strings are borrowed and must outlive the store. */
-struct store_made {
-    const char *model, *model_digest, *backend, *dtype;
-    int max_new_tokens;
-};
-
 enum store_old { STORE_EXTEND, STORE_OVERWRITE };
 
 struct store {
     char *path, *dir;
-    struct store_made made;
-    struct table have;                       // FILE and the shards united; n_contexts 0: nothing yet
-    struct map contexts, configs, questions; // names -> rows of `have`
-    int lock;                                // descriptor of dir; -1: not yet begun
-    bool has_file;                           // `have` holds what FILE holds
-    bool fresh;                              // shards hold what FILE does not
+    struct table_made made; // of every result; its strings must outlive the store
+    struct table have;      // FILE and the shards united; n_contexts 0: nothing yet
+    struct table_rows rows; // of `have`
+    int lock;               // descriptor of dir; -1: not yet begun
+    bool has_file;          // `have` holds what FILE holds
+    bool fresh;             // shards hold what FILE does not
 };
 
-/* Reads what is there; changes nothing. STORE_OVERWRITE: nothing counts. ERR_FORMAT when what is there was made with
+/* Reads FILE and its shards; changes nothing. STORE_OVERWRITE: nothing is read. ERR_FORMAT when a file was made with
  * another model or other options, or is damaged. */
-int store_open(struct store *s, const char *path, const struct store_made *made, enum store_old old,
+int store_open(struct store *s, const char *path, const struct table_made *made, enum store_old old,
                struct err *err) MUST_CHECK;
 void store_close(struct store *s); // zeroed is fine
 
 /* Locks and makes the folder; with STORE_OVERWRITE removes the shards in it. */
 int store_begin(struct store *s, enum store_old old, struct err *err) MUST_CHECK;
 
-/* Makes one context's result safe: a table of that context alone, or of what was new of it. */
+/* Makes one context's result safe: a table of that context alone, of all its answers or of the new ones. */
 int store_put(struct store *s, const struct table *result, struct err *err) MUST_CHECK;
 
 /* Unites all into FILE: what it held, then the contexts in the order of `order`, then other shards; and removes the
- * folder. Where FILE holds everything it stays as it is. */
+ * folder. A FILE that holds everything already stays as it is. */
 int store_finish(struct store *s, const struct map *order, const char *lineage, struct err *err) MUST_CHECK;
 
-/* Is the answer to `question` (id) by `config` (name) there, with the sizes of its variant? */
+/* Whether the answer to `question` (id) under `config` (name) is there, with the sizes of its variant. */
 bool store_has(const struct store *s, const char *context, const char *config, const char *question);
 
 /* ERR_FORMAT when the same id stands for other tokens, or for another question, in what is there. */

@@ -1,7 +1,10 @@
-/* The table in memory: allocation, release, and putting several together. The file is table_read.c, table_write.c. */
+/* The table in memory. Allocation and release walk over the columns (table_column.c), so that no array is named here.
+ * An array lies in the mapped image of a file or in memory of its own, and only the latter is freed. table_unite.c puts
+ * several tables together; table_read.c and table_write.c are the file. */
 #include "profiler/table.h"
 
-#include "base/map.h"
+#include "base/array.h"
+#include "base/json.h"
 #include "profiler/table_column.h"
 
 #include <math.h>
@@ -9,16 +12,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static void *absent_text(void)
-{
-    return (void *)(uintptr_t) "";
-}
-
 static void fill_absent(const struct column *c, void *at, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (c->type == COLUMN_TEXT)
-            ((char **)at)[i] = absent_text();
+            ((const char **)at)[i] = "";
         else if (c->type == COLUMN_I64)
             ((int64_t *)at)[i] = -1;
         else if (c->type == COLUMN_I32)
@@ -30,7 +28,8 @@ static void fill_absent(const struct column *c, void *at, size_t n)
     }
 }
 
-/* The end counts: a column without rows may stand there. Memory from malloc never does, its header comes first. */
+/* The end of the map counts as inside: a column without rows may begin there. Memory from malloc never does, because
+ * its header comes first. */
 static bool in_map(const struct table *t, const void *at)
 {
     return t->map && (const char *)at >= (char *)t->map && (const char *)at <= (char *)t->map + t->map_bytes;
@@ -67,28 +66,12 @@ static int alloc_part(struct table *t, enum column_part part, struct err *err)
     return 0;
 }
 
-int table_find_config(const struct table *t, const char *name)
-{
-    for (int v = 0; v < t->n_configs; v++)
-        if (strcmp(t->config_name[v], name) == 0)
-            return v;
-    return -1;
-}
-
-/* Grows in steps of powers of two. */
 int table_own(struct table *t, char *text, struct err *err)
 {
-    size_t n = (size_t)t->n_owned;
-    bool full = (n & (n - 1)) == 0;
-    char **owned = text && full ? reallocarray(t->owned, n ? 2 * n : 1, sizeof(*owned)) : t->owned;
-
-    if (!text || !owned) {
-        free(text);
-        return err_nomem(err);
-    }
-    t->owned = owned;
-    t->owned[t->n_owned++] = text;
-    return 0;
+    if (text && ARRAY_PUSH(&t->owned, text) == 0)
+        return 0;
+    free(text);
+    return err_nomem(err);
 }
 
 int table_set_text(char **attribute, const char *text, struct err *err)
@@ -138,190 +121,76 @@ void table_release(struct table *t)
         free(attribute_get(t, &table_attributes[i]));
     if (t->map)
         munmap(t->map, t->map_bytes);
-    for (int i = 0; i < t->n_owned; i++)
-        free(t->owned[i]);
-    free(t->owned);
+    for (int i = 0; i < t->owned.n; i++)
+        free(t->owned.at[i]);
+    free(t->owned.at);
     map_release(&t->ids);
     *t = (struct table){ 0 };
 }
 
-/* ---- several tables into one -------------------------------------------- */
+/* ---- asking ------------------------------------------------------------- */
 
-struct axes {
-    struct map contexts, configs, questions; // names -> rows of the united table
-};
-
-static int check_same(const struct table *a, const struct table *b, struct err *err)
+int table_find_config(const struct table *t, const char *name)
 {
-    if (strcmp(a->model_digest, b->model_digest) != 0)
-        return err_set(err, ERR_FORMAT, "the tables are of different models, '%s' and '%s'", a->model, b->model);
-    if (strcmp(a->dtype, b->dtype) != 0 || strcmp(a->backend, b->backend) != 0)
-        return err_set(err, ERR_FORMAT, "the tables were computed differently: '%s' in %s, and '%s' in %s", a->backend,
-                       a->dtype, b->backend, b->dtype);
-    if (a->max_new_tokens != b->max_new_tokens)
-        return err_set(err, ERR_FORMAT, "the tables' answers have different limits: %lld and %lld tokens",
-                       (long long)a->max_new_tokens, (long long)b->max_new_tokens);
-    return 0;
+    for (int v = 0; v < t->n_configs; v++)
+        if (strcmp(t->config_name[v], name) == 0)
+            return v;
+    return -1;
 }
 
-static int add_names(struct map *map, char *const *name, int n, struct err *err)
+double table_mean(const struct table *t, const double *column, int config)
 {
-    for (int i = 0; i < n; i++)
-        if (map_add(map, name[i], strlen(name[i]), NULL) == MAP_NOMEM)
-            return err_nomem(err);
-    return 0;
-}
+    double sum = 0;
+    int n = 0;
 
-static int name_axes(struct axes *axes, const struct table *const *from, int n, struct err *err)
-{
-    for (int i = 0; i < n; i++) {
-        const struct table *t = from[i];
-        if (check_same(from[0], t, err) || add_names(&axes->contexts, t->context_id, t->n_contexts, err) ||
-            add_names(&axes->configs, t->config_name, t->n_configs, err) ||
-            add_names(&axes->questions, t->question_id, t->n_questions, err))
-            return err->code;
+    for (int c = 0; column && c < t->n_contexts; c++) {
+        double v = column[table_cell(t, c, config)];
+        sum += isnan(v) ? 0 : v;
+        n += !isnan(v);
     }
-    return 0;
+    return n ? sum / n : (double)NAN;
 }
 
-static size_t row_of(const struct map *map, const char *name)
+struct json *table_lineage(const struct table *t)
 {
-    return (size_t)map_find(map, name, strlen(name));
+    struct err ignored;
+
+    return *t->lineage ? json_parse(t->lineage, strlen(t->lineage), &ignored) : NULL;
 }
 
-/* Copies one element of every column of a shape. */
-static void copy_element(struct table *out, size_t to, const struct table *from, size_t at, const char *shape)
+/* ---- what made it ------------------------------------------------------- */
+
+struct table_made table_made(const struct table *t)
 {
-    for (int i = 0; i < TABLE_COLUMNS; i++) {
-        const struct column *c = &table_columns[i];
-        size_t size = column_size(c->type);
-        if (c->part == PART_PROFILE && strcmp(c->shape, shape) == 0)
-            memcpy((char *)column_get(out, c) + to * size, (char *)column_get(from, c) + at * size, size);
-    }
+    return (struct table_made){ t->model, t->model_digest, t->backend, t->dtype, t->max_new_tokens };
 }
 
-static int unite_contexts(struct table *out, const struct axes *axes, const struct table *from, struct err *err)
+int table_set_made(struct table *t, const struct table_made *made, struct err *err)
 {
-    for (int i = 0; i < from->n_contexts; i++) {
-        size_t to = row_of(&axes->contexts, from->context_id[i]);
-        if (!*out->context_id[to]) {
-            copy_element(out, to, from, (size_t)i, "C");
-            continue;
-        }
-        if (strcmp(out->context_token_digest[to], from->context_token_digest[i]) != 0)
-            return err_set(err, ERR_FORMAT, "context '%s' has different tokens in two tables", from->context_id[i]);
-    }
-    return 0;
-}
-
-static int unite_questions(struct table *out, const struct axes *axes, const struct table *from, struct err *err)
-{
-    for (int i = 0; i < from->n_questions; i++) {
-        size_t to = row_of(&axes->questions, from->question_id[i]);
-        int64_t context = (int64_t)row_of(&axes->contexts, from->context_id[from->question_context[i]]);
-        if (!*out->question_id[to]) {
-            copy_element(out, to, from, (size_t)i, "Q");
-            out->question_context[to] = context;
-            continue;
-        }
-        if (out->question_context[to] != context || strcmp(out->question_text[to], from->question_text[i]) != 0)
-            return err_set(err, ERR_FORMAT, "question '%s' is different in two tables", from->question_id[i]);
-    }
-    return 0;
-}
-
-/* Cells and answers come as a whole: sizes of one run are never mixed with times of another. */
-static void unite_cells(struct table *out, const struct axes *axes, const struct table *from)
-{
-    size_t n_configs = (size_t)out->n_configs;
-
-    for (int v = 0; v < from->n_configs; v++) {
-        size_t to_v = row_of(&axes->configs, from->config_name[v]);
-        out->config_name[to_v] = from->config_name[v];
-        for (int i = 0; i < from->n_contexts; i++) {
-            size_t to = row_of(&axes->contexts, from->context_id[i]) * n_configs + to_v;
-            size_t at = (size_t)i * (size_t)from->n_configs + (size_t)v;
-            if (out->cell_bytes[to] < 0)
-                copy_element(out, to, from, at, "CV");
-        }
-        for (int i = 0; i < from->n_questions; i++) {
-            size_t to = row_of(&axes->questions, from->question_id[i]) * n_configs + to_v;
-            size_t at = (size_t)i * (size_t)from->n_configs + (size_t)v;
-            if (out->answer_n_tokens[to] < 0)
-                copy_element(out, to, from, at, "QV");
-        }
-    }
-}
-
-/* Moves every string of the table into one block of its own. With to NULL only counts. */
-static size_t own_texts(struct table *t, char *to)
-{
-    size_t total = 0;
-
-    for (int i = 0; i < TABLE_COLUMNS; i++) {
-        const struct column *c = &table_columns[i];
-        char **text = column_get(t, c);
-        size_t n = 0;
-        if (c->type != COLUMN_TEXT || !text || !column_count(t, c, &n))
-            continue;
-        for (size_t k = 0; k < n; k++) {
-            size_t length = strlen(text[k]) + 1;
-            if (to)
-                text[k] = memcpy(to + total, text[k], length);
-            total += length;
-        }
-    }
-    return total;
-}
-
-static int unite_named(struct table *out, const struct axes *axes, const struct table *const *from, int n,
-                       struct err *err)
-{
-    if (table_alloc(out, axes->contexts.n, axes->configs.n, axes->questions.n, err))
+    t->max_new_tokens = made->max_new_tokens;
+    if (table_set_text(&t->model, made->model, err) || table_set_text(&t->model_digest, made->model_digest, err) ||
+        table_set_text(&t->backend, made->backend, err) || table_set_text(&t->dtype, made->dtype, err))
         return err->code;
-    for (int i = 0; i < n; i++) {
-        if (unite_contexts(out, axes, from[i], err) || unite_questions(out, axes, from[i], err))
-            return err->code;
-        unite_cells(out, axes, from[i]);
-    }
-    for (int i = 0; i < TABLE_ATTRIBUTES; i++) {
-        char *text = attribute_get(out, &table_attributes[i]);
-        int code = table_set_text(&text, attribute_get(from[0], &table_attributes[i]), err);
-        attribute_set(out, &table_attributes[i], text);
-        if (code)
-            return code;
-    }
-    out->max_new_tokens = from[0]->max_new_tokens;
-    char *block = malloc(own_texts(out, NULL) + 1);
-    if (table_own(out, block, err))
-        return err->code;
-    own_texts(out, block);
     return 0;
 }
 
-int table_unite(struct table *out, const struct table *const *from, int n, struct err *err)
+const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct table_made *is,
+                                  const struct table_made *want)
 {
-    struct axes axes = { 0 };
-    int code = name_axes(&axes, from, n, err);
+    size_t n = TABLE_DIFFERENCE;
 
-    *out = (struct table){ 0 };
-    if (!code)
-        code = unite_named(out, &axes, from, n, err);
-    if (code)
-        table_release(out);
-    map_release(&axes.contexts);
-    map_release(&axes.configs);
-    map_release(&axes.questions);
-    return code;
-}
-
-int table_merge(struct table *into, const struct table *from, struct err *err)
-{
-    struct table united;
-
-    if (table_unite(&united, (const struct table *const[]){ into, from }, 2, err))
-        return err->code;
-    table_release(into);
-    *into = united;
-    return 0;
+    if (strcmp(is->model_digest, want->model_digest) != 0 && strcmp(is->model, want->model) == 0)
+        snprintf(text, n, "another model of the name '%.80s'", is->model);
+    else if (strcmp(is->model_digest, want->model_digest) != 0)
+        snprintf(text, n, "model '%.80s', not '%.80s'", is->model, want->model);
+    else if (strcmp(is->backend, want->backend) != 0)
+        snprintf(text, n, "--backend %.80s, not %.80s", is->backend, want->backend);
+    else if (strcmp(is->dtype, want->dtype) != 0)
+        snprintf(text, n, "--dtype %.80s, not %.80s", is->dtype, want->dtype);
+    else if (is->max_new_tokens != want->max_new_tokens)
+        snprintf(text, n, "--max-new-tokens %lld, not %lld", (long long)is->max_new_tokens,
+                 (long long)want->max_new_tokens);
+    else
+        return NULL;
+    return text;
 }

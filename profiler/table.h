@@ -1,7 +1,8 @@
 /* table.h - the profile and utility table (HDF5). Layout: docs/formats/table.md; opened with h5py in a test.
  *
  * In memory it is plain arrays. C contexts, V configs, Q questions, T tiers. Absent is NAN, -1 or an empty string,
- * never 0. table_read() checks every shape, type and index against every other, so who uses the arrays need not.
+ * never 0; question_s alone is 0 when unknown. table_read() checks every shape, type and index against every other, so
+ * code that uses the arrays need not.
  *
  *     struct table t;
  *     if (table_read(&t, "profile.h5", TABLE_ALL, &err)) ...
@@ -10,8 +11,8 @@
  *     table_write(&t, "table.h5", &err);
  *     table_release(&t);
  *
- * Arrays and the strings in them belong to the table: fill them, never free them; strings put into an array must
- * outlive it. The strings of the root attributes are replaced with table_set_text().
+ * The arrays belong to the table. The strings in them are borrowed: each must outlive the table, or be handed over with
+ * table_own(). The strings of the root attributes are replaced with table_set_text().
  */
 #ifndef EVP_TABLE_H
 #define EVP_TABLE_H
@@ -31,20 +32,20 @@ struct table {
     int64_t max_new_tokens;                                                   // the answers' budget; -1: unknown
     int n_contexts, n_configs, n_questions, n_tiers;
 
-    char **context_id, **context_dataset, **context_token_digest; // (C)
-    int64_t *n_tokens, *kv_bytes;                                 // (C)
-    double *prefill_s, *question_s;                               // (C)
-    char **config_name;                                           // (V), [0] is "none"
-    char **question_id, **question_text, **question_split;        // (Q)
-    int64_t *question_context;                                    // (Q): row in contexts
-    char **answer_text;                                           // (Q, V)
-    int32_t *answer_n_tokens;                                     // (Q, V); -1: not run
-    int64_t *cell_bytes;                                          // (C, V); -1: not run
-    double *size_frac, *keep_frac, *compress_s, *decompress_s;    // (C, V); NAN: not run
+    const char **context_id, **context_dataset, **context_token_digest; // (C)
+    int64_t *n_tokens, *kv_bytes;                                       // (C)
+    double *prefill_s, *question_s;                                     // (C); question_s 0: unknown
+    const char **config_name;                                           // (V), [0] is "none"
+    const char **question_id, **question_text, **question_split;        // (Q)
+    int64_t *question_context;                                          // (Q): row in contexts
+    const char **answer_text;                                           // (Q, V)
+    int32_t *answer_n_tokens;                                           // (Q, V); -1: not run
+    int64_t *cell_bytes;                                                // (C, V); -1: not run
+    double *size_frac, *keep_frac, *compress_s, *decompress_s;          // (C, V); NAN: not run
 
     float *similarity;                    // (Q, V) or NULL before evp-score
     double *quality_train, *quality_test; // (C, V) or NULL
-    char **tier_name;                     // (T): tiers, then "recompute"
+    const char **tier_name;               // (T): tiers, then "recompute"
     double *utility, *ttft_s;             // (C, V, T) or NULL
 
     struct map ids;          // context id -> row, after table_read(); else empty
@@ -54,8 +55,10 @@ struct table {
     /* private: what the arrays lie in */
     void *map; // a file's content, mapped; arrays that point elsewhere came from malloc
     size_t map_bytes;
-    char **owned; // freed with the table
-    int n_owned;
+    struct {
+        char **at;
+        int n, cap;
+    } owned; // strings freed with the table
 };
 
 /* Where in the (C, V) arrays a context's cell under a config lies, and in the (Q, V) arrays a question's answer. */
@@ -69,8 +72,28 @@ static inline size_t table_answer(const struct table *t, int question, int confi
     return (size_t)question * (size_t)t->n_configs + (size_t)config;
 }
 
+/* How many cells, how many answers there are. */
+static inline size_t table_n_cells(const struct table *t)
+{
+    return table_cell(t, t->n_contexts, 0);
+}
+
+static inline size_t table_n_answers(const struct table *t)
+{
+    return table_answer(t, t->n_questions, 0);
+}
+
 /* The number of the config called `name`, or -1. */
 int table_find_config(const struct table *t, const char *name);
+
+/* The mean of a (C, V) column under one config, over the contexts that have a value; NAN when none has, or when the
+ * table has no such column (NULL). */
+double table_mean(const struct table *t, const double *column, int config);
+
+/* How the table was made, parsed from its lineage; freed with json_free(). NULL: it does not say, or not in JSON. */
+struct json *table_lineage(const struct table *t);
+
+/* ---- memory ---- */
 
 /* All arrays of the first three groups allocated and filled with "absent"; strings are "". ERR_FORMAT when a product of
  * the counts is more than a table can hold. */
@@ -87,6 +110,25 @@ int table_own(struct table *t, char *text, struct err *err) MUST_CHECK;
 /* Replaces a root attribute by a copy of `text`. */
 int table_set_text(char **attribute, const char *text, struct err *err) MUST_CHECK;
 
+/* ---- what made it ---- */
+
+/* What answers, sizes and times depend on. Measurements that differ in it do not belong in one table. Strings are
+ * borrowed. */
+struct table_made {
+    const char *model, *model_digest, *backend, *dtype;
+    int64_t max_new_tokens;
+};
+
+struct table_made table_made(const struct table *t);
+int table_set_made(struct table *t, const struct table_made *made, struct err *err) MUST_CHECK;
+
+/* NULL when both are alike; else how `is` differs, written to `text`: "--max-new-tokens 2, not 3". */
+enum { TABLE_DIFFERENCE = 256 };
+const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct table_made *is,
+                                  const struct table_made *want);
+
+/* ---- files ---- */
+
 /* PLAN_LENIENT is PLAN, but a cell that breaks a rule counts as not measured, and in n_dropped, instead of ending the
  * reading. PLAN reads what planning needs and leaves the rest NULL: context_dataset, keep_frac, compress_s, all of
  * questions and answers, similarity, tiers and utility (n_tiers is 0; n_questions is as in the file). */
@@ -100,13 +142,32 @@ int table_write(const struct table *t, const char *path, struct err *err) MUST_C
 /* The rules table_read() applies; ERR_FORMAT with the first one broken. Absent arrays are passed over. */
 int table_check(const struct table *t, struct err *err) MUST_CHECK;
 
-/* Puts tables together: contexts, configs and questions united in the order they come, what one has and another lacks
- * filled in; of a cell that several have the first counts. Scores and tiers are left out: they must be computed anew.
- * ERR_FORMAT when models, options or the same context's tokens differ. Inputs must be read with TABLE_ALL and are not
- * needed afterwards. lineage is the first one's. */
-int table_unite(struct table *out, const struct table *const *from, int n, struct err *err) MUST_CHECK;
+/* ---- several tables (table_unite.c) ---- */
 
-/* into = into united with from. */
-int table_merge(struct table *into, const struct table *from, struct err *err) MUST_CHECK;
+/* The rows of a table by name. */
+struct table_rows {
+    struct map contexts, configs, questions; // context id, config name, question id -> row
+};
+
+/* Adds the names of `t` that are new; the first table's rows are the numbers. A failure releases nothing. */
+int table_rows_add(struct table_rows *rows, const struct table *t, struct err *err) MUST_CHECK;
+void table_rows_release(struct table_rows *rows); // zeroed is fine
+
+/* Tables read with TABLE_ALL. */
+struct tables {
+    struct table *at;
+    int n, cap;
+};
+
+/* Reads one more table. */
+int tables_read(struct tables *tables, const char *path, struct err *err) MUST_CHECK;
+void tables_release(struct tables *tables); // zeroed is fine
+
+/* Unites tables: contexts, configs and questions in the order they come, what one has and another lacks filled in; of a
+ * cell that several have the first counts. Scores and tiers are left out: they must be computed again. lineage is the
+ * first one's. ERR_FORMAT when the tables were made differently, or the same id stands for other tokens or another
+ * question. *out needs no input afterwards. */
+int tables_unite(struct table *out, const struct tables *tables, struct err *err) MUST_CHECK;
+int table_unite(struct table *out, const struct table *const *from, int n, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,6 +1,6 @@
-/* The rules between the numbers of a table. Shapes hold by construction: arrays are as long as the counts say. Long
- * columns are looked at by several threads, each of which stops at the first fault of its share: the sentence is about
- * the first of all. */
+/* The rules between the values of a table, for a table that was read and before one is written. Shapes hold by
+ * construction: arrays are as long as the counts say. Several threads check a long column, each up to the first fault
+ * of its share; the message is about the first fault of the column. */
 #include "base/digest.h"
 #include "base/map.h"
 #include "base/utf8.h"
@@ -9,10 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { THREADS_FROM = 1 << 16 }; /* elements; below, starting threads takes longer than the work */
+enum { THREADS_MIN = 1 << 16 }; /* elements; with fewer, starting threads takes longer than the work */
 
 /* Cosines of unit vectors in float may exceed 1 by rounding. */
-#define COSINE_MOST 1.001
+#define COSINE_MAX 1.001F
 
 static int check_counts(const struct table *t, struct err *err)
 {
@@ -30,12 +30,12 @@ static int check_texts(const struct table *t, struct err *err)
 {
     for (int i = 0; i < TABLE_COLUMNS; i++) {
         const struct column *c = &table_columns[i];
-        char *const *text = column_get(t, c);
+        const char *const *text = column_get(t, c);
         size_t n = 0;
         if (c->type != COLUMN_TEXT || !text || !column_count(t, c, &n))
             continue;
         size_t wrong = n;
-#pragma omp parallel for reduction(min : wrong) schedule(static) if (n >= THREADS_FROM)
+#pragma omp parallel for reduction(min : wrong) schedule(static) if (n >= THREADS_MIN)
         for (size_t k = 0; k < n; k++)
             if (wrong > k && !utf8_valid(text[k], strlen(text[k])))
                 wrong = k;
@@ -45,8 +45,8 @@ static int check_texts(const struct table *t, struct err *err)
     return 0;
 }
 
-/* Names that other files refer to: none empty, none twice. Adds them to `seen`. */
-static int check_names(struct map *seen, const char *path, char *const *name, int n, struct err *err)
+/* Names that other files refer to: none is empty, none comes twice. Adds them to `seen`. */
+static int check_names(struct map *seen, const char *path, const char *const *name, int n, struct err *err)
 {
     for (int i = 0; name && i < n; i++) {
         bool added = false;
@@ -98,7 +98,7 @@ static int check_contexts(const struct table *t, struct err *err)
         else if (t->kv_bytes[i] < -1 || t->kv_bytes[i] == 0)
             wrong = "its kv_bytes is not a size";
         else if (!is_seconds(t->prefill_s[i]) || !is_seconds(t->question_s[i]))
-            wrong = "its prefill_s or question_s is not a time";
+            wrong = "its prefill_s or question_s is not a number of seconds";
         if (wrong)
             return err_set(err, ERR_FORMAT, "context '%s': %s", t->context_id[i], wrong);
     }
@@ -109,8 +109,8 @@ static int check_questions(const struct table *t, struct err *err)
 {
     for (int i = 0; i < t->n_questions; i++) {
         if (t->question_context[i] < 0 || t->question_context[i] >= t->n_contexts)
-            return err_set(err, ERR_FORMAT, "question '%s' is about context %lld of %d", t->question_id[i],
-                           (long long)t->question_context[i], t->n_contexts);
+            return err_set(err, ERR_FORMAT, "question '%s' is about context row %lld, not one of 0 to %d",
+                           t->question_id[i], (long long)t->question_context[i], t->n_contexts - 1);
         if (strcmp(t->question_split[i], "train") != 0 && strcmp(t->question_split[i], "test") != 0)
             return err_set(err, ERR_FORMAT, "question '%s' has split '%s', not 'train' or 'test'", t->question_id[i],
                            t->question_split[i]);
@@ -124,7 +124,7 @@ static const char *answer_fault(const struct table *t, size_t i)
         return "n_tokens is not a count";
     if (t->answer_n_tokens[i] <= 0 && *t->answer_text[i])
         return "a text without tokens";
-    if (t->similarity && !isnan(t->similarity[i]) && !(fabsf(t->similarity[i]) <= (float)COSINE_MOST))
+    if (t->similarity && !isnan(t->similarity[i]) && !(fabsf(t->similarity[i]) <= COSINE_MAX))
         return "similarity is not a cosine";
     if (t->similarity && !isnan(t->similarity[i]) && t->answer_n_tokens[i] < 0)
         return "a similarity without an answer";
@@ -133,7 +133,7 @@ static const char *answer_fault(const struct table *t, size_t i)
 
 static int check_answers(const struct table *t, struct err *err)
 {
-    for (size_t i = 0; i < (size_t)t->n_questions * (size_t)t->n_configs; i++) {
+    for (size_t i = 0; i < table_n_answers(t); i++) {
         const char *wrong = answer_fault(t, i);
         if (wrong)
             return err_set(err, ERR_FORMAT, "answer to '%s' with '%s': %s", t->question_id[i / (size_t)t->n_configs],
@@ -163,7 +163,7 @@ static const char *cell_fault(const struct table *t, size_t i)
     if (t->keep_frac && (run ? !(is_positive(t->keep_frac[i]) && t->keep_frac[i] <= 1) : !isnan(t->keep_frac[i])))
         return run ? "keep_frac is not a fraction" : "keep_frac without bytes";
     if (!is_seconds(t->decompress_s[i]) || (t->compress_s && !is_seconds(t->compress_s[i])))
-        return "a time is not a time";
+        return "compress_s or decompress_s is not a number of seconds";
     if (!run && (!isnan(t->decompress_s[i]) || (t->compress_s && !isnan(t->compress_s[i]))))
         return "a time without bytes";
     if (!t->quality_train)
@@ -176,9 +176,9 @@ static const char *cell_fault(const struct table *t, size_t i)
 
 static int check_cells(const struct table *t, struct err *err)
 {
-    size_t v = (size_t)t->n_configs, n = (size_t)t->n_contexts * v, wrong = n;
+    size_t v = (size_t)t->n_configs, n = table_n_cells(t), wrong = n;
 
-#pragma omp parallel for reduction(min : wrong) schedule(static) if (n >= THREADS_FROM)
+#pragma omp parallel for reduction(min : wrong) schedule(static) if (n >= THREADS_MIN)
     for (size_t i = 0; i < n; i++)
         if (wrong > i && cell_fault(t, i))
             wrong = i;
@@ -190,9 +190,9 @@ static int check_cells(const struct table *t, struct err *err)
 
 size_t table_drop_cells(struct table *t)
 {
-    size_t dropped = 0, n = (size_t)t->n_contexts * (size_t)t->n_configs;
+    size_t dropped = 0, n = table_n_cells(t);
 
-#pragma omp parallel for reduction(+ : dropped) schedule(static) if (n >= THREADS_FROM)
+#pragma omp parallel for reduction(+ : dropped) schedule(static) if (n >= THREADS_MIN)
     for (size_t i = 0; i < n; i++) {
         if (!cell_fault(t, i))
             continue;
@@ -209,11 +209,11 @@ size_t table_drop_cells(struct table *t)
 
 static int check_tiers(const struct table *t, struct err *err)
 {
-    size_t n = (size_t)t->n_contexts * (size_t)t->n_configs * (size_t)t->n_tiers;
+    size_t n = table_n_cells(t) * (size_t)t->n_tiers;
 
     for (size_t i = 0; t->utility && i < n; i++)
         if (isinf(t->utility[i]) || !is_seconds(t->ttft_s[i]))
-            return err_set(err, ERR_FORMAT, "'/utility' element %zu is not a utility or time", i);
+            return err_set(err, ERR_FORMAT, "'/utility' element %zu is not a utility or not a number of seconds", i);
     return 0;
 }
 

@@ -1,3 +1,6 @@
+/* The list of datasets, in the order they are written, and access to the member of struct table that each one stands
+ * for.
+ */
 #include "profiler/table_column.h"
 
 #include <string.h>
@@ -76,11 +79,9 @@ int table_axis(const struct table *t, char letter)
 
 bool column_count(const struct table *t, const struct column *c, size_t *n)
 {
-    const size_t most = (size_t)1 << 40; // elements: far above any table, far below what overflows with 8 bytes each
-
     *n = 1;
     for (const char *letter = c->shape; *letter; letter++)
-        if (__builtin_mul_overflow(*n, (size_t)table_axis(t, *letter), n) || *n > most)
+        if (__builtin_mul_overflow(*n, (size_t)table_axis(t, *letter), n) || *n > COLUMN_MAX)
             return false;
     return true;
 }

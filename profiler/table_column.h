@@ -1,7 +1,11 @@
-/* table_column.h - the table's datasets as data: what alloc, read, write, check and merge walk over.
+/* table_column.h - the table's datasets as data. Allocation, reading, writing, checking and uniting walk over them.
+ * Private to profiler/table*.c.
  *
- * To add a dataset: (1) its array in struct table (2) its line in table_columns[] (3) its rules in table_check.c
- * (4) docs/formats/table.md.
+ * To add a dataset: (1) its array in struct table, profiler/table.h (2) its line in table_columns[],
+ * profiler/table_column.c (3) TABLE_COLUMNS below, and TABLE_PLAN's list in profiler/table.h when planning reads it
+ * (4) its rules in profiler/table_check.c, and in table_drop_cells() there when its shape is CV (5) docs/formats/table.md
+ * (6) its values in tests/golden/table/copy.c, the number of datasets in tests/golden/table/check.py, a line per rule
+ * in tests/unit/table.c. When every file must have it: tests/data/table.py, and tests/data/table*.h5 again.
  */
 #ifndef EVP_TABLE_COLUMN_H
 #define EVP_TABLE_COLUMN_H
@@ -47,13 +51,14 @@ void attribute_set(struct table *t, const struct attribute *a, char *text);
 /* Length of an axis by its letter. */
 int table_axis(const struct table *t, char letter);
 
-/* Elements of a column; false when the product is more than a table may hold. */
+/* The number of elements of a column; false above COLUMN_MAX. */
+#define COLUMN_MAX ((size_t)1 << 40) // far above any table, far below what overflows with 8 bytes each
 bool column_count(const struct table *t, const struct column *c, size_t *n);
 
 /* ---- between the reading child and its parent (table_image.c -> table_read.c) ---- */
 
-/* The content of a table as flat bytes: this head, then the columns, each at a multiple of IMAGE_ALIGN. Text columns
- * are their strings one behind another, each with its NUL; the attributes are one more text column. */
+/* The content of a table as flat bytes: this head, then the columns, each at a multiple of IMAGE_ALIGN. A text column
+ * is its strings one after another, each with its NUL; the attributes are one more text column. */
 struct image_head {
     char magic[8];
     int32_t code; // 0, or an error with its sentence
@@ -67,17 +72,17 @@ struct image_head {
 enum { IMAGE_ALIGN = 64 };
 #define IMAGE_MAGIC "EVPTABLE"
 
-/* Parses the HDF5 file at `path` into the empty file `fd`, mistrusting it, and writes the head last. Runs in the child.
- */
+/* Parses the HDF5 file at `path` into the empty file `fd` and writes the head last. Trusts nothing in the file. Runs in
+ * the child. */
 int table_image(int fd, const char *path, enum table_want want, struct err *err) MUST_CHECK;
 
-/* table_check(), which adds the context ids to `ids`, empty before; their numbers are the rows. */
+/* table_check() that also adds the context ids to the empty map `ids`; their numbers are the rows. */
 int table_check_ids(const struct table *t, struct map *ids, struct err *err) MUST_CHECK;
 
-/* Makes every cell that breaks a rule one that was not measured; how many there were. */
+/* Turns every cell that breaks a rule into one that was not measured. Returns how many it turned. */
 size_t table_drop_cells(struct table *t);
 
-/* Makes a table of an image that was mapped by mmap (writable); the mapping is taken over, also on failure. */
+/* Makes a table of an image that was mapped by mmap (writable). Takes the mapping over, also on failure. */
 int table_from_image(struct table *t, void *map, size_t bytes, enum table_want want, struct err *err) MUST_CHECK;
 
 #endif

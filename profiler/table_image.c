@@ -1,9 +1,9 @@
-/* table_image.c - an HDF5 file mistrusted: every link, type, shape, layout and size is looked at before a byte of a
- * dataset is read, and what is read goes to a flat image (table_column.h) that holds nothing of HDF5 any more.
+/* An HDF5 file that nobody trusts becomes a flat image (table_column.h) that holds nothing of HDF5 any more. Every
+ * link, type, shape, layout and size is checked before a byte of a dataset is read.
  *
  * Runs in a child process (table_read.c) and ends with it, so nothing is closed or freed here on failure.
  *
- * Refused, because no table needs it and each lets a file reach outside itself or into rarely tested code: links that
+ * Refused, because no table needs them and each lets a file reach outside itself or into rarely tested code: links that
  * are not hard, external and virtual storage, filters other than deflate, shuffle and fletcher32, plugins.
  */
 #include "profiler/table_column.h"
@@ -28,14 +28,14 @@ enum { TEXT_LIMIT = 64 << 20, CHUNK_LIMIT = 256 << 20 }; // bytes of one string,
 
 /* ---- the image ---------------------------------------------------------- */
 
-/* A part of the image while it is filled. */
+/* A piece of the image while it is filled. */
 struct window {
     void *start; // of the mapping
     size_t bytes;
     char *at; // where the piece begins
 };
 
-/* Room for `bytes` more at the image's end. Unmapped with the process, or by window_close(). */
+/* Extends the image by `bytes` zeros and maps them. Unmapped with the process, or by window_close(). */
 static int window_open(struct window *w, struct source *s, struct image_piece *piece, uint64_t bytes, struct err *err)
 {
     const uint64_t page = 65536; // a multiple of every page size
@@ -76,7 +76,7 @@ static int hdf5_failed(struct err *err, const char *what)
     return err_set(err, ERR_FORMAT, "cannot read its %s: %s", what, cause);
 }
 
-/* A path is there and each of its links is hard: 1, 0, or an error. */
+/* 1 when the path is there and each of its links is hard, 0 when it is not there, or an error. */
 static int find_path(hid_t file, const char *path, struct err *err)
 {
     char part[64];
@@ -92,7 +92,7 @@ static int find_path(hid_t file, const char *path, struct err *err)
         if (there < 0 || H5Lget_info(file, part, &info, H5P_DEFAULT) < 0)
             return hdf5_failed(err, part);
         if (info.type != H5L_TYPE_HARD)
-            return err_set(err, ERR_FORMAT, "'%s' is a link to elsewhere", part);
+            return err_set(err, ERR_FORMAT, "'%s' is a soft or external link", part);
         if (!*end)
             return 1;
     }
@@ -134,10 +134,10 @@ static int check_filters(hid_t plan, const char *path, struct err *err)
     return n < 0 ? hdf5_failed(err, path) : 0;
 }
 
-/* `bytes`: what the shape says. The file must hold as much, or 1/1100 of it where deflate may be at work. */
+/* `bytes`: the size by shape and type. The file must hold as much, or 1/1100 of it where deflate may be used. */
 static int check_storage(const struct source *s, hid_t dataset, const char *path, uint64_t bytes, struct err *err)
 {
-    const uint64_t deflate_most = 1100;
+    const uint64_t deflate_max = 1100;
     hid_t plan = H5Dget_create_plist(dataset);
     hsize_t stored = H5Dget_storage_size(dataset), chunk[3] = { 1, 1, 1 };
     uint64_t chunk_bytes = H5Tget_size(H5Dget_type(dataset));
@@ -156,13 +156,13 @@ static int check_storage(const struct source *s, hid_t dataset, const char *path
             if (__builtin_mul_overflow(chunk_bytes, chunk[i], &chunk_bytes) || chunk_bytes > CHUNK_LIMIT)
                 return err_set(err, ERR_FORMAT, "'%s' has chunks above %d MiB", path, CHUNK_LIMIT >> 20);
     }
-    uint64_t most = layout == H5D_CHUNKED ? deflate_most * s->file_bytes : s->file_bytes;
-    if (stored > s->file_bytes || bytes > most || (bytes > 0 && stored == 0))
+    uint64_t max = layout == H5D_CHUNKED ? deflate_max * s->file_bytes : s->file_bytes;
+    if (stored > s->file_bytes || bytes > max || (bytes > 0 && stored == 0))
         return err_set(err, ERR_FORMAT, "'%s' claims more data than the file holds", path);
     return 0;
 }
 
-/* Sets the axis lengths a column is the first to have, compares those that are known. */
+/* Sets the lengths of axes that no column had before, compares the others. *n: the elements. */
 static int check_shape(struct source *s, hid_t dataset, const struct column *c, size_t *n, struct err *err)
 {
     hid_t space = H5Dget_space(dataset);
@@ -211,16 +211,23 @@ static int open_column(struct source *s, const struct column *c, hid_t *dataset,
     return check_storage(s, *dataset, c->path, *n * H5Tget_size(type), err);
 }
 
-/* Strings one behind another, each with its NUL; a string never written is empty. */
-static int add_texts(struct source *s, struct image_piece *piece, char *const *text, size_t n, const char *path,
-                     struct err *err)
+/* A dataset that is open, and its piece of the image. */
+struct reading {
+    const struct column *column;
+    struct image_piece *piece;
+    hid_t dataset;
+    size_t n; // elements
+};
+
+/* Strings one after another, each with its NUL; a string that was never written is empty. */
+static int add_texts(struct source *s, struct image_piece *piece, char *const *text, size_t n, struct err *err)
 {
     uint64_t total = 0;
 
     for (size_t i = 0; i < n; i++) {
         size_t length = text[i] ? strlen(text[i]) : 0;
         if (length > TEXT_LIMIT)
-            return err_set(err, ERR_FORMAT, "'%s' has a string above %d MiB", path, TEXT_LIMIT >> 20);
+            return err_set(err, ERR_FORMAT, "a string above %d MiB", TEXT_LIMIT >> 20);
         total += length + 1;
     }
     struct window w;
@@ -235,49 +242,48 @@ static int add_texts(struct source *s, struct image_piece *piece, char *const *t
     return 0;
 }
 
-static int read_texts(struct source *s, struct image_piece *piece, const struct column *c, hid_t dataset, size_t n,
-                      struct err *err)
+static int read_texts(struct source *s, const struct reading *r, struct err *err)
 {
-    char **text = calloc(n + 1, sizeof(*text));
-    hid_t type = H5Dget_type(dataset);
+    char **text = calloc(r->n + 1, sizeof(*text));
+    hid_t type = H5Dget_type(r->dataset);
 
     if (!text)
         return err_nomem(err);
-    if (n > 0 && H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) < 0)
-        return hdf5_failed(err, c->path);
-    if (add_texts(s, piece, text, n, c->path, err))
-        return err->code;
-    if (n > 0 && H5Dvlen_reclaim(type, H5Dget_space(dataset), H5P_DEFAULT, text) < 0)
-        return hdf5_failed(err, c->path);
+    if (r->n > 0 && H5Dread(r->dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) < 0)
+        return hdf5_failed(err, r->column->path);
+    if (add_texts(s, r->piece, text, r->n, err))
+        return err_wrap(err, "'%s'", r->column->path);
+    if (r->n > 0 && H5Dvlen_reclaim(type, H5Dget_space(r->dataset), H5P_DEFAULT, text) < 0)
+        return hdf5_failed(err, r->column->path);
     free(text);
     return 0;
 }
 
-static int read_numbers(struct source *s, struct image_piece *piece, const struct column *c, hid_t dataset, size_t n,
-                        struct err *err)
+static int read_numbers(struct source *s, const struct reading *r, struct err *err)
 {
-    hid_t type = c->type == COLUMN_I64   ? H5T_NATIVE_INT64
-                 : c->type == COLUMN_I32 ? H5T_NATIVE_INT32
-                 : c->type == COLUMN_F64 ? H5T_NATIVE_DOUBLE
-                                         : H5T_NATIVE_FLOAT;
+    enum column_type is = r->column->type;
+    hid_t type = is == COLUMN_I64   ? H5T_NATIVE_INT64
+                 : is == COLUMN_I32 ? H5T_NATIVE_INT32
+                 : is == COLUMN_F64 ? H5T_NATIVE_DOUBLE
+                                    : H5T_NATIVE_FLOAT;
     struct window w;
 
-    if (window_open(&w, s, piece, n * column_size(c->type), err))
+    if (window_open(&w, s, r->piece, r->n * column_size(is), err))
         return err->code;
-    if (n > 0 && H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, w.at) < 0)
-        return hdf5_failed(err, c->path);
+    if (r->n > 0 && H5Dread(r->dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, w.at) < 0)
+        return hdf5_failed(err, r->column->path);
     window_close(&w);
     return 0;
 }
 
 /* Zeros in place of a dataset that the file lacks. Its axis is known: '/contexts/id', which no file may lack, is read
  * first. */
-static int add_zeros(struct source *s, struct image_piece *piece, const struct column *c, struct err *err)
+static int add_zeros(struct source *s, const struct reading *r, struct err *err)
 {
-    int axis = (int)(strchr("CVQT", c->shape[0]) - "CVQT");
+    int axis = (int)(strchr("CVQT", r->column->shape[0]) - "CVQT");
     struct window w;
 
-    if (window_open(&w, s, piece, (uint64_t)s->head.n[axis] * column_size(c->type), err))
+    if (window_open(&w, s, r->piece, (uint64_t)s->head.n[axis] * column_size(r->column->type), err))
         return err->code;
     window_close(&w);
     return 0;
@@ -285,17 +291,14 @@ static int add_zeros(struct source *s, struct image_piece *piece, const struct c
 
 static int read_column(struct source *s, int i, struct err *err)
 {
-    const struct column *c = &table_columns[i];
-    hid_t dataset;
-    size_t n;
+    struct reading r = { .column = &table_columns[i], .piece = &s->head.column[i] };
 
-    if (open_column(s, c, &dataset, &n, err))
+    if (open_column(s, r.column, &r.dataset, &r.n, err))
         return err->code;
-    if (dataset < 0)
-        return add_zeros(s, &s->head.column[i], c, err);
-    int code = c->type == COLUMN_TEXT ? read_texts(s, &s->head.column[i], c, dataset, n, err)
-                                      : read_numbers(s, &s->head.column[i], c, dataset, n, err);
-    H5Dclose(dataset);
+    if (r.dataset < 0)
+        return add_zeros(s, &r, err);
+    int code = r.column->type == COLUMN_TEXT ? read_texts(s, &r, err) : read_numbers(s, &r, err);
+    H5Dclose(r.dataset);
     return code;
 }
 
@@ -349,7 +352,7 @@ static int read_attributes(struct source *s, struct err *err)
     s->head.max_new_tokens = -1;
     if (read_int_attribute(s, "max_new_tokens", &s->head.max_new_tokens, err))
         return err->code;
-    return add_texts(s, &s->head.attributes, text, TABLE_ATTRIBUTES, "attributes", err);
+    return add_texts(s, &s->head.attributes, text, TABLE_ATTRIBUTES, err) ? err_wrap(err, "attributes") : 0;
 }
 
 /* ---- the whole ------------------------------------------------------------ */
@@ -369,7 +372,7 @@ static int open_file(struct source *s, const char *path, struct err *err)
     return s->file < 0 ? hdf5_failed(err, "superblock") : 0;
 }
 
-/* A part is read when any of its datasets is there; then all must be. */
+/* 1 when any dataset of a part is there; then all must be. */
 static int has_part(const struct source *s, enum column_part part, struct err *err)
 {
     for (int i = 0; i < TABLE_COLUMNS; i++) {

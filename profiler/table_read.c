@@ -1,6 +1,6 @@
-/* Reading a table: a child process parses the HDF5 file into an image (table_image.c); here the image is mistrusted
- * once more, becomes arrays, and the rules between them are checked (table_check.c). A child that crashes or runs in
- * circles is a damaged file, not the end of the tool. */
+/* Reading a table. A child process parses the HDF5 file into an image (table_image.c). The parent trusts the image no
+ * more than the file: it makes arrays of it and checks the rules between them (table_check.c). When the child crashes
+ * or runs without end, the file is damaged and the tool goes on. */
 #include "base/file.h"
 #include "profiler/table_column.h"
 
@@ -17,8 +17,8 @@
 
 /* ---- image -> table --------------------------------------------------------- */
 
-/* n strings that fill `bytes` exactly. */
-static int split_texts(char **text, char *at, uint64_t bytes, size_t n, struct err *err)
+/* Finds the n strings that must fill `bytes` exactly. */
+static int split_texts(const char **text, char *at, uint64_t bytes, size_t n, struct err *err)
 {
     char *end = at + bytes;
 
@@ -47,7 +47,7 @@ static int take_column(struct table *t, const struct column *c, struct image_pie
     }
     if (piece.bytes < n)
         return err_set(err, ERR_FORMAT, "'%s' is cut", c->path);
-    char **text = malloc((n + 1) * sizeof(*text));
+    const char **text = malloc((n + 1) * sizeof(*text));
     if (!text)
         return err_nomem(err);
     column_set(t, c, text);
@@ -56,7 +56,7 @@ static int take_column(struct table *t, const struct column *c, struct image_pie
 
 static int take_attributes(struct table *t, struct image_piece piece, struct err *err)
 {
-    char *text[TABLE_ATTRIBUTES];
+    const char *text[TABLE_ATTRIBUTES];
 
     if (piece.at > t->map_bytes || piece.bytes > t->map_bytes - piece.at)
         return err_set(err, ERR_FORMAT, "its attributes lie outside");
@@ -71,7 +71,7 @@ static int take_attributes(struct table *t, struct image_piece piece, struct err
     return 0;
 }
 
-/* Is a column there, and should it be? */
+/* A column of a part that the file has must be there when it is wanted, and only then. */
 static int check_presence(const struct table *t, const struct column *c, enum table_want want, struct err *err)
 {
     bool has_part =
@@ -108,7 +108,7 @@ int table_from_image(struct table *t, void *map, size_t bytes, enum table_want w
     if (head.code)
         code = err_set(err, head.code, "%s", head.msg);
     else if (memcmp(head.magic, IMAGE_MAGIC, sizeof(head.magic)) != 0)
-        code = err_set(err, ERR_FORMAT, "it is damaged: libhdf5 did not come to an end with it");
+        code = err_set(err, ERR_FORMAT, "it is damaged: libhdf5 crashed or ran without end on it");
     for (int i = 0; i < TABLE_AXES && !code; i++)
         if (head.n[i] < 0)
             code = err_set(err, ERR_FORMAT, "it has a negative length");
@@ -129,11 +129,17 @@ int table_from_image(struct table *t, void *map, size_t bytes, enum table_want w
 
 /* ---- file -> image ----------------------------------------------------------- */
 
-/* In the child: libhdf5 on a hostile file may print, crash or not end; none of it is to be seen. */
-static void run_child(int fd, const char *path, uint64_t file_bytes, enum table_want want)
+struct table_file {
+    const char *path;
+    uint64_t bytes;
+    char digest[DIGEST_HEX];
+};
+
+/* In the child: libhdf5 may print, crash or run without end on a hostile file. The user sees none of it. */
+static void run_child(int fd, const struct table_file *f, enum table_want want)
 {
     const rlim_t bytes_per_s = 1 << 20; // a tenth of the slowest disk: only an endless loop is slower
-    struct rlimit cpu = { 10 + file_bytes / bytes_per_s, 20 + file_bytes / bytes_per_s }, core = { 0, 0 };
+    struct rlimit cpu = { 10 + f->bytes / bytes_per_s, 20 + f->bytes / bytes_per_s }, core = { 0, 0 };
     struct err err = { 0 };
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -142,7 +148,7 @@ static void run_child(int fd, const char *path, uint64_t file_bytes, enum table_
     setrlimit(RLIMIT_CORE, &core);
     for (int sig = 1; sig < NSIG; sig++)
         signal(sig, SIG_DFL);
-    if (table_image(fd, path, want, &err)) {
+    if (table_image(fd, f->path, want, &err)) {
         struct image_head head = { .code = err.code };
         snprintf(head.msg, sizeof(head.msg), "%s", err.msg);
         if (pwrite(fd, &head, sizeof(head), 0) < 0)
@@ -151,20 +157,19 @@ static void run_child(int fd, const char *path, uint64_t file_bytes, enum table_
     _exit(0);
 }
 
-/* Meanwhile the parent digests the file: the two keep two cores busy, and read it from the disk once. */
-static int fill_image(int fd, const char *path, uint64_t file_bytes, enum table_want want, char digest[DIGEST_HEX],
-                      struct err *err)
+/* While the child parses, the parent digests the file: two cores work, and the file is read from the disk once. */
+static int fill_image(int fd, struct table_file *f, enum table_want want, struct err *err)
 {
     pid_t child = fork();
 
     if (child < 0)
         return err_set(err, ERR_NOMEM, "cannot start a process: %s", strerror(errno));
     if (child == 0)
-        run_child(fd, path, file_bytes, want);
-    int code = digest_file(path, digest, err);
+        run_child(fd, f, want);
+    int code = digest_file(f->path, f->digest, err);
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
         ;
-    return code; // how the child ended is seen from the image
+    return code; // the image shows how the child ended
 }
 
 static int map_image(struct table *t, int fd, enum table_want want, struct err *err)
@@ -172,43 +177,42 @@ static int map_image(struct table *t, int fd, enum table_want want, struct err *
     struct stat st;
 
     if (fstat(fd, &st) || st.st_size == 0)
-        return err_set(err, ERR_FORMAT, "it is damaged: libhdf5 did not come to an end with it");
+        return err_set(err, ERR_FORMAT, "it is damaged: libhdf5 crashed or ran without end on it");
     void *map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (map == MAP_FAILED)
         return err_nomem(err);
     return table_from_image(t, map, (size_t)st.st_size, want, err);
 }
 
-/* HDF5 looks for its signature at ever larger offsets; ours is at the start. */
-static int check_signature(const char *path, uint64_t *file_bytes, struct err *err)
+/* HDF5 looks for its signature at ever larger offsets; a table has it at the start. */
+static int check_signature(struct table_file *f, struct err *err)
 {
     static const char signature[8] = "\x89HDF\r\n\x1a\n";
     struct file_map map;
 
-    if (file_map(&map, path, err))
+    if (file_map(&map, f->path, err))
         return err->code;
     bool is = map.n >= sizeof(signature) && memcmp(map.at, signature, sizeof(signature)) == 0;
-    *file_bytes = map.n;
+    f->bytes = map.n;
     file_unmap(&map);
-    return is ? 0 : err_set(err, ERR_FORMAT, "'%s' is not an HDF5 file", path);
+    return is ? 0 : err_set(err, ERR_FORMAT, "'%s' is not an HDF5 file", f->path);
 }
 
 int table_read(struct table *t, const char *path, enum table_want want, struct err *err)
 {
-    uint64_t file_bytes = 0;
-    char digest[DIGEST_HEX];
+    struct table_file f = { .path = path };
 
     *t = (struct table){ 0 };
-    if (check_signature(path, &file_bytes, err))
+    if (check_signature(&f, err))
         return err->code;
     int fd = memfd_create("evp-table", MFD_CLOEXEC);
     if (fd < 0)
         return err_set(err, ERR_IO, "cannot make a file in memory: %s", strerror(errno));
-    int code = fill_image(fd, path, file_bytes, want, digest, err);
+    int code = fill_image(fd, &f, want, err);
     if (!code)
         code = map_image(t, fd, want, err);
     if (!code)
-        memcpy(t->digest, digest, sizeof(digest));
+        memcpy(t->digest, f.digest, sizeof(f.digest));
     close(fd);
     return code ? err_wrap(err, "'%s'", path) : 0;
 }

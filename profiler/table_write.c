@@ -1,6 +1,6 @@
-/* Writing a table: one HDF5 file, the same bytes for the same content (no times in object headers, fixed format
- * version). The format with checksums on all metadata is used, and numbers lie in chunks with checksums, so that damage
- * is found when reading. Nothing is compressed: a plan over a million contexts is to be read in a second. */
+/* Writing a table. The same content gives the same bytes: object headers have no times, the format version is fixed.
+ * All metadata has checksums, and so have the chunks of numbers, so that reading finds damage. Nothing is compressed,
+ * because a table of a million contexts must be read in a second. */
 #include "base/file.h"
 #include "profiler/table_column.h"
 
@@ -67,7 +67,7 @@ static bool write_attributes(const struct sink *s, const struct table *t)
     return true;
 }
 
-/* "/cells/bytes" -> the group "/cells", made when its first dataset comes. */
+/* "/cells/bytes" -> the group "/cells", made with its first dataset. */
 static bool make_group(const struct sink *s, const char *path)
 {
     char group[32];
@@ -79,8 +79,8 @@ static bool make_group(const struct sink *s, const char *path)
     return g >= 0 && H5Gclose(g) >= 0;
 }
 
-/* Chunks of whole rows, as many as make CHUNK_ELEMENTS. An empty dataset has none; strings lie in HDF5's heap, which
- * takes no checksums, so chunks would serve nothing. */
+/* Chunks of whole rows, of CHUNK_ELEMENTS or one row. An empty dataset has none. Strings have none either: they are in
+ * HDF5's heap, which has no checksums. */
 static void plan_chunks(hid_t plan, enum column_type type, const hsize_t *dim, int n_dims)
 {
     hsize_t chunk[3] = { 1, 1, 1 }, row = 1;
@@ -163,7 +163,7 @@ int table_write(const struct table *t, const char *path, struct err *err)
         return err_wrap(err, "cannot write '%s'", path);
     if (file_create(&out, path, err))
         return err->code;
-    H5dont_atexit(); // after a failed write HDF5 would try again at exit
+    H5dont_atexit(); // after a failed write HDF5 would write again at exit
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     errno = out.temp ? 0 : ESPIPE; // no device or pipe holds a table
     if (!out.temp || !write_file(t, out.temp)) {

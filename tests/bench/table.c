@@ -62,8 +62,8 @@ static int fill(struct table *t, const struct instance *in, uint64_t seed, struc
     if (table_own(t, names, err) || table_own(t, ids, err) || table_set_text(&t->model, "made up", err))
         return err->code;
     for (int v = 0; v < INSTANCE_CONFIGS; v++) {
+        name_config(names + 64 * v, v);
         t->config_name[v] = names + 64 * v;
-        name_config(t->config_name[v], v);
     }
     for (int i = 0; i < in->n; i++) {
         char *id = ids + (size_t)i * (ID_ROOM + DIGEST_HEX);

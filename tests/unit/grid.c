@@ -107,37 +107,31 @@ Test(grid, cuts_only_when_told)
     grid_release(&g);
 }
 
-static char *text(const char *s)
-{
-    return (char *)(uintptr_t)s;
-}
-
 /* Context a with question q1 answered by none and knorm; as store_open() would have it. */
 static void fill_store(struct store *s, const char *digest)
 {
     struct err err;
 
-    *s = (struct store){ .path = text("p.h5"), .lock = -1 };
+    static char path[] = "p.h5";
+
+    *s = (struct store){ .path = path, .lock = -1 };
     cr_assert_eq(table_alloc(&s->have, 1, 2, 1, &err), 0);
-    s->have.context_id[0] = text("a");
-    s->have.context_token_digest[0] = text(digest);
-    s->have.config_name[0] = text("none");
-    s->have.config_name[1] = text("knorm:drop=0.5");
-    s->have.question_id[0] = text("q1");
-    s->have.question_text[0] = text("who?");
+    s->have.context_id[0] = "a";
+    s->have.context_token_digest[0] = digest;
+    s->have.config_name[0] = "none";
+    s->have.config_name[1] = "knorm:drop=0.5";
+    s->have.question_id[0] = "q1";
+    s->have.question_text[0] = "who?";
     s->have.question_context[0] = 0;
     for (int v = 0; v < 2; v++)
         s->have.cell_bytes[v] = s->have.answer_n_tokens[v] = 1;
-    cr_assert(map_add(&s->contexts, "a", 1, NULL) == 0 && map_add(&s->questions, "q1", 2, NULL) == 0);
-    cr_assert(map_add(&s->configs, "none", 4, NULL) == 0 && map_add(&s->configs, "knorm:drop=0.5", 14, NULL) == 1);
+    cr_assert_eq(table_rows_add(&s->rows, &s->have, &err), 0);
 }
 
 static void empty_store(struct store *s)
 {
     table_release(&s->have);
-    map_release(&s->contexts);
-    map_release(&s->configs);
-    map_release(&s->questions);
+    table_rows_release(&s->rows);
 }
 
 Test(grid, only_what_is_missing_is_open)
@@ -183,10 +177,10 @@ Test(grid, a_text_that_changed_is_refused)
     give_tokens(&g, 50);
     cr_assert_eq(grid_fit(&g, &in, &err), 0);
     fill_store(&s, g.work[0].token_digest);
-    s.have.question_text[0] = text("what?");
+    s.have.question_text[0] = "what?";
     cr_assert_eq(grid_open(&g, &s, &err), ERR_FORMAT);
-    s.have.question_text[0] = text("who?");
-    s.have.context_token_digest[0] = text("");
+    s.have.question_text[0] = "who?";
+    s.have.context_token_digest[0] = "";
     cr_assert_eq(grid_open(&g, &s, &err), ERR_FORMAT);
     empty_store(&s);
     grid_release(&g);

@@ -11,12 +11,7 @@
 #include <unistd.h>
 
 #define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-static const struct store_made made = { "m", DIGEST, "cpu", "f32", 32 };
-
-static char *text(const char *s)
-{
-    return (char *)(uintptr_t)s;
-}
+static const struct table_made made = { "m", DIGEST, "cpu", "f32", 32 };
 
 /* One context with two questions, configs none and `config`, everything run. */
 static void make(struct table *t, const char *id, const char *config, int64_t bytes)
@@ -26,23 +21,21 @@ static void make(struct table *t, const char *id, const char *config, int64_t by
     struct err err;
 
     cr_assert_eq(table_alloc(t, 1, 2, 1, &err), 0);
-    cr_assert(!table_set_text(&t->model, made.model, &err) && !table_set_text(&t->model_digest, DIGEST, &err));
-    cr_assert(!table_set_text(&t->backend, "cpu", &err) && !table_set_text(&t->dtype, "f32", &err));
-    t->max_new_tokens = 32;
+    cr_assert_eq(table_set_made(t, &made, &err), 0);
     char *q = question[next++ % 8];
     snprintf(q, sizeof(question[0]), "%s?", id);
-    t->context_id[0] = text(id);
-    t->context_token_digest[0] = text(DIGEST);
-    t->config_name[0] = text("none");
-    t->config_name[1] = text(config);
+    t->context_id[0] = id;
+    t->context_token_digest[0] = DIGEST;
+    t->config_name[0] = "none";
+    t->config_name[1] = config;
     t->question_id[0] = t->question_text[0] = q;
-    t->question_split[0] = text("train");
+    t->question_split[0] = "train";
     t->question_context[0] = 0;
     for (int v = 0; v < 2; v++) {
         t->cell_bytes[v] = bytes + v;
         t->size_frac[v] = t->keep_frac[v] = 1;
         t->answer_n_tokens[v] = 1;
-        t->answer_text[v] = text("yes");
+        t->answer_text[v] = "yes";
     }
 }
 
@@ -152,7 +145,7 @@ Test(store, refuses_what_does_not_belong)
 {
     struct store s;
     struct err err;
-    struct store_made other = made;
+    struct table_made other = made;
 
     begin(&s, STORE_EXTEND);
     put(&s, "a", "knorm:drop=0.5", 1);

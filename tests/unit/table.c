@@ -1,4 +1,4 @@
-/* The table: file and back, merging, and the rules that reading applies. */
+/* The table: file and back, uniting, and the rules that reading applies. */
 #include "base/buf.h"
 #include "base/file.h"
 #include "profiler/table.h"
@@ -13,11 +13,6 @@ static const char *const question[] = { "q0", "q1", "q2", "q3" };
 
 #define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-static void set(char **to, const char *text)
-{
-    *to = (char *)(uintptr_t)text;
-}
-
 /* Two contexts from `first`, the configs from `first_config` after none, two questions each; cell values tell where
  * they come from. */
 static void make(struct table *t, int first, int n, int first_config, int n_configs)
@@ -29,16 +24,16 @@ static void make(struct table *t, int first, int n, int first_config, int n_conf
     cr_assert(!table_set_text(&t->lineage, "[\"\xc3\xa9\"]", &err));
     t->max_new_tokens = 32;
     for (int v = 0; v < n_configs; v++)
-        set(&t->config_name[v], config[v ? first_config + v - 1 : 0]);
+        t->config_name[v] = config[v ? first_config + v - 1 : 0];
     for (int i = 0; i < n; i++) {
-        set(&t->context_id[i], context[first + i]);
-        set(&t->context_token_digest[i], DIGEST);
+        t->context_id[i] = context[first + i];
+        t->context_token_digest[i] = DIGEST;
         t->n_tokens[i] = 100 + first + i;
         t->kv_bytes[i] = 1 << 20;
         t->prefill_s[i] = 0.25;
-        set(&t->question_id[i], question[first + i]);
-        set(&t->question_text[i], "why?");
-        set(&t->question_split[i], "train");
+        t->question_id[i] = question[first + i];
+        t->question_text[i] = "why?";
+        t->question_split[i] = "train";
         t->question_context[i] = i;
         for (int v = 0; v < n_configs; v++) {
             int at = i * n_configs + v;
@@ -46,7 +41,7 @@ static void make(struct table *t, int first, int n, int first_config, int n_conf
             t->size_frac[at] = t->keep_frac[at] = 0.5;
             t->compress_s[at] = t->decompress_s[at] = 0;
             t->answer_n_tokens[at] = v + 1;
-            set(&t->answer_text[at], v ? "na\xc3\xafve\nanswer" : "yes");
+            t->answer_text[at] = v ? "na\xc3\xafve\nanswer" : "yes";
         }
     }
 }
@@ -77,8 +72,8 @@ Test(table, comes_back_from_its_file)
     table_release(&back);
 
     cr_assert_eq(table_alloc_scores(&t, 2, &err), 0);
-    set(&t.tier_name[0], "dram");
-    set(&t.tier_name[1], "recompute");
+    t.tier_name[0] = "dram";
+    t.tier_name[1] = "recompute";
     t.quality_train[0] = 1;
     t.ttft_s[17] = 2.5;
     cr_assert_eq(table_write(&t, path, &err), 0, "%s", err.msg);
@@ -169,45 +164,94 @@ Test(table, finds_a_config_by_name)
     table_release(&t);
 }
 
-Test(table, merges_what_each_lacks)
+/* a and b united, or the error's message in err. */
+static int unite(struct table *out, const struct table *a, const struct table *b, struct err *err)
 {
-    struct table a, b;
+    return table_unite(out, (const struct table *const[]){ a, b }, 2, err);
+}
+
+Test(table, unites_what_each_lacks)
+{
+    struct table a, b, both;
     struct err err;
 
     make(&a, 0, 2, 1, 2); // a/1 b/2 with none, knorm
     make(&b, 1, 2, 2, 2); // b/2 c/3 with none, kivi
     b.cell_bytes[0] = 77; // b/2 none: a has it already
-    cr_assert_eq(table_merge(&a, &b, &err), 0, "%s", err.msg);
+    cr_assert_eq(unite(&both, &a, &b, &err), 0, "%s", err.msg);
+    table_release(&a);
     table_release(&b);
-    cr_assert(a.n_contexts == 3 && a.n_configs == 3 && a.n_questions == 3);
-    cr_assert_str_eq(a.config_name[2], "kivi:bits=2");
+    cr_assert(both.n_contexts == 3 && both.n_configs == 3 && both.n_questions == 3);
+    cr_assert_str_eq(both.config_name[2], "kivi:bits=2");
     const int64_t bytes[] = { 0, 1, -1, 1000, 1001, 1002, 2000, -1, 2002 };
     for (int i = 0; i < 9; i++)
-        cr_assert_eq(a.cell_bytes[i], bytes[i], "cell %d is %lld", i, (long long)a.cell_bytes[i]);
-    cr_assert(isnan(a.size_frac[2]) && a.answer_n_tokens[2] == -1 && !*a.answer_text[2]);
-    cr_assert_eq(a.question_context[2], 2);
-    cr_assert_eq(table_check(&a, &err), 0, "%s", err.msg);
-    table_release(&a);
+        cr_assert_eq(both.cell_bytes[i], bytes[i], "cell %d is %lld", i, (long long)both.cell_bytes[i]);
+    cr_assert(isnan(both.size_frac[2]) && both.answer_n_tokens[2] == -1 && !*both.answer_text[2]);
+    cr_assert_eq(both.question_context[2], 2);
+    cr_assert_eq(table_check(&both, &err), 0, "%s", err.msg);
+    table_release(&both);
 }
 
-Test(table, does_not_merge_what_differs)
+Test(table, does_not_unite_what_differs)
 {
-    struct table a, b;
+    struct table a, b, both;
     struct err err;
 
     make(&a, 0, 2, 1, 2);
     make(&b, 1, 2, 1, 2);
     b.max_new_tokens = 31;
-    cr_assert_eq(table_merge(&a, &b, &err), ERR_FORMAT);
+    cr_assert_eq(unite(&both, &a, &b, &err), ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "table 2 of 2 was made with --max-new-tokens 31, not 32");
     b.max_new_tokens = 32;
-    set(&b.context_token_digest[0], "");
-    cr_assert_eq(table_merge(&a, &b, &err), ERR_FORMAT);
+    b.context_token_digest[0] = "";
+    cr_assert_eq(unite(&both, &a, &b, &err), ERR_FORMAT);
     cr_assert_str_eq(err.msg, "context 'b/2' has different tokens in two tables");
-    cr_assert_eq(table_set_text(&b.model_digest, "", &err), 0);
-    cr_assert_eq(table_merge(&a, &b, &err), ERR_FORMAT);
-    cr_assert_eq(a.n_contexts, 2, "a failed merge must leave the table as it was");
+    b.context_token_digest[0] = DIGEST;
+    b.question_text[0] = "when?";
+    cr_assert_eq(unite(&both, &a, &b, &err), ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "question 'q1' is different in two tables");
+    cr_assert(!both.context_id && !both.model, "a failure must leave an empty table");
     table_release(&a);
     table_release(&b);
+}
+
+Test(table, says_how_two_were_made_differently)
+{
+    const struct table_made want = { "m", "01", "cpu", "f32", 32 };
+    char text[TABLE_DIFFERENCE];
+
+#define DIFFERS(member, value, how)                                                                                    \
+    do {                                                                                                               \
+        struct table_made is = want;                                                                                   \
+        cr_assert_null(table_made_difference(text, &is, &want));                                                       \
+        is.member = value;                                                                                             \
+        cr_assert_str_eq(table_made_difference(text, &is, &want), how);                                                \
+    } while (0)
+    DIFFERS(model_digest, "02", "another model of the name 'm'");
+    DIFFERS(backend, "reference", "--backend reference, not cpu");
+    DIFFERS(dtype, "bf16", "--dtype bf16, not f32");
+    DIFFERS(max_new_tokens, -1, "--max-new-tokens -1, not 32");
+#undef DIFFERS
+    struct table_made other = want;
+    other.model = "n";
+    cr_assert_null(table_made_difference(text, &other, &want), "a model is its digest: a file may be renamed");
+    other.model_digest = "02";
+    cr_assert_str_eq(table_made_difference(text, &other, &want), "model 'n', not 'm'");
+}
+
+Test(table, means_are_over_what_is_there)
+{
+    struct table t;
+
+    make(&t, 0, 2, 1, 2);
+    t.size_frac[1] = (double)NAN;
+    t.size_frac[3] = 0.25;
+    cr_assert_eq(table_mean(&t, t.size_frac, 0), 0.5);
+    cr_assert_eq(table_mean(&t, t.size_frac, 1), 0.25); // of the one context that has it
+    t.size_frac[3] = (double)NAN;
+    cr_assert(isnan(table_mean(&t, t.size_frac, 1)));
+    cr_assert(isnan(table_mean(&t, t.quality_train, 0)), "a column that is not there");
+    table_release(&t);
 }
 
 /* Each line breaks one rule. */
@@ -224,19 +268,19 @@ Test(table, rules)
         cr_assert_eq(table_check(&t, &err), ERR_FORMAT, #change);                                                      \
         table_release(&t);                                                                                             \
     } while (0)
-    BROKEN(set(&t.context_id[1], "a/1"));
-    BROKEN(set(&t.context_id[1], ""));
-    BROKEN(set(&t.context_id[1], "\xff"));
-    BROKEN(set(&t.context_token_digest[1], "ab"));
+    BROKEN(t.context_id[1] = "a/1");
+    BROKEN(t.context_id[1] = "");
+    BROKEN(t.context_id[1] = "\xff");
+    BROKEN(t.context_token_digest[1] = "ab");
     BROKEN(t.n_tokens[0] = 0);
     BROKEN(t.kv_bytes[0] = -2);
     BROKEN(t.prefill_s[0] = -1);
     BROKEN(t.question_s[0] = (double)INFINITY);
-    BROKEN(set(&t.config_name[0], "kivi:bits=2"));
-    BROKEN(set(&t.config_name[1], "none"));
+    BROKEN(t.config_name[0] = "kivi:bits=2");
+    BROKEN(t.config_name[1] = "none");
     BROKEN(t.question_context[1] = 2);
     BROKEN(t.question_context[1] = -1);
-    BROKEN(set(&t.question_split[0], "dev"));
+    BROKEN(t.question_split[0] = "dev");
     BROKEN(t.answer_n_tokens[0] = -2);
     BROKEN(t.answer_n_tokens[0] = -1);
     BROKEN(t.cell_bytes[1] = -1);
@@ -269,7 +313,7 @@ Test(table, cells_that_break_a_rule_are_named)
     BAD(t.size_frac[3] = (double)NAN, "size_frac is not a fraction");
     BAD(t.size_frac[3] = (double)INFINITY, "size_frac is not a fraction");
     BAD(t.size_frac[3] = -0.5, "size_frac is not a fraction");
-    BAD(t.decompress_s[3] = (double)INFINITY, "a time is not a time");
+    BAD(t.decompress_s[3] = (double)INFINITY, "compress_s or decompress_s is not a number of seconds");
     BAD(t.quality_train[3] = 1.0001, "quality/train is not within 0 and 1");
     BAD(t.quality_train[3] = -0.0001, "quality/train is not within 0 and 1");
     BAD(t.quality_train[3] = -(double)INFINITY, "quality/train is not within 0 and 1");

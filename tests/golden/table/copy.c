@@ -8,11 +8,6 @@
 
 #define DIGEST "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
-static void set(char **to, const char *text)
-{
-    *to = (char *)(uintptr_t)text;
-}
-
 static void fill(struct table *t)
 {
     static const char *const id[] = { "qasper/1", "na\xc3\xafve \xe2\x82\xac" }, *const question[] = { "a", "b", "c" };
@@ -20,26 +15,26 @@ static void fill(struct table *t)
     static const char *const tier[] = { "dram", "ssd", "recompute" };
 
     for (int c = 0; c < 2; c++) {
-        set(&t->context_id[c], id[c]);
-        set(&t->context_token_digest[c], DIGEST);
+        t->context_id[c] = id[c];
+        t->context_token_digest[c] = DIGEST;
         t->n_tokens[c] = 1000 + c;
         t->kv_bytes[c] = (int64_t)1 << (40 + c);
         t->prefill_s[c] = 0.5 + c;
     }
-    set(&t->context_dataset[0], "qasper");
+    t->context_dataset[0] = "qasper";
     for (int v = 0; v < 4; v++)
-        set(&t->config_name[v], config[v]);
+        t->config_name[v] = config[v];
     for (int q = 0; q < 3; q++) {
-        set(&t->question_id[q], question[q]);
-        set(&t->question_text[q], "why\n?");
-        set(&t->question_split[q], q ? "test" : "train");
+        t->question_id[q] = question[q];
+        t->question_text[q] = "why\n?";
+        t->question_split[q] = q ? "test" : "train";
         t->question_context[q] = q == 2;
     }
     for (int i = 0; i < 12; i++) { // the last config was not run
         if (i % 4 == 3)
             continue;
         t->answer_n_tokens[i] = i % 4;
-        set(&t->answer_text[i], i % 4 ? "because \xf0\x9f\x98\x80" : "");
+        t->answer_text[i] = i % 4 ? "because \xf0\x9f\x98\x80" : "";
         t->similarity[i] = (float)i / 12;
     }
     for (int i = 0; i < 8; i++) {
@@ -55,7 +50,7 @@ static void fill(struct table *t)
         }
     }
     for (int d = 0; d < 3; d++)
-        set(&t->tier_name[d], tier[d]);
+        t->tier_name[d] = tier[d];
 }
 
 static int make(struct table *t, struct err *err)
