@@ -1,8 +1,8 @@
-/* evp-profile - answers every question over every compressed variant of every context, and writes down the answers, sizes
- * and times.
+/* evp-profile - answers every question over every compressed variant of every context, and writes down the answers,
+ * sizes and times.
  *
- * Says what it will do and how long that takes before it starts. Keeps each finished context safe (profiler/store.h), so
- * that it can be killed and run again at any moment. Reports a context that fails and leaves it out.
+ * Says what it will do and how long that takes before it starts. Keeps each finished context safe (profiler/store.h),
+ * so that it can be killed and run again at any moment. Reports a context that fails and leaves it out.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -254,8 +254,8 @@ static int say_plan(struct job *j, struct err *err)
     struct backend *be = engine_backend(j->engine);
     log_info("about %s of memory beside the model (%s are free; with less, fewer variants are answered at once)",
              text_bytes(memory, (double)cost.bytes), text_bytes(free_memory, (double)be->memory(be).free));
-    log_info("about %s, at the %.0f GFLOP/s that backend %s reaches here", text_seconds(time, cost.flop / speed), speed / 1e9,
-             be->name);
+    log_info("about %s, at the %.0f GFLOP/s that backend %s reaches here", text_seconds(time, cost.flop / speed),
+             speed / 1e9, be->name);
     return 0;
 }
 

@@ -1,4 +1,5 @@
-/* evp-show - what is in a file of ours, or in a model; is it whole; and the token ids of a text. */
+/* evp-show - says what is in a file of the evp tools or in a model, verifies it, or prints the token ids of a text.
+ * Each format has its function (cmd/show.h); here the options, and standard input when it is a pipe. */
 #include "base/file.h"
 #include "base/log.h"
 #include "base/opt.h"
@@ -67,7 +68,7 @@ static int show(struct sheet *s, const char *path, struct err *err)
 {
     enum show_kind kind;
 
-    if (show_find(path, &kind, err))
+    if (show_detect(path, &kind, err))
         return err->code;
     if (cfg.lineage)
         return show_lineage(&s->text, path, kind, err);
@@ -77,10 +78,10 @@ static int show(struct sheet *s, const char *path, struct err *err)
     return sheet_end(s, err);
 }
 
-/* The status of one file; with --check what is wrong with it is what was asked for, so it goes to stdout. */
+/* Returns the exit status for one file. With --check the fault is the result, so it goes to stdout. */
 static int show_one(const char *path, int *n_shown)
 {
-    struct sheet s = { .rows_most = cfg.rows };
+    struct sheet s = { .max_rows = cfg.rows };
     struct err err;
     int code = show(&s, path, &err), status = err_exit_status(code);
 
@@ -98,8 +99,9 @@ static int show_one(const char *path, int *n_shown)
     return status;
 }
 
-/* Formats are read from their start, some more than once, which a pipe does not allow: its bytes become a file that
- * takes its place. *temp: that file, to be removed; "" when standard input is a file already. */
+/* Readers seek and open a file more than once, which a pipe does not allow. So the bytes of a pipe become a file that
+ * takes the place of standard input. temp: its path, for the caller to remove; "" when standard input is a file
+ * already. */
 static int spool_stdin(char temp[SPOOL_PATH], struct err *err)
 {
     struct buf text = { 0 };
@@ -111,14 +113,14 @@ static int spool_stdin(char temp[SPOOL_PATH], struct err *err)
     if (file_read(&text, "-", SIZE_MAX / 4, err))
         return err->code;
     snprintf(temp, SPOOL_PATH, "%.*s/evp-show.XXXXXX", SPOOL_PATH - 32, getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    int fd = mkstemp(temp), result = 0;
+    int fd = mkstemp(temp), code = 0;
     FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
     if (!f || fwrite(buf_str(&text), 1, text.n, f) != text.n || fflush(f) || dup2(fd, STDIN_FILENO) < 0)
-        result = err_set(err, ERR_IO, "cannot keep standard input in '%s': %s", temp, strerror(errno));
+        code = err_set(err, ERR_IO, "cannot keep standard input in '%s': %s", temp, strerror(errno));
     if (f)
         fclose(f);
     buf_release(&text);
-    return result;
+    return code;
 }
 
 static int show_stdin(int *n_shown)

@@ -1,4 +1,5 @@
-/* show_detect.c - what a file is, by what is in it; and the tools it came from. */
+/* What a file is, and the tools it came from. Detection reads the first 64 KiB: magic numbers first, then the "evp"
+ * that every stream of ours begins with, then the members of a first row without a header. */
 #include "base/context.h"
 #include "base/file.h"
 #include "base/rows.h"
@@ -10,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD = 1 << 16, CONFIG_MOST = 1 << 24 };
+enum { HEAD_BYTES = 1 << 16, CONFIG_MAX = 1 << 24 };
 
 /* ---- folders ----------------------------------------------------------- */
 
-static int find_folder(const char *path, enum show_kind *kind, struct err *err)
+static int detect_folder(const char *path, enum show_kind *kind, struct err *err)
 {
     struct buf text = { 0 };
     char *config = file_join(path, "config.json");
@@ -22,20 +23,20 @@ static int find_folder(const char *path, enum show_kind *kind, struct err *err)
 
     if (!config)
         return err_nomem(err);
-    int result = file_exists(config) ? file_read(&text, config, CONFIG_MOST, err)
-                                     : err_set(err, ERR_FORMAT, "'%s' is no model: it has no config.json", path);
-    if (result == 0) {
+    int code = file_exists(config) ? file_read(&text, config, CONFIG_MAX, err)
+                                   : err_set(err, ERR_FORMAT, "'%s' is not a model: it has no config.json", path);
+    if (!code) {
         json = json_parse(buf_str(&text), text.n, err);
-        result = json ? 0 : err_wrap(err, "'%s'", config);
+        code = json ? 0 : err_wrap(err, "'%s'", config);
     }
-    if (result == 0) {
+    if (!code) {
         const char *type = json_text(json_get(json, "model_type"));
         *kind = type && strcmp(type, "bert") == 0 ? SHOW_EMBEDDER : SHOW_MODEL;
     }
     json_free(json);
     buf_release(&text);
     free(config);
-    return result;
+    return code;
 }
 
 /* ---- files ------------------------------------------------------------- */
@@ -43,16 +44,16 @@ static int find_folder(const char *path, enum show_kind *kind, struct err *err)
 static int read_head(const char *path, struct buf *head, struct err *err)
 {
     FILE *f = fopen(path, "rb");
-    char *room = buf_reserve(head, HEAD);
+    char *to = buf_reserve(head, HEAD_BYTES);
 
     if (!f)
         return err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno));
-    if (!room) {
+    if (!to) {
         fclose(f);
         return err_nomem(err);
     }
-    head->n += fread(room, 1, HEAD, f);
-    room[head->n] = '\0';
+    head->n += fread(to, 1, HEAD_BYTES, f);
+    to[head->n] = '\0';
     fclose(f);
     return 0;
 }
@@ -62,7 +63,7 @@ static bool starts(const struct buf *head, const char *with, size_t n)
     return head->n >= n && memcmp(head->at, with, n) == 0;
 }
 
-/* Ours say what they are near the start: {"evp":"kind", ... */
+/* Streams of ours begin with what they are: {"evp":"kind", ... */
 static bool named_kind(const struct buf *head, enum show_kind *kind)
 {
     static const struct {
@@ -85,7 +86,7 @@ static bool named_kind(const struct buf *head, enum show_kind *kind)
     return false;
 }
 
-/* JSON Lines without a header, as users bring them: what the first row has tells. */
+/* JSON Lines without a header, as users bring them. Rows of questions have a context. */
 static bool row_kind(const struct buf *head, enum show_kind *kind)
 {
     const char *end = strchr(buf_str(head), '\n');
@@ -95,14 +96,14 @@ static bool row_kind(const struct buf *head, enum show_kind *kind)
 
     json_free(row);
     *kind = context ? SHOW_QUESTIONS : SHOW_CONTEXTS;
-    if (!row && starts(head, "{\"id\"", 5) && !end) { /* a row longer than what was read */
+    if (!row && starts(head, "{\"id\"", 5) && !end) { /* a row longer than the bytes that were read */
         *kind = SHOW_CONTEXTS;
         return true;
     }
     return text;
 }
 
-static int find_file(const char *path, const struct buf *head, enum show_kind *kind, struct err *err)
+static int detect_file(const char *path, const struct buf *head, enum show_kind *kind, struct err *err)
 {
     struct safetensors st;
 
@@ -117,26 +118,27 @@ static int find_file(const char *path, const struct buf *head, enum show_kind *k
         *kind = evp && strcmp(evp, "payload") == 0 ? SHOW_PAYLOAD : SHOW_SAFETENSORS;
         safetensors_close(&st);
     } else if (!named_kind(head, kind) && !row_kind(head, kind))
-        return err_set(err, ERR_FORMAT, head->n ? "'%s' is no file of ours and no model" : "'%s' is empty", path);
+        return err_set(err, ERR_FORMAT,
+                       head->n ? "'%s' is not a file of the evp tools and not a model" : "'%s' is empty", path);
     return 0;
 }
 
-int show_find(const char *path, enum show_kind *kind, struct err *err)
+int show_detect(const char *path, enum show_kind *kind, struct err *err)
 {
     struct buf head = { 0 };
 
     if (file_is_dir(path))
-        return find_folder(path, kind, err);
-    int result = read_head(path, &head, err);
-    if (result == 0)
-        result = find_file(path, &head, kind, err);
+        return detect_folder(path, kind, err);
+    int code = read_head(path, &head, err);
+    if (!code)
+        code = detect_file(path, &head, kind, err);
     buf_release(&head);
-    return result;
+    return code;
 }
 
 /* ---- lineage ----------------------------------------------------------- */
 
-/* A header, or a table's lineage: tool and args, then what they read under "from". */
+/* made: a header, or a table's lineage. A line for its tool and args, then a deeper one for each input under "from". */
 static void put_chain(struct buf *out, const struct json *made, int depth)
 {
     const char *tool = json_text(json_get(made, "tool"));
@@ -150,42 +152,42 @@ static void put_chain(struct buf *out, const struct json *made, int depth)
         put_chain(out, f, depth + 1);
 }
 
-static int table_lineage(struct buf *out, const char *path, struct err *err)
+static int put_table(struct buf *out, const char *path, struct err *err)
 {
     struct table t;
 
     if (table_read(&t, path, TABLE_PLAN, err))
         return err->code;
-    struct json *made = t.lineage && *t.lineage ? json_parse(t.lineage, strlen(t.lineage), err) : NULL;
-    int result = made ? 0 : err_set(err, ERR_FORMAT, "'%s' does not say how it was made", path);
+    struct json *made = table_lineage(&t);
+    int code = made ? 0 : err_set(err, ERR_FORMAT, "'%s' does not say how it was made", path);
     if (made)
         put_chain(out, made, 0);
     json_free(made);
     table_release(&t);
-    return result;
+    return code;
 }
 
-static int rows_lineage(struct buf *out, const char *path, const char *kind, struct err *err)
+static int put_rows(struct buf *out, const char *path, const char *kind, struct err *err)
 {
     struct rows_in in;
 
     if (rows_open(&in, path, kind, err))
         return err->code;
-    int result = in.header ? 0 : err_set(err, ERR_FORMAT, "'%s' does not say how it was made", path);
+    int code = in.header ? 0 : err_set(err, ERR_FORMAT, "'%s' does not say how it was made", path);
     if (in.header)
         put_chain(out, in.header, 0);
     rows_close(&in);
-    return result;
+    return code;
 }
 
 int show_lineage(struct buf *out, const char *path, enum show_kind kind, struct err *err)
 {
     switch (kind) {
-    case SHOW_TABLE: return table_lineage(out, path, err);
-    case SHOW_CONTEXTS: return rows_lineage(out, path, "contexts", err);
-    case SHOW_QUESTIONS: return rows_lineage(out, path, "questions", err);
-    case SHOW_RECEIPT: return rows_lineage(out, path, "receipt", err);
-    case SHOW_MANIFEST: return rows_lineage(out, path, "manifest", err);
+    case SHOW_TABLE: return put_table(out, path, err);
+    case SHOW_CONTEXTS: return put_rows(out, path, "contexts", err);
+    case SHOW_QUESTIONS: return put_rows(out, path, "questions", err);
+    case SHOW_RECEIPT: return put_rows(out, path, "receipt", err);
+    case SHOW_MANIFEST: return put_rows(out, path, "manifest", err);
     default: return err_set(err, ERR_FORMAT, "'%s' does not say how it was made", path);
     }
 }

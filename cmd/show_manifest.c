@@ -1,6 +1,4 @@
-/* show_manifest.c - the manifest, for people: what was chosen for each context, and what that buys. And the receipt:
- * where it lies now.
- */
+/* The manifest: the placement of each context, and what the plan gains. And the receipt: where each context is now. */
 #include "cmd/show.h"
 #include "loader/formats/manifest.h"
 #include "loader/formats/receipt.h"
@@ -40,7 +38,7 @@ static void put_placements(struct sheet *s, const struct manifest *m)
     sheet_table_end(s);
 }
 
-/* The last row is `recompute`: what is not stored. */
+/* The last row is `recompute`: contexts that are not stored. */
 static void put_tiers(struct sheet *s, const struct manifest *m)
 {
     static const char *const column[] = { "tier",           "n_contexts",         "stored_bytes",
@@ -105,7 +103,7 @@ int show_manifest(struct sheet *s, const char *path, enum show_depth depth, stru
 
 /* ---- receipts ---------------------------------------------------------- */
 
-/* Every file the receipt speaks of is in its tier, with its size and checksum. */
+/* Fails unless every file of the receipt is in its tier, with its size and checksum. */
 static int check_files(const struct receipt *r, const char *path, struct err *err)
 {
     for (int i = 0; i < r->in.n; i++) {
@@ -145,7 +143,7 @@ int show_receipt(struct sheet *s, const char *path, enum show_depth depth, struc
         sheet_text(s, NULL, e->checksum);
     }
     sheet_table_end(s);
-    int result = depth == SHOW_CHECK ? check_files(&r, path, err) : 0;
+    int code = depth == SHOW_CHECK ? check_files(&r, path, err) : 0;
     receipt_release(&r);
-    return result;
+    return code;
 }

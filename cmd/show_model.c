@@ -1,9 +1,11 @@
-/* show_model.c - models, their tokenizers, payloads, and safetensors files of any origin. */
+/* Models, embedders, payloads and safetensors files of any origin; and the token ids of texts. Nothing is loaded but
+ * what is shown: opening a model maps it. */
 #include "base/file.h"
 #include "cmd/show.h"
 #include "embed/wordpiece.h"
 #include "engine/model.h"
 #include "engine/tokenizer.h"
+#include "methods/method.h"
 #include "methods/packed_payload.h"
 
 #include <math.h>
@@ -72,20 +74,20 @@ static void put_model(struct sheet *s, const struct model *m, const char *digest
 int show_model(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
 {
     struct model *m = model_open(path, err);
-    char digest[65];
+    char digest[DIGEST_HEX];
 
     if (!m)
         return err->code;
-    int result = model_digest(m, digest, err);
-    if (result == 0 && depth == SHOW_CHECK) {
+    int code = model_digest(m, digest, err);
+    if (!code && depth == SHOW_CHECK) {
         struct tokenizer *t = tokenizer_open(m, err);
-        result = t ? 0 : err->code;
+        code = t ? 0 : err->code;
         tokenizer_free(t);
     }
-    if (result == 0)
+    if (!code)
         put_model(s, m, digest);
     model_close(m);
-    return result;
+    return code;
 }
 
 /* ---- safetensors, payloads, the embedder ------------------------------- */
@@ -127,12 +129,12 @@ int show_payload(struct sheet *s, const char *path, enum show_depth depth, struc
 
     if (packed_payload_open(&p, path, depth == SHOW_CHECK ? PAYLOAD_WHOLE : PAYLOAD_HEADER, err))
         return err->code;
-    int64_t whole = kv_bytes(&p.shape, p.file.n_tokens);
+    int64_t full = kv_bytes(&p.shape, p.file.n_tokens);
     sheet_text(s, "config", p.config.name);
     sheet_int(s, "n_tokens", p.file.n_tokens);
     sheet_int(s, "n_kept", p.n_kept);
     sheet_bytes(s, "stored_bytes", p.bytes);
-    sheet_times(s, "size_x", p.bytes > 0 ? (double)whole / (double)p.bytes : (double)NAN);
+    sheet_times(s, "size_x", p.bytes > 0 ? (double)full / (double)p.bytes : (double)NAN);
     sheet_text(s, "model_digest", p.file.model_digest);
     sheet_text(s, "token_digest", p.file.token_digest);
     put_tensors(s, &p.file.st);
@@ -147,11 +149,11 @@ int show_embedder(struct sheet *s, const char *path, enum show_depth depth, stru
     char *weights = file_join(path, "model.safetensors");
 
     (void)depth;
-    int result = w ? 0 : err->code;
-    if (result == 0)
-        result = weights ? safetensors_open(&st, weights, err) : err_nomem(err);
+    int code = w ? 0 : err->code;
+    if (!code)
+        code = weights ? safetensors_open(&st, weights, err) : err_nomem(err);
     free(weights);
-    if (result == 0) {
+    if (!code) {
         sheet_text(s, "architecture", "bert");
         sheet_int(s, "vocabulary", wordpiece_n_vocab(w));
         sheet_bytes(s, "weights_bytes", (int64_t)st.map.n);
@@ -159,12 +161,12 @@ int show_embedder(struct sheet *s, const char *path, enum show_depth depth, stru
         safetensors_close(&st);
     }
     wordpiece_close(w);
-    return result;
+    return code;
 }
 
 /* ---- --tokenize -------------------------------------------------------- */
 
-/* One of the two kinds. */
+/* A model's tokenizer or an embedder's. */
 struct any_tokenizer {
     struct model *model;
     struct tokenizer *bpe;
@@ -182,14 +184,14 @@ static int open_tokenizer(struct any_tokenizer *t, const char *path, struct err 
 {
     enum show_kind kind;
 
-    if (show_find(path, &kind, err))
+    if (show_detect(path, &kind, err))
         return err->code;
     if (kind == SHOW_EMBEDDER) {
         t->wordpiece = wordpiece_open(path, err);
         return t->wordpiece ? 0 : err->code;
     }
     if (kind != SHOW_MODEL)
-        return err_set(err, ERR_FORMAT, "'%s' is no model", path);
+        return err_set(err, ERR_FORMAT, "'%s' is not a model", path);
     t->model = model_open(path, err);
     t->bpe = t->model ? tokenizer_open(t->model, err) : NULL;
     return t->bpe ? 0 : err->code;
@@ -205,29 +207,29 @@ static void print_ids(const int32_t *ids, int n)
 static int print_line(const struct any_tokenizer *t, const char *text, size_t n, struct err *err)
 {
     struct tokens tokens = { 0 };
-    int result = t->wordpiece ? wordpiece_encode_text(t->wordpiece, text, n, &tokens, err)
-                              : tokenizer_encode(t->bpe, (struct text_view){ text, n }, SPECIAL_AS_TEXT, &tokens, err);
+    int code = t->wordpiece ? wordpiece_encode_text(t->wordpiece, text, n, &tokens, err)
+                            : tokenizer_encode(t->bpe, (struct text_view){ text, n }, SPECIAL_AS_TEXT, &tokens, err);
 
-    if (result == 0)
+    if (!code)
         print_ids(tokens.at, tokens.n);
     tokens_release(&tokens);
-    return result;
+    return code;
 }
 
 static int print_lines(const struct any_tokenizer *t, const char *path, char separator, struct err *err)
 {
     struct buf text = { 0 };
-    int result = file_read(&text, path, SIZE_MAX / 4, err);
+    int code = file_read(&text, path, SIZE_MAX / 4, err);
     const char *at = buf_str(&text), *end = at + text.n;
 
-    while (result == 0 && at < end) {
+    while (!code && at < end) {
         const char *stop = memchr(at, separator, (size_t)(end - at));
         size_t n = (size_t)((stop ? stop : end) - at);
-        result = print_line(t, at, n, err);
+        code = print_line(t, at, n, err);
         at += n + 1;
     }
     buf_release(&text);
-    return result;
+    return code;
 }
 
 int show_tokens(const char *model, const char *path, char separator, struct err *err)
@@ -237,10 +239,10 @@ int show_tokens(const char *model, const char *path, char separator, struct err 
 
     if (!used)
         return err->code;
-    int result = open_tokenizer(&t, used, err);
-    if (result == 0)
-        result = print_lines(&t, path, separator, err);
+    int code = open_tokenizer(&t, used, err);
+    if (!code)
+        code = print_lines(&t, path, separator, err);
     close_tokenizer(&t);
     free(used);
-    return result;
+    return code;
 }

@@ -1,4 +1,4 @@
-/* show_rows.c - contexts, questions and tiers. */
+/* Contexts, questions and tiers: a row of the sheet for each of theirs. */
 #include "base/context.h"
 #include "cmd/show.h"
 #include "loader/formats/tiers.h"
@@ -41,15 +41,15 @@ int show_questions(struct sheet *s, const char *path, enum show_depth depth, str
     static const char *const column[] = { "id", "context", "split", "origin", "text" };
     struct questions q;
     struct map contexts = { 0 };
-    int of_split[2] = { 0 }, result = 0;
+    int of_split[2] = { 0 }, code = 0;
 
     (void)depth;
     if (questions_read(&q, path, err))
         return err->code;
-    for (int i = 0; i < q.n && result == 0; i++) {
+    for (int i = 0; i < q.n && !code; i++) {
         of_split[q.at[i].split]++;
         if (map_add(&contexts, q.at[i].context, strlen(q.at[i].context), NULL) < 0)
-            result = err_nomem(err);
+            code = err_nomem(err);
     }
     sheet_int(s, "n_questions", q.n);
     sheet_int(s, "n_contexts", contexts.n);
@@ -66,7 +66,7 @@ int show_questions(struct sheet *s, const char *path, enum show_depth depth, str
     sheet_table_end(s);
     map_release(&contexts);
     questions_release(&q);
-    return result;
+    return code;
 }
 
 int show_tiers(struct sheet *s, const char *path, enum show_depth depth, struct err *err)

@@ -1,4 +1,6 @@
-#include "cmd/show.h"
+/* The JSON is written at once. The text waits: cells gather in s->cell until the widths of their columns are known,
+ * which is at the end of a table, or where one begins after fields. */
+#include "cmd/show_sheet.h"
 
 #include "base/parse.h"
 #include "base/utf8.h"
@@ -6,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CELL_MOST = 60 }; /* characters of a text in a table; the JSON has it whole */
+enum { CELL_MAX = 60 }; /* characters of a text in a table; the JSON has it whole */
 
 void sheet_begin(struct sheet *s, const char *file, const char *kind)
 {
@@ -27,7 +29,7 @@ void sheet_release(struct sheet *s)
 
 /* ---- text -------------------------------------------------------------- */
 
-/* Pads with blanks to `width` characters; the last column on a line is not padded to the right. */
+/* Pads with blanks to `width` characters. The last column of a line has no blanks after it. */
 static void put_padded(struct buf *out, const char *text, size_t width, bool right, bool last)
 {
     size_t n = utf8_count(text, strlen(text)), pad = n < width ? width - n : 0;
@@ -39,18 +41,18 @@ static void put_padded(struct buf *out, const char *text, size_t width, bool rig
         buf_printf(out, "%*s", (int)pad, "");
 }
 
-/* The cells gathered so far as rows of n columns, at most `rows` of them. */
-static void put_rows(struct sheet *s, int n, int rows)
+/* Prints the cells gathered so far as rows of n columns, at most max_rows rows, and forgets them. */
+static void put_rows(struct sheet *s, int n, int max_rows)
 {
     size_t width[SHEET_COLUMNS] = { 0 };
     const char *p = buf_str(&s->cell), *end = p + s->cell.n;
 
-    for (int at = 0, row = 0; p < end && row < rows; p += strlen(p) + 1, at = (at + 1) % n, row += at == 0) {
+    for (int at = 0, row = 0; p < end && row < max_rows; p += strlen(p) + 1, at = (at + 1) % n, row += at == 0) {
         size_t length = utf8_count(p, strlen(p));
         width[at] = length > width[at] ? length : width[at];
     }
     p = buf_str(&s->cell);
-    for (int at = 0, row = 0; p < end && row < rows; p += strlen(p) + 1, at = (at + 1) % n, row += at == 0) {
+    for (int at = 0, row = 0; p < end && row < max_rows; p += strlen(p) + 1, at = (at + 1) % n, row += at == 0) {
         buf_adds(&s->text, "  ");
         put_padded(&s->text, p, width[at], s->number[at], at == n - 1);
         if (at == n - 1)
@@ -65,14 +67,14 @@ static void add_cell(struct sheet *s, const char *text)
     buf_add(&s->cell, text, strlen(text) + 1);
 }
 
-/* Keys are for programs and carry their unit; people read it in the value: "read_bytes_per_s" is "read" to them. */
+/* The key without its unit, which the value shows: "read_bytes_per_s" is "read". */
 static void add_label(struct sheet *s, const char *key)
 {
     static const char *const units[] = { "_bytes_per_s", "_bytes", "_s", "_x" };
     const char *name = strncmp(key, "n_", 2) == 0 ? key + 2 : key;
     size_t start = s->cell.n, n = strlen(name);
 
-    if (strcmp(key, "ttft_s") == 0) { /* the one that is always written in capitals */
+    if (strcmp(key, "ttft_s") == 0) { /* always written in capitals */
         add_cell(s, "TTFT");
         return;
     }
@@ -90,7 +92,7 @@ static void add_label(struct sheet *s, const char *key)
             s->cell.at[i] = ' ';
 }
 
-/* The key of the next value, and its label if it is a field. */
+/* Returns the key of the next value. A field also gets its label. */
 static const char *next_key(struct sheet *s, const char *key, bool number)
 {
     if (!s->column) {
@@ -124,7 +126,7 @@ void sheet_text(struct sheet *s, const char *key, const char *v)
     json_put_text(&s->out, next_key(s, key, false), v);
     for (const char *p = v ? v : "-"; *p; n++) {
         int length = utf8_decode(p, strlen(p), &point);
-        if (s->column && n == CELL_MOST) {
+        if (s->column && n == CELL_MAX) {
             buf_adds(&shown, "...");
             break;
         }
@@ -211,15 +213,15 @@ void sheet_table(struct sheet *s, const char *key, const char *const *column, in
 
 void sheet_table_end(struct sheet *s)
 {
-    int most = s->rows_most > 0 ? s->rows_most : INT32_MAX - 1;
+    int max = s->max_rows > 0 ? s->max_rows : INT32_MAX - 1;
 
     if (s->n_rows > 0) {
         buf_addc(&s->text, '\n');
-        put_rows(s, s->n_columns, most + 1); /* with the headings */
+        put_rows(s, s->n_columns, max + 1); /* with the headings */
     }
     buf_clear(&s->cell);
-    if (s->n_rows > most)
-        buf_printf(&s->text, "  ... and %d more (--rows 0 shows all)\n", s->n_rows - most);
+    if (s->n_rows > max)
+        buf_printf(&s->text, "  ... and %d more (--rows 0 shows all)\n", s->n_rows - max);
     json_end(&s->out, ']');
     s->column = NULL;
 }

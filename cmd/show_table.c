@@ -1,55 +1,34 @@
-/* show_table.c - the profile and utility table: one line per config, over all contexts. */
+/* The profile and utility table: one line per config, with means over the contexts, and one line per context. */
 #include "cmd/show.h"
 #include "profiler/table.h"
 
-#include <math.h>
 #include <string.h>
-
-/* The mean of what is known. */
-struct mean {
-    double sum;
-    int n;
-};
-
-static void mean_add(struct mean *m, double v)
-{
-    if (isnan(v))
-        return;
-    m->sum += v;
-    m->n++;
-}
-
-static double mean_of(struct mean m)
-{
-    return m.n > 0 ? m.sum / m.n : (double)NAN;
-}
 
 static const char *or_null(const char *text)
 {
     return text && *text ? text : NULL;
 }
 
+/* How many contexts were run with a config. */
+static int count_run(const struct table *t, int config)
+{
+    int n = 0;
+
+    for (int c = 0; c < t->n_contexts; c++)
+        n += t->cell_bytes[table_cell(t, c, config)] >= 0;
+    return n;
+}
+
 static void put_config(struct sheet *s, const struct table *t, int v)
 {
-    struct mean size = { 0 }, kept = { 0 }, train = { 0 }, test = { 0 }, compress = { 0 }, decompress = { 0 };
-
-    for (int c = 0; c < t->n_contexts; c++) {
-        size_t cell = (size_t)c * (size_t)t->n_configs + (size_t)v;
-        mean_add(&size, t->size_frac[cell]);
-        mean_add(&kept, t->keep_frac[cell]);
-        mean_add(&compress, t->compress_s[cell]);
-        mean_add(&decompress, t->decompress_s[cell]);
-        mean_add(&train, t->quality_train ? t->quality_train[cell] : (double)NAN);
-        mean_add(&test, t->quality_test ? t->quality_test[cell] : (double)NAN);
-    }
     sheet_text(s, NULL, t->config_name[v]);
-    sheet_int(s, NULL, size.n);
-    sheet_times(s, NULL, 1 / mean_of(size));
-    sheet_real(s, NULL, mean_of(kept), 3);
-    sheet_real(s, NULL, mean_of(train), 3);
-    sheet_real(s, NULL, mean_of(test), 3);
-    sheet_seconds(s, NULL, mean_of(compress));
-    sheet_seconds(s, NULL, mean_of(decompress));
+    sheet_int(s, NULL, count_run(t, v));
+    sheet_times(s, NULL, 1 / table_mean(t, t->size_frac, v));
+    sheet_real(s, NULL, table_mean(t, t->keep_frac, v), 3);
+    sheet_real(s, NULL, table_mean(t, t->quality_train, v), 3);
+    sheet_real(s, NULL, table_mean(t, t->quality_test, v), 3);
+    sheet_seconds(s, NULL, table_mean(t, t->compress_s, v));
+    sheet_seconds(s, NULL, table_mean(t, t->decompress_s, v));
 }
 
 static void put_table(struct sheet *s, const struct table *t)

@@ -3,9 +3,10 @@
  *
  * To add a dataset: (1) its array in struct table, profiler/table.h (2) its line in table_columns[],
  * profiler/table_column.c (3) TABLE_COLUMNS below, and TABLE_PLAN's list in profiler/table.h when planning reads it
- * (4) its rules in profiler/table_check.c, and in table_drop_cells() there when its shape is CV (5) docs/formats/table.md
- * (6) its values in tests/golden/table/copy.c, the number of datasets in tests/golden/table/check.py, a line per rule
- * in tests/unit/table.c. When every file must have it: tests/data/table.py, and tests/data/table*.h5 again.
+ * (4) its rules in profiler/table_check.c, and in table_drop_cells() there when its shape is CV (5)
+ * docs/formats/table.md (6) its values in tests/golden/table/copy.c, the number of datasets in
+ * tests/golden/table/check.py, a line per rule in tests/unit/table.c. When every file must have it:
+ * tests/data/table.py, and tests/data/table*.h5 again.
  */
 #ifndef EVP_TABLE_COLUMN_H
 #define EVP_TABLE_COLUMN_H
