@@ -1,3 +1,6 @@
+/* probe.c - the measurement of a folder: five rounds of writing a file, dropping its pages and reading it back, then
+ * small reads at random offsets. Medians, so that one disturbed round does not count.
+ */
 #include "loader/store/probe.h"
 
 #include "base/buf.h"
@@ -15,14 +18,14 @@
 #include <unistd.h>
 
 enum {
-    BLOCK = 1 << 20,    // large enough that the cost of a call does not show
-    SMALL = 4096,       // a page: the least a device gives
-    REPEATS = 5,        // odd, for a median that was measured
-    SMALL_READS = 101,  // so that one disturbed read in fifty does not show
+    BLOCK = 1 << 20,    // large enough that the cost of a call does not matter
+    SMALL = 4096,       // a page: the smallest read of a device
+    REPEATS = 5,        // odd, so that the median is a measured value
+    SMALL_READS = 101,  // so that a few disturbed reads do not matter
     PAGES_AT_ONCE = 256 // of a block, for mincore
 };
 
-struct trial {
+struct probe_file {
     const char *dir; // for messages
     int fd;
     uint64_t blocks;
@@ -35,13 +38,13 @@ int probe_look(struct folder *folder, const char *dir, struct err *err)
     struct statfs fs;
 
     if (statfs(dir, &fs))
-        return err_set(err, ERR_IO, "cannot look at '%s': %s", dir, strerror(errno));
+        return err_set(err, ERR_IO, "cannot read the free bytes of '%s': %s", dir, strerror(errno));
     folder->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
     folder->free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
     return 0;
 }
 
-static int by_size(const void *a, const void *b)
+static int compare_real(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
@@ -50,17 +53,17 @@ static int by_size(const void *a, const void *b)
 
 static double median(double *v, int n)
 {
-    qsort(v, (size_t)n, sizeof(*v), by_size);
+    qsort(v, (size_t)n, sizeof(*v), compare_real);
     return v[n / 2];
 }
 
-static int write_once(struct trial *t, double *seconds, struct err *err)
+static int write_once(struct probe_file *t, double *seconds, struct err *err)
 {
     if (ftruncate(t->fd, 0) || lseek(t->fd, 0, SEEK_SET))
         return err_set(err, ERR_IO, "cannot empty a file in '%s': %s", t->dir, strerror(errno));
     double start = clock_now();
     for (uint64_t i = 0; i < t->blocks; i++) {
-        errno = ENOSPC; // what a short write without an error of its own means
+        errno = ENOSPC; // the reason for a short write, which sets no errno
         if (write(t->fd, t->block, BLOCK) != BLOCK)
             return err_set(err, ERR_IO, "cannot write to '%s': %s", t->dir, strerror(errno));
     }
@@ -70,8 +73,8 @@ static int write_once(struct trial *t, double *seconds, struct err *err)
     return 0;
 }
 
-/* Asks for the file's pages to be dropped; returns the share that stayed. */
-static double drop_pages(struct trial *t)
+/* Drops the file's pages from memory; returns the share of them that stayed. */
+static double drop_pages(struct probe_file *t)
 {
     unsigned char there[PAGES_AT_ONCE];
     uint64_t stayed = 0, pages = 0;
@@ -82,7 +85,7 @@ static double drop_pages(struct trial *t)
     for (uint64_t i = 0; i < t->blocks; i++) {
         void *at = mmap(NULL, BLOCK, PROT_READ, MAP_SHARED, t->fd, (off_t)(i * BLOCK));
         if (at == MAP_FAILED)
-            return 1; // nothing is known: say the worst
+            return 1; // not known: assume the worst
         size_t n = BLOCK / (size_t)sysconf(_SC_PAGESIZE);
         if (n <= PAGES_AT_ONCE && mincore(at, BLOCK, there) == 0)
             for (size_t p = 0; p < n; p++)
@@ -93,7 +96,7 @@ static double drop_pages(struct trial *t)
     return (double)stayed / (double)pages;
 }
 
-static int read_at(struct trial *t, uint64_t offset, size_t n, struct err *err)
+static int read_at(struct probe_file *t, uint64_t offset, size_t n, struct err *err)
 {
     errno = EIO;
     if (pread(t->fd, t->block, n, (off_t)offset) != (ssize_t)n)
@@ -101,7 +104,7 @@ static int read_at(struct trial *t, uint64_t offset, size_t n, struct err *err)
     return 0;
 }
 
-static int read_once(struct trial *t, double *seconds, struct err *err)
+static int read_once(struct probe_file *t, double *seconds, struct err *err)
 {
     double start = clock_now();
 
@@ -112,13 +115,14 @@ static int read_once(struct trial *t, double *seconds, struct err *err)
     return 0;
 }
 
-static int read_small(struct trial *t, double *seconds, struct err *err)
+static int read_small(struct probe_file *t, double *seconds, struct err *err)
 {
     double each[SMALL_READS];
     struct rng rng = rng_new(1);
 
     drop_pages(t);
-    posix_fadvise(t->fd, 0, 0, POSIX_FADV_RANDOM); // or a neighbour's page comes along and the next read is free
+    posix_fadvise(t->fd, 0, 0,
+                  POSIX_FADV_RANDOM); // else the neighbouring pages are read too, and the next read is free
     for (int i = 0; i < SMALL_READS; i++) {
         uint64_t offset = rng_below(&rng, t->blocks * (BLOCK / SMALL)) * SMALL;
         double start = clock_now();
@@ -130,7 +134,7 @@ static int read_small(struct trial *t, double *seconds, struct err *err)
     return 0;
 }
 
-static int measure(struct trial *t, struct probe *p, struct err *err)
+static int measure(struct probe_file *t, struct probe *p, struct err *err)
 {
     double writes[REPEATS], reads[REPEATS], bytes = (double)(t->blocks * BLOCK);
 
@@ -142,7 +146,7 @@ static int measure(struct trial *t, struct probe *p, struct err *err)
         if (read_once(t, &reads[i], err))
             return err->code;
     }
-    p->write_bytes_per_s = round(bytes / median(writes, REPEATS)); // no digits that mean nothing
+    p->write_bytes_per_s = round(bytes / median(writes, REPEATS)); // fractions of a byte mean nothing
     p->read_bytes_per_s = round(bytes / median(reads, REPEATS));
     if (read_small(t, &p->latency_s, err))
         return err->code;
@@ -150,7 +154,7 @@ static int measure(struct trial *t, struct probe *p, struct err *err)
     return 0;
 }
 
-/* A file without a name; older and network file systems know no O_TMPFILE, there the name is taken away at once. */
+/* Opens a file without a name. Old and network file systems lack O_TMPFILE; there the name is removed at once. */
 static int open_nameless(const char *dir, struct err *err)
 {
     struct buf path = { 0 };
@@ -172,7 +176,7 @@ int probe_run(struct probe *p, const char *dir, uint64_t bytes, struct err *err)
 {
     struct folder folder;
     struct rng rng = rng_new(0);
-    struct trial t = { .dir = dir, .fd = -1, .blocks = bytes > BLOCK ? bytes / BLOCK : 1 };
+    struct probe_file t = { .dir = dir, .fd = -1, .blocks = bytes > BLOCK ? bytes / BLOCK : 1 };
 
     if (probe_look(&folder, dir, err))
         return err->code;
@@ -180,7 +184,8 @@ int probe_run(struct probe *p, const char *dir, uint64_t bytes, struct err *err)
     t.block = malloc(BLOCK);
     if (!t.block)
         return err_nomem(err);
-    for (size_t i = 0; i < BLOCK; i += sizeof(uint64_t)) { // noise: some file systems compress, or store zeros as holes
+    for (size_t i = 0; i < BLOCK;
+         i += sizeof(uint64_t)) { // noise, because some file systems compress or store zeros as holes
         uint64_t noise = rng_next(&rng);
         memcpy(t.block + i, &noise, sizeof(noise));
     }

@@ -1,9 +1,10 @@
-/* probe.h - how fast a folder is: writes a file into it, reads it back, times both.
+/* probe.h - measures how fast a folder is: writes a file into it, reads it back, and times both.
  *
- * What is measured is what a serving cache meets that has not touched the file lately: writes count until the device
- * has them (fsync), reads begin with the file's pages dropped from memory. Where they cannot be dropped (some network
- * and stacked file systems) `cached` says how much of the file stayed, so that nobody takes memory for a disk. A file
- * system in memory is what it is. What a host below a virtual machine caches cannot be seen from here.
+ * The figures are those of a serving cache that has not used the file lately: a write counts until the device has the
+ * bytes (fsync), and a read begins with the file's pages dropped from memory. Where pages cannot be dropped (some
+ * network and stacked file systems), `cached` is the share of the file that stayed, so that memory is not mistaken for
+ * a disk. In a file system in memory nothing is dropped. The cache of a host below a virtual machine is not seen from
+ * here.
  */
 #ifndef EVP_PROBE_H
 #define EVP_PROBE_H
@@ -16,8 +17,8 @@
 
 struct probe {
     double read_bytes_per_s, write_bytes_per_s; // medians of the repetitions
-    double latency_s;                           // median of small reads all over the file
-    double cached;                              // share of the file that stayed in memory before reading; 0 in memory
+    double latency_s;                           // median of small reads at random offsets
+    double cached; // share of the file that stayed in memory before it was read; 0 for a file system in memory
 };
 
 struct folder {
@@ -25,11 +26,11 @@ struct folder {
     uint64_t free_bytes; // for this user
 };
 
-/* dir must exist. */
+/* What kind of file system dir, which must exist, is on. */
 int probe_look(struct folder *folder, const char *dir, struct err *err) MUST_CHECK;
 
-/* Measures with a file of `bytes` bytes (at least 1 MiB, rounded down to whole MiB). The file has no name, so nothing
- * is left behind, whatever happens. */
+/* Measures with a file of `bytes` bytes, rounded down to whole MiB, 1 MiB or more. The file has no name, so it is gone
+ * after a crash too. */
 int probe_run(struct probe *p, const char *dir, uint64_t bytes, struct err *err) MUST_CHECK;
 
 #endif

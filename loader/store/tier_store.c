@@ -1,4 +1,6 @@
-/* tier_store.c - see tier_store.h. */
+/* tier_store.c - the files of a tier's folder, the index, locking and sweeping, in this order. Copies go through one
+ * chunk of memory, so a payload may be larger than memory; the copy is read back from the disk, not from the cache.
+ */
 #include "loader/store/tier_store.h"
 
 #include "base/file.h"
@@ -19,8 +21,8 @@ enum { CHUNK = 1 << 20 };
 
 /* ---- files -------------------------------------------------------------- */
 
-/* Reads fd to its end; the bytes go into `out` too when it is not NULL. */
-static int pump(int fd, FILE *out, int64_t *size, char checksum[XXH3_HEX], struct err *err)
+/* Reads fd to its end for size and checksum; writes the bytes to `out` unless it is NULL. */
+static int copy_stream(int fd, FILE *out, int64_t *size, char checksum[XXH3_HEX], struct err *err)
 {
     struct checksum *sum = checksum_new(err);
     char *chunk = malloc(CHUNK);
@@ -56,8 +58,8 @@ static int open_file(const char *path, struct err *err)
     return fd;
 }
 
-/* Clean pages of a file go, so that the next read asks the disk. */
-static void forget(const char *path)
+/* Drops the clean pages of a file from memory, so that the next read asks the disk. */
+static void drop_cached(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -73,7 +75,7 @@ int tier_store_checksum(const char *path, int64_t *size, char checksum[XXH3_HEX]
 
     if (fd < 0)
         return fd;
-    int code = pump(fd, NULL, size, checksum, err);
+    int code = copy_stream(fd, NULL, size, checksum, err);
     close(fd);
     return code ? err_wrap(err, "'%s'", path) : 0;
 }
@@ -87,7 +89,7 @@ int tier_store_copy(const char *from, const char *to, int64_t *size, char checks
         return fd;
     int code = file_create(&out, to, err);
     if (!code) {
-        code = pump(fd, out.f, size, checksum, err);
+        code = copy_stream(fd, out.f, size, checksum, err);
         if (code) {
             err_wrap(err, "copying '%s' to '%s'", from, to);
             file_abort(&out);
@@ -205,8 +207,8 @@ int tier_store_flush(struct tier_store *s, struct err *err)
 
 /* ---- opening ------------------------------------------------------------ */
 
-/* Is this a name that only we give: a payload, or a temporary file of one or of the index? */
-static bool ours(const char *name)
+/* Is this the name of a payload, or of a temporary file of a payload or the index? */
+static bool is_own_name(const char *name)
 {
     return (strncmp(name, "evp-", 4) == 0 && strstr(name, ".tmp.")) || entry_file_safe(name);
 }
@@ -224,7 +226,7 @@ int tier_store_sweep(struct tier_store *s, struct err *err)
     if (!dir)
         code = err_set(err, ERR_IO, "cannot read folder '%s': %s", s->tier->uri, strerror(errno));
     while (!code && (d = readdir(dir)))
-        if (ours(d->d_name) && map_find(&named, d->d_name, strlen(d->d_name)) < 0)
+        if (is_own_name(d->d_name) && map_find(&named, d->d_name, strlen(d->d_name)) < 0)
             code = tier_store_unlink(s, d->d_name, err);
     if (dir)
         closedir(dir);
@@ -239,7 +241,7 @@ static int make_folder(const struct tier *tier, struct err *err)
     return 0;
 }
 
-/* The folder a tier's folder lies in, allocated; NULL without memory. */
+/* The parent of a tier's folder, allocated; NULL without memory. */
 static char *parent_of(const char *path)
 {
     size_t n = strlen(path);
@@ -251,16 +253,17 @@ static char *parent_of(const char *path)
     return n ? strndup(path, n) : strdup(".");
 }
 
-/* It must be there: an unmounted disk must not be mistaken for an empty tier. */
+/* The parent must exist: an unmounted disk must not be mistaken for an empty tier. */
 static int check_parent(const struct tier *tier, struct err *err)
 {
     char *parent = parent_of(tier->uri);
 
     if (!parent)
         return err_nomem(err);
-    int code = file_is_dir(parent) ? 0
-                                   : err_set(err, ERR_IO, "tier '%s' is gone: there is no folder '%s' to hold '%s'",
-                                             tier->name, parent, tier->uri);
+    int code = file_is_dir(parent)
+                   ? 0
+                   : err_set(err, ERR_IO, "tier '%s' is gone: folder '%s', which must hold '%s', does not exist",
+                             tier->name, parent, tier->uri);
     free(parent);
     return code;
 }
@@ -312,7 +315,7 @@ void tier_store_close(struct tier_store *s)
     *s = (struct tier_store){ .lock = -1 };
 }
 
-int tier_store_disk(const struct tier_store *s, uint64_t *device, int64_t *room, struct err *err)
+int tier_store_disk(const struct tier_store *s, uint64_t *device, int64_t *free_bytes, struct err *err)
 {
     char *parent = parent_of(s->tier->uri);
     const char *path = file_is_dir(s->tier->uri) ? s->tier->uri : parent;
@@ -323,12 +326,13 @@ int tier_store_disk(const struct tier_store *s, uint64_t *device, int64_t *room,
         return err_nomem(err);
     int code = stat(path, &st) || statvfs(path, &fs) ? -1 : 0;
     if (code)
-        code = err_set(err, ERR_IO, "tier '%s': cannot look at '%s': %s", s->tier->name, path, strerror(errno));
+        code = err_set(err, ERR_IO, "tier '%s': cannot read the free bytes of '%s': %s", s->tier->name, path,
+                       strerror(errno));
     free(parent);
     if (code)
         return code;
     *device = st.st_dev;
-    *room = (int64_t)((uint64_t)fs.f_bavail * fs.f_frsize & INT64_MAX);
+    *free_bytes = (int64_t)((uint64_t)fs.f_bavail * fs.f_frsize & INT64_MAX);
     return 0;
 }
 
@@ -346,11 +350,11 @@ int tier_store_put(struct tier_store *s, const char *from, const struct entry *e
     if (!code && (size != e->size || strcmp(checksum, e->checksum) != 0))
         code = err_set(err, ERR_FORMAT, "'%s' changed while it was read", from);
     if (!code) {
-        forget(path);
+        drop_cached(path);
         code = tier_store_checksum(path, &size, checksum, err);
     }
     if (!code && (size != e->size || strcmp(checksum, e->checksum) != 0))
-        code = err_set(err, ERR_IO, "'%s' reads back other bytes than were written", path);
+        code = err_set(err, ERR_IO, "'%s' reads back with other bytes than were written", path);
     if (!code)
         code = entry_copy(&copy, e, err);
     if (!code)

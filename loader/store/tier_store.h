@@ -1,15 +1,19 @@
 /* tier_store.h - a folder that is a storage tier.
  *
- *     DIR/evp-index                 JSON Lines, kind "index": an entry (loader/formats/stored.h) per payload; replaced
- * whole DIR/evp-0123456789abcdef-...  the payloads; a name is never used for another content DIR/evp-lock held by the
- * evp-load at work
+ *     DIR/evp-index                   JSON Lines, kind "index": an entry (loader/formats/stored.h) per payload
+ *     DIR/evp-0123456789abcdef-...    the payloads; a name is never used for another content
+ *     DIR/evp-lock                    held by the evp-load that is at work
  *
- * Readers read the index, then the files it names. A file is complete, flushed and read back before an index names it,
- * and it goes only after an index without it is in place; so at every moment, after a crash too, what an index names is
- * whole. A reader with an old index may find a file gone and reads the index again.
+ * Crash invariant: whatever an index names is complete, at every moment and after a crash. It holds because of the
+ * order of writes. A payload is copied, flushed and read back before an index names it; the index is replaced whole, by
+ * a rename; a payload is deleted only after an index without it is in place. What a killed load left is therefore only
+ * a file that no index names, and the next one sweeps it.
  *
- * A tier whose index was damaged or lost is empty to everybody: remove what is left of evp-index, and the next load
- * places everything anew.
+ * A reader reads the index, then the files it names. With an old index it may find a file gone; it reads the index
+ * again.
+ *
+ * A damaged index is refused. The cure is to remove evp-index: the tier is then empty, and the next load places
+ * everything again.
  *
  * Only folders on this machine (kinds dram and file) are served.
  */
@@ -28,29 +32,30 @@ enum tier_store_use { STORE_LOOK, STORE_CHANGE };
 
 struct tier_store {
     const struct tier *tier; // borrowed; its uri is the folder
-    struct entries in;       // what lies there, spare ones too
+    struct entries in;       // the payloads in the folder, spares included
     bool changed;            // the index on disk is older than `in`
     int lock;                // -1: none
 };
 
-/* STORE_CHANGE makes the folder when its parent exists, locks it, and removes what an interrupted load left behind.
- * STORE_LOOK changes nothing. ERR_IO: the folder or its parent is gone, or another evp-load holds the lock. */
+/* STORE_CHANGE makes the folder when its parent exists, locks it, and sweeps it. STORE_LOOK changes nothing. ERR_IO:
+ * the parent is gone, or another evp-load holds the lock. ERR_FAIL: the tier is not a folder. */
 int tier_store_open(struct tier_store *s, const struct tier *tier, enum tier_store_use use, struct err *err) MUST_CHECK;
 void tier_store_close(struct tier_store *s); // zeroed is fine; the index is not written here
 
-/* The index of a tier's folder. A folder without one is an empty tier. ERR_FORMAT: it is damaged. */
+/* Reads the index of a tier's folder. A folder without one is an empty tier. ERR_FORMAT: it is damaged. */
 int tier_store_read_index(struct entries *in, const char *dir, struct err *err) MUST_CHECK;
 int tier_store_parse_index(struct entries *in, struct rows_in *rows, struct err *err) MUST_CHECK; // of an opened stream
 
-/* Copies the file `from` into the tier under e->file and reads it back. ERR_FORMAT when `from` does not have the size
- * and checksum of *e, ERR_IO when the tier does not give back what was written; nothing is left then. The entry is
- * copied into s->in; the index on disk is not touched. */
+/* Copies the file `from` into the tier under e->file, reads it back, and adds a copy of the entry to s->in. The index
+ * on disk stays as it is. ERR_FORMAT: `from` does not have the size and checksum of *e. ERR_IO: the tier does not give
+ * back what was written. After a failure the copy is removed. */
 int tier_store_put(struct tier_store *s, const char *from, const struct entry *e, struct err *err) MUST_CHECK;
 
-/* Writes the index, without the entries that are gone, when it changed. */
+/* Writes the index without the entries that are gone, if it changed. */
 int tier_store_flush(struct tier_store *s, struct err *err) MUST_CHECK;
 
-/* Deletes what the index does not name: the rest of a load that was killed, and files whose entries are gone. */
+/* Deletes payloads and temporary files that s->in does not have: what a killed load left, and files whose entries are
+ * gone. */
 int tier_store_sweep(struct tier_store *s, struct err *err) MUST_CHECK;
 
 /* Deletes a file that the index on disk no longer names. */
@@ -59,14 +64,14 @@ int tier_store_unlink(struct tier_store *s, const char *file, struct err *err) M
 /* The path of a payload, allocated; NULL without memory. */
 char *tier_store_path(const struct tier_store *s, const char *file);
 
-/* Is the file of an entry there with its size; with STORE_CONTENT it is read, and its checksum compared too. */
+/* Is the file of an entry there, with its size? STORE_CONTENT also reads it and compares its checksum. */
 enum tier_store_check { STORE_SIZE, STORE_CONTENT };
 bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier_store_check check);
 
-/* The disk that the folder is on, or will be, and the bytes free there. */
-int tier_store_disk(const struct tier_store *s, uint64_t *device, int64_t *room, struct err *err) MUST_CHECK;
+/* The disk that the folder is on, or will be, and its free bytes. */
+int tier_store_disk(const struct tier_store *s, uint64_t *device, int64_t *free_bytes, struct err *err) MUST_CHECK;
 
-/* Copies a whole file; the copy appears complete and flushed. *size and checksum are those of what was read. */
+/* Copies a whole file; the copy appears complete and flushed. *size and checksum are those of the bytes read. */
 int tier_store_copy(const char *from, const char *to, int64_t *size, char checksum[XXH3_HEX],
                     struct err *err) MUST_CHECK;
 
