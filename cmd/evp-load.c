@@ -1,6 +1,6 @@
-/* evp-load - carry a manifest out: put every payload into the tier the plan says, and write down what lies where.
+/* evp-load - carry a manifest out: put every payload into its tier, and write a receipt of what is where.
  *
- * The work is loader/load/load.h's; here are the options, the list of a dry run and the summary.
+ * The work is done by loader/load/; here are the options, the bars, the list of a dry run and the summary.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -50,6 +50,24 @@ static const struct tool tool = {
     .common = &cfg.common,
 };
 
+/* ---- progress --------------------------------------------------------------- */
+
+/* arg: int, what the bar was told. */
+static void show_progress(void *arg, enum load_phase phase, int done, int total)
+{
+    int *shown = arg;
+
+    if (done == 0) {
+        progress_end(); /* of a phase that failed */
+        progress_begin(phase == LOAD_CHECKS ? "payloads checked" : "steps", total);
+        *shown = 0;
+    }
+    progress_add(done - *shown);
+    *shown = done;
+    if (done == total)
+        progress_end();
+}
+
 /* ---- a dry run ------------------------------------------------------------ */
 
 static void print_operations(const struct load *l)
@@ -90,17 +108,17 @@ static void say_tier(const struct load *l, int store)
     text_bytes(spare, (double)l->spare[store]);
     text_bytes(written, (double)l->written[store]);
     log_info("tier %s: %s%s%s placed, %s kept for a rollback, %s written", l->store[store].tier->name,
-             text_bytes(fill, (double)load_fill(l, store)), limited ? " of " : "", limited ? capacity : "", spare,
+             text_bytes(fill, (double)load_goal_bytes(l, store)), limited ? " of " : "", limited ? capacity : "", spare,
              written);
 }
 
 static void say_rollback(const struct load *l)
 {
     if (l->n_lost)
-        log_warn("a rollback is not possible any more: %d payloads had to make room and are not in the payload folder",
+        log_warn("this load cannot be rolled back: %d payloads did not fit as spares and are not in the payload folder",
                  l->n_lost);
     else if (l->n_refetch)
-        log_info("a rollback will take %d payloads from the payload folder again", l->n_refetch);
+        log_info("a rollback will need the payload folder for %d payloads", l->n_refetch);
 }
 
 static void say_done(const struct load *l, double seconds)
@@ -123,20 +141,23 @@ static int run(const struct load_options *options, struct err *err)
     double start = clock_now();
     struct load l;
 
-    if (load_open(&l, options, err))
-        return err->code;
-    int code = 0;
+    int code = load_open(&l, options, err);
+    progress_end();
+    if (code)
+        return code;
     if (l.nothing_to_do)
         log_info("nothing to do: %d payloads are in place", l.n_goals);
     else if (cfg.dry_run) {
         print_operations(&l);
         say_operations(&l);
-    } else
+    } else {
         code = load_run(&l, err);
+        progress_end();
+    }
     if (!code && !cfg.dry_run && !l.nothing_to_do)
         say_done(&l, clock_now() - start);
     if (!code && cfg.dry_run && cfg.repair && l.n_damaged)
-        code = err_set(err, ERR_FORMAT, "%d payloads in place are damaged", l.n_damaged);
+        code = err_set(err, ERR_FORMAT, "damaged payloads in place: %d", l.n_damaged);
     load_close(&l);
     return code;
 }
@@ -144,7 +165,7 @@ static int run(const struct load_options *options, struct err *err)
 int main(int argc, char **argv)
 {
     struct err err;
-    int first;
+    int first, shown = 0;
     int status = opt_parse(&tool, argc, argv, &first);
 
     if (status != OPT_RUN)
@@ -156,10 +177,12 @@ int main(int argc, char **argv)
         .receipt = cfg.receipt,
         .direction = cfg.rollback ? LOAD_BACK : LOAD_FORWARD,
         .dry_run = cfg.dry_run,
-        .verify = cfg.repair,
+        .repair = cfg.repair,
         .args = argv + 1,
         .n_args = argc - 1,
         .warn = log_warn,
+        .progress = show_progress,
+        .arg = &shown,
     };
     status = run(&options, &err) ? log_failure(&err) : 0;
     return opt_finish(status);

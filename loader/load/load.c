@@ -1,8 +1,9 @@
-/* load.c - what a load starts from and leads to: reads and checks everything, changes nothing that counts. */
+/* load.c - opening a load: locks the tiers, reads indexes and receipts, makes a goal of every placed context, finds the
+ * file or payload each goal comes from, and orders the steps. Changes nothing but what a killed load left unfinished.
+ */
 #include "loader/load/load.h"
 
 #include "base/file.h"
-#include "base/log.h"
 #include "loader/load/load_internal.h"
 #include "methods/packed_payload.h"
 
@@ -41,7 +42,7 @@ static bool tier_is_used(const struct manifest *m, int tier)
     return false;
 }
 
-/* Asked before the lock of a tier is, which would not be given twice. */
+/* Called before the tier is locked: a folder cannot be locked twice, and the sentence about a lock would mislead. */
 static int refuse_same_folder(const struct load *l, int tier, struct err *err)
 {
     const struct tier *t = l->manifest.tiers.at;
@@ -75,7 +76,6 @@ static int open_stores(struct load *l, struct err *err)
     return 0;
 }
 
-/* The store in the folder of a receipt's tier, or -1. */
 int load_store_of(const struct load *l, const struct tier *tier)
 {
     for (int i = 0; i < l->n_stores; i++)
@@ -86,7 +86,7 @@ int load_store_of(const struct load *l, const struct tier *tier)
 
 /* ---- receipts ------------------------------------------------------------ */
 
-/* A receipt of this very manifest says for every context what the manifest says. */
+/* A receipt of this manifest must place every context as the manifest does. */
 static int check_receipt(const struct load *l, const struct receipt *r, struct err *err)
 {
     if (r->ids.n != l->manifest.n)
@@ -101,7 +101,7 @@ static int check_receipt(const struct load *l, const struct receipt *r, struct e
         else if (strcmp(p->config, e->config) != 0 || strcmp(p->token_digest, e->token_digest) != 0)
             wrong = "has another config or other tokens than in the manifest";
         else if (strcmp(l->manifest.tiers.at[p->tier].name, r->tiers.at[e->tier].name) != 0)
-            wrong = "lies in another tier than in the manifest";
+            wrong = "is in another tier than in the manifest";
         if (wrong)
             return err_set(err, ERR_FORMAT, "receipt '%s': context '%.80s' (%s) %s", l->receipt, e->id, e->file, wrong);
     }
@@ -121,7 +121,7 @@ int load_read_receipt(const struct load *l, struct receipt *r, struct err *err)
     return err->code;
 }
 
-/* Forward: the state before a load that was killed, if one was. Back: the state to return to. */
+/* Forward: the state before a killed load, if there was one. Back: the state to return to. */
 static int read_past(struct load *l, struct err *err)
 {
     struct receipt now;
@@ -139,7 +139,7 @@ static int read_past(struct load *l, struct err *err)
     bool mine = strcmp(now.manifest_digest, l->manifest.digest) == 0;
     receipt_release(&now);
     if (!mine)
-        return err_set(err, ERR_FORMAT, "receipt '%s' is of another manifest: give the one that was loaded last",
+        return err_set(err, ERR_FORMAT, "receipt '%s' is of another manifest: give the manifest that was loaded last",
                        l->receipt);
     l->has_past = true;
     return receipt_read(&l->past, l->before, err);
@@ -197,22 +197,22 @@ static int goals_from_past(struct load *l, struct err *err)
     return 0;
 }
 
-/* ---- what lies there ------------------------------------------------------ */
+/* ---- what is in the tiers -------------------------------------------------- */
 
 static int list_files(struct load *l, struct err *err)
 {
-    size_t most = 1;
+    size_t max = 1;
 
     for (int s = 0; s < l->n_stores; s++)
-        most += (size_t)l->store[s].in.n;
-    l->file = calloc(most, sizeof(*l->file));
+        max += (size_t)l->store[s].in.n;
+    l->file = calloc(max, sizeof(*l->file));
     if (!l->file)
         return err_nomem(err);
     for (int s = 0; s < l->n_stores; s++) {
         struct tier_store *store = &l->store[s];
         for (int i = 0; i < store->in.n; i++) {
             struct entry *e = &store->in.at[i];
-            bool read = l->o.verify && !e->spare;
+            bool read = l->o.repair && !e->spare;
             if (tier_store_has(store, e, read ? STORE_CONTENT : STORE_SIZE)) {
                 l->file[l->n_files++] = (struct load_file){ s, i };
                 continue;
@@ -220,10 +220,16 @@ static int list_files(struct load *l, struct err *err)
             e->gone = store->changed = true;
             l->n_damaged++;
             l->o.warn("context '%s': '%s/%s' is %s", e->id, store->tier->uri, e->file,
-                      read ? "missing or damaged" : "missing or of another size");
+                      read ? "missing or damaged" : "missing or has another size");
         }
     }
     return 0;
+}
+
+void load_report(const struct load *l, enum load_phase phase, int done, int total)
+{
+    if (l->o.progress)
+        l->o.progress(l->o.arg, phase, done, total);
 }
 
 struct entry *load_entry(const struct load *l, int file)
@@ -231,7 +237,7 @@ struct entry *load_entry(const struct load *l, int file)
     return &l->store[l->file[file].store].in.at[l->file[file].entry];
 }
 
-/* The path of a payload in the payload folder when there is one of that name, allocated; NULL: there is none. */
+/* The path of a file of this name in the payload folder, allocated; NULL: there is none. */
 static char *find_payload(const struct load *l, const char *payload, int64_t *size)
 {
     char *path = l->o.payloads ? file_join(l->o.payloads, payload) : NULL;
@@ -254,7 +260,7 @@ bool load_is_packed(const struct load *l, const char *payload, int64_t want)
     return path && size == want;
 }
 
-/* Which goal each file is the content of; -1: of none. */
+/* Sets the goal that each file has the content of. */
 static int match_files(struct load *l, struct steps_file *file, struct err *err)
 {
     struct map goals = { 0 };
@@ -269,10 +275,10 @@ static int match_files(struct load *l, struct steps_file *file, struct err *err)
         file[f].packed = load_is_packed(l, entry_payload(e), e->size);
         if (!g || !entry_same(e, &g->want) || (*g->want.checksum && strcmp(e->checksum, g->want.checksum) != 0))
             continue;
-        free(find_payload(l, g->payload, &size)); /* a payload of another size was packed anew */
+        free(find_payload(l, g->payload, &size)); /* a payload of another size was packed again */
         bool here = g->store == l->file[f].store;
         if (size != e->size || (here && e->spare && !tier_store_has(&l->store[g->store], e, STORE_CONTENT)))
-            continue; /* a spare one becomes live again only after it was read */
+            continue; /* a spare is placed again only after it was read */
         file[f].goal = at;
         file[f].bytes = g->want.bytes;
         g->placed = g->placed || here;
@@ -281,25 +287,25 @@ static int match_files(struct load *l, struct steps_file *file, struct err *err)
     return code;
 }
 
-/* ---- payloads that are needed -------------------------------------------- */
+/* ---- payloads that goals need -------------------------------------------- */
 
 static int compare_payload(const struct load_goal *g, const struct packed_payload *p, struct err *err)
 {
     const struct entry *want = &g->want;
 
     if (strcmp(p->config.name, want->config) != 0)
-        return err_set(err, ERR_FORMAT, "is of config '%s', not '%s'", p->config.name, want->config);
+        return err_set(err, ERR_FORMAT, "has config '%s', not '%s'", p->config.name, want->config);
     if (strcmp(p->file.token_digest, want->token_digest) != 0 || p->file.n_tokens != want->n_tokens)
-        return err_set(err, ERR_FORMAT, "is of other tokens than the manifest says");
+        return err_set(err, ERR_FORMAT, "was made of other tokens than the manifest says");
     if (*want->model_digest && strcmp(p->file.model_digest, want->model_digest) != 0)
-        return err_set(err, ERR_FORMAT, "is of another model than the manifest says");
+        return err_set(err, ERR_FORMAT, "was made for another model than the manifest says");
     if (p->bytes != want->bytes)
-        return err_set(err, ERR_FORMAT, "counts %lld bytes where the manifest counts %lld", (long long)p->bytes,
+        return err_set(err, ERR_FORMAT, "counts %lld bytes, the manifest %lld", (long long)p->bytes,
                        (long long)want->bytes);
     return 0;
 }
 
-/* The payload of a goal, read whole; fills in what it will be in the tier. */
+/* Reads the payload of a goal whole, and sets the size, checksum and file name it will have in the tier. */
 static int check_packed(struct load_goal *g, const char *path, struct err *err)
 {
     struct entry *want = &g->want;
@@ -309,10 +315,10 @@ static int check_packed(struct load_goal *g, const char *path, struct err *err)
 
     if (tier_store_checksum(path, &size, checksum, err))
         return err->code;
-    if (*want->checksum) /* a rollback knows the very file */
+    if (*want->checksum) /* a rollback knows size and checksum already */
         return size == want->size && strcmp(checksum, want->checksum) == 0
                    ? 0
-                   : err_set(err, ERR_FORMAT, "'%s' is not what was placed before", path);
+                   : err_set(err, ERR_FORMAT, "'%s' is not the file that was placed before", path);
     if (packed_payload_open(&p, path, PAYLOAD_WHOLE, err))
         return err->code;
     int code = compare_payload(g, &p, err);
@@ -324,7 +330,7 @@ static int check_packed(struct load_goal *g, const char *path, struct err *err)
     return entry_set_file(want, g->payload, err);
 }
 
-/* A file of another tier becomes the source of a goal, when its bytes are what they were. */
+/* Makes a file of another tier the source of a goal, after its checksum was compared. */
 static int take_from(struct load *l, struct load_goal *g, int f, struct err *err)
 {
     const struct tier_store *store = &l->store[l->file[f].store];
@@ -337,8 +343,9 @@ static int take_from(struct load *l, struct load_goal *g, int f, struct err *err
     return entry_set_file(&g->want, g->payload, err);
 }
 
-static int check_elsewhere(struct load *l, struct load_goal *g, struct steps_file *file, struct err *err)
+static int find_in_tiers(struct load *l, struct load_goal *g, struct steps_file *file, struct err *err)
 {
+    const char *folder = l->o.payloads;
     bool found = false;
 
     for (int f = 0; f < l->n_files; f++) {
@@ -348,46 +355,50 @@ static int check_elsewhere(struct load *l, struct load_goal *g, struct steps_fil
             return err->code;
         found = true;
         if (strcmp(load_entry(l, f)->checksum, g->want.checksum) != 0)
-            file[f].goal = -1; /* packed twice: only one of them is the source */
+            file[f].goal = -1; /* two files with different bytes: only the first is the source */
     }
     if (found)
         return 0;
     if (l->o.direction == LOAD_BACK)
-        return err_set(err, ERR_FAIL, "cannot roll back: '%s' is not whole in any tier any more, and not in %s%s%s",
-                       g->payload, l->o.payloads ? "'" : "a payload folder (--payloads)",
-                       l->o.payloads ? l->o.payloads : "", l->o.payloads ? "'" : "");
-    return err_set(err, ERR_FORMAT, "there is no payload '%s' in %s%s%s", g->payload,
-                   l->o.payloads ? "'" : "a payload folder (--payloads)", l->o.payloads ? l->o.payloads : "",
-                   l->o.payloads ? "'" : "");
+        return folder
+                   ? err_set(err, ERR_FAIL, "cannot roll back: '%s' is neither whole in a tier nor in '%s'", g->payload,
+                             folder)
+                   : err_set(err, ERR_FAIL,
+                             "cannot roll back: '%s' is whole in no tier, and no payload folder is given (--payloads)",
+                             g->payload);
+    if (!folder)
+        return err_set(err, ERR_FORMAT, "payload '%s' is needed, and no payload folder is given (--payloads)",
+                       g->payload);
+    return err_set(err, ERR_FORMAT, "there is no payload '%s' in '%s'", g->payload, folder);
 }
 
 static int check_goals(struct load *l, struct steps_file *file, struct err *err)
 {
-    int code = 0, n = 0;
+    int code = 0, n = 0, done = 0;
 
     for (int i = 0; i < l->n_goals; i++)
         n += !l->goal[i].placed;
     if (!n)
         return 0;
-    progress_begin("payloads checked", n);
+    load_report(l, LOAD_CHECKS, 0, n);
     for (int i = 0; i < l->n_goals && !code; i++) {
         struct load_goal *g = &l->goal[i];
         int64_t size;
         if (g->placed)
             continue;
-        progress_add(1);
         char *path = find_payload(l, g->payload, &size);
         g->packed = path != NULL;
-        code = path ? check_packed(g, path, err) : check_elsewhere(l, g, file, err);
-        if (code && path && l->o.direction == LOAD_BACK) { /* another payload of that name: only a tier can have it */
+        code = path ? check_packed(g, path, err) : find_in_tiers(l, g, file, err);
+        if (code && path && l->o.direction == LOAD_BACK) { /* not what was placed: only a tier can still have that */
             g->packed = false;
-            code = check_elsewhere(l, g, file, err);
+            code = find_in_tiers(l, g, file, err);
         }
         free(path);
         if (code)
             err_wrap(err, "context '%.80s'", g->want.id);
+        else
+            load_report(l, LOAD_CHECKS, ++done, n);
     }
-    progress_end();
     return code;
 }
 
@@ -406,9 +417,9 @@ static int plan_steps(struct load *l, const struct steps_file *file, struct err 
         goal[i] = (struct steps_goal){ l->goal[i].store, l->goal[i].want.bytes, l->goal[i].packed };
     int code = steps_plan(&l->steps, &given, err);
     int over = l->steps.over_tier;
-    if (code == ERR_FAIL && load_fill(l, over) > l->capacity[over])
+    if (code == ERR_FAIL && load_goal_bytes(l, over) > l->capacity[over])
         err_set(err, ERR_FAIL, "tier '%s' cannot hold the plan: its payloads count %lld bytes, its capacity is %lld",
-                l->store[over].tier->name, (long long)load_fill(l, over), (long long)l->capacity[over]);
+                l->store[over].tier->name, (long long)load_goal_bytes(l, over), (long long)l->capacity[over]);
     free(goal);
     return code;
 }
@@ -421,9 +432,9 @@ static int plan_all(struct load *l, struct err *err)
         return err_nomem(err);
     int code = match_files(l, file, err);
     if (!code)
-        code = load_name_operations(l, err);
+        code = load_set_operations(l, err);
     if (!code)
-        code = load_ask_nothing_to_do(l, file, err);
+        code = load_set_nothing_to_do(l, file, err);
     if (!code && !l->nothing_to_do) {
         code = check_goals(l, file, err);
         if (!code)
@@ -478,7 +489,7 @@ void load_close(struct load *l)
     *l = (struct load){ 0 };
 }
 
-int64_t load_fill(const struct load *l, int store)
+int64_t load_goal_bytes(const struct load *l, int store)
 {
     int64_t sum = 0;
 

@@ -1,7 +1,9 @@
-/* load_run.c - carries the steps out, writes receipts, and returns to the state before when a step fails. */
+/* load_run.c - carries the steps out. First it keeps the state before on disk (the pending receipt); then it removes,
+ * stages and places files; then it marks what is placed and what is spare, and writes the receipt. When a step fails it
+ * opens a load back to the pending receipt and runs that.
+ */
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "loader/load/load_internal.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double publish_every = 1; /* seconds between two indexes while payloads come */
+static const double index_every = 1; /* seconds between two writes of the indexes while payloads are placed */
 
 /* ---- the state before, kept on disk ---------------------------------------- */
 
@@ -24,15 +26,15 @@ static int remove_if_there(const char *path, struct err *err)
     return unlink(path) && errno != ENOENT ? err_set(err, ERR_IO, "cannot remove '%s': %s", path, strerror(errno)) : 0;
 }
 
-/* A receipt of what lies live in the tiers, by no manifest. */
+/* Writes a receipt of what is placed in the tiers; it names no manifest. */
 static int write_found(const struct load *l, struct err *err)
 {
     struct receipt_made made = { .manifest_digest = "", .tiers = &l->manifest.tiers };
-    size_t most = 1;
+    size_t max = 1;
 
     for (int s = 0; s < l->n_stores; s++)
-        most += (size_t)l->store[s].in.n;
-    struct receipt_row *row = calloc(most, sizeof(*row));
+        max += (size_t)l->store[s].in.n;
+    struct receipt_row *row = calloc(max, sizeof(*row));
     if (!row)
         return err_nomem(err);
     for (int s = 0; s < l->n_stores; s++) {
@@ -58,28 +60,28 @@ static int copy_receipt(const struct load *l, struct err *err)
     return tier_store_copy(l->receipt, l->pending, &size, checksum, err);
 }
 
-/* From here on until the end, `pending` says what to return to. */
-static int begin(struct load *l, struct err *err)
+/* From here to the end of the load, `pending` says which state to return to. */
+static int save_state_before(struct load *l, struct err *err)
 {
     struct receipt r;
-    bool told;
+    bool matches;
 
     if (file_exists(l->pending))
-        return 0; /* of a load that was killed: its state before is the one to return to */
+        return 0; /* of a killed load: its state before is the one to return to */
     if (l->o.direction == LOAD_BACK)
         return move_file(l->before, l->pending, err);
     if (load_read_receipt(l, &r, err))
         return err->code;
-    int code = load_is_told_by(l, &r, &told, err);
+    int code = load_matches_receipt(l, &r, &matches, err);
     if (!code)
-        code = told && *r.manifest_digest ? copy_receipt(l, err) : write_found(l, err);
+        code = matches && *r.manifest_digest ? copy_receipt(l, err) : write_found(l, err);
     receipt_release(&r);
     return code;
 }
 
 /* ---- steps ------------------------------------------------------------------ */
 
-static int publish(struct load *l, struct err *err)
+static int write_indexes(struct load *l, struct err *err)
 {
     for (int s = 0; s < l->n_stores; s++)
         if (l->store[s].tier && tier_store_flush(&l->store[s], err))
@@ -87,14 +89,15 @@ static int publish(struct load *l, struct err *err)
     return 0;
 }
 
-/* A run of removals from step `i` on: first no index names them, then they go. *end: the first step behind them. */
+/* Carries out a run of removals from step `i` on: the indexes forget the files, then the files go. *end: the first step
+ * after the run. */
 static int remove_run(struct load *l, int i, int *end, struct err *err)
 {
     for (*end = i; *end < l->steps.n && l->steps.at[*end].kind == STEP_REMOVE; ++*end) {
         load_entry(l, l->steps.at[*end].file)->gone = true;
         l->store[l->file[l->steps.at[*end].file].store].changed = true;
     }
-    if (publish(l, err))
+    if (write_indexes(l, err))
         return err->code;
     for (; i < *end; i++) {
         int file = l->steps.at[i].file;
@@ -111,7 +114,7 @@ static char *source_path(const struct load *l, const struct step *step)
     return tier_store_path(&l->store[l->file[step->file].store], load_entry(l, step->file)->file);
 }
 
-static int place(struct load *l, const struct step *step, struct err *err)
+static int place_payload(struct load *l, const struct step *step, struct err *err)
 {
     const struct load_goal *g = &l->goal[step->goal];
     char *from = source_path(l, step);
@@ -123,14 +126,15 @@ static int place(struct load *l, const struct step *step, struct err *err)
     return code ? err_wrap(err, "context '%.80s'", g->want.id) : 0;
 }
 
-/* A payload that the payload folder lacks goes there, because its tier needs the room before its new tier has any. */
-static int stage(struct load *l, const struct step *step, struct err *err)
+/* Copies a file to the payload folder: its tier needs the bytes before its new tier has them free. */
+static int stage_payload(struct load *l, const struct step *step, struct err *err)
 {
     char checksum[XXH3_HEX];
     int64_t size;
 
     if (!l->o.payloads)
-        return err_set(err, ERR_FAIL, "full tiers exchange contexts, which needs a payload folder (--payloads)");
+        return err_set(err, ERR_FAIL,
+                       "full tiers exchange contexts, and no payload folder is given to stage them (--payloads)");
     char *from = source_path(l, step), *to = file_join(l->o.payloads, l->goal[step->goal].payload);
     int code = from && to ? tier_store_copy(from, to, &size, checksum, err) : err_nomem(err);
     free(from);
@@ -140,40 +144,39 @@ static int stage(struct load *l, const struct step *step, struct err *err)
 
 static int run_steps(struct load *l, struct err *err)
 {
-    double published = clock_now();
+    double written = clock_now();
     int code = 0;
 
     if (!l->steps.n)
         return 0;
-    progress_begin("steps", l->steps.n);
+    load_report(l, LOAD_STEPS, 0, l->steps.n);
     for (int i = 0; i < l->steps.n && !code;) {
         const struct step *step = &l->steps.at[i];
         int end = i + 1;
         if (step->kind == STEP_REMOVE)
             code = remove_run(l, i, &end, err);
         else
-            code = step->kind == STEP_STAGE ? stage(l, step, err) : place(l, step, err);
-        if (!code && clock_now() - published > publish_every) {
-            code = publish(l, err);
-            published = clock_now();
+            code = step->kind == STEP_STAGE ? stage_payload(l, step, err) : place_payload(l, step, err);
+        if (!code && clock_now() - written > index_every) {
+            code = write_indexes(l, err);
+            written = clock_now();
         }
-        progress_add(end - i);
         i = end;
+        load_report(l, LOAD_STEPS, i, l->steps.n);
     }
-    progress_end();
     return code;
 }
 
 /* ---- the state after --------------------------------------------------------- */
 
-/* Decides whether an entry is live or spare. A live one tells its goal what it is, for the receipt. */
-static int settle_entry(struct load *l, int store, struct entry *e, struct load_goal *g, struct err *err)
+/* Marks an entry as placed or spare. The goal of a placed one becomes a copy of it, for the receipt. */
+static int mark_entry(struct load *l, int store, struct entry *e, struct load_goal *g, struct err *err)
 {
     bool *changed = &l->store[store].changed;
-    bool live = g && g->store == store && entry_same(e, &g->want) &&
-                (!*g->want.checksum || strcmp(g->want.checksum, e->checksum) == 0);
+    bool placed = g && g->store == store && entry_same(e, &g->want) &&
+                  (!*g->want.checksum || strcmp(g->want.checksum, e->checksum) == 0);
 
-    if (!live) {
+    if (!placed) {
         *changed = *changed || !e->spare;
         e->spare = true;
         l->spare[store] += e->bytes;
@@ -186,7 +189,7 @@ static int settle_entry(struct load *l, int store, struct entry *e, struct load_
     return entry_copy(&g->want, e, err);
 }
 
-static int settle(struct load *l, struct err *err)
+static int mark_entries(struct load *l, struct err *err)
 {
     struct map goals = { 0 };
     int code = load_map_goals(l, &goals, err);
@@ -196,19 +199,19 @@ static int settle(struct load *l, struct err *err)
             struct entry *e = &l->store[s].in.at[i];
             int at = map_find(&goals, e->id, strlen(e->id));
             if (!e->gone)
-                code = settle_entry(l, s, e, at < 0 ? NULL : &l->goal[at], err);
+                code = mark_entry(l, s, e, at < 0 ? NULL : &l->goal[at], err);
         }
     }
     map_release(&goals);
     if (!code)
-        code = publish(l, err);
+        code = write_indexes(l, err);
     for (int s = 0; s < l->n_stores && !code; s++)
         if (l->store[s].tier)
-            code = tier_store_sweep(&l->store[s], err); /* what was found damaged, and is not wanted any more */
+            code = tier_store_sweep(&l->store[s], err); /* files that were found damaged or are no goal */
     return code;
 }
 
-/* A row per context of the manifest, in its order, which is the order of goals too. */
+/* Writes a row per context of the manifest, in its order, which is the order of the goals too. */
 static int write_receipt(struct load *l, struct err *err)
 {
     const struct manifest *m = &l->manifest;
@@ -240,7 +243,7 @@ static int write_receipt(struct load *l, struct err *err)
     return code;
 }
 
-/* How many payloads of the state before a rollback will need from the payload folder, or find nowhere. */
+/* Counts the payloads that a rollback will need from the payload folder, and those it will find nowhere. */
 static int count_lost(struct load *l, struct err *err)
 {
     struct receipt r;
@@ -266,29 +269,29 @@ static int count_lost(struct load *l, struct err *err)
     return code;
 }
 
-static int finish(struct load *l, struct err *err)
+static int finish_load(struct load *l, struct err *err)
 {
-    bool nothing = !*l->past.manifest_digest && l->past.in.n == 0; /* there was no load before */
+    bool first = !*l->past.manifest_digest && l->past.in.n == 0; /* there was no load before */
 
-    if (settle(l, err))
+    if (mark_entries(l, err))
         return err->code;
     if (l->o.direction == LOAD_FORWARD)
         return write_receipt(l, err) || count_lost(l, err) ? err->code : move_file(l->pending, l->before, err);
-    if (!nothing)
+    if (!first)
         return move_file(l->pending, l->receipt, err);
     return remove_if_there(l->receipt, err) ? err->code : remove_if_there(l->pending, err);
 }
 
 /* ---- running ------------------------------------------------------------------ */
 
-static int run(struct load *l, struct err *err)
+static int run_and_finish(struct load *l, struct err *err)
 {
     int code = run_steps(l, err);
 
-    return code ? code : finish(l, err);
+    return code ? code : finish_load(l, err);
 }
 
-/* Undoes what a failed load did, by rolling back to `pending`. Takes the manifest and paths of *l over. */
+/* Undoes what a failed load did, by rolling back to `pending`. Takes over the manifest and the paths of *l. */
 static int restore(struct load *l, struct err *err)
 {
     struct load back = {
@@ -296,14 +299,14 @@ static int restore(struct load *l, struct err *err)
     };
 
     for (int s = 0; s < l->n_stores; s++)
-        tier_store_close(&l->store[s]); /* its locks are wanted again */
+        tier_store_close(&l->store[s]); /* the way back locks them again */
     l->manifest = (struct manifest){ 0 };
     l->receipt = l->pending = l->before = NULL;
     back.o.direction = LOAD_BACK;
-    back.o.verify = false;
+    back.o.repair = false;
     int code = load_prepare(&back, err);
     if (!code)
-        code = run(&back, err);
+        code = run_and_finish(&back, err);
     load_close(&back);
     return code;
 }
@@ -314,14 +317,14 @@ int load_run(struct load *l, struct err *err)
 
     if (l->nothing_to_do)
         return 0;
-    if (begin(l, err))
+    if (save_state_before(l, err))
         return err->code;
-    int code = run(l, err);
+    int code = run_and_finish(l, err);
     if (!code || l->o.direction == LOAD_BACK)
         return code;
     struct err first = *err;
     if (restore(l, &why))
-        return err_set(err, code, "%.300s; what was there before is not whole again (%.120s): run evp-load again",
-                       first.msg, why.msg);
-    return err_set(err, code, "%.400s; everything is as it was before", first.msg);
+        return err_set(err, code, "%.300s; the state before is not restored (%.120s): run evp-load again", first.msg,
+                       why.msg);
+    return err_set(err, code, "%.400s; the state before is restored", first.msg);
 }

@@ -1,11 +1,14 @@
-/* load_state.c - what a load finds, compared with what it leads to: operations, no-ops, room on the disks. */
+/* load_operations.c - compares the tiers before a load with its goals: which operation each context gets, whether a
+ * receipt describes the tiers, and whether there is nothing to do. Reads indexes and receipts only, no payload.
+ */
 #include "loader/load/load_internal.h"
 
 #include <string.h>
 
 /* ---- the state before ----------------------------------------------------- */
 
-/* Walks the placed payloads of the state before: that of a receipt when a load was killed, else what lies there. */
+/* Walks the placed payloads of the state before: those of the pending receipt after a killed load, else those that are
+ * in the tiers. */
 struct walk {
     int store, i;
 };
@@ -50,7 +53,7 @@ int load_map_goals(const struct load *l, struct map *goals, struct err *err)
     return 0;
 }
 
-static int note_evicted(struct load *l, const struct entry *e, int store, struct err *err)
+static int add_evicted(struct load *l, const struct entry *e, int store, struct err *err)
 {
     struct entry copy;
 
@@ -60,7 +63,7 @@ static int note_evicted(struct load *l, const struct entry *e, int store, struct
     return entries_add(&l->evicted, &copy, err);
 }
 
-static void name_operation(struct load_goal *g, const struct entry *was, int store)
+static void set_operation(struct load_goal *g, const struct entry *was, int store)
 {
     g->from = store;
     if (!entry_same(was, &g->want))
@@ -71,7 +74,7 @@ static void name_operation(struct load_goal *g, const struct entry *was, int sto
         g->operation = g->placed ? OP_KEEP : OP_INSERT;
 }
 
-int load_name_operations(struct load *l, struct err *err)
+int load_set_operations(struct load *l, struct err *err)
 {
     struct walk w = { 0 };
     struct map goals = { 0 };
@@ -86,9 +89,9 @@ int load_name_operations(struct load *l, struct err *err)
     while (!code && (was = walk_next(l, &w, &store))) {
         int at = map_find(&goals, was->id, strlen(was->id));
         if (at >= 0)
-            name_operation(&l->goal[at], was, store);
+            set_operation(&l->goal[at], was, store);
         else
-            code = note_evicted(l, was, store, err);
+            code = add_evicted(l, was, store, err);
     }
     for (int g = 0; g < l->n_goals; g++)
         l->n_operations[l->goal[g].operation]++;
@@ -97,43 +100,44 @@ int load_name_operations(struct load *l, struct err *err)
     return code;
 }
 
-/* ---- receipts against what lies there -------------------------------------- */
+/* ---- receipts compared with the tiers ---------------------------------------- */
 
-static bool add_place(struct map *places, int store, const char *file, bool *added)
+/* "STORE/FILE"; false without memory. */
+static bool add_file_key(struct map *files, int store, const char *file, bool *added)
 {
     struct buf key = { 0 };
 
     buf_printf(&key, "%d/%s", store, file);
-    bool done = !buf_failed(&key) && map_add(places, key.at, key.n, added) >= 0;
+    bool done = !buf_failed(&key) && map_add(files, key.at, key.n, added) >= 0;
     buf_release(&key);
     return done;
 }
 
-int load_is_told_by(const struct load *l, const struct receipt *r, bool *told, struct err *err)
+int load_matches_receipt(const struct load *l, const struct receipt *r, bool *matches, struct err *err)
 {
-    struct map places = { 0 };
-    bool known = true, added = false;
+    struct map files = { 0 };
+    bool stored = true, added = false;
 
-    *told = true;
+    *matches = true;
     for (int s = 0; s < l->n_stores; s++)
         for (int i = 0; i < l->store[s].in.n; i++)
             if (!l->store[s].in.at[i].gone && !l->store[s].in.at[i].spare)
-                known = known && add_place(&places, s, l->store[s].in.at[i].file, &added);
-    int n = places.n, n_placed = 0;
+                stored = stored && add_file_key(&files, s, l->store[s].in.at[i].file, &added);
+    int n = files.n, n_placed = 0;
     for (int i = 0; i < r->in.n; i++) {
         int store = load_store_of(l, &r->tiers.at[r->in.at[i].tier]);
         if (store < 0)
             continue;
         n_placed++;
-        known = known && add_place(&places, store, r->in.at[i].file, &added);
-        *told = *told && !added;
+        stored = stored && add_file_key(&files, store, r->in.at[i].file, &added);
+        *matches = *matches && !added;
     }
-    *told = *told && n == n_placed;
-    map_release(&places);
-    return known ? 0 : err_nomem(err);
+    *matches = *matches && n == n_placed;
+    map_release(&files);
+    return stored ? 0 : err_nomem(err);
 }
 
-/* Is every file a goal in its place, and every goal's index entry right? */
+/* Is every goal in its place and its index entry right, and nothing but goals and spares in the tiers? */
 static bool all_in_place(const struct load *l, const struct steps_file *file)
 {
     for (int g = 0; g < l->n_goals; g++)
@@ -152,67 +156,18 @@ static bool all_in_place(const struct load *l, const struct steps_file *file)
     return true;
 }
 
-int load_ask_nothing_to_do(struct load *l, const struct steps_file *file, struct err *err)
+int load_set_nothing_to_do(struct load *l, const struct steps_file *file, struct err *err)
 {
     struct receipt r;
-    bool told = false;
+    bool matches = false;
 
     if (l->o.direction == LOAD_BACK)
         return 0;
     if (load_read_receipt(l, &r, err))
         return err->code;
-    int code = load_is_told_by(l, &r, &told, err);
+    int code = load_matches_receipt(l, &r, &matches, err);
     l->nothing_to_do =
-        !code && told && !l->has_past && strcmp(r.manifest_digest, l->manifest.digest) == 0 && all_in_place(l, file);
+        !code && matches && !l->has_past && strcmp(r.manifest_digest, l->manifest.digest) == 0 && all_in_place(l, file);
     receipt_release(&r);
     return code;
-}
-
-/* ---- room ----------------------------------------------------------------- */
-
-struct disk {
-    uint64_t device;
-    int64_t room;
-};
-
-/* What a file of n bytes takes of a disk: whole blocks, and something for its name. */
-static int64_t on_disk(int64_t n)
-{
-    enum { BLOCK = 4096 };
-
-    return n > INT64_MAX - 2 * BLOCK ? INT64_MAX : (n / BLOCK + 2) * BLOCK;
-}
-
-/* Two tiers may share a disk: the number of the first store on the same one. */
-static int first_on_disk(const struct disk *disk, int store)
-{
-    int i = 0;
-
-    while (disk[i].device != disk[store].device)
-        i++;
-    return i;
-}
-
-int load_check_disks(const struct load *l, struct err *err)
-{
-    struct disk disk[TIER_MAX] = { 0 };
-
-    for (int s = 0; s < l->n_stores; s++)
-        if (l->store[s].tier && tier_store_disk(&l->store[s], &disk[s].device, &disk[s].room, err))
-            return err->code;
-    for (int i = 0; i < l->steps.n; i++) {
-        const struct step *step = &l->steps.at[i];
-        if (step->kind == STEP_STAGE)
-            continue;
-        bool place = step->kind == STEP_PLACE;
-        int store = place ? l->goal[step->goal].store : l->file[step->file].store;
-        int64_t n = on_disk(place ? l->goal[step->goal].want.size : load_entry(l, step->file)->size);
-        int64_t *room = &disk[first_on_disk(disk, store)].room;
-        if (place && n > *room)
-            return err_set(err, ERR_FAIL, "tier '%s': the disk of '%s' has no room for context '%.80s' (%lld bytes)",
-                           l->store[store].tier->name, l->store[store].tier->uri, l->goal[step->goal].want.id,
-                           (long long)l->goal[step->goal].want.size);
-        *room += place ? -n : *room > INT64_MAX - n ? 0 : n;
-    }
-    return 0;
 }

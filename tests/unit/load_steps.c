@@ -1,6 +1,6 @@
-/* The order of removals and placements, over thousands of random plans with hardly any room to spare. */
+/* The order of removals and placements, over thousands of random plans whose tiers are nearly full. */
 #include "base/rng.h"
-#include "loader/load/steps.h"
+#include "loader/load/load_steps.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static void add_file(struct plan *p, struct rng *r, int tier, int64_t bytes, int
     p->file[p->given.n_files++] = (struct steps_file){ tier, bytes, goal, pick(r, 8) == 0, pick(r, 2) == 0 };
 }
 
-/* Goals, some of which lie in their tier, some in another one, some in the payload folder only; files of nobody; and
+/* Goals, some of which lie in their tier, some in another one, some in the payload folder only; files of no goal; and
  * capacities that the larger of before and after just fits. Every other plan gives a tier less than it holds. */
 static void make_plan(struct plan *p, struct rng *r)
 {
@@ -121,7 +121,7 @@ static void check_end(const struct world *w, const struct plan *p)
     cr_assert(!p->given.remove_all || left == 0, "something was left");
 }
 
-Test(steps, never_exceed_a_capacity_and_reach_every_goal)
+Test(load_steps, never_exceed_a_capacity_and_reach_every_goal)
 {
     struct rng r = rng_new(20);
     int staged = 0;
@@ -147,7 +147,7 @@ Test(steps, never_exceed_a_capacity_and_reach_every_goal)
     cr_assert_gt(staged, 100, "only %d plans went round in circles: the test is too easy", staged);
 }
 
-Test(steps, two_full_tiers_exchange_what_is_not_packed)
+Test(load_steps, two_full_tiers_exchange_what_is_not_packed)
 {
     int64_t capacity[2] = { 10, 10 };
     struct steps_file file[2] = { { 0, 10, 0, false, false }, { 1, 10, 1, false, false } };
@@ -164,7 +164,7 @@ Test(steps, two_full_tiers_exchange_what_is_not_packed)
     steps_release(&s);
 }
 
-Test(steps, refuse_what_cannot_be)
+Test(load_steps, refuse_what_cannot_be)
 {
     int64_t capacity[1] = { 10 };
     struct steps_goal goal[2] = { { 0, 6, true }, { 0, 5, true } };

@@ -1,42 +1,36 @@
-/* steps.c - see steps.h. Works in rounds: make room wherever goals wait, place what fits; when nothing fits, stage one
- * file. A round without progress is impossible twice: once everything that waits is in the payload folder, nothing but
- * goals must stay, and goals fit.
+/* load_steps.c - works in rounds: remove files wherever goals wait, place every goal that fits; when none fits, stage
+ * one file. The rounds end: each places or stages a goal, and once every waiting goal is in the payload folder only
+ * goals must stay in the tiers, which fit.
  */
-#include "loader/load/steps.h"
+#include "loader/load/load_steps.h"
+
+#include "base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { FROM_PAYLOADS = -1, NO_SOURCE = -2 };
 
-struct work {
+struct ordering {
     const struct steps_given *given;
     struct steps *out;
     int64_t *used; // (n_tiers)
     bool *gone;    // (n_files) removed already
-    bool *needed;  // (n_files) the only source of a goal that waits
+    bool *needed;  // (n_files) the only source of a waiting goal
     bool *keep;    // (n_files) a goal's file in its place
     bool *placed;  // (n_goals)
-    int *source;   // (n_goals)
+    int *source;   // (n_goals) a file, FROM_PAYLOADS or NO_SOURCE
 };
 
-static int64_t add(int64_t a, int64_t b)
+/* a + b, at most INT64_MAX. */
+static int64_t add_capped(int64_t a, int64_t b)
 {
     return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
 
-static int emit(struct steps *s, struct step step, struct err *err)
+static int add_step(struct steps *s, struct step step, struct err *err)
 {
-    if (s->n == s->room) {
-        int room = s->room ? 2 * s->room : 64;
-        struct step *at = room > s->room ? realloc(s->at, (size_t)room * sizeof(*at)) : NULL;
-        if (!at)
-            return err_nomem(err);
-        s->at = at;
-        s->room = room;
-    }
-    s->at[s->n++] = step;
-    return 0;
+    return ARRAY_PUSH(s, step) ? err_nomem(err) : 0;
 }
 
 static int check_goals(const struct steps_given *given, struct steps *out, struct err *err)
@@ -45,7 +39,7 @@ static int check_goals(const struct steps_given *given, struct steps *out, struc
         int64_t sum = 0;
         for (int g = 0; g < given->n_goals; g++)
             if (given->goal[g].tier == t)
-                sum = add(sum, given->goal[g].bytes);
+                sum = add_capped(sum, given->goal[g].bytes);
         out->over_tier = t;
         if (sum > given->capacity[t])
             return err_set(err, ERR_FAIL, "tier %d: its goals exceed its capacity", t);
@@ -53,8 +47,8 @@ static int check_goals(const struct steps_given *given, struct steps *out, struc
     return 0;
 }
 
-/* Which files are goals in their place, and where every other goal comes from. */
-static int find_sources(struct work *w, struct err *err)
+/* Finds the files that are goals in their place, and where every other goal comes from. */
+static int find_sources(struct ordering *w, struct err *err)
 {
     const struct steps_given *given = w->given;
 
@@ -63,7 +57,7 @@ static int find_sources(struct work *w, struct err *err)
     for (int f = 0; f < given->n_files; f++) {
         const struct steps_file *file = &given->file[f];
         int g = file->goal;
-        w->used[file->tier] = add(w->used[file->tier], file->bytes);
+        w->used[file->tier] = add_capped(w->used[file->tier], file->bytes);
         if (g < 0 || w->placed[g])
             continue;
         if (file->tier == given->goal[g].tier)
@@ -83,20 +77,20 @@ static int find_sources(struct work *w, struct err *err)
     return 0;
 }
 
-static int remove_file(struct work *w, int f, struct err *err)
+static int remove_file(struct ordering *w, int f, struct err *err)
 {
     w->gone[f] = true;
     w->used[w->given->file[f].tier] -= w->given->file[f].bytes;
-    return emit(w->out, (struct step){ STEP_REMOVE, f, -1 }, err);
+    return add_step(w->out, (struct step){ STEP_REMOVE, f, -1 }, err);
 }
 
-static bool may_go(const struct work *w, int f)
+static bool may_go(const struct ordering *w, int f)
 {
     return !w->gone[f] && !w->needed[f] && !w->keep[f];
 }
 
-/* What an earlier load kept for its rollback is of no more use, unless it is what this load wants. */
-static int remove_spares(struct work *w, struct err *err)
+/* What an earlier load kept for its rollback has no more use, unless this load wants it. */
+static int remove_spares(struct ordering *w, struct err *err)
 {
     for (int f = 0; f < w->given->n_files; f++)
         if (w->given->file[f].spare && may_go(w, f) && remove_file(w, f, err))
@@ -104,15 +98,15 @@ static int remove_spares(struct work *w, struct err *err)
     return 0;
 }
 
-/* Removes files of a tier that may go until `more` fits, or none is left: first those that are packed too, so that a
- * rollback finds as much as can be. */
-static int make_room(struct work *w, int tier, int64_t more, struct err *err)
+/* Removes files of a tier that may go until n more bytes fit, or none is left: first those that are packed too, so that
+ * a rollback finds as many as possible. */
+static int free_bytes(struct ordering *w, int tier, int64_t n, struct err *err)
 {
     const struct steps_given *given = w->given;
 
     for (int packed = 1; packed >= 0; packed--) {
         for (int f = 0; f < given->n_files; f++) {
-            if (add(w->used[tier], more) <= given->capacity[tier])
+            if (add_capped(w->used[tier], n) <= given->capacity[tier])
                 return 0;
             if (given->file[f].tier == tier && given->file[f].packed == packed && may_go(w, f) &&
                 remove_file(w, f, err))
@@ -122,7 +116,7 @@ static int make_room(struct work *w, int tier, int64_t more, struct err *err)
     return 0;
 }
 
-static int make_all_room(struct work *w, struct err *err)
+static int free_for_goals(struct ordering *w, struct err *err)
 {
     const struct steps_given *given = w->given;
 
@@ -130,15 +124,15 @@ static int make_all_room(struct work *w, struct err *err)
         int64_t waits = 0;
         for (int g = 0; g < given->n_goals; g++)
             if (!w->placed[g] && given->goal[g].tier == t)
-                waits = add(waits, given->goal[g].bytes);
-        if (make_room(w, t, waits, err))
+                waits = add_capped(waits, given->goal[g].bytes);
+        if (free_bytes(w, t, waits, err))
             return err->code;
     }
     return 0;
 }
 
 /* Places every goal that fits now. */
-static int place_all(struct work *w, int *n_placed, int *n_waiting, struct err *err)
+static int place_all(struct ordering *w, int *n_placed, int *n_waiting, struct err *err)
 {
     const struct steps_given *given = w->given;
 
@@ -147,11 +141,11 @@ static int place_all(struct work *w, int *n_placed, int *n_waiting, struct err *
         int64_t *used = &w->used[given->goal[g].tier];
         if (w->placed[g])
             continue;
-        if (add(*used, given->goal[g].bytes) > given->capacity[given->goal[g].tier]) {
+        if (add_capped(*used, given->goal[g].bytes) > given->capacity[given->goal[g].tier]) {
             ++*n_waiting;
             continue;
         }
-        if (emit(w->out, (struct step){ STEP_PLACE, w->source[g], g }, err))
+        if (add_step(w->out, (struct step){ STEP_PLACE, w->source[g], g }, err))
             return err->code;
         *used += given->goal[g].bytes;
         w->placed[g] = true;
@@ -162,7 +156,7 @@ static int place_all(struct work *w, int *n_placed, int *n_waiting, struct err *
     return 0;
 }
 
-static bool goal_waits_for(const struct work *w, int tier)
+static bool goal_waits_for(const struct ordering *w, int tier)
 {
     for (int g = 0; g < w->given->n_goals; g++)
         if (!w->placed[g] && w->given->goal[g].tier == tier)
@@ -170,9 +164,9 @@ static bool goal_waits_for(const struct work *w, int tier)
     return false;
 }
 
-/* Copies the file of a goal that waits to the payload folder, so that the file may go. Prefers one that is in the way
- * of another goal. */
-static int stage_one(struct work *w, struct err *err)
+/* Copies the file of a waiting goal to the payload folder, so that the file may go. Prefers a file that takes up the
+ * bytes another goal waits for. */
+static int stage_one(struct ordering *w, struct err *err)
 {
     int best = -1;
 
@@ -188,15 +182,15 @@ static int stage_one(struct work *w, struct err *err)
     int f = w->source[best];
     w->source[best] = FROM_PAYLOADS;
     w->needed[f] = false;
-    return emit(w->out, (struct step){ STEP_STAGE, f, best }, err);
+    return add_step(w->out, (struct step){ STEP_STAGE, f, best }, err);
 }
 
-static int finish(struct work *w, struct err *err)
+static int remove_rest(struct ordering *w, struct err *err)
 {
     const struct steps_given *given = w->given;
 
     for (int t = 0; t < given->n_tiers; t++)
-        if (make_room(w, t, 0, err)) /* a tier may have shrunk */
+        if (free_bytes(w, t, 0, err)) /* a tier may have shrunk */
             return err->code;
     for (int f = 0; given->remove_all && f < given->n_files; f++)
         if (may_go(w, f) && remove_file(w, f, err))
@@ -204,25 +198,25 @@ static int finish(struct work *w, struct err *err)
     return 0;
 }
 
-static int run(struct work *w, struct err *err)
+static int order_steps(struct ordering *w, struct err *err)
 {
     int n_placed, n_waiting;
 
     if (remove_spares(w, err))
         return err->code;
     do {
-        if (make_all_room(w, err) || place_all(w, &n_placed, &n_waiting, err))
+        if (free_for_goals(w, err) || place_all(w, &n_placed, &n_waiting, err))
             return err->code;
         if (n_waiting && !n_placed && stage_one(w, err))
             return err->code;
     } while (n_waiting);
-    return finish(w, err);
+    return remove_rest(w, err);
 }
 
 int steps_plan(struct steps *s, const struct steps_given *given, struct err *err)
 {
     size_t files = (size_t)given->n_files + 1, goals = (size_t)given->n_goals + 1; /* never an empty allocation */
-    struct work w = {
+    struct ordering w = {
         .given = given,
         .out = s,
         .used = calloc((size_t)given->n_tiers + 1, sizeof(*w.used)),
@@ -240,7 +234,7 @@ int steps_plan(struct steps *s, const struct steps_given *given, struct err *err
     if (!code)
         code = find_sources(&w, err);
     if (!code)
-        code = run(&w, err);
+        code = order_steps(&w, err);
     free(w.used);
     free(w.gone);
     free(w.needed);
