@@ -141,7 +141,7 @@ static int check_config(const struct model_config *c, struct err *err)
 static int find(const struct model *m, enum tensor_role role, int layer, const struct tensor **out, struct err *err)
 {
     struct tensor_shape want = model_shape(&m->config, role);
-    char name[TENSOR_NAME];
+    char name[MODEL_TENSOR_NAME];
 
     if (role == TENSOR_HEAD && m->config.tied)
         role = TENSOR_EMBEDDING;

@@ -26,21 +26,21 @@ static enum tensor_role role_of(const char *name, int *layer)
 }
 
 /* Hugging Face's name of a tensor; a tensor without a role keeps its own. */
-static void hf_name(char out[TENSOR_NAME], const char *name, enum tensor_role role, int layer)
+static void hf_name(char out[MODEL_TENSOR_NAME], const char *name, enum tensor_role role, int layer)
 {
     if (role == TENSOR_ROLES)
-        snprintf(out, TENSOR_NAME, "%s", name);
+        snprintf(out, MODEL_TENSOR_NAME, "%s", name);
     else if (role <= TENSOR_DOWN)
-        snprintf(out, TENSOR_NAME, "model.layers.%d.%s", layer, model_roles[role].name);
+        snprintf(out, MODEL_TENSOR_NAME, "model.layers.%d.%s", layer, model_roles[role].name);
     else
-        snprintf(out, TENSOR_NAME, "%s", model_roles[role].name);
+        snprintf(out, MODEL_TENSOR_NAME, "%s", model_roles[role].name);
 }
 
 static int add_tensors(struct model *m, struct err *err)
 {
     enum { NAME_MAX_BYTES = 128 };
     const struct model_config *c = &m->config;
-    char name[TENSOR_NAME];
+    char name[MODEL_TENSOR_NAME];
 
     if (model_reserve(m, (size_t)m->gguf.n_tensors, err))
         return err->code;

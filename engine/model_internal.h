@@ -23,7 +23,7 @@ struct role {
 };
 extern const struct role model_roles[TENSOR_ROLES];
 
-enum { TENSOR_NAME = 256 };
+enum { MODEL_TENSOR_NAME = 256 };
 
 struct model {
     char *path;
