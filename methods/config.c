@@ -1,5 +1,9 @@
+/* config.c - one config read stage by stage, checked, and written back in its canonical form; and lists, whose ranges
+ * are expanded as text before each config is read.
+ */
 #include "methods/config.h"
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/opt.h"
 #include "base/parse.h"
@@ -9,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIST_MAX = 4096 }; // configs of one list: a mistyped step is refused before it fills the memory
+enum { LIST_MAX = 4096 }; // configs of one list, so that a mistyped step cannot fill the memory
 
 /* ---- one config -------------------------------------------------------- */
 
@@ -25,10 +29,19 @@ static int unknown_method(const char *text, size_t n, struct err *err)
     return err->code;
 }
 
+static bool is_name(const char *name, const char *text, size_t n)
+{
+    return name && strlen(name) == n && memcmp(name, text, n) == 0;
+}
+
 static int unknown_param(const struct method *m, const char *text, size_t n, struct err *err)
 {
     struct buf names = { 0 };
 
+    if (m->kind == METHOD_DROP && is_name("ratio", text, n))
+        return err_set(err, ERR_USAGE,
+                       "'ratio' has several meanings: say drop=0.5 for the share of KV pairs removed (kvpress: "
+                       "compression_ratio=0.5)");
     for (int i = 0; i < CONFIG_PARAMS && m->param[i].name; i++)
         buf_printf(&names, "%s%s", i ? ", " : "", m->param[i].name);
     err_set(err, ERR_USAGE, "%s has no parameter '%.*s', only %s", m->name, (int)n, text, buf_str(&names));
@@ -72,15 +85,15 @@ static int read_param(struct config_stage *stage, const char *text, size_t n, st
     char value[TEXT_SHORT];
     int i = 0;
 
-    while (i < CONFIG_PARAMS && m->param[i].name &&
-           !(strlen(m->param[i].name) == n_name && memcmp(m->param[i].name, text, n_name) == 0))
+    while (i < CONFIG_PARAMS && m->param[i].name && !is_name(m->param[i].name, text, n_name) &&
+           !is_name(m->param[i].alias, text, n_name))
         i++;
     if (i == CONFIG_PARAMS || !m->param[i].name)
         return unknown_param(m, text, n_name, err);
     if (!isnan(stage->value[i]))
         return err_set(err, ERR_USAGE, "%s: %s is given twice", m->name, m->param[i].name);
     if (n_value >= sizeof(value))
-        return err_set(err, ERR_USAGE, "%s: %s is no number", m->name, m->param[i].name);
+        return err_set(err, ERR_USAGE, "%s: %s is not a number", m->name, m->param[i].name);
     memcpy(value, text + n - n_value, n_value);
     value[n_value] = '\0';
     if (!parse_real(value, &stage->value[i]) || !allowed(&m->param[i], stage->value[i]))
@@ -88,7 +101,7 @@ static int read_param(struct config_stage *stage, const char *text, size_t n, st
     return 0;
 }
 
-/* What was not given takes its default; what has none must have been given. */
+/* Fills in defaults; ERR_USAGE when a parameter without one was not given. */
 static int fill_defaults(struct config_stage *stage, struct err *err)
 {
     const struct method *m = stage->method;
@@ -133,8 +146,8 @@ static int check_chain(const struct config *c, struct err *err)
         return 0;
     const struct method *first = c->stage[0].method, *second = c->stage[1].method;
     if (first->kind == second->kind)
-        return err_set(err, ERR_USAGE, "%s and %s are both %s; a chain is one of either kind", first->name,
-                       second->name, kind[first->kind]);
+        return err_set(err, ERR_USAGE, "%s and %s are both %s; a chain has one of each kind", first->name, second->name,
+                       kind[first->kind]);
     if (first->kind == METHOD_QUANTISE)
         return err_set(err, ERR_USAGE, "%s drops tokens, so it comes before %s in a chain", second->name, first->name);
     return 0;
@@ -159,7 +172,8 @@ static int write_name(struct config *c, struct err *err)
         return err_nomem(err);
     }
     snprintf(c->name, sizeof(c->name), "%s", name.at);
-    int code = name.n < sizeof(c->name) ? 0 : err_set(err, ERR_USAGE, "more than %d characters", CONFIG_NAME - 1);
+    int code =
+        name.n < sizeof(c->name) ? 0 : err_set(err, ERR_USAGE, "its name has more than %d characters", CONFIG_NAME - 1);
     buf_release(&name);
     return code;
 }
@@ -195,7 +209,7 @@ int config_parse(struct config *out, const char *text, struct err *err)
 
 struct list {
     struct config *at;
-    int n;
+    int n, cap;
     struct err *err;
 };
 
@@ -206,20 +220,15 @@ static int add_config(struct list *list, const struct config *c)
             return 0;
     if (list->n == LIST_MAX)
         return err_set(list->err, ERR_USAGE, "more than %d configs", LIST_MAX);
-    struct config *at = realloc(list->at, ((size_t)list->n + 1) * sizeof(*at));
-    if (!at)
-        return err_nomem(list->err);
-    list->at = at;
-    list->at[list->n++] = *c;
-    return 0;
+    return ARRAY_PUSH(list, *c) ? err_nomem(list->err) : 0;
 }
 
 struct range {
     double from, to, step;
-    size_t at, n; // where it stands in the text
+    size_t at, n; // its place in the text
 };
 
-/* Finds the first value with a ".." in it: 1, 0 when there is none, or an error. */
+/* Finds the first value that is a range. Returns 1, 0 when there is none, or an error. */
 static int find_range(struct range *r, const char *text, struct err *err)
 {
     const char *dots = strstr(text, "..");
@@ -235,7 +244,7 @@ static int find_range(struct range *r, const char *text, struct err *err)
     const char *stop[3] = { dots, slash ? slash : end, end };
     for (int i = 0; i < 3; i++) {
         size_t n = (size_t)(stop[i] - piece[i]);
-        n = n < TEXT_SHORT ? n : 0; // the empty word is no number
+        n = n < TEXT_SHORT ? n : 0; // an empty word is not a number
         memcpy(word[i], piece[i], n);
         word[i][n] = '\0';
         if (!parse_real(word[i], &number[i]))
@@ -247,7 +256,7 @@ static int find_range(struct range *r, const char *text, struct err *err)
     return 1;
 }
 
-/* Adds the config, or, when a value is a range, what each of its numbers makes of the text; several ranges nest. */
+/* Adds the config; or, when a value is a range, the config with each of its numbers. Several ranges nest. */
 static int expand(struct list *list, const char *text)
 {
     struct range r = { 0 };

@@ -1,13 +1,13 @@
-/* config.h - what a user writes to name a compressed form: `keydiff:drop=0.5`, `kivi:bits=2:group=64`,
+/* config.h - what a user writes to name a config: `keydiff:drop=0.5`, `kivi:bits=2:group=64`,
  * `snapkv:drop=0.5+kivi:bits=4`, and lists of them with ranges: `keydiff:drop=0.1..0.9/0.2,kivi:bits=2`.
  *
  *     list   = config { "," config }
- *     config = "none" | stage [ "+" stage ]           a dropping method, a quantiser, or first one, then the other
- *     stage  = method { ":" name "=" value }
- *     value  = number, and in lists also from ".." to "/" step
+ *     config = "none" | stage [ "+" stage ]           a dropping method, a quantiser, or the first followed by the
+ * second stage  = method { ":" name "=" value } value  = number, and in lists also from ".." to "/" step
  *
- * The canonical text has the parameters in the order of the method's table, shortest decimals, parameters at their
- * default left out (drop and bits have no default: they are always written).
+ * `drop`, the share of KV pairs removed, is what kvpress and the papers call compression ratio; kvpress' own name
+ * `compression_ratio` is read too. The canonical text has the parameters in the order of the method's table, in
+ * shortest decimals, without those at their default (drop and bits have no default and are always written).
  */
 #ifndef EVP_CONFIG_H
 #define EVP_CONFIG_H
@@ -32,11 +32,12 @@ struct config {
     char name[CONFIG_NAME];
 };
 
-/* One config. ERR_USAGE with a sentence that names the piece which is wrong, and what would be right. */
+/* Reads one config. ERR_USAGE says which piece is wrong and what would be right. */
 int config_parse(struct config *out, const char *text, struct err *err) MUST_CHECK;
 
-/* A comma-separated list, ranges `from..to/step` expanded (from + i*step rounded to 6 decimals, `to` included when it
- * is hit within 1e-9), `none` put first when it is not there, duplicates dropped. The caller frees *out. */
+/* Reads a comma-separated list of at most 4096 configs. Ranges `from..to/step` are expanded (from + i*step rounded to 6
+ * decimals, `to` included when a step comes within 1e-9 of it), `none` is put first, and duplicates are dropped. The
+ * caller frees *out. */
 int config_list(struct config **out, int *n, const char *list, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,9 +1,9 @@
-/* keydiff - keys that point where most keys point are dropped; those that differ are kept.
+/* keydiff - drops keys that point where most keys point, and keeps those that differ.
  *
  * With k_t the keys of a kv head, rotary embedding applied:
  *     a = mean over t of k_t / |k_t|,      score[h][t] = -cos(k_t, a)
- * The mean cosine of k_t to all keys is |a| * cos(k_t, a): the same order per head, in linear time. One shot over the
- * whole context; no window, no sinks.
+ * The mean cosine of k_t to all keys is |a| * cos(k_t, a): the same order per head, in linear time. All tokens are
+ * scored at once; no window, no sinks.
  *
  * Source: Park et al., "KeyDiff: Key Similarity-Based KV Cache Eviction" (arXiv 2504.15364), whose block-wise iteration
  * kvpress' KeyDiffPress leaves out, as we do.

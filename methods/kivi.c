@@ -7,7 +7,7 @@
  *     x becomes code * scale + zero; where all numbers of a group are equal the code is 0
  * Keys carry their rotary embedding. Codes are packed 32/b to an int32, the first in the lowest bits; keys lie
  * transposed (channels, tokens), values as they are, as KIVI's attention kernels read them. After a dropping method the
- * kept tokens are quantised as if they stood next to each other.
+ * kept tokens are quantised as if they were consecutive.
  *
  * Bytes per layer and kv head, K = head_dim: keys Tq*K*b/8 + Tq/g*K*4 + (n-Tq)*2K, values likewise.
  *
@@ -24,10 +24,9 @@ static int check(const double *value, int head_dim, struct err *err)
     int group = (int)value[GROUP], residual = (int)value[RESIDUAL];
 
     if (residual % group)
-        return err_set(err, ERR_USAGE, "kivi: residual must be a multiple of group, and %d is none of %d", residual,
-                       group);
+        return err_set(err, ERR_USAGE, "kivi: residual=%d is not a multiple of group=%d", residual, group);
     if (head_dim % group)
-        return err_set(err, ERR_USAGE, "kivi: the model's head_dim %d is no multiple of group=%d", head_dim, group);
+        return err_set(err, ERR_USAGE, "kivi: the model's head_dim %d is not a multiple of group=%d", head_dim, group);
     return 0;
 }
 
@@ -57,53 +56,54 @@ static int parts(const double *value, const struct kv_shape *shape, int n, struc
     return N_PARTS;
 }
 
-/* One head's keys (side 0) or values (side 1). */
-static struct quant_item item_of(const struct kv_rows *rows, int g, int side, const double *value,
-                                 const struct packed_part *part)
+enum side { KEYS, VALUES };
+
+/* One side of head g of a layer. */
+static struct quant_item item_of(const struct packed_layer *layer, int g, enum side side)
 {
-    const struct packed_part *codes = &part[side ? V_CODES : K_CODES], *scales = codes + 1, *zeros = codes + 2;
+    const struct packed_part *codes = &layer->part[side == VALUES ? V_CODES : K_CODES];
+    const struct packed_part *scales = codes + 1, *zeros = codes + 2;
+    const struct kv_rows *rows = &layer->rows[g];
     size_t words = (size_t)(codes->dim[1] * codes->dim[2]), groups = (size_t)(scales->dim[1] * scales->dim[2]);
 
     return (struct quant_item){
-        .lines = side ? QUANT_ROWS : QUANT_COLUMNS,
-        .rows = (int)(side ? value_tokens(value, rows[g].n) : key_tokens(value, rows[g].n)),
-        .cols = (int)part[K_ROWS].dim[2],
-        .bits = (int)value[BITS],
-        .group = (int)value[GROUP],
-        .x = side ? rows[g].v : rows[g].k,
+        .lines = side == VALUES ? QUANT_ROWS : QUANT_COLUMNS,
+        .rows = (int)(side == VALUES ? value_tokens(layer->value, rows->n) : key_tokens(layer->value, rows->n)),
+        .cols = layer->shape->head_dim,
+        .bits = (int)layer->value[BITS],
+        .group = (int)layer->value[GROUP],
+        .x = side == VALUES ? rows->v : rows->k,
         .codes = (int32_t *)codes->at + (size_t)g * words,
         .scales = (uint16_t *)scales->at + (size_t)g * groups,
         .zeros = (uint16_t *)zeros->at + (size_t)g * groups,
     };
 }
 
-/* Both ways: `op` is the backend's quantise or dequantise; it gets the heads of a layer together, many at a time. */
-static void run(struct backend *be, const struct kv_rows *rows, const struct kv_shape *shape, const double *value,
-                const struct packed_part *part, void (*op)(struct backend *, const struct quant_item *, int))
+/* Calls op, the backend's quantise or dequantise, with many heads of the layer at a time. */
+static void each_head(struct backend *be, const struct packed_layer *layer,
+                      void (*op)(struct backend *, const struct quant_item *, int))
 {
     enum { TOGETHER = 64 };
     struct quant_item item[TOGETHER];
-    int n = 0;
+    int n = 0, n_items = 2 * layer->shape->n_kv_heads;
 
-    for (int i = 0; i < 2 * shape->n_kv_heads; i++) {
-        item[n++] = item_of(rows, i / 2, i % 2, value, part);
-        if (n == TOGETHER || i + 1 == 2 * shape->n_kv_heads) {
+    for (int i = 0; i < n_items; i++) {
+        item[n++] = item_of(layer, i / 2, i % 2 ? VALUES : KEYS);
+        if (n == TOGETHER || i + 1 == n_items) {
             op(be, item, n);
             n = 0;
         }
     }
 }
 
-static void quantise(struct backend *be, const struct kv_rows *rows, const struct kv_shape *shape, const double *value,
-                     const struct packed_part *part)
+static void quantise(struct backend *be, const struct packed_layer *layer)
 {
-    run(be, rows, shape, value, part, be->quantise);
+    each_head(be, layer, be->quantise);
 }
 
-static void dequantise(struct backend *be, const struct kv_rows *rows, const struct kv_shape *shape,
-                       const double *value, const struct packed_part *part)
+static void dequantise(struct backend *be, const struct packed_layer *layer)
 {
-    run(be, rows, shape, value, part, be->dequantise);
+    each_head(be, layer, be->dequantise);
 }
 
 static const double bits_allowed[] = { 2, 4, (double)NAN };

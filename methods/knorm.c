@@ -1,4 +1,4 @@
-/* knorm - keys of low norm get much attention, so those of high norm are dropped.
+/* knorm - drops keys of high norm: keys of low norm get much attention.
  *
  * score[h][t] = -|k_t|_2 on keys with their rotary embedding (which keeps norms). No window, no sinks, no queries.
  *

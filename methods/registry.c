@@ -1,4 +1,4 @@
-/* registry.c - the methods there are. To add one: its line here. */
+/* registry.c - the list of methods, in the order in which messages name them. */
 #include "methods/method.h"
 #include "methods/registry.h"
 

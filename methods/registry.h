@@ -1,4 +1,4 @@
-/* registry.h - what the methods' files give to registry.c and to each other; nobody outside methods/ includes it. */
+/* registry.h - the methods by name, for registry.c, and the parameter they share; only methods/ includes it. */
 #ifndef EVP_REGISTRY_H
 #define EVP_REGISTRY_H
 
@@ -11,7 +11,8 @@ extern const struct method method_knorm, method_keydiff, method_snapkv, method_s
 /* First parameter of every dropping method. The bound is the largest number below 1 that a range can make. */
 #define PARAM_DROP                                                                                                     \
     {                                                                                                                  \
-        .name = "drop", .min = 0, .max = 0.999999, .otherwise = (double)NAN, .help = "fraction of KV pairs to drop"    \
+        .name = "drop", .alias = "compression_ratio", .min = 0, .max = 0.999999, .otherwise = (double)NAN,             \
+        .help = "share of KV pairs removed"                                                                            \
     }
 
 #endif

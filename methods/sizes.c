@@ -1,4 +1,6 @@
-/* sizes.c - what a config makes of a cache, counted before anything is computed: rows, tensors, bytes. */
+/* sizes.c - what a config makes of a cache, known before anything is computed: rows, tensors, bytes. Bytes are those of
+ * the serving dtype, which has 2 per number.
+ */
 #include "methods/method.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* snapkv - what the last tokens of the context attend to is kept, and those tokens themselves.
+/* snapkv - keeps the last tokens of the context and what they attend to.
  *
  * With w = window (default 64) queries of the last tokens, post-rotary, and T > w tokens:
  *     A[q][t]     = softmax over t of q . k_t / sqrt(K), causal within the window         (all T keys)
@@ -28,11 +28,11 @@ static int check(const double *value, int head_dim, struct err *err)
 {
     (void)head_dim;
     if (fmod(value[KERNEL], 2) != 1)
-        return err_set(err, ERR_USAGE, "snapkv: kernel must be odd, so that it has a centre");
+        return err_set(err, ERR_USAGE, "snapkv: kernel must be odd, so that the pooling window has a centre");
     return 0;
 }
 
-/* Attention of the window's queries on all keys, averaged: (G, T). */
+/* out (G, T) = mean attention of the window's queries to each key. */
 static int window_attention(const struct kv_full *full, int layer, int w, float *out, struct err *err)
 {
     const struct kv_shape *s = &full->shape;
@@ -101,7 +101,7 @@ const struct method method_snapkv = {
                  .max = 4095,
                  .otherwise = 5,
                  .whole = true,
-                 .help = "places attention is averaged over" } },
+                 .help = "places of the average pooling over attention" } },
     .check = check,
     .score = score,
 };

@@ -1,7 +1,7 @@
 /* variant.c - from a full cache to its variants: score once, then select, gather, quantise.
  *
- * Everything large stays on the device. What a payload needs (kept positions, packed parts) comes to the host only when
- * asked for.
+ * Everything large stays on the device. What a payload needs (kept positions, packed parts) is copied to the host only
+ * with VARIANT_PAYLOAD.
  */
 #include "methods/method.h"
 
@@ -12,10 +12,10 @@
 
 /* ---- scores ------------------------------------------------------------ */
 
-/* Scores of one dropping method with its parameters, all layers. */
+/* The scores of one dropping method with its parameters, all layers. */
 struct scores {
     struct scores *next;
-    struct config_stage stage; // drop is not looked at
+    struct config_stage stage; // scores do not depend on its drop
     float *at;                 // (L * G, T), on the device
     double seconds;            // it took to compute them
 };
@@ -97,7 +97,7 @@ static const struct scores *get_scores(struct compressor *c, const struct config
 
 /* ---- rows -------------------------------------------------------------- */
 
-/* Room for n rows of every head, one arena: head by head k, then v. */
+/* Allocates n rows of every head, in one arena: per head k, then v. */
 static int alloc_rows(struct variant *v, int n, struct err *err)
 {
     size_t heads = (size_t)v->shape.n_layers * (size_t)v->shape.n_kv_heads;
@@ -126,7 +126,7 @@ static void copy_rows(struct variant *v, const struct kv_full *full)
     }
 }
 
-/* Selects by score and gathers; the kept positions come to the host for a payload. */
+/* Selects rows by score and gathers them; for a payload the kept positions are copied to the host. */
 static int gather_rows(struct variant *v, const struct kv_full *full, const float *scores, enum variant_detail detail,
                        struct err *err)
 {
@@ -193,7 +193,7 @@ static int keep_parts(struct variant *v, int layer, const struct packed_part *pa
     return 0;
 }
 
-/* Packs and unpacks layer after layer in one block of memory, with the clock on both. */
+/* Packs and unpacks layer after layer in one block of memory, and times both. */
 static int quantise_rows(struct variant *v, const struct config_stage *stage, struct packed_part *part, struct err *err)
 {
     struct backend *be = v->backend;
@@ -202,12 +202,13 @@ static int quantise_rows(struct variant *v, const struct config_stage *stage, st
     int code = block ? 0 : err->code;
 
     for (int l = 0; l < v->shape.n_layers && !code; l++) {
-        const struct kv_rows *rows = v->rows + (size_t)l * (size_t)v->shape.n_kv_heads;
+        const struct packed_layer layer = { v->rows + (size_t)l * (size_t)v->shape.n_kv_heads, &v->shape, stage->value,
+                                            part };
         double start = clock_now();
-        m->quantise(be, rows, &v->shape, stage->value, part);
+        m->quantise(be, &layer);
         code = be->sync(be, err);
         double packed = clock_now();
-        m->dequantise(be, rows, &v->shape, stage->value, part);
+        m->dequantise(be, &layer);
         if (!code)
             code = be->sync(be, err);
         v->compress_s += packed - start;
@@ -241,7 +242,7 @@ static int fill_rows(struct compressor *c, struct variant *v, enum variant_detai
     if (scores)
         v->compress_s = scoring + clock_now() - start;
     else
-        copy_rows(v, c->full); // a serving cache packs straight from its own rows: no time is counted
+        copy_rows(v, c->full); // a serving cache packs from its own rows, so copying is not timed
     return v->backend->sync(v->backend, err);
 }
 

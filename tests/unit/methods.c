@@ -11,6 +11,8 @@ Test(config, names_are_canonical)
     static const char *const name[][2] = {
         { "none", "none" },
         { "keydiff:drop=0.50", "keydiff:drop=0.5" },
+        { "snapkv:compression_ratio=0.5", "snapkv:drop=0.5" }, // kvpress' name
+        { "snapkv:window=32:compression_ratio=0.25+kivi:bits=4", "snapkv:drop=0.25:window=32+kivi:bits=4" },
         { "knorm:drop=0", "knorm:drop=0" },
         { "snapkv:kernel=7:window=64:drop=.3", "snapkv:drop=0.3:kernel=7" },
         { "streamingllm:drop=3e-1:n_sink=4", "streamingllm:drop=0.3" },
@@ -27,7 +29,7 @@ Test(config, says_what_is_wrong)
         { "", "no method ''; there are none, knorm, keydiff, snapkv, streamingllm, kivi" },
         { "kivy:bits=2", "no method 'kivy'" },
         { "none:drop=0.1", "no method 'none'" },
-        { "keydiff", "keydiff needs drop, the fraction of KV pairs to drop: keydiff:drop=..." },
+        { "keydiff", "keydiff needs drop, the share of KV pairs removed: keydiff:drop=..." },
         { "keydiff:", "keydiff has no parameter '', only drop" },
         { "keydiff:drop", "keydiff: drop must be a number from 0 to 0.999999, not ''" },
         { "keydiff:drop=1", "not '1'" },
@@ -35,11 +37,17 @@ Test(config, says_what_is_wrong)
         { "keydiff:drop=0.5x", "not '0.5x'" },
         { "keydiff:drop=nan", "not 'nan'" },
         { "keydiff:drop=0.1:drop=0.2", "drop is given twice" },
-        { "keydiff:ratio=0.5", "keydiff has no parameter 'ratio', only drop" },
+        { "keydiff:ratio=0.5", "'ratio' has several meanings: say drop=0.5 for the share of KV pairs removed (kvpress: "
+                               "compression_ratio=0.5)" },
+        { "kivi:ratio=0.5", "kivi has no parameter 'ratio', only bits, group, residual" },
+        { "kivi:compression_ratio=0.5", "kivi has no parameter 'compression_ratio'" },
+        { "keydiff:compression_ratio=1", "keydiff: drop must be a number from 0 to 0.999999, not '1'" },
+        { "keydiff:drop=0.1:compression_ratio=0.1", "keydiff: drop is given twice" },
+        { "keydiff:compression=0.1", "keydiff has no parameter 'compression', only drop" },
         { "snapkv:drop=0.5:window=1.5", "window must be a whole number from 1 to 4096, not '1.5'" },
         { "snapkv:drop=0.5:kernel=4", "kernel must be odd" },
         { "kivi:bits=3", "bits must be 2 or 4, not '3'" },
-        { "kivi:bits=2:group=64", "residual must be a multiple of group" },
+        { "kivi:bits=2:group=64", "residual=32 is not a multiple of group=64" },
         { "keydiff:drop=0.5+snapkv:drop=0.5", "keydiff and snapkv are both dropping methods" },
         { "kivi:bits=2+kivi:bits=4", "both quantisers" },
         { "kivi:bits=2+keydiff:drop=0.5", "keydiff drops tokens, so it comes before kivi" },
@@ -77,6 +85,10 @@ Test(config, lists_expand_ranges)
     cr_assert_eq(n, 5);
     cr_assert_str_eq(c[2].name, "snapkv:drop=0.2+kivi:bits=4");
     cr_assert_str_eq(c[3].name, "snapkv:drop=0.5+kivi:bits=2");
+    free(c);
+    cr_assert_eq(config_list(&c, &n, "knorm:compression_ratio=0.1..0.5/0.2,knorm:drop=0.3", &err), 0, "%s", err.msg);
+    cr_assert_eq(n, 4); // none, 0.1, 0.3 and 0.5; two names of one config are one config
+    cr_assert_str_eq(c[2].name, "knorm:drop=0.3");
     free(c);
 }
 
@@ -366,7 +378,7 @@ Test(variants, refuse_groups_that_do_not_divide_a_head)
 
     cache_init(&c, 200);
     cr_assert_eq(compressor_variant(c.c, &config, VARIANT_ROWS, &v, &err), ERR_USAGE);
-    cr_assert_str_eq(err.msg, "config 'kivi:bits=2:group=64:residual=64': kivi: the model's head_dim 32 is no multiple "
-                              "of group=64");
+    cr_assert_str_eq(err.msg, "config 'kivi:bits=2:group=64:residual=64': kivi: the model's head_dim 32 is not a "
+                              "multiple of group=64");
     cache_release(&c);
 }

@@ -106,7 +106,8 @@ Test(payload, of_a_quantiser_unpacks_to_the_variant)
             part[i].at = malloc(packed_part_bytes(&part[i]));
             memcpy(part[i].at, tensor(&p, l, part[i].name), packed_part_bytes(&part[i]));
         }
-        config.stage[0].method->dequantise(c.be, original, &p.shape, config.stage[0].value, part);
+        const struct packed_layer layer = { original, &p.shape, config.stage[0].value, part };
+        config.stage[0].method->dequantise(c.be, &layer);
         for (int g = 0; g < G; g++) {
             cr_assert_arr_eq(original[g].k, v.rows[l * G + g].k, 100 * K * sizeof(float));
             cr_assert_arr_eq(original[g].v, v.rows[l * G + g].v, 100 * K * sizeof(float));
