@@ -82,8 +82,8 @@ struct rows_made {
     const char *inputs;             // JSON: digests of the inputs by name; NULL: the member is left out
     const struct json *const *from; // headers of the inputs; NULL entries are left out
     int n_from;
-    void (*more)(void *arg, struct json_out *w); // further members of the header; may be NULL
-    void *arg;
+    void (*more)(const void *arg, struct json_out *w); // further members of the header; may be NULL
+    const void *arg;
 };
 
 /* Adds the members "tool", "args", "inputs" and "from" to an open object. */

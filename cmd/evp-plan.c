@@ -1,17 +1,20 @@
-/* evp-plan - read a utility table and tiers, place every context, write the manifest. Its parts:
- * planner/placement/placement.h. */
-#include "planner/placement/placement.h"
-
+/* evp-plan - read a utility table and tiers, place every context, write the manifest.
+ *
+ * The work is planner/placement/placement.h's; here are the options, the sweep over several alphas and the order in
+ * which things are done and said.
+ */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
+#include "cmd/plan_say.h"
+#include "planner/placement/placement.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALPHAS = 64, WORK_PER_SECOND = 1000000 };
+enum { ALPHAS_MAX = 64, WORK_PER_SECOND = 1000000 };
 
 static struct {
     const char *tiers, *access, *rules, *previous, *alpha, *output, *verify, *max_move;
@@ -71,69 +74,79 @@ static const struct tool tool = {
 
 /* ---- one plan ----------------------------------------------------------- */
 
-static int write_manifest(const struct manifest *m, const struct plan_input *in, const struct plan *plan,
-                          const char *path, char **argv, int argc, struct err *err)
+/* Plans of one input, for one alpha after the other. */
+struct run {
+    struct placement_input in;
+    char **args; // for the manifests' headers
+    int n_args;
+    double read_s;            // that reading the input took
+    int n_plans;              // made so far
+    double price[PLAN_TIERS]; // of the last one: where the next one starts
+};
+
+/* What a plan comes to. */
+struct outcome_row {
+    struct manifest_total total;
+    double share[PLAN_TIERS + 1]; // of the accesses, by tier; recompute last
+};
+
+static int write_manifest(const struct run *run, const struct manifest *m, const struct placement_plan *p,
+                          const char *path, struct err *err)
 {
-    const char *text = in->table.lineage;
+    const char *text = run->in.table.lineage;
     struct json *lineage = *text ? json_parse(text, strlen(text), err) : NULL;
     const struct json *from[] = { lineage };
     struct rows_made made = {
-        .tool = tool.name, .args = argv + 1, .n_args = argc - 1, .from = from, .n_from = lineage != NULL
+        .tool = tool.name, .args = run->args, .n_args = run->n_args, .from = from, .n_from = lineage != NULL
     };
-    int code = plan_write(m, in, plan, path, made, err);
+    int code = placement_write(m, p, path, made, err);
 
     json_free(lineage);
     return code;
 }
 
-static int solve(struct plan *plan, struct plan_input *in, const double *start, struct err *err)
+static void say_plan(const struct run *run, const struct placement_plan *p, const struct manifest *m, double solve_s,
+                     double write_s)
 {
-    struct plan_effort effort = { .work = (int64_t)(cfg.seconds * WORK_PER_SECOND), .start = start };
-    struct plan_problem problem = plan_input_problem(in);
-    enum plan_solver solver = (enum plan_solver)cfg.solver;
-    int code = in->max_move < INT64_MAX ? plan_within_moves(plan, in, solver, &effort, err)
-                                        : plan_solve(plan, &problem, solver, &effort, err);
-
-    return code ? code : plan_check_pins(in, plan, err);
+    if (run->n_plans == 0)
+        log_info("read %d contexts in %.2f s, solved in %.2f s, wrote in %.2f s", p->plan.n_contexts, run->read_s,
+                 solve_s, write_s);
+    else
+        log_info("alpha %g: solved in %.2f s, wrote in %.2f s", m->alpha, solve_s, write_s);
+    plan_say(p, m);
 }
 
-/* Solves for in->alpha, writes, tells. *read: seconds that reading took, said once. */
-static int plan_one(struct plan_input *in, const char *path, double *price, double *read, char **argv, int argc,
-                    struct manifest_total *total, double *share, struct err *err)
+/* Solves for run->in.alpha, writes and says the result. *row is set on success. */
+static int plan_one(struct run *run, const char *path, struct outcome_row *row, struct err *err)
 {
-    struct plan plan;
-    struct manifest m = { 0 };
-    double start = clock_now(), solved;
+    struct plan_effort effort = { .work = (int64_t)(cfg.seconds * WORK_PER_SECOND),
+                                  .start = run->n_plans ? run->price : NULL };
+    struct placement_plan p;
+    struct manifest m;
+    double start = clock_now();
 
-    in->move_cost = cfg.move_cost * 0x1p-30;
-    in->move_price = 0;
-    if (solve(&plan, in, *read < 0 ? price : NULL, err))
+    if (placement_solve(&p, &run->in, (enum plan_solver)cfg.solver, &effort, err))
         return err->code;
-    solved = clock_now();
-    int code = plan_manifest(&m, in, &plan, (enum plan_solver)cfg.solver, err);
+    double solved = clock_now();
+    int code = placement_manifest(&m, &p, err);
     if (!code)
-        code = write_manifest(&m, in, &plan, path, argv, argc, err);
+        code = write_manifest(run, &m, &p, path, err);
     if (!code) {
-        if (*read >= 0)
-            log_info("read %d contexts in %.2f s, solved in %.2f s, wrote in %.2f s", plan.n_contexts, *read,
-                     solved - start, clock_now() - solved);
-        else
-            log_info("alpha %g: solved in %.2f s, wrote in %.2f s", in->alpha, solved - start, clock_now() - solved);
-        *read = -1;
-        plan_say(in, &plan, &m);
-        *total = m.total[0];
-        plan_shares(in, &plan, share);
-        memcpy(price, plan.price, sizeof(plan.price));
+        say_plan(run, &p, &m, solved - start, clock_now() - solved);
+        row->total = m.total[0];
+        placement_shares(&p, row->share);
+        memcpy(run->price, p.plan.price, sizeof(run->price));
+        run->n_plans++;
     }
-    plan_manifest_release(&m);
-    plan_release(&plan);
+    manifest_release(&m);
+    plan_release(&p.plan);
     return code;
 }
 
 /* ---- several alphas ------------------------------------------------------ */
 
 struct alphas {
-    double at[ALPHAS];
+    double at[ALPHAS_MAX];
     int n;
 };
 
@@ -143,7 +156,7 @@ static int add_alpha(void *arg, const char *piece, size_t n)
     char text[TEXT_SHORT] = "";
     double v;
 
-    if (a->n == ALPHAS || n >= sizeof(text))
+    if (a->n == ALPHAS_MAX || n >= sizeof(text))
         return -1;
     memcpy(text, piece, n);
     if (!parse_real(text, &v) || v < 0 || v > 1e9)
@@ -152,45 +165,53 @@ static int add_alpha(void *arg, const char *piece, size_t n)
     return 0;
 }
 
-static void frontier_head(struct buf *out, const struct plan_input *in)
+static void frontier_head(struct buf *out, const struct tiers *tiers)
 {
     buf_adds(out, "alpha\tquality\tquality_test\tttft_s");
-    for (int t = 0; t < in->tiers.n; t++)
-        buf_printf(out, "\thits_%s", in->tiers.at[t].name);
+    for (int t = 0; t < tiers->n; t++)
+        buf_printf(out, "\thits_%s", tiers->at[t].name);
     buf_adds(out, "\thits_recompute\n");
 }
 
-static void frontier_row(struct buf *out, const struct plan_input *in, const struct manifest_total *total,
-                         const double *share)
+static void frontier_row(struct buf *out, double alpha, const struct outcome_row *row, int n_tiers)
 {
-    buf_printf(out, "%g\t%.6f\t%.6f\t%.6f", in->alpha, total->quality, total->quality_test, total->ttft_s);
-    for (int t = 0; t <= in->tiers.n; t++)
-        buf_printf(out, "\t%.6f", share[t]);
+    buf_printf(out, "%g\t%.6f\t%.6f\t%.6f", alpha, row->total.quality, row->total.quality_test, row->total.ttft_s);
+    for (int t = 0; t <= n_tiers; t++)
+        buf_printf(out, "\t%.6f", row->share[t]);
     buf_addc(out, '\n');
 }
 
-static int plan_sweep(struct plan_input *in, const struct alphas *alphas, double read, char **argv, int argc,
-                      struct err *err)
+/* One plan of the sweep: its manifest in the output folder, its row in the frontier. */
+static int plan_alpha(struct run *run, double alpha, struct buf *frontier, struct err *err)
 {
-    struct manifest_total total;
-    double price[PLAN_TIERS], share[PLAN_TIERS + 1];
-    struct buf frontier = { 0 };
-    int code = cfg.output ? file_mkdir(cfg.output, err)
-                          : err_set(err, ERR_USAGE, "several alphas need a folder: --output is missing");
+    char name[TEXT_SHORT + 32], text[TEXT_SHORT];
+    struct outcome_row row;
 
-    frontier_head(&frontier, in);
-    for (int k = 0; k < alphas->n && !code; k++) {
-        char name[TEXT_SHORT + 32], text[TEXT_SHORT];
-        snprintf(name, sizeof(name), "manifest-%s.jsonl", text_real(text, alphas->at[k]));
-        char *path = file_join(cfg.output, name);
-        in->alpha = alphas->at[k];
-        code = path ? plan_one(in, path, price, &read, argv, argc, &total, share, err) : err_nomem(err);
-        frontier_row(&frontier, in, &total, share);
-        free(path);
-    }
+    snprintf(name, sizeof(name), "manifest-%s.jsonl", text_real(text, alpha));
+    char *path = file_join(cfg.output, name);
+    if (!path)
+        return err_nomem(err);
+    run->in.alpha = alpha;
+    int code = plan_one(run, path, &row, err);
+    if (!code)
+        frontier_row(frontier, alpha, &row, run->in.tiers.n);
+    free(path);
+    return code;
+}
+
+static int plan_sweep(struct run *run, const struct alphas *alphas, struct err *err)
+{
+    struct buf frontier = { 0 };
+
+    if (!cfg.output)
+        return err_set(err, ERR_USAGE, "several alphas need a folder: --output is missing");
+    int code = file_mkdir(cfg.output, err);
+    frontier_head(&frontier, &run->in.tiers);
+    for (int k = 0; k < alphas->n && !code; k++)
+        code = plan_alpha(run, alphas->at[k], &frontier, err);
     char *path = code ? NULL : file_join(cfg.output, "frontier.tsv");
-    if (path)
-        code = file_write(path, buf_str(&frontier), frontier.n, err);
+    if (!code)
+        code = path ? file_write(path, buf_str(&frontier), frontier.n, err) : err_nomem(err);
     free(path);
     buf_release(&frontier);
     return code;
@@ -198,61 +219,57 @@ static int plan_sweep(struct plan_input *in, const struct alphas *alphas, double
 
 /* ---- the tool -------------------------------------------------------------- */
 
-static int verify(struct plan_input *in, const struct plan_files *files, const struct manifest *m, struct err *err)
+static int read_input(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
-    if (in->table.n_contexts == 0)
-        return err_set(err, ERR_FORMAT, "'%s' has no contexts", files->table);
-    for (int i = 0; i < m->n; i++) {
-        int row = map_find(&in->table.ids, m->at[i].id, strlen(m->at[i].id));
-        if (row != MAP_ABSENT)
-            in->frequency[row] = m->at[i].frequency;
-    }
-    in->alpha = m->alpha;
-    in->move_cost = m->move_cost;
-    in->move_price = m->move_price;
-    in->max_move = m->max_move;
-    return plan_verify(in, m, err);
+    int code = placement_input_read(in, files, err);
+
+    plan_say_left_out(&in->left_out);
+    return code ? code : placement_check_rules(in, err);
 }
 
-/* Tiers and frequencies are the manifest's own. */
-static int run_verify(struct plan_input *in, struct plan_files *files, struct err *err)
+static int verify(struct run *run, const struct placement_files *files, struct err *err)
 {
+    struct placement_proof proof;
     struct manifest m;
 
     if (manifest_read(&m, cfg.verify, err))
         return err->code;
-    in->tiers = m.tiers;
-    files->tiers = NULL;
-    int code = plan_input_read(in, files, err);
+    int code = placement_input_as(&run->in, &m, files, err);
+    plan_say_left_out(&run->in.left_out);
     if (!code)
-        code = verify(in, files, &m, err);
-    in->tiers = (struct tiers){ 0 };
+        code = placement_verify(&run->in, &m, &proof, err);
+    if (!code)
+        log_info("verified: %d contexts, utility %.9g, no plan exceeds %.9g", proof.n_contexts, proof.objective,
+                 proof.bound);
     manifest_release(&m);
     return code;
 }
 
-static int run_plan(struct plan_input *in, const struct plan_files *files, char **argv, int argc, struct err *err)
+static int plan(struct run *run, const struct placement_files *files, struct err *err)
 {
     struct alphas alphas = { .n = 0 };
-    struct manifest_total total;
-    double start = clock_now(), price[PLAN_TIERS], share[PLAN_TIERS + 1];
+    struct outcome_row row;
+    double start = clock_now();
+    uint64_t max_move = INT64_MAX;
 
     if (opt_split(cfg.alpha, add_alpha, &alphas))
-        return err_set(err, ERR_USAGE, "'--alpha=%s' is not a list of numbers from 0 up", cfg.alpha);
+        return err_set(err, ERR_USAGE, "'--alpha=%s' is not a list of 1 to %d numbers from 0 to 1e9", cfg.alpha,
+                       ALPHAS_MAX);
     if (!cfg.tiers)
         return err_set(err, ERR_USAGE, "--tiers is missing");
-    uint64_t most = INT64_MAX;
-    if (cfg.max_move && (!parse_size(cfg.max_move, &most) || most > INT64_MAX))
+    if (cfg.max_move && (!parse_size(cfg.max_move, &max_move) || max_move > INT64_MAX))
         return err_set(err, ERR_USAGE, "'--max-move=%s' is not a size", cfg.max_move);
-    in->max_move = (int64_t)most;
     if (!cfg.previous && (cfg.move_cost > 0 || cfg.max_move))
         return err_set(err, ERR_USAGE, "--move-cost and --max-move need --previous");
-    if (plan_input_read(in, files, err) || plan_check_rules(in, err))
+    run->in.max_move = (int64_t)max_move;
+    run->in.move_cost = cfg.move_cost * 0x1p-30;
+    if (read_input(&run->in, files, err))
         return err->code;
-    double read = clock_now() - start;
-    in->alpha = alphas.at[0];
-    return alphas.n > 1 ? plan_sweep(in, &alphas, read, argv, argc, err)
-                        : plan_one(in, cfg.output, price, &read, argv, argc, &total, share, err);
+    run->read_s = clock_now() - start;
+    if (alphas.n > 1)
+        return plan_sweep(run, &alphas, err);
+    run->in.alpha = alphas.at[0];
+    return plan_one(run, cfg.output, &row, err);
 }
 
 int main(int argc, char **argv)
@@ -262,10 +279,16 @@ int main(int argc, char **argv)
 
     if (status != OPT_RUN)
         return status;
-    struct plan_input in = { .min_quality = cfg.min_quality, .online = cfg.online };
-    struct plan_files files = { argv[first], cfg.tiers,    cfg.access,
-                                cfg.rules,   cfg.previous, cfg.lenient ? TABLE_PLAN_LENIENT : TABLE_PLAN };
-    int code = cfg.verify ? run_verify(&in, &files, &err) : run_plan(&in, &files, argv, argc, &err);
-    plan_input_release(&in);
+    struct run run = { .in = { .min_quality = cfg.min_quality, .online = cfg.online },
+                       .args = argv + 1,
+                       .n_args = argc - 1 };
+    struct placement_files files = { .table = argv[first],
+                                     .tiers = cfg.tiers,
+                                     .access = cfg.access,
+                                     .rules = cfg.rules,
+                                     .previous = cfg.previous,
+                                     .want = cfg.lenient ? TABLE_PLAN_LENIENT : TABLE_PLAN };
+    int code = cfg.verify ? verify(&run, &files, &err) : plan(&run, &files, &err);
+    placement_input_release(&run.in);
     return opt_finish(code ? log_failure(&err) : 0);
 }

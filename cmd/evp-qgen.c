@@ -282,7 +282,7 @@ static int put_all(struct rows_out *out, const struct work *w, struct err *err)
     return 0;
 }
 
-static void put_key(void *arg, struct json_out *w)
+static void put_key(const void *arg, struct json_out *w)
 {
     json_begin(w, "api", '{');
     saved_key_to_json(arg, w);

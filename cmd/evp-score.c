@@ -168,17 +168,6 @@ static int find_quality(struct table *t, struct err *err)
     return code;
 }
 
-/* ---- utility ------------------------------------------------------------- */
-
-static int find_utility(struct table *t, const struct tiers *tiers, struct err *err)
-{
-    struct score_tier tier[TIER_MAX];
-
-    for (int d = 0; d < tiers->n; d++)
-        tier[d] = (struct score_tier){ tiers->at[d].name, { tiers->at[d].latency_s, tiers->at[d].read_bytes_per_s } };
-    return score_tiers(t, tier, tiers->n, cfg.alpha, err);
-}
-
 /* ---- the result ---------------------------------------------------------- */
 
 /* The member "inputs". */
@@ -270,7 +259,7 @@ static int make_table(struct table *t, int argc, char **argv, int first, struct 
 static int score(struct table *t, const struct tiers *tiers, int *n_lost, struct err *err)
 {
     if (check_references(t, n_lost, err) || table_alloc_scores(t, tiers->n ? tiers->n + 1 : 0, err) ||
-        find_quality(t, err) || (tiers->n && find_utility(t, tiers, err)) || table_write(t, cfg.output, err))
+        find_quality(t, err) || (tiers->n && score_tiers(t, tiers, cfg.alpha, err)) || table_write(t, cfg.output, err))
         return err->code;
     show_means(t);
     return 0;

@@ -158,7 +158,7 @@ static int tier_from_spec(struct tier *t, const struct spec *s, struct err *err)
         return err_set(err, ERR_USAGE, "'kind=%s' is none of gpu, dram, file, redis, lmcache", s->value[KEY_KIND]);
     if (tier_set_name(t, s->value[KEY_NAME], err) || tier_set_uri(t, s->value[KEY_URI], err) || to_numbers(t, s, err))
         return err->code;
-    if (t->kind == TIER_DRAM || t->kind == TIER_FILE)
+    if (tier_is_folder(t))
         return measure_folder(t, s, err);
     if (!s->value[KEY_READ] || !s->value[KEY_WRITE] || !s->value[KEY_LATENCY])
         return err_set(err, ERR_USAGE,

@@ -2,6 +2,8 @@
  * together and the vectors of all answers never are. Quality follows from similarity, utility from quality. */
 #include "profiler/score.h"
 
+#include "planner/utility.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,13 +122,14 @@ int score_answers(struct table *t, const struct score_embedder *e, struct err *e
 /* ---- utility --------------------------------------------------------------- */
 
 /* One variant on every tier. */
-static void score_cell(struct table *t, const struct score_tier *tier, int n, double alpha, size_t cell)
+static void score_cell(struct table *t, const struct tiers *tiers, double alpha, size_t cell)
 {
     size_t at = cell * (size_t)t->n_tiers;
     double question_s = t->question_s[cell / (size_t)t->n_configs];
 
-    for (int d = 0; d < n; d++, at++) {
-        t->ttft_s[at] = ttft_stored(tier[d].speed, t->cell_bytes[cell], t->decompress_s[cell], question_s);
+    for (int d = 0; d < tiers->n; d++, at++) {
+        double read_s = tier_read_s(&tiers->at[d], t->cell_bytes[cell]);
+        t->ttft_s[at] = ttft_stored(read_s, t->decompress_s[cell], question_s);
         t->utility[at] = utility(alpha, t->quality_train[cell], t->ttft_s[at], 1);
     }
 }
@@ -136,8 +139,8 @@ static void score_recompute(struct table *t, int context, double alpha)
 {
     size_t at = (table_cell(t, context, 0) + 1) * (size_t)t->n_tiers - 1;
 
-    t->ttft_s[at] = ttft_recompute(t->prefill_s[context], t->question_s[context]);
-    t->utility[at] = utility(alpha, 1, t->ttft_s[at], 1);
+    t->ttft_s[at] = ttft_recomputed(t->prefill_s[context], t->question_s[context]);
+    t->utility[at] = utility_recomputed(alpha, t->ttft_s[at], 1);
 }
 
 static int name_tier(struct table *t, int tier, const char *name, struct err *err)
@@ -150,14 +153,14 @@ static int name_tier(struct table *t, int tier, const char *name, struct err *er
     return 0;
 }
 
-int score_tiers(struct table *t, const struct score_tier *tier, int n, double alpha, struct err *err)
+int score_tiers(struct table *t, const struct tiers *tiers, double alpha, struct err *err)
 {
-    for (int d = 0; d <= n; d++)
-        if (name_tier(t, d, d < n ? tier[d].name : "recompute", err))
+    for (int d = 0; d <= tiers->n; d++)
+        if (name_tier(t, d, d < tiers->n ? tiers->at[d].name : "recompute", err))
             return err->code;
     for (size_t cell = 0; cell < table_n_cells(t); cell++)
         if (t->cell_bytes[cell] >= 0)
-            score_cell(t, tier, n, alpha, cell);
+            score_cell(t, tiers, alpha, cell);
     for (int c = 0; c < t->n_contexts; c++)
         score_recompute(t, c, alpha);
     return 0;

@@ -8,12 +8,12 @@
  *     int n_lost = score_lost(&t, lost);                  // contexts that can get no quality
  *     table_alloc_scores(&t, n_tiers + 1, &err);
  *     score_answers(&t, &embedder, &err);                 // similarity and quality
- *     score_tiers(&t, tier, n_tiers, alpha, &err);        // TTFT and utility
+ *     score_tiers(&t, &tiers, alpha, &err);               // TTFT and utility
  */
 #ifndef EVP_SCORE_H
 #define EVP_SCORE_H
 
-#include "planner/utility.h"
+#include "loader/formats/tiers.h"
 #include "profiler/table.h"
 
 #include <stdbool.h>
@@ -36,13 +36,8 @@ struct score_embedder {
  * each clamped to [0, 1]; NAN where none was run. Questions of other splits count for neither. */
 int score_answers(struct table *t, const struct score_embedder *e, struct err *err) MUST_CHECK;
 
-struct score_tier {
-    const char *name;
-    struct tier_speed speed;
-};
-
-/* Fills tier_name, ttft_s and utility, which table_alloc_scores() made for n tiers and "recompute", at frequency 1.
+/* Fills tier_name, ttft_s and utility, which table_alloc_scores() made for the tiers and "recompute", at frequency 1.
  * A variant that was not run has none on the tiers; only config 0 has any on "recompute". */
-int score_tiers(struct table *t, const struct score_tier *tier, int n, double alpha, struct err *err) MUST_CHECK;
+int score_tiers(struct table *t, const struct tiers *tiers, double alpha, struct err *err) MUST_CHECK;
 
 #endif

@@ -8,8 +8,8 @@
  *
  * Reading and making one go through manifest_add(), so a manifest that was written can be read again:
  *
- *     struct manifest m = { .alpha = 1, .solver = "greedy" };
- *     m.tiers = ...;                                        // owned by the manifest from here on
+ *     struct manifest m = { .alpha = 1, .solver = "optimal" };
+ *     m.tiers = ...;                                        // owned by the manifest from here on, unless m.borrows
  *     for each context:
  *         if (manifest_add(&m, &(struct placement){ .id = id, .tier = 0, ... }, err)) ...
  *     if (manifest_write(&m, NULL, (struct rows_made){ .tool = "evp-plan", ... }, err)) ...
@@ -22,13 +22,11 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/rows.h"
-#include "loader/formats/variants.h"
+#include "loader/formats/operation.h"
 #include "loader/formats/tiers.h"
+#include "loader/formats/variants.h"
 
 #include <stdint.h>
-
-enum operation { OP_NONE, OP_INSERT, OP_KEEP, OP_RECOMPRESS, OP_MOVE, OP_EVICT };
-const char *operation_name(enum operation op);
 
 enum { MANIFEST_ID = 1024, MANIFEST_CONFIG = 128, MANIFEST_PAYLOAD = 200 }; // bytes, with the NUL
 enum { MANIFEST_TOTALS = 8 };
@@ -65,29 +63,61 @@ struct manifest {
     int n_totals;         // may be 0
     char *header;         // its first line, after reading; NULL before
     struct placement *at; // made by manifest_add; numbers may be changed in place, strings belong to the manifest
-    int n, room;
+    int n, cap;
     struct map ids;               // id -> index
     struct map configs;           // every config text once
     struct map payloads;          // every payload name once
     struct manifest_block *block; // what else placements point to
+    bool borrows;                 // tiers and header are another object's: manifest_release() leaves them
 };
 
-/* Adds a row; its strings are copied. ERR_FORMAT with a sentence that names the field when the row says something a
- * manifest cannot say: an id or a payload name that came before, a size below 0, a payload on recompute, none in a
- * tier, a name that is no plain file name ... */
+/* Adds a row; its strings are copied. ERR_FORMAT with a sentence that names the field when the row says something that
+ * a manifest cannot say: an id or a payload name that came before, a size below 0, a payload on recompute, no payload
+ * on a tier, a payload that is not a plain file name, ... */
 int manifest_add(struct manifest *m, const struct placement *p, struct err *err) MUST_CHECK;
 
-/* The row for a context that `before` stores and that is no longer there; its strings are those of `before`. */
+/* The placement of a context, or NULL. */
+const struct placement *manifest_find(const struct manifest *m, const char *id);
+
+/* What rows and live plans say of a context itself, wherever it is placed. */
+struct manifest_context {
+    const char *id, *token_digest;
+    int64_t n_tokens, kv_bytes;
+    double frequency;
+    const struct variants *variants; // NULL: not carried
+};
+
+/* The checks of manifest_add() that need nothing but the row: of the context alone, and of the whole row, which may be
+ * on the tiers of *m. ERR_FORMAT names the field. */
+int manifest_check_context(const struct manifest_context *c, const struct tiers *tiers, struct err *err) MUST_CHECK;
+int manifest_check_row(const struct manifest *m, const struct placement *p, struct err *err) MUST_CHECK;
+
+/* ---- from one manifest to the next ---- */
+
+/* A row of *m as operation_between() compares it; p NULL: the manifest has no such context. Manifests of one chain are
+ * of one model, and a config tells the size. */
+struct cached manifest_cached(const struct manifest *m, const struct placement *p);
+
+/* A manifest's rows are in the order of their ids. Sets order[0..n) to the numbers of the n ids in that order. */
+int manifest_order(int *order, const char *const *id, int n, struct err *err) MUST_CHECK;
+
+/* After them come the evictions: contexts that `before` stores and whose ids the map `now` lacks. Returns the first
+ * such row at or after *i and sets *i to its index; NULL when there is none. */
+const struct placement *manifest_gone(const struct manifest *before, const struct map *now, int *i);
+
+/* The row that evicts the context of a row of the manifest before; strings are borrowed from it. */
 struct placement manifest_eviction(const struct placement *before);
 
-/* path NULL or "-": standard input. Everything checked, end line included; sentences name file and line. On failure
- * nothing is left to release. The loader knows no methods: a config is a text here. */
+/* ---- files ---- */
+
+/* path NULL or "-": standard input. Everything is checked, the end line too; sentences name file and line. On failure
+ * nothing is left to release. A config is any text here: whether a method of that name exists is not asked. */
 int manifest_read(struct manifest *m, const char *path, struct err *err) MUST_CHECK;
 
 /* The same from memory; the digest is not set. */
 int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, struct err *err) MUST_CHECK;
 
-/* The header alone, from a stream whose rows are not looked at. */
+/* The header alone; the rows are not read. */
 int manifest_read_header(struct manifest *m, const char *path, struct err *err) MUST_CHECK;
 
 /* made.kind and made.more are set here. path NULL or "-": standard output. */
@@ -107,24 +137,15 @@ int manifest_put(struct manifest_piece *piece, const struct placement *row, stru
 int manifest_write_rows(const struct manifest *m, const struct manifest_rows *rows, const char *path,
                         struct rows_made made, struct err *err) MUST_CHECK;
 
-/* The placement of a context, or NULL. */
-const struct placement *manifest_find(const struct manifest *m, const char *id);
-
-/* What takes a context from `before` (NULL: it was not there) to `after` (NULL: it is not there any more). A place is
- * the same when kind and uri of the tier are. OP_MOVE: same config, other place; OP_RECOMPRESS: other config or other
- * tokens; OP_EVICT: it was stored, now it is not; OP_NONE: stored neither then nor now. */
-enum operation manifest_operation(const struct placement *before, const struct tiers *tiers_before,
-                                  const struct placement *after, const struct tiers *tiers_after);
-
 /* The payload file's name for a context under a config: unique, safe as a file name, the same every time. Allocated;
  * the caller frees it. NULL without memory. */
 char *manifest_payload_name(const char *id, const char *token_digest, const char *config);
 
-/* The same into *name, in the place of what was there. */
+/* The same into *name, whose text it replaces. */
 void manifest_put_payload_name(struct buf *name, const char *id, const char *token_digest, const char *config);
 
-/* Is this a name that manifest_payload_name could give: letters, digits, - _ and . (not in front), of bounded length?
- */
+/* Is this a name that manifest_payload_name() could return: 1 to MANIFEST_PAYLOAD - 1 letters, digits, - _ and ., not
+ * beginning with a dot? */
 bool manifest_payload_safe(const char *name);
 
 #endif

@@ -1,7 +1,7 @@
 /* manifest_write.c - a manifest to a stream. Pieces of rows are made by several threads and written in their order, so
  * that neither the bytes nor the first failure depend on how many threads there are. Threads wait for each other once
  * in many pieces only: elsewhere they would wait longest where something else runs, too. */
-#include "loader/formats/manifest_internal.h"
+#include "loader/formats/manifest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static const char *or_null(const char *s)
     return *s ? s : NULL;
 }
 
-static void header_members(void *arg, struct json_out *w)
+static void header_members(const void *arg, struct json_out *w)
 {
     const struct manifest *m = arg;
 
@@ -142,7 +142,7 @@ int manifest_write_rows(const struct manifest *m, const struct manifest_rows *ro
 
     made.kind = "manifest";
     made.more = header_members;
-    made.arg = (void *)(uintptr_t)m; /* read only by header_members */
+    made.arg = m;
     if (rows_create(&out, path, &made, err))
         return err->code;
     if (!write_rows(&out, m, rows, err))

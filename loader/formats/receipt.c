@@ -1,5 +1,7 @@
-/* receipt.c - see receipt.h. */
+/* receipt.c - the rows of a receipt, read with every check and written in the order they are given. */
 #include "loader/formats/receipt.h"
+
+#include "loader/formats/fields.h"
 
 #include <string.h>
 
@@ -11,8 +13,8 @@ static int read_header(struct receipt *r, const struct json *header, struct err 
 
     if (json_may_text(header, "manifest_digest", &digest, err))
         return err->code;
-    if (*digest && (strlen(digest) != DIGEST_HEX - 1 || strspn(digest, "0123456789abcdef") != DIGEST_HEX - 1))
-        return err_set(err, ERR_FORMAT, "field 'manifest_digest' is not 64 lower-case hex digits");
+    if (*digest && field_check_digest("manifest_digest", digest, err))
+        return err->code;
     memcpy(r->manifest_digest, digest, strlen(digest) + 1);
     return tiers_from_json(&r->tiers, json_get(header, "tiers"), err);
 }
@@ -47,7 +49,7 @@ static int read_rows(struct receipt *r, struct rows_in *in, struct err *err)
     int got;
 
     if (!in->header)
-        return err_set(err, ERR_FORMAT, "%s is no receipt: it has no header", in->path);
+        return err_set(err, ERR_FORMAT, "%s is not a receipt: it has no header", in->path);
     if (read_header(r, in->header, err))
         return err_wrap(err, "%s line 1", in->path);
     while ((got = rows_next(in, &row, err)) > 0) {
@@ -90,7 +92,7 @@ void receipt_release(struct receipt *r)
 
 /* ---- writing ------------------------------------------------------------ */
 
-static void header_members(void *arg, struct json_out *w)
+static void header_members(const void *arg, struct json_out *w)
 {
     const struct receipt_made *made = arg;
 
@@ -119,7 +121,7 @@ int receipt_write(const char *path, const struct receipt_made *made, struct err 
                               .args = made->args,
                               .n_args = made->n_args,
                               .more = header_members,
-                              .arg = (void *)(uintptr_t)made };
+                              .arg = made };
     struct rows_out out;
 
     if (rows_create(&out, path, &rows, err))

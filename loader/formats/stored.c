@@ -1,7 +1,11 @@
-/* stored.c - see stored.h. Rows come from files that anything may have happened to; nothing in them is believed. */
+/* stored.c - entries read, written and copied. Their files may have been damaged or edited: every field of a row is
+ * checked before it is used. */
 #include "loader/formats/stored.h"
 
+#include "base/array.h"
+#include "loader/formats/fields.h"
 #include "loader/formats/manifest.h"
+#include "loader/formats/operation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,19 +34,26 @@ int entry_set_file(struct entry *e, const char *payload, struct err *err)
     return e->file ? 0 : err_nomem(err);
 }
 
-/* A hex text of exactly room - 1 digits, copied. */
-static int copy_hex(char *to, size_t room, const char *name, const char *hex, struct err *err)
+static int copy_digest(char to[DIGEST_HEX], const char *name, const char *hex, struct err *err)
 {
-    if (strlen(hex) != room - 1 || strspn(hex, hex_digits) != room - 1)
-        return err_set(err, ERR_FORMAT, "field '%s' is not %zu lower-case hex digits", name, room - 1);
-    memcpy(to, hex, room);
+    if (field_check_digest(name, hex, err))
+        return err->code;
+    memcpy(to, hex, DIGEST_HEX);
+    return 0;
+}
+
+static int copy_checksum(char to[XXH3_HEX], const char *hex, struct err *err)
+{
+    if (strlen(hex) != XXH3_HEX - 1 || strspn(hex, hex_digits) != XXH3_HEX - 1)
+        return err_set(err, ERR_FORMAT, "field 'checksum' is not %d lower-case hex digits", XXH3_HEX - 1);
+    memcpy(to, hex, XXH3_HEX);
     return 0;
 }
 
 static int check_numbers(const struct entry *e, struct err *err)
 {
-    if (e->n_tokens < 1 || e->n_tokens > INT32_MAX)
-        return err_set(err, ERR_FORMAT, "field 'n_tokens' is out of range");
+    if (field_check_tokens("n_tokens", e->n_tokens, err))
+        return err->code;
     if (e->bytes < 0 || e->size < 1)
         return err_set(err, ERR_FORMAT, "field '%s' is out of range", e->bytes < 0 ? "bytes" : "size");
     return 0;
@@ -54,7 +65,7 @@ static int check_texts(const struct entry *e, const char *id, const char *config
         return err_set(err, ERR_FORMAT, "field '%s' is empty or too long",
                        !*id || strlen(id) >= MANIFEST_ID ? "id" : "config");
     if (!entry_file_safe(file))
-        return err_set(err, ERR_FORMAT, "field 'file' is '%.80s', no name of a placed payload", file);
+        return err_set(err, ERR_FORMAT, "field 'file' is '%.80s', which is not the name of a placed payload", file);
     if (strncmp(file + 4, e->checksum, XXH3_HEX - 1) != 0)
         return err_set(err, ERR_FORMAT, "field 'file' does not carry the checksum %s", e->checksum);
     return 0;
@@ -70,9 +81,8 @@ int entry_from_json(struct entry *e, const struct json *row, struct err *err)
         json_want_text(row, "checksum", &checksum, err) || json_may_text(row, "model_digest", &model_digest, err) ||
         json_want_int(row, "n_tokens", &e->n_tokens, err) || json_want_int(row, "bytes", &e->bytes, err) ||
         json_want_int(row, "size", &e->size, err) || check_numbers(e, err) ||
-        copy_hex(e->token_digest, DIGEST_HEX, "token_digest", token_digest, err) ||
-        copy_hex(e->checksum, XXH3_HEX, "checksum", checksum, err) ||
-        (model_digest && copy_hex(e->model_digest, DIGEST_HEX, "model_digest", model_digest, err)) ||
+        copy_digest(e->token_digest, "token_digest", token_digest, err) || copy_checksum(e->checksum, checksum, err) ||
+        (model_digest && copy_digest(e->model_digest, "model_digest", model_digest, err)) ||
         check_texts(e, id, config, file, err))
         return err->code;
     e->id = strdup(id);
@@ -119,25 +129,28 @@ void entry_release(struct entry *e)
     *e = (struct entry){ 0 };
 }
 
+struct cached entry_cached(const struct entry *e, const struct tier *tier)
+{
+    return (struct cached){ .token_digest = e->token_digest,
+                            .config = e->config,
+                            .model_digest = e->model_digest,
+                            .bytes = -1, /* a payload that was packed again may count other bytes */
+                            .tier = tier };
+}
+
 bool entry_same(const struct entry *a, const struct entry *b)
 {
-    return strcmp(a->token_digest, b->token_digest) == 0 && strcmp(a->id, b->id) == 0 &&
-           strcmp(a->config, b->config) == 0 && strcmp(a->model_digest, b->model_digest) == 0;
+    struct cached x = entry_cached(a, NULL), y = entry_cached(b, NULL);
+
+    return strcmp(a->id, b->id) == 0 && cached_same(&x, &y);
 }
 
 int entries_add(struct entries *list, struct entry *e, struct err *err)
 {
-    if (list->n == list->room) {
-        int room = list->room ? 2 * list->room : 64;
-        struct entry *at = room > list->room ? realloc(list->at, (size_t)room * sizeof(*at)) : NULL;
-        if (!at) {
-            entry_release(e);
-            return err_nomem(err);
-        }
-        list->at = at;
-        list->room = room;
+    if (ARRAY_PUSH(list, *e)) {
+        entry_release(e);
+        return err_nomem(err);
     }
-    list->at[list->n++] = *e;
     *e = (struct entry){ 0 };
     return 0;
 }

@@ -1,4 +1,4 @@
-/* stored.h - one payload that lies in a tier, as the tier's index and the receipt write it down.
+/* stored.h - one payload that is stored in a tier, as the tier's index and the receipt write it down.
  *
  *     {"id":"qasper/12","token_digest":"...","n_tokens":4012,"config":"keydiff:drop=0.5","model_digest":"...",
  *      "bytes":5242880,"file":"evp-0123456789abcdef-qasper_12-....safetensors","size":5243904,
@@ -13,6 +13,7 @@
 #include "base/digest.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "loader/formats/operation.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,12 +27,12 @@ struct entry {
     int64_t size;  // of the file
     bool spare;    // kept for a rollback only; readers do not see it
     bool gone;     // to be left out of the index: numbers of entries stay while a load is at work
-    int tier;      // index into the tiers of whoever holds the entry
+    int tier;      // index into the tiers of the index's or receipt's reader
 };
 
 struct entries {
     struct entry *at;
-    int n, room;
+    int n, cap;
 };
 
 /* Everything checked, above all that `file` is a name of ours and no path. *e is empty after a failure. */
@@ -45,7 +46,10 @@ int entry_set_file(struct entry *e, const char *payload, struct err *err) MUST_C
 bool entry_file_safe(const char *file);           // "evp-" 16 hex digits "-" a payload name
 const char *entry_payload(const struct entry *e); // the payload's own name, within e->file
 
-/* The same context in the same variant of the same model: equal placements hold equal payloads. */
+/* The entry as operation_between() compares it: in a tier, or NULL when only cached_same() is asked. */
+struct cached entry_cached(const struct entry *e, const struct tier *tier);
+
+/* The same context in the same variant of the same model: equal entries have equal payloads. */
 bool entry_same(const struct entry *a, const struct entry *b);
 
 /* Takes *e over, also when it fails. */

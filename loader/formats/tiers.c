@@ -46,7 +46,8 @@ int tier_set_name(struct tier *t, const char *name, struct err *err)
         return err_set(err, ERR_FORMAT, "tier name '%.40s' is not 1 to %d letters, digits, - and _", name,
                        TIER_NAME - 1);
     if (strcmp(name, "recompute") == 0)
-        return err_set(err, ERR_FORMAT, "a tier may not be named 'recompute': every context has that one anyway");
+        return err_set(err, ERR_FORMAT,
+                       "a tier may not be named 'recompute': that is the name for contexts that are not stored");
     memcpy(t->name, name, n + 1);
     return 0;
 }
@@ -59,7 +60,7 @@ int tier_set_uri(struct tier *t, const char *uri, struct err *err)
         return err_set(err, ERR_FORMAT, "tier '%s': field 'uri' is empty", t->name);
     if (t->kind == TIER_REDIS && !redis)
         return err_set(err, ERR_FORMAT, "tier '%s': uri '%.200s' does not begin with redis://", t->name, uri);
-    if ((t->kind == TIER_DRAM || t->kind == TIER_FILE) && strstr(uri, "://"))
+    if (tier_is_folder(t) && strstr(uri, "://"))
         return err_set(err, ERR_FORMAT, "tier '%s': uri '%.200s' is not the path of a folder", t->name, uri);
     t->uri = strdup(uri);
     return t->uri ? 0 : err_nomem(err);
@@ -108,6 +109,11 @@ static int read_tier(struct tier *t, const struct json *object, struct err *err)
     return read_numbers(t, object, err);
 }
 
+bool tier_same_place(const struct tier *a, const struct tier *b)
+{
+    return a->kind == b->kind && strcmp(a->uri, b->uri) == 0;
+}
+
 /* ---- the list ------------------------------------------------------------ */
 
 static int read_list(struct tiers *t, const struct json *array, struct err *err)
@@ -126,7 +132,7 @@ static int read_list(struct tiers *t, const struct json *array, struct err *err)
         if (read_tier(tier, v, err))
             return err->code;
         if (tiers_find(t, tier->name) != t->n - 1)
-            return err_set(err, ERR_FORMAT, "tier '%s' stands twice in the list", tier->name);
+            return err_set(err, ERR_FORMAT, "tier '%s' comes twice", tier->name);
     }
     return 0;
 }

@@ -3,7 +3,8 @@
  *     {"evp":"tiers","version":1,"tiers":[{"name":"dram","kind":"dram","uri":"/dev/shm/evp","capacity_bytes":209715200,
  *       "read_bytes_per_s":8e9,"write_bytes_per_s":4e9,"latency_s":2e-5}, ...]}
  *
- * capacity_bytes null: unlimited. Capacities are compared with a variant's bytes as the table counts them.
+ * capacity_bytes null: unlimited. A tier of kind dram or file is a folder, and its uri the path. Capacities are
+ * compared with a variant's bytes as the table counts them.
  */
 #ifndef EVP_TIERS_H
 #define EVP_TIERS_H
@@ -43,7 +44,24 @@ void tiers_write(const struct tiers *t, struct buf *out);                       
 int tiers_find(const struct tiers *t, const char *name);                         // index, or -1
 void tiers_release(struct tiers *t);                                             // zeroed is fine
 
-/* ---- one tier, for who makes one; ERR_FORMAT with the sentence ---- */
+/* ---- one tier ---- */
+
+/* Folders are what evp-load fills and libevp reads. */
+static inline bool tier_is_folder(const struct tier *t)
+{
+    return t->kind == TIER_DRAM || t->kind == TIER_FILE;
+}
+
+/* The same place under whatever name: kind and uri are equal. */
+bool tier_same_place(const struct tier *a, const struct tier *b);
+
+/* Seconds to read so many bytes. */
+static inline double tier_read_s(const struct tier *t, int64_t bytes)
+{
+    return t->latency_s + (double)bytes / t->read_bytes_per_s;
+}
+
+/* ---- making a tier; ERR_FORMAT with the sentence ---- */
 
 const char *tier_kind_name(enum tier_kind kind);
 bool tier_kind_find(const char *name, enum tier_kind *kind); // false: no such kind

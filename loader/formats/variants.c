@@ -2,7 +2,8 @@
 #include "loader/formats/variants.h"
 
 #include "base/digest.h"
-#include "loader/formats/manifest_internal.h"
+#include "loader/formats/fields.h"
+#include "loader/formats/manifest.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,7 +41,7 @@ int variants_check(const struct variants *f, const struct tiers *tiers, struct e
         return err_set(err, ERR_FORMAT, "field 'pin': tier '%.40s' is not in the header", f->pin);
     for (int i = 0; i < f->n; i++)
         if (check_variant(f, i, hash, err))
-            return err_wrap(err, "form %d", i + 1);
+            return err_wrap(err, "variant %d", i + 1);
     return 0;
 }
 
@@ -79,7 +80,7 @@ int variants_from_json(struct variants *f, struct variant_info *variant, const s
         if (f->n == VARIANTS_MAX)
             return err_set(err, ERR_FORMAT, "field 'forms' has more than %d members", VARIANTS_MAX);
         if (variant_from_json(&variant[f->n++], v, err))
-            return err_wrap(err, "form %d", f->n);
+            return err_wrap(err, "variant %d", f->n);
     }
     return 0;
 }

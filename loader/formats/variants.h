@@ -2,7 +2,7 @@
  * contexts come and go (evp-plan --online, and evp_plan_open() in loader/libevp/evp.h).
  *
  *     "prefill_s":1.5,"question_s":0.02,"min_quality":0.5,"pin":"ssd",
- *     "variants":[{"config":"kivi:bits=2","bytes":20000,"quality":0.6,"decompress_s":0.001}, ...]
+ *     "forms":[{"config":"kivi:bits=2","bytes":20000,"quality":0.6,"decompress_s":0.001}, ...]
  *
  * min_quality and pin are left out where there is no floor and no pin. A row without variants has none of these
  * members.
@@ -38,7 +38,7 @@ int variants_check(const struct variants *f, const struct tiers *tiers, struct e
 /* The variant of a config, or NULL. */
 const struct variant_info *variants_find(const struct variants *f, const char *config);
 
-/* Of a row that has a member "variants". variant: (VARIANTS_MAX) the caller's, used by *f; texts are the row's. */
+/* Of a row that has a member "forms". variant: (VARIANTS_MAX) the caller's, used by *f; texts are the row's. */
 int variants_from_json(struct variants *f, struct variant_info *variant, const struct json *row,
                        struct err *err) MUST_CHECK;
 void variants_to_json(const struct variants *f, struct json_out *w);

@@ -15,19 +15,19 @@
  *     }
  *     evp_close(store);
  *
- * A context is a token prefix. The manifest says which tiers there are; what lies in them is read from the indexes that
+ * A context is a token prefix. The manifest says which tiers there are; what is in them is read from the indexes that
  * evp-load keeps in the tiers' folders, which are true at every moment, also while evp-load is at work. So a manifest
- * that was planned but not loaded places nothing, and one that is being replaced never shows half a payload.
+ * that was planned but not loaded places nothing, and while one is being loaded, no half payload is ever found.
  *
  * A payload is a safetensors file: any reader of that format opens the fetched bytes. Its metadata carries config,
  * model_digest, token_digest and n_tokens; found.n_tokens is the position of the next token, whatever the config kept.
  *
- * Every function may be called from several threads on one store or plan, but the closing ones. Nothing here prints,
+ * Several threads may call every function on one store or plan, except those that close it. Nothing here prints,
  * exits, changes a signal or keeps state outside the store or plan. Functions return 0 or more on success and one of
  * enum evp_code on failure; `error` may be NULL, and gets code and sentence otherwise.
  *
- * Compile with `pkg-config --cflags --libs evp`. What may not change within one major version of the library: the
- * functions, the order and types of the members below, the numbers of the codes.
+ * Compile with `pkg-config --cflags --libs evp`. Within one major version of the library, the functions, the order and
+ * types of the members below, and the numbers of the codes do not change.
  */
 #ifndef EVP_H
 #define EVP_H
@@ -54,7 +54,7 @@ enum evp_code {
     EVP_MEMORY = -1,   /* out of memory */
     EVP_IO = -2,       /* a file cannot be opened, read or written */
     EVP_DAMAGED = -3,  /* a manifest, an index or a payload is not what it says it is */
-    EVP_GONE = -4,     /* the prefix is no longer placed: evp_find() again */
+    EVP_GONE = -4,     /* the prefix is no longer placed: call evp_find() again */
     EVP_SMALL = -5,    /* the buffer is smaller than the payload */
     EVP_ARGUMENT = -6, /* an argument is out of range */
     EVP_UNKNOWN = -7,  /* the plan has no such context */
@@ -71,7 +71,7 @@ struct evp_prefix {
     int64_t n_tokens;      /* how many tokens of the prompt it covers */
     uint64_t size;         /* bytes that evp_fetch() writes */
     char config[128];      /* compression: "keydiff:drop=0.5"; "none" is the cache as it was */
-    char tier[32];         /* where it lies */
+    char tier[32];         /* name of the tier it is on */
     char token_digest[72]; /* SHA-256 of the tokens, hex */
     char checksum[24];     /* XXH3-64 of the payload, hex */
     char reserved[64];     /* zero */
@@ -81,19 +81,20 @@ struct evp_prefix {
  * otherwise. A tier whose folder is missing holds nothing. */
 EVP_API int evp_open(struct evp_store **store, const char *manifest, struct evp_error *error);
 
-/* The longest prefix of tokens[0..n) that lies on a tier: 1 and *prefix, or 0 when there is none. Of several tiers the
- * fastest. Costs one SHA-256 over the tokens, and one finalisation per different length of placed contexts. */
+/* Finds the longest prefix of tokens[0..n) that is on a tier: 1 and *prefix, or 0 when there is none. When it is on
+ * several tiers, the fastest one counts. Costs one SHA-256 over the tokens, and one finalisation per different length
+ * of placed contexts. */
 EVP_API int evp_find(struct evp_store *store, const int32_t *tokens, size_t n, struct evp_prefix *prefix,
                      struct evp_error *error);
 
-/* Reads the payload of a found prefix into a buffer of `room` bytes, of which prefix->size are written, and verifies
- * its checksum. When evp-load took it away meanwhile, looks for it in the other tiers; EVP_GONE: it is in none. The
- * buffer's content means nothing after a failure. */
-EVP_API int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, size_t room,
+/* Reads the payload of a found prefix into a buffer of `size` bytes, writes prefix->size bytes of it, and verifies the
+ * checksum. When evp-load has taken the payload away meanwhile, looks for it in the other tiers; EVP_GONE: it is in
+ * none. After a failure the buffer's content means nothing. */
+EVP_API int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, size_t size,
                       struct evp_error *error);
 
-/* Reads anew what changed on disk since: the manifest, the indexes. 1: something did, 0: nothing. Costs a stat() per
- * tier when nothing did; call it as often as news should be seen. After a failure the store is what it was. */
+/* Reads again what has changed on disk: the manifest, the indexes. 1: something had, 0: nothing. Costs a stat() per
+ * tier when nothing has; call it as often as changes should be seen. After a failure the store is what it was. */
 EVP_API int evp_refresh(struct evp_store *store, struct evp_error *error);
 
 /* NULL is fine. No other call on the store may be at work. */
@@ -104,12 +105,12 @@ EVP_API const char *evp_message(int code);
 
 /* ---- between two nightly plans -----------------------------------------------------------------------------------
  *
- * A manifest of `evp-plan --online` can be kept while contexts come, are used more or less, and go:
+ * A live plan keeps a manifest of `evp-plan --online` up to date while contexts come, are used more or less, and go:
  *
  *     struct evp_plan *plan;
  *     struct evp_operations todo;
  *     struct evp_variant variant[] = { { .config = "none", .bytes = 94371840, .quality = 1 },
- *                                { .config = "kivi:bits=2", .bytes = 14155776, .quality = 0.93 } };
+ *                                      { .config = "kivi:bits=2", .bytes = 14155776, .quality = 0.93 } };
  *     struct evp_context context = { .id = "chat/17", .tokens = tokens, .n_tokens = n_tokens, .frequency = 3,
  *                                    .prefill_s = 2.1, .question_s = 0.03, .variant = variant, .n_variants = 2 };
  *
@@ -118,25 +119,26 @@ EVP_API const char *evp_message(int code);
  *     if (evp_plan_admit(plan, &context, &todo, &error))
  *         complain(error.text);
  *     for (size_t i = 0; i < todo.n; i++)
- *         carry_out(&todo.at[i]);                   // first what makes room, then what needs it
+ *         carry_out(&todo.at[i]);                   // what frees bytes comes before what needs them
  *     evp_operations_release(&todo);
  *     evp_plan_save(plan, "next.jsonl", &error);    // for evp-pack, evp-load and evp_open()
  *     evp_plan_close(plan);
  *
- * The night's prices per byte stay. A context is worth (alpha * quality - TTFT) * frequency, with alpha and tiers of
- * the manifest; it is put where it is worth most at the prices, and whoever is worth least per byte makes room. The
- * upper bound stays proven, so that gap says when planning anew would pay. An event costs microseconds.
+ * The night's prices per byte stay. The utility of a context is (alpha * quality - TTFT) * frequency, with alpha and
+ * tiers of the manifest. A context goes where its utility less price * bytes is highest; when that tier is full, the
+ * contexts there with the least to lose per byte give way. The upper bound stays proven, so that the gap says when
+ * planning again would pay. An event costs microseconds.
  *
- * Floors and pins of the manifest hold; what moving costs is the business of the nightly plan alone, which knows those
- * contexts that came when they have been profiled.
+ * Floors and pins of the manifest hold. A live plan does not count what moving costs; the nightly plan does. A new
+ * context becomes part of the nightly plan once it has been profiled.
  */
 
 struct evp_plan;
 
-/* A variant that a context can be stored in. */
+/* One variant of a context: its cache under one config. */
 struct evp_variant {
     const char *config;   /* "keydiff:drop=0.5" */
-    int64_t bytes;        /* that a tier must hold */
+    int64_t bytes;        /* that it takes on a tier */
     double quality;       /* 0 to 1 */
     double decompress_s;  /* seconds */
     uint64_t reserved[4]; /* zero */
@@ -145,17 +147,17 @@ struct evp_variant {
 struct evp_context {
     const char *id;
     const char *token_digest; /* SHA-256 of the tokens as little-endian int32, 64 hex digits; NULL: of `tokens` */
-    const int32_t *tokens;    /* (n_tokens) looked at when token_digest is NULL */
+    const int32_t *tokens;    /* (n_tokens) read only when token_digest is NULL */
     int64_t n_tokens;
     int64_t kv_bytes;                  /* of the untouched cache; 0: not known */
     double frequency;                  /* uses until the next plan, as the access log counts them */
-    double prefill_s, question_s;      /* to compute all of it, and one question behind it */
+    double prefill_s, question_s;      /* to compute all of it, and then one question */
     const struct evp_variant *variant; /* (n_variants) at most 127, each config once */
     size_t n_variants;                 /* 0: it is always recomputed */
     uint64_t reserved[8];              /* zero */
 };
 
-/* What is new of a context that is there. */
+/* What changes about a context of the plan. */
 struct evp_update {
     const char *id;
     double frequency;
@@ -171,7 +173,7 @@ enum evp_operation_kind {
     EVP_EVICT       /* it was stored, now it is not */
 };
 
-/* Tier "recompute" is where nothing is stored: config "none", no bytes. */
+/* A context that is not stored has tier "recompute", config "none" and no bytes. */
 struct evp_operation {
     int kind; /* enum evp_operation_kind */
     const char *id;
@@ -181,36 +183,36 @@ struct evp_operation {
     uint64_t reserved[4];
 };
 
-/* In the order of `at`, no tier ever holds more than its capacity; a context may come twice, evicted to break a circle
- * and inserted again. Events of several threads are carried out in the order of `event`. */
+/* Carried out in the order of `at`, no tier ever holds more than its capacity. A context may come twice: evicted to
+ * break a circle of moves, and inserted again. Events of several threads are carried out in the order of `event`. */
 struct evp_operations {
-    const struct evp_operation *at; /* (n) with its texts the caller's, until evp_operations_release() */
+    const struct evp_operation *at; /* (n) the caller's with their texts, until evp_operations_release() */
     size_t n;
-    uint64_t event; /* the plan's first has 1 */
+    uint64_t event; /* 1 for the plan's first event */
     uint64_t reserved[4];
 };
 
 struct evp_plan_tier {
     char name[32];
-    int64_t capacity, room; /* bytes, and how many of them are free; INT64_MAX: unlimited */
+    int64_t capacity, free_bytes; /* INT64_MAX: unlimited */
 };
 
 struct evp_plan_state {
     int64_t n_contexts;
     double objective;   /* utility of all contexts */
-    double upper_bound; /* that no plan for them exceeds */
+    double upper_bound; /* no plan for them has a higher utility */
     double gap;         /* (upper_bound - objective) / |upper_bound| */
     size_t n_tiers;
     struct evp_plan_tier tier[16]; /* (n_tiers) fast to slow */
     uint64_t reserved[8];
 };
 
-/* Takes over a manifest of `evp-plan --online` or evp_plan_save(), as if its operations were carried out. On success
- * the caller closes *plan; *plan is NULL otherwise. */
+/* Opens a manifest of `evp-plan --online` or evp_plan_save(), as if its operations had been carried out. On success the
+ * caller closes *plan; *plan is NULL otherwise. */
 EVP_API int evp_plan_open(struct evp_plan **plan, const char *manifest, struct evp_error *error);
 
-/* A context comes, changes, goes. `operations` may be NULL when evp_plan_save() is to tell them; on failure it is
- * empty, and the plan is what it was. After EVP_MEMORY the plan may only be closed. */
+/* A context comes, changes, goes; the plan's answer is *operations. `operations` may be NULL: evp_plan_save() writes
+ * them down too. On failure it is empty, and the plan is what it was. After EVP_MEMORY the plan may only be closed. */
 EVP_API int evp_plan_admit(struct evp_plan *plan, const struct evp_context *context, struct evp_operations *operations,
                            struct evp_error *error);
 EVP_API int evp_plan_update(struct evp_plan *plan, const struct evp_update *update, struct evp_operations *operations,
@@ -222,9 +224,9 @@ EVP_API void evp_operations_release(struct evp_operations *operations); /* NULL 
 
 EVP_API int evp_plan_status(struct evp_plan *plan, struct evp_plan_state *state, struct evp_error *error);
 
-/* Writes the plan as a manifest, whole or not at all. Its operations lead from the manifest that was opened; it can be
- * opened again. Events wait only while the rows are copied, not while they are written. EVP_ARGUMENT: the plan has no
- * context, and none to evict, which no manifest can say. */
+/* Writes the plan as a manifest, whole or not at all. Its operations lead from the manifest that was opened, and it can
+ * be opened in turn. Events wait while the rows are copied, not while they are written. EVP_ARGUMENT: the plan has no
+ * contexts and none to evict; a manifest must have one. */
 EVP_API int evp_plan_save(struct evp_plan *plan, const char *manifest, struct evp_error *error);
 
 /* NULL is fine. No other call on the plan may be at work. */

@@ -1,3 +1,4 @@
+/* evp_error.c - what each code means, and errors handed to the caller. */
 #include "loader/libevp/evp_error.h"
 
 #include <stdio.h>
@@ -18,7 +19,7 @@ const char *evp_message(int code)
     }
 }
 
-int fail_with(struct evp_error *error, int code, const char *text)
+int evp_error_set(struct evp_error *error, int code, const char *text)
 {
     if (error) {
         error->code = code;
@@ -27,9 +28,9 @@ int fail_with(struct evp_error *error, int code, const char *text)
     return code;
 }
 
-int fail_from(struct evp_error *error, const struct err *err, int format)
+int evp_error_from(struct evp_error *error, const struct err *err, int format)
 {
     int code = err->code == ERR_NOMEM ? EVP_MEMORY : err->code == ERR_FORMAT ? format : EVP_IO;
 
-    return fail_with(error, code, err->msg);
+    return evp_error_set(error, code, err->msg);
 }

@@ -7,9 +7,9 @@
 #include "loader/libevp/evp.h"
 
 /* Fills *error, unless it is NULL, and returns `code`. */
-int fail_with(struct evp_error *error, int code, const char *text);
+int evp_error_set(struct evp_error *error, int code, const char *text);
 
 /* From a struct err: ERR_FORMAT becomes `format`, which is EVP_DAMAGED for files and EVP_ARGUMENT for arguments. */
-int fail_from(struct evp_error *error, const struct err *err, int format);
+int evp_error_from(struct evp_error *error, const struct err *err, int format);
 
 #endif

@@ -1,13 +1,16 @@
-/* evp_find.c - the installed library. A store holds a snapshot of what is placed: read once, never changed, counted by
- * those who look at it. evp_refresh() puts another one in its place; whoever still looks at the old one keeps it alive.
+/* evp_find.c - the installed library's stores: finding a prefix and fetching its payload.
+ *
+ * A store has a snapshot of what is placed, which is read once and never changed. Every call counts itself as a user of
+ * the snapshot it works with; evp_refresh() replaces the snapshot, and the last user of an old one frees it. So the
+ * lock is held only to take and give back a snapshot, never while a file is read.
  */
 #include "loader/libevp/evp.h"
 
 #include "base/file.h"
 #include "base/map.h"
+#include "loader/formats/manifest.h"
 #include "loader/formats/stored.h"
 #include "loader/libevp/evp_error.h"
-#include "loader/formats/manifest.h"
 #include "loader/store/tier_store.h"
 
 #include <errno.h>
@@ -71,7 +74,7 @@ static struct stamp stamp_of(const char *path)
 
 static struct stamp stamp_index(const struct tier *tier)
 {
-    char *path = file_join(tier->uri, "evp-index");
+    char *path = tier_store_index_path(tier->uri);
     struct stamp stamp = stamp_of(path);
 
     free(path);
@@ -84,7 +87,7 @@ static bool stamp_same(const struct stamp *a, const struct stamp *b)
            a->time.tv_nsec == b->time.tv_nsec;
 }
 
-/* Can readers of the manifest's model use it? */
+/* Is the entry placed, and of the manifest's model? */
 static bool wanted(const struct snapshot *s, const struct entry *e)
 {
     return !e->spare && strcmp(e->model_digest, s->header.model_digest) == 0;
@@ -96,7 +99,7 @@ static int read_tier(struct snapshot *s, int tier, struct err *err)
     struct entries in;
     int code = 0;
 
-    if (t->kind != TIER_DRAM && t->kind != TIER_FILE)
+    if (!tier_is_folder(t))
         return 0;
     s->index[tier] = stamp_index(t);
     if (tier_store_read_index(&in, t->uri, err))
@@ -105,7 +108,7 @@ static int read_tier(struct snapshot *s, int tier, struct err *err)
         if (!wanted(s, &in.at[i]))
             continue;
         in.at[i].tier = tier;
-        code = entries_add(&s->in, &in.at[i], err); /* leaves an empty entry behind */
+        code = entries_add(&s->in, &in.at[i], err); /* takes the entry over */
     }
     entries_release(&in);
     return code;
@@ -172,7 +175,7 @@ static bool snapshot_is_current(const struct snapshot *s, const char *path)
 
     for (int t = 0; t < s->header.tiers.n && same; t++) {
         const struct tier *tier = &s->header.tiers.at[t];
-        if (tier->kind != TIER_DRAM && tier->kind != TIER_FILE)
+        if (!tier_is_folder(tier))
             continue;
         stamp = stamp_index(tier);
         same = stamp_same(&stamp, &s->index[t]);
@@ -207,7 +210,7 @@ int evp_open(struct evp_store **store, const char *manifest, struct evp_error *e
 
     *store = NULL;
     if (!s)
-        return fail_with(error, EVP_MEMORY, "out of memory");
+        return evp_error_set(error, EVP_MEMORY, "out of memory");
     pthread_mutex_init(&s->lock, NULL);
     s->path = strdup(manifest);
     if (!s->path)
@@ -216,7 +219,7 @@ int evp_open(struct evp_store **store, const char *manifest, struct evp_error *e
         s->now = snapshot_read(s->path, &err);
     if (!s->now) {
         evp_close(s);
-        return fail_from(error, &err, EVP_DAMAGED);
+        return evp_error_from(error, &err, EVP_DAMAGED);
     }
     *store = s;
     return EVP_OK;
@@ -243,7 +246,7 @@ int evp_refresh(struct evp_store *store, struct evp_error *error)
         return 0;
     struct snapshot *new = snapshot_read(store->path, &err);
     if (!new)
-        return fail_from(error, &err, EVP_DAMAGED);
+        return evp_error_from(error, &err, EVP_DAMAGED);
     pthread_mutex_lock(&store->lock);
     old = store->now;
     store->now = new;
@@ -297,7 +300,7 @@ int evp_find(struct evp_store *store, const int32_t *tokens, size_t n, struct ev
     if (found && !code)
         describe(s, found, prefix);
     give_back(store, s);
-    return code ? fail_from(error, &err, EVP_DAMAGED) : found != NULL;
+    return code ? evp_error_from(error, &err, EVP_DAMAGED) : found != NULL;
 }
 
 /* ---- fetching ------------------------------------------------------------------- */
@@ -316,7 +319,7 @@ static int read_all(int fd, char *to, size_t n, struct err *err)
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            return err_set(err, ERR_IO, "cannot read: %s", got ? strerror(errno) : "it is cut");
+            return err_set(err, ERR_IO, "cannot read: %s", got ? strerror(errno) : "the file was cut");
         done += (size_t)got;
     }
     return 0;
@@ -348,7 +351,7 @@ static int read_entry(const struct snapshot *s, const struct entry *e, void *buf
     return code;
 }
 
-/* The same payload, in whatever tier. */
+/* Looks for the payload in every tier. */
 static int read_anywhere(const struct snapshot *s, const struct evp_prefix *prefix, void *buffer, struct err *err)
 {
     int code = ABSENT;
@@ -362,7 +365,7 @@ static int read_anywhere(const struct snapshot *s, const struct evp_prefix *pref
     return code;
 }
 
-/* First the entry that evp_find() would give, which is nearly always the one. */
+/* Tries the entry that evp_find() would return first: it is nearly always the one. */
 static int fetch_from(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, struct err *err)
 {
     struct snapshot *s = take(store);
@@ -379,21 +382,21 @@ static int fetch_from(struct evp_store *store, const struct evp_prefix *prefix, 
     return code;
 }
 
-int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, size_t room,
+int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, size_t size,
               struct evp_error *error)
 {
     struct err err;
 
-    if (room < prefix->size)
-        return fail_with(error, EVP_SMALL, "the buffer is smaller than the payload");
+    if (size < prefix->size)
+        return evp_error_set(error, EVP_SMALL, "the buffer is smaller than the payload");
     int code = fetch_from(store, prefix, buffer, &err);
-    if (code == ABSENT) { /* evp-load took it away since: look again */
+    if (code == ABSENT) { /* evp-load took it away meanwhile: read the indexes again */
         int changed = evp_refresh(store, error);
         if (changed < 0)
             return changed;
         code = fetch_from(store, prefix, buffer, &err);
     }
     if (code == ABSENT)
-        return fail_with(error, EVP_GONE, "the prefix is no longer placed");
-    return code ? fail_from(error, &err, EVP_DAMAGED) : EVP_OK;
+        return evp_error_set(error, EVP_GONE, "the prefix is no longer placed");
+    return code ? evp_error_from(error, &err, EVP_DAMAGED) : EVP_OK;
 }

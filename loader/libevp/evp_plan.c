@@ -1,5 +1,5 @@
-/* evp_plan.c - the installed library's plans: arguments checked, one lock, and operations in the caller's own memory.
- */
+/* evp_plan.c - the installed library's plans: every argument is checked, one lock serialises all calls, and operations
+ * are copied into memory of the caller's own. The arithmetic is loader/libevp/live_plan.h's. */
 #include "loader/libevp/evp.h"
 
 #include "loader/libevp/evp_error.h"
@@ -14,7 +14,7 @@ _Static_assert(sizeof(((struct evp_plan_state *)0)->tier) / sizeof(struct evp_pl
 
 struct evp_plan {
     pthread_mutex_t lock; // for everything
-    struct live_plan online;
+    struct live_plan live;
     uint64_t events;
 };
 
@@ -30,13 +30,13 @@ int evp_plan_open(struct evp_plan **plan, const char *manifest, struct evp_error
 
     *plan = NULL;
     if (!is_path(manifest))
-        return fail_with(error, EVP_ARGUMENT, "manifest is no path");
+        return evp_error_set(error, EVP_ARGUMENT, "manifest is not a path");
     struct evp_plan *p = calloc(1, sizeof(*p));
     if (!p)
-        return fail_with(error, EVP_MEMORY, "out of memory");
-    if (live_plan_open(&p->online, manifest, &err)) {
+        return evp_error_set(error, EVP_MEMORY, "out of memory");
+    if (live_plan_open(&p->live, manifest, &err)) {
         free(p);
-        return fail_from(error, &err, EVP_DAMAGED);
+        return evp_error_from(error, &err, EVP_DAMAGED);
     }
     pthread_mutex_init(&p->lock, NULL);
     *plan = p;
@@ -47,7 +47,7 @@ void evp_plan_close(struct evp_plan *plan)
 {
     if (!plan)
         return;
-    live_plan_close(&plan->online);
+    live_plan_close(&plan->live);
     pthread_mutex_destroy(&plan->lock);
     free(plan);
 }
@@ -62,9 +62,20 @@ void evp_operations_release(struct evp_operations *operations)
     *operations = (struct evp_operations){ 0 };
 }
 
-static const char *tier_name(const struct live_plan *o, int tier)
+static const char *tier_name(const struct live_plan *l, int tier)
 {
-    return tier == PLAN_RECOMPUTE ? "recompute" : o->opened.tiers.at[tier].name;
+    return tier == PLAN_RECOMPUTE ? "recompute" : l->opened.tiers.at[tier].name;
+}
+
+static struct cached cached_of(const struct live_plan *l, const struct live_context *c, struct plan_placement placement,
+                               int64_t bytes)
+{
+    if (placement.tier == PLAN_RECOMPUTE)
+        return (struct cached){ 0 };
+    return (struct cached){ .token_digest = c->token_digest,
+                            .config = c->variants.at[placement.config].config,
+                            .bytes = bytes, /* an update may give a config other bytes */
+                            .tier = &l->opened.tiers.at[placement.tier] };
 }
 
 static const char *config_name(const struct live_context *c, struct plan_placement placement)
@@ -72,27 +83,27 @@ static const char *config_name(const struct live_context *c, struct plan_placeme
     return placement.tier == PLAN_RECOMPUTE ? "none" : c->variants.at[placement.config].config;
 }
 
-static int kind_of(const struct evp_operation *op, struct plan_placement from, struct plan_placement to)
-{
-    if (from.tier == PLAN_RECOMPUTE || to.tier == PLAN_RECOMPUTE)
-        return to.tier == PLAN_RECOMPUTE ? EVP_EVICT : EVP_INSERT;
-    return op->from_bytes != op->to_bytes || strcmp(op->from_config, op->to_config) != 0 ? EVP_RECOMPRESS : EVP_MOVE;
-}
+/* Two tiers that are one folder: bytes are moved from the one's account to the other's. */
+static const int kinds[N_OPERATIONS] = {
+    [OP_INSERT] = EVP_INSERT, [OP_RECOMPRESS] = EVP_RECOMPRESS, [OP_MOVE] = EVP_MOVE,
+    [OP_KEEP] = EVP_MOVE,     [OP_EVICT] = EVP_EVICT,
+};
 
 /* With texts that are still the plan's. */
-static struct evp_operation operation_of(const struct live_plan *o, const struct incremental_op *op)
+static struct evp_operation operation_of(const struct live_plan *l, const struct incremental_op *op)
 {
-    const struct live_context *before = live_before(o, op->context), *after = live_after(o, op->context);
-    struct evp_operation out = { .id = after->id,
-                                 .from_config = config_name(before, op->from),
-                                 .from_tier = tier_name(o, op->from.tier),
-                                 .to_config = config_name(after, op->to),
-                                 .to_tier = tier_name(o, op->to.tier),
-                                 .from_bytes = op->from_bytes,
-                                 .to_bytes = op->to_bytes };
+    const struct live_context *before = live_plan_before(l, op->context), *after = live_plan_after(l, op->context);
+    struct cached was = cached_of(l, before, op->from, op->from_bytes);
+    struct cached is = cached_of(l, after, op->to, op->to_bytes);
 
-    out.kind = kind_of(&out, op->from, op->to);
-    return out;
+    return (struct evp_operation){ .kind = kinds[operation_between(&was, &is)],
+                                   .id = after->id,
+                                   .from_config = config_name(before, op->from),
+                                   .from_tier = tier_name(l, op->from.tier),
+                                   .to_config = config_name(after, op->to),
+                                   .to_tier = tier_name(l, op->to.tier),
+                                   .from_bytes = op->from_bytes,
+                                   .to_bytes = op->to_bytes };
 }
 
 /* Every text of an operation. */
@@ -106,14 +117,14 @@ static void texts_of(struct evp_operation *op, const char **text[5])
 }
 
 /* One allocation: the operations, then their texts. */
-static int copy_operations(const struct live_plan *o, struct evp_operations *out, struct err *err)
+static int copy_operations(const struct live_plan *l, struct evp_operations *out, struct err *err)
 {
-    const struct incremental_state *state = incremental_state(o->incremental);
+    const struct incremental_state *state = incremental_state(l->incremental);
     size_t n = (size_t)state->n_ops, texts = 0;
     const char **text[5];
 
     for (size_t i = 0; i < n; i++) {
-        struct evp_operation op = operation_of(o, &state->op[i]);
+        struct evp_operation op = operation_of(l, &state->op[i]);
         texts_of(&op, text);
         for (int k = 0; k < 5; k++)
             texts += strlen(*text[k]) + 1;
@@ -123,7 +134,7 @@ static int copy_operations(const struct live_plan *o, struct evp_operations *out
         return err_nomem(err);
     char *to = (char *)(at + n);
     for (size_t i = 0; i < n; i++) {
-        at[i] = operation_of(o, &state->op[i]);
+        at[i] = operation_of(l, &state->op[i]);
         texts_of(&at[i], text);
         for (int k = 0; k < 5; k++) {
             size_t bytes = strlen(*text[k]) + 1;
@@ -138,29 +149,29 @@ static int copy_operations(const struct live_plan *o, struct evp_operations *out
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-/* Locks the plan, if it can be used. */
+/* Locks the plan unless it is broken. Returns 0 or EVP_MEMORY. */
 static int enter(struct evp_plan *plan, struct evp_error *error)
 {
     pthread_mutex_lock(&plan->lock);
-    if (!plan->online.broken)
+    if (!plan->live.broken)
         return 0;
     pthread_mutex_unlock(&plan->lock);
-    return fail_with(error, EVP_MEMORY, "memory ran out before: the plan can only be closed");
+    return evp_error_set(error, EVP_MEMORY, "memory ran out in an earlier call: the plan can only be closed");
 }
 
-/* Ends an event of the code it gave: hands out its operations, unlocks. */
+/* Ends an event that returned `code`: hands out its operations, unlocks, returns an evp_code. */
 static int leave(struct evp_plan *plan, int code, struct evp_operations *operations, struct err *err,
                  struct evp_error *error)
 {
     if (!code) {
         plan->events++;
-        code = operations ? copy_operations(&plan->online, operations, err) : 0;
-        plan->online.broken = code != 0; /* nobody knows what to carry out */
+        code = operations ? copy_operations(&plan->live, operations, err) : 0;
+        plan->live.broken = code != 0; /* the caller cannot know what to carry out */
         if (operations)
             operations->event = plan->events;
     }
     pthread_mutex_unlock(&plan->lock);
-    return code ? fail_from(error, err, EVP_ARGUMENT) : EVP_OK;
+    return code ? evp_error_from(error, err, EVP_ARGUMENT) : EVP_OK;
 }
 
 static int refuse(struct evp_error *error, int code, const char *sentence, const char *id)
@@ -168,7 +179,7 @@ static int refuse(struct evp_error *error, int code, const char *sentence, const
     struct err err;
 
     err_set(&err, ERR_FORMAT, "context '%.80s' %s", id, sentence);
-    return fail_with(error, code, err.msg);
+    return evp_error_set(error, code, err.msg);
 }
 
 static bool all_zero(const uint64_t *reserved, size_t n)
@@ -180,22 +191,22 @@ static bool all_zero(const uint64_t *reserved, size_t n)
     return any == 0;
 }
 
-/* The caller's variants as ours, into `variant` (VARIANTS_MAX). */
+/* Converts the caller's variants into `variant` (VARIANTS_MAX). */
 static int take_variants(struct variant_info *variant, const struct evp_variant *given, size_t n, struct err *err)
 {
     if (n > VARIANTS_MAX)
-        return err_set(err, ERR_FORMAT, "n_forms is above %d", VARIANTS_MAX);
+        return err_set(err, ERR_FORMAT, "n_variants is above %d", VARIANTS_MAX);
     if (n && !given)
-        return err_set(err, ERR_FORMAT, "form is NULL");
+        return err_set(err, ERR_FORMAT, "variant is NULL");
     for (size_t i = 0; i < n; i++) {
         if (!all_zero(given[i].reserved, sizeof(given[i].reserved) / sizeof(*given[i].reserved)))
-            return err_set(err, ERR_FORMAT, "form %zu: reserved is not zero", i + 1);
+            return err_set(err, ERR_FORMAT, "variant %zu: reserved is not zero", i + 1);
         variant[i] = (struct variant_info){ given[i].config, given[i].bytes, given[i].quality, given[i].decompress_s };
     }
     return 0;
 }
 
-/* The context as ours; digest: where that of the tokens is written. */
+/* Converts the caller's context. The digest of its tokens is written to `digest` (DIGEST_HEX) when it is not given. */
 static int take_context(struct live_context *c, const struct evp_context *given, struct variant_info *variant,
                         char *digest, struct err *err)
 {
@@ -234,28 +245,28 @@ int evp_plan_admit(struct evp_plan *plan, const struct evp_context *context, str
     if (operations)
         *operations = (struct evp_operations){ 0 };
     if (take_context(&c, context, variant, digest, &err))
-        return fail_from(error, &err, EVP_ARGUMENT);
+        return evp_error_from(error, &err, EVP_ARGUMENT);
     if (enter(plan, error))
         return EVP_MEMORY;
-    if (live_plan_find(&plan->online, c.id) >= 0) {
+    if (live_plan_find(&plan->live, c.id) >= 0) {
         pthread_mutex_unlock(&plan->lock);
-        return refuse(error, EVP_EXISTS, "is there already", c.id);
+        return refuse(error, EVP_EXISTS, "is in the plan already", c.id);
     }
-    return leave(plan, live_plan_add(&plan->online, &c, &err), operations, &err, error);
+    return leave(plan, live_plan_add(&plan->live, &c, &err), operations, &err, error);
 }
 
-/* Locks the plan and gives the number of a context, or a negative code. */
+/* Locks the plan and returns the number of a context, or a negative evp_code with the plan unlocked. */
 static int enter_at(struct evp_plan *plan, const char *id, struct evp_error *error)
 {
     if (!id)
-        return fail_with(error, EVP_ARGUMENT, "id is NULL");
+        return evp_error_set(error, EVP_ARGUMENT, "id is NULL");
     if (enter(plan, error))
         return EVP_MEMORY;
-    int number = live_plan_find(&plan->online, id);
+    int number = live_plan_find(&plan->live, id);
     if (number >= 0)
         return number;
     pthread_mutex_unlock(&plan->lock);
-    return refuse(error, EVP_UNKNOWN, "is not there", id);
+    return refuse(error, EVP_UNKNOWN, "is not in the plan", id);
 }
 
 int evp_plan_update(struct evp_plan *plan, const struct evp_update *update, struct evp_operations *operations,
@@ -263,20 +274,18 @@ int evp_plan_update(struct evp_plan *plan, const struct evp_update *update, stru
 {
     struct variant_info variant[VARIANTS_MAX];
     struct err err;
-    bool same = update->variant == NULL;
 
     if (operations)
         *operations = (struct evp_operations){ 0 };
     if (!all_zero(update->reserved, sizeof(update->reserved) / sizeof(*update->reserved)))
-        return fail_with(error, EVP_ARGUMENT, "reserved is not zero");
+        return evp_error_set(error, EVP_ARGUMENT, "reserved is not zero");
     if (take_variants(variant, update->variant, update->n_variants, &err))
-        return fail_from(error, &err, EVP_ARGUMENT);
+        return evp_error_from(error, &err, EVP_ARGUMENT);
     int number = enter_at(plan, update->id, error);
     if (number < 0)
         return number;
-    int code = live_plan_update(&plan->online, number, update->frequency, same ? NULL : variant,
-                                (int)update->n_variants, &err);
-    return leave(plan, code, operations, &err, error);
+    struct live_update u = { update->frequency, update->variant ? variant : NULL, (int)update->n_variants };
+    return leave(plan, live_plan_update(&plan->live, number, &u, &err), operations, &err, error);
 }
 
 int evp_plan_remove(struct evp_plan *plan, const char *id, struct evp_operations *operations, struct evp_error *error)
@@ -288,7 +297,7 @@ int evp_plan_remove(struct evp_plan *plan, const char *id, struct evp_operations
     int number = enter_at(plan, id, error);
     if (number < 0)
         return number;
-    return leave(plan, live_plan_remove(&plan->online, number, &err), operations, &err, error);
+    return leave(plan, live_plan_remove(&plan->live, number, &err), operations, &err, error);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
@@ -298,8 +307,8 @@ int evp_plan_status(struct evp_plan *plan, struct evp_plan_state *state, struct 
     *state = (struct evp_plan_state){ 0 };
     if (enter(plan, error))
         return EVP_MEMORY;
-    const struct incremental_state *now = incremental_state(plan->online.incremental);
-    const struct tiers *tiers = &plan->online.opened.tiers;
+    const struct incremental_state *now = incremental_state(plan->live.incremental);
+    const struct tiers *tiers = &plan->live.opened.tiers;
     struct plan as_plan = { .objective = now->objective, .upper_bound = now->upper_bound };
     state->n_contexts = now->n_contexts;
     state->objective = now->objective;
@@ -309,7 +318,7 @@ int evp_plan_status(struct evp_plan *plan, struct evp_plan_state *state, struct 
     for (int t = 0; t < tiers->n; t++) {
         memcpy(state->tier[t].name, tiers->at[t].name, TIER_NAME);
         state->tier[t].capacity = tiers->at[t].capacity;
-        state->tier[t].room = now->room[t];
+        state->tier[t].free_bytes = now->room[t];
     }
     pthread_mutex_unlock(&plan->lock);
     return EVP_OK;
@@ -321,19 +330,19 @@ int evp_plan_save(struct evp_plan *plan, const char *manifest, struct evp_error 
     struct err err;
 
     if (!is_path(manifest))
-        return fail_with(error, EVP_ARGUMENT, "manifest is no path");
+        return evp_error_set(error, EVP_ARGUMENT, "manifest is not a path");
     if (enter(plan, error))
         return EVP_MEMORY;
-    int code = live_plan_manifest(&plan->online, &m, &err);
+    int code = live_plan_manifest(&plan->live, &m, &err);
     pthread_mutex_unlock(&plan->lock);
     if (code)
-        return fail_from(error, &err, EVP_ARGUMENT);
+        return evp_error_from(error, &err, EVP_ARGUMENT);
     struct json *header = json_parse(m.header, strlen(m.header), &err);
     const struct json *from[] = { header };
     code = header
                ? manifest_write(&m, manifest, (struct rows_made){ .tool = "libevp", .from = from, .n_from = 1 }, &err)
                : err.code;
     json_free(header);
-    live_plan_manifest_release(&m);
-    return code ? fail_from(error, &err, EVP_DAMAGED) : EVP_OK;
+    manifest_release(&m);
+    return code ? evp_error_from(error, &err, EVP_DAMAGED) : EVP_OK;
 }

@@ -1,59 +1,62 @@
-/* live_plan.c - the contexts of an online plan, and the events that change them. */
+/* live_plan.c - the contexts of a live plan, and the events that change them.
+ *
+ * An event checks its arguments and reserves memory first, so that a refusal changes nothing; then the planner decides;
+ * then texts and numbers follow it. Only the planner can run out of memory half-way: the plan is broken then.
+ */
 #include "loader/libevp/live_plan.h"
 
-#include "loader/formats/manifest_internal.h"
+#include "base/array.h"
 #include "planner/utility.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GONE_LEAST = 4096, FIRST_ROOM = 64 };
+enum { GONE_MIN = 4096 }; // ids; below, forgetting them is not worth the walk
 
-static const double utility_most = 1e200; // sums of as many contexts as there can be stay finite
+static const double utility_max = 1e200; // sums of as many contexts as there can be stay finite
 
 /* ---- what the planner sees ------------------------------------------------------- */
 
-static double fill_candidates(const struct live_plan *o, const struct live_context *c, int64_t *bytes, double *out)
+static double fill_candidates(const struct live_plan *l, const struct live_context *c, int64_t *bytes, double *out)
 {
-    const struct tiers *tiers = &o->opened.tiers;
+    const struct tiers *tiers = &l->opened.tiers;
     const struct variants *f = &c->variants;
-    double alpha = o->opened.alpha;
-    double recompute = utility(alpha, 1, ttft_recompute(f->prefill_s, f->question_s), c->frequency);
+    double alpha = l->opened.alpha;
+    double recomputed = utility_recomputed(alpha, ttft_recomputed(f->prefill_s, f->question_s), c->frequency);
 
     for (int v = 0; v < LIVE_VARIANTS; v++) {
         bytes[v] = v < f->n && f->at[v].config ? f->at[v].bytes : -1;
         for (int t = 0; t < tiers->n && bytes[v] >= 0; t++) {
-            struct tier_speed speed = { tiers->at[t].latency_s, tiers->at[t].read_bytes_per_s };
-            double ttft = ttft_stored(speed, bytes[v], f->at[v].decompress_s, f->question_s);
+            double ttft_s = ttft_stored(tier_read_s(&tiers->at[t], bytes[v]), f->at[v].decompress_s, f->question_s);
             out[v * tiers->n + t] = f->pin && strcmp(f->pin, tiers->at[t].name) != 0
                                         ? (double)NAN
-                                        : utility(alpha, f->at[v].quality, ttft, c->frequency);
+                                        : utility(alpha, f->at[v].quality, ttft_s, c->frequency);
         }
     }
-    return f->pin && strcmp(f->pin, "recompute") != 0 ? utility_unpinned(recompute) : recompute;
+    return f->pin && strcmp(f->pin, "recompute") != 0 ? utility_unpinned(recomputed) : recomputed;
 }
 
 static double candidates(const void *arg, int context, int64_t *bytes, double *out)
 {
-    const struct live_plan *o = arg;
+    const struct live_plan *l = arg;
 
-    return fill_candidates(o, &o->at[context], bytes, out);
+    return fill_candidates(l, &l->at[context], bytes, out);
 }
 
-/* Fills o->candidates with those of a context, if the planner can count with them. */
-static int set_candidates(struct live_plan *o, const struct live_context *c, struct err *err)
+/* Fills l->candidates with those of a context, if the planner can count with them. */
+static int set_candidates(struct live_plan *l, const struct live_context *c, struct err *err)
 {
-    struct plan_candidates *to = &o->candidates;
-    int n_tiers = o->problem.n_tiers;
+    struct plan_candidates *to = &l->candidates;
+    int n_tiers = l->problem.n_tiers;
 
-    to->recompute = fill_candidates(o, c, to->bytes, to->utility);
-    if (!(fabs(to->recompute) <= utility_most))
+    to->recompute = fill_candidates(l, c, to->bytes, to->utility);
+    if (!(fabs(to->recompute) <= utility_max))
         return err_set(err, ERR_FORMAT, "utility is out of range");
     for (int v = 0; v < LIVE_VARIANTS; v++)
         for (int t = 0; t < n_tiers && to->bytes[v] >= 0; t++)
-            if (fabs(to->utility[v * n_tiers + t]) > utility_most)
-                return err_set(err, ERR_FORMAT, "form '%s': utility is out of range", c->variants.at[v].config);
+            if (fabs(to->utility[v * n_tiers + t]) > utility_max)
+                return err_set(err, ERR_FORMAT, "variant '%s': utility is out of range", c->variants.at[v].config);
     return 0;
 }
 
@@ -70,7 +73,7 @@ static const char *put_text(char **to, const char *s)
 }
 
 /* Copies what a context points to into one allocation of its own. */
-static int own(struct live_context *c, struct err *err)
+static int copy_texts(struct live_context *c, struct err *err)
 {
     size_t variants = (size_t)c->variants.n * sizeof(struct variant_info), texts = strlen(c->id) + DIGEST_HEX + 1;
 
@@ -92,256 +95,231 @@ static int own(struct live_context *c, struct err *err)
     return 0;
 }
 
-int live_plan_find(const struct live_plan *o, const char *id)
+int live_plan_find(const struct live_plan *l, const char *id)
 {
-    int i = map_find(&o->ids, id, strlen(id));
+    int i = map_find(&l->ids, id, strlen(id));
 
-    return i < 0 ? -1 : o->number[i];
+    return i < 0 ? -1 : l->number.at[i];
 }
 
-/* Ids that are gone are forgotten when they are the most. */
-static int forget_gone(struct live_plan *o, struct err *err)
+/* Forgets the ids of contexts that are gone once they are half of all ids. */
+static int forget_gone(struct live_plan *l, struct err *err)
 {
     struct map ids = { 0 };
 
-    if (o->n_gone < GONE_LEAST || o->n_gone < o->ids.n / 2)
+    if (l->n_gone < GONE_MIN || l->n_gone < l->ids.n / 2)
         return 0;
-    for (int k = 0; k < o->n; k++)
-        if (o->at[k].id && map_add(&ids, o->at[k].id, strlen(o->at[k].id), NULL) == MAP_NOMEM) {
+    for (int k = 0; k < l->n; k++)
+        if (l->at[k].id && map_add(&ids, l->at[k].id, strlen(l->at[k].id), NULL) == MAP_NOMEM) {
             map_release(&ids);
             return err_nomem(err);
         }
-    for (int k = 0, i = 0; k < o->n; k++)
-        if (o->at[k].id)
-            o->number[i++] = k;
-    map_release(&o->ids);
-    o->ids = ids;
-    o->n_gone = 0;
+    for (int k = 0, i = 0; k < l->n; k++)
+        if (l->at[k].id)
+            l->number.at[i++] = k;
+    map_release(&l->ids);
+    l->ids = ids;
+    l->n_gone = 0;
     return 0;
 }
 
-/* Room for one more context, and for one more id. */
-static int reserve(struct live_plan *o, struct err *err)
+/* Space for one more context, and for one more id. */
+static int reserve(struct live_plan *l, struct err *err)
 {
-    if (o->n == o->room) {
-        int room = o->room + o->room / 2 + FIRST_ROOM;
-        struct live_context *at = realloc(o->at, (size_t)room * sizeof(*at));
-        if (!at)
-            return err_nomem(err);
-        o->at = at;
-        o->room = room;
-    }
-    if (o->ids.n < o->number_room)
-        return 0;
-    int room = o->number_room + o->number_room / 2 + FIRST_ROOM;
-    int *number = realloc(o->number, (size_t)room * sizeof(*number));
-    if (!number)
-        return err_nomem(err);
-    o->number = number;
-    o->number_room = room;
-    return 0;
+    return ARRAY_GROW(l, l->n + 1) || ARRAY_GROW(&l->number, l->ids.n + 1) ? err_nomem(err) : 0;
 }
 
-/* An id that has none gets a number, to be set by the caller. */
-static int *name(struct live_plan *o, const char *id, struct err *err)
+/* Adds an id and returns where its number goes; NULL without memory. */
+static int *add_id(struct live_plan *l, const char *id, struct err *err)
 {
     bool added;
-    int i = map_add(&o->ids, id, strlen(id), &added);
+    int i = map_add(&l->ids, id, strlen(id), &added);
 
     if (i < 0) {
         err_nomem(err);
         return NULL;
     }
-    o->n_gone -= !added;
-    o->number[i] = -1;
-    return &o->number[i];
+    l->n_gone -= !added;
+    l->number.at[i] = -1;
+    return &l->number.at[i];
 }
 
 /* ---- events ------------------------------------------------------------------------- */
 
-static void begin(struct live_plan *o)
+static void begin_event(struct live_plan *l)
 {
-    free(o->old.own);
-    o->old = (struct live_context){ 0 };
-    o->old_number = -1;
+    free(l->old.own);
+    l->old = (struct live_context){ 0 };
+    l->old_number = -1;
 }
 
-/* A failure of the planner leaves it unusable. */
-static int settle(struct live_plan *o, int code)
+/* A failure of the planner leaves the plan unusable. Returns `code`. */
+static int break_if(struct live_plan *l, int code)
 {
-    o->broken = code != 0;
+    l->broken = code != 0;
     return code;
 }
 
-static int check(const struct live_plan *o, const struct live_context *c, struct err *err)
+static int check_context(const struct live_plan *l, const struct live_context *c, struct err *err)
 {
-    struct placement p = { .id = c->id,
-                           .token_digest = c->token_digest,
-                           .config = "none",
-                           .tier = -1,
-                           .n_tokens = c->n_tokens,
-                           .kv_bytes = c->kv_bytes,
-                           .quality = 1,
-                           .ttft_s = (double)NAN,
-                           .frequency = c->frequency,
-                           .operation = OP_NONE,
-                           .variants = &c->variants };
+    struct manifest_context fields = { c->id, c->token_digest, c->n_tokens, c->kv_bytes, c->frequency, &c->variants };
 
-    return manifest_check_row(&o->opened, &p, err);
+    return manifest_check_context(&fields, &l->opened.tiers, err);
 }
 
-int live_plan_add(struct live_plan *o, const struct live_context *c, struct err *err)
+int live_plan_add(struct live_plan *l, const struct live_context *c, struct err *err)
 {
     struct live_context new = *c;
     int number;
 
-    new.variants.min_quality = o->opened.min_quality;
-    begin(o);
-    if (check(o, &new, err) || set_candidates(o, &new, err) || forget_gone(o, err) || reserve(o, err) || own(&new, err))
+    new.variants.min_quality = l->opened.min_quality;
+    begin_event(l);
+    if (check_context(l, &new, err) || set_candidates(l, &new, err) || forget_gone(l, err) || reserve(l, err) ||
+        copy_texts(&new, err))
         return err->code;
-    int *named = name(o, new.id, err);
-    if (!named || incremental_add(o->incremental, &o->candidates, &number, err)) {
+    int *slot = add_id(l, new.id, err);
+    if (!slot || incremental_add(l->incremental, &l->candidates, &number, err)) {
         free(new.own);
-        return settle(o, err->code);
+        return break_if(l, err->code);
     }
-    *named = number;
-    o->at[number] = new;
-    o->n += number == o->n;
+    *slot = number;
+    l->at[number] = new;
+    l->n += number == l->n;
     return 0;
 }
 
-/* Puts variants in an order in which the present one, `now` at place `at`, keeps its number, or none has it. Returns
- * how many places are taken. at -1: there is none. */
-static int arrange(struct variant_info *to, const struct variant_info *variant, int n_variants,
-                   const struct variant_info *now, int at)
+/* Numbers the variants of an update so that the present one, `now` of number `at`, keeps its number, and no other
+ * variant gets it. at -1: nothing is stored now. Returns how many numbers there are, holes included. */
+static int number_variants(struct variant_info *to, const struct live_update *u, const struct variant_info *now, int at)
 {
-    int n = 0, last = 0;
+    int next = 0, n = 0;
 
     memset(to, 0, LIVE_VARIANTS * sizeof(*to));
-    for (int i = 0; i < n_variants; i++) {
-        bool stays = at >= 0 && strcmp(variant[i].config, now->config) == 0;
-        n += n == at && !stays;
-        int place = stays ? at : n++;
-        to[place] = variant[i];
-        last = place >= last ? place + 1 : last;
+    for (int i = 0; i < u->n_variants; i++) {
+        bool stays = at >= 0 && strcmp(u->variant[i].config, now->config) == 0;
+        next += next == at && !stays;
+        int number = stays ? at : next++;
+        to[number] = u->variant[i];
+        n = number >= n ? number + 1 : n;
     }
-    return last;
+    return n;
 }
 
-/* A pinned context keeps to its tier, so one of its new variants must fit there beside what there is. */
-static int check_pin(const struct live_plan *o, const struct live_context *c, const struct plan_placement *now,
+/* A pinned context stays on its tier, so one of its new variants must fit there beside the other contexts. */
+static int check_pin(const struct live_plan *l, const struct live_context *c, const struct plan_placement *now,
                      struct err *err)
 {
-    int tier = c->variants.pin ? tiers_find(&o->opened.tiers, c->variants.pin) : -1;
+    int tier = c->variants.pin ? tiers_find(&l->opened.tiers, c->variants.pin) : -1;
 
     if (tier < 0)
         return 0;
-    const struct live_context *is = &o->at[live_plan_find(o, c->id)];
-    int64_t held = now->tier == tier ? is->variants.at[now->config].bytes : 0,
-            room = incremental_state(o->incremental)->room[tier];
+    const struct live_context *is = &l->at[live_plan_find(l, c->id)];
+    int64_t held = now->tier == tier ? is->variants.at[now->config].bytes : 0;
+    int64_t free_bytes = incremental_state(l->incremental)->room[tier];
+
     for (int i = 0; i < c->variants.n; i++)
-        if (c->variants.at[i].bytes <= held || c->variants.at[i].bytes - held <= room)
+        if (c->variants.at[i].bytes <= held || c->variants.at[i].bytes - held <= free_bytes)
             return 0;
-    return err_set(err, ERR_FORMAT, "no form fits tier '%s', which it is pinned to", c->variants.pin);
+    return err_set(err, ERR_FORMAT, "no variant fits tier '%s', which the context is pinned to", c->variants.pin);
 }
 
-/* What an update makes of a context: `variant` NULL leaves the variants, which were checked when they came. */
-static int renew(struct live_plan *o, struct live_context *c, const struct variant_info *variant, int n_variants,
-                 int number, struct err *err)
+/* Applies an update to a copy of the context of a number. Variants that stay were checked when they came. */
+static int update_copy(struct live_plan *l, struct live_context *c, int number, const struct live_update *u,
+                       struct err *err)
 {
-    struct plan_placement placement = incremental_placement(o->incremental, number);
+    struct plan_placement placement = incremental_placement(l->incremental, number);
     int at = placement.tier == PLAN_RECOMPUTE ? -1 : placement.config;
-    struct variant_info place[LIVE_VARIANTS];
+    struct variant_info numbered[LIVE_VARIANTS];
+
+    c->frequency = u->frequency;
     struct live_context asked = *c;
-
-    asked.variants.at = variant;
-    asked.variants.n = variant ? n_variants : 0;
-    if (check(o, &asked, err))
+    asked.variants.at = u->variant;
+    asked.variants.n = u->variant ? u->n_variants : 0;
+    if (check_context(l, &asked, err))
         return err->code;
-    if (!variant)
-        return set_candidates(o, c, err);
-    if (check_pin(o, &asked, &placement, err))
+    if (!u->variant)
+        return set_candidates(l, c, err);
+    if (check_pin(l, &asked, &placement, err))
         return err->code;
-    c->variants.n = arrange(place, variant, n_variants, at < 0 ? NULL : &c->variants.at[at], at);
-    c->variants.at = place;
-    return set_candidates(o, c, err) ? err->code : own(c, err);
+    c->variants.n = number_variants(numbered, u, at < 0 ? NULL : &c->variants.at[at], at);
+    c->variants.at = numbered;
+    return set_candidates(l, c, err) ? err->code : copy_texts(c, err);
 }
 
-int live_plan_update(struct live_plan *o, int number, double frequency, const struct variant_info *variant,
-                     int n_variants, struct err *err)
+int live_plan_update(struct live_plan *l, int number, const struct live_update *u, struct err *err)
 {
-    struct live_context new = o->at[number];
+    struct live_context new = l->at[number];
 
-    begin(o);
-    new.frequency = frequency;
-    if (renew(o, &new, variant, n_variants, number, err))
+    begin_event(l);
+    if (update_copy(l, &new, number, u, err))
         return err->code;
-    if (incremental_update(o->incremental, number, &o->candidates, err)) {
-        if (variant)
+    if (incremental_update(l->incremental, number, &l->candidates, err)) {
+        if (u->variant)
             free(new.own);
-        return settle(o, err->code);
+        return break_if(l, err->code);
     }
-    o->old = o->at[number];
-    o->old_number = number;
-    if (!variant)
-        o->old.own = NULL; /* still in use */
-    o->at[number] = new;
+    l->old = l->at[number];
+    l->old_number = number;
+    if (!u->variant)
+        l->old.own = NULL; /* still in use */
+    l->at[number] = new;
     return 0;
 }
 
-int live_plan_remove(struct live_plan *o, int number, struct err *err)
+int live_plan_remove(struct live_plan *l, int number, struct err *err)
 {
-    begin(o);
-    if (incremental_remove(o->incremental, number, err))
-        return settle(o, err->code);
-    o->old = o->at[number];
-    o->old_number = number;
-    o->at[number] = (struct live_context){ 0 };
-    o->number[map_find(&o->ids, o->old.id, strlen(o->old.id))] = -1;
-    o->n_gone++;
+    begin_event(l);
+    if (incremental_remove(l->incremental, number, err))
+        return break_if(l, err->code);
+    l->old = l->at[number];
+    l->old_number = number;
+    l->at[number] = (struct live_context){ 0 };
+    l->number.at[map_find(&l->ids, l->old.id, strlen(l->old.id))] = -1;
+    l->n_gone++;
     return 0;
 }
 
-const struct live_context *live_before(const struct live_plan *o, int number)
+const struct live_context *live_plan_before(const struct live_plan *l, int number)
 {
-    return number == o->old_number ? &o->old : &o->at[number];
+    return number == l->old_number ? &l->old : &l->at[number];
 }
 
-const struct live_context *live_after(const struct live_plan *o, int number)
+const struct live_context *live_plan_after(const struct live_plan *l, int number)
 {
-    return o->at[number].id ? &o->at[number] : &o->old;
+    return l->at[number].id ? &l->at[number] : &l->old;
 }
 
 /* ---- opening ------------------------------------------------------------------------- */
 
 /* The manifest's tiers, and prices that the planner can count with. */
-static int take_tiers(struct live_plan *o, struct plan *plan, struct err *err)
+static int take_tiers(struct live_plan *l, struct plan *plan, struct err *err)
 {
-    const struct manifest *m = &o->opened;
+    const struct manifest *m = &l->opened;
 
     if (!isfinite(m->alpha))
         return err_set(err, ERR_FORMAT, "field 'alpha' is not a number");
     for (int t = 0; t < m->tiers.n; t++) {
-        o->capacity[t] = m->tiers.at[t].capacity;
+        l->capacity[t] = m->tiers.at[t].capacity;
         plan->price[t] = m->price[t];
-        if (o->capacity[t] < INT64_MAX && m->price[t] * (double)o->capacity[t] > utility_most)
-            return err_set(err, ERR_FORMAT, "field 'prices': that of tier '%s' is out of range", m->tiers.at[t].name);
+        if (l->capacity[t] < INT64_MAX && m->price[t] * (double)l->capacity[t] > utility_max)
+            return err_set(err, ERR_FORMAT, "field 'prices': the price of tier '%s' is out of range",
+                           m->tiers.at[t].name);
     }
-    o->problem = (struct plan_problem){ 0, LIVE_VARIANTS, m->tiers.n, o->capacity, candidates, o };
-    return plan_candidates_init(&o->candidates, &o->problem, err);
+    l->problem = (struct plan_problem){ 0, LIVE_VARIANTS, m->tiers.n, l->capacity, candidates, l };
+    return plan_candidates_init(&l->candidates, &l->problem, err);
 }
 
-/* Where a row is, as a placement among its variants; counted in fill. */
-static int take_placement(struct live_plan *o, const struct placement *p, struct plan *plan, struct err *err)
+/* The placement of a row, as the number of its config among its variants. Adds its bytes to the tier's fill. */
+static int take_placement(struct live_plan *l, const struct placement *p, struct plan *plan, struct err *err)
 {
     struct plan_placement c = { 0, p->tier };
-    const char *pin = p->variants->pin, *tier = c.tier < 0 ? "recompute" : o->opened.tiers.at[c.tier].name;
+    const char *pin = p->variants->pin, *tier = c.tier < 0 ? "recompute" : l->opened.tiers.at[c.tier].name;
 
     if (pin && strcmp(pin, tier) != 0)
-        return err_set(err, ERR_FORMAT, "it is on tier '%s', but pinned to '%s'", tier, pin);
+        return err_set(err, ERR_FORMAT, "the context is on tier '%s', but pinned to '%s'", tier, pin);
     if (c.tier != PLAN_RECOMPUTE) {
         c.config = (int)(variants_find(p->variants, p->config) - p->variants->at);
-        if (p->bytes > o->capacity[c.tier] - plan->fill[c.tier])
+        if (p->bytes > l->capacity[c.tier] - plan->fill[c.tier])
             return err_set(err, ERR_FORMAT, "tier '%s' holds more than its capacity", tier);
         plan->fill[c.tier] += p->bytes;
     }
@@ -349,74 +327,74 @@ static int take_placement(struct live_plan *o, const struct placement *p, struct
     return 0;
 }
 
-static int take_row(struct live_plan *o, const struct placement *p, struct plan *plan, struct err *err)
+static int take_row(struct live_plan *l, const struct placement *p, struct plan *plan, struct err *err)
 {
     if (!p->variants && p->operation == OP_EVICT)
-        return 0; /* it is gone */
+        return 0; /* the context is gone */
     if (!p->variants)
-        return err_set(err, ERR_FORMAT, "no forms are carried: the manifest was not made by evp-plan --online");
-    struct live_context *c = &o->at[o->n];
+        return err_set(err, ERR_FORMAT, "field 'forms' is missing: make the manifest with evp-plan --online");
+    struct live_context *c = &l->at[l->n];
     *c = (struct live_context){ p->id, p->token_digest, p->n_tokens, p->kv_bytes, p->frequency, *p->variants, NULL };
-    if (take_placement(o, p, plan, err) || set_candidates(o, c, err))
+    if (take_placement(l, p, plan, err) || set_candidates(l, c, err))
         return err->code;
     const struct plan_placement *placement = &plan->placement[plan->n_contexts];
-    if (p->tier >= 0 && !plan_candidate_ok(&o->candidates, &o->problem, placement->config, placement->tier))
+    if (p->tier >= 0 && !plan_candidate_ok(&l->candidates, &l->problem, placement->config, placement->tier))
         return err_set(err, ERR_FORMAT, "utility is out of range");
-    int *named = name(o, c->id, err);
-    if (!named)
+    int *slot = add_id(l, c->id, err);
+    if (!slot)
         return err->code;
-    *named = o->n++;
+    *slot = l->n++;
     plan->n_contexts++;
     return 0;
 }
 
-static int take_rows(struct live_plan *o, struct plan *plan, struct err *err)
+static int take_rows(struct live_plan *l, struct plan *plan, struct err *err)
 {
-    o->room = o->number_room = o->opened.n + o->opened.n / 8 + FIRST_ROOM;
-    o->at = malloc((size_t)o->room * sizeof(*o->at));
-    o->number = malloc((size_t)o->number_room * sizeof(*o->number));
-    plan->placement = malloc((size_t)o->room * sizeof(*plan->placement));
-    if (!o->at || !o->number || !plan->placement)
+    enum { SPARE_MIN = 64 }; // contexts that can come before the arrays must grow
+    int n = l->opened.n, cap = n + n / 8 + SPARE_MIN;
+
+    plan->placement = malloc(((size_t)n + 1) * sizeof(*plan->placement));
+    if (!plan->placement || ARRAY_GROW(l, cap) || ARRAY_GROW(&l->number, cap))
         return err_nomem(err);
-    for (int i = 0; i < o->opened.n; i++)
-        if (take_row(o, &o->opened.at[i], plan, err))
-            return err_wrap(err, "context '%.80s'", o->opened.at[i].id);
+    for (int i = 0; i < n; i++)
+        if (take_row(l, &l->opened.at[i], plan, err))
+            return err_wrap(err, "context '%.80s'", l->opened.at[i].id);
     return 0;
 }
 
-int live_plan_open(struct live_plan *o, const char *path, struct err *err)
+int live_plan_open(struct live_plan *l, const char *path, struct err *err)
 {
     struct plan plan = { 0 };
 
-    *o = (struct live_plan){ .old_number = -1 };
-    if (manifest_read(&o->opened, path, err))
+    *l = (struct live_plan){ .old_number = -1 };
+    if (manifest_read(&l->opened, path, err))
         return err->code;
-    int code = take_tiers(o, &plan, err);
+    int code = take_tiers(l, &plan, err);
     if (!code)
-        code = take_rows(o, &plan, err);
+        code = take_rows(l, &plan, err);
     if (code)
         err_wrap(err, "'%s'", path);
-    o->problem.n_contexts = o->n;
+    l->problem.n_contexts = l->n;
     if (!code) {
-        o->incremental = incremental_new(&o->problem, &plan, err);
-        code = o->incremental ? 0 : err->code;
+        l->incremental = incremental_new(&l->problem, &plan, err);
+        code = l->incremental ? 0 : err->code;
     }
     plan_release(&plan);
     if (code)
-        live_plan_close(o);
+        live_plan_close(l);
     return code;
 }
 
-void live_plan_close(struct live_plan *o)
+void live_plan_close(struct live_plan *l)
 {
-    incremental_free(o->incremental);
-    plan_candidates_release(&o->candidates);
-    for (int k = 0; k < o->n; k++)
-        free(o->at[k].own);
-    free(o->old.own);
-    free(o->at);
-    free(o->number);
-    map_release(&o->ids);
-    manifest_release(&o->opened);
-    *o = (struct live_plan){ 0 };
+    incremental_free(l->incremental);
+    plan_candidates_release(&l->candidates);
+    for (int k = 0; k < l->n; k++)
+        free(l->at[k].own);
+    free(l->old.own);
+    free(l->at);
+    free(l->number.at);
+    map_release(&l->ids);
+    manifest_release(&l->opened);
+    *l = (struct live_plan){ 0 };
 }

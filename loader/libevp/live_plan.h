@@ -1,9 +1,10 @@
-/* live_plan.h - a plan kept between two nights: texts and variants of the contexts, around the planner's arithmetic
- * (planner/incremental.h), which knows numbers only. Not for several threads: loader/libevp/evp_plan.c locks.
+/* live_plan.h - a plan that a serving process keeps up to date between two nightly ones: texts and variants of the
+ * contexts, around the planner's arithmetic (planner/incremental.h), which knows numbers only. Several threads may not
+ * use one: loader/libevp/evp_plan.c has the lock.
  *
- * A config's number, for the planner, is its place among the variants of that context. So that a context can stay where
- * it is when it gets other variants, its present variant keeps its number, and there may be holes: variants without a
- * config.
+ * For the planner, a config's number is the index among the variants of that context. So that a context can stay where
+ * it is when it gets other variants, its present variant keeps its number, and there may be holes: variants whose
+ * config is NULL.
  */
 #ifndef EVP_LIVE_PLAN_H
 #define EVP_LIVE_PLAN_H
@@ -11,14 +12,14 @@
 #include "loader/formats/manifest.h"
 #include "planner/incremental.h"
 
-enum { LIVE_VARIANTS = VARIANTS_MAX + 1 }; // what was and is no more may take one number
+enum { LIVE_VARIANTS = VARIANTS_MAX + 1 }; // a hole where the present variant was may take one number
 
 struct live_context {
     const char *id, *token_digest;
     int64_t n_tokens, kv_bytes;
     double frequency;
     struct variants variants;
-    void *own; // where id, token_digest and variants lie; NULL: in the manifest that was opened
+    void *own; // memory of id, token_digest and variants; NULL: they are the opened manifest's
 };
 
 struct live_plan {
@@ -27,38 +28,45 @@ struct live_plan {
     int64_t capacity[PLAN_TIERS];
     struct incremental *incremental;
     struct plan_candidates candidates; // of the event at hand
-    struct live_context *at;           // by the planner's number; id NULL: none has it
-    int n, room;
+    struct live_context *at;           // by the planner's number; id NULL: no context has it
+    int n, cap;
     struct map ids; // id -> its index in `number`
-    int *number;    // (ids.n) the planner's number; -1: gone
-    int number_room, n_gone;
+    struct {
+        int *at; // (ids.n) the planner's number; -1: the context is gone
+        int n, cap;
+    } number;
+    int n_gone;
     struct live_context old; // what the last event changed or removed, until the next one
-    int old_number;          // -1: it did neither
+    int old_number;          // -1: it changed and removed none
     bool broken;             // memory ran out within an event
 };
 
-/* On failure nothing is left to release. ERR_FORMAT: no manifest of an online plan, or none that can be. */
-int live_plan_open(struct live_plan *o, const char *path, struct err *err) MUST_CHECK;
-void live_plan_close(struct live_plan *o);
+/* On failure nothing is left to release. ERR_FORMAT: the manifest is damaged, was not made by evp-plan --online, or
+ * says something impossible, such as more bytes on a tier than it holds. */
+int live_plan_open(struct live_plan *l, const char *path, struct err *err) MUST_CHECK;
+void live_plan_close(struct live_plan *l);
 
 /* The planner's number of an id, or -1. */
-int live_plan_find(const struct live_plan *o, const char *id);
+int live_plan_find(const struct live_plan *l, const char *id);
 
-/* A context whose fields were not checked yet. Texts and variants are copied. ERR_FORMAT: it is refused, and nothing
- * has changed. After ERR_NOMEM of an event *o is broken. */
-int live_plan_add(struct live_plan *o, const struct live_context *c, struct err *err) MUST_CHECK;
+/* Adds a context, which is checked here. Texts and variants are copied. ERR_FORMAT: it is refused, and nothing has
+ * changed. After ERR_NOMEM of an event the plan may be broken. */
+int live_plan_add(struct live_plan *l, const struct live_context *c, struct err *err) MUST_CHECK;
 
-/* variant NULL: the variants stay. */
-int live_plan_update(struct live_plan *o, int number, double frequency, const struct variant_info *variant,
-                     int n_variants, struct err *err) MUST_CHECK;
-int live_plan_remove(struct live_plan *o, int number, struct err *err) MUST_CHECK;
+struct live_update {
+    double frequency;
+    const struct variant_info *variant; // (n_variants) instead of those the context had; NULL: they stay
+    int n_variants;
+};
+
+int live_plan_update(struct live_plan *l, int number, const struct live_update *u, struct err *err) MUST_CHECK;
+int live_plan_remove(struct live_plan *l, int number, struct err *err) MUST_CHECK;
 
 /* The context of an operation of the last event, as it was before and as it is after. */
-const struct live_context *live_before(const struct live_plan *o, int number);
-const struct live_context *live_after(const struct live_plan *o, int number);
+const struct live_context *live_plan_before(const struct live_plan *l, int number);
+const struct live_context *live_plan_after(const struct live_plan *l, int number);
 
-/* The plan as a manifest that borrows tiers and header: release it with live_plan_manifest_release(). */
-int live_plan_manifest(const struct live_plan *o, struct manifest *m, struct err *err) MUST_CHECK;
-void live_plan_manifest_release(struct manifest *m);
+/* The plan as a manifest, which borrows tiers and header from the opened one. */
+int live_plan_manifest(const struct live_plan *l, struct manifest *m, struct err *err) MUST_CHECK;
 
 #endif

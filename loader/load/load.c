@@ -64,10 +64,9 @@ static int open_stores(struct load *l, struct err *err)
     const struct tiers *tiers = &l->manifest.tiers;
 
     for (int i = 0; i < tiers->n; i++) {
-        bool folder = tiers->at[i].kind == TIER_DRAM || tiers->at[i].kind == TIER_FILE;
         l->capacity[i] = tiers->at[i].capacity;
         l->n_stores = i + 1;
-        if (!folder && !tier_is_used(&l->manifest, i))
+        if (!tier_is_folder(&tiers->at[i]) && !tier_is_used(&l->manifest, i))
             continue;
         if (refuse_same_folder(l, i, err) ||
             tier_store_open(&l->store[i], &tiers->at[i], l->o.dry_run ? STORE_LOOK : STORE_CHANGE, err))

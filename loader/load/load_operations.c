@@ -63,15 +63,16 @@ static int add_evicted(struct load *l, const struct entry *e, int store, struct 
     return entries_add(&l->evicted, &copy, err);
 }
 
-static void set_operation(struct load_goal *g, const struct entry *was, int store)
+/* Stores are folders, so each is a place of its own. What is to be kept but lost its file is inserted. */
+static void set_operation(const struct load *l, struct load_goal *g, const struct entry *was, int store)
 {
+    struct cached before = entry_cached(was, l->store[store].tier);
+    struct cached after = entry_cached(&g->want, l->store[g->store].tier);
+
     g->from = store;
-    if (!entry_same(was, &g->want))
-        g->operation = OP_RECOMPRESS;
-    else if (store != g->store)
-        g->operation = OP_MOVE;
-    else
-        g->operation = g->placed ? OP_KEEP : OP_INSERT;
+    g->operation = operation_between(&before, &after);
+    if (g->operation == OP_KEEP && !g->placed)
+        g->operation = OP_INSERT;
 }
 
 int load_set_operations(struct load *l, struct err *err)
@@ -89,7 +90,7 @@ int load_set_operations(struct load *l, struct err *err)
     while (!code && (was = walk_next(l, &w, &store))) {
         int at = map_find(&goals, was->id, strlen(was->id));
         if (at >= 0)
-            set_operation(&l->goal[at], was, store);
+            set_operation(l, &l->goal[at], was, store);
         else
             code = add_evicted(l, was, store, err);
     }

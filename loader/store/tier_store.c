@@ -121,6 +121,11 @@ bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier
 
 /* ---- the index ---------------------------------------------------------- */
 
+char *tier_store_index_path(const char *dir)
+{
+    return file_join(dir, "evp-index");
+}
+
 static int read_rows(struct entries *in, struct rows_in *rows, struct err *err)
 {
     struct map files = { 0 };
@@ -160,7 +165,7 @@ int tier_store_parse_index(struct entries *in, struct rows_in *rows, struct err 
 
 int tier_store_read_index(struct entries *in, const char *dir, struct err *err)
 {
-    char *path = file_join(dir, "evp-index");
+    char *path = tier_store_index_path(dir);
     struct rows_in rows;
     int code = 0;
 
@@ -185,7 +190,7 @@ int tier_store_flush(struct tier_store *s, struct err *err)
 
     if (!s->changed)
         return 0;
-    char *path = tier_store_path(s, "evp-index");
+    char *path = tier_store_index_path(s->tier->uri);
     int code = path ? rows_create(&out, path, &made, err) : err_nomem(err);
     free(path);
     if (code)
@@ -296,7 +301,7 @@ static int open_folder(struct tier_store *s, enum tier_store_use use, struct err
 int tier_store_open(struct tier_store *s, const struct tier *tier, enum tier_store_use use, struct err *err)
 {
     *s = (struct tier_store){ .tier = tier, .lock = -1 };
-    if (tier->kind != TIER_DRAM && tier->kind != TIER_FILE)
+    if (!tier_is_folder(tier))
         return err_set(err, ERR_FAIL, "evp-load serves folder tiers; tier '%s' is of kind '%s'", tier->name,
                        tier_kind_name(tier->kind));
     if (check_parent(tier, err))

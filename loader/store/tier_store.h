@@ -42,6 +42,9 @@ struct tier_store {
 int tier_store_open(struct tier_store *s, const struct tier *tier, enum tier_store_use use, struct err *err) MUST_CHECK;
 void tier_store_close(struct tier_store *s); // zeroed is fine; the index is not written here
 
+/* The path of the index of a tier's folder, allocated; NULL without memory. */
+char *tier_store_index_path(const char *dir);
+
 /* Reads the index of a tier's folder. A folder without one is an empty tier. ERR_FORMAT: it is damaged. */
 int tier_store_read_index(struct entries *in, const char *dir, struct err *err) MUST_CHECK;
 int tier_store_parse_index(struct entries *in, struct rows_in *rows, struct err *err) MUST_CHECK; // of an opened stream

@@ -1,80 +1,138 @@
-/* placement.h - the parts of evp-plan: what it reads, the problem it poses, what it writes and says, how it verifies.
+/* placement.h - from a utility table and tiers to placements, operations and a manifest: the library behind evp-plan.
  *
- * Quality, bytes and times come from the table; TTFT and utility are computed anew from this run's tiers, alpha and
+ *     struct placement_input in = { .alpha = 1, .max_move = INT64_MAX };
+ *     struct placement_plan p;
+ *     struct manifest m;
+ *
+ *     if (placement_input_read(&in, &files, err) || placement_check_rules(&in, err)) ...
+ *     if (placement_solve(&p, &in, PLAN_OPTIMAL, &effort, err)) ...
+ *     if (placement_manifest(&m, &p, err) || placement_write(&m, &p, "manifest.jsonl", made, err)) ...
+ *
+ * Quality, bytes and times come from the table; TTFT and utility are computed again from this run's tiers, alpha and
  * frequencies, so that one table serves many plans. Planning looks at the train questions only; quality on the test
- * questions is what a plan is reported with. Contexts are put in order of their ids before they are planned, so that
- * the order of the table's rows makes no difference.
+ * questions is what a plan is reported with. Contexts are put in the order of their ids before they are planned, so
+ * that the order of the table's rows makes no difference. Nothing here prints.
  */
 #ifndef EVP_PLACEMENT_H
 #define EVP_PLACEMENT_H
 
 #include "datasets/rules.h"
 #include "loader/formats/manifest.h"
+#include "loader/formats/outcome.h"
 #include "loader/formats/tiers.h"
 #include "planner/hull.h"
 #include "planner/plan.h"
 #include "profiler/table.h"
 
-struct plan_files {
+/* ---- what is planned ---- */
+
+struct placement_files {
     const char *table, *tiers, *access, *rules, *previous; // NULL: not given
     enum table_want want;                                  // TABLE_PLAN or TABLE_PLAN_LENIENT
 };
 
-struct plan_input {
+/* Rows of the files that were read but not used. */
+struct placement_left_out {
+    size_t cells;                       // of the table that break a rule, when lenient
+    int64_t accesses, accesses_unknown; // rows of the access log, and those of contexts that the table lacks
+    int64_t rules_unknown;              // rules for contexts that the table lacks
+    int64_t pins_unknown;               // pins to tiers that tiers.json lacks, when lenient
+};
+
+enum { PIN_NONE = -2 };
+
+struct placement_input {
     struct table table;
     struct tiers tiers;
-    int *row;                      // (C) the problem's contexts in order of their ids: rows of the table
+    int *row;                      // (C) the problem's contexts in the order of their ids: rows of the table
     double *frequency;             // (C) by row
     struct rule *rule;             // (C) by row
     int *pin;                      // (C) by row: tier, PLAN_RECOMPUTE, or PIN_NONE
     struct plan_placement *before; // (C) by row: where the previous manifest has it; config -1: nowhere it could stay
     struct manifest previous;      // n = 0 without one
+    struct placement_left_out left_out;
     int64_t capacity[PLAN_TIERS];
-    double alpha, min_quality; // of the plan at hand; may be changed between plans
+    double alpha, min_quality; // may be changed between plans
     double move_cost;          // utility per byte written that is asked for
-    double move_price;         // and on top of it, to keep to the cap
+    double move_price;         // and on top of it, to stay within max_move; set by placement_solve()
     int64_t max_move;          // the cap on bytes written; INT64_MAX: none
-    bool online;               // rows carry the variants that keeping the plan needs
+    bool online;               // rows carry the variants that a live plan needs
 };
 
-enum { PIN_NONE = -2 };
+/* Reads the files into *in, whose numbers the caller has set. Without files->tiers, in->tiers must be set. In any case
+ * placement_input_release() frees, and in->left_out counts what was passed over so far. ERR_FORMAT: a table without
+ * qualities, a pin to an unknown tier, a previous manifest of another model. */
+int placement_input_read(struct placement_input *in, const struct placement_files *files, struct err *err) MUST_CHECK;
+void placement_input_release(struct placement_input *in);
 
-int plan_input_read(struct plan_input *in, const struct plan_files *files, struct err *err) MUST_CHECK;
-void plan_input_release(struct plan_input *in);
-
-/* The problem; borrows `in`. */
-struct plan_problem plan_input_problem(const struct plan_input *in);
-
-/* Seconds to the first token of a row under a placement; utility without move costs; bytes that must be written for it.
+/* Reads the files with tiers, frequencies, alpha and move costs of *m, whose tiers it takes over and *m then borrows.
  */
-double plan_ttft(const struct plan_input *in, int row, struct plan_placement c);
-double plan_worth(const struct plan_input *in, int row, struct plan_placement c);
-int64_t plan_written(const struct plan_input *in, int row, struct plan_placement c);
+int placement_input_as(struct placement_input *in, struct manifest *m, const struct placement_files *files,
+                       struct err *err) MUST_CHECK;
 
-/* Floors and pins that no placement can respect: names the context and the best that is attainable. */
-int plan_check_rules(const struct plan_input *in, struct err *err) MUST_CHECK;
-int plan_check_pins(const struct plan_input *in, const struct plan *plan, struct err *err) MUST_CHECK; // after solving
+/* The problem; borrows *in. */
+struct plan_problem placement_problem(const struct placement_input *in);
 
-/* A plan that writes at most in->max_move bytes: the cost per byte is raised until it does. The bound is that of the
- * problem as asked, with the cap. */
-int plan_within_moves(struct plan *plan, struct plan_input *in, enum plan_solver solver,
-                      const struct plan_effort *effort, struct err *err) MUST_CHECK;
+/* Of a row under a placement: seconds to the first token, utility without move costs, bytes that must be written. */
+double placement_ttft(const struct placement_input *in, int row, struct plan_placement c);
+double placement_utility(const struct placement_input *in, int row, struct plan_placement c);
+int64_t placement_written(const struct placement_input *in, int row, struct plan_placement c);
 
-/* The header of the manifest of a plan, with totals; its tiers are borrowed from `in`: release it with
- * plan_manifest_release(). */
-int plan_manifest(struct manifest *m, const struct plan_input *in, const struct plan *plan, enum plan_solver solver,
-                  struct err *err) MUST_CHECK;
-void plan_manifest_release(struct manifest *m);
+/* ERR_FAIL when no placement can respect a floor or pin: names the context and the best quality it could have. */
+int placement_check_rules(const struct placement_input *in, struct err *err) MUST_CHECK;
 
-/* Writes it, with a row for every context and every one that must go. */
-int plan_write(const struct manifest *m, const struct plan_input *in, const struct plan *plan, const char *path,
-               struct rows_made made, struct err *err) MUST_CHECK;
+/* ---- a plan ---- */
 
-/* ---- the variants of an online plan (planner/placement/placement_variants.c) ---- */
+struct placement_plan {
+    const struct placement_input *in; // borrowed
+    enum plan_solver solver;
+    struct plan plan; // plan_release() frees
+};
+
+/* Solves, within in->max_move. ERR_FAIL: contexts that are pinned to a tier do not fit there together, or no plan
+ * writes as little as max_move. On failure nothing is left to release. */
+int placement_solve(struct placement_plan *p, struct placement_input *in, enum plan_solver solver,
+                    const struct plan_effort *effort, struct err *err) MUST_CHECK;
+
+/* The part of the accesses that each tier serves; recompute last. (n_tiers + 1) */
+void placement_shares(const struct placement_plan *p, double *share);
+
+/* What a plan writes: contexts and bytes by the tier they come from and the tier they go to. */
+struct placement_moves {
+    struct {
+        int n;
+        double bytes;
+    } at[PLAN_TIERS + 1][PLAN_TIERS]; // [from + 1][to]; from -1: the context was nowhere that it could stay
+};
+
+void placement_moves(const struct placement_plan *p, struct placement_moves *moves);
+
+/* ---- its manifest ---- */
+
+/* The header, with totals; borrows the tiers of the input. manifest_release() frees, after a failure too. */
+int placement_manifest(struct manifest *m, const struct placement_plan *p, struct err *err) MUST_CHECK;
+
+/* Writes the header and a row for every context, then one for every context that must go. */
+int placement_write(const struct manifest *m, const struct placement_plan *p, const char *path, struct rows_made made,
+                    struct err *err) MUST_CHECK;
+
+/* What placement_verify() computed. */
+struct placement_proof {
+    int n_contexts;
+    double objective, bound;
+};
+
+/* Computes a manifest's utilities, fills and bound again from the table, with none of the solver's code. ERR_FORMAT: a
+ * sentence about the first thing that is not as the manifest says. */
+int placement_verify(const struct placement_input *in, const struct manifest *m, struct placement_proof *proof,
+                     struct err *err) MUST_CHECK;
+
+/* ---- the variants that a live plan needs (planner/placement/placement_variants.c) ---- */
 
 /* A workspace for one context after the other. */
-struct plan_variants {
-    struct plan_input unit; // the input with every frequency 1 and no move costs: who is used never may be used later
+struct placement_variants {
+    struct placement_input unit; // the input with all frequencies 1 and no move costs: a context without accesses today
+                                 // may have some tomorrow
     struct plan_problem problem;
     struct plan_candidates candidates;
     struct hull_work work;
@@ -84,19 +142,12 @@ struct plan_variants {
 };
 
 /* ones: (C), each 1; borrowed, so that several threads with a workspace each share it. */
-int plan_variants_init(struct plan_variants *f, const struct plan_input *in, double *ones, struct err *err) MUST_CHECK;
-void plan_variants_release(struct plan_variants *f); // zeroed is fine
+int placement_variants_init(struct placement_variants *f, const struct placement_input *in, double *ones,
+                            struct err *err) MUST_CHECK;
+void placement_variants_release(struct placement_variants *f); // zeroed is fine
 
-/* Sets f->variants to what a context can be at any prices: the points of its hulls, and what is chosen now. */
-int plan_variants_find(struct plan_variants *f, int context, struct plan_placement chosen, struct err *err) MUST_CHECK;
-
-/* Share of the accesses that each tier serves; recompute last. (n_tiers + 1) */
-void plan_shares(const struct plan_input *in, const struct plan *plan, double *share);
-
-/* What a person wants to know, on stderr. */
-void plan_say(const struct plan_input *in, const struct plan *plan, const struct manifest *m);
-
-/* Recomputes a manifest's utilities, fills and bound from the table, with none of the solver's code. */
-int plan_verify(const struct plan_input *in, const struct manifest *m, struct err *err) MUST_CHECK;
+/* Sets f->variants to what a context can be at any prices: the points of its hulls, and the variant chosen now. */
+int placement_variants_find(struct placement_variants *f, int context, struct plan_placement chosen,
+                            struct err *err) MUST_CHECK;
 
 #endif

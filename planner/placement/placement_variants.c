@@ -1,36 +1,37 @@
-/* placement_variants.c - what evp-plan --online writes besides: the variants of each context that a plan kept until the
- * next night can need.
+/* placement_variants.c - what the rows of evp-plan --online carry besides: the variants of each context that a live
+ * plan can need until the next night.
  *
- * Prices stay while a plan is kept, and at any prices the best variant is a point of a hull. A frequency scales all of
- * a context's utilities alike, so the hulls are those of frequency 1.
+ * A live plan keeps the night's prices, and at any prices the best variant is a point of a hull. A frequency scales all
+ * of a context's utilities alike, so the hulls are those of frequency 1.
  */
-#include "planner/placement/placement.h"
+#include "planner/placement/placement_internal.h"
 
 #include <stdlib.h>
 
-int plan_variants_init(struct plan_variants *f, const struct plan_input *in, double *ones, struct err *err)
+int placement_variants_init(struct placement_variants *f, const struct placement_input *in, double *ones,
+                            struct err *err)
 {
-    *f = (struct plan_variants){ .unit = *in };
+    *f = (struct placement_variants){ .unit = *in };
     f->unit.move_cost = f->unit.move_price = 0;
     f->unit.frequency = ones;
     f->wanted = calloc((size_t)in->table.n_configs + 1, sizeof(*f->wanted));
     if (!f->wanted)
         return err_nomem(err);
-    f->problem = plan_input_problem(&f->unit);
+    f->problem = placement_problem(&f->unit);
     if (plan_candidates_init(&f->candidates, &f->problem, err) || hull_work_init(&f->work, &f->problem, err))
         return err->code;
     return 0;
 }
 
-void plan_variants_release(struct plan_variants *f)
+void placement_variants_release(struct placement_variants *f)
 {
     free(f->wanted);
     plan_candidates_release(&f->candidates);
     hull_work_release(&f->work);
-    *f = (struct plan_variants){ 0 };
+    *f = (struct placement_variants){ 0 };
 }
 
-static void want_points(struct plan_variants *f, struct plan_placement chosen)
+static void want_points(struct placement_variants *f, struct plan_placement chosen)
 {
     struct plan_placement base;
     double utility = hull_base(&f->work, &f->candidates, &f->problem, &base);
@@ -47,9 +48,9 @@ static void want_points(struct plan_variants *f, struct plan_placement chosen)
     }
 }
 
-int plan_variants_find(struct plan_variants *f, int context, struct plan_placement chosen, struct err *err)
+int placement_variants_find(struct placement_variants *f, int context, struct plan_placement chosen, struct err *err)
 {
-    const struct plan_input *in = &f->unit;
+    const struct placement_input *in = &f->unit;
     const struct table *t = &in->table;
     int row = in->row[context], pin = in->pin[row];
 
@@ -58,16 +59,17 @@ int plan_variants_find(struct plan_variants *f, int context, struct plan_placeme
     f->variants = (struct variants){ .at = f->variant,
                                      .prefill_s = t->prefill_s[row],
                                      .question_s = t->question_s[row],
-                                     .min_quality = fmax(in->rule[row].min_quality, in->min_quality) };
+                                     .min_quality = placement_floor(in, row) };
     if (pin != PIN_NONE)
         f->variants.pin = pin == PLAN_RECOMPUTE ? "recompute" : in->tiers.at[pin].name;
     for (int k = 0; k < t->n_configs; k++) {
         int v = f->work.order[k];
-        size_t cell = (size_t)row * (size_t)t->n_configs + (size_t)v;
+        size_t cell = table_cell(t, row, v);
         if (!f->wanted[v])
             continue;
         if (f->variants.n == VARIANTS_MAX)
-            return err_set(err, ERR_FAIL, "more than %d forms are worth keeping", VARIANTS_MAX);
+            return err_set(err, ERR_FAIL, "context '%s' has more than %d variants that a live plan can need",
+                           t->context_id[row], VARIANTS_MAX);
         f->variant[f->variants.n++] = (struct variant_info){ t->config_name[v], t->cell_bytes[cell],
                                                              t->quality_train[cell], t->decompress_s[cell] };
     }

@@ -61,12 +61,11 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *o
         struct variant_info variant = variant_of(b, context, v);
         bytes[v] = variant.bytes;
         for (int t = 0; t < T; t++) {
-            struct tier_speed speed = { tier[t].latency_s, tier[t].read_bytes_per_s };
-            out[v * T + t] =
-                utility(1, variant.quality, ttft_stored(speed, variant.bytes, variant.decompress_s, .03), f);
+            out[v * T + t] = utility(1, variant.quality,
+                                     ttft_stored(tier_read_s(&tier[t], variant.bytes), variant.decompress_s, .03), f);
         }
     }
-    return utility(1, 1, ttft_recompute(prefill_of(b, context), .03), f);
+    return utility_recomputed(1, ttft_recomputed(prefill_of(b, context), .03), f);
 }
 
 /* The variants that can matter, and the chosen one, as evp-plan --online finds them. */

@@ -23,12 +23,11 @@ static double candidates_of(const struct world *w, int i, int64_t *bytes, double
         const struct variant_info *f = &w->variant[i][v];
         bytes[v] = f->bytes;
         for (int t = 0; t < w->tiers.n; t++) {
-            struct tier_speed speed = { w->tier[t].latency_s, w->tier[t].read_bytes_per_s };
-            out[v * w->tiers.n + t] =
-                utility(w->alpha, f->quality, ttft_stored(speed, f->bytes, f->decompress_s, 0.25), w->frequency[i]);
+            double ttft_s = ttft_stored(tier_read_s(&w->tier[t], f->bytes), f->decompress_s, 0.25);
+            out[v * w->tiers.n + t] = utility(w->alpha, f->quality, ttft_s, w->frequency[i]);
         }
     }
-    return utility(w->alpha, 1, ttft_recompute(w->prefill_s[i], 0.25), w->frequency[i]);
+    return utility_recomputed(w->alpha, ttft_recomputed(w->prefill_s[i], 0.25), w->frequency[i]);
 }
 
 static double candidates(const void *arg, int context, int64_t *bytes, double *out)
@@ -176,8 +175,8 @@ static void compare(const struct world *w, struct evp_plan *plan, const struct i
     cr_assert(state.objective == s->objective && state.upper_bound == s->upper_bound);
     cr_assert(state.gap >= 0 || state.upper_bound >= state.objective - 1e-9);
     for (int t = 0; t < w->tiers.n; t++) {
-        cr_assert(state.tier[t].room == s->room[t] && state.tier[t].capacity == w->capacity[t]);
-        cr_assert(w->capacity[t] == INT64_MAX || state.tier[t].room == w->capacity[t] - w->fill[t]);
+        cr_assert(state.tier[t].free_bytes == s->room[t] && state.tier[t].capacity == w->capacity[t]);
+        cr_assert(w->capacity[t] == INT64_MAX || state.tier[t].free_bytes == w->capacity[t] - w->fill[t]);
     }
 }
 
@@ -201,7 +200,8 @@ static void check_saved(const struct world *w, struct evp_plan *plan)
     for (int k = 0; k < m.n; k++) {
         const struct placement *p = &m.at[k], *b = manifest_find(&before, p->id);
         int i = (int)strtol(p->id + 8, NULL, 10);
-        cr_assert_eq(p->operation, manifest_operation(b, &before.tiers, p, &m.tiers));
+        struct cached was = manifest_cached(&before, b), is = manifest_cached(&m, p);
+        cr_assert_eq(p->operation, operation_between(&was, &is));
         cr_assert_eq(p->tier, w->there[i] ? w->at[i].tier : -1);
         cr_assert_eq(p->variants != NULL, w->there[i]);
         if (p->tier >= 0)
@@ -223,7 +223,7 @@ static void check_saved(const struct world *w, struct evp_plan *plan)
     cr_assert_float_eq(again.objective, state.objective, 1e-9);
     cr_assert_float_eq(again.upper_bound, state.upper_bound, 1e-9);
     for (int t = 0; t < w->tiers.n; t++)
-        cr_assert_eq(again.tier[t].room, state.tier[t].room);
+        cr_assert_eq(again.tier[t].free_bytes, state.tier[t].free_bytes);
     evp_plan_close(reopened);
     manifest_release(&before);
     manifest_release(&m);

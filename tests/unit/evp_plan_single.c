@@ -88,7 +88,7 @@ Test(evp_plan_single, ids_come_and_go_by_the_thousand)
     }
     cr_assert_eq(evp_plan_remove(plan, "context/0", NULL, NULL), EVP_OK);
     cr_assert_eq(evp_plan_status(plan, &state, NULL), EVP_OK);
-    cr_assert(state.n_contexts == 0 && state.tier[0].room == 100 && state.tier[0].capacity == 100);
+    cr_assert(state.n_contexts == 0 && state.tier[0].free_bytes == 100 && state.tier[0].capacity == 100);
     cr_assert_str_eq(state.tier[0].name, "ram");
     evp_plan_close(plan);
 }
@@ -130,12 +130,12 @@ Test(evp_plan_single, pins_and_floors_hold)
     c.id = "y";
     c.n_variants = 2;
     cr_assert_eq(evp_plan_admit(plan, &c, &ops, &error), EVP_ARGUMENT);
-    cr_assert(strstr(error.text, "form 2: field 'quality' is below min_quality"), "%s", error.text);
+    cr_assert(strstr(error.text, "variant 2: field 'quality' is below min_quality"), "%s", error.text);
     variant[0].bytes = 101;
     variant[1].quality = 0.8;
     struct evp_update u = { .id = "context/0", .frequency = 1, .variant = variant, .n_variants = 1 };
     cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_ARGUMENT);
-    cr_assert(strstr(error.text, "no form fits tier 'ram', which it is pinned to"), "%s", error.text);
+    cr_assert(strstr(error.text, "no variant fits tier 'ram', which the context is pinned to"), "%s", error.text);
     variant[0].bytes = 100;
     cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_OK);
     cr_assert(ops.n == 1 && ops.at[0].to_bytes == 100);
@@ -186,15 +186,15 @@ Test(evp_plan_single, refuses_arguments_that_lie)
     BAD(context.frequency, 1e250, "utility is out of range");
     BAD(context.prefill_s, HUGE_VAL, "field 'prefill_s' is not a number");
     BAD(context.question_s, -1, "field 'question_s' is below zero");
-    BAD(context.n_variants, 128, "n_forms is above 127");
+    BAD(context.n_variants, 128, "n_variants is above 127");
     BAD(context.reserved[7], 1, "reserved is not zero");
-    BAD(variant.reserved[3], 1, "form 1: reserved is not zero");
-    BAD(variant.config, NULL, "form 1: field 'config' is empty");
-    BAD(variant.bytes, -1, "form 1: field 'bytes' is below zero");
-    BAD(variant.bytes, INT64_MAX, "form 1: field 'bytes' is above 2^53");
-    BAD(variant.quality, 1.1, "form 1: field 'quality' is above one");
-    BAD(variant.quality, (double)NAN, "form 1: field 'quality' is not a number");
-    BAD(variant.decompress_s, -1, "form 1: field 'decompress_s' is below zero");
+    BAD(variant.reserved[3], 1, "variant 1: reserved is not zero");
+    BAD(variant.config, NULL, "variant 1: field 'config' is empty");
+    BAD(variant.bytes, -1, "variant 1: field 'bytes' is below zero");
+    BAD(variant.bytes, INT64_MAX, "variant 1: field 'bytes' is above 2^53");
+    BAD(variant.quality, 1.1, "variant 1: field 'quality' is above one");
+    BAD(variant.quality, (double)NAN, "variant 1: field 'quality' is not a number");
+    BAD(variant.decompress_s, -1, "variant 1: field 'decompress_s' is below zero");
 #undef BAD
     cr_assert_eq(evp_plan_status(plan, &before, NULL), EVP_OK);
     for (int i = 0; i < n; i++) {
@@ -209,7 +209,7 @@ Test(evp_plan_single, refuses_arguments_that_lie)
     cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_ARGUMENT);
     u = (struct evp_update){ .id = "nobody" };
     cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_UNKNOWN);
-    cr_assert_str_eq(error.text, "context 'nobody' is not there");
+    cr_assert_str_eq(error.text, "context 'nobody' is not in the plan");
     cr_assert_eq(evp_plan_remove(plan, NULL, &ops, &error), EVP_ARGUMENT);
     cr_assert_eq(evp_plan_save(plan, NULL, &error), EVP_ARGUMENT);
     cr_assert_eq(evp_plan_save(plan, "-", &error), EVP_ARGUMENT);
@@ -225,13 +225,13 @@ Test(evp_plan_single, refuses_arguments_that_lie)
 Test(evp_plan_single, refuses_manifests_that_cannot_be)
 {
     static const char *const change[][3] = {
-        { "\"forms\"", "\"smrof\"", "context 'context/0': no forms are carried" },
+        { "\"forms\"", "\"smrof\"", "context 'context/0': field 'forms' is missing" },
         { "\"capacity_bytes\":100", "\"capacity_bytes\":79", "tier 'ram' holds more than its capacity" },
         { "\"capacity_bytes\":100", "\"capacity_bytes\":0", "tier 'ram' holds more than its capacity" },
-        { "\"forms\"", "\"pin\":\"recompute\",\"forms\"", "it is on tier 'ram', but pinned to 'recompute'" },
+        { "\"forms\"", "\"pin\":\"recompute\",\"forms\"", "the context is on tier 'ram', but pinned to 'recompute'" },
         { "\"alpha\":1", "\"alpha\":1e999", "field 'alpha' is not a number" },
         { "\"alpha\":1", "\"alpha\":1e300", "utility is out of range" },
-        { "\"prices\":[0]", "\"prices\":[1e299]", "field 'prices': that of tier 'ram' is out of range" },
+        { "\"prices\":[0]", "\"prices\":[1e299]", "field 'prices': the price of tier 'ram' is out of range" },
         { "\"frequency\":1", "\"frequency\":1e300", "utility is out of range" },
         { "\"read_bytes_per_s\":1000000000", "\"read_bytes_per_s\":1e-300", "utility is out of range" },
         { "{\"end\"", "{\"dne\"", "line 3: field 'id' is missing" },

@@ -1,3 +1,4 @@
+/* evp_world.c - draws contexts and tiers, and writes the manifest that `evp-plan --online` would. */
 #include "tests/unit/evp_world.h"
 
 #include "base/file.h"
@@ -67,7 +68,8 @@ void world_write(struct world *w, const struct plan *plan)
                           .upper_bound = plan->upper_bound,
                           .gap = (double)NAN,
                           .max_move = INT64_MAX,
-                          .tiers = w->tiers };
+                          .tiers = w->tiers,
+                          .borrows = true };
     struct err err;
 
     memset(m.model_digest, 'a', DIGEST_HEX - 1);
@@ -97,6 +99,5 @@ void world_write(struct world *w, const struct plan *plan)
         cr_assert_eq(manifest_add(&m, &p, &err), 0, "%s", err.msg);
     }
     cr_assert_eq(manifest_write(&m, world_path, (struct rows_made){ .tool = "test" }, &err), 0, "%s", err.msg);
-    m.tiers = (struct tiers){ 0 };
     manifest_release(&m);
 }

@@ -167,9 +167,9 @@ Test(manifest, refuses_rows_that_lie)
     BAD(id, "", "'id' is empty");
     BAD(id, "a\nb", "control character");
     BAD(payload, "a", "payload 'a' comes twice");
-    BAD(payload, "../a", "plain file name");
-    BAD(payload, "b/a", "plain file name");
-    BAD(payload, ".hidden", "plain file name");
+    BAD(payload, "../a", "not a plain file name");
+    BAD(payload, "b/a", "not a plain file name");
+    BAD(payload, ".hidden", "not a plain file name");
     BAD(payload, NULL, "'payload' is missing");
     BAD(config, long_config, "'config' is longer");
     BAD(config, NULL, "'config' is empty");
@@ -207,23 +207,23 @@ Test(manifest, refuses_variants_that_lie)
 #define BAD(field, value, text)                                                                                        \
     memcpy(bad[n].variant, two_variants, sizeof(two_variants)), bad[n].variants = variants, bad[n].field = value,      \
                                                                 bad[n++].says = text
-    BAD(variant[0].config, "", "form 1: field 'config' is empty");
-    BAD(variant[0].config, "keydiff:drop=0.5", "form 2: config 'keydiff:drop=0.5' comes twice");
-    BAD(variant[1].config, "knorm:drop=0.5", "lacks the config 'keydiff:drop=0.5' itself");
-    BAD(variant[0].bytes, -1, "form 1: field 'bytes' is below zero");
-    BAD(variant[1].bytes, 344, "field 'bytes' is not that of the form");
-    BAD(variant[1].quality, 0.5, "field 'quality' is not that of the form");
-    BAD(variant[0].quality, (double)NAN, "form 1: field 'quality' is not a number");
-    BAD(variant[0].quality, 1.5, "form 1: field 'quality' is above one");
-    BAD(variant[0].quality, 0.1, "form 1: field 'quality' is below min_quality");
-    BAD(variant[0].decompress_s, -1, "form 1: field 'decompress_s' is below zero");
-    BAD(variant[0].decompress_s, HUGE_VAL, "form 1: field 'decompress_s' is not a number");
+    BAD(variant[0].config, "", "variant 1: field 'config' is empty");
+    BAD(variant[0].config, "keydiff:drop=0.5", "variant 2: config 'keydiff:drop=0.5' comes twice");
+    BAD(variant[1].config, "knorm:drop=0.5", "lacks config 'keydiff:drop=0.5', which is stored");
+    BAD(variant[0].bytes, -1, "variant 1: field 'bytes' is below zero");
+    BAD(variant[1].bytes, 344, "field 'bytes' differs from the variant's");
+    BAD(variant[1].quality, 0.5, "field 'quality' differs from the variant's");
+    BAD(variant[0].quality, (double)NAN, "variant 1: field 'quality' is not a number");
+    BAD(variant[0].quality, 1.5, "variant 1: field 'quality' is above one");
+    BAD(variant[0].quality, 0.1, "variant 1: field 'quality' is below min_quality");
+    BAD(variant[0].decompress_s, -1, "variant 1: field 'decompress_s' is below zero");
+    BAD(variant[0].decompress_s, HUGE_VAL, "variant 1: field 'decompress_s' is not a number");
     BAD(variants.prefill_s, -1, "field 'prefill_s' is below zero");
     BAD(variants.question_s, (double)NAN, "field 'question_s' is not a number");
     BAD(variants.min_quality, -1, "field 'min_quality' is below zero");
     BAD(variants.pin, "tape", "field 'pin': tier 'tape' is not in the header");
     BAD(variants.n, VARIANTS_MAX + 1, "field 'forms' has more than 127 members");
-    BAD(variants.n, 0, "lacks the config 'keydiff:drop=0.5' itself");
+    BAD(variants.n, 0, "lacks config 'keydiff:drop=0.5', which is stored");
 #undef BAD
     for (int i = 0; i < n; i++) {
         struct placement p = stored("x");
@@ -247,16 +247,16 @@ Test(manifest, refuses_texts_that_lie)
         { "\"utility\":-0.5", "\"utility\":1e999", "line 2: field 'utility' is not a number" },
         { "\"operation\":\"insert\"", "\"operation\":\"burn\"", "line 2: field 'operation' is 'burn'" },
         { "\"id\":\"a\"", "\"id\":\"b/\xc3\xa4 \\\"\"", "line 3: id 'b/\xc3\xa4 \"' comes twice" },
-        { "\"payload\":\"a\"", "\"payload\":\"/etc/passwd\"", "line 2: field 'payload' is no plain file name" },
+        { "\"payload\":\"a\"", "\"payload\":\"/etc/passwd\"", "line 2: field 'payload' is not a plain file name" },
         { "\"alpha\":0.5", "\"alpha\":\"x\"", "line 1: field 'alpha' is not a number" },
         { "\"uri\":\"/dev/shm/evp\"", "\"url\":\"/dev/shm/evp\"", "line 1: tier 'dram': field 'uri' is missing" },
         { "\"evp\":\"manifest\"", "\"evp\":\"contexts\"", "holds contexts, not manifest" },
         { "\"version\":1", "\"version\":2", "is of version 2" },
-        { "\"evp\":\"manifest\"", "\"pve\":\"manifest\"", "is no manifest" },
+        { "\"evp\":\"manifest\"", "\"pve\":\"manifest\"", "is not a manifest" },
         { "\"forms\":[", "\"forms\":{\"a\":[", "line 2: malformed JSON" },
         { "\"forms\":[{", "\"forms\":\"x\",\"smrof\":[{", "line 2: field 'forms' is not an array" },
-        { "\"forms\":[{", "\"forms\":[7,{", "line 2: form 1: not an object" },
-        { "\"bytes\":100", "\"bytes\":0.1", "line 2: form 1: field 'bytes' is not a whole number" },
+        { "\"forms\":[{", "\"forms\":[7,{", "line 2: variant 1: not an object" },
+        { "\"bytes\":100", "\"bytes\":0.1", "line 2: variant 1: field 'bytes' is not a whole number" },
         { "\"prefill_s\":1.5", "\"prefill\":1.5", "line 2: field 'prefill_s' is missing" },
         { "\"pin\":\"ssd\"", "\"pin\":\"tape\"", "line 2: field 'pin': tier 'tape' is not in the header" },
         { "\"min_quality\":0.125", "\"min_quality\":-1", "line 1: field 'min_quality' is below zero" },
@@ -300,33 +300,6 @@ Test(manifest, refuses_every_cut)
     }
     buf_release(&good);
     unlink(path);
-}
-
-Test(manifest, operation_between_two_plans)
-{
-    struct tiers before = two_tiers(), after = two_tiers();
-    struct placement a = stored("a"), b = stored("a");
-
-    cr_assert_eq(manifest_operation(NULL, NULL, &b, &after), OP_INSERT);
-    cr_assert_eq(manifest_operation(&a, &before, &b, &after), OP_KEEP);
-    cr_assert_eq(manifest_operation(&a, &before, NULL, NULL), OP_EVICT);
-    cr_assert_eq(manifest_operation(NULL, NULL, NULL, NULL), OP_NONE);
-    b.tier = 0;
-    cr_assert_eq(manifest_operation(&a, &before, &b, &after), OP_MOVE);
-    b.config = "none";
-    cr_assert_eq(manifest_operation(&a, &before, &b, &after), OP_RECOMPRESS);
-    b = stored("a");
-    b.token_digest = digest_b;
-    cr_assert_eq(manifest_operation(&a, &before, &b, &after), OP_RECOMPRESS);
-    b = stored("a");
-    after.at[1].uri[1] = 'V';
-    cr_assert_eq(manifest_operation(&a, &before, &b, &after), OP_MOVE);
-    b.tier = -1;
-    cr_assert_eq(manifest_operation(&a, &before, &b, &after), OP_EVICT);
-    a.tier = -1;
-    cr_assert_eq(manifest_operation(&a, &before, &b, &after), OP_NONE);
-    tiers_release(&before);
-    tiers_release(&after);
 }
 
 Test(manifest, payload_names_are_safe_and_tell_contexts_apart)

@@ -212,13 +212,13 @@ Test(score, finds_contexts_without_a_reference)
 
 Test(score, utility_on_every_tier_and_recomputed)
 {
-    const struct score_tier tier[] = { { "dram", { 0.5, 1000 } }, { "ssd", { 2, 100 } } };
-    char name[] = "dram";
+    struct tier tier[] = { { .name = "dram", .latency_s = 0.5, .read_bytes_per_s = 1000 },
+                           { .name = "ssd", .latency_s = 2, .read_bytes_per_s = 100 } };
+    const struct tiers tiers = { .at = tier, .n = 2 };
     struct table t;
     struct err err;
 
     make(&t, 3);
-    struct score_tier borrowed[] = { { name, tier[0].speed }, tier[1] };
     t.cell_bytes[0] = 1000;
     t.cell_bytes[1] = 500;
     t.quality_train[0] = 1;
@@ -226,8 +226,8 @@ Test(score, utility_on_every_tier_and_recomputed)
     t.decompress_s[1] = 0.25;
     t.prefill_s[0] = 8;
     t.question_s[0] = 0.125;
-    cr_assert_eq(score_tiers(&t, borrowed, 2, 10, &err), 0);
-    name[0] = 'x'; // the table has its own names
+    cr_assert_eq(score_tiers(&t, &tiers, 10, &err), 0);
+    tier[0].name[0] = 'x'; // the table has its own names
     cr_assert_str_eq(t.tier_name[0], "dram");
     cr_assert_str_eq(t.tier_name[1], "ssd");
     cr_assert_str_eq(t.tier_name[2], "recompute");

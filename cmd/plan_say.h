@@ -1,0 +1,13 @@
+/* plan_say.h - what evp-plan tells a person on stderr. */
+#ifndef EVP_PLAN_SAY_H
+#define EVP_PLAN_SAY_H
+
+#include "planner/placement/placement.h"
+
+/* Warns of what was read but not used. */
+void plan_say_left_out(const struct placement_left_out *left_out);
+
+/* The plan beside the baselines, each tier's fill and price, what is written, and how far the plan is from the best. */
+void plan_say(const struct placement_plan *p, const struct manifest *m);
+
+#endif

@@ -1,0 +1,26 @@
+/* fields.h - checks of single fields, shared by all formats. Each returns 0, or ERR_FORMAT with a sentence that names
+ * the field. */
+#ifndef EVP_FIELDS_H
+#define EVP_FIELDS_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A text that is there, is shorter than `size` bytes and has no control characters. */
+int field_check_text(const char *field, const char *s, size_t size, struct err *err) MUST_CHECK;
+
+/* A finite number that is not below `min`, which is 0 or -HUGE_VAL. */
+int field_check_real(const char *field, double v, double min, struct err *err) MUST_CHECK;
+
+/* A size: not below zero, and not above 2^53, which JSON numbers say exactly. */
+int field_check_bytes(const char *field, int64_t v, struct err *err) MUST_CHECK;
+
+/* 64 lower-case hex digits. */
+int field_check_digest(const char *field, const char *hex, struct err *err) MUST_CHECK;
+
+/* A number of tokens: 1 to INT32_MAX. */
+int field_check_tokens(const char *field, int64_t n, struct err *err) MUST_CHECK;
+
+#endif

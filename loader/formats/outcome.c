@@ -1,0 +1,22 @@
+/* outcome.c - sums become a line of the manifest's comparison. */
+#include "loader/formats/outcome.h"
+
+#include <stdio.h>
+
+struct manifest_total outcome_total(const struct outcome_sums *s, const char *name)
+{
+    struct manifest_total total = { .utility = s->sum.utility,
+                                    .ttft_s = s->sum.ttft_s / s->weight,
+                                    .quality = s->sum.quality / s->weight,
+                                    .quality_test = s->sum.quality_test / s->weight_test };
+
+    snprintf(total.name, sizeof(total.name), "%s", name);
+    return total;
+}
+
+double outcome_gain_gap(double objective, double upper_bound, double recompute)
+{
+    double gain = upper_bound - recompute;
+
+    return gain > 0 ? (upper_bound - objective) / gain : 0;
+}

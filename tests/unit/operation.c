@@ -1,0 +1,116 @@
+/* Operations between two placements, and the means and gaps of a plan. */
+#include "loader/formats/operation.h"
+#include "loader/formats/outcome.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+static char uri[][16] = { "/dev/shm/evp", "/var/tmp/evp", "/dev/shm/evp", "/dev/shm/evp" };
+static const struct tier dram = { .name = "dram", .kind = TIER_DRAM, .uri = uri[0] };
+static const struct tier ssd = { .name = "ssd", .kind = TIER_FILE, .uri = uri[1] };
+static const struct tier other_name = { .name = "ram", .kind = TIER_DRAM, .uri = uri[2] };
+static const struct tier other_kind = { .name = "dram", .kind = TIER_FILE, .uri = uri[3] };
+
+static const struct cached nowhere, on_dram = { "a", "kivi:bits=2", "m", 10, &dram };
+
+static enum operation from_dram(struct cached after)
+{
+    return operation_between(&on_dram, &after);
+}
+
+Test(operation, comes_and_goes)
+{
+    cr_assert_eq(operation_between(&nowhere, &nowhere), OP_NONE);
+    cr_assert_eq(operation_between(&nowhere, &on_dram), OP_INSERT);
+    cr_assert_eq(operation_between(&on_dram, &nowhere), OP_EVICT);
+    cr_assert_eq(operation_between(&on_dram, &on_dram), OP_KEEP);
+}
+
+/* A place is kind and uri; the name of a tier does not count. */
+Test(operation, knows_a_place_by_kind_and_uri)
+{
+    struct cached after = on_dram;
+
+    after.tier = &ssd;
+    cr_assert_eq(from_dram(after), OP_MOVE);
+    after.tier = &other_name;
+    cr_assert_eq(from_dram(after), OP_KEEP);
+    after.tier = &other_kind;
+    cr_assert_eq(from_dram(after), OP_MOVE);
+}
+
+/* Tokens and config always count; model and size where both sides give them. On every tier. */
+Test(operation, knows_a_cache_by_tokens_config_model_and_size)
+{
+    const struct tier *const tier[] = { &dram, &ssd };
+
+    for (int t = 0; t < 2; t++) {
+        struct cached same = on_dram, other;
+        same.tier = tier[t];
+        enum operation kept = t ? OP_MOVE : OP_KEEP;
+        other = same, other.token_digest = "b";
+        cr_assert_eq(from_dram(other), OP_RECOMPRESS);
+        other = same, other.config = "none";
+        cr_assert_eq(from_dram(other), OP_RECOMPRESS);
+        other = same, other.model_digest = "n";
+        cr_assert_eq(from_dram(other), OP_RECOMPRESS);
+        other = same, other.model_digest = "";
+        cr_assert_eq(from_dram(other), OP_RECOMPRESS);
+        other = same, other.model_digest = NULL;
+        cr_assert_eq(from_dram(other), kept);
+        other = same, other.bytes = 11;
+        cr_assert_eq(from_dram(other), OP_RECOMPRESS);
+        other = same, other.bytes = 0;
+        cr_assert_eq(from_dram(other), OP_RECOMPRESS);
+        other = same, other.bytes = -1;
+        cr_assert_eq(from_dram(other), kept);
+    }
+}
+
+Test(operation, has_names_that_are_found)
+{
+    enum operation op;
+
+    for (int i = 0; i < N_OPERATIONS; i++)
+        cr_assert(operation_find(operation_name((enum operation)i), &op) && op == (enum operation)i);
+    cr_assert_not(operation_find("burn", &op));
+    cr_assert_not(operation_find("", &op));
+}
+
+/* ---- outcomes ---------------------------------------------------------------- */
+
+/* Utilities are summed as they are, the rest counts as often as it is accessed. */
+Test(outcome, means_are_over_accesses)
+{
+    struct outcome_sums s = { 0 };
+    const struct outcome a = { 3, 0.5, 1, 0.5 }, b = { 4, 0.1, 0.5, (double)NAN };
+
+    outcome_add(&s, &a, 1);
+    outcome_add(&s, &b, 3);
+    struct manifest_total t = outcome_total(&s, "this plan");
+    cr_assert_str_eq(t.name, "this plan");
+    cr_assert_eq(t.utility, 7);
+    cr_assert_float_eq(t.ttft_s, 0.2, 1e-12);
+    cr_assert_float_eq(t.quality, 0.625, 1e-12);
+    cr_assert_float_eq(t.quality_test, 0.5, 1e-12);
+}
+
+Test(outcome, of_no_accesses_has_no_means)
+{
+    struct outcome_sums s = { 0 };
+    const struct outcome a = { 0, 0.5, 1, 1 };
+
+    outcome_add(&s, &a, 0);
+    struct manifest_total t = outcome_total(&s, "x");
+    cr_assert(t.utility == 0 && isnan(t.ttft_s) && isnan(t.quality) && isnan(t.quality_test));
+}
+
+Test(outcome, gain_gap_is_the_missed_part_of_what_can_be_gained)
+{
+    cr_assert_float_eq(outcome_gain_gap(3, 4, 2), 0.5, 1e-12);
+    cr_assert_eq(outcome_gain_gap(4, 4, 2), 0);
+    cr_assert_eq(outcome_gain_gap(2, 4, 2), 1);
+    cr_assert_eq(outcome_gain_gap(2, 2, 2), 0, "nothing can be gained");
+    cr_assert_eq(outcome_gain_gap(1, 2, 3), 0, "a bound below recomputing");
+}
