@@ -144,6 +144,18 @@ check-unit: $B/tests/unit/all
 	$(Q)tests/unit/run $B
 check-cli: all $(TEST_TOOLS) $B/tests/http/mock
 	$(Q)tests/cli/run $B
+# libevp's locks: programs with threads, from libevp's sources alone, which have no OpenMP; ThreadSanitizer does not know
+# its barriers. The plans they work on come from the tools of this build.
+THREADED := $B/threads/admit-threads $B/threads/read-load
+$(THREADED): $B/threads/%: $B/tests/tools/%.o $(LIBEVP_O)
+	@echo "  LINK    $@"
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_$(CONFIG)) $(LDFLAGS) $^ -lcjson -lcrypto -lpthread -lm -o $@
+.PHONY: check-tsan threaded
+threaded: $(THREADED)
+check-tsan: $B/evp-plan $B/evp-load $B/evp-show $B/tests/tools/make-load
+	@$(MAKE) --no-print-directory CONFIG=tsan threaded
+	$(Q)tests/tsan $B build/tsan
 check-fuzz: $(FUZZ:%=$B/tests/fuzz/%)
 	$(Q)tests/fuzz/run $B $(FUZZ)
 ## test: all set-up, then every test
