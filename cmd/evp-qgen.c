@@ -1,4 +1,8 @@
-/* evp-qgen - questions about contexts: drawn from the text itself, from the data set, or from a model behind HTTP. */
+/* evp-qgen - questions about contexts: drawn from the text itself, from the dataset, or from a model behind HTTP.
+ *
+ * All questions are made before the first is written, in the order of the contexts, so the output does not depend on
+ * the order in which a service answers. The key of the service goes into no message and no file.
+ */
 #include "base/buf.h"
 #include "base/context.h"
 #include "base/digest.h"
@@ -7,9 +11,9 @@
 #include "base/opt.h"
 #include "base/parse.h"
 #include "qgen/api.h"
-#include "qgen/list.h"
-#include "qgen/offline.h"
 #include "qgen/checkpoint.h"
+#include "qgen/offline.h"
+#include "qgen/question_list.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -69,25 +73,25 @@ static const struct tool tool = {
 
 /* What came of one context. */
 struct result {
-    struct asked_list list;
+    struct question_list list;
     char digest[XXH3_HEX]; // of its text; only with --api-base
-    bool failed;           // said why
+    bool failed;           // and a message said why
 };
 
 struct work {
     const struct contexts *contexts;
-    struct result *result; // (contexts->n)
-    struct saved saved;    // with --api-base and -o
-    int n_asked, n_kept;   // contexts: to ask the service about, and answered by an earlier run
+    struct result *result;        // (contexts->n)
+    struct checkpoint checkpoint; // open (f not NULL) with --api-base and -o
+    int n_asked, n_kept;          // contexts: to ask the service about, and answered by an earlier run
     int n_answered, n_refused;
 };
 
-/* ---- offline and from the data set -------------------------------------- */
+/* ---- offline and from the dataset --------------------------------------- */
 
-static int take_inputs(struct asked_list *list, const struct context *c, struct err *err)
+static int take_inputs(struct question_list *list, const struct context *c, struct err *err)
 {
     for (int i = 0; i < c->n_inputs && list->n < cfg.per_context; i++)
-        if (asked_add(list, c->input[i].question, strlen(c->input[i].question), (size_t)i, NULL, err))
+        if (question_list_add(list, c->input[i].question, strlen(c->input[i].question), (size_t)i, err))
             return err->code;
     return 0;
 }
@@ -106,7 +110,7 @@ static int make_one(struct result *r, const struct context *c, struct err *err)
     r->failed = r->list.n == 0;
     if (r->failed)
         log_error("context '%s' %s", c->id,
-                  cfg.from_dataset ? "came without questions"
+                  cfg.from_dataset ? "has no questions of its own; run without --from-dataset"
                                    : "has nothing to ask about: its text is too short or repeats itself");
     return 0;
 }
@@ -125,7 +129,7 @@ static int make_all(struct work *w, struct err *err)
 
 /* ---- from a service ----------------------------------------------------- */
 
-/* The key as a header takes it: printable characters, no blanks. NULL in *key when there is none. */
+/* *key: printable characters without blanks, as a header takes them, in *text; NULL when there is no key. */
 static int read_key(struct buf *text, const char **key, struct err *err)
 {
     const char *given = getenv("OPENAI_API_KEY");
@@ -140,23 +144,30 @@ static int read_key(struct buf *text, const char **key, struct err *err)
         return err_nomem(err);
     for (size_t i = 0; i < text->n; i++)
         if (!isgraph((unsigned char)text->at[i]))
-            return err_set(err, ERR_FORMAT, "the key holds something that is not a printable character");
+            return err_set(err, ERR_FORMAT, "the key has a character in it that cannot be printed");
     if (cfg.key_file && text->n == 0)
-        return err_set(err, ERR_FORMAT, "'%s' holds no key", cfg.key_file);
+        return err_set(err, ERR_FORMAT, "'%s' is empty, not a key", cfg.key_file);
     *key = text->n ? text->at : NULL;
     return 0;
 }
 
-static int on_answer(void *arg, int i, struct asked_list *list, struct err *err)
+static int on_answer(void *arg, int i, struct question_list *list, struct err *err)
 {
     struct work *w = arg;
     struct result *r = &w->result[i];
 
     r->list = *list;
-    *list = (struct asked_list){ 0 };
+    *list = (struct question_list){ 0 };
     w->n_answered++;
     progress_add(1);
-    return w->saved.f ? saved_add(&w->saved, w->contexts->at[i].id, r->digest, &r->list, err) : 0;
+    return w->checkpoint.f ? checkpoint_add(&w->checkpoint, w->contexts->at[i].id, r->digest, &r->list, err) : 0;
+}
+
+static void on_retry(void *arg, int i, double delay, const struct err *why)
+{
+    const struct work *w = arg;
+
+    log_debug("context '%s': %s; again in %.1f s", w->contexts->at[i].id, why->msg, delay);
 }
 
 static void on_failure(void *arg, int i, const struct err *why)
@@ -169,7 +180,7 @@ static void on_failure(void *arg, int i, const struct err *why)
     progress_add(1);
 }
 
-/* Which contexts must be asked about: those of the shard without an answer from an earlier run. */
+/* Sets wanted[i] for the contexts to ask about: those of the shard without an answer from an earlier run. */
 static void choose(struct work *w, bool *wanted)
 {
     for (int i = 0; i < w->contexts->n; i++) {
@@ -178,13 +189,13 @@ static void choose(struct work *w, bool *wanted)
         digest_xxh3_hex(c->text, strlen(c->text), r->digest);
         if (!shard_has(cfg.shard, i))
             continue;
-        bool kept = w->saved.f && saved_take(&w->saved, c->id, r->digest, &r->list);
+        bool kept = w->checkpoint.f && checkpoint_take(&w->checkpoint, c->id, r->digest, &r->list);
         wanted[i] = !kept;
         w->n_kept += kept;
         w->n_asked += !kept;
     }
     if (w->n_kept)
-        log_info("%d of %d contexts were answered before", w->n_kept, w->n_kept + w->n_asked);
+        log_info("%d of %d contexts have answers from an earlier run", w->n_kept, w->n_kept + w->n_asked);
 }
 
 static void summarise_usage(const struct api_totals *t)
@@ -207,34 +218,34 @@ static int ask_service(struct work *w, const char *key, const bool *wanted, stru
                        .per_context = cfg.per_context,
                        .window = cfg.window,
                        .timeout = cfg.timeout,
-                       .seed = (uint64_t)cfg.seed };
-    struct api_events events = { .arg = w, .answered = on_answer, .failed = on_failure };
+                       .seed = (uint64_t)cfg.seed,
+                       .events = { .arg = w, .answered = on_answer, .failed = on_failure, .again = on_retry } };
     struct api_totals totals = { 0 };
 
     progress_begin("contexts", w->n_asked);
-    int code = api_ask(&api, w->contexts, wanted, &events, &totals, err);
+    int code = api_ask(&api, w->contexts, wanted, &totals, err);
     progress_end();
     summarise_usage(&totals);
     if (!code && w->n_asked && w->n_refused == w->n_asked && w->n_kept == 0)
-        code = err_set(err, ERR_NET, "the service answered about none of %d contexts", w->n_asked);
-    if (code && w->saved.f && w->n_answered + w->n_kept > 0)
-        log_info("answers about %d contexts are kept in '%s'; run again to go on", w->n_answered + w->n_kept,
-                 w->saved.path);
-    if (code && w->saved.f && w->n_answered + w->n_kept == 0)
-        saved_remove(&w->saved);
+        code = err_set(err, ERR_NET, "the service gave questions about none of %d contexts", w->n_asked);
+    if (code && w->checkpoint.f && w->n_answered + w->n_kept > 0)
+        log_info("answers about %d contexts are kept in '%s'; run again to continue", w->n_answered + w->n_kept,
+                 w->checkpoint.path);
+    if (code && w->checkpoint.f && w->n_answered + w->n_kept == 0)
+        checkpoint_remove(&w->checkpoint);
     return code;
 }
 
 static int use_service(struct work *w, struct err *err)
 {
-    struct saved_key made = { .model = cfg.model, .per_context = cfg.per_context };
+    struct checkpoint_key made = { .model = cfg.model, .per_context = cfg.per_context };
     struct buf text = { 0 };
     const char *key = NULL;
     bool *wanted = calloc((size_t)w->contexts->n, sizeof(*wanted));
     int code = wanted ? read_key(&text, &key, err) : err_nomem(err);
 
     if (!code && strcmp(cfg.out, "-") != 0)
-        code = saved_open(&w->saved, cfg.out, &made, err);
+        code = checkpoint_open(&w->checkpoint, cfg.out, &made, err);
     if (!code) {
         choose(w, wanted);
         code = ask_service(w, key, wanted, err);
@@ -285,14 +296,14 @@ static int put_all(struct rows_out *out, const struct work *w, struct err *err)
 static void put_key(const void *arg, struct json_out *w)
 {
     json_begin(w, "api", '{');
-    saved_key_to_json(arg, w);
+    checkpoint_key_to_json(arg, w);
     json_end(w, '}');
 }
 
 static int write_all(const struct work *w, char **args, int n_args, struct err *err)
 {
     const struct json *from[] = { w->contexts->header };
-    struct saved_key made_by = { .model = cfg.model, .per_context = cfg.per_context };
+    struct checkpoint_key made_by = { .model = cfg.model, .per_context = cfg.per_context };
     struct rows_made made = { .kind = "questions",
                               .tool = tool.name,
                               .args = args,
@@ -314,7 +325,7 @@ static int write_all(const struct work *w, char **args, int n_args, struct err *
 
 /* ---- the tool ----------------------------------------------------------- */
 
-/* The status: 1 when a context had to be left out. */
+/* Returns the exit status: 1 when a context has no questions. */
 static int summarise(const struct work *w)
 {
     int questions = 0, contexts = 0, failed = 0;
@@ -340,11 +351,11 @@ static int check_options(struct err *err)
     if (!cfg.api_base)
         return 0;
     if (cfg.from_dataset)
-        return err_set(err, ERR_USAGE, "--from-dataset asks no service: leave out --api-base");
+        return err_set(err, ERR_USAGE, "--from-dataset and --api-base exclude each other");
     if (strncmp(cfg.api_base, "http://", 7) != 0 && strncmp(cfg.api_base, "https://", 8) != 0)
         return err_set(err, ERR_USAGE, "--api-base does not start with http:// or https://");
     if (strpbrk(cfg.api_base, "@?# "))
-        return err_set(err, ERR_USAGE, "--api-base holds more than a host and a path; a key belongs into --key-file");
+        return err_set(err, ERR_USAGE, "--api-base holds more than a host and a path; put a key into --key-file");
     return 0;
 }
 
@@ -357,8 +368,8 @@ static int run_on(struct work *w, char **args, int n_args)
         code = write_all(w, args, n_args, &err);
     if (code)
         return log_failure(&err);
-    if (w->saved.f)
-        saved_remove(&w->saved);
+    if (w->checkpoint.f)
+        checkpoint_remove(&w->checkpoint);
     return summarise(w);
 }
 
@@ -376,9 +387,9 @@ static int run(const char *path, char **args, int n_args)
     else
         log_error("out of memory");
     for (int i = 0; work.result && i < contexts.n; i++)
-        asked_release(&work.result[i].list);
+        question_list_release(&work.result[i].list);
     free(work.result);
-    saved_close(&work.saved);
+    checkpoint_close(&work.checkpoint);
     contexts_release(&contexts);
     return status;
 }

@@ -1,21 +1,22 @@
+/* api.c - a fixed number of slots, each with at most one request: waiting for its time, in flight, or free. One thread
+ * sends what is due, waits for one reply, decides about it (api_judge), and begins again until nothing is left.
+ */
 #include "qgen/api.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "qgen/prompt.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const double backoff_first = 0.5, backoff_most = 30, retry_after_most = 120; /* seconds */
-static const double connect_most = 10;
+static const double first_backoff = 0.5, max_backoff = 30, max_retry_after = 120, max_connect = 10; /* seconds */
 enum {
-    REPLY_LIMIT = 4 << 20, /* bytes; a thousand questions have 200 KB */
-    SILENT_LEAST = 3,      /* contexts without a reply in a row, after which the service counts as gone */
+    MAX_REPLY = 4 << 20, /* bytes; a thousand questions have 200 KB */
+    MIN_SILENT = 3,      /* contexts without a reply in a row before the service counts as gone */
 };
 
-/* A request and where it stands. */
+/* A request and its state. */
 struct slot {
     enum { SLOT_FREE, SLOT_DUE, SLOT_FLYING } state;
     int context, part;
@@ -26,8 +27,8 @@ struct slot {
 
 /* A context that is being asked about. */
 struct asking {
-    struct asked_list *part; // (n_parts)
-    int n_parts, n_open;     // n_open: parts without their questions yet
+    struct question_list *part; // (n_parts)
+    int n_parts, n_open;        // n_open: parts without their questions yet
     bool failed;
 };
 
@@ -35,7 +36,6 @@ struct run {
     const struct api *api;
     const struct contexts *contexts;
     const bool *wanted;
-    const struct api_events *events;
     struct api_totals *totals;
     struct http *http;
     char *url;
@@ -69,14 +69,15 @@ enum api_verdict api_judge(const struct http_reply *r)
 
 double api_delay(int tries, double retry_after, struct rng *rng)
 {
-    double most = fmin(backoff_most, ldexp(backoff_first, tries < 16 ? tries : 16));
+    double max = fmin(max_backoff, ldexp(first_backoff, tries < 16 ? tries : 16));
 
-    return fmax(rng_unit(rng) * most, fmin(retry_after, retry_after_most));
+    return fmax(rng_unit(rng) * max, fmin(retry_after, max_retry_after));
 }
 
-/* Why a reply is none, for people. */
+/* Says why a reply cannot be used. */
 static void explain(const struct run *r, const struct http_reply *reply, struct err *why)
 {
+    struct reply_body body = { buf_str(&reply->body), reply->body.n, r->api->key };
     struct buf said = { 0 };
 
     if (reply->outcome != HTTP_REPLIED) {
@@ -84,7 +85,7 @@ static void explain(const struct run *r, const struct http_reply *reply, struct 
                 reply->outcome == HTTP_TOO_LARGE ? "the reply is larger than 4 MiB" : reply->why);
         return;
     }
-    reply_complaint(&said, buf_str(&reply->body), reply->body.n, r->api->key);
+    reply_complaint(&said, &body);
     err_set(why, ERR_NET, "%s answers with status %d%s%s", r->url, reply->status, said.n ? ": " : "", buf_str(&said));
     buf_release(&said);
 }
@@ -107,27 +108,28 @@ static int asking_open(struct run *r, int context, struct err *err)
 static void asking_close(struct asking *a)
 {
     for (int p = 0; a->part && p < a->n_parts; p++)
-        asked_release(&a->part[p]);
+        question_list_release(&a->part[p]);
     free(a->part);
     a->part = NULL;
 }
 
-/* All parts are there: their questions in the order of the text, so many as were asked for. */
+/* All parts have their questions: they become one list in the order of the text, with at most as many as were asked
+ * for. */
 static int finish_context(struct run *r, int context, struct err *err)
 {
     struct asking *a = &r->asking[context];
-    struct asked_list all = { 0 };
+    struct question_list all = { 0 };
     int code = 0;
 
     for (int p = 0; p < a->n_parts && !code; p++) {
-        asked_cut(&a->part[p], prompt_share(r->api->per_context, p, a->n_parts));
+        question_list_cut(&a->part[p], prompt_share(r->api->per_context, p, a->n_parts));
         for (int q = 0; q < a->part[p].n && !code; q++)
-            code = asked_add(&all, a->part[p].at[q].text, strlen(a->part[p].at[q].text), (size_t)p, NULL, err);
+            code = question_list_add(&all, a->part[p].at[q].text, strlen(a->part[p].at[q].text), (size_t)p, err);
     }
     asking_close(a);
     if (!code)
-        code = r->events->answered(r->events->arg, context, &all, err);
-    asked_release(&all);
+        code = r->api->events.answered(r->api->events.arg, context, &all, err);
+    question_list_release(&all);
     return code;
 }
 
@@ -136,14 +138,14 @@ static void fail_context(struct run *r, int context, const struct err *why)
     struct asking *a = &r->asking[context];
 
     if (!a->failed)
-        r->events->failed(r->events->arg, context, why);
+        r->api->events.failed(r->api->events.arg, context, why);
     a->failed = true;
     asking_close(a);
 }
 
 /* ---- requests ----------------------------------------------------------- */
 
-/* Gives the slot the next request there is; leaves it free when there is none. */
+/* Gives the slot the next request; leaves it free when there is none. */
 static int take_next(struct run *r, struct slot *s, struct err *err)
 {
     for (; r->next_context < r->contexts->n; r->next_context++, r->next_part = 0) {
@@ -167,10 +169,14 @@ static int send_request(struct run *r, struct slot *s, struct err *err)
     const char *text = r->contexts->at[s->context].text;
     int n_parts = r->asking[s->context].n_parts;
     struct text_part part = prompt_part(text, strlen(text), s->part, n_parts);
+    struct prompt prompt = { .model = r->api->model,
+                             .text = text + part.at,
+                             .n = part.n,
+                             .questions = prompt_share(r->api->per_context, s->part, n_parts),
+                             .form = r->form };
     struct buf body = { 0 };
 
-    prompt_request(&body, r->api->model, text + part.at, part.n, prompt_share(r->api->per_context, s->part, n_parts),
-                   r->form);
+    prompt_request(&body, &prompt);
     int code = buf_failed(&body) ? err_nomem(err) : http_post(r->http, r->url, body.at, body.n, s, err);
     buf_release(&body);
     s->state = SLOT_FLYING;
@@ -181,7 +187,7 @@ static int send_request(struct run *r, struct slot *s, struct err *err)
     return code;
 }
 
-/* Sends what is due. *wait: seconds until the next is; *busy: is anything left? */
+/* Sends what is due. *wait: seconds until the next request is due; *busy: is any slot in use? */
 static int send_due(struct run *r, double *wait, bool *busy, struct err *err)
 {
     double now = clock_now();
@@ -191,7 +197,7 @@ static int send_due(struct run *r, double *wait, bool *busy, struct err *err)
     for (int i = 0; i < r->api->concurrency; i++) {
         struct slot *s = &r->slot[i];
         if (s->state == SLOT_DUE && r->asking[s->context].failed)
-            s->state = SLOT_FREE; /* another part of the context failed meanwhile */
+            s->state = SLOT_FREE; /* another part of its context failed meanwhile */
         if (s->state == SLOT_FREE && take_next(r, s, err))
             return err->code;
         if (s->state == SLOT_DUE && s->due <= now && send_request(r, s, err))
@@ -205,22 +211,28 @@ static int send_due(struct run *r, double *wait, bool *busy, struct err *err)
 
 /* ---- replies ------------------------------------------------------------ */
 
+static void send_again(const struct run *r, struct slot *s, double delay, const struct err *why)
+{
+    if (r->api->events.again)
+        r->api->events.again(r->api->events.arg, s->context, delay, why);
+    s->state = SLOT_DUE;
+    s->due = clock_now() + delay;
+}
+
 static int try_again(struct run *r, struct slot *s, const struct http_reply *reply, struct err *why, struct err *err)
 {
     bool replied = reply->outcome == HTTP_REPLIED && reply->status == 200;
 
     if (s->tries <= r->api->retries) {
         double delay = api_delay(s->tries - 1, reply->retry_after, &r->rng);
-        log_debug("context '%s': %s; again in %.1f s", r->contexts->at[s->context].id, why->msg, delay);
-        s->state = SLOT_DUE;
-        s->due = clock_now() + delay;
+        send_again(r, s, delay, why);
         return 0;
     }
     s->state = SLOT_FREE;
     err_wrap(why, "gave up after %d tries", s->tries);
     fail_context(r, s->context, why);
     r->silent += !replied;
-    if (r->silent < SILENT_LEAST || r->silent < r->api->concurrency)
+    if (r->silent < MIN_SILENT || r->silent < r->api->concurrency)
         return 0;
     return err_set(err, ERR_NET, "the service left %d contexts in a row without an answer: %s", r->silent, why->msg);
 }
@@ -228,9 +240,9 @@ static int try_again(struct run *r, struct slot *s, const struct http_reply *rep
 static int take_questions(struct run *r, struct slot *s, const struct http_reply *reply, struct err *err)
 {
     struct asking *a = &r->asking[s->context];
+    struct reply_body body = { buf_str(&reply->body), reply->body.n, r->api->key };
     struct err why;
-    int code = reply_read(&a->part[s->part], (size_t)s->part, &r->totals->usage, buf_str(&reply->body), reply->body.n,
-                          r->api->key, &why);
+    int code = reply_read(&a->part[s->part], (size_t)s->part, &r->totals->usage, &body, &why);
 
     r->silent = 0;
     if (code == ERR_FORMAT)
@@ -258,11 +270,10 @@ static int take_reply(struct run *r, const struct http_reply *reply, struct err 
     if (verdict == API_AGAIN)
         return try_again(r, s, reply, &why, err);
     if (verdict == API_PLAIN && s->form == PROMPT_SCHEMA) {
-        log_debug("the service takes no response_format; asking without");
+        err_wrap(&why, "the service takes no response_format");
         r->form = PROMPT_PLAIN;
-        s->state = SLOT_DUE;
-        s->due = 0;
         s->tries--;
+        send_again(r, s, 0, &why);
         return 0;
     }
     r->silent = 0;
@@ -306,19 +317,16 @@ static char *url_of(const char *base)
     return buf_take(&url);
 }
 
-int api_ask(const struct api *api, const struct contexts *contexts, const bool *wanted, const struct api_events *events,
-            struct api_totals *totals, struct err *err)
+int api_ask(const struct api *api, const struct contexts *contexts, const bool *wanted, struct api_totals *totals,
+            struct err *err)
 {
     struct http_options options = { .bearer = api->key,
-                                    .connect_s = fmin(api->timeout, connect_most),
+                                    .connect_s = fmin(api->timeout, max_connect),
                                     .total_s = api->timeout,
-                                    .reply_limit = REPLY_LIMIT };
-    struct run r = { .api = api,
-                     .contexts = contexts,
-                     .wanted = wanted,
-                     .events = events,
-                     .totals = totals,
-                     .rng = rng_named(api->seed, "retry") };
+                                    .reply_limit = MAX_REPLY };
+    struct run r = {
+        .api = api, .contexts = contexts, .wanted = wanted, .totals = totals, .rng = rng_named(api->seed, "retry")
+    };
 
     r.slot = calloc((size_t)api->concurrency, sizeof(*r.slot));
     r.asking = calloc((size_t)contexts->n + 1, sizeof(*r.asking));

@@ -1,5 +1,8 @@
+/* checkpoint.c - reads FILE, then FILE.part, into one answer per context: an answer about another text of a context
+ * replaces the one before. New answers are appended to FILE.part and flushed line by line. */
 #include "qgen/checkpoint.h"
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -10,78 +13,72 @@
 #include <string.h>
 #include <unistd.h>
 
-static const size_t part_limit = (size_t)1 << 30;
+static const size_t max_part = (size_t)1 << 30; /* bytes */
 
 /* ---- answers in memory -------------------------------------------------- */
 
 /* The answer of that id, added when there was none; NULL without memory. */
-static struct saved_answer *answer_of(struct saved *s, const char *id)
+static struct checkpoint_answer *answer_of(struct checkpoint *c, const char *id)
 {
-    int i = map_add(&s->ids, id, strlen(id), NULL);
+    int i = map_add(&c->ids, id, strlen(id), NULL);
 
-    if (i == MAP_NOMEM)
-        return NULL;
-    if (i >= s->room) {
-        int room = s->room ? 2 * s->room : 64;
-        struct saved_answer *at = reallocarray(s->at, (size_t)room, sizeof(*at));
-        if (!at)
+    while (i >= c->answers.n)
+        if (ARRAY_PUSH(&c->answers, (struct checkpoint_answer){ 0 }))
             return NULL;
-        memset(at + s->room, 0, (size_t)(room - s->room) * sizeof(*at));
-        s->at = at;
-        s->room = room;
-    }
-    return &s->at[i];
+    return i == MAP_NOMEM ? NULL : &c->answers.at[i];
 }
 
-static int add_question(struct saved *s, const char *id, const char *digest, const char *text, struct err *err)
+static int add_question(struct checkpoint *c, const char *id, const char *digest, const char *text, struct err *err)
 {
-    struct saved_answer *a = answer_of(s, id);
+    struct checkpoint_answer *a = answer_of(c, id);
 
     if (!a)
         return err_nomem(err);
     if (strcmp(a->digest, digest) != 0) {
-        asked_release(&a->list);
+        question_list_release(&a->list);
         snprintf(a->digest, sizeof(a->digest), "%s", digest);
     }
-    return asked_add(&a->list, text, strlen(text), 0, NULL, err);
+    return question_list_add(&a->list, text, strlen(text), 0, err);
 }
 
-bool saved_take(struct saved *s, const char *id, const char *digest, struct asked_list *list)
+bool checkpoint_take(struct checkpoint *c, const char *id, const char *digest, struct question_list *list)
 {
-    int i = map_find(&s->ids, id, strlen(id));
+    int i = map_find(&c->ids, id, strlen(id));
+    struct checkpoint_answer *a = i >= 0 && i < c->answers.n ? &c->answers.at[i] : NULL;
 
-    if (i < 0 || i >= s->room || strcmp(s->at[i].digest, digest) != 0 || s->at[i].list.n == 0)
+    if (!a || strcmp(a->digest, digest) != 0 || a->list.n == 0)
         return false;
-    *list = s->at[i].list;
-    s->at[i].list = (struct asked_list){ 0 };
+    *list = a->list;
+    a->list = (struct question_list){ 0 };
     return true;
 }
 
 /* ---- a finished file ---------------------------------------------------- */
 
-void saved_key_to_json(const struct saved_key *key, struct json_out *w)
+void checkpoint_key_to_json(const struct checkpoint_key *key, struct json_out *w)
 {
     json_put_text(w, "model", key->model);
     json_put_int(w, "per_context", key->per_context);
 }
 
-static bool key_matches(const struct saved_key *key, const struct json *v)
+static bool key_matches(const struct checkpoint_key *key, const struct json *v)
 {
     const char *model = json_text(json_get(v, "model"));
 
     return model && strcmp(model, key->model) == 0 && json_real(json_get(v, "per_context")) == key->per_context;
 }
 
-static int add_row(struct saved *s, const struct json *row, struct err *err)
+static int add_row(struct checkpoint *c, const struct json *row, struct err *err)
 {
     const char *context = json_text(json_get(row, "context")), *digest = json_text(json_get(row, "digest"));
     const char *text = json_text(json_get(row, "text"));
 
-    return context && digest && text ? add_question(s, context, digest, text, err) : 0;
+    return context && digest && text ? add_question(c, context, digest, text, err) : 0;
 }
 
-/* What cannot be read, or was made otherwise, is replaced like any output file; only lack of memory is a failure. */
-static int read_finished(struct saved *s, const char *file, const struct saved_key *key, struct err *err)
+/* A FILE that cannot be read, or that was made with another key, will be replaced like any output file. Only a lack of
+ * memory is a failure. */
+static int read_finished(struct checkpoint *c, const char *file, const struct checkpoint_key *key, struct err *err)
 {
     struct rows_in in;
     struct json *row;
@@ -91,18 +88,20 @@ static int read_finished(struct saved *s, const char *file, const struct saved_k
         return 0;
     if (key_matches(key, json_get(in.header, "api")))
         while ((got = rows_next(&in, &row, err)) == 1) {
-            int code = add_row(s, row, err);
+            int code = add_row(c, row, err);
             json_free(row);
-            if (code)
+            if (code) {
+                got = code;
                 break;
+            }
         }
     rows_close(&in);
     return got < 0 && err->code == ERR_NOMEM ? ERR_NOMEM : 0;
 }
 
-/* ---- a part ------------------------------------------------------------- */
+/* ---- FILE.part ------------------------------------------------------------- */
 
-static int add_line(struct saved *s, const struct json *v, struct err *err)
+static int add_line(struct checkpoint *c, const struct json *v, struct err *err)
 {
     const char *context = NULL, *digest = NULL;
 
@@ -110,26 +109,27 @@ static int add_line(struct saved *s, const struct json *v, struct err *err)
         return err->code;
     const struct json *q = json_first(json_get(v, "questions"));
     for (; q; q = json_next(q))
-        if (json_is_text(q) && add_question(s, context, digest, json_text(q), err))
+        if (json_is_text(q) && add_question(c, context, digest, json_text(q), err))
             return err->code;
     return 0;
 }
 
-static int check_header(const struct saved *s, const struct json *v, const struct saved_key *key, struct err *err)
+static int check_header(const struct checkpoint *c, const struct json *v, const struct checkpoint_key *key,
+                        struct err *err)
 {
     const char *is = json_text(json_get(v, "evp")), *model = json_text(json_get(v, "model"));
 
     if (!is || strcmp(is, "answers") != 0 || json_real(json_get(v, "version")) != ROWS_VERSION)
-        return err_set(err, ERR_FORMAT, "'%s' is in the way: it holds no answers of this program", s->path);
+        return err_set(err, ERR_FORMAT, "'%s' holds no answers; remove it, or write to another file", c->path);
     if (key_matches(key, v))
         return 0;
     return err_set(err, ERR_FORMAT,
-                   "'%s' holds answers of model '%s', %g per context; remove it, or go on with the same options",
-                   s->path, model ? model : "?", json_real(json_get(v, "per_context")));
+                   "'%s' holds answers of model '%s', %g per context; remove it, or use the options it was made with",
+                   c->path, model ? model : "?", json_real(json_get(v, "per_context")));
 }
 
-/* Reads the whole lines; *n_whole tells how many bytes they are. */
-static int read_lines(struct saved *s, const struct buf *text, const struct saved_key *key, size_t *n_whole,
+/* Reads the whole lines. *n_whole: how many bytes they are. */
+static int read_lines(struct checkpoint *c, const struct buf *text, const struct checkpoint_key *key, size_t *n_whole,
                       struct err *err)
 {
     int n = 0;
@@ -137,27 +137,27 @@ static int read_lines(struct saved *s, const struct buf *text, const struct save
     *n_whole = 0;
     for (const char *at = buf_str(text), *nl; (nl = strchr(at, '\n')); at = nl + 1) {
         struct json *v = json_parse(at, (size_t)(nl - at), err);
-        int code = !v ? err->code : n == 0 ? check_header(s, v, key, err) : add_line(s, v, err);
+        int code = !v ? err->code : n == 0 ? check_header(c, v, key, err) : add_line(c, v, err);
         json_free(v);
         if (code)
-            return n == 0 && v ? code : err_wrap(err, "'%s' line %d", s->path, n + 1);
+            return n == 0 && v ? code : err_wrap(err, "'%s' line %d", c->path, n + 1);
         n++;
         *n_whole = (size_t)(nl + 1 - text->at);
     }
     return 0;
 }
 
-static int write_line(struct saved *s, struct buf *line, struct err *err)
+static int write_line(struct checkpoint *c, struct buf *line, struct err *err)
 {
     buf_addc(line, '\n');
     if (buf_failed(line))
         return err_nomem(err);
-    if (fwrite(line->at, 1, line->n, s->f) != line->n || fflush(s->f))
-        return err_set(err, ERR_IO, "cannot write '%s': %s", s->path, strerror(errno));
+    if (fwrite(line->at, 1, line->n, c->f) != line->n || fflush(c->f))
+        return err_set(err, ERR_IO, "cannot write '%s': %s", c->path, strerror(errno));
     return 0;
 }
 
-static int write_header(struct saved *s, const struct saved_key *key, struct err *err)
+static int write_header(struct checkpoint *c, const struct checkpoint_key *key, struct err *err)
 {
     struct buf line = { 0 };
     struct json_out w = { .buf = &line };
@@ -165,48 +165,49 @@ static int write_header(struct saved *s, const struct saved_key *key, struct err
     json_begin(&w, NULL, '{');
     json_put_text(&w, "evp", "answers");
     json_put_int(&w, "version", ROWS_VERSION);
-    saved_key_to_json(key, &w);
+    checkpoint_key_to_json(key, &w);
     json_end(&w, '}');
-    int code = write_line(s, &line, err);
+    int code = write_line(c, &line, err);
     buf_release(&line);
     return code;
 }
 
-static int open_part(struct saved *s, const struct saved_key *key, struct err *err)
+static int open_part(struct checkpoint *c, const struct checkpoint_key *key, struct err *err)
 {
     struct buf text = { 0 };
     size_t n_whole = 0;
     int code = 0;
 
-    if (file_exists(s->path))
-        code = file_read(&text, s->path, part_limit, err);
+    if (file_exists(c->path))
+        code = file_read(&text, c->path, max_part, err);
     if (!code)
-        code = read_lines(s, &text, key, &n_whole, err);
+        code = read_lines(c, &text, key, &n_whole, err);
     buf_release(&text);
     if (code)
         return code;
-    s->f = fopen(s->path, "ab");
-    if (!s->f || ftruncate(fileno(s->f), (off_t)n_whole))
-        return err_set(err, ERR_IO, "cannot write '%s': %s", s->path, strerror(errno));
-    return n_whole ? 0 : write_header(s, key, err);
+    c->f = fopen(c->path, "ab");
+    if (!c->f || ftruncate(fileno(c->f), (off_t)n_whole))
+        return err_set(err, ERR_IO, "cannot write '%s': %s", c->path, strerror(errno));
+    return n_whole ? 0 : write_header(c, key, err);
 }
 
-int saved_open(struct saved *s, const char *file, const struct saved_key *key, struct err *err)
+int checkpoint_open(struct checkpoint *c, const char *file, const struct checkpoint_key *key, struct err *err)
 {
     struct buf path = { 0 };
 
-    *s = (struct saved){ 0 };
+    *c = (struct checkpoint){ 0 };
     buf_printf(&path, "%s.part", file);
-    s->path = buf_take(&path);
-    int code = s->path ? read_finished(s, file, key, err) : err_nomem(err);
+    c->path = buf_take(&path);
+    int code = c->path ? read_finished(c, file, key, err) : err_nomem(err);
     if (!code)
-        code = open_part(s, key, err);
+        code = open_part(c, key, err);
     if (code)
-        saved_close(s);
+        checkpoint_close(c);
     return code;
 }
 
-int saved_add(struct saved *s, const char *id, const char *digest, const struct asked_list *list, struct err *err)
+int checkpoint_add(struct checkpoint *c, const char *id, const char *digest, const struct question_list *list,
+                   struct err *err)
 {
     struct buf line = { 0 };
     struct json_out w = { .buf = &line };
@@ -219,24 +220,24 @@ int saved_add(struct saved *s, const char *id, const char *digest, const struct 
         json_put_text(&w, NULL, list->at[i].text);
     json_end(&w, ']');
     json_end(&w, '}');
-    int code = write_line(s, &line, err);
+    int code = write_line(c, &line, err);
     buf_release(&line);
     return code;
 }
 
-void saved_remove(struct saved *s)
+void checkpoint_remove(struct checkpoint *c)
 {
-    unlink(s->path);
+    unlink(c->path);
 }
 
-void saved_close(struct saved *s)
+void checkpoint_close(struct checkpoint *c)
 {
-    if (s->f)
-        fclose(s->f);
-    for (int i = 0; i < s->room; i++)
-        asked_release(&s->at[i].list);
-    free(s->at);
-    free(s->path);
-    map_release(&s->ids);
-    *s = (struct saved){ 0 };
+    if (c->f)
+        fclose(c->f);
+    for (int i = 0; i < c->answers.n; i++)
+        question_list_release(&c->answers.at[i].list);
+    free(c->answers.at);
+    free(c->path);
+    map_release(&c->ids);
+    *c = (struct checkpoint){ 0 };
 }

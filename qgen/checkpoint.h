@@ -1,13 +1,13 @@
-/* checkpoint.h - answers of a service that are not to be paid for twice.
+/* checkpoint.h - keeps the answers of a service, so that no request is paid for twice.
  *
  * While a run writes FILE, each answered context is appended to FILE.part as one line, at once:
  *
- *     {"evp":"answers","variant":1,"model":"m","per_context":8}
+ *     {"evp":"answers","version":1,"model":"m","per_context":8}
  *     {"context":"a","digest":"<XXH3-64 of its text>","questions":["...","..."]}
  *
- * Killed at any moment, at most the line being written is lost. The next run takes its answers from there, and from a
- * finished FILE whose header says the same model and number of questions. An answer is used for a context with the
- * same id and the same text only.
+ * A run that is killed loses at most the line that was being written. The next run takes its answers from there, and
+ * from a finished FILE whose header names the same model and number of questions. An answer is used only for a context
+ * with the same id and the same text.
  */
 #ifndef EVP_CHECKPOINT_H
 #define EVP_CHECKPOINT_H
@@ -15,45 +15,47 @@
 #include "base/digest.h"
 #include "base/err.h"
 #include "base/map.h"
-#include "qgen/list.h"
+#include "qgen/question_list.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 
-struct saved_key { // answers to other requests are not ours
+struct checkpoint_key { // the requests; answers to others are not used
     const char *model;
     int per_context;
 };
 
-struct saved_answer {
+struct checkpoint_answer {
     char digest[XXH3_HEX];
-    struct asked_list list;
+    struct question_list list;
 };
 
-struct saved {
-    struct map ids; // of contexts -> at
-    struct saved_answer *at;
-    int room;
+struct checkpoint {
+    struct map ids; // of contexts -> answers.at
+    struct {
+        struct checkpoint_answer *at;
+        int n, cap;
+    } answers;
     char *path; // FILE.part
-    FILE *f;    // it, at its end
+    FILE *f;    // that file, at its end
 };
 
-/* Reads FILE and FILE.part, and opens the latter for appending. Fails with ERR_FORMAT when it is not ours, or was made
- * with another key. A last line that was cut is dropped. */
-int saved_open(struct saved *s, const char *file, const struct saved_key *key, struct err *err) MUST_CHECK;
+/* Reads FILE and FILE.part, and opens the latter for appending. Fails with ERR_FORMAT when FILE.part is another file or
+ * was made with another key. A last line that was cut is dropped. */
+int checkpoint_open(struct checkpoint *c, const char *file, const struct checkpoint_key *key,
+                    struct err *err) MUST_CHECK;
 
 /* Moves the answer about a context to *list; false when there is none. */
-bool saved_take(struct saved *s, const char *id, const char *digest, struct asked_list *list);
+bool checkpoint_take(struct checkpoint *c, const char *id, const char *digest, struct question_list *list);
 
-int saved_add(struct saved *s, const char *id, const char *digest, const struct asked_list *list,
-              struct err *err) MUST_CHECK;
+int checkpoint_add(struct checkpoint *c, const char *id, const char *digest, const struct question_list *list,
+                   struct err *err) MUST_CHECK;
 
-/* FILE is written: takes FILE.part away. */
-void saved_remove(struct saved *s);
-void saved_close(struct saved *s); // keeps FILE.part; zeroed is fine
+void checkpoint_remove(struct checkpoint *c); // deletes FILE.part, since FILE is written
+void checkpoint_close(struct checkpoint *c);  // keeps FILE.part; zeroed is fine
 
-/* The members that say in FILE's header and rows what saved_open() will look for. */
+/* Adds the members by which checkpoint_open() knows FILE again to its header. */
 struct json_out;
-void saved_key_to_json(const struct saved_key *key, struct json_out *w);
+void checkpoint_key_to_json(const struct checkpoint_key *key, struct json_out *w);
 
 #endif

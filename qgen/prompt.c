@@ -1,3 +1,4 @@
+/* prompt.c - the wording of the request, and the arithmetic of its parts. */
 #include "qgen/prompt.h"
 
 #include "base/json.h"
@@ -6,10 +7,10 @@
 
 enum {
     BYTES_PER_TOKEN = 4,
-    PROMPT_TOKENS = 400,  /* the instructions and the chat template, with room to spare */
+    PROMPT_TOKENS = 400,  /* more than the instructions and any chat template need */
     QUESTION_TOKENS = 60, /* of the reply: a long question with its JSON */
-    PART_LEAST = 256,     /* tokens of text, however small the window */
-    SLACK = 200,          /* bytes that a part may grow by where it is cut at white space */
+    MIN_PART = 256,       /* tokens of text, however small the window */
+    MAX_SLACK = 200,      /* bytes by which a part may grow to be cut at white space */
 };
 
 static const char instructions[] =
@@ -42,25 +43,25 @@ static void put_message(struct json_out *w, const char *role, const struct buf *
     json_end(w, '}');
 }
 
-void prompt_request(struct buf *out, const char *model, const char *text, size_t n_text, int n, enum prompt_form form)
+void prompt_request(struct buf *out, const struct prompt *p)
 {
     struct json_out w = { .buf = out };
     struct buf system = { 0 }, user = { 0 };
 
     buf_adds(&system, instructions);
     buf_adds(&user, "<text>\n");
-    buf_add(&user, text, n_text);
+    buf_add(&user, p->text, p->n);
     buf_printf(&user,
                "\n</text>\n\nWrite exactly %d questions about the text. Reply with JSON only: "
                "{\"questions\": [\"...\", ...]}",
-               n);
+               p->questions);
     json_begin(&w, NULL, '{');
-    json_put_text(&w, "model", model);
+    json_put_text(&w, "model", p->model);
     json_begin(&w, "messages", '[');
     put_message(&w, "system", &system);
     put_message(&w, "user", &user);
     json_end(&w, ']');
-    if (form == PROMPT_SCHEMA)
+    if (p->form == PROMPT_SCHEMA)
         put_schema(&w);
     json_end(&w, '}');
     out->failed |= buf_failed(&system) || buf_failed(&user);
@@ -71,23 +72,23 @@ void prompt_request(struct buf *out, const char *model, const char *text, size_t
 int prompt_parts(size_t n_text, int window, int questions)
 {
     size_t taken = PROMPT_TOKENS + QUESTION_TOKENS * (size_t)questions;
-    size_t tokens = (size_t)window > taken + PART_LEAST ? (size_t)window - taken : PART_LEAST;
-    size_t room = tokens * BYTES_PER_TOKEN - SLACK;
+    size_t tokens = (size_t)window > taken + MIN_PART ? (size_t)window - taken : MIN_PART;
+    size_t max = tokens * BYTES_PER_TOKEN - MAX_SLACK;
 
-    return (int)((n_text + room - 1) / room);
+    return (int)((n_text + max - 1) / max);
 }
 
-/* The last white space, or else the last start of a character, that is at most SLACK bytes before `at`. */
+/* The last white space in the MAX_SLACK bytes before `at`, or else the start of the character at `at`. */
 static size_t cut_before(const char *text, size_t n, size_t at)
 {
-    size_t least = at > SLACK ? at - SLACK : 0;
+    size_t min = at > MAX_SLACK ? at - MAX_SLACK : 0;
 
     if (at >= n)
         return n;
-    for (size_t i = at; i > least; i--)
+    for (size_t i = at; i > min; i--)
         if (isspace((unsigned char)text[i]))
             return i;
-    while (at > least && ((unsigned char)text[at] & 0xc0) == 0x80)
+    while (at > min && ((unsigned char)text[at] & 0xc0) == 0x80)
         at--;
     return at;
 }

@@ -1,4 +1,6 @@
-/* prompt.h - what a model is asked, and which part of a long text it is shown. */
+/* prompt.h - the request that asks a model for questions, and the parts of a text that is too long for its window.
+ *
+ * Parts are equal, cover the text without overlap, and share the questions out evenly. */
 #ifndef EVP_PROMPT_H
 #define EVP_PROMPT_H
 
@@ -11,15 +13,22 @@ enum prompt_form {
     PROMPT_PLAIN,  // for servers that refuse one
 };
 
-/* Adds the body of a chat completion request for n questions about the text. */
-void prompt_request(struct buf *out, const char *model, const char *text, size_t n_text, int n, enum prompt_form form);
+struct prompt {
+    const char *model, *text; // text: n bytes
+    size_t n;
+    int questions;
+    enum prompt_form form;
+};
+
+/* Adds the body of a chat completion request. */
+void prompt_request(struct buf *out, const struct prompt *p);
 
 struct text_part {
     size_t at, n;
 };
 
-/* How many parts a text of n bytes has for a model that takes `window` tokens, of which the instructions and the reply
- * with `questions` need some; at least 1. A token is taken to be 4 bytes. */
+/* How many parts a text of n bytes needs for a model that takes `window` tokens; at least 1 for a text that is not
+ * empty. The instructions and the reply with its questions need some of the window. A token counts as 4 bytes. */
 int prompt_parts(size_t n_text, int window, int questions);
 
 /* Part p of `parts` equal ones, cut at white space or at least between two characters. */

@@ -1,3 +1,7 @@
+/* reply.c - from the body of a reply down to its questions: the message in the body, JSON values in the message,
+ * strings in the values; and lines that end in a question mark where there is no JSON. All of it is hostile: depth and
+ * work are bounded, and the key that was sent is made unreadable before anything else looks at the text.
+ */
 #include "qgen/reply.h"
 
 #include "base/json.h"
@@ -8,15 +12,15 @@
 #include <string.h>
 
 enum {
-    DEPTH_MOST = 4,   /* lists in objects in lists: no model nests deeper */
-    STARTS_MOST = 64, /* brackets tried as the start of JSON in a reply; bounds the work on hostile text */
-    COMPLAINT_MOST = 200,
-    SECRET_LEAST = 8, /* characters in a row that give a key away; a shorter key ("EMPTY", "none") is none */
+    MAX_DEPTH = 4,       /* lists in objects in lists: no model nests deeper */
+    MAX_STARTS = 64,     /* brackets tried as the start of JSON in a reply; bounds the work on hostile text */
+    MAX_COMPLAINT = 200, /* bytes */
+    MIN_SECRET = 8,      /* characters in a row that give a key away; a shorter key ("EMPTY", "none") is not secret */
 };
 
 /* ---- secrets ------------------------------------------------------------ */
 
-/* Length of the longest run at s that stands somewhere in the secret. */
+/* Length of the longest run at s that occurs somewhere in the secret. */
 static size_t shared_run(const char *s, const char *secret)
 {
     size_t longest = 0;
@@ -30,20 +34,20 @@ static size_t shared_run(const char *s, const char *secret)
     return longest;
 }
 
-/* Services repeat the key in their complaints, whole or in part. */
+/* Overwrites the secret: services repeat the key in their complaints, whole or in part. */
 static void hide(char *s, const char *secret)
 {
     while (secret && *s) {
         size_t n = shared_run(s, secret);
-        if (n >= SECRET_LEAST)
+        if (n >= MIN_SECRET)
             memset(s, '*', n);
-        s += n >= SECRET_LEAST ? n : 1;
+        s += n >= MIN_SECRET ? n : 1;
     }
 }
 
 /* ---- questions in JSON -------------------------------------------------- */
 
-/* Without "1. ", "2) ", "- ", "* ", "Q3: " and quotation marks in front. */
+/* s after any "1. ", "2) ", "- ", "* ", "Q3: " and quotation marks in front of it. */
 static const char *without_number(const char *s)
 {
     const char *p = s;
@@ -56,15 +60,15 @@ static const char *without_number(const char *s)
     return p;
 }
 
-static int take(struct asked_list *list, size_t place, const char *s, struct err *err)
+static int take_text(struct question_list *list, size_t place, const char *s, struct err *err)
 {
     s = without_number(s);
-    return asked_add(list, s, strlen(s), place, NULL, err);
+    return question_list_add(list, s, strlen(s), place, err);
 }
 
-static int collect(struct asked_list *list, size_t place, const struct json *v, int depth, struct err *err);
+static int collect(struct question_list *list, size_t place, const struct json *v, int depth, struct err *err);
 
-static int collect_object(struct asked_list *list, size_t place, const struct json *v, int depth, struct err *err)
+static int collect_object(struct question_list *list, size_t place, const struct json *v, int depth, struct err *err)
 {
     static const char *const name[] = { "question", "text", "q" };
 
@@ -72,21 +76,21 @@ static int collect_object(struct asked_list *list, size_t place, const struct js
         return collect(list, place, json_get(v, "questions"), depth + 1, err);
     for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++)
         if (json_is_text(json_get(v, name[i])))
-            return take(list, place, json_text(json_get(v, name[i])), err);
+            return take_text(list, place, json_text(json_get(v, name[i])), err);
     for (const struct json *m = json_first(v); m; m = json_next(m))
         if ((json_is_array(m) || json_is_object(m)) && collect(list, place, m, depth + 1, err))
             return err->code;
     return 0;
 }
 
-static int collect(struct asked_list *list, size_t place, const struct json *v, int depth, struct err *err)
+static int collect(struct question_list *list, size_t place, const struct json *v, int depth, struct err *err)
 {
-    if (depth > DEPTH_MOST)
+    if (depth > MAX_DEPTH)
         return 0;
     if (json_is_object(v))
         return collect_object(list, place, v, depth, err);
     if (json_is_text(v))
-        return take(list, place, json_text(v), err);
+        return take_text(list, place, json_text(v), err);
     for (const struct json *m = json_is_array(v) ? json_first(v) : NULL; m; m = json_next(m))
         if (collect(list, place, m, depth + 1, err))
             return err->code;
@@ -95,7 +99,7 @@ static int collect(struct asked_list *list, size_t place, const struct json *v, 
 
 /* ---- JSON in prose ------------------------------------------------------ */
 
-/* Length of the bracketed stretch at s, brackets in strings aside; 0 when it does not close. */
+/* Length of the bracketed stretch at s, not counting brackets in strings; 0 when it does not close. */
 static size_t bracketed(const char *s)
 {
     int depth = 0;
@@ -116,12 +120,12 @@ static size_t bracketed(const char *s)
     return 0;
 }
 
-/* Every JSON value in brackets, one after the other, wherever it stands. */
-static int collect_json(struct asked_list *list, size_t place, const char *s, struct err *err)
+/* Every JSON value in brackets, one after the other, whatever is between them. */
+static int collect_json(struct question_list *list, size_t place, const char *s, struct err *err)
 {
     struct err ignored;
 
-    for (int starts = 0; starts < STARTS_MOST; starts++) {
+    for (int starts = 0; starts < MAX_STARTS; starts++) {
         s += strcspn(s, "{[");
         if (!*s)
             return 0;
@@ -136,8 +140,8 @@ static int collect_json(struct asked_list *list, size_t place, const char *s, st
     return 0;
 }
 
-/* No JSON: every line that ends as a question does. */
-static int collect_lines(struct asked_list *list, size_t place, const char *s, struct err *err)
+/* Every line that ends in a question mark. */
+static int collect_lines(struct question_list *list, size_t place, const char *s, struct err *err)
 {
     struct buf line = { 0 };
     int code = 0;
@@ -150,7 +154,7 @@ static int collect_lines(struct asked_list *list, size_t place, const char *s, s
             line.at[--line.n] = '\0';
         bool asks = line.n && (line.at[line.n - 1] == '?' || (line.n >= 3 && !strcmp(line.at + line.n - 3, "\uff1f")));
         if (asks)
-            code = take(list, place, line.at, err);
+            code = take_text(list, place, line.at, err);
         s += n;
     }
     if (buf_failed(&line) && !code)
@@ -159,9 +163,9 @@ static int collect_lines(struct asked_list *list, size_t place, const char *s, s
     return code;
 }
 
-int reply_questions(struct asked_list *list, size_t place, const char *content, struct err *err)
+int reply_questions(struct question_list *list, size_t place, const char *content, struct err *err)
 {
-    static const char thought[] = "</think>"; /* reasoning models draft lists before the one they mean */
+    static const char thought[] = "</think>"; /* reasoning models draft lists before the final one */
     int before = list->n;
 
     for (const char *end = strstr(content, thought); end; end = strstr(content, thought))
@@ -173,7 +177,7 @@ int reply_questions(struct asked_list *list, size_t place, const char *content, 
 
 /* ---- bodies ------------------------------------------------------------- */
 
-/* "content" is a string, or a list of parts of which the texts count. */
+/* "content" is a string, or a list of parts, where some have a text. */
 static void add_content(struct buf *out, const struct json *content)
 {
     if (json_is_text(content))
@@ -191,15 +195,15 @@ static int64_t count_of(const struct json *usage, const char *name)
     return usage && !json_may_int(usage, name, &n, &ignored) && n > 0 ? n : 0;
 }
 
-int reply_read(struct asked_list *list, size_t place, struct usage *usage, const char *body, size_t n,
-               const char *secret, struct err *err)
+int reply_read(struct question_list *list, size_t place, struct usage *usage, const struct reply_body *body,
+               struct err *err)
 {
     struct buf content = { 0 };
     int before = list->n;
-    struct json *v = json_parse(body, n, err);
+    struct json *v = json_parse(body->at, body->n, err);
 
     if (!v)
-        return err_wrap(err, "the reply is no JSON");
+        return err_wrap(err, "the reply is not JSON");
     const struct json *used = json_get(v, "usage");
     usage->prompt += count_of(used, "prompt_tokens");
     usage->completion += count_of(used, "completion_tokens");
@@ -209,19 +213,19 @@ int reply_read(struct asked_list *list, size_t place, struct usage *usage, const
     if (!code && content.n == 0)
         code = err_set(err, ERR_FORMAT, "the reply has no message");
     if (!code) {
-        hide(content.at, secret);
+        hide(content.at, body->secret);
         code = reply_questions(list, place, content.at, err);
     }
     if (!code && list->n == before)
-        code = err_set(err, ERR_FORMAT, "the reply holds no question");
+        code = err_set(err, ERR_FORMAT, "the reply has no question in it");
     buf_release(&content);
     return code;
 }
 
-void reply_complaint(struct buf *out, const char *body, size_t n, const char *secret)
+void reply_complaint(struct buf *out, const struct reply_body *body)
 {
     struct err ignored;
-    struct json *v = json_parse(body, n, &ignored);
+    struct json *v = json_parse(body->at, body->n, &ignored);
     const struct json *error = json_get(v, "error");
     const char *said[] = { json_text(json_get(error, "message")), json_text(error), json_text(json_get(v, "message")),
                            json_text(json_get(v, "detail")) };
@@ -231,8 +235,8 @@ void reply_complaint(struct buf *out, const char *body, size_t n, const char *se
         if (said[i])
             text_flatten(&flat, said[i], strlen(said[i]));
     if (!buf_failed(&flat) && flat.n) {
-        hide(flat.at, secret);
-        utf8_clean(out, flat.at, flat.n < COMPLAINT_MOST ? flat.n : COMPLAINT_MOST);
+        hide(flat.at, body->secret);
+        utf8_clean(out, flat.at, flat.n < MAX_COMPLAINT ? flat.n : MAX_COMPLAINT);
     }
     buf_release(&flat);
     json_free(v);

@@ -1,19 +1,25 @@
+/* segments.c - one pass over the text that decides at each stop and each line end whether a segment ends there. What is
+ * around a full stop says what it means; for a line end it is the length of the line and the start of the next one. */
 #include "qgen/segments.h"
+
+#include "base/array.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    WRAP_LEAST = 40, /* a line shorter than this ends where its author wanted; a longer one may be wrapped ... */
-    WRAP_MOST = 120, /* ... unless it is longer than people wrap at */
-    HEADING_MOST = 80,
+    MIN_WRAPPED = 40,  /* bytes; a shorter line ends where its author wanted */
+    MAX_WRAPPED = 120, /* a longer line is not wrapped at all */
+    MAX_HEADING = 80,
+    MAX_LABEL = 24, /* of a line that begins "Speaker:" */
+    MAX_NUMBER = 4, /* digits of a line that begins "12." */
 };
 
 struct cutter {
     const char *text;
     size_t n;
-    struct pieces *out;
+    struct segments *out;
 };
 
 static bool is_space(char c)
@@ -23,7 +29,7 @@ static bool is_space(char c)
 
 /* ---- where a sentence ends ---------------------------------------------- */
 
-/* Full stops inside these are followed by a blank and sometimes a capital, and end nothing. */
+/* The full stop after one of these may be followed by a blank and a capital, but ends no sentence. */
 static bool is_abbreviation(const char *word, size_t n)
 {
     static const char *const known[] = { "Mr", "Mrs", "Ms",  "Dr", "Prof", "St",  "vs", "etc", "e.g", "i.e",
@@ -47,7 +53,7 @@ static bool stop_is_inside(const struct cutter *c, size_t start, size_t end)
     return word == start && end - word <= 3 && isdigit((unsigned char)c->text[word]);
 }
 
-/* Length of the stop (with the quotes and brackets that close behind it) at i, or 0 when no sentence ends there. */
+/* Length of the stop at i, with the quotes and brackets that close after it, or 0 when no sentence ends there. */
 static size_t stop_at(const struct cutter *c, size_t start, size_t i)
 {
     static const char *const wide[] = { "\u3002", "\uff01", "\uff1f", "\uff1b", "\u0964", "\u061f", "\u06d4" };
@@ -81,28 +87,28 @@ static size_t line_end(const struct cutter *c, size_t at)
     return nl ? (size_t)(nl - c->text) : c->n;
 }
 
-/* Does the line open an item of its own: a bullet, "(a)", "12.", "Speaker:", "@tag", code? */
+/* Does the line begin an item: a bullet, "(a)", "12.", "Speaker:", "@tag", code? */
 static bool opens_item(const char *s, size_t n)
 {
     size_t i = 0;
 
     if (n == 0 || strchr("-*#>|@{}/", *s) || (*s == '(' && n > 2 && (s[2] == ')' || s[3] == ')')))
         return true;
-    while (i < n && i < 4 && isdigit((unsigned char)s[i]))
+    while (i < n && i < MAX_NUMBER && isdigit((unsigned char)s[i]))
         i++;
     if (i > 0 && i < n && (s[i] == '.' || s[i] == ')'))
         return true;
-    for (i = 0; i < n && i < 24 && (isalnum((unsigned char)s[i]) || s[i] == ' '); i++)
+    for (i = 0; i < n && i < MAX_LABEL && (isalnum((unsigned char)s[i]) || s[i] == ' '); i++)
         ;
     return i > 0 && i < n && s[i] == ':';
 }
 
-/* Does the line [at, end) go on in the next one? */
+/* Does the sentence in the line [at, end) go on in the next line? */
 static bool is_wrapped(const struct cutter *c, size_t at, size_t end)
 {
     size_t next = end + 1;
 
-    if (end >= c->n || end - at < WRAP_LEAST || end - at > WRAP_MOST)
+    if (end >= c->n || end - at < MIN_WRAPPED || end - at > MAX_WRAPPED)
         return false;
     size_t next_end = line_end(c, next);
     while (next < next_end && is_space(c->text[next]))
@@ -110,7 +116,7 @@ static bool is_wrapped(const struct cutter *c, size_t at, size_t end)
     return !opens_item(c->text + next, next_end - next);
 }
 
-/* Nothing stands before `at` in its line, nor in the line above; or behind it, and below. `step` is -1 or 1. */
+/* step -1: there is only white space before `at`, in its line and in the line above. step 1: after `at`, and below. */
 static bool is_alone(const struct cutter *c, size_t at, int step)
 {
     for (int line_ends = 0; line_ends < 2;) {
@@ -129,7 +135,7 @@ static bool is_heading(const struct cutter *c, size_t at, size_t end)
 {
     size_t letters = 0;
 
-    if (end - at > HEADING_MOST || !is_alone(c, at, -1) || !is_alone(c, end, 1))
+    if (end - at > MAX_HEADING || !is_alone(c, at, -1) || !is_alone(c, end, 1))
         return false;
     for (size_t i = at; i < end; i++)
         letters += isalpha((unsigned char)c->text[i]) || (unsigned char)c->text[i] >= 0x80;
@@ -138,36 +144,27 @@ static bool is_heading(const struct cutter *c, size_t at, size_t end)
 
 /* ---- cutting ------------------------------------------------------------ */
 
-static int add(struct cutter *c, size_t at, size_t end, struct err *err)
+static int add_segment(struct cutter *c, size_t at, size_t end, struct err *err)
 {
-    struct pieces *p = c->out;
+    struct segment segment = { .at = at, .n = end - at, .heading = is_heading(c, at, end) };
 
-    if (p->n == p->room) {
-        int room = p->room ? 2 * p->room : 256;
-        struct piece *more = reallocarray(p->at, (size_t)room, sizeof(*more));
-        if (!more)
-            return err_nomem(err);
-        p->at = more;
-        p->room = room;
-    }
-    p->at[p->n++] = (struct piece){ .at = at, .n = end - at, .heading = is_heading(c, at, end) };
-    return 0;
+    return ARRAY_PUSH(c->out, segment) ? err_nomem(err) : 0;
 }
 
-/* Where to cut a stretch that is too long: at the last blank in reach, else between two characters. */
+/* Where to cut a stretch that is too long: at the last blank of its second half, else between two characters. */
 static size_t cut_point(const struct cutter *c, size_t at)
 {
-    size_t end = at + PIECE_MOST;
+    size_t end = at + MAX_SEGMENT;
 
-    for (size_t i = end; i > at + PIECE_MOST / 2; i--)
+    for (size_t i = end; i > at + MAX_SEGMENT / 2; i--)
         if (is_space(c->text[i]))
             return i;
-    while (end > at + PIECE_MOST - 4 && ((unsigned char)c->text[end] & 0xc0) == 0x80)
+    while (end > at + MAX_SEGMENT - 4 && ((unsigned char)c->text[end] & 0xc0) == 0x80)
         end--;
     return end;
 }
 
-/* Adds [at, end) without the white space around it, in pieces of at most PIECE_MOST. */
+/* Adds [at, end) without the white space around it, in segments of at most MAX_SEGMENT. */
 static int add_stretch(struct cutter *c, size_t at, size_t end, struct err *err)
 {
     for (;;) {
@@ -177,23 +174,23 @@ static int add_stretch(struct cutter *c, size_t at, size_t end, struct err *err)
             end--;
         if (at == end)
             return 0;
-        if (end - at <= PIECE_MOST)
-            return add(c, at, end, err);
+        if (end - at <= MAX_SEGMENT)
+            return add_segment(c, at, end, err);
         size_t cut = cut_point(c, at), tail = cut;
         while (tail > at && is_space(c->text[tail - 1]))
             tail--;
-        if (add(c, at, tail, err))
+        if (add_segment(c, at, tail, err))
             return err->code;
         at = cut;
     }
 }
 
-int pieces_cut(struct pieces *p, const char *text, size_t n, struct err *err)
+int segments_cut(struct segments *out, const char *text, size_t n, struct err *err)
 {
-    struct cutter c = { .text = text, .n = n, .out = p };
+    struct cutter c = { .text = text, .n = n, .out = out };
     size_t start = 0, line = 0;
 
-    *p = (struct pieces){ 0 };
+    *out = (struct segments){ 0 };
     for (size_t i = 0; i < n;) {
         size_t stop = text[i] == '\n' ? 0 : stop_at(&c, start, i), next = i + (stop ? stop : 1);
         bool ends = stop || (text[i] == '\n' && !is_wrapped(&c, line, i));
@@ -203,7 +200,7 @@ int pieces_cut(struct pieces *p, const char *text, size_t n, struct err *err)
         if (!ends)
             continue;
         if (add_stretch(&c, start, i, err)) {
-            pieces_release(p);
+            segments_release(out);
             return err->code;
         }
         while (i < n && is_space(text[i]) && text[i] != '\n')
@@ -211,14 +208,14 @@ int pieces_cut(struct pieces *p, const char *text, size_t n, struct err *err)
         start = i;
     }
     if (add_stretch(&c, start, n, err)) {
-        pieces_release(p);
+        segments_release(out);
         return err->code;
     }
     return 0;
 }
 
-void pieces_release(struct pieces *p)
+void segments_release(struct segments *out)
 {
-    free(p->at);
-    *p = (struct pieces){ 0 };
+    free(out->at);
+    *out = (struct segments){ 0 };
 }

@@ -1,27 +1,31 @@
+/* source.c - finds the labels and instructions to leave out when the text is opened; then looks at one segment at a
+ * time as a row of words (or characters, where a script has no blanks) and picks the shortest quotation that is unique.
+ */
 #include "qgen/source.h"
 
-#include "qgen/list.h"
+#include "qgen/question_list.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    LABEL_MOST = 24,
-    LABEL_REPEATS = 3,    /* a label that opens so many pieces belongs to a form, not to the text */
-    TEMPLATE_MOST = 1500, /* bytes; the longest opening among LongBench's templates has 600 */
-    TERM_MOST = 40,       /* bytes; a longer subject of "means" is no term */
-    QUOTE_MOST = 16,      /* units of a quotation; what is still not unique then is a form that repeats */
+    MAX_LABEL = 24,      /* bytes before the colon */
+    MIN_REPEATS = 3,     /* a label of so many segments belongs to a form, not to the text */
+    MAX_TEMPLATE = 1500, /* bytes; the longest opening among LongBench's templates has 600 */
+    MIN_TERM = 3,        /* bytes */
+    MAX_TERM = 40,       /* bytes; a longer subject of "means" is no term */
+    MAX_GROWTH = 16,     /* units added to a quotation; if it is not unique then, it is a form that repeats */
 };
 
 /* ---- opening ------------------------------------------------------------ */
 
-/* Length of "Question: " or "Passage 12: " at the start, with the blanks behind it; 0: there is none. */
+/* Length of a label ("Question: ", "Passage 12: ") at the start with the blanks after it, or 0. */
 static size_t label_length(const char *s, size_t n)
 {
     size_t i = 0;
 
-    while (i < n && i < LABEL_MOST && (isalnum((unsigned char)s[i]) || s[i] == ' '))
+    while (i < n && i < MAX_LABEL && (isalnum((unsigned char)s[i]) || s[i] == ' '))
         i++;
     if (i == 0 || i == n || s[i] != ':' || !isalpha((unsigned char)s[0]))
         return 0;
@@ -33,8 +37,8 @@ static size_t label_length(const char *s, size_t n)
     return i;
 }
 
-/* What "Passage 3:" and "Passage 12:" have in common. Returns its length. */
-static size_t label_key(char key[LABEL_MOST + 2], const char *s)
+/* One key for "Passage 3:" and "Passage 12:": numbers become '#'. Returns its length. */
+static size_t label_key(char key[MAX_LABEL + 2], const char *s)
 {
     size_t n = 0;
 
@@ -48,14 +52,14 @@ static size_t label_key(char key[LABEL_MOST + 2], const char *s)
 
 static int count_labels(struct source *s, struct err *err)
 {
-    char key[LABEL_MOST + 2];
+    char key[MAX_LABEL + 2];
 
-    s->label_count = calloc((size_t)s->pieces.n + 1, sizeof(*s->label_count));
+    s->label_count = calloc((size_t)s->segments.n + 1, sizeof(*s->label_count));
     if (!s->label_count)
         return err_nomem(err);
-    for (int i = 0; i < s->pieces.n; i++) {
-        const char *at = s->text + s->pieces.at[i].at;
-        if (!label_length(at, s->pieces.at[i].n))
+    for (int i = 0; i < s->segments.n; i++) {
+        const char *at = s->text + s->segments.at[i].at;
+        if (!label_length(at, s->segments.at[i].n))
             continue;
         int label = map_add(&s->labels, key, label_key(key, at), NULL);
         if (label == MAP_NOMEM)
@@ -65,7 +69,7 @@ static int count_labels(struct source *s, struct err *err)
     return 0;
 }
 
-/* How the instructions of prompt templates open their sentences. */
+/* Does the sentence begin as the instructions of prompt templates do? */
 static bool is_instruction(const char *s, size_t n)
 {
     static const char *const opening[] = { "You are given",
@@ -88,19 +92,19 @@ static bool is_instruction(const char *s, size_t n)
 
 static void skip_instructions(struct source *s)
 {
-    const struct piece *p = s->pieces.at;
+    const struct segment *p = s->segments.at;
     int i = 0;
 
-    while (i < s->pieces.n && p[i].at < TEMPLATE_MOST && is_instruction(s->text + p[i].at, p[i].n))
+    while (i < s->segments.n && p[i].at < MAX_TEMPLATE && is_instruction(s->text + p[i].at, p[i].n))
         i++;
-    s->first = i < s->pieces.n ? i : 0;
-    s->begin = s->pieces.n ? p[s->first].at : 0;
+    s->first = i < s->segments.n ? i : 0;
+    s->begin = s->segments.n ? p[s->first].at : 0;
 }
 
 int source_open(struct source *s, const char *text, struct err *err)
 {
     *s = (struct source){ .text = text, .n = strlen(text) };
-    if (pieces_cut(&s->pieces, text, s->n, err))
+    if (segments_cut(&s->segments, text, s->n, err))
         return err->code;
     skip_instructions(s);
     text_flatten(&s->flat, text, s->n);
@@ -114,22 +118,22 @@ int source_open(struct source *s, const char *text, struct err *err)
 
 void source_close(struct source *s)
 {
-    pieces_release(&s->pieces);
+    segments_release(&s->segments);
     buf_release(&s->flat);
     map_release(&s->labels);
     free(s->label_count);
     *s = (struct source){ 0 };
 }
 
-/* ---- a piece in units --------------------------------------------------- */
+/* ---- a segment in units ------------------------------------------------- */
 
-/* Units are words; characters where a script has no blanks. */
+/* A segment as units: words, or characters where a script has no blanks. */
 struct view {
-    char flat[PIECE_MOST + 1];
-    int unit[PIECE_MOST + 2]; // (n + 1) where each starts; the last is where another would
+    char flat[MAX_SEGMENT + 1];
+    int unit[MAX_SEGMENT + 2]; // (n + 1) the first byte of each, and of one more
     int n;
     bool words;
-    int least, rest; // units that a quotation needs, and that must follow it
+    int min, rest; // units that a quotation needs, and that must follow it
 };
 
 struct span {
@@ -152,8 +156,8 @@ static void find_units(struct view *v, int bytes)
         blanks += v->flat[i] == ' ';
         chars += ((unsigned char)v->flat[i] & 0xc0) != 0x80;
     }
-    v->words = chars < 16 * (blanks + 1); /* no language's words are 16 characters long on average */
-    v->least = v->words ? 4 : 10;
+    v->words = chars < 16 * (blanks + 1); /* in no language are words 16 characters long on average */
+    v->min = v->words ? 4 : 10;
     v->rest = v->words ? 3 : 8;
     v->n = 0;
     for (int i = 0; i < bytes; i++)
@@ -162,7 +166,7 @@ static void find_units(struct view *v, int bytes)
     v->unit[v->n] = bytes + (v->words ? 1 : 0);
 }
 
-/* Length of "12. ", "a) " or "(iv) " at the start, which says nothing about the sentence behind it. */
+/* Length of the number of an item ("12. ", "a) ", "(iv) ") at the start, or 0. */
 static size_t item_length(const char *s, size_t n)
 {
     size_t i = n > 0 && *s == '(', from = i;
@@ -174,16 +178,16 @@ static size_t item_length(const char *s, size_t n)
     return i + 2;
 }
 
-/* The piece without a label that repeats or the number of an item, its white space made single blanks. */
+/* Leaves out a label that repeats and the number of an item; makes every run of white space one blank. */
 static void view_open(struct view *v, const struct source *s, int i)
 {
-    const struct piece *p = &s->pieces.at[i];
+    const struct segment *p = &s->segments.at[i];
     const char *at = s->text + p->at;
     size_t label = label_length(at, p->n);
-    char key[LABEL_MOST + 2];
+    char key[MAX_LABEL + 2];
     int bytes = 0;
 
-    if (label && i != s->first && s->label_count[map_find(&s->labels, key, label_key(key, at))] < LABEL_REPEATS)
+    if (label && i != s->first && s->label_count[map_find(&s->labels, key, label_key(key, at))] < MIN_REPEATS)
         label = 0;
     if (!p->heading)
         label += item_length(at + label, p->n - label);
@@ -206,10 +210,10 @@ static bool is_unique(const struct source *s, struct span q)
     return first && !memmem(first + 1, (size_t)(end - first - 1), q.at, (size_t)q.n);
 }
 
-/* The shortest quotation from unit `from` on that stands in the text once and leaves something to ask for. */
+/* The shortest quotation from unit `from` on that occurs in the text once and leaves something to ask for. */
 static bool quote_from(const struct source *s, const struct view *v, int from, struct span *q)
 {
-    for (int n = v->least; n <= v->least + QUOTE_MOST && from + n + v->rest <= v->n; n++) {
+    for (int n = v->min; n <= v->min + MAX_GROWTH && from + n + v->rest <= v->n; n++) {
         *q = span_of(v, from, n);
         if (is_unique(s, *q))
             return true;
@@ -220,7 +224,7 @@ static bool quote_from(const struct source *s, const struct view *v, int from, s
 /* The shortest unique quotation that ends before unit `end`. */
 static bool quote_before(const struct source *s, const struct view *v, int end, struct span *q)
 {
-    for (int n = v->least; n <= v->least + QUOTE_MOST && n <= end; n++) {
+    for (int n = v->min; n <= v->min + MAX_GROWTH && n <= end; n++) {
         *q = span_of(v, end - n, n);
         if (is_unique(s, *q))
             return true;
@@ -236,7 +240,7 @@ static bool has_digit(struct span q)
     return false;
 }
 
-/* More than half of it is letters: a sentence, not a table or a rule of dashes. */
+/* Are more than half of the bytes letters? Otherwise it is a table or a line of dashes. */
 static bool is_prose(const struct view *v)
 {
     int letters = 0, bytes = 0;
@@ -248,12 +252,12 @@ static bool is_prose(const struct view *v)
 
 /* ---- the kinds ---------------------------------------------------------- */
 
-/* The question with the quotation in it; a quotation with double quotes of its own stands between single ones. */
-static bool put(struct buf *out, const char *before, struct span q, const char *behind)
+/* Adds the question with the quotation in it, in single quotes if it holds double ones. */
+static bool put(struct buf *out, const char *before, struct span q, const char *after)
 {
     char mark = memchr(q.at, '"', (size_t)q.n) ? '\'' : '"';
 
-    buf_printf(out, "%s%c%.*s%c%s", before, mark, q.n, q.at, mark, behind);
+    buf_printf(out, "%s%c%.*s%c%s", before, mark, q.n, q.at, mark, after);
     return true;
 }
 
@@ -269,7 +273,7 @@ static bool ask_after(const struct source *s, const struct view *v, struct buf *
 {
     struct span q;
 
-    return is_prose(v) && v->n >= 3 * v->least && quote_from(s, v, v->n / 3, &q) &&
+    return is_prose(v) && v->n >= 3 * v->min && quote_from(s, v, v->n / 3, &q) &&
            put(out, "What does the text say after the words ", q, "?");
 }
 
@@ -277,13 +281,13 @@ static bool ask_number(const struct source *s, const struct view *v, struct buf 
 {
     struct span q;
 
-    for (int u = v->least; v->words && u < v->n; u++)
+    for (int u = v->min; v->words && u < v->n; u++)
         if (has_digit(span_of(v, u, 1)) && quote_before(s, v, u, &q) && !has_digit(q))
             return put(out, "Which number does the text give after the words ", q, "?");
     return false;
 }
 
-/* A capitalised word inside a sentence: it follows one in small letters that ends nothing. */
+/* Is the word capitalised inside a sentence, after a word in small letters without a stop? */
 static bool is_name(struct span word, struct span before)
 {
     return word.n > 2 && isupper((unsigned char)word.at[0]) && islower((unsigned char)word.at[1]) &&
@@ -294,13 +298,13 @@ static bool ask_name(const struct source *s, const struct view *v, struct buf *o
 {
     struct span q;
 
-    for (int u = v->least; v->words && u < v->n; u++)
+    for (int u = v->min; v->words && u < v->n; u++)
         if (is_name(span_of(v, u, 1), span_of(v, u - 1, 1)) && quote_before(s, v, u, &q))
             return put(out, "Which name does the text give after the words ", q, "?");
     return false;
 }
 
-/* Without quotation marks around it. */
+/* q without the quotation marks around it. */
 static struct span bare(struct span q)
 {
     for (; q.n > 0 && strchr("\"'`", q.at[0]); q.n--)
@@ -318,7 +322,7 @@ static bool ask_meaning(const struct view *v, struct buf *out)
     for (size_t i = 0; i < sizeof(verb) / sizeof(*verb); i++) {
         const char *at = strstr(v->flat, verb[i]);
         struct span term = bare((struct span){ .at = v->flat, .n = at ? (int)(at - v->flat) : 0 });
-        if (term.n >= 3 && term.n <= TERM_MOST && !memchr(term.at, '"', (size_t)term.n))
+        if (term.n >= MIN_TERM && term.n <= MAX_TERM && !memchr(term.at, '"', (size_t)term.n))
             return put(out, "What does ", term, " mean in the text?");
     }
     return false;
@@ -328,7 +332,7 @@ static bool ask_section(const struct source *s, const struct view *v, int i, str
 {
     struct span title = span_of(v, 0, v->n);
 
-    if (!s->pieces.at[i].heading || i + 1 == s->pieces.n || s->pieces.at[i + 1].heading || !is_unique(s, title))
+    if (!s->segments.at[i].heading || i + 1 == s->segments.n || s->segments.at[i + 1].heading || !is_unique(s, title))
         return false;
     return put(out, "What does the section ", title, " say?");
 }
@@ -337,7 +341,7 @@ static bool ask_next(const struct source *s, const struct view *v, int i, struct
 {
     struct span all = span_of(v, 0, v->n);
 
-    return i + 1 < s->pieces.n && 2 * v->n >= v->least && all.n <= PIECE_MOST / 2 && is_unique(s, all) &&
+    return i + 1 < s->segments.n && 2 * v->n >= v->min && all.n <= MAX_SEGMENT / 2 && is_unique(s, all) &&
            put(out, "What does the text say right after this: ", all, "?");
 }
 
@@ -349,7 +353,7 @@ bool source_question(const struct source *s, enum source_kind kind, int i, struc
     if (v.n == 0)
         return false;
     switch (kind) {
-    case SOURCE_REPEAT: return !s->pieces.at[i].heading && ask_repeat(s, &v, out);
+    case SOURCE_REPEAT: return !s->segments.at[i].heading && ask_repeat(s, &v, out);
     case SOURCE_AFTER: return ask_after(s, &v, out);
     case SOURCE_NUMBER: return ask_number(s, &v, out);
     case SOURCE_NAME: return ask_name(s, &v, out);

@@ -10,22 +10,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    struct asked_list list = { 0 };
+    struct question_list list = { 0 };
     struct usage usage = { 0 };
     struct buf said = { 0 }, text = { 0 };
+    struct reply_body body = { (const char *)data, n, "sk-0123456789" };
     struct err err;
 
-    if (reply_read(&list, 0, &usage, (const char *)data, n, "sk-0123456789", &err) == 0 && list.n == 0)
+    if (reply_read(&list, 0, &usage, &body, &err) == 0 && list.n == 0)
         abort();
-    reply_complaint(&said, (const char *)data, n, "sk-0123456789");
+    reply_complaint(&said, &body);
     reply_refuses_schema(400, (const char *)data, n);
     buf_add(&text, data, n); /* and as what a model wrote */
     if (reply_questions(&list, 0, buf_str(&text), &err))
         abort();
     for (int i = 0; i < list.n; i++)
-        if (strlen(list.at[i].text) < QUESTION_LEAST || strlen(list.at[i].text) > QUESTION_MOST)
+        if (strlen(list.at[i].text) < MIN_QUESTION || strlen(list.at[i].text) > MAX_QUESTION)
             abort();
-    asked_release(&list);
+    question_list_release(&list);
     buf_release(&said);
     buf_release(&text);
     return 0;

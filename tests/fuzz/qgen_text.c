@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    struct asked_list list = { 0 };
+    struct question_list list = { 0 };
     struct rng rng = rng_new(n);
     struct buf text = { 0 };
     struct err err;
@@ -19,9 +19,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (offline_ask(&list, buf_str(&text), 8, &rng, &err) || list.n > 8)
         abort();
     for (int i = 0; i < list.n; i++)
-        if (list.at[i].place >= strlen(text.at) || strlen(list.at[i].text) > QUESTION_MOST)
+        if (list.at[i].place >= strlen(text.at) || strlen(list.at[i].text) > MAX_QUESTION)
             abort();
-    asked_release(&list);
+    question_list_release(&list);
     buf_release(&text);
     return 0;
 }

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TEXTS_MOST = 4096 };
+enum { MAX_TEXTS = 4096 };
 
 struct call {
     struct buf body;
@@ -39,7 +39,7 @@ static struct {
     FILE *log;
     pthread_mutex_t lock; // each connection has a thread
     struct map texts;
-    int tries[TEXTS_MOST]; // how often each was sent
+    int tries[MAX_TEXTS]; // how often each was sent
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- replies ------------------------------------------------------------ */
@@ -186,12 +186,12 @@ static enum MHD_Result nonsense(struct call *c)
 }
 
 /* Announces more than it sends. */
-static ssize_t give_half(void *arg, uint64_t at, char *to, size_t room)
+static ssize_t give_half(void *arg, uint64_t at, char *to, size_t cap)
 {
     static const char half[] = "{\"choices\":[{\"message\":{\"con";
 
     (void)arg;
-    if (at > 0 || room < sizeof(half))
+    if (at > 0 || cap < sizeof(half))
         return MHD_CONTENT_READER_END_WITH_ERROR;
     memcpy(to, half, sizeof(half) - 1);
     return sizeof(half) - 1;
@@ -240,15 +240,36 @@ static enum MHD_Result unknown_c(struct call *c)
                : good(c);
 }
 
+/* A good reply of exactly n bytes. */
+static enum MHD_Result padded(struct call *c, size_t n)
+{
+    struct buf content = { 0 }, text = { 0 };
+
+    good_content(c, &content);
+    completion(&text, buf_str(&content));
+    while (!buf_failed(&text) && text.n < n)
+        buf_addc(&text, ' ');
+    enum MHD_Result result = answer_with(c, 200, buf_str(&text), NULL, NULL);
+    buf_release(&content);
+    buf_release(&text);
+    return result;
+}
+
+enum { MAX_REPLY = 4 << 20 }; // of evp-qgen
+
+static enum MHD_Result large(struct call *c)
+{
+    return padded(c, MAX_REPLY - 1);
+}
+
+static enum MHD_Result largest(struct call *c)
+{
+    return padded(c, MAX_REPLY);
+}
+
 static enum MHD_Result vast(struct call *c)
 {
-    char *text = malloc((5 << 20) + 1);
-
-    memset(text, ' ', 5 << 20);
-    text[5 << 20] = '\0';
-    enum MHD_Result result = answer_with(c, 200, text, NULL, NULL);
-    free(text);
-    return result;
+    return padded(c, MAX_REPLY + 1);
 }
 
 static const struct {
@@ -273,6 +294,8 @@ static const struct {
     { "plain-only", plain_only },
     { "elsewhere", elsewhere },
     { "unknown-c", unknown_c },
+    { "large", large },
+    { "largest", largest },
     { "vast", vast },
 };
 
@@ -286,7 +309,7 @@ static int count_try(const char *path, uint64_t hash)
     buf_printf(&key, "%s %llx", path, (unsigned long long)hash);
     pthread_mutex_lock(&state.lock);
     int text = map_add(&state.texts, buf_str(&key), key.n, NULL);
-    int tries = text >= 0 && text < TEXTS_MOST ? ++state.tries[text] : 0;
+    int tries = text >= 0 && text < MAX_TEXTS ? ++state.tries[text] : 0;
     pthread_mutex_unlock(&state.lock);
     buf_release(&key);
     return tries;

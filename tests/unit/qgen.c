@@ -1,6 +1,6 @@
 /* The offline generator and the list of questions: coverage, determinism, no duplicates, nothing about templates. */
 #include "base/buf.h"
-#include "qgen/list.h"
+#include "qgen/question_list.h"
 #include "qgen/offline.h"
 #include "qgen/segments.h"
 
@@ -9,9 +9,8 @@
 
 Test(qgen, a_list_takes_each_question_once)
 {
-    struct asked_list list = { 0 };
+    struct question_list list = { 0 };
     struct err err;
-    bool added;
     static const struct {
         const char *text;
         bool added;
@@ -28,38 +27,34 @@ Test(qgen, a_list_takes_each_question_once)
     };
 
     for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
-        cr_assert_eq(asked_add(&list, row[i].text, strlen(row[i].text), 9 - i, &added, &err), 0);
-        cr_assert_eq(added, row[i].added, "%s", row[i].text);
+        int before = list.n;
+        cr_assert_eq(question_list_add(&list, row[i].text, strlen(row[i].text), 9 - i, &err), 0);
+        cr_assert_eq(list.n - before, row[i].added, "%s", row[i].text);
     }
-    char *vast = calloc(1, QUESTION_MOST + 2);
-    memset(vast, 'x', QUESTION_MOST + 1);
-    cr_assert(!asked_add(&list, vast, QUESTION_MOST + 1, 0, &added, &err) && !added);
-    cr_assert_eq(list.n, 3);
-    asked_sort(&list);
+    question_list_sort(&list);
     cr_assert_str_eq(list.at[2].text, "What is it?");
-    free(vast);
-    asked_release(&list);
+    question_list_release(&list);
 }
 
-static void expect_pieces(const char *text, int n, const char *const *want)
+static void expect_segments(const char *text, int n, const char *const *want)
 {
-    struct pieces p;
+    struct segments s;
     struct err err;
 
-    cr_assert_eq(pieces_cut(&p, text, strlen(text), &err), 0);
-    for (int i = 0; i < n && i < p.n; i++)
-        cr_assert(p.at[i].n == strlen(want[i]) && memcmp(text + p.at[i].at, want[i], p.at[i].n) == 0,
-                  "piece %d is '%.*s', not '%s'", i, (int)p.at[i].n, text + p.at[i].at, want[i]);
-    cr_assert_eq(p.n, n, "%d pieces, not %d", p.n, n);
-    pieces_release(&p);
+    cr_assert_eq(segments_cut(&s, text, strlen(text), &err), 0);
+    for (int i = 0; i < n && i < s.n; i++)
+        cr_assert(s.at[i].n == strlen(want[i]) && memcmp(text + s.at[i].at, want[i], s.at[i].n) == 0,
+                  "segment %d is '%.*s', not '%s'", i, (int)s.at[i].n, text + s.at[i].at, want[i]);
+    cr_assert_eq(s.n, n, "%d segments, not %d", s.n, n);
+    segments_release(&s);
 }
 
 Test(qgen, prose_is_cut_into_sentences)
 {
     static const char *const want[] = { "Dr. Who met J. Smith, i.e. the other one, at 3.15 p.m. in town.", "He left!",
                                         "\"Why?\"", "Nobody knows" };
-    expect_pieces("Dr. Who met J. Smith, i.e. the other one, at 3.15 p.m. in town. He left! \"Why?\" Nobody knows", 4,
-                  want);
+    expect_segments("Dr. Who met J. Smith, i.e. the other one, at 3.15 p.m. in town. He left! \"Why?\" Nobody knows", 4,
+                    want);
 }
 
 Test(qgen, wrapped_lines_are_joined_and_short_ones_are_not)
@@ -73,34 +68,34 @@ Test(qgen, wrapped_lines_are_joined_and_short_ones_are_not)
         "return 0;",
         "}"
     };
-    expect_pieces("This sentence was wrapped by hand at a width of\nabout fifty columns as licences are.\n"
-                  "Anna: hello there\nBen: hi Anna, how are you\nint main(void)\n{\n    return 0;\n}\n",
-                  7, want);
+    expect_segments("This sentence was wrapped by hand at a width of\nabout fifty columns as licences are.\n"
+                    "Anna: hello there\nBen: hi Anna, how are you\nint main(void)\n{\n    return 0;\n}\n",
+                    7, want);
 }
 
 Test(qgen, scripts_without_blanks_are_cut_at_their_own_stops)
 {
     static const char *const want[] = { "\u4eca\u5929\u5929\u6c14\u5f88\u597d\u3002",
                                         "\u6211\u4eec\u8d70\u5427\uff01" };
-    expect_pieces("\u4eca\u5929\u5929\u6c14\u5f88\u597d\u3002\u6211\u4eec\u8d70\u5427\uff01", 2, want);
+    expect_segments("\u4eca\u5929\u5929\u6c14\u5f88\u597d\u3002\u6211\u4eec\u8d70\u5427\uff01", 2, want);
 }
 
 Test(qgen, what_has_no_stop_is_cut_between_characters)
 {
     struct buf text = { 0 };
-    struct pieces p;
+    struct segments s;
     struct err err;
     size_t next = 0;
 
     for (int i = 0; i < 1000; i++)
         buf_adds(&text, "\u0e01");
-    cr_assert_eq(pieces_cut(&p, text.at, text.n, &err), 0);
-    for (int i = 0; i < p.n; i++) {
-        cr_assert(p.at[i].at == next && p.at[i].n <= PIECE_MOST && p.at[i].n % 3 == 0);
-        next += p.at[i].n;
+    cr_assert_eq(segments_cut(&s, text.at, text.n, &err), 0);
+    for (int i = 0; i < s.n; i++) {
+        cr_assert(s.at[i].at == next && s.at[i].n <= MAX_SEGMENT && s.at[i].n % 3 == 0);
+        next += s.at[i].n;
     }
     cr_assert_eq(next, text.n);
-    pieces_release(&p);
+    segments_release(&s);
     buf_release(&text);
 }
 
@@ -115,7 +110,7 @@ static void story(struct buf *text, int sentences)
                    what[i % 5], which[i % 4], i * 3);
 }
 
-static void ask(struct asked_list *list, const char *text, int n, uint64_t seed)
+static void ask(struct question_list *list, const char *text, int n, uint64_t seed)
 {
     struct rng rng = rng_new(seed);
     struct err err;
@@ -126,7 +121,7 @@ static void ask(struct asked_list *list, const char *text, int n, uint64_t seed)
 Test(qgen, every_part_of_a_text_gives_one_question)
 {
     enum { N = 20 };
-    struct asked_list list = { 0 };
+    struct question_list list = { 0 };
     struct buf text = { 0 };
 
     story(&text, 200);
@@ -134,13 +129,13 @@ Test(qgen, every_part_of_a_text_gives_one_question)
     cr_assert_eq(list.n, N);
     for (int i = 0; i < N; i++)
         cr_assert(list.at[i].place * N / text.n == (size_t)i, "question %d comes from byte %zu", i, list.at[i].place);
-    asked_release(&list);
+    question_list_release(&list);
     buf_release(&text);
 }
 
 Test(qgen, the_same_seed_gives_the_same_questions)
 {
-    struct asked_list a = { 0 }, b = { 0 }, c = { 0 };
+    struct question_list a = { 0 }, b = { 0 }, c = { 0 };
     struct buf text = { 0 };
     int same = 0;
 
@@ -153,16 +148,16 @@ Test(qgen, the_same_seed_gives_the_same_questions)
         same += strcmp(a.at[i].text, c.at[i].text) == 0;
     }
     cr_assert_lt(same, 5);
-    asked_release(&a);
-    asked_release(&b);
-    asked_release(&c);
+    question_list_release(&a);
+    question_list_release(&b);
+    question_list_release(&c);
     buf_release(&text);
 }
 
 /* What a question quotes stands in the text, once. */
 Test(qgen, quotations_are_unique)
 {
-    struct asked_list list = { 0 };
+    struct question_list list = { 0 };
     struct buf text = { 0 };
 
     story(&text, 60);
@@ -174,37 +169,37 @@ Test(qgen, quotations_are_unique)
         const char *at = memmem(text.at, text.n, open + 1, n);
         cr_assert(at && !memmem(at + 1, text.n - (size_t)(at + 1 - text.at), open + 1, n), "%s", list.at[i].text);
     }
-    asked_release(&list);
+    question_list_release(&list);
     buf_release(&text);
 }
 
 Test(qgen, short_texts_give_what_there_is)
 {
-    struct asked_list list = { 0 };
+    struct question_list list = { 0 };
 
     ask(&list, "Yes.", 8, 1);
     cr_assert_eq(list.n, 0);
     ask(&list, "The quick brown fox jumps over the lazy dog every single morning.", 8, 1);
     cr_assert_eq(list.n, 1);
-    asked_release(&list);
+    question_list_release(&list);
 }
 
 Test(qgen, text_that_repeats_itself_is_not_asked_about)
 {
-    struct asked_list list = { 0 };
+    struct question_list list = { 0 };
     struct buf text = { 0 };
 
     for (int i = 0; i < 50; i++)
         buf_adds(&text, "The same sentence stands here again and again and never ends.\n");
     ask(&list, text.at, 8, 1);
     cr_assert_eq(list.n, 0);
-    asked_release(&list);
+    question_list_release(&list);
     buf_release(&text);
 }
 
 Test(qgen, template_words_are_not_asked_about)
 {
-    struct asked_list list = { 0 };
+    struct question_list list = { 0 };
     struct buf text = { 0 };
 
     buf_adds(&text, "You are given a scientific article and a question. Answer the question as concisely as you can, "
@@ -221,13 +216,13 @@ Test(qgen, template_words_are_not_asked_about)
                       !strstr(quote, "concisely") && !strstr(quote, "given a"),
                   "%s", list.at[i].text);
     }
-    asked_release(&list);
+    question_list_release(&list);
     buf_release(&text);
 }
 
 Test(qgen, scripts_without_blanks_and_code_give_questions)
 {
-    struct asked_list list = { 0 };
+    struct question_list list = { 0 };
     struct buf text = { 0 };
 
     for (int i = 0; i < 64; i++)
@@ -237,20 +232,20 @@ Test(qgen, scripts_without_blanks_and_code_give_questions)
                    i * i);
     ask(&list, text.at, 8, 1);
     cr_assert_eq(list.n, 8);
-    asked_release(&list);
+    question_list_release(&list);
     buf_clear(&text);
     for (int i = 0; i < 64; i++)
         buf_printf(&text, "int f%d(int x)\n{\n    return x * %d;\n}\n\n", i, i + 7);
     ask(&list, text.at, 8, 1);
     cr_assert_eq(list.n, 8);
-    asked_release(&list);
+    question_list_release(&list);
     buf_release(&text);
 }
 
 Test(qgen, numbers_of_items_are_not_quoted)
 {
     static const char *const item[] = { "(a) ", "12. ", "iv) " };
-    struct asked_list list = { 0 };
+    struct question_list list = { 0 };
     struct buf text = { 0 };
 
     for (int i = 0; i < 30; i++)
@@ -261,6 +256,6 @@ Test(qgen, numbers_of_items_are_not_quoted)
     for (int i = 0; i < list.n; i++)
         for (int k = 0; k < 3; k++)
             cr_assert(!strstr(list.at[i].text, item[k]), "%s", list.at[i].text);
-    asked_release(&list);
+    question_list_release(&list);
     buf_release(&text);
 }

@@ -34,7 +34,7 @@ static const struct {
     { "", "" },
 };
 
-static void join(struct buf *out, const struct asked_list *list)
+static void join(struct buf *out, const struct question_list *list)
 {
     for (int i = 0; i < list->n; i++)
         buf_printf(out, "%s%s", i ? "|" : "", list->at[i].text);
@@ -43,7 +43,7 @@ static void join(struct buf *out, const struct asked_list *list)
 Test(qgen, replies_are_read_however_they_are_wrapped)
 {
     for (size_t i = 0; i < sizeof(content_row) / sizeof(*content_row); i++) {
-        struct asked_list list = { 0 };
+        struct question_list list = { 0 };
         struct buf got = { 0 };
         struct err err;
         cr_assert_eq(reply_questions(&list, 0, content_row[i].content, &err), 0);
@@ -51,13 +51,13 @@ Test(qgen, replies_are_read_however_they_are_wrapped)
         cr_assert_str_eq(buf_str(&got), content_row[i].questions, "'%s' gives '%s'", content_row[i].content,
                          buf_str(&got));
         buf_release(&got);
-        asked_release(&list);
+        question_list_release(&list);
     }
 }
 
 Test(qgen, hostile_brackets_cost_little)
 {
-    struct asked_list list = { 0 };
+    struct question_list list = { 0 };
     struct buf text = { 0 };
     struct err err;
 
@@ -65,18 +65,18 @@ Test(qgen, hostile_brackets_cost_little)
         buf_addc(&text, i % 2 ? '{' : '[');
     cr_assert(!reply_questions(&list, 0, text.at, &err) && list.n == 0);
     buf_release(&text);
-    asked_release(&list);
+    question_list_release(&list);
 }
 
 /* ---- bodies ------------------------------------------------------------- */
 
 static int read_body(const char *body, struct buf *got, struct usage *usage, struct err *err)
 {
-    struct asked_list list = { 0 };
-    int code = reply_read(&list, 0, usage, body, strlen(body), "sk-0123456789", err);
+    struct question_list list = { 0 };
+    int code = reply_read(&list, 0, usage, &(struct reply_body){ body, strlen(body), "sk-0123456789" }, err);
 
     join(got, &list);
-    asked_release(&list);
+    question_list_release(&list);
     return code;
 }
 
@@ -108,13 +108,13 @@ Test(qgen, other_bodies_are_refused_with_a_sentence)
     static const struct {
         const char *body, *why;
     } row[] = {
-        { "<html>", "the reply is no JSON: malformed JSON at byte 0" },
-        { "{\"choices\":[{\"mess", "the reply is no JSON: malformed JSON at byte 14" },
-        { "", "the reply is no JSON: empty where JSON is expected" },
+        { "<html>", "the reply is not JSON: malformed JSON at byte 0" },
+        { "{\"choices\":[{\"mess", "the reply is not JSON: malformed JSON at byte 14" },
+        { "", "the reply is not JSON: empty where JSON is expected" },
         { "{}", "the reply has no message" },
         { "{\"choices\":[]}", "the reply has no message" },
         { "{\"choices\":[{\"message\":{\"content\":null}}]}", "the reply has no message" },
-        { "{\"choices\":[{\"message\":{\"content\":\"No.\"}}]}", "the reply holds no question" },
+        { "{\"choices\":[{\"message\":{\"content\":\"No.\"}}]}", "the reply has no question in it" },
     };
 
     for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
@@ -142,7 +142,7 @@ Test(qgen, complaints_are_one_line_without_the_key)
 
     for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
         struct buf said = { 0 };
-        reply_complaint(&said, row[i].body, strlen(row[i].body), "sk-0123456789");
+        reply_complaint(&said, &(struct reply_body){ row[i].body, strlen(row[i].body), "sk-0123456789" });
         cr_assert_str_eq(buf_str(&said), row[i].said);
         buf_release(&said);
     }
@@ -210,7 +210,7 @@ Test(qgen, a_request_is_json_with_the_text_in_it)
     for (int form = PROMPT_SCHEMA; form <= PROMPT_PLAIN; form++) {
         struct buf body = { 0 };
         struct err err;
-        prompt_request(&body, "m\"x", "a \"text\"\n", 9, 3, (enum prompt_form)form);
+        prompt_request(&body, &(struct prompt){ "m\"x", "a \"text\"\n", 9, 3, (enum prompt_form)form });
         struct json *v = json_parse(buf_str(&body), body.n, &err);
         cr_assert(v, "%s", err.msg);
         cr_assert_str_eq(json_text(json_get(v, "model")), "m\"x");

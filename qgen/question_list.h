@@ -1,0 +1,38 @@
+/* question_list.h - the questions about one context: distinct, of sane length, each with its place in the text.
+ *
+ * A zeroed struct is an empty list.
+ */
+#ifndef EVP_QUESTION_LIST_H
+#define EVP_QUESTION_LIST_H
+
+#include "base/err.h"
+#include "base/map.h"
+
+#include <stddef.h>
+
+struct listed_question {
+    char *text;
+    size_t place; // byte of the context that it was drawn from, or any other number to sort by
+};
+
+struct question_list {
+    struct listed_question *at;
+    int n, cap;
+    struct map seen; // the questions without case, blanks and punctuation; also those that were cut off
+};
+
+enum { MIN_QUESTION = 3, MAX_QUESTION = 1000 }; /* bytes; a longer "question" is prose */
+
+/* Adds a copy with every run of white space made one blank. The list stays as it is (and 0 is returned) when the text
+ * is too short, too long, or differs from an earlier question only in case, blanks and punctuation. */
+int question_list_add(struct question_list *list, const char *text, size_t n, size_t place, struct err *err) MUST_CHECK;
+
+void question_list_sort(struct question_list *list);       // by place; questions of one place keep their order
+void question_list_cut(struct question_list *list, int n); // keeps the first n
+void question_list_release(struct question_list *list);
+
+/* Adds n bytes with every run of white space made one blank, and none at either end. */
+struct buf;
+void text_flatten(struct buf *out, const char *text, size_t n);
+
+#endif
