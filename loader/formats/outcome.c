@@ -1,7 +1,10 @@
 /* outcome.c - sums become a line of the manifest's comparison. */
 #include "loader/formats/outcome.h"
 
+#include <math.h>
 #include <stdio.h>
+
+static const double rounding = 1e-9; // of a sum: a million terms in another order differ by less
 
 struct manifest_total outcome_total(const struct outcome_sums *s, const char *name)
 {
@@ -18,5 +21,5 @@ double outcome_gain_gap(double objective, double upper_bound, double recompute)
 {
     double gain = upper_bound - recompute;
 
-    return gain > 0 ? (upper_bound - objective) / gain : 0;
+    return gain > rounding * fabs(upper_bound) ? (upper_bound - objective) / gain : 0;
 }

@@ -38,7 +38,7 @@ static inline void outcome_add(struct outcome_sums *s, const struct outcome *o, 
 struct manifest_total outcome_total(const struct outcome_sums *s, const char *name);
 
 /* The part of the possible gain over recomputing everything that a plan misses, by its proof:
- * (upper_bound - objective) / (upper_bound - recompute); 0 where nothing can be gained. */
+ * (upper_bound - objective) / (upper_bound - recompute); 0 where nothing can be gained but by rounding. */
 double outcome_gain_gap(double objective, double upper_bound, double recompute);
 
 #endif

@@ -113,4 +113,6 @@ Test(outcome, gain_gap_is_the_missed_part_of_what_can_be_gained)
     cr_assert_eq(outcome_gain_gap(2, 4, 2), 1);
     cr_assert_eq(outcome_gain_gap(2, 2, 2), 0, "nothing can be gained");
     cr_assert_eq(outcome_gain_gap(1, 2, 3), 0, "a bound below recomputing");
+    cr_assert_eq(outcome_gain_gap(-1e6, -1e6 + 1e-4, -1e6), 0, "a sum of another order");
+    cr_assert_float_eq(outcome_gain_gap(-1e6, -1e6 + 1e-2, -1e6), 1, 1e-12);
 }
