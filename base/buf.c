@@ -1,4 +1,7 @@
+/* Every way to add bytes goes through buf_reserve(), which alone allocates and alone fails. */
 #include "base/buf.h"
+
+#include "base/array.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -8,23 +11,9 @@
 
 char *buf_reserve(struct buf *b, size_t more)
 {
-    if (b->failed)
-        return NULL;
-    if (more >= SIZE_MAX / 2 - b->n) {
+    if (b->failed || more >= SIZE_MAX / 2 - b->n || ARRAY_GROW(b, b->n + more + 1)) {
         b->failed = true;
         return NULL;
-    }
-    if (b->n + more + 1 > b->room) {
-        size_t room = b->room * 3 / 2 > b->n + more + 1 ? b->room * 3 / 2 : b->n + more + 1;
-        if (room < 64)
-            room = 64;
-        char *at = realloc(b->at, room);
-        if (!at) {
-            b->failed = true;
-            return NULL;
-        }
-        b->at = at;
-        b->room = room;
     }
     return b->at + b->n;
 }

@@ -17,11 +17,11 @@
 
 struct buf {
     char *at; // NULL until the first byte; otherwise NUL-terminated
-    size_t n, room;
+    size_t n, cap;
     bool failed;
 };
 
-/* Makes room for `more` bytes behind the end; returns where they go, or NULL. */
+/* Makes sure that `more` bytes fit after the end; returns where they go, or NULL. */
 char *buf_reserve(struct buf *b, size_t more);
 
 void buf_add(struct buf *b, const void *bytes, size_t n);

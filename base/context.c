@@ -1,5 +1,9 @@
+/* Rows become structs and back: texts first, then contexts, then questions. Both streams are read by one loop, which
+ * refuses ids that come twice.
+ */
 #include "base/context.h"
 
+#include "base/array.h"
 #include "base/utf8.h"
 
 #include <stdlib.h>
@@ -40,45 +44,30 @@ static int take_answers(struct context_input *in, const struct json *answers, st
     return 0;
 }
 
-/* Room for one more element; n is a power of two when it runs out. */
-static void *one_more(void *at, int n, size_t size)
-{
-    if (n & (n - 1))
-        return at;
-    return reallocarray(at, n ? 2 * (size_t)n : 1, size);
-}
-
 int context_add_input(struct context *c, const char *question, const struct json *answers, struct err *err)
 {
-    struct context_input *input = one_more(c->input, c->n_inputs, sizeof(*input));
-
-    if (!input)
+    if (ARRAY_PUSH(&c->inputs, (struct context_input){ .question = strdup(question) }))
         return err_nomem(err);
-    c->input = input;
-    struct context_input *in = &input[c->n_inputs++];
-    *in = (struct context_input){ .question = strdup(question) };
+    struct context_input *in = &c->inputs.at[c->inputs.n - 1];
     return in->question ? take_answers(in, answers, err) : err_nomem(err);
 }
 
 static bool has_question(const struct context *c, const char *question)
 {
-    for (int i = 0; i < c->n_inputs; i++)
-        if (strcmp(c->input[i].question, question) == 0)
+    for (int i = 0; i < c->inputs.n; i++)
+        if (strcmp(c->inputs.at[i].question, question) == 0)
             return true;
     return false;
 }
 
 int context_unite(struct context *to, struct context *from, struct err *err)
 {
-    for (int i = 0; i < from->n_inputs; i++) {
-        if (has_question(to, from->input[i].question))
+    for (int i = 0; i < from->inputs.n; i++) {
+        if (has_question(to, from->inputs.at[i].question))
             continue;
-        struct context_input *input = one_more(to->input, to->n_inputs, sizeof(*input));
-        if (!input)
+        if (ARRAY_PUSH(&to->inputs, from->inputs.at[i]))
             return err_nomem(err);
-        to->input = input;
-        to->input[to->n_inputs++] = from->input[i];
-        from->input[i] = (struct context_input){ 0 };
+        from->inputs.at[i] = (struct context_input){ 0 };
     }
     return 0;
 }
@@ -122,12 +111,12 @@ void context_to_json(const struct context *c, struct json_out *w)
     json_put_text(w, "text", c->text);
     json_put_text(w, "ask", c->ask);
     json_begin(w, "inputs", '[');
-    for (int i = 0; i < c->n_inputs; i++) {
+    for (int i = 0; i < c->inputs.n; i++) {
         json_begin(w, NULL, '{');
-        json_put_text(w, "question", c->input[i].question);
+        json_put_text(w, "question", c->inputs.at[i].question);
         json_begin(w, "answers", '[');
-        for (int a = 0; a < c->input[i].n_answers; a++)
-            json_put_text(w, NULL, c->input[i].answer[a]);
+        for (int a = 0; a < c->inputs.at[i].n_answers; a++)
+            json_put_text(w, NULL, c->inputs.at[i].answer[a]);
         json_end(w, ']');
         json_end(w, '}');
     }
@@ -139,13 +128,13 @@ void context_to_json(const struct context *c, struct json_out *w)
 
 void context_release(struct context *c)
 {
-    for (int i = 0; i < c->n_inputs; i++) {
-        for (int a = 0; a < c->input[i].n_answers; a++)
-            free(c->input[i].answer[a]);
-        free(c->input[i].answer);
-        free(c->input[i].question);
+    for (int i = 0; i < c->inputs.n; i++) {
+        for (int a = 0; a < c->inputs.at[i].n_answers; a++)
+            free(c->inputs.at[i].answer[a]);
+        free(c->inputs.at[i].answer);
+        free(c->inputs.at[i].question);
     }
-    free(c->input);
+    free(c->inputs.at);
     free(c->id);
     free(c->dataset);
     free(c->text);
@@ -210,8 +199,9 @@ struct stream {
     struct map *ids;
 };
 
-static int add_row(const struct stream *s, const struct json *row, struct err *err)
+static int add_row(void *arg, const struct json *row, struct err *err)
 {
+    const struct stream *s = arg;
     const char *id;
     bool added;
 
@@ -223,43 +213,32 @@ static int add_row(const struct stream *s, const struct json *row, struct err *e
     return added ? 0 : err_set(err, ERR_FORMAT, "id '%s' comes a second time", id);
 }
 
-static int read_stream(const struct stream *s, const char *path, struct json **header, struct err *err)
+static int read_stream(struct stream *s, const char *path, struct json **header, struct err *err)
 {
     struct rows_in in;
-    struct json *row;
-    int got;
 
     if (rows_open(&in, path, s->kind, err))
         return err->code;
-    while ((got = rows_next(&in, &row, err)) == 1) {
-        int code = add_row(s, row, err);
-        json_free(row);
-        if (code) {
-            got = rows_wrap(&in, err);
-            break;
-        }
-    }
-    if (got == 0 && in.n_rows == 0)
-        got = err_set(err, ERR_FORMAT, "%s holds no %s", in.path, s->kind);
-    if (got == 0) {
+    int code = rows_rest(&in, add_row, s, err);
+    if (!code && in.n_rows == 0)
+        code = err_set(err, ERR_FORMAT, "%s holds no %s", in.path, s->kind);
+    if (!code) {
         *header = in.header;
         in.header = NULL;
     }
     rows_close(&in);
-    return got;
+    return code;
 }
 
 static int add_context(void *list, const struct json *row, const char **id, struct err *err)
 {
     struct contexts *c = list;
-    struct context *at = one_more(c->at, c->n, sizeof(*at));
 
-    if (!at)
+    if (ARRAY_GROW(c, c->n + 1))
         return err_nomem(err);
-    c->at = at;
-    if (context_from_json(&at[c->n], row, err))
+    if (context_from_json(&c->at[c->n], row, err))
         return err->code;
-    *id = at[c->n++].id;
+    *id = c->at[c->n++].id;
     return 0;
 }
 
@@ -286,14 +265,12 @@ void contexts_release(struct contexts *c)
 static int add_question(void *list, const struct json *row, const char **id, struct err *err)
 {
     struct questions *q = list;
-    struct question *at = one_more(q->at, q->n, sizeof(*at));
 
-    if (!at)
+    if (ARRAY_GROW(q, q->n + 1))
         return err_nomem(err);
-    q->at = at;
-    if (question_from_json(&at[q->n], row, err))
+    if (question_from_json(&q->at[q->n], row, err))
         return err->code;
-    *id = at[q->n++].id;
+    *id = q->at[q->n++].id;
     return 0;
 }
 

@@ -23,18 +23,21 @@ struct context_input { // a question that came with the dataset
 
 struct context {
     char *id, *dataset, *text, *ask;
-    struct context_input *input;
-    int n_inputs;
+    struct {
+        struct context_input *at;
+        int n, cap;
+    } inputs;
     int64_t chars;    // characters (code points) of text
     int64_t n_tokens; // of head + text; -1: no model was asked
 };
 
-/* What follows a plain text; of five wordings tried on the default model this one made it answer instead of echo. */
+/* What follows a plain text. Five wordings were tried on the default model; with this one it answered and did not echo.
+ */
 #define CONTEXT_PLAIN_ASK "\n\nUsing only the text above, answer briefly: {question}"
 
 struct contexts {
     struct context *at;
-    int n;
+    int n, cap;
     struct map ids;      // id -> index
     struct json *header; // of the stream, for lineage; NULL
 };
@@ -47,10 +50,11 @@ void context_release(struct context *c);
 /* Adds a question that came with the dataset. answers: a list of strings, one string, or NULL. */
 int context_add_input(struct context *c, const char *question, const struct json *answers, struct err *err) MUST_CHECK;
 
-/* Moves the questions that `to` lacks from `from`. */
+/* Moves those questions of `from` that `to` lacks to it. */
 int context_unite(struct context *to, struct context *from, struct err *err) MUST_CHECK;
 
-/* All rows. Refuses an empty stream, an empty text, and an id that comes twice, with file and line. */
+/* Reads all rows. Refuses an empty stream, an empty text and an id that comes twice; the message names file and line.
+ */
 int contexts_read(struct contexts *c, const char *path, struct err *err) MUST_CHECK;
 void contexts_release(struct contexts *c);
 
@@ -64,7 +68,7 @@ struct question {
 
 struct questions {
     struct question *at;
-    int n;
+    int n, cap;
     struct map ids;
     struct json *header;
 };

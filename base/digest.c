@@ -1,3 +1,4 @@
+/* The only file that knows OpenSSL and xxHash: their states are handed out under our own names. */
 #include "base/digest.h"
 
 #include <errno.h>

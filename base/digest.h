@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DIGEST_HEX = 65, XXH3_HEX = 17 }; /* room for the text and its NUL */
+enum { DIGEST_HEX = 65, XXH3_HEX = 17 }; /* bytes of the text with its NUL */
 
 /* XXH3-64 of n bytes, and the same as 16 lower-case hex digits. */
 uint64_t digest_xxh3(const void *bytes, size_t n);
@@ -33,7 +33,7 @@ int digest_peek(const struct digest *d, char hex[DIGEST_HEX], struct err *err) M
 void digest_add_tokens(struct digest *d, const int32_t *ids, size_t n);
 
 int digest_sha256(const void *bytes, size_t n, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
-/* The file is read, not mapped: it would count as memory of the process while it is looked at. */
+/* The file is read, not mapped: a mapped file would count as memory of the process. */
 int digest_file(const char *path, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
 
 /* 64 lower-case hex digits and nothing else. */

@@ -1,3 +1,4 @@
+/* Messages of a fixed size: an error must be told without memory, so what does not fit is cut. */
 #include "base/err.h"
 
 #include <stdarg.h>
@@ -25,8 +26,8 @@ int err_wrap(struct err *err, const char *fmt, ...)
     int n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
     va_end(ap);
     if (n >= 0 && (size_t)n < sizeof(err->msg)) {
-        size_t room = sizeof(err->msg) - (size_t)n;
-        snprintf(err->msg + n, room, ": %.*s", (int)room, old);
+        size_t left = sizeof(err->msg) - (size_t)n;
+        snprintf(err->msg + n, left, ": %.*s", (int)left, old);
     }
     return err->code;
 }

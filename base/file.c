@@ -1,3 +1,4 @@
+/* Reading, then writing through a temporary file, then what the tools ask about paths. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -76,7 +77,7 @@ static void out_release(struct file_out *out)
     *out = (struct file_out){ 0 };
 }
 
-/* What is there and is neither file nor folder is opened itself. */
+/* Is it a device or a pipe? */
 static bool is_special(const char *path)
 {
     struct stat st;
@@ -126,16 +127,29 @@ int file_create(struct file_out *out, const char *path, struct err *err)
     return 0;
 }
 
-/* Flushes the folder a path lies in, so that the rename survives a crash of the machine. */
+/* fsync on a folder. */
+static int sync_dir(const char *path, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_set(err, ERR_IO, "cannot open folder '%s': %s", path, strerror(errno));
+    int failed = fsync(fd) && errno != EINVAL && errno != EROFS; /* some file systems have nothing to flush */
+    int why = errno;
+    close(fd);
+    return failed ? err_set(err, ERR_IO, "cannot flush folder '%s': %s", path, strerror(why)) : 0;
+}
+
+/* Flushes the folder of a path, so that the rename survives a crash of the machine. */
 static int sync_parent(const char *path, struct err *err)
 {
     const char *slash = strrchr(path, '/');
     struct buf dir = { 0 };
 
     if (!slash)
-        return file_sync_dir(".", err);
+        return sync_dir(".", err);
     buf_add(&dir, path, slash == path ? 1 : (size_t)(slash - path));
-    int code = buf_failed(&dir) ? err_nomem(err) : file_sync_dir(dir.at, err);
+    int code = buf_failed(&dir) ? err_nomem(err) : sync_dir(dir.at, err);
     buf_release(&dir);
     return code;
 }
@@ -227,18 +241,6 @@ int file_mkdir(const char *path, struct err *err)
     }
     free(copy);
     return file_is_dir(path) ? 0 : err_set(err, ERR_IO, "cannot make folder '%s': %s", path, strerror(ENOTDIR));
-}
-
-int file_sync_dir(const char *path, struct err *err)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (fd < 0)
-        return err_set(err, ERR_IO, "cannot open folder '%s': %s", path, strerror(errno));
-    int failed = fsync(fd) && errno != EINVAL && errno != EROFS; /* some file systems have nothing to flush */
-    int why = errno;
-    close(fd);
-    return failed ? err_set(err, ERR_IO, "cannot flush folder '%s': %s", path, strerror(why)) : 0;
 }
 
 char *file_join(const char *dir, const char *name)

@@ -46,13 +46,12 @@ int file_rename(const char *from, const char *to, struct err *err) MUST_CHECK;
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
 int file_size(const char *path, uint64_t *size, struct err *err) MUST_CHECK;
-int file_mkdir(const char *path, struct err *err) MUST_CHECK;    /* like mkdir -p */
-int file_sync_dir(const char *path, struct err *err) MUST_CHECK; /* fsync on a folder */
+int file_mkdir(const char *path, struct err *err) MUST_CHECK; /* like mkdir -p */
 
 /* dir + "/" + name, allocated; the caller frees it. NULL without memory. */
 char *file_join(const char *dir, const char *name);
 
-/* The part of a path behind its last slash; borrowed. */
+/* The part of a path after its last slash; borrowed. */
 const char *file_name(const char *path);
 
 /* ${EVP_MODELS:-${XDG_CACHE_HOME:-$HOME/.cache}/evp/models}, allocated; NULL without memory. */

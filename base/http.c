@@ -1,3 +1,6 @@
+/* One CURLM holds all exchanges. Each has a struct transfer, which curl carries as CURLOPT_PRIVATE and which is also in
+ * a list, so that http_close() finds what is still in flight.
+ */
 #include "base/http.h"
 
 #include "base/clock.h"
@@ -48,7 +51,7 @@ static void transfer_free(struct http *h, struct transfer *t)
     free(t);
 }
 
-static CURLcode set_options(struct http *h, struct transfer *t, const char *url, const char *json, size_t n)
+static CURLcode set_options(struct http *h, struct transfer *t, const char *url, const struct buf *body)
 {
     CURL *e = t->easy;
     CURLcode bad = CURLE_OK;
@@ -56,8 +59,8 @@ static CURLcode set_options(struct http *h, struct transfer *t, const char *url,
     /* POSTFIELDSIZE before COPYPOSTFIELDS: that is when the bytes are copied. */
     bad = bad ? bad : curl_easy_setopt(e, CURLOPT_URL, url);
     bad = bad ? bad : curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-    bad = bad ? bad : curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)n);
-    bad = bad ? bad : curl_easy_setopt(e, CURLOPT_COPYPOSTFIELDS, json);
+    bad = bad ? bad : curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->n);
+    bad = bad ? bad : curl_easy_setopt(e, CURLOPT_COPYPOSTFIELDS, buf_str(body));
     bad = bad ? bad : curl_easy_setopt(e, CURLOPT_HTTPHEADER, h->headers);
     bad = bad ? bad : curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
     bad = bad ? bad : curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
@@ -70,7 +73,7 @@ static CURLcode set_options(struct http *h, struct transfer *t, const char *url,
     return bad;
 }
 
-int http_post(struct http *h, const char *url, const char *json, size_t n, void *tag, struct err *err)
+int http_post(struct http *h, const char *url, const struct buf *body, void *tag, struct err *err)
 {
     struct transfer *t = calloc(1, sizeof(*t));
 
@@ -79,7 +82,7 @@ int http_post(struct http *h, const char *url, const char *json, size_t n, void 
     t->tag = tag;
     t->limit = h->o.reply_limit;
     t->easy = curl_easy_init();
-    CURLcode bad = t->easy ? set_options(h, t, url, json, n) : CURLE_OUT_OF_MEMORY;
+    CURLcode bad = t->easy ? set_options(h, t, url, body) : CURLE_OUT_OF_MEMORY;
     CURLMcode worse = bad ? CURLM_OK : curl_multi_add_handle(h->multi, t->easy);
     if (bad || worse) {
         transfer_free(h, t);

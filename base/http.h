@@ -1,14 +1,14 @@
 /* http.h - HTTP POST requests, many in flight at once (libcurl's multi interface), each answered by one reply.
  *
  *     struct http *h = http_open(&(struct http_options){ .bearer = key, .total_s = 60, .reply_limit = 1 << 20 }, &err);
- *     http_post(h, url, json, n, tag, &err);
+ *     http_post(h, url, &body, tag, &err);
  *     while (http_wait(h, 1.0, &reply, &err) == 0)
  *         ...
  *     http_reply_release(&reply);
  *     http_close(h);
  *
- * A reply is whatever came back, also nothing: only a failure of the machinery itself is an `err`. Redirects are not
- * followed, so the key goes to the host that was named and to no other. Nothing is ever logged here.
+ * A request that gets no answer has a reply too, whose outcome says so; an `err` is a failure of this module alone.
+ * Redirects are not followed, so the key goes to the host that was named and to no other. Nothing is ever logged here.
  */
 #ifndef EVP_HTTP_H
 #define EVP_HTTP_H
@@ -31,7 +31,7 @@ enum http_outcome {
     HTTP_TIMED_OUT,   // after connect_s or total_s
     HTTP_UNREACHABLE, // no such host, no connection, or one that broke: worth another try
     HTTP_TOO_LARGE,
-    HTTP_UNUSABLE, // not a URL, no such protocol, a certificate that does not hold: no try will help
+    HTTP_UNUSABLE, // not a URL, no such protocol, an invalid certificate: another try will not help
 };
 
 struct http_reply {
@@ -44,10 +44,10 @@ struct http_reply {
 };
 
 struct http *http_open(const struct http_options *o, struct err *err);
-void http_close(struct http *h); /* gives up what is in flight; NULL is fine */
+void http_close(struct http *h); /* abandons what is in flight; NULL is fine */
 
-/* Sends n bytes of JSON. The reply comes out of http_wait() with the same tag. */
-int http_post(struct http *h, const char *url, const char *json, size_t n, void *tag, struct err *err) MUST_CHECK;
+/* Sends a request: body.n bytes of JSON, which are copied. The reply comes out of http_wait() with the same tag. */
+int http_post(struct http *h, const char *url, const struct buf *body, void *tag, struct err *err) MUST_CHECK;
 
 /* 1 and one reply, which the caller releases; 0 after `seconds` without one. Waits also when nothing is in flight. */
 int http_wait(struct http *h, double seconds, struct http_reply *reply, struct err *err) MUST_CHECK;

@@ -1,3 +1,6 @@
+/* Reading is cJSON with two refusals more (NUL characters, a second value); writing is our own, because cJSON builds a
+ * tree first and prints numbers with 17 digits.
+ */
 #include "base/json.h"
 
 #include "base/parse.h"

@@ -66,7 +66,7 @@ void json_print(struct buf *out, const struct json *v);
 
 struct json_out {
     struct buf *buf;
-    bool comma; // a member stands before the next one
+    bool comma; // the next member needs a comma before it
 };
 
 /* `name` is NULL inside arrays and at the top. `bracket` is '{' or '[', '}' or ']'. */

@@ -1,3 +1,6 @@
+/* One lock around one state: the running bar and whether it is on the screen. Everything that writes clears the bar
+ * first; the next progress_add() draws it again.
+ */
 #include "base/log.h"
 
 #include "base/clock.h"
@@ -13,7 +16,7 @@
 #include <unistd.h>
 
 enum { BAR = 24, NOTE = 64 };
-static const double every_terminal = 0.1, every_plain = 5; /* seconds between two pictures of the progress */
+static const double every_terminal = 0.1, every_plain = 5; /* seconds between two reports of progress */
 
 static struct {
     pthread_mutex_t lock;
@@ -22,11 +25,11 @@ static struct {
     const char *what; /* NULL: no bar */
     int64_t done, total;
     double start, drawn;
-    bool on_screen; /* an unfinished bar line stands on the terminal */
+    bool on_screen; /* the terminal shows an unfinished bar line */
     char note[NOTE];
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER, .name = "evp", .level = LOG_INFO };
 
-/* EVP_TTY=1 or 0 pretends, for tests and for terminals that lie. */
+/* EVP_TTY=1 or 0 overrides the test, for tests of the tools and for terminals that isatty() does not know. */
 static bool terminal(void)
 {
     const char *pretend = getenv("EVP_TTY");
@@ -41,33 +44,33 @@ static void clear_bar(void)
     state.on_screen = false;
 }
 
-static void describe(char *out, size_t room, double now)
+static void describe(char *out, size_t n_out, double now)
 {
     char left[TEXT_SHORT], spent[TEXT_SHORT];
     double seconds = now - state.start, rate = seconds > 0 ? (double)state.done / seconds : 0;
-    int n = snprintf(out, room, "%lld", (long long)state.done);
+    int n = snprintf(out, n_out, "%lld", (long long)state.done);
 
     if (state.total > 0)
-        n += snprintf(out + n, room - (size_t)n, "/%lld", (long long)state.total);
-    n += snprintf(out + n, room - (size_t)n, " %s, %.*f/s, %s", state.what, rate < 10 ? 2 : 0, rate,
+        n += snprintf(out + n, n_out - (size_t)n, "/%lld", (long long)state.total);
+    n += snprintf(out + n, n_out - (size_t)n, " %s, %.*f/s, %s", state.what, rate < 10 ? 2 : 0, rate,
                   text_seconds(spent, seconds));
     if (state.total > state.done && rate > 0)
-        n += snprintf(out + n, room - (size_t)n, ", %s left",
+        n += snprintf(out + n, n_out - (size_t)n, ", %s left",
                       text_seconds(left, (double)(state.total - state.done) / rate));
     if (state.note[0])
-        snprintf(out + n, room - (size_t)n, "  %s", state.note);
+        snprintf(out + n, n_out - (size_t)n, "  %s", state.note);
 }
 
-/* How many bytes of text fit behind the bar: a line that wraps could not be cleared again. Characters stay whole. */
+/* How many bytes of text fit after the bar: a line that wraps could not be cleared again. Characters stay whole. */
 static int fitting(const char *text)
 {
     struct winsize w = { 0 };
     int columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
-    int room = columns - BAR - 4, n = (int)strlen(text);
+    int max = columns - BAR - 4, n = (int)strlen(text);
 
-    if (n <= room)
+    if (n <= max)
         return n;
-    for (n = room > 0 ? room : 0; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
+    for (n = max > 0 ? max : 0; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
         n--;
     return n;
 }
@@ -101,12 +104,7 @@ void log_open(const char *name, enum log_level level)
     state.level = level;
 }
 
-enum log_level log_level(void)
-{
-    return state.level;
-}
-
-/* Sentences quote names out of files: what would steer the terminal does not reach it. */
+/* Messages quote names out of files: control characters do not reach the terminal. */
 static void defuse(char *text)
 {
     for (char *p = text; *p; p++)

@@ -1,7 +1,7 @@
 /* log.h - everything a tool says on stderr: messages, progress, errors.
  *
  * Levels, in words: an error ends the tool or loses a row; a warning is something the user should know but need not act
- * on; info is one line per stage of the work (the default); debug is for whoever looks into a run (-v).
+ * on; info is one line per stage of the work (the default); debug is for somebody who studies a run (-v).
  * Lines are "evp-plan: text", with "warning: " or "error: " where it applies; control characters become '?'.
  *
  * Progress is a bar with rate and time left on a terminal, and a plain line every few seconds elsewhere. Messages and a
@@ -21,7 +21,6 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 /* Once, first thing in a tool. `name` is borrowed for good. */
 void log_open(const char *name, enum log_level level);
-enum log_level log_level(void);
 
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -35,7 +34,7 @@ int log_failure(const struct err *err);
 void progress_begin(const char *what, int64_t total);
 void progress_add(int64_t done);
 void progress_note(const char *fmt, ...)
-    __attribute__((format(printf, 1, 2))); // a word behind the bar: what is at work
+    __attribute__((format(printf, 1, 2))); // a word after the bar: what is being worked on
 void progress_end(void);                   // the last state stays on screen as a plain line
 
 #endif

@@ -1,15 +1,19 @@
+/* Two tables: the keys in order of arrival, an array, and slots with their numbers, at most half of them in use. The
+ * bytes of the keys are in blocks of their own, which double in size, so that they never move.
+ */
 #include "base/map.h"
 
+#include "base/array.h"
 #include "base/digest.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS_LEAST = 256, KEYS_MOST = 1 << 20 };
+enum { KEYS_MIN = 256, KEYS_MAX = 1 << 20 };
 
 struct map_keys {
     struct map_keys *older;
-    size_t n, room;
+    size_t n, cap;
     char at[];
 };
 
@@ -18,13 +22,13 @@ static char *keep_key(struct map *m, const char *key, size_t n)
 {
     struct map_keys *k = m->keys;
 
-    if (!k || k->room - k->n <= n) {
-        size_t room = !k ? KEYS_LEAST : k->room < KEYS_MOST ? 2 * k->room : KEYS_MOST;
-        room = room <= n ? n + 1 : room;
-        k = malloc(sizeof(*k) + room);
+    if (!k || k->cap - k->n <= n) {
+        size_t cap = !k ? KEYS_MIN : k->cap < KEYS_MAX ? 2 * k->cap : KEYS_MAX;
+        cap = cap <= n ? n + 1 : cap;
+        k = malloc(sizeof(*k) + cap);
         if (!k)
             return NULL;
-        *k = (struct map_keys){ .older = m->keys, .room = room };
+        *k = (struct map_keys){ .older = m->keys, .cap = cap };
         m->keys = k;
     }
     char *copy = k->at + k->n;
@@ -40,7 +44,7 @@ static uint32_t place(const struct map *m, const char *key, size_t n, uint64_t h
     uint32_t mask = m->n_slots - 1, at = (uint32_t)hash & mask;
 
     for (; m->slot[at] >= 0; at = (at + 1) & mask) {
-        const struct map_entry *e = &m->entry[m->slot[at]];
+        const struct map_entry *e = &m->at[m->slot[at]];
         if (e->hash == hash && e->n == n && memcmp(e->key, key, n) == 0)
             break;
     }
@@ -56,14 +60,8 @@ int map_find(const struct map *m, const char *key, size_t n)
 
 static bool grow(struct map *m)
 {
-    if (m->n == m->room) {
-        int room = m->room ? 2 * m->room : 16;
-        struct map_entry *entry = room > m->room ? realloc(m->entry, (size_t)room * sizeof(*entry)) : NULL;
-        if (!entry)
-            return false;
-        m->entry = entry;
-        m->room = room;
-    }
+    if (ARRAY_GROW(m, (size_t)m->n + 1))
+        return false;
     if ((uint64_t)(m->n + 1) * 2 <= m->n_slots)
         return true;
     uint32_t n_slots = m->n_slots ? 2 * m->n_slots : 32;
@@ -75,7 +73,7 @@ static bool grow(struct map *m)
     m->slot = slot;
     m->n_slots = n_slots;
     for (int i = 0; i < m->n; i++)
-        m->slot[place(m, m->entry[i].key, m->entry[i].n, m->entry[i].hash)] = i;
+        m->slot[place(m, m->at[i].key, m->at[i].n, m->at[i].hash)] = i;
     return true;
 }
 
@@ -94,7 +92,7 @@ int map_add(struct map *m, const char *key, size_t n, bool *added)
     if (!copy)
         return MAP_NOMEM;
     m->slot[place(m, key, n, hash)] = m->n;
-    m->entry[m->n] = (struct map_entry){ copy, n, hash };
+    m->at[m->n] = (struct map_entry){ copy, n, hash };
     return m->n++;
 }
 
@@ -104,7 +102,7 @@ void map_release(struct map *m)
         older = k->older;
         free(k);
     }
-    free(m->entry);
+    free(m->at);
     free(m->slot);
     *m = (struct map){ 0 };
 }

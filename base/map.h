@@ -16,9 +16,9 @@ struct map_entry {
 };
 
 struct map {
-    struct map_entry *entry; // in order of arrival
-    int n, room;
-    int32_t *slot; // n_slots: index into entry, or -1
+    struct map_entry *at; // in order of arrival
+    int n, cap;
+    int32_t *slot; // n_slots: index into at, or -1
     uint32_t n_slots;
     struct map_keys *keys; // the copies
 };
@@ -28,7 +28,7 @@ enum { MAP_NOMEM = -2, MAP_ABSENT = -1 };
 /* The number of a key, or MAP_ABSENT. */
 int map_find(const struct map *m, const char *key, size_t n);
 
-/* The number of a key, which is added when it was absent (*added tells; may be NULL), or MAP_NOMEM. */
+/* The number of a key, which is added if it is absent, or MAP_NOMEM. *added says whether it was; added may be NULL. */
 int map_add(struct map *m, const char *key, size_t n, bool *added);
 
 void map_release(struct map *m);

@@ -1,3 +1,4 @@
+/* strtoll and strtod, with what they accept beyond a plain number refused; sizes and shares on top of them. */
 #include "base/parse.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* text_real(): the shortest decimal that reads back as the same double.
  *
- * A manifest of a million rows has five million of them, and over each printf and strtod take longer than planning
- * does. So numbers of the usual sizes are printed with integers: for v = m * 2^e, v * 10^k = m * 5^k * 2^(e + k), which
- * fits 128 bits exactly. The others go through printf; both give the same text (tests/unit/base.c).
+ * A manifest of a million rows has five million of them; printf and strtod would take longer than planning does. So
+ * numbers of the usual sizes are printed with integers: for v = m * 2^e, v * 10^k = m * 5^k * 2^(e + k), which fits 128
+ * bits exactly. The others go through printf; both give the same text (tests/unit/base.c).
  */
 #include "base/parse.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIGITS_LEAST = 15, DIGITS_MOST = 17, MANTISSA = 53, TENS = 19, TEN_LEAST = -4 };
+enum { DIGITS_MIN = 15, DIGITS_MAX = 17, MANTISSA = 53, TENS = 19, TEN_MIN = -4 };
 
 /* In these bounds the powers of 5 below fit 64 bits, and %g would print no exponent. */
 static const double ten[TENS] = { 1e-4, 1e-3, 1e-2, 1e-1, 1e0,  1e1,  1e2,  1e3,  1e4, 1e5,
@@ -26,7 +26,8 @@ static bool round_digits(uint64_t m, uint64_t power, int shift, uint64_t *digits
     uint64_t low = (uint64_t)(exact >> shift);
     bool up = rest > one / 2 || (rest == one / 2 && low & 1);
 
-    /* The next double is `power` away, half of that below a power of two; what lies in the middle reads as even m. */
+    /* The next double is `power` away, half of that below a power of two; a number in the middle reads as the even m.
+     */
     *digits = low + up;
     if (up)
         return 2 * (one - rest) < power || (2 * (one - rest) == power && m % 2 == 0);
@@ -35,10 +36,10 @@ static bool round_digits(uint64_t m, uint64_t power, int shift, uint64_t *digits
     return 2 * rest < power || (2 * rest == power && m % 2 == 0);
 }
 
-/* n digits, the first of which counts 10^exponent, as %g prints them. */
+/* n digits as %g prints them; the first counts 10^exponent. */
 static void put_decimal(char *out, uint64_t digits, int n, int exponent)
 {
-    char text[DIGITS_MOST];
+    char text[DIGITS_MAX];
 
     for (; digits % 10 == 0; n--)
         digits /= 10;
@@ -64,11 +65,11 @@ static void put_usual(char *out, double v)
 
     while (v >= ten[exponent + 1])
         exponent++;
-    exponent += TEN_LEAST;
-    int k = DIGITS_LEAST - 1 - exponent, n = DIGITS_LEAST;
+    exponent += TEN_MIN;
+    int k = DIGITS_MIN - 1 - exponent, n = DIGITS_MIN;
     for (int i = 0; i < k; i++)
         power *= 5;
-    while (!round_digits(m, power, MANTISSA - e - k, &digits) && n < DIGITS_MOST) {
+    while (!round_digits(m, power, MANTISSA - e - k, &digits) && n < DIGITS_MAX) {
         power *= 5;
         n++;
         k++;
@@ -89,7 +90,7 @@ const char *text_real(char out[TEXT_SHORT], double v)
         put_usual(out + (v < 0), size);
         return out;
     }
-    for (int digits = DIGITS_LEAST; digits <= DIGITS_MOST; digits++) {
+    for (int digits = DIGITS_MIN; digits <= DIGITS_MAX; digits++) {
         snprintf(out, TEXT_SHORT, "%.*g", digits, v);
         if (strtod(out, NULL) == v)
             break;

@@ -1,3 +1,4 @@
+/* SplitMix64: one addition and two multiplications per number; the constants are the authors'. */
 #include "base/rng.h"
 
 #include "base/digest.h"

@@ -1,10 +1,13 @@
+/* Reading goes line by line with getline(), so a stream needs the memory of its longest line; writing goes through one
+ * buffer per line. The header, the end line and everything that may be wrong with either is known here alone.
+ */
 #include "base/rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_LIMIT = 256 << 20 }; /* a context of 50 million tokens; a longer line is no row of ours */
+enum { LINE_MAX_BYTES = 256 << 20 }; /* a context of 50 million tokens; a longer line is no row of ours */
 
 /* ---- reading ----------------------------------------------------------- */
 
@@ -18,7 +21,7 @@ static int next_line(struct rows_in *in, struct json **value, struct err *err)
 {
     for (;;) {
         errno = 0;
-        ssize_t n = getline(&in->line, &in->room, in->f);
+        ssize_t n = getline(&in->line, &in->cap, in->f);
         if (n < 0) {
             if (ferror(in->f) || errno == ENOMEM)
                 return err_set(err, ERR_IO, "cannot read %s: %s", in->path, strerror(errno));
@@ -27,8 +30,8 @@ static int next_line(struct rows_in *in, struct json **value, struct err *err)
         in->n_line++;
         if (in->digest)
             digest_add(in->digest, in->line, (size_t)n);
-        if (n > LINE_LIMIT) {
-            err_set(err, ERR_FORMAT, "longer than %d MiB", LINE_LIMIT >> 20);
+        if (n > LINE_MAX_BYTES) {
+            err_set(err, ERR_FORMAT, "longer than %d MiB", LINE_MAX_BYTES >> 20);
             return rows_wrap(in, err);
         }
         if (strspn(in->line, " \t\r\n") == (size_t)n)
@@ -59,7 +62,7 @@ static int check_header(struct rows_in *in, const char *kind, struct err *err)
     return 0;
 }
 
-/* Reads the header, or keeps a first line that is none. */
+/* Reads the header; a first line that is a row is kept for rows_next(). */
 static int start(struct rows_in *in, const char *kind, struct err *err)
 {
     struct json *value;
@@ -131,7 +134,7 @@ static int check_end(struct rows_in *in, const struct json *end, struct err *err
     if (got <= 0)
         return got;
     json_free(more);
-    err_set(err, ERR_FORMAT, "a row behind the end line");
+    err_set(err, ERR_FORMAT, "a row after the end line");
     return rows_wrap(in, err);
 }
 
@@ -153,7 +156,7 @@ int rows_next(struct rows_in *in, struct json **row, struct err *err)
     if (got == 0) {
         if (!in->header)
             return 0;
-        return err_set(err, ERR_FORMAT, "%s was cut: it has no end line behind its %lld rows", in->path,
+        return err_set(err, ERR_FORMAT, "%s was cut: it has no end line after its %lld rows", in->path,
                        (long long)in->n_rows);
     }
     if (json_true(json_get(*row, "end"))) {
@@ -166,27 +169,29 @@ int rows_next(struct rows_in *in, struct json **row, struct err *err)
     return 1;
 }
 
-int rows_each(const char *path, const char *kind, int (*each)(void *arg, const struct json *row, struct err *err),
-              void *arg, int64_t *n_rows, struct err *err)
+int rows_rest(struct rows_in *in, rows_visit *each, void *arg, struct err *err)
 {
-    struct rows_in in;
     struct json *row;
     int got;
 
-    if (rows_open(&in, path, kind, err))
-        return err->code;
-    while ((got = rows_next(&in, &row, err)) == 1) {
+    while ((got = rows_next(in, &row, err)) == 1) {
         int code = each(arg, row, err);
         json_free(row);
-        if (code) {
-            got = rows_wrap(&in, err);
-            break;
-        }
+        if (code)
+            return rows_wrap(in, err);
     }
-    if (n_rows)
-        *n_rows = in.n_rows;
-    rows_close(&in);
     return got;
+}
+
+int rows_each(const char *path, const char *kind, rows_visit *each, void *arg, struct err *err)
+{
+    struct rows_in in;
+
+    if (rows_open(&in, path, kind, err))
+        return err->code;
+    int code = rows_rest(&in, each, arg, err);
+    rows_close(&in);
+    return code;
 }
 
 void rows_close(struct rows_in *in)

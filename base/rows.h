@@ -29,7 +29,7 @@ struct rows_in {
     char *path; // for messages; "standard input"
     FILE *f;
     char *line; // getline's
-    size_t room;
+    size_t cap; // and getline's
     int64_t n_line, n_rows;
     struct json *header; // NULL: the stream has none
     struct json *first;  // a first line that was a row, to be returned by the first rows_next
@@ -40,11 +40,11 @@ struct rows_in {
 /* path NULL or "-": standard input. `kind` is what the header's "evp" must say. */
 int rows_open(struct rows_in *in, const char *path, const char *kind, struct err *err) MUST_CHECK;
 
-/* The same for a stream that is named by its digest: once rows_next() gave 0, `digest` has had the whole file. */
+/* The same, and adds every byte to `digest`: once rows_next() gave 0, it is that of the whole file. */
 int rows_open_hashed(struct rows_in *in, const char *path, const char *kind, struct digest *digest,
                      struct err *err) MUST_CHECK;
 
-/* The same for a stream that lies in memory: in an archive, say. The bytes stay the caller's, until rows_close(). */
+/* The same for a stream in memory (from an archive, say). The bytes are borrowed until rows_close(). */
 struct rows_bytes {
     const char *label; // for messages, as `path` above
     const char *at;
@@ -55,12 +55,15 @@ int rows_open_bytes(struct rows_in *in, const struct rows_bytes *bytes, const ch
 /* 1 and *row (the caller frees it with json_free), 0 at the end, or an error. A malformed line ends the stream. */
 int rows_next(struct rows_in *in, struct json **row, struct err *err) MUST_CHECK;
 
-/* err_wrap(err, "'contexts.jsonl' line 12"), for whoever finds a row's fields wrong. */
+/* err_wrap(err, "'contexts.jsonl' line 12"), for a caller that finds a row's fields wrong. */
 int rows_wrap(const struct rows_in *in, struct err *err);
 
-/* The whole of a stream: each(arg, row) for every row, its failure wrapped with file and line. *n_rows may be NULL. */
-int rows_each(const char *path, const char *kind, int (*each)(void *arg, const struct json *row, struct err *err),
-              void *arg, int64_t *n_rows, struct err *err) MUST_CHECK;
+/* each(arg, row) for every row that is left; what it fails with is wrapped with file and line. */
+typedef int rows_visit(void *arg, const struct json *row, struct err *err);
+int rows_rest(struct rows_in *in, rows_visit *each, void *arg, struct err *err) MUST_CHECK;
+
+/* The same for the whole of a stream. */
+int rows_each(const char *path, const char *kind, rows_visit *each, void *arg, struct err *err) MUST_CHECK;
 
 void rows_close(struct rows_in *in); // zeroed is fine
 
@@ -96,8 +99,8 @@ int rows_create(struct rows_out *out, const char *path, const struct rows_made *
 struct json_out rows_begin(struct rows_out *out);
 int rows_put(struct rows_out *out, struct json_out *w, struct err *err) MUST_CHECK;
 
-/* Rows that several threads make, each in a buffer of its own: rows_open_line() ... rows_close_line() as often as
- * wanted, then n of them written at once. */
+/* Rows made by several threads, each in a buffer of its own: any number of rows_open_line() ... rows_close_line(), then
+ * all n of them written at once. */
 struct json_out rows_open_line(struct buf *lines);
 void rows_close_line(struct json_out *w);
 int rows_put_lines(struct rows_out *out, const struct buf *lines, int64_t n, struct err *err) MUST_CHECK;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PREFIX = 8, HEADER_MOST = 100 * 1000 * 1000 }; /* the same limit as Hugging Face's own reader */
+enum { PREFIX = 8, HEADER_MAX = 100 * 1000 * 1000 }; /* the same limit as Hugging Face's own reader */
 
 static const struct {
     const char *name;
@@ -85,7 +85,7 @@ static int read_tensor(struct st_tensor *t, const struct json *entry, const char
     if (json_count(offsets) != 2 || !natural(json_at(offsets, 0), &begin) || !natural(json_at(offsets, 1), &end))
         return err_set(err, ERR_FORMAT, "data_offsets are not two whole numbers");
     if (begin > end || end > n)
-        return err_set(err, ERR_FORMAT, "data_offsets [%llu, %llu] lie outside the %llu bytes of data",
+        return err_set(err, ERR_FORMAT, "data_offsets [%llu, %llu] are outside the %llu bytes of data",
                        (unsigned long long)begin, (unsigned long long)end, (unsigned long long)n);
     t->at = data + begin;
     t->bytes = end - begin;
@@ -103,7 +103,7 @@ static int by_place(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* No overlap, no hole, nothing behind the last tensor. */
+/* No overlap, no hole, nothing after the last tensor. */
 static int check_cover(const struct safetensors *st, const char *data, uint64_t n, struct err *err)
 {
     const struct st_tensor **order = malloc(((size_t)st->n + 1) * sizeof(*order));
@@ -139,11 +139,9 @@ static int check_metadata(const struct json *meta, struct err *err)
 
 static int read_header(struct safetensors *st, const char *data, uint64_t n, struct err *err)
 {
-    int room = json_count(st->header);
-
     if (!json_is_object(st->header))
         return err_set(err, ERR_FORMAT, "the header is not an object");
-    st->tensor = calloc((size_t)room + 1, sizeof(*st->tensor));
+    st->tensor = calloc((size_t)json_count(st->header) + 1, sizeof(*st->tensor));
     if (!st->tensor)
         return err_nomem(err);
     for (const struct json *m = json_first(st->header); m; m = json_next(m)) {
@@ -176,7 +174,7 @@ int safetensors_parse(struct safetensors *st, const void *bytes, size_t n, struc
         return err_set(err, ERR_FORMAT, "too short for a safetensors file: %zu bytes", n);
     for (int i = 0; i < PREFIX; i++)
         header |= (uint64_t)p[i] << (8 * i);
-    if (header > HEADER_MOST)
+    if (header > HEADER_MAX)
         return err_set(err, ERR_FORMAT, "not a safetensors file: its header would have %llu bytes",
                        (unsigned long long)header);
     if (header > n - PREFIX)
@@ -252,32 +250,31 @@ static int put_tensor(struct json_out *w, const struct st_tensor *t, uint64_t *o
     return 0;
 }
 
-int safetensors_write_header(struct file_out *out, const struct st_tensor *tensor, int n, const struct st_meta *meta,
-                             int n_meta, struct err *err)
+int safetensors_write_header(struct file_out *out, const struct st_header *header, struct err *err)
 {
     struct buf text = { 0 };
     struct json_out w = { .buf = &text };
     uint64_t offset = 0;
-    int result = 0;
+    int code = 0;
 
     json_begin(&w, NULL, '{');
-    if (n_meta > 0) {
+    if (header->n_meta > 0) {
         json_begin(&w, "__metadata__", '{');
-        for (int i = 0; i < n_meta; i++)
-            json_put_text(&w, meta[i].key, meta[i].value);
+        for (int i = 0; i < header->n_meta; i++)
+            json_put_text(&w, header->meta[i].key, header->meta[i].value);
         json_end(&w, '}');
     }
-    for (int i = 0; i < n && result == 0; i++)
-        result = put_tensor(&w, &tensor[i], &offset, err);
+    for (int i = 0; i < header->n && code == 0; i++)
+        code = put_tensor(&w, &header->tensor[i], &offset, err);
     json_end(&w, '}');
     while (text.n % PREFIX != 0 && !buf_failed(&text))
         buf_addc(&text, ' ');
-    if (result == 0 && buf_failed(&text))
-        result = err_nomem(err);
-    for (int i = 0; i < PREFIX && result == 0; i++)
+    if (code == 0 && buf_failed(&text))
+        code = err_nomem(err);
+    for (int i = 0; i < PREFIX && code == 0; i++)
         putc((int)(text.n >> (8 * i) & 0xff), out->f);
-    if (result == 0)
+    if (code == 0)
         fwrite(buf_str(&text), 1, text.n, out->f); /* file_commit() asks the stream whether all of it was written */
     buf_release(&text);
-    return result;
+    return code;
 }

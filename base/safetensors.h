@@ -48,7 +48,12 @@ const char *st_type_name(enum st_type type);
 struct st_meta {
     const char *key, *value;
 };
-int safetensors_write_header(struct file_out *out, const struct st_tensor *tensor /* at, bytes ignored */, int n,
-                             const struct st_meta *meta, int n_meta, struct err *err) MUST_CHECK;
+struct st_header {
+    const struct st_tensor *tensor; // [n]; at and bytes are ignored
+    int n;
+    const struct st_meta *meta; // [n_meta]
+    int n_meta;
+};
+int safetensors_write_header(struct file_out *out, const struct st_header *header, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,3 +1,4 @@
+/* One table of well-formed sequences decides for all functions; runs of ASCII are skipped eight bytes at a time. */
 #include "base/utf8.h"
 
 #include <string.h>

@@ -119,11 +119,11 @@ static int check_wanted(const struct import *im, struct err *err)
     struct buf list = { 0 };
 
     for (int i = 0; i < im->wanted.n; i++) {
-        const struct map_entry *w = &im->wanted.entry[i];
+        const struct map_entry *w = &im->wanted.at[i];
         if (map_find(&im->datasets, w->key, w->n) >= 0)
             continue;
         for (int d = 0; d < im->datasets.n; d++)
-            buf_printf(&list, "%s%s", list.n ? ", " : "", im->datasets.entry[d].key);
+            buf_printf(&list, "%s%s", list.n ? ", " : "", im->datasets.at[d].key);
         err_set(err, ERR_USAGE, "the input has no dataset '%s'; it has %s", w->key, list.n ? list.at : "none");
         buf_release(&list);
         return err->code;
@@ -198,7 +198,7 @@ static void say_closing(const struct import *im)
     for (int i = 0; i < im->contexts.n; i++) {
         const struct context *c = &im->contexts.at[i];
         chars += c->chars;
-        questions += c->n_inputs;
+        questions += c->inputs.n;
         map_add(&datasets, c->dataset, strlen(c->dataset), NULL);
     }
     log_info("imported %d context%s (%" PRId64 " question%s) from %d dataset%s, %" PRId64 " characters", im->contexts.n,

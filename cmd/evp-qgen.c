@@ -90,8 +90,8 @@ struct work {
 
 static int take_inputs(struct question_list *list, const struct context *c, struct err *err)
 {
-    for (int i = 0; i < c->n_inputs && list->n < cfg.per_context; i++)
-        if (question_list_add(list, c->input[i].question, strlen(c->input[i].question), (size_t)i, err))
+    for (int i = 0; i < c->inputs.n && list->n < cfg.per_context; i++)
+        if (question_list_add(list, c->inputs.at[i].question, strlen(c->inputs.at[i].question), (size_t)i, err))
             return err->code;
     return 0;
 }

@@ -17,7 +17,7 @@ int show_contexts(struct sheet *s, const char *path, enum show_depth depth, stru
     for (int i = 0; i < c.n; i++) {
         chars += c.at[i].chars;
         tokens = tokens < 0 || c.at[i].n_tokens < 0 ? -1 : tokens + c.at[i].n_tokens;
-        questions += c.at[i].n_inputs;
+        questions += c.at[i].inputs.n;
     }
     sheet_int(s, "n_contexts", c.n);
     sheet_int(s, "chars", chars);
@@ -29,7 +29,7 @@ int show_contexts(struct sheet *s, const char *path, enum show_depth depth, stru
         sheet_text(s, NULL, c.at[i].dataset);
         sheet_int(s, NULL, c.at[i].chars);
         sheet_int(s, NULL, c.at[i].n_tokens);
-        sheet_int(s, NULL, c.at[i].n_inputs);
+        sheet_int(s, NULL, c.at[i].inputs.n);
     }
     sheet_table_end(s);
     contexts_release(&c);

@@ -21,6 +21,7 @@ static int add_row(void *arg, const struct json *row, struct err *err)
     if (count < 0)
         return err_set(err, ERR_FORMAT, "field 'count' is negative");
     int at = map_find(r->ids, context, strlen(context));
+    r->log->rows++;
     if (at == MAP_ABSENT)
         r->log->unknown++;
     else
@@ -33,5 +34,5 @@ int access_read(struct access_log *log, const char *path, const struct map *ids,
     struct reading r = { log, ids, frequency };
 
     *log = (struct access_log){ 0 };
-    return rows_each(path, "access", add_row, &r, &log->rows, err);
+    return rows_each(path, "access", add_row, &r, err);
 }

@@ -40,5 +40,5 @@ int rules_read(struct rule *rule, const char *path, const struct map *ids, int64
     struct reading r = { rule, ids, unknown };
 
     *unknown = 0;
-    return rows_each(path, "rules", add_row, &r, NULL, err);
+    return rows_each(path, "rules", add_row, &r, err);
 }

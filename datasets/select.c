@@ -105,7 +105,7 @@ int select_contexts(struct contexts *list, const struct selection *s, struct err
     for (int d = 0; !code && d < g.datasets.n; d++) {
         int *order = g.order + g.start[d], n = g.start[d + 1] - g.start[d];
         if (s->sampled)
-            shuffle(order, n, rng_named(s->seed, g.datasets.entry[d].key));
+            shuffle(order, n, rng_named(s->seed, g.datasets.at[d].key));
         code = choose(list, order, n, s, keep, err);
     }
     if (!code)

@@ -150,7 +150,7 @@ static int read_values(struct gguf_reader *r, struct err *err)
         if (add_name(&g->keys, key, "key", err))
             return err->code;
         if (read_value(&r->at, &g->value[g->n_values], err))
-            return err_wrap(err, "key '%s'", g->keys.entry[g->n_values].key);
+            return err_wrap(err, "key '%s'", g->keys.at[g->n_values].key);
         if (r->at.cut)
             return truncated("the value of key", g->n_values, err);
     }
@@ -227,7 +227,7 @@ static int read_tensors(struct gguf_reader *r, struct err *err)
             return truncated("the table's tensor", g->n_tensors, err);
         if (add_name(&g->names, name, "tensor", err))
             return err->code;
-        t->name = g->names.entry[g->n_tensors].key;
+        t->name = g->names.at[g->n_tensors].key;
         if (read_tensor(&r->at, t, &r->offset[g->n_tensors], err))
             return err_wrap(err, "tensor '%s'", t->name);
     }

@@ -158,7 +158,7 @@ static int list_files(struct map *files, const char ***sorted, const struct json
     if (!*sorted)
         return err_nomem(err);
     for (int i = 0; i < files->n; i++)
-        (*sorted)[i] = files->entry[i].key;
+        (*sorted)[i] = files->at[i].key;
     qsort(*sorted, (size_t)files->n, sizeof(**sorted), by_name);
     return 0;
 }

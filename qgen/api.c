@@ -177,7 +177,7 @@ static int send_request(struct run *r, struct slot *s, struct err *err)
     struct buf body = { 0 };
 
     prompt_request(&body, &prompt);
-    int code = buf_failed(&body) ? err_nomem(err) : http_post(r->http, r->url, body.at, body.n, s, err);
+    int code = buf_failed(&body) ? err_nomem(err) : http_post(r->http, r->url, &body, s, err);
     buf_release(&body);
     s->state = SLOT_FLYING;
     s->form = r->form;

@@ -167,7 +167,7 @@ static int keep_once(struct map *map, const char *s, const char **kept, bool *ad
 
     if (i < 0)
         return err_nomem(err);
-    *kept = map->entry[i].key;
+    *kept = map->at[i].key;
     return 0;
 }
 

@@ -126,7 +126,8 @@ int payload_write_header(struct file_out *out, const struct payload_made *made, 
         { "n_tokens", n_tokens },
         { "checksums", sums.at },
     };
-    int code = safetensors_write_header(out, made->tensor, made->n, meta, (int)(sizeof(meta) / sizeof(*meta)), err);
+    const struct st_header header = { made->tensor, made->n, meta, (int)(sizeof(meta) / sizeof(*meta)) };
+    int code = safetensors_write_header(out, &header, err);
     buf_release(&sums);
     return code;
 }

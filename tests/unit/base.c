@@ -260,7 +260,7 @@ Test(rows, come_back_whole_or_not_at_all)
     cr_assert(!file_read(&text, path, 1 << 20, &e));
     cr_assert(!file_write(path, text.at, text.n - 22, &e)); /* without its end line */
     cr_assert_eq(count_rows(path, &e), ERR_FORMAT);
-    cr_assert(strstr(e.msg, "was cut: it has no end line behind its 3 rows"), "%s", e.msg);
+    cr_assert(strstr(e.msg, "was cut: it has no end line after its 3 rows"), "%s", e.msg);
     buf_release(&text);
     unlink(path);
 }

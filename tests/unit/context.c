@@ -57,7 +57,7 @@ Test(context, what_is_absent_has_its_default)
     cr_assert_str_eq(c.dataset, "");
     cr_assert_eq(c.n_tokens, -1);
     cr_assert_eq(c.chars, 1, "counted, not believed");
-    cr_assert_eq(c.input[0].n_answers, 0);
+    cr_assert_eq(c.inputs.at[0].n_answers, 0);
     context_release(&c);
 }
 
@@ -81,7 +81,7 @@ Test(context, refuses)
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         cr_assert_eq(context_of(&c, bad[i][0], &e), ERR_FORMAT, "%s", bad[i][0]);
         cr_assert_str_eq(e.msg, bad[i][1]);
-        cr_assert(!c.id && !c.input, "a failed row leaves nothing");
+        cr_assert(!c.id && !c.inputs.at, "a failed row leaves nothing");
     }
 }
 
@@ -97,10 +97,10 @@ Test(context, unites_the_questions_of_two)
                           &e));
     cr_assert(!context_unite(&a, &b, &e));
     context_release(&b);
-    cr_assert_eq(a.n_inputs, 3);
-    cr_assert_str_eq(a.input[1].question, "2");
-    cr_assert_str_eq(a.input[1].answer[0], "x");
-    cr_assert_str_eq(a.input[2].question, "3");
+    cr_assert_eq(a.inputs.n, 3);
+    cr_assert_str_eq(a.inputs.at[1].question, "2");
+    cr_assert_str_eq(a.inputs.at[1].answer[0], "x");
+    cr_assert_str_eq(a.inputs.at[2].question, "3");
     context_release(&a);
 }
 
@@ -182,7 +182,7 @@ Test(context, streams_with_a_wrong_row_are_refused_with_its_line)
         { "{\"evp\":\"contexts\",\"version\":1}\n{\"id\":\"a\",\"text\":\"1\"}\n{\"end\":true,\"rows\":2}\n",
           "has 1 rows where its end line says 2" },
         { "{\"evp\":\"contexts\",\"version\":1}\n{\"id\":\"a\",\"text\":\"1\"}\n{\"end\":true,\"rows\":1}\n{}\n",
-          "a row behind the end line" },
+          "a row after the end line" },
     };
     struct contexts list;
     struct err e;

@@ -95,13 +95,13 @@ Test(datasets, text_and_ask_make_the_published_prompt_with_the_document_once)
         cr_assert(strstr(c.text, document) == c.text + end && !strstr(c.ask, document));
         char *first = strstr(c.ask, "{question}");
         cr_assert(first && !strstr(first + 1, "{question}"), "%s", d->name);
-        cr_assert_eq(c.n_inputs, 1);
+        cr_assert_eq(c.inputs.n, 1);
         bool open = strstr(d->after, "{question}") != NULL;
         cr_assert_str_eq(c.ask, open ? d->after : DATASET_ASK);
         if (open)
-            cr_assert_str_eq(c.input->question, question);
+            cr_assert_str_eq(c.inputs.at->question, question);
         else
-            cr_assert(strstr(d->after, c.input->question) && *c.input->question);
+            cr_assert(strstr(d->after, c.inputs.at->question) && *c.inputs.at->question);
         context_release(&c);
     }
 }
@@ -113,7 +113,7 @@ Test(datasets, summaries_ask_for_what_was_published)
     struct err e;
 
     cr_assert(!dataset_prompt(dataset_find("gov_report"), &row, &c, &e));
-    cr_assert_str_eq(c.input->question, "Now, write a one-page summary of the report.\n\nSummary:");
+    cr_assert_str_eq(c.inputs.at->question, "Now, write a one-page summary of the report.\n\nSummary:");
     context_release(&c);
 }
 
@@ -140,11 +140,11 @@ Test(datasets, rows_without_names_are_named_by_file_and_line)
     cr_assert_str_eq(c.dataset, "mine");
     cr_assert_str_eq(c.text, "D");
     cr_assert_str_eq(c.ask, CONTEXT_PLAIN_ASK);
-    cr_assert_str_eq(c.input->answer[0], "A");
+    cr_assert_str_eq(c.inputs.at->answer[0], "A");
     context_release(&c);
     cr_assert(!context_of(&c, "{\"context\":\"D\",\"_id\":12,\"dataset\":\"x\"}", &e));
     cr_assert_str_eq(c.id, "x/12");
-    cr_assert_eq(c.n_inputs, 0);
+    cr_assert_eq(c.inputs.n, 0);
     context_release(&c);
 }
 
@@ -168,7 +168,7 @@ Test(datasets, rows_that_cannot_be_used)
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         cr_assert_eq(context_of(&c, bad[i][0], &e), ERR_FORMAT, "%s", bad[i][0]);
         cr_assert_str_eq(e.msg, bad[i][1]);
-        cr_assert(!c.text && !c.input && !c.id, "a failed row leaves nothing");
+        cr_assert(!c.text && !c.inputs.at && !c.id, "a failed row leaves nothing");
     }
 }
 
@@ -216,8 +216,8 @@ Test(import, rows_with_the_same_text_become_one_context)
                       &e));
     cr_assert_eq(im.contexts.n, 2);
     cr_assert_str_eq(im.contexts.at[0].id, "a/1");
-    cr_assert_eq(im.contexts.at[0].n_inputs, 2);
-    cr_assert_str_eq(im.contexts.at[0].input[1].question, "two");
+    cr_assert_eq(im.contexts.at[0].inputs.n, 2);
+    cr_assert_str_eq(im.contexts.at[0].inputs.at[1].question, "two");
     cr_assert_eq(notes.rows, 0);
     import_release(&im);
 }

@@ -65,7 +65,8 @@ static void write_weights(const char *path)
     all[n + 1] = tensor(name[n + 1], D, 0);
     all[n + 2] = tensor(name[n + 2], TINY_VOCAB, D);
     cr_assert_eq(file_create(&out, path, &err), 0, "%s", err.msg);
-    cr_assert_eq(safetensors_write_header(&out, all, TENSORS, NULL, 0, &err), 0, "%s", err.msg);
+    cr_assert_eq(safetensors_write_header(&out, &(struct st_header){ .tensor = all, .n = TENSORS }, &err), 0, "%s",
+                 err.msg);
     for (int i = 0; i < TENSORS; i++)
         write_values(out.f, &all[i]);
     cr_assert_eq(file_commit(&out, &err), 0, "%s", err.msg);
