@@ -49,14 +49,16 @@ static void free_part(struct table *t, enum column_part part)
 
 static int alloc_part(struct table *t, enum column_part part, struct err *err)
 {
-    for (int i = 0; i < TABLE_COLUMNS; i++) {
-        const struct column *c = &table_columns[i];
-        size_t n;
-        if (c->part != part)
-            continue;
-        if (!column_count(t, c, &n))
+    size_t n = 0;
+
+    for (int i = 0; i < TABLE_COLUMNS; i++) // all of them before memory is taken for the first
+        if (table_columns[i].part == part && !column_count(t, &table_columns[i], &n))
             return err_set(err, ERR_FORMAT, "%d contexts, %d configs, %d questions are too many for a table",
                            t->n_contexts, t->n_configs, t->n_questions);
+    for (int i = 0; i < TABLE_COLUMNS; i++) {
+        const struct column *c = &table_columns[i];
+        if (c->part != part || !column_count(t, c, &n))
+            continue;
         void *at = malloc(n ? n * column_size(c->type) : 1);
         if (!at)
             return err_nomem(err);

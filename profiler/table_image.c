@@ -176,12 +176,14 @@ static int check_shape(struct source *s, hid_t dataset, const struct column *c, 
     *n = 1;
     for (int i = 0; i < n_dims; i++) {
         int axis = (int)(strchr("CVQT", c->shape[i]) - "CVQT");
-        if (s->head.n[axis] < 0 && dim[i] < INT32_MAX)
+        if (dim[i] > INT32_MAX)
+            return err_set(err, ERR_FORMAT, "'%s' is too large", c->path);
+        if (s->head.n[axis] < 0)
             s->head.n[axis] = (int32_t)dim[i];
         if (dim[i] != (hsize_t)s->head.n[axis])
             return err_set(err, ERR_FORMAT, "'%s' has %llu rows along dimension %d, not %d", c->path,
                            (unsigned long long)dim[i], i, s->head.n[axis]);
-        if (__builtin_mul_overflow(*n, (size_t)dim[i], n) || *n > SIZE_MAX / 16)
+        if (__builtin_mul_overflow(*n, (size_t)dim[i], n) || *n > COLUMN_MAX)
             return err_set(err, ERR_FORMAT, "'%s' is too large", c->path);
     }
     return 0;

@@ -37,12 +37,12 @@ static struct line split(char *text)
 }
 
 /* The lines of the plan, cut in place; returns how many, and how many of each kind. */
-static int read_lines(struct line *line, int room, char *text, int count[3])
+static int read_lines(struct line *line, int max, char *text, int count[3])
 {
     static const char *const kind[] = { "config", "context", "question" };
     int n = 0;
 
-    for (char *end; n < room && (end = strchr(text, '\n')); text = end + 1) {
+    for (char *end; n < max && (end = strchr(text, '\n')); text = end + 1) {
         *end = '\0';
         line[n] = split(text);
         for (int k = 0; k < 3; k++)
@@ -63,7 +63,7 @@ static void fill_context(struct table *t, int c, char *id, const double *size)
     t->prefill_s[c] = 1;
     t->question_s[c] = 0.1;
     for (int v = 0; v < t->n_configs; v++) {
-        int cell = c * t->n_configs + v;
+        size_t cell = table_cell(t, c, v);
         t->cell_bytes[cell] = (int64_t)(1000 * size[v]);
         t->size_frac[cell] = size[v];
         t->keep_frac[cell] = 1;
@@ -83,8 +83,8 @@ static void fill_question(struct table *t, int q, int c, const struct line *line
         char *answer = line->field[2 + v];
         if (strcmp(answer, "-") == 0)
             continue;
-        t->answer_text[q * t->n_configs + v] = answer;
-        t->answer_n_tokens[q * t->n_configs + v] = (int32_t)strlen(answer);
+        t->answer_text[table_answer(t, q, v)] = answer;
+        t->answer_n_tokens[table_answer(t, q, v)] = (int32_t)strlen(answer);
     }
 }
 
@@ -110,7 +110,7 @@ int main(int argc, char **argv)
     struct buf text = { 0 };
     struct table t;
     struct err err = { 0 };
-    char digest[65];
+    char digest[DIGEST_HEX];
     int count[3] = { 0 };
 
     if (argc != 3 || file_read(&text, "-", 1 << 20, &err))

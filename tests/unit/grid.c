@@ -102,6 +102,10 @@ Test(grid, cuts_only_when_told)
     in.too_long = TOO_LONG_CUT;
     cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
     cr_assert(g.work[0].ids.n == 69 && g.work[0].n_cut == 1);
+    in.model_tokens = 31;
+    g.work[0].ids.n = 70;
+    cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
+    cr_assert(g.work[0].ids.n == 1 && g.work[0].n_cut == 69);
     in.model_tokens = 30;
     cr_assert_eq(grid_fit(&g, &in, &err), ERR_FORMAT, "no token is left of the context");
     grid_release(&g);

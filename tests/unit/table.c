@@ -1,9 +1,10 @@
 /* The table: file and back, uniting, and the rules that reading applies. */
 #include "base/buf.h"
 #include "base/file.h"
-#include "profiler/table.h"
+#include "profiler/table_column.h"
 
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -252,6 +253,188 @@ Test(table, means_are_over_what_is_there)
     cr_assert(isnan(table_mean(&t, t.size_frac, 1)));
     cr_assert(isnan(table_mean(&t, t.quality_train, 0)), "a column that is not there");
     table_release(&t);
+}
+
+/* ---- limits ------------------------------------------------------------- */
+
+/* Is a column with these axes within what a table may hold? */
+static bool may_hold(const char *path, int n_contexts, int n_configs, int n_tiers)
+{
+    struct table t = {
+        .n_contexts = n_contexts, .n_configs = n_configs, .n_questions = n_contexts, .n_tiers = n_tiers
+    };
+    size_t n;
+
+    for (int i = 0; i < TABLE_COLUMNS; i++)
+        if (strcmp(table_columns[i].path, path) == 0)
+            return column_count(&t, &table_columns[i], &n);
+    cr_assert_fail("no column %s", path);
+    return false;
+}
+
+/* 2^40 elements. */
+Test(table, a_column_has_a_largest_size)
+{
+    static const char *const paths[] = { "/cells/bytes", "/answers/n_tokens" };
+    struct table t = { .n_contexts = 1 << 20, .n_configs = (1 << 20) + 1 };
+    struct err err;
+
+    for (int i = 0; i < 2; i++) {
+        cr_assert(may_hold(paths[i], 1 << 20, (1 << 20) - 1, 0));
+        cr_assert(may_hold(paths[i], 1 << 20, 1 << 20, 0));
+        cr_assert_not(may_hold(paths[i], 1 << 20, (1 << 20) + 1, 0));
+        cr_assert_not(may_hold(paths[i], INT32_MAX, INT32_MAX, 0));
+    }
+    cr_assert(may_hold("/utility/value", 1 << 20, 1 << 10, 1 << 10));
+    cr_assert_not(may_hold("/utility/value", 1 << 20, 1 << 10, (1 << 10) + 1));
+    cr_assert_not(may_hold("/utility/value", INT32_MAX, INT32_MAX, INT32_MAX), "the product overflows");
+    cr_assert(may_hold("/contexts/id", INT32_MAX, 1, 0));
+    cr_assert_eq(table_check(&t, &err), ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "'/cells/bytes' has more elements than a table can hold");
+    cr_assert_eq(table_alloc(&t, 2, INT32_MAX, INT32_MAX, &err), ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "2 contexts, 2147483647 configs, 2147483647 questions are too many for a table");
+}
+
+/* 64 MiB. */
+Test(table, a_string_has_a_largest_size)
+{
+    const int limit = 64 << 20;
+    char path[] = "/tmp/evp-unit-XXXXXX", *text = malloc((size_t)limit + 2);
+
+    close(mkstemp(path));
+    memset(text, 'x', (size_t)limit + 1);
+    for (int more = -1; more <= 1; more++) {
+        struct table t, back;
+        struct err err;
+        make(&t, 0, 1, 1, 1);
+        text[limit + more] = '\0';
+        t.question_text[0] = text;
+        cr_assert_eq(table_write(&t, path, &err), 0, "%s", err.msg);
+        table_release(&t);
+        cr_assert_eq(table_read(&back, path, TABLE_ALL, &err), more > 0 ? ERR_FORMAT : 0, "%s", err.msg);
+        cr_assert(more <= 0 || strstr(err.msg, "'/questions/text': a string above 64 MiB"), "%s", err.msg);
+        cr_assert(more > 0 || strlen(back.question_text[0]) == (size_t)(limit + more));
+        table_release(&back);
+        text[limit + more] = 'x';
+    }
+    free(text);
+    unlink(path);
+}
+
+/* n contexts under v configs, everything run, without questions; names are numbers. */
+static void make_long(struct table *t, int n, int v)
+{
+    struct err err;
+
+    cr_assert_eq(table_alloc(t, n, v, 0, &err), 0);
+    char(*name)[16] = calloc((size_t)(n > v ? n : v), sizeof(*name));
+    cr_assert_eq(table_own(t, (char *)name, &err), 0);
+    for (int i = 0; i < (n > v ? n : v); i++)
+        snprintf(name[i], sizeof(name[i]), "%07d", i);
+    for (int i = 0; i < n; i++)
+        t->context_id[i] = name[i];
+    for (int i = 0; i < v; i++)
+        t->config_name[i] = i ? name[i] : "none";
+    for (size_t i = 0; i < table_n_cells(t); i++) {
+        t->cell_bytes[i] = (int64_t)i;
+        t->size_frac[i] = t->keep_frac[i] = 1;
+    }
+}
+
+/* Chunks of the file, and shares of threads, are 65,536 elements. */
+Test(table, long_columns_come_back)
+{
+    static const int size[][2] = { { 65535, 1 }, { 65536, 1 }, { 65537, 1 }, { 2, 65535 }, { 2, 65536 }, { 2, 65537 } };
+    char path[] = "/tmp/evp-unit-XXXXXX";
+    struct err err;
+
+    close(mkstemp(path));
+    for (int s = 0; s < 6; s++) {
+        struct table t, back;
+        make_long(&t, size[s][0], size[s][1]);
+        cr_assert_eq(table_write(&t, path, &err), 0, "%s", err.msg);
+        cr_assert_eq(table_read(&back, path, TABLE_ALL, &err), 0, "%s", err.msg);
+        cr_assert(back.n_contexts == size[s][0] && back.n_configs == size[s][1]);
+        cr_assert_eq(memcmp(back.cell_bytes, t.cell_bytes, table_n_cells(&t) * sizeof(*t.cell_bytes)), 0);
+        cr_assert_str_eq(back.context_id[size[s][0] - 1], t.context_id[size[s][0] - 1]);
+        table_release(&back);
+        table_release(&t);
+    }
+    unlink(path);
+}
+
+Test(table, the_first_fault_of_a_long_column_is_named)
+{
+    for (int n = 65535; n <= 65537; n++) {
+        struct table t;
+        struct err err;
+        char want[128];
+        make_long(&t, n, 1);
+        t.size_frac[n - 1] = 0;
+        snprintf(want, sizeof(want), "context '%07d' with 'none': size_frac is not a fraction", n - 1);
+        cr_assert_eq(table_check(&t, &err), ERR_FORMAT);
+        cr_assert_str_eq(err.msg, want);
+        t.size_frac[n / 2 + 1] = t.size_frac[n / 2] = 0;
+        snprintf(want, sizeof(want), "context '%07d' with 'none': size_frac is not a fraction", n / 2);
+        cr_assert_eq(table_check(&t, &err), ERR_FORMAT);
+        cr_assert_str_eq(err.msg, want);
+        cr_assert_eq(table_drop_cells(&t), 3);
+        cr_assert(t.cell_bytes[n - 1] == -1 && t.cell_bytes[n - 2] == n - 2 && isnan(t.size_frac[n / 2]));
+        cr_assert_eq(table_check(&t, &err), 0, "%s", err.msg);
+        t.context_id[n - 1] = "\xff";
+        cr_assert_eq(table_check(&t, &err), ERR_FORMAT);
+        snprintf(want, sizeof(want), "'/contexts/id' element %d is not UTF-8", n - 1);
+        cr_assert_str_eq(err.msg, want);
+        table_release(&t);
+    }
+}
+
+/* Each line is the last value that a rule allows, then the first that it does not. */
+Test(table, values_at_their_limits)
+{
+    const double above_1 = nextafter(1, 2), below_0 = -DBL_TRUE_MIN, nan = (double)NAN;
+    struct table t;
+    struct err err;
+
+#define LIMIT(member, good, bad)                                                                                       \
+    do {                                                                                                               \
+        make(&t, 0, 2, 1, 2);                                                                                          \
+        cr_assert_eq(table_alloc_scores(&t, 2, &err), 0);                                                              \
+        t.tier_name[0] = "dram";                                                                                       \
+        t.tier_name[1] = "recompute";                                                                                  \
+        t.member = good;                                                                                               \
+        cr_assert_eq(table_check(&t, &err), 0, #member " = " #good ": %s", err.msg);                                   \
+        t.member = bad;                                                                                                \
+        cr_assert_eq(table_check(&t, &err), ERR_FORMAT, #member " = " #bad);                                           \
+        table_release(&t);                                                                                             \
+    } while (0)
+    LIMIT(n_contexts, 2, 0);
+    LIMIT(n_configs, 2, 0);
+    LIMIT(n_tokens[0], 1, 0);
+    LIMIT(n_tokens[0], -1, -2);
+    LIMIT(kv_bytes[0], 1, 0);
+    LIMIT(kv_bytes[0], -1, -2);
+    LIMIT(prefill_s[0], 0, below_0);
+    LIMIT(prefill_s[0], nan, (double)INFINITY);
+    LIMIT(question_s[1], DBL_MAX, (double)INFINITY);
+    LIMIT(question_context[1], 1, 2);
+    LIMIT(question_context[1], 0, -1);
+    LIMIT(answer_n_tokens[1], 1, 0); // the answer has a text
+    LIMIT(cell_bytes[1], 0, -1);
+    LIMIT(size_frac[1], DBL_TRUE_MIN, 0);
+    LIMIT(size_frac[1], DBL_MAX, (double)INFINITY);
+    LIMIT(keep_frac[1], DBL_TRUE_MIN, 0);
+    LIMIT(keep_frac[1], 1, above_1);
+    LIMIT(compress_s[1], nan, below_0);
+    LIMIT(decompress_s[1], 0, below_0);
+    LIMIT(similarity[1], 1.001F, nextafterf(1.001F, 2));
+    LIMIT(similarity[1], -1.001F, nextafterf(-1.001F, -2));
+    LIMIT(similarity[1], NAN, INFINITY);
+    LIMIT(quality_train[1], 1, above_1);
+    LIMIT(quality_test[1], 0, below_0);
+    LIMIT(utility[1], -DBL_MAX, -(double)INFINITY);
+    LIMIT(ttft_s[1], 0, below_0);
+#undef LIMIT
 }
 
 /* Each line breaks one rule. */
