@@ -178,16 +178,20 @@ Test(table, unites_what_each_lacks)
 
     make(&a, 0, 2, 1, 2); // a/1 b/2 with none, knorm
     make(&b, 1, 2, 2, 2); // b/2 c/3 with none, kivi
-    b.cell_bytes[0] = 77; // b/2 none: a has it already
+    a.cell_bytes[2] = 0;  // b/2 none: a has it already, with nothing in it
+    b.cell_bytes[0] = 77;
+    a.answer_n_tokens[2] = 0; // it stopped at once
+    a.answer_text[2] = "";
     cr_assert_eq(unite(&both, &a, &b, &err), 0, "%s", err.msg);
     table_release(&a);
     table_release(&b);
     cr_assert(both.n_contexts == 3 && both.n_configs == 3 && both.n_questions == 3);
     cr_assert_str_eq(both.config_name[2], "kivi:bits=2");
-    const int64_t bytes[] = { 0, 1, -1, 1000, 1001, 1002, 2000, -1, 2002 };
+    const int64_t bytes[] = { 0, 1, -1, 0, 1001, 1002, 2000, -1, 2002 };
     for (int i = 0; i < 9; i++)
         cr_assert_eq(both.cell_bytes[i], bytes[i], "cell %d is %lld", i, (long long)both.cell_bytes[i]);
     cr_assert(isnan(both.size_frac[2]) && both.answer_n_tokens[2] == -1 && !*both.answer_text[2]);
+    cr_assert(both.answer_n_tokens[3] == 0 && !*both.answer_text[3]);
     cr_assert_eq(both.question_context[2], 2);
     cr_assert_eq(table_check(&both, &err), 0, "%s", err.msg);
     table_release(&both);

@@ -129,9 +129,33 @@ def virtual(f):
     f.create_virtual_dataset("/cells/bytes", layout)
 
 
-def vast(f):
-    del f["/contexts/id"]
-    f.create_dataset("/contexts/id", (2**31 - 2,), text, chunks=(1024,))
+def vast(n):
+    def change(f):
+        del f["/contexts/id"]
+        f.create_dataset("/contexts/id", (n,), text, chunks=(1024,))
+    return change
+
+
+def chunked(n):
+    """one dimension in chunks of n numbers of 8 bytes"""
+    return replace("/contexts/n_tokens", data["/contexts/n_tokens"], maxshape=(None,), chunks=(n,), compression="gzip")
+
+
+# What a file may lack, and what it reads as.
+status, said = run(write(f"{work}/h5py.h5", remove("/contexts/question_s")))
+lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
+verdict(status == 0 and (lacks["/contexts/question_s"] == 0).all(), "without question_s it reads as 0", said)
+for part in (["/answers/similarity", "/quality", "/tiers", "/utility"], ["/tiers", "/utility"]):
+    status, said = run(write(f"{work}/h5py.h5", lambda f: [remove(name)(f) for name in part]))
+    lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
+    verdict(status == 0 and not any(name.startswith(tuple(part)) for name in lacks), f"without {', '.join(part)}", said)
+for name in ["model", "model_digest", "backend", "dtype", "embedder_digest", "lineage", "max_new_tokens"]:
+    status, said = run(write(f"{work}/h5py.h5", lambda f: f.attrs.__delitem__(name)))
+    is_now = contents(f"{work}/out.h5")[1][name] if status == 0 else None
+    verdict(status == 0 and is_now == (-1 if name == "max_new_tokens" else ""), f"without attribute {name}", said)
+for n in (2**25 - 1, 2**25):
+    status, said = run(write(f"{work}/h5py.h5", chunked(n)))
+    verdict(status == 0, f"chunks of {n} numbers", said)
 
 
 def attribute(name, value):
@@ -163,7 +187,10 @@ for label, change in {
     "a link to another file": outside,
     "data in another file": external,
     "a virtual dataset": virtual,
-    "more data than the file holds": vast,
+    "more data than the file holds": vast(2**31 - 2),
+    "rows that an int cannot count": vast(2**31),
+    "as many rows as an int can count": vast(2**31 - 1),
+    "chunks above 256 MiB": chunked(2**25 + 1),
     "a filter we do not take": replace("/cells/bytes", bytes_, scaleoffset=0),
     "a group in a dataset's place": lambda f: (f.__delitem__("/cells/bytes"), f.create_group("/cells/bytes")),
     "another version": attribute("version", 2),
