@@ -43,7 +43,8 @@ Test(half, bf16_rounds_to_nearest_even)
 
 static const struct {
     int heads, n, K;
-} caches[] = { { 1, 1, 16 }, { 3, 5, 64 }, { 2, 70, 20 }, { 3, 1024, 64 }, { 2, 2500, 128 } };
+} caches[] = { { 1, 1, 16 },    { 3, 5, 64 },    { 2, 70, 20 },  { 2, 1023, 20 },
+               { 3, 1024, 64 }, { 2, 1025, 20 }, { 1, 3, 1024 }, { 2, 2500, 128 } };
 enum { N_CACHES = sizeof(caches) / sizeof(*caches) };
 
 /* Heads one after another in one block. */
@@ -99,7 +100,8 @@ Test(kernels, key_scores_by_hand)
 
 static const struct {
     int items, tokens, group, n, K;
-} windows[] = { { 1, 1, 1, 1, 16 }, { 2, 5, 1, 5, 20 }, { 3, 64, 3, 70, 64 }, { 2, 7, 5, 1500, 64 } };
+} windows[] = { { 1, 1, 1, 1, 16 },   { 2, 5, 1, 5, 20 },   { 3, 64, 3, 70, 64 }, { 2, 7, 5, 1500, 64 },
+                { 1, 31, 1, 40, 16 }, { 2, 32, 1, 40, 16 }, { 2, 11, 3, 40, 16 } };
 enum { N_WINDOWS = sizeof(windows) / sizeof(*windows) };
 
 static float *columns(struct backend *be, int i, bool causal)
@@ -161,10 +163,10 @@ static float *pooled(struct backend *be, int n, int width)
 Test(kernels, avg_pool)
 {
     struct backends b = backends_open();
-    static const int n[] = { 1, 2, 6, 50 }, width[] = { 1, 5, 7, 31 };
+    static const int n[] = { 1, 2, 6, 50, 4200 }, width[] = { 1, 5, 7, 31, 4095 };
 
-    for (int i = 0; i < 4; i++)
-        for (int w = 0; w < 4; w++)
+    for (int i = 0; i < 5; i++)
+        for (int w = 0; w < 5; w++)
             same_floats(&b, pooled(b.reference, n[i], width[w]), pooled(b.cpu, n[i], width[w]),
                         (size_t)(3 * (n[i] + 2)), 1e-6, 1e-6, "avg_pool");
     for (int i = 0; i < 2; i++) {

@@ -261,12 +261,14 @@ Test(engine, refuses_contexts_it_cannot_run)
     struct bench *b = bench_open("cpu");
     struct err err = { 0 };
     static int32_t many[TINY_MAX_TOKENS + 1];
-    const int32_t strange[] = { 1, TINY_VOCAB };
+    const int32_t strange[] = { 1, TINY_VOCAB }, negative[] = { -1 }, last[] = { TINY_VOCAB - 1 };
 
     cr_assert_eq(prefill_n(b, many, 0, &err), ERR_USAGE);
     cr_assert_eq(prefill_n(b, many, TINY_MAX_TOKENS + 1, &err), ERR_USAGE);
     cr_assert(strstr(err.msg, "2049 tokens, the model allows 2048"), "%s", err.msg);
     cr_assert_eq(prefill_n(b, many, TINY_MAX_TOKENS, &err), 0, "%s", err.msg);
+    cr_assert_eq(prefill_n(b, last, 1, &err), 0, "%s", err.msg);
+    cr_assert_eq(prefill_n(b, negative, 1, &err), ERR_USAGE);
     cr_assert_eq(prefill_n(b, strange, 2, &err), ERR_USAGE);
     cr_assert(strstr(err.msg, "token 1 is 271"), "%s", err.msg);
     cr_assert_null(session_full(b->session)->rows, "a failed prefill leaves no cache");
@@ -298,6 +300,129 @@ Test(engine, refuses_questions_it_cannot_run)
     job.n_questions = 1;
     job.max_new_tokens = 0;
     cr_assert_eq(session_decode(b->session, &job, answer, NULL, &err), ERR_USAGE);
+    variant_release(&variant);
+    compressor_free(c);
+    bench_close(b);
+}
+
+/* Context, question and answer of exactly the model's length, one token fewer, one more. What is answered at the limit
+ * is what the whole text gives, so the last place has its rotary angles, too. */
+Test(engine, answers_up_to_the_models_limit)
+{
+    enum { LAST = 4, ASK = 6, ROWS = TINY_MAX_TOKENS - ASK - LAST + 1 };
+    struct bench *b = bench_open("cpu");
+    struct err err = { 0 };
+    struct config none;
+    static int32_t text[TINY_MAX_TOKENS];
+    float *logits = calloc((size_t)TINY_MAX_TOKENS * TINY_VOCAB, sizeof(*logits));
+
+    cr_assert_eq(config_parse(&none, "none", &err), 0);
+    for (int i = 0; i < ROWS + ASK + 1; i++)
+        text[i] = b->ids[i];
+    cr_assert_eq(prefill_n(b, text, ROWS, &err), 0, "%s", err.msg);
+    struct variant variant;
+    const struct variant *at = &variant;
+    struct compressor *c = compressor_new(session_full(b->session), &err);
+    cr_assert_eq(compressor_variant(c, &none, VARIANT_ROWS, &variant, &err), 0);
+    struct answer answer = { 0 };
+    for (int more = 1; more >= -1; more--) {
+        struct question_ids question = { text + ROWS, ASK + more };
+        struct decode job = {
+            .variant = &at, .n_variants = 1, .question = &question, .n_questions = 1, .max_new_tokens = LAST
+        };
+        free(answer.ids);
+        cr_assert_eq(session_decode(b->session, &job, &answer, NULL, &err), more > 0 ? ERR_USAGE : 0, "%d", more);
+        if (more > 0)
+            cr_assert(strstr(err.msg, "up to 2049 tokens, the model allows 2048"), "%s", err.msg);
+        if (more == 0) {
+            cr_assert_gt(answer.n, 0, "the answer is empty: choose another seed");
+            memcpy(text + ROWS + ASK, answer.ids, (size_t)answer.n * sizeof(*text));
+        }
+    }
+    free(answer.ids);
+    variant_release(&variant);
+    compressor_free(c);
+    cr_assert_eq(session_logits(b->session, text, ROWS + ASK + LAST - 1, logits, &err), 0, "%s", err.msg);
+    cr_assert_eq(best_of(logits + (size_t)(ROWS + ASK - 1) * TINY_VOCAB), text[ROWS + ASK]);
+    free(logits);
+    bench_close(b);
+}
+
+/* Contexts and questions of a pass, one token fewer, one more, and of two: the first token of each answer is what the
+ * whole text gives. */
+Test(engine, passes_end_where_they_should)
+{
+    static const int length[][2] = { { 1, 511 }, { 1, 512 }, { 1, 513 }, { 2, 1025 }, { 512, 1 }, { 513, 2 } };
+    struct bench *b = bench_open("cpu");
+    float *logits = calloc((size_t)TINY_MAX_TOKENS * TINY_VOCAB, sizeof(*logits));
+    struct err err = { 0 };
+    struct config none;
+
+    cr_assert_eq(config_parse(&none, "none", &err), 0);
+    for (size_t i = 0; i < sizeof(length) / sizeof(*length); i++) {
+        int n = length[i][0], asked = length[i][1];
+        struct question_ids question = { b->ids + n, asked };
+        struct variant variant;
+        const struct variant *at = &variant;
+        struct answer answer;
+        struct decode job = {
+            .variant = &at, .n_variants = 1, .question = &question, .n_questions = 1, .max_new_tokens = 1
+        };
+        cr_assert_eq(prefill_n(b, b->ids, n, &err), 0, "%s", err.msg);
+        struct compressor *c = compressor_new(session_full(b->session), &err);
+        cr_assert_eq(compressor_variant(c, &none, VARIANT_ROWS, &variant, &err), 0);
+        cr_assert_eq(session_decode(b->session, &job, &answer, NULL, &err), 0, "%s", err.msg);
+        cr_assert_eq(session_logits(b->session, b->ids, n + asked, logits, &err), 0, "%s", err.msg);
+        int best = best_of(logits + (size_t)(n + asked - 1) * TINY_VOCAB);
+        if (answer.n)
+            cr_assert_eq(answer.ids[0], best, "%d and %d tokens", n, asked);
+        else
+            cr_assert(tokenizer_stops(engine_tokenizer(b->engine), best));
+        free(answer.ids);
+        variant_release(&variant);
+        compressor_free(c);
+    }
+    free(logits);
+    bench_close(b);
+}
+
+/* As many sequences as a block of logits and as a pass hold, one fewer, one more: each answers as it does among
+ * seven. */
+Test(engine, groups_of_sequences_end_where_they_should)
+{
+    static const int count[] = { 63, 64, 65, 512, 513 };
+    enum { MAX = 513 };
+    struct bench *b = bench_open("cpu");
+    struct err err = { 0 };
+    struct config none;
+    struct question_ids question[MAX];
+    static struct answer few[MAX], answer[MAX];
+    struct variant variant;
+    const struct variant *at = &variant;
+
+    for (int q = 0; q < MAX; q++)
+        question[q] = (struct question_ids){ b->ids + q, 1 };
+    cr_assert_eq(config_parse(&none, "none", &err), 0);
+    cr_assert_eq(prefill_n(b, b->ids, 3, &err), 0, "%s", err.msg);
+    struct compressor *c = compressor_new(session_full(b->session), &err);
+    cr_assert_eq(compressor_variant(c, &none, VARIANT_ROWS, &variant, &err), 0);
+    struct decode job = {
+        .variant = &at, .n_variants = 1, .question = question, .n_questions = MAX, .max_new_tokens = 2, .batch = 7
+    };
+    cr_assert_eq(session_decode(b->session, &job, few, NULL, &err), 0, "%s", err.msg);
+    job.batch = 0;
+    for (size_t i = 0; i < sizeof(count) / sizeof(*count); i++) {
+        job.n_questions = count[i];
+        job.batch = i % 2 ? 1000 : 0; // more than a pass holds; the engine's choice
+        cr_assert_eq(session_decode(b->session, &job, answer, NULL, &err), 0, "%s", err.msg);
+        for (int q = 0; q < count[i]; q++) {
+            cr_assert(answer[q].n == few[q].n, "%d of %d", q, count[i]);
+            cr_assert_arr_eq(answer[q].ids, few[q].ids, (size_t)few[q].n * sizeof(int32_t), "%d of %d", q, count[i]);
+            free(answer[q].ids);
+        }
+    }
+    for (int q = 0; q < MAX; q++)
+        free(few[q].ids);
     variant_release(&variant);
     compressor_free(c);
     bench_close(b);

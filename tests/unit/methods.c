@@ -115,6 +115,69 @@ Test(config, refuses_bad_lists)
     }
 }
 
+/* Every number exactly at its limits, and beyond them. */
+Test(config, numbers_have_limits)
+{
+    static const char *const good[] = { "knorm:drop=0",
+                                        "knorm:drop=0.999999",
+                                        "snapkv:drop=0.5:window=1",
+                                        "snapkv:drop=0.5:window=4096",
+                                        "snapkv:drop=0.5:kernel=1",
+                                        "snapkv:drop=0.5:kernel=4095",
+                                        "streamingllm:drop=0.5:n_sink=0",
+                                        "streamingllm:drop=0.5:n_sink=1024",
+                                        "kivi:bits=4:group=128:residual=128",
+                                        "kivi:bits=2:residual=4096",
+                                        "knorm:drop=0.50000000000000000000000000000" }; // 31 characters
+    static const char *const bad[] = { "knorm:drop=-0.000001",
+                                       "knorm:drop=0.9999991",
+                                       "knorm:drop=1",
+                                       "snapkv:drop=0.5:window=0",
+                                       "snapkv:drop=0.5:window=4097",
+                                       "snapkv:drop=0.5:kernel=0",
+                                       "snapkv:drop=0.5:kernel=4094",
+                                       "snapkv:drop=0.5:kernel=4097",
+                                       "streamingllm:drop=0.5:n_sink=-1",
+                                       "streamingllm:drop=0.5:n_sink=1025",
+                                       "kivi:bits=1",
+                                       "kivi:bits=8",
+                                       "kivi:bits=4:group=16",
+                                       "kivi:bits=4:group=256:residual=256",
+                                       "kivi:bits=2:residual=0",
+                                       "kivi:bits=2:residual=31",
+                                       "kivi:bits=2:residual=33",
+                                       "kivi:bits=2:residual=4128",
+                                       "knorm:drop=0.500000000000000000000000000000" }; // 32 characters
+    struct config c;
+    struct err err;
+
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+        cr_assert_eq(config_parse(&c, good[i], &err), 0, "%s", err.msg);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        cr_assert_eq(config_parse(&c, bad[i], &err), ERR_USAGE, "%s", bad[i]);
+}
+
+Test(config, a_list_has_up_to_4096)
+{
+    struct config *c;
+    struct err err;
+    int n;
+
+    cr_assert_eq(config_list(&c, &n, "knorm:drop=0..0.4093/0.0001", &err), 0, "%s", err.msg);
+    cr_assert_eq(n, 4095); // with none
+    free(c);
+    cr_assert_eq(config_list(&c, &n, "knorm:drop=0..0.4094/0.0001", &err), 0, "%s", err.msg);
+    cr_assert_eq(n, 4096);
+    free(c);
+    cr_assert_eq(config_list(&c, &n, "knorm:drop=0..0.4095/0.0001", &err), ERR_USAGE);
+    cr_assert(strstr(err.msg, "more than 4096 configs"), "%s", err.msg);
+    cr_assert_eq(config_list(&c, &n, "knorm:drop=0..0.5/0.0001", &err), ERR_USAGE);
+    cr_assert(strstr(err.msg, "must go up, in at most 4096 steps"), "%s", err.msg);
+    cr_assert_eq(config_list(&c, &n, "knorm:drop=0.5..0.5/0.1", &err), 0, "%s", err.msg); // a range of one number
+    cr_assert_eq(n, 2);
+    free(c);
+}
+
 Test(config, says_what_prefill_must_save)
 {
     const struct config c[] = { config_of("snapkv:drop=0.5:window=32+kivi:bits=2"), config_of("knorm:drop=0.5"),
@@ -318,6 +381,75 @@ Test(variants, snapkv_takes_the_last_queries_saved)
     for (int i = 0; i < L * G * 5; i++)
         cr_assert_eq(v.kept[i], want[i % 5], "head %d: %d", i / 5, v.kept[i]);
     variant_release(&v);
+    cache_release(&c);
+}
+
+/* Contexts of the window's length, one token fewer, one more; and pooling wider than what there is to pool. */
+Test(variants, snapkv_knows_where_its_window_begins)
+{
+    static const int32_t last[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
+
+    expect_kept(15, "snapkv:drop=0.2:window=16", last + 2, 12);
+    expect_kept(16, "snapkv:drop=0.2:window=16", last + 3, 12); // int(16 * 0.8) in double is 12
+    expect_kept(16, "snapkv:drop=0.05:window=16", last, 15);
+    expect_kept(17, "snapkv:drop=0.05:window=16", last, 16); // token 0 alone is no part of the window
+    expect_kept(17, "snapkv:drop=0.05:window=16:kernel=4095", last, 16);
+}
+
+/* Rows packed of n tokens, around the residual of 32. */
+Test(methods, kivi_packs_from_its_residual_on)
+{
+    static const struct {
+        int n, keys, values;
+    } at[] = {
+        { 1, 0, 0 }, { 31, 0, 0 }, { 32, 32, 0 }, { 33, 32, 1 }, { 63, 32, 31 }, { 64, 64, 32 }, { 65, 64, 33 }
+    };
+    static const struct kv_shape small = { 1, 4, 2, 64, DTYPE_F32 };
+    struct config c = config_of("kivi:bits=4");
+    struct packed_part part[PART_MAX];
+
+    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+        cr_assert_eq(config_parts(&c, &small, at[i].n, part), PART_MAX);
+        cr_assert_eq(part[0].dim[1], at[i].n - at[i].keys, "%d tokens", at[i].n);
+        cr_assert_eq(part[1].dim[2], at[i].keys / 8, "%d tokens", at[i].n);
+        cr_assert_eq(part[4].dim[1], at[i].n - at[i].values, "%d tokens", at[i].n);
+        cr_assert_eq(part[5].dim[1], at[i].values, "%d tokens", at[i].n);
+    }
+}
+
+/* Heads go to the backend 64 matrices at a time; all heads are the same here, so all must come back the same. */
+Test(methods, kivi_packs_every_head)
+{
+    enum { N = 96, HEADS = 33 };
+    struct cache c;
+    struct config config = config_of("kivi:bits=2");
+
+    cache_init(&c, N);
+    for (int heads = HEADS - 2; heads <= HEADS; heads++) {
+        const struct kv_shape shape = { 1, heads, heads, K, DTYPE_F32 };
+        struct packed_part part[PART_MAX];
+        struct kv_rows rows[HEADS];
+        int n_parts = config_parts(&config, &shape, N, part);
+        for (int i = 0; i < n_parts; i++)
+            part[i].at = malloc(packed_part_bytes(&part[i]));
+        for (int h = 0; h < heads; h++) {
+            rows[h] = (struct kv_rows){ malloc(N * K * sizeof(float)), malloc(N * K * sizeof(float)), N };
+            memcpy(rows[h].k, c.rows[0].k, N * K * sizeof(float));
+            memcpy(rows[h].v, c.rows[0].v, N * K * sizeof(float));
+        }
+        const struct packed_layer layer = { rows, &shape, config.stage[0].value, part };
+        config.stage[0].method->quantise(c.be, &layer);
+        config.stage[0].method->dequantise(c.be, &layer);
+        cr_assert_neq(row(rows[0].k, 0)[5], row(c.rows[0].k, 0)[5]);
+        for (int h = heads - 1; h >= 0; h--) {
+            cr_assert_arr_eq(rows[h].k, rows[0].k, N * K * sizeof(float), "head %d of %d", h, heads);
+            cr_assert_arr_eq(rows[h].v, rows[0].v, N * K * sizeof(float), "head %d of %d", h, heads);
+            free(rows[h].k);
+            free(rows[h].v);
+        }
+        for (int i = 0; i < n_parts; i++)
+            free(part[i].at);
+    }
     cache_release(&c);
 }
 
