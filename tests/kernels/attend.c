@@ -69,8 +69,8 @@ Test(kernels, attend)
                  c->n_keys, c->K);
         b.reference->attend(b.reference, &on_reference, 1, c->K, 0.3f);
         b.cpu->attend(b.cpu, &on_cpu, 1, c->K, 0.3f);
-        same_floats(&b, want.out, got.out, n_out(c), 2e-5, 2e-5, what);
-        same_floats(&b, want.lse, got.lse, (size_t)c->n_q, 2e-5, 2e-6, what);
+        same_floats(&b, (struct results){ want.out, got.out, n_out(c) }, (struct tolerance){ 2e-5, 2e-5 }, what);
+        same_floats(&b, (struct results){ want.lse, got.lse, (size_t)c->n_q }, (struct tolerance){ 2e-5, 2e-6 }, what);
         inputs_free(b.reference, &want);
         inputs_free(b.cpu, &got);
     }
@@ -160,8 +160,10 @@ Test(kernels, merge)
 {
     struct backends b = backends_open();
 
-    same_floats(&b, merge_on(b.reference, 1), merge_on(b.cpu, 1), 11 * 9 * 64, 0, 0, "merge of one");
-    same_floats(&b, merge_on(b.reference, 2), merge_on(b.cpu, 2), 11 * 9 * 64, 1e-6, 1e-6, "merge of two");
+    same_floats(&b, (struct results){ merge_on(b.reference, 1), merge_on(b.cpu, 1), 11 * 9 * 64 },
+                (struct tolerance){ 0, 0 }, "merge of one");
+    same_floats(&b, (struct results){ merge_on(b.reference, 2), merge_on(b.cpu, 2), 11 * 9 * 64 },
+                (struct tolerance){ 1e-6, 1e-6 }, "merge of two");
     backends_close(&b);
 }
 

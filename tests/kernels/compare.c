@@ -82,14 +82,14 @@ static void *to_host(struct backend *be, void *device, size_t bytes, const char 
     return host;
 }
 
-void same_floats(const struct backends *b, float *reference, float *cpu, size_t n, double abs, double eps,
-                 const char *what)
+void same_floats(const struct backends *b, struct results r, struct tolerance within, const char *what)
 {
-    float *want = to_host(b->reference, reference, n * sizeof(float), what);
-    float *got = to_host(b->cpu, cpu, n * sizeof(float), what);
+    size_t n = r.n;
+    float *want = to_host(b->reference, r.reference, n * sizeof(float), what);
+    float *got = to_host(b->cpu, r.cpu, n * sizeof(float), what);
     for (size_t i = 0; i < n; i++) {
         double w = (double)want[i], g = (double)got[i];
-        bool same = w == g || fabs(w - g) <= abs + eps * fabs(w); // w == g: both infinite, too
+        bool same = w == g || fabs(w - g) <= within.abs + within.eps * fabs(w); // w == g: both infinite, too
         cr_assert(same, "%s: element %zu of %zu is %.9g, reference %.9g", what, i, n, g, w);
     }
     free(want);

@@ -21,9 +21,17 @@ float *space(struct backend *be, size_t n); // all NAN: what an op forgot to wri
 
 struct mat mat_of(float *at, int rows, int cols);
 
-/* Asserts that n floats on both devices agree; frees both. `what` names the case in the message. */
-void same_floats(const struct backends *b, float *reference, float *cpu, size_t n, double abs, double eps,
-                 const char *what);
+/* n floats on both devices, and how far apart they may be. */
+struct results {
+    float *reference, *cpu;
+    size_t n;
+};
+struct tolerance {
+    double abs, eps;
+};
+
+/* Asserts that floats or integers on both devices agree; frees both. `what` names the case in the message. */
+void same_floats(const struct backends *b, struct results r, struct tolerance within, const char *what);
 void same_integers(const struct backends *b, int32_t *reference, int32_t *cpu, size_t n, const char *what);
 
 /* n floats of the cpu backend, computed alone and in company: the same bits where backend.h promises it, nearly the

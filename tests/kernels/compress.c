@@ -47,11 +47,13 @@ static const struct {
                { 3, 1024, 64 }, { 2, 1025, 20 }, { 1, 3, 1024 }, { 2, 2500, 128 } };
 enum { N_CACHES = sizeof(caches) / sizeof(*caches) };
 
-/* Heads one after another in one block. */
-static void heads_of(struct kv_rows *heads, int n_heads, float *k, float *v, int n, int K)
+/* Heads one after another in the blocks where the first one begins. */
+static void heads_of(struct kv_rows *heads, int n_heads, struct kv_rows first, int K)
 {
-    for (int h = 0; h < n_heads; h++)
-        heads[h] = (struct kv_rows){ k + (size_t)h * (size_t)(n * K), v + (size_t)h * (size_t)(n * K), n };
+    for (int h = 0; h < n_heads; h++) {
+        size_t at = (size_t)h * (size_t)(first.n * K);
+        heads[h] = (struct kv_rows){ (float *)first.k + at, first.v ? (float *)first.v + at : NULL, first.n };
+    }
 }
 
 static float *key_scores(struct backend *be, int i, bool cosines)
@@ -60,7 +62,7 @@ static float *key_scores(struct backend *be, int i, bool cosines)
     float *k = numbers(be, "k", (size_t)(H * n * K)), *score = space(be, (size_t)(H * n));
     struct kv_rows heads[3];
 
-    heads_of(heads, H, k, NULL, n, K);
+    heads_of(heads, H, (struct kv_rows){ k, NULL, n }, K);
     (cosines ? be->key_cosines : be->key_norms)(be, score, heads, H, K);
     be->free(be, k);
     return score;
@@ -72,8 +74,10 @@ Test(kernels, key_scores)
 
     for (int i = 0; i < N_CACHES; i++) {
         size_t n = (size_t)(caches[i].heads * caches[i].n);
-        same_floats(&b, key_scores(b.reference, i, false), key_scores(b.cpu, i, false), n, 0, 1e-6, "key_norms");
-        same_floats(&b, key_scores(b.reference, i, true), key_scores(b.cpu, i, true), n, 2e-6, 0, "key_cosines");
+        same_floats(&b, (struct results){ key_scores(b.reference, i, false), key_scores(b.cpu, i, false), n },
+                    (struct tolerance){ 0, 1e-6 }, "key_norms");
+        same_floats(&b, (struct results){ key_scores(b.reference, i, true), key_scores(b.cpu, i, true), n },
+                    (struct tolerance){ 2e-6, 0 }, "key_cosines");
     }
     backends_close(&b);
 }
@@ -130,8 +134,10 @@ Test(kernels, mean_attention)
 
     for (int i = 0; i < N_WINDOWS; i++)
         for (int causal = 0; causal < 2; causal++)
-            same_floats(&b, columns(b.reference, i, causal), columns(b.cpu, i, causal),
-                        (size_t)(windows[i].items * windows[i].n), 1e-8, 1e-5, "mean_attention");
+            same_floats(&b,
+                        (struct results){ columns(b.reference, i, causal), columns(b.cpu, i, causal),
+                                          (size_t)(windows[i].items * windows[i].n) },
+                        (struct tolerance){ 1e-8, 1e-5 }, "mean_attention");
     backends_close(&b);
 }
 
@@ -167,8 +173,10 @@ Test(kernels, avg_pool)
 
     for (int i = 0; i < 5; i++)
         for (int w = 0; w < 5; w++)
-            same_floats(&b, pooled(b.reference, n[i], width[w]), pooled(b.cpu, n[i], width[w]),
-                        (size_t)(3 * (n[i] + 2)), 1e-6, 1e-6, "avg_pool");
+            same_floats(&b,
+                        (struct results){ pooled(b.reference, n[i], width[w]), pooled(b.cpu, n[i], width[w]),
+                                          (size_t)(3 * (n[i] + 2)) },
+                        (struct tolerance){ 1e-6, 1e-6 }, "avg_pool");
     for (int i = 0; i < 2; i++) {
         struct backend *be = i ? b.cpu : b.reference;
         float score[] = { 3, 6, 9, 12, 99 };
@@ -246,8 +254,8 @@ Test(kernels, gather)
     for (int i = 0; i < 2; i++) {
         struct backend *be = i ? b.cpu : b.reference;
         struct kv_rows src[2], dst[2];
-        heads_of(src, 2, k, v, 3, 2);
-        heads_of(dst, 2, to_k, to_v, 2, 2);
+        heads_of(src, 2, (struct kv_rows){ k, v, 3 }, 2);
+        heads_of(dst, 2, (struct kv_rows){ to_k, to_v, 2 }, 2);
         be->gather(be, dst, src, kept, 2, 2);
         static const float want[] = { 0, 1, 4, 5, 8, 9, 10, 11 };
         for (int j = 0; j < 8; j++)
@@ -263,19 +271,23 @@ struct quantised {
     int32_t *codes, *scales, *zeros; // the last two as pairs of f16
 };
 
-static struct quantised quantised(struct backend *be, enum quant_lines lines, int rows, int cols, int bits, int group)
+struct quant_case {
+    int rows, cols, bits, group;
+};
+
+static struct quantised quantised(struct backend *be, enum quant_lines lines, struct quant_case c)
 {
-    size_t n = (size_t)(rows * cols), groups = n / (size_t)group;
-    struct quantised q = { numbers(be, "x", n), integers(be, "codes", n * (size_t)bits / 32, 100),
+    size_t n = (size_t)(c.rows * c.cols), groups = n / (size_t)c.group;
+    struct quantised q = { numbers(be, "x", n), integers(be, "codes", n * (size_t)c.bits / 32, 100),
                            integers(be, "scales", (groups + 1) / 2, 2), integers(be, "zeros", (groups + 1) / 2, 2) };
     const float same[] = { 0.3f, 0.3f, 0.3f }, wild[] = { 1e30f, -1e30f, 1e-9f };
 
-    be->write(be, q.x, rows > 64 ? wild : same, sizeof(same));
+    be->write(be, q.x, c.rows > 64 ? wild : same, sizeof(same));
     const struct quant_item item = { .lines = lines,
-                                     .rows = rows,
-                                     .cols = cols,
-                                     .bits = bits,
-                                     .group = group,
+                                     .rows = c.rows,
+                                     .cols = c.cols,
+                                     .bits = c.bits,
+                                     .group = c.group,
                                      .x = q.x,
                                      .codes = q.codes,
                                      .scales = (uint16_t *)q.scales,
@@ -288,9 +300,9 @@ static struct quantised quantised(struct backend *be, enum quant_lines lines, in
 Test(kernels, quantise)
 {
     struct backends b = backends_open();
-    static const struct {
-        int rows, cols, bits, group;
-    } at[] = { { 32, 64, 2, 32 }, { 128, 32, 4, 32 }, { 64, 96, 4, 32 }, { 128, 128, 2, 64 }, { 256, 128, 4, 128 } };
+    static const struct quant_case at[] = {
+        { 32, 64, 2, 32 }, { 128, 32, 4, 32 }, { 64, 96, 4, 32 }, { 128, 128, 2, 64 }, { 256, 128, 4, 128 }
+    };
 
     for (int i = 0; i < 5; i++) {
         for (enum quant_lines lines = QUANT_COLUMNS; lines <= QUANT_ROWS; lines++) {
@@ -298,9 +310,9 @@ Test(kernels, quantise)
                 continue;
             struct quantised q[2];
             for (int j = 0; j < 2; j++)
-                q[j] = quantised(j ? b.cpu : b.reference, lines, at[i].rows, at[i].cols, at[i].bits, at[i].group);
+                q[j] = quantised(j ? b.cpu : b.reference, lines, at[i]);
             size_t n = (size_t)(at[i].rows * at[i].cols), groups = n / (size_t)at[i].group;
-            same_floats(&b, q[0].x, q[1].x, n, 0, 0, "dequantised");
+            same_floats(&b, (struct results){ q[0].x, q[1].x, n }, (struct tolerance){ 0, 0 }, "dequantised");
             same_integers(&b, q[0].codes, q[1].codes, n * (size_t)at[i].bits / 32, "codes");
             same_integers(&b, q[0].scales, q[1].scales, groups / 2, "scales");
             same_integers(&b, q[0].zeros, q[1].zeros, groups / 2, "zeros");

@@ -48,9 +48,11 @@ Test(kernels, gemm)
     for (int i = 0; i < N_SHAPES; i++)
         for (int bias = 0; bias < 2; bias++)
             for (enum gemm_into into = GEMM_SET; into <= GEMM_ADD; into++)
-                same_floats(&b, gemm_on(b.reference, shapes[i], bias, into), gemm_on(b.cpu, shapes[i], bias, into),
-                            (size_t)shapes[i].rows * (size_t)shapes[i].out, 1e-4, 1e-5,
-                            text_of(what, "gemm", shapes[i]));
+                same_floats(&b,
+                            (struct results){ gemm_on(b.reference, shapes[i], bias, into),
+                                              gemm_on(b.cpu, shapes[i], bias, into),
+                                              (size_t)shapes[i].rows * (size_t)shapes[i].out },
+                            (struct tolerance){ 1e-4, 1e-5 }, text_of(what, "gemm", shapes[i]));
     backends_close(&b);
 }
 
@@ -131,9 +133,12 @@ Test(kernels, rows)
     for (int i = 0; i < N_SHAPES; i++) {
         struct shape s = shapes[i];
         size_t n = (size_t)s.rows * (size_t)s.in;
-        same_floats(&b, embed_on(b.reference, s), embed_on(b.cpu, s), n, 0, 0, text_of(what, "embed", s));
-        same_floats(&b, rmsnorm_on(b.reference, s), rmsnorm_on(b.cpu, s), n, 1e-6, 2e-6, text_of(what, "rmsnorm", s));
-        same_floats(&b, silu_on(b.reference, s), silu_on(b.cpu, s), n, 1e-6, 2e-6, text_of(what, "silu_mul", s));
+        same_floats(&b, (struct results){ embed_on(b.reference, s), embed_on(b.cpu, s), n }, (struct tolerance){ 0, 0 },
+                    text_of(what, "embed", s));
+        same_floats(&b, (struct results){ rmsnorm_on(b.reference, s), rmsnorm_on(b.cpu, s), n },
+                    (struct tolerance){ 1e-6, 2e-6 }, text_of(what, "rmsnorm", s));
+        same_floats(&b, (struct results){ silu_on(b.reference, s), silu_on(b.cpu, s), n },
+                    (struct tolerance){ 1e-6, 2e-6 }, text_of(what, "silu_mul", s));
         same_integers(&b, argmax_on(b.reference, s), argmax_on(b.cpu, s), (size_t)s.rows, text_of(what, "argmax", s));
     }
     backends_close(&b);
@@ -186,9 +191,12 @@ Test(kernels, rope)
     for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
         struct heads s = heads[i];
         struct roped want = rope_on(b.reference, s), got = rope_on(b.cpu, s);
-        same_floats(&b, want.q, got.q, (size_t)(s.H * s.T * s.K), 1e-6, 1e-6, "rope q");
-        same_floats(&b, want.k, got.k, (size_t)(s.G * 30 * s.K), 1e-6, 1e-6, "rope k");
-        same_floats(&b, want.v, got.v, (size_t)(s.G * 30 * s.K), 0, 0, "rope v");
+        same_floats(&b, (struct results){ want.q, got.q, (size_t)(s.H * s.T * s.K) }, (struct tolerance){ 1e-6, 1e-6 },
+                    "rope q");
+        same_floats(&b, (struct results){ want.k, got.k, (size_t)(s.G * 30 * s.K) }, (struct tolerance){ 1e-6, 1e-6 },
+                    "rope k");
+        same_floats(&b, (struct results){ want.v, got.v, (size_t)(s.G * 30 * s.K) }, (struct tolerance){ 0, 0 },
+                    "rope v");
     }
     backends_close(&b);
 }
