@@ -234,7 +234,7 @@ static struct bpe_candidate pop(struct bpe_work *w)
     return root;
 }
 
-/* Makes the list of one token per byte, and the heap of its merges. Returns how many tokens that are. */
+/* Makes the list of one token per byte, and the heap of its merges. Returns the number of tokens. */
 static int start(const struct bpe *b, struct bpe_work *w, struct text_view piece)
 {
     struct bpe_symbol *symbol = w->symbols.at;

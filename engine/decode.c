@@ -112,8 +112,8 @@ static int run_and_pick(struct decoder *d, int from, int to, struct err *err)
     return 0;
 }
 
-/* Runs the start of a question that is longer than a pass, alone, until the rest fits one. Returns how many tokens that
- * were, or an error. */
+/* Runs the start of a question that is longer than a pass, alone, until the rest fits one. Returns the number of tokens
+ * run, or an error. */
 static int run_long_start(struct decoder *d, struct sequence *s, struct err *err)
 {
     const struct question_ids *q = question_of(d, s);

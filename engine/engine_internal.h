@@ -90,7 +90,7 @@ struct forward {
     } items; // of one layer's attention; host
 };
 
-/* ERR_USAGE for ids the vocabulary lacks. */
+/* ERR_USAGE for ids that are not in the vocabulary. */
 int engine_check_ids(const struct engine *e, const int32_t *ids, int n, struct err *err) MUST_CHECK;
 
 int forward_open(struct forward *f, struct engine *e, struct err *err) MUST_CHECK;

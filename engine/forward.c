@@ -168,7 +168,7 @@ static void attend(struct forward *f, const struct batch *b, int layer)
                                        .head_dim = c->head_dim });
 }
 
-/* Copies the queries of this pass that lie in the window to their places. */
+/* Copies the queries of this pass that are in the window to their places. */
 static void save_queries(struct forward *f, const struct batch *b, int layer)
 {
     const struct model_config *c = &f->engine->config;

@@ -55,6 +55,14 @@ struct tensor_shape model_shape(const struct model_config *c, enum tensor_role r
     return (struct tensor_shape){ side(c, model_roles[role].rows), side(c, model_roles[role].cols) };
 }
 
+void model_tensor_name(char out[MODEL_TENSOR_NAME], enum tensor_role role, int layer)
+{
+    if (role <= TENSOR_DOWN)
+        snprintf(out, MODEL_TENSOR_NAME, "model.layers.%d.%s", layer, model_roles[role].name);
+    else
+        snprintf(out, MODEL_TENSOR_NAME, "%s", model_roles[role].name);
+}
+
 /* ---- for the containers ------------------------------------------------ */
 
 int model_check_arch(const char *arch, struct err *err)
@@ -143,12 +151,7 @@ static int find(const struct model *m, enum tensor_role role, int layer, const s
     struct tensor_shape want = model_shape(&m->config, role);
     char name[MODEL_TENSOR_NAME];
 
-    if (role == TENSOR_HEAD && m->config.tied)
-        role = TENSOR_EMBEDDING;
-    if (role <= TENSOR_DOWN)
-        snprintf(name, sizeof(name), "model.layers.%d.%s", layer, model_roles[role].name);
-    else
-        snprintf(name, sizeof(name), "%s", model_roles[role].name);
+    model_tensor_name(name, role == TENSOR_HEAD && m->config.tied ? TENSOR_EMBEDDING : role, layer);
     int i = map_find(&m->names, name, strlen(name));
     if (i < 0)
         return err_set(err, ERR_FORMAT, "'%s' has no tensor '%s'", m->path, name);

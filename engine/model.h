@@ -48,8 +48,8 @@ const struct model_config *model_config(const struct model *m);
 char *model_path(const char *given, struct err *err);
 
 /* model_digest of the formats: SHA-256 hex over the weights' bytes and the tokenizer's, computed once and kept beside
- * the model (FILE.evp-digest, FOLDER/model.evp-digest) for as long as sizes and modification times stay the same. A
- * folder that cannot be written is no failure. */
+ * the model (FILE.evp-digest, FOLDER/model.evp-digest) for as long as sizes and modification times stay the same. The
+ * note is left out where the folder cannot be written. */
 int model_digest(const struct model *m, char hex[65], struct err *err) MUST_CHECK;
 
 /* What a tensor is for. The roles up to TENSOR_DOWN come once per layer, the others once. Roles whose weights are

@@ -101,7 +101,7 @@ static int compute(const struct sources *s, char hex[DIGEST_HEX], struct err *er
     return 0;
 }
 
-/* A folder that cannot be written is no reason to fail: the digest is computed again next time. */
+/* Writes the note. Where the folder cannot be written, the digest is computed again next time. */
 static void remember(const char *note, const struct buf *state, const char hex[DIGEST_HEX])
 {
     struct buf text = { 0 };

@@ -25,17 +25,6 @@ static enum tensor_role role_of(const char *name, int *layer)
     return role < end ? (enum tensor_role)role : TENSOR_ROLES;
 }
 
-/* Hugging Face's name of a tensor; a tensor without a role keeps its own. */
-static void hf_name(char out[MODEL_TENSOR_NAME], const char *name, enum tensor_role role, int layer)
-{
-    if (role == TENSOR_ROLES)
-        snprintf(out, MODEL_TENSOR_NAME, "%s", name);
-    else if (role <= TENSOR_DOWN)
-        snprintf(out, MODEL_TENSOR_NAME, "model.layers.%d.%s", layer, model_roles[role].name);
-    else
-        snprintf(out, MODEL_TENSOR_NAME, "%s", model_roles[role].name);
-}
-
 static int add_tensors(struct model *m, struct err *err)
 {
     enum { NAME_MAX_BYTES = 128 };
@@ -54,7 +43,10 @@ static int add_tensors(struct model *m, struct err *err)
         int heads = role == TENSOR_Q ? c->n_heads : role == TENSOR_K ? c->n_kv_heads : 0;
         if (t.dim[0] == (int64_t)heads * c->head_dim) /* a tensor of another size is refused by model_check() */
             t.paired_heads = heads;
-        hf_name(name, t.name, role, layer);
+        if (role < TENSOR_ROLES)
+            model_tensor_name(name, role, layer);
+        else
+            snprintf(name, sizeof(name), "%s", t.name);
         if (model_add(m, name, &t, err))
             return err->code;
     }

@@ -25,6 +25,9 @@ extern const struct role model_roles[TENSOR_ROLES];
 
 enum { MODEL_TENSOR_NAME = 256 };
 
+/* Hugging Face's name of a role's tensor; layer is ignored for roles that come once. */
+void model_tensor_name(char out[MODEL_TENSOR_NAME], enum tensor_role role, int layer);
+
 struct model {
     char *path;
     struct model_config config;

@@ -1,4 +1,4 @@
-/* text_view.h - bytes that belong to somebody else, with no NUL at their end. */
+/* text_view.h - borrowed bytes, with no NUL at their end. */
 #ifndef EVP_TEXT_VIEW_H
 #define EVP_TEXT_VIEW_H
 

@@ -5,8 +5,8 @@
  *     V: the first n - R tokens (none when n <= R), in groups of g consecutive channels of one token
  *     zero = min, scale = (max - zero) / (2^b - 1), both kept in f16; code = round_half_even((x - zero) / scale)
  *     x becomes code * scale + zero; where all numbers of a group are equal the code is 0
- * Keys carry their rotary embedding. Codes are packed 32/b to an int32, the first in the lowest bits; keys lie
- * transposed (channels, tokens), values as they are, as KIVI's attention kernels read them. After a dropping method the
+ * Keys carry their rotary embedding. Codes are packed 32/b to an int32, the first in the lowest bits; keys are
+ * transposed (channels, tokens) and values are not, as KIVI's attention kernels read them. After a dropping method the
  * kept tokens are quantised as if they were consecutive.
  *
  * Bytes per layer and kv head, K = head_dim: keys Tq*K*b/8 + Tq/g*K*4 + (n-Tq)*2K, values likewise.

@@ -98,8 +98,7 @@ struct method {
 extern const struct method *const method_registry[];
 const struct method *method_find(const char *name, size_t n);
 
-/* Pairs a dropping method keeps of T: (int)(T * (1 - drop)) in double arithmetic, as kvpress computes it, at least 1.
- */
+/* Pairs kept of n_tokens: (int)(n_tokens * (1 - drop)) in double arithmetic, as kvpress computes it, at least 1. */
 int method_n_keep(int n_tokens, double drop);
 
 /* ---- a config and a model ---------------------------------------------- */

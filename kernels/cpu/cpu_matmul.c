@@ -329,7 +329,7 @@ int matmul_run(struct matmul *m, const struct matmul_shape *shape, float *c, con
 
 /* ---- weights ------------------------------------------------------------ */
 
-/* The layout oneDNN likes for (in, out) weights; the same for every number of rows, which 512 stands for. */
+/* The layout oneDNN prefers for (in, out) weights. It is the same for every number of rows; 512 are asked about. */
 static dnnl_status_t preferred(struct packed_weight *w, dnnl_engine_t engine)
 {
     int out = w->base.out, in = w->base.in;

@@ -1,4 +1,4 @@
-/* onednn.h - the little of oneDNN's C interface that changed between 2.x (Debian 12) and 3.x, behind one set of names.
+/* onednn.h - the part of oneDNN's C interface that changed between 2.x (Debian 12) and 3.x, under one set of names.
  *
  * Only cpu_matmul.c includes it. In 2.x a memory descriptor is a plain struct and operations have descriptors of their
  * own; in 3.x descriptors are handles with an owner and primitive descriptors are made in one call.
