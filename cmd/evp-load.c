@@ -146,7 +146,7 @@ static int run(const struct load_options *options, struct err *err)
     if (code)
         return code;
     if (l.nothing_to_do)
-        log_info("nothing to do: %d payloads are in place", l.n_goals);
+        log_info("nothing to do: %d payload%s in place", l.n_goals, l.n_goals == 1 ? " is" : "s are");
     else if (cfg.dry_run) {
         print_operations(&l);
         say_operations(&l);

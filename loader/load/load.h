@@ -81,7 +81,7 @@ struct load {
     bool nothing_to_do;
     int n_damaged;
     struct entries evicted;         // contexts that were placed and are not a goal now; entry.tier: the store
-    int n_operations[OP_EVICT + 1]; // of goals, and evictions
+    int n_operations[N_OPERATIONS]; // of goals, and evictions
     int64_t written[TIER_MAX];      // bytes of files, by load_run
     int64_t spare[TIER_MAX];        // bytes kept for a rollback, as the table counts them; by load_run
     int n_refetch, n_lost; // payloads a rollback needs from the payload folder; those missing there; by load_run

@@ -183,3 +183,69 @@ Test(load_steps, refuse_what_cannot_be)
     cr_assert_eq(steps_plan(&s, &given, &err), ERR_FAIL);
     steps_release(&s);
 }
+
+/* A tier of 10 bytes with a file of 4 that is no goal, and a goal that fits beside it to the byte, or does not. */
+Test(load_steps, fill_a_tier_to_the_byte)
+{
+    static const struct {
+        int64_t goal;
+        int n;    // steps; the last one places
+        int code; // of steps_plan
+    } want[] = { { 5, 1, 0 }, { 6, 1, 0 }, { 7, 2, 0 }, { 9, 2, 0 }, { 10, 2, 0 }, { 11, 0, ERR_FAIL } };
+    int64_t capacity[1] = { 10 };
+    struct steps_file file[1] = { { 0, 4, -1, false, false } };
+
+    for (int i = 0; i < 6; i++) {
+        struct steps_goal goal[1] = { { 0, want[i].goal, true } };
+        struct steps_given given = { capacity, 1, file, 1, goal, 1, false };
+        struct steps s;
+        struct err err;
+        cr_assert_eq(steps_plan(&s, &given, &err), want[i].code);
+        cr_assert_eq(s.n, want[i].n, "%d steps for a goal of %d", s.n, (int)want[i].goal);
+        cr_assert(s.n == 0 || s.at[s.n - 1].kind == STEP_PLACE);
+        cr_assert(s.n < 2 || s.at[0].kind == STEP_REMOVE);
+        steps_release(&s);
+    }
+}
+
+/* The sum of the goals counts, not each alone; a tier of unlimited capacity takes any sum. */
+Test(load_steps, sum_the_goals_of_a_tier)
+{
+    static const struct {
+        int64_t capacity, a, b;
+        int code;
+    } want[] = { { 10, 6, 3, 0 },
+                 { 10, 6, 4, 0 },
+                 { 10, 6, 5, ERR_FAIL },
+                 { INT64_MAX - 1, INT64_MAX - 2, 1, 0 },
+                 { INT64_MAX - 1, INT64_MAX - 2, 2, ERR_FAIL },
+                 { INT64_MAX, INT64_MAX - 2, 5, 0 } };
+
+    for (int i = 0; i < 6; i++) {
+        int64_t capacity[2] = { 1, want[i].capacity };
+        struct steps_goal goal[2] = { { 1, want[i].a, true }, { 1, want[i].b, true } };
+        struct steps_given given = { capacity, 2, NULL, 0, goal, 2, false };
+        struct steps s;
+        struct err err;
+        cr_assert_eq(steps_plan(&s, &given, &err), want[i].code, "case %d", i);
+        cr_assert(!want[i].code || s.over_tier == 1);
+        steps_release(&s);
+    }
+}
+
+/* A tier that shrank gives up what is no goal, exactly down to its capacity. */
+Test(load_steps, shrink_a_tier_to_its_capacity)
+{
+    struct steps_file file[2] = { { 0, 6, 0, false, false }, { 0, 4, -1, false, false } };
+    struct steps_goal goal[1] = { { 0, 6, false } };
+
+    for (int64_t cap = 5; cap <= 11; cap++) {
+        int64_t capacity[1] = { cap };
+        struct steps_given given = { capacity, 1, file, 2, goal, 1, false };
+        struct steps s;
+        struct err err;
+        cr_assert_eq(steps_plan(&s, &given, &err), cap < 6 ? ERR_FAIL : 0);
+        cr_assert_eq(s.n, cap >= 6 && cap < 10, "capacity %d", (int)cap);
+        steps_release(&s);
+    }
+}
