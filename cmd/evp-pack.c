@@ -64,12 +64,12 @@ struct pack {
     struct model *model;
     struct tokenizer *tokenizer;
     char model_digest[DIGEST_HEX];
-    struct job *job; // [n_jobs]: what is missing
+    struct job *job; // [n_jobs]: payloads that are missing
     int n_jobs;
     int64_t n_tokens;                    // of all jobs
     int n_written, n_present, n_failed;  // payloads
     double bytes;                        // written
-    int64_t tokens_before, tokens_shown; // for the bar: of the jobs done, and what it was told
+    int64_t tokens_before, tokens_shown; // of the jobs done; what the bar was told
 };
 
 static void job_release(struct job *j)
@@ -102,7 +102,7 @@ static int open_model(struct pack *p, const char *path, struct err *err)
     return p->tokenizer ? 0 : err->code;
 }
 
-/* The context's tokens, which must be those the plan was made for. */
+/* Tokenises the context; its tokens must be those that the plan was made for. */
 static int get_tokens(struct pack *p, struct job *j, struct err *err)
 {
     const struct placement *at = j->placement;
@@ -110,16 +110,16 @@ static int get_tokens(struct pack *p, struct job *j, struct err *err)
     char digest[DIGEST_HEX];
 
     if (row < 0)
-        return err_set(err, ERR_FORMAT, "'%s' does not have it", p->contexts_path);
+        return err_set(err, ERR_FORMAT, "is not in '%s'", p->contexts_path);
     if (tokenizer_context(p->tokenizer, p->contexts.at[row].text, &j->ids, err) ||
         digest_tokens(j->ids.at, j->ids.n, digest, err))
         return err->code;
     if (strcmp(digest, at->token_digest) != 0)
-        return err_set(err, ERR_FORMAT, "its text is not the one '%s' was made for", p->manifest_path);
+        return err_set(err, ERR_FORMAT, "has another text than the one '%s' was made for", p->manifest_path);
     return 0;
 }
 
-/* Is the file there what this job would write? */
+/* Does the file of this job exist already, whole and of the same model, tokens and config? */
 static bool is_present(const struct pack *p, const struct job *j)
 {
     struct packed_payload there;
@@ -128,7 +128,7 @@ static bool is_present(const struct pack *p, const struct job *j)
     if (!file_exists(j->path))
         return false;
     if (packed_payload_open(&there, j->path, PAYLOAD_WHOLE, &err)) {
-        log_warn("%s: it is made again", err.msg);
+        log_warn("%s; the payload is made again", err.msg);
         return false;
     }
     bool same = strcmp(there.file.model_digest, p->model_digest) == 0 &&
@@ -138,7 +138,7 @@ static bool is_present(const struct pack *p, const struct job *j)
     return same;
 }
 
-/* The plan's config must be one this model can have, and take the bytes that were planned for it. */
+/* Parses the planned config. The model must be able to have it, and it must take the bytes that were planned. */
 static int get_config(const struct pack *p, struct job *j, struct err *err)
 {
     const struct model_config *m = model_config(p->model);
@@ -148,8 +148,8 @@ static int get_config(const struct pack *p, struct job *j, struct err *err)
         return err->code;
     int64_t bytes = config_bytes(&j->config, &shape, j->ids.n);
     if (bytes != j->placement->bytes)
-        return err_set(err, ERR_FORMAT, "'%s' plans %lld bytes for it, and %s takes %lld", p->manifest_path,
-                       (long long)j->placement->bytes, j->config.name, (long long)bytes);
+        return err_set(err, ERR_FORMAT, "takes %lld bytes under %s, not the %lld of '%s'", (long long)bytes,
+                       j->config.name, (long long)j->placement->bytes, p->manifest_path);
     return 0;
 }
 
@@ -161,7 +161,7 @@ static int job_init(struct pack *p, struct job *j, struct err *err)
     return j->path ? 0 : err_nomem(err);
 }
 
-/* An error of one context: said and counted. */
+/* Reports and counts the failure of one context. */
 static void count_failure(struct pack *p, const struct placement *at, const struct err *err)
 {
     log_error("context '%s': %s", at->id, err->msg);
@@ -274,7 +274,7 @@ static int pack(struct pack *p, const char *model, struct err *err)
     log_info("%d payload%s written (%s), %d there already", p->n_written, p->n_written == 1 ? "" : "s",
              text_bytes(size, p->bytes), p->n_present);
     if (p->n_failed)
-        return err_set(err, ERR_FAIL, "%d of %d payloads could not be made", p->n_failed,
+        return err_set(err, ERR_FAIL, "%d of %d payloads were not made", p->n_failed,
                        p->n_failed + p->n_written + p->n_present);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* evp-tiers - measures storage tiers and writes tiers.json.
  *
- * A tier comes as name=...,uri=...; what is not given by hand is measured in its folder. Only folders are measured
- * here: a GPU, Redis and LMCache are asked through their own tools, and their numbers given by hand.
+ * A tier is given as name=...,uri=...; numbers that are not given are measured in its folder. Only folders are measured
+ * here: a GPU, Redis and LMCache have tools of their own, and the numbers of those are given.
  */
 #include "base/file.h"
 #include "base/log.h"
@@ -100,7 +100,7 @@ static int to_numbers(struct tier *t, const struct spec *s, struct err *err)
     return 0;
 }
 
-/* Makes the folder when only its parent exists. */
+/* Makes the folder if only its parent exists. *made: the caller removes it again. */
 static int enter_folder(const char *path, bool *made, struct err *err)
 {
     *made = mkdir(path, 0777) == 0;
@@ -114,12 +114,13 @@ static void warn_of(const struct tier *t, const struct folder *folder, const str
     char capacity[TEXT_SHORT], left[TEXT_SHORT];
 
     if (t->capacity != INT64_MAX && (uint64_t)t->capacity > folder->free_bytes)
-        log_warn("tier '%s': a capacity of %s, but '%s' has only %s free", t->name,
+        log_warn("tier '%s' has a capacity of %s, but '%s' has only %s free", t->name,
                  text_bytes(capacity, (double)t->capacity), t->uri, text_bytes(left, (double)folder->free_bytes));
     if (p->cached > 0.05)
-        log_warn("tier '%s': %.0f %% of the file stayed in memory, so the read bandwidth is partly that of memory; "
-                 "give read= and latency= by hand",
-                 t->name, 100 * p->cached);
+        log_warn(
+            "tier '%s': %.0f %% of the test file stayed in memory, so the read bandwidth is partly that of memory; "
+            "give read= and latency=",
+            t->name, 100 * p->cached);
 }
 
 static int measure_folder(struct tier *t, const struct spec *s, struct err *err)
@@ -161,8 +162,8 @@ static int tier_from_spec(struct tier *t, const struct spec *s, struct err *err)
     if (tier_is_folder(t))
         return measure_folder(t, s, err);
     if (!s->value[KEY_READ] || !s->value[KEY_WRITE] || !s->value[KEY_LATENCY])
-        return err_set(err, ERR_USAGE,
-                       "kind %s is not measured here: give read=, write= and latency=", tier_kind_name(t->kind));
+        return err_set(err, ERR_USAGE, "a tier of kind %s cannot be measured here: give read=, write= and latency=",
+                       tier_kind_name(t->kind));
     return 0;
 }
 
@@ -177,7 +178,7 @@ static int take_tier(struct tiers *tiers, const char *text, struct err *err)
     if (!code)
         code = tier_check(t, err);
     if (!code && tiers_find(tiers, t->name) != tiers->n - 1)
-        code = err_set(err, ERR_USAGE, "a tier of that name stands before it");
+        code = err_set(err, ERR_USAGE, "another tier has the same name");
     for (int k = 0; k < N_KEYS; k++)
         free(s.value[k]);
     if (!code)
@@ -201,8 +202,7 @@ static void show(const struct tiers *tiers)
                  text_bytes(reads, t->read_bytes_per_s), text_bytes(writes, t->write_bytes_per_s),
                  text_seconds(latency, t->latency_s));
         if (i > 0 && t->read_bytes_per_s > 1.5 * t[-1].read_bytes_per_s)
-            log_warn("tier '%s' reads faster than '%s' before it; the list should go from fast to slow", t->name,
-                     t[-1].name);
+            log_warn("tier '%s' reads faster than '%s' before it: list fast tiers first", t->name, t[-1].name);
     }
 }
 
@@ -229,9 +229,9 @@ static int run(struct err *err)
     int code = 0;
 
     if (cfg.tier.n == 0)
-        return err_set(err, ERR_USAGE, "no --tier is given");
+        return err_set(err, ERR_USAGE, "no tier is given: add --tier name=NAME,uri=FOLDER");
     if (cfg.tier.n > TIER_MAX)
-        return err_set(err, ERR_USAGE, "more than %d times --tier", TIER_MAX);
+        return err_set(err, ERR_USAGE, "%d tiers are given, and %d is the maximum", cfg.tier.n, TIER_MAX);
     tiers.at = calloc((size_t)cfg.tier.n, sizeof(*tiers.at));
     if (!tiers.at)
         return err_nomem(err);

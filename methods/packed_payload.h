@@ -34,7 +34,7 @@ struct st_tensor packed_payload_tensor(int layer, const struct packed_part *part
 
 /* ---- writing ---- */
 
-/* Which context of which model a payload belongs to. */
+/* The model and the context that a payload belongs to. */
 struct payload_key {
     const char *model_digest, *token_digest;
 };

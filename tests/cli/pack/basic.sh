@@ -9,4 +9,4 @@ printf x | dd of=out/payloads/fox.safetensors bs=1 seek=500000 conv=notrunc stat
 pack 2>four
 cmp fox out/payloads/fox.safetensors
 tail -qn 1 one two three four >&2
-grep -c 'the file is damaged: it is made again' four
+grep -c 'the file is damaged; the payload is made again' four
