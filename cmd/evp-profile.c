@@ -269,7 +269,7 @@ static void on_tokens(void *arg, int64_t tokens)
     progress_add(tokens);
 }
 
-/* One context. A context that fails is reported and counted, and is no error; an error is that nothing can be kept. */
+/* Runs and keeps one context. A context that fails is reported and counted. An error means that nothing can be kept. */
 static int do_work(struct job *j, const struct work *w, struct err *err)
 {
     struct run run = job_run(j);

@@ -262,6 +262,8 @@ static int score(struct table *t, const struct tiers *tiers, int *n_lost, struct
         find_quality(t, err) || (tiers->n && score_tiers(t, tiers, cfg.alpha, err)) || table_write(t, cfg.output, err))
         return err->code;
     show_means(t);
+    if (*n_lost)
+        log_error("%d of %d contexts have no quality", *n_lost, t->n_contexts);
     return 0;
 }
 
@@ -291,7 +293,5 @@ int main(int argc, char **argv)
         return status;
     if (run(argc, argv, first, &n_lost, &err))
         return opt_finish(log_failure(&err));
-    if (n_lost)
-        log_error("%d of the contexts have no quality", n_lost);
     return opt_finish(n_lost ? 1 : 0);
 }

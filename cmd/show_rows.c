@@ -1,4 +1,4 @@
-/* Contexts, questions and tiers: a row of the sheet for each of theirs. */
+/* Contexts, questions and tiers: totals, then a row for each. */
 #include "base/context.h"
 #include "cmd/show.h"
 #include "loader/formats/tiers.h"

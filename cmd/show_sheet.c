@@ -1,5 +1,5 @@
-/* The JSON is written at once. The text waits: cells gather in s->cell until the widths of their columns are known,
- * which is at the end of a table, or where one begins after fields. */
+/* A value goes into the JSON at once. For the text it waits in s->cell until all cells of its table are known, because
+ * they give the widths of the columns. Fields form a table of two columns. */
 #include "cmd/show_sheet.h"
 
 #include "base/parse.h"

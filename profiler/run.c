@@ -52,7 +52,7 @@ int64_t run_tokens(const struct grid *g, const struct work *w)
 
 /* ---- results --------------------------------------------------------------------- */
 
-/* All of the table that is known before anything runs. Its strings are the inputs', which outlive it. */
+/* Fills what is known before anything runs. The strings belong to the inputs, which outlive the table. */
 static int start_table(const struct run *run, const struct work *w, struct table *t, struct err *err)
 {
     const struct grid *g = run->grid;
@@ -124,7 +124,7 @@ static int decode_group(struct context_run *c, const int *member, int n, int n_q
         free(c->answer[i].ids);
     if (code)
         return code;
-    if (c->before == c->work->ids.n) // the first group has the reference in it
+    if (c->before == c->work->ids.n) // the first group, which has the reference
         c->out->question_s[0] = question_s;
     for (int q = 0; q < n_questions; q++)
         c->before += (int64_t)n * (c->question[q].n + job.max_new_tokens);
@@ -132,7 +132,7 @@ static int decode_group(struct context_run *c, const int *member, int n, int n_q
     return 0;
 }
 
-/* Derives n variants, lets them answer, and drops them. */
+/* Derives n variants, lets them answer, and releases them. */
 static int run_variants(struct context_run *c, const int *member, int n, int n_questions, struct err *err)
 {
     int code = 0, made = 0;

@@ -1,5 +1,5 @@
-/* Answers are embedded in batches of whole questions, so that a question's answers and its reference are at hand
- * together and the vectors of all answers never are. Quality follows from similarity, utility from quality. */
+/* Answers are embedded in batches of whole questions: a question's answers are compared with its reference at once, and
+ * the vectors of all answers never need memory together. Quality follows from similarity, utility from quality. */
 #include "profiler/score.h"
 
 #include "planner/utility.h"
@@ -134,7 +134,7 @@ static void score_cell(struct table *t, const struct tiers *tiers, double alpha,
     }
 }
 
-/* A context that is not stored at all: that is config 0 only, and its answers are the reference's. */
+/* A context that is not stored is computed again, uncompressed: config 0, whose answers are the reference's. */
 static void score_recompute(struct table *t, int context, double alpha)
 {
     size_t at = (table_cell(t, context, 0) + 1) * (size_t)t->n_tiers - 1;

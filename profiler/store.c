@@ -1,6 +1,6 @@
-/* FILE and its folder of shards. Opening reads all of them into one table, which answers what is known; putting writes
- * one shard; finishing reads all again and unites them, because other shards may have grown since. The lock is flock()
- * on the folder, so that it ends with the process. */
+/* FILE and its folder of shards. store_open() reads all of them into one table of what is known. store_put() writes one
+ * shard. store_finish() reads all again, with the shards written since, and unites them. The lock is flock() on the
+ * folder, so that it ends with the process. */
 #include "profiler/store.h"
 
 #include "base/digest.h"
@@ -93,7 +93,7 @@ static int read_all(const struct store *s, struct tables *to, struct err *err)
     return code;
 }
 
-/* How much a table knows: grows with everything that uniting can add. */
+/* How much a table knows. Everything that uniting can add makes it larger. */
 static int64_t amount(const struct table *t)
 {
     int64_t n = (int64_t)t->n_contexts + t->n_configs + t->n_questions;

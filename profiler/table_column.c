@@ -1,5 +1,4 @@
-/* The list of datasets, in the order they are written, and access to the member of struct table that each one stands
- * for.
+/* The list of datasets in the order they are written, and access to the member of struct table that holds each of them.
  */
 #include "profiler/table_column.h"
 

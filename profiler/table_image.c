@@ -1,4 +1,4 @@
-/* An HDF5 file that nobody trusts becomes a flat image (table_column.h) that holds nothing of HDF5 any more. Every
+/* Turns an HDF5 file that nobody trusts into a flat image (table_column.h) without anything of HDF5. Every
  * link, type, shape, layout and size is checked before a byte of a dataset is read.
  *
  * Runs in a child process (table_read.c) and ends with it, so nothing is closed or freed here on failure.

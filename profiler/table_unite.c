@@ -1,6 +1,6 @@
-/* Several tables into one. First every name gets its row in the united table, in the order the names come; then each
- * column's elements are copied to their rows, table after table, where nothing is yet; at last the strings, borrowed
- * from the inputs until then, move into a block of the united table's own. */
+/* Several tables into one. First every name gets its row in the united table, in the order the names come. Then each
+ * table's elements are copied to rows that are still empty. Strings are borrowed from the inputs until the end, when
+ * they are copied into one block that the united table owns. */
 #include "profiler/table_column.h"
 
 #include "base/array.h"
