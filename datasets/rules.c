@@ -2,6 +2,7 @@
 
 #include "base/rows.h"
 
+#include <math.h>
 #include <string.h>
 
 struct reading {
@@ -14,12 +15,12 @@ static int add_row(void *arg, const struct json *row, struct err *err)
 {
     struct reading *r = arg;
     const char *context, *tier = "";
-    double floor = -1;
+    double floor = (double)NAN;
 
     if (json_want_text(row, "context", &context, err) || json_may_real(row, "min_quality", &floor, err) ||
         json_may_text(row, "tier", &tier, err))
         return err->code;
-    if (json_get(row, "min_quality") && (floor < 0 || floor > 1))
+    if (!isnan(floor) && (floor < 0 || floor > 1))
         return err_set(err, ERR_FORMAT, "field 'min_quality' is not between 0 and 1");
     if (strlen(tier) >= sizeof(r->rule->tier))
         return err_set(err, ERR_FORMAT, "field 'tier' is longer than %zu bytes", sizeof(r->rule->tier) - 1);
@@ -28,7 +29,7 @@ static int add_row(void *arg, const struct json *row, struct err *err)
         ++*r->unknown;
         return 0;
     }
-    if (floor >= 0)
+    if (!isnan(floor))
         r->rule[at].min_quality = floor;
     if (*tier)
         memcpy(r->rule[at].tier, tier, strlen(tier) + 1);

@@ -2,7 +2,7 @@
 
 A page's example is a fenced block whose first line is ```LANGUAGE KIND. For each example: the real reader takes it;
 without any one of the fields that the page's tables call required, and with that field turned into another type, the
-reader refuses it; every field in it is in the tables of its page, and every field of the tables is in an example.
+reader refuses it; null in place of any other text or number is no more than its absence; every field in it is in the tables of its page, and every field of the tables is in an example.
 What the tools write today has no other fields than the example. Runs in a scratch folder.
 """
 import copy, json, os, re, shutil, struct, subprocess, sys
@@ -97,6 +97,9 @@ def written():
 
 # ---- pages -------------------------------------------------------------------------------------------------------------
 
+class Absent(str):
+    """When a field is absent, and the field's type."""
+
 def tables(text):
     """[(what it is a table of, {field: when absent})] of the tables with a column 'when absent'."""
     found = []
@@ -105,7 +108,8 @@ def tables(text):
         for line in body.splitlines():
             cells = [c.strip() for c in line.strip("|").split(" | ")]
             for name in re.findall(r"`([^`]+)`", cells[0]):
-                rows[name] = cells[2]
+                rows[name] = Absent(cells[2])
+                rows[name].type = cells[1]
         found.append((head, rows))
     return found
 
@@ -145,12 +149,28 @@ def objects(kind, value):
             if k not in FREE:
                 yield from objects(kind, v)
 
-def required_of(thing, described):
-    """The required fields of an object: those of the table that describes it best."""
+SCALARS = {"text", "int", "real", "digest", "checksum"}
+
+def best_table(thing, described):
+    """The fields of the table that describes an object best."""
     fields = set(thing)
-    best = max((rows for _, rows in described), key=lambda rows: len(fields & set(rows)) - len(fields - set(rows)))
-    required = {f for f, absent in best.items() if absent.startswith("required")}
-    return sorted(required | {"version"} if "evp" in fields else required)
+    return max((rows for _, rows in described), key=lambda rows: len(fields & set(rows)) - len(fields - set(rows)))
+
+def required_of(thing, described):
+    required = {f for f, absent in best_table(thing, described).items() if absent.startswith("required")}
+    return sorted(required | {"version"} if "evp" in thing else required)
+
+def optional_of(thing, described):
+    """The fields of an object for which null must count as absence."""
+    rows = best_table(thing, described)
+    return [f for f in thing if f in rows and rows[f].type in SCALARS and not rows[f].startswith("required") and f != "evp"]
+
+def with_nulls(kind, parsed, described):
+    for at, thing in enumerate(objects(kind, parsed)):
+        for field in optional_of(thing, described):
+            good = copy.deepcopy(parsed)
+            list(objects(kind, good))[at][field] = None
+            yield f"{field} null in object {at}", good
 
 def mutants(kind, parsed, described):
     """(what was done, the example after it) for each required field of each object."""
@@ -181,6 +201,11 @@ def check_example(where, kind, text, described):
         put(kind, bad, path)
         if readers[kind](path)[0] == 0:
             complain(f"{where}: its reader takes it with {done}")
+    for done, good in with_nulls(kind, parsed, described):
+        put(kind, good, path)
+        status, said = readers[kind](path)
+        if status:
+            complain(f"{where}: its reader refuses it with {done}: {said.strip()[:200]}")
 
 def section_tables(text, kind):
     """streams.md describes four kinds; a kind's tables are those of its own section and of the header's."""
