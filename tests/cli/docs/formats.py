@@ -15,7 +15,7 @@ failed = 0
 def complain(what):
     global failed
     failed += 1
-    print(what)
+    print(what, file=sys.stderr)
 
 def run(*args, **more):
     p = subprocess.run([str(a) for a in args], capture_output=True, text=True, stdin=subprocess.DEVNULL, **more)

@@ -3,6 +3,8 @@ attribute that must be there. Runs in a scratch folder with evp-show in the PATH
 import re, shutil, subprocess, sys
 import h5py
 
+sys.stdout = sys.stderr  # cli/run shows what a failing test says there
+
 page = open(sys.argv[1] + "/docs/formats/table.md").read()
 example, = re.findall(r"^```python table\n(.*?)^```$", page, re.M | re.S)
 optional = {"/contexts/question_s"} | {"backend", "dtype", "lineage", "max_new_tokens", "model", "model_digest"}
