@@ -1,3 +1,5 @@
+/* dual.c - the oracle that evaluates L, the box that no price leaves, Kelley's cutting planes inside a box, and the
+ * levels from a sample of the contexts to all of them. */
 #include "planner/dual.h"
 
 #include "base/rng.h"
@@ -9,25 +11,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL_SAMPLE = 4096, LARGE_SAMPLE = 65536, BOXES = 40, HALVINGS = 50 };
+enum { SMALL_SAMPLE = 4096, LARGE_SAMPLE = 65536, MAX_BOXES = 40, MAX_HALVINGS = 50 };
 static const double sample_tolerance = 1e-7, full_tolerance = 1e-11, smoothing = 0.3;
 
 /* ---- L and its slope, over some contexts --------------------------------- */
 
 struct oracle {
     const struct hull *h;
-    const int *list; // contexts looked at, NULL: all
-    int n;
-    double capacity[PLAN_TIERS];  // scaled to n contexts
-    struct restricted restricted; // what the present box leaves open of them
+    struct sample sample;
+    double capacity[PLAN_TIERS];  // scaled to the sample
+    double tolerance;             // how close to its minimum L must come, as a share of it
+    struct restricted restricted; // of the sample, in the present box
 };
 
-/* L at the price, and slope[d] = capacity less demand. */
-static double oracle_ask(const struct oracle *o, const double *price, double *slope)
+/* Returns L at the prices; slope[d] = capacity less demand. */
+static double oracle_evaluate(const struct oracle *o, const double *price, double *slope)
 {
-    double demand[PLAN_TIERS], bound = restricted_ask(&o->restricted, price, demand);
+    double demand[PLAN_TIERS], bound = restricted_evaluate(&o->restricted, price, demand);
 
-    for (int d = 0; d < o->h->n_tiers; d++) {
+    for (int d = 0; d < o->h->knapsack.n; d++) {
         slope[d] = o->capacity[d] - demand[d];
         bound += price[d] * o->capacity[d];
     }
@@ -36,46 +38,47 @@ static double oracle_ask(const struct oracle *o, const double *price, double *sl
 
 /* ---- boxes --------------------------------------------------------------- */
 
-/* No price needs to be above the one that clears its tier when all other tiers are closed. */
+/* No price needs to be above the one at which its knapsack has space for all who want it when all others are closed. */
 static int first_box(struct oracle *o, struct box *box, struct err *err)
 {
     double price[PLAN_TIERS], slope[PLAN_TIERS];
+    int n = o->h->knapsack.n;
 
-    for (int d = 0; d < o->h->n_tiers; d++) {
+    for (int d = 0; d < n; d++) {
         box->low[d] = 0;
         box->high[d] = HUGE_VAL;
     }
-    if (restricted_build(&o->restricted, o->h, o->list, o->n, box, NULL, err))
+    if (restricted_build(&o->restricted, &o->sample, box, NULL, err))
         return err->code;
-    for (int d = 0; d < o->h->n_tiers; d++) {
+    for (int d = 0; d < n; d++) {
         double low = 0, high = 1e-12;
-        for (int e = 0; e < o->h->n_tiers; e++)
+        for (int e = 0; e < n; e++)
             price[e] = HUGE_VAL;
-        for (int k = 0; k < 2 * HALVINGS; k++) {
+        for (int k = 0; k < 2 * MAX_HALVINGS; k++) {
             price[d] = high;
-            oracle_ask(o, price, slope);
+            oracle_evaluate(o, price, slope);
             if (slope[d] >= 0)
                 break;
             low = high;
             high *= 8;
         }
-        for (int k = 0; k < HALVINGS && high - low > 1e-3 * high; k++) {
+        for (int k = 0; k < MAX_HALVINGS && high - low > 1e-3 * high; k++) {
             price[d] = (low + high) / 2;
-            oracle_ask(o, price, slope);
+            oracle_evaluate(o, price, slope);
             if (slope[d] < 0)
                 low = price[d];
             else
                 high = price[d];
         }
-        box->high[d] = 1.05 * high; /* the sample may clear a little lower than all contexts do */
+        box->high[d] = 1.05 * high; /* the price of the sample may be a little below that of all contexts */
     }
     return 0;
 }
 
-static void box_around(struct box *box, const double *price, const double *most, double share, int n_tiers)
+static void box_around(struct box *box, const double *price, const double *max_price, double share, int n_knapsacks)
 {
-    for (int d = 0; d < n_tiers; d++) {
-        double reach = fmax(share * price[d], 1e-4 * most[d]);
+    for (int d = 0; d < n_knapsacks; d++) {
+        double reach = fmax(share * price[d], 1e-4 * max_price[d]);
         box->low[d] = fmax(price[d] - reach, 0);
         box->high[d] = price[d] + reach;
     }
@@ -83,80 +86,86 @@ static void box_around(struct box *box, const double *price, const double *most,
 
 /* ---- cutting planes -------------------------------------------------------- */
 
-static void keep_support(struct dual *dual, const struct master_lp *m, double (*asked)[PLAN_TIERS])
+/* The plans of the mix: those whose cuts have weight in the master. query: the prices of each cut. */
+static void keep_mix(struct dual *dual, const struct master_lp *m, double (*query)[PLAN_TIERS])
 {
     dual->n_plans = 0;
     for (int k = 0; k < m->n_cuts && dual->n_plans <= m->n_dims; k++) {
         if (m->weight[k] <= 1e-12)
             continue;
-        memcpy(dual->plan_price[dual->n_plans], asked[k], sizeof(asked[k]));
+        memcpy(dual->plan_price[dual->n_plans], query[k], sizeof(query[k]));
         dual->weight[dual->n_plans++] = m->weight[k];
     }
 }
 
-/* Minimises L in the box. *outside: may the minimum lie at a side of the box that is not price 0? Prices are measured
- * in units of the box's width. */
-static int minimise(struct dual *dual, const struct oracle *o, const struct box *box, double tolerance, bool *outside,
-                    struct err *err)
+/* Adds cuts until the master's bound from below meets L. query[k]: where cut k was made. The master measures prices in
+ * units of the box's width. */
+static void add_cuts(struct dual *dual, const struct oracle *o, const struct box *box, struct master_lp *m,
+                     double (*query)[PLAN_TIERS])
 {
-    static const double least_width = 1e-300;
-    struct master_lp *m = malloc(sizeof(*m));
-    double(*asked)[PLAN_TIERS] = calloc(MASTER_LP_CUTS, sizeof(*asked));
+    static const double min_width = 1e-300;
     double width[PLAN_TIERS], at[PLAN_TIERS], slope[PLAN_TIERS], unit[PLAN_TIERS];
-    int n = o->h->n_tiers;
+    int n = o->h->knapsack.n;
 
-    if (!m || !asked) {
-        free(m);
-        free(asked);
-        return err_nomem(err);
-    }
     for (int d = 0; d < n; d++) {
-        width[d] = fmax(box->high[d] - box->low[d], least_width);
+        width[d] = fmax(box->high[d] - box->low[d], min_width);
         unit[d] = 1;
         at[d] = (box->low[d] + box->high[d]) / 2;
     }
     master_lp_init(m, n, unit);
     dual->bound = HUGE_VAL;
     for (;;) {
-        double bound = oracle_ask(o, at, slope), value = bound;
+        double bound = oracle_evaluate(o, at, slope), value = bound;
         for (int d = 0; d < n; d++) {
             value -= slope[d] * (at[d] - box->low[d]);
             slope[d] *= width[d];
         }
-        memcpy(asked[m->n_cuts], at, sizeof(at));
+        memcpy(query[m->n_cuts], at, sizeof(at));
         if (bound < dual->bound) {
             dual->bound = bound;
             memcpy(dual->price, at, sizeof(at));
         }
-        if (master_lp_add(m, value, slope) || dual->bound - m->theta <= tolerance * fabs(dual->bound) ||
+        if (master_lp_add(m, value, slope) || dual->bound - m->theta <= o->tolerance * fabs(dual->bound) ||
             m->n_cuts == MASTER_LP_CUTS)
-            break;
+            return;
         for (int d = 0; d < n; d++) {
-            double query = box->low[d] + m->at[d] * width[d];
-            at[d] = (1 - smoothing) * query + smoothing * dual->price[d];
+            double lowest = box->low[d] + m->at[d] * width[d];
+            at[d] = (1 - smoothing) * lowest + smoothing * dual->price[d];
         }
     }
-    keep_support(dual, m, asked);
-    *outside = false;
-    for (int d = 0; d < n; d++)
-        *outside |= m->at[d] >= 1 - 1e-9 || (m->at[d] <= 1e-9 && box->low[d] > 0);
-    free(m);
-    free(asked);
-    return 0;
 }
 
-/* Minimises over boxes that follow the minimum until it lies inside one, from the prices in dual. */
-static int settle(struct dual *dual, struct oracle *o, const double *most, double share, double tolerance,
-                  struct err *err)
+/* Minimises L in the box. *outside: may the minimum be at a side of the box that is not price 0? */
+static int minimise(struct dual *dual, const struct oracle *o, const struct box *box, bool *outside, struct err *err)
 {
-    int32_t *fixed = o->list ? NULL : dual->fixed;
+    struct master_lp *m = malloc(sizeof(*m));
+    double(*query)[PLAN_TIERS] = calloc(MASTER_LP_CUTS, sizeof(*query));
+    int code = m && query ? 0 : err_nomem(err);
+
+    if (!code) {
+        add_cuts(dual, o, box, m, query);
+        keep_mix(dual, m, query);
+        *outside = false;
+        for (int d = 0; d < o->h->knapsack.n; d++)
+            *outside |= m->at[d] >= 1 - 1e-9 || (m->at[d] <= 1e-9 && box->low[d] > 0);
+    }
+    free(m);
+    free(query);
+    return code;
+}
+
+/* ---- levels ------------------------------------------------------------------ */
+
+/* Minimises over boxes around the prices in dual until a box has the minimum inside. share: the first box's width. */
+static int follow_minimum(struct dual *dual, struct oracle *o, const double *max_price, double share, struct err *err)
+{
+    int32_t *fixed = o->sample.context ? NULL : dual->fixed;
     bool outside = true;
     struct box box;
 
-    for (int k = 0; k < BOXES && outside; k++, share *= 1.6) {
-        box_around(&box, dual->price, most, share, o->h->n_tiers);
-        if (restricted_build(&o->restricted, o->h, o->list, o->n, &box, fixed, err) ||
-            minimise(dual, o, &box, tolerance, &outside, err))
+    for (int k = 0; k < MAX_BOXES && outside; k++, share *= 1.6) {
+        box_around(&box, dual->price, max_price, share, o->h->knapsack.n);
+        if (restricted_build(&o->restricted, &o->sample, &box, fixed, err) || minimise(dual, o, &box, &outside, err))
             return err->code;
     }
     return 0;
@@ -167,52 +176,55 @@ static int compare_ints(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Has the oracle ask n of all contexts, or all when there are no more. Ascending, the same every time; a few repeats do
- * no harm. */
-static void look_at(struct oracle *o, int *list, int n)
+/* Has the oracle evaluate n of all contexts, or all when there are no more. Ascending, the same every time; a few
+ * repeats do no harm. list: space for n. */
+static void draw_sample(struct oracle *o, int *list, int n)
 {
     struct rng r = rng_new(20260521);
     int all = o->h->n_contexts;
+    bool some = n < all;
 
-    o->n = n < all ? n : all;
-    o->list = n < all ? list : NULL;
-    for (int k = 0; o->list && k < n; k++)
+    for (int k = 0; some && k < n; k++)
         list[k] = (int)rng_below(&r, (uint64_t)all);
-    if (o->list)
+    if (some)
         qsort(list, (size_t)n, sizeof(*list), compare_ints);
-    for (int d = 0; d < o->h->n_tiers; d++)
-        o->capacity[d] = o->list ? o->h->capacity[d] * n / all : o->h->capacity[d];
+    o->sample = some ? (struct sample){ list, n } : (struct sample){ NULL, all };
+    o->tolerance = some ? sample_tolerance : full_tolerance;
+    for (int d = 0; d < o->h->knapsack.n; d++) {
+        double capacity = (double)o->h->knapsack.capacity[d];
+        o->capacity[d] = some ? capacity * n / all : capacity;
+    }
 }
 
 static int solve_levels(struct dual *dual, struct oracle *o, int *list, const double *start, struct err *err)
 {
     static const int level[] = { SMALL_SAMPLE, LARGE_SAMPLE, INT_MAX };
-    static const double reach[] = { 1, 0.1, 0.02 };
+    static const double share[] = { 1, 0.1, 0.02 };
     struct box box;
     int code;
 
-    look_at(o, list, SMALL_SAMPLE);
+    draw_sample(o, list, SMALL_SAMPLE);
     if (first_box(o, &box, err))
         return err->code;
-    for (int d = 0; d < o->h->n_tiers; d++)
+    for (int d = 0; d < o->h->knapsack.n; d++)
         dual->price[d] = start ? fmin(start[d], box.high[d]) : box.high[d] / 2;
     int l = start ? 2 : 0;
     do {
-        look_at(o, list, level[l]);
-        code = settle(dual, o, box.high, reach[l], o->list ? sample_tolerance : full_tolerance, err);
-    } while (!code && o->list && ++l);
+        draw_sample(o, list, level[l]);
+        code = follow_minimum(dual, o, box.high, share[l], err);
+    } while (!code && o->sample.context && ++l);
     return code;
 }
 
-/* Without finite tiers nothing has a price, and the one plan is everybody's best. */
-static int solve_free(struct dual *dual, struct oracle *o, struct err *err)
+/* Without knapsacks nothing has a price, and the one plan is the best candidate of every context. */
+static int solve_unlimited(struct dual *dual, struct oracle *o, struct err *err)
 {
     struct box none = { { 0 }, { 0 } };
 
-    look_at(o, NULL, INT_MAX);
-    if (restricted_build(&o->restricted, o->h, NULL, o->n, &none, dual->fixed, err))
+    draw_sample(o, NULL, INT_MAX);
+    if (restricted_build(&o->restricted, &o->sample, &none, dual->fixed, err))
         return err->code;
-    dual->bound = oracle_ask(o, dual->price, none.low);
+    dual->bound = oracle_evaluate(o, dual->price, none.low);
     dual->n_plans = 1;
     dual->weight[0] = 1;
     return 0;
@@ -220,13 +232,13 @@ static int solve_free(struct dual *dual, struct oracle *o, struct err *err)
 
 int dual_solve(struct dual *dual, const struct hull *h, const double *start, struct err *err)
 {
-    struct oracle o = { .h = h };
+    struct oracle o = { .h = h, .restricted.h = h };
     int *list = malloc(LARGE_SAMPLE * sizeof(*list));
 
-    *dual = (struct dual){ .fixed = malloc(((size_t)h->n_contexts + 1) * sizeof(*dual->fixed)) };
+    *dual = (struct dual){ .h = h, .fixed = malloc(((size_t)h->n_contexts + 1) * sizeof(*dual->fixed)) };
     int code = !list || !dual->fixed ? err_nomem(err)
-               : h->n_tiers > 0      ? solve_levels(dual, &o, list, start, err)
-                                     : solve_free(dual, &o, err);
+               : h->knapsack.n > 0   ? solve_levels(dual, &o, list, start, err)
+                                     : solve_unlimited(dual, &o, err);
     restricted_release(&o.restricted);
     free(list);
     if (code)

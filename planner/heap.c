@@ -1,8 +1,9 @@
+/* heap.c - entries move by way of a hole, which rises or sinks to where the new entry belongs. */
 #include "planner/heap.h"
 
-#include <stdlib.h>
+#include "base/array.h"
 
-enum { FIRST_ROOM = 64 };
+#include <stdlib.h>
 
 static int before(const struct heap_entry *a, const struct heap_entry *b)
 {
@@ -34,14 +35,8 @@ static void sink(struct heap *h, size_t i, struct heap_entry e)
 
 int heap_push(struct heap *h, struct heap_entry e)
 {
-    if (h->n == h->room) {
-        size_t room = h->room ? 2 * h->room : FIRST_ROOM;
-        struct heap_entry *at = realloc(h->at, room * sizeof(*at));
-        if (!at)
-            return -1;
-        h->at = at;
-        h->room = room;
-    }
+    if (ARRAY_GROW(h, h->n + 1))
+        return -1;
     rise(h, h->n++, e);
     return 0;
 }

@@ -15,16 +15,16 @@ struct heap_entry {
 
 struct heap {
     struct heap_entry *at; // at[0] is the lowest; the children of at[i] are at[2i + 1] and at[2i + 2]
-    size_t n, room;
+    size_t n, cap;
 };
 
 /* -1 without memory. */
 int heap_push(struct heap *h, struct heap_entry e) MUST_CHECK;
 
-/* Takes out any entry by its place in `at`. */
+/* Takes out any entry, by its place in `at`. */
 void heap_remove(struct heap *h, size_t i);
 
-void heap_order(struct heap *h); // makes a heap of entries that lie in `at` in any order
+void heap_order(struct heap *h); // makes a heap of entries that are in `at` in any order
 void heap_release(struct heap *h);
 
 #endif

@@ -1,8 +1,14 @@
+/* hull.c - first one context: its configs by rising bytes, its base, and Andrew's scan for each hull; then all
+ * contexts, chunk by chunk, by all threads; then questions about what was found. */
 #include "planner/hull.h"
+
+#include "base/array.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- one context --------------------------------------------------------------- */
 
 int hull_work_init(struct hull_work *w, const struct plan_problem *p, struct err *err)
 {
@@ -10,11 +16,11 @@ int hull_work_init(struct hull_work *w, const struct plan_problem *p, struct err
 
     *w = (struct hull_work){ .order = calloc(v, sizeof(*w->order)),
                              .rising = calloc(v, sizeof(*w->rising)),
+                             .sorted_bytes = calloc(v, sizeof(*w->sorted_bytes)),
                              .bytes = calloc(v, sizeof(*w->bytes)),
-                             .size = calloc(v, sizeof(*w->size)),
                              .utility = calloc(v, sizeof(*w->utility)),
                              .config = calloc(v, sizeof(*w->config)) };
-    if (!w->order || !w->rising || !w->bytes || !w->size || !w->utility || !w->config) {
+    if (!w->order || !w->rising || !w->sorted_bytes || !w->bytes || !w->utility || !w->config) {
         hull_work_release(w);
         return err_nomem(err);
     }
@@ -27,8 +33,8 @@ void hull_work_release(struct hull_work *w)
 {
     free(w->order);
     free(w->rising);
+    free(w->sorted_bytes);
     free(w->bytes);
-    free(w->size);
     free(w->utility);
     free(w->config);
     *w = (struct hull_work){ 0 };
@@ -48,47 +54,47 @@ static void sort_configs(struct hull_work *w, const int64_t *bytes, int n)
         w->order[k] = v;
     }
     for (int k = 0; k < n; k++)
-        w->bytes[k] = (double)bytes[w->order[k]];
-    for (w->stored = 0; w->stored < n && w->bytes[w->stored] <= 0;)
+        w->sorted_bytes[k] = (double)bytes[w->order[k]];
+    for (w->stored = 0; w->stored < n && w->sorted_bytes[w->stored] <= 0;)
         w->stored++;
 }
 
-/* The better of the base so far and a tier's best among `n` configs that take no room on it. */
-static void better_base(const struct hull_work *w, const struct plan_candidates *o, const struct plan_problem *p,
-                        int tier, int n, double *best, struct plan_placement *placement)
+/* The better of the base so far and the best candidate on a tier that uses no knapsack. */
+static struct candidate better_base(const struct hull_work *w, const struct plan_candidates *all,
+                                    const struct plan_problem *p, int tier, struct candidate base)
 {
+    int n = p->capacity[tier] == INT64_MAX ? p->n_configs : w->stored;
+
     for (int k = 0; k < n; k++) {
         int v = w->order[k];
-        double u = o->utility[v * p->n_tiers + tier];
-        if (w->bytes[k] < 0 || !(u > *best))
+        double u = all->utility[v * p->n_tiers + tier];
+        if (w->sorted_bytes[k] < 0 || !(u > base.utility))
             continue;
-        *best = u;
-        *placement = (struct plan_placement){ v, tier };
+        base = (struct candidate){ all->bytes[v], u, (uint16_t)v, (int8_t)tier, -1 };
     }
+    return base;
 }
 
-double hull_base(struct hull_work *w, const struct plan_candidates *o, const struct plan_problem *p,
-                 struct plan_placement *placement)
+struct candidate hull_base(struct hull_work *w, const struct plan_candidates *all, const struct plan_problem *p)
 {
-    double best = o->recompute;
+    struct candidate base = { 0, all->recompute, 0, PLAN_RECOMPUTE, -1 };
 
-    sort_configs(w, o->bytes, p->n_configs);
-    *placement = (struct plan_placement){ 0, PLAN_RECOMPUTE };
+    sort_configs(w, all->bytes, p->n_configs);
     for (int t = 0; t < p->n_tiers; t++)
-        better_base(w, o, p, t, p->capacity[t] == INT64_MAX ? p->n_configs : w->stored, &best, placement);
-    return best;
+        base = better_base(w, all, p, t, base);
+    return base;
 }
 
-/* Andrew's scan over rising sizes. What is no better than a smaller config is left out first, without branches: whether
- * it is cannot be predicted. */
-void hull_scan(struct hull_work *w, const struct plan_candidates *o, const struct plan_problem *p, int tier,
+/* Andrew's scan over rising bytes. Configs that are no better than a smaller one are left out first, without branches,
+ * because which ones they are cannot be predicted. */
+void hull_scan(struct hull_work *w, const struct plan_candidates *all, const struct plan_problem *p, int tier,
                double base)
 {
-    const double *utility = o->utility + tier, *bytes = w->bytes;
+    const double *utility = all->utility + tier, *sorted_bytes = w->sorted_bytes;
     double capacity = (double)p->capacity[tier], top = base;
     int *order = w->order, *rising = w->rising, stride = p->n_tiers, n = 0, n_rising = 0;
 
-    for (int k = w->stored; k < p->n_configs && bytes[k] <= capacity; k++) {
+    for (int k = w->stored; k < p->n_configs && sorted_bytes[k] <= capacity; k++) {
         double u = utility[order[k] * stride];
         rising[n_rising] = k;
         n_rising += u > top; /* not when u is NAN */
@@ -96,72 +102,105 @@ void hull_scan(struct hull_work *w, const struct plan_candidates *o, const struc
     }
     for (int i = 0; i < n_rising; i++) {
         int v = order[rising[i]];
-        double u = utility[v * stride], s = bytes[rising[i]];
+        double u = utility[v * stride], s = sorted_bytes[rising[i]];
         for (; n > 0; n--) {
-            double s0 = n > 1 ? w->size[n - 2] : 0, u0 = n > 1 ? w->utility[n - 2] : base;
-            double s1 = w->size[n - 1], u1 = w->utility[n - 1];
+            double s0 = n > 1 ? w->bytes[n - 2] : 0, u0 = n > 1 ? w->utility[n - 2] : base;
+            double s1 = w->bytes[n - 1], u1 = w->utility[n - 1];
             if ((u1 - u0) * (s - s1) > (u - u1) * (s1 - s0))
                 break;
         }
-        w->size[n] = s;
+        w->bytes[n] = s;
         w->utility[n] = u;
         w->config[n++] = (uint16_t)v;
     }
     w->n = n;
-    w->n_rising = n_rising;
 }
 
-static int set_room(struct hull_chunk *c, size_t more)
+/* ---- all contexts ---------------------------------------------------------------- */
+
+struct point {
+    double bytes, utility;
+    uint16_t config;
+};
+
+/* What one thread works with. */
+struct builder {
+    const struct plan_problem *problem;
+    struct hull_work work;
+    struct plan_candidates all;
+    struct {
+        struct point *at;
+        size_t n, cap;
+    } points; // of the chunk at hand
+};
+
+static int builder_init(struct builder *b, const struct plan_problem *problem)
 {
-    double *size = realloc(c->size, more * sizeof(*size));
-    c->size = size ? size : c->size;
-    double *utility = realloc(c->utility, more * sizeof(*utility));
-    c->utility = utility ? utility : c->utility;
-    uint16_t *config = realloc(c->config, more * sizeof(*config));
-    c->config = config ? config : c->config;
-    return size && utility && config ? 0 : -1;
+    struct err err;
+
+    *b = (struct builder){ .problem = problem };
+    return hull_work_init(&b->work, problem, &err) || plan_candidates_init(&b->all, problem, &err) ? -1 : 0;
 }
 
-/* Room for `need` points in all, and for as many again. */
-static int grow(struct hull_chunk *c, size_t *room, size_t need)
+static void builder_release(struct builder *b)
 {
-    if (need <= *room)
-        return 0;
-    *room = 2 * need;
-    return set_room(c, *room);
+    plan_candidates_release(&b->all);
+    hull_work_release(&b->work);
+    free(b->points.at);
 }
 
-static int build_chunk(const struct hull *h, int at, const struct plan_problem *p, struct hull_work *w,
-                       struct plan_candidates *o)
+/* Adds the hull of one context in one knapsack. */
+static int add_points(struct builder *b, int tier, double base)
+{
+    struct hull_work *w = &b->work;
+
+    hull_scan(w, &b->all, b->problem, tier, base);
+    if (ARRAY_GROW(&b->points, b->points.n + (size_t)w->n))
+        return -1;
+    for (int k = 0; k < w->n; k++)
+        b->points.at[b->points.n++] = (struct point){ w->bytes[k], w->utility[k], w->config[k] };
+    return 0;
+}
+
+/* Gives the chunk the builder's points, in arrays of just their size. */
+static int keep_points(struct hull_chunk *c, const struct builder *b)
+{
+    size_t n = b->points.n;
+
+    c->bytes = malloc((n + 1) * sizeof(*c->bytes));
+    c->utility = malloc((n + 1) * sizeof(*c->utility));
+    c->config = malloc((n + 1) * sizeof(*c->config));
+    if (!c->bytes || !c->utility || !c->config)
+        return -1;
+    for (size_t k = 0; k < n; k++) {
+        c->bytes[k] = b->points.at[k].bytes;
+        c->utility[k] = b->points.at[k].utility;
+        c->config[k] = b->points.at[k].config;
+    }
+    return 0;
+}
+
+static int build_chunk(const struct hull *h, int at, struct builder *b)
 {
     struct hull_chunk *c = &h->chunk[at];
-    size_t n_points = 0, room = 0;
+    int n_knapsacks = h->knapsack.n, left = h->n_contexts - at * HULL_CHUNK;
 
-    c->n = h->n_contexts - at * HULL_CHUNK < HULL_CHUNK ? h->n_contexts - at * HULL_CHUNK : HULL_CHUNK;
-    c->first = calloc((size_t)c->n * (size_t)h->n_tiers + 1, sizeof(*c->first));
+    c->n = left < HULL_CHUNK ? left : HULL_CHUNK;
+    c->first = calloc((size_t)c->n * (size_t)n_knapsacks + 1, sizeof(*c->first));
     c->base = calloc((size_t)c->n, sizeof(*c->base));
-    c->base_size = calloc((size_t)c->n, sizeof(*c->base_size));
-    c->placement = calloc((size_t)c->n, sizeof(*c->placement));
-    if (!c->first || !c->base || !c->base_size || !c->placement)
+    if (!c->first || !c->base)
         return -1;
+    b->points.n = 0;
     for (int i = 0; i < c->n; i++) {
-        plan_candidates_get(o, p, at * HULL_CHUNK + i);
-        c->base[i] = hull_base(w, o, p, &c->placement[i]);
-        if (c->placement[i].tier != PLAN_RECOMPUTE)
-            c->base_size[i] = (double)o->bytes[c->placement[i].config];
-        for (int d = 0; d < h->n_tiers; d++) {
-            hull_scan(w, o, p, h->tier[d], c->base[i]);
-            if (w->n > 0 && grow(c, &room, n_points + (size_t)w->n))
+        plan_candidates_get(&b->all, b->problem, at * HULL_CHUNK + i);
+        c->base[i] = hull_base(&b->work, &b->all, b->problem);
+        for (int d = 0; d < n_knapsacks; d++) {
+            if (add_points(b, h->knapsack.tier[d], c->base[i].utility))
                 return -1;
-            for (int k = 0; k < w->n; k++, n_points++) {
-                c->size[n_points] = w->size[k];
-                c->utility[n_points] = w->utility[k];
-                c->config[n_points] = w->config[k];
-            }
-            c->first[i * h->n_tiers + d + 1] = (uint32_t)n_points;
+            c->first[i * n_knapsacks + d + 1] = (uint32_t)b->points.n;
         }
     }
-    return set_room(c, n_points + 1);
+    return keep_points(c, b);
 }
 
 int hull_build(struct hull *h, const struct plan_problem *problem, struct err *err)
@@ -169,29 +208,21 @@ int hull_build(struct hull *h, const struct plan_problem *problem, struct err *e
     int failed = 0;
 
     *h = (struct hull){ .n_contexts = problem->n_contexts,
-                        .n_chunks = (problem->n_contexts + HULL_CHUNK - 1) / HULL_CHUNK };
-    if (problem->n_configs > UINT16_MAX)
-        return err_set(err, ERR_FAIL, "more than %d configs", UINT16_MAX);
-    for (int t = 0; t < problem->n_tiers; t++) {
-        if (problem->capacity[t] == INT64_MAX)
-            continue;
-        h->tier[h->n_tiers] = t;
-        h->capacity[h->n_tiers++] = (double)problem->capacity[t];
-    }
+                        .n_chunks = (problem->n_contexts + HULL_CHUNK - 1) / HULL_CHUNK,
+                        .knapsack = knapsacks_of(problem) };
+    if (problem->n_configs > CANDIDATE_CONFIGS)
+        return err_set(err, ERR_FAIL, "more than %d configs", CANDIDATE_CONFIGS);
     h->chunk = calloc((size_t)h->n_chunks + 1, sizeof(*h->chunk));
     if (!h->chunk)
         return err_nomem(err);
 #pragma omp parallel reduction(| : failed) if (h->n_chunks > 1)
     {
-        struct hull_work w;
-        struct plan_candidates o = { 0 };
-        struct err mine;
-        failed |= hull_work_init(&w, problem, &mine) || plan_candidates_init(&o, problem, &mine);
+        struct builder b;
+        failed |= builder_init(&b, problem) != 0;
 #pragma omp for schedule(dynamic, 1)
         for (int c = 0; c < h->n_chunks; c++)
-            failed |= failed || build_chunk(h, c, problem, &w, &o) != 0;
-        plan_candidates_release(&o);
-        hull_work_release(&w);
+            failed |= failed || build_chunk(h, c, &b) != 0;
+        builder_release(&b);
     }
     if (!failed)
         return 0;
@@ -203,24 +234,24 @@ void hull_release(struct hull *h)
 {
     for (int i = 0; h->chunk && i < h->n_chunks; i++) {
         free(h->chunk[i].first);
-        free(h->chunk[i].size);
+        free(h->chunk[i].bytes);
         free(h->chunk[i].utility);
         free(h->chunk[i].config);
         free(h->chunk[i].base);
-        free(h->chunk[i].base_size);
-        free(h->chunk[i].placement);
     }
     free(h->chunk);
     *h = (struct hull){ 0 };
 }
 
-int64_t hull_tier_best(const struct hull_chunk *c, const uint32_t *first, double price, double *value)
+/* ---- questions --------------------------------------------------------------------- */
+
+int64_t hull_best_in(const struct hull_chunk *c, const uint32_t *first, double price, double *value)
 {
     int64_t best = HULL_BASE;
     double last = -HUGE_VAL;
 
     for (uint32_t k = first[0]; k < first[1]; k++) { /* concave: values rise, then fall */
-        double v = c->utility[k] - price * c->size[k];
+        double v = c->utility[k] - price * c->bytes[k];
         if (v <= last)
             break;
         last = v;
@@ -236,28 +267,23 @@ int64_t hull_best(const struct hull *h, const struct hull_chunk *c, int i, const
 {
     int64_t best = HULL_BASE;
 
-    *value = c->base[i];
-    for (int d = 0; d < h->n_tiers; d++) {
-        int64_t point = hull_tier_best(c, c->first + i * h->n_tiers + d, price[d], value);
+    *value = c->base[i].utility;
+    for (int d = 0; d < h->knapsack.n; d++) {
+        int64_t point = hull_best_in(c, c->first + i * h->knapsack.n + d, price[d], value);
         best = point != HULL_BASE ? point : best;
     }
     return best;
 }
 
-int hull_point_tier(const struct hull *h, const struct hull_chunk *c, int i, int64_t point)
+struct candidate hull_candidate(const struct hull *h, int context, int64_t point)
 {
-    const uint32_t *first = c->first + i * h->n_tiers;
+    const struct hull_chunk *c = hull_chunk_of(h, context);
+    const uint32_t *first = hull_first(h, context);
     int d = 0;
 
+    if (point == HULL_BASE)
+        return c->base[context % HULL_CHUNK];
     while (point >= first[d + 1])
         d++;
-    return d;
-}
-
-int hull_tier(const struct hull *h, int tier)
-{
-    for (int d = 0; d < h->n_tiers; d++)
-        if (h->tier[d] == tier)
-            return d;
-    return -1;
+    return hull_point(h, c, d, point);
 }

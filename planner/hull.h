@@ -1,80 +1,87 @@
-/* hull.h - what of a context's candidates can be part of a best plan at some prices.
+/* hull.h - the candidates of a context that can be part of a best plan at some dual prices.
  *
- * Options that take no room on a finite tier - recomputing, tiers without limit, variants of no bytes - collapse to the
- * best of them, the base. On each finite tier only the points of the upper concave hull over (0, base) can win at a
- * price per byte (Sinha and Zoltners 1979). Of 240 candidates about 15 remain.
+ * Candidates that use no knapsack - recomputing, tiers without limit, variants of no bytes - collapse to the best of
+ * them, the base. In each knapsack only the points of the upper concave hull over (0, base) can win at a price per
+ * byte; all others are LP-dominated (Sinha and Zoltners 1979). Of 240 candidates about 15 remain.
  *
  * Contexts are held in chunks of fixed size, so that sums are taken in the same order whatever the number of threads.
  */
 #ifndef EVP_HULL_H
 #define EVP_HULL_H
 
-#include "planner/plan.h"
+#include "planner/candidate.h"
 
 #include <stdint.h>
 
 enum { HULL_CHUNK = 4096, HULL_BASE = -1 };
 
 struct hull_chunk {
-    int n;                  // contexts
-    uint32_t *first;        // (n * n_tiers + 1): context i, tier d owns points first[i * n_tiers + d] up to the next
-    double *size, *utility; // points, by rising size and utility
-    uint16_t *config;       // of each point
-    double *base_size;      // (n) bytes of the base on its unlimited tier
-    double *base;           // (n) utility of the base
-    struct plan_placement *placement; // (n) what the base is
+    int n;                   // contexts
+    uint32_t *first;         // (n * D + 1): context i, knapsack d owns points first[i * D + d] up to the next
+    double *bytes, *utility; // points, by rising bytes and utility
+    uint16_t *config;        // of each point
+    struct candidate *base;  // (n)
 };
 
 struct hull {
-    int n_contexts, n_chunks, n_tiers; // n_tiers: finite ones
-    int tier[PLAN_TIERS];              // their indices in the problem
-    double capacity[PLAN_TIERS];       // of the finite tiers
+    int n_contexts, n_chunks;
+    struct knapsacks knapsack; // D of them
     struct hull_chunk *chunk;
 };
 
+/* Fails without memory, and with more than CANDIDATE_CONFIGS configs. */
 int hull_build(struct hull *h, const struct plan_problem *problem, struct err *err) MUST_CHECK;
 void hull_release(struct hull *h);
 
-/* The best point of one tier, whose points first[0] to first[1] are, at a price, if it is worth more than *value, which
- * it then becomes; HULL_BASE otherwise. */
-int64_t hull_tier_best(const struct hull_chunk *c, const uint32_t *first, double price, double *value);
+/* The best point of one knapsack, whose points first[0] to first[1] are, at a price, if its reduced value is above
+ * *value, which it then replaces; HULL_BASE otherwise. */
+int64_t hull_best_in(const struct hull_chunk *c, const uint32_t *first, double price, double *value);
 
-/* A context's best point at prices (n_tiers): its index among the chunk's points, or HULL_BASE. Ties go to the base,
- * then the faster tier, then the smaller size. *value: utility less what its bytes cost. */
+/* A context's best point at prices (D): its index among the chunk's points, or HULL_BASE. Ties go to the base, then the
+ * faster tier, then the fewer bytes. *value: its reduced value. */
 int64_t hull_best(const struct hull *h, const struct hull_chunk *c, int i, const double *price, double *value);
 
-/* Index among the hull's tiers of a tier of the problem; -1: it is unlimited. */
-int hull_tier(const struct hull *h, int tier);
+/* The candidate that a point of knapsack d is. */
+static inline struct candidate hull_point(const struct hull *h, const struct hull_chunk *c, int d, int64_t point)
+{
+    return (struct candidate){ (int64_t)c->bytes[point], c->utility[point], c->config[point],
+                               (int8_t)h->knapsack.tier[d], (int8_t)d };
+}
 
-/* The finite tier that owns a point of context i. */
-int hull_point_tier(const struct hull *h, const struct hull_chunk *c, int i, int64_t point);
+/* The candidate that a context's point, or HULL_BASE, is. */
+struct candidate hull_candidate(const struct hull *h, int context, int64_t point);
 
 static inline const struct hull_chunk *hull_chunk_of(const struct hull *h, int context)
 {
     return &h->chunk[context / HULL_CHUNK];
 }
 
+/* Where the points of a context begin, as in hull_chunk's `first`. */
+static inline const uint32_t *hull_first(const struct hull *h, int context)
+{
+    return hull_chunk_of(h, context)->first + context % HULL_CHUNK * h->knapsack.n;
+}
+
 /* ---- one context at a time ---- */
 
-/* A workspace, kept from context to context: their candidates are alike. */
+/* A workspace. It is kept from context to context, because contexts have similar candidates. */
 struct hull_work {
-    int *order, *rising;    // (V) configs by rising bytes, and which of those have the most utility so far
-    double *bytes;          // (V) in that order, -1: not available
-    int stored;             // place in the order of the first config that takes room
-    double *size, *utility; // (n) points of the tier scanned last, by rising size and utility
-    uint16_t *config;       // (n)
-    int n, n_rising;
+    int *order, *rising;     // (V) configs by rising bytes; places in it of those with more utility than all before
+    double *sorted_bytes;    // (V) in that order, -1: not available
+    int stored;              // place in the order of the first config that has bytes
+    double *bytes, *utility; // (n) points of the tier scanned last, by rising bytes and utility
+    uint16_t *config;        // (n)
+    int n;
 };
 
 int hull_work_init(struct hull_work *w, const struct plan_problem *p, struct err *err) MUST_CHECK;
 void hull_work_release(struct hull_work *w);
 
-/* Begins with a context: the best of its candidates that take no room on a finite tier. */
-double hull_base(struct hull_work *w, const struct plan_candidates *o, const struct plan_problem *p,
-                 struct plan_placement *placement);
+/* Begins with a context. Returns the best of its candidates that use no knapsack. */
+struct candidate hull_base(struct hull_work *w, const struct plan_candidates *all, const struct plan_problem *p);
 
-/* Then, for a finite tier, the points of the hull over (0, base), into w. */
-void hull_scan(struct hull_work *w, const struct plan_candidates *o, const struct plan_problem *p, int tier,
+/* Then, for a tier that is a knapsack: puts the points of the hull over (0, base) into w. base: utility of the base. */
+void hull_scan(struct hull_work *w, const struct plan_candidates *all, const struct plan_problem *p, int tier,
                double base);
 
 #endif

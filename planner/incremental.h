@@ -1,16 +1,17 @@
-/* incremental.h - a plan that is kept while contexts come, change and go, between one solution and the next.
+/* incremental.h - a plan that is kept up to date while contexts come, change and go, between one solution and the next.
  *
  *     struct incremental *m = incremental_new(&problem, &plan, &err);
  *     if (incremental_add(m, &candidates, &context, &err)) ...
  *     for (int k = 0; k < incremental_state(m)->n_ops; k++)
  *         carry_out(&incremental_state(m)->op[k]);
  *
- * The solved plan's prices per byte stay. A context that comes is put where it is worth most at the prices; while its
- * tier is too full, the step is taken that loses least per byte it frees, worth at the prices being counted: a smaller
- * form in place, a slower tier, a faster one if it has room, or none. Room that is left over goes to those who gain.
+ * The solved plan's dual prices stay. A new context goes to its candidate of the highest reduced value. While its tier
+ * is over capacity, the step is taken that loses the least reduced value per byte it frees: a smaller variant on the
+ * tier, a slower tier, a faster one if it has that much free, or none. What is free afterwards goes to contexts that
+ * gain by it.
  *
- * The bound holds for any prices, so it is kept by adding and subtracting what a context is worth at best: it is true
- * at every moment, and tells by its distance from the objective when planning anew would pay.
+ * The bound holds for any prices. It is kept by adding and subtracting the best reduced values of contexts, so it is
+ * true at every moment, and its distance from the objective tells when solving again would pay.
  */
 #ifndef EVP_INCREMENTAL_H
 #define EVP_INCREMENTAL_H
@@ -21,7 +22,8 @@
 
 struct incremental;
 
-/* One thing to carry out. Recomputed before: the context comes to be stored; afterwards: it is dropped. */
+/* One thing to carry out: a context goes from one placement to another. From recomputing: it is stored; to recomputing:
+ * it is dropped. */
 struct incremental_op {
     int context;
     struct plan_placement from, to;
@@ -31,9 +33,9 @@ struct incremental_op {
 struct incremental_state {
     int n_contexts;
     double objective, upper_bound;
-    int64_t room[PLAN_TIERS]; // bytes free on each tier; INT64_MAX: unlimited
-    /* Of the last event, in an order in which no tier ever holds more than its capacity, one operation after the other.
-     * A context may come twice: dropped, to break a circle, and stored again. */
+    int64_t free[PLAN_TIERS]; // bytes of each tier; INT64_MAX: unlimited
+    /* Of the last event, in an order in which no tier ever exceeds its capacity, one operation after the other. A
+     * context may come twice: dropped, to break a circle, and stored again. */
     const struct incremental_op *op;
     int n_ops;
 };
@@ -44,11 +46,13 @@ struct incremental *incremental_new(const struct plan_problem *problem, const st
 void incremental_free(struct incremental *m); // NULL is fine
 
 /* A context comes, with candidates of as many configs and tiers as the problem has. *context: its number, which may be
- * one that was removed. Out of memory: only incremental_free() may follow, also below. */
-int incremental_add(struct incremental *m, const struct plan_candidates *o, int *context, struct err *err) MUST_CHECK;
+ * that of a removed context. When this or one of the next two functions fails, for lack of memory, only
+ * incremental_free() may follow. */
+int incremental_add(struct incremental *m, const struct plan_candidates *all, int *context, struct err *err) MUST_CHECK;
 
-/* A context's candidates are others now: it is used more or less, its bytes have changed ... */
-int incremental_update(struct incremental *m, int context, const struct plan_candidates *o, struct err *err) MUST_CHECK;
+/* A context has other candidates now: it is used more or less, its bytes have changed ... */
+int incremental_update(struct incremental *m, int context, const struct plan_candidates *all,
+                       struct err *err) MUST_CHECK;
 
 int incremental_remove(struct incremental *m, int context, struct err *err) MUST_CHECK;
 

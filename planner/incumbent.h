@@ -1,8 +1,8 @@
-/* incumbent.h - a plan being made: where every context is now, what each finite tier holds, and moves between places.
+/* incumbent.h - the best plan so far while it is made: the candidate of every context, and what each knapsack has free.
  *
- * A incumbent's distance from the bound is the sum of two things that are never negative: the losses of the contexts
- * (how much less a context's place is worth, at the prices, than its best one) and the price of the room that is left
- * over. Rounding and polishing make both small.
+ * The loss of a candidate is the reduced value that it is below its context's best one. A plan's gap, its distance from
+ * the bound, is the sum of two things that are never negative: the losses of the contexts, and the free bytes at the
+ * dual prices. Rounding, repair and the searches make both small.
  */
 #ifndef EVP_INCUMBENT_H
 #define EVP_INCUMBENT_H
@@ -12,69 +12,58 @@
 
 #include <stdbool.h>
 
-/* A place for one context. tier: index among the finite tiers of the hull, -1: takes no room. */
-struct spot {
-    double size, utility;
-    struct plan_placement placement;
-    int tier;
-};
-
 struct incumbent {
     const struct hull *h;
     const struct dual *dual;
-    struct spot *spot;       // (C)
-    double room[PLAN_TIERS]; // capacity less what is placed; negative: overloaded
+    struct candidate *at;     // (C)
+    int64_t free[PLAN_TIERS]; // of each knapsack, capacity less what is placed; negative: overloaded
 };
 
-/* A change of one context's place. loss: of the new place at the dual's prices. */
+/* One context could go to another candidate. */
 struct move {
     int context;
     double loss;
-    struct spot to;
+    struct candidate to;
 };
 
-struct moves {
-    struct move *at; // owned
-    int n, room;
-};
+int incumbent_init(struct incumbent *x, const struct dual *dual, struct err *err) MUST_CHECK; // nothing is placed
+void incumbent_release(struct incumbent *x);
 
-int moves_add(struct moves *l, const struct move *m) MUST_CHECK; // -1 without memory
+void incumbent_apply(struct incumbent *x, const struct move *m);
+double incumbent_objective(const struct incumbent *x); // a compensated sum
+double incumbent_gap(const struct incumbent *x);
 
-/* By loss, then context, tier and config, so that the order is the same everywhere; keeps the first `most`. */
-void moves_sort(struct moves *l, int most);
-void moves_release(struct moves *l);
+/* Is the gap so small that closing it is not worth the time? */
+bool incumbent_is_close(const struct incumbent *x);
 
-int incumbent_init(struct incumbent *d, const struct hull *h, const struct dual *dual, struct err *err) MUST_CHECK;
-void incumbent_release(struct incumbent *d);
+double incumbent_reduced_value(const struct incumbent *x, const struct candidate *c);
+double incumbent_best_value(const struct incumbent *x, int context); // the reduced value of its best candidate
+double incumbent_loss(const struct incumbent *x, int context, const struct candidate *c);
 
-struct spot incumbent_candidate(const struct hull *h, int context, int64_t point); // a hull point or HULL_BASE
-void incumbent_put(struct incumbent *d, int context, struct spot to);              // moves it, keeps the room right
-double incumbent_total(const struct incumbent *d);                                 // utility, compensated sum
-double incumbent_value(const struct incumbent *d, const struct spot *at); // its utility less what its bytes cost
-double incumbent_best(const struct incumbent *d, int context);            // what a context is worth at best
-double incumbent_loss(const struct incumbent *d, int context, const struct spot *at);
+/* What a move adds to the objective. */
+double incumbent_gain(const struct incumbent *x, const struct move *m);
 
-/* Starts from the mix of the dual's plans: contexts on which they differ are dealt out so that each tier's fill stays
- * as close to the mix as it can (error diffusion). May overload tiers by a few contexts. */
-void incumbent_round(struct incumbent *d);
+/* What a knapsack has free after a move. */
+int64_t incumbent_free_after(const struct incumbent *x, const struct move *m, int knapsack);
 
-/* Ends overloads at the least loss per byte, then fills what room is left with what loses least. */
-int incumbent_repair(struct incumbent *d, struct err *err) MUST_CHECK;
+/* ---- how a plan is made, in this order; each in a file of its name ---- */
 
-/* Takes over a finished plan. */
-int incumbent_from_plan(struct incumbent *d, const struct plan_problem *problem, const struct plan_placement *placement,
-                        struct err *err) MUST_CHECK;
+/* Rounds the dual's mix of plans. Contexts on which its plans differ are assigned so that the fill of each knapsack
+ * stays as close to the mix as possible (error diffusion). A few contexts may overload a knapsack. */
+void incumbent_round(struct incumbent *x);
 
-/* Is it so close to the bound that improving it is not worth the time? */
-bool incumbent_is_close(const struct incumbent *d);
+/* Instead: takes a plan over. */
+int incumbent_take(struct incumbent *x, const struct plan_problem *problem, const struct plan_placement *placement,
+                   struct err *err) MUST_CHECK;
 
-/* Improves by single moves and pairs of moves over all candidates whose loss could still pay. For up to POLISH_MOST
- * contexts, also below. */
-enum { POLISH_MOST = 20000, POLISH_MOVES = 8000 }; // contexts; moves looked at, those of least loss
-int incumbent_local_search(struct incumbent *d, const struct plan_problem *problem, struct err *err) MUST_CHECK;
+/* Ends overloads at the least loss per byte, then uses what is free for the moves that lose least. */
+int incumbent_repair(struct incumbent *x, struct err *err) MUST_CHECK;
 
-/* Improves by sets of moves, until about `work` sets were looked at (planner/pair_search.c). */
-int incumbent_pair_search(struct incumbent *d, const struct plan_problem *problem, int64_t work,
+/* Improves by single moves and pairs of moves whose loss is below the gap. */
+int incumbent_local_search(struct incumbent *x, const struct plan_problem *problem, struct err *err) MUST_CHECK;
+
+/* Improves by sets of moves, until about `work` sets were tried. */
+int incumbent_pair_search(struct incumbent *x, const struct plan_problem *problem, int64_t work,
                           struct err *err) MUST_CHECK;
 
 #endif

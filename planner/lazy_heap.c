@@ -1,9 +1,13 @@
+/* lazy_heap.c - when the heap runs out, about LOW entries of the bag move into it: those up to a key that is judged by
+ * a sample. */
 #include "planner/lazy_heap.h"
+
+#include "base/array.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { LOW = 1 << 15, SAMPLE = 1024, FIRST_ROOM = 64 };
+enum { LOW = 1 << 15, SAMPLE = 1024 };
 
 void lazy_heap_init(struct lazy_heap *q)
 {
@@ -13,24 +17,13 @@ void lazy_heap_init(struct lazy_heap *q)
 void lazy_heap_release(struct lazy_heap *q)
 {
     heap_release(&q->low);
-    free(q->other);
+    free(q->bag.at);
     lazy_heap_init(q);
 }
 
 int lazy_heap_push(struct lazy_heap *q, struct heap_entry e)
 {
-    if (e.key <= q->limit)
-        return heap_push(&q->low, e);
-    if (q->n_other == q->room) {
-        size_t room = q->room ? 2 * q->room : FIRST_ROOM;
-        struct heap_entry *at = realloc(q->other, room * sizeof(*at));
-        if (!at)
-            return -1;
-        q->other = at;
-        q->room = room;
-    }
-    q->other[q->n_other++] = e;
-    return 0;
+    return e.key <= q->limit ? heap_push(&q->low, e) : ARRAY_PUSH(&q->bag, e);
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -40,31 +33,31 @@ static int compare_keys(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A key that about LOW of the entries in the bag are not above, judged by a sample of them. */
+/* The key of rank LOW in the bag, judged by a sample of its entries. */
 static double find_limit(const struct lazy_heap *q)
 {
     double key[SAMPLE];
-    size_t n = q->n_other < SAMPLE ? q->n_other : SAMPLE, rank = LOW < q->n_other ? LOW * n / q->n_other : n - 1;
+    size_t all = q->bag.n, n = all < SAMPLE ? all : SAMPLE, rank = LOW < all ? LOW * n / all : n - 1;
 
     for (size_t i = 0; i < n; i++)
-        key[i] = q->other[q->n_other / n * i].key;
+        key[i] = q->bag.at[all / n * i].key;
     qsort(key, n, sizeof(*key), compare_keys);
     return key[rank];
 }
 
-int lazy_heap_want(struct lazy_heap *q, size_t n)
+int lazy_heap_fill(struct lazy_heap *q, size_t n)
 {
-    while (q->low.n < n && q->n_other > 0) {
+    while (q->low.n < n && q->bag.n > 0) {
         size_t kept = 0;
         q->limit = find_limit(q);
-        for (size_t i = 0; i < q->n_other; i++) {
-            struct heap_entry e = q->other[i];
+        for (size_t i = 0; i < q->bag.n; i++) {
+            struct heap_entry e = q->bag.at[i];
             if (e.key > q->limit)
-                q->other[kept++] = e;
+                q->bag.at[kept++] = e;
             else if (heap_push(&q->low, e))
                 return -1;
         }
-        q->n_other = kept;
+        q->bag.n = kept;
     }
     return 0;
 }
@@ -79,8 +72,8 @@ void lazy_heap_filter(struct lazy_heap *q, int (*keep)(const void *arg, const st
     q->low.n = n;
     heap_order(&q->low);
     n = 0;
-    for (size_t i = 0; i < q->n_other; i++)
-        if (keep(arg, &q->other[i]))
-            q->other[n++] = q->other[i];
-    q->n_other = n;
+    for (size_t i = 0; i < q->bag.n; i++)
+        if (keep(arg, &q->bag.at[i]))
+            q->bag.at[n++] = q->bag.at[i];
+    q->bag.n = n;
 }

@@ -1,14 +1,19 @@
-/* lazy_heap.h - contexts by a key of which only the lowest are looked at. They lie in a heap that stays in the cache;
- * all others lie in a bag in no order, until the heap has run out. */
+/* lazy_heap.h - a heap of many entries of which only the lowest are ever taken.
+ *
+ * The lowest entries are in a heap small enough to stay in the cache. All others are in a bag, in no order; when the
+ * heap runs out, the lowest of the bag move into it.
+ */
 #ifndef EVP_LAZY_HEAP_H
 #define EVP_LAZY_HEAP_H
 
 #include "planner/heap.h"
 
 struct lazy_heap {
-    struct heap low;          // all entries with a key up to `limit`
-    struct heap_entry *other; // (n_other) the rest
-    size_t n_other, room;
+    struct heap low; // all entries with a key up to `limit`
+    struct {
+        struct heap_entry *at;
+        size_t n, cap;
+    } bag; // all others
     double limit;
 };
 
@@ -18,12 +23,12 @@ void lazy_heap_release(struct lazy_heap *q);
 /* -1 without memory. */
 int lazy_heap_push(struct lazy_heap *q, struct heap_entry e) MUST_CHECK;
 
-/* Has at least `n` entries in q->low, or all there are. -1 without memory. */
-int lazy_heap_want(struct lazy_heap *q, size_t n) MUST_CHECK;
+/* Moves entries into q->low until it has n of them, or all. -1 without memory. */
+int lazy_heap_fill(struct lazy_heap *q, size_t n) MUST_CHECK;
 
 static inline size_t lazy_heap_size(const struct lazy_heap *q)
 {
-    return q->low.n + q->n_other;
+    return q->low.n + q->bag.n;
 }
 
 /* Keeps the entries for which keep() is true. */

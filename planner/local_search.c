@@ -1,166 +1,93 @@
-/* local_search.c - small problems, where a context or two more or less matter: moves and pairs of moves.
+/* local_search.c - for small problems, where a context or two more or less matter: moves and pairs of moves.
  *
- * Only candidates whose loss at the prices is below the present distance from the bound can be part of a better plan.
- * Over those, single moves that fit and pay are made, and pairs: one context gains on a tier that lacks the room,
- * another makes the room and loses less.
+ * Only candidates whose loss is below the gap can be part of a better plan. Of those, single moves that fit and gain
+ * are made, and pairs: one context gains in a knapsack that lacks the space for it, another one leaves that knapsack or
+ * shrinks there, and loses less.
  */
-#include "planner/incumbent.h"
+#include "planner/moves.h"
 
 #include <math.h>
 
 enum { PAIR_BUDGET = 40000000 };
 
-/* Every candidate of one context whose loss is at most `most`, the base once. */
-static int add_moves(struct moves *moves, const struct incumbent *d, const struct plan_problem *p,
-                     const struct plan_candidates *o, int context, double most)
-{
-    struct move m = { .context = context, .to = incumbent_candidate(d->h, context, HULL_BASE) };
-    double best = incumbent_best(d, context);
+struct search {
+    struct incumbent *x;
+    struct moves moves;
+    double gap; // when the search began
+    int64_t budget;
+};
 
-    m.loss = fmax(best - m.to.utility, 0);
-    if (m.loss <= most && moves_add(moves, &m))
-        return -1;
-    for (int v = 0; v < p->n_configs; v++) {
-        for (int t = 0; t < p->n_tiers; t++) {
-            int tier = hull_tier(d->h, t);
-            if (tier < 0 || o->bytes[v] <= 0 || !plan_candidate_ok(o, p, v, t))
-                continue;
-            m.to = (struct spot){ (double)o->bytes[v], o->utility[v * p->n_tiers + t], { v, t }, tier };
-            m.loss = fmax(best - incumbent_value(d, &m.to), 0);
-            if (m.loss <= most && moves_add(moves, &m))
-                return -1;
-        }
+/* Do two moves of different contexts fit together? */
+static bool pair_fits(const struct incumbent *x, const struct move *a, const struct move *b)
+{
+    int knapsack[2] = { a->to.knapsack, b->to.knapsack };
+
+    for (int k = 0; k < 2; k++) {
+        int d = knapsack[k];
+        if (d >= 0 && incumbent_free_after(x, a, d) + incumbent_free_after(x, b, d) - x->free[d] < 0)
+            return false;
     }
-    return 0;
+    return true;
 }
 
-/* On failure there is nothing to release. */
-static int find_moves(struct moves *moves, const struct incumbent *d, const struct plan_problem *p, double most,
-                      struct err *err)
+/* The best partner of a move that gains: of the moves by which another context leaves its knapsack or shrinks there,
+ * the one that loses least and makes both fit. NULL: none. */
+static const struct move *find_partner(struct search *s, const struct move *a)
 {
-    struct plan_candidates o;
-    int failed = 0;
-
-    *moves = (struct moves){ 0 };
-    if (plan_candidates_init(&o, p, err))
-        return err->code;
-    for (int i = 0; i < p->n_contexts && !failed; i++) {
-        plan_candidates_get(&o, p, i);
-        failed = add_moves(moves, d, p, &o, i, most);
-    }
-    plan_candidates_release(&o);
-    moves_sort(moves, POLISH_MOVES);
-    if (!failed)
-        return 0;
-    moves_release(moves);
-    return err_nomem(err);
-}
-
-/* ---- moves ------------------------------------------------------------------- */
-
-static double gain(const struct incumbent *d, const struct move *m)
-{
-    return m->to.utility - d->spot[m->context].utility;
-}
-
-/* Room on a tier after a move. */
-static double room_after(const struct incumbent *d, const struct move *m, int tier)
-{
-    const struct spot *now = &d->spot[m->context];
-    double room = d->room[tier];
-
-    if (now->tier == tier)
-        room += now->size;
-    if (m->to.tier == tier)
-        room -= m->to.size;
-    return room;
-}
-
-static int fits(const struct incumbent *d, const struct move *m)
-{
-    return m->to.tier < 0 || room_after(d, m, m->to.tier) >= 0;
-}
-
-/* Both moves together, of different contexts. */
-static int pair_fits(const struct incumbent *d, const struct move *a, const struct move *b)
-{
-    int tier[2] = { a->to.tier, b->to.tier };
-
-    for (int k = 0; k < 2; k++)
-        if (tier[k] >= 0 && room_after(d, a, tier[k]) + room_after(d, b, tier[k]) - d->room[tier[k]] < 0)
-            return 0;
-    return 1;
-}
-
-static int single_moves(struct incumbent *d, const struct moves *moves)
-{
-    int changed = 0;
-
-    for (int k = 0; k < moves->n; k++) {
-        if (gain(d, &moves->at[k]) <= 0 || !fits(d, &moves->at[k]))
-            continue;
-        incumbent_put(d, moves->at[k].context, moves->at[k].to);
-        changed = 1;
-    }
-    return changed;
-}
-
-/* The best pair for one gaining move: among moves of others that free room on its tier. */
-static const struct move *partner(const struct incumbent *d, const struct moves *moves, const struct move *a,
-                                  double most, int64_t *budget)
-{
+    const struct incumbent *x = s->x;
     const struct move *best = NULL;
-    double best_gain = 1e-12 * fabs(most), own = gain(d, a), loss = incumbent_loss(d, a->context, &d->spot[a->context]);
+    double best_gain = 1e-12 * fabs(s->gap), own = incumbent_gain(x, a);
+    double max_loss = s->gap + incumbent_loss(x, a->context, &x->at[a->context]);
 
-    for (int k = 0; k < moves->n && moves->at[k].loss + a->loss <= most + loss; k++) {
-        const struct move *b = &moves->at[k];
-        const struct spot *now = &d->spot[b->context];
-        --*budget;
-        if (now->tier != a->to.tier || b->context == a->context || own + gain(d, b) <= best_gain || !pair_fits(d, a, b))
+    for (int k = 0; k < s->moves.n && s->moves.at[k].loss + a->loss <= max_loss; k++) {
+        const struct move *b = &s->moves.at[k];
+        --s->budget;
+        if (x->at[b->context].knapsack != a->to.knapsack || b->context == a->context ||
+            own + incumbent_gain(x, b) <= best_gain || !pair_fits(x, a, b))
             continue;
         best = b;
-        best_gain = own + gain(d, b);
+        best_gain = own + incumbent_gain(x, b);
     }
     return best;
 }
 
-static int pair_moves(struct incumbent *d, const struct moves *moves, double most, int64_t *budget)
+static bool apply_pairs(struct search *s)
 {
-    int changed = 0;
+    bool changed = false;
 
-    for (int k = 0; *budget > 0 && k < moves->n; k++) {
-        const struct move *a = &moves->at[k];
-        if (gain(d, a) <= 0 || a->to.tier < 0)
+    for (int k = 0; s->budget > 0 && k < s->moves.n; k++) {
+        const struct move *a = &s->moves.at[k];
+        if (incumbent_gain(s->x, a) <= 0 || a->to.knapsack < 0)
             continue;
-        const struct move *b = partner(d, moves, a, most, budget);
+        const struct move *b = find_partner(s, a);
         if (!b)
             continue;
-        incumbent_put(d, a->context, a->to);
-        incumbent_put(d, b->context, b->to);
-        changed = 1;
+        incumbent_apply(s->x, a);
+        incumbent_apply(s->x, b);
+        changed = true;
     }
     return changed;
 }
 
-static void climb(struct incumbent *d, const struct moves *moves, double most)
+static bool loses_less_than_gap(const void *arg, struct move *m)
 {
-    int64_t budget = PAIR_BUDGET;
-    int changed = 1;
+    const struct search *s = arg;
 
-    while (changed && budget > 0) {
-        changed = single_moves(d, moves);
-        changed |= pair_moves(d, moves, most, &budget);
-    }
+    m->loss = incumbent_loss(s->x, m->context, &m->to);
+    return m->loss <= s->gap;
 }
 
-int incumbent_local_search(struct incumbent *d, const struct plan_problem *problem, struct err *err)
+int incumbent_local_search(struct incumbent *x, const struct plan_problem *problem, struct err *err)
 {
-    struct moves moves;
-    double most = d->dual->bound - incumbent_total(d);
+    struct search s = { .x = x, .gap = incumbent_gap(x), .budget = PAIR_BUDGET };
+    const struct moves_filter filter = { .price = loses_less_than_gap, .arg = &s };
+    int code = moves_find(&s.moves, x, problem, &filter, err);
+    bool changed = !code;
 
-    if (find_moves(&moves, d, problem, most, err))
-        return err->code;
-    climb(d, &moves, most);
-    moves_release(&moves);
-    return 0;
+    while (changed && s.budget > 0) {
+        changed = moves_apply_gains(&s.moves, x);
+        changed |= apply_pairs(&s);
+    }
+    moves_release(&s.moves);
+    return code;
 }

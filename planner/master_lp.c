@@ -1,9 +1,11 @@
+/* master_lp.c - the revised simplex method. The first cut with slacks is a basis; each further cut is a column that may
+ * enter it. */
 #include "planner/master_lp.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { PIVOTS = 2000, BLAND = 200 }; /* more pivots than ever seen; from BLAND on, the rule that cannot cycle */
+enum { MAX_PIVOTS = 2000, BLAND = 200 }; /* more than ever seen; from BLAND on, Bland's rule, which cannot cycle */
 
 void master_lp_init(struct master_lp *m, int n_dims, const double *width)
 {
@@ -11,8 +13,8 @@ void master_lp_init(struct master_lp *m, int n_dims, const double *width)
     memcpy(m->width, width, (size_t)n_dims * sizeof(*width));
 }
 
-/* Row 0 sums the weights to 1; row d + 1 says that the mix needs no more of dimension d than there is. */
-static double entry(const struct master_lp *m, int column, int row)
+/* Of the constraint matrix. Row 0 sums the weights to 1; row d + 1 says that the mix does not exceed dimension d. */
+static double coefficient(const struct master_lp *m, int column, int row)
 {
     if (column < MASTER_LP_CUTS)
         return row == 0 ? 1 : -m->slope[column][row - 1];
@@ -20,14 +22,15 @@ static double entry(const struct master_lp *m, int column, int row)
     return row != d + 1 ? 0 : column < MASTER_LP_CUTS + m->n_dims ? 1 : -1;
 }
 
-static double gain(const struct master_lp *m, int column)
+/* Of the objective, which is maximised. */
+static double objective(const struct master_lp *m, int column)
 {
     if (column < MASTER_LP_CUTS)
         return m->value[column];
     return column < MASTER_LP_CUTS + m->n_dims ? 0 : -m->width[column - MASTER_LP_CUTS - m->n_dims];
 }
 
-/* The first cut alone, with a slack or a bound in every other row: a basis without arithmetic. */
+/* The first cut alone, with a slack or a width in every other row: a basis without arithmetic. */
 static void first_basis(struct master_lp *m)
 {
     int rows = m->n_dims + 1;
@@ -36,65 +39,67 @@ static void first_basis(struct master_lp *m)
     m->basis[0] = 0;
     m->inverse[0][0] = 1;
     for (int r = 1; r < rows; r++) {
-        int lacking = -m->slope[0][r - 1] > 0; /* overloaded: the bound takes it up */
-        double sign = lacking ? -1 : 1;
-        m->basis[r] = MASTER_LP_CUTS + (lacking ? m->n_dims : 0) + r - 1;
+        int overloaded = -m->slope[0][r - 1] > 0; /* then the width's column takes it up */
+        double sign = overloaded ? -1 : 1;
+        m->basis[r] = MASTER_LP_CUTS + (overloaded ? m->n_dims : 0) + r - 1;
         m->inverse[r][r] = sign;
         m->inverse[r][0] = sign * m->slope[0][r - 1];
     }
 }
 
-static void prices(const struct master_lp *m, double *y)
+static void dual_prices(const struct master_lp *m, double *y)
 {
     int rows = m->n_dims + 1;
 
     for (int c = 0; c < rows; c++) {
         y[c] = 0;
         for (int r = 0; r < rows; r++)
-            y[c] += gain(m, m->basis[r]) * m->inverse[r][c];
+            y[c] += objective(m, m->basis[r]) * m->inverse[r][c];
     }
 }
 
-static double reduced_gain(const struct master_lp *m, int column, const double *y)
+static double reduced_profit(const struct master_lp *m, int column, const double *y)
 {
-    double g = gain(m, column);
+    double g = objective(m, column);
 
     for (int r = 0; r <= m->n_dims; r++)
-        g -= y[r] * entry(m, column, r);
+        g -= y[r] * coefficient(m, column, r);
     return g;
 }
 
+/* The column that enters the basis: the most reduced profit, by Bland's rule the first that has any; -1: optimal. */
 static int entering(const struct master_lp *m, const double *y, int bland)
 {
-    double most = 1e-11 * (fabs(y[0]) + 1);
+    double max = 1e-11 * (fabs(y[0]) + 1);
     int best = -1, last = MASTER_LP_CUTS + 2 * m->n_dims;
 
     for (int c = 0; c < last; c++) {
         if (c == m->n_cuts)
             c = MASTER_LP_CUTS;
-        double g = reduced_gain(m, c, y);
-        if (g <= most)
+        double g = reduced_profit(m, c, y);
+        if (g <= max)
             continue;
         best = c;
         if (bland)
             break;
-        most = g;
+        max = g;
     }
     return best;
 }
 
-/* The row that leaves: the smallest ratio, ties to the lower column. The right-hand side is the first unit vector. */
+/* The row that leaves the basis: the smallest ratio, ties to the lower column; -1: none. The right-hand side is the
+ * first unit vector. */
 static int leaving(const struct master_lp *m, const double *column)
 {
     int best = -1;
-    double least = HUGE_VAL;
+    double min = HUGE_VAL;
 
     for (int r = 0; r <= m->n_dims; r++) {
         if (column[r] <= 1e-12)
             continue;
         double ratio = fmax(m->inverse[r][0], 0) / column[r];
-        if (ratio < least || (ratio <= least && m->basis[r] < m->basis[best])) {
-            least = ratio;
+        if (ratio < min || (ratio <= min && m->basis[r] < m->basis[best])) {
+            min = ratio;
             best = r;
         }
     }
@@ -121,22 +126,22 @@ static void solve(struct master_lp *m)
     double y[PLAN_TIERS + 1], direction[PLAN_TIERS + 1];
     int rows = m->n_dims + 1;
 
-    for (int step = 0; step < PIVOTS; step++) {
-        prices(m, y);
+    for (int step = 0; step < MAX_PIVOTS; step++) {
+        dual_prices(m, y);
         int column = entering(m, y, step > BLAND);
         if (column < 0)
             break;
         for (int r = 0; r < rows; r++) {
             direction[r] = 0;
             for (int c = 0; c < rows; c++)
-                direction[r] += m->inverse[r][c] * entry(m, column, c);
+                direction[r] += m->inverse[r][c] * coefficient(m, column, c);
         }
         int row = leaving(m, direction);
         if (row < 0)
             break;
         pivot(m, row, column, direction);
     }
-    prices(m, y);
+    dual_prices(m, y);
     m->theta = y[0];
     for (int d = 0; d < m->n_dims; d++)
         m->at[d] = fmin(fmax(y[d + 1], 0), m->width[d]);

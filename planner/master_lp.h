@@ -1,9 +1,9 @@
 /* master_lp.h - the small linear program of the cutting-plane method.
  *
- *     min theta   with  theta >= value_k + sum_d (m_d) * slope_kd  for every cut k,  0 <= m_d <= width_d
+ *     min theta   with  theta >= value_k + sum_d at_d * slope_kd  for every cut k,  0 <= at_d <= width_d
  *
- * solved as its dual, the Dantzig-Wolfe master_lp: n_dims + 1 rows, one column per cut, primal simplex on a dense
- * inverse, warm from the last basis. The weights of the columns say how to mix the plans behind the cuts.
+ * It is solved as its dual, the Dantzig-Wolfe master: n_dims + 1 rows, one column per cut, primal simplex on a dense
+ * inverse, warm from the last basis. The weights of the columns say how to mix the plans that the cuts came from.
  */
 #ifndef EVP_MASTER_LP_H
 #define EVP_MASTER_LP_H
@@ -18,15 +18,15 @@ struct master_lp {
     double value[MASTER_LP_CUTS], slope[MASTER_LP_CUTS][PLAN_TIERS];
     /* solution */
     double theta, at[PLAN_TIERS], weight[MASTER_LP_CUTS];
-    /* private: basis and its inverse. Columns: cut k; MASTER_LP_CUTS + d: slack of row d; + n_dims + d: bound of row d
-     */
+    /* private: the basis and its inverse. Columns: k: cut k; MASTER_LP_CUTS + d: slack of row d + 1; MASTER_LP_CUTS +
+     * n_dims + d: width of dimension d */
     int basis[PLAN_TIERS + 1];
     double inverse[PLAN_TIERS + 1][PLAN_TIERS + 1];
 };
 
 void master_lp_init(struct master_lp *m, int n_dims, const double *width);
 
-/* Adds a cut and solves again. Returns 0, or -1 when there is no more room for cuts. */
+/* Adds a cut and solves again. Returns 0, or -1 when there are MASTER_LP_CUTS already; then nothing changes. */
 int master_lp_add(struct master_lp *m, double value, const double *slope);
 
 #endif

@@ -1,105 +1,88 @@
+/* ordering.c - emits whatever fits at the time, again and again. That ends, because everything fits in the end and each
+ * context is dropped at most once. */
 #include "planner/ordering.h"
 
+#include "base/array.h"
+
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_ROOM = 64 };
-
-int changes_note(struct changes *c, int context, const struct point *from)
+static bool changes_nothing(const struct incremental_op *op)
 {
-    if (c->n == c->room) {
-        int room = c->room ? 2 * c->room : FIRST_ROOM;
-        struct change *more = realloc(c->at, (size_t)room * sizeof(*more));
-        if (!more)
-            return -1;
-        c->at = more;
-        c->room = room;
-    }
-    c->at[c->n] = (struct change){ .context = context, .from = *from };
-    return c->n++;
+    return op->from.tier == op->to.tier && op->from.config == op->to.config && op->from_bytes == op->to_bytes;
 }
 
-static int same_place(const struct point *a, const struct point *b)
+static bool is_limited(const int64_t *free_bytes, int tier)
 {
-    return a->tier == b->tier && a->config == b->config && a->bytes == b->bytes;
+    return tier != PLAN_RECOMPUTE && free_bytes[tier] != INT64_MAX;
 }
 
-static int add_op(struct changes *c, int context, const struct point *from, const struct point *to)
+static bool fits(const struct incremental_op *op, const int64_t *free_bytes)
 {
-    if (c->n_ops == c->ops_room) {
-        int room = c->ops_room ? 2 * c->ops_room : FIRST_ROOM;
-        struct incremental_op *more = realloc(c->op, (size_t)room * sizeof(*more));
-        if (!more)
-            return -1;
-        c->op = more;
-        c->ops_room = room;
-    }
-    c->op[c->n_ops++] = (struct incremental_op){
-        context, { from->config, from->tier }, { to->config, to->tier }, from->bytes, to->bytes
-    };
-    return 0;
+    int64_t freed = op->from.tier == op->to.tier ? op->from_bytes : 0;
+
+    return !is_limited(free_bytes, op->to.tier) || op->to_bytes - freed <= free_bytes[op->to.tier];
 }
 
-/* Makes one change an operation if it fits or frees; 1: it did, 0: not yet, -1: no memory. */
-static int emit(struct changes *c, struct change *change, const struct point *to, int64_t *room)
+static int emit(struct ordering *o, const struct incremental_op *op, int64_t *free_bytes)
 {
-    const struct point *from = &change->from;
-
-    if (to->finite >= 0 && point_added(from, to, to->finite) > room[to->finite])
-        return 0;
-    if (from->finite >= 0)
-        room[from->finite] += from->bytes;
-    if (to->finite >= 0)
-        room[to->finite] -= to->bytes;
-    if (add_op(c, change->context, from, to))
-        return -1;
-    change->from = *to;
-    return 1;
+    if (is_limited(free_bytes, op->from.tier))
+        free_bytes[op->from.tier] += op->from_bytes;
+    if (is_limited(free_bytes, op->to.tier))
+        free_bytes[op->to.tier] -= op->to_bytes;
+    return ARRAY_PUSH(&o->ordered, *op);
 }
 
-/* Whatever fits at the time, one after the other; keeps what is left. Returns whether memory ran out. */
-static int emit_fitting(struct changes *c, int64_t *room)
+/* Emits whatever fits, one after the other, and keeps the rest. -1 without memory. */
+static int emit_fitting(struct ordering *o, int64_t *free_bytes)
 {
-    int left = 0, done = 0;
+    int left = 0;
 
-    for (int k = 0; k < c->n; k++) {
-        struct change *change = &c->at[k];
-        if (same_place(&change->from, &change->to))
+    for (int k = 0; k < o->wanted.n; k++) {
+        struct incremental_op op = o->wanted.at[k];
+        if (changes_nothing(&op))
             continue;
-        done = emit(c, change, &change->to, room);
-        if (done < 0)
+        if (!fits(&op, free_bytes))
+            o->wanted.at[left++] = op;
+        else if (emit(o, &op, free_bytes))
             return -1;
-        if (!done)
-            c->at[left++] = *change;
     }
-    c->n = left;
+    o->wanted.n = left;
     return 0;
 }
 
-/* Where a circle of full tiers leaves nothing that fits, a context is dropped and stored again: in the end everything
- * fits. */
-int changes_order(struct changes *c, const int64_t *room_before)
+/* Drops the first context that holds bytes on a limited tier; it is still wanted where it was to go. */
+static int break_circle(struct ordering *o, int64_t *free_bytes)
 {
-    int64_t room[PLAN_TIERS];
-
-    memcpy(room, room_before, sizeof(room));
-    c->n_ops = 0;
-    while (c->n > 0) {
-        int before = c->n, done = 0;
-        if (emit_fitting(c, room))
-            return -1;
-        for (int k = 0; c->n == before && k < c->n && !done; k++)
-            if (c->at[k].from.finite >= 0)
-                done = emit(c, &c->at[k], &point_recomputed, room);
-        if (done < 0)
-            return -1;
+    for (int k = 0; k < o->wanted.n; k++) {
+        struct incremental_op *op = &o->wanted.at[k], drop = *op;
+        if (!is_limited(free_bytes, op->from.tier) || op->from_bytes == 0)
+            continue;
+        drop.to = op->from = (struct plan_placement){ 0, PLAN_RECOMPUTE };
+        drop.to_bytes = op->from_bytes = 0;
+        return emit(o, &drop, free_bytes);
     }
     return 0;
 }
 
-void changes_release(struct changes *c)
+int ordering_make(struct ordering *o, const int64_t *free_before)
 {
-    free(c->at);
-    free(c->op);
-    *c = (struct changes){ 0 };
+    int64_t free_bytes[PLAN_TIERS];
+
+    memcpy(free_bytes, free_before, sizeof(free_bytes));
+    o->ordered.n = 0;
+    while (o->wanted.n > 0) {
+        int before = o->wanted.n;
+        if (emit_fitting(o, free_bytes) || (o->wanted.n == before && break_circle(o, free_bytes)))
+            return -1;
+    }
+    return 0;
+}
+
+void ordering_release(struct ordering *o)
+{
+    free(o->wanted.at);
+    free(o->ordered.at);
+    *o = (struct ordering){ 0 };
 }

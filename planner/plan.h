@@ -1,19 +1,20 @@
-/* plan.h - one candidate for every context, so that total utility is high and no tier holds more than it can.
+/* plan.h - one candidate for every context, so that total utility is high and no tier exceeds its capacity.
  *
  *     max  sum_i u[i][choice_i]    with  sum over the contexts placed on tier t of their bytes <= capacity[t]
  *
- * An candidate is (config, tier); besides, every context can be recomputed: no bytes, on no tier. So every problem has
- * a solution, whatever the capacities. Pure arithmetic: candidates in, placements out; no files, no JSON.
+ * This is a multiple-choice knapsack problem with one knapsack per tier. A candidate is (config, tier); besides, every
+ * context can be recomputed: no bytes, on no tier. So every problem has a solution, whatever the capacities. Pure
+ * arithmetic: candidates in, placements out; no files, no JSON. planner/README.md explains the algorithm.
  *
  * Solvers
  *   evicpress   EvicPress, Algorithm 1 with the cascade of its section 4.4: every context starts at its most useful
  *               candidate; from the fastest tier down, while a tier is over capacity, the step that loses the least
  *               utility is taken: a smaller config in place, or the best candidate on a slower tier or none
  *   adaptcache  AdaptCache: the same, but the step that loses the least utility per byte it frees
- *   optimal     prices at which the tiers clear, rounded, repaired and polished; takes the plan of either of the others
- *               where that is better (up to 50,000 contexts, and wherever the gap is not small)
+ *   optimal     Lagrangian dual, rounding, repair, local search; takes the plan of either of the others where that is
+ *               better (up to 50,000 contexts, and wherever the gap is not small)
  *
- * Every plan comes with an upper bound on what any plan could reach: for prices lambda[t] >= 0 per byte,
+ * Every plan comes with an upper bound on what any plan could reach: for dual prices lambda[t] >= 0 per byte,
  *     sum_t lambda[t] * capacity[t] + sum_i max_o (u[i][o] - lambda[tier o] * bytes o)
  * bounds the optimum (Lagrangian duality), so the prices are a certificate that anyone can check in one pass.
  */
@@ -31,8 +32,9 @@ enum { PLAN_RECOMPUTE = -1, PLAN_TIERS = 16 };
 struct plan_problem {
     int n_contexts, n_configs, n_tiers;
     const int64_t *capacity; // (T) bytes; INT64_MAX: unlimited
-    /* Options of one context: bytes[v], -1 when config v is not available; utility[v * T + t], NAN when not available.
-     * Returns the utility of recomputing. The same every time it is asked; may be called from several threads. */
+    /* One context's candidates: bytes[v], -1 when config v is not available; utility[v * T + t], NAN when not
+     * available. Returns the utility of recomputing. Must give the same every time; may be called from several threads.
+     */
     double (*candidates)(const void *arg, int context, int64_t *bytes, double *utility);
     const void *arg;
 };
@@ -47,7 +49,7 @@ struct plan {
     struct plan_placement *placement; // (C), owned
     int n_contexts;
     double objective, upper_bound;
-    double price[PLAN_TIERS]; // utility per byte behind upper_bound
+    double price[PLAN_TIERS]; // dual price, utility per byte: upper_bound follows from these
     int64_t fill[PLAN_TIERS]; // bytes placed on each tier
 };
 
@@ -73,41 +75,41 @@ double plan_gap(const struct plan *plan);
 
 enum plan_baseline {
     BASELINE_RECOMPUTE, // nothing is stored
-    BASELINE_PLAIN,     // config 0, uncompressed, the most used contexts first, each on the fastest tier with room
+    BASELINE_PLAIN,     // config 0, uncompressed, the most used contexts first, each on the fastest tier it fits on
     BASELINE_SINGLE,    // the same with the one config for all that gives the highest total utility
     BASELINE_COUNT
 };
 
-/* All of them. order: contexts by falling frequency. *config gets the config of BASELINE_SINGLE. upper_bound and price
- * stay 0. The caller releases each plan; on failure there is none. */
+/* Makes all of them. order: contexts by falling frequency. *config gets the config of BASELINE_SINGLE. upper_bound and
+ * price stay 0. The caller releases each plan; on failure there is none. */
 int plan_baselines(struct plan plan[BASELINE_COUNT], const struct plan_problem *problem, const int *order, int *config,
                    struct err *err) MUST_CHECK;
 
-/* ---- pieces the solvers share (planner/candidates.c) ---- */
+/* ---- what the solvers share (planner/problem.c) ---- */
 
-/* One context's candidates in arrays of the problem's size. */
+/* One context's candidates, in arrays of the problem's size. */
 struct plan_candidates {
     int64_t *bytes;  // (V)
     double *utility; // (V, T)
     double recompute;
 };
 
-int plan_candidates_init(struct plan_candidates *o, const struct plan_problem *problem, struct err *err) MUST_CHECK;
-void plan_candidates_get(struct plan_candidates *o, const struct plan_problem *problem, int context);
-void plan_candidates_release(struct plan_candidates *o);
+int plan_candidates_init(struct plan_candidates *all, const struct plan_problem *problem, struct err *err) MUST_CHECK;
+void plan_candidates_get(struct plan_candidates *all, const struct plan_problem *problem, int context);
+void plan_candidates_release(struct plan_candidates *all);
 
-/* Is config v on tier t there to be chosen at all: available and not larger than the whole tier? */
-static inline int plan_candidate_ok(const struct plan_candidates *o, const struct plan_problem *problem, int config,
+/* Can config v on tier t be chosen: is it available, and not larger than the whole tier? */
+static inline int plan_candidate_ok(const struct plan_candidates *all, const struct plan_problem *problem, int config,
                                     int tier)
 {
-    return o->bytes[config] >= 0 && o->bytes[config] <= problem->capacity[tier] &&
-           !isnan(o->utility[config * problem->n_tiers + tier]);
+    return all->bytes[config] >= 0 && all->bytes[config] <= problem->capacity[tier] &&
+           !isnan(all->utility[config * problem->n_tiers + tier]);
 }
 
-double plan_candidate_utility(const struct plan_candidates *o, const struct plan_problem *problem,
-                              struct plan_placement c);
+double plan_candidate_utility(const struct plan_candidates *all, const struct plan_problem *problem,
+                              struct plan_placement at);
 
-/* Recomputes objective and fill from the placements. */
+/* Sets objective and fill to what the placements give. */
 int plan_total(struct plan *plan, const struct plan_problem *problem, struct err *err) MUST_CHECK;
 
 #endif

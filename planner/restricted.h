@@ -1,6 +1,9 @@
-/* restricted.h - what a box of prices leaves open: the contexts that do not choose the same candidate at every price in
- * it, each with the few points that can win there, packed tightly, because they are asked again and again. The others
- * are summed up once. Near the optimum a fifth of the contexts or less is open, with about three candidates each.
+/* restricted.h - the restricted set: what a box of dual prices leaves open.
+ *
+ * A context is open when it does not choose the same candidate at every price in the box. The restricted set holds the
+ * few candidates of each open context that can win somewhere in the box, packed tightly, because they are evaluated
+ * again and again. The other contexts are fixed, and are summed up once. Near the optimum a fifth of the contexts or
+ * less is open, with about three candidates each.
  */
 #ifndef EVP_RESTRICTED_H
 #define EVP_RESTRICTED_H
@@ -8,25 +11,31 @@
 #include "planner/hull.h"
 
 struct box {
-    double low[PLAN_TIERS], high[PLAN_TIERS]; // per finite tier
+    double low[PLAN_TIERS], high[PLAN_TIERS]; // prices per knapsack
+};
+
+/* Contexts of a hull. */
+struct sample {
+    const int *context; // (n) NULL: the first n
+    int n;
 };
 
 struct restricted {
-    const struct hull *h;
+    const struct hull *h; // set by the user
     int n_blocks;
     struct restricted_block *block; // owned
 };
 
 enum { RESTRICTED_OPEN = -2 };
 
-/* list: n contexts, or NULL: all. fixed (C): gets the point of every listed context that is fixed, HULL_BASE, or
- * RESTRICTED_OPEN; may be NULL. Replaces what the restricted held, which is zeroed at first. */
-int restricted_build(struct restricted *restricted, const struct hull *h, const int *list, int n, const struct box *box,
-                     int32_t *fixed, struct err *err) MUST_CHECK;
-void restricted_release(struct restricted *restricted);
+/* Replaces what the restricted set holds, which is nothing at first. fixed (C): gets the point of every fixed context
+ * of the sample, HULL_BASE, or RESTRICTED_OPEN; may be NULL. */
+int restricted_build(struct restricted *r, const struct sample *sample, const struct box *box, int32_t *fixed,
+                     struct err *err) MUST_CHECK;
+void restricted_release(struct restricted *r);
 
-/* What the contexts are worth together when each takes its best point at the prices, and what that needs of each tier.
- * The same for any number of threads. */
-double restricted_ask(const struct restricted *restricted, const double *price, double *demand);
+/* Returns the reduced value of all contexts together when each takes its best candidate at the prices. demand (D): what
+ * those need of each knapsack. The same for any number of threads. */
+double restricted_evaluate(const struct restricted *r, const double *price, double *demand);
 
 #endif

@@ -318,7 +318,7 @@ int evp_plan_status(struct evp_plan *plan, struct evp_plan_state *state, struct 
     for (int t = 0; t < tiers->n; t++) {
         memcpy(state->tier[t].name, tiers->at[t].name, TIER_NAME);
         state->tier[t].capacity = tiers->at[t].capacity;
-        state->tier[t].free_bytes = now->room[t];
+        state->tier[t].free_bytes = now->free[t];
     }
     pthread_mutex_unlock(&plan->lock);
     return EVP_OK;

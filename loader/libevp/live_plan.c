@@ -215,7 +215,7 @@ static int check_pin(const struct live_plan *l, const struct live_context *c, co
         return 0;
     const struct live_context *is = &l->at[live_plan_find(l, c->id)];
     int64_t held = now->tier == tier ? is->variants.at[now->config].bytes : 0;
-    int64_t free_bytes = incremental_state(l->incremental)->room[tier];
+    int64_t free_bytes = incremental_state(l->incremental)->free[tier];
 
     for (int i = 0; i < c->variants.n; i++)
         if (c->variants.at[i].bytes <= held || c->variants.at[i].bytes - held <= free_bytes)

@@ -33,8 +33,7 @@ void placement_variants_release(struct placement_variants *f)
 
 static void want_points(struct placement_variants *f, struct plan_placement chosen)
 {
-    struct plan_placement base;
-    double utility = hull_base(&f->work, &f->candidates, &f->problem, &base);
+    struct candidate base = hull_base(&f->work, &f->candidates, &f->problem);
 
     for (int v = 0; v < f->problem.n_configs; v++)
         f->wanted[v] =
@@ -42,7 +41,7 @@ static void want_points(struct placement_variants *f, struct plan_placement chos
     for (int t = 0; t < f->problem.n_tiers; t++) {
         if (f->problem.capacity[t] == INT64_MAX)
             continue;
-        hull_scan(&f->work, &f->candidates, &f->problem, t, utility);
+        hull_scan(&f->work, &f->candidates, &f->problem, t, base.utility);
         for (int k = 0; k < f->work.n; k++)
             f->wanted[f->work.config[k]] = true;
     }

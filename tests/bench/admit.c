@@ -74,14 +74,13 @@ static struct variants hull_variants(struct bench *b, int context, struct plan_p
 {
     struct variants f = { .at = variant, .prefill_s = prefill_of(b, context), .question_s = .03 };
     bool wanted[V] = { false };
-    struct plan_placement base;
 
     plan_candidates_get(&b->o, &b->problem, context);
-    double utility = hull_base(&b->work, &b->o, &b->problem, &base);
+    struct candidate base = hull_base(&b->work, &b->o, &b->problem);
     wanted[base.config] = base.tier >= 0;
     wanted[chosen.config] |= chosen.tier >= 0;
     for (int t = 0; t < T - 1; t++) {
-        hull_scan(&b->work, &b->o, &b->problem, t, utility);
+        hull_scan(&b->work, &b->o, &b->problem, t, base.utility);
         for (int k = 0; k < b->work.n; k++)
             wanted[b->work.config[k]] = true;
     }

@@ -48,7 +48,7 @@ static int count(struct bench *b, int k, double start, struct err *err)
 
     b->seconds[k] = clock_now() - start;
     for (int t = 0; t < INSTANCE_TIERS; t++)
-        if (s->room[t] < 0)
+        if (s->free[t] < 0)
             return err_set(err, ERR_FAIL, "event %d: tier %d holds too much", k, t);
     b->ops += s->n_ops;
     for (int i = 0; i < s->n_ops; i++)

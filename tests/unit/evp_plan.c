@@ -175,7 +175,7 @@ static void compare(const struct world *w, struct evp_plan *plan, const struct i
     cr_assert(state.objective == s->objective && state.upper_bound == s->upper_bound);
     cr_assert(state.gap >= 0 || state.upper_bound >= state.objective - 1e-9);
     for (int t = 0; t < w->tiers.n; t++) {
-        cr_assert(state.tier[t].free_bytes == s->room[t] && state.tier[t].capacity == w->capacity[t]);
+        cr_assert(state.tier[t].free_bytes == s->free[t] && state.tier[t].capacity == w->capacity[t]);
         cr_assert(w->capacity[t] == INT64_MAX || state.tier[t].free_bytes == w->capacity[t] - w->fill[t]);
     }
 }

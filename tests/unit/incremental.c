@@ -101,7 +101,7 @@ static void check_state(const struct world *w, const struct incremental *m)
     }
     cr_assert_float_eq(total, s->objective, 1e-9);
     for (int t = 0; t < w->n_tiers; t++)
-        cr_assert(w->capacity[t] == INT64_MAX || s->room[t] == w->capacity[t] - w->fill[t]);
+        cr_assert(w->capacity[t] == INT64_MAX || s->free[t] == w->capacity[t] - w->fill[t]);
     cr_assert(s->upper_bound >= s->objective - 1e-9);
 }
 

@@ -23,7 +23,7 @@ static struct heap_entry random_entry(struct rng *r, int context)
 
 static struct heap_entry take_lowest(struct lazy_heap *q)
 {
-    cr_assert(!lazy_heap_want(q, 1));
+    cr_assert(!lazy_heap_fill(q, 1));
     cr_assert(q->low.n > 0);
     struct heap_entry e = q->low.at[0];
     heap_remove(&q->low, 0);

@@ -1,0 +1,106 @@
+/* problem.c - one context's candidates, the knapsacks among the tiers, and totals over a plan. Shared by every solver;
+ * knows no strategy. */
+#include "planner/candidate.h"
+#include "planner/plan.h"
+#include "planner/sum.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+int plan_candidates_init(struct plan_candidates *all, const struct plan_problem *problem, struct err *err)
+{
+    size_t v = (size_t)problem->n_configs, t = (size_t)problem->n_tiers;
+
+    *all = (struct plan_candidates){ .bytes = calloc(v + 1, sizeof(*all->bytes)),
+                                     .utility = calloc(v * t + 1, sizeof(*all->utility)) };
+    if (all->bytes && all->utility)
+        return 0;
+    plan_candidates_release(all);
+    return err_nomem(err);
+}
+
+void plan_candidates_get(struct plan_candidates *all, const struct plan_problem *problem, int context)
+{
+    all->recompute = problem->candidates(problem->arg, context, all->bytes, all->utility);
+}
+
+void plan_candidates_release(struct plan_candidates *all)
+{
+    free(all->bytes);
+    free(all->utility);
+    *all = (struct plan_candidates){ 0 };
+}
+
+double plan_candidate_utility(const struct plan_candidates *all, const struct plan_problem *problem,
+                              struct plan_placement at)
+{
+    return at.tier == PLAN_RECOMPUTE ? all->recompute : all->utility[at.config * problem->n_tiers + at.tier];
+}
+
+struct knapsacks knapsacks_of(const struct plan_problem *problem)
+{
+    struct knapsacks k = { 0 };
+
+    for (int t = 0; t < problem->n_tiers; t++) {
+        if (problem->capacity[t] == INT64_MAX)
+            continue;
+        k.tier[k.n] = t;
+        k.capacity[k.n++] = problem->capacity[t];
+    }
+    return k;
+}
+
+int knapsack_of_tier(const struct knapsacks *k, int tier)
+{
+    for (int d = 0; d < k->n; d++)
+        if (k->tier[d] == tier)
+            return d;
+    return -1;
+}
+
+struct candidate candidate_at(const struct plan_candidates *all, const struct plan_problem *problem,
+                              const struct knapsacks *k, struct plan_placement at)
+{
+    struct candidate c = { 0, plan_candidate_utility(all, problem, at), (uint16_t)at.config, (int8_t)at.tier, -1 };
+
+    if (at.tier == PLAN_RECOMPUTE)
+        return c;
+    c.bytes = all->bytes[at.config];
+    if (c.bytes > 0)
+        c.knapsack = (int8_t)knapsack_of_tier(k, at.tier);
+    return c;
+}
+
+int plan_total(struct plan *plan, const struct plan_problem *problem, struct err *err)
+{
+    struct plan_candidates all;
+    struct sum sum = { 0, 0 };
+
+    if (plan_candidates_init(&all, problem, err))
+        return err->code;
+    for (int t = 0; t < PLAN_TIERS; t++)
+        plan->fill[t] = 0;
+    for (int i = 0; i < problem->n_contexts; i++) {
+        struct plan_placement at = plan->placement[i];
+        plan_candidates_get(&all, problem, i);
+        if (at.tier != PLAN_RECOMPUTE)
+            plan->fill[at.tier] += all.bytes[at.config];
+        sum_add(&sum, plan_candidate_utility(&all, problem, at));
+    }
+    plan->objective = sum.value;
+    plan_candidates_release(&all);
+    return 0;
+}
+
+double plan_gap(const struct plan *plan)
+{
+    double difference = plan->upper_bound - plan->objective;
+
+    return difference == 0 ? 0 : difference / fabs(plan->upper_bound);
+}
+
+void plan_release(struct plan *plan)
+{
+    free(plan->placement);
+    *plan = (struct plan){ 0 };
+}
