@@ -1,8 +1,8 @@
 /* baseline.c - what people do without a planner, for comparison.
  *
- * Storing everything uncompressed is the same as one config for all with config 0, so every config is tried, side by
- * side, and each context's candidates are asked for once. By one thread: room is taken in order, and threads that hand
- * a turn to each other wait longer than they work wherever something else runs, too.
+ * Storing everything uncompressed is one config for all, with config 0. So every config is tried, all in one pass over
+ * the contexts, and the candidates of each context are made once. By one thread, because contexts take space in order,
+ * and threads that wait for their turn wait longer than they work when the machine is busy.
  */
 #include "planner/plan.h"
 
@@ -23,30 +23,31 @@ struct trials {
     double recompute;     // utility of storing nothing
 };
 
-/* The fastest tier that has room for a context under one config, if that beats recomputing it; and takes the room. */
-static int take_room(const struct plan_candidates *o, const struct plan_problem *p, int config, int64_t *fill)
+/* Returns the fastest tier that has space for a context under one config and beats recomputing it, and takes the space;
+ * PLAN_RECOMPUTE: none. */
+static int take_space(const struct plan_candidates *all, const struct plan_problem *p, int config, int64_t *fill)
 {
     for (int t = 0; t < p->n_tiers; t++) {
-        if (!plan_candidate_ok(o, p, config, t) || o->bytes[config] > p->capacity[t] - fill[t] ||
-            o->utility[config * p->n_tiers + t] < o->recompute)
+        if (!plan_candidate_ok(all, p, config, t) || all->bytes[config] > p->capacity[t] - fill[t] ||
+            all->utility[config * p->n_tiers + t] < all->recompute)
             continue;
-        fill[t] += o->bytes[config];
+        fill[t] += all->bytes[config];
         return t;
     }
     return PLAN_RECOMPUTE;
 }
 
-static void try_all(struct trials *a, struct plan_candidates *o)
+static void try_all(struct trials *a, struct plan_candidates *all)
 {
     const struct plan_problem *p = a->problem;
     int8_t *tier = a->tier;
 
     for (int k = 0; k < p->n_contexts; k++) {
-        plan_candidates_get(o, p, a->order[k]);
-        a->recompute += o->recompute;
+        plan_candidates_get(all, p, a->order[k]);
+        a->recompute += all->recompute;
         for (int v = 0; v < p->n_configs; v++) {
-            int t = take_room(o, p, v, a->config[v].fill);
-            a->config[v].utility += plan_candidate_utility(o, p, (struct plan_placement){ v, t });
+            int t = take_space(all, p, v, a->config[v].fill);
+            a->config[v].utility += plan_candidate_utility(all, p, (struct plan_placement){ v, t });
             *tier++ = (int8_t)t;
         }
     }
@@ -91,22 +92,22 @@ int plan_baselines(struct plan plan[BASELINE_COUNT], const struct plan_problem *
                    struct err *err)
 {
     size_t c = (size_t)problem->n_contexts, v = (size_t)problem->n_configs;
-    struct plan_candidates o;
+    struct plan_candidates all;
     struct trials a = { .problem = problem, .order = order };
 
     for (int b = 0; b < BASELINE_COUNT; b++)
         plan[b] = (struct plan){ 0 };
-    if (plan_candidates_init(&o, problem, err))
+    if (plan_check(problem, err) || plan_candidates_init(&all, problem, err))
         return err->code;
     a.config = calloc(v + 1, sizeof(*a.config));
     a.tier = calloc(c * v + 1, sizeof(*a.tier));
     int code = a.config && a.tier ? 0 : err_nomem(err);
     if (!code) {
-        try_all(&a, &o);
+        try_all(&a, &all);
         code = take_plans(plan, &a, config, err);
     }
     free(a.config);
     free(a.tier);
-    plan_candidates_release(&o);
+    plan_candidates_release(&all);
     return code;
 }

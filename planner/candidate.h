@@ -23,8 +23,6 @@ struct candidate {
     int8_t knapsack; // -1: uses none
 };
 
-enum { CANDIDATE_CONFIGS = UINT16_MAX }; // at most so many configs can be told apart
-
 struct knapsacks knapsacks_of(const struct plan_problem *problem);
 
 /* The knapsack that a tier is; -1: it is unlimited or PLAN_RECOMPUTE. */

@@ -1,8 +1,8 @@
 /* greedy.c - the two greedies of the papers, which differ in one number: what a step costs.
  *
  * EvicPress (Algorithm 1, with the cascade of section 4.4): a step costs the utility it loses. AdaptCache: the utility
- * it loses per byte it frees. Steps are kept in a binary heap, one per context on the tier at work: its cheapest. Tiers
- * are settled from the fastest down, and a context only ever moves down, so each tier is done once. Ties go to the
+ * it loses per byte it frees. A binary heap holds the cheapest step of each context on the tier at work. Tiers are
+ * relieved from the fastest down, and a context only ever moves down, so each tier is visited once. Ties go to the
  * lower context, then the lower config, then the faster tier.
  */
 #include "planner/heap.h"
@@ -25,13 +25,13 @@ struct greedy {
     struct heap heap;  // by its cost
 };
 
-static double step_cost(const struct greedy *g, double drop, int64_t freed)
+static double step_cost(const struct greedy *g, double lost, int64_t freed)
 {
-    return g->solver == PLAN_EVICPRESS ? drop : drop / (double)freed;
+    return g->solver == PLAN_EVICPRESS ? lost : lost / (double)freed;
 }
 
 /* The most useful candidate of all, or only of those on tiers slower than `above`. */
-static struct plan_placement best_option(const struct greedy *g, int above)
+static struct plan_placement best_candidate(const struct greedy *g, int above)
 {
     const struct plan_problem *p = g->problem;
     struct plan_placement best = { 0, PLAN_RECOMPUTE };
@@ -60,23 +60,24 @@ static int push_step(struct greedy *g, int context)
     double now = plan_candidate_utility(&g->candidates, p, at);
     if (bytes == 0)
         return 0;
-    struct plan_placement to = best_option(g, at.tier);
-    double least = step_cost(g, now - plan_candidate_utility(&g->candidates, p, to), bytes);
+    struct plan_placement to = best_candidate(g, at.tier);
+    double min_cost = step_cost(g, now - plan_candidate_utility(&g->candidates, p, to), bytes);
     for (int v = 0; v < p->n_configs; v++) {
         int64_t smaller = g->candidates.bytes[v];
         if (smaller >= bytes || !plan_candidate_ok(&g->candidates, p, v, at.tier))
             continue;
         double cost = step_cost(g, now - g->candidates.utility[v * p->n_tiers + at.tier], bytes - smaller);
-        if (cost < least) {
-            least = cost;
+        if (cost < min_cost) {
+            min_cost = cost;
             to = (struct plan_placement){ v, at.tier };
         }
     }
     g->step[context] = (struct step){ to, bytes, to.tier == PLAN_RECOMPUTE ? 0 : g->candidates.bytes[to.config] };
-    return heap_push(&g->heap, (struct heap_entry){ .key = least, .context = context });
+    return heap_push(&g->heap, (struct heap_entry){ .key = min_cost, .context = context });
 }
 
-static int settle_tier(struct greedy *g, int tier)
+/* Takes the cheapest steps until a tier is within its capacity; -1 without memory. */
+static int relieve_tier(struct greedy *g, int tier)
 {
     const struct plan_problem *p = g->problem;
     int64_t *fill = g->plan->fill;
@@ -105,13 +106,13 @@ static int solve(struct greedy *g)
 
     for (int i = 0; i < p->n_contexts; i++) {
         plan_candidates_get(&g->candidates, p, i);
-        struct plan_placement c = best_option(g, -1);
+        struct plan_placement c = best_candidate(g, -1);
         g->plan->placement[i] = c;
         if (c.tier != PLAN_RECOMPUTE)
             g->plan->fill[c.tier] += g->candidates.bytes[c.config];
     }
     for (int t = 0; t < p->n_tiers; t++)
-        if (settle_tier(g, t))
+        if (relieve_tier(g, t))
             return -1;
     return 0;
 }
@@ -121,6 +122,8 @@ int plan_greedy(struct plan *plan, const struct plan_problem *problem, enum plan
     size_t n = (size_t)problem->n_contexts;
     struct greedy g = { .problem = problem, .solver = solver, .plan = plan };
 
+    if (plan_check(problem, err))
+        return err->code;
     *plan = (struct plan){ .n_contexts = problem->n_contexts, .placement = calloc(n + 1, sizeof(*plan->placement)) };
     g.step = calloc(n + 1, sizeof(*g.step));
     int code = plan->placement && g.step ? plan_candidates_init(&g.candidates, problem, err) : err_nomem(err);

@@ -210,8 +210,6 @@ int hull_build(struct hull *h, const struct plan_problem *problem, struct err *e
     *h = (struct hull){ .n_contexts = problem->n_contexts,
                         .n_chunks = (problem->n_contexts + HULL_CHUNK - 1) / HULL_CHUNK,
                         .knapsack = knapsacks_of(problem) };
-    if (problem->n_configs > CANDIDATE_CONFIGS)
-        return err_set(err, ERR_FAIL, "more than %d configs", CANDIDATE_CONFIGS);
     h->chunk = calloc((size_t)h->n_chunks + 1, sizeof(*h->chunk));
     if (!h->chunk)
         return err_nomem(err);

@@ -29,7 +29,6 @@ struct hull {
     struct hull_chunk *chunk;
 };
 
-/* Fails without memory, and with more than CANDIDATE_CONFIGS configs. */
 int hull_build(struct hull *h, const struct plan_problem *problem, struct err *err) MUST_CHECK;
 void hull_release(struct hull *h);
 

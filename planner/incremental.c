@@ -312,7 +312,7 @@ static int order_operations(struct incremental *m)
     return ordering_make(&m->ordering, m->state.free);
 }
 
-/* Ends an event, the state of which is then the new one. */
+/* Ends an event; from now on the state tells of it. */
 static int finish_event(struct incremental *m, struct err *err)
 {
     rebalance(m);
@@ -481,8 +481,9 @@ static int set_up(struct incremental *m, const struct plan_problem *problem, con
 
 struct incremental *incremental_new(const struct plan_problem *problem, const struct plan *plan, struct err *err)
 {
+    if (plan_check(problem, err))
+        return NULL;
     struct incremental *m = calloc(1, sizeof(*m));
-
     if (!m) {
         err_nomem(err);
         return NULL;

@@ -1,4 +1,4 @@
-/* lazy_heap.h - a heap of many entries of which only the lowest are ever taken.
+/* lazy_heap.h - a heap of so many entries that only the lowest few are ever taken.
  *
  * The lowest entries are in a heap small enough to stay in the cache. All others are in a bag, in no order; when the
  * heap runs out, the lowest of the bag move into it.

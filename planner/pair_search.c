@@ -21,8 +21,8 @@ enum { GRID_DIMS = 4, BLOCK = 1024 };
 /* Share of the gap: a move that changes the fill by less, counted at the dual prices, is not listed. */
 static const double min_change = 0.25;
 
-/* Also shares of the gap, used in turn: the width of the cells of fill of which one set is kept, and what a set may
- * lose. */
+/* Also shares of the gap, used in turn: the width of a cell, which keeps one of all sets of about the same fill, and
+ * what a set may lose. */
 static const struct {
     double cell, loss;
 } trial[] = { { 0.5, 0.6 }, { 0.33, 0.3 }, { 0.5, 0.2 }, { 0.25, 0.4 } };

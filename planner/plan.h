@@ -26,9 +26,9 @@
 #include <math.h>
 #include <stdint.h>
 
-enum { PLAN_RECOMPUTE = -1, PLAN_TIERS = 16 };
+enum { PLAN_RECOMPUTE = -1, PLAN_TIERS = 16, PLAN_CONFIGS = UINT16_MAX };
 
-/* What there is to choose from. V configs, T tiers. */
+/* What there is to choose from. V configs, T tiers, up to PLAN_CONFIGS and PLAN_TIERS. */
 struct plan_problem {
     int n_contexts, n_configs, n_tiers;
     const int64_t *capacity; // (T) bytes; INT64_MAX: unlimited
@@ -93,6 +93,9 @@ struct plan_candidates {
     double *utility; // (V, T)
     double recompute;
 };
+
+/* Fails when there are more tiers or configs than a plan can tell apart. */
+int plan_check(const struct plan_problem *problem, struct err *err) MUST_CHECK;
 
 int plan_candidates_init(struct plan_candidates *all, const struct plan_problem *problem, struct err *err) MUST_CHECK;
 void plan_candidates_get(struct plan_candidates *all, const struct plan_problem *problem, int context);

@@ -7,6 +7,15 @@
 #include <math.h>
 #include <stdlib.h>
 
+int plan_check(const struct plan_problem *problem, struct err *err)
+{
+    if (problem->n_tiers > PLAN_TIERS)
+        return err_set(err, ERR_FAIL, "more than %d tiers", PLAN_TIERS);
+    if (problem->n_configs > PLAN_CONFIGS)
+        return err_set(err, ERR_FAIL, "more than %d configs", PLAN_CONFIGS);
+    return 0;
+}
+
 int plan_candidates_init(struct plan_candidates *all, const struct plan_problem *problem, struct err *err)
 {
     size_t v = (size_t)problem->n_configs, t = (size_t)problem->n_tiers;

@@ -106,7 +106,7 @@ int plan_solve(struct plan *plan, const struct plan_problem *problem, enum plan_
     double start[PLAN_TIERS];
 
     *plan = (struct plan){ 0 };
-    if (hull_build(&h, problem, err))
+    if (plan_check(problem, err) || hull_build(&h, problem, err))
         return err->code;
     for (int d = 0; effort->start && d < h.knapsack.n; d++)
         start[d] = effort->start[h.knapsack.tier[d]];

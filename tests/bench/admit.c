@@ -1,10 +1,11 @@
-/* admit.c - what an event costs in the installed library, beside the planner alone.
+/* admit.c - what an event costs in libevp, beside the planner alone.
  *
- *     admit N SEED [EVENTS]     `real` instance: N contexts are planned and written as evp-plan --online does, then as
- * many as EVENTS (by default 1000) are admitted, with the variants of their hulls and with all 60, used more, and
- * removed
+ *     admit N SEED [EVENTS]
  *
- * Microseconds per event. `planner alone` is incremental_add() for the same contexts, candidates already filled in.
+ * `real` instance: N contexts are planned and written as evp-plan --online does; then EVENTS (by default 1000) contexts
+ * are admitted, used more, and removed, with the variants of their hulls, and are admitted with all 60.
+ *
+ * Microseconds per event. `planner alone` is incremental_add() for the same contexts, whose candidates are made before.
  */
 #include "base/clock.h"
 #include "loader/libevp/evp.h"
@@ -192,10 +193,10 @@ static int library(struct bench *b, const char *path, struct evp_error *error)
     static const struct {
         enum event event;
         const char *name; // NULL: not reported
-    } phase[] = { { ADMIT_HULL, "admit, hull forms" },
+    } phase[] = { { ADMIT_HULL, "admit, hull variants" },
                   { UPDATE, "update, frequency" },
                   { REMOVE, "remove" },
-                  { ADMIT_ALL, "admit, 60 forms" } };
+                  { ADMIT_ALL, "admit, 60 variants" } };
     struct evp_plan *plan;
     double start = clock_now();
 

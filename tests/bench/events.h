@@ -6,7 +6,7 @@
 
 /* Microseconds. */
 struct events {
-    double mean, p50, p99, most;
+    double mean, p50, p99, max;
 };
 
 static inline int events_compare(const void *a, const void *b)

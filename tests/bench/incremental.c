@@ -1,10 +1,12 @@
-/* incremental.c - what an event costs when a plan is kept between two solutions.
+/* incremental.c - what an event costs in a live plan.
  *
- *     incremental N SEED [EVENTS]     `real` instance: N contexts are planned, then as many as EVENTS come (by default
- * 1000), then as many are used more or less, go, or come, one third each
+ *     incremental N SEED [EVENTS]
+ *
+ * `real` instance: N contexts are planned, then EVENTS (by default 1000) contexts come, then as many go, come, or are
+ * used more or less, one third each.
  *
  * One line per phase: microseconds per event, operations and bytes, and the certificate's gap afterwards beside
- * the distance from the bound that solving anew gives.
+ * the distance from the bound that solving again gives.
  */
 #include "base/clock.h"
 #include "base/rng.h"
@@ -34,7 +36,7 @@ static void report(struct bench *b, const char *name, double fresh)
     struct events took = events_sum_up(b->seconds, n);
 
     printf("%-8s n=%-8d mean %.2f us  p50 %.2f  p99 %.2f  max %.1f  ops %.2f  GiB %.2f  gap %.2e", name, s->n_contexts,
-           took.mean, took.p50, took.p99, took.most, b->ops / n, b->bytes / n / 0x1p30,
+           took.mean, took.p50, took.p99, took.max, b->ops / n, b->bytes / n / 0x1p30,
            (s->upper_bound - s->objective) / fabs(s->upper_bound));
     if (!isnan(fresh))
         printf("  below a fresh bound by %.2e", (fresh - s->objective) / fabs(fresh));
@@ -75,15 +77,15 @@ static int churn(struct bench *b, struct err *err)
     int n = b->problem.n_contexts, gone = 0;
 
     for (int k = 0; k < b->n_events; k++) {
-        int who = k % 3 == 1 ? gone : (int)rng_below(&r, (uint64_t)n), code;
+        int context = k % 3 == 1 ? gone : (int)rng_below(&r, (uint64_t)n), code;
         plan_candidates_get(&b->o, &b->problem, (int)rng_below(&r, (uint64_t)n));
         double start = clock_now();
         if (k % 3 == 0)
-            code = incremental_remove(b->m, gone = who, err);
+            code = incremental_remove(b->m, gone = context, err);
         else if (k % 3 == 1)
-            code = incremental_add(b->m, &b->o, &who, err);
+            code = incremental_add(b->m, &b->o, &context, err);
         else
-            code = incremental_update(b->m, who, &b->o, err);
+            code = incremental_update(b->m, context, &b->o, err);
         if (code || count(b, k, start, err))
             return err->code;
     }
@@ -131,12 +133,12 @@ int main(int argc, char **argv)
     struct err err;
 
     if (argc < 3 || b.n_events < 1) {
-        fprintf(stderr, "usage: manage N SEED [EVENTS]\n");
+        fprintf(stderr, "usage: incremental N SEED [EVENTS]\n");
         return 2;
     }
     int code = run(&b, (int)strtol(argv[1], NULL, 10), strtoull(argv[2], NULL, 10), &err);
     if (code)
-        fprintf(stderr, "manage: %s\n", err.msg);
+        fprintf(stderr, "incremental: %s\n", err.msg);
     incremental_free(b.m);
     plan_candidates_release(&b.o);
     free(b.seconds);

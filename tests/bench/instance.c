@@ -1,3 +1,5 @@
+/* instance.c - placement problems from random numbers: `real` after LongBench's lengths and measured losses of quality,
+ * the others after the classes of the knapsack literature (Pisinger): uncorrelated, weakly, strongly correlated. */
 #include "tests/bench/instance.h"
 
 #include "base/rng.h"
@@ -116,7 +118,7 @@ void instance_release(struct instance *in)
     *in = (struct instance){ 0 };
 }
 
-static double options_real(const struct instance *in, int context, int64_t *bytes, double *utility)
+static double candidates_real(const struct instance *in, int context, int64_t *bytes, double *utility)
 {
     const int32_t *size = in->size + (size_t)context * INSTANCE_CONFIGS;
     const float *quality = in->quality + (size_t)context * INSTANCE_CONFIGS;
@@ -141,7 +143,7 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *u
     const float *quality = in->quality + (size_t)context * INSTANCE_CONFIGS;
 
     if (in->kind == INSTANCE_REAL)
-        return options_real(in, context, bytes, utility);
+        return candidates_real(in, context, bytes, utility);
     for (int v = 0; v < INSTANCE_CONFIGS; v++) {
         bytes[v] = size[v];
         for (int t = 0; t < INSTANCE_TIERS; t++)

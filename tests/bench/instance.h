@@ -1,9 +1,11 @@
 /* instance.h - placement problems made up for benchmarks and tests, the same on every machine for a seed.
  *
  *   real    contexts as long as LongBench's rows (lognormal per dataset), 128 KiB of KV per token, Zipf(0.8)
- * frequencies, 4 methods x 15 drops on GPU, DRAM, SSD (2.5, 9, 15 % of all bytes) and an unlimited remote tier unc
- * sizes and utilities unrelated;  weak  utility near the size;  strong  utility = size + constant: mass ties. Four
- * finite tiers of 5, 10, 15, 20 % of the mean total (a tenth of it for unc)
+ *           frequencies, 4 methods x 15 drops on GPU, DRAM, SSD (2.5, 9, 15 % of all bytes) and an unlimited remote
+ * tier unc     utilities unrelated to sizes weak    utilities near the size strong  utility = size + constant: mass
+ * ties
+ *
+ * The last three have four limited tiers of 5, 10, 15, 20 % of the mean total (a tenth of it for unc).
  */
 #ifndef EVP_INSTANCE_H
 #define EVP_INSTANCE_H

@@ -1,5 +1,5 @@
-/* A plan kept while contexts come, change and go: capacities after every single operation, the account of objective and
- * room, and the bound against a fresh solution. */
+/* A plan kept while contexts come, change and go: capacities after every single operation, objective and free bytes,
+ * and the bound against a fresh solution. */
 #include "planner/incremental.h"
 #include "base/rng.h"
 
@@ -7,15 +7,15 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST = 40, CONFIGS = 5, TIERS = 4 };
+enum { CONTEXTS = 40, CONFIGS = 5, TIERS = 4 };
 
 struct world {
     int n_tiers, ties;
-    int64_t capacity[TIERS], most; // bytes of an candidate are below `most`
-    int there[MOST];
-    int64_t bytes[MOST][CONFIGS], held[MOST]; // held: bytes on its tier, as the operations say
-    double utility[MOST][CONFIGS * TIERS], recompute[MOST];
-    struct plan_placement at[MOST]; // as the operations say
+    int64_t capacity[TIERS], max; // bytes of a candidate are below `max`
+    int there[CONTEXTS];
+    int64_t bytes[CONTEXTS][CONFIGS], held[CONTEXTS]; // held: bytes on its tier, as the operations say
+    double utility[CONTEXTS][CONFIGS * TIERS], recompute[CONTEXTS];
+    struct plan_placement at[CONTEXTS]; // as the operations say
     int64_t fill[TIERS];
 };
 
@@ -23,7 +23,7 @@ static void draw_context(struct world *w, struct rng *r, int i)
 {
     w->recompute[i] = w->ties ? 0 : rng_unit(r) - 1;
     for (int v = 0; v < CONFIGS; v++)
-        w->bytes[i][v] = rng_below(r, 10) == 0 ? -1 : (int64_t)rng_below(r, (uint64_t)w->most);
+        w->bytes[i][v] = rng_below(r, 10) == 0 ? -1 : (int64_t)rng_below(r, (uint64_t)w->max);
     for (int o = 0; o < CONFIGS * w->n_tiers; o++)
         w->utility[i][o] = rng_below(r, 12) == 0 ? (double)NAN : w->ties ? 0.5 : 2 * rng_unit(r) - 1;
 }
@@ -31,13 +31,13 @@ static void draw_context(struct world *w, struct rng *r, int i)
 static void draw_world(struct world *w, struct rng *r)
 {
     *w = (struct world){ .n_tiers = 1 + (int)rng_below(r, TIERS), .ties = rng_below(r, 4) == 0 };
-    w->most = rng_below(r, 2) ? 100 : 3;
+    w->max = rng_below(r, 2) ? 100 : 3;
     for (int t = 0; t < w->n_tiers; t++)
         w->capacity[t] = rng_below(r, 8) == 0 ? (rng_below(r, 2) ? 0 : INT64_MAX) : (int64_t)rng_below(r, 300);
-    int n = (int)rng_below(r, MOST);
+    int n = (int)rng_below(r, CONTEXTS);
     for (int i = 0; i < n; i++)
         w->there[i] = 1;
-    for (int i = 0; i < MOST; i++)
+    for (int i = 0; i < CONTEXTS; i++)
         draw_context(w, r, i);
 }
 
@@ -59,7 +59,7 @@ static struct plan_problem problem_of(const struct world *w)
 {
     int n = 0;
 
-    for (int i = 0; i < MOST; i++)
+    for (int i = 0; i < CONTEXTS; i++)
         n += w->there[i];
     return (struct plan_problem){ n, CONFIGS, w->n_tiers, w->capacity, candidates, w };
 }
@@ -91,7 +91,7 @@ static void check_state(const struct world *w, const struct incremental *m)
     const struct incremental_state *s = incremental_state(m);
     double total = 0;
 
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < CONTEXTS; i++) {
         struct plan_placement c = w->at[i];
         if (!w->there[i])
             continue;
@@ -105,7 +105,7 @@ static void check_state(const struct world *w, const struct incremental *m)
     cr_assert(s->upper_bound >= s->objective - 1e-9);
 }
 
-/* Against planning anew: the bound is above the plan, and returns how much the kept plan lacks of its gain. */
+/* Solves again. Checks that the bound is above that plan; returns the share of its gain that the live plan misses. */
 static double check_bound(const struct world *w, const struct incremental *m)
 {
     struct plan_problem p = problem_of(w);
@@ -115,24 +115,24 @@ static double check_bound(const struct world *w, const struct incremental *m)
     cr_assert(!plan_solve(&plan, &p, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &e));
     cr_assert(incremental_state(m)->upper_bound >= plan.objective - 1e-9, "bound %.9f, there is %.9f",
               incremental_state(m)->upper_bound, plan.objective);
-    double gain = plan.objective, lacks = plan.objective - incremental_state(m)->objective;
-    for (int i = 0; i < MOST; i++)
+    double gain = plan.objective, missed = plan.objective - incremental_state(m)->objective;
+    for (int i = 0; i < CONTEXTS; i++)
         gain -= w->there[i] ? w->recompute[i] : 0;
     plan_release(&plan);
-    return gain > 1e-9 ? lacks / gain : 0;
+    return gain > 1e-9 ? missed / gain : 0;
 }
 
 static void one_event(struct world *w, struct incremental *m, struct rng *r)
 {
-    int i = (int)rng_below(r, MOST), got, added = !w->there[i];
+    int i = (int)rng_below(r, CONTEXTS), got, added = !w->there[i];
     struct plan_candidates o = { w->bytes[i], w->utility[i], 0 };
     struct err e;
 
-    if (added) { /* the manager picks the number: the lowest that it has free is not promised */
+    if (added) { /* the number is any that is not in use */
         draw_context(w, r, i);
         o.recompute = w->recompute[i];
         cr_assert(!incremental_add(m, &o, &got, &e));
-        cr_assert(got < MOST && !w->there[got]);
+        cr_assert(got < CONTEXTS && !w->there[got]);
         memcpy(w->bytes[got], w->bytes[i], sizeof(w->bytes[i]));
         memcpy(w->utility[got], w->utility[i], sizeof(w->utility[i]));
         w->recompute[got] = w->recompute[i];
@@ -150,13 +150,13 @@ static void one_event(struct world *w, struct incremental *m, struct rng *r)
     follow(w, m);
 }
 
-/* One random world, and what happens to it. Returns the mean of what the kept plan lacked. */
+/* One random world, and what happens to it. Returns the mean share of the gain that the live plan missed. */
 static double live(struct rng *r, enum plan_solver solver, int n_events, int check_every)
 {
     struct world w;
     struct plan plan;
     struct err e;
-    double lacked = 0;
+    double missed = 0;
 
     draw_world(&w, r);
     struct plan_problem p = problem_of(&w);
@@ -175,10 +175,10 @@ static double live(struct rng *r, enum plan_solver solver, int n_events, int che
         one_event(&w, m, r);
         check_state(&w, m);
         if (event % check_every == 0)
-            lacked += check_bound(&w, m);
+            missed += check_bound(&w, m);
     }
     incremental_free(m);
-    return lacked * check_every / n_events;
+    return missed * check_every / n_events;
 }
 
 Test(incremental, events_keep_capacities_accounts_and_bound)
@@ -189,19 +189,19 @@ Test(incremental, events_keep_capacities_accounts_and_bound)
         live(&r, (enum plan_solver)(k % 3), 100, 10);
 }
 
-/* The plan stays good: of what planning anew would gain it lacks little, after any number of events. */
+/* The live plan stays near a fresh one, after any number of events. */
 Test(incremental, long_lives_stay_good)
 {
     struct rng r = rng_new(12);
-    double lacked = 0;
+    double missed = 0;
 
     for (int k = 0; k < 8; k++)
-        lacked += live(&r, PLAN_OPTIMAL, 20000, 200) / 8;
-    cr_assert(lacked < 0.02, "%.4f of the gain is missing", lacked);
+        missed += live(&r, PLAN_OPTIMAL, 20000, 200) / 8;
+    cr_assert(missed < 0.02, "%.4f of the gain is missing", missed);
 }
 
-/* Two contexts on a tier of 10; when one goes, the other takes the room it always wanted. */
-Test(incremental, room_that_becomes_free_is_used)
+/* Two contexts on a tier of 10; when one goes, the other takes its larger variant. */
+Test(incremental, freed_bytes_are_used)
 {
     struct world w = { .n_tiers = 1, .capacity = { 10 }, .there = { 1, 1 } };
     struct plan_problem p = problem_of(&w);

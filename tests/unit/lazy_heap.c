@@ -1,4 +1,4 @@
-/* The lazy_heap of the online planner: what it gives is what a sorted list would. */
+/* The lazy heap of live plans gives what a sorted list would. */
 #include "planner/lazy_heap.h"
 
 #include "base/rng.h"
@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-enum { ENTRIES = 120000 }; /* several times what lies in its heap */
+enum { ENTRIES = 120000 }; /* several times what its heap holds */
 
 static int compare(const void *a, const void *b)
 {
@@ -30,24 +30,33 @@ static struct heap_entry take_lowest(struct lazy_heap *q)
     return e;
 }
 
-Test(lazy_heap, gives_the_lowest_first)
+static void check_order(int n)
 {
     static struct heap_entry sorted[ENTRIES];
     struct rng r = rng_new(3);
     struct lazy_heap q;
 
     lazy_heap_init(&q);
-    for (int i = 0; i < ENTRIES; i++) {
+    for (int i = 0; i < n; i++) {
         sorted[i] = random_entry(&r, i);
         cr_assert(!lazy_heap_push(&q, sorted[i]));
     }
-    qsort(sorted, ENTRIES, sizeof(*sorted), compare);
-    for (int i = 0; i < ENTRIES; i++) {
+    qsort(sorted, (size_t)n, sizeof(*sorted), compare);
+    for (int i = 0; i < n; i++) {
         struct heap_entry e = take_lowest(&q);
-        cr_assert(e.context == sorted[i].context, "entry %d", i);
+        cr_assert(e.context == sorted[i].context, "entry %d of %d", i, n);
     }
     cr_assert_eq(lazy_heap_size(&q), 0);
     lazy_heap_release(&q);
+}
+
+/* Also around the sample (1024) and the entries that move at a time (32,768). */
+Test(lazy_heap, gives_the_lowest_first)
+{
+    static const int n[] = { 1, 1023, 1024, 1025, 32767, 32768, 32769, ENTRIES };
+
+    for (size_t k = 0; k < sizeof(n) / sizeof(*n); k++)
+        check_order(n[k]);
 }
 
 Test(lazy_heap, what_comes_later_takes_its_place)

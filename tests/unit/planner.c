@@ -25,9 +25,9 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *u
     return in->recompute[context];
 }
 
-static struct plan_problem random_instance(struct instance *in, struct rng *r, int most)
+static struct plan_problem random_instance(struct instance *in, struct rng *r, int max)
 {
-    int c = 1 + (int)rng_below(r, (uint64_t)most);
+    int c = 1 + (int)rng_below(r, (uint64_t)max);
     int ties = rng_below(r, 4) == 0;
 
     in->n_configs = 1 + (int)rng_below(r, MAX_V);
@@ -100,19 +100,19 @@ Test(planner, no_plan_exceeds_a_capacity)
 }
 
 /* The best of all plans, by trying them. */
-static double brute_force(const struct plan_problem *p, const struct instance *in, int i, int64_t *room)
+static double brute_force(const struct plan_problem *p, const struct instance *in, int i, int64_t *left)
 {
     if (i == p->n_contexts)
         return 0;
-    double best = in->recompute[i] + brute_force(p, in, i + 1, room);
+    double best = in->recompute[i] + brute_force(p, in, i + 1, left);
     for (int v = 0; v < p->n_configs; v++) {
         for (int t = 0; t < p->n_tiers; t++) {
             double u = in->utility[i][v * p->n_tiers + t];
-            if (in->bytes[i][v] < 0 || in->bytes[i][v] > room[t] || isnan(u))
+            if (in->bytes[i][v] < 0 || in->bytes[i][v] > left[t] || isnan(u))
                 continue;
-            room[t] -= in->bytes[i][v];
-            double value = u + brute_force(p, in, i + 1, room);
-            room[t] += in->bytes[i][v];
+            left[t] -= in->bytes[i][v];
+            double value = u + brute_force(p, in, i + 1, left);
+            left[t] += in->bytes[i][v];
             best = value > best ? value : best;
         }
     }
@@ -128,10 +128,10 @@ Test(planner, the_bound_is_above_the_optimum_and_the_plan_below)
         struct instance in;
         struct plan plan;
         struct plan_problem p = random_instance(&in, &r, 4);
-        int64_t room[MAX_T];
+        int64_t left[MAX_T];
         for (int t = 0; t < p.n_tiers; t++)
-            room[t] = in.capacity[t];
-        double best = brute_force(&p, &in, 0, room);
+            left[t] = in.capacity[t];
+        double best = brute_force(&p, &in, 0, left);
         for (int s = PLAN_EVICPRESS; s <= PLAN_OPTIMAL; s++) {
             cr_assert(!plan_solve(&plan, &p, (enum plan_solver)s, &(struct plan_effort){ 0 }, &e));
             cr_assert(plan.objective <= best + 1e-9);
@@ -141,8 +141,8 @@ Test(planner, the_bound_is_above_the_optimum_and_the_plan_below)
     }
 }
 
-/* A tier to be filled: as many items as no single exchange, and no pair of them, can put right. */
-enum { ITEMS = 30, ITEM_BYTES = 2000, ITEMS_ROOM = ITEMS * ITEM_BYTES / 4 };
+/* A tier to be filled with more items than single moves and pairs of moves can get right. */
+enum { ITEMS = 30, ITEM_BYTES = 2000, ITEMS_CAPACITY = ITEMS * ITEM_BYTES / 4 };
 
 static double item_candidates(const void *arg, int context, int64_t *bytes, double *utility)
 {
@@ -154,14 +154,14 @@ static double item_candidates(const void *arg, int context, int64_t *bytes, doub
 /* The classic table: the most utility in so many bytes. */
 static double best_filling(const int64_t *bytes)
 {
-    static double most[ITEMS_ROOM + 1];
+    static double best[ITEMS_CAPACITY + 1];
 
-    for (int room = 0; room <= ITEMS_ROOM; room++)
-        most[room] = 0;
+    for (int left = 0; left <= ITEMS_CAPACITY; left++)
+        best[left] = 0;
     for (int i = 0; i < ITEMS; i++)
-        for (int64_t room = ITEMS_ROOM; room >= bytes[i]; room--)
-            most[room] = fmax(most[room], most[room - bytes[i]] + (double)bytes[i] + 10);
-    return most[ITEMS_ROOM];
+        for (int64_t left = ITEMS_CAPACITY; left >= bytes[i]; left--)
+            best[left] = fmax(best[left], best[left - bytes[i]] + (double)bytes[i] + 10);
+    return best[ITEMS_CAPACITY];
 }
 
 Test(planner, a_tier_is_filled_to_the_last_byte)
@@ -171,7 +171,7 @@ Test(planner, a_tier_is_filled_to_the_last_byte)
     int n_best = 0;
 
     for (int k = 0; k < 40; k++) {
-        int64_t bytes[ITEMS], capacity = ITEMS_ROOM;
+        int64_t bytes[ITEMS], capacity = ITEMS_CAPACITY;
         struct plan plan;
         for (int i = 0; i < ITEMS; i++)
             bytes[i] = 1 + (int64_t)rng_below(&r, ITEM_BYTES);
@@ -215,11 +215,11 @@ Test(planner, ttft_and_utility_are_the_documented_sums)
 
 /* ---- where prototypes failed --------------------------------------------------- */
 
-/* n contexts like those of a tier three quarters too small, made by a formula. */
+/* Contexts made by a formula: the smaller the variant and the slower the tier, the less it is worth. */
 struct crowd {
     int n_tiers;
     int64_t capacity[MAX_T], bytes; // bytes of the largest variant
-    int ties;                       // every variant of every context is worth the same
+    int ties;                       // all variants of all contexts have the same utility
 };
 
 enum { CROWD_CONFIGS = 8 };
@@ -228,19 +228,20 @@ static double crowd_candidates(const void *arg, int context, int64_t *bytes, dou
 {
     const struct crowd *c = arg;
     struct rng r = rng_new((uint64_t)context);
-    double worth = .5 + rng_unit(&r);
+    double best = .5 + rng_unit(&r);
     int64_t full = c->ties ? c->bytes : c->bytes / 2 + (int64_t)rng_below(&r, (uint64_t)c->bytes / 2 + 1);
 
     for (int v = 0; v < CROWD_CONFIGS; v++) {
         double keep = 1 - v / (double)CROWD_CONFIGS;
         bytes[v] = (int64_t)((double)full * keep);
         for (int t = 0; t < c->n_tiers; t++)
-            utility[v * c->n_tiers + t] = c->ties ? 1 : worth * sqrt(keep) * (1 - .1 * t) + 1e-3 * rng_unit(&r);
+            utility[v * c->n_tiers + t] = c->ties ? 1 : best * sqrt(keep) * (1 - .1 * t) + 1e-3 * rng_unit(&r);
     }
     return 0;
 }
 
-/* The gap of each solver's plan for n contexts; optimal is never below the greedies, and nothing is too full. */
+/* Returns the gap of optimal for n contexts. Checks that no solver exceeds a capacity, and that optimal is never below
+ * the greedies. */
 static double crowd_gap(const struct crowd *c, int n)
 {
     struct plan_problem p = { n, CROWD_CONFIGS, c->n_tiers, c->capacity, crowd_candidates, c };
