@@ -63,7 +63,7 @@ static int add_evicted(struct load *l, const struct entry *e, int store, struct 
     return entries_add(&l->evicted, &copy, err);
 }
 
-/* Stores are folders, so each is a place of its own. What is to be kept but lost its file is inserted. */
+/* A payload that would be kept but lost its file is inserted. */
 static void set_operation(const struct load *l, struct load_goal *g, const struct entry *was, int store)
 {
     struct cached before = entry_cached(was, l->store[store].tier);

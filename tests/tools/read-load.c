@@ -1,7 +1,7 @@
 /* read-load MANIFEST STOP - reads what make-load's plans place, from four threads, until a file STOP appears.
  *
- * Every prefix that is found must be fetched whole or be gone by then; anything else is a failure. Prints how often
- * each happened.
+ * Every prefix that is found must be fetched whole or be gone by then; any other outcome is a failure. Prints how often
+ * each outcome occurred.
  */
 #include "base/file.h"
 #include "base/rng.h"
@@ -22,7 +22,7 @@ struct reader {
     struct evp_error error; // code 0: none
 };
 
-static bool read_one(struct reader *r, struct rng *rng, char *buffer, size_t room)
+static bool read_one(struct reader *r, struct rng *rng, char *buffer, size_t cap)
 {
     int32_t tokens[TOKENS];
     struct evp_prefix prefix;
@@ -35,7 +35,7 @@ static bool read_one(struct reader *r, struct rng *rng, char *buffer, size_t roo
         r->none++;
         return hit == 0;
     }
-    int code = evp_fetch(r->store, &prefix, buffer, room, &r->error);
+    int code = evp_fetch(r->store, &prefix, buffer, cap, &r->error);
     r->found += code == EVP_OK;
     r->gone += code == EVP_GONE;
     return code == EVP_OK || code == EVP_GONE;
@@ -45,12 +45,12 @@ static void *run(void *arg)
 {
     struct reader *r = arg;
     struct rng rng = rng_new(r->seed);
-    size_t room = 1 << 20;
-    char *buffer = malloc(room);
+    size_t cap = 1 << 20;
+    char *buffer = malloc(cap);
 
     r->error.code = 0;
     while (buffer && !file_exists(r->stop)) {
-        if (evp_refresh(r->store, &r->error) < 0 || !read_one(r, &rng, buffer, room))
+        if (evp_refresh(r->store, &r->error) < 0 || !read_one(r, &rng, buffer, cap))
             break;
         r->error.code = 0;
     }

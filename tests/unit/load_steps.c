@@ -26,8 +26,8 @@ static void add_file(struct plan *p, struct rng *r, int tier, int64_t bytes, int
     p->file[p->given.n_files++] = (struct steps_file){ tier, bytes, goal, pick(r, 8) == 0, pick(r, 2) == 0 };
 }
 
-/* Goals, some of which lie in their tier, some in another one, some in the payload folder only; files of no goal; and
- * capacities that the larger of before and after just fits. Every other plan gives a tier less than it holds. */
+/* Goals with a file in their tier, in another tier, or in the payload folder only; files of no goal; and capacities
+ * that just fit the larger of before and after. Every other plan gives a tier less capacity than it holds. */
 static void make_plan(struct plan *p, struct rng *r)
 {
     int64_t before[TIERS] = { 0 }, after[TIERS] = { 0 };

@@ -1,5 +1,5 @@
-# The example program, compiled against an installed library: a context comes between two plans, and what it saves is
-# checked, loaded and found. First for a plan of evp-plan's, then with payloads.
+# The example program, compiled against an installed library, admits a context between two plans; the manifest it saves
+# is checked, loaded and found. First with a plan of evp-plan, then with payloads.
 case $BUILD in *asan | *tsan) skip "a sanitizer must be linked into every program" ;; esac
 make -s -C "$TOP" CONFIG="$(basename "$BUILD")" PREFIX=/opt/evp DESTDIR="$PWD/stage" install-lib >make.log 2>&1 || { cat make.log >&2; exit 1; }
 export PKG_CONFIG_PATH="$PWD/stage/opt/evp/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$PWD/stage" LD_LIBRARY_PATH="$PWD/stage/opt/evp/lib"
@@ -17,7 +17,7 @@ evp-plan -q table.h5 --tiers tiers.json --alpha 2 --online -o m.jsonl
 tokens n 1000 | ./admit m.jsonl next.jsonl new 5 2 none,100000,1,0 kivi:bits=2,20000,0.6,0 && evp-show --check next.jsonl
 tokens n 1000 | ./admit next.jsonl again.jsonl newer 0 2 none,100000,1,0 && evp-show --check again.jsonl
 evp-show --lineage again.jsonl
-# the next night goes on from it; who came and is not in the table yet goes
+# the next nightly plan goes on from it; an admitted context that the table lacks is evicted
 evp-plan -q table.h5 --tiers tiers.json --alpha 2 --previous next.jsonl |
 	sed -n 's/.*"id":"\([^"]*\)".*"operation":"\([a-z]*\)".*/\1 \2/p'
 tokens n 1000 | ./admit m.jsonl no.jsonl c0 5 2 none,100000,1,0
@@ -36,7 +36,7 @@ END_OF_PLAN
 evp-load -q m.jsonl --payloads pay || exit
 tokens e 150 | ./admit m.jsonl next.jsonl e1 9 5 none,38400,1,0 knorm:drop=0.5,19200,0.9,0 || exit
 evp-show --check next.jsonl
-# what the new plan calls for, as evp-pack would make it
+# the payloads of the new plan, as evp-pack would make them
 sed -n 's/.*"id":"\([^"]*\)".*"n_tokens":\([0-9]*\),"config":"\([^"]*\)","tier":"\([a-z]*\)".*/\1 \2 \3 \4/p' next.jsonl | tee rows | plan packed
 cat rows
 evp-load -q next.jsonl --payloads pay --dry-run && evp-load -q next.jsonl --payloads pay || exit

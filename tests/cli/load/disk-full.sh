@@ -1,4 +1,4 @@
-# A disk with no room: said before anything changes. A limit that only shows while writing: the state before comes back.
+# A full disk is reported before anything changes. After a limit that shows only while writing, the state before returns.
 . "$TOP/tests/cli/load/plans.inc"
 first_plan m
 evp-load -q m.jsonl --payloads pay || exit

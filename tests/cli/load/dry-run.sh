@@ -1,4 +1,4 @@
-# What would be done, between two plans and before the first; nothing changes.
+# The operations of a dry run, before the first load and between two plans; nothing changes.
 . "$TOP/tests/cli/load/plans.inc"
 first_plan m
 evp-load -q --dry-run m.jsonl --payloads pay || exit

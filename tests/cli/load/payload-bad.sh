@@ -1,4 +1,4 @@
-# Payloads that are missing, damaged, or not what the manifest says: said with context and file, before anything changes.
+# Payloads that are missing, damaged, or not those of the manifest are reported with context and file; nothing changes.
 . "$TOP/tests/cli/load/plans.inc"
 first_plan m
 evp-load -q m.jsonl --payloads pay || exit

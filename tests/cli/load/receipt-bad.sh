@@ -1,4 +1,4 @@
-# Receipts that contradict the manifest they are of, or are cut; and an index that is damaged.
+# Receipts that contradict their manifest or are cut; and a damaged index.
 . "$TOP/tests/cli/load/plans.inc"
 first_plan m
 evp-load -q m.jsonl --payloads pay || exit

@@ -1,4 +1,4 @@
-# What was kept for a rollback has rotted: it is read before it counts, and comes from the payload folder instead.
+# A spare is damaged: a rollback reads it first, and takes the payload from the payload folder instead.
 . "$TOP/tests/cli/load/plans.inc"
 first_plan m
 evp-load -q m.jsonl --payloads pay || exit

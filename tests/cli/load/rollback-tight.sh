@@ -1,4 +1,5 @@
-# Full tiers keep nothing: a rollback takes payloads from the folder, and without it is refused before anything changes.
+# Full tiers keep no spares: a rollback takes payloads from the payload folder; without one it is refused and nothing
+# changes.
 . "$TOP/tests/cli/load/plans.inc"
 echo 'a1 100 none dram
 b1 100 none ssd' | plan m 25600 25600

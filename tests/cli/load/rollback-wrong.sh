@@ -1,4 +1,4 @@
-# The receipt is of another manifest than the one to be undone.
+# The receipt is of another manifest than the one given.
 . "$TOP/tests/cli/load/plans.inc"
 first_plan m
 evp-load -q m.jsonl --payloads pay || exit

@@ -1,4 +1,4 @@
-# Two full tiers exchange what they hold, and the payload folder has lost it: one of the two goes through that folder.
+# Two full tiers exchange their payloads, and the payload folder has neither: one of the two is staged there.
 . "$TOP/tests/cli/load/plans.inc"
 echo 'a1 100 none dram
 b1 100 none ssd' | plan m 25600 25600

@@ -1,4 +1,4 @@
-# A share of the rows, then all: what is there is left. One payload damaged: that one again, to the same bytes.
+# A share of the rows, then all: existing payloads stay. A damaged payload is made again, with the same bytes.
 [ -f "$MODELS/SmolLM2-135M-Instruct.Q4_1.gguf" ] || skip "no default model"
 pack() { evp-pack "$DATA/pack/manifest.jsonl" "$DATA/pack/contexts.jsonl" -o out/payloads "$@"; }
 pack --shard 1/3 2>one && ls out/payloads

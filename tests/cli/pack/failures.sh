@@ -1,4 +1,4 @@
-# One text changed, one context gone: said one by one, the third is written, status 1.
+# One text is changed and one context is missing: each is reported, the third payload is written, status 1.
 [ -f "$MODELS/SmolLM2-135M-Instruct.Q4_1.gguf" ] || skip "no default model"
 sed 's/The quick/The slow/; s/"id": "ships"/"id": "boats"/' "$DATA/pack/contexts.jsonl" >contexts.jsonl
 sed 's/"config": "none", "tier": "recompute", "bytes": 0/"config": "none", "tier": "dram", "bytes": 1382400/; s/"operation": "none", "payload": null/"operation": "insert", "payload": "sums.safetensors"/' "$DATA/pack/manifest.jsonl" >manifest.jsonl

@@ -1,4 +1,4 @@
-# Two folders, one that is there and one that is made for the measuring; the file is what its readers want.
+# Two folders, one that exists and one that is made for the measurement; the file has every member.
 mkdir there
 evp-tiers --probe 2M --tier name=a,uri=$PWD/there,capacity=1M --tier name=b,uri=$PWD/made,kind=dram,read=7G -o tiers.json
 test ! -e made || echo "the folder made for measuring stayed"
