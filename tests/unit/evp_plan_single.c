@@ -149,6 +149,95 @@ Test(evp_plan_single, pins_and_floors_hold)
     buf_release(&pinned);
 }
 
+/* 127 variants are taken, 128 refused. When none of 127 new ones is the variant stored now, that one keeps its number
+ * as a hole, and the planner needs one number more. */
+Test(evp_plan_single, as_many_variants_as_there_may_be)
+{
+    struct world w;
+    struct evp_plan *plan = small(&w);
+    struct evp_variant variant[128];
+    char config[128][8];
+    struct evp_context c = { .id = "x", .token_digest = world_digest(1), .n_tokens = INT32_MAX, .variant = variant };
+    struct evp_update u = { .id = "context/0", .frequency = 1, .variant = variant };
+    struct evp_operations ops;
+    struct evp_error error;
+
+    for (int i = 0; i < 128; i++) {
+        snprintf(config[i], sizeof(config[i]), "c%d", i);
+        variant[i] = (struct evp_variant){ .config = config[i], .bytes = 20, .quality = i == 126 ? 1 : 0.5 };
+    }
+    for (c.n_variants = u.n_variants = 126; c.n_variants <= 128; c.n_variants++, u.n_variants++) {
+        int code = c.n_variants < 128 ? EVP_OK : EVP_ARGUMENT;
+        cr_assert_eq(evp_plan_admit(plan, &c, NULL, &error), code);
+        cr_assert(!code || strstr(error.text, "n_variants is above 127"), "%s", error.text);
+        cr_assert(code || evp_plan_remove(plan, "x", NULL, NULL) == EVP_OK);
+        cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), code);
+        if (c.n_variants == 127) { /* only the last one is as good as the one stored, and takes less */
+            cr_assert(ops.n == 1 && ops.at[0].kind == EVP_RECOMPRESS);
+            cr_assert_str_eq(ops.at[0].to_config, "c126");
+        }
+        evp_operations_release(&ops);
+    }
+    cr_assert_eq(evp_plan_save(plan, world_other_path, &error), EVP_OK, "%s", error.text);
+    evp_plan_close(plan);
+    cr_assert_eq(evp_plan_open(&plan, world_other_path, &error), EVP_OK, "%s", error.text);
+    evp_plan_close(plan);
+}
+
+/* Utilities of up to 1e200, and prices that make a full tier worth as much. */
+Test(evp_plan_single, numbers_at_their_limits)
+{
+    struct world w;
+    struct evp_plan *plan = small(&w);
+    struct evp_context c = { .id = "x", .token_digest = world_digest(1), .n_tokens = 1 };
+    struct evp_error error;
+    struct buf good = { 0 };
+    struct err err;
+
+    for (int i = 0; i < 3; i++) {
+        c.frequency = (double[]){ 0.99e200, 1e200, 1.01e200 }[i];
+        cr_assert_eq(evp_plan_admit(plan, &c, NULL, &error), i < 2 ? EVP_OK : EVP_ARGUMENT, "%d", i);
+        cr_assert(i < 2 ? evp_plan_remove(plan, "x", NULL, NULL) == EVP_OK : error.code == EVP_ARGUMENT);
+    }
+    evp_plan_close(plan);
+    cr_assert_eq(file_read(&good, world_path, 1 << 20, &err), 0);
+    static const char *const price[] = { "\"prices\":[0.99e198]", "\"prices\":[1.01e198]" };
+    for (int i = 0; i < 2; i++) {
+        write_lie(world_path, &good, "\"prices\":[0]", price[i]);
+        cr_assert_eq(evp_plan_open(&plan, world_path, &error), i ? EVP_DAMAGED : EVP_OK, "%s", price[i]);
+        evp_plan_close(plan);
+    }
+    static const char *const capacity[] = { "\"capacity_bytes\":79", "\"capacity_bytes\":80", "\"capacity_bytes\":81" };
+    for (int i = 0; i < 3; i++) {
+        write_lie(world_path, &good, "\"capacity_bytes\":100", capacity[i]);
+        cr_assert_eq(evp_plan_open(&plan, world_path, &error), i ? EVP_OK : EVP_DAMAGED, "%s", capacity[i]);
+        evp_plan_close(plan);
+    }
+    buf_release(&good);
+}
+
+/* A plan without contexts is no manifest, but one with a context to evict is; what was opened can be saved again. */
+Test(evp_plan_single, saves_what_a_manifest_can_say)
+{
+    struct world w;
+    struct evp_plan *plan = small(&w);
+    struct evp_error error;
+    struct manifest m;
+    struct err err;
+
+    cr_assert_eq(evp_plan_remove(plan, "context/0", NULL, NULL), EVP_OK);
+    cr_assert_eq(evp_plan_save(plan, world_other_path, &error), EVP_OK, "%s", error.text);
+    evp_plan_close(plan);
+    cr_assert_eq(manifest_read(&m, world_other_path, &err), 0, "%s", err.msg);
+    cr_assert(m.n == 1 && m.at[0].operation == OP_EVICT && m.n_totals == 2);
+    cr_assert(m.objective == 0 && m.total[0].utility == 0 && isnan(m.total[0].ttft_s));
+    manifest_release(&m);
+    cr_assert_eq(evp_plan_open(&plan, world_other_path, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_plan_save(plan, world_path, &error), EVP_ARGUMENT);
+    cr_assert_str_eq(error.text, "the plan has no contexts, and a manifest must have one");
+    evp_plan_close(plan);
+}
+
 /* ---- what is refused -------------------------------------------------------------------- */
 
 Test(evp_plan_single, refuses_arguments_that_lie)

@@ -193,6 +193,193 @@ Test(manifest, refuses_rows_that_lie)
     manifest_release(&m);
 }
 
+/* A text of n times `c`, the next call's too. */
+static const char *text_of(char c, size_t n)
+{
+    static char text[MANIFEST_ID + 8];
+
+    memset(text, c, n);
+    text[n] = '\0';
+    return text;
+}
+
+/* One below, at and above every bound of a row: ok means accepted. */
+Test(manifest, rows_at_their_limits)
+{
+    struct tiers tiers = two_tiers();
+    struct err err;
+#define LIMIT(field, value, ok)                                                                                        \
+    do {                                                                                                               \
+        struct manifest m = { .tiers = tiers, .borrows = true };                                                       \
+        struct placement p = stored("x");                                                                              \
+        p.field = value;                                                                                               \
+        cr_assert_eq(manifest_add(&m, &p, &err), ok ? 0 : ERR_FORMAT, #field " = " #value);                            \
+        manifest_release(&m);                                                                                          \
+    } while (0)
+    LIMIT(id, text_of('i', MANIFEST_ID - 2), true);
+    LIMIT(id, text_of('i', MANIFEST_ID - 1), true);
+    LIMIT(id, text_of('i', MANIFEST_ID), false);
+    LIMIT(config, text_of('c', MANIFEST_CONFIG - 2), true);
+    LIMIT(config, text_of('c', MANIFEST_CONFIG - 1), true);
+    LIMIT(config, text_of('c', MANIFEST_CONFIG), false);
+    LIMIT(payload, text_of('p', MANIFEST_PAYLOAD - 2), true);
+    LIMIT(payload, text_of('p', MANIFEST_PAYLOAD - 1), true);
+    LIMIT(payload, text_of('p', MANIFEST_PAYLOAD), false);
+    LIMIT(payload, "p", true);
+    LIMIT(payload, "", false);
+    LIMIT(token_digest, text_of('a', DIGEST_HEX - 2), false);
+    LIMIT(token_digest, text_of('a', DIGEST_HEX - 1), true);
+    LIMIT(token_digest, text_of('a', DIGEST_HEX), false);
+    LIMIT(token_digest, text_of('A', DIGEST_HEX - 1), false);
+    LIMIT(n_tokens, 0, false);
+    LIMIT(n_tokens, 1, true);
+    LIMIT(n_tokens, INT32_MAX, true);
+    LIMIT(n_tokens, (int64_t)INT32_MAX + 1, false);
+    LIMIT(tier, 1, true);
+    LIMIT(tier, 2, false);
+    LIMIT(tier, -2, false);
+    LIMIT(bytes, -1, false);
+    LIMIT(bytes, 0, true);
+    LIMIT(bytes, (int64_t)1 << 53, true);
+    LIMIT(bytes, ((int64_t)1 << 53) + 1, false);
+    LIMIT(kv_bytes, (int64_t)1 << 53, true);
+    LIMIT(kv_bytes, ((int64_t)1 << 53) + 1, false);
+    LIMIT(quality, 0, true);
+    LIMIT(quality, -0x1p-1074, false);
+    LIMIT(quality, 1, true);
+    LIMIT(quality, 1 + 0x1p-52, false);
+    LIMIT(frequency, 0, true);
+    LIMIT(frequency, -0x1p-1074, false);
+    LIMIT(ttft_s, 0, true);
+    LIMIT(ttft_s, -0x1p-1074, false);
+    LIMIT(ttft_s, (double)NAN, true);
+#undef LIMIT
+    tiers_release(&tiers);
+}
+
+Test(manifest, as_many_variants_as_there_may_be)
+{
+    struct manifest m = { .tiers = two_tiers() };
+    struct variant_info variant[VARIANTS_MAX + 1];
+    char config[VARIANTS_MAX + 1][8];
+    struct err err;
+
+    for (int i = 0; i <= VARIANTS_MAX; i++) {
+        snprintf(config[i], sizeof(config[i]), "c%d", i);
+        variant[i] = (struct variant_info){ config[i], 345, 0.5, (double)NAN };
+    }
+    for (int n = VARIANTS_MAX - 1; n <= VARIANTS_MAX + 1; n++) {
+        struct variants many = { .at = variant, .n = n };
+        char id[8];
+        snprintf(id, sizeof(id), "x%d", n);
+        struct placement p = stored(id);
+        p.config = config[0];
+        p.quality = 0.5;
+        p.variants = &many;
+        cr_assert_eq(manifest_add(&m, &p, &err), n <= VARIANTS_MAX ? 0 : ERR_FORMAT, "%d", n);
+    }
+    manifest_release(&m);
+}
+
+/* n of a piece of JSON, with commas in between. */
+static void repeat(struct buf *out, const char *piece, int n)
+{
+    for (int i = 0; i < n; i++)
+        buf_printf(out, "%s%s", i ? "," : "", piece);
+}
+
+/* Members of a text that may be so many: at the limit, and one more. */
+Test(manifest, texts_at_their_limits)
+{
+    static const char form[] = "{\"config\":\"c\",\"bytes\":1,\"quality\":0}";
+    static const char total[] = "{\"name\":\"t\",\"utility\":1}";
+    char path[] = "/tmp/evp-manifest-XXXXXX";
+    struct buf good = { 0 }, text = { 0 };
+    struct manifest m;
+    struct err err;
+
+    close(mkstemp(path));
+    write_two(path);
+    cr_assert_eq(file_read(&good, path, 1 << 20, &err), 0);
+    for (int n = MANIFEST_TOTALS - 1; n <= MANIFEST_TOTALS + 1; n++) {
+        buf_clear(&text);
+        buf_adds(&text, "\"totals\":[");
+        repeat(&text, total, n);
+        buf_adds(&text, "]");
+        write_lie(path, &good, "\"totals\":[]", buf_str(&text));
+        cr_assert_eq(manifest_read(&m, path, &err), n <= MANIFEST_TOTALS ? 0 : ERR_FORMAT, "%d totals", n);
+        if (n <= MANIFEST_TOTALS) {
+            cr_assert_eq(m.n_totals, n);
+            manifest_release(&m);
+        } else
+            cr_assert(strstr(err.msg, "field 'totals' has more than 8 members"), "%s", err.msg);
+    }
+    for (int n = VARIANTS_MAX; n <= VARIANTS_MAX + 1; n++) { /* with the one that is there: one and two too many */
+        buf_clear(&text);
+        buf_adds(&text, "\"forms\":[");
+        repeat(&text, form, n);
+        buf_adds(&text, ",");
+        write_lie(path, &good, "\"forms\":[", buf_str(&text));
+        cr_assert_eq(manifest_read(&m, path, &err), ERR_FORMAT);
+        cr_assert(strstr(err.msg, "line 2: field 'forms' has more than 127 members"), "%s", err.msg);
+    }
+    for (size_t n = sizeof(m.solver) - 2; n <= sizeof(m.solver); n++) {
+        buf_clear(&text);
+        buf_printf(&text, "\"solver\":\"%s\"", text_of('s', n));
+        write_lie(path, &good, "\"solver\":\"evicpress\"", buf_str(&text));
+        cr_assert_eq(manifest_read(&m, path, &err), n < sizeof(m.solver) ? 0 : ERR_FORMAT, "%zu", n);
+        if (n < sizeof(m.solver))
+            manifest_release(&m);
+    }
+    static const struct {
+        const char *prices;
+        int code;
+    } at[] = { { "[0]", ERR_FORMAT },      { "[0,1e300]", 0 },          { "[0,1.1e300]", ERR_FORMAT },
+               { "[0,0,0]", ERR_FORMAT },  { "[0,-1e-9]", ERR_FORMAT }, { "[0,null]", ERR_FORMAT },
+               { "[0,\"1\"]", ERR_FORMAT } };
+    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+        buf_clear(&text);
+        buf_printf(&text, "\"prices\":%s", at[i].prices);
+        write_lie(path, &good, "\"prices\":[0,0]", buf_str(&text));
+        cr_assert_eq(manifest_read(&m, path, &err), at[i].code, "%s", at[i].prices);
+        if (!at[i].code)
+            manifest_release(&m);
+    }
+    buf_release(&good);
+    buf_release(&text);
+    unlink(path);
+}
+
+/* Rows that a manifest before stores and the one now lacks; and the order of ids, also of those with one beginning. */
+Test(manifest, order_and_what_is_gone)
+{
+    static const char *const id[] = {
+        "b", "", "a/0123456789012345678901", "a/0123456789012345678900", "a", "\xc3\xa4"
+    };
+    static const int sorted[] = { 1, 4, 3, 2, 0, 5 };
+    int order[6];
+    struct manifest before = { .tiers = two_tiers() };
+    struct map now = { 0 };
+    struct placement rows[] = { stored("a"), recomputed("b"), stored("c"), stored("d") };
+    struct err err;
+
+    cr_assert_eq(manifest_order(order, id, 6, &err), 0);
+    for (int i = 0; i < 6; i++)
+        cr_assert_eq(order[i], sorted[i], "%d", i);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(manifest_add(&before, &rows[i], &err), 0);
+    cr_assert(map_add(&now, "c", 1, NULL) >= 0);
+    int i = 0;
+    cr_assert_str_eq(manifest_gone(&before, &now, &i)->id, "a");
+    i++;
+    cr_assert_str_eq(manifest_gone(&before, &now, &i)->id, "d");
+    cr_assert_eq(i, 3);
+    i++;
+    cr_assert_null(manifest_gone(&before, &now, &i));
+    map_release(&now);
+    manifest_release(&before);
+}
+
 /* Each is one change to good variants. */
 Test(manifest, refuses_variants_that_lie)
 {

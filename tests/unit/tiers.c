@@ -13,6 +13,11 @@
     "{\"name\":\"far\",\"kind\":\"redis\",\"uri\":\"redis://a:1\",\"capacity_bytes\":null,"                            \
     "\"read_bytes_per_s\":1e8,\"write_bytes_per_s\":1e8,\"latency_s\":0}"
 
+/* What follows a name. */
+#define TIER_REST                                                                                                      \
+    ",\"kind\":\"file\",\"uri\":\"/a\",\"capacity_bytes\":1,\"read_bytes_per_s\":1,\"write_bytes_per_s\":1,"           \
+    "\"latency_s\":0}"
+
 static int from_text(struct tiers *t, const char *text, struct err *err)
 {
     struct json *v = json_parse(text, strlen(text), err);
@@ -132,4 +137,87 @@ Test(tiers, a_file_must_say_what_it_is)
     tiers_release(&t);
     unlink(path);
     cr_assert_eq(tiers_read(&t, path, &err), ERR_IO);
+}
+
+/* One below, at and above: names of 31 bytes, 16 tiers, a file of a mebibyte, capacities that a number says exactly. */
+Test(tiers, at_their_limits)
+{
+    struct tiers t;
+    struct err err;
+    struct buf text = { 0 };
+
+    for (int n = TIER_NAME - 2; n <= TIER_NAME; n++) {
+        buf_clear(&text);
+        buf_printf(&text, "[{\"name\":\"%0*d\"" TIER_REST "]", n, 0);
+        cr_assert_eq(from_text(&t, buf_str(&text), &err), n < TIER_NAME ? 0 : ERR_FORMAT, "a name of %d", n);
+        tiers_release(&t);
+    }
+    for (int n = TIER_MAX - 1; n <= TIER_MAX + 1; n++) {
+        buf_clear(&text);
+        for (int i = 0; i < n; i++)
+            buf_printf(&text, "%c{\"name\":\"t%d\"" TIER_REST, i ? ',' : '[', i);
+        buf_adds(&text, "]");
+        cr_assert_eq(from_text(&t, buf_str(&text), &err), n <= TIER_MAX ? 0 : ERR_FORMAT, "%d tiers", n);
+        cr_assert_eq(t.n, n <= TIER_MAX ? n : 0);
+        tiers_release(&t);
+    }
+    static const struct {
+        const char *capacity;
+        int code;
+    } at[] = { { "-1", ERR_FORMAT },
+               { "0", 0 },
+               { "9007199254740991", 0 },
+               { "9007199254740992", 0 },
+               { "9007199254740994", ERR_FORMAT } };
+    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+        buf_clear(&text);
+        buf_printf(&text,
+                   "[{\"name\":\"a\",\"kind\":\"file\",\"uri\":\"/a\",\"capacity_bytes\":%s,"
+                   "\"read_bytes_per_s\":1,\"write_bytes_per_s\":1,\"latency_s\":0}]",
+                   at[i].capacity);
+        cr_assert_eq(from_text(&t, buf_str(&text), &err), at[i].code, "%s", at[i].capacity);
+        tiers_release(&t);
+    }
+    buf_release(&text);
+}
+
+Test(tiers, of_a_file_that_is_too_large)
+{
+    static const char good[] = "{\"evp\":\"tiers\",\"version\":1,\"tiers\":[" DRAM "]}";
+    char path[] = "/tmp/evp-tiers-test.XXXXXX";
+    struct buf text = { 0 };
+    struct tiers t;
+    struct err err;
+
+    close(mkstemp(path));
+    for (size_t n = (1 << 20) - 1; n <= (1 << 20) + 1; n++) {
+        buf_clear(&text);
+        buf_printf(&text, "%s%*s", good, (int)(n - strlen(good)), "");
+        cr_assert_eq(file_write(path, text.at, text.n, &err), 0);
+        cr_assert_eq(tiers_read(&t, path, &err) == 0, n <= 1 << 20, "%zu bytes: %s", n, err.msg);
+        tiers_release(&t);
+    }
+    buf_release(&text);
+    unlink(path);
+}
+
+Test(tiers, folders_and_places)
+{
+    char one[] = "/a", same[] = "/a", other[] = "/b";
+    struct tier a = { .name = "x", .kind = TIER_FILE, .uri = one, .latency_s = 0.5, .read_bytes_per_s = 100 }, b = a;
+
+    cr_assert(tier_is_folder(&a));
+    for (int kind = TIER_GPU; kind <= TIER_LMCACHE; kind++) {
+        b.kind = (enum tier_kind)kind;
+        cr_assert_eq(tier_is_folder(&b), kind == TIER_DRAM || kind == TIER_FILE);
+        cr_assert_eq(tier_same_place(&a, &b), kind == TIER_FILE);
+    }
+    b = a;
+    b.name[0] = 'y';
+    b.uri = same;
+    cr_assert(tier_same_place(&a, &b));
+    b.uri = other;
+    cr_assert_not(tier_same_place(&a, &b));
+    cr_assert_eq(tier_read_s(&a, 250), 3);
+    cr_assert_eq(tier_read_s(&a, 0), 0.5);
 }
