@@ -4,9 +4,9 @@
  *     echo 101 7592 2088 ... |
  *         ./admit manifest.jsonl next.jsonl chat/17 3 2.1 none,94371840,1,0 kivi:bits=2,14155776,0.93,0.01
  *
- * manifest.jsonl is of `evp-plan --online`. Reads the context's token ids; its uses until the next plan, its prefill in
- * seconds and its variants (config, bytes, quality, seconds to decompress) stand on the command line. Prints what to
- * carry out, in an order in which no tier overflows, and writes the plan as it is then.
+ * manifest.jsonl was made by `evp-plan --online`. Reads the context's token ids. The command line has its uses until
+ * the next plan, its prefill in seconds and its variants (config, bytes, quality, seconds to decompress). Prints what
+ * to carry out, in an order in which no tier overflows, and writes the plan with the new context.
  */
 #include <evp.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static size_t read_tokens(int32_t *tokens)
     return n;
 }
 
-/* What is to be done for a context to come in; 0, or -1 with the error. */
+/* Adds the context to the plan and prints the operations. Returns 0, or -1 with the error. */
 static int admit(struct evp_plan *plan, const struct evp_context *context, struct evp_error *error)
 {
     struct evp_operations todo;
@@ -55,11 +55,11 @@ int main(int argc, char **argv)
     int failed = argc < 7 || argc > 6 + VARIANTS;
 
     for (int i = 6; i < argc && !failed; i++, context.n_variants++) {
-        struct evp_variant *f = &variant[i - 6];
+        struct evp_variant *v = &variant[i - 6];
         long long bytes;
-        failed = sscanf(argv[i], "%127[^,],%lld,%lf,%lf", config[i - 6], &bytes, &f->quality, &f->decompress_s) != 4;
-        f->config = config[i - 6];
-        f->bytes = bytes;
+        failed = sscanf(argv[i], "%127[^,],%lld,%lf,%lf", config[i - 6], &bytes, &v->quality, &v->decompress_s) != 4;
+        v->config = config[i - 6];
+        v->bytes = bytes;
     }
     if (!failed) {
         context.id = argv[3];

@@ -3,8 +3,8 @@
  *     cc prefix.c $(pkg-config --cflags --libs evp) -pthread -o prefix
  *     echo 101 7592 2088 ... | ./prefix manifest.jsonl
  *
- * Reads token ids, a prompt a line, and says for each which prefix lies on a tier, after fetching its payload. Four
- * threads share one store.
+ * Reads token ids, one prompt per line. Prints for each prompt which prefix is on a tier, after it has fetched the
+ * payload. Four threads share one store.
  */
 #include <evp.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 
 enum { THREADS = 4 };
 
-/* The ids on a line; returns how many. */
+/* Reads the ids on a line; returns how many there are. */
 static size_t read_ids(int32_t *tokens, const char *line)
 {
     size_t n = 0;
@@ -31,7 +31,7 @@ static void look_up(struct evp_store *store, const int32_t *tokens, size_t n)
     struct evp_prefix found = { 0 };
     struct evp_error error;
 
-    evp_refresh(store, NULL); /* cheap when nothing changed; when it fails, what was known stays */
+    evp_refresh(store, NULL); /* cheap when nothing changed; after a failure the store is what it was */
     int hit = evp_find(store, tokens, n, &found, &error);
     void *payload = hit == 1 ? malloc(found.size) : NULL;
     if (hit == 0)
@@ -47,10 +47,10 @@ static void look_up(struct evp_store *store, const int32_t *tokens, size_t n)
 static void *serve(void *store)
 {
     char *line = NULL;
-    size_t room = 0;
+    size_t cap = 0;
 
-    while (getline(&line, &room, stdin) >= 0) { /* stdio locks the stream: each line goes to one thread */
-        int32_t *tokens = malloc((room / 2 + 1) * sizeof(*tokens));
+    while (getline(&line, &cap, stdin) >= 0) { /* stdio locks the stream: each line goes to one thread */
+        int32_t *tokens = malloc((cap / 2 + 1) * sizeof(*tokens));
         if (tokens)
             look_up(store, tokens, read_ids(tokens, line));
         free(tokens);

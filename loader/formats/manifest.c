@@ -1,7 +1,8 @@
 /* manifest.c - the rows of a manifest, checked and kept: manifest_check_row() says what a row may be.
  *
- * A million contexts must come and go in seconds: ids, configs and payload names live in the maps that prove them
- * unique, digests in large blocks, so that a row costs three small allocations and no copy of what it shares.
+ * A million rows must be read and released in seconds. Ids, configs and payload names are kept in the maps that prove
+ * them unique, digests and variants in large blocks, so that a row costs three small allocations, and what rows share
+ * is kept once.
  */
 #include "loader/formats/manifest.h"
 
@@ -29,7 +30,7 @@ bool manifest_payload_safe(const char *name)
     return n > 0 && n < MANIFEST_PAYLOAD && name[n] == '\0' && name[0] != '.';
 }
 
-/* Adds at most 48 bytes of s that are fit for a file name; anything else becomes an underscore. */
+/* Adds the first 48 bytes of s; a byte that is not fit for a file name becomes an underscore. */
 static void add_slug(struct buf *b, const char *s)
 {
     for (int i = 0; s[i] && i < 48; i++)
@@ -74,7 +75,7 @@ struct manifest_block {
 
 _Static_assert(VARIANTS_MAX * sizeof(struct variant_info) < BLOCK, "what is kept fits an empty block");
 
-/* A copy that lives as long as the manifest; NULL without memory. */
+/* Copies n bytes into a block of the manifest, which frees it; NULL without memory. */
 static void *keep(struct manifest *m, const void *bytes, size_t n)
 {
     struct manifest_block *b = m->block;
@@ -96,7 +97,7 @@ static void *keep(struct manifest *m, const void *bytes, size_t n)
 
 /* ---- rows --------------------------------------------------------------- */
 
-/* What is stored is one of the variants. */
+/* The stored variant must be one of those that the row carries. */
 static int check_variant(const struct placement *p, struct err *err)
 {
     const struct variant_info *variant = variants_find(p->variants, p->config);
@@ -160,7 +161,7 @@ int manifest_check_row(const struct manifest *m, const struct placement *p, stru
     return p->tier < 0 ? check_recomputed(p, err) : check_stored(p, err);
 }
 
-/* Keeps s in a map of the manifest; the copy lives as long as the manifest. */
+/* Keeps one copy of s in a map of the manifest, which frees it. *added: s was not there before. */
 static int keep_once(struct map *map, const char *s, const char **kept, bool *added, struct err *err)
 {
     int i = map_add(map, s, strlen(s), added);
@@ -171,7 +172,7 @@ static int keep_once(struct map *map, const char *s, const char **kept, bool *ad
     return 0;
 }
 
-/* Copies *variants, whose checks are done, into the manifest. */
+/* Copies *variants, which were checked, into the manifest, and points *variants there. */
 static int keep_variants(struct manifest *m, const struct variants **variants, struct err *err)
 {
     struct variants f = **variants;
@@ -275,9 +276,9 @@ const struct placement *manifest_find(const struct manifest *m, const char *id)
 
 /* ---- the order of rows ---------------------------------------------------- */
 
-/* An id with its first bytes, which mostly decide and spare a look at memory far away. */
+/* The first bytes of an id mostly decide a comparison, without a look at memory far away. */
 struct key {
-    char start[20]; // filled up with NUL
+    char start[20]; // the rest is NUL
     int number;
 };
 

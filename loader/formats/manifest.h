@@ -2,11 +2,11 @@
  *
  * JSON Lines (base/rows.h, kind "manifest"). The header carries model_digest, alpha, tiers, solver, objective,
  * upper_bound, gap, gain_gap, prices, move_cost, move_price, max_move, previous (SHA-256 of the previous manifest's
- * file, or null), table_digest, and totals: this plan beside what one would do without a planner. Rows of an online
- * plan carry the variants that a context could be stored in as well (loader/formats/variants.h), its header
+ * file, or null), table_digest, and totals: this plan beside what one would do without a planner. For a live plan,
+ * rows carry the variants that a context could be stored as too (loader/formats/variants.h), and the header carries
  * min_quality. loader/formats/manifest.schema.json describes header, rows and end.
  *
- * Reading and making one go through manifest_add(), so a manifest that was written can be read again:
+ * Rows that are read and rows that are made pass the same checks, so what was written can be read again:
  *
  *     struct manifest m = { .alpha = 1, .solver = "optimal" };
  *     m.tiers = ...;                                        // owned by the manifest from here on, unless m.borrows
@@ -53,10 +53,10 @@ struct manifest {
     char solver[32];
     double alpha, objective, upper_bound, gap; // upper_bound, gap NAN: the solver gives none
     double gain_gap;        // (upper_bound - objective) / (upper_bound - utility of recomputing all); NAN: not known
-    double move_cost;       // utility that objective gives up per byte written since the previous manifest
-    double move_price;      // and that upper_bound counts on top, because of the cap max_move
+    double move_cost;       // utility that the objective loses per byte written since the previous manifest
+    double move_price;      // what upper_bound takes off besides, because of the cap max_move
     int64_t max_move;       // bytes; INT64_MAX: no cap
-    double min_quality;     // that holds for contexts to come, of an online plan
+    double min_quality;     // of a live plan: the floor for contexts that will come
     double price[TIER_MAX]; // utility per byte on each tier: what upper_bound is proven with
     struct tiers tiers;
     struct manifest_total total[MANIFEST_TOTALS];
@@ -67,7 +67,7 @@ struct manifest {
     struct map ids;               // id -> index
     struct map configs;           // every config text once
     struct map payloads;          // every payload name once
-    struct manifest_block *block; // what else placements point to
+    struct manifest_block *block; // memory of digests and variants
     bool borrows;                 // tiers and header are another object's: manifest_release() leaves them
 };
 
@@ -124,9 +124,9 @@ int manifest_read_header(struct manifest *m, const char *path, struct err *err) 
 int manifest_write(const struct manifest *m, const char *path, struct rows_made made, struct err *err) MUST_CHECK;
 void manifest_release(struct manifest *m); // zeroed is fine
 
-/* Rows that are made while they are written, so that a plan of a million contexts is held once, as a plan. put() puts
- * rows first to first + n - 1 with manifest_put(), which checks each and gives it its payload name when it has none; it
- * is called from several threads. No two rows may have the same id. */
+/* Rows that are made while they are written, so that a plan of a million contexts is in memory once, as a plan. put()
+ * makes the n rows from number `first` on and gives each to manifest_put(), which checks it and names its payload when
+ * it has none. Several threads call put(). No two rows may have the same id. */
 struct manifest_piece;
 struct manifest_rows {
     int n;

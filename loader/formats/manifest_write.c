@@ -1,12 +1,12 @@
-/* manifest_write.c - a manifest to a stream. Pieces of rows are made by several threads and written in their order, so
- * that neither the bytes nor the first failure depend on how many threads there are. Threads wait for each other once
- * in many pieces only: elsewhere they would wait longest where something else runs, too. */
+/* manifest_write.c - a manifest to a stream. Several threads make pieces of 512 rows, and one writes the pieces in
+ * their order, so neither the bytes nor the first failure depend on the number of threads. Threads wait for each other
+ * only after 64 pieces: a thread that shares its core with another process would hold up all others at every wait. */
 #include "loader/formats/manifest.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 512, ROUND = 64 }; // rows in a piece, a quarter of a megabyte of text; pieces between two waits
+enum { PIECE = 512, ROUND = 64 }; // rows in a piece: a quarter of a megabyte of text; pieces between two waits
 
 static const char *or_null(const char *s)
 {
@@ -97,7 +97,7 @@ static void make_piece(struct manifest_piece *piece, const struct manifest_rows 
     piece->err.code = rows->put(rows->arg, piece, first, piece->n, &piece->err);
 }
 
-/* The rows from the first-th on, as many as the pieces hold. */
+/* Writes the rows from number `first` on, as many as ROUND pieces hold. */
 static int write_round(struct rows_out *out, struct manifest_piece *piece, const struct manifest_rows *rows, int first,
                        struct err *err)
 {
@@ -151,7 +151,7 @@ int manifest_write_rows(const struct manifest *m, const struct manifest_rows *ro
     return err->code;
 }
 
-/* The rows a manifest has. */
+/* Puts the rows that a manifest has in memory. */
 static int put_own(const void *arg, struct manifest_piece *piece, int first, int n, struct err *err)
 {
     const struct manifest *m = arg;

@@ -1,15 +1,15 @@
 /* receipt.h - what evp-load wrote where.
  *
- * JSON Lines, kind "receipt". The header carries manifest_digest (null: a state that no manifest is known for) and the
- * tiers; there is a row per context of the manifest: `tier`, `operation`, and for a placed one its entry
- * (loader/formats/stored.h); a recomputed one has tier "recompute" and nothing else but its id.
+ * JSON Lines, kind "receipt". The header carries manifest_digest (null: the manifest of this state is not known) and
+ * the tiers. Every context of the manifest has a row with `id`, `tier` and `operation`; that of a placed one has its
+ * entry too (loader/formats/stored.h). A recomputed context has tier "recompute".
  *
  * Three files make a load repeatable and undoable, R being the receipt's path:
  *
- *     R           the last load that was completed
- *     R.pending   while a load is at work: the state before it, in the variant of a receipt (R itself, to the byte,
- * where R told that state). Left behind only by a load that was killed; the next run goes on from there. R.before the
- * same after the load: what --rollback leads back to, and what R will be then
+ *     R           the last completed load
+ *     R.pending   the state before the load at work, as a receipt: a copy of R where R was true. A load that
+ *                 was killed leaves it, and the next run goes on from there.
+ *     R.before    the same after the load: the state that --rollback leads back to, and what R will be then
  */
 #ifndef EVP_RECEIPT_H
 #define EVP_RECEIPT_H

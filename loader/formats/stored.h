@@ -4,8 +4,8 @@
  *      "bytes":5242880,"file":"evp-0123456789abcdef-qasper_12-....safetensors","size":5243904,
  *      "checksum":"0123456789abcdef"}
  *
- * A file's name begins with its checksum (XXH3-64 of the whole file), so under one name there is only ever one content:
- * a reader that took the name from an index gets that payload or finds it gone, never another one.
+ * A file's name begins with its checksum (XXH3-64 of the whole file), so one name never means two contents: a reader
+ * that took the name from an index gets that payload or finds it gone.
  */
 #ifndef EVP_STORED_H
 #define EVP_STORED_H
@@ -26,7 +26,7 @@ struct entry {
     int64_t bytes; // as the table counts them: what a tier's capacity is compared with
     int64_t size;  // of the file
     bool spare;    // kept for a rollback only; readers do not see it
-    bool gone;     // to be left out of the index: numbers of entries stay while a load is at work
+    bool gone;     // left out of the next index; the entry stays, so that numbers do not change while a load is at work
     int tier;      // index into the tiers of the index's or receipt's reader
 };
 
@@ -35,13 +35,13 @@ struct entries {
     int n, cap;
 };
 
-/* Everything checked, above all that `file` is a name of ours and no path. *e is empty after a failure. */
+/* Checks everything, above all that `file` is the name of a payload and not a path. *e is empty after a failure. */
 int entry_from_json(struct entry *e, const struct json *row, struct err *err) MUST_CHECK;
 void entry_to_json(const struct entry *e, struct json_out *w); // members only
 int entry_copy(struct entry *to, const struct entry *from, struct err *err) MUST_CHECK;
 void entry_release(struct entry *e);
 
-/* The name in a tier for a payload, from e->checksum. Sets e->file. */
+/* Sets e->file: the name that a payload has in a tier, from e->checksum. */
 int entry_set_file(struct entry *e, const char *payload, struct err *err) MUST_CHECK;
 bool entry_file_safe(const char *file);           // "evp-" 16 hex digits "-" a payload name
 const char *entry_payload(const struct entry *e); // the payload's own name, within e->file

@@ -1,7 +1,7 @@
 /* tiers.c - tiers.json read strictly and written back.
  *
- * Every number here ends up in a division or a comparison of the planner, so none is let in that is missing, negative
- * or not finite. Members this version does not know are left alone: a hand-written file may carry notes.
+ * The planner divides by these numbers and compares them, so a number that is missing, negative or not finite is
+ * refused. Unknown members are ignored: a file written by hand may carry notes.
  */
 #include "loader/formats/tiers.h"
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* hash: (i + 1) of the configs; the last one is set here. */
+/* Checks variant i. hash (i + 1): of the configs up to it; sets the last one. */
 static int check_variant(const struct variants *f, int i, uint64_t *hash, struct err *err)
 {
     const struct variant_info *variant = &f->at[i];

@@ -1,5 +1,5 @@
-/* variants.h - what else a context could be stored as: what a manifest's rows carry for a plan that is kept while
- * contexts come and go (evp-plan --online, and evp_plan_open() in loader/libevp/evp.h).
+/* variants.h - the variants that a context could be stored as: the rows of a manifest carry them for live plans
+ * (evp-plan --online, and evp_plan_open() in loader/libevp/evp.h).
  *
  *     "prefill_s":1.5,"question_s":0.02,"min_quality":0.5,"pin":"ssd",
  *     "forms":[{"config":"kivi:bits=2","bytes":20000,"quality":0.6,"decompress_s":0.001}, ...]
@@ -27,7 +27,7 @@ struct variant_info {
 struct variants {
     const struct variant_info *at; // (n) by rising bytes when evp-plan wrote them; may be NULL when n is 0
     int n;
-    double prefill_s, question_s; // to compute the whole context, and one question behind it
+    double prefill_s, question_s; // to compute the whole context, and then one question
     double min_quality;           // no variant of lower quality is wanted
     const char *pin;              // name of the one tier it may be on, "recompute": on none; NULL: on any
 };
@@ -38,7 +38,7 @@ int variants_check(const struct variants *f, const struct tiers *tiers, struct e
 /* The variant of a config, or NULL. */
 const struct variant_info *variants_find(const struct variants *f, const char *config);
 
-/* Of a row that has a member "forms". variant: (VARIANTS_MAX) the caller's, used by *f; texts are the row's. */
+/* Reads a row that has a member "forms". variant: (VARIANTS_MAX) the caller's; *f points to it. Texts are the row's. */
 int variants_from_json(struct variants *f, struct variant_info *variant, const struct json *row,
                        struct err *err) MUST_CHECK;
 void variants_to_json(const struct variants *f, struct json_out *w);

@@ -1,5 +1,4 @@
-/* evp_error.h - how the installed library says that it failed: struct err of the rest of the tree as struct evp_error.
- */
+/* evp_error.h - how the installed library reports a failure: it turns a struct err into a struct evp_error. */
 #ifndef EVP_EVP_ERROR_H
 #define EVP_EVP_ERROR_H
 

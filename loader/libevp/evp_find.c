@@ -37,8 +37,8 @@ struct snapshot {
     struct manifest header;
     struct stamp manifest, index[TIER_MAX];
     struct entries in;  // live ones, tier by tier
-    struct map digests; // token_digest -> the entry to take: see `best`
-    int *best;          // (digests.n) the entry in the fastest tier
+    struct map digests; // token_digest -> index in `best`
+    int *best;          // (digests.n) the entry in the fastest tier: an index in `in`
     int32_t *length;    // (n_lengths) different n_tokens, rising
     int n_lengths;
 };
@@ -88,7 +88,7 @@ static bool stamp_same(const struct stamp *a, const struct stamp *b)
 }
 
 /* Is the entry placed, and of the manifest's model? */
-static bool wanted(const struct snapshot *s, const struct entry *e)
+static bool is_wanted(const struct snapshot *s, const struct entry *e)
 {
     return !e->spare && strcmp(e->model_digest, s->header.model_digest) == 0;
 }
@@ -105,7 +105,7 @@ static int read_tier(struct snapshot *s, int tier, struct err *err)
     if (tier_store_read_index(&in, t->uri, err))
         return err_wrap(err, "tier '%s'", t->name);
     for (int i = 0; i < in.n && !code; i++) {
-        if (!wanted(s, &in.at[i]))
+        if (!is_wanted(s, &in.at[i]))
             continue;
         in.at[i].tier = tier;
         code = entries_add(&s->in, &in.at[i], err); /* takes the entry over */
@@ -121,7 +121,7 @@ static int compare_lengths(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* For every digest the entry in the fastest tier; within a tier the one that came last, which is the newest. */
+/* Fills digests, best and length. Within a tier, the last entry of a digest is the newest and counts. */
 static int index_entries(struct snapshot *s, struct err *err)
 {
     size_t n = (size_t)s->in.n + 1;
@@ -266,7 +266,8 @@ static void describe(const struct snapshot *s, const struct entry *e, struct evp
     memcpy(prefix->checksum, e->checksum, XXH3_HEX);
 }
 
-/* One pass: at every length that a placed context has, the digest so far is looked up; the last hit is the longest. */
+/* One pass over the tokens: at every length that a placed context has, looks up the digest so far. The last hit is the
+ * longest prefix. */
 static int find_longest(const struct snapshot *s, const int32_t *tokens, size_t n, const struct entry **found,
                         struct err *err)
 {
@@ -305,7 +306,7 @@ int evp_find(struct evp_store *store, const int32_t *tokens, size_t n, struct ev
 
 /* ---- fetching ------------------------------------------------------------------- */
 
-/* The whole of an open file, which must have n bytes. */
+/* Reads the whole of an open file, which must have n bytes. */
 static int read_all(int fd, char *to, size_t n, struct err *err)
 {
     struct stat st;

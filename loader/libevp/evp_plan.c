@@ -18,7 +18,7 @@ struct evp_plan {
     uint64_t events;
 };
 
-/* Standard input and output are not a library's. */
+/* A library leaves standard input and output alone. */
 static bool is_path(const char *path)
 {
     return path && strcmp(path, "-") != 0;
@@ -83,13 +83,13 @@ static const char *config_name(const struct live_context *c, struct plan_placeme
     return placement.tier == PLAN_RECOMPUTE ? "none" : c->variants.at[placement.config].config;
 }
 
-/* Two tiers that are one folder: bytes are moved from the one's account to the other's. */
+/* "keep" between two tiers that are one folder still moves bytes from one tier's account to the other's. */
 static const int kinds[N_OPERATIONS] = {
     [OP_INSERT] = EVP_INSERT, [OP_RECOMPRESS] = EVP_RECOMPRESS, [OP_MOVE] = EVP_MOVE,
     [OP_KEEP] = EVP_MOVE,     [OP_EVICT] = EVP_EVICT,
 };
 
-/* With texts that are still the plan's. */
+/* Texts are borrowed from the plan. */
 static struct evp_operation operation_of(const struct live_plan *l, const struct incremental_op *op)
 {
     const struct live_context *before = live_plan_before(l, op->context), *after = live_plan_after(l, op->context);
@@ -106,7 +106,7 @@ static struct evp_operation operation_of(const struct live_plan *l, const struct
                                    .to_bytes = op->to_bytes };
 }
 
-/* Every text of an operation. */
+/* Sets text[] to the addresses of an operation's texts. */
 static void texts_of(struct evp_operation *op, const char **text[5])
 {
     text[0] = &op->id;
@@ -300,7 +300,7 @@ int evp_plan_remove(struct evp_plan *plan, const char *id, struct evp_operations
     return leave(plan, live_plan_remove(&plan->live, number, &err), operations, &err, error);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- status and saving ------------------------------------------------------------------------------ */
 
 int evp_plan_status(struct evp_plan *plan, struct evp_plan_state *state, struct evp_error *error)
 {

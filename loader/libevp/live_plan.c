@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GONE_MIN = 4096 }; // ids; below, forgetting them is not worth the walk
+enum { GONE_MIN = 4096 }; // ids; fewer take less memory than a second map would
 
-static const double utility_max = 1e200; // sums of as many contexts as there can be stay finite
+static const double utility_max = 1e200; // the sum over 2^31 contexts stays finite
 
 /* ---- what the planner sees ------------------------------------------------------- */
 
@@ -44,7 +44,7 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *o
     return fill_candidates(l, &l->at[context], bytes, out);
 }
 
-/* Fills l->candidates with those of a context, if the planner can count with them. */
+/* Fills l->candidates with those of a context. ERR_FORMAT: a utility is too large for the planner's sums. */
 static int set_candidates(struct live_plan *l, const struct live_context *c, struct err *err)
 {
     struct plan_candidates *to = &l->candidates;
@@ -261,7 +261,7 @@ int live_plan_update(struct live_plan *l, int number, const struct live_update *
     l->old = l->at[number];
     l->old_number = number;
     if (!u->variant)
-        l->old.own = NULL; /* still in use */
+        l->old.own = NULL; /* the context still uses it */
     l->at[number] = new;
     return 0;
 }
@@ -291,7 +291,7 @@ const struct live_context *live_plan_after(const struct live_plan *l, int number
 
 /* ---- opening ------------------------------------------------------------------------- */
 
-/* The manifest's tiers, and prices that the planner can count with. */
+/* Takes over the manifest's tiers and prices. ERR_FORMAT: a number is too large for the planner's sums. */
 static int take_tiers(struct live_plan *l, struct plan *plan, struct err *err)
 {
     const struct manifest *m = &l->opened;

@@ -34,7 +34,7 @@ static double ttft_of_recomputing(const struct live_context *c)
     return ttft_recomputed(c->variants.prefill_s, c->variants.question_s);
 }
 
-/* The row of a context, but for payload, variants, held-out quality and operation. */
+/* The row of a context without payload, variants, held-out quality and operation. */
 static struct placement row_of(const struct live_plan *l, const struct live_context *c, struct plan_placement placement)
 {
     struct placement p = { .id = c->id,
@@ -60,7 +60,7 @@ static struct placement row_of(const struct live_plan *l, const struct live_cont
     return p;
 }
 
-/* The held-out quality of a variant is known when the opened manifest has the context in that variant. */
+/* The held-out quality of a variant is known when the opened manifest stores the context as that variant. */
 static double quality_test(const struct placement *p, const struct placement *before)
 {
     bool same = before && strcmp(before->token_digest, p->token_digest) == 0 && strcmp(before->config, p->config) == 0;

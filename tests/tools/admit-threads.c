@@ -1,6 +1,6 @@
-/* admit-threads MANIFEST OUT - four threads at work on one plan, for ThreadSanitizer, under which Criterion does not
- * run. Each admits, updates and removes contexts of its own, asks for the status and saves now and then; at the end all
- * of them have gone, and the plan is saved.
+/* admit-threads MANIFEST OUT - four threads use one plan. A program of its own, because Criterion does not run under
+ * ThreadSanitizer. Each thread admits, updates and removes its contexts, asks for the status and saves now and then. At
+ * the end all of these contexts are gone, and the plan is saved once more.
  */
 #include "loader/libevp/evp.h"
 

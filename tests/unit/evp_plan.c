@@ -1,5 +1,5 @@
-/* The installed library's plans: the same as the planner's own arithmetic, capacities after every single operation, a
- * saved plan that goes on where it was, several threads. */
+/* Live plans of the installed library: they do what the planner does, respect capacities after every single operation,
+ * continue after being saved and opened again, and serve several threads. */
 #include "tests/unit/evp_world.h"
 
 #include "base/rng.h"
@@ -32,10 +32,10 @@ static double candidates_of(const struct world *w, int i, int64_t *bytes, double
 
 static double candidates(const void *arg, int context, int64_t *bytes, double *out)
 {
-    return candidates_of(arg, context, bytes, out); // contexts that are there come first
+    return candidates_of(arg, context, bytes, out); // the contexts of the plan come first
 }
 
-/* A world of n contexts, planned, and its manifest opened; *direct: the planner's own, or NULL. */
+/* Plans a world of n contexts and opens its manifest. *direct: the planner's own plan of it; may be NULL. */
 static struct evp_plan *begin(struct world *w, struct rng *r, int n, struct incremental **direct)
 {
     struct evp_plan *plan;
@@ -64,7 +64,7 @@ static int world_index(const struct evp_operation *op)
     return (int)strtol(op->id + 8, NULL, 10);
 }
 
-/* Carries an operation out: it begins where the context is, and no tier holds more than it can. */
+/* Carries an operation out. It must begin where the context is, and leave no tier above its capacity. */
 static void follow(struct world *w, const struct evp_operation *op)
 {
     int i = world_index(op), from = tier_of(w, op->from_tier), to = tier_of(w, op->to_tier), v = 0;
@@ -124,13 +124,13 @@ static int update(struct evp_plan *plan, const struct world *w, int i, bool with
     return evp_plan_update(plan, &u, ops, NULL);
 }
 
-/* ---- beside the planner ---------------------------------------------------------- */
+/* ---- compared with the planner ---------------------------------------------------------- */
 
-/* One event to both. */
+/* The same event for both. */
 static void one_event(struct world *w, struct rng *r, struct evp_plan *plan, struct incremental *m,
                       struct evp_operations *ops)
 {
-    int i = (int)rng_below(r, MOST), added = !w->there[i], code;
+    int i = (int)rng_below(r, CONTEXTS), added = !w->there[i], code;
     int64_t bytes[VARIANTS];
     double out[VARIANTS * TIERS];
     struct plan_candidates o = { bytes, out, 0 };
@@ -180,7 +180,7 @@ static void compare(const struct world *w, struct evp_plan *plan, const struct i
     }
 }
 
-/* The saved plan says what the operations said, sums up, and goes on where it was. */
+/* The saved plan agrees with the operations and its own sums, and continues when it is opened again. */
 static void check_saved(const struct world *w, struct evp_plan *plan)
 {
     struct manifest before, m;
@@ -192,7 +192,7 @@ static void check_saved(const struct world *w, struct evp_plan *plan)
     int n = 0;
 
     if (evp_plan_save(plan, world_other_path, &error)) {
-        cr_assert_eq(error.code, EVP_ARGUMENT); // nothing is left of it
+        cr_assert_eq(error.code, EVP_ARGUMENT); // the plan has no contexts left
         return;
     }
     cr_assert(!manifest_read(&before, world_path, &err) && !manifest_read(&m, world_other_path, &err), "%s", err.msg);
@@ -209,7 +209,7 @@ static void check_saved(const struct world *w, struct evp_plan *plan)
         sum += p->utility;
         n += w->there[i];
     }
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < CONTEXTS; i++) {
         const struct placement *b = manifest_find(&before, w->id[i]), *p = manifest_find(&m, w->id[i]);
         bool left = !w->there[i] && b && b->tier >= 0;
         cr_assert_eq(p != NULL, w->there[i] || left, "%s", w->id[i]);
@@ -237,7 +237,7 @@ Test(evp_plan, does_what_the_planner_does_and_keeps_capacities)
         struct world w;
         struct incremental *m;
         struct evp_operations ops;
-        struct evp_plan *plan = begin(&w, &r, 1 + (int)rng_below(&r, MOST), &m);
+        struct evp_plan *plan = begin(&w, &r, 1 + (int)rng_below(&r, CONTEXTS), &m);
         for (uint64_t event = 1; event <= 80; event++) {
             one_event(&w, &r, plan, m, &ops);
             cr_assert_eq(ops.event, event);
@@ -260,7 +260,7 @@ struct worker {
     struct world world; // a copy: each draws its own contexts
     int first;          // of the contexts that are its own
     struct evp_operations got[ROUNDS];
-    int there[MOST];
+    int there[CONTEXTS];
 };
 
 static void *work(void *arg)
@@ -270,7 +270,7 @@ static void *work(void *arg)
     struct evp_plan_state state;
 
     for (int k = 0; k < ROUNDS; k++) {
-        int i = me->first + (int)rng_below(&r, MOST / THREADS), code;
+        int i = me->first + (int)rng_below(&r, CONTEXTS / THREADS), code;
         if (!me->there[i])
             world_draw_context(&me->world, &r, i);
         if (!me->there[i])
@@ -294,18 +294,18 @@ Test(evp_plan, several_threads_and_their_events_in_order)
     pthread_t thread[THREADS];
     struct world w;
     struct rng r = rng_new(9);
-    struct evp_plan *plan = begin(&w, &r, MOST, NULL);
+    struct evp_plan *plan = begin(&w, &r, CONTEXTS, NULL);
     void *failed;
 
     for (int t = 0; t < THREADS; t++) {
-        worker[t] = (struct worker){ .plan = plan, .world = w, .first = t * (MOST / THREADS) };
+        worker[t] = (struct worker){ .plan = plan, .world = w, .first = t * (CONTEXTS / THREADS) };
         memcpy(worker[t].there, w.there, sizeof(w.there));
         cr_assert_eq(pthread_create(&thread[t], NULL, work, &worker[t]), 0);
     }
     for (int t = 0; t < THREADS; t++) {
         cr_assert_eq(pthread_join(thread[t], &failed), 0);
         cr_assert_null(failed);
-        memcpy(w.there + worker[t].first, worker[t].there + worker[t].first, MOST / THREADS * sizeof(int));
+        memcpy(w.there + worker[t].first, worker[t].there + worker[t].first, CONTEXTS / THREADS * sizeof(int));
         for (int k = 0; k < ROUNDS; k++)
             in_order[worker[t].got[k].event] = &worker[t].got[k];
     }

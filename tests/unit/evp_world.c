@@ -43,7 +43,7 @@ void world_draw(struct world *w, struct rng *r, int n)
         w->tier[t] = (struct tier){ "t", TIER_FILE, uri[t], w->capacity[t], 100 * rng_unit(r) + 1, 1, rng_unit(r) };
         w->tier[t].name[1] = (char)('0' + t);
     }
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < CONTEXTS; i++) {
         snprintf(w->id[i], sizeof(w->id[i]), "context/%d", i);
         w->there[i] = i < n;
         w->number[i] = i < n ? i : -1;

@@ -6,7 +6,7 @@
 #include "loader/formats/manifest.h"
 #include "planner/plan.h"
 
-enum { MOST = 32, VARIANTS = 5, TIERS = 3 };
+enum { CONTEXTS = 32, VARIANTS = 5, TIERS = 3 };
 
 extern const char *const world_config[VARIANTS];
 
@@ -15,12 +15,12 @@ struct world {
     struct tier tier[TIERS];
     int64_t capacity[TIERS];
     double alpha;
-    int there[MOST], number[MOST]; // number: the planner's
-    char id[MOST][24];
-    struct variant_info variant[MOST][VARIANTS];
-    double frequency[MOST], prefill_s[MOST];
-    /* as the operations say */
-    struct plan_placement at[MOST];
+    int there[CONTEXTS], number[CONTEXTS]; // number: the planner's
+    char id[CONTEXTS][24];
+    struct variant_info variant[CONTEXTS][VARIANTS];
+    double frequency[CONTEXTS], prefill_s[CONTEXTS];
+    /* after the operations so far */
+    struct plan_placement at[CONTEXTS];
     int64_t fill[TIERS];
 };
 
