@@ -56,10 +56,10 @@ static int parts(const double *value, const struct kv_shape *shape, int n, struc
     return N_PARTS;
 }
 
-enum side { KEYS, VALUES };
+enum kv_side { KEYS, VALUES };
 
 /* One side of head g of a layer. */
-static struct quant_item item_of(const struct packed_layer *layer, int g, enum side side)
+static struct quant_item item_of(const struct packed_layer *layer, int g, enum kv_side side)
 {
     const struct packed_part *codes = &layer->part[side == VALUES ? V_CODES : K_CODES];
     const struct packed_part *scales = codes + 1, *zeros = codes + 2;

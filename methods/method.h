@@ -98,9 +98,6 @@ struct method {
 extern const struct method *const method_registry[];
 const struct method *method_find(const char *name, size_t n);
 
-/* Pairs kept of n_tokens: (int)(n_tokens * (1 - drop)) in double arithmetic, as kvpress computes it, at least 1. */
-int method_n_keep(int n_tokens, double drop);
-
 /* ---- a config and a model ---------------------------------------------- */
 
 /* ERR_USAGE when the config does not fit a model of this shape (a quantiser's groups must divide head_dim). */
@@ -109,8 +106,10 @@ int config_check(const struct config *config, const struct kv_shape *shape, stru
 /* What prefill must save for these configs: the union of needs, the largest window. */
 void configs_need(const struct config *configs, int n, unsigned *needs, int *window);
 
-/* Rows each head keeps of n_tokens, and the tensors of one layer (`at` NULL); returns how many. */
+/* Rows each head keeps: (int)(n_tokens * (1 - drop)) in double arithmetic, as kvpress computes it, at least 1. */
 int config_n_keep(const struct config *config, int n_tokens);
+
+/* The tensors of one layer (`at` NULL); returns how many. */
 int config_parts(const struct config *config, const struct kv_shape *shape, int n_tokens,
                  struct packed_part part[PART_MAX]);
 size_t packed_part_bytes(const struct packed_part *part);

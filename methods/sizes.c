@@ -5,13 +5,6 @@
 
 #include <string.h>
 
-int method_n_keep(int n_tokens, double drop)
-{
-    int n = (int)((double)n_tokens * (1.0 - drop));
-
-    return n > 0 ? n : 1;
-}
-
 int config_check(const struct config *config, const struct kv_shape *shape, struct err *err)
 {
     for (int i = 0; i < config->n_stages; i++) {
@@ -40,7 +33,8 @@ int config_n_keep(const struct config *config, int n_tokens)
 {
     if (config->n_stages == 0 || config->stage[0].method->kind != METHOD_DROP)
         return n_tokens;
-    return method_n_keep(n_tokens, config->stage[0].value[0]);
+    int n = (int)((double)n_tokens * (1.0 - config->stage[0].value[0])); // the first parameter is drop
+    return n > 0 ? n : 1;
 }
 
 int config_parts(const struct config *config, const struct kv_shape *shape, int n_tokens,

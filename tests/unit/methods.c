@@ -203,8 +203,11 @@ Test(methods, keep_as_many_as_kvpress)
     } at[] = { { 10, 0.8, 1 },      { 10, 0.9, 1 },    { 100, 0.8, 19 },     { 100, 0.9, 9 },
                { 1000, 0.8, 199 },  { 1000, 0.9, 99 }, { 10000, 0.8, 1999 }, { 10000, 0.9, 999 },
                { 2000, 0.5, 1000 }, { 7, 0, 7 },       { 1, 0.999999, 1 } };
-    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
-        cr_assert_eq(method_n_keep(at[i].n, at[i].drop), at[i].kept, "%d at %g", at[i].n, at[i].drop);
+    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+        struct config c = config_of("knorm:drop=0");
+        c.stage[0].value[0] = at[i].drop;
+        cr_assert_eq(config_n_keep(&c, at[i].n), at[i].kept, "%d at %g", at[i].n, at[i].drop);
+    }
 }
 
 /* Published sizes: original / compressed, at two decimals. */
