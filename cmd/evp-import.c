@@ -1,7 +1,8 @@
 /* evp-import - documents in, contexts out.
  *
- * Everything is read first (rows with the same text become one context), so an input that turns out damaged leaves
- * nothing behind, not even on standard output. A stream without its end line was cut on its way to the reader.
+ * Everything is read before the first context is written (rows with the same text become one context), so a damaged
+ * input leaves no output, not even on standard output. A reader of the stream sees its end line, or knows that it was
+ * cut.
  */
 #include "base/log.h"
 #include "base/opt.h"
@@ -113,7 +114,7 @@ static int read_wanted(struct map *wanted, struct err *err)
     return 0;
 }
 
-/* A dataset that the input does not have is a slip of the command line. */
+/* Refuses a wanted dataset that the input does not have: it may be misspelt. */
 static int check_wanted(const struct import *im, struct err *err)
 {
     struct buf list = { 0 };
@@ -167,8 +168,8 @@ static int write_contexts(const struct import *im, char **args, int n_args, stru
         .tool = tool.name,
         .args = args,
         .n_args = n_args,
-        .from = (const struct json *const *)im->header,
-        .n_from = im->n_headers,
+        .from = (const struct json *const *)im->headers.at,
+        .n_from = im->headers.n,
     };
     struct rows_out out;
 
@@ -190,7 +191,7 @@ static const char *plural(int64_t n)
     return n == 1 ? "" : "s";
 }
 
-static void say_closing(const struct import *im)
+static void summarise(const struct import *im)
 {
     int64_t chars = 0, questions = 0;
     struct map datasets = { 0 };
@@ -239,7 +240,7 @@ static int run(char **args, int n_args, char **path, int n, struct err *err)
         choose(&im, &counter, err) || write_contexts(&im, args, n_args, err))
         status = log_failure(err);
     else {
-        say_closing(&im);
+        summarise(&im);
         status = im.n_left_out ? 1 : 0;
     }
     counter_close(&counter);

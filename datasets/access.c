@@ -1,3 +1,4 @@
+/* access.c - one row at a time; rows of unknown contexts are checked like the others, then counted. */
 #include "datasets/access.h"
 
 #include "base/rows.h"

@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 struct access_log {
-    int64_t rows, unknown; // rows read; rows of contexts that `ids` does not have
+    int64_t rows;    // read
+    int64_t unknown; // of these, about contexts that `ids` does not have
 };
 
 /* Adds each row's count to frequency[map_find(ids, context)]; rows of unknown contexts are only counted. */

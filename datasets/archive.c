@@ -1,3 +1,6 @@
+/* archive.c - one walk over the entries. Each is checked by what its header says before anything of it is read, and by
+ * what comes out of it while it is read; entries that are skipped count with the size in their header.
+ */
 #include "datasets/archive.h"
 
 #include "base/buf.h"
@@ -8,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { READ_BLOCK = 1 << 16, NAME_SHOWN = 200 }; /* bytes of a name: a sentence has room for 500 */
+enum { READ_BLOCK = 1 << 16, MAX_SHOWN = 200 }; /* bytes; of a name in a message, which takes 500 */
 
 struct walk {
     struct archive *archive;
@@ -24,26 +27,26 @@ struct walk {
 
 static int refuse(const struct walk *w, const char *name, const char *why, struct err *err)
 {
-    return err_set(err, ERR_FORMAT, "%s is refused: entry '%.*s' %s", w->source->label, NAME_SHOWN, name, why);
+    return err_set(err, ERR_FORMAT, "%s is refused: entry '%.*s' %s", w->source->label, MAX_SHOWN, name, why);
 }
 
-/* name NULL: what failed is no single entry. */
+/* name NULL: the archive failed, not one entry. */
 static int library_failure(const struct walk *w, const char *name, struct err *err)
 {
     const char *why = archive_error_string(w->archive);
 
     if (!why)
         why = "unknown reason";
-    int n = (int)strcspn(why, "\n"); /* some of its sentences end a line */
+    int n = (int)strcspn(why, "\n"); /* some of its messages end in a line break */
     if (!name)
         return err_set(err, ERR_FORMAT, "%s is damaged or cut: %.*s", w->source->label, n, why);
-    return err_set(err, ERR_FORMAT, "%s entry '%.*s' is damaged or cut: %.*s", w->source->label, NAME_SHOWN, name, n,
+    return err_set(err, ERR_FORMAT, "%s entry '%.*s' is damaged or cut: %.*s", w->source->label, MAX_SHOWN, name, n,
                    why);
 }
 
 /* ---- what is refused ------------------------------------------------------ */
 
-/* Both kinds of slash, since archives come from every system. */
+/* Knows both kinds of slash, since archives come from every system. */
 static bool leaves_folder(const char *name)
 {
     bool drive = name[0] && name[1] == ':';
@@ -67,16 +70,16 @@ static const char *entry_name(struct archive_entry *entry)
     return name ? name : archive_entry_pathname_utf8(entry);
 }
 
-/* Counts `more` bytes of an entry that has `n` so far. */
+/* May an entry of n bytes grow by `more`? */
 static int check_size(struct walk *w, const char *name, uint64_t n, uint64_t more, struct err *err)
 {
-    if (more > ARCHIVE_ENTRY_LIMIT || n + more > ARCHIVE_ENTRY_LIMIT)
+    if (more > ARCHIVE_MAX_ENTRY || n + more > ARCHIVE_MAX_ENTRY)
         return refuse(w, name, "is larger than 1 GiB", err);
     uint64_t total = w->produced + n + more;
-    if (total > ARCHIVE_TOTAL_LIMIT)
-        return refuse(w, name, "takes what is inside above 8 GiB", err);
-    if (total > ARCHIVE_RATIO_FREE && total / ARCHIVE_RATIO_LIMIT > w->packed)
-        return refuse(w, name, "takes what is inside above 200 times the archive's own size", err);
+    if (total > ARCHIVE_MAX_TOTAL)
+        return refuse(w, name, "makes the contents larger than 8 GiB", err);
+    if (total > ARCHIVE_ANY_RATIO && total / ARCHIVE_MAX_RATIO > w->packed)
+        return refuse(w, name, "makes the contents larger than 200 times the archive", err);
     return 0;
 }
 
@@ -84,10 +87,10 @@ static int check_entry(struct walk *w, struct archive_entry *entry, const char *
 {
     mode_t type = archive_entry_filetype(entry);
 
-    if (++w->n_entries > ARCHIVE_ENTRIES_LIMIT)
-        return refuse(w, name, "is one of more than a million", err);
+    if (++w->n_entries > ARCHIVE_MAX_ENTRIES)
+        return refuse(w, name, "is one of more than 1048576", err);
     if (leaves_folder(name))
-        return refuse(w, name, "points out of the archive", err);
+        return refuse(w, name, "points outside the archive", err);
     if (archive_entry_hardlink(entry) || archive_entry_symlink(entry) || type == AE_IFLNK)
         return refuse(w, name, "is a link", err);
     if (type != AE_IFREG && type != AE_IFDIR)
@@ -154,8 +157,8 @@ static int walk_entries(struct walk *w, struct err *err)
     }
 }
 
-/* Only what libarchive reads by itself: its other filters run programs. The zip reader is the one that begins with the
- * directory at the end, so that a cut archive is none. */
+/* Only what libarchive reads by itself: its other filters run programs. This reader of zip begins with the directory at
+ * the end, so a zip that was cut is not taken for one. */
 static void support(struct archive *a)
 {
     archive_read_support_format_zip_seekable(a);
@@ -185,7 +188,7 @@ static int open_source(struct walk *w, struct err *err)
     if (got == ARCHIVE_OK)
         return 0;
     int why = archive_errno(w->archive);
-    if (why == EILSEQ) /* what libarchive says of a format that none of its readers takes */
+    if (why == EILSEQ) /* libarchive's code for a format that none of its readers takes */
         return ARCHIVE_NONE;
     if (why <= 0)
         return library_failure(w, NULL, err);

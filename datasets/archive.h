@@ -1,13 +1,12 @@
-/* archive.h - the files inside an archive, read where they lie (libarchive), never unpacked to disk.
- *
- * zip, tar, 7-Zip and cpio, compressed with gzip, bzip2, xz, zstd or lz4. An archive is hostile until it was read to
- * its end, so what was taken from one that fails must not be used. It is refused as a whole when an entry
+/* archive.h - the files inside an archive, read in place (libarchive), never unpacked to disk.
+ * * zip, tar, 7-Zip and cpio, compressed with gzip, bzip2, xz, zstd or lz4. An archive is hostile until it was read to
+ * its end: nothing that came from one that fails may be used. It is refused as a whole when an entry
  *
  *     has a name that is absolute or has a component "..", or none that can be read,
  *     is a link, a device, a pipe or anything else than a file or a folder,
  *     is encrypted,
- *     says that it is, or turns out, larger than ARCHIVE_ENTRY_LIMIT, or takes the archive above ARCHIVE_TOTAL_LIMIT or
- *     ARCHIVE_RATIO_LIMIT,
+ *     says that it is, or turns out, larger than ARCHIVE_MAX_ENTRY, or takes the archive above ARCHIVE_MAX_TOTAL or
+ *     ARCHIVE_MAX_RATIO,
  *     is damaged (checksum, length) or cut.
  */
 #ifndef EVP_ARCHIVE_H
@@ -20,17 +19,18 @@
 #include <stdint.h>
 
 /* An entry is held in memory whole. LongBench's files are 200 rows of at most some 100 KB: tens of megabytes each. */
-#define ARCHIVE_ENTRY_LIMIT ((uint64_t)1 << 30)
-#define ARCHIVE_TOTAL_LIMIT ((uint64_t)8 << 30)
+#define ARCHIVE_MAX_ENTRY ((uint64_t)1 << 30)
+#define ARCHIVE_MAX_TOTAL ((uint64_t)8 << 30)
 
-/* Text shrinks 3 to 20 times, tables of repeated rows 100 times, deflate's bombs 1000 times and the others' more. */
-enum { ARCHIVE_RATIO_LIMIT = 200 };
+/* Text shrinks 3 to 20 times, tables of repeated rows 100 times; a bomb of deflate 1000 times, of other methods more.
+ */
+enum { ARCHIVE_MAX_RATIO = 200 };
 
-/* Below it the ratio does not count: a short file of blanks is no bomb. */
-#define ARCHIVE_RATIO_FREE ((uint64_t)16 << 20)
+/* Up to so many bytes any ratio will do: a short file of blanks does no harm. */
+#define ARCHIVE_ANY_RATIO ((uint64_t)16 << 20)
 
-/* More would only be there to waste time. */
-enum { ARCHIVE_ENTRIES_LIMIT = 1 << 20 };
+/* An honest archive does not have more. */
+enum { ARCHIVE_MAX_ENTRIES = 1 << 20 };
 
 struct archive_source {
     const char *label; // for messages: "'data.zip'"
@@ -40,14 +40,15 @@ struct archive_source {
 };
 
 struct archive_visitor {
-    bool (*wants)(void *arg, const char *name); // of an entry that is a file; false: it is not read
+    bool (*wants)(void *arg, const char *name); // does it want the file? Otherwise the file is skipped
     int (*file)(void *arg, const char *name, const char *bytes, size_t n, struct err *err); // the bytes end in a NUL
     void *arg;
 };
 
 enum { ARCHIVE_NONE = 1 };
 
-/* Every file in order of the archive. ARCHIVE_NONE, and no call: the source is no archive known here. */
+/* Visits every file in the order of the archive. ARCHIVE_NONE, without any visit: the source is not an archive of a
+ * known kind. */
 int archive_visit(const struct archive_source *source, const struct archive_visitor *visitor,
                   struct err *err) MUST_CHECK;
 

@@ -1,3 +1,4 @@
+/* dataset.c - the table of prompts, and how a row becomes a context by one of them. */
 #include "datasets/dataset.h"
 
 #include "base/utf8.h"
@@ -96,11 +97,6 @@ static const struct dataset table[] = {
 };
 enum { N_DATASETS = sizeof(table) / sizeof(*table) };
 
-const struct dataset *dataset_at(int i)
-{
-    return i >= 0 && i < N_DATASETS ? &table[i] : NULL;
-}
-
 const struct dataset *dataset_find(const char *name)
 {
     size_t n = strlen(name);
@@ -113,7 +109,7 @@ const struct dataset *dataset_find(const char *name)
     return NULL;
 }
 
-/* An instruction as a question: without the blank lines around it. */
+/* An instruction as a question: without the white space around it. The caller frees it. */
 static char *trimmed(const char *s)
 {
     s += strspn(s, " \n");
@@ -123,8 +119,8 @@ static char *trimmed(const char *s)
     return strndup(s, n);
 }
 
-/* The row's own question; the published instruction where the prompt has no place for one. */
-static int take_input(const struct dataset_row *row, const char *instruction, struct context *c, struct err *err)
+/* Adds the row's own question, or the published instruction when the prompt has no place for a question. */
+static int add_question(const struct dataset_row *row, const char *instruction, struct context *c, struct err *err)
 {
     if (!instruction)
         return row->input && *row->input ? context_add_input(c, row->input, row->answers, err) : 0;
@@ -138,8 +134,8 @@ static int take_input(const struct dataset_row *row, const char *instruction, st
 
 int dataset_prompt(const struct dataset *d, const struct dataset_row *row, struct context *c, struct err *err)
 {
-    bool open = !d || strstr(d->after, "{question}"); /* to questions */
-    const char *ask = !d ? CONTEXT_PLAIN_ASK : open ? d->after : DATASET_ASK;
+    bool takes_questions = !d || strstr(d->after, "{question}");
+    const char *ask = !d ? CONTEXT_PLAIN_ASK : takes_questions ? d->after : DATASET_ASK;
     struct buf text = { 0 };
 
     if (!*row->document)
@@ -152,5 +148,5 @@ int dataset_prompt(const struct dataset *d, const struct dataset_row *row, struc
         return err_nomem(err);
     c->chars = (int64_t)utf8_count(c->text, strlen(c->text));
     c->n_tokens = -1;
-    return take_input(row, open ? NULL : d->after, c, err);
+    return add_question(row, takes_questions ? NULL : d->after, c, err);
 }

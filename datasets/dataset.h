@@ -1,10 +1,10 @@
 /* dataset.h - the LongBench datasets and the prompts they are published with.
  *
  * A published prompt (LongBench's config/dataset2prompt.json) has the document in its middle. It is split there: what
- * stands up to and including the document is the text that a serving system caches and that the papers compress;
- * what follows is the `ask`, with {question} where the published prompt has {input}. So text + ask with the row's own
- * input is the published prompt to the byte, for every dataset whose prompt asks for an input behind the document. In
- * the few-shot sets (trec, triviaqa, samsum, lsht) the document is the examples. No prompt has its input in front.
+ * comes up to and including the document is the text that a serving system caches and that the papers compress; what
+ * follows is the `ask`, with {question} where the published prompt has {input}. So text + ask with the row's own input
+ * is the published prompt to the byte, for every dataset whose prompt asks for an input after the document. In the
+ * few-shot sets (trec, triviaqa, samsum, lsht) the document is the examples. No prompt has its input in front.
  *
  * Five prompts have no place for a question: gov_report, multi_news and vcsum (summaries), passage_count and lcc. There
  * what follows the document, trimmed, becomes the one question that came with the dataset, and the ask is DATASET_ASK,
@@ -13,8 +13,13 @@
  *
  * LongBench-E has the same prompts under names that end in _e.
  *
- * To add a dataset: (1) its line in the table of dataset.c (2) the SHA-256 of its prompt in tests/unit/datasets.c
- * (3) a row in tests/data/longbench/ (4) if its rows have other fields than LongBench's, a reader beside row.c.
+ * To add a dataset:
+ *   (1) datasets/dataset.c: its line in `table`
+ *   (2) tests/unit/datasets.c: its name and the SHA-256 of its published prompt in `published`
+ *   (3) tests/data/longbench/NAME.jsonl: a short row of it, and tests/cli/import/NAME.sh that prints what becomes of
+ * the row, like tests/cli/import/ten.sh; `tests/cli/run --update` writes what it printed, for you to check (4) if its
+ * rows have other fields than LongBench's: a reader in datasets/row.c, the fields in datasets/row.h, and rows that
+ * cannot be used in tests/unit/datasets.c
  */
 #ifndef EVP_DATASET_H
 #define EVP_DATASET_H
@@ -23,18 +28,16 @@
 
 struct dataset {
     const char *name;
-    const char *before; // the document
-    const char *after;  // it; with {question}, or without
+    const char *before; // what comes before the document
+    const char *after;  // and after it, with or without {question}
 };
 
-/* For prompts without a place for a question; the other of the two wordings that made the default model answer. */
+/* For prompts without a place for a question. Two wordings made the default model answer; CONTEXT_PLAIN_ASK is the
+ * other. */
 #define DATASET_ASK "\n\nQuestion: {question}"
 
-/* By name, with or without _e; NULL when it is none of LongBench's. */
+/* By name, with or without _e; NULL when LongBench has no such dataset. */
 const struct dataset *dataset_find(const char *name);
-
-/* The table's rows, for whoever lists them; NULL behind the last. */
-const struct dataset *dataset_at(int i);
 
 /* What a row of a dataset holds. */
 struct dataset_row {
@@ -42,8 +45,8 @@ struct dataset_row {
     const struct json *answers;   // a list of strings, a string, or NULL
 };
 
-/* Fills text, ask and input of a zeroed context; the caller sets id and dataset and releases it also when this failed.
- * d NULL: the document is the text and CONTEXT_PLAIN_ASK the ask. */
+/* Fills text, ask and inputs of a zeroed context. The caller sets id and dataset, and releases the context after a
+ * failure too. d NULL: the document is the text and CONTEXT_PLAIN_ASK the ask. */
 int dataset_prompt(const struct dataset *d, const struct dataset_row *row, struct context *c,
                    struct err *err) MUST_CHECK;
 

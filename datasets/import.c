@@ -1,87 +1,192 @@
+/* import.c - finds the files: folders are walked, archives are read entry by entry, everything else is read whole and
+ * goes to import_bytes(). A file whose name says that it holds rows or text is never taken for an archive.
+ */
 #include "datasets/import.h"
 
-#include "base/digest.h"
+#include "base/file.h"
+#include "datasets/archive.h"
+#include "datasets/dataset.h"
+#include "datasets/import_internal.h"
 
+#include <errno.h>
+#include <fts.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-/* ---- the list ------------------------------------------------------------- */
+/* ---- what is not read ------------------------------------------------------ */
 
-static bool wanted(const struct import *im, const char *dataset)
+/* Does a folder of the path or the file begin with a dot? */
+static bool is_hidden(const char *path)
 {
-    return im->wanted.n == 0 || map_find(&im->wanted, dataset, strlen(dataset)) >= 0;
-}
-
-int import_leave_out(struct import *im, const struct err *why)
-{
-    im->n_left_out++;
-    im->note(im->arg, IMPORT_ROW_LEFT_OUT, why->msg);
-    return 0;
-}
-
-/* Room for one more; doubles at powers of two. */
-static struct context *reserve(struct contexts *list)
-{
-    if (list->n & (list->n - 1))
-        return list->at;
-    struct context *at = reallocarray(list->at, list->n ? 2 * (size_t)list->n : 1, sizeof(*at));
-    if (at)
-        list->at = at;
-    return at;
-}
-
-static int append(struct import *im, struct context *c, const char sha[DIGEST_HEX], struct err *err)
-{
-    struct contexts *list = &im->contexts;
-
-    if (!reserve(list) || map_add(&list->ids, c->id, strlen(c->id), NULL) < 0 ||
-        map_add(&im->texts, sha, strlen(sha), NULL) < 0)
-        return err_nomem(err);
-    list->at[list->n++] = *c;
-    *c = (struct context){ 0 };
-    return 0;
-}
-
-static int add(struct import *im, struct context *c, const char *label, struct err *err)
-{
-    char sha[DIGEST_HEX];
-    size_t n = strlen(c->text);
-
-    if (map_add(&im->datasets, c->dataset, strlen(c->dataset), NULL) < 0)
-        return err_nomem(err);
-    if (!wanted(im, c->dataset))
-        return 0;
-    if (n > IMPORT_TEXT_LIMIT) {
-        err_set(err, ERR_FORMAT, "%s: the text of '%s' is longer than %d MiB", label, c->id, IMPORT_TEXT_LIMIT >> 20);
-        return import_leave_out(im, err);
+    for (const char *part = path;; part++) {
+        size_t n = strcspn(part, "/");
+        if (n > 0 && part[0] == '.' && !(n == 1 || (n == 2 && part[1] == '.')))
+            return true;
+        part += n;
+        if (!*part)
+            return false;
     }
-    if (digest_sha256(c->text, n, sha, err))
-        return err->code;
-    int same = map_find(&im->texts, sha, strlen(sha));
-    if (same >= 0)
-        return context_unite(&im->contexts.at[same], c, err);
-    if (map_find(&im->contexts.ids, c->id, strlen(c->id)) < 0)
-        return append(im, c, sha, err);
-    err_set(err, ERR_FORMAT, "%s: id '%s' already belongs to another text", label, c->id);
-    return import_leave_out(im, err);
 }
 
-int import_add(struct import *im, struct context *c, const char *label, struct err *err)
+/* Is the file one of LongBench's for a dataset that is not wanted? Its dataset then counts as one of the input. */
+static bool is_unwanted(struct import *im, const char *name)
 {
-    int code = add(im, c, label, err);
+    if (im->wanted.n == 0 || import_kind_of(name) != IMPORT_ROWS)
+        return false;
+    char *stem = import_stem(name);
+    if (!stem)
+        return false;
+    bool unwanted = dataset_find(stem) && map_find(&im->wanted, stem, strlen(stem)) < 0 &&
+                    map_add(&im->datasets, stem, strlen(stem), NULL) >= 0;
+    free(stem);
+    return unwanted;
+}
 
-    context_release(c);
+/* ---- archives ------------------------------------------------------------- */
+
+struct entry_import {
+    struct import *im;
+    const char *label; // of the archive
+};
+
+static bool wants_entry(void *arg, const char *name)
+{
+    const struct entry_import *e = arg;
+
+    return !is_hidden(name) && !is_unwanted(e->im, name);
+}
+
+static int import_entry(void *arg, const char *name, const char *bytes, size_t n, struct err *err)
+{
+    const struct entry_import *e = arg;
+    struct buf label = { 0 };
+
+    buf_printf(&label, "%s entry '%s'", e->label, name);
+    struct import_file file = { .label = buf_str(&label), .name = name, .bytes = bytes, .n = n };
+    int code = buf_failed(&label) ? err_nomem(err) : import_bytes(e->im, &file, err);
+    buf_release(&label);
     return code;
 }
 
-void import_release(struct import *im)
+/* ARCHIVE_NONE: the source is no archive. */
+static int import_archive(struct import *im, const struct archive_source *source, struct err *err)
 {
-    contexts_release(&im->contexts);
-    map_release(&im->wanted);
-    map_release(&im->datasets);
-    map_release(&im->texts);
-    for (int i = 0; i < im->n_headers; i++)
-        json_free(im->header[i]);
-    free(im->header);
-    *im = (struct import){ 0 };
+    struct entry_import entry = { .im = im, .label = source->label };
+    struct archive_visitor visitor = { .wants = wants_entry, .file = import_entry, .arg = &entry };
+
+    return archive_visit(source, &visitor, err);
+}
+
+/* ---- files and standard input ---------------------------------------------- */
+
+struct input {
+    const char *path; // "-": standard input
+    const char *name; // its ending says what it is
+    bool is_regular;  // otherwise a pipe or a device, whose bytes come only once
+    /* A file that was named is meant to be read, and fails the import if it is binary. A file in a folder may be
+     * anything, and is left out then. */
+    enum { INPUT_NAMED, INPUT_IN_FOLDER } found;
+};
+
+/* The file whole, in memory. */
+static int import_read(struct import *im, const struct input *input, const char *label, struct err *err)
+{
+    struct buf bytes = { 0 };
+    int code = file_read(&bytes, input->path, ARCHIVE_MAX_ENTRY, err);
+    struct import_file file = { .label = label, .name = input->name, .bytes = buf_str(&bytes), .n = bytes.n };
+
+    if (!code && !input->is_regular && import_kind_of(input->name) == IMPORT_UNKNOWN) {
+        struct archive_source source = { .label = label, .bytes = file.bytes, .n = file.n };
+        code = import_archive(im, &source, err);
+    } else if (!code) {
+        code = ARCHIVE_NONE;
+    }
+    if (code == ARCHIVE_NONE) {
+        bool refused = input->found == INPUT_NAMED && import_is_binary(&file, err);
+        code = refused ? err->code : import_bytes(im, &file, err);
+    }
+    buf_release(&bytes);
+    return code;
+}
+
+static int import_input(struct import *im, const struct input *input, struct err *err)
+{
+    struct buf label = { 0 };
+    int code = ARCHIVE_NONE;
+
+    buf_printf(&label, strcmp(input->path, "-") == 0 ? "standard input" : "'%s'", input->path);
+    if (buf_failed(&label))
+        return err_nomem(err);
+    if (input->is_regular && import_kind_of(input->name) == IMPORT_UNKNOWN) {
+        struct archive_source source = { .label = label.at, .path = input->path };
+        code = import_archive(im, &source, err);
+    }
+    if (code == ARCHIVE_NONE)
+        code = import_read(im, input, label.at, err);
+    buf_release(&label);
+    return code;
+}
+
+static int import_file(struct import *im, const char *path, struct err *err)
+{
+    struct stat st;
+    struct input input = { .path = path, .name = path, .found = INPUT_NAMED };
+
+    if (is_unwanted(im, path))
+        return 0;
+    if (strcmp(path, "-") == 0)
+        input.name = "stdin";
+    else
+        input.is_regular = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    return import_input(im, &input, err);
+}
+
+/* ---- folders ---------------------------------------------------------------- */
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static int import_node(struct import *im, FTS *tree, FTSENT *node, struct err *err)
+{
+    bool is_dot = node->fts_name[0] == '.';
+    struct input input = {
+        .path = node->fts_path, .name = node->fts_path, .is_regular = true, .found = INPUT_IN_FOLDER
+    };
+
+    switch (node->fts_info) {
+    case FTS_D:
+        if (is_dot && node->fts_level != FTS_ROOTLEVEL)
+            fts_set(tree, node, FTS_SKIP);
+        return 0;
+    case FTS_F: return is_dot || is_unwanted(im, node->fts_path) ? 0 : import_input(im, &input, err);
+    case FTS_DNR:
+    case FTS_ERR:
+    case FTS_NS: return err_set(err, ERR_IO, "cannot read '%s': %s", node->fts_path, strerror(node->fts_errno));
+    default: return 0; /* a link, a pipe, a device; a folder on the way up */
+    }
+}
+
+static int import_folder(struct import *im, const char *path, struct err *err)
+{
+    char *roots[] = { (char *)(uintptr_t)path, NULL };
+    FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
+    FTSENT *node;
+    int code = 0;
+
+    if (!tree)
+        return err_set(err, ERR_IO, "cannot read folder '%s': %s", path, strerror(errno));
+    for (errno = 0; !code && (node = fts_read(tree)); errno = 0)
+        code = import_node(im, tree, node, err);
+    if (!code && errno)
+        code = err_set(err, ERR_IO, "cannot read folder '%s': %s", path, strerror(errno));
+    fts_close(tree);
+    return code;
+}
+
+int import_path(struct import *im, const char *path, struct err *err)
+{
+    return file_is_dir(path) ? import_folder(im, path, err) : import_file(im, path, err);
 }

@@ -1,15 +1,15 @@
 /* import.h - documents from anywhere, as one list of contexts.
  *
- * Takes archives (archive.h), .jsonl files (row.h; also our own streams of contexts), and texts: one file, one context,
- * named by the file without its .txt or .md. Files with other names are looked at: an archive, rows if the first
- * character is '{', otherwise text. Folders are walked in sorted order; what is hidden in them and symbolic links are
- * passed over.
+ * Takes archives (archive.h), .jsonl files (row.h; also streams of contexts that evp-import wrote), and texts: one
+ * file, one context, named by the file without its .txt or .md. Of a file with another name the contents decide: an
+ * archive, rows if the first character is '{', otherwise text. Folders are walked in sorted order, without hidden files
+ * and symbolic links.
  *
- * Everything is read before anything is given out, because rows with the same text become one context with all their
- * questions, wherever they stand. Of two such rows the first gives id, dataset and ask.
+ * Everything is read before anything is written, because rows with the same text become one context with all their
+ * questions, wherever they are. Of two such rows the first gives id, dataset and ask.
  *
- * A row that cannot be used is reported and counted, the rest goes on. What makes its whole file doubtful fails the
- * import: a refused or damaged archive, a line that is no JSON, a stream of ours without its end.
+ * A row that cannot be used is reported and counted, and the others go on. What makes its whole file doubtful fails the
+ * import: a refused or damaged archive, a line that is not JSON, a stream of contexts without its end.
  */
 #ifndef EVP_IMPORT_H
 #define EVP_IMPORT_H
@@ -20,8 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 10 million tokens; and a row of it, escaped, is still a line that rows.h reads. */
-enum { IMPORT_TEXT_LIMIT = 32 << 20 };
+/* 10 million tokens. A row with such a text, escaped, is still a line that rows.h reads. */
+enum { IMPORT_MAX_TEXT = 32 << 20 };
 
 enum import_note { IMPORT_WARNING, IMPORT_ROW_LEFT_OUT };
 
@@ -33,29 +33,26 @@ struct import {
 
     /* results */
     struct contexts contexts; // in the order of the input; its header is not used
-    struct map datasets;      // every name met, also unwanted ones
-    struct json **header;     // of the streams of ours among the inputs; for lineage
-    int n_headers;
+    struct map datasets;      // the name of every dataset in the input, wanted or not
+    struct {
+        struct json **at;
+        int n, cap;
+    } headers;          // of the streams of contexts in the input, for lineage
     int64_t n_left_out; // rows
-    struct map texts;   // SHA-256 of the text -> index
+    struct map texts;   // SHA-256 of the text -> index in contexts
 };
 
-/* A file, a folder, or "-": standard input. */
+/* Imports a file, a folder, or standard input ("-"). */
 int import_path(struct import *im, const char *path, struct err *err) MUST_CHECK;
 
-/* A file that is in memory; `name` tells what it is and names its rows, `label` stands in messages. */
+/* A file in memory that is not an archive. */
 struct import_file {
-    const char *label, *name;
+    const char *label; // for messages
+    const char *name;  // its ending says what it is, the rest names its rows
     const char *bytes; // ends in a NUL that n does not count
     size_t n;
 };
 int import_bytes(struct import *im, const struct import_file *file, struct err *err) MUST_CHECK;
-
-/* Adds a context, which now belongs to the import; one of an unwanted dataset is dropped. `label` as above. */
-int import_add(struct import *im, struct context *c, const char *label, struct err *err) MUST_CHECK;
-
-/* Reports and counts a row that cannot be used; returns 0, since the others go on. */
-int import_leave_out(struct import *im, const struct err *why);
 
 void import_release(struct import *im);
 

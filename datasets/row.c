@@ -1,3 +1,4 @@
+/* row.c - tells by its fields what kind of row it is, and reads it. */
 #include "datasets/row.h"
 
 #include "datasets/dataset.h"
@@ -21,7 +22,7 @@ static char *longbench_id(const char *dataset, const struct json *row, int64_t l
     return buf_take(&b);
 }
 
-static int longbench(struct context *c, const struct json *row, const struct row_origin *origin, struct err *err)
+static int read_longbench(struct context *c, const struct json *row, const struct row_origin *origin, struct err *err)
 {
     struct dataset_row r = { .answers = json_get(row, "answers") };
     const char *dataset = origin->stem;
@@ -43,7 +44,7 @@ int row_context(struct context *c, const struct json *row, const struct row_orig
         return context_from_json(c, row, err);
     if (!json_get(row, "context"))
         return err_set(err, ERR_FORMAT, "the row has neither a field 'context' nor a field 'text'");
-    if (longbench(c, row, origin, err))
+    if (read_longbench(c, row, origin, err))
         context_release(c);
     return c->text ? 0 : err->code;
 }

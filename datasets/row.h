@@ -1,10 +1,11 @@
 /* row.h - one row of a .jsonl file as a context.
  *
- * Rows with a field `text` are contexts of ours (base/context.h). Rows with a field `context` are LongBench's:
+ * Rows with a field `text` are contexts as evp-import writes them (base/context.h). Rows with a field `context` are
+ * LongBench's:
  *
  *     {"input": question, "context": document, "answers": [...], "dataset": name, "_id": id, ...}
  *
- * where `dataset` falls back to the file's name and `_id` to the line's number; other fields are not looked at.
+ * where `dataset` falls back to the file's name and `_id` to the line's number. Other fields are ignored.
  */
 #ifndef EVP_ROW_H
 #define EVP_ROW_H

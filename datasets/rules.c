@@ -1,3 +1,4 @@
+/* rules.c - one row at a time; rows of unknown contexts are checked like the others, then counted. */
 #include "datasets/rules.h"
 
 #include "base/rows.h"

@@ -1,3 +1,6 @@
+/* select.c - groups the contexts by dataset, puts each group into the order in which its contexts are tried, marks
+ * those to keep, and compacts the list.
+ */
 #include "datasets/select.h"
 
 #include "base/rng.h"
@@ -36,7 +39,8 @@ static int groups_init(struct groups *g, const struct contexts *list, struct err
     g->start = calloc((size_t)g->datasets.n + 2, sizeof(int));
     if (!g->start)
         return err_nomem(err);
-    /* A counting sort: sizes two places on become ends one place on, and filling moves those to where they belong. */
+    /* A counting sort. Sizes go two places on and are summed, so start[d + 1] is where d begins. Filling d moves it to
+     * where d ends, which is where d + 1 begins. */
     for (int i = 0; i < list->n; i++)
         g->start[g->of[i] + 2]++;
     for (int d = 2; d < g->datasets.n + 2; d++)
@@ -55,25 +59,31 @@ static void shuffle(int *order, int n, struct rng rng)
     }
 }
 
-/* Marks what is kept of n candidates of one dataset. */
-static int choose(struct contexts *list, const int *order, int n, const struct selection *s, bool *keep,
-                  struct err *err)
+struct choice {
+    struct contexts *list;
+    const struct selection *selection;
+    bool *keep; // (list->n)
+};
+
+/* Marks what is kept of one dataset; order[] has its n contexts. */
+static int choose(struct choice *choice, const int *order, int n, struct err *err)
 {
+    const struct selection *s = choice->selection;
     int kept = 0;
 
     for (int i = 0; i < n && (s->limit == 0 || kept < s->limit); i++) {
-        struct context *c = &list->at[order[i]];
+        struct context *c = &choice->list->at[order[i]];
         if (s->count && s->count(s->arg, c, err))
             return err_wrap(err, "context '%s'", c->id);
         if (s->count && (c->n_tokens < s->min || c->n_tokens > s->max))
             continue;
-        keep[order[i]] = true;
+        choice->keep[order[i]] = true;
         kept++;
     }
     return 0;
 }
 
-/* Drops what is not marked and numbers the ids anew. */
+/* Drops the contexts that are not marked and numbers the ids again. */
 static int compact(struct contexts *list, const bool *keep, struct err *err)
 {
     int n = 0;
@@ -98,6 +108,7 @@ int select_contexts(struct contexts *list, const struct selection *s, struct err
 {
     struct groups g;
     bool *keep = calloc((size_t)list->n + 1, sizeof(*keep));
+    struct choice choice = { .list = list, .selection = s, .keep = keep };
     int code = groups_init(&g, list, err);
 
     if (!keep)
@@ -106,7 +117,7 @@ int select_contexts(struct contexts *list, const struct selection *s, struct err
         int *order = g.order + g.start[d], n = g.start[d + 1] - g.start[d];
         if (s->sampled)
             shuffle(order, n, rng_named(s->seed, g.datasets.at[d].key));
-        code = choose(list, order, n, s, keep, err);
+        code = choose(&choice, order, n, err);
     }
     if (!code)
         code = compact(list, keep, err);

@@ -1,4 +1,4 @@
-/* select.h - which of the imported contexts are kept: so many per dataset, of a certain length. */
+/* select.h - which of the imported contexts are kept: a number per dataset, of a certain length. */
 #ifndef EVP_SELECT_H
 #define EVP_SELECT_H
 
@@ -9,17 +9,17 @@
 
 struct selection {
     int limit;        // contexts per dataset; 0: all
-    bool sampled;     // drawn with `seed`; false: the first ones
-    uint64_t seed;    // a dataset's draw does not depend on which others are there
-    int64_t min, max; // tokens, both included
+    bool sampled;     // drawn at random; false: the first ones
+    uint64_t seed;    // of the draw, which does not depend on the other datasets
+    int64_t min, max; // tokens, inclusive
 
-    /* Sets c->n_tokens. NULL: lengths are not looked at. Only called for what may be kept: the limit counts contexts of
-     * the right length, and counting stops when it is reached. */
+    /* Sets c->n_tokens. NULL: any length. The limit counts contexts of the right length, so this is called for one
+     * context after the other until the limit is reached. */
     int (*count)(void *arg, struct context *c, struct err *err);
     void *arg;
 };
 
-/* Releases what is not kept; the rest stays in its order. */
+/* Releases the contexts that are not kept; the others stay in their order. */
 int select_contexts(struct contexts *list, const struct selection *s, struct err *err) MUST_CHECK;
 
 #endif

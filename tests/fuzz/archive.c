@@ -30,7 +30,7 @@ static int take(void *arg, const char *name, const char *bytes, size_t n, struct
     struct import_file file = { .label = "'f'", .name = name, .bytes = bytes, .n = n };
 
     s->bytes += n;
-    if (s->bytes > ARCHIVE_RATIO_FREE && s->bytes / ARCHIVE_RATIO_LIMIT > s->packed)
+    if (s->bytes > ARCHIVE_ANY_RATIO && s->bytes / ARCHIVE_MAX_RATIO > s->packed)
         abort();
     return import_bytes(&s->im, &file, err);
 }

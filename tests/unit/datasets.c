@@ -70,7 +70,6 @@ Test(datasets, prompts_are_the_published_ones)
         free(after);
         buf_release(&b);
     }
-    cr_assert(dataset_at(N_PUBLISHED - 1) && !dataset_at(N_PUBLISHED) && !dataset_at(-1));
 }
 
 Test(datasets, names_of_longbench_e_have_the_same_prompts)
@@ -83,8 +82,8 @@ Test(datasets, text_and_ask_make_the_published_prompt_with_the_document_once)
 {
     static const char document[] = "@the document@", question[] = "@the question@";
 
-    for (int i = 0; dataset_at(i); i++) {
-        const struct dataset *d = dataset_at(i);
+    for (int i = 0; i < N_PUBLISHED; i++) {
+        const struct dataset *d = dataset_find(published[i][0]);
         struct dataset_row row = { .document = document, .input = question };
         struct context c = { 0 };
         struct err e;
@@ -271,6 +270,24 @@ Test(import, malformed_utf8_is_cleaned_and_binaries_are_left_out)
     import_release(&im);
 }
 
+/* Texts above 32 MiB are left out, one byte below and at that are not. */
+Test(import, length_of_a_text)
+{
+    struct notes notes = { 0 };
+    struct import im = { .note = take_note, .arg = &notes };
+    char *text = malloc(IMPORT_MAX_TEXT + 2);
+    struct err e;
+
+    memset(text, 'x', IMPORT_MAX_TEXT + 2);
+    for (size_t n = IMPORT_MAX_TEXT - 1; n <= IMPORT_MAX_TEXT + 1; n++)
+        cr_assert(!import_text_of(&im, "long.txt", text, n, &e));
+    cr_assert_eq(im.contexts.n, 2);
+    cr_assert_eq(im.n_left_out, 1);
+    cr_assert_str_eq(notes.last, "'long.txt': the text of 'long-3' is longer than 32 MiB");
+    free(text);
+    import_release(&im);
+}
+
 Test(import, a_damaged_file_of_rows_fails_whole)
 {
     struct notes notes = { 0 };
@@ -358,6 +375,15 @@ Test(select, the_limit_counts_what_has_the_right_length)
 
     cr_assert_str_eq(ids, "5 6 7 8 9 10 ");
     cr_assert_eq(counted, 11, "counting goes on to what fills the limit, and no further: %d", counted);
+    free(ids);
+}
+
+Test(select, lengths_are_inclusive)
+{
+    int counted = 0;
+    char *ids = chosen(&(struct selection){ .min = 5, .max = 7, .count = length_is_id, .arg = &counted });
+
+    cr_assert_str_eq(ids, "5 6 7 ");
     free(ids);
 }
 

@@ -155,15 +155,15 @@ Test(embed, long_texts_are_cut_at_the_models_positions)
 
 /* ---- wrong files --------------------------------------------------------- */
 
-static void copy(const char *to, const char *name, size_t most, const char *from, const char *into)
+static void copy(const char *to, const char *name, size_t max, const char *from, const char *into)
 {
     struct buf text = { 0 };
     struct err err;
     char *src = file_join(MINIBERT, name), *dst = file_join(to, name);
 
     cr_assert_eq(file_read(&text, src, 1 << 20, &err), 0, "%s", err.msg);
-    if (most < text.n)
-        text.n = most;
+    if (max < text.n)
+        text.n = max;
     for (char *s = text.at; from && (size_t)(s - text.at) + strlen(from) <= text.n; s++)
         if (memcmp(s, from, strlen(from)) == 0)
             memcpy(s, into, strlen(into)); // of equal length
@@ -177,7 +177,7 @@ Test(embed, wrong_files_are_named)
 {
     static const struct {
         const char *file, *from, *into; // `from` becomes `into`
-        size_t most;                    // or the file ends here
+        size_t max;                     // or the file ends here
         const char *says;
     } wrong[] = {
         { "config.json", "\"bert\"", "\"gpt2\"", SIZE_MAX, "/config.json': field 'model_type' is 'gpt2', not 'bert'" },
@@ -204,7 +204,7 @@ Test(embed, wrong_files_are_named)
         static const char *const file[] = { "config.json", "model.safetensors", "vocab.txt" };
         for (int f = 0; f < 3; f++) {
             bool it = strcmp(file[f], wrong[i].file) == 0;
-            copy(dir, file[f], it ? wrong[i].most : SIZE_MAX, it ? wrong[i].from : NULL, wrong[i].into);
+            copy(dir, file[f], it ? wrong[i].max : SIZE_MAX, it ? wrong[i].from : NULL, wrong[i].into);
         }
         cr_assert_null(embedder_open(dir, be, &err), "%s", wrong[i].says);
         cr_assert_eq(err.code, ERR_FORMAT, "%s", err.msg);

@@ -1,0 +1,30 @@
+/* import_internal.h - between the three parts of an import: import.c finds files, import_bytes.c makes contexts of what
+ * is in them, import_contexts.c keeps the contexts.
+ */
+#ifndef EVP_IMPORT_INTERNAL_H
+#define EVP_IMPORT_INTERNAL_H
+
+#include "datasets/import.h"
+
+#include <stdbool.h>
+
+/* ---- import_bytes.c ---- */
+
+enum import_kind { IMPORT_UNKNOWN, IMPORT_ROWS, IMPORT_TEXT };
+enum import_kind import_kind_of(const char *name); // by its ending
+
+/* The name of a file without folder and known ending ("Apache-2.0" keeps its dot). The caller frees it. */
+char *import_stem(const char *path);
+
+/* Says that a file is binary, if it is. */
+bool import_is_binary(const struct import_file *file, struct err *err);
+
+/* ---- import_contexts.c ---- */
+
+/* Adds a context, whose members then belong to the import; drops one of an unwanted dataset. label: for messages. */
+int import_add(struct import *im, struct context *c, const char *label, struct err *err) MUST_CHECK;
+
+/* Reports and counts a row that cannot be used; returns 0, since the others go on. */
+int import_leave_out(struct import *im, const struct err *why);
+
+#endif
