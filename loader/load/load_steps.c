@@ -147,7 +147,7 @@ static int place_all(struct ordering *w, int *n_placed, int *n_waiting, struct e
         }
         if (add_step(w->out, (struct step){ STEP_PLACE, w->source[g], g }, err))
             return err->code;
-        *used += given->goal[g].bytes;
+        *used = add_capped(*used, given->goal[g].bytes);
         w->placed[g] = true;
         if (w->source[g] >= 0)
             w->needed[w->source[g]] = false;
