@@ -257,7 +257,7 @@ void manifest_release(struct manifest *m)
         free(b);
     }
     free(m->at);
-    if (!m->borrows)
+    if (!m->borrows_header)
         free(m->header);
     map_release(&m->ids);
     map_release(&m->configs);

@@ -152,7 +152,8 @@ int live_plan_manifest(const struct live_plan *l, struct manifest *m, struct err
                             .min_quality = l->opened.min_quality,
                             .tiers = l->opened.tiers,
                             .header = l->opened.header,
-                            .borrows = true };
+                            .borrows = true,
+                            .borrows_header = true };
     memcpy(m->model_digest, l->opened.model_digest, sizeof(m->model_digest));
     memcpy(m->previous, l->opened.digest, sizeof(m->previous));
     memcpy(m->price, l->opened.price, sizeof(m->price));

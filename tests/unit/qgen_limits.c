@@ -178,7 +178,7 @@ Test(qgen_limits, length_of_a_templates_opening)
             buf_adds(&text, ". ");
         }
         cr_assert_eq(source_open(&source, text.at, &err), 0);
-        cr_assert_eq(source.begin, 1500 + more + (more < 0 ? 100 : 0), "begins at %zu", source.begin);
+        cr_assert_eq(source.begin, (size_t)(1500 + more + (more < 0 ? 100 : 0)), "begins at %zu", source.begin);
         cr_assert_eq(source.first, first[more + 1]);
         source_close(&source);
         buf_release(&text);
