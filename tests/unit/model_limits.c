@@ -189,7 +189,7 @@ Test(gguf_limits, the_file_bounds_its_counts)
     cr_assert(parse_counts(0, 11, 130, &err) && strstr(err.msg, too_many), "%s", err.msg);
 }
 
-/* The tiny model with a longer name for its last tensor: too long a name is refused before it is looked up. */
+/* Two tensors, the second with a name of n bytes. */
 Test(gguf_limits, a_tensors_name_has_up_to_128_bytes)
 {
     for (size_t n = 127; n <= 129; n++) {
@@ -241,14 +241,12 @@ Test(gguf_limits, a_tensors_name_has_up_to_128_bytes)
  * config within its limits is refused for a tensor. */
 static const char *refusal(struct err *err, const char *fmt, ...)
 {
-    struct model_config *c = NULL;
     char path[64], config[1024];
     va_list args;
 
     va_start(args, fmt);
     vsnprintf(config, sizeof(config), fmt, args);
     va_end(args);
-    (void)c;
     tiny_model_make(path);
     char *at = file_join(path, "config.json");
     cr_assert_eq(file_write(at, config, strlen(config), err), 0);
@@ -285,7 +283,7 @@ static const char *with(struct err *err, const char *field, const char *value)
 Test(model_limits, a_config_says_what_is_possible)
 {
     static const struct {
-        const char *field, *good, *bad, *below; // below NULL: 0 has another meaning
+        const char *field, *good, *bad, *below;
         const char *says;
     } at[] = {
         { "num_hidden_layers", "1024", "1025", "0", "the number of layers is" },
