@@ -12,6 +12,8 @@
 #include "loader/formats/manifest.h"
 #include "planner/incremental.h"
 
+_Static_assert((int)TIER_MAX <= (int)PLAN_TIERS, "the planner takes as many tiers as a manifest may have");
+
 enum { LIVE_VARIANTS = VARIANTS_MAX + 1 }; // a hole where the present variant was may take one number
 
 struct live_context {

@@ -24,6 +24,8 @@
 #include "planner/plan.h"
 #include "profiler/table.h"
 
+_Static_assert((int)TIER_MAX <= (int)PLAN_TIERS, "the planner takes as many tiers as tiers.json may have");
+
 /* ---- what is planned ---- */
 
 struct placement_files {

@@ -511,6 +511,79 @@ Test(placement, gain_gap_is_0_where_nothing_can_be_gained)
     placement_input_release(&in);
 }
 
+/* ---- variants ----------------------------------------------------------------------------------------- */
+
+static char *text(struct table *t, const char *s)
+{
+    char *copy = strdup(s);
+    struct err err;
+
+    cr_assert_eq(table_own(t, copy, &err), 0);
+    return copy;
+}
+
+/* A table of one context and n configs, each a little better and larger than the one before: all are on the hull. */
+static void write_table_of_configs(const char *path, int n)
+{
+    struct table t;
+    struct err err;
+    char name[32];
+
+    cr_assert_eq(table_alloc(&t, 1, n, 1, &err), 0);
+    cr_assert_eq(table_set_text(&t.model_digest, "", &err), 0);
+    cr_assert_eq(table_alloc_scores(&t, 0, &err), 0);
+    t.context_id[0] = t.question_id[0] = text(&t, "c0");
+    t.context_token_digest[0] = text(&t, "0000000000000000000000000000000000000000000000000000000000000000");
+    t.question_split[0] = text(&t, "train");
+    t.n_tokens[0] = 1000;
+    t.kv_bytes[0] = 1000 * n;
+    t.prefill_s[0] = 1e6; // recomputing is worth less than any of them
+    t.question_s[0] = 0;
+    t.question_context[0] = 0;
+    for (int v = 0; v < n; v++) {
+        snprintf(name, sizeof(name), "knorm:drop=0.%03d", v);
+        t.config_name[v] = text(&t, v ? name : "none");
+        int step = v ? v : n;
+        t.cell_bytes[v] = 1000 * step;
+        t.size_frac[v] = t.keep_frac[v] = (double)step / n;
+        t.compress_s[v] = t.decompress_s[v] = 0;
+        t.answer_n_tokens[v] = 1;
+        t.quality_train[v] = sqrt((double)step / n);
+    }
+    cr_assert_eq(table_write(&t, path, &err), 0, "%s", err.msg);
+    table_release(&t);
+}
+
+/* A row carries at most 127 variants; where a live plan could need more, none is left out in silence. */
+Test(placement, as_many_variants_as_a_row_may_carry)
+{
+    for (int n = VARIANTS_MAX - 1; n <= VARIANTS_MAX + 1; n++) {
+        struct placement_files f = files();
+        struct placement_input in;
+        struct placement_plan p;
+        struct manifest m;
+        struct err err;
+        write_table_of_configs(extra_path, n);
+        f.table = extra_path;
+        read_input(&in, &f);
+        in.alpha = 100;
+        in.online = true;
+        solve(&p, &in);
+        cr_assert_eq(placement_manifest(&m, &p, &err), 0);
+        int code = placement_write(&m, &p, manifest_path, (struct rows_made){ .tool = "test" }, &err);
+        cr_assert_eq(code, n <= VARIANTS_MAX ? 0 : ERR_FAIL, "%d", n);
+        cr_assert(!code || strstr(err.msg, "context 'c0' has more than 127 variants"), "%s", err.msg);
+        manifest_release(&m);
+        if (!code) {
+            cr_assert_eq(manifest_read(&m, manifest_path, &err), 0, "%s", err.msg);
+            cr_assert_eq(m.at[0].variants->n, n);
+            manifest_release(&m);
+        }
+        plan_release(&p.plan);
+        placement_input_release(&in);
+    }
+}
+
 /* ---- what --verify sees ---------------------------------------------------------------------------- */
 
 struct night {

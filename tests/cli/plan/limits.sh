@@ -1,4 +1,4 @@
-# Limits of evp-plan's options: at, below and above. 64 alphas, an alpha of 1e9, a cap on moves of 2^63 - 1 bytes.
+# Limits of evp-plan: at, below and above. 64 alphas, an alpha of 1e9, a cap on moves of 2^63 - 1 bytes, 16 tiers.
 cp "$DATA/table.h5" "$DATA/tiers.json" .
 plan() {
 	evp-plan -q table.h5 --tiers tiers.json "$@" 2>err
@@ -17,4 +17,11 @@ plan --alpha 1,,2 -o x
 for size in 9223372036854775807 9223372036854775808 8388607T 8388608T 0; do plan --previous m.jsonl --max-move $size -o n.jsonl; done
 plan --max-move 1 -o n.jsonl
 for q in 0 1 1.01; do plan --min-quality $q -o n.jsonl; done
+for n in 15 16 17; do
+	seq "$n" | sed 's|.*|{"name":"t&","kind":"file","uri":"/t&","capacity_bytes":60000,"read_bytes_per_s":1e9,"write_bytes_per_s":1e9,"latency_s":0.0&}|' |
+		paste -s -d, | sed 's/.*/{"evp":"tiers","version":1,"tiers":[&]}/' >tiers.json
+	rm -f n.jsonl
+	plan --online -o n.jsonl
+	[ -e n.jsonl ] && evp-plan -q table.h5 --verify n.jsonl && grep -c '"tier":"t' n.jsonl
+done
 ls
