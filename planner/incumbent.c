@@ -94,13 +94,3 @@ double incumbent_loss(const struct incumbent *x, int context, const struct candi
 {
     return fmax(incumbent_best_value(x, context) - incumbent_reduced_value(x, c), 0);
 }
-
-double incumbent_gain(const struct incumbent *x, const struct move *m)
-{
-    return m->to.utility - x->at[m->context].utility;
-}
-
-int64_t incumbent_free_after(const struct incumbent *x, const struct move *m, int knapsack)
-{
-    return x->free[knapsack] - candidate_added(&x->at[m->context], &m->to, knapsack);
-}

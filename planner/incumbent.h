@@ -40,11 +40,17 @@ double incumbent_reduced_value(const struct incumbent *x, const struct candidate
 double incumbent_best_value(const struct incumbent *x, int context); // the reduced value of its best candidate
 double incumbent_loss(const struct incumbent *x, int context, const struct candidate *c);
 
-/* What a move adds to the objective. */
-double incumbent_gain(const struct incumbent *x, const struct move *m);
+/* What a move adds to the objective. Inline, because local search asks millions of times. */
+static inline double incumbent_gain(const struct incumbent *x, const struct move *m)
+{
+    return m->to.utility - x->at[m->context].utility;
+}
 
 /* What a knapsack has free after a move. */
-int64_t incumbent_free_after(const struct incumbent *x, const struct move *m, int knapsack);
+static inline int64_t incumbent_free_after(const struct incumbent *x, const struct move *m, int knapsack)
+{
+    return x->free[knapsack] - candidate_added(&x->at[m->context], &m->to, knapsack);
+}
 
 /* ---- how a plan is made, in this order; each in a file of its name ---- */
 

@@ -39,15 +39,15 @@ static const struct move *find_partner(struct search *s, const struct move *a)
     double best_gain = 1e-12 * fabs(s->gap), own = incumbent_gain(x, a);
     double max_loss = s->gap + incumbent_loss(x, a->context, &x->at[a->context]);
 
-    for (int k = 0; k < s->moves.n && s->moves.at[k].loss + a->loss <= max_loss; k++) {
-        const struct move *b = &s->moves.at[k];
-        --s->budget;
+    const struct move *b = s->moves.at, *end = s->moves.at + s->moves.n;
+    for (; b < end && b->loss + a->loss <= max_loss; b++) {
         if (x->at[b->context].knapsack != a->to.knapsack || b->context == a->context ||
             own + incumbent_gain(x, b) <= best_gain || !pair_fits(x, a, b))
             continue;
         best = b;
         best_gain = own + incumbent_gain(x, b);
     }
+    s->budget -= b - s->moves.at;
     return best;
 }
 

@@ -244,7 +244,7 @@ Test(planner_limits, master_lp_holds_256_cuts, .timeout = 60)
 
 /* ---- lists of moves -------------------------------------------------------------- */
 
-Test(planner_limits, a_list_keeps_the_moves_that_lose_least)
+Test(planner_limits, a_list_keeps_the_best_moves)
 {
     for (int n = MOVES_MAX - 1; n <= MOVES_MAX + 1; n++) {
         static struct move move[MOVES_MAX + 1];
