@@ -68,7 +68,7 @@ int live_plan_remove(struct live_plan *l, int number, struct err *err) MUST_CHEC
 const struct live_context *live_plan_before(const struct live_plan *l, int number);
 const struct live_context *live_plan_after(const struct live_plan *l, int number);
 
-/* The plan as a manifest, which borrows tiers and header from the opened one. */
+/* The plan as a manifest, which borrows its tiers from the opened one. */
 int live_plan_manifest(const struct live_plan *l, struct manifest *m, struct err *err) MUST_CHECK;
 
 #endif

@@ -151,13 +151,13 @@ int live_plan_manifest(const struct live_plan *l, struct manifest *m, struct err
                             .max_move = INT64_MAX,
                             .min_quality = l->opened.min_quality,
                             .tiers = l->opened.tiers,
-                            .header = l->opened.header,
+                            .header = strdup(l->opened.header),
                             .borrows = true,
                             .borrows_header = true };
     memcpy(m->model_digest, l->opened.model_digest, sizeof(m->model_digest));
     memcpy(m->previous, l->opened.digest, sizeof(m->previous));
     memcpy(m->price, l->opened.price, sizeof(m->price));
-    int code = add_contexts(l, m, &totals, err);
+    int code = m->header ? add_contexts(l, m, &totals, err) : err_nomem(err);
     if (!code)
         code = add_evictions(l, m, err);
     if (!code && !m->n)
