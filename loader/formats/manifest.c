@@ -257,8 +257,7 @@ void manifest_release(struct manifest *m)
         free(b);
     }
     free(m->at);
-    if (!m->borrows_header)
-        free(m->header);
+    free(m->header);
     map_release(&m->ids);
     map_release(&m->configs);
     map_release(&m->payloads);

@@ -68,7 +68,7 @@ struct manifest {
     struct map configs;           // every config text once
     struct map payloads;          // every payload name once
     struct manifest_block *block; // memory of digests and variants
-    bool borrows, borrows_header; // tiers, header are another object's: manifest_release() leaves them
+    bool borrows;                 // the tiers are another object's: manifest_release() leaves them
 };
 
 /* Adds a row; its strings are copied. ERR_FORMAT with a sentence that names the field when the row says something that

@@ -152,8 +152,7 @@ int live_plan_manifest(const struct live_plan *l, struct manifest *m, struct err
                             .min_quality = l->opened.min_quality,
                             .tiers = l->opened.tiers,
                             .header = strdup(l->opened.header),
-                            .borrows = true,
-                            .borrows_header = true };
+                            .borrows = true };
     memcpy(m->model_digest, l->opened.model_digest, sizeof(m->model_digest));
     memcpy(m->previous, l->opened.digest, sizeof(m->previous));
     memcpy(m->price, l->opened.price, sizeof(m->price));
