@@ -133,7 +133,7 @@ $B/explore/%: $B/tests/fuzz/%.o $B/libevpress.a
 	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
 
 ## check: what needs no network, no model and under a minute
-check: check-layers check-unit check-cli check-fuzz
+check: check-layers check-style check-unit check-cli check-fuzz
 	@tests/summary $B
 check-layers:
 	$(Q)tests/layers
@@ -168,7 +168,7 @@ test:
 	@scripts/setup
 	@$(MAKE) --no-print-directory test-after-setup
 .PHONY: test-after-setup
-test-after-setup: all $(TEST_TOOLS) check-layers check-unit check-cli check-fuzz
+test-after-setup: all $(TEST_TOOLS) check-layers check-style check-unit check-cli check-fuzz
 	$(Q)tests/golden/run $B
 	@tests/summary $B
 ## oracles: compare with transformers, kvpress, sentence-transformers (installs 6 GB into build/venv)

@@ -38,24 +38,23 @@ static int read_ids(const char *path, struct tokens *ids, struct err *err)
     return 0;
 }
 
-/* Seconds to answer all questions with `n_new` tokens each. */
-static int time_decode(struct session *s, const struct variant *v, const struct question_ids *question, int n_questions,
-                       int n_new, double *seconds, long *tokens, struct err *err)
+struct timed {
+    double seconds;
+    long tokens;
+};
+
+/* How long it takes to answer all questions, and how many tokens that gives. */
+static int time_decode(struct session *s, const struct decode *job, struct timed *t, struct err *err)
 {
-    const struct variant *variants[] = { v };
-    struct answer *answer = calloc((size_t)n_questions, sizeof(*answer));
-    struct decode job = {
-        .variant = variants, .n_variants = 1, .question = question, .n_questions = n_questions, .max_new_tokens = n_new
-    };
+    struct answer *answer = calloc((size_t)job->n_questions, sizeof(*answer));
     double start = clock_now();
 
     if (!answer)
         return err_nomem(err);
-    int code = session_decode(s, &job, answer, NULL, err);
-    *seconds = clock_now() - start;
-    *tokens = 0;
-    for (int q = 0; q < n_questions; q++) {
-        *tokens += answer[q].n;
+    int code = session_decode(s, job, answer, NULL, err);
+    *t = (struct timed){ .seconds = clock_now() - start };
+    for (int q = 0; q < job->n_questions; q++) {
+        t->tokens += answer[q].n;
         free(answer[q].ids);
     }
     free(answer);
@@ -69,8 +68,8 @@ static int run(char **argv, struct err *err)
     struct session *s = engine ? session_new(engine, err) : NULL;
     int prompt = (int)strtol(argv[3], NULL, 10), n = (int)strtol(argv[4], NULL, 10),
         n_new = (int)strtol(argv[5], NULL, 10);
-    double prefill_s, one_s, all_s;
-    long one_tokens, all_tokens;
+    double prefill_s;
+    struct timed one, all;
 
     if (!s || read_ids(argv[2], &ids, err))
         return err->code;
@@ -87,11 +86,17 @@ static int run(char **argv, struct err *err)
     struct question_ids *question = calloc((size_t)n, sizeof(*question));
     for (int q = 0; q < n; q++)
         question[q] = (struct question_ids){ ids.at + prompt + q * QUESTION, QUESTION };
-    if (time_decode(s, &variant, question, n, 1, &one_s, &one_tokens, err) ||
-        time_decode(s, &variant, question, n, n_new, &all_s, &all_tokens, err))
+    const struct variant *variants[] = { &variant };
+    struct decode job = {
+        .variant = variants, .n_variants = 1, .question = question, .n_questions = n, .max_new_tokens = 1
+    };
+    if (time_decode(s, &job, &one, err))
         return err->code;
-    printf("{\"prefill_s\":%.4f,\"question_s\":%.4f,\"decode_s\":%.4f,\"decode_tokens\":%ld}\n", prefill_s, one_s,
-           all_s - one_s, all_tokens - one_tokens);
+    job.max_new_tokens = n_new;
+    if (time_decode(s, &job, &all, err))
+        return err->code;
+    printf("{\"prefill_s\":%.4f,\"question_s\":%.4f,\"decode_s\":%.4f,\"decode_tokens\":%ld}\n", prefill_s, one.seconds,
+           all.seconds - one.seconds, all.tokens - one.tokens);
     free(question);
     free(ids.at);
     variant_release(&variant);

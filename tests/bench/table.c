@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TOKEN_BYTES = 128 << 10, UNIT = 64, DROPS = 15, ID_ROOM = 32 };
+enum { TOKEN_BYTES = 128 << 10, UNIT = 64, DROPS = 15, ID_SIZE = 32 };
 
 static void name_config(char name[64], int v)
 {
@@ -28,10 +28,10 @@ static int name_context(struct table *t, int i, char *id, char *digest, struct e
 {
     static const char *const dataset[] = { "narrativeqa", "qasper", "hotpotqa", "gov_report", "lcc" };
 
-    snprintf(id, ID_ROOM, "%s/%016llx", dataset[i % 5], (unsigned long long)digest_xxh3(&i, sizeof(i)));
+    snprintf(id, ID_SIZE, "%s/%016llx", dataset[i % 5], (unsigned long long)digest_xxh3(&i, sizeof(i)));
     t->context_id[i] = id;
     t->context_token_digest[i] = digest;
-    return digest_sha256(id, ID_ROOM, digest, err);
+    return digest_sha256(id, ID_SIZE, digest, err);
 }
 
 static void fill_context(struct table *t, const struct instance *in, int i, struct rng *r)
@@ -57,7 +57,7 @@ static void fill_context(struct table *t, const struct instance *in, int i, stru
 static int fill(struct table *t, const struct instance *in, uint64_t seed, struct err *err)
 {
     struct rng r = rng_new(seed + 1);
-    char *names = calloc(INSTANCE_CONFIGS, 64), *ids = calloc((size_t)in->n, ID_ROOM + DIGEST_HEX);
+    char *names = calloc(INSTANCE_CONFIGS, 64), *ids = calloc((size_t)in->n, ID_SIZE + DIGEST_HEX);
 
     if (table_own(t, names, err) || table_own(t, ids, err) || table_set_text(&t->model, "made up", err))
         return err->code;
@@ -66,8 +66,8 @@ static int fill(struct table *t, const struct instance *in, uint64_t seed, struc
         t->config_name[v] = names + 64 * v;
     }
     for (int i = 0; i < in->n; i++) {
-        char *id = ids + (size_t)i * (ID_ROOM + DIGEST_HEX);
-        if (name_context(t, i, id, id + ID_ROOM, err))
+        char *id = ids + (size_t)i * (ID_SIZE + DIGEST_HEX);
+        if (name_context(t, i, id, id + ID_SIZE, err))
             return err->code;
         fill_context(t, in, i, &r);
     }

@@ -313,7 +313,7 @@ Test(engine, answers_up_to_the_models_limit)
     struct bench *b = bench_open("cpu");
     struct err err = { 0 };
     struct config none;
-    static int32_t text[TINY_MAX_TOKENS];
+    static int32_t text[ROWS + ASK + LAST];
     float *logits = calloc((size_t)TINY_MAX_TOKENS * TINY_VOCAB, sizeof(*logits));
 
     cr_assert_eq(config_parse(&none, "none", &err), 0);

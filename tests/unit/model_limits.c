@@ -49,7 +49,7 @@ static int parse(struct buf *b, struct err *err)
     return code;
 }
 
-/* A file of one F32 tensor of n_dims dimensions of 1, the first of which is `dim`, with `bytes` of data. */
+/* A file of one F32 tensor of n_dims dimensions, first `dim`, then 1, with `bytes` of data. */
 static int parse_tensor(uint64_t n_dims, uint64_t dim, size_t bytes, struct err *err)
 {
     struct buf b = { 0 };

@@ -43,15 +43,15 @@ static const struct tool tool = {
     .common = &cfg.common,
 };
 
-enum { MOST_ARGS = 24 };
+enum { MAX_ARGS = 24 };
 
 /* Splits a command line at blanks; misuse ends the process with status 2, as in a tool. */
-static int parse(const char *line, char *argv[MOST_ARGS], int *first)
+static int parse(const char *line, char *argv[MAX_ARGS], int *first)
 {
     char *copy = strdup(line), *rest = copy;
     int argc = 0;
 
-    for (char *word; argc < MOST_ARGS - 1 && (word = strtok_r(rest, " ", &rest));)
+    for (char *word; argc < MAX_ARGS - 1 && (word = strtok_r(rest, " ", &rest));)
         argv[argc++] = word;
     argv[argc] = NULL;
     cr_assert(freopen("/dev/null", "w", stderr));
@@ -60,7 +60,7 @@ static int parse(const char *line, char *argv[MOST_ARGS], int *first)
 
 Test(opt, takes_every_kind)
 {
-    char *argv[MOST_ARGS];
+    char *argv[MAX_ARGS];
     int first;
 
     cr_assert_eq(
@@ -77,7 +77,7 @@ Test(opt, takes_every_kind)
 
 Test(opt, what_follows_two_dashes_is_an_operand)
 {
-    char *argv[MOST_ARGS];
+    char *argv[MAX_ARGS];
     int first;
 
     cr_assert_eq(parse("x -f -- -n", argv, &first), OPT_RUN);
@@ -87,7 +87,7 @@ Test(opt, what_follows_two_dashes_is_an_operand)
 #define REFUSED(name, line)                                                                                            \
     Test(opt, name, .exit_code = 2)                                                                                    \
     {                                                                                                                  \
-        char *argv[MOST_ARGS];                                                                                         \
+        char *argv[MAX_ARGS];                                                                                          \
         int first;                                                                                                     \
         exit(parse(line, argv, &first) == OPT_RUN ? 0 : 99);                                                           \
     }

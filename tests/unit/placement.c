@@ -1,7 +1,7 @@
-/* From table to manifest: the problem that is posed, floors, pins, the cap on moves, totals, and what --verify sees.
- * The table is tests/data/table.h5, made by tests/data/table.py: three contexts, three configs, numbers to check by
- * hand. */
-#include "planner/placement/placement.h"
+/* From table to manifest: the problem that is posed, floors, pins, the cap on moves, totals. The table is that of
+ * placement_night.h. What --verify sees: placement_verified.c.
+ */
+#include "tests/unit/placement_night.h"
 
 #include "base/file.h"
 #include "planner/utility.h"
@@ -10,110 +10,25 @@
 #include <math.h>
 #include <unistd.h>
 
-enum { NONE, KEYDIFF, KIVI, CONFIGS };
-enum { DRAM, SSD, TIERS };
-
-static char tiers_path[] = "/tmp/evp-placement-XXXXXX", extra_path[] = "/tmp/evp-placement-XXXXXX";
-static char manifest_path[] = "/tmp/evp-placement-XXXXXX", next_path[] = "/tmp/evp-placement-XXXXXX";
-
 static const int64_t full[] = { 100000, 200000, 400000 }; // bytes of c0, c1, c2
-static const int64_t dram_free = 150000, ssd_free = 300000;
 
-static void write_text(const char *path, const char *text)
-{
-    struct err err;
-
-    cr_assert_eq(file_write(path, text, strlen(text), &err), 0, "%s", err.msg);
-}
-
-static void write_tiers(int64_t dram, int64_t ssd)
-{
-    struct buf text = { 0 };
-
-    buf_printf(&text,
-               "{\"evp\":\"tiers\",\"version\":1,\"tiers\":["
-               "{\"name\":\"dram\",\"kind\":\"dram\",\"uri\":\"/dev/shm/x\",\"capacity_bytes\":%lld,"
-               "\"read_bytes_per_s\":1e9,\"write_bytes_per_s\":1e9,\"latency_s\":0.001},"
-               "{\"name\":\"ssd\",\"kind\":\"file\",\"uri\":\"/tmp/x\",\"capacity_bytes\":%lld,"
-               "\"read_bytes_per_s\":1e8,\"write_bytes_per_s\":1e8,\"latency_s\":0.01}]}",
-               (long long)dram, (long long)ssd);
-    write_text(tiers_path, buf_str(&text));
-    buf_release(&text);
-}
-
-static void open_files(void)
-{
-    close(mkstemp(tiers_path));
-    close(mkstemp(extra_path));
-    close(mkstemp(manifest_path));
-    close(mkstemp(next_path));
-    write_tiers(dram_free, ssd_free);
-}
-
-static void remove_files(void)
-{
-    unlink(tiers_path);
-    unlink(extra_path);
-    unlink(manifest_path);
-    unlink(next_path);
-}
-
-TestSuite(placement, .init = open_files, .fini = remove_files);
-
-static struct placement_files files(void)
-{
-    return (struct placement_files){ .table = "tests/data/table.h5", .tiers = tiers_path, .want = TABLE_PLAN };
-}
-
-static void read_input(struct placement_input *in, const struct placement_files *f)
-{
-    struct err err;
-
-    *in = (struct placement_input){ .alpha = 2, .max_move = INT64_MAX };
-    cr_assert_eq(placement_input_read(in, f, &err), 0, "%s", err.msg);
-}
-
-static void read_with_rules(struct placement_input *in, const char *rules)
-{
-    struct placement_files f = files();
-
-    write_text(extra_path, rules);
-    f.rules = extra_path;
-    read_input(in, &f);
-}
-
-static void solve(struct placement_plan *p, struct placement_input *in)
-{
-    struct err err;
-
-    cr_assert_eq(placement_solve(p, in, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &err), 0, "%s", err.msg);
-}
-
-static void write_manifest(const struct placement_plan *p, const char *path)
-{
-    struct manifest m;
-    struct err err;
-
-    cr_assert_eq(placement_manifest(&m, p, &err), 0, "%s", err.msg);
-    cr_assert_eq(placement_write(&m, p, path, (struct rows_made){ .tool = "test" }, &err), 0, "%s", err.msg);
-    manifest_release(&m);
-}
+TestSuite(placement, .init = night_open, .fini = night_close);
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
 Test(placement, counts_what_it_leaves_out)
 {
     struct placement_input in;
-    struct placement_files f = files();
+    struct placement_files f = night_files();
     struct err err;
 
-    write_text(extra_path, "{\"context\":\"c2\",\"count\":50}\n{\"context\":\"c9\"}\n{\"context\":\"c2\"}\n");
+    night_write(extra_path, "{\"context\":\"c2\",\"count\":50}\n{\"context\":\"c9\"}\n{\"context\":\"c2\"}\n");
     f.access = extra_path;
-    read_input(&in, &f);
+    night_read(&in, &f);
     cr_assert(in.left_out.accesses == 3 && in.left_out.accesses_unknown == 1 && in.left_out.cells == 0);
     cr_assert(in.frequency[0] == 0 && in.frequency[1] == 0 && in.frequency[2] == 51);
     placement_input_release(&in);
-    write_text(extra_path, "{\"context\":\"c9\",\"min_quality\":1}\n{\"context\":\"c1\",\"tier\":\"tape\"}\n");
+    night_write(extra_path, "{\"context\":\"c9\",\"min_quality\":1}\n{\"context\":\"c1\",\"tier\":\"tape\"}\n");
     f.access = NULL;
     f.rules = extra_path;
     in = (struct placement_input){ 0 };
@@ -122,11 +37,11 @@ Test(placement, counts_what_it_leaves_out)
     cr_assert_eq(in.left_out.rules_unknown, 1);
     placement_input_release(&in);
     f.want = TABLE_PLAN_LENIENT;
-    read_input(&in, &f);
+    night_read(&in, &f);
     cr_assert(in.left_out.pins_unknown == 1 && in.left_out.rules_unknown == 1 && in.pin[1] == PIN_NONE);
     placement_input_release(&in);
     f.table = "tests/data/table-bad.h5";
-    read_input(&in, &f);
+    night_read(&in, &f);
     cr_assert_eq(in.left_out.cells, 5);
     placement_input_release(&in);
 }
@@ -134,10 +49,10 @@ Test(placement, counts_what_it_leaves_out)
 Test(placement, plans_in_the_order_of_ids)
 {
     struct placement_input in;
-    struct placement_files f = files();
+    struct placement_files f = night_files();
 
     f.table = "tests/data/table-reversed.h5";
-    read_input(&in, &f);
+    night_read(&in, &f);
     for (int i = 0; i < 3; i++)
         cr_assert_eq(in.row[i], 2 - i);
     placement_input_release(&in);
@@ -167,11 +82,11 @@ static double expected(const struct placement_input *in, int context, int config
 Test(placement, candidates_have_the_documented_utility)
 {
     struct placement_input in;
-    struct placement_files f = files();
+    struct placement_files f = night_files();
     int64_t bytes[CONFIGS];
     double out[CONFIGS * TIERS];
 
-    read_input(&in, &f);
+    night_read(&in, &f);
     in.frequency[1] = 3;
     for (int i = 0; i < 3; i++) {
         struct plan_placement nowhere = { 0, PLAN_RECOMPUTE };
@@ -195,7 +110,7 @@ Test(placement, floors_leave_what_is_good_enough)
     int64_t bytes[CONFIGS];
     double out[CONFIGS * TIERS];
 
-    read_with_rules(&in, "{\"context\":\"c1\",\"min_quality\":0.9}\n{\"context\":\"c2\",\"min_quality\":0.91}\n");
+    night_read_rules(&in, "{\"context\":\"c1\",\"min_quality\":0.9}\n{\"context\":\"c2\",\"min_quality\":0.91}\n");
     ask(&in, 0, bytes, out);
     cr_assert(bytes[NONE] > 0 && bytes[KEYDIFF] > 0 && bytes[KIVI] > 0);
     ask(&in, 1, bytes, out);
@@ -220,7 +135,7 @@ Test(placement, pins_close_all_other_tiers)
     int64_t bytes[CONFIGS];
     double out[CONFIGS * TIERS];
 
-    read_with_rules(&in, "{\"context\":\"c0\",\"tier\":\"ssd\"}\n{\"context\":\"c1\",\"tier\":\"recompute\"}\n");
+    night_read_rules(&in, "{\"context\":\"c0\",\"tier\":\"ssd\"}\n{\"context\":\"c1\",\"tier\":\"recompute\"}\n");
     double recomputed = ask(&in, 0, bytes, out);
     for (int v = 0; v < CONFIGS; v++)
         cr_assert(isnan(out[v * TIERS + DRAM]) && !isnan(out[v * TIERS + SSD]));
@@ -239,11 +154,11 @@ Test(placement, pins_close_all_other_tiers)
 Test(placement, moves_cost_by_the_byte)
 {
     struct placement_input in;
-    struct placement_files f = files();
+    struct placement_files f = night_files();
     int64_t bytes[CONFIGS];
     double free_of_cost[CONFIGS * TIERS], out[CONFIGS * TIERS];
 
-    read_input(&in, &f);
+    night_read(&in, &f);
     ask(&in, 2, bytes, free_of_cost);
     in.before[2] = (struct plan_placement){ KIVI, SSD };
     in.move_cost = 1e-6;
@@ -281,9 +196,9 @@ Test(placement, refuses_rules_that_no_placement_respects)
         struct placement_input in;
         struct buf rules = { 0 };
         struct err err;
-        write_tiers(at[i].dram, ssd_free);
+        night_tiers(at[i].dram, SSD_FREE);
         buf_printf(&rules, "{\"context\":\"c2\",\"tier\":\"dram\",\"min_quality\":%s}\n", at[i].min_quality);
-        read_with_rules(&in, buf_str(&rules));
+        night_read_rules(&in, buf_str(&rules));
         int code = placement_check_rules(&in, &err);
         cr_assert_eq(code, at[i].says ? ERR_FAIL : 0, "%zu", i);
         if (code)
@@ -300,14 +215,14 @@ Test(placement, refuses_pins_that_do_not_fit_together)
     struct placement_plan p;
     struct err err;
 
-    write_tiers(40000 + 80000, ssd_free);
-    read_with_rules(&in, pins);
-    solve(&p, &in);
+    night_tiers(40000 + 80000, SSD_FREE);
+    night_read_rules(&in, pins);
+    night_solve(&p, &in);
     cr_assert(p.plan.placement[1].tier == DRAM && p.plan.placement[2].tier == DRAM && p.plan.fill[DRAM] == 120000);
     plan_release(&p.plan);
     placement_input_release(&in);
-    write_tiers(40000 + 80000 - 1, ssd_free);
-    read_with_rules(&in, pins);
+    night_tiers(40000 + 80000 - 1, SSD_FREE);
+    night_read_rules(&in, pins);
     cr_assert_eq(placement_solve(&p, &in, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &err), ERR_FAIL);
     cr_assert(strstr(err.msg, "the contexts pinned to tier 'dram' do not fit there together"), "%s", err.msg);
     cr_assert_null(p.plan.placement);
@@ -328,17 +243,17 @@ static double written(const struct placement_plan *p)
 /* The plan of before, for tiers that have become larger; what it would write is what a cap can forbid. */
 static void read_next_night(struct placement_input *in)
 {
-    struct placement_files f = files();
+    struct placement_files f = night_files();
     struct placement_plan p;
 
-    read_input(in, &f);
-    solve(&p, in);
-    write_manifest(&p, manifest_path);
+    night_read(in, &f);
+    night_solve(&p, in);
+    night_manifest(&p, manifest_path);
     plan_release(&p.plan);
     placement_input_release(in);
-    write_tiers(dram_free, 600000);
+    night_tiers(DRAM_FREE, 600000);
     f.previous = manifest_path;
-    read_input(in, &f);
+    night_read(in, &f);
 }
 
 Test(placement, keeps_to_the_cap_on_moves)
@@ -348,7 +263,7 @@ Test(placement, keeps_to_the_cap_on_moves)
     struct placement_moves moves;
 
     read_next_night(&in);
-    solve(&p, &in);
+    night_solve(&p, &in);
     double free_bytes = written(&p), free_objective = p.plan.objective;
     cr_assert(free_bytes > 0);
     placement_moves(&p, &moves);
@@ -365,7 +280,7 @@ Test(placement, keeps_to_the_cap_on_moves)
     const int64_t cap[] = { (int64_t)free_bytes + 1, (int64_t)free_bytes, (int64_t)free_bytes - 1, 1, 0 };
     for (int k = 0; k < 5; k++) {
         in.max_move = cap[k];
-        solve(&p, &in);
+        night_solve(&p, &in);
         cr_assert(written(&p) <= (double)cap[k], "%g of %lld", written(&p), (long long)cap[k]);
         cr_assert(p.plan.objective <= free_objective + 1e-9 && p.plan.upper_bound >= p.plan.objective - 1e-9);
         cr_assert_eq(in.move_price > 0, k > 1, "a price only when the cap is in the way");
@@ -373,7 +288,7 @@ Test(placement, keeps_to_the_cap_on_moves)
         struct manifest m;
         struct placement_proof proof;
         struct err err;
-        write_manifest(&p, next_path);
+        night_manifest(&p, next_path);
         cr_assert_eq(manifest_read(&m, next_path, &err), 0, "%s", err.msg);
         cr_assert_eq(m.max_move, cap[k]);
         cr_assert_eq(placement_verify(&in, &m, &proof, &err), 0, "%s", err.msg);
@@ -390,9 +305,9 @@ Test(placement, refuses_a_cap_below_what_pins_need)
     struct placement_plan p;
     struct err err;
 
-    read_with_rules(&in, "{\"context\":\"c2\",\"tier\":\"dram\"}\n");
+    night_read_rules(&in, "{\"context\":\"c2\",\"tier\":\"dram\"}\n");
     in.max_move = 80000;
-    solve(&p, &in);
+    night_solve(&p, &in);
     cr_assert(written(&p) <= 80000 && p.plan.placement[2].tier == DRAM);
     plan_release(&p.plan);
     in.max_move = 79999;
@@ -407,24 +322,24 @@ Test(placement, leads_from_the_previous_manifest)
     struct placement_input in;
     struct placement_plan p;
     struct manifest m;
-    struct placement_files f = files();
+    struct placement_files f = night_files();
     struct buf text = { 0 }, other = { 0 };
     struct err err;
 
-    read_input(&in, &f);
-    solve(&p, &in);
-    write_manifest(&p, manifest_path);
+    night_read(&in, &f);
+    night_solve(&p, &in);
+    night_manifest(&p, manifest_path);
     plan_release(&p.plan);
     placement_input_release(&in);
     cr_assert_eq(file_read(&text, manifest_path, 1 << 20, &err), 0);
     char *at = strstr(text.at, "\"id\":\"c0\"");
     buf_printf(&other, "%.*s\"id\":\"a0\"%s", (int)(at - text.at), text.at, at + 9);
-    write_text(manifest_path, buf_str(&other));
+    night_write(manifest_path, buf_str(&other));
     f.previous = manifest_path;
-    read_input(&in, &f);
+    night_read(&in, &f);
     cr_assert(in.before[0].config == -1 && in.before[1].config == KEYDIFF && in.before[1].tier == DRAM);
-    solve(&p, &in);
-    write_manifest(&p, next_path);
+    night_solve(&p, &in);
+    night_manifest(&p, next_path);
     cr_assert_eq(manifest_read(&m, next_path, &err), 0, "%s", err.msg);
     static const enum operation op[] = { OP_INSERT, OP_KEEP, OP_KEEP, OP_EVICT };
     static const char *const id[] = { "c0", "c1", "c2", "a0" };
@@ -446,12 +361,12 @@ Test(placement, leads_from_the_previous_manifest)
 Test(placement, shares_are_of_the_accesses)
 {
     struct placement_input in;
-    struct placement_files f = files();
+    struct placement_files f = night_files();
     struct plan_placement at[] = { { NONE, SSD }, { 0, PLAN_RECOMPUTE }, { KIVI, DRAM } };
     struct placement_plan p = { .in = &in, .plan = { .placement = at, .n_contexts = 3 } };
     double share[TIERS + 1];
 
-    read_input(&in, &f);
+    night_read(&in, &f);
     in.frequency[0] = 5;
     in.frequency[1] = 3;
     in.frequency[2] = 2;
@@ -463,13 +378,13 @@ Test(placement, shares_are_of_the_accesses)
 Test(placement, totals_compare_with_plans_made_without_a_planner)
 {
     struct placement_input in;
-    struct placement_files f = files();
+    struct placement_files f = night_files();
     struct placement_plan p;
     struct manifest m;
     struct err err;
 
-    read_input(&in, &f);
-    solve(&p, &in);
+    night_read(&in, &f);
+    night_solve(&p, &in);
     cr_assert_eq(placement_manifest(&m, &p, &err), 0);
     cr_assert_eq(m.n_totals, 4);
     cr_assert_str_eq(m.total[0].name, "this plan");
@@ -492,17 +407,17 @@ Test(placement, totals_compare_with_plans_made_without_a_planner)
 Test(placement, gain_gap_is_0_where_nothing_can_be_gained)
 {
     struct placement_input in;
-    struct placement_files f = files();
+    struct placement_files f = night_files();
     struct placement_plan p;
     struct manifest m;
     struct err err;
 
-    write_tiers(0, 0);
-    read_input(&in, &f);
-    solve(&p, &in);
+    night_tiers(0, 0);
+    night_read(&in, &f);
+    night_solve(&p, &in);
     for (int i = 0; i < 3; i++)
         cr_assert_eq(p.plan.placement[i].tier, PLAN_RECOMPUTE);
-    write_manifest(&p, manifest_path);
+    night_manifest(&p, manifest_path);
     cr_assert_eq(manifest_read(&m, manifest_path, &err), 0, "%s", err.msg);
     cr_assert_eq(m.gain_gap, 0);
     cr_assert_float_eq(m.upper_bound, m.total[1].utility, 1e-12);
@@ -558,17 +473,17 @@ static void write_table_of_configs(const char *path, int n)
 Test(placement, as_many_variants_as_a_row_may_carry)
 {
     for (int n = VARIANTS_MAX - 1; n <= VARIANTS_MAX + 1; n++) {
-        struct placement_files f = files();
+        struct placement_files f = night_files();
         struct placement_input in;
         struct placement_plan p;
         struct manifest m;
         struct err err;
         write_table_of_configs(extra_path, n);
         f.table = extra_path;
-        read_input(&in, &f);
+        night_read(&in, &f);
         in.alpha = 100;
         in.online = true;
-        solve(&p, &in);
+        night_solve(&p, &in);
         cr_assert_eq(placement_manifest(&m, &p, &err), 0);
         int code = placement_write(&m, &p, manifest_path, (struct rows_made){ .tool = "test" }, &err);
         cr_assert_eq(code, n <= VARIANTS_MAX ? 0 : ERR_FAIL, "%d", n);
@@ -582,122 +497,4 @@ Test(placement, as_many_variants_as_a_row_may_carry)
         plan_release(&p.plan);
         placement_input_release(&in);
     }
-}
-
-/* ---- what --verify sees ---------------------------------------------------------------------------- */
-
-struct night {
-    struct placement_input in;
-    struct manifest m;
-};
-
-/* A plan with variants, as it is read back; c1 is on dram, c0 and c2 are on ssd. */
-static void read_night(struct night *n)
-{
-    struct placement_files f = files();
-    struct placement_plan p;
-    struct err err;
-
-    read_input(&n->in, &f);
-    n->in.online = true;
-    solve(&p, &n->in);
-    write_manifest(&p, manifest_path);
-    plan_release(&p.plan);
-    placement_input_release(&n->in);
-    n->in = (struct placement_input){ 0 };
-    cr_assert_eq(manifest_read(&n->m, manifest_path, &err), 0, "%s", err.msg);
-    cr_assert_eq(placement_input_as(&n->in, &n->m, &f, &err), 0, "%s", err.msg);
-}
-
-static void see(const struct night *n, const char *says)
-{
-    struct placement_proof proof;
-    struct err err;
-    int code = placement_verify(&n->in, &n->m, &proof, &err);
-
-    cr_assert_eq(code, says ? ERR_FORMAT : 0, "%s", says ? says : err.msg);
-    if (says)
-        cr_assert(strstr(err.msg, says), "'%s' does not say '%s'", err.msg, says);
-}
-
-/* Each is one change to a good manifest or to what it is verified against; undone again. */
-#define SEE(place, type, value, says)                                                                                  \
-    do {                                                                                                               \
-        type was = place;                                                                                              \
-        place = value;                                                                                                 \
-        see(&n, says);                                                                                                 \
-        place = was;                                                                                                   \
-        see(&n, NULL);                                                                                                 \
-    } while (0)
-
-Test(placement, verify_sees_every_wrong_row)
-{
-    struct night n;
-
-    read_night(&n);
-    struct placement *p = &n.m.at[1];
-    cr_assert(p->tier == DRAM && p->variants);
-    see(&n, NULL);
-    SEE(p->id, const char *, "c9", "context 'c9' is not in the table");
-    SEE(p->config, const char *, "kivi:bits=3", "context 'c1': the table has no config 'kivi:bits=3'");
-    SEE(p->token_digest, const char *, n.m.at[0].token_digest, "context 'c1': its token digest differs");
-    SEE(p->bytes, int64_t, p->bytes + 1, "context 'c1': bytes is 100001 in the manifest, 100000 by the table");
-    SEE(p->quality, double, 0.91, "context 'c1': quality is 0.91 in the manifest, 0.9 by the table");
-    SEE(p->ttft_s, double, p->ttft_s + 1e-6, "context 'c1': TTFT is");
-    SEE(p->utility, double, p->utility + 1e-6, "context 'c1': utility is");
-    SEE(p->tier, int, SSD, "context 'c1': TTFT is");
-    SEE(n.in.rule[1].min_quality, double, 0.95, "context 'c1': quality 0.9 is below its floor");
-    SEE(n.in.min_quality, double, 0.91, "quality 0.9 is below its floor");
-    SEE(n.in.pin[1], int, SSD, "context 'c1' is not on the tier it is pinned to");
-    SEE(n.in.pin[1], int, PLAN_RECOMPUTE, "context 'c1' is not on the tier it is pinned to");
-    SEE(n.m.n, int, 2, "the manifest has 2 of the table's 3 contexts");
-    placement_input_release(&n.in);
-    manifest_release(&n.m);
-}
-
-/* A context that the table does not have may be evicted; a variant must be the table's. */
-Test(placement, verify_sees_every_wrong_variant)
-{
-    struct night n;
-
-    read_night(&n);
-    struct placement *p = &n.m.at[1];
-    struct variants variants = *p->variants;
-    struct variant_info variant[VARIANTS_MAX];
-    memcpy(variant, variants.at, (size_t)variants.n * sizeof(*variant));
-    variants.at = variant;
-    p->variants = &variants;
-    see(&n, NULL);
-    SEE(variants.prefill_s, double, 3, "context 'c1': prefill_s is 3 in the manifest, 2 by the table");
-    SEE(variants.question_s, double, 1, "context 'c1': question_s is 1");
-    SEE(variant[0].config, const char *, "kivi:bits=3", "context 'c1': the table has no config 'kivi:bits=3'");
-    SEE(variant[0].bytes, int64_t, 1, "context 'c1': a variant's bytes is 1 in the manifest, 40000 by the table");
-    SEE(variant[0].quality, double, 0.5, "context 'c1': a variant's quality is 0.5");
-    SEE(variant[0].decompress_s, double, 0.5, "context 'c1': a variant's decompress_s is 0.5");
-    struct placement gone = manifest_eviction(p);
-    gone.id = "gone";
-    struct err err;
-    cr_assert_eq(manifest_add(&n.m, &gone, &err), 0, "%s", err.msg);
-    see(&n, NULL);
-    placement_input_release(&n.in);
-    manifest_release(&n.m);
-}
-
-/* The header: at and beside what the rows sum up to. */
-Test(placement, verify_sees_every_wrong_sum)
-{
-    struct night n;
-
-    read_night(&n);
-    SEE(n.in.capacity[SSD], int64_t, 299999, "tier 'ssd' holds 300000 of 299999 bytes");
-    SEE(n.in.capacity[DRAM], int64_t, 99999, "tier 'dram' holds 100000 of 99999 bytes");
-    SEE(n.in.max_move, int64_t, 399999, "the plan writes 400000 bytes where 399999 were allowed");
-    SEE(n.in.max_move, int64_t, 400000, NULL);
-    SEE(n.m.objective, double, n.m.objective + 1e-6, "the manifest says utility 5.54590");
-    SEE(n.m.upper_bound, double, n.m.upper_bound - 1e-6, "the manifest says that no plan exceeds 5.65");
-    SEE(n.m.upper_bound, double, n.m.upper_bound + 1, NULL);
-    SEE(n.m.price[SSD], double, 0, "but its prices prove only");
-    SEE(n.in.move_cost, double, 1e-9, "the manifest says utility");
-    placement_input_release(&n.in);
-    manifest_release(&n.m);
 }

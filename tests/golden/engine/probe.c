@@ -49,11 +49,11 @@ static int logits(struct session *s, struct engine *e, const struct input *in, c
 {
     size_t bytes = (size_t)in->line[0].n * (size_t)model_config(engine_model(e))->n_vocab * sizeof(float);
     float *out = malloc(bytes);
-    int rc = out ? session_logits(s, in->line[0].ids, in->line[0].n, out, err) : err_nomem(err);
-    if (rc == 0)
-        rc = file_write(path, out, bytes, err);
+    int code = out ? session_logits(s, in->line[0].ids, in->line[0].n, out, err) : err_nomem(err);
+    if (code == 0)
+        code = file_write(path, out, bytes, err);
     free(out);
-    return rc;
+    return code;
 }
 
 static void print_answers(struct answer *answer, int n)
@@ -70,11 +70,11 @@ static void print_answers(struct answer *answer, int n)
 static int variants_of(struct session *s, const struct config *configs, int n, struct variant *out, struct err *err)
 {
     struct compressor *c = compressor_new(session_full(s), err);
-    int rc = c ? 0 : err->code;
-    for (int i = 0; i < n && rc == 0; i++)
-        rc = compressor_variant(c, &configs[i], VARIANT_ROWS, &out[i], err);
+    int code = c ? 0 : err->code;
+    for (int i = 0; i < n && code == 0; i++)
+        code = compressor_variant(c, &configs[i], VARIANT_ROWS, &out[i], err);
     compressor_free(c);
-    return rc;
+    return code;
 }
 
 static int answers(struct session *s, const struct input *in, char **arg, struct err *err)
@@ -124,20 +124,20 @@ static int run(int argc, char **argv, struct err *err)
     struct input *in = calloc(1, sizeof(*in));
     struct engine *e = engine_open(&(struct engine_options){ .model = argv[1], .backend = argv[2] }, err);
     struct session *s = e ? session_new(e, err) : NULL;
-    int rc = s && in ? read_input(in, err) : err->code;
+    int code = s && in ? read_input(in, err) : err->code;
 
-    if (rc == 0 && argc == 5 && strcmp(argv[3], "logits") == 0)
-        rc = logits(s, e, in, argv[4], err);
-    else if (rc == 0 && argc == 7 && strcmp(argv[3], "answers") == 0)
-        rc = answers(s, in, argv + 4, err);
-    else if (rc == 0)
-        rc = err_set(err, ERR_USAGE, "see the top of probe.c");
+    if (code == 0 && argc == 5 && strcmp(argv[3], "logits") == 0)
+        code = logits(s, e, in, argv[4], err);
+    else if (code == 0 && argc == 7 && strcmp(argv[3], "answers") == 0)
+        code = answers(s, in, argv + 4, err);
+    else if (code == 0)
+        code = err_set(err, ERR_USAGE, "see the top of probe.c");
     session_free(s);
     engine_close(e);
     buf_release(&in->text);
     free(in->ids);
     free(in);
-    return rc;
+    return code;
 }
 
 int main(int argc, char **argv)
