@@ -156,7 +156,7 @@ Test(evp_plan_single, as_many_variants_as_there_may_be)
     struct world w;
     struct evp_plan *plan = small(&w);
     struct evp_variant variant[128];
-    char config[128][8];
+    char config[128][16];
     struct evp_context c = { .id = "x", .token_digest = world_digest(1), .n_tokens = INT32_MAX, .variant = variant };
     struct evp_update u = { .id = "context/0", .frequency = 1, .variant = variant };
     struct evp_operations ops;

@@ -261,7 +261,7 @@ Test(manifest, as_many_variants_as_there_may_be)
 {
     struct manifest m = { .tiers = two_tiers() };
     struct variant_info variant[VARIANTS_MAX + 1];
-    char config[VARIANTS_MAX + 1][8];
+    char config[VARIANTS_MAX + 1][16];
     struct err err;
 
     for (int i = 0; i <= VARIANTS_MAX; i++) {
@@ -270,7 +270,7 @@ Test(manifest, as_many_variants_as_there_may_be)
     }
     for (int n = VARIANTS_MAX - 1; n <= VARIANTS_MAX + 1; n++) {
         struct variants many = { .at = variant, .n = n };
-        char id[8];
+        char id[16];
         snprintf(id, sizeof(id), "x%d", n);
         struct placement p = stored(id);
         p.config = config[0];
