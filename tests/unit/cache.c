@@ -33,7 +33,7 @@ void cache_init(struct cache *c, int n_tokens)
     *c = (struct cache){ .be = backend_open("reference", 1, &err) };
     cr_assert(c->be, "%s", err.msg);
     for (int i = 0; i < L * G; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof(name), "k%d", i);
         c->rows[i] =
             (struct kv_rows){ noise(name, (size_t)(n_tokens * K)), noise(name + 1, (size_t)(n_tokens * K)), n_tokens };

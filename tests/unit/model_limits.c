@@ -239,7 +239,7 @@ Test(gguf_limits, a_tensors_name_has_up_to_128_bytes)
 
 /* What a folder with this config.json is refused for, or "". The config is tried before any tensor is looked for, so a
  * config within its limits is refused for a tensor. */
-static const char *refusal(struct err *err, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static const char *refusal(struct err *err, const char *fmt, ...)
 {
     char path[64], config[1024];
     va_list args;
