@@ -2,6 +2,7 @@
 #ifndef EVP_WORDPIECE_INTERNAL_H
 #define EVP_WORDPIECE_INTERNAL_H
 
+#include "base/buf.h"
 #include "base/map.h"
 #include "embed/wordpiece.h"
 
@@ -26,7 +27,12 @@ struct wordpiece {
     bool opens_special[256]; // is there one that begins with this byte?
 };
 
-/* Fills a zeroed *w from dir; after a failure too it is to be released. */
+enum vocabulary_file { VOCAB_TXT, TOKENIZER_JSON };
+
+/* Both fill a zeroed *w, which is to be released after a failure too: from the files of a folder, or from one file's
+ * text. */
+int vocabulary_parse(struct wordpiece *w, const struct buf *text, enum vocabulary_file kind,
+                     struct err *err) MUST_CHECK;
 int vocabulary_read(struct wordpiece *w, const char *dir, struct err *err) MUST_CHECK;
 void vocabulary_release(struct wordpiece *w);
 

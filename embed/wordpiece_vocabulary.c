@@ -168,24 +168,31 @@ static int find_needed(const struct wordpiece *w, const char *text, int32_t *id,
     return *id >= 0 ? 0 : err_set(err, ERR_FORMAT, "the vocabulary has no %s", text);
 }
 
-enum file_kind { VOCAB_TXT, TOKENIZER_JSON };
-
-static int read_file(struct wordpiece *w, const char *path, enum file_kind kind, struct err *err)
+int vocabulary_parse(struct wordpiece *w, const struct buf *text, enum vocabulary_file kind, struct err *err)
 {
-    struct buf text = { 0 };
     struct json *root = NULL;
-    int code = file_read(&text, path, MAX_FILE, err);
+    int code;
 
-    if (!code && kind == TOKENIZER_JSON) {
-        root = json_parse(buf_str(&text), text.n, err);
+    if (kind == TOKENIZER_JSON) {
+        root = json_parse(buf_str(text), text->n, err);
         code = root ? read_json(w, root, err) : err->code;
-    } else if (!code) {
-        code = read_text(w, &text, err);
+    } else {
+        code = read_text(w, text, err);
     }
     if (!code && (find_needed(w, "[UNK]", &w->unk, err) || find_needed(w, "[CLS]", &w->cls, err) ||
                   find_needed(w, "[SEP]", &w->sep, err)))
         code = err->code;
     json_free(root);
+    return code;
+}
+
+static int read_file(struct wordpiece *w, const char *path, enum vocabulary_file kind, struct err *err)
+{
+    struct buf text = { 0 };
+    int code = file_read(&text, path, MAX_FILE, err);
+
+    if (!code)
+        code = vocabulary_parse(w, &text, kind, err);
     buf_release(&text);
     return code == ERR_FORMAT ? err_wrap(err, "'%s'", path) : code;
 }
