@@ -1,7 +1,10 @@
-/* JSON Lines from anywhere: as a stream of contexts, as one of questions, and as LongBench's rows. */
+/* JSON Lines from anywhere: as contexts, questions, an access log, rules, and LongBench's rows. */
 #include "base/context.h"
+#include "datasets/access.h"
 #include "datasets/import.h"
+#include "datasets/rules.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +31,27 @@ static void read_streams(const char *path)
     }
     if (!questions_read(&questions, path, &err))
         questions_release(&questions);
+}
+
+/* What evp-plan reads beside a table. */
+static void read_access_and_rules(const char *path)
+{
+    struct map ids = { 0 };
+    struct access_log log;
+    struct rule rule = { 0 };
+    double frequency = 0;
+    int64_t unknown;
+    struct err err;
+
+    if (map_add(&ids, "a/1", 3, NULL) != 0)
+        abort();
+    if (!access_read(&log, path, &ids, &frequency, &err) &&
+        (!isfinite(frequency) || frequency < 0 || log.unknown < 0 || log.unknown > log.rows))
+        abort();
+    if (!rules_read(&rule, path, &ids, &unknown, &err) &&
+        (!(rule.min_quality >= 0 && rule.min_quality <= 1) || !memchr(rule.tier, 0, sizeof(rule.tier)) || unknown < 0))
+        abort();
+    map_release(&ids);
 }
 
 static void import(const uint8_t *data, size_t n)
@@ -59,6 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         return 0;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     read_streams(path);
+    read_access_and_rules(path);
     close(fd);
     import(data, n);
     return 0;
