@@ -1,6 +1,8 @@
 /* Reading, then writing through a temporary file, then what the tools ask about paths. */
 #include "base/file.h"
 
+#include "base/unconst.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -34,7 +36,7 @@ int file_map(struct file_map *map, const char *path, struct err *err)
 void file_unmap(struct file_map *map)
 {
     if (map->at)
-        munmap((void *)(uintptr_t)map->at, map->n);
+        munmap(unconst(map->at), map->n);
     *map = (struct file_map){ 0 };
 }
 

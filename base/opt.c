@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/unconst.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -270,11 +271,11 @@ int opt_parse(const struct tool *t, int argc, char **argv, int *first)
     argp_err_exit_status = err_exit_status(ERR_USAGE);
     log_open(t->name, LOG_INFO);
     if (argc > 0)
-        argv[0] = (char *)(uintptr_t)t->name; /* argp's messages begin with it */
+        argv[0] = unconst(t->name); /* argp's messages begin with it */
     if (argp_parse(&argp, argc, argv, 0, NULL, &p))
         return err_exit_status(ERR_USAGE);
     for (int i = 0; t->opts[i].type != OPT_END; i++)
-        free((char *)(uintptr_t)table[i].doc);
+        free(unconst(table[i].doc));
     free(table);
     free(doc);
     if (p.answer) {

@@ -3,6 +3,8 @@
  */
 #include "base/rows.h"
 
+#include "base/unconst.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +113,7 @@ int rows_open(struct rows_in *in, const char *path, const char *kind, struct err
 int rows_open_bytes(struct rows_in *in, const struct rows_bytes *bytes, const char *kind, struct err *err)
 {
     *in = (struct rows_in){ .path = strdup(bytes->label) };
-    in->f = fmemopen((void *)(uintptr_t)bytes->at, bytes->n, "rb");
+    in->f = fmemopen(unconst(bytes->at), bytes->n, "rb");
     if (!in->f || !in->path) {
         rows_close(in);
         return err_nomem(err);

@@ -4,6 +4,7 @@
 #include "datasets/import.h"
 
 #include "base/file.h"
+#include "base/unconst.h"
 #include "datasets/archive.h"
 #include "datasets/dataset.h"
 #include "datasets/import_internal.h"
@@ -171,7 +172,7 @@ static int import_node(struct import *im, FTS *tree, FTSENT *node, struct err *e
 
 static int import_folder(struct import *im, const char *path, struct err *err)
 {
-    char *roots[] = { (char *)(uintptr_t)path, NULL };
+    char *roots[] = { unconst(path), NULL };
     FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
     FTSENT *node;
     int code = 0;

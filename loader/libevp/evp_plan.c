@@ -2,6 +2,7 @@
  * are copied into memory of the caller's own. The arithmetic is loader/libevp/live_plan.h's. */
 #include "loader/libevp/evp.h"
 
+#include "base/unconst.h"
 #include "loader/libevp/evp_error.h"
 #include "loader/libevp/live_plan.h"
 
@@ -58,7 +59,7 @@ void evp_operations_release(struct evp_operations *operations)
 {
     if (!operations)
         return;
-    free((void *)(uintptr_t)operations->at);
+    free(unconst(operations->at));
     *operations = (struct evp_operations){ 0 };
 }
 
