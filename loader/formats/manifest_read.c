@@ -88,14 +88,6 @@ static int read_tier(const struct manifest *m, const char *name, int *tier, stru
     return *tier < 0 ? err_set(err, ERR_FORMAT, "tier '%.40s' is not in the header", name) : 0;
 }
 
-static int read_operation(const char *name, enum operation *op, struct err *err)
-{
-    if (operation_find(name, op))
-        return 0;
-    return err_set(err, ERR_FORMAT, "field 'operation' is '%.40s', not insert, keep, recompress, move, evict or none",
-                   name);
-}
-
 static int read_row(struct manifest *m, const struct json *row, struct err *err)
 {
     struct placement p = { .quality_test = (double)NAN, .ttft_s = (double)NAN };
@@ -115,7 +107,7 @@ static int read_row(struct manifest *m, const struct json *row, struct err *err)
         json_may_real(row, "ttft_s", &p.ttft_s, err) || json_may_int(row, "kv_bytes", &p.kv_bytes, err) ||
         json_want_real(row, "utility", &p.utility, err) || json_want_real(row, "frequency", &p.frequency, err) ||
         json_want_text(row, "operation", &operation, err) || json_may_text(row, "payload", &p.payload, err) ||
-        read_tier(m, tier, &p.tier, err) || read_operation(operation, &p.operation, err))
+        read_tier(m, tier, &p.tier, err) || operation_parse(&p.operation, operation, err))
         return err->code;
     return manifest_add(m, &p, err);
 }

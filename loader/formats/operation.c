@@ -13,15 +13,16 @@ const char *operation_name(enum operation op)
     return names[op];
 }
 
-bool operation_find(const char *name, enum operation *op)
+int operation_parse(enum operation *op, const char *name, struct err *err)
 {
     for (int i = 0; i < N_OPERATIONS; i++) {
         if (strcmp(name, names[i]) != 0)
             continue;
         *op = (enum operation)i;
-        return true;
+        return 0;
     }
-    return false;
+    return err_set(err, ERR_FORMAT, "field 'operation' is '%.40s', not insert, keep, recompress, move, evict or none",
+                   name);
 }
 
 bool cached_same(const struct cached *a, const struct cached *b)

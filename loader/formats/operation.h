@@ -15,6 +15,7 @@
 #ifndef EVP_OPERATION_H
 #define EVP_OPERATION_H
 
+#include "base/err.h"
 #include "loader/formats/tiers.h"
 
 #include <stdbool.h>
@@ -24,7 +25,10 @@ enum operation { OP_NONE, OP_INSERT, OP_KEEP, OP_RECOMPRESS, OP_MOVE, OP_EVICT }
 enum { N_OPERATIONS = OP_EVICT + 1 };
 
 const char *operation_name(enum operation op);
-bool operation_find(const char *name, enum operation *op); // false: there is no such operation
+
+/* Sets *op to the operation of a name. ERR_FORMAT: there is no such operation; the sentence is about a field
+ * 'operation'. */
+int operation_parse(enum operation *op, const char *name, struct err *err) MUST_CHECK;
 
 /* One context's cache: what it is, and where. */
 struct cached {

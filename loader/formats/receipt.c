@@ -22,11 +22,12 @@ static int read_header(struct receipt *r, const struct json *header, struct err 
 static int read_row(struct receipt *r, const struct json *row, struct err *err)
 {
     const char *id, *tier, *operation;
+    enum operation ignored; // for people; no tool acts on it
     struct entry e;
     bool added;
 
     if (json_want_text(row, "id", &id, err) || json_want_text(row, "tier", &tier, err) ||
-        json_want_text(row, "operation", &operation, err))
+        json_want_text(row, "operation", &operation, err) || operation_parse(&ignored, operation, err))
         return err->code;
     if (map_add(&r->ids, id, strlen(id), &added) < 0)
         return err_nomem(err);

@@ -71,11 +71,12 @@ Test(operation, knows_a_cache_by_tokens_config_model_and_size)
 Test(operation, has_names_that_are_found)
 {
     enum operation op;
+    struct err err;
 
     for (int i = 0; i < N_OPERATIONS; i++)
-        cr_assert(operation_find(operation_name((enum operation)i), &op) && op == (enum operation)i);
-    cr_assert_not(operation_find("burn", &op));
-    cr_assert_not(operation_find("", &op));
+        cr_assert(operation_parse(&op, operation_name((enum operation)i), &err) == 0 && op == (enum operation)i);
+    cr_assert_eq(operation_parse(&op, "burn", &err), ERR_FORMAT);
+    cr_assert_eq(operation_parse(&op, "", &err), ERR_FORMAT);
 }
 
 /* ---- outcomes ---------------------------------------------------------------- */

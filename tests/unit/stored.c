@@ -1,6 +1,8 @@
 /* Entries of an index or a receipt at their limits: what is let in one below, at and above each. */
 #include "base/buf.h"
 #include "loader/formats/manifest.h"
+#include "loader/formats/operation.h"
+#include "loader/formats/receipt.h"
 #include "loader/formats/stored.h"
 
 #include <criterion/criterion.h>
@@ -134,4 +136,37 @@ Test(stored, same_is_context_tokens_config_and_model)
     cr_assert_not(entry_same(&a, &b));
     b = a, b.model_digest[0] = '\0';
     cr_assert_not(entry_same(&a, &b), "a model that is not known is another one");
+}
+
+/* Whether a receipt is let in whose one row, a recomputed context, has this operation. */
+static bool receipt_accepted(const char *operation)
+{
+    struct buf text = { 0 };
+    struct receipt r;
+    struct rows_in in;
+    struct err err;
+
+    buf_printf(
+        &text,
+        "{\"evp\":\"receipt\",\"version\":1,\"manifest_digest\":\"%s\",\"tiers\":[{\"name\":\"a\",\"kind\":\"gpu\","
+        "\"uri\":\"gpu0\",\"capacity_bytes\":1,\"read_bytes_per_s\":1,\"write_bytes_per_s\":1,\"latency_s\":0}]}\n"
+        "{\"id\":\"x\",\"tier\":\"recompute\",\"operation\":\"%s\"}\n{\"end\":true,\"rows\":1}\n",
+        digest, operation);
+    cr_assert_eq(rows_open_bytes(&in, &(struct rows_bytes){ "receipt", text.at, text.n }, "receipt", &err), 0, "%s",
+                 err.msg);
+    int code = receipt_parse(&r, &in, &err);
+    cr_assert(code == 0 || (code == ERR_FORMAT && strstr(err.msg, "line 2: field 'operation' is ")), "%s", err.msg);
+    rows_close(&in);
+    receipt_release(&r);
+    buf_release(&text);
+    return code == 0;
+}
+
+Test(stored, a_receipt_has_known_operations)
+{
+    for (int i = 0; i < N_OPERATIONS; i++)
+        cr_assert(receipt_accepted(operation_name((enum operation)i)));
+    cr_assert_not(receipt_accepted(""));
+    cr_assert_not(receipt_accepted("burn"));
+    cr_assert_not(receipt_accepted("inserts"));
 }
