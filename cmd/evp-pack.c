@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "engine/engine.h"
 #include "loader/formats/manifest.h"
+#include "loader/formats/operation.h"
 #include "methods/packed_payload.h"
 #include "methods/method.h"
 
@@ -131,9 +132,9 @@ static bool is_present(const struct pack *p, const struct job *j)
         log_warn("%s; the payload is made again", err.msg);
         return false;
     }
-    bool same = strcmp(there.file.model_digest, p->model_digest) == 0 &&
-                strcmp(there.file.token_digest, j->placement->token_digest) == 0 &&
-                strcmp(there.config.name, j->config.name) == 0;
+    struct cached found = { there.file.token_digest, there.config.name, there.file.model_digest, -1, NULL };
+    struct cached planned = { j->placement->token_digest, j->config.name, p->model_digest, -1, NULL };
+    bool same = cached_same(&found, &planned);
     packed_payload_close(&there);
     return same;
 }

@@ -63,9 +63,12 @@ static struct placement row_of(const struct live_plan *l, const struct live_cont
 /* The held-out quality of a variant is known when the opened manifest stores the context as that variant. */
 static double quality_test(const struct placement *p, const struct placement *before)
 {
-    bool same = before && strcmp(before->token_digest, p->token_digest) == 0 && strcmp(before->config, p->config) == 0;
+    struct cached is = { .token_digest = p->token_digest, .config = p->config, .bytes = -1 };
 
-    return same ? before->quality_test : (double)NAN;
+    if (!before)
+        return (double)NAN;
+    struct cached was = { .token_digest = before->token_digest, .config = before->config, .bytes = -1 };
+    return cached_same(&was, &is) ? before->quality_test : (double)NAN;
 }
 
 static void add_outcomes(struct totals *t, const struct live_plan *l, const struct live_context *c,

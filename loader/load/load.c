@@ -4,6 +4,8 @@
 #include "loader/load/load.h"
 
 #include "base/file.h"
+#include "base/unconst.h"
+#include "loader/formats/operation.h"
 #include "loader/load/load_internal.h"
 #include "methods/packed_payload.h"
 
@@ -94,10 +96,11 @@ static int check_receipt(const struct load *l, const struct receipt *r, struct e
     for (int i = 0; i < r->in.n; i++) {
         const struct entry *e = &r->in.at[i];
         const struct placement *p = manifest_find(&l->manifest, e->id);
+        struct cached planned = manifest_cached(&l->manifest, p), found = entry_cached(e, NULL);
         const char *wrong = NULL;
-        if (!p || p->tier < 0)
+        if (!planned.tier)
             wrong = "is not placed by the manifest";
-        else if (strcmp(p->config, e->config) != 0 || strcmp(p->token_digest, e->token_digest) != 0)
+        else if (!cached_same(&planned, &found))
             wrong = "has another config or other tokens than in the manifest";
         else if (strcmp(l->manifest.tiers.at[p->tier].name, r->tiers.at[e->tier].name) != 0)
             wrong = "is in another tier than in the manifest";
@@ -148,10 +151,7 @@ static int read_past(struct load *l, struct err *err)
 
 static int goal_from_placement(struct load *l, const struct placement *p, struct load_goal *g, struct err *err)
 {
-    struct entry e = { .id = (char *)(uintptr_t)p->id,
-                       .config = (char *)(uintptr_t)p->config,
-                       .n_tokens = p->n_tokens,
-                       .bytes = p->bytes };
+    struct entry e = { .id = unconst(p->id), .config = unconst(p->config), .n_tokens = p->n_tokens, .bytes = p->bytes };
 
     memcpy(e.token_digest, p->token_digest, DIGEST_HEX);
     memcpy(e.model_digest, l->manifest.model_digest, DIGEST_HEX);
