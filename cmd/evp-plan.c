@@ -93,8 +93,7 @@ struct outcome_row {
 static int write_manifest(const struct run *run, const struct manifest *m, const struct placement_plan *p,
                           const char *path, struct err *err)
 {
-    const char *text = run->in.table.lineage;
-    struct json *lineage = *text ? json_parse(text, strlen(text), err) : NULL;
+    struct json *lineage = table_lineage(&run->in.table);
     const struct json *from[] = { lineage };
     struct rows_made made = {
         .tool = tool.name, .args = run->args, .n_args = run->n_args, .from = from, .n_from = lineage != NULL

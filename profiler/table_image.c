@@ -306,32 +306,49 @@ static int read_column(struct source *s, int i, struct err *err)
 
 /* ---- attributes ----------------------------------------------------------- */
 
-/* A scalar string; absent: *text stays NULL. */
-static int read_text_attribute(struct source *s, const char *name, char **text, struct err *err)
+struct opened {
+    hid_t id, type;
+    bool scalar;
+};
+
+/* Opens an attribute of the file: 1, 0 when it is absent, or an error. */
+static int open_attribute(const struct source *s, const char *name, struct opened *a, struct err *err)
 {
     if (H5Aexists(s->file, name) <= 0)
         return 0;
-    hid_t a = H5Aopen(s->file, name, H5P_DEFAULT);
-    hid_t type = a < 0 ? a : H5Aget_type(a), space = a < 0 ? a : H5Aget_space(a);
-    if (type < 0 || space < 0)
+    a->id = H5Aopen(s->file, name, H5P_DEFAULT);
+    a->type = a->id < 0 ? a->id : H5Aget_type(a->id);
+    hid_t space = a->id < 0 ? a->id : H5Aget_space(a->id);
+    if (a->type < 0 || space < 0)
         return hdf5_failed(err, name);
-    if (!type_fits(type, COLUMN_TEXT) || H5Sget_simple_extent_type(space) != H5S_SCALAR)
-        return err_set(err, ERR_FORMAT, "attribute '%s' is not one string of variable length", name);
-    return H5Aread(a, type, text) < 0 ? hdf5_failed(err, name) : 0;
+    a->scalar = H5Sget_simple_extent_type(space) == H5S_SCALAR;
+    return 1;
 }
 
-/* A scalar integer of any size; absent: *v stays. */
+/* Reads a string; *text stays NULL when the attribute is absent. */
+static int read_text_attribute(struct source *s, const char *name, char **text, struct err *err)
+{
+    struct opened a;
+    int found = open_attribute(s, name, &a, err);
+
+    if (found <= 0)
+        return found;
+    if (!a.scalar || !type_fits(a.type, COLUMN_TEXT))
+        return err_set(err, ERR_FORMAT, "attribute '%s' is not one string of variable length", name);
+    return H5Aread(a.id, a.type, text) < 0 ? hdf5_failed(err, name) : 0;
+}
+
+/* Reads an integer of any size; *v stays as it is when the attribute is absent. */
 static int read_int_attribute(struct source *s, const char *name, int64_t *v, struct err *err)
 {
-    if (H5Aexists(s->file, name) <= 0)
-        return 0;
-    hid_t a = H5Aopen(s->file, name, H5P_DEFAULT);
-    hid_t type = a < 0 ? a : H5Aget_type(a), space = a < 0 ? a : H5Aget_space(a);
-    if (type < 0 || space < 0)
-        return hdf5_failed(err, name);
-    if (H5Tget_class(type) != H5T_INTEGER || H5Sget_simple_extent_type(space) != H5S_SCALAR)
+    struct opened a;
+    int found = open_attribute(s, name, &a, err);
+
+    if (found <= 0)
+        return found;
+    if (!a.scalar || H5Tget_class(a.type) != H5T_INTEGER)
         return err_set(err, ERR_FORMAT, "attribute '%s' is not one integer", name);
-    return H5Aread(a, H5T_NATIVE_INT64, v) < 0 ? hdf5_failed(err, name) : 0;
+    return H5Aread(a.id, H5T_NATIVE_INT64, v) < 0 ? hdf5_failed(err, name) : 0;
 }
 
 static int read_attributes(struct source *s, struct err *err)
