@@ -7,7 +7,7 @@
  *     if (ARRAY_GROW(&names, names.n + 8))                  // space for 8 more; n stays
  *         return err_nomem(err);
  *
- * Both are 0, or -1 without memory, and then the array is what it was. An int array ends at INT_MAX elements.
+ * Both give 0; or -1 without memory, which leaves the array as it was. An int array ends at INT_MAX elements.
  */
 #ifndef EVP_ARRAY_H
 #define EVP_ARRAY_H

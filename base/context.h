@@ -50,7 +50,7 @@ void context_release(struct context *c);
 /* Adds a question that came with the dataset. answers: a list of strings, one string, or NULL. */
 int context_add_input(struct context *c, const char *question, const struct json *answers, struct err *err) MUST_CHECK;
 
-/* Moves those questions of `from` that `to` lacks to it. */
+/* Moves into `to` the questions of `from` that `to` lacks. */
 int context_unite(struct context *to, struct context *from, struct err *err) MUST_CHECK;
 
 /* Reads all rows. Refuses an empty stream, an empty text and an id that comes twice; the message names file and line.

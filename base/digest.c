@@ -147,7 +147,7 @@ int digest_file(const char *path, char hex[DIGEST_HEX], struct err *err)
     return code;
 }
 
-/* Without a branch per character: a million rows have two million digests. */
+/* Has no branch per character: a million rows have two million digests. */
 bool digest_is_hex(const char *s)
 {
     unsigned char wrong = 0;

@@ -1,4 +1,4 @@
-/* Messages of a fixed size: an error must be told without memory, so what does not fit is cut. */
+/* Messages have a fixed size, so that reporting an error needs no memory; what does not fit is cut. */
 #include "base/err.h"
 
 #include <stdarg.h>

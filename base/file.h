@@ -2,7 +2,7 @@
  *
  * Writing goes to a temporary file in the same folder; file_commit() flushes it to the disk, renames it over the final
  * name and flushes the folder. Whatever happens before leaves the old file as it was. A device or a pipe (/dev/null,
- * /dev/stdout) is written to as it is: a rename would put a file in its place.
+ * /dev/stdout) is written to directly: a rename would put a file in its place.
  */
 #ifndef EVP_FILE_H
 #define EVP_FILE_H

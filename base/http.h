@@ -7,7 +7,7 @@
  *     http_reply_release(&reply);
  *     http_close(h);
  *
- * A request that gets no answer has a reply too, whose outcome says so; an `err` is a failure of this module alone.
+ * A request without an answer gets a reply too, and its outcome says why; an `err` is a failure of this module alone.
  * Redirects are not followed, so the key goes to the host that was named and to no other. Nothing is ever logged here.
  */
 #ifndef EVP_HTTP_H

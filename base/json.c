@@ -1,4 +1,4 @@
-/* Reading is cJSON with two refusals more (NUL characters, a second value); writing is our own, because cJSON builds a
+/* Reading is cJSON plus two refusals (NUL characters, a second value); writing is our own, because cJSON builds a
  * tree first and prints numbers with 17 digits.
  */
 #include "base/json.h"

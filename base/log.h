@@ -19,7 +19,7 @@
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
-/* Once, first thing in a tool. `name` is borrowed for good. */
+/* Called once, first thing in a tool. `name` must stay valid until the process ends. */
 void log_open(const char *name, enum log_level level);
 
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -1,5 +1,5 @@
-/* Two tables: the keys in order of arrival, an array, and slots with their numbers, at most half of them in use. The
- * bytes of the keys are in blocks of their own, which double in size, so that they never move.
+/* Two tables: an array of the keys in order of arrival, and hash slots with the keys' numbers, at most half of them in
+ * use. The bytes of the keys are in blocks of their own, which double in size, so that keys never move.
  */
 #include "base/map.h"
 

@@ -2,8 +2,8 @@
  *
  * The table is the only place where an option is written down: parsing (by glibc's argp), --help, --usage and the man
  * page (scripts/manpage reads --help) are made from it, so they cannot disagree. The default of an option is what its
- * destination holds before opt_parse(); --help prints it from there. A number that is outside its own bounds is not
- * shown as a default; a tool recognises by it that the option was not given.
+ * destination holds before opt_parse(); --help prints it from there. A default outside the option's own bounds is not
+ * shown; a tool sees by such a value that the option was not given.
  *
  * An option means the same in every tool. Those that several tools have are written once, below (OPT_MODEL ...). A
  * letter belongs to one long name in all tools, and few options have one:

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_MAX_BYTES = 256 << 20 }; /* a context of 50 million tokens; a longer line is no row of ours */
+enum { LINE_MAX_BYTES = 256 << 20 }; /* a context of 50 million tokens; a longer line is refused */
 
 /* ---- reading ----------------------------------------------------------- */
 

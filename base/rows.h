@@ -34,13 +34,13 @@ struct rows_in {
     struct json *header; // NULL: the stream has none
     struct json *first;  // a first line that was a row, to be returned by the first rows_next
     bool ended;
-    struct digest *digest; // borrowed; is given every byte read
+    struct digest *digest; // borrowed; every byte read is added to it
 };
 
 /* path NULL or "-": standard input. `kind` is what the header's "evp" must say. */
 int rows_open(struct rows_in *in, const char *path, const char *kind, struct err *err) MUST_CHECK;
 
-/* The same, and adds every byte to `digest`: once rows_next() gave 0, it is that of the whole file. */
+/* The same, and adds every byte to `digest`, which covers the whole file once rows_next() has returned 0. */
 int rows_open_hashed(struct rows_in *in, const char *path, const char *kind, struct digest *digest,
                      struct err *err) MUST_CHECK;
 
@@ -76,7 +76,7 @@ struct rows_out {
     struct buf line;
 };
 
-/* How the rows are made: goes into the header, and a table's attribute `lineage` says the same. */
+/* How the rows are made. Goes into the header; a table stores the same in its attribute `lineage`. */
 struct rows_made {
     const char *kind; // "contexts"
     const char *tool; // "evp-import"
