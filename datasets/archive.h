@@ -1,12 +1,13 @@
 /* archive.h - the files inside an archive, read in place (libarchive), never unpacked to disk.
- * * zip, tar, 7-Zip and cpio, compressed with gzip, bzip2, xz, zstd or lz4. An archive is hostile until it was read to
- * its end: nothing that came from one that fails may be used. It is refused as a whole when an entry
  *
- *     has a name that is absolute or has a component "..", or none that can be read,
+ * Formats: zip, tar, 7-Zip and cpio, compressed with gzip, bzip2, xz, zstd or lz4. An archive is hostile until it has
+ * been read to its end: when it fails, nothing that came from it may be used. It is refused as a whole when an entry
+ *
+ *     has a name that is absolute, has a component "..", or cannot be read,
  *     is a link, a device, a pipe or anything else than a file or a folder,
  *     is encrypted,
- *     says that it is, or turns out, larger than ARCHIVE_MAX_ENTRY, or takes the archive above ARCHIVE_MAX_TOTAL or
- *     ARCHIVE_MAX_RATIO,
+ *     is larger than ARCHIVE_MAX_ENTRY, by its header or when it is read,
+ *     takes the archive above ARCHIVE_MAX_TOTAL or ARCHIVE_MAX_RATIO,
  *     is damaged (checksum, length) or cut.
  */
 #ifndef EVP_ARCHIVE_H
@@ -26,7 +27,7 @@
  */
 enum { ARCHIVE_MAX_RATIO = 200 };
 
-/* Up to so many bytes any ratio will do: a short file of blanks does no harm. */
+/* Contents of up to this many bytes may have any ratio: a short file of blanks does no harm. */
 #define ARCHIVE_ANY_RATIO ((uint64_t)16 << 20)
 
 /* An honest archive does not have more. */

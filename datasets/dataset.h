@@ -16,10 +16,11 @@
  * To add a dataset:
  *   (1) datasets/dataset.c: its line in `table`
  *   (2) tests/unit/datasets.c: its name and the SHA-256 of its published prompt in `published`
- *   (3) tests/data/longbench/NAME.jsonl: a short row of it, and tests/cli/import/NAME.sh that prints what becomes of
- * the row, like tests/cli/import/ten.sh; `tests/cli/run --update` writes what it printed, for you to check (4) if its
- * rows have other fields than LongBench's: a reader in datasets/row.c, the fields in datasets/row.h, and rows that
- * cannot be used in tests/unit/datasets.c
+ *   (3) tests/data/longbench/NAME.jsonl: a short row of it
+ *   (4) tests/cli/import/NAME.sh: prints what becomes of the row, like tests/cli/import/ten.sh;
+ *       `tests/cli/run --update` writes what it printed, for you to check
+ *   (5) if its rows have other fields than LongBench's: a reader in datasets/row.c, the fields in datasets/row.h, and
+ *       rows that cannot be used in tests/unit/datasets.c
  */
 #ifndef EVP_DATASET_H
 #define EVP_DATASET_H

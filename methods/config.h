@@ -2,8 +2,9 @@
  * `snapkv:drop=0.5+kivi:bits=4`, and lists of them with ranges: `keydiff:drop=0.1..0.9/0.2,kivi:bits=2`.
  *
  *     list   = config { "," config }
- *     config = "none" | stage [ "+" stage ]           a dropping method, a quantiser, or the first followed by the
- * second stage  = method { ":" name "=" value } value  = number, and in lists also from ".." to "/" step
+ *     config = "none" | stage [ "+" stage ]      a dropping method, a quantiser, or both in this order
+ *     stage  = method { ":" name "=" value }
+ *     value  = number, and in lists also from ".." to "/" step
  *
  * `drop`, the share of KV pairs removed, is what kvpress and the papers call compression ratio; kvpress' own name
  * `compression_ratio` is read too. The canonical text has the parameters in the order of the method's table, in

@@ -2,8 +2,10 @@
  *
  *   real    contexts as long as LongBench's rows (lognormal per dataset), 128 KiB of KV per token, Zipf(0.8)
  *           frequencies, 4 methods x 15 drops on GPU, DRAM, SSD (2.5, 9, 15 % of all bytes) and an unlimited remote
- * tier unc     utilities unrelated to sizes weak    utilities near the size strong  utility = size + constant: mass
- * ties
+ *           tier
+ *   unc     utilities unrelated to sizes
+ *   weak    utilities near the size
+ *   strong  utility = size + constant: mass ties
  *
  * The last three have four limited tiers of 5, 10, 15, 20 % of the mean total (a tenth of it for unc).
  */
