@@ -1,4 +1,4 @@
-/* The plan of a profile: who gets which question, what is open, what fits, what is answered together. */
+/* The plan of a profile: which context has which question, what is open, what fits, what is answered together. */
 #include "base/file.h"
 #include "profiler/grid.h"
 
@@ -138,17 +138,25 @@ static void empty_store(struct store *s)
     table_rows_release(&s->rows);
 }
 
+/* A grid of all inputs, where every context has 50 tokens, and its store. */
+static void open_grid(struct grid *g, struct store *s)
+{
+    struct err err;
+    struct grid_input in = input(1, 1);
+
+    cr_assert_eq(grid_begin(g, &in, &err), 0);
+    give_tokens(g, 50);
+    cr_assert_eq(grid_fit(g, &in, &err), 0);
+    fill_store(s, g->work[0].token_digest);
+}
+
 Test(grid, only_what_is_missing_is_open)
 {
     struct grid g;
     struct err err;
     struct store s;
-    struct grid_input in = input(1, 1);
 
-    cr_assert_eq(grid_begin(&g, &in, &err), 0);
-    give_tokens(&g, 50);
-    cr_assert_eq(grid_fit(&g, &in, &err), 0);
-    fill_store(&s, g.work[0].token_digest);
+    open_grid(&g, &s);
     cr_assert_eq(grid_open(&g, &s, &err), 0, "%s", err.msg);
     cr_assert(g.n_found == 2 && g.n_answers == 4 * 3 - 2 && g.n_contexts == 3 && g.n_variants == 9);
     cr_assert_eq(g.work[0].n_open, 4);
@@ -175,12 +183,8 @@ Test(grid, a_text_that_changed_is_refused)
     struct grid g;
     struct err err;
     struct store s;
-    struct grid_input in = input(1, 1);
 
-    cr_assert_eq(grid_begin(&g, &in, &err), 0);
-    give_tokens(&g, 50);
-    cr_assert_eq(grid_fit(&g, &in, &err), 0);
-    fill_store(&s, g.work[0].token_digest);
+    open_grid(&g, &s);
     s.have.question_text[0] = "what?";
     cr_assert_eq(grid_open(&g, &s, &err), ERR_FORMAT);
     s.have.question_text[0] = "who?";

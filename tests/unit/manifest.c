@@ -193,7 +193,7 @@ Test(manifest, refuses_rows_that_lie)
     manifest_release(&m);
 }
 
-/* A text of n times `c`, the next call's too. */
+/* A text of n times `c`, borrowed until the next call. */
 static const char *text_of(char c, size_t n)
 {
     static char text[MANIFEST_ID + 8];
@@ -288,19 +288,28 @@ static void repeat(struct buf *out, const char *piece, int n)
         buf_printf(out, "%s%s", i ? "," : "", piece);
 }
 
-/* Members of a text that may be so many: at the limit, and one more. */
+/* Makes `path` with mkstemp() and writes two rows there; returns the file's text. */
+static struct buf make_two(char *path)
+{
+    struct buf text = { 0 };
+    struct err err;
+
+    close(mkstemp(path));
+    write_two(path);
+    cr_assert_eq(file_read(&text, path, 1 << 20, &err), 0);
+    return text;
+}
+
+/* Lists that may have a limited number of members: at the limit, and one more. */
 Test(manifest, texts_at_their_limits)
 {
     static const char form[] = "{\"config\":\"c\",\"bytes\":1,\"quality\":0}";
     static const char total[] = "{\"name\":\"t\",\"utility\":1}";
     char path[] = "/tmp/evp-manifest-XXXXXX";
-    struct buf good = { 0 }, text = { 0 };
+    struct buf good = make_two(path), text = { 0 };
     struct manifest m;
     struct err err;
 
-    close(mkstemp(path));
-    write_two(path);
-    cr_assert_eq(file_read(&good, path, 1 << 20, &err), 0);
     for (int n = MANIFEST_TOTALS - 1; n <= MANIFEST_TOTALS + 1; n++) {
         buf_clear(&text);
         buf_adds(&text, "\"totals\":[");
@@ -350,7 +359,7 @@ Test(manifest, texts_at_their_limits)
     unlink(path);
 }
 
-/* Rows that a manifest before stores and the one now lacks; and the order of ids, also of those with one beginning. */
+/* Rows that the previous manifest stores and the new one lacks; and the order of ids, also where one begins another. */
 Test(manifest, order_and_what_is_gone)
 {
     static const char *const id[] = {
@@ -451,13 +460,10 @@ Test(manifest, refuses_texts_that_lie)
         { "{\"end\":true", "{\"dne\":true", "line 4: field 'id' is missing" },
     };
     char path[] = "/tmp/evp-manifest-XXXXXX";
-    struct buf good = { 0 };
+    struct buf good = make_two(path);
     struct manifest m;
     struct err err;
 
-    close(mkstemp(path));
-    write_two(path);
-    cr_assert_eq(file_read(&good, path, 1 << 20, &err), 0);
     for (size_t i = 0; i < sizeof(change) / sizeof(*change); i++) {
         write_lie(path, &good, change[i][0], change[i][1]);
         cr_assert_eq(manifest_read(&m, path, &err), ERR_FORMAT, "%s", change[i][1]);
@@ -471,13 +477,10 @@ Test(manifest, refuses_texts_that_lie)
 Test(manifest, refuses_every_cut)
 {
     char path[] = "/tmp/evp-manifest-XXXXXX";
-    struct buf good = { 0 };
+    struct buf good = make_two(path);
     struct manifest m;
     struct err err;
 
-    close(mkstemp(path));
-    write_two(path);
-    cr_assert_eq(file_read(&good, path, 1 << 20, &err), 0);
     for (size_t n = 0; n + 1 < good.n; n += 7) {
         cr_assert_eq(truncate(path, 0), 0);
         FILE *f = fopen(path, "wb");
