@@ -203,8 +203,8 @@ def bench_profile():
     pipe = pipeline("kv-press-text-generation", model=model, tokenizer=AutoTokenizer.from_pretrained(folder), device="cpu")
     asked = [json.loads(line).get("text") for line in open(questions) if '"context"' in line]
     asked = [q for q in asked if q]
-    # kvpress prefills anew and answers one question at a time for each of the 16 versions, so all runs cost alike: four of
-    # them, one per method and the reference, are timed.
+    # kvpress prefills again and answers one question at a time for each of the 16 variants, so all runs cost alike: four
+    # of them, one per method and the reference, are timed.
     start = time.time()
     pipe(text, questions=asked, max_new_tokens=32)
     for press in (KnormPress, KeyDiffPress, SnapKVPress):

@@ -1,7 +1,7 @@
 """file.py BUILD [N] - is evp-plan on a table of N contexts (100000) x 60 configs bounded by reading it?
 
 Makes the table (uncompressed, as table_write makes it), plans it five times, and in between lets h5py read the datasets
-that evp-plan reads and writes the manifest's bytes once more: what is left when nothing is computed. All files lie in
+that evp-plan reads and writes the manifest's bytes once more: what is left when nothing is computed. All files are in
 the page cache. The fastest of five each; memory is that of evp-plan and the child that reads, whichever is higher.
 """
 import os, re, resource, subprocess, sys, tempfile, time

@@ -1,7 +1,8 @@
-"""table.py OUT.h5 [N [reversed|bad]] - write a small scored table with h5py, as docs/formats/table.md describes it: what evp-plan's tests read.
+"""table.py OUT.h5 [N [reversed|bad]] - write a small scored table with h5py, as docs/formats/table.md describes it: what
+evp-plan's tests read.
 
-Three contexts by default, three configs, two tiers; every number is simple enough to check a plan by hand. bad: one cell each with a negative
-size, a size_frac that is no number, an endless time, and qualities of 2 and -0.1.
+Three contexts by default, three configs, two tiers; every number is simple enough to check a plan by hand. bad: one cell
+each with a negative size, a size_frac that is not a number, an infinite time, and qualities of 2 and -0.1.
 """
 import sys
 import h5py, numpy as np

@@ -115,7 +115,7 @@ static enum MHD_Result wrapped(struct call *c)
     return result;
 }
 
-/* What services do: the complaint repeats the key. */
+/* Like real services, repeats the key in the complaint. */
 static enum MHD_Result denied(struct call *c)
 {
     const char *key = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, "Authorization");

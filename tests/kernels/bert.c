@@ -85,7 +85,7 @@ Test(bert_kernels, cpu_agrees_with_the_reference)
             be[i]->gelu(be[i], m);
             be[i]->layernorm(be[i], m, m, w, b, 1e-12f);
         }
-        expect_close(x[1], x[0], n, 1e-5); // what lies between the rows was left alone too
+        expect_close(x[1], x[0], n, 1e-5); // what is between the rows was left alone too
         for (int i = 0; i < 2; i++)
             free(x[i]);
         free(w);

@@ -106,7 +106,7 @@ static float *silu_on(struct backend *be, struct shape s)
 {
     float *x = numbers(be, "gate_up", (size_t)s.rows * (size_t)s.in * 2);
     float *out = space(be, (size_t)s.rows * (size_t)s.in);
-    x[0] = 200, x[s.in] = 3; // where e^-x is nothing, and where it is everything
+    x[0] = 200, x[s.in] = 3; // e^-x vanishes; below, for x = -200, it overflows
     if (s.in > 1)
         x[1] = -200;
     be->silu_mul(be, mat_of(out, s.rows, s.in), mat_of(x, s.rows, 2 * s.in));

@@ -78,7 +78,7 @@ Test(array, of_ints_ends_at_int_max)
     free(a.at);
 }
 
-Test(array, whose_bytes_overflow_stays_as_it_was)
+Test(array, stays_as_it_was_when_its_bytes_would_overflow)
 {
     struct {
         double *at;

@@ -1,4 +1,4 @@
-/* The ground everything stands on: errors, buffers, numbers, text, JSON, rows. */
+/* What everything uses: errors, buffers, numbers, text, JSON, rows. */
 #include "base/buf.h"
 #include "base/digest.h"
 #include "base/err.h"

@@ -55,7 +55,7 @@ static void add(struct checkpoint *c, const char *id, const char *digest, const 
     question_list_release(&list);
 }
 
-/* What there is about a context, joined by '|'; "" when nothing is. */
+/* Expects these questions about a context, joined by '|'; "" when no answer is known. */
 static void expect(struct checkpoint *c, const char *id, const char *digest, const char *want)
 {
     struct question_list list = { 0 };

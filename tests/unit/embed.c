@@ -41,7 +41,7 @@ static void embed(struct embedder *e, const char *const *text, int n, float *vec
     cr_assert_eq(embedder_run(e, &(struct embed_texts){ text, n }, vector, NULL, &err), 0, "%s", err.msg);
 }
 
-/* Empty, cut at 40 tokens, with a letter that the vocabulary lacks: see tests/golden/embed/make-minibert.py. */
+/* Texts: empty, cut at 40 tokens, with a letter that the vocabulary lacks: see tests/golden/embed/make-minibert.py. */
 static void check_minibert(const char *backend)
 {
     struct backend *be = open_backend(backend);
@@ -213,8 +213,8 @@ Test(embed, wrong_files_are_named)
     be->close(be);
 }
 
-/* The largest value that a field of config.json may have, and what stands in the way one above it and at 0. With the
- * largest one the model fails for another reason: its weights have other shapes. */
+/* Every field of config.json at 0, 1, its largest value and one above. 1 and the largest value are taken: the model
+ * then fails for another reason, that its weights have other shapes. */
 Test(embed, fields_of_the_config_have_limits)
 {
     static const struct {

@@ -348,8 +348,8 @@ Test(engine, answers_up_to_the_models_limit)
     bench_close(b);
 }
 
-/* Contexts and questions of a pass, one token fewer, one more, and of two: the first token of each answer is what the
- * whole text gives. */
+/* Contexts and questions as long as a pass, one token shorter, one longer, and longer than two passes: the first token
+ * of each answer is what the whole text gives. */
 Test(engine, passes_end_where_they_should)
 {
     static const int length[][2] = { { 1, 511 }, { 1, 512 }, { 1, 513 }, { 2, 1025 }, { 512, 1 }, { 513, 2 } };

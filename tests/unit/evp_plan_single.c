@@ -217,7 +217,7 @@ Test(evp_plan_single, numbers_at_their_limits)
     buf_release(&good);
 }
 
-/* A plan without contexts is no manifest, but one with a context to evict is; what was opened can be saved again. */
+/* A plan whose only context was removed can be saved, since it has a context to evict; a plan without any cannot. */
 Test(evp_plan_single, saves_what_a_manifest_can_say)
 {
     struct world w;

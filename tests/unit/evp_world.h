@@ -32,7 +32,7 @@ void world_remove_files(void);
 void world_draw_context(struct world *w, struct rng *r, int i);
 void world_draw(struct world *w, struct rng *r, int n);
 
-const char *world_digest(int i); // 64 hex digits, the next call's too
+const char *world_digest(int i); // 64 hex digits, borrowed until the next call
 
 /* Writes the manifest of a plan to world_path. */
 void world_write(struct world *w, const struct plan *plan);

@@ -97,7 +97,7 @@ static void do_step(struct world *w, const struct plan *p, const struct step *s)
     cr_assert_leq(w->used[g->tier], p->capacity[g->tier], "over capacity");
 }
 
-/* In its tier a goal has exactly one file that stays, or was placed. */
+/* Every goal has exactly one file in its tier: one that stayed or one that was placed. */
 static void check_end(const struct world *w, const struct plan *p)
 {
     for (int t = 0; t < p->given.n_tiers; t++)

@@ -124,7 +124,7 @@ static char *find(struct buf *b, const char *what, size_t n)
     return at;
 }
 
-/* The entry of a tensor in the table, behind its name: u32 n_dims, u64 dim[2], u32 type, u64 offset. */
+/* The entry of a tensor in the table, after its name: u32 n_dims, u64 dim[2], u32 type, u64 offset. */
 static char *entry(struct buf *b, const char *name)
 {
     return find(b, name, strlen(name)) + strlen(name);

@@ -150,7 +150,7 @@ Test(placement, pins_close_all_other_tiers)
     placement_input_release(&in);
 }
 
-/* What stays where it is is not written; all else costs by the byte. */
+/* A context that keeps its place is not written; every other one costs by the byte. */
 Test(placement, moves_cost_by_the_byte)
 {
     struct placement_input in;
@@ -298,7 +298,7 @@ Test(placement, keeps_to_the_cap_on_moves)
     placement_input_release(&in);
 }
 
-/* A pinned context that must be written, and nothing may be. */
+/* A pinned context must be written, but the cap on moves allows no write. */
 Test(placement, refuses_a_cap_below_what_pins_need)
 {
     struct placement_input in;

@@ -154,7 +154,7 @@ Test(qgen, the_same_seed_gives_the_same_questions)
     buf_release(&text);
 }
 
-/* What a question quotes stands in the text, once. */
+/* The words that a question quotes occur in the text exactly once. */
 Test(qgen, quotations_are_unique)
 {
     struct question_list list = { 0 };

@@ -43,7 +43,7 @@ Test(qgen_limits, length_of_a_question)
 
 /* ---- segments ------------------------------------------------------------- */
 
-/* So many segments has the text; *heading (may be NULL) tells whether the second is a heading. */
+/* The number of segments of the text; *heading (may be NULL): is the second segment a heading? */
 static int count_segments(const struct buf *text, bool *heading)
 {
     struct segments s;

@@ -1,4 +1,4 @@
-/* The store of a profile: what was finished is found again, what does not belong is refused, nothing stays behind. */
+/* The store of a profile: what was finished is found again, what does not belong is refused, no file is left over. */
 #include "base/buf.h"
 #include "base/file.h"
 #include "profiler/store.h"

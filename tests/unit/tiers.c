@@ -100,7 +100,7 @@ Test(tiers, refuse_what_cannot_be_planned_with)
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct tiers t;
         struct err err;
-        size_t n = strcspn(bad[i].says, "*"); // what stands before a star is enough
+        size_t n = strcspn(bad[i].says, "*"); // what comes before a star is enough
         cr_assert_eq(from_text(&t, bad[i].text, &err), ERR_FORMAT, "%s", bad[i].text);
         cr_assert(strncmp(err.msg, bad[i].says, n) == 0 && (bad[i].says[n] || !err.msg[n]), "%s", err.msg);
         cr_assert(!t.at && !t.n);

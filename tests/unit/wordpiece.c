@@ -146,7 +146,7 @@ Test(wordpiece, special_tokens_in_texts_as_the_library_reads_them)
 }
 
 /* The ends of the ranges of bert_ranges.h, and characters younger than the Unicode that the library knows. */
-Test(wordpiece, characters_are_what_the_library_takes_them_for)
+Test(wordpiece, characters_have_the_classes_of_the_library)
 {
     cr_assert(bert_is_dropped(0) && bert_is_dropped(0x7f) && bert_is_dropped(0x9f) && bert_is_dropped(0x10fffd));
     cr_assert(!bert_is_dropped('\t') && !bert_is_dropped(0x20) && !bert_is_dropped(0x7e) && !bert_is_dropped(0xa0));

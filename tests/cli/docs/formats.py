@@ -2,8 +2,9 @@
 
 A page's example is a fenced block whose first line is ```LANGUAGE KIND. For each example: the real reader takes it;
 without any one of the fields that the page's tables call required, and with that field turned into another type, the
-reader refuses it; null in place of any other text or number is no more than its absence; every field in it is in the tables of its page, and every field of the tables is in an example.
-What the tools write today has no other fields than the example. Runs in a scratch folder.
+reader refuses it; null in place of any other text or number counts as its absence; every field in it is in the tables
+of its page, and every field of the tables is in an example. What the tools write today has no other fields than the
+example. Runs in a scratch folder.
 """
 import copy, json, os, re, shutil, struct, subprocess, sys
 from pathlib import Path

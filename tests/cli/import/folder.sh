@@ -1,4 +1,4 @@
-# A folder: sorted, hidden files and links passed over, what is no text reported while the rest goes on.
+# A folder: sorted, hidden files and links passed over, files that are not text reported while the rest goes on.
 mkdir -p d/b d/.hidden
 printf 'Zebra.' >d/z.txt
 printf 'Antelope.' >d/a.md

@@ -1,4 +1,4 @@
-# Tiers that are gone, are no folders, are the same folder, are in use, or are too small for the plan.
+# Tiers that are gone, are not folders, are the same folder, are in use, or are too small for the plan.
 . "$TOP/tests/cli/load/plans.inc"
 mkdir disk
 try() {

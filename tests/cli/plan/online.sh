@@ -1,4 +1,4 @@
-# --online: rows carry what keeping the plan needs, also for a context that nobody asked for yet; floors and pins with
+# --online: rows carry what keeping the plan needs, also for a context without accesses so far; floors and pins with
 # it. Without the option a manifest has none of it. What is carried is verified, and a lie is refused by line and field.
 cp "$DATA/table.h5" "$DATA/tiers.json" .
 forms() { sed -n 's/.*"id":"\([^"]*\)".*"tier":"\([^"]*\)".*"payload":[^,}]*\(.*\)}$/\1 \2\3/p' "$1"; }

@@ -1,4 +1,4 @@
-# The order of the table's rows makes no difference to who goes where.
+# The order of the table's rows makes no difference to where contexts go.
 cp "$DATA/table.h5" "$DATA/table-reversed.h5" "$DATA/tiers.json" .
 show() { sed -n 's/.*"id":"\([^"]*\)".*"config":"\([^"]*\)","tier":"\([^"]*\)".*/\1 \2 \3/p'; }
 evp-plan -q table.h5 --tiers tiers.json | show >a

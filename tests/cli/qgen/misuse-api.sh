@@ -1,4 +1,4 @@
-# Options that contradict each other, and addresses that are none or hold a secret.
+# Options that contradict each other, and addresses that are malformed or hold a secret.
 echo '{"id":"a","text":"t"}' >c.jsonl
 evp-qgen c.jsonl --api-model m
 evp-qgen c.jsonl --api-base http://localhost/v1

@@ -1,2 +1,2 @@
-# A shard that is none.
+# A shard beyond the last one is misuse.
 evp-qgen --shard 3/2 -

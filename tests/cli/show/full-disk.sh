@@ -1,2 +1,2 @@
-# a full disk behind stdout is said, and ends with 1
+# a full disk under stdout is reported, and ends with 1
 evp-show "$DATA/tiny.gguf" >/dev/full

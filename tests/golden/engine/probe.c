@@ -1,6 +1,6 @@
 /* probe.c - the engine, bare, for the scripts beside it. Token ids are lines of numbers on standard input.
  *
- *     probe MODEL BACKEND logits OUT            one line: logits (n, n_vocab) behind each id, as f32, into OUT
+ *     probe MODEL BACKEND logits OUT            one line: logits (n, n_vocab) after each id, as f32, into OUT
  *     probe MODEL BACKEND answers NEW BATCH CONFIGS
  *                                               a line of context, then lines of questions: a line of answer ids for
  *                                               each question, config by config; times on standard error

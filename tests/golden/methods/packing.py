@@ -1,6 +1,6 @@
 """Runs evp-pack on one text under many configs and reads what it wrote. Standard library only.
 
-A context may stand in a manifest once, so each config gets a context of its own with the same text.
+A context may be in a manifest once, so each config gets a context of its own with the same text.
 """
 import hashlib, json, os, re, struct, subprocess
 
@@ -18,7 +18,7 @@ def n_keep(n, drop):
 
 
 def size(config, n):
-    """Bytes of a version, from the formulas of the methods' papers."""
+    """Bytes of a variant, from the formulas of the methods' papers."""
     bits = 16
     for stage in config.split("+"):
         name, _, params = stage.partition(":")

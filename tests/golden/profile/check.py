@@ -67,7 +67,7 @@ def left_over():
 
 
 def kill_test(want, seconds):
-    """Moments are drawn over the whole run; a finished one is thrown away and begun anew."""
+    """Moments are drawn over the whole run; a finished one is thrown away and begun again."""
     rng, killed, finished, wrong = random.Random(1), 0, 0, ""
     while killed < KILLS and not wrong:
         if kill_at(rng.uniform(0, 1.05) * seconds):
@@ -119,7 +119,7 @@ if os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=28k
     verdict(status == 1 and said.count("\n") == 0 and "No space left" in said and not left, "a full disk", f"{status} {said} {left}")
     subprocess.run(["mount", "-o", "remount,size=1m", "full"])
     status, said = profile("full/p.h5")
-    verdict(status == 0 and not differ(contents("full/p.h5"), want), "with room again it goes on", said)
+    verdict(status == 0 and not differ(contents("full/p.h5"), want), "with free bytes again it goes on", said)
     subprocess.run(["umount", "full"])
 else:
     print("skip profile: a full disk: only root can mount a small one")

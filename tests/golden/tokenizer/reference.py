@@ -58,7 +58,7 @@ def ids(tok, texts):
 
 
 def tiny_model(folder, tok):
-    """The smallest model that has this tokenizer, so that its tokenizer.json can be read by who opens models."""
+    """The smallest model that has this tokenizer, so that code that opens models can read its tokenizer.json."""
     os.makedirs(folder, exist_ok=True)
     n = tok.get_vocab_size()
     shapes = {"model.embed_tokens": (n, 4), "model.norm": (4,)}
