@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { READ_BLOCK = 1 << 16, MAX_SHOWN = 200 }; /* bytes; of a name in a message, which takes 500 */
+enum { READ_BLOCK = 1 << 16, MAX_SHOWN = 200 }; /* bytes; MAX_SHOWN: of a name in a message of at most 500 */
 
 struct walk {
     struct archive *archive;

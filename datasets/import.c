@@ -70,7 +70,7 @@ static int import_entry(void *arg, const char *name, const char *bytes, size_t n
     return code;
 }
 
-/* ARCHIVE_NONE: the source is no archive. */
+/* Returns ARCHIVE_NONE when the source is not an archive. */
 static int import_archive(struct import *im, const struct archive_source *source, struct err *err)
 {
     struct entry_import entry = { .im = im, .label = source->label };

@@ -1,9 +1,9 @@
 /* import.h - documents from anywhere, as one list of contexts.
  *
  * Takes archives (archive.h), .jsonl files (row.h; also streams of contexts that evp-import wrote), and texts: one
- * file, one context, named by the file without its .txt or .md. Of a file with another name the contents decide: an
- * archive, rows if the first character is '{', otherwise text. Folders are walked in sorted order, without hidden files
- * and symbolic links.
+ * file, one context, named by the file without its .txt or .md. For any other name the contents decide: an archive,
+ * rows if the first character is '{', otherwise text. Folders are walked in sorted order, without hidden files and
+ * symbolic links.
  *
  * Everything is read before anything is written, because rows with the same text become one context with all their
  * questions, wherever they are. Of two such rows the first gives id, dataset and ask.

@@ -50,7 +50,7 @@ char *import_stem(const char *path)
 
 /* ---- rows ----------------------------------------------------------------- */
 
-/* Of a stream of contexts. */
+/* Keeps the header of a stream of contexts, if it has one, for lineage. */
 static int keep_header(struct import *im, struct rows_in *in, struct err *err)
 {
     if (!in->header)
@@ -176,7 +176,7 @@ static int import_repaired(struct import *im, struct import_file file, struct er
 
 int import_bytes(struct import *im, const struct import_file *given, struct err *err)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* that some editors put in front of UTF-8 */
+    static const char mark[] = "\xef\xbb\xbf"; /* the byte order mark that some editors put in front */
     struct import_file file = *given;
 
     if (import_is_binary(&file, err))

@@ -53,7 +53,7 @@ struct bert {
 };
 
 /* dir holds config.json and model.safetensors; shape.positions becomes at most max_positions. The backend must outlive
- * *b. Fails with ERR_FORMAT and the field or tensor that is not as a BERT model has it. */
+ * *b. Fails with ERR_FORMAT, naming the field or tensor that does not fit a BERT model. */
 int bert_open(struct bert *b, const char *dir, int max_positions, struct backend *backend, struct err *err) MUST_CHECK;
 void bert_close(struct bert *b); // zeroed is fine
 

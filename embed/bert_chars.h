@@ -1,7 +1,7 @@
-/* bert_chars.h - what BERT's tokenizer takes each character for, as Hugging Face's `tokenizers` does.
+/* bert_chars.h - the class of each character in BERT's tokenizer, as in Hugging Face's `tokenizers`.
  *
- * That library goes by Unicode 8. Marks and punctuation that came later are ordinary characters to it, so the classes
- * are tables of our own (bert_ranges.h) and not utf8proc's, whose Unicode grows.
+ * That library follows Unicode 8 and treats marks and punctuation of later versions as ordinary characters. So the
+ * classes are tables of our own (bert_ranges.h), not utf8proc's, which follow newer versions of Unicode.
  */
 #ifndef EVP_BERT_CHARS_H
 #define EVP_BERT_CHARS_H

@@ -28,7 +28,7 @@ static int want_count(const struct json *config, const char *name, int max, int 
     return 0;
 }
 
-/* A field that may be absent, but not have another value than the one this encoder computes. */
+/* Checks a field that may be absent; if it is there, it must have the one value that this encoder computes. */
 static int want_word(const struct json *config, const char *name, const char *word, struct err *err)
 {
     const char *v = word;

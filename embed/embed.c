@@ -23,7 +23,7 @@ struct embedder {
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* Refuses a model that does not pool by the mean. A model without that file does, as sentence-transformers takes it. */
+/* Refuses a model that does not pool by the mean. A model without that file does so, as in sentence-transformers. */
 static int check_pooling(const char *dir, struct err *err)
 {
     struct buf text = { 0 };

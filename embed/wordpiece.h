@@ -1,7 +1,7 @@
 /* wordpiece.h - BERT's tokenizer (uncased): text to ids of all-MiniLM-L6-v2's vocabulary.
  *
  * Special tokens in the text are split off first, letter for letter: "[SEP]" is the token, "[sep]" is not. What is left
- * goes through these steps (bert_chars.h says what each character is taken for): control characters are dropped, every
+ * goes through these steps (bert_chars.h says which class a character has): control characters are dropped, every
  * white space becomes a blank, ideographs stand apart, NFD without combining marks, lower case, split at blanks and
  * around punctuation, then the longest piece of the vocabulary again and again ("em", "##bed").
  *

@@ -29,8 +29,8 @@ struct wordpiece {
 
 enum vocabulary_file { VOCAB_TXT, TOKENIZER_JSON };
 
-/* Both fill a zeroed *w, which is to be released after a failure too: from the files of a folder, or from one file's
- * text. */
+/* Both fill a zeroed *w: from one file's text, or from the files of a folder. The caller releases *w, after a failure
+ * too. */
 int vocabulary_parse(struct wordpiece *w, const struct buf *text, enum vocabulary_file kind,
                      struct err *err) MUST_CHECK;
 int vocabulary_read(struct wordpiece *w, const char *dir, struct err *err) MUST_CHECK;

@@ -86,8 +86,8 @@ static int add_default_specials(struct wordpiece *w, struct err *err)
     return 0;
 }
 
-/* An entry of "added_tokens". One that would take blanks with it, stand only between words or be looked for in the
- * normalised text is refused, since the ids would not be the library's. */
+/* Reads an entry of "added_tokens". Refuses a token that swallows blanks, matches whole words only, or is searched in
+ * the normalised text: its ids would not be the library's. */
 static int read_special(struct wordpiece *w, const struct json *token, struct err *err)
 {
     static const char *const flag[] = { "lstrip", "rstrip", "single_word", "normalized" };

@@ -43,7 +43,7 @@ void gguf_release(struct gguf *g);
 int gguf_want_int(const struct gguf *g, const char *key, int64_t *out, struct err *err) MUST_CHECK;
 int gguf_want_text(const struct gguf *g, const char *key, struct text_view *out, struct err *err) MUST_CHECK;
 
-/* The same, and of any number type, but an absent key leaves *out as it was. */
+/* The same, but an absent key leaves *out as it was; the second takes any number type. */
 int gguf_may_int(const struct gguf *g, const char *key, int64_t *out, struct err *err) MUST_CHECK;
 int gguf_may_real(const struct gguf *g, const char *key, double *out, struct err *err) MUST_CHECK;
 int gguf_may_text(const struct gguf *g, const char *key, struct text_view *out, struct err *err) MUST_CHECK;

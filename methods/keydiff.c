@@ -5,8 +5,8 @@
  * The mean cosine of k_t to all keys is |a| * cos(k_t, a): the same order per head, in linear time. All tokens are
  * scored at once; no window, no sinks.
  *
- * Source: Park et al., "KeyDiff: Key Similarity-Based KV Cache Eviction" (arXiv 2504.15364), whose block-wise iteration
- * kvpress' KeyDiffPress leaves out, as we do.
+ * Source: Park et al., "KeyDiff: Key Similarity-Based KV Cache Eviction" (arXiv 2504.15364). The paper
+ * iterates block by block; kvpress' KeyDiffPress does not, and neither do we.
  */
 #include "methods/registry.h"
 

@@ -12,7 +12,7 @@
  * Bytes per layer and kv head, K = head_dim: keys Tq*K*b/8 + Tq/g*K*4 + (n-Tq)*2K, values likewise.
  *
  * Source: Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache" (ICML 2024) and its code
- * (models/llama_kivi.py, quant/new_pack.py), whose prefill this is.
+ * (models/llama_kivi.py, quant/new_pack.py), the part for prefill.
  */
 #include "methods/registry.h"
 

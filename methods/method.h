@@ -9,10 +9,10 @@
  * methods/registry.h and its line in methods/registry.c (3) if it needs more than K, V and window queries, a bit in
  * enum method_need, saved by session_prefill() in engine/session.c (4) if it computes something new on the device, an
  * op as kernels/backend.h says (5) its config names, sizes and variants in tests/unit/methods.c, and the list of
- * methods in the messages there (6) its configs in CONFIGS of
- * tests/golden/methods/make.py and tests/golden/methods/oracle, which compare kept positions and answers with kvpress
- * or another independent implementation (7) its name in the list of methods in README.md. A table's columns are the
- * same for every method; one that measures something more adds a column as profiler/table_column.h says.
+ * methods in the messages there (6) its configs in CONFIGS of tests/golden/methods/make.py and
+ * tests/golden/methods/oracle, which compare kept positions and answers with kvpress or another independent
+ * implementation (7) its name in the list of methods in README.md. A table's columns are the same for every method; a
+ * method that measures something more adds a column as profiler/table_column.h says.
  *
  * Each methods/NAME.c opens with the method's exact definition and its source. Bytes are counted in the model's serving
  * dtype of 2 bytes per number, whatever the backend computes in; they include scales and minima, and exclude kept

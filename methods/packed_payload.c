@@ -243,7 +243,7 @@ static int check_positions(const struct packed_payload *p, int layer, struct err
 static int check_packed(struct packed_payload *p, enum payload_check check, struct err *err)
 {
     if (config_parse(&p->config, p->file.config, err))
-        return err->code = ERR_FORMAT; // here it is no command line
+        return err->code = ERR_FORMAT; // config_parse() reports misuse, but this text comes from a file
     if (read_shape(p, err) || check_tensors(p, err))
         return err->code;
     p->bytes = config_bytes(&p->config, &p->shape, p->file.n_tokens);

@@ -46,7 +46,7 @@ int packed_payload_write(const char *path, const struct variant *v, const struct
 /* ---- reading ---- */
 
 struct packed_payload {
-    struct payload file; // the tensors and whose they are
+    struct payload file; // the tensors, and the context they belong to
     struct config config;
     struct kv_shape shape; // n_heads and dtype are not known from a payload
     int n_kept;            // rows of each head

@@ -4,7 +4,7 @@
  * scores, sinks have T and other tokens their own position, so ties and n need no special case. Positions are exact in
  * f32 up to 2^24 tokens.
  *
- * Source: Xiao et al., "Efficient Streaming Language Models with Attention Sinks" (ICLR 2024); as kvpress'
+ * Source: Xiao et al., "Efficient Streaming Language Models with Attention Sinks" (ICLR 2024). As in kvpress'
  * StreamingLLMPress, kept keys keep their original rotation (the paper re-rotates them).
  */
 #include "methods/registry.h"

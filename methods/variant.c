@@ -17,7 +17,7 @@ struct scores {
     struct scores *next;
     struct config_stage stage; // scores do not depend on its drop
     float *at;                 // (L * G, T), on the device
-    double seconds;            // it took to compute them
+    double seconds;            // taken to compute the scores
 };
 
 struct compressor {

@@ -270,7 +270,7 @@ static int take_reply(struct run *r, const struct http_reply *reply, struct err 
     if (verdict == API_AGAIN)
         return try_again(r, s, reply, &why, err);
     if (verdict == API_PLAIN && s->form == PROMPT_SCHEMA) {
-        err_wrap(&why, "the service takes no response_format");
+        err_wrap(&why, "the service refuses response_format");
         r->form = PROMPT_PLAIN;
         s->tries--;
         send_again(r, s, 0, &why);

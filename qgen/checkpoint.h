@@ -54,7 +54,7 @@ int checkpoint_add(struct checkpoint *c, const char *id, const char *digest, con
 void checkpoint_remove(struct checkpoint *c); // deletes FILE.part, since FILE is written
 void checkpoint_close(struct checkpoint *c);  // keeps FILE.part; zeroed is fine
 
-/* Adds the members by which checkpoint_open() knows FILE again to its header. */
+/* Adds to FILE's header the members by which checkpoint_open() recognises it. */
 struct json_out;
 void checkpoint_key_to_json(const struct checkpoint_key *key, struct json_out *w);
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The kinds that the parts try in turn, part p row (first + p) % N_TURNS: the first kind that any of its segments
- * supports. */
+/* The kinds that a part tries in turn, until one of its segments supports the kind. Part p tries the kinds of row
+ * (first + p) % N_TURNS. */
 static const enum source_kind turn[][SOURCE_KINDS] = {
     { SOURCE_REPEAT, SOURCE_AFTER, SOURCE_NEXT },
     { SOURCE_NUMBER, SOURCE_NAME, SOURCE_REPEAT, SOURCE_AFTER, SOURCE_NEXT },

@@ -1,5 +1,5 @@
-/* segments.c - one pass over the text that decides at each stop and each line end whether a segment ends there. What is
- * around a full stop says what it means; for a line end it is the length of the line and the start of the next one. */
+/* segments.c - one pass over the text that decides at each stop and each line end whether a segment ends there. The
+ * characters around a full stop say what it means; for a line end, its line's length and the next line's start do. */
 #include "qgen/segments.h"
 
 #include "base/array.h"
@@ -41,7 +41,7 @@ static bool is_abbreviation(const char *word, size_t n)
     return n == 1 && isalpha((unsigned char)*word); /* an initial */
 }
 
-/* The word that ends at `end` is an abbreviation, or a number that opens a list item at `start`. */
+/* Is the word that ends at `end` an abbreviation, or a number that opens a list item at `start`? */
 static bool stop_is_inside(const struct cutter *c, size_t start, size_t end)
 {
     size_t word = end;
@@ -116,7 +116,7 @@ static bool is_wrapped(const struct cutter *c, size_t at, size_t end)
     return !opens_item(c->text + next, next_end - next);
 }
 
-/* step -1: there is only white space before `at`, in its line and in the line above. step 1: after `at`, and below. */
+/* step -1: is there only white space before `at`, in its line and the line above? step 1: after `at`, and below? */
 static bool is_alone(const struct cutter *c, size_t at, int step)
 {
     for (int line_ends = 0; line_ends < 2;) {
@@ -130,7 +130,7 @@ static bool is_alone(const struct cutter *c, size_t at, int step)
     return true;
 }
 
-/* A short line between two blank ones that is no sentence, or one that is numbered. */
+/* Is it a short line between two blank ones, and either numbered or not a sentence? */
 static bool is_heading(const struct cutter *c, size_t at, size_t end)
 {
     size_t letters = 0;

@@ -68,7 +68,7 @@ static int n_tiles(const struct attn_item *item)
     return (item->n_q + tile_rows(item) - 1) / tile_rows(item);
 }
 
-/* Keys that rows up to `last` of the item see. */
+/* How many keys the item's rows up to `last` see. */
 static int visible(const struct attn_item *item, int last)
 {
     return item->causal < 0 ? item->kv.n : min(item->kv.n, item->causal + last / item->group + 1);

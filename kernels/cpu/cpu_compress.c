@@ -191,8 +191,8 @@ void cpu_avg_pool(struct backend *be, float *score, int n_heads, int n, int pitc
 
 /* ---- selection --------------------------------------------------------- */
 
-/* The k-th largest of a row, as score_order numbers it, and how many of its equals belong to the k largest: byte by
- * byte from the top, among the scores that share the bytes found so far. */
+/* Returns the k-th largest score of a row, as score_order numbers it; *equals: how many scores equal to it belong to
+ * the k largest. Finds it byte by byte from the top, among the scores that share the bytes found so far. */
 static uint32_t nth_largest(const float *score, int n, int k, int *equals)
 {
     uint32_t found = 0;
@@ -216,7 +216,7 @@ static uint32_t nth_largest(const float *score, int n, int k, int *equals)
 static void select_row(int32_t *kept, const float *score, int n, int k)
 {
     int equals, n_kept = 0;
-    uint32_t lowest = nth_largest(score, n, k, &equals); // that is kept
+    uint32_t lowest = nth_largest(score, n, k, &equals); // of the scores that are kept
 
     for (int i = 0; i < n && n_kept < k; i++) {
         uint32_t order = score_order(score[i]);

@@ -117,7 +117,7 @@ void matmul_trim(struct matmul *m)
 
 /* ---- making a primitive ------------------------------------------------- */
 
-/* What making a primitive needs and running it does not. */
+/* Needed while a primitive is made, not when it runs. */
 struct making {
     struct desc desc[N_ARGS];
     dnnl_post_ops_t post;
@@ -172,7 +172,7 @@ static int check_fast(dnnl_primitive_desc_t pd, const struct matmul_shape *s, st
     const char *name = "";
     dnnl_status_t status = dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
     if (status != dnnl_success)
-        return failure(err, "name its choice", status);
+        return failure(err, "name its implementation", status);
     if (strncmp(name, "ref", 3) != 0)
         return 0;
     return err_set(err, ERR_DEVICE, "oneDNN has only its slow code ('%s') for a product of %d x %d x %d here", name,

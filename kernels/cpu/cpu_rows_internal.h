@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* 2^x for x <= 0, at most 2 ulp off; below 2^-126 it stays there. The polynomial is 2^f on [-0.5, 0.5] (minimax). */
+/* 2^x for x <= 0, at most 2 ulp off; 2^-126 for x < -126. The polynomial is 2^f on [-0.5, 0.5] (minimax). */
 static inline float exp2_below(float x)
 {
     const float round = 12582912.0f; // adding 1.5 * 2^23 rounds to a whole number
