@@ -77,6 +77,18 @@ static void put_usual(char *out, double v)
     put_decimal(out, digits, n, exponent);
 }
 
+/* printf takes the decimal point from the locale that a host of the library has set, and it may have several bytes. */
+static void put_point(char *text)
+{
+    static const char others[] = "-+e0123456789";
+    char *point = text + strspn(text, others), *rest = point + strcspn(point, others);
+
+    if (*point) {
+        *point = '.';
+        memmove(point + 1, rest, strlen(rest) + 1);
+    }
+}
+
 const char *text_real(char out[TEXT_SHORT], double v)
 {
     double size = fabs(v);
@@ -95,5 +107,6 @@ const char *text_real(char out[TEXT_SHORT], double v)
         if (strtod(out, NULL) == v)
             break;
     }
+    put_point(out);
     return out;
 }

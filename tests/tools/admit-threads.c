@@ -1,9 +1,10 @@
 /* admit-threads MANIFEST OUT - four threads use one plan. A program of its own, because Criterion does not run under
  * ThreadSanitizer. Each thread admits, updates and removes its contexts, asks for the status and saves now and then. At
- * the end all of these contexts are gone, and the plan is saved once more.
+ * the end all of these contexts are gone, and the plan is saved once more. The locale is the caller's.
  */
 #include "loader/libevp/evp.h"
 
+#include <locale.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -76,6 +77,7 @@ int main(int argc, char **argv)
     void *failed;
     int status = 0;
 
+    setlocale(LC_ALL, "");
     if (argc != 3 || evp_plan_open(&plan, argv[1], &error)) {
         fprintf(stderr, "admit-threads: %s\n", argc == 3 ? error.text : "usage: admit-threads MANIFEST OUT");
         return 2;
