@@ -170,7 +170,7 @@ int main(int argc, char **argv)
 
     if (status != OPT_RUN)
         return status;
-    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of write() like a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* then a file above the limit makes write() fail, as a full disk does */
     struct load_options options = {
         .manifest = first < argc ? argv[first] : NULL,
         .payloads = cfg.payloads,

@@ -34,7 +34,7 @@ static const struct opt opts[] = {
         'c', "configs", &cfg.configs, "LIST",
         "configs to try, separated by commas, ranges as from..to/step; 'none' is always among them; 'drop' is what "
         "kvpress and the papers call compression ratio"),
-    OPT_NUM(0, "max-new-tokens", &cfg.max_new_tokens, 1, 4096, "number of tokens of the longest answer"),
+    OPT_NUM(0, "max-new-tokens", &cfg.max_new_tokens, 1, 4096, "most tokens that an answer may have"),
     OPT_BOOL(0, "truncate", &cfg.truncate, "cut contexts that are longer than the model allows, instead of refusing"),
     OPT_SHARD(&cfg.shard),
     OPT_HEAD("How it is computed"),

@@ -1,8 +1,8 @@
 /* baseline.c - what people do without a planner, for comparison.
  *
- * Storing everything uncompressed is one config for all, with config 0. So every config is tried, all in one pass over
- * the contexts, and the candidates of each context are made once. By one thread, because contexts take space in order,
- * and threads that wait for their turn wait longer than they work when the machine is busy.
+ * Storing everything uncompressed is one config for all, with config 0. So all configs are tried in one pass over the
+ * contexts, and the candidates of each context are made once. One thread does it: contexts take space in order, and on
+ * a busy machine threads would wait for their turn longer than they work.
  */
 #include "planner/plan.h"
 

@@ -1,8 +1,8 @@
 /* candidate.h - where a context could be: one variant on one tier, or nowhere. What the optimal solver and the live
  * plan move contexts between.
  *
- * A knapsack is a tier of limited capacity. Knapsacks are counted by themselves (`d`, a dimension of the dual), tiers
- * as the problem counts them (`t`). Recomputing, variants of no bytes and tiers without limit use no knapsack.
+ * A knapsack is a tier of limited capacity. Knapsacks have numbers of their own (`d`, a dimension of the dual); tiers
+ * have those of the problem (`t`). Recomputing, variants of no bytes and tiers without limit use no knapsack.
  */
 #ifndef EVP_CANDIDATE_H
 #define EVP_CANDIDATE_H
@@ -25,7 +25,7 @@ struct candidate {
 
 struct knapsacks knapsacks_of(const struct plan_problem *problem);
 
-/* The knapsack that a tier is; -1: it is unlimited or PLAN_RECOMPUTE. */
+/* Returns the knapsack of a tier, or -1 when the tier is unlimited or PLAN_RECOMPUTE. */
 int knapsack_of_tier(const struct knapsacks *k, int tier);
 
 /* The candidate that a placement means. */
@@ -43,7 +43,7 @@ static inline double candidate_reduced_value(const struct candidate *c, const do
     return c->knapsack < 0 ? c->utility : c->utility - price[c->knapsack] * (double)c->bytes;
 }
 
-/* Bytes that going from one candidate to another adds to a knapsack. */
+/* The bytes that a context adds to a knapsack when it goes from one candidate to another. */
 static inline int64_t candidate_added(const struct candidate *from, const struct candidate *to, int knapsack)
 {
     return (to->knapsack == knapsack ? to->bytes : 0) - (from->knapsack == knapsack ? from->bytes : 0);

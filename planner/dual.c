@@ -38,7 +38,8 @@ static double oracle_evaluate(const struct oracle *o, const double *price, doubl
 
 /* ---- boxes --------------------------------------------------------------- */
 
-/* No price needs to be above the one at which its knapsack has space for all who want it when all others are closed. */
+/* Limits each price to the one at which its knapsack has space for every context that wants it while all other
+ * knapsacks are closed: no price needs to be higher. */
 static int first_box(struct oracle *o, struct box *box, struct err *err)
 {
     double price[PLAN_TIERS], slope[PLAN_TIERS];
@@ -86,7 +87,7 @@ static void box_around(struct box *box, const double *price, const double *max_p
 
 /* ---- cutting planes -------------------------------------------------------- */
 
-/* The plans of the mix: those whose cuts have weight in the master. query: the prices of each cut. */
+/* Keeps the plans of the mix: those whose cuts have weight in the master. query: the prices of each cut. */
 static void keep_mix(struct dual *dual, const struct master_lp *m, double (*query)[PLAN_TIERS])
 {
     dual->n_plans = 0;
@@ -135,7 +136,7 @@ static void add_cuts(struct dual *dual, const struct oracle *o, const struct box
     }
 }
 
-/* Minimises L in the box. *outside: may the minimum be at a side of the box that is not price 0? */
+/* Minimises L in the box. *outside: the minimum is at a side of the box other than price 0, so it may be outside. */
 static int minimise(struct dual *dual, const struct oracle *o, const struct box *box, bool *outside, struct err *err)
 {
     struct master_lp *m = malloc(sizeof(*m));
@@ -176,8 +177,8 @@ static int compare_ints(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Has the oracle evaluate n of all contexts, or all when there are no more. Ascending, the same every time; a few
- * repeats do no harm. list: space for n. */
+/* Sets the contexts that the oracle evaluates: n of them, ascending and the same every time, or all when there are no
+ * more than n. A few repeats do no harm. list: space for n. */
 static void draw_sample(struct oracle *o, int *list, int n)
 {
     struct rng r = rng_new(20260521);

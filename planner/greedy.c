@@ -48,8 +48,8 @@ static struct plan_placement best_candidate(const struct greedy *g, int above)
     return best;
 }
 
-/* Puts the cheapest step of a context that frees bytes on its tier into the heap: leaving the tier, or shrinking in
- * place. A context that holds no bytes has none. */
+/* Pushes a context's cheapest step that frees bytes on its tier: to leave the tier, or to shrink in place. A context
+ * that holds no bytes has none. */
 static int push_step(struct greedy *g, int context)
 {
     const struct plan_problem *p = g->problem;

@@ -32,22 +32,22 @@ struct hull {
 int hull_build(struct hull *h, const struct plan_problem *problem, struct err *err) MUST_CHECK;
 void hull_release(struct hull *h);
 
-/* The best point of one knapsack, whose points first[0] to first[1] are, at a price, if its reduced value is above
- * *value, which it then replaces; HULL_BASE otherwise. */
+/* Returns the best point at a price among the points first[0] to first[1] of one knapsack, and sets *value to its
+ * reduced value. Returns HULL_BASE, and leaves *value, when no point is above *value. */
 int64_t hull_best_in(const struct hull_chunk *c, const uint32_t *first, double price, double *value);
 
 /* A context's best point at prices (D): its index among the chunk's points, or HULL_BASE. Ties go to the base, then the
  * faster tier, then the fewer bytes. *value: its reduced value. */
 int64_t hull_best(const struct hull *h, const struct hull_chunk *c, int i, const double *price, double *value);
 
-/* The candidate that a point of knapsack d is. */
+/* The candidate of a point in knapsack d. */
 static inline struct candidate hull_point(const struct hull *h, const struct hull_chunk *c, int d, int64_t point)
 {
     return (struct candidate){ (int64_t)c->bytes[point], c->utility[point], c->config[point],
                                (int8_t)h->knapsack.tier[d], (int8_t)d };
 }
 
-/* The candidate that a context's point, or HULL_BASE, is. */
+/* The candidate of a context's point, which may be HULL_BASE. */
 struct candidate hull_candidate(const struct hull *h, int context, int64_t point);
 
 static inline const struct hull_chunk *hull_chunk_of(const struct hull *h, int context)

@@ -100,8 +100,8 @@ static int keep_points(const struct incremental *m, struct context *c, const str
 
 /* ---- steps ------------------------------------------------------------------- */
 
-/* The step that loses the least reduced value per byte of the `need` it frees in the knapsack it leaves or shrinks in,
- * if that is below *cost, which it then replaces; NULL otherwise. */
+/* Returns the step, out of the context's knapsack or to fewer bytes in it, that loses the least reduced value per byte
+ * it frees; bytes beyond `need` do not count. Sets *cost to that loss. NULL: no step costs less than *cost. */
 static const struct candidate *cheapest_step(const struct incremental *m, const struct context *c, int64_t need,
                                              double *cost)
 {
@@ -180,8 +180,8 @@ static void prefetch_points(const struct context *c)
         __builtin_prefetch(&c->point[k]);
 }
 
-/* A heap whose first WINDOW entries are fresh, or all if there are fewer. What is read next, now or in one of the next
- * calls, is fetched into the cache, which is too small for a million contexts. */
+/* Returns a heap whose first WINDOW entries are fresh, or all if there are fewer. Prefetches what this call and the
+ * next ones read: the cache is too small for a million contexts. */
 static const struct heap *top(struct incremental *m, struct lazy_heap *q)
 {
     struct heap *h = &q->low;
@@ -312,7 +312,7 @@ static int order_operations(struct incremental *m)
     return ordering_make(&m->ordering, m->state.free);
 }
 
-/* Ends an event; from now on the state tells of it. */
+/* Ends an event: the state now describes it. */
 static int finish_event(struct incremental *m, struct err *err)
 {
     rebalance(m);
@@ -332,7 +332,7 @@ static int finish_event(struct incremental *m, struct err *err)
     return 0;
 }
 
-/* A context's point of the best reduced value, or where it is, `now`, if that is as good. */
+/* A context's point of the highest reduced value; on a tie `now`, where it is. */
 static struct candidate best_point(const struct incremental *m, const struct context *c, struct candidate now)
 {
     struct candidate best = now;
@@ -343,7 +343,7 @@ static struct candidate best_point(const struct incremental *m, const struct con
     return best;
 }
 
-/* The number of one more context, or -1 without memory. */
+/* Returns the number for a new context, or -1 without memory. */
 static int new_number(struct incremental *m)
 {
     if (m->unused.n > 0)
@@ -401,7 +401,7 @@ int incremental_remove(struct incremental *m, int context, struct err *err)
 
 /* ---- life -------------------------------------------------------------------------- */
 
-/* The points of all contexts of the plan. */
+/* Finds the points of all contexts of the plan. */
 static int take_contexts(struct incremental *m, const struct plan_problem *problem, const struct plan *plan)
 {
     int failed = 0;
@@ -429,7 +429,7 @@ static int take_contexts(struct incremental *m, const struct plan_problem *probl
     return failed;
 }
 
-/* Space for n contexts, and for some more, because moving all of them takes too long for one of the first events. */
+/* Reserves space for n contexts and some more, so that none of the first events has to move all contexts. */
 static int reserve(struct incremental *m, int n)
 {
     int cap = n + n / 4 + FIRST_CAP;

@@ -1,8 +1,8 @@
 /* incumbent.h - the best plan so far while it is made: the candidate of every context, and what each knapsack has free.
  *
- * The loss of a candidate is the reduced value that it is below its context's best one. A plan's gap, its distance from
- * the bound, is the sum of two things that are never negative: the losses of the contexts, and the free bytes at the
- * dual prices. Rounding, repair and the searches make both small.
+ * The loss of a candidate is its context's best reduced value less its own. A plan's gap, its distance from the bound,
+ * is the sum of two things that are never negative: the losses of the contexts, and the free bytes at the dual prices.
+ * Rounding, repair and the searches make both small.
  */
 #ifndef EVP_INCUMBENT_H
 #define EVP_INCUMBENT_H
@@ -58,7 +58,7 @@ static inline int64_t incumbent_free_after(const struct incumbent *x, const stru
  * stays as close to the mix as possible (error diffusion). A few contexts may overload a knapsack. */
 void incumbent_round(struct incumbent *x);
 
-/* Instead: takes a plan over. */
+/* Instead of rounding: takes over a plan. */
 int incumbent_take(struct incumbent *x, const struct plan_problem *problem, const struct plan_placement *placement,
                    struct err *err) MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* lazy_heap.c - when the heap runs out, about LOW entries of the bag move into it: those up to a key that is judged by
- * a sample. */
+/* lazy_heap.c - when the heap runs out, about LOW entries of the bag move into it: those up to a key that is estimated
+ * from a sample. */
 #include "planner/lazy_heap.h"
 
 #include "base/array.h"
@@ -33,7 +33,7 @@ static int compare_keys(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The key of rank LOW in the bag, judged by a sample of its entries. */
+/* The key of rank LOW in the bag, estimated from a sample of its entries. */
 static double find_limit(const struct lazy_heap *q)
 {
     double key[SAMPLE];

@@ -13,7 +13,7 @@ void master_lp_init(struct master_lp *m, int n_dims, const double *width)
     memcpy(m->width, width, (size_t)n_dims * sizeof(*width));
 }
 
-/* Of the constraint matrix. Row 0 sums the weights to 1; row d + 1 says that the mix does not exceed dimension d. */
+/* An entry of the constraint matrix. Row 0 sums the weights to 1; row d + 1 keeps the mix within dimension d. */
 static double coefficient(const struct master_lp *m, int column, int row)
 {
     if (column < MASTER_LP_CUTS)
@@ -22,7 +22,7 @@ static double coefficient(const struct master_lp *m, int column, int row)
     return row != d + 1 ? 0 : column < MASTER_LP_CUTS + m->n_dims ? 1 : -1;
 }
 
-/* Of the objective, which is maximised. */
+/* A column's coefficient in the objective, which is maximised. */
 static double objective(const struct master_lp *m, int column)
 {
     if (column < MASTER_LP_CUTS)
@@ -39,7 +39,7 @@ static void first_basis(struct master_lp *m)
     m->basis[0] = 0;
     m->inverse[0][0] = 1;
     for (int r = 1; r < rows; r++) {
-        int overloaded = -m->slope[0][r - 1] > 0; /* then the width's column takes it up */
+        int overloaded = -m->slope[0][r - 1] > 0; /* then the width's column takes up the excess */
         double sign = overloaded ? -1 : 1;
         m->basis[r] = MASTER_LP_CUTS + (overloaded ? m->n_dims : 0) + r - 1;
         m->inverse[r][r] = sign;
@@ -67,7 +67,7 @@ static double reduced_profit(const struct master_lp *m, int column, const double
     return g;
 }
 
-/* The column that enters the basis: the most reduced profit, by Bland's rule the first that has any; -1: optimal. */
+/* The column that enters the basis: of the highest reduced profit, by Bland's rule the first with any; -1: none. */
 static int entering(const struct master_lp *m, const double *y, int bland)
 {
     double max = 1e-11 * (fabs(y[0]) + 1);

@@ -16,14 +16,14 @@ void moves_release(struct moves *l);
 /* Makes every move that fits and gains, in the order of the list. Returns whether there was one. */
 bool moves_apply_gains(const struct moves *l, struct incumbent *x);
 
-/* Which of the moves to all candidates of all contexts, not just to the points of their hulls, a list shall have. */
+/* Selects from the moves to all candidates of all contexts, not only to the points of their hulls. */
 struct moves_filter {
     bool undominated;                                  // only to candidates with more utility than all smaller ones
     bool (*price)(const void *arg, struct move *move); // sets the move's loss and says whether it is listed
     const void *arg;
 };
 
-/* At most so many are listed, those of least loss. */
+/* A list has at most so many moves: those that lose least. */
 enum { MOVES_MAX = 8000 };
 
 /* Replaces the list, sorted. */

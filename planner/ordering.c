@@ -52,7 +52,7 @@ static int emit_fitting(struct ordering *o, int64_t *free_bytes)
     return 0;
 }
 
-/* Drops the first context that holds bytes on a limited tier; it is still wanted where it was to go. */
+/* Drops the first context that holds bytes on a limited tier; it is stored at its destination later. */
 static int break_circle(struct ordering *o, int64_t *free_bytes)
 {
     for (int k = 0; k < o->wanted.n; k++) {

@@ -14,9 +14,10 @@ struct ordering {
     struct operations ordered; // owned
 };
 
-/* Orders what is wanted, after which `wanted` is empty. free_bytes (PLAN_TIERS): what the tiers have free before the
- * first operation, INT64_MAX: unlimited; after the last one everything must fit. Where a circle of full tiers leaves
- * nothing that fits, a context is dropped, and stored again later: then it has two operations. -1 without memory. */
+/* Puts the operations of `wanted` into `ordered`, in such an order, and empties `wanted`. free_bytes (PLAN_TIERS): what
+ * the tiers have free before the first operation, INT64_MAX: unlimited; after the last one everything must fit. Where a
+ * circle of full tiers leaves nothing that fits, a context is dropped, and stored again later: then it has two
+ * operations. -1 without memory. */
 int ordering_make(struct ordering *o, const int64_t *free_bytes) MUST_CHECK;
 
 void ordering_release(struct ordering *o);

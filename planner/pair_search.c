@@ -21,8 +21,8 @@ enum { GRID_DIMS = 4, BLOCK = 1024 };
 /* Share of the gap: a move that changes the fill by less, counted at the dual prices, is not listed. */
 static const double min_change = 0.25;
 
-/* Also shares of the gap, used in turn: the width of a cell, which keeps one of all sets of about the same fill, and
- * what a set may lose. */
+/* Shares of the gap too, a pair for each trial in turn: the width of a cell, which keeps one of all sets of about the
+ * same fill, and the most that a set may lose. */
 static const struct {
     double cell, loss;
 } trial[] = { { 0.5, 0.6 }, { 0.33, 0.3 }, { 0.5, 0.2 }, { 0.25, 0.4 } };
@@ -123,7 +123,8 @@ static uint64_t mix(uint64_t hash, double cell)
     return (hash ^ (uint64_t)(int64_t)floor(cell)) * 0x9e3779b97f4a7c15;
 }
 
-/* Puts a set at the end, not yet counted. Returns the cell of a grid that what it adds to the knapsacks is in. */
+/* Writes a set after the last one, not yet counted. Returns its cell: sets of a cell add about as much to each
+ * knapsack. */
 static uint64_t half_append(struct half *h, const struct search *s, struct set set, double cell_width)
 {
     const struct candidate *from = &s->x->at[set.move->context], *to = &set.move->to;

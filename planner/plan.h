@@ -55,11 +55,11 @@ struct plan {
 
 /* How hard `optimal` tries. */
 struct plan_effort {
-    int64_t work;        // beyond the usual, for small problems: a million is a second or so
+    int64_t work;        // more than usual, for small problems: a million is a second or so
     const double *start; // (T) prices to begin with, or NULL
 };
 
-/* One of the three, with its bound. */
+/* Solves, and proves the bound. */
 int plan_solve(struct plan *plan, const struct plan_problem *problem, enum plan_solver solver,
                const struct plan_effort *effort, struct err *err) MUST_CHECK;
 void plan_release(struct plan *plan);

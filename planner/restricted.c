@@ -43,8 +43,8 @@ static int context_of(const struct source *s, int k)
 }
 
 /* Writes the candidates of a context that can win in the box to `to` and returns how many. If that is one, *only is its
- * point. A knapsack offers at most its best at its lowest price and at least its best at its highest price: a knapsack
- * that offers at most what another one offers at least is out. */
+ * point. A knapsack's best reduced value falls as its price rises. A knapsack whose best at its lowest price is no
+ * better than another one's at its highest price cannot win. */
 static int find_candidates(const struct source *s, int context, struct candidate *to, int64_t *only)
 {
     const struct hull *h = s->h;
@@ -139,7 +139,7 @@ int restricted_build(struct restricted *r, const struct sample *sample, const st
 
 /* ---- evaluating --------------------------------------------------------------- */
 
-/* price_after_none[0] is 0, for candidates that use no knapsack. */
+/* Lets the open contexts choose. price_after_none: 0 for candidates without a knapsack, then the prices. */
 static void evaluate_block(struct restricted_block *b, int n_knapsacks, const double *price_after_none)
 {
     const double *price = price_after_none + 1;

@@ -2,7 +2,7 @@
  *
  * Most contexts get the same candidate in every plan of the mix. The others are assigned one after the other: each
  * takes the candidate of one of the plans, the one that brings the running difference between what is placed in each
- * knapsack and what the mix would place there closest to nothing.
+ * knapsack and what the mix would place there closest to zero.
  */
 #include "planner/incumbent.h"
 

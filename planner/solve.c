@@ -25,7 +25,7 @@ static void keep_better(struct incumbent *best, struct incumbent *other)
     incumbent_release(other);
 }
 
-/* An incumbent from a greedy's plan, repaired, which uses what the greedy left free. Nothing to release on failure. */
+/* Makes an incumbent from a greedy's plan; repair uses what that left free. On failure *x needs no release. */
 static int greedy_incumbent(struct incumbent *x, const struct incumbent *like, const struct plan_problem *problem,
                             enum plan_solver solver, struct err *err)
 {

@@ -34,8 +34,7 @@ static inline double utility_recomputed(double alpha, double ttft_s, double freq
     return utility(alpha, 1, ttft_s, frequency);
 }
 
-/* What recomputing counts for a context that is pinned to a tier: so much less than anything can gain that it happens
- * only when the pins do not fit. */
+/* Recomputing a context that is pinned to a tier: worth so little that a plan does it only when the pins do not fit. */
 static inline double utility_unpinned(double recomputed)
 {
     return recomputed - 1e6 * (1 + fabs(recomputed));

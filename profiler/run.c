@@ -277,7 +277,7 @@ int run_speed(const struct run *run, const struct work *w, double *flop_per_s, s
     while (piece.n_tokens > 16 && engine_cost(run->engine, &piece).prefill_flop > enough)
         piece.n_tokens /= 2;
     struct prefill p = { .ids = w->ids.at, .n = piece.n_tokens };
-    for (int i = 0; i < 2; i++) { // the first time pages and kernels are made
+    for (int i = 0; i < 2; i++) { // the first one also makes pages and kernels
         double seconds;
         if (session_prefill(run->session, &p, &seconds, err))
             return err->code;

@@ -93,7 +93,7 @@ static int read_all(const struct store *s, struct tables *to, struct err *err)
     return code;
 }
 
-/* How much a table knows. Everything that uniting can add makes it larger. */
+/* How much a table holds. Whatever uniting adds makes this larger. */
 static int64_t amount(const struct table *t)
 {
     int64_t n = (int64_t)t->n_contexts + t->n_configs + t->n_questions;

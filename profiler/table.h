@@ -104,7 +104,7 @@ void table_release(struct table *t); // zeroed is fine
  * (recompute counted). Filled with NAN and "". */
 int table_alloc_scores(struct table *t, int n_tiers, struct err *err) MUST_CHECK;
 
-/* Hands a string from malloc over, to be freed with the table; NULL (no memory) and failure free it and say so. */
+/* Hands over a string from malloc, to be freed with the table, or at once on failure. NULL is ERR_NOMEM. */
 int table_own(struct table *t, char *text, struct err *err) MUST_CHECK;
 
 /* Replaces a root attribute by a copy of `text`. */

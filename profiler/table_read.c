@@ -37,7 +37,7 @@ static int take_column(struct table *t, const struct column *c, struct image_pie
     size_t n;
 
     if (piece.at % IMAGE_ALIGN || piece.at > t->map_bytes || piece.bytes > t->map_bytes - piece.at)
-        return err_set(err, ERR_FORMAT, "'%s' lies outside", c->path);
+        return err_set(err, ERR_FORMAT, "'%s' is outside the file", c->path);
     if (!column_count(t, c, &n))
         return err_set(err, ERR_FORMAT, "'%s' is too large", c->path);
     char *at = (char *)t->map + piece.at;
@@ -59,7 +59,7 @@ static int take_attributes(struct table *t, struct image_piece piece, struct err
     const char *text[TABLE_ATTRIBUTES];
 
     if (piece.at > t->map_bytes || piece.bytes > t->map_bytes - piece.at)
-        return err_set(err, ERR_FORMAT, "its attributes lie outside");
+        return err_set(err, ERR_FORMAT, "its attributes are outside the file");
     if (split_texts(text, (char *)t->map + piece.at, piece.bytes, TABLE_ATTRIBUTES, err))
         return err_wrap(err, "attributes");
     for (int i = 0; i < TABLE_ATTRIBUTES; i++) {
@@ -80,7 +80,8 @@ static int check_presence(const struct table *t, const struct column *c, enum ta
 
     if (should == is)
         return 0;
-    return err_set(err, ERR_FORMAT, should ? "it has no '%s'" : "it has '%s' alone", c->path);
+    return err_set(err, ERR_FORMAT, should ? "it has no '%s'" : "it has '%s' without the datasets that belong to it",
+                   c->path);
 }
 
 static int take_columns(struct table *t, const struct image_head *head, enum table_want want, struct err *err)

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A text that is there, is shorter than `size` bytes and has no control characters. */
+/* A text: not empty, shorter than `size` bytes, without control characters. */
 int field_check_text(const char *field, const char *s, size_t size, struct err *err) MUST_CHECK;
 
 /* A finite number that is not below `min`, which is 0 or -HUGE_VAL. */

@@ -4,8 +4,8 @@
  *     __metadata__      all strings: evp "payload", version "1", config, model_digest, token_digest, n_tokens (the
  *                       position of the next token), checksums (JSON: tensor name -> XXH3-64 hex)
  *
- * Any reader of safetensors opens the file. What this header offers needs no compression method: it says whose cache a
- * payload is, and whether its bytes are whole. It does not know which tensors a config has, nor their shapes.
+ * Any reader of safetensors opens the file. These functions need no compression method: they say which cache a payload
+ * holds and whether its bytes are whole. They do not know which tensors a config has, nor their shapes.
  */
 #ifndef EVP_PAYLOAD_H
 #define EVP_PAYLOAD_H

@@ -46,7 +46,7 @@ void tiers_release(struct tiers *t);                                            
 
 /* ---- one tier ---- */
 
-/* Folders are what evp-load fills and libevp reads. */
+/* Is the tier a folder, one that evp-load fills and libevp reads? */
 static inline bool tier_is_folder(const struct tier *t)
 {
     return t->kind == TIER_DRAM || t->kind == TIER_FILE;

@@ -24,7 +24,7 @@
 _Static_assert(sizeof(((struct evp_prefix *)0)->config) >= MANIFEST_CONFIG, "a config fits");
 _Static_assert(sizeof(((struct evp_prefix *)0)->tier) >= TIER_NAME, "a tier's name fits");
 
-/* What a file was when it was read; a replaced one has another inode. */
+/* Identifies the file that was read; a file that replaced it has another inode. */
 struct stamp {
     dev_t dev;
     ino_t ino;

@@ -223,7 +223,7 @@ static int check_pin(const struct live_plan *l, const struct live_context *c, co
     return err_set(err, ERR_FORMAT, "no variant fits tier '%s', which the context is pinned to", c->variants.pin);
 }
 
-/* Applies an update to a copy of the context of a number. Variants that stay were checked when they came. */
+/* Applies an update to a copy of context `number`. Variants that stay were checked when they came. */
 static int update_copy(struct live_plan *l, struct live_context *c, int number, const struct live_update *u,
                        struct err *err)
 {

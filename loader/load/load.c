@@ -123,7 +123,7 @@ int load_read_receipt(const struct load *l, struct receipt *r, struct err *err)
     return err->code;
 }
 
-/* Forward: the state before a killed load, if there was one. Back: the state to return to. */
+/* Reads a past state. Forward: the one before a killed load, if there was one. Back: the one to return to. */
 static int read_past(struct load *l, struct err *err)
 {
     struct receipt now;
@@ -259,7 +259,7 @@ bool load_is_packed(const struct load *l, const char *payload, int64_t want)
     return path && size == want;
 }
 
-/* Sets the goal that each file has the content of. */
+/* Sets the goal whose payload each file holds. */
 static int match_files(struct load *l, struct steps_file *file, struct err *err)
 {
     struct map goals = { 0 };
@@ -388,7 +388,7 @@ static int check_goals(struct load *l, struct steps_file *file, struct err *err)
         char *path = find_payload(l, g->payload, &size);
         g->packed = path != NULL;
         code = path ? check_packed(g, path, err) : find_in_tiers(l, g, file, err);
-        if (code && path && l->o.direction == LOAD_BACK) { /* not what was placed: only a tier can still have that */
+        if (code && path && l->o.direction == LOAD_BACK) { /* not what was placed; a tier may still have it */
             g->packed = false;
             code = find_in_tiers(l, g, file, err);
         }

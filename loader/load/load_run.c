@@ -207,7 +207,7 @@ static int mark_entries(struct load *l, struct err *err)
         code = write_indexes(l, err);
     for (int s = 0; s < l->n_stores && !code; s++)
         if (l->store[s].tier)
-            code = tier_store_sweep(&l->store[s], err); /* files that were found damaged or are no goal */
+            code = tier_store_sweep(&l->store[s], err); /* files that are damaged or belong to no goal */
     return code;
 }
 

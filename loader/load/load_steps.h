@@ -5,9 +5,9 @@
  * (what shall be there). The order follows four rules:
  *   - a goal whose file is in its tier already needs no step;
  *   - every other goal is placed from the payload folder when it is there, else from a file in another tier (a move);
- *   - spare files that are no goal go first; other files that are no goal are removed only where a goal needs their
- *     bytes, those whose payload is still in the payload folder before the rest. What is left of them is what a
- *     rollback can go back to at once;
+ *   - spare files without a goal go first; other files without a goal are removed only where a goal needs their
+ *     bytes, those whose payload is still in the payload folder before the rest. A rollback can use at once what
+ *     is left of them;
  *   - a file is never removed while it is the only source of a waiting goal. When the waiting goals wait for each other
  *     in a circle (two full tiers that exchange contexts), one of their files is staged: copied to the payload folder.
  * Removals come in runs, so that a tier's index is rewritten once per run.
@@ -41,7 +41,7 @@ struct steps_given {
     int n_files;
     const struct steps_goal *goal;
     int n_goals;
-    bool remove_all; // files that are no goal are removed at the end; nothing is kept for a rollback
+    bool remove_all; // files without a goal are removed at the end; nothing is kept for a rollback
 };
 
 enum step_kind { STEP_REMOVE, STEP_STAGE, STEP_PLACE };

@@ -50,13 +50,13 @@ struct placement_input {
     double *frequency;             // (C) by row
     struct rule *rule;             // (C) by row
     int *pin;                      // (C) by row: tier, PLAN_RECOMPUTE, or PIN_NONE
-    struct plan_placement *before; // (C) by row: where the previous manifest has it; config -1: nowhere it could stay
+    struct plan_placement *before; // (C) by row: where it is and could stay; config -1: nowhere
     struct manifest previous;      // n = 0 without one
     struct placement_left_out left_out;
     int64_t capacity[PLAN_TIERS];
     double alpha, min_quality; // may be changed between plans
-    double move_cost;          // utility per byte written that is asked for
-    double move_price;         // and on top of it, to stay within max_move; set by placement_solve()
+    double move_cost;          // utility that a byte written must bring, as the user asks
+    double move_price;         // what it must bring besides, to stay within max_move; set by placement_solve()
     int64_t max_move;          // the cap on bytes written; INT64_MAX: none
     bool online;               // rows carry the variants that a live plan needs
 };
@@ -67,8 +67,8 @@ struct placement_input {
 int placement_input_read(struct placement_input *in, const struct placement_files *files, struct err *err) MUST_CHECK;
 void placement_input_release(struct placement_input *in);
 
-/* Reads the files with tiers, frequencies, alpha and move costs of *m, whose tiers it takes over and *m then borrows.
- */
+/* Reads the files, but takes tiers, frequencies, alpha and move costs from *m. *in owns the tiers then, and *m borrows
+ * them. */
 int placement_input_as(struct placement_input *in, struct manifest *m, const struct placement_files *files,
                        struct err *err) MUST_CHECK;
 
@@ -148,7 +148,8 @@ int placement_variants_init(struct placement_variants *f, const struct placement
                             struct err *err) MUST_CHECK;
 void placement_variants_release(struct placement_variants *f); // zeroed is fine
 
-/* Sets f->variants to what a context can be at any prices: the points of its hulls, and the variant chosen now. */
+/* Sets f->variants to the variants that are best for a context at any prices: the points of its hulls, and the variant
+ * chosen now. */
 int placement_variants_find(struct placement_variants *f, int context, struct plan_placement chosen,
                             struct err *err) MUST_CHECK;
 

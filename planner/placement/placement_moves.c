@@ -16,7 +16,8 @@ static double written_by(const struct placement_input *in, const struct plan *pl
     return bytes;
 }
 
-/* The bound is that of the problem as asked, with the cap. */
+/* Finds the lowest price at which the plan is within the cap. The bound is that of the problem as asked, with the cap.
+ */
 static int solve_within(struct placement_plan *p, struct placement_input *in, const struct plan_effort *effort,
                         struct err *err)
 {

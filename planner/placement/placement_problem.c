@@ -29,8 +29,8 @@ int64_t placement_written(const struct placement_input *in, int row, struct plan
     return in->table.cell_bytes[table_cell(&in->table, row, c.config)];
 }
 
-/* Rows come in an order that the processor does not foresee, and a table does not fit its caches: it is told at once
- * what will be needed, instead of waiting for one piece after the other. */
+/* Prefetches. Rows come in an order that the processor cannot predict, and a table does not fit its caches: asking for
+ * everything at once is faster than waiting for one piece after the other. */
 static void fetch_soon(const void *at, size_t bytes)
 {
     enum { CACHE_LINE = 64 };

@@ -1,4 +1,4 @@
-/* placement_verify.c - is a manifest what it says? Computed again from the table, with none of the solver's code.
+/* placement_verify.c - checks a manifest against the table, with none of the solver's code.
  *
  * Checked: the manifest is of this table; every row's bytes, quality, TTFT, utility and variants; what each tier holds
  * against its capacity; the objective; and the bound: for the header's prices, the sum over tiers of price * capacity
@@ -25,7 +25,7 @@ static int mismatch(const struct placement *p, const char *what, double said, do
                    is);
 }
 
-/* The variants that a row of evp-plan --online carries. */
+/* Checks the variants that a row of evp-plan --online carries. */
 static int check_variants(const struct placement_input *in, const struct placement *p, int row, struct err *err)
 {
     const struct table *t = &in->table;
@@ -51,7 +51,7 @@ static int check_variants(const struct placement_input *in, const struct placeme
     return 0;
 }
 
-/* What the row says of the context's placement, against the table. */
+/* Checks what the row says of the context's placement against the table. */
 static int check_numbers(const struct placement_input *in, const struct placement *p, int row, struct plan_placement c,
                          struct err *err)
 {
@@ -130,7 +130,7 @@ static double best_reduced(const struct placement_input *in, const struct manife
     return best;
 }
 
-/* For the header's prices, what no plan exceeds. */
+/* The bound on every plan that the header's prices prove. */
 static double bound_of(const struct placement_input *in, const struct manifest *m)
 {
     double bound = in->move_price > 0 ? in->move_price * (double)in->max_move : 0;
