@@ -1,5 +1,6 @@
 # --online: rows carry what keeping the plan needs, also for a context without accesses so far; floors and pins with
 # it. Without the option a manifest has none of it. What is carried is verified, and a lie is refused by line and field.
+. "$TOP/tests/cli/plan/edit.inc"
 cp "$DATA/table.h5" "$DATA/tiers.json" .
 forms() { sed -n 's/.*"id":"\([^"]*\)".*"tier":"\([^"]*\)".*"payload":[^,}]*\(.*\)}$/\1 \2\3/p' "$1"; }
 evp-plan -q table.h5 --tiers tiers.json --alpha 2 -o plain.jsonl && forms plain.jsonl
@@ -10,12 +11,6 @@ evp-plan -q table.h5 --verify m.jsonl && evp-show --check m.jsonl
 evp-plan -q table.h5 --tiers tiers.json --alpha 2 --rules rules.jsonl --min-quality 0.7 --online -o floors.jsonl && forms floors.jsonl
 head -n 1 floors.jsonl | grep -o '"min_quality":[^,]*'
 evp-plan -q table.h5 --verify floors.jsonl --rules rules.jsonl
-try() {
-	sed "$1" m.jsonl >bad.jsonl
-	cmp -s m.jsonl bad.jsonl && echo "the edit '$1' changed nothing"
-	evp-plan table.h5 --verify bad.jsonl
-	echo $?
-}
 try 's/"bytes":80000,"quality":0.6/"bytes":80001,"quality":0.6/'
 try 's/"quality":0.6,/"quality":0.7,/'
 try 's/"prefill_s":4/"prefill_s":3/'
