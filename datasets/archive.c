@@ -88,7 +88,7 @@ static int check_entry(struct walk *w, struct archive_entry *entry, const char *
     mode_t type = archive_entry_filetype(entry);
 
     if (++w->n_entries > ARCHIVE_MAX_ENTRIES)
-        return refuse(w, name, "is one of more than 1048576", err);
+        return refuse(w, name, "exceeds the limit of 1048576 entries", err);
     if (leaves_folder(name))
         return refuse(w, name, "points outside the archive", err);
     if (archive_entry_hardlink(entry) || archive_entry_symlink(entry) || type == AE_IFLNK)
