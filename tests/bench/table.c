@@ -1,7 +1,8 @@
 /* table.c - a utility table as large as wanted, and tiers for it: what evp-plan reads on a night with many contexts.
  *
- *     table N SEED TABLE.h5 TIERS.json       N contexts under 60 configs: instance.h's `real` as files, without
- * questions
+ *     table N SEED TABLE.h5 TIERS.json
+ *
+ * N contexts under 60 configs: instance.h's `real` as files, without questions.
  */
 #include "base/digest.h"
 #include "base/file.h"

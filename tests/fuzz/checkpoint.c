@@ -1,5 +1,5 @@
-/* checkpoint.c - any bytes as a finished FILE, then, after a NUL, as FILE.part: refused, or an answer that is added is
- * found by the next run, and the others are as many as before. */
+/* checkpoint.c - any bytes as a finished FILE, then, after a NUL, as FILE.part: they are refused, or the next run
+ * finds an answer that is added, and as many others as before. */
 #include "base/file.h"
 #include "qgen/checkpoint.h"
 
@@ -54,7 +54,7 @@ static int count(const struct checkpoint *c)
     return n;
 }
 
-/* An id that no answer has yet. */
+/* Makes up an id that no answer has yet. */
 static void new_id(const struct checkpoint *c, char id[16])
 {
     int n = 0;

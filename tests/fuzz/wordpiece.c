@@ -1,5 +1,5 @@
-/* wordpiece.c - a vocabulary, a NUL and a text, all of any bytes: the vocabulary is refused, or every id of the text is
- * one of its ids. One that begins with '{' is read as tokenizer.json, any other as vocab.txt. */
+/* wordpiece.c - any bytes as a vocabulary, a NUL and a text: the vocabulary is refused, or every id of the text is one
+ * of its ids. A vocabulary that begins with '{' is read as tokenizer.json, any other as vocab.txt. */
 #include "embed/wordpiece_internal.h"
 
 #include <stdlib.h>
