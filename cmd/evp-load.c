@@ -13,7 +13,7 @@
 
 static struct {
     const char *payloads, *receipt;
-    bool dry_run, rollback, repair;
+    bool dry_run, rollback, verify;
     struct opt_common common;
 } cfg;
 
@@ -24,7 +24,7 @@ static const struct opt opts[] = {
     OPT_HEAD("What to do"),
     OPT_DRY_RUN(&cfg.dry_run),
     OPT_BOOL(0, "rollback", &cfg.rollback, "undo the last load of this manifest"),
-    OPT_BOOL(0, "repair", &cfg.repair, "also read every payload in place, and replace those that are damaged"),
+    OPT_BOOL(0, "verify", &cfg.verify, "also read every payload in place, and replace those that are damaged"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -41,7 +41,7 @@ static const struct tool tool = {
         "anything is changed, and read back after it was written. Readers of the tiers (libevp, evp.h) see only whole "
         "payloads at every moment. After an interruption the same command goes on; after success it has nothing to do. "
         "Tiers are folders (kinds dram and file); they are made when their parent folder exists. A dry run prints "
-        "operation, tier before, tier after, bytes, context and config, separated by tabs; with --repair it ends with "
+        "operation, tier before, tier after, bytes, context and config, separated by tabs; with --verify it ends with "
         "status 3 when something in place is damaged.",
     .examples = "  evp-load manifest.jsonl --payloads payloads/ --dry-run\n"
                 "  evp-load manifest.jsonl --payloads payloads/\n"
@@ -156,7 +156,7 @@ static int run(const struct load_options *options, struct err *err)
     }
     if (!code && !cfg.dry_run && !l.nothing_to_do)
         say_done(&l, clock_now() - start);
-    if (!code && cfg.dry_run && cfg.repair && l.n_damaged)
+    if (!code && cfg.dry_run && cfg.verify && l.n_damaged)
         code = err_set(err, ERR_FORMAT, "damaged payloads in place: %d", l.n_damaged);
     load_close(&l);
     return code;
@@ -177,7 +177,7 @@ int main(int argc, char **argv)
         .receipt = cfg.receipt,
         .direction = cfg.rollback ? LOAD_BACK : LOAD_FORWARD,
         .dry_run = cfg.dry_run,
-        .repair = cfg.repair,
+        .repair = cfg.verify,
         .args = argv + 1,
         .n_args = argc - 1,
         .warn = log_warn,

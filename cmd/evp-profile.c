@@ -177,8 +177,10 @@ static int open_engine(struct job *j, struct err *err)
 {
     struct engine_options options = { .backend = cfg.backend, .dtype = DTYPE_F32, .n_threads = cfg.threads };
 
+    if (strcmp(cfg.dtype, "bf16") == 0)
+        return err_set(err, ERR_DEVICE, "no dtype 'bf16' in this build; it has f32");
     if (strcmp(cfg.dtype, "f32") != 0)
-        return err_set(err, ERR_DEVICE, "no dtype '%s' in this build; it has f32", cfg.dtype);
+        return err_set(err, ERR_USAGE, "no dtype is called '%s'; this build has f32", cfg.dtype);
     char *model = model_path(cfg.model, err);
     options.model = model;
     j->engine = model ? engine_open(&options, err) : NULL;

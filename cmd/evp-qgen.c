@@ -38,7 +38,7 @@ static const struct opt opts[] = {
     OPT_BOOL(0, "from-dataset", &cfg.from_dataset, "take the questions that came with the dataset"),
     OPT_HEAD("From a model behind an OpenAI-compatible service"),
     OPT_TEXT(0, "api-base", &cfg.api_base, "URL", "where the service is; ends in /v1"),
-    OPT_TEXT(0, "api-model", &cfg.model, "NAME", "which of its models to ask"),
+    OPT_TEXT('m', "model", &cfg.model, "NAME", "the model to ask, as the service names it"),
     OPT_TEXT(0, "key-file", &cfg.key_file, "FILE", "holds the key; without it, $OPENAI_API_KEY if set"),
     OPT_NUM(0, "concurrency", &cfg.concurrency, 1, 1024, "number of requests at a time"),
     OPT_REAL(0, "timeout", &cfg.timeout, 0.01, 86400, "seconds for one request"),
@@ -66,7 +66,7 @@ static const struct tool tool = {
     .examples = "  evp-qgen contexts.jsonl --per-context 8 >questions.jsonl\n"
                 "  evp-qgen contexts.jsonl --from-dataset -o questions.jsonl\n"
                 "  evp-qgen contexts.jsonl -o questions.jsonl \\\n"
-                "      --api-base http://localhost:8000/v1 --api-model Qwen3-8B\n",
+                "      --api-base http://localhost:8000/v1 --model Qwen3-8B\n",
     .opts = opts,
     .common = &cfg.common,
 };
@@ -347,7 +347,7 @@ static int summarise(const struct work *w)
 static int check_options(struct err *err)
 {
     if (!cfg.api_base != !cfg.model)
-        return err_set(err, ERR_USAGE, "--api-base and --api-model go together");
+        return err_set(err, ERR_USAGE, "--api-base and --model go together");
     if (!cfg.api_base)
         return 0;
     if (cfg.from_dataset)

@@ -1,10 +1,11 @@
 """options.py BUILD - an option means the same in every tool: a letter belongs to one long name, a long name has one
-letter and one sentence, and no letter is in use that base/opt.h does not list."""
+letter and one sentence, and no letter is in use that base/opt.h does not list. Two long names mean another thing in one tool each."""
 import subprocess, sys
 from pathlib import Path
 
 LETTERS = {"a": "access", "c": "configs", "d": "dataset", "j": "threads", "m": "model", "n": "dry-run", "o": "output",
            "p": "payloads", "q": "quiet", "s": "seed", "t": "tiers", "v": "verbose"}
+OTHER = {("evp-qgen", "model"), ("evp-load", "verify")}  # a service's model; a flag where evp-plan takes a manifest
 said = {}  # long name -> (letter, sentence, the first tool that has it)
 wrong = 0
 
@@ -23,6 +24,8 @@ for path in sorted(Path(sys.argv[1]).glob("evp-*")):
             complain(f"{path.name}: -{letter} is --{name}; everywhere else it is --{LETTERS.get(letter, 'no option')}")
         if name in LETTERS.values() and letter == "-":
             complain(f"{path.name}: --{name} has no letter here")
+        if (path.name, name) in OTHER:
+            continue
         other = said.setdefault(name, (letter, sentence, path.name))
         if other[1] != sentence:
             complain(f"--{name}: {other[2]} says '{other[1]}', {path.name} says '{sentence}'")

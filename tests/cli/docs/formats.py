@@ -56,7 +56,7 @@ def read_part(path):
     Path("c.jsonl").write_text(json.dumps(context) + "\n")
     shutil.copy(path, "q.jsonl.part")
     Path("q.jsonl").unlink(missing_ok=True)
-    return run("evp-qgen", "-q", "c.jsonl", "--api-base", "http://127.0.0.1:9/v1", "--api-model", "m", "--per-context", "2",
+    return run("evp-qgen", "-q", "c.jsonl", "--api-base", "http://127.0.0.1:9/v1", "--model", "m", "--per-context", "2",
                "--retries", "0", "-o", "q.jsonl")
 
 readers = dict(contexts=read_show, questions=read_show, tiers=read_show, manifest=read_show, receipt=read_receipt,

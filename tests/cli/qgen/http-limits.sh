@@ -12,7 +12,7 @@ for tries in 1 2 3; do
 done
 for n in 2 3 4; do
 	head -n $n c.jsonl >some.jsonl
-	evp-qgen -q some.jsonl --api-base "$base/broken/v1" --api-model m --concurrency 1 --retries 0 2>&1 |
+	evp-qgen -q some.jsonl --api-base "$base/broken/v1" --model m --concurrency 1 --retries 0 2>&1 |
 		grep -o 'the service.* contexts in a row\|the service gave.*'
 done
 base=http://127.0.0.1:1

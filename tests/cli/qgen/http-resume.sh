@@ -3,7 +3,7 @@
 . "$TOP/tests/cli/qgen/mock"
 ask ok | rows >want
 : >"$log"
-evp-qgen -q c.jsonl --api-base "$base/slow/v1" --api-model m --per-context 2 --concurrency 1 -o out.jsonl &
+evp-qgen -q c.jsonl --api-base "$base/slow/v1" --model m --per-context 2 --concurrency 1 -o out.jsonl &
 run=$!
 while [ "$(grep -c context out.jsonl.part 2>/dev/null)" -lt 2 ] 2>/dev/null; do sleep 0.02; done
 kill -9 $run

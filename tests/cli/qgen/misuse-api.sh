@@ -1,7 +1,7 @@
 # Options that contradict each other, and addresses that are malformed or hold a secret.
 echo '{"id":"a","text":"t"}' >c.jsonl
-evp-qgen c.jsonl --api-model m
+evp-qgen c.jsonl --model m
 evp-qgen c.jsonl --api-base http://localhost/v1
-evp-qgen c.jsonl --api-base localhost/v1 --api-model m
-evp-qgen c.jsonl --api-base http://me:secret@localhost/v1 --api-model m
-evp-qgen c.jsonl --api-base http://localhost/v1 --api-model m --from-dataset
+evp-qgen c.jsonl --api-base localhost/v1 --model m
+evp-qgen c.jsonl --api-base http://me:secret@localhost/v1 --model m
+evp-qgen c.jsonl --api-base http://localhost/v1 --model m --from-dataset

@@ -1,14 +1,14 @@
-# A bit rots in a tier: --repair finds it and places the payload again; what is missing is found without.
+# A bit rots in a tier: --verify finds it and places the payload again; what is missing is found without.
 . "$TOP/tests/cli/load/plans.inc"
 first_plan m
 evp-load -q m.jsonl --payloads pay || exit
 rotten=$(ls dram/evp-*-a1-none*)
 printf 'x' | dd of="$rotten" bs=1 seek=9000 conv=notrunc 2>dd.log
 evp-load m.jsonl --payloads pay || exit
-evp-load -q --dry-run --repair m.jsonl --payloads pay
+evp-load -q --dry-run --verify m.jsonl --payloads pay
 echo "status $?"
-evp-load -q --repair m.jsonl --payloads pay || exit
+evp-load -q --verify m.jsonl --payloads pay || exit
 cmp "$rotten" pay/a1-none* || exit
 rm ssd/evp-*-b1-*
 evp-load -q m.jsonl --payloads pay || exit
-evp-load --repair m.jsonl --payloads pay
+evp-load --verify m.jsonl --payloads pay
