@@ -1,6 +1,6 @@
 /* evp_error.h - how the installed library reports a failure: it turns a struct err into a struct evp_error. */
-#ifndef EVP_EVP_ERROR_H
-#define EVP_EVP_ERROR_H
+#ifndef EVP_ERROR_H
+#define EVP_ERROR_H
 
 #include "base/err.h"
 #include "loader/libevp/evp.h"
