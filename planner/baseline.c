@@ -29,7 +29,7 @@ static int take_space(const struct plan_candidates *all, const struct plan_probl
 {
     for (int t = 0; t < p->n_tiers; t++) {
         if (!plan_candidate_ok(all, p, config, t) || all->bytes[config] > p->capacity[t] - fill[t] ||
-            all->utility[config * p->n_tiers + t] < all->recompute)
+            all->utility[plan_cell(p, config, t)] < all->recompute)
             continue;
         fill[t] += all->bytes[config];
         return t;

@@ -39,9 +39,9 @@ static struct plan_placement best_candidate(const struct greedy *g, int above)
 
     for (int v = 0; v < p->n_configs; v++) {
         for (int t = above + 1; t < p->n_tiers; t++) {
-            if (!plan_candidate_ok(&g->candidates, p, v, t) || !(g->candidates.utility[v * p->n_tiers + t] > value))
+            if (!plan_candidate_ok(&g->candidates, p, v, t) || !(g->candidates.utility[plan_cell(p, v, t)] > value))
                 continue;
-            value = g->candidates.utility[v * p->n_tiers + t];
+            value = g->candidates.utility[plan_cell(p, v, t)];
             best = (struct plan_placement){ v, t };
         }
     }
@@ -66,7 +66,7 @@ static int push_step(struct greedy *g, int context)
         int64_t smaller = g->candidates.bytes[v];
         if (smaller >= bytes || !plan_candidate_ok(&g->candidates, p, v, at.tier))
             continue;
-        double cost = step_cost(g, now - g->candidates.utility[v * p->n_tiers + at.tier], bytes - smaller);
+        double cost = step_cost(g, now - g->candidates.utility[plan_cell(p, v, at.tier)], bytes - smaller);
         if (cost < min_cost) {
             min_cost = cost;
             to = (struct plan_placement){ v, at.tier };

@@ -67,7 +67,7 @@ static struct candidate better_base(const struct hull_work *w, const struct plan
 
     for (int k = 0; k < n; k++) {
         int v = w->order[k];
-        double u = all->utility[v * p->n_tiers + tier];
+        double u = all->utility[plan_cell(p, v, tier)];
         if (w->sorted_bytes[k] < 0 || !(u > base.utility))
             continue;
         base = (struct candidate){ all->bytes[v], u, (uint16_t)v, (int8_t)tier, -1 };

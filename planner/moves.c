@@ -76,7 +76,7 @@ static int add_moves(struct finder *f, int context)
         int t = sacks->tier[d];
         for (int k = w->stored; k < p->n_configs && w->sorted_bytes[k] <= (double)sacks->capacity[d] && !failed; k++) {
             int v = w->order[k];
-            double u = f->all.utility[v * p->n_tiers + t];
+            double u = f->all.utility[plan_cell(p, v, t)];
             if (!(u > top)) /* or NAN */
                 continue;
             top = f->filter->undominated ? u : top;

@@ -101,12 +101,18 @@ int plan_candidates_init(struct plan_candidates *all, const struct plan_problem 
 void plan_candidates_get(struct plan_candidates *all, const struct plan_problem *problem, int context);
 void plan_candidates_release(struct plan_candidates *all);
 
+/* Where in the (V, T) array a config on a tier is. */
+static inline int plan_cell(const struct plan_problem *problem, int config, int tier)
+{
+    return config * problem->n_tiers + tier;
+}
+
 /* Can config v on tier t be chosen: is it available, and not larger than the whole tier? */
 static inline int plan_candidate_ok(const struct plan_candidates *all, const struct plan_problem *problem, int config,
                                     int tier)
 {
     return all->bytes[config] >= 0 && all->bytes[config] <= problem->capacity[tier] &&
-           !isnan(all->utility[config * problem->n_tiers + tier]);
+           !isnan(all->utility[plan_cell(problem, config, tier)]);
 }
 
 double plan_candidate_utility(const struct plan_candidates *all, const struct plan_problem *problem,

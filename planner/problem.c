@@ -43,7 +43,7 @@ void plan_candidates_release(struct plan_candidates *all)
 double plan_candidate_utility(const struct plan_candidates *all, const struct plan_problem *problem,
                               struct plan_placement at)
 {
-    return at.tier == PLAN_RECOMPUTE ? all->recompute : all->utility[at.config * problem->n_tiers + at.tier];
+    return at.tier == PLAN_RECOMPUTE ? all->recompute : all->utility[plan_cell(problem, at.config, at.tier)];
 }
 
 struct knapsacks knapsacks_of(const struct plan_problem *problem)
