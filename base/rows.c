@@ -242,6 +242,15 @@ void rows_made_to_json(const struct rows_made *made, struct json_out *w)
     json_end(w, ']');
 }
 
+void rows_made_to_text(const struct rows_made *made, struct buf *out)
+{
+    struct json_out w = { .buf = out };
+
+    json_begin(&w, NULL, '{');
+    rows_made_to_json(made, &w);
+    json_end(&w, '}');
+}
+
 static int write_header(struct rows_out *out, const struct rows_made *made, struct err *err)
 {
     struct json_out w = rows_begin(out);

@@ -91,6 +91,7 @@ struct rows_made {
 
 /* Adds the members "tool", "args", "inputs" and "from" to an open object. */
 void rows_made_to_json(const struct rows_made *made, struct json_out *w);
+void rows_made_to_text(const struct rows_made *made, struct buf *out); // an object with these members: a lineage
 
 /* path NULL or "-": standard output. A file appears under its name at rows_finish(). */
 int rows_create(struct rows_out *out, const char *path, const struct rows_made *made, struct err *err) MUST_CHECK;

@@ -133,20 +133,17 @@ static int put_inputs(struct buf *out, char *const *input, struct err *err)
 static int make_lineage(struct job *j, int argc, char **argv, int first, struct err *err)
 {
     struct buf inputs = { 0 }, lineage = { 0 };
-    struct json_out w = { .buf = &lineage };
     struct json *before = j->store.has_file ? table_lineage(&j->store.have) : NULL;
     const struct json *const from[] = { j->contexts.header, j->questions.header, before };
     int code = put_inputs(&inputs, argv + first, err);
 
-    json_begin(&w, NULL, '{');
-    rows_made_to_json(&(struct rows_made){ .tool = tool.name,
+    rows_made_to_text(&(struct rows_made){ .tool = tool.name,
                                            .args = argv + 1,
                                            .n_args = argc - 1,
                                            .inputs = buf_str(&inputs),
                                            .from = from,
                                            .n_from = 3 },
-                      &w);
-    json_end(&w, '}');
+                      &lineage);
     json_free(before);
     buf_release(&inputs);
     j->lineage = buf_take(&lineage);

@@ -192,7 +192,6 @@ static int put_inputs(struct buf *out, const struct tables *profiles, struct err
 /* The table's lineage (docs/formats/table.md). A profile that does not say how it was made is left out. */
 static int put_lineage(struct buf *out, const struct tables *profiles, char **args, int n_args, struct err *err)
 {
-    struct json_out w = { .buf = out };
     struct buf inputs = { 0 };
     struct json **from = calloc((size_t)profiles->n + 1, sizeof(*from));
     int code = from ? put_inputs(&inputs, profiles, err) : err_nomem(err);
@@ -205,9 +204,7 @@ static int put_lineage(struct buf *out, const struct tables *profiles, char **ar
                               .inputs = buf_str(&inputs),
                               .from = (const struct json *const *)from,
                               .n_from = from ? profiles->n : 0 };
-    json_begin(&w, NULL, '{');
-    rows_made_to_json(&made, &w);
-    json_end(&w, '}');
+    rows_made_to_text(&made, out);
     for (int i = 0; i < made.n_from; i++)
         json_free(from[i]);
     free(from);
