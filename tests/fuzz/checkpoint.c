@@ -29,8 +29,10 @@ static void make_folder(void)
     atexit(remove_files);
 }
 
+/* A file that is overwritten would be flushed to its disk. */
 static void put(const char *path, const uint8_t *bytes, size_t n)
 {
+    unlink(path);
     FILE *f = fopen(path, "wb");
 
     if (!f || fwrite(bytes, 1, n, f) != n || fclose(f))
