@@ -282,3 +282,54 @@ Test(planner_limits, no_contexts)
     for (int s = PLAN_EVICPRESS; s <= PLAN_OPTIMAL; s++)
         checked_gap(&p, (enum plan_solver)s);
 }
+
+/* ---- samples that mislead ---- */
+
+/* One context in 500 has ten thousand times the bytes of the others, and alone decides the price: the 4,096 contexts
+ * that prices are first sought on have a few of them. arg: the seed. */
+static double heavy_tail(const void *arg, int context, int64_t *bytes, double *utility)
+{
+    struct rng r = rng_new(*(const uint64_t *)arg * 1000003 + (uint64_t)context);
+    bool heavy = rng_below(&r, 500) == 0;
+
+    bytes[0] = heavy ? 10000 : 1;
+    utility[0] = (double)bytes[0] * (heavy ? 5 + 10 * rng_unit(&r) : rng_unit(&r));
+    return 0;
+}
+
+/* L of one tier at a price, from its definition. */
+static double dual_at(const struct plan_problem *p, double price)
+{
+    double bound = price * (double)p->capacity[0];
+
+    for (int i = 0; i < p->n_contexts; i++) {
+        int64_t bytes;
+        double utility, recompute = p->candidates(p->arg, i, &bytes, &utility);
+        bound += fmax(recompute, utility - price * (double)bytes);
+    }
+    return bound;
+}
+
+Test(planner_limits, the_bound_is_minimal_when_the_sample_misleads)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        int64_t capacity = 200000; // half of the heavy ones
+        struct plan_problem p = { 20000, 1, 1, &capacity, heavy_tail, &seed };
+        struct plan plan;
+        struct err e;
+        double low = 0, high = 20;
+
+        cr_assert(!plan_solve(&plan, &p, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &e));
+        for (int k = 0; k < 60; k++) { // L is convex: thirds that cannot hold its minimum are cut off
+            double a = low + (high - low) / 3, b = high - (high - low) / 3;
+            if (dual_at(&p, a) < dual_at(&p, b))
+                high = b;
+            else
+                low = a;
+        }
+        double min = dual_at(&p, (low + high) / 2);
+        cr_assert(plan.upper_bound <= min * (1 + 1e-9), "seed %d: bound %.12g, L falls to %.12g", (int)seed,
+                  plan.upper_bound, min);
+        plan_release(&plan);
+    }
+}
