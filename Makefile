@@ -193,7 +193,7 @@ demo:
 	@$B/evp demo build/demo
 
 SOURCES = $(shell git ls-files '*.c' '*.h')
-## format: clang-format every tracked source in place
+## format: clang-format every tracked source in place (scripts/setup ci installs it)
 format:
 	clang-format -i $(SOURCES)
 check-format:
