@@ -40,14 +40,15 @@ void hull_work_release(struct hull_work *w)
     *w = (struct hull_work){ 0 };
 }
 
-/* Insertion sort by (bytes, config): near linear, because the order hardly changes from one context to the next. */
+/* Insertion sort by (bytes, config): near linear, because the order hardly changes from one context to the next. The
+ * test is written so that the numbers of configs, whose order cannot be predicted, are compared only among equals. */
 static void sort_configs(struct hull_work *w, const int64_t *bytes, int n)
 {
     for (int i = 1; i < n; i++) {
         int v = w->order[i], k = i;
         for (; k > 0; k--) {
             int u = w->order[k - 1];
-            if (bytes[u] < bytes[v] || (bytes[u] == bytes[v] && u < v))
+            if (bytes[u] <= bytes[v] && (bytes[u] < bytes[v] || u < v))
                 break;
             w->order[k] = u;
         }
