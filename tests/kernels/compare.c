@@ -41,13 +41,22 @@ static void *to_device(struct backend *be, void *host, size_t bytes)
     return p;
 }
 
+/* What follows numbers() and space(): two values, so that one copied or computed from the other shows. */
+static const float guard_given = 1e30F, guard_made = 7;
+
+static bool is_guard(float x)
+{
+    return x == guard_given || x == guard_made;
+}
+
 float *numbers(struct backend *be, const char *name, size_t n)
 {
     struct rng rng = rng_named(n, name);
     float *host = calloc(n + 1, sizeof(*host));
     for (size_t i = 0; i < n; i++) // four uniforms: variance 1/3, made 1
         host[i] = (float)((rng_unit(&rng) + rng_unit(&rng) + rng_unit(&rng) + rng_unit(&rng) - 2) * 1.7320508);
-    return to_device(be, host, n * sizeof(*host));
+    host[n] = guard_given;
+    return to_device(be, host, (n + 1) * sizeof(*host));
 }
 
 int32_t *integers(struct backend *be, const char *name, size_t n, int below)
@@ -64,7 +73,8 @@ float *space(struct backend *be, size_t n)
     float *host = calloc(n + 1, sizeof(*host));
     for (size_t i = 0; i < n; i++)
         host[i] = NAN;
-    return to_device(be, host, n * sizeof(*host));
+    host[n] = guard_made;
+    return to_device(be, host, (n + 1) * sizeof(*host));
 }
 
 struct mat mat_of(float *at, int rows, int cols)
@@ -85,13 +95,14 @@ static void *to_host(struct backend *be, void *device, size_t bytes, const char 
 void same_floats(const struct backends *b, struct results r, struct tolerance within, const char *what)
 {
     size_t n = r.n;
-    float *want = to_host(b->reference, r.reference, n * sizeof(float), what);
-    float *got = to_host(b->cpu, r.cpu, n * sizeof(float), what);
+    float *want = to_host(b->reference, r.reference, (n + 1) * sizeof(float), what);
+    float *got = to_host(b->cpu, r.cpu, (n + 1) * sizeof(float), what);
     for (size_t i = 0; i < n; i++) {
         double w = (double)want[i], g = (double)got[i];
         bool same = w == g || fabs(w - g) <= within.abs + within.eps * fabs(w); // w == g: both infinite, too
         cr_assert(same, "%s: element %zu of %zu is %.9g, reference %.9g", what, i, n, g, w);
     }
+    cr_assert(is_guard(want[n]) && want[n] == got[n], "%s: something was written after element %zu", what, n);
     free(want);
     free(got);
 }

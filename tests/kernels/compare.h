@@ -18,10 +18,11 @@ void backends_close(struct backends *b);
 float *numbers(struct backend *be, const char *name, size_t n);
 int32_t *integers(struct backend *be, const char *name, size_t n, int below);
 float *space(struct backend *be, size_t n); // all NAN: what an op forgot to write shows
+/* One more float follows those of numbers() and space(), which no op may overwrite. */
 
 struct mat mat_of(float *at, int rows, int cols);
 
-/* n floats on both devices, and how far apart they may be. */
+/* All n floats of a numbers() or space() on both devices, and how far apart they may be. */
 struct results {
     float *reference, *cpu;
     size_t n;
