@@ -132,6 +132,9 @@ Test(utf8, counts_characters_wherever_the_ascii_ends)
         cr_assert_eq(utf8_count(text, plain + 10), plain + 10);
     }
     cr_assert_eq(utf8_count(text, 0), 0);
+    /* what follows the end is not looked at */
+    cr_assert_eq(utf8_count("ab\xc3\xa9", 3), 3);
+    cr_assert(!utf8_valid("ab\xc3\xa9", 3));
 }
 
 Test(map, numbers_keys_in_order_of_arrival)
