@@ -215,12 +215,12 @@ int manifest_add(struct manifest *m, const struct placement *p, struct err *err)
     return ARRAY_PUSH(m, row) ? err_nomem(err) : 0;
 }
 
-struct cached manifest_cached(const struct manifest *m, const struct placement *p)
+struct cached manifest_cached(const struct tiers *tiers, const struct placement *p)
 {
     if (!p || p->tier < 0)
         return (struct cached){ 0 };
     return (struct cached){
-        .token_digest = p->token_digest, .config = p->config, .bytes = -1, .tier = &m->tiers.at[p->tier]
+        .token_digest = p->token_digest, .config = p->config, .bytes = -1, .tier = &tiers->at[p->tier]
     };
 }
 

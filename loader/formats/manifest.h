@@ -94,9 +94,9 @@ int manifest_check_row(const struct manifest *m, const struct placement *p, stru
 
 /* ---- from one manifest to the next ---- */
 
-/* A row of *m as operation_between() compares it; p NULL: the manifest has no such context. Manifests of one chain are
- * of one model, and a config tells the size. */
-struct cached manifest_cached(const struct manifest *m, const struct placement *p);
+/* A row as operation_between() compares it, and the tiers that its manifest has; p NULL: the manifest has no such
+ * context. Manifests of one chain are of one model, and a config tells the size. */
+struct cached manifest_cached(const struct tiers *tiers, const struct placement *p);
 
 /* A manifest's rows are in the order of their ids. Sets order[0..n) to the numbers of the n ids in that order. */
 int manifest_order(int *order, const char *const *id, int n, struct err *err) MUST_CHECK;

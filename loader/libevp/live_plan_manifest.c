@@ -89,7 +89,7 @@ static int add_row(const struct live_plan *l, int number, struct manifest *m, st
     struct variant_info variant[LIVE_VARIANTS];
     struct variants variants = without_holes(c, variant);
     struct placement p = row_of(l, c, incremental_placement(l->incremental, number));
-    struct cached was = manifest_cached(&l->opened, before), is = manifest_cached(m, &p);
+    struct cached was = manifest_cached(&l->opened.tiers, before), is = manifest_cached(&m->tiers, &p);
 
     char *payload = p.tier >= 0 ? manifest_payload_name(p.id, p.token_digest, p.config) : NULL;
     if (p.tier >= 0 && !payload)

@@ -96,7 +96,7 @@ static int check_receipt(const struct load *l, const struct receipt *r, struct e
     for (int i = 0; i < r->in.n; i++) {
         const struct entry *e = &r->in.at[i];
         const struct placement *p = manifest_find(&l->manifest, e->id);
-        struct cached planned = manifest_cached(&l->manifest, p), found = entry_cached(e, NULL);
+        struct cached planned = manifest_cached(&l->manifest.tiers, p), found = entry_cached(e, NULL);
         const char *wrong = NULL;
         if (!planned.tier)
             wrong = "is not placed by the manifest";

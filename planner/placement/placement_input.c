@@ -63,7 +63,7 @@ static void find_kept(struct placement_input *in)
 {
     for (int i = 0; i < in->table.n_contexts; i++) {
         const struct placement *p = manifest_find(&in->previous, in->table.context_id[i]);
-        struct cached was = manifest_cached(&in->previous, p), now = was;
+        struct cached was = manifest_cached(&in->previous.tiers, p), now = was;
         int config = was.tier ? table_find_config(&in->table, p->config) : -1;
         now.token_digest = in->table.context_token_digest[i];
         for (int t = 0; t < in->tiers.n && config >= 0; t++) {

@@ -17,7 +17,6 @@ static struct placement row_of(const struct placement_plan *plan, int context)
     const struct table *t = &in->table;
     struct plan_placement c = plan->plan.placement[context];
     int row = in->row[context];
-    struct manifest now = { .tiers = in->tiers };
     struct placement p = {
         .id = t->context_id[row],
         .token_digest = t->context_token_digest[row],
@@ -32,8 +31,8 @@ static struct placement row_of(const struct placement_plan *plan, int context)
         .utility = placement_utility(in, row, c),
         .frequency = in->frequency[row],
     };
-    struct cached before = manifest_cached(&in->previous, manifest_find(&in->previous, p.id));
-    struct cached after = manifest_cached(&now, &p);
+    struct cached before = manifest_cached(&in->previous.tiers, manifest_find(&in->previous, p.id));
+    struct cached after = manifest_cached(&in->tiers, &p);
 
     p.operation = operation_between(&before, &after);
     return p;

@@ -200,7 +200,7 @@ static void check_saved(const struct world *w, struct evp_plan *plan)
     for (int k = 0; k < m.n; k++) {
         const struct placement *p = &m.at[k], *b = manifest_find(&before, p->id);
         int i = (int)strtol(p->id + 8, NULL, 10);
-        struct cached was = manifest_cached(&before, b), is = manifest_cached(&m, p);
+        struct cached was = manifest_cached(&before.tiers, b), is = manifest_cached(&m.tiers, p);
         cr_assert_eq(p->operation, operation_between(&was, &is));
         cr_assert_eq(p->tier, w->there[i] ? w->at[i].tier : -1);
         cr_assert_eq(p->variants != NULL, w->there[i]);
