@@ -88,8 +88,9 @@ static int read_tier(const struct manifest *m, const char *name, int *tier, stru
     return *tier < 0 ? err_set(err, ERR_FORMAT, "tier '%.40s' is not in the header", name) : 0;
 }
 
-static int read_row(struct manifest *m, const struct json *row, struct err *err)
+static int read_row(void *arg, const struct json *row, struct err *err)
 {
+    struct manifest *m = arg;
     struct placement p = { .quality_test = (double)NAN, .ttft_s = (double)NAN };
     const char *tier, *operation;
     struct variant_info variant[VARIANTS_MAX];
@@ -124,20 +125,9 @@ static int take_header(struct manifest *m, const struct rows_in *in, struct err 
 
 static int read_rows(struct manifest *m, struct rows_in *in, struct err *err)
 {
-    struct json *row;
-    int got;
-
-    if (take_header(m, in, err))
+    if (take_header(m, in, err) || rows_rest(in, read_row, m, err))
         return err->code;
-    while ((got = rows_next(in, &row, err)) > 0) {
-        int code = read_row(m, row, err);
-        json_free(row);
-        if (code)
-            return rows_wrap(in, err);
-    }
-    if (!got && !m->n)
-        return err_set(err, ERR_FORMAT, "%s holds no contexts", in->path);
-    return got;
+    return m->n ? 0 : err_set(err, ERR_FORMAT, "%s holds no contexts", in->path);
 }
 
 int manifest_read(struct manifest *m, const char *path, struct err *err)

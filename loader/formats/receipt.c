@@ -19,8 +19,9 @@ static int read_header(struct receipt *r, const struct json *header, struct err 
     return tiers_from_json(&r->tiers, json_get(header, "tiers"), err);
 }
 
-static int read_row(struct receipt *r, const struct json *row, struct err *err)
+static int read_row(void *arg, const struct json *row, struct err *err)
 {
+    struct receipt *r = arg;
     const char *id, *tier, *operation;
     enum operation ignored; // for people; no tool acts on it
     struct entry e;
@@ -46,20 +47,11 @@ static int read_row(struct receipt *r, const struct json *row, struct err *err)
 
 static int read_rows(struct receipt *r, struct rows_in *in, struct err *err)
 {
-    struct json *row;
-    int got;
-
     if (!in->header)
         return err_set(err, ERR_FORMAT, "%s is not a receipt: it has no header", in->path);
     if (read_header(r, in->header, err))
         return err_wrap(err, "%s line 1", in->path);
-    while ((got = rows_next(in, &row, err)) > 0) {
-        int code = read_row(r, row, err);
-        json_free(row);
-        if (code)
-            return rows_wrap(in, err);
-    }
-    return got;
+    return rows_rest(in, read_row, r, err);
 }
 
 int receipt_parse(struct receipt *r, struct rows_in *in, struct err *err)

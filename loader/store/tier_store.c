@@ -126,32 +126,39 @@ char *tier_store_index_path(const char *dir)
     return file_join(dir, "evp-index");
 }
 
+struct index_reader {
+    struct entries *in;
+    struct map files; // names that came already
+};
+
+static int read_row(void *arg, const struct json *row, struct err *err)
+{
+    struct index_reader *r = arg;
+    struct entry e;
+    bool added;
+
+    if (entry_from_json(&e, row, err))
+        return err->code;
+    int number = map_add(&r->files, e.file, strlen(e.file), &added);
+    if (number >= 0 && added)
+        return entries_add(r->in, &e, err);
+    if (number >= 0)
+        err_set(err, ERR_FORMAT, "file '%s' comes twice", e.file);
+    else
+        err_nomem(err);
+    entry_release(&e);
+    return err->code;
+}
+
 static int read_rows(struct entries *in, struct rows_in *rows, struct err *err)
 {
-    struct map files = { 0 };
-    struct json *row;
-    int got;
+    struct index_reader r = { .in = in };
+    int code = rows_rest(rows, read_row, &r, err);
 
-    while ((got = rows_next(rows, &row, err)) > 0) {
-        struct entry e;
-        bool added = false;
-        int code = entry_from_json(&e, row, err);
-        json_free(row);
-        if (!code && map_add(&files, e.file, strlen(e.file), &added) >= 0 && !added) {
-            code = err_set(err, ERR_FORMAT, "file '%s' comes twice", e.file);
-            entry_release(&e);
-        }
-        if (!code)
-            code = entries_add(in, &e, err);
-        if (code) {
-            got = rows_wrap(rows, err);
-            break;
-        }
-    }
-    map_release(&files);
-    if (!got && !rows->header)
-        got = err_set(err, ERR_FORMAT, "%s has no header", rows->path);
-    return got;
+    map_release(&r.files);
+    if (!code && !rows->header)
+        code = err_set(err, ERR_FORMAT, "%s has no header", rows->path);
+    return code;
 }
 
 int tier_store_parse_index(struct entries *in, struct rows_in *rows, struct err *err)
