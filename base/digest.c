@@ -169,3 +169,21 @@ int digest_tokens(const int32_t *ids, int n, char hex[DIGEST_HEX], struct err *e
     digest_end(d, hex);
     return 0;
 }
+
+int digest_chain(const int32_t *ids, int n, struct buf *out, struct err *err)
+{
+    char hex[DIGEST_HEX];
+    struct digest *d = digest_new(err);
+    int code = d ? 0 : err->code;
+
+    for (int at = 0; !code && n - at >= DIGEST_CHUNK; at += DIGEST_CHUNK) {
+        digest_add_tokens(d, ids + at, DIGEST_CHUNK);
+        code = digest_peek(d, hex, err);
+        if (!code)
+            buf_adds(out, hex);
+    }
+    if (!code && buf_failed(out))
+        code = err_nomem(err);
+    digest_end(d, NULL);
+    return code;
+}

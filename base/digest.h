@@ -2,6 +2,7 @@
 #ifndef EVP_DIGEST_H
 #define EVP_DIGEST_H
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -41,5 +42,11 @@ bool digest_is_hex(const char *s);
 
 /* token_digest of the formats: SHA-256 over the ids as little-endian int32. */
 int digest_tokens(const int32_t *ids, int n, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
+
+enum { DIGEST_CHUNK = 256 }; /* tokens between two digests of a chain; serving caches work in such chunks */
+
+/* prefix_digests of the formats: adds the token_digest of the first 256 ids, of the first 512, and so on up to the
+ * largest multiple of 256 that is not above n, 64 hex digits each and nothing between them. */
+int digest_chain(const int32_t *ids, int n, struct buf *out, struct err *err) MUST_CHECK;
 
 #endif

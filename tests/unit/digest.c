@@ -40,6 +40,30 @@ Test(digest, of_many_tokens)
     cr_assert_str_eq(got, want);
 }
 
+/* Each link is the token_digest of the prefix of its length; what is left of a chunk has no link. */
+Test(digest, chain_of_prefixes)
+{
+    static const int lengths[] = { 0, 1, 255, 256, 257, 511, 512, 3000 };
+    static int32_t ids[3000];
+    char want[DIGEST_HEX];
+    struct err err;
+
+    for (int i = 0; i < 3000; i++)
+        ids[i] = 7919 * i;
+    for (size_t l = 0; l < sizeof(lengths) / sizeof(*lengths); l++) {
+        struct buf chain = { 0 };
+        buf_adds(&chain, "before");
+        cr_assert_eq(digest_chain(ids, lengths[l], &chain, &err), 0);
+        int links = lengths[l] / 256;
+        cr_assert_eq(chain.n, 6 + (size_t)links * 64, "%d ids", lengths[l]);
+        for (int i = 0; i < links; i++) {
+            cr_assert_eq(digest_tokens(ids, 256 * (i + 1), want, &err), 0);
+            cr_assert_arr_eq(chain.at + 6 + 64 * i, want, 64, "link %d of %d ids", i, lengths[l]);
+        }
+        buf_release(&chain);
+    }
+}
+
 Test(digest, checksum_in_pieces)
 {
     static char bytes[5000];
