@@ -202,7 +202,8 @@ static int plan_grid(struct job *j, struct err *err)
                                    .backend = engine_backend(j->engine)->name,
                                    .dtype = cfg.dtype,
                                    .max_new_tokens = cfg.max_new_tokens };
-    if (store_open(&j->store, cfg.output, &j->made, old, err))
+    if (store_open(&j->store, cfg.output, cfg.dry_run ? STORE_LOOK : STORE_WRITE, err) ||
+        store_read(&j->store, &j->made, old, err))
         return err->code;
     j->input.max_new_tokens = cfg.max_new_tokens;
     j->input.too_long = cfg.truncate ? TOO_LONG_CUT : TOO_LONG_REFUSE;
@@ -308,7 +309,7 @@ static int execute(struct job *j, struct err *err)
     double start = clock_now();
     char time[TEXT_SHORT];
 
-    if (store_begin(&j->store, cfg.overwrite ? STORE_OVERWRITE : STORE_EXTEND, err) || do_all(j, err) ||
+    if (store_begin(&j->store, &j->made, err) || do_all(j, err) ||
         store_finish(&j->store, &j->contexts.ids, j->lineage, err))
         return err->code;
     if (j->n_failed)

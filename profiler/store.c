@@ -1,6 +1,7 @@
-/* FILE and its folder of shards. store_open() reads all of them into one table of what is known. store_put() writes one
- * shard. store_finish() reads all again, with the shards written since, and unites them. The lock is flock() on the
- * folder, so that it ends with the process. */
+/* FILE and its folder of shards. store_read() reads all of them into one table of what is known. store_put() writes one
+ * shard under a name that no shard has. store_finish() reads all again, with the shards written since, and unites them.
+ * The lock is flock() on the folder, so that it ends with the process. It is taken before anything is read: what was
+ * read is what is there until the end. */
 #include "profiler/store.h"
 
 #include "base/digest.h"
@@ -9,17 +10,37 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-/* Names of shards end in .h5; any other file in the folder is what an interrupted write left. */
+enum { SHARDS_MAX = 99999 }; // of one context; each but the first comes from a run that was interrupted and went on
+
+/* HASH.h5 is the first shard of a context, HASH-2.h5 the next. Returns its number; 0: the name is of no shard. */
+static int shard_number(const char *name)
+{
+    const char *digit = name + XXH3_HEX; // the one after "HASH-"
+    size_t n = strlen(name);
+    int number = 0;
+
+    if (n < XXH3_HEX - 1 + 3 || strcmp(name + n - 3, ".h5") != 0)
+        return 0;
+    if (n == XXH3_HEX - 1 + 3)
+        return 1;
+    if (digit[-1] != '-' || *digit == '0' || n > XXH3_HEX + 5 + 3)
+        return 0;
+    for (; *digit >= '0' && *digit <= '9'; digit++)
+        number = 10 * number + (*digit - '0');
+    return digit == name + n - 3 && number > 1 ? number : 0;
+}
+
+/* Any file in the folder that is no shard is what an interrupted write left. */
 static bool is_shard(const char *name)
 {
-    size_t n = strlen(name);
-
-    return n == XXH3_HEX - 1 + 3 && strcmp(name + n - 3, ".h5") == 0;
+    return shard_number(name) > 0;
 }
 
 static int only_shards(const struct dirent *entry)
@@ -44,13 +65,31 @@ static void names_free(struct dirent **name, int n)
     free(name);
 }
 
-static char *shard_path(const struct store *s, const char *context)
+/* Shards by their contexts, those of one context in the order in which they were written. */
+static int by_shard(const struct dirent **a, const struct dirent **b)
 {
-    char name[XXH3_HEX + 3];
+    int order = memcmp((*a)->d_name, (*b)->d_name, XXH3_HEX - 1);
 
-    digest_xxh3_hex(context, strlen(context), name);
-    memcpy(name + XXH3_HEX - 1, ".h5", 4);
-    return file_join(s->dir, name);
+    return order ? order : shard_number((*a)->d_name) - shard_number((*b)->d_name);
+}
+
+/* The path of a shard to be written, freed by the caller; NULL with an error. */
+static char *new_shard(const struct store *s, const char *context, struct err *err)
+{
+    char hash[XXH3_HEX], name[XXH3_HEX + 16];
+
+    digest_xxh3_hex(context, strlen(context), hash);
+    for (int number = 1; number <= SHARDS_MAX; number++) {
+        snprintf(name, sizeof(name), number > 1 ? "%s-%d.h5" : "%s.h5", hash, number);
+        char *path = file_join(s->dir, name);
+        if (!path)
+            err_nomem(err);
+        if (!path || !file_exists(path))
+            return path;
+        free(path);
+    }
+    err_set(err, ERR_FAIL, "context '%s' has %d shards in '%s' already", context, SHARDS_MAX, s->dir);
+    return NULL;
 }
 
 /* ---- reading --------------------------------------------------------------- */
@@ -80,11 +119,11 @@ static int read_shards(const struct store *s, struct tables *to, struct dirent *
     return 0;
 }
 
-/* Reads FILE and all shards, in the order of their names, so that the same shards give the same table. */
+/* Reads FILE and all shards, always in the same order, so that the same shards give the same table. */
 static int read_all(const struct store *s, struct tables *to, struct err *err)
 {
     struct dirent **name = NULL;
-    int n = scandir(s->dir, &name, only_shards, alphasort);
+    int n = scandir(s->dir, &name, only_shards, by_shard);
 
     if (n < 0 && errno != ENOENT)
         return err_set(err, ERR_IO, "cannot open folder '%s': %s", s->dir, strerror(errno));
@@ -118,26 +157,73 @@ static int open_tables(struct store *s, struct err *err)
     return code ? code : table_rows_add(&s->rows, &s->have, err);
 }
 
-int store_open(struct store *s, const char *path, const struct table_made *made, enum store_old old, struct err *err)
+/* Is the folder that was opened still the one of this name? Another process that finishes removes it. */
+static bool is_there(const struct store *s)
+{
+    struct stat held, there;
+
+    return !fstat(s->lock, &held) && !stat(s->dir, &there) && held.st_dev == there.st_dev &&
+           held.st_ino == there.st_ino;
+}
+
+static int lock_folder(struct store *s, struct err *err)
+{
+    for (;;) {
+        if (file_mkdir(s->dir, err))
+            return err->code;
+        s->lock = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (s->lock < 0 && errno == ENOENT)
+            continue;
+        if (s->lock < 0)
+            return err_set(err, ERR_IO, "cannot open folder '%s': %s", s->dir, strerror(errno));
+        int why = flock(s->lock, LOCK_EX | LOCK_NB) ? errno : 0;
+        bool there = is_there(s);
+        if (!why && there)
+            return 0;
+        close(s->lock);
+        s->lock = -1;
+        if (why == EWOULDBLOCK && there)
+            return err_set(err, ERR_IO, "another process is writing '%s'", s->path);
+        if (why && why != EWOULDBLOCK)
+            return err_set(err, ERR_IO, "cannot lock folder '%s': %s", s->dir, strerror(why));
+    }
+}
+
+int store_open(struct store *s, const char *path, enum store_use use, struct err *err)
 {
     struct buf dir = { 0 };
 
     buf_printf(&dir, "%s.d", path);
-    *s = (struct store){ .path = strdup(path), .dir = buf_take(&dir), .made = *made, .lock = -1 };
+    *s = (struct store){ .path = strdup(path), .dir = buf_take(&dir), .lock = -1 };
     int code = s->path && s->dir ? 0 : err_nomem(err);
-    if (!code && old == STORE_EXTEND) {
-        s->has_file = file_exists(path);
-        code = open_tables(s, err);
-    }
+    if (!code && use == STORE_WRITE)
+        code = lock_folder(s, err);
     if (code)
         store_close(s);
     return code;
 }
 
+int store_read(struct store *s, const struct table_made *made, enum store_old old, struct err *err)
+{
+    s->made = *made;
+    s->old = old;
+    s->has_file = old == STORE_EXTEND && file_exists(s->path);
+    return old == STORE_EXTEND ? open_tables(s, err) : 0;
+}
+
+/* Gives the lock back. The folder goes with it when it is empty. */
+static void unlock(struct store *s)
+{
+    if (s->dir && s->lock >= 0) {
+        rmdir(s->dir);
+        close(s->lock);
+    }
+    s->lock = -1;
+}
+
 void store_close(struct store *s)
 {
-    if (s->path && s->lock >= 0)
-        close(s->lock);
+    unlock(s);
     free(s->path);
     free(s->dir);
     table_release(&s->have);
@@ -201,41 +287,23 @@ static int remove_files(const struct store *s, int (*which)(const struct dirent 
     return code;
 }
 
-int store_begin(struct store *s, enum store_old old, struct err *err)
+int store_begin(struct store *s, const struct table_made *made, struct err *err)
 {
-    if (file_mkdir(s->dir, err))
-        return err->code;
-    s->lock = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (s->lock < 0)
-        return err_set(err, ERR_IO, "cannot open folder '%s': %s", s->dir, strerror(errno));
-    if (flock(s->lock, LOCK_EX | LOCK_NB))
-        return err_set(err, ERR_IO, "another process is writing '%s'", s->path);
-    return remove_files(s, old == STORE_OVERWRITE ? only_files : only_rests, err);
-}
+    char text[TABLE_DIFFERENCE];
+    struct table_made have = table_made(&s->have);
+    const char *how = s->have.n_contexts ? table_made_difference(text, &have, made) : NULL;
 
-/* Writes t, united with the shard of its context when there is one already. */
-static int write_shard(const struct store *s, const struct table *t, const char *path, struct err *err)
-{
-    struct tables old = { 0 };
-    struct table united = { 0 };
-    int code = file_exists(path) ? add_table(s, &old, path, err) : 0;
-
-    if (!code && old.n > 0)
-        code = table_unite(&united, (const struct table *const[]){ &old.at[0], t }, 2, err);
-    if (!code)
-        code = table_write(old.n > 0 ? &united : t, path, err);
-    table_release(&united);
-    tables_release(&old);
-    return code;
+    if (how)
+        return err_set(err, ERR_FORMAT, "'%s' was made with %s; --overwrite replaces it", s->path, how);
+    s->made = *made;
+    return remove_files(s, s->old == STORE_OVERWRITE ? only_files : only_rests, err);
 }
 
 int store_put(struct store *s, const struct table *result, struct err *err)
 {
-    char *path = shard_path(s, result->context_id[0]);
+    char *path = new_shard(s, result->context_id[0], err);
+    int code = path ? table_write(result, path, err) : err->code;
 
-    if (!path)
-        return err_nomem(err);
-    int code = write_shard(s, result, path, err);
     if (!code)
         s->fresh = true;
     free(path);
@@ -294,17 +362,20 @@ static int write_whole(const struct store *s, const struct tables *found, const 
     return code;
 }
 
+/* FILE is looked for again: a process that takes no lock may have put it there or taken it away. */
 int store_finish(struct store *s, const struct map *order, const char *lineage, struct err *err)
 {
     struct tables found = { 0 };
-    int code = s->fresh ? read_all(s, &found, err) : 0;
 
-    if (!code && s->fresh)
+    s->has_file = s->old == STORE_EXTEND && file_exists(s->path);
+    int code = s->fresh ? read_all(s, &found, err) : 0;
+    if (!code && found.n > 0)
         code = sort_tables(&found, s->has_file, order, err);
-    if (!code && s->fresh)
+    if (!code && found.n > 0)
         code = write_whole(s, &found, lineage, err);
     tables_release(&found);
     if (code || remove_files(s, only_files, err))
         return err->code;
-    return rmdir(s->dir) ? err_set(err, ERR_IO, "cannot remove folder '%s': %s", s->dir, strerror(errno)) : 0;
+    unlock(s);
+    return 0;
 }

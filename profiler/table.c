@@ -185,9 +185,9 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
         snprintf(text, n, "another model of the name '%.80s'", is->model);
     else if (strcmp(is->model_digest, want->model_digest) != 0)
         snprintf(text, n, "model '%.80s', not '%.80s'", is->model, want->model);
-    else if (strcmp(is->backend, want->backend) != 0)
+    else if (want->backend && strcmp(is->backend, want->backend) != 0)
         snprintf(text, n, "--backend %.80s, not %.80s", is->backend, want->backend);
-    else if (strcmp(is->dtype, want->dtype) != 0)
+    else if (want->dtype && strcmp(is->dtype, want->dtype) != 0)
         snprintf(text, n, "--dtype %.80s, not %.80s", is->dtype, want->dtype);
     else if (is->max_new_tokens != want->max_new_tokens)
         snprintf(text, n, "--max-new-tokens %lld, not %lld", (long long)is->max_new_tokens,

@@ -122,7 +122,8 @@ struct table_made {
 struct table_made table_made(const struct table *t);
 int table_set_made(struct table *t, const struct table_made *made, struct err *err) MUST_CHECK;
 
-/* NULL when both are alike; else how `is` differs, written to `text`: "--max-new-tokens 2, not 3". */
+/* NULL when both are alike; else how `is` differs, written to `text`: "--max-new-tokens 2, not 3". A backend or dtype
+ * of `want` that is NULL is not known yet and not compared. */
 enum { TABLE_DIFFERENCE = 256 };
 const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct table_made *is,
                                   const struct table_made *want);

@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/wait.h>
@@ -71,8 +72,9 @@ static void begin(struct store *s, enum store_old old)
 {
     struct err err;
 
-    cr_assert_eq(store_open(s, path, &made, old, &err), 0, "%s", err.msg);
-    cr_assert_eq(store_begin(s, old, &err), 0, "%s", err.msg);
+    cr_assert_eq(store_open(s, path, STORE_WRITE, &err), 0, "%s", err.msg);
+    cr_assert_eq(store_read(s, &made, old, &err), 0, "%s", err.msg);
+    cr_assert_eq(store_begin(s, &made, &err), 0, "%s", err.msg);
 }
 
 static void finish(struct store *s, const char *lineage)
@@ -97,10 +99,14 @@ Test(store, finds_finished_contexts_again)
     cr_assert(!store_has(&s, "b", "none", "b?"));
     put(&s, "b", "knorm:drop=0.5", 100);
     store_close(&s); // as if killed: the shard stays
-    static const char *const rests[] = { "0123456789abcdef.h5.tmp.AbCdEf", "0123456789abcde.h5",
-                                         "0123456789abcdef0.h5" };
-    char *rest[3];
-    for (int i = 0; i < 3; i++) {
+    static const char *const rests[] = {
+        "0123456789abcdef.h5.tmp.AbCdEf", "0123456789abcde.h5",         "0123456789abcdef0.h5",
+        "0123456789abcdef-.h5",           "0123456789abcdef-1.h5",      "0123456789abcdef-02.h5",
+        "0123456789abcdef-2x.h5",         "0123456789abcdef-100000.h5", "0123456789abcde-2.h5"
+    };
+    enum { RESTS = sizeof(rests) / sizeof(*rests) };
+    char *rest[RESTS];
+    for (int i = 0; i < RESTS; i++) {
         rest[i] = file_join(folder, rests[i]);
         cr_assert_eq(file_write(rest[i], "half", 4, &err), 0);
     }
@@ -108,12 +114,12 @@ Test(store, finds_finished_contexts_again)
     begin(&s, STORE_EXTEND);
     cr_assert(store_has(&s, "b", "none", "b?") && store_has(&s, "b", "knorm:drop=0.5", "b?"));
     cr_assert(!store_has(&s, "b", "kivi:bits=2", "b?") && !store_has(&s, "a", "none", "a?"));
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < RESTS; i++)
         cr_assert(!file_exists(rest[i]), "%s", rests[i]);
     put(&s, "a", "knorm:drop=0.5", 200);
     put(&s, "b", "kivi:bits=2", 300); // none is there already: only kivi counts
     finish(&s, "{}");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < RESTS; i++)
         free(rest[i]);
 
     cr_assert_eq(table_read(&t, path, TABLE_ALL, &err), 0, "%s", err.msg);
@@ -148,29 +154,38 @@ Test(store, leaves_a_file_that_has_everything_alone)
     table_release(&t);
 }
 
+/* What store_read() says of the files to a process that only looks. */
+static int look(struct store *s, const struct table_made *as, enum store_old old, struct err *err)
+{
+    cr_assert_eq(store_open(s, path, STORE_LOOK, err), 0, "%s", err->msg);
+    int code = store_read(s, as, old, err);
+    if (code)
+        store_close(s);
+    return code;
+}
+
 Test(store, refuses_what_does_not_belong)
 {
-    struct store s;
+    struct store s, second;
     struct err err;
     struct table_made other = made;
 
     begin(&s, STORE_EXTEND);
     put(&s, "a", "knorm:drop=0.5", 1);
     other.max_new_tokens = 31;
-    struct store second;
-    cr_assert_eq(store_open(&second, path, &other, STORE_EXTEND, &err), ERR_FORMAT, "a shard counts as well");
+    cr_assert_eq(look(&second, &other, STORE_EXTEND, &err), ERR_FORMAT, "a shard counts as well");
     finish(&s, "{}");
-    cr_assert_eq(store_open(&s, path, &other, STORE_EXTEND, &err), ERR_FORMAT);
+    cr_assert_eq(look(&s, &other, STORE_EXTEND, &err), ERR_FORMAT);
     other = made;
     other.model_digest = "";
-    cr_assert_eq(store_open(&s, path, &other, STORE_EXTEND, &err), ERR_FORMAT);
+    cr_assert_eq(look(&s, &other, STORE_EXTEND, &err), ERR_FORMAT);
     other = made;
     other.dtype = "bf16";
-    cr_assert_eq(store_open(&s, path, &other, STORE_EXTEND, &err), ERR_FORMAT);
-    cr_assert_eq(store_open(&s, path, &other, STORE_OVERWRITE, &err), 0);
+    cr_assert_eq(look(&s, &other, STORE_EXTEND, &err), ERR_FORMAT);
+    cr_assert_eq(look(&s, &other, STORE_OVERWRITE, &err), 0);
     cr_assert(!store_has(&s, "a", "none", "a?"));
     store_close(&s);
-    cr_assert_eq(store_open(&s, path, &made, STORE_EXTEND, &err), 0);
+    cr_assert_eq(look(&s, &made, STORE_EXTEND, &err), 0);
     cr_assert_eq(store_check_context(&s, "a", DIGEST, &err), 0);
     cr_assert_eq(store_check_context(&s, "a", "", &err), ERR_FORMAT);
     cr_assert_eq(store_check_question(&s, "a?", "a", "a?", &err), 0);
@@ -179,15 +194,165 @@ Test(store, refuses_what_does_not_belong)
     store_close(&s);
 }
 
+/* Backend and dtype are known when the device is open, after the store was read. */
+Test(store, a_device_that_does_not_belong_is_refused_before_anything_changes)
+{
+    struct table_made early = made, other = made;
+    struct store s;
+    struct err err;
+
+    begin(&s, STORE_EXTEND);
+    put(&s, "a", "knorm:drop=0.5", 1);
+    store_close(&s);
+    early.backend = early.dtype = NULL;
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(store_open(&s, path, STORE_WRITE, &err), 0, "%s", err.msg);
+        cr_assert_eq(store_read(&s, &early, STORE_EXTEND, &err), 0, "%s", err.msg);
+        cr_assert(store_has(&s, "a", "none", "a?"));
+        other.backend = i == 0 ? "reference" : made.backend;
+        other.dtype = i == 1 ? "bf16" : made.dtype;
+        cr_assert_eq(store_begin(&s, &other, &err), i < 2 ? ERR_FORMAT : 0);
+        if (i == 2)
+            finish(&s, "{}");
+        else
+            store_close(&s);
+    }
+}
+
 Test(store, one_process_at_a_time)
 {
     struct store s, second;
     struct err err;
 
     begin(&s, STORE_EXTEND);
-    cr_assert_eq(store_open(&second, path, &made, STORE_EXTEND, &err), 0);
-    cr_assert_eq(store_begin(&second, STORE_EXTEND, &err), ERR_IO);
+    cr_assert_eq(store_open(&second, path, STORE_WRITE, &err), ERR_IO);
+    cr_assert(strstr(err.msg, "another process is writing"), "%s", err.msg);
+    cr_assert_eq(store_open(&second, path, STORE_LOOK, &err), 0, "to look takes no lock");
     store_close(&second);
     put(&s, "a", "knorm:drop=0.5", 1);
+    finish(&s, "{}");
+}
+
+/* What was read must be what is there when the results are written: the lock comes first. */
+Test(store, a_run_that_ended_after_this_one_began_loses_nothing)
+{
+    struct store first, second;
+    struct table t;
+    struct err err;
+
+    cr_assert_eq(store_open(&first, path, STORE_WRITE, &err), 0, "%s", err.msg);
+    cr_assert_eq(store_read(&first, &made, STORE_EXTEND, &err), 0, "%s", err.msg);
+    int refused = store_open(&second, path, STORE_WRITE, &err); // while the first plans its work
+    cr_assert_eq(store_begin(&first, &made, &err), 0, "%s", err.msg);
+    put(&first, "a", "knorm:drop=0.5", 1);
+    finish(&first, "{}");
+    cr_assert_eq(refused, ERR_IO);
+
+    begin(&second, STORE_EXTEND);
+    cr_assert(store_has(&second, "a", "none", "a?"));
+    put(&second, "b", "knorm:drop=0.5", 1);
+    finish(&second, "{}");
+    cr_assert_eq(table_read(&t, path, TABLE_ALL, &err), 0, "%s", err.msg);
+    cr_assert_eq(t.n_contexts, 2);
+    table_release(&t);
+}
+
+/* A process without our lock takes FILE away, or puts another there. */
+Test(store, a_file_that_comes_or_goes_is_seen_at_the_end)
+{
+    struct store s;
+    struct table t;
+    struct err err;
+    char *aside = file_join(dir, "aside.h5");
+
+    begin(&s, STORE_EXTEND);
+    put(&s, "a", "knorm:drop=0.5", 1);
+    finish(&s, "{}");
+    cr_assert_eq(rename(path, aside), 0);
+    begin(&s, STORE_EXTEND);
+    put(&s, "b", "knorm:drop=0.5", 1);
+    cr_assert_eq(rename(aside, path), 0);
+    finish(&s, "{}");
+    cr_assert_eq(table_read(&t, path, TABLE_ALL, &err), 0, "%s", err.msg);
+    cr_assert_eq(t.n_contexts, 2, "the file that came is kept");
+    table_release(&t);
+
+    begin(&s, STORE_EXTEND); // nothing is left to do, and FILE goes
+    cr_assert_eq(rename(path, aside), 0);
+    finish(&s, "{}");
+    unlink(aside);
+    free(aside);
+}
+
+Test(store, a_refused_run_leaves_no_folder)
+{
+    struct store s;
+    struct err err;
+
+    cr_assert_eq(store_open(&s, path, STORE_WRITE, &err), 0);
+    cr_assert(file_is_dir(folder));
+    store_close(&s);
+    cr_assert_not(file_exists(folder));
+    cr_assert_eq(store_open(&s, path, STORE_LOOK, &err), 0);
+    cr_assert_not(file_exists(folder));
+    store_close(&s);
+}
+
+/* Runs that are killed and go on: each adds a shard, none rewrites one. */
+Test(store, every_result_gets_a_shard_of_its_own)
+{
+    static const char *const config[] = { "knorm:drop=0.1", "knorm:drop=0.2",   "knorm:drop=0.3", "knorm:drop=0.4",
+                                          "knorm:drop=0.5", "knorm:drop=0.6",   "knorm:drop=0.7", "knorm:drop=0.8",
+                                          "knorm:drop=0.9", "keydiff:drop=0.5", "kivi:bits=2" };
+    struct store s;
+    struct table t;
+    struct err err;
+
+    for (int i = 0; i < 11; i++) {
+        begin(&s, STORE_EXTEND);
+        cr_assert(i == 0 || store_has(&s, "a", config[i - 1], "a?"));
+        static char question[] = "a?";
+        make(&t, "a", config[i], 100 * i);
+        t.question_id[0] = t.question_text[0] = question;
+        cr_assert_eq(store_put(&s, &t, &err), 0, "%s", err.msg);
+        table_release(&t);
+        store_close(&s);
+    }
+    begin(&s, STORE_EXTEND);
+    finish(&s, "{}");
+    cr_assert_eq(table_read(&t, path, TABLE_ALL, &err), 0, "%s", err.msg);
+    cr_assert(t.n_contexts == 1 && t.n_questions == 1 && t.n_configs == 12);
+    cr_assert_eq(t.cell_bytes[0], 0, "the first run's reference counts");
+    for (int i = 0; i < 11; i++) {
+        cr_assert_str_eq(t.config_name[i + 1], config[i], "shards are read in the order in which they were written");
+        cr_assert_eq(t.cell_bytes[i + 1], 100 * i + 1);
+    }
+    table_release(&t);
+}
+
+static int n_forks;
+
+static void count_fork(void)
+{
+    n_forks++;
+}
+
+/* A device is open from before store_begin() until after the last store_put(). */
+Test(store, no_process_is_started_while_a_device_may_be_open)
+{
+    struct store s;
+    struct err err;
+
+    cr_assert_eq(pthread_atfork(count_fork, NULL, NULL), 0);
+    begin(&s, STORE_EXTEND);
+    put(&s, "a", "knorm:drop=0.5", 1);
+    store_close(&s);
+    cr_assert_eq(store_open(&s, path, STORE_WRITE, &err), 0, "%s", err.msg);
+    cr_assert_eq(store_read(&s, &made, STORE_EXTEND, &err), 0, "%s", err.msg);
+    cr_assert_eq(n_forks, 1, "reading a shard starts one");
+    cr_assert_eq(store_begin(&s, &made, &err), 0, "%s", err.msg);
+    put(&s, "a", "kivi:bits=2", 1); // there is a shard of this context already
+    put(&s, "b", "knorm:drop=0.5", 1);
+    cr_assert_eq(n_forks, 1);
     finish(&s, "{}");
 }
