@@ -395,7 +395,7 @@ int gguf_want_int(const struct gguf *g, const char *key, int64_t *out, struct er
     return 0;
 }
 
-static int want_real(const struct gguf *g, const char *key, double *out, struct err *err)
+int gguf_want_real(const struct gguf *g, const char *key, double *out, struct err *err)
 {
     const struct gguf_value *v = find(g, key);
 
@@ -433,7 +433,7 @@ int gguf_may_int(const struct gguf *g, const char *key, int64_t *out, struct err
 
 int gguf_may_real(const struct gguf *g, const char *key, double *out, struct err *err)
 {
-    return gguf_has(g, key) ? want_real(g, key, out, err) : 0;
+    return gguf_has(g, key) ? gguf_want_real(g, key, out, err) : 0;
 }
 
 int gguf_may_text(const struct gguf *g, const char *key, struct text_view *out, struct err *err)

@@ -39,11 +39,13 @@ struct gguf {
 int gguf_parse(struct gguf *g, const void *bytes, size_t n, struct err *err) MUST_CHECK;
 void gguf_release(struct gguf *g);
 
-/* The value of a key of any integer type, or a text. ERR_FORMAT when it is absent or of another type. */
+/* The value of a key of any integer type, of any number type, or a text. ERR_FORMAT when it is absent or of another
+ * type. */
 int gguf_want_int(const struct gguf *g, const char *key, int64_t *out, struct err *err) MUST_CHECK;
+int gguf_want_real(const struct gguf *g, const char *key, double *out, struct err *err) MUST_CHECK;
 int gguf_want_text(const struct gguf *g, const char *key, struct text_view *out, struct err *err) MUST_CHECK;
 
-/* The same, but an absent key leaves *out as it was; the second takes any number type. */
+/* The same, but an absent key leaves *out as it was. */
 int gguf_may_int(const struct gguf *g, const char *key, int64_t *out, struct err *err) MUST_CHECK;
 int gguf_may_real(const struct gguf *g, const char *key, double *out, struct err *err) MUST_CHECK;
 int gguf_may_text(const struct gguf *g, const char *key, struct text_view *out, struct err *err) MUST_CHECK;

@@ -1,11 +1,12 @@
 /* hf.c - a Hugging Face folder as a model: config.json, and model.safetensors or the shards of its index.
  *
- * First config.json, which must describe a plain Llama: an option of the family that this engine does not compute is
- * refused by its name. Then the shards in the order of their names, so that the digest does not depend on the index.
+ * First config.json, which must describe a plain Llama: a field that departs from one is refused by its name. Then the
+ * shards in the order of their names, so that the digest does not depend on the index.
  */
 #include "engine/model_internal.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,10 +25,58 @@ static int read_int(const struct json *config, const char *key, int fallback, in
     return 0;
 }
 
+/* Fields of config.json that change what a model computes, with the value that leaves it a plain Llama; NAN: none does.
+ * They come from relatives of Llama (Granite, Cohere, Gemma, Qwen, Mixtral, SmolLM3 and others), whose folders
+ * sometimes name Llama as their type. Fields that are not here are harmless: config.json has dozens. */
+static const struct {
+    const char *name;
+    double plain; // true is 1, false 0
+} dangerous[] = {
+    { "attention_bias", 0 },
+    { "mlp_bias", 0 },
+    { "qkv_bias", 0 },
+    { "use_qkv_bias", 0 },
+    { "use_bias", 0 },
+    { "bias", 0 },
+    { "qk_norm", 0 },
+    { "use_qk_norm", 0 },
+    { "use_parallel_residual", 0 },
+    { "parallel_attn", 0 },
+    { "alibi", 0 },
+    { "attn_logit_softcapping", 0 },
+    { "final_logit_softcapping", 0 },
+    { "attn_temperature_tuning", 0 },
+    { "use_bidirectional_attention", 0 },
+    { "is_encoder_decoder", 0 },
+    { "add_cross_attention", 0 },
+    { "is_causal", 1 },
+    { "partial_rotary_factor", 1 },
+    { "rotary_pct", 1 },
+    { "embedding_multiplier", 1 },
+    { "residual_multiplier", 1 },
+    { "logits_scaling", 1 },
+    { "logit_scale", 1 },
+    { "attention_multiplier", (double)NAN },
+    { "query_pre_attn_scalar", (double)NAN },
+    { "clip_qkv", (double)NAN },
+    { "no_rope_layers", (double)NAN },
+    { "no_rope_layer_interval", (double)NAN },
+    { "cross_attention_layers", (double)NAN },
+    { "quantization_config", (double)NAN },
+    { "compression_config", (double)NAN },
+};
+
+/* Is the field absent, null, or what a plain Llama has? */
+static bool is_plain(const struct json *v, double plain)
+{
+    if (!v || json_is_null(v))
+        return true;
+    return json_is_bool(v) ? (json_true(v) ? 1 : 0) == plain : json_is_number(v) && json_real(v) == plain;
+}
+
 /* Parts of the family that this engine does not compute. */
 static int check_plain(const struct json *config, struct err *err)
 {
-    static const char *const biases[] = { "attention_bias", "mlp_bias" };
     const char *act = "silu", *arch = NULL;
 
     if (json_want_text(config, "model_type", &arch, err) || model_check_arch(arch, err) ||
@@ -35,19 +84,14 @@ static int check_plain(const struct json *config, struct err *err)
         return err->code;
     if (strcmp(act, "silu") != 0)
         return err_set(err, ERR_FORMAT, "activation '%.64s' is not supported (silu is)", act);
-    for (size_t i = 0; i < sizeof(biases) / sizeof(*biases); i++)
-        if (json_true(json_get(config, biases[i])))
-            return err_set(err, ERR_FORMAT, "'%s' is not supported", biases[i]);
-    const struct json *quantised = json_get(config, "quantization_config");
-    if (quantised && !json_is_null(quantised))
-        return err_set(err, ERR_FORMAT, "quantised weights ('quantization_config') are not supported");
+    for (size_t i = 0; i < sizeof(dangerous) / sizeof(*dangerous); i++)
+        if (!is_plain(json_get(config, dangerous[i].name), dangerous[i].plain))
+            return err_set(err, ERR_FORMAT, "field '%s' has a value that is not supported", dangerous[i].name);
     return 0;
 }
 
 static int read_shape(struct model_config *c, const struct json *config, struct err *err)
 {
-    int window = INT_MAX;
-
     if (read_int(config, "num_hidden_layers", 0, &c->n_layers, err) ||
         read_int(config, "hidden_size", 0, &c->d_model, err) ||
         read_int(config, "intermediate_size", 0, &c->d_ff, err) ||
@@ -55,41 +99,113 @@ static int read_shape(struct model_config *c, const struct json *config, struct 
         read_int(config, "max_position_embeddings", 0, &c->max_tokens, err) ||
         read_int(config, "num_attention_heads", 0, &c->n_heads, err) ||
         read_int(config, "num_key_value_heads", c->n_heads ? c->n_heads : 1, &c->n_kv_heads, err) ||
-        read_int(config, "head_dim", c->n_heads ? c->d_model / c->n_heads : 1, &c->head_dim, err) ||
-        read_int(config, "sliding_window", INT_MAX, &window, err))
+        read_int(config, "head_dim", c->n_heads ? c->d_model / c->n_heads : 1, &c->head_dim, err))
         return err->code;
-    if (window < c->max_tokens) /* while the window holds every token, it changes nothing */
-        c->max_tokens = window;
     return 0;
 }
 
-/* rope_scaling (null, or with `type` or `rope_type`), or transformers 5's rope_parameters, which hold the base too. */
-static int read_rope(struct model_config *c, const struct json *config, struct err *err)
+/* *n is the number of layers that layer_types gives a sliding window, or -1 when there is no such field. */
+static int count_sliding(const struct json *config, int *n, struct err *err)
 {
-    const struct json *scaling = json_get(config, "rope_parameters");
+    const struct json *types = json_get(config, "layer_types");
+
+    *n = json_is_array(types) ? 0 : -1;
+    for (const struct json *t = json_is_array(types) ? json_first(types) : NULL; t; t = json_next(t)) {
+        const char *type = json_text(t);
+        bool sliding = type && strcmp(type, "sliding_attention") == 0;
+        if (!sliding && (!type || strcmp(type, "full_attention") != 0))
+            return err_set(err, ERR_FORMAT, "field 'layer_types' has '%.64s', which is not supported",
+                           type ? type : "no text");
+        *n += sliding;
+    }
+    return 0;
+}
+
+/* A folder that was saved without the field has the default of transformers' MistralConfig. */
+static int read_window(struct model_config *c, const struct json *config, struct err *err)
+{
+    enum { MISTRAL_WINDOW = 4096 };
+    const struct json *used = json_get(config, "use_sliding_window"), *given = json_get(config, "sliding_window");
+    int window = INT_MAX, n_sliding;
+
+    if (count_sliding(config, &n_sliding, err) || read_int(config, "sliding_window", INT_MAX, &window, err))
+        return err->code;
+    if (window == 0)
+        return err_set(err, ERR_FORMAT, "field 'sliding_window' is 0");
+    if (!given && strcmp(json_text(json_get(config, "model_type")), "mistral") == 0)
+        window = MISTRAL_WINDOW;
+    if (n_sliding != 0 && (!json_is_bool(used) || json_true(used)))
+        model_limit_window(c, window);
+    return 0;
+}
+
+/* One of config.json's two descriptions of the rotary embedding, which is an object or says nothing. */
+static int read_scaling(struct model_config *c, const struct json *scaling, struct err *err)
+{
+    static const char *const known[] = { "type",
+                                         "rope_type",
+                                         "rope_theta",
+                                         "factor",
+                                         "low_freq_factor",
+                                         "high_freq_factor",
+                                         "original_max_position_embeddings" };
     const char *type = "default";
 
-    c->rope_theta = 10000;
-    if (!json_is_object(scaling))
-        scaling = json_get(config, "rope_scaling");
-    if (json_may_real(config, "rope_theta", &c->rope_theta, err) ||
-        json_may_real(scaling, "rope_theta", &c->rope_theta, err) || json_may_text(scaling, "type", &type, err) ||
+    if (json_may_real(scaling, "rope_theta", &c->rope_theta, err) || json_may_text(scaling, "type", &type, err) ||
         json_may_text(scaling, "rope_type", &type, err))
         return err->code;
+    if (strcmp(type, "default") != 0 && strcmp(type, "linear") != 0 && strcmp(type, "llama3") != 0)
+        return err_set(err, ERR_FORMAT, "rotary scaling '%.64s' is not supported", type);
+    for (const struct json *f = json_first(scaling); f; f = json_next(f)) {
+        size_t i = 0, n = sizeof(known) / sizeof(*known);
+        while (i < n && strcmp(known[i], json_name(f)) != 0)
+            i++;
+        bool one = strcmp(json_name(f), "partial_rotary_factor") == 0 || strcmp(json_name(f), "attention_factor") == 0;
+        if (i == n && !(one ? is_plain(f, 1) : json_is_null(f)))
+            return err_set(err, ERR_FORMAT, "rotary scaling with '%.64s' is not supported", json_name(f));
+    }
     if (strcmp(type, "default") == 0)
         return 0;
     if (strcmp(type, "linear") == 0) {
         c->rope_scaling = ROPE_LINEAR;
         return json_want_real(scaling, "factor", &c->rope_factor, err);
     }
-    if (strcmp(type, "llama3") != 0)
-        return err_set(err, ERR_FORMAT, "rotary scaling '%.64s' is not supported", type);
     c->rope_scaling = ROPE_LLAMA3;
     if (json_want_real(scaling, "factor", &c->rope_factor, err) ||
         json_want_real(scaling, "low_freq_factor", &c->rope_low, err) ||
         json_want_real(scaling, "high_freq_factor", &c->rope_high, err))
         return err->code;
     return read_int(scaling, "original_max_position_embeddings", 0, &c->rope_original, err);
+}
+
+/* Do both say the same about the rotary embedding? */
+static bool same_rope(const struct model_config *a, const struct model_config *b)
+{
+    return a->rope_theta == b->rope_theta && a->rope_scaling == b->rope_scaling && a->rope_factor == b->rope_factor &&
+           a->rope_low == b->rope_low && a->rope_high == b->rope_high && a->rope_original == b->rope_original;
+}
+
+/* rope_scaling (null, or with `type` or `rope_type`), or transformers 5's rope_parameters, which hold the base too.
+ * Where both are given they must agree. */
+static int read_rope(struct model_config *c, const struct json *config, struct err *err)
+{
+    const struct json *parameters = json_get(config, "rope_parameters"), *scaling = json_get(config, "rope_scaling");
+
+    c->rope_theta = 10000;
+    if (json_may_real(config, "rope_theta", &c->rope_theta, err))
+        return err->code;
+    struct model_config old = *c;
+    if (!json_is_object(parameters))
+        return json_is_object(scaling) ? read_scaling(c, scaling, err) : 0;
+    if (read_scaling(c, parameters, err))
+        return err->code;
+    old.rope_theta = c->rope_theta;
+    if (!json_is_object(scaling))
+        return 0;
+    if (read_scaling(&old, scaling, err))
+        return err->code;
+    return same_rope(c, &old) ? 0
+                              : err_set(err, ERR_FORMAT, "fields 'rope_parameters' and 'rope_scaling' do not agree");
 }
 
 static int read_config(struct model *m, struct err *err)
@@ -100,8 +216,8 @@ static int read_config(struct model *m, struct err *err)
     m->json = model_json(m->path, "config.json", err);
     if (!m->json)
         return err->code;
-    if (check_plain(m->json, err) || read_shape(c, m->json, err) || read_rope(c, m->json, err) ||
-        json_want_real(m->json, "rms_norm_eps", &eps, err))
+    if (check_plain(m->json, err) || read_shape(c, m->json, err) || read_window(c, m->json, err) ||
+        read_rope(c, m->json, err) || json_want_real(m->json, "rms_norm_eps", &eps, err))
         return err_wrap(err, "'%s/config.json'", m->path);
     c->norm_eps = (float)eps;
     c->tied = json_true(json_get(m->json, "tie_word_embeddings"));
@@ -184,20 +300,36 @@ static int open_index(struct model *m, struct err *err)
     return code;
 }
 
-static int open_shards(struct model *m, struct err *err)
+/* Is there a file of this name in the folder? false without memory too: err->code says so. */
+static bool has_file(const struct model *m, const char *name, struct err *err)
 {
-    char *index = file_join(m->path, "model.safetensors.index.json");
+    char *path = file_join(m->path, name);
+    bool found = path && file_exists(path);
 
-    if (!index)
-        return err_nomem(err);
-    bool sharded = file_exists(index);
-    free(index);
-    if (sharded)
-        return open_index(m, err);
-    return alloc_shards(m, 1, err) ? err->code : add_shard(m, "model.safetensors", err);
+    if (!path)
+        err_nomem(err);
+    free(path);
+    return found;
 }
 
-/* False for what cannot be a weight of the model: integers and masks, which some folders also contain. */
+/* Of model.safetensors and an index the first counts, as for transformers. */
+static int open_shards(struct model *m, struct err *err)
+{
+    static const char whole[] = "model.safetensors", index[] = "model.safetensors.index.json";
+
+    err->code = 0;
+    if (has_file(m, "adapter_config.json", err))
+        return err_set(err, ERR_FORMAT, "'%s' has an adapter ('adapter_config.json'), which is not supported; merge it",
+                       m->path);
+    bool sharded = !has_file(m, whole, err) && has_file(m, index, err);
+    if (err->code)
+        return err->code;
+    if (sharded)
+        return open_index(m, err);
+    return alloc_shards(m, 1, err) ? err->code : add_shard(m, whole, err);
+}
+
+/* False for what cannot be a weight of the model: another type, or too many dimensions or none. */
 static bool tensor_of(struct tensor *out, const struct st_tensor *t)
 {
     if ((t->type != ST_F32 && t->type != ST_F16 && t->type != ST_BF16) || t->n_dims < 1 || t->n_dims > TENSOR_DIMS)
@@ -206,6 +338,18 @@ static bool tensor_of(struct tensor *out, const struct st_tensor *t)
     out->type = t->type == ST_F32 ? WEIGHT_F32 : t->type == ST_F16 ? WEIGHT_F16 : WEIGHT_BF16;
     memcpy(out->dim, t->dim, sizeof(out->dim));
     return true;
+}
+
+static int add_tensor(struct model *m, const struct st_tensor *from, struct err *err)
+{
+    struct tensor t;
+
+    if (tensor_of(&t, from))
+        return model_add(m, t.name, &t, err);
+    if (model_tensor_is_harmless(from->name))
+        return 0;
+    return err_set(err, ERR_FORMAT, "tensor '%s' of type %s and %d dimensions is not supported", from->name,
+                   st_type_name(from->type), from->n_dims);
 }
 
 static int add_tensors(struct model *m, struct err *err)
@@ -217,11 +361,9 @@ static int add_tensors(struct model *m, struct err *err)
     if (model_reserve(m, n, err))
         return err->code;
     for (int s = 0; s < m->n_shards; s++)
-        for (int i = 0; i < m->shard[s].n; i++) {
-            struct tensor t;
-            if (tensor_of(&t, &m->shard[s].tensor[i]) && model_add(m, t.name, &t, err))
+        for (int i = 0; i < m->shard[s].n; i++)
+            if (add_tensor(m, &m->shard[s].tensor[i], err))
                 return err_wrap(err, "'%s'", m->shard_path[s]);
-        }
     return 0;
 }
 

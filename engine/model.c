@@ -16,7 +16,7 @@ enum {
     LAYERS_MAX = 1024,
     HEAD_DIM_MAX = 1024, // what the reference backend's attention holds
     VOCAB_MAX = 1 << 24,
-    TOKENS_MAX = 1 << 28,
+    TOKENS_MAX = 1 << 24, // published models claim up to 10 * 2^20
     JSON_MAX = 256 << 20,
 };
 
@@ -73,6 +73,14 @@ int model_check_arch(const char *arch, struct err *err)
         if (strcmp(arch, known[i]) == 0)
             return 0;
     return err_set(err, ERR_FORMAT, "architecture '%.64s' is not supported (llama and mistral are)", arch);
+}
+
+void model_limit_window(struct model_config *c, int window)
+{
+    if (window == 0 || window >= c->max_tokens)
+        return;
+    c->max_tokens = window;
+    c->window = window;
 }
 
 int model_reserve(struct model *m, size_t n, struct err *err)
@@ -164,19 +172,68 @@ static int find(const struct model *m, enum tensor_role role, int layer, const s
     return 0;
 }
 
-/* Every tensor of the architecture is there in its shape, so that a bad file is refused before work starts. */
-static int check_tensors(const struct model *m, struct err *err)
+/* Finds the tensor of a role and marks it as used. */
+static int use(const struct model *m, enum tensor_role role, int layer, bool *used, struct err *err)
 {
     const struct tensor *t;
 
-    for (int role = TENSOR_EMBEDDING; role < TENSOR_ROLES; role++)
-        if (find(m, (enum tensor_role)role, 0, &t, err))
-            return err->code;
-    for (int layer = 0; layer < m->config.n_layers; layer++)
-        for (int role = 0; role <= TENSOR_DOWN; role++)
-            if (find(m, (enum tensor_role)role, layer, &t, err))
-                return err->code;
+    if (find(m, role, layer, &t, err))
+        return err->code;
+    used[t - m->tensor] = true;
     return 0;
+}
+
+bool model_tensor_is_harmless(const char *name)
+{
+    static const char *const ends[] = { ".rotary_emb.inv_freq", ".rotary_emb.cos_cached", ".rotary_emb.sin_cached",
+                                        ".attn_rot_embd.weight" };
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+        if (n > strlen(ends[i]) && strcmp(name + n - strlen(ends[i]), ends[i]) == 0)
+            return true;
+    return false;
+}
+
+/* An output matrix that a tied model has all the same: it must be the embedding, byte by byte. */
+static bool is_copy_of_embedding(const struct model *m, const struct tensor *t, struct err *err)
+{
+    const struct tensor *embedding;
+
+    return m->config.tied && strcmp(t->name, model_roles[TENSOR_HEAD].name) == 0 &&
+           find(m, TENSOR_EMBEDDING, 0, &embedding, err) == 0 && t->type == embedding->type &&
+           t->bytes == embedding->bytes && memcmp(t->at, embedding->at, t->bytes) == 0;
+}
+
+/* A tensor that no role reads changes what the model computes, unless it is known to be harmless. */
+static int check_unused(const struct model *m, const bool *used, struct err *err)
+{
+    for (int i = 0; i < m->n_tensors; i++) {
+        const struct tensor *t = &m->tensor[i];
+        if (used[i] || model_tensor_is_harmless(t->name) || is_copy_of_embedding(m, t, err) ||
+            (!m->json && strcmp(t->name, MODEL_ROPE_DIVISORS) == 0))
+            continue;
+        return err_set(err, ERR_FORMAT, "'%s': tensor '%s' is not supported", m->path, t->name);
+    }
+    return 0;
+}
+
+/* Every tensor of the architecture is there in its shape and there are no others, so that a file whose answers would
+ * not be the model's is refused before work starts. */
+static int check_tensors(const struct model *m, struct err *err)
+{
+    bool *used = calloc((size_t)m->n_tensors + 1, sizeof(*used));
+    int code = used ? 0 : err_nomem(err);
+
+    for (int role = TENSOR_EMBEDDING; role < TENSOR_ROLES && !code; role++)
+        code = use(m, (enum tensor_role)role, 0, used, err);
+    for (int layer = 0; layer < m->config.n_layers && !code; layer++)
+        for (int role = 0; role <= TENSOR_DOWN && !code; role++)
+            code = use(m, (enum tensor_role)role, layer, used, err);
+    if (!code)
+        code = check_unused(m, used, err);
+    free(used);
+    return code;
 }
 
 int model_check(const struct model *m, struct err *err)

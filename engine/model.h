@@ -5,7 +5,10 @@
  * interleaved rotary layout of q and k in GGUF files is put back into halves.
  *
  * Everything in the file is hostile. model_open() checks types, shapes, offsets and overlaps, and that the tensor of
- * every role is there in the shape that the config asks for, so reading one cannot fail on a model that opened.
+ * every role is there in the shape that the config asks for. Nothing that changes the result is ignored: a tensor that
+ * no role reads, a key of a GGUF file's architecture that this engine does not follow, or a field of config.json that
+ * departs from plain Llama is refused by its name. A sliding window cannot be applied to a compressed cache. Within the
+ * window it changes nothing, so it shortens max_tokens.
  *
  * To read another architecture of the family: (1) its name in model_check_arch() of engine/model.c (2) its keys in
  * engine/model_gguf.c and engine/hf.c (3) tensors of new roles in model_roles[] of engine/model.c, read in
@@ -26,7 +29,9 @@ enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3 };
 struct model_config {
     char arch[16]; // "llama"
     char name[64]; // from the file, or the folder's name
-    int n_layers, d_model, n_heads, n_kv_heads, head_dim, d_ff, n_vocab, max_tokens;
+    int n_layers, d_model, n_heads, n_kv_heads, head_dim, d_ff, n_vocab;
+    int max_tokens; // what the model was trained for, or its sliding window where that is shorter
+    int window;     // max_tokens where it is a sliding window, otherwise 0
     float norm_eps;
     double rope_theta;
     enum rope_scaling rope_scaling;

@@ -1,7 +1,7 @@
 /* model_gguf.c - a GGUF file as a model: its keys become the config, its tensors get Hugging Face's names.
  *
- * Keys come first, since the number of heads says how the rows of q and k are stored. A key that this engine cannot
- * follow (experts, partial rotation, unknown scaling) is refused, never skipped.
+ * Keys come first, since the number of heads says how the rows of q and k are stored. Every key of the architecture is
+ * in the table of known keys below, or refused: it may change what the model computes.
  */
 #include "engine/model_internal.h"
 
@@ -84,6 +84,106 @@ static int read_real(const struct arch_keys *k, const char *key, double *out, st
     return gguf_may_real(k->gguf, full, out, err);
 }
 
+/* The keys of an architecture that this engine knows: those it reads, those that do not change what the model computes,
+ * and those it follows only while they say what a plain Llama does. */
+enum key_use { KEY_READ, KEY_HARMLESS, KEY_NUMBER, KEY_TEXT };
+static const struct {
+    const char *name;
+    enum key_use use;
+    double number;    // the only one supported
+    const char *text; // the only one supported
+} known_keys[] = {
+    { .name = "block_count" },
+    { .name = "embedding_length" },
+    { .name = "feed_forward_length" },
+    { .name = "context_length" },
+    { .name = "expert_count" },
+    { .name = "attention.head_count" },
+    { .name = "attention.head_count_kv" },
+    { .name = "attention.key_length" },
+    { .name = "attention.value_length" },
+    { .name = "attention.layer_norm_rms_epsilon" },
+    { .name = "attention.sliding_window" },
+    { .name = "rope.dimension_count" },
+    { .name = "rope.freq_base" },
+    { .name = "rope.scale_linear" },
+    { .name = "rope.scaling.type" },
+    { .name = "rope.scaling.factor" },
+    { .name = "vocab_size", .use = KEY_HARMLESS }, // the embedding says it
+    { .name = "pooling_type", .use = KEY_HARMLESS },
+    { .name = "expert_used_count", .use = KEY_HARMLESS },                    // there are no experts
+    { .name = "attention.layer_norm_epsilon", .use = KEY_HARMLESS },         // a Llama's norms are RMS norms
+    { .name = "rope.scaling.original_context_length", .use = KEY_HARMLESS }, // for yarn, which is refused
+    { .name = "rope.scaling.finetuned", .use = KEY_HARMLESS },
+    { .name = "rope.scaling.attn_factor", .use = KEY_NUMBER, .number = 1 },
+    { .name = "attention.causal", .use = KEY_NUMBER, .number = 1 },
+    { .name = "attention.scale", .use = KEY_NUMBER, .number = 0 }, // 0: 1 / sqrt(key_length)
+    { .name = "attention.clamp_kqv", .use = KEY_NUMBER, .number = 0 },
+    { .name = "attention.max_alibi_bias", .use = KEY_NUMBER, .number = 0 },
+    { .name = "attn_logit_softcapping", .use = KEY_NUMBER, .number = 0 },
+    { .name = "final_logit_softcapping", .use = KEY_NUMBER, .number = 0 },
+    { .name = "logit_scale", .use = KEY_NUMBER, .number = 1 },
+    { .name = "residual_scale", .use = KEY_NUMBER, .number = 1 },
+    { .name = "embedding_scale", .use = KEY_NUMBER, .number = 1 },
+    { .name = "use_parallel_residual", .use = KEY_NUMBER, .number = 0 },
+    { .name = "expert_shared_count", .use = KEY_NUMBER, .number = 0 },
+    { .name = "leading_dense_block_count", .use = KEY_NUMBER, .number = 0 },
+    { .name = "hidden_activation", .use = KEY_TEXT, .text = "silu" },
+    { .name = "tensor_data_layout", .use = KEY_TEXT, .text = "Meta AI original pth" },
+};
+
+/* Is the value of known_keys[i] one that this engine follows? */
+static int check_key(const struct gguf *g, const char *key, size_t i, struct err *err)
+{
+    double number = 0;
+    struct text_view text = { "", 0 };
+
+    if (known_keys[i].use == KEY_NUMBER) {
+        if (gguf_want_real(g, key, &number, err))
+            return err->code;
+        if (number != known_keys[i].number)
+            return err_set(err, ERR_FORMAT, "key '%s' is %g; only %g is supported", key, number, known_keys[i].number);
+    } else if (known_keys[i].use == KEY_TEXT) {
+        if (gguf_want_text(g, key, &text, err))
+            return err->code;
+        if (!text_view_is(text, known_keys[i].text))
+            return err_set(err, ERR_FORMAT, "key '%s' is '%.*s'; only '%s' is supported", key,
+                           text_view_width(text, 64), text.at, known_keys[i].text);
+    }
+    return 0;
+}
+
+static int check_keys(const struct model_config *c, const struct gguf *g, struct err *err)
+{
+    const size_t prefix = strlen(c->arch) + 1, n = sizeof(known_keys) / sizeof(*known_keys);
+
+    for (int k = 0; k < g->n_values; k++) {
+        const char *key = g->keys.at[k].key;
+        size_t i = 0;
+        if (strncmp(key, c->arch, prefix - 1) != 0 || key[prefix - 1] != '.')
+            continue;
+        while (i < n && strcmp(known_keys[i].name, key + prefix) != 0)
+            i++;
+        if (i == n)
+            return err_set(err, ERR_FORMAT, "key '%.128s' is not supported", key);
+        if (check_key(g, key, i, err))
+            return err->code;
+    }
+    return 0;
+}
+
+static int check_whole(const struct gguf *g, struct err *err)
+{
+    int64_t n_files = 1;
+
+    if (gguf_may_int(g, "split.count", &n_files, err))
+        return err->code;
+    if (n_files > 1)
+        return err_set(err, ERR_FORMAT, "it is one of %lld files ('split.count'), which are not supported; merge them",
+                       (long long)n_files);
+    return 0;
+}
+
 static int read_arch(struct model_config *c, const struct gguf *g, struct err *err)
 {
     struct text_view arch, name = { "", 0 };
@@ -98,7 +198,7 @@ static int read_arch(struct model_config *c, const struct gguf *g, struct err *e
 static int read_shape(struct model_config *c, const struct gguf *g, struct err *err)
 {
     const struct arch_keys k = { g, c->arch };
-    int experts, rope_dims;
+    int experts, rope_dims, value_dims, window;
 
     if (read_int(&k, "block_count", 0, &c->n_layers, err) || read_int(&k, "embedding_length", 0, &c->d_model, err) ||
         read_int(&k, "feed_forward_length", 0, &c->d_ff, err) ||
@@ -106,37 +206,50 @@ static int read_shape(struct model_config *c, const struct gguf *g, struct err *
         read_int(&k, "attention.head_count", 0, &c->n_heads, err) ||
         read_int(&k, "attention.head_count_kv", c->n_heads ? c->n_heads : 1, &c->n_kv_heads, err) ||
         read_int(&k, "attention.key_length", c->n_heads ? c->d_model / c->n_heads : 1, &c->head_dim, err) ||
+        read_int(&k, "attention.value_length", c->n_heads ? c->d_model / c->n_heads : 1, &value_dims, err) ||
         read_int(&k, "rope.dimension_count", c->head_dim ? c->head_dim : 1, &rope_dims, err) ||
+        read_int(&k, "attention.sliding_window", INT_MAX, &window, err) ||
         read_int(&k, "expert_count", 1, &experts, err))
         return err->code;
     if (experts > 1)
         return err_set(err, ERR_FORMAT, "a mixture of %d experts is not supported", experts);
     if (rope_dims != c->head_dim)
         return err_set(err, ERR_FORMAT, "rotating %d of %d dimensions is not supported", rope_dims, c->head_dim);
+    if (value_dims != c->head_dim)
+        return err_set(err, ERR_FORMAT, "values of %d dimensions beside keys of %d are not supported", value_dims,
+                       c->head_dim);
+    model_limit_window(c, window);
     return 0;
 }
 
+/* llama.cpp's reading: scaling is linear unless the type says otherwise, scale_linear is the old name of the factor,
+ * and a factor of 0 is none. */
 static int read_rope(struct model_config *c, const struct gguf *g, struct err *err)
 {
     const struct arch_keys k = { g, c->arch };
-    struct text_view scaling = text_view_of("none");
-    double eps = 1e-5;
+    struct text_view scaling = text_view_of("linear");
+    double eps, factor = 0;
     char key[128];
 
     c->rope_theta = 10000;
-    snprintf(key, sizeof(key), "%s.rope.scaling.type", c->arch);
-    if (read_real(&k, "attention.layer_norm_rms_epsilon", &eps, err) ||
-        read_real(&k, "rope.freq_base", &c->rope_theta, err) || gguf_may_text(g, key, &scaling, err))
+    snprintf(key, sizeof(key), "%s.attention.layer_norm_rms_epsilon", c->arch);
+    if (gguf_want_real(g, key, &eps, err))
         return err->code;
     c->norm_eps = (float)eps;
+    snprintf(key, sizeof(key), "%s.rope.scaling.type", c->arch);
+    if (read_real(&k, "rope.freq_base", &c->rope_theta, err) || gguf_may_text(g, key, &scaling, err) ||
+        read_real(&k, "rope.scale_linear", &factor, err) || read_real(&k, "rope.scaling.factor", &factor, err))
+        return err->code;
     if (text_view_is(scaling, "none"))
         return 0;
     if (!text_view_is(scaling, "linear"))
         return err_set(err, ERR_FORMAT, "rotary scaling '%.*s' is not supported (none and linear are)",
                        text_view_width(scaling, 64), scaling.at);
-    c->rope_scaling = ROPE_LINEAR;
-    c->rope_factor = 1;
-    return read_real(&k, "rope.scaling.factor", &c->rope_factor, err);
+    if (factor != 0 && factor != 1) {
+        c->rope_scaling = ROPE_LINEAR;
+        c->rope_factor = factor;
+    }
+    return 0;
 }
 
 /* What llama3 scaling divides the frequency of pair j by. */
@@ -156,13 +269,14 @@ static double llama3_divisor(const struct model_config *c, int j)
  * high 4 and 8192 original positions; the factor is the last divisor. Divisors of other parameters are refused. */
 static int read_rope_divisors(struct model_config *c, const struct gguf *g, struct err *err)
 {
-    int i = map_find(&g->names, "rope_freqs.weight", strlen("rope_freqs.weight")), half = c->head_dim / 2;
+    int i = map_find(&g->names, MODEL_ROPE_DIVISORS, strlen(MODEL_ROPE_DIVISORS)), half = c->head_dim / 2;
 
     if (i < 0)
         return 0;
     const struct tensor *t = &g->tensor[i];
     if (c->rope_scaling != ROPE_PLAIN || t->type != WEIGHT_F32 || t->n_dims != 1 || t->dim[0] != half || half == 0)
-        return err_set(err, ERR_FORMAT, "the tensor 'rope_freqs.weight' is not %d divisors in F32", half);
+        return err_set(err, ERR_FORMAT, "tensor '%s' is not %d divisors in F32 beside a plain rotary base",
+                       MODEL_ROPE_DIVISORS, half);
     c->rope_scaling = ROPE_LLAMA3;
     c->rope_low = 1;
     c->rope_high = 4;
@@ -174,8 +288,8 @@ static int read_rope_divisors(struct model_config *c, const struct gguf *g, stru
         memcpy(&divisor, (const char *)t->at + 4 * j, sizeof(divisor));
         double want = llama3_divisor(c, j);
         if (!(fabs((double)divisor - want) <= 1e-4 * want))
-            return err_set(err, ERR_FORMAT, "the divisors in 'rope_freqs.weight' are not llama3's (%g at %d, not %g)",
-                           (double)divisor, j, want);
+            return err_set(err, ERR_FORMAT, "the divisors in '%s' are not llama3's (%g at %d, not %g)",
+                           MODEL_ROPE_DIVISORS, (double)divisor, j, want);
     }
     return 0;
 }
@@ -191,7 +305,8 @@ static int read_config(struct model *m, struct err *err)
     struct model_config *c = &m->config;
     const struct gguf *g = &m->gguf;
 
-    if (read_arch(c, g, err) || read_shape(c, g, err) || read_rope(c, g, err) || read_rope_divisors(c, g, err))
+    if (check_whole(g, err) || read_arch(c, g, err) || check_keys(c, g, err) || read_shape(c, g, err) ||
+        read_rope(c, g, err) || read_rope_divisors(c, g, err))
         return err->code;
     int embedding = find_role(g, TENSOR_EMBEDDING);
     if (embedding < 0 || g->tensor[embedding].n_dims != 2)

@@ -25,6 +25,12 @@ extern const struct role model_roles[TENSOR_ROLES];
 
 enum { MODEL_TENSOR_NAME = 256 };
 
+/* GGUF's tensor of rotary divisors, which model_gguf.c turns into the config's scaling. */
+#define MODEL_ROPE_DIVISORS "rope_freqs.weight"
+
+/* Is it a tensor that some files contain and no engine reads? Rotary frequencies and angles follow from the config. */
+bool model_tensor_is_harmless(const char *name);
+
 /* Hugging Face's name of a role's tensor; layer is ignored for roles that come once. */
 void model_tensor_name(char out[MODEL_TENSOR_NAME], enum tensor_role role, int layer);
 
@@ -50,12 +56,15 @@ int gguf_model_open(struct model *m, struct err *err) MUST_CHECK;
 int gguf_model_parse(struct model *m, const void *bytes, size_t n, struct err *err) MUST_CHECK; // bytes are borrowed
 int hf_model_open(struct model *m, struct err *err) MUST_CHECK;
 
-/* Is the config possible, and is every tensor it calls for there in its shape? */
+/* Is the config possible, is every tensor it calls for there in its shape, and no other? */
 int model_check(const struct model *m, struct err *err) MUST_CHECK;
 
 /* Allocates m->tensor for n tensors; adds one under Hugging Face's name. */
 int model_reserve(struct model *m, size_t n, struct err *err) MUST_CHECK;
 int model_add(struct model *m, const char *name, const struct tensor *t, struct err *err) MUST_CHECK;
+
+/* Shortens max_tokens to a sliding window of attention; 0: there is none. */
+void model_limit_window(struct model_config *c, int window);
 
 /* Is `arch` one this engine computes? "llama", "mistral". ERR_FORMAT with its name otherwise. */
 int model_check_arch(const char *arch, struct err *err) MUST_CHECK;

@@ -267,8 +267,11 @@ Test(model, refuses_what_it_does_not_compute)
     put(find(&b, "llama.rope.freq_base", 20) + 24, 0x7fc00000, 4); /* nan */
     refuses_model(&b, "makes no sense");
     b = tiny();
-    memcpy(find(&b, "llama.context_length", 20), "llama.context_lxxxxx", 20);
+    memcpy(find(&b, "llama.context_length", 20), "other.context_length", 20);
     refuses_model(&b, "key 'llama.context_length' is missing");
+    b = tiny();
+    memcpy(find(&b, "llama.attention.layer_norm_rms", 30), "other.attention.layer_norm_rms", 30);
+    refuses_model(&b, "key 'llama.attention.layer_norm_rms_epsilon' is missing");
 }
 
 Test(model, knows_llama3_scaling_by_its_divisors)
@@ -318,92 +321,4 @@ Test(model, digest_is_remembered_until_the_file_changes)
     buf_release(&note);
     buf_release(&text);
     buf_release(&b);
-}
-
-/* ---- config.json ------------------------------------------------------- */
-
-/* A folder with the tiny model's weights and this config; NULL and err when it does not open. */
-static struct model *open_config(const char *config, struct err *err)
-{
-    static const char *const files[] = { "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors",
-                                         "model.safetensors.index.json" };
-    char dir[] = "/tmp/folder.XXXXXX", *path, *target;
-
-    cr_assert_not_null(mkdtemp(dir));
-    for (size_t i = 0; i < 3; i++) {
-        struct buf from = { 0 };
-        char *here = getcwd(NULL, 0);
-        buf_printf(&from, "%s/tests/data/tiny/%s", here, files[i]);
-        target = file_join(dir, files[i]);
-        cr_assert_eq(symlink(buf_str(&from), target), 0);
-        free(target);
-        free(here);
-        buf_release(&from);
-    }
-    path = file_join(dir, "config.json");
-    cr_assert_eq(file_write(path, config, strlen(config), err), 0);
-    struct model *m = model_open(dir, err);
-    unlink(path);
-    free(path);
-    for (size_t i = 0; i < 3; i++) {
-        target = file_join(dir, files[i]);
-        unlink(target);
-        free(target);
-    }
-    rmdir(dir);
-    return m;
-}
-
-#define BASIC                                                                                                          \
-    "\"model_type\":\"llama\",\"hidden_size\":32,\"num_hidden_layers\":1,\"num_attention_heads\":2,"                   \
-    "\"intermediate_size\":64,\"vocab_size\":271,\"max_position_embeddings\":256,\"tie_word_embeddings\":true,"        \
-    "\"rms_norm_eps\":1e-5"
-
-Test(model, reads_the_rotary_scalings_of_config_json)
-{
-    struct err err;
-    struct model *m = open_config("{" BASIC ",\"num_key_value_heads\":1,\"rope_theta\":5e5,\"rope_scaling\":{"
-                                  "\"type\":\"linear\",\"factor\":8.0}}",
-                                  &err);
-
-    cr_assert_not_null(m, "%s", err.msg);
-    cr_assert(model_config(m)->rope_scaling == ROPE_LINEAR && model_config(m)->rope_factor == 8.0);
-    cr_assert_eq(model_config(m)->rope_theta, 5e5);
-    model_close(m);
-    m = open_config("{" BASIC ",\"num_key_value_heads\":1,\"head_dim\":16,\"rope_parameters\":{\"rope_theta\":1e6,"
-                    "\"rope_type\":\"llama3\",\"factor\":32.0,\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"
-                    "\"original_max_position_embeddings\":8192}}",
-                    &err);
-    cr_assert_not_null(m, "%s", err.msg);
-    const struct model_config *c = model_config(m);
-    cr_assert(c->rope_scaling == ROPE_LLAMA3 && c->rope_factor == 32 && c->rope_low == 1 && c->rope_high == 4);
-    cr_assert(c->rope_original == 8192 && c->rope_theta == 1e6 && c->head_dim == 16);
-    model_close(m);
-    m = open_config("{" BASIC ",\"num_key_value_heads\":1,\"sliding_window\":100,\"rope_scaling\":null}", &err);
-    cr_assert(m && model_config(m)->max_tokens == 100); /* within the window it changes nothing */
-    model_close(m);
-}
-
-Test(model, refuses_configs)
-{
-    static const char *const bad[][2] = {
-        { "{\"model_type\":\"gpt_neox\"}", "architecture 'gpt_neox' is not supported" },
-        { "{" BASIC ",\"num_key_value_heads\":1,\"rope_scaling\":{\"type\":\"yarn\"}}", "rotary scaling 'yarn'" },
-        { "{" BASIC ",\"num_key_value_heads\":1,\"attention_bias\":true}", "'attention_bias' is not supported" },
-        { "{" BASIC ",\"num_key_value_heads\":1,\"hidden_act\":\"gelu\"}", "activation 'gelu'" },
-        { "{" BASIC ",\"num_key_value_heads\":1,\"quantization_config\":{}}", "quantised weights" },
-        { "{" BASIC ",\"num_key_value_heads\":-1}", "field 'num_key_value_heads' is -1" },
-        { "{" BASIC ",\"num_key_value_heads\":2}", "is 16 x 32, not 32 x 32" },
-        { "{" BASIC ",\"head_dim\":1e10}", "field 'head_dim' is 10000000000" },
-        { "{\"model_type\":\"llama\"}", "field 'num_hidden_layers' is missing" },
-        { "[]", "field 'model_type' is missing" },
-        { "{", "malformed JSON" },
-    };
-    struct err err;
-
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        cr_assert_null(open_config(bad[i][0], &err), "%s", bad[i][0]);
-        cr_assert(err.code == ERR_FORMAT && strstr(err.msg, bad[i][1]), "%s: %s", bad[i][0], err.msg);
-        cr_assert(strstr(err.msg, "/tmp/folder."), "%s", err.msg);
-    }
 }

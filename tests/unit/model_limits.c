@@ -198,7 +198,7 @@ Test(gguf_limits, a_tensors_name_has_up_to_128_bytes)
         char name[200] = "";
         struct model *m = calloc(1, sizeof(*m));
         memset(name, 'x', n);
-        put_header(&b, 2, 8);
+        put_header(&b, 2, 9);
         static const char *const key[] = { "block_count",          "embedding_length",        "feed_forward_length",
                                            "attention.head_count", "attention.head_count_kv", "context_length" };
         static const int value[] = { 1, 2, 2, 1, 1, 4 };
@@ -209,6 +209,9 @@ Test(gguf_limits, a_tensors_name_has_up_to_128_bytes)
             put(&b, 4, 4);
             put(&b, (uint64_t)value[i], 4);
         }
+        put_text(&b, "llama.attention.layer_norm_rms_epsilon");
+        put(&b, 6, 4);
+        put(&b, 0x3727c5ac, 4); /* 1e-5 */
         put_text(&b, "general.architecture");
         put(&b, 8, 4);
         put_text(&b, "llama");
@@ -293,7 +296,7 @@ Test(model_limits, a_config_says_what_is_possible)
         { "head_dim", "1024", "1025", "0", "the width of a head is" },
         { "intermediate_size", "1048576", "1048577", "0", "the feed-forward width is" },
         { "vocab_size", "16777216", "16777217", "0", "the vocabulary's size is" },
-        { "max_position_embeddings", "268435456", "268435457", "0", "the context length is" },
+        { "max_position_embeddings", "16777216", "16777217", "0", "the context length is" },
         { "rms_norm_eps", "0.9999", "1", "0", "a norm epsilon of" },
         { "rope_theta", "9.9e11", "1e12", "1", "a rotary base of" },
         { "num_attention_heads", "32768", "32770", "3", "do not fit together" }, /* 3 heads over 2 */

@@ -1,0 +1,303 @@
+/* Keys and tensors of a GGUF file that a plain Llama does not have: read, known to be harmless, or refused by name. The
+ * files are tests/data/tiny.gguf with more in them. */
+#include "base/file.h"
+#include "engine/gguf.h"
+#include "engine/model.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { U32 = 4, F32 = 6, BOOL = 7, TEXT = 8 }; // GGUF's types of values
+
+/* What a file has besides. */
+struct more {
+    struct buf keys, tensors, data;
+    unsigned n_keys, n_tensors;
+};
+
+static void put(struct buf *b, uint64_t v, int n_bytes)
+{
+    for (int i = 0; i < n_bytes; i++)
+        buf_addc(b, (char)(v >> (8 * i) & 0xff));
+}
+
+static void put_text(struct buf *b, const char *text, size_t n)
+{
+    put(b, n, 8);
+    buf_add(b, text, n);
+}
+
+static void add_key(struct more *x, const char *name, int type, double number)
+{
+    float f = (float)number;
+    uint32_t bits;
+
+    memcpy(&bits, &f, sizeof(bits));
+    put_text(&x->keys, name, strlen(name));
+    put(&x->keys, (uint64_t)type, 4);
+    put(&x->keys, type == F32 ? bits : (uint64_t)number, type == BOOL ? 1 : 4);
+    x->n_keys++;
+}
+
+static void add_text(struct more *x, const char *name, const char *text)
+{
+    put_text(&x->keys, name, strlen(name));
+    put(&x->keys, TEXT, 4);
+    put_text(&x->keys, text, strlen(text));
+    x->n_keys++;
+}
+
+static struct buf tiny(void)
+{
+    struct buf b = { 0 };
+    struct err err;
+
+    cr_assert_eq(file_read(&b, "tests/data/tiny.gguf", 1 << 20, &err), 0, "run from the top folder: %s", err.msg);
+    return b;
+}
+
+/* Bytes of all tensors' data in a file whose first tensor is at their start. */
+static size_t data_bytes(const struct buf *b)
+{
+    struct gguf g;
+    struct err err;
+
+    cr_assert_eq(gguf_parse(&g, b->at, b->n, &err), 0, "%s", err.msg);
+    size_t n = (size_t)(b->at + b->n - (const char *)g.tensor[0].at);
+    gguf_release(&g);
+    return n;
+}
+
+static void align(struct buf *b)
+{
+    while (b->n % 32)
+        put(b, 0, 1);
+}
+
+/* A vector of n zeros after the tiny model's data. */
+static void add_tensor(struct more *x, const char *name, size_t n)
+{
+    struct buf b = tiny();
+
+    put_text(&x->tensors, name, strlen(name));
+    put(&x->tensors, 1, 4);
+    put(&x->tensors, n, 8);
+    put(&x->tensors, 0, 4);
+    put(&x->tensors, (data_bytes(&b) + 31) / 32 * 32 + x->data.n, 8);
+    for (size_t i = 0; i < n; i++)
+        put(&x->data, 0, 4);
+    align(&x->data);
+    x->n_tensors++;
+    buf_release(&b);
+}
+
+/* A key whose text makes everything that is added a multiple of 32 bytes, so that the data stay aligned. */
+static void add_filler(struct more *x)
+{
+    static const char zeros[32] = "", name[] = "filler";
+    size_t n = x->keys.n + x->tensors.n + 8 + strlen(name) + 4 + 8;
+
+    put_text(&x->keys, name, strlen(name));
+    put(&x->keys, TEXT, 4);
+    put_text(&x->keys, zeros, (32 - n % 32) % 32);
+    x->n_keys++;
+}
+
+/* The tiny model with more in it. */
+static struct buf make(struct more *x)
+{
+    struct buf old = tiny(), b = { 0 };
+    char *table = memmem(old.at, old.n, "token_embd.weight", 17);
+    size_t data = data_bytes(&old);
+
+    cr_assert_not_null(table);
+    table -= 8; /* the length of the first tensor's name */
+    add_filler(x);
+    buf_add(&b, old.at, 8);
+    put(&b, (unsigned char)old.at[8] + x->n_tensors, 8);
+    put(&b, (unsigned char)old.at[16] + x->n_keys, 8);
+    buf_add(&b, x->keys.at, x->keys.n);
+    buf_add(&b, old.at + 24, (size_t)(table - old.at) - 24);
+    if (x->n_tensors)
+        buf_add(&b, x->tensors.at, x->tensors.n);
+    buf_add(&b, table, old.n - (size_t)(table - old.at));
+    for (size_t n = data; n % 32; n++)
+        put(&b, 0, 1);
+    if (x->n_tensors)
+        buf_add(&b, x->data.at, x->data.n);
+    buf_release(&old);
+    buf_release(&x->keys);
+    buf_release(&x->tensors);
+    buf_release(&x->data);
+    *x = (struct more){ 0 };
+    return b;
+}
+
+/* Opens the tiny model with more in it; NULL and *err when it is refused. */
+static struct model *open_with(struct more *x, struct err *err)
+{
+    char path[] = "/tmp/model.XXXXXX";
+    struct buf b = make(x);
+
+    close(mkstemp(path));
+    cr_assert_eq(file_write(path, b.at, b.n, err), 0);
+    struct model *m = model_open(path, err);
+    unlink(path);
+    buf_release(&b);
+    return m;
+}
+
+static void refuses(struct more *x, const char *why)
+{
+    struct err err;
+    struct model *m = open_with(x, &err);
+
+    cr_assert_null(m, "not refused: %s", why);
+    cr_assert(err.code == ERR_FORMAT && strstr(err.msg, why), "'%s' does not say '%s'", err.msg, why);
+}
+
+static struct model_config config_with(struct more *x)
+{
+    struct err err;
+    struct model *m = open_with(x, &err);
+
+    cr_assert_not_null(m, "%s", err.msg);
+    struct model_config c = *model_config(m);
+    model_close(m);
+    return c;
+}
+
+/* ---- tensors ------------------------------------------------------------ */
+
+Test(model_keys, refuses_tensors_that_no_role_reads)
+{
+    static const char *const names[] = {
+        "blk.0.attn_q.bias", "blk.0.attn_q_norm.weight", "blk.0.ffn_gate_exps.weight", "rope_factors_long.weight",
+        "output.bias",       "blk.1.attn_norm.weight",   "blk.0.attn_q.scale",         "model.embed_tokens.bias",
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct more x = { 0 };
+        char why[64];
+        add_tensor(&x, names[i], 32);
+        snprintf(why, sizeof(why), "tensor '%s' is not supported", names[i]);
+        refuses(&x, why);
+    }
+}
+
+Test(model_keys, passes_over_rotary_tables)
+{
+    struct more x = { 0 };
+
+    add_tensor(&x, "blk.0.attn_rot_embd.weight", 8);
+    cr_assert_eq(config_with(&x).n_layers, 1);
+}
+
+/* ---- keys --------------------------------------------------------------- */
+
+/* What converters write into files of published models. */
+Test(model_keys, knows_what_published_files_say)
+{
+    struct more x = { 0 };
+
+    add_key(&x, "llama.vocab_size", U32, 271);
+    add_key(&x, "llama.attention.key_length", U32, 16);
+    add_key(&x, "llama.attention.value_length", U32, 16);
+    add_key(&x, "llama.expert_count", U32, 0);
+    add_key(&x, "llama.expert_used_count", U32, 0);
+    add_key(&x, "llama.attention.causal", BOOL, 1);
+    add_key(&x, "llama.rope.scaling.finetuned", BOOL, 0);
+    add_key(&x, "llama.rope.scaling.original_context_length", U32, 256);
+    add_text(&x, "llama.rope.scaling.type", "none");
+    add_text(&x, "llama.tensor_data_layout", "Meta AI original pth");
+    add_key(&x, "general.file_type", U32, 2);
+    add_key(&x, "general.sampling.temp", F32, 0.5);
+    add_key(&x, "quantize.imatrix.entries_count", U32, 7);
+    add_key(&x, "split.count", U32, 1);
+    const struct model_config c = config_with(&x);
+    cr_assert(c.rope_scaling == ROPE_PLAIN && c.max_tokens == 256 && c.window == 0);
+}
+
+Test(model_keys, refuses_keys_it_does_not_know)
+{
+    static const char *const names[] = { "llama.rope.scaling.yarn_beta_fast", "llama.rope.dimension_sections",
+                                         "llama.attention.key_length_mla",    "llama.attention.temperature_scale",
+                                         "llama.expert_weights_scale",        "llama.new_in_some_future" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct more x = { 0 };
+        char why[64];
+        add_key(&x, names[i], U32, 0);
+        snprintf(why, sizeof(why), "key '%s' is not supported", names[i]);
+        refuses(&x, why);
+    }
+}
+
+Test(model_keys, refuses_values_it_does_not_compute)
+{
+    struct more x = { 0 };
+
+    add_key(&x, "llama.attention.value_length", U32, 8);
+    refuses(&x, "values of 8 dimensions beside keys of 16 are not supported");
+    add_key(&x, "llama.logit_scale", F32, 0.0625);
+    refuses(&x, "key 'llama.logit_scale' is 0.0625; only 1 is supported");
+    add_key(&x, "llama.attention.causal", BOOL, 0);
+    refuses(&x, "key 'llama.attention.causal' is 0; only 1 is supported");
+    add_key(&x, "llama.rope.scaling.attn_factor", F32, 2);
+    refuses(&x, "key 'llama.rope.scaling.attn_factor' is 2; only 1 is supported");
+    add_text(&x, "llama.attention.clamp_kqv", "no");
+    refuses(&x, "key 'llama.attention.clamp_kqv' is not a number");
+    add_text(&x, "llama.hidden_activation", "gelu");
+    refuses(&x, "key 'llama.hidden_activation' is 'gelu'; only 'silu' is supported");
+    add_key(&x, "llama.expert_count", U32, 8);
+    refuses(&x, "a mixture of 8 experts is not supported");
+    add_key(&x, "split.count", U32, 3);
+    refuses(&x, "it is one of 3 files ('split.count')");
+}
+
+/* ---- rotary scaling and the window --------------------------------------- */
+
+Test(model_keys, honours_every_spelling_of_linear_scaling)
+{
+    struct more x = { 0 };
+
+    add_key(&x, "llama.rope.scale_linear", F32, 8);
+    struct model_config c = config_with(&x);
+    cr_assert(c.rope_scaling == ROPE_LINEAR && c.rope_factor == 8);
+    add_key(&x, "llama.rope.scaling.factor", F32, 4); /* without a type it is linear */
+    c = config_with(&x);
+    cr_assert(c.rope_scaling == ROPE_LINEAR && c.rope_factor == 4);
+    add_key(&x, "llama.rope.scale_linear", F32, 8);
+    add_key(&x, "llama.rope.scaling.factor", F32, 2); /* the newer name counts */
+    add_text(&x, "llama.rope.scaling.type", "linear");
+    c = config_with(&x);
+    cr_assert(c.rope_scaling == ROPE_LINEAR && c.rope_factor == 2);
+    add_key(&x, "llama.rope.scale_linear", F32, 8);
+    add_text(&x, "llama.rope.scaling.type", "none");
+    cr_assert_eq(config_with(&x).rope_scaling, ROPE_PLAIN);
+    for (int factor = 0; factor < 2; factor++) {
+        add_key(&x, "llama.rope.scale_linear", F32, factor);
+        cr_assert_eq(config_with(&x).rope_scaling, ROPE_PLAIN);
+    }
+    add_text(&x, "llama.rope.scaling.type", "yarn");
+    refuses(&x, "rotary scaling 'yarn' is not supported");
+    add_key(&x, "llama.rope.scale_linear", F32, 0.5);
+    refuses(&x, "a rotary scaling factor of 0.5 makes no sense");
+}
+
+Test(model_keys, a_window_shortens_what_fits)
+{
+    static const struct {
+        int given, max_tokens, window;
+    } at[] = { { 0, 256, 0 }, { 255, 255, 255 }, { 256, 256, 0 }, { 257, 256, 0 } };
+
+    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+        struct more x = { 0 };
+        add_key(&x, "llama.attention.sliding_window", U32, at[i].given);
+        const struct model_config c = config_with(&x);
+        cr_assert(c.max_tokens == at[i].max_tokens && c.window == at[i].window, "%d: %d, %d", at[i].given, c.max_tokens,
+                  c.window);
+    }
+}
