@@ -208,6 +208,7 @@ static int plan_grid(struct job *j, struct err *err)
     j->input.max_new_tokens = cfg.max_new_tokens;
     j->input.too_long = cfg.truncate ? TOO_LONG_CUT : TOO_LONG_REFUSE;
     j->input.model_tokens = model->max_tokens;
+    j->input.model_window = model->window;
     j->input.tokenizer = engine_tokenizer(j->engine);
     j->input.store = &j->store;
     return grid_plan(&j->grid, &j->input, err);

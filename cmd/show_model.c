@@ -56,6 +56,8 @@ static void put_model(struct sheet *s, const struct model *m, const char *digest
     sheet_int(s, "feed_forward", c->d_ff);
     sheet_int(s, "vocabulary", c->n_vocab);
     sheet_int(s, "max_tokens", c->max_tokens);
+    if (c->window > 0)
+        sheet_int(s, "sliding_window", c->window);
     put_rope(s, c);
     sheet_bytes(s, "weights_bytes", bytes);
     sheet_bytes(s, "kv_per_token_bytes", kv_bytes(&kv, 1));

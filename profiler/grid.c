@@ -140,8 +140,9 @@ static int refuse_long(const struct grid *g, const struct grid_input *in, struct
     if (n > 4)
         buf_printf(&names, " and %d more", n - 4);
     if (n > 0)
-        err_set(err, ERR_FORMAT, "longer than the model's %d tokens with question and answer: %s; --truncate cuts them",
-                in->model_tokens, buf_str(&names));
+        err_set(err, ERR_FORMAT,
+                "longer than the model's %s%d tokens with question and answer: %s; --truncate cuts them",
+                in->model_window ? "sliding window of " : "", in->model_tokens, buf_str(&names));
     buf_release(&names);
     return n > 0 ? err->code : 0;
 }

@@ -60,6 +60,7 @@ struct grid_input {
     struct shard shard;
     enum too_long too_long;
     int model_tokens; // the longest the model allows
+    int model_window; // > 0: because its attention has a sliding window
     const struct tokenizer *tokenizer;
     const struct store *store;
 };

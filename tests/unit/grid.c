@@ -99,6 +99,9 @@ Test(grid, cuts_only_when_told)
     in.model_tokens = 99;
     cr_assert_eq(grid_fit(&g, &in, &err), ERR_FORMAT);
     cr_assert(strstr(err.msg, "'a' (70), 'b' (70), 'c' (70)") && strstr(err.msg, "--truncate"), "%s", err.msg);
+    in.model_window = 99;
+    cr_assert_eq(grid_fit(&g, &in, &err), ERR_FORMAT);
+    cr_assert(strstr(err.msg, "longer than the model's sliding window of 99 tokens"), "%s", err.msg);
     in.too_long = TOO_LONG_CUT;
     cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
     cr_assert(g.work[0].ids.n == 69 && g.work[0].n_cut == 1);
