@@ -22,13 +22,13 @@ static void read_all(const struct model *m)
 
 static void tokenize(const struct gguf *g)
 {
-    static const char text[] = "hello  world 12 <|im_end|>\n\xc3\xa9";
+    static const char text[] = "hello  world 12 <|im_end|>\n\xc3\xa9\0\0 \0";
     struct tokenizer t = { 0 };
     struct tokens ids = { 0 };
     struct err err;
 
     if (tokenizer_from_gguf(&t, g, 4096, &err) == 0 &&
-        tokenizer_encode(&t, text_view_of(text), SPECIAL_PARSED, &ids, &err) == 0)
+        tokenizer_encode(&t, (struct text_view){ text, sizeof(text) - 1 }, SPECIAL_PARSED, &ids, &err) == 0)
         for (int i = 0; i < ids.n; i++)
             if (ids.at[i] < 0 || ids.at[i] >= 4096)
                 abort();
