@@ -103,7 +103,7 @@ static int open_model(struct pack *p, const char *path, struct err *err)
     return p->tokenizer ? 0 : err->code;
 }
 
-/* Tokenises the context; its tokens must be those that the plan was made for. */
+/* Tokenises the context; its tokens must be those that the plan was made for. evp-profile may have cut it. */
 static int get_tokens(struct pack *p, struct job *j, struct err *err)
 {
     const struct placement *at = j->placement;
@@ -112,8 +112,11 @@ static int get_tokens(struct pack *p, struct job *j, struct err *err)
 
     if (row < 0)
         return err_set(err, ERR_FORMAT, "is not in '%s'", p->contexts_path);
-    if (tokenizer_context(p->tokenizer, p->contexts.at[row].text, &j->ids, err) ||
-        digest_tokens(j->ids.at, j->ids.n, digest, err))
+    if (tokenizer_context(p->tokenizer, p->contexts.at[row].text, &j->ids, err))
+        return err->code;
+    if (at->n_tokens > 0 && at->n_tokens < j->ids.n)
+        j->ids.n = (int)at->n_tokens;
+    if (digest_tokens(j->ids.at, j->ids.n, digest, err))
         return err->code;
     if (strcmp(digest, at->token_digest) != 0)
         return err_set(err, ERR_FORMAT, "has another text than the one '%s' was made for", p->manifest_path);
