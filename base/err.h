@@ -21,7 +21,7 @@
     X(ERR_USAGE, -4, 2)  /* the command line */                                                                        \
     X(ERR_FORMAT, -5, 3) /* an input is malformed, truncated, inconsistent, empty, or of another version */            \
     X(ERR_NET, -6, 4)    /* a remote service */                                                                        \
-    X(ERR_DEVICE, -7, 5) /* no such backend */
+    X(ERR_DEVICE, -7, 5) /* no such backend, or the device failed */
 
 /* The statuses every tool ends with; printed by --help and in the man pages. */
 #define EXIT_LIST(X)                                                                                                   \
@@ -30,7 +30,7 @@
     X(2, "the command line is wrong")                                                                                  \
     X(3, "an input is malformed, cut, inconsistent, empty or of another version")                                      \
     X(4, "a remote service is unreachable, refuses, or answers nonsense")                                              \
-    X(5, "no such backend in this build or on this machine")
+    X(5, "no such backend in this build or on this machine, or its device failed")
 
 enum err_code {
 #define X(name, value, status) name = (value),

@@ -1,19 +1,26 @@
 /* evp-profile - answers every question over every compressed variant of every context, and writes down the answers,
  * sizes and times.
  *
+ * Three phases. plan(): the inputs, the model's header and tokenizer, what FILE holds; all that can be refused without
+ * a device is refused here. measure(): a device is open and no process may be started. finish(): the device is closed,
+ * FILE is written.
+ *
  * Says what it will do and how long that takes before it starts. Keeps each finished context safe (profiler/store.h),
- * so that it can be killed and run again at any moment. Reports a context that fails and leaves it out.
+ * so that it can be killed and run again at any moment. Reports a context that cannot be profiled and leaves it out.
  */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
-#include "profiler/run.h"
+#include "profiler/run_all.h"
 
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+static const char default_configs[] = "keydiff:drop=0.1..0.9/0.4,snapkv:drop=0.1..0.9/0.4,kivi:bits=4,kivi:bits=2";
 
 static struct {
     const char *model, *configs, *backend, *dtype, *output;
@@ -21,11 +28,7 @@ static struct {
     struct shard shard;
     bool truncate, overwrite, dry_run;
     struct opt_common common;
-} cfg = { .configs = "keydiff:drop=0.1..0.9/0.4,snapkv:drop=0.1..0.9/0.4,kivi:bits=4,kivi:bits=2",
-          .backend = "auto",
-          .dtype = "f32",
-          .shard = { 1, 1 },
-          .max_new_tokens = 32 };
+} cfg = { .configs = default_configs, .backend = "auto", .dtype = "f32", .shard = { 1, 1 }, .max_new_tokens = 32 };
 
 static const struct opt opts[] = {
     OPT_HEAD("What is run"),
@@ -35,7 +38,8 @@ static const struct opt opts[] = {
         "configs to try, separated by commas, ranges as from..to/step; 'none' is always among them; 'drop' is what "
         "kvpress and the papers call compression ratio"),
     OPT_NUM(0, "max-new-tokens", &cfg.max_new_tokens, 1, 4096, "most tokens that an answer may have"),
-    OPT_BOOL(0, "truncate", &cfg.truncate, "cut contexts that are longer than the model allows, instead of refusing"),
+    OPT_BOOL(0, "truncate", &cfg.truncate,
+             "cut contexts that are longer than the model allows, instead of leaving them out"),
     OPT_SHARD(&cfg.shard),
     OPT_HEAD("How it is computed"),
     OPT_BACKEND(&cfg.backend, BACKEND_NAMES),
@@ -74,9 +78,11 @@ struct job {
     struct questions questions;
     struct config *config;
     int n_configs;
-    struct engine *engine;
+    struct model *model;         // open from plan() to the end
+    struct tokenizer *tokenizer; // of plan() alone
+    struct engine *engine;       // of measure() alone
     struct session *session;
-    char model_digest[DIGEST_HEX];
+    char model_digest[DIGEST_HEX], backend[32]; // backend: its kind; "" before it is open
     char *lineage;
     struct table_made made;
     struct store store;
@@ -85,12 +91,21 @@ struct job {
     int n_failed; // contexts
 };
 
-static void job_release(struct job *j)
+static void close_engine(struct job *j)
 {
-    grid_release(&j->grid);
-    store_close(&j->store);
     session_free(j->session);
     engine_close(j->engine);
+    j->session = NULL;
+    j->engine = NULL;
+}
+
+static void job_release(struct job *j)
+{
+    close_engine(j);
+    grid_release(&j->grid);
+    store_close(&j->store);
+    tokenizer_free(j->tokenizer);
+    model_close(j->model);
     free(j->lineage);
     free(j->config);
     questions_release(&j->questions);
@@ -162,56 +177,126 @@ static int read_inputs(struct job *j, const char *contexts, const char *question
         return err_wrap(err, "--configs");
     if (contexts_read(&j->contexts, contexts, err) || questions_read(&j->questions, questions, err))
         return err->code;
-    j->input = (struct grid_input){ .contexts = &j->contexts,
-                                    .questions = &j->questions,
-                                    .config = j->config,
-                                    .n_configs = j->n_configs,
-                                    .shard = cfg.shard };
+    j->input = (struct grid_input){ .contexts = &j->contexts, .questions = &j->questions, .shard = cfg.shard };
     return grid_begin(&j->grid, &j->input, err);
 }
 
-static int open_engine(struct job *j, struct err *err)
+/* The model must be able to have every config. Those of the default list that it cannot have are left out. */
+static int check_configs(struct job *j, struct err *err)
 {
-    struct engine_options options = { .backend = cfg.backend, .dtype = DTYPE_F32, .n_threads = cfg.threads };
+    const struct model_config *m = model_config(j->model);
+    const struct kv_shape shape = { m->n_layers, m->n_heads, m->n_kv_heads, m->head_dim, DTYPE_F32 };
+    int n = 0;
 
+    for (int v = 0; v < j->n_configs; v++) {
+        if (!config_check(&j->config[v], &shape, err))
+            j->config[n++] = j->config[v];
+        else if (cfg.configs == default_configs)
+            log_warn("%s; the default --configs does without", err->msg);
+        else
+            return err_wrap(err, "--configs");
+    }
+    j->n_configs = n;
+    return 0;
+}
+
+/* The header and the tokenizer, not the weights. */
+static int open_model(struct job *j, struct err *err)
+{
     if (strcmp(cfg.dtype, "bf16") == 0)
         return err_set(err, ERR_DEVICE, "no dtype 'bf16' in this build; it has f32");
     if (strcmp(cfg.dtype, "f32") != 0)
         return err_set(err, ERR_USAGE, "no dtype is called '%s'; this build has f32", cfg.dtype);
-    char *model = model_path(cfg.model, err);
-    options.model = model;
-    j->engine = model ? engine_open(&options, err) : NULL;
-    free(model);
-    if (!j->engine || model_digest(engine_model(j->engine), j->model_digest, err))
+    char *path = model_path(cfg.model, err);
+    j->model = path ? model_open(path, err) : NULL;
+    free(path);
+    if (!j->model || check_configs(j, err) || model_digest(j->model, j->model_digest, err))
         return err->code;
-    struct kv_shape shape = engine_kv_shape(j->engine);
-    for (int v = 0; v < j->n_configs; v++)
-        if (config_check(&j->config[v], &shape, err))
-            return err_wrap(err, "--configs");
-    j->session = session_new(j->engine, err);
-    return j->session ? 0 : err->code;
+    j->tokenizer = tokenizer_open(j->model, err);
+    return j->tokenizer ? 0 : err->code;
+}
+
+static int open_store(struct job *j, struct err *err)
+{
+    j->made = (struct table_made){ .model = model_config(j->model)->name,
+                                   .model_digest = j->model_digest,
+                                   .max_new_tokens = cfg.max_new_tokens };
+    if (store_open(&j->store, cfg.output, cfg.dry_run ? STORE_LOOK : STORE_WRITE, err))
+        return err->code;
+    return store_read(&j->store, &j->made, cfg.overwrite ? STORE_OVERWRITE : STORE_EXTEND, err);
 }
 
 static int plan_grid(struct job *j, struct err *err)
 {
-    const struct model_config *model = model_config(engine_model(j->engine));
-    enum store_old old = cfg.overwrite ? STORE_OVERWRITE : STORE_EXTEND;
-
-    j->made = (struct table_made){ .model = model->name,
-                                   .model_digest = j->model_digest,
-                                   .backend = engine_backend(j->engine)->name,
-                                   .dtype = cfg.dtype,
-                                   .max_new_tokens = cfg.max_new_tokens };
-    if (store_open(&j->store, cfg.output, cfg.dry_run ? STORE_LOOK : STORE_WRITE, err) ||
-        store_read(&j->store, &j->made, old, err))
-        return err->code;
+    j->input.config = j->config;
+    j->input.n_configs = j->n_configs;
     j->input.max_new_tokens = cfg.max_new_tokens;
     j->input.too_long = cfg.truncate ? TOO_LONG_CUT : TOO_LONG_REFUSE;
-    j->input.model_tokens = model->max_tokens;
-    j->input.model_window = model->window;
-    j->input.tokenizer = engine_tokenizer(j->engine);
+    j->input.model_tokens = model_config(j->model)->max_tokens;
+    j->input.model_window = model_config(j->model)->window;
+    j->input.tokenizer = j->tokenizer;
     j->input.store = &j->store;
     return grid_plan(&j->grid, &j->input, err);
+}
+
+static void say_refused(const struct grid *g)
+{
+    int n = g->n_refused + g->n_refused_questions;
+
+    for (int i = 0; i < g->why.n; i++)
+        log_error("%s", g->why.at[i]);
+    if (n > g->why.n)
+        log_error("%d more contexts or questions cannot be profiled", n - g->why.n);
+}
+
+static void say_plan(const struct grid *g)
+{
+    say_refused(g);
+    for (int i = 0; i < g->n_work; i++)
+        if (g->work[i].n_cut)
+            log_warn("context '%s' is cut to its first %d of %d tokens", g->work[i].context->id, g->work[i].ids.n,
+                     g->work[i].ids.n + g->work[i].n_cut);
+    if (g->n_found)
+        log_info("'%s' has %lld answers already", cfg.output, (long long)g->n_found);
+    if (g->n_answers == 0 && g->n_work > 0)
+        log_info("nothing is left to do");
+    if (g->n_answers > 0)
+        log_info("to do: %d contexts of %lld tokens, %lld variants, %lld questions: %lld answers of up to %d tokens",
+                 g->n_contexts, (long long)g->n_tokens, (long long)g->n_variants, (long long)g->n_questions,
+                 (long long)g->n_answers, g->max_new_tokens);
+}
+
+/* Everything that needs no device and no weights. */
+static int plan(struct job *j, int argc, char **argv, int first, struct err *err)
+{
+    if (read_inputs(j, argv[first], argv[first + 1], err) || open_model(j, err) || open_store(j, err) ||
+        plan_grid(j, err) || make_lineage(j, argc, argv, first, err))
+        return err->code;
+    tokenizer_free(j->tokenizer);
+    j->tokenizer = NULL;
+    say_plan(&j->grid);
+    return 0;
+}
+
+/* ---- the device ---------------------------------------------------------------------- */
+
+static int open_engine(struct job *j, struct err *err)
+{
+    struct engine_options options = { .backend = cfg.backend, .dtype = DTYPE_F32, .n_threads = cfg.threads };
+    char *path = model_path(cfg.model, err);
+
+    options.model = path;
+    j->engine = path ? engine_open(&options, err) : NULL;
+    free(path);
+    if (!j->engine)
+        return err->code;
+    snprintf(j->backend, sizeof(j->backend), "%s", engine_backend(j->engine)->name);
+    j->made.backend = j->backend;
+    j->made.dtype = cfg.dtype;
+    if (store_set_made(&j->store, &j->made, err))
+        return err->code;
+    j->session = session_new(j->engine, err);
+    return j->session ? 0 : err->code;
 }
 
 static struct run job_run(struct job *j)
@@ -231,7 +316,7 @@ static const struct work *first_open(const struct grid *g)
     return &g->work[i];
 }
 
-static int say_plan(struct job *j, struct err *err)
+static int say_cost(struct job *j, struct err *err)
 {
     const struct grid *g = &j->grid;
     struct run run = job_run(j);
@@ -239,19 +324,6 @@ static int say_plan(struct job *j, struct err *err)
     char memory[TEXT_SHORT], free_memory[TEXT_SHORT], time[TEXT_SHORT];
     double speed;
 
-    for (int i = 0; i < g->n_work; i++)
-        if (g->work[i].n_cut)
-            log_warn("context '%s' is cut to its first %d of %d tokens", g->work[i].context->id, g->work[i].ids.n,
-                     g->work[i].ids.n + g->work[i].n_cut);
-    if (g->n_found)
-        log_info("'%s' has %lld answers already", cfg.output, (long long)g->n_found);
-    if (g->n_answers == 0) {
-        log_info("nothing is left to do");
-        return 0;
-    }
-    log_info("to do: %d contexts of %lld tokens, %lld variants, %lld questions: %lld answers of up to %d tokens",
-             g->n_contexts, (long long)g->n_tokens, (long long)g->n_variants, (long long)g->n_questions,
-             (long long)g->n_answers, g->max_new_tokens);
     if (grid_cost(g, j->engine, &cost, err) || run_speed(&run, first_open(g), &speed, err))
         return err->code;
     struct backend *be = engine_backend(j->engine);
@@ -270,62 +342,80 @@ static void on_tokens(void *arg, int64_t tokens)
     progress_add(tokens);
 }
 
-/* Runs and keeps one context. A context that fails is reported and counted. An error means that nothing can be kept. */
-static int do_work(struct job *j, const struct work *w, struct err *err)
+static void on_context(void *arg, const struct work *w)
 {
-    struct run run = job_run(j);
-    struct table result;
-
-    run.progress = on_tokens;
+    (void)arg;
     progress_note("%s", w->context->id);
-    if (run_work(&run, w, &result, err)) {
-        log_error("context '%s': %s", w->context->id, err->msg);
-        j->n_failed++;
-        return 0;
-    }
-    int code = store_put(&j->store, &result, err);
-    table_release(&result);
-    return code;
+}
+
+static void on_failure(void *arg, const struct work *w, const struct err *why)
+{
+    struct job *j = arg;
+
+    log_error("context '%s': %s", w->context->id, why->msg);
+    j->n_failed++;
 }
 
 static int do_all(struct job *j, struct err *err)
 {
+    const struct run_watch watch = { on_context, on_failure, j };
+    struct run run = job_run(j);
     int64_t total = 0;
-    int code = 0;
 
+    run.progress = on_tokens;
     for (int i = 0; i < j->grid.n_work; i++)
         total += run_tokens(&j->grid, &j->grid.work[i]);
-    if (total == 0)
-        return 0;
     progress_begin("tokens", total);
-    for (int i = 0; i < j->grid.n_work && !code; i++)
-        if (j->grid.work[i].n_open)
-            code = do_work(j, &j->grid.work[i], err);
+    int code = run_all(&run, &j->store, &watch, err);
     progress_end();
     return code;
 }
 
-static int execute(struct job *j, struct err *err)
+/* From opening the device to closing it. */
+static int measure(struct job *j, struct err *err)
 {
-    double start = clock_now();
+    if (j->grid.n_answers == 0)
+        return 0;
+    int code = open_engine(j, err);
+    if (!code)
+        code = say_cost(j, err);
+    if (!code && !cfg.dry_run)
+        code = store_begin(&j->store, err);
+    if (!code && !cfg.dry_run)
+        code = do_all(j, err);
+    close_engine(j);
+    return code;
+}
+
+static int finish(struct job *j, double start, struct err *err)
+{
+    const struct grid *g = &j->grid;
+    int n_lost = g->n_refused + j->n_failed;
     char time[TEXT_SHORT];
 
-    if (store_begin(&j->store, &j->made, err) || do_all(j, err) ||
-        store_finish(&j->store, &j->contexts.ids, j->lineage, err))
+    if (!cfg.dry_run && store_finish(&j->store, &j->contexts.ids, j->lineage, err))
         return err->code;
-    if (j->n_failed)
-        log_error("%d of %d contexts failed and are left out", j->n_failed, j->grid.n_contexts);
-    else if (j->grid.n_answers)
-        log_info("%d contexts in %s", j->grid.n_contexts, text_seconds(time, clock_now() - start));
+    if (n_lost)
+        log_error("%d of %d contexts failed and are left out", n_lost, g->n_work + g->n_refused);
+    if (g->n_refused_questions)
+        log_error("%d question%s left out", g->n_refused_questions, g->n_refused_questions == 1 ? " is" : "s are");
+    if (!n_lost && g->n_answers && !cfg.dry_run)
+        log_info("%d contexts in %s", g->n_contexts, text_seconds(time, clock_now() - start));
     return 0;
 }
 
 static int run_job(struct job *j, int argc, char **argv, int first, struct err *err)
 {
-    if (read_inputs(j, argv[first], argv[first + 1], err) || open_engine(j, err) || plan_grid(j, err) ||
-        make_lineage(j, argc, argv, first, err) || say_plan(j, err))
+    if (plan(j, argc, argv, first, err))
         return err->code;
-    return cfg.dry_run ? 0 : execute(j, err);
+    double start = clock_now();
+    return measure(j, err) ? err->code : finish(j, start, err);
+}
+
+/* Rows that had to be left out. */
+static bool is_partial(const struct job *j)
+{
+    return j->n_failed || j->grid.n_refused || j->grid.n_refused_questions;
 }
 
 int main(int argc, char **argv)
@@ -337,7 +427,7 @@ int main(int argc, char **argv)
     if (status != OPT_RUN)
         return status;
     signal(SIGXFSZ, SIG_IGN); // a file that grows too large is an error to report, not the end of the process
-    status = run_job(&job, argc, argv, first, &err) ? log_failure(&err) : job.n_failed ? 1 : 0;
+    status = run_job(&job, argc, argv, first, &err) ? log_failure(&err) : is_partial(&job) ? 1 : 0;
     job_release(&job);
     return opt_finish(status);
 }

@@ -2,10 +2,10 @@
  * and with the store. The costs are sums over the same groups of configs that run.c runs. */
 #include "profiler/grid.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- contexts and their questions -------------------------------------------- */
 
 static void work_release(struct work *w)
 {
@@ -22,8 +22,73 @@ void grid_release(struct grid *g)
     for (int i = 0; i < g->n_work; i++)
         work_release(&g->work[i]);
     free(g->work);
+    for (int i = 0; i < g->why.n; i++)
+        free(g->why.at[i]);
+    free(g->why.at);
     *g = (struct grid){ 0 };
 }
+
+/* ---- what is left out ---------------------------------------------------------- */
+
+/* Keeps the sentence of *err, which is about one context or question. Any other error goes back to the caller. */
+static int keep_why(struct grid *g, struct err *err)
+{
+    if (err->code != ERR_FORMAT && err->code != ERR_FAIL)
+        return err->code;
+    if (g->why.n >= GRID_SENTENCES)
+        return 0;
+    char *copy = strdup(err->msg);
+    if (copy && ARRAY_PUSH(&g->why, copy) == 0)
+        return 0;
+    free(copy);
+    return err_nomem(err);
+}
+
+static int refuse_work(struct grid *g, struct work *w, struct err *err)
+{
+    if (keep_why(g, err))
+        return err->code;
+    w->refused = true;
+    g->n_refused++;
+    return 0;
+}
+
+static void drop_refused(struct grid *g)
+{
+    int n = 0;
+
+    for (int i = 0; i < g->n_work; i++) {
+        if (g->work[i].refused)
+            work_release(&g->work[i]);
+        else
+            g->work[n++] = g->work[i];
+    }
+    g->n_work = n;
+}
+
+/* Leaves question q of a context out; the next one takes its place. */
+static int refuse_question(struct grid *g, struct work *w, int q, struct err *err)
+{
+    if (keep_why(g, err))
+        return err->code;
+    g->n_refused_questions++;
+    tokens_release(&w->question_ids[q]);
+    size_t after = (size_t)(--w->n_questions - q);
+    memmove(w->question + q, w->question + q + 1, after * sizeof(*w->question));
+    memmove(w->question_ids + q, w->question_ids + q + 1, after * sizeof(*w->question_ids));
+    w->question_ids[w->n_questions] = (struct tokens){ 0 };
+    return 0;
+}
+
+static int refuse_unless_questions(struct grid *g, struct work *w, struct err *err)
+{
+    if (w->n_questions > 0)
+        return 0;
+    err_set(err, ERR_FORMAT, "context '%s' has no questions that can be asked", w->context->id);
+    return refuse_work(g, w, err);
+}
+
+/* ---- contexts and their questions ---------------------------------------------- */
 
 /* of[c]: the work of context c, or -1 when c is in another shard. */
 static int make_work(struct grid *g, const struct grid_input *in, int *of, struct err *err)
@@ -44,45 +109,53 @@ static int make_work(struct grid *g, const struct grid_input *in, int *of, struc
     return 0;
 }
 
-static int context_of(const struct grid_input *in, const struct question *q, struct err *err)
+/* The work that a question belongs to: NULL when its context is in another shard, or unknown. */
+static struct work *work_of(struct grid *g, const struct grid_input *in, const int *of, const struct question *q)
 {
     int c = map_find(&in->contexts->ids, q->context, strlen(q->context));
 
-    if (c == MAP_ABSENT)
-        err_set(err, ERR_FORMAT, "question '%s' is about unknown context '%s'", q->id, q->context);
-    return c;
+    return c >= 0 && of[c] >= 0 ? &g->work[of[c]] : NULL;
 }
 
-static int alloc_questions(struct work *w, int n_configs, struct err *err)
+static int refuse_unknown(struct grid *g, const struct grid_input *in, const struct question *q, struct err *err)
+{
+    if (map_find(&in->contexts->ids, q->context, strlen(q->context)) >= 0)
+        return 0;
+    g->n_refused_questions++;
+    err_set(err, ERR_FORMAT, "question '%s' is about unknown context '%s'", q->id, q->context);
+    return keep_why(g, err);
+}
+
+static int alloc_questions(struct grid *g, struct work *w, struct err *err)
 {
     size_t n = (size_t)w->n_questions;
 
-    if (n == 0)
-        return err_set(err, ERR_FORMAT, "context '%s' has no questions", w->context->id);
+    if (n == 0) {
+        err_set(err, ERR_FORMAT, "context '%s' has no questions", w->context->id);
+        return refuse_work(g, w, err);
+    }
     w->n_questions = 0;
     w->question = calloc(n, sizeof(struct question *));
     w->question_ids = calloc(n, sizeof(*w->question_ids));
-    w->open = calloc(n * (size_t)n_configs, sizeof(*w->open));
-    return w->question && w->question_ids && w->open ? 0 : err_nomem(err);
+    return w->question && w->question_ids ? 0 : err_nomem(err);
 }
 
 static int share_questions(struct grid *g, const struct grid_input *in, const int *of, struct err *err)
 {
     for (int i = 0; i < in->questions->n; i++) {
-        int c = context_of(in, &in->questions->at[i], err);
-        if (c < 0)
+        struct work *w = work_of(g, in, of, &in->questions->at[i]);
+        if (w)
+            w->n_questions++;
+        else if (refuse_unknown(g, in, &in->questions->at[i], err))
             return err->code;
-        if (of[c] >= 0)
-            g->work[of[c]].n_questions++;
     }
     for (int i = 0; i < g->n_work; i++)
-        if (alloc_questions(&g->work[i], in->n_configs, err))
+        if (alloc_questions(g, &g->work[i], err))
             return err->code;
     for (int i = 0; i < in->questions->n; i++) {
-        const struct question *q = &in->questions->at[i];
-        int at = of[map_find(&in->contexts->ids, q->context, strlen(q->context))];
-        if (at >= 0)
-            g->work[at].question[g->work[at].n_questions++] = q;
+        struct work *w = work_of(g, in, of, &in->questions->at[i]);
+        if (w)
+            w->question[w->n_questions++] = &in->questions->at[i];
     }
     return 0;
 }
@@ -91,12 +164,13 @@ int grid_begin(struct grid *g, const struct grid_input *in, struct err *err)
 {
     int *of = calloc((size_t)in->contexts->n + 1, sizeof(*of)), code = of ? 0 : err_nomem(err);
 
-    *g = (struct grid){ .config = in->config, .n_configs = in->n_configs };
+    *g = (struct grid){ 0 };
     if (!code)
         code = make_work(g, in, of, err);
     if (!code)
         code = share_questions(g, in, of, err);
     free(of);
+    drop_refused(g);
     return code;
 }
 
@@ -125,44 +199,87 @@ static int max_context(const struct work *w, const struct grid_input *in)
     return in->model_tokens - in->max_new_tokens - longest;
 }
 
-static int refuse_long(const struct grid *g, const struct grid_input *in, struct err *err)
+/* Questions after which not one token of context would fit. */
+static int fit_questions(struct grid *g, const struct grid_input *in, struct work *w, struct err *err)
 {
-    struct buf names = { 0 };
-    int n = 0;
+    int max = in->model_tokens - in->max_new_tokens - 1;
 
-    for (int i = 0; i < g->n_work; i++) {
-        const struct work *w = &g->work[i];
-        if (w->ids.n <= max_context(w, in))
+    for (int q = 0; q < w->n_questions;) {
+        if (w->question_ids[q].n <= max) {
+            q++;
             continue;
-        if (++n <= 4)
-            buf_printf(&names, "%s'%s' (%d)", n > 1 ? ", " : "", w->context->id, w->ids.n);
+        }
+        err_set(err, ERR_FORMAT, "question '%s' and its answer are longer than the model's %d tokens",
+                w->question[q]->id, in->model_tokens);
+        if (refuse_question(g, w, q, err))
+            return err->code;
     }
-    if (n > 4)
-        buf_printf(&names, " and %d more", n - 4);
-    if (n > 0)
+    return refuse_unless_questions(g, w, err);
+}
+
+/* Questions that do not fit after the n tokens that the store has of a context. */
+static int fit_after_stored(struct grid *g, const struct grid_input *in, struct work *w, int n, struct err *err)
+{
+    for (int q = 0; q < w->n_questions;) {
+        if (n + w->question_ids[q].n + in->max_new_tokens <= in->model_tokens) {
+            q++;
+            continue;
+        }
         err_set(err, ERR_FORMAT,
-                "longer than the model's %s%d tokens with question and answer: %s; --truncate cuts them",
-                in->model_window ? "sliding window of " : "", in->model_tokens, buf_str(&names));
-    buf_release(&names);
-    return n > 0 ? err->code : 0;
+                "question '%s' and its answer do not fit after the %d tokens of context '%s' in '%s'; --overwrite "
+                "cuts it again",
+                w->question[q]->id, n, w->context->id, in->store->path);
+        if (refuse_question(g, w, q, err))
+            return err->code;
+    }
+    return refuse_unless_questions(g, w, err);
+}
+
+/* Where a context is cut. The longest question is taken as a multiple of QUESTION_STEP tokens, so that questions that
+ * come later, and are a little longer, usually fit after the same cut. */
+enum { QUESTION_STEP = 64 };
+
+static int new_cut(const struct work *w, const struct grid_input *in)
+{
+    int max = max_context(w, in), all = in->model_tokens - in->max_new_tokens, longest = all - max;
+    int cut = all - (longest + QUESTION_STEP - 1) / QUESTION_STEP * QUESTION_STEP;
+
+    return cut > 0 ? cut : max;
+}
+
+static int cut_work(struct grid *g, const struct grid_input *in, struct work *w, struct err *err)
+{
+    int stored = 0;
+
+    if (in->too_long == TOO_LONG_REFUSE) {
+        err_set(err, ERR_FORMAT,
+                "context '%s' has %d tokens, with question and answer more than the model's %s%d; --truncate cuts it",
+                w->context->id, w->ids.n, in->model_window ? "sliding window of " : "", in->model_tokens);
+        return refuse_work(g, w, err);
+    }
+    if (in->store && store_prefix(in->store, w->context->id, &w->ids, &stored, err))
+        return err->code;
+    w->n_cut = w->ids.n - (stored ? stored : new_cut(w, in));
+    w->ids.n -= w->n_cut;
+    return stored ? fit_after_stored(g, in, w, stored, err) : 0;
+}
+
+static int fit_work(struct grid *g, const struct grid_input *in, struct work *w, struct err *err)
+{
+    w->n_cut = 0;
+    if (fit_questions(g, in, w, err))
+        return err->code;
+    if (!w->refused && w->ids.n > max_context(w, in) && cut_work(g, in, w, err))
+        return err->code;
+    return w->refused ? 0 : digest_tokens(w->ids.at, w->ids.n, w->token_digest, err);
 }
 
 int grid_fit(struct grid *g, const struct grid_input *in, struct err *err)
 {
-    if (in->too_long == TOO_LONG_REFUSE && refuse_long(g, in, err))
-        return err->code;
-    for (int i = 0; i < g->n_work; i++) {
-        struct work *w = &g->work[i];
-        int max = max_context(w, in);
-        if (max < 1)
-            return err_set(err, ERR_FORMAT,
-                           "a question about '%s' and its answer are longer than the model's %d tokens", w->context->id,
-                           in->model_tokens);
-        w->n_cut = w->ids.n > max ? w->ids.n - max : 0;
-        w->ids.n -= w->n_cut;
-        if (digest_tokens(w->ids.at, w->ids.n, w->token_digest, err))
+    for (int i = 0; i < g->n_work; i++)
+        if (fit_work(g, in, &g->work[i], err))
             return err->code;
-    }
+    drop_refused(g);
     return 0;
 }
 
@@ -177,19 +294,32 @@ int work_n_open(const struct work *w, int v)
     return n;
 }
 
-static int open_work(struct work *w, const struct grid *g, const struct store *store, struct err *err)
+/* Leaves out what has another text in the store: the context, or questions of it. */
+static int check_work(struct grid *g, struct work *w, const struct store *store, struct err *err)
 {
     const char *id = w->context->id;
 
     if (store_check_context(store, id, w->token_digest, err))
-        return err->code;
-    w->n_open = 0;
-    for (int q = 0; q < w->n_questions; q++) {
-        const struct question *question = w->question[q];
-        if (store_check_question(store, question->id, id, question->text, err))
+        return refuse_work(g, w, err);
+    for (int q = 0; q < w->n_questions;) {
+        if (!store_check_question(store, w->question[q]->id, id, w->question[q]->text, err))
+            q++;
+        else if (refuse_question(g, w, q, err))
             return err->code;
+    }
+    return refuse_unless_questions(g, w, err);
+}
+
+static int open_work(struct work *w, const struct grid *g, const struct store *store, struct err *err)
+{
+    free(w->open);
+    w->open = calloc((size_t)w->n_questions * (size_t)g->n_configs, sizeof(*w->open));
+    w->n_open = 0;
+    if (!w->open)
+        return err_nomem(err);
+    for (int q = 0; q < w->n_questions; q++) {
         for (int v = 0; v < g->n_configs; v++) {
-            bool open = !store_has(store, id, g->config[v].name, question->id);
+            bool open = !store_has(store, w->context->id, g->config[v].name, w->question[q]->id);
             work_open(w, v)[q] = open;
             w->n_open += open;
         }
@@ -197,21 +327,32 @@ static int open_work(struct work *w, const struct grid *g, const struct store *s
     return 0;
 }
 
-int grid_open(struct grid *g, const struct store *store, struct err *err)
+static void count_work(struct grid *g, const struct work *w)
 {
-    for (int i = 0; i < g->n_work; i++) {
-        struct work *w = &g->work[i];
-        if (open_work(w, g, store, err))
+    g->n_found += (int64_t)g->n_configs * w->n_questions - w->n_open;
+    if (w->n_open == 0)
+        return;
+    g->n_contexts++;
+    g->n_tokens += w->ids.n;
+    g->n_questions += w->n_questions;
+    g->n_answers += w->n_open;
+    for (int v = 0; v < g->n_configs; v++)
+        g->n_variants += work_n_open(w, v) > 0;
+}
+
+int grid_open(struct grid *g, const struct grid_input *in, struct err *err)
+{
+    g->config = in->config;
+    g->n_configs = in->n_configs;
+    g->max_new_tokens = in->max_new_tokens;
+    for (int i = 0; i < g->n_work; i++)
+        if (check_work(g, &g->work[i], in->store, err))
             return err->code;
-        g->n_found += (int64_t)g->n_configs * w->n_questions - w->n_open;
-        if (w->n_open == 0)
-            continue;
-        g->n_contexts++;
-        g->n_tokens += w->ids.n;
-        g->n_questions += w->n_questions;
-        g->n_answers += w->n_open;
-        for (int v = 0; v < g->n_configs; v++)
-            g->n_variants += work_n_open(w, v) > 0;
+    drop_refused(g);
+    for (int i = 0; i < g->n_work; i++) {
+        if (open_work(&g->work[i], g, in->store, err))
+            return err->code;
+        count_work(g, &g->work[i]);
     }
     return 0;
 }
@@ -234,11 +375,11 @@ int grid_group(const struct grid *g, const struct work *w, bool *taken, int *mem
 
 int grid_plan(struct grid *g, const struct grid_input *in, struct err *err)
 {
-    g->max_new_tokens = in->max_new_tokens;
     for (int i = 0; i < g->n_work; i++)
-        if (tokenise(&g->work[i], in->tokenizer, err))
+        if (tokenise(&g->work[i], in->tokenizer, err) && refuse_work(g, &g->work[i], err))
             return err->code;
-    return grid_fit(g, in, err) ? err->code : grid_open(g, in->store, err);
+    drop_refused(g);
+    return grid_fit(g, in, err) ? err->code : grid_open(g, in, err);
 }
 
 /* ---- what it costs ----------------------------------------------------------------- */

@@ -1,5 +1,8 @@
 /* grid.h - the work of a profile: contexts x configs x questions, less what a store holds. All of it is decided, and
- * refused where it cannot work, before anything runs.
+ * refused where it cannot work, before anything runs; none of it needs a device or weights.
+ *
+ * A context or a question that cannot be profiled is left out, with a sentence that says why; the others go on. An
+ * error is what concerns the whole run.
  *
  *     grid_begin(&g, &in, &err);      // which context has which questions: needs no model
  *     grid_plan(&g, &in, &err);       // tokens, what fits, what is open
@@ -30,6 +33,7 @@ struct work {
     struct tokens *question_ids;      // (n_questions)
     bool *open;                       // (V, n_questions): answers that the store lacks
     int n_open;
+    bool refused; // to be left out; false between the functions below
 };
 
 /* Which answers of a config are open: (n_questions). */
@@ -48,7 +52,15 @@ struct grid {
     int n_contexts;
     int64_t n_tokens, n_variants, n_questions, n_answers;
     int64_t n_found; // answers the store has already
+    /* what was left out, whether or not it was open */
+    int n_refused, n_refused_questions; // contexts; questions of contexts that stay, or of none
+    struct {
+        char **at;
+        int n, cap;
+    } why; // sentences, of the first GRID_SENTENCES refusals
 };
+
+enum { GRID_SENTENCES = 100 };
 
 enum too_long { TOO_LONG_REFUSE, TOO_LONG_CUT };
 
@@ -65,20 +77,22 @@ struct grid_input {
     const struct store *store;
 };
 
-/* Gives each context of the shard its questions. Reads only contexts, questions, shard and configs of `in`, so it can
- * be called before a model is opened. ERR_FORMAT: a question about an unknown context, a context without questions, a
+/* Gives each context of the shard its questions. Reads only contexts, questions and shard of `in`, so it can be called
+ * before a model is opened. Leaves out questions about unknown contexts and contexts without questions. ERR_FORMAT: a
  * shard without contexts. All inputs must outlive the grid. */
 int grid_begin(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 
-/* Tokenises, then grid_fit() and grid_open(). */
+/* Tokenises, then grid_fit() and grid_open(). Leaves out what cannot be tokenised. */
 int grid_plan(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 
-/* Compares each context, with its longest question and a whole answer, with the model's limit. ERR_FORMAT: a context is
- * too long and may not be cut, or no token of it would be left. */
+/* Compares each context, with its longest question and a whole answer, with the model's limit. Leaves out contexts that
+ * are too long and may not be cut, and questions that are too long by themselves. A context that the store has cut
+ * stays as long as it is there; questions that do not fit after it are left out. Any other is cut so that questions a
+ * little longer than the longest would fit, too. */
 int grid_fit(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 
-/* Marks the answers that the store lacks. ERR_FORMAT: a text changed since it was stored. */
-int grid_open(struct grid *g, const struct store *store, struct err *err) MUST_CHECK;
+/* Marks the answers that the store lacks. Leaves out what has another text there. */
+int grid_open(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 
 void grid_release(struct grid *g); // zeroed is fine
 

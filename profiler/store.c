@@ -249,6 +249,21 @@ bool store_has(const struct store *s, const char *context, const char *config, c
     return t->cell_bytes[table_cell(t, c, v)] >= 0 && t->answer_n_tokens[table_answer(t, q, v)] >= 0;
 }
 
+int store_prefix(const struct store *s, const char *context, const struct tokens *ids, int *n, struct err *err)
+{
+    int c = row_of(&s->rows.contexts, context);
+    int64_t stored = c < 0 ? 0 : s->have.n_tokens[c];
+    char digest[DIGEST_HEX];
+
+    *n = 0;
+    if (stored < 1 || stored > ids->n)
+        return 0;
+    if (digest_tokens(ids->at, (int)stored, digest, err))
+        return err->code;
+    *n = strcmp(digest, s->have.context_token_digest[c]) == 0 ? (int)stored : 0;
+    return 0;
+}
+
 int store_check_context(const struct store *s, const char *context, const char *token_digest, struct err *err)
 {
     int c = row_of(&s->rows.contexts, context);
@@ -287,7 +302,7 @@ static int remove_files(const struct store *s, int (*which)(const struct dirent 
     return code;
 }
 
-int store_begin(struct store *s, const struct table_made *made, struct err *err)
+int store_set_made(struct store *s, const struct table_made *made, struct err *err)
 {
     char text[TABLE_DIFFERENCE];
     struct table_made have = table_made(&s->have);
@@ -296,6 +311,11 @@ int store_begin(struct store *s, const struct table_made *made, struct err *err)
     if (how)
         return err_set(err, ERR_FORMAT, "'%s' was made with %s; --overwrite replaces it", s->path, how);
     s->made = *made;
+    return 0;
+}
+
+int store_begin(struct store *s, struct err *err)
+{
     return remove_files(s, s->old == STORE_OVERWRITE ? only_files : only_rests, err);
 }
 

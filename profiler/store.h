@@ -11,7 +11,8 @@
  *
  *     store_open(&s, path, STORE_WRITE, &err);        // locks
  *     store_read(&s, &made, STORE_EXTEND, &err);      // what is known
- *     store_begin(&s, &made, &err);                   // the first change
+ *     store_set_made(&s, &made, &err);                // with backend and dtype
+ *     store_begin(&s, &err);                          // the first change
  *     store_put(&s, &result, &err);                   // per context
  *     store_finish(&s, &order, lineage, &err);
  *     store_close(&s);
@@ -24,6 +25,7 @@
 
 #include "base/err.h"
 #include "base/map.h"
+#include "base/tokens.h"
 #include "profiler/table.h"
 
 #include <stdbool.h>
@@ -52,9 +54,12 @@ int store_read(struct store *s, const struct table_made *made, enum store_old ol
 /* Zeroed with lock -1 is fine. A folder without shards goes. */
 void store_close(struct store *s);
 
-/* The first change: removes what interrupted writes left; with STORE_OVERWRITE the shards, too. made: complete.
- * ERR_FORMAT when what was read was made with another backend or dtype. */
-int store_begin(struct store *s, const struct table_made *made, struct err *err) MUST_CHECK;
+/* Says with what the results will be made, now that the device is known; it must outlive the store. ERR_FORMAT when
+ * what was read was made with another backend or dtype. Changes nothing. */
+int store_set_made(struct store *s, const struct table_made *made, struct err *err) MUST_CHECK;
+
+/* The first change: removes what interrupted writes left; with STORE_OVERWRITE the shards, too. */
+int store_begin(struct store *s, struct err *err) MUST_CHECK;
 
 /* Makes one context's result safe: a table of that context alone, of all its answers or of the new ones. */
 int store_put(struct store *s, const struct table *result, struct err *err) MUST_CHECK;
@@ -65,6 +70,11 @@ int store_finish(struct store *s, const struct map *order, const char *lineage, 
 
 /* Whether the answer to `question` (id) under `config` (name) is there, with the sizes of its variant. */
 bool store_has(const struct store *s, const char *context, const char *config, const char *question);
+
+/* How many of the first ids of a context are all that is there of it. *n is 0 when nothing of it is there, or something
+ * else. */
+int store_prefix(const struct store *s, const char *context, const struct tokens *ids, int *n,
+                 struct err *err) MUST_CHECK;
 
 /* ERR_FORMAT when the same id stands for other tokens, or for another question, in what is there. */
 int store_check_context(const struct store *s, const char *context, const char *token_digest,

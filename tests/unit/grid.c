@@ -97,21 +97,90 @@ Test(grid, cuts_only_when_told)
     cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
     cr_assert(g.work[0].ids.n == 70 && g.work[0].n_cut == 0);
     in.model_tokens = 99;
-    cr_assert_eq(grid_fit(&g, &in, &err), ERR_FORMAT);
-    cr_assert(strstr(err.msg, "'a' (70), 'b' (70), 'c' (70)") && strstr(err.msg, "--truncate"), "%s", err.msg);
-    in.model_window = 99;
-    cr_assert_eq(grid_fit(&g, &in, &err), ERR_FORMAT);
-    cr_assert(strstr(err.msg, "longer than the model's sliding window of 99 tokens"), "%s", err.msg);
     in.too_long = TOO_LONG_CUT;
     cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
-    cr_assert(g.work[0].ids.n == 69 && g.work[0].n_cut == 1);
+    cr_assert(g.work[0].ids.n == 99 - 10 - 64 && g.work[0].n_cut == 70 - 25, "questions count as 64 tokens");
+    in.model_tokens = 75;
+    g.work[0].ids.n = 70;
+    cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
+    cr_assert_eq(g.work[0].ids.n, 1);
+    in.model_tokens = 74;
+    g.work[0].ids.n = 70;
+    cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
+    cr_assert_eq(g.work[0].ids.n, 44, "or as what they have, when nothing else fits");
     in.model_tokens = 31;
     g.work[0].ids.n = 70;
     cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
-    cr_assert(g.work[0].ids.n == 1 && g.work[0].n_cut == 69);
+    cr_assert(g.n_work == 3 && g.work[0].ids.n == 1 && g.work[0].n_cut == 69);
     in.model_tokens = 30;
-    cr_assert_eq(grid_fit(&g, &in, &err), ERR_FORMAT, "no token is left of the context");
+    cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
+    cr_assert(g.n_work == 0 && g.n_refused == 3 && g.n_refused_questions == 4, "no token is left of the context");
+    cr_assert_str_eq(g.why.at[0], "question 'q1' and its answer are longer than the model's 30 tokens");
+    cr_assert_str_eq(g.why.at[2], "context 'a' has no questions that can be asked");
     grid_release(&g);
+}
+
+Test(grid, what_is_too_long_is_left_out)
+{
+    for (int window = 0; window <= 100; window += 100) {
+        struct grid g;
+        struct err err;
+        struct grid_input in = input(1, 1);
+        in.model_window = window;
+        cr_assert_eq(grid_begin(&g, &in, &err), 0);
+        give_tokens(&g, 70);
+        g.work[1].ids.n = 71;
+        cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
+        cr_assert(g.n_work == 2 && g.n_refused == 1 && g.why.n == 1);
+        cr_assert_str_eq(g.why.at[0], window ? "context 'b' has 71 tokens, with question and answer more than the "
+                                               "model's sliding window of 100; --truncate cuts it"
+                                             : "context 'b' has 71 tokens, with question and answer more than the "
+                                               "model's 100; --truncate cuts it");
+        cr_assert_str_eq(g.work[1].context->id, "c", "the others stay in order");
+        grid_release(&g);
+    }
+}
+
+/* A question about no context of ours, and a context that nobody asks about. */
+Test(grid, rows_without_a_partner_are_left_out)
+{
+    struct grid g;
+    struct err err;
+    struct grid_input in = input(1, 1);
+    static char other[] = "d";
+    char *c = questions.at[3].context;
+
+    questions.at[3].context = other;
+    cr_assert_eq(grid_begin(&g, &in, &err), 0, "%s", err.msg);
+    cr_assert(g.n_work == 2 && g.n_refused == 1 && g.n_refused_questions == 1 && g.why.n == 2);
+    cr_assert_str_eq(g.why.at[0], "question 'q4' is about unknown context 'd'");
+    cr_assert_str_eq(g.why.at[1], "context 'c' has no questions");
+    questions.at[3].context = c;
+    grid_release(&g);
+    in = input(4, 4);
+    cr_assert_eq(grid_begin(&g, &in, &err), ERR_FORMAT, "a shard without contexts concerns the whole run");
+    grid_release(&g);
+}
+
+/* A hundred sentences; the rest is counted. */
+Test(grid, many_refusals_are_counted)
+{
+    for (int n = GRID_SENTENCES - 1; n <= GRID_SENTENCES + 1; n++) {
+        static char id[] = "q", context[] = "nowhere", text[] = "?";
+        struct question *at = calloc((size_t)n, sizeof(*at));
+        struct questions many = { .at = at, .n = n };
+        struct grid_input in = input(1, 3);
+        struct grid g;
+        struct err err;
+        for (int i = 0; i < n; i++)
+            at[i] = (struct question){ .id = id, .context = context, .text = text };
+        in.questions = &many;
+        cr_assert_eq(grid_begin(&g, &in, &err), 0, "%s", err.msg);
+        cr_assert(g.n_refused_questions == n && g.n_refused == 1 && g.n_work == 0);
+        cr_assert_eq(g.why.n, n + 1 < GRID_SENTENCES ? n + 1 : GRID_SENTENCES);
+        grid_release(&g);
+        free(at);
+    }
 }
 
 /* Context a with question q1 answered by none and knorm; as store_open() would have it. */
@@ -153,6 +222,14 @@ static void open_grid(struct grid *g, struct store *s)
     fill_store(s, g->work[0].token_digest);
 }
 
+static int open_again(struct grid *g, const struct store *s, struct err *err)
+{
+    struct grid_input in = input(1, 1);
+
+    in.store = s;
+    return grid_open(g, &in, err);
+}
+
 Test(grid, only_what_is_missing_is_open)
 {
     struct grid g;
@@ -160,7 +237,7 @@ Test(grid, only_what_is_missing_is_open)
     struct store s;
 
     open_grid(&g, &s);
-    cr_assert_eq(grid_open(&g, &s, &err), 0, "%s", err.msg);
+    cr_assert_eq(open_again(&g, &s, &err), 0, "%s", err.msg);
     cr_assert(g.n_found == 2 && g.n_answers == 4 * 3 - 2 && g.n_contexts == 3 && g.n_variants == 9);
     cr_assert_eq(g.work[0].n_open, 4);
 
@@ -173,15 +250,14 @@ Test(grid, only_what_is_missing_is_open)
     cr_assert_eq(grid_group(&g, &g.work[0], taken, member), 0);
 
     s.have.answer_n_tokens[0] = -1; // sizes without an answer are no answer
-    struct grid again = g;
-    again.n_found = 0;
-    cr_assert_eq(grid_open(&again, &s, &err), 0);
-    cr_assert_eq(again.n_found, 1);
+    g.n_found = 0;
+    cr_assert_eq(open_again(&g, &s, &err), 0);
+    cr_assert_eq(g.n_found, 1);
     empty_store(&s);
     grid_release(&g);
 }
 
-Test(grid, a_text_that_changed_is_refused)
+Test(grid, a_text_that_changed_is_left_out)
 {
     struct grid g;
     struct err err;
@@ -189,10 +265,86 @@ Test(grid, a_text_that_changed_is_refused)
 
     open_grid(&g, &s);
     s.have.question_text[0] = "what?";
-    cr_assert_eq(grid_open(&g, &s, &err), ERR_FORMAT);
-    s.have.question_text[0] = "who?";
+    cr_assert_eq(open_again(&g, &s, &err), 0, "%s", err.msg);
+    cr_assert(g.n_refused == 0 && g.n_refused_questions == 1 && g.work[0].n_questions == 1);
+    cr_assert_str_eq(g.work[0].question[0]->id, "q2");
+    cr_assert_eq(g.work[0].n_open, 3);
+    cr_assert_str_eq(g.why.at[0], "question 'q1' has another text or context in 'p.h5'; --overwrite replaces it");
+    empty_store(&s);
+    grid_release(&g);
+
+    open_grid(&g, &s);
     s.have.context_token_digest[0] = "";
-    cr_assert_eq(grid_open(&g, &s, &err), ERR_FORMAT);
+    cr_assert_eq(open_again(&g, &s, &err), 0, "%s", err.msg);
+    cr_assert(g.n_refused == 1 && g.n_work == 2 && g.n_contexts == 2 && g.n_found == 0);
+    cr_assert_str_eq(g.why.at[0], "context 'a' has another text in 'p.h5'; --overwrite replaces it");
+    empty_store(&s);
+    grid_release(&g);
+}
+
+/* Questions of 1 to 64 tokens leave a context the same cut. */
+Test(grid, the_cut_does_not_hang_on_every_token_of_a_question)
+{
+    static const int longest[] = { 1, 63, 64, 65 }, cut[] = { 126, 126, 126, 62 };
+
+    for (int i = 0; i < 4; i++) {
+        struct grid_input in = input(2, 2);
+        struct grid g;
+        struct err err;
+        in.model_tokens = 200;
+        in.too_long = TOO_LONG_CUT;
+        cr_assert_eq(grid_begin(&g, &in, &err), 0);
+        give_tokens(&g, 300);
+        free(g.work[0].question_ids[0].at);
+        g.work[0].question_ids[0].n = longest[i];
+        g.work[0].question_ids[0].at = calloc((size_t)longest[i], sizeof(int32_t));
+        cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
+        cr_assert_eq(g.work[0].ids.n, cut[i], "%d tokens", longest[i]);
+        grid_release(&g);
+    }
+}
+
+/* A context of 90 tokens that the store has cut to 69, or to 70 of other tokens; q1 has 20 tokens, q2 `longer` more.
+ * The model has 100 tokens, an answer 10. */
+static void fit_cut(struct grid *g, struct store *s, int stored, int longer)
+{
+    struct grid_input in = input(1, 3);
+    char digest[DIGEST_HEX];
+    struct err err;
+
+    cr_assert_eq(grid_begin(g, &in, &err), 0);
+    give_tokens(g, 90);
+    for (int i = 0; i < 90; i++)
+        g->work[0].ids.at[i] = i;
+    free(g->work[0].question_ids[1].at);
+    g->work[0].question_ids[1].n = 20 + longer;
+    g->work[0].question_ids[1].at = calloc((size_t)(20 + longer), sizeof(int32_t));
+    cr_assert_eq(digest_tokens(g->work[0].ids.at, stored, digest, &err), 0);
+    fill_store(s, digest);
+    s->have.n_tokens[0] = 69;
+    in.too_long = TOO_LONG_CUT;
+    in.store = s;
+    cr_assert_eq(grid_fit(g, &in, &err), 0, "%s", err.msg);
+    cr_assert_eq(g->n_work, 1);
+    g->work[0].n_open = 0;
+    s->have.context_token_digest[0] = "";
+}
+
+Test(grid, a_cut_stays_as_it_is_stored)
+{
+    struct grid g;
+    struct store s;
+
+    for (int longer = 0; longer <= 2; longer++) { // 69 + 21 + 10: just fits
+        fit_cut(&g, &s, 69, longer);
+        cr_assert(g.work[0].ids.n == 69 && g.work[0].n_cut == 21, "longer by %d: %d", longer, g.work[0].ids.n);
+        cr_assert_eq(g.work[0].n_questions, longer == 2 ? 1 : 2);
+        cr_assert_eq(g.n_refused_questions, longer == 2);
+        empty_store(&s);
+        grid_release(&g);
+    }
+    fit_cut(&g, &s, 70, 2); // other tokens are stored: cut as if nothing were
+    cr_assert(g.work[0].ids.n == 26 && g.work[0].n_questions == 2);
     empty_store(&s);
     grid_release(&g);
 }

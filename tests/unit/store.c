@@ -74,7 +74,8 @@ static void begin(struct store *s, enum store_old old)
 
     cr_assert_eq(store_open(s, path, STORE_WRITE, &err), 0, "%s", err.msg);
     cr_assert_eq(store_read(s, &made, old, &err), 0, "%s", err.msg);
-    cr_assert_eq(store_begin(s, &made, &err), 0, "%s", err.msg);
+    cr_assert_eq(store_set_made(s, &made, &err), 0, "%s", err.msg);
+    cr_assert_eq(store_begin(s, &err), 0, "%s", err.msg);
 }
 
 static void finish(struct store *s, const char *lineage)
@@ -211,7 +212,7 @@ Test(store, a_device_that_does_not_belong_is_refused_before_anything_changes)
         cr_assert(store_has(&s, "a", "none", "a?"));
         other.backend = i == 0 ? "reference" : made.backend;
         other.dtype = i == 1 ? "bf16" : made.dtype;
-        cr_assert_eq(store_begin(&s, &other, &err), i < 2 ? ERR_FORMAT : 0);
+        cr_assert_eq(store_set_made(&s, &other, &err), i < 2 ? ERR_FORMAT : 0);
         if (i == 2)
             finish(&s, "{}");
         else
@@ -243,7 +244,7 @@ Test(store, a_run_that_ended_after_this_one_began_loses_nothing)
     cr_assert_eq(store_open(&first, path, STORE_WRITE, &err), 0, "%s", err.msg);
     cr_assert_eq(store_read(&first, &made, STORE_EXTEND, &err), 0, "%s", err.msg);
     int refused = store_open(&second, path, STORE_WRITE, &err); // while the first plans its work
-    cr_assert_eq(store_begin(&first, &made, &err), 0, "%s", err.msg);
+    cr_assert_eq(store_begin(&first, &err), 0, "%s", err.msg);
     put(&first, "a", "knorm:drop=0.5", 1);
     finish(&first, "{}");
     cr_assert_eq(refused, ERR_IO);
@@ -350,7 +351,7 @@ Test(store, no_process_is_started_while_a_device_may_be_open)
     cr_assert_eq(store_open(&s, path, STORE_WRITE, &err), 0, "%s", err.msg);
     cr_assert_eq(store_read(&s, &made, STORE_EXTEND, &err), 0, "%s", err.msg);
     cr_assert_eq(n_forks, 1, "reading a shard starts one");
-    cr_assert_eq(store_begin(&s, &made, &err), 0, "%s", err.msg);
+    cr_assert_eq(store_begin(&s, &err), 0, "%s", err.msg);
     put(&s, "a", "kivi:bits=2", 1); // there is a shard of this context already
     put(&s, "b", "knorm:drop=0.5", 1);
     cr_assert_eq(n_forks, 1);

@@ -1,4 +1,7 @@
-# A context without questions is refused.
+# A context without questions is left out, and said; the other is profiled.
 printf '{"id":"a","text":"One."}\n{"id":"b","text":"Two."}\n' >c.jsonl
-printf '{"id":"q1","context":"a","split":"train","text":"What?"}\n{"id":"q2","context":"%s","split":"test","text":"Who?"}\n' a >q.jsonl
-evp-profile c.jsonl q.jsonl -o p.h5
+printf '{"id":"q1","context":"a","split":"train","text":"What?"}\n{"id":"q2","context":"a","split":"test","text":"Who?"}\n' >q.jsonl
+evp-profile c.jsonl q.jsonl --model "$DATA/tiny.gguf" --configs none --max-new-tokens 2 -q -o p.h5
+status=$?
+evp-show p.h5 | grep '^  contexts '
+exit $status

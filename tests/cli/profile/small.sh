@@ -1,5 +1,5 @@
-# A whole small profile; again: nothing is done; with one config more: only that is; other options are refused; and a
-# file that was cut.
+# A whole small profile; again: nothing is done; with one config more: only that is; other options are refused, and a
+# changed text, and a file that was cut.
 printf '{"id":"a","text":"The fox jumps over Reginald.","ask":" {question}"}\n' >c.jsonl
 printf '{"id":"q1","context":"a","split":"train","text":"What is the name?"}\n' >q.jsonl
 profile() {

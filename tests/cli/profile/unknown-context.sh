@@ -1,4 +1,7 @@
-# A question about an unknown context is refused.
-printf '{"id":"a","text":"One."}\n{"id":"b","text":"Two."}\n' >c.jsonl
-printf '{"id":"q1","context":"a","split":"train","text":"What?"}\n{"id":"q2","context":"%s","split":"test","text":"Who?"}\n' c >q.jsonl
-evp-profile c.jsonl q.jsonl -o p.h5
+# A question about an unknown context is left out, and said; the others are asked.
+printf '{"id":"a","text":"One."}\n' >c.jsonl
+printf '{"id":"q1","context":"a","split":"train","text":"What?"}\n{"id":"q2","context":"c","split":"test","text":"Who?"}\n' >q.jsonl
+evp-profile c.jsonl q.jsonl --model "$DATA/tiny.gguf" --configs none --max-new-tokens 2 -q -o p.h5
+status=$?
+evp-show p.h5 | grep 'questions'
+exit $status
