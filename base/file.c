@@ -261,13 +261,21 @@ const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+char *file_cache_dir(void)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+
+    if (cache && *cache)
+        return file_join(cache, "evp");
+    return file_join(home && *home ? home : ".", ".cache/evp");
+}
+
 char *file_models_dir(void)
 {
-    const char *models = getenv("EVP_MODELS"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const char *models = getenv("EVP_MODELS");
+    char *cache = models && *models ? NULL : file_cache_dir();
+    char *dir = models && *models ? strdup(models) : cache ? file_join(cache, "models") : NULL;
 
-    if (models && *models)
-        return strdup(models);
-    if (cache && *cache)
-        return file_join(cache, "evp/models");
-    return file_join(home && *home ? home : ".", ".cache/evp/models");
+    free(cache);
+    return dir;
 }

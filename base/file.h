@@ -54,7 +54,8 @@ char *file_join(const char *dir, const char *name);
 /* The part of a path after its last slash; borrowed. */
 const char *file_name(const char *path);
 
-/* ${EVP_MODELS:-${XDG_CACHE_HOME:-$HOME/.cache}/evp/models}, allocated; NULL without memory. */
+/* ${XDG_CACHE_HOME:-$HOME/.cache}/evp, and ${EVP_MODELS:-that/models}. Allocated; NULL without memory. */
+char *file_cache_dir(void);
 char *file_models_dir(void);
 
 #endif

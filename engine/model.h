@@ -52,9 +52,10 @@ const struct model_config *model_config(const struct model *m);
  * file_models_dir(). The caller frees it; NULL without memory. */
 char *model_path(const char *given, struct err *err);
 
-/* model_digest of the formats: SHA-256 hex over the weights' bytes and the tokenizer's, computed once and kept beside
- * the model (FILE.evp-digest, FOLDER/model.evp-digest) for as long as sizes and modification times stay the same. The
- * note is left out where the folder cannot be written. */
+/* model_digest of the formats: SHA-256 hex over the weights' bytes and the tokenizer's, computed once and noted beside
+ * the model (FILE.evp-digest, FOLDER/model.evp-digest), or in file_cache_dir()/digests where the folder cannot be
+ * written. A note holds until one of the files changes. Where no note can be written, the digest is computed each time.
+ */
 int model_digest(const struct model *m, char hex[65], struct err *err) MUST_CHECK;
 
 /* What a tensor is for. The roles up to TENSOR_DOWN come once per layer, the others once. Roles whose weights are

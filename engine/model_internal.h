@@ -13,6 +13,8 @@
 #include "engine/gguf.h"
 #include "engine/model.h"
 
+#include <time.h>
+
 /* How big a side of a tensor is. */
 enum side { SIDE_ONE, SIDE_D, SIDE_Q, SIDE_KV, SIDE_F, SIDE_V }; // 1, D, H * K, G * K, d_ff, vocabulary
 
@@ -68,6 +70,9 @@ void model_limit_window(struct model_config *c, int window);
 
 /* Is `arch` one this engine computes? "llama", "mistral". ERR_FORMAT with its name otherwise. */
 int model_check_arch(const char *arch, struct err *err) MUST_CHECK;
+
+/* model_digest() when it is `now`. */
+int model_digest_at(const struct model *m, time_t now, char hex[65], struct err *err) MUST_CHECK;
 
 /* {dir}/{name} parsed; NULL with ERR_IO when it is not there. */
 struct json *model_json(const char *dir, const char *name, struct err *err);

@@ -291,34 +291,3 @@ Test(model, knows_llama3_scaling_by_its_divisors)
     put(entry(&b, "rope_freqs.weight") + 4, 7, 8);
     refuses_model(&b, "is not 8 divisors in F32");
 }
-
-Test(model, digest_is_remembered_until_the_file_changes)
-{
-    char path[] = "/tmp/model.XXXXXX", hex[65], again[65];
-    struct buf b = tiny(), note = { 0 };
-    struct err err;
-
-    close(mkstemp(path));
-    cr_assert_eq(file_write(path, b.at, b.n, &err), 0);
-    struct model *m = model_open(path, &err);
-    cr_assert_eq(model_digest(m, hex, &err), 0);
-    cr_assert_eq(strlen(hex), 64);
-    buf_printf(&note, "%s.evp-digest", path);
-    struct buf text = { 0 };
-    cr_assert_eq(file_read(&text, buf_str(&note), 1000, &err), 0, "%s", err.msg);
-    memset(text.at, '5', 64); /* what is remembered is believed ... */
-    cr_assert_eq(file_write(buf_str(&note), text.at, text.n, &err), 0);
-    cr_assert_eq(model_digest(m, again, &err), 0);
-    cr_assert_eq(again[0], '5');
-    model_close(m);
-    cr_assert_eq(file_write(path, b.at, b.n, &err), 0); /* ... until the file is another one */
-    m = model_open(path, &err);
-    cr_assert_eq(model_digest(m, again, &err), 0);
-    cr_assert_str_eq(again, hex);
-    model_close(m);
-    unlink(path);
-    unlink(buf_str(&note));
-    buf_release(&note);
-    buf_release(&text);
-    buf_release(&b);
-}
