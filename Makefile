@@ -89,7 +89,7 @@ $B/%.o: %.c $B/flags
 # Arithmetic on tensors is compiled for speed; nothing in it asks which floating-point exceptions were raised, and loops
 # with a choice in them become vectors only then. *_avx512.c may use the instructions its name says, behind a check at
 # run time. Elsewhere -O2.
-$B/kernels/%.o: private CFLAGS_release := -O3 -g -fno-trapping-math
+$B/kernels/%.o $B/engine/dequant.o: private CFLAGS_release := -O3 -g -fno-trapping-math
 $B/%_avx512.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma \
                                          -mprefer-vector-width=512 -ffp-contract=fast
 $B/profiler/table_image.o $B/profiler/table_write.o: private ALL_CFLAGS += $(HDF5_CFLAGS)

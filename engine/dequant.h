@@ -38,6 +38,9 @@ size_t weight_block_bytes(enum weight_type type); // bytes a block takes
 /* n elements (a multiple of the block) at `from` into `to` (n). */
 void dequant(enum weight_type type, const void *from, size_t n, float *to);
 
+/* How many numbers at the start of n are finite, of type F32, F16 or BF16: n when all are. */
+size_t weight_finite(enum weight_type type, const void *at, size_t n);
+
 /* A tensor of either container. dim[n_dims - 1] is the fastest. */
 struct tensor {
     const char *name; // as in the file; borrowed from the container

@@ -1,4 +1,4 @@
-/* model.c - what both containers have in common: the table of roles, the check of the whole, and reading of tensors.
+/* model.c - what both containers have in common: the table of roles, and the check of the whole.
  *
  * model_open() lets the container fill config and tensors, then checks the config's numbers, then finds the tensor of
  * every role. What a config may say is bounded here, so that no product of two of its numbers overflows.
@@ -153,8 +153,7 @@ static int check_config(const struct model_config *c, struct err *err)
     return 0;
 }
 
-/* The tensor of a role in its shape. */
-static int find(const struct model *m, enum tensor_role role, int layer, const struct tensor **out, struct err *err)
+int model_find(const struct model *m, enum tensor_role role, int layer, const struct tensor **out, struct err *err)
 {
     struct tensor_shape want = model_shape(&m->config, role);
     char name[MODEL_TENSOR_NAME];
@@ -177,7 +176,7 @@ static int use(const struct model *m, enum tensor_role role, int layer, bool *us
 {
     const struct tensor *t;
 
-    if (find(m, role, layer, &t, err))
+    if (model_find(m, role, layer, &t, err))
         return err->code;
     used[t - m->tensor] = true;
     return 0;
@@ -201,7 +200,7 @@ static bool is_copy_of_embedding(const struct model *m, const struct tensor *t, 
     const struct tensor *embedding;
 
     return m->config.tied && strcmp(t->name, model_roles[TENSOR_HEAD].name) == 0 &&
-           find(m, TENSOR_EMBEDDING, 0, &embedding, err) == 0 && t->type == embedding->type &&
+           model_find(m, TENSOR_EMBEDDING, 0, &embedding, err) == 0 && t->type == embedding->type &&
            t->bytes == embedding->bytes && memcmp(t->at, embedding->at, t->bytes) == 0;
 }
 
@@ -300,33 +299,6 @@ const struct model_config *model_config(const struct model *m)
 }
 
 /* ---- tensors ----------------------------------------------------------- */
-
-/* Row r of a tensor that rotates neighbours (2j, 2j + 1), as llama.cpp stores q and k, belongs at row j or at
- * j + head_dim / 2 of its head when halves are rotated. */
-static int64_t unpaired_row(int64_t r, int64_t head_dim)
-{
-    int64_t in_head = r % head_dim;
-
-    return r - in_head + in_head / 2 + (in_head & 1) * (head_dim / 2);
-}
-
-int model_read(const struct model *m, enum tensor_role role, int layer, float *out, struct err *err)
-{
-    struct tensor_shape shape = model_shape(&m->config, role);
-    const struct tensor *t;
-
-    if (find(m, role, layer, &t, err))
-        return err->code;
-    if (t->paired_heads == 0) {
-        dequant(t->type, t->at, (size_t)shape.rows * (size_t)shape.cols, out);
-        return 0;
-    }
-    size_t row_bytes = (size_t)shape.cols / (size_t)weight_block(t->type) * weight_block_bytes(t->type);
-    for (int64_t r = 0; r < shape.rows; r++)
-        dequant(t->type, (const char *)t->at + (size_t)r * row_bytes, (size_t)shape.cols,
-                out + unpaired_row(r, shape.rows / t->paired_heads) * shape.cols);
-    return 0;
-}
 
 int model_n_tensors(const struct model *m)
 {

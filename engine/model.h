@@ -1,4 +1,4 @@
-/* model.h - a model file opened for reading: what the model is, and its weights as f32 rows.
+/* model.h - a model file opened for reading: what the model is, and its weights.
  *
  * Two containers, one view: GGUF (F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1 tensors) and a Hugging Face folder
  * (config.json, model.safetensors or shards with an index, tokenizer.json). Tensors are known by their role; Llama's
@@ -82,7 +82,20 @@ struct tensor_shape {
 };
 struct tensor_shape model_shape(const struct model_config *c, enum tensor_role role);
 
-/* The tensor of a role, dequantised into out (rows * cols floats). layer is ignored for roles that come once. */
+/* A role's tensor; layer is ignored for roles that come once. Each of these checks that all numbers are finite:
+ * ERR_FORMAT names the tensor and the place of the first that is not. Several threads share the work.
+ *
+ *     model_view      *out becomes the tensor where it is in the file, in the file's type: F32, F16 or BF16. It may not
+ *                     be written to and lives as long as the model. out->at is NULL where the bytes cannot be used as
+ *                     they are (blocks, no alignment, rows of q and k in another order); out->type is then the type in
+ *                     which model_read_mat() gives them without loss
+ *     model_read_mat  copies into out->at, (rows, cols) with a pitch of at least cols; out->type is f32 or what
+ *                     model_view() said
+ *     model_read      copies into out as f32, (rows, cols) */
+struct mat;
+int model_view(const struct model *m, enum tensor_role role, int layer, struct mat *out, struct err *err) MUST_CHECK;
+int model_read_mat(const struct model *m, enum tensor_role role, int layer, const struct mat *out,
+                   struct err *err) MUST_CHECK;
 int model_read(const struct model *m, enum tensor_role role, int layer, float *out, struct err *err) MUST_CHECK;
 
 /* All tensors in file order, for evp-show; borrowed. */

@@ -58,6 +58,10 @@ int gguf_model_open(struct model *m, struct err *err) MUST_CHECK;
 int gguf_model_parse(struct model *m, const void *bytes, size_t n, struct err *err) MUST_CHECK; // bytes are borrowed
 int hf_model_open(struct model *m, struct err *err) MUST_CHECK;
 
+/* The tensor of a role in its shape. ERR_FORMAT when there is none, or it has another shape. */
+int model_find(const struct model *m, enum tensor_role role, int layer, const struct tensor **out,
+               struct err *err) MUST_CHECK;
+
 /* Is the config possible, is every tensor it calls for there in its shape, and no other? */
 int model_check(const struct model *m, struct err *err) MUST_CHECK;
 

@@ -1,0 +1,107 @@
+/* model_read.c - the numbers of a tensor: where they are in the file, or copied row by row.
+ *
+ * Threads share the rows of a tensor. A row is checked for numbers that are not finite right after it was written,
+ * while it is in the cache; of several such numbers the first one in the file is reported, whatever the number of
+ * threads.
+ */
+#include "base/unconst.h"
+#include "engine/model_internal.h"
+#include "kernels/backend.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { THREADS_FROM = 1 << 16 }; // elements: below, starting threads costs more than it saves
+
+/* Row r of a tensor that rotates neighbours (2j, 2j + 1), as llama.cpp stores q and k, belongs at row j or at
+ * j + head_dim / 2 of its head when halves are rotated. */
+static int64_t unpaired_row(int64_t r, int64_t head_dim)
+{
+    int64_t in_head = r % head_dim;
+
+    return r - in_head + in_head / 2 + (in_head & 1) * (head_dim / 2);
+}
+
+/* What a tensor's numbers are to a backend: its own type, or f32 where only dequant() knows it. */
+static enum dtype dtype_of(const struct tensor *t)
+{
+    return t->type == WEIGHT_F16 ? DTYPE_F16 : t->type == WEIGHT_BF16 ? DTYPE_BF16 : DTYPE_F32;
+}
+
+/* A tensor and the matrix its rows go to; with at NULL they are only checked where they are. */
+struct rows {
+    const struct tensor *t;
+    const struct mat *out;
+};
+
+/* Writes row r of the tensor and checks it; the number of finite elements before the first other one. */
+static size_t do_row(const struct rows *x, int64_t r)
+{
+    const struct tensor *t = x->t;
+    const struct mat *out = x->out;
+    const size_t cols = (size_t)out->cols, bytes = cols / (size_t)weight_block(t->type) * weight_block_bytes(t->type);
+    const char *from = (const char *)t->at + (size_t)r * bytes;
+
+    if (!out->at)
+        return weight_finite(t->type, from, cols);
+    if (t->paired_heads)
+        r = unpaired_row(r, out->rows / t->paired_heads);
+    char *to = (char *)out->at + (size_t)r * (size_t)out->pitch * dtype_size(out->type);
+    if (out->type != DTYPE_F32) {
+        memcpy(to, from, bytes);
+        return weight_finite(t->type, to, cols);
+    }
+    dequant(t->type, from, cols, (float *)(void *)to);
+    return weight_finite(WEIGHT_F32, to, cols);
+}
+
+static int do_rows(const struct model *m, const struct rows *x, struct err *err)
+{
+    const int64_t rows = x->out->rows, cols = x->out->cols;
+    int64_t bad = rows * cols;
+
+#pragma omp parallel for schedule(static) reduction(min : bad) if (rows * cols >= THREADS_FROM)
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t finite = (int64_t)do_row(x, r), at = r * cols + finite;
+        if (finite < cols && at < bad)
+            bad = at;
+    }
+    if (bad == rows * cols)
+        return 0;
+    return err_set(err, ERR_FORMAT, "'%s': tensor '%s' has a number that is not finite, in row %lld, column %lld",
+                   m->path, x->t->name, (long long)(bad / cols), (long long)(bad % cols));
+}
+
+int model_view(const struct model *m, enum tensor_role role, int layer, struct mat *out, struct err *err)
+{
+    const struct tensor_shape shape = model_shape(&m->config, role);
+    struct rows x = { .out = out };
+
+    if (model_find(m, role, layer, &x.t, err))
+        return err->code;
+    *out = (struct mat){ NULL, dtype_of(x.t), shape.rows, shape.cols, shape.cols };
+    if (weight_block(x.t->type) > 1 || x.t->paired_heads || (uintptr_t)x.t->at % dtype_size(out->type) != 0)
+        return 0;
+    if (do_rows(m, &x, err))
+        return err->code;
+    out->at = unconst(x.t->at);
+    return 0;
+}
+
+int model_read_mat(const struct model *m, enum tensor_role role, int layer, const struct mat *out, struct err *err)
+{
+    struct rows x = { .out = out };
+
+    if (model_find(m, role, layer, &x.t, err))
+        return err->code;
+    assert(out->at && (out->type == DTYPE_F32 || out->type == dtype_of(x.t)));
+    return do_rows(m, &x, err);
+}
+
+int model_read(const struct model *m, enum tensor_role role, int layer, float *out, struct err *err)
+{
+    const struct tensor_shape shape = model_shape(&m->config, role);
+    const struct mat mat = { out, DTYPE_F32, shape.rows, shape.cols, shape.cols };
+
+    return model_read_mat(m, role, layer, &mat, err);
+}
