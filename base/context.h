@@ -28,7 +28,7 @@ struct context {
         int n, cap;
     } inputs;
     int64_t chars;    // characters (code points) of text
-    int64_t n_tokens; // of head + text; -1: no model was asked
+    int64_t n_tokens; // of the context (engine/tokenizer.h); -1: no model was asked
 };
 
 /* What follows a plain text. Five wordings were tried on the default model; with this one it answered and did not echo.

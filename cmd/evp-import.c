@@ -63,12 +63,10 @@ static const struct tool tool = {
 struct counter {
     struct model *model;
     struct tokenizer *tokenizer;
-    struct tokens tokens; // scratch
 };
 
 static void counter_close(struct counter *c)
 {
-    tokens_release(&c->tokens);
     tokenizer_free(c->tokenizer);
     model_close(c->model);
 }
@@ -85,12 +83,13 @@ static int counter_open(struct counter *c, struct err *err)
 
 static int count_tokens(void *arg, struct context *c, struct err *err)
 {
-    struct counter *counter = arg;
+    const struct counter *counter = arg;
+    struct prompt_ids context;
 
-    counter->tokens.n = 0;
-    if (tokenizer_context(counter->tokenizer, c->text, &counter->tokens, err))
+    if (tokenizer_context(counter->tokenizer, c->text, &context, err))
         return err->code;
-    c->n_tokens = counter->tokens.n;
+    c->n_tokens = context.ids.n;
+    prompt_ids_release(&context);
     progress_add(1);
     return 0;
 }

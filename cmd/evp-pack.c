@@ -108,12 +108,14 @@ static int get_tokens(struct pack *p, struct job *j, struct err *err)
 {
     const struct placement *at = j->placement;
     int row = map_find(&p->contexts.ids, at->id, strlen(at->id));
+    struct prompt_ids context;
     char digest[DIGEST_HEX];
 
     if (row < 0)
         return err_set(err, ERR_FORMAT, "is not in '%s'", p->contexts_path);
-    if (tokenizer_context(p->tokenizer, p->contexts.at[row].text, &j->ids, err))
+    if (tokenizer_context(p->tokenizer, p->contexts.at[row].text, &context, err))
         return err->code;
+    j->ids = prompt_ids_take(&context);
     if (at->n_tokens > 0 && at->n_tokens < j->ids.n)
         j->ids.n = (int)at->n_tokens;
     if (digest_tokens(j->ids.at, j->ids.n, digest, err))

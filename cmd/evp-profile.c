@@ -253,7 +253,7 @@ static void say_plan(const struct grid *g)
 {
     say_refused(g);
     for (int i = 0; i < g->n_work; i++)
-        if (g->work[i].n_cut)
+        if (g->work[i].is_cut)
             log_warn("context '%s' is cut to its first %d of %d tokens", g->work[i].context->id, g->work[i].ids.n,
                      g->work[i].ids.n + g->work[i].n_cut);
     if (g->n_found)

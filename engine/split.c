@@ -82,7 +82,8 @@ static int compile(struct split_step *step, const char *pattern, struct err *err
         pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof(why));
         return err_set(err, ERR_FORMAT, "the split pattern '%.200s' does not compile: %s", pattern, why);
     }
-    pcre2_jit_compile(step->code, PCRE2_JIT_COMPLETE); /* without JIT the interpreter runs it */
+    /* without JIT the interpreter runs it */
+    pcre2_jit_compile(step->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
     step->context = pcre2_match_context_create(NULL);
     if (!step->context)
         return err_nomem(err);
@@ -107,62 +108,101 @@ int splitter_add(struct splitter *s, const char *pattern, struct err *err)
 
 struct split_run {
     const struct splitter *s;
+    const struct split_job *job;
     pcre2_match_data *match[SPLIT_STEPS];
-    int (*each)(void *arg, struct text_view piece, struct err *err);
-    void *arg;
     struct err *err;
 };
 
-/* Finds the next match from `at` on: 1 and its place, 0 when there is none, or an error. To look-ahead the end of the
- * piece is the end of the text. */
-static int next_match(const struct split_run *r, int step, struct text_view text, size_t at, const size_t **place)
+/* Bytes first .. end - 1 of the text, which are the subject of one step, and whether more may follow them. */
+struct subject {
+    size_t first, end;
+    enum text_end is;
+};
+
+/* Where the next match is, as bytes of the text. first = end: there is none. */
+struct found {
+    size_t first, end;
+    bool certain; // false: it might be otherwise with more text; there is no match that begins before `first`
+};
+
+static int match(const struct split_run *r, int step, struct subject s, size_t at)
 {
     const struct split_step *st = r->s->step[step];
-    const uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
+    PCRE2_SPTR text = (PCRE2_SPTR)r->job->text.at + s.first;
+    const uint32_t partial = s.is == END_OPEN ? PCRE2_PARTIAL_HARD : 0;
+    const uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY | partial;
 
-    int found = pcre2_match(st->code, (PCRE2_SPTR)text.at, text.n, at, options, r->match[step], st->context);
-    if (found == PCRE2_ERROR_JIT_STACKLIMIT)
-        found =
-            pcre2_match(st->code, (PCRE2_SPTR)text.at, text.n, at, options | PCRE2_NO_JIT, r->match[step], st->context);
-    if (found == PCRE2_ERROR_NOMATCH)
-        return 0;
-    if (found < 0) {
-        char why[128];
-        pcre2_get_error_message(found, (PCRE2_UCHAR *)why, sizeof(why));
-        return err_set(r->err, ERR_FORMAT, "the tokenizer's split pattern failed: %s", why);
-    }
-    *place = pcre2_get_ovector_pointer(r->match[step]);
-    return (*place)[0] < at || (*place)[1] <= (*place)[0] ? 0 : 1; /* \K can put a match before its start */
+    int code = pcre2_match(st->code, text, s.end - s.first, at - s.first, options, r->match[step], st->context);
+    if (code != PCRE2_ERROR_JIT_STACKLIMIT)
+        return code;
+    return pcre2_match(st->code, text, s.end - s.first, at - s.first, options | PCRE2_NO_JIT, r->match[step],
+                       st->context);
 }
 
-static int run_step(const struct split_run *r, int step, struct text_view text)
+/* Finds the next match from `at` on. To look-ahead the end of a closed subject is the end of the text. */
+static int next_match(const struct split_run *r, int step, struct subject s, size_t at, struct found *found)
 {
-    const size_t *place = NULL;
-    size_t at = 0;
+    int code = match(r, step, s, at);
 
-    if (step == r->s->n)
-        return r->each(r->arg, text, r->err);
-    while (at < text.n) {
-        int found = next_match(r, step, text, at, &place);
-        if (found < 0)
-            return found;
-        const size_t cut[] = { at, found ? place[0] : text.n, found ? place[1] : text.n };
-        for (int i = 0; i < 2; i++) { // the gap, then the match
-            if (cut[i + 1] == cut[i])
-                continue;
-            int code = run_step(r, step + 1, (struct text_view){ text.at + cut[i], cut[i + 1] - cut[i] });
-            if (code)
-                return code;
-        }
-        at = cut[2];
+    *found = (struct found){ s.end, s.end, s.is == END_CLOSED };
+    if (code == PCRE2_ERROR_NOMATCH)
+        return 0;
+    if (code < 0 && code != PCRE2_ERROR_PARTIAL) {
+        char why[128];
+        pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof(why));
+        return err_set(r->err, ERR_FORMAT, "the tokenizer's split pattern failed: %s", why);
     }
+    const size_t *place = pcre2_get_ovector_pointer(r->match[step]);
+    const size_t first = s.first + place[0], end = s.first + place[1];
+    if (code == PCRE2_ERROR_PARTIAL)
+        found->first = first > at ? first : at;
+    else if (first >= at && end > first) /* \K can put a match before its start */
+        *found = (struct found){ first, end, true };
     return 0;
 }
 
-int splitter_run(const struct splitter *s, struct text_view text,
-                 int (*each)(void *arg, struct text_view piece, struct err *err), void *arg, struct err *err)
+static int run_step(const struct split_run *r, int step, struct subject s);
+
+/* The gap and the match are pieces of their own: subjects of the next step. */
+static int run_pieces(const struct split_run *r, int step, size_t at, const struct found *f)
 {
-    struct split_run r = { .s = s, .each = each, .arg = arg, .err = err };
+    int code = 0;
+
+    if (f->first > at)
+        code = run_step(r, step + 1, (struct subject){ at, f->first, END_CLOSED });
+    if (!code && f->end > f->first)
+        code = run_step(r, step + 1, (struct subject){ f->first, f->end, END_CLOSED });
+    return code;
+}
+
+static int run_step(const struct split_run *r, int step, struct subject s)
+{
+    if (step == r->s->n) {
+        const struct text_view piece = { r->job->text.at + s.first, s.end - s.first };
+        return s.is == END_CLOSED ? r->job->each(r->job->arg, piece, r->err) : 0;
+    }
+    size_t *mark = &r->job->mark->at[step], at = *mark > s.first ? *mark : s.first;
+    while (at < s.end) {
+        struct found f;
+        if (next_match(r, step, s, at, &f))
+            return r->err->code;
+        if (!f.certain) {
+            *mark = at;
+            return run_step(r, step + 1, (struct subject){ at, f.first, END_OPEN });
+        }
+        int code = run_pieces(r, step, at, &f);
+        if (code)
+            return code;
+        at = f.end;
+    }
+    if (s.is == END_OPEN)
+        *mark = at;
+    return 0;
+}
+
+int splitter_run(const struct splitter *s, const struct split_job *job, struct err *err)
+{
+    struct split_run r = { .s = s, .job = job, .err = err };
     int code = 0;
 
     for (int i = 0; i < s->n; i++) {
@@ -170,8 +210,8 @@ int splitter_run(const struct splitter *s, struct text_view text,
         if (!r.match[i])
             code = err_nomem(err);
     }
-    if (!code)
-        code = run_step(&r, 0, text);
+    if (!code && job->text.n > 0)
+        code = run_step(&r, 0, (struct subject){ 0, job->text.n, job->end });
     for (int i = 0; i < s->n; i++)
         pcre2_match_data_free(r.match[i]);
     return code;

@@ -4,6 +4,12 @@
  * into matches and the gaps between them ("isolated"); nothing is dropped. PCRE2 runs the patterns (UTF, UCP, JIT) with
  * one change: its \s still contains U+180E, which has not been white space since Unicode 6.3, so \s and \S are written
  * out.
+ *
+ * The end of a text may be open: more will follow, nobody knows what. Then only those pieces are cut off that come out
+ * the same whatever follows, and a mark says where each step goes on when the text is longer. PCRE2's hard partial
+ * matching tells: a match attempt that looked at the end of its subject, also by look-ahead, might end otherwise. A
+ * step that reaches such an attempt has nothing certain after its beginning; what it has certainly not matched before
+ * is open text for the next step.
  */
 #ifndef EVP_SPLIT_H
 #define EVP_SPLIT_H
@@ -22,10 +28,23 @@ struct splitter {
 int splitter_add(struct splitter *s, const char *pattern, struct err *err) MUST_CHECK;
 void splitter_release(struct splitter *s);
 
-/* Calls each(arg, piece, err) for the pieces of valid UTF-8, in order; stops at its first non-zero result and returns
+enum text_end { END_CLOSED, END_OPEN };
+
+/* Where each step goes on, as bytes of the text. Zeroed: at its beginning. */
+struct split_mark {
+    size_t at[SPLIT_STEPS];
+};
+
+struct split_job {
+    struct text_view text; // valid UTF-8, from its beginning also when the mark is further on: patterns may look back
+    enum text_end end;
+    struct split_mark *mark; // where to go on; set to where the next run goes on when the end is open
+    int (*each)(void *arg, struct text_view piece, struct err *err);
+    void *arg;
+};
+
+/* Calls each(arg, piece, err) for the pieces from the mark on, in order; stops at its first non-zero result and returns
  * that. ERR_FORMAT when a match takes more than five million steps. Thread-safe. */
-int splitter_run(const struct splitter *s, struct text_view text,
-                 int (*each)(void *arg, struct text_view piece, struct err *err), void *arg,
-                 struct err *err) MUST_CHECK;
+int splitter_run(const struct splitter *s, const struct split_job *job, struct err *err) MUST_CHECK;
 
 #endif

@@ -3,9 +3,12 @@
  * From GGUF metadata or tokenizer.json. Splitting follows the model's own regular expression, run by PCRE2; merging is
  * by rank. Special tokens are found only where the caller says so: text that looks like <|im_end|> is data.
  *
+ * A prompt is tokenised as one string. Its context is the ids that stay the same whatever follows the text; see struct
+ * prompt_ids.
+ *
  * To read another pre-tokenizer: (1) its row in read_splitter() of engine/tokenizer_gguf.c, its pattern declared in
- * engine/tokenizer_internal.h, and its type in engine/tokenizer_json.c (2) its pieces in tests/unit/tokenizer.c (3) its
- * ids in tests/golden/tokenizer.
+ * engine/tokenizer_internal.h, and its type in engine/tokenizer_json.c (2) its pieces in tests/unit/tokenizer.c, its
+ * kind in tests/unit/prompt_ids.c (3) its ids in tests/golden/tokenizer.
  */
 #ifndef EVP_TOKENIZER_H
 #define EVP_TOKENIZER_H
@@ -13,6 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/tokens.h"
+#include "engine/split.h"
 #include "engine/text_view.h"
 
 #include <stdbool.h>
@@ -39,12 +43,51 @@ int tokenizer_decode(const struct tokenizer *t, const int32_t *ids, int n, struc
  * </s> that the vocabulary has as special tokens. */
 bool tokenizer_stops(const struct tokenizer *t, int32_t id);
 
-/* What the model sees. Head and tail are the halves of the chat template around one user message; their special tokens
- * are parsed. A context is head, then the text as data. A question is `ask` with {question} replaced, as data, then
- * tail. Without a template the tail is "", and the head is the text of the first token where the model wants one before
- * every text. ERR_FORMAT when `ask` does not contain {question}. */
-int tokenizer_context(const struct tokenizer *t, const char *text, struct tokens *out, struct err *err) MUST_CHECK;
-int tokenizer_question(const struct tokenizer *t, const char *ask, const char *question, struct tokens *out,
+/* ---- prompts ---- */
+
+/* A prompt is what a server sends to the model as one string: head, text, `ask` with {question} replaced, tail. Head
+ * and tail are the halves of the chat template around one user message; special tokens are parsed in them alone.
+ * Without a template the tail is "", and the head is the text of the first token where the model wants one before every
+ * text.
+ *
+ *     struct prompt_ids context, asked;
+ *     tokenizer_context(t, text, &context, &err);            // context.ids: the context
+ *     tokenizer_ask(&context, ask, &asked, &err);            // asked.ids: how all its questions begin
+ *     tokenizer_question(&asked, question, &ids, &err);      // one question, with asked.ids
+ *
+ * The ids of the context and then those of a question are the ids of the whole prompt. A token may join the end of one
+ * part with the beginning of the next, so the context is the ids that stay the same whatever follows the text: those
+ * of all pieces that the pre-tokenizer cuts off without having looked at the end of the text. It depends on head and
+ * text alone, and can be empty. The rest of the text belongs to the questions. asked.ids are in the same way what
+ * depends on head, text and the part of `ask` before {question} alone. */
+struct prompt_ids {
+    struct tokens ids; // that are certain, and that the prompt it goes on from does not have
+    /* for engine/prompt_ids.c: how to go on */
+    const struct tokenizer *tokenizer;
+    const char *after;      // the part of `ask` after {question}; borrowed
+    struct buf section;     // the text since the last added token, normalised, as far as that is certain
+    struct split_mark mark; // as far as its ids are certain
+    struct buf rest;        // the text that follows it
+    size_t searched;        // of the rest: bytes where no added token begins
+    size_t head;            // of the rest: bytes that are the head's
+};
+void prompt_ids_release(struct prompt_ids *p); // zeroed is fine
+
+/* The ids of a prompt, for the caller; releases all else. */
+struct tokens prompt_ids_take(struct prompt_ids *p);
+
+/* Fill *p; on failure nothing is left to release. `context` may be released before *p, `ask` may not. Malformed UTF-8
+ * in a text, in a question and in each half of `ask` becomes U+FFFD first. Thread-safe. ERR_FORMAT when `ask` does not
+ * contain {question}. */
+int tokenizer_context(const struct tokenizer *t, const char *text, struct prompt_ids *p, struct err *err) MUST_CHECK;
+int tokenizer_ask(const struct prompt_ids *context, const char *ask, struct prompt_ids *p, struct err *err) MUST_CHECK;
+
+/* Adds the ids of a question to *out: those of `asked`, then the rest. */
+int tokenizer_question(const struct prompt_ids *asked, const char *question, struct tokens *out,
                        struct err *err) MUST_CHECK;
+
+/* Cuts a context to its first n ids, n at most as many as it has. What follows them is no part of one text any more:
+ * questions are encoded apart. */
+void prompt_ids_cut(struct prompt_ids *context, int n);
 
 #endif

@@ -33,7 +33,9 @@ static int read_splitter(struct tokenizer *t, const struct gguf *g, struct err *
     for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
         if (!text_view_is(name, known[i].name))
             continue;
-        t->nfc = known[i].nfc;
+        t->nfc = known[i].nfc ? nfc_new(err) : NULL;
+        if (known[i].nfc && !t->nfc)
+            return err->code;
         t->bpe.whole_word_first = known[i].whole_word_first;
         if (splitter_add(&t->splitter, known[i].first, err))
             return err->code;

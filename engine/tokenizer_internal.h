@@ -8,6 +8,7 @@
 #include "engine/bpe.h"
 #include "engine/chat.h"
 #include "engine/gguf.h"
+#include "engine/nfc.h"
 #include "engine/split.h"
 #include "engine/tokenizer.h"
 
@@ -27,7 +28,7 @@ enum { TOKEN_SPECIAL = 1, TOKEN_STOPS = 2 };
 struct tokenizer {
     struct bpe bpe;
     struct splitter splitter;
-    bool nfc; // normalise to NFC first
+    struct nfc *nfc; // normalise to NFC first; NULL: do not
     struct {
         struct added_token *at;
         int n, cap;

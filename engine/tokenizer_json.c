@@ -18,20 +18,16 @@ static const char *type_of(const struct json *v)
 
 static int read_normalizer(struct tokenizer *t, const struct json *v, struct err *err)
 {
+    const struct json *list = json_get(v, "normalizers");
+
+    if (v && strcmp(type_of(v), "Sequence") == 0 && json_count(list) <= 1)
+        v = json_first(list);
     if (!v || json_is_null(v))
         return 0;
-    if (strcmp(type_of(v), "NFC") == 0) {
-        t->nfc = true;
-        return 0;
-    }
-    const struct json *list = json_get(v, "normalizers");
-    if (strcmp(type_of(v), "Sequence") != 0 || json_count(list) > 1)
+    if (strcmp(type_of(v), "NFC") != 0)
         return err_set(err, ERR_FORMAT, "normalizer '%.64s' is not supported (NFC is)", type_of(v));
-    const struct json *only = json_first(list);
-    if (only && strcmp(type_of(only), "NFC") != 0)
-        return err_set(err, ERR_FORMAT, "normalizer '%.64s' is not supported (NFC is)", type_of(only));
-    t->nfc = only != NULL;
-    return 0;
+    t->nfc = nfc_new(err);
+    return t->nfc ? 0 : err->code;
 }
 
 /* ---- pre-tokeniser ----------------------------------------------------- */

@@ -174,18 +174,6 @@ int grid_begin(struct grid *g, const struct grid_input *in, struct err *err)
     return code;
 }
 
-static int tokenise(struct work *w, const struct tokenizer *t, struct err *err)
-{
-    const struct context *c = w->context;
-
-    if (tokenizer_context(t, c->text, &w->ids, err))
-        return err_wrap(err, "context '%s'", c->id);
-    for (int q = 0; q < w->n_questions; q++)
-        if (tokenizer_question(t, c->ask, w->question[q]->text, &w->question_ids[q], err))
-            return err_wrap(err, "question '%s'", w->question[q]->id);
-    return 0;
-}
-
 /* ---- what fits ----------------------------------------------------------------- */
 
 /* The tokens of context that fit the model together with the longest question and a whole answer. */
@@ -216,6 +204,54 @@ static int fit_questions(struct grid *g, const struct grid_input *in, struct wor
     }
     return refuse_unless_questions(g, w, err);
 }
+
+/* ---- tokens -------------------------------------------------------------------- */
+
+static int tokenise_questions(struct work *w, const struct prompt_ids *context, struct err *err)
+{
+    struct prompt_ids asked;
+    int code = 0;
+
+    if (tokenizer_ask(context, w->context->ask, &asked, err))
+        return err_wrap(err, "context '%s'", w->context->id);
+    w->n_shared = asked.ids.n;
+    for (int q = 0; q < w->n_questions && !code; q++) {
+        w->question_ids[q].n = 0;
+        if (tokenizer_question(&asked, w->question[q]->text, &w->question_ids[q], err))
+            code = err_wrap(err, "question '%s'", w->question[q]->id);
+    }
+    prompt_ids_release(&asked);
+    return code;
+}
+
+/* Context and questions as one prompt; or apart, when the context must be cut. */
+static int tokenise_prompts(struct grid *g, const struct grid_input *in, struct work *w, struct prompt_ids *context,
+                            struct err *err)
+{
+    if (context->ids.n == 0)
+        return err_set(err, ERR_FORMAT, "context '%s' is too short: all its tokens depend on what follows",
+                       w->context->id);
+    if (tokenise_questions(w, context, err) || fit_questions(g, in, w, err))
+        return err->code;
+    w->is_cut = in->too_long == TOO_LONG_CUT && !w->refused && context->ids.n > max_context(w, in);
+    if (!w->is_cut)
+        return 0;
+    prompt_ids_cut(context, context->ids.n);
+    return tokenise_questions(w, context, err);
+}
+
+static int tokenise(struct grid *g, const struct grid_input *in, struct work *w, struct err *err)
+{
+    struct prompt_ids context;
+
+    if (tokenizer_context(in->tokenizer, w->context->text, &context, err))
+        return err_wrap(err, "context '%s'", w->context->id);
+    int code = tokenise_prompts(g, in, w, &context, err);
+    w->ids = prompt_ids_take(&context);
+    return code;
+}
+
+/* ---- where a context is cut ------------------------------------------------------ */
 
 /* Questions that do not fit after the n tokens that the store has of a context. */
 static int fit_after_stored(struct grid *g, const struct grid_input *in, struct work *w, int n, struct err *err)
@@ -259,7 +295,8 @@ static int cut_work(struct grid *g, const struct grid_input *in, struct work *w,
     }
     if (in->store && store_prefix(in->store, w->context->id, &w->ids, &stored, err))
         return err->code;
-    w->n_cut = w->ids.n - (stored ? stored : new_cut(w, in));
+    int n = stored ? stored : new_cut(w, in);
+    w->n_cut = n < w->ids.n ? w->ids.n - n : 0; /* apart, the questions may be short enough for all of it */
     w->ids.n -= w->n_cut;
     return stored ? fit_after_stored(g, in, w, stored, err) : 0;
 }
@@ -269,7 +306,7 @@ static int fit_work(struct grid *g, const struct grid_input *in, struct work *w,
     w->n_cut = 0;
     if (fit_questions(g, in, w, err))
         return err->code;
-    if (!w->refused && w->ids.n > max_context(w, in) && cut_work(g, in, w, err))
+    if (!w->refused && (w->is_cut || w->ids.n > max_context(w, in)) && cut_work(g, in, w, err))
         return err->code;
     return w->refused ? 0 : digest_tokens(w->ids.at, w->ids.n, w->token_digest, err);
 }
@@ -376,7 +413,7 @@ int grid_group(const struct grid *g, const struct work *w, bool *taken, int *mem
 int grid_plan(struct grid *g, const struct grid_input *in, struct err *err)
 {
     for (int i = 0; i < g->n_work; i++)
-        if (tokenise(&g->work[i], in->tokenizer, err) && refuse_work(g, &g->work[i], err))
+        if (tokenise(g, in, &g->work[i], err) && refuse_work(g, &g->work[i], err))
             return err->code;
     drop_refused(g);
     return grid_fit(g, in, err) ? err->code : grid_open(g, in, err);

@@ -25,12 +25,14 @@
 /* One context and its questions. */
 struct work {
     const struct context *context;
-    struct tokens ids; // head + text, cut to what fits
+    struct tokens ids; // of the context (engine/tokenizer.h), cut to what fits
     int n_cut;         // tokens that were cut off
+    bool is_cut;       // the text ends with these tokens, and the questions are encoded apart
     char token_digest[DIGEST_HEX];
     int n_questions;
     const struct question **question; // (n_questions)
     struct tokens *question_ids;      // (n_questions)
+    int n_shared;                     // first ids that all questions have in common: those of `ask`
     bool *open;                       // (V, n_questions): answers that the store lacks
     int n_open;
     bool refused; // to be left out; false between the functions below

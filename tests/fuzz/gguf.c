@@ -40,15 +40,20 @@ static void read_all(const struct model *m)
 static void tokenize(const struct gguf *g)
 {
     static const char text[] = "hello  world 12 <|im_end|>\n\xc3\xa9\0\0 \0";
+    const struct text_view whole = { text, sizeof(text) - 1 };
     struct tokenizer t = { 0 };
+    struct prompt_ids context = { 0 };
     struct tokens ids = { 0 };
     struct err err;
 
-    if (tokenizer_from_gguf(&t, g, 4096, &err) == 0 &&
-        tokenizer_encode(&t, (struct text_view){ text, sizeof(text) - 1 }, SPECIAL_PARSED, &ids, &err) == 0)
+    if (tokenizer_from_gguf(&t, g, 4096, &err) == 0 && tokenizer_encode(&t, whole, SPECIAL_PARSED, &ids, &err) == 0)
         for (int i = 0; i < ids.n; i++)
             if (ids.at[i] < 0 || ids.at[i] >= 4096)
                 abort();
+    if (ids.n > 0 && tokenizer_context(&t, text, &context, &err) == 0 && context.ids.n > 0 &&
+        (context.ids.at[0] < 0 || context.ids.at[0] >= 4096))
+        abort();
+    prompt_ids_release(&context);
     tokens_release(&ids);
     tokenizer_release(&t);
 }

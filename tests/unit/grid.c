@@ -1,5 +1,6 @@
 /* The plan of a profile: which context has which question, what is open, what fits, what is answered together. */
 #include "base/file.h"
+#include "engine/tokenizer_internal.h"
 #include "profiler/grid.h"
 
 #include <criterion/criterion.h>
@@ -347,4 +348,93 @@ Test(grid, a_cut_stays_as_it_is_stored)
     cr_assert(g.work[0].ids.n == 26 && g.work[0].n_questions == 2);
     empty_store(&s);
     grid_release(&g);
+}
+
+/* ---- tokens ---------------------------------------------------------------------- */
+
+static struct tokenizer *tiny(struct err *err)
+{
+    struct model *m = model_open("tests/data/tiny.gguf", err);
+    struct tokenizer *t = m ? tokenizer_open(m, err) : NULL;
+
+    model_close(m);
+    cr_assert_not_null(t, "%s", err->msg);
+    return t;
+}
+
+/* "one" of tests/data/tiny.gguf: the head, then "one", which could be longer and is the question's. */
+Test(grid, contexts_and_questions_are_one_prompt)
+{
+    struct grid g;
+    struct err err;
+    struct store s = { 0 };
+    struct grid_input in = input(1, 1);
+    struct tokenizer *t = tiny(&err);
+    struct tokens whole = { 0 };
+    struct buf text = { 0 };
+
+    in.tokenizer = t;
+    in.store = &s;
+    in.model_tokens = 10000;
+    cr_assert_eq(grid_begin(&g, &in, &err), 0);
+    cr_assert_eq(grid_plan(&g, &in, &err), 0, "%s", err.msg);
+    const struct work *w = &g.work[0];
+    buf_printf(&text, "one%s", CONTEXT_PLAIN_ASK);
+    text.n -= strlen("{question}");
+    cr_assert_eq(tokenizer_encode(t, text_view_of(t->chat.head), SPECIAL_PARSED, &whole, &err), 0);
+    cr_assert_eq(w->ids.n, whole.n);
+    cr_assert_arr_eq(w->ids.at, whole.at, (size_t)whole.n * sizeof(*whole.at));
+    whole.n = 0;
+    cr_assert_eq(tokenizer_encode(t, (struct text_view){ text.at, text.n }, SPECIAL_AS_TEXT, &whole, &err), 0);
+    cr_assert_eq(w->n_shared, whole.n - 1); // all but the blank before {question}
+    for (int q = 0; q < 2; q++)
+        cr_assert_arr_eq(w->question_ids[q].at, whole.at, (size_t)w->n_shared * sizeof(*whole.at));
+    grid_release(&g);
+    tokens_release(&whole);
+    buf_release(&text);
+    tokenizer_free(t);
+}
+
+/* What is cut off is no part of the question either. */
+Test(grid, questions_of_a_cut_context_are_encoded_apart)
+{
+    struct grid g;
+    struct err err;
+    struct store s = { 0 };
+    struct grid_input in = input(1, 1);
+    struct tokenizer *t = tiny(&err);
+    struct tokens apart = { 0 };
+
+    in.tokenizer = t;
+    in.store = &s;
+    in.model_tokens = 150;
+    in.too_long = TOO_LONG_CUT;
+    cr_assert_eq(grid_begin(&g, &in, &err), 0);
+    cr_assert_eq(grid_plan(&g, &in, &err), 0, "%s", err.msg);
+    const struct work *w = &g.work[0];
+    cr_assert(w->is_cut && w->ids.n == 150 - 10 - 64);
+    cr_assert_eq(tokenizer_encode(t, text_view_of(CONTEXT_PLAIN_ASK), SPECIAL_AS_TEXT, &apart, &err), 0);
+    cr_assert_arr_eq(w->question_ids[0].at, apart.at, (size_t)w->n_shared * sizeof(*apart.at)); // no "one" before it
+    tokens_release(&apart);
+    grid_release(&g);
+    tokenizer_free(t);
+}
+
+Test(grid, a_context_without_tokens_of_its_own_is_refused)
+{
+    struct grid g;
+    struct err err;
+    struct store s = { 0 };
+    struct grid_input in = input(1, 1);
+    struct tokenizer *t = tiny(&err);
+
+    t->chat.head[0] = '\0';
+    in.tokenizer = t;
+    in.store = &s;
+    cr_assert_eq(grid_begin(&g, &in, &err), 0);
+    cr_assert_eq(grid_plan(&g, &in, &err), 0, "%s", err.msg);
+    cr_assert(g.n_work == 0 && g.n_refused == 3);
+    cr_assert_str_eq(g.why.at[0], "context 'a' is too short: all its tokens depend on what follows");
+    grid_release(&g);
+    tokenizer_free(t);
 }

@@ -110,25 +110,35 @@ Test(tokenizer, decodes)
     both_containers(decodes);
 }
 
+/* The ids of `before` with special tokens, `data` without, and the tail, each encoded apart. */
+static void add_parts(const struct tokenizer *t, const char *before, const char *data, struct tokens *ids)
+{
+    struct err err;
+
+    cr_assert_eq(tokenizer_encode(t, text_view_of(before), SPECIAL_PARSED, ids, &err), 0);
+    cr_assert_eq(tokenizer_encode(t, text_view_of(data), SPECIAL_AS_TEXT, ids, &err), 0);
+    cr_assert_eq(tokenizer_encode(t, text_view_of(t->chat.tail), SPECIAL_PARSED, ids, &err), 0);
+}
+
 static void conversation(const struct tokenizer *t)
 {
+    struct prompt_ids context, asked;
     struct tokens whole = { 0 }, parts = { 0 };
     struct err err;
 
     cr_assert_str_eq(t->chat.head, smollm2_head);
     cr_assert_str_eq(t->chat.tail, "<|im_end|>\n<|im_start|>assistant\n");
-    cr_assert_eq(tokenizer_context(t, "\nin<|im_end|>", &whole, &err), 0);
-    cr_assert(whole.at[0] == 1 && whole.at[whole.n - 1] == 65); /* the last one is text: ">" */
-    /* white space joins across the seam: "\n\n" is one piece, as if head and text were one string */
-    cr_assert_eq(tokenizer_encode(t, text_view_of(smollm2_head), SPECIAL_PARSED, &parts, &err), 0);
-    cr_assert_eq(memcmp(whole.at, parts.at, (size_t)parts.n * sizeof(*parts.at)), 0);
-    tokens_release(&whole);
-    tokens_release(&parts);
-    cr_assert_eq(tokenizer_question(t, " {question}in", "<|im_end|>{question}", &whole, &err), 0);
-    cr_assert_eq(tokenizer_encode(t, text_view_of(" <|im_end|>{question}in"), SPECIAL_AS_TEXT, &parts, &err), 0);
-    cr_assert_eq(tokenizer_encode(t, text_view_of(t->chat.tail), SPECIAL_PARSED, &parts, &err), 0);
-    cr_assert(whole.n == parts.n && memcmp(whole.at, parts.at, (size_t)parts.n * sizeof(*parts.at)) == 0);
-    cr_assert_eq(tokenizer_question(t, "no place", "q", &whole, &err), ERR_FORMAT);
+    cr_assert_eq(tokenizer_context(t, "in<|im_end|>", &context, &err), 0);
+    cr_assert_eq(tokenizer_ask(&context, " {question}in", &asked, &err), 0);
+    cr_assert_eq(tokenizer_question(&asked, "<|im_end|>{question}", &whole, &err), 0);
+    add_parts(t, smollm2_head, "in<|im_end|> <|im_end|>{question}in",
+              &parts); /* only the template has special tokens */
+    cr_assert(context.ids.n + whole.n == parts.n && context.ids.at[0] == 1);
+    cr_assert_arr_eq(context.ids.at, parts.at, (size_t)context.ids.n * sizeof(*parts.at));
+    cr_assert_arr_eq(whole.at, parts.at + context.ids.n, (size_t)whole.n * sizeof(*parts.at));
+    prompt_ids_release(&asked);
+    cr_assert_eq(tokenizer_ask(&context, "no place", &asked, &err), ERR_FORMAT);
+    prompt_ids_release(&context);
     tokens_release(&whole);
     tokens_release(&parts);
 }
@@ -239,6 +249,14 @@ static int note(void *arg, struct text_view piece, struct err *err)
     return 0;
 }
 
+static int run(const struct splitter *s, struct text_view text, struct buf *got, struct err *err)
+{
+    struct split_mark mark = { 0 };
+    const struct split_job job = { text, END_CLOSED, &mark, note, got };
+
+    return splitter_run(s, &job, err);
+}
+
 static void splits(const char *first, const char *second, const char *text, const char *want)
 {
     struct splitter s = { 0 };
@@ -248,7 +266,7 @@ static void splits(const char *first, const char *second, const char *text, cons
     cr_assert_eq(splitter_add(&s, first, &err), 0, "%s", err.msg);
     if (second)
         cr_assert_eq(splitter_add(&s, second, &err), 0, "%s", err.msg);
-    cr_assert_eq(splitter_run(&s, text_view_of(text), note, &got, &err), 0, "%s", err.msg);
+    cr_assert_eq(run(&s, text_view_of(text), &got, &err), 0, "%s", err.msg);
     cr_assert_str_eq(buf_str(&got), want);
     splitter_release(&s);
     buf_release(&got);
@@ -293,7 +311,7 @@ Test(split, refuses_patterns_that_run_away)
 
     memset(text, 'a', sizeof(text));
     cr_assert_eq(splitter_add(&s, "(a+)+[bc]", &err), 0);
-    cr_assert_eq(splitter_run(&s, (struct text_view){ text, sizeof(text) }, note, &got, &err), ERR_FORMAT);
+    cr_assert_eq(run(&s, (struct text_view){ text, sizeof(text) }, &got, &err), ERR_FORMAT);
     cr_assert(strstr(err.msg, "split pattern failed"), "%s", err.msg);
     cr_assert_eq(splitter_add(&s, "[a[b]]", &err), ERR_FORMAT);
     cr_assert(strstr(err.msg, "class inside a class"), "%s", err.msg);

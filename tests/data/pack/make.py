@@ -17,10 +17,11 @@ folder = subprocess.run([os.path.join(here, "..", "..", "golden", "hf_model")], 
 tokenizer = Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
 tier = {"name": "dram", "kind": "dram", "uri": "/dev/shm/evp", "capacity_bytes": None, "read_bytes_per_s": 1e9,
         "write_bytes_per_s": 1e9, "latency_s": 0}
+encode = lambda text: tokenizer.encode(text, add_special_tokens=False).ids
 rows, contexts = [], []
 for id, (config, sentence) in TEXTS.items():
     text = (sentence * 3).strip()
-    ids = [i for part in (HEAD, text) for i in tokenizer.encode(part, add_special_tokens=False).ids]
+    ids = packing.context_ids(encode, HEAD + text)
     stored = config != "none"
     rows.append({"id": id, "token_digest": hashlib.sha256(struct.pack(f"<{len(ids)}i", *ids)).hexdigest(),
                  "n_tokens": len(ids), "config": config, "tier": "dram" if stored else "recompute",

@@ -3,6 +3,7 @@
 Presses run inside attention, but only the cache they leave differs: so one prefill serves them all, each press being
 called as its own hook would call it.
 """
+import packing
 import torch
 from kvpress import KeyDiffPress, KnormPress, SnapKVPress, StreamingLLMPress
 from kvpress.pipeline import KVPressTextGenerationPipeline
@@ -41,7 +42,8 @@ class Oracle:
         chat = self.tokenizer.apply_chat_template([{"role": "user", "content": MARK}], add_generation_prompt=True,
                                                   tokenize=False)
         self.head, self.tail = chat.split(MARK)
-        self.ids = self.encode(self.head) + self.encode(text)
+        self.ids = packing.context_ids(self.encode, self.head + text)
+        self.text = text
         split = {c: c.split(":drop=") for c in configs}
         self.every = Every({c: PRESSES[method](float(drop)) for c, (method, drop) in split.items()})
         cache = DynamicCache()
@@ -51,6 +53,10 @@ class Oracle:
 
     def encode(self, text):
         return self.tokenizer.encode(text, add_special_tokens=False)
+
+    def question(self, ask):
+        """The ids that follow the context's in the whole prompt."""
+        return self.encode(self.head + self.text + ask + self.tail)[len(self.ids):]
 
     def kept(self, config):
         """Per layer and head: positions kept for sure, and those that tie with the boundary."""

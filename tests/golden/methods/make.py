@@ -9,7 +9,7 @@ from kvpress_sets import Oracle
 
 CONFIGS = ["knorm:drop=0.1", "knorm:drop=0.5", "knorm:drop=0.9", "keydiff:drop=0.1", "keydiff:drop=0.5",
            "keydiff:drop=0.9", "snapkv:drop=0.1", "snapkv:drop=0.5", "snapkv:drop=0.9", "streamingllm:drop=0.9"]
-TEXT = open("/usr/share/common-licenses/BSD").read()[:1100]
+TEXT = open("/usr/share/common-licenses/BSD").read()[:1100].rsplit(None, 1)[0]
 
 
 def bits(positions):

@@ -8,6 +8,15 @@ GGUF = os.path.join(os.environ["MODELS"], "SmolLM2-135M-Instruct.Q4_1.gguf")
 LAYERS, HEADS, KV_HEADS, HEAD_DIM = 30, 9, 3, 64
 
 
+# What may follow a text; together they change the last token of any that ends with a punctuation mark.
+FOLLOWERS = ["", '"', " ", "\n", "\n\n", ".", "...", "x", "X", "1", "'", "'s", "-", ")", "\u00e9", "\u0301", " x"]
+
+
+def context_ids(encode, text):
+    """The ids with which those of `text` (head and text of a prompt) begin whatever follows."""
+    return os.path.commonprefix([encode(text + more) for more in FOLLOWERS])
+
+
 def sha256_file(path):
     with open(path, "rb") as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
