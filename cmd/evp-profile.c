@@ -167,6 +167,28 @@ static int make_lineage(struct job *j, int argc, char **argv, int first, struct 
 
 /* ---- the plan ---------------------------------------------------------------------- */
 
+/* Origin "api" becomes "api:MODEL", by the header of the stream. */
+static int name_service(struct questions *questions, struct err *err)
+{
+    const struct json *api = questions->header ? json_get(questions->header, "api") : NULL;
+    const char *model = NULL;
+
+    if (!api || json_may_text(api, "model", &model, err) || !model)
+        return 0;
+    for (int q = 0; q < questions->n; q++) {
+        struct buf named = { 0 };
+        if (strcmp(questions->at[q].origin, "api") != 0)
+            continue;
+        buf_printf(&named, "api:%s", model);
+        char *taken = buf_take(&named);
+        if (!taken)
+            return err_nomem(err);
+        free(questions->at[q].origin);
+        questions->at[q].origin = taken;
+    }
+    return 0;
+}
+
 static int read_inputs(struct job *j, const char *contexts, const char *questions, struct err *err)
 {
     if (!cfg.output)
@@ -175,7 +197,8 @@ static int read_inputs(struct job *j, const char *contexts, const char *question
         return err_set(err, ERR_USAGE, "contexts and questions cannot both come from standard input");
     if (config_list(&j->config, &j->n_configs, cfg.configs, err))
         return err_wrap(err, "--configs");
-    if (contexts_read(&j->contexts, contexts, err) || questions_read(&j->questions, questions, err))
+    if (contexts_read(&j->contexts, contexts, err) || questions_read(&j->questions, questions, err) ||
+        name_service(&j->questions, err))
         return err->code;
     j->input = (struct grid_input){ .contexts = &j->contexts, .questions = &j->questions, .shard = cfg.shard };
     return grid_begin(&j->grid, &j->input, err);

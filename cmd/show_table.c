@@ -1,8 +1,12 @@
 /* The profile and utility table: one line per config, with means over the contexts, and one line per context. */
 #include "cmd/show.h"
+
+#include "base/map.h"
 #include "profiler/table.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const char *or_null(const char *text)
 {
@@ -19,6 +23,19 @@ static int count_run(const struct table *t, int config)
     return n;
 }
 
+/* How many answers the qualities of a config are means of; -1: unknown. */
+static int64_t count_scored(const struct table *t, const int32_t *column, int config)
+{
+    int64_t n = -1;
+
+    for (int c = 0; column && c < t->n_contexts; c++) {
+        int32_t more = column[table_cell(t, c, config)];
+        if (more >= 0)
+            n = (n < 0 ? 0 : n) + more;
+    }
+    return n;
+}
+
 static void put_config(struct sheet *s, const struct table *t, int v)
 {
     sheet_text(s, NULL, t->config_name[v]);
@@ -26,30 +43,80 @@ static void put_config(struct sheet *s, const struct table *t, int v)
     sheet_times(s, NULL, 1 / table_mean(t, t->size_frac, v));
     sheet_real(s, NULL, table_mean(t, t->keep_frac, v), 3);
     sheet_real(s, NULL, table_mean(t, t->quality_train, v), 3);
+    sheet_real(s, NULL, table_mean(t, t->quality_train_std, v), 3);
+    sheet_int(s, NULL, count_scored(t, t->quality_train_n, v));
     sheet_real(s, NULL, table_mean(t, t->quality_test, v), 3);
+    sheet_real(s, NULL, table_mean(t, t->quality_test_std, v), 3);
+    sheet_int(s, NULL, count_scored(t, t->quality_test_n, v));
     sheet_seconds(s, NULL, table_mean(t, t->compress_s, v));
     sheet_seconds(s, NULL, table_mean(t, t->decompress_s, v));
 }
 
+/* "2026-03-01T23:59:59Z"; NULL when unknown, or when no calendar has it. */
+static const char *text_time(char out[32], double seconds)
+{
+    struct tm day;
+    time_t when = seconds >= 0 && seconds < 1e11 ? (time_t)seconds : -1;
+
+    if (when < 0 || !gmtime_r(&when, &day) || !strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &day))
+        return NULL;
+    return out;
+}
+
+static void put_context(struct sheet *s, const struct table *t, int c)
+{
+    char when[32];
+
+    sheet_text(s, NULL, t->context_id[c]);
+    sheet_text(s, NULL, t->context_dataset[c]);
+    sheet_int(s, NULL, t->n_tokens[c]);
+    sheet_bytes(s, NULL, t->kv_bytes[c]);
+    sheet_seconds(s, NULL, t->prefill_s[c]);
+    sheet_seconds(s, NULL, t->question_s[c]);
+    sheet_text(s, NULL, text_time(when, t->profiled_at[c]));
+}
+
+/* The origins of the questions, each with how many it has: "api:m 12, dataset 3". */
+static int put_origins(struct sheet *s, const struct table *t, struct err *err)
+{
+    struct map origins = { 0 };
+    struct buf text = { 0 };
+    int *count = calloc((size_t)t->n_questions + 1, sizeof(*count)), code = count ? 0 : err_nomem(err);
+
+    for (int q = 0; q < t->n_questions && !code; q++) {
+        int at = map_add(&origins, t->question_origin[q], strlen(t->question_origin[q]), NULL);
+        if (at == MAP_NOMEM)
+            code = err_nomem(err);
+        else
+            count[at]++;
+    }
+    for (int i = 0; i < origins.n && !code; i++)
+        buf_printf(&text, "%s%s %d", i ? ", " : "", *origins.at[i].key ? origins.at[i].key : "unknown", count[i]);
+    if (!code)
+        sheet_text(s, "question_origins", or_null(buf_str(&text)));
+    free(count);
+    map_release(&origins);
+    buf_release(&text);
+    return code;
+}
+
 static void put_table(struct sheet *s, const struct table *t)
 {
-    static const char *const configs[] = { "config",        "n_contexts",   "size_x",     "keep_frac",
-                                           "quality_train", "quality_test", "compress_s", "decompress_s" };
-    static const char *const contexts[] = { "context", "dataset", "n_tokens", "kv_bytes", "prefill_s", "question_s" };
+    static const char *const configs[] = {
+        "config",     "n_contexts",        "size_x",       "keep_frac", "quality_train",
+        "train_std",  "n_train_questions", "quality_test", "test_std",  "n_test_questions",
+        "compress_s", "decompress_s"
+    };
+    static const char *const contexts[] = { "context",   "dataset",    "n_tokens",   "kv_bytes",
+                                            "prefill_s", "question_s", "profiled_at" };
 
-    sheet_table(s, "configs", configs, 8);
+    sheet_table(s, "configs", configs, 12);
     for (int v = 0; v < t->n_configs; v++)
         put_config(s, t, v);
     sheet_table_end(s);
-    sheet_table(s, "contexts", contexts, 6);
-    for (int c = 0; c < t->n_contexts; c++) {
-        sheet_text(s, NULL, t->context_id[c]);
-        sheet_text(s, NULL, t->context_dataset[c]);
-        sheet_int(s, NULL, t->n_tokens[c]);
-        sheet_bytes(s, NULL, t->kv_bytes[c]);
-        sheet_seconds(s, NULL, t->prefill_s[c]);
-        sheet_seconds(s, NULL, t->question_s[c]);
-    }
+    sheet_table(s, "contexts", contexts, 7);
+    for (int c = 0; c < t->n_contexts; c++)
+        put_context(s, t, c);
     sheet_table_end(s);
 }
 
@@ -72,9 +139,11 @@ int show_table(struct sheet *s, const char *path, enum show_depth depth, struct 
     sheet_int(s, "n_configs", t.n_configs);
     sheet_int(s, "n_train_questions", train);
     sheet_int(s, "n_test_questions", t.n_questions - train);
+    int code = put_origins(s, &t, err);
+    sheet_int(s, "n_prefill_points", t.n_points);
     sheet_text(s, "scored_with", or_null(t.embedder_digest));
     sheet_int(s, "n_tiers", t.n_tiers);
     put_table(s, &t);
     table_release(&t);
-    return 0;
+    return code;
 }

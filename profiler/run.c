@@ -2,6 +2,9 @@
  * the memory: derive the variants, let them answer all questions in one batch, keep what was measured, release them. */
 #include "profiler/run.h"
 
+#include "base/clock.h"
+#include "profiler/prefill_curve.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +14,9 @@ struct context_run {
     const struct work *work;
     struct compressor *compressor;
     struct table *out;
-    uint64_t memory;                // bytes that variants and their batches may take
+    uint64_t memory;      // bytes that variants and their batches may take
+    double prefill_start; // by clock_now()
+    struct prefill_curve curve;
     int64_t reported, before;       // tokens given to progress so far; tokens of the groups that are done
     bool *taken;                    // (V): configs that had their group
     int *member;                    // (V): the group that runs
@@ -52,6 +57,19 @@ int64_t run_tokens(const struct grid *g, const struct work *w)
 
 /* ---- results --------------------------------------------------------------------- */
 
+static int set_prefix_digests(struct table *t, const struct work *w, struct err *err)
+{
+    struct buf chain = { 0 };
+    int code = digest_chain(w->ids.at, w->ids.n, &chain, err);
+    char *taken = code ? NULL : buf_take(&chain);
+
+    buf_release(&chain);
+    if (code || table_own(t, taken, err))
+        return err->code;
+    t->context_prefix_digests[0] = taken;
+    return 0;
+}
+
 /* Fills what is known before anything runs. The strings belong to the inputs, which outlive the table. */
 static int start_table(const struct run *run, const struct work *w, struct table *t, struct err *err)
 {
@@ -71,8 +89,12 @@ static int start_table(const struct run *run, const struct work *w, struct table
         t->question_id[q] = w->question[q]->id;
         t->question_text[q] = w->question[q]->text;
         t->question_split[q] = split_name(w->question[q]->split);
+        t->question_origin[q] = w->question[q]->origin;
         t->question_context[q] = 0;
     }
+    t->profiled_at[0] = clock_utc();
+    if (set_prefix_digests(t, w, err))
+        return err->code;
     return table_set_made(t, run->made, err) ? err->code : table_set_text(&t->lineage, run->lineage, err);
 }
 
@@ -190,7 +212,10 @@ static int run_group(struct context_run *c, int n, struct err *err)
 
 static void on_prefill(void *arg, int done)
 {
-    report(arg, done);
+    struct context_run *c = arg;
+
+    prefill_curve_note(&c->curve, done, clock_now() - c->prefill_start);
+    report(c, done);
 }
 
 static int prefill(struct context_run *c, double *seconds, struct err *err)
@@ -198,7 +223,9 @@ static int prefill(struct context_run *c, double *seconds, struct err *err)
     struct prefill p = { .ids = c->work->ids.at, .n = c->work->ids.n, .progress = on_prefill, .arg = c };
 
     configs_need(c->run->grid->config, c->run->grid->n_configs, &p.needs, &p.window);
-    if (session_prefill(c->run->session, &p, seconds, err))
+    c->curve.n_tokens = c->work->ids.n;
+    c->prefill_start = clock_now();
+    if (session_prefill(c->run->session, &p, seconds, err) || prefill_curve_keep(&c->curve, *seconds, c->out, err))
         return err->code;
     c->before = c->work->ids.n;
     report(c, c->before);

@@ -83,40 +83,65 @@ static double clamp_to_unit(float similarity)
     return similarity < 0 ? 0 : similarity > 1 ? 1 : (double)similarity;
 }
 
-/* n (C, V) is scratch: how many similarities are in each mean. */
-static void mean_of_split(const struct table *t, const char *split, double *quality, int *n)
+/* One split of the questions, and its columns (C, V). */
+struct split_quality {
+    const char *split;
+    double *mean, *std;
+    int32_t *n;
+};
+
+/* Calls `add` for every similarity of the split that is there. */
+static void each_similarity(const struct table *t, const struct split_quality *s,
+                            void (*add)(const struct split_quality *, size_t cell, double is))
+{
+    for (int q = 0; q < t->n_questions; q++) {
+        if (strcmp(t->question_split[q], s->split) != 0)
+            continue;
+        for (int v = 0; v < t->n_configs; v++) {
+            float is = t->similarity[table_answer(t, q, v)];
+            if (!isnan(is))
+                add(s, table_cell(t, (int)t->question_context[q], v), clamp_to_unit(is));
+        }
+    }
+}
+
+static void add_to_mean(const struct split_quality *s, size_t cell, double is)
+{
+    s->mean[cell] += is;
+    s->n[cell]++;
+}
+
+static void add_to_std(const struct split_quality *s, size_t cell, double is)
+{
+    double off = is - s->mean[cell];
+
+    s->std[cell] += off * off;
+}
+
+/* In two passes: the deviation is from the mean. */
+static void score_split(const struct table *t, const struct split_quality *s)
 {
     size_t n_cells = table_n_cells(t);
 
-    memset(n, 0, n_cells * sizeof(*n));
-    for (size_t i = 0; i < n_cells; i++)
-        quality[i] = 0;
-    for (int q = 0; q < t->n_questions; q++) {
-        size_t cell = table_cell(t, (int)t->question_context[q], 0);
-        if (strcmp(t->question_split[q], split) != 0)
-            continue;
-        for (int v = 0; v < t->n_configs; v++, cell++) {
-            float is = t->similarity[table_answer(t, q, v)];
-            if (isnan(is))
-                continue;
-            quality[cell] += clamp_to_unit(is);
-            n[cell]++;
-        }
+    for (size_t i = 0; i < n_cells; i++) {
+        s->mean[i] = s->std[i] = 0;
+        s->n[i] = 0;
     }
+    each_similarity(t, s, add_to_mean);
     for (size_t i = 0; i < n_cells; i++)
-        quality[i] = n[i] ? quality[i] / n[i] : (double)NAN;
+        s->mean[i] = s->n[i] ? s->mean[i] / s->n[i] : (double)NAN;
+    each_similarity(t, s, add_to_std);
+    for (size_t i = 0; i < n_cells; i++)
+        s->std[i] = s->n[i] > 1 ? sqrt(s->std[i] / (s->n[i] - 1)) : (double)NAN;
 }
 
 int score_answers(struct table *t, const struct score_embedder *e, struct err *err)
 {
-    int *n = calloc(table_n_cells(t), sizeof(*n)), code = n ? score_similarity(t, e, err) : err_nomem(err);
-
-    if (!code) {
-        mean_of_split(t, "train", t->quality_train, n);
-        mean_of_split(t, "test", t->quality_test, n);
-    }
-    free(n);
-    return code;
+    if (score_similarity(t, e, err))
+        return err->code;
+    score_split(t, &(struct split_quality){ "train", t->quality_train, t->quality_train_std, t->quality_train_n });
+    score_split(t, &(struct split_quality){ "test", t->quality_test, t->quality_test_std, t->quality_test_n });
+    return 0;
 }
 
 /* ---- utility --------------------------------------------------------------- */

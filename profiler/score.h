@@ -29,11 +29,12 @@ struct score_embedder {
     void *arg;
 };
 
-/* Fills similarity, quality_train and quality_test, which table_alloc_scores() made.
+/* Fills similarity, quality_train and quality_test with their deviations and numbers, which table_alloc_scores() made.
  *
  * similarity: the cosine to the reference's answer. Equal texts give exactly 1, two empty ones too, whatever the cosine
  * is; NAN where either answer was not run. quality: the mean similarity over the questions of each context and split,
- * each clamped to [0, 1]; NAN where none was run. Questions of other splits count for neither. */
+ * each clamped to [0, 1]; NAN where none was run. Its number is how many these are, and its deviation is theirs around
+ * the mean, with n - 1; NAN below two. Questions of other splits count for neither. */
 int score_answers(struct table *t, const struct score_embedder *e, struct err *err) MUST_CHECK;
 
 /* Fills tier_name, ttft_s and utility, which table_alloc_scores() made for the tiers and "recompute", at frequency 1.

@@ -12,22 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static void fill_absent(const struct column *c, void *at, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (c->type == COLUMN_TEXT)
-            ((const char **)at)[i] = "";
-        else if (c->type == COLUMN_I64)
-            ((int64_t *)at)[i] = -1;
-        else if (c->type == COLUMN_I32)
-            ((int32_t *)at)[i] = -1;
-        else if (c->type == COLUMN_F32)
-            ((float *)at)[i] = NAN;
-        else
-            ((double *)at)[i] = c->optional ? 0 : (double)NAN;
-    }
-}
-
 /* The end of the map counts as inside: a column without rows may begin there. Memory from malloc never does, because
  * its header comes first. */
 static bool in_map(const struct table *t, const void *at)
@@ -62,7 +46,7 @@ static int alloc_part(struct table *t, enum column_part part, struct err *err)
         void *at = malloc(n ? n * column_size(c->type) : 1);
         if (!at)
             return err_nomem(err);
-        fill_absent(c, at, n);
+        column_fill_absent(c, at, n);
         column_set(t, c, at);
     }
     return 0;
@@ -103,6 +87,13 @@ int table_alloc(struct table *t, int n_contexts, int n_configs, int n_questions,
     if (code)
         table_release(t);
     return code;
+}
+
+int table_alloc_curve(struct table *t, int n_points, struct err *err)
+{
+    free_part(t, PART_CURVE);
+    t->n_points = n_points;
+    return n_points > 0 ? alloc_part(t, PART_CURVE, err) : 0;
 }
 
 int table_alloc_scores(struct table *t, int n_tiers, struct err *err)
@@ -176,6 +167,14 @@ int table_set_made(struct table *t, const struct table_made *made, struct err *e
     return 0;
 }
 
+/* "cpu" alone says that some CPU computed, or several different ones: it goes with every "cpu-...". */
+static bool same_backend(const char *a, const char *b)
+{
+    bool any = strcmp(a, "cpu") == 0 || strcmp(b, "cpu") == 0;
+
+    return strcmp(a, b) == 0 || (any && strncmp(a, "cpu", 3) == 0 && strncmp(b, "cpu", 3) == 0);
+}
+
 const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct table_made *is,
                                   const struct table_made *want)
 {
@@ -185,7 +184,7 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
         snprintf(text, n, "another model of the name '%.80s'", is->model);
     else if (strcmp(is->model_digest, want->model_digest) != 0)
         snprintf(text, n, "model '%.80s', not '%.80s'", is->model, want->model);
-    else if (want->backend && strcmp(is->backend, want->backend) != 0)
+    else if (want->backend && !same_backend(is->backend, want->backend))
         snprintf(text, n, "--backend %.80s, not %.80s", is->backend, want->backend);
     else if (want->dtype && strcmp(is->dtype, want->dtype) != 0)
         snprintf(text, n, "--dtype %.80s, not %.80s", is->dtype, want->dtype);

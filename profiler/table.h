@@ -1,8 +1,8 @@
 /* table.h - the profile and utility table (HDF5). Layout: docs/formats/table.md; opened with h5py in a test.
  *
- * In memory it is plain arrays. C contexts, V configs, Q questions, T tiers. Absent is NAN, -1 or an empty string,
- * never 0; question_s alone is 0 when unknown. table_read() checks every shape, type and index against every other, so
- * code that uses the arrays need not.
+ * In memory it is plain arrays. C contexts, V configs, Q questions, T tiers, P points of prefill curves. Absent is NAN,
+ * -1 or an empty string, never 0; question_s alone is 0 when unknown. table_read() checks every shape, type and index
+ * against every other, so code that uses the arrays need not.
  *
  *     struct table t;
  *     if (table_read(&t, "profile.h5", TABLE_ALL, &err)) ...
@@ -24,29 +24,41 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TABLE_VERSION = 1 };
+enum { TABLE_VERSION = 2 }; // written; versions from 1 are read
 
 struct table {
     /* root attributes; "" when absent */
     char *model, *model_digest, *backend, *dtype, *embedder_digest, *lineage; // lineage: JSON text
     int64_t max_new_tokens;                                                   // the answers' budget; -1: unknown
-    int n_contexts, n_configs, n_questions, n_tiers;
+    int n_contexts, n_configs, n_questions, n_tiers, n_points;
 
     const char **context_id, **context_dataset, **context_token_digest; // (C)
     int64_t *n_tokens, *kv_bytes;                                       // (C)
     double *prefill_s, *question_s;                                     // (C); question_s 0: unknown
+    double *profiled_at;                                                // (C): seconds since 1970, UTC
+    const char **context_prefix_digests;                                // (C): digest_chain(); "" for unknown or none
     const char **config_name;                                           // (V), [0] is "none"
     const char **question_id, **question_text, **question_split;        // (Q)
+    const char **question_origin;                                       // (Q): who asked it; "" when unknown
     int64_t *question_context;                                          // (Q): row in contexts
     const char **answer_text;                                           // (Q, V)
     int32_t *answer_n_tokens;                                           // (Q, V); -1: not run
     int64_t *cell_bytes;                                                // (C, V); -1: not run
     double *size_frac, *keep_frac, *compress_s, *decompress_s;          // (C, V); NAN: not run
 
+    /* (P) or NULL: after `curve_n_tokens` tokens the prefill of a context had taken `curve_s` seconds. By context, then
+     * by tokens; the last point of a context is (n_tokens, prefill_s). */
+    int64_t *curve_context, *curve_n_tokens;
+    double *curve_s;
+
     float *similarity;                    // (Q, V) or NULL before evp-score
     double *quality_train, *quality_test; // (C, V) or NULL
-    const char **tier_name;               // (T): tiers, then "recompute"
-    double *utility, *ttft_s;             // (C, V, T) or NULL
+    /* (C, V) or NULL: the standard deviation (n - 1) and number of the similarities that a quality is the mean of; NAN
+     * below two, and where it is unknown; -1: the number is unknown */
+    double *quality_train_std, *quality_test_std;
+    int32_t *quality_train_n, *quality_test_n;
+    const char **tier_name;   // (T): tiers, then "recompute"
+    double *utility, *ttft_s; // (C, V, T) or NULL
 
     struct map ids;          // context id -> row, after table_read(); else empty
     char digest[DIGEST_HEX]; // SHA-256 of the file, after table_read(); else ""
@@ -100,8 +112,11 @@ struct json *table_lineage(const struct table *t);
 int table_alloc(struct table *t, int n_contexts, int n_configs, int n_questions, struct err *err) MUST_CHECK;
 void table_release(struct table *t); // zeroed is fine
 
-/* Adds the arrays of evp-score, replacing those that were there: similarity and quality; and utility when n_tiers > 0
- * (recompute counted). Filled with NAN and "". */
+/* Adds the arrays of the prefill curves, n_points long, replacing those that were there; 0: none. */
+int table_alloc_curve(struct table *t, int n_points, struct err *err) MUST_CHECK;
+
+/* Adds the arrays of evp-score, replacing those that were there: similarity, quality and what belongs to it; and
+ * utility when n_tiers > 0 (recompute counted). Filled with NAN and "". */
 int table_alloc_scores(struct table *t, int n_tiers, struct err *err) MUST_CHECK;
 
 /* Hands over a string from malloc, to be freed with the table, or at once on failure. NULL is ERR_NOMEM. */
@@ -115,7 +130,7 @@ int table_set_text(char **attribute, const char *text, struct err *err) MUST_CHE
 /* What answers, sizes and times depend on. Measurements that differ in it do not belong in one table. Strings are
  * borrowed. */
 struct table_made {
-    const char *model, *model_digest, *backend, *dtype;
+    const char *model, *model_digest, *backend, *dtype; // backend: its kind, "cpu-avx512"; "cpu" goes with every "cpu-"
     int64_t max_new_tokens;
 };
 
@@ -131,8 +146,10 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
 /* ---- files ---- */
 
 /* PLAN_LENIENT is PLAN, but a cell that breaks a rule counts as not measured, and in n_dropped, instead of ending the
- * reading. PLAN reads what planning needs and leaves the rest NULL: context_dataset, keep_frac, compress_s, all of
- * questions and answers, similarity, tiers and utility (n_tiers is 0; n_questions is as in the file). */
+ * reading. PLAN reads what planning needs and leaves the rest NULL: context_dataset, profiled_at,
+ * context_prefix_digests, keep_frac, compress_s, all of questions and answers, the prefill curves, similarity,
+ * deviations and numbers of qualities, tiers and utility (n_tiers and n_points are 0; n_questions is as in the file).
+ */
 enum table_want { TABLE_ALL, TABLE_PLAN, TABLE_PLAN_LENIENT };
 
 /* ERR_IO: cannot open. ERR_FORMAT: not a table, truncated, damaged, or inconsistent. The file is parsed by a child

@@ -87,6 +87,23 @@ static bool is_seconds(double s)
     return isnan(s) || (s >= 0 && isfinite(s));
 }
 
+/* Every digest of digest_chain(), or nothing. */
+static bool is_chain(const char *s, int64_t n_tokens)
+{
+    enum { HEX = DIGEST_HEX - 1 };
+    size_t n = strlen(s);
+    char one[DIGEST_HEX] = "";
+
+    if (n % HEX || (n && n_tokens >= 0 && n / HEX != (size_t)n_tokens / DIGEST_CHUNK))
+        return false;
+    for (; *s; s += HEX) {
+        memcpy(one, s, HEX);
+        if (!digest_is_hex(one))
+            return false;
+    }
+    return true;
+}
+
 static int check_contexts(const struct table *t, struct err *err)
 {
     for (int i = 0; i < t->n_contexts; i++) {
@@ -99,6 +116,10 @@ static int check_contexts(const struct table *t, struct err *err)
             wrong = "its kv_bytes is not a size";
         else if (!is_seconds(t->prefill_s[i]) || !is_seconds(t->question_s[i]))
             wrong = "its prefill_s or question_s is not a number of seconds";
+        else if (t->profiled_at && !is_seconds(t->profiled_at[i]))
+            wrong = "its profiled_at is not a time";
+        else if (t->context_prefix_digests && !is_chain(t->context_prefix_digests[i], t->n_tokens[i]))
+            wrong = "its prefix_digests are not the SHA-256 of every 256 tokens";
         if (wrong)
             return err_set(err, ERR_FORMAT, "context '%s': %s", t->context_id[i], wrong);
     }
@@ -142,6 +163,31 @@ static int check_answers(const struct table *t, struct err *err)
     return 0;
 }
 
+static const char *point_fault(const struct table *t, int i)
+{
+    int64_t c = t->curve_context[i];
+    bool first = i == 0 || t->curve_context[i - 1] != c;
+
+    if (c < 0 || c >= t->n_contexts || (i > 0 && t->curve_context[i - 1] > c))
+        return "context is not a row of contexts, in their order";
+    if (t->curve_n_tokens[i] <= (first ? 0 : t->curve_n_tokens[i - 1]) ||
+        (t->n_tokens[c] >= 0 && t->curve_n_tokens[i] > t->n_tokens[c]))
+        return "n_tokens does not rise, or is above the context's";
+    if (!isfinite(t->curve_s[i]) || t->curve_s[i] < (first ? 0 : t->curve_s[i - 1]))
+        return "seconds is not a number of seconds, or falls";
+    return NULL;
+}
+
+static int check_curve(const struct table *t, struct err *err)
+{
+    for (int i = 0; t->curve_context && i < t->n_points; i++) {
+        const char *wrong = point_fault(t, i);
+        if (wrong)
+            return err_set(err, ERR_FORMAT, "'/prefill_curve' element %d: %s", i, wrong);
+    }
+    return 0;
+}
+
 static bool is_positive(double v)
 {
     return v > 0 && isfinite(v);
@@ -150,6 +196,20 @@ static bool is_positive(double v)
 static bool is_quality(double q)
 {
     return isnan(q) || (q >= 0 && q <= 1);
+}
+
+/* What belongs to a quality, where it is there: its deviation and its number. */
+static const char *spread_fault(const double *quality, const double *std, const int32_t *n, size_t i)
+{
+    bool none = isnan(quality[i]);
+
+    if (std && !isnan(std[i]) && (none || !(std[i] >= 0 && std[i] <= 1)))
+        return none ? "a deviation without a quality" : "the deviation of a quality is not within 0 and 1";
+    if (n && n[i] < -1)
+        return "the number of a quality is not a count";
+    if (n && (none ? n[i] > 0 : n[i] == 0))
+        return none ? "a number without a quality" : "a quality without a number";
+    return NULL;
 }
 
 static const char *cell_fault(const struct table *t, size_t i)
@@ -171,7 +231,10 @@ static const char *cell_fault(const struct table *t, size_t i)
     double train = t->quality_train[i], test = t->quality_test[i];
     if (!is_quality(train) || !is_quality(test))
         return is_quality(train) ? "quality/test is not within 0 and 1" : "quality/train is not within 0 and 1";
-    return run || (isnan(train) && isnan(test)) ? NULL : "a quality without bytes";
+    if (!run && !(isnan(train) && isnan(test)))
+        return "a quality without bytes";
+    const char *wrong = spread_fault(t->quality_train, t->quality_train_std, t->quality_train_n, i);
+    return wrong ? wrong : spread_fault(t->quality_test, t->quality_test_std, t->quality_test_n, i);
 }
 
 static int check_cells(const struct table *t, struct err *err)
@@ -196,12 +259,16 @@ size_t table_drop_cells(struct table *t)
     for (size_t i = 0; i < n; i++) {
         if (!cell_fault(t, i))
             continue;
-        double *const numbers[] = { t->size_frac,    t->keep_frac,     t->compress_s,
-                                    t->decompress_s, t->quality_train, t->quality_test };
+        double *const numbers[] = { t->size_frac,     t->keep_frac,    t->compress_s,        t->decompress_s,
+                                    t->quality_train, t->quality_test, t->quality_train_std, t->quality_test_std };
+        int32_t *const counts[] = { t->quality_train_n, t->quality_test_n };
         t->cell_bytes[i] = -1;
         for (size_t k = 0; k < sizeof(numbers) / sizeof(*numbers); k++)
             if (numbers[k])
                 numbers[k][i] = (double)NAN;
+        for (size_t k = 0; k < sizeof(counts) / sizeof(*counts); k++)
+            if (counts[k])
+                counts[k][i] = -1;
         dropped++;
     }
     return dropped;
@@ -223,8 +290,8 @@ int table_check_ids(const struct table *t, struct map *ids, struct err *err)
         return err->code;
     if (strcmp(t->config_name[0], "none") != 0)
         return err_set(err, ERR_FORMAT, "its first config is '%s', not 'none'", t->config_name[0]);
-    if (check_contexts(t, err) || (t->question_id && check_questions(t, err)) || check_cells(t, err) ||
-        (t->answer_text && check_answers(t, err)))
+    if (check_contexts(t, err) || check_curve(t, err) || (t->question_id && check_questions(t, err)) ||
+        check_cells(t, err) || (t->answer_text && check_answers(t, err)))
         return err->code;
     return check_tiers(t, err);
 }

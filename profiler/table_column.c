@@ -2,35 +2,46 @@
  */
 #include "profiler/table_column.h"
 
+#include <math.h>
 #include <string.h>
 
 #define AT(member) offsetof(struct table, member)
 const struct column table_columns[TABLE_COLUMNS] = {
-    { "/contexts/id", COLUMN_TEXT, "C", AT(context_id), PART_PROFILE, true, false },
-    { "/contexts/dataset", COLUMN_TEXT, "C", AT(context_dataset), PART_PROFILE, false, false },
-    { "/contexts/token_digest", COLUMN_TEXT, "C", AT(context_token_digest), PART_PROFILE, true, false },
-    { "/contexts/n_tokens", COLUMN_I64, "C", AT(n_tokens), PART_PROFILE, true, false },
-    { "/contexts/kv_bytes", COLUMN_I64, "C", AT(kv_bytes), PART_PROFILE, true, false },
-    { "/contexts/prefill_s", COLUMN_F64, "C", AT(prefill_s), PART_PROFILE, true, false },
-    { "/contexts/question_s", COLUMN_F64, "C", AT(question_s), PART_PROFILE, true, true },
-    { "/configs/name", COLUMN_TEXT, "V", AT(config_name), PART_PROFILE, true, false },
-    { "/questions/id", COLUMN_TEXT, "Q", AT(question_id), PART_PROFILE, false, false },
-    { "/questions/text", COLUMN_TEXT, "Q", AT(question_text), PART_PROFILE, false, false },
-    { "/questions/split", COLUMN_TEXT, "Q", AT(question_split), PART_PROFILE, false, false },
-    { "/questions/context", COLUMN_I64, "Q", AT(question_context), PART_PROFILE, false, false },
-    { "/answers/text", COLUMN_TEXT, "QV", AT(answer_text), PART_PROFILE, false, false },
-    { "/answers/n_tokens", COLUMN_I32, "QV", AT(answer_n_tokens), PART_PROFILE, false, false },
-    { "/cells/bytes", COLUMN_I64, "CV", AT(cell_bytes), PART_PROFILE, true, false },
-    { "/cells/size_frac", COLUMN_F64, "CV", AT(size_frac), PART_PROFILE, true, false },
-    { "/cells/keep_frac", COLUMN_F64, "CV", AT(keep_frac), PART_PROFILE, false, false },
-    { "/cells/compress_s", COLUMN_F64, "CV", AT(compress_s), PART_PROFILE, false, false },
-    { "/cells/decompress_s", COLUMN_F64, "CV", AT(decompress_s), PART_PROFILE, true, false },
-    { "/answers/similarity", COLUMN_F32, "QV", AT(similarity), PART_SCORES, false, false },
-    { "/quality/train", COLUMN_F64, "CV", AT(quality_train), PART_SCORES, true, false },
-    { "/quality/test", COLUMN_F64, "CV", AT(quality_test), PART_SCORES, true, false },
-    { "/tiers/name", COLUMN_TEXT, "T", AT(tier_name), PART_TIERS, false, false },
-    { "/utility/value", COLUMN_F64, "CVT", AT(utility), PART_TIERS, false, false },
-    { "/utility/ttft_s", COLUMN_F64, "CVT", AT(ttft_s), PART_TIERS, false, false },
+    { "/contexts/id", COLUMN_TEXT, "C", AT(context_id), PART_PROFILE, true, NEEDED, 1 },
+    { "/contexts/dataset", COLUMN_TEXT, "C", AT(context_dataset), PART_PROFILE, false, NEEDED, 1 },
+    { "/contexts/token_digest", COLUMN_TEXT, "C", AT(context_token_digest), PART_PROFILE, true, NEEDED, 1 },
+    { "/contexts/n_tokens", COLUMN_I64, "C", AT(n_tokens), PART_PROFILE, true, NEEDED, 1 },
+    { "/contexts/kv_bytes", COLUMN_I64, "C", AT(kv_bytes), PART_PROFILE, true, NEEDED, 1 },
+    { "/contexts/prefill_s", COLUMN_F64, "C", AT(prefill_s), PART_PROFILE, true, NEEDED, 1 },
+    { "/contexts/question_s", COLUMN_F64, "C", AT(question_s), PART_PROFILE, true, MAY_LACK_0, 1 },
+    { "/contexts/profiled_at", COLUMN_F64, "C", AT(profiled_at), PART_PROFILE, false, MAY_LACK, 2 },
+    { "/contexts/prefix_digests", COLUMN_TEXT, "C", AT(context_prefix_digests), PART_PROFILE, false, MAY_LACK, 2 },
+    { "/configs/name", COLUMN_TEXT, "V", AT(config_name), PART_PROFILE, true, NEEDED, 1 },
+    { "/questions/id", COLUMN_TEXT, "Q", AT(question_id), PART_PROFILE, false, NEEDED, 1 },
+    { "/questions/text", COLUMN_TEXT, "Q", AT(question_text), PART_PROFILE, false, NEEDED, 1 },
+    { "/questions/split", COLUMN_TEXT, "Q", AT(question_split), PART_PROFILE, false, NEEDED, 1 },
+    { "/questions/origin", COLUMN_TEXT, "Q", AT(question_origin), PART_PROFILE, false, MAY_LACK, 2 },
+    { "/questions/context", COLUMN_I64, "Q", AT(question_context), PART_PROFILE, false, NEEDED, 1 },
+    { "/answers/text", COLUMN_TEXT, "QV", AT(answer_text), PART_PROFILE, false, NEEDED, 1 },
+    { "/answers/n_tokens", COLUMN_I32, "QV", AT(answer_n_tokens), PART_PROFILE, false, NEEDED, 1 },
+    { "/cells/bytes", COLUMN_I64, "CV", AT(cell_bytes), PART_PROFILE, true, NEEDED, 1 },
+    { "/cells/size_frac", COLUMN_F64, "CV", AT(size_frac), PART_PROFILE, true, NEEDED, 1 },
+    { "/cells/keep_frac", COLUMN_F64, "CV", AT(keep_frac), PART_PROFILE, false, NEEDED, 1 },
+    { "/cells/compress_s", COLUMN_F64, "CV", AT(compress_s), PART_PROFILE, false, NEEDED, 1 },
+    { "/cells/decompress_s", COLUMN_F64, "CV", AT(decompress_s), PART_PROFILE, true, NEEDED, 1 },
+    { "/prefill_curve/context", COLUMN_I64, "P", AT(curve_context), PART_CURVE, false, NEEDED, 2 },
+    { "/prefill_curve/n_tokens", COLUMN_I64, "P", AT(curve_n_tokens), PART_CURVE, false, NEEDED, 2 },
+    { "/prefill_curve/seconds", COLUMN_F64, "P", AT(curve_s), PART_CURVE, false, NEEDED, 2 },
+    { "/answers/similarity", COLUMN_F32, "QV", AT(similarity), PART_SCORES, false, NEEDED, 1 },
+    { "/quality/train", COLUMN_F64, "CV", AT(quality_train), PART_SCORES, true, NEEDED, 1 },
+    { "/quality/train_std", COLUMN_F64, "CV", AT(quality_train_std), PART_SCORES, false, MAY_LACK, 2 },
+    { "/quality/train_n", COLUMN_I32, "CV", AT(quality_train_n), PART_SCORES, false, MAY_LACK, 2 },
+    { "/quality/test", COLUMN_F64, "CV", AT(quality_test), PART_SCORES, true, NEEDED, 1 },
+    { "/quality/test_std", COLUMN_F64, "CV", AT(quality_test_std), PART_SCORES, false, MAY_LACK, 2 },
+    { "/quality/test_n", COLUMN_I32, "CV", AT(quality_test_n), PART_SCORES, false, MAY_LACK, 2 },
+    { "/tiers/name", COLUMN_TEXT, "T", AT(tier_name), PART_TIERS, false, NEEDED, 1 },
+    { "/utility/value", COLUMN_F64, "CVT", AT(utility), PART_TIERS, false, NEEDED, 1 },
+    { "/utility/ttft_s", COLUMN_F64, "CVT", AT(ttft_s), PART_TIERS, false, NEEDED, 1 },
 };
 
 const struct attribute table_attributes[TABLE_ATTRIBUTES] = {
@@ -73,7 +84,13 @@ void attribute_set(struct table *t, const struct attribute *a, char *text)
 
 int table_axis(const struct table *t, char letter)
 {
-    return letter == 'C' ? t->n_contexts : letter == 'V' ? t->n_configs : letter == 'Q' ? t->n_questions : t->n_tiers;
+    switch (letter) {
+    case 'C': return t->n_contexts;
+    case 'V': return t->n_configs;
+    case 'Q': return t->n_questions;
+    case 'T': return t->n_tiers;
+    default: return t->n_points;
+    }
 }
 
 bool column_count(const struct table *t, const struct column *c, size_t *n)
@@ -83,4 +100,20 @@ bool column_count(const struct table *t, const struct column *c, size_t *n)
         if (__builtin_mul_overflow(*n, (size_t)table_axis(t, *letter), n) || *n > COLUMN_MAX)
             return false;
     return true;
+}
+
+void column_fill_absent(const struct column *c, void *at, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (c->type == COLUMN_TEXT)
+            ((const char **)at)[i] = "";
+        else if (c->type == COLUMN_I64)
+            ((int64_t *)at)[i] = -1;
+        else if (c->type == COLUMN_I32)
+            ((int32_t *)at)[i] = -1;
+        else if (c->type == COLUMN_F32)
+            ((float *)at)[i] = NAN;
+        else
+            ((double *)at)[i] = c->need == MAY_LACK_0 ? 0 : (double)NAN;
+    }
 }

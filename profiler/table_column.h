@@ -5,8 +5,8 @@
  * profiler/table_column.c (3) TABLE_COLUMNS below, and TABLE_PLAN's list in profiler/table.h when planning reads it
  * (4) its rules in profiler/table_check.c, and in table_drop_cells() there when its shape is CV (5)
  * docs/formats/table.md (6) its values in tests/golden/table/copy.c, the number of datasets in
- * tests/golden/table/check.py, a line per rule in tests/unit/table.c. When every file must have it:
- * tests/data/table.py, and tests/data/table*.h5 again.
+ * tests/golden/table/check.py, a line per rule in tests/unit/table.c. A dataset that comes after version 1 may be
+ * lacking: files of older versions stay readable.
  */
 #ifndef EVP_TABLE_COLUMN_H
 #define EVP_TABLE_COLUMN_H
@@ -20,21 +20,26 @@
 enum column_type { COLUMN_TEXT, COLUMN_I64, COLUMN_I32, COLUMN_F64, COLUMN_F32 };
 
 /* Datasets of a part are there all together or not at all; PART_PROFILE always. */
-enum column_part { PART_PROFILE, PART_SCORES, PART_TIERS, TABLE_PARTS };
+enum column_part { PART_PROFILE, PART_CURVE, PART_SCORES, PART_TIERS, TABLE_PARTS };
 
-enum { AXIS_C, AXIS_V, AXIS_Q, AXIS_T, TABLE_AXES };
+enum { AXIS_C, AXIS_V, AXIS_Q, AXIS_T, AXIS_P, TABLE_AXES };
+#define TABLE_AXIS_LETTERS "CVQTP"
+
+/* May a file lack the dataset? Then it reads as absent, or as 0. A new table begins with the same. */
+enum column_need { NEEDED, MAY_LACK, MAY_LACK_0 };
 
 struct column {
     const char *path; // "/contexts/id"
     enum column_type type;
-    const char *shape; // letters of CVQT
+    const char *shape; // letters of TABLE_AXIS_LETTERS
     size_t at;         // of the pointer in struct table
     enum column_part part;
-    bool plan;     // read by TABLE_PLAN
-    bool optional; // a file may lack it; absent is 0 then, and in a new table
+    bool plan; // read by TABLE_PLAN
+    enum column_need need;
+    int since; // the version of the format that it came with; in an older file the name is another program's
 };
 
-enum { TABLE_COLUMNS = 25, TABLE_ATTRIBUTES = 6 };
+enum { TABLE_COLUMNS = 35, TABLE_ATTRIBUTES = 6 };
 extern const struct column table_columns[TABLE_COLUMNS];
 
 struct attribute {
@@ -51,6 +56,9 @@ void attribute_set(struct table *t, const struct attribute *a, char *text);
 
 /* Length of an axis by its letter. */
 int table_axis(const struct table *t, char letter);
+
+/* Fills n elements with what stands for nothing in this column. */
+void column_fill_absent(const struct column *c, void *at, size_t n);
 
 /* The number of elements of a column; false above COLUMN_MAX. */
 #define COLUMN_MAX ((size_t)1 << 40) // far above any table, far below what overflows with 8 bytes each

@@ -21,6 +21,7 @@ struct source {
     uint64_t file_bytes;
     int fd;            // of the image
     uint64_t fd_bytes; // its length
+    int64_t version;   // of the file
     struct image_head head;
 };
 
@@ -162,6 +163,11 @@ static int check_storage(const struct source *s, hid_t dataset, const char *path
     return 0;
 }
 
+static int axis_of(char letter)
+{
+    return (int)(strchr(TABLE_AXIS_LETTERS, letter) - TABLE_AXIS_LETTERS);
+}
+
 /* Sets the lengths of axes that no column had before, compares the others. *n: the elements. */
 static int check_shape(struct source *s, hid_t dataset, const struct column *c, size_t *n, struct err *err)
 {
@@ -175,7 +181,7 @@ static int check_shape(struct source *s, hid_t dataset, const struct column *c, 
         return hdf5_failed(err, c->path);
     *n = 1;
     for (int i = 0; i < n_dims; i++) {
-        int axis = (int)(strchr("CVQT", c->shape[i]) - "CVQT");
+        int axis = axis_of(c->shape[i]);
         if (dim[i] > INT32_MAX)
             return err_set(err, ERR_FORMAT, "'%s' is too large", c->path);
         if (s->head.n[axis] < 0)
@@ -189,17 +195,23 @@ static int check_shape(struct source *s, hid_t dataset, const struct column *c, 
     return 0;
 }
 
+/* Does a dataset of this name mean the column? In a file of an older version it is something of another program. */
+static int find_column(const struct source *s, const struct column *c, struct err *err)
+{
+    return c->since <= s->version ? find_path(s->file, c->path, err) : 0;
+}
+
 /* Opens a dataset and checks all that can be checked without reading it; *n: its elements. *dataset is -1 when the
  * file may lack it and does. */
 static int open_column(struct source *s, const struct column *c, hid_t *dataset, size_t *n, struct err *err)
 {
-    int found = find_path(s->file, c->path, err);
+    int found = find_column(s, c, err);
 
     *dataset = -1;
     if (found < 0)
         return err->code;
     if (found == 0)
-        return c->optional ? 0 : err_set(err, ERR_FORMAT, "it has no dataset '%s'", c->path);
+        return c->need != NEEDED ? 0 : err_set(err, ERR_FORMAT, "it has no dataset '%s'", c->path);
     *dataset = H5Dopen2(s->file, c->path, H5P_DEFAULT);
     if (*dataset < 0)
         return hdf5_failed(err, c->path);
@@ -278,15 +290,20 @@ static int read_numbers(struct source *s, const struct reading *r, struct err *e
     return 0;
 }
 
-/* Zeros in place of a dataset that the file lacks. Its axis is known: '/contexts/id', which no file may lack, is read
- * first. */
-static int add_zeros(struct source *s, const struct reading *r, struct err *err)
+/* What stands for nothing, in place of a dataset that the file lacks. The lengths of its axes are known: columns that
+ * no file may lack come first. */
+static int add_absent(struct source *s, const struct reading *r, struct err *err)
 {
-    int axis = (int)(strchr("CVQT", r->column->shape[0]) - "CVQT");
+    size_t n = 1, size = r->column->type == COLUMN_TEXT ? 1 : column_size(r->column->type);
     struct window w;
 
-    if (window_open(&w, s, r->piece, (uint64_t)s->head.n[axis] * column_size(r->column->type), err))
+    for (const char *letter = r->column->shape; *letter; letter++)
+        if (__builtin_mul_overflow(n, (size_t)s->head.n[axis_of(*letter)], &n) || n > COLUMN_MAX)
+            return err_set(err, ERR_FORMAT, "'%s' is too large", r->column->path);
+    if (window_open(&w, s, r->piece, n * size, err))
         return err->code;
+    if (r->column->type != COLUMN_TEXT) // an empty string is its NUL, and the image is zeros
+        column_fill_absent(r->column, w.at, n);
     window_close(&w);
     return 0;
 }
@@ -298,7 +315,7 @@ static int read_column(struct source *s, int i, struct err *err)
     if (open_column(s, r.column, &r.dataset, &r.n, err))
         return err->code;
     if (r.dataset < 0)
-        return add_zeros(s, &r, err);
+        return add_absent(s, &r, err);
     int code = r.column->type == COLUMN_TEXT ? read_texts(s, &r, err) : read_numbers(s, &r, err);
     H5Dclose(r.dataset);
     return code;
@@ -354,17 +371,17 @@ static int read_int_attribute(struct source *s, const char *name, int64_t *v, st
 static int read_attributes(struct source *s, struct err *err)
 {
     char *kind = NULL, *text[TABLE_ATTRIBUTES] = { 0 };
-    int64_t version = -1;
 
     if (read_text_attribute(s, "evp", &kind, err))
         return err->code;
     if (!kind || strcmp(kind, "table") != 0)
         return err_set(err, ERR_FORMAT, "it is an HDF5 file but not a table: its attribute 'evp' is not 'table'");
-    if (read_int_attribute(s, "version", &version, err))
+    s->version = -1;
+    if (read_int_attribute(s, "version", &s->version, err))
         return err->code;
-    if (version != TABLE_VERSION)
-        return err_set(err, ERR_FORMAT, "it is of version %lld; this program reads version %d", (long long)version,
-                       TABLE_VERSION);
+    if (s->version < 1 || s->version > TABLE_VERSION)
+        return err_set(err, ERR_FORMAT, "it is of version %lld; this program reads versions 1 to %d",
+                       (long long)s->version, TABLE_VERSION);
     for (int i = 0; i < TABLE_ATTRIBUTES; i++)
         if (read_text_attribute(s, table_attributes[i].name, &text[i], err))
             return err->code;
@@ -395,7 +412,7 @@ static int open_file(struct source *s, const char *path, struct err *err)
 static int has_part(const struct source *s, enum column_part part, struct err *err)
 {
     for (int i = 0; i < TABLE_COLUMNS; i++) {
-        int found = table_columns[i].part == part ? find_path(s->file, table_columns[i].path, err) : 0;
+        int found = table_columns[i].part == part ? find_column(s, &table_columns[i], err) : 0;
         if (found)
             return found;
     }
@@ -406,7 +423,7 @@ static int read_parts(struct source *s, enum table_want want, struct err *err)
 {
     int has[TABLE_PARTS] = { [PART_PROFILE] = 1 };
 
-    for (enum column_part part = PART_SCORES; part < TABLE_PARTS; part++) {
+    for (enum column_part part = PART_PROFILE + 1; part < TABLE_PARTS; part++) {
         has[part] = has_part(s, part, err);
         if (has[part] < 0)
             return err->code;
@@ -415,7 +432,7 @@ static int read_parts(struct source *s, enum table_want want, struct err *err)
         const struct column *c = &table_columns[i];
         hid_t dataset;
         size_t n;
-        bool names_axis = c->type == COLUMN_TEXT && strcmp(c->shape, "Q") == 0;
+        bool names_axis = c->at == offsetof(struct table, question_id);
         if (!has[c->part] || (want != TABLE_ALL && !c->plan && !names_axis))
             continue;
         int code = want != TABLE_ALL && names_axis ? open_column(s, c, &dataset, &n, err) : read_column(s, i, err);

@@ -71,12 +71,21 @@ static int take_attributes(struct table *t, struct image_piece piece, struct err
     return 0;
 }
 
+/* By a column of the part that is read whenever the file has the part. */
+static bool has_part(const struct table *t, enum column_part part)
+{
+    switch (part) {
+    case PART_CURVE: return t->curve_context;
+    case PART_SCORES: return t->quality_train;
+    case PART_TIERS: return t->tier_name;
+    default: return true;
+    }
+}
+
 /* A column of a part that the file has must be there when it is wanted, and only then. */
 static int check_presence(const struct table *t, const struct column *c, enum table_want want, struct err *err)
 {
-    bool has_part =
-        c->part == PART_PROFILE || (c->part == PART_SCORES ? t->quality_train != NULL : t->tier_name != NULL);
-    bool should = has_part && (want == TABLE_ALL || c->plan), is = column_get(t, c) != NULL;
+    bool should = has_part(t, c->part) && (want == TABLE_ALL || c->plan), is = column_get(t, c) != NULL;
 
     if (should == is)
         return 0;
@@ -117,6 +126,7 @@ int table_from_image(struct table *t, void *map, size_t bytes, enum table_want w
     t->n_configs = head.n[AXIS_V];
     t->n_questions = head.n[AXIS_Q];
     t->n_tiers = head.n[AXIS_T];
+    t->n_points = head.n[AXIS_P];
     t->max_new_tokens = head.max_new_tokens;
     if (!code)
         code = take_columns(t, &head, want, err);

@@ -33,16 +33,23 @@ void table_rows_release(struct table_rows *rows)
     map_release(&rows->questions);
 }
 
-static int name_rows(struct table_rows *rows, const struct table *const *from, int n, struct err *err)
+/* *backend: what is true of all tables, "cpu" where one does not say which. */
+static int name_rows(struct table_rows *rows, const struct table *const *from, int n, const char **backend,
+                     struct err *err)
 {
-    struct table_made first = table_made(from[0]);
+    struct table_made all = table_made(from[0]);
     char text[TABLE_DIFFERENCE];
 
+    *backend = all.backend;
     for (int i = 0; i < n; i++) {
         struct table_made made = table_made(from[i]);
-        const char *how = table_made_difference(text, &made, &first);
+        const char *how = table_made_difference(text, &made, &all);
         if (how)
             return err_set(err, ERR_FORMAT, "table %d of %d was made with %s", i + 1, n, how);
+        if (strlen(made.backend) > strlen(all.backend))
+            all.backend = made.backend; // "cpu-avx512" after "cpu": no other kind may follow
+        if (strlen(made.backend) < strlen(*backend))
+            *backend = made.backend;
         if (table_rows_add(rows, from[i], err))
             return err->code;
     }
@@ -56,6 +63,14 @@ static int row_of(const struct map *map, const char *name)
 
 /* ---- content ------------------------------------------------------------- */
 
+struct uniting {
+    struct table *out;
+    const struct table_rows *rows; // of out
+    const struct table *const *from;
+    int n;
+    int *source; // (C of out): the table that a context came from; -1: none so far
+};
+
 /* Copies one element of every column of a shape. */
 static void copy_element(struct table *out, size_t to, const struct table *from, size_t at, const char *shape)
 {
@@ -67,16 +82,34 @@ static void copy_element(struct table *out, size_t to, const struct table *from,
     }
 }
 
-static int unite_contexts(struct table *out, const struct table_rows *rows, const struct table *from, struct err *err)
+/* Texts that may be absent, where the table that came first has none. */
+static void fill_texts(struct table *out, size_t to, const struct table *from, size_t at, const char *shape)
 {
+    for (int i = 0; i < TABLE_COLUMNS; i++) {
+        const struct column *c = &table_columns[i];
+        if (c->part != PART_PROFILE || c->type != COLUMN_TEXT || strcmp(c->shape, shape) != 0)
+            continue;
+        const char **text = column_get(out, c), *const *other = column_get(from, c);
+        if (!*text[to])
+            text[to] = other[at];
+    }
+}
+
+static int unite_contexts(struct uniting *u, int table, struct err *err)
+{
+    const struct table *from = u->from[table];
+    struct table *out = u->out;
+
     for (int i = 0; i < from->n_contexts; i++) {
-        int to = row_of(&rows->contexts, from->context_id[i]);
-        if (!*out->context_id[to]) {
+        int to = row_of(&u->rows->contexts, from->context_id[i]);
+        if (u->source[to] < 0) {
+            u->source[to] = table;
             copy_element(out, (size_t)to, from, (size_t)i, "C");
             continue;
         }
         if (strcmp(out->context_token_digest[to], from->context_token_digest[i]) != 0)
             return err_set(err, ERR_FORMAT, "context '%s' has different tokens in two tables", from->context_id[i]);
+        fill_texts(out, (size_t)to, from, (size_t)i, "C");
     }
     return 0;
 }
@@ -93,6 +126,7 @@ static int unite_questions(struct table *out, const struct table_rows *rows, con
         }
         if (out->question_context[to] != context || strcmp(out->question_text[to], from->question_text[i]) != 0)
             return err_set(err, ERR_FORMAT, "question '%s' is different in two tables", from->question_id[i]);
+        fill_texts(out, (size_t)to, from, (size_t)i, "Q");
     }
     return 0;
 }
@@ -113,6 +147,45 @@ static void unite_config(struct table *out, const struct table_rows *rows, const
         if (out->answer_n_tokens[to] < 0)
             copy_element(out, to, from, table_answer(from, q, v), "QV");
     }
+}
+
+/* Points of contexts that came from the table they are in; a curve goes with its context's prefill_s. With `place` NULL
+ * counts them per context in count[to + 1], else copies each to the place of its context, which then moves on. */
+static void unite_points(const struct uniting *u, int table, int *count, int *place)
+{
+    const struct table *from = u->from[table];
+    struct table *out = u->out;
+
+    for (int i = 0; from->curve_context && i < from->n_points; i++) {
+        int to = row_of(&u->rows->contexts, from->context_id[from->curve_context[i]]);
+        if (u->source[to] != table)
+            continue;
+        if (!place) {
+            count[to + 1]++;
+            continue;
+        }
+        int at = place[to]++;
+        out->curve_context[at] = to;
+        out->curve_n_tokens[at] = from->curve_n_tokens[i];
+        out->curve_s[at] = from->curve_s[i];
+    }
+}
+
+static int unite_curves(const struct uniting *u, struct err *err)
+{
+    int n = u->out->n_contexts, *place = calloc((size_t)n + 1, sizeof(*place)), code = place ? 0 : err_nomem(err);
+
+    for (int i = 0; i < u->n && !code; i++)
+        unite_points(u, i, place, NULL);
+    for (int c = 0; c < n && !code; c++)
+        if (__builtin_add_overflow(place[c + 1], place[c], &place[c + 1]))
+            code = err_set(err, ERR_FORMAT, "the prefill curves have too many points for a table");
+    if (!code)
+        code = table_alloc_curve(u->out, place[n], err);
+    for (int i = 0; i < u->n && !code; i++)
+        unite_points(u, i, NULL, place);
+    free(place);
+    return code;
 }
 
 /* Copies every string of the table into the block `to` and points there; with `to` NULL only counts. Returns the bytes.
@@ -137,42 +210,56 @@ static size_t own_texts(struct table *t, char *to)
     return total;
 }
 
-static int unite_named(struct table *out, const struct table_rows *rows, const struct table *const *from, int n,
-                       struct err *err)
+/* Attributes of the first table; backend: of all. */
+static int unite_attributes(const struct uniting *u, const char *backend, struct err *err)
 {
-    if (table_alloc(out, rows->contexts.n, rows->configs.n, rows->questions.n, err))
-        return err->code;
-    for (int i = 0; i < n; i++) {
-        if (unite_contexts(out, rows, from[i], err) || unite_questions(out, rows, from[i], err))
-            return err->code;
-        for (int v = 0; v < from[i]->n_configs; v++)
-            unite_config(out, rows, from[i], v);
-    }
     for (int i = 0; i < TABLE_ATTRIBUTES; i++) {
-        char *text = attribute_get(out, &table_attributes[i]);
-        int code = table_set_text(&text, attribute_get(from[0], &table_attributes[i]), err);
-        attribute_set(out, &table_attributes[i], text);
+        char *text = attribute_get(u->out, &table_attributes[i]);
+        int code = table_set_text(&text, attribute_get(u->from[0], &table_attributes[i]), err);
+        attribute_set(u->out, &table_attributes[i], text);
         if (code)
             return code;
     }
-    out->max_new_tokens = from[0]->max_new_tokens;
-    char *block = malloc(own_texts(out, NULL) + 1);
-    if (table_own(out, block, err))
+    u->out->max_new_tokens = u->from[0]->max_new_tokens;
+    return table_set_text(&u->out->backend, backend, err);
+}
+
+static int unite_named(struct uniting *u, const char *backend, struct err *err)
+{
+    for (int c = 0; c < u->out->n_contexts; c++)
+        u->source[c] = -1;
+    for (int i = 0; i < u->n; i++) {
+        if (unite_contexts(u, i, err) || unite_questions(u->out, u->rows, u->from[i], err))
+            return err->code;
+        for (int v = 0; v < u->from[i]->n_configs; v++)
+            unite_config(u->out, u->rows, u->from[i], v);
+    }
+    if (unite_curves(u, err) || unite_attributes(u, backend, err))
         return err->code;
-    own_texts(out, block);
+    char *block = malloc(own_texts(u->out, NULL) + 1);
+    if (table_own(u->out, block, err))
+        return err->code;
+    own_texts(u->out, block);
     return 0;
 }
 
 int table_unite(struct table *out, const struct table *const *from, int n, struct err *err)
 {
     struct table_rows rows = { 0 };
-    int code = name_rows(&rows, from, n, err);
+    struct uniting u = { .out = out, .rows = &rows, .from = from, .n = n };
+    const char *backend;
+    int code = name_rows(&rows, from, n, &backend, err);
 
     *out = (struct table){ 0 };
     if (!code)
-        code = unite_named(out, &rows, from, n, err);
+        code = table_alloc(out, rows.contexts.n, rows.configs.n, rows.questions.n, err);
+    if (!code) {
+        u.source = malloc((size_t)rows.contexts.n * sizeof(*u.source) + 1);
+        code = u.source ? unite_named(&u, backend, err) : err_nomem(err);
+    }
     if (code)
         table_release(out);
+    free(u.source);
     table_rows_release(&rows);
     return code;
 }

@@ -1,8 +1,9 @@
-"""table.py OUT.h5 [N [reversed|bad]] - write a small scored table with h5py, as docs/formats/table.md describes it: what
+"""table.py OUT.h5 [N [reversed|bad|2]] - write a small scored table with h5py, as docs/formats/table.md describes it: what
 evp-plan's tests read.
 
-Three contexts by default, three configs, two tiers; every number is simple enough to check a plan by hand. bad: one cell
-each with a negative size, a size_frac that is not a number, an infinite time, and qualities of 2 and -0.1.
+Three contexts by default, three configs, two tiers; every number is simple enough to check a plan by hand. The file is of
+version 1, as the first programs wrote it; with 2 it is of version 2, which has more datasets. bad: one cell each with a
+negative size, a size_frac that is not a number, an infinite time, and qualities of 2 and -0.1.
 """
 import sys
 import h5py, numpy as np
@@ -17,7 +18,7 @@ with h5py.File(out, "w") as f:
     for key, value in dict(evp="table", model="tiny", model_digest="ab" * 32, backend="cpu", dtype="f32",
                            embedder_digest="cd" * 32, lineage='{"tool":"table.py"}').items():
         f.attrs[key] = value
-    f.attrs["version"] = np.int64(1)
+    f.attrs["version"] = np.int64(2 if "2" in sys.argv[3:] else 1)
 
     def put(name, data, kind):
         f.create_dataset(name, data=np.asarray(data, dtype=kind) if kind is not text else np.array(data, dtype=object),
@@ -52,3 +53,13 @@ with h5py.File(out, "w") as f:
     put("/answers/similarity", np.tile(quality, (2 * n, 1)), np.float32)
     put("/quality/train", train, np.float64)
     put("/quality/test", np.tile(quality - [0, 0.1, 0.1], (n, 1)), np.float64)
+    if "2" in sys.argv[3:]:
+        put("/contexts/profiled_at", 1.75e9 + np.arange(n), np.float64)
+        put("/contexts/prefix_digests", ["ef" * 32 * (tokens // 256) for tokens in full // 100], text)
+        put("/questions/origin", ["dataset", "api:m"] * n, text)
+        put("/prefill_curve/context", np.repeat(np.arange(n), 2), np.int64)
+        put("/prefill_curve/n_tokens", np.stack([full // 200, full // 100], 1).ravel(), np.int64)
+        put("/prefill_curve/seconds", np.stack([full / 4e5, full / 1e5], 1).ravel(), np.float64)
+        for split in "train", "test":
+            put(f"/quality/{split}_n", np.ones((n, 3)), np.int32)
+            put(f"/quality/{split}_std", np.full((n, 3), np.nan), np.float64)

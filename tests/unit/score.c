@@ -241,3 +241,22 @@ Test(score, utility_on_every_tier_and_recomputed)
         cr_assert(isnan(t.ttft_s[i]) && isnan(t.utility[i]), "[%d]", i);
     table_release(&t);
 }
+
+/* Of the similarities 1, 0.5 and 0.75 under the variant, and of one alone. */
+Test(score, a_quality_has_its_deviation_and_number)
+{
+    struct table t;
+    struct err err;
+
+    make(&t, 0);
+    t.question_split[2] = "train";
+    t.answer_text[5] = "Rome"; // 0.75
+    cr_assert_eq(score_answers(&t, &cities, &err), 0, "%s", err.msg);
+    cr_assert(t.quality_train[1] == 0.75 && t.quality_train_n[1] == 3);
+    cr_assert_eq(t.quality_train_std[1], 0.25); // sqrt((1/16 + 1/16) / 2)
+    cr_assert(t.quality_train_std[0] == 0 && t.quality_train_n[0] == 3);
+    cr_assert(isnan(t.quality_train_std[2]) && t.quality_train_n[2] == 1, "one alone");
+    cr_assert(isnan(t.quality_test[0]) && isnan(t.quality_test_std[0]) && t.quality_test_n[0] == 0);
+    cr_assert(t.quality_train_n[3] == 0 && isnan(t.quality_train_std[3]));
+    table_release(&t);
+}

@@ -1,51 +1,13 @@
-/* The table: file and back, uniting, and the rules that reading applies. */
+/* The table: file and back, and the rules that reading applies. */
 #include "base/buf.h"
 #include "base/file.h"
 #include "profiler/table_column.h"
+#include "tests/unit/small_table.h"
 
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
 #include <unistd.h>
-
-static const char *const context[] = { "a/1", "b/2", "c/3" };
-static const char *const config[] = { "none", "knorm:drop=0.5", "kivi:bits=2" };
-static const char *const question[] = { "q0", "q1", "q2", "q3" };
-
-#define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-
-/* Two contexts from `first`, the configs from `first_config` after none, two questions each; cell values tell where
- * they come from. */
-static void make(struct table *t, int first, int n, int first_config, int n_configs)
-{
-    struct err err;
-
-    cr_assert_eq(table_alloc(t, n, n_configs, n, &err), 0);
-    cr_assert(!table_set_text(&t->model, "m", &err) && !table_set_text(&t->model_digest, DIGEST, &err));
-    cr_assert(!table_set_text(&t->lineage, "[\"\xc3\xa9\"]", &err));
-    t->max_new_tokens = 32;
-    for (int v = 0; v < n_configs; v++)
-        t->config_name[v] = config[v ? first_config + v - 1 : 0];
-    for (int i = 0; i < n; i++) {
-        t->context_id[i] = context[first + i];
-        t->context_token_digest[i] = DIGEST;
-        t->n_tokens[i] = 100 + first + i;
-        t->kv_bytes[i] = 1 << 20;
-        t->prefill_s[i] = 0.25;
-        t->question_id[i] = question[first + i];
-        t->question_text[i] = "why?";
-        t->question_split[i] = "train";
-        t->question_context[i] = i;
-        for (int v = 0; v < n_configs; v++) {
-            int at = i * n_configs + v;
-            t->cell_bytes[at] = 1000 * (first + i) + (v ? first_config + v - 1 : 0);
-            t->size_frac[at] = t->keep_frac[at] = 0.5;
-            t->compress_s[at] = t->decompress_s[at] = 0;
-            t->answer_n_tokens[at] = v + 1;
-            t->answer_text[at] = v ? "na\xc3\xafve\nanswer" : "yes";
-        }
-    }
-}
 
 Test(table, comes_back_from_its_file)
 {
@@ -54,7 +16,7 @@ Test(table, comes_back_from_its_file)
     char path[] = "/tmp/evp-unit-XXXXXX";
 
     close(mkstemp(path));
-    make(&t, 0, 3, 1, 3);
+    small_table(&t, 0, 3, 1, 3);
     t.cell_bytes[4] = -1;
     t.size_frac[4] = t.keep_frac[4] = t.compress_s[4] = t.decompress_s[4] = (double)NAN;
     cr_assert_eq(table_write(&t, path, &err), 0, "%s", err.msg);
@@ -96,7 +58,7 @@ Test(table, same_content_same_bytes)
     char path[] = "/tmp/evp-unit-XXXXXX";
 
     close(mkstemp(path));
-    make(&t, 0, 3, 1, 3);
+    small_table(&t, 0, 3, 1, 3);
     cr_assert_eq(table_write(&t, path, &err), 0);
     cr_assert_eq(file_read(&a, path, 1 << 20, &err), 0);
     sleep(1); // times in object headers have seconds
@@ -107,6 +69,41 @@ Test(table, same_content_same_bytes)
     buf_release(&a);
     buf_release(&b);
     unlink(path);
+}
+
+/* What version 2 added is absent from a file of version 1; all else reads alike. */
+Test(table, files_of_version_1_and_2_are_read)
+{
+    struct table one, two;
+    struct err err;
+
+    cr_assert_eq(table_read(&one, "tests/data/table.h5", TABLE_ALL, &err), 0, "%s", err.msg);
+    cr_assert_eq(table_read(&two, "tests/data/table-2.h5", TABLE_ALL, &err), 0, "%s", err.msg);
+    for (int i = 0; i < TABLE_COLUMNS; i++) {
+        const struct column *c = &table_columns[i];
+        size_t n;
+        if (c->since > 1 || c->type == COLUMN_TEXT || !column_get(&one, c))
+            continue;
+        cr_assert(column_count(&one, c, &n));
+        cr_assert_eq(memcmp(column_get(&one, c), column_get(&two, c), n * column_size(c->type)), 0, "%s", c->path);
+    }
+    for (int i = 0; i < 3; i++) {
+        cr_assert(isnan(one.profiled_at[i]) && two.profiled_at[i] == 1.75e9 + i);
+        cr_assert_str_empty(one.context_prefix_digests[i]);
+        cr_assert_eq(strlen(two.context_prefix_digests[i]), 64 * (size_t)(two.n_tokens[i] / 256));
+    }
+    cr_assert_str_empty(one.question_origin[1]);
+    cr_assert_str_eq(two.question_origin[1], "api:m");
+    cr_assert(one.quality_train_n[0] == -1 && isnan(one.quality_train_std[0]) && two.quality_test_n[8] == 1);
+    cr_assert(one.n_points == 0 && !one.curve_s && two.n_points == 6 && two.curve_s[5] == two.prefill_s[2]);
+    table_release(&one);
+    table_release(&two);
+    for (enum table_want want = TABLE_PLAN; want <= TABLE_PLAN_LENIENT; want++) {
+        cr_assert_eq(table_read(&two, "tests/data/table-2.h5", want, &err), 0, "%s", err.msg);
+        cr_assert(two.quality_train && !two.quality_train_n && !two.curve_s && !two.profiled_at && two.n_points == 0);
+        cr_assert(!two.context_prefix_digests && !two.question_origin && two.n_questions == 6);
+        table_release(&two);
+    }
 }
 
 /* A copy of tests/data/table.h5, as h5py wrote it, in which `name` is called something else. */
@@ -158,97 +155,18 @@ Test(table, finds_a_config_by_name)
 {
     struct table t;
 
-    make(&t, 0, 1, 1, 3);
+    small_table(&t, 0, 1, 1, 3);
     cr_assert_eq(table_find_config(&t, "none"), 0);
     cr_assert_eq(table_find_config(&t, "kivi:bits=2"), 2);
     cr_assert_eq(table_find_config(&t, "kivi:bits=4"), -1);
     table_release(&t);
 }
 
-/* a and b united, or the error's message in err. */
-static int unite(struct table *out, const struct table *a, const struct table *b, struct err *err)
-{
-    return table_unite(out, (const struct table *const[]){ a, b }, 2, err);
-}
-
-Test(table, unites_what_each_lacks)
-{
-    struct table a, b, both;
-    struct err err;
-
-    make(&a, 0, 2, 1, 2); // a/1 b/2 with none, knorm
-    make(&b, 1, 2, 2, 2); // b/2 c/3 with none, kivi
-    a.cell_bytes[2] = 0;  // b/2 none: a has it already, with nothing in it
-    b.cell_bytes[0] = 77;
-    a.answer_n_tokens[2] = 0; // it stopped at once
-    a.answer_text[2] = "";
-    cr_assert_eq(unite(&both, &a, &b, &err), 0, "%s", err.msg);
-    table_release(&a);
-    table_release(&b);
-    cr_assert(both.n_contexts == 3 && both.n_configs == 3 && both.n_questions == 3);
-    cr_assert_str_eq(both.config_name[2], "kivi:bits=2");
-    const int64_t bytes[] = { 0, 1, -1, 0, 1001, 1002, 2000, -1, 2002 };
-    for (int i = 0; i < 9; i++)
-        cr_assert_eq(both.cell_bytes[i], bytes[i], "cell %d is %lld", i, (long long)both.cell_bytes[i]);
-    cr_assert(isnan(both.size_frac[2]) && both.answer_n_tokens[2] == -1 && !*both.answer_text[2]);
-    cr_assert(both.answer_n_tokens[3] == 0 && !*both.answer_text[3]);
-    cr_assert_eq(both.question_context[2], 2);
-    cr_assert_eq(table_check(&both, &err), 0, "%s", err.msg);
-    table_release(&both);
-}
-
-Test(table, does_not_unite_what_differs)
-{
-    struct table a, b, both;
-    struct err err;
-
-    make(&a, 0, 2, 1, 2);
-    make(&b, 1, 2, 1, 2);
-    b.max_new_tokens = 31;
-    cr_assert_eq(unite(&both, &a, &b, &err), ERR_FORMAT);
-    cr_assert_str_eq(err.msg, "table 2 of 2 was made with --max-new-tokens 31, not 32");
-    b.max_new_tokens = 32;
-    b.context_token_digest[0] = "";
-    cr_assert_eq(unite(&both, &a, &b, &err), ERR_FORMAT);
-    cr_assert_str_eq(err.msg, "context 'b/2' has different tokens in two tables");
-    b.context_token_digest[0] = DIGEST;
-    b.question_text[0] = "when?";
-    cr_assert_eq(unite(&both, &a, &b, &err), ERR_FORMAT);
-    cr_assert_str_eq(err.msg, "question 'q1' is different in two tables");
-    cr_assert(!both.context_id && !both.model, "a failure must leave an empty table");
-    table_release(&a);
-    table_release(&b);
-}
-
-Test(table, says_how_two_were_made_differently)
-{
-    const struct table_made want = { "m", "01", "cpu", "f32", 32 };
-    char text[TABLE_DIFFERENCE];
-
-#define DIFFERS(member, value, how)                                                                                    \
-    do {                                                                                                               \
-        struct table_made is = want;                                                                                   \
-        cr_assert_null(table_made_difference(text, &is, &want));                                                       \
-        is.member = value;                                                                                             \
-        cr_assert_str_eq(table_made_difference(text, &is, &want), how);                                                \
-    } while (0)
-    DIFFERS(model_digest, "02", "another model of the name 'm'");
-    DIFFERS(backend, "reference", "--backend reference, not cpu");
-    DIFFERS(dtype, "bf16", "--dtype bf16, not f32");
-    DIFFERS(max_new_tokens, -1, "--max-new-tokens -1, not 32");
-#undef DIFFERS
-    struct table_made other = want;
-    other.model = "n";
-    cr_assert_null(table_made_difference(text, &other, &want), "a model is its digest: a file may be renamed");
-    other.model_digest = "02";
-    cr_assert_str_eq(table_made_difference(text, &other, &want), "model 'n', not 'm'");
-}
-
 Test(table, means_are_over_what_is_there)
 {
     struct table t;
 
-    make(&t, 0, 2, 1, 2);
+    small_table(&t, 0, 2, 1, 2);
     t.size_frac[1] = (double)NAN;
     t.size_frac[3] = 0.25;
     cr_assert_eq(table_mean(&t, t.size_frac, 0), 0.5);
@@ -310,7 +228,7 @@ Test(table, a_string_has_a_largest_size)
     for (int more = -1; more <= 1; more++) {
         struct table t, back;
         struct err err;
-        make(&t, 0, 1, 1, 1);
+        small_table(&t, 0, 1, 1, 1);
         text[limit + more] = '\0';
         t.question_text[0] = text;
         cr_assert_eq(table_write(&t, path, &err), 0, "%s", err.msg);
@@ -402,10 +320,17 @@ Test(table, values_at_their_limits)
 
 #define LIMIT(member, good, bad)                                                                                       \
     do {                                                                                                               \
-        make(&t, 0, 2, 1, 2);                                                                                          \
+        small_table(&t, 0, 2, 1, 2);                                                                                   \
         cr_assert_eq(table_alloc_scores(&t, 2, &err), 0);                                                              \
         t.tier_name[0] = "dram";                                                                                       \
         t.tier_name[1] = "recompute";                                                                                  \
+        for (int i = 0; i < 4; i++) {                                                                                  \
+            t.quality_train[i] = t.quality_test[i] = 0.5;                                                              \
+            t.quality_train_n[i] = t.quality_test_n[i] = 2;                                                            \
+        }                                                                                                              \
+        t.n_tokens[0] = 512;                                                                                           \
+        if (strstr(#member, "curve"))                                                                                  \
+            small_table_curve(&t, 1);                                                                                  \
         t.member = good;                                                                                               \
         cr_assert_eq(table_check(&t, &err), 0, #member " = " #good ": %s", err.msg);                                   \
         t.member = bad;                                                                                                \
@@ -421,6 +346,27 @@ Test(table, values_at_their_limits)
     LIMIT(prefill_s[0], 0, below_0);
     LIMIT(prefill_s[0], nan, (double)INFINITY);
     LIMIT(question_s[1], DBL_MAX, (double)INFINITY);
+    LIMIT(profiled_at[1], 0, below_0);
+    LIMIT(profiled_at[1], nan, (double)INFINITY);
+    LIMIT(context_prefix_digests[0], SMALL_DIGEST SMALL_DIGEST, SMALL_DIGEST);
+    LIMIT(context_prefix_digests[0], "", SMALL_DIGEST SMALL_DIGEST SMALL_DIGEST);
+    LIMIT(context_prefix_digests[0], SMALL_DIGEST SMALL_DIGEST, SMALL_DIGEST "0123456789ABCDEF" SMALL_DIGEST + 16);
+    LIMIT(context_prefix_digests[1], "", SMALL_DIGEST); // 101 tokens
+    LIMIT(curve_context[1], 0, -1);
+    LIMIT(curve_context[3], 1, 2);
+    LIMIT(curve_context[1], 0, 1); // then the third point's tokens do not rise
+    LIMIT(curve_n_tokens[0], 1, 0);
+    LIMIT(curve_n_tokens[0], 511, 512);
+    LIMIT(curve_n_tokens[1], 512, 513);
+    LIMIT(curve_s[0], 0, below_0);
+    LIMIT(curve_s[1], 1, nextafter(1, 0));
+    LIMIT(curve_s[3], DBL_MAX, (double)INFINITY);
+    LIMIT(curve_s[2], 0, nan);
+    LIMIT(quality_train_std[1], 0, below_0);
+    LIMIT(quality_train_std[1], 1, above_1);
+    LIMIT(quality_test_std[1], nan, (double)INFINITY);
+    LIMIT(quality_train_n[1], 1, 0);
+    LIMIT(quality_test_n[1], -1, -2);
     LIMIT(question_context[1], 1, 2);
     LIMIT(question_context[1], 0, -1);
     LIMIT(answer_n_tokens[1], 1, 0); // the answer has a text
@@ -449,7 +395,7 @@ Test(table, rules)
 
 #define BROKEN(change)                                                                                                 \
     do {                                                                                                               \
-        make(&t, 0, 2, 1, 2);                                                                                          \
+        small_table(&t, 0, 2, 1, 2);                                                                                   \
         cr_assert_eq(table_check(&t, &err), 0, "%s", err.msg);                                                         \
         change;                                                                                                        \
         cr_assert_eq(table_check(&t, &err), ERR_FORMAT, #change);                                                      \
@@ -485,7 +431,7 @@ Test(table, cells_that_break_a_rule_are_named)
 
 #define BAD(change, what)                                                                                              \
     do {                                                                                                               \
-        make(&t, 0, 2, 1, 2);                                                                                          \
+        small_table(&t, 0, 2, 1, 2);                                                                                   \
         cr_assert_eq(table_alloc_scores(&t, 0, &err), 0);                                                              \
         t.quality_train[3] = 0;                                                                                        \
         t.quality_test[3] = 1;                                                                                         \
@@ -506,6 +452,11 @@ Test(table, cells_that_break_a_rule_are_named)
     BAD(t.quality_train[3] = -(double)INFINITY, "quality/train is not within 0 and 1");
     BAD(t.quality_test[3] = 2, "quality/test is not within 0 and 1");
     BAD(t.quality_test[3] = -1, "quality/test is not within 0 and 1");
+    BAD(t.quality_test[3] = (double)NAN; t.quality_test_std[3] = 0, "a deviation without a quality");
+    BAD(t.quality_test[3] = (double)NAN; t.quality_test_n[3] = 1, "a number without a quality");
+    BAD(t.quality_train_n[3] = 0, "a quality without a number");
+    BAD(t.quality_train_n[3] = -2, "the number of a quality is not a count");
+    BAD(t.quality_train_std[3] = 1.5, "the deviation of a quality is not within 0 and 1");
 #undef BAD
 }
 
@@ -517,7 +468,7 @@ Test(table, refuses_a_file_cut_anywhere)
     char path[] = "/tmp/evp-unit-XXXXXX";
 
     close(mkstemp(path));
-    make(&t, 0, 3, 1, 3);
+    small_table(&t, 0, 3, 1, 3);
     cr_assert_eq(table_write(&t, path, &err), 0);
     table_release(&t);
     cr_assert_eq(file_read(&whole, path, 1 << 20, &err), 0);

@@ -7,7 +7,7 @@ sys.stdout = sys.stderr  # cli/run shows what a failing test says there
 
 page = open(sys.argv[1] + "/docs/formats/table.md").read()
 example, = re.findall(r"^```python table\n(.*?)^```$", page, re.M | re.S)
-optional = {"/contexts/question_s"} | {"backend", "dtype", "lineage", "max_new_tokens", "model", "model_digest"}
+optional = {"/contexts/question_s", "/questions/origin"} | {"backend", "dtype", "lineage", "max_new_tokens", "model", "model_digest"}
 failed = 0
 
 def check(path):

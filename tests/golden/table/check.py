@@ -23,7 +23,7 @@ def documented():
     """path -> (shape letters, type) from the table in the document"""
     rows = {}
     for line in open(doc):
-        m = re.match(r"\| (`/.*?) \| ([CVQT, ]+) \| (\w+) \|", line)
+        m = re.match(r"\| (`/.*?) \| ([CVQTP, ]+) \| (\w+) \|", line)
         for path in re.findall(r"`(/[a-z_/]+)`", m.group(1)) if m else []:
             rows[path] = (m.group(2).replace(", ", ""), m.group(3))
     return rows
@@ -46,7 +46,7 @@ status, said = run("make", "made.h5")
 verdict(status == 0, "written", said)
 rows, wrong = documented(), []
 with h5py.File(f"{work}/made.h5") as f:
-    axis = dict(C=2, V=4, Q=3, T=3)
+    axis = dict(C=2, V=4, Q=3, T=3, P=3)
     for path, (shape, kind) in rows.items():
         d = f[path]
         if d.shape != tuple(axis[letter] for letter in shape):
@@ -63,12 +63,12 @@ with h5py.File(f"{work}/made.h5") as f:
     f.visititems(lambda name, o: names.append("/" + name) if isinstance(o, h5py.Dataset) else None)
     if set(names) != set(rows):
         wrong.append(f"documented or written alone: {set(names) ^ set(rows)}")
-    verdict(len(rows) == 25 and not wrong, "every dataset is as documented", "; ".join(wrong) or f"{len(rows)} rows")
+    verdict(len(rows) == 35 and not wrong, "every dataset is as documented", "; ".join(wrong) or f"{len(rows)} rows")
     ids = f["/contexts/id"].asstr()[:].tolist()
     verdict(ids == ["qasper/1", "na\u00efve \u20ac"] and f["/answers/text"].asstr()[0, 1] == "because \U0001f600", "UTF-8")
     verdict(f["/cells/bytes"][1, 3] == -1 and np.isnan(f["/cells/size_frac"][1, 3]) and f["/answers/n_tokens"][0, 3] == -1
             and np.isnan(f["/quality/test"][0, 0]) and f["/contexts/dataset"].asstr()[1] == "", "absent values")
-    verdict(f.attrs["evp"] == "table" and f.attrs["version"] == 1 and f.attrs["max_new_tokens"] == 32
+    verdict(f.attrs["evp"] == "table" and f.attrs["version"] == 2 and f.attrs["max_new_tokens"] == 32
             and f.attrs["model"] == "m" and f.attrs["lineage"] == '{"tool":"copy"}', "attributes")
 status, said = run(f"{work}/made.h5", "again.h5")
 verdict(status == 0 and open(f"{work}/made.h5", "rb").read() == open(f"{work}/again.h5", "rb").read(),
@@ -145,7 +145,36 @@ def chunked(n):
 status, said = run(write(f"{work}/h5py.h5", remove("/contexts/question_s")))
 lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
 verdict(status == 0 and (lacks["/contexts/question_s"] == 0).all(), "without question_s it reads as 0", said)
-for part in (["/answers/similarity", "/quality", "/tiers", "/utility"], ["/tiers", "/utility"]):
+NEW = ["/contexts/profiled_at", "/contexts/prefix_digests", "/questions/origin", "/quality/train_std", "/quality/train_n",
+       "/quality/test_std", "/quality/test_n", "/prefill_curve"]
+
+
+def is_absent(a):
+    return np.isnan(a).all() if a.dtype.kind == "f" else (a == (b"" if a.dtype.kind == "O" else -1)).all()
+
+
+def older(version):
+    """A file of version 1 without what version 2 added; or one in which another program uses these names."""
+    def change(f):
+        for name in NEW:
+            del f[name]
+            if version == "foreign":
+                f[name] = np.arange(7)
+        f.attrs["version"] = 1
+    return change
+
+
+for what in "plain", "foreign":
+    status, said = run(write(f"{work}/h5py.h5", older(what)))
+    now, attrs_now = contents(f"{work}/out.h5") if status == 0 else ({}, {})
+    verdict(status == 0 and attrs_now["version"] == 2 and "/prefill_curve/context" not in now
+            and all(is_absent(now[name]) for name in NEW[:-1])
+            and all(np.array_equal(now[k], data[k], equal_nan=data[k].dtype.kind == "f")
+                    for k in data if not k.startswith(tuple(NEW))), f"a {what} file of version 1", said)
+for name in NEW[:-1]:
+    status, said = run(write(f"{work}/h5py.h5", remove(name)))
+    verdict(status == 0 and is_absent(contents(f"{work}/out.h5")[0][name]), f"without {name}", said)
+for part in (["/answers/similarity", "/quality", "/tiers", "/utility"], ["/tiers", "/utility"], ["/prefill_curve"]):
     status, said = run(write(f"{work}/h5py.h5", lambda f: [remove(name)(f) for name in part]))
     lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
     verdict(status == 0 and not any(name.startswith(tuple(part)) for name in lacks), f"without {', '.join(part)}", said)
@@ -193,7 +222,12 @@ for label, change in {
     "chunks above 256 MiB": chunked(2**25 + 1),
     "a filter we do not take": replace("/cells/bytes", bytes_, scaleoffset=0),
     "a group in a dataset's place": lambda f: (f.__delitem__("/cells/bytes"), f.create_group("/cells/bytes")),
-    "another version": attribute("version", 2),
+    "a version to come": attribute("version", 3),
+    "a version that never was": attribute("version", 0),
+    "one dataset of the prefill curves alone": remove("/prefill_curve/seconds"),
+    "a point of no context": replace("/prefill_curve/context", np.array([0, 1, 2])),
+    "a deviation below 0": replace("/quality/train_std", data["/quality/train_std"] - 1),
+    "a chain of digests that is cut": replace("/contexts/prefix_digests", ["ab" * 31, ""], dtype=text),
     "another kind": attribute("evp", "profile"),
     "a list for a name": attribute("evp", ["table", "table"]),
     "no contexts": lambda f: [replace(k, data[k][:0], dtype=text if data[k].dtype.kind == "O" else None)(f)

@@ -20,8 +20,15 @@ static void fill(struct table *t)
         t->n_tokens[c] = 1000 + c;
         t->kv_bytes[c] = (int64_t)1 << (40 + c);
         t->prefill_s[c] = 0.5 + c;
+        t->profiled_at[c] = 1.75e9 + c;
     }
     t->context_dataset[0] = "qasper";
+    t->context_prefix_digests[0] = DIGEST DIGEST DIGEST;
+    for (int i = 0; i < 3; i++) {
+        t->curve_context[i] = i == 2;
+        t->curve_n_tokens[i] = i == 0 ? 512 : t->n_tokens[i == 2];
+        t->curve_s[i] = i == 0 ? 0.25 : t->prefill_s[i == 2];
+    }
     for (int v = 0; v < 4; v++)
         t->config_name[v] = config[v];
     for (int q = 0; q < 3; q++) {
@@ -29,6 +36,7 @@ static void fill(struct table *t)
         t->question_text[q] = "why\n?";
         t->question_split[q] = q ? "test" : "train";
         t->question_context[q] = q == 2;
+        t->question_origin[q] = q ? "api:m" : "";
     }
     for (int i = 0; i < 12; i++) { // the last config was not run
         if (i % 4 == 3)
@@ -42,6 +50,9 @@ static void fill(struct table *t)
             continue;
         t->cell_bytes[i] = ((int64_t)1 << 33) + i;
         t->size_frac[i] = t->keep_frac[i] = t->quality_train[i] = 1.0 / (i + 1);
+        t->quality_train_n[i] = 1 + i % 2;
+        t->quality_train_std[i] = i % 2 ? 0.125 : (double)NAN;
+        t->quality_test_n[i] = 0;
         t->compress_s[i] = 0.125 * i;
         t->decompress_s[i] = 0;
         for (int d = 0; d < 3; d++) {
@@ -55,8 +66,9 @@ static void fill(struct table *t)
 
 static int make(struct table *t, struct err *err)
 {
-    if (table_alloc(t, 2, 4, 3, err) || table_alloc_scores(t, 3, err) || table_set_text(&t->model, "m", err) ||
-        table_set_text(&t->model_digest, DIGEST, err) || table_set_text(&t->lineage, "{\"tool\":\"copy\"}", err))
+    if (table_alloc(t, 2, 4, 3, err) || table_alloc_scores(t, 3, err) || table_alloc_curve(t, 3, err) ||
+        table_set_text(&t->model, "m", err) || table_set_text(&t->model_digest, DIGEST, err) ||
+        table_set_text(&t->lineage, "{\"tool\":\"copy\"}", err))
         return err->code;
     t->max_new_tokens = 32;
     fill(t);
