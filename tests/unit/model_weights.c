@@ -205,6 +205,7 @@ Test(model_weights, the_first_of_several_is_named)
     struct mat x;
 
     file[(ROWS - 1) * COLS] = NAN;
+    file[1001 * COLS] = NAN;
     file[1000 * COLS + 7] = INFINITY;
     file[1000 * COLS + 6] = -INFINITY;
     file[3000 * COLS] = NAN;
