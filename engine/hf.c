@@ -134,21 +134,45 @@ static int read_window(struct model_config *c, const struct json *config, struct
         return err_set(err, ERR_FORMAT, "field 'sliding_window' is 0");
     if (!given && strcmp(json_text(json_get(config, "model_type")), "mistral") == 0)
         window = MISTRAL_WINDOW;
+    if (n_sliding > 0 && window == INT_MAX)
+        return err_set(err, ERR_FORMAT, "field 'layer_types' has 'sliding_attention' without a 'sliding_window'");
     if (n_sliding != 0 && (!json_is_bool(used) || json_true(used)))
         model_limit_window(c, window);
     return 0;
 }
 
-/* One of config.json's two descriptions of the rotary embedding, which is an object or says nothing. */
+/* Refuses a field of a rotary scaling that is not read, unless it is null or known to change nothing. */
+static int check_scaling_fields(const struct json *scaling, struct err *err)
+{
+    static const struct {
+        const char *name;
+        bool is_one; // 1 changes nothing; otherwise read_scaling() reads the field
+    } known[] = {
+        { "type", false },
+        { "rope_type", false },
+        { "rope_theta", false },
+        { "factor", false },
+        { "low_freq_factor", false },
+        { "high_freq_factor", false },
+        { "original_max_position_embeddings", false },
+        { "partial_rotary_factor", true },
+        { "attention_factor", true },
+    };
+    const size_t n = sizeof(known) / sizeof(*known);
+
+    for (const struct json *f = json_first(scaling); f; f = json_next(f)) {
+        size_t i = 0;
+        while (i < n && strcmp(known[i].name, json_name(f)) != 0)
+            i++;
+        if (i < n ? known[i].is_one && !is_plain(f, 1) : !json_is_null(f))
+            return err_set(err, ERR_FORMAT, "rotary scaling with '%.64s' is not supported", json_name(f));
+    }
+    return 0;
+}
+
+/* One of config.json's two descriptions of the rotary embedding, an object. */
 static int read_scaling(struct model_config *c, const struct json *scaling, struct err *err)
 {
-    static const char *const known[] = { "type",
-                                         "rope_type",
-                                         "rope_theta",
-                                         "factor",
-                                         "low_freq_factor",
-                                         "high_freq_factor",
-                                         "original_max_position_embeddings" };
     const char *type = "default";
 
     if (json_may_real(scaling, "rope_theta", &c->rope_theta, err) || json_may_text(scaling, "type", &type, err) ||
@@ -156,14 +180,8 @@ static int read_scaling(struct model_config *c, const struct json *scaling, stru
         return err->code;
     if (strcmp(type, "default") != 0 && strcmp(type, "linear") != 0 && strcmp(type, "llama3") != 0)
         return err_set(err, ERR_FORMAT, "rotary scaling '%.64s' is not supported", type);
-    for (const struct json *f = json_first(scaling); f; f = json_next(f)) {
-        size_t i = 0, n = sizeof(known) / sizeof(*known);
-        while (i < n && strcmp(known[i], json_name(f)) != 0)
-            i++;
-        bool one = strcmp(json_name(f), "partial_rotary_factor") == 0 || strcmp(json_name(f), "attention_factor") == 0;
-        if (i == n && !(one ? is_plain(f, 1) : json_is_null(f)))
-            return err_set(err, ERR_FORMAT, "rotary scaling with '%.64s' is not supported", json_name(f));
-    }
+    if (check_scaling_fields(scaling, err))
+        return err->code;
     if (strcmp(type, "default") == 0)
         return 0;
     if (strcmp(type, "linear") == 0) {
@@ -319,7 +337,8 @@ static int open_shards(struct model *m, struct err *err)
 
     err->code = 0;
     if (has_file(m, "adapter_config.json", err))
-        return err_set(err, ERR_FORMAT, "'%s' has an adapter ('adapter_config.json'), which is not supported; merge it",
+        return err_set(err, ERR_FORMAT,
+                       "'%s' has an adapter ('adapter_config.json'), which is not supported; merge it into the weights",
                        m->path);
     bool sharded = !has_file(m, whole, err) && has_file(m, index, err);
     if (err->code)

@@ -11,9 +11,9 @@
  * window it changes nothing, so it shortens max_tokens.
  *
  * To read another architecture of the family: (1) its name in model_check_arch() of engine/model.c (2) its keys in
- * engine/model_gguf.c and engine/hf.c (3) tensors of new roles in model_roles[] of engine/model.c, read in
- * engine/engine.c (4) what the forward pass does differently in engine/forward.c (5) a small file of it in tests/data,
- * read by tests/unit/model.c (6) its logits in tests/golden/engine.
+ * known_keys[] of engine/model_gguf.c and dangerous[] of engine/hf.c (3) tensors of new roles in model_roles[] of
+ * engine/model.c, read in engine/engine.c (4) what the forward pass does differently in engine/forward.c (5) a small
+ * file of it in tests/data, read by tests/unit/model.c (6) its logits in tests/golden/engine.
  */
 #ifndef EVP_MODEL_H
 #define EVP_MODEL_H

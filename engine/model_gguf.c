@@ -179,8 +179,10 @@ static int check_whole(const struct gguf *g, struct err *err)
     if (gguf_may_int(g, "split.count", &n_files, err))
         return err->code;
     if (n_files > 1)
-        return err_set(err, ERR_FORMAT, "it is one of %lld files ('split.count'), which are not supported; merge them",
-                       (long long)n_files);
+        return err_set(
+            err, ERR_FORMAT,
+            "it is one of %lld files ('split.count'), which are not supported; join them with llama-gguf-split",
+            (long long)n_files);
     return 0;
 }
 
