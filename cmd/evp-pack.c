@@ -210,7 +210,7 @@ static void show_tokens(void *arg, int tokens_done)
 
 static int write_variant(struct pack *p, const struct job *j, const struct kv_full *full, struct err *err)
 {
-    const struct payload_key key = { p->model_digest, j->placement->token_digest };
+    const struct payload_key key = { p->model_digest, j->placement->token_digest, j->ids.at };
     struct compressor *c = compressor_new(full, err);
     struct variant v;
     uint64_t bytes;

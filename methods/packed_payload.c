@@ -46,7 +46,7 @@ struct writer {
     const struct payload_key *key;
     struct packed_part part[LAYOUT_MAX]; // of one layer
     int n_parts;
-    int n_tensors;              // L * n_parts
+    int n_tensors;              // the tokens, then L * n_parts
     struct st_tensor *tensor;   // (n_tensors)
     char (*name)[TENSOR_NAME];  // (n_tensors)
     char (*checksum)[XXH3_HEX]; // (n_tensors)
@@ -69,7 +69,7 @@ static int writer_init(struct writer *w, const struct variant *v, struct err *er
     size_t n, max = 1;
 
     w->n_parts = packed_payload_layout(v->config, &v->shape, v->n_tokens, w->part);
-    w->n_tensors = v->shape.n_layers * w->n_parts;
+    w->n_tensors = 1 + v->shape.n_layers * w->n_parts;
     n = (size_t)w->n_tensors;
     w->tensor = calloc(n, sizeof(*w->tensor));
     w->name = calloc(n, sizeof(*w->name));
@@ -80,10 +80,11 @@ static int writer_init(struct writer *w, const struct variant *v, struct err *er
     w->rows = malloc((size_t)v->n_tokens * (size_t)v->shape.head_dim * sizeof(float));
     if (!w->tensor || !w->name || !w->checksum || !w->bytes || !w->rows)
         return err_nomem(err);
-    for (int i = 0; i < w->n_tensors; i++) {
-        w->tensor[i] = packed_payload_tensor(i / w->n_parts, &w->part[i % w->n_parts], w->name[i]);
+    w->tensor[0] = payload_tokens(v->n_tokens);
+    for (int i = 0; i < w->n_tensors - 1; i++)
+        w->tensor[1 + i] = packed_payload_tensor(i / w->n_parts, &w->part[i % w->n_parts], w->name[i]);
+    for (int i = 0; i < w->n_tensors; i++)
         memset(w->checksum[i], '0', XXH3_HEX - 1);
-    }
     return 0;
 }
 
@@ -132,17 +133,21 @@ static const void *tensor_bytes(struct writer *w, int layer, int i)
     return w->bytes;
 }
 
+/* Writes the bytes of tensor `i`; file_commit() asks the stream whether all of it was written. */
+static void write_tensor(struct writer *w, int i, const void *at, size_t n)
+{
+    digest_xxh3_hex(at, n, w->checksum[i]);
+    fwrite(at, 1, n, w->out.f);
+}
+
 static int write_all(struct writer *w, uint64_t *bytes, struct err *err)
 {
     if (write_header(w, err))
         return err->code;
+    write_tensor(w, 0, w->key->ids, (size_t)w->v->n_tokens * sizeof(*w->key->ids));
     for (int l = 0; l < w->v->shape.n_layers; l++) {
-        for (int i = 0; i < w->n_parts; i++) {
-            size_t n = packed_part_bytes(&w->part[i]);
-            const void *at = tensor_bytes(w, l, i);
-            digest_xxh3_hex(at, n, w->checksum[l * w->n_parts + i]);
-            fwrite(at, 1, n, w->out.f); // file_commit asks the stream whether all of it was written
-        }
+        for (int i = 0; i < w->n_parts; i++)
+            write_tensor(w, 1 + l * w->n_parts + i, tensor_bytes(w, l, i), packed_part_bytes(&w->part[i]));
     }
     if (w->v->backend->sync(w->v->backend, err))
         return err->code;
@@ -185,9 +190,10 @@ static int read_shape(struct packed_payload *p, struct err *err)
         return err->code = ERR_FORMAT;
     p->n_kept = config_n_keep(&p->config, p->file.n_tokens);
     int per_layer = packed_payload_layout(&p->config, &p->shape, p->file.n_tokens, part);
-    p->shape.n_layers = p->file.st.n / per_layer;
-    if (p->file.st.n % per_layer)
-        return err_set(err, ERR_FORMAT, "%d tensors, where each layer has %d", p->file.st.n, per_layer);
+    int n = p->file.st.n - (p->file.tokens ? 1 : 0);
+    p->shape.n_layers = n / per_layer;
+    if (n % per_layer)
+        return err_set(err, ERR_FORMAT, "%d tensors of layers, where each has %d", n, per_layer);
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* packed_payload.h - what the methods know about payloads (loader/formats/payload.h): which tensors a config has, how a
  * variant is written, and whether a file holds what its config makes of its tokens.
  *
+ *     tokens                      I32  [T]         the ids of the context, once for all layers
  *     layers.N.k, layers.N.v      BF16 [G, n, K]   rows kept in full: all of them, or a quantiser's most recent ones
  *     layers.N.positions          I32  [G, n]      ascending positions of the kept rows in the context
  *     layers.N.k_codes ...        what the quantiser needs, as its methods/NAME.c says
@@ -8,8 +9,8 @@
  * positions are there when tokens were dropped and rows are stored in full; nothing that decodes needs them, as keys
  * carry their rotary embedding.
  *
- * The tensors but positions take exactly the bytes the table counts for the cell; names, shapes, checksums and
- * positions add at most 2 % and 32 KiB.
+ * The tensors but tokens and positions take exactly the bytes the table counts for the cell; names, shapes, checksums
+ * and positions add at most 2 % and 32 KiB, and tokens 4 bytes each.
  */
 #ifndef EVP_PACKED_PAYLOAD_H
 #define EVP_PACKED_PAYLOAD_H
@@ -37,6 +38,7 @@ struct st_tensor packed_payload_tensor(int layer, const struct packed_part *part
 /* The model and the context that a payload belongs to. */
 struct payload_key {
     const char *model_digest, *token_digest;
+    const int32_t *ids; // (n_tokens) of the variant's context; token_digest is theirs
 };
 
 /* Writes a variant made with VARIANT_PAYLOAD; the file appears whole or not at all. *bytes (may be NULL): its size. */

@@ -37,8 +37,8 @@ static int read_metadata(struct payload *p, struct err *err)
         return err->code;
     if (strcmp(kind, "payload") != 0)
         return err_set(err, ERR_FORMAT, "not a payload");
-    if (strcmp(version, "1") != 0)
-        return err_set(err, ERR_FORMAT, "a payload of version '%s'; this program reads version %d", version,
+    if (!parse_int(version, &p->version) || p->version < 1 || p->version > PAYLOAD_VERSION)
+        return err_set(err, ERR_FORMAT, "a payload of version '%s'; this program reads versions 1 to %d", version,
                        PAYLOAD_VERSION);
     if (!parse_int(count, &n_tokens) || n_tokens < 1 || n_tokens > INT32_MAX)
         return err_set(err, ERR_FORMAT, "metadata 'n_tokens' is '%.40s', not a number from 1 to %d", count, INT32_MAX);
@@ -46,12 +46,32 @@ static int read_metadata(struct payload *p, struct err *err)
     return 0;
 }
 
+/* Version 1 had no tokens. */
+static int find_tokens(struct payload *p, struct err *err)
+{
+    const struct st_tensor want = payload_tokens(p->n_tokens);
+
+    if (p->version == 1)
+        return 0;
+    p->tokens = safetensors_find(&p->st, want.name);
+    if (!p->tokens)
+        return err_set(err, ERR_FORMAT, "tensor '%s' is missing", want.name);
+    if (p->tokens->type != want.type || p->tokens->n_dims != 1 || p->tokens->dim[0] != want.dim[0])
+        return err_set(err, ERR_FORMAT, "tensor '%s' is not I32 of shape [%d]", want.name, p->n_tokens);
+    return 0;
+}
+
+static int check_container(struct payload *p, struct err *err)
+{
+    return read_metadata(p, err) ? err->code : find_tokens(p, err);
+}
+
 int payload_parse(struct payload *p, const void *bytes, size_t n, struct err *err)
 {
     *p = (struct payload){ 0 };
     if (safetensors_parse(&p->st, bytes, n, err))
         return err->code;
-    if (read_metadata(p, err)) {
+    if (check_container(p, err)) {
         payload_close(p);
         return err->code;
     }
@@ -63,7 +83,7 @@ int payload_open(struct payload *p, const char *path, struct err *err)
     *p = (struct payload){ 0 };
     if (safetensors_open(&p->st, path, err))
         return err->code;
-    if (read_metadata(p, err)) {
+    if (check_container(p, err)) {
         payload_close(p);
         return err_wrap(err, "'%s'", path);
     }
@@ -74,6 +94,20 @@ void payload_close(struct payload *p)
 {
     safetensors_close(&p->st);
     *p = (struct payload){ 0 };
+}
+
+static int check_token_digest(const struct payload *p, struct err *err)
+{
+    char hex[DIGEST_HEX];
+
+    if (!p->tokens)
+        return 0;
+    if (digest_sha256(p->tokens->at, (size_t)p->tokens->bytes, hex, err)) // they are little-endian in the file, too
+        return err->code;
+    return strcmp(hex, p->token_digest) == 0
+               ? 0
+               : err_set(err, ERR_FORMAT, "tensor '%s' has digest %s, not the metadata's 'token_digest'",
+                         p->tokens->name, hex);
 }
 
 int payload_check_sums(const struct payload *p, struct err *err)
@@ -96,10 +130,15 @@ int payload_check_sums(const struct payload *p, struct err *err)
                            want);
     }
     json_free(sums);
-    return code;
+    return code ? code : check_token_digest(p, err);
 }
 
 /* ---- writing ------------------------------------------------------------ */
+
+struct st_tensor payload_tokens(int n)
+{
+    return (struct st_tensor){ .name = "tokens", .type = ST_I32, .n_dims = 1, .dim = { n } };
+}
 
 int payload_write_header(struct file_out *out, const struct payload_made *made, struct err *err)
 {

@@ -1,11 +1,12 @@
 /* payload.h - the container of a payload: one variant of one context's KV cache as a safetensors file.
  *
+ *     tokens            I32 [n_tokens], the ids of the context; absent in version 1
  *     layers.N.PART     the tensors of layer N; methods/packed_payload.h says which parts a config has
- *     __metadata__      all strings: evp "payload", version "1", config, model_digest, token_digest, n_tokens (the
+ *     __metadata__      all strings: evp "payload", version "2", config, model_digest, token_digest, n_tokens (the
  *                       position of the next token), checksums (JSON: tensor name -> XXH3-64 hex)
  *
  * Any reader of safetensors opens the file. These functions need no compression method: they say which cache a payload
- * holds and whether its bytes are whole. They do not know which tensors a config has, nor their shapes.
+ * holds and whether its bytes are whole. They do not know which tensors of layers a config has, nor their shapes.
  */
 #ifndef EVP_PAYLOAD_H
 #define EVP_PAYLOAD_H
@@ -16,28 +17,34 @@
 
 #include <stddef.h>
 
-enum { PAYLOAD_VERSION = 1 };
+enum { PAYLOAD_VERSION = 2 };
 
 /* A payload opened for reading; texts and tensors are borrowed from it. */
 struct payload {
     struct safetensors st;
+    int64_t version;
     const char *config; // as the file has it; not parsed
     const char *model_digest, *token_digest;
-    int n_tokens; // the position of the next token
+    int n_tokens;                   // the position of the next token
+    const struct st_tensor *tokens; // NULL: a file of version 1
 };
 
-/* Opens the container and checks the metadata, without reading the tensors. ERR_FORMAT says what is wrong with the
- * file. On failure nothing is left to close. */
+/* Opens the container and checks the metadata and the shape of the tokens, without reading the tensors. ERR_FORMAT says
+ * what is wrong with the file. On failure nothing is left to close. */
 int payload_open(struct payload *p, const char *path, struct err *err) MUST_CHECK;
 
 /* The same from n bytes of memory, which are borrowed. */
 int payload_parse(struct payload *p, const void *bytes, size_t n, struct err *err) MUST_CHECK;
 void payload_close(struct payload *p); // zeroed is fine
 
-/* Compares every tensor with its checksum, which reads the whole file. ERR_FORMAT names the first that differs. */
+/* Compares every tensor with its checksum, and the tokens with their digest, which reads the whole file. ERR_FORMAT
+ * names the first that differs. */
 int payload_check_sums(const struct payload *p, struct err *err) MUST_CHECK;
 
-/* What a new payload's header holds. */
+/* The tensor of a context's n ids. */
+struct st_tensor payload_tokens(int n);
+
+/* What a new payload's header holds. payload_tokens() must be among the tensors. */
 struct payload_made {
     const char *config, *model_digest, *token_digest;
     int n_tokens;

@@ -20,7 +20,8 @@
  * that was planned but not loaded places nothing, and while one is being loaded, no half payload is ever found.
  *
  * A payload is a safetensors file: any reader of that format opens the fetched bytes. Its metadata carries config,
- * model_digest, token_digest and n_tokens; found.n_tokens is the position of the next token, whatever the config kept.
+ * model_digest, token_digest and n_tokens, its tensor `tokens` the ids of the context; found.n_tokens is the position
+ * of the next token, whatever the config kept.
  *
  * Several threads may call every function on one store or plan, except those that close it. Nothing here prints,
  * exits, changes a signal or keeps state outside the store or plan. Functions return 0 or more on success and one of

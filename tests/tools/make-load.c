@@ -31,18 +31,25 @@ static void must(int code, const struct err *err)
     exit(1);
 }
 
-static void digest_context(const char *id, int n, char hex[DIGEST_HEX])
+static int32_t *make_ids(const char *id, int n)
 {
     int32_t *ids = malloc((size_t)n * sizeof(*ids));
-    struct err err;
 
     for (int i = 0; i < n; i++)
         ids[i] = 1000 * id[0] + i;
+    return ids;
+}
+
+static void digest_context(const char *id, int n, char hex[DIGEST_HEX])
+{
+    int32_t *ids = make_ids(id, n);
+    struct err err;
+
     must(digest_tokens(ids, n, hex, &err), &err);
     free(ids);
 }
 
-/* The tensors of the one layer with their bytes; positions are 0, 1, 2 ... */
+/* The tokens and the tensors of the one layer, with their bytes; positions are 0, 1, 2 ... */
 static int fill_tensors(const struct config *config, int n_tokens, const char *id, struct st_tensor *tensor,
                         void **bytes)
 {
@@ -51,23 +58,26 @@ static int fill_tensors(const struct config *config, int n_tokens, const char *i
     int n = packed_payload_layout(config, &shape, n_tokens, part), n_kept = config_n_keep(config, n_tokens);
     struct rng rng = rng_named(7, id);
 
-    for (int i = 0; i < n; i++) {
-        tensor[i] = packed_payload_tensor(0, &part[i], name[i]);
-        tensor[i].bytes = packed_part_bytes(&part[i]);
+    tensor[0] = payload_tokens(n_tokens);
+    tensor[0].bytes = (uint64_t)n_tokens * sizeof(int32_t);
+    bytes[0] = make_ids(id, n_tokens);
+    for (int i = 1; i <= n; i++) {
+        tensor[i] = packed_payload_tensor(0, &part[i - 1], name[i - 1]);
+        tensor[i].bytes = packed_part_bytes(&part[i - 1]);
         bytes[i] = malloc(tensor[i].bytes);
         for (size_t k = 0; k < tensor[i].bytes; k++)
             ((char *)bytes[i])[k] = (char)rng_next(&rng);
-        for (int k = 0; strcmp(part[i].name, "positions") == 0 && k < n_kept; k++)
+        for (int k = 0; strcmp(part[i - 1].name, "positions") == 0 && k < n_kept; k++)
             memcpy((char *)bytes[i] + 4 * k, &k, 4);
     }
-    return n;
+    return 1 + n;
 }
 
 static void write_payload(const char *path, const struct config *config, const char *id, int n_tokens)
 {
-    struct st_tensor tensor[LAYOUT_MAX];
-    void *bytes[LAYOUT_MAX];
-    char digest[DIGEST_HEX], sum[LAYOUT_MAX][XXH3_HEX];
+    struct st_tensor tensor[1 + LAYOUT_MAX];
+    void *bytes[1 + LAYOUT_MAX];
+    char digest[DIGEST_HEX], sum[1 + LAYOUT_MAX][XXH3_HEX];
     struct payload_made made = { config->name, model_digest, digest, n_tokens, tensor, sum, 0 };
     struct file_out out;
     struct err err;

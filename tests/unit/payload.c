@@ -9,8 +9,21 @@
 #include <unistd.h>
 
 static const char model[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-static const char tokens[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-static const struct payload_key key = { model, tokens };
+enum { T = 100 }; // tokens of every context here
+static int32_t ids[T];
+static char tokens[DIGEST_HEX];
+static const struct payload_key key = { model, tokens, ids };
+
+static void make_ids(void)
+{
+    struct err err;
+
+    for (int i = 0; i < T; i++)
+        ids[i] = 7 * i;
+    cr_assert_eq(digest_tokens(ids, T, tokens, &err), 0);
+}
+
+TestSuite(payload, .init = make_ids);
 
 static uint64_t write_payload(const char *path, const char *config_text, int n_tokens)
 {
@@ -76,7 +89,8 @@ Test(payload, holds_the_rows_of_a_variant)
         }
         if (m == 1)
             cr_assert_arr_eq(tensor(&p, 1, "positions"), v.kept + G * v.rows[0].n, (size_t)(G * v.rows[0].n) * 4);
-        cr_assert_eq(p.file.st.n, L * (v.n_parts + (m == 1)));
+        cr_assert_eq(p.file.st.n, 1 + L * (v.n_parts + (m == 1)));
+        cr_assert_arr_eq(p.file.tokens->at, ids, sizeof(ids));
         packed_payload_close(&p);
         variant_release(&v);
     }
@@ -119,6 +133,17 @@ Test(payload, of_a_quantiser_unpacks_to_the_variant)
     variant_release(&v);
     cache_release(&c);
     unlink(path);
+}
+
+/* tests/tools/make-load wrote it, of 4 tokens in version 1: it has no ids. */
+Test(payload, of_version_1_is_read)
+{
+    struct packed_payload p;
+    struct err err;
+
+    cr_assert_eq(packed_payload_open(&p, "tests/data/payload-1.safetensors", PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
+    cr_assert(p.file.version == 1 && !p.file.tokens && p.file.n_tokens == 4 && p.shape.n_layers == 1);
+    packed_payload_close(&p);
 }
 
 /* ---- files that are not right -------------------------------------------- */
@@ -168,12 +193,19 @@ Test(payload, refuses_what_does_not_fit_together)
     static const char *const drop = "keydiff:drop=0.6", *const quantised = "kivi:bits=2";
 
     expect_refused_with(drop, "\"payload\"", "\"payl0ad\"", "not a payload");
-    expect_refused_with(drop, "\"version\":\"1\"", "\"version\":\"7\"", "version '7'");
+    expect_refused_with(drop, "\"version\":\"2\"", "\"version\":\"0\"", "version '0'");
+    expect_refused_with(drop, tokens, "AAAAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "SHA-256");
+    expect_refused_with(drop, tokens, model, "'tokens' has digest");
     expect_refused_with(drop, "keydiff:drop=0.6", "keydiff:drop=0.7", "has another shape");
     expect_refused_with(drop, "keydiff:drop=0.6", "keydifg:drop=0.6", "no method 'keydifg'");
-    expect_refused_with(drop, "\"n_tokens\":\"100\"", "\"n_tokens\":\"200\"", "has another shape");
     expect_refused_with(drop, "\"n_tokens\":\"100\"", "\"n_tokens\":\"-10\"",
                         "is '-10', not a number from 1 to 2147483647");
+    expect_refused_with(drop, "\"n_tokens\":\"100\"", "\"n_tokens\":\"101\"", "'tokens' is not I32 of shape [101]");
+    expect_refused_with(drop, "\"tokens\":{\"dtype\":\"I32\"", "\"tokens\":{\"dtype\":\"F32\"", "'tokens' is not I32");
+    expect_refused_with(drop, "\"tokens\":{", "\"t0kens\":{", "'tokens' is missing");
+    expect_refused_with(drop, "\"version\":\"2\"", "\"version\":\"1\"", "7 tensors of layers, where each has 3");
+    expect_refused_with(drop, "\"version\":\"2\"", "\"version\":\"3\"",
+                        "version '3'; this program reads versions 1 to 2");
     expect_refused_with(drop, model, "AAAAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "SHA-256");
     expect_refused_with(drop, "\"layers.1.v\":{\"dtype\":\"BF16\"", "\"layers.1.w\":{\"dtype\":\"BF16\"",
                         "'layers.1.v' is missing");

@@ -41,7 +41,7 @@ def read_payload(path):
     header = path.read_bytes().strip()
     header += b" " * (-len(header) % 8)
     payload = Path("example.safetensors")
-    payload.write_bytes(struct.pack("<Q", len(header)) + header + bytes(512))
+    payload.write_bytes(struct.pack("<Q", len(header)) + header + bytes(520))
     return read_show(payload)
 
 def read_index(path):

@@ -14,7 +14,7 @@ try() {
 	rm -r pay && cp -r good pay
 }
 rm "pay/$a2"; try
-printf 'x' | dd of="pay/$a2" bs=1 seek=9000 conv=notrunc 2>dd.log; try
+printf 'damage' | dd of="pay/$a2" bs=1 seek=9000 conv=notrunc 2>dd.log; try
 truncate -s 3000 "pay/$a2"; try
 cp "pay/$e1" "pay/$a2"; try
 sed 's/"n_tokens":"50"/"n_tokens":"40"/' "pay/$a2" >x && mv x "pay/$a2"; try

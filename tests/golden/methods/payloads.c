@@ -28,20 +28,18 @@ static int read_ids(struct prefill *want, struct err *err)
     return 0;
 }
 
-static int write_payload(struct compressor *c, const struct config *config, const char *dir, int i, struct err *err)
+static int write_payload(struct compressor *c, const struct config *config, const char *path, const int32_t *ids,
+                         struct err *err)
 {
     static const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000000";
-    struct buf path = { 0 };
     struct variant v;
 
-    buf_printf(&path, "%s/%d.safetensors", dir, i);
     int code = compressor_variant(c, config, VARIANT_PAYLOAD, &v, err);
     if (!code) {
-        code = packed_payload_write(path.at, &v, &(struct payload_key){ zeros, zeros }, NULL, err);
+        code = packed_payload_write(path, &v, &(struct payload_key){ zeros, zeros, ids }, NULL, err);
         fprintf(stderr, "%s: %.3f s to compress, %.3f s to unpack\n", config->name, v.compress_s, v.decompress_s);
         variant_release(&v);
     }
-    buf_release(&path);
     return code;
 }
 
@@ -62,8 +60,12 @@ static int run(char **arg, struct err *err)
     struct compressor *c = code ? NULL : compressor_new(session_full(s), err);
     if (!c)
         code = err->code;
-    for (int i = 0; i < n && !code; i++)
-        code = write_payload(c, &configs[i], arg[3], i, err);
+    for (int i = 0; i < n && !code; i++) {
+        struct buf path = { 0 };
+        buf_printf(&path, "%s/%d.safetensors", arg[3], i);
+        code = write_payload(c, &configs[i], buf_str(&path), want.ids, err);
+        buf_release(&path);
+    }
     compressor_free(c);
     session_free(s);
     engine_close(e);
