@@ -241,17 +241,25 @@ static int run_job(struct pack *p, const struct job *j, struct session *s, struc
     return write_variant(p, j, session_full(s), err);
 }
 
+/* A payload that fails is reported and counted. A device that fails ends the run: every later payload would fail too.
+ */
 static int run_jobs(struct pack *p, struct session *s, struct err *err)
 {
+    int code = 0;
+
     progress_begin("tokens", p->n_tokens);
-    for (int i = 0; i < p->n_jobs; i++) {
-        if (run_job(p, &p->job[i], s, err))
-            count_failure(p, p->job[i].placement, err);
-        show_tokens(p, p->job[i].ids.n);
-        p->tokens_before += p->job[i].ids.n;
+    for (int i = 0; i < p->n_jobs && !code; i++) {
+        const struct job *j = &p->job[i];
+        int failed = run_job(p, j, s, err);
+        if (failed == ERR_DEVICE)
+            code = err_wrap(err, "context '%s'", j->placement->id);
+        else if (failed)
+            count_failure(p, j->placement, err);
+        show_tokens(p, j->ids.n);
+        p->tokens_before += j->ids.n;
     }
     progress_end();
-    return 0;
+    return code;
 }
 
 static int compute(struct pack *p, const char *model, struct err *err)
