@@ -63,8 +63,9 @@ static const struct tool tool = {
         "Runs each context through the model once, derives every compressed variant of its KV cache, and lets all "
         "variants answer all questions together. Answers, sizes and times go to FILE (HDF5; --output is required). "
         "What FILE holds already is not computed again, what is new is added. Every finished context is kept in "
-        "FILE.d/ until the end: after an interruption the same command goes on where it was. CONTEXTS or "
-        "QUESTIONS may be '-', standard input.",
+        "FILE.d/ until the end: after an interruption the same command goes on where it was. A context that cannot be "
+        "profiled is reported, the others go on, and the status is 1. CONTEXTS or QUESTIONS may be '-', standard "
+        "input.",
     .examples = "  evp-profile contexts.jsonl questions.jsonl -o profile.h5\n"
                 "  evp-profile contexts.jsonl questions.jsonl --dry-run -o profile.h5 \\\n"
                 "      --configs 'keydiff:drop=0.1..0.9/0.2,kivi:bits=2'\n",

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SHARDS_MAX = 99999 }; // of one context; each but the first comes from a run that was interrupted and went on
+enum { SHARDS_MAX = 999 }; // of one context; each but the first comes from a run that was interrupted and went on
 
 /* HASH.h5 is the first shard of a context, HASH-2.h5 the next. Returns its number; 0: the name is of no shard. */
 static int shard_number(const char *name)
@@ -30,7 +30,7 @@ static int shard_number(const char *name)
         return 0;
     if (n == XXH3_HEX - 1 + 3)
         return 1;
-    if (digit[-1] != '-' || *digit == '0' || n > XXH3_HEX + 5 + 3)
+    if (digit[-1] != '-' || *digit == '0' || n > XXH3_HEX + 3 + 3)
         return 0;
     for (; *digit >= '0' && *digit <= '9'; digit++)
         number = 10 * number + (*digit - '0');

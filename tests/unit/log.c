@@ -1,4 +1,5 @@
 /* What a tool says on stderr: on a terminal, and elsewhere. stderr is a file here, and EVP_TTY pretends. */
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -124,4 +125,18 @@ Test(log, plain_lines_elsewhere)
     cr_assert_eq(strncmp(text, "evp-test: 70 tokens, ", 21), 0, "%s", text);
     cr_assert_eq(strchr(text, '\n'), text + strlen(text) - 1, "one line: %s", text);
     cr_assert(!strchr(text, '\r') && !strchr(text, '\033'));
+}
+
+Test(clock, the_time_of_day_can_be_given)
+{
+    static const char *const wrong[] = { "", "-1", "yesterday", "1e999", "5 " };
+
+    setenv("SOURCE_DATE_EPOCH", "0", 1);
+    cr_assert_eq(clock_utc(), 0);
+    setenv("SOURCE_DATE_EPOCH", "1700000000", 1);
+    cr_assert_eq(clock_utc(), 1.7e9);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        setenv("SOURCE_DATE_EPOCH", wrong[i], 1);
+        cr_assert_gt(clock_utc(), 1.7e9, "'%s'", wrong[i]);
+    }
 }

@@ -1,5 +1,6 @@
 /* The store of a profile: what was finished is found again, what does not belong is refused, no file is left over. */
 #include "base/buf.h"
+#include "base/digest.h"
 #include "base/file.h"
 #include "profiler/store.h"
 
@@ -101,9 +102,9 @@ Test(store, finds_finished_contexts_again)
     put(&s, "b", "knorm:drop=0.5", 100);
     store_close(&s); // as if killed: the shard stays
     static const char *const rests[] = {
-        "0123456789abcdef.h5.tmp.AbCdEf", "0123456789abcde.h5",         "0123456789abcdef0.h5",
-        "0123456789abcdef-.h5",           "0123456789abcdef-1.h5",      "0123456789abcdef-02.h5",
-        "0123456789abcdef-2x.h5",         "0123456789abcdef-100000.h5", "0123456789abcde-2.h5"
+        "0123456789abcdef.h5.tmp.AbCdEf", "0123456789abcde.h5",       "0123456789abcdef0.h5",
+        "0123456789abcdef-.h5",           "0123456789abcdef-1.h5",    "0123456789abcdef-02.h5",
+        "0123456789abcdef-2x.h5",         "0123456789abcdef-1000.h5", "0123456789abcde-2.h5"
     };
     enum { RESTS = sizeof(rests) / sizeof(*rests) };
     char *rest[RESTS];
@@ -329,6 +330,37 @@ Test(store, every_result_gets_a_shard_of_its_own)
         cr_assert_eq(t.cell_bytes[i + 1], 100 * i + 1);
     }
     table_release(&t);
+}
+
+/* 999 of a context; the last one is still read. */
+Test(store, a_context_has_a_largest_number_of_shards)
+{
+    char hash[XXH3_HEX], name[32];
+    struct store s;
+    struct table t;
+    struct err err;
+
+    digest_xxh3_hex("a", 1, hash);
+    begin(&s, STORE_EXTEND);
+    for (int n = 1; n <= 998; n++) {
+        snprintf(name, sizeof(name), n > 1 ? "%s-%d.h5" : "%s.h5", hash, n);
+        int fd = openat(s.lock, name, O_CREAT | O_WRONLY, 0600);
+        cr_assert_geq(fd, 0);
+        close(fd);
+    }
+    put(&s, "a", "knorm:drop=0.5", 1);
+    make(&t, "a", "kivi:bits=2", 1);
+    cr_assert_eq(store_put(&s, &t, &err), ERR_FAIL);
+    cr_assert(strstr(err.msg, "context 'a' has 999 shards"), "%s", err.msg);
+    table_release(&t);
+    for (int n = 1; n <= 998; n++) {
+        snprintf(name, sizeof(name), n > 1 ? "%s-%d.h5" : "%s.h5", hash, n);
+        cr_assert_eq(unlinkat(s.lock, name, 0), 0);
+    }
+    store_close(&s);
+    begin(&s, STORE_EXTEND);
+    cr_assert(store_has(&s, "a", "none", "a?"));
+    finish(&s, "{}");
 }
 
 static int n_forks;

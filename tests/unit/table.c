@@ -350,7 +350,7 @@ Test(table, values_at_their_limits)
     LIMIT(profiled_at[1], nan, (double)INFINITY);
     LIMIT(context_prefix_digests[0], SMALL_DIGEST SMALL_DIGEST, SMALL_DIGEST);
     LIMIT(context_prefix_digests[0], "", SMALL_DIGEST SMALL_DIGEST SMALL_DIGEST);
-    LIMIT(context_prefix_digests[0], SMALL_DIGEST SMALL_DIGEST, SMALL_DIGEST "0123456789ABCDEF" SMALL_DIGEST + 16);
+    LIMIT(context_prefix_digests[0], SMALL_DIGEST SMALL_DIGEST, &(SMALL_DIGEST "0123456789ABCDEF" SMALL_DIGEST)[16]);
     LIMIT(context_prefix_digests[1], "", SMALL_DIGEST); // 101 tokens
     LIMIT(curve_context[1], 0, -1);
     LIMIT(curve_context[3], 1, 2);
