@@ -185,7 +185,7 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
     else if (strcmp(is->model_digest, want->model_digest) != 0)
         snprintf(text, n, "model '%.80s', not '%.80s'", is->model, want->model);
     else if (want->backend && !same_backend(is->backend, want->backend))
-        snprintf(text, n, "--backend %.80s, not %.80s", is->backend, want->backend);
+        snprintf(text, n, "backend %.80s, not %.80s", is->backend, want->backend);
     else if (want->dtype && strcmp(is->dtype, want->dtype) != 0)
         snprintf(text, n, "--dtype %.80s, not %.80s", is->dtype, want->dtype);
     else if (is->max_new_tokens != want->max_new_tokens)
