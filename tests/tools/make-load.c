@@ -5,16 +5,19 @@
  *
  *     tier NAME KIND URI CAPACITY|-
  *     variants CONFIG CONFIG|- CONFIG|- CONFIG|-
+ *     ids FILE - - -
  *     context ID N_TOKENS CONFIG TIER|recompute
  *
  * Payloads are real ones of a model with one layer and one head of 64, full of bytes made from the id; those already
  * there are left alone, as evp-pack does. Token i of a context is 1000 * (first letter of the id) + i, so contexts with
- * the same first letter are prefixes of each other; `none` counts 256 bytes a token.
+ * the same first letter are prefixes of each other; after a line `ids` they come from FILE. `none` counts 256 bytes a
+ * token.
  */
 #include "base/rng.h"
 #include "loader/formats/manifest.h"
 #include "methods/packed_payload.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,12 +34,20 @@ static void must(int code, const struct err *err)
     exit(1);
 }
 
+static char ids_file[1024]; // "": ids are made from the context's
+
 static int32_t *make_ids(const char *id, int n)
 {
     int32_t *ids = malloc((size_t)n * sizeof(*ids));
+    FILE *f = *ids_file ? fopen(ids_file, "r") : NULL;
 
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         ids[i] = 1000 * id[0] + i;
+        if (*ids_file && (!f || fscanf(f, "%" SCNd32, &ids[i]) != 1))
+            exit(2);
+    }
+    if (f)
+        fclose(f);
     return ids;
 }
 
@@ -174,6 +185,8 @@ int main(int argc, char **argv)
             continue;
         if (strcmp(what, "tier") == 0)
             add_tier(&m, word);
+        else if (strcmp(what, "ids") == 0)
+            memcpy(ids_file, w[0], sizeof(ids_file));
         else if (strcmp(what, "context") == 0)
             add_context(&m, argv[2], word, variant, n_variants);
         for (int i = 0; i < 4 && strcmp(what, "variants") == 0; i++)
