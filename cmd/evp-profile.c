@@ -408,6 +408,8 @@ static int measure(struct job *j, struct err *err)
     if (!code && !cfg.dry_run)
         code = do_all(j, err);
     close_engine(j);
+    if (code && j->store.fresh)
+        log_info("finished contexts are kept in '%s'; the same command goes on with the others", j->store.dir);
     return code;
 }
 

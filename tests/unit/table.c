@@ -106,6 +106,37 @@ Test(table, files_of_version_1_and_2_are_read)
     }
 }
 
+/* A file of version 1 may have datasets of another program under names that version 2 gave a meaning. */
+Test(table, names_of_version_2_mean_nothing_in_version_1)
+{
+    static const int64_t two = 2, other[] = { 1, 3, 0, -1 };
+    char path[] = "/tmp/evp-unit-XXXXXX";
+    struct buf file = { 0 };
+    struct table t;
+    struct err err;
+
+    close(mkstemp(path));
+    cr_assert_eq(file_read(&file, "tests/data/table-2.h5", 1 << 20, &err), 0, "%s", err.msg);
+    char *name = memmem(file.at, file.n, "version", 8);
+    cr_assert(name && name + 96 < file.at + file.n);
+    char *value = memmem(name + 8, 88, &two, sizeof(two));
+    cr_assert_not_null(value);
+    for (int i = 0; i < 4; i++) {
+        memcpy(value, &other[i], sizeof(other[i]));
+        cr_assert_eq(file_write(path, file.at, file.n, &err), 0, "%s", err.msg);
+        cr_assert_eq(table_read(&t, path, TABLE_ALL, &err), i ? ERR_FORMAT : 0, "version %lld: %s", (long long)other[i],
+                     err.msg);
+        cr_assert(i == 0 || strstr(err.msg, "this program reads versions 1 to 2"), "%s", err.msg);
+        if (i)
+            continue;
+        cr_assert(isnan(t.profiled_at[0]) && !*t.question_origin[0] && !*t.context_prefix_digests[2]);
+        cr_assert(t.n_points == 0 && !t.curve_s && t.quality_train_n[0] == -1 && t.quality_train[0] == 1);
+        table_release(&t);
+    }
+    buf_release(&file);
+    unlink(path);
+}
+
 /* A copy of tests/data/table.h5, as h5py wrote it, in which `name` is called something else. */
 static void rename_in_copy(char *path, const char *name, const char *other)
 {
