@@ -1,5 +1,5 @@
-/* nfc.c - which characters join is asked from utf8proc itself, by decomposing every character once: what comes first in
- * a decomposition may join with what follows it, what comes later with what is before it.
+/* nfc.c - utf8proc says which characters join: every character is decomposed once. The first character of a
+ * decomposition may join with the next one, the others with the one before.
  */
 #include "engine/nfc.h"
 
@@ -74,7 +74,7 @@ int nfc_add(struct buf *out, struct text_view text, struct err *err)
     return buf_failed(out) ? err_nomem(err) : 0;
 }
 
-/* Stays apart from all that is before it: neither joins with it nor changes places. */
+/* A character that neither joins nor changes places with anything before it, by its decomposition. */
 static bool begins_apart(const struct nfc *n, const utf8proc_int32_t *part)
 {
     return utf8proc_get_property(part[0])->combining_class == 0 && !(n->joins[part[0]] & JOINS_LAST);

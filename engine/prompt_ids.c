@@ -1,10 +1,10 @@
 /* prompt_ids.c - text to ids, and how far they are certain when more text will follow.
  *
- * Text is cleaned to UTF-8, cut at added tokens into sections, and each section is normalised, split by the model's
- * patterns and merged piece by piece. When the end is open, each of these stops where what follows could change it:
- * the search for added tokens where one may begin that the text does not end, the normal form before the last character
- * that can join with others, the splitter as engine/split.h says. A struct prompt_ids remembers all three places, so
- * that a question costs no more than its own text, whatever the length of the context.
+ * Text is cleaned to UTF-8 and cut at added tokens into sections. Each section is normalised, split by the model's
+ * patterns and merged piece by piece. When the end is open, each stage stops where the text that follows could change
+ * its result: the search for added tokens where the text ends within one, the normal form before the last character
+ * that can join with others, the splitter as engine/split.h says. A struct prompt_ids remembers the three places, so
+ * that a question is tokenised from there on, whatever the length of its context.
  */
 #include "base/utf8.h"
 #include "engine/tokenizer_internal.h"
@@ -48,7 +48,7 @@ static int add_to_section(struct encoding *e, size_t n, enum text_end end, struc
     return splitter_run(&p->tokenizer->splitter, &job, err);
 }
 
-/* What is at one place of the rest: an added token (the longest), or perhaps one that its end cuts. */
+/* The added tokens that begin at one place of the rest: the longest whole one, and whether the end cuts another. */
 struct added_here {
     const struct added_token *token;
     bool cut;
@@ -114,7 +114,7 @@ static int encode_rest(struct encoding *e, enum text_end end, struct err *err)
         if (e->first[(unsigned char)p->rest.at[at]])
             here = added_at(e, at);
         if (here.cut && end == END_OPEN) {
-            if (here.token && end_section(e, at, err)) // one begins here in any case
+            if (here.token && end_section(e, at, err)) // one of the two begins here in any case
                 return err->code;
             break;
         }

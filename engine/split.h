@@ -5,11 +5,11 @@
  * one change: its \s still contains U+180E, which has not been white space since Unicode 6.3, so \s and \S are written
  * out.
  *
- * The end of a text may be open: more will follow, nobody knows what. Then only those pieces are cut off that come out
- * the same whatever follows, and a mark says where each step goes on when the text is longer. PCRE2's hard partial
- * matching tells: a match attempt that looked at the end of its subject, also by look-ahead, might end otherwise. A
- * step that reaches such an attempt has nothing certain after its beginning; what it has certainly not matched before
- * is open text for the next step.
+ * The end of a text may be open: unknown text follows. Then a run gives only the pieces that come out the same whatever
+ * follows, and sets a mark where each step goes on once more of the text is known. PCRE2's hard partial matching finds
+ * these pieces: it reports a match attempt that looked at the end of its subject, also by look-ahead, and might
+ * therefore end otherwise. From the beginning of such an attempt on nothing is certain. The text before it that matched
+ * nothing is one gap, perhaps a longer one, so the next step runs over it with an open end.
  */
 #ifndef EVP_SPLIT_H
 #define EVP_SPLIT_H

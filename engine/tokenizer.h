@@ -55,13 +55,13 @@ bool tokenizer_stops(const struct tokenizer *t, int32_t id);
  *     tokenizer_ask(&context, ask, &asked, &err);            // asked.ids: how all its questions begin
  *     tokenizer_question(&asked, question, &ids, &err);      // one question, with asked.ids
  *
- * The ids of the context and then those of a question are the ids of the whole prompt. A token may join the end of one
- * part with the beginning of the next, so the context is the ids that stay the same whatever follows the text: those
- * of all pieces that the pre-tokenizer cuts off without having looked at the end of the text. It depends on head and
- * text alone, and can be empty. The rest of the text belongs to the questions. asked.ids are in the same way what
- * depends on head, text and the part of `ask` before {question} alone. */
+ * The ids of a context and then those of a question are the ids of the whole prompt. A token may join the end of one
+ * part with the beginning of the next. So the context is the ids that stay the same whatever follows the text: those of
+ * all pieces that the pre-tokenizer cuts off without looking at the end of the text. They depend on head and text
+ * alone; there may be none. The rest of the text belongs to the questions. In the same way asked.ids depend on head,
+ * text and the part of `ask` before {question} alone. */
 struct prompt_ids {
-    struct tokens ids; // that are certain, and that the prompt it goes on from does not have
+    struct tokens ids; // certain ones; of `asked`: those after the context's
     /* for engine/prompt_ids.c: how to go on */
     const struct tokenizer *tokenizer;
     const char *after;      // the part of `ask` after {question}; borrowed
