@@ -6,12 +6,23 @@
 
 #include <string.h>
 
-struct backend *backend_open(const char *name, int n_threads, struct err *err)
+int backend_check_dtype(const char *dtype, struct err *err)
 {
+    if (strcmp(dtype, "auto") == 0 || strcmp(dtype, "f32") == 0 || strcmp(dtype, "bf16") == 0)
+        return 0;
+    return err_set(err, ERR_USAGE, "unknown dtype '%s'; it is one of %s", dtype, BACKEND_DTYPES);
+}
+
+struct backend *backend_open(const struct backend_options *options, struct err *err)
+{
+    const char *name = options->name ? options->name : "auto", *dtype = options->dtype ? options->dtype : "f32";
+
+    if (backend_check_dtype(dtype, err))
+        return NULL;
     if (strcmp(name, "cpu") == 0 || strcmp(name, "auto") == 0)
-        return cpu_open(n_threads, err);
+        return cpu_open(options, err);
     if (strcmp(name, "reference") == 0)
-        return reference_open(err);
+        return reference_open(strcmp(dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32, err);
     err_set(err, ERR_DEVICE, "no backend '%s' in this build; it has %s", name, BACKEND_NAMES);
     return NULL;
 }

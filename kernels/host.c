@@ -1,8 +1,8 @@
-/* host.c - memory of backends that compute on the host: aligned_alloc, memcpy, and /proc/meminfo for what is free. */
+/* host.c - memory of backends that compute on the host: aligned_alloc and memcpy; the clock is the host's. */
 #include "kernels/host.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include "base/clock.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,13 +12,13 @@ void *host_alloc(size_t bytes)
 {
     if (bytes > PTRDIFF_MAX - ALIGNMENT)
         return NULL;
-    return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
+    return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT); // never 0
 }
 
 static void *alloc(struct backend *be, size_t bytes, struct err *err)
 {
-    (void)be;
     void *p = host_alloc(bytes);
+
     if (!p)
         err_set(err, ERR_NOMEM, "out of memory: %zu bytes for the '%s' backend", bytes, be->name);
     return p;
@@ -37,25 +37,28 @@ static void move(struct backend *be, void *dst, const void *src, size_t bytes)
         memcpy(dst, src, bytes);
 }
 
-/* Total memory, and what the kernel says is available without swapping. */
+static int read_back(struct backend *be, void *host, const void *src, size_t bytes, struct err *err)
+{
+    move(be, host, src, bytes);
+    return be->sync(be, err);
+}
+
+static void repeat(struct backend *be, void *dst, size_t pitch, int n, const void *host, size_t bytes)
+{
+    for (int i = 0; i < n; i++)
+        move(be, (char *)dst + (size_t)i * pitch, host, bytes);
+}
+
+static double now(struct backend *be)
+{
+    (void)be;
+    return clock_now();
+}
+
 static struct device_memory memory(struct backend *be)
 {
-    struct device_memory m = { 0 };
-    char line[128];
-
     (void)be;
-    FILE *f = fopen("/proc/meminfo", "r");
-    if (!f)
-        return m;
-    while (fgets(line, sizeof(line), f)) {
-        uint64_t kib;
-        if (sscanf(line, "MemTotal: %" SCNu64, &kib) == 1)
-            m.total = kib << 10;
-        else if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
-            m.free = kib << 10;
-    }
-    fclose(f);
-    return m;
+    return host_memory("");
 }
 
 void host_memory_ops(struct backend *be)
@@ -63,7 +66,9 @@ void host_memory_ops(struct backend *be)
     be->alloc = alloc;
     be->free = release;
     be->write = move;
-    be->read = move;
+    be->read = read_back;
     be->copy = move;
+    be->repeat = repeat;
+    be->clock = now;
     be->memory = memory;
 }

@@ -20,10 +20,25 @@ static inline size_t dtype_size(enum dtype t)
     return t == DTYPE_F32 || t == DTYPE_I32 ? 4 : t == DTYPE_U8 ? 1 : 2;
 }
 
+/* "f32", "bf16", ... */
+static inline const char *dtype_name(enum dtype t)
+{
+    static const char *const name[] = { "f32", "f16", "bf16", "i32", "u8" };
+    return name[t];
+}
+
 /* KV pairs of one layer and one kv head. k and v are addresses on the backend's device. */
 struct kv_rows {
     void *k, *v; // (n, K) each, of the backend's dtype
     int n;
+};
+
+/* Uncompressed KV pairs of many tokens, all layers and heads: layer l, head g, slot s is row (l * G + g) * head_rows +
+ * s.
+ */
+struct kv_store {
+    void *k, *v; // of the backend's dtype
+    size_t head_rows;
 };
 
 /* The shape every cache of a model shares. */

@@ -1,15 +1,40 @@
-/* reference.c - the reference backend's table of ops. */
+/* reference.c - the reference backend's table of ops, and its one failure: no memory for an op's own arrays. */
 #include "kernels/reference/reference.h"
 
 #include "kernels/host.h"
 
 #include <stdlib.h>
 
-static int sync_nothing(struct backend *be, struct err *err)
+void *reference_scratch(struct backend *be, size_t bytes)
 {
+    struct reference *r = (struct reference *)be;
+    void *at = malloc(bytes + 1);
+
+    if (!at && r->failure.code == 0)
+        err_set(&r->failure, ERR_NOMEM, "out of memory: %zu bytes for an op of the '%s' backend", bytes, be->name);
+    return at;
+}
+
+static int sync_failure(struct backend *be, struct err *err)
+{
+    struct reference *r = (struct reference *)be;
+    int code = r->failure.code;
+
+    if (code)
+        *err = r->failure;
+    r->failure.code = 0;
+    return code;
+}
+
+/* The numbers of one row of moe, and all scores of one layer in joint_counts. */
+static size_t scratch(struct backend *be, const struct work_shape *work)
+{
+    enum { SCORE_BYTES = 16 };
+    size_t expert = sizeof(double) * (size_t)work->n_experts + 3 * sizeof(float) * (size_t)work->expert_width,
+           scores = SCORE_BYTES * (size_t)work->n_kv_heads * (size_t)work->n_keys;
+
     (void)be;
-    (void)err;
-    return 0;
+    return expert > scores ? expert : scores;
 }
 
 static void close_reference(struct backend *be)
@@ -17,18 +42,24 @@ static void close_reference(struct backend *be)
     free(be);
 }
 
-struct backend *reference_open(struct err *err)
+struct backend *reference_open(enum dtype dtype, struct err *err)
 {
-    struct backend *be = calloc(1, sizeof(*be));
-    if (!be) {
+    struct reference *r = calloc(1, sizeof(*r));
+
+    if (!r) {
         err_nomem(err);
         return NULL;
     }
-    *be = (struct backend){
+    r->base = (struct backend){
         .name = "reference",
-        .sync = sync_nothing,
+        .kind = "reference",
+        .dtype = dtype,
+        .pass_rows = 512,
+        .sync = sync_failure,
+        .scratch = scratch,
         .weight_new = reference_weight_new,
         .weight_free = reference_weight_free,
+        .weight_bytes = reference_weight_bytes,
         .gemm = reference_gemm,
         .attend = reference_attend,
         .embed = reference_embed,
@@ -36,19 +67,24 @@ struct backend *reference_open(struct err *err)
         .rope = reference_rope,
         .merge = reference_merge,
         .silu_mul = reference_silu_mul,
-        .argmax = reference_argmax,
-        .layernorm = reference_layernorm,
-        .gelu = reference_gelu,
+        .moe = reference_moe,
+        .best = reference_best,
+        .copy_slots = reference_copy_slots,
         .key_norms = reference_key_norms,
         .key_cosines = reference_key_cosines,
-        .mean_attention = reference_mean_attention,
+        .column_stats = reference_column_stats,
         .avg_pool = reference_avg_pool,
+        .scale_columns = reference_scale_columns,
+        .mean_heads = reference_mean_heads,
+        .joint_counts = reference_joint_counts,
         .top_k = reference_top_k,
         .gather = reference_gather,
         .quantise = reference_quantise,
         .dequantise = reference_dequantise,
+        .layernorm = reference_layernorm,
+        .gelu = reference_gelu,
         .close = close_reference,
     };
-    host_memory_ops(be);
-    return be;
+    host_memory_ops(&r->base);
+    return &r->base;
 }

@@ -1,70 +1,181 @@
-/* reference_attend.c - attention as the formula says: one query row, all its keys, softmax in double. */
+/* reference_attend.c - attention as the formula says: one query row, all its keys, softmax in double. Scores are
+ * computed twice rather than stored, so nothing is allocated. */
 #include "kernels/reference/reference.h"
 
-#include <assert.h>
 #include <math.h>
-#include <string.h>
 
-static double dot(const float *a, const float *b, int n)
+enum { MAX_HEAD_DIM = 1024 };
+
+/* The keys that one query row sees, and where its results go: row `at` of q, part and lse; (token, head) of out. */
+struct attn_row {
+    struct kv_rows keys;
+    size_t at;
+    int token, head;
+};
+
+/* Entry i of the spans: the host's, which must be what the device has. */
+static struct attn_span span_of(const struct attn_spans *spans, int i)
 {
-    double sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += (double)a[i] * (double)b[i];
-    return sum;
+    assert(spans->device || spans->n == 1);
+    assert(!spans->device || memcmp(&spans->host[i], &spans->device[i], sizeof(*spans->host)) == 0);
+    return spans->host[i];
 }
 
-/* Row i of the item. Scores are computed twice rather than stored, so nothing is allocated. */
-static void attend_row(const struct attn_item *item, int i, int K, double scale)
+/* The rows of head g that a span's tokens attend to. */
+static struct kv_rows keys_of(const struct attn_job *job, const struct attn_span *span, int g, enum dtype type)
 {
-    const float *q = (const float *)item->q + (size_t)i * (size_t)item->q_pitch;
-    const float *k = item->kv.k, *v = item->kv.v; // (n, K)
-    float *out = (float *)item->out + (size_t)i * (size_t)item->out_pitch;
-    int n = item->causal < 0 ? item->kv.n : item->causal + i / item->group + 1;
-    if (n > item->kv.n)
-        n = item->kv.n;
+    if (job->kind == ATTN_SHARED) {
+        size_t at = ((size_t)span->first * (size_t)job->table.n_layers + (size_t)job->layer) * (size_t)job->n_kv_heads +
+                    (size_t)g;
+        const struct kv_rows *host = &job->table.host[at], *device = &job->table.device[at];
+        assert(host->k == device->k && host->v == device->v && host->n == device->n);
+        return *device;
+    }
+    size_t row = (size_t)(job->layer * job->n_kv_heads + g) * job->store.head_rows + (size_t)span->first,
+           offset = row * (size_t)job->head_dim * dtype_size(type);
+    return (struct kv_rows){ (char *)job->store.k + offset, job->store.v ? (char *)job->store.v + offset : NULL,
+                             span->n_keys };
+}
 
-    double max = -(double)INFINITY, total = 0, weighted[1024] = { 0 };
-    assert(K <= (int)(sizeof(weighted) / sizeof(*weighted)));
+/* Row i of a span of kv head g with query head h of its group. */
+static struct attn_row row_at(const struct attn_job *job, const struct attn_span *span, int g, int i, int h,
+                              enum dtype type)
+{
+    int group = job->n_heads / job->n_kv_heads, token = span->row + i;
+    struct attn_row r = {
+        .keys = keys_of(job, span, g, type),
+        .at = ((size_t)g * (size_t)job->n_tokens + (size_t)token) * (size_t)group + (size_t)h,
+        .token = token,
+        .head = g * group + h,
+    };
+
+    assert(i < span->n_rows && token < job->n_tokens);
+    if (job->kind == ATTN_TEXT || job->kind == ATTN_OWN)
+        r.keys.n = span->n_keys - span->n_rows + i + 1;
+    if (r.keys.n < 0)
+        r.keys.n = 0;
+    return r;
+}
+
+static void each_row(struct backend *be, const struct attn_job *job,
+                     void (*work)(struct backend *, const struct attn_job *, const struct attn_row *))
+{
+    for (int s = 0; s < job->spans.n; s++) {
+        struct attn_span span = span_of(&job->spans, s);
+        for (int g = 0; g < job->n_kv_heads; g++)
+            for (int i = 0; i < span.n_rows; i++)
+                for (int h = 0; h < job->n_heads / job->n_kv_heads; h++) {
+                    struct attn_row row = row_at(job, &span, g, i, h, be->dtype);
+                    work(be, job, &row);
+                }
+    }
+}
+
+/* scale * q . k_j of a row. */
+static double score(enum dtype type, const struct attn_job *job, const struct attn_row *row, int j)
+{
+    return (double)job->scale * row_dot(type, row_of(type, job->q, row->at, job->head_dim),
+                                        row_of(type, row->keys.k, (size_t)j, job->head_dim), job->head_dim);
+}
+
+static void attend_row(struct backend *be, const struct attn_job *job, const struct attn_row *row)
+{
+    int K = job->head_dim, n = row->keys.n;
+    double max = -(double)INFINITY, total = 0, weighted[MAX_HEAD_DIM] = { 0 };
+
+    assert(K <= MAX_HEAD_DIM);
     for (int j = 0; j < n; j++)
-        max = fmax(max, scale * dot(q, k + (size_t)j * (size_t)K, K));
+        max = fmax(max, score(be->dtype, job, row, j));
     for (int j = 0; j < n; j++) {
-        double w = exp(scale * dot(q, k + (size_t)j * (size_t)K, K) - max);
+        double w = exp(score(be->dtype, job, row, j) - max);
+        const void *v = row_of(be->dtype, row->keys.v, (size_t)j, K);
         total += w;
         for (int c = 0; c < K; c++)
-            weighted[c] += w * (double)v[(size_t)j * (size_t)K + (size_t)c];
+            weighted[c] += w * number_get(be->dtype, v, (size_t)c);
     }
-    for (int c = 0; c < K; c++)
-        out[c] = n > 0 ? (float)(weighted[c] / total) : 0;
-    if (item->lse)
-        item->lse[i] = n > 0 ? (float)(max + log(total)) : -INFINITY;
+    for (int c = 0; c < K; c++) {
+        double x = n > 0 ? weighted[c] / total : 0;
+        if (job->out.at)
+            mat_put(job->out, row->token, row->head * K + c, x);
+        if (job->part)
+            job->part[row->at * (size_t)K + (size_t)c] = (float)x;
+    }
+    if (job->lse)
+        job->lse[row->at] = n > 0 ? (float)(max + log(total)) : -INFINITY;
 }
 
-void reference_attend(struct backend *be, const struct attn_item *item, int n_items, int head_dim, float scale)
+void reference_attend(struct backend *be, const struct attn_job *job)
 {
-    (void)be;
-    for (int it = 0; it < n_items; it++)
-        for (int i = 0; i < item[it].n_q; i++)
-            attend_row(&item[it], i, head_dim, (double)scale);
+    assert(!job->out.at || (job->out.type == be->dtype && job->out.cols == job->n_heads * job->head_dim));
+    each_row(be, job, attend_row);
 }
 
 void reference_merge(struct backend *be, const struct merge_job *job)
 {
     int K = job->head_dim, G = job->n_kv_heads, T = job->out.rows, H = job->out.cols / K, group = H / G;
 
-    (void)be;
+    assert(job->out.type == be->dtype);
     for (int t = 0; t < T; t++) {
         for (int h = 0; h < H; h++) {
             size_t from = ((size_t)(h / group) * (size_t)T + (size_t)t) * (size_t)group + (size_t)(h % group);
-            float *out = (float *)job->out.at + (size_t)t * (size_t)job->out.pitch + h * K;
-            const float *a = (const float *)job->part[0] + from * (size_t)K;
-            if (job->n_parts == 1) {
-                memcpy(out, a, (size_t)K * sizeof(float));
-                continue;
-            }
-            const float *b = (const float *)job->part[1] + from * (size_t)K;
-            double wa = 1 / (1 + exp((double)job->lse[1][from] - (double)job->lse[0][from]));
+            const float *a = job->part[0] + from * (size_t)K, *b = job->part[1] + from * (size_t)K;
+            double first = (double)job->lse[0][from], second = (double)job->lse[1][from];
+            double share = first == second ? 0.5 : 1 / (1 + exp(second - first)); // both may be -inf
             for (int c = 0; c < K; c++)
-                out[c] = (float)(wa * (double)a[c] + (1 - wa) * (double)b[c]);
+                mat_put(job->out, t, h * K + c, share * (double)a[c] + (1 - share) * (double)b[c]);
         }
     }
+}
+
+/* ---- attention as scores ----------------------------------------------- */
+
+/* What key j of head g gets from all rows of the span. */
+static double column_of(struct backend *be, const struct column_job *job, const struct attn_span *span, int g, int j)
+{
+    const struct attn_job *attn = &job->attn;
+    int group = attn->n_heads / attn->n_kv_heads;
+    double sum = 0, max = 0;
+
+    for (int i = 0; i < span->n_rows; i++)
+        for (int h = 0; h < group; h++) {
+            struct attn_row row = row_at(attn, span, g, i, h, be->dtype);
+            if (j >= row.keys.n)
+                continue;
+            double p = exp(score(be->dtype, attn, &row, j) - (double)attn->lse[row.at]);
+            sum += p;
+            max = fmax(max, p);
+        }
+    return job->stat == COLUMN_MAX ? max : job->stat == COLUMN_SUM ? sum : sum / (span->n_rows * group);
+}
+
+void reference_column_stats(struct backend *be, const struct column_job *job)
+{
+    struct attn_span span = span_of(&job->attn.spans, 0);
+
+    assert(job->attn.kind == ATTN_TEXT && job->attn.spans.n == 1);
+    for (int g = 0; g < job->attn.n_kv_heads; g++) {
+        float *column = job->column + (size_t)g * job->pitch;
+        for (int j = 0; j < span.n_keys; j++) {
+            double x = column_of(be, job, &span, g, j);
+            if (job->into == COLUMN_ADD)
+                x = job->stat == COLUMN_MAX ? fmax(x, (double)column[j]) : x + (double)column[j];
+            column[j] = (float)x;
+        }
+    }
+}
+
+/* ---- slots ------------------------------------------------------------- */
+
+void reference_copy_slots(struct backend *be, const struct kv_store *store, const struct kv_shape *shape,
+                          const struct slot_copy *copy)
+{
+    size_t row = (size_t)shape->head_dim * dtype_size(be->dtype), bytes = (size_t)copy->n * row;
+
+    for (int i = 0; i < copy->n_to; i++)
+        for (int head = 0; head < shape->n_layers * shape->n_kv_heads; head++) {
+            size_t first = (size_t)head * store->head_rows, from = (first + (size_t)copy->from) * row,
+                   to = (first + (size_t)copy->to[i]) * row;
+            memcpy((char *)store->k + to, (const char *)store->k + from, bytes);
+            memcpy((char *)store->v + to, (const char *)store->v + from, bytes);
+        }
 }

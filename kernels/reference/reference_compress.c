@@ -1,90 +1,56 @@
 /* reference_compress.c - compression as the contracts in backend.h define it, one element at a time. */
 #include "kernels/reference/reference.h"
 
-#include "kernels/half.h"
 #include "kernels/order.h"
 
-#include <assert.h>
 #include <math.h>
-#include <stdbool.h>
-#include <string.h>
+#include <stdlib.h>
 
 /* ---- scores ------------------------------------------------------------ */
 
-static double dot(const float *a, const float *b, int n)
+static const void *key(const struct backend *be, const struct kv_rows *head, int t, int K)
 {
-    double sum = 0;
-
-    for (int i = 0; i < n; i++)
-        sum += (double)a[i] * (double)b[i];
-    return sum;
+    return row_of(be->dtype, head->k, (size_t)t, K);
 }
 
-static const float *key(const struct kv_rows *head, int t, int K)
+static double key_norm(const struct backend *be, const struct kv_rows *head, int t, int K)
 {
-    return (const float *)head->k + (size_t)t * (size_t)K;
+    return sqrt(row_dot(be->dtype, key(be, head, t, K), key(be, head, t, K), K));
 }
 
 void reference_key_norms(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim)
 {
-    (void)be;
     for (int h = 0; h < n_heads; h++)
         for (int t = 0; t < heads[h].n; t++, score++)
-            *score = (float)-sqrt(dot(key(&heads[h], t, head_dim), key(&heads[h], t, head_dim), head_dim));
+            *score = (float)-key_norm(be, &heads[h], t, head_dim);
 }
 
 /* Coordinate c of the mean direction of a head's keys. */
-static double mean_direction(const struct kv_rows *head, int c, int K)
+static double mean_direction(const struct backend *be, const struct kv_rows *head, int c, int K)
 {
     double sum = 0;
 
-    for (int t = 0; t < head->n; t++) {
-        const float *k = key(head, t, K);
-        sum += (double)k[c] / fmax(sqrt(dot(k, k, K)), 1e-12);
-    }
+    for (int t = 0; t < head->n; t++)
+        sum += number_get(be->dtype, key(be, head, t, K), (size_t)c) / fmax(key_norm(be, head, t, K), 1e-12);
     return sum / head->n;
 }
 
 void reference_key_cosines(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim)
 {
-    (void)be;
     for (int h = 0; h < n_heads; h++) {
-        float mean[1024];
+        double mean[1024], squares = 0;
         assert(head_dim <= 1024);
-        for (int c = 0; c < head_dim; c++)
-            mean[c] = (float)mean_direction(&heads[h], c, head_dim);
-        double norm = fmax(sqrt(dot(mean, mean, head_dim)), 1e-8);
-        for (int t = 0; t < heads[h].n; t++, score++) {
-            const float *k = key(&heads[h], t, head_dim);
-            *score = (float)(-dot(k, mean, head_dim) / (fmax(sqrt(dot(k, k, head_dim)), 1e-8) * norm));
+        for (int c = 0; c < head_dim; c++) {
+            mean[c] = mean_direction(be, &heads[h], c, head_dim);
+            squares += mean[c] * mean[c];
         }
-    }
-}
-
-/* Adds row i's attention to its columns. */
-static void add_row(float *score, const struct attn_item *item, int i, int K, double scale)
-{
-    const float *q = (const float *)item->q + (size_t)i * (size_t)item->q_pitch;
-    int n = item->causal < 0 ? item->kv.n : item->causal + i / item->group + 1;
-    double max = -(double)INFINITY, total = 0;
-
-    n = n < item->kv.n ? n : item->kv.n;
-    for (int j = 0; j < n; j++)
-        max = fmax(max, scale * dot(q, key(&item->kv, j, K), K));
-    for (int j = 0; j < n; j++)
-        total += exp(scale * dot(q, key(&item->kv, j, K), K) - max);
-    for (int j = 0; j < n; j++)
-        score[j] += (float)(exp(scale * dot(q, key(&item->kv, j, K), K) - max) / total / item->n_q);
-}
-
-void reference_mean_attention(struct backend *be, float *score, const struct attn_item *item, int n_items, int head_dim,
-                              float scale)
-{
-    (void)be;
-    for (int it = 0; it < n_items; it++, score += item[0].kv.n) {
-        memset(score, 0, (size_t)item[it].kv.n * sizeof(*score));
-        for (int i = 0; i < item[it].n_q; i++)
-            add_row(score, &item[it], i, head_dim, (double)scale);
+        double norm = fmax(sqrt(squares), 1e-8);
+        for (int t = 0; t < heads[h].n; t++, score++) {
+            double sum = 0;
+            for (int c = 0; c < head_dim; c++)
+                sum += number_get(be->dtype, key(be, &heads[h], t, head_dim), (size_t)c) * mean[c];
+            *score = (float)(-sum / (fmax(key_norm(be, &heads[h], t, head_dim), 1e-8) * norm));
+        }
     }
 }
 
@@ -106,6 +72,29 @@ void reference_avg_pool(struct backend *be, float *score, int n_heads, int n, in
     }
 }
 
+void reference_scale_columns(struct backend *be, float *score, int n_heads, int n, const float *factor)
+{
+    (void)be;
+    for (int h = 0; h < n_heads; h++)
+        for (int t = 0; t < n; t++)
+            *score++ *= factor[t];
+}
+
+void reference_mean_heads(struct backend *be, float *score, int n_heads, int n, int group)
+{
+    (void)be;
+    assert(n_heads % group == 0);
+    for (int first = 0; first < n_heads; first += group)
+        for (int t = 0; t < n; t++) {
+            float *at = score + (size_t)first * (size_t)n + (size_t)t;
+            double sum = 0;
+            for (int h = 0; h < group; h++)
+                sum += (double)at[(size_t)h * (size_t)n];
+            for (int h = 0; h < group; h++)
+                at[(size_t)h * (size_t)n] = (float)(sum / group);
+        }
+}
+
 /* ---- selection --------------------------------------------------------- */
 
 /* The number of places that come before place i when larger scores, then lower places, come first. */
@@ -119,41 +108,90 @@ static int rank(const float *score, int n, int i)
     return before;
 }
 
-void reference_top_k(struct backend *be, int32_t *kept, const float *score, int n_heads, int n, int k)
+void reference_top_k(struct backend *be, int32_t *kept, const float *score, int n_heads, int n, const int *k)
 {
     (void)be;
     for (int h = 0; h < n_heads; h++, score += n)
         for (int i = 0; i < n; i++)
-            if (rank(score, n, i) < k)
+            if (rank(score, n, i) < k[h])
                 *kept++ = i;
 }
 
 void reference_gather(struct backend *be, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,
                       int n_heads, int head_dim)
 {
-    size_t row = (size_t)head_dim * sizeof(float);
+    size_t row = (size_t)head_dim * dtype_size(be->dtype);
 
-    (void)be;
-    for (int h = 0; h < n_heads; h++) {
+    for (int h = 0; h < n_heads; h++)
         for (int i = 0; i < dst[h].n; i++, kept++) {
             memcpy((char *)dst[h].k + (size_t)i * row, (const char *)src[h].k + (size_t)*kept * row, row);
             memcpy((char *)dst[h].v + (size_t)i * row, (const char *)src[h].v + (size_t)*kept * row, row);
         }
+}
+
+/* ---- budgets per head -------------------------------------------------- */
+
+/* A score of a layer: `order` is above that of every score for those that are taken first. */
+struct joint_score {
+    uint64_t order;
+    int32_t head, at;
+};
+
+/* Descending; then by head, then by position. */
+static int compare_joint(const void *a, const void *b)
+{
+    const struct joint_score *x = a, *y = b;
+
+    if (x->order != y->order)
+        return x->order > y->order ? -1 : 1;
+    return x->head != y->head ? x->head - y->head : x->at - y->at;
+}
+
+/* The scores of `group` heads, sorted; the floor largest of each head come first. */
+static void sort_joint(struct joint_score *s, const float *score, int n, const struct joint_keep *keep)
+{
+    for (int32_t h = 0; h < keep->group; h++) {
+        struct joint_score *head = s + (size_t)h * (size_t)n;
+        for (int32_t t = 0; t < n; t++)
+            head[t] = (struct joint_score){ score_order(score[(size_t)h * (size_t)n + (size_t)t]), h, t };
+        qsort(head, (size_t)n, sizeof(*head), compare_joint);
+        for (int t = 0; t < keep->floor; t++)
+            head[t].order = UINT64_MAX;
     }
+    qsort(s, (size_t)keep->group * (size_t)n, sizeof(*s), compare_joint);
+}
+
+void reference_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n,
+                            const struct joint_keep *keep)
+{
+    size_t n_scores = (size_t)keep->group * (size_t)n;
+    struct joint_score *s = reference_scratch(be, n_scores * sizeof(*s));
+
+    assert(n_heads % keep->group == 0 && keep->floor <= n && (size_t)keep->n_keep <= n_scores);
+    assert(keep->floor * keep->group <= keep->n_keep);
+    for (int first = 0; s && first < n_heads; first += keep->group) {
+        sort_joint(s, score + (size_t)first * (size_t)n, n, keep);
+        for (int h = 0; h < keep->group; h++)
+            count[first + h] = 0;
+        for (int i = 0; i < keep->n_keep; i++)
+            count[first + s[i].head]++;
+    }
+    free(s);
 }
 
 /* ---- quantising -------------------------------------------------------- */
 
 /* One group: `group` numbers, `stride` apart. */
 struct quant_group {
-    float *x;
+    enum dtype type;
+    void *x;
     size_t stride;
     int32_t *codes; // group * bits / 32 words
     uint16_t *scale, *zero;
 };
 
 /* Group j of line i. */
-static struct quant_group get_group(const struct quant_item *q, int i, int j)
+static struct quant_group get_group(const struct quant_item *q, enum dtype type, int i, int j)
 {
     int n = q->lines == QUANT_COLUMNS ? q->rows : q->cols; // length of a line
     size_t group = (size_t)i * (size_t)(n / q->group) + (size_t)j;
@@ -161,7 +199,8 @@ static struct quant_group get_group(const struct quant_item *q, int i, int j)
            across = q->lines == QUANT_COLUMNS ? 1 : (size_t)q->cols;
 
     return (struct quant_group){
-        .x = (float *)q->x + (size_t)i * across + (size_t)(j * q->group) * along,
+        .type = type,
+        .x = (char *)q->x + ((size_t)i * across + (size_t)(j * q->group) * along) * dtype_size(type),
         .stride = along,
         .codes = q->codes + group * (size_t)(q->group * q->bits / 32),
         .scale = q->scales + group,
@@ -169,21 +208,26 @@ static struct quant_group get_group(const struct quant_item *q, int i, int j)
     };
 }
 
+static float number_of(const struct quant_group *s, int i)
+{
+    return (float)number_get(s->type, s->x, (size_t)i * s->stride);
+}
+
 static void quantise_group(const struct quant_group *s, int group, int bits)
 {
-    float min = s->x[0], max = s->x[0], top = (float)((1 << bits) - 1);
+    float min = number_of(s, 0), max = min, top = (float)((1 << bits) - 1);
     int per_word = 32 / bits;
 
     for (int i = 1; i < group; i++) {
-        min = fminf(min, s->x[(size_t)i * s->stride]);
-        max = fmaxf(max, s->x[(size_t)i * s->stride]);
+        min = fminf(min, number_of(s, i));
+        max = fmaxf(max, number_of(s, i));
     }
     *s->zero = f16_from_f32_finite(min);
     *s->scale = f16_from_f32_finite((max - f16_to_f32(*s->zero)) / top);
     float zero = f16_to_f32(*s->zero), scale = f16_to_f32(*s->scale);
     memset(s->codes, 0, (size_t)(group / per_word) * sizeof(*s->codes));
     for (int i = 0; i < group && scale > 0; i++) {
-        float code = rintf(fminf(fmaxf((s->x[(size_t)i * s->stride] - zero) / scale, 0), top));
+        float code = rintf(fminf(fmaxf((number_of(s, i) - zero) / scale, 0), top));
         s->codes[i / per_word] = (int32_t)((uint32_t)s->codes[i / per_word] | (uint32_t)code << i % per_word * bits);
     }
 }
@@ -196,11 +240,12 @@ static void dequantise_group(const struct quant_group *s, int group, int bits)
 
     for (int i = 0; i < group; i++) {
         uint32_t code = (uint32_t)s->codes[i / per_word] >> i % per_word * bits & mask;
-        s->x[(size_t)i * s->stride] = (float)code * scale + zero;
+        number_put(s->type, s->x, (size_t)i * s->stride, (double)((float)code * scale + zero));
     }
 }
 
-static void each_group(const struct quant_item *item, int n_items, void (*work)(const struct quant_group *, int, int))
+static void each_group(const struct backend *be, const struct quant_item *item, int n_items,
+                       void (*work)(const struct quant_group *, int, int))
 {
     for (int it = 0; it < n_items; it++) {
         const struct quant_item *q = &item[it];
@@ -208,7 +253,7 @@ static void each_group(const struct quant_item *item, int n_items, void (*work)(
         int n_lines = columns ? q->cols : q->rows, n_groups = (columns ? q->rows : q->cols) / q->group;
         for (int i = 0; i < n_lines; i++) {
             for (int j = 0; j < n_groups; j++) {
-                struct quant_group s = get_group(q, i, j);
+                struct quant_group s = get_group(q, be->dtype, i, j);
                 work(&s, q->group, q->bits);
             }
         }
@@ -217,12 +262,10 @@ static void each_group(const struct quant_item *item, int n_items, void (*work)(
 
 void reference_quantise(struct backend *be, const struct quant_item *item, int n_items)
 {
-    (void)be;
-    each_group(item, n_items, quantise_group);
+    each_group(be, item, n_items, quantise_group);
 }
 
 void reference_dequantise(struct backend *be, const struct quant_item *item, int n_items)
 {
-    (void)be;
-    each_group(item, n_items, dequantise_group);
+    each_group(be, item, n_items, dequantise_group);
 }

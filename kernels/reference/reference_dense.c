@@ -1,25 +1,13 @@
 /* reference_dense.c - matrices, the slow way: every sum in double, every element where backend.h says it is. */
 #include "kernels/reference/reference.h"
 
-#include "kernels/host.h"
-
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-static float *row(struct mat m, int i)
+struct weight *reference_weight_new(struct backend *be, const struct mat *host, int n_parts, struct err *err)
 {
-    assert(m.type == DTYPE_F32);
-    return (float *)m.at + (size_t)i * (size_t)m.pitch;
-}
-
-struct weight *reference_weight_new(struct backend *be, const struct mat *host, int n_parts, enum dtype type,
-                                    struct err *err)
-{
-    (void)be;
-    assert(type == DTYPE_F32);
     struct weight *w = calloc(1, sizeof(*w));
+
     if (!w) {
         err_nomem(err);
         return NULL;
@@ -27,116 +15,213 @@ struct weight *reference_weight_new(struct backend *be, const struct mat *host, 
     w->in = host[0].cols;
     for (int p = 0; p < n_parts; p++)
         w->out += host[p].rows;
-    w->at = host_alloc((size_t)w->out * (size_t)w->in * sizeof(float));
+    w->at = be->alloc(be, reference_weight_bytes(be, w->out, w->in).kept, err);
     if (!w->at) {
         free(w);
-        err_nomem(err);
         return NULL;
     }
-    float *to = w->at;
+    size_t n = 0;
     for (int p = 0; p < n_parts; p++)
-        for (int i = 0; i < host[p].rows; i++, to += w->in)
-            memcpy(to, row(host[p], i), (size_t)w->in * sizeof(float));
+        for (int i = 0; i < host[p].rows; i++)
+            for (int j = 0; j < w->in; j++)
+                number_put(be->dtype, w->at, n++, mat_get(host[p], i, j));
     return w;
 }
 
 void reference_weight_free(struct backend *be, struct weight *w)
 {
-    (void)be;
     if (!w)
         return;
-    free(w->at);
+    be->free(be, w->at);
     free(w);
+}
+
+struct weight_bytes reference_weight_bytes(struct backend *be, int out, int in)
+{
+    return (struct weight_bytes){ .kept = (size_t)out * (size_t)in * dtype_size(be->dtype) };
+}
+
+/* Row t of x times row o of the weight. */
+static double product(const struct backend *be, struct mat x, int t, const struct weight *w, int o)
+{
+    double sum = 0;
+
+    for (int i = 0; i < w->in; i++)
+        sum += mat_get(x, t, i) * number_get(be->dtype, w->at, (size_t)o * (size_t)w->in + (size_t)i);
+    return sum;
 }
 
 void reference_gemm(struct backend *be, struct mat out, struct mat x, const struct weight *w, const float *bias,
                     enum gemm_into into)
 {
-    (void)be;
     assert(x.cols == w->in && out.cols == w->out && out.rows == x.rows);
-    for (int t = 0; t < x.rows; t++) {
-        for (int o = 0; o < w->out; o++) {
-            const float *from = (const float *)w->at + (size_t)o * (size_t)w->in;
-            double sum = bias ? (double)bias[o] : 0;
-            for (int i = 0; i < w->in; i++)
-                sum += (double)row(x, t)[i] * (double)from[i];
-            float *to = row(out, t) + o;
-            *to = (float)(into == GEMM_ADD ? (double)*to + sum : sum);
-        }
-    }
+    assert(x.type == be->dtype && (out.type == DTYPE_F32 || (into == GEMM_SET && out.type == be->dtype)));
+    assert(x.pitch == x.cols && out.pitch == out.cols);
+    for (int t = 0; t < x.rows; t++)
+        for (int o = 0; o < w->out; o++)
+            mat_put(out, t, o,
+                    product(be, x, t, w, o) + (bias ? (double)bias[o] : 0) +
+                        (into == GEMM_ADD ? mat_get(out, t, o) : 0));
 }
 
 void reference_embed(struct backend *be, struct mat out, struct mat table, const int32_t *ids)
 {
     (void)be;
-    for (int t = 0; t < out.rows; t++)
-        memcpy(row(out, t), row(table, ids[t]), (size_t)out.cols * sizeof(float));
+    assert(out.type == DTYPE_F32);
+    for (int t = 0; t < out.rows; t++) {
+        assert(ids[t] >= 0 && ids[t] < table.rows);
+        for (int i = 0; i < out.cols; i++)
+            mat_put(out, t, i, mat_get(table, ids[t], i));
+    }
 }
 
 void reference_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps)
 {
-    (void)be;
+    assert(x.type == DTYPE_F32 && out.type == be->dtype);
     for (int t = 0; t < x.rows; t++) {
-        const float *from = row(x, t);
         double squares = 0;
         for (int i = 0; i < x.cols; i++)
-            squares += (double)from[i] * (double)from[i];
+            squares += mat_get(x, t, i) * mat_get(x, t, i);
         double scale = 1 / sqrt(squares / x.cols + (double)eps);
         for (int i = 0; i < x.cols; i++)
-            row(out, t)[i] = (float)((double)from[i] * scale * (double)w[i]);
+            mat_put(out, t, i, mat_get(x, t, i) * scale * (double)w[i]);
     }
 }
 
-/* Rotates one head of K columns by the angles of one position. */
-static void rotate(float *to, const float *from, const float *cos, const float *sin, int head_dim)
+/* Token t's head of K columns that begins at `column` of qkv: normalised by w unless NULL, then rotated by the angles
+ * of the token's position unless there are none. */
+static void place_head(const struct rope_job *job, int t, int column, const float *w, void *to)
 {
-    int half = head_dim / 2;
+    int K = job->head_dim, half = K / 2;
+    double squares = 0;
+
+    for (int i = 0; i < K; i++)
+        squares += mat_get(job->qkv, t, column + i) * mat_get(job->qkv, t, column + i);
+    double scale = w ? 1 / sqrt(squares / K + (double)job->norm_eps) : 1;
     for (int i = 0; i < half; i++) {
-        double a = (double)from[i], b = (double)from[i + half], c = (double)cos[i], s = (double)sin[i];
-        to[i] = (float)(a * c - b * s);
-        to[i + half] = (float)(b * c + a * s);
+        double a = mat_get(job->qkv, t, column + i) * scale * (w ? (double)w[i] : 1),
+               b = mat_get(job->qkv, t, column + half + i) * scale * (w ? (double)w[half + i] : 1), c = 1, s = 0;
+        if (job->cos) {
+            size_t angle = (size_t)job->position[t] * (size_t)half + (size_t)i;
+            c = (double)job->cos[angle];
+            s = (double)job->sin[angle];
+        }
+        number_put(job->qkv.type, to, (size_t)i, a * c - b * s);
+        number_put(job->qkv.type, to, (size_t)(half + i), b * c + a * s);
     }
 }
 
 void reference_rope(struct backend *be, const struct rope_job *job)
 {
     int K = job->head_dim, H = job->n_heads, G = job->n_kv_heads, group = H / G, T = job->qkv.rows;
+    size_t size = dtype_size(be->dtype), row = (size_t)K * size;
 
-    (void)be;
+    assert(job->qkv.type == be->dtype && K % 2 == 0 && job->qkv.cols == (H + 2 * G) * K);
     for (int t = 0; t < T; t++) {
-        const float *from = row(job->qkv, t);
-        const float *cos = job->cos + (size_t)job->position[t] * (size_t)(K / 2);
-        const float *sin = job->sin + (size_t)job->position[t] * (size_t)(K / 2);
         for (int h = 0; h < H; h++) {
             size_t at = ((size_t)(h / group) * (size_t)T + (size_t)t) * (size_t)group + (size_t)(h % group);
-            rotate((float *)job->q + at * (size_t)K, from + h * K, cos, sin, K);
+            place_head(job, t, h * K, job->q_norm, (char *)job->q + at * row);
         }
         for (int g = 0; g < G; g++) {
-            size_t at = ((size_t)g * job->head_rows + (size_t)job->slot[t]) * (size_t)K;
-            rotate((float *)job->k + at, from + (H + g) * K, cos, sin, K);
-            memcpy((float *)job->v + at, from + (H + G + g) * K, (size_t)K * sizeof(float));
+            size_t at = ((size_t)(job->layer * G + g) * job->store.head_rows + (size_t)job->slot[t]) * row,
+                   v = ((size_t)t * (size_t)job->qkv.pitch + (size_t)((H + G + g) * K)) * size;
+            place_head(job, t, (H + g) * K, job->k_norm, (char *)job->store.k + at);
+            memcpy((char *)job->store.v + at, (const char *)job->qkv.at + v, row);
         }
     }
+}
+
+static double silu(double x)
+{
+    return x / (1 + exp(-x));
 }
 
 void reference_silu_mul(struct backend *be, struct mat out, struct mat gate_up)
 {
-    (void)be;
-    for (int t = 0; t < out.rows; t++) {
-        for (int i = 0; i < out.cols; i++) {
-            double gate = (double)row(gate_up, t)[i], up = (double)row(gate_up, t)[out.cols + i];
-            row(out, t)[i] = (float)(gate / (1 + exp(-gate)) * up);
-        }
-    }
+    assert(out.type == be->dtype && gate_up.type == be->dtype);
+    for (int t = 0; t < out.rows; t++)
+        for (int i = 0; i < out.cols; i++)
+            mat_put(out, t, i, silu(mat_get(gate_up, t, i)) * mat_get(gate_up, t, out.cols + i));
 }
 
-void reference_argmax(struct backend *be, int32_t *id, struct mat x)
+/* ---- experts ----------------------------------------------------------- */
+
+/* How many experts come before expert e for a row with these logits. */
+static int rank(const double *logit, int n, int e)
 {
-    (void)be;
+    int before = 0;
+
+    for (int i = 0; i < n; i++)
+        before += logit[i] > logit[e] || (logit[i] == logit[e] && i < e);
+    return before;
+}
+
+/* The log of the sum of e^logit over all experts, or over the chosen ones. */
+static double log_total(const double *logit, const struct experts *experts)
+{
+    double max = -(double)INFINITY, total = 0;
+
+    for (int e = 0; e < experts->n; e++)
+        max = fmax(max, logit[e]);
+    for (int e = 0; e < experts->n; e++)
+        if (!experts->renormalise || rank(logit, experts->n, e) < experts->n_used)
+            total += exp(logit[e] - max);
+    return max + log(total);
+}
+
+/* Adds one expert of row t to its row of x. gate_up (2F) and hidden (F) are of the backend's dtype, as those of a layer
+ * without experts. */
+static void add_expert(struct backend *be, struct mat x, struct mat normed, int t, const struct experts *experts, int e,
+                       double weight, struct mat gate_up, struct mat hidden)
+{
+    for (int o = 0; o < gate_up.cols; o++)
+        mat_put(gate_up, 0, o, product(be, normed, t, experts->gate_up[e], o));
+    reference_silu_mul(be, hidden, gate_up);
+    for (int o = 0; o < x.cols; o++)
+        mat_put(x, t, o, mat_get(x, t, o) + weight * product(be, hidden, 0, experts->down[e], o));
+}
+
+void reference_moe(struct backend *be, struct mat x, struct mat normed, const struct experts *experts)
+{
+    int F = experts->width;
+    double *logit = reference_scratch(be, (size_t)experts->n * sizeof(*logit));
+    void *inner = reference_scratch(be, 3 * (size_t)F * sizeof(float));
+
+    assert(x.type == DTYPE_F32 && normed.type == be->dtype && experts->n_used <= experts->n);
+    if (logit && inner) {
+        struct mat gate_up = { inner, be->dtype, 1, 2 * F, 2 * F },
+                   hidden = { (char *)inner + 2 * (size_t)F * sizeof(float), be->dtype, 1, F, F };
+        for (int t = 0; t < x.rows; t++) {
+            for (int e = 0; e < experts->n; e++)
+                logit[e] = (double)(float)product(be, normed, t, experts->router, e);
+            double total = log_total(logit, experts);
+            for (int e = 0; e < experts->n; e++)
+                if (rank(logit, experts->n, e) < experts->n_used)
+                    add_expert(be, x, normed, t, experts, e, exp(logit[e] - total), gate_up, hidden);
+        }
+    }
+    free(logit);
+    free(inner);
+}
+
+/* ---- the next token ---------------------------------------------------- */
+
+void reference_best(struct backend *be, struct best *best, struct mat x, const struct weight *head)
+{
+    assert(x.type == be->dtype && x.cols == head->in);
     for (int t = 0; t < x.rows; t++) {
-        id[t] = 0;
-        for (int i = 1; i < x.cols; i++)
-            if (row(x, t)[i] > row(x, t)[id[t]])
-                id[t] = i;
+        struct best b = { 0, -INFINITY, -INFINITY };
+        bool finite = true;
+        for (int o = 0; o < head->out; o++) {
+            float logit = (float)product(be, x, t, head, o);
+            finite = finite && isfinite(logit);
+            if (o == 0 || logit > b.value)
+                b = (struct best){ o, logit, b.value };
+            else if (logit > b.second)
+                b.second = logit;
+        }
+        if (!finite)
+            b.id = -1;
+        best[t] = b;
     }
 }
