@@ -87,9 +87,10 @@ $B/%.o: %.c $B/flags
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
 # Arithmetic on tensors is compiled for speed; nothing in it asks which floating-point exceptions were raised, and loops
-# with a choice in them become vectors only then. *_avx512.c may use the instructions its name says, behind a check at
+# with a choice in them become vectors only then. *_avx2.c and *_avx512.c may use what their names say, behind a check at
 # run time. Elsewhere -O2.
 $B/kernels/%.o $B/engine/dequant.o: private CFLAGS_release := -O3 -g -fno-trapping-math
+$B/%_avx2.o: private ALL_CFLAGS += -mavx2 -mfma -ffp-contract=fast
 $B/%_avx512.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma \
                                          -mprefer-vector-width=512 -ffp-contract=fast
 $B/profiler/table_image.o $B/profiler/table_write.o: private ALL_CFLAGS += $(HDF5_CFLAGS)
@@ -122,8 +123,9 @@ $B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
 # Programs that scripts drive: tests/bench/NAME.c, tests/golden/NAME/PROGRAM.c. Those that plan share the instances.
-PROGRAMS := $(patsubst %.c,$B/%,$(filter-out tests/bench/instance.c,$(wildcard tests/bench/*.c tests/golden/*/*.c)))
+PROGRAMS := $(patsubst %.c,$B/%,$(filter-out tests/bench/instance.c tests/bench/gemm_rate.c,$(wildcard tests/bench/*.c tests/golden/*/*.c)))
 $B/tests/bench/plan $B/tests/bench/incremental $B/tests/bench/table $B/tests/bench/admit: $B/tests/bench/instance.o
+$B/tests/bench/engine $B/tests/bench/profile: $B/tests/bench/gemm_rate.o
 $(PROGRAMS): $B/%: $B/%.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@

@@ -6,9 +6,14 @@
 #include <omp.h>
 #include <stdlib.h>
 
+enum {
+    CACHE_LINE = 64,
+    PASS_ROWS = 512, // products run at full speed; a pass's activations stay in the third-level cache
+};
+
 void *cpu_scratch(struct cpu *c, struct scratch *s, size_t bytes)
 {
-    if (bytes <= s->bytes)
+    if (bytes <= s->bytes && s->at)
         return s->at;
     free(s->at);
     s->bytes = 0;
@@ -21,6 +26,13 @@ void *cpu_scratch(struct cpu *c, struct scratch *s, size_t bytes)
     err_nomem(&err);
     cpu_fail(c, &err);
     return NULL;
+}
+
+void *cpu_take(char **at, size_t bytes)
+{
+    char *start = *at + (CACHE_LINE - (uintptr_t)*at % CACHE_LINE) % CACHE_LINE;
+    *at = start + bytes;
+    return start;
 }
 
 void cpu_fail(struct cpu *c, const struct err *err)
@@ -51,6 +63,60 @@ static int sync_failure(struct backend *be, struct err *err)
     return code;
 }
 
+static struct weight *weight_new(struct backend *be, const struct mat *host, int n_parts, struct err *err)
+{
+    return matmul_pack(cpu_of(be)->matmul, host, n_parts, be->dtype, err);
+}
+
+static void weight_free(struct backend *be, struct weight *w)
+{
+    (void)be;
+    matmul_weight_free(w);
+}
+
+static struct weight_bytes weight_bytes(struct backend *be, int out, int in)
+{
+    return matmul_weight_bytes(cpu_of(be)->matmul, out, in, be->dtype);
+}
+
+/* Products of all kinds at their largest. */
+static size_t product_scratch(struct cpu *c, const struct work_shape *s)
+{
+    enum dtype dtype = c->base.dtype;
+    enum { TILE = 192 };
+    int K = s->head_dim, rows = matmul_rows(c->matmul, s->n_heads > TILE ? s->n_heads : TILE, dtype);
+    const struct matmul_shape shape[] = {
+        { rows, ATTN_SPLIT, K, dtype, DTYPE_F32, RIGHT_TRANSPOSED, GEMM_SET, false },
+        { rows, K, ATTN_SPLIT, dtype, DTYPE_F32, RIGHT_ROWS, GEMM_SET, false },
+        { s->rows, 4 * s->width, s->width, dtype, DTYPE_F32, RIGHT_PACKED, GEMM_SET, false },
+        { s->rows, s->width, 4 * s->width, dtype, DTYPE_F32, RIGHT_PACKED, GEMM_ADD, false },
+        { s->rows, 4 * s->width, s->width, dtype, dtype, RIGHT_PACKED, GEMM_SET, false },
+        { s->rows, s->n_vocab, s->width, dtype, DTYPE_F32, RIGHT_PACKED, GEMM_SET, false },
+    };
+    return matmul_scratch(c->matmul, shape, sizeof(shape) / sizeof(*shape));
+}
+
+static size_t max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static size_t scratch(struct backend *be, const struct work_shape *shape)
+{
+    struct cpu *c = cpu_of(be);
+    const struct cpu_needs all[] = { cpu_attend_needs(c, shape), cpu_dense_needs(c, shape), cpu_moe_needs(c, shape),
+                                     cpu_scores_needs(c, shape) };
+    struct cpu_needs needs = { 0 };
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        needs.tile = max(needs.tile, all[i].tile);
+        needs.list = max(needs.list, all[i].list);
+        needs.tasks = max(needs.tasks, all[i].tasks);
+        needs.work = max(needs.work, all[i].work);
+    }
+    return needs.tile * (size_t)c->n_threads + needs.list + needs.tasks + needs.work + product_scratch(c, shape);
+}
+
 static void close_cpu(struct backend *be)
 {
     struct cpu *c = cpu_of(be);
@@ -58,51 +124,62 @@ static void close_cpu(struct backend *be)
         free(c->tile[i].at);
     free(c->tile);
     free(c->list.at);
-    free(c->partial.at);
+    free(c->tasks.at);
+    free(c->work.at);
     matmul_close(c->matmul);
     free(c);
 }
 
-struct backend *cpu_open(int n_threads, struct err *err)
+static void fill_ops(struct backend *be)
+{
+    host_memory_ops(be);
+    be->sync = sync_failure;
+    be->scratch = scratch;
+    be->weight_new = weight_new;
+    be->weight_free = weight_free;
+    be->weight_bytes = weight_bytes;
+    be->gemm = cpu_gemm;
+    be->attend = cpu_attend;
+    be->embed = cpu_embed;
+    be->rmsnorm = cpu_rmsnorm;
+    be->rope = cpu_rope;
+    be->merge = cpu_merge;
+    be->silu_mul = cpu_silu_mul;
+    be->moe = cpu_moe;
+    be->best = cpu_best;
+    be->copy_slots = cpu_copy_slots;
+    be->key_norms = cpu_key_norms;
+    be->key_cosines = cpu_key_cosines;
+    be->column_stats = cpu_column_stats;
+    be->avg_pool = cpu_avg_pool;
+    be->scale_columns = cpu_scale_columns;
+    be->mean_heads = cpu_mean_heads;
+    be->joint_counts = cpu_joint_counts;
+    be->top_k = cpu_top_k;
+    be->gather = cpu_gather;
+    be->quantise = cpu_quantise;
+    be->dequantise = cpu_dequantise;
+    be->layernorm = cpu_layernorm;
+    be->gelu = cpu_gelu;
+    be->close = close_cpu;
+}
+
+struct backend *cpu_open(const struct backend_options *options, struct err *err)
 {
     struct cpu *c = calloc(1, sizeof(*c));
     if (!c) {
         err_nomem(err);
         return NULL;
     }
-    c->base = (struct backend){
-        .name = "cpu",
-        .sync = sync_failure,
-        .weight_new = cpu_weight_new,
-        .weight_free = cpu_weight_free,
-        .gemm = cpu_gemm,
-        .attend = cpu_attend,
-        .embed = cpu_embed,
-        .rmsnorm = cpu_rmsnorm,
-        .rope = cpu_rope,
-        .merge = cpu_merge,
-        .silu_mul = cpu_silu_mul,
-        .argmax = cpu_argmax,
-        .layernorm = cpu_layernorm,
-        .gelu = cpu_gelu,
-        .key_norms = cpu_key_norms,
-        .key_cosines = cpu_key_cosines,
-        .mean_attention = cpu_mean_attention,
-        .avg_pool = cpu_avg_pool,
-        .top_k = cpu_top_k,
-        .gather = cpu_gather,
-        .quantise = cpu_quantise,
-        .dequantise = cpu_dequantise,
-        .close = close_cpu,
-    };
-    host_memory_ops(&c->base);
-    c->n_threads = n_threads > 0 ? n_threads : omp_get_num_procs();
+    c->base = (struct backend){ .name = "cpu", .pass_rows = PASS_ROWS };
+    fill_ops(&c->base);
+    c->n_threads = options->n_threads > 0 ? options->n_threads : omp_get_num_procs();
     c->rows = rows_best();
     c->tile = calloc((size_t)c->n_threads, sizeof(*c->tile));
     c->matmul = c->tile ? matmul_open(c->n_threads, err) : NULL;
     if (!c->tile)
         err_nomem(err);
-    if (c->matmul)
+    if (c->matmul && cpu_choose(c, options->dtype, err) == 0)
         return &c->base;
     close_cpu(&c->base);
     return NULL;

@@ -1,271 +1,248 @@
-/* cpu_attend.c - attention on the CPU: tiles of query rows against pieces of ATTN_SPLIT keys.
+/* cpu_attend.c - attention on the CPU: which tiles and pieces the spans of a job are, who computes them, and the
+ * results.
  *
  * A piece gives, per row, the sum of the values weighted by 2^(scores - their maximum), that maximum, and the sum of
  * the weights. Pieces are merged strictly from the first to the last, so the bits do not depend on which thread
- * computed them. A tile of a causal item (prefill, a sequence's own suffix) is one task, which goes through its pieces
- * in order. The pieces of a shared item, which may be the only long one, are spread over the threads and merged
- * afterwards.
- *
- * Scores and weighted sums are oneDNN products on one thread each; short causal items, a decode step's suffixes, are
- * plain dot products. The choice depends on the item alone, never on the batch.
+ * computed them: with enough tiles for all threads a task goes through all pieces of its tile; else each piece is a
+ * task, and the tile is merged afterwards.
  */
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_attend_internal.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-    TILE_ROWS = 192, // x 1,024 keys of f32 scores stay in the second-level cache
-    DOTS_ROWS = 32,  // causal items of at most so many rows: a product's overhead would be larger than the work
+    TILES_PER_THREAD = 8,   // with so many, threads finish nearly together
+    PIECES_PER_THREAD = 16, // of spread tiles at a time: bounds the memory of their states
 };
 static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
 
-/* A tile's rows after some of its pieces. */
-struct state {
-    float *sum;    // (rows, K): weighted values
-    float *max;    // (rows): of the raw scores; -INFINITY: no key seen
-    float *weight; // (rows): sum of the weights
-};
-
+/* A piece of a tile whose pieces are spread over the threads. */
 struct task {
-    const struct attn_item *item;
-    int row, n_rows;
-    int key, n_keys;
-    float *shared; // state of one piece of a spread tile; NULL: the task finishes its tile
+    const struct tile *tile;
+    int first, end;
+    float *state;
 };
 
-struct attend {
-    struct cpu *cpu;
-    int head_dim;
-    float scale;
-    struct task *task; // [n_tasks]; the pieces of a spread tile follow each other
-    int n_tasks;
-};
-
-static int min(int a, int b)
+static int n_pieces(const struct attend *a, int n_keys)
 {
-    return a < b ? a : b;
+    int n = 0;
+    for (int key = 0; key < n_keys; key = piece_end(a, key, n_keys))
+        n++;
+    return n;
 }
 
-static int n_pieces(int n_keys)
-{
-    return n_keys > 0 ? (n_keys + ATTN_SPLIT - 1) / ATTN_SPLIT : 1;
-}
-
-static bool is_spread(const struct attn_item *item)
-{
-    return item->causal < 0 && item->kv.n > ATTN_SPLIT;
-}
-
-/* A tile holds whole tokens, so that causal tiles can stop at their last token's keys. */
-static int tile_rows(const struct attn_item *item)
-{
-    return item->group >= TILE_ROWS ? item->group : TILE_ROWS / item->group * item->group;
-}
-
-static int n_tiles(const struct attn_item *item)
-{
-    return (item->n_q + tile_rows(item) - 1) / tile_rows(item);
-}
-
-/* How many keys the item's rows up to `last` see. */
-static int visible(const struct attn_item *item, int last)
-{
-    return item->causal < 0 ? item->kv.n : min(item->kv.n, item->causal + last / item->group + 1);
-}
-
-static size_t state_floats(int n_rows, int K)
-{
-    return (size_t)n_rows * (size_t)(K + 2);
-}
-
-static struct state state_at(float *at, int n_rows, int K)
-{
-    return (struct state){ at, at + (size_t)n_rows * (size_t)K, at + (size_t)n_rows * (size_t)(K + 1) };
-}
-
-/* ---- one piece ---------------------------------------------------------- */
-
-static int product(struct cpu *c, struct matmul_shape shape, float *out, const float *a, const float *b)
-{
-    struct err err;
-    int code = matmul_run(c->matmul, &shape, out, a, b, NULL, NULL, cpu_thread(), &err);
-    if (code)
-        cpu_fail(c, &err);
-    return code;
-}
-
-/* Turns a tile's scores into weights, row by row, zero where a key is not seen. */
-static void weigh_scores(const struct attend *a, const struct task *t, float *score, struct state to)
-{
-    for (int r = 0; r < t->n_rows; r++, score += t->n_keys) {
-        int seen = min(t->n_keys, visible(t->item, t->row + r) - t->key);
-        to.max[r] = -INFINITY;
-        to.weight[r] = 0;
-        if (seen > 0) {
-            to.max[r] = a->cpu->rows->max(score, seen);
-            to.weight[r] = a->cpu->rows->exp2_sum(score, seen, to.max[r], a->scale * LOG2_E);
-        }
-        for (int j = seen > 0 ? seen : 0; j < t->n_keys; j++)
-            score[j] = 0;
-    }
-}
-
-/* The tile's query rows without gaps between them; rows that have gaps are copied to `packed`. */
-static const float *dense_rows(const struct task *t, int K, float *packed)
-{
-    const struct attn_item *item = t->item;
-    const float *q = (const float *)item->q + (size_t)t->row * (size_t)item->q_pitch;
-    if (item->q_pitch == K)
-        return q;
-    for (int r = 0; r < t->n_rows; r++)
-        memcpy(packed + (size_t)r * (size_t)K, q + (size_t)r * (size_t)item->q_pitch, (size_t)K * sizeof(float));
-    return packed;
-}
-
-/* score: scratch for n_rows rows of scores and n_rows rows of q. All operands are dense: oneDNN's fast code needs that.
- */
-static void piece(const struct attend *a, const struct task *t, float *score, struct state to)
-{
-    const struct attn_item *item = t->item;
-    const struct row_ops *rows = a->cpu->rows;
-    int K = a->head_dim, m = t->n_rows, n = t->n_keys;
-    const float *q = dense_rows(t, K, score + (size_t)m * ATTN_SPLIT);
-    const float *k = (const float *)item->kv.k + (size_t)t->key * (size_t)K;
-    const float *v = (const float *)item->kv.v + (size_t)t->key * (size_t)K;
-
-    if (n == 0 || (item->causal >= 0 && item->n_q <= DOTS_ROWS)) {
-        rows->dots(score, n, q, K, m, k, n, K);
-        weigh_scores(a, t, score, to);
-        rows->weigh(to.sum, score, n, m, v, n, K);
-        return;
-    }
-    const struct matmul_shape qk = { m, n, K, K, K, n, RIGHT_TRANSPOSED, GEMM_SET, false };
-    const struct matmul_shape pv = { m, K, n, n, K, K, RIGHT_ROWS, GEMM_SET, false };
-    if (product(a->cpu, qk, score, q, k))
-        return;
-    weigh_scores(a, t, score, to);
-    product(a->cpu, pv, to.sum, score, v);
-}
+/* ---- results ------------------------------------------------------------- */
 
 /* Merges b, the next piece, into a. */
-static void fold(const struct row_ops *rows, struct state a, struct state b, int n_rows, int K, float scale)
+static void fold(const struct attend *at, struct state a, struct state b, int n_rows)
 {
+    int K = at->job->head_dim;
+    float scale = at->job->scale * LOG2_E;
+
     for (int r = 0; r < n_rows; r++) {
         if (b.weight[r] == 0)
             continue;
         float max = a.max[r] > b.max[r] ? a.max[r] : b.max[r];
-        float wa = exp2f((a.max[r] - max) * scale * LOG2_E), wb = exp2f((b.max[r] - max) * scale * LOG2_E);
-        rows->blend(a.sum + (size_t)r * (size_t)K, wa, b.sum + (size_t)r * (size_t)K, wb, K);
+        float wa = exp2f((a.max[r] - max) * scale), wb = exp2f((b.max[r] - max) * scale);
+        if (at->weighed)
+            at->cpu->rows->blend(a.sum + (size_t)r * (size_t)K, wa, b.sum + (size_t)r * (size_t)K, wb, K);
         a.weight[r] = a.weight[r] * wa + b.weight[r] * wb;
         a.max[r] = max;
     }
 }
 
-static void finish(const struct attend *a, const struct attn_item *item, int row, int n_rows, struct state s)
+static void write_row(const struct attend *a, void *out, enum dtype type, const float *sum, float weight)
 {
-    for (int r = 0; r < n_rows; r++) {
-        float *out = (float *)item->out + (size_t)(row + r) * (size_t)item->out_pitch;
-        float inverse = s.weight[r] > 0 ? 1 / s.weight[r] : 0;
-        for (int c = 0; c < a->head_dim; c++)
-            out[c] = s.sum[(size_t)r * (size_t)a->head_dim + (size_t)c] * inverse;
-        if (item->lse)
-            item->lse[row + r] = s.weight[r] > 0 ? s.max[r] * a->scale + LN_2 * log2f(s.weight[r]) : -INFINITY;
+    int K = a->job->head_dim;
+
+    if (weight == 0) // no key
+        memset(out, 0, (size_t)K * dtype_size(type));
+    else
+        a->cpu->rows->scale_to(out, type, sum, 1 / weight, K);
+}
+
+static void finish(const struct attend *a, const struct tile *t, struct state s)
+{
+    const struct attn_job *job = a->job;
+    int K = job->head_dim;
+
+    for (int r = 0; r < tile_n_rows(a, t); r++) {
+        int token = t->token + r / a->group, head = r % a->group;
+        size_t row = ((size_t)t->head * (size_t)job->n_tokens + (size_t)token) * (size_t)a->group + (size_t)head;
+        const float *sum = s.sum + (size_t)r * (size_t)K;
+        if (job->out.at) {
+            size_t column = (size_t)(t->head * a->group + head) * (size_t)K * dtype_size(job->out.type);
+            write_row(a, (char *)cpu_row(job->out, token) + column, job->out.type, sum, s.weight[r]);
+        }
+        if (job->part)
+            write_row(a, job->part + row * (size_t)K, DTYPE_F32, sum, s.weight[r]);
+        if (job->lse)
+            job->lse[row] = s.weight[r] == 0 ? -INFINITY : s.max[r] * job->scale + LN_2 * log2f(s.weight[r]);
     }
 }
 
-/* ---- the list of work --------------------------------------------------- */
-
-static void run_task(const struct attend *a, const struct task *t)
+static void no_keys(struct state s, int n_rows)
 {
-    int K = a->head_dim;
-    size_t n_state = state_floats(t->n_rows, K), n_score = (size_t)t->n_rows * (size_t)(ATTN_SPLIT + K);
-    float *at = cpu_scratch(a->cpu, &a->cpu->tile[cpu_thread()], (2 * n_state + n_score) * sizeof(float));
-    if (!at)
+    for (int r = 0; r < n_rows; r++)
+        s.max[r] = -INFINITY, s.weight[r] = 0;
+}
+
+/* ---- tasks --------------------------------------------------------------- */
+
+static void run_tile(const struct attend *a, const struct tile *t)
+{
+    struct cpu *c = a->cpu;
+    int n_rows = tile_n_rows(a, t), K = a->job->head_dim;
+    struct tile_memory m;
+
+    if (!tile_memory_of(c, n_rows, K, &m))
         return;
-    float *score = at + 2 * n_state;
-    if (t->shared) {
-        piece(a, t, score, state_at(t->shared, t->n_rows, K));
-        return;
-    }
-    struct state all = state_at(at, t->n_rows, K), next = state_at(at + n_state, t->n_rows, K);
-    struct task part = *t;
-    for (int key = 0; key == 0 || key < t->n_keys; key += ATTN_SPLIT) {
-        part.key = key;
-        part.n_keys = min(t->n_keys - key, ATTN_SPLIT);
-        piece(a, &part, score, key == 0 ? all : next);
+    struct state all = tile_state(m.state[0], c, n_rows, K), next = tile_state(m.state[1], c, n_rows, K);
+    no_keys(all, n_rows);
+    for (int key = 0, end; key < t->n_keys; key = end) {
+        end = piece_end(a, key, t->n_keys);
+        tile_piece(a, t, key, end, &m, key == 0 ? all : next);
         if (key > 0)
-            fold(a->cpu->rows, all, next, t->n_rows, K, a->scale);
+            fold(a, all, next, n_rows);
     }
-    finish(a, t->item, t->row, t->n_rows, all);
+    finish(a, t, all);
 }
 
-/* Merges the pieces of a spread tile; t is the first of them. */
-static void finish_spread(const struct attend *a, const struct task *t)
+static void run_piece(const struct attend *a, const struct task *task)
 {
-    struct state all = state_at(t->shared, t->n_rows, a->head_dim);
-    for (int i = 1; i < n_pieces(t->item->kv.n); i++)
-        fold(a->cpu->rows, all, state_at(t[i].shared, t->n_rows, a->head_dim), t->n_rows, a->head_dim, a->scale);
-    finish(a, t->item, t->row, t->n_rows, all);
+    int n_rows = tile_n_rows(a, task->tile), K = a->job->head_dim;
+    struct tile_memory m;
+
+    if (tile_memory_of(a->cpu, n_rows, K, &m))
+        tile_piece(a, task->tile, task->first, task->end, &m, tile_state(task->state, a->cpu, n_rows, K));
 }
 
-/* One tile becomes one task, or one for each of its pieces. Returns the place after the last. */
-static struct task *add_tile(struct task *to, const struct attn_item *item, int tile, int K, float **partial)
+/* Merges the pieces of a tile; `task` is the first of them. */
+static void finish_pieces(const struct attend *a, const struct task *task)
 {
-    int row = tile * tile_rows(item), n_rows = min(item->n_q - row, tile_rows(item));
-    struct task t = { .item = item, .row = row, .n_rows = n_rows, .n_keys = visible(item, row + n_rows - 1) };
+    const struct tile *t = task->tile;
+    int n_rows = tile_n_rows(a, t), K = a->job->head_dim;
+    struct state all = tile_state(task->state, a->cpu, n_rows, K);
 
-    if (!is_spread(item)) {
-        *to = t;
-        return to + 1;
-    }
-    for (t.key = 0; t.key < item->kv.n; t.key += ATTN_SPLIT) {
-        t.n_keys = min(item->kv.n - t.key, ATTN_SPLIT);
-        t.shared = *partial;
-        *partial += state_floats(n_rows, K);
-        *to++ = t;
+    for (; task->end < t->n_keys; task++)
+        fold(a, all, tile_state(task[1].state, a->cpu, n_rows, K), n_rows);
+    finish(a, t, all);
+}
+
+/* Splits a tile into tasks, with places for their states from *state on. Returns the place after the last. */
+static struct task *add_pieces(const struct attend *a, struct task *to, const struct tile *t, float **state)
+{
+    for (int key = 0; key < t->n_keys; key = to++->end) {
+        *to = (struct task){ t, key, piece_end(a, key, t->n_keys), *state };
+        *state += tile_state_floats(a->cpu, tile_n_rows(a, t), a->job->head_dim);
     }
     return to;
 }
 
-/* Lists the tasks of all items; a causal item's last tile, its longest, comes first. False: no memory. */
-static bool list_tasks(struct attend *a, const struct attn_item *item, int n_items)
+/* Computes as many of n_tiles tiles as fit into the memory for states, one at least, and returns how many. */
+static int run_spread(const struct attend *a, const struct tile *tile, int n_tiles, struct task *task)
 {
-    size_t n_tasks = 0, n_floats = 0;
-    for (int i = 0; i < n_items; i++) {
-        size_t pieces = is_spread(&item[i]) ? (size_t)n_pieces(item[i].kv.n) : 1;
-        n_tasks += pieces * (size_t)n_tiles(&item[i]);
-        n_floats += is_spread(&item[i]) ? pieces * state_floats(item[i].n_q, a->head_dim) : 0;
+    struct cpu *c = a->cpu;
+    size_t n_floats = 0;
+    int n = 0, n_tasks = 0;
+
+    for (; n < n_tiles && n_tasks < PIECES_PER_THREAD * c->n_threads; n++) {
+        int pieces = n_pieces(a, tile[n].n_keys);
+        n_floats += (size_t)pieces * tile_state_floats(c, tile_n_rows(a, &tile[n]), a->job->head_dim);
+        n_tasks += pieces;
     }
-    a->task = cpu_scratch(a->cpu, &a->cpu->list, n_tasks * sizeof(*a->task));
-    float *partial = cpu_scratch(a->cpu, &a->cpu->partial, n_floats * sizeof(float));
-    if (!a->task || (n_floats && !partial))
-        return false;
-    struct task *to = a->task;
-    for (int i = 0; i < n_items; i++)
-        for (int tile = n_tiles(&item[i]) - 1; tile >= 0; tile--)
-            to = add_tile(to, &item[i], tile, a->head_dim, &partial);
-    a->n_tasks = (int)n_tasks;
-    return true;
+    float *state = cpu_scratch(c, &c->work, n_floats * sizeof(*state));
+    if (!state)
+        return n_tiles;
+    struct task *end = task;
+    for (int i = 0; i < n; i++)
+        if (tile[i].n_keys > 0)
+            end = add_pieces(a, end, &tile[i], &state);
+        else
+            run_tile(a, &tile[i]);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(c->n_threads)
+    for (int i = 0; i < n_tasks; i++)
+        run_piece(a, &task[i]);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(c->n_threads)
+    for (int i = 0; i < n_tasks; i++)
+        if (task[i].first == 0)
+            finish_pieces(a, &task[i]);
+    return n;
 }
 
-void cpu_attend(struct backend *be, const struct attn_item *item, int n_items, int head_dim, float scale)
+/* ---- the list of tiles --------------------------------------------------- */
+
+static int count_tiles(const struct attend *a)
 {
-    struct attend a = { .cpu = cpu_of(be), .head_dim = head_dim, .scale = scale };
+    int tokens = tile_tokens(a->group), n = 0;
 
-    matmul_trim(a.cpu->matmul);
-    if (n_items == 0 || !list_tasks(&a, item, n_items))
-        return;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(a.cpu->n_threads)
-    for (int i = 0; i < a.n_tasks; i++)
-        run_task(&a, &a.task[i]);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(a.cpu->n_threads)
-    for (int i = 0; i < a.n_tasks; i++)
-        if (a.task[i].shared && a.task[i].key == 0)
-            finish_spread(&a, &a.task[i]);
+    for (int i = 0; i < a->job->spans.n; i++)
+        n += (a->job->spans.host[i].n_rows + tokens - 1) / tokens;
+    return n * a->job->n_kv_heads;
 }
 
-/* ---- pieces of one sequence --------------------------------------------- */
+/* A causal span's last tile, its longest, comes first. */
+static void list_tiles(const struct attend *a, struct tile *to)
+{
+    int tokens = tile_tokens(a->group);
+
+    for (int i = 0; i < a->job->spans.n; i++) {
+        const struct attn_span *span = &a->job->spans.host[i];
+        for (int row = (span->n_rows - 1) / tokens * tokens; row >= 0 && span->n_rows > 0; row -= tokens)
+            for (int g = 0; g < a->job->n_kv_heads; g++)
+                *to++ = tile_of(a, span, g, row, span->n_rows - row < tokens ? span->n_rows - row : tokens);
+    }
+}
+
+/* The most pieces that run_spread() works on at a time. */
+static size_t max_tasks(const struct cpu *c, int n_keys)
+{
+    return (size_t)(PIECES_PER_THREAD * c->n_threads + n_keys / ATTN_SPLIT + 2);
+}
+
+void cpu_attend(struct backend *be, const struct attn_job *job)
+{
+    struct cpu *c = cpu_of(be);
+    const struct attend a = { .cpu = c,
+                              .job = job,
+                              .group = job->n_heads / job->n_kv_heads,
+                              .causal = job->kind == ATTN_TEXT || job->kind == ATTN_OWN,
+                              .dots = job->kind == ATTN_OWN,
+                              .weighed = job->out.at || job->part };
+    int n_tiles = count_tiles(&a), n_keys = 0;
+
+    matmul_trim(c->matmul);
+    struct tile *tile = cpu_scratch(c, &c->list, (size_t)n_tiles * sizeof(*tile));
+    if (n_tiles == 0 || !tile)
+        return;
+    list_tiles(&a, tile);
+    for (int i = 0; i < n_tiles; i++)
+        n_keys = tile[i].n_keys > n_keys ? tile[i].n_keys : n_keys;
+    if (n_keys <= ATTN_SPLIT || n_tiles >= TILES_PER_THREAD * c->n_threads) {
+#pragma omp parallel for schedule(dynamic, 1) num_threads(n_tiles > 1 ? c->n_threads : 1)
+        for (int i = 0; i < n_tiles; i++)
+            run_tile(&a, &tile[i]);
+        return;
+    }
+    struct task *task = cpu_scratch(c, &c->tasks, max_tasks(c, n_keys) * sizeof(*task));
+    for (int done = 0; done < n_tiles && task;)
+        done += run_spread(&a, tile + done, n_tiles - done, task);
+}
+
+struct cpu_needs cpu_attend_needs(const struct cpu *c, const struct work_shape *shape)
+{
+    int group = shape->n_heads / shape->n_kv_heads, n_rows = tile_tokens(group) * group;
+    size_t tasks = max_tasks(c, shape->n_keys);
+    size_t state = tile_state_floats(c, n_rows, shape->head_dim) * sizeof(float);
+
+    return (struct cpu_needs){ .tile = tile_memory_bytes(c, n_rows, shape->head_dim),
+                               .list = (size_t)shape->rows * (size_t)shape->n_kv_heads * sizeof(struct tile),
+                               .tasks = tasks * sizeof(struct task),
+                               .work = tasks * state };
+}
+
+/* ---- two parts of the keys ----------------------------------------------- */
 
 static void merge_token(const struct merge_job *job, const struct row_ops *rows, int t)
 {
@@ -273,12 +250,11 @@ static void merge_token(const struct merge_job *job, const struct row_ops *rows,
 
     for (int h = 0; h < H; h++) {
         size_t from = ((size_t)(h / group) * (size_t)job->out.rows + (size_t)t) * (size_t)group + (size_t)(h % group);
-        float *out = (float *)job->out.at + (size_t)t * (size_t)job->out.pitch + h * K;
-        memcpy(out, (const float *)job->part[0] + from * (size_t)K, (size_t)K * sizeof(float));
-        if (job->n_parts == 1)
-            continue;
-        float wa = 1 / (1 + expf(job->lse[1][from] - job->lse[0][from]));
-        rows->blend(out, wa, (const float *)job->part[1] + from * (size_t)K, 1 - wa, K);
+        char *out = (char *)cpu_row(job->out, t) + (size_t)(h * K) * dtype_size(job->out.type);
+        float first = job->lse[0][from], second = job->lse[1][from];
+        float wa = first == second ? 0.5f : 1 / (1 + expf(second - first)); // both may be -inf
+        rows->blend_to(out, job->out.type, job->part[0] + from * (size_t)K, wa, job->part[1] + from * (size_t)K, 1 - wa,
+                       K);
     }
 }
 

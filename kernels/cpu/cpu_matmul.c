@@ -1,50 +1,40 @@
-/* cpu_matmul.c - matrix products by oneDNN: a table of primitives, how one is made, found and run, and weights.
+/* cpu_matmul.c - a table of oneDNN's primitives: how one is made, found and run.
  *
- * The table of primitives is open addressing over pointers. Readers inside parallel regions take no lock: an entry is
- * complete before its pointer is stored, and entries leave only in matmul_trim, when nobody reads.
+ * The table is open addressing over pointers. Readers inside parallel regions take no lock: an entry is complete before
+ * its pointer is stored, and entries leave only in matmul_trim, when nobody reads.
  */
-#include "kernels/cpu/cpu_matmul.h"
+#include "kernels/cpu/cpu_matmul_internal.h"
 
-#include "kernels/cpu/onednn.h"
 #include "kernels/host.h"
 
 #include <assert.h>
 #include <omp.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TABLE = 4096, TABLE_FULL = TABLE / 2 };
-enum { ARG_A, ARG_B, ARG_C, ARG_SCRATCH, ARG_BIAS, N_ARGS };
-
-struct packed_weight {
-    struct weight base; // first: every weight of this backend is one of these
-    struct desc desc;
+enum {
+    TABLE = MATMUL_TABLE,
+    FULL = TABLE / 2,            // primitives after which the table is emptied
+    PRIMITIVE_BYTES = 64 * 1024, // of one: machine code and oneDNN's notes; measured up to 60 KB
+    /* Where oneDNN's rows know each other (its code for AVX2 and less) all products have so many rows. A multiple of 6:
+     * the rows of a block are added alike whatever their place. 512 rows by eight weights: 24 rows reach 95 % of the
+     * speed of all 512 at once, 48 rows 99 %. */
+    ROW_BLOCK = 48,
+    /* Attention in bf16: with fewer rows oneDNN leaves AMX, and the bits change. */
+    MIN_ROWS_BF16 = 8,
+    ROW_STEP = 8, // few numbers of rows: few primitives
 };
+enum { ARG_A, ARG_B, ARG_C, ARG_SCRATCH, ARG_BIAS, N_ARGS };
 
 struct primitive {
     struct matmul_shape shape;
     dnnl_primitive_t run;
     size_t scratch_bytes;
-    dnnl_memory_t (*arg)[N_ARGS]; // per thread: a memory object is a pointer that the call before it sets
+    dnnl_memory_t (*arg)[N_ARGS]; // per thread, made at its first use: a memory object is a pointer that a call sets
 };
 
-struct thread_state {
-    dnnl_stream_t stream;
-    void *scratch;
-    size_t scratch_bytes;
-};
-
-struct matmul {
-    dnnl_engine_t engine;
-    int n_threads;
-    struct thread_state *thread;
-    struct primitive *_Atomic *table; // [TABLE]
-    int n_primitives;
-    pthread_mutex_t making;
-};
-
-static int failure(struct err *err, const char *what, dnnl_status_t status)
+int matmul_failure(struct err *err, const char *what, dnnl_status_t status)
 {
     return err_set(err, status == dnnl_out_of_memory ? ERR_NOMEM : ERR_FAIL, "oneDNN: cannot %s: status %d", what,
                    (int)status);
@@ -65,10 +55,16 @@ struct matmul *matmul_open(int n_threads, struct err *err)
     for (int i = 0; i < n_threads && status == dnnl_success; i++)
         status = dnnl_stream_create(&m->thread[i].stream, m->engine, dnnl_stream_default_flags);
     if (status == dnnl_success)
-        return m;
-    failure(err, "start", status);
-    matmul_close(m);
-    return NULL;
+        status = dnnl_set_primitive_cache_capacity(0); // the table is one
+    if (status != dnnl_success) {
+        matmul_failure(err, "start", status);
+        matmul_close(m);
+        return NULL;
+    }
+    enum { TYPICAL = 512 };
+    const char *code = matmul_code(m, TYPICAL, TYPICAL, DTYPE_F32);
+    m->row_block = code && strncmp(code, "brg", 3) == 0 ? 0 : ROW_BLOCK;
+    return m;
 }
 
 static void primitive_free(struct primitive *p, int n_threads)
@@ -111,32 +107,53 @@ void matmul_close(struct matmul *m)
 
 void matmul_trim(struct matmul *m)
 {
-    if (m->n_primitives >= TABLE_FULL)
+    if (m->n_primitives >= FULL)
         forget(m);
+}
+
+int matmul_rows(const struct matmul *m, int rows, enum dtype in)
+{
+    int step = m->row_block ? m->row_block : ROW_STEP, rounded = (rows + step - 1) / step * step;
+
+    if (m->row_block || in == DTYPE_BF16 || rows > ROW_STEP)
+        return rounded > MIN_ROWS_BF16 ? rounded : MIN_ROWS_BF16;
+    return rows;
 }
 
 /* ---- making a primitive ------------------------------------------------- */
 
 /* Needed while a primitive is made, not when it runs. */
 struct making {
-    struct desc desc[N_ARGS];
+    struct desc a, b, c, bias;
+    struct packed_weight weight;
     dnnl_post_ops_t post;
     dnnl_primitive_attr_t attr;
     dnnl_primitive_desc_t pd;
 };
 
-static dnnl_status_t describe(struct making *k, const struct matmul_shape *s, const struct packed_weight *weight,
-                              dnnl_engine_t engine)
+static dnnl_status_t describe_operands(struct making *k, const struct matmul_shape *s, const struct matmul *m)
 {
-    dnnl_status_t status = desc_strided(&k->desc[ARG_A], s->m, s->k, s->lda, 1);
+    dnnl_data_type_t in = matmul_type(s->in);
+
+    dnnl_status_t status = desc_strided(&k->a, in, (int64_t[]){ s->m, s->k }, (int64_t[]){ s->k, 1 });
     if (status == dnnl_success)
-        status = desc_strided(&k->desc[ARG_C], s->m, s->n, s->ldc, 1);
+        status = desc_strided(&k->c, matmul_type(s->out), (int64_t[]){ s->m, s->n }, (int64_t[]){ s->n, 1 });
     if (status == dnnl_success && s->right == RIGHT_ROWS)
-        status = desc_strided(&k->desc[ARG_B], s->k, s->n, s->ldb, 1);
+        status = desc_strided(&k->b, in, (int64_t[]){ s->k, s->n }, (int64_t[]){ s->n, 1 });
     if (status == dnnl_success && s->right == RIGHT_TRANSPOSED)
-        status = desc_strided(&k->desc[ARG_B], s->k, s->n, 1, s->ldb);
+        status = desc_strided(&k->b, in, (int64_t[]){ s->k, s->n }, (int64_t[]){ 1, s->k });
+    if (status == dnnl_success && s->right == RIGHT_PACKED) {
+        k->weight = (struct packed_weight){ .base = { .out = s->n, .in = s->k }, .type = s->in };
+        status = weight_layout(m, &k->weight);
+    }
     if (status == dnnl_success && s->bias)
-        status = desc_bias(&k->desc[ARG_BIAS], s->n);
+        status = desc_bias(&k->bias, s->n);
+    return status;
+}
+
+static dnnl_status_t describe(struct making *k, const struct matmul_shape *s, const struct matmul *m)
+{
+    dnnl_status_t status = describe_operands(k, s, m);
     if (status == dnnl_success)
         status = dnnl_primitive_attr_create(&k->attr);
     if (status == dnnl_success)
@@ -150,15 +167,17 @@ static dnnl_status_t describe(struct making *k, const struct matmul_shape *s, co
     }
     if (status != dnnl_success)
         return status;
-    const struct desc *right = s->right == RIGHT_PACKED ? &weight->desc : &k->desc[ARG_B];
-    return matmul_desc(&k->pd, engine, &k->desc[ARG_A], right, s->bias ? &k->desc[ARG_BIAS] : NULL, &k->desc[ARG_C],
-                       k->attr);
+    return matmul_desc(&k->pd, m->engine, &k->a, s->right == RIGHT_PACKED ? &k->weight.desc : &k->b,
+                       s->bias ? &k->bias : NULL, &k->c, k->attr);
 }
 
 static void making_release(struct making *k)
 {
-    for (int a = 0; a < N_ARGS; a++)
-        desc_release(&k->desc[a]);
+    desc_release(&k->a);
+    desc_release(&k->b);
+    desc_release(&k->c);
+    desc_release(&k->bias);
+    desc_release(&k->weight.desc);
     if (k->pd)
         dnnl_primitive_desc_destroy(k->pd);
     if (k->attr)
@@ -172,62 +191,67 @@ static int check_fast(dnnl_primitive_desc_t pd, const struct matmul_shape *s, st
     const char *name = "";
     dnnl_status_t status = dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
     if (status != dnnl_success)
-        return failure(err, "name its implementation", status);
+        return matmul_failure(err, "name its implementation", status);
     if (strncmp(name, "ref", 3) != 0)
         return 0;
     return err_set(err, ERR_DEVICE, "oneDNN has only its slow code ('%s') for a product of %d x %d x %d here", name,
                    s->m, s->n, s->k);
 }
 
-static int make_args(struct primitive *p, const struct making *k, const struct packed_weight *weight,
-                     const struct matmul *m, struct err *err)
+static dnnl_status_t scratch_of(const_dnnl_primitive_desc_t pd, size_t *bytes)
 {
-    p->arg = calloc((size_t)m->n_threads, sizeof(*p->arg));
-    if (!p->arg)
-        return err_nomem(err);
-    for (int i = 0; i < m->n_threads; i++) {
-        for (int a = 0; a < N_ARGS; a++) {
-            const struct desc *d = a == ARG_B && p->shape.right == RIGHT_PACKED ? &weight->desc : &k->desc[a];
-            if (a == ARG_BIAS && !p->shape.bias)
-                continue;
-            dnnl_status_t status = dnnl_memory_create(&p->arg[i][a], DESC(d), m->engine, DNNL_MEMORY_NONE);
-            if (status != dnnl_success)
-                return failure(err, "describe memory", status);
-        }
-    }
-    return 0;
+    struct desc d = { 0 };
+    dnnl_status_t status = desc_query(&d, pd, dnnl_query_scratchpad_md, 0);
+    *bytes = status == dnnl_success ? dnnl_memory_desc_get_size(DESC(&d)) : 0;
+    desc_release(&d);
+    return status;
 }
 
 /* The thread count is part of a primitive's blocking, so it is set while the primitive is made. */
-static int make(struct primitive *p, struct matmul *m, const struct packed_weight *weight, struct err *err)
+static int make(struct primitive *p, const struct matmul *m, struct err *err)
 {
     struct making k = { 0 };
     int before = omp_get_max_threads();
 
     omp_set_num_threads(p->shape.right == RIGHT_PACKED ? m->n_threads : 1);
-    dnnl_status_t status = describe(&k, &p->shape, weight, m->engine);
-    int code = status == dnnl_success ? check_fast(k.pd, &p->shape, err) : failure(err, "describe a product", status);
+    dnnl_status_t status = describe(&k, &p->shape, m);
+    int code =
+        status == dnnl_success ? check_fast(k.pd, &p->shape, err) : matmul_failure(err, "describe a product", status);
     if (!code) {
         status = dnnl_primitive_create(&p->run, k.pd);
         if (status == dnnl_success)
-            status = desc_query(&k.desc[ARG_SCRATCH], k.pd, dnnl_query_scratchpad_md);
+            status = scratch_of(k.pd, &p->scratch_bytes);
+        p->arg = calloc((size_t)m->n_threads, sizeof(*p->arg));
+        if (status == dnnl_success && !p->arg)
+            status = dnnl_out_of_memory;
         if (status != dnnl_success)
-            code = failure(err, "make a product", status);
+            code = matmul_failure(err, "make a product", status);
     }
     omp_set_num_threads(before);
-    if (!code) {
-        p->scratch_bytes = dnnl_memory_desc_get_size(DESC(&k.desc[ARG_SCRATCH]));
-        code = make_args(p, &k, weight, m, err);
-    }
     making_release(&k);
     return code;
+}
+
+size_t matmul_scratch(struct matmul *m, const struct matmul_shape *shape, int n_shapes)
+{
+    enum { GEMM_BYTES = 4 << 20 }; // what code without a scratchpad allocates itself, per thread
+    size_t max = m->row_block ? GEMM_BYTES : 0;
+
+    for (int i = 0; i < n_shapes; i++) {
+        struct making k = { 0 };
+        size_t bytes = 0;
+        if (describe(&k, &shape[i], m) == dnnl_success && scratch_of(k.pd, &bytes) == dnnl_success && bytes > max)
+            max = bytes;
+        making_release(&k);
+    }
+    return max * (size_t)m->n_threads + (size_t)FULL * PRIMITIVE_BYTES;
 }
 
 /* ---- finding and running ------------------------------------------------ */
 
 static unsigned shape_hash(const struct matmul_shape *s)
 {
-    const int part[] = { s->m, s->n, s->k, s->lda, s->ldb, s->ldc, (int)s->right, (int)s->into, (int)s->bias };
+    const int part[] = { s->m, s->n, s->k, (int)s->in, (int)s->out, (int)s->right, (int)s->into, (int)s->bias };
     uint64_t h = 0;
     for (size_t i = 0; i < sizeof(part) / sizeof(*part); i++)
         h = (h ^ (uint64_t)part[i]) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
@@ -236,13 +260,13 @@ static unsigned shape_hash(const struct matmul_shape *s)
 
 static bool same_shape(const struct matmul_shape *a, const struct matmul_shape *b)
 {
-    return a->m == b->m && a->n == b->n && a->k == b->k && a->lda == b->lda && a->ldb == b->ldb && a->ldc == b->ldc &&
-           a->right == b->right && a->into == b->into && a->bias == b->bias;
+    return a->m == b->m && a->n == b->n && a->k == b->k && a->in == b->in && a->out == b->out && a->right == b->right &&
+           a->into == b->into && a->bias == b->bias;
 }
 
 /* The entry of a shape, or the empty place where it belongs. There is always an empty place: add() refuses to fill the
  * last one. */
-static struct primitive *_Atomic *place_of(struct matmul *m, const struct matmul_shape *shape)
+static struct primitive *_Atomic *place_of(const struct matmul *m, const struct matmul_shape *shape)
 {
     unsigned at = shape_hash(shape);
     for (;; at = (at + 1) % TABLE) {
@@ -252,8 +276,7 @@ static struct primitive *_Atomic *place_of(struct matmul *m, const struct matmul
     }
 }
 
-static struct primitive *add(struct matmul *m, const struct matmul_shape *shape, const struct packed_weight *weight,
-                             struct err *err)
+static struct primitive *add(struct matmul *m, const struct matmul_shape *shape, struct err *err)
 {
     pthread_mutex_lock(&m->making);
     struct primitive *_Atomic *place = place_of(m, shape);
@@ -264,7 +287,7 @@ static struct primitive *add(struct matmul *m, const struct matmul_shape *shape,
         p = calloc(1, sizeof(*p));
         if (p)
             p->shape = *shape;
-        if (!p || make(p, m, weight, err)) {
+        if (!p || make(p, m, err)) {
             if (!p)
                 err_nomem(err);
             primitive_free(p, m->n_threads);
@@ -291,138 +314,101 @@ static int grow_scratch(struct thread_state *t, size_t bytes, struct err *err)
     return 0;
 }
 
-static void *writable(const void *at) // oneDNN takes sources without const
+static int make_args(const struct primitive *p, const struct matmul *m, int thread, struct err *err)
 {
-    union {
-        const void *in;
-        void *out;
-    } u = { at };
-    return u.out;
+    static const struct {
+        dnnl_query_t what;
+        int index;
+    } query[N_ARGS] = { { dnnl_query_src_md, 0 },
+                        { dnnl_query_weights_md, 0 },
+                        { dnnl_query_dst_md, 0 },
+                        { dnnl_query_scratchpad_md, 0 },
+                        { dnnl_query_weights_md, 1 } };
+    const_dnnl_primitive_desc_t pd;
+
+    dnnl_status_t status = dnnl_primitive_get_primitive_desc(p->run, &pd);
+    for (int a = 0; a < (p->shape.bias ? N_ARGS : N_ARGS - 1) && status == dnnl_success; a++) {
+        struct desc d = { 0 };
+        status = desc_query(&d, pd, query[a].what, query[a].index);
+        if (status == dnnl_success)
+            status = dnnl_memory_create(&p->arg[thread][a], DESC(&d), m->engine, DNNL_MEMORY_NONE);
+        desc_release(&d);
+    }
+    return status == dnnl_success ? 0 : matmul_failure(err, "describe memory", status);
 }
 
-int matmul_run(struct matmul *m, const struct matmul_shape *shape, float *c, const float *a, const float *right,
-               const struct weight *weight, const float *bias, int thread, struct err *err)
+static int run(struct matmul *m, const struct matmul_shape *shape, const struct operands *o, int thread,
+               struct err *err)
 {
     static const int name[N_ARGS] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD,
                                       DNNL_ARG_BIAS };
     struct primitive *p = *place_of(m, shape);
     if (!p)
-        p = add(m, shape, (const struct packed_weight *)weight, err);
+        p = add(m, shape, err);
     if (!p)
         return err->code;
     struct thread_state *t = &m->thread[thread];
-    if (grow_scratch(t, p->scratch_bytes, err))
+    int last = shape->bias ? ARG_BIAS : ARG_SCRATCH;
+    if (grow_scratch(t, p->scratch_bytes, err) || (!p->arg[thread][last] && make_args(p, m, thread, err)))
         return err->code;
 
-    const void *at[N_ARGS] = { a, weight ? weight->at : right, c, t->scratch, bias };
+    const void *at[N_ARGS] = { o->a, o->weight ? o->weight->at : o->right, o->c, t->scratch, o->bias };
     dnnl_exec_arg_t arg[N_ARGS];
-    int n_args = shape->bias ? N_ARGS : N_ARGS - 1;
-    for (int i = 0; i < n_args; i++) {
-        dnnl_status_t set = dnnl_memory_set_data_handle(p->arg[thread][i], writable(at[i]));
+    for (int i = 0; i <= last; i++) {
+        dnnl_status_t set = dnnl_memory_set_data_handle(p->arg[thread][i], matmul_writable(at[i]));
         if (set != dnnl_success)
-            return failure(err, "place an operand", set);
+            return matmul_failure(err, "place an operand", set);
         arg[i] = (dnnl_exec_arg_t){ name[i], p->arg[thread][i] };
     }
-    dnnl_status_t status = dnnl_primitive_execute(p->run, t->stream, n_args, arg);
-    return status == dnnl_success ? 0 : failure(err, "multiply", status);
+    /* Products of attention run on the calling thread, also where the caller is no parallel region of several. */
+    int before = omp_get_max_threads();
+    if (shape->right != RIGHT_PACKED && before > 1)
+        omp_set_num_threads(1);
+    dnnl_status_t status = dnnl_primitive_execute(p->run, t->stream, last + 1, arg);
+    if (shape->right != RIGHT_PACKED && before > 1)
+        omp_set_num_threads(before);
+    return status == dnnl_success ? 0 : matmul_failure(err, "multiply", status);
 }
 
-/* ---- weights ------------------------------------------------------------ */
-
-/* The layout oneDNN prefers for (in, out) weights. It is the same for every number of rows; 512 are asked about. */
-static dnnl_status_t preferred(struct packed_weight *w, dnnl_engine_t engine)
+/* The last rows of a product by a packed weight, padded to a block. */
+static int run_padded(struct matmul *m, const struct matmul_shape *shape, const struct operands *o, int thread,
+                      struct err *err)
 {
-    int out = w->base.out, in = w->base.in;
-    enum { ROWS_TYPICAL = 512 };
-    struct making k = { 0 };
-
-    dnnl_status_t status = desc_strided(&k.desc[ARG_A], ROWS_TYPICAL, in, in, 1);
-    if (status == dnnl_success)
-        status = desc_any(&k.desc[ARG_B], in, out);
-    if (status == dnnl_success)
-        status = desc_strided(&k.desc[ARG_C], ROWS_TYPICAL, out, out, 1);
-    if (status == dnnl_success)
-        status = matmul_desc(&k.pd, engine, &k.desc[ARG_A], &k.desc[ARG_B], NULL, &k.desc[ARG_C], NULL);
-    if (status == dnnl_success)
-        status = desc_query(&w->desc, k.pd, dnnl_query_weights_md);
-    making_release(&k);
-    return status;
+    struct matmul_shape block = *shape;
+    block.m = m->row_block;
+    size_t a_bytes = (size_t)shape->m * (size_t)shape->k * dtype_size(shape->in);
+    size_t c_bytes = (size_t)shape->m * (size_t)shape->n * dtype_size(shape->out);
+    size_t a_block = (size_t)block.m * (size_t)shape->k * dtype_size(shape->in);
+    size_t c_block = (size_t)block.m * (size_t)shape->n * dtype_size(shape->out);
+    char *a = host_alloc(a_block + c_block), *c = a + a_block;
+    struct operands at = *o;
+    if (!a)
+        return err_nomem(err);
+    memset(a, 0, a_block + c_block);
+    memcpy(a, o->a, a_bytes);
+    if (shape->into == GEMM_ADD)
+        memcpy(c, o->c, c_bytes);
+    at.a = a, at.c = c;
+    int code = run(m, &block, &at, thread, err);
+    if (!code)
+        memcpy(o->c, c, c_bytes);
+    free(a);
+    return code;
 }
 
-/* Copies rows (out, in) into the weight's layout. */
-static dnnl_status_t reorder(struct matmul *m, struct packed_weight *w, const float *rows)
+int matmul_run(struct matmul *m, const struct matmul_shape *shape, const struct operands *o, int thread,
+               struct err *err)
 {
-    struct desc stored = { 0 };
-    dnnl_memory_t from = NULL, to = NULL;
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_primitive_t run = NULL;
-
-    dnnl_status_t status = desc_strided(&stored, w->base.in, w->base.out, 1, w->base.in);
-    if (status == dnnl_success)
-        status = dnnl_memory_create(&from, DESC(&stored), m->engine, writable(rows));
-    if (status == dnnl_success)
-        status = dnnl_memory_create(&to, DESC(&w->desc), m->engine, w->base.at);
-    if (status == dnnl_success)
-        status = dnnl_reorder_primitive_desc_create(&pd, DESC(&stored), m->engine, DESC(&w->desc), m->engine, NULL);
-    if (status == dnnl_success)
-        status = dnnl_primitive_create(&run, pd);
-    if (status == dnnl_success) {
-        const dnnl_exec_arg_t arg[] = { { DNNL_ARG_FROM, from }, { DNNL_ARG_TO, to } };
-        status = dnnl_primitive_execute(run, m->thread[0].stream, 2, arg);
+    if (m->row_block == 0)
+        return run(m, shape, o, thread, err);
+    struct matmul_shape block = *shape;
+    struct operands at = *o;
+    int code = 0;
+    for (int row = 0; row < shape->m && !code; row += m->row_block) {
+        block.m = shape->m - row < m->row_block ? shape->m - row : m->row_block;
+        at.a = (const char *)o->a + (size_t)row * (size_t)shape->k * dtype_size(shape->in);
+        at.c = (char *)o->c + (size_t)row * (size_t)shape->n * dtype_size(shape->out);
+        code = block.m == m->row_block ? run(m, &block, &at, thread, err) : run_padded(m, &block, &at, thread, err);
     }
-    if (status == dnnl_success)
-        status = dnnl_stream_wait(m->thread[0].stream);
-    dnnl_primitive_destroy(run);
-    dnnl_primitive_desc_destroy(pd);
-    dnnl_memory_destroy(to);
-    dnnl_memory_destroy(from);
-    desc_release(&stored);
-    return status;
-}
-
-/* The parts one below the other without gaps: (out, in), allocated. */
-static float *stack(const struct mat *host, int n_parts, size_t n_floats)
-{
-    float *all = host_alloc(n_floats * sizeof(float));
-    float *to = all;
-    for (int p = 0; p < n_parts && all; p++)
-        for (int i = 0; i < host[p].rows; i++, to += host[p].cols)
-            memcpy(to, (const float *)host[p].at + (size_t)i * (size_t)host[p].pitch,
-                   (size_t)host[p].cols * sizeof(float));
-    return all;
-}
-
-struct weight *matmul_pack(struct matmul *m, const struct mat *host, int n_parts, struct err *err)
-{
-    struct packed_weight *w = calloc(1, sizeof(*w));
-    if (!w) {
-        err_nomem(err);
-        return NULL;
-    }
-    w->base.in = host[0].cols;
-    for (int p = 0; p < n_parts; p++)
-        w->base.out += host[p].rows;
-    float *rows = stack(host, n_parts, (size_t)w->base.out * (size_t)w->base.in);
-    dnnl_status_t status = rows ? preferred(w, m->engine) : dnnl_out_of_memory;
-    if (status == dnnl_success) {
-        w->base.at = host_alloc(dnnl_memory_desc_get_size(DESC(&w->desc)));
-        status = w->base.at ? reorder(m, w, rows) : dnnl_out_of_memory;
-    }
-    free(rows);
-    if (status == dnnl_success)
-        return &w->base;
-    failure(err, "pack a weight", status);
-    matmul_weight_free(&w->base);
-    return NULL;
-}
-
-void matmul_weight_free(struct weight *weight)
-{
-    struct packed_weight *w = (struct packed_weight *)weight;
-
-    if (!w)
-        return;
-    desc_release(&w->desc);
-    free(w->base.at);
-    free(w);
+    return code;
 }

@@ -1,8 +1,12 @@
-/* cpu_matmul.h - f32 matrix products by oneDNN, one primitive per shape, made once and kept.
+/* cpu_matmul.h - matrix products by oneDNN, one primitive per shape, made once and kept; and packed weights.
  *
  * Making a primitive takes 0.2 ms, finding it later a hash look-up, so shapes are used exactly as they come. A shape
  * for which oneDNN has only its slow reference code is refused: otherwise the program would silently be a hundred times
  * slower.
+ *
+ * Rows do not know each other: a row of c has the same bits however many rows come with it. oneDNN keeps that on
+ * AVX-512 for all numbers of rows in f32, and in bf16 from a few rows on (a packed weight: for all). Elsewhere products
+ * are made in blocks of one number of rows, the last of them padded.
  *
  * Products by a packed weight run on all threads and are called from outside parallel regions; the others run on the
  * calling thread, from inside or outside.
@@ -19,31 +23,49 @@ struct matmul; // oneDNN's engine and the primitives made so far
 
 enum matmul_right {
     RIGHT_PACKED,     // a struct weight
-    RIGHT_ROWS,       // (k, n), rows ldb apart
-    RIGHT_TRANSPOSED, // (n, k), rows ldb apart: c = a b^T
+    RIGHT_ROWS,       // (k, n)
+    RIGHT_TRANSPOSED, // (n, k): c = a b^T
 };
 
-/* c (m, n) = or += a (m, k) times the right side; lda, ldc: elements from row to row. */
+/* c (m, n) = or += a (m, k) times the right side. All are dense. a and the right side are of type `in`, c of `out`. */
 struct matmul_shape {
-    int m, n, k, lda, ldb, ldc;
+    int m, n, k;
+    enum dtype in, out;
     enum matmul_right right;
     enum gemm_into into;
     bool bias;
 };
 
+struct operands {
+    void *c;
+    const void *a, *right; // right: NULL for RIGHT_PACKED
+    const struct weight *weight;
+    const float *bias; // (n), or NULL as the shape says
+};
+
 struct matmul *matmul_open(int n_threads, struct err *err);
 void matmul_close(struct matmul *m);
 
-/* c and a dense enough for the shape; bias (n) or NULL as the shape says; thread: 0 .. n_threads - 1, the caller's own
- * number. right: a const float * or, for RIGHT_PACKED, NULL with `weight` given. */
-int matmul_run(struct matmul *m, const struct matmul_shape *shape, float *c, const float *a, const float *right,
-               const struct weight *weight, const float *bias, int thread, struct err *err) MUST_CHECK;
+/* The rows of a and c that a product of `rows` rows by something not packed needs; shape.m is such a number. By a
+ * packed weight m is any number. */
+int matmul_rows(const struct matmul *m, int rows, enum dtype in);
 
-/* Forgets the primitives when there are too many. Only from outside parallel regions. */
+/* thread: 0 .. n_threads - 1, the caller's own number. */
+int matmul_run(struct matmul *m, const struct matmul_shape *shape, const struct operands *at, int thread,
+               struct err *err) MUST_CHECK;
+
+/* Forgets the primitives when there are too many for the next op. Only from outside parallel regions. */
 void matmul_trim(struct matmul *m);
 
+/* The most memory that oneDNN takes for products of these shapes and for the primitives kept. */
+size_t matmul_scratch(struct matmul *m, const struct matmul_shape *shape, int n_shapes);
+
+/* oneDNN's name of the code that multiplies many rows by a packed weight; NULL: it has none that is fast. */
+const char *matmul_code(struct matmul *m, int out, int in, enum dtype type);
+
 /* A weight in oneDNN's preferred layout, from n_parts host matrices as backend.weight_new says. */
-struct weight *matmul_pack(struct matmul *m, const struct mat *host, int n_parts, struct err *err);
+struct weight *matmul_pack(struct matmul *m, const struct mat *host, int n_parts, enum dtype type, struct err *err);
+struct weight_bytes matmul_weight_bytes(struct matmul *m, int out, int in, enum dtype type);
 void matmul_weight_free(struct weight *w);
 
 #endif

@@ -1,37 +1,73 @@
 /* cpu_rows.h - loops over the elements of one row or a few rows: all arithmetic that is not a matrix product.
  *
- * The loops are written once, in cpu_rows_internal.h, and compiled twice: cpu_rows.c for any processor,
- * cpu_rows_avx512.c for those with AVX-512. The backend chooses a table when it opens. The order of a sum depends on
- * the lengths alone.
+ * The loops are written once, in cpu_rows_internal.h, and compiled three times: cpu_rows.c for any processor,
+ * cpu_rows_avx2.c and cpu_rows_avx512.c for those with these instructions. The backend chooses a table when it opens.
+ * The order of a sum depends on the lengths alone.
+ *
+ * Where a function takes a `type`, the untyped rows are f32 or bf16 (widen: f16 too); arithmetic is f32.
  */
 #ifndef EVP_CPU_ROWS_H
 #define EVP_CPU_ROWS_H
 
-#include <stdint.h>
+#include "kernels/backend.h"
+
+enum {
+    ROWS_KEYS = 32,   // keys of one block of transposed keys
+    ROWS_HEAD = 1024, // the widest head
+};
+
+/* q (n_q, K), one row after the other, against n keys in blocks of ROWS_KEYS, as transpose leaves them; score rows are
+ * `pitch` apart, and n rounded up to a multiple of ROWS_KEYS numbers of each are written. */
+struct dots {
+    float *score;
+    size_t pitch;
+    const float *q, *keys;
+    int n_q, n, K;
+};
+
+/* out (n_q, K) += the sum over n rows of v (n, K) times p (n_q, n), whose rows are `pitch` apart. */
+struct weigh {
+    float *out;
+    const float *p;
+    size_t pitch;
+    const float *v;
+    int n_q, n, K;
+};
 
 struct row_ops {
+    void (*widen)(float *to, const void *from, enum dtype type, int n);
+    void (*narrow)(void *to, const float *from, enum dtype type, int n);
+    float (*dot)(const float *a, const float *b, int n);
     float (*max)(const float *x, int n); // n > 0
-    /* x = 2^((x - shift) * scale), at most 2 ulp off; returns their sum */
-    float (*exp2_sum)(float *x, int n, float shift, float scale);
-    /* out[i][j] = q_i . k_j for n_q rows of q and n rows of k, both K wide */
-    void (*dots)(float *out, int out_pitch, const float *q, int q_pitch, int n_q, const float *k, int n, int K);
-    /* out_i = sum over j of p[i][j] * v_j: (n_q, K) dense from p (n_q, n) and v (n, K) */
-    void (*weigh)(float *out, const float *p, int p_pitch, int n_q, const float *v, int n, int K);
+    /* p = 2^((x - shift) * scale), at most 2 ulp off before it is rounded to `type`; returns the sum before rounding; p
+     * may be x when it is f32 */
+    float (*exp2_sum)(void *p, enum dtype type, const float *x, int n, float shift, float scale);
+    /* column[j] += 2^(x[j] * scale - shift), or the larger of both */
+    void (*exp2_add)(float *column, const float *x, int n, float scale, float shift);
+    void (*exp2_max)(float *column, const float *x, int n, float scale, float shift);
+    /* Blocks of ROWS_KEYS of the n rows of k (n, K), each (K, ROWS_KEYS); missing keys are 0. Every dot product of dots
+     * and every sum of weigh is added in one fixed order, whatever rows and keys come with it. */
+    void (*transpose)(float *to, const void *k, enum dtype type, int n, int K);
+    void (*dots)(const struct dots *d);
+    void (*weigh)(const struct weigh *w);
     /* a = a * wa + b * wb */
     void (*blend)(float *a, float wa, const float *b, float wb, int n);
-    void (*rmsnorm)(float *out, const float *x, const float *w, float eps, int n);
-    /* pairs are columns i and i + K/2; cos and sin (K / 2) */
-    void (*rotate)(float *out, const float *x, const float *cos, const float *sin, int K);
-    void (*silu_mul)(float *out, const float *gate, const float *up, int n);
-    int (*argmax)(const float *x, int n); // the first of the largest
+    void (*blend_to)(void *out, enum dtype type, const float *a, float wa, const float *b, float wb, int n);
+    void (*scale_to)(void *out, enum dtype type, const float *x, float by, int n);
+    /* out = x / sqrt(mean(x^2) + eps) * w; of x and out at most one is bf16 */
+    void (*rmsnorm)(void *out, enum dtype to, const void *x, enum dtype from, const float *w, float eps, int n);
+    /* pairs are columns i and i + K/2; cos and sin (K / 2); an f32 row may become a bf16 one */
+    void (*rotate)(void *out, enum dtype to, const void *x, enum dtype from, const float *cos, const float *sin, int K);
+    void (*silu_mul)(void *out, const void *gate, const void *up, enum dtype type, int n);
+    struct best (*best)(const float *x, int n);
     /* out = (x - mean) / sqrt(variance + eps) * w + b; out may be x */
     void (*layernorm)(float *out, const float *x, const float *w, const float *b, float eps, int n);
     void (*gelu)(float *x, int n); // x = x * (1 + erf(x / sqrt(2))) / 2
 };
 
-extern const struct row_ops rows_portable, rows_avx512;
+extern const struct row_ops rows_portable, rows_avx2, rows_avx512;
 
-/* The faster of the two that this processor can run. */
+/* The fastest of them that this processor can run. */
 const struct row_ops *rows_best(void);
 
 #endif

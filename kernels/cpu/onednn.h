@@ -1,7 +1,8 @@
 /* onednn.h - the part of oneDNN's C interface that changed between 2.x (Debian 12) and 3.x, under one set of names.
  *
- * Only cpu_matmul.c includes it. In 2.x a memory descriptor is a plain struct and operations have descriptors of their
- * own; in 3.x descriptors are handles with an owner and primitive descriptors are made in one call.
+ * Only cpu_matmul.c and cpu_weight.c include it. In 2.x a memory descriptor is a plain struct and operations have
+ * descriptors of their own; in 3.x descriptors are handles with an owner and primitive descriptors are made in one
+ * call.
  */
 #ifndef EVP_ONEDNN_H
 #define EVP_ONEDNN_H
@@ -19,15 +20,16 @@ struct desc {
 
 #define DESC(d) (&(d)->md)
 
-static inline dnnl_status_t desc_strided(struct desc *d, int64_t rows, int64_t cols, int64_t row_step, int64_t col_step)
+static inline dnnl_status_t desc_strided(struct desc *d, dnnl_data_type_t type, const int64_t dims[2],
+                                         const int64_t steps[2])
 {
-    return dnnl_memory_desc_init_by_strides(&d->md, 2, (dnnl_dims_t){ rows, cols }, dnnl_f32,
-                                            (dnnl_dims_t){ row_step, col_step });
+    return dnnl_memory_desc_init_by_strides(&d->md, 2, (dnnl_dims_t){ dims[0], dims[1] }, type,
+                                            (dnnl_dims_t){ steps[0], steps[1] });
 }
 
-static inline dnnl_status_t desc_any(struct desc *d, int64_t rows, int64_t cols)
+static inline dnnl_status_t desc_any(struct desc *d, dnnl_data_type_t type, const int64_t dims[2])
 {
-    return dnnl_memory_desc_init_by_tag(&d->md, 2, (dnnl_dims_t){ rows, cols }, dnnl_f32, dnnl_format_tag_any);
+    return dnnl_memory_desc_init_by_tag(&d->md, 2, (dnnl_dims_t){ dims[0], dims[1] }, type, dnnl_format_tag_any);
 }
 
 static inline dnnl_status_t desc_bias(struct desc *d, int64_t cols)
@@ -35,9 +37,16 @@ static inline dnnl_status_t desc_bias(struct desc *d, int64_t cols)
     return dnnl_memory_desc_init_by_tag(&d->md, 2, (dnnl_dims_t){ 1, cols }, dnnl_f32, dnnl_ab);
 }
 
-static inline dnnl_status_t desc_query(struct desc *d, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
+/* The part of `whole` from column `first` on, n columns wide. Fails where a layout cannot be cut there. */
+static inline dnnl_status_t desc_columns(struct desc *d, const struct desc *whole, int64_t first, int64_t n)
 {
-    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(pd, what, 0);
+    return dnnl_memory_desc_init_submemory(&d->md, &whole->md, (dnnl_dims_t){ whole->md.dims[0], n },
+                                           (dnnl_dims_t){ 0, first });
+}
+
+static inline dnnl_status_t desc_query(struct desc *d, const_dnnl_primitive_desc_t pd, dnnl_query_t what, int index)
+{
+    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(pd, what, index);
     if (!md)
         return dnnl_unimplemented;
     d->md = *md;
@@ -67,15 +76,16 @@ static inline dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t
 
 #define DESC(d) ((d)->md)
 
-static inline dnnl_status_t desc_strided(struct desc *d, int64_t rows, int64_t cols, int64_t row_step, int64_t col_step)
+static inline dnnl_status_t desc_strided(struct desc *d, dnnl_data_type_t type, const int64_t dims[2],
+                                         const int64_t steps[2])
 {
-    return dnnl_memory_desc_create_with_strides(&d->md, 2, (dnnl_dims_t){ rows, cols }, dnnl_f32,
-                                                (dnnl_dims_t){ row_step, col_step });
+    return dnnl_memory_desc_create_with_strides(&d->md, 2, (dnnl_dims_t){ dims[0], dims[1] }, type,
+                                                (dnnl_dims_t){ steps[0], steps[1] });
 }
 
-static inline dnnl_status_t desc_any(struct desc *d, int64_t rows, int64_t cols)
+static inline dnnl_status_t desc_any(struct desc *d, dnnl_data_type_t type, const int64_t dims[2])
 {
-    return dnnl_memory_desc_create_with_tag(&d->md, 2, (dnnl_dims_t){ rows, cols }, dnnl_f32, dnnl_format_tag_any);
+    return dnnl_memory_desc_create_with_tag(&d->md, 2, (dnnl_dims_t){ dims[0], dims[1] }, type, dnnl_format_tag_any);
 }
 
 static inline dnnl_status_t desc_bias(struct desc *d, int64_t cols)
@@ -83,9 +93,18 @@ static inline dnnl_status_t desc_bias(struct desc *d, int64_t cols)
     return dnnl_memory_desc_create_with_tag(&d->md, 2, (dnnl_dims_t){ 1, cols }, dnnl_f32, dnnl_ab);
 }
 
-static inline dnnl_status_t desc_query(struct desc *d, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
+static inline dnnl_status_t desc_columns(struct desc *d, const struct desc *whole, int64_t first, int64_t n)
 {
-    const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(pd, what, 0);
+    const dnnl_dims_t *dims;
+    dnnl_status_t status = dnnl_memory_desc_query(whole->md, dnnl_query_dims, (void *)&dims);
+    return status != dnnl_success ? status
+                                  : dnnl_memory_desc_create_submemory(&d->md, whole->md, (dnnl_dims_t){ (*dims)[0], n },
+                                                                      (dnnl_dims_t){ 0, first });
+}
+
+static inline dnnl_status_t desc_query(struct desc *d, const_dnnl_primitive_desc_t pd, dnnl_query_t what, int index)
+{
+    const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(pd, what, index);
     return md ? dnnl_memory_desc_clone(&d->md, md) : dnnl_unimplemented;
 }
 

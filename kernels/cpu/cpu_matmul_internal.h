@@ -1,0 +1,57 @@
+/* cpu_matmul_internal.h - what cpu_matmul.c (primitives) and cpu_weight.c (packed weights) share. */
+#ifndef EVP_CPU_MATMUL_INTERNAL_H
+#define EVP_CPU_MATMUL_INTERNAL_H
+
+#include "kernels/cpu/cpu_matmul.h"
+#include "kernels/cpu/onednn.h"
+
+#include <pthread.h>
+
+enum { MATMUL_TABLE = 4096 }; // places
+
+struct packed_weight {
+    struct weight base; // first: every weight of this backend is one of these
+    enum dtype type;
+    struct desc desc; // (in, out)
+};
+
+struct thread_state {
+    dnnl_stream_t stream;
+    void *scratch;
+    size_t scratch_bytes;
+};
+
+struct matmul {
+    dnnl_engine_t engine;
+    int n_threads;
+    int row_block; // products are made of so many rows at a time; 0: of any number
+    struct thread_state *thread;
+    struct primitive *_Atomic *table; // [MATMUL_TABLE]
+    int n_primitives;
+    pthread_mutex_t making;
+};
+
+static inline dnnl_data_type_t matmul_type(enum dtype type)
+{
+    return type == DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+static inline void *matmul_writable(const void *at) // oneDNN takes sources without const
+{
+    union {
+        const void *in;
+        void *out;
+    } u = { at };
+    return u.out;
+}
+
+int matmul_failure(struct err *err, const char *what, dnnl_status_t status);
+
+/* Fills w->desc for the (out, in) and type that *w has. */
+dnnl_status_t weight_layout(const struct matmul *m, struct packed_weight *w);
+
+/* The fast code for many rows by weights in the layout it prefers, which goes to *layout unless that is NULL; NULL:
+ * there is none. */
+const char *weight_code(const struct matmul *m, const struct packed_weight *w, struct desc *layout);
+
+#endif

@@ -1,0 +1,133 @@
+/* cpu_quantise.c - group-wise min-max quantising and its inverse.
+ *
+ * Groups are worked on in f32 and side by side: those of columns, and all in bf16, are copied to a line of scratch.
+ */
+#include "kernels/cpu/cpu.h"
+
+#include "kernels/half.h"
+
+#include <string.h>
+
+/* One group of consecutive numbers. */
+static void quantise_group(const float *x, int group, int bits, int32_t *codes, uint16_t *scale16, uint16_t *zero16)
+{
+    const float round = 12582912.0f, top = (float)((1 << bits) - 1); // adding 1.5 * 2^23 rounds to a whole number
+    float low = x[0], high = x[0];
+    int per_word = 32 / bits;
+
+    for (int i = 1; i < group; i++) {
+        low = x[i] < low ? x[i] : low;
+        high = x[i] > high ? x[i] : high;
+    }
+    *zero16 = f16_from_f32_finite(low);
+    float zero = f16_to_f32(*zero16);
+    *scale16 = f16_from_f32_finite((high - zero) / top);
+    float scale = f16_to_f32(*scale16);
+    for (int w = 0; w < group / per_word; w++, x += per_word) {
+        uint32_t word = 0;
+        for (int i = 0; i < per_word && scale > 0; i++) {
+            float code = (x[i] - zero) / scale;
+            code = code > 0 ? code : 0;
+            code = (code < top ? code : top) + round - round;
+            word |= (uint32_t)code << i * bits;
+        }
+        memcpy(&codes[w], &word, sizeof(word));
+    }
+}
+
+static void dequantise_group(float *x, int group, int bits, const int32_t *codes, uint16_t scale16, uint16_t zero16)
+{
+    float scale = f16_to_f32(scale16), zero = f16_to_f32(zero16);
+    uint32_t mask = (1u << bits) - 1;
+    int per_word = 32 / bits;
+
+    for (int w = 0; w < group / per_word; w++, x += per_word)
+        for (int i = 0; i < per_word; i++)
+            x[i] = (float)((uint32_t)codes[w] >> i * bits & mask) * scale + zero;
+}
+
+enum way { PACK, UNPACK };
+
+/* Group number `group` of the item, whose numbers are `line`. */
+static void run_group(const struct quant_item *q, enum way way, float *line, size_t group)
+{
+    int32_t *codes = q->codes + group * (size_t)(q->group * q->bits / 32);
+
+    if (way == PACK)
+        quantise_group(line, q->group, q->bits, codes, &q->scales[group], &q->zeros[group]);
+    else
+        dequantise_group(line, q->group, q->bits, codes, q->scales[group], q->zeros[group]);
+}
+
+static void *element(const struct quant_item *q, enum dtype dtype, size_t row)
+{
+    return (char *)q->x + row * (size_t)q->cols * dtype_size(dtype);
+}
+
+/* `group` rows, all columns: the block is turned, so that a column's numbers are side by side; then back.
+ * line: (group + 1, cols) */
+static void column_groups(const struct cpu *c, const struct quant_item *q, enum way way, int block, float *line)
+{
+    size_t per_line = (size_t)(q->rows / q->group), first = (size_t)block * (size_t)q->group;
+    size_t cols = (size_t)q->cols, group = (size_t)q->group;
+    float *turned = line + cols;
+
+    for (size_t i = 0; i < group && way == PACK; i++) {
+        c->rows->widen(line, element(q, c->base.dtype, first + i), c->base.dtype, q->cols);
+        for (size_t j = 0; j < cols; j++)
+            turned[j * group + i] = line[j];
+    }
+    for (size_t j = 0; j < cols; j++)
+        run_group(q, way, turned + j * group, j * per_line + (size_t)block);
+    for (size_t i = 0; i < group && way == UNPACK; i++) {
+        for (size_t j = 0; j < cols; j++)
+            line[j] = turned[j * group + i];
+        c->rows->narrow(element(q, c->base.dtype, first + i), line, c->base.dtype, q->cols);
+    }
+}
+
+static void row_groups(const struct cpu *c, const struct quant_item *q, enum way way, int row, float *line)
+{
+    size_t per_line = (size_t)(q->cols / q->group);
+
+    if (way == PACK)
+        c->rows->widen(line, element(q, c->base.dtype, (size_t)row), c->base.dtype, q->cols);
+    for (size_t g = 0; g < per_line; g++)
+        run_group(q, way, line + g * (size_t)q->group, (size_t)row * per_line + g);
+    if (way == UNPACK)
+        c->rows->narrow(element(q, c->base.dtype, (size_t)row), line, c->base.dtype, q->cols);
+}
+
+/* A thread's share of the blocks of one item. */
+static void run_item(struct cpu *c, const struct quant_item *q, enum way way)
+{
+    bool columns = q->lines == QUANT_COLUMNS;
+    int n_blocks = columns ? q->rows / q->group : q->rows;
+    size_t n_line = (size_t)q->cols * (columns ? (size_t)q->group + 1 : 1);
+    float *line = cpu_scratch(c, &c->tile[cpu_thread()], n_line * sizeof(*line));
+
+#pragma omp for schedule(static) nowait
+    for (int b = 0; b < n_blocks; b++) {
+        if (line && columns)
+            column_groups(c, q, way, b, line);
+        else if (line)
+            row_groups(c, q, way, b, line);
+    }
+}
+
+static void run_items(struct cpu *c, const struct quant_item *item, int n_items, enum way way)
+{
+#pragma omp parallel num_threads(c->n_threads)
+    for (int i = 0; i < n_items; i++)
+        run_item(c, &item[i], way);
+}
+
+void cpu_quantise(struct backend *be, const struct quant_item *item, int n_items)
+{
+    run_items(cpu_of(be), item, n_items, PACK);
+}
+
+void cpu_dequantise(struct backend *be, const struct quant_item *item, int n_items)
+{
+    run_items(cpu_of(be), item, n_items, UNPACK);
+}

@@ -1,0 +1,196 @@
+/* cpu_weight.c - weights in the layout that oneDNN multiplies fastest: which that is, and how one gets there.
+ *
+ * The rows of all parts are taken in chunks: all threads widen a chunk to f32, then one reorder of oneDNN writes it
+ * into its columns of the packed matrix in the backend's dtype. So the memory needed besides is one chunk.
+ */
+#include "kernels/cpu/cpu_matmul_internal.h"
+
+#include "kernels/cpu/cpu_rows.h"
+#include "kernels/host.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TYPICAL_ROWS = 512,     // of a product; the layout is the same for every number
+    CHUNK_BYTES = 16 << 20, // of f32 rows
+    CHUNK_ROWS = 64,        // a multiple of them: columns come in blocks of 64 or a divisor
+    PITCH = 16,             // plain rows that are a multiple of 4 KiB apart would share their places in the caches
+};
+
+const char *weight_code(const struct matmul *m, const struct packed_weight *w, struct desc *layout)
+{
+    int64_t in = w->base.in, out = w->base.out;
+    dnnl_data_type_t type = matmul_type(w->type);
+    struct desc a = { 0 }, b = { 0 }, c = { 0 };
+    dnnl_primitive_desc_t pd = NULL;
+    const char *name = NULL;
+
+    dnnl_status_t status = desc_strided(&a, type, (int64_t[]){ TYPICAL_ROWS, in }, (int64_t[]){ in, 1 });
+    if (status == dnnl_success)
+        status = desc_any(&b, type, (int64_t[]){ in, out });
+    if (status == dnnl_success)
+        status = desc_strided(&c, dnnl_f32, (int64_t[]){ TYPICAL_ROWS, out }, (int64_t[]){ out, 1 });
+    if (status == dnnl_success)
+        status = matmul_desc(&pd, m->engine, &a, &b, NULL, &c, NULL);
+    if (status == dnnl_success)
+        status = dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+    if (status == dnnl_success && layout)
+        status = desc_query(layout, pd, dnnl_query_weights_md, 0);
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+    desc_release(&a);
+    desc_release(&b);
+    desc_release(&c);
+    /* gemm code in bf16 without instructions for bf16 is four times slower than f32. */
+    bool slow = status != dnnl_success || strncmp(name, "ref", 3) == 0 ||
+                (w->type == DTYPE_BF16 && strncmp(name, "brg", 3) != 0);
+    return slow ? NULL : name;
+}
+
+const char *matmul_code(struct matmul *m, int out, int in, enum dtype type)
+{
+    const struct packed_weight w = { .base = { .out = out, .in = in }, .type = type };
+    return weight_code(m, &w, NULL);
+}
+
+/* Code that has no layout of its own takes plain rows. */
+dnnl_status_t weight_layout(const struct matmul *m, struct packed_weight *w)
+{
+    int64_t in = w->base.in, out = w->base.out;
+    const char *name = weight_code(m, w, &w->desc);
+
+    if (name && strncmp(name, "brg", 3) == 0)
+        return dnnl_success;
+    desc_release(&w->desc);
+    return desc_strided(&w->desc, matmul_type(w->type), (int64_t[]){ in, out }, (int64_t[]){ out + PITCH, 1 });
+}
+
+/* Copies f32 rows (n, in) into columns first .. first + n - 1 of a packed weight. */
+static dnnl_status_t reorder(struct matmul *m, struct packed_weight *w, const float *rows, int first, int n)
+{
+    struct desc stored = { 0 }, part = { 0 };
+    dnnl_memory_t from = NULL, to = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_primitive_t run = NULL;
+    int64_t in = w->base.in;
+
+    dnnl_status_t status = desc_strided(&stored, dnnl_f32, (int64_t[]){ in, n }, (int64_t[]){ 1, in });
+    if (status == dnnl_success)
+        status = desc_columns(&part, &w->desc, first, n);
+    if (status == dnnl_success)
+        status = dnnl_memory_create(&from, DESC(&stored), m->engine, matmul_writable(rows));
+    if (status == dnnl_success)
+        status = dnnl_memory_create(&to, DESC(&part), m->engine, w->base.at);
+    if (status == dnnl_success)
+        status = dnnl_reorder_primitive_desc_create(&pd, DESC(&stored), m->engine, DESC(&part), m->engine, NULL);
+    if (status == dnnl_success)
+        status = dnnl_primitive_create(&run, pd);
+    if (status == dnnl_success) {
+        const dnnl_exec_arg_t arg[] = { { DNNL_ARG_FROM, from }, { DNNL_ARG_TO, to } };
+        status = dnnl_primitive_execute(run, m->thread[0].stream, 2, arg);
+    }
+    if (status == dnnl_success)
+        status = dnnl_stream_wait(m->thread[0].stream);
+    dnnl_primitive_destroy(run);
+    dnnl_primitive_desc_destroy(pd);
+    dnnl_memory_destroy(to);
+    dnnl_memory_destroy(from);
+    desc_release(&part);
+    desc_release(&stored);
+    return status;
+}
+
+/* Rows of a chunk: all where the layout cannot be cut. */
+static int chunk_rows(const struct packed_weight *w)
+{
+    size_t fit = CHUNK_BYTES / ((size_t)w->base.in * sizeof(float)) / CHUNK_ROWS * CHUNK_ROWS;
+    int n = fit < CHUNK_ROWS ? CHUNK_ROWS : fit < (size_t)w->base.out ? (int)fit : w->base.out;
+    struct desc part = { 0 };
+
+    if (n >= w->base.out)
+        return w->base.out;
+    dnnl_status_t status = desc_columns(&part, &w->desc, n, w->base.out - n < n ? w->base.out - n : n);
+    desc_release(&part);
+    return status == dnnl_success ? n : w->base.out;
+}
+
+/* to (n, in) = rows first .. first + n - 1 of all parts one below the other. */
+static void widen_rows(const struct matmul *m, float *to, const struct mat *host, int first, int n)
+{
+    const struct row_ops *rows = rows_best();
+#pragma omp parallel for schedule(static) num_threads(m->n_threads)
+    for (int i = 0; i < n; i++) {
+        const struct mat *part = host;
+        int row = first + i;
+        for (; row >= part->rows; part++)
+            row -= part->rows;
+        size_t at = (size_t)row * (size_t)part->pitch * dtype_size(part->type);
+        rows->widen(to + (size_t)i * (size_t)part->cols, (const char *)part->at + at, part->type, part->cols);
+    }
+}
+
+static dnnl_status_t pack(struct matmul *m, struct packed_weight *w, const struct mat *host)
+{
+    int chunk = chunk_rows(w), before = omp_get_max_threads();
+    float *rows = host_alloc((size_t)chunk * (size_t)w->base.in * sizeof(*rows));
+    dnnl_status_t status = rows ? dnnl_success : dnnl_out_of_memory;
+
+    omp_set_num_threads(m->n_threads);
+    for (int first = 0; first < w->base.out && status == dnnl_success; first += chunk) {
+        int n = w->base.out - first < chunk ? w->base.out - first : chunk;
+        widen_rows(m, rows, host, first, n);
+        status = reorder(m, w, rows, first, n);
+    }
+    omp_set_num_threads(before);
+    free(rows);
+    return status;
+}
+
+struct weight *matmul_pack(struct matmul *m, const struct mat *host, int n_parts, enum dtype type, struct err *err)
+{
+    struct packed_weight *w = calloc(1, sizeof(*w));
+    if (!w) {
+        err_nomem(err);
+        return NULL;
+    }
+    w->type = type;
+    w->base.in = host[0].cols;
+    for (int p = 0; p < n_parts; p++)
+        w->base.out += host[p].rows;
+    dnnl_status_t status = weight_layout(m, w);
+    if (status == dnnl_success) {
+        w->base.at = host_alloc(dnnl_memory_desc_get_size(DESC(&w->desc)));
+        status = w->base.at ? pack(m, w, host) : dnnl_out_of_memory;
+    }
+    if (status == dnnl_success)
+        return &w->base;
+    matmul_failure(err, "pack a weight", status);
+    matmul_weight_free(&w->base);
+    return NULL;
+}
+
+struct weight_bytes matmul_weight_bytes(struct matmul *m, int out, int in, enum dtype type)
+{
+    struct packed_weight w = { .base = { .out = out, .in = in }, .type = type };
+    struct weight_bytes bytes = { 0 };
+
+    if (weight_layout(m, &w) == dnnl_success) {
+        bytes.kept = dnnl_memory_desc_get_size(DESC(&w.desc)) + sizeof(w);
+        bytes.making = (size_t)chunk_rows(&w) * (size_t)in * sizeof(float);
+    }
+    desc_release(&w.desc);
+    return bytes;
+}
+
+void matmul_weight_free(struct weight *weight)
+{
+    struct packed_weight *w = (struct packed_weight *)weight;
+
+    if (!w)
+        return;
+    desc_release(&w->desc);
+    free(w->base.at);
+    free(w);
+}
