@@ -110,9 +110,11 @@ struct opt {
 
 #define OPT_MODEL(p)                                                                                                   \
     OPT_TEXT('m', "model", p, "MODEL", "a .gguf file or a model folder; SmolLM2-135M-Instruct by default")
-/* names: BACKEND_NAMES of kernels/backend.h, what this build has. A text and not a choice: backend_open() refuses
- * others with a status of their own. */
+/* names: BACKEND_NAMES and BACKEND_DTYPES of kernels/backend.h, what this build has. Texts and not choices:
+ * backend_open() refuses others with a status of their own. */
 #define OPT_BACKEND(p, names) OPT_TEXT(0, "backend", p, names, "what computes")
+#define OPT_DTYPE(p, names)   OPT_TEXT(0, "dtype", p, names, "type of the numbers; auto: the faster here")
+#define OPT_MEMORY(p)         OPT_BYTES(0, "memory", p, "memory to use at most; 0: nine tenths of what is free")
 #define OPT_THREADS(p)        OPT_NUM('j', "threads", p, 0, 4096, "number of threads; 0: one per core")
 #define OPT_SEED(p)           OPT_NUM('s', "seed", p, 0, INT_MAX, "seed of random choices")
 #define OPT_SHARD(p)                                                                                                   \

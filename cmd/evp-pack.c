@@ -20,16 +20,25 @@
 #include <string.h>
 
 static struct {
-    const char *model, *out, *backend;
+    const char *model, *out, *backend, *dtype;
     int threads;
+    uint64_t memory;
     struct shard shard;
     struct opt_common common;
-} cfg = { .out = "payloads", .backend = "auto", .shard = { 1, 1 } };
+} cfg = { .out = "payloads", .backend = "auto", .dtype = "f32", .shard = { 1, 1 } };
 
 static const struct opt opts[] = {
-    OPT_HEAD("Computing"),       OPT_MODEL(&cfg.model),   OPT_BACKEND(&cfg.backend, BACKEND_NAMES),
-    OPT_THREADS(&cfg.threads),   OPT_SHARD(&cfg.shard),   OPT_HEAD("Output"),
-    OPT_OUTPUT(&cfg.out, "DIR"), OPT_COMMON(&cfg.common), OPT_DONE,
+    OPT_HEAD("Computing"),
+    OPT_MODEL(&cfg.model),
+    OPT_BACKEND(&cfg.backend, BACKEND_NAMES),
+    OPT_DTYPE(&cfg.dtype, BACKEND_DTYPES),
+    OPT_THREADS(&cfg.threads),
+    OPT_MEMORY(&cfg.memory),
+    OPT_SHARD(&cfg.shard),
+    OPT_HEAD("Output"),
+    OPT_OUTPUT(&cfg.out, "DIR"),
+    OPT_COMMON(&cfg.common),
+    OPT_DONE,
 };
 
 static const struct tool tool = {
@@ -144,7 +153,16 @@ static bool is_present(const struct pack *p, const struct job *j)
     return same;
 }
 
-/* Parses the planned config. The model must be able to have it, and it must take the bytes that were planned. */
+/* A payload must take the bytes that were planned. */
+static int check_bytes(const struct pack *p, const struct job *j, int64_t bytes, struct err *err)
+{
+    if (bytes == j->placement->bytes)
+        return 0;
+    return err_set(err, ERR_FORMAT, "takes %lld bytes under %s, not the %lld of '%s'", (long long)bytes, j->config.name,
+                   (long long)j->placement->bytes, p->manifest_path);
+}
+
+/* Parses the planned config. The model must be able to have it; a size that is known now is checked now. */
 static int get_config(const struct pack *p, struct job *j, struct err *err)
 {
     const struct model_config *m = model_config(p->model);
@@ -152,11 +170,8 @@ static int get_config(const struct pack *p, struct job *j, struct err *err)
 
     if (config_parse(&j->config, j->placement->config, err) || config_check(&j->config, &shape, err))
         return err->code;
-    int64_t bytes = config_bytes(&j->config, &shape, j->ids.n);
-    if (bytes != j->placement->bytes)
-        return err_set(err, ERR_FORMAT, "takes %lld bytes under %s, not the %lld of '%s'", (long long)bytes,
-                       j->config.name, (long long)j->placement->bytes, p->manifest_path);
-    return 0;
+    int64_t bytes = config_bytes_known(&j->config, &shape, j->ids.n);
+    return bytes < 0 ? 0 : check_bytes(p, j, bytes, err);
 }
 
 static int job_init(struct pack *p, struct job *j, struct err *err)
@@ -199,19 +214,25 @@ static int list_jobs(struct pack *p, struct err *err)
 
 /* ---- doing it ------------------------------------------------------------ */
 
-static void show_tokens(void *arg, int tokens_done)
+static void show_tokens(struct pack *p, int tokens_done)
 {
-    struct pack *p = arg;
     int64_t now = p->tokens_before + tokens_done;
 
     progress_add(now - p->tokens_shown);
     p->tokens_shown = now;
 }
 
+static void on_prefill(void *arg, int tokens_done, double seconds)
+{
+    (void)seconds;
+    show_tokens(arg, tokens_done);
+}
+
 static int write_variant(struct pack *p, const struct job *j, const struct kv_full *full, struct err *err)
 {
     const struct payload_key key = { p->model_digest, j->placement->token_digest, j->ids.at };
-    struct compressor *c = compressor_new(full, err);
+    const struct config *const config = &j->config;
+    struct compressor *c = compressor_new(full, &config, 1, err);
     struct variant v;
     uint64_t bytes;
 
@@ -221,7 +242,9 @@ static int write_variant(struct pack *p, const struct job *j, const struct kv_fu
     compressor_free(c);
     if (code)
         return code;
-    code = packed_payload_write(j->path, &v, &key, &bytes, err);
+    code = check_bytes(p, j, v.bytes, err);
+    if (!code)
+        code = packed_payload_write(j->path, &v, &key, &bytes, err);
     variant_release(&v);
     if (code)
         return code;
@@ -232,10 +255,11 @@ static int write_variant(struct pack *p, const struct job *j, const struct kv_fu
 
 static int run_job(struct pack *p, const struct job *j, struct session *s, struct err *err)
 {
-    struct prefill want = { .ids = j->ids.at, .n = j->ids.n, .progress = show_tokens, .arg = p };
+    struct prefill want = { .ids = j->ids.at, .n = j->ids.n, .progress = on_prefill, .arg = p };
+    const struct config *const config = &j->config;
 
     progress_note("%s", j->placement->id);
-    configs_need(&j->config, 1, &want.needs, &want.window);
+    configs_need(&config, 1, &want.needs, &want.window);
     if (session_prefill(s, &want, NULL, err))
         return err->code;
     return write_variant(p, j, session_full(s), err);
@@ -262,17 +286,36 @@ static int run_jobs(struct pack *p, struct session *s, struct err *err)
     return code;
 }
 
+/* The jobs as work to plan memory for. config: (n_jobs), what the work borrows. */
+static void list_work(const struct pack *p, struct engine_work *work, const struct config **config)
+{
+    for (int i = 0; i < p->n_jobs; i++) {
+        config[i] = &p->job[i].config;
+        work[i] = (struct engine_work){ .n_tokens = p->job[i].ids.n, .config = &config[i], .n_configs = 1 };
+    }
+}
+
 static int compute(struct pack *p, const char *model, struct err *err)
 {
-    struct engine *engine =
-        engine_open(&(struct engine_options){ .model = model, .backend = cfg.backend, .n_threads = cfg.threads }, err);
-    struct session *session = engine ? session_new(engine, err) : NULL;
-    int code = session ? file_mkdir(cfg.out, err) : err->code;
+    struct engine_work *work = calloc((size_t)p->n_jobs, sizeof(*work));
+    const struct config **config = calloc((size_t)p->n_jobs, sizeof(struct config *));
+    struct engine *engine = engine_open(
+        &(struct engine_options){
+            .model = model, .backend = cfg.backend, .dtype = cfg.dtype, .n_threads = cfg.threads },
+        err);
+    struct session *session = NULL;
 
+    if (engine && work && config) {
+        list_work(p, work, config);
+        session = engine_start(engine, work, p->n_jobs, cfg.memory, err);
+    }
+    int code = !work || !config ? err_nomem(err) : session ? file_mkdir(cfg.out, err) : err->code;
     if (!code)
         code = run_jobs(p, session, err);
     session_free(session);
     engine_close(engine);
+    free(config);
+    free(work);
     return code;
 }
 
@@ -299,6 +342,8 @@ static int run(char **operand, struct err *err)
 
     if (strcmp(operand[0], "-") == 0 && strcmp(operand[1], "-") == 0)
         return err_set(err, ERR_USAGE, "only one operand can be '-'");
+    if (backend_check_dtype(cfg.dtype, err))
+        return err_wrap(err, "--dtype");
     char *model = model_path(cfg.model, err);
     int code = model ? pack(&p, model, err) : err->code;
     pack_release(&p);

@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
+#include "kernels/timed.h"
+#include "profiler/groups.h"
 #include "profiler/run_all.h"
 
 #include <limits.h>
@@ -27,6 +29,7 @@ static struct {
     int max_new_tokens, threads;
     struct shard shard;
     bool truncate, overwrite, dry_run;
+    uint64_t memory;
     struct opt_common common;
 } cfg = { .configs = default_configs, .backend = "auto", .dtype = "f32", .shard = { 1, 1 }, .max_new_tokens = 32 };
 
@@ -43,8 +46,9 @@ static const struct opt opts[] = {
     OPT_SHARD(&cfg.shard),
     OPT_HEAD("How it is computed"),
     OPT_BACKEND(&cfg.backend, BACKEND_NAMES),
-    OPT_TEXT(0, "dtype", &cfg.dtype, "f32", "type of the numbers in the computation"),
+    OPT_DTYPE(&cfg.dtype, BACKEND_DTYPES),
     OPT_THREADS(&cfg.threads),
+    OPT_MEMORY(&cfg.memory),
     OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.output, "FILE"),
     OPT_BOOL(0, "overwrite", &cfg.overwrite, "start from nothing, whatever FILE holds"),
@@ -196,6 +200,8 @@ static int read_inputs(struct job *j, const char *contexts, const char *question
         return err_set(err, ERR_USAGE, "--output is missing");
     if (strcmp(contexts, "-") == 0 && strcmp(questions, "-") == 0)
         return err_set(err, ERR_USAGE, "contexts and questions cannot both come from standard input");
+    if (backend_check_dtype(cfg.dtype, err))
+        return err_wrap(err, "--dtype");
     if (config_list(&j->config, &j->n_configs, cfg.configs, err))
         return err_wrap(err, "--configs");
     if (contexts_read(&j->contexts, contexts, err) || questions_read(&j->questions, questions, err) ||
@@ -227,10 +233,6 @@ static int check_configs(struct job *j, struct err *err)
 /* The header and the tokenizer, not the weights. */
 static int open_model(struct job *j, struct err *err)
 {
-    if (strcmp(cfg.dtype, "bf16") == 0)
-        return err_set(err, ERR_DEVICE, "no dtype 'bf16' in this build; it has f32");
-    if (strcmp(cfg.dtype, "f32") != 0)
-        return err_set(err, ERR_USAGE, "no dtype is called '%s'; this build has f32", cfg.dtype);
     char *path = model_path(cfg.model, err);
     j->model = path ? model_open(path, err) : NULL;
     free(path);
@@ -306,7 +308,9 @@ static int plan(struct job *j, int argc, char **argv, int first, struct err *err
 
 static int open_engine(struct job *j, struct err *err)
 {
-    struct engine_options options = { .backend = cfg.backend, .dtype = DTYPE_F32, .n_threads = cfg.threads };
+    struct engine_options options = {
+        .backend = cfg.backend, .dtype = cfg.dtype, .n_threads = cfg.threads, .timed = cfg.common.verbose > 0
+    };
     char *path = model_path(cfg.model, err);
 
     options.model = path;
@@ -314,10 +318,69 @@ static int open_engine(struct job *j, struct err *err)
     free(path);
     if (!j->engine)
         return err->code;
-    snprintf(j->backend, sizeof(j->backend), "%s", engine_backend(j->engine)->name);
+    const struct backend *be = engine_backend(j->engine);
+    if (be->note)
+        log_info("%s", be->note);
+    snprintf(j->backend, sizeof(j->backend), "%s", be->kind);
     j->made.backend = j->backend;
-    j->made.dtype = cfg.dtype;
-    if (store_set_made(&j->store, &j->made, err))
+    j->made.dtype = dtype_name(be->dtype);
+    return store_set_made(&j->store, &j->made, err);
+}
+
+/* Memory for all contexts that have something open; those that cannot fit are left out. */
+static int plan_memory(struct job *j, struct engine_plan *plan, struct err *err)
+{
+    const struct config **config = calloc((size_t)j->n_configs, sizeof(struct config *));
+    struct engine_work *work = calloc((size_t)j->grid.n_work, sizeof(*work));
+    int code = config && work ? 0 : err_nomem(err), n = 0;
+
+    for (int v = 0; v < j->n_configs && !code; v++)
+        config[v] = &j->config[v];
+    for (int i = 0; i < j->grid.n_work && !code; i++) {
+        struct work *w = &j->grid.work[i];
+        if (w->n_open == 0)
+            continue;
+        work[n] = work_at_most(&j->grid, w, config);
+        plan->limit = cfg.memory;
+        if (!engine_plan(j->engine, &work[n], 1, plan, err)) {
+            n++;
+            continue;
+        }
+        log_error("context '%s': %s", w->context->id, err->msg);
+        w->n_open = 0;
+        j->n_failed++;
+    }
+    if (!code && n == 0)
+        code = err_set(err, ERR_NOMEM, "no context fits in memory");
+    plan->limit = cfg.memory;
+    if (!code)
+        code = engine_plan(j->engine, work, n, plan, err);
+    free(work);
+    free(config);
+    return code;
+}
+
+static void say_memory(const struct engine_plan *plan)
+{
+    char size[TEXT_SHORT], limit[TEXT_SHORT];
+
+    log_info("%s of memory, of %s that may be taken: up to %d variants and %d questions together",
+             text_bytes(size, (double)plan->total), text_bytes(limit, (double)plan->limit), plan->variants,
+             plan->sequences);
+    for (int i = 0; i < PLAN_AREAS; i++)
+        if (plan->bytes[i])
+            log_debug("%s: %s", plan_area_name[i], text_bytes(size, (double)plan->bytes[i]));
+}
+
+/* Reads the weights, when everything is known to fit. */
+static int load_engine(struct job *j, struct err *err)
+{
+    struct engine_plan plan;
+
+    if (plan_memory(j, &plan, err))
+        return err->code;
+    say_memory(&plan);
+    if (engine_load(j->engine, &plan, err))
         return err->code;
     j->session = session_new(j->engine, err);
     return j->session ? 0 : err->code;
@@ -342,20 +405,27 @@ static const struct work *first_open(const struct grid *g)
 
 static int say_cost(struct job *j, struct err *err)
 {
-    const struct grid *g = &j->grid;
     struct run run = job_run(j);
-    struct grid_cost cost;
-    char memory[TEXT_SHORT], free_memory[TEXT_SHORT], time[TEXT_SHORT];
-    double speed;
+    char time[TEXT_SHORT];
+    double flop, speed;
 
-    if (grid_cost(g, j->engine, &cost, err) || run_speed(&run, first_open(g), &speed, err))
+    if (grid_flop(&j->grid, j->engine, &flop, err) || run_speed(&run, first_open(&j->grid), &speed, err))
         return err->code;
-    struct backend *be = engine_backend(j->engine);
-    log_info("about %s of memory beside the model (%s are free; with less, fewer variants are answered at once)",
-             text_bytes(memory, (double)cost.bytes), text_bytes(free_memory, (double)be->memory(be).free));
-    log_info("about %s, at the %.0f GFLOP/s that backend %s reaches here", text_seconds(time, cost.flop / speed),
-             speed / 1e9, be->name);
+    log_info("about %s, at the %.0f GFLOP/s that backend %s reaches here in %s", text_seconds(time, flop / speed),
+             speed / 1e9, j->made.backend, j->made.dtype);
     return 0;
+}
+
+/* Where the time went, op by op. */
+static void say_ops(const struct job *j)
+{
+    struct op_time op[TIMED_OPS];
+    int n = timed_list(engine_backend(j->engine), op);
+
+    log_info("%-14s %10s %10s %10s %10s", "op", "calls", "seconds", "GFLOP/s", "GB/s");
+    for (int i = 0; i < n; i++)
+        log_info("%-14s %10lld %10.3f %10.1f %10.1f", op[i].name, (long long)op[i].calls, op[i].seconds,
+                 op[i].flop / op[i].seconds / 1e9, op[i].bytes / op[i].seconds / 1e9);
 }
 
 /* ---- the work ---------------------------------------------------------------------------- */
@@ -402,11 +472,15 @@ static int measure(struct job *j, struct err *err)
         return 0;
     int code = open_engine(j, err);
     if (!code)
+        code = load_engine(j, err);
+    if (!code)
         code = say_cost(j, err);
     if (!code && !cfg.dry_run)
         code = store_begin(&j->store, err);
     if (!code && !cfg.dry_run)
         code = do_all(j, err);
+    if (j->session && cfg.common.verbose > 0)
+        say_ops(j);
     close_engine(j);
     if (code && j->store.fresh)
         log_info("finished contexts are kept in '%s'; the same command goes on with the others", j->store.dir);

@@ -158,7 +158,8 @@ static int embed_and_score(struct table *t, struct embedder *embedder, struct er
 
 static int find_quality(struct table *t, struct err *err)
 {
-    struct backend *backend = backend_open(cfg.backend, cfg.threads, err);
+    struct backend *backend =
+        backend_open(&(struct backend_options){ .name = cfg.backend, .n_threads = cfg.threads }, err);
     struct embedder *embedder = backend ? open_embedder(backend, err) : NULL;
     int code = embedder ? embed_and_score(t, embedder, err) : err->code;
 

@@ -8,6 +8,7 @@
 #include "methods/method.h"
 #include "methods/packed_payload.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,58 @@ int show_safetensors(struct sheet *s, const char *path, enum show_depth depth, s
     return 0;
 }
 
+/* Tokens kept of each head: the fewest and the most of a range of layers. */
+struct kept_range {
+    int min, max;
+};
+
+static struct kept_range kept_of(const struct packed_payload *p, int first_layer, int n_layers)
+{
+    struct kept_range r = { INT_MAX, 0 };
+    int n[PAYLOAD_HEADS_MAX];
+
+    for (int l = first_layer; l < first_layer + n_layers; l++) {
+        packed_payload_lengths(p, l, n);
+        for (int g = 0; g < p->shape.n_kv_heads; g++) {
+            r.min = n[g] < r.min ? n[g] : r.min;
+            r.max = n[g] > r.max ? n[g] : r.max;
+        }
+    }
+    return r;
+}
+
+/* One number when all heads of all layers keep as many; or a table of layers. */
+static void put_kept(struct sheet *s, const struct packed_payload *p)
+{
+    struct kept_range all = kept_of(p, 0, p->shape.n_layers);
+
+    if (all.min == all.max) {
+        sheet_int(s, "n_kept", all.max);
+        return;
+    }
+    sheet_int(s, "n_kept_min", all.min);
+    sheet_int(s, "n_kept_max", all.max);
+    sheet_real(s, "keep_frac", config_keep_frac(&p->config, &p->shape, p->file.n_tokens), 4);
+}
+
+static void put_layers(struct sheet *s, const struct packed_payload *p)
+{
+    static const char *const columns[] = { "layer", "n_kept_min", "n_kept_max", "n_kept_mean" };
+    struct kept_range all = kept_of(p, 0, p->shape.n_layers);
+
+    if (all.min == all.max)
+        return;
+    sheet_table(s, "layers", columns, 4);
+    for (int l = 0; l < p->shape.n_layers; l++) {
+        struct kept_range r = kept_of(p, l, 1);
+        sheet_int(s, NULL, l);
+        sheet_int(s, NULL, r.min);
+        sheet_int(s, NULL, r.max);
+        sheet_int(s, NULL, config_n_keep(&p->config, &p->shape, p->file.n_tokens, l));
+    }
+    sheet_table_end(s);
+}
+
 int show_payload(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
 {
     struct packed_payload p;
@@ -134,11 +187,12 @@ int show_payload(struct sheet *s, const char *path, enum show_depth depth, struc
     int64_t full = kv_bytes(&p.shape, p.file.n_tokens);
     sheet_text(s, "config", p.config.name);
     sheet_int(s, "n_tokens", p.file.n_tokens);
-    sheet_int(s, "n_kept", p.n_kept);
+    put_kept(s, &p);
     sheet_bytes(s, "stored_bytes", p.bytes);
     sheet_times(s, "size_x", p.bytes > 0 ? (double)full / (double)p.bytes : (double)NAN);
     sheet_text(s, "model_digest", p.file.model_digest);
     sheet_text(s, "token_digest", p.file.token_digest);
+    put_layers(s, &p);
     put_tensors(s, &p.file.st);
     packed_payload_close(&p);
     return 0;

@@ -29,63 +29,62 @@ static void look_up(const struct bert *b, const struct bert_batch *batch, float 
     }
 }
 
-/* Attention within each text, per head. rope() rotates by angle zero here: it only brings the queries, keys and values
- * of a head together, which is the layout that attend() reads. */
-static void attention(struct bert *b, const struct bert_batch *batch, struct attn_item *item, int rows)
+/* Attention within each text. rope() does not rotate here: it brings the queries, keys and values of a head together,
+ * which is the layout that attend() reads. */
+static void attention(struct bert *b, const struct attn_spans *texts, int rows)
 {
     const struct bert_scratch *s = &b->scratch;
-    int D = b->shape.width, H = b->shape.heads, K = D / H, n = 0;
+    int D = b->shape.width, H = b->shape.heads, K = D / H;
+    const struct kv_store store = { s->k, s->v, (size_t)rows };
 
-    b->backend->rope(b->backend, &(struct rope_job){
-                                     .qkv = rows_of(s->qkv, rows, 3 * D),
-                                     .position = s->position,
-                                     .slot = s->slot,
-                                     .cos = s->cos,
-                                     .sin = s->sin,
-                                     .q = s->q,
-                                     .k = s->k,
-                                     .v = s->v,
-                                     .head_rows = (size_t)rows,
-                                     .n_heads = H,
-                                     .n_kv_heads = H,
-                                     .head_dim = K,
-                                 });
-    for (int i = 0; i < batch->n; i++) {
-        int from = batch->start[i], tokens = batch->start[i + 1] - from;
-        for (int h = 0; h < H; h++, n++) {
-            size_t at = ((size_t)h * (size_t)rows + (size_t)from) * (size_t)K;
-            item[n] = (struct attn_item){
-                .q = s->q + at,
-                .out = s->attended + (size_t)from * (size_t)D + h * K,
-                .n_q = tokens,
-                .q_pitch = K,
-                .out_pitch = D,
-                .group = 1,
-                .causal = -1,
-                .kv = { .k = s->k + at, .v = s->v + at, .n = tokens },
-            };
-        }
-    }
-    b->backend->attend(b->backend, item, n, K, 1 / sqrtf((float)K));
+    b->backend->rope(b->backend, &(struct rope_job){ .qkv = rows_of(s->qkv, rows, 3 * D),
+                                                     .slot = s->slot,
+                                                     .q = s->q,
+                                                     .store = store,
+                                                     .n_heads = H,
+                                                     .n_kv_heads = H,
+                                                     .head_dim = K });
+    b->backend->attend(b->backend, &(struct attn_job){ .kind = ATTN_WHOLE,
+                                                       .q = s->q,
+                                                       .spans = *texts,
+                                                       .store = store,
+                                                       .n_tokens = rows,
+                                                       .n_heads = H,
+                                                       .n_kv_heads = H,
+                                                       .head_dim = K,
+                                                       .scale = 1 / sqrtf((float)K),
+                                                       .out = rows_of(s->attended, rows, D) });
 }
 
-static void run_layer(struct bert *b, const struct bert_layer *l, const struct bert_batch *batch,
-                      struct attn_item *item)
+static void run_layer(struct bert *b, const struct bert_layer *l, const struct attn_spans *texts, int N)
 {
     struct backend *be = b->backend;
     const struct bert_scratch *s = &b->scratch;
-    int D = b->shape.width, N = batch->start[batch->n];
+    int D = b->shape.width;
     float eps = (float)b->shape.norm_eps;
     struct mat x = rows_of(s->x, N, D), inner = rows_of(s->inner, N, b->shape.inner);
 
     be->gemm(be, rows_of(s->qkv, N, 3 * D), x, l->qkv, l->qkv_bias, GEMM_SET);
-    attention(b, batch, item, N);
+    attention(b, texts, N);
     be->gemm(be, x, rows_of(s->attended, N, D), l->out, l->out_bias, GEMM_ADD);
     be->layernorm(be, x, x, l->mid_norm, l->mid_norm + D, eps);
     be->gemm(be, inner, x, l->up, l->up_bias, GEMM_SET);
     be->gelu(be, inner);
     be->gemm(be, x, inner, l->down, l->down_bias, GEMM_ADD);
     be->layernorm(be, x, x, l->end_norm, l->end_norm + D, eps);
+}
+
+/* One span per text: all its tokens see each other. */
+static struct attn_spans spans_of(const struct bert *b, const struct bert_batch *batch, struct attn_span *host)
+{
+    const struct attn_spans spans = { host, b->scratch.spans, batch->n };
+
+    for (int i = 0; i < batch->n; i++) {
+        int from = batch->start[i], n = batch->start[i + 1] - from;
+        host[i] = (struct attn_span){ .row = from, .n_rows = n, .first = from, .n_keys = n };
+    }
+    b->backend->write(b->backend, b->scratch.spans, host, (size_t)batch->n * sizeof(*host));
+    return spans;
 }
 
 int bert_run(struct bert *b, const struct bert_batch *batch, float *hidden, struct err *err)
@@ -95,17 +94,16 @@ int bert_run(struct bert *b, const struct bert_batch *batch, float *hidden, stru
     size_t bytes = (size_t)N * (size_t)D * sizeof(float);
 
     assert(N <= BERT_ROWS);
-    struct attn_item *item = malloc((size_t)batch->n * (size_t)b->shape.heads * sizeof(*item));
-    if (!item)
+    struct attn_span *host = malloc((size_t)batch->n * sizeof(*host));
+    if (!host)
         return err_nomem(err);
+    const struct attn_spans texts = spans_of(b, batch, host);
     look_up(b, batch, hidden); // `hidden` serves as the input's buffer too
     be->write(be, b->scratch.x, hidden, bytes);
     struct mat x = rows_of(b->scratch.x, N, D);
     be->layernorm(be, x, x, b->first_norm, b->first_norm + D, (float)b->shape.norm_eps);
     for (int l = 0; l < b->shape.layers; l++)
-        run_layer(b, &b->layer[l], batch, item);
-    be->read(be, hidden, b->scratch.x, bytes);
-    int code = be->sync(be, err);
-    free(item);
-    return code;
+        run_layer(b, &b->layer[l], &texts, N);
+    free(host);
+    return be->read(be, hidden, b->scratch.x, bytes, err);
 }

@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+struct attn_span;
 struct backend;
 struct weight;
 
@@ -32,11 +33,11 @@ struct bert_layer {
     float *mid_norm, *end_norm;                       // (2, D): weight, then bias
 };
 
-/* The matrices of one batch, BERT_ROWS rows each, and constants. All on the device. */
+/* The matrices of one batch, BERT_ROWS rows each; its texts; and the numbers from 0. All on the device. */
 struct bert_scratch {
     float *x, *qkv, *q, *k, *v, *attended, *inner;
-    int32_t *position, *slot;
-    float *cos, *sin;
+    struct attn_span *spans;
+    int32_t *slot;
 };
 
 struct bert {

@@ -163,10 +163,10 @@ static int make_weights(struct bert *b, struct bert_layer *l, float *at, struct 
     struct mat qkv = { at, DTYPE_F32, 3 * D, D, D }, out = { at + 3 * square, DTYPE_F32, D, D, D };
     struct mat up = { at + 4 * square, DTYPE_F32, F, D, D }, down = { at + 4 * square + tall, DTYPE_F32, D, F, F };
 
-    l->qkv = be->weight_new(be, &qkv, 1, DTYPE_F32, err);
-    l->out = l->qkv ? be->weight_new(be, &out, 1, DTYPE_F32, err) : NULL;
-    l->up = l->out ? be->weight_new(be, &up, 1, DTYPE_F32, err) : NULL;
-    l->down = l->up ? be->weight_new(be, &down, 1, DTYPE_F32, err) : NULL;
+    l->qkv = be->weight_new(be, &qkv, 1, err);
+    l->out = l->qkv ? be->weight_new(be, &out, 1, err) : NULL;
+    l->up = l->out ? be->weight_new(be, &up, 1, err) : NULL;
+    l->down = l->up ? be->weight_new(be, &down, 1, err) : NULL;
     return l->down ? 0 : err->code;
 }
 
@@ -232,64 +232,45 @@ static int load_weights(struct bert *b, struct err *err)
     int code = b->vectors ? load_embeddings(b, stage, err) : err->code;
     for (int l = 0; l < b->shape.layers && !code; l++)
         code = load_layer(b, l, b->vectors + norm + per_layer * (size_t)l, stage, err);
-    if (!code)
-        code = be->sync(be, err); // `stage` is read until then
     free(stage);
-    return code;
+    return code ? code : be->sync(be, err);
 }
 
 /* ---- scratch ------------------------------------------------------------- */
 
-/* Position 0 for every row, whose angle is 0: cosine 1, sine 0. Row t keeps its place. */
-static int fill_constants(struct bert *b, struct err *err)
+/* Row t of a batch keeps its place. */
+static int fill_slots(struct bert *b, struct err *err)
 {
     struct backend *be = b->backend;
-    struct bert_scratch *s = &b->scratch;
-    size_t half = (size_t)(b->shape.width / b->shape.heads / 2);
-    int32_t *zero = calloc(BERT_ROWS, sizeof(*zero)), *count = calloc(BERT_ROWS, sizeof(*count));
-    float *one = calloc(half, sizeof(*one));
-    int code = zero && count && one ? 0 : err_nomem(err);
+    int32_t count[BERT_ROWS];
 
-    if (!code) {
-        for (int32_t i = 0; i < BERT_ROWS; i++)
-            count[i] = i;
-        be->write(be, s->position, zero, BERT_ROWS * sizeof(*zero));
-        be->write(be, s->slot, count, BERT_ROWS * sizeof(*count));
-        be->write(be, s->sin, one, half * sizeof(*one)); // still zero
-        for (size_t i = 0; i < half; i++)
-            one[i] = 1;
-        code = be->sync(be, err);
-        be->write(be, s->cos, one, half * sizeof(*one));
-    }
-    if (!code)
-        code = be->sync(be, err);
-    free(zero);
-    free(count);
-    free(one);
-    return code;
+    for (int32_t i = 0; i < BERT_ROWS; i++)
+        count[i] = i;
+    be->write(be, b->scratch.slot, count, sizeof(count));
+    return be->sync(be, err);
 }
 
 static int make_scratch(struct bert *b, struct err *err)
 {
-    enum { LINE = 16 }; // floats in a cache line of 64 bytes: every part begins on one
     struct bert_scratch *s = &b->scratch;
-    size_t D = (size_t)b->shape.width, half = D / (size_t)b->shape.heads / 2, at = 0;
-    float **part[] = { &s->x, &s->qkv, &s->q, &s->k, &s->v, &s->attended, &s->inner, &s->cos, &s->sin };
-    size_t wide[] = { D, 3 * D, D, D, D, D, (size_t)b->shape.inner }, offset[sizeof(part) / sizeof(*part)];
-    size_t n_parts = sizeof(part) / sizeof(*part), n_wide = sizeof(wide) / sizeof(*wide);
+    size_t D = (size_t)b->shape.width, at = 0;
+    float **part[] = { &s->x, &s->qkv, &s->q, &s->k, &s->v, &s->attended, &s->inner };
+    const size_t width[] = { D, 3 * D, D, D, D, D, (size_t)b->shape.inner };
+    size_t offset[sizeof(part) / sizeof(*part)], n_parts = sizeof(part) / sizeof(*part);
 
     for (size_t i = 0; i < n_parts; i++) {
         offset[i] = at;
-        at += ((i < n_wide ? wide[i] * BERT_ROWS : half) + LINE - 1) / LINE * LINE;
+        at += width[i] * BERT_ROWS * sizeof(float); // BERT_ROWS floats are whole cache lines
     }
-    b->scratch_at = b->backend->alloc(b->backend, (at + 2 * BERT_ROWS) * sizeof(float), err);
+    b->scratch_at = b->backend->alloc(b->backend, at + BERT_ROWS * (sizeof(*s->spans) + sizeof(*s->slot)), err);
     if (!b->scratch_at)
         return err->code;
+    char *base = b->scratch_at;
     for (size_t i = 0; i < n_parts; i++)
-        *part[i] = (float *)b->scratch_at + offset[i];
-    s->position = (int32_t *)b->scratch_at + at;
-    s->slot = s->position + BERT_ROWS;
-    return fill_constants(b, err);
+        *part[i] = (float *)(void *)(base + offset[i]);
+    s->spans = (struct attn_span *)(void *)(base + at);
+    s->slot = (int32_t *)(void *)(base + at + BERT_ROWS * sizeof(*s->spans));
+    return fill_slots(b, err);
 }
 
 /* ---- opening and closing -------------------------------------------------- */

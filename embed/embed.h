@@ -3,7 +3,7 @@
  * BERT, 6 layers, 384 wide; WordPiece, at most 256 tokens with [CLS] and [SEP]; mean over all tokens; L2-normalised.
  * Source: sentence-transformers/all-MiniLM-L6-v2 (modules.json: Transformer, Pooling mean, Normalize).
  *
- *     struct backend *be = backend_open("cpu", 0, &err);
+ *     struct backend *be = backend_open(&(struct backend_options){ .name = "cpu" }, &err);
  *     struct embedder *e = embedder_open(dir, be, &err);
  *     float *vector = malloc((size_t)n * embedder_width(e) * sizeof(float));
  *     embedder_run(e, &(struct embed_texts){ text, n }, vector, NULL, &err);

@@ -1,57 +1,49 @@
 /* decode.c - many questions over many variants, decoded together.
  *
- * A sequence is one question over one variant. Sequences are numbered variant by variant, so the rows of a variant are
- * together in every pass, and their attention over the variant's keys is one item per kv head. Each sequence owns
- * `slots` slots of the store for its question and answer. A sequence that ends leaves the list of live ones; the others
- * stay in their slots. When memory or `batch` does not allow all sequences at once, they run in groups.
+ * A sequence is one question over one variant. Sequences are numbered variant by variant and admitted in that order, so
+ * the tokens of a variant are next to each other in every pass and share one span of attention over its rows. A pass
+ * takes one new token of every sequence that is answering, and fills up with question tokens; a long question goes
+ * through several passes. A sequence that ends gives its slots of the store to one that waits.
  *
- * No question is cut at a place that depends on its neighbours, so a sequence's answer does not depend on the batch.
+ * What all questions begin with runs once per variant, as a sequence without an answer; its keys and values are copied
+ * to the slots of each question's sequence. No token's bits depend on what else is in a pass, so neither this nor the
+ * order of admission changes an answer.
  */
 #include "engine/engine_internal.h"
 
-#include "base/clock.h"
+#include "base/unconst.h"
+#include "engine/slots.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct sequence {
-    int index;    // v * n_questions + q: its place among the answers
-    int slot;     // first of its slots
+    int variant, question;
+    struct slot_range slots;
     int n_keys;   // slots filled
     int n_new;    // tokens of the answer so far
     int32_t next; // the token chosen last, which the model has not seen yet
-};
-
-/* A pass being put together. */
-struct pass {
-    int n, n_shared, n_own;
-    int32_t ids[FORWARD_ROWS], position[FORWARD_ROWS], slot[FORWARD_ROWS];
-    struct shared_span shared[FORWARD_ROWS];
-    struct own_span own[FORWARD_ROWS];
 };
 
 struct decoder {
     struct session *session;
     const struct decode *job;
     struct answer *answer;
-    struct kv_store store;
-    int slots, group;      // slots of a sequence; sequences in a group
-    struct sequence *live; // [group]
+    struct forward_job forward;
+    struct slots slots;
+    int max_live;
+    struct sequence *live; // [max_live], in the order of variants
     int n_live;
-    struct pass pass;
-    int32_t pick[FORWARD_ROWS], best[FORWARD_ROWS];
-    double question_s;
+    int admitted;     // sequences so far, of n_variants * n_questions
+    int *prefix_slot; // [n_variants]: where the shared tokens of a variant are
+    int *picked;      // [pass rows]: the live sequence of each pick
     int tokens_done;
 };
 
 static int min(int a, int b)
 {
     return a < b ? a : b;
-}
-
-static const struct question_ids *question_of(const struct decoder *d, const struct sequence *s)
-{
-    return &d->job->question[s->index % d->job->n_questions];
 }
 
 static void report(struct decoder *d, int tokens)
@@ -61,159 +53,224 @@ static void report(struct decoder *d, int tokens)
         d->job->progress(d->job->arg, d->tokens_done);
 }
 
+static const struct question_ids *question_of(const struct decoder *d, const struct sequence *s)
+{
+    return &d->job->question[s->question];
+}
+
 /* ---- passes ------------------------------------------------------------- */
 
 /* Adds n tokens of a sequence to the pass; after it the sequence has n more keys. */
 static void add_tokens(struct decoder *d, struct sequence *s, const int32_t *ids, int n)
 {
-    struct pass *r = &d->pass;
-    const struct variant *variant = d->job->variant[s->index / d->job->n_questions];
+    struct pass *p = &d->session->forward.pass;
 
-    for (int i = 0; i < n; i++) {
-        r->ids[r->n + i] = ids[i];
-        r->position[r->n + i] = variant->n_tokens + s->n_keys + i;
-        r->slot[r->n + i] = s->slot + s->n_keys + i;
-    }
+    pass_add(p,
+             &(struct pass_tokens){ .ids = ids,
+                                    .n = n,
+                                    .position = d->job->variant[s->variant]->n_tokens + s->n_keys,
+                                    .slot = s->slots.first + s->n_keys },
+             s->slots.first);
+    pass_share(p, s->variant, n);
     s->n_keys += n;
-    r->own[r->n_own++] = (struct own_span){ .rows = { r->n, n }, .slot = s->slot, .n_keys = s->n_keys };
-    if (r->n_shared == 0 || r->shared[r->n_shared - 1].variant != variant)
-        r->shared[r->n_shared++] = (struct shared_span){ .rows = { r->n, 0 }, .variant = variant };
-    r->shared[r->n_shared - 1].rows.n += n;
-    r->n += n;
 }
 
-static int run_pass(struct decoder *d, struct err *err)
+/* ---- what all questions begin with -------------------------------------- */
+
+/* Runs the shared tokens of all variants, as many tokens per pass as fit. */
+static int run_prefixes(struct decoder *d, struct err *err)
 {
-    const struct pass *r = &d->pass;
-    const struct batch b = { .n = r->n,
-                             .ids = r->ids,
-                             .position = r->position,
-                             .slot = r->slot,
-                             .store = d->store,
-                             .shared = r->shared,
-                             .own = r->own,
-                             .n_shared = r->n_shared,
-                             .n_own = r->n_own };
-    return forward_run(&d->session->forward, &b, FORWARD_OUTPUT, err);
-}
+    struct forward *f = &d->session->forward;
+    struct backend *be = d->session->engine->backend;
+    int n = d->job->n_shared;
 
-static void pass_clear(struct pass *r)
-{
-    r->n = r->n_shared = r->n_own = 0;
-}
-
-/* Runs the pass and chooses the next token of the sequences from .. to - 1, whose last rows are in d->pick. */
-static int run_and_pick(struct decoder *d, int from, int to, struct err *err)
-{
-    if (run_pass(d, err) || forward_best(&d->session->forward, d->pick, to - from, d->best, err))
-        return err->code;
-    for (int i = from; i < to; i++)
-        d->live[i].next = d->best[i - from];
-    return 0;
-}
-
-/* Runs the start of a question that is longer than a pass, alone, until the rest fits one. Returns the number of tokens
- * run, or an error. */
-static int run_long_start(struct decoder *d, struct sequence *s, struct err *err)
-{
-    const struct question_ids *q = question_of(d, s);
-    int done = 0;
-
-    for (; q->n - done > FORWARD_ROWS; done += FORWARD_ROWS) {
-        pass_clear(&d->pass);
-        add_tokens(d, s, q->ids + done, FORWARD_ROWS);
-        if (run_pass(d, err))
-            return err->code;
-    }
-    return done;
-}
-
-/* All questions of the group, as many whole ones per pass as fit. */
-static int run_questions(struct decoder *d, struct err *err)
-{
-    double start = clock_now();
-
-    for (int i = 0, to; i < d->n_live; i = to) {
-        int skip = run_long_start(d, &d->live[i], err), tokens = skip;
-        if (skip < 0)
-            return err->code;
-        pass_clear(&d->pass);
-        for (to = i; to < d->n_live; to++, skip = 0) {
-            const struct question_ids *q = question_of(d, &d->live[to]);
-            if (d->pass.n + q->n - skip > FORWARD_ROWS)
-                break;
-            add_tokens(d, &d->live[to], q->ids + skip, q->n - skip);
-            d->pick[to - i] = d->pass.n - 1;
-            tokens += q->n - skip;
+    pass_clear(&f->pass);
+    for (int v = 0; v < d->job->n_variants; v++) {
+        struct sequence s = { .variant = v, .slots = { slots_take(&d->slots, n), n } };
+        d->prefix_slot[v] = s.slots.first;
+        for (int some; s.n_keys < n;) {
+            some = min(n - s.n_keys, f->pass.rows - f->pass.n);
+            add_tokens(d, &s, d->job->question[0].ids + s.n_keys, some);
+            bool last = v + 1 == d->job->n_variants && s.n_keys == n;
+            if (f->pass.n < f->pass.rows && !last)
+                continue;
+            forward_run(f, &d->forward);
+            if (be->sync(be, err))
+                return err->code;
+            pass_clear(&f->pass);
         }
-        if (run_and_pick(d, i, to, err))
-            return err->code;
-        report(d, tokens);
     }
-    d->question_s += clock_now() - start;
     return 0;
+}
+
+/* Gives the shared tokens of one variant to live sequences from .. n_live - 1, which are all of it. */
+static int copy_prefix(struct decoder *d, int from, struct err *err)
+{
+    struct backend *be = d->session->engine->backend;
+    const struct kv_shape shape = engine_kv_shape(d->session->engine);
+    int n = d->n_live - from, variant = d->live[from].variant;
+    int32_t *to = malloc((size_t)n * sizeof(*to));
+
+    if (!to)
+        return err_nomem(err);
+    for (int i = 0; i < n; i++) {
+        to[i] = d->live[from + i].slots.first;
+        d->live[from + i].n_keys = d->job->n_shared;
+    }
+    be->copy_slots(be, &d->forward.store, &shape,
+                   &(struct slot_copy){ d->prefix_slot[variant], d->job->n_shared, to, n });
+    free(to);
+    report(d, n * d->job->n_shared);
+    if (d->live[d->n_live - 1].question < d->job->n_questions - 1)
+        return 0;
+    return slots_give(&d->slots, (struct slot_range){ d->prefix_slot[variant], d->job->n_shared }, err);
+}
+
+/* ---- admission ---------------------------------------------------------- */
+
+/* Makes the next sequence live, if there is space. 1, 0 or an error. */
+static int admit_one(struct decoder *d, struct err *err)
+{
+    int Q = d->job->n_questions;
+    struct sequence s = { .variant = d->admitted / Q, .question = d->admitted % Q };
+    struct answer *a = &d->answer[d->admitted];
+
+    if (d->n_live == d->max_live)
+        return 0;
+    s.slots.n = question_of(d, &s)->n + d->job->max_new_tokens - 1;
+    s.slots.first = slots_take(&d->slots, s.slots.n);
+    if (s.slots.first < 0)
+        return 0;
+    a->ids = malloc((size_t)d->job->max_new_tokens * sizeof(*a->ids));
+    if (!a->ids)
+        return err_nomem(err);
+    d->live[d->n_live++] = s;
+    d->admitted++;
+    return 1;
+}
+
+/* Admits sequences of one variant while they find space; returns how many. */
+static int admit_variant(struct decoder *d, struct err *err)
+{
+    int from = d->n_live, variant = d->admitted / d->job->n_questions, code = 1;
+
+    while (code == 1 && d->admitted / d->job->n_questions == variant)
+        code = admit_one(d, err);
+    if (code >= 0 && d->n_live > from && d->job->n_shared > 0)
+        code = copy_prefix(d, from, err);
+    return code < 0 ? code : d->n_live - from;
+}
+
+static int admit(struct decoder *d, struct err *err)
+{
+    int n = 1;
+
+    while (n > 0 && d->admitted < d->job->n_variants * d->job->n_questions)
+        n = admit_variant(d, err);
+    if (n >= 0 && d->n_live == 0)
+        return err_set(err, ERR_NOMEM, "the memory planned for questions has no space for one of them");
+    return n < 0 ? n : 0;
 }
 
 /* ---- answers ------------------------------------------------------------ */
 
-/* Adds the chosen token to the answer, unless it is a stop. False: the sequence has ended. */
-static bool take_token(struct decoder *d, struct sequence *s)
+/* Fills a pass: a token of every answering sequence, then question tokens. */
+static void fill_pass(struct decoder *d)
 {
-    struct answer *a = &d->answer[s->index];
+    struct pass *p = &d->session->forward.pass;
+    int left = p->rows - d->n_live; // every live sequence has one row that nobody else may take
 
-    if (tokenizer_stops(d->session->engine->tokenizer, s->next))
+    pass_clear(p);
+    for (int i = 0; i < d->n_live; i++) {
+        struct sequence *s = &d->live[i];
+        const struct question_ids *q = question_of(d, s);
+        int todo = q->n - s->n_keys, n = todo > 0 ? min(todo, left + 1) : 1;
+        left -= n - 1;
+        add_tokens(d, s, todo > 0 ? q->ids + s->n_keys : &s->next, n);
+        if (todo > 0)
+            report(d, n);
+        if (n < todo)
+            continue;
+        d->picked[p->n_picks] = i;
+        pass_pick(p);
+    }
+}
+
+/* Adds the chosen token to the answer, unless it is a stop. False: the sequence has ended. */
+static bool take_token(struct decoder *d, struct sequence *s, const struct best *best)
+{
+    struct answer *a = &d->answer[s->variant * d->job->n_questions + s->question];
+    float margin = best->value - best->second;
+
+    if (s->n_new++ == 0 || margin < a->margin)
+        a->margin = margin;
+    s->next = best->id;
+    if (tokenizer_stops(d->session->engine->tokenizer, best->id))
         return false;
-    a->ids[a->n++] = s->next;
+    a->ids[a->n++] = best->id;
     return a->n < d->job->max_new_tokens;
 }
 
-/* Adds a token to every live answer; sequences that have ended leave, the others keep their order. */
-static void take_tokens(struct decoder *d)
+/* Takes the picked tokens; sequences that have ended leave, the others keep their order. */
+static int take_tokens(struct decoder *d, struct err *err)
 {
-    int kept = 0, ended_early = 0;
+    const struct forward *f = &d->session->forward;
+    int kept = 0, pick = 0, tokens = 0;
 
     for (int i = 0; i < d->n_live; i++) {
-        struct sequence *s = &d->live[i];
-        s->n_new++;
-        if (take_token(d, s))
-            d->live[kept++] = *s;
-        else
-            ended_early += d->job->max_new_tokens - s->n_new;
-    }
-    report(d, d->n_live + ended_early);
-    d->n_live = kept;
-}
-
-static int run_step(struct decoder *d, struct err *err)
-{
-    pass_clear(&d->pass);
-    for (int i = 0; i < d->n_live; i++) {
-        add_tokens(d, &d->live[i], &d->live[i].next, 1);
-        d->pick[i] = i;
-    }
-    return run_and_pick(d, 0, d->n_live, err);
-}
-
-/* Sequences first .. first + n - 1, from question to end. */
-static int run_group(struct decoder *d, int first, int n, struct err *err)
-{
-    d->n_live = n;
-    for (int i = 0; i < n; i++) {
-        struct answer *a = &d->answer[first + i];
-        d->live[i] = (struct sequence){ .index = first + i, .slot = i * d->slots };
-        a->ids = malloc((size_t)d->job->max_new_tokens * sizeof(*a->ids));
-        if (!a->ids)
-            return err_nomem(err);
-    }
-    if (run_questions(d, err))
-        return err->code;
-    for (take_tokens(d); d->n_live > 0; take_tokens(d))
-        if (run_step(d, err))
+        struct sequence s = d->live[i];
+        bool picked = pick < f->pass.n_picks && d->picked[pick] == i;
+        bool goes_on = !picked || take_token(d, &s, &f->best_host[pick]);
+        pick += picked;
+        tokens += picked;
+        if (goes_on) {
+            d->live[kept++] = s;
+            continue;
+        }
+        tokens += d->job->max_new_tokens - s.n_new;
+        if (slots_give(&d->slots, s.slots, err))
             return err->code;
+    }
+    d->n_live = kept;
+    report(d, tokens);
+    return 0;
+}
+
+static int run_all(struct decoder *d, struct err *err)
+{
+    struct forward *f = &d->session->forward;
+
+    if (d->job->n_shared > 0 && run_prefixes(d, err))
+        return err->code;
+    while (d->n_live > 0 || d->admitted < d->job->n_variants * d->job->n_questions) {
+        if (admit(d, err))
+            return err->code;
+        fill_pass(d);
+        forward_run(f, &d->forward);
+        if (forward_best(f, err) || take_tokens(d, err))
+            return err->code;
+    }
     return 0;
 }
 
 /* ---- the whole job ------------------------------------------------------ */
+
+static int check_questions(const struct session *s, const struct decode *job, int *longest, struct err *err)
+{
+    *longest = 0;
+    for (int i = 0; i < job->n_questions; i++) {
+        const struct question_ids *q = &job->question[i];
+        if (q->n < 1)
+            return err_set(err, ERR_USAGE, "question %d is empty", i);
+        if (q->n <= job->n_shared || memcmp(q->ids, job->question[0].ids, (size_t)job->n_shared * sizeof(*q->ids)) != 0)
+            return err_set(err, ERR_USAGE, "question %d does not begin with the %d tokens that all share", i,
+                           job->n_shared);
+        if (engine_check_ids(s->engine, q->ids, q->n, err))
+            return err_wrap(err, "question %d", i);
+        *longest = q->n > *longest ? q->n : *longest;
+    }
+    return 0;
+}
 
 static int check(const struct session *s, const struct decode *job, int *longest, struct err *err)
 {
@@ -221,44 +278,76 @@ static int check(const struct session *s, const struct decode *job, int *longest
 
     if (job->max_new_tokens < 1)
         return err_set(err, ERR_USAGE, "an answer needs at least 1 token, not %d", job->max_new_tokens);
-    *longest = 0;
-    for (int i = 0; i < job->n_questions; i++) {
-        if (job->question[i].n < 1)
-            return err_set(err, ERR_USAGE, "question %d is empty", i);
-        if (engine_check_ids(s->engine, job->question[i].ids, job->question[i].n, err))
-            return err_wrap(err, "question %d", i);
-        if (job->question[i].n > *longest)
-            *longest = job->question[i].n;
-    }
+    if (check_questions(s, job, longest, err))
+        return err->code;
     for (int i = 0; i < job->n_variants; i++) {
         int64_t end = (int64_t)job->variant[i]->n_tokens + *longest + job->max_new_tokens - 1;
         if (end > c->max_tokens)
             return err_set(err, ERR_USAGE, "context, question and answer are up to %lld tokens, the model allows %d",
                            (long long)end, c->max_tokens);
+        if (end > s->engine->plan.max_positions)
+            return err_set(err, ERR_NOMEM,
+                           "context, question and answer are up to %lld tokens, memory was planned "
+                           "for %d",
+                           (long long)end, s->engine->plan.max_positions);
     }
     return 0;
 }
 
-/* Allocates the store for as many sequences at once as `batch` and memory allow, in whole variants where at least one
- * fits. */
-static int open_store(struct decoder *d, struct err *err)
+/* The rows of some variants as one table, on the host (malloc) and on the device (from the pool). */
+static int make_table(struct session *s, const struct variant *const *variant, int n, struct kv_table *table,
+                      struct err *err)
 {
-    int n = d->job->n_variants * d->job->n_questions, Q = d->job->n_questions;
-    int max = min(n, d->job->batch > 0 ? min(d->job->batch, FORWARD_ROWS) : FORWARD_ROWS);
-    struct backend *be = d->session->engine->backend;
-    size_t each = kv_store_bytes(&d->session->engine->config, (size_t)d->slots);
+    const struct engine *e = s->engine;
+    size_t heads = (size_t)e->config.n_layers * (size_t)e->config.n_kv_heads, bytes = heads * sizeof(struct kv_rows);
+    struct kv_rows *host = malloc((size_t)n * bytes), *device = pool_take(&s->pool, (size_t)n * bytes, err);
 
-    while (max > 1 && each * (size_t)max > be->memory(be).free / 2)
-        max /= 2;
-    for (;; max /= 2) {
-        d->group = max > Q ? max / Q * Q : max;
-        if (kv_store_alloc(&d->store, d->session->engine, (size_t)d->group * (size_t)d->slots, err) == 0)
-            break;
-        if (max <= 1)
-            return err->code;
-    }
-    d->live = calloc((size_t)d->group, sizeof(*d->live));
-    return d->live ? 0 : err_nomem(err);
+    *table = (struct kv_table){ .host = host, .device = device, .n_layers = e->config.n_layers };
+    if (!host)
+        return err_nomem(err);
+    if (!device)
+        return err->code;
+    for (int v = 0; v < n; v++)
+        memcpy(host + (size_t)v * heads, variant[v]->rows, bytes);
+    e->backend->write(e->backend, device, host, (size_t)n * bytes);
+    return 0;
+}
+
+/* Memory for the job: the store takes what the pool has left, as far as the job needs it. */
+static int open_decoder(struct decoder *d, int longest, struct err *err)
+{
+    struct session *s = d->session;
+    const struct decode *job = d->job;
+    int rows = s->forward.pass.rows;
+    struct plan_decode want = { .n_variants = job->n_variants, .n_questions = job->n_questions };
+
+    want.n_shared = job->n_shared;
+    want.longest = longest + job->max_new_tokens - 1;
+    for (int q = 0; q < job->n_questions; q++)
+        want.slots += job->question[q].n + job->max_new_tokens - 1;
+    d->max_live = job->batch > 0 ? min(job->batch, rows) : rows;
+    int slots = plan_slots(s->engine, &want, s->pool.bytes - s->pool.used);
+    if (slots == 0)
+        return err_set(err, ERR_NOMEM, "the memory planned for questions has no space for one of them");
+    d->live = calloc((size_t)d->max_live, sizeof(*d->live));
+    d->picked = calloc((size_t)d->max_live, sizeof(*d->picked));
+    d->prefix_slot = calloc((size_t)job->n_variants, sizeof(*d->prefix_slot));
+    if (!d->live || !d->picked || !d->prefix_slot)
+        return err_nomem(err);
+    d->forward = (struct forward_job){ .kind = ATTN_OWN, .end = FORWARD_OUTPUT };
+    d->forward.store = kv_store_take(&s->pool, s->engine, (size_t)slots, err);
+    if (!d->forward.store.k || make_table(s, job->variant, job->n_variants, &d->forward.table, err))
+        return err->code;
+    return slots_init(&d->slots, slots, err);
+}
+
+static void close_decoder(struct decoder *d)
+{
+    free(d->live);
+    free(d->picked);
+    free(d->prefix_slot);
+    free(unconst(d->forward.table.host));
+    slots_release(&d->slots);
 }
 
 static void answers_release(struct answer *answer, int n)
@@ -269,30 +358,63 @@ static void answers_release(struct answer *answer, int n)
     }
 }
 
-int session_decode(struct session *s, const struct decode *job, struct answer *answer, double *question_s,
-                   struct err *err)
+int session_decode(struct session *s, const struct decode *job, struct answer *answer, struct err *err)
 {
     int n = job->n_variants * job->n_questions, longest = 0;
+    struct decoder d = { .session = s, .job = job, .answer = answer };
+    size_t mark = pool_mark(&s->pool);
 
     memset(answer, 0, (size_t)n * sizeof(*answer));
+    if (n == 0)
+        return 0;
     if (check(s, job, &longest, err))
         return err->code;
-    struct decoder *d = calloc(1, sizeof(*d));
-    if (!d)
-        return err_nomem(err);
-    d->session = s;
-    d->job = job;
-    d->answer = answer;
-    d->slots = longest + job->max_new_tokens - 1;
-    int code = open_store(d, err);
-    for (int i = 0; i < n && !code; i += d->group)
-        code = run_group(d, i, min(n - i, d->group), err);
+    int code = open_decoder(&d, longest, err);
+    if (!code)
+        code = run_all(&d, err);
     if (code)
         answers_release(answer, n);
-    else if (question_s)
-        *question_s = n > 0 ? d->question_s / n : 0;
-    kv_store_free(&d->store, s->engine);
-    free(d->live);
-    free(d);
+    close_decoder(&d);
+    pool_reset(&s->pool, mark);
+    return code;
+}
+
+/* ---- one question alone ------------------------------------------------- */
+
+/* Runs the question and its output; in parts where it is longer than a pass. */
+static int run_question(struct session *s, const struct forward_job *job, struct question_ids q, int position,
+                        struct err *err)
+{
+    struct pass *p = &s->forward.pass;
+
+    for (int done = 0, n; done < q.n; done += n) {
+        n = min(q.n - done, p->rows);
+        pass_clear(p);
+        pass_add(p, &(struct pass_tokens){ .ids = q.ids + done, .n = n, .position = position + done, .slot = done }, 0);
+        pass_share(p, 0, n);
+        pass_pick(p);
+        forward_run(&s->forward, job);
+    }
+    return forward_best(&s->forward, err);
+}
+
+int session_question_s(struct session *s, const struct variant *variant, struct question_ids question, double *seconds,
+                       struct err *err)
+{
+    struct backend *be = s->engine->backend;
+    size_t mark = pool_mark(&s->pool);
+    struct forward_job job = { .kind = ATTN_OWN, .end = FORWARD_OUTPUT };
+
+    job.store = kv_store_take(&s->pool, s->engine, (size_t)question.n, err);
+    int code = job.store.k ? make_table(s, &variant, 1, &job.table, err) : err->code;
+    *seconds = (double)INFINITY;
+    for (int i = 0; i < 2 && !code; i++) { // the first one also makes kernels
+        double start = be->clock(be);
+        code = run_question(s, &job, question, variant->n_tokens, err);
+        double taken = be->clock(be) - start;
+        *seconds = taken < *seconds ? taken : *seconds;
+    }
+    free(unconst(job.table.host));
+    pool_reset(&s->pool, mark);
     return code;
 }

@@ -1,13 +1,15 @@
 /* engine.h - the transformer: one prefill per context, then grouped batched decoding over its variants.
  *
- *     struct engine *engine = engine_open(&(struct engine_options){ .model = path, .backend = "auto" }, &err);
- *     struct session *s = session_new(engine, &err);
- *     session_prefill(s, &want, &err);               // the context, once
+ *     struct engine *engine = engine_open(&(struct engine_options){ .model = path }, &err);   // no weights yet
+ *     engine_plan(engine, work, n, 0, &plan, &err);  // does it fit? refused with the numbers where it does not
+ *     engine_load(engine, &plan, &err);              // weights
+ *     struct session *s = session_new(engine, &err); // all other memory of the plan
+ *     session_prefill(s, &want, &seconds, &err);     // the context, once
  *     compressor_variant(c, &config, ...);           // methods/: full cache -> variants
  *     session_decode(s, &job, answers, &err);        // all variants and questions in one batch
  *
- * engine: weights, immutable, shared by sessions. session: one context's full cache, and scratch memory. Tools never
- * see a tensor.
+ * engine: weights, immutable, shared by sessions. session: one context's full cache, and all memory that work on it
+ * takes. Tools never see a tensor.
  */
 #ifndef EVP_ENGINE_H
 #define EVP_ENGINE_H
@@ -26,33 +28,98 @@ struct session;
 
 struct engine_options {
     const char *model;   // a .gguf file or a folder
-    const char *backend; // "cpu", "reference", "auto"
-    enum dtype dtype;    // DTYPE_F32
+    const char *backend; // one of BACKEND_NAMES; NULL: auto
+    const char *dtype;   // one of BACKEND_DTYPES; NULL: f32
     int n_threads;       // 0: all
+    bool timed;          // count and time every op: kernels/timed.h lists them
 };
 
+/* Opens the backend and what is known of the model without its weights. */
 struct engine *engine_open(const struct engine_options *options, struct err *err);
-void engine_close(struct engine *e);
+
+/* The same on a backend that is open: closed with the engine, on failure still the caller's. */
+struct engine *engine_open_on(struct backend *backend, const char *model, struct err *err);
+void engine_close(struct engine *e); // NULL is fine
 const struct model *engine_model(const struct engine *e);
 const struct tokenizer *engine_tokenizer(const struct engine *e);
 struct backend *engine_backend(const struct engine *e);
 struct kv_shape engine_kv_shape(const struct engine *e);
 
+/* ---- a plan before the work starts ---- */
+
+/* One context's work: its tokens, the configs whose variants are made of it, its questions. */
+struct engine_work {
+    int n_tokens;
+    const struct config *const *config; // (n_configs)
+    int n_configs;
+    int n_questions;
+    int64_t question_tokens; // of all questions
+    int longest_question;
+    int n_shared; // leading tokens that all questions have in common
+    int max_new_tokens;
+};
+
+enum plan_area {
+    PLAN_WEIGHTS,
+    PLAN_LOADING,   // while weights are read, before anything else but them is needed
+    PLAN_ANGLES,    // rotary embedding
+    PLAN_PASS,      // activations of one pass
+    PLAN_SCRATCH,   // what ops take for themselves
+    PLAN_CONTEXT,   // the full cache
+    PLAN_SIDE,      // what methods want saved by prefill
+    PLAN_SCORES,    // of all methods
+    PLAN_VARIANTS,  // those that are answered together, and what making one takes
+    PLAN_SEQUENCES, // their questions and answers
+    PLAN_AREAS
+};
+extern const char *const plan_area_name[PLAN_AREAS];
+
+/* Device memory of some work, in the context that needs the most. */
+struct engine_plan {
+    int max_positions;       // longest context, question and answer
+    int variants, sequences; // at once
+    uint64_t bytes[PLAN_AREAS];
+    uint64_t total; // of all that is there at once
+    uint64_t limit; // what may be taken
+};
+
+/* Plans n contexts' work within plan->limit bytes (0: nine tenths of what is free), the only input in *plan. ERR_NOMEM,
+ * with the numbers, when a context does not fit even with one variant and one sequence at a time. */
+int engine_plan(const struct engine *e, const struct engine_work *work, int n, struct engine_plan *plan,
+                struct err *err) MUST_CHECK;
+
+/* Floating-point operations of one context's work, if every answer has max_new_tokens. */
+struct engine_cost {
+    double prefill_flop, decode_flop;
+};
+struct engine_cost engine_cost(const struct engine *e, const struct engine_work *work);
+
+/* Reads the weights. Work that the plan was not made for may fail with ERR_NOMEM. */
+int engine_load(struct engine *e, const struct engine_plan *plan, struct err *err) MUST_CHECK;
+
+/* How many of the work's configs, from the first, are answered together in a session's memory; at least 1. */
+int session_variants_at_once(const struct session *s, const struct engine_work *work);
+
 /* ---- one context ---- */
 
 struct prefill {
-    const int32_t *ids;                           // (n)
-    int n;                                        // 1 .. max_tokens of the model
-    unsigned needs;                               // enum method_need: the union over the configs, from configs_need()
-    int window;                                   // last tokens whose queries are saved
-    void (*progress)(void *arg, int tokens_done); // may be NULL
+    const int32_t *ids; // (n)
+    int n;              // 1 .. max_tokens of the model
+    int n_head;         // tokens of the chat template before the text
+    unsigned needs;     // enum method_need: the union over the configs, from configs_need()
+    int window;         // last tokens whose queries are saved
+    void (*progress)(void *arg, int tokens_done, double seconds); // after every pass; may be NULL
     void *arg;
 };
 
 struct session *session_new(struct engine *e, struct err *err);
-void session_free(struct session *s);
 
-/* Runs the context in chunks, in place of the session's previous one. ERR_USAGE when n is more than the model's
+/* engine_plan(), engine_load() and session_new() in one. */
+struct session *engine_start(struct engine *e, const struct engine_work *work, int n, uint64_t memory, struct err *err);
+
+void session_free(struct session *s); // NULL is fine
+
+/* Runs the context in passes, in place of the session's previous one. ERR_USAGE when n is more than the model's
  * max_tokens, or an id is not in its vocabulary. *seconds (may be NULL): the time it took. */
 int session_prefill(struct session *s, const struct prefill *p, double *seconds, struct err *err) MUST_CHECK;
 
@@ -75,8 +142,9 @@ struct decode {
     int n_variants;
     const struct question_ids *question; // (n_questions)
     int n_questions;
+    int n_shared; // leading ids that all questions have in common, less than any question's: run once per variant
     int max_new_tokens;
-    int batch; // sequences at once, at most 512; 0: as many as fit in memory
+    int batch; // sequences at once; 0: as many as fit in a pass and in memory
     /* May be NULL. tokens_done goes up to n_variants * (question tokens + n_questions * max_new_tokens): an answer that
      * ends early counts as whole. */
     void (*progress)(void *arg, int tokens_done);
@@ -87,31 +155,18 @@ struct decode {
 struct answer {
     int32_t *ids; // owned by the caller (free)
     int n;
+    float margin; // the smallest lead of a chosen token over the second, in logits
 };
 
-/* Fills answer[v * n_questions + q]. All sequences run together: question tokens in one pass, then one token each per
- * step. Attention over a variant's rows is shared by its sequences; each sequence's own suffix is merged in by
- * log-sum-exp. Decoding is greedy, ties go to the lower id, and an answer does not depend on what else is in the batch.
- * ERR_USAGE for an empty question, ids that are not in the vocabulary, or answers that would end after the model's
- * max_tokens. *question_s (may be NULL): mean seconds to prefill one question over a present cache. */
-int session_decode(struct session *s, const struct decode *job, struct answer *answer, double *question_s,
-                   struct err *err) MUST_CHECK;
+/* Fills answer[v * n_questions + q]. Sequences run together, in passes that stay full: one that ends makes space for
+ * one that waits. Attention over a variant's rows is shared by its sequences; each sequence's own suffix is merged in
+ * by log-sum-exp. Decoding is greedy, ties go to the lower id, and an answer does not depend on what else is in the
+ * batch, nor on n_shared. ERR_USAGE for an empty question, ids that are not in the vocabulary, or answers that would
+ * end after the model's max_tokens; ERR_FORMAT when the model's output is not finite. */
+int session_decode(struct session *s, const struct decode *job, struct answer *answer, struct err *err) MUST_CHECK;
 
-/* ---- a plan before the work starts ---- */
-
-/* One context's work: its tokens, its variants and the sum of the fractions of rows they keep, its questions. */
-struct engine_work {
-    int n_tokens, n_variants;
-    double keep_frac_sum;
-    int n_questions, question_tokens, max_new_tokens;
-};
-
-/* What the work needs besides the weights: bytes of device memory with batch 0, and floating-point operations if every
- * answer has max_new_tokens. */
-struct engine_cost {
-    uint64_t bytes;
-    double prefill_flop, decode_flop;
-};
-struct engine_cost engine_cost(const struct engine *e, const struct engine_work *work);
+/* Seconds until one question, alone, over a variant that is present has its first token. */
+int session_question_s(struct session *s, const struct variant *variant, struct question_ids question, double *seconds,
+                       struct err *err) MUST_CHECK;
 
 #endif

@@ -1,15 +1,11 @@
-/* engine_internal.h - what only the engine's own files share: the weights on the device, and one pass of some tokens
- * through the model.
+/* engine_internal.h - what only the engine's own files share: the weights on the device, one pass of some tokens
+ * through the model, and a session's memory.
  */
 #ifndef EVP_ENGINE_INTERNAL_H
 #define EVP_ENGINE_INTERNAL_H
 
 #include "engine/engine.h"
-
-enum {
-    FORWARD_ROWS = 512, // tokens in one pass: products of 512 rows run at full speed, and a 4k context has 8 chunks
-    LOGIT_ROWS = 64,    // rows whose logits are held at once: 12 MiB for a vocabulary of 49k
-};
+#include "kernels/pool.h"
 
 struct layer {
     float *norm_attention, *norm_mlp; // (D)
@@ -24,105 +20,137 @@ struct engine {
     struct tokenizer *tokenizer;
     struct backend *backend;
     struct model_config config;
-    struct layer *layer; // [L]
-    float *embedding;    // (V, D)
-    float *norm;         // (D)
-    struct weight *head; // (V, D)
-    float *cos, *sin;    // (max_tokens, K / 2)
+    struct engine_plan plan;
+    struct layer *layer;  // [L]
+    struct mat embedding; // (V, D)
+    float *norm;          // (D)
+    struct weight *head;  // (V, D)
+    float *cos, *sin;     // (plan.max_positions, K / 2)
 };
+
+/* weights.c: reads everything of a layer and outside the layers; frees it again, also what was read of it. */
+int weights_load(struct engine *e, struct err *err) MUST_CHECK;
+void weights_free(struct engine *e);
+/* Bytes that they take; those that reading them takes besides. */
+struct weight_bytes weights_bytes(const struct engine *e);
 
 /* ---- one pass ---- */
 
-/* Where the keys and values of new tokens go: layer l, head g, slot s is row (l * G + g) * head_rows + s. */
-struct kv_store {
-    float *k, *v;
-    size_t head_rows;
+/* What is told about the tokens of a pass: lists on the host, and their copies on the device. */
+struct pass_lists {
+    struct attn_span *own, *shared;        // (rows)
+    int32_t *ids, *position, *slot, *pick; // (rows)
 };
 
-/* Consecutive rows of a pass: one row per token. */
-struct row_range {
-    int first, n;
+/* Tokens that go through the model together. Every token is in exactly one own span, whose last keys are those of its
+ * tokens. Either every token is in one shared span too, or none is. */
+struct pass {
+    int rows; // tokens it can hold
+    int n, n_own, n_shared, n_picks;
+    struct pass_lists host, device;
+    void *host_at, *device_at;
 };
 
-/* Rows of a pass that see all of a variant. */
-struct shared_span {
-    struct row_range rows;
-    const struct variant *variant;
+/* A token of a sequence: where its key goes, and the sequence's place in the text. */
+struct pass_tokens {
+    const int32_t *ids;
+    int n;
+    int position, slot; // of the first
 };
 
-/* Rows of a pass whose keys are n_keys consecutive slots of the store from `slot`; the rows' own keys are the last. */
-struct own_span {
-    struct row_range rows;
-    int slot, n_keys;
-};
+/* Adds tokens whose own keys begin at slot `from`. */
+void pass_add(struct pass *p, const struct pass_tokens *t, int from);
+/* The tokens added last also see all rows of a cache of the table. */
+void pass_share(struct pass *p, int cache, int n);
+/* The next token after the one added last is wanted. */
+void pass_pick(struct pass *p);
+void pass_clear(struct pass *p);
 
 /* Consecutive tokens of the context whose queries prefill saves. */
 struct query_window {
     int first, n;
-    float **q; // [L]: (G, n, H/G, K)
+    char **q; // [L]: (G, n, H/G, K)
 };
-
-/* Tokens that go through the model together. Every row is in exactly one own span. Either every row is in one shared
- * span too, or none is. */
-struct batch {
-    int n;                                // 1 .. FORWARD_ROWS
-    const int32_t *ids, *position, *slot; // (n)
-    struct kv_store store;
-    const struct shared_span *shared;
-    const struct own_span *own;
-    int n_shared, n_own;
-    const struct query_window *window; // NULL: none
-};
-
-/* Memory of a pass. */
-struct forward {
-    struct engine *engine;
-    float *arena;
-    float *x, *normed, *picked;            // (rows, D)
-    float *attended;                       // (rows, H * K)
-    float *qkv, *gate_up, *mlp;            // (rows, (H + 2G) * K), (rows, 2F), (rows, F)
-    float *q, *part[2], *lse[2];           // as in merge_job, of `rows` tokens
-    float *logits;                         // (LOGIT_ROWS, V)
-    int32_t *ids, *position, *slot, *best; // (rows)
-    struct {
-        struct attn_item *at;
-        int n, cap;
-    } items; // of one layer's attention; host
-};
-
-/* ERR_USAGE for ids that are not in the vocabulary. */
-int engine_check_ids(const struct engine *e, const int32_t *ids, int n, struct err *err) MUST_CHECK;
-
-int forward_open(struct forward *f, struct engine *e, struct err *err) MUST_CHECK;
-void forward_close(struct forward *f); // zeroed is fine
-size_t forward_bytes(const struct model_config *c);
 
 enum forward_end {
     FORWARD_OUTPUT, // to the last layer's output, in x
     FORWARD_CACHE,  // to the last layer's keys and values, which fill the store
 };
-int forward_run(struct forward *f, const struct batch *b, enum forward_end end, struct err *err) MUST_CHECK;
 
-/* The most likely next token after n rows of the last pass; row and best are on the host. */
-int forward_best(struct forward *f, const int32_t *row, int n, int32_t *best, struct err *err) MUST_CHECK;
+/* Where a pass reads and writes keys, and what it saves. */
+struct forward_job {
+    struct kv_store store;
+    struct kv_table table; // for shared spans
+    enum attn_kind kind;   // of the own spans: ATTN_TEXT or ATTN_OWN
+    enum forward_end end;
+    const struct query_window *window; // NULL: none
+    float *column_sums;                // (L * G, column_pitch), added to; NULL: none
+    size_t column_pitch;
+};
 
-/* Logits (n, V) of the first n rows of the last pass; on the host. */
-int forward_logits(struct forward *f, int n, float *logits, struct err *err) MUST_CHECK;
+/* Memory of a pass. Types: those of the backend's dtype are void *. */
+struct forward {
+    struct engine *engine;
+    struct pass pass;
+    float *x, *picked;                                 // (rows, D)
+    void *normed, *attended, *qkv, *q, *gate_up, *mlp; // (rows, D), (rows, H * K), ...
+    float *part[2], *lse[2];                           // as in merge_job
+    struct best *best;                                 // (rows)
+    struct best *best_host;                            // (rows)
+};
+
+/* ERR_USAGE for ids that are not in the vocabulary. */
+int engine_check_ids(const struct engine *e, const int32_t *ids, int n, struct err *err) MUST_CHECK;
+
+/* Takes its memory from the pool, for passes of the backend's pass_rows. */
+int forward_open(struct forward *f, struct engine *e, struct pool *pool, struct err *err) MUST_CHECK;
+void forward_close(struct forward *f); // zeroed is fine
+size_t forward_bytes(const struct engine *e);
+
+/* Queues f->pass. */
+void forward_run(struct forward *f, const struct forward_job *job);
+
+/* Queues the output of the picked tokens and waits: f->best_host[i] is about pick i. ERR_FORMAT when it is not finite.
+ */
+int forward_best(struct forward *f, struct err *err) MUST_CHECK;
+
+/* Logits of tokens first .. first + n - 1 of the last pass, to device memory (n, V). */
+void forward_logits(struct forward *f, int first, int n, float *logits);
+
+/* ---- keys and values ---- */
 
 /* Bytes of the keys and values of n_tokens tokens, all layers and heads. */
-size_t kv_store_bytes(const struct model_config *c, size_t n_tokens);
+size_t kv_store_bytes(const struct engine *e, size_t n_tokens);
 
-/* Allocates k and v of head_rows rows per head: one block of device memory, which begins at `k`. */
-int kv_store_alloc(struct kv_store *s, const struct engine *e, size_t head_rows, struct err *err) MUST_CHECK;
-void kv_store_free(struct kv_store *s, const struct engine *e); // zeroed is fine
+/* k and v of head_rows rows per head, from the pool; NULL k on failure. */
+struct kv_store kv_store_take(struct pool *pool, const struct engine *e, size_t head_rows, struct err *err);
+
+/* ---- plan.c ---- */
+
+/* What session_decode() has to hold. */
+struct plan_decode {
+    int n_variants, n_questions, n_shared;
+    int longest;   // slots of the longest sequence
+    int64_t slots; // of the sequences of one variant together
+};
+
+/* Bytes of its table and of a store of so many slots. */
+uint64_t plan_decode_bytes(const struct engine *e, const struct plan_decode *d, int64_t slots);
+
+/* The slots of its store in `bytes` of the pool: at most as many as can be in use at once; 0: too few for the longest
+ * sequence. */
+int plan_slots(const struct engine *e, const struct plan_decode *d, uint64_t bytes);
 
 struct session {
     struct engine *engine;
+    struct pool pool;
+    size_t mark; // of the pool, without a context
     struct forward forward;
     struct kv_store cache; // slot s holds token s of the context
     struct kv_full full;
-    struct kv_rows *rows;      // [L * G]
-    float *window, **window_q; // arena; [L]
+    struct kv_rows *rows; // [L * G]
+    char **window_q;      // [L]
+    float *column_sums;   // (L * G, T) or NULL
 };
 
 #endif

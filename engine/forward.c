@@ -4,9 +4,8 @@
  *     x += down(silu(gate) * up),  gate, up of rmsnorm(x)
  *
  * Attention has up to two parts: the rows of a variant, shared by all its questions, and the tokens of a row's own
- * sequence, new ones included. Two parts are merged by their log-sum-exp.
+ * sequence, new ones included. Two parts are merged by their log-sum-exp. Nothing here waits but forward_best().
  */
-#include "base/array.h"
 #include "engine/engine_internal.h"
 
 #include <math.h>
@@ -22,276 +21,293 @@ struct divider {
 
 static void *divide(struct divider *d, size_t n, size_t size)
 {
-    enum { ALIGNMENT = 64 };
     size_t from = d->used;
-    d->used += (n * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    d->used += pool_size(n * size);
     return d->at ? d->at + from : NULL;
 }
 
-static void lay_out(struct forward *f, struct divider *d, const struct model_config *c)
+/* The lists of a pass; returns their bytes. */
+static size_t lay_out_lists(struct pass_lists *l, void *at, size_t rows)
 {
-    size_t R = FORWARD_ROWS, D = (size_t)c->d_model, F = (size_t)c->d_ff;
+    struct divider d = { .at = at };
+
+    l->own = divide(&d, rows, sizeof(*l->own));
+    l->shared = divide(&d, rows, sizeof(*l->shared));
+    l->ids = divide(&d, rows, sizeof(*l->ids));
+    l->position = divide(&d, rows, sizeof(*l->position));
+    l->slot = divide(&d, rows, sizeof(*l->slot));
+    l->pick = divide(&d, rows, sizeof(*l->pick));
+    return d.used;
+}
+
+static void lay_out(struct forward *f, struct divider *d, const struct engine *e)
+{
+    const struct model_config *c = &e->config;
+    size_t R = (size_t)e->backend->pass_rows, D = (size_t)c->d_model, F = (size_t)c->d_ff;
     size_t H = (size_t)c->n_heads, G = (size_t)c->n_kv_heads, K = (size_t)c->head_dim;
+    size_t number = dtype_size(e->backend->dtype);
+    struct pass_lists lists;
 
     f->x = divide(d, R * D, sizeof(float));
-    f->normed = divide(d, R * D, sizeof(float));
     f->picked = divide(d, R * D, sizeof(float));
-    f->qkv = divide(d, R * (H + 2 * G) * K, sizeof(float));
-    f->q = divide(d, R * H * K, sizeof(float));
-    f->attended = divide(d, R * H * K, sizeof(float));
+    f->normed = divide(d, R * D, number);
+    f->qkv = divide(d, R * (H + 2 * G) * K, number);
+    f->q = divide(d, R * H * K, number);
+    f->attended = divide(d, R * H * K, number);
     for (int i = 0; i < 2; i++) {
         f->part[i] = divide(d, R * H * K, sizeof(float));
         f->lse[i] = divide(d, R * H, sizeof(float));
     }
-    f->gate_up = divide(d, R * 2 * F, sizeof(float));
-    f->mlp = divide(d, R * F, sizeof(float));
-    f->logits = divide(d, LOGIT_ROWS * (size_t)c->n_vocab, sizeof(float));
-    f->ids = divide(d, R, sizeof(int32_t));
-    f->position = divide(d, R, sizeof(int32_t));
-    f->slot = divide(d, R, sizeof(int32_t));
-    f->best = divide(d, R, sizeof(int32_t));
+    f->gate_up = divide(d, R * 2 * F, number);
+    f->mlp = divide(d, R * F, number);
+    f->best = divide(d, R, sizeof(*f->best));
+    f->pass.device_at = divide(d, lay_out_lists(&lists, NULL, R), 1);
 }
 
-size_t forward_bytes(const struct model_config *c)
+size_t forward_bytes(const struct engine *e)
 {
     struct forward f = { 0 };
     struct divider count = { 0 };
-    lay_out(&f, &count, c);
+    lay_out(&f, &count, e);
     return count.used;
 }
 
-int forward_open(struct forward *f, struct engine *e, struct err *err)
+int forward_open(struct forward *f, struct engine *e, struct pool *pool, struct err *err)
 {
-    *f = (struct forward){ .engine = e };
-    f->arena = e->backend->alloc(e->backend, forward_bytes(&e->config), err);
-    if (!f->arena)
+    size_t rows = (size_t)e->backend->pass_rows;
+
+    *f = (struct forward){ .engine = e, .pass.rows = e->backend->pass_rows };
+    void *arena = pool_take(pool, forward_bytes(e), err);
+    if (!arena)
         return err->code;
-    lay_out(f, &(struct divider){ .at = (char *)f->arena }, &e->config);
+    lay_out(f, &(struct divider){ .at = arena }, e);
+    size_t bytes = lay_out_lists(&f->pass.device, f->pass.device_at, rows);
+    f->pass.host_at = calloc(bytes, 1);
+    f->best_host = calloc(rows, sizeof(*f->best_host));
+    if (!f->pass.host_at || !f->best_host) {
+        forward_close(f);
+        return err_nomem(err);
+    }
+    lay_out_lists(&f->pass.host, f->pass.host_at, rows);
     return 0;
 }
 
 void forward_close(struct forward *f)
 {
-    if (f->arena)
-        f->engine->backend->free(f->engine->backend, f->arena);
-    free(f->items.at);
+    free(f->pass.host_at);
+    free(f->best_host);
     *f = (struct forward){ 0 };
 }
 
-size_t kv_store_bytes(const struct model_config *c, size_t n_tokens)
+size_t kv_store_bytes(const struct engine *e, size_t n_tokens)
 {
-    return 2 * (size_t)c->n_layers * (size_t)c->n_kv_heads * (size_t)c->head_dim * sizeof(float) * n_tokens;
+    const struct model_config *c = &e->config;
+    size_t heads = (size_t)c->n_layers * (size_t)c->n_kv_heads;
+
+    return 2 * pool_size(heads * (size_t)c->head_dim * dtype_size(e->backend->dtype) * n_tokens);
 }
 
-int kv_store_alloc(struct kv_store *s, const struct engine *e, size_t head_rows, struct err *err)
+struct kv_store kv_store_take(struct pool *pool, const struct engine *e, size_t head_rows, struct err *err)
 {
-    size_t bytes = kv_store_bytes(&e->config, head_rows);
-    *s = (struct kv_store){ .k = e->backend->alloc(e->backend, bytes, err), .head_rows = head_rows };
-    if (!s->k)
-        return err->code;
-    s->v = s->k + bytes / sizeof(float) / 2;
-    return 0;
-}
+    size_t bytes = kv_store_bytes(e, head_rows);
+    char *at = pool_take(pool, bytes, err);
 
-void kv_store_free(struct kv_store *s, const struct engine *e)
-{
-    e->backend->free(e->backend, s->k);
-    *s = (struct kv_store){ 0 };
+    return (struct kv_store){ .k = at, .v = at ? at + bytes / 2 : NULL, .head_rows = head_rows };
 }
 
 /* ---- attention ---------------------------------------------------------- */
 
-static struct mat dense(float *at, int rows, int cols)
+static struct mat mat_of(void *at, enum dtype type, int rows, int cols)
 {
-    return (struct mat){ at, DTYPE_F32, rows, cols, cols };
+    return (struct mat){ at, type, rows, cols, cols };
 }
 
-/* The query rows of one kv head that belong to some rows of a pass of n_tokens, and where their part of the result
- * goes. */
-static struct attn_item item_of(const struct forward *f, int n_tokens, int part, int head, struct row_range rows)
+static struct attn_job job_of(const struct forward *f, const struct forward_job *job, int layer)
 {
     const struct model_config *c = &f->engine->config;
-    int group = c->n_heads / c->n_kv_heads;
-    size_t first = ((size_t)head * (size_t)n_tokens + (size_t)rows.first) * (size_t)group, K = (size_t)c->head_dim;
 
-    return (struct attn_item){
-        .q = f->q + first * K,
-        .out = f->part[part] + first * K,
-        .lse = f->lse[part] + first,
-        .n_q = rows.n * group,
-        .q_pitch = c->head_dim,
-        .out_pitch = c->head_dim,
-        .group = group,
-        .causal = -1,
+    return (struct attn_job){
+        .kind = job->kind,
+        .q = f->q,
+        .spans = { f->pass.host.own, f->pass.device.own, f->pass.n_own },
+        .store = job->store,
+        .n_tokens = f->pass.n,
+        .n_heads = c->n_heads,
+        .n_kv_heads = c->n_kv_heads,
+        .head_dim = c->head_dim,
+        .layer = layer,
+        .scale = 1 / sqrtf((float)c->head_dim),
     };
 }
 
-/* Fills f->items, which has space for them. */
-static void list_items(struct forward *f, const struct batch *b, int layer)
+/* Adds what the pass's tokens give to each key; `own` has been run and left its log-sum-exps. */
+static void add_columns(const struct forward *f, const struct forward_job *job, const struct attn_job *own)
 {
-    const struct model_config *c = &f->engine->config;
-    int G = c->n_kv_heads, K = c->head_dim, own_part = b->n_shared > 0;
+    size_t first = (size_t)own->layer * (size_t)own->n_kv_heads * job->column_pitch;
 
-    f->items.n = 0;
-    for (int i = 0; i < b->n_shared; i++) {
-        const struct shared_span *s = &b->shared[i];
-        for (int g = 0; g < G; g++) {
-            struct attn_item *item = &f->items.at[f->items.n++];
-            *item = item_of(f, b->n, 0, g, s->rows);
-            item->kv = s->variant->rows[layer * G + g];
-        }
-    }
-    for (int i = 0; i < b->n_own; i++) {
-        const struct own_span *s = &b->own[i];
-        for (int g = 0; g < G; g++) {
-            size_t at = ((size_t)(layer * G + g) * b->store.head_rows + (size_t)s->slot) * (size_t)K;
-            struct attn_item *item = &f->items.at[f->items.n++];
-            *item = item_of(f, b->n, own_part, g, s->rows);
-            item->causal = s->n_keys - s->rows.n;
-            item->kv = (struct kv_rows){ b->store.k + at, b->store.v + at, s->n_keys };
-        }
-    }
+    f->engine->backend->column_stats(f->engine->backend, &(struct column_job){ .attn = *own,
+                                                                               .stat = COLUMN_SUM,
+                                                                               .into = COLUMN_ADD,
+                                                                               .column = job->column_sums + first,
+                                                                               .pitch = job->column_pitch });
 }
 
-static void attend(struct forward *f, const struct batch *b, int layer)
+static void attend(const struct forward *f, const struct forward_job *job, int layer)
 {
     struct backend *be = f->engine->backend;
     const struct model_config *c = &f->engine->config;
+    struct mat attended = mat_of(f->attended, be->dtype, f->pass.n, c->n_heads * c->head_dim);
+    struct attn_job own = job_of(f, job, layer);
 
-    list_items(f, b, layer);
-    be->attend(be, f->items.at, f->items.n, c->head_dim, 1 / sqrtf((float)c->head_dim));
-    be->merge(be, &(struct merge_job){ .out = dense(f->attended, b->n, c->n_heads * c->head_dim),
+    if (f->pass.n_shared == 0) {
+        own.out = attended;
+        own.lse = job->column_sums ? f->lse[0] : NULL;
+        be->attend(be, &own);
+        if (job->column_sums)
+            add_columns(f, job, &own);
+        return;
+    }
+    struct attn_job shared = own;
+    shared.kind = ATTN_SHARED;
+    shared.spans = (struct attn_spans){ f->pass.host.shared, f->pass.device.shared, f->pass.n_shared };
+    shared.table = job->table;
+    shared.part = f->part[0];
+    shared.lse = f->lse[0];
+    own.part = f->part[1];
+    own.lse = f->lse[1];
+    be->attend(be, &shared);
+    be->attend(be, &own);
+    be->merge(be, &(struct merge_job){ .out = attended,
                                        .part = { f->part[0], f->part[1] },
                                        .lse = { f->lse[0], f->lse[1] },
-                                       .n_parts = b->n_shared > 0 ? 2 : 1,
                                        .n_kv_heads = c->n_kv_heads,
                                        .head_dim = c->head_dim });
 }
 
+/* The column sums of the last layer, whose attention nobody else needs. */
+static void attend_for_columns(const struct forward *f, const struct forward_job *job, int layer)
+{
+    struct attn_job own = job_of(f, job, layer);
+
+    own.lse = f->lse[0];
+    f->engine->backend->attend(f->engine->backend, &own);
+    add_columns(f, job, &own);
+}
+
 /* Copies the queries of this pass that are in the window to their places. */
-static void save_queries(struct forward *f, const struct batch *b, int layer)
+static void save_queries(const struct forward *f, const struct query_window *w, int layer)
 {
     const struct model_config *c = &f->engine->config;
-    const struct query_window *w = b->window;
-    size_t token = (size_t)(c->n_heads / c->n_kv_heads) * (size_t)c->head_dim; // floats of one token and kv head
-    int begin = b->position[0] > w->first ? b->position[0] : w->first;
-    int end = b->position[0] + b->n;
+    struct backend *be = f->engine->backend;
+    size_t token = (size_t)(c->n_heads / c->n_kv_heads) * (size_t)c->head_dim * dtype_size(be->dtype); // of one kv head
+    int first = f->pass.host.position[0], n = f->pass.n;
+    int begin = first > w->first ? first : w->first, end = first + n;
 
     for (int g = 0; g < c->n_kv_heads && begin < end; g++) {
-        const float *from = f->q + ((size_t)g * (size_t)b->n + (size_t)(begin - b->position[0])) * token;
-        float *to = w->q[layer] + ((size_t)g * (size_t)w->n + (size_t)(begin - w->first)) * token;
-        f->engine->backend->copy(f->engine->backend, to, from, (size_t)(end - begin) * token * sizeof(float));
+        const char *from = (const char *)f->q + ((size_t)g * (size_t)n + (size_t)(begin - first)) * token;
+        char *to = w->q[layer] + ((size_t)g * (size_t)w->n + (size_t)(begin - w->first)) * token;
+        be->copy(be, to, from, (size_t)(end - begin) * token);
     }
 }
 
 /* ---- the pass ----------------------------------------------------------- */
 
 /* Computes queries, keys and values from x, and puts them where attention reads them. */
-static void fill_cache(struct forward *f, const struct batch *b, int layer)
+static void fill_cache(const struct forward *f, const struct forward_job *job, int layer)
 {
     const struct engine *e = f->engine;
     const struct model_config *c = &e->config;
     struct backend *be = e->backend;
-    struct mat normed = dense(f->normed, b->n, c->d_model);
-    struct mat qkv = dense(f->qkv, b->n, (c->n_heads + 2 * c->n_kv_heads) * c->head_dim);
-    size_t at = (size_t)layer * (size_t)c->n_kv_heads * b->store.head_rows * (size_t)c->head_dim;
+    struct mat normed = mat_of(f->normed, be->dtype, f->pass.n, c->d_model);
+    struct mat qkv = mat_of(f->qkv, be->dtype, f->pass.n, (c->n_heads + 2 * c->n_kv_heads) * c->head_dim);
 
-    be->rmsnorm(be, normed, dense(f->x, b->n, c->d_model), e->layer[layer].norm_attention, c->norm_eps);
+    be->rmsnorm(be, normed, mat_of(f->x, DTYPE_F32, f->pass.n, c->d_model), e->layer[layer].norm_attention,
+                c->norm_eps);
     be->gemm(be, qkv, normed, e->layer[layer].qkv, NULL, GEMM_SET);
     be->rope(be, &(struct rope_job){ .qkv = qkv,
-                                     .position = f->position,
-                                     .slot = f->slot,
+                                     .position = f->pass.device.position,
+                                     .slot = f->pass.device.slot,
                                      .cos = e->cos,
                                      .sin = e->sin,
                                      .q = f->q,
-                                     .k = b->store.k + at,
-                                     .v = b->store.v + at,
-                                     .head_rows = b->store.head_rows,
+                                     .store = job->store,
+                                     .layer = layer,
                                      .n_heads = c->n_heads,
                                      .n_kv_heads = c->n_kv_heads,
                                      .head_dim = c->head_dim });
-    if (b->window)
-        save_queries(f, b, layer);
+    if (job->window)
+        save_queries(f, job->window, layer);
 }
 
-static void finish_layer(struct forward *f, const struct batch *b, int layer)
+static void finish_layer(const struct forward *f, const struct forward_job *job, int layer)
 {
     const struct engine *e = f->engine;
     const struct model_config *c = &e->config;
     const struct layer *w = &e->layer[layer];
     struct backend *be = e->backend;
-    struct mat x = dense(f->x, b->n, c->d_model), normed = dense(f->normed, b->n, c->d_model);
-    struct mat gate_up = dense(f->gate_up, b->n, 2 * c->d_ff), mlp = dense(f->mlp, b->n, c->d_ff);
+    int n = f->pass.n;
+    struct mat x = mat_of(f->x, DTYPE_F32, n, c->d_model), normed = mat_of(f->normed, be->dtype, n, c->d_model);
+    struct mat gate_up = mat_of(f->gate_up, be->dtype, n, 2 * c->d_ff), mlp = mat_of(f->mlp, be->dtype, n, c->d_ff);
 
-    attend(f, b, layer);
-    be->gemm(be, x, dense(f->attended, b->n, c->n_heads * c->head_dim), w->o, NULL, GEMM_ADD);
+    attend(f, job, layer);
+    be->gemm(be, x, mat_of(f->attended, be->dtype, n, c->n_heads * c->head_dim), w->o, NULL, GEMM_ADD);
     be->rmsnorm(be, normed, x, w->norm_mlp, c->norm_eps);
     be->gemm(be, gate_up, normed, w->gate_up, NULL, GEMM_SET);
     be->silu_mul(be, mlp, gate_up);
     be->gemm(be, x, mlp, w->down, NULL, GEMM_ADD);
 }
 
-int forward_run(struct forward *f, const struct batch *b, enum forward_end end, struct err *err)
+void forward_run(struct forward *f, const struct forward_job *job)
 {
     const struct engine *e = f->engine;
     struct backend *be = e->backend;
     const struct model_config *c = &e->config;
-    size_t bytes = (size_t)b->n * sizeof(int32_t);
+    struct pass_lists unused;
 
-    if (ARRAY_GROW(&f->items, (b->n_shared + b->n_own) * c->n_kv_heads))
-        return err_nomem(err);
-    be->write(be, f->ids, b->ids, bytes);
-    be->write(be, f->position, b->position, bytes);
-    be->write(be, f->slot, b->slot, bytes);
-    be->embed(be, dense(f->x, b->n, c->d_model), dense(e->embedding, c->n_vocab, c->d_model), f->ids);
+    be->write(be, f->pass.device_at, f->pass.host_at, lay_out_lists(&unused, NULL, (size_t)f->pass.rows));
+    be->embed(be, mat_of(f->x, DTYPE_F32, f->pass.n, c->d_model), e->embedding, f->pass.device.ids);
     for (int l = 0; l < c->n_layers; l++) {
-        fill_cache(f, b, l);
-        if (end == FORWARD_OUTPUT || l < c->n_layers - 1)
-            finish_layer(f, b, l);
+        fill_cache(f, job, l);
+        if (job->end == FORWARD_OUTPUT || l < c->n_layers - 1)
+            finish_layer(f, job, l);
+        else if (job->column_sums)
+            attend_for_columns(f, job, l);
     }
-    return be->sync(be, err);
 }
 
-/* Logits of rows first .. first + n - 1 of x (rows, D), into f->logits. */
-static struct mat head(struct forward *f, float *x, int first, int n)
+/* ---- after it ----------------------------------------------------------- */
+
+/* Normed rows of x (n, D), as the output matrix reads them. */
+static struct mat norm_output(const struct forward *f, float *x, int n)
 {
     const struct engine *e = f->engine;
-    int D = e->config.d_model;
-    struct mat normed = dense(f->normed, n, D), logits = dense(f->logits, n, e->config.n_vocab);
+    struct mat normed = mat_of(f->normed, e->backend->dtype, n, e->config.d_model);
 
-    e->backend->rmsnorm(e->backend, normed, dense(x + (size_t)first * (size_t)D, n, D), e->norm, e->config.norm_eps);
-    e->backend->gemm(e->backend, logits, normed, e->head, NULL, GEMM_SET);
-    return logits;
+    e->backend->rmsnorm(e->backend, normed, mat_of(x, DTYPE_F32, n, e->config.d_model), e->norm, e->config.norm_eps);
+    return normed;
 }
 
-/* How many of n rows go into the next block of logits. */
-static int logit_rows(int n)
-{
-    return n < LOGIT_ROWS ? n : LOGIT_ROWS;
-}
-
-int forward_best(struct forward *f, const int32_t *row, int n, int32_t *best, struct err *err)
-{
-    const struct engine *e = f->engine;
-    struct backend *be = e->backend;
-    int D = e->config.d_model;
-
-    be->write(be, f->ids, row, (size_t)n * sizeof(*row));
-    be->embed(be, dense(f->picked, n, D), dense(f->x, FORWARD_ROWS, D), f->ids);
-    for (int i = 0; i < n; i += LOGIT_ROWS)
-        be->argmax(be, f->best + i, head(f, f->picked, i, logit_rows(n - i)));
-    be->read(be, best, f->best, (size_t)n * sizeof(*best));
-    return be->sync(be, err);
-}
-
-int forward_logits(struct forward *f, int n, float *logits, struct err *err)
+int forward_best(struct forward *f, struct err *err)
 {
     struct backend *be = f->engine->backend;
-    size_t V = (size_t)f->engine->config.n_vocab;
+    int D = f->engine->config.d_model, n = f->pass.n_picks;
 
-    for (int i = 0; i < n; i += LOGIT_ROWS) {
-        struct mat some = head(f, f->x, i, logit_rows(n - i));
-        be->read(be, logits + (size_t)i * V, some.at, (size_t)some.rows * V * sizeof(float));
-    }
-    return be->sync(be, err);
+    be->embed(be, mat_of(f->picked, DTYPE_F32, n, D), mat_of(f->x, DTYPE_F32, f->pass.n, D), f->pass.device.pick);
+    be->best(be, f->best, norm_output(f, f->picked, n), f->engine->head);
+    if (be->read(be, f->best_host, f->best, (size_t)n * sizeof(*f->best), err))
+        return err->code;
+    for (int i = 0; i < n; i++)
+        if (f->best_host[i].id < 0)
+            return err_set(err, ERR_FORMAT, "the model's output is not finite after %d tokens",
+                           f->pass.host.position[f->pass.host.pick[i]] + 1);
+    return 0;
+}
+
+void forward_logits(struct forward *f, int first, int n, float *logits)
+{
+    const struct engine *e = f->engine;
+    float *x = f->x + (size_t)first * (size_t)e->config.d_model;
+
+    e->backend->gemm(e->backend, mat_of(logits, DTYPE_F32, n, e->config.n_vocab), norm_output(f, x, n), e->head, NULL,
+                     GEMM_SET);
 }

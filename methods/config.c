@@ -49,6 +49,15 @@ static int unknown_param(const struct method *m, const char *text, size_t n, str
     return err->code;
 }
 
+/* The number of a word among the parameter's, or NAN. */
+static double word_number(const struct method_param *p, const char *text)
+{
+    for (int i = 0; p->words[i]; i++)
+        if (strcmp(p->words[i], text) == 0)
+            return i;
+    return (double)NAN;
+}
+
 static bool allowed(const struct method_param *p, double v)
 {
     if (v < p->min || v > p->max || (p->whole && v != floor(v)))
@@ -64,7 +73,10 @@ static int refuse_value(const struct method *m, const struct method_param *p, co
     struct buf right = { 0 };
     char number[TEXT_SHORT];
 
-    if (p->only) {
+    if (p->words) {
+        for (int i = 0; p->words[i]; i++)
+            buf_printf(&right, "%s%s", i ? " or " : "", p->words[i]);
+    } else if (p->only) {
         for (int i = 0; !isnan(p->only[i]); i++)
             buf_printf(&right, "%s%s", i ? " or " : "", text_real(number, p->only[i]));
     } else {
@@ -74,6 +86,16 @@ static int refuse_value(const struct method *m, const struct method_param *p, co
     err_set(err, ERR_USAGE, "%s: %s must be %s, not '%s'", m->name, p->name, buf_str(&right), value);
     buf_release(&right);
     return err->code;
+}
+
+/* Reads a number or a word. */
+static bool read_value(const struct method_param *p, const char *text, double *v)
+{
+    if (p->words) {
+        *v = word_number(p, text);
+        return !isnan(*v);
+    }
+    return parse_real(text, v) && allowed(p, *v);
 }
 
 /* "name=value" */
@@ -93,10 +115,10 @@ static int read_param(struct config_stage *stage, const char *text, size_t n, st
     if (!isnan(stage->value[i]))
         return err_set(err, ERR_USAGE, "%s: %s is given twice", m->name, m->param[i].name);
     if (n_value >= sizeof(value))
-        return err_set(err, ERR_USAGE, "%s: %s is not a number", m->name, m->param[i].name);
+        return err_set(err, ERR_USAGE, "%s: the value of %s is too long", m->name, m->param[i].name);
     memcpy(value, text + n - n_value, n_value);
     value[n_value] = '\0';
-    if (!parse_real(value, &stage->value[i]) || !allowed(&m->param[i], stage->value[i]))
+    if (!read_value(&m->param[i], value, &stage->value[i]))
         return refuse_value(m, &m->param[i], value, err);
     return 0;
 }
@@ -113,7 +135,7 @@ static int fill_defaults(struct config_stage *stage, struct err *err)
             return err_set(err, ERR_USAGE, "%s needs %s, the %s: %s:%s=...", m->name, m->param[i].name,
                            m->param[i].help, m->name, m->param[i].name);
     }
-    return m->check ? m->check(stage->value, 0, err) : 0;
+    return m->check && m->check(stage->value, 0, err) ? err_wrap(err, "%s", m->name) : 0;
 }
 
 static int read_stage(struct config_stage *stage, const char *text, size_t n, struct err *err)
@@ -138,32 +160,50 @@ static int read_stage(struct config_stage *stage, const char *text, size_t n, st
     return fill_defaults(stage, err);
 }
 
+/* A chain has stages of rising kind, one of each at most, and a budget only with a dropping method. */
 static int check_chain(const struct config *c, struct err *err)
 {
-    static const char *const kind[] = { [METHOD_DROP] = "dropping methods", [METHOD_QUANTISE] = "quantisers" };
+    static const char *const kind[] = {
+        [METHOD_BUDGET] = "budgets", [METHOD_DROP] = "dropping methods", [METHOD_QUANTISE] = "quantisers"
+    };
+    static const char *const what[] = { [METHOD_BUDGET] = "shares a budget among heads",
+                                        [METHOD_DROP] = "drops tokens",
+                                        [METHOD_QUANTISE] = "packs what is kept" };
 
-    if (c->n_stages < 2)
-        return 0;
-    const struct method *first = c->stage[0].method, *second = c->stage[1].method;
-    if (first->kind == second->kind)
-        return err_set(err, ERR_USAGE, "%s and %s are both %s; a chain has one of each kind", first->name, second->name,
-                       kind[first->kind]);
-    if (first->kind == METHOD_QUANTISE)
-        return err_set(err, ERR_USAGE, "%s drops tokens, so it comes before %s in a chain", second->name, first->name);
+    for (int i = 1; i < c->n_stages; i++) {
+        const struct method *first = c->stage[i - 1].method, *second = c->stage[i].method;
+        if (first->kind == second->kind)
+            return err_set(err, ERR_USAGE, "%s and %s are both %s; a chain has one of each kind", first->name,
+                           second->name, kind[first->kind]);
+        if (first->kind > second->kind)
+            return err_set(err, ERR_USAGE, "%s %s, so it comes before %s in a chain", second->name, what[second->kind],
+                           first->name);
+    }
+    const struct config_stage *budget = config_stage_of(c, METHOD_BUDGET);
+    if (budget && !config_stage_of(c, METHOD_DROP))
+        return err_set(err, ERR_USAGE,
+                       "%s %s by the scores of a dropping method, which must follow: %s+snapkv:drop=0.5",
+                       budget->method->name, what[METHOD_BUDGET], budget->method->name);
     return 0;
+}
+
+static void write_value(struct buf *out, const struct method_param *p, double v)
+{
+    char number[TEXT_SHORT];
+
+    buf_printf(out, ":%s=%s", p->name, p->words ? p->words[(int)v] : text_real(number, v));
 }
 
 static int write_name(struct config *c, struct err *err)
 {
     struct buf name = { 0 };
-    char number[TEXT_SHORT];
 
     for (int s = 0; s < c->n_stages; s++) {
         const struct config_stage *stage = &c->stage[s];
         buf_printf(&name, "%s%s", s ? "+" : "", stage->method->name);
         for (int i = 0; i < CONFIG_PARAMS && stage->method->param[i].name; i++)
             if (stage->value[i] != stage->method->param[i].otherwise)
-                buf_printf(&name, ":%s=%s", stage->method->param[i].name, text_real(number, stage->value[i]));
+                write_value(&name, &stage->method->param[i], stage->value[i]);
     }
     if (c->n_stages == 0)
         buf_adds(&name, "none");

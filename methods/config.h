@@ -1,10 +1,11 @@
 /* config.h - what a user writes to name a config: `keydiff:drop=0.5`, `kivi:bits=2:group=64`,
- * `snapkv:drop=0.5+kivi:bits=4`, and lists of them with ranges: `keydiff:drop=0.1..0.9/0.2,kivi:bits=2`.
+ * `adakv+snapkv:drop=0.5+kivi:bits=4`, and lists of them with ranges: `keydiff:drop=0.1..0.9/0.2,kivi:bits=2`.
  *
  *     list   = config { "," config }
- *     config = "none" | stage [ "+" stage ]      a dropping method, a quantiser, or both in this order
+ *     config = "none" | stage { "+" stage }      a budget, a dropping method, a quantiser, in this order; a budget
+ *                                                needs a dropping method
  *     stage  = method { ":" name "=" value }
- *     value  = number, and in lists also from ".." to "/" step
+ *     value  = number or word, and in lists also from ".." to "/" step
  *
  * `drop`, the share of KV pairs removed, is what kvpress and the papers call compression ratio; kvpress' own name
  * `compression_ratio` is read too. The canonical text has the parameters in the order of the method's table, in
@@ -20,11 +21,11 @@
 
 struct method; // methods/method.h
 
-enum { CONFIG_STAGES = 2, CONFIG_PARAMS = 4, CONFIG_NAME = 128 };
+enum { CONFIG_STAGES = 4, CONFIG_PARAMS = 8, CONFIG_NAME = 128 };
 
 struct config_stage {
     const struct method *method;
-    double value[CONFIG_PARAMS]; // in the order of method->param
+    double value[CONFIG_PARAMS]; // in the order of method->param; of a word its number
 };
 
 struct config {

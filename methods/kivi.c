@@ -18,15 +18,16 @@
 
 enum { BITS, GROUP, RESIDUAL };
 enum { K_ROWS, K_CODES, K_SCALES, K_ZEROS, V_ROWS, V_CODES, V_SCALES, V_ZEROS, N_PARTS };
+_Static_assert((int)N_PARTS <= (int)HEAD_PART_MAX, "all parts fit");
 
 static int check(const double *value, int head_dim, struct err *err)
 {
     int group = (int)value[GROUP], residual = (int)value[RESIDUAL];
 
     if (residual % group)
-        return err_set(err, ERR_USAGE, "kivi: residual=%d is not a multiple of group=%d", residual, group);
+        return err_set(err, ERR_USAGE, "residual=%d is not a multiple of group=%d", residual, group);
     if (head_dim % group)
-        return err_set(err, ERR_USAGE, "kivi: the model's head_dim %d is not a multiple of group=%d", head_dim, group);
+        return err_set(err, ERR_USAGE, "the model's head_dim %d is not a multiple of group=%d", head_dim, group);
     return 0;
 }
 
@@ -40,19 +41,21 @@ static int64_t value_tokens(const double *value, int n)
     return n > value[RESIDUAL] ? n - (int)value[RESIDUAL] : 0;
 }
 
-static int parts(const double *value, const struct kv_shape *shape, int n, struct packed_part part[PART_MAX])
+static int parts(const double *value, const struct kv_shape *shape, int layer, int n,
+                 struct head_part part[HEAD_PART_MAX])
 {
-    int64_t G = shape->n_kv_heads, K = shape->head_dim, g = (int)value[GROUP], word = 32 / (int)value[BITS];
+    int64_t K = shape->head_dim, g = (int)value[GROUP], word = 32 / (int)value[BITS];
     int64_t k = key_tokens(value, n), v = value_tokens(value, n);
 
-    part[K_ROWS] = (struct packed_part){ "k", DTYPE_BF16, { G, n - k, K }, NULL };
-    part[K_CODES] = (struct packed_part){ "k_codes", DTYPE_I32, { G, K, k / word }, NULL };
-    part[K_SCALES] = (struct packed_part){ "k_scales", DTYPE_F16, { G, K, k / g }, NULL };
-    part[K_ZEROS] = (struct packed_part){ "k_zeros", DTYPE_F16, { G, K, k / g }, NULL };
-    part[V_ROWS] = (struct packed_part){ "v", DTYPE_BF16, { G, n - v, K }, NULL };
-    part[V_CODES] = (struct packed_part){ "v_codes", DTYPE_I32, { G, v, K / word }, NULL };
-    part[V_SCALES] = (struct packed_part){ "v_scales", DTYPE_F16, { G, v, K / g }, NULL };
-    part[V_ZEROS] = (struct packed_part){ "v_zeros", DTYPE_F16, { G, v, K / g }, NULL };
+    (void)layer;
+    part[K_ROWS] = (struct head_part){ "k", DTYPE_BF16, n - k, K };
+    part[K_CODES] = (struct head_part){ "k_codes", DTYPE_I32, K, k / word };
+    part[K_SCALES] = (struct head_part){ "k_scales", DTYPE_F16, K, k / g };
+    part[K_ZEROS] = (struct head_part){ "k_zeros", DTYPE_F16, K, k / g };
+    part[V_ROWS] = (struct head_part){ "v", DTYPE_BF16, n - v, K };
+    part[V_CODES] = (struct head_part){ "v_codes", DTYPE_I32, v, K / word };
+    part[V_SCALES] = (struct head_part){ "v_scales", DTYPE_F16, v, K / g };
+    part[V_ZEROS] = (struct head_part){ "v_zeros", DTYPE_F16, v, K / g };
     return N_PARTS;
 }
 
@@ -61,10 +64,8 @@ enum kv_side { KEYS, VALUES };
 /* One side of head g of a layer. */
 static struct quant_item item_of(const struct packed_layer *layer, int g, enum kv_side side)
 {
-    const struct packed_part *codes = &layer->part[side == VALUES ? V_CODES : K_CODES];
-    const struct packed_part *scales = codes + 1, *zeros = codes + 2;
+    void *const *at = layer->at + g * HEAD_PART_MAX + (side == VALUES ? V_CODES : K_CODES);
     const struct kv_rows *rows = &layer->rows[g];
-    size_t words = (size_t)(codes->dim[1] * codes->dim[2]), groups = (size_t)(scales->dim[1] * scales->dim[2]);
 
     return (struct quant_item){
         .lines = side == VALUES ? QUANT_ROWS : QUANT_COLUMNS,
@@ -73,9 +74,9 @@ static struct quant_item item_of(const struct packed_layer *layer, int g, enum k
         .bits = (int)layer->value[BITS],
         .group = (int)layer->value[GROUP],
         .x = side == VALUES ? rows->v : rows->k,
-        .codes = (int32_t *)codes->at + (size_t)g * words,
-        .scales = (uint16_t *)scales->at + (size_t)g * groups,
-        .zeros = (uint16_t *)zeros->at + (size_t)g * groups,
+        .codes = at[0],
+        .scales = at[1],
+        .zeros = at[2],
     };
 }
 

@@ -1,11 +1,13 @@
-/* packed_payload.c - the layout of a config, which both directions share: a variant is written tensor by tensor in that
- * order, and a file is compared with it tensor by tensor.
+/* packed_payload.c - the layout of a layer, which both directions share: a variant is written tensor by tensor in that
+ * order, and a file is compared with it tensor by tensor. How long the heads of a layer are follows from the config, or
+ * is read from the file where it depends on the data.
  *
  * The header holds checksums of the bytes after it, so it is written twice, with zeros first.
  */
 #include "methods/packed_payload.h"
 
 #include "kernels/half.h"
+#include "methods/variant_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -17,13 +19,28 @@ static const enum st_type type_of[] = {
     [DTYPE_F32] = ST_F32, [DTYPE_F16] = ST_F16, [DTYPE_BF16] = ST_BF16, [DTYPE_I32] = ST_I32, [DTYPE_U8] = ST_U8,
 };
 
-int packed_payload_layout(const struct config *config, const struct kv_shape *shape, int n_tokens,
-                          struct packed_part part[LAYOUT_MAX])
-{
-    int n = config_parts(config, shape, n_tokens, part), n_kept = config_n_keep(config, n_tokens);
+static const char positions[] = "positions";
 
-    if (n_kept < n_tokens && part[0].dim[1] == n_kept)
-        part[n++] = (struct packed_part){ "positions", DTYPE_I32, { shape->n_kv_heads, n_kept, 1 }, NULL };
+/* Tokens of all heads. */
+static int64_t sum_of(const int *n, int n_heads)
+{
+    int64_t sum = 0;
+
+    for (int g = 0; g < n_heads; g++)
+        sum += n[g];
+    return sum;
+}
+
+int packed_payload_layout(const struct config *config, const struct kv_shape *shape, int n_tokens,
+                          const struct layer_lengths *lengths, struct packed_part part[LAYOUT_MAX])
+{
+    int n = config_parts(config, shape, lengths, part), G = shape->n_kv_heads;
+    int64_t kept = sum_of(lengths->n, G);
+
+    if (kept == (int64_t)G * n_tokens || config_stage_of(config, METHOD_QUANTISE))
+        return n;
+    part[n++] = config_is_ragged(config) ? (struct packed_part){ positions, DTYPE_I32, 1, { kept }, NULL }
+                                         : (struct packed_part){ positions, DTYPE_I32, 2, { G, lengths->n[0] }, NULL };
     return n;
 }
 
@@ -33,30 +50,39 @@ struct st_tensor packed_payload_tensor(int layer, const struct packed_part *part
     return (struct st_tensor){
         .name = name,
         .type = type_of[part->dtype],
-        .n_dims = strcmp(part->name, "positions") == 0 ? 2 : 3,
+        .n_dims = part->n_dims,
         .dim = { part->dim[0], part->dim[1], part->dim[2] },
     };
 }
 
 /* ---- writing ----------------------------------------------------------- */
 
+/* A tensor to be written. */
+struct stored {
+    int layer;
+    struct packed_part part;
+    const void *at; // its bytes in host memory; NULL: rows of the variant
+};
+
 struct writer {
     struct file_out out;
     const struct variant *v;
     const struct payload_key *key;
-    struct packed_part part[LAYOUT_MAX]; // of one layer
-    int n_parts;
-    int n_tensors;              // the tokens, then L * n_parts
+    int32_t *lengths;      // [L * G]
+    struct stored *stored; // (n_tensors)
+    int n_tensors;
     struct st_tensor *tensor;   // (n_tensors)
     char (*name)[TENSOR_NAME];  // (n_tensors)
     char (*checksum)[XXH3_HEX]; // (n_tensors)
     void *bytes;                // one tensor as it is stored
-    float *rows;                // one head's rows, as the backend gives them
+    float *rows;                // one head's rows, where the backend has f32
 };
 
 static void writer_release(struct writer *w)
 {
     file_abort(&w->out);
+    free(w->lengths);
+    free(w->stored);
     free(w->tensor);
     free(w->name);
     free(w->checksum);
@@ -64,28 +90,61 @@ static void writer_release(struct writer *w)
     free(w->rows);
 }
 
-static int writer_init(struct writer *w, const struct variant *v, struct err *err)
+/* Lists the tokens and the tensors of all layers. */
+static void list_tensors(struct writer *w)
 {
-    size_t n, max = 1;
+    const struct variant *v = w->v;
+    size_t G = (size_t)v->shape.n_kv_heads;
+    const int32_t *kept = v->kept;
 
-    w->n_parts = packed_payload_layout(v->config, &v->shape, v->n_tokens, w->part);
-    w->n_tensors = 1 + v->shape.n_layers * w->n_parts;
-    n = (size_t)w->n_tensors;
+    w->stored[w->n_tensors] = (struct stored){ .part = { "tokens", DTYPE_I32, 1, { v->n_tokens }, NULL } };
+    w->stored[w->n_tensors].at = w->key->ids;
+    w->tensor[w->n_tensors++] = payload_tokens(v->n_tokens);
+    for (int l = 0; l < v->shape.n_layers; l++) {
+        const struct layer_lengths lengths = { l, w->lengths + (size_t)l * G };
+        struct packed_part part[LAYOUT_MAX];
+        int n = packed_payload_layout(v->config, &v->shape, v->n_tokens, &lengths, part);
+        for (int i = 0; i < n; i++) {
+            const void *at = i < v->n_parts ? v->parts[l * v->n_parts + i].at : kept; // positions are the last
+            w->tensor[w->n_tensors] = packed_payload_tensor(l, &part[i], w->name[w->n_tensors]);
+            w->stored[w->n_tensors++] = (struct stored){ l, part[i], at };
+        }
+        if (kept)
+            kept += sum_of(lengths.n, v->shape.n_kv_heads);
+    }
+}
+
+static int alloc_tensors(struct writer *w, struct err *err)
+{
+    const struct variant *v = w->v;
+    size_t n = 1 + (size_t)v->shape.n_layers * LAYOUT_MAX, heads = (size_t)(v->shape.n_layers * v->shape.n_kv_heads);
+
+    w->lengths = calloc(heads, sizeof(*w->lengths));
+    w->stored = calloc(n, sizeof(*w->stored));
     w->tensor = calloc(n, sizeof(*w->tensor));
     w->name = calloc(n, sizeof(*w->name));
     w->checksum = calloc(n, sizeof(*w->checksum));
-    for (int i = 0; i < w->n_parts; i++)
-        max = packed_part_bytes(&w->part[i]) > max ? packed_part_bytes(&w->part[i]) : max;
-    w->bytes = malloc(max);
     w->rows = malloc((size_t)v->n_tokens * (size_t)v->shape.head_dim * sizeof(float));
-    if (!w->tensor || !w->name || !w->checksum || !w->bytes || !w->rows)
-        return err_nomem(err);
-    w->tensor[0] = payload_tokens(v->n_tokens);
-    for (int i = 0; i < w->n_tensors - 1; i++)
-        w->tensor[1 + i] = packed_payload_tensor(i / w->n_parts, &w->part[i % w->n_parts], w->name[i]);
-    for (int i = 0; i < w->n_tensors; i++)
+    return w->lengths && w->stored && w->tensor && w->name && w->checksum && w->rows ? 0 : err_nomem(err);
+}
+
+static int writer_init(struct writer *w, struct err *err)
+{
+    const struct variant *v = w->v;
+    size_t max = 1;
+
+    if (alloc_tensors(w, err))
+        return err->code;
+    for (int h = 0; h < v->shape.n_layers * v->shape.n_kv_heads; h++)
+        w->lengths[h] = v->rows[h].n;
+    list_tensors(w);
+    for (int i = 0; i < w->n_tensors; i++) {
+        size_t bytes = packed_part_bytes(&w->stored[i].part);
+        max = bytes > max ? bytes : max;
         memset(w->checksum[i], '0', XXH3_HEX - 1);
-    return 0;
+    }
+    w->bytes = malloc(max);
+    return w->bytes ? 0 : err_nomem(err);
 }
 
 /* The header with the checksums known so far. */
@@ -102,55 +161,63 @@ static int write_header(struct writer *w, struct err *err)
     return payload_write_header(&w->out, &made, err);
 }
 
-/* The last `last` rows of one matrix, rounded to BF16. */
-static void store_rows(struct writer *w, uint16_t *to, const char *matrix, int n, int last)
+/* The last `last` of n rows of one matrix. */
+struct matrix_rows {
+    const void *at;
+    int n, last;
+};
+
+/* Reads them as BF16. */
+static int store_rows(struct writer *w, uint16_t *to, const struct matrix_rows *rows, struct err *err)
 {
     const struct variant *v = w->v;
-    size_t K = (size_t)v->shape.head_dim, count = (size_t)last * K;
+    size_t K = (size_t)v->shape.head_dim, count = (size_t)rows->last * K, size = dtype_size(v->shape.dtype);
+    const char *from = (const char *)rows->at + (size_t)(rows->n - rows->last) * K * size;
 
-    assert(v->shape.dtype == DTYPE_F32);
-    v->backend->read(v->backend, w->rows, matrix + (size_t)(n - last) * K * sizeof(float), count * sizeof(float));
+    if (v->shape.dtype == DTYPE_BF16)
+        return v->backend->read(v->backend, to, from, count * size, err);
+    if (v->backend->read(v->backend, w->rows, from, count * size, err))
+        return err->code;
     for (size_t i = 0; i < count; i++)
         to[i] = bf16_from_f32(w->rows[i]);
+    return 0;
 }
 
-/* One tensor's bytes, in w->bytes or where the variant has them. */
-static const void *tensor_bytes(struct writer *w, int layer, int i)
+/* Fills w->bytes with `k` or `v` of a layer: the rows that each head keeps in full. */
+static int store_part(struct writer *w, const struct stored *s, struct err *err)
 {
     const struct variant *v = w->v;
-    const struct packed_part *part = &w->part[i];
-    size_t G = (size_t)v->shape.n_kv_heads, head = packed_part_bytes(part) / G;
+    bool keys = strcmp(s->part.name, "k") == 0;
+    uint16_t *to = w->bytes;
+    struct head_part part[HEAD_PART_MAX];
 
-    if (i >= v->n_parts) // positions
-        return v->kept + (size_t)layer * packed_part_bytes(part) / sizeof(*v->kept);
-    if (v->parts[layer * v->n_parts + i].at)
-        return v->parts[layer * v->n_parts + i].at;
-    for (size_t g = 0; g < G; g++) {
-        const struct kv_rows *rows = &v->rows[(size_t)layer * G + g];
-        store_rows(w, (uint16_t *)((char *)w->bytes + g * head), part->name[0] == 'k' ? rows->k : rows->v, rows->n,
-                   (int)part->dim[1]);
+    for (int g = 0; g < v->shape.n_kv_heads; g++) {
+        const struct kv_rows *head = &v->rows[s->layer * v->shape.n_kv_heads + g];
+        int i = 0;
+        parts_of_head(v->config, &v->shape, s->layer, head->n, part);
+        while (strcmp(part[i].name, s->part.name) != 0)
+            i++;
+        const struct matrix_rows rows = { keys ? head->k : head->v, head->n, (int)part[i].rows };
+        if (store_rows(w, to, &rows, err))
+            return err->code;
+        to += part[i].rows * part[i].cols;
     }
-    return w->bytes;
-}
-
-/* Writes the bytes of tensor `i`; file_commit() asks the stream whether all of it was written. */
-static void write_tensor(struct writer *w, int i, const void *at, size_t n)
-{
-    digest_xxh3_hex(at, n, w->checksum[i]);
-    fwrite(at, 1, n, w->out.f);
+    return 0;
 }
 
 static int write_all(struct writer *w, uint64_t *bytes, struct err *err)
 {
     if (write_header(w, err))
         return err->code;
-    write_tensor(w, 0, w->key->ids, (size_t)w->v->n_tokens * sizeof(*w->key->ids));
-    for (int l = 0; l < w->v->shape.n_layers; l++) {
-        for (int i = 0; i < w->n_parts; i++)
-            write_tensor(w, 1 + l * w->n_parts + i, tensor_bytes(w, l, i), packed_part_bytes(&w->part[i]));
+    for (int i = 0; i < w->n_tensors; i++) {
+        const struct stored *s = &w->stored[i];
+        size_t n = packed_part_bytes(&s->part);
+        if (!s->at && store_part(w, s, err))
+            return err->code;
+        const void *at = s->at ? s->at : w->bytes;
+        digest_xxh3_hex(at, n, w->checksum[i]);
+        fwrite(at, 1, n, w->out.f); // file_commit asks the stream whether all of it was written
     }
-    if (w->v->backend->sync(w->v->backend, err))
-        return err->code;
     if (bytes)
         *bytes = (uint64_t)ftell(w->out.f);
     rewind(w->out.f);
@@ -163,7 +230,7 @@ int packed_payload_write(const char *path, const struct variant *v, const struct
     struct writer w = { .v = v, .key = key };
 
     assert(v->parts);
-    int code = writer_init(&w, v, err);
+    int code = writer_init(&w, err);
     if (!code)
         code = file_create(&w.out, path, err);
     if (!code)
@@ -176,25 +243,45 @@ int packed_payload_write(const char *path, const struct variant *v, const struct
 
 /* ---- reading ----------------------------------------------------------- */
 
-/* G and K from the first layer's `k`, L from the number of tensors. */
+static const struct st_tensor *find_part(const struct packed_payload *p, int layer, const char *part)
+{
+    char name[TENSOR_NAME];
+
+    snprintf(name, sizeof(name), "layers.%d.%s", layer, part);
+    return safetensors_find(&p->file.st, name);
+}
+
+/* G and K from the first layer, L from the names. */
 static int read_shape(struct packed_payload *p, struct err *err)
 {
-    enum { HEADS_MAX = 1 << 12, WIDTH_MAX = 1 << 13 }; // so that no product below leaves 64 bits
-    const struct st_tensor *k = safetensors_find(&p->file.st, "layers.0.k");
-    struct packed_part part[LAYOUT_MAX];
+    enum { WIDTH_MAX = 1 << 13 }; // so that no product of dimensions leaves 64 bits
+    const struct st_tensor *k = find_part(p, 0, "k"), *lengths = find_part(p, 0, "lengths");
+    bool ragged = config_is_ragged(&p->config);
+    int n_dims = ragged ? 2 : 3;
+    int64_t K = k && k->n_dims == n_dims ? k->dim[n_dims - 1] : 0, G = k ? k->dim[0] : 0;
 
-    if (!k || k->n_dims != 3 || k->dim[0] < 1 || k->dim[0] > HEADS_MAX || k->dim[2] < 1 || k->dim[2] > WIDTH_MAX)
-        return err_set(err, ERR_FORMAT, "no tensor 'layers.0.k' of shape [heads, rows, head_dim]");
-    p->shape = (struct kv_shape){ .n_kv_heads = (int)k->dim[0], .head_dim = (int)k->dim[2] };
-    if (config_check(&p->config, &p->shape, err))
-        return err->code = ERR_FORMAT;
-    p->n_kept = config_n_keep(&p->config, p->file.n_tokens);
-    int per_layer = packed_payload_layout(&p->config, &p->shape, p->file.n_tokens, part);
-    int n = p->file.st.n - (p->file.tokens ? 1 : 0);
-    p->shape.n_layers = n / per_layer;
-    if (n % per_layer)
-        return err_set(err, ERR_FORMAT, "%d tensors of layers, where each has %d", n, per_layer);
-    return 0;
+    if (ragged && (!lengths || lengths->n_dims != 1))
+        return err_set(err, ERR_FORMAT, "no tensor 'layers.0.lengths' of shape [heads]");
+    if (ragged)
+        G = lengths->dim[0];
+    if (K < 1 || K > WIDTH_MAX || G < 1 || G > PAYLOAD_HEADS_MAX)
+        return err_set(err, ERR_FORMAT, "no tensor 'layers.0.k' of shape [%srows, head_dim]", ragged ? "" : "heads, ");
+    p->shape = (struct kv_shape){ .n_kv_heads = (int)G, .head_dim = (int)K };
+    while (find_part(p, p->shape.n_layers, "k"))
+        p->shape.n_layers++;
+    return config_check(&p->config, &p->shape, err) ? err->code = ERR_FORMAT : 0;
+}
+
+void packed_payload_lengths(const struct packed_payload *p, int layer, int *n)
+{
+    size_t G = (size_t)p->shape.n_kv_heads;
+
+    if (config_is_ragged(&p->config)) {
+        memcpy(n, find_part(p, layer, "lengths")->at, G * sizeof(*n));
+        return;
+    }
+    for (size_t g = 0; g < G; g++)
+        n[g] = config_n_keep(&p->config, &p->shape, p->file.n_tokens, layer);
 }
 
 static int check_tensor(const struct packed_payload *p, const struct st_tensor *want, struct err *err)
@@ -212,36 +299,81 @@ static int check_tensor(const struct packed_payload *p, const struct st_tensor *
     return 0;
 }
 
-static int check_tensors(const struct packed_payload *p, struct err *err)
+/* The lengths that a file says its heads have: none is longer than the context, and together they are what the config
+ * keeps of the layer. */
+static int check_lengths(const struct packed_payload *p, int layer, struct err *err)
 {
-    struct packed_part part[LAYOUT_MAX];
     char name[TENSOR_NAME];
-    int n = packed_payload_layout(&p->config, &p->shape, p->file.n_tokens, part);
+    int n[PAYLOAD_HEADS_MAX], G = p->shape.n_kv_heads, T = p->file.n_tokens;
+    struct st_tensor want = packed_payload_tensor(
+        layer, &(struct packed_part){ .name = "lengths", .dtype = DTYPE_I32, .n_dims = 1, .dim = { G } }, name);
 
-    for (int l = 0; l < p->shape.n_layers; l++) {
-        for (int i = 0; i < n; i++) {
-            struct st_tensor want = packed_payload_tensor(l, &part[i], name);
-            if (check_tensor(p, &want, err))
-                return err->code;
-        }
-    }
+    if (check_tensor(p, &want, err))
+        return err->code;
+    packed_payload_lengths(p, layer, n);
+    for (int g = 0; g < G; g++)
+        if (n[g] < 0 || n[g] > T)
+            return err_set(err, ERR_FORMAT, "tensor '%s' has a head of %d of %d tokens", name, n[g], T);
+    int64_t sum = sum_of(n, G), kept = (int64_t)G * config_n_keep(&p->config, &p->shape, T, layer);
+    if (sum != kept)
+        return err_set(err, ERR_FORMAT, "tensor '%s' has %lld tokens together, where %s keeps %lld", name,
+                       (long long)sum, p->config.name, (long long)kept);
     return 0;
 }
 
+/* The tensors of one layer are there and have the shapes that its lengths ask for; returns how many, or an error. */
+static int check_layer(struct packed_payload *p, int layer, struct err *err)
+{
+    struct packed_part part[LAYOUT_MAX];
+    char name[TENSOR_NAME];
+    int n[PAYLOAD_HEADS_MAX];
+
+    if (config_is_ragged(&p->config) && check_lengths(p, layer, err))
+        return err->code;
+    packed_payload_lengths(p, layer, n);
+    const struct layer_lengths lengths = { layer, n };
+    int n_parts = packed_payload_layout(&p->config, &p->shape, p->file.n_tokens, &lengths, part);
+    for (int i = 0; i < n_parts; i++) {
+        struct st_tensor want = packed_payload_tensor(layer, &part[i], name);
+        if (check_tensor(p, &want, err))
+            return err->code;
+        p->bytes += part[i].name == positions ? 0 : (int64_t)packed_part_bytes(&part[i]);
+    }
+    return n_parts;
+}
+
+static int check_tensors(struct packed_payload *p, struct err *err)
+{
+    int known = p->file.tokens ? 1 : 0;
+
+    for (int l = 0; l < p->shape.n_layers; l++) {
+        int n = check_layer(p, l, err);
+        if (n < 0)
+            return n;
+        known += n;
+    }
+    if (known != p->file.st.n)
+        return err_set(err, ERR_FORMAT, "%d tensors, where %d layers%s have %d", p->file.st.n, p->shape.n_layers,
+                       p->file.tokens ? " and the tokens" : "", known);
+    return 0;
+}
+
+/* Positions of each head rise. */
 static int check_positions(const struct packed_payload *p, int layer, struct err *err)
 {
-    char name[TENSOR_NAME];
+    const struct st_tensor *t = find_part(p, layer, positions);
+    int n[PAYLOAD_HEADS_MAX];
+    const char *at = t ? t->at : NULL;
 
-    snprintf(name, sizeof(name), "layers.%d.positions", layer);
-    const struct st_tensor *t = safetensors_find(&p->file.st, name);
-    for (int64_t i = 0, last = -1; t && i < (int64_t)(t->bytes / 4); i++) {
-        int32_t position;
-        memcpy(&position, (const char *)t->at + 4 * i, 4);
-        if (i % p->n_kept == 0)
-            last = -1;
-        if (position <= last || position >= p->file.n_tokens)
-            return err_set(err, ERR_FORMAT, "tensor '%s' does not rise from 0 to below %d", name, p->file.n_tokens);
-        last = position;
+    packed_payload_lengths(p, layer, n);
+    for (int g = 0; t && g < p->shape.n_kv_heads; g++) {
+        for (int32_t i = 0, position, last = -1; i < n[g]; i++, at += sizeof(position)) {
+            memcpy(&position, at, sizeof(position));
+            if (position <= last || position >= p->file.n_tokens)
+                return err_set(err, ERR_FORMAT, "tensor '%s' does not rise from 0 to below %d", t->name,
+                               p->file.n_tokens);
+            last = position;
+        }
     }
     return 0;
 }
@@ -252,7 +384,6 @@ static int check_packed(struct packed_payload *p, enum payload_check check, stru
         return err->code = ERR_FORMAT; // config_parse() reports misuse, but this text comes from a file
     if (read_shape(p, err) || check_tensors(p, err))
         return err->code;
-    p->bytes = config_bytes(&p->config, &p->shape, p->file.n_tokens);
     if (check == PAYLOAD_HEADER)
         return 0;
     if (payload_check_sums(&p->file, err))

@@ -6,6 +6,9 @@
  *     layers.N.positions          I32  [G, n]      ascending positions of the kept rows in the context
  *     layers.N.k_codes ...        what the quantiser needs, as its methods/NAME.c says
  *
+ * Heads of one layer that differ in length are one after another in every tensor: k and v are [sum of rows, K], the
+ * others have one dimension, and layers.N.lengths, I32 [G], says how many tokens each head has.
+ *
  * positions are there when tokens were dropped and rows are stored in full; nothing that decodes needs them, as keys
  * carry their rotary embedding.
  *
@@ -28,7 +31,7 @@ enum { LAYOUT_MAX = PART_MAX + 1, TENSOR_NAME = 48 }; // "layers." a number "." 
 
 /* The tensors of one layer: the config's parts, then positions where they are stored. Returns how many. */
 int packed_payload_layout(const struct config *config, const struct kv_shape *shape, int n_tokens,
-                          struct packed_part part[LAYOUT_MAX]);
+                          const struct layer_lengths *lengths, struct packed_part part[LAYOUT_MAX]);
 
 /* One of them as the container describes it; `name` gets the text that .name points to. */
 struct st_tensor packed_payload_tensor(int layer, const struct packed_part *part, char name[TENSOR_NAME]);
@@ -51,12 +54,15 @@ struct packed_payload {
     struct payload file; // the tensors, and the context they belong to
     struct config config;
     struct kv_shape shape; // n_heads and dtype are not known from a payload
-    int n_kept;            // rows of each head
     int64_t bytes;         // as the table counts them
 };
+enum { PAYLOAD_HEADS_MAX = 1 << 12 }; // of a payload that opens
+
+/* Tokens of each head of a layer: n (G). */
+void packed_payload_lengths(const struct packed_payload *p, int layer, int *n);
 
 enum payload_check {
-    PAYLOAD_HEADER, // metadata, names, types and shapes against what the config makes of n_tokens
+    PAYLOAD_HEADER, // metadata, lengths; names, types and shapes against what the config makes of them
     PAYLOAD_WHOLE,  // and every tensor's checksum and the order of positions, which reads all of it
 };
 

@@ -1,4 +1,4 @@
-/* registry.h - the methods by name, for registry.c, and the parameter they share; only methods/ includes it. */
+/* registry.h - the methods by name, for registry.c, and what several of them share; only methods/ includes it. */
 #ifndef EVP_REGISTRY_H
 #define EVP_REGISTRY_H
 
@@ -6,13 +6,38 @@
 
 #include <math.h>
 
-extern const struct method method_knorm, method_keydiff, method_snapkv, method_streamingllm, method_kivi;
+extern const struct method method_adakv, method_knorm, method_keydiff, method_snapkv, method_pyramidkv, method_tova,
+    method_h2o, method_streamingllm, method_kivi;
 
 /* First parameter of every dropping method. The bound is the largest number below 1 that a range can make. */
 #define PARAM_DROP                                                                                                     \
     {                                                                                                                  \
         .name = "drop", .alias = "compression_ratio", .min = 0, .max = 0.999999, .otherwise = (double)NAN,             \
-        .help = "share of KV pairs removed"                                                                            \
+        .budget = true, .help = "share of KV pairs removed"                                                            \
     }
+
+/* ---- window.c: attention of the context's last queries ------------------ */
+
+/* out (L * G, T) = mean attention of the last w queries, w <= T, and of the H/G query heads of a group, to each key.
+ * Takes window_bytes() of the pool. */
+int window_attention(const struct kv_full *full, int w, float *out, struct err *err) MUST_CHECK;
+size_t window_bytes(const struct kv_shape *shape, int n_tokens, int window);
+
+/* ---- snapkv.c: parameters and scores that pyramidkv has too -------------- */
+
+#define PARAM_WINDOW                                                                                                   \
+    {                                                                                                                  \
+        .name = "window", .min = 1, .max = 4096, .otherwise = 64, .whole = true,                                       \
+        .help = "last tokens whose queries count"                                                                      \
+    }
+#define PARAM_KERNEL                                                                                                   \
+    {                                                                                                                  \
+        .name = "kernel", .min = 1, .max = 4095, .otherwise = 5, .whole = true,                                        \
+        .help = "places of the average pooling over attention"                                                         \
+    }
+enum { SNAPKV_DROP, SNAPKV_WINDOW, SNAPKV_KERNEL, SNAPKV_PARAMS };
+int snapkv_window(const double *value);
+int snapkv_check(const double *value, int head_dim, struct err *err);
+int snapkv_score(const struct kv_full *full, const double *value, float *out, struct err *err);
 
 #endif

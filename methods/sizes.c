@@ -1,27 +1,158 @@
-/* sizes.c - what a config makes of a cache, known before anything is computed: rows, tensors, bytes. Bytes are those of
- * the serving dtype, which has 2 per number.
+/* sizes.c - what a config makes of a cache, known before anything is computed: rows, tensors, bytes, and the device
+ * memory that scoring and making take. Bytes of tensors are those of the serving dtype, which has 2 per number; memory
+ * is of the backend's.
  */
-#include "methods/method.h"
+#include "methods/variant_internal.h"
+
+#include "kernels/pool.h"
 
 #include <string.h>
 
 int config_check(const struct config *config, const struct kv_shape *shape, struct err *err)
 {
     for (int i = 0; i < config->n_stages; i++) {
-        const struct config_stage *s = &config->stage[i];
-        if (s->method->check && s->method->check(s->value, shape->head_dim, err))
-            return err_wrap(err, "config '%s'", config->name);
+        const struct method *m = config->stage[i].method;
+        if (m->check && m->check(config->stage[i].value, shape->head_dim, err))
+            return err_wrap(err, "config '%s': %s", config->name, m->name);
     }
     return 0;
 }
 
-void configs_need(const struct config *configs, int n, unsigned *needs, int *window)
+const struct config_stage *config_stage_of(const struct config *config, enum method_kind kind)
+{
+    for (int i = 0; i < config->n_stages; i++)
+        if (config->stage[i].method->kind == kind)
+            return &config->stage[i];
+    return NULL;
+}
+
+/* ---- rows --------------------------------------------------------------- */
+
+int config_n_keep(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer)
+{
+    const struct config_stage *drop = config_stage_of(config, METHOD_DROP);
+
+    if (!drop)
+        return n_tokens;
+    if (drop->method->keep)
+        return drop->method->keep(drop->value, shape, n_tokens, layer);
+    int n = (int)((double)n_tokens * (1.0 - drop->value[0])); // the first parameter is drop
+    return n > 0 ? n : 1;
+}
+
+double config_keep_frac(const struct config *config, const struct kv_shape *shape, int n_tokens)
+{
+    double kept = 0;
+
+    for (int l = 0; l < shape->n_layers; l++)
+        kept += config_n_keep(config, shape, n_tokens, l);
+    return kept / shape->n_layers / n_tokens;
+}
+
+bool config_is_ragged(const struct config *config)
+{
+    return config_stage_of(config, METHOD_BUDGET);
+}
+
+/* ---- tensors ------------------------------------------------------------ */
+
+int parts_of_head(const struct config *config, const struct kv_shape *shape, int layer, int n,
+                  struct head_part part[HEAD_PART_MAX])
+{
+    const struct config_stage *quantise = config_stage_of(config, METHOD_QUANTISE);
+
+    if (quantise)
+        return quantise->method->parts(quantise->value, shape, layer, n, part);
+    part[0] = (struct head_part){ "k", DTYPE_BF16, n, shape->head_dim };
+    part[1] = (struct head_part){ "v", DTYPE_BF16, n, shape->head_dim };
+    return 2;
+}
+
+bool part_in_full(const char *name)
+{
+    return strcmp(name, "k") == 0 || strcmp(name, "v") == 0;
+}
+
+/* Heads one after another. */
+static struct packed_part ragged_part(const struct head_part *head, int64_t rows, int64_t numbers)
+{
+    if (part_in_full(head->name))
+        return (struct packed_part){ head->name, head->dtype, 2, { rows, head->cols }, NULL };
+    return (struct packed_part){ head->name, head->dtype, 1, { numbers }, NULL };
+}
+
+/* The tensors of a layer whose head g has n[g * step] tokens. */
+static int parts_of_layer(const struct config *config, const struct kv_shape *shape,
+                          const struct layer_lengths *lengths, int step, struct packed_part part[PART_MAX])
+{
+    int G = shape->n_kv_heads, n_parts = 0;
+    int64_t rows[HEAD_PART_MAX] = { 0 }, numbers[HEAD_PART_MAX] = { 0 };
+    struct head_part head[HEAD_PART_MAX];
+    bool ragged = config_is_ragged(config);
+
+    for (int g = 0; g < G; g++) {
+        n_parts = parts_of_head(config, shape, lengths->layer, lengths->n[g * step], head);
+        for (int i = 0; i < n_parts; i++) {
+            rows[i] += head[i].rows;
+            numbers[i] += head[i].rows * head[i].cols;
+        }
+    }
+    for (int i = 0; i < n_parts; i++) {
+        const struct head_part *h = &head[i]; // of the last head; all are the same where the layer is not ragged
+        part[i] = ragged ? ragged_part(h, rows[i], numbers[i])
+                         : (struct packed_part){ h->name, h->dtype, 3, { G, h->rows, h->cols }, NULL };
+    }
+    if (ragged)
+        part[n_parts++] = (struct packed_part){ "lengths", DTYPE_I32, 1, { G }, NULL };
+    return n_parts;
+}
+
+int config_parts(const struct config *config, const struct kv_shape *shape, const struct layer_lengths *lengths,
+                 struct packed_part part[PART_MAX])
+{
+    return parts_of_layer(config, shape, lengths, 1, part);
+}
+
+size_t packed_part_bytes(const struct packed_part *part)
+{
+    size_t n = dtype_size(part->dtype);
+
+    for (int i = 0; i < part->n_dims; i++)
+        n *= (size_t)part->dim[i];
+    return n;
+}
+
+int64_t config_bytes_known(const struct config *config, const struct kv_shape *shape, int n_tokens)
+{
+    int64_t bytes = 0;
+    struct packed_part part[PART_MAX];
+
+    if (config_is_ragged(config) && config_stage_of(config, METHOD_QUANTISE))
+        return -1; // how much of a head is packed depends on its length
+    for (int l = 0; l < shape->n_layers; l++) {
+        int n_keep = config_n_keep(config, shape, n_tokens, l); // of ragged heads the mean, which has the same sum
+        int n = parts_of_layer(config, shape, &(struct layer_lengths){ l, &n_keep }, 0, part);
+        for (int i = 0; i < n; i++)
+            bytes += (int64_t)packed_part_bytes(&part[i]);
+    }
+    return bytes;
+}
+
+int64_t kv_bytes(const struct kv_shape *shape, int n_tokens)
+{
+    return (int64_t)2 * shape->n_layers * shape->n_kv_heads * n_tokens * shape->head_dim *
+           (int64_t)dtype_size(DTYPE_BF16);
+}
+
+/* ---- lists of configs, memory ------------------------------------------- */
+
+void configs_need(const struct config *const *configs, int n, unsigned *needs, int *window)
 {
     *needs = NEED_NOTHING;
     *window = 0;
     for (int i = 0; i < n; i++) {
-        for (int s = 0; s < configs[i].n_stages; s++) {
-            const struct config_stage *stage = &configs[i].stage[s];
+        for (int s = 0; s < configs[i]->n_stages; s++) {
+            const struct config_stage *stage = &configs[i]->stage[s];
             int w = stage->method->window ? stage->method->window(stage->value) : 0;
             *needs |= stage->method->needs;
             *window = w > *window ? w : *window;
@@ -29,45 +160,110 @@ void configs_need(const struct config *configs, int n, unsigned *needs, int *win
     }
 }
 
-int config_n_keep(const struct config *config, int n_tokens)
+size_t configs_side_bytes(const struct config *const *configs, int n, const struct kv_shape *shape, int n_tokens)
 {
-    if (config->n_stages == 0 || config->stage[0].method->kind != METHOD_DROP)
-        return n_tokens;
-    int n = (int)((double)n_tokens * (1.0 - config->stage[0].value[0])); // the first parameter is drop
-    return n > 0 ? n : 1;
+    size_t L = (size_t)shape->n_layers, T = (size_t)n_tokens, bytes = 0;
+    unsigned needs;
+    int window;
+
+    configs_need(configs, n, &needs, &window);
+    size_t W = (size_t)(window < n_tokens ? window : n_tokens);
+    if (needs & NEED_WINDOW_Q)
+        bytes += pool_size(L * W * (size_t)(shape->n_heads * shape->head_dim) * dtype_size(shape->dtype));
+    if (needs & NEED_COLUMN_SUMS)
+        bytes += pool_size(L * (size_t)shape->n_kv_heads * T * sizeof(float));
+    return bytes;
 }
 
-int config_parts(const struct config *config, const struct kv_shape *shape, int n_tokens,
-                 struct packed_part part[PART_MAX])
+bool same_scores(const struct config_stage *a, const struct config_stage *b)
 {
-    const struct config_stage *last = config->n_stages ? &config->stage[config->n_stages - 1] : NULL;
-    int n = config_n_keep(config, n_tokens);
-
-    if (last && last->method->kind == METHOD_QUANTISE)
-        return last->method->parts(last->value, shape, n, part);
-    part[0] = (struct packed_part){ "k", DTYPE_BF16, { shape->n_kv_heads, n, shape->head_dim }, NULL };
-    part[1] = (struct packed_part){ "v", DTYPE_BF16, { shape->n_kv_heads, n, shape->head_dim }, NULL };
-    return 2;
+    if (a->method->score != b->method->score)
+        return false;
+    for (int i = 0; i < CONFIG_PARAMS && a->method->param[i].name && b->method->param[i].name; i++)
+        if (!a->method->param[i].budget && a->value[i] != b->value[i])
+            return false;
+    return true;
 }
 
-size_t packed_part_bytes(const struct packed_part *part)
+const struct config_stage *new_scores(const struct config *const *configs, int i)
 {
-    return (size_t)(part->dim[0] * part->dim[1] * part->dim[2]) * dtype_size(part->dtype);
+    const struct config_stage *mine = config_stage_of(configs[i], METHOD_DROP);
+
+    for (int j = 0; j < i && mine; j++) {
+        const struct config_stage *other = config_stage_of(configs[j], METHOD_DROP);
+        if (other && same_scores(mine, other))
+            return NULL;
+    }
+    return mine;
 }
 
-int64_t config_bytes(const struct config *config, const struct kv_shape *shape, int n_tokens)
+struct memory_need configs_score_bytes(const struct config *const *configs, int n, const struct kv_shape *shape,
+                                       int n_tokens)
 {
-    struct packed_part part[PART_MAX];
-    int n = config_parts(config, shape, n_tokens, part);
-    int64_t layer = 0;
+    struct memory_need need = { 0 };
+    unsigned needs;
+    int window;
 
-    for (int i = 0; i < n; i++)
-        layer += (int64_t)packed_part_bytes(&part[i]);
-    return layer * shape->n_layers;
+    configs_need(configs, n, &needs, &window);
+    window = window < n_tokens ? window : n_tokens;
+    for (int i = 0; i < n; i++) {
+        const struct config_stage *stage = new_scores(configs, i);
+        if (!stage)
+            continue;
+        size_t making = stage->method->score_bytes ? stage->method->score_bytes(shape, n_tokens, window) : 0;
+        need.kept += score_bytes(shape, n_tokens);
+        need.making = making > need.making ? making : need.making;
+    }
+    return need;
 }
 
-int64_t kv_bytes(const struct kv_shape *shape, int n_tokens)
+size_t score_bytes(const struct kv_shape *shape, int n_tokens)
 {
-    return (int64_t)2 * shape->n_layers * shape->n_kv_heads * n_tokens * shape->head_dim *
-           (int64_t)dtype_size(DTYPE_BF16);
+    return pool_size((size_t)shape->n_layers * (size_t)shape->n_kv_heads * (size_t)n_tokens * sizeof(float));
+}
+
+struct packing config_packing(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer)
+{
+    int G = shape->n_kv_heads, n = config_n_keep(config, shape, n_tokens, layer);
+    bool ragged = config_is_ragged(config);
+    struct head_part part[HEAD_PART_MAX];
+    struct packing p = { 0 };
+
+    if (!config_stage_of(config, METHOD_QUANTISE))
+        return p;
+    p.n_parts = parts_of_head(config, shape, layer, ragged ? G * n : n, part);
+    for (int i = 0; i < p.n_parts; i++) {
+        if (part_in_full(part[i].name))
+            continue;
+        size_t bytes = (size_t)(part[i].rows * part[i].cols) * dtype_size(part[i].dtype);
+        p.bytes[i] = pool_size(ragged ? bytes : (size_t)G * bytes);
+        p.total += p.bytes[i];
+    }
+    return p;
+}
+
+struct variant_sizes config_sizes(const struct config *config, const struct kv_shape *shape, int n_tokens)
+{
+    size_t G = (size_t)shape->n_kv_heads, row = (size_t)shape->head_dim * dtype_size(shape->dtype), pairs = 0;
+    struct variant_sizes s = { 0 };
+
+    for (int l = 0; l < shape->n_layers; l++) {
+        pairs += G * (size_t)config_n_keep(config, shape, n_tokens, l);
+        s.packed += config_packing(config, shape, n_tokens, l).total;
+    }
+    if (config->n_stages > 0)
+        s.rows = 2 * pairs * row;
+    if (config_stage_of(config, METHOD_DROP))
+        s.kept = pairs * sizeof(int32_t);
+    if (config_is_ragged(config))
+        s.counts = (size_t)shape->n_layers * G * sizeof(int32_t);
+    return s;
+}
+
+struct memory_need config_variant_bytes(const struct config *config, const struct kv_shape *shape, int n_tokens)
+{
+    struct variant_sizes s = config_sizes(config, shape, n_tokens);
+    size_t selecting = pool_size(s.kept) + pool_size(s.counts);
+
+    return (struct memory_need){ pool_size(s.rows), selecting > s.packed ? selecting : s.packed };
 }

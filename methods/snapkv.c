@@ -13,73 +13,49 @@
  */
 #include "methods/registry.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
-enum { DROP, WINDOW, KERNEL };
-
-static int window(const double *value)
+int snapkv_window(const double *value)
 {
-    return (int)value[WINDOW];
+    return (int)value[SNAPKV_WINDOW];
 }
 
-static int check(const double *value, int head_dim, struct err *err)
+int snapkv_check(const double *value, int head_dim, struct err *err)
 {
     (void)head_dim;
-    if (fmod(value[KERNEL], 2) != 1)
-        return err_set(err, ERR_USAGE, "snapkv: kernel must be odd, so that the pooling window has a centre");
+    if (fmod(value[SNAPKV_KERNEL], 2) != 1)
+        return err_set(err, ERR_USAGE, "kernel must be odd, so that the pooling window has a centre");
     return 0;
 }
 
-/* out (G, T) = mean attention of the window's queries to each key. */
-static int window_attention(const struct kv_full *full, int layer, int w, float *out, struct err *err)
+/* Scores of the window itself, in every head. */
+static int score_window(const struct kv_full *full, int w, float *out, struct err *err)
 {
-    const struct kv_shape *s = &full->shape;
-    int G = s->n_kv_heads, group = s->n_heads / G;
-    size_t row = (size_t)group * (size_t)s->head_dim * dtype_size(s->dtype); // a token's queries of one kv head
-    struct attn_item *item = calloc((size_t)G, sizeof(*item));
-
-    assert(w <= full->window);
-    if (!item)
-        return err_nomem(err);
-    for (int g = 0; g < G; g++)
-        item[g] = (struct attn_item){
-            .q = (const char *)full->window_q[layer] + ((size_t)(g + 1) * (size_t)full->window - (size_t)w) * row,
-            .n_q = w * group,
-            .q_pitch = s->head_dim,
-            .group = group,
-            .causal = full->n_tokens - w,
-            .kv = full->rows[(size_t)layer * (size_t)G + (size_t)g],
-        };
-    full->backend->mean_attention(full->backend, out, item, G, s->head_dim, 1 / sqrtf((float)s->head_dim));
-    int code = full->backend->sync(full->backend, err);
-    free(item);
-    return code;
-}
-
-static int score(const struct kv_full *full, const double *value, float *out, struct err *err)
-{
-    struct backend *be = full->backend;
-    int T = full->n_tokens, w = window(value) < T ? window(value) : T, G = full->shape.n_kv_heads;
-    int n_heads = full->shape.n_layers * G;
+    int T = full->n_tokens, n_heads = full->shape.n_layers * full->shape.n_kv_heads;
     float *recent = malloc((size_t)w * sizeof(*recent)); // (w)
 
     if (!recent)
         return err_nomem(err);
     for (int i = 0; i < w; i++)
         recent[i] = (float)(2 + i);
-    int code = 0;
-    for (int l = 0; l < full->shape.n_layers && w < T && !code; l++)
-        code = window_attention(full, l, w, out + (size_t)(l * G) * (size_t)T, err);
-    if (w < T && !code)
-        be->avg_pool(be, out, n_heads, T - w, T, (int)value[KERNEL]);
-    for (int h = 0; h < n_heads; h++)
-        be->write(be, out + (size_t)h * (size_t)T + (T - w), recent, (size_t)w * sizeof(*recent));
-    if (!code)
-        code = be->sync(be, err);
+    full->backend->repeat(full->backend, out + (T - w), (size_t)T * sizeof(float), n_heads, recent,
+                          (size_t)w * sizeof(*recent));
     free(recent);
-    return code;
+    return 0;
+}
+
+int snapkv_score(const struct kv_full *full, const double *value, float *out, struct err *err)
+{
+    struct backend *be = full->backend;
+    int T = full->n_tokens, w = snapkv_window(value) < T ? snapkv_window(value) : T;
+
+    if (w < T) {
+        if (window_attention(full, w, out, err))
+            return err->code;
+        be->avg_pool(be, out, full->shape.n_layers * full->shape.n_kv_heads, T - w, T, (int)value[SNAPKV_KERNEL]);
+    }
+    return score_window(full, w, out, err);
 }
 
 const struct method method_snapkv = {
@@ -88,20 +64,9 @@ const struct method method_snapkv = {
     .source = "Li et al. 2024 (arXiv 2404.14469), kvpress SnapKVPress",
     .kind = METHOD_DROP,
     .needs = NEED_WINDOW_Q,
-    .window = window,
-    .param = { PARAM_DROP,
-               { .name = "window",
-                 .min = 1,
-                 .max = 4096,
-                 .otherwise = 64,
-                 .whole = true,
-                 .help = "last tokens whose queries count" },
-               { .name = "kernel",
-                 .min = 1,
-                 .max = 4095,
-                 .otherwise = 5,
-                 .whole = true,
-                 .help = "places of the average pooling over attention" } },
-    .check = check,
-    .score = score,
+    .window = snapkv_window,
+    .param = { PARAM_DROP, PARAM_WINDOW, PARAM_KERNEL },
+    .check = snapkv_check,
+    .score = snapkv_score,
+    .score_bytes = window_bytes,
 };

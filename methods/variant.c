@@ -1,12 +1,14 @@
 /* variant.c - from a full cache to its variants: score once, then select, gather, quantise.
  *
- * Everything large stays on the device. What a payload needs (kept positions, packed parts) is copied to the host only
- * with VARIANT_PAYLOAD.
+ * Everything large is on the device, in the pool: scores first, which stay; then, variant by variant, rows, which stay,
+ * and above them what is needed while the variant is made. What a payload needs (kept positions, packed parts) is
+ * copied to the host only with VARIANT_PAYLOAD.
  */
-#include "methods/method.h"
+#include "methods/variant_internal.h"
 
-#include "base/clock.h"
+#include "kernels/pool.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,26 +16,71 @@
 
 /* The scores of one dropping method with its parameters, all layers. */
 struct scores {
-    struct scores *next;
-    struct config_stage stage; // scores do not depend on its drop
+    struct config_stage stage; // scores do not depend on its budget
     float *at;                 // (L * G, T), on the device
     double seconds;            // taken to compute the scores
 };
 
 struct compressor {
     const struct kv_full *full;
-    struct scores *scores;
+    struct scores *scores; // [n_scores]
+    int n_scores;
 };
 
-struct compressor *compressor_new(const struct kv_full *full, struct err *err)
+static int compute_scores(struct scores *s, const struct kv_full *full, struct err *err)
+{
+    struct backend *be = full->backend;
+    size_t mark = pool_mark(full->pool);
+    double start = be->clock(be);
+    int code = s->stage.method->score(full, s->stage.value, s->at, err);
+
+    s->seconds = be->clock(be) - start;
+    pool_reset(full->pool, mark);
+    if (code == 0)
+        code = be->sync(be, err);
+    return code ? err_wrap(err, "%s", s->stage.method->name) : 0;
+}
+
+/* All memory that stays is taken before the first scoring, which takes memory of its own for a while. */
+static int compute_all(struct compressor *c, const struct config *const *configs, int n, struct err *err)
+{
+    const struct kv_full *full = c->full;
+
+    for (int i = 0; i < n; i++) {
+        const struct config_stage *stage = new_scores(configs, i);
+        if (!stage)
+            continue;
+        struct scores *s = &c->scores[c->n_scores++];
+        s->stage = *stage;
+        s->at = pool_take(full->pool, score_bytes(&full->shape, full->n_tokens), err);
+        if (!s->at)
+            return err->code;
+    }
+    for (int i = 0; i < c->n_scores; i++)
+        if (compute_scores(&c->scores[i], full, err))
+            return err->code;
+    return 0;
+}
+
+struct compressor *compressor_new(const struct kv_full *full, const struct config *const *configs, int n,
+                                  struct err *err)
 {
     struct compressor *c = calloc(1, sizeof(*c));
+    size_t mark = pool_mark(full->pool);
 
-    if (!c) {
+    if (c)
+        c->scores = calloc((size_t)n + 1, sizeof(*c->scores));
+    if (!c || !c->scores) {
+        compressor_free(c);
         err_nomem(err);
         return NULL;
     }
     c->full = full;
+    if (compute_all(c, configs, n, err)) {
+        pool_reset(full->pool, mark);
+        compressor_free(c);
+        return NULL;
+    }
     return c;
 }
 
@@ -41,259 +88,300 @@ void compressor_free(struct compressor *c)
 {
     if (!c)
         return;
-    for (struct scores *s = c->scores, *next; s; s = next) {
-        next = s->next;
-        c->full->backend->free(c->full->backend, s->at);
-        free(s);
-    }
+    free(c->scores);
     free(c);
 }
 
-static bool same_scores(const struct config_stage *a, const struct config_stage *b)
+static const struct scores *find_scores(const struct compressor *c, const struct config_stage *stage)
 {
-    if (a->method != b->method)
-        return false;
-    for (int i = 1; i < CONFIG_PARAMS && a->method->param[i].name; i++)
-        if (a->value[i] != b->value[i])
-            return false;
-    return true;
-}
-
-static int compute_scores(struct scores *s, const struct kv_full *full, struct err *err)
-{
-    struct backend *be = full->backend;
-    size_t n = (size_t)full->shape.n_layers * (size_t)full->shape.n_kv_heads * (size_t)full->n_tokens;
-    double start = clock_now();
-
-    s->at = be->alloc(be, n * sizeof(float), err);
-    if (!s->at)
-        return err->code;
-    if (s->stage.method->score(full, s->stage.value, s->at, err))
-        return err_wrap(err, "%s", s->stage.method->name);
-    s->seconds = clock_now() - start;
-    return 0;
-}
-
-static const struct scores *get_scores(struct compressor *c, const struct config_stage *stage, struct err *err)
-{
-    for (const struct scores *s = c->scores; s; s = s->next)
-        if (same_scores(&s->stage, stage))
-            return s;
-    struct scores *s = calloc(1, sizeof(*s));
-    if (!s) {
-        err_nomem(err);
-        return NULL;
-    }
-    s->stage = *stage;
-    if (compute_scores(s, c->full, err)) {
-        c->full->backend->free(c->full->backend, s->at);
-        free(s);
-        return NULL;
-    }
-    s->next = c->scores;
-    c->scores = s;
-    return s;
+    for (int i = 0; i < c->n_scores; i++)
+        if (same_scores(&c->scores[i].stage, stage))
+            return &c->scores[i];
+    assert(!"the compressor was made without this config");
+    return NULL;
 }
 
 /* ---- rows -------------------------------------------------------------- */
 
-/* Allocates n rows of every head, in one arena: per head k, then v. */
-static int alloc_rows(struct variant *v, int n, struct err *err)
-{
-    size_t heads = (size_t)v->shape.n_layers * (size_t)v->shape.n_kv_heads;
-    size_t matrix = (size_t)n * (size_t)v->shape.head_dim * dtype_size(v->shape.dtype);
+/* A variant while it is made. */
+struct making {
+    const struct kv_full *full;
+    struct variant *v;
+    enum variant_detail detail;
+    struct variant_sizes sizes;
+    const struct scores *scores; // NULL: nothing is dropped
+    int32_t *lengths;            // [L * G]: rows of each head
+    char *rows;                  // of all heads, on the device
+};
 
-    v->arena = v->backend->alloc(v->backend, 2 * heads * matrix, err);
-    if (!v->arena)
+static size_t n_heads(const struct variant *v)
+{
+    return (size_t)v->shape.n_layers * (size_t)v->shape.n_kv_heads;
+}
+
+/* Lets the budget share what each layer keeps among its heads, and brings the lengths to the host. */
+static int share_lengths(struct making *m, const struct config_stage *budget, struct err *err)
+{
+    const struct kv_full *full = m->full;
+    size_t G = (size_t)full->shape.n_kv_heads;
+    int32_t *count = pool_take(full->pool, m->sizes.counts, err); // (L * G)
+
+    if (!count)
         return err->code;
-    for (size_t h = 0; h < heads; h++)
-        v->rows[h] = (struct kv_rows){
-            .k = (char *)v->arena + 2 * h * matrix,
-            .v = (char *)v->arena + (2 * h + 1) * matrix,
-            .n = n,
-        };
+    for (size_t l = 0; l < (size_t)full->shape.n_layers; l++)
+        budget->method->share(full, budget->value, config_n_keep(m->v->config, &full->shape, full->n_tokens, (int)l),
+                              m->scores->at + l * G * (size_t)full->n_tokens, count + l * G);
+    return full->backend->read(full->backend, m->lengths, count, m->sizes.counts, err);
+}
+
+static int get_lengths(struct making *m, struct err *err)
+{
+    const struct variant *v = m->v;
+    const struct config_stage *budget = config_stage_of(v->config, METHOD_BUDGET);
+    size_t G = (size_t)v->shape.n_kv_heads;
+
+    if (budget)
+        return share_lengths(m, budget, err);
+    for (size_t h = 0; h < n_heads(v); h++)
+        m->lengths[h] = config_n_keep(v->config, &v->shape, v->n_tokens, (int)(h / G));
     return 0;
 }
 
-static void copy_rows(struct variant *v, const struct kv_full *full)
+/* Gives every head its part of the rows: k, then v. */
+static void lay_out_rows(struct making *m)
 {
-    size_t heads = (size_t)v->shape.n_layers * (size_t)v->shape.n_kv_heads;
-    size_t matrix = (size_t)full->n_tokens * (size_t)v->shape.head_dim * dtype_size(v->shape.dtype);
+    size_t row = (size_t)m->v->shape.head_dim * dtype_size(m->v->shape.dtype);
+    char *at = m->rows;
 
-    for (size_t h = 0; h < heads; h++) {
-        v->backend->copy(v->backend, v->rows[h].k, full->rows[h].k, matrix);
-        v->backend->copy(v->backend, v->rows[h].v, full->rows[h].v, matrix);
+    for (size_t h = 0; h < n_heads(m->v); h++) {
+        size_t matrix = (size_t)m->lengths[h] * row;
+        m->v->rows[h] = (struct kv_rows){ .k = at, .v = at + matrix, .n = m->lengths[h] };
+        at += 2 * matrix;
     }
+    assert((size_t)(at - m->rows) == m->sizes.rows);
 }
 
-/* Selects rows by score and gathers them; for a payload the kept positions are copied to the host. */
-static int gather_rows(struct variant *v, const struct kv_full *full, const float *scores, enum variant_detail detail,
-                       struct err *err)
+/* Copies the kept positions to the host, unless all are kept. */
+static int keep_positions(struct making *m, const int32_t *kept, struct err *err)
 {
+    struct variant *v = m->v;
     struct backend *be = v->backend;
-    int G = v->shape.n_kv_heads, K = v->shape.head_dim, n = v->rows[0].n;
-    int n_heads = v->shape.n_layers * G;
-    size_t bytes = (size_t)n_heads * (size_t)n * sizeof(int32_t);
-    int32_t *kept = be->alloc(be, bytes, err); // (L * G, n)
 
+    if (m->detail != VARIANT_PAYLOAD || m->sizes.kept == n_heads(v) * (size_t)v->n_tokens * sizeof(*kept))
+        return 0;
+    v->kept = malloc(m->sizes.kept);
+    return v->kept ? be->read(be, v->kept, kept, m->sizes.kept, err) : err_nomem(err);
+}
+
+/* Selects rows by score and gathers them. */
+static int select_rows(struct making *m, struct err *err)
+{
+    const struct kv_full *full = m->full;
+    struct backend *be = full->backend;
+    double start = be->clock(be);
+
+    if (get_lengths(m, err))
+        return err->code;
+    lay_out_rows(m);
+    int32_t *kept = pool_take(full->pool, m->sizes.kept, err);
     if (!kept)
         return err->code;
-    be->top_k(be, kept, scores, n_heads, full->n_tokens, n);
-    be->gather(be, v->rows, full->rows, kept, n_heads, K);
-    if (detail == VARIANT_PAYLOAD && n < full->n_tokens) {
-        v->kept = malloc(bytes);
-        if (v->kept)
-            be->read(be, v->kept, kept, bytes);
+    be->top_k(be, kept, m->scores->at, (int)n_heads(m->v), full->n_tokens, m->lengths);
+    be->gather(be, m->v->rows, full->rows, kept, (int)n_heads(m->v), full->shape.head_dim);
+    m->v->compress_s = m->scores->seconds + be->clock(be) - start;
+    return keep_positions(m, kept, err);
+}
+
+/* A serving cache packs from its own rows, so this copy of them is not timed. */
+static int copy_rows(struct making *m, struct err *err)
+{
+    const struct kv_full *full = m->full;
+    struct backend *be = full->backend;
+    size_t row = (size_t)full->shape.head_dim * dtype_size(full->shape.dtype);
+
+    if (get_lengths(m, err))
+        return err->code;
+    lay_out_rows(m);
+    for (size_t h = 0; h < n_heads(m->v); h++) {
+        const struct kv_rows *to = &m->v->rows[h];
+        be->copy(be, to->k, full->rows[h].k, (size_t)to->n * row);
+        be->copy(be, to->v, full->rows[h].v, (size_t)to->n * row);
     }
-    int code = be->sync(be, err);
-    if (!code && detail == VARIANT_PAYLOAD && n < full->n_tokens && !v->kept)
-        code = err_nomem(err);
-    be->free(be, kept);
-    return code;
+    return 0;
 }
 
 /* ---- quantising -------------------------------------------------------- */
 
-static bool in_full(const struct packed_part *part)
+/* Finds the place of every head's parts in the block of a layer. Heads of one part are next to each other, so that the
+ * part is one tensor. */
+static void lay_out_parts(const struct making *m, int layer, char *block, void **at)
 {
-    return strcmp(part->name, "k") == 0 || strcmp(part->name, "v") == 0;
-}
+    const struct variant *v = m->v;
+    const struct config_stage *stage = config_stage_of(v->config, METHOD_QUANTISE);
+    struct packing map = config_packing(v->config, &v->shape, v->n_tokens, layer);
+    size_t G = (size_t)v->shape.n_kv_heads, next[HEAD_PART_MAX] = { 0 };
+    struct head_part part[HEAD_PART_MAX];
 
-/* Device memory for the packed parts of one layer: one block, each part 64-byte aligned in it. */
-static void *alloc_parts(struct backend *be, struct packed_part *part, int n, struct err *err)
-{
-    enum { ALIGN = 64 };
-    size_t total = 0, offset[PART_MAX];
-
-    for (int i = 0; i < n; i++) {
-        offset[i] = total;
-        if (!in_full(&part[i]))
-            total += (packed_part_bytes(&part[i]) + ALIGN - 1) / ALIGN * ALIGN;
+    for (int i = 1; i < map.n_parts; i++)
+        next[i] = next[i - 1] + map.bytes[i - 1];
+    for (size_t g = 0; g < G; g++) {
+        stage->method->parts(stage->value, &v->shape, layer, v->rows[(size_t)layer * G + g].n, part);
+        for (int i = 0; i < map.n_parts; i++) {
+            at[g * HEAD_PART_MAX + (size_t)i] = block + next[i];
+            if (!part_in_full(part[i].name))
+                next[i] += (size_t)(part[i].rows * part[i].cols) * dtype_size(part[i].dtype);
+        }
     }
-    char *block = be->alloc(be, total, err);
-    for (int i = 0; block && i < n; i++)
-        part[i].at = in_full(&part[i]) ? NULL : block + offset[i];
-    return block;
 }
 
-/* Copies the packed parts of a layer to the host. */
-static int keep_parts(struct variant *v, int layer, const struct packed_part *part, struct err *err)
+/* Calls the quantiser's quantise or dequantise for all layers; returns the seconds it took. */
+static double each_layer(const struct variant *v, const struct config_stage *stage, void **at,
+                         void (*work)(struct backend *, const struct packed_layer *))
 {
-    for (int i = 0; i < v->n_parts; i++) {
-        struct packed_part *to = &v->parts[layer * v->n_parts + i];
-        size_t bytes = packed_part_bytes(&part[i]);
-        *to = part[i];
-        if (!part[i].at)
+    size_t G = (size_t)v->shape.n_kv_heads;
+    double start = v->backend->clock(v->backend);
+
+    for (size_t l = 0; l < (size_t)v->shape.n_layers; l++)
+        work(v->backend, &(struct packed_layer){ .rows = v->rows + l * G,
+                                                 .shape = &v->shape,
+                                                 .value = stage->value,
+                                                 .layer = (int)l,
+                                                 .at = at + l * G * HEAD_PART_MAX });
+    return v->backend->clock(v->backend) - start;
+}
+
+/* Copies the packed parts to the host. */
+static int keep_parts(struct variant *v, void *const *at, struct err *err)
+{
+    size_t G = (size_t)v->shape.n_kv_heads;
+
+    for (int i = 0; i < v->shape.n_layers * v->n_parts; i++) {
+        struct packed_part *part = &v->parts[i];
+        size_t bytes = packed_part_bytes(part), first = (size_t)(i / v->n_parts) * G * HEAD_PART_MAX;
+        if (part_in_full(part->name) || part->at)
             continue;
-        to->at = malloc(bytes ? bytes : 1);
-        if (!to->at)
+        part->at = malloc(bytes ? bytes : 1);
+        if (!part->at)
             return err_nomem(err);
-        v->backend->read(v->backend, to->at, part[i].at, bytes);
+        if (v->backend->read(v->backend, part->at, at[first + (size_t)(i % v->n_parts)], bytes, err))
+            return err->code;
     }
     return 0;
 }
 
-/* Packs and unpacks layer after layer in one block of memory, and times both. */
-static int quantise_rows(struct variant *v, const struct config_stage *stage, struct packed_part *part, struct err *err)
+/* Packs all layers, then unpacks all layers, and times both. */
+static int quantise_rows(struct making *m, const struct config_stage *stage, struct err *err)
 {
-    struct backend *be = v->backend;
-    const struct method *m = stage->method;
-    void *block = alloc_parts(be, part, v->n_parts, err);
-    int code = block ? 0 : err->code;
+    struct variant *v = m->v;
+    size_t G = (size_t)v->shape.n_kv_heads;
+    char *block = pool_take(m->full->pool, m->sizes.packed, err);
+    void **at = block ? calloc(n_heads(v) * HEAD_PART_MAX, sizeof(*at)) : NULL;
 
-    for (int l = 0; l < v->shape.n_layers && !code; l++) {
-        const struct packed_layer layer = { v->rows + (size_t)l * (size_t)v->shape.n_kv_heads, &v->shape, stage->value,
-                                            part };
-        double start = clock_now();
-        m->quantise(be, &layer);
-        code = be->sync(be, err);
-        double packed = clock_now();
-        m->dequantise(be, &layer);
-        if (!code)
-            code = be->sync(be, err);
-        v->compress_s += packed - start;
-        v->decompress_s += clock_now() - packed;
-        if (!code && v->parts)
-            code = keep_parts(v, l, part, err);
+    if (!at)
+        return block ? err_nomem(err) : err->code;
+    for (int l = 0; l < v->shape.n_layers; l++) {
+        lay_out_parts(m, l, block, at + (size_t)l * G * HEAD_PART_MAX);
+        block += config_packing(v->config, &v->shape, v->n_tokens, l).total;
     }
-    be->free(be, block);
+    v->compress_s += each_layer(v, stage, at, stage->method->quantise);
+    v->decompress_s = each_layer(v, stage, at, stage->method->dequantise);
+    int code = m->detail == VARIANT_PAYLOAD ? keep_parts(v, at, err) : 0;
+    free(at);
     return code;
 }
 
 /* ---- variants ---------------------------------------------------------- */
 
-static int fill_rows(struct compressor *c, struct variant *v, enum variant_detail detail, struct err *err)
+/* The tensors of all layers, the bytes they take, and the lengths of ragged heads. */
+static int list_parts(struct making *m, struct err *err)
 {
-    const struct config_stage *first = &v->config->stage[0];
-    const struct scores *scores = NULL;
-    double start, scoring = 0;
+    struct variant *v = m->v;
+    size_t G = (size_t)v->shape.n_kv_heads;
 
-    if (first->method->kind == METHOD_DROP) {
-        scores = get_scores(c, first, err);
-        if (!scores)
-            return err->code;
-        scoring = scores->seconds;
+    v->parts = calloc((size_t)v->shape.n_layers * PART_MAX, sizeof(*v->parts));
+    if (!v->parts)
+        return err_nomem(err);
+    for (int l = 0; l < v->shape.n_layers; l++) {
+        const struct layer_lengths lengths = { l, m->lengths + (size_t)l * G };
+        v->n_parts = config_parts(v->config, &v->shape, &lengths, v->parts + l * v->n_parts);
+        struct packed_part *part = v->parts + l * v->n_parts, *last = part + v->n_parts - 1;
+        for (int i = 0; i < v->n_parts; i++)
+            v->bytes += (int64_t)packed_part_bytes(&part[i]);
+        if (m->detail != VARIANT_PAYLOAD || !config_is_ragged(v->config))
+            continue;
+        last->at = malloc(packed_part_bytes(last));
+        if (!last->at)
+            return err_nomem(err);
+        memcpy(last->at, lengths.n, packed_part_bytes(last));
     }
-    start = clock_now();
-    if (alloc_rows(v, config_n_keep(v->config, v->n_tokens), err))
-        return err->code;
-    if (scores && gather_rows(v, c->full, scores->at, detail, err))
-        return err->code;
-    if (scores)
-        v->compress_s = scoring + clock_now() - start;
-    else
-        copy_rows(v, c->full); // a serving cache packs from its own rows, so copying is not timed
-    return v->backend->sync(v->backend, err);
+    return 0;
 }
 
-static int make_variant(struct compressor *c, struct variant *v, enum variant_detail detail, struct err *err)
+/* Selects or copies rows; what that takes of the pool besides is given back. */
+static int fill_rows(struct making *m, struct err *err)
 {
-    const struct config *config = v->config;
-    size_t heads = (size_t)v->shape.n_layers * (size_t)v->shape.n_kv_heads;
-    struct packed_part part[PART_MAX];
+    struct variant *v = m->v;
 
-    v->rows = calloc(heads, sizeof(*v->rows));
-    if (!v->rows)
-        return err_nomem(err);
-    v->n_parts = config_parts(config, &v->shape, v->n_tokens, part);
-    if (detail == VARIANT_PAYLOAD) {
-        v->parts = calloc((size_t)(v->shape.n_layers * v->n_parts), sizeof(*v->parts));
-        for (int i = 0; v->parts && i < v->shape.n_layers * v->n_parts; i++)
-            v->parts[i] = part[i % v->n_parts];
-        if (!v->parts)
-            return err_nomem(err);
+    if (v->config->n_stages == 0) {
+        memcpy(v->rows, m->full->rows, n_heads(v) * sizeof(*v->rows));
+        return get_lengths(m, err);
     }
-    if (config->n_stages == 0) {
-        memcpy(v->rows, c->full->rows, heads * sizeof(*v->rows));
-        return 0;
-    }
-    if (fill_rows(c, v, detail, err))
+    m->rows = pool_take(m->full->pool, m->sizes.rows, err);
+    if (!m->rows)
         return err->code;
-    const struct config_stage *last = &config->stage[config->n_stages - 1];
-    return last->method->kind == METHOD_QUANTISE ? quantise_rows(v, last, part, err) : 0;
+    size_t mark = pool_mark(m->full->pool);
+    int code = m->scores ? select_rows(m, err) : copy_rows(m, err);
+    pool_reset(m->full->pool, mark);
+    return code;
+}
+
+static int make_variant(struct making *m, struct err *err)
+{
+    struct variant *v = m->v;
+    const struct config_stage *quantise = config_stage_of(v->config, METHOD_QUANTISE);
+
+    v->rows = calloc(n_heads(v), sizeof(*v->rows));
+    m->lengths = calloc(n_heads(v), sizeof(*m->lengths));
+    if (!v->rows || !m->lengths)
+        return err_nomem(err);
+    if (fill_rows(m, err) || list_parts(m, err))
+        return err->code;
+    for (size_t h = 0; h < n_heads(v); h++)
+        v->keep_frac += m->lengths[h];
+    v->keep_frac /= (double)n_heads(v) * v->n_tokens;
+    v->size_frac = (double)v->bytes / (double)kv_bytes(&v->shape, v->n_tokens);
+    if (!quantise)
+        return v->backend->sync(v->backend, err);
+    size_t mark = pool_mark(m->full->pool);
+    int code = quantise_rows(m, quantise, err);
+    pool_reset(m->full->pool, mark);
+    return code ? code : v->backend->sync(v->backend, err);
 }
 
 int compressor_variant(struct compressor *c, const struct config *config, enum variant_detail detail,
                        struct variant *out, struct err *err)
 {
     const struct kv_full *full = c->full;
+    const struct config_stage *drop = config_stage_of(config, METHOD_DROP);
+    size_t mark = pool_mark(full->pool);
 
     *out = (struct variant){
-        .config = config,
-        .shape = full->shape,
-        .n_tokens = full->n_tokens,
-        .bytes = config_bytes(config, &full->shape, full->n_tokens),
-        .keep_frac = (double)config_n_keep(config, full->n_tokens) / full->n_tokens,
-        .backend = full->backend,
+        .config = config, .shape = full->shape, .n_tokens = full->n_tokens, .backend = full->backend
     };
-    out->size_frac = (double)out->bytes / (double)kv_bytes(&full->shape, full->n_tokens);
     if (config_check(config, &full->shape, err))
         return err->code;
-    if (make_variant(c, out, detail, err)) {
+    struct making m = { .full = full,
+                        .v = out,
+                        .detail = detail,
+                        .sizes = config_sizes(config, &full->shape, full->n_tokens),
+                        .scores = drop ? find_scores(c, drop) : NULL };
+    int code = make_variant(&m, err);
+    free(m.lengths);
+    if (code) {
+        pool_reset(full->pool, mark);
         variant_release(out);
-        return err->code;
     }
-    return 0;
+    return code;
 }
 
 void variant_release(struct variant *v)
@@ -303,7 +391,5 @@ void variant_release(struct variant *v)
     free(v->parts);
     free(v->kept);
     free(v->rows);
-    if (v->arena)
-        v->backend->free(v->backend, v->arena);
     *v = (struct variant){ 0 };
 }

@@ -1,5 +1,5 @@
 /* First the questions are shared out to their contexts, then everything is tokenised, compared with the model's limit
- * and with the store. The costs are sums over the same groups of configs that run.c runs. */
+ * and with the store. */
 #include "profiler/grid.h"
 
 #include "base/array.h"
@@ -394,22 +394,6 @@ int grid_open(struct grid *g, const struct grid_input *in, struct err *err)
     return 0;
 }
 
-int grid_group(const struct grid *g, const struct work *w, bool *taken, int *member)
-{
-    size_t row = (size_t)w->n_questions * sizeof(*w->open);
-    int first = 0, n = 0;
-
-    while (first < g->n_configs && (taken[first] || work_n_open(w, first) == 0))
-        first++;
-    for (int v = first; v < g->n_configs; v++) {
-        if (taken[v] || memcmp(work_open(w, v), work_open(w, first), row) != 0)
-            continue;
-        taken[v] = true;
-        member[n++] = v;
-    }
-    return n;
-}
-
 int grid_plan(struct grid *g, const struct grid_input *in, struct err *err)
 {
     for (int i = 0; i < g->n_work; i++)
@@ -417,60 +401,4 @@ int grid_plan(struct grid *g, const struct grid_input *in, struct err *err)
             return err->code;
     drop_refused(g);
     return grid_fit(g, in, err) ? err->code : grid_open(g, in, err);
-}
-
-/* ---- what it costs ----------------------------------------------------------------- */
-
-struct engine_cost work_cost(const struct grid *g, const struct work *w, const int *member, int n,
-                             const struct engine *e)
-{
-    struct engine_work cost = { .n_tokens = w->ids.n, .n_variants = n, .max_new_tokens = g->max_new_tokens };
-
-    for (int i = 0; i < n; i++)
-        cost.keep_frac_sum += (double)config_n_keep(&g->config[member[i]], w->ids.n) / w->ids.n;
-    for (int q = 0; q < w->n_questions; q++) {
-        if (!work_open(w, member[0])[q])
-            continue;
-        cost.n_questions++;
-        if (w->question_ids[q].n > cost.question_tokens)
-            cost.question_tokens = w->question_ids[q].n;
-    }
-    return engine_cost(e, &cost);
-}
-
-/* For grid_group(). */
-struct scratch {
-    bool *taken; // (V)
-    int *member; // (V)
-};
-
-/* Adds the cost of one context to *sum. */
-static void add_cost(struct grid_cost *sum, const struct grid *g, const struct work *w, const struct engine *e,
-                     struct scratch *s)
-{
-    bool first = true;
-    int n;
-
-    memset(s->taken, 0, (size_t)g->n_configs * sizeof(*s->taken));
-    while ((n = grid_group(g, w, s->taken, s->member)) > 0) {
-        struct engine_cost cost = work_cost(g, w, s->member, n, e);
-        sum->flop += cost.decode_flop + (first ? cost.prefill_flop : 0);
-        if (cost.bytes > sum->bytes)
-            sum->bytes = cost.bytes;
-        first = false;
-    }
-}
-
-int grid_cost(const struct grid *g, const struct engine *e, struct grid_cost *cost, struct err *err)
-{
-    struct scratch s = { calloc((size_t)g->n_configs, sizeof(*s.taken)),
-                         calloc((size_t)g->n_configs, sizeof(*s.member)) };
-    int code = s.taken && s.member ? 0 : err_nomem(err);
-
-    *cost = (struct grid_cost){ 0 };
-    for (int i = 0; i < g->n_work && !code; i++)
-        add_cost(cost, g, &g->work[i], e, &s);
-    free(s.taken);
-    free(s.member);
-    return code;
 }

@@ -98,23 +98,7 @@ int grid_open(struct grid *g, const struct grid_input *in, struct err *err) MUST
 
 void grid_release(struct grid *g); // zeroed is fine
 
-/* Configs that lack the same questions are answered together. Takes the first config that is open and not in `taken`
- * (V) and all configs like it, and marks them in `taken`. member (V): their numbers. Returns how many; 0 at the end. */
-int grid_group(const struct grid *g, const struct work *w, bool *taken, int *member);
-
 /* The number of answers that config v of this work lacks. */
 int work_n_open(const struct work *w, int v);
-
-/* The cost of all that is open, by the engine's count of operations. Memory is that of the largest context with all its
- * variants at once, beside the weights; with less memory run_work() makes smaller groups. */
-struct grid_cost {
-    uint64_t bytes;
-    double flop;
-};
-int grid_cost(const struct grid *g, const struct engine *e, struct grid_cost *cost, struct err *err) MUST_CHECK;
-
-/* The cost of n configs of one group (grid_group). */
-struct engine_cost work_cost(const struct grid *g, const struct work *w, const int *member, int n,
-                             const struct engine *e);
 
 #endif

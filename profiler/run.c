@@ -3,6 +3,8 @@
 #include "profiler/run.h"
 
 #include "base/clock.h"
+#include "kernels/pool.h"
+#include "profiler/groups.h"
 #include "profiler/prefill_curve.h"
 
 #include <stdlib.h>
@@ -14,12 +16,9 @@ struct context_run {
     const struct work *work;
     struct compressor *compressor;
     struct table *out;
-    uint64_t memory;      // bytes that variants and their batches may take
-    double prefill_start; // by clock_now()
+    int64_t reported, before; // tokens given to progress so far; tokens of the groups that are done
     struct prefill_curve curve;
-    int64_t reported, before;       // tokens given to progress so far; tokens of the groups that are done
-    bool *taken;                    // (V): configs that had their group
-    int *member;                    // (V): the group that runs
+    struct work_groups groups;
     struct variant *variant;        // (V)
     const struct variant **pointer; // (V)
     struct question_ids *question;  // (n_questions): the open ones
@@ -126,28 +125,40 @@ static void keep_variant(struct context_run *c, int v, const struct variant *var
 
 /* ---- groups ------------------------------------------------------------------------ */
 
-static int decode_group(struct context_run *c, const int *member, int n, int n_questions, struct err *err)
+/* The questions that the configs of a group lack; returns how many. */
+static int list_questions(struct context_run *c, int config)
+{
+    const struct work *w = c->work;
+    int n = 0;
+
+    for (int q = 0; q < w->n_questions; q++) {
+        if (!work_open(w, config)[q])
+            continue;
+        c->question[n] = (struct question_ids){ .ids = w->question_ids[q].at, .n = w->question_ids[q].n };
+        c->question_at[n++] = q;
+    }
+    return n;
+}
+
+static int decode_variants(struct context_run *c, const int *member, int n, int n_questions, struct err *err)
 {
     struct decode job = { .variant = c->pointer,
                           .n_variants = n,
                           .question = c->question,
                           .n_questions = n_questions,
+                          .n_shared = c->work->n_shared,
                           .max_new_tokens = c->run->grid->max_new_tokens,
                           .progress = on_tokens,
                           .arg = c };
-    double question_s;
     int n_answers = n * n_questions;
 
-    memset(c->answer, 0, (size_t)n_answers * sizeof(*c->answer));
-    int code = session_decode(c->run->session, &job, c->answer, &question_s, err);
+    int code = session_decode(c->run->session, &job, c->answer, err);
     for (int i = 0; i < n_answers && !code; i++)
         code = keep_answer(c, member[i / n_questions], c->question_at[i % n_questions], &c->answer[i], err);
     for (int i = 0; i < n_answers; i++)
         free(c->answer[i].ids);
     if (code)
         return code;
-    if (c->before == c->work->ids.n) // the first group, which has the reference
-        c->out->question_s[0] = question_s;
     for (int q = 0; q < n_questions; q++)
         c->before += (int64_t)n * (c->question[q].n + job.max_new_tokens);
     report(c, c->before);
@@ -155,12 +166,15 @@ static int decode_group(struct context_run *c, const int *member, int n, int n_q
 }
 
 /* Derives n variants, lets them answer, and releases them. */
-static int run_variants(struct context_run *c, const int *member, int n, int n_questions, struct err *err)
+static int run_variants(struct context_run *c, int first, int n, int n_questions, struct err *err)
 {
+    const int *member = c->groups.member + first;
+    struct pool *pool = session_full(c->run->session)->pool;
+    size_t mark = pool_mark(pool);
     int code = 0, made = 0;
 
     while (made < n && !code) {
-        const struct config *config = &c->run->grid->config[member[made]];
+        const struct config *config = c->groups.config[first + made];
         code = compressor_variant(c->compressor, config, VARIANT_ROWS, &c->variant[made], err);
         if (code) {
             err_wrap(err, "config '%s'", config->name);
@@ -171,50 +185,35 @@ static int run_variants(struct context_run *c, const int *member, int n, int n_q
         made++;
     }
     if (!code)
-        code = decode_group(c, member, n, n_questions, err);
+        code = decode_variants(c, member, n, n_questions, err);
     for (int i = 0; i < made; i++)
         variant_release(&c->variant[i]);
+    pool_reset(pool, mark);
     return code;
 }
 
-/* How many of n members, from the first, fit the memory together. At least one: a variant that cannot run at all fails
- * with a message of its own. */
-static int fitting(const struct context_run *c, const int *member, int n)
+/* Runs configs first .. end - 1 of the groups, which lack the same answers. */
+static int run_group(struct context_run *c, int first, int end, struct err *err)
 {
-    const struct run *run = c->run;
+    int n_questions = list_questions(c, c->groups.member[first]);
 
-    while (n > 1 && work_cost(run->grid, c->work, member, n, run->engine).bytes > c->memory)
-        n--;
-    return n;
-}
-
-static int run_group(struct context_run *c, int n, struct err *err)
-{
-    const struct work *w = c->work;
-    int n_questions = 0;
-
-    for (int q = 0; q < w->n_questions; q++) {
-        if (!work_open(w, c->member[0])[q])
-            continue;
-        c->question[n_questions] = (struct question_ids){ .ids = w->question_ids[q].at, .n = w->question_ids[q].n };
-        c->question_at[n_questions++] = q;
-    }
-    for (int done = 0; done < n;) {
-        int now = fitting(c, c->member + done, n - done);
-        if (run_variants(c, c->member + done, now, n_questions, err))
+    while (first < end) {
+        struct engine_work rest = work_of_group(c->run->grid, c->work, &c->groups, first, end);
+        int now = session_variants_at_once(c->run->session, &rest);
+        if (run_variants(c, first, now, n_questions, err))
             return err->code;
-        done += now;
+        first += now;
     }
     return 0;
 }
 
 /* ---- the whole context ---------------------------------------------------------------- */
 
-static void on_prefill(void *arg, int done)
+static void on_prefill(void *arg, int done, double seconds)
 {
     struct context_run *c = arg;
 
-    prefill_curve_note(&c->curve, done, clock_now() - c->prefill_start);
+    prefill_curve_note(&c->curve, done, seconds);
     report(c, done);
 }
 
@@ -222,9 +221,8 @@ static int prefill(struct context_run *c, double *seconds, struct err *err)
 {
     struct prefill p = { .ids = c->work->ids.at, .n = c->work->ids.n, .progress = on_prefill, .arg = c };
 
-    configs_need(c->run->grid->config, c->run->grid->n_configs, &p.needs, &p.window);
+    configs_need(c->groups.config, c->groups.n, &p.needs, &p.window);
     c->curve.n_tokens = c->work->ids.n;
-    c->prefill_start = clock_now();
     if (session_prefill(c->run->session, &p, seconds, err) || prefill_curve_keep(&c->curve, *seconds, c->out, err))
         return err->code;
     c->before = c->work->ids.n;
@@ -232,27 +230,44 @@ static int prefill(struct context_run *c, double *seconds, struct err *err)
     return 0;
 }
 
+static int by_length(const void *a, const void *b)
+{
+    return ((const struct question_ids *)a)->n - ((const struct question_ids *)b)->n;
+}
+
+/* What a question costs a user: the one of median length, alone, over the full cache. */
+static int time_question(struct context_run *c, struct err *err)
+{
+    struct config none;
+    struct variant full;
+    int n = c->work->n_questions;
+
+    for (int q = 0; q < n; q++)
+        c->question[q] = (struct question_ids){ c->work->question_ids[q].at, c->work->question_ids[q].n };
+    qsort(c->question, (size_t)n, sizeof(*c->question), by_length);
+    if (config_parse(&none, "none", err) || compressor_variant(c->compressor, &none, VARIANT_ROWS, &full, err))
+        return err->code;
+    int code = session_question_s(c->run->session, &full, c->question[n / 2], &c->out->question_s[0], err);
+    variant_release(&full);
+    return code;
+}
+
 static int alloc_scratch(struct context_run *c, struct err *err)
 {
     size_t v = (size_t)c->run->grid->n_configs, q = (size_t)c->work->n_questions;
 
-    c->taken = calloc(v, sizeof(*c->taken));
-    c->member = calloc(v, sizeof(*c->member));
     c->variant = calloc(v, sizeof(*c->variant));
     c->pointer = calloc(v, sizeof(struct variant *));
     c->question = calloc(q, sizeof(*c->question));
     c->question_at = calloc(q, sizeof(*c->question_at));
     c->answer = calloc(v * q, sizeof(*c->answer));
-    return c->taken && c->member && c->variant && c->pointer && c->question && c->question_at && c->answer
-               ? 0
-               : err_nomem(err);
+    return c->variant && c->pointer && c->question && c->question_at && c->answer ? 0 : err_nomem(err);
 }
 
 static void release_scratch(struct context_run *c)
 {
     compressor_free(c->compressor);
-    free(c->taken);
-    free(c->member);
+    work_groups_release(&c->groups);
     free(c->variant);
     free(c->pointer);
     free(c->question);
@@ -262,27 +277,26 @@ static void release_scratch(struct context_run *c)
 
 static int run_groups(struct context_run *c, struct err *err)
 {
-    int n;
-
     if (prefill(c, &c->out->prefill_s[0], err))
         return err->code;
-    c->compressor = compressor_new(session_full(c->run->session), err);
-    if (!c->compressor)
+    c->compressor = compressor_new(session_full(c->run->session), c->groups.config, c->groups.n, err);
+    if (!c->compressor || time_question(c, err))
         return err->code;
-    while ((n = grid_group(c->run->grid, c->work, c->taken, c->member)) > 0)
-        if (run_group(c, n, err))
+    for (int first = 0, end; first < c->groups.n; first = end) {
+        end = work_group_end(&c->groups, c->work, first);
+        if (run_group(c, first, end, err))
             return err->code;
+    }
     return 0;
 }
 
 int run_work(const struct run *run, const struct work *w, struct table *out, struct err *err)
 {
-    const double share = 0.8; // of what is free now; the rest is for what the estimate leaves out
-    struct backend *be = engine_backend(run->engine);
     struct context_run c = { .run = run, .work = w, .out = out };
 
-    c.memory = (uint64_t)(share * (double)be->memory(be).free);
     int code = start_table(run, w, out, err);
+    if (!code)
+        code = work_groups_make(&c.groups, run->grid, w, err);
     if (!code)
         code = alloc_scratch(&c, err);
     if (!code)

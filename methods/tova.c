@@ -1,0 +1,51 @@
+/* tova - keeps what the last token of the context attends to; the same tokens in all heads of a layer.
+ *
+ *     score[h][t] = mean over the H query heads of the layer of softmax over t of q_(T-1) . k_t / sqrt(K), for t < T -
+ * 1 score[h][T - 1] = 2: above any attention With heads=own each kv head takes the mean over its own H/G query heads,
+ * so heads keep different tokens.
+ *
+ * Source: Oren et al., "Transformers are Multi-State RNNs" (EMNLP 2024); as kvpress' TOVAPress, which forces the last
+ * token to be kept. heads=own is ours.
+ */
+#include "methods/registry.h"
+
+enum { DROP, HEADS };
+enum { HEADS_ALL, HEADS_OWN };
+
+static int window(const double *value)
+{
+    (void)value;
+    return 1;
+}
+
+static int score(const struct kv_full *full, const double *value, float *out, struct err *err)
+{
+    struct backend *be = full->backend;
+    int T = full->n_tokens, G = full->shape.n_kv_heads, n_heads = full->shape.n_layers * G;
+    const float last = 2;
+
+    if (window_attention(full, 1, out, err))
+        return err->code;
+    if (value[HEADS] == HEADS_ALL)
+        be->mean_heads(be, out, n_heads, T, G);
+    be->repeat(be, out + (T - 1), (size_t)T * sizeof(float), n_heads, &last, sizeof(last));
+    return 0;
+}
+
+static const char *const heads[] = { [HEADS_ALL] = "all", [HEADS_OWN] = "own", NULL };
+
+const struct method method_tova = {
+    .name = "tova",
+    .summary = "keeps what the context's last token attends to",
+    .source = "Oren et al. 2024 (arXiv 2401.06104), kvpress TOVAPress",
+    .kind = METHOD_DROP,
+    .needs = NEED_WINDOW_Q,
+    .window = window,
+    .param = { PARAM_DROP,
+               { .name = "heads",
+                 .otherwise = HEADS_ALL,
+                 .words = heads,
+                 .help = "whose attention counts for a head" } },
+    .score = score,
+    .score_bytes = window_bytes,
+};
