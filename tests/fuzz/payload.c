@@ -14,6 +14,22 @@ static void expect_inside(const struct payload *p, const uint8_t *data, size_t n
             abort();
 }
 
+/* The lengths that a file says its heads have are in the context, and add up to what is stored. */
+static void expect_lengths(const struct packed_payload *p)
+{
+    int n[PAYLOAD_HEADS_MAX];
+
+    for (int l = 0; l < p->shape.n_layers; l++) {
+        int64_t sum = 0;
+        packed_payload_lengths(p, l, n);
+        for (int g = 0; g < p->shape.n_kv_heads; sum += n[g++])
+            if (n[g] < 0 || n[g] > p->file.n_tokens)
+                abort();
+        if (sum != (int64_t)p->shape.n_kv_heads * config_n_keep(&p->config, &p->shape, p->file.n_tokens, l))
+            abort();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct packed_payload packed;
@@ -30,6 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         if (packed_payload_parse(&packed, data, n, (enum payload_check)check, &err))
             continue;
         expect_inside(&packed.file, data, n);
+        expect_lengths(&packed);
         packed_payload_close(&packed);
     }
     return 0;

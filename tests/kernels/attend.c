@@ -1,184 +1,505 @@
-/* Attention of the cpu backend against the reference: shared, causal, suffix, ragged, empty, and across the places
- * where keys are split. */
+/* Attention by spans of all four kinds against the reference; spans and rows that do not know each other; merge. */
 #include "tests/kernels/compare.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+/* ---- cases -------------------------------------------------------------- */
+
+enum { MAX_SPANS = 5, LAYERS = 2, LAYER = 1 };
+
+/* Of ATTN_SHARED `first` is the number of a cache and n_keys what its longest head has. */
 static const struct attn_case {
-    int n_q, group, causal, n_keys, K;
+    enum attn_kind kind;
+    int G, group, K;
+    struct attn_span spans[MAX_SPANS]; // up to the first without rows
 } cases[] = {
-    { 1, 1, -1, 1, 64 },      { 3, 3, -1, 40, 64 },     { 150, 3, -1, 1023, 64 },   { 150, 3, -1, 1024, 64 },
-    { 6, 3, -1, 1025, 64 },   { 200, 4, -1, 2500, 32 }, { 12, 1, -1, 12, 32 },      { 193, 1, -1, 33, 128 },
-    { 3, 3, 0, 1, 64 },       { 3, 3, 40, 41, 64 },     { 72, 3, 0, 24, 64 },       { 75, 3, 30, 55, 64 },
-    { 32, 8, 5, 9, 16 },      { 600, 3, 0, 200, 64 },   { 300, 3, 1000, 1100, 64 }, { 33, 1, 1023, 1056, 64 },
-    { 9, 3, 2100, 2103, 64 }, { 400, 200, 7, 9, 8 },    { 5, 5, -1, 0, 64 },        { 48, 3, 2040, 2056, 80 },
-    { 31, 1, 3, 34, 16 },     { 191, 1, -1, 5, 16 },    { 192, 1, -1, 5, 16 },      { 2, 1, -1, 3, 1024 },
+    { ATTN_TEXT, 1, 1, 64, { { 0, 1, 0, 1 } } },
+    { ATTN_TEXT, 3, 3, 64, { { 0, 24, 0, 24 } } },
+    { ATTN_TEXT, 3, 3, 64, { { 0, 25, 5, 55 } } },
+    { ATTN_TEXT, 1, 8, 16, { { 0, 4, 3, 9 } } },
+    { ATTN_TEXT, 1, 3, 64, { { 0, 200, 0, 200 } } },
+    { ATTN_TEXT, 1, 3, 64, { { 0, 20, 2, 1040 } } },
+    { ATTN_TEXT, 2, 3, 80, { { 0, 5, 10, 2051 } } },
+    { ATTN_TEXT, 1, 1, 128, { { 0, 33, 0, 1030 } } },
+    { ATTN_TEXT, 2, 2, 32, { { 0, 10, 0, 10 }, { 10, 20, 40, 70 }, { 30, 1, 200, 3 } } },
+    { ATTN_TEXT, 1, 200, 8, { { 0, 2, 0, 9 } } },
+    { ATTN_TEXT, 1, 1, 1024, { { 0, 2, 0, 3 } } },
+    { ATTN_TEXT, 1, 2, 64, { { 0, 3, 0, 0 } } },
+    { ATTN_OWN, 1, 1, 64, { { 0, 1, 0, 1 } } },
+    { ATTN_OWN, 2, 3, 64, { { 0, 1, 0, 5 }, { 1, 4, 10, 14 }, { 5, 30, 30, 30 }, { 35, 1, 100, 1100 } } },
+    { ATTN_OWN, 1, 8, 16, { { 0, 5, 0, 9 }, { 5, 64, 20, 90 }, { 69, 1, 9, 1 } } },
+    { ATTN_OWN, 2, 1, 80, { { 0, 33, 0, 40 }, { 33, 2, 50, 1030 } } },
+    { ATTN_OWN, 1, 4, 128, { { 0, 7, 0, 7 }, { 7, 1, 7, 300 } } },
+    { ATTN_OWN, 1, 1, 6, { { 0, 3, 0, 8 } } },
+    { ATTN_SHARED, 1, 1, 64, { { 0, 1, 0, 1 } } },
+    { ATTN_SHARED, 2, 3, 64, { { 0, 17, 0, 1023 } } },
+    { ATTN_SHARED, 2, 3, 64, { { 0, 1, 0, 1024 }, { 1, 5, 1, 1025 }, { 6, 2, 0, 1024 }, { 8, 40, 2, 77 } } },
+    { ATTN_SHARED, 1, 4, 32, { { 0, 20, 0, 2500 } } },
+    { ATTN_SHARED, 3, 1, 80, { { 0, 3, 1, 2 }, { 3, 30, 0, 300 } } },
+    { ATTN_SHARED, 1, 1, 128, { { 0, 193, 0, 33 } } },
+    { ATTN_SHARED, 2, 8, 16, { { 0, 24, 0, 5 }, { 24, 1, 1, 0 } } },
+    { ATTN_WHOLE, 12, 1, 32, { { 0, 7, 0, 7 }, { 7, 33, 7, 33 }, { 40, 1, 40, 1 } } },
+    { ATTN_WHOLE, 2, 2, 64, { { 0, 9, 3, 1500 }, { 9, 2, 0, 0 } } },
+    { ATTN_WHOLE, 1, 1, 128, { { 0, 40, 0, 129 } } },
 };
 enum { N_CASES = sizeof(cases) / sizeof(*cases) };
 
-static size_t n_out(const struct attn_case *c)
+static int n_spans(const struct attn_case *c)
 {
-    return (size_t)c->n_q * (size_t)(c->K + 5);
+    int n = 0;
+    while (n < MAX_SPANS && c->spans[n].n_rows > 0)
+        n++;
+    return n;
 }
 
-/* What a case works on; q and out have rows further apart than they are long. */
+static int n_tokens(const struct attn_case *c)
+{
+    int n = n_spans(c);
+    return c->spans[n - 1].row + c->spans[n - 1].n_rows;
+}
+
+static void text_of(char out[128], const struct attn_case *c)
+{
+    static const char *const kinds[] = { "text", "own", "shared", "whole" };
+    snprintf(out, 128, "attend %s: %d tokens in %d spans, %d heads of %d rows, %d keys of %d", kinds[c->kind],
+             n_tokens(c), n_spans(c), c->G, c->group, c->spans[0].n_keys, c->K);
+}
+
+/* ---- what a case works on ----------------------------------------------- */
+
 struct operands {
-    float *q, *k, *v, *out, *lse;
+    struct attn_job job; // without spans and results
+    void *q, *k, *v;
+    struct kv_rows *host, *device;
 };
+
+/* Rows of head h of a cache: fewer in every third head, none where the cache has one alone. */
+static int ragged(int n, int h)
+{
+    return h % 3 == 2 ? n / 2 : n;
+}
+
+/* All heads of all caches, one after another in k and v. Spans name cache 0 to MAX_SPANS - 1. */
+static void make_caches(struct backend *be, const struct attn_case *c, struct operands *o)
+{
+    int n[MAX_SPANS] = { 0 }, n_heads = LAYERS * c->G;
+    size_t entries = MAX_SPANS * (size_t)n_heads, rows = 0;
+
+    for (int s = 0; s < n_spans(c); s++)
+        n[c->spans[s].first] = c->spans[s].n_keys;
+    for (int i = 0; i < (int)entries; i++)
+        rows += (size_t)ragged(n[i / n_heads], i % n_heads);
+    o->k = stored(be, "k", rows * (size_t)c->K);
+    o->v = stored(be, "v", rows * (size_t)c->K);
+    o->host = calloc(entries, sizeof(*o->host));
+    rows = 0;
+    for (int i = 0; i < (int)entries; i++) {
+        size_t at = rows * (size_t)c->K;
+        o->host[i] =
+            (struct kv_rows){ stored_at(be, o->k, at), stored_at(be, o->v, at), ragged(n[i / n_heads], i % n_heads) };
+        rows += (size_t)o->host[i].n;
+    }
+    o->device = bytes_from(be, o->host, entries * sizeof(*o->host));
+    o->job.table = (struct kv_table){ o->host, o->device, LAYERS };
+}
+
+static void make_store(struct backend *be, const struct attn_case *c, struct operands *o)
+{
+    int slots = 0;
+
+    for (int s = 0; s < n_spans(c); s++) {
+        int end = c->spans[s].first + c->spans[s].n_keys;
+        slots = slots > end ? slots : end;
+    }
+    size_t n = (size_t)(LAYERS * c->G) * (size_t)slots * (size_t)c->K;
+    o->k = stored(be, "k", n);
+    o->v = stored(be, "v", n);
+    o->job.store = (struct kv_store){ o->k, o->v, (size_t)slots };
+}
 
 static struct operands operands_of(struct backend *be, const struct attn_case *c)
 {
-    size_t n_q = (size_t)c->n_q, n_kv = (size_t)c->n_keys * (size_t)c->K;
-    struct operands o = { numbers(be, "q", n_q * (size_t)(c->K + 4)), numbers(be, "k", n_kv), numbers(be, "v", n_kv),
-                          numbers(be, "out", n_out(c)), space(be, n_q) };
+    int T = n_tokens(c), H = c->G * c->group;
+    struct operands o = { .q = stored(be, "q", (size_t)(T * H * c->K)) };
+
+    o.job = (struct attn_job){ .kind = c->kind,
+                               .q = o.q,
+                               .n_tokens = T,
+                               .n_heads = H,
+                               .n_kv_heads = c->G,
+                               .head_dim = c->K,
+                               .layer = LAYER,
+                               .scale = 0.3f };
+    if (c->kind == ATTN_SHARED)
+        make_caches(be, c, &o);
+    else
+        make_store(be, c, &o);
     return o;
 }
 
-static struct attn_item item_of(const struct attn_case *c, const struct operands *o)
-{
-    return (struct attn_item){ .q = o->q,
-                               .out = o->out,
-                               .lse = o->lse,
-                               .n_q = c->n_q,
-                               .q_pitch = c->K + 4,
-                               .out_pitch = c->K + 5,
-                               .group = c->group,
-                               .causal = c->causal,
-                               .kv = { o->k, o->v, c->n_keys } };
-}
-
-static void inputs_free(struct backend *be, struct operands *o)
+static void operands_free(struct backend *be, struct operands *o)
 {
     be->free(be, o->q);
     be->free(be, o->k);
     be->free(be, o->v);
+    be->free(be, o->device);
+    free(o->host);
+}
+
+/* ---- results ------------------------------------------------------------ */
+
+enum { OUT = 1, PART = 2, LSE = 4, ALL = 7, PITCH = 5 }; // rows of out are PITCH numbers further apart than long
+
+/* On the host; what was not asked for is NULL. */
+struct attended {
+    float *out, *part, *lse;
+};
+
+static struct attended attend_on(struct backend *be, const struct operands *o, const struct attn_span *spans, int n,
+                                 int which)
+{
+    struct attn_job job = o->job;
+    int width = job.n_heads * job.head_dim;
+    size_t T = (size_t)job.n_tokens, n_out = T * (size_t)(width + PITCH), n_part = T * (size_t)width,
+           n_lse = T * (size_t)job.n_heads;
+    struct attn_span *device = n > 1 ? bytes_from(be, spans, (size_t)n * sizeof(*spans)) : NULL;
+    struct attended a = { 0 };
+
+    job.spans = (struct attn_spans){ spans, device, n };
+    if (which & OUT)
+        job.out = (struct mat){ stored(be, "out", n_out), be->dtype, job.n_tokens, width, width + PITCH };
+    job.part = which & PART ? space(be, n_part) : NULL;
+    job.lse = which & LSE ? space(be, n_lse) : NULL;
+    be->attend(be, &job);
+    if (which & OUT)
+        a.out = read_stored(be, job.out.at, n_out, "attend out");
+    if (which & PART)
+        a.part = read_numbers(be, job.part, n_part, "attend part");
+    if (which & LSE)
+        a.lse = read_numbers(be, job.lse, n_lse, "attend lse");
+    be->free(be, job.out.at);
+    be->free(be, job.part);
+    be->free(be, job.lse);
+    be->free(be, device);
+    return a;
+}
+
+static void attended_free(struct attended a)
+{
+    free(a.out);
+    free(a.part);
+    free(a.lse);
+}
+
+/* ---- against the reference ---------------------------------------------- */
+
+static void same_attention(const struct pair *p, const struct attn_case *c, struct attended want, struct attended got)
+{
+    /* p, the shares, may be rounded to bf16 before they meet the values */
+    static const struct tolerances out = { { 2e-5, 2e-5 }, { 1e-2, BF16_EPS } },
+                                   part = { { 2e-5, 2e-5 }, { 1e-2, BF16_EPS / 2 } },
+                                   lse = { { 2e-5, 2e-6 }, { 1e-4, 1e-5 } };
+    int width = c->G * c->group * c->K;
+    size_t T = (size_t)n_tokens(c);
+    char what[128];
+
+    text_of(what, c);
+    if (got.out)
+        same_numbers(p, (struct host_results){ want.out, got.out, T * (size_t)(width + PITCH) }, out, what);
+    if (got.part)
+        same_numbers(p, (struct host_results){ want.part, got.part, T * (size_t)width }, part, what);
+    if (got.lse)
+        same_numbers(p, (struct host_results){ want.lse, got.lse, T * (size_t)(c->G * c->group) }, lse, what);
+}
+
+static void check_attend(const struct pair *p)
+{
+    static const int some[] = { OUT, PART | LSE, LSE, OUT | LSE };
+
+    for (int i = 0; i < N_CASES; i++) {
+        const struct attn_case *c = &cases[i];
+        struct operands on_want = operands_of(p->want, c), on_got = operands_of(p->got, c);
+        struct attended want = attend_on(p->want, &on_want, c->spans, n_spans(c), ALL);
+        struct attended all = attend_on(p->got, &on_got, c->spans, n_spans(c), ALL);
+        same_attention(p, c, want, all);
+        struct attended part = attend_on(p->got, &on_got, c->spans, n_spans(c), some[i % 4]);
+        same_attention(p, c, want, part);
+        attended_free(want);
+        attended_free(all);
+        attended_free(part);
+        operands_free(p->want, &on_want);
+        operands_free(p->got, &on_got);
+    }
 }
 
 Test(kernels, attend)
 {
-    struct backends b = backends_open();
-    char what[96];
-
-    for (int i = 0; i < N_CASES; i++) {
-        const struct attn_case *c = &cases[i];
-        struct operands want = operands_of(b.reference, c), got = operands_of(b.cpu, c);
-        struct attn_item on_reference = item_of(c, &want), on_cpu = item_of(c, &got);
-        snprintf(what, sizeof(what), "attend: %d rows, group %d, causal %d, %d keys of %d", c->n_q, c->group, c->causal,
-                 c->n_keys, c->K);
-        b.reference->attend(b.reference, &on_reference, 1, c->K, 0.3f);
-        b.cpu->attend(b.cpu, &on_cpu, 1, c->K, 0.3f);
-        same_floats(&b, (struct results){ want.out, got.out, n_out(c) }, (struct tolerance){ 2e-5, 2e-5 }, what);
-        same_floats(&b, (struct results){ want.lse, got.lse, (size_t)c->n_q }, (struct tolerance){ 2e-5, 2e-6 }, what);
-        inputs_free(b.reference, &want);
-        inputs_free(b.cpu, &got);
-    }
-    backends_close(&b);
+    each_pair(check_attend);
 }
 
-/* All cases of one head size in one call give the bits that each gives alone, and so do the rows of a shared item. */
-Test(kernels, attend_items_do_not_know_each_other)
-{
-    struct backends b = backends_open();
-    struct err err = { 0 };
-    struct operands alone[N_CASES], together[N_CASES];
-    struct attn_item item[N_CASES];
-    int which[N_CASES], n = 0;
+/* ---- alone and in company ----------------------------------------------- */
 
+/* The rows of the span's tokens have the same bits. */
+static void same_rows(struct backend *be, const struct operands *o, struct attended alone, struct attended all,
+                      const struct attn_span *span)
+{
+    int n = span->n_rows;
+    const struct attn_job *job = &o->job;
+    int group = job->n_heads / job->n_kv_heads, width = job->n_heads * job->head_dim;
+
+    for (int t = span->row; t < span->row + n; t++) {
+        size_t out = (size_t)t * (size_t)(width + PITCH);
+        cr_assert_eq(memcmp(alone.out + out, all.out + out, (size_t)width * sizeof(float)), 0,
+                     "%s %s: out of token %d differs alone (with %d) and in company", be->kind,
+                     be->dtype == DTYPE_BF16 ? "bf16" : "f32", t, n);
+        for (int g = 0; g < job->n_kv_heads; g++) {
+            size_t row = ((size_t)g * (size_t)job->n_tokens + (size_t)t) * (size_t)group,
+                   part = row * (size_t)job->head_dim, n_part = (size_t)(group * job->head_dim);
+            cr_assert_eq(memcmp(alone.part + part, all.part + part, n_part * sizeof(float)), 0,
+                         "%s: part of token %d differs alone (with %d) and in company", be->kind, t, n);
+            cr_assert_eq(memcmp(alone.lse + row, all.lse + row, (size_t)group * sizeof(float)), 0,
+                         "%s: lse of token %d differs alone (with %d) and in company", be->kind, t, n);
+        }
+    }
+}
+
+static void check_spans_alone(const struct pair *p)
+{
+    struct backend *be = p->got;
+
+    if (strcmp(be->name, "reference") == 0) // it does one row after another
+        return;
     for (int i = 0; i < N_CASES; i++) {
-        if (cases[i].K != 64)
-            continue;
-        alone[n] = operands_of(b.cpu, &cases[i]);
-        together[n] = operands_of(b.cpu, &cases[i]);
-        struct attn_item one = item_of(&cases[i], &alone[n]);
-        item[n] = item_of(&cases[i], &together[n]);
-        b.cpu->attend(b.cpu, &one, 1, 64, 0.3f);
-        which[n++] = i;
+        const struct attn_case *c = &cases[i];
+        struct operands o = operands_of(be, c);
+        struct attended all = attend_on(be, &o, c->spans, n_spans(c), ALL);
+        for (int s = 0; s < n_spans(c); s++) {
+            struct attended alone = attend_on(be, &o, &c->spans[s], 1, ALL);
+            same_rows(be, &o, alone, all, &c->spans[s]);
+            attended_free(alone);
+        }
+        attended_free(all);
+        operands_free(be, &o);
     }
-    b.cpu->attend(b.cpu, item, n, 64, 0.3f);
-    cr_assert_eq(b.cpu->sync(b.cpu, &err), 0);
-    for (int i = 0; i < n; i++) {
-        same_bits(alone[i].out, together[i].out, n_out(&cases[which[i]]), "attention of one item");
-        inputs_free(b.cpu, &alone[i]);
-        inputs_free(b.cpu, &together[i]);
-        b.cpu->free(b.cpu, alone[i].out);
-        b.cpu->free(b.cpu, alone[i].lse);
-        b.cpu->free(b.cpu, together[i].out);
-        b.cpu->free(b.cpu, together[i].lse);
+}
+
+Test(kernels, attend_spans_do_not_know_each_other)
+{
+    each_pair(check_spans_alone);
+}
+
+/* A sequence's own tokens all at once, in fours, and one by one: each sees the keys up to its own. */
+static void check_own_rows(const struct pair *p)
+{
+    static const struct attn_case sequences[] = {
+        { ATTN_OWN, 2, 3, 64, { { 0, 37, 3, 40 } } },   { ATTN_OWN, 1, 3, 64, { { 0, 37, 0, 1100 } } },
+        { ATTN_OWN, 1, 1, 80, { { 0, 150, 0, 150 } } }, { ATTN_OWN, 1, 8, 128, { { 0, 21, 0, 1040 } } },
+        { ATTN_OWN, 1, 4, 16, { { 0, 9, 2, 9 } } },
+    };
+    struct backend *be = p->got;
+
+    if (strcmp(be->name, "reference") == 0) // it does one row after another
+        return;
+    for (size_t i = 0; i < sizeof(sequences) / sizeof(*sequences); i++) {
+        const struct attn_case *c = &sequences[i];
+        struct attn_span whole = c->spans[0];
+        struct operands o = operands_of(be, c);
+        struct attended all = attend_on(be, &o, &whole, 1, ALL);
+        for (int step = 1; step <= 4; step += 3)
+            for (int row = 0; row < whole.n_rows; row += step) {
+                int n = row + step < whole.n_rows ? step : whole.n_rows - row;
+                struct attn_span some = { row, n, whole.first, whole.n_keys - whole.n_rows + row + n };
+                struct attended alone = attend_on(be, &o, &some, 1, ALL);
+                same_rows(be, &o, alone, all, &some);
+                attended_free(alone);
+            }
+        attended_free(all);
+        operands_free(be, &o);
     }
-    backends_close(&b);
+}
+
+Test(kernels, attend_own_rows_do_not_know_each_other)
+{
+    each_pair(check_own_rows);
+}
+
+static void check_shared_case(struct backend *be, const struct attn_case *c)
+{
+    static const int some[] = { 1, 3, 5, 7, 8 };
+    struct attn_span whole = c->spans[0];
+    struct operands o = operands_of(be, c);
+    struct attended all = attend_on(be, &o, &whole, 1, ALL);
+
+    for (size_t i = 0; i < sizeof(some) / sizeof(*some); i++) {
+        int row = i % 2 ? 11 * (int)i : whole.n_rows - some[i]; // somewhere, and at the end
+        struct attn_span part = { row, some[i], whole.first, whole.n_keys };
+        struct attended alone = attend_on(be, &o, &part, 1, ALL);
+        same_rows(be, &o, alone, all, &part);
+        attended_free(alone);
+    }
+    attended_free(all);
+    operands_free(be, &o);
+}
+
+/* Some rows of those that share a cache, and all of them: 150 query rows, of one head and of three. */
+static void check_shared_rows(const struct pair *p)
+{
+    static const int n_keys[] = { 1, 77, 1023, 1024, 1025, 2500 }, head_dim[] = { 64, 80, 128 };
+
+    if (strcmp(p->got->name, "reference") == 0)
+        return;
+    for (int k = 0; k < 6; k++)
+        for (int d = 0; d < 3; d++)
+            for (int group = 1; group <= 3; group += 2)
+                check_shared_case(
+                    p->got,
+                    &(struct attn_case){ ATTN_SHARED, 1, group, head_dim[d], { { 0, 150 / group, 0, n_keys[k] } } });
 }
 
 Test(kernels, attend_shared_rows_do_not_know_each_other)
 {
-    struct backends b = backends_open();
-    struct err err = { 0 };
-    const struct attn_case all = { 150, 3, -1, 2300, 64 };
-    struct operands o = operands_of(b.cpu, &all);
-    struct attn_item item = item_of(&all, &o);
-    float *out = space(b.cpu, 3 * 64), *lse = space(b.cpu, 3);
-
-    b.cpu->attend(b.cpu, &item, 1, 64, 0.3f);
-    for (int row = 0; row < 150; row += 21) { // the three rows of one sequence
-        struct attn_item one = item;
-        one.n_q = 3, one.q = o.q + row * item.q_pitch, one.out = out, one.out_pitch = 64, one.lse = lse;
-        b.cpu->attend(b.cpu, &one, 1, 64, 0.3f);
-        cr_assert_eq(b.cpu->sync(b.cpu, &err), 0);
-        for (int r = 0; r < 3; r++)
-            same_bits(out + r * 64, o.out + (row + r) * item.out_pitch, 64, "attention of one sequence");
-        same_bits(lse, o.lse + row, 3, "lse of one sequence");
-    }
-    inputs_free(b.cpu, &o);
-    b.cpu->free(b.cpu, o.out);
-    b.cpu->free(b.cpu, o.lse);
-    b.cpu->free(b.cpu, out);
-    b.cpu->free(b.cpu, lse);
-    backends_close(&b);
+    each_pair(check_shared_rows);
 }
 
-static float *merge_on(struct backend *be, int n_parts)
+/* ---- merge -------------------------------------------------------------- */
+
+enum { T = 11, G = 3, GROUP = 3, K = 64, ROWS = T * G * GROUP };
+
+static void *merge_on(struct backend *be)
 {
-    enum { T = 11, G = 3, GROUP = 3, K = 64, ROWS = T * G * GROUP };
-    float *a = numbers(be, "a", ROWS * K), *c = numbers(be, "b", ROWS * K), *out = space(be, ROWS * K);
-    float *la = numbers(be, "la", ROWS), *lc = numbers(be, "lb", ROWS);
-    la[0] = -INFINITY, lc[5] = -INFINITY, la[7] = 80, lc[8] = 1000;
-    be->merge(be, &(struct merge_job){ .out = mat_of(out, T, G * GROUP * K),
-                                       .part = { a, c },
-                                       .lse = { la, lc },
-                                       .n_parts = n_parts,
+    float *a = numbers(be, "a", ROWS * K), *b = numbers(be, "b", ROWS * K);
+    float *first = host_numbers("la", ROWS), *second = host_numbers("lb", ROWS);
+    void *out = stored_space(be, ROWS * K);
+
+    first[0] = -INFINITY, second[5] = -INFINITY, first[7] = 80, second[8] = 1000, first[9] = second[9];
+    float *la = numbers_from(be, first, ROWS), *lb = numbers_from(be, second, ROWS);
+    be->merge(be, &(struct merge_job){ .out = stored_mat(be, out, T, G * GROUP * K),
+                                       .part = { a, b },
+                                       .lse = { la, lb },
                                        .n_kv_heads = G,
                                        .head_dim = K });
     be->free(be, a);
-    be->free(be, c);
+    be->free(be, b);
     be->free(be, la);
-    be->free(be, lc);
+    be->free(be, lb);
+    free(first);
+    free(second);
     return out;
+}
+
+static void check_merge(const struct pair *p)
+{
+    same_stored(p, (struct results){ merge_on(p->want), merge_on(p->got), ROWS * K },
+                (struct tolerances){ { 1e-6, 1e-6 }, { 1e-6, BF16_EPS } }, "merge");
 }
 
 Test(kernels, merge)
 {
-    struct backends b = backends_open();
-
-    same_floats(&b, (struct results){ merge_on(b.reference, 1), merge_on(b.cpu, 1), 11 * 9 * 64 },
-                (struct tolerance){ 0, 0 }, "merge of one");
-    same_floats(&b, (struct results){ merge_on(b.reference, 2), merge_on(b.cpu, 2), 11 * 9 * 64 },
-                (struct tolerance){ 1e-6, 1e-6 }, "merge of two");
-    backends_close(&b);
+    each_pair(check_merge);
 }
 
-Test(backend, is_opened_by_name)
+/* Two tokens, one head of two columns: shares 3/4 and 1/4; and a row without any keys, whose parts are 0. */
+static void check_merge_by_hand(const struct pair *p)
 {
-    struct err err = { 0 };
+    struct backend *be = p->got;
+    const float a[] = { 4, 8, 0, 0 }, b[] = { 8, 0, 0, 0 }, la[] = { logf(3), -INFINITY }, lb[] = { 0, -INFINITY };
+    float *part_a = numbers_from(be, a, 4), *part_b = numbers_from(be, b, 4), *lse_a = numbers_from(be, la, 2),
+          *lse_b = numbers_from(be, lb, 2);
+    void *out = stored_space(be, 4);
 
-    struct backend *be = backend_open("auto", 0, &err);
-    cr_assert(be, "%s", err.msg);
-    cr_assert_str_eq(be->name, "cpu");
-    struct device_memory m = be->memory(be);
-    cr_assert(m.free > 0 && m.free <= m.total);
-    be->close(be);
-    cr_assert_null(backend_open("cuda", 0, &err));
-    cr_assert_eq(err.code, ERR_DEVICE);
-    cr_assert_null(backend_open("tpu", 0, &err));
-    cr_assert_eq(err.code, ERR_DEVICE);
+    be->merge(be, &(struct merge_job){ stored_mat(be, out, 2, 2), { part_a, part_b }, { lse_a, lse_b }, 1, 2 });
+    float *got = read_stored(be, out, 4, "merge by hand");
+    const double want[] = { 5, 6, 0, 0 };
+    for (int i = 0; i < 4; i++)
+        cr_assert_float_eq((double)got[i], want[i], be->dtype == DTYPE_F32 ? 1e-5 : 0.04, "%s: %d: %g", p->name, i,
+                           (double)got[i]);
+    free(got);
+    void *all[] = { part_a, part_b, lse_a, lse_b, out };
+    for (int i = 0; i < 5; i++)
+        be->free(be, all[i]);
+}
+
+Test(kernels, merge_by_hand)
+{
+    each_pair(check_merge_by_hand);
+}
+
+/* Attention over all keys, and over the same keys in two parts. */
+static void check_merged_halves(const struct pair *p)
+{
+    struct backend *be = p->got;
+    const struct attn_case c = { ATTN_WHOLE, G, GROUP, K, { { 0, T, 0, 1300 } } };
+    const struct attn_span halves[2] = { { 0, T, 0, 1100 }, { 0, T, 1100, 200 } };
+    struct operands o = operands_of(be, &c);
+    struct attended whole = attend_on(be, &o, c.spans, 1, PART);
+    float *part[2], *lse[2];
+    void *out = stored_space(be, ROWS * K);
+
+    for (int i = 0; i < 2; i++) {
+        struct attn_job job = o.job;
+        job.spans = (struct attn_spans){ &halves[i], NULL, 1 };
+        job.part = part[i] = space(be, ROWS * K);
+        job.lse = lse[i] = space(be, ROWS);
+        be->attend(be, &job);
+    }
+    be->merge(be, &(struct merge_job){
+                      stored_mat(be, out, T, G * GROUP * K), { part[0], part[1] }, { lse[0], lse[1] }, G, K });
+    float *merged = read_stored(be, out, ROWS * K, "merged halves");
+    for (int t = 0; t < T; t++) // part is by kv head, then token; out the other way round
+        for (int h = 0; h < G * GROUP; h++)
+            same_numbers(p,
+                         (struct host_results){ whole.part + ((h / GROUP * T + t) * GROUP + h % GROUP) * K,
+                                                merged + (t * G * GROUP + h) * K, K },
+                         (struct tolerances){ { 2e-5, 2e-5 }, { 1e-2, BF16_EPS } }, "merged halves");
+    for (int i = 0; i < 2; i++) {
+        be->free(be, part[i]);
+        be->free(be, lse[i]);
+    }
+    be->free(be, out);
+    free(merged);
+    attended_free(whole);
+    operands_free(be, &o);
+}
+
+Test(kernels, merged_halves_are_the_whole)
+{
+    each_pair(check_merged_halves);
+}
+
+/* ---- slots -------------------------------------------------------------- */
+
+static void check_copy_slots(const struct pair *p)
+{
+    enum { HEADS = LAYERS * G, SLOTS = 40, N = HEADS * SLOTS * K };
+    const int32_t to[] = { 7, 30, 18 };
+    const struct kv_shape shape = { LAYERS, G * GROUP, G, K, p->got->dtype };
+    struct backend *be = p->got;
+
+    for (int n = 0; n <= 6; n += 3) { // 6: up to the first place that is written
+        void *k = stored(be, "k", N), *v = stored(be, "v", N);
+        float *want[] = { host_numbers("k", N), host_numbers("v", N) };
+        const struct slot_copy copy = { 1, n, to, 3 };
+        be->copy_slots(be, &(struct kv_store){ k, v, SLOTS }, &shape, &copy);
+        float *got[] = { read_stored(be, k, N, "copy_slots k"), read_stored(be, v, N, "copy_slots v") };
+        for (int i = 0; i < 2; i++) {
+            for (int h = 0; h < HEADS; h++)
+                for (int d = 0; d < copy.n_to; d++)
+                    memcpy(want[i] + (h * SLOTS + to[d]) * K, want[i] + (h * SLOTS + 1) * K,
+                           (size_t)(copy.n * K) * sizeof(float));
+            same_numbers(p, (struct host_results){ want[i], got[i], N }, EXACT, "copy_slots");
+            free(want[i]);
+            free(got[i]);
+        }
+        be->free(be, k);
+        be->free(be, v);
+    }
+}
+
+Test(kernels, copy_slots)
+{
+    each_pair(check_copy_slots);
 }

@@ -1,350 +1,418 @@
-/* The compression ops of the cpu backend against the reference, and both against examples worked out by hand. */
-#include "kernels/half.h"
+/* What the compression methods ask for: scores, pooling, budgets, selection; against the reference and by hand. */
 #include "tests/kernels/compare.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-/* ---- 16-bit floats ------------------------------------------------------ */
-
-/* Between two neighbours the midpoint goes to the even one, anything beside it to the nearer. */
-Test(half, f16_rounds_to_nearest_even)
-{
-    for (uint16_t h = 0; h < 0x7bff; h++) {
-        float low = f16_to_f32(h), high = f16_to_f32(h + 1), middle = (low + high) / 2; // exact: f32 has the bits
-        cr_assert(low < high && f16_from_f32(low) == h && f16_from_f32(-low) == (h | 0x8000), "%#x", h);
-        cr_assert_eq(f16_from_f32(middle), h + (h & 1), "%#x", h);
-        cr_assert_eq(f16_from_f32(nextafterf(middle, -1)), h, "%#x", h);
-        cr_assert_eq(f16_from_f32(nextafterf(middle, INFINITY)), h + 1, "%#x", h);
-    }
-    cr_assert_eq(f16_to_f32(0x3c00), 1);
-    cr_assert_eq(f16_to_f32(0x0001), 0x1p-24f);
-    cr_assert_eq(f16_to_f32(0x7bff), 65504);
-    cr_assert_eq(f16_from_f32(65519.996f), 0x7bff);
-    cr_assert_eq(f16_from_f32(65520), 0x7c00);
-    cr_assert_eq(f16_from_f32_finite(-1e30f), 0xfbff);
-    cr_assert(isnan(f16_to_f32(f16_from_f32(NAN))) && isinf(f16_to_f32(f16_from_f32(INFINITY))));
-}
-
-Test(half, bf16_rounds_to_nearest_even)
-{
-    cr_assert_eq(bf16_from_f32(1), 0x3f80);
-    cr_assert_eq(bf16_from_f32(1 + 0x1p-8f), 0x3f80); // midpoints
-    cr_assert_eq(bf16_from_f32(1 + 0x3p-8f), 0x3f82);
-    cr_assert_eq(bf16_from_f32(nextafterf(1 + 0x1p-8f, 2)), 0x3f81);
-    cr_assert_eq(bf16_from_f32(3.4028235e38f), 0x7f80); // beyond the largest bf16
-    cr_assert(isnan(bf16_to_f32(bf16_from_f32(half_float(0x7f800001)))));
-    for (uint32_t b = 0; b < 0x7f80; b++)
-        cr_assert_eq(bf16_from_f32(bf16_to_f32((uint16_t)b)), b);
-}
-
-/* ---- scores ------------------------------------------------------------- */
+/* ---- scores of keys ----------------------------------------------------- */
 
 static const struct {
     int heads, n, K;
 } caches[] = { { 1, 1, 16 },    { 3, 5, 64 },    { 2, 70, 20 },  { 2, 1023, 20 },
-               { 3, 1024, 64 }, { 2, 1025, 20 }, { 1, 3, 1024 }, { 2, 2500, 128 } };
-enum { N_CACHES = sizeof(caches) / sizeof(*caches) };
+               { 3, 1024, 64 }, { 2, 1025, 20 }, { 1, 3, 1024 }, { 2, 1100, 128 } };
+enum { N_CACHES = sizeof(caches) / sizeof(*caches), MAX_HEADS = 8 };
 
-/* Heads one after another in the blocks where the first one begins. */
-static void heads_of(struct kv_rows *heads, int n_heads, struct kv_rows first, int K)
+/* Heads of n[h] rows of K columns one after another. */
+struct layout {
+    int n_heads, K;
+    const int *n;
+};
+
+static void heads_of(const struct backend *be, struct kv_rows *heads, struct layout of, void *k, void *v)
 {
-    for (int h = 0; h < n_heads; h++) {
-        size_t at = (size_t)h * (size_t)(first.n * K);
-        heads[h] = (struct kv_rows){ (float *)first.k + at, first.v ? (float *)first.v + at : NULL, first.n };
-    }
+    size_t at = 0;
+
+    for (int h = 0; h < of.n_heads; at += (size_t)(of.n[h++] * of.K))
+        heads[h] = (struct kv_rows){ stored_at(be, k, at), v ? stored_at(be, v, at) : NULL, of.n[h] };
 }
 
 static float *key_scores(struct backend *be, int i, bool cosines)
 {
     int H = caches[i].heads, n = caches[i].n, K = caches[i].K;
-    float *k = numbers(be, "k", (size_t)(H * n * K)), *score = space(be, (size_t)(H * n));
+    void *k = stored(be, "k", (size_t)(H * n * K));
+    float *score = space(be, (size_t)(H * n));
     struct kv_rows heads[3];
 
-    heads_of(heads, H, (struct kv_rows){ k, NULL, n }, K);
+    heads_of(be, heads, (struct layout){ H, K, (int[]){ n, n, n } }, k, NULL);
     (cosines ? be->key_cosines : be->key_norms)(be, score, heads, H, K);
     be->free(be, k);
     return score;
 }
 
-Test(kernels, key_scores)
+static void check_key_scores(const struct pair *p)
 {
-    struct backends b = backends_open();
+    const struct tolerances norms = { { 0, 1e-6 }, { 0, 1e-6 } }, cosines = { { 2e-6, 0 }, { 2e-6, 0 } };
 
     for (int i = 0; i < N_CACHES; i++) {
         size_t n = (size_t)(caches[i].heads * caches[i].n);
-        same_floats(&b, (struct results){ key_scores(b.reference, i, false), key_scores(b.cpu, i, false), n },
-                    (struct tolerance){ 0, 1e-6 }, "key_norms");
-        same_floats(&b, (struct results){ key_scores(b.reference, i, true), key_scores(b.cpu, i, true), n },
-                    (struct tolerance){ 2e-6, 0 }, "key_cosines");
+        same_floats(p, (struct results){ key_scores(p->want, i, false), key_scores(p->got, i, false), n }, norms,
+                    "key_norms");
+        same_floats(p, (struct results){ key_scores(p->want, i, true), key_scores(p->got, i, true), n }, cosines,
+                    "key_cosines");
     }
-    backends_close(&b);
+}
+
+Test(kernels, key_scores)
+{
+    each_pair(check_key_scores);
+}
+
+static void expect(const struct pair *p, float *device, const double *want, size_t n, double eps)
+{
+    float *got = read_numbers(p->got, device, n, "by hand");
+
+    for (size_t i = 0; i < n; i++)
+        cr_assert(fabs((double)got[i] - want[i]) <= eps, "%s: %zu: %g, not %g", p->name, i, (double)got[i], want[i]);
+    free(got);
 }
 
 /* The mean direction of (3,4), (0,2), (5,0) is ((.6,.8) + (0,1) + (1,0)) / 3 = (1.6, 1.8) / 3. */
+static void check_keys_by_hand(const struct pair *p)
+{
+    struct backend *be = p->got;
+    const float keys[] = { 3, 4, 0, 2, 5, 0 };
+    const double length = sqrt(1.6 * 1.6 + 1.8 * 1.8), norms[] = { -5, -2, -5 },
+                 cosines[] = { -(.6 * 1.6 + .8 * 1.8) / length, -1.8 / length, -1.6 / length };
+    void *k = stored_from(be, keys, 6);
+    float *score = space(be, 3);
+    const struct kv_rows head = { k, NULL, 3 };
+
+    be->key_norms(be, score, &head, 1, 2);
+    expect(p, score, norms, 3, 0);
+    be->key_cosines(be, score, &head, 1, 2);
+    expect(p, score, cosines, 3, 1e-6);
+    be->free(be, k);
+    be->free(be, score);
+}
+
 Test(kernels, key_scores_by_hand)
 {
-    struct backends b = backends_open();
-    float k[] = { 3, 4, 0, 2, 5, 0 }, score[3];
-    const struct kv_rows head = { k, NULL, 3 };
-    const double length = sqrt(1.6 * 1.6 + 1.8 * 1.8),
-                 want[] = { -(.6 * 1.6 + .8 * 1.8) / length, -1.8 / length, -1.6 / length };
-
-    for (int i = 0; i < 2; i++) {
-        struct backend *be = i ? b.cpu : b.reference;
-        be->key_norms(be, score, &head, 1, 2);
-        cr_assert(score[0] == -5 && score[1] == -2 && score[2] == -5);
-        be->key_cosines(be, score, &head, 1, 2);
-        for (int t = 0; t < 3; t++)
-            cr_assert_float_eq(score[t], want[t], 1e-6, "%s %d: %g", be->name, t, (double)score[t]);
-    }
-    backends_close(&b);
+    each_pair(check_keys_by_hand);
 }
 
-static const struct {
-    int items, tokens, group, n, K;
-} windows[] = { { 1, 1, 1, 1, 16 },   { 2, 5, 1, 5, 20 },   { 3, 64, 3, 70, 64 }, { 2, 7, 5, 1500, 64 },
-                { 1, 31, 1, 40, 16 }, { 2, 32, 1, 40, 16 }, { 2, 11, 3, 40, 16 } };
-enum { N_WINDOWS = sizeof(windows) / sizeof(*windows) };
-
-static float *columns(struct backend *be, int i, bool causal)
-{
-    int G = windows[i].items, n = windows[i].n, K = windows[i].K, n_q = windows[i].tokens * windows[i].group;
-    float *q = numbers(be, "q", (size_t)(G * n_q * K)), *k = numbers(be, "k", (size_t)(G * n * K));
-    float *score = space(be, (size_t)(G * n));
-    struct attn_item item[3];
-
-    for (int g = 0; g < G; g++)
-        item[g] = (struct attn_item){ .q = q + (size_t)g * (size_t)(n_q * K),
-                                      .n_q = n_q,
-                                      .q_pitch = K,
-                                      .group = windows[i].group,
-                                      .causal = causal ? n - windows[i].tokens : -1,
-                                      .kv = { k + (size_t)g * (size_t)(n * K), NULL, n } };
-    be->mean_attention(be, score, item, G, K, 1 / sqrtf((float)K));
-    be->free(be, q);
-    be->free(be, k);
-    return score;
-}
-
-Test(kernels, mean_attention)
-{
-    struct backends b = backends_open();
-
-    for (int i = 0; i < N_WINDOWS; i++)
-        for (int causal = 0; causal < 2; causal++)
-            same_floats(&b,
-                        (struct results){ columns(b.reference, i, causal), columns(b.cpu, i, causal),
-                                          (size_t)(windows[i].items * windows[i].n) },
-                        (struct tolerance){ 1e-8, 1e-5 }, "mean_attention");
-    backends_close(&b);
-}
-
-/* All queries zero: every key that is seen gets the same share. Two tokens, the last key seen by the second alone. */
-Test(kernels, mean_attention_by_hand)
-{
-    struct backends b = backends_open();
-    float q[4] = { 0 }, k[6] = { 1, 2, 3, 4, 5, 6 }, score[3];
-    const struct attn_item item = { .q = q, .n_q = 2, .q_pitch = 2, .group = 1, .causal = 1, .kv = { k, NULL, 3 } };
-    const double want[] = { (1. / 2 + 1. / 3) / 2, (1. / 2 + 1. / 3) / 2, 1. / 6 };
-
-    for (int i = 0; i < 2; i++) {
-        struct backend *be = i ? b.cpu : b.reference;
-        be->mean_attention(be, score, &item, 1, 2, 1);
-        for (int t = 0; t < 3; t++)
-            cr_assert_float_eq(score[t], want[t], 1e-6);
-    }
-    backends_close(&b);
-}
+/* ---- scores changed in place -------------------------------------------- */
 
 static float *pooled(struct backend *be, int n, int width)
 {
-    float *score = numbers(be, "s", (size_t)(3 * (n + 2)));
+    float *score = numbers(be, "score", (size_t)(3 * (n + 2)));
 
     be->avg_pool(be, score, 3, n, n + 2, width);
     return score;
 }
 
-Test(kernels, avg_pool)
+static void check_pools(const struct pair *p)
 {
-    struct backends b = backends_open();
-    static const int n[] = { 1, 2, 6, 50, 4200 }, width[] = { 1, 5, 7, 31, 4095 };
+    static const int n[] = { 1, 2, 6, 50, 1500 }, width[] = { 1, 5, 7, 31, 2047 };
+    const struct tolerances within = { { 1e-6, 1e-6 }, { 1e-6, 1e-6 } };
 
     for (int i = 0; i < 5; i++)
         for (int w = 0; w < 5; w++)
-            same_floats(&b,
-                        (struct results){ pooled(b.reference, n[i], width[w]), pooled(b.cpu, n[i], width[w]),
-                                          (size_t)(3 * (n[i] + 2)) },
-                        (struct tolerance){ 1e-6, 1e-6 }, "avg_pool");
-    for (int i = 0; i < 2; i++) {
-        struct backend *be = i ? b.cpu : b.reference;
-        float score[] = { 3, 6, 9, 12, 99 };
-        be->avg_pool(be, score, 1, 4, 5, 3);
-        cr_assert(score[0] == 3 && score[1] == 6 && score[2] == 9 && score[3] == 7 && score[4] == 99, "%s", be->name);
+            same_floats(p,
+                        (struct results){ pooled(p->want, n[i], width[w]), pooled(p->got, n[i], width[w]),
+                                          3 * ((size_t)n[i] + 2) },
+                        within, "avg_pool");
+}
+
+Test(kernels, avg_pool)
+{
+    each_pair(check_pools);
+}
+
+static void check_pool_by_hand(const struct pair *p)
+{
+    struct backend *be = p->got;
+    const float before[] = { 3, 6, 0, 15, 99 };
+    const double after[] = { 3, 3, 7, 5, 99 }; // (0+3+6)/3, (3+6+0)/3, (6+0+15)/3, (0+15+0)/3
+    float *score = numbers_from(be, before, 5);
+
+    be->avg_pool(be, score, 1, 4, 5, 3);
+    expect(p, score, after, 5, 0);
+    be->free(be, score);
+}
+
+Test(kernels, avg_pool_by_hand)
+{
+    each_pair(check_pool_by_hand);
+}
+
+static void check_columns(const struct pair *p)
+{
+    static const int lengths[] = { 1, 7, 64, 1000, 4099 };
+    const struct tolerances mean = { { 1e-6, 1e-6 }, { 1e-6, 1e-6 } };
+
+    for (int i = 0; i < 5; i++) {
+        enum { HEADS = 6 };
+        size_t n = (size_t)lengths[i];
+        const struct results of = { .n = HEADS * n };
+        struct results r[4] = { of, of, of, of }; // scaled; means of 1, 3, 6 rows
+        for (int side = 0; side < 2; side++) {
+            struct backend *be = side ? p->got : p->want;
+            for (int j = 0; j < 4; j++)
+                *(side ? &r[j].got : &r[j].want) = numbers(be, "score", HEADS * n);
+            float *factor = numbers(be, "factor", n);
+            be->scale_columns(be, side ? r[0].got : r[0].want, HEADS, lengths[i], factor);
+            for (int j = 1; j < 4; j++)
+                be->mean_heads(be, side ? r[j].got : r[j].want, HEADS, lengths[i], j == 1 ? 1 : 3 * (j - 1));
+            be->free(be, factor);
+        }
+        same_floats(p, r[0], EXACT, "scale_columns");
+        same_floats(p, r[1], EXACT, "mean_heads of one");
+        same_floats(p, r[2], mean, "mean_heads of three");
+        same_floats(p, r[3], mean, "mean_heads of six");
     }
-    backends_close(&b);
+}
+
+Test(kernels, scale_columns_and_mean_heads)
+{
+    each_pair(check_columns);
 }
 
 /* ---- selection ---------------------------------------------------------- */
 
 enum { TOP_HEADS = 3 };
 
-/* Scores of few different values, so that many are equal; a nan and a -0 among them. */
-static int32_t *best(struct backend *be, int n, int k, int values)
+/* Scores of few different values, so that many are equal; a nan and a -0 among them. On the host. */
+static float *tied_scores(size_t n, int values)
 {
-    int32_t *whole = integers(be, "score", (size_t)(TOP_HEADS * n), values);
-    float *host = calloc((size_t)(TOP_HEADS * n), sizeof(*host)), *score = space(be, (size_t)(TOP_HEADS * n));
-    int32_t *kept = integers(be, "kept", (size_t)(TOP_HEADS * k), 2);
+    struct rng rng = rng_named(n, "tied");
+    float *host = calloc(n + 1, sizeof(*host));
 
-    be->read(be, host, whole, (size_t)(TOP_HEADS * n) * sizeof(*whole));
-    for (int i = 0; i < TOP_HEADS * n; i++) {
-        int32_t v;
-        memcpy(&v, &host[i], sizeof(v));
+    for (size_t i = 0; i < n; i++) {
+        int v = (int)rng_below(&rng, (uint64_t)values);
         host[i] = v % 7 == 3 ? -0.0f : (float)(v - values / 2) / 8;
     }
     host[n / 2] = NAN;
-    be->write(be, score, host, (size_t)(TOP_HEADS * n) * sizeof(*host));
+    return host;
+}
+
+static int32_t *top_of(struct backend *be, int n, const int *k, int values)
+{
+    size_t n_scores = (size_t)(TOP_HEADS * n), n_kept = 0;
+    float *host = tied_scores(n_scores, values), *score = numbers_from(be, host, n_scores);
+
+    for (int h = 0; h < TOP_HEADS; h++)
+        n_kept += (size_t)k[h];
+    int32_t *kept = integer_space(be, n_kept);
     be->top_k(be, kept, score, TOP_HEADS, n, k);
-    free(host);
-    be->free(be, whole);
     be->free(be, score);
+    free(host);
     return kept;
 }
 
-Test(kernels, top_k)
+static void check_top_k(const struct pair *p)
 {
-    struct backends b = backends_open();
     static const int n[] = { 1, 2, 9, 100, 700 }, values[] = { 1, 3, 100000 };
 
     for (int i = 0; i < 5; i++)
         for (int v = 0; v < 3; v++)
-            for (int k = 1; k <= n[i]; k += 1 + n[i] / 9)
-                same_integers(&b, best(b.reference, n[i], k, values[v]), best(b.cpu, n[i], k, values[v]),
-                              (size_t)(TOP_HEADS * k), "top_k");
-    backends_close(&b);
+            for (int keep = 0; keep <= n[i]; keep += 1 + n[i] / 7) {
+                const int even[] = { keep, keep, keep }, uneven[] = { keep, n[i] - keep, keep / 2 };
+                same_integers(p,
+                              (struct results){ top_of(p->want, n[i], even, values[v]),
+                                                top_of(p->got, n[i], even, values[v]), (size_t)(TOP_HEADS * keep) },
+                              "top_k");
+                same_integers(p,
+                              (struct results){ top_of(p->want, n[i], uneven, values[v]),
+                                                top_of(p->got, n[i], uneven, values[v]), (size_t)(n[i] + keep / 2) },
+                              "top_k, uneven");
+            }
+}
+
+Test(kernels, top_k)
+{
+    each_pair(check_top_k);
+}
+
+static void expect_integers(const struct pair *p, const int32_t *device, const int32_t *want, size_t n,
+                            const char *what)
+{
+    int32_t *got = read_integers(p->got, device, n, what);
+
+    for (size_t i = 0; i < n; i++)
+        cr_assert_eq(got[i], want[i], "%s: %s: %zu: %d, not %d", p->name, what, i, got[i], want[i]);
+    free(got);
+}
+
+static void check_top_k_by_hand(const struct pair *p)
+{
+    struct backend *be = p->got;
+    const float scores[] = { 1, 5, 5, -2, 5, 0, -0.0f, 7, 1, 5, 5, -2, 5, 0, -0.0f, 7 };
+    const int32_t want[] = { 1, 2, 7, 0, 1, 2, 4, 5, 7 };
+    float *score = numbers_from(be, scores, 16);
+    int32_t *kept = integer_space(be, 9);
+
+    be->top_k(be, kept, score, 2, 8, (int[]){ 3, 6 });
+    expect_integers(p, kept, want, 9, "top_k by hand");
+    be->free(be, score);
+    be->free(be, kept);
 }
 
 Test(kernels, top_k_prefers_the_lower_of_equals)
 {
-    struct backends b = backends_open();
-    const float score[] = { 1, 5, 5, -2, 5, 0, -0.0f, 7 };
-    int32_t kept[6];
+    each_pair(check_top_k_by_hand);
+}
 
-    for (int i = 0; i < 2; i++) {
-        struct backend *be = i ? b.cpu : b.reference;
-        be->top_k(be, kept, score, 1, 8, 3);
-        cr_assert(kept[0] == 1 && kept[1] == 2 && kept[2] == 7, "%s", be->name);
-        be->top_k(be, kept, score, 1, 8, 6);
-        cr_assert(kept[0] == 0 && kept[3] == 4 && kept[4] == 5 && kept[5] == 7, "%s", be->name);
+static void check_gather(const struct pair *p)
+{
+    enum { K = 2, SOURCE = 3 };
+    struct backend *be = p->got;
+    float numbers_k[MAX_HEADS * SOURCE * K], numbers_v[MAX_HEADS * SOURCE * K];
+    const int32_t positions[] = { 0, 2, 1, 0, 1, 2 };
+    const int n[] = { 2, 1, 0, 3 }, whole[] = { SOURCE, SOURCE, SOURCE, SOURCE };
+    const float want[] = { 0, 1, 4, 5, 8, 9, 18, 19, 20, 21, 22, 23 };
+
+    for (int i = 0; i < MAX_HEADS * SOURCE * K; i++) {
+        numbers_k[i] = (float)i;
+        numbers_v[i] = (float)-i;
     }
-    backends_close(&b);
+    void *k = stored_from(be, numbers_k, 4 * SOURCE * K), *v = stored_from(be, numbers_v, 4 * SOURCE * K);
+    void *to_k = stored_space(be, 12), *to_v = stored_space(be, 12);
+    int32_t *kept = integers_from(be, positions, 6);
+    struct kv_rows src[4], dst[4];
+    heads_of(be, src, (struct layout){ 4, K, whole }, k, v);
+    heads_of(be, dst, (struct layout){ 4, K, n }, to_k, to_v);
+    be->gather(be, dst, src, kept, 4, K);
+    float *got_k = read_stored(be, to_k, 12, "gather k"), *got_v = read_stored(be, to_v, 12, "gather v");
+    for (int i = 0; i < 12; i++)
+        cr_assert(got_k[i] == want[i] && got_v[i] == -want[i], "%s %d: %g %g", p->name, i, (double)got_k[i],
+                  (double)got_v[i]);
+    void *all[] = { k, v, to_k, to_v, kept };
+    for (int i = 0; i < 5; i++)
+        be->free(be, all[i]);
+    free(got_k);
+    free(got_v);
 }
 
 Test(kernels, gather)
 {
-    struct backends b = backends_open();
-    float k[12], v[12], to_k[8], to_v[8];
-    const int32_t kept[] = { 0, 2, 1, 2 };
-
-    for (int i = 0; i < 12; i++) {
-        k[i] = (float)i;
-        v[i] = (float)-i;
-    }
-    for (int i = 0; i < 2; i++) {
-        struct backend *be = i ? b.cpu : b.reference;
-        struct kv_rows src[2], dst[2];
-        heads_of(src, 2, (struct kv_rows){ k, v, 3 }, 2);
-        heads_of(dst, 2, (struct kv_rows){ to_k, to_v, 2 }, 2);
-        be->gather(be, dst, src, kept, 2, 2);
-        static const float want[] = { 0, 1, 4, 5, 8, 9, 10, 11 };
-        for (int j = 0; j < 8; j++)
-            cr_assert(to_k[j] == want[j] && to_v[j] == -want[j], "%s %d", be->name, j);
-    }
-    backends_close(&b);
+    each_pair(check_gather);
 }
 
-/* ---- quantising --------------------------------------------------------- */
-
-struct quantised {
-    float *x;
-    int32_t *codes, *scales, *zeros; // the last two as pairs of f16
-};
-
-struct quant_case {
-    int rows, cols, bits, group;
-};
-
-static struct quantised quantised(struct backend *be, enum quant_lines lines, struct quant_case c)
+/* Whole heads of many rows: those that top_k keeps, as a ragged cache. */
+static void check_ragged(const struct pair *p)
 {
-    size_t n = (size_t)(c.rows * c.cols), groups = n / (size_t)c.group;
-    struct quantised q = { numbers(be, "x", n), integers(be, "codes", n * (size_t)c.bits / 32, 100),
-                           integers(be, "scales", (groups + 1) / 2, 2), integers(be, "zeros", (groups + 1) / 2, 2) };
-    const float same[] = { 0.3f, 0.3f, 0.3f }, wild[] = { 1e30f, -1e30f, 1e-9f };
+    enum { N = 300, K = 24, ROWS = 300 + 17 + 120 };
+    static const int k[TOP_HEADS] = { 300, 17, 120 }, whole[TOP_HEADS] = { N, N, N };
+    struct results r[2] = { { .n = ROWS * K }, { .n = ROWS * K } };
 
-    be->write(be, q.x, c.rows > 64 ? wild : same, sizeof(same));
-    const struct quant_item item = { .lines = lines,
-                                     .rows = c.rows,
-                                     .cols = c.cols,
-                                     .bits = c.bits,
-                                     .group = c.group,
-                                     .x = q.x,
-                                     .codes = q.codes,
-                                     .scales = (uint16_t *)q.scales,
-                                     .zeros = (uint16_t *)q.zeros };
-    be->quantise(be, &item, 1);
-    be->dequantise(be, &item, 1);
-    return q;
+    for (int side = 0; side < 2; side++) {
+        struct backend *be = side ? p->got : p->want;
+        void *keys = stored(be, "k", TOP_HEADS * N * K), *values = stored(be, "v", TOP_HEADS * N * K);
+        void *to_k = stored_space(be, ROWS * K), *to_v = stored_space(be, ROWS * K);
+        int32_t *kept = top_of(be, N, k, 50);
+        struct kv_rows src[TOP_HEADS], dst[TOP_HEADS];
+        heads_of(be, src, (struct layout){ TOP_HEADS, K, whole }, keys, values);
+        heads_of(be, dst, (struct layout){ TOP_HEADS, K, k }, to_k, to_v);
+        be->gather(be, dst, src, kept, TOP_HEADS, K);
+        *(side ? &r[0].got : &r[0].want) = to_k;
+        *(side ? &r[1].got : &r[1].want) = to_v;
+        be->free(be, keys);
+        be->free(be, values);
+        be->free(be, kept);
+    }
+    same_stored(p, r[0], EXACT, "ragged k");
+    same_stored(p, r[1], EXACT, "ragged v");
 }
 
-Test(kernels, quantise)
+Test(kernels, gather_of_ragged_heads)
 {
-    struct backends b = backends_open();
-    static const struct quant_case at[] = {
-        { 32, 64, 2, 32 }, { 128, 32, 4, 32 }, { 64, 96, 4, 32 }, { 128, 128, 2, 64 }, { 256, 128, 4, 128 }
-    };
+    each_pair(check_ragged);
+}
 
-    for (int i = 0; i < 5; i++) {
-        for (enum quant_lines lines = QUANT_COLUMNS; lines <= QUANT_ROWS; lines++) {
-            if (lines == QUANT_ROWS && at[i].cols % at[i].group)
-                continue;
-            struct quantised q[2];
-            for (int j = 0; j < 2; j++)
-                q[j] = quantised(j ? b.cpu : b.reference, lines, at[i]);
-            size_t n = (size_t)(at[i].rows * at[i].cols), groups = n / (size_t)at[i].group;
-            same_floats(&b, (struct results){ q[0].x, q[1].x, n }, (struct tolerance){ 0, 0 }, "dequantised");
-            same_integers(&b, q[0].codes, q[1].codes, n * (size_t)at[i].bits / 32, "codes");
-            same_integers(&b, q[0].scales, q[1].scales, groups / 2, "scales");
-            same_integers(&b, q[0].zeros, q[1].zeros, groups / 2, "zeros");
+/* ---- budgets per head --------------------------------------------------- */
+
+/* As kvpress does it (AdaKVPress): the floor largest of each row become the largest of all; then the lowest of all
+ * rows are dropped, one after another, the last of equals first. */
+static void count_naively(int32_t *count, const float *score, int n, const struct joint_keep *keep)
+{
+    int total = keep->group * n;
+    float *s = calloc((size_t)total + 1, sizeof(*s));
+    bool *gone = calloc((size_t)total + 1, sizeof(*gone));
+
+    for (int i = 0; i < total; i++)
+        s[i] = isnan(score[i]) ? 1e30f : score[i];
+    for (int h = 0; h < keep->group; h++) {
+        count[h] = n;
+        for (int f = 0; f < keep->floor; f++) {
+            int top = -1;
+            for (int t = 0; t < n; t++)
+                if (s[h * n + t] < 1e35f && (top < 0 || s[h * n + t] > s[h * n + top]))
+                    top = t;
+            s[h * n + top] = 1e35f;
         }
     }
-    backends_close(&b);
+    for (int drop = total - keep->n_keep; drop > 0; drop--) {
+        int low = -1;
+        for (int i = 0; i < total; i++)
+            if (!gone[i] && (low < 0 || s[i] <= s[low]))
+                low = i;
+        gone[low] = true;
+        count[low / n]--;
+    }
+    free(s);
+    free(gone);
 }
 
-/* Column c of 32 rows holds c + 0 .. c + 31: zero is c, scale 31 / 3, and code i is i * 3 / 31 rounded. */
-Test(kernels, quantise_by_hand)
+static void check_joint_case(const struct pair *p, const struct joint_keep *keep, int n_heads, int n, int values)
 {
-    struct backends b = backends_open();
+    struct backend *be = p->got;
+    size_t n_scores = (size_t)(n_heads * n);
+    float *host = tied_scores(n_scores, values), *score = numbers_from(be, host, n_scores);
+    int32_t *count = integer_space(be, (size_t)n_heads), want[MAX_HEADS];
 
-    for (int j = 0; j < 2; j++) {
-        struct backend *be = j ? b.cpu : b.reference;
-        float x[64];
-        int32_t codes[4];
-        uint16_t scales[2], zeros[2];
-        for (int i = 0; i < 64; i++)
-            x[i] = (float)(i / 2 + i % 2); // two columns
-        const struct quant_item item = { QUANT_COLUMNS, 32, 2, 2, 32, x, codes, scales, zeros };
-        be->quantise(be, &item, 1);
-        be->dequantise(be, &item, 1);
-        float scale = f16_to_f32(f16_from_f32(31.0f / 3));
-        for (int c = 0; c < 2; c++) {
-            cr_assert(f16_to_f32(zeros[c]) == (float)c && f16_to_f32(scales[c]) == scale, "%s", be->name);
-            for (int i = 0; i < 32; i++) {
-                uint32_t code = (uint32_t)codes[2 * c + i / 16] >> 2 * (i % 16) & 3;
-                cr_assert_eq(code, (uint32_t)rintf((float)i / scale), "%s: column %d row %d", be->name, c, i);
-                cr_assert_eq(x[2 * i + c], (float)code * scale + (float)c);
-            }
-        }
-    }
-    backends_close(&b);
+    be->joint_counts(be, count, score, n_heads, n, keep);
+    for (int h = 0; h < n_heads; h += keep->group)
+        count_naively(want + h, host + h * n, n, keep);
+    expect_integers(p, count, want, (size_t)n_heads, "joint_counts");
+    be->free(be, count);
+    be->free(be, score);
+    free(host);
+}
+
+static void check_joint_counts(const struct pair *p)
+{
+    static const int lengths[] = { 1, 2, 9, 40, 151 }, values[] = { 1, 3, 20, 100000 }, groups[] = { 1, 2, 3, 8 };
+
+    for (int i = 0; i < 5; i++)
+        for (int v = 0; v < 4; v++)
+            for (int g = 0; g < 4; g++)
+                for (int part = 0; part <= 4; part++) {
+                    int n = lengths[i], group = groups[g], n_keep = group * n * part / 4;
+                    int n_heads = group == 8 ? 8 : 2 * group, floor = n_keep / group * (v + 1) / 5;
+                    check_joint_case(p, &(struct joint_keep){ group, n_keep, floor }, n_heads, n, values[v]);
+                    check_joint_case(p, &(struct joint_keep){ group, n_keep, 0 }, n_heads, n, values[v]);
+                    check_joint_case(p, &(struct joint_keep){ group, n_keep, n_keep / group }, n_heads, n, values[v]);
+                }
+}
+
+Test(kernels, joint_counts)
+{
+    each_pair(check_joint_counts);
+}
+
+/* Two heads of four: without a floor the six largest are 4 and 2; a floor of three takes as many of each. */
+static void check_joint_by_hand(const struct pair *p)
+{
+    struct backend *be = p->got;
+    const float scores[] = { 9, 8, 7, 6, 5, 5, 5, 1 };
+    float *score = numbers_from(be, scores, 8);
+    int32_t *count = integer_space(be, 2);
+
+    be->joint_counts(be, count, score, 2, 4, &(struct joint_keep){ 2, 6, 0 });
+    expect_integers(p, count, (int32_t[]){ 4, 2 }, 2, "joint_counts");
+    be->joint_counts(be, count, score, 2, 4, &(struct joint_keep){ 2, 6, 3 });
+    expect_integers(p, count, (int32_t[]){ 3, 3 }, 2, "joint_counts");
+    be->joint_counts(be, count, score, 2, 4, &(struct joint_keep){ 2, 3, 1 });
+    expect_integers(p, count, (int32_t[]){ 2, 1 }, 2, "joint_counts");
+    be->joint_counts(be, count, score, 2, 4, &(struct joint_keep){ 1, 2, 1 });
+    expect_integers(p, count, (int32_t[]){ 2, 2 }, 2, "joint_counts");
+    be->free(be, score);
+    be->free(be, count);
+}
+
+Test(kernels, joint_counts_by_hand)
+{
+    each_pair(check_joint_by_hand);
 }

@@ -1,16 +1,19 @@
-/* The dense ops of the cpu backend against the reference, over one table of shapes. */
+/* Products and row by row ops against the reference, over one table of shapes; rows that do not know each other. */
+#include "kernels/half.h"
 #include "tests/kernels/compare.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Rows, outputs, inputs. Odd sizes, one row, one column, sizes of the default model and beyond a vector's end. */
 static const struct shape {
     int rows, out, in;
 } shapes[] = {
     { 1, 2, 3 },    { 1, 7, 5 },    { 3, 64, 48 },   { 2, 65, 33 },    { 17, 40, 96 },
-    { 50, 96, 64 }, { 64, 60, 60 }, { 1, 576, 576 }, { 9, 576, 1536 }, { 130, 192, 30 },
+    { 50, 96, 64 }, { 64, 60, 60 }, { 1, 576, 576 }, { 9, 192, 1536 }, { 130, 192, 30 },
 };
 enum { N_SHAPES = sizeof(shapes) / sizeof(*shapes) };
 
@@ -20,183 +23,341 @@ static const char *text_of(char out[64], const char *op, struct shape s)
     return out;
 }
 
-/* Runs one product; the right side in two parts, as fused weights are. */
-static float *gemm_on(struct backend *be, struct shape s, bool with_bias, enum gemm_into into)
+static size_t count(int rows, int cols)
+{
+    return (size_t)rows * (size_t)cols;
+}
+
+/* ---- products ----------------------------------------------------------- */
+
+/* One weight from two host matrices, as fused weights are made. */
+static struct weight *weight_of(struct backend *be, const char *name, int out, int in)
 {
     struct err err = { 0 };
-    int first = (s.out + 1) / 2;
-    size_t n_weights = (size_t)s.out * (size_t)s.in;
-    float *host = numbers(be, "w", n_weights); // both backends compute on the host
-    struct mat part[2] = { mat_of(host, first, s.in), mat_of(host + first * s.in, s.out - first, s.in) };
-    struct weight *w = be->weight_new(be, part, s.out > first ? 2 : 1, DTYPE_F32, &err);
+    int first = (out + 1) / 2;
+    float *host = host_numbers(name, count(out, in));
+    struct mat part[2] = { mat_of(host, first, in), mat_of(host + first * in, out - first, in) };
+    struct weight *w = be->weight_new(be, part, out > first ? 2 : 1, &err);
+
     cr_assert(w, "%s", err.msg);
-    float *x = numbers(be, "x", (size_t)s.rows * (size_t)s.in);
-    float *bias = numbers(be, "bias", (size_t)s.out), *out = numbers(be, "out", (size_t)s.rows * (size_t)s.out);
-    be->gemm(be, mat_of(out, s.rows, s.out), mat_of(x, s.rows, s.in), w, with_bias ? bias : NULL, into);
+    free(host);
+    return w;
+}
+
+/* out: f32 or of the backend's dtype; what is added to is f32. */
+static void *gemm_on(struct backend *be, struct shape s, bool with_bias, enum gemm_into into, bool as_f32)
+{
+    struct weight *w = weight_of(be, "w", s.out, s.in);
+    void *x = stored(be, "x", count(s.rows, s.in));
+    float *bias = numbers(be, "bias", (size_t)s.out);
+    void *out = as_f32 ? (void *)numbers(be, "out", count(s.rows, s.out)) : stored_space(be, count(s.rows, s.out));
+
+    be->gemm(be, as_f32 ? mat_of(out, s.rows, s.out) : stored_mat(be, out, s.rows, s.out),
+             stored_mat(be, x, s.rows, s.in), w, with_bias ? bias : NULL, into);
+    must_sync(be);
     be->weight_free(be, w);
-    be->free(be, host);
     be->free(be, x);
     be->free(be, bias);
     return out;
 }
 
-Test(kernels, gemm)
+static void check_gemm(const struct pair *p)
 {
-    struct backends b = backends_open();
+    const struct tolerances sums = { { 1e-4, 1e-5 }, { 1e-4, 1e-5 } }, stores = { { 1e-4, 1e-5 }, { 1e-3, BF16_EPS } };
     char what[64];
 
-    for (int i = 0; i < N_SHAPES; i++)
-        for (int bias = 0; bias < 2; bias++)
+    for (int i = 0; i < N_SHAPES; i++) {
+        struct shape s = shapes[i];
+        size_t n = count(s.rows, s.out);
+        for (int bias = 0; bias < 2; bias++) {
             for (enum gemm_into into = GEMM_SET; into <= GEMM_ADD; into++)
-                same_floats(&b,
-                            (struct results){ gemm_on(b.reference, shapes[i], bias, into),
-                                              gemm_on(b.cpu, shapes[i], bias, into),
-                                              (size_t)shapes[i].rows * (size_t)shapes[i].out },
-                            (struct tolerance){ 1e-4, 1e-5 }, text_of(what, "gemm", shapes[i]));
-    backends_close(&b);
+                same_floats(
+                    p,
+                    (struct results){ gemm_on(p->want, s, bias, into, true), gemm_on(p->got, s, bias, into, true), n },
+                    sums, text_of(what, "gemm", s));
+            same_stored(p,
+                        (struct results){ gemm_on(p->want, s, bias, GEMM_SET, false),
+                                          gemm_on(p->got, s, bias, GEMM_SET, false), n },
+                        stores, text_of(what, "gemm", s));
+        }
+    }
 }
 
-/* A row's result must not depend on how many rows there are. */
+Test(kernels, gemm)
+{
+    each_pair(check_gemm);
+}
+
+/* A weight from a file's bytes: every type, at an odd address, rows further apart than they are long. */
+static void check_weight_types(const struct pair *p)
+{
+    enum { OUT = 5, IN = 12, PITCH = 15 };
+    static const enum dtype types[] = { DTYPE_F32, DTYPE_F16, DTYPE_BF16 };
+    const struct tolerances within = { { 1e-5, 1e-5 }, { 1e-4, 1e-5 } };
+    float *host = host_numbers("file", OUT * PITCH);
+
+    for (int i = 0; i < 3; i++) {
+        char file[OUT * PITCH * 4 + 1];
+        struct results r = { .n = 3 * OUT };
+        for (size_t j = 0; j < OUT * PITCH; j++) {
+            uint16_t half = types[i] == DTYPE_F16 ? f16_from_f32(host[j]) : bf16_from_f32(host[j]);
+            if (types[i] == DTYPE_F32)
+                memcpy(file + 1 + j * 4, &host[j], 4);
+            else
+                memcpy(file + 1 + j * 2, &half, 2);
+        }
+        for (int side = 0; side < 2; side++) {
+            struct backend *be = side ? p->got : p->want;
+            struct err err = { 0 };
+            struct mat part = { file + 1, types[i], OUT, IN, PITCH };
+            struct weight *w = be->weight_new(be, &part, 1, &err);
+            cr_assert(w && w->out == OUT && w->in == IN, "%s", err.msg);
+            struct weight_bytes bytes = be->weight_bytes(be, OUT, IN);
+            cr_assert_geq(bytes.kept, OUT * IN * dtype_size(be->dtype));
+            void *x = stored(be, "x", 3 * IN);
+            float *out = space(be, 3 * OUT);
+            be->gemm(be, mat_of(out, 3, OUT), stored_mat(be, x, 3, IN), w, NULL, GEMM_SET);
+            *(side ? &r.got : &r.want) = out;
+            be->free(be, x);
+            be->weight_free(be, w);
+        }
+        same_floats(p, r, within,
+                    types[i] == DTYPE_F32   ? "F32 file"
+                    : types[i] == DTYPE_F16 ? "F16 file"
+                                            : "BF16 file");
+    }
+    free(host);
+}
+
+Test(kernels, weights_are_read_in_the_types_of_files)
+{
+    each_pair(check_weight_types);
+}
+
+/* A row's result must not depend on how many rows come with it. `out` has ROWS rows. */
+static void same_rows(struct backend *be, const struct weight *w, void *x, void *all, bool as_f32)
+{
+    enum { ROWS = 600 };
+    static const int some[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 33, 50, 64, 100, 192, 300, 399, 512, 599 };
+    enum dtype type = as_f32 ? DTYPE_F32 : be->dtype;
+    size_t row = (size_t)w->out * dtype_size(type);
+    void *part = as_f32 ? (void *)space(be, count(ROWS, w->out)) : stored_space(be, count(ROWS, w->out));
+    char what[64];
+
+    for (size_t i = 0; i < sizeof(some) / sizeof(*some); i++) {
+        int n = some[i], first = i % 2 ? ROWS - n : n % 7; // from the beginning, and to the very end
+        struct mat out = { part, type, n, w->out, w->out };
+        snprintf(what, sizeof(what), "gemm of %d rows", n);
+        be->gemm(be, out, stored_mat(be, stored_at(be, x, count(first, w->in)), n, w->in), w, NULL, GEMM_SET);
+        same_bits(be, part, (char *)all + (size_t)first * row, (size_t)n * row, what);
+    }
+    be->free(be, part);
+}
+
+static void check_rows_alone(const struct pair *p)
+{
+    enum { ROWS = 600 };
+    static const struct {
+        int out, in;
+    } weights[] = { { 192, 576 }, { 96, 1536 }, { 49, 63 } };
+    struct backend *be = p->got;
+
+    if (strcmp(be->name, "reference") == 0) // nothing in it knows more than one row
+        return;
+    for (size_t i = 0; i < sizeof(weights) / sizeof(*weights); i++) {
+        struct weight *w = weight_of(be, "w", weights[i].out, weights[i].in);
+        void *x = stored(be, "x", count(ROWS, w->in)), *all = stored_space(be, count(ROWS, w->out));
+        float *all_f32 = space(be, count(ROWS, w->out));
+        be->gemm(be, stored_mat(be, all, ROWS, w->out), stored_mat(be, x, ROWS, w->in), w, NULL, GEMM_SET);
+        be->gemm(be, mat_of(all_f32, ROWS, w->out), stored_mat(be, x, ROWS, w->in), w, NULL, GEMM_SET);
+        same_rows(be, w, x, all, false);
+        same_rows(be, w, x, all_f32, true);
+        be->weight_free(be, w);
+        be->free(be, x);
+        be->free(be, all);
+        be->free(be, all_f32);
+    }
+}
+
 Test(kernels, gemm_rows_do_not_know_each_other)
 {
-    struct backends b = backends_open();
-    struct err err = { 0 };
-    enum { ROWS = 50, OUT = 192, IN = 576 };
-    float *host = numbers(b.cpu, "w", OUT * IN), *x = numbers(b.cpu, "x", ROWS * IN);
-    float *all = space(b.cpu, ROWS * OUT), *one = space(b.cpu, OUT);
-    struct mat part = mat_of(host, OUT, IN);
-    struct weight *w = b.cpu->weight_new(b.cpu, &part, 1, DTYPE_F32, &err);
-
-    b.cpu->gemm(b.cpu, mat_of(all, ROWS, OUT), mat_of(x, ROWS, IN), w, NULL, GEMM_SET);
-    for (int i = 0; i < ROWS; i += 7) {
-        b.cpu->gemm(b.cpu, mat_of(one, 1, OUT), mat_of(x + i * IN, 1, IN), w, NULL, GEMM_SET);
-        cr_assert_eq(b.cpu->sync(b.cpu, &err), 0);
-        same_bits(one, all + i * OUT, OUT, "gemm of one row");
-    }
-    b.cpu->weight_free(b.cpu, w);
-    b.cpu->free(b.cpu, host);
-    b.cpu->free(b.cpu, x);
-    b.cpu->free(b.cpu, all);
-    b.cpu->free(b.cpu, one);
-    backends_close(&b);
+    each_pair(check_rows_alone);
 }
 
-static float *embed_on(struct backend *be, struct shape s)
+/* ---- row by row --------------------------------------------------------- */
+
+static float *embed_on(struct backend *be, struct shape s, enum dtype type)
 {
-    float *table = numbers(be, "table", (size_t)s.out * (size_t)s.in);
+    float *host = host_numbers("table", count(s.out, s.in));
+    uint16_t *half = calloc(count(s.out, s.in), sizeof(*half));
+
+    for (size_t i = 0; i < count(s.out, s.in); i++)
+        half[i] = type == DTYPE_F16 ? f16_from_f32(host[i]) : bf16_from_f32(host[i]);
+    void *table = bytes_from(be, type == DTYPE_F32 ? (const void *)host : half, count(s.out, s.in) * dtype_size(type));
     int32_t *ids = integers(be, "ids", (size_t)s.rows, s.out);
-    float *out = space(be, (size_t)s.rows * (size_t)s.in);
-    be->embed(be, mat_of(out, s.rows, s.in), mat_of(table, s.out, s.in), ids);
+    float *out = space(be, count(s.rows, s.in));
+    be->embed(be, mat_of(out, s.rows, s.in), (struct mat){ table, type, s.out, s.in, s.in }, ids);
     be->free(be, table);
     be->free(be, ids);
+    free(host);
+    free(half);
     return out;
 }
 
-static float *rmsnorm_on(struct backend *be, struct shape s)
+static void *rmsnorm_on(struct backend *be, struct shape s)
 {
-    float *x = numbers(be, "x", (size_t)s.rows * (size_t)s.in), *w = numbers(be, "w", (size_t)s.in);
-    float *out = space(be, (size_t)s.rows * (size_t)s.in);
-    be->rmsnorm(be, mat_of(out, s.rows, s.in), mat_of(x, s.rows, s.in), w, 1e-5f);
+    float *x = numbers(be, "x", count(s.rows, s.in)), *w = numbers(be, "norm", (size_t)s.in);
+    void *out = stored_space(be, count(s.rows, s.in));
+
+    be->rmsnorm(be, stored_mat(be, out, s.rows, s.in), mat_of(x, s.rows, s.in), w, 1e-5f);
     be->free(be, x);
     be->free(be, w);
     return out;
 }
 
-static float *silu_on(struct backend *be, struct shape s)
+static void *silu_on(struct backend *be, struct shape s)
 {
-    float *x = numbers(be, "gate_up", (size_t)s.rows * (size_t)s.in * 2);
-    float *out = space(be, (size_t)s.rows * (size_t)s.in);
-    x[0] = 200, x[s.in] = 3; // e^-x vanishes; below, for x = -200, it overflows
+    float *host = host_numbers("gate_up", 2 * count(s.rows, s.in));
+
+    host[0] = 200, host[s.in] = 3; // e^-x vanishes; below, for x = -200, it overflows
     if (s.in > 1)
-        x[1] = -200;
-    be->silu_mul(be, mat_of(out, s.rows, s.in), mat_of(x, s.rows, 2 * s.in));
+        host[1] = -200;
+    void *x = stored_from(be, host, 2 * count(s.rows, s.in)), *out = stored_space(be, count(s.rows, s.in));
+    be->silu_mul(be, stored_mat(be, out, s.rows, s.in), stored_mat(be, x, s.rows, 2 * s.in));
     be->free(be, x);
+    free(host);
     return out;
 }
 
-static int32_t *argmax_on(struct backend *be, struct shape s)
+static void check_row_ops(const struct pair *p)
 {
-    float *x = numbers(be, "x", (size_t)s.rows * (size_t)s.in);
-    int32_t *id = integers(be, "id", (size_t)s.rows, 1000);
-    for (int t = 0; t < s.rows; t++) // two equal ones above all others
-        x[t * s.in + s.in / 3] = x[t * s.in + s.in - 1] = 100;
-    be->argmax(be, id, mat_of(x, s.rows, s.in));
-    be->free(be, x);
-    return id;
-}
-
-Test(kernels, rows)
-{
-    struct backends b = backends_open();
+    const struct tolerances within = { { 1e-6, 2e-6 }, { 1e-6, BF16_EPS } };
     char what[64];
 
     for (int i = 0; i < N_SHAPES; i++) {
         struct shape s = shapes[i];
-        size_t n = (size_t)s.rows * (size_t)s.in;
-        same_floats(&b, (struct results){ embed_on(b.reference, s), embed_on(b.cpu, s), n }, (struct tolerance){ 0, 0 },
-                    text_of(what, "embed", s));
-        same_floats(&b, (struct results){ rmsnorm_on(b.reference, s), rmsnorm_on(b.cpu, s), n },
-                    (struct tolerance){ 1e-6, 2e-6 }, text_of(what, "rmsnorm", s));
-        same_floats(&b, (struct results){ silu_on(b.reference, s), silu_on(b.cpu, s), n },
-                    (struct tolerance){ 1e-6, 2e-6 }, text_of(what, "silu_mul", s));
-        same_integers(&b, argmax_on(b.reference, s), argmax_on(b.cpu, s), (size_t)s.rows, text_of(what, "argmax", s));
+        size_t n = count(s.rows, s.in);
+        for (enum dtype type = DTYPE_F32; type <= DTYPE_BF16; type++)
+            same_floats(p, (struct results){ embed_on(p->want, s, type), embed_on(p->got, s, type), n }, EXACT,
+                        text_of(what, "embed", s));
+        same_stored(p, (struct results){ rmsnorm_on(p->want, s), rmsnorm_on(p->got, s), n }, within,
+                    text_of(what, "rmsnorm", s));
+        same_stored(p, (struct results){ silu_on(p->want, s), silu_on(p->got, s), n }, within,
+                    text_of(what, "silu_mul", s));
     }
-    backends_close(&b);
 }
+
+Test(kernels, rows)
+{
+    each_pair(check_row_ops);
+}
+
+/* ---- queries and keys --------------------------------------------------- */
 
 /* Query heads, kv heads, head columns, tokens. */
 static const struct heads {
     int H, G, K, T;
-} heads[] = { { 1, 1, 2, 1 }, { 9, 3, 64, 5 }, { 4, 4, 32, 20 }, { 8, 2, 6, 3 }, { 6, 1, 128, 9 } };
+} heads[] = { { 1, 1, 2, 1 }, { 9, 3, 64, 5 }, { 4, 4, 32, 20 }, { 8, 2, 6, 3 }, { 6, 1, 128, 9 }, { 4, 2, 80, 7 } };
+enum { POSITIONS = 50, SLOTS = 30, LAYERS = 3 };
 
 struct roped {
-    float *q, *k, *v;
+    void *q, *k, *v;
 };
 
-static struct roped rope_on(struct backend *be, struct heads s)
+static struct roped rope_on(struct backend *be, struct heads s, bool rotated, bool normed)
 {
-    enum { POSITIONS = 50, ROWS = 30 };
-    size_t n_q = (size_t)(s.H * s.T * s.K), n_kv = (size_t)(s.G * ROWS * s.K), n_angles = (size_t)(POSITIONS * s.K / 2);
-    struct roped r = { space(be, n_q), numbers(be, "k", n_kv), numbers(be, "v", n_kv) };
-    float *qkv = numbers(be, "qkv", (size_t)(s.T * (s.H + 2 * s.G) * s.K));
+    size_t n_q = count(s.T, s.H * s.K), n_kv = count(LAYERS * s.G, SLOTS * s.K), n_angles = count(POSITIONS, s.K / 2);
+    struct roped r = { stored_space(be, n_q), stored(be, "k", n_kv), stored(be, "v", n_kv) };
+    void *qkv = stored(be, "qkv", count(s.T, (s.H + 2 * s.G) * s.K));
     float *cos = numbers(be, "cos", n_angles), *sin = numbers(be, "sin", n_angles);
-    int32_t *position = integers(be, "position", (size_t)s.T, POSITIONS),
-            *slot = integers(be, "slot", (size_t)s.T, ROWS);
-    for (int t = 0; t < s.T; t++) // no slot twice
-        slot[t] = (slot[0] + t) % ROWS;
-    be->rope(be, &(struct rope_job){ .qkv = mat_of(qkv, s.T, (s.H + 2 * s.G) * s.K),
+    float *q_norm = numbers(be, "q norm", (size_t)s.K), *k_norm = numbers(be, "k norm", (size_t)s.K);
+    int32_t *position = integers(be, "position", (size_t)s.T, POSITIONS), slots[SLOTS];
+
+    for (int t = 0; t < s.T; t++) // no slot twice, and not in order
+        slots[t] = (11 + 7 * t) % SLOTS;
+    int32_t *slot = integers_from(be, slots, (size_t)s.T);
+    be->rope(be, &(struct rope_job){ .qkv = stored_mat(be, qkv, s.T, (s.H + 2 * s.G) * s.K),
                                      .position = position,
                                      .slot = slot,
-                                     .cos = cos,
-                                     .sin = sin,
+                                     .cos = rotated ? cos : NULL,
+                                     .sin = rotated ? sin : NULL,
+                                     .q_norm = normed ? q_norm : NULL,
+                                     .k_norm = normed ? k_norm : NULL,
+                                     .norm_eps = 1e-6f,
                                      .q = r.q,
-                                     .k = r.k,
-                                     .v = r.v,
-                                     .head_rows = ROWS,
+                                     .store = { r.k, r.v, SLOTS },
+                                     .layer = LAYERS - 2,
                                      .n_heads = s.H,
                                      .n_kv_heads = s.G,
                                      .head_dim = s.K });
-    be->free(be, qkv);
-    be->free(be, cos);
-    be->free(be, sin);
-    be->free(be, position);
-    be->free(be, slot);
+    void *inputs[] = { qkv, cos, sin, q_norm, k_norm, position, slot };
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(*inputs); i++)
+        be->free(be, inputs[i]);
     return r;
+}
+
+static void check_rope(const struct pair *p)
+{
+    for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
+        struct heads s = heads[i];
+        size_t n_q = count(s.T, s.H * s.K), n_kv = count(LAYERS * s.G, SLOTS * s.K);
+        for (int rotated = 0; rotated < 2; rotated++)
+            for (int normed = 0; normed < 2; normed++) {
+                /* without either, numbers are moved alone; with them, sums of two products round */
+                struct tolerances within = { { 1e-6, 2e-6 }, { 1e-5, BF16_EPS } };
+                if (!rotated && !normed)
+                    within = EXACT;
+                struct roped want = rope_on(p->want, s, rotated, normed), got = rope_on(p->got, s, rotated, normed);
+                same_stored(p, (struct results){ want.q, got.q, n_q }, within, "rope q");
+                same_stored(p, (struct results){ want.k, got.k, n_kv }, within, "rope k");
+                same_stored(p, (struct results){ want.v, got.v, n_kv }, EXACT, "rope v");
+            }
+    }
 }
 
 Test(kernels, rope)
 {
-    struct backends b = backends_open();
+    each_pair(check_rope);
+}
 
-    for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
-        struct heads s = heads[i];
-        struct roped want = rope_on(b.reference, s), got = rope_on(b.cpu, s);
-        same_floats(&b, (struct results){ want.q, got.q, (size_t)(s.H * s.T * s.K) }, (struct tolerance){ 1e-6, 1e-6 },
-                    "rope q");
-        same_floats(&b, (struct results){ want.k, got.k, (size_t)(s.G * 30 * s.K) }, (struct tolerance){ 1e-6, 1e-6 },
-                    "rope k");
-        same_floats(&b, (struct results){ want.v, got.v, (size_t)(s.G * 30 * s.K) }, (struct tolerance){ 0, 0 },
-                    "rope v");
+/* One head of two columns: (3, 4) has the mean square 12.5; the angle is a right one. */
+static void check_rope_by_hand(const struct pair *p)
+{
+    struct backend *be = p->got;
+    const float qkv[] = { 3, 4, 4, 3, 5, 6 }, one[] = { 1, 1 }, two[] = { 2, 1 }, cos[] = { 1, 0 }, sin[] = { 0, 1 };
+    const int32_t position[] = { 1 }, slot[] = { 0 };
+    const double root = sqrt(12.5), want[] = { -4 / root, 3 / root, -3 / root, 8 / root, 5, 6 };
+    void *in = stored_from(be, qkv, 6), *q = stored_space(be, 2), *k = stored_space(be, 2), *v = stored_space(be, 2);
+    float *d_one = numbers_from(be, one, 2), *d_two = numbers_from(be, two, 2), *d_cos = numbers_from(be, cos, 2),
+          *d_sin = numbers_from(be, sin, 2);
+    int32_t *d_position = integers_from(be, position, 1), *d_slot = integers_from(be, slot, 1);
+
+    be->rope(be, &(struct rope_job){ .qkv = stored_mat(be, in, 1, 6),
+                                     .position = d_position,
+                                     .slot = d_slot,
+                                     .cos = d_cos,
+                                     .sin = d_sin,
+                                     .q_norm = d_one,
+                                     .k_norm = d_two,
+                                     .q = q,
+                                     .store = { k, v, 1 },
+                                     .n_heads = 1,
+                                     .n_kv_heads = 1,
+                                     .head_dim = 2 });
+    void *made[] = { q, k, v };
+    for (int i = 0; i < 3; i++) {
+        float *x = read_stored(be, made[i], 2, "rope by hand");
+        for (int c = 0; c < 2; c++)
+            cr_assert_float_eq((double)x[c], want[2 * i + c], be->dtype == DTYPE_F32 ? 1e-6 : 1e-2, "%s: %d %d: %g",
+                               p->name, i, c, (double)x[c]);
+        free(x);
     }
-    backends_close(&b);
+    void *all[] = { in, q, k, v, d_one, d_two, d_cos, d_sin, d_position, d_slot };
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        be->free(be, all[i]);
+}
+
+Test(kernels, rope_by_hand)
+{
+    each_pair(check_rope_by_hand);
 }

@@ -66,7 +66,8 @@ static int fill_tensors(const struct config *config, int n_tokens, const char *i
 {
     static char name[LAYOUT_MAX][TENSOR_NAME];
     struct packed_part part[LAYOUT_MAX];
-    int n = packed_payload_layout(config, &shape, n_tokens, part), n_kept = config_n_keep(config, n_tokens);
+    const int n_kept = config_n_keep(config, &shape, n_tokens, 0), lengths[] = { n_kept }; // of the one head
+    int n = packed_payload_layout(config, &shape, n_tokens, &(struct layer_lengths){ 0, lengths }, part);
     struct rng rng = rng_named(7, id);
 
     tensor[0] = payload_tokens(n_tokens);
@@ -80,6 +81,8 @@ static int fill_tensors(const struct config *config, int n_tokens, const char *i
             ((char *)bytes[i])[k] = (char)rng_next(&rng);
         for (int k = 0; strcmp(part[i - 1].name, "positions") == 0 && k < n_kept; k++)
             memcpy((char *)bytes[i] + 4 * k, &k, 4);
+        if (strcmp(part[i - 1].name, "lengths") == 0)
+            memcpy(bytes[i], lengths, sizeof(lengths));
     }
     return 1 + n;
 }
@@ -111,7 +114,7 @@ static struct variants make_variants(struct config *config, int n, struct varian
 {
     for (int i = 0; i < n; i++)
         variant[i] =
-            (struct variant_info){ config[i].name, config_bytes(&config[i], &shape, n_tokens), 1 - 0.125 * i, 0 };
+            (struct variant_info){ config[i].name, config_bytes_known(&config[i], &shape, n_tokens), 1 - 0.125 * i, 0 };
     return (struct variants){ .at = variant, .n = n, .prefill_s = 0.01 * n_tokens };
 }
 
@@ -144,7 +147,7 @@ static void add_context(struct manifest *m, const char *payloads, char *word[4],
                            .ttft_s = 0.5,
                            .frequency = 1,
                            .operation = tier < 0 ? OP_NONE : OP_INSERT };
-    p.bytes = tier < 0 ? 0 : config_bytes(&config, &shape, n_tokens);
+    p.bytes = tier < 0 ? 0 : config_bytes_known(&config, &shape, n_tokens);
     struct variants variants = make_variants(variant_config, n_variants, variant, n_tokens);
     p.variants = n_variants ? &variants : NULL;
     if (tier >= 0 && n_variants && variants_find(&variants, config.name))

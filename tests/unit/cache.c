@@ -2,8 +2,10 @@
 #include "tests/unit/cache.h"
 
 #include "base/rng.h"
+#include "kernels/half.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 
 struct config config_of(const char *text)
@@ -15,63 +17,205 @@ struct config config_of(const char *text)
     return c;
 }
 
-static float *noise(const char *name, size_t n)
+static float *noise(const char *name, size_t n, enum dtype type)
 {
     float *x = malloc(n * sizeof(*x));
     struct rng rng = rng_named(1, name);
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         x[i] = (float)(2 * rng_unit(&rng) - 1);
+        if (type == DTYPE_BF16)
+            x[i] = bf16_to_f32(bf16_from_f32(x[i]));
+    }
     return x;
+}
+
+/* ---- numbers on the device ---------------------------------------------- */
+
+static void put(struct cache *c, void *to, const float *from, size_t n)
+{
+    uint16_t *half = malloc(n * sizeof(*half));
+
+    for (size_t i = 0; i < n; i++)
+        half[i] = bf16_from_f32(from[i]);
+    if (c->be->dtype == DTYPE_BF16)
+        c->be->write(c->be, to, half, n * sizeof(*half));
+    else
+        c->be->write(c->be, to, from, n * sizeof(*from));
+    free(half);
+}
+
+static float *get(struct cache *c, const void *from, size_t n)
+{
+    float *x = malloc(n * sizeof(*x) + 1);
+    uint16_t *half = malloc(n * sizeof(*half) + 1);
+    struct err err;
+    bool bf16 = c->be->dtype == DTYPE_BF16;
+
+    cr_assert_eq(c->be->read(c->be, bf16 ? (void *)half : x, from, n * dtype_size(c->be->dtype), &err), 0);
+    for (size_t i = 0; bf16 && i < n; i++)
+        x[i] = bf16_to_f32(half[i]);
+    free(half);
+    return x;
+}
+
+double *attention_of(const struct cache *c, int layer, int i, int head)
+{
+    int T = c->full.n_tokens;
+    const float *q = c->q[layer] + ((size_t)i * H + (size_t)head) * K, *k = c->k[layer * G + head / (H / G)];
+    double *a = calloc((size_t)T, sizeof(*a)), sum = 0;
+
+    for (int t = 0; t <= i; t++) {
+        double dot = 0;
+        for (int j = 0; j < K; j++)
+            dot += (double)q[j] * (double)k[t * K + j];
+        sum += a[t] = exp(dot / sqrt(K));
+    }
+    for (int t = 0; t <= i; t++)
+        a[t] /= sum;
+    return a;
+}
+
+static void sum_columns(struct cache *c)
+{
+    int T = c->full.n_tokens;
+
+    memset(c->column_sums, 0, (size_t)(L * G * T) * sizeof(float));
+    for (int l = 0; l < L; l++)
+        for (int i = 0; i < T * H; i++) {
+            double *a = attention_of(c, l, i / H, i % H);
+            for (int t = 0; t < T; t++)
+                c->column_sums[(l * G + i % H / (H / G)) * T + t] += (float)a[t];
+            free(a);
+        }
+}
+
+void cache_write(struct cache *c)
+{
+    int T = c->full.n_tokens, window = c->full.window, group = H / G;
+    float *q = malloc((size_t)(window * H * K) * sizeof(*q)); // (G, window, H/G, K)
+
+    for (int h = 0; h < L * G; h++) {
+        put(c, c->rows[h].k, c->k[h], (size_t)(T * K));
+        put(c, c->rows[h].v, c->v[h], (size_t)(T * K));
+    }
+    for (int l = 0; l < L; l++) {
+        for (int i = 0; i < window * H; i++) {
+            int token = i / H, head = i % H, row = (head / group * window + token) * group + head % group;
+            memcpy(q + (size_t)row * K, c->q[l] + ((size_t)(T - window + token) * H + (size_t)head) * K,
+                   K * sizeof(*q));
+        }
+        put(c, c->window_q[l], q, (size_t)(window * H * K));
+    }
+    free(q);
+}
+
+/* ---- the cache ---------------------------------------------------------- */
+
+static void lay_out(struct cache *c, int n_tokens, int window)
+{
+    struct err err;
+    size_t rows = (size_t)n_tokens * K * dtype_size(c->be->dtype), all = L * G * rows;
+    char *keys = pool_take(&c->pool, all, &err), *values = pool_take(&c->pool, all, &err);
+
+    cr_assert(keys && values);
+    for (size_t h = 0; h < L * G; h++)
+        c->rows[h] = (struct kv_rows){ keys + h * rows, values + h * rows, n_tokens };
+    for (int l = 0; l < L; l++)
+        c->window_q[l] = pool_take(&c->pool, (size_t)(window * H * K) * dtype_size(c->be->dtype), &err);
+    float *sums = pool_take(&c->pool, (size_t)(L * G * n_tokens) * sizeof(*sums), &err);
+    c->full = (struct kv_full){ .backend = c->be,
+                                .pool = &c->pool,
+                                .shape = { L, H, G, K, c->be->dtype },
+                                .n_tokens = n_tokens,
+                                .store = { keys, values, (size_t)n_tokens },
+                                .rows = c->rows,
+                                .window = window,
+                                .window_q = c->window_q,
+                                .column_sums = sums };
+}
+
+bool cache_open(struct cache *c, const char *backend, const char *dtype, int n_tokens)
+{
+    enum { POOL = 64 << 20 };
+    struct err err;
+    const struct backend_options options = { .name = backend, .dtype = dtype, .n_threads = 2 };
+    size_t n = (size_t)n_tokens;
+
+    *c = (struct cache){ .be = backend_open(&options, &err) };
+    cr_assert(c->be || err.code == ERR_DEVICE, "%s", err.msg);
+    if (!c->be)
+        return false;
+    cr_assert_eq(pool_open(&c->pool, c->be, POOL, &err), 0, "%s", err.msg);
+    lay_out(c, n_tokens, n_tokens < W ? n_tokens : W);
+    for (int i = 0; i < L * G; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "k%d", i);
+        c->k[i] = noise(name, n * K, c->be->dtype);
+        c->v[i] = noise(name + 1, n * K, c->be->dtype);
+    }
+    for (int l = 0; l < L; l++)
+        c->q[l] = noise(l ? "q1" : "q0", n * H * K, c->be->dtype);
+    c->column_sums = malloc(L * G * n * sizeof(float));
+    cache_write(c);
+    sum_columns(c);
+    c->be->write(c->be, (void *)(uintptr_t)c->full.column_sums, c->column_sums, L * G * n * sizeof(float));
+    return true;
 }
 
 void cache_init(struct cache *c, int n_tokens)
 {
-    struct err err;
-    int window = n_tokens < W ? n_tokens : W;
-
-    *c = (struct cache){ .be = backend_open("reference", 1, &err) };
-    cr_assert(c->be, "%s", err.msg);
-    for (int i = 0; i < L * G; i++) {
-        char name[16];
-        snprintf(name, sizeof(name), "k%d", i);
-        c->rows[i] =
-            (struct kv_rows){ noise(name, (size_t)(n_tokens * K)), noise(name + 1, (size_t)(n_tokens * K)), n_tokens };
-    }
-    for (int l = 0; l < L; l++)
-        c->window_q[l] = noise(l ? "q1" : "q0", (size_t)(window * H * K));
-    c->full = (struct kv_full){ .backend = c->be,
-                                .shape = { L, H, G, K, DTYPE_F32 },
-                                .n_tokens = n_tokens,
-                                .rows = c->rows,
-                                .window = window,
-                                .window_q = c->window_q };
-    c->c = compressor_new(&c->full, &err);
-    cr_assert(c->c, "%s", err.msg);
+    cr_assert(cache_open(c, "reference", "f32", n_tokens));
 }
 
 void cache_release(struct cache *c)
 {
-    compressor_free(c->c);
     for (int i = 0; i < L * G; i++) {
-        free(c->rows[i].k);
-        free(c->rows[i].v);
+        free(c->k[i]);
+        free(c->v[i]);
     }
     for (int l = 0; l < L; l++)
-        free(c->window_q[l]);
+        free(c->q[l]);
+    free(c->column_sums);
+    pool_close(&c->pool);
     c->be->close(c->be);
 }
 
-struct variant variant_of(struct cache *c, const struct config *config)
+/* ---- variants ----------------------------------------------------------- */
+
+void made_all(struct cache *c, const struct config *configs, int n, struct made *out)
 {
-    struct variant v;
+    const struct config *list[16];
     struct err err;
 
-    cr_assert_eq(compressor_variant(c->c, config, VARIANT_PAYLOAD, &v, &err), 0, "%s", err.msg);
-    return v;
+    cr_assert(n <= 16);
+    for (int i = 0; i < n; i++)
+        list[i] = &configs[i];
+    struct compressor *maker = compressor_new(&c->full, list, n, &err);
+    cr_assert(maker, "%s", err.msg);
+    for (int i = 0; i < n; i++) {
+        cr_assert_eq(compressor_variant(maker, list[i], VARIANT_PAYLOAD, &out[i].v, &err), 0, "%s", err.msg);
+        for (int h = 0; h < L * G; h++) {
+            out[i].k[h] = get(c, out[i].v.rows[h].k, (size_t)out[i].v.rows[h].n * K);
+            out[i].rows_v[h] = get(c, out[i].v.rows[h].v, (size_t)out[i].v.rows[h].n * K);
+        }
+    }
+    compressor_free(maker);
 }
 
-const float *row(const void *matrix, int i)
+struct made made_of(struct cache *c, const struct config *config)
 {
-    return (const float *)matrix + (size_t)i * K;
+    struct made m;
+
+    made_all(c, config, 1, &m);
+    return m;
+}
+
+void made_release(struct made *m)
+{
+    for (int h = 0; h < L * G; h++) {
+        free(m->k[h]);
+        free(m->rows_v[h]);
+    }
+    variant_release(&m->v);
 }

@@ -1,27 +1,45 @@
-/* cache.h - a small KV cache full of noise, for tests that make variants of one. */
+/* cache.h - a small KV cache full of noise on a backend, for tests that make variants of one. Tests see its numbers,
+ * and those of variants, in host memory.
+ */
 #ifndef EVP_CACHE_H
 #define EVP_CACHE_H
 
+#include "kernels/pool.h"
 #include "methods/method.h"
 
 enum { L = 2, H = 6, G = 2, K = 32, W = 16 }; // W: queries saved
 
 struct cache {
     struct backend *be;
+    struct pool pool;
     struct kv_full full;
     struct kv_rows rows[L * G];
     void *window_q[L];
-    struct compressor *c;
+    float *k[L * G], *v[L * G]; // (T, K), as the device has them
+    float *q[L];                // (T, H, K): queries of all tokens
+    float *column_sums;         // (L * G, T)
 };
 
-void cache_init(struct cache *c, int n_tokens); // the same numbers every time
+/* The same numbers every time; of the reference backend in f32, or of another. false: this machine lacks it, and
+ * nothing is left to release. cache_write: puts the numbers, changed by a test, on the device. */
+void cache_init(struct cache *c, int n_tokens);
+bool cache_open(struct cache *c, const char *backend, const char *dtype, int n_tokens);
+void cache_write(struct cache *c);
 void cache_release(struct cache *c);
 
-/* These assert that it works. */
-struct config config_of(const char *text);
-struct variant variant_of(struct cache *c, const struct config *config); // with all a payload needs
+/* exp(q . k_t / sqrt(K)) over its sum, of token i's query head to the keys it sees: (T), 0 beyond i. Free it. */
+double *attention_of(const struct cache *c, int layer, int i, int head);
 
-/* Row i of a matrix of K columns. */
-const float *row(const void *matrix, int i);
+/* A variant with all a payload needs, and its rows in host memory. */
+struct made {
+    struct variant v;
+    float *k[L * G], *rows_v[L * G]; // (n, K)
+};
+
+/* These assert that it works. made_all: n variants from one compressor. */
+struct config config_of(const char *text);
+struct made made_of(struct cache *c, const struct config *config);
+void made_all(struct cache *c, const struct config *configs, int n, struct made *out);
+void made_release(struct made *m);
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "engine/tokenizer_internal.h"
 #include "profiler/grid.h"
+#include "profiler/groups.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -242,13 +243,19 @@ Test(grid, only_what_is_missing_is_open)
     cr_assert(g.n_found == 2 && g.n_answers == 4 * 3 - 2 && g.n_contexts == 3 && g.n_variants == 9);
     cr_assert_eq(g.work[0].n_open, 4);
 
-    bool taken[3] = { false };
-    int member[3];
-    cr_assert_eq(grid_group(&g, &g.work[0], taken, member), 2); // none and knorm lack q2 alone
-    cr_assert(member[0] == 0 && member[1] == 1);
-    cr_assert_eq(grid_group(&g, &g.work[0], taken, member), 1); // kivi lacks both
-    cr_assert_eq(member[0], 2);
-    cr_assert_eq(grid_group(&g, &g.work[0], taken, member), 0);
+    struct work_groups groups;
+    cr_assert_eq(work_groups_make(&groups, &g, &g.work[0], &err), 0);
+    cr_assert_eq(groups.n, 3);
+    cr_assert_eq(work_group_end(&groups, &g.work[0], 0), 2); // none and knorm lack q2 alone
+    cr_assert(groups.member[0] == 0 && groups.member[1] == 1 && groups.config[1] == &g.config[1]);
+    cr_assert_eq(work_group_end(&groups, &g.work[0], 2), 3); // kivi lacks both
+    cr_assert_eq(groups.member[2], 2);
+    struct engine_work two = work_of_group(&g, &g.work[0], &groups, 0, 2);
+    struct engine_work one = work_of_group(&g, &g.work[0], &groups, 2, 3);
+    cr_assert(two.n_configs == 2 && two.n_questions == 1 && one.n_configs == 1 && one.n_questions == 2);
+    cr_assert_eq(one.config[0], &g.config[2]);
+    cr_assert_eq(one.question_tokens, g.work[0].question_ids[0].n + g.work[0].question_ids[1].n);
+    work_groups_release(&groups);
 
     s.have.answer_n_tokens[0] = -1; // sizes without an answer are no answer
     g.n_found = 0;

@@ -33,9 +33,9 @@ static uint64_t write_payload(const char *path, const char *config_text, int n_t
     uint64_t bytes;
 
     cache_init(&c, n_tokens);
-    struct variant v = variant_of(&c, &config);
-    cr_assert_eq(packed_payload_write(path, &v, &key, &bytes, &err), 0, "%s", err.msg);
-    variant_release(&v);
+    struct made m = made_of(&c, &config);
+    cr_assert_eq(packed_payload_write(path, &m.v, &key, &bytes, &err), 0, "%s", err.msg);
+    made_release(&m);
     cache_release(&c);
     return bytes;
 }
@@ -59,78 +59,134 @@ static void expect_bf16(const void *stored, size_t first, const float *rows, int
     }
 }
 
+/* Rows of the heads of layer l that part i of the quantiser, or of none, holds in full. */
+static int rows_in_full(const struct made *m, int l, int g, int i)
+{
+    const struct config_stage *quantise = config_stage_of(m->v.config, METHOD_QUANTISE);
+    struct head_part part[HEAD_PART_MAX];
+    int n = m->v.rows[l * G + g].n;
+
+    if (!quantise)
+        return n;
+    quantise->method->parts(quantise->value, &m->v.shape, l, n, part);
+    return (int)part[i].rows;
+}
+
+/* The payload has the variant's rows in full, its positions, its lengths. */
+static void expect_payload(const struct packed_payload *p, const struct made *m)
+{
+    bool packed = config_stage_of(m->v.config, METHOD_QUANTISE), ragged = config_is_ragged(m->v.config);
+    const int32_t *kept = m->v.kept;
+
+    for (int l = 0; l < L; l++) {
+        size_t n_k = 0, n_v = 0, sum = 0;
+        int n[G];
+        packed_payload_lengths(p, l, n);
+        for (int g = 0; g < G; g++) {
+            int h = l * G + g, k = rows_in_full(m, l, g, 0), v = rows_in_full(m, l, g, 4);
+            expect_bf16(tensor(p, l, "k"), n_k, m->k[h] + (n[g] - k) * K, k);
+            expect_bf16(tensor(p, l, "v"), n_v, m->rows_v[h] + (n[g] - v) * K, v);
+            cr_assert_eq(n[g], m->v.rows[h].n);
+            n_k += (size_t)k;
+            n_v += (size_t)v;
+            sum += (size_t)n[g];
+        }
+        if (ragged)
+            cr_assert_arr_eq(tensor(p, l, "lengths"), n, sizeof(n));
+        if (kept && !packed)
+            cr_assert_arr_eq(tensor(p, l, "positions"), kept, sum * 4);
+        kept += kept ? sum : 0;
+    }
+    cr_assert_eq(p->file.st.n, 1 + L * (m->v.n_parts + (kept && !packed)));
+    cr_assert_arr_eq(p->file.tokens->at, ids, sizeof(ids));
+}
+
 Test(payload, holds_the_rows_of_a_variant)
 {
-    static const char *const name[] = { "none", "keydiff:drop=0.6", "kivi:bits=4", "keydiff:drop=0.2+kivi:bits=2" };
+    static const char *const name[] = { "none",
+                                        "keydiff:drop=0.6",
+                                        "kivi:bits=4",
+                                        "keydiff:drop=0.2+kivi:bits=2",
+                                        "pyramidkv:drop=0.5:window=4",
+                                        "adakv+h2o:drop=0.5",
+                                        "adakv+h2o:drop=0",
+                                        "adakv+tova:drop=0.2:heads=own+kivi:bits=4",
+                                        "adakv:safeguard=0+pyramidkv:drop=0.3:window=4+kivi:bits=2" };
+    static const char *const dtype[] = { "f32", "bf16" };
     char path[] = "/tmp/evp-payload-XXXXXX";
     struct cache c;
     struct err err;
 
     close(mkstemp(path));
-    cache_init(&c, 100);
-    for (int m = 0; m < 4; m++) {
-        struct config config = config_of(name[m]);
-        struct variant v = variant_of(&c, &config);
+    for (int i = 0; i < 2 * 9; i++) {
+        struct config config = config_of(name[i / 2]);
+        cr_assert(cache_open(&c, "reference", dtype[i % 2], 100));
+        struct made m = made_of(&c, &config);
         struct packed_payload p;
         uint64_t bytes, on_disk;
-        cr_assert_eq(packed_payload_write(path, &v, &key, &bytes, &err), 0, "%s", err.msg);
+        cr_assert_eq(packed_payload_write(path, &m.v, &key, &bytes, &err), 0, "%s", err.msg);
         cr_assert(file_size(path, &on_disk, &err) == 0 && on_disk == bytes);
-        cr_assert((double)bytes <= 1.02 * (double)v.bytes + 32768, "%s: %llu for %lld", name[m],
-                  (unsigned long long)bytes, (long long)v.bytes);
+        cr_assert((double)bytes <= 1.02 * (double)m.v.bytes + 32768, "%s: %llu for %lld", config.name,
+                  (unsigned long long)bytes, (long long)m.v.bytes);
         cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
-        cr_assert(p.bytes == v.bytes && p.file.n_tokens == 100 && p.n_kept == v.rows[0].n && p.shape.n_layers == L);
-        cr_assert(strcmp(p.config.name, name[m]) == 0 && strcmp(p.file.model_digest, model) == 0 &&
+        cr_assert(p.bytes == m.v.bytes && p.file.n_tokens == 100 && p.shape.n_layers == L && p.shape.n_kv_heads == G);
+        cr_assert(strcmp(p.config.name, config.name) == 0 && strcmp(p.file.model_digest, model) == 0 &&
                   strcmp(p.file.token_digest, tokens) == 0);
-        for (int i = 0; i < L * G; i++) {
-            size_t n_k = (size_t)v.parts[0].dim[1], n_v = (size_t)v.parts[m < 2 ? 1 : 4].dim[1];
-            const struct kv_rows *r = &v.rows[i];
-            expect_bf16(tensor(&p, i / G, "k"), (size_t)(i % G) * n_k, row(r->k, r->n - (int)n_k), (int)n_k);
-            expect_bf16(tensor(&p, i / G, "v"), (size_t)(i % G) * n_v, row(r->v, r->n - (int)n_v), (int)n_v);
-        }
-        if (m == 1)
-            cr_assert_arr_eq(tensor(&p, 1, "positions"), v.kept + G * v.rows[0].n, (size_t)(G * v.rows[0].n) * 4);
-        cr_assert_eq(p.file.st.n, 1 + L * (v.n_parts + (m == 1)));
-        cr_assert_arr_eq(p.file.tokens->at, ids, sizeof(ids));
+        expect_payload(&p, &m);
         packed_payload_close(&p);
-        variant_release(&v);
+        made_release(&m);
+        cache_release(&c);
     }
-    cache_release(&c);
     unlink(path);
 }
 
-/* The packed parts are enough to get the variant's rows back. */
+/* Numbers of bits `bits` from a payload, as the reader of a serving cache would take them: along its last axis, 32 /
+ * bits codes a word, the first in the lowest bits. */
+static float unpacked(const struct packed_payload *p, int layer, const char *side, size_t i)
+{
+    char name[3][16];
+    uint32_t word;
+    uint16_t scale, zero;
+
+    for (int j = 0; j < 3; j++)
+        snprintf(name[j], sizeof(name[j]), "%s_%s", side, (const char *[]){ "codes", "scales", "zeros" }[j]);
+    memcpy(&word, (const char *)tensor(p, layer, name[0]) + i / 16 * 4, 4);
+    memcpy(&scale, (const char *)tensor(p, layer, name[1]) + i / 32 * 2, 2);
+    memcpy(&zero, (const char *)tensor(p, layer, name[2]) + i / 32 * 2, 2);
+    return (float)(word >> i % 16 * 2 & 3) * f16_to_f32(scale) + f16_to_f32(zero);
+}
+
+/* The packed parts are enough to get the variant's rows back, also those of heads of different lengths. */
 Test(payload, of_a_quantiser_unpacks_to_the_variant)
 {
+    static const char *const name[] = { "kivi:bits=2", "adakv+h2o:drop=0.3+kivi:bits=2" };
     char path[] = "/tmp/evp-payload-XXXXXX";
     struct cache c;
-    struct config config = config_of("kivi:bits=2");
     struct packed_payload p;
     struct err err;
 
     close(mkstemp(path));
     cache_init(&c, 100);
-    struct variant v = variant_of(&c, &config);
-    cr_assert_eq(packed_payload_write(path, &v, &key, NULL, &err), 0, "%s", err.msg);
-    cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
-    struct packed_part part[PART_MAX];
-    int n_parts = config_parts(&p.config, &p.shape, p.file.n_tokens, part);
-    for (int l = 0; l < L; l++) {
-        struct kv_rows *original = &c.rows[(size_t)l * G];
-        for (int i = 0; i < n_parts; i++) { // aligned copies, as a loader would have them
-            part[i].at = malloc(packed_part_bytes(&part[i]));
-            memcpy(part[i].at, tensor(&p, l, part[i].name), packed_part_bytes(&part[i]));
+    for (int i = 0; i < 2; i++) {
+        struct config config = config_of(name[i]);
+        struct made m = made_of(&c, &config);
+        cr_assert_eq(packed_payload_write(path, &m.v, &key, NULL, &err), 0, "%s", err.msg);
+        cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
+        for (int l = 0; l < L; l++) {
+            size_t at_k = 0, at_v = 0; // numbers of the heads before
+            for (int g = 0; g < G; g++) {
+                int n = m.v.rows[l * G + g].n, keys = n - n % 32, values = n > 32 ? n - 32 : 0;
+                for (int j = 0; j < keys * K; j++) // (K, keys)
+                    cr_assert_eq(unpacked(&p, l, "k", at_k + (size_t)j), m.k[l * G + g][j % keys * K + j / keys]);
+                for (int j = 0; j < values * K; j++) // (values, K)
+                    cr_assert_eq(unpacked(&p, l, "v", at_v + (size_t)j), m.rows_v[l * G + g][j]);
+                at_k += (size_t)(keys * K);
+                at_v += (size_t)(values * K);
+            }
         }
-        const struct packed_layer layer = { original, &p.shape, config.stage[0].value, part };
-        config.stage[0].method->dequantise(c.be, &layer);
-        for (int g = 0; g < G; g++) {
-            cr_assert_arr_eq(original[g].k, v.rows[l * G + g].k, 100 * K * sizeof(float));
-            cr_assert_arr_eq(original[g].v, v.rows[l * G + g].v, 100 * K * sizeof(float));
-        }
-        for (int i = 0; i < n_parts; i++)
-            free(part[i].at);
+        packed_payload_close(&p);
+        made_release(&m);
     }
-    packed_payload_close(&p);
-    variant_release(&v);
     cache_release(&c);
     unlink(path);
 }
@@ -203,7 +259,7 @@ Test(payload, refuses_what_does_not_fit_together)
     expect_refused_with(drop, "\"n_tokens\":\"100\"", "\"n_tokens\":\"101\"", "'tokens' is not I32 of shape [101]");
     expect_refused_with(drop, "\"tokens\":{\"dtype\":\"I32\"", "\"tokens\":{\"dtype\":\"F32\"", "'tokens' is not I32");
     expect_refused_with(drop, "\"tokens\":{", "\"t0kens\":{", "'tokens' is missing");
-    expect_refused_with(drop, "\"version\":\"2\"", "\"version\":\"1\"", "7 tensors of layers, where each has 3");
+    expect_refused_with(drop, "\"version\":\"2\"", "\"version\":\"1\"", "7 tensors, where 2 layers have 6");
     expect_refused_with(drop, "\"version\":\"2\"", "\"version\":\"3\"",
                         "version '3'; this program reads versions 1 to 2");
     expect_refused_with(drop, model, "AAAAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "SHA-256");
@@ -212,6 +268,51 @@ Test(payload, refuses_what_does_not_fit_together)
     expect_refused_with(drop, "\"layers.1.v\":{\"dtype\":\"BF16\"", "\"layers.1.v\":{\"dtype\":\"F16\" ",
                         "is F16, not BF16");
     expect_refused_with(quantised, "[2,32,6]", "[2,6,32]", "has another shape");
+    expect_refused_with(quantised, "layers.1.v_zeros\":{", "layers.2.v_zeros\":{", "'layers.1.v_zeros' is missing");
+    expect_refused_with(quantised, "layers.1.k\":{", "layers.7.k\":{",
+                        "17 tensors, where 1 layers and the tokens have 9");
+}
+
+/* Configs whose lengths depend on the data carry them; nothing is allocated or read by them before they are checked. */
+Test(payload, refuses_lengths_that_do_not_add_up)
+{
+    static const char *const ragged = "adakv+h2o:drop=0.5";
+    static const struct {
+        int32_t head[2];
+        const char *says;
+    } bad[] = { { { 50, 51 }, "has 101 tokens together, where adakv+h2o:drop=0.5 keeps 100" },
+                { { 0, 0 }, "has 0 tokens together" },
+                { { 101, -1 }, "'layers.1.lengths' has a head of 101 of 100 tokens" },
+                { { -1, 101 }, "'layers.1.lengths' has a head of -1 of 100 tokens" },
+                { { INT32_MAX, INT32_MIN }, "has a head of 2147483647" },
+                { { INT32_MIN, INT32_MAX }, "has a head of -2147483648" } };
+    struct image image = image_of(ragged, 100);
+    struct packed_payload p;
+    struct err err;
+    int n[G];
+
+    cr_assert_eq(packed_payload_parse(&p, image.at, image.n, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
+    packed_payload_lengths(&p, 1, n);
+    char *at = (char *)(uintptr_t)tensor(&p, 1, "lengths");
+    packed_payload_close(&p);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        memcpy(at, bad[i].head, sizeof(bad[i].head));
+        expect_refused(&image, image.n, bad[i].says);
+    }
+    memcpy(at, (int[]){ n[0] - 1, n[1] + 1 }, sizeof(n)); // the sum is right: positions and checksums are not
+    cr_assert_eq(packed_payload_parse(&p, image.at, image.n, PAYLOAD_HEADER, &err), 0, "%s", err.msg);
+    packed_payload_close(&p);
+    expect_refused(&image, image.n, "the file is damaged");
+    free(image.at);
+    expect_refused_with(ragged, "layers.1.lengths\":{\"dtype\":\"I32\",", "layers.1.lengths\":{\"dtype\":\"F32\",",
+                        "'layers.1.lengths' is F32, not I32");
+    expect_refused_with(ragged, "layers.1.lengths\":{", "layers.1.lengthz\":{", "'layers.1.lengths' is missing");
+    expect_refused_with(ragged, "layers.0.lengths\":{", "layers.0.lengthz\":{",
+                        "no tensor 'layers.0.lengths' of shape [heads]");
+    expect_refused_with(ragged, ragged, "keydiff:drop=0.500",
+                        "no tensor 'layers.0.k' of shape [heads, rows, head_dim]");
+    expect_refused_with("snapkv:drop=0.5:window=9", "snapkv:drop=0.5:window=9", "adakv+snapkv:drop=0.5000",
+                        "no tensor 'layers.0.lengths'");
 }
 
 /* ---- limits -------------------------------------------------------------- */
@@ -302,21 +403,21 @@ Test(payload, takes_positions_up_to_their_limits)
         struct err err;
         close(mkstemp(path));
         cache_init(&c, 100);
-        struct variant v = variant_of(&c, &config);
-        int n = v.rows[0].n;
+        struct made m = made_of(&c, &config);
+        int n = m.v.rows[0].n;
         for (int i = 0; i < n; i++)
-            v.kept[i] = i; // from 0
-        v.kept[n - 1] = 99 + off;
-        cr_assert_eq(packed_payload_write(path, &v, &key, NULL, &err), 0, "%s", err.msg);
+            m.v.kept[i] = i; // from 0
+        m.v.kept[n - 1] = 99 + off;
+        cr_assert_eq(packed_payload_write(path, &m.v, &key, NULL, &err), 0, "%s", err.msg);
         int code = packed_payload_open(&p, path, PAYLOAD_WHOLE, &err);
         cr_assert_eq(code, off > 0 ? ERR_FORMAT : 0, "%s", code ? err.msg : "good");
         if (!code)
             packed_payload_close(&p);
-        v.kept[0] = -1;
-        v.kept[n - 1] = 99;
-        cr_assert_eq(packed_payload_write(path, &v, &key, NULL, &err), 0, "%s", err.msg);
+        m.v.kept[0] = -1;
+        m.v.kept[n - 1] = 99;
+        cr_assert_eq(packed_payload_write(path, &m.v, &key, NULL, &err), 0, "%s", err.msg);
         cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), ERR_FORMAT);
-        variant_release(&v);
+        made_release(&m);
         cache_release(&c);
         unlink(path);
     }
@@ -338,23 +439,27 @@ Test(payload, refuses_damaged_and_cut_files)
 /* Positions are checked even where the checksum is right. */
 Test(payload, refuses_positions_that_do_not_rise)
 {
-    struct cache c;
-    struct config config = config_of("keydiff:drop=0.6");
+    static const char *const name[] = { "keydiff:drop=0.6", "adakv+h2o:drop=0.6" };
     char path[] = "/tmp/evp-payload-XXXXXX";
-    struct packed_payload p;
-    struct err err;
 
     close(mkstemp(path));
-    cache_init(&c, 100);
-    struct variant v = variant_of(&c, &config);
-    v.kept[3 * v.rows[0].n + 4] = v.kept[3 * v.rows[0].n + 3];
-    cr_assert_eq(packed_payload_write(path, &v, &key, NULL, &err), 0, "%s", err.msg);
-    cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_HEADER, &err), 0, "%s", err.msg);
-    packed_payload_close(&p);
-    cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), ERR_FORMAT);
-    cr_assert(strstr(err.msg, "'layers.1.positions' does not rise"), "%s", err.msg);
-    variant_release(&v);
-    cache_release(&c);
+    for (int i = 0; i < 2; i++) {
+        struct cache c;
+        struct config config = config_of(name[i]);
+        struct packed_payload p;
+        struct err err;
+        cache_init(&c, 100);
+        struct made m = made_of(&c, &config);
+        int32_t *last_head = m.v.kept + m.v.rows[0].n + m.v.rows[1].n + m.v.rows[2].n;
+        last_head[4] = last_head[3];
+        cr_assert_eq(packed_payload_write(path, &m.v, &key, NULL, &err), 0, "%s", err.msg);
+        cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_HEADER, &err), 0, "%s", err.msg);
+        packed_payload_close(&p);
+        cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), ERR_FORMAT);
+        cr_assert(strstr(err.msg, "'layers.1.positions' does not rise"), "%s", err.msg);
+        made_release(&m);
+        cache_release(&c);
+    }
     unlink(path);
 }
 

@@ -2,6 +2,7 @@
 #include "profiler/run_all.h"
 
 #include "base/file.h"
+#include "profiler/groups.h"
 #include "tests/unit/tiny_model.h"
 
 #include <criterion/criterion.h>
@@ -45,7 +46,17 @@ static void open_engine(void)
     tiny_model_make(w.model);
     w.engine = engine_open(&(struct engine_options){ .model = w.model, .backend = "reference", .n_threads = 1 }, &err);
     cr_assert(w.engine, "%s", err.msg);
-    w.session = session_new(w.engine, &err);
+}
+
+static void start_engine(void)
+{
+    struct err err = { 0 };
+    struct engine_work work[CONTEXTS];
+    const struct config *const list[] = { &w.config[0] };
+
+    for (int i = 0; i < CONTEXTS; i++)
+        work[i] = work_at_most(&w.grid, &w.grid.work[i], list);
+    w.session = engine_start(w.engine, work, CONTEXTS, 0, &err);
     cr_assert(w.session, "%s", err.msg);
     true_sync = engine_backend(w.engine)->sync;
     engine_backend(w.engine)->sync = failing_sync;
@@ -90,6 +101,7 @@ static void open_world(void)
     cr_assert_eq(grid_begin(&w.grid, &in, &err), 0, "%s", err.msg);
     cr_assert_eq(grid_plan(&w.grid, &in, &err), 0, "%s", err.msg);
     cr_assert_eq(w.grid.n_contexts, CONTEXTS);
+    start_engine();
     cr_assert_eq(store_begin(&w.store, &err), 0, "%s", err.msg);
 }
 

@@ -13,7 +13,7 @@ enum { L = 2, D = 64, H = 4, G = 2, K = 32, F = 96, TENSORS = 9 * L + 3 };
 static const char config[] =
     "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_act\":\"silu\",\"hidden_size\":64,"
     "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":32,"
-    "\"intermediate_size\":96,\"vocab_size\":271,\"max_position_embeddings\":2048,\"rms_norm_eps\":1e-05,"
+    "\"intermediate_size\":96,\"vocab_size\":271,\"max_position_embeddings\":%d,\"rms_norm_eps\":1e-05,"
     "\"rope_theta\":10000.0,\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1.0,"
     "\"high_freq_factor\":4.0,\"original_max_position_embeddings\":256},\"tie_word_embeddings\":false,"
     "\"eos_token_id\":[2,0]}";
@@ -76,12 +76,19 @@ static const char *const copied[] = { "tokenizer.json", "tokenizer_config.json" 
 
 void tiny_model_make(char path[64])
 {
+    tiny_model_make_long(path, TINY_MAX_TOKENS);
+}
+
+void tiny_model_make_long(char path[64], int max_tokens)
+{
+    char json[sizeof(config) + 16];
     struct err err;
 
     snprintf(path, 64, "/tmp/evp-tiny-XXXXXX");
     cr_assert(mkdtemp(path));
     char *at = file_join(path, "config.json");
-    cr_assert_eq(file_write(at, config, sizeof(config) - 1, &err), 0, "%s", err.msg);
+    snprintf(json, sizeof(json), config, max_tokens);
+    cr_assert_eq(file_write(at, json, strlen(json), &err), 0, "%s", err.msg);
     free(at);
     at = file_join(path, "model.safetensors");
     write_weights(at);

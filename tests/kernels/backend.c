@@ -1,0 +1,119 @@
+/* Opening a backend; its memory ops; what every op that has nothing to do must bear. */
+#include "tests/kernels/compare.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+Test(backend, is_opened_by_name)
+{
+    struct err err = { 0 };
+
+    struct backend *be = backend_open(&(struct backend_options){ 0 }, &err);
+    cr_assert(be, "%s", err.msg);
+    cr_assert_str_eq(be->name, "cpu");
+    cr_assert_eq(strncmp(be->kind, "cpu-", 4), 0, "'%s'", be->kind);
+    cr_assert_eq(be->dtype, DTYPE_F32);
+    cr_assert_gt(be->pass_rows, 0);
+    struct device_memory m = be->memory(be);
+    cr_assert(m.free > 0 && m.free <= m.total);
+    be->close(be);
+    be = backend_open(&(struct backend_options){ "reference", "bf16", 1 }, &err);
+    cr_assert(be && be->dtype == DTYPE_BF16);
+    cr_assert_str_eq(be->kind, "reference");
+    be->close(be);
+    be = backend_open(&(struct backend_options){ "auto", "auto", 1 }, &err);
+    cr_assert(be && (be->dtype == DTYPE_F32 || be->dtype == DTYPE_BF16));
+    be->close(be);
+}
+
+Test(backend, refuses_what_it_does_not_know)
+{
+    static const char *const names[] = { "cuda", "tpu", "", "CPU" }, *const dtypes[] = { "f16", "", "F32", "fp32" };
+    struct err err = { 0 };
+
+    for (int i = 0; i < 4; i++) {
+        cr_assert_null(backend_open(&(struct backend_options){ names[i], "f32", 0 }, &err));
+        cr_assert(err.code == ERR_DEVICE && strstr(err.msg, "cpu|reference"), "%s", err.msg);
+        cr_assert_null(backend_open(&(struct backend_options){ "auto", dtypes[i], 0 }, &err));
+        cr_assert(err.code == ERR_USAGE && strstr(err.msg, "auto|f32|bf16"), "%s", err.msg);
+    }
+}
+
+static void say_missing(const char *name, const char *why)
+{
+    fprintf(stderr, "kernels: '%s' is not tested: %s\n", name, why);
+}
+
+Test(backend, says_what_the_tests_leave_out)
+{
+    each_missing(say_missing);
+}
+
+/* Bytes there and back; rows copied; no bytes at all. */
+static void check_memory(const struct pair *p)
+{
+    struct backend *be = p->got;
+    struct err err = { 0 };
+    char host[64], back[64] = { 0 };
+
+    for (int i = 0; i < 64; i++)
+        host[i] = (char)i;
+    char *at = bytes_from(be, host, 64), *to = be->alloc(be, 64, &err);
+    cr_assert(to && (uintptr_t)at % 64 == 0 && (uintptr_t)to % 64 == 0);
+    memset(host, 0x55, sizeof(host)); // write has read it
+    be->repeat(be, to, 16, 4, host, 16);
+    be->copy(be, to + 3, at + 5, 7);
+    be->repeat(be, to + 20, 10, 3, "xyz", 2);
+    be->repeat(be, to, 1, 0, host, 64);
+    be->copy(be, to, at, 0);
+    be->write(be, to, host, 0);
+    cr_assert_eq(be->read(be, back, to, 64, &err), 0);
+    for (int i = 0; i < 64; i++) {
+        bool pair = i >= 20 && i < 50 && i % 10 < 2;
+        cr_assert_eq(back[i], i >= 3 && i < 10 ? i + 2 : pair ? "xy"[i % 10] : 0x55, "%s: byte %d", p->name, i);
+    }
+    be->free(be, at);
+    be->free(be, to);
+    be->free(be, NULL);
+    be->weight_free(be, NULL);
+}
+
+Test(backend, memory)
+{
+    each_pair(check_memory);
+}
+
+/* An allocation of nothing is an address all the same, and one of its own. */
+static void check_nothing(const struct pair *p)
+{
+    struct backend *be = p->got;
+    struct err err = { 0 };
+    void *a = be->alloc(be, 0, &err), *b = be->alloc(be, 0, &err);
+
+    cr_assert(a && b && a != b, "%s", p->name);
+    be->free(be, a);
+    be->free(be, b);
+    cr_assert_null(be->alloc(be, SIZE_MAX / 2, &err));
+    cr_assert_eq(err.code, ERR_NOMEM, "%s", p->name);
+    must_sync(be); // an alloc that fails says so itself
+}
+
+Test(backend, alloc_of_nothing_is_an_address)
+{
+    each_pair(check_nothing);
+}
+
+static void check_clock(const struct pair *p)
+{
+    struct backend *be = p->got;
+    double first = be->clock(be), second = be->clock(be);
+
+    cr_assert_leq(first, second, "%s", p->name);
+}
+
+Test(backend, clock_goes_forward)
+{
+    each_pair(check_clock);
+}

@@ -1,0 +1,143 @@
+/* Group-wise quantisation there and back: against the reference to the bit, and by hand. */
+#include "kernels/half.h"
+#include "tests/kernels/compare.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+struct quantised {
+    void *x;
+    int32_t *codes, *scales, *zeros; // the last two as pairs of f16
+};
+
+static const struct quant_case {
+    int rows, cols, bits, group;
+} cases[] = { { 32, 64, 2, 32 },   { 128, 32, 4, 32 },   { 64, 96, 4, 32 },
+              { 128, 128, 2, 64 }, { 256, 128, 4, 128 }, { 64, 64, 8, 4 } };
+
+static struct quant_item item_of(struct quant_case c, enum quant_lines lines, const struct quantised *q)
+{
+    return (struct quant_item){
+        lines, c.rows, c.cols, c.bits, c.group, q->x, q->codes, (uint16_t *)q->scales, (uint16_t *)q->zeros
+    };
+}
+
+/* dequantised: x holds what comes back; otherwise it is as it was. */
+static struct quantised quantised(struct backend *be, enum quant_lines lines, struct quant_case c, bool dequantised)
+{
+    size_t n = (size_t)(c.rows * c.cols), groups = n / (size_t)c.group;
+    const float same[] = { 0.3125f, 0.3125f, 0.3125f }, wild[] = { 0x1p100f, -0x1p100f, 0x1p-30f };
+    float *host = host_numbers("x", n);
+
+    for (int i = 0; i < 3; i++)
+        host[i] = c.rows > 64 ? wild[i] : same[i];
+    struct quantised q = { stored_from(be, host, n), integer_space(be, n * (size_t)c.bits / 32),
+                           integer_space(be, groups / 2), integer_space(be, groups / 2) };
+    const struct quant_item item = item_of(c, lines, &q);
+    be->quantise(be, &item, 1);
+    if (dequantised)
+        be->dequantise(be, &item, 1);
+    free(host);
+    return q;
+}
+
+static void check_quantise(const struct pair *p)
+{
+    /* In bf16 what comes back is rounded; beside f32, where it is not, the codes are still the same. */
+    const struct tolerances back = { { 0, 0 }, { 0, p->want->dtype == p->got->dtype ? 0 : BF16_EPS / 2 } };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        for (enum quant_lines lines = QUANT_COLUMNS; lines <= QUANT_ROWS; lines++)
+            for (int dequantised = 0; dequantised < 2; dequantised++) {
+                size_t n = (size_t)(cases[i].rows * cases[i].cols), groups = n / (size_t)cases[i].group;
+                if (lines == QUANT_ROWS && cases[i].cols % cases[i].group)
+                    continue;
+                struct quantised want = quantised(p->want, lines, cases[i], dequantised),
+                                 got = quantised(p->got, lines, cases[i], dequantised);
+                if (dequantised)
+                    same_stored(p, (struct results){ want.x, got.x, n }, back, "dequantised");
+                else
+                    same_stored(p, (struct results){ want.x, got.x, n }, EXACT, "quantise leaves its input");
+                same_integers(p, (struct results){ want.codes, got.codes, n * (size_t)cases[i].bits / 32 }, "codes");
+                same_integers(p, (struct results){ want.scales, got.scales, groups / 2 }, "scales");
+                same_integers(p, (struct results){ want.zeros, got.zeros, groups / 2 }, "zeros");
+            }
+}
+
+Test(kernels, quantise)
+{
+    each_pair(check_quantise);
+}
+
+/* Column c of 32 rows holds c + 0 .. c + 31: zero is c, scale 31 / 3, and code i is i * 3 / 31 rounded. */
+static void check_by_hand(const struct pair *p)
+{
+    struct backend *be = p->got;
+    const struct quant_case two = { 32, 2, 2, 32 };
+    const float scale = f16_to_f32(f16_from_f32(31.0f / 3));
+    float host[64];
+
+    for (int i = 0; i < 64; i++)
+        host[i] = (float)(i / 2 + i % 2); // two columns
+    struct quantised q = { stored_from(be, host, 64), integer_space(be, 4), integer_space(be, 1),
+                           integer_space(be, 1) };
+    const struct quant_item item = item_of(two, QUANT_COLUMNS, &q);
+    be->quantise(be, &item, 1);
+    be->dequantise(be, &item, 1);
+    float *x = read_stored(be, q.x, 64, "dequantised");
+    int32_t *codes = read_integers(be, q.codes, 4, "codes"), *scales = read_integers(be, q.scales, 1, "scales"),
+            *zeros = read_integers(be, q.zeros, 1, "zeros");
+    for (int c = 0; c < 2; c++) {
+        cr_assert_eq(f16_to_f32((uint16_t)(zeros[0] >> 16 * c)), (float)c, "%s", p->name);
+        cr_assert_eq(f16_to_f32((uint16_t)(scales[0] >> 16 * c)), scale, "%s", p->name);
+        for (int i = 0; i < 32; i++) {
+            uint32_t code = (uint32_t)codes[2 * c + i / 16] >> 2 * (i % 16) & 3;
+            float back = (float)code * scale + (float)c;
+            cr_assert_eq(code, (uint32_t)rintf((float)i / scale), "%s: column %d row %d", p->name, c, i);
+            cr_assert_eq(x[2 * i + c], be->dtype == DTYPE_F32 ? back : bf16_to_f32(bf16_from_f32(back)), "%s", p->name);
+        }
+    }
+    void *all[] = { q.x, q.codes, q.scales, q.zeros }, *read[] = { x, codes, scales, zeros };
+    for (int i = 0; i < 4; i++) {
+        be->free(be, all[i]);
+        free(read[i]);
+    }
+}
+
+Test(kernels, quantise_by_hand)
+{
+    each_pair(check_by_hand);
+}
+
+/* Several items in one call, some of them without anything. */
+static void check_items(const struct pair *p)
+{
+    struct backend *be = p->got;
+    const struct quant_case c = { 32, 64, 4, 32 }, none = { 0, 64, 4, 32 };
+    struct quantised alone[2], together[2];
+    struct quant_item items[3];
+
+    for (int i = 0; i < 2; i++) {
+        alone[i] = quantised(be, (enum quant_lines)i, c, false);
+        together[i] = quantised(be, (enum quant_lines)i, c, false);
+        items[2 * i] = item_of(c, (enum quant_lines)i, &together[i]);
+    }
+    items[1] = item_of(none, QUANT_COLUMNS, &(struct quantised){ 0 });
+    be->quantise(be, items, 3);
+    be->dequantise(be, items, 3);
+    for (int i = 0; i < 2; i++) {
+        const struct quant_item item = item_of(c, (enum quant_lines)i, &alone[i]);
+        be->dequantise(be, &item, 1);
+        same_bits(be, alone[i].x, together[i].x, 32 * 64 * dtype_size(be->dtype), "one item of three");
+        void *all[] = { alone[i].x,    alone[i].codes,    alone[i].scales,    alone[i].zeros,
+                        together[i].x, together[i].codes, together[i].scales, together[i].zeros };
+        for (int j = 0; j < 8; j++)
+            be->free(be, all[j]);
+    }
+}
+
+Test(kernels, quantise_items_do_not_know_each_other)
+{
+    each_pair(check_items);
+}

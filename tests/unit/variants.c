@@ -1,0 +1,488 @@
+/* Variants made of a small cache, on every backend that computes methods: what they keep, and what is lost when they
+ * are packed.
+ */
+#include "tests/unit/cache.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+static const char *const backends[][2] = {
+    { "reference", "f32" }, { "reference", "bf16" }, { "cpu", "f32" }, { "cpu", "bf16" }
+};
+enum { BACKENDS = sizeof(backends) / sizeof(*backends) };
+
+static const char *const every_method[] = {
+    "knorm:drop=0.3",
+    "keydiff:drop=0.7",
+    "snapkv:drop=0.7:window=16",
+    "streamingllm:drop=0.5",
+    "pyramidkv:drop=0.5:window=4",
+    "tova:drop=0.5",
+    "tova:drop=0.5:heads=own",
+    "h2o:drop=0.6",
+    "keydiff:drop=0",
+    "adakv+snapkv:drop=0.5:window=8",
+    "adakv:safeguard=0+h2o:drop=0.8",
+    "adakv+pyramidkv:drop=0.5:window=4",
+    "adakv+tova:drop=0.9",
+    "adakv:safeguard=1+knorm:drop=0.25",
+};
+enum { METHODS = sizeof(every_method) / sizeof(*every_method) };
+
+Test(variants, none_is_the_cache_itself)
+{
+    struct cache c;
+    struct config config = config_of("none");
+
+    cache_init(&c, 40);
+    struct made m = made_of(&c, &config);
+    cr_assert(m.v.rows[3].k == c.rows[3].k && m.v.rows[3].n == 40 && !m.v.kept);
+    cr_assert(m.v.keep_frac == 1 && m.v.size_frac == 1 && m.v.bytes == kv_bytes(&m.v.shape, 40));
+    made_release(&m);
+    cache_release(&c);
+}
+
+/* Rows of heads follow kept positions, which rise; bytes are those of the tensors, as known before. */
+static void expect_rows(const struct cache *c, const struct config *config, const struct made *m)
+{
+    const struct variant *v = &m->v;
+    const int32_t *kept = v->kept;
+    int64_t bytes = 0;
+    int pairs = 0, T = c->full.n_tokens;
+
+    for (int h = 0; h < L * G; pairs += v->rows[h++].n) {
+        for (int i = 0; i < v->rows[h].n; i++, kept = kept ? kept + 1 : NULL) {
+            int t = kept ? *kept : i;
+            cr_assert(t >= 0 && t < T && (i == 0 || !kept || kept[0] > kept[-1]), "%s", config->name);
+            cr_assert_arr_eq(m->k[h] + (size_t)i * K, c->k[h] + (size_t)t * K, K * sizeof(float), "%s", config->name);
+            cr_assert_arr_eq(m->rows_v[h] + (size_t)i * K, c->v[h] + (size_t)t * K, K * sizeof(float));
+        }
+    }
+    cr_assert(v->kept || pairs == L * G * T, "%s", config->name);
+    for (int l = 0; l < L; l++)
+        cr_assert_eq(v->rows[l * G].n + v->rows[l * G + 1].n, G * config_n_keep(config, &v->shape, T, l));
+    for (int i = 0; i < L * v->n_parts; i++)
+        bytes += (int64_t)packed_part_bytes(&v->parts[i]);
+    cr_assert(v->bytes == bytes && bytes == config_bytes_known(config, &v->shape, T), "%s", config->name);
+    cr_assert_float_eq(v->keep_frac, config_keep_frac(config, &v->shape, T), 1e-12);
+    cr_assert_float_eq(v->keep_frac, pairs / (double)(L * G * T), 1e-12);
+    cr_assert_float_eq(v->size_frac, (double)bytes / (double)kv_bytes(&v->shape, T), 1e-12);
+}
+
+Test(variants, hold_the_rows_they_keep)
+{
+    for (int b = 0; b < BACKENDS; b++) {
+        struct config config[METHODS];
+        struct made made[METHODS];
+        struct cache c;
+        if (!cache_open(&c, backends[b][0], backends[b][1], 100))
+            continue;
+        for (int m = 0; m < METHODS; m++)
+            config[m] = config_of(every_method[m]);
+        made_all(&c, config, METHODS, made);
+        for (int m = 0; m < METHODS; m++) {
+            expect_rows(&c, &config[m], &made[m]);
+            made_release(&made[m]);
+        }
+        cache_release(&c);
+    }
+}
+
+/* What a lighter drop lets go, a heavier one does not take back. */
+Test(variants, keep_less_of_the_same)
+{
+    struct cache c;
+
+    cache_init(&c, 100);
+    for (int m = 0; m < METHODS; m++) {
+        struct config config[2] = { config_of(every_method[m]), config_of(every_method[m]) };
+        bool kept[L * G][100] = { { false } };
+        struct made made[2];
+        for (int s = 0; s < config[0].n_stages; s++) {
+            config[0].stage[s].value[0] = config[0].stage[s].method->kind == METHOD_DROP ? 0.1 : 0.2;
+            config[1].stage[s].value[0] = config[1].stage[s].method->kind == METHOD_DROP ? 0.8 : 0.2;
+        }
+        made_all(&c, config, 2, made);
+        const int32_t *at = made[0].v.kept;
+        for (int h = 0; h < L * G; h++)
+            for (int i = 0; i < made[0].v.rows[h].n; i++)
+                kept[h][*at++] = true;
+        at = made[1].v.kept;
+        for (int h = 0; h < L * G && !config_is_ragged(&config[0]); h++)
+            for (int i = 0; i < made[1].v.rows[h].n; i++)
+                cr_assert(kept[h][*at++], "%s", config[1].name);
+        made_release(&made[0]);
+        made_release(&made[1]);
+    }
+    cache_release(&c);
+}
+
+static int n_scorings;
+
+static void count_norms(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim)
+{
+    (void)be, (void)head_dim;
+    n_scorings++;
+    memset(score, 0, (size_t)(n_heads * heads[0].n) * sizeof(*score));
+}
+
+static void count_columns(struct backend *be, const struct column_job *job)
+{
+    (void)be, (void)job;
+    n_scorings++;
+}
+
+Test(variants, are_scored_once_for_all_drops)
+{
+    const struct config norms[] = { config_of("knorm:drop=0.1"), config_of("knorm:drop=0.5"),
+                                    config_of("knorm:drop=0.5+kivi:bits=2"), config_of("adakv+knorm:drop=0.5") };
+    const struct config windows[] = { config_of("snapkv:drop=0.5"), config_of("pyramidkv:drop=0.5"),
+                                      config_of("adakv+pyramidkv:drop=0.5:beta=10"),
+                                      config_of("snapkv:drop=0.5:kernel=7") };
+    struct made made[4];
+    struct cache c;
+
+    cache_init(&c, 80);
+    c.be->key_norms = count_norms;
+    made_all(&c, norms, 4, made);
+    cr_assert_eq(n_scorings, 1);
+    for (int i = 0; i < 4; i++)
+        made_release(&made[i]);
+    n_scorings = 0;
+    c.full.window = 64; // more than was saved; no query is read
+    c.be->column_stats = count_columns;
+    made_all(&c, windows, 4, made);
+    cr_assert_eq(n_scorings, 2 * L); // kernel=7 has scores of its own
+    for (int i = 0; i < 4; i++)
+        made_release(&made[i]);
+    cache_release(&c);
+}
+
+static void expect_kept(int n_tokens, const char *text, const int32_t *want, int n)
+{
+    struct cache c;
+    struct config config = config_of(text);
+
+    cache_init(&c, n_tokens);
+    struct made m = made_of(&c, &config);
+    cr_assert_eq(m.v.rows[0].n, n, "%s of %d", text, n_tokens);
+    for (int i = 0; i < L * G * n; i++)
+        cr_assert_eq(m.v.kept[i], want[i % n], "%s of %d: %d", text, n_tokens, m.v.kept[i]);
+    made_release(&m);
+    cache_release(&c);
+}
+
+Test(variants, streamingllm_keeps_sinks_and_recent)
+{
+    expect_kept(20, "streamingllm:drop=0.5", (int32_t[]){ 0, 1, 2, 3, 14, 15, 16, 17, 18, 19 }, 10);
+    expect_kept(20, "streamingllm:drop=0.5:n_sink=0", (int32_t[]){ 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 }, 10);
+    expect_kept(20, "streamingllm:drop=0.9", (int32_t[]){ 0 }, 1); // int(20 * 0.1) in double is 1
+    expect_kept(20, "streamingllm:drop=0.85", (int32_t[]){ 0, 1, 2 }, 3);
+    expect_kept(3, "streamingllm:drop=0.5", (int32_t[]){ 0 }, 1); // fewer tokens than sinks
+}
+
+Test(variants, snapkv_keeps_its_window_from_the_end)
+{
+    expect_kept(20, "snapkv:drop=0.8:window=16", (int32_t[]){ 17, 18, 19 }, 3); // int(20 * 0.2) in double is 3
+    expect_kept(20, "snapkv:drop=0.2:window=16",
+                (int32_t[]){ 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 }, 16);
+    expect_kept(10, "snapkv:drop=0.5:window=16", (int32_t[]){ 5, 6, 7, 8, 9 }, 5); // all of it is window
+    expect_kept(2, "snapkv:drop=0.5:window=16", (int32_t[]){ 1 }, 1);
+}
+
+/* A smaller window than the one that was saved takes the last queries of it: those ask for token 30, the others for 7.
+ */
+Test(variants, snapkv_takes_the_last_queries_saved)
+{
+    struct cache c;
+    struct config config = config_of("snapkv:drop=0.91:window=4:kernel=1");
+    static const int32_t want[] = { 30, 56, 57, 58, 59 };
+
+    cache_init(&c, 60);
+    for (int i = 0; i < L * 60 * H * K; i++) {
+        int token = i / (H * K) % 60, layer = i / (60 * H * K), head = i / K % H;
+        int asked = token < 60 - 4 ? 7 : 30;
+        c.q[layer][i % (60 * H * K)] = 100 * c.k[layer * G + head / (H / G)][asked * K + i % K];
+    }
+    cache_write(&c);
+    struct made m = made_of(&c, &config);
+    for (int i = 0; i < L * G * 5; i++)
+        cr_assert_eq(m.v.kept[i], want[i % 5], "head %d: %d", i / 5, m.v.kept[i]);
+    made_release(&m);
+    cache_release(&c);
+}
+
+/* Contexts of the window's length, one token fewer, one more; and pooling wider than what there is to pool. */
+Test(variants, snapkv_knows_where_its_window_begins)
+{
+    static const int32_t last[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
+
+    expect_kept(15, "snapkv:drop=0.2:window=16", last + 2, 12);
+    expect_kept(16, "snapkv:drop=0.2:window=16", last + 3, 12); // int(16 * 0.8) in double is 12
+    expect_kept(16, "snapkv:drop=0.05:window=16", last, 15);
+    expect_kept(17, "snapkv:drop=0.05:window=16", last, 16); // token 0 alone is no part of the window
+    expect_kept(17, "snapkv:drop=0.05:window=16:kernel=4095", last, 16);
+}
+
+/* ---- methods against their definitions ---------------------------------- */
+
+/* Asserts that every head keeps what of all scores (L * G, T) is largest among `group` heads together, with `floor` of
+ * each for sure. Two scores may not be nearer than rounding. */
+static void expect_best(const struct cache *c, const char *text, const double *score, int group, int floor)
+{
+    struct config config = config_of(text);
+    struct made m = made_of((struct cache *)(uintptr_t)c, &config);
+    const int32_t *kept = m.v.kept;
+    int T = c->full.n_tokens, *rank = calloc((size_t)(L * G * T), sizeof(*rank)); // in its head
+
+    for (int i = 0; i < L * G * T; i++)
+        for (int j = i / T * T; j < (i / T + 1) * T; j++)
+            rank[i] += score[j] > score[i] || (!(score[j] < score[i]) && j < i);
+    for (int h = 0; h < L * G; h++) {
+        int first = h / group * group, n = group * config_n_keep(&config, &m.v.shape, T, h / G), count = 0;
+        for (int t = 0; t < T; t++) {
+            int i = h * T + t, before = 0;
+            for (int j = first * T; j < (first + group) * T; j++)
+                before += rank[i] < floor   ? rank[j] < floor && j < i
+                          : rank[j] < floor ? 1
+                                            : score[j] > score[i] || (!(score[j] < score[i]) && j < i);
+            bool want = before < n, is = count < m.v.rows[h].n && kept[count] == t;
+            count += is;
+            cr_assert_eq(is, want, "%s: head %d token %d", text, h, t);
+        }
+        kept += m.v.rows[h].n;
+    }
+    free(rank);
+    made_release(&m);
+}
+
+/* Mean attention of the last w tokens and of query heads first .. first + n - 1. */
+static double last_attention(const struct cache *c, int w, int layer, const int head[2], int t)
+{
+    double sum = 0;
+    int T = c->full.n_tokens;
+
+    for (int i = T - w; i < T; i++)
+        for (int h = head[0]; h < head[0] + head[1]; h++) {
+            double *a = attention_of(c, layer, i, h);
+            sum += a[t] / w / head[1];
+            free(a);
+        }
+    return sum;
+}
+
+Test(variants, tova_keeps_what_the_last_token_attends_to)
+{
+    enum { T = 37 };
+    double all[L * G * T], own[L * G * T];
+    struct cache c;
+
+    for (int b = 0; b < BACKENDS; b++) {
+        if (!cache_open(&c, backends[b][0], backends[b][1], T))
+            continue;
+        for (int i = 0; i < L * G * T; i++) {
+            int h = i / T, t = i % T;
+            all[i] = t == T - 1 ? 2 : last_attention(&c, 1, h / G, (int[2]){ 0, H }, t);
+            own[i] = t == T - 1 ? 2 : last_attention(&c, 1, h / G, (int[2]){ h % G * (H / G), H / G }, t);
+        }
+        expect_best(&c, "tova:drop=0.7", all, 1, 0);
+        expect_best(&c, "tova:drop=0.7:heads=own", own, 1, 0);
+        expect_best(&c, "adakv+tova:drop=0.7:heads=own", own, G, 2); // (int)(11 * 0.2)
+        cache_release(&c);
+    }
+}
+
+Test(variants, h2o_keeps_what_most_tokens_attend_to)
+{
+    enum { T = 61 };
+    double score[L * G * T];
+    struct cache c;
+
+    for (int b = 0; b < BACKENDS; b++) {
+        if (!cache_open(&c, backends[b][0], backends[b][1], T))
+            continue;
+        for (int i = 0; i < L * G * T; i++)
+            score[i] = (double)c.column_sums[i] / (T - i % T) / (H / (double)G);
+        expect_best(&c, "h2o:drop=0.4", score, 1, 0);
+        expect_best(&c, "adakv+h2o:drop=0.4", score, G, 7); // (int)(36 * 0.2)
+        expect_best(&c, "adakv:safeguard=0+h2o:drop=0.9", score, G, 0);
+        expect_best(&c, "adakv:safeguard=0.01+h2o:drop=0.9", score, G, 1); // (int)(6 * 0.01), at least 1
+        expect_best(&c, "adakv:safeguard=1+h2o:drop=0.5", score, 1, 0);    // each its own
+        cache_release(&c);
+    }
+}
+
+Test(variants, snapkv_and_pyramidkv_pool_the_attention_of_a_window)
+{
+    enum { T = 50, WINDOW = 5, KERNEL = 3 };
+    double score[L * G * T], raw[T];
+    struct cache c;
+
+    for (int b = 0; b < BACKENDS; b++) {
+        if (!cache_open(&c, backends[b][0], backends[b][1], T))
+            continue;
+        for (int h = 0; h < L * G; h++) {
+            for (int t = 0; t < T - WINDOW; t++)
+                raw[t] = last_attention(&c, WINDOW, h / G, (int[2]){ h % G * (H / G), H / G }, t);
+            for (int t = 0; t < T; t++)
+                score[h * T + t] =
+                    t >= T - WINDOW
+                        ? 2 + t
+                        : ((t > 0 ? raw[t - 1] : 0) + raw[t] + (t < T - WINDOW - 1 ? raw[t + 1] : 0)) / KERNEL;
+        }
+        expect_best(&c, "snapkv:drop=0.6:window=5:kernel=3", score, 1, 0);
+        expect_best(&c, "pyramidkv:drop=0.5:window=5:kernel=3:beta=3", score, 1, 0);
+        expect_best(&c, "adakv+snapkv:drop=0.6:window=5:kernel=3", score, G, 4);
+        cache_release(&c);
+    }
+}
+
+/* Heads of one layer may differ, and one may lose everything. */
+Test(variants, adakv_may_empty_a_head)
+{
+    enum { T = 40 };
+    struct config config = config_of("adakv:safeguard=0+knorm:drop=0.5");
+    struct cache c;
+
+    cache_init(&c, T);
+    for (int i = 0; i < T * K; i++)
+        c.k[1][i] *= 100; // norms of head 1 of layer 0 are above all of head 0
+    cache_write(&c);
+    struct made m = made_of(&c, &config);
+    cr_assert(m.v.rows[0].n == T && m.v.rows[1].n == 0 && m.v.rows[2].n + m.v.rows[3].n == T);
+    expect_rows(&c, &config, &m);
+    made_release(&m);
+    cache_release(&c);
+}
+
+/* ---- quantising --------------------------------------------------------- */
+
+/* Heads go to the backend 64 matrices at a time; all heads are the same here, so all must come back the same. */
+Test(variants, kivi_packs_every_head)
+{
+    enum { N = 96, HEADS = 33 };
+    struct config config = config_of("kivi:bits=2");
+    struct cache c;
+    struct pool pool;
+    struct err err;
+    size_t matrix = N * K * sizeof(float);
+    float got[N * K];
+
+    cache_init(&c, N);
+    for (int heads = HEADS - 2; heads <= HEADS; heads++) {
+        const struct kv_shape shape = { 1, heads, heads, K, DTYPE_F32 };
+        struct memory_need need = config_variant_bytes(&config, &shape, N);
+        struct kv_rows rows[HEADS];
+        for (int h = 0; h < heads; h++)
+            rows[h] = c.rows[0];
+        const struct kv_full full = { .backend = c.be, .pool = &pool, .shape = shape, .n_tokens = N, .rows = rows };
+        struct variant v;
+        cr_assert_eq(pool_open(&pool, c.be, need.kept + need.making, &err), 0);
+        struct compressor *maker = compressor_new(&full, (const struct config *const[]){ &config }, 1, &err);
+        cr_assert_eq(compressor_variant(maker, &config, VARIANT_ROWS, &v, &err), 0, "%s", err.msg);
+        for (int h = heads - 1; h >= 0; h--) {
+            float first[N * K];
+            cr_assert_eq(c.be->read(c.be, first, v.rows[0].k, matrix, &err), 0);
+            cr_assert_eq(c.be->read(c.be, got, v.rows[h].k, matrix, &err), 0);
+            cr_assert_arr_eq(got, first, matrix, "head %d of %d", h, heads);
+            cr_assert_neq(got[5], c.k[0][5]);
+            cr_assert_eq(c.be->read(c.be, first, v.rows[0].v, matrix, &err), 0);
+            cr_assert_eq(c.be->read(c.be, got, v.rows[h].v, matrix, &err), 0);
+            cr_assert_arr_eq(got, first, matrix, "head %d of %d", h, heads);
+        }
+        variant_release(&v);
+        compressor_free(maker);
+        pool_close(&pool);
+    }
+    cache_release(&c);
+}
+
+static int64_t part_bytes(const struct variant *v)
+{
+    int64_t bytes = 0;
+
+    for (int i = 0; i < v->shape.n_layers * v->n_parts; i++)
+        bytes += (int64_t)packed_part_bytes(&v->parts[i]);
+    return bytes;
+}
+
+/* Row i of head h was token t, and is off by half a step at most; bf16 rounds what comes back. */
+static void expect_near(const struct cache *c, const struct made *m, int h, int i, int t)
+{
+    int bits = (int)config_stage_of(m->v.config, METHOD_QUANTISE)->value[0];
+    double half_step = 2.01 / (bits == 2 ? 3 : 15) / 2 + (c->be->dtype == DTYPE_BF16 ? 1. / 256 : 0);
+
+    for (int j = 0; j < K; j++) {
+        double dk = fabs((double)m->k[h][i * K + j] - (double)c->k[h][t * K + j]);
+        double dv = fabs((double)m->rows_v[h][i * K + j] - (double)c->v[h][t * K + j]);
+        cr_assert(dk <= half_step && dv <= half_step, "%s: %g %g", m->v.config->name, dk, dv);
+    }
+}
+
+Test(variants, kivi_keeps_the_recent_and_rounds_the_rest)
+{
+    const struct config config[] = { config_of("kivi:bits=4"), config_of("kivi:bits=2") };
+
+    for (int b = 0; b < BACKENDS; b++) {
+        struct cache c;
+        struct made made[2];
+        if (!cache_open(&c, backends[b][0], backends[b][1], 100)) // keys: 96 packed; values: 68 packed
+            continue;
+        made_all(&c, config, 2, made);
+        for (int i = 0; i < 2; i++) {
+            const struct made *m = &made[i];
+            cr_assert(part_bytes(&m->v) == m->v.bytes && m->v.size_frac < 1 && m->v.keep_frac == 1);
+            for (int h = 0; h < L * G; h++) {
+                cr_assert_arr_eq(m->k[h] + 96 * K, c.k[h] + 96 * K, 4 * K * sizeof(float));
+                cr_assert_arr_eq(m->rows_v[h] + 68 * K, c.v[h] + 68 * K, 32 * K * sizeof(float));
+                for (int t = 0; t < 100; t++)
+                    expect_near(&c, m, h, t, t);
+            }
+            cr_assert_neq(m->k[0][5], c.k[0][5]);
+            made_release(&made[i]);
+        }
+        cache_release(&c);
+    }
+}
+
+/* Each head packs as many of its own rows as its length allows. */
+Test(variants, kivi_packs_ragged_heads)
+{
+    const struct config config[] = { config_of("adakv+h2o:drop=0.3"), config_of("adakv+h2o:drop=0.3+kivi:bits=4") };
+
+    for (int b = 0; b < BACKENDS; b++) {
+        struct cache c;
+        struct made m[2];
+        int64_t bytes = 0;
+        if (!cache_open(&c, backends[b][0], backends[b][1], 150))
+            continue;
+        made_all(&c, config, 2, m);
+        const int32_t *kept = m[0].v.kept;
+        for (int h = 0; h < L * G; h++) {
+            int n = m[1].v.rows[h].n, keys = n - n % 32, values = n > 32 ? n - 32 : 0;
+            cr_assert_eq(n, m[0].v.rows[h].n);
+            cr_assert_arr_eq(m[1].k[h] + keys * K, m[0].k[h] + keys * K, (size_t)((n - keys) * K) * sizeof(float));
+            for (int i = 0; i < n; i++)
+                expect_near(&c, &m[1], h, i, *kept++);
+            bytes += (keys + values) * (K / 2 + K / 32 * 4) + (2 * n - keys - values) * K * 2 + 4;
+        }
+        cr_assert(m[1].v.bytes == bytes && part_bytes(&m[1].v) == bytes);
+        cr_assert(m[1].v.rows[0].n != m[1].v.rows[1].n || m[1].v.rows[2].n != m[1].v.rows[3].n, "all are equal");
+        made_release(&m[0]);
+        made_release(&m[1]);
+        cache_release(&c);
+    }
+}
+
+Test(variants, kivi_leaves_short_contexts_alone)
+{
+    struct cache c;
+    struct config config = config_of("kivi:bits=2");
+
+    cache_init(&c, 31);
+    struct made m = made_of(&c, &config);
+    cr_assert(m.v.size_frac == 1 && part_bytes(&m.v) == m.v.bytes);
+    cr_assert_arr_eq(m.k[0], c.k[0], 31 * K * sizeof(float));
+    made_release(&m);
+    cache_release(&c);
+}
