@@ -1,11 +1,12 @@
 """compare.py BUILD_DIR [PART...] - time our programs and their peers one after the other and print ratios.
 
 Every part runs ours, then the peer, on the same input with the same number of threads. Times on a busy machine are worth
-little; the ratio within one run is what counts.
+little; the ratio within one run is what counts. `share` runs no peer but the machine itself: which part of the rate of
+oneDNN's own matrix products, of 512 rows in the same dtype, prefill and a whole profile reach.
 """
 import json, os, subprocess, sys, tempfile, time
 
-build, parts = sys.argv[1], sys.argv[2:] or ["prefill", "decode", "embed", "profile"]
+build, parts = sys.argv[1], sys.argv[2:] or ["share", "prefill", "decode", "embed", "profile"]
 models = os.environ.get("EVP_MODELS") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "evp/models")
 gguf, minilm = models + "/SmolLM2-135M-Instruct.Q4_1.gguf", models + "/all-MiniLM-L6-v2"
@@ -33,12 +34,20 @@ def our_ids(text):
     return [int(i) for i in out.stdout.split()]
 
 
-def engine(ids, prompt, sequences):
+def run_json(*command):
+    """The one line of JSON that a program of ours prints; None when this machine lacks what it needs."""
+    out = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if out.returncode == 5:
+        return None
+    if out.returncode:
+        raise SystemExit(out.stderr)
+    return json.loads(out.stdout)
+
+
+def engine(ids, prompt, sequences, dtype="f32"):
     path = scratch + "/ids"
     open(path, "w").write(" ".join(map(str, ids)))
-    out = subprocess.run([build + "/tests/bench/engine", gguf, path, str(prompt), str(sequences), str(NEW)],
-                         check=True, capture_output=True, text=True)
-    return json.loads(out.stdout)
+    return run_json(build + "/tests/bench/engine", gguf, path, prompt, sequences, NEW, dtype)
 
 
 class Llama:
@@ -183,37 +192,75 @@ def bench_embed():
            "GEMMs of a few hundred rows")
 
 
-def bench_profile():
-    """2k context, 15 configs of 3 methods, 8 questions, 32 tokens; per second: answers."""
+ASK = (" Answer the question based on the above article as concisely as you can, using a single phrase or sentence if "
+       "possible. If the question cannot be answered based on the information in the article, write \"unanswerable\". If "
+       "the question is a yes/no question, answer \"yes\", \"no\", or \"unanswerable\". Do not provide any "
+       "explanation.\n\nQuestion: {question}\n\nAnswer:")  # LongBench's for qasper
+CONFIGS = ",".join(f"{m}:drop=0.1..0.9/0.2" for m in ("knorm", "keydiff", "snapkv"))
+
+
+def profile_inputs(letters, questions):
+    """A context of so many letters with its questions, asked as LongBench asks qasper's."""
+    contexts, asked = scratch + "/contexts.jsonl", scratch + "/questions.jsonl"
+    text = long_text()[:letters]
+    rows_in = scratch + "/one.jsonl"
+    open(rows_in, "w").write(json.dumps({"id": "gpl", "text": text, "ask": "\n\n" + ASK}) + "\n")
+    subprocess.run([build + "/evp-import", "-q", rows_in, "-o", contexts], check=True)
+    subprocess.run([build + "/evp-qgen", "-q", contexts, "--per-context", str(questions), "-o", asked], check=True)
+    return text, contexts, asked
+
+
+def bench_share():
+    ids = our_ids(long_text())
+    _, contexts, asked = profile_inputs(9000, 8)
+    for dtype in ("f32", "bf16"):
+        one = engine(ids, 4096, 8, dtype)
+        if one is None:
+            print(f"  {dtype}: not on this machine", file=sys.stderr)
+            continue
+        whole = run_json(build + "/tests/bench/profile", gguf, contexts, asked, CONFIGS, 32, dtype)
+        for what, got, flop in (("prefill of 4096 tokens", one, one["prefill_share"] * one["gemm_rate"]),
+                                ("a whole profile (2k tokens, 15 configs, 8 questions)", whole,
+                                 whole["share"] * whole["gemm_rate"])):
+            report(f"{what}, {dtype} on {got['backend']}", flop / 1e9, "oneDNN's products", got["gemm_rate"] / 1e9,
+                   "GFLOP/s", "the products themselves")
+
+
+def kvpress_answers(text, asked, dtype):
+    """Answers per second. kvpress prefills again and answers one question at a time for each of the 16 variants, so all
+    runs cost alike: four of them, one per method and the reference, are timed."""
     import torch
     from kvpress import KeyDiffPress, KnormPress, SnapKVPress
     from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
-    context, questions = scratch + "/contexts.jsonl", scratch + "/questions.jsonl"
-    text = open("/usr/share/common-licenses/GPL-2").read()[:9000]
-    open(scratch + "/gpl.txt", "w").write(text)
-    subprocess.run([build + "/evp-import", "-q", scratch + "/gpl.txt", "-o", context], check=True)
-    subprocess.run([build + "/evp-qgen", "-q", context, "--per-context", "8", "-o", questions], check=True)
-    start = time.time()
-    subprocess.run([build + "/evp-profile", "-q", context, questions, "--max-new-tokens", "32", "-o", scratch + "/p.h5",
-                    "--configs", ",".join(f"{m}:drop=0.1..0.9/0.2" for m in ("knorm", "keydiff", "snapkv"))], check=True)
-    ours = time.time() - start
     torch.set_num_threads(threads)
     folder = hf_folder()
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
     pipe = pipeline("kv-press-text-generation", model=model, tokenizer=AutoTokenizer.from_pretrained(folder), device="cpu")
-    asked = [json.loads(line).get("text") for line in open(questions) if '"context"' in line]
-    asked = [q for q in asked if q]
-    # kvpress prefills again and answers one question at a time for each of the 16 variants, so all runs cost alike: four
-    # of them, one per method and the reference, are timed.
+    questions = [ASK.format(question=json.loads(line)["text"]) for line in open(asked) if '"context"' in line]
     start = time.time()
-    pipe(text, questions=asked, max_new_tokens=32)
+    pipe(text, questions=questions, max_new_tokens=32)
     for press in (KnormPress, KeyDiffPress, SnapKVPress):
-        pipe(text, questions=asked, press=press(compression_ratio=0.5), max_new_tokens=32)
-    theirs = (time.time() - start) / 4
-    report("a whole profile (2k tokens, 15 configs, 8 questions)", 16 * len(asked) / ours, "kvpress (4 of its 16 runs)",
-           len(asked) / theirs, "answers/s", "decode GEMMs and shared attention")
+        pipe(text, questions=questions, press=press(compression_ratio=0.5), max_new_tokens=32)
+    return 4 * len(questions) / (time.time() - start)
 
 
+def bench_profile():
+    """15 configs of 3 methods, 32 tokens: 8 questions on 2k tokens, 20 on 4k; per second: answers."""
+    import torch
+    for tokens, letters, n in ((2, 9000, 8), (4, 18000, 20)):
+        text, contexts, asked = profile_inputs(letters, n)
+        start = time.time()
+        subprocess.run([build + "/evp-profile", "-q", contexts, asked, "--max-new-tokens", "32", "--dtype", "auto",
+                        "--overwrite", "-o", scratch + "/p.h5", "--configs", CONFIGS], check=True)
+        ours = 16 * n / (time.time() - start)
+        theirs = {str(d)[6:]: kvpress_answers(text, asked, d) for d in (torch.float32, torch.bfloat16)}
+        faster = max(theirs, key=theirs.get)
+        report(f"a whole profile ({tokens}k tokens, 15 configs, {n} questions)", ours,
+               f"kvpress in {faster} (4 of its 16 runs)", theirs[faster], "answers/s", "decode GEMMs and shared attention")
+
+
+if "share" in parts:
+    bench_share()
 if "prefill" in parts or "decode" in parts:
     bench_prefill_and_decode()
 if "embed" in parts:

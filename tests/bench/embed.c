@@ -27,7 +27,7 @@ static int run(char **argv, struct err *err)
         *end = '\0';
         line[n++] = at;
     }
-    struct backend *backend = backend_open("cpu", 0, err);
+    struct backend *backend = backend_open(&(struct backend_options){ .name = "cpu" }, err);
     struct embedder *e = backend ? embedder_open(argv[1], backend, err) : NULL;
     if (!e)
         return err->code;
