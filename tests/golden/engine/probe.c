@@ -1,7 +1,7 @@
 /* probe.c - the engine, bare, for the scripts beside it. Token ids are lines of numbers on standard input.
  *
- *     probe MODEL BACKEND logits OUT            one line: logits (n, n_vocab) after each id, as f32, into OUT
- *     probe MODEL BACKEND answers NEW BATCH CONFIGS
+ *     probe MODEL BACKEND[,DTYPE] logits OUT            one line: logits (n, n_vocab) after each id, as f32, into OUT
+ *     probe MODEL BACKEND[,DTYPE] answers NEW BATCH CONFIGS
  *                                               a line of context, then lines of questions: a line of answer ids for
  *                                               each question, config by config; times on standard error
  */
@@ -45,14 +45,17 @@ static int read_input(struct input *in, struct err *err)
     return in->n ? 0 : err_set(err, ERR_FORMAT, "no ids on standard input");
 }
 
-static int logits(struct session *s, struct engine *e, const struct input *in, const char *path, struct err *err)
+static int logits(struct engine *e, const struct input *in, const char *path, struct err *err)
 {
     size_t bytes = (size_t)in->line[0].n * (size_t)model_config(engine_model(e))->n_vocab * sizeof(float);
+    const struct engine_work work = { .n_tokens = in->line[0].n };
+    struct session *s = engine_start(e, &work, 1, 0, err);
     float *out = malloc(bytes);
-    int code = out ? session_logits(s, in->line[0].ids, in->line[0].n, out, err) : err_nomem(err);
+    int code = !out ? err_nomem(err) : s ? session_logits(s, in->line[0].ids, in->line[0].n, out, err) : err->code;
     if (code == 0)
         code = file_write(path, out, bytes, err);
     free(out);
+    session_free(s);
     return code;
 }
 
@@ -67,23 +70,37 @@ static void print_answers(struct answer *answer, int n)
 }
 
 /* All variants, derived from the prefilled context. */
-static int variants_of(struct session *s, const struct config *configs, int n, struct variant *out, struct err *err)
+static int variants_of(struct session *s, const struct config *const *config, int n, struct variant *out,
+                       struct err *err)
 {
-    struct compressor *c = compressor_new(session_full(s), err);
+    struct compressor *c = compressor_new(session_full(s), config, n, err);
     int code = c ? 0 : err->code;
     for (int i = 0; i < n && code == 0; i++)
-        code = compressor_variant(c, &configs[i], VARIANT_ROWS, &out[i], err);
+        code = compressor_variant(c, config[i], VARIANT_ROWS, &out[i], err);
     compressor_free(c);
     return code;
 }
 
-static int answers(struct session *s, const struct input *in, char **arg, struct err *err)
+static struct engine_work work_of(const struct input *in, const struct config *const *list, int n, int max_new)
+{
+    struct engine_work w = { .n_tokens = in->line[0].n, .config = list, .n_configs = n, .max_new_tokens = max_new };
+
+    for (w.n_questions = 0; w.n_questions < in->n - 1; w.n_questions++) {
+        int tokens = in->line[1 + w.n_questions].n;
+        w.question_tokens += tokens;
+        w.longest_question = tokens > w.longest_question ? tokens : w.longest_question;
+    }
+    return w;
+}
+
+static int answers(struct engine *e, const struct input *in, char **arg, struct err *err)
 {
     enum { VARIANTS = 64 };
     struct config *configs;
+    const struct config *list[VARIANTS];
     struct variant variant[VARIANTS] = { 0 };
     const struct variant *at[VARIANTS];
-    double prefill_s, question_s;
+    double prefill_s;
     int64_t max_new, batch;
     int n;
 
@@ -91,14 +108,18 @@ static int answers(struct session *s, const struct input *in, char **arg, struct
         return err_set(err, ERR_USAGE, "NEW and BATCH are numbers");
     if (config_list(&configs, &n, arg[2], err) < 0)
         return err->code;
-    struct prefill p = { .ids = in->line[0].ids, .n = in->line[0].n };
-    configs_need(configs, n, &p.needs, &p.window);
     if (n > VARIANTS)
         return err_set(err, ERR_USAGE, "more than %d configs", VARIANTS);
-    if (session_prefill(s, &p, &prefill_s, err) < 0 || variants_of(s, configs, n, variant, err) < 0)
-        return err->code;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        list[i] = &configs[i];
         at[i] = &variant[i];
+    }
+    const struct engine_work work = work_of(in, list, n, (int)max_new);
+    struct session *s = engine_start(e, &work, 1, 0, err);
+    struct prefill p = { .ids = in->line[0].ids, .n = in->line[0].n };
+    configs_need(list, n, &p.needs, &p.window);
+    if (!s || session_prefill(s, &p, &prefill_s, err) || variants_of(s, list, n, variant, err))
+        return err->code;
     struct answer *answer = calloc((size_t)n * LINES, sizeof(*answer));
     struct decode job = { .variant = at,
                           .n_variants = n,
@@ -108,31 +129,34 @@ static int answers(struct session *s, const struct input *in, char **arg, struct
                           .batch = (int)batch };
     if (!answer)
         return err_nomem(err);
-    if (session_decode(s, &job, answer, &question_s, err) < 0)
+    if (session_decode(s, &job, answer, err))
         return err->code;
     print_answers(answer, n * job.n_questions);
-    fprintf(stderr, "prefill %.3f s, question %.4f s each\n", prefill_s, question_s);
+    fprintf(stderr, "prefill %.3f s\n", prefill_s);
     for (int i = 0; i < n; i++)
         variant_release(&variant[i]);
     free(answer);
     free(configs);
+    session_free(s);
     return 0;
 }
 
 static int run(int argc, char **argv, struct err *err)
 {
     struct input *in = calloc(1, sizeof(*in));
-    struct engine *e = engine_open(&(struct engine_options){ .model = argv[1], .backend = argv[2] }, err);
-    struct session *s = e ? session_new(e, err) : NULL;
-    int code = s && in ? read_input(in, err) : err->code;
+    char *dtype = strchr(argv[2], ',');
+    if (dtype)
+        *dtype++ = '\0';
+    struct engine *e =
+        engine_open(&(struct engine_options){ .model = argv[1], .backend = argv[2], .dtype = dtype }, err);
+    int code = e && in ? read_input(in, err) : err->code;
 
     if (code == 0 && argc == 5 && strcmp(argv[3], "logits") == 0)
-        code = logits(s, e, in, argv[4], err);
+        code = logits(e, in, argv[4], err);
     else if (code == 0 && argc == 7 && strcmp(argv[3], "answers") == 0)
-        code = answers(s, in, argv + 4, err);
+        code = answers(e, in, argv + 4, err);
     else if (code == 0)
         code = err_set(err, ERR_USAGE, "see the top of probe.c");
-    session_free(s);
     engine_close(e);
     buf_release(&in->text);
     free(in->ids);

@@ -1,36 +1,57 @@
 """What kvpress (fp32) keeps of a text, and what it answers: the default model as a Hugging Face folder.
 
 Presses run inside attention, but only the cache they leave differs: so one prefill serves them all, each press being
-called as its own hook would call it.
+called as its own hook would call it. h2o needs the attention itself, which only the eager implementation returns: it
+gets a prefill of its own. AdaKVPress leaves the cache whole and says which keys are to be masked.
 """
 import packing
 import torch
-from kvpress import KeyDiffPress, KnormPress, SnapKVPress, StreamingLLMPress
+from kvpress import (AdaKVPress, KeyDiffPress, KnormPress, ObservedAttentionPress, PyramidKVPress, SnapKVPress,
+                     StreamingLLMPress, TOVAPress)
 from kvpress.pipeline import KVPressTextGenerationPipeline
 from kvpress.presses.base_press import BasePress
-from kvpress.utils import compute_n_kept
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 from transformers.utils import logging
 
 logging.disable_progress_bar()
 logging.set_verbosity_error()
-PRESSES = {"knorm": KnormPress, "keydiff": KeyDiffPress, "snapkv": SnapKVPress, "streamingllm": StreamingLLMPress}
+PRESSES = {"knorm": KnormPress, "keydiff": KeyDiffPress, "snapkv": SnapKVPress, "streamingllm": StreamingLLMPress,
+           "pyramidkv": PyramidKVPress, "tova": TOVAPress, "h2o": ObservedAttentionPress}
+NAMES = {"drop": "compression_ratio", "window": "window_size", "kernel": "kernel_size", "beta": "beta"}
 TIE = 1e-5  # relative to the boundary score: another order of the same additions may swap two this close
 MARK = "\u2603" * 3  # stands for the text in the chat template
 
 
+def press_of(config):
+    """A chain of our names as a press."""
+    stages = [stage.split(":") for stage in config.split("+")]
+    name, *params = stages[-1]
+    values = {NAMES[k]: float(v) if k == "drop" else int(v) for k, v in (p.split("=") for p in params)}
+    press = PRESSES[name](**values)
+    if len(stages) == 1:
+        return press
+    safeguard = dict(p.split("=") for p in stages[0][1:]).get("safeguard", 0.2)
+    return AdaKVPress(press, alpha_safeguard=float(safeguard))
+
+
 class Every(BasePress):
-    """Asks every press for its scores and its compressed keys and values; leaves the cache whole."""
+    """Asks every press for its scores, its compressed keys and values, and its masked keys; leaves the cache whole."""
 
     def __init__(self, presses):
         self.presses = presses
         self.scores = {name: [] for name in presses}  # [layer] of (heads, T)
         self.rows = {name: [] for name in presses}  # [layer] of (keys, values)
+        self.masked = {name: [] for name in presses}  # [layer] of what AdaKVPress masks, or None
 
     def compress(self, module, hidden_states, keys, values, attentions, kwargs):
         for name, press in self.presses.items():
-            self.scores[name].append(press.score(module, hidden_states, keys, values, attentions, kwargs)[0])
-            self.rows[name].append(press.compress(module, hidden_states, keys, values, attentions, kwargs))
+            given = (module, hidden_states, keys, values, attentions, kwargs)
+            scorer = press.press if isinstance(press, AdaKVPress) else press
+            self.scores[name].append(scorer.score(*given)[0])
+            module.masked_key_indices = None
+            self.rows[name].append(press.compress(*given))
+            self.masked[name].append(module.masked_key_indices)
+        module.masked_key_indices = None
         return keys, values
 
 
@@ -44,12 +65,25 @@ class Oracle:
         self.head, self.tail = chat.split(MARK)
         self.ids = packing.context_ids(self.encode, self.head + text)
         self.text = text
-        split = {c: c.split(":drop=") for c in configs}
-        self.every = Every({c: PRESSES[method](float(drop)) for c, (method, drop) in split.items()})
-        cache = DynamicCache()
-        with torch.no_grad(), self.every(self.model):
-            self.model.model(input_ids=torch.tensor([self.ids]), past_key_values=cache)
+        presses = {c: press_of(c) for c in configs}
+        observed = {c: p for c, p in presses.items() if isinstance(p, ObservedAttentionPress)}
+        self.every = Every({c: p for c, p in presses.items() if c not in observed})
+        cache = self.prefill(self.every)
         self.full = [(layer.keys[0], layer.values[0]) for layer in cache.layers]  # [layer] of K and V, (heads, T, K)
+        if observed:
+            self.model.set_attn_implementation("eager")
+            eager = Every(observed)
+            self.prefill(eager)
+            self.model.set_attn_implementation("sdpa")
+            for part in ("scores", "rows", "masked"):
+                getattr(self.every, part).update(getattr(eager, part))
+
+    @torch.no_grad()
+    def prefill(self, press):
+        cache = DynamicCache()
+        with press(self.model):
+            self.model.model(input_ids=torch.tensor([self.ids]), past_key_values=cache)
+        return cache
 
     def encode(self, text):
         return self.tokenizer.encode(text, add_special_tokens=False)
@@ -59,14 +93,29 @@ class Oracle:
         return self.encode(self.head + self.text + ask + self.tail)[len(self.ids):]
 
     def kept(self, config):
-        """Per layer and head: positions kept for sure, and those that tie with the boundary."""
-        n, sure, loose = compute_n_kept(len(self.ids), float(config.split("drop=")[1])), [], []
-        for s in self.every.scores[config]:
+        """Per layer and head: positions kept for sure, and those that tie with the boundary. AdaKVPress compares all
+        heads of a layer after it gave the best of each head the largest number there is."""
+        sure, loose = [], []
+        for scores, rows, masked in zip(*(part[config] for part in (self.every.scores, self.every.rows,
+                                                                    self.every.masked))):
+            heads, T = scores.shape
+            n, s = rows[0].shape[2], scores.clone()
+            if masked is not None:
+                n = T - len(masked[0]) // heads
+                safe = max(1, int(n * press_of(config).alpha_safeguard)) if press_of(config).alpha_safeguard > 0 else 0
+                s.scatter_(-1, s.topk(safe, dim=-1).indices, torch.finfo(s.dtype).max)
+                s = s.reshape(1, -1)
+                n *= heads
             ranked = s.sort(descending=True).values
-            inside, outside = ranked[:, n - 1:n], ranked[:, n:n + 1]  # the last that stays, the first that goes
+            inside = ranked[:, n - 1:n]  # the last that stays, and the first that goes
+            outside = ranked[:, n:n + 1] if n < s.shape[1] else torch.full_like(inside, -torch.inf)
             slack = TIE * inside.abs()
-            stays = s > outside + slack
-            may = (s >= inside - slack) & ~stays
+            stays = (s > outside + slack).reshape(heads, T)
+            may = (s >= inside - slack).reshape(heads, T) & ~stays
+            if masked is not None:
+                is_kept = torch.ones(heads, T, dtype=torch.bool)
+                is_kept[masked[1], masked[2]] = False
+                assert not (stays & ~is_kept).any() and not (is_kept & ~(stays | may)).any(), "not what kvpress masks"
             sure.append([torch.nonzero(row).flatten().tolist() for row in stays])
             loose.append([torch.nonzero(row).flatten().tolist() for row in may])
         return sure, loose
@@ -76,7 +125,9 @@ class Oracle:
         """For each question, per step: the token, the gap between the two best logits, the second-best token."""
         cache = DynamicCache()
         for layer, (keys, values) in enumerate(self.every.rows[config]):
-            cache.update(keys, values, layer)
+            cache.update(keys.clone(), values.clone(), layer)
+        for layer, masked in zip(self.model.model.layers, self.every.masked[config]):
+            layer.self_attn.masked_key_indices = masked
         answers = []
         for question in questions:
             lengths, steps = [cache.get_seq_length(i) for i in range(len(cache))], []
@@ -85,9 +136,18 @@ class Oracle:
                 best = logits[0, -1].topk(2)
                 steps.append((best.indices[0].item(), (best.values[0] - best.values[1]).item(), best.indices[1].item()))
 
+            if len(set(lengths)) > 1:
+                # transformers makes one mask for all layers, of the first one's length. One token needs none, so the
+                # last alone goes through the pipeline.
+                for i, token in enumerate(question[:-1]):
+                    self.model.model(input_ids=torch.tensor([[token]]), past_key_values=cache,
+                                     position_ids=torch.tensor([[len(self.ids) + i]]))
+            first = len(question) - 1 if len(set(lengths)) > 1 else 0
             hook = self.model.lm_head.register_forward_hook(watch)
-            self.pipe.generate_answer(torch.tensor([question]), cache, len(self.ids), n)
+            self.pipe.generate_answer(torch.tensor([question[first:]]), cache, len(self.ids) + first, n)
             hook.remove()
             self.pipe._remove_answer_from_cache(cache, lengths)
             answers.append(steps)
+        for layer in self.model.model.layers:
+            layer.self_attn.masked_key_indices = None
         return answers

@@ -8,7 +8,11 @@ sys.path.insert(0, here)
 from kvpress_sets import Oracle
 
 CONFIGS = ["knorm:drop=0.1", "knorm:drop=0.5", "knorm:drop=0.9", "keydiff:drop=0.1", "keydiff:drop=0.5",
-           "keydiff:drop=0.9", "snapkv:drop=0.1", "snapkv:drop=0.5", "snapkv:drop=0.9", "streamingllm:drop=0.9"]
+           "keydiff:drop=0.9", "snapkv:drop=0.1", "snapkv:drop=0.5", "snapkv:drop=0.9", "streamingllm:drop=0.9",
+           "tova:drop=0.1", "tova:drop=0.5", "tova:drop=0.9", "h2o:drop=0.1", "h2o:drop=0.5", "h2o:drop=0.9",
+           "pyramidkv:drop=0.5:window=8", "pyramidkv:drop=0.9", "adakv+snapkv:drop=0.1:window=16",
+           "adakv+snapkv:drop=0.5:window=16", "adakv+snapkv:drop=0.9:window=16",
+           "adakv:safeguard=0+snapkv:drop=0.5:window=16"]
 TEXT = open("/usr/share/common-licenses/BSD").read()[:1100].rsplit(None, 1)[0]
 
 

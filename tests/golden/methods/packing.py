@@ -2,7 +2,7 @@
 
 A context may be in a manifest once, so each config gets a context of its own with the same text.
 """
-import hashlib, json, os, re, struct, subprocess
+import hashlib, itertools, json, os, re, struct, subprocess
 
 GGUF = os.path.join(os.environ["MODELS"], "SmolLM2-135M-Instruct.Q4_1.gguf")
 LAYERS, HEADS, KV_HEADS, HEAD_DIM = 30, 9, 3, 64
@@ -26,20 +26,33 @@ def n_keep(n, drop):
     return max(1, int(n * (1 - drop)))
 
 
+def n_kept(config, n):
+    """What each layer keeps of each head, or of each on average."""
+    value = dict(p.split("=") for p in re.split("[:+]", config) if "=" in p)
+    drop = float(value.get("drop", 0))
+    if not config.startswith("pyramidkv"):
+        return [n_keep(n, drop) if "drop" in value else n] * LAYERS
+    window, budget = int(value.get("window", 64)), n * (1 - drop)
+    low = budget / int(value.get("beta", 20))
+    high = 2 * budget - low
+    if high >= n - window:
+        high = n - window
+        low = 2 * budget - high
+    if not n >= high >= low >= window:
+        return [max(1, round(budget))] * LAYERS
+    return [round(high - layer * (high - low) / (LAYERS - 1)) for layer in range(LAYERS)]
+
+
 def size(config, n):
-    """Bytes of a variant, from the formulas of the methods' papers."""
-    bits = 16
-    for stage in config.split("+"):
-        name, _, params = stage.partition(":")
-        value = dict(p.split("=") for p in params.split(":")) if params else {}
-        if "drop" in value:
-            n = n_keep(n, float(value["drop"]))
-        bits = int(value.get("bits", bits))
-    if bits == 16:
-        return LAYERS * KV_HEADS * n * HEAD_DIM * 4
-    keys, values = n - n % 32, max(0, n - 32)
-    packed = (keys + values) * (HEAD_DIM * bits // 8 + HEAD_DIM // 32 * 4)
-    return LAYERS * KV_HEADS * (packed + (2 * n - keys - values) * HEAD_DIM * 2)
+    """Bytes of a variant, from the formulas of the methods' papers. Heads of different lengths have one each."""
+    bits = int((re.search("bits=([0-9]+)", config) or [0, 16])[1])
+    total = sum(KV_HEADS * k * HEAD_DIM * 4 for k in n_kept(config, n))
+    if bits < 16:
+        n = n_kept(config, n)[0]
+        keys, values = n - n % 32, max(0, n - 32)
+        packed = (keys + values) * (HEAD_DIM * bits // 8 + HEAD_DIM // 32 * 4)
+        total = LAYERS * KV_HEADS * (packed + (2 * n - keys - values) * HEAD_DIM * 2)
+    return total + LAYERS * KV_HEADS * 4 * config.startswith("adakv")
 
 
 def stream(kind, header, rows):
@@ -88,9 +101,12 @@ def kept_positions(tensors):
     """[layer][head]: sorted list."""
     kept = []
     for layer in range(LAYERS):
-        _, (heads, n), data = tensors[f"layers.{layer}.positions"]
-        flat = struct.unpack(f"<{heads * n}i", data)
-        kept.append([list(flat[h * n:(h + 1) * n]) for h in range(heads)])
+        _, shape, data = tensors[f"layers.{layer}.positions"]
+        flat = struct.unpack(f"<{len(data) // 4}i", data)
+        lengths = tensors.get(f"layers.{layer}.lengths")
+        lengths = struct.unpack(f"<{KV_HEADS}i", lengths[2]) if lengths else [shape[1]] * KV_HEADS
+        ends = list(itertools.accumulate(lengths))
+        kept.append([list(flat[end - n:end]) for n, end in zip(lengths, ends)])
     return kept
 
 

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "engine/engine.h"
+#include "kernels/pool.h"
 #include "methods/packed_payload.h"
 
 #include <stdio.h>
@@ -43,30 +44,50 @@ static int write_payload(struct compressor *c, const struct config *config, cons
     return code;
 }
 
-static int run(char **arg, struct err *err)
+/* Writes the payloads of all configs, one after the other. */
+static int write_all(struct session *s, const struct prefill *want, const struct engine_work *work, const char *dir,
+                     struct err *err)
 {
-    struct engine *e = engine_open(&(struct engine_options){ .model = arg[1], .backend = "auto" }, err);
-    struct session *s = e ? session_new(e, err) : NULL;
-    struct prefill want = { 0 };
-    struct config *configs = NULL;
-    double seconds;
-    int n = 0, code = s ? config_list(&configs, &n, arg[2], err) : err->code;
+    const struct kv_full *full = session_full(s);
+    struct compressor *c = compressor_new(full, work->config, work->n_configs, err);
+    size_t mark = pool_mark(full->pool);
+    int code = c ? 0 : err->code;
 
-    if (!code)
-        code = read_ids(&want, err);
-    configs_need(configs, n, &want.needs, &want.window);
-    if (!code)
-        code = session_prefill(s, &want, &seconds, err);
-    struct compressor *c = code ? NULL : compressor_new(session_full(s), err);
-    if (!c)
-        code = err->code;
-    for (int i = 0; i < n && !code; i++) {
+    for (int i = 0; i < work->n_configs && !code; i++) {
         struct buf path = { 0 };
-        buf_printf(&path, "%s/%d.safetensors", arg[3], i);
-        code = write_payload(c, &configs[i], buf_str(&path), want.ids, err);
+        buf_printf(&path, "%s/%d.safetensors", dir, i);
+        code = write_payload(c, work->config[i], buf_str(&path), want->ids, err);
         buf_release(&path);
+        pool_reset(full->pool, mark);
     }
     compressor_free(c);
+    return code;
+}
+
+static int run(char **arg, struct err *err)
+{
+    enum { CONFIGS = 64 };
+    struct engine *e = engine_open(&(struct engine_options){ .model = arg[1], .backend = "auto" }, err);
+    const struct config *list[CONFIGS];
+    struct config *configs = NULL;
+    struct prefill want = { 0 };
+    double seconds;
+    int n = 0, code = e ? config_list(&configs, &n, arg[2], err) : err->code;
+
+    if (!code && n > CONFIGS)
+        code = err_set(err, ERR_USAGE, "more than %d configs", CONFIGS);
+    for (int i = 0; i < n && !code; i++)
+        list[i] = &configs[i];
+    if (!code)
+        code = read_ids(&want, err);
+    if (code)
+        return code;
+    configs_need(list, n, &want.needs, &want.window);
+    const struct engine_work work = { .n_tokens = want.n, .config = list, .n_configs = n };
+    struct session *s = engine_start(e, &work, 1, 0, err);
+    code = s ? session_prefill(s, &want, &seconds, err) : err->code;
+    if (!code)
+        code = write_all(s, &want, &work, arg[3], err);
     session_free(s);
     engine_close(e);
     free((void *)(uintptr_t)want.ids);
