@@ -1,8 +1,9 @@
-/* The engine on a tiny random model: cpu against the reference, grouped decoding against one sequence at a time and
- * against the whole text run again, and what it refuses. */
-#include "engine/engine.h"
+/* The engine on a tiny random model, over a list of backends: each against the reference, grouped decoding against one
+ * sequence at a time and against the whole text run again, and what it refuses. */
+#include "engine/engine_internal.h"
 
 #include "base/rng.h"
+#include "tests/kernels/fenced.h"
 #include "tests/unit/tiny_model.h"
 
 #include <criterion/criterion.h>
@@ -27,8 +28,28 @@ struct bench {
     struct question_ids question[QUESTIONS];
 };
 
+/* "cpu", "reference" or "fenced", and " bf16" where that is meant. NULL: not on this machine. */
+static struct backend *open_backend(const char *name)
+{
+    const char *space = strchr(name, ' '), *dtype = space ? space + 1 : "f32";
+    char plain[16];
+    struct err err = { 0 };
+
+    snprintf(plain, sizeof(plain), "%.*s", space ? (int)(space - name) : (int)strlen(name), name);
+    if (strcmp(plain, "fenced") == 0)
+        return fenced_open(dtype);
+    struct backend *be = backend_open(&(struct backend_options){ .name = plain, .dtype = dtype, .n_threads = 2 }, &err);
+    cr_assert(be || err.code == ERR_DEVICE, "%s", err.msg);
+    if (!be)
+        fprintf(stderr, "engine: '%s' is not tested: %s\n", name, err.msg);
+    return be;
+}
+
 static struct bench *bench_open(const char *backend)
 {
+    struct backend *be = open_backend(backend);
+    if (!be)
+        return NULL;
     struct bench *b = calloc(1, sizeof(*b));
     struct err err = { 0 };
     struct rng rng = rng_new(7);
@@ -37,7 +58,7 @@ static struct bench *bench_open(const char *backend)
     cr_assert_eq(config_list(&b->config, &b->n_configs, configs, &err), 0, "%s", err.msg);
     for (int i = 0; i < b->n_configs; i++)
         b->list[i] = &b->config[i];
-    b->engine = engine_open(&(struct engine_options){ .model = b->path, .backend = backend, .n_threads = 2 }, &err);
+    b->engine = engine_open_on(be, b->path, &err);
     cr_assert(b->engine, "%s", err.msg);
     const struct engine_work work[] = {
         { .n_tokens = TINY_MAX_TOKENS, .config = b->list, .n_configs = 1, .n_questions = 1, .max_new_tokens = 1 },
@@ -74,22 +95,35 @@ static void bench_close(struct bench *b)
     free(b);
 }
 
+/* What each backend's logits may differ from the reference's: in f32 by roundings of sums, in bf16 by those of every
+ * activation. Behind the fence the same code runs. */
 Test(engine, logits_agree_with_the_reference)
 {
-    struct bench *want = bench_open("reference"), *got = bench_open("cpu");
-    struct err err = { 0 };
-    enum { N = 700 }; // more than a chunk
-    float *a = calloc(N * TINY_VOCAB, sizeof(*a)), *b = calloc(N * TINY_VOCAB, sizeof(*b));
+    static const struct {
+        const char *name, *reference;
+        float within;
+    } list[] = { { "cpu", "reference", 1e-4f },
+                 { "fenced", "reference", 0 },
+                 { "cpu bf16", "reference bf16", 0.05f },
+                 { "fenced bf16", "reference bf16", 0 } };
+    enum { N = 700 }; // more than a pass
 
-    cr_assert_eq(session_logits(want->session, want->ids, N, a, &err), 0, "%s", err.msg);
-    cr_assert_eq(session_logits(got->session, got->ids, N, b, &err), 0, "%s", err.msg);
-    for (size_t i = 0; i < N * TINY_VOCAB; i++)
-        cr_assert(fabsf(a[i] - b[i]) <= 1e-4f + 1e-4f * fabsf(a[i]), "position %zu: %g, reference %g", i / TINY_VOCAB,
-                  (double)b[i], (double)a[i]);
-    free(a);
-    free(b);
-    bench_close(want);
-    bench_close(got);
+    for (size_t l = 0; l < sizeof(list) / sizeof(*list); l++) {
+        struct bench *got = bench_open(list[l].name), *want = got ? bench_open(list[l].reference) : NULL;
+        struct err err = { 0 };
+        if (!got)
+            continue;
+        float *a = calloc(N * TINY_VOCAB, sizeof(*a)), *b = calloc(N * TINY_VOCAB, sizeof(*b));
+        cr_assert_eq(session_logits(want->session, want->ids, N, a, &err), 0, "%s", err.msg);
+        cr_assert_eq(session_logits(got->session, got->ids, N, b, &err), 0, "%s", err.msg);
+        for (size_t i = 0; i < N * TINY_VOCAB; i++)
+            cr_assert(fabsf(a[i] - b[i]) <= list[l].within * (1 + fabsf(a[i])), "%s, position %zu: %g, reference %g",
+                      list[l].name, i / TINY_VOCAB, (double)b[i], (double)a[i]);
+        free(a);
+        free(b);
+        bench_close(want);
+        bench_close(got);
+    }
 }
 
 /* ---- decoding ----------------------------------------------------------- */
@@ -176,39 +210,49 @@ static void same_answers(const struct run *a, const struct run *b, const char *w
     }
 }
 
+/* Backends on which a sequence's bits must not depend on its batch. */
+static const char *const alone_and_together[] = { "cpu", "cpu bf16" };
+
 Test(engine, answers_do_not_depend_on_the_batch)
 {
-    struct bench *b = bench_open("cpu");
-    struct run *all = run_all(b, 0);
-    int tokens = 0, early = 0;
-
-    for (int i = 0; i < VARIANTS * QUESTIONS; i++) {
-        tokens += all->answer[i].n;
-        early += all->answer[i].n < NEW;
+    for (size_t l = 0; l < 2; l++) {
+        struct bench *b = bench_open(alone_and_together[l]);
+        if (!b)
+            continue;
+        struct run *all = run_all(b, 0);
+        int tokens = 0, early = 0;
+        for (int i = 0; i < VARIANTS * QUESTIONS; i++) {
+            tokens += all->answer[i].n;
+            early += all->answer[i].n < NEW;
+        }
+        cr_assert_gt(tokens, 0);
+        cr_assert(early > 0, "no sequence leaves early: choose another seed");
+        for (int batch = 1; batch <= 5; batch += 4) {
+            struct run *some = run_all(b, batch);
+            same_answers(all, some, "fewer at once");
+            run_free(some);
+        }
+        run_free(all);
+        bench_close(b);
     }
-    cr_assert_gt(tokens, 0);
-    cr_assert(early > 0, "no sequence leaves early: choose another seed");
-    static const int batch[] = { 1, 5 };
-    for (int i = 0; i < 2; i++) {
-        struct run *some = run_all(b, batch[i]);
-        same_answers(all, some, "fewer at once");
-        run_free(some);
-    }
-    run_free(all);
-    bench_close(b);
 }
 
-/* Not over a quantised cache: two bits turn the last bit of a key into another code. */
+/* Not over a quantised cache: two bits turn the last bit of a key into another code. Behind the fence nothing outside
+ * of ops may touch what is on the device. */
 Test(engine, answers_do_not_depend_on_the_backend)
 {
-    struct bench *cpu = bench_open("cpu"), *reference = bench_open("reference");
-    struct run *fast = run_some(cpu, (struct how){ 3, 3, 0, 0 }),
-               *slow = run_some(reference, (struct how){ 3, 3, 7, 0 });
+    static const char *const list[] = { "cpu", "fenced" };
+    struct bench *reference = bench_open("reference");
+    struct run *want = run_some(reference, (struct how){ 3, 3, 7, 0 });
 
-    same_answers(slow, fast, "reference backend");
-    run_free(fast);
-    run_free(slow);
-    bench_close(cpu);
+    for (size_t l = 0; l < 2; l++) {
+        struct bench *b = bench_open(list[l]);
+        struct run *got = run_some(b, (struct how){ 3, 3, 0, 0 });
+        same_answers(want, got, list[l]);
+        run_free(got);
+        bench_close(b);
+    }
+    run_free(want);
     bench_close(reference);
 }
 
@@ -246,6 +290,38 @@ Test(engine, answers_over_the_full_cache_are_those_of_the_whole_text)
     }
     run_free(r);
     bench_close(b);
+}
+
+/* A model whose numbers grow beyond all bounds answers nothing, rather than the same nothing under every config. */
+Test(engine, output_that_is_not_finite_is_an_error)
+{
+    static const char *const list[] = { "reference", "cpu", "cpu bf16" };
+
+    for (size_t l = 0; l < 3; l++) {
+        struct bench *b = bench_open(list[l]);
+        struct err err = { 0 };
+        struct variant variant;
+        const struct variant *at = &variant;
+        struct answer answer[2] = { { .n = 7 }, { .n = 7 } };
+        struct decode job = {
+            .variant = &at, .n_variants = 1, .question = b ? b->question : NULL, .n_questions = 2, .max_new_tokens = 3
+        };
+        if (!b)
+            continue;
+        float huge[64];
+        for (int i = 0; i < 64; i++)
+            huge[i] = 3e38f;
+        engine_backend(b->engine)->write(engine_backend(b->engine), b->engine->norm, huge, sizeof(huge));
+        cr_assert_eq(session_prefill(b->session, &(struct prefill){ .ids = b->ids, .n = 50 }, NULL, &err), 0);
+        struct compressor *c = compressor_new(session_full(b->session), b->list, 1, &err);
+        cr_assert_eq(compressor_variant(c, b->list[0], VARIANT_ROWS, &variant, &err), 0);
+        cr_assert_eq(session_decode(b->session, &job, answer, &err), ERR_FORMAT, "%s", list[l]);
+        cr_assert(strstr(err.msg, "not finite"), "%s", err.msg);
+        cr_assert(!answer[0].ids && answer[0].n == 0 && !answer[1].ids, "nothing is left to free");
+        variant_release(&variant);
+        compressor_free(c);
+        bench_close(b);
+    }
 }
 
 /* ---- side outputs and refusals ------------------------------------------ */
@@ -496,25 +572,29 @@ Test(engine, says_what_work_will_cost)
 /* What questions begin with runs once per variant; the answers are the same. */
 Test(engine, answers_do_not_depend_on_what_questions_share)
 {
-    struct bench *b = bench_open("cpu");
+    for (size_t l = 0; l < 2; l++) {
+        struct bench *b = bench_open(alone_and_together[l]);
 
-    for (int q = 0; q < QUESTIONS; q++) // every question begins with the first 40 ids of the last
-        b->question[q] = (struct question_ids){ b->ids + CONTEXT + (QUESTIONS - 1) * LONG, q == 3 ? LONG : 41 };
-    int32_t own[3][41];
-    for (int q = 0; q < 3; q++) {
-        memcpy(own[q], b->question[q].ids, sizeof(own[q]));
-        own[q][40] = q;
-        b->question[q].ids = own[q];
+        if (!b)
+            continue;
+        for (int q = 0; q < QUESTIONS; q++) // every question begins with the first 40 ids of the last
+            b->question[q] = (struct question_ids){ b->ids + CONTEXT + (QUESTIONS - 1) * LONG, q == 3 ? LONG : 41 };
+        int32_t own[3][41];
+        for (int q = 0; q < 3; q++) {
+            memcpy(own[q], b->question[q].ids, sizeof(own[q]));
+            own[q][40] = q;
+            b->question[q].ids = own[q];
+        }
+        struct run *apart = run_all(b, 0);
+        static const struct how shared[] = { { VARIANTS, QUESTIONS, 0, 40 },
+                                             { VARIANTS, QUESTIONS, 3, 39 },
+                                             { VARIANTS, QUESTIONS, 1, 1 } };
+        for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++) {
+            struct run *together = run_some(b, shared[i]);
+            same_answers(apart, together, "shared tokens");
+            run_free(together);
+        }
+        run_free(apart);
+        bench_close(b);
     }
-    struct run *apart = run_all(b, 0);
-    static const struct how shared[] = { { VARIANTS, QUESTIONS, 0, 40 },
-                                         { VARIANTS, QUESTIONS, 3, 39 },
-                                         { VARIANTS, QUESTIONS, 1, 1 } };
-    for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++) {
-        struct run *together = run_some(b, shared[i]);
-        same_answers(apart, together, "shared tokens");
-        run_free(together);
-    }
-    run_free(apart);
-    bench_close(b);
 }
