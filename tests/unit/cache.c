@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "kernels/half.h"
+#include "tests/kernels/fenced.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -137,12 +138,12 @@ static void lay_out(struct cache *c, int n_tokens, int window)
 
 bool cache_open(struct cache *c, const char *backend, const char *dtype, int n_tokens)
 {
-    enum { POOL = 64 << 20 };
+    enum { POOL = 8 << 20 };
     struct err err;
     const struct backend_options options = { .name = backend, .dtype = dtype, .n_threads = 2 };
     size_t n = (size_t)n_tokens;
 
-    *c = (struct cache){ .be = backend_open(&options, &err) };
+    *c = (struct cache){ .be = strcmp(backend, "fenced") == 0 ? fenced_open(dtype) : backend_open(&options, &err) };
     cr_assert(c->be || err.code == ERR_DEVICE, "%s", err.msg);
     if (!c->be)
         return false;

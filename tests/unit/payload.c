@@ -120,7 +120,7 @@ Test(payload, holds_the_rows_of_a_variant)
     close(mkstemp(path));
     for (int i = 0; i < 2 * 9; i++) {
         struct config config = config_of(name[i / 2]);
-        cr_assert(cache_open(&c, "reference", dtype[i % 2], 100));
+        cr_assert(cache_open(&c, "fenced", dtype[i % 2], 100));
         struct made m = made_of(&c, &config);
         struct packed_payload p;
         uint64_t bytes, on_disk;

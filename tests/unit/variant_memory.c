@@ -79,7 +79,7 @@ Test(variant_memory, is_what_was_planned)
     struct err err;
 
     for (int i = 0; i < 4 * 2 * LISTS; i++) {
-        cr_assert(cache_open(&c, "reference", dtype[i / 4 % 2], n_tokens[i % 4]));
+        cr_assert(cache_open(&c, "fenced", dtype[i / 4 % 2], n_tokens[i % 4]));
         int n = read_list(lists[i / 8], config, list);
         size_t plan = plan_of(&c, list, n);
         cr_assert_eq(make_in(&c, plan, list, n, &err), 0, "list %d, %d tokens: %s", i / 8, n_tokens[i % 4], err.msg);

@@ -7,7 +7,7 @@
 #include <math.h>
 
 static const char *const backends[][2] = {
-    { "reference", "f32" }, { "reference", "bf16" }, { "cpu", "f32" }, { "cpu", "bf16" }
+    { "fenced", "f32" }, { "fenced", "bf16" }, { "cpu", "f32" }, { "cpu", "bf16" }
 };
 enum { BACKENDS = sizeof(backends) / sizeof(*backends) };
 
