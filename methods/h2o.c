@@ -18,9 +18,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-static size_t score_bytes(const struct kv_shape *shape, int n_tokens, int window)
+static size_t score_bytes(const double *value, const struct kv_shape *shape, int n_tokens, int window)
 {
-    (void)shape, (void)window;
+    (void)value, (void)shape, (void)window;
     return pool_size((size_t)n_tokens * sizeof(float)); // one factor per token
 }
 

@@ -119,7 +119,7 @@ struct method {
      * queries were saved; NULL: none. keep: pairs that each head of a layer keeps, 1 .. n_tokens; NULL: as drop says.
      */
     int (*score)(const struct kv_full *full, const double *value, float *score, struct err *err);
-    size_t (*score_bytes)(const struct kv_shape *shape, int n_tokens, int window);
+    size_t (*score_bytes)(const double *value, const struct kv_shape *shape, int n_tokens, int window);
     int (*keep)(const double *value, const struct kv_shape *shape, int n_tokens, int layer);
 
     /* METHOD_QUANTISE. parts: what n tokens of one head become, `k` and `v` included; returns how many. n tokens of one

@@ -49,6 +49,6 @@ const struct method method_pyramidkv = {
                  .help = "mean budget of a layer / budget of the last" } },
     .check = snapkv_check,
     .score = snapkv_score,
-    .score_bytes = window_bytes,
+    .score_bytes = snapkv_bytes,
     .keep = keep,
 };

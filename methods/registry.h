@@ -21,7 +21,7 @@ extern const struct method method_adakv, method_knorm, method_keydiff, method_sn
 /* out (L * G, T) = mean attention of the last w queries, w <= T, and of the H/G query heads of a group, to each key.
  * Takes window_bytes() of the pool. */
 int window_attention(const struct kv_full *full, int w, float *out, struct err *err) MUST_CHECK;
-size_t window_bytes(const struct kv_shape *shape, int n_tokens, int window);
+size_t window_bytes(const struct kv_shape *shape, int window); // window: queries saved
 
 /* ---- snapkv.c: parameters and scores that pyramidkv has too -------------- */
 
@@ -39,5 +39,6 @@ enum { SNAPKV_DROP, SNAPKV_WINDOW, SNAPKV_KERNEL, SNAPKV_PARAMS };
 int snapkv_window(const double *value);
 int snapkv_check(const double *value, int head_dim, struct err *err);
 int snapkv_score(const struct kv_full *full, const double *value, float *out, struct err *err);
+size_t snapkv_bytes(const double *value, const struct kv_shape *shape, int n_tokens, int window);
 
 #endif

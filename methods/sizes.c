@@ -210,7 +210,8 @@ struct memory_need configs_score_bytes(const struct config *const *configs, int 
         const struct config_stage *stage = new_scores(configs, i);
         if (!stage)
             continue;
-        size_t making = stage->method->score_bytes ? stage->method->score_bytes(shape, n_tokens, window) : 0;
+        size_t making =
+            stage->method->score_bytes ? stage->method->score_bytes(stage->value, shape, n_tokens, window) : 0;
         need.kept += score_bytes(shape, n_tokens);
         need.making = making > need.making ? making : need.making;
     }

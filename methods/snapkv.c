@@ -58,6 +58,11 @@ int snapkv_score(const struct kv_full *full, const double *value, float *out, st
     return score_window(full, w, out, err);
 }
 
+size_t snapkv_bytes(const double *value, const struct kv_shape *shape, int n_tokens, int window)
+{
+    return snapkv_window(value) < n_tokens ? window_bytes(shape, window) : 0;
+}
+
 const struct method method_snapkv = {
     .name = "snapkv",
     .summary = "keeps what the context's last tokens attend to",
@@ -68,5 +73,5 @@ const struct method method_snapkv = {
     .param = { PARAM_DROP, PARAM_WINDOW, PARAM_KERNEL },
     .check = snapkv_check,
     .score = snapkv_score,
-    .score_bytes = window_bytes,
+    .score_bytes = snapkv_bytes,
 };

@@ -32,6 +32,12 @@ static int score(const struct kv_full *full, const double *value, float *out, st
     return 0;
 }
 
+static size_t score_bytes(const double *value, const struct kv_shape *shape, int n_tokens, int window_saved)
+{
+    (void)value, (void)n_tokens;
+    return window_bytes(shape, window_saved);
+}
+
 static const char *const heads[] = { [HEADS_ALL] = "all", [HEADS_OWN] = "own", NULL };
 
 const struct method method_tova = {
@@ -47,5 +53,5 @@ const struct method method_tova = {
                  .words = heads,
                  .help = "whose attention counts for a head" } },
     .score = score,
-    .score_bytes = window_bytes,
+    .score_bytes = score_bytes,
 };

@@ -41,22 +41,43 @@ static size_t plan_of(const struct cache *c, const struct config *const *list, i
     return score.kept + max;
 }
 
+/* The cache as prefill would leave it for this list: with the queries that are asked for. */
+static struct kv_full full_for(const struct cache *c, struct pool *pool, const struct config *const *list, int n)
+{
+    struct kv_full full = c->full;
+    unsigned needs;
+
+    full.pool = pool;
+    configs_need(list, n, &needs, &full.window);
+    full.window = full.window < full.n_tokens ? full.window : full.n_tokens;
+    return full;
+}
+
+/* Computes the scores in a pool of so many bytes. */
+static int score_in(struct cache *c, size_t bytes, const struct config *const *list, int n, struct err *err)
+{
+    struct pool pool;
+
+    cr_assert_eq(pool_open(&pool, c->be, bytes, err), 0);
+    struct kv_full full = full_for(c, &pool, list, n);
+    struct compressor *maker = compressor_new(&full, list, n, err);
+    int code = maker ? 0 : err->code;
+    cr_assert_eq(pool.used, maker ? configs_score_bytes(list, n, &full.shape, full.n_tokens).kept : 0);
+    compressor_free(maker);
+    pool_close(&pool);
+    return code;
+}
+
 /* Makes all variants in a pool of so many bytes. */
 static int make_in(struct cache *c, size_t bytes, const struct config *const *list, int n, struct err *err)
 {
     struct pool pool;
     struct variant v[6] = { 0 };
-    int code, window;
-    unsigned needs;
 
     cr_assert_eq(pool_open(&pool, c->be, bytes, err), 0);
-    struct kv_full full = c->full;
-    full.pool = &pool;
-    configs_need(list, n, &needs, &window);
-    full.window = window < full.n_tokens ? window : full.n_tokens; // what prefill would have saved
+    struct kv_full full = full_for(c, &pool, list, n);
     struct compressor *maker = compressor_new(&full, list, n, err);
-    code = maker ? 0 : err->code;
-    cr_assert(maker || pool.used == 0);
+    int code = maker ? 0 : err->code;
     for (int i = 0; i < n && !code; i++) {
         size_t used = pool.used;
         code = compressor_variant(maker, list[i], VARIANT_PAYLOAD, &v[i], err);
@@ -69,6 +90,19 @@ static int make_in(struct cache *c, size_t bytes, const struct config *const *li
     return code;
 }
 
+/* Exactly so much is needed. */
+static void expect_needed(struct cache *c, size_t plan, const struct config *const *list, int n,
+                          int (*work)(struct cache *, size_t, const struct config *const *, int, struct err *))
+{
+    struct err err;
+
+    cr_assert_eq(work(c, plan, list, n, &err), 0, "%s, %d tokens: %s", list[0]->name, c->full.n_tokens, err.msg);
+    if (plan == 0)
+        return;
+    cr_assert_eq(work(c, plan - 1, list, n, &err), ERR_NOMEM, "%s, %d tokens", list[0]->name, c->full.n_tokens);
+    cr_assert(strstr(err.msg, "bytes of device memory are needed where"), "%s", err.msg);
+}
+
 Test(variant_memory, is_what_was_planned)
 {
     static const int n_tokens[] = { 1, 15, 40, 100 };
@@ -76,17 +110,13 @@ Test(variant_memory, is_what_was_planned)
     struct config config[6];
     const struct config *list[6];
     struct cache c;
-    struct err err;
 
     for (int i = 0; i < 4 * 2 * LISTS; i++) {
         cr_assert(cache_open(&c, "fenced", dtype[i / 4 % 2], n_tokens[i % 4]));
         int n = read_list(lists[i / 8], config, list);
-        size_t plan = plan_of(&c, list, n);
-        cr_assert_eq(make_in(&c, plan, list, n, &err), 0, "list %d, %d tokens: %s", i / 8, n_tokens[i % 4], err.msg);
-        if (plan > 0) {
-            cr_assert_eq(make_in(&c, plan - 1, list, n, &err), ERR_NOMEM, "list %d, %d tokens", i / 8, n_tokens[i % 4]);
-            cr_assert(strstr(err.msg, "bytes of device memory are needed where"), "%s", err.msg);
-        }
+        struct memory_need score = configs_score_bytes(list, n, &c.full.shape, c.full.n_tokens);
+        expect_needed(&c, score.kept + score.making, list, n, score_in);
+        expect_needed(&c, plan_of(&c, list, n), list, n, make_in);
         cache_release(&c);
     }
 }
