@@ -120,7 +120,8 @@ struct session *engine_start(struct engine *e, const struct engine_work *work, i
 void session_free(struct session *s); // NULL is fine
 
 /* Runs the context in passes, in place of the session's previous one. ERR_USAGE when n is more than the model's
- * max_tokens, or an id is not in its vocabulary. *seconds (may be NULL): the time it took. */
+ * max_tokens, or an id is not in its vocabulary. *seconds (may be NULL): the time it took, without what methods want
+ * computed on the side. */
 int session_prefill(struct session *s, const struct prefill *p, double *seconds, struct err *err) MUST_CHECK;
 
 /* Borrowed, until the next prefill. */

@@ -96,6 +96,7 @@ struct forward {
     void *normed, *attended, *qkv, *q, *gate_up, *mlp; // (rows, D), (rows, H * K), ...
     float *part[2], *lse[2];                           // as in merge_job
     struct best *best;                                 // (rows)
+    double column_s;                                   // seconds that column sums took, which are not the prefill's
     struct best *best_host;                            // (rows)
 };
 

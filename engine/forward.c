@@ -141,18 +141,21 @@ static struct attn_job job_of(const struct forward *f, const struct forward_job 
 }
 
 /* Adds what the pass's tokens give to each key; `own` has been run and left its log-sum-exps. */
-static void add_columns(const struct forward *f, const struct forward_job *job, const struct attn_job *own)
+static void add_columns(struct forward *f, const struct forward_job *job, const struct attn_job *own)
 {
+    struct backend *be = f->engine->backend;
     size_t first = (size_t)own->layer * (size_t)own->n_kv_heads * job->column_pitch;
+    double start = be->clock(be);
 
-    f->engine->backend->column_stats(f->engine->backend, &(struct column_job){ .attn = *own,
-                                                                               .stat = COLUMN_SUM,
-                                                                               .into = COLUMN_ADD,
-                                                                               .column = job->column_sums + first,
-                                                                               .pitch = job->column_pitch });
+    be->column_stats(be, &(struct column_job){ .attn = *own,
+                                               .stat = COLUMN_SUM,
+                                               .into = COLUMN_ADD,
+                                               .column = job->column_sums + first,
+                                               .pitch = job->column_pitch });
+    f->column_s += be->clock(be) - start;
 }
 
-static void attend(const struct forward *f, const struct forward_job *job, int layer)
+static void attend(struct forward *f, const struct forward_job *job, int layer)
 {
     struct backend *be = f->engine->backend;
     const struct model_config *c = &f->engine->config;
@@ -185,12 +188,15 @@ static void attend(const struct forward *f, const struct forward_job *job, int l
 }
 
 /* The column sums of the last layer, whose attention nobody else needs. */
-static void attend_for_columns(const struct forward *f, const struct forward_job *job, int layer)
+static void attend_for_columns(struct forward *f, const struct forward_job *job, int layer)
 {
+    struct backend *be = f->engine->backend;
     struct attn_job own = job_of(f, job, layer);
+    double start = be->clock(be);
 
     own.lse = f->lse[0];
-    f->engine->backend->attend(f->engine->backend, &own);
+    be->attend(be, &own);
+    f->column_s += be->clock(be) - start;
     add_columns(f, job, &own);
 }
 
@@ -239,7 +245,7 @@ static void fill_cache(const struct forward *f, const struct forward_job *job, i
         save_queries(f, job->window, layer);
 }
 
-static void finish_layer(const struct forward *f, const struct forward_job *job, int layer)
+static void finish_layer(struct forward *f, const struct forward_job *job, int layer)
 {
     const struct engine *e = f->engine;
     const struct model_config *c = &e->config;

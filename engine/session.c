@@ -154,13 +154,14 @@ static int prefill(struct session *s, const struct prefill *p, int n_window, str
                                      .column_pitch = (size_t)p->n };
     double start = be->clock(be);
 
+    s->forward.column_s = 0;
     for (int i = 0, n; i < p->n; i += n) {
         n = min(p->n - i, be->pass_rows);
         run_part(s, p->ids, i, n, &job);
         if (be->sync(be, err))
             return err->code;
         if (p->progress)
-            p->progress(p->arg, i + n, be->clock(be) - start);
+            p->progress(p->arg, i + n, be->clock(be) - start - s->forward.column_s);
     }
     return 0;
 }
@@ -184,7 +185,7 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
         return code;
     }
     if (seconds)
-        *seconds = e->backend->clock(e->backend) - start;
+        *seconds = e->backend->clock(e->backend) - start - s->forward.column_s;
     s->full = (struct kv_full){ .backend = e->backend,
                                 .pool = &s->pool,
                                 .shape = engine_kv_shape(e),
@@ -196,7 +197,8 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
                                 .n_head = p->n_head,
                                 .window = window,
                                 .window_q = (void *const *)s->window_q,
-                                .column_sums = s->column_sums };
+                                .column_sums = s->column_sums,
+                                .column_sums_s = s->forward.column_s };
     return 0;
 }
 

@@ -212,6 +212,16 @@ static void around_gemm(struct backend *be, struct mat out, struct mat x, const 
         mat_bytes(x) + weight_size(be, w) + (into == GEMM_ADD ? 2 : 1) * mat_bytes(out));
 }
 
+/* Attention by its kind, because the kinds differ in speed. */
+static const char *attend_name(enum attn_kind kind)
+{
+    static const char *const name[] = { [ATTN_TEXT] = "attend text",
+                                        [ATTN_OWN] = "attend own",
+                                        [ATTN_SHARED] = "attend shared",
+                                        [ATTN_WHOLE] = "attend whole" };
+    return name[kind];
+}
+
 static void around_attend(struct backend *be, const struct attn_job *job)
 {
     struct attn_cost c = attn_cost(job);
@@ -219,7 +229,7 @@ static void around_attend(struct backend *be, const struct attn_job *job)
     struct backend *in = begin(be);
 
     in->attend(in, job);
-    end(be, "attend", 4 * K * c.pairs,
+    end(be, attend_name(job->kind), 4 * K * c.pairs,
         own_bytes(be, K * (rows + 2 * c.keys)) + (job->out.at ? own_bytes(be, K * rows) : 0) +
             (job->part ? 4 * K * rows : 0) + (job->lse ? 4 * rows : 0));
 }

@@ -12,7 +12,7 @@
 /* One call of an op. flop: two for each multiplication and addition in a product, products alone; of attention the keys
  * that a row sees. bytes: operands read and results written, each once. */
 struct op_done {
-    const char *name; // of the op in struct backend; a literal
+    const char *name; // of the op in struct backend, and attention's kind; a literal
     double flop, bytes;
 };
 

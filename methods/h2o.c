@@ -2,7 +2,7 @@
  *
  *     score[h][t] = sum over tokens i >= t and the H/G query heads of the group of A[i][t], / ((T - t) * H/G)
  * where A[i] is the softmax of token i over the tokens it sees. The sums are accumulated while the context is
- * prefilled, so no T x T matrix exists; what that costs is part of the prefill's time, not of compress_s.
+ * prefilled, so no T x T matrix exists; what that costs is part of compress_s.
  *
  * This is kvpress' ObservedAttentionPress. The heavy hitters of the H2O paper are raw sums, which prefer early tokens;
  * half of its budget is the most recent tokens, and it evicts while it decodes. None of that happens here: every token

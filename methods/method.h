@@ -57,6 +57,7 @@ struct kv_full {
     int window;                 // W: queries saved: those asked for, at most T
     void *const *window_q;      // [L]: (G, W, H/G, K) post-rotary queries of the last W tokens, of shape.dtype
     const float *column_sums;   // (L * G, T): the attention of all tokens and H/G heads to each key, or NULL
+    double column_sums_s;       // seconds that they took
 };
 
 struct method_param {

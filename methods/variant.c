@@ -35,6 +35,8 @@ static int compute_scores(struct scores *s, const struct kv_full *full, struct e
     int code = s->stage.method->score(full, s->stage.value, s->at, err);
 
     s->seconds = be->clock(be) - start;
+    if (s->stage.method->needs & NEED_COLUMN_SUMS)
+        s->seconds += full->column_sums_s;
     pool_reset(full->pool, mark);
     if (code == 0)
         code = be->sync(be, err);
