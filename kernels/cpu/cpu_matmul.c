@@ -15,8 +15,7 @@
 
 enum {
     TABLE = MATMUL_TABLE,
-    FULL = TABLE / 2,            // primitives after which the table is emptied
-    PRIMITIVE_BYTES = 64 * 1024, // of one: machine code and oneDNN's notes; measured up to 60 KB
+    FULL = 512, // primitives after which the table is emptied; an op may still add hundreds to fewer
     /* Where oneDNN's rows know each other (its code for AVX2 and less) all products have so many rows. A multiple of 6:
      * the rows of a block are added alike whatever their place. 512 rows by eight weights: 24 rows reach 95 % of the
      * speed of all 512 at once, 48 rows 99 %. */
@@ -96,10 +95,11 @@ void matmul_close(struct matmul *m)
         forget(m);
     for (int i = 0; i < m->n_threads && m->thread; i++) {
         dnnl_stream_destroy(m->thread[i].stream);
-        free(m->thread[i].scratch);
+        free(m->thread[i].scratch.at);
     }
     dnnl_engine_destroy(m->engine);
     pthread_mutex_destroy(&m->making);
+    free(m->padded.at);
     free(m->table);
     free(m->thread);
     free(m);
@@ -232,21 +232,6 @@ static int make(struct primitive *p, const struct matmul *m, struct err *err)
     return code;
 }
 
-size_t matmul_scratch(struct matmul *m, const struct matmul_shape *shape, int n_shapes)
-{
-    enum { GEMM_BYTES = 4 << 20 }; // what code without a scratchpad allocates itself, per thread
-    size_t max = m->row_block ? GEMM_BYTES : 0;
-
-    for (int i = 0; i < n_shapes; i++) {
-        struct making k = { 0 };
-        size_t bytes = 0;
-        if (describe(&k, &shape[i], m) == dnnl_success && scratch_of(k.pd, &bytes) == dnnl_success && bytes > max)
-            max = bytes;
-        making_release(&k);
-    }
-    return max * (size_t)m->n_threads + (size_t)FULL * PRIMITIVE_BYTES;
-}
-
 /* ---- finding and running ------------------------------------------------ */
 
 static unsigned shape_hash(const struct matmul_shape *s)
@@ -301,16 +286,16 @@ static struct primitive *add(struct matmul *m, const struct matmul_shape *shape,
     return p;
 }
 
-static int grow_scratch(struct thread_state *t, size_t bytes, struct err *err)
+static int grow(struct matmul_memory *s, size_t bytes, struct err *err)
 {
-    if (bytes <= t->scratch_bytes)
+    if (bytes <= s->bytes)
         return 0;
-    free(t->scratch);
-    t->scratch_bytes = 0;
-    t->scratch = host_alloc(bytes);
-    if (!t->scratch)
+    free(s->at);
+    s->bytes = 0;
+    s->at = host_alloc(bytes);
+    if (!s->at)
         return err_nomem(err);
-    t->scratch_bytes = bytes;
+    s->bytes = bytes;
     return 0;
 }
 
@@ -349,10 +334,10 @@ static int run(struct matmul *m, const struct matmul_shape *shape, const struct 
         return err->code;
     struct thread_state *t = &m->thread[thread];
     int last = shape->bias ? ARG_BIAS : ARG_SCRATCH;
-    if (grow_scratch(t, p->scratch_bytes, err) || (!p->arg[thread][last] && make_args(p, m, thread, err)))
+    if (grow(&t->scratch, p->scratch_bytes, err) || (!p->arg[thread][last] && make_args(p, m, thread, err)))
         return err->code;
 
-    const void *at[N_ARGS] = { o->a, o->weight ? o->weight->at : o->right, o->c, t->scratch, o->bias };
+    const void *at[N_ARGS] = { o->a, o->weight ? o->weight->at : o->right, o->c, t->scratch.at, o->bias };
     dnnl_exec_arg_t arg[N_ARGS];
     for (int i = 0; i <= last; i++) {
         dnnl_status_t set = dnnl_memory_set_data_handle(p->arg[thread][i], matmul_writable(at[i]));
@@ -370,29 +355,34 @@ static int run(struct matmul *m, const struct matmul_shape *shape, const struct 
     return status == dnnl_success ? 0 : matmul_failure(err, "multiply", status);
 }
 
-/* The last rows of a product by a packed weight, padded to a block. */
+/* What the last rows of a product by a packed weight take when they are padded to a block. */
+static size_t padded_bytes(const struct matmul *m, const struct matmul_shape *shape)
+{
+    size_t row = (size_t)shape->k * dtype_size(shape->in) + (size_t)shape->n * dtype_size(shape->out);
+    return (size_t)m->row_block * row;
+}
+
 static int run_padded(struct matmul *m, const struct matmul_shape *shape, const struct operands *o, int thread,
                       struct err *err)
 {
     struct matmul_shape block = *shape;
-    block.m = m->row_block;
-    size_t a_bytes = (size_t)shape->m * (size_t)shape->k * dtype_size(shape->in);
-    size_t c_bytes = (size_t)shape->m * (size_t)shape->n * dtype_size(shape->out);
-    size_t a_block = (size_t)block.m * (size_t)shape->k * dtype_size(shape->in);
-    size_t c_block = (size_t)block.m * (size_t)shape->n * dtype_size(shape->out);
-    char *a = host_alloc(a_block + c_block), *c = a + a_block;
     struct operands at = *o;
-    if (!a)
-        return err_nomem(err);
-    memset(a, 0, a_block + c_block);
-    memcpy(a, o->a, a_bytes);
-    if (shape->into == GEMM_ADD)
-        memcpy(c, o->c, c_bytes);
-    at.a = a, at.c = c;
+    size_t a_row = (size_t)shape->k * dtype_size(shape->in), c_row = (size_t)shape->n * dtype_size(shape->out);
+    size_t given = (size_t)shape->m, rows = (size_t)m->row_block;
+
+    if (grow(&m->padded, padded_bytes(m, shape), err))
+        return err->code;
+    char *a = m->padded.at, *c = a + rows * a_row;
+    memcpy(a, o->a, given * a_row);
+    memset(a + given * a_row, 0, (rows - given) * a_row);
+    if (shape->into == GEMM_ADD) {
+        memcpy(c, o->c, given * c_row);
+        memset(c + given * c_row, 0, (rows - given) * c_row);
+    }
+    block.m = m->row_block, at.a = a, at.c = c;
     int code = run(m, &block, &at, thread, err);
     if (!code)
-        memcpy(o->c, c, c_bytes);
-    free(a);
+        memcpy(o->c, c, given * c_row);
     return code;
 }
 
@@ -411,4 +401,36 @@ int matmul_run(struct matmul *m, const struct matmul_shape *shape, const struct 
         code = block.m == m->row_block ? run(m, &block, &at, thread, err) : run_padded(m, &block, &at, thread, err);
     }
     return code;
+}
+
+/* What the primitives take when the table is full. Most of it is machine code; measured: 107 and 60 KB. */
+static size_t primitive_bytes(const struct matmul *m)
+{
+    enum {
+        PACKED_BYTES = 112 << 10,
+        PLAIN_BYTES = 64 << 10,
+        THREAD_BYTES = 2 << 10, // of a thread's memory objects for one
+        /* Numbers of rows times numbers of keys of a piece times two products; see matmul_rows() and cpu_attend. */
+        PLAIN_SHAPES = 31 * 16 * 2,
+    };
+    size_t code = (size_t)FULL * PACKED_BYTES + (size_t)PLAIN_SHAPES * PLAIN_BYTES;
+    size_t objects = (size_t)(FULL + PLAIN_SHAPES) * THREAD_BYTES * (size_t)m->n_threads;
+    return objects + (m->row_block ? 0 : code); // code for any shape is made once
+}
+
+size_t matmul_scratch(struct matmul *m, const struct matmul_shape *shape, int n_shapes)
+{
+    enum { GEMM_BYTES = 4 << 20 }; // what code without a scratchpad allocates itself, per thread
+    size_t max = m->row_block ? GEMM_BYTES : 0, padded = 0;
+
+    for (int i = 0; i < n_shapes; i++) {
+        struct making k = { 0 };
+        size_t bytes = 0;
+        if (describe(&k, &shape[i], m) == dnnl_success && scratch_of(k.pd, &bytes) == dnnl_success && bytes > max)
+            max = bytes;
+        making_release(&k);
+        if (shape[i].right == RIGHT_PACKED && padded_bytes(m, &shape[i]) > padded)
+            padded = padded_bytes(m, &shape[i]);
+    }
+    return max * (size_t)m->n_threads + padded + primitive_bytes(m);
 }

@@ -15,10 +15,15 @@ struct packed_weight {
     struct desc desc; // (in, out)
 };
 
+/* Memory that only grows. */
+struct matmul_memory {
+    void *at;
+    size_t bytes;
+};
+
 struct thread_state {
     dnnl_stream_t stream;
-    void *scratch;
-    size_t scratch_bytes;
+    struct matmul_memory scratch;
 };
 
 struct matmul {
@@ -26,6 +31,7 @@ struct matmul {
     int n_threads;
     int row_block; // products are made of so many rows at a time; 0: of any number
     struct thread_state *thread;
+    struct matmul_memory padded;      // of the product by a packed weight in progress
     struct primitive *_Atomic *table; // [MATMUL_TABLE]
     int n_primitives;
     pthread_mutex_t making;

@@ -65,8 +65,8 @@ static void narrow(void *to, const float *from, enum dtype type, int n)
 /* 2^x for x < 127, at most 2 ulp off; 2^-126 for x < -126. The polynomial is 2^f on [-0.5, 0.5] (minimax). */
 INLINE float exp2_of(float x)
 {
-    const float round = 12582912.0f; // adding 1.5 * 2^23 rounds to a whole number
-    float bounded = x < -126.0f ? -126.0f : x, whole = bounded + round - round, f = bounded - whole;
+    const float round = 12582912.0f; // adding 1.5 * 2^23 rounds to a whole number, in the lowest bits of the sum
+    float bounded = x < -126.0f ? -126.0f : x, whole = bounded + round, f = bounded - (whole - round);
     float p = 1.535336188e-4f;
     p = p * f + 1.339887440e-3f;
     p = p * f + 9.618437357e-3f;
@@ -74,8 +74,7 @@ INLINE float exp2_of(float x)
     p = p * f + 2.402264791e-1f;
     p = p * f + 6.931472028e-1f;
     p = p * f + 1.0f;
-    uint32_t bits = (uint32_t)((int32_t)whole + 127) << 23;
-    return p * half_float(bits);
+    return p * half_float((half_bits(whole) << 23) + 0x3f800000);
 }
 
 static float max(const float *x, int n)
@@ -93,7 +92,10 @@ INLINE float exp2_sum_as(void *p, enum dtype type, const float *x, int n, float 
 #pragma omp simd reduction(+ : sum)
     for (int i = 0; i < n; i++) {
         float e = exp2_of((x[i] - shift) * scale);
-        put(p, type, i, e);
+        if (type == DTYPE_BF16) // e is no small number: it rounds without a choice; a nan shows in the sum
+            ((uint16_t *)p)[i] = (uint16_t)((half_bits(e) + 0x7fff + (half_bits(e) >> 16 & 1)) >> 16);
+        else
+            ((float *)p)[i] = e;
         sum += e;
     }
     return sum;
@@ -353,28 +355,73 @@ enum { LANES = 4 };
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 enum { BLOCK_ROWS = 4, BLOCK_VECS = 4 }; // rows of q or p at once; vectors of a row of v at once
 
-static void transpose(float *to, const void *k, enum dtype type, int n, int K)
-{
-    const char *from = k;
-    float row[4][ROWS_HEAD];
-    size_t row_bytes = (size_t)K * dtype_size(type);
+enum { SQUARE = 8 }; // keys and columns that are transposed together
+typedef float square_row __attribute__((vector_size(SQUARE * sizeof(float)), aligned(sizeof(float)), may_alias));
+typedef uint32_t square_bits __attribute__((vector_size(SQUARE * sizeof(uint32_t))));
+typedef uint16_t square_halves __attribute__((vector_size(SQUARE * sizeof(uint16_t)), aligned(2), may_alias));
 
+INLINE void load_row(square_row *r, const void *x, enum dtype type)
+{
+    if (type == DTYPE_BF16)
+        *r = (square_row)(__builtin_convertvector(*(const square_halves *)x, square_bits) << 16);
+    else
+        *r = *(const square_row *)x;
+}
+
+/* Of the six bits of an element's place, three of the row and three of the column, the first becomes the last. Three
+ * times that is the transposed square. */
+INLINE void rotate_places(square_row r[SQUARE])
+{
+    square_row t[SQUARE];
+
+    for (int i = 0; i < SQUARE / 2; i++) {
+        t[2 * i] = __builtin_shufflevector(r[i], r[i + SQUARE / 2], 0, 8, 1, 9, 2, 10, 3, 11);
+        t[2 * i + 1] = __builtin_shufflevector(r[i], r[i + SQUARE / 2], 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+    for (int i = 0; i < SQUARE; i++)
+        r[i] = t[i];
+}
+
+/* Columns of n keys, at most SQUARE, to the first places of rows of ROWS_KEYS; missing keys are 0. */
+INLINE void transpose_keys(float *to, const void *k, enum dtype type, int n, int K)
+{
+    size_t size = dtype_size(type), pitch = (size_t)K * size;
+    int c = 0;
+
+    for (; c + SQUARE <= K; c += SQUARE) {
+        square_row r[SQUARE] = { 0 };
+        for (int i = 0; i < SQUARE; i++)
+            if (i < n)
+                load_row(&r[i], (const char *)k + (size_t)i * pitch + (size_t)c * size, type);
+        for (int i = 0; i < 3; i++)
+            rotate_places(r);
+        for (int i = 0; i < SQUARE; i++)
+            *(square_row *)(to + (c + i) * ROWS_KEYS) = r[i];
+    }
+    for (; c < K; c++)
+        for (int i = 0; i < SQUARE; i++)
+            to[c * ROWS_KEYS + i] = i < n ? get((const char *)k + (size_t)i * pitch, type, c) : 0;
+}
+
+INLINE void transpose_as(float *to, const void *k, enum dtype type, int n, int K)
+{
     for (int first = 0; first < n; first += ROWS_KEYS, to += (size_t)K * ROWS_KEYS) {
-        for (int j = 0; j < ROWS_KEYS; j += 4) {
-            const float *at[4];
-            for (int i = 0; i < 4; i++) {
-                const void *key = from + (size_t)(first + j + i) * row_bytes;
-                at[i] = type == DTYPE_F32 ? key : row[i];
-                if (first + j + i >= n)
-                    at[i] = memset(row[i], 0, (size_t)K * sizeof(**row));
-                else if (type != DTYPE_F32)
-                    widen(row[i], key, type, K);
-            }
-            for (int c = 0; c < K; c++) // four keys at once: a column's four are one store
-                for (int i = 0; i < 4; i++)
-                    to[c * ROWS_KEYS + j + i] = at[i][c];
+        for (int j = 0; j < ROWS_KEYS; j += SQUARE) {
+            const char *from = (const char *)k + (size_t)(first + j) * (size_t)K * dtype_size(type);
+            if (n - first - j >= SQUARE)
+                transpose_keys(to + j, from, type, SQUARE, K);
+            else
+                transpose_keys(to + j, from, type, n - first - j, K);
         }
     }
+}
+
+static void transpose(float *to, const void *k, enum dtype type, int n, int K)
+{
+    if (type == DTYPE_BF16)
+        transpose_as(to, k, DTYPE_BF16, n, K);
+    else
+        transpose_as(to, k, DTYPE_F32, n, K);
 }
 
 /* n_q rows (at most BLOCK_ROWS) against two vectors of keys. */
