@@ -8,7 +8,8 @@
 
 enum {
     CACHE_LINE = 64,
-    PASS_ROWS = 512, // products run at full speed; a pass's activations stay in the third-level cache
+    LIST_BYTES = 1 << 16, // a number for each layer and head, of whatever model
+    PASS_ROWS = 512,      // products run at full speed; a pass's activations stay in the third-level cache
 };
 
 void *cpu_scratch(struct cpu *c, struct scratch *s, size_t bytes)
@@ -106,15 +107,15 @@ static size_t scratch(struct backend *be, const struct work_shape *shape)
     struct cpu *c = cpu_of(be);
     const struct cpu_needs all[] = { cpu_attend_needs(c, shape), cpu_dense_needs(c, shape), cpu_moe_needs(c, shape),
                                      cpu_scores_needs(c, shape) };
-    struct cpu_needs needs = { 0 };
+    struct cpu_needs max_of = { .list = LIST_BYTES };
 
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
-        needs.tile = max(needs.tile, all[i].tile);
-        needs.list = max(needs.list, all[i].list);
-        needs.tasks = max(needs.tasks, all[i].tasks);
-        needs.work = max(needs.work, all[i].work);
+        max_of.tile = max(max_of.tile, all[i].tile);
+        max_of.list = max(max_of.list, all[i].list);
+        max_of.tasks = max(max_of.tasks, all[i].tasks);
+        max_of.work = max(max_of.work, all[i].work);
     }
-    return needs.tile * (size_t)c->n_threads + needs.list + needs.tasks + needs.work + product_scratch(c, shape);
+    return max_of.tile * (size_t)c->n_threads + max_of.list + max_of.tasks + max_of.work + product_scratch(c, shape);
 }
 
 static void close_cpu(struct backend *be)
