@@ -5,7 +5,7 @@
 #include <omp.h>
 #include <string.h>
 
-/* Rows of logits at once: what 2 cores compute at 97 % of the speed of 512 rows, in a fifth of the memory. */
+/* Rows of logits at once: 97 % of the speed of 512 rows, in a quarter of the memory. */
 enum { LOGIT_ROWS = 128 };
 
 void cpu_gemm(struct backend *be, struct mat out, struct mat x, const struct weight *w, const float *bias,

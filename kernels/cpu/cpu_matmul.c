@@ -17,8 +17,8 @@ enum {
     TABLE = MATMUL_TABLE,
     FULL = 512, // primitives after which the table is emptied; an op may still add hundreds to fewer
     /* Where oneDNN's rows know each other (its code for AVX2 and less) all products have so many rows. A multiple of 6:
-     * the rows of a block are added alike whatever their place. 512 rows by eight weights: 24 rows reach 95 % of the
-     * speed of all 512 at once, 48 rows 99 %. */
+     * there the rows of a block are added alike whatever their place. By six weights 24 rows reach 90 to 98 % of the
+     * speed of 512 at once, 48 rows 96 to 100 %. */
     ROW_BLOCK = 48,
     /* Attention in bf16: with fewer rows oneDNN leaves AMX, and the bits change. */
     MIN_ROWS_BF16 = 8,

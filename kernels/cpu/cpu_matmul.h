@@ -1,8 +1,7 @@
 /* cpu_matmul.h - matrix products by oneDNN, one primitive per shape, made once and kept; and packed weights.
  *
- * Making a primitive takes 0.2 ms, finding it later a hash look-up, so shapes are used exactly as they come. A shape
- * for which oneDNN has only its slow reference code is refused: otherwise the program would silently be a hundred times
- * slower.
+ * Making a primitive takes 0.2 ms and 60 to 110 KB, finding it later a hash look-up. A shape for which oneDNN has only
+ * its slow reference code is refused: otherwise the program would silently be a hundred times slower.
  *
  * Rows do not know each other: a row of c has the same bits however many rows come with it. oneDNN keeps that on
  * AVX-512 for all numbers of rows in f32, and in bf16 from a few rows on (a packed weight: for all). Elsewhere products
