@@ -306,10 +306,18 @@ static int plan(struct job *j, int argc, char **argv, int first, struct err *err
 
 /* ---- the device ---------------------------------------------------------------------- */
 
+/* The dtype asked for; with auto that of the answers FILE has already, which new ones must go with. */
+static const char *dtype_wanted(const struct job *j)
+{
+    const struct table *have = &j->store.have;
+
+    return strcmp(cfg.dtype, "auto") == 0 && have->n_contexts > 0 && have->dtype ? have->dtype : cfg.dtype;
+}
+
 static int open_engine(struct job *j, struct err *err)
 {
     struct engine_options options = {
-        .backend = cfg.backend, .dtype = cfg.dtype, .n_threads = cfg.threads, .timed = cfg.common.verbose > 0
+        .backend = cfg.backend, .dtype = dtype_wanted(j), .n_threads = cfg.threads, .timed = cfg.common.verbose > 0
     };
     char *path = model_path(cfg.model, err);
 
