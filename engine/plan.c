@@ -189,6 +189,23 @@ static int refuse(const struct engine_plan *plan, const struct engine_work *w, s
     return err->code;
 }
 
+/* The most that one variant with one sequence takes. variants is 0. */
+static struct fit fit_single(const struct engine *e, const struct engine_work *w)
+{
+    struct fit largest = { 0 };
+
+    for (int i = 0; i < w->n_configs; i++) {
+        struct engine_work one = *w;
+        one.config += i;
+        one.n_configs = 1;
+        struct plan_decode d = decode_of(&one, 1);
+        struct fit f = fit_of(e, &one, 1, d.longest + d.n_shared);
+        if (f.rows + f.rest > largest.rows + largest.rest)
+            largest = (struct fit){ .rows = f.rows, .rest = f.rest };
+    }
+    return largest;
+}
+
 /* What a context's variants and sequences take: its configs in the groups that they will be answered in, the largest
  * group's memory. variants 0: one variant alone does not fit, and rows and rest say what it takes. */
 static struct fit fit_groups(const struct engine *e, const struct engine_work *w, uint64_t bytes)
@@ -198,12 +215,8 @@ static struct fit fit_groups(const struct engine *e, const struct engine_work *w
 
     while (rest.n_configs > 0) {
         struct fit f = fit(e, &rest, bytes);
-        if (f.variants == 0) {
-            struct plan_decode d = decode_of(&rest, 1);
-            f = fit_of(e, &rest, 1, d.longest + d.n_shared);
-            f.variants = 0;
-            return f;
-        }
+        if (f.variants == 0)
+            return fit_single(e, w);
         if (f.rows + f.rest > largest.rows + largest.rest || largest.variants == 0)
             largest = (struct fit){ largest.variants, f.slots, f.rows, f.rest };
         if (f.variants > largest.variants)
