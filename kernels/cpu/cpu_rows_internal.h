@@ -5,14 +5,11 @@
  * function for several types is an inline one with the type as an argument; each of its callers gives a constant. Only
  * the two kernels of attention by dot products, at the end, name vectors.
  */
+#include "kernels/cpu/cpu_exp2.h"
 #include "kernels/cpu/cpu_rows.h"
-
-#include "kernels/half.h"
 
 #include <math.h>
 #include <string.h>
-
-#define INLINE static inline __attribute__((always_inline))
 
 /* ---- types --------------------------------------------------------------- */
 
@@ -62,21 +59,6 @@ static void narrow(void *to, const float *from, enum dtype type, int n)
 
 /* ---- exponentials -------------------------------------------------------- */
 
-/* 2^x for x < 127, at most 2 ulp off; 2^-126 for x < -126. The polynomial is 2^f on [-0.5, 0.5] (minimax). */
-INLINE float exp2_of(float x)
-{
-    const float round = 12582912.0f; // adding 1.5 * 2^23 rounds to a whole number, in the lowest bits of the sum
-    float bounded = x < -126.0f ? -126.0f : x, whole = bounded + round, f = bounded - (whole - round);
-    float p = 1.535336188e-4f;
-    p = p * f + 1.339887440e-3f;
-    p = p * f + 9.618437357e-3f;
-    p = p * f + 5.550332471e-2f;
-    p = p * f + 2.402264791e-1f;
-    p = p * f + 6.931472028e-1f;
-    p = p * f + 1.0f;
-    return p * half_float((half_bits(whole) << 23) + 0x3f800000);
-}
-
 static float max(const float *x, int n)
 {
     float m = x[0];
@@ -92,8 +74,8 @@ INLINE float exp2_sum_as(void *p, enum dtype type, const float *x, int n, float 
 #pragma omp simd reduction(+ : sum)
     for (int i = 0; i < n; i++) {
         float e = exp2_of((x[i] - shift) * scale);
-        if (type == DTYPE_BF16) // e is no small number: it rounds without a choice; a nan shows in the sum
-            ((uint16_t *)p)[i] = (uint16_t)((half_bits(e) + 0x7fff + (half_bits(e) >> 16 & 1)) >> 16);
+        if (type == DTYPE_BF16)
+            ((uint16_t *)p)[i] = (uint16_t)exp2_bf16(e);
         else
             ((float *)p)[i] = e;
         sum += e;
