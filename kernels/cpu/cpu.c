@@ -5,6 +5,7 @@
 
 #include <omp.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     CACHE_LINE = 64,
@@ -180,8 +181,11 @@ struct backend *cpu_open(const struct backend_options *options, struct err *err)
     c->matmul = c->tile ? matmul_open(c->n_threads, err) : NULL;
     if (!c->tile)
         err_nomem(err);
-    if (c->matmul && cpu_choose(c, options->dtype, err) == 0)
+    if (c->matmul && cpu_choose(c, options->dtype, err) == 0) {
+        if (c->base.dtype == DTYPE_F32 || strcmp(c->base.kind, "cpu-amx") != 0) // AMX is far faster than vectors
+            c->shared = shared_best(c->base.dtype);
         return &c->base;
+    }
     close_cpu(&c->base);
     return NULL;
 }

@@ -201,6 +201,12 @@ static size_t max_tasks(const struct cpu *c, int n_keys)
     return (size_t)(PIECES_PER_THREAD * c->n_threads + n_keys / ATTN_SPLIT + 2);
 }
 
+/* The choice depends on nothing but the machine, the dtype and the head: a row must not notice what comes with it. */
+static shared_fn *shared_for(const struct cpu *c, int K)
+{
+    return c->base.dtype == DTYPE_F32 || K % SHARED_COLUMNS == 0 ? c->shared : NULL;
+}
+
 void cpu_attend(struct backend *be, const struct attn_job *job)
 {
     struct cpu *c = cpu_of(be);
@@ -209,6 +215,7 @@ void cpu_attend(struct backend *be, const struct attn_job *job)
                               .group = job->n_heads / job->n_kv_heads,
                               .causal = job->kind == ATTN_TEXT || job->kind == ATTN_OWN,
                               .dots = job->kind == ATTN_OWN,
+                              .shared = job->kind == ATTN_SHARED ? shared_for(c, job->head_dim) : NULL,
                               .weighed = job->out.at || job->part };
     int n_tiles = count_tiles(&a), n_keys = 0;
 

@@ -25,10 +25,11 @@ struct tile {
 struct attend {
     struct cpu *cpu;
     const struct attn_job *job;
-    int group;    // query heads of a kv head
-    bool causal;  // a token sees one key fewer than the next
-    bool dots;    // by dot products, whose bits depend on nothing but the row and its keys
-    bool weighed; // the values matter; else the log-sum-exp alone
+    int group;         // query heads of a kv head
+    bool causal;       // a token sees one key fewer than the next
+    bool dots;         // by dot products, whose bits depend on nothing but the row and its keys
+    bool weighed;      // the values matter; else the log-sum-exp alone
+    shared_fn *shared; // instead of products
 };
 
 /* A tile's rows after some of its pieces. */
@@ -38,12 +39,12 @@ struct state {
     float *weight; // (rows): sum of the weights
 };
 
-/* A thread's memory for a tile. `rows` is what a product of the tile's rows needs. */
+/* A thread's memory for a tile. `rows` is what a product of the tile's rows or vectors of them need. */
 struct tile_memory {
     float *score;  // (rows, ATTN_SPLIT)
     void *p;       // the same in bf16; in f32 it is score
-    void *q;       // (rows, K): copy of the tile's rows, widened or padded
-    void *k, *v;   // (KEY_STEP, K): a padded piece, or a block of transposed keys and one of widened values
+    void *q;       // (rows, K): copy of the tile's rows, widened, padded or transposed
+    void *k, *v;   // (KEY_STEP, K): a padded piece; a block of transposed keys, and one of widened or paired values
     float *column; // (ATTN_SPLIT)
     float *state[2];
 };
@@ -59,14 +60,14 @@ static inline int tile_tokens(int group)
     return group >= TILE_ROWS ? 1 : TILE_ROWS / group;
 }
 
-/* The end of the piece of n_keys keys that begins at `key`. Dot products need no padding, and their pieces do not
+/* The end of the piece of n_keys keys that begins at `key`. Only products need padding; the pieces of the others do not
  * depend on how many keys follow. */
 static inline int piece_end(const struct attend *a, int key, int n_keys)
 {
     int rest = n_keys - key;
     if (rest >= ATTN_SPLIT)
         return key + ATTN_SPLIT;
-    return a->dots || rest < KEY_STEP ? n_keys : key + rest / KEY_STEP * KEY_STEP;
+    return a->dots || a->shared || rest < KEY_STEP ? n_keys : key + rest / KEY_STEP * KEY_STEP;
 }
 
 /* How many keys row r of a tile sees. */

@@ -2,7 +2,7 @@
  *
  * Scores and weighted values are oneDNN products on the calling thread, with f32 results; in bf16 the weights are
  * rounded into a buffer of their own, because a product over rows with gaps is half as fast. Kind ATTN_OWN takes dot
- * products in blocks of KEY_STEP keys instead, all in f32.
+ * products in blocks of KEY_STEP keys instead, all in f32; kind ATTN_SHARED what cpu_shared.h offers, where it does.
  */
 #include "kernels/cpu/cpu_attend_internal.h"
 
@@ -11,21 +11,28 @@
 
 static const float LOG2_E = 1.44269504f;
 
+/* The rows of buffers: what a product and what vectors of rows need. */
+static size_t buffer_rows(const struct cpu *c, int n_rows)
+{
+    int product = matmul_rows(c->matmul, n_rows, c->base.dtype), lanes = shared_lanes(n_rows);
+    return (size_t)(product > lanes ? product : lanes);
+}
+
 size_t tile_state_floats(const struct cpu *c, int n_rows, int K)
 {
-    return (size_t)matmul_rows(c->matmul, n_rows, c->base.dtype) * (size_t)(K + 2);
+    return buffer_rows(c, n_rows) * (size_t)(K + 2);
 }
 
 struct state tile_state(float *at, const struct cpu *c, int n_rows, int K)
 {
-    size_t rows = (size_t)matmul_rows(c->matmul, n_rows, c->base.dtype);
+    size_t rows = buffer_rows(c, n_rows);
     return (struct state){ at, at + rows * (size_t)K, at + rows * (size_t)(K + 1) };
 }
 
 /* Places the parts of a tile's memory from *at on, and moves *at behind them. */
 static struct tile_memory place(const struct cpu *c, int n_rows, int K, char **at)
 {
-    size_t rows = (size_t)matmul_rows(c->matmul, n_rows, c->base.dtype), row = (size_t)K * sizeof(float);
+    size_t rows = buffer_rows(c, n_rows), row = (size_t)K * sizeof(float);
     struct tile_memory m = { .score = cpu_take(at, rows * ATTN_SPLIT * sizeof(float)) };
 
     m.p = c->base.dtype == DTYPE_F32 ? m.score : cpu_take(at, rows * ATTN_SPLIT * dtype_size(c->base.dtype));
@@ -218,10 +225,34 @@ static void dots_piece(const struct attend *a, const struct tile *t, int first, 
     }
 }
 
+/* ---- by vectors of rows -------------------------------------------------- */
+
+static void shared_piece(const struct attend *a, const struct tile *t, int first, int end, const struct tile_memory *m,
+                         struct state to)
+{
+    size_t key = (size_t)first * (size_t)a->job->head_dim * dtype_size(a->cpu->base.dtype);
+
+    a->shared(&(struct shared_piece){ .q = t->q,
+                                      .k = t->k + key,
+                                      .v = t->v + key,
+                                      .n_rows = tile_n_rows(a, t),
+                                      .n_keys = end - first,
+                                      .K = a->job->head_dim,
+                                      .scale = a->job->scale * LOG2_E,
+                                      .sum = a->weighed ? to.sum : NULL,
+                                      .max = to.max,
+                                      .weight = to.weight,
+                                      .score = m->score,
+                                      .q_lanes = m->q,
+                                      .v_at = m->v });
+}
+
 void tile_piece(const struct attend *a, const struct tile *t, int first, int end, const struct tile_memory *m,
                 struct state to)
 {
-    if (a->dots)
+    if (a->shared)
+        shared_piece(a, t, first, end, m, to);
+    else if (a->dots)
         dots_piece(a, t, first, end, m, to);
     else
         product_piece(a, t, first, end, m, to);

@@ -1,0 +1,44 @@
+/* cpu_shared.h - query rows of many sequences against keys that they share: every row sees every key.
+ *
+ * Decoding brings few rows against a thousand keys, and a general product would spend more time on packing keys and
+ * values than on multiplying. So keys and values are read where they are: for scores a vector is one key and as many
+ * rows as it has lanes, for weighted values it is one row and as many columns. A row's bits do not depend on the other
+ * rows.
+ *
+ * The code is in cpu_shared_internal.h, compiled for f32 as cpu_rows.h's loops are, and for bf16 by
+ * cpu_shared_avx512bf16.c.
+ */
+#ifndef EVP_CPU_SHARED_H
+#define EVP_CPU_SHARED_H
+
+#include "kernels/backend.h"
+
+enum {
+    SHARED_LANES = 16,   // arrays with a number per row have a multiple of these
+    SHARED_KEYS = 64,    // whose values are weighed together: they stay in the first-level cache
+    SHARED_COLUMNS = 32, // in bf16 a head has a multiple of them
+};
+
+/* Some query rows and at most ATTN_SPLIT keys. */
+struct shared_piece {
+    const void *q;     // (n_rows, K)
+    const void *k, *v; // (n_keys, K)
+    int n_rows, n_keys, K;
+    float scale;                   // of scores, times log2(e)
+    float *sum;                    // result (n_rows, K): values weighted by 2^((score - max) * scale); NULL: not wanted
+    float *max, *weight;           // results (lanes): of the scores; the sum of the weights
+    float *score, *q_lanes, *v_at; // memory: (n_keys, lanes), (K, lanes), (SHARED_KEYS, K); lanes: n_rows rounded up
+};
+
+typedef void shared_fn(const struct shared_piece *s);
+shared_fn shared_portable, shared_avx2, shared_avx512, shared_avx512bf16;
+
+/* The fastest that this processor can run; NULL: none for this dtype. */
+shared_fn *shared_best(enum dtype dtype);
+
+static inline int shared_lanes(int n_rows)
+{
+    return (n_rows + SHARED_LANES - 1) / SHARED_LANES * SHARED_LANES;
+}
+
+#endif
