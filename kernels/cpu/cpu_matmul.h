@@ -5,7 +5,8 @@
  *
  * Rows do not know each other: a row of c has the same bits however many rows come with it. oneDNN keeps that on
  * AVX-512 for all numbers of rows in f32, and in bf16 from a few rows on (a packed weight: for all). Elsewhere products
- * are made in blocks of one number of rows, the last of them padded.
+ * are made in blocks of one number of rows, the last of them padded, and each block on one thread; by a packed weight
+ * in panels of columns, so that all threads have work.
  *
  * Products by a packed weight run on all threads and are called from outside parallel regions; the others run on the
  * calling thread, from inside or outside.
@@ -24,6 +25,7 @@ enum matmul_right {
     RIGHT_PACKED,     // a struct weight
     RIGHT_ROWS,       // (k, n)
     RIGHT_TRANSPOSED, // (n, k): c = a b^T
+    RIGHT_PANEL,      // n columns of a packed weight, inside cpu_matmul.c alone
 };
 
 /* c (m, n) = or += a (m, k) times the right side. All are dense. a and the right side are of type `in`, c of `out`. */
@@ -33,6 +35,7 @@ struct matmul_shape {
     enum matmul_right right;
     enum gemm_into into;
     bool bias;
+    int whole; // RIGHT_PANEL: columns of the weight and of c; otherwise 0
 };
 
 struct operands {

@@ -51,6 +51,14 @@ static inline void *matmul_writable(const void *at) // oneDNN takes sources with
     return u.out;
 }
 
+/* From one row of a plain weight (in, out) to the next: rows a multiple of 4 KiB apart would share their places in the
+ * caches. */
+static inline int weight_pitch(int out)
+{
+    enum { MORE = 16 };
+    return out + MORE;
+}
+
 int matmul_failure(struct err *err, const char *what, dnnl_status_t status);
 
 /* Fills w->desc for the (out, in) and type that *w has. */

@@ -16,7 +16,6 @@ enum {
     TYPICAL_ROWS = 512,     // of a product; the layout is the same for every number
     CHUNK_BYTES = 16 << 20, // of f32 rows
     CHUNK_ROWS = 64,        // a multiple of them: columns come in blocks of 64 or a divisor
-    PITCH = 16,             // plain rows that are a multiple of 4 KiB apart would share their places in the caches
 };
 
 const char *weight_code(const struct matmul *m, const struct packed_weight *w, struct desc *layout)
@@ -55,16 +54,17 @@ const char *matmul_code(struct matmul *m, int out, int in, enum dtype type)
     return weight_code(m, &w, NULL);
 }
 
-/* Code that has no layout of its own takes plain rows. */
+/* Code that has no layout of its own takes plain rows, and so do products that are made panel by panel. */
 dnnl_status_t weight_layout(const struct matmul *m, struct packed_weight *w)
 {
     int64_t in = w->base.in, out = w->base.out;
     const char *name = weight_code(m, w, &w->desc);
 
-    if (name && strncmp(name, "brg", 3) == 0)
+    if (m->row_block == 0 && name && strncmp(name, "brg", 3) == 0)
         return dnnl_success;
     desc_release(&w->desc);
-    return desc_strided(&w->desc, matmul_type(w->type), (int64_t[]){ in, out }, (int64_t[]){ out + PITCH, 1 });
+    return desc_strided(&w->desc, matmul_type(w->type), (int64_t[]){ in, out },
+                        (int64_t[]){ weight_pitch(w->base.out), 1 });
 }
 
 /* Copies f32 rows (n, in) into columns first .. first + n - 1 of a packed weight. */

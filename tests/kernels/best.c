@@ -204,3 +204,8 @@ Test(kernels, best_rows_do_not_know_each_other)
 {
     each_pair(check_rows_alone);
 }
+
+Test(kernels, best_rows_do_not_know_each_other_on_many_threads)
+{
+    on_many_threads(check_rows_alone);
+}

@@ -51,6 +51,19 @@ void each_pair(void (*test)(const struct pair *))
     }
 }
 
+void on_many_threads(void (*test)(const struct pair *))
+{
+    enum { MANY = 16 };
+    struct err err = { 0 };
+    struct pair p = { .name = "cpu f32, many threads",
+                      .got = backend_open(&(struct backend_options){ "cpu", "f32", MANY }, &err) };
+
+    cr_assert(p.got, "%s", err.msg);
+    coarser = DTYPE_F32;
+    test(&p);
+    p.got->close(p.got);
+}
+
 void each_missing(void (*say)(const char *name, const char *why))
 {
     for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {

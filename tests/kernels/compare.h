@@ -19,6 +19,9 @@ struct pair {
 /* Opens the pairs one after another. A backend that this machine does not have (ERR_DEVICE) is left out. */
 void each_pair(void (*test)(const struct pair *));
 
+/* The cpu in f32 with more threads than a small product has parts for. Without a reference. */
+void on_many_threads(void (*test)(const struct pair *));
+
 /* Those that each_pair() leaves out, and the reasons. */
 void each_missing(void (*say)(const char *name, const char *why));
 

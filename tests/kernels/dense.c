@@ -184,6 +184,39 @@ Test(kernels, gemm_rows_do_not_know_each_other)
     each_pair(check_rows_alone);
 }
 
+/* Equal rows give equal results, whatever their places; with a bias, added to what is there. */
+static void check_equal_rows(const struct pair *p)
+{
+    enum { ROWS = 100 };
+    static const struct shape of[] = { { 1, 1, 576 }, { 1, 65, 63 }, { 1, 576, 1536 }, { 1, 1000, 64 } };
+    struct backend *be = p->got;
+
+    for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+        struct weight *w = weight_of(be, "w", of[i].out, of[i].in);
+        float *row = host_numbers("x", (size_t)w->in), *old = host_numbers("out", (size_t)w->out);
+        float *x = space(be, count(ROWS, w->in)), *out = space(be, count(ROWS, w->out));
+        float *bias = numbers(be, "bias", (size_t)w->out);
+        size_t bytes = (size_t)w->out * sizeof(*out);
+        be->repeat(be, x, (size_t)w->in * sizeof(*x), ROWS, row, (size_t)w->in * sizeof(*x));
+        be->repeat(be, out, bytes, ROWS, old, bytes);
+        be->gemm(be, mat_of(out, ROWS, w->out), mat_of(x, ROWS, w->in), w, bias, GEMM_ADD);
+        for (int r = 1; r < ROWS; r++)
+            same_bits(be, out, out + count(r, w->out), bytes, "gemm of equal rows");
+        be->weight_free(be, w);
+        be->free(be, x);
+        be->free(be, out);
+        be->free(be, bias);
+        free(row);
+        free(old);
+    }
+}
+
+Test(kernels, gemm_rows_do_not_know_each_other_on_many_threads)
+{
+    on_many_threads(check_rows_alone);
+    on_many_threads(check_equal_rows);
+}
+
 /* ---- row by row --------------------------------------------------------- */
 
 static float *embed_on(struct backend *be, struct shape s, enum dtype type)
