@@ -137,6 +137,7 @@ static struct work_shape shape_of(const struct engine *e, const struct engine_wo
                             .n_kv_heads = c->n_kv_heads,
                             .head_dim = c->head_dim,
                             .width = c->d_model,
+                            .mlp = c->d_ff,
                             .n_vocab = c->n_vocab };
 
     for (int i = 0; i < n; i++)

@@ -111,12 +111,14 @@ struct attn_job {
     int n_tokens, n_heads, n_kv_heads, head_dim, layer;
     float scale;
     /* Results, each may be NULL: out (T, H * K) of the backend's dtype; or the same in f32 and in the order of q, for
-     * merge; and the log of each row's sum of exponentials (G, T, H/G). A row without keys gives 0 and -INFINITY. */
+     * merge; and the log of each row's sum of exponentials (G, T, H/G). A row without keys gives 0 and -INFINITY.
+     * Results of tokens that are in no span are left as they were. */
     struct mat out;
     float *part, *lse;
 };
 
-/* Merges attention over two parts of the same tokens' keys. part and lse as attn_job leaves them. */
+/* Merges attention over two parts of the same tokens' keys. part and lse as attn_job leaves them. Two parts
+ * whose lse are both -INFINITY give 0. */
 struct merge_job {
     struct mat out; // (T, H * K), of the backend's dtype
     const float *part[2], *lse[2];
@@ -192,7 +194,7 @@ struct work_shape {
     int rows;                            // tokens of a pass
     int n_heads, n_kv_heads, head_dim;   // H, G, K
     int n_keys;                          // of a text or a compressed cache
-    int width, n_vocab;                  // D, rows of the output matrix
+    int width, mlp, n_vocab;             // D, hidden numbers of the MLP, rows of the output matrix
     int expert_width, n_experts, n_used; // 0 without experts
 };
 

@@ -87,12 +87,15 @@ static size_t product_scratch(struct cpu *c, const struct work_shape *s)
     enum dtype dtype = c->base.dtype;
     enum { TILE = 192 };
     int K = s->head_dim, rows = matmul_rows(c->matmul, s->n_heads > TILE ? s->n_heads : TILE, dtype);
+    int qkv = (s->n_heads + 2 * s->n_kv_heads) * K, mlp = s->mlp > s->expert_width ? s->mlp : s->expert_width;
     const struct matmul_shape shape[] = {
         { rows, ATTN_SPLIT, K, dtype, DTYPE_F32, RIGHT_TRANSPOSED, GEMM_SET, false, 0 },
         { rows, K, ATTN_SPLIT, dtype, DTYPE_F32, RIGHT_ROWS, GEMM_SET, false, 0 },
-        { s->rows, 4 * s->width, s->width, dtype, DTYPE_F32, RIGHT_PACKED, GEMM_SET, false, 0 },
-        { s->rows, s->width, 4 * s->width, dtype, DTYPE_F32, RIGHT_PACKED, GEMM_ADD, false, 0 },
-        { s->rows, 4 * s->width, s->width, dtype, dtype, RIGHT_PACKED, GEMM_SET, false, 0 },
+        { s->rows, qkv, s->width, dtype, dtype, RIGHT_PACKED, GEMM_SET, false, 0 },
+        { s->rows, s->width, s->n_heads * K, dtype, DTYPE_F32, RIGHT_PACKED, GEMM_ADD, false, 0 },
+        { s->rows, 2 * mlp, s->width, dtype, dtype, RIGHT_PACKED, GEMM_SET, false, 0 },
+        { s->rows, s->width, mlp, dtype, DTYPE_F32, RIGHT_PACKED, GEMM_ADD, false, 0 },
+        { s->rows, s->width, mlp, dtype, DTYPE_F32, RIGHT_PACKED, GEMM_SET, false, 0 },
         { s->rows, s->n_vocab, s->width, dtype, DTYPE_F32, RIGHT_PACKED, GEMM_SET, false, 0 },
     };
     return matmul_scratch(c->matmul, shape, sizeof(shape) / sizeof(*shape));
