@@ -431,9 +431,11 @@ static void say_ops(const struct job *j)
     int n = timed_list(engine_backend(j->engine), op);
 
     log_info("%-14s %10s %10s %10s %10s", "op", "calls", "seconds", "GFLOP/s", "GB/s");
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        double seconds = op[i].seconds > 1e-9 ? op[i].seconds : 1e-9;
         log_info("%-14s %10lld %10.3f %10.1f %10.1f", op[i].name, (long long)op[i].calls, op[i].seconds,
-                 op[i].flop / op[i].seconds / 1e9, op[i].bytes / op[i].seconds / 1e9);
+                 op[i].flop / seconds / 1e9, op[i].bytes / seconds / 1e9);
+    }
 }
 
 /* ---- the work ---------------------------------------------------------------------------- */
