@@ -96,11 +96,12 @@ void compressor_free(struct compressor *c)
 
 static const struct scores *find_scores(const struct compressor *c, const struct config_stage *stage)
 {
-    for (int i = 0; i < c->n_scores; i++)
-        if (same_scores(&c->scores[i].stage, stage))
-            return &c->scores[i];
-    assert(!"the compressor was made without this config");
-    return NULL;
+    int i = 0;
+
+    while (i < c->n_scores && !same_scores(&c->scores[i].stage, stage))
+        i++;
+    assert(i < c->n_scores); // else the compressor was made without this config
+    return &c->scores[i];
 }
 
 /* ---- rows -------------------------------------------------------------- */
