@@ -335,34 +335,44 @@ static int open_engine(struct job *j, struct err *err)
     return store_set_made(&j->store, &j->made, err);
 }
 
+/* Takes entry `at` out of the lists of n contexts, whose memory is to be planned, and out of what is done. */
+static void leave_out(struct job *j, struct work **of, struct engine_work *work, int at, int n)
+{
+    of[at]->n_open = 0;
+    j->n_failed++;
+    memmove(of + at, of + at + 1, (size_t)(n - at - 1) * sizeof(struct work *));
+    memmove(work + at, work + at + 1, (size_t)(n - at - 1) * sizeof(*work));
+}
+
 /* Memory for all contexts that have something open; those that cannot fit are left out. */
 static int plan_memory(struct job *j, struct engine_plan *plan, struct err *err)
 {
     const struct config **config = calloc((size_t)j->n_configs, sizeof(struct config *));
     struct engine_work *work = calloc((size_t)j->grid.n_work, sizeof(*work));
-    int code = config && work ? 0 : err_nomem(err), n = 0;
+    struct work **of = calloc((size_t)j->grid.n_work, sizeof(struct work *));
+    int code = config && work && of ? 0 : err_nomem(err), n = 0;
 
     for (int v = 0; v < j->n_configs && !code; v++)
         config[v] = &j->config[v];
     for (int i = 0; i < j->grid.n_work && !code; i++) {
-        struct work *w = &j->grid.work[i];
-        if (w->n_open == 0)
+        if (j->grid.work[i].n_open == 0)
             continue;
-        work[n] = work_at_most(&j->grid, w, config);
-        plan->limit = cfg.memory;
-        if (!engine_plan(j->engine, &work[n], 1, plan, err)) {
-            n++;
-            continue;
-        }
-        log_error("context '%s': %s", w->context->id, err->msg);
-        w->n_open = 0;
-        j->n_failed++;
+        of[n] = &j->grid.work[i];
+        work[n] = work_at_most(&j->grid, of[n], config);
+        n++;
     }
-    if (!code && n == 0)
-        code = err_set(err, ERR_NOMEM, "no context fits in memory");
-    plan->limit = cfg.memory;
-    if (!code)
-        code = engine_plan(j->engine, work, n, plan, err);
+    for (bool planned = false; !planned && !code;) {
+        *plan = (struct engine_plan){ .limit = cfg.memory };
+        if (n == 0) {
+            code = err_set(err, ERR_NOMEM, "no context fits in memory");
+        } else if (!engine_plan(j->engine, work, n, plan, err)) {
+            planned = true;
+        } else {
+            log_error("context '%s': %s", of[plan->refused]->context->id, err->msg);
+            leave_out(j, of, work, plan->refused, n--);
+        }
+    }
+    free(of);
     free(work);
     free(config);
     return code;

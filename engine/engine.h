@@ -81,6 +81,7 @@ struct engine_plan {
     uint64_t bytes[PLAN_AREAS];
     uint64_t total; // of all that is there at once
     uint64_t limit; // what may be taken
+    int refused;    // after ERR_NOMEM: the first context that does not fit
 };
 
 /* Plans n contexts' work within plan->limit bytes (0: nine tenths of what is free), the only input in *plan. ERR_NOMEM,

@@ -258,9 +258,12 @@ int engine_plan(const struct engine *e, const struct engine_work *work, int n, s
     if (plan->limit == 0)
         plan->limit = (uint64_t)(0.9 * (double)e->backend->memory(e->backend).free);
     plan_fixed(e, work, n, plan);
-    for (int i = 0; i < n; i++)
-        if (plan_context(e, &work[i], plan, err))
+    for (int i = 0; i < n; i++) {
+        if (plan_context(e, &work[i], plan, err)) {
+            plan->refused = i;
             return err->code;
+        }
+    }
     return 0;
 }
 
