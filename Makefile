@@ -3,6 +3,7 @@
 #   make CONFIG=debug      release, debug, asan, tsan or clang: each builds into build/$(CONFIG)
 #   make CC=clang V=1      another compiler; show every command
 #   make WERROR=1          a warning is an error, as in .ci/run
+#   make CUDA=0            without the backend for NVIDIA GPUs, which is built where nvcc is; NVCC=/path/to/nvcc
 
 -include config.mk
 MAKEFLAGS += -r
@@ -35,23 +36,27 @@ ALL_CFLAGS  = -std=c11 $(WARN) $(CFLAGS_$(CONFIG)) -fopenmp -fPIC -fvisibility=h
               -include base/banned.h $(CFLAGS)
 ALL_LDFLAGS = $(CFLAGS_$(CONFIG)) -fopenmp -Wl,--as-needed $(LDFLAGS)
 # --as-needed: a tool is bound only to the libraries whose code it has, so evp-plan needs no BLAS.
-LDLIBS = -ldnnl $(HDF5_LIBS) -larchive -lcurl -lcjson -lpcre2-8 -lutf8proc -lcrypto -lpthread -lm
+LDLIBS = -ldnnl $(HDF5_LIBS) -larchive -lcurl -lcjson -lpcre2-8 -lutf8proc -lsqlite3 -lcrypto -lpthread -lm
 HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null)
 HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 
 # ---- what is built from what -------------------------------------------------
-DIRS  := base kernels kernels/reference kernels/cpu methods engine embed datasets qgen planner profiler \
-         loader/formats loader/store loader/load loader/libevp planner/placement
+DIRS  := base kernels kernels/reference kernels/cpu kernels/cuda methods engine embed datasets qgen planner profiler report \
+         loader/formats loader/index loader/store loader/load loader/libevp planner/placement
 LIB_C := $(wildcard $(DIRS:%=%/*.c)) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
 LIB_O := $(LIB_C:%.c=$B/%.o)
 SCRIPTS := $B/evp $B/evp-demo
 TOOLS := $(patsubst cmd/%.c,$B/%,$(wildcard cmd/evp-*.c)) $(SCRIPTS)
+NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+CUDA ?= $(if $(NVCC),1,0)
+# Without sanitizers: it is tested on an emulated device under those (tests/cuda).
+PLUGIN := $(if $(filter 0,$(CUDA)),,$(if $(filter release,$(CONFIG)),$B/evp-cuda.so))
 FUZZ  := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 
-## all: every tool, the loader's library and its example, into build/release
+## all: every tool, the loader's library, the cuda backend where nvcc is, into build/release
 .PHONY: all check check-layers check-format check-unit check-cli check-fuzz clean demo bench format fuzz help install \
         man setup test oracles FORCE
-all: $(TOOLS) $B/libevp.so
+all: $(TOOLS) $B/libevp.so $(PLUGIN)
 
 $(filter-out $(SCRIPTS),$(TOOLS)): $B/%: $B/cmd/%.o $B/libevpress.a
 	@echo "  LINK    $@"
@@ -67,19 +72,39 @@ $B/libevpress.a: $(LIB_O)
 	  [ -z "$$twice" ] || { echo "defined in two files: $$twice"; exit 1; }
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-# What a serving system links. It is compiled from these folders and nothing else, without OpenMP, and linked to cJSON and
-# libcrypto alone, so it can need no model, GPU or BLAS; only what loader/libevp/evp.h declares is visible.
-LIBEVP_DIRS := base planner loader/formats loader/store loader/libevp
+# What a serving system links. It is compiled from these folders and nothing else, without OpenMP, and linked to cJSON,
+# libcrypto and SQLite alone, so it can need no model, GPU or BLAS; only what loader/libevp/evp.h declares is visible.
+LIBEVP_DIRS := base planner loader/formats loader/index loader/store loader/libevp
+LIBEVP_LIBS := -lcjson -lcrypto -lsqlite3 -lpthread -lm
 LIBEVP_O := $(patsubst %.c,$B/libevp/%.o,$(filter-out base/http.c,$(wildcard $(LIBEVP_DIRS:%=%/*.c))))
-$B/libevp.so: $(LIBEVP_O)
+$B/libevp.so: $(LIBEVP_O) loader/libevp/libevp.map
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,-soname,libevp.so.1 -Wl,--no-undefined -Wl,--gc-sections -Wl,--as-needed \
-	  $(LDFLAGS) $^ -lcjson -lcrypto -lm -o $@
+	  -Wl,--version-script=loader/libevp/libevp.map $(LDFLAGS) $(LIBEVP_O) $(LIBEVP_LIBS) -o $@
 	$(Q)ln -sf libevp.so $B/libevp.so.1
 $B/libevp/%.o: %.c $B/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -fopenmp,$(ALL_CFLAGS)) -Wno-unknown-pragmas -ffunction-sections -fdata-sections \
 	  -MMD -MP -c $< -o $@
+
+# The cuda backend: one object that the tools open on demand (kernels/cuda/cuda.h). Nothing of CUDA is linked into them.
+# For compute capability 8.x and 9.0, and for later ones as PTX.
+CUDA_ARCHS ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a \
+              -gencode arch=compute_80,code=compute_80
+NVCC_FLAGS = -std=c++17 -O3 -Ikernels/cuda -I. $(CUDA_ARCHS) $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
+             -Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden
+NVCC_LIB = $(abspath $(dir $(NVCC))../lib64)
+PLUGIN_O := $(patsubst %.cu,$B/%.o,$(wildcard kernels/cuda/*.cu))
+$B/evp-cuda.so: $(PLUGIN_O) $B/base/err.o
+	@echo "  LINK    $@"
+	$(Q)$(NVCC) -shared -Xlinker --exclude-libs,ALL -Xlinker -rpath,$(NVCC_LIB) $^ -lcublasLt -o $@ && chmod 644 $@
+$(PLUGIN_O): $B/%.o: %.cu $B/cuda-flags
+	@echo "  NVCC    $<"
+	@mkdir -p $(@D)
+	$(Q)$(filter ccache,$(CC)) $(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+$B/cuda-flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(NVCC) $(NVCC_FLAGS)' | cmp -s - $@ || printf '%s\n' '$(NVCC) $(NVCC_FLAGS)' >$@
 
 $B/%.o: %.c $B/flags
 	@echo "  CC      $<"
@@ -118,6 +143,11 @@ TEST_TOOLS := $(patsubst tests/tools/%.c,$B/tests/tools/%,$(wildcard tests/tools
 $(TEST_TOOLS): $B/tests/tools/%: $B/tests/tools/%.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
+# Shared objects that tools open in tests.
+TEST_PLUGINS := $(patsubst tests/plugins/%.c,$B/tests/plugins/%.so,$(wildcard tests/plugins/*.c))
+$(TEST_PLUGINS): %.so: %.o $B/libevpress.a
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,--exclude-libs,ALL $(LDFLAGS) $^ -o $@
 $B/tests/http/mock: $B/tests/http/mock.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lmicrohttpd -o $@
@@ -125,20 +155,29 @@ $B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
 # Programs that scripts drive: tests/bench/NAME.c, tests/golden/NAME/PROGRAM.c. Those that plan share the instances.
-PROGRAMS := $(patsubst %.c,$B/%,$(filter-out tests/bench/instance.c tests/bench/gemm_rate.c,$(wildcard tests/bench/*.c tests/golden/*/*.c)))
-$B/tests/bench/plan $B/tests/bench/incremental $B/tests/bench/table $B/tests/bench/admit: $B/tests/bench/instance.o
+PROGRAMS := $(patsubst %.c,$B/%,$(filter-out tests/bench/instance.c tests/bench/gemm_rate.c tests/bench/bench.c tests/bench/ops.c,$(wildcard tests/bench/*.c tests/golden/*/*.c)))
+$B/tests/bench/plan $B/tests/bench/incremental $B/tests/bench/table $B/tests/bench/admit $B/tests/bench/aim: $B/tests/bench/instance.o
 $B/tests/bench/engine $B/tests/bench/profile: $B/tests/bench/gemm_rate.o
+$B/tests/bench/profile $B/tests/bench/job: $B/tests/bench/bench.o
+$B/tests/bench/embed $B/tests/bench/job: $B/tests/bench/ops.o
 $(PROGRAMS): $B/%: $B/%.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
+# What a GPU reaches with nothing of ours: for tests/bench/gpu.
+$B/tests/bench/ceilings: tests/bench/ceilings.cu
+	@echo "  NVCC    $<"
+	@mkdir -p $(@D)
+	$(Q)$(or $(NVCC),nvcc) -std=c++17 -O2 $(CUDA_ARCHS) $< -lcublasLt -o $@
 $B/explore/%: $B/tests/fuzz/%.o $B/libevpress.a
 	@echo "  LINK    $@"
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
 
 ## check: what needs no network, no model and under a minute
-check: check-layers check-style check-unit check-cli check-fuzz
+check: checks
 	@tests/summary $B
+.PHONY: checks
+checks: check-layers check-style check-unit check-cli check-fuzz
 check-layers:
 	$(Q)tests/layers
 	$(Q)tests/recipes
@@ -148,7 +187,7 @@ check-style:
 	$(Q)tests/style
 check-unit: $B/tests/unit/all
 	$(Q)tests/unit/run $B
-check-cli: all $(TEST_TOOLS) $B/tests/http/mock
+check-cli: all $(TEST_TOOLS) $(TEST_PLUGINS) $B/tests/http/mock
 	$(Q)tests/cli/run $B
 # libevp's locks: programs with threads, from libevp's sources alone, which have no OpenMP; ThreadSanitizer does not know
 # its barriers. The plans they work on come from the tools of this build.
@@ -156,7 +195,7 @@ THREADED := $B/threads/admit-threads $B/threads/read-load
 $(THREADED): $B/threads/%: $B/tests/tools/%.o $(LIBEVP_O)
 	@echo "  LINK    $@"
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS_$(CONFIG)) $(LDFLAGS) $^ -lcjson -lcrypto -lpthread -lm -o $@
+	$(Q)$(CC) $(CFLAGS_$(CONFIG)) $(LDFLAGS) $^ $(LIBEVP_LIBS) -o $@
 .PHONY: check-tsan threaded
 threaded: $(THREADED)
 check-tsan: $B/evp-plan $B/evp-load $B/evp-show $B/tests/tools/make-load
@@ -164,7 +203,7 @@ check-tsan: $B/evp-plan $B/evp-load $B/evp-show $B/tests/tools/make-load
 	$(Q)tests/tsan $B build/tsan
 ## programs: everything that is compiled: tools, tests, fuzz targets, benchmarks
 .PHONY: programs
-programs: all $B/tests/unit/all $(TEST_TOOLS) $B/tests/http/mock $(FUZZ:%=$B/tests/fuzz/%) $(PROGRAMS) $(THREADED)
+programs: all $B/tests/unit/all $(TEST_TOOLS) $(TEST_PLUGINS) $B/tests/http/mock $(FUZZ:%=$B/tests/fuzz/%) $(PROGRAMS) $(THREADED)
 check-fuzz: $(FUZZ:%=$B/tests/fuzz/%)
 	$(Q)tests/fuzz/run $B $(FUZZ)
 ## test: all set-up, then every test
@@ -172,7 +211,10 @@ test:
 	@scripts/setup
 	@$(MAKE) --no-print-directory test-after-setup
 .PHONY: test-after-setup
-test-after-setup: all $(TEST_TOOLS) check-layers check-style check-unit check-cli check-fuzz
+test-after-setup: all $(TEST_TOOLS) $(TEST_PLUGINS)
+	@$(MAKE) --no-print-directory build/cuda/plain/evp-cuda.so
+	@$(MAKE) --no-print-directory checks
+	@$(MAKE) --no-print-directory check-cuda
 	$(Q)tests/golden/run $B
 	@tests/summary $B
 ## oracles: compare with transformers, kvpress, sentence-transformers (installs 6 GB into build/venv)
@@ -185,6 +227,8 @@ fuzz:
 ## bench: speed beside peers, printed as ratios (installs them into build/venv)
 bench: all
 	$(Q)tests/bench/run $B
+
+include tests/cuda/rules.mk
 
 # ---- use ---------------------------------------------------------------------
 ## setup: install the Debian packages and the two default models
@@ -211,13 +255,27 @@ $B/man/%.1: $B/% scripts/manpage
 	@mkdir -p $(@D)
 	$(Q)scripts/manpage roff $< $(VERSION) >$@
 
+# Completion of commands for three shells, from the option tables: one file each, linked to every tool's name.
+OPTION_TOOLS := $(filter-out $(SCRIPTS),$(TOOLS))
+
 PREFIX ?= /usr/local
-## install: tools, man pages, libevp with its header and pkg-config file, under PREFIX (/usr/local)
-install: all $(MANS) install-lib
+## install: tools, the cuda backend, man pages, completion, libevp with its header and pkg-config file, under PREFIX (/usr/local)
+install: all $(MANS) install-lib install-completion
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/evp
 	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
+	$(if $(PLUGIN),install -d $(DESTDIR)$(PREFIX)/lib/evp && install -m 644 $(PLUGIN) $(DESTDIR)$(PREFIX)/lib/evp)
 	install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 loader/formats/manifest.schema.json $(DESTDIR)$(PREFIX)/share/evp
+.PHONY: install-completion
+install-completion:
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
+	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	scripts/completion bash $(OPTION_TOOLS) >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/evp
+	scripts/completion zsh $(OPTION_TOOLS) >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_evp
+	scripts/completion fish $(OPTION_TOOLS) >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/evp.fish
+	for tool in $(notdir $(OPTION_TOOLS)); do \
+	  ln -sf evp $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$tool && \
+	  ln -sf evp.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$tool.fish || exit; done
 # What a serving system needs.
 .PHONY: install-lib
 install-lib: $B/libevp.so
@@ -232,7 +290,7 @@ clean:
 	rm -rf build
 ## help: this list
 help:
-	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | awk -F': ' '{printf "  %-10s %s\n", $$1, $$2}'
+	@sed -n 's/^## //p' Makefile tests/cuda/rules.mk | awk -F': ' '{printf "  %-10s %s\n", $$1, $$2}'
 
 .SECONDARY:
 -include $(shell find $B -name '*.d' 2>/dev/null)

@@ -85,6 +85,92 @@ static int take_inputs(struct context *c, const struct json *list, struct err *e
     return 0;
 }
 
+/* ---- turns -------------------------------------------------------------- */
+
+static const char *const roles[N_TURN_ROLES] = { "system", "user", "assistant", "prompt" };
+
+const char *turn_role_name(enum turn_role role)
+{
+    return roles[role];
+}
+
+int turn_role_find(const char *name)
+{
+    for (int i = 0; i < N_TURN_ROLES; i++)
+        if (strcmp(roles[i], name) == 0)
+            return i;
+    return -1;
+}
+
+/* The bytes of the first `chars` characters of s. -1: it has fewer. */
+static int64_t bytes_of(const char *s, int64_t chars)
+{
+    const char *at = s;
+    size_t left = strlen(s);
+
+    for (; chars > 0 && left > 0; chars--) {
+        uint32_t point;
+        int n = utf8_decode(at, left, &point);
+        at += n > 0 ? n : 1;
+        left -= n > 0 ? (size_t)n : 1;
+    }
+    return chars > 0 ? -1 : at - s;
+}
+
+static int take_turn(struct context *c, const struct json *turn, size_t *done, struct err *err)
+{
+    const char *name;
+    int64_t chars;
+
+    if (json_want_text(turn, "role", &name, err) || json_want_int(turn, "chars", &chars, err))
+        return err_wrap(err, "field 'turns'");
+    int role = turn_role_find(name);
+    int64_t n = role >= 0 && chars >= 0 ? bytes_of(c->text + *done, chars) : -1;
+    if (role < 0)
+        return err_set(err, ERR_FORMAT, "field 'turns' has a role '%.32s'; there are system, user, assistant, prompt",
+                       name);
+    if (n < 0)
+        return err_set(err, ERR_FORMAT, "field 'turns' counts characters that the text does not have");
+    *done += (size_t)n;
+    return ARRAY_PUSH(&c->turns, ((struct turn){ (enum turn_role)role, (size_t)n })) ? err_nomem(err) : 0;
+}
+
+static int take_turns(struct context *c, const struct json *list, struct err *err)
+{
+    size_t done = 0;
+
+    if (list && !json_is_array(list))
+        return err_set(err, ERR_FORMAT, "field 'turns' is not a list");
+    for (const struct json *t = json_first(list); t; t = json_next(t))
+        if (take_turn(c, t, &done, err))
+            return err->code;
+    for (int i = 0; i < c->turns.n; i++) {
+        enum turn_role role = c->turns.at[i].role;
+        if ((role == TURN_PROMPT && c->turns.n > 1) || (role == TURN_SYSTEM && i > 0))
+            return err_set(err, ERR_FORMAT, "field 'turns' has role '%s' %s", roles[role],
+                           role == TURN_PROMPT ? "beside others" : "after others");
+    }
+    if (c->turns.n && c->text[done])
+        return err_set(err, ERR_FORMAT, "field 'turns' does not reach the end of the text");
+    return 0;
+}
+
+static void turns_to_json(const struct context *c, struct json_out *w)
+{
+    const char *at = c->text;
+
+    json_begin(w, "turns", '[');
+    for (int i = 0; i < c->turns.n; i++) {
+        const struct turn *t = &c->turns.at[i];
+        json_begin(w, NULL, '{');
+        json_put_text(w, "role", roles[t->role]);
+        json_put_int(w, "chars", (int64_t)utf8_count(at, t->n));
+        json_end(w, '}');
+        at += t->n;
+    }
+    json_end(w, ']');
+}
+
 /* ---- contexts ----------------------------------------------------------- */
 
 int context_from_json(struct context *c, const struct json *row, struct err *err)
@@ -92,16 +178,18 @@ int context_from_json(struct context *c, const struct json *row, struct err *err
     *c = (struct context){ .n_tokens = -1 };
     if (take_text(row, "id", NULL, &c->id, err) || take_text(row, "text", NULL, &c->text, err) ||
         take_text(row, "dataset", "", &c->dataset, err) || take_text(row, "ask", CONTEXT_PLAIN_ASK, &c->ask, err) ||
-        take_inputs(c, json_get(row, "inputs"), err) || json_may_int(row, "n_tokens", &c->n_tokens, err)) {
+        take_turns(c, json_get(row, "turns"), err) || take_inputs(c, json_get(row, "inputs"), err) ||
+        json_may_int(row, "n_tokens", &c->n_tokens, err)) {
         context_release(c);
         return err->code;
     }
     c->chars = (int64_t)utf8_count(c->text, strlen(c->text));
-    if (*c->id && *c->text)
-        return 0;
-    err_set(err, ERR_FORMAT, "field '%s' is empty", *c->id ? "text" : "id");
-    context_release(c);
-    return err->code;
+    int code = field_check_text("id", c->id, CONTEXT_ID, err);
+    if (!code && !*c->text)
+        code = err_set(err, ERR_FORMAT, "field 'text' is empty");
+    if (code)
+        context_release(c);
+    return code;
 }
 
 void context_to_json(const struct context *c, struct json_out *w)
@@ -110,6 +198,8 @@ void context_to_json(const struct context *c, struct json_out *w)
     json_put_text(w, "dataset", c->dataset);
     json_put_text(w, "text", c->text);
     json_put_text(w, "ask", c->ask);
+    if (c->turns.n)
+        turns_to_json(c, w);
     json_begin(w, "inputs", '[');
     for (int i = 0; i < c->inputs.n; i++) {
         json_begin(w, NULL, '{');
@@ -135,6 +225,7 @@ void context_release(struct context *c)
         free(c->inputs.at[i].question);
     }
     free(c->inputs.at);
+    free(c->turns.at);
     free(c->id);
     free(c->dataset);
     free(c->text);

@@ -16,6 +16,11 @@ uint64_t digest_xxh3(const void *bytes, size_t n)
     return XXH3_64bits(bytes, n);
 }
 
+uint64_t digest_xxh3_seeded(const void *bytes, size_t n, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(bytes, n, seed);
+}
+
 void digest_xxh3_hex(const void *bytes, size_t n, char hex[XXH3_HEX])
 {
     snprintf(hex, XXH3_HEX, "%016llx", (unsigned long long)digest_xxh3(bytes, n));
@@ -64,19 +69,36 @@ void digest_add(struct digest *d, const void *bytes, size_t n)
     EVP_DigestUpdate((EVP_MD_CTX *)d, bytes, n);
 }
 
+void digest_hex(const uint8_t *bytes, size_t n, char *hex)
+{
+    static const char digit[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < n; i++) {
+        hex[2 * i] = digit[bytes[i] >> 4];
+        hex[2 * i + 1] = digit[bytes[i] & 15];
+    }
+    hex[2 * n] = '\0';
+}
+
+static unsigned hex_value(char c)
+{
+    return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10) & 15;
+}
+
+void digest_from_hex(const char *hex, uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (uint8_t)(hex_value(hex[2 * i]) << 4 | hex_value(hex[2 * i + 1]));
+}
+
 /* The final SHA-256 of a context as hex. */
 static bool finish(EVP_MD_CTX *ctx, char hex[DIGEST_HEX])
 {
-    static const char digit[] = "0123456789abcdef";
     unsigned char md[32];
 
     if (EVP_DigestFinal_ex(ctx, md, NULL) != 1)
         return false;
-    for (int i = 0; i < 32; i++) {
-        hex[2 * i] = digit[md[i] >> 4];
-        hex[2 * i + 1] = digit[md[i] & 15];
-    }
-    hex[64] = '\0';
+    digest_hex(md, sizeof(md), hex);
     return true;
 }
 
@@ -111,6 +133,18 @@ void digest_add_tokens(struct digest *d, const int32_t *ids, size_t n)
         }
         digest_add(d, le, some);
     }
+}
+
+int digest_peek_tokens(const struct digest *d, const int32_t *ids, size_t n, uint8_t bytes[32], struct err *err)
+{
+    EVP_MD_CTX *copy = EVP_MD_CTX_new();
+    bool done = copy && EVP_MD_CTX_copy_ex(copy, (const EVP_MD_CTX *)d) == 1;
+
+    if (done)
+        digest_add_tokens((struct digest *)copy, ids, n);
+    done = done && EVP_DigestFinal_ex(copy, bytes, NULL) == 1;
+    EVP_MD_CTX_free(copy);
+    return done ? 0 : err_nomem(err);
 }
 
 int digest_sha256(const void *bytes, size_t n, char hex[DIGEST_HEX], struct err *err)

@@ -15,6 +15,9 @@ enum { DIGEST_HEX = 65, XXH3_HEX = 17 }; /* bytes of the text with its NUL */
 uint64_t digest_xxh3(const void *bytes, size_t n);
 void digest_xxh3_hex(const void *bytes, size_t n, char hex[XXH3_HEX]);
 
+/* The same under a secret number: who does not know it cannot choose bytes that collide. */
+uint64_t digest_xxh3_seeded(const void *bytes, size_t n, uint64_t seed);
+
 /* XXH3-64 piece by piece. checksum_end() frees it and may be given NULL for hex. */
 struct checksum;
 struct checksum *checksum_new(struct err *err);
@@ -30,6 +33,10 @@ void digest_end(struct digest *d, char hex[DIGEST_HEX]);
 /* The digest of what was added so far; more may follow. */
 int digest_peek(const struct digest *d, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
 
+/* The digest of what was added so far with n ids after it, which are not added. */
+int digest_peek_tokens(const struct digest *d, const int32_t *ids, size_t n, uint8_t bytes[32],
+                       struct err *err) MUST_CHECK;
+
 /* Adds ids as little-endian int32. */
 void digest_add_tokens(struct digest *d, const int32_t *ids, size_t n);
 
@@ -39,6 +46,10 @@ int digest_file(const char *path, char hex[DIGEST_HEX], struct err *err) MUST_CH
 
 /* 64 lower-case hex digits and nothing else. */
 bool digest_is_hex(const char *s);
+
+/* n bytes as 2 * n lower-case hex digits with a NUL, and back; what is no hex digit counts as one. */
+void digest_hex(const uint8_t *bytes, size_t n, char *hex);
+void digest_from_hex(const char *hex, uint8_t *bytes, size_t n);
 
 /* token_digest of the formats: SHA-256 over the ids as little-endian int32. */
 int digest_tokens(const int32_t *ids, int n, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;

@@ -45,6 +45,10 @@ struct err {
 
 #define MUST_CHECK __attribute__((warn_unused_result))
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Fills *err and returns `code`. */
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
@@ -56,5 +60,9 @@ int err_nomem(struct err *err);
 
 /* What main() returns for a code. */
 int err_exit_status(int code);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

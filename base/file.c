@@ -3,12 +3,16 @@
 
 #include "base/unconst.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 int file_map(struct file_map *map, const char *path, struct err *err)
@@ -38,6 +42,12 @@ void file_unmap(struct file_map *map)
     if (map->at)
         munmap(unconst(map->at), map->n);
     *map = (struct file_map){ 0 };
+}
+
+void file_map_forget(const struct file_map *map)
+{
+    if (map->at)
+        madvise(unconst(map->at), map->n, MADV_DONTNEED); // pages nobody has written to: nothing is lost
 }
 
 int file_read(struct buf *text, const char *path, size_t limit, struct err *err)
@@ -97,36 +107,118 @@ static int create_special(struct file_out *out, struct err *err)
     return err->code;
 }
 
-int file_create(struct file_out *out, const char *path, struct err *err)
+/* Puts random letters in place of the six that a path ends with. */
+static bool draw_letters(char *path)
+{
+    enum { LETTERS = 6 };
+    static const char letter[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    unsigned char random[LETTERS];
+    char *end = path + strlen(path) - LETTERS;
+
+    if (getrandom(random, sizeof(random), 0) != sizeof(random))
+        return false;
+    for (int k = 0; k < LETTERS; k++)
+        end[k] = letter[random[k] % 64];
+    return true;
+}
+
+enum { TRIES = 100 }; // to find a name that nothing has
+
+/* Opens a new file with a random name. As mkstemp(), but the process's umask decides on the mode, without being asked
+ * for: other threads may create files, too. */
+static int create_temp(char *path)
+{
+    int fd = -1;
+
+    for (int i = 0; i < TRIES && fd < 0; i++) {
+        if (!draw_letters(path))
+            return -1;
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST)
+            return -1;
+    }
+    return fd;
+}
+
+/* The folder of a path, allocated; NULL without memory. */
+static char *parent_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+}
+
+/* A file without a name can get one through /proc alone. */
+static int create_nameless(const char *path)
+{
+    char *parent = access("/proc/self/fd", X_OK) == 0 ? parent_of(path) : NULL;
+    int fd = parent ? open(parent, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
+
+    free(parent);
+    return fd;
+}
+
+static int open_stream(struct file_out *out, int fd, struct err *err)
+{
+    out->f = fdopen(fd, "wb");
+    if (out->f)
+        return 0;
+    close(fd);
+    if (!out->nameless)
+        unlink(out->temp);
+    out_release(out);
+    return err_nomem(err);
+}
+
+/* Sets the paths; a device or a pipe is opened: 1. */
+static int begin_out(struct file_out *out, const char *path, struct err *err)
 {
     struct buf temp = { 0 };
 
     *out = (struct file_out){ .path = strdup(path) };
     if (out->path && is_special(path))
-        return create_special(out, err);
+        return create_special(out, err) ? err->code : 1;
     buf_printf(&temp, "%s.tmp.XXXXXX", path);
     out->temp = buf_take(&temp);
-    if (!out->path || !out->temp) {
-        out_release(out);
-        return err_nomem(err);
+    if (out->path && out->temp)
+        return 0;
+    out_release(out);
+    return err_nomem(err);
+}
+
+static int create_named(struct file_out *out, struct err *err)
+{
+    int fd = create_temp(out->temp);
+
+    if (fd >= 0)
+        return open_stream(out, fd, err);
+    err_set(err, ERR_IO, "cannot create '%s': %s", out->path, strerror(errno));
+    out_release(out);
+    return err->code;
+}
+
+int file_create_named(struct file_out *out, const char *path, struct err *err)
+{
+    int code = begin_out(out, path, err);
+
+    return code > 0 ? 0 : code ? code : create_named(out, err);
+}
+
+int file_create(struct file_out *out, const char *path, struct err *err)
+{
+    int code = begin_out(out, path, err);
+
+    if (code)
+        return code > 0 ? 0 : code;
+    int fd = create_nameless(path);
+    if (fd >= 0) {
+        out->nameless = true;
+        return open_stream(out, fd, err);
     }
-    int fd = mkstemp(out->temp);
-    if (fd < 0) {
-        err_set(err, ERR_IO, "cannot create '%s': %s", path, strerror(errno));
-        out_release(out);
-        return err->code;
-    }
-    mode_t mask = umask(0);
-    umask(mask);
-    fchmod(fd, 0666 & ~mask); /* mkstemp's 0600 is for secrets; these are ordinary files */
-    out->f = fdopen(fd, "wb");
-    if (!out->f) {
-        close(fd);
-        unlink(out->temp);
-        out_release(out);
-        return err_nomem(err);
-    }
-    return 0;
+    code = create_named(out, err);
+    if (!code)
+        flock(fileno(out->f), LOCK_EX | LOCK_NB); /* file_sweep() lets it be; without locks it sweeps nothing either */
+    return code;
 }
 
 /* fsync on a folder. */
@@ -145,14 +237,10 @@ static int sync_dir(const char *path, struct err *err)
 /* Flushes the folder of a path, so that the rename survives a crash of the machine. */
 static int sync_parent(const char *path, struct err *err)
 {
-    const char *slash = strrchr(path, '/');
-    struct buf dir = { 0 };
+    char *parent = parent_of(path);
+    int code = parent ? sync_dir(parent, err) : err_nomem(err);
 
-    if (!slash)
-        return sync_dir(".", err);
-    buf_add(&dir, path, slash == path ? 1 : (size_t)(slash - path));
-    int code = buf_failed(&dir) ? err_nomem(err) : sync_dir(dir.at, err);
-    buf_release(&dir);
+    free(parent);
     return code;
 }
 
@@ -163,17 +251,49 @@ int file_rename(const char *from, const char *to, struct err *err)
     return sync_parent(to, err);
 }
 
-int file_commit(struct file_out *out, struct err *err)
+/* Gives a file without a name its own name if that is free: 1. Else a random one, to be renamed from: 0; -1: cannot. */
+static int name_file(struct file_out *out)
 {
-    int code = 0;
+    char fd[64];
 
-    if (fflush(out->f) || ferror(out->f) || (out->temp && fsync(fileno(out->f))))
-        code = err_set(err, ERR_IO, "cannot write '%s': %s", out->path, strerror(errno));
+    snprintf(fd, sizeof(fd), "/proc/self/fd/%d", fileno(out->f));
+    if (linkat(AT_FDCWD, fd, AT_FDCWD, out->path, AT_SYMLINK_FOLLOW) == 0)
+        return 1;
+    for (int i = 0; i < TRIES && errno == EEXIST && draw_letters(out->temp); i++)
+        if (linkat(AT_FDCWD, fd, AT_FDCWD, out->temp, AT_SYMLINK_FOLLOW) == 0) {
+            out->nameless = false;
+            return 0;
+        }
+    return -1;
+}
+
+/* Flushes the stream and gives the file its name, but for a name that another file has: that is left to a rename. */
+static int finish(struct file_out *out, bool *named, struct err *err)
+{
+    int got = 0;
+    bool failed = fflush(out->f) || ferror(out->f) || (out->temp && fsync(fileno(out->f)));
+
+    if (!failed && out->nameless) {
+        got = name_file(out);
+        failed = got < 0;
+    }
+    *named = got == 1;
+    int code = failed ? err_set(err, ERR_IO, "cannot write '%s': %s", out->path, strerror(errno)) : 0;
     if (fclose(out->f) && !code)
         code = err_set(err, ERR_IO, "cannot write '%s': %s", out->path, strerror(errno));
-    if (!code && out->temp)
+    return code;
+}
+
+int file_commit(struct file_out *out, struct err *err)
+{
+    bool named;
+    int code = finish(out, &named, err);
+
+    if (!code && named)
+        code = sync_parent(out->path, err);
+    else if (!code && out->temp)
         code = file_rename(out->temp, out->path, err);
-    if (code && out->temp)
+    if (code && out->temp && !out->nameless)
         unlink(out->temp);
     out_release(out);
     return code;
@@ -183,10 +303,46 @@ void file_abort(struct file_out *out)
 {
     if (out->f) {
         fclose(out->f);
-        if (out->temp)
+        if (out->temp && !out->nameless)
             unlink(out->temp);
     }
     out_release(out);
+}
+
+/* Is it NAME.tmp.XXXXXX, NAME ending with `suffix`? */
+static bool is_temp(const char *name, const char *suffix)
+{
+    enum { TAIL = sizeof(".tmp.XXXXXX") - 1 };
+    size_t n = strlen(name), end = strlen(suffix);
+
+    return n > TAIL + end && strncmp(name + n - TAIL, ".tmp.", 5) == 0 &&
+           strncmp(name + n - TAIL - end, suffix, end) == 0;
+}
+
+/* The lock tells whether somebody writes it; between making and locking a file pass moments, so young ones stay. */
+static void sweep_file(int dir, const char *name)
+{
+    enum { YOUNG = 60 }; // seconds
+    struct stat st;
+    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0)
+        return;
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode) && time(NULL) - st.st_mtime > YOUNG && !flock(fd, LOCK_EX | LOCK_NB))
+        unlinkat(dir, name, 0);
+    close(fd);
+}
+
+void file_sweep(const char *path, const char *suffix)
+{
+    DIR *dir = opendir(path);
+    struct dirent *d;
+
+    while (dir && (d = readdir(dir)))
+        if (is_temp(d->d_name, suffix))
+            sweep_file(dirfd(dir), d->d_name);
+    if (dir)
+        closedir(dir);
 }
 
 int file_write(const char *path, const void *bytes, size_t n, struct err *err)
@@ -209,6 +365,19 @@ bool file_is_dir(const char *path)
     struct stat st;
 
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int look_at(const char *path, struct stat *st)
+{
+    return strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, st) : stat(path, st);
+}
+
+bool file_same(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return look_at(a, &x) == 0 && look_at(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
 }
 
 int file_size(const char *path, uint64_t *size, struct err *err)

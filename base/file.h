@@ -23,6 +23,8 @@ struct file_map {
 
 int file_map(struct file_map *map, const char *path, struct err *err) MUST_CHECK;
 void file_unmap(struct file_map *map);
+/* Gives back the memory that reading the map took. What is read again comes from the file. */
+void file_map_forget(const struct file_map *map);
 
 /* Adds the whole of `path` ("-": standard input) to *text; fails with ERR_FORMAT above `limit` bytes. */
 int file_read(struct buf *text, const char *path, size_t limit, struct err *err) MUST_CHECK;
@@ -31,20 +33,30 @@ int file_read(struct buf *text, const char *path, size_t limit, struct err *err)
 struct file_out {
     FILE *f;
     char *path, *temp; // temp NULL: a device or a pipe
+    bool nameless;     // it has no name yet, `temp` neither
 };
 
+/* Where the file system can, the file has no name before file_commit(), so that a process that is killed leaves
+ * nothing. Else its name is PATH.tmp.XXXXXX, and always with file_create_named(), for who must open it a second time.
+ */
 int file_create(struct file_out *out, const char *path, struct err *err) MUST_CHECK;
+int file_create_named(struct file_out *out, const char *path, struct err *err) MUST_CHECK;
 int file_commit(struct file_out *out, struct err *err) MUST_CHECK; /* releases *out, also when it fails */
 void file_abort(struct file_out *out);                             /* removes the temporary file; zeroed is fine */
 
 /* file_create, write, file_commit. */
 int file_write(const char *path, const void *bytes, size_t n, struct err *err) MUST_CHECK;
 
+/* Removes what killed processes have left in a folder: files NAME.tmp.XXXXXX, NAME ending with `suffix`, that are older
+ * than a minute and that nobody is writing. */
+void file_sweep(const char *dir, const char *suffix);
+
 /* rename(), and the folder flushed. */
 int file_rename(const char *from, const char *to, struct err *err) MUST_CHECK;
 
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
+bool file_same(const char *a, const char *b); // one regular file under two names, links included; "-": standard input
 int file_size(const char *path, uint64_t *size, struct err *err) MUST_CHECK;
 int file_mkdir(const char *path, struct err *err) MUST_CHECK; /* like mkdir -p */
 

@@ -25,6 +25,7 @@ static struct {
     const char *what; /* NULL: no bar */
     int64_t done, total;
     double start, drawn;
+    double end;     // when it will be over, as the caller expects; 0: the caller does not say
     bool on_screen; /* the terminal shows an unfinished bar line */
     char note[NOTE];
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER, .name = "evp", .level = LOG_INFO };
@@ -54,9 +55,11 @@ static void describe(char *out, size_t n_out, double now)
         n += snprintf(out + n, n_out - (size_t)n, "/%lld", (long long)state.total);
     n += snprintf(out + n, n_out - (size_t)n, " %s, %.*f/s, %s", state.what, rate < 10 ? 2 : 0, rate,
                   text_seconds(spent, seconds));
-    if (state.total > state.done && rate > 0)
+    if (state.total > state.done && (rate > 0 || state.end > 0))
         n += snprintf(out + n, n_out - (size_t)n, ", %s left",
-                      text_seconds(left, (double)(state.total - state.done) / rate));
+                      text_seconds(left, state.end <= 0    ? (double)(state.total - state.done) / rate
+                                         : state.end > now ? state.end - now
+                                                           : 0));
     if (state.note[0])
         snprintf(out + n, n_out - (size_t)n, "  %s", state.note);
 }
@@ -157,6 +160,7 @@ void progress_begin(const char *what, int64_t total)
     state.total = total;
     state.done = 0;
     state.note[0] = '\0';
+    state.end = 0;
     state.start = state.drawn = clock_now();
     pthread_mutex_unlock(&state.lock);
 }
@@ -167,6 +171,13 @@ void progress_add(int64_t done)
     state.done += done;
     if (state.what)
         draw(false);
+    pthread_mutex_unlock(&state.lock);
+}
+
+void progress_left(double seconds)
+{
+    pthread_mutex_lock(&state.lock);
+    state.end = clock_now() + seconds;
     pthread_mutex_unlock(&state.lock);
 }
 

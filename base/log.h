@@ -33,6 +33,7 @@ int log_failure(const struct err *err);
 /* One bar at a time. `what` is borrowed until the end: "contexts", "tokens". total 0: unknown. */
 void progress_begin(const char *what, int64_t total);
 void progress_add(int64_t done);
+void progress_left(double seconds); // what the rest takes, from now; without it: at the rate so far
 void progress_note(const char *fmt, ...)
     __attribute__((format(printf, 1, 2))); // a word after the bar: what is being worked on
 void progress_end(void);                   // the last state stays on screen as a plain line

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 enum { KEYS_MIN = 256, KEYS_MAX = 1 << 20 };
 
@@ -55,7 +56,7 @@ int map_find(const struct map *m, const char *key, size_t n)
 {
     if (m->n == 0)
         return MAP_ABSENT;
-    return m->slot[place(m, key, n, digest_xxh3(key, n))]; /* -1 is MAP_ABSENT */
+    return m->slot[place(m, key, n, digest_xxh3_seeded(key, n, m->seed))]; /* -1 is MAP_ABSENT */
 }
 
 static bool grow(struct map *m)
@@ -77,9 +78,21 @@ static bool grow(struct map *m)
     return true;
 }
 
+/* Never 0. Without random bytes, where the map lies is better than nothing. */
+static uint64_t new_seed(const struct map *m)
+{
+    uint64_t seed;
+
+    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+        seed = (uint64_t)(uintptr_t)m;
+    return seed | 1;
+}
+
 int map_add(struct map *m, const char *key, size_t n, bool *added)
 {
-    uint64_t hash = digest_xxh3(key, n);
+    if (!m->seed)
+        m->seed = new_seed(m);
+    uint64_t hash = digest_xxh3_seeded(key, n, m->seed);
     int found = m->n == 0 ? MAP_ABSENT : m->slot[place(m, key, n, hash)];
 
     if (added)

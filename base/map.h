@@ -1,6 +1,8 @@
 /* map.h - a set of byte strings, numbered in the order they came: id -> row, dataset -> template.
  *
- * Keys are copied, into large blocks. Lookup is by XXH3 and open addressing. A zeroed struct is an empty map.
+ * Keys are copied, into large blocks. Lookup is by XXH3 and open addressing; keys come from files of strangers, so each
+ * map has a random seed, and nobody can choose keys that collide. Nothing that a caller sees depends on it: keys are in
+ * order of arrival. A zeroed struct is an empty map.
  */
 #ifndef EVP_MAP_H
 #define EVP_MAP_H
@@ -20,6 +22,7 @@ struct map {
     int n, cap;
     int32_t *slot; // n_slots: index into at, or -1
     uint32_t n_slots;
+    uint64_t seed;         // from the first key on
     struct map_keys *keys; // the copies
 };
 

@@ -1,5 +1,5 @@
-/* The table of base/opt.h handed to argp: values, what --help shows of them, argp's own table, and opt_parse(), in this
- * order. argp decides how a command line is read; what a value may be is decided here.
+/* The table of base/opt.h handed to argp: values, what --help shows of them, names, argp's own table, and opt_parse(),
+ * in this order. argp decides how a command line is read; what a name and a value may be is decided here.
  */
 #include "base/opt.h"
 
@@ -7,6 +7,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/near.h"
+#include "base/opt_internal.h"
 #include "base/parse.h"
 #include "base/unconst.h"
 
@@ -21,9 +23,13 @@
 #define EVP_VERSION "unknown"
 #endif
 
-enum { KEY = 0x1000, KEY_PRINT = 0x8000 }; /* argp keys of table rows without a short name; above any character */
+enum {
+    KEY = 0x1000,
+    KEY_PRINT = 0x8000,
+    KEY_USAGE
+}; /* argp keys of table rows without a short name; above any character */
 
-/* Instead of running: argp answers --help and --usage itself. */
+/* Instead of running. */
 enum answer { ANSWER_NONE, ANSWER_TABLE, ANSWER_VERSION };
 
 /* ---- values ------------------------------------------------------------ */
@@ -58,7 +64,8 @@ static bool set_value(const struct opt *o, const char *s)
         *(int *)o->dst = (int)whole;
         return true;
     case OPT_FLOAT:
-        if (!parse_real(s, &real) || !in_bounds(o, real))
+        if (!(o->min >= 0 && o->max > 0 && o->max <= 1 ? parse_fraction(s, &real) : parse_real(s, &real)) ||
+            !in_bounds(o, real))
             return false;
         *(double *)o->dst = real;
         return true;
@@ -68,7 +75,8 @@ static bool set_value(const struct opt *o, const char *s)
         *(int *)o->dst = pick(o->arg, s);
         return true;
     case OPT_SIZE: return parse_size(s, o->dst);
-    case OPT_STR: *(const char **)o->dst = s; return true;
+    case OPT_STR:
+    case OPT_OUT: *(const char **)o->dst = s; return true;
     case OPT_LIST: return ARRAY_PUSH((struct opt_list *)o->dst, s) == 0;
     case OPT_FLAG: *(bool *)o->dst = true; return true;
     case OPT_COUNT: ++*(int *)o->dst; return true;
@@ -104,6 +112,7 @@ static void default_text(const struct opt *o, struct buf *out)
         break;
     }
     case OPT_STR:
+    case OPT_OUT:
         if (*(const char **)o->dst)
             buf_adds(out, *(const char **)o->dst);
         break;
@@ -140,8 +149,8 @@ static char *help_text(const struct opt *o)
 
 static void print_table(const struct tool *t)
 {
-    static const char *const type[] = { "end",   "group", "flag", "count", "int",  "size",
-                                        "float", "text",  "list", "enum",  "shard" };
+    static const char *const type[] = { "end",   "group", "flag",   "count", "int",  "size",
+                                        "float", "text",  "output", "list",  "enum", "shard" };
 
     for (const struct opt *o = t->opts; o->type != OPT_END; o++) {
         struct buf def = { 0 };
@@ -154,29 +163,132 @@ static void print_table(const struct tool *t)
     }
 }
 
-/* ---- argp -------------------------------------------------------------- */
+/* ---- reading a command line --------------------------------------------- */
+
+enum { OPTIONS_MAX = 64 };
 
 struct parse {
     const struct tool *tool;
-    char **argv;
     int first;
     enum answer answer;
+    bool given[OPTIONS_MAX]; // by row of the table
 };
 
-static const struct opt *by_key(const struct tool *t, int key)
+static int count_options(const struct tool *t)
+{
+    int n = 0;
+
+    while (t->opts[n].type != OPT_END)
+        n++;
+    return n;
+}
+
+/* The row of an argp key, or -1. */
+static int by_key(const struct tool *t, int key)
 {
     for (int i = 0; t->opts[i].type != OPT_END; i++)
         if (key == KEY + i || (t->opts[i].ch && key == t->opts[i].ch))
-            return &t->opts[i];
+            return i;
+    return -1;
+}
+
+static bool takes_value(const struct opt *o)
+{
+    return o->type != OPT_FLAG && o->type != OPT_COUNT && o->type != OPT_GROUP;
+}
+
+/* ---- names -------------------------------------------------------------- */
+
+/* Rows that every tool has besides its table. Group -1 is at the end of --help. */
+static const struct argp_option rows_of_all[] = {
+    { "help", 'h', NULL, 0, "Give this help list", -1 },
+    { NULL, '?', NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, -1 },
+    { "usage", KEY_USAGE, NULL, 0, "Give a short usage message", -1 },
+    { "version", 'V', NULL, 0, "Print program version", -1 },
+    { "print-options", KEY_PRINT, NULL, OPTION_HIDDEN, NULL, -1 },
+    { 0 },
+};
+enum { N_ALL = sizeof(rows_of_all) / sizeof(*rows_of_all) }; // with the row that ends the table
+
+/* Every long name a command line may have. Returns how many. */
+static size_t long_names(const struct tool *t, const char *name[OPTIONS_MAX + N_ALL])
+{
+    size_t n = 0;
+
+    for (const struct opt *o = t->opts; o->type != OPT_END; o++)
+        if (o->name)
+            name[n++] = o->name;
+    for (const struct argp_option *all = rows_of_all; all->key; all++)
+        if (all->name)
+            name[n++] = all->name;
+    return n;
+}
+
+/* Refuses a long option that is no option's whole name: getopt would take "--tie" for "--tiers", until an option
+ * "--tie" comes. */
+static void check_name(struct argp_state *state, const struct tool *t, const char *text, size_t n)
+{
+    const char *name[OPTIONS_MAX + N_ALL];
+    size_t n_names = long_names(t, name);
+
+    for (size_t i = 0; i < n_names; i++)
+        if (strlen(name[i]) == n && memcmp(name[i], text, n) == 0)
+            return;
+    const char *near = near_word(text, n, name, n_names);
+    argp_error(state, "no option '--%.*s'%s%s%s", (int)n, text, near ? "; did you mean '--" : "", near ? near : "",
+               near ? "'?" : "");
+}
+
+static const struct opt *by_name(const struct tool *t, const char *text, size_t n)
+{
+    for (const struct opt *o = t->opts; o->type != OPT_END; o++)
+        if (o->name && strlen(o->name) == n && memcmp(o->name, text, n) == 0)
+            return o;
     return NULL;
 }
+
+/* Is the value of the last letter of "-qvo" the next word? */
+static bool wants_next(const struct tool *t, const char *letters)
+{
+    for (; *letters; letters++) {
+        int row = by_key(t, (unsigned char)*letters);
+        if (row >= 0 && takes_value(&t->opts[row]))
+            return !letters[1];
+    }
+    return false;
+}
+
+/* Walks over the command line as getopt is about to. */
+static void check_names(struct argp_state *state, const struct tool *t)
+{
+    bool operands_end = getenv("POSIXLY_CORRECT") != NULL;
+
+    for (int i = 1; i < state->argc; i++) {
+        const char *word = state->argv[i];
+        bool operand = word[0] != '-' || !word[1];
+        if (strcmp(word, "--") == 0 || (operand && operands_end))
+            return;
+        if (operand)
+            continue;
+        if (word[1] != '-') {
+            i += wants_next(t, word + 1);
+            continue;
+        }
+        size_t n = strcspn(word + 2, "=");
+        check_name(state, t, word + 2, n);
+        const struct opt *o = by_name(t, word + 2, n);
+        i += o && takes_value(o) && !word[2 + n];
+    }
+}
+
+/* ---- argp -------------------------------------------------------------- */
 
 static void refuse_value(struct argp_state *state, const struct opt *o, const char *value)
 {
     if (o->type == OPT_ENUM)
         argp_error(state, "'--%s=%s': not one of %s", o->name, value, o->arg);
     else if (o->type == OPT_SIZE)
-        argp_error(state, "'--%s=%s': not a size (digits, then K, M, G or T)", o->name, value);
+        argp_error(state, "'--%s=%s': not a size (a number, then K, M, G or T)", o->name, value);
     else if (o->type == OPT_SHARE)
         argp_error(state, "'--%s=%s': not I/N with I from 1 to N", o->name, value);
     else if (o->min == 0 && o->max == 0)
@@ -187,44 +299,62 @@ static void refuse_value(struct argp_state *state, const struct opt *o, const ch
         argp_error(state, "'--%s=%s': not a number from %.10g to %.10g", o->name, value, o->min, o->max);
 }
 
+/* An option of row `row` of the table. */
+static void take_option(struct argp_state *state, struct parse *p, int row, const char *value)
+{
+    const struct opt *o = &p->tool->opts[row];
+
+    if (p->given[row] && takes_value(o) && o->type != OPT_LIST)
+        argp_error(state, "'--%s' is given twice", o->name);
+    p->given[row] = true;
+    if (!set_value(o, value))
+        refuse_value(state, o, value);
+}
+
+static void check_operands(const struct argp_state *state, const struct parse *p)
+{
+    int n = state->argc - p->first;
+
+    if (p->answer)
+        return;
+    if (n < p->tool->min_operands)
+        argp_error(state, "%s is missing", p->tool->min_operands == 1 ? "an operand" : "one of the operands");
+    if (p->tool->max_operands >= 0 && n > p->tool->max_operands)
+        argp_error(state, "unexpected operand '%s'", state->argv[p->first + p->tool->max_operands]);
+}
+
 static error_t on_key(int key, char *arg, struct argp_state *state)
 {
     struct parse *p = state->input;
-    const struct opt *o = by_key(p->tool, key);
+    int row = by_key(p->tool, key);
 
-    if (o) {
-        if (!set_value(o, arg))
-            refuse_value(state, o, arg);
+    if (row >= 0) {
+        take_option(state, p, row, arg);
         return 0;
     }
     switch (key) {
+    case ARGP_KEY_INIT:
+        state->name = unconst(p->tool->name); /* argp sets it later, and its messages begin with it */
+        check_names(state, p->tool);
+        return 0;
     case KEY_PRINT: p->answer = ANSWER_TABLE; return 0;
     case 'V': p->answer = ANSWER_VERSION; return 0;
+    case 'h':
+    case '?': argp_state_help(state, stdout, ARGP_HELP_STD_HELP); return 0;
+    case KEY_USAGE: argp_state_help(state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK); return 0;
     case ARGP_KEY_ARGS: p->first = state->next; return 0; /* the rest are operands, which argp need not visit */
     case ARGP_KEY_NO_ARGS: p->first = state->argc; return 0;
-    case ARGP_KEY_END: {
-        int n = state->argc - p->first;
-        if (p->answer)
-            return 0;
-        if (n < p->tool->min_operands)
-            argp_error(state, "%s is missing", p->tool->min_operands == 1 ? "an operand" : "one of the operands");
-        if (p->tool->max_operands >= 0 && n > p->tool->max_operands)
-            argp_error(state, "unexpected operand '%s'", state->argv[p->first + p->tool->max_operands]);
-        return 0;
-    }
+    case ARGP_KEY_END: check_operands(state, p); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
-/* argp's table from ours, with three rows added: two that every tool has, and the end. Group -1 is where argp puts its
- * own --help. */
+/* argp's table from ours, and the rows that every tool has. */
 static struct argp_option *argp_table(const struct tool *t)
 {
-    int n = 0, group = 0;
+    int n = count_options(t), group = 0;
+    struct argp_option *table = n <= OPTIONS_MAX ? calloc((size_t)n + N_ALL, sizeof(*table)) : NULL;
 
-    while (t->opts[n].type != OPT_END)
-        n++;
-    struct argp_option *table = calloc((size_t)n + 3, sizeof(*table));
     if (!table)
         return NULL;
     for (int i = 0; i < n; i++) {
@@ -235,13 +365,12 @@ static struct argp_option *argp_table(const struct tool *t)
             .key = o->type == OPT_GROUP ? 0
                    : o->ch              ? o->ch
                                         : KEY + i,
-            .arg = o->type == OPT_FLAG || o->type == OPT_COUNT || o->type == OPT_GROUP ? NULL : o->arg,
+            .arg = takes_value(o) ? o->arg : NULL,
             .doc = help_text(o),
             .group = group,
         };
     }
-    table[n] = (struct argp_option){ .name = "print-options", .key = KEY_PRINT, .flags = OPTION_HIDDEN };
-    table[n + 1] = (struct argp_option){ .name = "version", .key = 'V', .doc = "Print program version", .group = -1 };
+    memcpy(table + n, rows_of_all, sizeof(rows_of_all));
     return table;
 }
 
@@ -264,7 +393,8 @@ int opt_parse(const struct tool *t, int argc, char **argv, int *first)
     struct argp_option *table = argp_table(t);
     char *doc = document(t);
     struct argp argp = { .options = table, .parser = on_key, .args_doc = t->operands, .doc = doc };
-    struct parse p = { .tool = t, .argv = argv, .first = argc };
+    struct parse p = { .tool = t, .first = argc };
+    struct err err;
 
     if (!table || !doc)
         return err_exit_status(ERR_NOMEM);
@@ -272,7 +402,7 @@ int opt_parse(const struct tool *t, int argc, char **argv, int *first)
     log_open(t->name, LOG_INFO);
     if (argc > 0)
         argv[0] = unconst(t->name); /* argp's messages begin with it */
-    if (argp_parse(&argp, argc, argv, 0, NULL, &p))
+    if (argp_parse(&argp, argc, argv, ARGP_NO_HELP, NULL, &p))
         return err_exit_status(ERR_USAGE);
     for (int i = 0; t->opts[i].type != OPT_END; i++)
         free(unconst(table[i].doc));
@@ -288,7 +418,8 @@ int opt_parse(const struct tool *t, int argc, char **argv, int *first)
     int level = LOG_INFO + (t->common ? t->common->verbose - t->common->quiet : 0);
     log_open(t->name, level < LOG_WARN ? LOG_WARN : level > LOG_DEBUG ? LOG_DEBUG : (enum log_level)level);
     *first = p.first;
-    return OPT_RUN;
+    struct opt_operands operands = { argv + p.first, argc - p.first };
+    return opt_check_paths(t, &operands, &err) ? log_failure(&err) : OPT_RUN;
 }
 
 int opt_finish(int status)

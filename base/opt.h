@@ -5,6 +5,9 @@
  * destination holds before opt_parse(); --help prints it from there. A default outside the option's own bounds is not
  * shown; a tool sees by such a value that the option was not given.
  *
+ * Names are written out: "--tie" is no option where "--tiers" is. An option with a value is given once, unless it is a
+ * list. A file that is written (OPT_OUT) is never one that the same command reads.
+ *
  * An option means the same in every tool. Those that several tools have are written once, below (OPT_MODEL ...). A
  * letter belongs to one long name in all tools, and few options have one:
  *
@@ -40,9 +43,10 @@ enum opt_type {
     OPT_FLAG,  // bool, true when given
     OPT_COUNT, // int, +1 each time
     OPT_INT,   // int
-    OPT_SIZE,  // uint64_t with K, M, G, T (powers of 1024)
-    OPT_FLOAT, // double
+    OPT_SIZE,  // uint64_t, as parse_size() reads it
+    OPT_FLOAT, // double; with bounds inside 0 to 1 also 50%
     OPT_STR,   // const char *
+    OPT_OUT,   // const char *, the name of a file (arg "FILE") or of a folder that is written
     OPT_LIST,  // struct opt_list: every value given, in order
     OPT_ENUM,  // int, index into the '|'-separated words of `arg`
     OPT_SHARE, // struct shard: I/N
@@ -93,6 +97,10 @@ struct opt {
     {                                                                                                                  \
         OPT_STR, c, n, _Generic((p), const char ** : (p)), a, h, 0, 0                                                  \
     }
+#define OPT_WRITES(c, n, p, a, h)                                                                                      \
+    {                                                                                                                  \
+        OPT_OUT, c, n, _Generic((p), const char ** : (p)), a, h, 0, 0                                                  \
+    }
 #define OPT_MANY(c, n, p, a, h)                                                                                        \
     {                                                                                                                  \
         OPT_LIST, c, n, _Generic((p), struct opt_list * : (p)), a, h, 0, 0                                             \
@@ -109,14 +117,30 @@ struct opt {
 /* ---- options of several tools ---- */
 
 #define OPT_MODEL(p)                                                                                                   \
-    OPT_TEXT('m', "model", p, "MODEL", "a .gguf file or a model folder; SmolLM2-135M-Instruct by default")
+    OPT_TEXT(                                                                                                          \
+        'm', "model", p, "MODEL",                                                                                      \
+        "a .gguf file, a model folder, or ORG/NAME of a snapshot in the Hugging Face cache; SmolLM2-135M-Instruct by " \
+        "default; 'synthetic:llama-3.1-8b' has that shape "                                                            \
+        "and random weights, for measuring speed")
+#define OPT_NAMESPACE(p)                                                                                               \
+    OPT_TEXT(                                                                                                          \
+        0, "namespace", p, "NAME",                                                                                     \
+        "the payloads of this name, apart from those of others in the same folders (default: the model's digest)")
+#define OPT_CHAT(p)                                                                                                    \
+    OPT_TEXT(                                                                                                          \
+        0, "chat-template", p, "FILE",                                                                                 \
+        "a text with {content}, where the message goes, instead of the model's own chat template; none: the message "  \
+        "alone")
 /* names: BACKEND_NAMES and BACKEND_DTYPES of kernels/backend.h, what this build has. Texts and not choices:
  * backend_open() refuses others with a status of their own. */
 #define OPT_BACKEND(p, names) OPT_TEXT(0, "backend", p, names, "what computes")
 #define OPT_DTYPE(p, names)   OPT_TEXT(0, "dtype", p, names, "type of the numbers; auto: the faster here")
 #define OPT_MEMORY(p)         OPT_BYTES(0, "memory", p, "memory to use at most; 0: nine tenths of what is free")
 #define OPT_THREADS(p)        OPT_NUM('j', "threads", p, 0, 4096, "number of threads; 0: one per core")
-#define OPT_SEED(p)           OPT_NUM('s', "seed", p, 0, INT_MAX, "seed of random choices")
+/* names: SERVING_GPUS of profiler/serving.h */
+#define OPT_GPU(p, names)                                                                                              \
+    OPT_TEXT(0, "gpu", p, names, "figures of this GPU, computed from its data sheet, instead of measured ones")
+#define OPT_SEED(p) OPT_NUM('s', "seed", p, 0, INT_MAX, "seed of random choices")
 #define OPT_SHARD(p)                                                                                                   \
     {                                                                                                                  \
         OPT_SHARE, 0, "shard",                                                                                         \
@@ -127,14 +151,17 @@ struct opt {
 #define OPT_TIERS(p)     OPT_TEXT('t', "tiers", p, "FILE", "tiers.json: capacity, bandwidth and latency of each tier")
 #define OPT_ALPHA_HELP   "seconds of TTFT that a quality of 1 is worth"
 #define OPT_DRY_RUN(p)   OPT_BOOL('n', "dry-run", p, "say what there is to do, and stop")
-#define OPT_OUTPUT(p, a) OPT_TEXT('o', "output", p, a, "write the result there, each file whole or not at all")
+#define OPT_OUTPUT(p, a) OPT_WRITES('o', "output", p, a, "write the result there, each file whole or not at all")
 
-/* Options every tool has, last in its table: -v, -q. opt_parse() opens the log with them. */
+/* Options every tool has, last in its table: --summary (cmd/summary.h), -v, -q. opt_parse() opens the log with them. */
 #define OPT_COMMON(p)                                                                                                  \
-    OPT_HEAD("Messages"), OPT_TALLY('v', "verbose", &(p)->verbose, "say more"),                                        \
+    OPT_HEAD("Messages"),                                                                                              \
+        OPT_WRITES(0, "summary", &(p)->summary, "FILE", "write what is said at the end there, as JSON"),               \
+        OPT_TALLY('v', "verbose", &(p)->verbose, "say more"),                                                          \
         OPT_TALLY('q', "quiet", &(p)->quiet, "say only warnings and errors")
 
 struct opt_common {
+    const char *summary;
     int verbose, quiet;
 };
 
@@ -155,7 +182,7 @@ enum { OPT_RUN = -1 };
 /* Returns OPT_RUN and sets *first to the index of the first operand in argv (options are moved in front of operands),
  * or the status main() should return: 0 after --help, --usage or --version, 2 on misuse, which was said on stderr.
  * Opens the log. Hidden: --print-options writes the table for tests, one line per option: letter or -, long name, type,
- * argument, default and help, separated by tabs. */
+ * argument, default and help, separated by tabs; scripts/completion makes the shells' completions of it. */
 int opt_parse(const struct tool *tool, int argc, char **argv, int *first);
 
 /* What every main() ends with: closes stdout and turns a write that failed there (a full disk, a closed pipe) into

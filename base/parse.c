@@ -1,6 +1,7 @@
-/* strtoll and strtod, with what they accept beyond a plain number refused; sizes and shares on top of them. */
+/* strtoll and strtod, with what they accept beyond a plain number refused; sizes, ranges and shares on top of them. */
 #include "base/parse.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -35,9 +36,40 @@ bool parse_real(const char *s, double *out)
     return true;
 }
 
-bool parse_size(const char *s, uint64_t *out)
+bool parse_fraction(const char *s, double *out)
+{
+    char number[TEXT_SHORT];
+    size_t n = strlen(s);
+
+    if (n == 0 || s[n - 1] != '%')
+        return parse_real(s, out);
+    if (n >= sizeof(number))
+        return false;
+    memcpy(number, s, n - 1);
+    number[n - 1] = '\0';
+    if (!parse_real(number, out))
+        return false;
+    *out /= 100;
+    return true;
+}
+
+/* How far a unit shifts (10 for K ... 40 for T), 0 for none; *n: the bytes of s without it. */
+static int size_unit(const char *s, size_t *n)
 {
     static const char units[] = "KMGT";
+    size_t end = *n;
+
+    if (end && (s[end - 1] == 'B' || s[end - 1] == 'b'))
+        end -= end > 1 && s[end - 2] == 'i' ? 2 : 1;
+    const char *unit = end ? strchr(units, toupper((unsigned char)s[end - 1])) : NULL;
+    if (!unit)
+        return 0; // "512B" is no size: nobody writes it
+    *n = end - 1;
+    return 10 * (int)(unit - units + 1);
+}
+
+bool parse_size(const char *s, uint64_t *out)
+{
     char number[TEXT_SHORT];
     size_t n = strlen(s);
     int64_t whole;
@@ -45,20 +77,59 @@ bool parse_size(const char *s, uint64_t *out)
 
     if (n == 0 || n >= sizeof(number) || *s < '0' || *s > '9')
         return false;
-    const char *unit = strchr(units, s[n - 1]);
-    memcpy(number, s, n + 1);
-    if (unit)
-        number[n - 1] = '\0';
-    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    int shift = size_unit(s, &n);
+    memcpy(number, s, n);
+    number[n] = '\0';
     if (parse_int(number, &whole)) {
         if (whole > (INT64_MAX >> shift))
             return false;
         *out = (uint64_t)whole << shift;
         return true;
     }
-    if (!unit || strpbrk(number, "eE") || !parse_real(number, &v) || ldexp(v, shift) > 0x1p62)
+    if (!shift || strpbrk(number, "eE") || !parse_real(number, &v) || ldexp(v, shift) > 0x1p62)
         return false;
     *out = (uint64_t)ldexp(v, shift);
+    return true;
+}
+
+/* The n bytes of s as a number. */
+static bool parse_piece(const char *s, size_t n, double *out)
+{
+    char number[TEXT_SHORT];
+
+    if (n == 0 || n >= sizeof(number))
+        return false;
+    memcpy(number, s, n);
+    number[n] = '\0';
+    return parse_real(number, out);
+}
+
+bool parse_range(const char *s, size_t n, struct range *out)
+{
+    const char *end = s + n, *dots = memmem(s, n, "..", 2);
+    const char *slash = dots ? memchr(dots, '/', (size_t)(end - dots)) : NULL, *stop = slash ? slash : end;
+    struct range r;
+
+    if (!dots || !parse_piece(s, (size_t)(dots - s), &r.from) ||
+        !parse_piece(dots + 2, (size_t)(stop - dots - 2), &r.to))
+        return false;
+    r.step = r.from == floor(r.from) && r.to == floor(r.to) ? 1 : 0.1;
+    if (slash && !parse_piece(slash + 1, (size_t)(end - slash - 1), &r.step))
+        return false;
+    *out = r;
+    return true;
+}
+
+bool range_is_sound(const struct range *r, int max)
+{
+    return r->step > 0 && r->to >= r->from && (r->to - r->from) / r->step <= max;
+}
+
+bool range_number(const struct range *r, int i, double *out)
+{
+    if (r->from + i * r->step > r->to + 1e-9)
+        return false;
+    *out = round((r->from + i * r->step) * 1e6) / 1e6;
     return true;
 }
 
@@ -89,6 +160,10 @@ const char *text_bytes(char out[TEXT_SHORT], double bytes)
     static const char *const unit[] = { "KiB", "MiB", "GiB", "TiB", "PiB" };
     int u = -1;
 
+    if (isnan(bytes)) {
+        snprintf(out, TEXT_SHORT, "-");
+        return out;
+    }
     if (bytes < 1024) {
         snprintf(out, TEXT_SHORT, "%.0f B", bytes);
         return out;
@@ -101,7 +176,9 @@ const char *text_bytes(char out[TEXT_SHORT], double bytes)
 
 const char *text_seconds(char out[TEXT_SHORT], double s)
 {
-    if (s < 1e-3)
+    if (isnan(s))
+        snprintf(out, TEXT_SHORT, "-");
+    else if (s < 1e-3)
         snprintf(out, TEXT_SHORT, "%.0f us", s * 1e6);
     else if (s < 1)
         snprintf(out, TEXT_SHORT, "%.*f ms", s < 0.1 ? 1 : 0, s * 1e3);
@@ -109,7 +186,9 @@ const char *text_seconds(char out[TEXT_SHORT], double s)
         snprintf(out, TEXT_SHORT, "%.1f s", s);
     else if (s < 3600)
         snprintf(out, TEXT_SHORT, "%d min %02d s", (int)s / 60, (int)s % 60);
-    else
+    else if (s < 1e9)
         snprintf(out, TEXT_SHORT, "%d h %02d min", (int)(s / 3600), (int)(s / 60) % 60);
+    else
+        snprintf(out, TEXT_SHORT, "%.3g h", s / 3600);
     return out;
 }

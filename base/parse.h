@@ -10,8 +10,23 @@
 bool parse_int(const char *s, int64_t *out);
 bool parse_real(const char *s, double *out);
 
-/* Bytes: digits, then nothing or one of K M G T (powers of 1024). A fraction is taken with a unit: 1.5G. */
+/* A number, or a number and '%', which is a hundredth of it: 50% is 0.5. */
+bool parse_fraction(const char *s, double *out);
+
+/* Bytes: digits, then nothing or one of K M G T (powers of 1024), large or small, which B or iB may follow: 2g, 2GB and
+ * 2GiB are 2G. A fraction is taken with a unit: 1.5G. */
 bool parse_size(const char *s, uint64_t *out);
+
+/* from..to/step, or from..to: in steps of 1 between whole numbers, otherwise of 0.1. */
+struct range {
+    double from, to, step;
+};
+bool parse_range(const char *s, size_t n, struct range *out); // of n bytes; of numbers, whatever they are
+/* Does the range go up, in at most `max` steps? */
+bool range_is_sound(const struct range *range, int max);
+/* Its i-th number, from 0: from + i * step rounded to 6 decimals; false after the last. `to` is one of them when a step
+ * comes within 1e-9 of it. */
+bool range_number(const struct range *range, int i, double *out);
 
 /* --shard I/N: the I-th (from 1) of N equal shares of the rows, taken in turn. {1, 1} is everything. */
 struct shard {

@@ -70,8 +70,14 @@ static bool shape_bytes(const struct st_tensor *t, uint64_t *bytes)
     return true;
 }
 
-/* One member of the header; `data` holds n bytes. Leaves an offset in t->at by pointing into data. */
-static int read_tensor(struct st_tensor *t, const struct json *entry, const char *data, uint64_t n, struct err *err)
+/* The bytes that tensors lie in: n of them, from offset `first` of the file on. at NULL: they are not in memory. */
+struct data {
+    const char *at;
+    uint64_t first, n;
+};
+
+/* One member of the header. */
+static int read_tensor(struct st_tensor *t, const struct json *entry, const struct data *data, struct err *err)
 {
     const char *type;
     uint64_t begin, end, bytes;
@@ -84,10 +90,11 @@ static int read_tensor(struct st_tensor *t, const struct json *entry, const char
     const struct json *offsets = json_get(entry, "data_offsets");
     if (json_count(offsets) != 2 || !natural(json_at(offsets, 0), &begin) || !natural(json_at(offsets, 1), &end))
         return err_set(err, ERR_FORMAT, "data_offsets are not two whole numbers");
-    if (begin > end || end > n)
+    if (begin > end || end > data->n)
         return err_set(err, ERR_FORMAT, "data_offsets [%llu, %llu] are outside the %llu bytes of data",
-                       (unsigned long long)begin, (unsigned long long)end, (unsigned long long)n);
-    t->at = data + begin;
+                       (unsigned long long)begin, (unsigned long long)end, (unsigned long long)data->n);
+    t->at = data->at ? data->at + begin : NULL;
+    t->offset = data->first + begin;
     t->bytes = end - begin;
     if (t->type != ST_OTHER && (!shape_bytes(t, &bytes) || bytes != t->bytes))
         return err_set(err, ERR_FORMAT, "its shape of %s does not take %llu bytes", type, (unsigned long long)t->bytes);
@@ -98,16 +105,16 @@ static int by_place(const void *a, const void *b)
 {
     const struct st_tensor *x = *(const struct st_tensor *const *)a, *y = *(const struct st_tensor *const *)b;
 
-    if (x->at != y->at)
-        return (const char *)x->at < (const char *)y->at ? -1 : 1;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
 /* No overlap, no hole, nothing after the last tensor. */
-static int check_cover(const struct safetensors *st, const char *data, uint64_t n, struct err *err)
+static int check_cover(const struct safetensors *st, const struct data *data, struct err *err)
 {
     const struct st_tensor **order = malloc(((size_t)st->n + 1) * sizeof(*order));
-    const char *at = data;
+    uint64_t at = data->first, end = data->first + data->n;
 
     if (!order)
         return err_nomem(err);
@@ -115,14 +122,14 @@ static int check_cover(const struct safetensors *st, const char *data, uint64_t 
         order[i] = &st->tensor[i];
     qsort(order, (size_t)st->n, sizeof(*order), by_place);
     int bad = 0;
-    while (bad < st->n && order[bad]->at == at)
+    while (bad < st->n && order[bad]->offset == at)
         at += order[bad++]->bytes;
     if (bad < st->n)
         err_set(err, ERR_FORMAT, "tensor '%s' %s", order[bad]->name,
-                (const char *)order[bad]->at < at ? "overlaps another" : "follows a hole");
-    else if (at != data + n)
-        err_set(err, ERR_FORMAT, "%llu bytes of data belong to no tensor", (unsigned long long)(data + n - at));
-    bool whole = bad == st->n && at == data + n;
+                order[bad]->offset < at ? "overlaps another" : "follows a hole");
+    else if (at != end)
+        err_set(err, ERR_FORMAT, "%llu bytes of data belong to no tensor", (unsigned long long)(end - at));
+    bool whole = bad == st->n && at == end;
     free(order);
     return whole ? 0 : err->code;
 }
@@ -137,7 +144,7 @@ static int check_metadata(const struct json *meta, struct err *err)
     return 0;
 }
 
-static int read_header(struct safetensors *st, const char *data, uint64_t n, struct err *err)
+static int read_header(struct safetensors *st, const struct data *data, struct err *err)
 {
     if (!json_is_object(st->header))
         return err_set(err, ERR_FORMAT, "the header is not an object");
@@ -158,35 +165,53 @@ static int read_header(struct safetensors *st, const char *data, uint64_t n, str
             return err_set(err, ERR_FORMAT, "tensor '%s' is there twice", name);
         struct st_tensor *t = &st->tensor[st->n++];
         t->name = name;
-        if (read_tensor(t, m, data, n, err))
+        if (read_tensor(t, m, data, err))
             return err_wrap(err, "tensor '%s'", name);
     }
-    return check_cover(st, data, n, err);
+    return check_cover(st, data, err);
 }
 
-int safetensors_parse(struct safetensors *st, const void *bytes, size_t n, struct err *err)
+uint64_t safetensors_header_bytes(const void *first)
 {
-    const unsigned char *p = bytes;
+    const unsigned char *p = first;
     uint64_t header = 0;
+
+    for (int i = 0; i < PREFIX; i++)
+        header |= (uint64_t)p[i] << (8 * i);
+    return header > UINT64_MAX - PREFIX ? UINT64_MAX : header + PREFIX;
+}
+
+/* Of a file of `size` bytes, n are in memory: all, or those of the header. */
+static int parse(struct safetensors *st, const char *bytes, size_t n, uint64_t size, struct err *err)
+{
+    uint64_t header = n < PREFIX ? 0 : safetensors_header_bytes(bytes);
 
     *st = (struct safetensors){ 0 };
     if (n < PREFIX)
         return err_set(err, ERR_FORMAT, "too short for a safetensors file: %zu bytes", n);
-    for (int i = 0; i < PREFIX; i++)
-        header |= (uint64_t)p[i] << (8 * i);
-    if (header > HEADER_MAX)
+    if (header > (uint64_t)HEADER_MAX + PREFIX)
         return err_set(err, ERR_FORMAT, "not a safetensors file: its header would have %llu bytes",
-                       (unsigned long long)header);
-    if (header > n - PREFIX)
+                       (unsigned long long)header - PREFIX);
+    if (header > n || header > size)
         return err_set(err, ERR_FORMAT, "truncated: a header of %llu bytes in a file of %zu",
-                       (unsigned long long)header, n);
-    const char *text = (const char *)bytes + PREFIX;
-    st->header = json_parse(text, (size_t)header, err);
-    if (st->header && read_header(st, text + header, n - PREFIX - header, err) == 0)
+                       (unsigned long long)header - PREFIX, n);
+    const struct data data = { n == size ? bytes + header : NULL, header, size - header };
+    st->header = json_parse(bytes + PREFIX, (size_t)header - PREFIX, err);
+    if (st->header && read_header(st, &data, err) == 0)
         return 0;
     err_wrap(err, "safetensors header");
     safetensors_close(st);
     return err->code;
+}
+
+int safetensors_parse(struct safetensors *st, const void *bytes, size_t n, struct err *err)
+{
+    return parse(st, bytes, n, n, err);
+}
+
+int safetensors_parse_header(struct safetensors *st, const void *bytes, size_t n, uint64_t size, struct err *err)
+{
+    return parse(st, bytes, n, size, err);
 }
 
 int safetensors_open(struct safetensors *st, const char *path, struct err *err)

@@ -23,8 +23,9 @@ struct st_tensor {
     enum st_type type;
     int n_dims;
     int64_t dim[ST_DIMS];
-    const void *at; // borrowed from the map, 1-byte aligned at worst: copy out with memcpy
-    uint64_t bytes;
+    const void
+        *at; // borrowed from the map, 1-byte aligned at worst: copy out with memcpy; NULL: only the header is read
+    uint64_t bytes, offset; // of its data; where that begins in the file
 };
 
 struct safetensors {
@@ -38,6 +39,12 @@ struct safetensors {
 int safetensors_open(struct safetensors *st, const char *path, struct err *err) MUST_CHECK;
 /* The same from memory (fuzzing, payloads fetched from elsewhere); the bytes are borrowed. */
 int safetensors_parse(struct safetensors *st, const void *bytes, size_t n, struct err *err) MUST_CHECK;
+/* The header alone: n bytes from the beginning of a file of `size` bytes; tensors have an offset and no `at`.
+ * ERR_FORMAT if the header is longer; safetensors_header_bytes() of the first 8 bytes says how long it is, these
+ * included. */
+int safetensors_parse_header(struct safetensors *st, const void *bytes, size_t n, uint64_t size,
+                             struct err *err) MUST_CHECK;
+uint64_t safetensors_header_bytes(const void *first);
 void safetensors_close(struct safetensors *st);
 
 const struct st_tensor *safetensors_find(const struct safetensors *st, const char *name); // NULL: not there

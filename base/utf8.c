@@ -119,6 +119,12 @@ size_t utf8_count(const char *s, size_t n)
     }
 }
 
+bool utf8_is_space(uint32_t p)
+{
+    return (p >= 0x09 && p <= 0x0d) || p == ' ' || p == 0x85 || p == 0xa0 || p == 0x1680 ||
+           (p >= 0x2000 && p <= 0x200a) || p == 0x2028 || p == 0x2029 || p == 0x202f || p == 0x205f || p == 0x3000;
+}
+
 void utf8_clean(struct buf *out, const char *s, size_t n)
 {
     size_t start = 0;
@@ -134,4 +140,16 @@ void utf8_clean(struct buf *out, const char *s, size_t n)
         i += (size_t)len;
     }
     buf_add(out, s + start, n - start);
+}
+
+int field_check_text(const char *field, const char *s, size_t size, struct err *err)
+{
+    if (!s || !*s)
+        return err_set(err, ERR_FORMAT, "field '%s' is empty", field);
+    if (strlen(s) >= size)
+        return err_set(err, ERR_FORMAT, "field '%s' is longer than %zu bytes", field, size - 1);
+    for (const char *c = s; *c; c++)
+        if ((unsigned char)*c < 0x20)
+            return err_set(err, ERR_FORMAT, "field '%s' has a control character", field);
+    return 0;
 }

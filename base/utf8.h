@@ -3,6 +3,7 @@
 #define EVP_UTF8_H
 
 #include "base/buf.h"
+#include "base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,8 +18,15 @@ int utf8_encode(uint32_t point, char out[4]);
 bool utf8_valid(const char *s, size_t n);
 size_t utf8_count(const char *s, size_t n); /* characters; a malformed byte counts as one */
 
+/* Does a character have Unicode's property White_Space? */
+bool utf8_is_space(uint32_t point);
+
 /* Adds s with every malformed byte sequence replaced by U+FFFD (one per maximal prefix, as the Unicode standard and
  * Python's errors="replace" do it). */
 void utf8_clean(struct buf *out, const char *s, size_t n);
+
+/* 0 for a text of a field: not empty, shorter than `size` bytes, without control characters. Otherwise ERR_FORMAT with
+ * a sentence that names the field. */
+int field_check_text(const char *field, const char *s, size_t size, struct err *err) MUST_CHECK;
 
 #endif

@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/rows.h"
+#include "cmd/import_requests.h"
+#include "cmd/summary.h"
 #include "datasets/import.h"
 #include "datasets/select.h"
 #include "engine/model.h"
@@ -20,9 +22,12 @@
 static struct {
     struct opt_list dataset;
     int limit, seed, min_tokens, max_tokens;
-    const char *model, *output;
+    const char *model, *chat, *output;
+    bool requests, hash_ids;
+    int min_uses, top, per_context;
+    double half_life;
     struct opt_common common;
-} cfg = { .seed = -1 };
+} cfg = { .seed = -1, .min_uses = 2, .per_context = 8 };
 
 static const struct opt opts[] = {
     OPT_HEAD("Choosing"),
@@ -32,8 +37,17 @@ static const struct opt opts[] = {
     OPT_NUM(0, "min-tokens", &cfg.min_tokens, 1, INT_MAX, "take only contexts of at least this many tokens"),
     OPT_NUM(0, "max-tokens", &cfg.max_tokens, 1, INT_MAX, "take only contexts of at most this many tokens"),
     OPT_MODEL(&cfg.model),
+    OPT_CHAT(&cfg.chat),
+    OPT_HEAD("Request logs"),
+    OPT_BOOL(0, "requests", &cfg.requests, "the inputs are logs of requests to a model; --output names a folder"),
+    OPT_NUM(0, "min-uses", &cfg.min_uses, 1, INT_MAX, "a context is the beginning of at least this many prompts"),
+    OPT_NUM(0, "top", &cfg.top, 0, INT_MAX, "at most this many contexts: the longest that are used most; 0: all"),
+    OPT_NUM(0, "per-context", &cfg.per_context, 1, 10000, "number of questions about each context"),
+    OPT_REAL(0, "half-life", &cfg.half_life, 0, 1e6,
+             "hours after which a use counts half, before the last request; 0: every use counts 1"),
+    OPT_BOOL(0, "hash-ids", &cfg.hash_ids, "ids without the first words of their texts"),
     OPT_HEAD("Output"),
-    OPT_OUTPUT(&cfg.output, "FILE"),
+    OPT_OUTPUT(&cfg.output, "PATH"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -47,15 +61,22 @@ static const struct tool tool = {
     .common = &cfg.common,
     .about =
         "INPUT is an archive (LongBench's data.zip, or zip, tar, 7z, cpio, compressed or not), a .jsonl file of rows "
-        "of LongBench or of contexts, a text, or a folder of these; without one, or for '-', standard input is "
+        "of LongBench or of contexts, a .json list or a .csv table of such rows, a text, or a folder of these; without "
+        "one, or for '-', standard input is "
         "read. Archives are read in place; one with names or sizes that no honest archive has is refused whole. "
         "Rows with the same text become one context with all their questions. A row that cannot be used is "
         "reported, the others go on, and the status is 1. --limit takes the first contexts, with --seed random ones. "
         "With --model, --min-tokens or --max-tokens the tokens of each context are counted and written down. The "
-        "contexts go to standard output unless --output is given.",
+        "contexts go to standard output unless --output is given. "
+        "With --requests the inputs are logs of OpenAI bodies, as vLLM, SGLang, LiteLLM, nginx and batch files have "
+        "them (docs/requests.md), compressed or not. The beginnings of prompts that are used again become "
+        "contexts, with the questions that were asked about them and an access log: contexts.jsonl, questions.jsonl "
+        "and access.jsonl in the folder --output. --dataset then names models, --min-tokens counts the tokens that a "
+        "server caches, by the model's chat template; without it a context has at least 1 KiB.",
     .examples = "  evp-import data.zip --dataset qasper,multi_news --limit 4 >contexts.jsonl\n"
                 "  evp-import data.zip --max-tokens 4096 --limit 20 --seed 1 -o contexts.jsonl\n"
-                "  evp-import /usr/share/common-licenses >contexts.jsonl\n",
+                "  evp-import /usr/share/common-licenses >contexts.jsonl\n"
+                "  evp-import --requests proxy.log --min-tokens 512 --half-life 72 -o mine\n",
 };
 
 /* ---- lengths -------------------------------------------------------------- */
@@ -76,7 +97,7 @@ static int counter_open(struct counter *c, struct err *err)
     char *path = model_path(cfg.model, err);
 
     c->model = path ? model_open(path, err) : NULL;
-    c->tokenizer = c->model ? tokenizer_open(c->model, err) : NULL;
+    c->tokenizer = c->model ? tokenizer_open_chat(c->model, cfg.chat, err) : NULL;
     free(path);
     return c->tokenizer ? 0 : err->code;
 }
@@ -86,12 +107,17 @@ static int count_tokens(void *arg, struct context *c, struct err *err)
     const struct counter *counter = arg;
     struct prompt_ids context;
 
-    if (tokenizer_context(counter->tokenizer, c->text, &context, err))
+    if (tokenizer_context_row(counter->tokenizer, c, &context, err))
         return err->code;
     c->n_tokens = context.ids.n;
     prompt_ids_release(&context);
-    progress_add(1);
     return 0;
+}
+
+static int count_next(void *arg, struct context *c, struct err *err)
+{
+    progress_add(1);
+    return count_tokens(arg, c, err);
 }
 
 /* ---- choosing ------------------------------------------------------------- */
@@ -124,7 +150,8 @@ static int check_wanted(const struct import *im, struct err *err)
             continue;
         for (int d = 0; d < im->datasets.n; d++)
             buf_printf(&list, "%s%s", list.n ? ", " : "", im->datasets.at[d].key);
-        err_set(err, ERR_USAGE, "the input has no dataset '%s'; it has %s", w->key, list.n ? list.at : "none");
+        err_set(err, ERR_USAGE, list.n ? "the input has no dataset '%s'; it has %s" : "the input has no dataset '%s'%s",
+                w->key, list.n ? list.at : ", and none at all: its rows do not say theirs");
         buf_release(&list);
         return err->code;
     }
@@ -140,7 +167,7 @@ static int choose(struct import *im, struct counter *counter, struct err *err)
         .seed = (uint64_t)cfg.seed,
         .min = cfg.min_tokens,
         .max = cfg.max_tokens ? cfg.max_tokens : INT64_MAX,
-        .count = counted ? count_tokens : NULL,
+        .count = counted ? count_next : NULL,
         .arg = counter,
     };
 
@@ -201,10 +228,17 @@ static void summarise(const struct import *im)
         questions += c->inputs.n;
         map_add(&datasets, c->dataset, strlen(c->dataset), NULL);
     }
+    summary_int("contexts", im->contexts.n);
+    summary_int("questions", questions);
+    summary_int("datasets", datasets.n);
+    summary_int("characters", chars);
+    summary_int("rows_left_out", im->n_left_out);
     log_info("imported %d context%s (%" PRId64 " question%s) from %d dataset%s, %" PRId64 " characters", im->contexts.n,
              plural(im->contexts.n), questions, plural(questions), datasets.n, plural(datasets.n), chars);
     if (im->n_left_out)
         log_warn("%" PRId64 " row%s left out", im->n_left_out, plural(im->n_left_out));
+    if (cfg.output)
+        log_info("next: evp-qgen %s -o questions.jsonl", cfg.output);
     map_release(&datasets);
 }
 
@@ -229,30 +263,81 @@ static int import_all(struct import *im, char **path, int n, struct err *err)
     return 0;
 }
 
-static int run(char **args, int n_args, char **path, int n, struct err *err)
-{
-    struct import im = { .note = note };
-    struct counter counter = { 0 };
-    int status = 0;
+enum { MIN_BYTES = 1024 }; // of a beginning of prompts, when nobody counts tokens
 
-    if (read_wanted(&im.wanted, err) || import_all(&im, path, n, err) || check_wanted(&im, err) ||
-        choose(&im, &counter, err) || write_contexts(&im, args, n_args, err))
-        status = log_failure(err);
+static int check_requests(struct err *err)
+{
+    if (!cfg.output || strcmp(cfg.output, "-") == 0)
+        return err_set(err, ERR_USAGE, "'--requests' writes three files: '--output' names their folder");
+    if (cfg.limit || cfg.seed >= 0)
+        return err_set(err, ERR_USAGE, "'--limit' and '--seed' choose documents; '--requests' takes '--top'");
+    return 0;
+}
+
+/* *partial: lines were left out. */
+static int run_requests(int argc, char **argv, int first, bool *partial, struct err *err)
+{
+    struct counter counter = { 0 };
+    struct map wanted = { 0 };
+    bool counted = cfg.model || cfg.min_tokens || cfg.max_tokens;
+    struct import_requests im = {
+        /* a prefix of n bytes has at most about n tokens: those of its text, and a few of the chat template */
+        .rq = { .choice = { .min_uses = (uint32_t)cfg.min_uses,
+                            .min_bytes = counted ? (size_t)cfg.min_tokens : MIN_BYTES,
+                            .top = cfg.top },
+                .per_context = cfg.per_context,
+                .half_life = cfg.half_life * 3600,
+                .ids = cfg.hash_ids ? REQUESTS_IDS_HASHED : REQUESTS_IDS_READABLE,
+                .wanted = &wanted },
+        .folder = cfg.output,
+        .made = { .tool = tool.name, .args = argv + 1, .n_args = argc - 1 },
+        .min_tokens = cfg.min_tokens,
+        .max_tokens = cfg.max_tokens ? cfg.max_tokens : INT64_MAX,
+        .count = counted ? count_tokens : NULL,
+        .arg = &counter,
+    };
+    int code = check_requests(err);
+
+    if (!code)
+        code = read_wanted(&wanted, err);
+    if (!code && counted)
+        code = counter_open(&counter, err);
+    if (!code)
+        code = import_requests(&im, argv + first, argc - first, err);
+    *partial = code == 1;
+    counter_close(&counter);
+    map_release(&wanted);
+    return code < 0 ? code : 0;
+}
+
+/* *partial: rows were left out. */
+static int run(int argc, char **argv, int first, bool *partial, struct err *err)
+{
+    struct import im = { .note = note, .output = cfg.output };
+    struct counter counter = { 0 };
+    int code = 0;
+
+    if (read_wanted(&im.wanted, err) || import_all(&im, argv + first, argc - first, err) || check_wanted(&im, err) ||
+        choose(&im, &counter, err) || write_contexts(&im, argv + 1, argc - 1, err))
+        code = err->code;
     else {
         summarise(&im);
-        status = im.n_left_out ? 1 : 0;
+        *partial = im.n_left_out > 0;
     }
     counter_close(&counter);
     import_release(&im);
-    return status;
+    return code;
 }
 
 int main(int argc, char **argv)
 {
     struct err err;
+    bool partial = false;
     int first, status = opt_parse(&tool, argc, argv, &first);
 
     if (status != OPT_RUN)
         return status;
-    return opt_finish(run(argv + 1, argc - 1, argv + first, argc - first, &err));
+    summary_begin(&tool, argc, argv);
+    int code = (cfg.requests ? run_requests : run)(argc, argv, first, &partial, &err);
+    return summary_end(code, partial ? 1 : 0, &err);
 }

@@ -6,25 +6,35 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
+#include "cmd/summary.h"
 #include "loader/load/load.h"
 
+#include <grp.h>
 #include <signal.h>
 #include <string.h>
 
 static struct {
-    const char *payloads, *receipt;
-    bool dry_run, rollback, verify;
+    const char *payloads, *receipt, *name_space, *group;
+    bool dry_run, rollback, verify, json;
+    int jobs;
+    double wait_s;
     struct opt_common common;
-} cfg;
+} cfg = { .jobs = 4 };
 
 static const struct opt opts[] = {
     OPT_HEAD("Files"),
     OPT_TEXT('p', "payloads", &cfg.payloads, "DIR", "the folder of payloads that evp-pack wrote"),
-    OPT_TEXT(0, "receipt", &cfg.receipt, "FILE", "the record of what was written where (default: MANIFEST.receipt)"),
+    OPT_WRITES(0, "receipt", &cfg.receipt, "FILE", "the record of what was written where (default: MANIFEST.receipt)"),
+    OPT_NAMESPACE(&cfg.name_space),
+    OPT_TEXT(0, "group", &cfg.group, "NAME",
+             "let this group read the folders and all that is in them, from now on (default: as they are)"),
     OPT_HEAD("What to do"),
     OPT_DRY_RUN(&cfg.dry_run),
-    OPT_BOOL(0, "rollback", &cfg.rollback, "undo the last load of this manifest"),
+    OPT_BOOL(0, "rollback", &cfg.rollback, "undo the load in force, which must be that of this manifest"),
     OPT_BOOL(0, "verify", &cfg.verify, "also read every payload in place, and replace those that are damaged"),
+    OPT_REAL(0, "wait", &cfg.wait_s, 0, 1e9, "wait so many seconds for another load of the same tiers to end"),
+    OPT_NUM(0, "jobs", &cfg.jobs, 1, 64, "payloads that are copied at the same time"),
+    OPT_BOOL(0, "json", &cfg.json, "print JSON instead: one object, with everything that there is to say"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -37,10 +47,16 @@ static const struct tool tool = {
     .max_operands = 1,
     .about =
         "Compares what the tiers hold with what the manifest says, and inserts, moves, replaces and evicts payloads "
-        "until both agree, in an order that never fills a tier beyond its capacity. Every payload is checked before "
-        "anything is changed, and read back after it was written. Readers of the tiers (libevp, evp.h) see only whole "
-        "payloads at every moment. After an interruption the same command goes on; after success it has nothing to do. "
-        "Tiers are folders (kinds dram and file); they are made when their parent folder exists. A dry run prints "
+        "until both agree, in an order that never fills a tier beyond its capacity; only while full tiers exchange "
+        "contexts, a tier takes up to 1/64 too much. Every payload is checked before anything is changed, and read "
+        "back after it was written. Readers of the tiers (libevp, evp.h) see only whole payloads at every moment. "
+        "After "
+        "an interruption the next load, of this manifest or another, goes on from there; after success it has nothing "
+        "to do. Only the payloads of the manifest's model, or of --namespace, are touched. Tiers are folders (kinds "
+        "dram and file); they are made when their parent folder exists, for their user alone or --group, and refused "
+        "when they belong to another user or others may write there. Contexts on tiers of other kinds are left out, "
+        "with status "
+        "1. A dry run prints "
         "operation, tier before, tier after, bytes, context and config, separated by tabs; with --verify it ends with "
         "status 3 when something in place is damaged.",
     .examples = "  evp-load manifest.jsonl --payloads payloads/ --dry-run\n"
@@ -70,120 +86,185 @@ static void show_progress(void *arg, enum load_phase phase, int done, int total)
 
 /* ---- a dry run ------------------------------------------------------------ */
 
-static void print_operations(const struct load *l)
+static void print_change(void *arg, const struct load_change *c)
 {
-    for (int i = 0; i < l->evicted.n; i++) {
-        const struct entry *e = &l->evicted.at[i];
-        printf("evict\t%s\t-\t%lld\t%s\t%s\n", l->store[e->tier].tier->name, (long long)e->bytes, e->id, e->config);
-    }
-    for (int i = 0; i < l->n_goals; i++) {
-        const struct load_goal *g = &l->goal[i];
-        if (g->operation == OP_KEEP)
-            continue;
-        printf("%s\t%s\t%s\t%lld\t%s\t%s\n", operation_name(g->operation),
-               g->from < 0 ? "-" : l->store[g->from].tier->name, l->store[g->store].tier->name,
-               (long long)g->want.bytes, g->want.id, g->want.config);
-    }
+    (void)arg;
+    printf("%s\t%s\t%s\t%lld\t%s\t%s\n", operation_name(c->operation), c->from ? c->from : "-", c->to ? c->to : "-",
+           (long long)c->bytes, c->id, c->config);
 }
 
 /* ---- the summary ----------------------------------------------------------- */
 
-static void say_operations(const struct load *l)
+static void say_operations(const struct load_report *r)
 {
     struct buf text = { 0 };
 
     for (int op = OP_INSERT; op <= OP_EVICT; op++)
-        if (l->n_operations[op])
-            buf_printf(&text, "%s%d %s", text.n ? ", " : "", l->n_operations[op], operation_name((enum operation)op));
+        if (r->n_operations[op])
+            buf_printf(&text, "%s%d %s", text.n ? ", " : "", r->n_operations[op], operation_name((enum operation)op));
     log_info("%s%s", cfg.dry_run ? "would do: " : "", text.n ? buf_str(&text) : "no payloads");
     buf_release(&text);
 }
 
-static void say_tier(const struct load *l, int store)
+static void say_tier(const struct load_tier *t)
 {
     char fill[TEXT_SHORT], capacity[TEXT_SHORT], spare[TEXT_SHORT], written[TEXT_SHORT];
-    bool limited = l->capacity[store] != INT64_MAX;
+    bool limited = t->capacity != INT64_MAX;
 
-    text_bytes(capacity, (double)l->capacity[store]);
-    text_bytes(spare, (double)l->spare[store]);
-    text_bytes(written, (double)l->written[store]);
-    log_info("tier %s: %s%s%s placed, %s kept for a rollback, %s written", l->store[store].tier->name,
-             text_bytes(fill, (double)load_goal_bytes(l, store)), limited ? " of " : "", limited ? capacity : "", spare,
-             written);
+    text_bytes(capacity, (double)t->capacity);
+    text_bytes(spare, (double)t->spare);
+    text_bytes(written, (double)t->written);
+    log_info("tier %s: %s%s%s placed, %s kept for a rollback, %s written", t->name, text_bytes(fill, (double)t->placed),
+             limited ? " of " : "", limited ? capacity : "", spare, written);
 }
 
-static void say_rollback(const struct load *l)
+static void say_rollback(const struct load_report *r)
 {
-    if (l->n_lost)
+    if (r->n_lost)
         log_warn("this load cannot be rolled back: %d payloads did not fit as spares and are not in the payload folder",
-                 l->n_lost);
-    else if (l->n_refetch)
-        log_info("a rollback will need the payload folder for %d payloads", l->n_refetch);
+                 r->n_lost);
+    else if (r->n_refetch)
+        log_info("a rollback will need the payload folder as it is now for %d payloads", r->n_refetch);
 }
 
-static void say_done(const struct load *l, double seconds)
+static void say_done(const struct load_report *r, double seconds)
 {
     char spent[TEXT_SHORT];
 
-    say_operations(l);
-    for (int s = 0; s < l->n_stores; s++)
-        if (l->store[s].tier)
-            say_tier(l, s);
+    say_operations(r);
+    for (int t = 0; t < r->n_tiers; t++)
+        if (r->tier[t].name)
+            say_tier(&r->tier[t]);
     if (!cfg.rollback)
-        say_rollback(l);
+        say_rollback(r);
     log_info("%s in %s", cfg.rollback ? "rolled back" : "loaded", text_seconds(spent, seconds));
+}
+
+/* The summary for scripts; "seconds" is left to `time`, so that two runs print the same. */
+static void put_report(struct json_out *w, const struct load_report *r)
+{
+    json_put_bool(w, "nothing_to_do", r->nothing_to_do);
+    json_put_bool(w, "dry_run", cfg.dry_run);
+    for (int op = OP_INSERT; op <= OP_EVICT; op++)
+        json_put_int(w, operation_name((enum operation)op), r->n_operations[op]);
+    json_put_int(w, "damaged", r->n_damaged);
+    json_put_int(w, "skipped", r->n_skipped);
+    json_put_int(w, "rollback_refetches", r->n_refetch);
+    json_put_int(w, "rollback_lacks", r->n_lost);
+    json_begin(w, "tiers", '[');
+    for (int t = 0; t < r->n_tiers; t++) {
+        if (!r->tier[t].name)
+            continue;
+        json_begin(w, NULL, '{');
+        json_put_text(w, "name", r->tier[t].name);
+        json_put_int(w, "placed_bytes", r->tier[t].placed);
+        json_put_int(w, "spare_bytes", r->tier[t].spare);
+        json_put_int(w, "written_bytes", r->tier[t].written);
+        json_put_int(w, "other_bytes", r->tier[t].other);
+        json_end(w, '}');
+    }
+    json_end(w, ']');
+}
+
+static void print_report(const struct load_report *r)
+{
+    struct buf text = { 0 };
+    struct json_out w = { .buf = &text };
+
+    json_begin(&w, NULL, '{');
+    put_report(&w, r);
+    json_end(&w, '}');
+    puts(buf_str(&text));
+    buf_release(&text);
 }
 
 /* ---- running ---------------------------------------------------------------- */
 
+static void say_result(const struct load *l, double seconds)
+{
+    const struct load_report *r = load_report(l);
+
+    put_report(summary_json(), r);
+    if (cfg.json)
+        print_report(r);
+    if (r->nothing_to_do)
+        log_info("nothing to do: %d payload%s in place", r->n_goals, r->n_goals == 1 ? " is" : "s are");
+    else if (cfg.dry_run)
+        say_operations(r);
+    else
+        say_done(r, seconds);
+}
+
 static int run(const struct load_options *options, struct err *err)
 {
     double start = clock_now();
-    struct load l;
+    struct load *l;
 
     int code = load_open(&l, options, err);
     progress_end();
     if (code)
         return code;
-    if (l.nothing_to_do)
-        log_info("nothing to do: %d payload%s in place", l.n_goals, l.n_goals == 1 ? " is" : "s are");
-    else if (cfg.dry_run) {
-        print_operations(&l);
-        say_operations(&l);
-    } else {
-        code = load_run(&l, err);
+    const struct load_report *r = load_report(l);
+    if (!r->nothing_to_do && cfg.dry_run && !cfg.json)
+        load_each_change(l, print_change, NULL);
+    else if (!r->nothing_to_do && !cfg.dry_run) {
+        code = load_run(l, err);
         progress_end();
     }
-    if (!code && !cfg.dry_run && !l.nothing_to_do)
-        say_done(&l, clock_now() - start);
-    if (!code && cfg.dry_run && cfg.verify && l.n_damaged)
-        code = err_set(err, ERR_FORMAT, "damaged payloads in place: %d", l.n_damaged);
-    load_close(&l);
+    if (!code)
+        say_result(l, clock_now() - start);
+    if (!code && !r->nothing_to_do && !r->n_skipped && !cfg.dry_run && !cfg.rollback && options->manifest)
+        log_info("next: evp-report table.h5 %s -o report.html; a server finds them with libevp (examples/prefix.c)",
+                 options->manifest);
+    if (!code && cfg.dry_run && cfg.verify && r->n_damaged)
+        code = err_set(err, ERR_FORMAT, "damaged payloads in place: %d", r->n_damaged);
+    if (!code && r->n_skipped)
+        code = err_set(err, ERR_FAIL, "contexts that were left out: %d", r->n_skipped);
+    load_close(l);
     return code;
+}
+
+static int find_group(gid_t *gid, struct err *err)
+{
+    const struct group *group = cfg.group ? getgrnam(cfg.group) : NULL;
+
+    if (cfg.group && !group)
+        return err_set(err, ERR_USAGE, "there is no group '%s'", cfg.group);
+    *gid = group ? group->gr_gid : 0;
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
     struct err err;
+    gid_t group = 0;
     int first, shown = 0;
     int status = opt_parse(&tool, argc, argv, &first);
 
     if (status != OPT_RUN)
         return status;
+    summary_begin(&tool, argc, argv);
     signal(SIGXFSZ, SIG_IGN); /* then a file above the limit makes write() fail, as a full disk does */
+    int code = find_group(&group, &err);
     struct load_options options = {
         .manifest = first < argc ? argv[first] : NULL,
         .payloads = cfg.payloads,
         .receipt = cfg.receipt,
+        .name_space = cfg.name_space,
         .direction = cfg.rollback ? LOAD_BACK : LOAD_FORWARD,
         .dry_run = cfg.dry_run,
         .repair = cfg.verify,
+        .wait_s = cfg.wait_s,
+        .share = cfg.group != NULL,
+        .group = group,
+        .jobs = cfg.jobs,
         .args = argv + 1,
         .n_args = argc - 1,
         .warn = log_warn,
         .progress = show_progress,
         .arg = &shown,
     };
-    status = run(&options, &err) ? log_failure(&err) : 0;
-    return opt_finish(status);
+    if (!code)
+        code = run(&options, &err);
+    return summary_end(code, 0, &err);
 }

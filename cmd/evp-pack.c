@@ -10,6 +10,8 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
+#include "cmd/backend_say.h"
+#include "cmd/summary.h"
 #include "engine/engine.h"
 #include "loader/formats/manifest.h"
 #include "loader/formats/operation.h"
@@ -20,16 +22,18 @@
 #include <string.h>
 
 static struct {
-    const char *model, *out, *backend, *dtype;
+    const char *model, *chat, *out, *backend, *dtype;
     int threads;
     uint64_t memory;
     struct shard shard;
+    bool dry_run;
     struct opt_common common;
 } cfg = { .out = "payloads", .backend = "auto", .dtype = "f32", .shard = { 1, 1 } };
 
 static const struct opt opts[] = {
     OPT_HEAD("Computing"),
     OPT_MODEL(&cfg.model),
+    OPT_CHAT(&cfg.chat),
     OPT_BACKEND(&cfg.backend, BACKEND_NAMES),
     OPT_DTYPE(&cfg.dtype, BACKEND_DTYPES),
     OPT_THREADS(&cfg.threads),
@@ -37,6 +41,7 @@ static const struct opt opts[] = {
     OPT_SHARD(&cfg.shard),
     OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.out, "DIR"),
+    OPT_DRY_RUN(&cfg.dry_run),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -108,7 +113,7 @@ static int open_model(struct pack *p, const char *path, struct err *err)
         return err->code;
     if (strcmp(p->model_digest, p->manifest.model_digest) != 0)
         return err_set(err, ERR_FORMAT, "'%s' was made for another model than '%s'", p->manifest_path, path);
-    p->tokenizer = tokenizer_open(p->model, err);
+    p->tokenizer = tokenizer_open_chat(p->model, cfg.chat, err);
     return p->tokenizer ? 0 : err->code;
 }
 
@@ -122,7 +127,7 @@ static int get_tokens(struct pack *p, struct job *j, struct err *err)
 
     if (row < 0)
         return err_set(err, ERR_FORMAT, "is not in '%s'", p->contexts_path);
-    if (tokenizer_context(p->tokenizer, p->contexts.at[row].text, &context, err))
+    if (tokenizer_context_row(p->tokenizer, &p->contexts.at[row], &context, err))
         return err->code;
     j->ids = prompt_ids_take(&context);
     if (at->n_tokens > 0 && at->n_tokens < j->ids.n)
@@ -305,11 +310,14 @@ static int compute(struct pack *p, const char *model, struct err *err)
         err);
     struct session *session = NULL;
 
+    if (engine)
+        backend_say(engine_backend(engine));
     if (engine && work && config) {
         list_work(p, work, config);
         session = engine_start(engine, work, p->n_jobs, cfg.memory, err);
     }
     int code = !work || !config ? err_nomem(err) : session ? file_mkdir(cfg.out, err) : err->code;
+    file_sweep(cfg.out, ".safetensors");
     if (!code)
         code = run_jobs(p, session, err);
     session_free(session);
@@ -319,6 +327,26 @@ static int compute(struct pack *p, const char *model, struct err *err)
     return code;
 }
 
+/* What a run without --dry-run would do; fails as it would for contexts that cannot be packed. */
+static int say_jobs(const struct pack *p, struct err *err)
+{
+    char size[TEXT_SHORT];
+    double bytes = 0;
+
+    for (int i = 0; i < p->n_jobs; i++)
+        bytes += (double)p->job[i].placement->bytes;
+    summary_int("to_write", p->n_jobs);
+    summary_int("to_write_bytes", (int64_t)bytes);
+    summary_int("tokens", p->n_tokens);
+    summary_int("present", p->n_present);
+    summary_int("failed", p->n_failed);
+    log_info("to do: %d payload%s (%s), %lld tokens to prefill; %d there already", p->n_jobs, p->n_jobs == 1 ? "" : "s",
+             text_bytes(size, bytes), (long long)p->n_tokens, p->n_present);
+    return p->n_failed ? err_set(err, ERR_FAIL, "%d of %d payloads cannot be made", p->n_failed,
+                                 p->n_failed + p->n_jobs + p->n_present)
+                       : 0;
+}
+
 static int pack(struct pack *p, const char *model, struct err *err)
 {
     char size[TEXT_SHORT];
@@ -326,13 +354,20 @@ static int pack(struct pack *p, const char *model, struct err *err)
     if (manifest_read(&p->manifest, p->manifest_path, err) || contexts_read(&p->contexts, p->contexts_path, err) ||
         open_model(p, model, err) || list_jobs(p, err))
         return err->code;
+    if (cfg.dry_run)
+        return say_jobs(p, err);
     if (p->n_jobs && compute(p, model, err))
         return err->code;
+    summary_int("written", p->n_written);
+    summary_int("written_bytes", (int64_t)p->bytes);
+    summary_int("present", p->n_present);
+    summary_int("failed", p->n_failed);
     log_info("%d payload%s written (%s), %d there already", p->n_written, p->n_written == 1 ? "" : "s",
              text_bytes(size, p->bytes), p->n_present);
     if (p->n_failed)
         return err_set(err, ERR_FAIL, "%d of %d payloads were not made", p->n_failed,
                        p->n_failed + p->n_written + p->n_present);
+    log_info("next: evp-load %s --payloads %s", p->manifest_path, cfg.out);
     return 0;
 }
 
@@ -358,6 +393,7 @@ int main(int argc, char **argv)
 
     if (status != OPT_RUN)
         return status;
-    status = run(argv + first, &err) ? log_failure(&err) : 0;
-    return opt_finish(status);
+    summary_begin(&tool, argc, argv);
+    int code = run(argv + first, &err);
+    return summary_end(code, 0, &err);
 }

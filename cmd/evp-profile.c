@@ -5,15 +5,19 @@
  * a device is refused here. measure(): a device is open and no process may be started. finish(): the device is closed,
  * FILE is written.
  *
- * Says what it will do and how long that takes before it starts. Keeps each finished context safe (profiler/store.h),
- * so that it can be killed and run again at any moment. Reports a context that cannot be profiled and leaves it out.
+ * Says what it will do and how long that takes before it starts. Keeps each finished context safe (profiler/store.h).
+ * Reports a context that cannot be profiled and leaves it out.
  */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
-#include "kernels/timed.h"
+#include "cmd/backend_say.h"
+#include "cmd/profile_on.h"
+#include "cmd/profile_say.h"
+#include "cmd/summary.h"
 #include "profiler/groups.h"
 #include "profiler/run_all.h"
+#include "profiler/unvisited.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -25,8 +29,9 @@
 static const char default_configs[] = "keydiff:drop=0.1..0.9/0.4,snapkv:drop=0.1..0.9/0.4,kivi:bits=4,kivi:bits=2";
 
 static struct {
-    const char *model, *configs, *backend, *dtype, *output;
+    const char *model, *chat, *configs, *cells, *backend, *dtype, *output, *on;
     int max_new_tokens, threads;
+    int only; // enum grid_split
     struct shard shard;
     bool truncate, overwrite, dry_run;
     uint64_t memory;
@@ -36,10 +41,13 @@ static struct {
 static const struct opt opts[] = {
     OPT_HEAD("What is run"),
     OPT_MODEL(&cfg.model),
+    OPT_CHAT(&cfg.chat),
     OPT_TEXT(
         'c', "configs", &cfg.configs, "LIST",
         "configs to try, separated by commas, ranges as from..to/step; 'none' is always among them; 'drop' is what "
         "kvpress and the papers call compression ratio"),
+    OPT_TEXT(0, "cells", &cfg.cells, "LIST", "answer what this list of evp-aim asks for, instead of --configs"),
+    OPT_PICK(0, "only", &cfg.only, "both|train|test", "answer the questions of one split"),
     OPT_NUM(0, "max-new-tokens", &cfg.max_new_tokens, 1, 4096, "most tokens that an answer may have"),
     OPT_BOOL(0, "truncate", &cfg.truncate,
              "cut contexts that are longer than the model allows, instead of leaving them out"),
@@ -53,6 +61,10 @@ static const struct opt opts[] = {
     OPT_OUTPUT(&cfg.output, "FILE"),
     OPT_BOOL(0, "overwrite", &cfg.overwrite, "start from nothing, whatever FILE holds"),
     OPT_DRY_RUN(&cfg.dry_run),
+    OPT_TEXT(
+        0, "on", &cfg.on, "GPU[,NxTOKENS]",
+        "with --dry-run: how long it would take on this GPU by its data sheet, and N contexts of so many tokens, by "
+        "default 1000x32k; " SERVING_GPUS),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -72,7 +84,7 @@ static const struct tool tool = {
         "input.",
     .examples = "  evp-profile contexts.jsonl questions.jsonl -o profile.h5\n"
                 "  evp-profile contexts.jsonl questions.jsonl --dry-run -o profile.h5 \\\n"
-                "      --configs 'keydiff:drop=0.1..0.9/0.2,kivi:bits=2'\n",
+                "      --configs 'keydiff:drop=0.1..0.9/0.2,kivi:bits=2' --on H100,1000x32k\n",
     .opts = opts,
     .common = &cfg.common,
 };
@@ -81,18 +93,21 @@ static const struct tool tool = {
 struct job {
     struct contexts contexts;
     struct questions questions;
+    struct cells cells;
     struct config *config;
     int n_configs;
     struct model *model;         // open from plan() to the end
     struct tokenizer *tokenizer; // of plan() alone
     struct engine *engine;       // of measure() alone
     struct session *session;
-    char model_digest[DIGEST_HEX], backend[32]; // backend: its kind; "" before it is open
+    char model_digest[DIGEST_HEX], chat_digest[DIGEST_HEX], backend[32]; // backend: its kind; "" before it is open
     char *lineage;
     struct table_made made;
     struct store store;
     struct grid_input input;
     struct grid grid;
+    struct pace pace;
+    struct timing timing;
     int n_failed; // contexts
 };
 
@@ -113,6 +128,7 @@ static void job_release(struct job *j)
     model_close(j->model);
     free(j->lineage);
     free(j->config);
+    cells_release(&j->cells);
     questions_release(&j->questions);
     contexts_release(&j->contexts);
 }
@@ -154,7 +170,7 @@ static int make_lineage(struct job *j, int argc, char **argv, int first, struct 
 {
     struct buf inputs = { 0 }, lineage = { 0 };
     struct json *before = j->store.has_file ? table_lineage(&j->store.have) : NULL;
-    const struct json *const from[] = { j->contexts.header, j->questions.header, before };
+    const struct json *const from[] = { j->contexts.header, j->questions.header, j->cells.header, before };
     int code = put_inputs(&inputs, argv + first, err);
 
     rows_made_to_text(&(struct rows_made){ .tool = tool.name,
@@ -162,7 +178,7 @@ static int make_lineage(struct job *j, int argc, char **argv, int first, struct 
                                            .n_args = argc - 1,
                                            .inputs = buf_str(&inputs),
                                            .from = from,
-                                           .n_from = 3 },
+                                           .n_from = 4 },
                       &lineage);
     json_free(before);
     buf_release(&inputs);
@@ -194,37 +210,76 @@ static int name_service(struct questions *questions, struct err *err)
     return 0;
 }
 
+/* What is wrong with a config of the list is wrong input. */
+static int cells_wrong(struct err *err)
+{
+    err_wrap(err, "'%s'", cfg.cells);
+    if (err->code == ERR_USAGE)
+        err->code = ERR_FORMAT;
+    return err->code;
+}
+
+/* The configs are those of the list, in its order and as it writes them. */
+static int read_cells(struct job *j, struct err *err)
+{
+    if (cfg.configs != default_configs)
+        return err_set(err, ERR_USAGE, "--configs and --cells exclude each other: the list names its configs");
+    if (cells_read(&j->cells, cfg.cells, &j->contexts, &j->questions, err))
+        return err->code;
+    char *names = cells_configs(&j->cells);
+    int code = names ? config_list(&j->config, &j->n_configs, names, err) : err_nomem(err);
+    free(names);
+    if (code)
+        return cells_wrong(err);
+    for (int v = 0; v < j->cells.configs.n; v++)
+        if (v >= j->n_configs || strcmp(j->cells.configs.at[v].key, j->config[v].name) != 0)
+            return err_set(err, ERR_FORMAT, "'%s': config '%s' is not written as evp-profile writes it", cfg.cells,
+                           j->cells.configs.at[v].key);
+    j->input.cells = &j->cells;
+    return 0;
+}
+
 static int read_inputs(struct job *j, const char *contexts, const char *questions, struct err *err)
 {
-    if (!cfg.output)
-        return err_set(err, ERR_USAGE, "--output is missing");
+    if (!cfg.output || (cfg.on && !cfg.dry_run))
+        return err_set(err, ERR_USAGE, cfg.output ? "--on goes with --dry-run" : "--output is missing");
     if (strcmp(contexts, "-") == 0 && strcmp(questions, "-") == 0)
         return err_set(err, ERR_USAGE, "contexts and questions cannot both come from standard input");
     if (backend_check_dtype(cfg.dtype, err))
         return err_wrap(err, "--dtype");
-    if (config_list(&j->config, &j->n_configs, cfg.configs, err))
+    if (!cfg.cells && config_list(&j->config, &j->n_configs, cfg.configs, err))
         return err_wrap(err, "--configs");
     if (contexts_read(&j->contexts, contexts, err) || questions_read(&j->questions, questions, err) ||
         name_service(&j->questions, err))
         return err->code;
-    j->input = (struct grid_input){ .contexts = &j->contexts, .questions = &j->questions, .shard = cfg.shard };
+    j->input = (struct grid_input){
+        .contexts = &j->contexts, .questions = &j->questions, .shard = cfg.shard, .split = (enum grid_split)cfg.only
+    };
+    if (cfg.cells && read_cells(j, err))
+        return err->code;
     return grid_begin(&j->grid, &j->input, err);
+}
+
+static struct kv_shape model_shape_of(const struct job *j)
+{
+    const struct model_config *m = model_config(j->model);
+
+    return (struct kv_shape){ m->n_layers, m->n_heads, m->n_kv_heads, m->head_dim, DTYPE_F32 };
 }
 
 /* The model must be able to have every config. Those of the default list that it cannot have are left out. */
 static int check_configs(struct job *j, struct err *err)
 {
-    const struct model_config *m = model_config(j->model);
-    const struct kv_shape shape = { m->n_layers, m->n_heads, m->n_kv_heads, m->head_dim, DTYPE_F32 };
+    const struct kv_shape shape = model_shape_of(j);
     int n = 0;
 
     for (int v = 0; v < j->n_configs; v++) {
         if (!config_check(&j->config[v], &shape, err))
             j->config[n++] = j->config[v];
-        else if (cfg.configs == default_configs)
+        else if (cfg.configs == default_configs && !cfg.cells)
             log_warn("%s; the default --configs does without", err->msg);
         else
-            return err_wrap(err, "--configs");
+            return cfg.cells ? cells_wrong(err) : err_wrap(err, "--configs");
     }
     j->n_configs = n;
     return 0;
@@ -238,14 +293,15 @@ static int open_model(struct job *j, struct err *err)
     free(path);
     if (!j->model || check_configs(j, err) || model_digest(j->model, j->model_digest, err))
         return err->code;
-    j->tokenizer = tokenizer_open(j->model, err);
-    return j->tokenizer ? 0 : err->code;
+    j->tokenizer = tokenizer_open_chat(j->model, cfg.chat, err);
+    return j->tokenizer ? tokenizer_chat_digest(j->tokenizer, j->chat_digest, err) : err->code;
 }
 
 static int open_store(struct job *j, struct err *err)
 {
     j->made = (struct table_made){ .model = model_config(j->model)->name,
                                    .model_digest = j->model_digest,
+                                   .chat_digest = j->chat_digest,
                                    .max_new_tokens = cfg.max_new_tokens };
     if (store_open(&j->store, cfg.output, cfg.dry_run ? STORE_LOOK : STORE_WRITE, err))
         return err->code;
@@ -265,33 +321,6 @@ static int plan_grid(struct job *j, struct err *err)
     return grid_plan(&j->grid, &j->input, err);
 }
 
-static void say_refused(const struct grid *g)
-{
-    int n = g->n_refused + g->n_refused_questions;
-
-    for (int i = 0; i < g->why.n; i++)
-        log_error("%s", g->why.at[i]);
-    if (n > g->why.n)
-        log_error("%d more contexts or questions cannot be profiled", n - g->why.n);
-}
-
-static void say_plan(const struct grid *g)
-{
-    say_refused(g);
-    for (int i = 0; i < g->n_work; i++)
-        if (g->work[i].is_cut)
-            log_warn("context '%s' is cut to its first %d of %d tokens", g->work[i].context->id, g->work[i].ids.n,
-                     g->work[i].ids.n + g->work[i].n_cut);
-    if (g->n_found)
-        log_info("'%s' has %lld answers already", cfg.output, (long long)g->n_found);
-    if (g->n_answers == 0 && g->n_work > 0)
-        log_info("nothing is left to do");
-    if (g->n_answers > 0)
-        log_info("to do: %d contexts of %lld tokens, %lld variants, %lld questions: %lld answers of up to %d tokens",
-                 g->n_contexts, (long long)g->n_tokens, (long long)g->n_variants, (long long)g->n_questions,
-                 (long long)g->n_answers, g->max_new_tokens);
-}
-
 /* Everything that needs no device and no weights. */
 static int plan(struct job *j, int argc, char **argv, int first, struct err *err)
 {
@@ -300,7 +329,7 @@ static int plan(struct job *j, int argc, char **argv, int first, struct err *err
         return err->code;
     tokenizer_free(j->tokenizer);
     j->tokenizer = NULL;
-    say_plan(&j->grid);
+    profile_say_plan(&j->grid, cfg.output);
     return 0;
 }
 
@@ -327,8 +356,7 @@ static int open_engine(struct job *j, struct err *err)
     if (!j->engine)
         return err->code;
     const struct backend *be = engine_backend(j->engine);
-    if (be->note)
-        log_info("%s", be->note);
+    backend_say(be);
     snprintf(j->backend, sizeof(j->backend), "%s", be->kind);
     j->made.backend = j->backend;
     j->made.dtype = dtype_name(be->dtype);
@@ -378,18 +406,6 @@ static int plan_memory(struct job *j, struct engine_plan *plan, struct err *err)
     return code;
 }
 
-static void say_memory(const struct engine_plan *plan)
-{
-    char size[TEXT_SHORT], limit[TEXT_SHORT];
-
-    log_info("%s of memory, of %s that may be taken: up to %d variants and %d questions together",
-             text_bytes(size, (double)plan->total), text_bytes(limit, (double)plan->limit), plan->variants,
-             plan->sequences);
-    for (int i = 0; i < PLAN_AREAS; i++)
-        if (plan->bytes[i])
-            log_debug("%s: %s", plan_area_name[i], text_bytes(size, (double)plan->bytes[i]));
-}
-
 /* Reads the weights, when everything is known to fit. */
 static int load_engine(struct job *j, struct err *err)
 {
@@ -397,7 +413,7 @@ static int load_engine(struct job *j, struct err *err)
 
     if (plan_memory(j, &plan, err))
         return err->code;
-    say_memory(&plan);
+    profile_say_memory(&plan);
     if (engine_load(j->engine, &plan, err))
         return err->code;
     j->session = session_new(j->engine, err);
@@ -406,53 +422,50 @@ static int load_engine(struct job *j, struct err *err)
 
 static struct run job_run(struct job *j)
 {
-    return (struct run){
-        .engine = j->engine, .session = j->session, .grid = &j->grid, .made = &j->made, .lineage = j->lineage
-    };
+    return (struct run){ .engine = j->engine,
+                         .session = j->session,
+                         .grid = &j->grid,
+                         .made = &j->made,
+                         .lineage = j->lineage,
+                         .arg = j,
+                         .pace = &j->pace,
+                         .timing = &j->timing };
 }
 
 /* The first context with something to do. */
 static const struct work *first_open(const struct grid *g)
 {
-    int i = 0;
+    const struct work *w = g->work;
 
-    while (g->work[i].n_open == 0)
-        i++;
-    return &g->work[i];
+    while (w->n_open == 0)
+        w++;
+    return w;
 }
 
 static int say_cost(struct job *j, struct err *err)
 {
     struct run run = job_run(j);
+    struct engine_cost cost;
     char time[TEXT_SHORT];
-    double flop, speed;
+    double speed;
 
-    if (grid_flop(&j->grid, j->engine, &flop, err) || run_speed(&run, first_open(&j->grid), &speed, err))
+    if (grid_cost(&j->grid, j->engine, &cost, err) || run_speed(&run, first_open(&j->grid), &speed, err))
         return err->code;
-    log_info("about %s, at the %.0f GFLOP/s that backend %s reaches here in %s", text_seconds(time, flop / speed),
-             speed / 1e9, j->made.backend, j->made.dtype);
+    j->pace.of[PACE_PREFILL].total = cost.prefill_flop;
+    j->pace.of[PACE_ANSWERS].total = cost.decode_flop;
+    pace_begin(&j->pace, speed);
+    log_info("about %s, at the %.0f GFLOP/s that backend %s reaches here in %s",
+             text_seconds(time, pace_left(&j->pace)), speed / 1e9, j->made.backend, j->made.dtype);
     return 0;
-}
-
-/* Where the time went, op by op. */
-static void say_ops(const struct job *j)
-{
-    struct op_time op[TIMED_OPS];
-    int n = timed_list(engine_backend(j->engine), op);
-
-    log_info("%-14s %10s %10s %10s %10s", "op", "calls", "seconds", "GFLOP/s", "GB/s");
-    for (int i = 0; i < n; i++) {
-        double seconds = op[i].seconds > 1e-9 ? op[i].seconds : 1e-9;
-        log_info("%-14s %10lld %10.3f %10.1f %10.1f", op[i].name, (long long)op[i].calls, op[i].seconds,
-                 op[i].flop / seconds / 1e9, op[i].bytes / seconds / 1e9);
-    }
 }
 
 /* ---- the work ---------------------------------------------------------------------------- */
 
 static void on_tokens(void *arg, int64_t tokens)
 {
-    (void)arg;
+    struct job *j = arg;
+
+    progress_left(pace_left(&j->pace));
     progress_add(tokens);
 }
 
@@ -477,6 +490,7 @@ static int do_all(struct job *j, struct err *err)
     int64_t total = 0;
 
     run.progress = on_tokens;
+    j->timing.start = clock_now();
     for (int i = 0; i < j->grid.n_work; i++)
         total += run_tokens(&j->grid, &j->grid.work[i]);
     progress_begin("tokens", total);
@@ -500,10 +514,31 @@ static int measure(struct job *j, struct err *err)
     if (!code && !cfg.dry_run)
         code = do_all(j, err);
     if (j->session && cfg.common.verbose > 0)
-        say_ops(j);
+        profile_say_ops(engine_backend(j->engine));
     close_engine(j);
     if (code && j->store.fresh)
         log_info("finished contexts are kept in '%s'; the same command goes on with the others", j->store.dir);
+    return code;
+}
+
+/* With an aimed list every context becomes a row of FILE, run or not. */
+static int write_file(struct job *j, struct err *err)
+{
+    const struct kv_shape shape = model_shape_of(j);
+    struct store_whole whole = { .order = &j->contexts.ids, .lineage = j->lineage, .shape = &shape };
+    struct table_made made = j->made.backend ? j->made : table_made(&j->store.have);
+    struct table rows = { 0 };
+    int code = 0;
+
+    if (j->cells.rows && made.backend) {
+        code = unvisited_rows(&rows, &j->grid, &shape, err);
+        if (!code)
+            code = table_set_made(&rows, &made, err);
+        whole.rows = &rows;
+    }
+    if (!code)
+        code = store_finish(&j->store, &whole, err);
+    table_release(&rows);
     return code;
 }
 
@@ -513,14 +548,22 @@ static int finish(struct job *j, double start, struct err *err)
     int n_lost = g->n_refused + j->n_failed;
     char time[TEXT_SHORT];
 
-    if (!cfg.dry_run && store_finish(&j->store, &j->contexts.ids, j->lineage, err))
+    if (!cfg.dry_run && write_file(j, err))
         return err->code;
+    summary_int("contexts", g->n_contexts);
+    summary_int("answers", g->n_answers);
+    summary_int("answers_found", g->n_found);
+    summary_int("contexts_left_out", n_lost);
+    summary_int("questions_left_out", g->n_refused_questions);
     if (n_lost)
         log_error("%d of %d contexts failed and are left out", n_lost, g->n_work + g->n_refused);
     if (g->n_refused_questions)
         log_error("%d question%s left out", g->n_refused_questions, g->n_refused_questions == 1 ? " is" : "s are");
+    profile_say_timing(&j->timing);
     if (!n_lost && g->n_answers && !cfg.dry_run)
         log_info("%d contexts in %s", g->n_contexts, text_seconds(time, clock_now() - start));
+    if (!cfg.dry_run && (n_lost == 0 || n_lost < g->n_work + g->n_refused))
+        log_info("next: evp-score %s -o table.h5", cfg.output);
     return 0;
 }
 
@@ -528,6 +571,8 @@ static int run_job(struct job *j, int argc, char **argv, int first, struct err *
 {
     if (plan(j, argc, argv, first, err))
         return err->code;
+    if (cfg.on)
+        return profile_on(&j->grid, cfg.model, cfg.on, err);
     double start = clock_now();
     return measure(j, err) ? err->code : finish(j, start, err);
 }
@@ -547,7 +592,9 @@ int main(int argc, char **argv)
     if (status != OPT_RUN)
         return status;
     signal(SIGXFSZ, SIG_IGN); // a file that grows too large is an error to report, not the end of the process
-    status = run_job(&job, argc, argv, first, &err) ? log_failure(&err) : is_partial(&job) ? 1 : 0;
+    summary_begin(&tool, argc, argv);
+    int code = run_job(&job, argc, argv, first, &err);
+    status = is_partial(&job) ? 1 : 0;
     job_release(&job);
-    return opt_finish(status);
+    return summary_end(code, status, &err);
 }

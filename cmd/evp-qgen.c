@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
+#include "cmd/summary.h"
 #include "qgen/api.h"
 #include "qgen/checkpoint.h"
 #include "qgen/offline.h"
@@ -24,7 +25,7 @@ static struct {
     int per_context, seed, concurrency, retries, window;
     bool from_dataset;
     double timeout, price_in, price_out;
-    const char *api_base, *model, *key_file, *out;
+    const char *api_base, *model, *key_file, *effort, *out;
     struct shard shard;
     struct opt_common common;
 } cfg = {
@@ -40,6 +41,8 @@ static const struct opt opts[] = {
     OPT_TEXT(0, "api-base", &cfg.api_base, "URL", "where the service is; ends in /v1"),
     OPT_TEXT('m', "model", &cfg.model, "NAME", "the model to ask, as the service names it"),
     OPT_TEXT(0, "key-file", &cfg.key_file, "FILE", "holds the key; without it, $OPENAI_API_KEY if set"),
+    OPT_TEXT(0, "reasoning-effort", &cfg.effort, "LEVEL",
+             "how much a reasoning model reasons, in the service's words: none, minimal, low, medium, high"),
     OPT_NUM(0, "concurrency", &cfg.concurrency, 1, 1024, "number of requests at a time"),
     OPT_REAL(0, "timeout", &cfg.timeout, 0.01, 86400, "seconds for one request"),
     OPT_NUM(0, "retries", &cfg.retries, 0, 100, "tries after the first"),
@@ -80,6 +83,7 @@ struct result {
 
 struct work {
     const struct contexts *contexts;
+    const char *path;             // of the contexts
     struct result *result;        // (contexts->n)
     struct checkpoint checkpoint; // open (f not NULL) with --api-base and -o
     int n_asked, n_kept;          // contexts: to ask the service about, and answered by an earlier run
@@ -194,6 +198,8 @@ static void choose(struct work *w, bool *wanted)
         w->n_kept += kept;
         w->n_asked += !kept;
     }
+    if (w->checkpoint.n_malformed)
+        log_warn("malformed lines of '%s' that were passed over: %d", w->checkpoint.path, w->checkpoint.n_malformed);
     if (w->n_kept)
         log_info("%d of %d contexts have answers from an earlier run", w->n_kept, w->n_kept + w->n_asked);
 }
@@ -202,6 +208,12 @@ static void summarise_usage(const struct api_totals *t)
 {
     double price = (double)t->usage.prompt * cfg.price_in / 1e6 + (double)t->usage.completion * cfg.price_out / 1e6;
 
+    summary_int("requests", t->requests);
+    summary_int("requests_again", t->again);
+    summary_int("prompt_tokens", t->usage.prompt);
+    summary_int("completion_tokens", t->usage.completion);
+    if (cfg.price_in > 0 || cfg.price_out > 0)
+        json_put_real(summary_json(), "cost", price);
     log_info("%lld requests (%lld sent again), %lld prompt tokens, %lld completion tokens", (long long)t->requests,
              (long long)t->again, (long long)t->usage.prompt, (long long)t->usage.completion);
     if (cfg.price_in > 0 || cfg.price_out > 0)
@@ -213,6 +225,7 @@ static int ask_service(struct work *w, const char *key, const bool *wanted, stru
     struct api api = { .base = cfg.api_base,
                        .model = cfg.model,
                        .key = key,
+                       .effort = cfg.effort,
                        .concurrency = cfg.concurrency,
                        .retries = cfg.retries,
                        .per_context = cfg.per_context,
@@ -338,7 +351,13 @@ static int summarise(const struct work *w)
         if (n > 0 && n < cfg.per_context && !cfg.from_dataset)
             log_warn("context '%s' gives %d of %d questions", w->contexts->at[i].id, n, cfg.per_context);
     }
+    summary_int("questions", questions);
+    summary_int("contexts", contexts);
+    summary_int("contexts_failed", failed);
+    summary_int("contexts_kept", w->n_kept);
     log_info("%d questions about %d contexts", questions, contexts);
+    if (cfg.out && questions)
+        log_info("next: evp-profile %s %s -o profile.h5", strcmp(w->path, "-") ? w->path : "contexts.jsonl", cfg.out);
     if (failed)
         log_error("%d of %d contexts have no questions", failed, contexts + failed);
     return failed ? 1 : 0;
@@ -359,46 +378,48 @@ static int check_options(struct err *err)
     return 0;
 }
 
-static int run_on(struct work *w, char **args, int n_args)
+/* *status: what the tool ends with when nothing failed. */
+static int run_on(struct work *w, char **args, int n_args, int *status, struct err *err)
 {
-    struct err err;
-    int code = cfg.api_base ? use_service(w, &err) : make_all(w, &err);
+    int code = cfg.api_base ? use_service(w, err) : make_all(w, err);
 
     if (!code)
-        code = write_all(w, args, n_args, &err);
+        code = write_all(w, args, n_args, err);
     if (code)
-        return log_failure(&err);
+        return code;
     if (w->checkpoint.f)
         checkpoint_remove(&w->checkpoint);
-    return summarise(w);
+    *status = summarise(w);
+    return 0;
 }
 
-static int run(const char *path, char **args, int n_args)
+static int run(int argc, char **argv, int first, int *status, struct err *err)
 {
     struct contexts contexts;
-    struct err err;
+    const char *path = first < argc ? argv[first] : "-";
 
-    if (check_options(&err) || contexts_read(&contexts, path, &err))
-        return log_failure(&err);
-    struct work work = { .contexts = &contexts, .result = calloc((size_t)contexts.n, sizeof(*work.result)) };
-    int status = 1;
-    if (work.result)
-        status = run_on(&work, args, n_args);
-    else
-        log_error("out of memory");
+    if (check_options(err) || contexts_read(&contexts, path, err))
+        return err->code;
+    struct work work = { .contexts = &contexts,
+                         .path = path,
+                         .result = calloc((size_t)contexts.n, sizeof(*work.result)) };
+    int code = work.result ? run_on(&work, argv + 1, argc - 1, status, err) : err_nomem(err);
     for (int i = 0; work.result && i < contexts.n; i++)
         question_list_release(&work.result[i].list);
     free(work.result);
     checkpoint_close(&work.checkpoint);
     contexts_release(&contexts);
-    return status;
+    return code;
 }
 
 int main(int argc, char **argv)
 {
+    struct err err;
     int first, status = opt_parse(&tool, argc, argv, &first);
 
     if (status != OPT_RUN)
         return status;
-    return opt_finish(run(first < argc ? argv[first] : "-", argv + 1, argc - 1));
+    summary_begin(&tool, argc, argv);
+    int code = run(argc, argv, first, &status, &err);
+    return summary_end(code, status, &err);
 }

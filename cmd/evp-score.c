@@ -8,18 +8,25 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/rows.h"
+#include "cmd/backend_say.h"
+#include "cmd/score_say.h"
+#include "cmd/summary.h"
+#include "datasets/metric.h"
 #include "embed/embed.h"
 #include "kernels/backend.h"
 #include "loader/formats/tiers.h"
+#include "profiler/gold.h"
 #include "profiler/score.h"
+#include "profiler/serving.h"
+#include "profiler/times.h"
+#include "profiler/unvisited.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static struct {
-    const char *embedder, *tiers, *output, *backend;
-    double alpha;
+    const char *embedder, *prior, *tiers, *output, *backend, *gpu, *times;
+    double alpha, prefill_tokens_per_s;
     int threads;
     struct opt_common common;
 } cfg = { .alpha = 1, .backend = "auto" };
@@ -27,9 +34,17 @@ static struct {
 static const struct opt opts[] = {
     OPT_HEAD("Quality"),
     OPT_TEXT(0, "embedder", &cfg.embedder, "DIR", "folder of all-MiniLM-L6-v2; by default that of scripts/models"),
+    OPT_TEXT(0, "prior", &cfg.prior, "TABLE",
+             "what was believed of other contexts, as if of 10 more; for few contexts"),
     OPT_HEAD("Utility"),
     OPT_TIERS(&cfg.tiers),
     OPT_REAL(0, "alpha", &cfg.alpha, 0, 1e9, OPT_ALPHA_HELP),
+    OPT_TEXT(0, "times", &cfg.times, "FILE",
+             "times that were measured on the serving GPU (docs/formats/times.md), instead of the profile's"),
+    OPT_GPU(&cfg.gpu, SERVING_GPUS),
+    OPT_REAL(0, "prefill-tokens-per-s", &cfg.prefill_tokens_per_s, 0, 1e12,
+             "what the serving GPU prefills in a second, for the times of prefill and questions; 0: as profiled, or as "
+             "--gpu"),
     OPT_HEAD("Computing"),
     OPT_BACKEND(&cfg.backend, BACKEND_NAMES),
     OPT_THREADS(&cfg.threads),
@@ -50,10 +65,22 @@ static const struct tool tool = {
     .about =
         "Reads what evp-profile wrote (any number of shards), embeds all answers with all-MiniLM-L6-v2 and writes one "
         "table, FILE (--output is required), with the cosine of every answer to the reference's, its mean per context "
-        "and variant over the train and the test questions, and with --tiers the time to first token and the utility "
-        "(alpha * quality - TTFT) of every variant on each tier. Identical answers have similarity 1.",
+        "and variant over the train and the test questions, what is believed of the train means, and with --tiers the "
+        "time to first token and the utility "
+        "(alpha * quality - TTFT) of every variant on each tier. Identical answers have similarity 1; how alike "
+        "answers to different "
+        "questions are is measured too and printed beside, as the other end of the scale. Where a dataset of LongBench "
+        "has "
+        "right answers (evp-qgen --from-dataset), its own metric scores all variants by them. The times are "
+        "those of the machine that profiled; --gpu computes those of prefill, questions and decompression on a serving "
+        "GPU "
+        "instead, from its data sheet; --prefill-tokens-per-s takes a rate that you know, and --times a file of times "
+        "that "
+        "you measured.",
     .examples = "  evp-score profile.h5 --tiers tiers.json --alpha 1 -o table.h5\n"
-                "  evp-score shards/*.h5 -o table.h5\n",
+                "  evp-score shards/*.h5 -o table.h5\n"
+                "  evp-score profile.h5 --tiers tiers.json --gpu H100 -o table.h5\n"
+                "  evp-score profile.h5 --times h100.json -o table.h5\n",
 };
 
 /* ---- reading ------------------------------------------------------------- */
@@ -91,8 +118,7 @@ static int check_references(const struct table *t, int *n_lost, struct err *err)
     if (!lost)
         return err_nomem(err);
     *n_lost = score_lost(t, lost);
-    int code =
-        *n_lost < t->n_contexts ? 0 : err_set(err, ERR_FORMAT, "config 'none' answered no question of any context");
+    int code = *n_lost >= 0 ? 0 : err_set(err, ERR_FORMAT, "config 'none' answered no question of any context");
     for (int c = 0; c < t->n_contexts && !code; c++)
         if (lost[c])
             log_error("context '%s' gets no quality: config 'none' answered none of its questions", t->context_id[c]);
@@ -160,6 +186,8 @@ static int find_quality(struct table *t, struct err *err)
 {
     struct backend *backend =
         backend_open(&(struct backend_options){ .name = cfg.backend, .n_threads = cfg.threads }, err);
+    if (backend)
+        backend_say(backend);
     struct embedder *embedder = backend ? open_embedder(backend, err) : NULL;
     int code = embedder ? embed_and_score(t, embedder, err) : err->code;
 
@@ -169,15 +197,29 @@ static int find_quality(struct table *t, struct err *err)
     return code;
 }
 
+/* ---- the dataset's own answers ------------------------------------------- */
+
+static int score_by_metric(const char *dataset, const char *answer, const struct gold *gold, double *score,
+                           struct err *err)
+{
+    return metric_score(dataset, answer, &(struct metric_gold){ gold->at, gold->n }, score, err);
+}
+
+static int find_gold(struct table *t, struct err *err)
+{
+    return gold_score(t, &(struct gold_scorer){ score_by_metric }, err);
+}
+
 /* ---- the result ---------------------------------------------------------- */
 
 /* The member "inputs". */
 static int put_inputs(struct buf *out, const struct tables *profiles, struct err *err)
 {
     struct json_out w = { .buf = out };
-    char tiers_digest[DIGEST_HEX];
+    char tiers_digest[DIGEST_HEX], times_digest[DIGEST_HEX];
 
-    if (cfg.tiers && digest_file(cfg.tiers, tiers_digest, err))
+    if ((cfg.tiers && digest_file(cfg.tiers, tiers_digest, err)) ||
+        (cfg.times && digest_file(cfg.times, times_digest, err)))
         return err->code;
     json_begin(&w, NULL, '{');
     json_begin(&w, "profiles", '[');
@@ -186,6 +228,8 @@ static int put_inputs(struct buf *out, const struct tables *profiles, struct err
     json_end(&w, ']');
     if (cfg.tiers)
         json_put_text(&w, "tiers", tiers_digest);
+    if (cfg.times)
+        json_put_text(&w, "times", times_digest);
     json_end(&w, '}');
     return buf_failed(out) ? err_nomem(err) : 0;
 }
@@ -213,27 +257,6 @@ static int put_lineage(struct buf *out, const struct tables *profiles, char **ar
     return code ? code : buf_failed(out) ? err_nomem(err) : 0;
 }
 
-static const char *text_quality(char out[16], double quality)
-{
-    snprintf(out, 16, "%.4f", quality);
-    return isnan(quality) ? "-" : out;
-}
-
-static void show_means(const struct table *t)
-{
-    char train[16], test[16];
-    int width = 6;
-
-    for (int v = 0; v < t->n_configs; v++)
-        width = (int)strlen(t->config_name[v]) > width ? (int)strlen(t->config_name[v]) : width;
-    log_info("mean quality over %d contexts", t->n_contexts);
-    log_info("%-*s %8s %8s %9s", width, "config", "train", "test", "size");
-    for (int v = 0; v < t->n_configs; v++)
-        log_info("%-*s %8s %8s %8.2fx", width, t->config_name[v],
-                 text_quality(train, table_mean(t, t->quality_train, v)),
-                 text_quality(test, table_mean(t, t->quality_test, v)), 1 / table_mean(t, t->size_frac, v));
-}
-
 /* ---- the whole ----------------------------------------------------------- */
 
 /* The profiles as one table, with its lineage. */
@@ -254,14 +277,78 @@ static int make_table(struct table *t, int argc, char **argv, int first, struct 
     return code;
 }
 
+/* Those that somebody measured. */
+static int set_measured_times(struct table *t, struct err *err)
+{
+    struct times times = { 0 };
+    int n_longer;
+
+    if (cfg.gpu || cfg.prefill_tokens_per_s > 0)
+        return err_set(err, ERR_USAGE, "--times excludes --gpu and --prefill-tokens-per-s: it has all times");
+    int code = times_read(&times, cfg.times, err);
+    if (!code && times_apply(t, &times, &n_longer, err))
+        code = err_wrap(err, "'%s'", cfg.times);
+    if (!code)
+        log_info("times are those of '%s'%s%s", cfg.times, *times.name ? ": " : "", times.name);
+    if (!code && n_longer)
+        log_warn(
+            "%d contexts are longer than the %lld tokens that '%s' goes up to; its prefill is continued in a straight "
+            "line, which is less than it takes",
+            n_longer, (long long)times.prefill.at[times.prefill.n - 1].n_tokens, cfg.times);
+    times_release(&times);
+    return code;
+}
+
+/* The times of the GPU that is to serve, where one is named. */
+static int set_times(struct table *t, struct err *err)
+{
+    struct serving s = { .prefill_tokens_per_s = cfg.prefill_tokens_per_s };
+
+    if (cfg.times)
+        return set_measured_times(t, err);
+    if (cfg.gpu) {
+        s.gpu = serving_find(cfg.gpu, err);
+        if (!s.gpu)
+            return err_wrap(err, "--gpu");
+    }
+    if (serving_apply(t, &s, err))
+        return err->code;
+    if (s.gpu)
+        log_info("times are computed for %s from the %s; they are not measured", s.gpu->name, s.gpu->source);
+    score_say_noise(t);
+    return 0;
+}
+
+/* With what was believed before, where --prior says so. */
+static int predict(struct table *t, struct err *err)
+{
+    struct table from = { 0 };
+    struct belief prior = { 0 };
+    double n_asked;
+    int code = cfg.prior ? table_read(&from, cfg.prior, TABLE_ALL, err) : 0;
+
+    if (!code && cfg.prior && score_prior(&prior, &from, t, err))
+        code = err_wrap(err, "'%s'", cfg.prior);
+    if (!code)
+        code = score_predict(t, cfg.prior ? &prior : NULL, &n_asked, err);
+    belief_release(&prior);
+    table_release(&from);
+    return code;
+}
+
 static int score(struct table *t, const struct tiers *tiers, int *n_lost, struct err *err)
 {
-    if (check_references(t, n_lost, err) || table_alloc_scores(t, tiers->n ? tiers->n + 1 : 0, err) ||
-        find_quality(t, err) || (tiers->n && score_tiers(t, tiers, cfg.alpha, err)) || table_write(t, cfg.output, err))
+    unvisited_times(t, t);
+    if (set_times(t, err) || check_references(t, n_lost, err) ||
+        table_alloc_scores(t, tiers->n ? tiers->n + 1 : 0, err) || find_quality(t, err) || find_gold(t, err) ||
+        predict(t, err) || (tiers->n && score_tiers(t, tiers, cfg.alpha, err)) || table_write(t, cfg.output, err))
         return err->code;
-    show_means(t);
+    summary_int("contexts", t->n_contexts);
+    summary_int("contexts_without_quality", *n_lost);
+    score_say(t);
     if (*n_lost)
         log_error("%d of %d contexts have no quality", *n_lost, t->n_contexts);
+    log_info("next: evp-plan %s --tiers tiers.json -o manifest.jsonl", cfg.output);
     return 0;
 }
 
@@ -289,7 +376,7 @@ int main(int argc, char **argv)
 
     if (status != OPT_RUN)
         return status;
-    if (run(argc, argv, first, &n_lost, &err))
-        return opt_finish(log_failure(&err));
-    return opt_finish(n_lost ? 1 : 0);
+    summary_begin(&tool, argc, argv);
+    int code = run(argc, argv, first, &n_lost, &err);
+    return summary_end(code, n_lost ? 1 : 0, &err);
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "cmd/show.h"
+#include "cmd/summary.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -17,7 +18,7 @@ enum { SPOOL_PATH = 4096 };
 
 static struct {
     bool check, json, lineage, null;
-    const char *tokenize;
+    const char *tokenize, *ids, *find, *model, *chat, *name_space;
     int rows;
     struct opt_common common;
 } cfg = { .rows = 40 };
@@ -25,9 +26,16 @@ static struct {
 static const struct opt opts[] = {
     OPT_HEAD("Instead of a summary"),
     OPT_BOOL(0, "check", &cfg.check, "verify each file: one line says ok or what is wrong"),
-    OPT_BOOL(0, "json", &cfg.json, "one JSON object per file, with every row"),
+    OPT_BOOL(0, "json", &cfg.json, "print JSON instead: one object, with everything that there is to say"),
     OPT_BOOL(0, "lineage", &cfg.lineage, "the tools that made the file, the last one first"),
     OPT_TEXT(0, "tokenize", &cfg.tokenize, "FILE", "print the token ids of each line, by the model named as operand"),
+    OPT_TEXT(0, "ids", &cfg.ids, "ID",
+             "print the token ids of this context of FILE: with them begins what a server sends to the model"),
+    OPT_TEXT(0, "find", &cfg.find, "FILE",
+             "say which prefix of this prompt is placed in the tiers' folders named as operands"),
+    OPT_MODEL(&cfg.model),
+    OPT_CHAT(&cfg.chat),
+    OPT_NAMESPACE(&cfg.name_space),
     OPT_HEAD("Details"),
     OPT_NUM(0, "rows", &cfg.rows, 0, INT_MAX, "rows of a table to print; 0 prints all"),
     OPT_BOOL(0, "null", &cfg.null, "texts to tokenize end with a NUL character, not with the line"),
@@ -43,11 +51,17 @@ static const struct tool tool = {
     .max_operands = -1,
     .about = "Recognises files by their content: contexts, questions, profiles and utility tables, tiers, manifests, "
              "receipts, "
-             "payloads, safetensors files, GGUF models, and folders of models and embedders. Ids are those of the bare "
-             "text: nothing is added before or after it, and text that looks like a special token is text.",
+             "payloads, safetensors files, GGUF models, and folders of models, of embedders and of tiers that evp-load "
+             "has filled. The ids of --tokenize are those of the bare text: nothing is added before or after it, and "
+             "text that looks like a special token is text. The ids of --ids are those that libevp finds a context by: "
+             "chat template and all. So are those of --find, whose prompt is what a user says, context and question in "
+             "one; with --chat-template none it is the whole prompt.",
     .examples = "  evp-show manifest.jsonl\n"
+                "  evp-show --check /var/tmp/evp\n"
                 "  evp-show --check payloads/*.safetensors\n"
-                "  evp-show SmolLM2-135M-Instruct.Q4_1.gguf --tokenize text.txt\n",
+                "  evp-show SmolLM2-135M-Instruct.Q4_1.gguf --tokenize text.txt\n"
+                "  evp-show contexts.jsonl --ids Apache-2.0 | ./prefix manifest.jsonl\n"
+                "  evp-show --find prompt.txt --model Qwen/Qwen3-8B /dev/shm/evp /var/tmp/evp\n",
     .opts = opts,
     .common = &cfg.common,
 };
@@ -62,6 +76,8 @@ static const struct {
     [SHOW_MANIFEST] = { "manifest", show_manifest }, [SHOW_RECEIPT] = { "receipt", show_receipt },
     [SHOW_PAYLOAD] = { "payload", show_payload },    [SHOW_SAFETENSORS] = { "safetensors", show_safetensors },
     [SHOW_MODEL] = { "model", show_model },          [SHOW_EMBEDDER] = { "embedder", show_embedder },
+    [SHOW_STORE] = { "store", show_store },          [SHOW_TIMES] = { "times", show_times },
+    [SHOW_FRONTIER] = { "frontier", show_frontier },
 };
 
 static int show(struct sheet *s, const char *path, struct err *err)
@@ -136,13 +152,29 @@ static int show_stdin(int *n_shown)
 
 static int show_files(char **files, int n)
 {
-    int worst = 0, n_shown = 0;
+    int worst = 0, n_shown = 0, n_bad = 0;
 
     for (int i = 0; i < n; i++) {
         int status = strcmp(files[i], "-") == 0 ? show_stdin(&n_shown) : show_one(files[i], &n_shown);
         worst = status > worst ? status : worst;
+        n_bad += status != 0;
     }
+    summary_int("files", n);
+    summary_int("files_bad", n_bad);
     return worst;
+}
+
+static int run_find(char **folders, int n, struct err *err)
+{
+    const struct show_find asked = { cfg.find, cfg.model, cfg.chat, cfg.name_space };
+    struct sheet s = { .max_rows = cfg.rows };
+
+    sheet_begin(&s, cfg.find, "prompt");
+    int code = show_find(&s, folders, n, &asked, err) ? err->code : sheet_end(&s, err);
+    if (!code)
+        fputs(cfg.json ? buf_str(&s.json) : buf_str(&s.text), stdout);
+    sheet_release(&s);
+    return code;
 }
 
 static int misuse(const char *why)
@@ -155,8 +187,25 @@ static int run(char **files, int n)
 {
     struct err err;
 
-    if (cfg.check + cfg.json + cfg.lineage + (cfg.tokenize != NULL) > 1)
-        return misuse("--check, --json, --lineage and --tokenize exclude each other");
+    if (cfg.check + (cfg.json && !cfg.find) + cfg.lineage + (cfg.tokenize != NULL) + (cfg.ids != NULL) +
+            (cfg.find != NULL) >
+        1)
+        return misuse(
+            "--check, --lineage, --tokenize, --ids and --find exclude each other; --json goes with --find alone");
+    if (cfg.find && n == 0)
+        return misuse("--find takes the folders of tiers as operands");
+    if (cfg.name_space && !cfg.find)
+        return misuse("--namespace goes with --find");
+    if (cfg.find)
+        return run_find(files, n, &err) ? log_failure(&err) : 0;
+    if (cfg.ids) {
+        const struct show_prompt prompt = { cfg.ids, cfg.model, cfg.chat };
+        if (n != 1)
+            return misuse("--ids takes one file of contexts");
+        return show_ids(files[0], &prompt, &err) ? log_failure(&err) : 0;
+    }
+    if (cfg.model || cfg.chat)
+        return misuse("--model and --chat-template go with --ids and --find; a model is an operand otherwise");
     if (cfg.tokenize) {
         if (n > 1)
             return misuse("--tokenize takes one model");
@@ -170,5 +219,8 @@ int main(int argc, char **argv)
 {
     int first, status = opt_parse(&tool, argc, argv, &first);
 
-    return status == OPT_RUN ? opt_finish(run(argv + first, argc - first)) : status;
+    if (status != OPT_RUN)
+        return status;
+    summary_begin(&tool, argc, argv);
+    return summary_end(0, run(argv + first, argc - first), NULL);
 }

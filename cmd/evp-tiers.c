@@ -7,10 +7,16 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
+#include "cmd/summary.h"
+#include "kernels/cuda/cuda.h"
 #include "loader/store/probe.h"
 #include "loader/formats/tiers.h"
+#include "profiler/serving.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,16 +25,25 @@
 static struct {
     struct opt_list tier;
     uint64_t probe;
-    const char *output;
+    const char *output, *gpu, *jobs;
     struct opt_common common;
-} cfg = { .probe = 32 << 20 };
+    struct tier_load load[TIER_LOADS]; // what --jobs asks for
+    int n_loads;
+} cfg = { .probe = 32 << 20, .jobs = "1" };
 
 static const struct opt opts[] = {
     OPT_MANY(
         0, "tier", &cfg.tier, "KEY=VALUE,...",
         "a tier, fast ones first: name=, uri= (a folder, or redis://...), capacity= (none: unlimited), kind=; read=, "
-        "write= (bytes per second) and latency= (seconds) are measured when not given; may be repeated"),
+        "write= (bytes per second) and latency= (seconds, or 1ms, 20us) are measured when not given; pool= (tiers of "
+        "one "
+        "pool share one capacity, which each gives), configs= (what it may hold: names between slashes); may be "
+        "repeated"),
     OPT_BYTES(0, "probe", &cfg.probe, "write and read back a file of this size"),
+    OPT_TEXT(
+        0, "jobs", &cfg.jobs, "LIST",
+        "measure so many reads at once, each of a file of its own: 1,4,16; evp-plan --parallel-reads counts with it"),
+    OPT_GPU(&cfg.gpu, SERVING_GPUS),
     OPT_OUTPUT(&cfg.output, "FILE"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
@@ -41,40 +56,114 @@ static const struct tool tool = {
     .opts = opts,
     .common = &cfg.common,
     .about =
-        "Sizes take K, M, G, T (powers of 1024). The kind is gpu, dram, file, redis or lmcache; a folder in memory is "
+        "Sizes take K, M, G, T (powers of 1024), also as 2GB or 2GiB; capacity=80% is a share of what the folder's "
+        "file "
+        "system has free. Folders are written as whole paths. The kind is gpu, dram, file, redis or lmcache; a folder "
+        "in memory is "
         "dram, another folder is file. Folders whose parent exists are made for measuring and removed again. "
-        "gpu, redis and lmcache are not measured: give read=, write= and latency=. tiers.json goes to standard output "
+        "gpu, redis and lmcache are not measured: give read=, write= and latency=. With --jobs several reads at once "
+        "are "
+        "measured too, where read= is not given: evp-plan --parallel-reads counts with what each of them gets. Where "
+        "there is an NVIDIA GPU (see "
+        "evp-profile --backend), the bandwidth from pinned memory to it is measured too; --gpu computes it. tiers.json "
+        "goes to standard output "
         "unless --output is given.",
     .examples = "  evp-tiers --tier name=dram,uri=/dev/shm/evp,capacity=2G >tiers.json\n"
+                "  evp-tiers --tier name=plain,uri=/ssd/a,pool=ssd,capacity=80%,configs=none \\\n"
+                "      --tier name=small,uri=/ssd/b,pool=ssd,capacity=80%,configs=kivi\n"
                 "  evp-tiers --tier name=far,uri=redis://a:1,read=1G,write=1G,latency=0.002\n",
 };
 
+/* ---- --jobs ---------------------------------------------------------------- */
+
+/* A number of reads at once, above those before it. One read alone is measured in any case. */
+static int take_reads(void *arg, const char *piece, size_t n)
+{
+    char text[TEXT_SHORT] = "";
+    double reads;
+    int *last = arg;
+
+    if (n >= sizeof(text))
+        return -1;
+    memcpy(text, piece, n);
+    if (!parse_real(text, &reads) || !(reads > *last && reads <= PROBE_READS_MAX) || reads != floor(reads))
+        return -1;
+    *last = (int)reads;
+    if (*last == 1)
+        return 0;
+    if (cfg.n_loads == TIER_LOADS)
+        return -1;
+    cfg.load[cfg.n_loads++].reads = *last;
+    return 0;
+}
+
+static int take_jobs(struct err *err)
+{
+    int last = 0;
+
+    if (!opt_split(cfg.jobs, take_reads, &last))
+        return 0;
+    return err_set(err, ERR_USAGE, "'--jobs=%s' is not a rising list of up to %d numbers from 1 to %d", cfg.jobs,
+                   TIER_LOADS, PROBE_READS_MAX);
+}
+
 /* ---- a --tier ------------------------------------------------------------ */
 
-enum { KEY_NAME, KEY_URI, KEY_CAPACITY, KEY_KIND, KEY_READ, KEY_WRITE, KEY_LATENCY, N_KEYS };
-static const char *const key_name[N_KEYS] = { "name", "uri", "capacity", "kind", "read", "write", "latency" };
+enum { KEY_NAME, KEY_URI, KEY_CAPACITY, KEY_KIND, KEY_READ, KEY_WRITE, KEY_LATENCY, KEY_POOL, KEY_CONFIGS, N_KEYS };
+static const char *const key_name[N_KEYS] = { "name",  "uri",     "capacity", "kind",   "read",
+                                              "write", "latency", "pool",     "configs" };
 
 struct spec {
     char *value[N_KEYS]; // NULL: not given
     struct err *err;
 };
 
+/* Takes the blanks off both ends of n bytes. */
+static void trim(const char **at, size_t *n)
+{
+    while (*n > 0 && isspace((unsigned char)**at)) {
+        ++*at;
+        --*n;
+    }
+    while (*n > 0 && isspace((unsigned char)(*at)[*n - 1]))
+        --*n;
+}
+
+/* "2 GB" is 2GB. */
+static void remove_blanks(char *text)
+{
+    char *to = text;
+
+    for (; *text; text++)
+        if (!isspace((unsigned char)*text))
+            *to++ = *text;
+    *to = '\0';
+}
+
 static int take_pair(void *arg, const char *pair, size_t n)
 {
     struct spec *s = arg;
-    const char *equals = memchr(pair, '=', n);
-    size_t length = equals ? (size_t)(equals - pair) : n;
+    const char *equals = memchr(pair, '=', n), *key = pair, *value = equals ? equals + 1 : NULL;
+    size_t length = equals ? (size_t)(equals - pair) : n, value_length = equals ? n - length - 1 : 0;
+
+    trim(&key, &length);
+    trim(&value, &value_length);
 
     for (int k = 0; k < N_KEYS; k++) {
-        if (!equals || strlen(key_name[k]) != length || memcmp(key_name[k], pair, length) != 0)
+        if (!equals || strlen(key_name[k]) != length || memcmp(key_name[k], key, length) != 0)
             continue;
         if (s->value[k])
             return err_set(s->err, ERR_USAGE, "%s= is given twice", key_name[k]);
-        s->value[k] = strndup(equals + 1, n - length - 1);
-        return s->value[k] ? 0 : err_nomem(s->err);
+        s->value[k] = strndup(value, value_length);
+        if (!s->value[k])
+            return err_nomem(s->err);
+        if (k == KEY_CAPACITY || k == KEY_READ || k == KEY_WRITE || k == KEY_LATENCY)
+            remove_blanks(s->value[k]);
+        return 0;
     }
     return err_set(s->err, ERR_USAGE,
-                   "'%.*s' is none of name=, uri=, capacity=, kind=, read=, write=, latency=", (int)n, pair);
+                   "'%.*s' is none of name=, uri=, capacity=, kind=, read=, write=, latency=, pool=, configs=", (int)n,
+                   pair);
 }
 
 static int to_bytes(const struct spec *s, int key, uint64_t *out, struct err *err)
@@ -85,15 +174,51 @@ static int to_bytes(const struct spec *s, int key, uint64_t *out, struct err *er
     return 0;
 }
 
+/* Is the capacity a share of what is free? It is known when the folder has been looked at. */
+static bool is_share(const struct spec *s)
+{
+    const char *capacity = s->value[KEY_CAPACITY];
+
+    return capacity && *capacity && capacity[strlen(capacity) - 1] == '%';
+}
+
+/* Seconds: a number, and nothing or one of s, ms, us, ns. */
+static bool parse_seconds(const char *text, double *out)
+{
+    static const struct {
+        const char *unit;
+        double per_second;
+    } units[] = { { "ms", 1e3 }, { "us", 1e6 }, { "ns", 1e9 }, { "s", 1 }, { "", 1 } };
+    char number[TEXT_SHORT];
+    size_t n = strlen(text);
+
+    for (size_t k = 0; k < sizeof(units) / sizeof(*units); k++) {
+        size_t length = strlen(units[k].unit);
+        if (n < length || strcmp(text + n - length, units[k].unit) != 0)
+            continue;
+        n -= length;
+        if (n >= sizeof(number))
+            return false;
+        memcpy(number, text, n);
+        number[n] = '\0';
+        if (!parse_real(number, out))
+            return false;
+        *out /= units[k].per_second;
+        return true;
+    }
+    return false;
+}
+
 static int to_numbers(struct tier *t, const struct spec *s, struct err *err)
 {
     uint64_t capacity = INT64_MAX, read = 0, write = 0;
 
-    if (to_bytes(s, KEY_CAPACITY, &capacity, err) || to_bytes(s, KEY_READ, &read, err) ||
+    if ((!is_share(s) && to_bytes(s, KEY_CAPACITY, &capacity, err)) || to_bytes(s, KEY_READ, &read, err) ||
         to_bytes(s, KEY_WRITE, &write, err))
         return err->code;
-    if (s->value[KEY_LATENCY] && !parse_real(s->value[KEY_LATENCY], &t->latency_s))
-        return err_set(err, ERR_USAGE, "'latency=%s' is not a number of seconds", s->value[KEY_LATENCY]);
+    if (s->value[KEY_LATENCY] && !parse_seconds(s->value[KEY_LATENCY], &t->latency_s))
+        return err_set(err, ERR_USAGE, "'latency=%s' is not a number of seconds, or of ms, us or ns",
+                       s->value[KEY_LATENCY]);
     t->capacity = (int64_t)capacity;
     t->read_bytes_per_s = (double)read;
     t->write_bytes_per_s = (double)write;
@@ -123,8 +248,46 @@ static void warn_of(const struct tier *t, const struct folder *folder, const str
             t->name, 100 * p->cached);
 }
 
+/* Sets the capacity to its share of what the folder's file system has free. */
+static int take_share(struct tier *t, const struct spec *s, const struct folder *folder, struct err *err)
+{
+    double share;
+
+    if (!parse_fraction(s->value[KEY_CAPACITY], &share) || !(share > 0 && share <= 1))
+        return err_set(err, ERR_USAGE, "'capacity=%s' is not a share of 0 to 100 %% of what is free",
+                       s->value[KEY_CAPACITY]);
+    t->capacity = (int64_t)(share * (double)folder->free_bytes);
+    return 0;
+}
+
+/* A path that means the same wherever tiers.json is read. */
+static int make_absolute(struct tier *t, const char *absolute, struct err *err)
+{
+    char *uri = strdup(absolute);
+
+    if (!uri)
+        return err_nomem(err);
+    free(t->uri);
+    t->uri = uri;
+    return 0;
+}
+
+static int measure_loads(struct tier *t, struct err *err)
+{
+    struct tier_load load[TIER_LOADS];
+
+    memcpy(load, cfg.load, sizeof(load));
+    if (cfg.n_loads && probe_parallel(load, cfg.n_loads, t->uri, cfg.probe, err))
+        return err->code;
+    for (int i = 0; i < cfg.n_loads; i++)
+        if (tier_add_load(t, &load[i], err))
+            return err->code;
+    return 0;
+}
+
 static int measure_folder(struct tier *t, const struct spec *s, struct err *err)
 {
+    char absolute[PATH_MAX];
     bool by_hand = s->value[KEY_READ] && s->value[KEY_WRITE] && s->value[KEY_LATENCY], made;
     struct folder folder;
     struct probe p = { 0 };
@@ -134,19 +297,44 @@ static int measure_folder(struct tier *t, const struct spec *s, struct err *err)
     int code = probe_look(&folder, t->uri, err);
     if (!code && !by_hand)
         code = probe_run(&p, t->uri, cfg.probe, err);
+    if (!code && !s->value[KEY_READ])
+        code = measure_loads(t, err);
+    if (!code && !realpath(t->uri, absolute))
+        code = err_set(err, ERR_IO, "cannot find the whole path of '%s': %s", t->uri, strerror(errno));
     if (made)
         rmdir(t->uri);
     if (code)
         return code;
     if (!s->value[KEY_KIND])
         t->kind = folder.in_memory ? TIER_DRAM : TIER_FILE;
-    if (!s->value[KEY_READ])
+    if (!s->value[KEY_READ]) {
         t->read_bytes_per_s = p.read_bytes_per_s;
+        t->read_spread = p.read_spread;
+    }
     if (!s->value[KEY_WRITE])
         t->write_bytes_per_s = p.write_bytes_per_s;
     if (!s->value[KEY_LATENCY])
         t->latency_s = p.latency_s;
+    if (is_share(s) && take_share(t, s, &folder, err))
+        return err->code;
     warn_of(t, &folder, &p);
+    return make_absolute(t, absolute, err);
+}
+
+/* Takes the names in configs=, which are separated by slashes. */
+static int add_configs(struct tier *t, const char *list, struct err *err)
+{
+    while (*list) {
+        char name[128];
+        size_t n = strcspn(list, "/");
+        if (n >= sizeof(name))
+            return err_set(err, ERR_USAGE, "a name in 'configs=' is longer than %zu bytes", sizeof(name) - 1);
+        memcpy(name, list, n);
+        name[n] = '\0';
+        if (tier_add_config(t, name, err))
+            return err->code;
+        list += n + (list[n] == '/');
+    }
     return 0;
 }
 
@@ -159,8 +347,14 @@ static int tier_from_spec(struct tier *t, const struct spec *s, struct err *err)
         return err_set(err, ERR_USAGE, "'kind=%s' is none of gpu, dram, file, redis, lmcache", s->value[KEY_KIND]);
     if (tier_set_name(t, s->value[KEY_NAME], err) || tier_set_uri(t, s->value[KEY_URI], err) || to_numbers(t, s, err))
         return err->code;
+    if ((s->value[KEY_POOL] && tier_set_pool(t, s->value[KEY_POOL], err)) ||
+        (s->value[KEY_CONFIGS] && add_configs(t, s->value[KEY_CONFIGS], err)))
+        return err->code;
     if (tier_is_folder(t))
         return measure_folder(t, s, err);
+    if (is_share(s))
+        return err_set(err, ERR_USAGE, "'capacity=%s': what a tier of kind %s has free is not known here",
+                       s->value[KEY_CAPACITY], tier_kind_name(t->kind));
     if (!s->value[KEY_READ] || !s->value[KEY_WRITE] || !s->value[KEY_LATENCY])
         return err_set(err, ERR_USAGE, "a tier of kind %s cannot be measured here: give read=, write= and latency=",
                        tier_kind_name(t->kind));
@@ -188,22 +382,81 @@ static int take_tier(struct tiers *tiers, const char *text, struct err *err)
     return err_wrap(err, "--tier '%s'", text);
 }
 
+/* ---- on to the GPU ------------------------------------------------------- */
+
+/* 0: there is no GPU here, and none is named. */
+static int device_rate(double *bytes_per_s, const char **how, struct err *err)
+{
+    const struct serving_gpu *gpu = cfg.gpu ? serving_find(cfg.gpu, err) : NULL;
+
+    *bytes_per_s = 0;
+    *how = gpu ? "computed" : "measured";
+    if (gpu)
+        *bytes_per_s = serving_to_device(gpu);
+    if (cfg.gpu)
+        return gpu ? 0 : err_wrap(err, "--gpu");
+    struct backend *be = cuda_load(&(struct backend_options){ .name = "cuda" }, err);
+    if (!be) {
+        log_debug("the bandwidth to a GPU is not measured: %s", err->msg);
+        return 0;
+    }
+    int code = cuda_upload_rate(be, bytes_per_s, err);
+    be->close(be);
+    return code;
+}
+
+/* Every tier but one on the GPU itself is read through the host's memory. */
+static int add_device(struct tiers *tiers, struct err *err)
+{
+    char text[TEXT_SHORT];
+    const char *how;
+    double rate;
+
+    if (device_rate(&rate, &how, err))
+        return err->code;
+    for (int i = 0; i < tiers->n; i++)
+        if (tiers->at[i].kind != TIER_GPU)
+            tiers->at[i].device_bytes_per_s = rate;
+    if (rate > 0)
+        log_info("%s/s from pinned memory to the GPU, %s", text_bytes(text, rate), how);
+    return 0;
+}
+
 /* ---- the result ---------------------------------------------------------- */
+
+/* What several reads at once reach. */
+static void show_loads(const struct tier *t)
+{
+    char together[TEXT_SHORT];
+
+    for (int i = 0; i < t->n_loads; i++)
+        log_info("%-12s %d reads at once: %s/s together, times spread by %.0f %%", t->name, t->load[i].reads,
+                 text_bytes(together, t->load[i].bytes_per_s), 100 * t->load[i].spread);
+}
 
 static void show(const struct tiers *tiers)
 {
     char capacity[TEXT_SHORT], reads[TEXT_SHORT], writes[TEXT_SHORT], latency[TEXT_SHORT];
 
+    json_begin(summary_json(), "tiers", '[');
     log_info("%-12s %-8s %12s %14s %14s %10s", "tier", "kind", "capacity", "read", "write", "latency");
     for (int i = 0; i < tiers->n; i++) {
         const struct tier *t = &tiers->at[i];
+        json_begin(summary_json(), NULL, '{');
+        json_put_text(summary_json(), "name", t->name);
+        json_put_real(summary_json(), "read_bytes_per_s", t->read_bytes_per_s);
+        json_put_real(summary_json(), "write_bytes_per_s", t->write_bytes_per_s);
+        json_put_real(summary_json(), "latency_s", t->latency_s);
+        json_end(summary_json(), '}');
         log_info("%-12s %-8s %12s %12s/s %12s/s %10s", t->name, tier_kind_name(t->kind),
                  t->capacity == INT64_MAX ? "unlimited" : text_bytes(capacity, (double)t->capacity),
                  text_bytes(reads, t->read_bytes_per_s), text_bytes(writes, t->write_bytes_per_s),
                  text_seconds(latency, t->latency_s));
+        show_loads(t);
         if (i > 0 && t->read_bytes_per_s > 1.5 * t[-1].read_bytes_per_s)
             log_warn("tier '%s' reads faster than '%s' before it: list fast tiers first", t->name, t[-1].name);
     }
+    json_end(summary_json(), ']');
 }
 
 static int write_tiers(const struct tiers *tiers, struct err *err)
@@ -230,6 +483,8 @@ static int run(struct err *err)
 
     if (cfg.tier.n == 0)
         return err_set(err, ERR_USAGE, "no tier is given: add --tier name=NAME,uri=FOLDER");
+    if (take_jobs(err))
+        return err->code;
     if (cfg.tier.n > TIER_MAX)
         return err_set(err, ERR_USAGE, "%d tiers are given, and %d is the maximum", cfg.tier.n, TIER_MAX);
     tiers.at = calloc((size_t)cfg.tier.n, sizeof(*tiers.at));
@@ -237,9 +492,15 @@ static int run(struct err *err)
         return err_nomem(err);
     for (int i = 0; i < cfg.tier.n && !code; i++)
         code = take_tier(&tiers, cfg.tier.at[i], err);
+    if (!code)
+        code = add_device(&tiers, err);
+    if (!code && tiers_check_pools(&tiers, err))
+        code = err->code = ERR_USAGE;
     if (!code) {
         show(&tiers);
         code = write_tiers(&tiers, err);
+        if (!code && cfg.output)
+            log_info("next: evp-plan table.h5 --tiers %s -o manifest.jsonl", cfg.output);
     }
     tiers_release(&tiers);
     return code;
@@ -252,5 +513,7 @@ int main(int argc, char **argv)
 
     if (status != OPT_RUN)
         return status;
-    return opt_finish(run(&err) ? log_failure(&err) : 0);
+    summary_begin(&tool, argc, argv);
+    int code = run(&err);
+    return summary_end(code, 0, &err);
 }

@@ -3,11 +3,18 @@
 
 #include "base/log.h"
 #include "base/parse.h"
+#include "cmd/plan_explain.h"
+#include "cmd/summary.h"
+
+#include <math.h>
+#include <stdio.h>
 
 void plan_say_left_out(const struct placement_left_out *left_out)
 {
     if (left_out->cells)
         log_warn("%zu cells that break a rule were left out", left_out->cells);
+    if (left_out->predictions)
+        log_warn("the table does not say how many questions its qualities rest on: they are taken as they are (--raw)");
     if (left_out->accesses_unknown)
         log_warn("%lld of %lld accesses are to contexts that the table does not have",
                  (long long)left_out->accesses_unknown, (long long)left_out->accesses);
@@ -35,7 +42,7 @@ static void say_moves(const struct placement_plan *p)
 static void say_tier(const struct placement_plan *p, int tier)
 {
     const struct placement_input *in = p->in;
-    char fill[TEXT_SHORT], capacity[TEXT_SHORT];
+    char fill[TEXT_SHORT], capacity[TEXT_SHORT], price[TEXT_SHORT];
     int n = 0;
 
     for (int i = 0; i < p->plan.n_contexts; i++)
@@ -44,26 +51,107 @@ static void say_tier(const struct placement_plan *p, int tier)
         log_info("tier %-12s %d contexts", "recompute", n);
         return;
     }
-    log_info("tier %-12s %d contexts, %s of %s, price %.3g per GiB", in->tiers.at[tier].name, n,
+    const char *pool = in->tiers.at[tier].pool;
+    log_info("tier %-12s %d contexts, %s of %s%s%s, price %s per GiB", in->tiers.at[tier].name, n,
              text_bytes(fill, (double)p->plan.fill[tier]),
              in->capacity[tier] == INT64_MAX ? "unlimited" : text_bytes(capacity, (double)in->capacity[tier]),
-             p->plan.price[tier] * 0x1p30);
+             *pool ? " of pool " : "", pool, plan_text_price(price, p->plan.price[tier]));
+}
+
+void plan_say_raw(const struct placement_plan *p, const struct placement_raw *raw)
+{
+    log_info(
+        "planned with predicted qualities: raw means would have promised %.4f and brought %.4f, %.4f less than this",
+        raw->promised, raw->brought, p->plan.objective - raw->brought);
+}
+
+void plan_say_json(const struct placement_plan *p, const struct manifest *m)
+{
+    struct json_out *w = summary_json();
+
+    json_begin(w, NULL, '{');
+    json_put_real(w, "alpha", m->alpha);
+    json_put_int(w, "contexts", p->plan.n_contexts);
+    json_put_real(w, "utility", m->objective);
+    json_put_real(w, "upper_bound", m->upper_bound);
+    json_put_real(w, "gap", m->gap);
+    json_put_real(w, "gain_gap", m->gain_gap);
+    json_put_bool(w, "optimal", m->optimal);
+    json_put_real(w, "ttft_s", m->total[0].ttft_s);
+    if (m->slo_weight > 0)
+        json_put_real(w, "late_s", placement_lateness(p));
+    json_put_real(w, "quality", m->total[0].quality);
+    json_put_real(w, "quality_test", m->total[0].quality_test);
+    json_begin(w, "tiers", '[');
+    for (int t = 0; t < p->in->tiers.n; t++) {
+        json_begin(w, NULL, '{');
+        json_put_text(w, "name", p->in->tiers.at[t].name);
+        json_put_int(w, "bytes", p->plan.fill[t]);
+        json_end(w, '}');
+    }
+    json_end(w, ']');
+    json_end(w, '}');
+}
+
+/* Says so where telling contexts apart brings next to nothing. */
+static void say_single(const struct manifest *m)
+{
+    const struct manifest_total *plan = &m->total[0], *recompute = &m->total[1 + BASELINE_RECOMPUTE];
+    const struct manifest_total *single = &m->total[1 + BASELINE_SINGLE];
+    double gain = plan->utility - recompute->utility;
+
+    if (m->n_totals == 1 + BASELINE_COUNT && m->predicted && gain > 0 && plan->utility - single->utility < 0.01 * gain)
+        log_info("%s does almost as well: these answers hardly tell contexts apart", single->name);
+}
+
+/* A mean; "-" where nothing was counted. */
+static const char *text_mean(char out[TEXT_SHORT], double mean)
+{
+    snprintf(out, TEXT_SHORT, isnan(mean) ? "-" : "%.3f", mean);
+    return out;
+}
+
+static void say_late(const struct placement_plan *p)
+{
+    double late_s = placement_lateness(p);
+    char late[TEXT_SHORT], slo[TEXT_SHORT];
+
+    if (!isnan(late_s))
+        log_info("an access is expected to come %s later than the promised %s", text_seconds(late, late_s),
+                 text_seconds(slo, p->in->slo_ttft_s));
 }
 
 void plan_say(const struct placement_plan *p, const struct manifest *m)
 {
-    char ttft[TEXT_SHORT];
+    char ttft[TEXT_SHORT], quality[TEXT_SHORT], test[TEXT_SHORT], per_use[TEXT_SHORT];
 
     for (int i = 0; i < m->n_totals; i++) {
         const struct manifest_total *t = &m->total[i];
-        log_info("%-40s utility %10.4f  TTFT %9s  quality %.3f, held out %.3f", t->name, t->utility,
-                 text_seconds(ttft, t->ttft_s), t->quality, t->quality_test);
+        log_info("%-40s utility %10.4f, %s per use  TTFT %9s  quality %s, held out %s", t->name, t->utility,
+                 plan_text_per_use(per_use, p, t->utility), text_seconds(ttft, t->ttft_s),
+                 text_mean(quality, t->quality), text_mean(test, t->quality_test));
     }
+    plan_explain_quality(p);
+    if (m->slo_weight > 0)
+        say_late(p);
     for (int t = 0; t < p->in->tiers.n; t++)
         say_tier(p, t);
     say_tier(p, PLAN_RECOMPUTE);
     if (p->in->previous.n)
         say_moves(p);
-    log_info("utility %.9g, no plan exceeds %.9g: gap %.2g, of the possible gain %.2g", m->objective, m->upper_bound,
-             m->gap, m->gain_gap);
+    plan_explain_gap(m);
+    plan_explain_fit(p);
+    say_single(m);
+    if (m->expected_loss > 0)
+        log_info(
+            "against knowing every quality it loses about %.4g (an estimate, if contexts are as they are believed)",
+            m->expected_loss);
+}
+
+void plan_say_audit(const struct placement_audit *a)
+{
+    log_info("%d contexts were profiled in full: the plan's quality there is predicted to be %.4f, and is %.4f", a->n,
+             a->predicted, a->measured);
+    log_info("difference %+.4f, 95 %% interval %+.4f to %+.4f", a->difference, a->difference - a->half_width,
+             a->difference + a->half_width);
 }

@@ -15,6 +15,7 @@ enum show_kind {
     SHOW_CONTEXTS,
     SHOW_QUESTIONS,
     SHOW_TIERS,
+    SHOW_TIMES,
     SHOW_TABLE,
     SHOW_MANIFEST,
     SHOW_RECEIPT,
@@ -22,18 +23,21 @@ enum show_kind {
     SHOW_SAFETENSORS,
     SHOW_MODEL,
     SHOW_EMBEDDER,
+    SHOW_STORE,
+    SHOW_FRONTIER,
 };
 
 /* What a file is, by its content, not by its name. ERR_FORMAT when it is nothing that evp-show knows. */
 int show_detect(const char *path, enum show_kind *kind, struct err *err) MUST_CHECK;
 
 /* Each reads all of the file, with every check of its reader, and says what is in it. SHOW_CHECK adds the checks that
- * cost time: checksums, the tokenizer of a model, the files of a receipt. */
+ * cost time: checksums, the tokenizer of a model, the files of a receipt, the index and the payloads of a store. */
 enum show_depth { SHOW_SUMMARY, SHOW_CHECK };
 
 int show_contexts(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_questions(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_tiers(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
+int show_times(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_table(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_manifest(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_receipt(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
@@ -41,6 +45,8 @@ int show_payload(struct sheet *s, const char *path, enum show_depth depth, struc
 int show_safetensors(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_model(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_embedder(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
+int show_store(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
+int show_frontier(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 
 /* Adds the chain of tools that made a file to *out: the last tool first, the makers of its inputs indented below it.
  * ERR_FORMAT when the file does not say. */
@@ -48,5 +54,19 @@ int show_lineage(struct buf *out, const char *path, enum show_kind kind, struct 
 
 /* Prints the token ids of each text of the file, a line each; texts end at `separator`. model NULL: the default one. */
 int show_tokens(const char *model, const char *path, char separator, struct err *err) MUST_CHECK;
+
+/* Prints the token ids of one context of a stream on a line, as evp-profile and evp-pack make them of it. model, chat
+ * NULL: the default model, its own chat template. ERR_FORMAT: the stream has no such context. */
+struct show_prompt {
+    const char *id, *model, *chat;
+};
+int show_ids(const char *path, const struct show_prompt *prompt, struct err *err) MUST_CHECK;
+
+/* Says which prefix of a prompt is placed in n folders of tiers. `prompt` is a file, its text what a user says; model,
+ * chat NULL as above; name_space NULL: the model's digest. */
+struct show_find {
+    const char *prompt, *model, *chat, *name_space;
+};
+int show_find(struct sheet *s, char *const *path, int n, const struct show_find *asked, struct err *err) MUST_CHECK;
 
 #endif

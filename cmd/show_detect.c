@@ -5,6 +5,7 @@
 #include "base/rows.h"
 #include "base/safetensors.h"
 #include "cmd/show.h"
+#include "engine/model.h"
 #include "profiler/table.h"
 
 #include <errno.h>
@@ -15,8 +16,22 @@ enum { HEAD_BYTES = 1 << 16, CONFIG_MAX = 1 << 24 };
 
 /* ---- folders ----------------------------------------------------------- */
 
+/* Has the folder a file of this name? */
+static bool folder_has(const char *path, const char *name)
+{
+    char *file = file_join(path, name);
+    bool has = file && file_exists(file);
+
+    free(file);
+    return has;
+}
+
 static int detect_folder(const char *path, enum show_kind *kind, struct err *err)
 {
+    if (!folder_has(path, "config.json") && (folder_has(path, "evp-state") || folder_has(path, "evp-index"))) {
+        *kind = SHOW_STORE;
+        return 0;
+    }
     struct buf text = { 0 };
     char *config = file_join(path, "config.json");
     struct json *json = NULL;
@@ -71,7 +86,7 @@ static bool named_kind(const struct buf *head, enum show_kind *kind)
         enum show_kind kind;
     } known[] = {
         { "contexts", SHOW_CONTEXTS }, { "questions", SHOW_QUESTIONS }, { "tiers", SHOW_TIERS },
-        { "manifest", SHOW_MANIFEST }, { "receipt", SHOW_RECEIPT },
+        { "manifest", SHOW_MANIFEST }, { "receipt", SHOW_RECEIPT },     { "times", SHOW_TIMES },
     };
     char name[32];
     int at = 0;
@@ -111,6 +126,8 @@ static int detect_file(const char *path, const struct buf *head, enum show_kind 
         *kind = SHOW_MODEL;
     else if (starts(head, "\x89HDF\r\n\x1a\n", 8))
         *kind = SHOW_TABLE;
+    else if (starts(head, "alpha\tquality\t", 14))
+        *kind = SHOW_FRONTIER;
     else if (head->n > 8 && head->at[8] == '{') {
         if (safetensors_open(&st, path, err))
             return err->code;
@@ -127,6 +144,10 @@ int show_detect(const char *path, enum show_kind *kind, struct err *err)
 {
     struct buf head = { 0 };
 
+    if (model_is_synthetic(path)) {
+        *kind = SHOW_MODEL;
+        return 0;
+    }
     if (file_is_dir(path))
         return detect_folder(path, kind, err);
     int code = read_head(path, &head, err);

@@ -3,6 +3,7 @@
 #include "loader/formats/manifest.h"
 #include "loader/formats/receipt.h"
 #include "loader/store/tier_store.h"
+#include "methods/config.h"
 
 #include <math.h>
 
@@ -79,18 +80,45 @@ static void put_totals(struct sheet *s, const struct manifest *m)
     sheet_table_end(s);
 }
 
+/* The reader checks all but whether there are such configs. */
+static int check_configs(const struct manifest *m, const char *path, struct err *err)
+{
+    struct config config;
+
+    for (int i = 0; i < m->n; i++) {
+        const struct placement *p = &m->at[i];
+        int code = config_parse(&config, p->config, err);
+        for (int k = 0; p->variants && k < p->variants->n && !code; k++)
+            code = config_parse(&config, p->variants->at[k].config, err);
+        if (code) {
+            err_wrap(err, "'%s': context '%.80s'", path, p->id);
+            err->code = ERR_FORMAT;
+            return err->code;
+        }
+    }
+    return 0;
+}
+
 int show_manifest(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
 {
     struct manifest m;
 
-    (void)depth; /* the reader checks everything */
     if (manifest_read(&m, path, err))
         return err->code;
+    if (depth == SHOW_CHECK && check_configs(&m, path, err)) {
+        manifest_release(&m);
+        return err->code;
+    }
     sheet_int(s, "n_contexts", m.n);
     sheet_text(s, "solver", m.solver);
     sheet_real(s, "alpha", m.alpha, 3);
     sheet_real(s, "utility", m.objective, 4);
     sheet_real(s, "upper_bound", m.upper_bound, 4);
+    sheet_bool(s, "optimal", m.optimal);
+    if (m.slo_weight > 0) {
+        sheet_seconds(s, "slo_ttft_s", m.slo_ttft_s);
+        sheet_real(s, "slo_weight", m.slo_weight, 3);
+    }
     sheet_text(s, "model_digest", m.model_digest);
     sheet_text(s, "table_digest", m.table_digest);
     sheet_text(s, "previous", *m.previous ? m.previous : NULL);
@@ -103,20 +131,34 @@ int show_manifest(struct sheet *s, const char *path, enum show_depth depth, stru
 
 /* ---- receipts ---------------------------------------------------------- */
 
-/* Fails unless every file of the receipt is in its tier, with its size and checksum. */
+/* Fails unless every file of the receipt in a tier is there, with its size and checksum. */
+static int check_tier(const struct receipt *r, int tier, const char *path, struct err *err)
+{
+    struct tier_store_options o = { .tier = &r->tiers.at[tier], .name_space = "", .use = STORE_LOOK };
+    struct tier_store store;
+
+    if (tier_store_open(&store, &o, err))
+        return err_wrap(err, "'%s'", path);
+    int code = 0;
+    for (int i = 0; i < r->in.n && !code; i++) {
+        const struct entry *e = &r->in.at[i];
+        if (e->tier == tier && !tier_store_has(&store, e, STORE_CONTENT))
+            code = err_set(err, ERR_FORMAT, "'%s': context '%s' is not in tier '%s' with its size and checksum", path,
+                           e->id, o.tier->name);
+    }
+    tier_store_close(&store);
+    return code;
+}
+
 static int check_files(const struct receipt *r, const char *path, struct err *err)
 {
-    for (int i = 0; i < r->in.n; i++) {
-        const struct entry *e = &r->in.at[i];
-        struct tier_store store;
-        if (tier_store_open(&store, &r->tiers.at[e->tier], STORE_LOOK, err))
-            return err_wrap(err, "'%s'", path);
-        bool there = tier_store_has(&store, e, STORE_CONTENT);
-        tier_store_close(&store);
-        if (!there)
-            return err_set(err, ERR_FORMAT, "'%s': context '%s' is not in tier '%s' with its size and checksum", path,
-                           e->id, r->tiers.at[e->tier].name);
-    }
+    bool used[TIER_MAX] = { 0 };
+
+    for (int i = 0; i < r->in.n; i++)
+        used[r->in.at[i].tier] = true;
+    for (int t = 0; t < r->tiers.n; t++)
+        if (used[t] && check_tier(r, t, path, err))
+            return err->code;
     return 0;
 }
 

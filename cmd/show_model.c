@@ -32,10 +32,23 @@ static void put_rope(struct sheet *s, const struct model_config *c)
 {
     static const char *const name[] = { "plain", "linear", "llama3" };
 
+    if (c->rotary != c->head_dim)
+        sheet_int(s, "rotated_columns", c->rotary);
     sheet_real(s, "rope_base", c->rope_theta, 0);
     sheet_text(s, "rope_scaling", name[c->rope_scaling]);
     if (c->rope_scaling != ROPE_PLAIN)
         sheet_real(s, "rope_factor", c->rope_factor, 2);
+}
+
+static void put_mlp(struct sheet *s, const struct model_config *c)
+{
+    if (c->n_experts == 0) {
+        sheet_int(s, "feed_forward", c->d_ff);
+        return;
+    }
+    sheet_int(s, "n_experts", c->n_experts);
+    sheet_int(s, "n_experts_used", c->n_experts_used);
+    sheet_int(s, "expert_feed_forward", c->expert_ff);
 }
 
 static void put_model(struct sheet *s, const struct model *m, const char *digest)
@@ -54,7 +67,7 @@ static void put_model(struct sheet *s, const struct model *m, const char *digest
     sheet_int(s, "n_heads", c->n_heads);
     sheet_int(s, "n_kv_heads", c->n_kv_heads);
     sheet_int(s, "head_width", c->head_dim);
-    sheet_int(s, "feed_forward", c->d_ff);
+    put_mlp(s, c);
     sheet_int(s, "vocabulary", c->n_vocab);
     sheet_int(s, "max_tokens", c->max_tokens);
     if (c->window > 0)

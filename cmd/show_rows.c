@@ -1,7 +1,8 @@
-/* Contexts, questions and tiers: totals, then a row for each. */
+/* Contexts, questions, tiers and times: totals, then a row for each. */
 #include "base/context.h"
 #include "cmd/show.h"
 #include "loader/formats/tiers.h"
+#include "profiler/times.h"
 
 #include <string.h>
 
@@ -92,5 +93,38 @@ int show_tiers(struct sheet *s, const char *path, enum show_depth depth, struct 
     }
     sheet_table_end(s);
     tiers_release(&t);
+    return 0;
+}
+
+static void put_points(struct sheet *s, const char *key, const struct times_curve *c)
+{
+    static const char *const column[] = { "n_tokens", "time_s" };
+
+    sheet_table(s, key, column, 2);
+    for (int i = 0; i < c->n; i++) {
+        sheet_int(s, NULL, c->at[i].n_tokens);
+        sheet_seconds(s, NULL, c->at[i].seconds);
+    }
+    sheet_table_end(s);
+}
+
+int show_times(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
+{
+    static const char *const column[] = { "config", "bytes_per_s" };
+    struct times t;
+
+    (void)depth;
+    if (times_read(&t, path, err))
+        return err->code;
+    sheet_text(s, "name", *t.name ? t.name : NULL);
+    put_points(s, "prefill", &t.prefill);
+    put_points(s, "question", &t.question);
+    sheet_table(s, "decompress", column, 2);
+    for (int i = 0; i < t.decompress.n; i++) {
+        sheet_text(s, NULL, t.decompress.at[i].config);
+        sheet_rate(s, NULL, t.decompress.at[i].bytes_per_s);
+    }
+    sheet_table_end(s);
+    times_release(&t);
     return 0;
 }

@@ -141,6 +141,12 @@ void sheet_text(struct sheet *s, const char *key, const char *v)
     buf_release(&shown);
 }
 
+void sheet_bool(struct sheet *s, const char *key, bool v)
+{
+    json_put_bool(&s->out, next_key(s, key, false), v);
+    value_done(s, v ? "yes" : "no");
+}
+
 static void put_number(struct sheet *s, const char *key, bool known, double v, const char *text)
 {
     const char *name = next_key(s, key, true);

@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SHEET_COLUMNS = 12 };
+enum { SHEET_COLUMNS = 70 }; // the frontier of 64 tiers has 69
 
 struct sheet {
     struct buf text, json; // what was rendered so far
@@ -42,6 +42,7 @@ void sheet_release(struct sheet *s);
 /* Fields, and cells of a table (key NULL). An unknown value (NULL, below 0, NAN) is "-" in the text and null in JSON.
  */
 void sheet_text(struct sheet *s, const char *key, const char *v);
+void sheet_bool(struct sheet *s, const char *key, bool v); // yes, no
 void sheet_int(struct sheet *s, const char *key, int64_t v);
 void sheet_bytes(struct sheet *s, const char *key, int64_t v);             // 94 MiB
 void sheet_rate(struct sheet *s, const char *key, double v);               // 1.3 GiB/s

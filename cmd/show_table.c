@@ -2,6 +2,7 @@
 #include "cmd/show.h"
 
 #include "base/map.h"
+#include "profiler/score.h"
 #include "profiler/table.h"
 
 #include <stdlib.h>
@@ -48,6 +49,7 @@ static void put_config(struct sheet *s, const struct table *t, int v)
     sheet_real(s, NULL, table_mean(t, t->quality_test, v), 3);
     sheet_real(s, NULL, table_mean(t, t->quality_test_std, v), 3);
     sheet_int(s, NULL, count_scored(t, t->quality_test_n, v));
+    sheet_real(s, NULL, table_mean(t, t->gold_mean, v), 3);
     sheet_seconds(s, NULL, table_mean(t, t->compress_s, v));
     sheet_seconds(s, NULL, table_mean(t, t->decompress_s, v));
 }
@@ -72,7 +74,9 @@ static void put_context(struct sheet *s, const struct table *t, int c)
     sheet_int(s, NULL, t->n_tokens[c]);
     sheet_bytes(s, NULL, t->kv_bytes[c]);
     sheet_seconds(s, NULL, t->prefill_s[c]);
+    sheet_real(s, NULL, t->prefill_spread[c], 2);
     sheet_seconds(s, NULL, t->question_s[c]);
+    sheet_real(s, NULL, t->question_spread[c], 2);
     sheet_text(s, NULL, text_time(when, t->profiled_at[c]));
 }
 
@@ -103,18 +107,19 @@ static int put_origins(struct sheet *s, const struct table *t, struct err *err)
 static void put_table(struct sheet *s, const struct table *t)
 {
     static const char *const configs[] = {
-        "config",     "n_contexts",        "size_x",       "keep_frac", "quality_train",
-        "train_std",  "n_train_questions", "quality_test", "test_std",  "n_test_questions",
-        "compress_s", "decompress_s"
+        "config",    "n_contexts",        "size_x",       "keep_frac", "quality_train",
+        "train_std", "n_train_questions", "quality_test", "test_std",  "n_test_questions",
+        "gold",      "compress_s",        "decompress_s"
     };
-    static const char *const contexts[] = { "context",   "dataset",    "n_tokens",   "kv_bytes",
-                                            "prefill_s", "question_s", "profiled_at" };
+    static const char *const contexts[] = { "context",    "dataset",         "n_tokens",
+                                            "kv_bytes",   "prefill_s",       "prefill_spread",
+                                            "question_s", "question_spread", "profiled_at" };
 
-    sheet_table(s, "configs", configs, 12);
+    sheet_table(s, "configs", configs, 13);
     for (int v = 0; v < t->n_configs; v++)
         put_config(s, t, v);
     sheet_table_end(s);
-    sheet_table(s, "contexts", contexts, 7);
+    sheet_table(s, "contexts", contexts, 9);
     for (int c = 0; c < t->n_contexts; c++)
         put_context(s, t, c);
     sheet_table_end(s);
@@ -142,6 +147,7 @@ int show_table(struct sheet *s, const char *path, enum show_depth depth, struct 
     int code = put_origins(s, &t, err);
     sheet_int(s, "n_prefill_points", t.n_points);
     sheet_text(s, "scored_with", or_null(t.embedder_digest));
+    sheet_real(s, "unrelated", score_unrelated(&t), 3);
     sheet_int(s, "n_tiers", t.n_tiers);
     put_table(s, &t);
     table_release(&t);

@@ -2,6 +2,9 @@
  *
  *     {"context":"qasper/12"}               one access
  *     {"context":"qasper/12","count":40}    forty
+ *     {"context":"qasper/12","count":2.5}   as many as two and a half today, of accesses that count less every day
+ *
+ * The log may be compressed with gzip, bzip2, xz, zstd or lz4.
  */
 #ifndef EVP_ACCESS_H
 #define EVP_ACCESS_H

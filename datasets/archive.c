@@ -9,7 +9,11 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { READ_BLOCK = 1 << 16, MAX_SHOWN = 200 }; /* bytes; MAX_SHOWN: of a name in a message of at most 500 */
 
@@ -157,19 +161,24 @@ static int walk_entries(struct walk *w, struct err *err)
     }
 }
 
-/* Only what libarchive reads by itself: its other filters run programs. This reader of zip begins with the directory at
+/* Only what libarchive reads by itself: its other filters run programs. The reader of zip begins with the directory at
  * the end, so a zip that was cut is not taken for one. */
+static void support_filters(struct archive *a)
+{
+    archive_read_support_filter_gzip(a);
+    archive_read_support_filter_bzip2(a);
+    archive_read_support_filter_xz(a);
+    archive_read_support_filter_zstd(a);
+    archive_read_support_filter_lz4(a);
+}
+
 static void support(struct archive *a)
 {
     archive_read_support_format_zip_seekable(a);
     archive_read_support_format_tar(a);
     archive_read_support_format_7zip(a);
     archive_read_support_format_cpio(a);
-    archive_read_support_filter_gzip(a);
-    archive_read_support_filter_bzip2(a);
-    archive_read_support_filter_xz(a);
-    archive_read_support_filter_zstd(a);
-    archive_read_support_filter_lz4(a);
+    support_filters(a);
 }
 
 static int open_source(struct walk *w, struct err *err)
@@ -206,4 +215,154 @@ int archive_visit(const struct archive_source *source, const struct archive_visi
         archive_read_free(w.archive);
     buf_release(&w.bytes);
     return code;
+}
+
+/* ---- one compressed file ---------------------------------------------------- */
+
+static int keep_bytes(void *arg, const char *name, const char *bytes, size_t n, struct err *err)
+{
+    struct buf *out = arg;
+
+    (void)name;
+    buf_add(out, bytes, n);
+    return buf_failed(out) ? err_nomem(err) : 0;
+}
+
+/* Does a file begin as the compressed files do that are read here? */
+static bool is_compressed(const char *path)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+    } magic[] = { { "\x1f\x8b", 2 },
+                  { "BZh", 3 },
+                  { "\xfd"
+                    "7zXZ",
+                    5 },
+                  { "\x28\xb5\x2f\xfd", 4 },
+                  { "\x04\x22\x4d\x18", 4 } };
+    struct stat info;
+    char start[8];
+    bool found = false;
+
+    if (stat(path, &info) || !S_ISREG(info.st_mode))
+        return false;
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(start, 1, sizeof(start), f) : 0;
+    for (size_t k = 0; k < sizeof(magic) / sizeof(*magic); k++)
+        found |= n >= magic[k].n && memcmp(start, magic[k].bytes, magic[k].n) == 0;
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* Opens a raw archive and reads its only entry. */
+static int unpack(struct walk *w, struct err *err)
+{
+    struct archive_entry *entry;
+    int got = archive_read_open_filename(w->archive, w->source->path, READ_BLOCK);
+
+    got = got == ARCHIVE_OK ? archive_read_next_header(w->archive, &entry) : got;
+    if (got == ARCHIVE_EOF)
+        return 0;
+    if (got != ARCHIVE_OK)
+        return library_failure(w, NULL, err);
+    return read_entry(w, "its contents", err);
+}
+
+int archive_unpack(struct buf *out, const char *path, struct err *err)
+{
+    struct buf label = { 0 };
+    uint64_t packed;
+
+    if (!is_compressed(path))
+        return ARCHIVE_NONE;
+    if (file_size(path, &packed, err))
+        return err->code;
+    buf_printf(&label, "'%s'", path);
+    const struct archive_source source = { .label = buf_str(&label), .path = path };
+    const struct archive_visitor visitor = { .file = keep_bytes, .arg = out };
+    struct walk w = { .source = &source, .visitor = &visitor, .packed = packed };
+    w.archive = archive_read_new();
+    int code = w.archive && !buf_failed(&label) ? 0 : err_nomem(err);
+    if (!code) {
+        archive_read_support_format_raw(w.archive);
+        archive_read_support_format_empty(w.archive);
+        support_filters(w.archive);
+        code = unpack(&w, err);
+    }
+    if (w.archive)
+        archive_read_free(w.archive);
+    buf_release(&w.bytes);
+    buf_release(&label);
+    return code;
+}
+
+/* ---- a compressed file, piece by piece -------------------------------------------------- */
+
+enum { STREAM_BLOCK = 1 << 20 };
+
+struct archive_stream {
+    struct archive *archive;
+    const char *label;
+    bool empty;
+};
+
+static int stream_failure(const struct archive_stream *s, struct err *err)
+{
+    const struct archive_source source = { .label = s->label };
+    const struct walk w = { .archive = s->archive, .source = &source };
+
+    return library_failure(&w, NULL, err);
+}
+
+struct archive_stream *archive_stream_open(const char *label, int fd, struct err *err)
+{
+    struct archive_stream *s = calloc(1, sizeof(*s));
+    struct archive_entry *entry;
+
+    if (!s || lseek(fd, 0, SEEK_SET) < 0) {
+        err_set(err, s ? ERR_IO : ERR_NOMEM, "cannot read %s: %s", label, strerror(s ? errno : ENOMEM));
+        free(s);
+        return NULL;
+    }
+    *s = (struct archive_stream){ .archive = archive_read_new(), .label = label };
+    if (!s->archive) {
+        free(s);
+        err_nomem(err);
+        return NULL;
+    }
+    support_filters(s->archive);
+    archive_read_support_format_raw(s->archive);
+    archive_read_support_format_empty(s->archive);
+    int got = archive_read_open_fd(s->archive, fd, STREAM_BLOCK);
+    if (got == ARCHIVE_OK)
+        got = archive_read_next_header(s->archive, &entry);
+    s->empty = got == ARCHIVE_EOF;
+    if (got == ARCHIVE_OK || s->empty)
+        return s;
+    stream_failure(s, err);
+    archive_stream_close(s);
+    return NULL;
+}
+
+int archive_stream_read(struct archive_stream *s, struct buf *to, struct err *err)
+{
+    char *at = buf_reserve(to, STREAM_BLOCK);
+
+    if (!at)
+        return err_nomem(err);
+    la_ssize_t n = s->empty ? 0 : archive_read_data(s->archive, at, STREAM_BLOCK);
+    if (n < 0)
+        return stream_failure(s, err);
+    to->n += (size_t)n;
+    at[n] = '\0';
+    return n > 0;
+}
+
+void archive_stream_close(struct archive_stream *s)
+{
+    if (s)
+        archive_read_free(s->archive);
+    free(s);
 }

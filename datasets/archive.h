@@ -13,6 +13,7 @@
 #ifndef EVP_ARCHIVE_H
 #define EVP_ARCHIVE_H
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -52,5 +53,19 @@ enum { ARCHIVE_NONE = 1 };
  * known kind. */
 int archive_visit(const struct archive_source *source, const struct archive_visitor *visitor,
                   struct err *err) MUST_CHECK;
+
+/* One compressed file (gzip, bzip2, xz, zstd, lz4) that is no archive: sets *out to its contents, of at most
+ * ARCHIVE_MAX_ENTRY bytes and ARCHIVE_MAX_RATIO times its size. ARCHIVE_NONE, and *out untouched: the path is not that
+ * of a compressed file. A pipe is not read. */
+int archive_unpack(struct buf *out, const char *path, struct err *err) MUST_CHECK;
+
+/* A file that may be compressed (gzip, bzip2, xz, zstd, lz4), read piece by piece from the beginning of `fd`, which is
+ * borrowed. Nothing of it is kept, so it may be of any size. NULL: why is in *err. */
+struct archive_stream;
+struct archive_stream *archive_stream_open(const char *label, int fd, struct err *err);
+
+/* Adds the next bytes to *to. 1: there were some; 0: the end. */
+int archive_stream_read(struct archive_stream *s, struct buf *to, struct err *err) MUST_CHECK;
+void archive_stream_close(struct archive_stream *s); // NULL is fine
 
 #endif

@@ -33,7 +33,7 @@ static bool is_hidden(const char *path)
 /* Is the file one of LongBench's for a dataset that is not wanted? Its dataset then counts as one of the input. */
 static bool is_unwanted(struct import *im, const char *name)
 {
-    if (im->wanted.n == 0 || import_kind_of(name) != IMPORT_ROWS)
+    if (im->wanted.n == 0 || !import_has_rows(name))
         return false;
     char *stem = import_stem(name);
     if (!stem)
@@ -111,6 +111,15 @@ static int import_read(struct import *im, const struct input *input, const char 
     return code;
 }
 
+/* Parquet need not be read to be refused. */
+static int refuse_parquet(struct import *im, const struct input *input, const char *label, struct err *err)
+{
+    struct import_file file = { .label = label, .name = input->name, .bytes = "", .n = 0 };
+
+    import_is_binary(&file, err);
+    return input->found == INPUT_NAMED ? err->code : import_leave_out(im, err);
+}
+
 static int import_input(struct import *im, const struct input *input, struct err *err)
 {
     struct buf label = { 0 };
@@ -119,7 +128,9 @@ static int import_input(struct import *im, const struct input *input, struct err
     buf_printf(&label, strcmp(input->path, "-") == 0 ? "standard input" : "'%s'", input->path);
     if (buf_failed(&label))
         return err_nomem(err);
-    if (input->is_regular && import_kind_of(input->name) == IMPORT_UNKNOWN) {
+    if (import_kind_of(input->name) == IMPORT_PARQUET && file_exists(input->path))
+        code = refuse_parquet(im, input, label.at, err);
+    else if (input->is_regular && import_kind_of(input->name) == IMPORT_UNKNOWN) {
         struct archive_source source = { .label = label.at, .path = input->path };
         code = import_archive(im, &source, err);
     }
@@ -162,7 +173,11 @@ static int import_node(struct import *im, FTS *tree, FTSENT *node, struct err *e
         if (is_dot && node->fts_level != FTS_ROOTLEVEL)
             fts_set(tree, node, FTS_SKIP);
         return 0;
-    case FTS_F: return is_dot || is_unwanted(im, node->fts_path) ? 0 : import_input(im, &input, err);
+    case FTS_F:
+        if (im->output && file_same(im->output, node->fts_path))
+            return err_set(err, ERR_USAGE, "'%s' would be replaced by --output, and is in a folder that is read",
+                           node->fts_path);
+        return is_dot || is_unwanted(im, node->fts_path) ? 0 : import_input(im, &input, err);
     case FTS_DNR:
     case FTS_ERR:
     case FTS_NS: return err_set(err, ERR_IO, "cannot read '%s': %s", node->fts_path, strerror(node->fts_errno));

@@ -1,9 +1,10 @@
 /* import.h - documents from anywhere, as one list of contexts.
  *
- * Takes archives (archive.h), .jsonl files (row.h; also streams of contexts that evp-import wrote), and texts: one
- * file, one context, named by the file without its .txt or .md. For any other name the contents decide: an archive,
- * rows if the first character is '{', otherwise text. Folders are walked in sorted order, without hidden files and
- * symbolic links.
+ * Takes archives (archive.h), .jsonl files (row.h; also streams of contexts that evp-import wrote), .json files with a
+ * list of rows, .csv files (csv.h), and texts: one file, one context, named by the file without its .txt or .md. For
+ * any other name the contents decide: an archive, rows if the first character is '{' or if it is a JSON list of
+ * objects, otherwise text. Parquet is refused. Folders are walked in sorted order, without hidden files and symbolic
+ * links.
  *
  * Everything is read before anything is written, because rows with the same text become one context with all their
  * questions, wherever they are. Of two such rows the first gives id, dataset and ask.
@@ -27,7 +28,8 @@ enum import_note { IMPORT_WARNING, IMPORT_ROW_LEFT_OUT };
 
 struct import {
     /* set by the caller */
-    struct map wanted; // names of datasets; empty: all
+    struct map wanted;  // names of datasets; empty: all
+    const char *output; // a file that no folder may hold, since it will be replaced; NULL: none
     void (*note)(void *arg, enum import_note what, const char *sentence);
     void *arg;
 

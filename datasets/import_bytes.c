@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/rows.h"
 #include "base/utf8.h"
+#include "datasets/csv.h"
 #include "datasets/dataset.h"
 #include "datasets/import_internal.h"
 #include "datasets/row.h"
@@ -19,7 +20,8 @@
 static const struct ending {
     const char *text;
     enum import_kind kind;
-} endings[] = { { ".jsonl", IMPORT_ROWS }, { ".txt", IMPORT_TEXT }, { ".md", IMPORT_TEXT } };
+} endings[] = { { ".jsonl", IMPORT_ROWS },      { ".json", IMPORT_JSON }, { ".csv", IMPORT_CSV },
+                { ".parquet", IMPORT_PARQUET }, { ".txt", IMPORT_TEXT },  { ".md", IMPORT_TEXT } };
 
 static const struct ending *ending_of(const char *name)
 {
@@ -38,6 +40,13 @@ enum import_kind import_kind_of(const char *name)
     const struct ending *e = ending_of(name);
 
     return e ? e->kind : IMPORT_UNKNOWN;
+}
+
+bool import_has_rows(const char *name)
+{
+    enum import_kind kind = import_kind_of(name);
+
+    return kind == IMPORT_ROWS || kind == IMPORT_JSON || kind == IMPORT_CSV;
 }
 
 char *import_stem(const char *path)
@@ -61,20 +70,27 @@ static int keep_header(struct import *im, struct rows_in *in, struct err *err)
     return 0;
 }
 
-static int add_row(struct import *im, const struct rows_in *in, const struct json *row, const char *stem,
+/* Where a row is: "'rows.csv' line 3". */
+struct row_place {
+    const char *label, *unit;
+    int64_t n;
+};
+
+static int add_row(struct import *im, const struct row_place *place, const struct json *row, const char *stem,
                    struct err *err)
 {
-    struct row_origin origin = { .stem = stem, .line = in->n_line };
+    struct row_origin origin = { .stem = stem, .line = place->n };
     struct buf label = { 0 };
     struct context c;
 
-    int code = row_context(&c, row, &origin, err);
-    if (code) {
-        rows_wrap(in, err);
-        return code == ERR_FORMAT ? import_leave_out(im, err) : code;
+    buf_printf(&label, "%s %s %lld", place->label, place->unit, (long long)place->n);
+    int code = buf_failed(&label) ? err_nomem(err) : row_context(&c, row, &origin, err);
+    if (!code)
+        code = import_add(im, &c, buf_str(&label), err);
+    else if (code == ERR_FORMAT) {
+        err_wrap(err, "%s", buf_str(&label));
+        code = import_leave_out(im, err);
     }
-    buf_printf(&label, "%s line %lld", in->path, (long long)in->n_line);
-    code = import_add(im, &c, buf_str(&label), err);
     buf_release(&label);
     return code;
 }
@@ -89,7 +105,7 @@ static int import_rows(struct import *im, const struct import_file *file, const 
     if (rows_open_bytes(&in, &bytes, "contexts", err))
         return err->code;
     while ((got = rows_next(&in, &row, err)) == 1) {
-        int code = add_row(im, &in, row, stem, err);
+        int code = add_row(im, &(struct row_place){ in.path, "line", in.n_line }, row, stem, err);
         json_free(row);
         if (code) {
             got = code;
@@ -100,6 +116,58 @@ static int import_rows(struct import *im, const struct import_file *file, const 
         got = keep_header(im, &in, err);
     rows_close(&in);
     return got;
+}
+
+/* ---- lists and tables ------------------------------------------------------ */
+
+static int import_list(struct import *im, const struct import_file *file, const struct json *list, const char *stem,
+                       struct err *err)
+{
+    struct row_place place = { file->label, "element", 0 };
+    int code = 0;
+
+    for (const struct json *row = json_first(list); row && !code; row = json_next(row)) {
+        place.n++;
+        if (json_is_object(row)) {
+            code = add_row(im, &place, row, stem, err);
+        } else {
+            err_set(err, ERR_FORMAT, "%s %s %lld is not a JSON object", place.label, place.unit, (long long)place.n);
+            code = import_leave_out(im, err);
+        }
+    }
+    return code;
+}
+
+static bool has_column(const struct csv *in, const char *name)
+{
+    for (int i = 0; i < in->names.n; i++)
+        if (strcmp(in->names.at[i], name) == 0)
+            return true;
+    return false;
+}
+
+static int import_csv(struct import *im, const struct import_file *file, const char *stem, struct err *err)
+{
+    struct rows_bytes bytes = { .label = file->label, .at = file->bytes, .n = file->n };
+    struct csv in;
+    struct json *row;
+    int code = csv_open(&in, &bytes, err);
+
+    if (!code && !has_column(&in, "text") && !has_column(&in, "context"))
+        code = err_set(err, ERR_FORMAT, "%s has no column 'text' or 'context'", file->label);
+    for (int got = 1; !code && got > 0;) {
+        got = csv_next(&in, &row, err);
+        if (got == CSV_ROW_WRONG)
+            code = import_leave_out(im, err);
+        else if (got == 1)
+            code = add_row(im, &(struct row_place){ file->label, "line", in.line }, row, stem, err);
+        else
+            code = got;
+        if (got == 1)
+            json_free(row);
+    }
+    csv_close(&in);
+    return code;
 }
 
 /* ---- texts ---------------------------------------------------------------- */
@@ -139,22 +207,69 @@ static int import_text(struct import *im, const struct import_file *file, const 
 
 bool import_is_binary(const struct import_file *file, struct err *err)
 {
-    if (!memchr(file->bytes, '\0', file->n))
+    static const char magic[] = "PAR1";
+    bool parquet = import_kind_of(file->name) == IMPORT_PARQUET;
+
+    if (parquet ||
+        (file->n > 8 && memcmp(file->bytes, magic, 4) == 0 && memcmp(file->bytes + file->n - 4, magic, 4) == 0))
+        err_set(err, ERR_FORMAT,
+                "%s is Parquet, which is not read here; with pandas: pandas.read_parquet('IN').to_json('OUT.jsonl', "
+                "orient='records', lines=True)",
+                file->label);
+    else if (memchr(file->bytes, '\0', file->n))
+        err_set(err, ERR_FORMAT, "%s is neither text nor a whole archive of a known kind", file->label);
+    else
         return false;
-    err_set(err, ERR_FORMAT, "%s is neither text nor a whole archive of a known kind", file->label);
     return true;
+}
+
+/* A list of JSON objects. NULL: it is another JSON value or none, which *err tells of. */
+static struct json *parse_list(const struct import_file *file, struct err *err)
+{
+    struct json *list = json_parse(file->bytes, file->n, err);
+
+    if (!list || json_is_array(list))
+        return list;
+    json_free(list);
+    err_set(err, ERR_FORMAT, "not a list");
+    return NULL;
+}
+
+/* What begins with '['. By another name than .json it is a text, unless it is a list of objects: a text may well begin
+ * so. */
+static int import_bracket(struct import *im, const struct import_file *file, const char *stem, struct err *err)
+{
+    bool named = import_kind_of(file->name) == IMPORT_JSON;
+    struct json *list = parse_list(file, err);
+    int code;
+
+    if (list && (named || json_is_object(json_first(list))))
+        code = import_list(im, file, list, stem, err);
+    else if (named)
+        code = err_wrap(err, "%s", file->label);
+    else
+        code = import_text(im, file, stem, err);
+    json_free(list);
+    return code;
 }
 
 static int import_rows_or_text(struct import *im, const struct import_file *file, struct err *err)
 {
     enum import_kind kind = import_kind_of(file->name);
-    char *stem = import_stem(file->name);
+    char first = file->bytes[strspn(file->bytes, " \t\r\n")], *stem = import_stem(file->name);
+    int code;
 
     if (!stem)
         return err_nomem(err);
-    if (kind == IMPORT_UNKNOWN)
-        kind = file->bytes[strspn(file->bytes, " \t\r\n")] == '{' ? IMPORT_ROWS : IMPORT_TEXT;
-    int code = kind == IMPORT_ROWS ? import_rows(im, file, stem, err) : import_text(im, file, stem, err);
+    bool open = kind == IMPORT_UNKNOWN || kind == IMPORT_JSON;
+    if (kind == IMPORT_CSV)
+        code = import_csv(im, file, stem, err);
+    else if (open && first == '[')
+        code = import_bracket(im, file, stem, err);
+    else if (kind == IMPORT_ROWS || (open && first == '{'))
+        code = import_rows(im, file, stem, err);
+    else
+        code = import_text(im, file, stem, err);
     free(stem);
     return code;
 }

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/digest.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,10 @@ static int add(struct import *im, struct context *c, const char *label, struct e
         return err_nomem(err);
     if (!is_wanted(im, c->dataset))
         return 0;
+    if (field_check_text("id", c->id, CONTEXT_ID, err)) {
+        err_wrap(err, "%s", label);
+        return import_leave_out(im, err);
+    }
     if (n > IMPORT_MAX_TEXT) {
         err_set(err, ERR_FORMAT, "%s: the text of '%s' is longer than %d MiB", label, c->id, IMPORT_MAX_TEXT >> 20);
         return import_leave_out(im, err);

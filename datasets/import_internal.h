@@ -10,13 +10,14 @@
 
 /* ---- import_bytes.c ---- */
 
-enum import_kind { IMPORT_UNKNOWN, IMPORT_ROWS, IMPORT_TEXT };
+enum import_kind { IMPORT_UNKNOWN, IMPORT_ROWS, IMPORT_JSON, IMPORT_CSV, IMPORT_PARQUET, IMPORT_TEXT };
 enum import_kind import_kind_of(const char *name); // by its ending
+bool import_has_rows(const char *name);            // does its ending say so?
 
 /* The name of a file without folder and known ending ("Apache-2.0" keeps its dot). The caller frees it. */
 char *import_stem(const char *path);
 
-/* Says that a file is binary, if it is. */
+/* Says that a file is binary, if it is; of Parquet also how to convert it. */
 bool import_is_binary(const struct import_file *file, struct err *err);
 
 /* ---- import_contexts.c ---- */

@@ -1,13 +1,9 @@
-/* bpe.c - GPT-2's alphabet, the vocabulary and its merges, and the merging of one piece.
- *
- * Merges are a hash table of open addressing from two ids to the id of both. A piece is a linked list of tokens in an
- * array. A binary heap holds the merges that were possible when they were pushed; one whose tokens have changed since
- * is skipped when it comes out. So a piece of n bytes takes n log n steps.
- */
+/* bpe.c - GPT-2's alphabet, the vocabulary and its merges. Encoding: bpe_encode.c. */
 #include "engine/bpe.h"
 
 #include "base/array.h"
 #include "base/utf8.h"
+#include "engine/bpe_internal.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -34,25 +30,41 @@ static void make_alphabet(struct bpe *b)
 
 /* ---- building ---------------------------------------------------------- */
 
-struct bpe_merge {
-    int32_t left, right; // left < 0: a free slot
-    int32_t id;
-    uint32_t rank;
-};
+enum { SLOTS_MIN = 1 << 10 };
 
-int bpe_init(struct bpe *b, int n_vocab, int n_merges, struct err *err)
+/* Gives the table of merges so many slots, a power of two. */
+static int set_slots(struct bpe *b, uint32_t n_slots, struct err *err)
 {
-    *b = (struct bpe){ .n_vocab = n_vocab, .n_slots = 16 };
-    while (b->n_slots < 2 * (uint64_t)n_merges && b->n_slots < 1u << 31)
-        b->n_slots *= 2;
+    struct bpe_merge *old = b->merge, *new = malloc(n_slots * sizeof(*new));
+    uint32_t n_old = old ? b->n_slots : 0;
+
+    if (!new)
+        return err_nomem(err);
+    memset(new, 0xff, n_slots * sizeof(*new)); /* left is -1 everywhere: free */
+    b->merge = new;
+    b->n_slots = n_slots;
+    for (uint32_t i = 0; i < n_old; i++)
+        if (old[i].left >= 0)
+            *bpe_slot(b, old[i].left, old[i].right) = old[i];
+    free(old);
+    return 0;
+}
+
+int bpe_init(struct bpe *b, enum bpe_kind kind, int n_vocab, struct err *err)
+{
+    *b = (struct bpe){ .kind = kind, .n_vocab = n_vocab };
     b->token = calloc((size_t)n_vocab + 1, sizeof(*b->token));
     b->id = calloc((size_t)n_vocab + 1, sizeof(*b->id));
-    b->merge = malloc(b->n_slots * sizeof(*b->merge));
-    if (!b->token || !b->id || !b->merge)
+    if (!b->token || !b->id)
         return err_nomem(err);
-    memset(b->merge, 0xff, b->n_slots * sizeof(*b->merge)); /* left is -1 everywhere: free */
     make_alphabet(b);
-    return 0;
+    memset(b->of_byte, 0xff, sizeof(b->of_byte)); /* -1 everywhere: none */
+    memset(b->of_ascii, 0xff, sizeof(b->of_ascii));
+    if (kind == BPE_CHARS) /* no border is within a character */
+        for (size_t pair = 0; pair < 65536; pair++)
+            if ((pair & 0xc0) == 0x80)
+                b->joined[pair / 64] |= 1ull << pair % 64;
+    return set_slots(b, SLOTS_MIN, err);
 }
 
 void bpe_release(struct bpe *b)
@@ -61,12 +73,13 @@ void bpe_release(struct bpe *b)
     free(b->id);
     free(b->token);
     free(b->merge);
+    free(b->sorted);
     buf_release(&b->bytes);
     *b = (struct bpe){ 0 };
 }
 
-/* Adds the bytes a token stands for. A text with characters outside the alphabet (an added token) stands for itself. */
-static void add_bytes(struct bpe *b, struct text_view text)
+/* A text with characters outside GPT-2's alphabet (an added token) stands for itself. */
+static void add_alphabet(struct bpe *b, struct text_view text)
 {
     struct buf *out = &b->bytes;
     size_t start = out->n;
@@ -84,26 +97,60 @@ static void add_bytes(struct bpe *b, struct text_view text)
     }
 }
 
-int bpe_set_token(struct bpe *b, int64_t id, struct text_view text, struct err *err)
+/* Adds the bytes a token stands for. */
+static void add_bytes(struct bpe *b, struct text_view text)
+{
+    if (b->kind == BPE_ALPHABET)
+        add_alphabet(b, text);
+    else if (b->kind == BPE_CHARS)
+        text_view_blanks(&b->bytes, text);
+    else
+        buf_add(&b->bytes, text.at, text.n);
+}
+
+/* Takes the bytes from `start` on for those of a token. */
+static int set_token(struct bpe *b, int64_t id, struct text_view text, size_t start, struct err *err)
 {
     bool added;
 
+    int number = map_add(&b->names, text.at, text.n, &added);
+    if (number < 0 || buf_failed(&b->bytes) || b->bytes.n - start > UINT32_MAX)
+        return err_nomem(err);
+    if (added)
+        b->id[number] = (int32_t)id; /* of equal texts the first is found; all can be decoded */
+    b->token[id] = (struct bpe_token){ start, (uint32_t)(b->bytes.n - start), true };
+    return 0;
+}
+
+static int check_id(const struct bpe *b, int64_t id, struct text_view text, struct err *err)
+{
     if (id < 0 || id >= b->n_vocab)
         return err_set(err, ERR_FORMAT, "token '%.*s' has id %lld in a vocabulary of %d", text_view_width(text, 64),
                        text.at, (long long)id, b->n_vocab);
     if (b->token[id].set)
         return err_set(err, ERR_FORMAT, "two tokens have id %lld", (long long)id);
-    int number = map_add(&b->names, text.at, text.n, &added);
-    if (number < 0)
-        return err_nomem(err);
-    if (added)
-        b->id[number] = (int32_t)id; /* of equal texts the first is found; all can be decoded */
-    size_t start = b->bytes.n;
-    add_bytes(b, text);
-    if (buf_failed(&b->bytes) || b->bytes.n - start > UINT32_MAX)
-        return err_nomem(err);
-    b->token[id] = (struct bpe_token){ start, (uint32_t)(b->bytes.n - start), true };
     return 0;
+}
+
+int bpe_set_token(struct bpe *b, int64_t id, struct text_view text, struct err *err)
+{
+    size_t start = b->bytes.n;
+
+    if (check_id(b, id, text, err))
+        return err->code;
+    add_bytes(b, text);
+    return set_token(b, id, text, start, err);
+}
+
+int bpe_set_byte(struct bpe *b, int64_t id, struct text_view text, unsigned char byte, struct err *err)
+{
+    size_t start = b->bytes.n;
+
+    if (check_id(b, id, text, err))
+        return err->code;
+    buf_addc(&b->bytes, (char)byte);
+    b->of_byte[byte] = (int32_t)id;
+    return set_token(b, id, text, start, err);
 }
 
 int32_t bpe_find(const struct bpe *b, struct text_view text)
@@ -113,14 +160,50 @@ int32_t bpe_find(const struct bpe *b, struct text_view text)
     return number < 0 ? -1 : b->id[number];
 }
 
-static struct bpe_merge *slot(const struct bpe *b, int32_t left, int32_t right)
+struct text_view bpe_bytes(const struct bpe *b, int32_t id)
 {
-    uint64_t hash = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9e3779b97f4a7c15ull;
-    uint32_t mask = b->n_slots - 1, at = (uint32_t)(hash >> 32) & mask;
+    return (struct text_view){ buf_str(&b->bytes) + b->token[id].at, b->token[id].n };
+}
 
-    while (b->merge[at].left >= 0 && (b->merge[at].left != left || b->merge[at].right != right))
-        at = (at + 1) & mask;
-    return &b->merge[at];
+int bpe_finish(struct bpe *b, struct err *err)
+{
+    char text[4];
+
+    for (int byte = 0; byte < 256; byte++) {
+        char plain = (char)byte;
+        if (b->kind == BPE_ALPHABET)
+            b->of_byte[byte] = bpe_find(b, (struct text_view){ text, (size_t)utf8_encode(b->point[byte], text) });
+        else if (b->kind == BPE_BYTES)
+            b->of_byte[byte] = bpe_find(b, (struct text_view){ &plain, 1 });
+        if (b->kind != BPE_ALPHABET && b->of_byte[byte] < 0)
+            return err_set(err, ERR_FORMAT, "byte 0x%02X has no token, so some characters would have none", byte);
+        if (b->kind == BPE_CHARS && byte < 128)
+            b->of_ascii[byte] = bpe_find(b, byte == ' ' ? text_view_of(TEXT_BLANK) : (struct text_view){ &plain, 1 });
+    }
+    return 0;
+}
+
+/* ---- merges ------------------------------------------------------------ */
+
+/* Of equal merges the last counts. */
+static int add_merge(struct bpe *b, struct bpe_merge m, struct err *err)
+{
+    if (b->n_merges >= b->n_slots / 2) {
+        if (b->n_slots >= 1u << 30)
+            return err_set(err, ERR_FORMAT, "more than %u merges", b->n_merges);
+        if (set_slots(b, b->n_slots * 2, err))
+            return err->code;
+    }
+    struct text_view left = bpe_bytes(b, m.left), right = bpe_bytes(b, m.right);
+    if (left.n && right.n) {
+        unsigned pair = (unsigned)(unsigned char)left.at[left.n - 1] << 8 | (unsigned char)right.at[0];
+        b->joined[pair / 64] |= 1ull << pair % 64;
+    }
+    if (b->token[m.id].n > b->longest)
+        b->longest = b->token[m.id].n;
+    *bpe_slot(b, m.left, m.right) = m;
+    b->n_merges++;
+    return 0;
 }
 
 int bpe_add_merge(struct bpe *b, struct text_view left, struct text_view right, struct err *err)
@@ -139,10 +222,7 @@ int bpe_add_merge(struct bpe *b, struct text_view left, struct text_view right, 
     if (l < 0 || r < 0 || id < 0)
         return err_set(err, ERR_FORMAT, "merge %u ('%.*s' and '%.*s') is not made of tokens", b->n_merges,
                        text_view_width(left, 64), left.at, text_view_width(right, 64), right.at);
-    if (b->n_merges >= b->n_slots / 2)
-        return err_set(err, ERR_FAIL, "more merges than announced");
-    *slot(b, l, r) = (struct bpe_merge){ l, r, id, b->n_merges++ }; /* of equal merges the last counts */
-    return 0;
+    return add_merge(b, (struct bpe_merge){ l, r, id, b->n_merges }, err);
 }
 
 int bpe_add_merge_text(struct bpe *b, struct text_view text, struct err *err)
@@ -157,150 +237,68 @@ int bpe_add_merge_text(struct bpe *b, struct text_view text, struct err *err)
     return bpe_add_merge(b, left, right, err);
 }
 
-void bpe_finish(struct bpe *b)
+/* All ways to make one token of two. */
+static int join_token(struct bpe *b, const uint32_t *rank, int32_t id, struct err *err)
 {
-    char text[4];
+    struct text_view text = { b->names.at[id].key, b->names.at[id].n };
 
-    for (int byte = 0; byte < 256; byte++)
-        b->of_byte[byte] = bpe_find(b, (struct text_view){ text, (size_t)utf8_encode(b->point[byte], text) });
-}
-
-/* ---- encoding ---------------------------------------------------------- */
-
-/* The tokens of a piece as a list: `next` and `before` are indices, -1 at the ends. id -1: merged into its left. */
-struct bpe_symbol {
-    int32_t id;
-    int before, next;
-};
-
-/* A merge that was possible when it was pushed. The heap's root has the lowest (rank, at). */
-struct bpe_candidate {
-    uint32_t rank;
-    int at;
-    int32_t id;
-};
-
-void bpe_work_release(struct bpe_work *w)
-{
-    free(w->symbols.at);
-    free(w->heap.at);
-    buf_release(&w->text);
-    *w = (struct bpe_work){ 0 };
-}
-
-/* A piece of n bytes pushes at most n - 1 candidates at first and two per merge: fewer than 3n. */
-static int reserve(struct bpe_work *w, size_t n, struct err *err)
-{
-    if (n > INT_MAX / 3)
-        return err_set(err, ERR_FORMAT, "a word of %zu bytes is too long to be tokenised", n);
-    return ARRAY_GROW(&w->symbols, n) || ARRAY_GROW(&w->heap, 3 * n) ? err_nomem(err) : 0;
-}
-
-static bool before(struct bpe_candidate a, struct bpe_candidate b)
-{
-    return a.rank != b.rank ? a.rank < b.rank : a.at < b.at;
-}
-
-/* Pushes the merge of the symbol at `at` with its right neighbour, if there is one. */
-static void push(const struct bpe *b, struct bpe_work *w, int at)
-{
-    const struct bpe_symbol *symbol = w->symbols.at;
-
-    if (at < 0 || symbol[at].next < 0)
-        return;
-    const struct bpe_merge *m = slot(b, symbol[at].id, symbol[symbol[at].next].id);
-    if (m->left < 0)
-        return;
-    struct bpe_candidate new = { m->rank, at, m->id }, *heap = w->heap.at;
-    size_t i = w->heap.n++;
-    for (; i > 0 && before(new, heap[(i - 1) / 2]); i = (i - 1) / 2)
-        heap[i] = heap[(i - 1) / 2];
-    heap[i] = new;
-}
-
-static struct bpe_candidate pop(struct bpe_work *w)
-{
-    struct bpe_candidate *heap = w->heap.at, root = heap[0], last = heap[--w->heap.n];
-    size_t i = 0, n = w->heap.n;
-
-    for (size_t child; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && before(heap[child + 1], heap[child]))
-            child++;
-        if (!before(heap[child], last))
-            break;
-        heap[i] = heap[child];
-    }
-    heap[i] = last;
-    return root;
-}
-
-/* Makes the list of one token per byte, and the heap of its merges. Returns the number of tokens. */
-static int start(const struct bpe *b, struct bpe_work *w, struct text_view piece)
-{
-    struct bpe_symbol *symbol = w->symbols.at;
-    int n = 0;
-
-    for (size_t i = 0; i < piece.n; i++) {
-        int32_t id = b->of_byte[(unsigned char)piece.at[i]];
-        if (id < 0)
+    for (size_t n = 1; n < text.n; n++) {
+        if (b->kind == BPE_CHARS && ((unsigned char)text.at[n] & 0xc0) == 0x80)
             continue;
-        symbol[n] = (struct bpe_symbol){ id, n - 1, n + 1 };
-        n++;
-    }
-    if (n > 0)
-        symbol[n - 1].next = -1;
-    w->heap.n = 0;
-    for (int i = 0; i < n; i++)
-        push(b, w, i);
-    return n;
-}
-
-static void merge_all(const struct bpe *b, struct bpe_work *w)
-{
-    struct bpe_symbol *symbol = w->symbols.at;
-
-    while (w->heap.n > 0) {
-        struct bpe_candidate c = pop(w);
-        struct bpe_symbol *left = &symbol[c.at];
-        if (left->id < 0 || left->next < 0)
+        int left = map_find(&b->names, text.at, n);
+        int right = left < 0 ? -1 : map_find(&b->names, text.at + n, text.n - n);
+        if (right < 0)
             continue;
-        struct bpe_symbol *right = &symbol[left->next];
-        const struct bpe_merge *m = slot(b, left->id, right->id);
-        if (m->left < 0 || m->id != c.id)
-            continue; /* one of the two has changed since */
-        left->id = c.id;
-        left->next = right->next;
-        right->id = -1;
-        if (left->next >= 0)
-            symbol[left->next].before = c.at;
-        push(b, w, left->before);
-        push(b, w, c.at);
-    }
-}
-
-/* The token that is the whole piece, -1: none. */
-static int32_t find_whole(const struct bpe *b, struct bpe_work *w, struct text_view piece)
-{
-    char text[4];
-
-    buf_clear(&w->text);
-    for (size_t i = 0; i < piece.n; i++)
-        buf_add(&w->text, text, (size_t)utf8_encode(b->point[(unsigned char)piece.at[i]], text));
-    return buf_failed(&w->text) ? -1 : bpe_find(b, (struct text_view){ buf_str(&w->text), w->text.n });
-}
-
-int bpe_encode(const struct bpe *b, struct bpe_work *w, struct text_view piece, struct tokens *out, struct err *err)
-{
-    int32_t whole = b->whole_word_first ? find_whole(b, w, piece) : -1;
-
-    if (whole >= 0)
-        return tokens_add(out, whole, err);
-    if (reserve(w, piece.n, err))
-        return err->code;
-    int n = start(b, w, piece);
-    merge_all(b, w);
-    for (int i = n > 0 ? 0 : -1; i >= 0; i = w->symbols.at[i].next)
-        if (tokens_add(out, w->symbols.at[i].id, err))
+        struct bpe_merge m = { b->id[left], b->id[right], b->id[id], rank[b->id[id]] };
+        if (rank[m.left] != BPE_APART && rank[m.right] != BPE_APART && add_merge(b, m, err))
             return err->code;
+    }
+    return 0;
+}
+
+int bpe_join_tokens(struct bpe *b, const uint32_t *rank, struct err *err)
+{
+    for (int number = 0; number < b->names.n; number++) {
+        if (rank[b->id[number]] == BPE_APART)
+            continue;
+        if (b->names.at[number].n > BPE_PIECE_MAX)
+            return err_set(err, ERR_FORMAT, "token %d has %zu bytes, more than %d", b->id[number],
+                           b->names.at[number].n, BPE_PIECE_MAX);
+        if (join_token(b, rank, number, err))
+            return err->code;
+    }
+    return 0;
+}
+
+/* ---- the results of merges, sorted -------------------------------------- */
+
+static int compare(const void *x, const void *y, void *arg)
+{
+    struct text_view a = bpe_bytes(arg, *(const int32_t *)x), b = bpe_bytes(arg, *(const int32_t *)y);
+    int order = memcmp(a.at, b.at, a.n < b.n ? a.n : b.n);
+
+    return order ? order : a.n < b.n ? -1 : a.n > b.n;
+}
+
+int bpe_open_pieces(struct bpe *b, struct err *err)
+{
+    if (b->longest > BPE_PIECE_MAX)
+        return err_set(err, ERR_FORMAT, "a token has %u bytes, more than %d", b->longest, BPE_PIECE_MAX);
+    bool *seen = calloc((size_t)b->n_vocab + 1, sizeof(*seen));
+
+    b->sorted = malloc(((size_t)b->n_vocab + 1) * sizeof(*b->sorted));
+    if (!b->sorted || !seen) {
+        free(seen);
+        return err_nomem(err);
+    }
+    for (uint32_t i = 0; i < b->n_slots; i++) {
+        int32_t id = b->merge[i].left < 0 ? -1 : b->merge[i].id;
+        if (id >= 0 && !seen[id]) {
+            seen[id] = true;
+            b->sorted[b->n_sorted++] = id;
+        }
+    }
+    free(seen);
+    qsort_r(b->sorted, (size_t)b->n_sorted, sizeof(*b->sorted), compare, b);
     return 0;
 }

@@ -1,7 +1,6 @@
 /* dequant.h - a tensor of a model file, and the number formats of weights turned into f32.
  *
- * F32, F16 and BF16 are plain numbers. The others are blocks of 32 elements (ggml's "legacy" quantisations),
- * little-endian, unaligned:
+ * F32, F16 and BF16 are plain numbers. The others are blocks, little-endian, unaligned. Of 32 elements:
  *
  *     Q8_0  f16 d, 32 int8                  x = d * q
  *     Q4_0  f16 d, 16 bytes of nibbles      x = d * (q - 8)
@@ -9,7 +8,18 @@
  *     Q5_0  f16 d, u32 fifth bits, 16 bytes x = d * (q - 16)
  *     Q5_1  f16 d, f16 m, u32, 16 bytes     x = d * q + m
  *
- * The low nibble of byte j is element j, the high one element j + 16.
+ *     IQ4_NL f16 d, 16 bytes                x = d * one of 16 numbers
+ *
+ * The low nibble of byte j is element j, the high one element j + 16. Of 256 elements, in 16 blocks of 16 or 8 of 32,
+ * each with a scale s, and those with a minimum m, of 4, 6 or 8 bits:
+ *
+ *     Q2_K  16 s and m, 64 bytes, f16 d, f16 e              x = (d * s) * q - (e * m)
+ *     Q3_K  32 bytes of third bits, 64, 12 of s, f16 d      x = (d * (s - 32)) * (q - 4)
+ *     Q4_K  f16 d, f16 e, 12 of s and m, 128 bytes          x = (d * s) * q - (e * m)
+ *     Q5_K  the same with 32 of fifth bits before the last  x = (d * s) * q - (e * m)
+ *     Q6_K  128 bytes, 64 of high bits, 16 int8 s, f16 d    x = (d * s) * (q - 32)
+ *
+ * Numbers are those of the `gguf` Python package, bit by bit: products and sums are of f32, in this order.
  */
 #ifndef EVP_DEQUANT_H
 #define EVP_DEQUANT_H
@@ -26,13 +36,19 @@ enum weight_type {
     WEIGHT_Q4_1,
     WEIGHT_Q5_0,
     WEIGHT_Q5_1,
+    WEIGHT_IQ4_NL,
+    WEIGHT_Q2_K,
+    WEIGHT_Q3_K,
+    WEIGHT_Q4_K,
+    WEIGHT_Q5_K,
+    WEIGHT_Q6_K,
     WEIGHT_TYPES
 };
 
 enum { TENSOR_DIMS = 4 };
 
 const char *weight_type_name(enum weight_type type);
-int weight_block(enum weight_type type);          // elements a block holds: 1 or 32
+int weight_block(enum weight_type type);          // elements a block holds: 1, 32 or 256
 size_t weight_block_bytes(enum weight_type type); // bytes a block takes
 
 /* n elements (a multiple of the block) at `from` into `to` (n). */

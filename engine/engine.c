@@ -31,29 +31,31 @@ struct kv_shape engine_kv_shape(const struct engine *e)
 /* ---- rotary angles ------------------------------------------------------ */
 
 /* Radians per position of pair i, as the model was trained: plain, stretched (linear), or stretched only where a turn
- * is longer than the context of the original model (llama3). */
+ * is longer than the context of the original model (llama3). Every step is rounded to f32, in the order of
+ * transformers: after 128k positions the last bit of a step is worth a thousandth of a turn. */
 static float rope_step(const struct model_config *c, int i)
 {
-    double step = 1 / pow(c->rope_theta, 2.0 * i / c->head_dim);
+    const float exponent = (float)(2 * i) / (float)c->rotary, step = 1 / (float)pow(c->rope_theta, (double)exponent);
+    const float factor = (float)c->rope_factor, low = (float)c->rope_low, high = (float)c->rope_high;
 
     if (c->rope_scaling == ROPE_PLAIN)
-        return (float)step;
+        return step;
     if (c->rope_scaling == ROPE_LINEAR)
-        return (float)(step / c->rope_factor);
-    double turns = c->rope_original * step / (2 * acos(-1)); // within the original context
-    if (turns > c->rope_high)
-        return (float)step;
-    if (turns < c->rope_low)
-        return (float)(step / c->rope_factor);
-    double blend = (turns - c->rope_low) / (c->rope_high - c->rope_low);
-    return (float)((1 - blend) * step / c->rope_factor + blend * step);
+        return step / factor;
+    const float turn = (float)(2 * acos(-1)) / step, original = (float)c->rope_original; // positions
+    if (turn < (float)(c->rope_original / c->rope_high))
+        return step;
+    if (turn > (float)(c->rope_original / c->rope_low))
+        return step / factor;
+    const float blend = (original / turn - low) / (high - low);
+    return (1 - blend) * step / factor + blend * step;
 }
 
 /* One of the two tables to the device. */
 static float *angles_of(const struct engine *e, double (*function)(double), struct err *err)
 {
     struct backend *be = e->backend;
-    size_t half = (size_t)e->config.head_dim / 2, bytes = (size_t)e->plan.max_positions * half * sizeof(float);
+    size_t half = (size_t)e->config.rotary / 2, bytes = (size_t)e->plan.max_positions * half * sizeof(float);
     float *table = malloc(bytes), *at = table ? be->alloc(be, bytes, err) : NULL;
 
     if (!table)

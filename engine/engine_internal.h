@@ -7,12 +7,17 @@
 #include "engine/engine.h"
 #include "kernels/pool.h"
 
+/* What the model does not have is NULL. */
 struct layer {
     float *norm_attention, *norm_mlp; // (D)
+    float *q_norm, *k_norm;           // (K)
     struct weight *qkv;               // ((H + 2G) * K, D)
     struct weight *o;                 // (D, H * K)
     struct weight *gate_up;           // (2F, D)
     struct weight *down;              // (D, F)
+    float *qkv_bias, *o_bias, *gate_up_bias, *down_bias;
+    struct weight *router;                         // (E, D)
+    struct weight **expert_gate_up, **expert_down; // (E): (2X, D), (D, X)
 };
 
 struct engine {

@@ -1,7 +1,8 @@
-/* forward.c - one pass of some tokens through the model: the Llama architecture, written once over the backend's ops.
+/* forward.c - one pass of some tokens through the model: one architecture, written once over the backend's ops. What a
+ * family does not have (biases, norms of heads, experts) is NULL.
  *
- *     x += o(attend(rope(qkv(rmsnorm(x)))))        per layer
- *     x += down(silu(gate) * up),  gate, up of rmsnorm(x)
+ *     x += o(attend(rope(norm(qkv(rmsnorm(x))))))  per layer
+ *     x += down(silu(gate) * up),  gate, up of rmsnorm(x); or the same of the experts that a token uses
  *
  * Attention has up to two parts: the rows of a variant, shared by all its questions, and the tokens of a row's own
  * sequence, new ones included. Two parts are merged by their log-sum-exp. Nothing here waits but forward_best().
@@ -229,12 +230,16 @@ static void fill_cache(const struct forward *f, const struct forward_job *job, i
 
     be->rmsnorm(be, normed, mat_of(f->x, DTYPE_F32, f->pass.n, c->d_model), e->layer[layer].norm_attention,
                 c->norm_eps);
-    be->gemm(be, qkv, normed, e->layer[layer].qkv, NULL, GEMM_SET);
+    be->gemm(be, qkv, normed, e->layer[layer].qkv, e->layer[layer].qkv_bias, GEMM_SET);
     be->rope(be, &(struct rope_job){ .qkv = qkv,
                                      .position = f->pass.device.position,
                                      .slot = f->pass.device.slot,
                                      .cos = e->cos,
                                      .sin = e->sin,
+                                     .rotary = c->rotary,
+                                     .q_norm = e->layer[layer].q_norm,
+                                     .k_norm = e->layer[layer].k_norm,
+                                     .norm_eps = c->norm_eps,
                                      .q = f->q,
                                      .store = job->store,
                                      .layer = layer,
@@ -245,6 +250,32 @@ static void fill_cache(const struct forward *f, const struct forward_job *job, i
         save_queries(f, job->window, layer);
 }
 
+static void run_mlp(const struct forward *f, const struct layer *w, struct mat x, struct mat normed)
+{
+    const struct model_config *c = &f->engine->config;
+    struct backend *be = f->engine->backend;
+    struct mat gate_up = mat_of(f->gate_up, be->dtype, x.rows, 2 * c->d_ff),
+               mlp = mat_of(f->mlp, be->dtype, x.rows, c->d_ff);
+
+    be->gemm(be, gate_up, normed, w->gate_up, w->gate_up_bias, GEMM_SET);
+    be->silu_mul(be, mlp, gate_up);
+    be->gemm(be, x, mlp, w->down, w->down_bias, GEMM_ADD);
+}
+
+static void run_experts(const struct forward *f, const struct layer *w, struct mat x, struct mat normed)
+{
+    const struct model_config *c = &f->engine->config;
+    const struct experts experts = { .router = w->router,
+                                     .gate_up = (const struct weight *const *)w->expert_gate_up,
+                                     .down = (const struct weight *const *)w->expert_down,
+                                     .n = c->n_experts,
+                                     .n_used = c->n_experts_used,
+                                     .width = c->expert_ff,
+                                     .renormalise = c->renormalise };
+
+    f->engine->backend->moe(f->engine->backend, x, normed, &experts);
+}
+
 static void finish_layer(struct forward *f, const struct forward_job *job, int layer)
 {
     const struct engine *e = f->engine;
@@ -253,14 +284,14 @@ static void finish_layer(struct forward *f, const struct forward_job *job, int l
     struct backend *be = e->backend;
     int n = f->pass.n;
     struct mat x = mat_of(f->x, DTYPE_F32, n, c->d_model), normed = mat_of(f->normed, be->dtype, n, c->d_model);
-    struct mat gate_up = mat_of(f->gate_up, be->dtype, n, 2 * c->d_ff), mlp = mat_of(f->mlp, be->dtype, n, c->d_ff);
 
     attend(f, job, layer);
-    be->gemm(be, x, mat_of(f->attended, be->dtype, n, c->n_heads * c->head_dim), w->o, NULL, GEMM_ADD);
+    be->gemm(be, x, mat_of(f->attended, be->dtype, n, c->n_heads * c->head_dim), w->o, w->o_bias, GEMM_ADD);
     be->rmsnorm(be, normed, x, w->norm_mlp, c->norm_eps);
-    be->gemm(be, gate_up, normed, w->gate_up, NULL, GEMM_SET);
-    be->silu_mul(be, mlp, gate_up);
-    be->gemm(be, x, mlp, w->down, NULL, GEMM_ADD);
+    if (w->router)
+        run_experts(f, w, x, normed);
+    else
+        run_mlp(f, w, x, normed);
 }
 
 void forward_run(struct forward *f, const struct forward_job *job)

@@ -22,12 +22,12 @@ static const struct {
     enum weight_type type; // WEIGHT_TYPES: not read
     const char *name;
 } tensor_types[] = {
-    { 0, WEIGHT_F32, "F32" },       { 1, WEIGHT_F16, "F16" },       { 2, WEIGHT_Q4_0, "Q4_0" },
-    { 3, WEIGHT_Q4_1, "Q4_1" },     { 6, WEIGHT_Q5_0, "Q5_0" },     { 7, WEIGHT_Q5_1, "Q5_1" },
-    { 8, WEIGHT_Q8_0, "Q8_0" },     { 30, WEIGHT_BF16, "BF16" },    { 9, WEIGHT_TYPES, "Q8_1" },
-    { 10, WEIGHT_TYPES, "Q2_K" },   { 11, WEIGHT_TYPES, "Q3_K" },   { 12, WEIGHT_TYPES, "Q4_K" },
-    { 13, WEIGHT_TYPES, "Q5_K" },   { 14, WEIGHT_TYPES, "Q6_K" },   { 15, WEIGHT_TYPES, "Q8_K" },
-    { 20, WEIGHT_TYPES, "IQ4_NL" }, { 23, WEIGHT_TYPES, "IQ4_XS" }, { 28, WEIGHT_TYPES, "F64" },
+    { 0, WEIGHT_F32, "F32" },        { 1, WEIGHT_F16, "F16" },       { 2, WEIGHT_Q4_0, "Q4_0" },
+    { 3, WEIGHT_Q4_1, "Q4_1" },      { 6, WEIGHT_Q5_0, "Q5_0" },     { 7, WEIGHT_Q5_1, "Q5_1" },
+    { 8, WEIGHT_Q8_0, "Q8_0" },      { 30, WEIGHT_BF16, "BF16" },    { 9, WEIGHT_TYPES, "Q8_1" },
+    { 10, WEIGHT_Q2_K, "Q2_K" },     { 11, WEIGHT_Q3_K, "Q3_K" },    { 12, WEIGHT_Q4_K, "Q4_K" },
+    { 13, WEIGHT_Q5_K, "Q5_K" },     { 14, WEIGHT_Q6_K, "Q6_K" },    { 15, WEIGHT_TYPES, "Q8_K" },
+    { 20, WEIGHT_IQ4_NL, "IQ4_NL" }, { 23, WEIGHT_TYPES, "IQ4_XS" }, { 28, WEIGHT_TYPES, "F64" },
 };
 
 /* ---- a cursor that never leaves the file ------------------------------- */
@@ -461,6 +461,16 @@ int gguf_want_ints(const struct gguf *g, const char *key, struct gguf_array *out
     return 0;
 }
 
+int gguf_want_reals(const struct gguf *g, const char *key, struct gguf_array *out, struct err *err)
+{
+    const struct gguf_value *v = find(g, key);
+
+    if (!v || v->type != G_ARRAY || v->element != G_F32 || v->n > INT_MAX / 2)
+        return wrong_value(key, v, "an array of 32-bit reals", err);
+    *out = (struct gguf_array){ v->at, v->end, v->element, (int)v->n };
+    return 0;
+}
+
 struct text_view gguf_next_text(struct gguf_array *a)
 {
     struct cursor c = { a->at, a->end, false };
@@ -475,5 +485,14 @@ int64_t gguf_next_int(struct gguf_array *a)
     int64_t v = int_at(a->at, a->element);
 
     a->at += value_size[a->element];
+    return v;
+}
+
+float gguf_next_real(struct gguf_array *a)
+{
+    float v;
+
+    memcpy(&v, a->at, sizeof(v));
+    a->at += sizeof(v);
     return v;
 }

@@ -51,7 +51,7 @@ int gguf_may_real(const struct gguf *g, const char *key, double *out, struct err
 int gguf_may_text(const struct gguf *g, const char *key, struct text_view *out, struct err *err) MUST_CHECK;
 bool gguf_has(const struct gguf *g, const char *key);
 
-/* An array of texts or integers, read from its start: n elements, one per gguf_next_*() call. */
+/* An array of texts, integers or 32-bit reals, read from its start: n elements, one per gguf_next_*() call. */
 struct gguf_array {
     const uint8_t *at, *end;
     uint32_t element;
@@ -59,7 +59,9 @@ struct gguf_array {
 };
 int gguf_want_texts(const struct gguf *g, const char *key, struct gguf_array *out, struct err *err) MUST_CHECK;
 int gguf_want_ints(const struct gguf *g, const char *key, struct gguf_array *out, struct err *err) MUST_CHECK;
+int gguf_want_reals(const struct gguf *g, const char *key, struct gguf_array *out, struct err *err) MUST_CHECK;
 struct text_view gguf_next_text(struct gguf_array *a);
 int64_t gguf_next_int(struct gguf_array *a);
+float gguf_next_real(struct gguf_array *a);
 
 #endif

@@ -1,7 +1,7 @@
 /* hf.c - a Hugging Face folder as a model: config.json, and model.safetensors or the shards of its index.
  *
- * First config.json, which must describe a plain Llama: a field that departs from one is refused by its name. Then the
- * shards in the order of their names, so that the digest does not depend on the index.
+ * First config.json: its model_type is a family, and a field that departs from the family is refused by its name. Then
+ * the shards in the order of their names, so that the digest does not depend on the index.
  */
 #include "engine/model_internal.h"
 
@@ -25,15 +25,14 @@ static int read_int(const struct json *config, const char *key, int fallback, in
     return 0;
 }
 
-/* Fields of config.json that change what a model computes, with the value that leaves it a plain Llama; NAN: none does.
- * They come from relatives of Llama (Granite, Cohere, Gemma, Qwen, Mixtral, SmolLM3 and others), whose folders
- * sometimes name Llama as their type. Fields that are not here are harmless: config.json has dozens. */
+/* Fields of config.json that change what a model computes, with the value that leaves it as it is; NAN: none does. They
+ * come from relatives of the families (Granite, Cohere, Gemma, Mixtral, SmolLM3 and others), whose folders sometimes
+ * name Llama as their type. Fields that are not here are harmless: config.json has dozens. */
 static const struct {
     const char *name;
     double plain; // true is 1, false 0
 } dangerous[] = {
-    { "attention_bias", 0 },
-    { "mlp_bias", 0 },
+    { "lm_head_bias", 0 },
     { "qkv_bias", 0 },
     { "use_qkv_bias", 0 },
     { "use_bias", 0 },
@@ -50,7 +49,7 @@ static const struct {
     { "is_encoder_decoder", 0 },
     { "add_cross_attention", 0 },
     { "is_causal", 1 },
-    { "partial_rotary_factor", 1 },
+    { "decoder_sparse_step", 1 }, // of layers with experts
     { "rotary_pct", 1 },
     { "embedding_multiplier", 1 },
     { "residual_multiplier", 1 },
@@ -66,7 +65,7 @@ static const struct {
     { "compression_config", (double)NAN },
 };
 
-/* Is the field absent, null, or what a plain Llama has? */
+/* Is the field absent, null, or the plain value? */
 static bool is_plain(const struct json *v, double plain)
 {
     if (!v || json_is_null(v))
@@ -74,13 +73,12 @@ static bool is_plain(const struct json *v, double plain)
     return json_is_bool(v) ? (json_true(v) ? 1 : 0) == plain : json_is_number(v) && json_real(v) == plain;
 }
 
-/* Parts of the family that this engine does not compute. */
+/* What this engine does not compute. */
 static int check_plain(const struct json *config, struct err *err)
 {
-    const char *act = "silu", *arch = NULL;
+    const char *act = "silu";
 
-    if (json_want_text(config, "model_type", &arch, err) || model_check_arch(arch, err) ||
-        json_may_text(config, "hidden_act", &act, err))
+    if (json_may_text(config, "hidden_act", &act, err))
         return err->code;
     if (strcmp(act, "silu") != 0)
         return err_set(err, ERR_FORMAT, "activation '%.64s' is not supported (silu is)", act);
@@ -90,18 +88,71 @@ static int check_plain(const struct json *config, struct err *err)
     return 0;
 }
 
-static int read_shape(struct model_config *c, const struct json *config, struct err *err)
+static int read_family(struct model *m, struct err *err)
 {
+    const char *type = NULL;
+
+    if (json_want_text(m->json, "model_type", &type, err))
+        return err->code;
+    m->family = model_family(type, err);
+    if (!m->family)
+        return err->code;
+    m->config.roles = m->family->roles;
+    snprintf(m->config.arch, sizeof(m->config.arch), "%s", type);
+    return 0;
+}
+
+/* Biases that are the model's choice. */
+static int read_biases(struct model *m, struct err *err)
+{
+    const struct {
+        const char *name;
+        unsigned roles;
+    } field[] = { { "attention_bias", m->family->bias }, { "mlp_bias", m->family->mlp_bias } };
+
+    for (size_t i = 0; i < sizeof(field) / sizeof(*field); i++) {
+        if (is_plain(json_get(m->json, field[i].name), 0))
+            continue;
+        if (!field[i].roles)
+            return err_set(err, ERR_FORMAT, "field '%s' has a value that is not supported", field[i].name);
+        m->config.roles |= field[i].roles;
+    }
+    return 0;
+}
+
+/* The experts: every layer has as many. */
+static int read_experts(struct model_config *c, const struct json *config, struct err *err)
+{
+    const char *key = json_get(config, "num_experts") ? "num_experts" : "num_local_experts";
+
+    if (json_first(json_get(config, "mlp_only_layers")))
+        return err_set(err, ERR_FORMAT, "field 'mlp_only_layers' names layers without experts, which is not supported");
+    if (read_int(config, key, 0, &c->n_experts, err) ||
+        read_int(config, "num_experts_per_tok", 0, &c->n_experts_used, err) ||
+        read_int(config, "moe_intermediate_size", 0, &c->expert_ff, err))
+        return err->code;
+    c->renormalise = json_true(json_get(config, "norm_topk_prob"));
+    return 0;
+}
+
+static int read_shape(struct model *m, const struct json *config, struct err *err)
+{
+    struct model_config *c = &m->config;
+    int head_dim = m->family->head_dim;
+
     if (read_int(config, "num_hidden_layers", 0, &c->n_layers, err) ||
-        read_int(config, "hidden_size", 0, &c->d_model, err) ||
-        read_int(config, "intermediate_size", 0, &c->d_ff, err) ||
-        read_int(config, "vocab_size", 0, &c->n_vocab, err) ||
+        read_int(config, "hidden_size", 0, &c->d_model, err) || read_int(config, "vocab_size", 0, &c->n_vocab, err) ||
         read_int(config, "max_position_embeddings", 0, &c->max_tokens, err) ||
         read_int(config, "num_attention_heads", 0, &c->n_heads, err) ||
-        read_int(config, "num_key_value_heads", c->n_heads ? c->n_heads : 1, &c->n_kv_heads, err) ||
-        read_int(config, "head_dim", c->n_heads ? c->d_model / c->n_heads : 1, &c->head_dim, err))
+        read_int(config, "num_key_value_heads", c->n_heads ? c->n_heads : 1, &c->n_kv_heads, err))
         return err->code;
-    return 0;
+    if (head_dim == 0)
+        head_dim = c->n_heads ? c->d_model / c->n_heads : 1;
+    if (read_int(config, "head_dim", head_dim, &c->head_dim, err))
+        return err->code;
+    if (model_has(c, TENSOR_ROUTER))
+        return read_experts(c, config, err);
+    return read_int(config, "intermediate_size", 0, &c->d_ff, err);
 }
 
 /* *n is the number of layers that layer_types gives a sliding window, or -1 when there is no such field. */
@@ -121,23 +172,50 @@ static int count_sliding(const struct json *config, int *n, struct err *err)
     return 0;
 }
 
-/* A folder that was saved without the field has the default of transformers' MistralConfig. */
-static int read_window(struct model_config *c, const struct json *config, struct err *err)
+/* Which of the layers have the window: those that layer_types says; all from max_window_layers on, for Qwen; or all. */
+static int sliding_layers(const struct model *m, int *n, struct err *err)
 {
-    enum { MISTRAL_WINDOW = 4096 };
-    const struct json *used = json_get(config, "use_sliding_window"), *given = json_get(config, "sliding_window");
+    int first = 0;
+
+    if (count_sliding(m->json, n, err) ||
+        (json_get(m->json, "max_window_layers") && read_int(m->json, "max_window_layers", INT_MAX, &first, err)))
+        return err->code;
+    if (*n < 0)
+        *n = first < m->config.n_layers ? m->config.n_layers - first : 0;
+    return 0;
+}
+
+/* A folder that was saved without the fields has the defaults of its family's class. */
+static int read_window(struct model *m, struct err *err)
+{
+    const struct json *used = json_get(m->json, "use_sliding_window"), *given = json_get(m->json, "sliding_window");
     int window = INT_MAX, n_sliding;
 
-    if (count_sliding(config, &n_sliding, err) || read_int(config, "sliding_window", INT_MAX, &window, err))
+    if (sliding_layers(m, &n_sliding, err) || read_int(m->json, "sliding_window", INT_MAX, &window, err))
         return err->code;
     if (window == 0)
         return err_set(err, ERR_FORMAT, "field 'sliding_window' is 0");
-    if (!given && strcmp(json_text(json_get(config, "model_type")), "mistral") == 0)
-        window = MISTRAL_WINDOW;
-    if (n_sliding > 0 && window == INT_MAX)
+    if (!given && m->family->window > 0)
+        window = m->family->window;
+    if (json_get(m->json, "layer_types") && n_sliding > 0 && window == INT_MAX)
         return err_set(err, ERR_FORMAT, "field 'layer_types' has 'sliding_attention' without a 'sliding_window'");
-    if (n_sliding != 0 && (!json_is_bool(used) || json_true(used)))
-        model_limit_window(c, window);
+    if (n_sliding > 0 && (json_is_bool(used) ? json_true(used) : m->family->window_used))
+        model_limit_window(&m->config, window);
+    return 0;
+}
+
+/* The part of a head that is rotated, in config.json or one of its descriptions of the rotary embedding. */
+static int read_partial(const struct model *m, struct model_config *c, const struct json *from, struct err *err)
+{
+    double part = 1;
+
+    if (!json_get(from, "partial_rotary_factor"))
+        return 0;
+    if (json_may_real(from, "partial_rotary_factor", &part, err))
+        return err->code;
+    if ((part != 1 && !m->family->partial) || !(part > 0 && part <= 1))
+        return err_set(err, ERR_FORMAT, "field 'partial_rotary_factor' is %g, which is not supported", part);
+    c->rotary = (int)(c->head_dim * part);
     return 0;
 }
 
@@ -155,7 +233,7 @@ static int check_scaling_fields(const struct json *scaling, struct err *err)
         { "low_freq_factor", false },
         { "high_freq_factor", false },
         { "original_max_position_embeddings", false },
-        { "partial_rotary_factor", true },
+        { "partial_rotary_factor", false },
         { "attention_factor", true },
     };
     const size_t n = sizeof(known) / sizeof(*known);
@@ -171,7 +249,7 @@ static int check_scaling_fields(const struct json *scaling, struct err *err)
 }
 
 /* One of config.json's two descriptions of the rotary embedding, an object. */
-static int read_scaling(struct model_config *c, const struct json *scaling, struct err *err)
+static int read_scaling(const struct model *m, struct model_config *c, const struct json *scaling, struct err *err)
 {
     const char *type = "default";
 
@@ -180,7 +258,7 @@ static int read_scaling(struct model_config *c, const struct json *scaling, stru
         return err->code;
     if (strcmp(type, "default") != 0 && strcmp(type, "linear") != 0 && strcmp(type, "llama3") != 0)
         return err_set(err, ERR_FORMAT, "rotary scaling '%.64s' is not supported", type);
-    if (check_scaling_fields(scaling, err))
+    if (check_scaling_fields(scaling, err) || read_partial(m, c, scaling, err))
         return err->code;
     if (strcmp(type, "default") == 0)
         return 0;
@@ -200,50 +278,50 @@ static int read_scaling(struct model_config *c, const struct json *scaling, stru
 static bool same_rope(const struct model_config *a, const struct model_config *b)
 {
     return a->rope_theta == b->rope_theta && a->rope_scaling == b->rope_scaling && a->rope_factor == b->rope_factor &&
-           a->rope_low == b->rope_low && a->rope_high == b->rope_high && a->rope_original == b->rope_original;
+           a->rope_low == b->rope_low && a->rope_high == b->rope_high && a->rope_original == b->rope_original &&
+           a->rotary == b->rotary;
 }
 
 /* rope_scaling (null, or with `type` or `rope_type`), or transformers 5's rope_parameters, which hold the base too.
  * Where both are given they must agree. */
-static int read_rope(struct model_config *c, const struct json *config, struct err *err)
+static int read_rope(struct model *m, struct err *err)
 {
-    const struct json *parameters = json_get(config, "rope_parameters"), *scaling = json_get(config, "rope_scaling");
+    const struct json *parameters = json_get(m->json, "rope_parameters"), *scaling = json_get(m->json, "rope_scaling");
+    struct model_config *c = &m->config;
 
     c->rope_theta = 10000;
-    if (json_may_real(config, "rope_theta", &c->rope_theta, err))
+    c->rotary = c->head_dim;
+    if (json_may_real(m->json, "rope_theta", &c->rope_theta, err) || read_partial(m, c, m->json, err))
         return err->code;
     struct model_config old = *c;
     if (!json_is_object(parameters))
-        return json_is_object(scaling) ? read_scaling(c, scaling, err) : 0;
-    if (read_scaling(c, parameters, err))
+        return json_is_object(scaling) ? read_scaling(m, c, scaling, err) : 0;
+    if (read_scaling(m, c, parameters, err))
         return err->code;
     old.rope_theta = c->rope_theta;
+    old.rotary = c->rotary;
     if (!json_is_object(scaling))
         return 0;
-    if (read_scaling(&old, scaling, err))
+    if (read_scaling(m, &old, scaling, err))
         return err->code;
     return same_rope(c, &old) ? 0
                               : err_set(err, ERR_FORMAT, "fields 'rope_parameters' and 'rope_scaling' do not agree");
 }
 
-static int read_config(struct model *m, struct err *err)
+int hf_config_read(struct model *m, struct err *err)
 {
     struct model_config *c = &m->config;
     double eps;
 
-    m->json = model_json(m->path, "config.json", err);
-    if (!m->json)
-        return err->code;
-    if (check_plain(m->json, err) || read_shape(c, m->json, err) || read_window(c, m->json, err) ||
-        read_rope(c, m->json, err) || json_want_real(m->json, "rms_norm_eps", &eps, err))
+    if (read_family(m, err) || check_plain(m->json, err) || read_biases(m, err) || read_shape(m, m->json, err) ||
+        read_window(m, err) || read_rope(m, err) || json_want_real(m->json, "rms_norm_eps", &eps, err))
         return err_wrap(err, "'%s/config.json'", m->path);
     c->norm_eps = (float)eps;
     c->tied = json_true(json_get(m->json, "tie_word_embeddings"));
-    snprintf(c->arch, sizeof(c->arch), "%s", json_text(json_get(m->json, "model_type")));
     size_t n = strlen(m->path);
     while (n > 1 && m->path[n - 1] == '/')
         m->path[--n] = '\0';
-    snprintf(c->name, sizeof(c->name), "%.63s", file_name(m->path));
+    model_folder_name(m->path, c->name, sizeof(c->name));
     return 0;
 }
 
@@ -388,7 +466,8 @@ static int add_tensors(struct model *m, struct err *err)
 
 int hf_model_open(struct model *m, struct err *err)
 {
-    if (read_config(m, err) || open_shards(m, err))
+    m->json = model_json(m->path, "config.json", err);
+    if (!m->json || hf_config_read(m, err) || open_shards(m, err))
         return err->code;
     return add_tensors(m, err);
 }

@@ -11,6 +11,7 @@
  */
 #include "base/digest.h"
 #include "engine/model_internal.h"
+#include "engine/tokenizer_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ enum { NOTE_MAX = 1 << 20, TIME_STEP_S = 2 };
 
 struct sources {
     const char **path; // (n): borrowed from the model, a folder's last one from `tokenizer`
-    char *tokenizer;   // the folder's tokenizer.json
+    char *tokenizer;   // the file of the folder that has the vocabulary
     int n;
 };
 
@@ -32,13 +33,13 @@ static int list_sources(struct sources *s, const struct model *m, struct err *er
     s->path = calloc((size_t)m->n_shards + 1, sizeof(*s->path));
     if (!s->path)
         return err_nomem(err);
-    if (!m->json) {
+    if (!m->json)
         s->path[s->n++] = m->path;
-        return 0;
-    }
     for (int i = 0; i < m->n_shards; i++)
         s->path[s->n++] = m->shard_path[i];
-    s->tokenizer = file_join(m->path, "tokenizer.json");
+    if (!m->json)
+        return 0;
+    s->tokenizer = tokenizer_path(m->path);
     if (!s->tokenizer)
         return err_nomem(err);
     if (file_exists(s->tokenizer))
@@ -226,6 +227,9 @@ int model_digest_at(const struct model *m, time_t now, char hex[DIGEST_HEX], str
 {
     struct sources s = { 0 };
     struct state state = { 0 };
+
+    if (m->synthetic)
+        return synthetic_digest(m, hex, err);
     int code = list_sources(&s, m, err);
 
     if (!code)

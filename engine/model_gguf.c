@@ -1,4 +1,5 @@
-/* model_gguf.c - a GGUF file as a model: its keys become the config, its tensors get Hugging Face's names.
+/* model_gguf.c - a GGUF file, or the parts of one, as a model: its keys become the config, its tensors get Hugging
+ * Face's names.
  *
  * Keys come first, since the number of heads says how the rows of q and k are stored. Every key of the architecture is
  * in the table of known keys below, or refused: it may change what the model computes.
@@ -12,44 +13,165 @@
 
 /* ---- tensors ----------------------------------------------------------- */
 
-/* The role of a tensor by its GGUF name; TENSOR_ROLES: it has none. */
-static enum tensor_role role_of(const char *name, int *layer)
+/* The parts of a file; 0 is the first. */
+static const struct gguf *part_of(const struct model *m, int i)
+{
+    return i == 0 ? &m->gguf : &m->part[i - 1].gguf;
+}
+
+/* The role of a tensor by its GGUF name; TENSOR_ROLES: the model has none of that name. */
+static enum tensor_role role_of(const struct model_config *c, const char *name, int *layer)
 {
     int at = 0;
 
     *layer = 0;
     bool in_layer = sscanf(name, "blk.%5d.%n", layer, &at) == 1 && at > 0;
     int role = in_layer ? 0 : TENSOR_EMBEDDING, end = in_layer ? TENSOR_EMBEDDING : TENSOR_ROLES;
-    while (role < end && strcmp(model_roles[role].gguf_name, name + (in_layer ? at : 0)) != 0)
+    while (role < end && !(model_has(c, (enum tensor_role)role) &&
+                           strcmp(model_roles[role].gguf_name, name + (in_layer ? at : 0)) == 0))
         role++;
     return role < end ? (enum tensor_role)role : TENSOR_ROLES;
+}
+
+/* Heads whose rows are in pairs. */
+static int paired_heads(const struct model *m, enum tensor_role role)
+{
+    if (!m->family->pairs)
+        return 0;
+    if (role == TENSOR_Q || role == TENSOR_Q_BIAS)
+        return m->config.n_heads;
+    return role == TENSOR_K || role == TENSOR_K_BIAS ? m->config.n_kv_heads : 0;
+}
+
+static int add_tensor(struct model *m, struct tensor t, struct err *err)
+{
+    const struct model_config *c = &m->config;
+    char name[MODEL_TENSOR_NAME];
+    int layer;
+    enum tensor_role role = role_of(c, t.name, &layer);
+    int heads = paired_heads(m, role);
+
+    if (t.dim[0] == (int64_t)heads * c->head_dim) // a tensor of another size is refused by model_check()
+        t.paired_heads = heads;
+    if (role > TENSOR_ROUTER && role <= TENSOR_EXPERT_DOWN)
+        model_experts_name(name, role, layer);
+    else if (role < TENSOR_ROLES)
+        model_tensor_name(name, c, role, layer);
+    else
+        snprintf(name, sizeof(name), "%s", t.name);
+    return model_add(m, name, &t, err);
 }
 
 static int add_tensors(struct model *m, struct err *err)
 {
     enum { NAME_MAX_BYTES = 128 };
-    const struct model_config *c = &m->config;
-    char name[MODEL_TENSOR_NAME];
+    size_t n = 0;
 
-    if (model_reserve(m, (size_t)m->gguf.n_tensors, err))
+    for (int p = 0; p <= m->n_shards; p++)
+        n += (size_t)part_of(m, p)->n_tensors;
+    if (model_reserve(m, n, err))
         return err->code;
-    for (int i = 0; i < m->gguf.n_tensors; i++) {
-        struct tensor t = m->gguf.tensor[i];
-        int layer;
-        if (strlen(t.name) > NAME_MAX_BYTES)
-            return err_set(err, ERR_FORMAT, "the name of tensor %d has %zu bytes, more than %d", i, strlen(t.name),
-                           NAME_MAX_BYTES);
-        enum tensor_role role = role_of(t.name, &layer);
-        int heads = role == TENSOR_Q ? c->n_heads : role == TENSOR_K ? c->n_kv_heads : 0;
-        if (t.dim[0] == (int64_t)heads * c->head_dim) /* a tensor of another size is refused by model_check() */
-            t.paired_heads = heads;
-        if (role < TENSOR_ROLES)
-            model_tensor_name(name, role, layer);
-        else
-            snprintf(name, sizeof(name), "%s", t.name);
-        if (model_add(m, name, &t, err))
-            return err->code;
+    for (int p = 0; p <= m->n_shards; p++)
+        for (int i = 0; i < part_of(m, p)->n_tensors; i++) {
+            const struct tensor *t = &part_of(m, p)->tensor[i];
+            if (strlen(t->name) > NAME_MAX_BYTES)
+                return err_set(err, ERR_FORMAT, "the name of tensor %d has %zu bytes, more than %d", i, strlen(t->name),
+                               NAME_MAX_BYTES);
+            if (add_tensor(m, *t, err))
+                return err->code;
+        }
+    return 0;
+}
+
+/* The tensor of any of the parts; NULL: none. */
+static const struct tensor *find_tensor(const struct model *m, const char *name)
+{
+    for (int p = 0; p <= m->n_shards; p++) {
+        const struct gguf *g = part_of(m, p);
+        int i = map_find(&g->names, name, strlen(name));
+        if (i >= 0)
+            return &g->tensor[i];
     }
+    return NULL;
+}
+
+/* ---- parts --------------------------------------------------------------- */
+
+/* The name of part i of n: "NAME-00002-of-00005.gguf", for a path that is the first's. NULL without memory, and with
+ * ERR_FORMAT when the path is not of that kind. */
+static char *part_path(const char *first, int i, int n, struct err *err)
+{
+    char end[32], other[32];
+    size_t all = strlen(first), size = (size_t)snprintf(end, sizeof(end), "-%05d-of-%05d.gguf", 1, n);
+
+    if (all < size || strcmp(first + all - size, end) != 0) {
+        err_set(err, ERR_FORMAT, "it is the first of %d parts ('split.count'), and its name does not end in '%s'", n,
+                end);
+        return NULL;
+    }
+    char *path = strdup(first);
+    snprintf(other, sizeof(other), "-%05d-of-%05d.gguf", i + 1, n);
+    if (path)
+        memcpy(path + all - size, other, size);
+    else
+        err_nomem(err);
+    return path;
+}
+
+/* Is it part i of n? */
+static int check_part(const struct gguf *g, int i, int n, struct err *err)
+{
+    int64_t no = -1, count = 0;
+
+    if (gguf_want_int(g, "split.no", &no, err) || gguf_want_int(g, "split.count", &count, err))
+        return err->code;
+    if (no != i || count != n)
+        return err_set(err, ERR_FORMAT, "it says that it is part %lld of %lld, not %d of %d", (long long)no + 1,
+                       (long long)count, i + 1, n);
+    return 0;
+}
+
+static int open_part(struct model *m, int i, int n, struct err *err)
+{
+    struct gguf_part *part = &m->part[m->n_shards];
+    char *path = part_path(m->path, i, n, err);
+
+    if (!path)
+        return err->code;
+    m->shard_path[m->n_shards++] = path;
+    if (file_map(&part->map, path, err))
+        return err->code;
+    if (gguf_parse(&part->gguf, part->map.at, part->map.n, err) || check_part(&part->gguf, i, n, err))
+        return err_wrap(err, "'%s'", path);
+    return 0;
+}
+
+/* Opens the parts after the first, if there are any. */
+static int open_parts(struct model *m, struct err *err)
+{
+    enum { PARTS_MAX = 99999 }; // five digits
+    int64_t n = 1, no = 0, n_tensors = -1, found = m->gguf.n_tensors;
+
+    if (gguf_may_int(&m->gguf, "split.count", &n, err) || gguf_may_int(&m->gguf, "split.no", &no, err) ||
+        gguf_may_int(&m->gguf, "split.tensors.count", &n_tensors, err))
+        return err->code;
+    if (n == 0 || n == 1)
+        return 0;
+    if (n < 0 || n > PARTS_MAX || no != 0)
+        return err_set(err, ERR_FORMAT, "it is part %lld of %lld ('split.no'); name the first part", (long long)no + 1,
+                       (long long)n);
+    m->part = calloc((size_t)n, sizeof(*m->part));
+    m->shard_path = calloc((size_t)n, sizeof(*m->shard_path));
+    if (!m->part || !m->shard_path)
+        return err_nomem(err);
+    for (int i = 1; i < n; i++) {
+        if (open_part(m, i, (int)n, err))
+            return err->code;
+        found += m->part[i - 1].gguf.n_tensors;
+    }
+    if (n_tensors >= 0 && n_tensors != found)
+        return err_set(err, ERR_FORMAT, "its %lld parts have %lld tensors, not %lld ('split.tensors.count')",
+                       (long long)n, (long long)found, (long long)n_tensors);
     return 0;
 }
 
@@ -85,7 +207,7 @@ static int read_real(const struct arch_keys *k, const char *key, double *out, st
 }
 
 /* The keys of an architecture that this engine knows: those it reads, those that do not change what the model computes,
- * and those it follows only while they say what a plain Llama does. */
+ * and those it follows only while they say what the families do. */
 enum key_use { KEY_READ, KEY_HARMLESS, KEY_NUMBER, KEY_TEXT };
 static const struct {
     const char *name;
@@ -98,6 +220,8 @@ static const struct {
     { .name = "feed_forward_length" },
     { .name = "context_length" },
     { .name = "expert_count" },
+    { .name = "expert_used_count" },
+    { .name = "expert_feed_forward_length" },
     { .name = "attention.head_count" },
     { .name = "attention.head_count_kv" },
     { .name = "attention.key_length" },
@@ -111,7 +235,6 @@ static const struct {
     { .name = "rope.scaling.factor" },
     { .name = "vocab_size", .use = KEY_HARMLESS }, // the embedding says it
     { .name = "pooling_type", .use = KEY_HARMLESS },
-    { .name = "expert_used_count", .use = KEY_HARMLESS },                    // there are no experts
     { .name = "attention.layer_norm_epsilon", .use = KEY_HARMLESS },         // a Llama's norms are RMS norms
     { .name = "rope.scaling.original_context_length", .use = KEY_HARMLESS }, // for yarn, which is refused
     { .name = "rope.scaling.finetuned", .use = KEY_HARMLESS },
@@ -127,6 +250,9 @@ static const struct {
     { .name = "embedding_scale", .use = KEY_NUMBER, .number = 1 },
     { .name = "use_parallel_residual", .use = KEY_NUMBER, .number = 0 },
     { .name = "expert_shared_count", .use = KEY_NUMBER, .number = 0 },
+    { .name = "expert_shared_feed_forward_length", .use = KEY_NUMBER, .number = 0 },
+    { .name = "expert_gating_func", .use = KEY_NUMBER, .number = 1 }, // softmax
+    { .name = "expert_weights_norm", .use = KEY_NUMBER, .number = 1 },
     { .name = "leading_dense_block_count", .use = KEY_NUMBER, .number = 0 },
     { .name = "hidden_activation", .use = KEY_TEXT, .text = "silu" },
     { .name = "tensor_data_layout", .use = KEY_TEXT, .text = "Meta AI original pth" },
@@ -172,51 +298,75 @@ static int check_keys(const struct model_config *c, const struct gguf *g, struct
     return 0;
 }
 
-static int check_whole(const struct gguf *g, struct err *err)
-{
-    int64_t n_files = 1;
-
-    if (gguf_may_int(g, "split.count", &n_files, err))
-        return err->code;
-    if (n_files > 1)
-        return err_set(
-            err, ERR_FORMAT,
-            "it is one of %lld files ('split.count'), which are not supported; join them with llama-gguf-split",
-            (long long)n_files);
-    return 0;
-}
-
-static int read_arch(struct model_config *c, const struct gguf *g, struct err *err)
+static int read_arch(struct model *m, const struct gguf *g, struct err *err)
 {
     struct text_view arch, name = { "", 0 };
+    struct model_config *c = &m->config;
+    char full[80];
 
     if (gguf_want_text(g, "general.architecture", &arch, err) || gguf_may_text(g, "general.name", &name, err))
         return err->code;
-    snprintf(c->arch, sizeof(c->arch), "%.*s", text_view_width(arch, 64), arch.at);
+    snprintf(full, sizeof(full), "%.*s", text_view_width(arch, 64), arch.at);
+    m->family = model_family_gguf(full, err);
+    if (!m->family)
+        return err->code;
+    snprintf(c->arch, sizeof(c->arch), "%s", m->family->gguf);
     snprintf(c->name, sizeof(c->name), "%.*s", text_view_width(name, 64), name.at);
-    return model_check_arch(c->arch, err);
+    return 0;
 }
 
-static int read_shape(struct model_config *c, const struct gguf *g, struct err *err)
+/* The tensors that the model has: those of its family, and biases where layer 0 has them. */
+static void read_roles(struct model *m)
 {
+    unsigned may = m->family->bias | m->family->mlp_bias;
+    char name[MODEL_TENSOR_NAME];
+
+    m->config.roles = m->family->roles;
+    for (int role = 0; role < TENSOR_ROLES; role++) {
+        if (!(may & ROLE(role)))
+            continue;
+        snprintf(name, sizeof(name), "blk.0.%s", model_roles[role].gguf_name);
+        if (find_tensor(m, name))
+            m->config.roles |= ROLE(role);
+    }
+}
+
+static int read_mlp(struct model_config *c, const struct arch_keys *k, struct err *err)
+{
+    int experts;
+
+    if (model_has(c, TENSOR_ROUTER)) {
+        c->renormalise = true; // as llama.cpp has it; no key says it
+        return read_int(k, "expert_count", 0, &c->n_experts, err) ||
+                       read_int(k, "expert_used_count", 0, &c->n_experts_used, err) ||
+                       read_int(k, "expert_feed_forward_length", 0, &c->expert_ff, err)
+                   ? err->code
+                   : 0;
+    }
+    if (read_int(k, "feed_forward_length", 0, &c->d_ff, err) || read_int(k, "expert_count", 1, &experts, err))
+        return err->code;
+    return experts > 1 ? err_set(err, ERR_FORMAT, "a mixture of %d experts is not supported in architecture '%s'",
+                                 experts, k->arch)
+                       : 0;
+}
+
+static int read_shape(struct model *m, const struct gguf *g, struct err *err)
+{
+    struct model_config *c = &m->config;
     const struct arch_keys k = { g, c->arch };
-    int experts, rope_dims, value_dims, window;
+    int value_dims, window;
 
     if (read_int(&k, "block_count", 0, &c->n_layers, err) || read_int(&k, "embedding_length", 0, &c->d_model, err) ||
-        read_int(&k, "feed_forward_length", 0, &c->d_ff, err) ||
-        read_int(&k, "context_length", 0, &c->max_tokens, err) ||
+        read_mlp(c, &k, err) || read_int(&k, "context_length", 0, &c->max_tokens, err) ||
         read_int(&k, "attention.head_count", 0, &c->n_heads, err) ||
         read_int(&k, "attention.head_count_kv", c->n_heads ? c->n_heads : 1, &c->n_kv_heads, err) ||
         read_int(&k, "attention.key_length", c->n_heads ? c->d_model / c->n_heads : 1, &c->head_dim, err) ||
         read_int(&k, "attention.value_length", c->n_heads ? c->d_model / c->n_heads : 1, &value_dims, err) ||
-        read_int(&k, "rope.dimension_count", c->head_dim ? c->head_dim : 1, &rope_dims, err) ||
-        read_int(&k, "attention.sliding_window", INT_MAX, &window, err) ||
-        read_int(&k, "expert_count", 1, &experts, err))
+        read_int(&k, "rope.dimension_count", c->head_dim ? c->head_dim : 1, &c->rotary, err) ||
+        read_int(&k, "attention.sliding_window", INT_MAX, &window, err))
         return err->code;
-    if (experts > 1)
-        return err_set(err, ERR_FORMAT, "a mixture of %d experts is not supported", experts);
-    if (rope_dims != c->head_dim)
-        return err_set(err, ERR_FORMAT, "rotating %d of %d dimensions is not supported", rope_dims, c->head_dim);
+    if (c->rotary != c->head_dim && !m->family->partial)
+        return err_set(err, ERR_FORMAT, "rotating %d of %d dimensions is not supported", c->rotary, c->head_dim);
     if (value_dims != c->head_dim)
         return err_set(err, ERR_FORMAT, "values of %d dimensions beside keys of %d are not supported", value_dims,
                        c->head_dim);
@@ -257,7 +407,7 @@ static int read_rope(struct model_config *c, const struct gguf *g, struct err *e
 /* What llama3 scaling divides the frequency of pair j by. */
 static double llama3_divisor(const struct model_config *c, int j)
 {
-    double wavelength = 2 * acos(-1) * pow(c->rope_theta, 2.0 * j / c->head_dim);
+    double wavelength = 2 * acos(-1) * pow(c->rope_theta, 2.0 * j / c->rotary);
 
     if (wavelength < c->rope_original / c->rope_high)
         return 1;
@@ -269,13 +419,16 @@ static double llama3_divisor(const struct model_config *c, int j)
 
 /* GGUF stores llama3 scaling as a tensor of divisors, not as parameters. All published Llama 3.x models have low 1,
  * high 4 and 8192 original positions; the factor is the last divisor. Divisors of other parameters are refused. */
-static int read_rope_divisors(struct model_config *c, const struct gguf *g, struct err *err)
+static int read_rope_divisors(struct model *m, struct err *err)
 {
-    int i = map_find(&g->names, MODEL_ROPE_DIVISORS, strlen(MODEL_ROPE_DIVISORS)), half = c->head_dim / 2;
+    struct model_config *c = &m->config;
+    const struct tensor *t = find_tensor(m, MODEL_ROPE_DIVISORS);
+    int half = c->rotary / 2;
 
-    if (i < 0)
+    if (find_tensor(m, "rope_factors_long.weight") || find_tensor(m, "rope_factors_short.weight"))
+        return err_set(err, ERR_FORMAT, "rotary scaling 'longrope' is not supported ('rope_factors_long.weight')");
+    if (!t)
         return 0;
-    const struct tensor *t = &g->tensor[i];
     if (c->rope_scaling != ROPE_PLAIN || t->type != WEIGHT_F32 || t->n_dims != 1 || t->dim[0] != half || half == 0)
         return err_set(err, ERR_FORMAT, "tensor '%s' is not %d divisors in F32 beside a plain rotary base",
                        MODEL_ROPE_DIVISORS, half);
@@ -296,31 +449,27 @@ static int read_rope_divisors(struct model_config *c, const struct gguf *g, stru
     return 0;
 }
 
-/* The tensor of a role that comes once, -1: none. */
-static int find_role(const struct gguf *g, enum tensor_role role)
-{
-    return map_find(&g->names, model_roles[role].gguf_name, strlen(model_roles[role].gguf_name));
-}
-
 static int read_config(struct model *m, struct err *err)
 {
     struct model_config *c = &m->config;
     const struct gguf *g = &m->gguf;
 
-    if (check_whole(g, err) || read_arch(c, g, err) || check_keys(c, g, err) || read_shape(c, g, err) ||
-        read_rope(c, g, err) || read_rope_divisors(c, g, err))
+    if (read_arch(m, g, err))
         return err->code;
-    int embedding = find_role(g, TENSOR_EMBEDDING);
-    if (embedding < 0 || g->tensor[embedding].n_dims != 2)
+    read_roles(m);
+    if (check_keys(c, g, err) || read_shape(m, g, err) || read_rope(c, g, err) || read_rope_divisors(m, err))
+        return err->code;
+    const struct tensor *embedding = find_tensor(m, model_roles[TENSOR_EMBEDDING].gguf_name);
+    if (!embedding || embedding->n_dims != 2)
         return err_set(err, ERR_FORMAT, "no tensor '%s' of two dimensions", model_roles[TENSOR_EMBEDDING].gguf_name);
-    c->n_vocab = (int)g->tensor[embedding].dim[0];
-    c->tied = find_role(g, TENSOR_HEAD) < 0;
+    c->n_vocab = (int)embedding->dim[0];
+    c->tied = !find_tensor(m, model_roles[TENSOR_HEAD].gguf_name);
     return 0;
 }
 
 int gguf_model_parse(struct model *m, const void *bytes, size_t n, struct err *err)
 {
-    if (gguf_parse(&m->gguf, bytes, n, err) || read_config(m, err) || add_tensors(m, err))
+    if (gguf_parse(&m->gguf, bytes, n, err) || open_parts(m, err) || read_config(m, err) || add_tensors(m, err))
         return err_wrap(err, "'%s'", m->path);
     return 0;
 }

@@ -138,6 +138,9 @@ static struct work_shape shape_of(const struct engine *e, const struct engine_wo
                             .head_dim = c->head_dim,
                             .width = c->d_model,
                             .mlp = c->d_ff,
+                            .expert_width = c->expert_ff,
+                            .n_experts = c->n_experts,
+                            .n_used = c->n_experts_used,
                             .n_vocab = c->n_vocab };
 
     for (int i = 0; i < n; i++)
@@ -160,7 +163,7 @@ static void plan_fixed(const struct engine *e, const struct engine_work *work, i
     plan->bytes[PLAN_WEIGHTS] = weights.kept;
     plan->bytes[PLAN_LOADING] = weights.making;
     plan->bytes[PLAN_ANGLES] =
-        2 * pool_size((size_t)plan->max_positions * (size_t)(e->config.head_dim / 2) * sizeof(float));
+        2 * pool_size((size_t)plan->max_positions * (size_t)(e->config.rotary / 2) * sizeof(float));
     plan->bytes[PLAN_PASS] = forward_bytes(e);
     plan->bytes[PLAN_SCRATCH] = e->backend->scratch(e->backend, &shape);
 }
@@ -274,8 +277,9 @@ struct engine_cost engine_cost(const struct engine *e, const struct engine_work 
     const struct model_config *c = &e->config;
     const struct kv_shape shape = engine_kv_shape(e);
     double D = c->d_model, heads = (double)c->n_heads * c->head_dim, kv = (double)c->n_kv_heads * c->head_dim;
-    double layers = 2.0 * c->n_layers * (D * (2 * heads + 2 * kv) + 3 * D * c->d_ff); // per token
-    double pair = 4.0 * c->n_layers * heads;                                          // a query and a key
+    double mlp = 3 * D * (c->d_ff + (double)c->n_experts_used * c->expert_ff) + D * c->n_experts;
+    double layers = 2.0 * c->n_layers * (D * (2 * heads + 2 * kv) + mlp); // per token
+    double pair = 4.0 * c->n_layers * heads;                              // a query and a key
     double n = w->n_tokens, Q = w->n_questions, kept = 0;
     double own = w->n_questions ? (double)w->question_tokens / Q + w->max_new_tokens - 1 : 0; // tokens of a sequence
     double once = Q > 0 ? w->n_shared : 0, tokens = once + Q * (own - once);                  // per variant

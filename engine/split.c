@@ -161,6 +161,20 @@ static int next_match(const struct split_run *r, int step, struct subject s, siz
     return 0;
 }
 
+/* Hands a piece over. */
+static int give(const struct split_run *r, struct subject s)
+{
+    const struct split_job *job = r->job;
+    const struct text_view piece = { job->text.at + s.first, s.end - s.first };
+    size_t done = 0;
+
+    if (s.is == END_CLOSED)
+        return job->each(job->arg, piece, r->err);
+    int code = job->open(job->arg, piece, &done, r->err);
+    job->mark->at[r->s->n] = s.first + done;
+    return code;
+}
+
 static int run_step(const struct split_run *r, int step, struct subject s);
 
 /* The gap and the match are pieces of their own: subjects of the next step. */
@@ -177,11 +191,9 @@ static int run_pieces(const struct split_run *r, int step, size_t at, const stru
 
 static int run_step(const struct split_run *r, int step, struct subject s)
 {
-    if (step == r->s->n) {
-        const struct text_view piece = { r->job->text.at + s.first, s.end - s.first };
-        return s.is == END_CLOSED ? r->job->each(r->job->arg, piece, r->err) : 0;
-    }
     size_t *mark = &r->job->mark->at[step], at = *mark > s.first ? *mark : s.first;
+    if (step == r->s->n)
+        return at < s.end ? give(r, (struct subject){ at, s.end, s.is }) : 0;
     while (at < s.end) {
         struct found f;
         if (next_match(r, step, s, at, &f))

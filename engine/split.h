@@ -32,7 +32,7 @@ enum text_end { END_CLOSED, END_OPEN };
 
 /* Where each step goes on, as bytes of the text. Zeroed: at its beginning. */
 struct split_mark {
-    size_t at[SPLIT_STEPS];
+    size_t at[SPLIT_STEPS + 1]; // the last: within the piece that the end cuts
 };
 
 struct split_job {
@@ -40,11 +40,14 @@ struct split_job {
     enum text_end end;
     struct split_mark *mark; // where to go on; set to where the next run goes on when the end is open
     int (*each)(void *arg, struct text_view piece, struct err *err);
+    /* the last piece of an open text, which goes on: says in *done how many of its bytes it needs no more */
+    int (*open)(void *arg, struct text_view piece, size_t *done, struct err *err);
     void *arg;
 };
 
-/* Calls each(arg, piece, err) for the pieces from the mark on, in order; stops at its first non-zero result and returns
- * that. ERR_FORMAT when a match takes more than five million steps. Thread-safe. */
+/* Calls each(arg, piece, err) for the pieces from the mark on, in order, then open() where the text that goes on can
+ * only make the last one longer; stops at the first non-zero result and returns that. ERR_FORMAT when a match takes
+ * more than five million steps. Thread-safe. */
 int splitter_run(const struct splitter *s, const struct split_job *job, struct err *err) MUST_CHECK;
 
 #endif

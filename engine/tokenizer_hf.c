@@ -1,14 +1,16 @@
-/* tokenizer_hf.c - a tokenizer from a Hugging Face folder: tokenizer.json; BOS and chat template from
- * tokenizer_config.json and chat_template.jinja; the ids that end a text from generation_config.json or config.json.
+/* tokenizer_hf.c - a tokenizer from a Hugging Face folder: tokenizer.json, or without one tokenizer.model, which is
+ * SentencePiece's or tiktoken's, or qwen.tiktoken; BOS and chat template from tokenizer_config.json and
+ * chat_template.jinja; the ids that end a text from generation_config.json or config.json.
  */
 #include "base/file.h"
+#include "base/parse.h"
 #include "engine/model_internal.h"
 #include "engine/tokenizer_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEMPLATE_MAX = 1 << 20 };
+enum { TEMPLATE_MAX = 1 << 20, VOCABULARY_MAX = 1 << 28 };
 
 /* Parses {dir}/{name} into *out, which stays NULL when there is no such file. */
 static int read_optional(struct json **out, const char *dir, const char *name, struct err *err)
@@ -82,6 +84,26 @@ static const char *config_template(const struct json *config)
     return text;
 }
 
+/* What tokenizer_config.json says about a vocabulary without tokenizer.json: whether BOS comes first, and the tokens
+ * that it does not have. */
+static int read_added(struct tokenizer *t, const struct json *config, struct err *err)
+{
+    const struct json *add_bos = json_get(config, "add_bos_token");
+
+    if (json_is_bool(add_bos))
+        t->bos_first = json_true(add_bos);
+    for (const struct json *v = json_first(json_get(config, "added_tokens_decoder")); v; v = json_next(v)) {
+        int64_t id;
+        if (!parse_int(json_name(v), &id))
+            return err_set(err, ERR_FORMAT, "'tokenizer_config.json': '%.64s' is no id", json_name(v));
+        if (id >= 0 && id < t->bpe.n_vocab && t->bpe.token[id].set)
+            continue;
+        if (tokenizer_add_json(t, id, v, err))
+            return err_wrap(err, "'tokenizer_config.json'");
+    }
+    return 0;
+}
+
 static int complete(struct tokenizer *t, const char *dir, const struct json *config, struct err *err)
 {
     struct buf jinja = { 0 };
@@ -90,6 +112,7 @@ static int complete(struct tokenizer *t, const char *dir, const struct json *con
     int code = 0;
 
     if (bos) {
+        free(t->bos);
         t->bos = strdup(bos);
         code = t->bos ? 0 : err_nomem(err);
     }
@@ -106,21 +129,65 @@ static int complete(struct tokenizer *t, const char *dir, const struct json *con
     return code;
 }
 
-int tokenizer_from_folder(struct tokenizer *t, const char *dir, int n_vocab, struct err *err)
+static int from_json(struct tokenizer *t, const char *dir, int n_vocab, struct err *err)
 {
-    struct json *root = model_json(dir, "tokenizer.json", err), *config = NULL;
+    struct json *root = model_json(dir, "tokenizer.json", err);
 
     if (!root)
         return err->code;
     int code = tokenizer_from_json(t, root, n_vocab, err);
-    if (code)
-        err_wrap(err, "'%s/tokenizer.json'", dir);
     t->bos_first = starts_with_special(json_get(root, "post_processor"));
     json_free(root);
+    return code ? err_wrap(err, "'%s/tokenizer.json'", dir) : 0;
+}
+
+/* A message of SentencePiece begins with the field 1, a piece, whose first byte no line of base64 begins with. */
+static int from_vocabulary(struct tokenizer *t, const char *path, int n_vocab, struct err *err)
+{
+    struct buf file = { 0 };
+    int code = file_read(&file, path, VOCABULARY_MAX, err);
+    const struct text_view text = { buf_str(&file), file.n };
+
+    if (!code && text.n > 0 && text.at[0] == '\n')
+        code = tokenizer_from_sentencepiece(t, text, n_vocab, err);
+    else if (!code)
+        code = tokenizer_from_tiktoken(t, text, n_vocab, err);
+    buf_release(&file);
+    return code ? err_wrap(err, "'%s'", path) : 0;
+}
+
+char *tokenizer_path(const char *dir)
+{
+    static const char *const names[] = { "tokenizer.json", "tokenizer.model", "qwen.tiktoken" };
+    char *first = file_join(dir, names[0]);
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names) && first; i++) {
+        char *path = file_join(dir, names[i]);
+        if (!path || file_exists(path)) {
+            free(first);
+            return path;
+        }
+        free(path);
+    }
+    return first;
+}
+
+int tokenizer_from_folder(struct tokenizer *t, const char *dir, int n_vocab, struct err *err)
+{
+    char *path = tokenizer_path(dir);
+    struct json *config = NULL;
+
+    if (!path)
+        return err_nomem(err);
+    bool json = strcmp(file_name(path), "tokenizer.json") == 0;
+    int code = json ? from_json(t, dir, n_vocab, err) : from_vocabulary(t, path, n_vocab, err);
+    free(path);
     if (!code)
         code = read_ends(t, dir, err);
     if (!code)
         code = read_optional(&config, dir, "tokenizer_config.json", err);
+    if (!code && !json)
+        code = read_added(t, config, err);
     if (!code)
         code = complete(t, dir, config, err);
     json_free(config);

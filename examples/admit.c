@@ -1,6 +1,6 @@
 /* admit.c - a new context between two nightly plans. Compiled against an installed EvicPress:
  *
- *     cc admit.c $(pkg-config --cflags --libs evp) -o admit
+ *     cc admit.c $(pkg-config --cflags --libs evp) -Wl,-rpath,$(pkg-config --variable=libdir evp) -o admit
  *     echo 101 7592 2088 ... |
  *         ./admit manifest.jsonl next.jsonl chat/17 3 2.1 none,94371840,1,0 kivi:bits=2,14155776,0.93,0.01
  *

@@ -256,7 +256,7 @@ static void around_rmsnorm(struct backend *be, struct mat out, struct mat x, con
 static void around_rope(struct backend *be, const struct rope_job *job)
 {
     struct backend *in = begin(be);
-    double angles = job->cos ? 4.0 * job->qkv.rows * job->head_dim : 0;
+    double angles = job->cos ? 4.0 * job->qkv.rows * job->rotary : 0;
 
     in->rope(in, job);
     end(be, "rope", 0, 2 * mat_bytes(job->qkv) + angles);
@@ -468,6 +468,7 @@ struct backend *around_open(struct backend *inner, const struct around_hooks *ho
         .name = inner->name,
         .kind = inner->kind,
         .note = inner->note,
+        .instead = inner->instead,
         .dtype = inner->dtype,
         .pass_rows = inner->pass_rows,
         .alloc = around_alloc,

@@ -2,8 +2,10 @@
 #include "kernels/backend.h"
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cuda/cuda.h"
 #include "kernels/reference/reference.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int backend_check_dtype(const char *dtype, struct err *err)
@@ -13,13 +15,37 @@ int backend_check_dtype(const char *dtype, struct err *err)
     return err_set(err, ERR_USAGE, "unknown dtype '%s'; it is one of %s", dtype, BACKEND_DTYPES);
 }
 
+/* cuda where there is a device, else cpu with the reason. A device without memory is a failure. */
+static struct backend *open_best(const struct backend_options *options, struct err *err)
+{
+    static char instead[sizeof(err->msg)];
+    struct err why;
+    struct backend *be = cuda_load(options, &why);
+
+    if (be)
+        return be;
+    if (why.code != ERR_DEVICE) {
+        *err = why;
+        return NULL;
+    }
+    be = cpu_open(options, err);
+    snprintf(instead, sizeof(instead), "%s", why.msg);
+    if (be)
+        be->instead = instead;
+    return be;
+}
+
 struct backend *backend_open(const struct backend_options *options, struct err *err)
 {
     const char *name = options->name ? options->name : "auto", *dtype = options->dtype ? options->dtype : "f32";
 
     if (backend_check_dtype(dtype, err))
         return NULL;
-    if (strcmp(name, "cpu") == 0 || strcmp(name, "auto") == 0)
+    if (strcmp(name, "auto") == 0)
+        return open_best(options, err);
+    if (strcmp(name, "cuda") == 0)
+        return cuda_load(options, err);
+    if (strcmp(name, "cpu") == 0)
         return cpu_open(options, err);
     if (strcmp(name, "reference") == 0)
         return reference_open(strcmp(dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32, err);

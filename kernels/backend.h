@@ -17,7 +17,8 @@
  * logits, scores, norms' weights, biases, angles. Sums are f32; the reference sums in double.
  *
  * Implementations: "reference" (kernels/reference/: naive, one thread, sums in double; what the others are tested
- * against) and "cpu" (kernels/cpu/: oneDNN, OpenMP, AVX-512 and AMX where the machine has them).
+ * against), "cpu" (kernels/cpu/: oneDNN, OpenMP, AVX-512 and AMX where the machine has them) and "cuda" (kernels/cuda/:
+ * cublasLt and own kernels, one NVIDIA GPU).
  *
  * To add an op: (1) its line and contract in struct backend below (2) kernels/reference/: the naive version in the file
  * of its kind, its declaration in kernels/reference/reference.h, its line in the table of kernels/reference/reference.c
@@ -62,7 +63,8 @@ struct rope_job {
     struct mat qkv;               // (T, (H + 2G) * K), of the backend's dtype
     const int32_t *position;      // (T): on the device
     const int32_t *slot;          // (T): on the device; the slot of the store the token goes to
-    const float *cos, *sin;       // (positions, K / 2); pairs are columns i and i + K/2 ("halves"); NULL: not rotated
+    const float *cos, *sin;       // (positions, R / 2); pairs are columns i and i + R/2 ("halves"); NULL: not rotated
+    int rotary;                   // R <= K, even; the columns after it are not rotated; not read when cos is NULL
     const float *q_norm, *k_norm; // (K): rmsnorm of each query and key head before it is rotated; NULL: none
     float norm_eps;
     void *q; // (G, T, H/G, K): each kv head's query rows, token-major, as attend reads them; of the backend's dtype
@@ -199,11 +201,13 @@ struct work_shape {
 };
 
 struct backend {
-    const char *name; // what backend_open() calls it
-    const char *kind; // with what it computes: "cpu-amx", "cpu-avx512", "cpu-avx2", "reference"
-    const char *note; // how dtype "auto" was decided, one line; NULL: it was not asked for
-    enum dtype dtype; // DTYPE_F32 or DTYPE_BF16
-    int pass_rows;    // tokens in one pass at which products run at full speed
+    const char *name;    // what backend_open() calls it
+    const char *kind;    // with what it computes: "cpu-amx", "cpu-avx512", "cpu-avx2", "reference"
+    const char *note;    // how dtype "auto" was decided, one line; NULL: it was not asked for
+    const char *instead; // why backend "auto" is not cuda, one line, until the next one is opened; NULL: it is, or was
+                         // not asked for
+    enum dtype dtype;    // DTYPE_F32 or DTYPE_BF16
+    int pass_rows;       // tokens in one pass at which products run at full speed
 
     /* memory: plain addresses, so that offsets are arithmetic; 64-byte aligned; contents undefined. alloc: NULL and
      * ERR_NOMEM when there is none left; 0 bytes give an address too. read waits for all ops before it and returns the
@@ -285,15 +289,19 @@ struct backend {
     void (*close)(struct backend *);
 };
 
-/* What this build has. */
-#define BACKEND_NAMES  "auto|cpu|reference"
+/* The names that backend_open() knows. cuda needs an object of its own (kernels/cuda/cuda.h). */
+#define BACKEND_NAMES  "auto|cuda|cpu|reference"
 #define BACKEND_DTYPES "auto|f32|bf16"
 
 struct backend_options {
-    const char *name;  // one of BACKEND_NAMES; NULL: auto
+    const char *name;  // one of BACKEND_NAMES; NULL: auto. auto: cuda where it can be opened, else cpu
     const char *dtype; // one of BACKEND_DTYPES; NULL: f32. auto takes the faster, as a short product shows
     int n_threads;     // 0: all cores this process may use
 };
+
+#ifdef __cplusplus // the cuda backend includes this file
+extern "C" {
+#endif
 
 /* NULL with ERR_DEVICE for a backend or dtype that this build or machine does not have, ERR_USAGE for an unknown dtype.
  * The choice is made here and nowhere else. */
@@ -301,5 +309,9 @@ struct backend *backend_open(const struct backend_options *options, struct err *
 
 /* Is it one of BACKEND_DTYPES? ERR_USAGE if not. For tools, before a device is opened. */
 int backend_check_dtype(const char *dtype, struct err *err) MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

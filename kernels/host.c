@@ -1,18 +1,30 @@
-/* host.c - memory of backends that compute on the host: aligned_alloc and memcpy; the clock is the host's. */
+/* host.c - memory of backends that compute on the host: aligned_alloc and memcpy; the clock is the host's.
+ *
+ * Large blocks ask for huge pages: attention reads keys and values of a few pages each, all over a store of gigabytes,
+ * and with small pages it waits for their addresses.
+ */
 #include "kernels/host.h"
 
 #include "base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { ALIGNMENT = 64 }; // a cache line, and the widest vector
+enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20 }; // a cache line, and the widest vector
 
 void *host_alloc(size_t bytes)
 {
+    size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : ALIGNMENT;
+
     if (bytes > PTRDIFF_MAX - ALIGNMENT)
         return NULL;
-    return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT); // never 0
+    void *p = NULL; // aligned_alloc wants a multiple of the alignment
+    if (posix_memalign(&p, align, bytes + ALIGNMENT) != 0)
+        return NULL;
+    if (align == HUGE_PAGE) // whole pages alone, so that nothing beyond the block is touched
+        madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+    return p;
 }
 
 static void *alloc(struct backend *be, size_t bytes, struct err *err)

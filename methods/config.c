@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/near.h"
 #include "base/opt.h"
 #include "base/parse.h"
 #include "methods/method.h"
@@ -12,21 +13,48 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { LIST_MAX = 4096 }; // configs of one list, so that a mistyped step cannot fill the memory
 
 /* ---- one config -------------------------------------------------------- */
 
+enum { NAMES_MAX = 64 };
+
+/* "; did you mean 'x'?" to the end of the message, when one of the n names is near. */
+static int suggest(const char *text, size_t n, const char *const *name, size_t n_names, struct err *err)
+{
+    const char *near = near_word(text, n, name, n_names);
+    size_t used = strlen(err->msg);
+
+    if (near)
+        snprintf(err->msg + used, sizeof(err->msg) - used, "; did you mean '%s'?", near);
+    return err->code;
+}
+
 static int unknown_method(const char *text, size_t n, struct err *err)
 {
+    const char *name[NAMES_MAX];
+    size_t n_names = 0;
     struct buf names = { 0 };
+    char number[TEXT_SHORT] = "";
+    double v;
 
+    memcpy(number, text, n < sizeof(number) ? n : 0);
+    if (parse_fraction(number, &v))
+        return err_set(err, ERR_USAGE,
+                       "'%s' is a number, not a method: several values are a range, drop=0.1..0.5/0.2, or several "
+                       "configs, snapkv:drop=0.1,snapkv:drop=%s",
+                       number, number);
     buf_adds(&names, "none");
-    for (int i = 0; method_registry[i]; i++)
+    for (int i = 0; method_registry[i]; i++) {
         buf_printf(&names, ", %s", method_registry[i]->name);
+        if (n_names < NAMES_MAX)
+            name[n_names++] = method_registry[i]->name;
+    }
     err_set(err, ERR_USAGE, "no method '%.*s'; there are %s", (int)n, text, buf_str(&names));
     buf_release(&names);
-    return err->code;
+    return suggest(text, n, name, n_names, err);
 }
 
 static bool is_name(const char *name, const char *text, size_t n)
@@ -34,19 +62,27 @@ static bool is_name(const char *name, const char *text, size_t n)
     return name && strlen(name) == n && memcmp(name, text, n) == 0;
 }
 
+/* What is to be written for it; "ratio" means the share removed to some and the share kept to others. */
 static int unknown_param(const struct method *m, const char *text, size_t n, struct err *err)
 {
+    const char *value = text + (n < strcspn(text, ":+,") && text[n] == '=' ? n + 1 : n);
+    const char *name[CONFIG_PARAMS] = { NULL };
     struct buf names = { 0 };
 
-    if (m->kind == METHOD_DROP && is_name("ratio", text, n))
+    if (m->kind == METHOD_DROP && n == 5 && strncasecmp("ratio", text, n) == 0) {
+        int n_value = (int)strcspn(value, ":+,");
         return err_set(err, ERR_USAGE,
-                       "'ratio' has several meanings: say drop=0.5 for the share of KV pairs removed (kvpress: "
-                       "compression_ratio=0.5)");
-    for (int i = 0; i < CONFIG_PARAMS && m->param[i].name; i++)
+                       "'ratio' has several meanings; did you mean '%s:drop=%.*s', where drop is the share of KV pairs "
+                       "removed (kvpress: compression_ratio)?",
+                       m->name, n_value ? n_value : 3, n_value ? value : "0.5");
+    }
+    for (int i = 0; i < CONFIG_PARAMS && m->param[i].name; i++) {
         buf_printf(&names, "%s%s", i ? ", " : "", m->param[i].name);
+        name[i] = m->param[i].name;
+    }
     err_set(err, ERR_USAGE, "%s has no parameter '%.*s', only %s", m->name, (int)n, text, buf_str(&names));
     buf_release(&names);
-    return err->code;
+    return suggest(text, n, name, CONFIG_PARAMS, err);
 }
 
 /* The number of a word among the parameter's, or NAN. */
@@ -95,23 +131,32 @@ static bool read_value(const struct method_param *p, const char *text, double *v
         *v = word_number(p, text);
         return !isnan(*v);
     }
-    return parse_real(text, v) && allowed(p, *v);
+    return (p->max <= 1 ? parse_fraction(text, v) : parse_real(text, v)) && allowed(p, *v);
 }
 
-/* "name=value" */
+/* The parameter of that name, or without a name (n 0) the one that must be given; CONFIG_PARAMS: none. */
+static int find_param(const struct method *m, const char *name, size_t n)
+{
+    for (int i = 0; i < CONFIG_PARAMS && m->param[i].name; i++)
+        if (n == 0 ? isnan(m->param[i].otherwise)
+                   : is_name(m->param[i].name, name, n) || is_name(m->param[i].alias, name, n))
+            return i;
+    return CONFIG_PARAMS;
+}
+
+/* "name=value", or "value" alone for the parameter that has no default: snapkv:0.5. */
 static int read_param(struct config_stage *stage, const char *text, size_t n, struct err *err)
 {
     const struct method *m = stage->method;
     const char *equals = memchr(text, '=', n);
-    size_t n_name = equals ? (size_t)(equals - text) : n, n_value = equals ? n - n_name - 1 : 0;
+    bool bare = !equals && n > 0 && (*text == '.' || (*text >= '0' && *text <= '9'));
+    size_t n_name = bare ? 0 : equals ? (size_t)(equals - text) : n;
+    size_t n_value = bare ? n : equals ? n - n_name - 1 : 0;
     char value[TEXT_SHORT];
-    int i = 0;
+    int i = n_name || bare ? find_param(m, text, n_name) : CONFIG_PARAMS;
 
-    while (i < CONFIG_PARAMS && m->param[i].name && !is_name(m->param[i].name, text, n_name) &&
-           !is_name(m->param[i].alias, text, n_name))
-        i++;
-    if (i == CONFIG_PARAMS || !m->param[i].name)
-        return unknown_param(m, text, n_name, err);
+    if (i == CONFIG_PARAMS)
+        return unknown_param(m, text, bare ? n : n_name, err);
     if (!isnan(stage->value[i]))
         return err_set(err, ERR_USAGE, "%s: %s is given twice", m->name, m->param[i].name);
     if (n_value >= sizeof(value))
@@ -221,7 +266,7 @@ static int write_name(struct config *c, struct err *err)
 static int read_chain(struct config *c, const char *text, struct err *err)
 {
     *c = (struct config){ 0 };
-    if (strcmp(text, "none") == 0)
+    if (strcasecmp(text, "none") == 0)
         return write_name(c, err);
     for (const char *at = text;; at++) {
         size_t n = strcspn(at, "+");
@@ -263,35 +308,27 @@ static int add_config(struct list *list, const struct config *c)
     return ARRAY_PUSH(list, *c) ? err_nomem(list->err) : 0;
 }
 
-struct range {
-    double from, to, step;
-    size_t at, n; // its place in the text
+/* A value that is a range, and where it is in the text. */
+struct found_range {
+    struct range range;
+    size_t at, n;
 };
 
-/* Finds the first value that is a range. Returns 1, 0 when there is none, or an error. */
-static int find_range(struct range *r, const char *text, struct err *err)
+/* Finds the first. Returns 1, 0 when there is none, or an error. */
+static int find_range(struct found_range *r, const char *text, struct err *err)
 {
     const char *dots = strstr(text, "..");
-    char word[3][TEXT_SHORT];
-    double number[3];
 
     if (!dots)
         return 0;
-    const char *begin = dots, *end = dots + strcspn(dots, ":+"), *slash = memchr(dots, '/', (size_t)(end - dots));
+    const char *begin = dots, *end = dots + strcspn(dots, ":+");
     while (begin > text && !strchr("=:+", begin[-1]))
         begin--;
-    const char *piece[3] = { begin, dots + 2, slash ? slash + 1 : end };
-    const char *stop[3] = { dots, slash ? slash : end, end };
-    for (int i = 0; i < 3; i++) {
-        size_t n = (size_t)(stop[i] - piece[i]);
-        n = n < TEXT_SHORT ? n : 0; // an empty word is not a number
-        memcpy(word[i], piece[i], n);
-        word[i][n] = '\0';
-        if (!parse_real(word[i], &number[i]))
-            return err_set(err, ERR_USAGE, "'%.*s' is not a range from..to/step", (int)(end - begin), begin);
-    }
-    *r = (struct range){ number[0], number[1], number[2], (size_t)(begin - text), (size_t)(end - begin) };
-    if (!(r->step > 0) || r->to < r->from || (r->to - r->from) / r->step > LIST_MAX)
+    r->at = (size_t)(begin - text);
+    r->n = (size_t)(end - begin);
+    if (!parse_range(begin, r->n, &r->range))
+        return err_set(err, ERR_USAGE, "'%.*s' is not a range from..to/step", (int)r->n, begin);
+    if (!range_is_sound(&r->range, LIST_MAX))
         return err_set(err, ERR_USAGE, "the range '%.*s' must go up, in at most %d steps", (int)r->n, begin, LIST_MAX);
     return 1;
 }
@@ -299,18 +336,18 @@ static int find_range(struct range *r, const char *text, struct err *err)
 /* Adds the config; or, when a value is a range, the config with each of its numbers. Several ranges nest. */
 static int expand(struct list *list, const char *text)
 {
-    struct range r = { 0 };
+    struct found_range r = { 0 };
     struct config c;
     char number[TEXT_SHORT];
     int found = find_range(&r, text, list->err), code = 0;
+    double v;
 
     if (found < 0)
         return err_wrap(list->err, "config '%s'", text);
     if (found == 0)
         return config_parse(&c, text, list->err) ? list->err->code : add_config(list, &c);
-    for (int i = 0; !code && r.from + i * r.step <= r.to + 1e-9; i++) {
+    for (int i = 0; !code && range_number(&r.range, i, &v); i++) {
         struct buf one = { 0 };
-        double v = round((r.from + i * r.step) * 1e6) / 1e6;
         buf_printf(&one, "%.*s%s%s", (int)r.at, text, text_real(number, v), text + r.at + r.n);
         code = buf_failed(&one) ? err_nomem(list->err) : expand(list, one.at);
         buf_release(&one);

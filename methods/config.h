@@ -4,11 +4,12 @@
  *     list   = config { "," config }
  *     config = "none" | stage { "+" stage }      a budget, a dropping method, a quantiser, in this order; a budget
  *                                                needs a dropping method
- *     stage  = method { ":" name "=" value }
- *     value  = number or word, and in lists also from ".." to "/" step
+ *     stage  = method { ":" name "=" value | ":" number }     a number alone is the parameter without a default
+ *     value  = number, number%, or word, and in lists also from ".." to, or from ".." to "/" step
  *
- * `drop`, the share of KV pairs removed, is what kvpress and the papers call compression ratio; kvpress' own name
- * `compression_ratio` is read too. The canonical text has the parameters in the order of the method's table, in
+ * Methods are named in any capitals. `drop`, the share of KV pairs removed, is what kvpress and the papers call
+ * compression ratio; kvpress' own name `compression_ratio` is read too. So SnapKV:0.5 is snapkv:drop=0.5. The
+ * canonical text has the parameters in the order of the method's table, in
  * shortest decimals, without those at their default (drop and bits have no default and are always written).
  */
 #ifndef EVP_CONFIG_H
@@ -37,9 +38,8 @@ struct config {
 /* Reads one config. ERR_USAGE says which piece is wrong and what would be right. */
 int config_parse(struct config *out, const char *text, struct err *err) MUST_CHECK;
 
-/* Reads a comma-separated list of at most 4096 configs. Ranges `from..to/step` are expanded (from + i*step rounded to 6
- * decimals, `to` included when a step comes within 1e-9 of it), `none` is put first, and duplicates are dropped. The
- * caller frees *out. */
+/* Reads a comma-separated list of at most 4096 configs. Ranges are expanded (base/parse.h), `none` is put first, and
+ * duplicates are dropped. The caller frees *out. */
 int config_list(struct config **out, int *n, const char *list, struct err *err) MUST_CHECK;
 
 #endif

@@ -52,7 +52,7 @@ struct kv_full {
     int n_tokens;               // T
     struct kv_store store;      // slot t holds token t
     const struct kv_rows *rows; // [L * G], each n = T; layer-major
-    const float *cos, *sin;     // (positions, K / 2): the rotary angles, for more positions than T
+    const float *cos, *sin;     // (positions, half the rotated columns): rotary angles, for more positions than T
     int n_head;                 // tokens of the prompt before the text: the chat template's, first in the cache
     int window;                 // W: queries saved: those asked for, at most T
     void *const *window_q;      // [L]: (G, W, H/G, K) post-rotary queries of the last W tokens, of shape.dtype
@@ -132,7 +132,8 @@ struct method {
     void (*dequantise)(struct backend *be, const struct packed_layer *layer);
 };
 
-/* The registry, in the order it is printed; NULL at its end. method_find: NULL for an unknown name. */
+/* The registry, in the order it is printed; NULL at its end. method_find: by a name in any
+ * capitals; NULL for an unknown one. */
 extern const struct method *const method_registry[];
 const struct method *method_find(const char *name, size_t n);
 

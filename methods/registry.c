@@ -3,6 +3,7 @@
 #include "methods/registry.h"
 
 #include <string.h>
+#include <strings.h>
 
 const struct method *const method_registry[] = {
     &method_knorm, &method_keydiff,      &method_snapkv, &method_pyramidkv, &method_tova,
@@ -12,7 +13,7 @@ const struct method *const method_registry[] = {
 const struct method *method_find(const char *name, size_t n)
 {
     for (int i = 0; method_registry[i]; i++)
-        if (strlen(method_registry[i]->name) == n && memcmp(method_registry[i]->name, name, n) == 0)
+        if (strlen(method_registry[i]->name) == n && strncasecmp(method_registry[i]->name, name, n) == 0)
             return method_registry[i];
     return NULL;
 }

@@ -4,7 +4,7 @@
  * contexts, and the candidates of each context are made once. One thread does it: contexts take space in order, and on
  * a busy machine threads would wait for their turn longer than they work.
  */
-#include "planner/plan.h"
+#include "planner/candidate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,11 +12,13 @@
 /* All contexts under one config. */
 struct trial {
     double utility;
-    int64_t fill[PLAN_TIERS];
+    int64_t fill[PLAN_TIERS]; // of each tier
+    int64_t used[PLAN_TIERS]; // of each knapsack
 };
 
 struct trials {
     const struct plan_problem *problem;
+    struct knapsacks knapsack;
     const int *order;     // (C)
     struct trial *config; // (V)
     int8_t *tier;         // (C, V) by place in the order
@@ -25,13 +27,19 @@ struct trials {
 
 /* Returns the fastest tier that has space for a context under one config and beats recomputing it, and takes the space;
  * PLAN_RECOMPUTE: none. */
-static int take_space(const struct plan_candidates *all, const struct plan_problem *p, int config, int64_t *fill)
+static int take_space(struct trials *a, const struct plan_candidates *all, int config)
 {
+    const struct plan_problem *p = a->problem;
+    struct trial *trial = &a->config[config];
+
     for (int t = 0; t < p->n_tiers; t++) {
-        if (!plan_candidate_ok(all, p, config, t) || all->bytes[config] > p->capacity[t] - fill[t] ||
+        int d = a->knapsack.of[t];
+        if (!plan_candidate_ok(all, p, config, t) || (d >= 0 && all->bytes[config] > p->capacity[t] - trial->used[d]) ||
             all->utility[plan_cell(p, config, t)] < all->recompute)
             continue;
-        fill[t] += all->bytes[config];
+        trial->fill[t] += all->bytes[config];
+        if (d >= 0)
+            trial->used[d] += all->bytes[config];
         return t;
     }
     return PLAN_RECOMPUTE;
@@ -46,7 +54,7 @@ static void try_all(struct trials *a, struct plan_candidates *all)
         plan_candidates_get(all, p, a->order[k]);
         a->recompute += all->recompute;
         for (int v = 0; v < p->n_configs; v++) {
-            int t = take_space(all, p, v, a->config[v].fill);
+            int t = take_space(a, all, v);
             a->config[v].utility += plan_candidate_utility(all, p, (struct plan_placement){ v, t });
             *tier++ = (int8_t)t;
         }
@@ -99,6 +107,7 @@ int plan_baselines(struct plan plan[BASELINE_COUNT], const struct plan_problem *
         plan[b] = (struct plan){ 0 };
     if (plan_check(problem, err) || plan_candidates_init(&all, problem, err))
         return err->code;
+    a.knapsack = knapsacks_of(problem);
     a.config = calloc(v + 1, sizeof(*a.config));
     a.tier = calloc(c * v + 1, sizeof(*a.tier));
     int code = a.config && a.tier ? 0 : err_nomem(err);

@@ -1,8 +1,9 @@
 /* candidate.h - where a context could be: one variant on one tier, or nowhere. What the optimal solver and the live
  * plan move contexts between.
  *
- * A knapsack is a tier of limited capacity. Knapsacks have numbers of their own (`d`, a dimension of the dual); tiers
- * have those of the problem (`t`). Recomputing, variants of no bytes and tiers without limit use no knapsack.
+ * A knapsack is a tier of limited capacity, or a pool of tiers. Knapsacks have numbers of their own (`d`, a dimension
+ * of the dual) in the order of their first tiers; tiers have those of the problem (`t`). Recomputing, variants of no
+ * bytes and tiers without limit use no knapsack.
  */
 #ifndef EVP_CANDIDATE_H
 #define EVP_CANDIDATE_H
@@ -10,7 +11,10 @@
 #include "planner/plan.h"
 
 struct knapsacks {
-    int n, tier[PLAN_TIERS]; // of each, its tier
+    int n, n_tiers;
+    int tier[PLAN_TIERS]; // (n) the first tier of each
+    int size[PLAN_TIERS]; // (n) how many tiers it has
+    int of[PLAN_TIERS];   // (n_tiers) the knapsack of a tier; -1: unlimited
     int64_t capacity[PLAN_TIERS];
 };
 
@@ -26,11 +30,18 @@ struct candidate {
 struct knapsacks knapsacks_of(const struct plan_problem *problem);
 
 /* Returns the knapsack of a tier, or -1 when the tier is unlimited or PLAN_RECOMPUTE. */
-int knapsack_of_tier(const struct knapsacks *k, int tier);
+static inline int knapsack_of_tier(const struct knapsacks *k, int tier)
+{
+    return tier == PLAN_RECOMPUTE ? -1 : k->of[tier];
+}
 
 /* The candidate that a placement means. */
 struct candidate candidate_at(const struct plan_candidates *all, const struct plan_problem *problem,
                               const struct knapsacks *k, struct plan_placement at);
+
+/* The candidate of the highest utility, less byte_cost for each byte, among those that use no knapsack. */
+struct candidate candidate_of_no_knapsack(const struct plan_candidates *all, const struct plan_problem *problem,
+                                          double byte_cost);
 
 static inline struct plan_placement candidate_placement(const struct candidate *c)
 {
@@ -41,6 +52,20 @@ static inline struct plan_placement candidate_placement(const struct candidate *
 static inline double candidate_reduced_value(const struct candidate *c, const double *price)
 {
     return c->knapsack < 0 ? c->utility : c->utility - price[c->knapsack] * (double)c->bytes;
+}
+
+/* What writing a candidate costs, at so much per byte; and what going from one candidate to another brings, less that.
+ */
+static inline double candidate_write_cost(const struct candidate *c, double byte_cost)
+{
+    return c->tier == PLAN_RECOMPUTE ? 0 : byte_cost * (double)c->bytes;
+}
+
+static inline double candidate_net_gain(const struct candidate *from, const struct candidate *to, double byte_cost)
+{
+    bool stays = from->tier == to->tier && from->config == to->config && from->bytes == to->bytes;
+
+    return to->utility - from->utility - (stays ? 0 : candidate_write_cost(to, byte_cost));
 }
 
 /* The bytes that a context adds to a knapsack when it goes from one candidate to another. */

@@ -12,7 +12,8 @@
 #include <string.h>
 
 enum { SMALL_SAMPLE = 4096, LARGE_SAMPLE = 65536, MAX_BOXES = 40, MAX_HALVINGS = 50 };
-static const double sample_tolerance = 1e-7, full_tolerance = 1e-11, smoothing = 0.3;
+enum { MANY = 8 }; // knapsacks; with more, cuts that win less than rounding loses are not worth their time
+static const double sample_tolerance = 1e-7, full_tolerance = 1e-11, many_tolerance = 1e-8, smoothing = 0.3;
 
 /* ---- L and its slope, over some contexts --------------------------------- */
 
@@ -190,7 +191,7 @@ static void draw_sample(struct oracle *o, int *list, int n)
     if (some)
         qsort(list, (size_t)n, sizeof(*list), compare_ints);
     o->sample = some ? (struct sample){ list, n } : (struct sample){ NULL, all };
-    o->tolerance = some ? sample_tolerance : full_tolerance;
+    o->tolerance = some ? sample_tolerance : o->h->knapsack.n > MANY ? many_tolerance : full_tolerance;
     for (int d = 0; d < o->h->knapsack.n; d++) {
         double capacity = (double)o->h->knapsack.capacity[d];
         o->capacity[d] = some ? capacity * n / all : capacity;

@@ -1,10 +1,11 @@
 /* greedy.c - the two greedies of the papers, which differ in one number: what a step costs.
  *
  * EvicPress (Algorithm 1, with the cascade of section 4.4): a step costs the utility it loses. AdaptCache: the utility
- * it loses per byte it frees. A binary heap holds the cheapest step of each context on the tier at work. Tiers are
- * relieved from the fastest down, and a context only ever moves down, so each tier is visited once. Ties go to the
- * lower context, then the lower config, then the faster tier.
+ * it loses per byte it frees. A binary heap holds the cheapest step of each context in the knapsack at work, which is a
+ * tier, or a pool of tiers. Knapsacks are relieved from the fastest down, and a context only ever moves down, so each
+ * is visited once. Ties go to the lower context, then the lower config, then the faster tier.
  */
+#include "planner/candidate.h"
 #include "planner/heap.h"
 #include "planner/plan.h"
 
@@ -21,8 +22,10 @@ struct greedy {
     enum plan_solver solver;
     struct plan_candidates candidates;
     struct plan *plan;
-    struct step *step; // (C) each context's cheapest on the tier at work
-    struct heap heap;  // by its cost
+    struct knapsacks knapsack;
+    int64_t fill[PLAN_TIERS]; // of the knapsacks
+    struct step *step;        // (C) each context's cheapest in the knapsack at work
+    struct heap heap;         // by its cost
 };
 
 static double step_cost(const struct greedy *g, double lost, int64_t freed)
@@ -30,7 +33,15 @@ static double step_cost(const struct greedy *g, double lost, int64_t freed)
     return g->solver == PLAN_EVICPRESS ? lost : lost / (double)freed;
 }
 
-/* The most useful candidate of all, or only of those on tiers slower than `above`. */
+/* May a context that leaves tier `from` go to a tier: to a slower one without limit, or to a knapsack below its own? */
+static bool is_below(const struct greedy *g, int from, int tier)
+{
+    int d = knapsack_of_tier(&g->knapsack, tier);
+
+    return d < 0 ? tier > from : d > knapsack_of_tier(&g->knapsack, from);
+}
+
+/* The most useful candidate of all, or only of those below tier `above`. */
 static struct plan_placement best_candidate(const struct greedy *g, int above)
 {
     const struct plan_problem *p = g->problem;
@@ -38,8 +49,9 @@ static struct plan_placement best_candidate(const struct greedy *g, int above)
     double value = g->candidates.recompute;
 
     for (int v = 0; v < p->n_configs; v++) {
-        for (int t = above + 1; t < p->n_tiers; t++) {
-            if (!plan_candidate_ok(&g->candidates, p, v, t) || !(g->candidates.utility[plan_cell(p, v, t)] > value))
+        for (int t = 0; t < p->n_tiers; t++) {
+            if ((above >= 0 && !is_below(g, above, t)) || !plan_candidate_ok(&g->candidates, p, v, t) ||
+                !(g->candidates.utility[plan_cell(p, v, t)] > value))
                 continue;
             value = g->candidates.utility[plan_cell(p, v, t)];
             best = (struct plan_placement){ v, t };
@@ -48,8 +60,22 @@ static struct plan_placement best_candidate(const struct greedy *g, int above)
     return best;
 }
 
-/* Pushes a context's cheapest step that frees bytes on its tier: to leave the tier, or to shrink in place. A context
- * that holds no bytes has none. */
+/* Where a config is worth most among the tiers of a knapsack; PLAN_RECOMPUTE: on none of them. */
+static int best_tier_in(const struct greedy *g, int config, int knapsack)
+{
+    const struct plan_problem *p = g->problem;
+    const double *utility = g->candidates.utility;
+    int best = PLAN_RECOMPUTE;
+
+    for (int t = g->knapsack.tier[knapsack]; t < p->n_tiers; t++)
+        if (g->knapsack.of[t] == knapsack && plan_candidate_ok(&g->candidates, p, config, t) &&
+            (best < 0 || utility[plan_cell(p, config, t)] > utility[plan_cell(p, config, best)]))
+            best = t;
+    return best;
+}
+
+/* Pushes a context's cheapest step that frees bytes in its knapsack: to leave it, or to shrink there. A context that
+ * holds no bytes has none. */
 static int push_step(struct greedy *g, int context)
 {
     const struct plan_problem *p = g->problem;
@@ -64,37 +90,44 @@ static int push_step(struct greedy *g, int context)
     double min_cost = step_cost(g, now - plan_candidate_utility(&g->candidates, p, to), bytes);
     for (int v = 0; v < p->n_configs; v++) {
         int64_t smaller = g->candidates.bytes[v];
-        if (smaller >= bytes || !plan_candidate_ok(&g->candidates, p, v, at.tier))
+        int tier = smaller < bytes ? best_tier_in(g, v, knapsack_of_tier(&g->knapsack, at.tier)) : PLAN_RECOMPUTE;
+        if (tier < 0)
             continue;
-        double cost = step_cost(g, now - g->candidates.utility[plan_cell(p, v, at.tier)], bytes - smaller);
+        double cost = step_cost(g, now - g->candidates.utility[plan_cell(p, v, tier)], bytes - smaller);
         if (cost < min_cost) {
             min_cost = cost;
-            to = (struct plan_placement){ v, at.tier };
+            to = (struct plan_placement){ v, tier };
         }
     }
     g->step[context] = (struct step){ to, bytes, to.tier == PLAN_RECOMPUTE ? 0 : g->candidates.bytes[to.config] };
     return heap_push(&g->heap, (struct heap_entry){ .key = min_cost, .context = context });
 }
 
-/* Takes the cheapest steps until a tier is within its capacity; -1 without memory. */
-static int relieve_tier(struct greedy *g, int tier)
+static void add_fill(struct greedy *g, int tier, int64_t bytes)
 {
-    const struct plan_problem *p = g->problem;
-    int64_t *fill = g->plan->fill;
+    int d = knapsack_of_tier(&g->knapsack, tier);
+
+    if (d >= 0)
+        g->fill[d] += bytes;
+}
+
+/* Takes the cheapest steps until a knapsack is within its capacity; -1 without memory. */
+static int relieve(struct greedy *g, int knapsack)
+{
+    const int64_t *fill = &g->fill[knapsack], capacity = g->knapsack.capacity[knapsack];
 
     g->heap.n = 0;
-    for (int i = 0; i < p->n_contexts && fill[tier] > p->capacity[tier]; i++)
-        if (g->plan->placement[i].tier == tier && push_step(g, i))
+    for (int i = 0; i<g->problem->n_contexts && * fill> capacity; i++)
+        if (knapsack_of_tier(&g->knapsack, g->plan->placement[i].tier) == knapsack && push_step(g, i))
             return -1;
-    while (fill[tier] > p->capacity[tier] && g->heap.n > 0) {
+    while (*fill > capacity && g->heap.n > 0) {
         int context = g->heap.at[0].context;
         const struct step *s = &g->step[context];
         heap_remove(&g->heap, 0);
-        fill[tier] -= s->from_bytes;
-        if (s->to.tier != PLAN_RECOMPUTE)
-            fill[s->to.tier] += s->to_bytes;
+        g->fill[knapsack] -= s->from_bytes;
+        add_fill(g, s->to.tier, s->to_bytes);
         g->plan->placement[context] = s->to;
-        if (s->to.tier == tier && push_step(g, context))
+        if (knapsack_of_tier(&g->knapsack, s->to.tier) == knapsack && push_step(g, context))
             return -1;
     }
     return 0;
@@ -108,11 +141,10 @@ static int solve(struct greedy *g)
         plan_candidates_get(&g->candidates, p, i);
         struct plan_placement c = best_candidate(g, -1);
         g->plan->placement[i] = c;
-        if (c.tier != PLAN_RECOMPUTE)
-            g->plan->fill[c.tier] += g->candidates.bytes[c.config];
+        add_fill(g, c.tier, g->candidates.bytes[c.config]);
     }
-    for (int t = 0; t < p->n_tiers; t++)
-        if (relieve_tier(g, t))
+    for (int d = 0; d < g->knapsack.n; d++)
+        if (relieve(g, d))
             return -1;
     return 0;
 }
@@ -124,6 +156,7 @@ int plan_greedy(struct plan *plan, const struct plan_problem *problem, enum plan
 
     if (plan_check(problem, err))
         return err->code;
+    g.knapsack = knapsacks_of(problem);
     *plan = (struct plan){ .n_contexts = problem->n_contexts, .placement = calloc(n + 1, sizeof(*plan->placement)) };
     g.step = calloc(n + 1, sizeof(*g.step));
     int code = plan->placement && g.step ? plan_candidates_init(&g.candidates, problem, err) : err_nomem(err);

@@ -19,8 +19,13 @@ int hull_work_init(struct hull_work *w, const struct plan_problem *p, struct err
                              .sorted_bytes = calloc(v, sizeof(*w->sorted_bytes)),
                              .bytes = calloc(v, sizeof(*w->bytes)),
                              .utility = calloc(v, sizeof(*w->utility)),
-                             .config = calloc(v, sizeof(*w->config)) };
-    if (!w->order || !w->rising || !w->sorted_bytes || !w->bytes || !w->utility || !w->config) {
+                             .config = calloc(v, sizeof(*w->config)),
+                             .tier = calloc(v, sizeof(*w->tier)),
+                             .pooled = calloc(v, sizeof(*w->pooled)),
+                             .pooled_tier = calloc(v, sizeof(*w->pooled_tier)),
+                             .knapsack = knapsacks_of(p) };
+    if (!w->order || !w->rising || !w->sorted_bytes || !w->bytes || !w->utility || !w->config || !w->tier ||
+        !w->pooled || !w->pooled_tier) {
         hull_work_release(w);
         return err_nomem(err);
     }
@@ -37,6 +42,9 @@ void hull_work_release(struct hull_work *w)
     free(w->bytes);
     free(w->utility);
     free(w->config);
+    free(w->tier);
+    free(w->pooled);
+    free(w->pooled_tier);
     *w = (struct hull_work){ 0 };
 }
 
@@ -86,14 +94,36 @@ struct candidate hull_base(struct hull_work *w, const struct plan_candidates *al
     return base;
 }
 
+struct hull_configs hull_configs_in(struct hull_work *w, const struct plan_candidates *all,
+                                    const struct plan_problem *p, int knapsack)
+{
+    int first = w->knapsack.tier[knapsack];
+
+    if (w->knapsack.size[knapsack] == 1)
+        return (struct hull_configs){ all->utility + first, p->n_tiers, NULL, (int8_t)first };
+    for (int v = 0; v < p->n_configs; v++) {
+        const double *utility = all->utility + plan_cell(p, v, 0);
+        w->pooled[v] = (double)NAN;
+        w->pooled_tier[v] = (int8_t)first;
+        for (int t = first; t < p->n_tiers; t++) {
+            if (w->knapsack.of[t] != knapsack || !(utility[t] > w->pooled[v] || isnan(w->pooled[v])))
+                continue;
+            w->pooled[v] = utility[t];
+            w->pooled_tier[v] = (int8_t)t;
+        }
+    }
+    return (struct hull_configs){ w->pooled, 1, w->pooled_tier, (int8_t)first };
+}
+
 /* Andrew's scan over rising bytes. Configs that are no better than a smaller one are left out first, without branches,
  * because which ones they are cannot be predicted. */
-void hull_scan(struct hull_work *w, const struct plan_candidates *all, const struct plan_problem *p, int tier,
+void hull_scan(struct hull_work *w, const struct plan_candidates *all, const struct plan_problem *p, int knapsack,
                double base)
 {
-    const double *utility = all->utility + tier, *sorted_bytes = w->sorted_bytes;
-    double capacity = (double)p->capacity[tier], top = base;
-    int *order = w->order, *rising = w->rising, stride = p->n_tiers, n = 0, n_rising = 0;
+    const struct hull_configs in = hull_configs_in(w, all, p, knapsack);
+    const double *utility = in.utility, *sorted_bytes = w->sorted_bytes;
+    double capacity = (double)w->knapsack.capacity[knapsack], top = base;
+    int *order = w->order, *rising = w->rising, stride = in.stride, n = 0, n_rising = 0;
 
     for (int k = w->stored; k < p->n_configs && sorted_bytes[k] <= capacity; k++) {
         double u = utility[order[k] * stride];
@@ -112,9 +142,24 @@ void hull_scan(struct hull_work *w, const struct plan_candidates *all, const str
         }
         w->bytes[n] = s;
         w->utility[n] = u;
+        w->tier[n] = in.tier ? in.tier[v] : in.one_tier;
         w->config[n++] = (uint16_t)v;
     }
     w->n = n;
+}
+
+int hull_points(struct hull_work *w, const struct plan_candidates *all, const struct plan_problem *p,
+                struct candidate *to)
+{
+    int n = 1;
+
+    to[0] = hull_base(w, all, p);
+    for (int d = 0; d < w->knapsack.n; d++) {
+        hull_scan(w, all, p, d, to[0].utility);
+        for (int k = 0; k < w->n; k++)
+            to[n++] = (struct candidate){ (int64_t)w->bytes[k], w->utility[k], w->config[k], w->tier[k], (int8_t)d };
+    }
+    return n;
 }
 
 /* ---- all contexts ---------------------------------------------------------------- */
@@ -122,6 +167,7 @@ void hull_scan(struct hull_work *w, const struct plan_candidates *all, const str
 struct point {
     double bytes, utility;
     uint16_t config;
+    int8_t tier;
 };
 
 /* What one thread works with. */
@@ -151,15 +197,15 @@ static void builder_release(struct builder *b)
 }
 
 /* Adds the hull of one context in one knapsack. */
-static int add_points(struct builder *b, int tier, double base)
+static int add_points(struct builder *b, int knapsack, double base)
 {
     struct hull_work *w = &b->work;
 
-    hull_scan(w, &b->all, b->problem, tier, base);
+    hull_scan(w, &b->all, b->problem, knapsack, base);
     if (ARRAY_GROW(&b->points, b->points.n + (size_t)w->n))
         return -1;
     for (int k = 0; k < w->n; k++)
-        b->points.at[b->points.n++] = (struct point){ w->bytes[k], w->utility[k], w->config[k] };
+        b->points.at[b->points.n++] = (struct point){ w->bytes[k], w->utility[k], w->config[k], w->tier[k] };
     return 0;
 }
 
@@ -171,12 +217,14 @@ static int keep_points(struct hull_chunk *c, const struct builder *b)
     c->bytes = malloc((n + 1) * sizeof(*c->bytes));
     c->utility = malloc((n + 1) * sizeof(*c->utility));
     c->config = malloc((n + 1) * sizeof(*c->config));
-    if (!c->bytes || !c->utility || !c->config)
+    c->tier = malloc(n + 1);
+    if (!c->bytes || !c->utility || !c->config || !c->tier)
         return -1;
     for (size_t k = 0; k < n; k++) {
         c->bytes[k] = b->points.at[k].bytes;
         c->utility[k] = b->points.at[k].utility;
         c->config[k] = b->points.at[k].config;
+        c->tier[k] = b->points.at[k].tier;
     }
     return 0;
 }
@@ -196,7 +244,7 @@ static int build_chunk(const struct hull *h, int at, struct builder *b)
         plan_candidates_get(&b->all, b->problem, at * HULL_CHUNK + i);
         c->base[i] = hull_base(&b->work, &b->all, b->problem);
         for (int d = 0; d < n_knapsacks; d++) {
-            if (add_points(b, h->knapsack.tier[d], c->base[i].utility))
+            if (add_points(b, d, c->base[i].utility))
                 return -1;
             c->first[i * n_knapsacks + d + 1] = (uint32_t)b->points.n;
         }
@@ -236,6 +284,7 @@ void hull_release(struct hull *h)
         free(h->chunk[i].bytes);
         free(h->chunk[i].utility);
         free(h->chunk[i].config);
+        free(h->chunk[i].tier);
         free(h->chunk[i].base);
     }
     free(h->chunk);
@@ -284,5 +333,5 @@ struct candidate hull_candidate(const struct hull *h, int context, int64_t point
         return c->base[context % HULL_CHUNK];
     while (point >= first[d + 1])
         d++;
-    return hull_point(h, c, d, point);
+    return hull_point(c, d, point);
 }

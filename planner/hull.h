@@ -1,8 +1,10 @@
 /* hull.h - the candidates of a context that can be part of a best plan at some dual prices.
  *
  * Candidates that use no knapsack - recomputing, tiers without limit, variants of no bytes - collapse to the best of
- * them, the base. In each knapsack only the points of the upper concave hull over (0, base) can win at a price per
- * byte; all others are LP-dominated (Sinha and Zoltners 1979). Of 240 candidates about 15 remain.
+ * them, the base. A config in a knapsack of several tiers is on the one where it is worth most, because all of them
+ * take the same bytes from the same capacity. In each knapsack only the points of the upper concave hull over (0, base)
+ * can win at a price per byte; all others are LP-dominated (Sinha and Zoltners 1979). Of 240 candidates about 15
+ * remain.
  *
  * Contexts are held in chunks of fixed size, so that sums are taken in the same order whatever the number of threads.
  */
@@ -20,6 +22,7 @@ struct hull_chunk {
     uint32_t *first;         // (n * D + 1): context i, knapsack d owns points first[i * D + d] up to the next
     double *bytes, *utility; // points, by rising bytes and utility
     uint16_t *config;        // of each point
+    int8_t *tier;            // of each point
     struct candidate *base;  // (n)
 };
 
@@ -41,10 +44,10 @@ int64_t hull_best_in(const struct hull_chunk *c, const uint32_t *first, double p
 int64_t hull_best(const struct hull *h, const struct hull_chunk *c, int i, const double *price, double *value);
 
 /* The candidate of a point in knapsack d. */
-static inline struct candidate hull_point(const struct hull *h, const struct hull_chunk *c, int d, int64_t point)
+static inline struct candidate hull_point(const struct hull_chunk *c, int d, int64_t point)
 {
-    return (struct candidate){ (int64_t)c->bytes[point], c->utility[point], c->config[point],
-                               (int8_t)h->knapsack.tier[d], (int8_t)d };
+    return (struct candidate){ (int64_t)c->bytes[point], c->utility[point], c->config[point], c->tier[point],
+                               (int8_t)d };
 }
 
 /* The candidate of a context's point, which may be HULL_BASE. */
@@ -65,11 +68,15 @@ static inline const uint32_t *hull_first(const struct hull *h, int context)
 
 /* A workspace. It is kept from context to context, because contexts have similar candidates. */
 struct hull_work {
+    struct knapsacks knapsack;
     int *order, *rising;     // (V) configs by rising bytes; places in it of those with more utility than all before
     double *sorted_bytes;    // (V) in that order, -1: not available
     int stored;              // place in the order of the first config that has bytes
-    double *bytes, *utility; // (n) points of the tier scanned last, by rising bytes and utility
+    double *pooled;          // (V) of each config, its highest utility in a pool; NAN: none
+    int8_t *pooled_tier;     // (V) and where
+    double *bytes, *utility; // (n) points of the knapsack scanned last, by rising bytes and utility
     uint16_t *config;        // (n)
+    int8_t *tier;            // (n)
     int n;
 };
 
@@ -79,8 +86,24 @@ void hull_work_release(struct hull_work *w);
 /* Begins with a context. Returns the best of its candidates that use no knapsack. */
 struct candidate hull_base(struct hull_work *w, const struct plan_candidates *all, const struct plan_problem *p);
 
-/* Then, for a tier that is a knapsack: puts the points of the hull over (0, base) into w. base: utility of the base. */
-void hull_scan(struct hull_work *w, const struct plan_candidates *all, const struct plan_problem *p, int tier,
+/* Then, for a knapsack: puts the points of the hull over (0, base) into w. base: utility of the base. */
+void hull_scan(struct hull_work *w, const struct plan_candidates *all, const struct plan_problem *p, int knapsack,
                double base);
+
+/* Both: writes the base, then the points of all hulls to `to`, which has space for 1 + V * D; returns how many. */
+int hull_points(struct hull_work *w, const struct plan_candidates *all, const struct plan_problem *p,
+                struct candidate *to);
+
+/* The configs of a context in one knapsack: where each is worth most. */
+struct hull_configs {
+    const double *utility; // of config v: utility[v * stride]; NAN: not available
+    int stride;
+    const int8_t *tier; // (V) NULL: all on one_tier
+    int8_t one_tier;
+};
+
+/* Borrows from w and *all, until the next call. */
+struct hull_configs hull_configs_in(struct hull_work *w, const struct plan_candidates *all,
+                                    const struct plan_problem *p, int knapsack);
 
 #endif

@@ -36,8 +36,10 @@ struct incremental {
     struct incremental_state state;
     struct plan_problem problem; // sizes and capacities alone
     int64_t capacity[PLAN_TIERS];
+    int pool[PLAN_TIERS];
     struct knapsacks knapsack;
     double price[PLAN_TIERS]; // of the knapsacks
+    double move_cost;         // of a byte
     int64_t free[PLAN_TIERS]; // of the knapsacks, now; what was free before the event is in state.free
     struct {
         struct context *at;
@@ -55,6 +57,10 @@ struct incremental {
     struct hull_work work;
     struct candidate *scratch; // (1 + V * D)
     struct ordering ordering;
+    struct {
+        struct candidate *at;
+        int n, cap;
+    } before; // where the contexts of the event's operations were, in the order of ordering.wanted
     struct sum objective, bound;
     int failed; // no memory for an entry or an operation
 };
@@ -65,22 +71,6 @@ static double reduced_value(const struct incremental *m, const struct candidate 
 }
 
 /* ---- a context's points ---------------------------------------------------- */
-
-/* Writes the base and the points of all hulls to `to`, which has space for 1 + V * D; returns how many. */
-static int find_points(const struct incremental *m, struct hull_work *w, struct candidate *to,
-                       const struct plan_candidates *all)
-{
-    int n = 1;
-
-    to[0] = hull_base(w, all, &m->problem);
-    for (int d = 0; d < m->knapsack.n; d++) {
-        int t = m->knapsack.tier[d];
-        hull_scan(w, all, &m->problem, t, to[0].utility);
-        for (int k = 0; k < w->n; k++)
-            to[n++] = (struct candidate){ (int64_t)w->bytes[k], w->utility[k], w->config[k], (int8_t)t, (int8_t)d };
-    }
-    return n;
-}
 
 /* Gives a context the points in `from`; -1 without memory. */
 static int keep_points(const struct incremental *m, struct context *c, const struct candidate *from, int n)
@@ -111,7 +101,7 @@ static const struct candidate *cheapest_step(const struct incremental *m, const 
     need = need < now->bytes ? need : now->bytes; /* no step can free more */
     for (int k = 0; k < c->n_points; k++) {
         const struct candidate *to = &c->point[k];
-        double lost = value_now - reduced_value(m, to);
+        double lost = value_now - reduced_value(m, to) + candidate_write_cost(to, m->move_cost);
         int64_t freed = -candidate_added(now, to, now->knapsack);
         int up = to->knapsack >= 0 && to->knapsack < now->knapsack;
         if (freed <= 0 || lost >= *cost * (double)need || (up && to->bytes > m->free[to->knapsack]))
@@ -133,7 +123,7 @@ static void enter_keys(const struct incremental *m, const struct context *c, dou
     for (int k = 1; k < c->n_points; k++) {
         const struct candidate *to = &c->point[k];
         int64_t added = candidate_added(&c->now, to, to->knapsack);
-        double gain = to->utility - c->now.utility;
+        double gain = to->utility - c->now.utility - candidate_write_cost(to, m->move_cost);
         if (gain > 0 && added > 0)
             key[to->knapsack] = fmin(key[to->knapsack], -gain / (double)added);
     }
@@ -215,7 +205,7 @@ static void note_operation(struct incremental *m, int context)
     if (c->op >= 0)
         return;
     c->op = m->ordering.wanted.n;
-    m->failed |= ARRAY_PUSH(&m->ordering.wanted, op);
+    m->failed |= ARRAY_PUSH(&m->ordering.wanted, op) || ARRAY_PUSH(&m->before, c->now);
 }
 
 /* Counts a candidate in (sign 1) or out (-1) of what is free and the objective. */
@@ -273,7 +263,7 @@ static int fill(struct incremental *m, int d)
         const struct heap_entry *e = &h->at[k];
         const struct context *c = &m->contexts.at[e->context];
         for (int p = 1; p < c->n_points && -e->key * (double)m->free[d] > max_gain; p++) {
-            double gain = c->point[p].utility - c->now.utility;
+            double gain = c->point[p].utility - c->now.utility - candidate_write_cost(&c->point[p], m->move_cost);
             if (c->point[p].knapsack != d || gain <= max_gain || candidate_added(&c->now, &c->point[p], d) > m->free[d])
                 continue;
             max_gain = gain;
@@ -300,6 +290,38 @@ static void rebalance(struct incremental *m)
                 break;
 }
 
+/* What the event has gained so far, less what its operations write. */
+static double gain_of_event(const struct incremental *m)
+{
+    struct sum gain = { 0, 0 };
+
+    for (int k = 0; k < m->before.n; k++) {
+        int context = m->ordering.wanted.at[k].context;
+        sum_add(&gain, candidate_net_gain(&m->before.at[k], &m->contexts.at[context].now, m->move_cost));
+    }
+    return gain.value;
+}
+
+/* Takes the event back, but for the context that it is about, which goes to `to`. */
+static void take_back(struct incremental *m, struct candidate to)
+{
+    for (int k = m->before.n - 1; k >= 0; k--) {
+        int context = m->ordering.wanted.at[k].context;
+        place(m, context, k == 0 ? to : m->before.at[k]);
+        m->contexts.at[context].op = k == 0 ? 0 : -1;
+    }
+    m->before.n = m->ordering.wanted.n = 1;
+}
+
+/* Rebalances for the context of the first operation; takes that back where `modest`, which overloads nothing, is worth
+ * more. */
+static void rebalance_or(struct incremental *m, struct candidate modest)
+{
+    rebalance(m);
+    if (!m->failed && gain_of_event(m) < candidate_net_gain(&m->before.at[0], &modest, m->move_cost))
+        take_back(m, modest);
+}
+
 static int order_operations(struct incremental *m)
 {
     for (int k = 0; k < m->ordering.wanted.n; k++) {
@@ -312,10 +334,18 @@ static int order_operations(struct incremental *m)
     return ordering_make(&m->ordering, m->state.free);
 }
 
+/* Tells what each tier of a knapsack has free. */
+static void tell_free(struct incremental *m)
+{
+    for (int t = 0; t < m->problem.n_tiers; t++)
+        if (m->knapsack.of[t] >= 0)
+            m->state.free[t] = m->free[m->knapsack.of[t]];
+}
+
 /* Ends an event: the state now describes it. */
 static int finish_event(struct incremental *m, struct err *err)
 {
-    rebalance(m);
+    m->before.n = 0;
     if (m->failed || order_operations(m)) {
         m->failed = 1;
         return err_nomem(err);
@@ -323,8 +353,8 @@ static int finish_event(struct incremental *m, struct err *err)
     for (int d = 0; d < m->knapsack.n; d++) {
         drop_stale(m, &m->leave[d]);
         drop_stale(m, &m->enter[d]);
-        m->state.free[m->knapsack.tier[d]] = m->free[d];
     }
+    tell_free(m);
     m->state.op = m->ordering.ordered.at;
     m->state.n_ops = m->ordering.ordered.n;
     m->state.objective = m->objective.value;
@@ -332,15 +362,39 @@ static int finish_event(struct incremental *m, struct err *err)
     return 0;
 }
 
-/* A context's point of the highest reduced value; on a tie `now`, where it is. */
+/* A context's point of the highest reduced value, less what it costs to go there from `now`. */
 static struct candidate best_point(const struct incremental *m, const struct context *c, struct candidate now)
 {
     struct candidate best = now;
+    double max = reduced_value(m, &now);
 
-    for (int k = 0; k < c->n_points; k++)
-        if (reduced_value(m, &c->point[k]) > reduced_value(m, &best))
-            best = c->point[k];
+    for (int k = 0; k < c->n_points; k++) {
+        double value = reduced_value(m, &c->point[k]) - candidate_write_cost(&c->point[k], m->move_cost);
+        if (value <= max)
+            continue;
+        max = value;
+        best = c->point[k];
+    }
     return best;
+}
+
+/* The best place of a context that is not stored now, without a knapsack; not the base where writing costs something.
+ */
+static struct candidate modest_place(const struct incremental *m, const struct context *c,
+                                     const struct plan_candidates *all)
+{
+    return m->move_cost > 0 ? candidate_of_no_knapsack(all, &m->problem, m->move_cost) : c->point[0];
+}
+
+/* `is`, what a stored context's place `was` has become, when it fits and is worth no less than `modest`. */
+static struct candidate staying_or(const struct incremental *m, const struct candidate *was, struct candidate is,
+                                   struct candidate modest)
+{
+    bool fits = is.knapsack < 0 || candidate_added(was, &is, is.knapsack) <= m->free[is.knapsack];
+
+    return fits && candidate_net_gain(was, &is, m->move_cost) >= candidate_net_gain(was, &modest, m->move_cost)
+               ? is
+               : modest;
 }
 
 /* Returns the number for a new context, or -1 without memory. */
@@ -360,11 +414,13 @@ int incremental_add(struct incremental *m, const struct plan_candidates *all, in
         return err_nomem(err);
     struct context *c = &m->contexts.at[*context];
     c->now = recomputed;
-    if (keep_points(m, c, m->scratch, find_points(m, &m->work, m->scratch, all)))
+    if (keep_points(m, c, m->scratch, hull_points(&m->work, all, &m->problem, m->scratch)))
         return err_nomem(err);
     m->state.n_contexts++;
     sum_add(&m->bound, c->best_value);
-    place(m, *context, best_point(m, c, c->point[0]));
+    struct candidate modest = modest_place(m, c, all);
+    place(m, *context, best_point(m, c, modest));
+    rebalance_or(m, modest);
     return finish_event(m, err);
 }
 
@@ -375,10 +431,16 @@ int incremental_update(struct incremental *m, int context, const struct plan_can
     int stays = at.tier == PLAN_RECOMPUTE || plan_candidate_ok(all, &m->problem, at.config, at.tier);
 
     sum_add(&m->bound, -c->best_value);
-    if (keep_points(m, c, m->scratch, find_points(m, &m->work, m->scratch, all)))
+    if (keep_points(m, c, m->scratch, hull_points(&m->work, all, &m->problem, m->scratch)))
         return err_nomem(err);
     sum_add(&m->bound, c->best_value);
-    place(m, context, best_point(m, c, stays ? candidate_at(all, &m->problem, &m->knapsack, at) : c->point[0]));
+    struct candidate modest = modest_place(m, c, all), is = modest;
+    if (stays) {
+        is = candidate_at(all, &m->problem, &m->knapsack, at);
+        modest = staying_or(m, &c->now, is, modest);
+    }
+    place(m, context, best_point(m, c, is));
+    rebalance_or(m, modest);
     return finish_event(m, err);
 }
 
@@ -396,6 +458,7 @@ int incremental_remove(struct incremental *m, int context, struct err *err)
     c->n_points = 0;
     m->state.n_contexts--;
     m->failed |= ARRAY_PUSH(&m->unused, context);
+    rebalance(m);
     return finish_event(m, err);
 }
 
@@ -420,7 +483,7 @@ static int take_contexts(struct incremental *m, const struct plan_problem *probl
                 continue;
             plan_candidates_get(&all, problem, i);
             c->now = candidate_at(&all, problem, &m->knapsack, plan->placement[i]);
-            failed |= keep_points(m, c, points, find_points(m, &w, points, &all));
+            failed |= keep_points(m, c, points, hull_points(&w, &all, &m->problem, points));
         }
         plan_candidates_release(&all);
         hull_work_release(&w);
@@ -446,8 +509,11 @@ static int reserve(struct incremental *m, int n)
 
 static void set_up_tiers(struct incremental *m, const struct plan_problem *problem, const struct plan *plan)
 {
-    for (int t = 0; t < problem->n_tiers; t++)
+    for (int t = 0; t < problem->n_tiers; t++) {
         m->capacity[t] = m->state.free[t] = problem->capacity[t];
+        m->pool[t] = problem->pool ? problem->pool[t] : t;
+    }
+    m->ordering.pool = m->pool;
     m->knapsack = knapsacks_of(problem);
     for (int d = 0; d < m->knapsack.n; d++) {
         double price = plan->price[m->knapsack.tier[d]];
@@ -472,14 +538,15 @@ static int set_up(struct incremental *m, const struct plan_problem *problem, con
     }
     for (int i = 0; i < n; i++)
         push_steps(m, i);
-    for (int d = 0; d < m->knapsack.n; d++) {
+    for (int d = 0; d < m->knapsack.n; d++)
         m->failed |= lazy_heap_fill(&m->leave[d], WINDOW) | lazy_heap_fill(&m->enter[d], WINDOW);
-        m->state.free[m->knapsack.tier[d]] = m->free[d];
-    }
+    tell_free(m);
+    rebalance(m);
     return finish_event(m, err);
 }
 
-struct incremental *incremental_new(const struct plan_problem *problem, const struct plan *plan, struct err *err)
+struct incremental *incremental_new(const struct plan_problem *problem, const struct plan *plan, double move_cost,
+                                    struct err *err)
 {
     if (plan_check(problem, err))
         return NULL;
@@ -488,7 +555,8 @@ struct incremental *incremental_new(const struct plan_problem *problem, const st
         err_nomem(err);
         return NULL;
     }
-    m->problem = (struct plan_problem){ 0, problem->n_configs, problem->n_tiers, m->capacity, NULL, NULL };
+    m->move_cost = move_cost;
+    m->problem = (struct plan_problem){ 0, problem->n_configs, problem->n_tiers, m->capacity, NULL, NULL, m->pool };
     if (!set_up(m, problem, plan, err))
         return m;
     incremental_free(m);
@@ -510,6 +578,7 @@ void incremental_free(struct incremental *m)
     free(m->placed.at);
     free(m->unused.at);
     free(m->scratch);
+    free(m->before.at);
     ordering_release(&m->ordering);
     free(m);
 }

@@ -8,7 +8,10 @@
  * The solved plan's dual prices stay. A new context goes to its candidate of the highest reduced value. While its tier
  * is over capacity, the step is taken that loses the least reduced value per byte it frees: a smaller variant on the
  * tier, a slower tier, a faster one if it has that much free, or none. What is free afterwards goes to contexts that
- * gain by it.
+ * gain by it. Every byte written must bring move_cost.
+ *
+ * When all of that together is worth less than leaving the other contexts alone, it is taken back: a new context is
+ * then refused, which means that it is recomputed or goes to a tier without limit.
  *
  * The bound holds for any prices. It is kept by adding and subtracting the best reduced values of contexts, so it is
  * true at every moment, and its distance from the objective tells when solving again would pay.
@@ -33,15 +36,16 @@ struct incremental_op {
 struct incremental_state {
     int n_contexts;
     double objective, upper_bound;
-    int64_t free[PLAN_TIERS]; // bytes of each tier; INT64_MAX: unlimited
+    int64_t free[PLAN_TIERS]; // bytes of each tier, the same for all of a pool; INT64_MAX: unlimited
     /* Of the last event, in an order in which no tier ever exceeds its capacity, one operation after the other. A
      * context may come twice: dropped, to break a circle, and stored again. */
     const struct incremental_op *op;
     int n_ops;
 };
 
-/* Takes over a plan; the problem is not needed afterwards, and its contexts keep their numbers. NULL on failure. */
-struct incremental *incremental_new(const struct plan_problem *problem, const struct plan *plan,
+/* Takes over a plan; the problem is not needed afterwards, and its contexts keep their numbers. move_cost: utility that
+ * each byte written must bring, 0 or more; the objective does not count it. NULL on failure. */
+struct incremental *incremental_new(const struct plan_problem *problem, const struct plan *plan, double move_cost,
                                     struct err *err) MUST_CHECK;
 void incremental_free(struct incremental *m); // NULL is fine
 

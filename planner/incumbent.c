@@ -72,6 +72,16 @@ bool incumbent_is_close(const struct incumbent *x)
     return incumbent_gap(x) <= close_enough * fabs(x->dual->bound);
 }
 
+double incumbent_rounding(const struct incumbent *x)
+{
+    static const double relative = 4e-13;
+    double scale = fabs(x->dual->bound);
+
+    for (int i = 0; i < x->h->n_contexts; i++)
+        scale += fabs(x->at[i].utility);
+    return relative * scale;
+}
+
 double incumbent_reduced_value(const struct incumbent *x, const struct candidate *c)
 {
     return candidate_reduced_value(c, x->dual->price);

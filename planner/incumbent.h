@@ -33,6 +33,9 @@ void incumbent_apply(struct incumbent *x, const struct move *m);
 double incumbent_objective(const struct incumbent *x); // a compensated sum
 double incumbent_gap(const struct incumbent *x);
 
+/* Differences between objectives below this are rounding. */
+double incumbent_rounding(const struct incumbent *x);
+
 /* Is the gap so small that closing it is not worth the time? */
 bool incumbent_is_close(const struct incumbent *x);
 

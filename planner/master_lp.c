@@ -9,7 +9,8 @@ enum { MAX_PIVOTS = 2000, BLAND = 200 }; /* more than ever seen; from BLAND on, 
 
 void master_lp_init(struct master_lp *m, int n_dims, const double *width)
 {
-    *m = (struct master_lp){ .n_dims = n_dims };
+    m->n_dims = n_dims;
+    m->n_cuts = 0;
     memcpy(m->width, width, (size_t)n_dims * sizeof(*width));
 }
 
@@ -35,7 +36,8 @@ static void first_basis(struct master_lp *m)
 {
     int rows = m->n_dims + 1;
 
-    memset(m->inverse, 0, sizeof(m->inverse));
+    for (int r = 0; r < rows; r++)
+        memset(m->inverse[r], 0, (size_t)rows * sizeof(**m->inverse));
     m->basis[0] = 0;
     m->inverse[0][0] = 1;
     for (int r = 1; r < rows; r++) {
@@ -58,12 +60,18 @@ static void dual_prices(const struct master_lp *m, double *y)
     }
 }
 
+/* What a column would add to the objective. Asked for every column at every step, so it knows where a column's zeros
+ * are. */
 static double reduced_profit(const struct master_lp *m, int column, const double *y)
 {
-    double g = objective(m, column);
+    if (column >= MASTER_LP_CUTS) {
+        int d = column - MASTER_LP_CUTS;
+        return d < m->n_dims ? -y[d + 1] : y[d - m->n_dims + 1] - m->width[d - m->n_dims];
+    }
+    double g = m->value[column] - y[0];
 
-    for (int r = 0; r <= m->n_dims; r++)
-        g -= y[r] * coefficient(m, column, r);
+    for (int d = 0; d < m->n_dims; d++)
+        g += y[d + 1] * m->slope[column][d];
     return g;
 }
 
@@ -121,7 +129,7 @@ static void pivot(struct master_lp *m, int row, int column, const double *direct
     m->basis[row] = column;
 }
 
-static void solve(struct master_lp *m)
+void master_lp_solve(struct master_lp *m)
 {
     double y[PLAN_TIERS + 1], direction[PLAN_TIERS + 1];
     int rows = m->n_dims + 1;
@@ -145,13 +153,13 @@ static void solve(struct master_lp *m)
     m->theta = y[0];
     for (int d = 0; d < m->n_dims; d++)
         m->at[d] = fmin(fmax(y[d + 1], 0), m->width[d]);
-    memset(m->weight, 0, sizeof(m->weight));
+    memset(m->weight, 0, (size_t)m->n_cuts * sizeof(*m->weight));
     for (int r = 0; r < rows; r++)
         if (m->basis[r] < MASTER_LP_CUTS)
             m->weight[m->basis[r]] = fmax(m->inverse[r][0], 0);
 }
 
-int master_lp_add(struct master_lp *m, double value, const double *slope)
+int master_lp_append(struct master_lp *m, double value, const double *slope)
 {
     if (m->n_cuts == MASTER_LP_CUTS)
         return -1;
@@ -159,6 +167,13 @@ int master_lp_add(struct master_lp *m, double value, const double *slope)
     memcpy(m->slope[m->n_cuts++], slope, (size_t)m->n_dims * sizeof(*slope));
     if (m->n_cuts == 1)
         first_basis(m);
-    solve(m);
+    return 0;
+}
+
+int master_lp_add(struct master_lp *m, double value, const double *slope)
+{
+    if (master_lp_append(m, value, slope))
+        return -1;
+    master_lp_solve(m);
     return 0;
 }

@@ -29,4 +29,8 @@ void master_lp_init(struct master_lp *m, int n_dims, const double *width);
 /* Adds a cut and solves again. Returns 0, or -1 when there are MASTER_LP_CUTS already; then nothing changes. */
 int master_lp_add(struct master_lp *m, double value, const double *slope);
 
+/* The two halves of master_lp_add(): several cuts can be added before the next solution. */
+int master_lp_append(struct master_lp *m, double value, const double *slope);
+void master_lp_solve(struct master_lp *m); // there must be a cut
+
 #endif

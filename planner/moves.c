@@ -73,14 +73,15 @@ static int add_moves(struct finder *f, int context)
 
     for (int d = 0; d < sacks->n; d++) {
         double top = f->filter->undominated ? base.utility : -HUGE_VAL;
-        int t = sacks->tier[d];
+        const struct hull_configs in = hull_configs_in(&f->work, &f->all, p, d);
         for (int k = w->stored; k < p->n_configs && w->sorted_bytes[k] <= (double)sacks->capacity[d] && !failed; k++) {
             int v = w->order[k];
-            double u = f->all.utility[plan_cell(p, v, t)];
+            double u = in.utility[v * in.stride];
             if (!(u > top)) /* or NAN */
                 continue;
             top = f->filter->undominated ? u : top;
-            struct candidate to = { f->all.bytes[v], u, (uint16_t)v, (int8_t)t, (int8_t)d };
+            int8_t tier = in.tier ? in.tier[v] : in.one_tier;
+            struct candidate to = { f->all.bytes[v], u, (uint16_t)v, tier, (int8_t)d };
             failed = add(f, (struct move){ context, 0, to });
         }
     }

@@ -13,24 +13,36 @@ static bool changes_nothing(const struct incremental_op *op)
     return op->from.tier == op->to.tier && op->from.config == op->to.config && op->from_bytes == op->to_bytes;
 }
 
-static bool is_limited(const int64_t *free_bytes, int tier)
+/* The tier that has the account of a tier's bytes. */
+static int account_of(const struct ordering *o, int tier)
 {
-    return tier != PLAN_RECOMPUTE && free_bytes[tier] != INT64_MAX;
+    return o->pool && tier != PLAN_RECOMPUTE ? o->pool[tier] : tier;
 }
 
-static bool fits(const struct incremental_op *op, const int64_t *free_bytes)
+/* What is free in the account of a tier; NULL: it is unlimited, or PLAN_RECOMPUTE. */
+static int64_t *account(const struct ordering *o, int64_t *free_bytes, int tier)
 {
-    int64_t freed = op->from.tier == op->to.tier ? op->from_bytes : 0;
+    int64_t *at = tier == PLAN_RECOMPUTE ? NULL : &free_bytes[account_of(o, tier)];
 
-    return !is_limited(free_bytes, op->to.tier) || op->to_bytes - freed <= free_bytes[op->to.tier];
+    return at && *at != INT64_MAX ? at : NULL;
+}
+
+static bool fits(const struct ordering *o, const struct incremental_op *op, int64_t *free_bytes)
+{
+    const int64_t *to = account(o, free_bytes, op->to.tier);
+    int64_t freed = account_of(o, op->from.tier) == account_of(o, op->to.tier) ? op->from_bytes : 0;
+
+    return !to || op->to_bytes - freed <= *to;
 }
 
 static int emit(struct ordering *o, const struct incremental_op *op, int64_t *free_bytes)
 {
-    if (is_limited(free_bytes, op->from.tier))
-        free_bytes[op->from.tier] += op->from_bytes;
-    if (is_limited(free_bytes, op->to.tier))
-        free_bytes[op->to.tier] -= op->to_bytes;
+    int64_t *from = account(o, free_bytes, op->from.tier), *to = account(o, free_bytes, op->to.tier);
+
+    if (from)
+        *from += op->from_bytes;
+    if (to)
+        *to -= op->to_bytes;
     return ARRAY_PUSH(&o->ordered, *op);
 }
 
@@ -43,7 +55,7 @@ static int emit_fitting(struct ordering *o, int64_t *free_bytes)
         struct incremental_op op = o->wanted.at[k];
         if (changes_nothing(&op))
             continue;
-        if (!fits(&op, free_bytes))
+        if (!fits(o, &op, free_bytes))
             o->wanted.at[left++] = op;
         else if (emit(o, &op, free_bytes))
             return -1;
@@ -57,7 +69,7 @@ static int break_circle(struct ordering *o, int64_t *free_bytes)
 {
     for (int k = 0; k < o->wanted.n; k++) {
         struct incremental_op *op = &o->wanted.at[k], drop = *op;
-        if (!is_limited(free_bytes, op->from.tier) || op->from_bytes == 0)
+        if (!account(o, free_bytes, op->from.tier) || op->from_bytes == 0)
             continue;
         drop.to = op->from = (struct plan_placement){ 0, PLAN_RECOMPUTE };
         drop.to_bytes = op->from_bytes = 0;

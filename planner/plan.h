@@ -2,7 +2,8 @@
  *
  *     max  sum_i u[i][choice_i]    with  sum over the contexts placed on tier t of their bytes <= capacity[t]
  *
- * This is a multiple-choice knapsack problem with one knapsack per tier. A candidate is (config, tier); besides, every
+ * This is a multiple-choice knapsack problem with one knapsack per tier, or per pool: the tiers of a pool share one
+ * capacity, which holds for the bytes on all of them together. A candidate is (config, tier); besides, every
  * context can be recomputed: no bytes, on no tier. So every problem has a solution, whatever the capacities. Pure
  * arithmetic: candidates in, placements out; no files, no JSON. planner/README.md explains the algorithm.
  *
@@ -12,11 +13,13 @@
  *               utility is taken: a smaller config in place, or the best candidate on a slower tier or none
  *   adaptcache  AdaptCache: the same, but the step that loses the least utility per byte it frees
  *   optimal     Lagrangian dual, rounding, repair, local search; takes the plan of either of the others where that is
- *               better (up to 50,000 contexts, and wherever the gap is not small)
+ *               better (up to 50,000 contexts, and wherever the gap is not small); branch and bound (up to 200
+ * contexts, or 20,000 when more work than usual is asked for)
  *
  * Every plan comes with an upper bound on what any plan could reach: for dual prices lambda[t] >= 0 per byte,
  *     sum_t lambda[t] * capacity[t] + sum_i max_o (u[i][o] - lambda[tier o] * bytes o)
- * bounds the optimum (Lagrangian duality), so the prices are a certificate that anyone can check in one pass.
+ * bounds the optimum (Lagrangian duality; a pool has one price and counts once), so the prices are a certificate that
+ * anyone can check in one pass.
  */
 #ifndef EVP_PLAN_H
 #define EVP_PLAN_H
@@ -24,19 +27,21 @@
 #include "base/err.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
-enum { PLAN_RECOMPUTE = -1, PLAN_TIERS = 16, PLAN_CONFIGS = UINT16_MAX };
+enum { PLAN_RECOMPUTE = -1, PLAN_TIERS = 64, PLAN_CONFIGS = UINT16_MAX };
 
 /* What there is to choose from. V configs, T tiers, up to PLAN_CONFIGS and PLAN_TIERS. */
 struct plan_problem {
     int n_contexts, n_configs, n_tiers;
-    const int64_t *capacity; // (T) bytes; INT64_MAX: unlimited
+    const int64_t *capacity; // (T) bytes; INT64_MAX: unlimited; the same for all tiers of a pool
     /* One context's candidates: bytes[v], -1 when config v is not available; utility[v * T + t], NAN when not
      * available. Returns the utility of recomputing. Must give the same every time; may be called from several threads.
      */
     double (*candidates)(const void *arg, int context, int64_t *bytes, double *utility);
     const void *arg;
+    const int *pool; // (T) of each tier the first tier of its pool, itself if it shares with none; NULL: none shares
 };
 
 struct plan_placement {
@@ -49,7 +54,8 @@ struct plan {
     struct plan_placement *placement; // (C), owned
     int n_contexts;
     double objective, upper_bound;
-    double price[PLAN_TIERS]; // dual price, utility per byte: upper_bound follows from these
+    bool optimal;             // branch and bound, or the bound itself, shows that no plan is better
+    double price[PLAN_TIERS]; // dual price, utility per byte, one for a pool: upper_bound follows from these
     int64_t fill[PLAN_TIERS]; // bytes placed on each tier
 };
 
@@ -57,6 +63,7 @@ struct plan {
 struct plan_effort {
     int64_t work;        // more than usual, for small problems: a million is a second or so
     const double *start; // (T) prices to begin with, or NULL
+    bool rough;          // only rounds, so that knapsacks may be overloaded a little: for what a plan comes to
 };
 
 /* Solves, and proves the bound. */
@@ -68,7 +75,7 @@ void plan_release(struct plan *plan);
 int plan_greedy(struct plan *plan, const struct plan_problem *problem, enum plan_solver solver,
                 struct err *err) MUST_CHECK;
 
-/* (upper_bound - objective) / |upper_bound|; 0 when both are 0. */
+/* (upper_bound - objective) / |upper_bound|; 1 when the bound alone is 0, and 0 when both are. */
 double plan_gap(const struct plan *plan);
 
 /* ---- what a plan is measured against ---- */
@@ -94,7 +101,7 @@ struct plan_candidates {
     double recompute;
 };
 
-/* Fails when there are more tiers or configs than a plan can tell apart. */
+/* Fails when there are more tiers or configs than a plan can tell apart, or a pool is not as `pool` above says. */
 int plan_check(const struct plan_problem *problem, struct err *err) MUST_CHECK;
 
 int plan_candidates_init(struct plan_candidates *all, const struct plan_problem *problem, struct err *err) MUST_CHECK;

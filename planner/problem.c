@@ -13,6 +13,12 @@ int plan_check(const struct plan_problem *problem, struct err *err)
         return err_set(err, ERR_FAIL, "more than %d tiers", PLAN_TIERS);
     if (problem->n_configs > PLAN_CONFIGS)
         return err_set(err, ERR_FAIL, "more than %d configs", PLAN_CONFIGS);
+    for (int t = 0; problem->pool && t < problem->n_tiers; t++) {
+        int first = problem->pool[t];
+        if (first < 0 || first > t || problem->pool[first] != first || problem->capacity[t] != problem->capacity[first])
+            return err_set(err, ERR_FAIL,
+                           "tier %d: its pool has another capacity, or does not begin with a tier before", t + 1);
+    }
     return 0;
 }
 
@@ -50,21 +56,21 @@ struct knapsacks knapsacks_of(const struct plan_problem *problem)
 {
     struct knapsacks k = { 0 };
 
+    k.n_tiers = problem->n_tiers;
     for (int t = 0; t < problem->n_tiers; t++) {
-        if (problem->capacity[t] == INT64_MAX)
+        int first = problem->pool ? problem->pool[t] : t;
+        if (problem->capacity[t] == INT64_MAX) {
+            k.of[t] = -1;
             continue;
-        k.tier[k.n] = t;
-        k.capacity[k.n++] = problem->capacity[t];
+        }
+        if (first == t) {
+            k.tier[k.n] = t;
+            k.capacity[k.n++] = problem->capacity[t];
+        }
+        k.of[t] = first == t ? k.n - 1 : k.of[first];
+        k.size[k.of[t]]++;
     }
     return k;
-}
-
-int knapsack_of_tier(const struct knapsacks *k, int tier)
-{
-    for (int d = 0; d < k->n; d++)
-        if (k->tier[d] == tier)
-            return d;
-    return -1;
 }
 
 struct candidate candidate_at(const struct plan_candidates *all, const struct plan_problem *problem,
@@ -78,6 +84,26 @@ struct candidate candidate_at(const struct plan_candidates *all, const struct pl
     if (c.bytes > 0)
         c.knapsack = (int8_t)knapsack_of_tier(k, at.tier);
     return c;
+}
+
+struct candidate candidate_of_no_knapsack(const struct plan_candidates *all, const struct plan_problem *problem,
+                                          double byte_cost)
+{
+    struct candidate best = { 0, all->recompute, 0, PLAN_RECOMPUTE, -1 };
+    double max = all->recompute;
+
+    for (int v = 0; v < problem->n_configs; v++) {
+        for (int t = 0; t < problem->n_tiers; t++) {
+            if (!plan_candidate_ok(all, problem, v, t) || (all->bytes[v] > 0 && problem->capacity[t] < INT64_MAX))
+                continue;
+            double utility = all->utility[plan_cell(problem, v, t)];
+            if (utility - byte_cost * (double)all->bytes[v] <= max)
+                continue;
+            max = utility - byte_cost * (double)all->bytes[v];
+            best = (struct candidate){ all->bytes[v], utility, (uint16_t)v, (int8_t)t, -1 };
+        }
+    }
+    return best;
 }
 
 int plan_total(struct plan *plan, const struct plan_problem *problem, struct err *err)
@@ -103,9 +129,9 @@ int plan_total(struct plan *plan, const struct plan_problem *problem, struct err
 
 double plan_gap(const struct plan *plan)
 {
-    double difference = plan->upper_bound - plan->objective;
+    double top = plan->upper_bound / 4, is = plan->objective / 4; /* a quarter, so that the difference is finite */
 
-    return difference == 0 ? 0 : difference / fabs(plan->upper_bound);
+    return top == is ? 0 : (top - is) / fabs(top != 0 ? top : is);
 }
 
 void plan_release(struct plan *plan)

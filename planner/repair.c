@@ -46,7 +46,7 @@ static void walk_chunk(const struct walk *walk, int chunk, void *arg)
                 m.loss = best > own ? best - own : 0;
                 if (walk->below && m.loss >= walk->below[d + 1])
                     continue;
-                m.to = d < 0 ? c->base[i] : hull_point(x->h, c, d, p);
+                m.to = d < 0 ? c->base[i] : hull_point(c, d, p);
                 if (m.to.tier != now->tier || m.to.config != now->config)
                     walk->each(arg, &m);
             }

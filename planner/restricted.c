@@ -70,7 +70,7 @@ static int find_candidates(const struct source *s, int context, struct candidate
             continue;
         int64_t from = high[d] == HULL_BASE ? (int64_t)hull_first(h, context)[d] : high[d];
         for (int64_t k = from; k <= low[d]; k++)
-            to[n++] = hull_point(h, c, d, k);
+            to[n++] = hull_point(c, d, k);
         *only = low[d];
     }
     return n;

@@ -1,8 +1,12 @@
-/* solve.c - the certified solver: hulls, dual, rounding, repair, the greedies, local search, pair search.
+/* solve.c - the certified solver: hulls, dual, rounding, repair, the greedies, local search, pair search, branch and
+ * bound.
  *
  * The gap of a large instance is far below anything a greedy could gain, so the greedies run only where they could
- * matter: up to GREEDY_MAX contexts, or when the gap is not small. The searches run up to SEARCH_MAX contexts.
+ * matter: up to GREEDY_MAX contexts, or when the gap is not small. The searches run up to SEARCH_MAX contexts, branch
+ * and bound up to EXACT_MAX, or further when more work than usual is asked for. Most small problems need it for a
+ * moment only, so it has a first try before pair search, which takes longer.
  */
+#include "planner/branch.h"
 #include "planner/dual.h"
 #include "planner/hull.h"
 #include "planner/incumbent.h"
@@ -11,8 +15,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { GREEDY_MAX = 50000, SEARCH_MAX = 20000, USUAL_WORK = 49152 };
-static const double greedy_gap = 1e-7;
+enum { GREEDY_MAX = 50000, SEARCH_MAX = 20000, EXACT_MAX = 200 };
+enum { PAIR_WORK = 49152, FIRST_EXACT_WORK = 25000, EXACT_WORK = 225000 };
+enum { SEARCH_PLACES = 4 * SEARCH_MAX }; // contexts times tiers, likewise
+static const double greedy_gap = 2e-6;
 
 /* Keeps the better of two incumbents in `best` and releases the other. */
 static void keep_better(struct incumbent *best, struct incumbent *other)
@@ -73,8 +79,41 @@ static void give_plan(struct plan *plan, const struct incumbent *x)
     plan->objective = incumbent_objective(x);
 }
 
-static int solve_optimal(struct plan *plan, const struct plan_problem *problem, const struct dual *dual, int64_t work,
-                         struct err *err)
+/* Improves an incumbent with about as much work more than usual. *optimal: no plan is better. */
+static int improve(struct incumbent *x, const struct plan_problem *problem, int64_t more, bool *optimal,
+                   struct err *err)
+{
+    int n = problem->n_contexts, code = 0;
+    bool small = n <= SEARCH_MAX && (int64_t)n * problem->n_tiers <= SEARCH_PLACES;
+    bool exact = n <= EXACT_MAX || (more > 0 && small);
+    int64_t usual = n <= EXACT_MAX ? EXACT_WORK : 0;
+
+    *optimal = incumbent_gap(x) <= incumbent_rounding(x);
+    if (!*optimal && small && !incumbent_is_close(x))
+        code = incumbent_local_search(x, problem, err);
+    if (!code && exact)
+        code = incumbent_branch(x, problem, FIRST_EXACT_WORK, optimal, err);
+    if (!code && !*optimal && small)
+        code = incumbent_pair_search(x, problem, PAIR_WORK + more / 2, err);
+    if (!code && !*optimal && exact)
+        code = incumbent_branch(x, problem, usual + more / 2, optimal, err);
+    return code;
+}
+
+/* Makes a rounded incumbent one that overloads nothing, and improves it. */
+static int work_out(struct incumbent *x, const struct plan_problem *problem, int64_t work, bool *optimal,
+                    struct err *err)
+{
+    if (incumbent_repair(x, err))
+        return err->code;
+    bool gains = problem->n_contexts <= GREEDY_MAX || incumbent_gap(x) / fabs(x->dual->bound) > greedy_gap;
+    if (gains && try_greedies(x, problem, err))
+        return err->code;
+    return improve(x, problem, work, optimal, err);
+}
+
+static int solve_optimal(struct plan *plan, const struct plan_problem *problem, const struct dual *dual,
+                         const struct plan_effort *effort, struct err *err)
 {
     struct incumbent x;
 
@@ -85,13 +124,7 @@ static int solve_optimal(struct plan *plan, const struct plan_problem *problem, 
     if (incumbent_init(&x, dual, err))
         return err->code;
     incumbent_round(&x);
-    int code = incumbent_repair(&x, err);
-    if (!code && (problem->n_contexts <= GREEDY_MAX || incumbent_gap(&x) / fabs(dual->bound) > greedy_gap))
-        code = try_greedies(&x, problem, err);
-    if (!code && problem->n_contexts <= SEARCH_MAX && !incumbent_is_close(&x))
-        code = incumbent_local_search(&x, problem, err);
-    if (!code && problem->n_contexts <= SEARCH_MAX)
-        code = incumbent_pair_search(&x, problem, USUAL_WORK + work, err);
+    int code = effort->rough ? 0 : work_out(&x, problem, effort->work, &plan->optimal, err);
     if (!code)
         give_plan(plan, &x);
     incumbent_release(&x);
@@ -112,10 +145,10 @@ int plan_solve(struct plan *plan, const struct plan_problem *problem, enum plan_
         start[d] = effort->start[h.knapsack.tier[d]];
     int code = dual_solve(&dual, &h, effort->start ? start : NULL, err);
     if (!code)
-        code = solver == PLAN_OPTIMAL ? solve_optimal(plan, problem, &dual, effort->work, err)
+        code = solver == PLAN_OPTIMAL ? solve_optimal(plan, problem, &dual, effort, err)
                                       : plan_greedy(plan, problem, solver, err);
-    for (int d = 0; d < h.knapsack.n; d++)
-        plan->price[h.knapsack.tier[d]] = dual.price[d];
+    for (int t = 0; t < problem->n_tiers; t++)
+        plan->price[t] = h.knapsack.of[t] < 0 ? 0 : dual.price[h.knapsack.of[t]];
     /* The sums that make the bound are compensated; the rounding error left in them is far below this. */
     plan->upper_bound = dual.bound + 64 * 0x1p-52 * fabs(dual.bound);
     dual_release(&dual);

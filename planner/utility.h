@@ -1,16 +1,36 @@
 /* utility.h - what a placement is worth: the one definition of TTFT and utility, for evp-score's tables, evp-plan and
  * live plans. Inline, because a plan asks for every candidate of every context.
  *
- *     on a tier      TTFT = read + decompress + question      utility = (alpha * quality - TTFT) * frequency
- *     recomputed     TTFT = prefill + question                the same, of quality 1
+ *     on a tier      TTFT = read + decompress + question
+ *     recomputed     TTFT = prefill + question, quality 1
+ *     utility = (alpha * quality - TTFT - slo_weight * lateness) * frequency
  *
- * How long a tier takes to read so many bytes is tier_read_s() of loader/formats/tiers.h.
+ * Times are in seconds, and so is utility: alpha is how many a quality of 1 is worth, slo_weight how many an expected
+ * second of lateness costs besides. How long a tier takes to read so many bytes is tier_read_s() of
+ * loader/formats/tiers.h, and how far that spreads tier_read_sd_s().
+ *
+ * Lateness is how much later than slo_ttft_s the first token is expected to come. With a TTFT that is normal, of mean m
+ * and standard deviation s, and z = (m - slo_ttft_s) / s,
+ *
+ *     lateness = E max(0, TTFT - slo_ttft_s) = (m - slo_ttft_s) * Phi(z) + s * phi(z)
+ *
+ * in closed form, s from the spread of the tier's reads and of the context's measured prefills and questions, Phi and
+ * phi being the normal distribution's function and density; max(0, m - slo_ttft_s) where s is 0.
  */
 #ifndef EVP_UTILITY_H
 #define EVP_UTILITY_H
 
+#include "planner/normal.h"
+
 #include <math.h>
 #include <stdint.h>
+
+/* What a plan is for. */
+struct plan_goal {
+    double alpha;      // seconds of TTFT that a quality of 1 is worth
+    double slo_ttft_s; // the TTFT that is promised, in seconds
+    double slo_weight; // seconds of TTFT that an expected second beyond it is worth; 0: nothing is promised
+};
 
 /* Seconds to the first token. decompress_s NAN, not known, counts as 0. */
 static inline double ttft_stored(double read_s, double decompress_s, double question_s)
@@ -23,15 +43,37 @@ static inline double ttft_recomputed(double prefill_s, double question_s)
     return prefill_s + question_s;
 }
 
-static inline double utility(double alpha, double quality, double ttft_s, double frequency)
+/* Expected seconds beyond slo_ttft_s, as above. sd_s 0: the TTFT is certain. */
+static inline double lateness(double ttft_s, double sd_s, double slo_ttft_s)
 {
-    return (alpha * quality - ttft_s) * frequency;
+    const double far = 8; // deviations: beyond, what the normal distribution adds is below 1e-16 of one
+    double over = ttft_s - slo_ttft_s;
+
+    if (fabs(over) >= far * sd_s)
+        return over > 0 ? over : 0;
+    double z = over / sd_s;
+    return over * normal_cdf(z) + sd_s * normal_density(z);
+}
+
+/* sd_s: the standard deviation of the TTFT, 0 where it is not known. */
+static inline double utility(const struct plan_goal *goal, double quality, double ttft_s, double sd_s, double frequency)
+{
+    double late = goal->slo_weight > 0 ? goal->slo_weight * lateness(ttft_s, sd_s, goal->slo_ttft_s) : 0;
+
+    return (goal->alpha * quality - ttft_s - late) * frequency;
 }
 
 /* Recomputing loses no quality. */
-static inline double utility_recomputed(double alpha, double ttft_s, double frequency)
+static inline double utility_recomputed(const struct plan_goal *goal, double ttft_s, double sd_s, double frequency)
 {
-    return utility(alpha, 1, ttft_s, frequency);
+    return utility(goal, 1, ttft_s, sd_s, frequency);
+}
+
+/* The standard deviation of a sum of two times that do not depend on each other: of reading and question, or of prefill
+ * and question. How far decompression spreads is not known. */
+static inline double sd_of_sum(double a_s, double b_s)
+{
+    return sqrt(a_s * a_s + b_s * b_s);
 }
 
 /* Recomputing a context that is pinned to a tier: worth so little that a plan does it only when the pins do not fit. */

@@ -90,6 +90,11 @@ static int refuse_unless_questions(struct grid *g, struct work *w, struct err *e
 
 /* ---- contexts and their questions ---------------------------------------------- */
 
+static bool has_cells(const struct grid_input *in, const char *context)
+{
+    return !in->cells || in->cells->rows || map_find(&in->cells->contexts, context, strlen(context)) >= 0;
+}
+
 /* of[c]: the work of context c, or -1 when c is in another shard. */
 static int make_work(struct grid *g, const struct grid_input *in, int *of, struct err *err)
 {
@@ -98,12 +103,12 @@ static int make_work(struct grid *g, const struct grid_input *in, int *of, struc
         return err_nomem(err);
     for (int c = 0; c < in->contexts->n; c++) {
         of[c] = -1;
-        if (!shard_has(in->shard, c))
+        if (!shard_has(in->shard, c) || !has_cells(in, in->contexts->at[c].id))
             continue;
         of[c] = g->n_work;
         g->work[g->n_work++].context = &in->contexts->at[c];
     }
-    if (g->n_work == 0)
+    if (g->n_work == 0 && !in->cells)
         return err_set(err, ERR_FORMAT, "shard %lld of %lld has none of the %d contexts", (long long)in->shard.i,
                        (long long)in->shard.n, in->contexts->n);
     return 0;
@@ -244,7 +249,7 @@ static int tokenise(struct grid *g, const struct grid_input *in, struct work *w,
 {
     struct prompt_ids context;
 
-    if (tokenizer_context(in->tokenizer, w->context->text, &context, err))
+    if (tokenizer_context_row(in->tokenizer, w->context, &context, err))
         return err_wrap(err, "context '%s'", w->context->id);
     int code = tokenise_prompts(g, in, w, &context, err);
     w->ids = prompt_ids_take(&context);
@@ -347,7 +352,14 @@ static int check_work(struct grid *g, struct work *w, const struct store *store,
     return refuse_unless_questions(g, w, err);
 }
 
-static int open_work(struct work *w, const struct grid *g, const struct store *store, struct err *err)
+static bool is_wanted(const struct grid_input *in, const struct work *w, int v, int q)
+{
+    if (in->split != GRID_BOTH && (in->split == GRID_TRAIN) != (w->question[q]->split == SPLIT_TRAIN))
+        return false;
+    return !in->cells || cells_want(in->cells, (int)(w->question[q] - in->questions->at), v);
+}
+
+static int open_work(struct work *w, struct grid *g, const struct grid_input *in, struct err *err)
 {
     free(w->open);
     w->open = calloc((size_t)w->n_questions * (size_t)g->n_configs, sizeof(*w->open));
@@ -356,9 +368,12 @@ static int open_work(struct work *w, const struct grid *g, const struct store *s
         return err_nomem(err);
     for (int q = 0; q < w->n_questions; q++) {
         for (int v = 0; v < g->n_configs; v++) {
-            bool open = !store_has(store, w->context->id, g->config[v].name, w->question[q]->id);
+            if (!is_wanted(in, w, v, q))
+                continue;
+            bool open = !store_has(in->store, w->context->id, g->config[v].name, w->question[q]->id);
             work_open(w, v)[q] = open;
             w->n_open += open;
+            g->n_found += !open;
         }
     }
     return 0;
@@ -366,7 +381,6 @@ static int open_work(struct work *w, const struct grid *g, const struct store *s
 
 static void count_work(struct grid *g, const struct work *w)
 {
-    g->n_found += (int64_t)g->n_configs * w->n_questions - w->n_open;
     if (w->n_open == 0)
         return;
     g->n_contexts++;
@@ -387,7 +401,7 @@ int grid_open(struct grid *g, const struct grid_input *in, struct err *err)
             return err->code;
     drop_refused(g);
     for (int i = 0; i < g->n_work; i++) {
-        if (open_work(&g->work[i], g, in->store, err))
+        if (open_work(&g->work[i], g, in, err))
             return err->code;
         count_work(g, &g->work[i]);
     }

@@ -17,6 +17,7 @@
 #include "base/parse.h"
 #include "engine/engine.h"
 #include "methods/config.h"
+#include "profiler/cells.h"
 #include "profiler/store.h"
 
 #include <stdbool.h>
@@ -66,12 +67,17 @@ enum { GRID_SENTENCES = 100 };
 
 enum too_long { TOO_LONG_REFUSE, TOO_LONG_CUT };
 
+/* Which questions are answered. */
+enum grid_split { GRID_BOTH, GRID_TRAIN, GRID_TEST };
+
 struct grid_input {
     const struct contexts *contexts;
     const struct questions *questions;
     const struct config *config;
     int n_configs, max_new_tokens;
     struct shard shard;
+    enum grid_split split;
+    const struct cells *cells; // contexts and answers that are wanted, its configs being `config`; NULL: all
     enum too_long too_long;
     int model_tokens; // the longest the model allows
     int model_window; // > 0: because its attention has a sliding window
@@ -79,9 +85,9 @@ struct grid_input {
     const struct store *store;
 };
 
-/* Gives each context of the shard its questions. Reads only contexts, questions and shard of `in`, so it can be called
- * before a model is opened. Leaves out questions about unknown contexts and contexts without questions. ERR_FORMAT: a
- * shard without contexts. All inputs must outlive the grid. */
+/* Gives each context of the shard its questions. Reads only contexts, questions, shard and cells of `in`, so it can be
+ * called before a model is opened. Leaves out questions about unknown contexts and contexts without questions.
+ * ERR_FORMAT: a shard without contexts. All inputs must outlive the grid. */
 int grid_begin(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 
 /* Tokenises, then grid_fit() and grid_open(). Leaves out what cannot be tokenised. */

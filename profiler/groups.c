@@ -90,7 +90,8 @@ struct engine_work work_at_most(const struct grid *g, const struct work *w, cons
     return work;
 }
 
-static int work_flop(const struct grid *g, const struct work *w, const struct engine *e, double *flop, struct err *err)
+static int add_cost(const struct grid *g, const struct work *w, const struct engine *e, struct engine_cost *total,
+                    struct err *err)
 {
     struct work_groups groups;
 
@@ -100,17 +101,18 @@ static int work_flop(const struct grid *g, const struct work *w, const struct en
         end = work_group_end(&groups, w, first);
         struct engine_work work = work_of_group(g, w, &groups, first, end);
         struct engine_cost cost = engine_cost(e, &work);
-        *flop += cost.decode_flop + (first == 0 ? cost.prefill_flop : 0);
+        total->decode_flop += cost.decode_flop;
+        total->prefill_flop += first == 0 ? cost.prefill_flop : 0;
     }
     work_groups_release(&groups);
     return 0;
 }
 
-int grid_flop(const struct grid *g, const struct engine *e, double *flop, struct err *err)
+int grid_cost(const struct grid *g, const struct engine *e, struct engine_cost *total, struct err *err)
 {
-    *flop = 0;
+    *total = (struct engine_cost){ 0, 0 };
     for (int i = 0; i < g->n_work; i++)
-        if (work_flop(g, &g->work[i], e, flop, err))
+        if (add_cost(g, &g->work[i], e, total, err))
             return err->code;
     return 0;
 }

@@ -29,6 +29,6 @@ struct engine_work work_of_group(const struct grid *g, const struct work *w, con
 struct engine_work work_at_most(const struct grid *g, const struct work *w, const struct config *const *config);
 
 /* Floating-point operations of all that is open. */
-int grid_flop(const struct grid *g, const struct engine *e, double *flop, struct err *err) MUST_CHECK;
+int grid_cost(const struct grid *g, const struct engine *e, struct engine_cost *total, struct err *err) MUST_CHECK;
 
 #endif

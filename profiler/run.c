@@ -4,8 +4,10 @@
 
 #include "base/clock.h"
 #include "kernels/pool.h"
+#include "profiler/gold.h"
 #include "profiler/groups.h"
 #include "profiler/prefill_curve.h"
+#include "profiler/unvisited.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,7 @@ struct context_run {
     struct table *out;
     int64_t reported, before; // tokens given to progress so far; tokens of the groups that are done
     struct prefill_curve curve;
+    double flop_per_token; // of answers, in the part of a group that is decoded; 0: prefill
     struct work_groups groups;
     struct variant *variant;        // (V)
     const struct variant **pointer; // (V)
@@ -28,12 +31,29 @@ struct context_run {
 
 /* ---- progress ------------------------------------------------------------------ */
 
+/* Operations of the context's first n tokens. */
+static double prefill_flop(const struct context_run *c, int64_t n)
+{
+    return engine_cost(c->run->engine, &(struct engine_work){ .n_tokens = (int)n }).prefill_flop;
+}
+
+static void report_pace(const struct context_run *c, int64_t tokens)
+{
+    if (c->flop_per_token > 0)
+        pace_add(c->run->pace, PACE_ANSWERS, (double)(tokens - c->reported) * c->flop_per_token);
+    else
+        pace_add(c->run->pace, PACE_PREFILL, prefill_flop(c, tokens) - prefill_flop(c, c->reported));
+}
+
 static void report(struct context_run *c, int64_t tokens)
 {
-    if (c->run->progress && tokens > c->reported)
+    if (tokens <= c->reported)
+        return;
+    if (c->run->pace)
+        report_pace(c, tokens);
+    if (c->run->progress)
         c->run->progress(c->run->arg, tokens - c->reported);
-    if (tokens > c->reported)
-        c->reported = tokens;
+    c->reported = tokens;
 }
 
 static void on_tokens(void *arg, int done)
@@ -56,16 +76,15 @@ int64_t run_tokens(const struct grid *g, const struct work *w)
 
 /* ---- results --------------------------------------------------------------------- */
 
-static int set_prefix_digests(struct table *t, const struct work *w, struct err *err)
+/* What the dataset holds to be right, for the questions that came with it. */
+static int keep_gold(const struct work *w, struct table *t, struct err *err)
 {
-    struct buf chain = { 0 };
-    int code = digest_chain(w->ids.at, w->ids.n, &chain, err);
-    char *taken = code ? NULL : buf_take(&chain);
-
-    buf_release(&chain);
-    if (code || table_own(t, taken, err))
-        return err->code;
-    t->context_prefix_digests[0] = taken;
+    for (int q = 0; q < w->n_questions; q++) {
+        char *json;
+        if (gold_find(w->context, w->question[q]->text, &json, err) || (json && table_own(t, json, err)))
+            return err->code;
+        t->gold_answers[q] = json ? json : "";
+    }
     return 0;
 }
 
@@ -76,12 +95,9 @@ static int start_table(const struct run *run, const struct work *w, struct table
 
     if (table_alloc(t, 1, g->n_configs, w->n_questions, err))
         return err->code;
-    t->context_id[0] = w->context->id;
-    t->context_dataset[0] = w->context->dataset;
-    t->context_token_digest[0] = w->token_digest;
-    t->n_tokens[0] = w->ids.n;
     struct kv_shape shape = engine_kv_shape(run->engine);
-    t->kv_bytes[0] = kv_bytes(&shape, w->ids.n);
+    if (unvisited_row(t, 0, w, &shape, err))
+        return err->code;
     for (int v = 0; v < g->n_configs; v++)
         t->config_name[v] = g->config[v].name;
     for (int q = 0; q < w->n_questions; q++) {
@@ -91,8 +107,9 @@ static int start_table(const struct run *run, const struct work *w, struct table
         t->question_origin[q] = w->question[q]->origin;
         t->question_context[q] = 0;
     }
+    t->prefill_flop[0] = engine_cost(run->engine, &(struct engine_work){ .n_tokens = w->ids.n }).prefill_flop;
     t->profiled_at[0] = clock_utc();
-    if (set_prefix_digests(t, w, err))
+    if (keep_gold(w, t, err))
         return err->code;
     return table_set_made(t, run->made, err) ? err->code : table_set_text(&t->lineage, run->lineage, err);
 }
@@ -192,6 +209,17 @@ static int run_variants(struct context_run *c, int first, int n, int n_questions
     return code;
 }
 
+/* Operations of a token of the answers of configs first .. end - 1, as report() counts tokens. */
+static double answer_flop(const struct context_run *c, int first, int end, int n_questions)
+{
+    struct engine_work part = work_of_group(c->run->grid, c->work, &c->groups, first, end);
+    double tokens = 0;
+
+    for (int q = 0; q < n_questions; q++)
+        tokens += c->question[q].n + c->run->grid->max_new_tokens;
+    return engine_cost(c->run->engine, &part).decode_flop / (tokens * (end - first));
+}
+
 /* Runs configs first .. end - 1 of the groups, which lack the same answers. */
 static int run_group(struct context_run *c, int first, int end, struct err *err)
 {
@@ -200,6 +228,7 @@ static int run_group(struct context_run *c, int first, int end, struct err *err)
     while (first < end) {
         struct engine_work rest = work_of_group(c->run->grid, c->work, &c->groups, first, end);
         int now = session_variants_at_once(c->run->session, &rest);
+        c->flop_per_token = answer_flop(c, first, first + now, n_questions);
         if (run_variants(c, first, now, n_questions, err))
             return err->code;
         first += now;
@@ -217,17 +246,45 @@ static void on_prefill(void *arg, int done, double seconds)
     report(c, done);
 }
 
-static int prefill(struct context_run *c, double *seconds, struct err *err)
+/* Once more, into *timed; the curve of the fastest is kept. */
+static int prefill_once(struct context_run *c, const struct prefill *p, struct timed *timed, struct err *err)
+{
+    struct prefill_curve before = c->curve;
+    double seconds;
+
+    c->curve = (struct prefill_curve){ .n_tokens = p->n };
+    if (session_prefill(c->run->session, p, &seconds, err))
+        return err->code;
+    timed_add(timed, seconds);
+    if (seconds > timed->fastest)
+        c->curve = before;
+    if (c->run->timing && timed->n > 1)
+        c->run->timing->repeated_s += seconds;
+    return 0;
+}
+
+static int prefill(struct context_run *c, struct err *err)
 {
     struct prefill p = { .ids = c->work->ids.at, .n = c->work->ids.n, .progress = on_prefill, .arg = c };
+    struct timed timed = { 0 };
+    struct timing *timing = c->run->timing;
+    double flop = prefill_flop(c, p.n);
 
     configs_need(c->groups.config, c->groups.n, &p.needs, &p.window);
-    c->curve.n_tokens = c->work->ids.n;
-    if (session_prefill(c->run->session, &p, seconds, err) || prefill_curve_keep(&c->curve, *seconds, c->out, err))
-        return err->code;
+    do
+        if (prefill_once(c, &p, &timed, err))
+            return err->code;
+    while (timing && timing_again(timing, &timed, flop));
+    if (timing)
+        timing_add(timing, c->work->context->id, &timed, flop);
+    c->out->prefill_s[0] = timed.fastest;
+    c->out->prefill_n[0] = timed.n;
+    c->out->prefill_spread[0] = timed_spread(&timed);
     c->before = c->work->ids.n;
     report(c, c->before);
-    return 0;
+    if (c->run->pace)
+        pace_skip(c->run->pace);
+    return prefill_curve_keep(&c->curve, timed.fastest, c->out, err);
 }
 
 static int by_length(const void *a, const void *b)
@@ -235,7 +292,8 @@ static int by_length(const void *a, const void *b)
     return ((const struct question_ids *)a)->n - ((const struct question_ids *)b)->n;
 }
 
-/* What a question costs a user: the one of median length, alone, over the full cache. */
+/* What a question costs a user: the one of median length, alone, over the full cache. It is short beside what follows,
+ * so it is always measured several times. */
 static int time_question(struct context_run *c, struct err *err)
 {
     struct config none;
@@ -247,7 +305,16 @@ static int time_question(struct context_run *c, struct err *err)
     qsort(c->question, (size_t)n, sizeof(*c->question), by_length);
     if (config_parse(&none, "none", err) || compressor_variant(c->compressor, &none, VARIANT_ROWS, &full, err))
         return err->code;
-    int code = session_question_s(c->run->session, &full, c->question[n / 2], &c->out->question_s[0], err);
+    struct timed timed = { 0 };
+    int code = 0;
+    while (timed.n < QUESTION_TIMES && !code) {
+        double seconds;
+        code = session_question_s(c->run->session, &full, c->question[n / 2], &seconds, err);
+        if (!code)
+            timed_add(&timed, seconds);
+    }
+    c->out->question_s[0] = timed.fastest;
+    c->out->question_spread[0] = timed_spread(&timed);
     variant_release(&full);
     return code;
 }
@@ -277,7 +344,7 @@ static void release_scratch(struct context_run *c)
 
 static int run_groups(struct context_run *c, struct err *err)
 {
-    if (prefill(c, &c->out->prefill_s[0], err))
+    if (prefill(c, err))
         return err->code;
     c->compressor = compressor_new(session_full(c->run->session), c->groups.config, c->groups.n, err);
     if (!c->compressor || time_question(c, err))

@@ -6,7 +6,9 @@
 
 #include "engine/engine.h"
 #include "profiler/grid.h"
+#include "profiler/pace.h"
 #include "profiler/table.h"
+#include "profiler/timing.h"
 
 struct run {
     struct engine *engine;
@@ -16,6 +18,8 @@ struct run {
     const char *lineage;
     void (*progress)(void *arg, int64_t tokens); // `tokens` more of run_tokens() are done; may be NULL
     void *arg;
+    struct pace *pace;     // told of what is done before progress() is; may be NULL
+    struct timing *timing; // says which prefills are measured again; NULL: none
 };
 
 /* Tokens that progress will report for this work: prefill, questions and whole answers. */

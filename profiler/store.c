@@ -4,6 +4,8 @@
  * read is what is there until the end. */
 #include "profiler/store.h"
 
+#include "profiler/unvisited.h"
+
 #include "base/digest.h"
 #include "base/file.h"
 
@@ -365,34 +367,64 @@ static int sort_tables(struct tables *t, int fixed, const struct map *order, str
     return 0;
 }
 
-static int write_whole(const struct store *s, const struct tables *found, const char *lineage, struct err *err)
+/* Has the store all contexts and configs of these rows? */
+static bool has_rows(const struct store *s, const struct table *rows)
 {
-    struct table whole = { 0 };
+    for (int c = 0; rows && c < rows->n_contexts; c++)
+        if (row_of(&s->rows.contexts, rows->context_id[c]) < 0)
+            return false;
+    for (int v = 0; rows && v < rows->n_configs; v++)
+        if (row_of(&s->rows.configs, rows->config_name[v]) < 0)
+            return false;
+    return true;
+}
+
+/* The tables found, and the rows after them. */
+static int unite_all(struct table *out, const struct tables *found, const struct store_whole *whole, struct err *err)
+{
+    const struct table **each = calloc((size_t)found->n + 1, sizeof(*each));
+
+    if (!each)
+        return err_nomem(err);
+    for (int i = 0; i < found->n; i++)
+        each[i] = &found->at[i];
+    each[found->n] = whole->rows;
+    int code = table_unite(out, each, found->n + (whole->rows != NULL), err);
+    free(each);
+    if (!code && whole->rows)
+        unvisited_sizes(out, whole->shape);
+    return code;
+}
+
+static int write_whole(const struct store *s, const struct tables *found, const struct store_whole *whole,
+                       struct err *err)
+{
+    struct table all = { 0 };
     char *path = file_join(s->dir, "whole");
-    int code = path ? tables_unite(&whole, found, err) : err_nomem(err);
+    int code = path ? unite_all(&all, found, whole, err) : err_nomem(err);
 
     if (!code)
-        code = table_set_text(&whole.lineage, lineage, err);
+        code = table_set_text(&all.lineage, whole->lineage, err);
     if (!code)
-        code = table_write(&whole, path, err);
+        code = table_write(&all, path, err);
     if (!code)
         code = file_rename(path, s->path, err);
-    table_release(&whole);
+    table_release(&all);
     free(path);
     return code;
 }
 
 /* FILE is looked for again: a process that takes no lock may have put it there or taken it away. */
-int store_finish(struct store *s, const struct map *order, const char *lineage, struct err *err)
+int store_finish(struct store *s, const struct store_whole *whole, struct err *err)
 {
     struct tables found = { 0 };
 
     s->has_file = s->old == STORE_EXTEND && file_exists(s->path);
-    int code = s->fresh ? read_all(s, &found, err) : 0;
+    int code = s->fresh || !has_rows(s, whole->rows) ? read_all(s, &found, err) : 0;
     if (!code && found.n > 0)
-        code = sort_tables(&found, s->has_file, order, err);
+        code = sort_tables(&found, s->has_file, whole->order, err);
     if (!code && found.n > 0)
-        code = write_whole(s, &found, lineage, err);
+        code = write_whole(s, &found, whole, err);
     tables_release(&found);
     if (code || remove_files(s, only_files, err))
         return err->code;

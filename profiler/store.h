@@ -14,7 +14,7 @@
  *     store_set_made(&s, &made, &err);                // with backend and dtype
  *     store_begin(&s, &err);                          // the first change
  *     store_put(&s, &result, &err);                   // per context
- *     store_finish(&s, &order, lineage, &err);
+ *     store_finish(&s, &whole, &err);
  *     store_close(&s);
  *
  * table_read() starts a process, and none may be started while a device is open. So store_read() comes before the
@@ -26,6 +26,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/tokens.h"
+#include "kernels/kv.h"
 #include "profiler/table.h"
 
 #include <stdbool.h>
@@ -64,9 +65,17 @@ int store_begin(struct store *s, struct err *err) MUST_CHECK;
 /* Makes one context's result safe: a table of that context alone, of all its answers or of the new ones. */
 int store_put(struct store *s, const struct table *result, struct err *err) MUST_CHECK;
 
-/* Unites all into FILE: what it held, then the contexts in the order of `order`, then other shards; and removes the
- * folder. A FILE that holds everything already stays as it is. The lock ends with it. */
-int store_finish(struct store *s, const struct map *order, const char *lineage, struct err *err) MUST_CHECK;
+/* What FILE is to be. */
+struct store_whole {
+    const struct map *order;      // ids: contexts in the order of their shards
+    const char *lineage;          // JSON
+    const struct table *rows;     // contexts and configs that FILE is to have, run or not; NULL: none
+    const struct kv_shape *shape; // of the model, with rows: sizes of what was not run are filled in
+};
+
+/* Unites all into FILE: what it held, then the contexts in the order of `order`, then other shards, then rows that are
+ * new; and removes the folder. A FILE that holds everything already stays as it is. The lock ends with it. */
+int store_finish(struct store *s, const struct store_whole *whole, struct err *err) MUST_CHECK;
 
 /* Whether the answer to `question` (id) under `config` (name) is there, with the sizes of its variant. */
 bool store_has(const struct store *s, const char *context, const char *config, const char *question);

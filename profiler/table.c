@@ -99,11 +99,18 @@ int table_alloc_curve(struct table *t, int n_points, struct err *err)
 int table_alloc_scores(struct table *t, int n_tiers, struct err *err)
 {
     free_part(t, PART_SCORES);
+    free_part(t, PART_BELIEF);
     free_part(t, PART_TIERS);
     t->n_tiers = n_tiers;
     if (alloc_part(t, PART_SCORES, err))
         return err->code;
     return n_tiers > 0 ? alloc_part(t, PART_TIERS, err) : 0;
+}
+
+int table_alloc_belief(struct table *t, struct err *err)
+{
+    free_part(t, PART_BELIEF);
+    return alloc_part(t, PART_BELIEF, err);
 }
 
 void table_release(struct table *t)
@@ -131,6 +138,14 @@ int table_find_config(const struct table *t, const char *name)
     return -1;
 }
 
+bool table_is_measured(const struct table *t, int context)
+{
+    for (int v = 0; v < t->n_configs; v++)
+        if (!isnan(t->compress_s[table_cell(t, context, v)]))
+            return true;
+    return false;
+}
+
 double table_mean(const struct table *t, const double *column, int config)
 {
     double sum = 0;
@@ -155,16 +170,22 @@ struct json *table_lineage(const struct table *t)
 
 struct table_made table_made(const struct table *t)
 {
-    return (struct table_made){ t->model, t->model_digest, t->backend, t->dtype, t->max_new_tokens };
+    return (struct table_made){ t->model, t->model_digest, t->backend, t->dtype, t->max_new_tokens, t->chat_digest };
 }
 
 int table_set_made(struct table *t, const struct table_made *made, struct err *err)
 {
     t->max_new_tokens = made->max_new_tokens;
     if (table_set_text(&t->model, made->model, err) || table_set_text(&t->model_digest, made->model_digest, err) ||
-        table_set_text(&t->backend, made->backend, err) || table_set_text(&t->dtype, made->dtype, err))
+        table_set_text(&t->backend, made->backend, err) || table_set_text(&t->dtype, made->dtype, err) ||
+        table_set_text(&t->chat_digest, made->chat_digest ? made->chat_digest : "", err))
         return err->code;
     return 0;
+}
+
+static bool same_chat(const char *a, const char *b)
+{
+    return !a || !b || !*a || !*b || strcmp(a, b) == 0;
 }
 
 /* "cpu" alone says that some CPU computed, or several different ones: it goes with every "cpu-...". */
@@ -191,6 +212,8 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
     else if (is->max_new_tokens != want->max_new_tokens)
         snprintf(text, n, "--max-new-tokens %lld, not %lld", (long long)is->max_new_tokens,
                  (long long)want->max_new_tokens);
+    else if (!same_chat(is->chat_digest, want->chat_digest))
+        snprintf(text, n, "another chat template");
     else
         return NULL;
     return text;

@@ -21,6 +21,7 @@
 #include "base/err.h"
 #include "base/map.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,19 +29,23 @@ enum { TABLE_VERSION = 2 }; // written; versions from 1 are read
 
 struct table {
     /* root attributes; "" when absent */
-    char *model, *model_digest, *backend, *dtype, *embedder_digest, *lineage; // lineage: JSON text
-    int64_t max_new_tokens;                                                   // the answers' budget; -1: unknown
+    char *model, *model_digest, *backend, *dtype, *chat_digest, *embedder_digest, *lineage; // lineage: JSON text
+    int64_t max_new_tokens; // the answers' budget; -1: unknown
     int n_contexts, n_configs, n_questions, n_tiers, n_points;
 
     const char **context_id, **context_dataset, **context_token_digest; // (C)
     int64_t *n_tokens, *kv_bytes;                                       // (C)
     double *prefill_s, *question_s;                                     // (C); question_s 0: unknown
+    int64_t *prefill_n;                                                 // (C): so often measured; -1: unknown
+    double *prefill_spread, *question_spread;                           // (C): (slowest - fastest) / fastest
+    double *prefill_flop;                                               // (C): operations; NAN: unknown
     double *profiled_at;                                                // (C): seconds since 1970, UTC
     const char **context_prefix_digests;                                // (C): digest_chain(); "" for unknown or none
     const char **config_name;                                           // (V), [0] is "none"
     const char **question_id, **question_text, **question_split;        // (Q)
     const char **question_origin;                                       // (Q): who asked it; "" when unknown
     int64_t *question_context;                                          // (Q): row in contexts
+    const char **gold_answers;                                          // (Q): right ones, profiler/gold.h; "": none
     const char **answer_text;                                           // (Q, V)
     int32_t *answer_n_tokens;                                           // (Q, V); -1: not run
     int64_t *cell_bytes;                                                // (C, V); -1: not run
@@ -52,13 +57,23 @@ struct table {
     double *curve_s;
 
     float *similarity;                    // (Q, V) or NULL before evp-score
+    double *unrelated;                    // (C) or NULL: how alike the reference's answers to two questions are
+    float *gold_score;                    // (Q, V) or NULL: by the dataset's own metric; NAN: none
+    double *gold_mean;                    // (C, V) or NULL: its mean over questions
     double *quality_train, *quality_test; // (C, V) or NULL
     /* (C, V) or NULL: the standard deviation (n - 1) and number of the similarities that a quality is the mean of; NAN
      * below two, and where it is unknown; -1: the number is unknown */
     double *quality_train_std, *quality_test_std;
     int32_t *quality_train_n, *quality_test_n;
-    const char **tier_name;   // (T): tiers, then "recompute"
-    double *utility, *ttft_s; // (C, V, T) or NULL
+
+    /* What is believed of the train qualities (planner/belief.h), or all NULL. NAN where a cell or config was not
+     * asked.
+     */
+    double *predicted_quality, *predicted_sd;             // (C, V)
+    double *belief_mean, *belief_between, *belief_within; // (V)
+    int32_t *cell_asked;                                  // (C, V): train questions that a prediction rests on
+    const char **tier_name;                               // (T): tiers, then "recompute"
+    double *utility, *ttft_s;                             // (C, V, T) or NULL
 
     struct map ids;          // context id -> row, after table_read(); else empty
     char digest[DIGEST_HEX]; // SHA-256 of the file, after table_read(); else ""
@@ -98,6 +113,9 @@ static inline size_t table_n_answers(const struct table *t)
 /* The number of the config called `name`, or -1. */
 int table_find_config(const struct table *t, const char *name);
 
+/* Was one of the context's cells run? Only what was run has a compress_s. */
+bool table_is_measured(const struct table *t, int context);
+
 /* The mean of a (C, V) column under one config, over the contexts that have a value; NAN when none has, or when the
  * table has no such column (NULL). */
 double table_mean(const struct table *t, const double *column, int config);
@@ -119,6 +137,9 @@ int table_alloc_curve(struct table *t, int n_points, struct err *err) MUST_CHECK
  * utility when n_tiers > 0 (recompute counted). Filled with NAN and "". */
 int table_alloc_scores(struct table *t, int n_tiers, struct err *err) MUST_CHECK;
 
+/* Adds the arrays of predictions, replacing those that were there. */
+int table_alloc_belief(struct table *t, struct err *err) MUST_CHECK;
+
 /* Hands over a string from malloc, to be freed with the table, or at once on failure. NULL is ERR_NOMEM. */
 int table_own(struct table *t, char *text, struct err *err) MUST_CHECK;
 
@@ -132,25 +153,26 @@ int table_set_text(char **attribute, const char *text, struct err *err) MUST_CHE
 struct table_made {
     const char *model, *model_digest, *backend, *dtype; // backend: its kind, "cpu-avx512"; "cpu" goes with every "cpu-"
     int64_t max_new_tokens;
+    const char *chat_digest; // of the chat template around the prompts
 };
 
 struct table_made table_made(const struct table *t);
 int table_set_made(struct table *t, const struct table_made *made, struct err *err) MUST_CHECK;
 
 /* NULL when both are alike; else how `is` differs, written to `text`: "--max-new-tokens 2, not 3". A backend or dtype
- * of `want` that is NULL is not known yet and not compared. */
+ * of `want` that is NULL is not known yet and not compared; nor is a chat template that either does not know. */
 enum { TABLE_DIFFERENCE = 256 };
 const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct table_made *is,
                                   const struct table_made *want);
 
 /* ---- files ---- */
 
-/* PLAN_LENIENT is PLAN, but a cell that breaks a rule counts as not measured, and in n_dropped, instead of ending the
- * reading. PLAN reads what planning needs and leaves the rest NULL: context_dataset, profiled_at,
- * context_prefix_digests, keep_frac, compress_s, all of questions and answers, the prefill curves, similarity,
- * deviations and numbers of qualities, tiers and utility (n_tiers and n_points are 0; n_questions is as in the file).
- */
-enum table_want { TABLE_ALL, TABLE_PLAN, TABLE_PLAN_LENIENT };
+/* LENIENT: a cell that breaks a rule counts as not measured, and in n_dropped, instead of ending the reading. PLAN
+ * reads what planning needs and leaves the rest NULL: context_dataset, prefill_flop, profiled_at,
+ * context_prefix_digests, keep_frac, compress_s, all of questions and answers, the prefill curves, similarity, gold
+ * scores, deviations and numbers of qualities, what predictions rest on, tiers and utility (n_tiers and n_points are 0;
+ * n_questions is as in the file). */
+enum table_want { TABLE_ALL, TABLE_ALL_LENIENT, TABLE_PLAN, TABLE_PLAN_LENIENT };
 
 /* ERR_IO: cannot open. ERR_FORMAT: not a table, truncated, damaged, or inconsistent. The file is parsed by a child
  * process, because libhdf5 can be made to crash by a hostile file; *t is zeroed on failure. */
@@ -182,9 +204,9 @@ int tables_read(struct tables *tables, const char *path, struct err *err) MUST_C
 void tables_release(struct tables *tables); // zeroed is fine
 
 /* Unites tables: contexts, configs and questions in the order they come, what one has and another lacks filled in; of a
- * cell that several have the first counts. Scores and tiers are left out: they must be computed again. lineage is the
- * first one's. ERR_FORMAT when the tables were made differently, or the same id stands for other tokens or another
- * question. *out needs no input afterwards. */
+ * row or cell that several have the first counts that was measured. Scores and tiers are left out: they must be
+ * computed again. lineage is the first one's. ERR_FORMAT when the tables were made differently, or the same id stands
+ * for other tokens or another question. *out needs no input afterwards. */
 int tables_unite(struct table *out, const struct tables *tables, struct err *err) MUST_CHECK;
 int table_unite(struct table *out, const struct table *const *from, int n, struct err *err) MUST_CHECK;
 

@@ -4,6 +4,7 @@
 #include "base/digest.h"
 #include "base/map.h"
 #include "base/utf8.h"
+#include "profiler/gold.h"
 #include "profiler/table_column.h"
 
 #include <math.h>
@@ -82,9 +83,20 @@ static bool is_digest(const char *s)
     return *s == '\0' || digest_is_hex(s);
 }
 
-static bool is_seconds(double s)
+static bool is_amount(double s)
 {
     return isnan(s) || (s >= 0 && isfinite(s));
+}
+
+static bool is_quality(double q)
+{
+    return isnan(q) || (q >= 0 && q <= 1);
+}
+
+/* Was it measured? So a plan adds up no more than its numbers hold. */
+static bool is_seconds(double s)
+{
+    return isnan(s) || (s >= 0 && s <= 1e30);
 }
 
 /* Every digest of digest_chain(), or nothing. */
@@ -116,8 +128,16 @@ static int check_contexts(const struct table *t, struct err *err)
             wrong = "its kv_bytes is not a size";
         else if (!is_seconds(t->prefill_s[i]) || !is_seconds(t->question_s[i]))
             wrong = "its prefill_s or question_s is not a number of seconds";
-        else if (t->profiled_at && !is_seconds(t->profiled_at[i]))
+        else if (t->prefill_n && (t->prefill_n[i] < -1 || t->prefill_n[i] == 0))
+            wrong = "its prefill_n is not a count";
+        else if (t->prefill_spread && (!is_amount(t->prefill_spread[i]) || !is_amount(t->question_spread[i])))
+            wrong = "its prefill_spread or question_spread is not a part of a time";
+        else if (t->prefill_flop && !is_amount(t->prefill_flop[i]))
+            wrong = "its prefill_flop is not a number of operations";
+        else if (t->profiled_at && !is_amount(t->profiled_at[i]))
             wrong = "its profiled_at is not a time";
+        else if (t->unrelated && !is_quality(t->unrelated[i]))
+            wrong = "its unrelated is not within 0 and 1";
         else if (t->context_prefix_digests && !is_chain(t->context_prefix_digests[i], t->n_tokens[i]))
             wrong = "its prefix_digests are not the SHA-256 of every 256 tokens";
         if (wrong)
@@ -135,6 +155,9 @@ static int check_questions(const struct table *t, struct err *err)
         if (strcmp(t->question_split[i], "train") != 0 && strcmp(t->question_split[i], "test") != 0)
             return err_set(err, ERR_FORMAT, "question '%s' has split '%s', not 'train' or 'test'", t->question_id[i],
                            t->question_split[i]);
+        if (t->gold_answers && !gold_is_list(t->gold_answers[i]))
+            return err_set(err, ERR_FORMAT, "question '%s' has gold answers that are not a list of texts in JSON",
+                           t->question_id[i]);
     }
     return 0;
 }
@@ -149,6 +172,10 @@ static const char *answer_fault(const struct table *t, size_t i)
         return "similarity is not a cosine";
     if (t->similarity && !isnan(t->similarity[i]) && t->answer_n_tokens[i] < 0)
         return "a similarity without an answer";
+    if (t->gold_score && !is_quality((double)t->gold_score[i]))
+        return "gold/score is not within 0 and 1";
+    if (t->gold_score && !isnan(t->gold_score[i]) && t->answer_n_tokens[i] < 0)
+        return "a gold score without an answer";
     return NULL;
 }
 
@@ -193,11 +220,6 @@ static bool is_positive(double v)
     return v > 0 && isfinite(v);
 }
 
-static bool is_quality(double q)
-{
-    return isnan(q) || (q >= 0 && q <= 1);
-}
-
 /* What belongs to a quality, where it is there: its deviation and its number. */
 static const char *spread_fault(const double *quality, const double *std, const int32_t *n, size_t i)
 {
@@ -209,6 +231,19 @@ static const char *spread_fault(const double *quality, const double *std, const 
         return "the number of a quality is not a count";
     if (n && (none ? n[i] > 0 : n[i] == 0))
         return none ? "a number without a quality" : "a quality without a number";
+    return NULL;
+}
+
+static const char *prediction_fault(const struct table *t, size_t i)
+{
+    double quality = t->predicted_quality[i], sd = t->predicted_sd[i];
+
+    if (!is_quality(quality))
+        return "predicted/quality is not within 0 and 1";
+    if (isnan(quality) ? !isnan(sd) : !(sd >= 0 && sd <= 1))
+        return isnan(quality) ? "predicted/sd without a quality" : "predicted/sd is not within 0 and 1";
+    if (t->cell_asked && t->cell_asked[i] < 0)
+        return "the number of questions asked is not a count";
     return NULL;
 }
 
@@ -226,14 +261,17 @@ static const char *cell_fault(const struct table *t, size_t i)
         return "compress_s or decompress_s is not a number of seconds";
     if (!run && (!isnan(t->decompress_s[i]) || (t->compress_s && !isnan(t->compress_s[i]))))
         return "a time without bytes";
-    if (!t->quality_train)
-        return NULL;
+    const char *wrong = t->predicted_quality ? prediction_fault(t, i) : NULL;
+    if (wrong || !t->quality_train)
+        return wrong;
     double train = t->quality_train[i], test = t->quality_test[i];
     if (!is_quality(train) || !is_quality(test))
         return is_quality(train) ? "quality/test is not within 0 and 1" : "quality/train is not within 0 and 1";
     if (!run && !(isnan(train) && isnan(test)))
         return "a quality without bytes";
-    const char *wrong = spread_fault(t->quality_train, t->quality_train_std, t->quality_train_n, i);
+    if (t->gold_mean && (!is_quality(t->gold_mean[i]) || (!run && !isnan(t->gold_mean[i]))))
+        return run ? "gold/mean is not within 0 and 1" : "gold/mean without bytes";
+    wrong = spread_fault(t->quality_train, t->quality_train_std, t->quality_train_n, i);
     return wrong ? wrong : spread_fault(t->quality_test, t->quality_test_std, t->quality_test_n, i);
 }
 
@@ -259,8 +297,9 @@ size_t table_drop_cells(struct table *t)
     for (size_t i = 0; i < n; i++) {
         if (!cell_fault(t, i))
             continue;
-        double *const numbers[] = { t->size_frac,     t->keep_frac,    t->compress_s,        t->decompress_s,
-                                    t->quality_train, t->quality_test, t->quality_train_std, t->quality_test_std };
+        double *const numbers[] = { t->size_frac,         t->keep_frac,    t->compress_s,        t->decompress_s,
+                                    t->quality_train,     t->quality_test, t->quality_train_std, t->quality_test_std,
+                                    t->predicted_quality, t->predicted_sd, t->gold_mean };
         int32_t *const counts[] = { t->quality_train_n, t->quality_test_n };
         t->cell_bytes[i] = -1;
         for (size_t k = 0; k < sizeof(numbers) / sizeof(*numbers); k++)
@@ -269,9 +308,28 @@ size_t table_drop_cells(struct table *t)
         for (size_t k = 0; k < sizeof(counts) / sizeof(*counts); k++)
             if (counts[k])
                 counts[k][i] = -1;
+        if (t->cell_asked)
+            t->cell_asked[i] = 0;
         dropped++;
     }
     return dropped;
+}
+
+static int check_belief(const struct table *t, struct err *err)
+{
+    const struct {
+        const char *path;
+        const double *of;
+    } column[] = { { "/belief/mean", t->belief_mean },
+                   { "/belief/between", t->belief_between },
+                   { "/belief/within", t->belief_within } };
+
+    for (size_t k = 0; k < sizeof(column) / sizeof(*column); k++)
+        for (int v = 0; column[k].of && v < t->n_configs; v++)
+            if (!is_quality(column[k].of[v]))
+                return err_set(err, ERR_FORMAT, "'%s' of config '%s' is not within 0 and 1", column[k].path,
+                               t->config_name[v]);
+    return 0;
 }
 
 static int check_tiers(const struct table *t, struct err *err)
@@ -279,7 +337,7 @@ static int check_tiers(const struct table *t, struct err *err)
     size_t n = table_n_cells(t) * (size_t)t->n_tiers;
 
     for (size_t i = 0; t->utility && i < n; i++)
-        if (isinf(t->utility[i]) || !is_seconds(t->ttft_s[i]))
+        if (isinf(t->utility[i]) || !is_amount(t->ttft_s[i]))
             return err_set(err, ERR_FORMAT, "'/utility' element %zu is not a utility or not a number of seconds", i);
     return 0;
 }
@@ -291,7 +349,7 @@ int table_check_ids(const struct table *t, struct map *ids, struct err *err)
     if (strcmp(t->config_name[0], "none") != 0)
         return err_set(err, ERR_FORMAT, "its first config is '%s', not 'none'", t->config_name[0]);
     if (check_contexts(t, err) || check_curve(t, err) || (t->question_id && check_questions(t, err)) ||
-        check_cells(t, err) || (t->answer_text && check_answers(t, err)))
+        check_cells(t, err) || check_belief(t, err) || (t->answer_text && check_answers(t, err)))
         return err->code;
     return check_tiers(t, err);
 }

@@ -17,10 +17,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+static inline bool table_wants_all(enum table_want want)
+{
+    return want == TABLE_ALL || want == TABLE_ALL_LENIENT;
+}
+
 enum column_type { COLUMN_TEXT, COLUMN_I64, COLUMN_I32, COLUMN_F64, COLUMN_F32 };
 
 /* Datasets of a part are there all together or not at all; PART_PROFILE always. */
-enum column_part { PART_PROFILE, PART_CURVE, PART_SCORES, PART_TIERS, TABLE_PARTS };
+enum column_part { PART_PROFILE, PART_CURVE, PART_SCORES, PART_BELIEF, PART_TIERS, TABLE_PARTS };
 
 enum { AXIS_C, AXIS_V, AXIS_Q, AXIS_T, AXIS_P, TABLE_AXES };
 #define TABLE_AXIS_LETTERS "CVQTP"
@@ -39,7 +44,7 @@ struct column {
     int since; // the version of the format that it came with; in an older file the name is another program's
 };
 
-enum { TABLE_COLUMNS = 35, TABLE_ATTRIBUTES = 6 };
+enum { TABLE_COLUMNS = 49, TABLE_ATTRIBUTES = 7 };
 extern const struct column table_columns[TABLE_COLUMNS];
 
 struct attribute {

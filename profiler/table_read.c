@@ -77,6 +77,7 @@ static bool has_part(const struct table *t, enum column_part part)
     switch (part) {
     case PART_CURVE: return t->curve_context;
     case PART_SCORES: return t->quality_train;
+    case PART_BELIEF: return t->predicted_quality;
     case PART_TIERS: return t->tier_name;
     default: return true;
     }
@@ -85,7 +86,7 @@ static bool has_part(const struct table *t, enum column_part part)
 /* A column of a part that the file has must be there when it is wanted, and only then. */
 static int check_presence(const struct table *t, const struct column *c, enum table_want want, struct err *err)
 {
-    bool should = has_part(t, c->part) && (want == TABLE_ALL || c->plan), is = column_get(t, c) != NULL;
+    bool should = has_part(t, c->part) && (table_wants_all(want) || c->plan), is = column_get(t, c) != NULL;
 
     if (should == is)
         return 0;
@@ -130,7 +131,7 @@ int table_from_image(struct table *t, void *map, size_t bytes, enum table_want w
     t->max_new_tokens = head.max_new_tokens;
     if (!code)
         code = take_columns(t, &head, want, err);
-    if (!code && want == TABLE_PLAN_LENIENT)
+    if (!code && (want == TABLE_PLAN_LENIENT || want == TABLE_ALL_LENIENT))
         t->n_dropped = table_drop_cells(t);
     if (!code && !table_check_ids(t, &t->ids, err))
         return 0;

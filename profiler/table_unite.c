@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +69,7 @@ struct uniting {
     const struct table_rows *rows; // of out
     const struct table *const *from;
     int n;
-    int *source; // (C of out): the table that a context came from; -1: none so far
+    int *source, *row; // (C of out): the table that a context came from, -1: none so far; its row there
 };
 
 /* Copies one element of every column of a shape. */
@@ -95,6 +96,23 @@ static void fill_texts(struct table *out, size_t to, const struct table *from, s
     }
 }
 
+/* Is row `at` of a table more than the one that was taken: does it say how long a context is, was it measured, where
+ * that one was not? */
+static bool is_better_row(const struct uniting *u, int to, const struct table *from, int at)
+{
+    const struct table *taken = u->from[u->source[to]];
+
+    if (u->out->n_tokens[to] < 0 || from->n_tokens[at] < 0)
+        return from->n_tokens[at] > u->out->n_tokens[to];
+    return table_is_measured(from, at) && !table_is_measured(taken, u->row[to]);
+}
+
+/* The same of a cell: only what was run has a compress_s. */
+static bool is_better_cell(const struct table *out, size_t to, const struct table *from, size_t at)
+{
+    return out->cell_bytes[to] < 0 || (isnan(out->compress_s[to]) && !isnan(from->compress_s[at]));
+}
+
 static int unite_contexts(struct uniting *u, int table, struct err *err)
 {
     const struct table *from = u->from[table];
@@ -104,11 +122,20 @@ static int unite_contexts(struct uniting *u, int table, struct err *err)
         int to = row_of(&u->rows->contexts, from->context_id[i]);
         if (u->source[to] < 0) {
             u->source[to] = table;
+            u->row[to] = i;
             copy_element(out, (size_t)to, from, (size_t)i, "C");
             continue;
         }
         if (strcmp(out->context_token_digest[to], from->context_token_digest[i]) != 0)
             return err_set(err, ERR_FORMAT, "context '%s' has different tokens in two tables", from->context_id[i]);
+        if (is_better_row(u, to, from, i)) {
+            const char *dataset = out->context_dataset[to], *digests = out->context_prefix_digests[to];
+            u->source[to] = table;
+            u->row[to] = i;
+            copy_element(out, (size_t)to, from, (size_t)i, "C");
+            out->context_dataset[to] = *dataset ? dataset : out->context_dataset[to];
+            out->context_prefix_digests[to] = *digests ? digests : out->context_prefix_digests[to];
+        }
         fill_texts(out, (size_t)to, from, (size_t)i, "C");
     }
     return 0;
@@ -138,9 +165,9 @@ static void unite_config(struct table *out, const struct table_rows *rows, const
 
     out->config_name[to_v] = from->config_name[v];
     for (int c = 0; c < from->n_contexts; c++) {
-        size_t to = table_cell(out, row_of(&rows->contexts, from->context_id[c]), to_v);
-        if (out->cell_bytes[to] < 0)
-            copy_element(out, to, from, table_cell(from, c, v), "CV");
+        size_t to = table_cell(out, row_of(&rows->contexts, from->context_id[c]), to_v), at = table_cell(from, c, v);
+        if (is_better_cell(out, to, from, at))
+            copy_element(out, to, from, at, "CV");
     }
     for (int q = 0; q < from->n_questions; q++) {
         size_t to = table_answer(out, row_of(&rows->questions, from->question_id[q]), to_v);
@@ -255,11 +282,13 @@ int table_unite(struct table *out, const struct table *const *from, int n, struc
         code = table_alloc(out, rows.contexts.n, rows.configs.n, rows.questions.n, err);
     if (!code) {
         u.source = malloc((size_t)rows.contexts.n * sizeof(*u.source) + 1);
-        code = u.source ? unite_named(&u, backend, err) : err_nomem(err);
+        u.row = calloc((size_t)rows.contexts.n + 1, sizeof(*u.row));
+        code = u.source && u.row ? unite_named(&u, backend, err) : err_nomem(err);
     }
     if (code)
         table_release(out);
     free(u.source);
+    free(u.row);
     table_rows_release(&rows);
     return code;
 }

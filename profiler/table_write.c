@@ -161,7 +161,7 @@ int table_write(const struct table *t, const char *path, struct err *err)
 
     if (table_check(t, err))
         return err_wrap(err, "cannot write '%s'", path);
-    if (file_create(&out, path, err))
+    if (file_create_named(&out, path, err))
         return err->code;
     H5dont_atexit(); // after a failed write HDF5 would write again at exit
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);

@@ -14,6 +14,8 @@ static const double first_backoff = 0.5, max_backoff = 30, max_retry_after = 120
 enum {
     MAX_REPLY = 4 << 20, /* bytes; a thousand questions have 200 KB */
     MIN_SILENT = 3,      /* contexts without a reply in a row before the service counts as gone */
+    MIN_REFUSED = 3,     /* contexts refused in a row in the same words before the service refuses all */
+    FULL_TRIES = 2,      /* with all that a request may use, of a service that has not answered yet */
 };
 
 /* A request and its state. */
@@ -21,8 +23,9 @@ struct slot {
     enum { SLOT_FREE, SLOT_DUE, SLOT_FLYING } state;
     int context, part;
     int tries;
-    enum prompt_form form; // of the last try
-    double due;            // clock_now() when it may be sent
+    unsigned use;  // of the last try, bits of enum prompt_use
+    unsigned less; // what the next try leaves out besides what the run leaves out
+    double due;    // clock_now() when it may be sent
 };
 
 /* A context that is being asked about. */
@@ -42,14 +45,17 @@ struct run {
     struct slot *slot;           // (concurrency)
     struct asking *asking;       // (contexts->n)
     int next_context, next_part; // the next request to make
-    enum prompt_form form;       // PROMPT_PLAIN once the service refused the other
+    unsigned use;                // what requests use, as far as the service is known to have it
+    bool answered;               // the service has given questions
     int silent;                  // contexts that failed without a reply since the last reply
+    char refusal[512];           // the last refusal
+    int n_refused;               // contexts refused in these words since the last answer
     struct rng rng;
 };
 
 /* ---- decisions ---------------------------------------------------------- */
 
-enum api_verdict api_judge(const struct http_reply *r)
+enum api_verdict api_judge(const struct http_reply *r, unsigned use)
 {
     switch (r->outcome) {
     case HTTP_REPLIED: break;
@@ -62,9 +68,12 @@ enum api_verdict api_judge(const struct http_reply *r)
         return API_TAKE;
     if (r->status == 401 || r->status == 403)
         return API_STOP;
-    if (r->status == 408 || r->status == 429 || r->status >= 500)
+    if (r->status == 408 || r->status == 429)
         return API_AGAIN;
-    return reply_refuses_schema(r->status, buf_str(&r->body), r->body.n) ? API_PLAIN : API_FAIL;
+    if (r->status >= 400 && r->status != 404 &&
+        reply_refuses(&(struct reply_body){ buf_str(&r->body), r->body.n, NULL }, use))
+        return API_LESS;
+    return r->status >= 500 ? API_AGAIN : API_FAIL;
 }
 
 double api_delay(int tries, double retry_after, struct rng *rng)
@@ -173,14 +182,15 @@ static int send_request(struct run *r, struct slot *s, struct err *err)
                              .text = text + part.at,
                              .n = part.n,
                              .questions = prompt_share(r->api->per_context, s->part, n_parts),
-                             .form = r->form };
+                             .use = r->use & ~s->less,
+                             .effort = r->api->effort };
     struct buf body = { 0 };
 
     prompt_request(&body, &prompt);
     int code = buf_failed(&body) ? err_nomem(err) : http_post(r->http, r->url, &body, s, err);
     buf_release(&body);
     s->state = SLOT_FLYING;
-    s->form = r->form;
+    s->use = prompt.use;
     s->tries++;
     r->totals->requests++;
     r->totals->again += s->tries > 1;
@@ -219,10 +229,22 @@ static void send_again(const struct run *r, struct slot *s, double delay, const 
     s->due = clock_now() + delay;
 }
 
+/* The response format to do without, when the service fails and does not say why: the one in use, from the third try on
+ * and only before the first answer. 0: none. */
+static unsigned format_to_leave(const struct run *r, const struct slot *s, const struct http_reply *reply)
+{
+    bool failed = reply->outcome == HTTP_REPLIED && reply->status >= 500;
+
+    if (r->answered || !failed || s->tries < FULL_TRIES)
+        return 0;
+    return s->use & PROMPT_SCHEMA ? PROMPT_SCHEMA : s->use & PROMPT_JSON;
+}
+
 static int try_again(struct run *r, struct slot *s, const struct http_reply *reply, struct err *why, struct err *err)
 {
     bool replied = reply->outcome == HTTP_REPLIED && reply->status == 200;
 
+    s->less |= format_to_leave(r, s, reply);
     if (s->tries <= r->api->retries) {
         double delay = api_delay(s->tries - 1, reply->retry_after, &r->rng);
         send_again(r, s, delay, why);
@@ -250,14 +272,55 @@ static int take_questions(struct run *r, struct slot *s, const struct http_reply
     s->state = SLOT_FREE;
     if (code)
         return err_set(err, why.code, "%s", why.msg);
+    if (!r->answered)
+        r->use &= s->use; /* without what was left out when it failed */
+    r->answered = true;
+    r->n_refused = 0;
     return --a->n_open == 0 ? finish_context(r, s->context, err) : 0;
+}
+
+/* The service refuses to answer about a context. Refusals in the same words, one after the other, are about the model's
+ * name, the account or the address. */
+static int take_refusal(struct run *r, struct slot *s, const struct http_reply *reply, const struct err *why,
+                        struct err *err)
+{
+    struct reply_body body = { buf_str(&reply->body), reply->body.n, NULL };
+    bool about_text = reply->outcome != HTTP_REPLIED || reply->status == 413 || reply_blames_length(&body);
+
+    r->silent = 0;
+    fail_context(r, s->context, why);
+    if (about_text)
+        return 0;
+    r->n_refused = strcmp(r->refusal, why->msg) == 0 ? r->n_refused + 1 : 1;
+    snprintf(r->refusal, sizeof(r->refusal), "%s", why->msg);
+    if (r->n_refused < MIN_REFUSED)
+        return 0;
+    return err_set(err, ERR_NET,
+                   "the service refused %d contexts in a row in the same words: are --model and the key right?",
+                   r->n_refused);
+}
+
+/* Asks again at once, without what the service complains about; later requests do without it too. */
+static void ask_less(struct run *r, struct slot *s, const struct http_reply *reply, struct err *why)
+{
+    static const char *const name[] = { [PROMPT_SCHEMA] = "a JSON schema",
+                                        [PROMPT_JSON] = "response_format",
+                                        [PROMPT_SYSTEM] = "a system message",
+                                        [PROMPT_EFFORT] = "reasoning_effort" };
+    struct reply_body body = { buf_str(&reply->body), reply->body.n, NULL };
+    unsigned refused = reply_refuses(&body, s->use);
+
+    err_wrap(why, "the service does not take %s", name[refused]);
+    r->use &= ~refused;
+    s->tries--;
+    send_again(r, s, 0, why);
 }
 
 static int take_reply(struct run *r, const struct http_reply *reply, struct err *err)
 {
     struct slot *s = reply->tag;
     struct err why;
-    enum api_verdict verdict = api_judge(reply);
+    enum api_verdict verdict = api_judge(reply, s->use);
 
     s->state = SLOT_FREE;
     if (r->asking[s->context].failed)
@@ -265,20 +328,12 @@ static int take_reply(struct run *r, const struct http_reply *reply, struct err 
     if (verdict == API_TAKE)
         return take_questions(r, s, reply, err);
     explain(r, reply, &why);
-    if (verdict == API_STOP)
-        return err_set(err, ERR_NET, "%s", why.msg);
-    if (verdict == API_AGAIN)
-        return try_again(r, s, reply, &why, err);
-    if (verdict == API_PLAIN && s->form == PROMPT_SCHEMA) {
-        err_wrap(&why, "the service refuses response_format");
-        r->form = PROMPT_PLAIN;
-        s->tries--;
-        send_again(r, s, 0, &why);
-        return 0;
+    switch (verdict) {
+    case API_STOP: return err_set(err, ERR_NET, "%s", why.msg);
+    case API_AGAIN: return try_again(r, s, reply, &why, err);
+    case API_LESS: ask_less(r, s, reply, &why); return 0;
+    default: return take_refusal(r, s, reply, &why, err);
     }
-    r->silent = 0;
-    fail_context(r, s->context, &why);
-    return 0;
 }
 
 /* ---- the run ------------------------------------------------------------ */
@@ -324,9 +379,12 @@ int api_ask(const struct api *api, const struct contexts *contexts, const bool *
                                     .connect_s = fmin(api->timeout, max_connect),
                                     .total_s = api->timeout,
                                     .reply_limit = MAX_REPLY };
-    struct run r = {
-        .api = api, .contexts = contexts, .wanted = wanted, .totals = totals, .rng = rng_named(api->seed, "retry")
-    };
+    struct run r = { .api = api,
+                     .contexts = contexts,
+                     .wanted = wanted,
+                     .totals = totals,
+                     .rng = rng_named(api->seed, "retry"),
+                     .use = PROMPT_SCHEMA | PROMPT_JSON | PROMPT_SYSTEM | (api->effort ? PROMPT_EFFORT : 0) };
 
     r.slot = calloc((size_t)api->concurrency, sizeof(*r.slot));
     r.asking = calloc((size_t)contexts->n + 1, sizeof(*r.asking));

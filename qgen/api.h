@@ -3,7 +3,10 @@
  * `concurrency` requests are in flight. A request that times out, breaks, is answered 408, 429, 5xx or nonsense is sent
  * again after an exponential backoff with full jitter, or after what Retry-After asks for. It keeps its place among the
  * requests in flight meanwhile, so a busy service does not get more to do. A context longer than the model's window is
- * asked about part by part. The questions about a context do not depend on the order in which replies arrive.
+ * asked about part by part. What the service does not have (a JSON schema, JSON, a system message, reasoning_effort) is
+ * left out of later requests: at once when a refusal names it, and from the third try on when a service that has not
+ * answered yet only fails; what then brings the answer is kept. The questions about a context do not depend on the
+ * order in which replies arrive.
  */
 #ifndef EVP_API_H
 #define EVP_API_H
@@ -30,7 +33,8 @@ struct api_events {
 struct api {
     const char *base; // "https://api.example.com/v1"
     const char *model;
-    const char *key; // NULL: none
+    const char *key;    // NULL: none
+    const char *effort; // for reasoning models: how much they reason; NULL: not said
     int concurrency, retries;
     int per_context; // questions
     int window;      // tokens that the model takes
@@ -45,7 +49,8 @@ struct api_totals {
 };
 
 /* Asks about every context i with wanted[i]. Fails with ERR_NET when the service refuses the key (401, 403), cannot be
- * used at all, or leaves several contexts in a row without an answer. */
+ * used at all, leaves several contexts in a row without an answer, or refuses several in a row in the same words,
+ * unless these say that a text is too long. */
 int api_ask(const struct api *api, const struct contexts *contexts, const bool *wanted, struct api_totals *totals,
             struct err *err) MUST_CHECK;
 
@@ -54,12 +59,13 @@ int api_ask(const struct api *api, const struct contexts *contexts, const bool *
 enum api_verdict {
     API_TAKE,  // read the body
     API_AGAIN, // later, if there are retries left
-    API_PLAIN, // at once, without a response_format
+    API_LESS,  // at once, without what the reply complains about
     API_FAIL,  // no questions about this context
     API_STOP,  // no request will succeed
 };
 
-enum api_verdict api_judge(const struct http_reply *reply);
+/* use: what the request used, bits of enum prompt_use (qgen/prompt.h). */
+enum api_verdict api_judge(const struct http_reply *reply, unsigned use);
 
 /* Seconds to wait before try number `tries` + 1. */
 double api_delay(int tries, double retry_after, struct rng *rng);

@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const size_t max_part = (size_t)1 << 30; /* bytes */
@@ -139,8 +141,10 @@ static int read_lines(struct checkpoint *c, const struct buf *text, const struct
         struct json *v = json_parse(at, (size_t)(nl - at), err);
         int code = !v ? err->code : n == 0 ? check_header(c, v, key, err) : add_line(c, v, err);
         json_free(v);
-        if (code)
-            return n == 0 && v ? code : err_wrap(err, "'%s' line %d", c->path, n + 1);
+        if (code == ERR_FORMAT && n > 0)
+            c->n_malformed++; /* the answers after it were paid for too */
+        else if (code)
+            return v ? code : err_wrap(err, "'%s' line 1", c->path);
         n++;
         *n_whole = (size_t)(nl + 1 - text->at);
     }
@@ -172,21 +176,44 @@ static int write_header(struct checkpoint *c, const struct checkpoint_key *key, 
     return code;
 }
 
+/* Is FILE.part still the file that was opened? A run that ends removes it. */
+static bool is_current(const struct checkpoint *c)
+{
+    struct stat opened, there;
+
+    return fstat(fileno(c->f), &opened) == 0 && stat(c->path, &there) == 0 && opened.st_dev == there.st_dev &&
+           opened.st_ino == there.st_ino;
+}
+
+/* Opens FILE.part for appending, and locks it until it is closed. */
+static int lock_part(struct checkpoint *c, struct err *err)
+{
+    for (;;) {
+        c->f = fopen(c->path, "abe");
+        if (!c->f)
+            return err_set(err, ERR_IO, "cannot write '%s': %s", c->path, strerror(errno));
+        if (flock(fileno(c->f), LOCK_EX | LOCK_NB))
+            return err_set(err, ERR_IO, "another run writes to '%s'; wait for it, or write to another file", c->path);
+        if (is_current(c))
+            return 0;
+        fclose(c->f);
+    }
+}
+
 static int open_part(struct checkpoint *c, const struct checkpoint_key *key, struct err *err)
 {
     struct buf text = { 0 };
     size_t n_whole = 0;
-    int code = 0;
+    int code = lock_part(c, err);
 
-    if (file_exists(c->path))
+    if (!code)
         code = file_read(&text, c->path, max_part, err);
     if (!code)
         code = read_lines(c, &text, key, &n_whole, err);
     buf_release(&text);
     if (code)
         return code;
-    c->f = fopen(c->path, "ab");
-    if (!c->f || ftruncate(fileno(c->f), (off_t)n_whole))
+    if (ftruncate(fileno(c->f), (off_t)n_whole))
         return err_set(err, ERR_IO, "cannot write '%s': %s", c->path, strerror(errno));
     return n_whole ? 0 : write_header(c, key, err);
 }

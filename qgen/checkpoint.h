@@ -36,12 +36,14 @@ struct checkpoint {
         struct checkpoint_answer *at;
         int n, cap;
     } answers;
-    char *path; // FILE.part
-    FILE *f;    // that file, at its end
+    char *path;      // FILE.part
+    FILE *f;         // that file, at its end, locked
+    int n_malformed; // lines of it that were passed over
 };
 
 /* Reads FILE and FILE.part, and opens the latter for appending. Fails with ERR_FORMAT when FILE.part is another file or
- * was made with another key. A last line that was cut is dropped. */
+ * was made with another key, and with ERR_IO while another run has it open. A last line that was cut is dropped; other
+ * malformed lines are passed over. */
 int checkpoint_open(struct checkpoint *c, const char *file, const struct checkpoint_key *key,
                     struct err *err) MUST_CHECK;
 

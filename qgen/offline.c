@@ -24,8 +24,14 @@ struct sampler {
     struct source *source;
     struct question_list *list;
     struct rng *rng;
-    int *order;  // (n segments) indices, shuffled within each part
-    bool *taken; // (n segments)
+    int *order;          // (n segments) indices, shuffled within each part
+    struct tried *tried; // (n segments)
+};
+
+/* What came of a segment. A kind that it did not support once, it never does: nothing is tried twice. */
+struct tried {
+    bool taken;
+    unsigned char kinds; // bits
 };
 
 /* Asks about segment i, if it supports the kind. Like the functions below, it adds one question to the list or none. */
@@ -33,13 +39,17 @@ static int try_segment(struct sampler *d, enum source_kind kind, int i, struct e
 {
     struct buf text = { 0 };
     int before = d->list->n, code = 0;
+    struct tried *tried = &d->tried[i];
 
-    if (!d->taken[i] && source_question(d->source, kind, i, &text))
+    if (tried->taken || tried->kinds >> kind & 1)
+        return 0;
+    tried->kinds = (unsigned char)(tried->kinds | 1 << kind);
+    if (source_question(d->source, kind, i, &text))
         code = question_list_add(d->list, buf_str(&text), text.n, d->source->segments.at[i].at, err);
     if (buf_failed(&text) && !code)
         code = err_nomem(err);
     buf_release(&text);
-    d->taken[i] |= d->list->n > before;
+    tried->taken = d->list->n > before;
     return code;
 }
 
@@ -78,11 +88,16 @@ static void shuffle(struct sampler *d, int from, int to)
 static int part_start(const struct source *s, int p, int n)
 {
     double at = (double)s->begin + (double)(s->n - s->begin) * p / n;
-    int i = s->first;
+    int from = s->first, to = s->segments.n;
 
-    while (i < s->segments.n && (double)s->segments.at[i].at < at)
-        i++;
-    return i;
+    while (from < to) {
+        int middle = from + (to - from) / 2;
+        if ((double)s->segments.at[middle].at < at)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
 }
 
 static int draw_all(struct sampler *d, int n, struct err *err)
@@ -117,12 +132,12 @@ int offline_ask(struct question_list *list, const char *text, int n, struct rng 
                          .list = list,
                          .rng = rng,
                          .order = calloc(cap, sizeof(*d.order)),
-                         .taken = calloc(cap, sizeof(*d.taken)) };
+                         .tried = calloc(cap, sizeof(*d.tried)) };
     for (int i = 0; d.order && i < source.segments.n; i++)
         d.order[i] = i;
-    int code = d.order && d.taken ? draw_all(&d, n, err) : err_nomem(err);
+    int code = d.order && d.tried ? draw_all(&d, n, err) : err_nomem(err);
     free(d.order);
-    free(d.taken);
+    free(d.tried);
     source_close(&source);
     return code;
 }

@@ -20,6 +20,13 @@ static const char instructions[] =
     "\"the passage above\" or \"this section\". Ask in the language of the text. Spread the questions evenly from its "
     "beginning to its end, and ask nothing twice.";
 
+static void put_json(struct json_out *w)
+{
+    json_begin(w, "response_format", '{');
+    json_put_text(w, "type", "json_object");
+    json_end(w, '}');
+}
+
 static void put_schema(struct json_out *w)
 {
     json_begin(w, "response_format", '{');
@@ -49,6 +56,8 @@ void prompt_request(struct buf *out, const struct prompt *p)
     struct buf system = { 0 }, user = { 0 };
 
     buf_adds(&system, instructions);
+    if (!(p->use & PROMPT_SYSTEM))
+        buf_printf(&user, "%s\n\n", instructions);
     buf_adds(&user, "<text>\n");
     buf_add(&user, p->text, p->n);
     buf_printf(&user,
@@ -58,11 +67,16 @@ void prompt_request(struct buf *out, const struct prompt *p)
     json_begin(&w, NULL, '{');
     json_put_text(&w, "model", p->model);
     json_begin(&w, "messages", '[');
-    put_message(&w, "system", &system);
+    if (p->use & PROMPT_SYSTEM)
+        put_message(&w, "system", &system);
     put_message(&w, "user", &user);
     json_end(&w, ']');
-    if (p->form == PROMPT_SCHEMA)
+    if (p->use & PROMPT_SCHEMA)
         put_schema(&w);
+    else if (p->use & PROMPT_JSON)
+        put_json(&w);
+    if (p->use & PROMPT_EFFORT)
+        json_put_text(&w, "reasoning_effort", p->effort);
     json_end(&w, '}');
     out->failed |= buf_failed(&system) || buf_failed(&user);
     buf_release(&system);

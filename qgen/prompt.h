@@ -8,16 +8,20 @@
 
 #include <stddef.h>
 
-enum prompt_form {
-    PROMPT_SCHEMA, // with a response_format, so that the server holds the model to the JSON schema
-    PROMPT_PLAIN,  // for servers that refuse one
+/* What a request asks of the service besides an answer; services lack one or the other. */
+enum prompt_use {
+    PROMPT_SCHEMA = 1, // response_format json_schema: the server holds the model to the schema
+    PROMPT_JSON = 2,   // response_format json_object, where PROMPT_SCHEMA is not used
+    PROMPT_SYSTEM = 4, // a system message for the instructions; without it they begin the user's message
+    PROMPT_EFFORT = 8, // reasoning_effort
 };
 
 struct prompt {
     const char *model, *text; // text: n bytes
     size_t n;
     int questions;
-    enum prompt_form form;
+    unsigned use; // bits of enum prompt_use
+    const char *effort;
 };
 
 /* Adds the body of a chat completion request. */

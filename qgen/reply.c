@@ -6,10 +6,12 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "qgen/prompt.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
     MAX_DEPTH = 4,       /* lists in objects in lists: no model nests deeper */
@@ -187,6 +189,20 @@ static void add_content(struct buf *out, const struct json *content)
             buf_adds(out, json_text(json_get(p, "text")));
 }
 
+/* Reasoning models may spend all their tokens before the message: OpenAI and Ollama say "reasoning", vLLM and llama.cpp
+ * "reasoning_content". */
+static int no_content(const struct json *choice, const struct json *message, struct err *err)
+{
+    const char *end = json_text(json_get(choice, "finish_reason")),
+               *thought = json_text(json_get(message, "reasoning"));
+
+    if (!thought)
+        thought = json_text(json_get(message, "reasoning_content"));
+    return err_set(err, ERR_FORMAT, "the reply has no message%s%s",
+                   thought && *thought ? ", only reasoning: try --reasoning-effort" : "",
+                   end && strcmp(end, "length") == 0 ? " (the service cut it: finish_reason is length)" : "");
+}
+
 static int64_t count_of(const struct json *usage, const char *name)
 {
     struct err ignored;
@@ -207,11 +223,12 @@ int reply_read(struct question_list *list, size_t place, struct usage *usage, co
     const struct json *used = json_get(v, "usage");
     usage->prompt += count_of(used, "prompt_tokens");
     usage->completion += count_of(used, "completion_tokens");
-    add_content(&content, json_get(json_get(json_at(json_get(v, "choices"), 0), "message"), "content"));
-    json_free(v);
+    const struct json *choice = json_at(json_get(v, "choices"), 0), *message = json_get(choice, "message");
+    add_content(&content, json_get(message, "content"));
     int code = buf_failed(&content) ? err_nomem(err) : 0;
     if (!code && content.n == 0)
-        code = err_set(err, ERR_FORMAT, "the reply has no message");
+        code = no_content(choice, message, err);
+    json_free(v);
     if (!code) {
         hide(content.at, body->secret);
         code = reply_questions(list, place, content.at, err);
@@ -242,12 +259,38 @@ void reply_complaint(struct buf *out, const struct reply_body *body)
     json_free(v);
 }
 
-bool reply_refuses_schema(int status, const char *body, size_t n)
+/* Does the body have one of the words, in any capitals? */
+static bool has_word(const struct reply_body *body, const char *const *word)
 {
-    static const char *const word[] = { "response_format", "json_schema", "structured output", "guided" };
-
-    for (size_t i = 0; i < sizeof(word) / sizeof(*word) && (status == 400 || status == 422); i++)
-        if (memmem(body, n, word[i], strlen(word[i])))
-            return true;
+    for (; *word; word++)
+        for (size_t i = 0, n = strlen(*word); i + n <= body->n; i++)
+            if (strncasecmp(body->at + i, *word, n) == 0)
+                return true;
     return false;
+}
+
+unsigned reply_refuses(const struct reply_body *body, unsigned use)
+{
+    static const char *const effort[] = { "reasoning_effort", "thinking", NULL };
+    static const char *const format[] = {
+        "response_format", "json_schema", "json_object", "structured output", "guided", "invalid format: expected", NULL
+    };
+    static const char *const role[] = { "messages[0].role",     "system role",     "role 'system'",
+                                        "roles must alternate", "'messages', 0, ", NULL };
+
+    if (use & PROMPT_EFFORT && has_word(body, effort))
+        return PROMPT_EFFORT;
+    if (use & (PROMPT_SCHEMA | PROMPT_JSON) && has_word(body, format))
+        return use & PROMPT_SCHEMA ? PROMPT_SCHEMA : PROMPT_JSON;
+    return use & PROMPT_SYSTEM && has_word(body, role) ? PROMPT_SYSTEM : 0;
+}
+
+bool reply_blames_length(const struct reply_body *body)
+{
+    static const char *const word[] = {
+        "context length", "context window",  "context size",    "context_length", "too long",
+        "too large",      "too many tokens", "maximum context", "exceed",         NULL
+    };
+
+    return has_word(body, word);
 }

@@ -37,7 +37,12 @@ int reply_questions(struct question_list *list, size_t place, const char *conten
 /* Adds the message in the body of a refusal, shortened and without the secret, if there is one. */
 void reply_complaint(struct buf *out, const struct reply_body *body);
 
-/* Does a refusal complain about the response_format of the request? */
-bool reply_refuses_schema(int status, const char *body, size_t n);
+/* A refusal of a request that used `use` (bits of enum prompt_use): the one of them that its words complain about, or
+ * 0. Servers give such a refusal any status (llama.cpp 500, vLLM 400). Of the two response formats it is the one in
+ * use. */
+unsigned reply_refuses(const struct reply_body *body, unsigned use);
+
+/* Do the words of a refusal say that the text is too long? Then it is about this context, not about all. */
+bool reply_blames_length(const struct reply_body *body);
 
 #endif

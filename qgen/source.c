@@ -15,6 +15,7 @@ enum {
     MAX_TEMPLATE = 1500, /* bytes; the longest opening among LongBench's templates has 600 */
     MIN_TERM = 3,        /* bytes */
     MAX_TERM = 40,       /* bytes; a longer subject of "means" is no term */
+    SEARCHES = 256,      /* of the whole text, before its repeats are found */
     MAX_GROWTH = 16,     /* units added to a quotation; if it is not unique then, it is a form that repeats */
 };
 
@@ -101,18 +102,44 @@ static void skip_instructions(struct source *s)
     s->begin = s->segments.n ? p[s->first].at : 0;
 }
 
+/* How many bytes text_flatten() makes of the bytes from `at` to `end`, where at is no white space. */
+static size_t flat_length(const char *text, size_t at, size_t end)
+{
+    size_t n = 0;
+
+    for (size_t i = at; i < end; i++)
+        n += !isspace((unsigned char)text[i]) || !isspace((unsigned char)text[i - 1]);
+    return n;
+}
+
+/* Makes the flat text and finds the segments in it: there is only white space between them, which becomes a blank. */
+static int flatten(struct source *s, struct err *err)
+{
+    const struct segments *cut = &s->segments;
+    size_t at = 0;
+
+    text_flatten(&s->flat, s->text, s->n);
+    s->flat_at = calloc((size_t)cut->n + 1, sizeof(*s->flat_at));
+    if (buf_failed(&s->flat) || !s->flat_at)
+        return err_nomem(err);
+    for (int i = 0; i < cut->n; i++) {
+        s->flat_at[i] = at;
+        size_t next = i + 1 < cut->n ? cut->at[i + 1].at : s->n;
+        at += flat_length(s->text, cut->at[i].at, next);
+    }
+    return 0;
+}
+
 int source_open(struct source *s, const char *text, struct err *err)
 {
     *s = (struct source){ .text = text, .n = strlen(text) };
     if (segments_cut(&s->segments, text, s->n, err))
         return err->code;
     skip_instructions(s);
-    text_flatten(&s->flat, text, s->n);
-    if (buf_failed(&s->flat))
-        err_nomem(err);
-    else if (!count_labels(s, err))
+    if (flatten(s, err) || count_labels(s, err))
+        source_close(s);
+    else
         return 0;
-    source_close(s);
     return err->code;
 }
 
@@ -121,6 +148,8 @@ void source_close(struct source *s)
     segments_release(&s->segments);
     buf_release(&s->flat);
     map_release(&s->labels);
+    repeats_release(&s->repeats);
+    free(s->flat_at);
     free(s->label_count);
     *s = (struct source){ 0 };
 }
@@ -130,6 +159,7 @@ void source_close(struct source *s)
 /* A segment as units: words, or characters where a script has no blanks. */
 struct view {
     char flat[MAX_SEGMENT + 1];
+    size_t at;                 // where that is in the source's flat text
     int unit[MAX_SEGMENT + 2]; // (n + 1) the first byte of each, and of one more
     int n;
     bool words;
@@ -191,6 +221,9 @@ static void view_open(struct view *v, const struct source *s, int i)
         label = 0;
     if (!p->heading)
         label += item_length(at + label, p->n - label);
+    while (label < p->n && isspace((unsigned char)at[label]))
+        label++;
+    v->at = s->flat_at[i] + flat_length(s->text, p->at, p->at + label);
     for (size_t b = label; b < p->n; b++) {
         bool space = isspace((unsigned char)at[b]) != 0;
         if (!space)
@@ -202,31 +235,40 @@ static void view_open(struct view *v, const struct source *s, int i)
     find_units(v, bytes);
 }
 
-static bool is_unique(const struct source *s, struct span q)
+/* Looking for a quotation takes as long as the text is, which is soon done in most texts. In a text that repeats itself
+ * most quotations are tried in vain, so after a few times its length the repeats are found, all at once. Without memory
+ * for them the search goes on. */
+static bool is_unique(struct source *s, const struct view *v, struct span q)
 {
-    const char *end = s->flat.at + s->flat.n;
-    const char *first = memmem(s->flat.at, s->flat.n, q.at, (size_t)q.n);
+    const char *end = s->flat.at + s->flat.n, *at = s->flat.at + v->at + (q.at - v->flat);
+    struct err ignored;
 
-    return first && !memmem(first + 1, (size_t)(end - first - 1), q.at, (size_t)q.n);
+    if (s->repeats.longest)
+        return repeats_none(&s->repeats, (size_t)(at - s->flat.at), (size_t)q.n);
+    s->searched += s->flat.n;
+    if (s->searched / SEARCHES >= s->flat.n && repeats_find(&s->repeats, s->flat.at, s->flat.n, &ignored))
+        s->searched = 0;
+    const char *first = memmem(s->flat.at, s->flat.n, q.at, (size_t)q.n);
+    return first == at && !memmem(at + 1, (size_t)(end - at - 1), q.at, (size_t)q.n);
 }
 
 /* The shortest quotation from unit `from` on that occurs in the text once and leaves something to ask for. */
-static bool quote_from(const struct source *s, const struct view *v, int from, struct span *q)
+static bool quote_from(struct source *s, const struct view *v, int from, struct span *q)
 {
     for (int n = v->min; n <= v->min + MAX_GROWTH && from + n + v->rest <= v->n; n++) {
         *q = span_of(v, from, n);
-        if (is_unique(s, *q))
+        if (is_unique(s, v, *q))
             return true;
     }
     return false;
 }
 
 /* The shortest unique quotation that ends before unit `end`. */
-static bool quote_before(const struct source *s, const struct view *v, int end, struct span *q)
+static bool quote_before(struct source *s, const struct view *v, int end, struct span *q)
 {
     for (int n = v->min; n <= v->min + MAX_GROWTH && n <= end; n++) {
         *q = span_of(v, end - n, n);
-        if (is_unique(s, *q))
+        if (is_unique(s, v, *q))
             return true;
     }
     return false;
@@ -261,7 +303,7 @@ static bool put(struct buf *out, const char *before, struct span q, const char *
     return true;
 }
 
-static bool ask_repeat(const struct source *s, const struct view *v, struct buf *out)
+static bool ask_repeat(struct source *s, const struct view *v, struct buf *out)
 {
     struct span q;
 
@@ -269,7 +311,7 @@ static bool ask_repeat(const struct source *s, const struct view *v, struct buf 
            put(out, "Repeat the sentence from the text that starts with ", q, ".");
 }
 
-static bool ask_after(const struct source *s, const struct view *v, struct buf *out)
+static bool ask_after(struct source *s, const struct view *v, struct buf *out)
 {
     struct span q;
 
@@ -277,7 +319,7 @@ static bool ask_after(const struct source *s, const struct view *v, struct buf *
            put(out, "What does the text say after the words ", q, "?");
 }
 
-static bool ask_number(const struct source *s, const struct view *v, struct buf *out)
+static bool ask_number(struct source *s, const struct view *v, struct buf *out)
 {
     struct span q;
 
@@ -294,7 +336,7 @@ static bool is_name(struct span word, struct span before)
            islower((unsigned char)before.at[0]) && isalnum((unsigned char)before.at[before.n - 1]);
 }
 
-static bool ask_name(const struct source *s, const struct view *v, struct buf *out)
+static bool ask_name(struct source *s, const struct view *v, struct buf *out)
 {
     struct span q;
 
@@ -328,24 +370,25 @@ static bool ask_meaning(const struct view *v, struct buf *out)
     return false;
 }
 
-static bool ask_section(const struct source *s, const struct view *v, int i, struct buf *out)
+static bool ask_section(struct source *s, const struct view *v, int i, struct buf *out)
 {
     struct span title = span_of(v, 0, v->n);
 
-    if (!s->segments.at[i].heading || i + 1 == s->segments.n || s->segments.at[i + 1].heading || !is_unique(s, title))
+    if (!s->segments.at[i].heading || i + 1 == s->segments.n || s->segments.at[i + 1].heading ||
+        !is_unique(s, v, title))
         return false;
     return put(out, "What does the section ", title, " say?");
 }
 
-static bool ask_next(const struct source *s, const struct view *v, int i, struct buf *out)
+static bool ask_next(struct source *s, const struct view *v, int i, struct buf *out)
 {
     struct span all = span_of(v, 0, v->n);
 
-    return i + 1 < s->segments.n && 2 * v->n >= v->min && all.n <= MAX_SEGMENT / 2 && is_unique(s, all) &&
+    return i + 1 < s->segments.n && 2 * v->n >= v->min && all.n <= MAX_SEGMENT / 2 && is_unique(s, v, all) &&
            put(out, "What does the text say right after this: ", all, "?");
 }
 
-bool source_question(const struct source *s, enum source_kind kind, int i, struct buf *out)
+bool source_question(struct source *s, enum source_kind kind, int i, struct buf *out)
 {
     struct view v;
 

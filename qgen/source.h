@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/map.h"
+#include "qgen/repeats.h"
 #include "qgen/segments.h"
 
 #include <stdbool.h>
@@ -33,6 +34,9 @@ struct source {
     int first;       // the first segment after the instructions that open a template
     size_t begin;    // its first byte
     struct buf flat; // the text with every run of white space made one blank; quotations occur in it once
+    size_t *flat_at; // (segments.n) where each segment begins in flat
+    size_t searched; // bytes that were searched for quotations; after a few times the text, repeats are found instead
+    struct repeats repeats; // of flat
     struct map labels;
     int *label_count; // (labels.n) how many segments begin with it
 };
@@ -43,6 +47,6 @@ void source_close(struct source *s);
 
 /* Adds a question of the kind about segment i to *out; false, and nothing added, when the segment does not support it.
  * The caller checks buf_failed(). */
-bool source_question(const struct source *s, enum source_kind kind, int i, struct buf *out);
+bool source_question(struct source *s, enum source_kind kind, int i, struct buf *out);
 
 #endif

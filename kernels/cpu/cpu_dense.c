@@ -51,25 +51,27 @@ void cpu_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *
         c->rows->rmsnorm(cpu_row(out, t), out.type, cpu_row(x, t), DTYPE_F32, w, eps, x.cols);
 }
 
-/* One head of a token: norm, rotation, and to its place. */
+/* One head of a token: norm, rotation of its first columns, and to its place. */
 static void place_head(const struct row_ops *rows, const struct rope_job *job, void *to, const void *from,
                        const float *norm, int position)
 {
-    int K = job->head_dim;
+    int K = job->head_dim, rotated = job->cos ? job->rotary : 0;
     enum dtype type = job->qkv.type, given = type;
-    size_t angle = (size_t)position * (size_t)(K / 2);
+    size_t angle = (size_t)position * (size_t)(rotated / 2), done = (size_t)rotated * dtype_size(type);
     float normed[ROWS_HEAD];
 
     if (norm) {
         rows->rmsnorm(normed, DTYPE_F32, from, type, norm, job->norm_eps, K);
         from = normed, given = DTYPE_F32;
     }
-    if (job->cos)
-        rows->rotate(to, type, from, given, job->cos + angle, job->sin + angle, K);
-    else if (norm)
-        rows->narrow(to, normed, type, K);
+    if (rotated)
+        rows->rotate(to, type, from, given, job->cos + angle, job->sin + angle, rotated);
+    if (rotated == K)
+        return;
+    if (norm)
+        rows->narrow((char *)to + done, normed + rotated, type, K - rotated);
     else
-        memcpy(to, from, (size_t)K * dtype_size(type));
+        memcpy((char *)to + done, (const char *)from + done, (size_t)K * dtype_size(type) - done);
 }
 
 /* One token: its query heads go to their kv head's rows, its keys and values to their slot. */

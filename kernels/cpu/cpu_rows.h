@@ -12,16 +12,18 @@
 #include "kernels/backend.h"
 
 enum {
-    ROWS_KEYS = 32,   // keys of one block of transposed keys
+    ROWS_FEW = 3,     // rows of queries that dots and weigh multiply at once
     ROWS_HEAD = 1024, // the widest head
 };
 
-/* q (n_q, K), one row after the other, against n keys in blocks of ROWS_KEYS, as transpose leaves them; score rows are
- * `pitch` apart, and n rounded up to a multiple of ROWS_KEYS numbers of each are written. */
+/* q (n_q, K) against keys (n, K), one row after the other; score rows are `pitch` apart, and n rounded up to a multiple
+ * of 16 numbers of each may be written. */
 struct dots {
     float *score;
     size_t pitch;
-    const float *q, *keys;
+    const float *q;
+    const void *keys;
+    enum dtype type; // of keys
     int n_q, n, K;
 };
 
@@ -30,7 +32,8 @@ struct weigh {
     float *out;
     const float *p;
     size_t pitch;
-    const float *v;
+    const void *v;
+    enum dtype type; // of v
     int n_q, n, K;
 };
 
@@ -45,9 +48,8 @@ struct row_ops {
     /* column[j] += 2^(x[j] * scale - shift), or the larger of both */
     void (*exp2_add)(float *column, const float *x, int n, float scale, float shift);
     void (*exp2_max)(float *column, const float *x, int n, float scale, float shift);
-    /* Blocks of ROWS_KEYS of the n rows of k (n, K), each (K, ROWS_KEYS); missing keys are 0. Every dot product of dots
-     * and every sum of weigh is added in one fixed order, whatever rows and keys come with it. */
-    void (*transpose)(float *to, const void *k, enum dtype type, int n, int K);
+    /* Every dot product of dots and every sum of weigh is added in one fixed order, whatever rows and keys come with
+     * it. */
     void (*dots)(const struct dots *d);
     void (*weigh)(const struct weigh *w);
     /* a = a * wa + b * wb */

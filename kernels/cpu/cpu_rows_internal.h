@@ -335,131 +335,120 @@ enum { LANES = 8 };
 enum { LANES = 4 };
 #endif
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
-enum { BLOCK_ROWS = 4, BLOCK_VECS = 4 }; // rows of q or p at once; vectors of a row of v at once
+enum { WEIGH_VECS = 4 }; // vectors of a row of v at once
 
-enum { SQUARE = 8 }; // keys and columns that are transposed together
-typedef float square_row __attribute__((vector_size(SQUARE * sizeof(float)), aligned(sizeof(float)), may_alias));
-typedef uint32_t square_bits __attribute__((vector_size(SQUARE * sizeof(uint32_t))));
-typedef uint16_t square_halves __attribute__((vector_size(SQUARE * sizeof(uint16_t)), aligned(2), may_alias));
+/* Lanes 0 .. LANES/2 - 1 of two vectors by turns, and the others. */
+#if defined(__AVX512F__)
+#define LOW_BY_TURNS  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH_BY_TURNS 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif defined(__AVX2__)
+#define LOW_BY_TURNS  0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH_BY_TURNS 4, 12, 5, 13, 6, 14, 7, 15
+#else
+#define LOW_BY_TURNS  0, 4, 1, 5
+#define HIGH_BY_TURNS 2, 6, 3, 7
+#endif
 
-INLINE void load_row(square_row *r, const void *x, enum dtype type)
+/* Lane i of the result is the sum of the lanes of part[i]: halves are added to halves, then quarters to quarters. */
+INLINE vec sums_of(vec part[LANES])
 {
+#pragma GCC unroll 4
+    for (int half = LANES / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+        for (int i = 0; i < half; i++)
+            part[i] = __builtin_shufflevector(part[i], part[i + half], LOW_BY_TURNS) +
+                      __builtin_shufflevector(part[i], part[i + half], HIGH_BY_TURNS);
+    return part[0];
+}
+
+typedef uint32_t bits __attribute__((vector_size(LANES * sizeof(uint32_t))));
+typedef uint16_t halves __attribute__((vector_size(LANES * sizeof(uint16_t)), aligned(2), may_alias));
+
+/* Columns column .. of row `row` of x (rows, K): a vector, those beyond the row 0. */
+INLINE vec load_row(const void *x, enum dtype type, int row, int column, int K)
+{
+    size_t size = dtype_size(type);
+    const char *at = (const char *)x + ((size_t)row * (size_t)K + (size_t)column) * size;
+    char end[sizeof(vec)] = { 0 };
+
+    if (column + LANES > K)
+        at = memcpy(end, at, (size_t)(K - column) * size);
     if (type == DTYPE_BF16)
-        *r = (square_row)(__builtin_convertvector(*(const square_halves *)x, square_bits) << 16);
-    else
-        *r = *(const square_row *)x;
+        return (vec)(__builtin_convertvector(*(const halves *)at, bits) << 16);
+    return *(const vec *)at;
 }
 
-/* Of the six bits of an element's place, three of the row and three of the column, the first becomes the last. Three
- * times that is the transposed square. */
-INLINE void rotate_places(square_row r[SQUARE])
+/* n_q rows, at most ROWS_FEW, against n keys, at most LANES: by vectors of columns, whose lanes are added at the end.
+ */
+INLINE void dots_block(const struct dots *d, int row, int key, int n_q, int n, enum dtype type, int K)
 {
-    square_row t[SQUARE];
+    const float *q = d->q + (size_t)row * (size_t)K;
+    float *score = d->score + (size_t)row * d->pitch + (size_t)key;
+    vec part[ROWS_FEW][LANES];
 
-    for (int i = 0; i < SQUARE / 2; i++) {
-        t[2 * i] = __builtin_shufflevector(r[i], r[i + SQUARE / 2], 0, 8, 1, 9, 2, 10, 3, 11);
-        t[2 * i + 1] = __builtin_shufflevector(r[i], r[i + SQUARE / 2], 4, 12, 5, 13, 6, 14, 7, 15);
-    }
-    for (int i = 0; i < SQUARE; i++)
-        r[i] = t[i];
-}
-
-/* Columns of n keys, at most SQUARE, to the first places of rows of ROWS_KEYS; missing keys are 0. */
-INLINE void transpose_keys(float *to, const void *k, enum dtype type, int n, int K)
-{
-    size_t size = dtype_size(type), pitch = (size_t)K * size;
-    int c = 0;
-
-    for (; c + SQUARE <= K; c += SQUARE) {
-        square_row r[SQUARE] = { 0 };
-        for (int i = 0; i < SQUARE; i++)
-            if (i < n)
-                load_row(&r[i], (const char *)k + (size_t)i * pitch + (size_t)c * size, type);
-        for (int i = 0; i < 3; i++)
-            rotate_places(r);
-        for (int i = 0; i < SQUARE; i++)
-            *(square_row *)(to + (c + i) * ROWS_KEYS) = r[i];
-    }
-    for (; c < K; c++)
-        for (int i = 0; i < SQUARE; i++)
-            to[c * ROWS_KEYS + i] = i < n ? get((const char *)k + (size_t)i * pitch, type, c) : 0;
-}
-
-INLINE void transpose_as(float *to, const void *k, enum dtype type, int n, int K)
-{
-    for (int first = 0; first < n; first += ROWS_KEYS, to += (size_t)K * ROWS_KEYS) {
-        for (int j = 0; j < ROWS_KEYS; j += SQUARE) {
-            const char *from = (const char *)k + (size_t)(first + j) * (size_t)K * dtype_size(type);
-            if (n - first - j >= SQUARE)
-                transpose_keys(to + j, from, type, SQUARE, K);
-            else
-                transpose_keys(to + j, from, type, n - first - j, K);
+    for (int j = 0; j < n; j++) {
+        vec sum[ROWS_FEW] = { 0 };
+        for (int c = 0; c < K; c += LANES) {
+            vec y = load_row(d->keys, type, key + j, c, K);
+            for (int i = 0; i < n_q; i++)
+                sum[i] += load_row(q, DTYPE_F32, i, c, K) * y;
         }
-    }
-}
-
-static void transpose(float *to, const void *k, enum dtype type, int n, int K)
-{
-    if (type == DTYPE_BF16)
-        transpose_as(to, k, DTYPE_BF16, n, K);
-    else
-        transpose_as(to, k, DTYPE_F32, n, K);
-}
-
-/* n_q rows (at most BLOCK_ROWS) against two vectors of keys. */
-INLINE void dots_block(float *score, size_t pitch, const float *q, const float *keys, int n_q, int K)
-{
-    vec sum[BLOCK_ROWS][2] = { 0 };
-
-    for (int c = 0; c < K; c++) {
-        vec a = *(const vec *)(keys + c * ROWS_KEYS), b = *(const vec *)(keys + c * ROWS_KEYS + LANES);
-        for (int i = 0; i < n_q; i++) {
-            float x = q[i * K + c];
-            sum[i][0] += x * a;
-            sum[i][1] += x * b;
-        }
+        for (int i = 0; i < n_q; i++)
+            part[i][j] = sum[i];
     }
     for (int i = 0; i < n_q; i++) {
-        *(vec *)(score + (size_t)i * pitch) = sum[i][0];
-        *(vec *)(score + (size_t)i * pitch + LANES) = sum[i][1];
+        for (int j = n; j < LANES; j++)
+            part[i][j] = (vec){ 0 };
+        *(vec *)(score + (size_t)i * d->pitch) = sums_of(part[i]);
     }
 }
 
-static void dots(const struct dots *d)
+INLINE void dots_of(const struct dots *d, enum dtype type, int K)
 {
-    size_t block = (size_t)d->K * ROWS_KEYS;
-
-    for (int key = 0; key < d->n; key += ROWS_KEYS) {
-        for (int row = 0; row < d->n_q; row += BLOCK_ROWS) {
-            const float *q = d->q + (size_t)row * (size_t)d->K;
-            for (int lane = 0; lane < ROWS_KEYS; lane += 2 * LANES) {
-                float *to = d->score + (size_t)row * d->pitch + (size_t)(key + lane);
-                const float *keys = d->keys + (size_t)(key / ROWS_KEYS) * block + (size_t)lane;
-                switch (d->n_q - row) {
-                case 1: dots_block(to, d->pitch, q, keys, 1, d->K); break;
-                case 2: dots_block(to, d->pitch, q, keys, 2, d->K); break;
-                case 3: dots_block(to, d->pitch, q, keys, 3, d->K); break;
-                default: dots_block(to, d->pitch, q, keys, BLOCK_ROWS, d->K);
-                }
+    for (int key = 0; key < d->n; key += LANES) {
+        int n = d->n - key < LANES ? d->n - key : LANES;
+        for (int row = 0; row < d->n_q; row += ROWS_FEW) {
+            switch (d->n_q - row) {
+            case 1: dots_block(d, row, key, 1, n, type, K); break;
+            case 2: dots_block(d, row, key, 2, n, type, K); break;
+            default: dots_block(d, row, key, ROWS_FEW, n, type, K);
             }
         }
     }
 }
 
+/* With the usual widths as constants a block's rows stay in registers. */
+INLINE void dots_as(const struct dots *d, enum dtype type)
+{
+    switch (d->K) {
+    case 64: dots_of(d, type, 64); break;
+    case 128: dots_of(d, type, 128); break;
+    default: dots_of(d, type, d->K);
+    }
+}
+
+static void dots(const struct dots *d)
+{
+    if (d->type == DTYPE_BF16)
+        dots_as(d, DTYPE_BF16);
+    else
+        dots_as(d, DTYPE_F32);
+}
+
 /* Columns of n_vecs vectors of n_q rows of out. */
-INLINE void weigh_block(const struct weigh *w, int row, int column, int n_q, int n_vecs)
+INLINE void weigh_block(const struct weigh *w, int row, int column, int n_q, int n_vecs, enum dtype type)
 {
     float *out = w->out + (size_t)row * (size_t)w->K + (size_t)column;
-    const float *p = w->p + (size_t)row * w->pitch, *v = w->v + column;
-    vec sum[BLOCK_ROWS][BLOCK_VECS];
+    const float *p = w->p + (size_t)row * w->pitch;
+    vec sum[ROWS_FEW][WEIGH_VECS];
 
     for (int i = 0; i < n_q; i++)
         for (int c = 0; c < n_vecs; c++)
             sum[i][c] = *(const vec *)(out + i * w->K + c * LANES);
-    for (int j = 0; j < w->n; j++, v += w->K) {
-        vec x[BLOCK_VECS];
+    for (int j = 0; j < w->n; j++) {
+        vec x[WEIGH_VECS];
         for (int c = 0; c < n_vecs; c++)
-            x[c] = *(const vec *)(v + c * LANES);
+            x[c] = load_row(w->v, type, j, column + c * LANES, w->K);
         for (int i = 0; i < n_q; i++)
             for (int c = 0; c < n_vecs; c++)
                 sum[i][c] += p[(size_t)i * w->pitch + (size_t)j] * x[c];
@@ -469,18 +458,18 @@ INLINE void weigh_block(const struct weigh *w, int row, int column, int n_q, int
             *(vec *)(out + i * w->K + c * LANES) = sum[i][c];
 }
 
-/* The last n_columns columns, fewer than a vector: the same with what is beyond them 0. */
-INLINE void weigh_end(const struct weigh *w, int row, int column, int n_q, int n_columns)
+/* The last columns, fewer than a vector: the same with what is beyond them 0. */
+INLINE void weigh_end(const struct weigh *w, int row, int column, int n_q, enum dtype type)
 {
     float *out = w->out + (size_t)row * (size_t)w->K + (size_t)column;
-    const float *p = w->p + (size_t)row * w->pitch, *v = w->v + column;
-    size_t bytes = (size_t)n_columns * sizeof(float);
-    vec sum[BLOCK_ROWS] = { 0 }, x = { 0 };
+    const float *p = w->p + (size_t)row * w->pitch;
+    size_t bytes = (size_t)(w->K - column) * sizeof(float);
+    vec sum[ROWS_FEW] = { 0 };
 
     for (int i = 0; i < n_q; i++)
         memcpy(&sum[i], out + i * w->K, bytes);
-    for (int j = 0; j < w->n; j++, v += w->K) {
-        memcpy(&x, v, bytes);
+    for (int j = 0; j < w->n; j++) {
+        vec x = load_row(w->v, type, j, column, w->K);
         for (int i = 0; i < n_q; i++)
             sum[i] += p[(size_t)i * w->pitch + (size_t)j] * x;
     }
@@ -489,28 +478,35 @@ INLINE void weigh_end(const struct weigh *w, int row, int column, int n_q, int n
 }
 
 /* All columns of n_q rows: by four vectors, by one, and the rest. */
-INLINE void weigh_rows(const struct weigh *w, int row, int n_q)
+INLINE void weigh_rows(const struct weigh *w, int row, int n_q, enum dtype type)
 {
     int column = 0;
 
-    for (; column + BLOCK_VECS * LANES <= w->K; column += BLOCK_VECS * LANES)
-        weigh_block(w, row, column, n_q, BLOCK_VECS);
+    for (; column + WEIGH_VECS * LANES <= w->K; column += WEIGH_VECS * LANES)
+        weigh_block(w, row, column, n_q, WEIGH_VECS, type);
     for (; column + LANES <= w->K; column += LANES)
-        weigh_block(w, row, column, n_q, 1);
+        weigh_block(w, row, column, n_q, 1, type);
     if (column < w->K)
-        weigh_end(w, row, column, n_q, w->K - column);
+        weigh_end(w, row, column, n_q, type);
+}
+
+INLINE void weigh_as(const struct weigh *w, enum dtype type)
+{
+    for (int row = 0; row < w->n_q; row += ROWS_FEW) {
+        switch (w->n_q - row) {
+        case 1: weigh_rows(w, row, 1, type); break;
+        case 2: weigh_rows(w, row, 2, type); break;
+        default: weigh_rows(w, row, ROWS_FEW, type);
+        }
+    }
 }
 
 static void weigh(const struct weigh *w)
 {
-    for (int row = 0; row < w->n_q; row += BLOCK_ROWS) {
-        switch (w->n_q - row) {
-        case 1: weigh_rows(w, row, 1); break;
-        case 2: weigh_rows(w, row, 2); break;
-        case 3: weigh_rows(w, row, 3); break;
-        default: weigh_rows(w, row, BLOCK_ROWS);
-        }
-    }
+    if (w->type == DTYPE_BF16)
+        weigh_as(w, DTYPE_BF16);
+    else
+        weigh_as(w, DTYPE_F32);
 }
 
 const struct row_ops ROWS = {
@@ -521,7 +517,6 @@ const struct row_ops ROWS = {
     .exp2_sum = exp2_sum,
     .exp2_add = exp2_add,
     .exp2_max = exp2_max,
-    .transpose = transpose,
     .dots = dots,
     .weigh = weigh,
     .blend = blend,

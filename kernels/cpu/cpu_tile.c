@@ -188,14 +188,16 @@ static void product_piece(const struct attend *a, const struct tile *t, int firs
 
 /* ---- by dot products ----------------------------------------------------- */
 
-static const float *widened(const struct attend *a, const char *rows, int first, int n, void *to)
+/* Rows first .. first + n - 1 of some keys or values, to be multiplied by n_q rows of queries: as they are for so few
+ * that each is read once, else widened. */
+static const void *rows_for(const struct attend *a, int n_q, const char *rows, int first, int n, void *to)
 {
     enum dtype dtype = a->cpu->base.dtype;
     int K = a->job->head_dim;
 
     rows += (size_t)first * (size_t)K * dtype_size(dtype);
-    if (dtype == DTYPE_F32)
-        return (const float *)(const void *)rows;
+    if (dtype == DTYPE_F32 || n_q <= ROWS_FEW)
+        return rows;
     a->cpu->rows->widen(to, rows, dtype, n * K);
     return to;
 }
@@ -205,13 +207,14 @@ static void dots_piece(const struct attend *a, const struct tile *t, int first, 
 {
     const struct row_ops *ops = a->cpu->rows;
     int K = a->job->head_dim, rows = tile_n_rows(a, t), pitch = (end - first + KEY_STEP - 1) / KEY_STEP * KEY_STEP;
-    const float *q = widened(a, t->q, 0, rows, m->q);
+    enum dtype dtype = a->cpu->base.dtype, type = rows <= ROWS_FEW ? dtype : DTYPE_F32;
+    const float *q = rows_for(a, ROWS_FEW + 1, t->q, 0, rows, m->q);
     struct tile_memory in_place = *m;
 
     for (int key = first; key < end; key += KEY_STEP) {
         int n = end - key < KEY_STEP ? end - key : KEY_STEP;
-        ops->transpose(m->k, t->k + (size_t)key * (size_t)K * dtype_size(a->cpu->base.dtype), a->cpu->base.dtype, n, K);
-        ops->dots(&(struct dots){ m->score + (key - first), (size_t)pitch, q, m->k, rows, n, K });
+        const void *k = rows_for(a, rows, t->k, key, n, m->k);
+        ops->dots(&(struct dots){ m->score + (key - first), (size_t)pitch, q, k, type, rows, n, K });
     }
     in_place.p = m->score;
     weigh_scores(a, t, first, end, &in_place, pitch, DTYPE_F32, to);
@@ -220,8 +223,8 @@ static void dots_piece(const struct attend *a, const struct tile *t, int first, 
     memset(to.sum, 0, (size_t)rows * (size_t)K * sizeof(float));
     for (int key = first; key < end; key += KEY_STEP) {
         int n = end - key < KEY_STEP ? end - key : KEY_STEP;
-        const float *v = widened(a, t->v, key, n, m->v);
-        ops->weigh(&(struct weigh){ to.sum, m->score + (key - first), (size_t)pitch, v, rows, n, K });
+        const void *v = rows_for(a, rows, t->v, key, n, m->v);
+        ops->weigh(&(struct weigh){ to.sum, m->score + (key - first), (size_t)pitch, v, type, rows, n, K });
     }
 }
 

@@ -88,11 +88,11 @@ void reference_rmsnorm(struct backend *be, struct mat out, struct mat x, const f
     }
 }
 
-/* Token t's head of K columns that begins at `column` of qkv: normalised by w unless NULL, then rotated by the angles
- * of the token's position unless there are none. */
+/* Token t's head of K columns that begins at `column` of qkv: normalised by w unless NULL, then its first columns
+ * rotated by the angles of the token's position unless there are none. */
 static void place_head(const struct rope_job *job, int t, int column, const float *w, void *to)
 {
-    int K = job->head_dim, half = K / 2;
+    int K = job->head_dim, rotated = job->cos ? job->rotary : 0, half = rotated / 2;
     double squares = 0;
 
     for (int i = 0; i < K; i++)
@@ -100,15 +100,14 @@ static void place_head(const struct rope_job *job, int t, int column, const floa
     double scale = w ? 1 / sqrt(squares / K + (double)job->norm_eps) : 1;
     for (int i = 0; i < half; i++) {
         double a = mat_get(job->qkv, t, column + i) * scale * (w ? (double)w[i] : 1),
-               b = mat_get(job->qkv, t, column + half + i) * scale * (w ? (double)w[half + i] : 1), c = 1, s = 0;
-        if (job->cos) {
-            size_t angle = (size_t)job->position[t] * (size_t)half + (size_t)i;
-            c = (double)job->cos[angle];
-            s = (double)job->sin[angle];
-        }
+               b = mat_get(job->qkv, t, column + half + i) * scale * (w ? (double)w[half + i] : 1);
+        size_t angle = (size_t)job->position[t] * (size_t)half + (size_t)i;
+        double c = (double)job->cos[angle], s = (double)job->sin[angle];
         number_put(job->qkv.type, to, (size_t)i, a * c - b * s);
         number_put(job->qkv.type, to, (size_t)(half + i), b * c + a * s);
     }
+    for (int i = rotated; i < K; i++)
+        number_put(job->qkv.type, to, (size_t)i, mat_get(job->qkv, t, column + i) * scale * (w ? (double)w[i] : 1));
 }
 
 void reference_rope(struct backend *be, const struct rope_job *job)
@@ -116,7 +115,8 @@ void reference_rope(struct backend *be, const struct rope_job *job)
     int K = job->head_dim, H = job->n_heads, G = job->n_kv_heads, group = H / G, T = job->qkv.rows;
     size_t size = dtype_size(be->dtype), row = (size_t)K * size;
 
-    assert(job->qkv.type == be->dtype && K % 2 == 0 && job->qkv.cols == (H + 2 * G) * K);
+    assert(job->qkv.type == be->dtype && job->qkv.cols == (H + 2 * G) * K);
+    assert(!job->cos || (job->rotary <= K && job->rotary % 2 == 0));
     for (int t = 0; t < T; t++) {
         for (int h = 0; h < H; h++) {
             size_t at = ((size_t)(h / group) * (size_t)T + (size_t)t) * (size_t)group + (size_t)(h % group);

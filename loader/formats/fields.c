@@ -8,18 +8,6 @@
 
 static const int64_t bytes_max = (int64_t)1 << 53;
 
-int field_check_text(const char *field, const char *s, size_t size, struct err *err)
-{
-    if (!s || !*s)
-        return err_set(err, ERR_FORMAT, "field '%s' is empty", field);
-    if (strlen(s) >= size)
-        return err_set(err, ERR_FORMAT, "field '%s' is longer than %zu bytes", field, size - 1);
-    for (const char *c = s; *c; c++)
-        if ((unsigned char)*c < 0x20)
-            return err_set(err, ERR_FORMAT, "field '%s' has a control character", field);
-    return 0;
-}
-
 int field_check_real(const char *field, double v, double min, struct err *err)
 {
     if (!isfinite(v) || v < min)

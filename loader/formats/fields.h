@@ -4,12 +4,10 @@
 #define EVP_FIELDS_H
 
 #include "base/err.h"
+#include "base/utf8.h" // field_check_text
 
 #include <stddef.h>
 #include <stdint.h>
-
-/* A text: not empty, shorter than `size` bytes, without control characters. */
-int field_check_text(const char *field, const char *s, size_t size, struct err *err) MUST_CHECK;
 
 /* A finite number that is not below `min`, which is 0 or -HUGE_VAL. */
 int field_check_real(const char *field, double v, double min, struct err *err) MUST_CHECK;

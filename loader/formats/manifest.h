@@ -1,10 +1,10 @@
 /* manifest.h - the plan as a file: one placement per context, and what to do to get there from the previous plan.
  *
  * JSON Lines (base/rows.h, kind "manifest"). The header carries model_digest, alpha, tiers, solver, objective,
- * upper_bound, gap, gain_gap, prices, move_cost, move_price, max_move, previous (SHA-256 of the previous manifest's
- * file, or null), table_digest, and totals: this plan beside what one would do without a planner. For a live plan,
- * rows carry the variants that a context could be stored as too (loader/formats/variants.h), and the header carries
- * min_quality. loader/formats/manifest.schema.json describes header, rows and end.
+ * upper_bound, gap, gain_gap, optimal, prices, move_cost, move_price, max_move, previous (SHA-256 of the previous
+ * manifest's file, or null), table_digest, and totals: this plan beside what one would do without a planner. For a live
+ * plan, rows carry the variants that a context could be stored as too (loader/formats/variants.h), and the header
+ * carries min_quality. loader/formats/manifest.schema.json describes header, rows and end.
  *
  * Rows that are read and rows that are made pass the same checks, so what was written can be read again:
  *
@@ -39,6 +39,8 @@ struct placement {
     double quality, quality_test, ttft_s, utility, frequency; // quality_test, ttft_s NAN: not known
     enum operation operation;
     const struct variants *variants; // NULL: not carried
+    double quality_sd;               // of a quality that is predicted; 0: not in doubt, or not known
+    bool unmeasured;                 // no answer of this variant was measured: quality is that of its config
 };
 
 /* One line of the comparison: means over accesses. */
@@ -52,10 +54,14 @@ struct manifest {
     char digest[DIGEST_HEX];                                                       // of the file, after manifest_read
     char solver[32];
     double alpha, objective, upper_bound, gap; // upper_bound, gap NAN: the solver gives none
+    double slo_ttft_s, slo_weight;             // the TTFT that is promised, and what lateness costs; 0: nothing
+    bool optimal;                              // no plan has a higher objective, says the solver
     double gain_gap;        // (upper_bound - objective) / (upper_bound - utility of recomputing all); NAN: not known
     double move_cost;       // utility that the objective loses per byte written since the previous manifest
     double move_price;      // what upper_bound takes off besides, because of the cap max_move
     int64_t max_move;       // bytes; INT64_MAX: no cap
+    double expected_loss;   // utility that is lost against knowing every quality, an estimate; 0: not known
+    bool predicted;         // the qualities planned with are predictions of the train qualities
     double min_quality;     // of a live plan: the floor for contexts that will come
     double price[TIER_MAX]; // utility per byte on each tier: what upper_bound is proven with
     struct tiers tiers;

@@ -52,9 +52,17 @@ static int read_prices(struct manifest *m, const struct json *prices, struct err
     return 0;
 }
 
+static int read_optimal(struct manifest *m, const struct json *optimal, struct err *err)
+{
+    if (optimal && !json_is_bool(optimal))
+        return err_set(err, ERR_FORMAT, "field 'optimal' is neither true nor false");
+    m->optimal = optimal && json_true(optimal);
+    return 0;
+}
+
 static int read_header(struct manifest *m, const struct json *header, struct err *err)
 {
-    const char *solver;
+    const char *solver, *qualities = "measured";
 
     m->upper_bound = m->gap = m->gain_gap = (double)NAN;
     m->max_move = INT64_MAX;
@@ -62,19 +70,28 @@ static int read_header(struct manifest *m, const struct json *header, struct err
         read_digest(header, "table_digest", m->table_digest, err) ||
         read_digest(header, "previous", m->previous, err) || json_want_real(header, "alpha", &m->alpha, err) ||
         json_want_text(header, "solver", &solver, err) || json_want_real(header, "objective", &m->objective, err) ||
+        json_may_real(header, "slo_ttft_s", &m->slo_ttft_s, err) ||
+        json_may_real(header, "slo_weight", &m->slo_weight, err) ||
         json_may_real(header, "upper_bound", &m->upper_bound, err) || json_may_real(header, "gap", &m->gap, err) ||
-        json_may_real(header, "gain_gap", &m->gain_gap, err) ||
+        json_may_real(header, "gain_gap", &m->gain_gap, err) || read_optimal(m, json_get(header, "optimal"), err) ||
         json_may_real(header, "move_cost", &m->move_cost, err) ||
         json_may_real(header, "move_price", &m->move_price, err) ||
         json_may_real(header, "min_quality", &m->min_quality, err) ||
-        json_may_int(header, "max_move", &m->max_move, err) ||
+        json_may_real(header, "expected_loss", &m->expected_loss, err) ||
+        json_may_int(header, "max_move", &m->max_move, err) || json_may_text(header, "qualities", &qualities, err) ||
         field_check_text("solver", solver, sizeof(m->solver), err) || read_totals(m, json_get(header, "totals"), err))
         return err->code;
     memcpy(m->solver, solver, strlen(solver) + 1);
+    m->predicted = strcmp(qualities, "predicted") == 0;
+    if (!m->predicted && strcmp(qualities, "measured") != 0)
+        return err_set(err, ERR_FORMAT, "field 'qualities' is neither 'predicted' nor 'measured'");
     if (!json_is_array(json_get(header, "tiers")))
         return err_set(err, ERR_FORMAT, "field 'tiers' is not an array");
     if (tiers_from_json(&m->tiers, json_get(header, "tiers"), err) ||
-        field_check_real("min_quality", m->min_quality, 0, err))
+        field_check_real("min_quality", m->min_quality, 0, err) ||
+        field_check_real("slo_ttft_s", m->slo_ttft_s, 0, err) ||
+        field_check_real("slo_weight", m->slo_weight, 0, err) ||
+        field_check_real("expected_loss", m->expected_loss, 0, err))
         return err->code;
     return read_prices(m, json_get(header, "prices"), err);
 }
@@ -95,6 +112,7 @@ static int read_row(void *arg, const struct json *row, struct err *err)
     const char *tier, *operation;
     struct variant_info variant[VARIANTS_MAX];
     struct variants variants;
+    int64_t measured = 1;
 
     if (json_get(row, "forms")) {
         if (variants_from_json(&variants, variant, row, err))
@@ -105,10 +123,14 @@ static int read_row(void *arg, const struct json *row, struct err *err)
         json_want_int(row, "n_tokens", &p.n_tokens, err) || json_want_text(row, "config", &p.config, err) ||
         json_want_text(row, "tier", &tier, err) || json_want_int(row, "bytes", &p.bytes, err) ||
         json_want_real(row, "quality", &p.quality, err) || json_may_real(row, "quality_test", &p.quality_test, err) ||
+        json_may_real(row, "quality_sd", &p.quality_sd, err) || json_may_int(row, "measured", &measured, err) ||
         json_may_real(row, "ttft_s", &p.ttft_s, err) || json_may_int(row, "kv_bytes", &p.kv_bytes, err) ||
         json_want_real(row, "utility", &p.utility, err) || json_want_real(row, "frequency", &p.frequency, err) ||
         json_want_text(row, "operation", &operation, err) || json_may_text(row, "payload", &p.payload, err) ||
         read_tier(m, tier, &p.tier, err) || operation_parse(&p.operation, operation, err))
+        return err->code;
+    p.unmeasured = measured == 0;
+    if (field_check_real("quality_sd", p.quality_sd, 0, err))
         return err->code;
     return manifest_add(m, &p, err);
 }

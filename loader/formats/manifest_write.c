@@ -19,12 +19,17 @@ static void header_members(const void *arg, struct json_out *w)
 
     json_put_text(w, "model_digest", or_null(m->model_digest));
     json_put_real(w, "alpha", m->alpha);
+    if (m->slo_weight > 0) {
+        json_put_real(w, "slo_ttft_s", m->slo_ttft_s);
+        json_put_real(w, "slo_weight", m->slo_weight);
+    }
     tiers_to_json(&m->tiers, w, "tiers");
     json_put_text(w, "solver", m->solver);
     json_put_real(w, "objective", m->objective);
     json_put_real(w, "upper_bound", m->upper_bound);
     json_put_real(w, "gap", m->gap);
     json_put_real(w, "gain_gap", m->gain_gap);
+    json_put_bool(w, "optimal", m->optimal);
     json_begin(w, "prices", '[');
     for (int t = 0; t < m->tiers.n; t++)
         json_put_real(w, NULL, m->price[t]);
@@ -35,6 +40,10 @@ static void header_members(const void *arg, struct json_out *w)
         json_put_null(w, "max_move");
     else
         json_put_int(w, "max_move", m->max_move);
+    if (m->predicted)
+        json_put_text(w, "qualities", "predicted");
+    if (m->expected_loss > 0)
+        json_put_real(w, "expected_loss", m->expected_loss);
     if (m->min_quality > 0)
         json_put_real(w, "min_quality", m->min_quality);
     json_put_text(w, "previous", or_null(m->previous));
@@ -78,6 +87,10 @@ int manifest_put(struct manifest_piece *piece, const struct placement *row, stru
     json_put_int(&w, "bytes", p.bytes);
     json_put_int(&w, "kv_bytes", p.kv_bytes);
     json_put_real(&w, "quality", p.quality);
+    if (p.quality_sd > 0)
+        json_put_real(&w, "quality_sd", p.quality_sd);
+    if (p.unmeasured)
+        json_put_int(&w, "measured", 0);
     json_put_real(&w, "quality_test", p.quality_test);
     json_put_real(&w, "ttft_s", p.ttft_s);
     json_put_real(&w, "utility", p.utility);

@@ -19,7 +19,7 @@ struct manifest_total outcome_total(const struct outcome_sums *s, const char *na
 
 double outcome_gain_gap(double objective, double upper_bound, double recompute)
 {
-    double gain = upper_bound - recompute;
+    double top = upper_bound / 4, gain = top - recompute / 4; /* a quarter, so that no difference overflows */
 
-    return gain > rounding * fabs(upper_bound) ? (upper_bound - objective) / gain : 0;
+    return gain > rounding * fabs(top) ? (top - objective / 4) / gain : 0;
 }

@@ -5,6 +5,7 @@
 
 #include "loader/formats/manifest.h"
 
+#include <float.h>
 #include <math.h>
 
 /* Of one context at its placement. */
@@ -17,20 +18,26 @@ struct outcome {
 /* Sums over contexts, zeroed at first. */
 struct outcome_sums {
     struct outcome sum;
-    double weight, weight_test; // accesses, and those of contexts whose quality_test is known
+    double weight, weight_test; // accesses, and those of contexts whose quality_test is known, in OUTCOME_UNITs
 };
 
-/* Adds a context that is accessed so often. */
+/* Accesses are counted in units of a power of two, which changes no digit of a mean and keeps the sums of any
+ * frequencies finite: 2^32 contexts, each with the largest number of accesses that there is and a TTFT of 1e30 s. */
+#define OUTCOME_UNIT 0x1p140
+
+/* Adds a context that is accessed so often. A total that leaves the range of numbers stays at its end. */
 static inline void outcome_add(struct outcome_sums *s, const struct outcome *o, double frequency)
 {
-    s->weight += frequency;
-    s->sum.utility += o->utility;
-    s->sum.ttft_s += frequency * o->ttft_s;
-    s->sum.quality += frequency * o->quality;
+    double weight = frequency / OUTCOME_UNIT;
+
+    s->weight += weight;
+    s->sum.utility = fmax(-DBL_MAX, fmin(s->sum.utility + o->utility, DBL_MAX));
+    s->sum.ttft_s += weight * o->ttft_s;
+    s->sum.quality += weight * o->quality;
     if (isnan(o->quality_test))
         return;
-    s->weight_test += frequency;
-    s->sum.quality_test += frequency * o->quality_test;
+    s->weight_test += weight;
+    s->sum.quality_test += weight * o->quality_test;
 }
 
 /* A line of the manifest's comparison; name: at most MANIFEST_CONFIG - 1 bytes of it. Means over no accesses are NAN.

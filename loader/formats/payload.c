@@ -66,16 +66,21 @@ static int check_container(struct payload *p, struct err *err)
     return read_metadata(p, err) ? err->code : find_tokens(p, err);
 }
 
-int payload_parse(struct payload *p, const void *bytes, size_t n, struct err *err)
+int payload_parse_header(struct payload *p, const void *bytes, size_t n, uint64_t size, struct err *err)
 {
     *p = (struct payload){ 0 };
-    if (safetensors_parse(&p->st, bytes, n, err))
+    if (safetensors_parse_header(&p->st, bytes, n, size, err))
         return err->code;
     if (check_container(p, err)) {
         payload_close(p);
         return err->code;
     }
     return 0;
+}
+
+int payload_parse(struct payload *p, const void *bytes, size_t n, struct err *err)
+{
+    return payload_parse_header(p, bytes, n, n, err);
 }
 
 int payload_open(struct payload *p, const char *path, struct err *err)
@@ -110,18 +115,32 @@ static int check_token_digest(const struct payload *p, struct err *err)
                          p->tokens->name, hex);
 }
 
-int payload_check_sums(const struct payload *p, struct err *err)
+struct json *payload_sums(const struct payload *p, struct err *err)
 {
     const char *text = safetensors_meta(&p->st, "checksums");
     struct json *sums = text ? json_parse(text, strlen(text), err) : NULL;
+
+    if (!sums)
+        err_set(err, ERR_FORMAT, "metadata 'checksums' is not a JSON object");
+    return sums;
+}
+
+const char *payload_sum(const struct json *sums, const char *tensor)
+{
+    return json_text(json_get(sums, tensor));
+}
+
+int payload_check_sums(const struct payload *p, struct err *err)
+{
+    struct json *sums = payload_sums(p, err);
     char hex[XXH3_HEX];
 
     if (!sums)
-        return err_set(err, ERR_FORMAT, "metadata 'checksums' is not a JSON object");
+        return err->code;
     int code = 0;
     for (int i = 0; i < p->st.n && !code; i++) {
         const struct st_tensor *t = &p->st.tensor[i];
-        const char *want = json_text(json_get(sums, t->name));
+        const char *want = payload_sum(sums, t->name);
         digest_xxh3_hex(t->at, (size_t)t->bytes, hex);
         if (!want)
             code = err_set(err, ERR_FORMAT, "tensor '%s' has no checksum", t->name);
@@ -131,6 +150,25 @@ int payload_check_sums(const struct payload *p, struct err *err)
     }
     json_free(sums);
     return code ? code : check_token_digest(p, err);
+}
+
+/* layers.N.positions: which tokens were kept is not part of a cache. */
+static bool is_positions(const char *name)
+{
+    static const char end[] = ".positions";
+    size_t n = strlen(name);
+
+    return n > sizeof(end) - 1 && strcmp(name + n - (sizeof(end) - 1), end) == 0;
+}
+
+int64_t payload_bytes(const struct payload *p)
+{
+    uint64_t bytes = 0; /* they lie in one file, side by side */
+
+    for (int i = 0; i < p->st.n; i++)
+        if (&p->st.tensor[i] != p->tokens && !is_positions(p->st.tensor[i].name))
+            bytes += p->st.tensor[i].bytes;
+    return (int64_t)bytes;
 }
 
 /* ---- writing ------------------------------------------------------------ */

@@ -35,11 +35,22 @@ int payload_open(struct payload *p, const char *path, struct err *err) MUST_CHEC
 
 /* The same from n bytes of memory, which are borrowed. */
 int payload_parse(struct payload *p, const void *bytes, size_t n, struct err *err) MUST_CHECK;
+
+/* The same from the first n bytes of a file of `size` bytes, which must hold its header; tensors have offsets alone. */
+int payload_parse_header(struct payload *p, const void *bytes, size_t n, uint64_t size, struct err *err) MUST_CHECK;
 void payload_close(struct payload *p); // zeroed is fine
 
 /* Compares every tensor with its checksum, and the tokens with their digest, which reads the whole file. ERR_FORMAT
  * names the first that differs. */
 int payload_check_sums(const struct payload *p, struct err *err) MUST_CHECK;
+
+/* The checksum that the metadata has of each tensor: hex, borrowed from *sums; NULL: none. payload_sums() returns NULL
+ * when there is no list of them; the caller frees it with json_free(). */
+struct json *payload_sums(const struct payload *p, struct err *err);
+const char *payload_sum(const struct json *sums, const char *tensor);
+
+/* Bytes as tables and tiers count them: of all tensors but the tokens and the positions. */
+int64_t payload_bytes(const struct payload *p);
 
 /* The tensor of a context's n ids. */
 struct st_tensor payload_tokens(int n);

@@ -11,28 +11,63 @@
 #include <string.h>
 
 static const char hex_digits[] = "0123456789abcdef";
-enum { FILE_PREFIX = 4 + 16 + 1 }; /* "evp-", the checksum, "-" */
+
+/* ---- names ---------------------------------------------------------------- */
+
+void object_file(const uint8_t id[OBJECT_ID], char file[OBJECT_FILE])
+{
+    char hex[2 * OBJECT_ID + 1];
+
+    digest_hex(id, OBJECT_ID, hex);
+    snprintf(file, OBJECT_FILE, "evp-payloads/%.2s/%s", hex, hex);
+}
+
+bool object_parse(const char *file, uint8_t id[OBJECT_ID])
+{
+    enum { FOLDERS = sizeof("evp-payloads/00/") - 1 };
+    char again[OBJECT_FILE];
+
+    if (strnlen(file, OBJECT_FILE) != FOLDERS + 2 * OBJECT_ID)
+        return false;
+    digest_from_hex(file + FOLDERS, id, OBJECT_ID);
+    object_file(id, again);
+    return strcmp(file, again) == 0;
+}
+
+/* Written before release 0.2.0. */
+static bool is_flat_name(const char *file)
+{
+    return strncmp(file, "evp-", 4) == 0 && strspn(file + 4, hex_digits) == XXH3_HEX - 1 &&
+           file[4 + XXH3_HEX - 1] == '-' && manifest_payload_safe(file + 4 + XXH3_HEX);
+}
 
 bool entry_file_safe(const char *file)
 {
-    return strncmp(file, "evp-", 4) == 0 && strspn(file + 4, hex_digits) == 16 && file[20] == '-' &&
-           manifest_payload_safe(file + FILE_PREFIX);
+    uint8_t id[OBJECT_ID];
+
+    return object_parse(file, id) || is_flat_name(file);
 }
 
-const char *entry_payload(const struct entry *e)
+int entry_set_file(struct entry *e, const char *name_space, struct err *err)
 {
-    return e->file + FILE_PREFIX;
-}
+    char hex[DIGEST_HEX], file[OBJECT_FILE];
+    uint8_t id[OBJECT_ID];
+    struct buf key = { 0 };
 
-int entry_set_file(struct entry *e, const char *payload, struct err *err)
-{
-    struct buf name = { 0 };
-
-    buf_printf(&name, "evp-%s-%s", e->checksum, payload);
+    buf_printf(&key, "%s\n%s\n%s\n%s\n%s\n%s\n%lld", name_space, e->id, e->model_digest, e->token_digest, e->config,
+               e->checksum, (long long)e->size);
+    int code = buf_failed(&key) ? err_nomem(err) : digest_sha256(key.at, key.n, hex, err);
+    buf_release(&key);
+    if (code)
+        return code;
+    digest_from_hex(hex, id, OBJECT_ID);
+    object_file(id, file);
     free(e->file);
-    e->file = buf_take(&name);
+    e->file = strdup(file);
     return e->file ? 0 : err_nomem(err);
 }
+
+/* ---- fields --------------------------------------------------------------- */
 
 static int copy_digest(char to[DIGEST_HEX], const char *name, const char *hex, struct err *err)
 {
@@ -66,7 +101,7 @@ static int check_texts(const struct entry *e, const char *id, const char *config
                        !*id || strlen(id) >= MANIFEST_ID ? "id" : "config");
     if (!entry_file_safe(file))
         return err_set(err, ERR_FORMAT, "field 'file' is '%.80s', which is not the name of a placed payload", file);
-    if (strncmp(file + 4, e->checksum, XXH3_HEX - 1) != 0)
+    if (is_flat_name(file) && strncmp(file + 4, e->checksum, XXH3_HEX - 1) != 0)
         return err_set(err, ERR_FORMAT, "field 'file' does not carry the checksum %s", e->checksum);
     return 0;
 }
@@ -75,7 +110,7 @@ int entry_from_json(struct entry *e, const struct json *row, struct err *err)
 {
     const char *id, *config, *file, *token_digest, *checksum, *model_digest = NULL;
 
-    *e = (struct entry){ .spare = json_true(json_get(row, "spare")) };
+    *e = (struct entry){ 0 };
     if (json_want_text(row, "id", &id, err) || json_want_text(row, "config", &config, err) ||
         json_want_text(row, "file", &file, err) || json_want_text(row, "token_digest", &token_digest, err) ||
         json_want_text(row, "checksum", &checksum, err) || json_may_text(row, "model_digest", &model_digest, err) ||
@@ -94,6 +129,17 @@ int entry_from_json(struct entry *e, const struct json *row, struct err *err)
     return err_nomem(err);
 }
 
+int entry_check(const struct entry *e, struct err *err)
+{
+    char digest[DIGEST_HEX], checksum[XXH3_HEX];
+
+    if (check_numbers(e, err) || copy_digest(digest, "token_digest", e->token_digest, err) ||
+        (*e->model_digest && copy_digest(digest, "model_digest", e->model_digest, err)) ||
+        copy_checksum(checksum, e->checksum, err))
+        return err->code;
+    return check_texts(e, e->id, e->config, e->file, err);
+}
+
 void entry_to_json(const struct entry *e, struct json_out *w)
 {
     json_put_text(w, "id", e->id);
@@ -105,8 +151,6 @@ void entry_to_json(const struct entry *e, struct json_out *w)
     json_put_text(w, "file", e->file);
     json_put_int(w, "size", e->size);
     json_put_text(w, "checksum", e->checksum);
-    if (e->spare)
-        json_put_bool(w, "spare", true);
 }
 
 int entry_copy(struct entry *to, const struct entry *from, struct err *err)
@@ -115,7 +159,8 @@ int entry_copy(struct entry *to, const struct entry *from, struct err *err)
     to->id = strdup(from->id);
     to->config = strdup(from->config);
     to->file = from->file ? strdup(from->file) : NULL;
-    if (to->id && to->config && (to->file || !from->file))
+    to->payload = from->payload ? strdup(from->payload) : NULL;
+    if (to->id && to->config && (to->file || !from->file) && (to->payload || !from->payload))
         return 0;
     entry_release(to);
     return err_nomem(err);
@@ -126,6 +171,7 @@ void entry_release(struct entry *e)
     free(e->id);
     free(e->config);
     free(e->file);
+    free(e->payload);
     *e = (struct entry){ 0 };
 }
 

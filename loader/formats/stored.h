@@ -1,11 +1,10 @@
-/* stored.h - one payload that is stored in a tier, as the tier's index and the receipt write it down.
+/* stored.h - one payload that is stored in a tier, as the store's state and the receipt know it.
  *
  *     {"id":"qasper/12","token_digest":"...","n_tokens":4012,"config":"keydiff:drop=0.5","model_digest":"...",
- *      "bytes":5242880,"file":"evp-0123456789abcdef-qasper_12-....safetensors","size":5243904,
- *      "checksum":"0123456789abcdef"}
+ *      "bytes":5242880,"file":"evp-payloads/0f/0f1e...","size":5243904,"checksum":"0123456789abcdef"}
  *
- * A file's name begins with its checksum (XXH3-64 of the whole file), so one name never means two contents: a reader
- * that took the name from an index gets that payload or finds it gone.
+ * A file is named by its object's id, a digest of everything that tells one payload from another, its checksum too. So
+ * one name never means two contents: a reader that took the name from an index gets that payload or finds it gone.
  */
 #ifndef EVP_STORED_H
 #define EVP_STORED_H
@@ -18,16 +17,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { OBJECT_ID = 16, OBJECT_FILE = 64 }; // bytes of an id; of a file's name in the folder, with the NUL
+
+/* "evp-payloads/0f/0f1e...": the name of an object's file in a tier's folder, and back; false: not such a name. */
+void object_file(const uint8_t id[OBJECT_ID], char file[OBJECT_FILE]);
+bool object_parse(const char *file, uint8_t id[OBJECT_ID]);
+
 struct entry {
     char *id, *config, *file;
+    char *payload;                                           // its name in the manifest; NULL: not known
     char token_digest[DIGEST_HEX], model_digest[DIGEST_HEX]; // model_digest "": not known
     char checksum[XXH3_HEX];
+    uint8_t prefix[OBJECT_ID]; // of the whole chunks of its tokens (loader/index/index.h)
     int64_t n_tokens;
     int64_t bytes; // as the table counts them: what a tier's capacity is compared with
     int64_t size;  // of the file
-    bool spare;    // kept for a rollback only; readers do not see it
-    bool gone;     // left out of the next index; the entry stays, so that numbers do not change while a load is at work
-    int tier;      // index into the tiers of the index's or receipt's reader
+    int tier;      // index into the tiers of whoever reads the receipt
+
+    /* Of entries in a store's state (loader/store/tier_store.h). */
+    int64_t row;
+    uint64_t sum;
+    bool present; // its file is in the folder
+    bool placed;  // readers see it; else it is a spare
+    bool before;  // it was placed before the load in force
+    bool damaged; // a load found that its file is missing or damaged
 };
 
 struct entries {
@@ -37,14 +50,16 @@ struct entries {
 
 /* Checks everything, above all that `file` is the name of a payload and not a path. *e is empty after a failure. */
 int entry_from_json(struct entry *e, const struct json *row, struct err *err) MUST_CHECK;
-void entry_to_json(const struct entry *e, struct json_out *w); // members only
+int entry_check(const struct entry *e, struct err *err) MUST_CHECK; // the same checks
+void entry_to_json(const struct entry *e, struct json_out *w);      // members only
 int entry_copy(struct entry *to, const struct entry *from, struct err *err) MUST_CHECK;
 void entry_release(struct entry *e);
 
-/* Sets e->file: the name that a payload has in a tier, from e->checksum. */
-int entry_set_file(struct entry *e, const char *payload, struct err *err) MUST_CHECK;
-bool entry_file_safe(const char *file);           // "evp-" 16 hex digits "-" a payload name
-const char *entry_payload(const struct entry *e); // the payload's own name, within e->file
+/* Sets e->file from everything else. `name_space`: of the store that the payload goes into. */
+int entry_set_file(struct entry *e, const char *name_space, struct err *err) MUST_CHECK;
+
+/* Is this an object's name, or what was written before release 0.2.0: "evp-" 16 hex digits "-" a payload's name? */
+bool entry_file_safe(const char *file);
 
 /* The entry as operation_between() compares it: in a tier, or NULL when only cached_same() is asked. */
 struct cached entry_cached(const struct entry *e, const struct tier *tier);

@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TIERS_VERSION = 1, TIERS_FILE_MAX = 1 << 20 };
+enum { TIERS_VERSION = 1, TIERS_FILE_MAX = 1 << 20, TIER_CONFIG_MAX = 127 };
+static const double spread_max = 1000; // far above what a device does, and times stay finite
+static const double read_s_max = 1e30; // of the largest variant there can be: utilities and their sums stay finite
 
 static const char *const kind_name[] = {
     [TIER_GPU] = "gpu", [TIER_DRAM] = "dram", [TIER_FILE] = "file", [TIER_REDIS] = "redis", [TIER_LMCACHE] = "lmcache"
@@ -37,19 +39,63 @@ bool tier_kind_find(const char *name, enum tier_kind *kind)
 
 /* ---- one tier ------------------------------------------------------------ */
 
-int tier_set_name(struct tier *t, const char *name, struct err *err)
+/* Is a text 1 to TIER_NAME - 1 letters, digits, - and _? */
+static bool is_name(const char *name)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
     size_t n = strlen(name);
 
-    if (n == 0 || n >= TIER_NAME || strspn(name, allowed) != n)
+    return n > 0 && n < TIER_NAME && strspn(name, allowed) == n;
+}
+
+int tier_set_name(struct tier *t, const char *name, struct err *err)
+{
+    if (!is_name(name))
         return err_set(err, ERR_FORMAT, "tier name '%.40s' is not 1 to %d letters, digits, - and _", name,
                        TIER_NAME - 1);
     if (strcmp(name, "recompute") == 0)
         return err_set(err, ERR_FORMAT,
                        "a tier may not be named 'recompute': that is the name for contexts that are not stored");
-    memcpy(t->name, name, n + 1);
+    memcpy(t->name, name, strlen(name) + 1);
     return 0;
+}
+
+int tier_set_pool(struct tier *t, const char *pool, struct err *err)
+{
+    if (!is_name(pool))
+        return err_set(err, ERR_FORMAT, "tier '%s': pool '%.40s' is not 1 to %d letters, digits, - and _", t->name,
+                       pool, TIER_NAME - 1);
+    memcpy(t->pool, pool, strlen(pool) + 1);
+    return 0;
+}
+
+int tier_add_config(struct tier *t, const char *config, struct err *err)
+{
+    size_t n = strlen(config);
+
+    if (n == 0 || n > TIER_CONFIG_MAX)
+        return err_set(err, ERR_FORMAT, "tier '%s': a config is not 1 to %d bytes", t->name, TIER_CONFIG_MAX);
+    if (t->n_configs == TIER_CONFIGS)
+        return err_set(err, ERR_FORMAT, "tier '%s' has more than %d configs", t->name, TIER_CONFIGS);
+    char **more = realloc(t->config, ((size_t)t->n_configs + 1) * sizeof(*more));
+    if (!more)
+        return err_nomem(err);
+    t->config = more;
+    t->config[t->n_configs] = strdup(config);
+    if (!t->config[t->n_configs])
+        return err_nomem(err);
+    t->n_configs++;
+    return 0;
+}
+
+bool tier_allows(const struct tier *t, const char *config)
+{
+    for (int i = 0; i < t->n_configs; i++) {
+        size_t n = strlen(t->config[i]);
+        if (strncmp(t->config[i], config, n) == 0 && (config[n] == '\0' || config[n] == ':' || config[n] == '+'))
+            return true;
+    }
+    return t->n_configs == 0;
 }
 
 int tier_set_uri(struct tier *t, const char *uri, struct err *err)
@@ -66,8 +112,63 @@ int tier_set_uri(struct tier *t, const char *uri, struct err *err)
     return t->uri ? 0 : err_nomem(err);
 }
 
+int tier_set_state(struct tier *t, const char *path, struct err *err)
+{
+    if (!tier_is_folder(t))
+        return err_set(err, ERR_FORMAT, "tier '%s': field 'state' is for folders, not for kind '%s'", t->name,
+                       tier_kind_name(t->kind));
+    if (!*path)
+        return err_set(err, ERR_FORMAT, "tier '%s': field 'state' is empty", t->name);
+    t->state = strdup(path);
+    return t->state ? 0 : err_nomem(err);
+}
+
+int tier_add_load(struct tier *t, const struct tier_load *load, struct err *err)
+{
+    int last = t->n_loads ? t->load[t->n_loads - 1].reads : 1;
+
+    if (load->reads <= last || load->reads > TIER_READS_MAX)
+        return err_set(err, ERR_FORMAT, "tier '%s': field 'parallel' has %d reads where a number from %d to %d is due",
+                       t->name, load->reads, last + 1, TIER_READS_MAX);
+    if (!(load->bytes_per_s > 0) || !isfinite(load->bytes_per_s))
+        return err_set(err, ERR_FORMAT, "tier '%s': the bandwidth of %d reads is not above 0", t->name, load->reads);
+    if (!(load->spread >= 0 && load->spread <= spread_max))
+        return err_set(err, ERR_FORMAT, "tier '%s': the spread of %d reads is not 0 to %g", t->name, load->reads,
+                       spread_max);
+    if (t->n_loads == TIER_LOADS)
+        return err_set(err, ERR_FORMAT, "tier '%s': field 'parallel' has more than %d members", t->name, TIER_LOADS);
+    struct tier_load *more = realloc(t->load, ((size_t)t->n_loads + 1) * sizeof(*more));
+    if (!more)
+        return err_nomem(err);
+    t->load = more;
+    t->load[t->n_loads++] = *load;
+    return 0;
+}
+
+void tier_set_reads(struct tier *t, int reads)
+{
+    struct tier_load at = { 1, t->read_bytes_per_s, t->read_spread };
+
+    for (int i = 0; i < t->n_loads && at.reads < reads; i++) {
+        struct tier_load next = t->load[i];
+        if (next.reads > reads) {
+            double share = (double)(reads - at.reads) / (next.reads - at.reads);
+            next = (struct tier_load){ reads, at.bytes_per_s + share * (next.bytes_per_s - at.bytes_per_s),
+                                       at.spread + share * (next.spread - at.spread) };
+        }
+        at = next;
+    }
+    if (t->device_bytes_per_s > 0 && t->device_bytes_per_s < at.bytes_per_s)
+        at.bytes_per_s = t->device_bytes_per_s;
+    t->parallel_reads = reads;
+    t->part_bytes_per_s = reads > 1 ? at.bytes_per_s / reads : 0;
+    t->part_spread = at.spread;
+}
+
 int tier_check(const struct tier *t, struct err *err)
 {
+    if (t->total < 0)
+        return err_set(err, ERR_FORMAT, "tier '%s': field 'total_bytes' is negative", t->name);
     if (t->capacity < 0)
         return err_set(err, ERR_FORMAT, "tier '%s': the capacity is negative", t->name);
     if (!(t->read_bytes_per_s > 0) || !isfinite(t->read_bytes_per_s))
@@ -76,6 +177,40 @@ int tier_check(const struct tier *t, struct err *err)
         return err_set(err, ERR_FORMAT, "tier '%s': the write bandwidth is not above 0", t->name);
     if (!(t->latency_s >= 0) || !isfinite(t->latency_s))
         return err_set(err, ERR_FORMAT, "tier '%s': the latency is negative", t->name);
+    if (!(t->device_bytes_per_s >= 0) || !isfinite(t->device_bytes_per_s))
+        return err_set(err, ERR_FORMAT, "tier '%s': the bandwidth to the GPU is negative", t->name);
+    if (!(t->read_spread >= 0 && t->read_spread <= spread_max))
+        return err_set(err, ERR_FORMAT, "tier '%s': the spread of reads is not 0 to %g", t->name, spread_max);
+    if (!(tier_read_s(t, INT64_MAX) <= read_s_max))
+        return err_set(err, ERR_FORMAT, "tier '%s': latency and bandwidth are out of range", t->name);
+    return 0;
+}
+
+/* What was measured with several reads at once, and with how many times are counted. */
+static int read_loads(struct tier *t, const struct json *object, struct err *err)
+{
+    const struct json *array = json_get(object, "parallel");
+    int64_t reads = 1;
+
+    if (array && !json_is_null(array) && !json_is_array(array))
+        return err_set(err, ERR_FORMAT, "tier '%s': field 'parallel' is not an array", t->name);
+    for (const struct json *v = json_first(array); v; v = json_next(v)) {
+        struct tier_load load = { 0 };
+        if (!json_is_object(v))
+            return err_set(err, ERR_FORMAT, "tier '%s': field 'parallel' has a member that is not an object", t->name);
+        if (json_want_int(v, "reads", &reads, err) || json_want_real(v, "bytes_per_s", &load.bytes_per_s, err) ||
+            json_may_real(v, "spread", &load.spread, err))
+            return err_wrap(err, "tier '%s': field 'parallel'", t->name);
+        load.reads = reads < 0 || reads > TIER_READS_MAX ? TIER_READS_MAX + 1 : (int)reads;
+        if (tier_add_load(t, &load, err))
+            return err->code;
+    }
+    reads = 1;
+    if (json_may_int(object, "parallel_reads", &reads, err))
+        return err_wrap(err, "tier '%s'", t->name);
+    if (reads < 1 || reads > TIER_READS_MAX)
+        return err_set(err, ERR_FORMAT, "tier '%s': field 'parallel_reads' is not 1 to %d", t->name, TIER_READS_MAX);
+    tier_set_reads(t, (int)reads);
     return 0;
 }
 
@@ -85,15 +220,34 @@ static int read_numbers(struct tier *t, const struct json *object, struct err *e
     if (json_want_real(object, "read_bytes_per_s", &t->read_bytes_per_s, err) ||
         json_want_real(object, "write_bytes_per_s", &t->write_bytes_per_s, err) ||
         json_want_real(object, "latency_s", &t->latency_s, err) ||
+        json_may_real(object, "device_bytes_per_s", &t->device_bytes_per_s, err) ||
         (!json_is_null(json_get(object, "capacity_bytes")) &&
-         json_want_int(object, "capacity_bytes", &t->capacity, err)))
+         json_want_int(object, "capacity_bytes", &t->capacity, err)) ||
+        json_may_real(object, "read_spread", &t->read_spread, err) ||
+        json_may_int(object, "total_bytes", &t->total, err))
         return err_wrap(err, "tier '%s'", t->name);
-    return tier_check(t, err);
+    return read_loads(t, object, err) ? err->code : tier_check(t, err);
+}
+
+static int read_configs(struct tier *t, const struct json *array, struct err *err)
+{
+    if (!array || json_is_null(array))
+        return 0;
+    if (!json_is_array(array) || json_count(array) == 0)
+        return err_set(err, ERR_FORMAT, "tier '%s': field 'configs' is not an array of one or more names", t->name);
+    for (const struct json *v = json_first(array); v; v = json_next(v)) {
+        const char *config = json_text(v);
+        if (!config)
+            return err_set(err, ERR_FORMAT, "tier '%s': field 'configs' has an entry that is no text", t->name);
+        if (tier_add_config(t, config, err))
+            return err->code;
+    }
+    return 0;
 }
 
 static int read_tier(struct tier *t, const struct json *object, struct err *err)
 {
-    const char *name, *kind, *uri;
+    const char *name, *kind, *uri, *state = NULL, *pool = NULL;
 
     if (!json_is_object(object))
         return err_set(err, ERR_FORMAT, "a tier is not an object");
@@ -104,7 +258,10 @@ static int read_tier(struct tier *t, const struct json *object, struct err *err)
     if (!tier_kind_find(kind, &t->kind))
         return err_set(err, ERR_FORMAT, "tier '%s': kind '%.40s' is none of gpu, dram, file, redis, lmcache", t->name,
                        kind);
-    if (tier_set_uri(t, uri, err))
+    if (json_may_text(object, "state", &state, err) || json_may_text(object, "pool", &pool, err))
+        return err_wrap(err, "tier '%s'", t->name);
+    if (tier_set_uri(t, uri, err) || (state && tier_set_state(t, state, err)) ||
+        (pool && tier_set_pool(t, pool, err)) || read_configs(t, json_get(object, "configs"), err))
         return err->code;
     return read_numbers(t, object, err);
 }
@@ -115,6 +272,28 @@ bool tier_same_place(const struct tier *a, const struct tier *b)
 }
 
 /* ---- the list ------------------------------------------------------------ */
+
+void tiers_pools(const struct tiers *t, int *first)
+{
+    for (int i = 0; i < t->n; i++) {
+        first[i] = i;
+        for (int k = 0; k < i && *t->at[i].pool && first[i] == i; k++)
+            first[i] = strcmp(t->at[k].pool, t->at[i].pool) == 0 ? k : i;
+    }
+}
+
+int tiers_check_pools(const struct tiers *t, struct err *err)
+{
+    int first[TIER_MAX];
+
+    tiers_pools(t, first);
+    for (int i = 0; i < t->n; i++)
+        if (t->at[i].capacity != t->at[first[i]].capacity)
+            return err_set(err, ERR_FORMAT,
+                           "tiers '%s' and '%s' are of pool '%s', but their capacities differ: both give the pool's",
+                           t->at[first[i]].name, t->at[i].name, t->at[i].pool);
+    return 0;
+}
 
 static int read_list(struct tiers *t, const struct json *array, struct err *err)
 {
@@ -134,7 +313,7 @@ static int read_list(struct tiers *t, const struct json *array, struct err *err)
         if (tiers_find(t, tier->name) != t->n - 1)
             return err_set(err, ERR_FORMAT, "tier '%s' comes twice", tier->name);
     }
-    return 0;
+    return tiers_check_pools(t, err);
 }
 
 int tiers_from_json(struct tiers *t, const struct json *array, struct err *err)
@@ -179,19 +358,59 @@ int tiers_read(struct tiers *t, const char *path, struct err *err)
     return code;
 }
 
+static void put_configs(const struct tier *t, struct json_out *w)
+{
+    if (!t->n_configs)
+        return;
+    json_begin(w, "configs", '[');
+    for (int i = 0; i < t->n_configs; i++)
+        json_put_text(w, NULL, t->config[i]);
+    json_end(w, ']');
+}
+
+static void put_loads(const struct tier *t, struct json_out *w)
+{
+    if (!t->n_loads)
+        return;
+    json_begin(w, "parallel", '[');
+    for (int i = 0; i < t->n_loads; i++) {
+        json_begin(w, NULL, '{');
+        json_put_int(w, "reads", t->load[i].reads);
+        json_put_real(w, "bytes_per_s", t->load[i].bytes_per_s);
+        if (t->load[i].spread > 0)
+            json_put_real(w, "spread", t->load[i].spread);
+        json_end(w, '}');
+    }
+    json_end(w, ']');
+}
+
 static void put_tier(const struct tier *t, struct json_out *w)
 {
     json_begin(w, NULL, '{');
     json_put_text(w, "name", t->name);
     json_put_text(w, "kind", tier_kind_name(t->kind));
     json_put_text(w, "uri", t->uri);
+    if (t->state)
+        json_put_text(w, "state", t->state);
     if (t->capacity == INT64_MAX)
         json_put_null(w, "capacity_bytes");
     else
         json_put_int(w, "capacity_bytes", t->capacity);
+    if (t->total)
+        json_put_int(w, "total_bytes", t->total);
     json_put_real(w, "read_bytes_per_s", t->read_bytes_per_s);
     json_put_real(w, "write_bytes_per_s", t->write_bytes_per_s);
     json_put_real(w, "latency_s", t->latency_s);
+    if (t->device_bytes_per_s > 0)
+        json_put_real(w, "device_bytes_per_s", t->device_bytes_per_s);
+    if (*t->pool)
+        json_put_text(w, "pool", t->pool);
+    put_configs(t, w);
+    if (t->read_spread > 0)
+        json_put_real(w, "read_spread", t->read_spread);
+    put_loads(t, w);
+    if (t->parallel_reads > 1)
+        json_put_int(w, "parallel_reads", t->parallel_reads);
     json_end(w, '}');
 }
 
@@ -224,8 +443,14 @@ int tiers_find(const struct tiers *t, const char *name)
 
 void tiers_release(struct tiers *t)
 {
-    for (int i = 0; i < t->n; i++)
+    for (int i = 0; i < t->n; i++) {
+        for (int k = 0; k < t->at[i].n_configs; k++)
+            free(t->at[i].config[k]);
+        free(t->at[i].config);
+        free(t->at[i].load);
         free(t->at[i].uri);
+        free(t->at[i].state);
+    }
     free(t->at);
     *t = (struct tiers){ 0 };
 }

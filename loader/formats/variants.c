@@ -35,7 +35,9 @@ int variants_check(const struct variants *f, const struct tiers *tiers, struct e
     if (f->n < 0 || f->n > VARIANTS_MAX)
         return err_set(err, ERR_FORMAT, "field 'forms' has more than %d members", VARIANTS_MAX);
     if (field_check_real("prefill_s", f->prefill_s, 0, err) || field_check_real("question_s", f->question_s, 0, err) ||
-        field_check_real("min_quality", f->min_quality, 0, err))
+        field_check_real("min_quality", f->min_quality, 0, err) ||
+        field_check_real("prefill_sd_s", f->prefill_sd_s, 0, err) ||
+        field_check_real("question_sd_s", f->question_sd_s, 0, err))
         return err->code;
     if (f->pin && strcmp(f->pin, "recompute") != 0 && tiers_find(tiers, f->pin) < 0)
         return err_set(err, ERR_FORMAT, "field 'pin': tier '%.40s' is not in the header", f->pin);
@@ -74,6 +76,8 @@ int variants_from_json(struct variants *f, struct variant_info *variant, const s
         return err_set(err, ERR_FORMAT, "field 'forms' is not an array");
     if (json_want_real(row, "prefill_s", &f->prefill_s, err) ||
         json_want_real(row, "question_s", &f->question_s, err) ||
+        json_may_real(row, "prefill_sd_s", &f->prefill_sd_s, err) ||
+        json_may_real(row, "question_sd_s", &f->question_sd_s, err) ||
         json_may_real(row, "min_quality", &f->min_quality, err) || json_may_text(row, "pin", &f->pin, err))
         return err->code;
     for (const struct json *v = json_first(array); v; v = json_next(v)) {
@@ -89,6 +93,10 @@ void variants_to_json(const struct variants *f, struct json_out *w)
 {
     json_put_real(w, "prefill_s", f->prefill_s);
     json_put_real(w, "question_s", f->question_s);
+    if (f->prefill_sd_s > 0)
+        json_put_real(w, "prefill_sd_s", f->prefill_sd_s);
+    if (f->question_sd_s > 0)
+        json_put_real(w, "question_sd_s", f->question_sd_s);
     if (f->min_quality > 0)
         json_put_real(w, "min_quality", f->min_quality);
     if (f->pin)

@@ -4,7 +4,8 @@
  *     "prefill_s":1.5,"question_s":0.02,"min_quality":0.5,"pin":"ssd",
  *     "forms":[{"config":"kivi:bits=2","bytes":20000,"quality":0.6,"decompress_s":0.001}, ...]
  *
- * min_quality and pin are left out where there is no floor and no pin. A row without variants has none of these
+ * min_quality and pin are left out where there is no floor and no pin. Where a TTFT is promised, "prefill_sd_s" and
+ * "question_sd_s" say how far those times spread. A row without variants has none of these
  * members.
  */
 #ifndef EVP_VARIANTS_H
@@ -27,9 +28,10 @@ struct variant_info {
 struct variants {
     const struct variant_info *at; // (n) by rising bytes when evp-plan wrote them; may be NULL when n is 0
     int n;
-    double prefill_s, question_s; // to compute the whole context, and then one question
-    double min_quality;           // no variant of lower quality is wanted
-    const char *pin;              // name of the one tier it may be on, "recompute": on none; NULL: on any
+    double prefill_s, question_s;       // to compute the whole context, and then one question
+    double min_quality;                 // no variant of lower quality is wanted
+    const char *pin;                    // name of the one tier it may be on, "recompute": on none; NULL: on any
+    double prefill_sd_s, question_sd_s; // standard deviations of those times; 0: not known, or nothing is promised
 };
 
 /* ERR_FORMAT with a sentence that names the field. */

@@ -1,5 +1,5 @@
-/* evp.h - the serving system's side of EvicPress: which prefix of a prompt has its KV cache on a tier, and its bytes;
- * and where to put a new context before the next nightly plan.
+/* evp.h - the serving system's side of EvicPress: which prefix of a prompt has its KV cache on a tier, and its bytes,
+ * whole or in parts; where to put a new context before the next nightly plan; and putting it there.
  *
  *     struct evp_store *store;
  *     struct evp_prefix found;
@@ -16,16 +16,20 @@
  *     evp_close(store);
  *
  * A context is a token prefix. The manifest says which tiers there are; what is in them is read from the indexes that
- * evp-load keeps in the tiers' folders, which are true at every moment, also while evp-load is at work. So a manifest
- * that was planned but not loaded places nothing, and while one is being loaded, no half payload is ever found.
+ * evp-load keeps in the tiers' folders, which are true at every moment, also while evp-load is at work. A folder is
+ * taken only when it belongs to the user, to root or to the owner of the manifest, and nobody else may write there. So
+ * a manifest that was planned but not loaded places nothing, and while one is being loaded, no half payload is ever
+ * found.
  *
  * A payload is a safetensors file: any reader of that format opens the fetched bytes. Its metadata carries config,
  * model_digest, token_digest and n_tokens, its tensor `tokens` the ids of the context; found.n_tokens is the position
  * of the next token, whatever the config kept.
  *
- * Several threads may call every function on one store or plan, except those that close it. Nothing here prints,
- * exits, changes a signal or keeps state outside the store or plan. Functions return 0 or more on success and one of
- * enum evp_code on failure; `error` may be NULL, and gets code and sentence otherwise.
+ * Several threads may call every function on one store, plan or payload, except those that close it. A process may fork
+ * at any moment, also while other threads are in a call: stores, plans and payloads go on in parent and child, each
+ * with its own copy of a plan. Nothing here prints, exits, starts a thread, changes a signal or keeps state outside of
+ * them, but for a list of the stores and plans that fork() goes through. Functions return 0 or more on success and one
+ * of enum evp_code on failure; `error` may be NULL, and gets code and sentence otherwise.
  *
  * Compile with `pkg-config --cflags --libs evp`. Within one major version of the library, the functions, the order and
  * types of the members below, and the numbers of the codes do not change.
@@ -58,8 +62,10 @@ enum evp_code {
     EVP_GONE = -4,     /* the prefix is no longer placed: call evp_find() again */
     EVP_SMALL = -5,    /* the buffer is smaller than the payload */
     EVP_ARGUMENT = -6, /* an argument is out of range */
-    EVP_UNKNOWN = -7,  /* the plan has no such context */
-    EVP_EXISTS = -8    /* the plan has that context already */
+    EVP_UNKNOWN = -7,  /* there is no such context, tier or tensor */
+    EVP_EXISTS = -8,   /* the plan has that context already */
+    EVP_FULL = -9,     /* a tier has too few free bytes */
+    EVP_BUSY = -10     /* another process is changing a tier */
 };
 
 struct evp_error {
@@ -75,31 +81,163 @@ struct evp_prefix {
     char tier[32];         /* name of the tier it is on */
     char token_digest[72]; /* SHA-256 of the tokens, hex */
     char checksum[24];     /* XXH3-64 of the payload, hex */
-    char reserved[64];     /* zero */
+    char opaque[64];       /* the library's: where the payload is */
+};
+
+/* Are fetched bytes compared with their checksum? */
+enum evp_verify { EVP_VERIFY = 0, EVP_TRUST = 1 };
+
+/* Options of a store. `size` is sizeof(struct evp_options), so that later versions can have more of them; all others
+ * may be zero. */
+struct evp_options {
+    size_t size;
+    const char *name_space; /* as of evp-load --namespace; NULL: the manifest's model */
+    double wait_s;          /* that evp_put() and its like wait for another process to end its changes */
+    int verify;             /* enum evp_verify: what evp_fetch() does */
 };
 
 /* Opens the manifest at a path and the indexes of its tiers. On success the caller closes *store; *store is NULL
- * otherwise. A tier whose folder is missing holds nothing. */
+ * otherwise. A tier whose folder is missing holds nothing; evp_get_tier() says so. */
 EVP_API int evp_open(struct evp_store **store, const char *manifest, struct evp_error *error);
+EVP_API int evp_open_with(struct evp_store **store, const char *manifest, const struct evp_options *options,
+                          struct evp_error *error);
+
+/* What the store knows of a tier of its manifest. Nothing is ever found on a tier whose code is not EVP_OK. */
+struct evp_tier {
+    char name[32];
+    int code;          /* EVP_OK; EVP_GONE: its folder or disk is not there; EVP_UNKNOWN: the library does not serve its
+                          kind; EVP_ARGUMENT: its path is relative, so it depends on the working directory */
+    char text[256];    /* one sentence, without a full stop; "" with EVP_OK */
+    uint64_t n_placed; /* contexts on it, those of other namespaces included */
+    uint64_t reserved[8];
+};
+
+/* Tells of tier number i, from 0 in the manifest's order: 1 and *tier, or 0 when there are not so many. */
+EVP_API int evp_get_tier(struct evp_store *store, size_t i, struct evp_tier *tier, struct evp_error *error);
 
 /* Finds the longest prefix of tokens[0..n) that is on a tier: 1 and *prefix, or 0 when there is none. When it is on
- * several tiers, the fastest one counts. Costs one SHA-256 over the tokens, and one finalisation per different length
- * of placed contexts. */
+ * several tiers, the fastest one counts. Costs one SHA-256 over the tokens, finalised at every 256th, and a look into
+ * an index where a context may end in the chunk that follows. */
 EVP_API int evp_find(struct evp_store *store, const int32_t *tokens, size_t n, struct evp_prefix *prefix,
                      struct evp_error *error);
 
 /* Reads the payload of a found prefix into a buffer of `size` bytes, writes prefix->size bytes of it, and verifies the
- * checksum. When evp-load has taken the payload away meanwhile, looks for it in the other tiers; EVP_GONE: it is in
- * none. After a failure the buffer's content means nothing. */
+ * checksum, unless the store's options say otherwise. When evp-load has taken the payload away meanwhile, looks for it
+ * in the other tiers; EVP_GONE: it is in none. After a failure the buffer's content means nothing. */
 EVP_API int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, size_t size,
                       struct evp_error *error);
 
-/* Reads again what has changed on disk: the manifest, the indexes. 1: something had, 0: nothing. Costs a stat() per
- * tier when nothing has; call it as often as changes should be seen. After a failure the store is what it was. */
+/* ---- a payload in parts ---------------------------------------------------------------------------------------
+ *
+ *     struct evp_payload *payload;
+ *     struct evp_range keys = { .tensor = "layers.7.k", .first = 2, .n = 1 };   // of head 2 alone
+ *
+ *     if (evp_payload_open(&payload, store, &found, &error))
+ *         return complain(error.text);
+ *     if (evp_fetch_range(payload, &keys, buffer, size, &error))
+ *         complain(error.text);
+ *     evp_payload_close(payload);
+ *
+ * An open payload stays readable when its prefix is moved or removed meanwhile. Only the header of its file is read
+ * when it is opened. docs/formats/payload.md says which tensors there are.
+ */
+
+struct evp_payload;
+
+/* On success the caller closes *payload; *payload is NULL otherwise. EVP_GONE as for evp_fetch(). */
+EVP_API int evp_payload_open(struct evp_payload **payload, struct evp_store *store, const struct evp_prefix *prefix,
+                             struct evp_error *error);
+EVP_API void evp_payload_close(struct evp_payload *payload); /* NULL is fine */
+
+/* Where bytes lie, for readers of their own: mmap(), O_DIRECT (fcntl() sets it on a copy of the descriptor), GPUDirect
+ * Storage. What they read is compared with no checksum, unless they do it. */
+struct evp_location {
+    int fd;                /* open for reading until evp_payload_close(); dup() it to keep it longer */
+    int n_dims;            /* of a tensor */
+    uint64_t offset, size; /* bytes; tensors begin at any offset */
+    int64_t dim[8];        /* (n_dims) */
+    char name[128];        /* "layers.7.k"; "" of a whole payload */
+    char type[8];          /* "BF16", as safetensors calls it */
+    char checksum[24];     /* XXH3-64 of a tensor's bytes, hex */
+    uint64_t reserved[8];
+};
+
+/* Tells where a tensor lies, or for NULL the whole payload. EVP_UNKNOWN: it has no such tensor. */
+EVP_API int evp_locate(struct evp_payload *payload, const char *tensor, struct evp_location *location,
+                       struct evp_error *error);
+
+/* The same of tensor number i, from 0 in the header's order: 1, or 0 when there are not so many. */
+EVP_API int evp_locate_at(struct evp_payload *payload, size_t i, struct evp_location *location,
+                          struct evp_error *error);
+
+/* A part of a tensor: of its first dimension, which are the heads of most, and of its second, the rows of each. */
+struct evp_range {
+    const char *tensor;
+    int64_t first, n;          /* heads; n 0: all from `first` on */
+    int64_t first_row, n_rows; /* rows of each of them; n_rows 0: all from `first_row` on */
+    int verify;                /* enum evp_verify */
+    uint64_t reserved[4];      /* zero */
+};
+
+/* Reads a range into a buffer of `size` bytes, head by head with nothing between. A checksum is that of a whole tensor:
+ * with EVP_VERIFY the first range of a tensor costs reading all of it, later ones only themselves. EVP_SMALL: the
+ * buffer is smaller than the range. After a failure the buffer's content means nothing. */
+EVP_API int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, void *buffer, size_t size,
+                            struct evp_error *error);
+
+/* ---- changing what is placed ----------------------------------------------------------------------------------
+ *
+ * Between two loads a process may put, move and remove payloads itself, as its live plan says (below). It must be the
+ * user that owns the tiers' folders. Each call does what evp-load does for one payload: under the folders' locks, in
+ * transactions, complete and flushed before readers see it. So a process that is killed at any point leaves every
+ * payload whole or absent; what it left half is cleared away by the next change of the tier, and calling the function
+ * again ends what it had begun. The next load of a manifest undoes what that does not say; evp_plan_save() writes one
+ * that does.
+ *
+ * A context has one payload: evp_put() and evp_move() remove what else it has in any tier, after the new one is in its
+ * place. Capacities are those of the manifest, its pools' and its namespaces', with spares of a load giving way; what
+ * is replaced does not count against them.
+ *
+ * A call costs time that grows with what is placed on the tiers, because it reads their states and writes their indexes
+ * again: milliseconds for thousands of contexts, seconds for a million.
+ *
+ * The states are SQLite databases. The library is linked to libsqlite3, but uses it within these three functions alone:
+ * no connection outlives a call, SQLite has no threads, and finding and fetching do not touch it. A process that was
+ * forked while another thread was in one of them can go on reading, but not writing: EVP_IO.
+ */
+
+struct evp_put {
+    const char *id;      /* of the context, as in the manifest */
+    const char *tier;    /* the name of a tier of the manifest */
+    const void *payload; /* (size) a payload's file, as evp-pack would write it */
+    size_t size;
+    uint64_t reserved[8]; /* zero */
+};
+
+/* Places a payload. Its container is checked whole: tokens and tensors against digest and checksums, the model against
+ * the manifest's; which tensors its config has is not. It takes of the tier what its tensors take but for tokens and
+ * positions, and evp_find() sees it when this returns. EVP_ARGUMENT: it is not what it says. EVP_FULL: the tier has too
+ * few free bytes. EVP_BUSY: another process is at work there, for longer than the store's wait_s. */
+EVP_API int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error *error);
+
+/* Moves the payload of a context to a tier. EVP_UNKNOWN: it has none. */
+EVP_API int evp_move(struct evp_store *store, const char *id, const char *tier, struct evp_error *error);
+
+/* Removes the payload of a context from all tiers. EVP_UNKNOWN: it has none. */
+EVP_API int evp_remove(struct evp_store *store, const char *id, struct evp_error *error);
+
+/* ---- the store itself ----------------------------------------------------------------------------------------- */
+
+/* Opens again what has changed on disk: the manifest, the indexes. 1: something had; 0: nothing, or another thread is
+ * at it. Costs a stat() per tier when nothing has; call it as often as changes should be seen. After a failure the
+ * store is what it was. */
 EVP_API int evp_refresh(struct evp_store *store, struct evp_error *error);
 
 /* NULL is fine. No other call on the store may be at work. */
 EVP_API void evp_close(struct evp_store *store);
+
+/* The version of the library that is at work, "0.2.0"; EVP_VERSION is that of the header. */
+EVP_API const char *evp_version(void);
 
 /* What a code means, in words; never NULL. */
 EVP_API const char *evp_message(int code);
@@ -125,13 +263,20 @@ EVP_API const char *evp_message(int code);
  *     evp_plan_save(plan, "next.jsonl", &error);    // for evp-pack, evp-load and evp_open()
  *     evp_plan_close(plan);
  *
- * The night's prices per byte stay. The utility of a context is (alpha * quality - TTFT) * frequency, with alpha and
- * tiers of the manifest. A context goes where its utility less price * bytes is highest; when that tier is full, the
- * contexts there with the least to lose per byte give way. The upper bound stays proven, so that the gap says when
- * planning again would pay. An event costs microseconds.
+ * The night's prices per byte stay. The utility of a context, in seconds, is
  *
- * Floors and pins of the manifest hold. A live plan does not count what moving costs; the nightly plan does. A new
- * context becomes part of the nightly plan once it has been profiled.
+ *     (alpha * quality - TTFT - slo_weight * lateness) * frequency
+ *
+ * with alpha, slo_weight, slo_ttft_s and tiers of the manifest. Lateness is how many seconds later than slo_ttft_s the
+ * first token is expected to come: E max(0, TTFT - slo_ttft_s) = (m - slo_ttft_s) * Phi(z) + s * phi(z) for a normal
+ * TTFT of mean m and standard deviation s, z = (m - slo_ttft_s) / s; s is what the tier's reads and the context's
+ * measured prefills and questions spread by, as far as the manifest says. A context
+ * goes where its utility less price * bytes is highest; when that tier is full, the contexts there with the least to
+ * lose per byte give way. When that is worth less than refusing the context, it is refused: nothing else moves. The
+ * upper bound stays proven, so that the gap says when planning again would pay. An event costs microseconds.
+ *
+ * Floors and pins of the manifest hold, and every byte written must bring the manifest's move_cost. A new context
+ * becomes part of the nightly plan once it has been profiled.
  */
 
 struct evp_plan;
@@ -153,7 +298,7 @@ struct evp_context {
     int64_t kv_bytes;                  /* of the untouched cache; 0: not known */
     double frequency;                  /* uses until the next plan, as the access log counts them */
     double prefill_s, question_s;      /* to compute all of it, and then one question */
-    const struct evp_variant *variant; /* (n_variants) at most 127, each config once */
+    const struct evp_variant *variant; /* (n_variants) at most 127, each config once, of methods that EvicPress has */
     size_t n_variants;                 /* 0: it is always recomputed */
     uint64_t reserved[8];              /* zero */
 };
@@ -226,8 +371,8 @@ EVP_API void evp_operations_release(struct evp_operations *operations); /* NULL 
 EVP_API int evp_plan_status(struct evp_plan *plan, struct evp_plan_state *state, struct evp_error *error);
 
 /* Writes the plan as a manifest, whole or not at all. Its operations lead from the manifest that was opened, and it can
- * be opened in turn. Events wait while the rows are copied, not while they are written. EVP_ARGUMENT: the plan has no
- * contexts and none to evict; a manifest must have one. */
+ * be opened in turn. It has the plan as it was at one moment, after the call began. Events go on meanwhile and wait for
+ * milliseconds at most. EVP_ARGUMENT: the plan has no contexts and none to evict; a manifest must have one. */
 EVP_API int evp_plan_save(struct evp_plan *plan, const char *manifest, struct evp_error *error);
 
 /* NULL is fine. No other call on the plan may be at work. */

@@ -3,6 +3,11 @@
 
 #include <stdio.h>
 
+const char *evp_version(void)
+{
+    return EVP_VERSION;
+}
+
 const char *evp_message(int code)
 {
     switch (code) {
@@ -14,6 +19,8 @@ const char *evp_message(int code)
     case EVP_SMALL: return "the buffer is smaller than the payload";
     case EVP_ARGUMENT: return "an argument is out of range";
     case EVP_UNKNOWN: return "the plan has no such context";
+    case EVP_FULL: return "a tier has too few free bytes";
+    case EVP_BUSY: return "another process is changing a tier";
     case EVP_EXISTS: return "the plan has that context already";
     default: return code > 0 ? "success" : "unknown code";
     }

@@ -4,20 +4,37 @@
 
 #include "base/unconst.h"
 #include "loader/libevp/evp_error.h"
+#include "loader/libevp/evp_fork.h"
 #include "loader/libevp/live_plan.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 _Static_assert(sizeof(((struct evp_plan_tier *)0)->name) >= TIER_NAME, "a tier's name fits");
-_Static_assert(sizeof(((struct evp_plan_state *)0)->tier) / sizeof(struct evp_plan_tier) >= TIER_MAX, "tiers fit");
+_Static_assert(sizeof(((struct evp_plan_state *)0)->tier) / sizeof(struct evp_plan_tier) >= LIVE_TIERS, "tiers fit");
 
 struct evp_plan {
-    pthread_mutex_t lock; // for everything
+    struct fork_safe fork;  // its lock: for everything
+    pthread_mutex_t saving; // held by the thread that saves
+    atomic_int waiting;     // events that wait for the lock
     struct live_plan live;
     uint64_t events;
 };
+
+_Static_assert(offsetof(struct evp_plan, fork) == 0, "a plan is found by its member");
+
+/* A save that another thread had begun is not gone on with here. */
+static void in_child(struct fork_safe *f)
+{
+    struct evp_plan *plan = (struct evp_plan *)f; /* its first member */
+
+    fork_safe_renew(&plan->saving);
+    plan->waiting = 0;
+    live_save_end(&plan->live);
+}
 
 /* A library leaves standard input and output alone. */
 static bool is_path(const char *path)
@@ -39,7 +56,8 @@ int evp_plan_open(struct evp_plan **plan, const char *manifest, struct evp_error
         free(p);
         return evp_error_from(error, &err, EVP_DAMAGED);
     }
-    pthread_mutex_init(&p->lock, NULL);
+    fork_safe_init(&p->fork, in_child);
+    pthread_mutex_init(&p->saving, NULL);
     *plan = p;
     return EVP_OK;
 }
@@ -48,8 +66,9 @@ void evp_plan_close(struct evp_plan *plan)
 {
     if (!plan)
         return;
+    fork_safe_release(&plan->fork);
+    pthread_mutex_destroy(&plan->saving);
     live_plan_close(&plan->live);
-    pthread_mutex_destroy(&plan->lock);
     free(plan);
 }
 
@@ -153,10 +172,12 @@ static int copy_operations(const struct live_plan *l, struct evp_operations *out
 /* Locks the plan unless it is broken. Returns 0 or EVP_MEMORY. */
 static int enter(struct evp_plan *plan, struct evp_error *error)
 {
-    pthread_mutex_lock(&plan->lock);
+    plan->waiting++;
+    pthread_mutex_lock(&plan->fork.lock);
+    plan->waiting--;
     if (!plan->live.broken)
         return 0;
-    pthread_mutex_unlock(&plan->lock);
+    pthread_mutex_unlock(&plan->fork.lock);
     return evp_error_set(error, EVP_MEMORY, "memory ran out in an earlier call: the plan can only be closed");
 }
 
@@ -171,7 +192,7 @@ static int leave(struct evp_plan *plan, int code, struct evp_operations *operati
         if (operations)
             operations->event = plan->events;
     }
-    pthread_mutex_unlock(&plan->lock);
+    pthread_mutex_unlock(&plan->fork.lock);
     return code ? evp_error_from(error, err, EVP_ARGUMENT) : EVP_OK;
 }
 
@@ -250,7 +271,7 @@ int evp_plan_admit(struct evp_plan *plan, const struct evp_context *context, str
     if (enter(plan, error))
         return EVP_MEMORY;
     if (live_plan_find(&plan->live, c.id) >= 0) {
-        pthread_mutex_unlock(&plan->lock);
+        pthread_mutex_unlock(&plan->fork.lock);
         return refuse(error, EVP_EXISTS, "is in the plan already", c.id);
     }
     return leave(plan, live_plan_add(&plan->live, &c, &err), operations, &err, error);
@@ -266,7 +287,7 @@ static int enter_at(struct evp_plan *plan, const char *id, struct evp_error *err
     int number = live_plan_find(&plan->live, id);
     if (number >= 0)
         return number;
-    pthread_mutex_unlock(&plan->lock);
+    pthread_mutex_unlock(&plan->fork.lock);
     return refuse(error, EVP_UNKNOWN, "is not in the plan", id);
 }
 
@@ -321,29 +342,59 @@ int evp_plan_status(struct evp_plan *plan, struct evp_plan_state *state, struct 
         state->tier[t].capacity = tiers->at[t].capacity;
         state->tier[t].free_bytes = now->free[t];
     }
-    pthread_mutex_unlock(&plan->lock);
+    pthread_mutex_unlock(&plan->fork.lock);
     return EVP_OK;
+}
+
+/* A lock goes to whoever comes first, and the thread that gives it back is there already. */
+static void let_events_pass(struct evp_plan *plan)
+{
+    enum { TRIES = 100 }; // so that a stream of events without end does not keep a save from ending
+
+    for (int i = 0; i < TRIES && plan->waiting; i++)
+        nanosleep(&(struct timespec){ .tv_nsec = 10000 }, NULL);
+}
+
+/* Copies the plan as it is now; events go on meanwhile. */
+static int copy_plan(struct evp_plan *plan, struct live_save *save, struct err *err)
+{
+    int code = live_save_begin(&plan->live, save, err);
+    bool more = !code;
+
+    while (more) {
+        pthread_mutex_unlock(&plan->fork.lock);
+        let_events_pass(plan);
+        pthread_mutex_lock(&plan->fork.lock);
+        more = live_save_go_on(&plan->live);
+    }
+    return code;
+}
+
+static int save(struct evp_plan *plan, const char *manifest, struct evp_error *error)
+{
+    struct live_save save;
+    struct err err;
+
+    if (enter(plan, error))
+        return EVP_MEMORY;
+    int code = copy_plan(plan, &save, &err);
+    pthread_mutex_unlock(&plan->fork.lock);
+    if (code)
+        return evp_error_from(error, &err, EVP_ARGUMENT);
+    code = live_save_write(&plan->live, &save, manifest, &err);
+    pthread_mutex_lock(&plan->fork.lock);
+    live_save_end(&plan->live);
+    pthread_mutex_unlock(&plan->fork.lock);
+    live_save_release(&save);
+    return code ? evp_error_from(error, &err, EVP_ARGUMENT) : EVP_OK;
 }
 
 int evp_plan_save(struct evp_plan *plan, const char *manifest, struct evp_error *error)
 {
-    struct manifest m;
-    struct err err;
-
     if (!is_path(manifest))
         return evp_error_set(error, EVP_ARGUMENT, "manifest is not a path");
-    if (enter(plan, error))
-        return EVP_MEMORY;
-    int code = live_plan_manifest(&plan->live, &m, &err);
-    pthread_mutex_unlock(&plan->lock);
-    if (code)
-        return evp_error_from(error, &err, EVP_ARGUMENT);
-    struct json *header = json_parse(m.header, strlen(m.header), &err);
-    const struct json *from[] = { header };
-    code = header
-               ? manifest_write(&m, manifest, (struct rows_made){ .tool = "libevp", .from = from, .n_from = 1 }, &err)
-               : err.code;
-    json_free(header);
-    manifest_release(&m);
-    return code ? evp_error_from(error, &err, EVP_DAMAGED) : EVP_OK;
+    pthread_mutex_lock(&plan->saving);
+    int code = save(plan, manifest, error);
+    pthread_mutex_unlock(&plan->saving);
+    return code;
 }

@@ -6,7 +6,7 @@
 #include "loader/libevp/live_plan.h"
 
 #include "base/array.h"
-#include "planner/utility.h"
+#include "loader/formats/config_name.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,16 +22,19 @@ static double fill_candidates(const struct live_plan *l, const struct live_conte
 {
     const struct tiers *tiers = &l->opened.tiers;
     const struct variants *f = &c->variants;
-    double alpha = l->opened.alpha;
-    double recomputed = utility_recomputed(alpha, ttft_recomputed(f->prefill_s, f->question_s), c->frequency);
+    const struct plan_goal goal = live_plan_goal(l);
+    double recomputed = utility_recomputed(&goal, ttft_recomputed(f->prefill_s, f->question_s),
+                                           sd_of_sum(f->prefill_sd_s, f->question_sd_s), c->frequency);
 
     for (int v = 0; v < LIVE_VARIANTS; v++) {
         bytes[v] = v < f->n && f->at[v].config ? f->at[v].bytes : -1;
         for (int t = 0; t < tiers->n && bytes[v] >= 0; t++) {
-            double ttft_s = ttft_stored(tier_read_s(&tiers->at[t], bytes[v]), f->at[v].decompress_s, f->question_s);
-            out[v * tiers->n + t] = f->pin && strcmp(f->pin, tiers->at[t].name) != 0
-                                        ? (double)NAN
-                                        : utility(alpha, f->at[v].quality, ttft_s, c->frequency);
+            double read_s = tier_read_s(&tiers->at[t], bytes[v]),
+                   sd_s = sd_of_sum(tier_read_sd_s(&tiers->at[t], read_s), f->question_sd_s);
+            double ttft_s = ttft_stored(read_s, f->at[v].decompress_s, f->question_s);
+            bool shut =
+                (f->pin && strcmp(f->pin, tiers->at[t].name) != 0) || !tier_allows(&tiers->at[t], f->at[v].config);
+            out[v * tiers->n + t] = shut ? (double)NAN : utility(&goal, f->at[v].quality, ttft_s, sd_s, c->frequency);
         }
     }
     return f->pin && strcmp(f->pin, "recompute") != 0 ? utility_unpinned(recomputed) : recomputed;
@@ -79,11 +82,11 @@ static int copy_texts(struct live_context *c, struct err *err)
 
     for (int i = 0; i < c->variants.n; i++)
         texts += c->variants.at[i].config ? strlen(c->variants.at[i].config) + 1 : 0;
-    c->own = malloc(variants + texts);
+    c->own = malloc(sizeof(*c->own) + variants + texts);
     if (!c->own)
         return err_nomem(err);
-    struct variant_info *variant = c->own;
-    char *to = (char *)c->own + variants;
+    struct variant_info *variant = (struct variant_info *)(c->own + 1);
+    char *to = (char *)(c->own + 1) + variants;
     for (int i = 0; i < c->variants.n; i++) {
         variant[i] = c->variants.at[i];
         if (variant[i].config)
@@ -146,9 +149,40 @@ static int *add_id(struct live_plan *l, const char *id, struct err *err)
 
 /* ---- events ------------------------------------------------------------------------- */
 
+/* Frees memory that a save at work may still read. */
+static void drop(struct live_plan *l, struct live_own *own)
+{
+    if (!own)
+        return;
+    if (!l->save) {
+        free(own);
+        return;
+    }
+    own->next = l->save->unused;
+    l->save->unused = own;
+}
+
+/* A save at work gets what it has not copied yet, as it was before the event. */
+static void keep_for_save(struct live_plan *l, int number, const struct live_context *was, struct plan_placement at)
+{
+    struct live_save *s = l->save;
+
+    if (s && number >= s->next && number < s->n && !s->at[number].taken)
+        s->at[number] = (struct live_copy){ *was, at, true };
+}
+
+/* The same of the other contexts that an event has moved; its own is kept already. */
+static void keep_moved(struct live_plan *l)
+{
+    const struct incremental_state *state = incremental_state(l->incremental);
+
+    for (int i = 0; l->save && i < state->n_ops; i++)
+        keep_for_save(l, state->op[i].context, &l->at[state->op[i].context], state->op[i].from);
+}
+
 static void begin_event(struct live_plan *l)
 {
-    free(l->old.own);
+    drop(l, l->old.own);
     l->old = (struct live_context){ 0 };
     l->old_number = -1;
 }
@@ -164,7 +198,12 @@ static int check_context(const struct live_plan *l, const struct live_context *c
 {
     struct manifest_context fields = { c->id, c->token_digest, c->n_tokens, c->kv_bytes, c->frequency, &c->variants };
 
-    return manifest_check_context(&fields, &l->opened.tiers, err);
+    if (manifest_check_context(&fields, &l->opened.tiers, err))
+        return err->code;
+    for (int i = 0; i < c->variants.n; i++)
+        if (config_name_check(c->variants.at[i].config, err))
+            return err_wrap(err, "variant '%.80s'", c->variants.at[i].config);
+    return 0;
 }
 
 int live_plan_add(struct live_plan *l, const struct live_context *c, struct err *err)
@@ -182,6 +221,8 @@ int live_plan_add(struct live_plan *l, const struct live_context *c, struct err 
         free(new.own);
         return break_if(l, err->code);
     }
+    keep_for_save(l, number, &(struct live_context){ 0 }, (struct plan_placement){ 0, PLAN_RECOMPUTE });
+    keep_moved(l);
     *slot = number;
     l->at[number] = new;
     l->n += number == l->n;
@@ -214,11 +255,13 @@ static int check_pin(const struct live_plan *l, const struct live_context *c, co
     if (tier < 0)
         return 0;
     const struct live_context *is = &l->at[live_plan_find(l, c->id)];
-    int64_t held = now->tier == tier ? is->variants.at[now->config].bytes : 0;
+    bool beside = now->tier >= 0 && l->pool[now->tier] == l->pool[tier];
+    int64_t held = beside ? is->variants.at[now->config].bytes : 0;
     int64_t free_bytes = incremental_state(l->incremental)->free[tier];
 
     for (int i = 0; i < c->variants.n; i++)
-        if (c->variants.at[i].bytes <= held || c->variants.at[i].bytes - held <= free_bytes)
+        if (tier_allows(&l->opened.tiers.at[tier], c->variants.at[i].config) &&
+            (c->variants.at[i].bytes <= held || c->variants.at[i].bytes - held <= free_bytes))
             return 0;
     return err_set(err, ERR_FORMAT, "no variant fits tier '%s', which the context is pinned to", c->variants.pin);
 }
@@ -253,11 +296,13 @@ int live_plan_update(struct live_plan *l, int number, const struct live_update *
     begin_event(l);
     if (update_copy(l, &new, number, u, err))
         return err->code;
+    keep_for_save(l, number, &l->at[number], incremental_placement(l->incremental, number));
     if (incremental_update(l->incremental, number, &l->candidates, err)) {
         if (u->variant)
             free(new.own);
         return break_if(l, err->code);
     }
+    keep_moved(l);
     l->old = l->at[number];
     l->old_number = number;
     if (!u->variant)
@@ -269,8 +314,10 @@ int live_plan_update(struct live_plan *l, int number, const struct live_update *
 int live_plan_remove(struct live_plan *l, int number, struct err *err)
 {
     begin_event(l);
+    keep_for_save(l, number, &l->at[number], incremental_placement(l->incremental, number));
     if (incremental_remove(l->incremental, number, err))
         return break_if(l, err->code);
+    keep_moved(l);
     l->old = l->at[number];
     l->old_number = number;
     l->at[number] = (struct live_context){ 0 };
@@ -296,8 +343,12 @@ static int take_tiers(struct live_plan *l, struct plan *plan, struct err *err)
 {
     const struct manifest *m = &l->opened;
 
+    if (m->tiers.n > LIVE_TIERS)
+        return err_set(err, ERR_FORMAT, "field 'tiers' holds %d tiers: a live plan takes up to %d", m->tiers.n,
+                       LIVE_TIERS);
     if (!isfinite(m->alpha))
         return err_set(err, ERR_FORMAT, "field 'alpha' is not a number");
+    tiers_pools(&m->tiers, l->pool);
     for (int t = 0; t < m->tiers.n; t++) {
         l->capacity[t] = m->tiers.at[t].capacity;
         plan->price[t] = m->price[t];
@@ -305,7 +356,7 @@ static int take_tiers(struct live_plan *l, struct plan *plan, struct err *err)
             return err_set(err, ERR_FORMAT, "field 'prices': the price of tier '%s' is out of range",
                            m->tiers.at[t].name);
     }
-    l->problem = (struct plan_problem){ 0, LIVE_VARIANTS, m->tiers.n, l->capacity, candidates, l };
+    l->problem = (struct plan_problem){ 0, LIVE_VARIANTS, m->tiers.n, l->capacity, candidates, l, l->pool };
     return plan_candidates_init(&l->candidates, &l->problem, err);
 }
 
@@ -319,9 +370,12 @@ static int take_placement(struct live_plan *l, const struct placement *p, struct
         return err_set(err, ERR_FORMAT, "the context is on tier '%s', but pinned to '%s'", tier, pin);
     if (c.tier != PLAN_RECOMPUTE) {
         c.config = (int)(variants_find(p->variants, p->config) - p->variants->at);
-        if (p->bytes > l->capacity[c.tier] - plan->fill[c.tier])
+        int64_t *fill = &plan->fill[l->pool[c.tier]]; /* of the tier or its pool */
+        if (!tier_allows(&l->opened.tiers.at[c.tier], p->config))
+            return err_set(err, ERR_FORMAT, "tier '%s' may not hold config '%s'", tier, p->config);
+        if (p->bytes > l->capacity[c.tier] - *fill)
             return err_set(err, ERR_FORMAT, "tier '%s' holds more than its capacity", tier);
-        plan->fill[c.tier] += p->bytes;
+        *fill += p->bytes;
     }
     plan->placement[plan->n_contexts] = c;
     return 0;
@@ -376,7 +430,7 @@ int live_plan_open(struct live_plan *l, const char *path, struct err *err)
         err_wrap(err, "'%s'", path);
     l->problem.n_contexts = l->n;
     if (!code) {
-        l->incremental = incremental_new(&l->problem, &plan, err);
+        l->incremental = incremental_new(&l->problem, &plan, l->opened.move_cost, err);
         code = l->incremental ? 0 : err->code;
     }
     plan_release(&plan);

@@ -1,12 +1,11 @@
-/* live_plan_manifest.c - a live plan as a manifest: its rows in the order of their ids, then an eviction for each
- * context that the opened manifest stores and the plan no longer has.
+/* live_plan_manifest.c - a live plan copied and written as a manifest: its rows in the order of their ids, then an
+ * eviction for each context that the opened manifest stores and the plan no longer has.
  *
  * The totals compare the plan with recomputing everything; the other baselines would need the whole table.
  */
 #include "loader/libevp/live_plan.h"
 
 #include "loader/formats/outcome.h"
-#include "planner/utility.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 
 struct totals {
     struct outcome_sums plan, recomputed;
+    double written; // bytes
 };
 
 /* A context's variants without holes, into `variant` (LIVE_VARIANTS). */
@@ -34,6 +34,11 @@ static double ttft_of_recomputing(const struct live_context *c)
     return ttft_recomputed(c->variants.prefill_s, c->variants.question_s);
 }
 
+static double sd_of_recomputing(const struct live_context *c)
+{
+    return sd_of_sum(c->variants.prefill_sd_s, c->variants.question_sd_s);
+}
+
 /* The row of a context without payload, variants, held-out quality and operation. */
 static struct placement row_of(const struct live_plan *l, const struct live_context *c, struct plan_placement placement)
 {
@@ -47,16 +52,19 @@ static struct placement row_of(const struct live_plan *l, const struct live_cont
                            .quality_test = (double)NAN,
                            .ttft_s = ttft_of_recomputing(c),
                            .frequency = c->frequency };
+    struct plan_goal goal = live_plan_goal(l);
+    double sd_s = sd_of_recomputing(c);
 
     if (placement.tier != PLAN_RECOMPUTE) {
         const struct variant_info *variant = &c->variants.at[placement.config];
         double read_s = tier_read_s(&l->opened.tiers.at[placement.tier], variant->bytes);
+        sd_s = sd_of_sum(tier_read_sd_s(&l->opened.tiers.at[placement.tier], read_s), c->variants.question_sd_s);
         p.config = variant->config;
         p.bytes = variant->bytes;
         p.quality = variant->quality;
         p.ttft_s = ttft_stored(read_s, variant->decompress_s, c->variants.question_s);
     }
-    p.utility = utility(l->opened.alpha, p.quality, p.ttft_s, p.frequency);
+    p.utility = utility(&goal, p.quality, p.ttft_s, sd_s, p.frequency);
     return p;
 }
 
@@ -74,102 +82,232 @@ static double quality_test(const struct placement *p, const struct placement *be
 static void add_outcomes(struct totals *t, const struct live_plan *l, const struct live_context *c,
                          const struct placement *p)
 {
+    struct plan_goal goal = live_plan_goal(l);
     double recompute_s = ttft_of_recomputing(c);
     struct outcome plan = { p->utility, p->ttft_s, p->quality, p->quality_test };
-    struct outcome recomputed = { utility_recomputed(l->opened.alpha, recompute_s, p->frequency), recompute_s, 1, 1 };
+    struct outcome recomputed = { utility_recomputed(&goal, recompute_s, sd_of_recomputing(c), p->frequency),
+                                  recompute_s, 1, 1 };
 
     outcome_add(&t->plan, &plan, p->frequency);
     outcome_add(&t->recomputed, &recomputed, p->frequency);
 }
 
-static int add_row(const struct live_plan *l, int number, struct manifest *m, struct totals *totals, struct err *err)
-{
-    const struct live_context *c = &l->at[number];
-    const struct placement *before = manifest_find(&l->opened, c->id);
-    struct variant_info variant[LIVE_VARIANTS];
-    struct variants variants = without_holes(c, variant);
-    struct placement p = row_of(l, c, incremental_placement(l->incremental, number));
-    struct cached was = manifest_cached(&l->opened.tiers, before), is = manifest_cached(&m->tiers, &p);
+/* ---- copying --------------------------------------------------------------------- */
 
-    char *payload = p.tier >= 0 ? manifest_payload_name(p.id, p.token_digest, p.config) : NULL;
-    if (p.tier >= 0 && !payload)
+enum { PIECE = 512 }; // contexts: a fifth of a millisecond, and a few at worst, where memory is cold
+
+int live_save_begin(struct live_plan *l, struct live_save *save, struct err *err)
+{
+    const struct incremental_state *state = incremental_state(l->incremental);
+
+    *save = (struct live_save){ .at = calloc((size_t)l->n + 1, sizeof(*save->at)),
+                                .n = l->n,
+                                .objective = state->objective,
+                                .upper_bound = state->upper_bound };
+    if (!save->at)
         return err_nomem(err);
-    p.payload = payload;
-    p.variants = &variants;
+    l->save = save;
+    return 0;
+}
+
+bool live_save_go_on(struct live_plan *l)
+{
+    struct live_save *s = l->save;
+    int end = s->n - s->next < PIECE ? s->n : s->next + PIECE;
+
+    for (; s->next < end; s->next++) {
+        struct live_copy *to = &s->at[s->next];
+        const struct live_context *c = &l->at[s->next];
+        if (!to->taken && c->id)
+            *to = (struct live_copy){ *c, incremental_placement(l->incremental, s->next), true };
+    }
+    return s->next < s->n;
+}
+
+void live_save_end(struct live_plan *l)
+{
+    l->save = NULL;
+}
+
+void live_save_release(struct live_save *save)
+{
+    for (struct live_own *own = save->unused, *next; own; own = next) {
+        next = own->next;
+        free(own);
+    }
+    free(save->at);
+    *save = (struct live_save){ 0 };
+}
+
+/* ---- rows ------------------------------------------------------------------------- */
+
+/* What is written: the contexts in the order of their ids, then the evictions. */
+struct writing {
+    const struct live_plan *l;
+    const struct live_save *save;
+    const struct manifest *m;
+    int *order;                       // (n) numbers in save->at
+    const struct placement **evicted; // (n_evicted) rows of the opened manifest
+    int n, n_evicted;
+};
+
+/* The row of a copy; its variants go into `variant` (LIVE_VARIANTS) and *variants. */
+static struct placement make_row(const struct writing *w, const struct live_copy *copy, struct variant_info *variant,
+                                 struct variants *variants)
+{
+    const struct placement *before = manifest_find(&w->l->opened, copy->context.id);
+    struct placement p = row_of(w->l, &copy->context, copy->placement);
+    struct cached was = manifest_cached(&w->l->opened.tiers, before), is = manifest_cached(&w->m->tiers, &p);
+
+    *variants = without_holes(&copy->context, variant);
+    p.variants = variants;
     p.quality_test = quality_test(&p, before);
     p.operation = operation_between(&was, &is);
-    add_outcomes(totals, l, c, &p);
-    int code = manifest_add(m, &p, err);
-    free(payload);
-    return code ? err_wrap(err, "context '%.80s'", c->id) : 0;
+    return p;
 }
 
-/* The contexts' rows in the order of their ids. id, number, order: (l->n) */
-static int add_contexts(const struct live_plan *l, struct manifest *m, struct totals *totals, struct err *err)
+static void sum_up(const struct writing *w, struct totals *totals)
 {
-    size_t cap = (size_t)l->n + 1;
-    const char **id = malloc(cap * sizeof(*id));
-    int *number = malloc(cap * sizeof(*number)), *order = malloc(cap * sizeof(*order));
-    int n = 0, code = id && number && order ? 0 : err_nomem(err);
+    struct variant_info variant[LIVE_VARIANTS];
+    struct variants variants;
 
-    for (int k = 0; k < l->n && !code; k++) {
-        if (!l->at[k].id)
-            continue;
-        id[n] = l->at[k].id;
-        number[n++] = k;
+    for (int i = 0; i < w->n; i++) {
+        const struct live_copy *copy = &w->save->at[w->order[i]];
+        struct placement p = make_row(w, copy, variant, &variants);
+        if (p.operation == OP_INSERT || p.operation == OP_RECOMPRESS || p.operation == OP_MOVE)
+            totals->written += (double)p.bytes;
+        add_outcomes(totals, w->l, &copy->context, &p);
     }
-    if (!code)
-        code = manifest_order(order, id, n, err);
-    for (int i = 0; i < n && !code; i++)
-        code = add_row(l, number[order[i]], m, totals, err);
-    free(id);
-    free(number);
-    free(order);
-    return code;
 }
 
-static int add_evictions(const struct live_plan *l, struct manifest *m, struct err *err)
+/* Gives rows `first` to first + n of all rows to a piece of the manifest. */
+static int put_rows(const void *arg, struct manifest_piece *piece, int first, int n, struct err *err)
 {
-    const struct placement *before;
+    const struct writing *w = arg;
+    struct variant_info variant[LIVE_VARIANTS];
+    struct variants variants;
 
-    for (int i = 0; (before = manifest_gone(&l->opened, &m->ids, &i)); i++) {
-        struct placement p = manifest_eviction(before);
-        if (manifest_add(m, &p, err))
+    for (int i = first; i < first + n; i++) {
+        struct placement p = i < w->n ? make_row(w, &w->save->at[w->order[i]], variant, &variants)
+                                      : manifest_eviction(w->evicted[i - w->n]);
+        if (manifest_put(piece, &p, err))
             return err->code;
     }
     return 0;
 }
 
-int live_plan_manifest(const struct live_plan *l, struct manifest *m, struct err *err)
+/* ---- the order of rows ----------------------------------------------------------------- */
+
+/* Lists the copies by id; id, number: (save->n) */
+static int list_contexts(struct writing *w, const char **id, int *number, struct err *err)
 {
-    const struct incremental_state *state = incremental_state(l->incremental);
-    struct plan plan = { .objective = state->objective, .upper_bound = state->upper_bound };
+    for (int k = 0; k < w->save->n; k++)
+        if (w->save->at[k].context.id) {
+            id[w->n] = w->save->at[k].context.id;
+            number[w->n++] = k;
+        }
+    if (manifest_order(w->order, id, w->n, err))
+        return err->code;
+    for (int i = 0; i < w->n; i++)
+        w->order[i] = number[w->order[i]];
+    return 0;
+}
+
+/* Lists the rows of the opened manifest that store a context which the plan lacks. there: (opened.n), zeroed. */
+static void list_evictions(struct writing *w, bool *there)
+{
+    const struct manifest *opened = &w->l->opened;
+
+    for (int i = 0; i < w->n; i++) {
+        const struct placement *p = manifest_find(opened, w->save->at[w->order[i]].context.id);
+        if (p)
+            there[p - opened->at] = true;
+    }
+    for (int i = 0; i < opened->n; i++)
+        if (!there[i] && opened->at[i].tier >= 0)
+            w->evicted[w->n_evicted++] = &opened->at[i];
+}
+
+static int list_rows(struct writing *w, struct err *err)
+{
+    size_t n = (size_t)w->save->n + 1, n_opened = (size_t)w->l->opened.n + 1;
+    const char **id = malloc(n * sizeof(*id));
+    int *number = malloc(n * sizeof(*number));
+    bool *there = calloc(n_opened, sizeof(*there));
+
+    w->order = malloc(n * sizeof(*w->order));
+    w->evicted = malloc(n_opened * sizeof(const struct placement *));
+    int code = id && number && there && w->order && w->evicted ? list_contexts(w, id, number, err) : err_nomem(err);
+    if (!code)
+        list_evictions(w, there);
+    if (!code && w->n + w->n_evicted == 0)
+        code = err_set(err, ERR_FORMAT, "the plan has no contexts, and a manifest must have one");
+    free(id);
+    free(number);
+    free(there);
+    return code;
+}
+
+/* ---- the manifest --------------------------------------------------------------------------- */
+
+/* All but the rows. */
+static struct manifest head_of(const struct live_plan *l, const struct live_save *save)
+{
+    struct manifest m = { .alpha = l->opened.alpha,
+                          .slo_ttft_s = l->opened.slo_ttft_s,
+                          .slo_weight = l->opened.slo_weight,
+                          .solver = "online",
+                          .upper_bound = save->upper_bound,
+                          .move_cost = l->opened.move_cost,
+                          .max_move = INT64_MAX,
+                          .predicted = l->opened.predicted,
+                          .min_quality = l->opened.min_quality,
+                          .tiers = l->opened.tiers,
+                          .borrows = true };
+
+    memcpy(m.model_digest, l->opened.model_digest, sizeof(m.model_digest));
+    memcpy(m.previous, l->opened.digest, sizeof(m.previous));
+    memcpy(m.price, l->opened.price, sizeof(m.price));
+    return m;
+}
+
+static void set_totals(struct manifest *m, const struct live_save *save, const struct totals *totals)
+{
+    struct plan plan = { .objective = save->objective - m->move_cost * totals->written,
+                         .upper_bound = save->upper_bound };
+
+    m->objective = plan.objective;
+    m->gap = plan_gap(&plan);
+    m->total[m->n_totals++] = outcome_total(&totals->plan, "this plan");
+    m->total[m->n_totals++] = outcome_total(&totals->recomputed, "recompute everything");
+    m->gain_gap = outcome_gain_gap(m->objective, m->upper_bound, m->total[1].utility);
+}
+
+static int write_manifest(const struct writing *w, struct manifest *m, const char *path, struct err *err)
+{
+    struct json *header = json_parse(w->l->opened.header, strlen(w->l->opened.header), err);
+    const struct json *from[] = { header };
     struct totals totals = { 0 };
 
-    *m = (struct manifest){ .alpha = l->opened.alpha,
-                            .solver = "online",
-                            .objective = plan.objective,
-                            .upper_bound = plan.upper_bound,
-                            .gap = plan_gap(&plan),
-                            .max_move = INT64_MAX,
-                            .min_quality = l->opened.min_quality,
-                            .tiers = l->opened.tiers,
-                            .header = strdup(l->opened.header),
-                            .borrows = true };
-    memcpy(m->model_digest, l->opened.model_digest, sizeof(m->model_digest));
-    memcpy(m->previous, l->opened.digest, sizeof(m->previous));
-    memcpy(m->price, l->opened.price, sizeof(m->price));
-    int code = m->header ? add_contexts(l, m, &totals, err) : err_nomem(err);
+    if (!header)
+        return err->code;
+    sum_up(w, &totals);
+    set_totals(m, w->save, &totals);
+    int code = manifest_write_rows(m, &(struct manifest_rows){ w->n + w->n_evicted, put_rows, w }, path,
+                                   (struct rows_made){ .tool = "libevp", .from = from, .n_from = 1 }, err);
+    json_free(header);
+    return code;
+}
+
+int live_save_write(const struct live_plan *l, const struct live_save *save, const char *path, struct err *err)
+{
+    struct manifest m = head_of(l, save);
+    struct writing w = { .l = l, .save = save, .m = &m };
+    int code = list_rows(&w, err);
+
     if (!code)
-        code = add_evictions(l, m, err);
-    if (!code && !m->n)
-        code = err_set(err, ERR_FORMAT, "the plan has no contexts, and a manifest must have one");
-    if (code) {
-        manifest_release(m);
-        return code;
-    }
-    m->total[m->n_totals++] = outcome_total(&totals.plan, "this plan");
-    m->total[m->n_totals++] = outcome_total(&totals.recomputed, "recompute everything");
-    m->gain_gap = outcome_gain_gap(m->objective, m->upper_bound, m->total[1].utility);
-    return 0;
+        code = write_manifest(&w, &m, path, err);
+    free(w.order);
+    free(w.evicted);
+    return code;
 }

@@ -1,40 +1,85 @@
-/* load_internal.h - what the files of loader/load/ share; see the README there for their order. */
+/* load_internal.h - a load, and its phases in the order in which they run. Each phase is a file; each fills what the
+ * next ones read.
+ */
 #ifndef EVP_LOAD_INTERNAL_H
 #define EVP_LOAD_INTERNAL_H
 
+#include "base/map.h"
+#include "loader/formats/manifest.h"
 #include "loader/load/load.h"
+#include "loader/load/load_order.h"
+#include "loader/store/tier_store.h"
 
-/* The store in the folder of a receipt's tier, or -1. */
-int load_store_of(const struct load *l, const struct tier *tier);
+/* A payload whose file is in a tier. */
+struct copy {
+    int store, entry;
+    int goal;    // the goal that it is the payload of; -1: of none
+    int next;    // the next copy of that goal in another tier; -1
+    bool packed; // a payload of its name and size is in the payload folder too
+};
 
-/* The receipt of the last load; empty when there is none. ERR_FORMAT: it contradicts the manifest it is of. */
-int load_read_receipt(const struct load *l, struct receipt *r, struct err *err) MUST_CHECK;
+/* A payload that shall be in a tier. */
+struct goal {
+    struct entry want; // size, checksum and file once they are known
+    const char *payload;
+    int store;
+    int copies; // the first copy of it in another tier; -1
+    int here;   // the copy in its place; -1: none
+    int source; // what it is placed from: a copy, or ORDER_PAYLOADS
+    int from;   // the store that held the context before; -1: none
+    enum operation operation;
+};
 
-/* Everything of load_open() after the manifest was read; does not release *l. */
-int load_prepare(struct load *l, struct err *err) MUST_CHECK;
+struct load {
+    struct load_options o;
+    struct manifest manifest;
+    const char *name_space;
+    char *receipt;                     // path; NULL: none is written
+    struct tier_store store[TIER_MAX]; // one per tier of the manifest; .tier NULL: not served
+    bool undoes[TIER_MAX];             // of a rollback: the load to undo has begun in this store
+    struct goal *goal;
+    int n_goals;
+    struct map goals; // id -> number
+    struct copy *copy;
+    int n_copies;
+    struct copy *damaged; // their files are missing or damaged
+    int n_damaged;
+    struct order order;
+    struct load_report report;
+};
 
-/* Fills *goals: the id of a goal -> its number. */
-int load_map_goals(const struct load *l, struct map *goals, struct err *err) MUST_CHECK;
+/* Opens the stores, ends what a killed load has almost ended, makes the goals, and lists the copies. */
+int load_inventory(struct load *l, struct err *err) MUST_CHECK;
 
-/* Is there a file of this name and size in the payload folder? */
-bool load_is_packed(const struct load *l, const char *payload, int64_t size);
+/* Finds the copies of every goal, names each context's operation, and whether there is nothing to do. */
+void load_match(struct load *l);
 
-/* The index entry of l->file[file]. */
-struct entry *load_entry(const struct load *l, int file);
+/* Reads the payload of every goal that is not in its place, and chooses its source. */
+int load_verify(struct load *l, struct err *err) MUST_CHECK;
 
-/* Sets the goals' operations and `from`, l->evicted and l->n_operations. */
-int load_set_operations(struct load *l, struct err *err) MUST_CHECK;
+/* Orders the steps; ERR_FAIL: a tier or a disk is too small. */
+int load_put_in_order(struct load *l, struct err *err) MUST_CHECK;
 
-/* Sets l->nothing_to_do. */
-int load_set_nothing_to_do(struct load *l, const struct steps_file *file, struct err *err) MUST_CHECK;
+/* Removes and places files. */
+int load_execute(struct load *l, struct err *err) MUST_CHECK;
 
-/* ERR_FAIL: a disk has too few free bytes for the steps. */
-int load_check_disks(const struct load *l, struct err *err) MUST_CHECK;
+/* The load as the stores know it: begun before the first step, ended after the last one. */
+int load_begin(struct load *l, struct err *err) MUST_CHECK;
+int load_settle(struct load *l, struct err *err) MUST_CHECK;
 
-/* Does a receipt place exactly what is placed in the tiers? */
-int load_matches_receipt(const struct load *l, const struct receipt *r, bool *matches, struct err *err) MUST_CHECK;
+/* Ends the load of a store as the others have: what load_settle() does last. */
+int load_end_store(struct load *l, struct tier_store *s, struct err *err) MUST_CHECK;
 
-/* Tells the caller of load_open() or load_run() how far a phase is. */
-void load_report(const struct load *l, enum load_phase phase, int done, int total);
+/* ---- shared ---- */
+
+struct entry *load_entry(const struct load *l, const struct copy *c);
+
+/* An entry of the state before: what a rollback leads back to. */
+bool load_was_placed(const struct load *l, const struct tier_store *s, const struct entry *e);
+
+/* The path of a payload in the payload folder, allocated, and its size; NULL: there is none. */
+char *load_find_payload(const struct load *l, const char *payload, int64_t *size);
+
+void load_progress(const struct load *l, enum load_phase phase, int done, int total);
 
 #endif

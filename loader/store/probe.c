@@ -1,5 +1,6 @@
 /* probe.c - the measurement of a folder: five rounds of writing a file, dropping its pages and reading it back, then
- * small reads at random offsets. Medians, so that one disturbed round does not count.
+ * small reads at random offsets; then the same with several files, each read by a thread of its own. Medians, so that
+ * one disturbed round does not count.
  */
 #include "loader/store/probe.h"
 
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -55,6 +57,18 @@ static double median(double *v, int n)
 {
     qsort(v, (size_t)n, sizeof(*v), compare_real);
     return v[n / 2];
+}
+
+/* The standard deviation of n times by their mean. */
+static double spread(const double *v, int n)
+{
+    double mean = 0, squares = 0;
+
+    for (int i = 0; i < n; i++)
+        mean += v[i] / n;
+    for (int i = 0; i < n; i++)
+        squares += (v[i] - mean) * (v[i] - mean);
+    return mean > 0 ? round(sqrt(squares / (n - 1)) / mean * 1e4) / 1e4 : 0;
 }
 
 static int write_once(struct probe_file *t, double *seconds, struct err *err)
@@ -146,6 +160,7 @@ static int measure(struct probe_file *t, struct probe *p, struct err *err)
         if (read_once(t, &reads[i], err))
             return err->code;
     }
+    p->read_spread = spread(reads, REPEATS);
     p->write_bytes_per_s = round(bytes / median(writes, REPEATS)); // fractions of a byte mean nothing
     p->read_bytes_per_s = round(bytes / median(reads, REPEATS));
     if (read_small(t, &p->latency_s, err))
@@ -172,27 +187,136 @@ static int open_nameless(const char *dir, struct err *err)
     return fd;
 }
 
-int probe_run(struct probe *p, const char *dir, uint64_t bytes, struct err *err)
+/* An empty file in dir, and a block of noise, because some file systems compress or store zeros as holes. In any case
+ * close_file() releases. */
+static int open_file(struct probe_file *t, const char *dir, uint64_t bytes, struct err *err)
 {
     struct folder folder;
     struct rng rng = rng_new(0);
-    struct probe_file t = { .dir = dir, .fd = -1, .blocks = bytes > BLOCK ? bytes / BLOCK : 1 };
 
+    *t = (struct probe_file){ .dir = dir, .fd = -1, .blocks = bytes > BLOCK ? bytes / BLOCK : 1 };
     if (probe_look(&folder, dir, err))
         return err->code;
-    t.in_memory = folder.in_memory;
-    t.block = malloc(BLOCK);
-    if (!t.block)
+    t->in_memory = folder.in_memory;
+    t->block = malloc(BLOCK);
+    if (!t->block)
         return err_nomem(err);
-    for (size_t i = 0; i < BLOCK;
-         i += sizeof(uint64_t)) { // noise, because some file systems compress or store zeros as holes
+    for (size_t i = 0; i < BLOCK; i += sizeof(uint64_t)) {
         uint64_t noise = rng_next(&rng);
-        memcpy(t.block + i, &noise, sizeof(noise));
+        memcpy(t->block + i, &noise, sizeof(noise));
     }
-    t.fd = open_nameless(dir, err);
-    int code = t.fd < 0 ? err->code : measure(&t, p, err);
-    if (t.fd >= 0)
-        close(t.fd);
-    free(t.block);
+    t->fd = open_nameless(dir, err);
+    return t->fd < 0 ? err->code : 0;
+}
+
+static void close_file(struct probe_file *t)
+{
+    if (t->fd >= 0)
+        close(t->fd);
+    free(t->block);
+}
+
+int probe_run(struct probe *p, const char *dir, uint64_t bytes, struct err *err)
+{
+    struct probe_file t;
+    int code = open_file(&t, dir, bytes, err);
+
+    if (!code)
+        code = measure(&t, p, err);
+    close_file(&t);
+    return code;
+}
+
+/* ---- several reads at once ----------------------------------------------------- */
+
+/* A file, and the thread that reads it. */
+struct reader {
+    struct probe_file file;
+    pthread_t thread;
+    pthread_rwlock_t *gate; // shut until all threads are there
+    double begin, end;
+    int code;
+    struct err err;
+};
+
+static void *read_behind_gate(void *arg)
+{
+    struct reader *r = arg;
+    double seconds;
+
+    pthread_rwlock_rdlock(r->gate);
+    pthread_rwlock_unlock(r->gate);
+    r->begin = clock_now();
+    r->code = read_once(&r->file, &seconds, &r->err);
+    r->end = clock_now();
+    return NULL;
+}
+
+/* Reads n files at once. each (n): how long one took; *seconds: from the first one's begin to the last one's end. */
+static int read_together(struct reader *r, int n, double *each, double *seconds, struct err *err)
+{
+    pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
+    double begin = HUGE_VAL, end = 0;
+    int started = 0, code = 0;
+
+    for (int i = 0; i < n; i++)
+        drop_pages(&r[i].file);
+    pthread_rwlock_wrlock(&gate);
+    for (; started < n && !code; started += !code) {
+        r[started].gate = &gate;
+        if (pthread_create(&r[started].thread, NULL, read_behind_gate, &r[started]))
+            code = err_set(err, ERR_FAIL, "cannot start %d threads", n);
+    }
+    pthread_rwlock_unlock(&gate);
+    for (int i = 0; i < started; i++) {
+        pthread_join(r[i].thread, NULL);
+        if (!code && r[i].code) {
+            *err = r[i].err;
+            code = r[i].code;
+        }
+        begin = fmin(begin, r[i].begin);
+        end = fmax(end, r[i].end);
+        each[i] = r[i].end - r[i].begin;
+    }
+    pthread_rwlock_destroy(&gate);
+    *seconds = end - begin;
+    return code;
+}
+
+static int measure_load(struct reader *r, struct tier_load *load, struct err *err)
+{
+    double *each = calloc((size_t)load->reads, REPEATS * sizeof(*each)), seconds[REPEATS];
+    int code = each ? 0 : err_nomem(err);
+
+    for (int k = 0; k < REPEATS && !code; k++)
+        code = read_together(r, load->reads, each + k * load->reads, &seconds[k], err);
+    if (!code) {
+        load->spread = spread(each, REPEATS * load->reads);
+        load->bytes_per_s = round((double)(r->file.blocks * BLOCK) * load->reads / median(seconds, REPEATS));
+    }
+    free(each);
+    return code;
+}
+
+int probe_parallel(struct tier_load *load, int n, const char *dir, uint64_t bytes, struct err *err)
+{
+    int max = 0, opened = 0, code = 0;
+    double seconds;
+
+    for (int i = 0; i < n; i++)
+        max = load[i].reads > max ? load[i].reads : max;
+    struct reader *r = calloc((size_t)max + 1, sizeof(*r));
+    if (!r)
+        return err_nomem(err);
+    for (; opened < max && !code; opened++) {
+        code = open_file(&r[opened].file, dir, bytes, err);
+        if (!code)
+            code = write_once(&r[opened].file, &seconds, err);
+    }
+    for (int i = 0; i < n && !code; i++)
+        code = measure_load(r, &load[i], err);
+    for (int i = 0; i < opened; i++)
+        close_file(&r[i].file);
+    free(r);
     return code;
 }

@@ -10,6 +10,7 @@
 #define EVP_PROBE_H
 
 #include "base/err.h"
+#include "loader/formats/tiers.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +19,7 @@
 struct probe {
     double read_bytes_per_s, write_bytes_per_s; // medians of the repetitions
     double latency_s;                           // median of small reads at random offsets
+    double read_spread;                         // of the repetitions: standard deviation by mean of their times
     double cached; // share of the file that stayed in memory before it was read; 0 for a file system in memory
 };
 
@@ -32,5 +34,10 @@ int probe_look(struct folder *folder, const char *dir, struct err *err) MUST_CHE
 /* Measures with a file of `bytes` bytes, rounded down to whole MiB, 1 MiB or more. The file has no name, so it is gone
  * after a crash too. */
 int probe_run(struct probe *p, const char *dir, uint64_t bytes, struct err *err) MUST_CHECK;
+
+/* Measures what load[i].reads reads at once reach together, and how far the time of one of them spreads, over the same
+ * repetitions. Each reads a file of its own, of so many bytes, so they need that much space times the most reads. */
+enum { PROBE_READS_MAX = 256 };
+int probe_parallel(struct tier_load *load, int n, const char *dir, uint64_t bytes, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,391 +1,326 @@
-/* tier_store.c - the files of a tier's folder, the index, locking and sweeping, in this order. Copies go through one
- * chunk of memory, so a payload may be larger than memory; the copy is read back from the disk, not from the cache.
+/* tier_store.c - opening a store, its changes, the index that follows from them, and sweeping. What other namespaces
+ * have is kept as index records, all that publishing and sweeping need of it.
  */
 #include "loader/store/tier_store.h"
 
-#include "base/file.h"
+#include "base/array.h"
+#include "base/clock.h"
 #include "base/map.h"
-#include "base/rows.h"
+#include "loader/index/folder.h"
+#include "loader/index/index.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { CHUNK = 1 << 20 };
-
-/* ---- files -------------------------------------------------------------- */
-
-/* Reads fd to its end for size and checksum; writes the bytes to `out` unless it is NULL. */
-static int copy_stream(int fd, FILE *out, int64_t *size, char checksum[XXH3_HEX], struct err *err)
-{
-    struct checksum *sum = checksum_new(err);
-    char *chunk = malloc(CHUNK);
-    ssize_t n = 0;
-    int code = 0;
-
-    *size = 0;
-    if (!sum || !chunk)
-        code = err_nomem(err);
-    while (!code && (n = read(fd, chunk, CHUNK)) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            code = err_set(err, ERR_IO, "cannot read: %s", strerror(errno));
-            break;
-        }
-        checksum_add(sum, chunk, (size_t)n);
-        *size += n;
-        if (out && fwrite(chunk, 1, (size_t)n, out) != (size_t)n)
-            code = err_set(err, ERR_IO, "cannot write: %s", strerror(errno));
-    }
-    free(chunk);
-    checksum_end(sum, checksum);
-    return code;
-}
-
-static int open_file(const char *path, struct err *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0)
-        return err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno));
-    return fd;
-}
-
-/* Drops the clean pages of a file from memory, so that the next read asks the disk. */
-static void drop_cached(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0)
-        return; /* the read that follows says why */
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    close(fd);
-}
-
-int tier_store_checksum(const char *path, int64_t *size, char checksum[XXH3_HEX], struct err *err)
-{
-    int fd = open_file(path, err);
-
-    if (fd < 0)
-        return fd;
-    int code = copy_stream(fd, NULL, size, checksum, err);
-    close(fd);
-    return code ? err_wrap(err, "'%s'", path) : 0;
-}
-
-int tier_store_copy(const char *from, const char *to, int64_t *size, char checksum[XXH3_HEX], struct err *err)
-{
-    struct file_out out;
-    int fd = open_file(from, err);
-
-    if (fd < 0)
-        return fd;
-    int code = file_create(&out, to, err);
-    if (!code) {
-        code = copy_stream(fd, out.f, size, checksum, err);
-        if (code) {
-            err_wrap(err, "copying '%s' to '%s'", from, to);
-            file_abort(&out);
-        } else
-            code = file_commit(&out, err);
-    }
-    close(fd);
-    return code;
-}
-
-char *tier_store_path(const struct tier_store *s, const char *file)
-{
-    return file_join(s->tier->uri, file);
-}
-
-bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier_store_check check)
-{
-    char *path = tier_store_path(s, e->file), checksum[XXH3_HEX];
-    struct stat st;
-    struct err err;
-    int64_t size;
-    bool has = path && lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == e->size;
-
-    if (has && check == STORE_CONTENT)
-        has = !tier_store_checksum(path, &size, checksum, &err) && size == e->size && !strcmp(checksum, e->checksum);
-    free(path);
-    return has;
-}
-
-/* ---- the index ---------------------------------------------------------- */
-
-char *tier_store_index_path(const char *dir)
-{
-    return file_join(dir, "evp-index");
-}
-
-struct index_reader {
-    struct entries *in;
-    struct map files; // names that came already
+struct other {
+    struct index_record record;
+    bool placed;
 };
 
-static int read_row(void *arg, const struct json *row, struct err *err)
+/* Namespace 0 is the store's own. */
+struct tier_store_others {
+    struct other *at;
+    size_t n, cap;
+    struct map name_spaces, configs;
+};
+
+/* ---- records --------------------------------------------------------------------- */
+
+static int set_record(struct tier_store_others *o, const char *name_space, const struct entry *e,
+                      struct index_record *r, struct err *err)
 {
-    struct index_reader *r = arg;
-    struct entry e;
-    bool added;
+    int space = map_add(&o->name_spaces, name_space, strlen(name_space), NULL);
+    int config = map_add(&o->configs, e->config, strlen(e->config), NULL);
 
-    if (entry_from_json(&e, row, err))
-        return err->code;
-    int number = map_add(&r->files, e.file, strlen(e.file), &added);
-    if (number >= 0 && added)
-        return entries_add(r->in, &e, err);
-    if (number >= 0)
-        err_set(err, ERR_FORMAT, "file '%s' comes twice", e.file);
-    else
-        err_nomem(err);
-    entry_release(&e);
-    return err->code;
-}
-
-static int read_rows(struct entries *in, struct rows_in *rows, struct err *err)
-{
-    struct index_reader r = { .in = in };
-    int code = rows_rest(rows, read_row, &r, err);
-
-    map_release(&r.files);
-    if (!code && !rows->header)
-        code = err_set(err, ERR_FORMAT, "%s has no header", rows->path);
-    return code;
-}
-
-int tier_store_parse_index(struct entries *in, struct rows_in *rows, struct err *err)
-{
-    *in = (struct entries){ 0 };
-    int code = read_rows(in, rows, err);
-    if (code)
-        entries_release(in);
-    return code;
-}
-
-int tier_store_read_index(struct entries *in, const char *dir, struct err *err)
-{
-    char *path = tier_store_index_path(dir);
-    struct rows_in rows;
-    int code = 0;
-
-    *in = (struct entries){ 0 };
-    if (!path)
+    if (space < 0 || config < 0)
         return err_nomem(err);
-    if (file_exists(path)) {
-        code = rows_open(&rows, path, "index", err);
-        if (!code) {
-            code = tier_store_parse_index(in, &rows, err);
-            rows_close(&rows);
-        }
-    }
-    free(path);
-    return code;
+    if (space >= INDEX_TEXTS || config >= INDEX_TEXTS)
+        return err_set(err, ERR_FAIL, "an index has at most %d namespaces and configs", INDEX_TEXTS);
+    *r = (struct index_record){ .n_tokens = (uint32_t)e->n_tokens,
+                                .size = (uint64_t)e->size,
+                                .config = (uint16_t)config,
+                                .order = (uint32_t)e->row };
+    index_key_set(&r->key, e->prefix, e->token_digest, e->n_tokens);
+    r->key.name_space[0] = (uint8_t)(space >> 8);
+    r->key.name_space[1] = (uint8_t)space;
+    r->checksum = strtoull(e->checksum, NULL, 16);
+    return object_parse(e->file, r->object)
+               ? 0
+               : err_set(err, ERR_FORMAT, "'%.100s' is not the name of a placed payload", e->file);
 }
 
-int tier_store_flush(struct tier_store *s, struct err *err)
+/* Takes a payload of the state over: whole if it is the store's own, else as a record. */
+static int read_payload(void *arg, const char *name_space, struct entry *e, struct err *err)
 {
-    struct rows_made made = { .kind = "index", .tool = "evp-load" };
-    struct rows_out out;
+    struct tier_store *s = arg;
+    struct other other = { .placed = e->placed };
 
-    if (!s->changed)
+    if (strcmp(name_space, s->name_space) == 0)
+        return entries_add(&s->in, e, err);
+    if (!e->present)
         return 0;
-    char *path = tier_store_index_path(s->tier->uri);
-    int code = path ? rows_create(&out, path, &made, err) : err_nomem(err);
-    free(path);
-    if (code)
-        return code;
-    for (int i = 0; i < s->in.n && !code; i++) {
-        if (s->in.at[i].gone)
-            continue;
-        struct json_out w = rows_begin(&out);
-        entry_to_json(&s->in.at[i], &w);
-        code = rows_put(&out, &w, err);
+    if (__builtin_add_overflow(s->other_bytes, e->bytes, &s->other_bytes))
+        s->other_bytes = INT64_MAX;
+    if (set_record(s->others, name_space, e, &other.record, err))
+        return err->code;
+    return ARRAY_PUSH(s->others, other) ? err_nomem(err) : 0;
+}
+
+/* ---- the index ------------------------------------------------------------------------ */
+
+static int make_records(const struct tier_store *s, struct index_made *made, struct err *err)
+{
+    made->record = malloc((s->others->n + (size_t)s->in.n + 1) * sizeof(*made->record));
+    if (!made->record)
+        return err_nomem(err);
+    for (size_t i = 0; i < s->others->n; i++)
+        if (s->others->at[i].placed)
+            made->record[made->n++] = s->others->at[i].record;
+    for (int i = 0; i < s->in.n; i++) {
+        const struct entry *e = &s->in.at[i];
+        if (e->present && e->placed && set_record(s->others, s->name_space, e, &made->record[made->n++], err))
+            return err->code;
     }
-    if (code)
-        rows_abort(&out);
-    else
-        code = rows_finish(&out, err);
-    s->changed = s->changed && code;
+    return 0;
+}
+
+/* The keys of a map as a list; NULL without memory. */
+static const char **keys_of(const struct map *m)
+{
+    const char **key = calloc((size_t)m->n + 1, sizeof(*key));
+
+    for (int i = 0; key && i < m->n; i++)
+        key[i] = m->at[i].key;
+    return key;
+}
+
+int tier_store_publish(struct tier_store *s, struct err *err)
+{
+    struct index_made made = { .generation = state_generation(s->state) };
+    const char **spaces = NULL, **configs = NULL;
+
+    if (s->published == made.generation)
+        return 0;
+    int code = make_records(s, &made, err);
+    if (!code) {
+        spaces = keys_of(&s->others->name_spaces);
+        configs = keys_of(&s->others->configs);
+        code = spaces && configs ? 0 : err_nomem(err);
+    }
+    if (!code) {
+        memcpy(made.store, state_id(s->state), sizeof(made.store));
+        made.name_space = spaces;
+        made.n_name_spaces = s->others->name_spaces.n;
+        made.config = configs;
+        made.n_configs = s->others->configs.n;
+        code = index_write(s->folder, &made, err);
+    }
+    if (!code)
+        s->published = made.generation;
+    free(spaces);
+    free(configs);
+    free(made.record);
     return code;
 }
 
-/* ---- opening ------------------------------------------------------------ */
-
-/* Is this the name of a payload, or of a temporary file of a payload or the index? */
-static bool is_own_name(const char *name)
+/* The index on disk is used as it is when it is whole and that of the state. */
+static int check_index(struct tier_store *s, struct err *err)
 {
-    return (strncmp(name, "evp-", 4) == 0 && strstr(name, ".tmp.")) || entry_file_safe(name);
+    struct index ix;
+    struct err why;
+    bool good = !index_open(&ix, s->folder, &why) && index_is_of(&ix, state_id(s->state), state_generation(s->state)) &&
+                !index_check(&ix, &why);
+
+    index_close(&ix);
+    s->published = good ? state_generation(s->state) : UINT64_MAX;
+    return good ? 0 : tier_store_publish(s, err);
+}
+
+/* ---- sweeping --------------------------------------------------------------------------- */
+
+struct sweep {
+    const struct tier_store *store;
+    struct map named;
+};
+
+static int sweep_file(void *arg, const char *file, struct err *err)
+{
+    const struct sweep *w = arg;
+
+    if (map_find(&w->named, file, strlen(file)) >= 0 || !entry_file_safe(file))
+        return 0;
+    return unlinkat(w->store->folder, file, 0) && errno != ENOENT
+               ? err_set(err, ERR_IO, "cannot remove '%s': %s", file, strerror(errno))
+               : 0;
 }
 
 int tier_store_sweep(struct tier_store *s, struct err *err)
 {
-    struct map named = { 0 };
-    struct dirent *d;
-    int code = 0;
+    struct sweep w = { .store = s };
+    char file[OBJECT_FILE];
+    bool stored = true;
 
+    for (size_t i = 0; i < s->others->n; i++) {
+        object_file(s->others->at[i].record.object, file);
+        stored = stored && map_add(&w.named, file, strlen(file), NULL) >= 0;
+    }
     for (int i = 0; i < s->in.n; i++)
-        if (!s->in.at[i].gone && map_add(&named, s->in.at[i].file, strlen(s->in.at[i].file), NULL) < 0)
-            code = err_nomem(err);
-    DIR *dir = opendir(s->tier->uri);
-    if (!dir)
-        code = err_set(err, ERR_IO, "cannot read folder '%s': %s", s->tier->uri, strerror(errno));
-    while (!code && (d = readdir(dir)))
-        if (is_own_name(d->d_name) && map_find(&named, d->d_name, strlen(d->d_name)) < 0)
-            code = tier_store_unlink(s, d->d_name, err);
-    if (dir)
-        closedir(dir);
-    map_release(&named);
+        if (s->in.at[i].present)
+            stored = stored && map_add(&w.named, s->in.at[i].file, strlen(s->in.at[i].file), NULL) >= 0;
+    int code = stored ? folder_each_payload(s->folder, sweep_file, &w, err) : err_nomem(err);
+    map_release(&w.named);
     return code;
 }
 
-static int make_folder(const struct tier *tier, struct err *err)
+/* ---- opening ------------------------------------------------------------------------------ */
+
+static int lock_folder(struct tier_store *s, const struct tier_store_options *o, struct err *err)
 {
-    if (mkdir(tier->uri, 0777) && errno != EEXIST)
-        return err_set(err, ERR_IO, "tier '%s': cannot make folder '%s': %s", tier->name, tier->uri, strerror(errno));
-    return 0;
-}
+    double until = clock_now() + o->wait_s;
 
-/* The parent of a tier's folder, allocated; NULL without memory. */
-static char *parent_of(const char *path)
-{
-    size_t n = strlen(path);
-
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    while (n > 0 && path[n - 1] != '/')
-        n--;
-    return n ? strndup(path, n) : strdup(".");
-}
-
-/* The parent must exist: an unmounted disk must not be mistaken for an empty tier. */
-static int check_parent(const struct tier *tier, struct err *err)
-{
-    char *parent = parent_of(tier->uri);
-
-    if (!parent)
-        return err_nomem(err);
-    int code = file_is_dir(parent)
-                   ? 0
-                   : err_set(err, ERR_IO, "tier '%s' is gone: folder '%s', which must hold '%s', does not exist",
-                             tier->name, parent, tier->uri);
-    free(parent);
-    return code;
-}
-
-static int lock_folder(struct tier_store *s, struct err *err)
-{
-    char *path = tier_store_path(s, "evp-lock");
-
-    s->lock = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666) : -1;
-    free(path);
+    s->lock = openat(s->folder, "evp-lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (s->lock < 0)
-        return err_set(err, ERR_IO, "tier '%s': cannot lock folder '%s': %s", s->tier->name, s->tier->uri,
-                       strerror(errno));
-    if (flock(s->lock, LOCK_EX | LOCK_NB))
-        return err_set(err, ERR_IO, "tier '%s': another evp-load is at work in '%s'", s->tier->name, s->tier->uri);
+        return err_set(err, ERR_IO, "cannot lock folder '%s': %s", s->tier->uri, strerror(errno));
+    while (flock(s->lock, LOCK_EX | LOCK_NB)) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return err_set(err, ERR_IO, "cannot lock folder '%s': %s", s->tier->uri, strerror(errno));
+        if (clock_now() >= until) {
+            if (o->busy)
+                *o->busy = true;
+            return err_set(err, ERR_IO, "another evp-load is at work in '%s'; --wait waits for it", s->tier->uri);
+        }
+        nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+    }
     return 0;
 }
 
-static int open_folder(struct tier_store *s, enum tier_store_use use, struct err *err)
+/* Before release 0.2.0 stores had an index of JSON and no state. */
+static int refuse_old(const struct tier_store *s, struct err *err)
 {
-    if (use == STORE_LOOK && !file_is_dir(s->tier->uri))
-        return check_parent(s->tier, err);
-    if (use == STORE_CHANGE && (make_folder(s->tier, err) || lock_folder(s, err)))
-        return err->code;
-    if (tier_store_read_index(&s->in, s->tier->uri, err))
-        return err_wrap(err, "tier '%s'", s->tier->name);
-    return use == STORE_CHANGE ? tier_store_sweep(s, err) : 0;
+    char first = 0;
+    int fd = openat(s->folder, "evp-index", O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0)
+        return 0;
+    bool old = read(fd, &first, 1) == 1 && first == '{';
+    close(fd);
+    return old ? err_set(
+                     err, ERR_FORMAT,
+                     "folder '%s' was filled by an earlier release: remove its evp-* files, and load again with the "
+                     "payload folder",
+                     s->tier->uri)
+               : 0;
 }
 
-int tier_store_open(struct tier_store *s, const struct tier *tier, enum tier_store_use use, struct err *err)
+static int open_state(struct tier_store *s, const struct tier_store_options *o, struct err *err)
 {
-    *s = (struct tier_store){ .tier = tier, .lock = -1 };
-    if (!tier_is_folder(tier))
-        return err_set(err, ERR_FAIL, "evp-load serves folder tiers; tier '%s' is of kind '%s'", tier->name,
-                       tier_kind_name(tier->kind));
-    if (check_parent(tier, err))
+    const char *dir = o->tier->state ? o->tier->state : o->tier->uri;
+
+    if (!o->tier->state && folder_is_remote(s->folder))
+        return err_set(err, ERR_FAIL,
+                       "folder '%s' is on a network file system, whose locks cannot be relied on: give the tier a "
+                       "'state', a folder on a local disk",
+                       o->tier->uri);
+    if (refuse_old(s, err) || state_open(&s->state, dir, o->tier->state ? o->tier->uri : "",
+                                         o->use == STORE_CHANGE ? STATE_CHANGE : STATE_LOOK, err))
         return err->code;
-    int code = open_folder(s, use, err);
-    if (code)
+    if (!s->state)
+        return 0;
+    return state_get_load(s->state, s->name_space, &s->load, err) ? err->code
+                                                                  : state_each(s->state, read_payload, s, err);
+}
+
+static int open_folder(struct tier_store *s, const struct tier_store_options *o, struct err *err)
+{
+    bool change = o->use == STORE_CHANGE;
+
+    if (folder_open(&s->folder, o->tier->uri, change ? FOLDER_WRITE : FOLDER_READ, geteuid(), err))
+        return err->code;
+    if (s->folder < 0)
+        return 0;
+    if ((change && lock_folder(s, o, err)) || (change && o->share && folder_share(s->folder, o->group, err)) ||
+        open_state(s, o, err))
+        return err->code;
+    if (!change)
+        return 0;
+    if (check_index(s, err))
+        return err->code;
+    return state_is_swept(s->state) ? 0 : tier_store_sweep(s, err);
+}
+
+int tier_store_open(struct tier_store *s, const struct tier_store_options *o, struct err *err)
+{
+    *s = (struct tier_store){ .tier = o->tier, .name_space = o->name_space, .folder = -1, .lock = -1 };
+    s->others = calloc(1, sizeof(*s->others));
+    if (!s->others || map_add(&s->others->name_spaces, o->name_space, strlen(o->name_space), NULL) < 0) {
         tier_store_close(s);
+        return err_nomem(err);
+    }
+    int code = tier_is_folder(o->tier)
+                   ? open_folder(s, o, err)
+                   : err_set(err, ERR_FAIL, "kind '%s' is not a folder", tier_kind_name(o->tier->kind));
+    if (!code)
+        return 0;
+    err_wrap(err, "tier '%s'", o->tier->name);
+    tier_store_close(s);
     return code;
 }
 
 void tier_store_close(struct tier_store *s)
 {
-    if (s->tier && s->lock >= 0)
+    if (!s->tier)
+        return;
+    state_close(s->state);
+    if (s->lock >= 0) {
+        flock(s->lock,
+              LOCK_UN); /* a process that was forked meanwhile has the descriptor, too, and must not keep it locked */
         close(s->lock);
-    entries_release(&s->in);
-    *s = (struct tier_store){ .lock = -1 };
-}
-
-int tier_store_disk(const struct tier_store *s, uint64_t *device, int64_t *free_bytes, struct err *err)
-{
-    char *parent = parent_of(s->tier->uri);
-    const char *path = file_is_dir(s->tier->uri) ? s->tier->uri : parent;
-    struct statvfs fs;
-    struct stat st;
-
-    if (!parent)
-        return err_nomem(err);
-    int code = stat(path, &st) || statvfs(path, &fs) ? -1 : 0;
-    if (code)
-        code = err_set(err, ERR_IO, "tier '%s': cannot read the free bytes of '%s': %s", s->tier->name, path,
-                       strerror(errno));
-    free(parent);
-    if (code)
-        return code;
-    *device = st.st_dev;
-    *free_bytes = (int64_t)((uint64_t)fs.f_bavail * fs.f_frsize & INT64_MAX);
-    return 0;
-}
-
-/* ---- changing ----------------------------------------------------------- */
-
-int tier_store_put(struct tier_store *s, const char *from, const struct entry *e, struct err *err)
-{
-    char *path = tier_store_path(s, e->file), checksum[XXH3_HEX];
-    struct entry copy;
-    int64_t size;
-
-    if (!path)
-        return err_nomem(err);
-    int code = tier_store_copy(from, path, &size, checksum, err);
-    if (!code && (size != e->size || strcmp(checksum, e->checksum) != 0))
-        code = err_set(err, ERR_FORMAT, "'%s' changed while it was read", from);
-    if (!code) {
-        drop_cached(path);
-        code = tier_store_checksum(path, &size, checksum, err);
     }
-    if (!code && (size != e->size || strcmp(checksum, e->checksum) != 0))
-        code = err_set(err, ERR_IO, "'%s' reads back with other bytes than were written", path);
-    if (!code)
-        code = entry_copy(&copy, e, err);
-    if (!code)
-        code = entries_add(&s->in, &copy, err);
-    if (code)
-        unlink(path);
-    free(path);
-    s->changed = true;
-    return code ? err_wrap(err, "tier '%s'", s->tier->name) : 0;
+    if (s->folder >= 0)
+        close(s->folder);
+    if (s->others) {
+        map_release(&s->others->name_spaces);
+        map_release(&s->others->configs);
+        free(s->others->at);
+        free(s->others);
+    }
+    entries_release(&s->in);
+    *s = (struct tier_store){ .folder = -1, .lock = -1 };
 }
 
-int tier_store_unlink(struct tier_store *s, const char *file, struct err *err)
-{
-    char *path = tier_store_path(s, file);
+/* ---- changes -------------------------------------------------------------------------------- */
 
-    if (!path)
-        return err_nomem(err);
-    int code =
-        unlink(path) && errno != ENOENT ? err_set(err, ERR_IO, "cannot remove '%s': %s", path, strerror(errno)) : 0;
-    free(path);
+int tier_store_add(struct tier_store *s, struct entry *e, struct err *err)
+{
+    if (!state_insert(s->state, s->load.number, e, err))
+        return entries_add(&s->in, e, err);
+    entry_release(e);
+    return err->code;
+}
+
+int tier_store_update(struct tier_store *s, int i, struct err *err)
+{
+    return state_update(s->state, s->load.number, &s->in.at[i], err);
+}
+
+int tier_store_forget(struct tier_store *s, int i, struct err *err)
+{
+    struct entry *e = &s->in.at[i];
+
+    e->present = e->placed = false;
+    if (e->before)
+        return tier_store_update(s, i, err);
+    int code = state_delete(s->state, e, err);
+    e->row = 0;
     return code;
+}
+
+int tier_store_commit(struct tier_store *s, struct err *err)
+{
+    return state_commit(s->state, err) ? err_wrap(err, "tier '%s'", s->tier->name) : 0;
 }

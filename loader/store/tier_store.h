@@ -1,19 +1,18 @@
-/* tier_store.h - a folder that is a storage tier.
+/* tier_store.h - a folder that is a storage tier, as its writers use it.
  *
- *     DIR/evp-index                   JSON Lines, kind "index": an entry (loader/formats/stored.h) per payload
- *     DIR/evp-0123456789abcdef-...    the payloads; a name is never used for another content
- *     DIR/evp-lock                    held by the evp-load that is at work
+ *     DIR/evp-payloads/0f/0f1e...   the payloads; a name is never used for another content
+ *     DIR/evp-state                 what the writers know (loader/store/state.h); elsewhere with the tier's `state`
+ *     DIR/evp-index                 what readers read (loader/index/index.h): all that is placed
+ *     DIR/evp-lock                  held by the writer that is at work
  *
  * Crash invariant: whatever an index names is complete, at every moment and after a crash. It holds because of the
- * order of writes. A payload is copied, flushed and read back before an index names it; the index is replaced whole, by
- * a rename; a payload is deleted only after an index without it is in place. What a killed load left is therefore only
- * a file that no index names, and the next one sweeps it.
+ * order of writes. Payloads are copied, flushed and read back before the transaction that names them; the index follows
+ * the transaction; files are removed after the index without them is in place. What a killed writer left is therefore
+ * an index that is older than the state, which the next one writes again, and files that no payload names, which it
+ * sweeps.
  *
- * A reader reads the index, then the files it names. With an old index it may find a file gone; it reads the index
- * again.
- *
- * A damaged index is refused. The cure is to remove evp-index: the tier is then empty, and the next load places
- * everything again.
+ * A store is opened for one namespace: the payloads of others are neither listed nor touched, and stay in the index.
+ * Files that are not named like those above are never touched.
  *
  * Only folders on this machine (kinds dram and file) are served.
  */
@@ -21,64 +20,93 @@
 #define EVP_TIER_STORE_H
 
 #include "base/err.h"
-#include "base/rows.h"
 #include "loader/formats/stored.h"
 #include "loader/formats/tiers.h"
+#include "loader/store/state.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum tier_store_use { STORE_LOOK, STORE_CHANGE };
 
-struct tier_store {
+struct tier_store_options {
     const struct tier *tier; // borrowed; its uri is the folder
-    struct entries in;       // the payloads in the folder, spares included
-    bool changed;            // the index on disk is older than `in`
-    int lock;                // -1: none
+    const char *name_space;  // borrowed; shorter than INDEX_TEXT
+    enum tier_store_use use;
+    double wait_s; // for another writer to end
+    bool share;    // STORE_CHANGE opens the folder to `group`; else it stays as open as it is
+    gid_t group;
+    bool *busy; // set when tier_store_open() fails because of another writer; may be NULL
 };
 
-/* STORE_CHANGE makes the folder when its parent exists, locks it, and sweeps it. STORE_LOOK changes nothing. ERR_IO:
- * the parent is gone, or another evp-load holds the lock. ERR_FAIL: the tier is not a folder. */
-int tier_store_open(struct tier_store *s, const struct tier *tier, enum tier_store_use use, struct err *err) MUST_CHECK;
-void tier_store_close(struct tier_store *s); // zeroed is fine; the index is not written here
+struct tier_store {
+    const struct tier *tier; // NULL: not opened
+    const char *name_space;
+    struct state_load load;
+    struct entries in;   // the payloads of the namespace, those of the state before included; numbers do not change
+    int64_t other_bytes; // what other namespaces take of the tier's capacity
 
-/* The path of the index of a tier's folder, allocated; NULL without memory. */
-char *tier_store_index_path(const char *dir);
+    struct tier_store_others *others; // private from here on
+    struct state *state;
+    uint64_t published; // generation of the index on disk
+    int folder, lock;   // -1: none
+};
 
-/* Reads the index of a tier's folder. A folder without one is an empty tier. ERR_FORMAT: it is damaged. */
-int tier_store_read_index(struct entries *in, const char *dir, struct err *err) MUST_CHECK;
-int tier_store_parse_index(struct entries *in, struct rows_in *rows, struct err *err) MUST_CHECK; // of an opened stream
+/* STORE_CHANGE makes the folder when its parent exists, locks it, writes the index again if it is not that of the
+ * state, and sweeps the folder if a writer was killed. STORE_LOOK changes nothing; a folder or state that does not
+ * exist is an empty store. ERR_IO: the parent is gone, or another writer holds the lock. ERR_FAIL: the tier is not a
+ * folder, the folder is not the user's own, or it is on a network file system and the tier has no `state`. ERR_FORMAT:
+ * the state is damaged, or the store is of an earlier release. */
+int tier_store_open(struct tier_store *s, const struct tier_store_options *options, struct err *err) MUST_CHECK;
+void tier_store_close(struct tier_store *s); // zeroed is fine; what was not committed is gone
 
-/* Copies the file `from` into the tier under e->file, reads it back, and adds a copy of the entry to s->in. The index
- * on disk stays as it is. ERR_FORMAT: `from` does not have the size and checksum of *e. ERR_IO: the tier does not give
- * back what was written. After a failure the copy is removed. */
-int tier_store_put(struct tier_store *s, const char *from, const struct entry *e, struct err *err) MUST_CHECK;
+/* ---- files ---- */
 
-/* Writes the index without the entries that are gone, if it changed. */
-int tier_store_flush(struct tier_store *s, struct err *err) MUST_CHECK;
+/* Copies the file `from` under e->file; its bytes are on the disk after tier_store_flush(). */
+int tier_store_copy(const struct tier_store *s, int from, const struct entry *e, struct err *err) MUST_CHECK;
 
-/* Deletes payloads and temporary files that s->in does not have: what a killed load left, and files whose entries are
- * gone. */
-int tier_store_sweep(struct tier_store *s, struct err *err) MUST_CHECK;
+/* Writes n bytes under e->file; the same holds for them. */
+int tier_store_write(const struct tier_store *s, const void *bytes, size_t n, const struct entry *e,
+                     struct err *err) MUST_CHECK;
 
-/* Deletes a file that the index on disk no longer names. */
-int tier_store_unlink(struct tier_store *s, const char *file, struct err *err) MUST_CHECK;
+/* Flushes one file and the folders that it is in, and nothing else on the disk. */
+int tier_store_flush_file(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
 
-/* The path of a payload, allocated; NULL without memory. */
-char *tier_store_path(const struct tier_store *s, const char *file);
+/* Flushes everything that was written to the folder's disk. */
+int tier_store_flush(const struct tier_store *s, struct err *err) MUST_CHECK;
+
+/* Reads a flushed file back from the disk. ERR_IO: it is not what *e says. */
+int tier_store_read_back(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
+
+/* Opens the file of an entry for reading: a descriptor, or an error. */
+int tier_store_file(const struct tier_store *s, const struct entry *e, struct err *err);
 
 /* Is the file of an entry there, with its size? STORE_CONTENT also reads it and compares its checksum. */
 enum tier_store_check { STORE_SIZE, STORE_CONTENT };
 bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier_store_check check);
 
-/* The disk that the folder is on, or will be, and its free bytes. */
-int tier_store_disk(const struct tier_store *s, uint64_t *device, int64_t *free_bytes, struct err *err) MUST_CHECK;
+/* Deletes the file of an entry, which the published index must not name. */
+int tier_store_unlink(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
 
-/* Copies a whole file; the copy appears complete and flushed. *size and checksum are those of the bytes read. */
-int tier_store_copy(const char *from, const char *to, int64_t *size, char checksum[XXH3_HEX],
-                    struct err *err) MUST_CHECK;
+/* Size and checksum of an open file, from its beginning. */
+int tier_store_checksum(int fd, int64_t *size, char checksum[XXH3_HEX], struct err *err) MUST_CHECK;
 
-/* Size and checksum of a file. */
-int tier_store_checksum(const char *path, int64_t *size, char checksum[XXH3_HEX], struct err *err) MUST_CHECK;
+/* ---- changes, which become true together with tier_store_commit() ---- */
+
+/* Adds a payload whose file is flushed; takes *e over, also when it fails. */
+int tier_store_add(struct tier_store *s, struct entry *e, struct err *err) MUST_CHECK;
+
+/* The payload s->in.at[i] has other bytes, or is placed or not, or has lost its file (tier_store_forget). */
+int tier_store_update(struct tier_store *s, int i, struct err *err) MUST_CHECK;
+int tier_store_forget(struct tier_store *s, int i, struct err *err) MUST_CHECK;
+
+int tier_store_commit(struct tier_store *s, struct err *err) MUST_CHECK;
+
+/* Writes the index if it is older than what was committed. */
+int tier_store_publish(struct tier_store *s, struct err *err) MUST_CHECK;
+
+/* Deletes files of payloads that no payload names. */
+int tier_store_sweep(struct tier_store *s, struct err *err) MUST_CHECK;
 
 #endif

@@ -31,6 +31,10 @@ static struct placement row_of(const struct placement_plan *plan, int context)
         .utility = placement_utility(in, row, c),
         .frequency = in->frequency[row],
     };
+    if (c.tier != PLAN_RECOMPUTE && in->sd) {
+        p.quality_sd = in->sd[table_cell(t, row, c.config)];
+        p.unmeasured = !placement_measured(in, table_cell(t, row, c.config));
+    }
     struct cached before = manifest_cached(&in->previous.tiers, manifest_find(&in->previous, p.id));
     struct cached after = manifest_cached(&in->tiers, &p);
 
@@ -195,12 +199,16 @@ int placement_manifest(struct manifest *m, const struct placement_plan *p, struc
     const struct placement_input *in = p->in;
 
     *m = (struct manifest){ .alpha = in->alpha,
+                            .slo_ttft_s = in->slo_weight > 0 ? in->slo_ttft_s : 0,
+                            .slo_weight = in->slo_weight,
                             .objective = p->plan.objective,
                             .upper_bound = p->plan.upper_bound,
                             .gap = plan_gap(&p->plan),
+                            .optimal = p->plan.optimal,
                             .move_cost = in->move_cost,
                             .move_price = in->move_price,
                             .max_move = in->max_move,
+                            .predicted = in->kind == QUALITY_PREDICTED,
                             .min_quality = in->online ? in->min_quality : 0,
                             .tiers = in->tiers,
                             .borrows = true };
@@ -211,8 +219,28 @@ int placement_manifest(struct manifest *m, const struct placement_plan *p, struc
     snprintf(m->table_digest, sizeof(m->table_digest), "%s", in->table.digest);
     if (add_totals(m, p, err))
         return err->code;
+    struct placement_bound bound = { m->price, m->objective, m->upper_bound };
+    double loss;
+    if (placement_loss(in, &bound, &loss, err))
+        return err->code;
+    m->expected_loss = isnan(loss) ? 0 : loss;
     m->gain_gap = outcome_gain_gap(m->objective, m->upper_bound, m->total[1 + BASELINE_RECOMPUTE].utility);
     return 0;
+}
+
+double placement_lateness(const struct placement_plan *p)
+{
+    const struct placement_input *in = p->in;
+    double late = 0, all = 0;
+
+    for (int i = 0; i < p->plan.n_contexts; i++) {
+        int row = in->row[i];
+        struct plan_placement c = p->plan.placement[i];
+        all += in->frequency[row];
+        late +=
+            in->frequency[row] * lateness(placement_ttft(in, row, c), placement_ttft_sd(in, row, c), in->slo_ttft_s);
+    }
+    return all > 0 ? late / all : (double)NAN;
 }
 
 void placement_shares(const struct placement_plan *p, double *share)
@@ -228,5 +256,5 @@ void placement_shares(const struct placement_plan *p, double *share)
         all += in->frequency[in->row[i]];
     }
     for (int t = 0; t <= in->tiers.n; t++)
-        share[t] /= all;
+        share[t] = all > 0 ? share[t] / all : 0;
 }

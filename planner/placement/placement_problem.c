@@ -2,8 +2,6 @@
  * floors and pins leave. */
 #include "planner/placement/placement_internal.h"
 
-#include "planner/utility.h"
-
 double placement_ttft(const struct placement_input *in, int row, struct plan_placement c)
 {
     const struct table *t = &in->table;
@@ -15,9 +13,21 @@ double placement_ttft(const struct placement_input *in, int row, struct plan_pla
                        t->question_s[row]);
 }
 
+double placement_ttft_sd(const struct placement_input *in, int row, struct plan_placement c)
+{
+    if (c.tier == PLAN_RECOMPUTE)
+        return sd_of_sum(placement_prefill_sd(in, row), placement_question_sd(in, row));
+    const struct tier *tier = &in->tiers.at[c.tier];
+    double read_s = tier_read_s(tier, in->table.cell_bytes[table_cell(&in->table, row, c.config)]);
+    return sd_of_sum(tier_read_sd_s(tier, read_s), placement_question_sd(in, row));
+}
+
 double placement_utility(const struct placement_input *in, int row, struct plan_placement c)
 {
-    return utility(in->alpha, placement_quality(in, row, c), placement_ttft(in, row, c), in->frequency[row]);
+    struct plan_goal goal = placement_goal(in);
+
+    return utility(&goal, placement_quality(in, row, c), placement_ttft(in, row, c), placement_ttft_sd(in, row, c),
+                   in->frequency[row]);
 }
 
 int64_t placement_written(const struct placement_input *in, int row, struct plan_placement c)
@@ -46,24 +56,35 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *o
     int row = in->row[context], pin = in->pin[row], n_tiers = in->tiers.n, n_configs = in->table.n_configs;
     size_t first = table_cell(&in->table, row, 0), row_bytes = (size_t)n_configs * sizeof(*bytes);
     const int64_t *size = in->table.cell_bytes + first;
-    const double *quality = in->table.quality_train + first, min = placement_floor(in, row);
+    const double *quality = in->quality + first, min = placement_floor(in, row);
     const double *decompress_s = in->table.decompress_s + first, question_s = in->table.question_s[row];
-    const double alpha = in->alpha, frequency = in->frequency[row], move = in->move_cost + in->move_price;
+    const struct plan_goal goal = placement_goal(in);
+    const bool promised = goal.slo_weight > 0;
+    const double question_sd_s = promised ? placement_question_sd(in, row) : 0;
+    const double frequency = in->frequency[row], move = in->move_cost + in->move_price;
     const struct plan_placement before = in->before[row];
+    const bool *allowed = in->allowed;
 
     fetch_soon(size, row_bytes);
     fetch_soon(quality, row_bytes);
+    if (min > 0 && in->sd)
+        fetch_soon(in->sd + first, row_bytes);
     fetch_soon(decompress_s, row_bytes);
     double recomputed = placement_utility(in, row, (struct plan_placement){ 0, PLAN_RECOMPUTE });
     for (int v = 0; v < n_configs; v++)
-        bytes[v] = placement_allowed(size[v], quality[v], min) ? size[v] : -1;
+        bytes[v] = placement_allowed(in, first + (size_t)v, min) ? size[v] : -1;
     for (int t = 0; t < n_tiers; t++) {
         const struct tier tier = in->tiers.at[t];
         bool open = pin == PIN_NONE || pin == t;
+        int64_t max_bytes = in->max_bytes[t];
         for (int v = 0; v < n_configs; v++) {
-            double ttft_s = ttft_stored(tier_read_s(&tier, size[v]), decompress_s[v], question_s);
+            double read_s = tier_read_s(&tier, size[v]);
+            double sd_s = promised ? sd_of_sum(tier_read_sd_s(&tier, read_s), question_sd_s) : 0;
+            double ttft_s = ttft_stored(read_s, decompress_s[v], question_s);
             double written = before.config == v && before.tier == t ? 0 : (double)size[v];
-            out[v * n_tiers + t] = open ? utility(alpha, quality[v], ttft_s, frequency) - move * written : (double)NAN;
+            bool may = open && size[v] <= max_bytes && (!allowed || allowed[v * n_tiers + t]);
+            out[v * n_tiers + t] =
+                may ? utility(&goal, quality[v], ttft_s, sd_s, frequency) - move * written : (double)NAN;
         }
     }
     return pin >= 0 ? utility_unpinned(recomputed) : recomputed;
@@ -76,7 +97,8 @@ struct plan_problem placement_problem(const struct placement_input *in)
                                   .n_tiers = in->tiers.n,
                                   .capacity = in->capacity,
                                   .candidates = candidates,
-                                  .arg = in };
+                                  .arg = in,
+                                  .pool = in->pool };
 }
 
 /* ---- rules that cannot be respected ---------------------------------------- */
@@ -86,17 +108,24 @@ int placement_check_rules(const struct placement_input *in, struct err *err)
     for (int row = 0; row < in->table.n_contexts; row++) {
         int pin = in->pin[row];
         double best = -1;
-        bool allowed = pin < 0; /* recomputing is always good enough */
+        bool allowed = pin < 0, worst = false; /* recomputing is always good enough */
         for (int v = 0; v < in->table.n_configs && !allowed; v++) {
-            double quality = in->table.quality_train[table_cell(&in->table, row, v)];
-            int64_t bytes = in->table.cell_bytes[table_cell(&in->table, row, v)];
-            if (bytes < 0 || bytes > in->capacity[pin] || isnan(quality))
+            size_t cell = table_cell(&in->table, row, v);
+            int64_t bytes = in->table.cell_bytes[cell];
+            if (bytes < 0 || bytes > in->capacity[pin] || isnan(in->quality[cell]) ||
+                !placement_tier_allows(in, v, pin))
                 continue;
-            best = fmax(best, quality);
-            allowed = placement_allowed(bytes, quality, placement_floor(in, row));
+            best = fmax(best, placement_sure(in, cell));
+            allowed = placement_allowed(in, cell, placement_floor(in, row));
+            worst |= !placement_worst_allowed(in, cell);
         }
         if (allowed)
             continue;
+        if (worst)
+            return err_set(err, ERR_FAIL,
+                           "context '%s' is pinned to tier '%s', where no variant of it is good enough for every "
+                           "question: --min-quality-worst=%g",
+                           in->table.context_id[row], in->tiers.at[pin].name, in->min_quality_worst);
         if (best < 0)
             return err_set(err, ERR_FAIL, "context '%s' is pinned to tier '%s', where no variant of it fits",
                            in->table.context_id[row], in->tiers.at[pin].name);

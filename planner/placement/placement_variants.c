@@ -38,10 +38,8 @@ static void want_points(struct placement_variants *f, struct plan_placement chos
     for (int v = 0; v < f->problem.n_configs; v++)
         f->wanted[v] =
             (base.tier != PLAN_RECOMPUTE && v == base.config) || (chosen.tier != PLAN_RECOMPUTE && v == chosen.config);
-    for (int t = 0; t < f->problem.n_tiers; t++) {
-        if (f->problem.capacity[t] == INT64_MAX)
-            continue;
-        hull_scan(&f->work, &f->candidates, &f->problem, t, base.utility);
+    for (int d = 0; d < f->work.knapsack.n; d++) {
+        hull_scan(&f->work, &f->candidates, &f->problem, d, base.utility);
         for (int k = 0; k < f->work.n; k++)
             f->wanted[f->work.config[k]] = true;
     }
@@ -59,6 +57,10 @@ int placement_variants_find(struct placement_variants *f, int context, struct pl
                                      .prefill_s = t->prefill_s[row],
                                      .question_s = t->question_s[row],
                                      .min_quality = placement_floor(in, row) };
+    if (in->slo_weight > 0) {
+        f->variants.prefill_sd_s = placement_prefill_sd(in, row);
+        f->variants.question_sd_s = placement_question_sd(in, row);
+    }
     if (pin != PIN_NONE)
         f->variants.pin = pin == PLAN_RECOMPUTE ? "recompute" : in->tiers.at[pin].name;
     for (int k = 0; k < t->n_configs; k++) {
@@ -69,8 +71,8 @@ int placement_variants_find(struct placement_variants *f, int context, struct pl
         if (f->variants.n == VARIANTS_MAX)
             return err_set(err, ERR_FAIL, "context '%s' has more than %d variants that a live plan can need",
                            t->context_id[row], VARIANTS_MAX);
-        f->variant[f->variants.n++] = (struct variant_info){ t->config_name[v], t->cell_bytes[cell],
-                                                             t->quality_train[cell], t->decompress_s[cell] };
+        f->variant[f->variants.n++] =
+            (struct variant_info){ t->config_name[v], t->cell_bytes[cell], in->quality[cell], t->decompress_s[cell] };
     }
     return 0;
 }

@@ -1,8 +1,9 @@
 /* placement_verify.c - checks a manifest against the table, with none of the solver's code.
  *
  * Checked: the manifest is of this table; every row's bytes, quality, TTFT, utility and variants; what each tier holds
- * against its capacity; the objective; and the bound: for the header's prices, the sum over tiers of price * capacity
- * and over contexts of the best utility less price * bytes. Floors, pins and move costs are those of the input.
+ * against its capacity; the objective; the expected loss; and the bound: for the header's prices, the sum over tiers of
+ * price * capacity and over contexts of the best utility less price * bytes. Floors, pins and move costs are those of
+ * the input.
  */
 #include "planner/placement/placement_internal.h"
 
@@ -35,6 +36,12 @@ static int check_variants(const struct placement_input *in, const struct placeme
         return mismatch(p, "prefill_s", f->prefill_s, t->prefill_s[row], err);
     if (!close_to(f->question_s, t->question_s[row], f->question_s))
         return mismatch(p, "question_s", f->question_s, t->question_s[row], err);
+    double prefill_sd_s = in->slo_weight > 0 ? placement_prefill_sd(in, row) : 0;
+    double question_sd_s = in->slo_weight > 0 ? placement_question_sd(in, row) : 0;
+    if (!close_to(f->prefill_sd_s, prefill_sd_s, prefill_sd_s))
+        return mismatch(p, "prefill_sd_s", f->prefill_sd_s, prefill_sd_s, err);
+    if (!close_to(f->question_sd_s, question_sd_s, question_sd_s))
+        return mismatch(p, "question_sd_s", f->question_sd_s, question_sd_s, err);
     for (int i = 0; i < f->n; i++) {
         const struct variant_info *variant = &f->at[i];
         int config = table_find_config(t, variant->config);
@@ -43,8 +50,8 @@ static int check_variants(const struct placement_input *in, const struct placeme
         size_t cell = table_cell(t, row, config);
         if (variant->bytes != t->cell_bytes[cell])
             return mismatch(p, "a variant's bytes", (double)variant->bytes, (double)t->cell_bytes[cell], err);
-        if (!close_to(variant->quality, t->quality_train[cell], 1))
-            return mismatch(p, "a variant's quality", variant->quality, t->quality_train[cell], err);
+        if (!close_to(variant->quality, in->quality[cell], 1))
+            return mismatch(p, "a variant's quality", variant->quality, in->quality[cell], err);
         if (!close_to(variant->decompress_s, t->decompress_s[cell], variant->decompress_s))
             return mismatch(p, "a variant's decompress_s", variant->decompress_s, t->decompress_s[cell], err);
     }
@@ -70,8 +77,15 @@ static int check_numbers(const struct placement_input *in, const struct placemen
         return mismatch(p, "utility", p->utility, worth, err);
     if (p->variants && check_variants(in, p, row, err))
         return err->code;
-    if (stored && quality < placement_floor(in, row))
+    if (stored && !placement_worst_allowed(in, table_cell(&in->table, row, c.config)))
+        return err_set(err, ERR_FORMAT,
+                       "context '%s': the quality of its worst question is below --min-quality-worst=%g", p->id,
+                       in->min_quality_worst);
+    if (stored && !placement_allowed(in, table_cell(&in->table, row, c.config), placement_floor(in, row)))
         return err_set(err, ERR_FORMAT, "context '%s': quality %.4g is below its floor", p->id, quality);
+    if (stored && !tier_allows(&in->tiers.at[c.tier], p->config))
+        return err_set(err, ERR_FORMAT, "context '%s': tier '%s' may not hold config '%s'", p->id,
+                       in->tiers.at[c.tier].name, p->config);
     if (in->pin[row] != PIN_NONE && in->pin[row] != p->tier)
         return err_set(err, ERR_FORMAT, "context '%s' is not on the tier it is pinned to", p->id);
     return 0;
@@ -116,11 +130,11 @@ static double best_reduced(const struct placement_input *in, const struct manife
 
     for (int v = 0; v < t->n_configs; v++) {
         int64_t bytes = t->cell_bytes[table_cell(t, row, v)];
-        if (!placement_allowed(bytes, t->quality_train[table_cell(t, row, v)], placement_floor(in, row)))
+        if (!placement_allowed(in, table_cell(t, row, v), placement_floor(in, row)))
             continue;
         for (int d = 0; d < in->tiers.n; d++) {
             struct plan_placement c = { v, d };
-            if ((pin != PIN_NONE && pin != d) || bytes > in->capacity[d])
+            if ((pin != PIN_NONE && pin != d) || bytes > in->capacity[d] || !placement_tier_allows(in, v, d))
                 continue;
             best = fmax(best, placement_utility(in, row, c) -
                                   (in->move_cost + in->move_price) * (double)placement_written(in, row, c) -
@@ -135,19 +149,36 @@ static double bound_of(const struct placement_input *in, const struct manifest *
 {
     double bound = in->move_price > 0 ? in->move_price * (double)in->max_move : 0;
 
-    for (int d = 0; d < in->tiers.n; d++)
-        bound += m->price[d] > 0 ? m->price[d] * (double)in->capacity[d] : 0;
+    for (int d = 0; d < in->tiers.n; d++) /* a pool counts once */
+        bound += m->price[d] > 0 && in->pool[d] == d ? m->price[d] * (double)in->capacity[d] : 0;
     for (int row = 0; row < in->table.n_contexts; row++)
         bound += best_reduced(in, m, row);
     return bound;
 }
 
+int placement_check_fills(const struct tiers *tiers, const double *price, const double *fill, struct err *err)
+{
+    double used[PLAN_TIERS] = { 0 };
+    int pool[PLAN_TIERS];
+
+    tiers_pools(tiers, pool);
+    for (int d = 0; d < tiers->n; d++) {
+        const struct tier *t = &tiers->at[d];
+        used[pool[d]] += fill[d];
+        if (price[d] < price[pool[d]] || price[d] > price[pool[d]])
+            return err_set(err, ERR_FORMAT, "tiers '%s' and '%s' are of one pool, but have two prices",
+                           tiers->at[pool[d]].name, t->name);
+        if (used[pool[d]] > (double)t->capacity)
+            return err_set(err, ERR_FORMAT, "%s '%s' holds %.0f of %lld bytes", *t->pool ? "pool" : "tier",
+                           *t->pool ? t->pool : t->name, used[pool[d]], (long long)t->capacity);
+    }
+    return 0;
+}
+
 static int check_sums(const struct placement_input *in, const struct manifest *m, const struct sums *s, struct err *err)
 {
-    for (int d = 0; d < in->tiers.n; d++)
-        if (s->fill[d] > (double)in->capacity[d])
-            return err_set(err, ERR_FORMAT, "tier '%s' holds %.0f of %lld bytes", in->tiers.at[d].name, s->fill[d],
-                           (long long)in->capacity[d]);
+    if (placement_check_fills(&in->tiers, m->price, s->fill, err))
+        return err->code;
     if (s->written > (double)in->max_move)
         return err_set(err, ERR_FORMAT, "the plan writes %.0f bytes where %lld were allowed", s->written,
                        (long long)in->max_move);
@@ -157,6 +188,17 @@ static int check_sums(const struct placement_input *in, const struct manifest *m
         return err_set(err, ERR_FORMAT, "the manifest says that no plan exceeds %.12g, but its prices prove only %.12g",
                        m->upper_bound, s->bound);
     return 0;
+}
+
+static int check_loss(const struct placement_input *in, const struct manifest *m, double *loss, struct err *err)
+{
+    struct placement_bound bound = { m->price, m->objective, m->upper_bound };
+
+    if (placement_loss(in, &bound, loss, err))
+        return err->code;
+    if (fabs(*loss - m->expected_loss) <= 1e-6 * m->expected_loss + relative * fabs(m->objective))
+        return 0;
+    return err_set(err, ERR_FORMAT, "the manifest expects to lose %.6g, the table %.6g", m->expected_loss, *loss);
 }
 
 int placement_verify(const struct placement_input *in, const struct manifest *m, struct placement_proof *proof,
@@ -173,6 +215,8 @@ int placement_verify(const struct placement_input *in, const struct manifest *m,
     if (n != in->table.n_contexts)
         return err_set(err, ERR_FORMAT, "the manifest has %d of the table's %d contexts", n, in->table.n_contexts);
     sums.bound = bound_of(in, m);
-    *proof = (struct placement_proof){ n, sums.objective, sums.bound };
-    return check_sums(in, m, &sums, err);
+    *proof = (struct placement_proof){ n, sums.objective, sums.bound, 0 };
+    if (check_sums(in, m, &sums, err))
+        return err->code;
+    return m->expected_loss > 0 ? check_loss(in, m, &proof->expected_loss, err) : 0;
 }

@@ -3,13 +3,15 @@
  *     admit N SEED [EVENTS]
  *
  * `real` instance: N contexts are planned and written as evp-plan --online does; then EVENTS (by default 1000) contexts
- * are admitted, used more, and removed, with the variants of their hulls, and are admitted with all 60.
+ * are admitted, used more, and removed, with the variants of their hulls, and are admitted with all 60. Then the plan
+ * is saved while events go on: the longest of them is what a save stops them for.
  *
  * Microseconds per event. `planner alone` is incremental_add() for the same contexts, whose candidates are made before.
  */
 #include "base/clock.h"
 #include "loader/libevp/evp.h"
 #include "loader/formats/manifest.h"
+#include "loader/libevp/live_plan.h"
 #include "planner/hull.h"
 #include "planner/incremental.h"
 #include "planner/utility.h"
@@ -17,17 +19,40 @@
 #include "tests/bench/instance.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { V = INSTANCE_CONFIGS, T = INSTANCE_TIERS };
 
 static char uri[T][8] = { "gpu", "/dram", "/ssd", "/remote" };
-static struct tier tier[T] = { { "gpu", TIER_GPU, uri[0], 0, 1e12, 1e12, .001 },
-                               { "dram", TIER_DRAM, uri[1], 0, 20e9, 20e9, .003 },
-                               { "ssd", TIER_FILE, uri[2], 0, 3e9, 3e9, .01 },
-                               { "remote", TIER_FILE, uri[3], 0, 1e9, 1e9, .05 } };
+static struct tier tier[T] = { { .name = "gpu",
+                                 .kind = TIER_GPU,
+                                 .uri = uri[0],
+                                 .read_bytes_per_s = 1e12,
+                                 .write_bytes_per_s = 1e12,
+                                 .latency_s = .001 },
+                               { .name = "dram",
+                                 .kind = TIER_DRAM,
+                                 .uri = uri[1],
+                                 .read_bytes_per_s = 20e9,
+                                 .write_bytes_per_s = 20e9,
+                                 .latency_s = .003 },
+                               { .name = "ssd",
+                                 .kind = TIER_FILE,
+                                 .uri = uri[2],
+                                 .read_bytes_per_s = 3e9,
+                                 .write_bytes_per_s = 3e9,
+                                 .latency_s = .01 },
+                               { .name = "remote",
+                                 .kind = TIER_FILE,
+                                 .uri = uri[3],
+                                 .read_bytes_per_s = 1e9,
+                                 .write_bytes_per_s = 1e9,
+                                 .latency_s = .05 } };
 
 struct bench {
     struct instance in;
@@ -56,17 +81,19 @@ static double prefill_of(const struct bench *b, int context)
 static double candidates(const void *arg, int context, int64_t *bytes, double *out)
 {
     const struct bench *b = arg;
+    const struct plan_goal goal = { .alpha = 1 };
     double f = (double)b->in.frequency[context];
 
     for (int v = 0; v < V; v++) {
         struct variant_info variant = variant_of(b, context, v);
         bytes[v] = variant.bytes;
         for (int t = 0; t < T; t++) {
-            out[v * T + t] = utility(1, variant.quality,
-                                     ttft_stored(tier_read_s(&tier[t], variant.bytes), variant.decompress_s, .03), f);
+            out[v * T + t] =
+                utility(&goal, variant.quality,
+                        ttft_stored(tier_read_s(&tier[t], variant.bytes), variant.decompress_s, .03), 0, f);
         }
     }
-    return utility_recomputed(1, ttft_recomputed(prefill_of(b, context), .03), f);
+    return utility_recomputed(&goal, ttft_recomputed(prefill_of(b, context), .03), 0, f);
 }
 
 /* The variants that can matter, and the chosen one, as evp-plan --online finds them. */
@@ -138,7 +165,7 @@ static void report(struct bench *b, const char *name)
 
 static int planner_alone(struct bench *b, const struct plan *plan, struct err *err)
 {
-    struct incremental *m = incremental_new(&b->problem, plan, err);
+    struct incremental *m = incremental_new(&b->problem, plan, 0, err);
     int context;
 
     for (int k = 0; m && k < b->n_events; k++) {
@@ -188,6 +215,100 @@ static int one_event(struct bench *b, struct evp_plan *plan, enum event event, i
     return code;
 }
 
+struct saving {
+    struct evp_plan *plan;
+    const char *path;
+    double seconds;
+    atomic_bool done;
+};
+
+static void *save(void *arg)
+{
+    struct saving *s = arg;
+    double start = clock_now();
+
+    (void)!evp_plan_save(s->plan, s->path, NULL);
+    s->seconds = clock_now() - start;
+    s->done = true;
+    return NULL;
+}
+
+/* Updates contexts until a save in another thread is done, or for so many seconds; says which took longest. */
+static int update_for_a_while(struct bench *b, struct saving *s, double seconds, const char *beside,
+                              struct evp_error *error)
+{
+    double longest = 0, began = clock_now(), at = 0;
+    long n = 0, slow = 0;
+    int code = 0;
+
+    for (; !code && (s->path ? !s->done : clock_now() - began < seconds); n++) {
+        char id[24];
+        snprintf(id, sizeof(id), "new/%d", (int)(n % b->n_events));
+        struct evp_update u = { .id = id, .frequency = (double)(n % 7) };
+        struct evp_operations todo;
+        double start = clock_now();
+        code = evp_plan_update(s->plan, &u, &todo, error);
+        evp_operations_release(&todo);
+        double took = clock_now() - start;
+        slow += took > 5e-3;
+        at = took > longest ? start - began : at;
+        longest = took > longest ? took : longest;
+        nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
+    }
+    printf("%ld events beside %s: the longest took %.2f ms, at %.2f s; %ld took more than 5 ms\n", n, beside,
+           1e3 * longest, at, slow);
+    return code;
+}
+
+static int save_beside_events(struct bench *b, struct evp_plan *plan, const char *path, struct evp_error *error)
+{
+    struct saving s = { .plan = plan, .path = path }, none = { .plan = plan };
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, save, &s))
+        return EVP_MEMORY;
+    int code = update_for_a_while(b, &s, 0, "a save", error);
+    pthread_join(thread, NULL);
+    printf("saved in %.2f s meanwhile\n", s.seconds);
+    return code ? code : update_for_a_while(b, &none, s.seconds, "nothing", error);
+}
+
+static double cpu_seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A save holds the plan's lock for a piece of its copying at a time. The CPU's time does not count that of others. */
+static int time_pieces(const char *path, struct err *err)
+{
+    double longest = 0, all = 0;
+    struct live_save save;
+    struct live_plan l;
+    bool more = true;
+    int n = 0;
+
+    if (live_plan_open(&l, path, err))
+        return err->code;
+    double start = cpu_seconds();
+    int code = live_save_begin(&l, &save, err);
+    for (; !code && more; n++) {
+        more = live_save_go_on(&l);
+        double now = cpu_seconds(), took = now - start;
+        longest = took > longest ? took : longest;
+        all += took;
+        start = now;
+    }
+    live_save_end(&l);
+    if (!code)
+        live_save_release(&save);
+    live_plan_close(&l);
+    printf("a save stops events %d times, for %.2f ms of CPU at most, %.0f ms together\n", n, 1e3 * longest, 1e3 * all);
+    return code;
+}
+
 static int library(struct bench *b, const char *path, struct evp_error *error)
 {
     static const struct {
@@ -212,6 +333,8 @@ static int library(struct bench *b, const char *path, struct evp_error *error)
     start = clock_now();
     int code = evp_plan_save(plan, path, error);
     printf("saved in %.2f s\n", clock_now() - start);
+    if (!code)
+        code = save_beside_events(b, plan, path, error);
     evp_plan_close(plan);
     return code;
 }
@@ -226,11 +349,12 @@ static int run(struct bench *b, int n, uint64_t seed, struct err *err)
     if (instance_make(&b->in, INSTANCE_REAL, n + b->n_events, seed, err))
         return err->code;
     memset(b->digest, '0', DIGEST_HEX - 1);
+    static const char *const method[] = { "keydiff", "knorm", "snapkv", "tova" };
     for (int v = 0; v < V; v++)
-        snprintf(b->config[v], sizeof(b->config[v]), "method%d:drop=0.%02d", v / 15, v % 15);
+        snprintf(b->config[v], sizeof(b->config[v]), "%s:drop=0.%02d", method[v / 15], 1 + v % 15);
     for (int t = 0; t < T; t++)
         tier[t].capacity = b->in.capacity[t];
-    b->problem = (struct plan_problem){ n, V, T, b->in.capacity, candidates, b };
+    b->problem = (struct plan_problem){ n, V, T, b->in.capacity, candidates, b, NULL };
     b->seconds = calloc((size_t)b->n_events, sizeof(*b->seconds));
     if (!b->seconds || plan_candidates_init(&b->o, &b->problem, err) || hull_work_init(&b->work, &b->problem, err) ||
         plan_solve(&plan, &b->problem, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, err))
@@ -242,6 +366,8 @@ static int run(struct bench *b, int n, uint64_t seed, struct err *err)
         printf("manifest of %d contexts: %.0f bytes each\n", n, (double)bytes / n);
     if (!code && library(b, path, &error))
         code = err_set(err, ERR_FAIL, "%s", error.text);
+    if (!code)
+        code = time_pieces(path, err);
     unlink(path);
     return code;
 }

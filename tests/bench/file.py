@@ -2,9 +2,9 @@
 
 Makes the table (uncompressed, as table_write makes it), plans it five times, and in between lets h5py read the datasets
 that evp-plan reads and writes the manifest's bytes once more: what is left when nothing is computed. All files are in
-the page cache. The fastest of five each; memory is that of evp-plan and the child that reads, whichever is higher.
+the page cache. Then the next night with --max-move beside one without. The fastest of five each; memory is that of evp-plan and the child that reads, whichever is higher.
 """
-import os, re, resource, subprocess, sys, tempfile, time
+import json, os, random, re, resource, subprocess, sys, tempfile, time
 
 build, n = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 100000
 datasets = """/contexts/id /contexts/token_digest /contexts/n_tokens /contexts/kv_bytes /contexts/prefill_s
@@ -33,14 +33,39 @@ def write_seconds(path, copy):
     return time.perf_counter() - start
 
 
-def plan(table, tiers, out):
+def plan(table, tiers, out, *more):
     """Seconds of reading, solving, writing, and of the processors."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    said = subprocess.run([f"{build}/evp-plan", table, "--tiers", tiers, "-o", out], check=True, capture_output=True,
+    said = subprocess.run([f"{build}/evp-plan", table, "--tiers", tiers, "-o", out, *more], check=True, capture_output=True,
                           text=True).stderr
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     read, solved, wrote = map(float, re.search(r"in ([\d.]+) s, solved in ([\d.]+) s, wrote in ([\d.]+) s", said).groups())
     return read, solved, wrote, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def written(path):
+    """Bytes that a manifest's operations write."""
+    with open(path) as f:
+        return sum(int(re.search(r'"bytes":(\d+)', line)[1]) for line in f if re.search('"operation":"(insert|move|recompress)"', line))
+
+
+def capped(table, tiers, before, scratch):
+    """The next night's plan, for other accesses, with a cap on what it writes and without one."""
+    log, free, cap = (f"{scratch}/{name}" for name in ("log.jsonl", "free.jsonl", "capped.jsonl"))
+    with open(before) as f, open(log, "w") as out:
+        draw = random.Random(1)
+        ids = [m[1] for m in (re.match(r'{"id":"([^"]*)"', line) for line in f) if m]
+        out.writelines(f'{{"context":"{i}","count":{draw.lognormvariate(0, 1):.3f}}}\n' for i in ids)
+    night = ["--access", log, "--previous", before]
+    alone = min(plan(table, tiers, free, *night)[1] for _ in range(3))
+    all_bytes = written(free)
+    print(f"  the next night, solved in {alone:.2f} s, writes {all_bytes / 1e9:.0f} GB; with --max-move")
+    for share in 0.5, 0.1, 0.01:
+        limit = int(share * all_bytes)
+        solved = min(plan(table, tiers, cap, *night, "--max-move", str(limit))[1] for _ in range(2))
+        head = json.loads(open(cap).readline())
+        print(f"  {share:4.0%} of that: solved in {solved:.2f} s, ratio {solved / alone:.2f}; {written(cap) / limit:.1%} of the cap written,"
+              f" gap {head['gap']:.1e}, of the gain {head['gain_gap']:.1e}")
 
 
 with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", ".")) as scratch:
@@ -62,3 +87,4 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"""], check=True, c
           f" are written in {write:.2f} s")
     print(f"  all but solving {read + wrote:.2f} s, h5py and bytes {h5 + write:.2f} s: ratio {(read + wrote) / (h5 + write):.2f}")
     print(f"  peak RSS {peak / 1e6:.0f} MB: {peak / size:.2f} of the table's bytes, {peak / data:.2f} of those read")
+    capped(table, tiers, out, scratch)

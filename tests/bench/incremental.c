@@ -105,7 +105,7 @@ static int run(struct bench *b, int n, uint64_t seed, struct err *err)
         plan_solve(&plan, &b->problem, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, err))
         return err_nomem(err);
     double start = clock_now();
-    b->m = incremental_new(&b->problem, &plan, err);
+    b->m = incremental_new(&b->problem, &plan, 0, err);
     if (!b->m)
         return err->code;
     printf("taken over in %.2f s, gap %.2e (plan %.2e)\n", clock_now() - start,

@@ -48,9 +48,18 @@ static void make_real(struct instance *in, struct rng *r)
             }
         }
     }
-    static const double share[INSTANCE_TIERS] = { .025, .09, .15, 0 };
-    for (int t = 0; t < INSTANCE_TIERS; t++)
-        in->capacity[t] = t == 3 ? INT64_MAX : (int64_t)(total * share[t]);
+    static const double share[INSTANCE_TIERS] = { .025, .09, .15, .2 };
+    bool nodes = in->kind == INSTANCE_NODES;
+    in->n_tiers = nodes ? INSTANCE_TIERS_MAX : INSTANCE_TIERS;
+    for (int t = 0; t < in->n_tiers; t++) {
+        int k = nodes ? t / INSTANCE_NODES_N : t, node = nodes ? t % INSTANCE_NODES_N : 0;
+        double own = nodes && k < 3 ? share[k] / INSTANCE_NODES_N : share[k];
+        in->capacity[t] = k == 3 && !nodes ? INT64_MAX : (int64_t)(total * own);
+        in->pool[t] = k == 3 ? t - node : t;
+        in->kind_of[t] = k;
+        in->per_byte[t] = per_byte[k];
+        in->latency[t] = latency[k];
+    }
 }
 
 /* Zipf(0.8), 20 accesses per context in the mean, dealt out at random. */
@@ -83,8 +92,11 @@ static void make_random(struct instance *in, struct rng *r)
         total += in->size[o];
     }
     double mean_total = total / INSTANCE_CONFIGS / (in->kind == INSTANCE_UNC ? 10 : 1);
-    for (int t = 0; t < INSTANCE_TIERS; t++)
+    in->n_tiers = INSTANCE_TIERS;
+    for (int t = 0; t < INSTANCE_TIERS; t++) {
         in->capacity[t] = (int64_t)(mean_total * .05 * (t + 1));
+        in->pool[t] = t;
+    }
 }
 
 int instance_make(struct instance *in, enum instance_kind kind, int n, uint64_t seed, struct err *err)
@@ -101,7 +113,7 @@ int instance_make(struct instance *in, enum instance_kind kind, int n, uint64_t 
         instance_release(in);
         return err_nomem(err);
     }
-    if (kind == INSTANCE_REAL)
+    if (kind == INSTANCE_REAL || kind == INSTANCE_NODES)
         make_real(in, &r);
     else
         make_random(in, &r);
@@ -128,9 +140,10 @@ static double candidates_real(const struct instance *in, int context, int64_t *b
         double decode =
             v >= 3 * DROPS ? full / 40e9 : 0; /* the fourth method must be unpacked, but on the first tier */
         bytes[v] = (int64_t)size[v] * UNIT;
-        for (int t = 0; t < INSTANCE_TIERS; t++) {
-            double ttft = .03 + latency[t] + (double)bytes[v] * per_byte[t] + (t > 0 ? decode : 0);
-            utility[v * INSTANCE_TIERS + t] = ((double)quality[v] - ttft) * f;
+        for (int t = 0; t < in->n_tiers; t++) {
+            bool first = t < in->n_tiers / INSTANCE_TIERS;
+            double ttft = .03 + in->latency[t] + (double)bytes[v] * in->per_byte[t] + (first ? 0 : decode);
+            utility[v * in->n_tiers + t] = ((double)quality[v] - ttft) * f;
         }
     }
     return (1 - .03 - tokens / 8000 - 4e-10 * tokens * tokens) * f;
@@ -142,7 +155,7 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *u
     const int32_t *size = in->size + (size_t)context * INSTANCE_CONFIGS;
     const float *quality = in->quality + (size_t)context * INSTANCE_CONFIGS;
 
-    if (in->kind == INSTANCE_REAL)
+    if (in->kind == INSTANCE_REAL || in->kind == INSTANCE_NODES)
         return candidates_real(in, context, bytes, utility);
     for (int v = 0; v < INSTANCE_CONFIGS; v++) {
         bytes[v] = size[v];
@@ -154,5 +167,20 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *u
 
 struct plan_problem instance_problem(const struct instance *in)
 {
-    return (struct plan_problem){ in->n, INSTANCE_CONFIGS, INSTANCE_TIERS, in->capacity, candidates, in };
+    return (struct plan_problem){ in->n, INSTANCE_CONFIGS, in->n_tiers, in->capacity, candidates, in, in->pool };
+}
+
+struct instance instance_kinds(const struct instance *in)
+{
+    struct instance kinds = *in;
+
+    kinds.n_tiers = INSTANCE_TIERS;
+    for (int k = 0; k < INSTANCE_TIERS; k++) {
+        int first = k * INSTANCE_NODES_N;
+        kinds.capacity[k] = in->capacity[first] * (k < 3 ? INSTANCE_NODES_N : 1); /* the fourth is a pool */
+        kinds.pool[k] = k;
+        kinds.per_byte[k] = in->per_byte[first];
+        kinds.latency[k] = in->latency[first];
+    }
+    return kinds;
 }

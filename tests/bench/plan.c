@@ -1,10 +1,11 @@
 /* plan.c - how fast and how well the planner plans: one line per run.
  *
- *     plan KIND N SEED [SOLVER [WORK]]      KIND: real unc weak strong; SOLVER: optimal evicpress adaptcache
+ *     plan KIND N SEED [SOLVER [WORK]]      KIND: real unc weak strong nodes; SOLVER: optimal evicpress adaptcache
  *     plan KIND N SEED dump                  the instance's candidates as text, for other solvers
  */
 #include "base/clock.h"
 #include "planner/plan.h"
+#include "planner/spread.h"
 #include "tests/bench/instance.h"
 
 #include <math.h>
@@ -46,9 +47,9 @@ static int dump(const struct plan_problem *p, struct err *err)
 
 static int run(int argc, char **argv, struct err *err)
 {
-    static const char *const kinds[] = { "real", "unc", "weak", "strong" };
+    static const char *const kinds[] = { "real", "unc", "weak", "strong", "nodes" };
     static const char *const solvers[] = { "evicpress", "adaptcache", "optimal" };
-    int kind = pick(kinds, 4, argv[1]), solver = argc > 4 ? pick(solvers, 3, argv[4]) : PLAN_OPTIMAL;
+    int kind = pick(kinds, 5, argv[1]), solver = argc > 4 ? pick(solvers, 3, argv[4]) : PLAN_OPTIMAL;
     struct plan_effort effort = { .work = argc > 5 ? strtoll(argv[5], NULL, 10) : 0 };
     struct instance in;
     struct plan plan;
@@ -63,8 +64,12 @@ static int run(int argc, char **argv, struct err *err)
         instance_release(&in);
         return code;
     }
+    struct instance by_kind = instance_kinds(&in);
+    struct plan_problem of_kinds = instance_problem(&by_kind);
+    bool spread = in.kind == INSTANCE_NODES && in.n >= SPREAD_MIN;
     double start = clock_now();
-    if (plan_solve(&plan, &problem, (enum plan_solver)solver, &effort, err))
+    if (plan_solve(&plan, spread ? &of_kinds : &problem, (enum plan_solver)solver, &effort, err) ||
+        (spread && plan_spread(&plan, &(struct spread){ &problem, &of_kinds, in.kind_of, NULL }, err)))
         return err->code;
     double seconds = clock_now() - start, free_total = 0;
     struct plan_candidates o;

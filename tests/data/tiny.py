@@ -98,11 +98,11 @@ def gguf_value(v):
     return struct.pack("<IIQ", 9, kind, len(v)) + b"".join(items)
 
 
-def llama3_divisors(theta, factor=32, low=1, high=4, original=8192):
+def llama3_divisors(theta, head=HEAD, factor=32, low=1, high=4, original=8192):
     """As transformers computes them (modeling_rope_utils.py, _compute_llama3_parameters)."""
     divisors = []
-    for j in range(HEAD // 2):
-        length = 2 * math.pi * theta ** (2 * j / HEAD)
+    for j in range(head // 2):
+        length = 2 * math.pi * theta ** (2 * j / head)
         smooth = (original / length - low) / (high - low)
         divisors.append(1 if length < original / high else factor if length > original / low
                         else 1 / ((1 - smooth) / factor + smooth))
@@ -189,4 +189,5 @@ def main():
     write_folder(f"{out}/tiny", weights)
 
 
-main()
+if __name__ == "__main__":
+    main()

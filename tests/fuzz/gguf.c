@@ -9,20 +9,20 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 /* What can be read is finite, and a view says the same. */
-static void read_tensor(const struct model *m, enum tensor_role role, int layer)
+static void read_tensor(const struct model *m, enum tensor_role role, int index)
 {
     struct tensor_shape shape = model_shape(&m->config, role);
     size_t n = (size_t)shape.rows * (size_t)shape.cols;
     float *out = malloc(n * sizeof(*out));
     struct mat view;
     struct err err;
-    int code = out ? model_read(m, role, layer, out, &err) : ERR_NOMEM;
+    int code = out ? model_read(m, role, index, out, &err) : ERR_NOMEM;
 
     if (out && code && code != ERR_FORMAT)
         abort();
     if (!code && weight_finite(WEIGHT_F32, out, n) != n)
         abort();
-    int view_code = model_view(m, role, layer, &view, &err);
+    int view_code = model_view(m, role, index, &view, &err);
     if (out && view_code && !code)
         abort();
     if (!view_code && view.at && (view.rows != shape.rows || view.pitch != shape.cols))
@@ -32,9 +32,9 @@ static void read_tensor(const struct model *m, enum tensor_role role, int layer)
 
 static void read_all(const struct model *m)
 {
-    for (int layer = 0; layer < m->config.n_layers; layer++)
-        for (int role = 0; role < TENSOR_ROLES; role++)
-            read_tensor(m, (enum tensor_role)role, layer);
+    for (int role = 0; role < TENSOR_ROLES; role++)
+        for (int i = 0; i < model_count(&m->config, (enum tensor_role)role); i++)
+            read_tensor(m, (enum tensor_role)role, i);
 }
 
 static void tokenize(const struct gguf *g)

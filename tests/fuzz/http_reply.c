@@ -19,7 +19,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (reply_read(&list, 0, &usage, &body, &err) == 0 && list.n == 0)
         abort();
     reply_complaint(&said, &body);
-    reply_refuses_schema(400, (const char *)data, n);
+    unsigned refused = reply_refuses(&body, n % 16);
+    if (refused & ~(unsigned)(n % 16) || refused & (refused - 1))
+        abort(); /* one that was in use, or none */
+    reply_blames_length(&body);
     buf_add(&text, data, n); /* and as what a model wrote */
     if (reply_questions(&list, 0, buf_str(&text), &err))
         abort();

@@ -30,6 +30,25 @@ static void expect_lengths(const struct packed_payload *p)
     }
 }
 
+/* What is read of the header alone is what is read of all of it. */
+static void expect_same_header(const struct payload *whole, const uint8_t *data, size_t n)
+{
+    size_t header = (size_t)safetensors_header_bytes(data);
+    struct payload p;
+    struct err err;
+
+    if (header < n && payload_parse_header(&p, data, header - 1, n, &err) == 0)
+        abort();
+    if (payload_parse_header(&p, data, header, n, &err) || p.st.n != whole->st.n ||
+        payload_bytes(&p) != payload_bytes(whole) || payload_bytes(&p) > (int64_t)n)
+        abort();
+    for (int i = 0; i < p.st.n; i++)
+        if (p.st.tensor[i].offset != whole->st.tensor[i].offset ||
+            (const uint8_t *)whole->st.tensor[i].at != data + p.st.tensor[i].offset)
+            abort();
+    payload_close(&p);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct packed_payload packed;
@@ -39,6 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (payload_parse(&p, data, n, &err))
         return 0;
     expect_inside(&p, data, n);
+    expect_same_header(&p, data, n);
     if (payload_check_sums(&p, &err) && !*err.msg)
         abort();
     payload_close(&p);

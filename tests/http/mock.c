@@ -3,10 +3,11 @@
  *     mock PORT_FILE LOG &      listens on a free port of 127.0.0.1, writes it to PORT_FILE (renamed into place), and
  *                               adds "PATH STATUS TRY KEY FORM" to LOG for every reply until it is killed
  *
- * The first folder of the request's path is the scenario, see `scenarios` below; TRY counts the requests with the same
- * text. The questions of a good reply depend on the text that was sent and on nothing else, so a run's output does not
- * depend on the order of its requests. KEY is the bearer token, FORM is "schema" when the request has a
- * response_format.
+ * The first folder of the request's path is the scenario, see `scenarios` and `refusals` below; TRY counts the requests
+ * with the same text. The questions of a good reply depend on the text that was sent and on nothing else, so a run's
+ * output does not depend on the order of its requests. KEY is the bearer token, FORM what the request uses: "schema" or
+ * "json" or "plain" by its response_format, then "-user" when it has no system message, "-effort" when it has a
+ * reasoning_effort. Replies marked as recorded are what such a server was seen to say, to the byte where that is known.
  */
 #include "base/buf.h"
 #include "base/digest.h"
@@ -29,7 +30,7 @@ struct call {
     struct buf body;
     const char *path;
     int tries; // with this text, this one included
-    bool schema;
+    bool schema, json, system, effort;
     uint64_t hash; // of the text that was sent
     int n_wanted;  // questions
     struct MHD_Connection *connection;
@@ -50,7 +51,11 @@ static enum MHD_Result answer_with(struct call *c, int status, const char *text,
     struct MHD_Response *r =
         MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
 
-    fprintf(state.log, "%s %d %d %s %s\n", c->path, status, c->tries, key ? key : "-", c->schema ? "schema" : "plain");
+    fprintf(state.log, "%s %d %d %s %s%s%s\n", c->path, status, c->tries, key ? key : "-",
+            c->schema ? "schema"
+            : c->json ? "json"
+                      : "plain",
+            c->system ? "" : "-user", c->effort ? "-effort" : "");
     fflush(state.log);
     MHD_add_response_header(r, "Content-Type", "application/json");
     if (header)
@@ -222,10 +227,25 @@ static enum MHD_Result dropped_once(struct call *c)
     return c->tries > 1 ? good(c) : MHD_NO; /* MHD closes the connection */
 }
 
-static enum MHD_Result plain_only(struct call *c)
+/* Recorded of Ollama with a model that thinks until its tokens are used up. */
+static enum MHD_Result ollama_thinks(struct call *c)
 {
-    return c->schema ? answer_with(c, 400, "{\"error\":{\"message\":\"unknown field response_format\"}}", NULL, NULL)
-                     : good(c);
+    return c->effort ? good(c)
+                     : answer_with(c, 200,
+                                   "{\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"\","
+                                   "\"reasoning\":\"The user wants questions.\"},\"finish_reason\":\"length\"}]}",
+                                   NULL, NULL);
+}
+
+/* Each context refused in words of its own. */
+static enum MHD_Result moody(struct call *c)
+{
+    struct buf text = { 0 };
+
+    buf_printf(&text, "{\"error\":{\"message\":\"not %016llx\"}}", (unsigned long long)c->hash);
+    enum MHD_Result result = answer_with(c, 400, buf_str(&text), NULL, NULL);
+    buf_release(&text);
+    return result;
 }
 
 static enum MHD_Result elsewhere(struct call *c)
@@ -291,12 +311,61 @@ static const struct {
     { "half-once", half_once },
     { "half-chunked-once", half_chunked_once },
     { "dropped-once", dropped_once },
-    { "plain-only", plain_only },
+    { "ollama-thinks", ollama_thinks },
+    { "moody", moody },
     { "elsewhere", elsewhere },
     { "unknown-c", unknown_c },
     { "large", large },
     { "largest", largest },
     { "vast", vast },
+};
+
+/* What services answer to requests that use something they lack; ANYTHING: to every request. Of one name the first row
+ * whose use matches; without one the reply is good. */
+enum { ANYTHING = 0, SCHEMA = 1, JSON = 2, SYSTEM = 4, EFFORT = 8 };
+
+static const struct {
+    const char *name;
+    int use, status;
+    const char *text;
+} refusals[] = {
+    { "plain-only", SCHEMA | JSON, 400, "{\"error\":{\"message\":\"unknown field response_format\"}}" },
+    /* Recorded of OpenAI's first reasoning models, and of those that do not reason. */
+    { "openai-o1", SYSTEM, 400,
+      "{\"error\":{\"message\":\"Unsupported value: 'messages[0].role' does not support 'system' with this model.\","
+      "\"type\":\"invalid_request_error\",\"param\":\"messages[0].role\",\"code\":\"unsupported_value\"}}" },
+    { "openai-4o", EFFORT, 400,
+      "{\"error\":{\"message\":\"Unrecognized request argument supplied: reasoning_effort\","
+      "\"type\":\"invalid_request_error\",\"param\":null,\"code\":null}}" },
+    /* Recorded of llama.cpp's server before it took schemas. */
+    { "llama-cpp", SCHEMA, 500,
+      "{\"error\":{\"code\":500,\"message\":\"response_format type must be one of \\\"text\\\" or "
+      "\\\"json_object\\\", but got: json_schema\",\"type\":\"server_error\"}}" },
+    /* Recorded of a chat template without a place for a system message (Gemma), as llama.cpp and vLLM pass it on. */
+    { "gemma", SYSTEM, 400,
+      "{\"object\":\"error\",\"message\":\"System role not supported\",\"type\":\"BadRequestError\",\"param\":null,"
+      "\"code\":400}" },
+    /* Recorded of vLLM before structured output: fields that it does not know; and where a schema fails inside: nothing
+     * says why. */
+    { "vllm-old", SCHEMA | JSON, 400,
+      "{\"object\":\"error\",\"message\":\"[{'type': 'extra_forbidden', 'loc': ('body', 'response_format'), 'msg': "
+      "'Extra inputs are not permitted', 'input': {'type': 'json_object'}}]\",\"type\":\"BadRequestError\","
+      "\"param\":null,\"code\":400}" },
+    { "vllm-mute", SCHEMA, 500,
+      "{\"error\":{\"message\":\"\",\"type\":\"InternalServerError\",\"param\":null,\"code\":500}}" },
+    /* Recorded of Ollama: a model that does not think, with reasoning_effort; 0.5.2 with a schema; a wrong model. */
+    { "ollama", EFFORT, 400,
+      "{\"error\":{\"message\":\"\\\"m\\\" does not support thinking\",\"type\":\"invalid_request_error\","
+      "\"param\":null,\"code\":null}}" },
+    { "ollama", SCHEMA, 400,
+      "{\"error\":{\"message\":\"invalid format: expected \\\"json\\\" or a JSON schema\",\"type\":"
+      "\"invalid_request_error\",\"param\":null,\"code\":null}}" },
+    { "no-model", ANYTHING, 404,
+      "{\"error\":{\"message\":\"model \\\"m\\\" not found, try pulling it first\",\"type\":\"api_error\","
+      "\"param\":null,\"code\":null}}" },
+    /* A key that is refused with 400, as some services do; a text that is too long. */
+    { "bad-key", ANYTHING, 400, "{\"error\":{\"message\":\"API key not valid. Please pass a valid API key.\"}}" },
+    { "too-long", ANYTHING, 400, "{\"error\":{\"message\":\"This model's maximum context length is 4096 tokens.\"}}" },
 };
 
 /* ---- requests ----------------------------------------------------------- */
@@ -319,27 +388,48 @@ static void read_request(struct call *c)
 {
     struct err err;
     struct json *v = json_parse(buf_str(&c->body), c->body.n, &err);
-    const char *text = json_text(json_get(json_at(json_get(v, "messages"), 1), "content"));
+    const struct json *messages = json_get(v, "messages");
+    const char *said = json_text(json_get(json_at(messages, json_count(messages) - 1), "content"));
+    const char *text = said ? strstr(said, "<text>") : NULL; // with or without the instructions before it
+    const char *format = json_text(json_get(json_get(v, "response_format"), "type"));
     const char *wanted = text ? strstr(text, "Write exactly ") : NULL;
 
-    c->schema = json_get(v, "response_format") != NULL;
+    c->schema = format && strcmp(format, "json_schema") == 0;
+    c->json = format && strcmp(format, "json_object") == 0;
+    c->system = json_count(messages) == 2;
+    c->effort = json_get(v, "reasoning_effort") != NULL;
     c->hash = text ? digest_xxh3(text, strlen(text)) : 0;
     c->n_wanted = wanted ? (int)strtol(wanted + strlen("Write exactly "), NULL, 10) : 0;
     c->tries = count_try(c->path, c->hash);
     json_free(v);
 }
 
+static bool is_named(const char *name, const char *scenario, size_t n)
+{
+    return strlen(name) == n && memcmp(name, scenario, n) == 0;
+}
+
 static enum MHD_Result answer(struct call *c)
 {
+    const int uses =
+        (c->schema ? SCHEMA : 0) | (c->json ? JSON : 0) | (c->system ? SYSTEM : 0) | (c->effort ? EFFORT : 0);
     const char *scenario = c->path + 1;
     size_t n = strcspn(scenario, "/");
+    bool refuses = false;
 
     if (strcmp(scenario + n, "/v1/chat/completions") != 0)
         return answer_with(c, 404, "{}", NULL, NULL);
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
+        if (!is_named(refusals[i].name, scenario, n))
+            continue;
+        refuses = true;
+        if (refusals[i].use == ANYTHING || (refusals[i].use & uses))
+            return answer_with(c, refusals[i].status, refusals[i].text, NULL, NULL);
+    }
     for (size_t i = 0; i < sizeof(scenarios) / sizeof(*scenarios); i++)
-        if (strlen(scenarios[i].name) == n && memcmp(scenarios[i].name, scenario, n) == 0)
+        if (is_named(scenarios[i].name, scenario, n))
             return scenarios[i].reply(c);
-    return answer_with(c, 404, "{}", NULL, NULL);
+    return refuses ? good(c) : answer_with(c, 404, "{}", NULL, NULL);
 }
 
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url, const char *method,

@@ -27,6 +27,15 @@ static const struct attn_case {
     { ATTN_TEXT, 1, 1, 128, { { 0, 33, 0, 1030 } } },
     { ATTN_TEXT, 2, 2, 32, { { 0, 10, 0, 10 }, { 10, 20, 40, 70 }, { 30, 1, 200, 3 } } },
     { ATTN_TEXT, 1, 200, 8, { { 0, 2, 0, 9 } } },
+    { ATTN_TEXT, 1, 2, 256, { { 0, 40, 0, 77 } } },
+    { ATTN_TEXT, 2, 1, 200, { { 0, 66, 1, 67 }, { 66, 3, 2, 130 } } },
+    { ATTN_TEXT, 1, 7, 40, { { 0, 23, 1, 90 } } },
+    { ATTN_TEXT, 1, 5, 136, { { 0, 3, 0, 64 } } },
+    { ATTN_TEXT, 1, 1, 100, { { 0, 20, 0, 65 } } },
+    { ATTN_TEXT, 2, 2, 264, { { 0, 9, 0, 40 } } },
+    { ATTN_TEXT, 1, 16, 24, { { 0, 9, 4, 4200 }, { 9, 2, 4, 8193 } } },
+    { ATTN_TEXT, 1, 1, 12, { { 0, 9, 0, 1025 } } },
+    { ATTN_TEXT, 1, 1, 8, { { 0, 1030, 0, 1026 } } },
     { ATTN_TEXT, 1, 1, 1024, { { 0, 2, 0, 3 } } },
     { ATTN_TEXT, 1, 2, 64, { { 0, 3, 0, 0 } } },
     { ATTN_OWN, 1, 1, 64, { { 0, 1, 0, 1 } } },
@@ -35,6 +44,8 @@ static const struct attn_case {
     { ATTN_OWN, 2, 1, 80, { { 0, 33, 0, 40 }, { 33, 2, 50, 1030 } } },
     { ATTN_OWN, 1, 4, 128, { { 0, 7, 0, 7 }, { 7, 1, 7, 300 } } },
     { ATTN_OWN, 1, 1, 6, { { 0, 3, 0, 8 } } },
+    { ATTN_OWN, 1, 1, 128, { { 0, 70, 0, 5 }, { 70, 17, 5, 17 } } },
+    { ATTN_OWN, 3, 7, 64, { { 0, 1, 0, 64 }, { 1, 1, 64, 65 }, { 2, 2, 129, 129 }, { 4, 9, 258, 73 } } },
     { ATTN_SHARED, 1, 1, 64, { { 0, 1, 0, 1 } } },
     { ATTN_SHARED, 2, 3, 64, { { 0, 17, 0, 1023 } } },
     { ATTN_SHARED, 2, 3, 64, { { 0, 1, 0, 1024 }, { 1, 5, 1, 1025 }, { 6, 2, 0, 1024 }, { 8, 40, 2, 77 } } },
@@ -42,9 +53,14 @@ static const struct attn_case {
     { ATTN_SHARED, 3, 1, 80, { { 0, 3, 1, 2 }, { 3, 30, 0, 300 } } },
     { ATTN_SHARED, 1, 1, 128, { { 0, 193, 0, 33 } } },
     { ATTN_SHARED, 2, 8, 16, { { 0, 24, 0, 5 }, { 24, 1, 1, 0 } } },
+    { ATTN_SHARED, 1, 2, 16, { { 0, 2, 0, 8192 }, { 2, 9, 1, 8193 } } },
+    { ATTN_SHARED, 3, 1, 256, { { 0, 5, 2, 1100 }, { 5, 65, 0, 20 } } },
+    { ATTN_SHARED, 1, 1, 10, { { 0, 18, 0, 2100 }, { 18, 1, 4, 1 } } },
     { ATTN_WHOLE, 12, 1, 32, { { 0, 7, 0, 7 }, { 7, 33, 7, 33 }, { 40, 1, 40, 1 } } },
     { ATTN_WHOLE, 2, 2, 64, { { 0, 9, 3, 1500 }, { 9, 2, 0, 0 } } },
     { ATTN_WHOLE, 1, 1, 128, { { 0, 40, 0, 129 } } },
+    { ATTN_WHOLE, 1, 3, 192, { { 0, 22, 1, 64 }, { 22, 5, 2, 128 } } },
+    { ATTN_WHOLE, 2, 1, 96, { { 0, 129, 0, 12 }, { 129, 64, 0, 65 } } },
 };
 enum { N_CASES = sizeof(cases) / sizeof(*cases) };
 
@@ -216,29 +232,53 @@ static void same_attention(const struct pair *p, const struct attn_case *c, stru
         same_numbers(p, (struct host_results){ want.lse, got.lse, T * (size_t)(c->G * c->group) }, lse, what);
 }
 
+/* All results, and some of them alone. */
+static void check_case(const struct pair *p, const struct attn_case *c, float scale, int some)
+{
+    struct operands on_want = operands_of(p->want, c), on_got = operands_of(p->got, c);
+
+    on_want.job.scale = on_got.job.scale = scale;
+    struct attended want = attend_on(p->want, &on_want, c->spans, n_spans(c), ALL);
+    struct attended all = attend_on(p->got, &on_got, c->spans, n_spans(c), ALL);
+    same_attention(p, c, want, all);
+    struct attended part = attend_on(p->got, &on_got, c->spans, n_spans(c), some);
+    same_attention(p, c, want, part);
+    attended_free(want);
+    attended_free(all);
+    attended_free(part);
+    operands_free(p->want, &on_want);
+    operands_free(p->got, &on_got);
+}
+
 static void check_attend(const struct pair *p)
 {
     static const int some[] = { OUT, PART | LSE, LSE, OUT | LSE };
 
-    for (int i = 0; i < N_CASES; i++) {
-        const struct attn_case *c = &cases[i];
-        struct operands on_want = operands_of(p->want, c), on_got = operands_of(p->got, c);
-        struct attended want = attend_on(p->want, &on_want, c->spans, n_spans(c), ALL);
-        struct attended all = attend_on(p->got, &on_got, c->spans, n_spans(c), ALL);
-        same_attention(p, c, want, all);
-        struct attended part = attend_on(p->got, &on_got, c->spans, n_spans(c), some[i % 4]);
-        same_attention(p, c, want, part);
-        attended_free(want);
-        attended_free(all);
-        attended_free(part);
-        operands_free(p->want, &on_want);
-        operands_free(p->got, &on_got);
-    }
+    for (int i = 0; i < N_CASES; i++)
+        check_case(p, &cases[i], 0.3f, some[i % 4]);
 }
 
 Test(kernels, attend)
 {
     each_pair(check_attend);
+}
+
+/* Scores hundreds apart: weights above 1 would be infinite, so every row's maximum must be that of all its keys. */
+static void check_far_apart(const struct pair *p)
+{
+    static const struct attn_case far[] = {
+        { ATTN_WHOLE, 2, 2, 16, { { 0, 30, 0, 3 }, { 30, 3, 0, 70 } } },
+        { ATTN_OWN, 2, 2, 20, { { 0, 40, 0, 40 } } },
+        { ATTN_SHARED, 1, 2, 16, { { 0, 20, 0, 1100 } } },
+    };
+
+    for (int i = 0; i < 3; i++)
+        check_case(p, &far[i], 20, OUT);
+}
+
+Test(kernels, attend_scores_far_apart)
+{
+    each_pair(check_far_apart);
 }
 
 /* ---- alone and in company ----------------------------------------------- */
@@ -267,6 +307,32 @@ static void same_rows(struct backend *be, const struct operands *o, struct atten
     }
 }
 
+/* Tokens that are not in the span have what they had before: what attend_on() wrote. */
+static void same_others(struct backend *be, const struct operands *o, struct attended alone, struct attn_span span)
+{
+    const struct attn_job *job = &o->job;
+    int group = job->n_heads / job->n_kv_heads, width = job->n_heads * job->head_dim, T = job->n_tokens;
+    size_t n_out = (size_t)T * (size_t)(width + PITCH);
+    float *before = host_numbers("out", n_out);
+
+    for (int t = 0; t < T; t++) {
+        size_t out = (size_t)t * (size_t)(width + PITCH);
+        if (t >= span.row && t < span.row + span.n_rows)
+            continue;
+        cr_assert_eq(memcmp(alone.out + out, before + out, (size_t)width * sizeof(float)), 0,
+                     "%s: out of token %d was written", be->kind, t);
+        for (int g = 0; g < job->n_kv_heads; g++) {
+            size_t row = (size_t)((g * T + t) * group);
+            for (int i = 0; i < group; i++)
+                cr_assert(isnan(alone.lse[row + (size_t)i]), "%s: lse of token %d was written", be->kind, t);
+            for (int i = 0; i < group * job->head_dim; i++)
+                cr_assert(isnan(alone.part[row * (size_t)job->head_dim + (size_t)i]),
+                          "%s: part of token %d was written", be->kind, t);
+        }
+    }
+    free(before);
+}
+
 static void check_spans_alone(const struct pair *p)
 {
     struct backend *be = p->got;
@@ -280,6 +346,7 @@ static void check_spans_alone(const struct pair *p)
         for (int s = 0; s < n_spans(c); s++) {
             struct attended alone = attend_on(be, &o, &c->spans[s], 1, ALL);
             same_rows(be, &o, alone, all, &c->spans[s]);
+            same_others(be, &o, alone, c->spans[s]);
             attended_free(alone);
         }
         attended_free(all);
@@ -290,6 +357,34 @@ static void check_spans_alone(const struct pair *p)
 Test(kernels, attend_spans_do_not_know_each_other)
 {
     each_pair(check_spans_alone);
+}
+
+/* Little memory for the states of pieces, as scratch() plans it for a few rows, changes no bit: tiles of a long span,
+ * and spans, take turns. */
+static void check_little_memory(const struct pair *p)
+{
+    static const struct attn_case c = {
+        ATTN_WHOLE, 1, 1, 1024, { { 0, 1, 0, 7200 }, { 1, 520, 5, 3 }, { 521, 3, 1, 1100 } }
+    };
+    static const struct work_shape few = { 1, 1, 1, 1024, ATTN_SPLIT + 1, 64, 64, 64, 0, 0, 0 };
+    struct backend *be = p->got;
+
+    if (strcmp(be->name, "reference") == 0) // it takes no memory
+        return;
+    struct operands o = operands_of(be, &c);
+    struct attended plenty = attend_on(be, &o, c.spans, n_spans(&c), ALL);
+    be->scratch(be, &few);
+    struct attended little = attend_on(be, &o, c.spans, n_spans(&c), ALL);
+    for (int s = 0; s < n_spans(&c); s++)
+        same_rows(be, &o, little, plenty, &c.spans[s]);
+    attended_free(plenty);
+    attended_free(little);
+    operands_free(be, &o);
+}
+
+Test(kernels, attend_in_little_memory)
+{
+    each_pair(check_little_memory);
 }
 
 /* A sequence's own tokens all at once, in fours, and one by one: each sees the keys up to its own. */
@@ -369,23 +464,22 @@ Test(kernels, attend_shared_rows_do_not_know_each_other)
 
 enum { T = 11, G = 3, GROUP = 3, K = 64, ROWS = T * G * GROUP };
 
-static void *merge_on(struct backend *be)
+static void *merge_on(struct backend *be, int gap)
 {
     float *a = numbers(be, "a", ROWS * K), *b = numbers(be, "b", ROWS * K);
     float *first = host_numbers("la", ROWS), *second = host_numbers("lb", ROWS);
-    void *out = stored_space(be, ROWS * K);
+    void *out = stored(be, "out", (size_t)(ROWS * K + T * gap));
 
     first[0] = -INFINITY, second[5] = -INFINITY, first[7] = 80, second[8] = 1000, first[9] = second[9];
     float *la = numbers_from(be, first, ROWS), *lb = numbers_from(be, second, ROWS);
-    be->merge(be, &(struct merge_job){ .out = stored_mat(be, out, T, G * GROUP * K),
+    be->merge(be, &(struct merge_job){ .out = { out, be->dtype, T, G * GROUP * K, G * GROUP * K + gap },
                                        .part = { a, b },
                                        .lse = { la, lb },
                                        .n_kv_heads = G,
                                        .head_dim = K });
-    be->free(be, a);
-    be->free(be, b);
-    be->free(be, la);
-    be->free(be, lb);
+    void *all[] = { a, b, la, lb };
+    for (int i = 0; i < 4; i++)
+        be->free(be, all[i]);
     free(first);
     free(second);
     return out;
@@ -393,8 +487,9 @@ static void *merge_on(struct backend *be)
 
 static void check_merge(const struct pair *p)
 {
-    same_stored(p, (struct results){ merge_on(p->want), merge_on(p->got), ROWS * K },
-                (struct tolerances){ { 1e-6, 1e-6 }, { 1e-6, BF16_EPS } }, "merge");
+    for (int gap = 0; gap <= PITCH; gap += PITCH)
+        same_stored(p, (struct results){ merge_on(p->want, gap), merge_on(p->got, gap), (size_t)(ROWS * K + T * gap) },
+                    (struct tolerances){ { 1e-6, 1e-6 }, { 1e-6, BF16_EPS } }, "merge");
 }
 
 Test(kernels, merge)
@@ -409,14 +504,14 @@ static void check_merge_by_hand(const struct pair *p)
     const float a[] = { 4, 8, 0, 0 }, b[] = { 8, 0, 0, 0 }, la[] = { logf(3), -INFINITY }, lb[] = { 0, -INFINITY };
     float *part_a = numbers_from(be, a, 4), *part_b = numbers_from(be, b, 4), *lse_a = numbers_from(be, la, 2),
           *lse_b = numbers_from(be, lb, 2);
-    void *out = stored_space(be, 4);
+    void *out = stored_space(be, 8); // rows of two columns, four apart
 
-    be->merge(be, &(struct merge_job){ stored_mat(be, out, 2, 2), { part_a, part_b }, { lse_a, lse_b }, 1, 2 });
-    float *got = read_stored(be, out, 4, "merge by hand");
+    be->merge(be, &(struct merge_job){ { out, be->dtype, 2, 2, 4 }, { part_a, part_b }, { lse_a, lse_b }, 1, 2 });
+    float *got = read_stored(be, out, 8, "merge by hand");
     const double want[] = { 5, 6, 0, 0 };
     for (int i = 0; i < 4; i++)
-        cr_assert_float_eq((double)got[i], want[i], be->dtype == DTYPE_F32 ? 1e-5 : 0.04, "%s: %d: %g", p->name, i,
-                           (double)got[i]);
+        cr_assert_float_eq((double)got[i / 2 * 4 + i % 2], want[i], be->dtype == DTYPE_F32 ? 1e-5 : 0.04,
+                           "%s: column %d", p->name, i);
     free(got);
     void *all[] = { part_a, part_b, lse_a, lse_b, out };
     for (int i = 0; i < 5; i++)

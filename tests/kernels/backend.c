@@ -12,6 +12,9 @@ Test(backend, is_opened_by_name)
 
     struct backend *be = backend_open(&(struct backend_options){ 0 }, &err);
     cr_assert(be, "%s", err.msg);
+    be->close(be);
+    be = backend_open(&(struct backend_options){ "cpu", "f32", 0 }, &err);
+    cr_assert(be, "%s", err.msg);
     cr_assert_str_eq(be->name, "cpu");
     cr_assert_eq(strncmp(be->kind, "cpu-", 4), 0, "'%s'", be->kind);
     cr_assert_eq(be->dtype, DTYPE_F32);
@@ -30,7 +33,7 @@ Test(backend, is_opened_by_name)
 
 Test(backend, refuses_what_it_does_not_know)
 {
-    static const char *const names[] = { "cuda", "tpu", "", "CPU" }, *const dtypes[] = { "f16", "", "F32", "fp32" };
+    static const char *const names[] = { "gpu", "tpu", "", "CPU" }, *const dtypes[] = { "f16", "", "F32", "fp32" };
     struct err err = { 0 };
 
     for (int i = 0; i < 4; i++) {
@@ -83,6 +86,34 @@ static void check_memory(const struct pair *p)
 Test(backend, memory)
 {
     each_pair(check_memory);
+}
+
+/* More bytes written one after the other than a backend has on their way at a time; the host's memory is used again at
+ * once. */
+static void check_much(const struct pair *p)
+{
+    enum { PIECE = 3 << 20, PIECES = 9 };
+    struct backend *be = p->got;
+    struct err err = { 0 };
+    char *host = malloc(PIECE), *at = be->alloc(be, (size_t)PIECE * PIECES, &err);
+
+    cr_assert(at && host, "%s", err.msg);
+    for (int i = 0; i < PIECES; i++) {
+        memset(host, i + 1, PIECE);
+        be->write(be, at + (size_t)i * PIECE, host, PIECE);
+    }
+    for (int i = 0; i < PIECES; i++) {
+        cr_assert_eq(be->read(be, host, at + (size_t)i * PIECE, PIECE, &err), 0);
+        for (size_t j = 0; j < PIECE; j += 997)
+            cr_assert_eq(host[j], i + 1, "%s: byte %zu of piece %d", p->name, j, i);
+    }
+    be->free(be, at);
+    free(host);
+}
+
+Test(backend, much_is_written_in_order)
+{
+    each_pair(check_much);
 }
 
 /* An allocation of nothing is an address all the same, and one of its own. */

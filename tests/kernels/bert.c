@@ -57,7 +57,8 @@ static void check_shapes(const struct pair *p)
 {
     static const struct {
         int rows, cols, pitch;
-    } shape[] = { { 1, 384, 384 }, { 37, 384, 400 }, { 9, 1536, 1536 }, { 3, 31, 33 }, { 2, 1, 1 } };
+    } shape[] = { { 1, 384, 384 }, { 37, 384, 400 },  { 9, 1536, 1536 }, { 3, 31, 33 },
+                  { 2, 1, 1 },     { 2, 4104, 4104 }, { 3, 2051, 2051 } };
     const struct tolerances within = { { 1e-5, 1e-5 }, { 1e-5, 1e-5 } };
 
     for (size_t s = 0; s < sizeof(shape) / sizeof(*shape); s++) {

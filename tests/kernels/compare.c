@@ -12,36 +12,57 @@
 /* ---- backends ----------------------------------------------------------- */
 
 static const struct entry {
-    const char *name, *backend, *dtype; // backend NULL: the fenced reference
+    const char *name, *backend, *dtype;
     const char *reference_dtype;
 } entries[] = {
     { "cpu f32", "cpu", "f32", "f32" },
     { "cpu bf16", "cpu", "bf16", "bf16" },
-    { "fenced f32", NULL, "f32", "f32" },
-    { "fenced bf16", NULL, "bf16", "bf16" },
+    { "cuda f32", "cuda", "f32", "f32" },
+    { "cuda bf16", "cuda", "bf16", "bf16" },
+    { "fenced f32", "fenced", "f32", "f32" },
+    { "fenced bf16", "fenced", "bf16", "bf16" },
     { "reference bf16", "reference", "bf16", "f32" },
 };
 
 static enum dtype coarser; // dtype of the pair under test: given numbers have no more bits
 
-/* Three threads, so that work is split unevenly. NULL: not on this machine. */
-static struct backend *must_open(const char *name, const char *dtype)
+struct backend *listed_open(const struct backend_options *o, struct err *why)
 {
-    struct err err = { 0 };
-    struct backend *be = backend_open(&(struct backend_options){ name, dtype, 3 }, &err);
+    const char *plugin = getenv("EVP_CUDA_PLUGIN"), *only = getenv("EVP_TEST_BACKEND");
+    bool is_cuda = strcmp(o->name, "cuda") == 0;
 
-    cr_assert(be || err.code == ERR_DEVICE, "%s %s: %s", name, dtype, err.msg);
+    if (only && strcmp(o->name, only) != 0 && strcmp(o->name, "reference") != 0) {
+        err_set(why, ERR_DEVICE, "EVP_TEST_BACKEND names '%s' alone", only);
+        return NULL;
+    }
+    if (strcmp(o->name, "fenced") == 0)
+        return fenced_open(o->dtype);
+    if (is_cuda && !(plugin && *plugin)) {
+        err_set(why, ERR_DEVICE, "EVP_CUDA_PLUGIN names no object");
+        return NULL;
+    }
+    struct backend *be = backend_open(o, why);
+    cr_assert(be || (why->code == ERR_DEVICE && !is_cuda), "%s %s: %s", o->name, o->dtype, why->msg);
     return be;
+}
+
+/* Three threads, so that work is split unevenly. NULL: not on this machine. */
+static struct backend *open_entry(const char *name, const char *dtype)
+{
+    struct err why;
+
+    return listed_open(&(struct backend_options){ name, dtype, 3 }, &why);
 }
 
 void each_pair(void (*test)(const struct pair *))
 {
     for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
         const struct entry *e = &entries[i];
-        if (getenv("DNNL_MAX_CPU_ISA") && !(e->backend && strcmp(e->backend, "cpu") == 0))
+        if (getenv("DNNL_MAX_CPU_ISA") && strcmp(e->backend, "cpu") != 0)
             continue; // an older processor is played to oneDNN, which the others do not use
-        struct pair p = { e->name, must_open("reference", e->reference_dtype),
-                          e->backend ? must_open(e->backend, e->dtype) : fenced_open(e->dtype) };
+        if (getenv("EVP_TEST_BACKEND") && strcmp(e->backend, "reference") == 0)
+            continue; // it is what the one backend is compared with
+        struct pair p = { e->name, open_entry("reference", e->reference_dtype), open_entry(e->backend, e->dtype) };
         coarser = strcmp(e->dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32;
         if (p.got) {
             test(&p);
@@ -67,14 +88,12 @@ void on_many_threads(void (*test)(const struct pair *))
 void each_missing(void (*say)(const char *name, const char *why))
 {
     for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
-        struct err err = { 0 };
-        if (!entries[i].backend)
-            continue;
-        struct backend *be = backend_open(&(struct backend_options){ entries[i].backend, entries[i].dtype, 1 }, &err);
+        struct err why;
+        struct backend *be = listed_open(&(struct backend_options){ entries[i].backend, entries[i].dtype, 1 }, &why);
         if (be)
             be->close(be);
         else
-            say(entries[i].name, err.msg);
+            say(entries[i].name, why.msg);
     }
 }
 

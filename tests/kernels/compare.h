@@ -1,9 +1,10 @@
 /* compare.h - what every test of an op does: run it on the reference and on another backend from the same numbers, and
  * compare: |a - b| <= abs + eps * |reference|.
  *
- * A test is a function of a pair of backends, and each_pair() calls it for every line of a list: the cpu in f32 and
- * bf16, the fenced reference in both, and the reference in bf16 beside itself in f32. Device memory is made, filled and
- * read here, through alloc, write and read alone, so that a backend with a memory of its own is one more line.
+ * A test is a function of a pair of backends, and each_pair() calls it for every line of a list: the cpu and cuda in
+ * f32 and bf16, the fenced reference in both, and the reference in bf16 beside itself in f32. Device memory is made,
+ * filled and read here, through alloc, write and read alone, so that a backend with a memory of its own is one more
+ * line.
  */
 #ifndef EVP_COMPARE_H
 #define EVP_COMPARE_H
@@ -15,6 +16,11 @@ struct pair {
     const char *name; // of the backend under test, with its dtype
     struct backend *want, *got;
 };
+
+/* Opens a backend of a test's list: "cpu", "reference", "fenced", or "cuda". NULL with the reason: this machine does
+ * not have it. "cuda" is tested where EVP_CUDA_PLUGIN names an object, which then must work. EVP_TEST_BACKEND leaves
+ * out all but the one it names and the reference. */
+struct backend *listed_open(const struct backend_options *options, struct err *why);
 
 /* Opens the pairs one after another. A backend that this machine does not have (ERR_DEVICE) is left out. */
 void each_pair(void (*test)(const struct pair *));

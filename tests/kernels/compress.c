@@ -10,8 +10,8 @@
 
 static const struct {
     int heads, n, K;
-} caches[] = { { 1, 1, 16 },    { 3, 5, 64 },    { 2, 70, 20 },  { 2, 1023, 20 },
-               { 3, 1024, 64 }, { 2, 1025, 20 }, { 1, 3, 1024 }, { 2, 1100, 128 } };
+} caches[] = { { 1, 1, 16 },   { 3, 5, 64 },     { 2, 70, 20 },  { 2, 1023, 20 }, { 3, 1024, 64 }, { 2, 1025, 20 },
+               { 1, 3, 1024 }, { 2, 1100, 128 }, { 2, 40, 256 }, { 2, 37, 264 },  { 260, 1, 16 },  { 2, 5, 1022 } };
 enum { N_CACHES = sizeof(caches) / sizeof(*caches), MAX_HEADS = 8 };
 
 /* Heads of n[h] rows of K columns one after another. */
@@ -33,10 +33,15 @@ static float *key_scores(struct backend *be, int i, bool cosines)
     int H = caches[i].heads, n = caches[i].n, K = caches[i].K;
     void *k = stored(be, "k", (size_t)(H * n * K));
     float *score = space(be, (size_t)(H * n));
-    struct kv_rows heads[3];
+    struct kv_rows *heads = calloc((size_t)H, sizeof(*heads));
+    int *lengths = calloc((size_t)H, sizeof(*lengths));
 
-    heads_of(be, heads, (struct layout){ H, K, (int[]){ n, n, n } }, k, NULL);
+    for (int h = 0; h < H; h++)
+        lengths[h] = n;
+    heads_of(be, heads, (struct layout){ H, K, lengths }, k, NULL);
     (cosines ? be->key_cosines : be->key_norms)(be, score, heads, H, K);
+    free(heads);
+    free(lengths);
     be->free(be, k);
     return score;
 }
@@ -57,6 +62,67 @@ static void check_key_scores(const struct pair *p)
 Test(kernels, key_scores)
 {
     each_pair(check_key_scores);
+}
+
+/* Heads of different lengths, the first and one more of none: their scores follow one another. */
+static void check_ragged_scores(const struct pair *p)
+{
+    enum { HEADS = 6, N = 7 + 1030 + 1 + 300, K = 24 };
+    static const int lengths[HEADS] = { 0, 7, 1030, 0, 1, 300 };
+    struct results r[2] = { { .n = N }, { .n = N } };
+
+    for (int side = 0; side < 2; side++) {
+        struct backend *be = side ? p->got : p->want;
+        void *k = stored(be, "k", N * K);
+        float *score[2] = { space(be, N), space(be, N) };
+        struct kv_rows heads[HEADS];
+        heads_of(be, heads, (struct layout){ HEADS, K, lengths }, k, NULL);
+        be->key_norms(be, score[0], heads, HEADS, K);
+        be->key_cosines(be, score[1], heads, HEADS, K);
+        for (int i = 0; i < 2; i++)
+            *(side ? &r[i].got : &r[i].want) = score[i];
+        must_sync(be);
+        be->free(be, k);
+    }
+    same_floats(p, r[0], (struct tolerances){ { 0, 1e-6 }, { 0, 1e-6 } }, "key_norms of ragged heads");
+    same_floats(p, r[1], (struct tolerances){ { 2e-6, 0 }, { 2e-6, 0 } }, "key_cosines of ragged heads");
+}
+
+Test(kernels, key_scores_of_ragged_heads)
+{
+    each_pair(check_ragged_scores);
+}
+
+/* Keys of length 0, as short as the smallest lengths that are divided by, and opposite ones whose mean is 0. */
+static void check_short_keys(const struct pair *p)
+{
+    enum { N = 4, K = 8 };
+    const float scales[N] = { 0, 0x1p-30f, 0x1p-41f, 1 };
+    const struct tolerances within = { { 2e-6, 1e-5 }, { 2e-6, 1e-5 } };
+    float host[N * K];
+    struct results r = { .n = N };
+
+    for (int set = 0; set < 3; set++) { // with the long key; short ones alone; opposite ones
+        for (int i = 0; i < N * K; i++)
+            host[i] = set == 2                     ? (float)((1 + i % K) * (i / K % 2 ? -1 : 1))
+                      : set == 1 && i / K == N - 1 ? 0
+                                                   : scales[i / K] * (float)(1 + i % 3);
+        for (int side = 0; side < 2; side++) {
+            struct backend *be = side ? p->got : p->want;
+            void *k = stored_from(be, host, N * K);
+            float *score = space(be, N);
+            be->key_cosines(be, score, &(struct kv_rows){ k, NULL, N }, 1, K);
+            *(side ? &r.got : &r.want) = score;
+            must_sync(be);
+            be->free(be, k);
+        }
+        same_floats(p, r, within, "key_cosines of short keys");
+    }
+}
+
+Test(kernels, key_cosines_of_short_keys)
+{
+    each_pair(check_short_keys);
 }
 
 static void expect(const struct pair *p, float *device, const double *want, size_t n, double eps)
@@ -94,11 +160,11 @@ Test(kernels, key_scores_by_hand)
 
 /* ---- scores changed in place -------------------------------------------- */
 
-static float *pooled(struct backend *be, int n, int width)
+static float *pooled(struct backend *be, int rows, int n, int width)
 {
-    float *score = numbers(be, "score", (size_t)(3 * (n + 2)));
+    float *score = numbers(be, "score", (size_t)(rows * (n + 2)));
 
-    be->avg_pool(be, score, 3, n, n + 2, width);
+    be->avg_pool(be, score, rows, n, n + 2, width);
     return score;
 }
 
@@ -110,9 +176,11 @@ static void check_pools(const struct pair *p)
     for (int i = 0; i < 5; i++)
         for (int w = 0; w < 5; w++)
             same_floats(p,
-                        (struct results){ pooled(p->want, n[i], width[w]), pooled(p->got, n[i], width[w]),
+                        (struct results){ pooled(p->want, 3, n[i], width[w]), pooled(p->got, 3, n[i], width[w]),
                                           3 * ((size_t)n[i] + 2) },
                         within, "avg_pool");
+    same_floats(p, (struct results){ pooled(p->want, 720, 1500, 3), pooled(p->got, 720, 1500, 3), 720 * 1502 }, within,
+                "avg_pool of many rows");
 }
 
 Test(kernels, avg_pool)
@@ -139,10 +207,10 @@ Test(kernels, avg_pool_by_hand)
 
 static void check_columns(const struct pair *p)
 {
-    static const int lengths[] = { 1, 7, 64, 1000, 4099 };
+    static const int lengths[] = { 1, 7, 64, 1000, 4099, 4104 };
     const struct tolerances mean = { { 1e-6, 1e-6 }, { 1e-6, 1e-6 } };
 
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         enum { HEADS = 6 };
         size_t n = (size_t)lengths[i];
         const struct results of = { .n = HEADS * n };
@@ -173,11 +241,17 @@ Test(kernels, scale_columns_and_mean_heads)
 
 enum { TOP_HEADS = 3 };
 
-/* Scores of few different values, so that many are equal; a nan and a -0 among them. On the host. */
+/* Scores of few different values, so that many are equal; a nan and a -0 among them. 0 values: all are different in
+ * their lowest bits alone. On the host. */
 static float *tied_scores(size_t n, int values)
 {
     struct rng rng = rng_named(n, "tied");
     float *host = calloc(n + 1, sizeof(*host));
+
+    for (size_t i = 0; i < n && values == 0; i++)
+        host[i] = 1 + (float)rng_below(&rng, 4096) * 0x1p-23f;
+    if (values == 0)
+        return host;
 
     for (size_t i = 0; i < n; i++) {
         int v = (int)rng_below(&rng, (uint64_t)values);
@@ -203,10 +277,10 @@ static int32_t *top_of(struct backend *be, int n, const int *k, int values)
 
 static void check_top_k(const struct pair *p)
 {
-    static const int n[] = { 1, 2, 9, 100, 700 }, values[] = { 1, 3, 100000 };
+    static const int n[] = { 1, 2, 9, 100, 700 }, values[] = { 1, 3, 100000, 0 };
 
     for (int i = 0; i < 5; i++)
-        for (int v = 0; v < 3; v++)
+        for (int v = 0; v < 4; v++)
             for (int keep = 0; keep <= n[i]; keep += 1 + n[i] / 7) {
                 const int even[] = { keep, keep, keep }, uneven[] = { keep, n[i] - keep, keep / 2 };
                 same_integers(p,
@@ -223,6 +297,26 @@ static void check_top_k(const struct pair *p)
 Test(kernels, top_k)
 {
     each_pair(check_top_k);
+}
+
+/* More scores than a tile of the work has. */
+static void check_long_top_k(const struct pair *p)
+{
+    static const int lengths[] = { 4099, 4104 };
+
+    for (int i = 0; i < 2; i++) {
+        const int n = lengths[i], k[] = { 1500, n - 7, 100 };
+        for (int values = 0; values < 6; values += 3)
+            same_integers(p,
+                          (struct results){ top_of(p->want, n, k, values), top_of(p->got, n, k, values),
+                                            (size_t)(k[0] + k[1] + k[2]) },
+                          "top_k of long rows");
+    }
+}
+
+Test(kernels, top_k_of_long_rows)
+{
+    each_pair(check_long_top_k);
 }
 
 static void expect_integers(const struct pair *p, const int32_t *device, const int32_t *want, size_t n,
@@ -390,6 +484,40 @@ static void check_joint_counts(const struct pair *p)
 Test(kernels, joint_counts)
 {
     each_pair(check_joint_counts);
+}
+
+/* More scores than a tile of the work has, against the reference. */
+static int32_t *joint_counts_of(struct backend *be, int n, int values, const struct joint_keep *keep)
+{
+    size_t n_scores = (size_t)(2 * keep->group * n);
+    float *host = tied_scores(n_scores, values), *score = numbers_from(be, host, n_scores);
+    int32_t *count = integer_space(be, (size_t)(2 * keep->group));
+
+    be->joint_counts(be, count, score, 2 * keep->group, n, keep);
+    must_sync(be);
+    be->free(be, score);
+    free(host);
+    return count;
+}
+
+static void check_long_joint_counts(const struct pair *p)
+{
+    static const int lengths[] = { 4099, 4104 }, values[] = { 3, 100000, 0 };
+
+    for (int i = 0; i < 2; i++)
+        for (int v = 0; v < 3; v++)
+            for (int f = 0; f < 3; f++) {
+                const struct joint_keep keep = { 2, lengths[i], f * 700 };
+                same_integers(p,
+                              (struct results){ joint_counts_of(p->want, lengths[i], values[v], &keep),
+                                                joint_counts_of(p->got, lengths[i], values[v], &keep), 4 },
+                              "joint_counts of long rows");
+            }
+}
+
+Test(kernels, joint_counts_of_long_rows)
+{
+    each_pair(check_long_joint_counts);
 }
 
 /* Two heads of four: without a floor the six largest are 4 and 2; a floor of three takes as many of each. */

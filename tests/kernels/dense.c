@@ -12,8 +12,8 @@
 static const struct shape {
     int rows, out, in;
 } shapes[] = {
-    { 1, 2, 3 },    { 1, 7, 5 },    { 3, 64, 48 },   { 2, 65, 33 },    { 17, 40, 96 },
-    { 50, 96, 64 }, { 64, 60, 60 }, { 1, 576, 576 }, { 9, 192, 1536 }, { 130, 192, 30 },
+    { 1, 2, 3 },    { 1, 7, 5 },     { 3, 64, 48 },    { 2, 65, 33 },    { 17, 40, 96 }, { 50, 96, 64 },
+    { 64, 60, 60 }, { 1, 576, 576 }, { 9, 192, 1536 }, { 130, 192, 30 }, { 2, 3, 4104 }, { 3, 5, 2051 },
 };
 enum { N_SHAPES = sizeof(shapes) / sizeof(*shapes) };
 
@@ -285,19 +285,72 @@ Test(kernels, rows)
     each_pair(check_row_ops);
 }
 
+/* Rows further apart than they are long: what is between them stays. Each matrix in turn, COLS of PITCH columns. */
+enum { PITCHED_ROWS = 5, PITCHED_COLS = 40, PITCH = 56 };
+
+static struct mat pitched(struct mat m, bool apart)
+{
+    m.pitch = apart ? PITCH : m.cols;
+    return m;
+}
+
+static void run_pitched(struct backend *be, int which, void *out[3])
+{
+    enum { N = PITCHED_ROWS * 2 * PITCH };
+    float *x = numbers(be, "x", N), *w = numbers(be, "w", PITCHED_COLS), *embedded = numbers(be, "out", N);
+    void *normed = stored(be, "out", N), *product = stored(be, "out", N), *gate_up = stored(be, "gate_up", 2 * N);
+    int32_t *ids = integers(be, "ids", PITCHED_ROWS, PITCHED_ROWS);
+    struct mat from = pitched(mat_of(x, PITCHED_ROWS, PITCHED_COLS), which == 0);
+    struct mat pair = pitched(stored_mat(be, gate_up, PITCHED_ROWS, 2 * PITCHED_COLS), false);
+
+    pair.pitch += which == 0 ? PITCH : 0;
+    be->embed(be, pitched(mat_of(embedded, PITCHED_ROWS, PITCHED_COLS), which == 1), from, ids);
+    be->rmsnorm(be, pitched(stored_mat(be, normed, PITCHED_ROWS, PITCHED_COLS), which == 1), from, w, 1e-5f);
+    be->silu_mul(be, pitched(stored_mat(be, product, PITCHED_ROWS, PITCHED_COLS), which == 1), pair);
+    must_sync(be);
+    void *inputs[] = { x, w, gate_up, ids };
+    for (int i = 0; i < 4; i++)
+        be->free(be, inputs[i]);
+    out[0] = embedded, out[1] = normed, out[2] = product;
+}
+
+static void check_pitches(const struct pair *p)
+{
+    enum { N = PITCHED_ROWS * 2 * PITCH };
+    const struct tolerances within = { { 1e-6, 2e-6 }, { 1e-6, BF16_EPS } };
+
+    for (int which = 0; which < 2; which++) {
+        void *want[3], *got[3];
+        run_pitched(p->want, which, want);
+        run_pitched(p->got, which, got);
+        same_floats(p, (struct results){ want[0], got[0], N }, EXACT, "embed, rows apart");
+        same_stored(p, (struct results){ want[1], got[1], N }, within, "rmsnorm, rows apart");
+        same_stored(p, (struct results){ want[2], got[2], N }, within, "silu_mul, rows apart");
+    }
+}
+
+Test(kernels, rows_may_be_apart)
+{
+    each_pair(check_pitches);
+}
+
 /* ---- queries and keys --------------------------------------------------- */
 
 /* Query heads, kv heads, head columns, tokens. */
 static const struct heads {
     int H, G, K, T;
-} heads[] = { { 1, 1, 2, 1 }, { 9, 3, 64, 5 }, { 4, 4, 32, 20 }, { 8, 2, 6, 3 }, { 6, 1, 128, 9 }, { 4, 2, 80, 7 } };
+} heads[] = { { 1, 1, 2, 1 },  { 9, 3, 64, 5 },   { 4, 4, 32, 20 },  { 8, 2, 6, 3 },  { 6, 1, 128, 9 },
+              { 4, 2, 80, 7 }, { 2, 1, 1024, 2 }, { 3, 1, 528, 25 }, { 1, 1, 16, 29 } };
 enum { POSITIONS = 50, SLOTS = 30, LAYERS = 3 };
 
 struct roped {
     void *q, *k, *v;
 };
 
-static struct roped rope_on(struct backend *be, struct heads s, bool rotated, bool normed)
+enum norms { NO_NORMS, Q_NORM, K_NORM, BOTH_NORMS };
+
+/* rotary: columns of a head that are rotated; 0: none */
+static struct roped rope_on(struct backend *be, struct heads s, int rotary, enum norms norms)
 {
     size_t n_q = count(s.T, s.H * s.K), n_kv = count(LAYERS * s.G, SLOTS * s.K), n_angles = count(POSITIONS, s.K / 2);
     struct roped r = { stored_space(be, n_q), stored(be, "k", n_kv), stored(be, "v", n_kv) };
@@ -312,10 +365,11 @@ static struct roped rope_on(struct backend *be, struct heads s, bool rotated, bo
     be->rope(be, &(struct rope_job){ .qkv = stored_mat(be, qkv, s.T, (s.H + 2 * s.G) * s.K),
                                      .position = position,
                                      .slot = slot,
-                                     .cos = rotated ? cos : NULL,
-                                     .sin = rotated ? sin : NULL,
-                                     .q_norm = normed ? q_norm : NULL,
-                                     .k_norm = normed ? k_norm : NULL,
+                                     .cos = rotary ? cos : NULL,
+                                     .sin = rotary ? sin : NULL,
+                                     .rotary = rotary,
+                                     .q_norm = norms & Q_NORM ? q_norm : NULL,
+                                     .k_norm = norms & K_NORM ? k_norm : NULL,
                                      .norm_eps = 1e-6f,
                                      .q = r.q,
                                      .store = { r.k, r.v, SLOTS },
@@ -334,13 +388,15 @@ static void check_rope(const struct pair *p)
     for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
         struct heads s = heads[i];
         size_t n_q = count(s.T, s.H * s.K), n_kv = count(LAYERS * s.G, SLOTS * s.K);
-        for (int rotated = 0; rotated < 2; rotated++)
-            for (int normed = 0; normed < 2; normed++) {
+        const int columns[] = { 0, s.K, s.K / 4 * 2, s.K > 2 ? 2 : 0 };
+        for (int r = 0; r < 4; r++)
+            for (enum norms norms = NO_NORMS; norms <= BOTH_NORMS; norms++) {
+                int rotary = columns[r];
                 /* without either, numbers are moved alone; with them, sums of two products round */
                 struct tolerances within = { { 1e-6, 2e-6 }, { 1e-5, BF16_EPS } };
-                if (!rotated && !normed)
+                if (!rotary && norms == NO_NORMS)
                     within = EXACT;
-                struct roped want = rope_on(p->want, s, rotated, normed), got = rope_on(p->got, s, rotated, normed);
+                struct roped want = rope_on(p->want, s, rotary, norms), got = rope_on(p->got, s, rotary, norms);
                 same_stored(p, (struct results){ want.q, got.q, n_q }, within, "rope q");
                 same_stored(p, (struct results){ want.k, got.k, n_kv }, within, "rope k");
                 same_stored(p, (struct results){ want.v, got.v, n_kv }, EXACT, "rope v");
@@ -370,6 +426,7 @@ static void check_rope_by_hand(const struct pair *p)
                                      .slot = d_slot,
                                      .cos = d_cos,
                                      .sin = d_sin,
+                                     .rotary = 2,
                                      .q_norm = d_one,
                                      .k_norm = d_two,
                                      .q = q,

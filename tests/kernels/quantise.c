@@ -13,8 +13,9 @@ struct quantised {
 
 static const struct quant_case {
     int rows, cols, bits, group;
-} cases[] = { { 32, 64, 2, 32 },   { 128, 32, 4, 32 },   { 64, 96, 4, 32 },
-              { 128, 128, 2, 64 }, { 256, 128, 4, 128 }, { 64, 64, 8, 4 } };
+} cases[] = { { 32, 64, 2, 32 },    { 128, 32, 4, 32 }, { 64, 96, 4, 32 }, { 128, 128, 2, 64 },
+              { 256, 128, 4, 128 }, { 64, 64, 8, 4 },   { 40, 72, 4, 8 },  { 48, 34, 16, 2 },
+              { 96, 96, 1, 32 },    { 600, 33, 8, 12 }, { 32, 264, 8, 4 }, { 24, 48, 8, 12 } };
 
 static struct quant_item item_of(struct quant_case c, enum quant_lines lines, const struct quantised *q)
 {
@@ -108,6 +109,31 @@ static void check_by_hand(const struct pair *p)
 Test(kernels, quantise_by_hand)
 {
     each_pair(check_by_hand);
+}
+
+/* A number half way between two codes gets the even one. */
+static void check_halves(const struct pair *p)
+{
+    const float host[] = { 0, 0.5f, 1, 1.5f, 2, 2.5f, 3, 0.25f, 0, 0.75f, 1.25f, 1.75f, 2.25f, 2.75f, 3, 3 };
+    const int32_t want = 0 | 0 << 2 | 1 << 4 | 2 << 6 | 2 << 8 | 2 << 10 | 3 << 12 | 0 << 14 | 0 << 16 | 1 << 18 |
+                         1 << 20 | 2 << 22 | 2 << 24 | 3 << 26 | (int32_t)(15u << 28);
+    struct backend *be = p->got;
+    struct quantised q = { stored_from(be, host, 16), integer_space(be, 1), integer_space(be, 1),
+                           integer_space(be, 1) };
+    const struct quant_item item = item_of((struct quant_case){ 1, 16, 2, 16 }, QUANT_ROWS, &q);
+
+    be->quantise(be, &item, 1);
+    int32_t *code = read_integers(be, q.codes, 1, "codes");
+    cr_assert_eq(*code, want, "%s: %x, not %x", p->name, (unsigned)*code, (unsigned)want);
+    void *all[] = { q.x, q.codes, q.scales, q.zeros };
+    for (int i = 0; i < 4; i++)
+        be->free(be, all[i]);
+    free(code);
+}
+
+Test(kernels, quantise_rounds_half_to_even)
+{
+    each_pair(check_halves);
 }
 
 /* Several items in one call, some of them without anything. */

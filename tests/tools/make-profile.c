@@ -2,8 +2,9 @@
  *
  * PLAN has lines of fields separated by tabs: first the configs, then contexts with their questions below them.
  *     config    NAME    SIZE_FRAC
- *     context   ID
+ *     context   ID      [DATASET]
  *     question  SPLIT   ANSWER...        one for each config; "-": not run
+ *     gold      JSON                     a list of right answers to the question before it
  * Every context has 100 tokens, a cache of 1,000 bytes, a prefill of 1 s and questions of 0.1 s.
  */
 #include "base/buf.h"
@@ -97,8 +98,11 @@ static void fill(struct table *t, const struct line *line, int n)
         if (strcmp(line[i].field[0], "config") == 0) {
             t->config_name[v] = line[i].field[1];
             parse_real(line[i].field[2], &size[v++]);
-        } else if (strcmp(line[i].field[0], "context") == 0)
+        } else if (strcmp(line[i].field[0], "context") == 0) {
             fill_context(t, ++c, line[i].field[1], size);
+            t->context_dataset[c] = line[i].n > 2 ? line[i].field[2] : "";
+        } else if (strcmp(line[i].field[0], "gold") == 0)
+            t->gold_answers[q - 1] = line[i].field[1];
         else
             fill_question(t, q++, c, &line[i]);
     }

@@ -38,7 +38,7 @@ static void print_prompts(const struct tokenizer *t, const struct context *c, co
     struct buf name = { 0 };
     struct err err;
 
-    must(tokenizer_context(t, c->text, &context, &err) || tokenizer_ask(&context, c->ask, &asked, &err), err.msg);
+    must(tokenizer_context_row(t, c, &context, &err) || tokenizer_ask(&context, c->ask, &asked, &err), err.msg);
     buf_printf(&name, "%s %d", c->id, asked.ids.n);
     print_ids("context", buf_str(&name), &context.ids);
     for (int i = 0; i < q->n; i++) {

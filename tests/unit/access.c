@@ -43,11 +43,12 @@ Test(access, counts_add_up_and_unknown_contexts_are_counted)
     struct access_log log;
     struct err err;
 
-    write_rows("{\"context\":\"a\"}\n{\"context\":\"a\",\"count\":40}\n{\"context\":\"c\",\"count\":7}\n"
+    write_rows("{\"context\":\"a\"}\n{\"context\":\"a\",\"count\":40}\n{\"context\":\"c\",\"count\":7}\n{\"context\":"
+               "\"a\",\"count\":0.25}\n"
                "{\"context\":\"b\",\"count\":0}\n");
     cr_assert_eq(access_read(&log, path, &ids, frequency, &err), 0, "%s", err.msg);
-    cr_assert(frequency[0] == 41 && frequency[1] == 0.5);
-    cr_assert(log.rows == 4 && log.unknown == 1);
+    cr_assert(frequency[0] == 41.25 && frequency[1] == 0.5);
+    cr_assert(log.rows == 5 && log.unknown == 1);
 }
 
 Test(access, rows_that_are_refused)
@@ -55,7 +56,9 @@ Test(access, rows_that_are_refused)
     static const char *const row[][2] = {
         { "{\"context\":\"a\",\"count\":-1}", "line 1: field 'count' is negative" },
         { "{\"context\":\"c\",\"count\":-1}", "line 1: field 'count' is negative" },
-        { "{\"context\":\"a\",\"count\":1.5}", "field 'count'" },
+        { "{\"context\":\"a\",\"count\":-0.001}", "line 1: field 'count' is negative" },
+        { "{\"context\":\"a\",\"count\":1.001e15}", "line 1: field 'count' is above 1e15" },
+        { "{\"context\":\"a\",\"count\":\"1\"}", "field 'count'" },
         { "{\"count\":1}", "field 'context' is missing" },
     };
 

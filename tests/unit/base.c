@@ -32,9 +32,55 @@ Test(parse, sizes)
     cr_assert(parse_size("200M", &v) && v == 200ull << 20);
     cr_assert(parse_size("0", &v) && v == 0);
     cr_assert(parse_size("1.5G", &v) && v == 3ull << 29);
-    static const char *const bad[] = { "", "M", "-1", "1.5", "1MB", "1e9", "9999999999T", "1 G", "0x10" };
+    static const char *const two[] = { "2G", "2g", "2GB", "2gb", "2GiB", "2gib", "2.0GB" };
+    for (size_t i = 0; i < sizeof(two) / sizeof(*two); i++)
+        cr_assert(parse_size(two[i], &v) && v == 2ull << 30, "%s", two[i]);
+    static const char *const bad[] = { "",    "M", "-1",    "1.5",         "1Mb/s", "1e9", "1B",
+                                       "1iB", "B", "1MiBB", "9999999999T", "1 G",   "0x10" };
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
         cr_assert(!parse_size(bad[i], &v), "%s", bad[i]);
+}
+
+Test(parse, fractions_may_be_percentages)
+{
+    double v = 7;
+
+    cr_assert(parse_fraction("0.25", &v) && v == 0.25);
+    cr_assert(parse_fraction("99%", &v) && v == 0.99);
+    cr_assert(parse_fraction("-0.5%", &v) && v == -0.005);
+    static const char *const bad[] = { "", "%", "5%%", "% 5", "5 %", "x%", "1e400%" };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        cr_assert(!parse_fraction(bad[i], &v), "%s", bad[i]);
+}
+
+Test(parse, ranges)
+{
+    static const struct {
+        const char *text;
+        int n; // numbers
+        double last;
+    } good[] = {
+        { "0.1..0.9/0.4", 3, 0.9 }, { "0.1..0.9", 9, 0.9 }, { "2..4", 3, 4 },    { "0..1", 2, 1 },
+        { "1..1", 1, 1 },           { "0.5..0.5", 1, 0.5 }, { "-1..1/1", 3, 1 }, { "0..0.95/0.3", 4, 0.9 },
+    };
+    static const char *const bad[] = { "",      "..",     "1",    "1..",   "..2",   "1..2/",
+                                       "1../2", "1..2/x", "a..b", "1 ..2", "1....2" };
+    struct range r;
+    double v = -7;
+
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+        int n = 0;
+        cr_assert(parse_range(good[i].text, strlen(good[i].text), &r) && range_is_sound(&r, 16), "%s", good[i].text);
+        while (range_number(&r, n, &v))
+            n++;
+        cr_assert(n == good[i].n && v == good[i].last, "%s: %d, %g", good[i].text, n, v);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        cr_assert(!parse_range(bad[i], strlen(bad[i]), &r), "%s", bad[i]);
+    cr_assert(parse_range("0..16", 5, &r) && range_is_sound(&r, 16) && !range_is_sound(&r, 15));
+    cr_assert(parse_range("2..1", 4, &r) && !range_is_sound(&r, 16));
+    cr_assert(parse_range("1..2/0", 6, &r) && !range_is_sound(&r, 16));
+    cr_assert(parse_range("1..2/-1", 7, &r) && !range_is_sound(&r, 16));
 }
 
 Test(parse, numbers_are_decimal_and_whole)
@@ -135,6 +181,17 @@ Test(utf8, counts_characters_wherever_the_ascii_ends)
     /* what follows the end is not looked at */
     cr_assert_eq(utf8_count("ab\xc3\xa9", 3), 3);
     cr_assert(!utf8_valid("ab\xc3\xa9", 3));
+}
+
+/* Keys that collide in one map are chosen in vain for the next. */
+Test(map, has_a_seed_of_its_own)
+{
+    struct map a = { 0 }, b = { 0 };
+
+    cr_assert(map_add(&a, "key", 3, NULL) == 0 && map_add(&b, "key", 3, NULL) == 0);
+    cr_assert_neq(a.at[0].hash, b.at[0].hash);
+    map_release(&a);
+    map_release(&b);
 }
 
 Test(map, numbers_keys_in_order_of_arrival)

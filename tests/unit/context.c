@@ -27,24 +27,30 @@ static int question_of(struct question *q, const char *json, struct err *e)
     return code;
 }
 
+static void writes_as(const struct context *c, const char *json)
+{
+    struct buf b = { 0 };
+    struct json_out w = { .buf = &b };
+
+    json_begin(&w, NULL, '{');
+    context_to_json(c, &w);
+    json_end(&w, '}');
+    cr_assert_str_eq(b.at, json);
+    buf_release(&b);
+}
+
 Test(context, comes_back_as_it_went)
 {
     static const char json[] =
         "{\"id\":\"a/1\",\"dataset\":\"a\",\"text\":\"na\xc3\xafve\\n\",\"ask\":\"? {question}\","
         "\"inputs\":[{\"question\":\"q\",\"answers\":[\"x\",\"y\"]},{\"question\":\"r\","
         "\"answers\":[]}],\"chars\":6,\"n_tokens\":3}";
-    struct buf b = { 0 };
-    struct json_out w = { .buf = &b };
     struct context c;
     struct err e;
 
     cr_assert(!context_of(&c, json, &e), "%s", e.msg);
-    json_begin(&w, NULL, '{');
-    context_to_json(&c, &w);
-    json_end(&w, '}');
-    cr_assert_str_eq(b.at, json);
+    writes_as(&c, json);
     context_release(&c);
-    buf_release(&b);
 }
 
 Test(context, what_is_absent_has_its_default)
@@ -207,4 +213,41 @@ Test(question, streams_are_read)
     cr_assert_eq(list.at[0].split, SPLIT_TRAIN);
     questions_release(&list);
     unlink(path);
+}
+
+Test(context, turns_come_back_as_they_went)
+{
+    static const char json[] = "{\"id\":\"a\",\"dataset\":\"\",\"text\":\"na\xc3\xafve?\",\"ask\":\"{question}\","
+                               "\"turns\":[{\"role\":\"system\",\"chars\":3},{\"role\":\"user\",\"chars\":3},"
+                               "{\"role\":\"assistant\",\"chars\":0}],\"inputs\":[],\"chars\":6}";
+    struct context c;
+    struct err e;
+
+    cr_assert(!context_of(&c, json, &e), "%s", e.msg);
+    cr_assert_eq(c.turns.at[0].n, 4, "bytes");
+    writes_as(&c, json);
+    context_release(&c);
+}
+
+Test(context, turns_that_are_refused)
+{
+    static const char *const cases[][2] = {
+        { "[{\"role\":\"user\",\"chars\":2}]", "does not reach the end" },
+        { "[{\"role\":\"user\",\"chars\":4}]", "counts characters that the text does not have" },
+        { "[{\"role\":\"user\",\"chars\":-1}]", "counts characters that the text does not have" },
+        { "[{\"role\":\"tool\",\"chars\":3}]", "has a role 'tool'" },
+        { "[{\"role\":\"user\",\"chars\":3},{\"role\":\"system\",\"chars\":0}]", "has role 'system' after others" },
+        { "[{\"role\":\"prompt\",\"chars\":3},{\"role\":\"user\",\"chars\":0}]", "has role 'prompt' beside others" },
+        { "7", "is not a list" },
+        { "[7]", "field 'turns'" },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char json[256];
+        struct context c;
+        struct err e;
+        snprintf(json, sizeof(json), "{\"id\":\"a\",\"text\":\"abc\",\"turns\":%s}", cases[i][0]);
+        cr_assert_eq(context_of(&c, json, &e), ERR_FORMAT, "%s", json);
+        cr_assert(strstr(e.msg, cases[i][1]), "%s: %s", json, e.msg);
+    }
 }

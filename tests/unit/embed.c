@@ -5,6 +5,7 @@
 #include "base/rows.h"
 #include "embed/embed.h"
 #include "kernels/backend.h"
+#include "tests/kernels/compare.h"
 #include "tests/kernels/fenced.h"
 
 #include <criterion/criterion.h>
@@ -78,6 +79,16 @@ Test(embed, small_model_as_transformers_by_the_reference)
 Test(embed, small_model_as_transformers_by_the_cpu)
 {
     check_minibert(open_backend("cpu"));
+}
+
+Test(embed, small_model_as_transformers_by_cuda)
+{
+    struct err why;
+    struct backend *be = listed_open(&(struct backend_options){ .name = "cuda", .dtype = "f32" }, &why);
+
+    if (!be)
+        cr_skip("%s", why.msg);
+    check_minibert(be);
 }
 
 static void count_up(void *arg, int done)

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "loader/libevp/evp.h"
 #include "loader/formats/manifest.h"
+#include "planner/placement/placement.h"
 #include "planner/incremental.h"
 #include "planner/utility.h"
 
@@ -19,15 +20,20 @@ TestSuite(evp_plan, .init = world_open_files, .fini = world_remove_files);
 
 static double candidates_of(const struct world *w, int i, int64_t *bytes, double *out)
 {
+    const struct plan_goal goal = { w->alpha, w->slo_ttft_s, w->slo_weight };
+
     for (int v = 0; v < VARIANTS; v++) {
         const struct variant_info *f = &w->variant[i][v];
         bytes[v] = f->bytes;
         for (int t = 0; t < w->tiers.n; t++) {
-            double ttft_s = ttft_stored(tier_read_s(&w->tier[t], f->bytes), f->decompress_s, 0.25);
-            out[v * w->tiers.n + t] = utility(w->alpha, f->quality, ttft_s, w->frequency[i]);
+            double read_s = tier_read_s(&w->tier[t], f->bytes),
+                   sd_s = sd_of_sum(tier_read_sd_s(&w->tier[t], read_s), w->question_sd_s[i]);
+            double ttft_s = ttft_stored(read_s, f->decompress_s, 0.25);
+            out[v * w->tiers.n + t] = utility(&goal, f->quality, ttft_s, sd_s, w->frequency[i]);
         }
     }
-    return utility_recomputed(w->alpha, ttft_recomputed(w->prefill_s[i], 0.25), w->frequency[i]);
+    return utility_recomputed(&goal, ttft_recomputed(w->prefill_s[i], 0.25),
+                              sd_of_sum(w->prefill_sd_s[i], w->question_sd_s[i]), w->frequency[i]);
 }
 
 static double candidates(const void *arg, int context, int64_t *bytes, double *out)
@@ -44,11 +50,11 @@ static struct evp_plan *begin(struct world *w, struct rng *r, int n, struct incr
     struct err err;
 
     world_draw(w, r, n);
-    struct plan_problem p = { n, VARIANTS, w->tiers.n, w->capacity, candidates, w };
+    struct plan_problem p = { n, VARIANTS, w->tiers.n, w->capacity, candidates, w, NULL };
     cr_assert_eq(plan_solve(&solved, &p, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &err), 0);
     world_write(w, &solved);
     if (direct)
-        cr_assert_not_null(*direct = incremental_new(&p, &solved, &err));
+        cr_assert_not_null(*direct = incremental_new(&p, &solved, 0, &err));
     plan_release(&solved);
     cr_assert_eq(evp_plan_open(&plan, world_path, &error), EVP_OK, "%s", error.text);
     return plan;
@@ -147,6 +153,8 @@ static void one_event(struct world *w, struct rng *r, struct evp_plan *plan, str
         double prefill_s = w->prefill_s[i];
         world_draw_context(w, r, i);
         w->prefill_s[i] = added ? w->prefill_s[i] : prefill_s;
+        w->prefill_sd_s[i] *= !added; /* who admits a context does not say how far its times spread */
+        w->question_sd_s[i] *= !added;
     } else
         w->frequency[i] = (double)rng_below(r, 6);
     o.recompute = candidates_of(w, i, bytes, out);
@@ -197,6 +205,11 @@ static void check_saved(const struct world *w, struct evp_plan *plan)
     }
     cr_assert(!manifest_read(&before, world_path, &err) && !manifest_read(&m, world_other_path, &err), "%s", err.msg);
     cr_assert_str_eq(m.previous, before.digest);
+    struct placement_proof proof;
+    cr_assert(!placement_verify_online(&m, &proof, &err), "%s", err.msg);
+    m.objective += 0.5;
+    cr_assert_eq(placement_verify_online(&m, &proof, &err), ERR_FORMAT);
+    m.objective -= 0.5;
     for (int k = 0; k < m.n; k++) {
         const struct placement *p = &m.at[k], *b = manifest_find(&before, p->id);
         int i = (int)strtol(p->id + 8, NULL, 10);

@@ -22,7 +22,12 @@ static struct evp_plan *small(struct world *w)
 
     world_draw(w, &r, 1);
     w->tiers.n = 1;
-    w->tier[0] = (struct tier){ "ram", TIER_DRAM, w->tier[0].uri, 100, 1e9, 1e9, 0 };
+    w->tier[0] = (struct tier){ .name = "ram",
+                                .kind = TIER_DRAM,
+                                .uri = w->tier[0].uri,
+                                .capacity = 100,
+                                .read_bytes_per_s = 1e9,
+                                .write_bytes_per_s = 1e9 };
     w->alpha = 1;
     w->frequency[0] = 1;
     w->variant[0][0] = (struct variant_info){ "none", 80, 1, (double)NAN };
@@ -156,20 +161,20 @@ Test(evp_plan_single, as_many_variants_as_there_may_be)
     struct world w;
     struct evp_plan *plan = small(&w);
     struct evp_variant variant[128];
-    char config[128][16];
+    char config[128][32];
     struct evp_context c = { .id = "x", .token_digest = world_digest(1), .n_tokens = INT32_MAX, .variant = variant };
     struct evp_update u = { .id = "context/0", .frequency = 1, .variant = variant };
     struct evp_operations ops;
     struct evp_error error;
 
     for (int i = 0; i < 128; i++) {
-        snprintf(config[i], sizeof(config[i]), "c%d", i);
+        snprintf(config[i], sizeof(config[i]), "knorm:drop=0.%03d", i);
         variant[i] = (struct evp_variant){ .config = config[i], .bytes = 20, .quality = i == 126 ? 1 : 0.5 };
     }
     u.n_variants = 127;
     cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_OK);
     cr_assert(ops.n == 1 && ops.at[0].kind == EVP_RECOMPRESS, "only the last one is as good as the one stored");
-    cr_assert_str_eq(ops.at[0].to_config, "c126");
+    cr_assert_str_eq(ops.at[0].to_config, "knorm:drop=0.126");
     evp_operations_release(&ops);
     for (size_t n = 126; n <= 128; n++) {
         int code = n <= 127 ? EVP_OK : EVP_ARGUMENT;
@@ -280,6 +285,8 @@ Test(evp_plan_single, refuses_arguments_that_lie)
     BAD(context.reserved[7], 1, "reserved is not zero");
     BAD(variant.reserved[3], 1, "variant 1: reserved is not zero");
     BAD(variant.config, NULL, "variant 1: field 'config' is empty");
+    BAD(variant.config, "nosuch:drop=0.5", "no method 'nosuch'");
+    BAD(variant.config, "kivi:drop=0.5", "kivi has no parameter 'drop'");
     BAD(variant.bytes, -1, "variant 1: field 'bytes' is below zero");
     BAD(variant.bytes, INT64_MAX, "variant 1: field 'bytes' is above 2^53");
     BAD(variant.quality, 1.1, "variant 1: field 'quality' is above one");
@@ -323,7 +330,7 @@ Test(evp_plan_single, refuses_manifests_that_cannot_be)
         { "\"alpha\":1", "\"alpha\":1e300", "utility is out of range" },
         { "\"prices\":[0]", "\"prices\":[1e299]", "field 'prices': the price of tier 'ram' is out of range" },
         { "\"frequency\":1", "\"frequency\":1e300", "utility is out of range" },
-        { "\"read_bytes_per_s\":1000000000", "\"read_bytes_per_s\":1e-300", "utility is out of range" },
+        { "\"read_bytes_per_s\":1000000000", "\"read_bytes_per_s\":1e-300", "latency and bandwidth are out of range" },
         { "{\"end\"", "{\"dne\"", "line 3: field 'id' is missing" },
     };
     struct world w;

@@ -40,13 +40,25 @@ void world_draw(struct world *w, struct rng *r, int n)
     *w = (struct world){ .alpha = 2 * rng_unit(r), .tiers = { w->tier, 1 + (int)rng_below(r, TIERS) } };
     for (int t = 0; t < w->tiers.n; t++) {
         w->capacity[t] = rng_below(r, 8) == 0 ? INT64_MAX : (int64_t)rng_below(r, 300);
-        w->tier[t] = (struct tier){ "t", TIER_FILE, uri[t], w->capacity[t], 100 * rng_unit(r) + 1, 1, rng_unit(r) };
+        w->tier[t] = (struct tier){
+            .name = "t", .kind = TIER_FILE, .uri = uri[t], .capacity = w->capacity[t], .write_bytes_per_s = 1
+        };
+        w->tier[t].read_bytes_per_s = 100 * rng_unit(r) + 1;
+        w->tier[t].latency_s = rng_unit(r);
         w->tier[t].name[1] = (char)('0' + t);
+        w->tier[t].read_spread = rng_unit(r);
+        tier_set_reads(&w->tier[t], 1 + (int)rng_below(r, 3));
+    }
+    if (rng_below(r, 2)) {
+        w->slo_ttft_s = 2 * rng_unit(r);
+        w->slo_weight = 10 * rng_unit(r);
     }
     for (int i = 0; i < CONTEXTS; i++) {
         snprintf(w->id[i], sizeof(w->id[i]), "context/%d", i);
         w->there[i] = i < n;
         w->number[i] = i < n ? i : -1;
+        w->prefill_sd_s[i] = i < n ? rng_unit(r) : 0;
+        w->question_sd_s[i] = i < n ? rng_unit(r) : 0;
         w->at[i] = (struct plan_placement){ 0, PLAN_RECOMPUTE };
         world_draw_context(w, r, i);
     }
@@ -64,6 +76,8 @@ const char *world_digest(int i)
 void world_write(struct world *w, const struct plan *plan)
 {
     struct manifest m = { .alpha = w->alpha,
+                          .slo_ttft_s = w->slo_ttft_s,
+                          .slo_weight = w->slo_weight,
                           .solver = "test",
                           .upper_bound = plan->upper_bound,
                           .gap = (double)NAN,
@@ -76,7 +90,8 @@ void world_write(struct world *w, const struct plan *plan)
     memcpy(m.price, plan->price, sizeof(m.price));
     for (int i = 0; i < plan->n_contexts; i++) {
         struct plan_placement c = w->at[i] = plan->placement[i];
-        struct variants variants = { w->variant[i], VARIANTS, w->prefill_s[i], 0.25, 0, NULL };
+        struct variants variants = { w->variant[i], VARIANTS,           w->prefill_s[i],    0.25, 0,
+                                     NULL,          w->prefill_sd_s[i], w->question_sd_s[i] };
         struct placement p = { .id = w->id[i],
                                .token_digest = world_digest(i),
                                .config = "none",

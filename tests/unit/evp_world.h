@@ -14,11 +14,12 @@ struct world {
     struct tiers tiers;
     struct tier tier[TIERS];
     int64_t capacity[TIERS];
-    double alpha;
+    double alpha, slo_ttft_s, slo_weight;  // slo_weight 0: nothing is promised
     int there[CONTEXTS], number[CONTEXTS]; // number: the planner's
     char id[CONTEXTS][24];
     struct variant_info variant[CONTEXTS][VARIANTS];
     double frequency[CONTEXTS], prefill_s[CONTEXTS];
+    double prefill_sd_s[CONTEXTS], question_sd_s[CONTEXTS]; // of those that the manifest has
     /* after the operations so far */
     struct plan_placement at[CONTEXTS];
     int64_t fill[TIERS];

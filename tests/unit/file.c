@@ -8,8 +8,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static char dir[] = "/tmp/evp-file-XXXXXX";
@@ -249,4 +252,72 @@ Test(buf, empty_is_a_text_too)
     buf_clear(&b);
     cr_assert_str_eq(buf_str(&b), "");
     buf_release(&b);
+}
+
+static void create_and_be_killed(const char *path)
+{
+    struct file_out out;
+    struct err e;
+
+    if (file_create(&out, path, &e) == 0)
+        fputs("half", out.f);
+    fflush(out.f);
+    raise(SIGKILL);
+}
+
+/* A process that is killed leaves nothing: what was there before, or no file at all. */
+Test(file, is_nameless_until_its_commit, .fini = clean_up)
+{
+    char *path = in_dir("killed");
+    struct err e;
+    int status, fd = open(dir, O_TMPFILE | O_WRONLY, 0600);
+
+    if (fd < 0)
+        cr_skip_test("this file system has no files without names");
+    close(fd);
+    for (int old = 0; old <= 1; old++) {
+        pid_t child = fork();
+        if (child == 0)
+            create_and_be_killed(path);
+        cr_assert(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+        cr_assert_eq(n_files(), old);
+        cr_assert(!file_write(path, "old", 3, &e), "%s", e.msg);
+        check_content(path, "old");
+    }
+    free(path);
+}
+
+static void make_old(const char *path)
+{
+    struct timespec hour_ago[2] = { { .tv_sec = time(NULL) - 3600 }, { .tv_sec = time(NULL) - 3600 } };
+    struct err e;
+
+    cr_assert(!file_write(path, "half", 4, &e), "%s", e.msg);
+    cr_assert_eq(utimensat(AT_FDCWD, path, hour_ago, 0), 0);
+}
+
+/* What is old and nobody writes goes; what is young, locked, or called otherwise stays. */
+Test(file, sweeps_what_killed_processes_left, .fini = clean_up)
+{
+    static const char *const name[] = { "a.safetensors.tmp.AbC-_1", "b.safetensors.tmp.AbCdEf", "c.safetensors",
+                                        "d.jsonl.tmp.AbCdEf",       "e.safetensors.tmp.AbCdE",  "g.tmp.AbCdEf" };
+    char *path[7], *young = in_dir("f.safetensors.tmp.AbCdEf");
+    struct err e;
+
+    for (int i = 0; i < 6; i++)
+        make_old(path[i] = in_dir(name[i]));
+    cr_assert(!file_write(young, "", 0, &e));
+    int fd = open(path[1], O_RDONLY);
+    cr_assert_eq(flock(fd, LOCK_EX), 0);
+    file_sweep(dir, ".safetensors");
+    for (int i = 0; i < 6; i++)
+        cr_assert_eq(file_exists(path[i]), i != 0, "%s", name[i]);
+    cr_assert(file_exists(young));
+    close(fd);
+    file_sweep(dir, ".safetensors");
+    cr_assert(!file_exists(path[1]));
+    file_sweep("/nosuch/folder", ".safetensors");
+    for (int i = 0; i < 6; i++)
+        free(path[i]);
+    free(young);
 }

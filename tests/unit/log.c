@@ -73,6 +73,32 @@ Test(log, long_sentences_are_whole)
     cr_assert_eq(strlen(heard()), strlen("evp-test: \n") + sizeof(long_name) - 1);
 }
 
+Test(log, the_caller_knows_how_long_the_rest_takes)
+{
+    listen("0", LOG_INFO);
+    progress_begin("tokens", 4);
+    progress_left(7200.5);
+    usleep(10 * 1000);
+    progress_add(1);
+    progress_end();
+    cr_assert(strstr(heard(), "1/4 tokens, ") != NULL);
+    listen("0", LOG_INFO);
+    progress_begin("tokens", 4);
+    progress_left(7200.5);
+    progress_end();
+    char *said = heard();
+    cr_assert(strstr(said, ", 2 h 00 min left"), "%s", said);
+    free(said);
+    listen("0", LOG_INFO);
+    progress_begin("tokens", 4); // the next one is not bound to it
+    usleep(10 * 1000);
+    progress_add(2);
+    progress_end();
+    said = heard();
+    cr_assert(!strstr(said, " h "), "%s", said);
+    free(said);
+}
+
 Test(log, a_bar_on_a_terminal)
 {
     listen("1", LOG_INFO);

@@ -30,7 +30,7 @@ static struct tiers two_tiers(void)
 
 static const struct variant_info two_variants[] = { { "kivi:bits=2", 100, 0.25, (double)NAN },
                                                     { "keydiff:drop=0.5", 345, 0.1 + 0.2, 0.125 } };
-static const struct variants variants = { two_variants, 2, 1.5, 0.01, 0.2, "ssd" };
+static const struct variants variants = { two_variants, 2, 1.5, 0.01, 0.2, "ssd", 0.125, 0.0625 };
 
 static struct placement stored(const char *id)
 {
@@ -97,6 +97,7 @@ Test(manifest, reads_back_what_was_written)
     cr_assert(a->tier == 1 && a->bytes == 345 && a->quality == 0.1 + 0.2 && a->operation == OP_INSERT);
     cr_assert_str_eq(a->payload, "a");
     cr_assert(m.min_quality == 0.125 && !b->variants && a->variants && a->variants->n == 2);
+    cr_assert(a->variants->prefill_sd_s == 0.125 && a->variants->question_sd_s == 0.0625);
     cr_assert(a->variants->prefill_s == 1.5 && a->variants->question_s == 0.01 && a->variants->min_quality == 0.2);
     cr_assert_str_eq(a->variants->pin, "ssd");
     cr_assert(a->variants->at[0].bytes == 100 && a->variants->at[0].quality == 0.25 &&
@@ -415,6 +416,8 @@ Test(manifest, refuses_variants_that_lie)
     BAD(variant[0].decompress_s, -1, "variant 1: field 'decompress_s' is below zero");
     BAD(variant[0].decompress_s, HUGE_VAL, "variant 1: field 'decompress_s' is not a number");
     BAD(variants.prefill_s, -1, "field 'prefill_s' is below zero");
+    BAD(variants.prefill_sd_s, -1, "field 'prefill_sd_s' is below zero");
+    BAD(variants.question_sd_s, (double)NAN, "field 'question_sd_s' is not a number");
     BAD(variants.question_s, (double)NAN, "field 'question_s' is not a number");
     BAD(variants.min_quality, -1, "field 'min_quality' is below zero");
     BAD(variants.pin, "tape", "field 'pin': tier 'tape' is not in the header");

@@ -1,5 +1,6 @@
 /* Configs, and sizes known before anything is computed. */
 #include "tests/unit/cache.h"
+#include "loader/formats/config_name.h"
 
 #include <criterion/criterion.h>
 
@@ -12,6 +13,11 @@ Test(config, names_are_canonical)
         { "keydiff:drop=0.50", "keydiff:drop=0.5" },
         { "snapkv:compression_ratio=0.5", "snapkv:drop=0.5" }, // kvpress' name
         { "snapkv:window=32:compression_ratio=0.25+kivi:bits=4", "snapkv:drop=0.25:window=32+kivi:bits=4" },
+        { "snapkv:0.5", "snapkv:drop=0.5" }, // the parameter without a default
+        { "SnapKV:0.5:window=32+KIVI:2", "snapkv:drop=0.5:window=32+kivi:bits=2" },
+        { "AdaKV+SnapKV:compression_ratio=.3", "adakv+snapkv:drop=0.3" },
+        { "keydiff:drop=50%", "keydiff:drop=0.5" },
+        { "None", "none" },
         { "knorm:drop=0", "knorm:drop=0" },
         { "snapkv:kernel=7:window=64:drop=.3", "snapkv:drop=0.3:kernel=7" },
         { "streamingllm:drop=3e-1:n_sink=4", "streamingllm:drop=0.3" },
@@ -42,9 +48,21 @@ Test(config, says_what_is_wrong)
         { "keydiff:drop=0.5x", "not '0.5x'" },
         { "keydiff:drop=nan", "not 'nan'" },
         { "keydiff:drop=0.1:drop=0.2", "drop is given twice" },
-        { "keydiff:ratio=0.5", "'ratio' has several meanings: say drop=0.5 for the share of KV pairs removed (kvpress: "
-                               "compression_ratio=0.5)" },
+        { "snapkv:ratio=0.25",
+          "'ratio' has several meanings; did you mean 'snapkv:drop=0.25', where drop is the share of "
+          "KV pairs removed (kvpress: compression_ratio)?" },
+        { "keydiff:ratio", "did you mean 'keydiff:drop=0.5'" },
+        { "keydiff:ratio=+kivi:bits=2", "did you mean 'keydiff:drop=0.5'" },
         { "kivi:ratio=0.5", "kivi has no parameter 'ratio', only bits, group, residual" },
+        { "snapkv:windw=3", "has no parameter 'windw', only drop, window, kernel; did you mean 'window'?" },
+        { "SnapKVPress:0.5", "adakv, kivi; did you mean 'snapkv'?" },
+        { "snapkv:0.5:0.6", "snapkv: drop is given twice" },
+        { "snapkv:1.5", "snapkv: drop must be a number from 0 to 0.999999, not '1.5'" },
+        { "snapkv:100%", "snapkv: drop must be a number from 0 to 0.999999, not '100%'" },
+        { "kivi:bits=200%", "bits must be 2 or 4, not '200%'" },
+        { "adakv:0.2+snapkv:0.5", "adakv has no parameter '0.2', only safeguard" },
+        { "0.5", "'0.5' is a number, not a method: several values are a range, drop=0.1..0.5/0.2, or several configs, "
+                 "snapkv:drop=0.1,snapkv:drop=0.5" },
         { "kivi:compression_ratio=0.5", "kivi has no parameter 'compression_ratio'" },
         { "keydiff:compression_ratio=1", "keydiff: drop must be a number from 0 to 0.999999, not '1'" },
         { "keydiff:drop=0.1:compression_ratio=0.1", "keydiff: drop is given twice" },
@@ -109,6 +127,10 @@ Test(config, lists_expand_ranges)
     cr_assert_eq(n, 4); // none, 0.1, 0.3 and 0.5; two names of one config are one config
     cr_assert_str_eq(c[2].name, "knorm:drop=0.3");
     free(c);
+    cr_assert_eq(config_list(&c, &n, "SnapKV:0.1..0.9", &err), 0, "%s", err.msg);
+    cr_assert_eq(n, 10); // none, and in steps of 0.1
+    cr_assert_str_eq(c[9].name, "snapkv:drop=0.9");
+    free(c);
 }
 
 Test(config, refuses_bad_lists)
@@ -116,7 +138,7 @@ Test(config, refuses_bad_lists)
     static const char *const bad[] = {
         "",
         "none,",
-        "keydiff:drop=0.1..0.9",
+        "keydiff:drop=0.1..0.9/",
         "keydiff:drop=0.1../0.2",
         "keydiff:drop=0.9..0.1/0.2",
         "keydiff:drop=0.1..0.9/0",
@@ -385,4 +407,27 @@ Test(methods, kivi_packs_from_its_residual_on)
         cr_assert_eq(part[4].dim[1], at[i].n - at[i].values, "%d tokens", at[i].n);
         cr_assert_eq(part[5].dim[1], at[i].values, "%d tokens", at[i].n);
     }
+}
+
+/* libevp knows the same methods and parameters by name alone. */
+Test(config, names_that_libevp_knows)
+{
+    static const char *const bad[] = {
+        "",      "nosuch:drop=0.5",    "snapkv:bits=2", "snapkv:drop", "snapkv:drop=",
+        "kivi+", "kivi:bits=2+nosuch", "none:drop=0.5", "snap",        "snapkvx:drop=0.5"
+    };
+    struct err e;
+
+    for (int i = 0; method_registry[i]; i++) {
+        const struct method *m = method_registry[i];
+        char name[CONFIG_NAME];
+        cr_assert(!config_name_check(m->name, &e), "%s", e.msg);
+        for (int k = 0; k < CONFIG_PARAMS && m->param[k].name; k++) {
+            snprintf(name, sizeof(name), "%s:%s=1", m->name, m->param[k].name);
+            cr_assert(!config_name_check(name, &e), "%s", e.msg);
+        }
+    }
+    cr_assert(!config_name_check("none", &e) && !config_name_check("adakv+snapkv:drop=0.5:window=32+kivi:bits=4", &e));
+    for (size_t k = 0; k < sizeof(bad) / sizeof(*bad); k++)
+        cr_assert_eq(config_name_check(bad[k], &e), ERR_FORMAT, "'%s'", bad[k]);
 }

@@ -122,7 +122,9 @@ Test(model_folder, refuses_configs)
         { "{\"model_type\":\"gpt_neox\"}", "architecture 'gpt_neox' is not supported" },
         { "{" BASIC ",\"num_key_value_heads\":1,\"rope_scaling\":{\"type\":\"yarn\"}}", "rotary scaling 'yarn'" },
         { "{" BASIC ",\"num_key_value_heads\":1,\"attention_bias\":true}",
-          "field 'attention_bias' has a value that is not supported" },
+          "has no tensor 'model.layers.0.self_attn.q_proj.bias'" },
+        { "{" BASIC ",\"num_key_value_heads\":1,\"mlp_bias\":true}",
+          "has no tensor 'model.layers.0.mlp.gate_proj.bias'" },
         { "{" BASIC ",\"num_key_value_heads\":1,\"hidden_act\":\"gelu\"}", "activation 'gelu'" },
         { "{" BASIC ",\"num_key_value_heads\":1,\"quantization_config\":{}}", "field 'quantization_config' has" },
         { "{" BASIC ",\"num_key_value_heads\":-1}", "field 'num_key_value_heads' is -1" },
@@ -162,8 +164,8 @@ Test(model_folder, harmless_fields_are_passed_over)
 Test(model_folder, fields_that_change_the_computation_are_refused)
 {
     static const char *const bad[][2] = {
-        { "\"partial_rotary_factor\":0.5", "field 'partial_rotary_factor' has a value" },
-        { "\"mlp_bias\":true", "field 'mlp_bias' has a value" },
+        { "\"partial_rotary_factor\":0.5", "field 'partial_rotary_factor' is 0.5, which is not supported" },
+        { "\"lm_head_bias\":true", "field 'lm_head_bias' has a value" },
         { "\"residual_multiplier\":0.22", "field 'residual_multiplier' has a value" },
         { "\"attention_multiplier\":0.25", "field 'attention_multiplier' has a value" },
         { "\"final_logit_softcapping\":30.0", "field 'final_logit_softcapping' has a value" },
@@ -175,7 +177,8 @@ Test(model_folder, fields_that_change_the_computation_are_refused)
         { "\"layer_types\":[\"sliding_attention\"]", "'sliding_attention' without a 'sliding_window'" },
         { "\"sliding_window\":0", "field 'sliding_window' is 0" },
         { "\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"mrope_section\":[1]}", "scaling with 'mrope_section'" },
-        { "\"rope_scaling\":{\"type\":\"default\",\"partial_rotary_factor\":0.5}", "with 'partial_rotary_factor'" },
+        { "\"rope_scaling\":{\"type\":\"default\",\"partial_rotary_factor\":0.5}",
+          "field 'partial_rotary_factor' is 0.5" },
         { "\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e6}}", "scaling with 'full_attention'" },
         { "\"rope_parameters\":{\"rope_type\":\"default\"},\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}",
           "'rope_parameters' and 'rope_scaling' do not agree" },

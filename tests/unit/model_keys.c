@@ -174,8 +174,8 @@ static struct model_config config_with(struct more *x)
 Test(model_keys, refuses_tensors_that_no_role_reads)
 {
     static const char *const names[] = {
-        "blk.0.attn_q.bias", "blk.0.attn_q_norm.weight", "blk.0.ffn_gate_exps.weight", "rope_factors_long.weight",
-        "output.bias",       "blk.1.attn_norm.weight",   "blk.0.attn_q.scale",         "model.embed_tokens.bias",
+        "blk.0.attn_norm.bias",   "blk.0.attn_q_norm.weight", "blk.0.ffn_gate_exps.weight", "output.bias",
+        "blk.1.attn_norm.weight", "blk.0.attn_q.scale",       "model.embed_tokens.bias",
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -185,6 +185,14 @@ Test(model_keys, refuses_tensors_that_no_role_reads)
         snprintf(why, sizeof(why), "tensor '%s' is not supported", names[i]);
         refuses(&x, why);
     }
+}
+
+Test(model_keys, refuses_longrope_by_its_name)
+{
+    struct more x = { 0 };
+
+    add_tensor(&x, "rope_factors_long.weight", 8);
+    refuses(&x, "rotary scaling 'longrope' is not supported");
 }
 
 Test(model_keys, passes_over_rotary_tables)
@@ -254,7 +262,7 @@ Test(model_keys, refuses_values_it_does_not_compute)
     add_key(&x, "llama.expert_count", U32, 8);
     refuses(&x, "a mixture of 8 experts is not supported");
     add_key(&x, "split.count", U32, 3);
-    refuses(&x, "it is one of 3 files ('split.count')");
+    refuses(&x, "it is the first of 3 parts ('split.count'), and its name does not end in '-00001-of-00003.gguf'");
 }
 
 /* ---- rotary scaling and the window --------------------------------------- */
@@ -300,4 +308,71 @@ Test(model_keys, a_window_shortens_what_fits)
         cr_assert(c.max_tokens == at[i].max_tokens && c.window == at[i].window, "%d: %d, %d", at[i].given, c.max_tokens,
                   c.window);
     }
+}
+
+/* ---- parts ---------------------------------------------------------------- */
+
+/* A file without tensors that says it is part `no` of two, from 0. */
+static struct buf second_part(int no)
+{
+    struct more x = { 0 };
+    struct buf b = { 0 };
+
+    add_key(&x, "split.no", U32, no);
+    add_key(&x, "split.count", U32, 2);
+    buf_add(&b, "GGUF", 4);
+    put(&b, 3, 4);
+    put(&b, 0, 8);
+    put(&b, x.n_keys, 8);
+    buf_add(&b, x.keys.at, x.keys.n);
+    buf_release(&x.keys);
+    return b;
+}
+
+static void write_part(const char *dir, int i, struct buf b)
+{
+    char path[96];
+    struct err err;
+
+    snprintf(path, sizeof(path), "%s/m-%05d-of-00002.gguf", dir, i);
+    cr_assert_eq(file_write(path, b.at, b.n, &err), 0, "%s", err.msg);
+    buf_release(&b);
+}
+
+/* Opens part i of a model whose second part says that it is part `no`; "" or what is wrong. */
+static const char *open_parts(int i, int no, int n_tensors, struct err *err)
+{
+    char dir[] = "/tmp/parts.XXXXXX", path[96];
+    struct more x = { 0 };
+
+    cr_assert(mkdtemp(dir));
+    add_key(&x, "split.no", U32, 0);
+    add_key(&x, "split.count", U32, 2);
+    add_key(&x, "split.tensors.count", U32, n_tensors);
+    write_part(dir, 1, make(&x));
+    if (no >= 0)
+        write_part(dir, 2, second_part(no));
+    snprintf(path, sizeof(path), "%s/m-%05d-of-00002.gguf", dir, i);
+    struct model *m = model_open(path, err);
+    const char *said = m ? "" : err->msg;
+    model_close(m);
+    for (int part = 1; part <= 2; part++) {
+        snprintf(path, sizeof(path), "%s/m-%05d-of-00002.gguf", dir, part);
+        unlink(path);
+    }
+    rmdir(dir);
+    return said;
+}
+
+Test(model_keys, parts_are_opened_by_the_first)
+{
+    enum { TENSORS = 11 };
+    struct err err;
+
+    cr_assert_str_eq(open_parts(1, 1, TENSORS, &err), "");
+    cr_assert(strstr(open_parts(2, 1, TENSORS, &err), "it is part 2 of 2 ('split.no'); name the first part"), "%s",
+              err.msg);
+    cr_assert(strstr(open_parts(1, 0, TENSORS, &err), "it says that it is part 1 of 2, not 2 of 2"), "%s", err.msg);
+    cr_assert(strstr(open_parts(1, -1, TENSORS, &err), "cannot open '"), "%s", err.msg);
+    cr_assert(strstr(open_parts(1, 1, TENSORS + 1, &err), "its 2 parts have 11 tensors, not 12"), "%s", err.msg);
 }

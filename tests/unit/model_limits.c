@@ -451,13 +451,13 @@ Test(tokenizer_limits, an_added_token_may_contain_a_nul)
     struct err err;
     const struct text_view token = { "\0a", 2 }, text = { "\0a\0", 3 };
 
-    cr_assert_eq(tokenizer_alloc(&t, 4, 0, &err), 0);
+    cr_assert_eq(tokenizer_alloc(&t, BPE_ALPHABET, 4, &err), 0);
     cr_assert_eq(bpe_set_token(&t.bpe, 3, token, &err), 0);
     cr_assert_eq(tokenizer_add_token(&t, token, 3, ADDED_PLAIN, &err), 0);
     cr_assert_eq(tokenizer_add_token(&t, (struct text_view){ "", 0 }, 3, ADDED_PLAIN, &err), ERR_FORMAT);
     cr_assert_eq(tokenizer_add_token(&t, (struct text_view){ "\xa9", 1 }, 3, ADDED_PLAIN, &err), ERR_FORMAT);
     cr_assert_str_eq(err.msg, "added token 3 is not UTF-8"); // it would match the end of U+00E9
-    bpe_finish(&t.bpe);
+    cr_assert_eq(bpe_finish(&t.bpe, &err), 0);
     cr_assert_eq(tokenizer_encode(&t, text, SPECIAL_AS_TEXT, &ids, &err), 0, "%s", err.msg);
     cr_assert(ids.n == 1 && ids.at[0] == 3);
     tokens_release(&ids);

@@ -43,6 +43,8 @@ static int compare_views(const struct model *m)
     for (int i = 0; i < TENSOR_ROLES; i++) {
         enum tensor_role role = (enum tensor_role)i;
         struct mat x;
+        if (!model_has(model_config(m), role))
+            continue;
         cr_assert_eq(model_read(m, role, 0, want, &err), 0, "%s", err.msg);
         cr_assert_eq(model_view(m, role, 0, &x, &err), 0, "%s", err.msg);
         n_views += x.at != NULL;
@@ -62,7 +64,7 @@ Test(model_weights, views_and_copies_say_the_same)
 {
     struct model *folder = open_tiny("tests/data/tiny"), *gguf = open_tiny("tests/data/tiny.gguf");
 
-    cr_assert_eq(compare_views(folder), TENSOR_ROLES);
+    cr_assert_eq(compare_views(folder), 12);
     cr_assert_eq(compare_views(gguf), 5); /* three norms, attn_output in F16 and ffn_down in BF16 */
     model_close(folder);
     model_close(gguf);
@@ -71,11 +73,10 @@ Test(model_weights, views_and_copies_say_the_same)
 /* The tensor of a role, which may be changed: a test's own copy of the table. */
 static struct tensor *tensor_of(const struct model *m, enum tensor_role role)
 {
-    const struct tensor *t;
-    struct err err;
+    char name[MODEL_TENSOR_NAME];
 
-    cr_assert_eq(model_find(m, role, 0, &t, &err), 0, "%s", err.msg);
-    return &m->tensor[t - m->tensor];
+    model_tensor_name(name, &m->config, role == TENSOR_HEAD ? TENSOR_EMBEDDING : role, 0);
+    return &m->tensor[map_find(&m->names, name, strlen(name))];
 }
 
 /* Rows of q in pairs: they change places and keep their type. */

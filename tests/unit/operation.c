@@ -1,8 +1,10 @@
 /* Operations between two placements, and the means and gaps of a plan. */
 #include "loader/formats/operation.h"
 #include "loader/formats/outcome.h"
+#include "planner/plan.h"
 
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -105,6 +107,51 @@ Test(outcome, of_no_accesses_has_no_means)
     outcome_add(&s, &a, 0);
     struct manifest_total t = outcome_total(&s, "x");
     cr_assert(t.utility == 0 && isnan(t.ttft_s) && isnan(t.quality) && isnan(t.quality_test));
+}
+
+/* Whatever the counts, means are finite and within what they are of, or known not to be known. */
+Test(outcome, means_of_any_counts_are_means)
+{
+    static const double count[] = { 0, 5e-324, 1e-300, 1e-9, 1, 51, 1e15, 1e300, DBL_MAX };
+    enum { COUNTS = sizeof(count) / sizeof(*count), EACH = 1000 };
+    static const struct outcome a = { 1e300, 1e30, 1, 0.25 }, b = { -DBL_MAX, 0, 0.5, (double)NAN };
+
+    for (int i = 0; i < COUNTS; i++)
+        for (int k = 0; k < COUNTS; k++) {
+            struct outcome_sums s = { 0 };
+            for (int n = 0; n < EACH; n++) {
+                outcome_add(&s, &a, count[i]);
+                outcome_add(&s, &b, count[k]);
+            }
+            struct manifest_total t = outcome_total(&s, "x");
+            bool some = s.weight > 0, tested = s.weight_test > 0;
+            cr_assert(isfinite(t.utility));
+            cr_assert_eq(some, count[i] > 1e-9 || count[k] > 1e-9 || (some && (count[i] > 0 || count[k] > 0)));
+            cr_assert(some ? t.ttft_s >= 0 && t.ttft_s <= 1.000001e30 : isnan(t.ttft_s), "%g %g: %g", count[i],
+                      count[k], t.ttft_s);
+            cr_assert(some ? t.quality >= 0.5 - 1e-9 && t.quality <= 1 + 1e-9 : isnan(t.quality));
+            cr_assert(tested ? fabs(t.quality_test - 0.25) < 1e-9 : isnan(t.quality_test));
+        }
+    struct outcome_sums empty = { 0 };
+    struct manifest_total t = outcome_total(&empty, "empty");
+    cr_assert(t.utility == 0 && isnan(t.ttft_s) && isnan(t.quality) && isnan(t.quality_test));
+}
+
+Test(outcome, gaps_of_any_plans_are_numbers)
+{
+    static const double at[] = { 0, 5e-324, 1, -1, 1e300, -1e300, DBL_MAX, -DBL_MAX };
+    enum { N = sizeof(at) / sizeof(*at) };
+
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < N; k++) {
+            struct plan plan = { .objective = at[i], .upper_bound = at[k] };
+            double gap = plan_gap(&plan);
+            cr_assert(isfinite(gap) || (fabs(at[k]) < 1e-9 && at[k] != 0) || fabs(at[i]) > 1e299, "%g %g", at[i],
+                      at[k]);
+            cr_assert_not(isnan(gap));
+            for (int r = 0; r < N; r++)
+                cr_assert_not(isnan(outcome_gain_gap(at[i], at[k], at[r])));
+        }
 }
 
 Test(outcome, gain_gap_is_the_missed_part_of_what_can_be_gained)

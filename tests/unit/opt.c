@@ -75,6 +75,16 @@ Test(opt, takes_every_kind)
     cr_assert_str_eq(argv[first + 1], "b");
 }
 
+Test(opt, takes_percentages_and_repeated_flags)
+{
+    char *argv[MAX_ARGS];
+    int first;
+
+    cr_assert_eq(parse("x a -r 12.5% --size=2GiB -f --flag -t --numbe", argv, &first), OPT_RUN);
+    cr_assert(cfg.real == 0.125 && cfg.size == 2ull << 30 && cfg.flag);
+    cr_assert_str_eq(cfg.text, "--numbe"); // a value, not a name
+}
+
 Test(opt, what_follows_two_dashes_is_an_operand)
 {
     char *argv[MAX_ARGS];
@@ -97,7 +107,11 @@ REFUSED(refuses_a_number_below_its_bounds, "x a --number=0")
 REFUSED(refuses_a_number_above_its_bounds, "x a --number=10")
 REFUSED(refuses_a_number_that_overflows, "x a --number=99999999999999999999")
 REFUSED(refuses_a_fraction_for_a_number, "x a --number=1.5")
-REFUSED(refuses_a_size_with_another_unit, "x a --size=3MB")
+REFUSED(refuses_a_size_with_another_unit, "x a --size=3Mbit")
+REFUSED(refuses_a_share_above_all, "x a --real=101%")
+REFUSED(refuses_a_shortened_name, "x a --numbe=3")
+REFUSED(refuses_an_option_given_twice, "x a --number=3 -n 3")
+REFUSED(refuses_a_text_given_twice, "x a -t a --text b")
 REFUSED(refuses_a_negative_size, "x a --size=-1")
 REFUSED(refuses_a_real_out_of_bounds, "x a --real=1.01")
 REFUSED(refuses_nan, "x a --real=nan")

@@ -20,16 +20,18 @@ Test(placement, counts_what_it_leaves_out)
 {
     struct placement_input in;
     struct placement_files f = night_files();
+    const char *log = extra_path;
     struct err err;
 
     night_write(extra_path, "{\"context\":\"c2\",\"count\":50}\n{\"context\":\"c9\"}\n{\"context\":\"c2\"}\n");
-    f.access = extra_path;
+    f.access = &log;
+    f.n_access = 1;
     night_read(&in, &f);
     cr_assert(in.left_out.accesses == 3 && in.left_out.accesses_unknown == 1 && in.left_out.cells == 0);
     cr_assert(in.frequency[0] == 0 && in.frequency[1] == 0 && in.frequency[2] == 51);
     placement_input_release(&in);
     night_write(extra_path, "{\"context\":\"c9\",\"min_quality\":1}\n{\"context\":\"c1\",\"tier\":\"tape\"}\n");
-    f.access = NULL;
+    f.n_access = 0;
     f.rules = extra_path;
     in = (struct placement_input){ 0 };
     cr_assert_eq(placement_input_read(&in, &f, &err), ERR_FORMAT);
@@ -120,7 +122,7 @@ Test(placement, floors_leave_what_is_good_enough)
     in.min_quality = 0.95; // the higher one of both floors counts
     ask(&in, 1, bytes, out);
     cr_assert(bytes[NONE] > 0 && bytes[KEYDIFF] == -1);
-    in.table.quality_train[table_cell(&in.table, 1, NONE)] = (double)NAN;
+    in.table.predicted_quality[table_cell(&in.table, 1, NONE)] = (double)NAN;
     in.table.cell_bytes[table_cell(&in.table, 0, NONE)] = -1;
     ask(&in, 1, bytes, out);
     cr_assert_eq(bytes[NONE], -1, "a quality that is not known is not good enough");

@@ -67,6 +67,14 @@ Test(placement_verify, sees_every_wrong_row)
     SEE(p->tier, int, SSD, "context 'c1': TTFT is");
     SEE(n.in.rule[1].min_quality, double, 0.95, "context 'c1': quality 0.9 is below its floor");
     SEE(n.in.min_quality, double, 0.91, "quality 0.9 is below its floor");
+    double worst[] = { 1, 1, 1, 1, 0.5, 1, 1, 1, 1 }; /* of c1 as keydiff */
+    n.in.worst = worst;
+    SEE(n.in.min_quality_worst, double, 0.5, NULL);
+    SEE(n.in.min_quality_worst, double, 0.51,
+        "context 'c1': the quality of its worst question is below --min-quality-worst=0.51");
+    n.in.worst = NULL;
+    SEE(n.in.slo_weight, double, 1, "context 'c0': utility is");
+    SEE(n.in.tiers.at[DRAM].part_bytes_per_s, double, 5e8, "context 'c1': TTFT is");
     SEE(n.in.pin[1], int, SSD, "context 'c1' is not on the tier it is pinned to");
     SEE(n.in.pin[1], int, PLAN_RECOMPUTE, "context 'c1' is not on the tier it is pinned to");
     SEE(n.m.n, int, 2, "the manifest has 2 of the table's 3 contexts");
@@ -89,6 +97,8 @@ Test(placement_verify, sees_every_wrong_variant)
     see(&n, NULL);
     SEE(variants.prefill_s, double, 3, "context 'c1': prefill_s is 3 in the manifest, 2 by the table");
     SEE(variants.question_s, double, 1, "context 'c1': question_s is 1");
+    SEE(variants.prefill_sd_s, double, 1, "context 'c1': prefill_sd_s is 1");
+    SEE(variants.question_sd_s, double, 1, "context 'c1': question_sd_s is 1");
     SEE(variant[0].config, const char *, "kivi:bits=3", "context 'c1': the table has no config 'kivi:bits=3'");
     SEE(variant[0].bytes, int64_t, 1, "context 'c1': a variant's bytes is 1 in the manifest, 40000 by the table");
     SEE(variant[0].quality, double, 0.5, "context 'c1': a variant's quality is 0.5");
@@ -108,13 +118,16 @@ Test(placement_verify, sees_every_wrong_sum)
     struct night n;
 
     read_night(&n);
-    SEE(n.in.capacity[SSD], int64_t, 299999, "tier 'ssd' holds 300000 of 299999 bytes");
-    SEE(n.in.capacity[DRAM], int64_t, 99999, "tier 'dram' holds 100000 of 99999 bytes");
+    SEE(n.in.tiers.at[SSD].capacity, int64_t, 299999, "tier 'ssd' holds 300000 of 299999 bytes");
+    SEE(n.in.tiers.at[DRAM].capacity, int64_t, 99999, "tier 'dram' holds 100000 of 99999 bytes");
     SEE(n.in.max_move, int64_t, 399999, "the plan writes 400000 bytes where 399999 were allowed");
     SEE(n.in.max_move, int64_t, 400000, NULL);
     SEE(n.m.objective, double, n.m.objective + 1e-6, "the manifest says utility 5.54590");
     SEE(n.m.upper_bound, double, n.m.upper_bound - 1e-6, "the manifest says that no plan exceeds 5.65");
-    SEE(n.m.upper_bound, double, n.m.upper_bound + 1, NULL);
+    SEE(n.m.upper_bound, double, n.m.upper_bound + 1, "the manifest expects to lose 0.10445, the table 1.10445");
+    SEE(n.m.expected_loss, double, 0, NULL);
+    SEE(n.m.expected_loss, double, n.m.expected_loss * 1.001,
+        "the manifest expects to lose 0.104554, the table 0.10445");
     SEE(n.m.price[SSD], double, 0, "but its prices prove only");
     SEE(n.in.move_cost, double, 1e-9, "the manifest says utility");
     placement_input_release(&n.in);

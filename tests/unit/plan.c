@@ -152,6 +152,53 @@ Test(plan, refuses_with_the_numbers)
     close_all();
 }
 
+/* ---- a GPU's shape ---------------------------------------------------------- */
+
+/* Llama 3.1 8B in bf16, 128k tokens, 40 variants and 50 questions on a device of 80 GB: planned in groups, though the
+ * variants together are larger than the device. On one of 40 GB the weights and the full cache fit, and no more. */
+Test(plan, a_long_context_of_8b_fits_in_80_gb)
+{
+    enum { VARIANTS = 40, ASK = 50, TOKENS = 131072 };
+    struct engine_plan plan = { 0 };
+    struct config *config;
+    const struct config *at[VARIANTS];
+    struct err err;
+    int n;
+    struct backend *be = backend_open(&(struct backend_options){ .name = "reference", .dtype = "bf16" }, &err);
+
+    cr_assert(be, "%s", err.msg);
+    be->memory = pretend;
+    be->pass_rows = 4096;
+    struct engine *e = engine_open_on(be, "synthetic:llama-3.1-8b", &err);
+    cr_assert(e, "%s", err.msg);
+    cr_assert_eq(config_list(&config, &n, "knorm:drop=0.22..0.6/0.01", &err), 0, "%s", err.msg);
+    cr_assert_eq(n, VARIANTS);
+    for (int i = 0; i < n; i++)
+        at[i] = &config[i];
+    const struct engine_work work = { .n_tokens = TOKENS,
+                                      .config = at,
+                                      .n_configs = n,
+                                      .n_questions = ASK,
+                                      .question_tokens = ASK * 40,
+                                      .longest_question = 64,
+                                      .n_shared = 20,
+                                      .max_new_tokens = 64 };
+    pretended = (struct device_memory){ 80000000000, 79000000000 };
+    cr_assert_eq(engine_plan(e, &work, 1, &plan, &err), 0, "%s", err.msg);
+    cr_assert(plan.total <= plan.limit && plan.limit <= pretended.free);
+    cr_assert(plan.variants > 1 && plan.variants < VARIANTS, "%d", plan.variants);
+    cr_assert_eq(plan.bytes[PLAN_CONTEXT], (uint64_t)TOKENS * 131072); // 32 layers, 8 heads, 128 numbers, K and V
+    cr_assert(plan.bytes[PLAN_WEIGHTS] > 16000000000 && plan.bytes[PLAN_WEIGHTS] < 18000000000);
+    pretended = (struct device_memory){ 40000000000, 39000000000 };
+    plan = (struct engine_plan){ 0 };
+    cr_assert_eq(engine_plan(e, &work, 1, &plan, &err), ERR_NOMEM);
+    cr_assert(strstr(err.msg, "131072 tokens need") && strstr(err.msg, "the full cache 16.0 GiB") &&
+                  strstr(err.msg, "may be taken"),
+              "%s", err.msg);
+    free(config);
+    engine_close(e);
+}
+
 /* ---- work as planned ------------------------------------------------------ */
 
 /* One context through prefill, all variants in the groups that memory allows, and their answers. */

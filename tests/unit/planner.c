@@ -10,6 +10,7 @@ enum { MAX_C = 12, MAX_V = 6, MAX_T = 4 };
 
 struct instance {
     int n_configs, n_tiers;
+    int pool[MAX_T];
     int64_t bytes[MAX_C][MAX_V], capacity[MAX_T];
     double utility[MAX_C][MAX_V * MAX_T], recompute[MAX_C];
 };
@@ -34,6 +35,11 @@ static struct plan_problem random_instance(struct instance *in, struct rng *r, i
     in->n_tiers = 1 + (int)rng_below(r, MAX_T);
     for (int t = 0; t < in->n_tiers; t++)
         in->capacity[t] = rng_below(r, 8) == 0 ? (rng_below(r, 2) ? 0 : INT64_MAX) : (int64_t)rng_below(r, 300);
+    bool pools = rng_below(r, 2);
+    for (int t = 0; t < in->n_tiers; t++) {
+        in->pool[t] = t > 0 && pools && rng_below(r, 2) ? in->pool[rng_below(r, (uint64_t)t)] : t;
+        in->capacity[t] = in->capacity[in->pool[t]];
+    }
     for (int i = 0; i < c; i++) {
         in->recompute[i] = rng_unit(r) - 1;
         for (int v = 0; v < in->n_configs; v++)
@@ -41,12 +47,12 @@ static struct plan_problem random_instance(struct instance *in, struct rng *r, i
         for (int o = 0; o < in->n_configs * in->n_tiers; o++)
             in->utility[i][o] = rng_below(r, 12) == 0 ? (double)NAN : ties ? 0.5 : 2 * rng_unit(r) - 1;
     }
-    return (struct plan_problem){ c, in->n_configs, in->n_tiers, in->capacity, candidates, in };
+    return (struct plan_problem){ c, in->n_configs, in->n_tiers, in->capacity, candidates, in, in->pool };
 }
 
 static void check_plan(const struct plan *plan, const struct plan_problem *p, const struct instance *in)
 {
-    int64_t fill[MAX_T] = { 0 };
+    int64_t fill[MAX_T] = { 0 }, used[MAX_T] = { 0 }; /* used: of the pool that begins there */
     double total = 0;
 
     for (int i = 0; i < p->n_contexts; i++) {
@@ -61,9 +67,11 @@ static void check_plan(const struct plan *plan, const struct plan_problem *p, co
         total += in->utility[i][c.config * p->n_tiers + c.tier];
     }
     for (int t = 0; t < p->n_tiers; t++) {
+        used[in->pool[t]] += fill[t];
         cr_assert_eq(fill[t], plan->fill[t]);
-        cr_assert(fill[t] <= in->capacity[t], "tier %d holds %lld of %lld", t, (long long)fill[t],
-                  (long long)in->capacity[t]);
+        cr_assert(plan->price[t] <= plan->price[in->pool[t]] && plan->price[t] >= plan->price[in->pool[t]]);
+        cr_assert(used[in->pool[t]] <= in->capacity[t], "pool %d holds %lld of %lld", in->pool[t],
+                  (long long)used[in->pool[t]], (long long)in->capacity[t]);
     }
     cr_assert(fabs(total - plan->objective) < 1e-9);
 }
@@ -108,11 +116,12 @@ static double brute_force(const struct plan_problem *p, const struct instance *i
     for (int v = 0; v < p->n_configs; v++) {
         for (int t = 0; t < p->n_tiers; t++) {
             double u = in->utility[i][v * p->n_tiers + t];
-            if (in->bytes[i][v] < 0 || in->bytes[i][v] > left[t] || isnan(u))
+            int64_t *free_bytes = &left[in->pool[t]];
+            if (in->bytes[i][v] < 0 || in->bytes[i][v] > *free_bytes || isnan(u))
                 continue;
-            left[t] -= in->bytes[i][v];
+            *free_bytes -= in->bytes[i][v];
             double value = u + brute_force(p, in, i + 1, left);
-            left[t] += in->bytes[i][v];
+            *free_bytes += in->bytes[i][v];
             best = value > best ? value : best;
         }
     }
@@ -124,7 +133,7 @@ Test(planner, the_bound_is_above_the_optimum_and_the_plan_below)
     struct rng r = rng_new(7);
     struct err e;
 
-    for (int k = 0; k < 400; k++) {
+    for (int k = 0; k < 2000; k++) {
         struct instance in;
         struct plan plan;
         struct plan_problem p = random_instance(&in, &r, 4);
@@ -136,6 +145,8 @@ Test(planner, the_bound_is_above_the_optimum_and_the_plan_below)
             cr_assert(!plan_solve(&plan, &p, (enum plan_solver)s, &(struct plan_effort){ 0 }, &e));
             cr_assert(plan.objective <= best + 1e-9);
             cr_assert(plan.upper_bound >= best - 1e-9, "bound %.9f, optimum %.9f", plan.upper_bound, best);
+            cr_assert(s != PLAN_OPTIMAL || (plan.optimal && plan.objective >= best - 1e-9),
+                      "problem %d: %.9f, optimum %.9f", k, plan.objective, best);
             plan_release(&plan);
         }
     }
@@ -175,7 +186,7 @@ Test(planner, a_tier_is_filled_to_the_last_byte)
         struct plan plan;
         for (int i = 0; i < ITEMS; i++)
             bytes[i] = 1 + (int64_t)rng_below(&r, ITEM_BYTES);
-        struct plan_problem p = { ITEMS, 1, 1, &capacity, item_candidates, bytes };
+        struct plan_problem p = { ITEMS, 1, 1, &capacity, item_candidates, bytes, NULL };
         cr_assert(!plan_solve(&plan, &p, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &e));
         n_best += plan.objective > best_filling(bytes) - 1e-9;
         plan_release(&plan);
@@ -188,7 +199,7 @@ Test(planner, a_tier_is_filled_to_the_last_byte)
 Test(planner, the_two_greedies_differ_as_their_papers_say)
 {
     struct instance in = { .n_configs = 1, .n_tiers = 1, .capacity = { 10 } };
-    struct plan_problem p = { 11, 1, 1, in.capacity, candidates, &in };
+    struct plan_problem p = { 11, 1, 1, in.capacity, candidates, &in, NULL };
     struct plan plan;
     struct err e;
 
@@ -210,7 +221,30 @@ Test(planner, ttft_and_utility_are_the_documented_sums)
     cr_assert_float_eq(ttft_stored(0.51, 0.1, 0.2), 0.81, 1e-12);
     cr_assert_float_eq(ttft_stored(0.01, (double)NAN, 0.2), 0.21, 1e-12);
     cr_assert_float_eq(ttft_recomputed(3, 0.2), 3.2, 1e-12);
-    cr_assert_float_eq(utility(2, 0.9, 0.81, 3), 2.97, 1e-12);
+    cr_assert_float_eq(utility(&(struct plan_goal){ .alpha = 2 }, 0.9, 0.81, 0.1, 3), 2.97, 1e-12);
+    cr_assert_float_eq(utility(&(struct plan_goal){ 2, 0.5, 10 }, 0.9, 0.81, 0, 3), 2.97 - 3 * 10 * 0.31, 1e-12);
+    cr_assert_float_eq(utility(&(struct plan_goal){ 2, 0.81, 10 }, 0.9, 0.81, 0.1, 3), 2.97 - 3 * 0.3989422804014327,
+                       1e-12);
+    cr_assert_float_eq(utility_recomputed(&(struct plan_goal){ 2, 1, 10 }, 3.2, 0, 3), 3 * (2 - 3.2 - 22), 1e-12);
+}
+
+/* By its definition: the integral over the density, summed in small steps. */
+Test(planner, lateness_is_the_expected_time_beyond_the_promise)
+{
+    for (double slo = 0; slo < 3; slo += 0.25) {
+        const double mean = 1.2, sd = 0.3, step = 1e-4;
+        double sum = 0;
+        for (double x = slo + step / 2; x < mean + 12 * sd; x += step)
+            sum += (x - slo) * exp(-0.5 * (x - mean) * (x - mean) / (sd * sd)) / (sd * sqrt(2 * M_PI)) * step;
+        cr_assert_float_eq(lateness(mean, sd, slo), sum, 1e-8, "%g", slo);
+        cr_assert_float_eq(lateness(mean, 0, slo), fmax(0, mean - slo), 1e-15);
+    }
+    double last = 0;
+    for (double mean = 0; mean < 4; mean += 0.01) { /* never negative, never falling, and no step where far begins */
+        double late = lateness(mean, 0.1, 2);
+        cr_assert(late >= last && late >= mean - 2 && late <= fmax(0, mean - 2) + 0.04, "%g: %g", mean, late);
+        last = late;
+    }
 }
 
 /* ---- where prototypes failed --------------------------------------------------- */
@@ -244,7 +278,7 @@ static double crowd_candidates(const void *arg, int context, int64_t *bytes, dou
  * the greedies. */
 static double crowd_gap(const struct crowd *c, int n)
 {
-    struct plan_problem p = { n, CROWD_CONFIGS, c->n_tiers, c->capacity, crowd_candidates, c };
+    struct plan_problem p = { n, CROWD_CONFIGS, c->n_tiers, c->capacity, crowd_candidates, c, NULL };
     double best = -(double)INFINITY, gap = (double)INFINITY;
     struct err e;
 

@@ -5,6 +5,7 @@
 #include "planner/master_lp.h"
 #include "planner/moves.h"
 #include "planner/plan.h"
+#include "planner/spread.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -31,7 +32,7 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *u
 
 static struct plan_problem problem_of(const struct crowd *c, int n_contexts)
 {
-    return (struct plan_problem){ n_contexts, c->n_configs, c->n_tiers, c->capacity, candidates, c };
+    return (struct plan_problem){ n_contexts, c->n_configs, c->n_tiers, c->capacity, candidates, c, NULL };
 }
 
 /* n_tiers tiers that hold half of all contexts together. */
@@ -53,7 +54,7 @@ static double bound_of(const struct plan *plan, const struct plan_problem *p)
 
     cr_assert(!plan_candidates_init(&all, p, &e));
     for (int t = 0; t < p->n_tiers; t++)
-        bound += plan->price[t] > 0 ? plan->price[t] * (double)p->capacity[t] : 0;
+        bound += plan->price[t] > 0 && (!p->pool || p->pool[t] == t) ? plan->price[t] * (double)p->capacity[t] : 0;
     for (int i = 0; i < p->n_contexts; i++) {
         plan_candidates_get(&all, p, i);
         double best = all.recompute;
@@ -104,6 +105,50 @@ Test(planner_limits, numbers_of_contexts)
     }
 }
 
+/* Branch and bound goes up to 200 contexts, and further when more work than usual is asked for. */
+Test(planner_limits, two_hundred_contexts_are_solved_exactly)
+{
+    struct err e;
+
+    for (int n = 199; n <= 201; n++) {
+        for (int64_t work = 0; work <= 200000; work += 200000) {
+            struct crowd c = crowd_of(n, 2, 1);
+            struct plan_problem p = problem_of(&c, n);
+            struct plan plan;
+            cr_assert(!plan_solve(&plan, &p, PLAN_OPTIMAL, &(struct plan_effort){ .work = work }, &e));
+            cr_assert_eq(plan.optimal, n <= 200 || work > 0, "%d contexts, work %d", n, (int)work);
+            plan_release(&plan);
+        }
+    }
+}
+
+/* All candidates are alike but for their context: every plan that fills as much is as good, and there are too many. */
+static double alike(const void *arg, int context, int64_t *bytes, double *utility)
+{
+    const struct crowd *c = arg;
+
+    for (int v = 0; v < c->n_configs; v++) {
+        bytes[v] = 1000 + 13 * (context * 7 % 11) + 37 * v;
+        utility[v] = (double)bytes[v] + 100;
+    }
+    return 0;
+}
+
+/* The work ends before the proof: the plan is not called optimal, the bound holds, and so does the account. */
+Test(planner_limits, a_search_that_is_cut_short_claims_nothing)
+{
+    struct crowd c = { 8, 1, { 99991 }, 1 };
+    struct plan_problem p = { 190, 8, 1, c.capacity, alike, &c, NULL };
+    struct plan plan;
+    struct err e;
+
+    cr_assert(!plan_solve(&plan, &p, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &e));
+    cr_assert(plan.upper_bound >= plan.objective);
+    cr_assert(!plan.optimal);
+    checked_gap(&p, PLAN_OPTIMAL);
+    plan_release(&plan);
+}
+
 /* Contexts of the first and the last chunk are told apart: each has a candidate of its own. */
 static double numbered(const void *arg, int context, int64_t *bytes, double *utility)
 {
@@ -117,7 +162,7 @@ Test(planner_limits, no_context_is_taken_for_another)
 {
     for (int n = 4095; n <= 4097; n++) {
         int64_t capacity = 10;
-        struct plan_problem p = { n, 1, 1, &capacity, numbered, NULL };
+        struct plan_problem p = { n, 1, 1, &capacity, numbered, NULL, NULL };
         for (int s = PLAN_EVICPRESS; s <= PLAN_OPTIMAL; s++) {
             struct plan plan;
             struct err e;
@@ -141,11 +186,11 @@ static void assert_refused(const struct plan_problem *p, const char *why)
     cr_assert_str_eq(e.msg, why);
     cr_assert_eq(plan_greedy(&plan, p, PLAN_EVICPRESS, &e), ERR_FAIL);
     cr_assert_eq(plan_baselines(baseline, p, order, &config, &e), ERR_FAIL);
-    cr_assert_null(incremental_new(p, &plan, &e));
+    cr_assert_null(incremental_new(p, &plan, 0, &e));
     cr_assert_eq(e.code, ERR_FAIL);
 }
 
-Test(planner_limits, sixteen_tiers)
+Test(planner_limits, sixty_four_tiers)
 {
     for (int t = PLAN_TIERS - 1; t <= PLAN_TIERS; t++) {
         struct crowd c = crowd_of(40, 3, t);
@@ -155,7 +200,83 @@ Test(planner_limits, sixteen_tiers)
     }
     struct crowd c = crowd_of(1, 3, PLAN_TIERS + 1);
     struct plan_problem p = problem_of(&c, 1);
-    assert_refused(&p, "more than 16 tiers");
+    assert_refused(&p, "more than 64 tiers");
+}
+
+#define POOL(t) "tier " t ": its pool has another capacity, or does not begin with a tier before"
+
+Test(planner_limits, pools)
+{
+    static const struct {
+        int pool[3];
+        int64_t capacity[3];
+        const char *refused;
+    } c[] = {
+        { { 0, 0, 0 }, { 9, 9, 9 }, NULL },      { { 0, 1, 0 }, { 9, 5, 9 }, NULL },
+        { { 0, 0, 2 }, { 9, 8, 9 }, POOL("2") }, { { 1, 1, 2 }, { 9, 9, 9 }, POOL("1") },
+        { { 0, 0, 1 }, { 9, 9, 9 }, POOL("3") }, { { -1, 1, 2 }, { 9, 9, 9 }, POOL("1") },
+    };
+    for (size_t k = 0; k < sizeof(c) / sizeof(*c); k++) {
+        struct crowd crowd = crowd_of(6, 3, 3);
+        struct plan_problem p = problem_of(&crowd, 6);
+        memcpy(crowd.capacity, c[k].capacity, sizeof(c[k].capacity));
+        p.pool = c[k].pool;
+        if (c[k].refused)
+            assert_refused(&p, c[k].refused);
+        else
+            checked_gap(&p, PLAN_OPTIMAL);
+    }
+}
+
+/* Two kinds of tiers, three of each; the second tier of the first kind is where context 0 wishes to be, and worth more
+ * to it. */
+struct alike {
+    int n_tiers, kind[6];
+    int64_t capacity[6];
+};
+
+static double alike_candidates(const void *arg, int context, int64_t *bytes, double *utility)
+{
+    const struct alike *a = arg;
+
+    for (int v = 0; v < 2; v++) {
+        bytes[v] = (1 + context % 7) * (2 - v);
+        for (int t = 0; t < a->n_tiers; t++) {
+            bool wished = context == 0 && (a->n_tiers == 2 ? t == 0 : t == 1);
+            utility[v * a->n_tiers + t] = (double)(3 + context % 5 - v) * (a->kind[t] == 0 ? 2 : 1) + wished;
+        }
+    }
+    return 0;
+}
+
+Test(planner_limits, kinds_of_tiers_are_divided)
+{
+    enum { N = 400 };
+    struct alike all = { 6, { 0, 0, 0, 1, 1, 1 }, { 100, 120, 90, 200, 150, 150 } };
+    struct alike two = { 2, { 0, 1 }, { 310, 500 } };
+    struct plan_problem p = { N, 2, 6, all.capacity, alike_candidates, &all, NULL };
+    struct plan_problem kinds = { N, 2, 2, two.capacity, alike_candidates, &two, NULL };
+    struct plan plan, total;
+    struct err e;
+    int wish[N];
+
+    for (int i = 0; i < N; i++)
+        wish[i] = i == 0 ? 1 : -1;
+    cr_assert(!plan_solve(&plan, &kinds, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &e));
+    double promised = plan.objective, bound = plan.upper_bound;
+    cr_assert(!plan_spread(&plan, &(struct spread){ &p, &kinds, all.kind, wish }, &e));
+    total = plan;
+    cr_assert(!plan_total(&total, &p, &e));
+    cr_assert_float_eq(total.objective, plan.objective, 1e-9);
+    for (int t = 0; t < 6; t++) {
+        cr_assert_eq(total.fill[t], plan.fill[t]);
+        cr_assert(plan.fill[t] <= all.capacity[t]);
+    }
+    cr_assert(plan.placement[0].tier == 1 && !plan.optimal);
+    cr_assert(plan.objective <= promised + 1e-9 && plan.objective > 0.99 * promised, "%g of %g", plan.objective,
+              promised);
+    cr_assert(plan.upper_bound <= bound && fabs(bound_of(&plan, &p) - bound) <= 1e-9 * bound);
+    plan_release(&plan);
 }
 
 /* The last config is the best. */
@@ -177,19 +298,19 @@ Test(planner_limits, sixty_five_thousand_configs)
     struct err e;
 
     for (int n = PLAN_CONFIGS - 1; n <= PLAN_CONFIGS; n++) {
-        struct plan_problem p = { 1, n, 1, &capacity, rising, &n };
+        struct plan_problem p = { 1, n, 1, &capacity, rising, &n, NULL };
         for (int s = PLAN_EVICPRESS; s <= PLAN_OPTIMAL; s++) {
             struct plan plan;
             cr_assert(!plan_solve(&plan, &p, (enum plan_solver)s, &(struct plan_effort){ 0 }, &e));
             cr_assert_eq(plan.placement[0].config, n - 1);
-            struct incremental *m = incremental_new(&p, &plan, &e);
+            struct incremental *m = incremental_new(&p, &plan, 0, &e);
             cr_assert(m && incremental_placement(m, 0).config == n - 1);
             incremental_free(m);
             plan_release(&plan);
         }
     }
     int n = PLAN_CONFIGS + 1;
-    struct plan_problem p = { 1, n, 1, &capacity, rising, &n };
+    struct plan_problem p = { 1, n, 1, &capacity, rising, &n, NULL };
     assert_refused(&p, "more than 65535 configs");
 }
 
@@ -314,7 +435,7 @@ Test(planner_limits, the_bound_is_minimal_when_the_sample_misleads)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
         int64_t capacity = 200000; // half of the heavy ones
-        struct plan_problem p = { 20000, 1, 1, &capacity, heavy_tail, &seed };
+        struct plan_problem p = { 20000, 1, 1, &capacity, heavy_tail, &seed, NULL };
         struct plan plan;
         struct err e;
         double low = 0, high = 20;

@@ -48,40 +48,60 @@ struct kind {
     const char *pattern[4];
     bool nfc, whole_word_first;
     const char *plain[5]; // added tokens
+    unsigned space;       // of these
+    enum bpe_kind bpe;
+    enum prefix prefix;
 };
 
 static const struct kind kinds[] = {
-    { "smollm", { SPLIT_DIGITS, SPLIT_GPT2 }, false, false, { NULL } },
-    { "gpt-2", { SPLIT_GPT2 }, false, false, { "<x>", "<x><x>" } },
-    { "llama3", { SPLIT_LLAMA3 }, false, true, { NULL } },
-    { "qwen2", { SPLIT_QWEN2 }, true, false, { "<x>", "\xc3\xa9\xcc\xa3", "=\xcc\xb8" } },
-    { "Digits", { "\\p{N}+", SPLIT_GPT2 }, true, false, { "  ", "    ", "        " } },
+    { "smollm", { SPLIT_DIGITS, SPLIT_GPT2 }, false, false, { NULL }, 0, BPE_ALPHABET, PREFIX_NONE },
+    { "gpt-2", { SPLIT_GPT2 }, false, false, { "<x>", "<x><x>" }, 0, BPE_ALPHABET, PREFIX_NONE },
+    { "llama3", { SPLIT_LLAMA3 }, false, true, { NULL }, 0, BPE_ALPHABET, PREFIX_NONE },
+    { "qwen2", { SPLIT_QWEN2 }, true, false, { "<x>", "\xc3\xa9\xcc\xa3", "=\xcc\xb8" }, 0, BPE_ALPHABET, PREFIX_NONE },
+    { "Digits", { "\\p{N}+", SPLIT_GPT2 }, true, false, { "  ", "    ", "        " }, 0, BPE_ALPHABET, PREFIX_NONE },
     { "three",
       { "\\p{N}{1,3}", "[\xe4\xb8\x80-\xe9\xbe\xa5\xe3\x81\x80-\xe3\x83\xbf]+", SPLIT_LLAMA3 },
       false,
       false,
-      { "\n\n", "the" } },
+      { "\n\n", "the" },
+      0,
+      BPE_ALPHABET,
+      PREFIX_NONE },
     { "looks back",
       { "(?<=the|\\s)e+|^\\s|\\bt\\B|\\Ain|a$|(?<!a)s(?=.)|\\s+\\z", SPLIT_QWEN2 },
       true,
       false,
-      { "tt" } },
-    { "gaps", { "\\p{N}", "the|\\s\\s(?!\\S)" }, true, false, { NULL } },
-    { "no pattern", { NULL }, true, false, { "<x>" } },
+      { "tt" },
+      0,
+      BPE_ALPHABET,
+      PREFIX_NONE },
+    { "gaps", { "\\p{N}", "the|\\s\\s(?!\\S)" }, true, false, { NULL }, 0, BPE_ALPHABET, PREFIX_NONE },
+    { "no pattern", { NULL }, true, false, { "<x>" }, 0, BPE_ALPHABET, PREFIX_NONE },
+    { "taken space",
+      { SPLIT_LLAMA3 },
+      false,
+      false,
+      { "<x>", "!" },
+      ADDED_TAKES_BEFORE | ADDED_TAKES_AFTER,
+      BPE_ALPHABET,
+      PREFIX_NONE },
+    { "SentencePiece", { NULL }, false, false, { "<x>", "  " }, 0, BPE_CHARS, PREFIX_AFTER_SPECIAL },
+    { "Prepend", { NULL }, false, false, { "<x>", "the" }, ADDED_WANTS_BLANK, BPE_CHARS, PREFIX_SECTION },
+    { "Metaspace", { " ?[^ ]*" }, false, false, { "<x>" }, ADDED_TAKES_AFTER, BPE_CHARS, PREFIX_TEXT },
 };
 
-/* The text of a token, in GPT-2's alphabet. */
+/* The text of a token, in GPT-2's alphabet or SentencePiece's. */
 static void name_token(const struct bpe *b, struct text_view bytes, struct buf *out)
 {
     char text[4];
 
     for (size_t i = 0; i < bytes.n; i++)
-        buf_add(out, text, (size_t)utf8_encode(b->point[(unsigned char)bytes.at[i]], text));
-}
-
-static struct text_view token_bytes(const struct bpe *b, int32_t id)
-{
-    return (struct text_view){ buf_str(&b->bytes) + b->token[id].at, b->token[id].n };
+        if (b->kind == BPE_ALPHABET)
+            buf_add(out, text, (size_t)utf8_encode(b->point[(unsigned char)bytes.at[i]], text));
+        else if (bytes.at[i] == ' ')
+            buf_adds(out, TEXT_BLANK);
+        else
+            buf_addc(out, bytes.at[i]);
 }
 
 /* Makes a token of two that are neighbours in a random text. Returns how many tokens that makes: 0 or 1. */
@@ -94,11 +114,13 @@ static int learn_merge(struct bpe *b, int32_t id, struct rng *rng)
     int made = 0;
 
     random_text(rng, &text, 8);
+    if (b->kind == BPE_CHARS && rng_below(rng, 2))
+        buf_adds(&text, " the e");
     cr_assert_eq(bpe_encode(b, &work, (struct text_view){ text.at, text.n }, &ids, &err), 0);
-    if (ids.n > 1) {
-        int at = (int)rng_below(rng, (uint64_t)ids.n - 1);
-        name_token(b, token_bytes(b, ids.at[at]), &left);
-        name_token(b, token_bytes(b, ids.at[at + 1]), &right);
+    int at = ids.n > 1 ? (int)rng_below(rng, (uint64_t)ids.n - 1) : 0;
+    if (ids.n > 1 && (b->kind == BPE_ALPHABET || (ids.at[at] >= 256 && ids.at[at + 1] >= 256))) {
+        name_token(b, bpe_bytes(b, ids.at[at]), &left);
+        name_token(b, bpe_bytes(b, ids.at[at + 1]), &right);
         buf_printf(&both, "%s%s", left.at, right.at);
         if (bpe_find(b, text_view_of(both.at)) < 0) {
             cr_assert_eq(bpe_set_token(b, id, text_view_of(both.at), &err), 0, "%s", err.msg);
@@ -115,6 +137,10 @@ static int learn_merge(struct bpe *b, int32_t id, struct rng *rng)
     return made;
 }
 
+/* The characters that are tokens of a vocabulary of SentencePiece's kind. The others are tokens of their bytes. */
+static const char *const characters[] = { "a", "e",  "t", "h", "s", "i", "n",  "l", "r", "E",        TEXT_BLANK,    "1",
+                                          "2", "\n", "<", ">", "x", "=", "\'", ".", ",", "\xc3\xa9", "\xe4\xb8\xad" };
+
 static void add_token(struct tokenizer *t, int32_t id, const char *text, enum added_kind kind)
 {
     struct err err;
@@ -129,8 +155,13 @@ static void make(struct tokenizer *t, const struct kind *kind, struct rng *rng)
     struct buf name = { 0 };
 
     *t = (struct tokenizer){ 0 };
-    cr_assert_eq(tokenizer_alloc(t, VOCAB, MERGES, &err), 0);
+    cr_assert_eq(tokenizer_alloc(t, kind->bpe, VOCAB, &err), 0);
     t->bpe.whole_word_first = kind->whole_word_first;
+    t->blanks = kind->bpe == BPE_CHARS;
+    t->prefix = kind->prefix;
+    t->prefix_unless_blank = kind->prefix == PREFIX_TEXT;
+    t->blanks_first = kind->prefix == PREFIX_AFTER_SPECIAL;
+    t->strip_blank = kind->prefix != PREFIX_NONE;
     if (kind->nfc)
         cr_assert_not_null(t->nfc = nfc_new(&err));
     for (int i = 0; i < 4 && kind->pattern[i]; i++)
@@ -138,16 +169,28 @@ static void make(struct tokenizer *t, const struct kind *kind, struct rng *rng)
     for (int byte = 0; byte < 256; byte++) {
         const char one = (char)byte;
         buf_clear(&name);
-        name_token(&t->bpe, (struct text_view){ &one, 1 }, &name);
-        cr_assert_eq(bpe_set_token(&t->bpe, byte, text_view_of(name.at), &err), 0);
+        if (kind->bpe == BPE_CHARS)
+            buf_printf(&name, "<0x%02X>", (unsigned)byte);
+        else
+            name_token(&t->bpe, (struct text_view){ &one, 1 }, &name);
+        cr_assert_eq(kind->bpe == BPE_CHARS
+                         ? bpe_set_byte(&t->bpe, byte, text_view_of(name.at), (unsigned char)byte, &err)
+                         : bpe_set_token(&t->bpe, byte, text_view_of(name.at), &err),
+                     0);
     }
-    bpe_finish(&t->bpe);
-    for (int i = 0, id = 256; i < MERGES; i++)
+    int id = 256;
+    for (size_t i = 0; kind->bpe == BPE_CHARS && i < sizeof(characters) / sizeof(*characters); i++)
+        cr_assert_eq(bpe_set_token(&t->bpe, id++, text_view_of(characters[i]), &err), 0, "%s", err.msg);
+    cr_assert_eq(bpe_finish(&t->bpe, &err), 0);
+    for (int i = 0; i < MERGES; i++)
         id += learn_merge(&t->bpe, id, rng);
+    cr_assert_eq(tokenizer_merged(t, &err), 0);
     add_token(t, SPECIAL_FIRST, "<s>", ADDED_SPECIAL);
     add_token(t, SPECIAL_FIRST + 1, "<e>", ADDED_SPECIAL);
-    for (int i = 0; i < 5 && kind->plain[i]; i++)
+    for (int i = 0; i < 5 && kind->plain[i]; i++) {
         add_token(t, PLAIN_FIRST + i, kind->plain[i], ADDED_PLAIN);
+        tokenizer_take_space(t, kind->space);
+    }
     buf_release(&name);
 }
 
@@ -178,12 +221,31 @@ static void draw(struct sample *s, struct rng *rng)
     buf_printf(&s->data, "%s%s%s%s", s->text.at, buf_str(&s->before), buf_str(&s->question), buf_str(&s->after));
 }
 
+/* The bytes at both ends that are white space, to Python. */
+static struct text_view strip(struct text_view text)
+{
+    uint32_t point;
+    size_t n = text.n;
+
+    for (int length; text.n > 0 && (length = utf8_decode(text.at, text.n, &point)) > 0 && utf8_is_space(point);)
+        text = (struct text_view){ text.at + length, text.n - (size_t)length };
+    for (n = text.n; n > 0;) {
+        size_t at = n - 1;
+        while (((unsigned char)text.at[at] & 0xc0) == 0x80)
+            at--;
+        if (utf8_decode(text.at + at, n - at, &point) == 0 || !utf8_is_space(point))
+            break;
+        n = at;
+    }
+    return (struct text_view){ text.at, n };
+}
+
 /* The ids of head, data and tail in one go. The special tokens of the two halves stand at the seams, or there are no
  * halves, so that the data can be encoded as a text of its own. */
 static void encode_whole(const struct tokenizer *t, const char *data, struct tokens *ids)
 {
     struct err err;
-    const struct text_view text = text_view_of(data);
+    const struct text_view text = t->chat.trims ? strip(text_view_of(data)) : text_view_of(data);
 
     cr_assert_eq(tokenizer_encode(t, text_view_of(t->chat.head), SPECIAL_PARSED, ids, &err), 0);
     cr_assert_eq(tokenizer_encode(t, text, SPECIAL_AS_TEXT, ids, &err), 0, "%s", err.msg);
@@ -226,8 +288,9 @@ static void check_kind(const struct kind *kind, uint64_t seed, int n_samples)
     make(&t, kind, &rng);
     for (int i = 0; i < n_samples; i++) {
         struct sample s = { 0 };
-        t.chat.head = i % 4 ? head : none;
+        t.chat.head = i % 4 && kind->prefix != PREFIX_TEXT ? head : none; // no blank after the head there
         t.chat.tail = i % 4 ? tail : none;
+        t.chat.trims = i % 3 == 0;
         draw(&s, &rng);
         for (int again = 0; again < 4; again++) {
             check_sample(&t, &s, kind->name);
@@ -271,6 +334,49 @@ static size_t held_back(const struct tokenizer *t, const char *text)
     return n;
 }
 
+/* Texts of one long piece: nearly all of it is certain, and comes out the same whatever follows. */
+static void check_long(const struct kind *kind, struct rng *rng)
+{
+    static const char *const parts[] = { "a", "e", "t", "the", "in", "\xe4\xb8\xad", "\xc3\xa9" };
+    struct tokenizer t;
+    struct buf text = { 0 };
+    struct prompt_ids context;
+    struct tokens whole = { 0 };
+    struct err err;
+    static char none[] = "";
+
+    make(&t, kind, rng);
+    t.chat.head = t.chat.tail = none;
+    for (int i = 0; i < 3000; i++)
+        buf_adds(&text, parts[rng_below(rng, i < 1500 ? 7 : 2)]);
+    cr_assert_eq(tokenizer_context(&t, text.at, &context, &err), 0, "%s", err.msg);
+    cr_assert_eq(tokenizer_encode(&t, text_view_of(text.at), SPECIAL_AS_TEXT, &whole, &err), 0);
+    cr_assert(whole.n - context.ids.n < 32, "%s: %d of %d ids", kind->name, context.ids.n, whole.n);
+    for (int again = 0; again < 20; again++) {
+        struct buf more = { 0 };
+        buf_adds(&more, text.at);
+        random_text(rng, &more, 1 + (int)rng_below(rng, 8));
+        tokens_release(&whole);
+        cr_assert_eq(tokenizer_encode(&t, text_view_of(more.at), SPECIAL_AS_TEXT, &whole, &err), 0);
+        cr_assert(begins_with(&whole, 0, &context.ids), "%s: '%s'", kind->name, more.at + text.n - 16);
+        buf_release(&more);
+    }
+    tokens_release(&whole);
+    prompt_ids_release(&context);
+    buf_release(&text);
+    t.chat.head = t.chat.tail = NULL;
+    tokenizer_release(&t);
+}
+
+Test(prompt_ids, long_pieces_are_certain_but_for_their_ends)
+{
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
+        for (uint64_t seed = 1; seed <= 5 && !kinds[k].pattern[0]; seed++) {
+            struct rng rng = rng_named(seed, kinds[k].name);
+            check_long(&kinds[k], &rng);
+        }
+}
+
 /* What each kind holds back of a text, in bytes: the last piece that could be longer, and no more. */
 Test(prompt_ids, hold_back_no_more_than_the_last_piece)
 {
@@ -298,10 +404,15 @@ Test(prompt_ids, hold_back_no_more_than_the_last_piece)
         { "qwen2", "the year.", 1 },
         { "qwen2", "the year e", 2 }, // " e", and e joins with marks
         { "qwen2", "the year \xe3\x81\x8b", 4 },
-        { "Digits", "a    ", 4 },            // an added token of eight blanks
-        { "Digits", "a        ", 0 },        // is there: nothing joins with it
-        { "no pattern", "in the year", 11 }, // all of it is one piece
-        { "no pattern", "a<x>in", 2 },
+        { "Digits", "a    ", 4 },           // an added token of eight blanks
+        { "Digits", "a        ", 0 },       // is there: nothing joins with it
+        { "no pattern", "in the year", 2 }, // a token of this vocabulary could begin with the last two bytes
+        { "no pattern", "a<x>", 0 },
+        { "SentencePiece", "in the year", 1 },
+        { "SentencePiece", "in the ", 5 }, // two blanks are an added token; what is before it ends openly
+        { "Prepend", "in a<x>", 1 },       // without a blank before it <x> is text
+        { "Metaspace", "in the year", 5 },
+        { "taken space", "in the  ", 6 }, // the blanks may be those of <x>, and " the" goes on
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

@@ -114,6 +114,11 @@ Test(qgen, other_bodies_are_refused_with_a_sentence)
         { "{}", "the reply has no message" },
         { "{\"choices\":[]}", "the reply has no message" },
         { "{\"choices\":[{\"message\":{\"content\":null}}]}", "the reply has no message" },
+        { "{\"choices\":[{\"message\":{\"content\":null,\"reasoning_content\":\"Hm\"},\"finish_reason\":\"length\"}]}",
+          "the reply has no message, only reasoning: try --reasoning-effort (the service cut it: finish_reason is "
+          "length)" },
+        { "{\"choices\":[{\"message\":{\"content\":\"\",\"reasoning\":\"Hm\"},\"finish_reason\":\"stop\"}]}",
+          "the reply has no message, only reasoning: try --reasoning-effort" },
         { "{\"choices\":[{\"message\":{\"content\":\"No.\"}}]}", "the reply has no question in it" },
     };
 
@@ -173,15 +178,19 @@ Test(qgen, what_is_tried_again)
         { HTTP_REPLIED, 400, "", API_FAIL },
         { HTTP_REPLIED, 404, "", API_FAIL },
         { HTTP_REPLIED, 302, "", API_FAIL },
-        { HTTP_REPLIED, 400, "bad 'response_format'", API_PLAIN },
-        { HTTP_REPLIED, 422, "json_schema: unknown", API_PLAIN },
+        { HTTP_REPLIED, 400, "bad 'response_format'", API_LESS },
+        { HTTP_REPLIED, 422, "json_schema: unknown", API_LESS },
+        { HTTP_REPLIED, 500, "json_schema: unknown", API_LESS },
+        { HTTP_REPLIED, 400, "System role not supported", API_LESS },
+        { HTTP_REPLIED, 400, "reasoning_effort: unknown", API_FAIL }, // it was not used
         { HTTP_REPLIED, 404, "response_format", API_FAIL },
+        { HTTP_REPLIED, 429, "response_format", API_AGAIN },
     };
 
     for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
         struct http_reply r = { .outcome = row[i].outcome, .status = row[i].status };
         buf_adds(&r.body, row[i].body);
-        cr_assert_eq(api_judge(&r), row[i].verdict, "row %zu", i);
+        cr_assert_eq(api_judge(&r, PROMPT_SCHEMA | PROMPT_SYSTEM), row[i].verdict, "row %zu: '%s'", i, row[i].body);
         http_reply_release(&r);
     }
 }
@@ -207,17 +216,26 @@ Test(qgen, waits_grow_and_stay_bounded)
 
 Test(qgen, a_request_is_json_with_the_text_in_it)
 {
-    for (int form = PROMPT_SCHEMA; form <= PROMPT_PLAIN; form++) {
+    for (unsigned use = 0; use < 16; use++) {
         struct buf body = { 0 };
         struct err err;
-        prompt_request(&body, &(struct prompt){ "m\"x", "a \"text\"\n", 9, 3, (enum prompt_form)form });
+        prompt_request(&body, &(struct prompt){ "m\"x", "a \"text\"\n", 9, 3, use, "low" });
         struct json *v = json_parse(buf_str(&body), body.n, &err);
         cr_assert(v, "%s", err.msg);
         cr_assert_str_eq(json_text(json_get(v, "model")), "m\"x");
-        const char *user = json_text(json_get(json_at(json_get(v, "messages"), 1), "content"));
+        const struct json *messages = json_get(v, "messages");
+        cr_assert_eq(json_count(messages), use & PROMPT_SYSTEM ? 2 : 1);
+        const char *first = json_text(json_get(json_at(messages, 0), "content"));
+        cr_assert(strstr(first, "You write questions that test"));
+        const char *user = json_text(json_get(json_at(messages, json_count(messages) - 1), "content"));
         cr_assert(strstr(user, "a \"text\"\n") && strstr(user, "exactly 3 questions"));
         const struct json *schema = json_get(json_get(json_get(v, "response_format"), "json_schema"), "schema");
-        cr_assert_eq(json_is_object(schema), form == PROMPT_SCHEMA);
+        cr_assert_eq(json_is_object(schema), (use & PROMPT_SCHEMA) != 0);
+        const char *format = json_text(json_get(json_get(v, "response_format"), "type"));
+        cr_assert_eq(format != NULL, (use & (PROMPT_SCHEMA | PROMPT_JSON)) != 0);
+        if (format)
+            cr_assert_str_eq(format, use & PROMPT_SCHEMA ? "json_schema" : "json_object");
+        cr_assert_eq(json_get(v, "reasoning_effort") != NULL, (use & PROMPT_EFFORT) != 0);
         json_free(v);
         buf_release(&body);
     }

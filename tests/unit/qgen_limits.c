@@ -349,7 +349,7 @@ Test(qgen_limits, status_that_is_tried_again)
                 { 429, API_AGAIN }, { 430, API_FAIL },  { 499, API_FAIL }, { 500, API_AGAIN } };
 
     for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++)
-        cr_assert_eq(api_judge(&(struct http_reply){ .outcome = HTTP_REPLIED, .status = row[i].status }),
+        cr_assert_eq(api_judge(&(struct http_reply){ .outcome = HTTP_REPLIED, .status = row[i].status }, 0),
                      row[i].verdict, "%d", row[i].status);
 }
 

@@ -86,7 +86,7 @@ static void open_world(void)
     snprintf(w.dir, sizeof(w.dir), "/tmp/evp-unit-XXXXXX");
     cr_assert_not_null(mkdtemp(w.dir));
     w.path = file_join(w.dir, "p.h5");
-    w.made = (struct table_made){ "tiny", "", "reference", "f32", 2 };
+    w.made = (struct table_made){ "tiny", "", "reference", "f32", 2, "" };
     cr_assert_eq(store_open(&w.store, w.path, STORE_WRITE, &err), 0, "%s", err.msg);
     cr_assert_eq(store_read(&w.store, &w.made, STORE_EXTEND, &err), 0, "%s", err.msg);
     struct grid_input in = { .contexts = &w.contexts,
@@ -154,7 +154,8 @@ static int n_kept(void)
     struct table t;
     struct err err;
 
-    cr_assert_eq(store_finish(&w.store, &w.contexts.ids, "{}", &err), 0, "%s", err.msg);
+    cr_assert_eq(store_finish(&w.store, &(struct store_whole){ .order = &w.contexts.ids, .lineage = "{}" }, &err), 0,
+                 "%s", err.msg);
     cr_assert_eq(table_read(&t, w.path, TABLE_ALL, &err), 0, "%s", err.msg);
     int n = t.n_contexts;
     table_release(&t);

@@ -260,3 +260,91 @@ Test(score, a_quality_has_its_deviation_and_number)
     cr_assert(t.quality_train_n[3] == 0 && isnan(t.quality_train_std[3]));
     table_release(&t);
 }
+
+/* ---- the scale, and how sure qualities are --------------------------------- */
+
+/* The cosine of cities by their first values' product. */
+static float product(const float *a, const float *b, int width)
+{
+    (void)width;
+    return a[0] * b[0];
+}
+
+Test(score, the_scale_is_the_reference_s_answers_to_other_questions)
+{
+    const struct score_embedder e = { 1, embed_cities, product, NULL };
+    struct table t;
+    struct err err;
+
+    make(&t, 0);
+    t.answer_text[2] = "London";
+    cr_assert_eq(score_answers(&t, &e, &err), 0, "%s", err.msg);
+    // context a: Paris London, Paris "", London "": 0.25 * 0.5, 0.25 * 0.25, 0.5 * 0.25
+    cr_assert_float_eq(t.unrelated[0], (0.125 + 0.0625 + 0.125) / 3, 1e-12);
+    cr_assert_eq(t.unrelated[1], 1); // Rome and Rome; the one that was not run counts for nothing
+    cr_assert_float_eq(score_unrelated(&t), (1 + 0.3125 / 3) / 2, 1e-12);
+    t.answer_n_tokens[6] = t.answer_n_tokens[10] = -1;
+    t.answer_text[2] = "Oslo"; // below 0 counts as 0
+    cr_assert_eq(score_answers(&t, &e, &err), 0);
+    cr_assert_float_eq(t.unrelated[0], 0.0625 / 3, 1e-12);
+    cr_assert(isnan(t.unrelated[1]), "no two answers");
+    cr_assert_float_eq(score_unrelated(&t), 0.0625 / 3, 1e-12);
+    cr_assert_eq(score_kept(0.5, 0), 0.5);
+    cr_assert_eq(score_kept(0.25, 0.5), -0.5);
+    table_release(&t);
+}
+
+Test(score, standard_errors_of_contexts_or_of_questions)
+{
+    struct table t;
+    struct err err;
+
+    make(&t, 0);
+    cr_assert(isnan(score_error(&t, SPLIT_TEST, 1)), "nothing is known");
+    t.quality_test[1] = 0.5;
+    t.quality_test[3] = 0.75; // sd 0.25 / sqrt(2), of two
+    cr_assert_float_eq(score_error(&t, SPLIT_TEST, 1), 0.125, 1e-12);
+    cr_assert(isnan(score_error(&t, SPLIT_TRAIN, 1)));
+    t.quality_test[3] = (double)NAN;
+    cr_assert(isnan(score_error(&t, SPLIT_TEST, 1)), "one context, of one question for all we know");
+    t.quality_test_std[1] = 0.5;
+    t.quality_test_n[1] = 4;
+    cr_assert_eq(score_error(&t, SPLIT_TEST, 1), 0.25);
+    cr_assert_eq(table_alloc_scores(&t, 0, &err), 0);
+    table_release(&t);
+}
+
+/* One context, v configs, q test questions; similarity of a config: 1 - its number / 10, less `noise` at every second
+ * question for odd configs. */
+static struct score_resolution resolved(int v, int q, float noise)
+{
+    struct table t;
+    struct err err;
+
+    cr_assert_eq(table_alloc(&t, 1, v, q, &err), 0);
+    cr_assert_eq(table_alloc_scores(&t, 0, &err), 0);
+    for (int i = 0; i < q; i++) {
+        t.question_context[i] = 0;
+        t.question_split[i] = "test";
+        for (int k = 0; k < v; k++)
+            t.similarity[table_answer(&t, i, k)] = 1 - 0.1F * (float)k - (k % 2 && i % 2 ? noise : 0);
+    }
+    struct score_resolution r = score_resolve(&t, SPLIT_TEST), none = score_resolve(&t, SPLIT_TRAIN);
+    cr_assert(none.pairs == 0 && none.told == 0, "no question of that split");
+    table_release(&t);
+    return r;
+}
+
+Test(score, configs_are_told_apart_by_enough_questions)
+{
+    struct score_resolution r = resolved(4, 8, 0); // 1, 2 and 3
+    cr_assert(r.pairs == 3 && r.told == 3);
+    r = resolved(4, 1, 0);
+    cr_assert(r.pairs == 3 && r.told == 0, "one question tells nothing");
+    r = resolved(4, 4, 0.8F); // 2 and 3 differ always, 1 and 2 now in this way, now in that
+    cr_assert(r.pairs == 3 && r.told == 2, "%d of %d", r.told, r.pairs);
+    r = resolved(4, 400, 0.8F);
+    cr_assert(r.pairs == 3 && r.told == 3, "%d of %d", r.told, r.pairs);
+    r = resolved(2, 8, 0);
+    cr_assert(r.pairs == 0, "none is not compared");
+}

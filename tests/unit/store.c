@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-static const struct table_made made = { "m", DIGEST, "cpu", "f32", 32 };
+static const struct table_made made = { "m", DIGEST, "cpu", "f32", 32, "" };
 
 /* One context with two questions, configs none and `config`, everything run. */
 static void make(struct table *t, const char *id, const char *config, int64_t bytes)
@@ -85,7 +85,7 @@ static void finish(struct store *s, const char *lineage)
     struct err err;
 
     cr_assert(map_add(&order, "a", 1, NULL) == 0 && map_add(&order, "b", 1, NULL) == 1);
-    cr_assert_eq(store_finish(s, &order, lineage, &err), 0, "%s", err.msg);
+    cr_assert_eq(store_finish(s, &(struct store_whole){ .order = &order, .lineage = lineage }, &err), 0, "%s", err.msg);
     map_release(&order);
     store_close(s);
     cr_assert(!file_exists(folder));

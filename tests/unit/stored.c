@@ -109,6 +109,13 @@ Test(stored, file_names_at_their_limits)
         LIMIT(file, buf_str(&name), n > 0 && n < MANIFEST_PAYLOAD);
     }
     buf_release(&name);
+    LIMIT(file, "evp-payloads/0f/0f0123456789abcdef0123456789abcd", true);
+    LIMIT(file, "evp-payloads/0f/0f0123456789abcdef0123456789abc", false);
+    LIMIT(file, "evp-payloads/0f/0f0123456789abcdef0123456789abcde", false);
+    LIMIT(file, "evp-payloads/0f/1f0123456789abcdef0123456789abcd", false);
+    LIMIT(file, "evp-payloads/0F/0F0123456789abcdef0123456789abcd", false);
+    LIMIT(file, "evp-payloads/../0f0123456789abcdef0123456789abcd", false);
+    LIMIT(file, "evp-payloads/0f/0f0123456789abcdef0123456789ab/x", false);
     LIMIT(file, "evp-0123456789abcde-x", false);
     LIMIT(file, "evp-0123456789abcdef0-x", false);
     LIMIT(file, "evp-0123456789abcdef-../x", false);
@@ -123,7 +130,7 @@ Test(stored, same_is_context_tokens_config_and_model)
     struct entry a = { .id = id, .config = config, .token_digest = "a", .model_digest = "m", .n_tokens = 1 }, b = a;
 
     b.bytes = b.size = 7;
-    b.spare = b.gone = true;
+    b.present = b.placed = b.before = true;
     b.tier = 3;
     cr_assert(entry_same(&a, &b));
     b = a, b.id = other_id;

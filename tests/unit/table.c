@@ -342,13 +342,6 @@ Test(table, the_first_fault_of_a_long_column_is_named)
     }
 }
 
-/* Each line is the last value that a rule allows, then the first that it does not. */
-Test(table, values_at_their_limits)
-{
-    const double above_1 = nextafter(1, 2), below_0 = -DBL_TRUE_MIN, nan = (double)NAN;
-    struct table t;
-    struct err err;
-
 #define LIMIT(member, good, bad)                                                                                       \
     do {                                                                                                               \
         small_table(&t, 0, 2, 1, 2);                                                                                   \
@@ -359,6 +352,11 @@ Test(table, values_at_their_limits)
             t.quality_train[i] = t.quality_test[i] = 0.5;                                                              \
             t.quality_train_n[i] = t.quality_test_n[i] = 2;                                                            \
         }                                                                                                              \
+        cr_assert_eq(table_alloc_belief(&t, &err), 0);                                                                 \
+        for (int i = 0; i < 4; i++) {                                                                                  \
+            t.predicted_quality[i] = t.predicted_sd[i] = 0.5;                                                          \
+            t.cell_asked[i] = 2;                                                                                       \
+        }                                                                                                              \
         t.n_tokens[0] = 512;                                                                                           \
         if (strstr(#member, "curve"))                                                                                  \
             small_table_curve(&t, 1);                                                                                  \
@@ -368,6 +366,13 @@ Test(table, values_at_their_limits)
         cr_assert_eq(table_check(&t, &err), ERR_FORMAT, #member " = " #bad);                                           \
         table_release(&t);                                                                                             \
     } while (0)
+/* Each line is the last value that a rule allows, then the first that it does not. */
+Test(table, values_at_their_limits)
+{
+    const double above_1 = nextafter(1, 2), below_0 = -DBL_TRUE_MIN, nan = (double)NAN;
+    struct table t;
+    struct err err;
+
     LIMIT(n_contexts, 2, 0);
     LIMIT(n_configs, 2, 0);
     LIMIT(n_tokens[0], 1, 0);
@@ -376,7 +381,9 @@ Test(table, values_at_their_limits)
     LIMIT(kv_bytes[0], -1, -2);
     LIMIT(prefill_s[0], 0, below_0);
     LIMIT(prefill_s[0], nan, (double)INFINITY);
-    LIMIT(question_s[1], DBL_MAX, (double)INFINITY);
+    LIMIT(question_s[1], 1e30, nextafter(1e30, 2e30));
+    LIMIT(prefill_flop[1], 0, below_0);
+    LIMIT(prefill_flop[1], nan, (double)INFINITY);
     LIMIT(profiled_at[1], 0, below_0);
     LIMIT(profiled_at[1], nan, (double)INFINITY);
     LIMIT(context_prefix_digests[0], SMALL_DIGEST SMALL_DIGEST, SMALL_DIGEST);
@@ -415,8 +422,24 @@ Test(table, values_at_their_limits)
     LIMIT(quality_test[1], 0, below_0);
     LIMIT(utility[1], -DBL_MAX, -(double)INFINITY);
     LIMIT(ttft_s[1], 0, below_0);
-#undef LIMIT
 }
+
+Test(table, predictions_at_their_limits)
+{
+    const double above_1 = nextafter(1, 2), below_0 = -DBL_TRUE_MIN, nan = (double)NAN;
+    struct table t;
+    struct err err;
+
+    LIMIT(predicted_quality[1], 1, above_1);
+    LIMIT(predicted_quality[1], 0, nan); // its sd is there
+    LIMIT(predicted_sd[1], 0, below_0);
+    LIMIT(predicted_sd[1], 1, nan);
+    LIMIT(cell_asked[1], 0, -1);
+    LIMIT(belief_mean[1], 1, above_1);
+    LIMIT(belief_between[1], 0, below_0);
+    LIMIT(belief_within[1], nan, below_0);
+}
+#undef LIMIT
 
 /* Each line breaks one rule. */
 Test(table, rules)

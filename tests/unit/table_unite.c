@@ -158,7 +158,7 @@ Test(table_unite, cpu_goes_with_every_kind_of_cpu)
 
 Test(table_unite, says_how_two_were_made_differently)
 {
-    const struct table_made want = { "m", "01", "cpu", "f32", 32 };
+    const struct table_made want = { "m", "01", "cpu", "f32", 32, "aa" };
     char text[TABLE_DIFFERENCE];
 
 #define DIFFERS(member, value, how)                                                                                    \
@@ -172,7 +172,11 @@ Test(table_unite, says_how_two_were_made_differently)
     DIFFERS(backend, "reference", "backend reference, not cpu");
     DIFFERS(dtype, "bf16", "--dtype bf16, not f32");
     DIFFERS(max_new_tokens, -1, "--max-new-tokens -1, not 32");
+    DIFFERS(chat_digest, "bb", "another chat template");
 #undef DIFFERS
+    struct table_made silent = want;
+    silent.chat_digest = "";
+    cr_assert_null(table_made_difference(text, &silent, &want), "a table of before does not say");
     struct table_made early = want;
     early.backend = early.dtype = NULL;
     cr_assert_null(table_made_difference(text, &want, &early), "what is not known yet is not compared");

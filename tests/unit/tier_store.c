@@ -1,15 +1,20 @@
-/* A tier's folder: what its index may hold, at every limit; copies of sizes around the chunk; locking and sweeping. */
+/* A tier's folder: copies of sizes around the chunk; transactions, the index that follows from them, locking, sweeping,
+ * and which folders are taken.
+ */
 #include "base/file.h"
 #include "loader/formats/manifest.h"
+#include "loader/index/folder.h"
+#include "loader/index/index.h"
 #include "loader/store/tier_store.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHUNK = 1 << 20 }; // of tier_store.c
+enum { CHUNK = 1 << 20 }; // of tier_files.c
 
 static char dir[] = "/tmp/evp-unit-XXXXXX", *folder;
 static struct tier tier = { .name = "ssd", .kind = TIER_FILE, .capacity = INT64_MAX };
@@ -32,146 +37,17 @@ static void remove_dir(void)
 
 TestSuite(tier_store, .init = make_dir, .fini = remove_dir);
 
-/* ---- the index ---------------------------------------------------------- */
-
-static const struct entry good = { .token_digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-                                   .model_digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-                                   .checksum = "0123456789abcdef",
-                                   .n_tokens = 1,
-                                   .bytes = 0,
-                                   .size = 1 };
-
-/* `file` NULL: a good name. */
-static void add(struct tier_store *s, const struct entry *e, const char *id, const char *config, const char *file)
+static struct tier_store open_as(const char *name_space)
 {
-    struct entry copy = *e;
-    struct err err;
-
-    copy.id = strdup(id);
-    copy.config = strdup(config);
-    copy.file = strdup(file ? file : "evp-0123456789abcdef-a");
-    cr_assert_eq(entries_add(&s->in, &copy, &err), 0);
-    s->changed = true;
-}
-
-/* Writes the index of *s, which nothing checks, and reads it back. `says` NULL: it must be good. */
-static void expect_index(struct tier_store *s, const char *says)
-{
-    struct entries in;
-    struct err err;
-
-    cr_assert_eq(tier_store_flush(s, &err), 0, "%s", err.msg);
-    int code = tier_store_read_index(&in, folder, &err);
-    if (says) {
-        cr_assert_eq(code, ERR_FORMAT, "%s", says);
-        cr_assert(strstr(err.msg, says), "'%s' is not in: %s", says, err.msg);
-        cr_assert(!in.at && !in.n);
-    } else {
-        cr_assert_eq(code, 0, "%s", err.msg);
-        cr_assert(in.n == s->in.n && strcmp(in.at[0].id, s->in.at[0].id) == 0 &&
-                  strcmp(in.at[0].file, s->in.at[0].file) == 0 && in.at[0].n_tokens == s->in.at[0].n_tokens);
-    }
-    entries_release(&in);
-    entries_release(&s->in);
-}
-
-static struct tier_store open_store(void)
-{
+    struct tier_store_options o = { .tier = &tier, .name_space = name_space, .use = STORE_CHANGE };
     struct tier_store s;
     struct err err;
 
-    cr_assert_eq(tier_store_open(&s, &tier, STORE_CHANGE, &err), 0, "%s", err.msg);
+    cr_assert_eq(tier_store_open(&s, &o, &err), 0, "%s", err.msg);
+    if (!s.load.number)
+        cr_assert_eq(state_put_load(s.state, name_space, &s.load, &err), 0, "%s", err.msg);
     return s;
 }
-
-static const char *letters(int n)
-{
-    static char text[2048];
-
-    memset(text, 'x', (size_t)n);
-    text[n] = '\0';
-    return text;
-}
-
-Test(tier_store, index_has_texts_up_to_their_limits)
-{
-    static const struct {
-        int min, max;
-        const char *says;
-    } limit[] = { { 1, MANIFEST_ID - 1, "field 'id' is empty or too long" },
-                  { 1, MANIFEST_CONFIG - 1, "field 'config' is empty or too long" },
-                  { 1, MANIFEST_PAYLOAD - 1, "field 'file' is" } };
-    struct tier_store s = open_store();
-
-    for (int k = 0; k < 3; k++) {
-        int length[] = { limit[k].min - 1, limit[k].min, limit[k].max - 1, limit[k].max, limit[k].max + 1 };
-        for (int i = 0; i < 5; i++) {
-            char file[512];
-            snprintf(file, sizeof(file), "evp-%s-%.400s", good.checksum, k == 2 ? letters(length[i]) : "a");
-            add(&s, &good, k == 0 ? letters(length[i]) : "a", k == 1 ? letters(length[i]) : "none", file);
-            expect_index(&s, i == 0 || i == 4 ? limit[k].says : NULL);
-        }
-    }
-    tier_store_close(&s);
-}
-
-Test(tier_store, index_has_numbers_within_their_limits)
-{
-    static const struct {
-        int64_t n_tokens, bytes, size;
-        const char *says; // NULL: good
-    } row[] = { { 0, 0, 1, "field 'n_tokens' is out of range" },
-                { 1, 0, 1, NULL },
-                { INT32_MAX, 0, 1, NULL },
-                { INT32_MAX + 1LL, 0, 1, "field 'n_tokens' is out of range" },
-                { 1, -1, 1, "field 'bytes' is out of range" },
-                { 1, 1, 0, "field 'size' is out of range" },
-                { 1, 1LL << 53, 1LL << 53, NULL },
-                { 1, (1LL << 53) + 2, 1, "field 'bytes'" },
-                { 1, 1, (1LL << 53) + 2, "field 'size'" } };
-    struct tier_store s = open_store();
-
-    for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
-        struct entry e = good;
-        e.n_tokens = row[i].n_tokens;
-        e.bytes = row[i].bytes;
-        e.size = row[i].size;
-        add(&s, &e, "a", "none", NULL);
-        expect_index(&s, row[i].says);
-    }
-    tier_store_close(&s);
-}
-
-Test(tier_store, index_names_payloads_only)
-{
-    static const char *const bad[] = { "evp-0123456789abcde-a",
-                                       "evp-0123456789abcdef0-a",
-                                       "evp-0123456789ABCDEF-a",
-                                       "evp-0123456789abcdef-",
-                                       "evp-0123456789abcdef-.a",
-                                       "evp-0123456789abcdef-a/b",
-                                       "evp-0123456789abcdefa",
-                                       "evq-0123456789abcdef-a",
-                                       "evp-index",
-                                       "" };
-    struct tier_store s = open_store();
-
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        add(&s, &good, "a", "none", bad[i]);
-        expect_index(&s, "field 'file' is");
-    }
-    add(&s, &good, "a", "none", "evp-1123456789abcdef-a");
-    expect_index(&s, "does not carry the checksum 0123456789abcdef");
-    add(&s, &good, "a", "none", NULL);
-    add(&s, &good, "b", "none", "evp-0123456789abcdef-b");
-    expect_index(&s, NULL);
-    add(&s, &good, "a", "none", NULL);
-    add(&s, &good, "b", "none", NULL);
-    expect_index(&s, "file 'evp-0123456789abcdef-a' comes twice");
-    tier_store_close(&s);
-}
-
-/* ---- files -------------------------------------------------------------- */
 
 static char *make_file(const char *name, size_t n)
 {
@@ -185,123 +61,250 @@ static char *make_file(const char *name, size_t n)
     return path;
 }
 
+/* A payload of n bytes, copied into the store and not named yet. */
+static struct entry copied(const struct tier_store *s, const char *id, size_t n)
+{
+    struct entry e = { .id = strdup(id),
+                       .config = strdup("none"),
+                       .payload = strdup(id),
+                       .n_tokens = 300,
+                       .bytes = (int64_t)n,
+                       .present = true,
+                       .placed = true };
+    char *path = make_file("payload", n);
+    struct err err;
+    int fd = open(path, O_RDONLY);
+
+    cr_assert_eq(digest_sha256(id, strlen(id), e.token_digest, &err), 0);
+    cr_assert_eq(tier_store_checksum(fd, &e.size, e.checksum, &err), 0);
+    cr_assert(e.size == (int64_t)n);
+    cr_assert_eq(entry_set_file(&e, s->name_space, &err), 0);
+    cr_assert_eq(tier_store_copy(s, fd, &e, &err), 0, "%s", err.msg);
+    close(fd);
+    free(path);
+    return e;
+}
+
+static void add(struct tier_store *s, const char *id)
+{
+    struct entry e = copied(s, id, 1000);
+    struct err err;
+
+    cr_assert_eq(tier_store_add(s, &e, &err), 0, "%s", err.msg);
+    cr_assert_eq(tier_store_commit(s, &err), 0, "%s", err.msg);
+    cr_assert_eq(tier_store_publish(s, &err), 0, "%s", err.msg);
+}
+
+/* How many records the published index has for a namespace. */
+static int published(const char *name_space)
+{
+    struct index ix;
+    struct index_record r;
+    struct err err;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY), n = 0;
+
+    cr_assert_eq(index_open(&ix, fd, &err), 0, "%s", err.msg);
+    cr_assert_eq(index_check(&ix, &err), 0, "%s", err.msg);
+    int number = index_name_space(&ix, name_space);
+    for (size_t i = 0; i < ix.n; i++) {
+        cr_assert_eq(index_at(&ix, i, &r, &err), 0, "%s", err.msg);
+        n += r.key.name_space[0] << 8 | (r.key.name_space[1] == number);
+    }
+    index_close(&ix);
+    close(fd);
+    return n;
+}
+
 Test(tier_store, copies_files_of_any_size)
 {
-    static const size_t size[] = { 0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK };
-    char *to = file_join(dir, "to");
+    static const size_t size[] = { 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK };
+    struct tier_store s = open_as("a");
 
-    for (int i = 0; i < 6; i++) {
-        char *from = make_file("from", size[i]), sum[XXH3_HEX], want[XXH3_HEX];
-        struct buf a = { 0 }, b = { 0 };
+    for (int i = 0; i < 5; i++) {
+        struct entry e = copied(&s, "x", size[i]);
         struct err err;
-        int64_t n;
-        cr_assert_eq(tier_store_copy(from, to, &n, sum, &err), 0, "%s", err.msg);
-        cr_assert(file_read(&a, from, SIZE_MAX / 4, &err) == 0 && file_read(&b, to, SIZE_MAX / 4, &err) == 0);
-        digest_xxh3_hex(a.at, a.n, want);
-        cr_assert(n == (int64_t)size[i] && a.n == size[i] && b.n == a.n && (!a.n || memcmp(a.at, b.at, a.n) == 0));
-        cr_assert_str_eq(sum, want);
-        cr_assert(tier_store_checksum(to, &n, sum, &err) == 0 && n == (int64_t)size[i]);
-        cr_assert_str_eq(sum, want);
-        buf_release(&a);
-        buf_release(&b);
-        free(from);
+        cr_assert_eq(tier_store_flush(&s, &err), 0, "%s", err.msg);
+        cr_assert_eq(tier_store_read_back(&s, &e, &err), 0, "%s", err.msg);
+        cr_assert(tier_store_has(&s, &e, STORE_SIZE) && tier_store_has(&s, &e, STORE_CONTENT));
+        for (int off = -1; off <= 1; off += 2) {
+            e.size += off;
+            cr_assert(!tier_store_has(&s, &e, STORE_SIZE));
+            e.size -= off;
+        }
+        e.checksum[15] = e.checksum[15] == '0' ? '1' : '0';
+        cr_assert(tier_store_has(&s, &e, STORE_SIZE) && !tier_store_has(&s, &e, STORE_CONTENT));
+        cr_assert_eq(tier_store_read_back(&s, &e, &err), ERR_IO);
+        cr_assert_eq(tier_store_unlink(&s, &e, &err), 0);
+        cr_assert(!tier_store_has(&s, &e, STORE_SIZE));
+        entry_release(&e);
     }
-    free(to);
-}
-
-/* A payload whose size or checksum is not that of its entry is refused, and nothing of it stays. */
-Test(tier_store, puts_what_the_entry_says)
-{
-    struct tier_store s = open_store();
-    char *from = make_file("a", 1000);
-    struct entry e = good;
-    struct err err;
-
-    e.id = (char[]){ "a" };
-    e.config = (char[]){ "none" };
-    cr_assert_eq(tier_store_checksum(from, &e.size, e.checksum, &err), 0);
-    e.file = NULL;
-    cr_assert_eq(entry_set_file(&e, "a", &err), 0);
-    char *path = tier_store_path(&s, e.file);
-    for (int off = -1; off <= 1; off += 2) {
-        e.size = 1000 + off;
-        cr_assert_eq(tier_store_put(&s, from, &e, &err), ERR_FORMAT);
-        cr_assert(!file_exists(path) && s.in.n == 0);
-    }
-    e.size = 1000;
-    cr_assert_eq(tier_store_put(&s, from, &e, &err), 0, "%s", err.msg);
-    cr_assert(s.in.n == 1 && tier_store_has(&s, &e, STORE_SIZE) && tier_store_has(&s, &e, STORE_CONTENT));
-    e.size = 999;
-    cr_assert(!tier_store_has(&s, &e, STORE_SIZE));
-    e.size = 1001;
-    cr_assert(!tier_store_has(&s, &e, STORE_SIZE));
-    e.size = 1000;
-    e.checksum[15] = e.checksum[15] == '0' ? '1' : '0';
-    cr_assert(tier_store_has(&s, &e, STORE_SIZE) && !tier_store_has(&s, &e, STORE_CONTENT));
-    cr_assert_eq(tier_store_put(&s, from, &e, &err), ERR_FORMAT);
-    free(path);
-    free(e.file);
-    free(from);
     tier_store_close(&s);
 }
 
-Test(tier_store, opens_once_and_sweeps_its_own_names_only)
+/* What is not committed is gone, and what is committed is published by the next writer. */
+Test(tier_store, changes_are_transactions)
 {
-    static const char *const own[] = { "evp-0123456789abcdef-gone", "evp-index.tmp.AbCdEf",
-                                       "evp-0123456789abcdef-a.tmp.AbCdEf" };
-    static const char *const foreign[] = { "notes", "evp-notes", "evp-0123456789abcde-a", "tmp.AbCdEf", "evp-index" };
-    struct tier_store s = open_store(), second;
-    char *path;
+    struct tier_store s = open_as("a");
     struct err err;
 
-    cr_assert_eq(tier_store_open(&second, &tier, STORE_CHANGE, &err), ERR_IO);
+    add(&s, "one");
+    struct entry e = copied(&s, "two", 1000);
+    cr_assert_eq(tier_store_add(&s, &e, &err), 0);
+    tier_store_close(&s);
+    s = open_as("a");
+    cr_assert(s.in.n == 1 && published("a") == 1);
+    e = copied(&s, "two", 1000);
+    cr_assert_eq(tier_store_add(&s, &e, &err), 0);
+    cr_assert_eq(tier_store_commit(&s, &err), 0);
+    cr_assert_eq(published("a"), 1);
+    tier_store_close(&s);
+    s = open_as("a");
+    cr_assert(s.in.n == 2 && published("a") == 2);
+    cr_assert_eq(tier_store_forget(&s, 0, &err), 0);
+    s.in.at[1].placed = false;
+    cr_assert_eq(tier_store_update(&s, 1, &err), 0);
+    cr_assert(!tier_store_commit(&s, &err) && !tier_store_publish(&s, &err));
+    tier_store_close(&s);
+    s = open_as("a");
+    cr_assert(s.in.n == 1 && !s.in.at[0].placed && published("a") == 0);
+    tier_store_close(&s);
+}
+
+/* A payload that the load in force has removed stays in the state, for the rollback; a second keeping forgets it. */
+Test(tier_store, keeps_the_state_before)
+{
+    struct tier_store s = open_as("a");
+    struct err err;
+
+    add(&s, "one");
+    add(&s, "two");
+    cr_assert_eq(state_keep_before(s.state, s.load.number, &err), 0);
+    cr_assert_eq(tier_store_commit(&s, &err), 0);
+    tier_store_close(&s);
+    s = open_as("a");
+    cr_assert(s.in.n == 2 && s.in.at[0].before && s.in.at[1].before);
+    cr_assert_eq(tier_store_forget(&s, 0, &err), 0);
+    cr_assert_eq(tier_store_commit(&s, &err), 0);
+    tier_store_close(&s);
+    s = open_as("a");
+    cr_assert(s.in.n == 2 && s.in.at[0].before && !s.in.at[0].present && !s.in.at[0].placed && published("a") == 1);
+    cr_assert_eq(state_forget_before(s.state, s.load.number, &err), 0);
+    cr_assert_eq(tier_store_commit(&s, &err), 0);
+    tier_store_close(&s);
+    s = open_as("a");
+    cr_assert(!s.in.at[0].before && !s.in.at[1].before);
+    tier_store_close(&s);
+}
+
+Test(tier_store, namespaces_do_not_see_each_other)
+{
+    struct tier_store s = open_as("a");
+
+    add(&s, "one");
+    tier_store_close(&s);
+    s = open_as("b");
+    cr_assert(s.in.n == 0 && s.other_bytes == 1000);
+    add(&s, "one");
+    add(&s, "two");
+    tier_store_close(&s);
+    s = open_as("a");
+    cr_assert(s.in.n == 1 && s.other_bytes == 2000);
+    cr_assert(published("a") == 1 && published("b") == 2 && published("c") == 0);
+    tier_store_close(&s);
+}
+
+Test(tier_store, opens_once_and_sweeps_only_payloads_without_a_name)
+{
+    struct tier_store_options o = { .tier = &tier, .name_space = "a", .use = STORE_CHANGE };
+    struct tier_store s = open_as("a"), second;
+    struct err err;
+
+    cr_assert_eq(tier_store_open(&second, &o, &err), ERR_IO);
     cr_assert(strstr(err.msg, "another evp-load is at work"), "%s", err.msg);
-    cr_assert_eq(tier_store_open(&second, &tier, STORE_LOOK, &err), 0, "%s", err.msg);
+    o.use = STORE_LOOK;
+    cr_assert_eq(tier_store_open(&second, &o, &err), 0, "%s", err.msg);
     tier_store_close(&second);
-    add(&s, &good, "a", "none", NULL);
-    cr_assert_eq(tier_store_flush(&s, &err), 0);
-    tier_store_close(&s);
-    for (int i = 0; i < 3; i++) {
-        path = file_join(folder, own[i]);
-        cr_assert_eq(file_write(path, "x", 1, &err), 0);
-        free(path);
-    }
+    add(&s, "one");
+    struct entry lost = copied(&s, "lost", 1000);
+    static const char *const foreign[] = { "notes", "evp-notes", "evp-payloads/notes", "evp-payloads/0f/notes" };
     for (int i = 0; i < 4; i++) {
-        path = file_join(folder, foreign[i]);
+        char *path = file_join(folder, foreign[i]), *parent = strdup(path);
+        *strrchr(parent, '/') = '\0';
+        cr_assert_eq(file_mkdir(parent, &err), 0);
         cr_assert_eq(file_write(path, "x", 1, &err), 0);
+        free(parent);
         free(path);
     }
-    path = file_join(folder, "evp-0123456789abcdef-a");
-    cr_assert_eq(file_write(path, "x", 1, &err), 0);
-    s = open_store();
-    cr_assert(file_exists(path) && s.in.n == 1);
-    free(path);
-    for (int i = 0; i < 8; i++) {
-        path = file_join(folder, i < 3 ? own[i] : foreign[i - 3]);
-        cr_assert_eq(file_exists(path), i >= 3, "%s", path);
+    tier_store_close(&s);
+    s = open_as("a");
+    cr_assert(tier_store_has(&s, &lost, STORE_SIZE), "no writer was killed: nothing to sweep");
+    cr_assert(!state_set_swept(s.state, false, &err) && !tier_store_commit(&s, &err));
+    tier_store_close(&s);
+    s = open_as("a");
+    cr_assert(!tier_store_has(&s, &lost, STORE_SIZE) && tier_store_has(&s, &s.in.at[0], STORE_CONTENT));
+    for (int i = 0; i < 4; i++) {
+        char *path = file_join(folder, foreign[i]);
+        cr_assert(file_exists(path), "%s", path);
         free(path);
     }
+    entry_release(&lost);
     tier_store_close(&s);
 }
 
 Test(tier_store, needs_the_parent_of_its_folder)
 {
+    struct tier_store_options o = { .tier = &tier, .name_space = "a", .use = STORE_CHANGE };
     struct tier_store s;
     struct err err;
     char uri[256];
 
     snprintf(uri, sizeof(uri), "%s/absent/tier", dir);
     tier.uri = uri;
-    cr_assert_eq(tier_store_open(&s, &tier, STORE_CHANGE, &err), ERR_IO);
-    cr_assert_eq(tier_store_open(&s, &tier, STORE_LOOK, &err), ERR_IO);
+    cr_assert_eq(tier_store_open(&s, &o, &err), ERR_IO);
+    o.use = STORE_LOOK;
+    cr_assert_eq(tier_store_open(&s, &o, &err), ERR_IO);
     snprintf(uri, sizeof(uri), "%s/new///", dir);
-    cr_assert_eq(tier_store_open(&s, &tier, STORE_LOOK, &err), 0, "%s", err.msg);
+    cr_assert_eq(tier_store_open(&s, &o, &err), 0, "%s", err.msg);
     cr_assert(!file_is_dir(uri) && s.in.n == 0);
     tier_store_close(&s);
-    cr_assert_eq(tier_store_open(&s, &tier, STORE_CHANGE, &err), 0, "%s", err.msg);
+    o.use = STORE_CHANGE;
+    cr_assert_eq(tier_store_open(&s, &o, &err), 0, "%s", err.msg);
     cr_assert(file_is_dir(uri));
     tier_store_close(&s);
     tier.kind = TIER_REDIS;
-    cr_assert_eq(tier_store_open(&s, &tier, STORE_CHANGE, &err), ERR_FAIL);
+    cr_assert_eq(tier_store_open(&s, &o, &err), ERR_FAIL);
     tier.kind = TIER_FILE;
+}
+
+static bool always(int fd)
+{
+    return fd >= 0;
+}
+
+/* On a network file system the state is elsewhere, and belongs to one tier. */
+Test(tier_store, keeps_its_state_on_a_local_disk)
+{
+    struct tier_store_options o = { .tier = &tier, .name_space = "a", .use = STORE_CHANGE };
+    bool (*is_remote)(int fd) = folder_is_remote;
+    char *state = file_join(dir, "state"), *file = file_join(state, "evp-state"), *other = file_join(dir, "other");
+    struct tier_store s;
+    struct err err;
+
+    folder_is_remote = always;
+    cr_assert_eq(tier_store_open(&s, &o, &err), ERR_FAIL);
+    cr_assert(strstr(err.msg, "give the tier a 'state'"), "%s", err.msg);
+    tier.state = state;
+    cr_assert_eq(mkdir(state, 0700), 0);
+    s = open_as("a");
+    add(&s, "one");
+    cr_assert(file_exists(file) && published("a") == 1);
+    tier_store_close(&s);
+    tier.uri = other;
+    cr_assert_eq(tier_store_open(&s, &o, &err), ERR_FORMAT);
+    cr_assert(strstr(err.msg, "is the state of the tier at"), "%s", err.msg);
+    folder_is_remote = is_remote;
+    tier.state = NULL;
+    free(state);
+    free(file);
+    free(other);
 }

@@ -3,6 +3,7 @@
 #include "loader/formats/tiers.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -52,6 +53,70 @@ Test(tiers, come_back_as_they_were_written)
     tiers_release(&t);
 }
 
+/* Two tiers with what is given besides. */
+#define TWO(a, b)  "[{\"name\":\"one\"" TIER_START a "},{\"name\":\"two\"" TIER_START b "}]"
+#define TIER_START ",\"kind\":\"file\",\"uri\":\"/a\",\"read_bytes_per_s\":1,\"write_bytes_per_s\":1,\"latency_s\":0"
+
+Test(tiers, share_a_pool)
+{
+    struct tiers t;
+    struct err err;
+    struct buf out = { 0 };
+    int first[2];
+
+    cr_assert_eq(
+        from_text(&t, TWO(",\"capacity_bytes\":7,\"pool\":\"p\"", ",\"capacity_bytes\":7,\"pool\":\"p\""), &err), 0);
+    tiers_pools(&t, first);
+    cr_assert(first[0] == 0 && first[1] == 0);
+    tiers_write(&t, &out);
+    cr_assert(strstr(buf_str(&out), "\"latency_s\":0,\"pool\":\"p\"}"), "%s", buf_str(&out));
+    tiers_release(&t);
+    buf_release(&out);
+    cr_assert_eq(
+        from_text(&t, TWO(",\"capacity_bytes\":7,\"pool\":\"p\"", ",\"capacity_bytes\":7,\"pool\":\"q\""), &err), 0);
+    tiers_pools(&t, first);
+    cr_assert(first[0] == 0 && first[1] == 1);
+    tiers_release(&t);
+    cr_assert_eq(
+        from_text(&t, TWO(",\"capacity_bytes\":7,\"pool\":\"p\"", ",\"capacity_bytes\":null,\"pool\":\"p\""), &err),
+        ERR_FORMAT);
+    cr_assert_str_eq(err.msg,
+                     "tiers 'one' and 'two' are of pool 'p', but their capacities differ: both give the pool's");
+    cr_assert_eq(from_text(&t, TWO(",\"pool\":\"a b\"", ""), &err), ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "tier 'one': pool 'a b' is not 1 to 31 letters, digits, - and _");
+    cr_assert_eq(from_text(&t, TWO(",\"pool\":7", ""), &err), ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "tier 'one': field 'pool' is not a string");
+}
+
+Test(tiers, hold_some_configs)
+{
+    struct tiers t;
+    struct err err;
+    struct buf out = { 0 };
+
+    cr_assert_eq(from_text(&t,
+                           TWO(",\"capacity_bytes\":null,\"configs\":[\"none\",\"snapkv\",\"kivi:bits=4\"]",
+                               ",\"capacity_bytes\":null"),
+                           &err),
+                 0);
+    cr_assert(tier_allows(&t.at[0], "none") && tier_allows(&t.at[0], "snapkv:drop=0.5") &&
+              tier_allows(&t.at[0], "snapkv:drop=0.5+kivi:bits=2") && tier_allows(&t.at[0], "kivi:bits=4"));
+    cr_assert(!tier_allows(&t.at[0], "kivi:bits=2") && !tier_allows(&t.at[0], "snap") &&
+              !tier_allows(&t.at[0], "nonesuch"));
+    cr_assert(tier_allows(&t.at[1], "anything"));
+    tiers_write(&t, &out);
+    cr_assert(strstr(buf_str(&out), "\"configs\":[\"none\",\"snapkv\",\"kivi:bits=4\"]}"), "%s", buf_str(&out));
+    tiers_release(&t);
+    buf_release(&out);
+    cr_assert_eq(from_text(&t, TWO(",\"capacity_bytes\":null,\"configs\":[]", ""), &err), ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "tier 'one': field 'configs' is not an array of one or more names");
+    cr_assert_eq(from_text(&t, TWO(",\"capacity_bytes\":null,\"configs\":[1]", ""), &err), ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "tier 'one': field 'configs' has an entry that is no text");
+    cr_assert_eq(from_text(&t, TWO(",\"capacity_bytes\":null,\"configs\":[\"\"]", ",\"capacity_bytes\":null"), &err),
+                 ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "tier 'one': a config is not 1 to 127 bytes");
+}
+
 #define TIER(name, kind, uri, capacity, read, write, latency)                                                          \
     "[{\"name\":" name ",\"kind\":" kind ",\"uri\":" uri ",\"capacity_bytes\":" capacity ",\"read_bytes_per_s\":" read \
     ",\"write_bytes_per_s\":" write ",\"latency_s\":" latency "}]"
@@ -62,7 +127,7 @@ Test(tiers, refuse_what_cannot_be_planned_with)
         const char *text, *says;
     } bad[] = {
         { "{}", "field 'tiers' is not an array" },
-        { "[]", "field 'tiers' holds 0 tiers, not 1 to 16" },
+        { "[]", "field 'tiers' holds 0 tiers, not 1 to 64" },
         { "[3]", "a tier is not an object" },
         { "[" DRAM "," DRAM "]", "tier 'dram' comes twice" },
         { TIER("\"recompute\"", "\"file\"", "\"/a\"", "1", "1", "1", "1"),
@@ -220,4 +285,140 @@ Test(tiers, folders_and_places)
     cr_assert_not(tier_same_place(&a, &b));
     cr_assert_eq(tier_read_s(&a, 250), 3);
     cr_assert_eq(tier_read_s(&a, 0), 0.5);
+    a.device_bytes_per_s = 50; // the slower way counts
+    cr_assert_eq(tier_read_s(&a, 250), 5.5);
+    a.device_bytes_per_s = 200;
+    cr_assert_eq(tier_read_s(&a, 250), 3);
+}
+
+/* Between two measurements in proportion, beyond the last one no more; each read has its part of both ways. */
+Test(tiers, several_reads_share_what_they_reach_together)
+{
+    static const struct {
+        int reads;
+        double together, device, spread;
+    } at[] = { { 1, 100, 0, 0.1 },   { 2, 150, 0, 0.2 }, { 3, 200, 0, 0.3 },   { 4, 250, 0, 0.4 },  { 8, 350, 0, 0.6 },
+               { 100, 350, 0, 0.6 }, { 1, 60, 60, 0.1 }, { 3, 180, 180, 0.3 }, { 3, 200, 300, 0.3 } };
+    char uri[] = "/a";
+
+    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+        struct tier t = { .name = "x",
+                          .kind = TIER_FILE,
+                          .uri = uri,
+                          .latency_s = 0.5,
+                          .read_bytes_per_s = 100,
+                          .read_spread = 0.1,
+                          .device_bytes_per_s = at[i].device };
+        struct err err;
+        cr_assert_eq(tier_add_load(&t, &(struct tier_load){ 2, 150, 0.2 }, &err), 0);
+        cr_assert_eq(tier_add_load(&t, &(struct tier_load){ 4, 250, 0.4 }, &err), 0);
+        cr_assert_eq(tier_add_load(&t, &(struct tier_load){ 6, 350, 0.6 }, &err), 0);
+        tier_set_reads(&t, at[i].reads);
+        double read_s = tier_read_s(&t, 1000), each = at[i].together / at[i].reads;
+        cr_assert_float_eq(read_s, 0.5 + 1000 / each, 1e-9, "%zu", i);
+        cr_assert_float_eq(tier_read_sd_s(&t, read_s), at[i].spread * read_s, 1e-9, "%zu", i);
+        free(t.load);
+    }
+    struct tier alone = { .name = "x", .read_bytes_per_s = 100 };
+    tier_set_reads(&alone, 4);
+    cr_assert_eq(tier_read_s(&alone, 100), 4, "without a measurement, one's bandwidth is that of all");
+}
+
+Test(tiers, measurements_with_several_reads_come_back)
+{
+    static const char text[] =
+        "[{\"name\":\"a\",\"kind\":\"file\",\"uri\":\"/a\",\"capacity_bytes\":1,\"read_bytes_per_s\":4,"
+        "\"write_bytes_per_s\":1,\"latency_s\":0,\"read_spread\":0.25,"
+        "\"parallel\":[{\"reads\":4,\"bytes_per_s\":8,\"spread\":0.5},{\"reads\":4096,\"bytes_per_s\":9}],"
+        "\"parallel_reads\":4}]";
+    struct tiers t;
+    struct err err;
+    struct buf out = { 0 };
+
+    cr_assert_eq(from_text(&t, text, &err), 0, "%s", err.msg);
+    cr_assert(t.at[0].n_loads == 2 && t.at[0].load[1].reads == 4096 && t.at[0].parallel_reads == 4);
+    cr_assert_eq(tier_read_s(t.at, 8), 4);
+    cr_assert_eq(tier_read_sd_s(t.at, 4), 2);
+    tiers_write(&t, &out);
+    cr_assert(strstr(buf_str(&out), text), "%s", out.at);
+    buf_release(&out);
+    tiers_release(&t);
+}
+
+Test(tiers, refuses_measurements_that_are_none)
+{
+    static const struct {
+        const char *json, *says; // NULL: taken
+    } list[] = {
+        { "\"read_spread\":0", NULL },
+        { "\"read_spread\":1000", NULL },
+        { "\"read_spread\":1001", "the spread of reads is not 0 to 1000" },
+        { "\"read_spread\":-0.1", "the spread of reads is not 0 to 1000" },
+        { "\"parallel\":null,\"parallel_reads\":null", NULL },
+        { "\"parallel\":[]", NULL },
+        { "\"parallel\":{}", "field 'parallel' is not an array" },
+        { "\"parallel\":[1]", "field 'parallel' has a member that is not an object" },
+        { "\"parallel\":[{\"bytes_per_s\":1}]", "reads" },
+        { "\"parallel\":[{\"reads\":2}]", "bytes_per_s" },
+        { "\"parallel\":[{\"reads\":1,\"bytes_per_s\":1}]", "has 1 reads where a number from 2 to 4096 is due" },
+        { "\"parallel\":[{\"reads\":2,\"bytes_per_s\":1}]", NULL },
+        { "\"parallel\":[{\"reads\":4097,\"bytes_per_s\":1}]", "has 4097 reads where a number from 2 to 4096" },
+        { "\"parallel\":[{\"reads\":-9007199254740993,\"bytes_per_s\":1}]", "reads" },
+        { "\"parallel\":[{\"reads\":2,\"bytes_per_s\":0}]", "the bandwidth of 2 reads is not above 0" },
+        { "\"parallel\":[{\"reads\":2,\"bytes_per_s\":1,\"spread\":-1}]", "the spread of 2 reads is not 0 to 1000" },
+        { "\"parallel\":[{\"reads\":3,\"bytes_per_s\":1},{\"reads\":3,\"bytes_per_s\":1}]",
+          "has 3 reads where a number from 4" },
+        { "\"parallel_reads\":4096", NULL },
+        { "\"parallel_reads\":0", "field 'parallel_reads' is not 1 to 4096" },
+        { "\"parallel_reads\":4097", "field 'parallel_reads' is not 1 to 4096" },
+        { "\"parallel_reads\":\"2\"", "parallel_reads" },
+        { "\"parallel\":[{\"reads\":2,\"bytes_per_s\":1e-300}],\"parallel_reads\":2",
+          "latency and bandwidth are out of range" },
+        { "\"device_bytes_per_s\":1e-300", "latency and bandwidth are out of range" },
+    };
+
+    for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
+        struct buf text = { 0 };
+        struct tiers t;
+        struct err err;
+        buf_printf(&text, "[{\"name\":\"a\",%s" TIER_REST "]", list[i].json);
+        int code = from_text(&t, buf_str(&text), &err);
+        cr_assert_eq(code, list[i].says ? ERR_FORMAT : 0, "%s: %s", list[i].json, code ? err.msg : "taken");
+        if (code)
+            cr_assert(strstr(err.msg, list[i].says), "%s: %s", list[i].json, err.msg);
+        tiers_release(&t);
+        buf_release(&text);
+    }
+}
+
+/* Written where it is known; 0 and nothing are the same. */
+Test(tiers, bandwidth_to_a_device)
+{
+    static const struct {
+        const char *json;
+        double value; // below 0: refused
+    } list[] = { { ",\"device_bytes_per_s\":25600000000", 25.6e9 },
+                 { "", 0 },
+                 { ",\"device_bytes_per_s\":0", 0 },
+                 { ",\"device_bytes_per_s\":-1", -1 } };
+
+    for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
+        struct buf text = { 0 }, out = { 0 };
+        struct tiers t;
+        struct err err;
+        buf_printf(&text,
+                   "[{\"name\":\"a\",\"kind\":\"file\",\"uri\":\"/a\",\"capacity_bytes\":1,\"read_bytes_per_s\":1,"
+                   "\"write_bytes_per_s\":1,\"latency_s\":0%s}]",
+                   list[i].json);
+        int code = from_text(&t, buf_str(&text), &err);
+        cr_assert_eq(code, list[i].value < 0 ? ERR_FORMAT : 0, "%s", list[i].json);
+        if (!code) {
+            cr_assert_eq(t.at[0].device_bytes_per_s, list[i].value);
+            tiers_write(&t, &out);
+            cr_assert_eq(strstr(buf_str(&out), "device_bytes_per_s\":25600000000") != NULL, i == 0, "%s", out.at);
+        }
+        tiers_release(&t);
+        buf_release(&text);
+        buf_release(&out);
+    }
 }

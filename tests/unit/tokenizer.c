@@ -1,6 +1,5 @@
-/* Byte-pair encoding over a vocabulary of a dozen merges, splitting, and chat templates. Real vocabularies are compared
+/* Byte-pair encoding over a vocabulary of a dozen merges and splitting. Real vocabularies are compared
  * with Hugging Face's library in tests/golden/tokenizer. */
-#include "engine/chat.h"
 #include "engine/model.h"
 #include "engine/split.h"
 #include "engine/tokenizer.h"
@@ -199,7 +198,8 @@ Test(tokenizer_json, refuses_what_it_would_get_wrong)
     static const char *const bad[][2] = {
         { "{" BYTES ",\"model\":{\"type\":\"Unigram\"}}", "model 'Unigram' is not supported" },
         { "{" BYTES ",\"model\":{\"type\":\"BPE\",\"vocab\":{}}}", "no 'vocab' or no 'merges'" },
-        { "{" BYTES ",\"model\":{\"type\":\"BPE\",\"byte_fallback\":true," VOCAB ",\"merges\":[]}}", "byte_fallback" },
+        { "{" BYTES ",\"model\":{\"type\":\"BPE\",\"byte_fallback\":true," VOCAB ",\"merges\":[]}}",
+          "'byte_fallback'" },
         { "{\"model\":{\"type\":\"BPE\"," VOCAB ",\"merges\":[]}}", "pre-tokenizer '?' is not supported" },
         { "{\"pre_tokenizer\":{\"type\":\"Metaspace\"},\"model\":{\"type\":\"BPE\"," VOCAB ",\"merges\":[]}}",
           "pre-tokenizer 'Metaspace'" },
@@ -227,8 +227,8 @@ Test(tokenizer_json, refuses_what_it_would_get_wrong)
           "\"a\"}]}",
           "'a' has ids 0 and 1" },
         { "{" BYTES ",\"model\":{\"type\":\"BPE\"," VOCAB ",\"merges\":[]},\"added_tokens\":[{\"id\":9,\"content\":"
-          "\"x\",\"lstrip\":true}]}",
-          "'lstrip' is not supported" },
+          "\"x\",\"single_word\":true}]}",
+          "'single_word' of added token 'x' is not supported" },
     };
     struct tokenizer t;
     struct err err;
@@ -252,7 +252,7 @@ static int note(void *arg, struct text_view piece, struct err *err)
 static int run(const struct splitter *s, struct text_view text, struct buf *got, struct err *err)
 {
     struct split_mark mark = { 0 };
-    const struct split_job job = { text, END_CLOSED, &mark, note, got };
+    const struct split_job job = { text, END_CLOSED, &mark, note, NULL, got };
 
     return splitter_run(s, &job, err);
 }
@@ -317,47 +317,4 @@ Test(split, refuses_patterns_that_run_away)
     cr_assert(strstr(err.msg, "class inside a class"), "%s", err.msg);
     splitter_release(&s);
     buf_release(&got);
-}
-
-/* ---- chat templates ---------------------------------------------------- */
-
-/* The words by which templates are known, as they stand in the published files. */
-Test(chat, knows_families_by_their_templates)
-{
-    static const char *const known[][3] = {
-        { "{{ '<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' "
-          "}}",
-          smollm2_head, "<|im_end|>\n<|im_start|>assistant\n" },
-        { "'<|im_start|>system\\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\\n'",
-          "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"
-          "<|im_start|>user\n",
-          "<|im_end|>\n<|im_start|>assistant\n" },
-        { "{{ '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n' }}{{ '<|im_start|>' }}",
-          "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n",
-          "<|im_end|>\n<|im_start|>assistant\n" },
-        { "{{- '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}{% if enable_thinking is defined %}",
-          "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n" },
-        { "{{- '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}", "<|im_start|>user\n",
-          "<|im_end|>\n<|im_start|>assistant\n" },
-        { "{{'<|im_start|>' + message['role'] + '\\n'}}", "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n" },
-        { "{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' %}",
-          "B<|start_header_id|>user<|end_header_id|>\n\n",
-          "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n" },
-        { "{{ '[INST] ' + message['content'] + ' [/INST]' }}", "B[INST] ", " [/INST]" },
-        { "{{- \"[INST] \" + message[\"content\"] + \"[/INST]\" }}", "B[INST] ", "[/INST]" },
-    };
-    struct chat c;
-    struct err err;
-
-    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
-        cr_assert_eq(chat_find(&c, text_view_of(known[i][0]), "B", &err), 0, "%s", known[i][0]);
-        cr_assert_str_eq(c.head, known[i][1]);
-        cr_assert_str_eq(c.tail, known[i][2]);
-        chat_release(&c);
-    }
-    static const char odd[] = "'<|im_start|>system\\nUse \\\\boxed{}.<|im_end|>\\n'"; /* not to be guessed at */
-    cr_assert_eq(chat_find(&c, text_view_of(odd), "B", &err), ERR_FORMAT);
-    cr_assert(strstr(err.msg, "is not plain text"), "%s", err.msg);
-    cr_assert_eq(chat_find(&c, text_view_of("{{ x }}"), "B", &err), ERR_FORMAT);
-    cr_assert_null(c.head);
 }

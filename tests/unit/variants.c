@@ -6,9 +6,8 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-static const char *const backends[][2] = {
-    { "fenced", "f32" }, { "fenced", "bf16" }, { "cpu", "f32" }, { "cpu", "bf16" }
-};
+static const char *const backends[][2] = { { "fenced", "f32" }, { "fenced", "bf16" }, { "cpu", "f32" },
+                                           { "cpu", "bf16" },   { "cuda", "f32" },    { "cuda", "bf16" } };
 enum { BACKENDS = sizeof(backends) / sizeof(*backends) };
 
 static const char *const every_method[] = {

@@ -12,6 +12,9 @@ for tool in "$BUILD"/evp-*; do
 done
 evp help | cmp - listed
 evp --help | cmp - listed
+evp help plan >said && evp-plan --help | cmp - said
+evp help demo >said && evp-demo --help | cmp - said
+for word in no-such-tool ../plan --version; do evp help $word; echo $?; done
 evp --version | cut -d' ' -f2
 evp 2>said
 echo $?

@@ -1,5 +1,5 @@
 """help.py BUILD - what every tool owes its users, checked against its own option table (--print-options)."""
-import re, subprocess, sys
+import re, shlex, subprocess, sys
 from pathlib import Path
 
 failed = 0
@@ -28,6 +28,19 @@ def paragraphs(text):
             last = None
     return found
 
+def check_pasted(tool, examples):
+    """An example is what a shell takes: its commands are tools of ours with options that they have."""
+    p = subprocess.run(["sh", "-n"], input=examples, capture_output=True, text=True, timeout=30)
+    check(tool, p.returncode == 0, f"a shell does not take the examples: {p.stderr}")
+    for line in examples.replace("\\\n", " ").splitlines():
+        words = shlex.split(line)
+        command = next((p for p in tools if p.name == words[0]), None)
+        check(tool, command, f"the example '{line.strip()}' does not begin with a tool")
+        names = {row.split("\t")[1] for row in run(command, "--print-options")[1].splitlines()} if command else set()
+        for word in words[1:]:
+            if word.startswith("--"):
+                check(tool, word[2:].split("=")[0] in names, f"{words[0]} of the examples has no option {word}")
+
 def check_tool(path):
     tool = path.name
     status, options, _ = run(path, "--print-options")
@@ -43,6 +56,8 @@ def check_tool(path):
     examples = text.partition("\nExamples:\n")[2].partition("\n\n")[0]
     check(tool, examples and all(re.match("  ", line) for line in examples.splitlines()),
           f"an example is too long for its line, so that it cannot be pasted:\n{examples}")
+    check_pasted(tool, examples)
+    check(tool, run(path, "-h") == (0, text, ""), "-h is not --help")
     shown = paragraphs(text.partition("\nExamples:\n")[0])
     extra = set(shown) - {row[1] for row in table} - {"help", "usage", "version"}
     check(tool, not extra, f"--help shows {extra}, which the table does not have")
@@ -72,7 +87,7 @@ def check_tool(path):
     check(tool, p.returncode == 1 and "cannot write standard output" in p.stderr,
           f"a full disk under stdout gives {p.returncode} and {p.stderr!r}")
 
-tools = [p for p in sorted(Path(sys.argv[1]).glob("evp-*")) if p.read_bytes()[:4] == b"\x7fELF"]
+tools = [p for p in sorted(Path(sys.argv[1]).glob("evp-*")) if p.suffix != ".so" and p.read_bytes()[:4] == b"\x7fELF"]
 check("evp-*", len(tools) > 0, "no tools")
 for path in tools:
     check_tool(path)

@@ -1,11 +1,12 @@
 """options.py BUILD - an option means the same in every tool: a letter belongs to one long name, a long name has one
-letter and one sentence, and no letter is in use that base/opt.h does not list. Two long names mean another thing in one tool each."""
+letter and one sentence, and no letter is in use that base/opt.h does not list. Three long names mean another thing in one tool each."""
 import subprocess, sys
 from pathlib import Path
 
 LETTERS = {"a": "access", "c": "configs", "d": "dataset", "j": "threads", "m": "model", "n": "dry-run", "o": "output",
            "p": "payloads", "q": "quiet", "s": "seed", "t": "tiers", "v": "verbose"}
-OTHER = {("evp-qgen", "model"), ("evp-load", "verify")}  # a service's model; a flag where evp-plan takes a manifest
+# A service's model; a flag where evp-plan takes a manifest; how many at once, where evp-tiers takes a list to measure.
+OTHER = {("evp-qgen", "model"), ("evp-load", "verify"), ("evp-load", "jobs")}
 said = {}  # long name -> (letter, sentence, the first tool that has it)
 wrong = 0
 
@@ -15,7 +16,7 @@ def complain(text):
     wrong += 1
 
 for path in sorted(Path(sys.argv[1]).glob("evp-*")):
-    if path.read_bytes()[:4] != b"\x7fELF":
+    if path.suffix == ".so" or path.read_bytes()[:4] != b"\x7fELF":
         continue
     table = subprocess.run([path, "--print-options"], capture_output=True, text=True, check=True).stdout
     for row in table.splitlines():

@@ -34,6 +34,14 @@ def read_receipt(path):
 def read_access(path):
     return run("evp-plan", "-q", data / "table.h5", "--tiers", data / "tiers.json", "--access", path)
 
+def read_cells(path):
+    """evp-profile reads the list before it looks for the model."""
+    Path("c.jsonl").write_text('{"id":"a","text":"The fox jumps.","ask":" {question}"}\n')
+    Path("q.jsonl").write_text('{"id":"a1","context":"a","split":"test","text":"Who?"}\n{"id":"a0","context":"a","split":"train","text":"What?"}\n'
+                                   '{"id":"a2","context":"a","split":"train","text":"Whom?"}\n')
+    return run("evp-profile", "-q", "c.jsonl", "q.jsonl", "--cells", path, "--model", data / "tiny.gguf", "--dry-run",
+               "-o", "cells.h5")
+
 def read_rules(path):
     return run("evp-plan", "-q", data / "table.h5", "--tiers", data / "tiers.json", "--rules", path)
 
@@ -44,12 +52,6 @@ def read_payload(path):
     payload.write_bytes(struct.pack("<Q", len(header)) + header + bytes(520))
     return read_show(payload)
 
-def read_index(path):
-    """evp-load reads the index of a tier before it does anything."""
-    load_world("indexed")
-    shutil.copy(path, "indexed/dram/evp-index")
-    return run("evp-load", "--dry-run", "m.jsonl", "--payloads", "pay", cwd="indexed")
-
 def read_part(path):
     """evp-qgen takes its answers from there: no service is at this address, and none is needed."""
     context = {"id": "note", "text": "KV caches are reused. A cache of 2239 tokens takes 49 MiB."}
@@ -59,8 +61,8 @@ def read_part(path):
     return run("evp-qgen", "-q", "c.jsonl", "--api-base", "http://127.0.0.1:9/v1", "--model", "m", "--per-context", "2",
                "--retries", "0", "-o", "q.jsonl")
 
-readers = dict(contexts=read_show, questions=read_show, tiers=read_show, manifest=read_show, receipt=read_receipt,
-               access=read_access, rules=read_rules, payload=read_payload, index=read_index, part=read_part)
+readers = dict(contexts=read_show, questions=read_show, tiers=read_show, times=read_show, manifest=read_show, receipt=read_receipt,
+               access=read_access, cells=read_cells, rules=read_rules, payload=read_payload, part=read_part)
 
 # ---- writers: kind -> a file that a tool has just written -------------------------------------------------------------
 
@@ -68,7 +70,7 @@ def load_world(folder):
     """Two tiers, two payloads and a manifest, by tests/tools/make-load."""
     shutil.rmtree(folder, ignore_errors=True)
     for tier in "dram", "ssd":
-        os.makedirs(f"{folder}/{tier}")
+        os.makedirs(f"{folder}/{tier}", mode=0o700)
     here = Path(folder).resolve()
     plan = (f"tier dram dram {here}/dram 60000\ntier ssd file {here}/ssd 100000\ncontext a1 100 none dram\n"
             "context a2 50 knorm:drop=0.5 ssd\ncontext e1 10 none recompute\n")
@@ -94,7 +96,7 @@ def written():
     payload = next(Path("world/pay").glob("a1-*")).read_bytes()
     Path("payload").write_bytes(payload[8:8 + struct.unpack("<Q", payload[:8])[0]])
     return dict(contexts="contexts.jsonl", questions="questions.jsonl", tiers="tiers.json", manifest="manifest.jsonl",
-                receipt="world/m.jsonl.receipt", index="world/dram/evp-index", payload="payload")
+                receipt="world/m.jsonl.receipt", payload="payload")
 
 # ---- pages -------------------------------------------------------------------------------------------------------------
 
@@ -119,7 +121,7 @@ def examples(text):
 
 def values(kind, text):
     """The JSON values of an example, one per line or one in all."""
-    return [json.loads(text)] if kind in ("tiers", "payload") else [json.loads(line) for line in text.splitlines()]
+    return [json.loads(text)] if kind in ("tiers", "times", "payload") else [json.loads(line) for line in text.splitlines()]
 
 FREE = {"from", "args", "checksums", "prices"}  # what is in them is not described field by field
 
@@ -218,7 +220,7 @@ def section_tables(text, kind):
 
 def check_pages():
     page_tables = lambda name: tables((top / "docs/formats" / name).read_text())
-    shared = page_tables("streams.md")[:2] + page_tables("tiers.md") + page_tables("index.md")
+    shared = page_tables("streams.md")[:2] + page_tables("tiers.md")
     made, shown = written(), set()
     for page in sorted((top / "docs/formats").glob("*.md")):
         text = page.read_text()
@@ -227,7 +229,7 @@ def check_pages():
             if kind not in readers:
                 continue
             where = f"{page.name} example {number} ({kind})"
-            check_example(where, kind, example, section_tables(text, kind) + (shared if kind not in ("tiers", "part") else []))
+            check_example(where, kind, example, section_tables(text, kind) + (shared if kind not in ("tiers", "times", "part") else []))
             fields = names(values(kind, example), kind)
             more = names(values(kind, Path(made[kind]).read_text()), kind) - fields if kind in made and kind not in shown else set()
             if more:

@@ -19,6 +19,9 @@ echo "$(draw --limit 3)"
 	echo "a draw depends on other datasets"
 evp-import ten.jsonl --dataset trek,lcc
 echo $?
+echo Text. >plain.txt
+evp-import plain.txt --dataset foo
+echo $?
 evp-import ten.jsonl --dataset ,
 echo $?
 evp-import ten.jsonl --limit 0 2>/dev/null

@@ -6,7 +6,7 @@ export PKG_CONFIG_PATH="$PWD/stage/opt/evp/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR
 for program in admit prefix; do
 	cc -Wall -Wextra -Wconversion -Wsign-conversion -Werror "$TOP/examples/$program.c" $(pkg-config --cflags --libs evp) -pthread -o $program || exit
 done
-# what a serving system must have besides: cJSON, libcrypto, libgomp; no HDF5, no BLAS, no CUDA
+# what a serving system must have besides: cJSON, libcrypto, SQLite; no OpenMP, no HDF5, no BLAS, no CUDA
 readelf -d stage/opt/evp/lib/libevp.so | sed -n 's/.*NEEDED.*\[lib\([a-z]*\).*/\1/p' | grep -vx 'm\|c' | sort
 tokens() { seq -s ' ' $((1000 * $(printf '%d' "'$1"))) $((1000 * $(printf '%d' "'$1") + $2 - 1)); }
 
@@ -26,14 +26,7 @@ tokens n 1000 | ./admit m.jsonl no.jsonl new 5 2 none,-1,1,0
 ls no.jsonl 2>ls.err || echo "nothing was written"
 
 echo 'with payloads:'
-plan() { { echo "tier dram dram $PWD/dram 60000"; echo "tier ssd file $PWD/ssd 100000"; echo 'variants none knorm:drop=0.5 - -'; sed 's/^/context /'; } | "$BUILD/tests/tools/make-load" "$1.jsonl" pay; }
-plan m <<-END_OF_PLAN
-	a1 100 none dram
-	b1 200 none ssd
-	c1 90 knorm:drop=0.5 dram
-	d1 180 none recompute
-END_OF_PLAN
-evp-load -q m.jsonl --payloads pay || exit
+. "$TOP/tests/cli/load/live.inc"
 tokens e 150 | ./admit m.jsonl next.jsonl e1 9 5 none,38400,1,0 knorm:drop=0.5,19200,0.9,0 || exit
 evp-show --check next.jsonl
 # the payloads of the new plan, as evp-pack would make them

@@ -1,13 +1,14 @@
-# The example program, compiled against an installed library as its comment says: four threads, one store.
+# The example program, compiled against an installed library as its comment says, starts under any PREFIX: four threads, one store.
 case $BUILD in *asan | *tsan) skip "a sanitizer must be linked into every program" ;; esac
 . "$TOP/tests/cli/load/plans.inc"
-make -s -C "$TOP" CONFIG="$(basename "$BUILD")" PREFIX=/opt/evp DESTDIR="$PWD/stage" install-lib >make.log 2>&1 || { cat make.log >&2; exit 1; }
-export PKG_CONFIG_PATH="$PWD/stage/opt/evp/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$PWD/stage"
-cc -Wall -Wextra -Wconversion -Wsign-conversion -Werror "$TOP/examples/prefix.c" $(pkg-config --cflags --libs evp) -pthread -o prefix || exit
+make -s -C "$TOP" CONFIG="$(basename "$BUILD")" PREFIX="$PWD/stage" install-lib >make.log 2>&1 || { cat make.log >&2; exit 1; }
+export PKG_CONFIG_PATH="$PWD/stage/lib/pkgconfig"
+unset LD_LIBRARY_PATH
+libs="$(pkg-config --cflags --libs evp) -Wl,-rpath,$(pkg-config --variable=libdir evp)"
+cc -Wall -Wextra -Wconversion -Wsign-conversion -Werror "$TOP/examples/prefix.c" $libs -pthread -o prefix || exit
 # a header for C++ too
 printf '#include <evp.h>\nint main() { return evp_message(0) == nullptr; }\n' >plus.cc
-c++ -Wall -Werror plus.cc $(pkg-config --cflags --libs evp) -o plus || exit
-export LD_LIBRARY_PATH="$PWD/stage/opt/evp/lib"
+c++ -Wall -Werror plus.cc $libs -o plus || exit
 ./plus || exit
 readelf -d prefix | sed -n 's/.*NEEDED.*\[\(libevp.*\)\]/\1/p'
 first_plan m
@@ -21,6 +22,6 @@ tokens() {
 evp-load -q m.jsonl --payloads pay || exit
 ./prefix m.jsonl <prompts | sort
 for i in 1 2 3 4 5 6 7 8 9 10; do cat prompts; done | ./prefix m.jsonl | sort | uniq -c
-printf 'x' | dd of="$(ls ssd/evp-*-b1-*)" bs=1 seek=9000 conv=notrunc 2>dd.log
+printf 'x' | dd of="$(file ssd b1 kivi:bits=2)" bs=1 seek=9000 conv=notrunc 2>dd.log
 tokens b 300 | ./prefix m.jsonl | sed "s|'.*/|'|; s|checksum [^ ]* not [^ ]*|checksum X not Y|"
 ./prefix absent.jsonl

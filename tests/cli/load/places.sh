@@ -9,8 +9,9 @@ cat said
 cmp was m.jsonl.receipt
 # every placed file is its payload, and there is no other file
 for tier in dram ssd; do
-	for file in $(cd $tier && ls | grep -v -e evp-index -e evp-lock); do
-		cmp "$tier/$file" "pay/$(echo "$file" | cut -c 22-)" || exit
-	done
+	rows $tier | sed 's/.*"context":"\([^"]*\)".*"config":"\([^"]*\)".*/\1 \2/' | while read -r id config; do
+		cmp "$(file $tier "$id" "$config")" "pay/$id-$(echo "$config" | tr ':=' __)"-* || exit
+	done || exit
+	find $tier -type f | grep -v -e '/evp-payloads/../[0-9a-f]*$' -e '/evp-[islt]'
 done
 grep -c '"operation":"insert"' m.jsonl.receipt

@@ -3,4 +3,4 @@
 first_plan m
 evp-load -q m.jsonl --payloads pay || exit
 evp-load -q --rollback m.jsonl || exit
-ls . dram ssd
+ls . dram ssd; payloads dram; payloads ssd

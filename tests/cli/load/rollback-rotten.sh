@@ -2,12 +2,12 @@
 . "$TOP/tests/cli/load/plans.inc"
 first_plan m
 evp-load -q m.jsonl --payloads pay || exit
-placed | sort >was
+placed >was
 second_plan m
 evp-load -q m.jsonl --payloads pay || exit
-printf 'x' | dd of="$(ls ssd/evp-*-c1-*)" bs=1 seek=9000 conv=notrunc 2>dd.log
+printf 'x' | dd of="$(file ssd c1 none)" bs=1 seek=9000 conv=notrunc 2>dd.log
 evp-load -q --rollback m.jsonl
 echo "status $?"
 evp-load -q --rollback m.jsonl --payloads pay || exit
-placed | sort | cmp was -
-cmp ssd/evp-*-c1-* pay/c1-*
+placed | cmp was -
+cmp "$(file ssd c1 none)" pay/c1-*

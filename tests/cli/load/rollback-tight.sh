@@ -8,7 +8,7 @@ placed >was
 echo 'c1 100 none dram
 d1 100 none ssd' | plan m 25600 25600
 evp-load -q m.jsonl --payloads pay || exit
-ls dram ssd | grep -c safetensors
+payloads dram; payloads ssd
 state >loaded
 evp-load -q --rollback m.jsonl
 echo "status $?"

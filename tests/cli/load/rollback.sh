@@ -1,18 +1,16 @@
-# There and back: the tiers and the receipt are what they were, and a second step back is refused.
+# There and back: the tiers are what they were, and a second step back is refused. A receipt tells of a load in force.
 . "$TOP/tests/cli/load/plans.inc"
-first_plan m
-evp-load -q m.jsonl --payloads pay || exit
-placed | sort >was
-cp m.jsonl first.jsonl
-cp m.jsonl.receipt receipt
-second_plan m
-evp-load -q m.jsonl --payloads pay || exit
+first_plan first
+evp-load -q first.jsonl --payloads pay || exit
+placed >was
+second_plan second
+evp-load -q second.jsonl --payloads pay || exit
+evp-show --check first.jsonl.receipt | sed "s|.*/||"
 # without a payload folder: everything that a rollback needs stayed in the tiers
-evp-load -q --rollback m.jsonl || exit
-placed | sort | cmp was - || exit
-cmp receipt m.jsonl.receipt || exit
-ls dram ssd | grep -c safetensors
-ls m.jsonl*
-cp first.jsonl m.jsonl
-evp-load m.jsonl --payloads pay || exit
-evp-load -q --rollback m.jsonl
+evp-load -q --rollback second.jsonl || exit
+placed | cmp was - || exit
+payloads dram; payloads ssd
+ls ./*.jsonl*
+evp-show --check first.jsonl.receipt
+evp-load first.jsonl --payloads pay || exit
+evp-load -q --rollback first.jsonl

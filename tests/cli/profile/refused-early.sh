@@ -3,13 +3,13 @@
 printf '{"id":"a","text":"One.","ask":" {question}"}\n' >c.jsonl
 printf '{"id":"q1","context":"a","split":"train","text":"What?"}\n' >q.jsonl
 profile() {
-	evp-profile --model "$DATA/tiny.gguf" c.jsonl q.jsonl -q -o p.h5 --configs none "$@"
+	evp-profile --model "$DATA/tiny.gguf" c.jsonl q.jsonl -q -o p.h5 --configs "${configs:-none}" "$@"
 	echo "status $?" >&2
 }
 profile --max-new-tokens 2
 profile --max-new-tokens 3 --backend cuda
 profile --max-new-tokens 256 --backend cuda --overwrite
-profile --max-new-tokens 2 --configs kivi:bits=2 --backend cuda
+configs=kivi:bits=2 profile --max-new-tokens 2 --backend cuda
 printf '{"id":"a","text":"Changed.","ask":" {question}"}\n' >c.jsonl
 profile --max-new-tokens 2 --backend cuda
 : >p.h5

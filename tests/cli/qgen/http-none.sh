@@ -1,6 +1,6 @@
 # A service that never answers well: status 4 and no file, whether it is absent, broken, talks nonsense or too much.
 . "$TOP/tests/cli/qgen/mock"
-for s in broken nonsense elsewhere vast; do
+for s in broken nonsense vast; do
 	ask $s --retries 1 -o out.jsonl 2>err
 	echo "$s: $? $(grep -c "^/$s/" "$log") $(tail -n 1 err | sed 's/1:[0-9]*/1:PORT/')"
 done

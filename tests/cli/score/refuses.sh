@@ -1,6 +1,6 @@
 # Each wrong call or input, its status and its sentence; nothing is written.
 profile() { "$BUILD/tests/tools/make-profile" "$1" "$2"; }
-refuse() { evp-score --embedder "$DATA/minibert" "$@" -o table.h5; echo $?; }
+refuse() { evp-score --embedder "${embedder:-$DATA/minibert}" "$@" -o table.h5; echo $?; }
 configs='config\tnone\t1\nconfig\tknorm:drop=0.5\t0.5\n'
 printf "${configs}context\ta\nquestion\ttrain\tparis\tparis\n" | profile good.h5 tiny
 printf "${configs}context\tb\nquestion\ttrain\tparis\tparis\n" | profile other.h5 other
@@ -13,7 +13,7 @@ refuse cut.h5
 refuse none.h5
 refuse good.h5 --tiers tiers.json
 refuse good.h5 --backend tpu
-refuse good.h5 --embedder .
+embedder=. refuse good.h5
 evp-score good.h5
 echo $?
 EVP_MODELS=. evp-score good.h5 -o table.h5

@@ -4,7 +4,7 @@ name=abcdefghijklmnopqrstuvwxyz01234 # 31 letters
 evp-tiers -q --tier name=$name,uri=redis://a,$numbers | grep -o '"name":"[^"]*"'
 evp-tiers -q --tier name=${name}5,uri=redis://a,$numbers
 echo "status $?"
-for n in 16 17; do
+for n in 64 65; do
 	set --
 	for i in $(seq $n); do set -- "$@" --tier name=t$i,uri=redis://a,$numbers; done
 	evp-tiers -q "$@" | grep -o '"name"' | wc -l

@@ -3,14 +3,14 @@ refuse() { evp-tiers "$@"; echo $?; }
 refuse
 refuse --tier name=a
 refuse --tier uri=/tmp
-refuse --tier name=a,uri=/tmp,capacity=2GB
+refuse --tier name=a,uri=/tmp,capacity=2Gbit
 refuse --tier name=a,uri=/tmp,size=2G
 refuse --tier name=a,name=b,uri=/tmp
 refuse --tier name=recompute,uri=/tmp
 refuse --tier name=a,uri=redis://b,read=1G
 refuse --tier name=a,uri=/tmp,kind=tape
 refuse --tier name=a,uri=redis://b,read=0,write=1,latency=1
-refuse --tier name=a,uri=redis://b,read=1,write=1,latency=1us
+refuse --tier name=a,uri=redis://b,read=1,write=1,latency="1 h"
 refuse --tier name=a,uri=redis://b,read=1,write=1,latency=1 --tier name=a,uri=redis://c,read=1,write=1,latency=1
 refuse --tier name=a,uri=$PWD/no/such
 touch file

@@ -19,10 +19,10 @@ def line(ids):
     return " ".join(map(str, ids)) + "\n"
 
 
-def probe(build, model, arguments, text, dtype="f32"):
-    """None when this machine does not compute in the dtype."""
+def probe(build, model, arguments, text, dtype="f32", backend="cpu"):
+    """None when this machine does not have the backend, or does not compute in the dtype."""
     tool = os.path.join(build, "tests/golden/engine/probe")
-    run = subprocess.run([tool, model, "cpu," + dtype] + arguments, input=text, capture_output=True, text=True)
+    run = subprocess.run([tool, model, f"{backend},{dtype}"] + arguments, input=text, capture_output=True, text=True)
     if run.returncode == 5:
         return None
     if run.returncode:
@@ -30,10 +30,11 @@ def probe(build, model, arguments, text, dtype="f32"):
     return run.stdout
 
 
-def raw_logits(build, model, ids):
-    """The bytes of (n, n_vocab) f32."""
+def raw_logits(build, model, ids, *more, backend="cpu"):
+    """The bytes of (n, n_vocab) f32; more: see probe.c. None without the backend."""
     with tempfile.NamedTemporaryFile() as out:
-        probe(build, model, ["logits", out.name], line(ids))
+        if probe(build, model, ["logits", out.name, *map(str, more)], line(ids), backend=backend) is None:
+            return None
         with open(out.name, "rb") as f: # the probe has put another file under the name
             return f.read()
 
@@ -43,7 +44,7 @@ def logits(build, model, ids, n_vocab):
     return np.frombuffer(raw_logits(build, model, ids), "<f4").reshape(len(ids), n_vocab)
 
 
-def answers(build, context, questions, new, batch, configs, dtype="f32"):
+def answers(build, model, context, questions, new, batch, configs, dtype="f32"):
     text = line(context) + "".join(map(line, questions))
-    out = probe(build, GGUF, ["answers", str(new), str(batch), configs], text, dtype)
+    out = probe(build, model, ["answers", str(new), str(batch), configs], text, dtype)
     return out and [[int(i) for i in row.split()] for row in out.split("\n")[:-1]]

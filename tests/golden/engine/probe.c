@@ -1,9 +1,10 @@
 /* probe.c - the engine, bare, for the scripts beside it. Token ids are lines of numbers on standard input.
  *
- *     probe MODEL BACKEND[,DTYPE] logits OUT            one line: logits (n, n_vocab) after each id, as f32, into OUT
- *     probe MODEL BACKEND[,DTYPE] answers NEW BATCH CONFIGS
- *                                               a line of context, then lines of questions: a line of answer ids for
- *                                               each question, config by config; times on standard error
+ *     probe MODEL BACKEND[,DTYPE] logits OUT [ROWS [LAST]]
+ *                                               one line: logits (n, n_vocab) after each id, or after the LAST, as f32,
+ *                                               into OUT; in passes of ROWS tokens (0: the backend's number). Prints
+ * the bytes that were planned, and those of the logits probe MODEL BACKEND[,DTYPE] answers NEW BATCH CONFIGS a line of
+ * context, then lines of questions: a line of answer ids for each question, config by config; times on standard error
  */
 #include "base/buf.h"
 #include "base/file.h"
@@ -45,15 +46,27 @@ static int read_input(struct input *in, struct err *err)
     return in->n ? 0 : err_set(err, ERR_FORMAT, "no ids on standard input");
 }
 
-static int logits(struct engine *e, const struct input *in, const char *path, struct err *err)
+/* arg: OUT and up to two more, then NULL. */
+static int logits(struct engine *e, const struct input *in, char **arg, struct err *err)
 {
-    size_t bytes = (size_t)in->line[0].n * (size_t)model_config(engine_model(e))->n_vocab * sizeof(float);
-    const struct engine_work work = { .n_tokens = in->line[0].n };
+    const size_t row = (size_t)model_config(engine_model(e))->n_vocab * sizeof(float);
+    const int n = in->line[0].n;
+    const struct engine_work work = { .n_tokens = n };
+    struct engine_plan plan = { 0 };
+    int64_t rows = 0, last = n;
+
+    if ((arg[1] && !parse_int(arg[1], &rows)) || (arg[1] && arg[2] && !parse_int(arg[2], &last)) || last > n)
+        return err_set(err, ERR_USAGE, "ROWS and LAST are numbers");
+    if (rows > 0)
+        engine_backend(e)->pass_rows = (int)rows;
+    if (engine_plan(e, &work, 1, &plan, err))
+        return err->code;
+    printf("%llu %zu\n", (unsigned long long)plan.total, (size_t)n * row);
     struct session *s = engine_start(e, &work, 1, 0, err);
-    float *out = malloc(bytes);
-    int code = !out ? err_nomem(err) : s ? session_logits(s, in->line[0].ids, in->line[0].n, out, err) : err->code;
+    char *out = malloc((size_t)n * row);
+    int code = !out ? err_nomem(err) : s ? session_logits(s, in->line[0].ids, n, (float *)(void *)out, err) : err->code;
     if (code == 0)
-        code = file_write(path, out, bytes, err);
+        code = file_write(arg[0], out + (size_t)(n - last) * row, (size_t)last * row, err);
     free(out);
     session_free(s);
     return code;
@@ -151,8 +164,8 @@ static int run(int argc, char **argv, struct err *err)
         engine_open(&(struct engine_options){ .model = argv[1], .backend = argv[2], .dtype = dtype }, err);
     int code = e && in ? read_input(in, err) : err->code;
 
-    if (code == 0 && argc == 5 && strcmp(argv[3], "logits") == 0)
-        code = logits(e, in, argv[4], err);
+    if (code == 0 && argc >= 5 && argc <= 7 && strcmp(argv[3], "logits") == 0)
+        code = logits(e, in, argv + 4, err);
     else if (code == 0 && argc == 7 && strcmp(argv[3], "answers") == 0)
         code = answers(e, in, argv + 4, err);
     else if (code == 0)

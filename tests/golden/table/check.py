@@ -63,7 +63,7 @@ with h5py.File(f"{work}/made.h5") as f:
     f.visititems(lambda name, o: names.append("/" + name) if isinstance(o, h5py.Dataset) else None)
     if set(names) != set(rows):
         wrong.append(f"documented or written alone: {set(names) ^ set(rows)}")
-    verdict(len(rows) == 35 and not wrong, "every dataset is as documented", "; ".join(wrong) or f"{len(rows)} rows")
+    verdict(len(rows) == 49 and not wrong, "every dataset is as documented", "; ".join(wrong) or f"{len(rows)} rows")
     ids = f["/contexts/id"].asstr()[:].tolist()
     verdict(ids == ["qasper/1", "na\u00efve \u20ac"] and f["/answers/text"].asstr()[0, 1] == "because \U0001f600", "UTF-8")
     verdict(f["/cells/bytes"][1, 3] == -1 and np.isnan(f["/cells/size_frac"][1, 3]) and f["/answers/n_tokens"][0, 3] == -1
@@ -145,8 +145,8 @@ def chunked(n):
 status, said = run(write(f"{work}/h5py.h5", remove("/contexts/question_s")))
 lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
 verdict(status == 0 and (lacks["/contexts/question_s"] == 0).all(), "without question_s it reads as 0", said)
-NEW = ["/contexts/profiled_at", "/contexts/prefix_digests", "/questions/origin", "/quality/train_std", "/quality/train_n",
-       "/quality/test_std", "/quality/test_n", "/prefill_curve"]
+NEW = ["/contexts/prefill_n", "/contexts/prefill_spread", "/contexts/question_spread", "/contexts/unrelated", "/gold/answers", "/gold/score", "/gold/mean", "/contexts/prefill_flop", "/contexts/profiled_at", "/contexts/prefix_digests", "/questions/origin", "/quality/train_std", "/quality/train_n",
+       "/quality/test_std", "/quality/test_n", "/predicted", "/belief", "/cells/asked", "/prefill_curve"]
 
 
 def is_absent(a):
@@ -167,18 +167,18 @@ def older(version):
 for what in "plain", "foreign":
     status, said = run(write(f"{work}/h5py.h5", older(what)))
     now, attrs_now = contents(f"{work}/out.h5") if status == 0 else ({}, {})
-    verdict(status == 0 and attrs_now["version"] == 2 and "/prefill_curve/context" not in now
-            and all(is_absent(now[name]) for name in NEW[:-1])
+    verdict(status == 0 and attrs_now["version"] == 2 and not any(name.startswith(tuple(NEW[-4:])) for name in now)
+            and all(is_absent(now[name]) for name in NEW[:-4])
             and all(np.array_equal(now[k], data[k], equal_nan=data[k].dtype.kind == "f")
                     for k in data if not k.startswith(tuple(NEW))), f"a {what} file of version 1", said)
-for name in NEW[:-1]:
+for name in NEW[:-4]:
     status, said = run(write(f"{work}/h5py.h5", remove(name)))
     verdict(status == 0 and is_absent(contents(f"{work}/out.h5")[0][name]), f"without {name}", said)
-for part in (["/answers/similarity", "/quality", "/tiers", "/utility"], ["/tiers", "/utility"], ["/prefill_curve"]):
+for part in (["/answers/similarity", "/quality", "/gold/score", "/gold/mean", "/contexts/unrelated", "/tiers", "/utility"], ["/predicted", "/belief", "/cells/asked"], ["/tiers", "/utility"], ["/prefill_curve"]):
     status, said = run(write(f"{work}/h5py.h5", lambda f: [remove(name)(f) for name in part]))
     lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
     verdict(status == 0 and not any(name.startswith(tuple(part)) for name in lacks), f"without {', '.join(part)}", said)
-for name in ["model", "model_digest", "backend", "dtype", "embedder_digest", "lineage", "max_new_tokens"]:
+for name in ["model", "model_digest", "backend", "dtype", "chat_digest", "embedder_digest", "lineage", "max_new_tokens"]:
     status, said = run(write(f"{work}/h5py.h5", lambda f: f.attrs.__delitem__(name)))
     is_now = contents(f"{work}/out.h5")[1][name] if status == 0 else None
     verdict(status == 0 and is_now == (-1 if name == "max_new_tokens" else ""), f"without attribute {name}", said)
@@ -228,6 +228,15 @@ for label, change in {
     "a point of no context": replace("/prefill_curve/context", np.array([0, 1, 2])),
     "a deviation below 0": replace("/quality/train_std", data["/quality/train_std"] - 1),
     "a chain of digests that is cut": replace("/contexts/prefix_digests", ["ab" * 31, ""], dtype=text),
+    "a prediction above 1": replace("/predicted/quality", data["/predicted/quality"] * 3),
+    "right answers that are no list": replace("/gold/answers", ["a", "", ""], dtype=text),
+    "a gold score above 1": replace("/gold/score", data["/gold/score"] + 1),
+    "a prefill that was measured 0 times": replace("/contexts/prefill_n", np.array([0, 2])),
+    "a spread below 0": replace("/contexts/question_spread", np.array([-1., 0])),
+    "a scale below 0": replace("/contexts/unrelated", data["/contexts/unrelated"] - 1),
+    "a doubt below 0": replace("/predicted/sd", data["/predicted/sd"] - 1),
+    "one dataset of predictions alone": remove("/belief/mean"),
+    "a variance below 0": replace("/belief/between", data["/belief/between"] - 1),
     "another kind": attribute("evp", "profile"),
     "a list for a name": attribute("evp", ["table", "table"]),
     "no contexts": lambda f: [replace(k, data[k][:0], dtype=text if data[k].dtype.kind == "O" else None)(f)

@@ -20,7 +20,12 @@ static void fill(struct table *t)
         t->n_tokens[c] = 1000 + c;
         t->kv_bytes[c] = (int64_t)1 << (40 + c);
         t->prefill_s[c] = 0.5 + c;
+        t->prefill_flop[c] = c ? 1e15 : (double)NAN;
         t->profiled_at[c] = 1.75e9 + c;
+        t->prefill_n[c] = c ? -1 : 2;
+        t->prefill_spread[c] = c ? (double)NAN : 0.125;
+        t->question_spread[c] = c ? 0 : (double)NAN;
+        t->unrelated[c] = c ? (double)NAN : 0.25;
     }
     t->context_dataset[0] = "qasper";
     t->context_prefix_digests[0] = DIGEST DIGEST DIGEST;
@@ -37,6 +42,7 @@ static void fill(struct table *t)
         t->question_split[q] = q ? "test" : "train";
         t->question_context[q] = q == 2;
         t->question_origin[q] = q ? "api:m" : "";
+        t->gold_answers[q] = q ? "" : "[\"because\",\"\"]";
     }
     for (int i = 0; i < 12; i++) { // the last config was not run
         if (i % 4 == 3)
@@ -44,6 +50,8 @@ static void fill(struct table *t)
         t->answer_n_tokens[i] = i % 4;
         t->answer_text[i] = i % 4 ? "because \xf0\x9f\x98\x80" : "";
         t->similarity[i] = (float)i / 12;
+        if (i < 4)
+            t->gold_score[i] = (float)i / 4;
     }
     for (int i = 0; i < 8; i++) {
         if (i % 4 == 3)
@@ -53,6 +61,9 @@ static void fill(struct table *t)
         t->quality_train_n[i] = 1 + i % 2;
         t->quality_train_std[i] = i % 2 ? 0.125 : (double)NAN;
         t->quality_test_n[i] = 0;
+        if (i < 4)
+            t->gold_mean[i] = i / 4.0;
+        t->predicted_quality[i] = t->predicted_sd[i] = 0.5;
         t->compress_s[i] = 0.125 * i;
         t->decompress_s[i] = 0;
         for (int d = 0; d < 3; d++) {
@@ -60,15 +71,19 @@ static void fill(struct table *t)
             t->ttft_s[3 * i + d] = i + 0.25 * d;
         }
     }
+    for (int i = 0; i < 8; i++)
+        t->cell_asked[i] = i % 4 == 3 ? 0 : 1 + i % 2;
+    for (int v = 0; v < 3; v++)
+        t->belief_mean[v] = t->belief_between[v] = t->belief_within[v] = 0.25 * v;
     for (int d = 0; d < 3; d++)
         t->tier_name[d] = tier[d];
 }
 
 static int make(struct table *t, struct err *err)
 {
-    if (table_alloc(t, 2, 4, 3, err) || table_alloc_scores(t, 3, err) || table_alloc_curve(t, 3, err) ||
-        table_set_text(&t->model, "m", err) || table_set_text(&t->model_digest, DIGEST, err) ||
-        table_set_text(&t->lineage, "{\"tool\":\"copy\"}", err))
+    if (table_alloc(t, 2, 4, 3, err) || table_alloc_scores(t, 3, err) || table_alloc_belief(t, err) ||
+        table_alloc_curve(t, 3, err) || table_set_text(&t->model, "m", err) ||
+        table_set_text(&t->model_digest, DIGEST, err) || table_set_text(&t->lineage, "{\"tool\":\"copy\"}", err))
         return err->code;
     t->max_new_tokens = 32;
     fill(t);

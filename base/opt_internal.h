@@ -1,0 +1,18 @@
+/* opt_internal.h - between opt.c, which reads a command line, and opt_paths.c, which looks at the files it names. */
+#ifndef EVP_OPT_INTERNAL_H
+#define EVP_OPT_INTERNAL_H
+
+#include "base/err.h"
+#include "base/opt.h"
+
+/* The operands of a command line, in order. */
+struct opt_operands {
+    char *const *at;
+    int n;
+};
+
+/* Refuses, before any work is done, an output that is a folder where a file is meant (ERR_IO), and one that is a file
+ * the same command reads or also writes (ERR_USAGE), by whatever name: devices and inodes are compared. */
+int opt_check_paths(const struct tool *tool, const struct opt_operands *operands, struct err *err) MUST_CHECK;
+
+#endif

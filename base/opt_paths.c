@@ -1,0 +1,64 @@
+/* opt_paths.c - what a command line must not do to files. An option of type OPT_OUT is written; the text of any other
+ * option and every operand may be a file that is read. A text that names no file harms nothing here.
+ */
+#include "base/opt_internal.h"
+
+#include "base/file.h"
+
+#include <string.h>
+
+struct written {
+    const char *name, *path; // of the option; its value
+    struct err *err;
+};
+
+static int refuse_same(const struct written *out, const char *path, const char *what)
+{
+    if (!path || !file_same(out->path, path))
+        return 0;
+    return err_set(out->err, ERR_USAGE, "'--%s=%s' is the file that %s names; give another name", out->name, out->path,
+                   what);
+}
+
+static int compare_option(const struct written *out, const struct opt *o)
+{
+    char what[64];
+    int code = 0;
+
+    snprintf(what, sizeof(what), "--%s", o->name ? o->name : "");
+    if (o->type == OPT_STR || o->type == OPT_OUT)
+        code = refuse_same(out, *(const char **)o->dst, what);
+    const struct opt_list *list = o->type == OPT_LIST ? o->dst : NULL;
+    for (int i = 0; list && i < list->n && !code; i++)
+        code = refuse_same(out, list->at[i], what);
+    return code;
+}
+
+static int check_output(const struct tool *t, const struct opt_operands *operands, const struct opt *output,
+                        struct err *err)
+{
+    struct written out = { .name = output->name, .path = *(const char **)output->dst, .err = err };
+    size_t n = out.path ? strlen(out.path) : 0;
+    int code = 0;
+
+    if (n == 0 || strcmp(out.path, "-") == 0)
+        return 0;
+    if (strcmp(output->arg, "FILE") == 0 && (out.path[n - 1] == '/' || file_is_dir(out.path)))
+        return err_set(err, ERR_IO, "'--%s=%s' is a folder; give the name of a file", out.name, out.path);
+    for (const struct opt *o = t->opts; o->type != OPT_END && !code; o++)
+        if (o != output)
+            code = compare_option(&out, o);
+    for (int i = 0; i < operands->n && !code; i++)
+        code = refuse_same(&out, operands->at[i], "an operand");
+    return code ? code : refuse_same(&out, "-", "standard input");
+}
+
+int opt_check_paths(const struct tool *t, const struct opt_operands *operands, struct err *err)
+{
+    int code = 0;
+
+    for (const struct opt *o = t->opts; o->type != OPT_END && !code; o++)
+        if (o->type == OPT_OUT)
+            code = check_output(t, operands, o, err);
+    return code;
+}

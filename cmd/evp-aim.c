@@ -1,0 +1,138 @@
+/* evp-aim - lists the answers that are worth computing, for evp-profile --cells.
+ *
+ * Train questions by what they can change in the plan (aim_list.c), or the test questions of a plan that was made
+ * (aim_test.c); one list, or lists, profiling and scoring in turns (aim_rounds.c).
+ */
+#include "base/log.h"
+#include "base/opt.h"
+#include "cmd/aim_job.h"
+#include "cmd/summary.h"
+
+static struct aim_options cfg = { .alpha = 1, .sure = 0.75, .until = -1, .answer_tokens = 50, .max_new_tokens = 32 };
+static struct opt_common common;
+
+static const struct opt opts[] = {
+    OPT_HEAD("What is asked"),
+    OPT_TEXT(
+        'c', "configs", &cfg.configs, "LIST",
+        "configs to try, separated by commas, ranges as from..to/step; 'none' is always among them; 'drop' is what "
+        "kvpress and the papers call compression ratio"),
+    OPT_TEXT(0, "budget", &cfg.budget, "X",
+             "what the list may cost: a share of all train questions over all configs, like 12%, or seconds; 4% by "
+             "default, with --run 12% for all lists"),
+    OPT_REAL(0, "until", &cfg.until, 0, 1e12,
+             "ask nothing once planning is expected to lose no more utility than this"),
+    OPT_NUM(0, "answer-tokens", &cfg.answer_tokens, 1, 100000, "what an answer costs, in tokens of prefill"),
+    OPT_NUM(0, "audit", &cfg.audit, 1, INT_MAX, "instead: everything about so many contexts, for evp-plan --audited"),
+    OPT_TEXT(0, "test", &cfg.test, "MANIFEST",
+             "instead: the test questions of each context over the variant this plan chose"),
+    OPT_HEAD("What is known"),
+    OPT_TEXT(0, "prior", &cfg.prior, "TABLE",
+             "what was believed of other contexts, as if of 10 more; for few contexts"),
+    OPT_MODEL(&cfg.model),
+    OPT_CHAT(&cfg.chat),
+    OPT_BOOL(0, "truncate", &cfg.truncate,
+             "cut contexts that are longer than the model allows, instead of leaving them out"),
+    OPT_NUM(0, "max-new-tokens", &cfg.max_new_tokens, 1, 4096, "most tokens that an answer may have"),
+    OPT_HEAD("What is planned"),
+    OPT_TIERS(&cfg.tiers),
+    OPT_REAL(0, "alpha", &cfg.alpha, 0, 1e9, OPT_ALPHA_HELP),
+    OPT_MANY('a', "access", &cfg.access, "FILE",
+             "access log, also compressed; without it every context counts once; may be repeated: counts add up"),
+    OPT_TEXT(0, "rules", &cfg.rules, "FILE", "quality floors and pinned tiers of single contexts"),
+    OPT_REAL(0, "min-quality", &cfg.min_quality, 0, 1, "no variant of lower quality for any context"),
+    OPT_REAL(0, "sure", &cfg.sure, 0.5, 0.9999,
+             "how sure a quality must be to exceed its floor, as far as it is predicted"),
+    OPT_HEAD("Rounds"),
+    OPT_NUM(0, "rounds", &cfg.rounds, 1, 100, "with --run: so many lists after the pilot"),
+    OPT_BOOL(0, "run", &cfg.run, "run evp-profile and evp-score after each list; --output is a folder"),
+    OPT_TEXT(0, "profile-options", &cfg.profile_options, "TEXT", "further options of evp-profile, between blanks"),
+    OPT_TEXT(0, "score-options", &cfg.score_options, "TEXT", "further options of evp-score, between blanks"),
+    OPT_HEAD("Output"),
+    OPT_OUTPUT(&cfg.output, "PATH"),
+    OPT_COMMON(&common),
+    OPT_DONE,
+};
+
+static const struct tool tool = {
+    .name = "evp-aim",
+    .summary = "list the answers that are worth computing",
+    .operands = "CONTEXTS QUESTIONS [TABLE]",
+    .min_operands = 2,
+    .max_operands = 3,
+    .about =
+        "Writes a list of contexts, configs and questions, to standard output unless --output is given; evp-profile "
+        "--cells answers it and adds the answers to its FILE. Without TABLE it is the pilot: a few questions over all "
+        "configs of a few contexts. With TABLE (evp-score) it has the train questions that can change the plan which "
+        "evp-plan would make with the same tiers, alpha and access log (--tiers is required), the most for their cost "
+        "first, and none once nothing is worth asking; --configs are then those of TABLE by default. With --prior no "
+        "pilot "
+        "is needed. Three lists of 6%, 4% and 2% give nearly the plan of all "
+        "answers; --rounds 3 --run does all of it on this machine, and goes on where it was killed. --test lists, for "
+        "every context that MANIFEST keeps compressed, its test questions over the chosen variant: what it takes to "
+        "report the plan's quality on questions that it was not made from.",
+    .examples = "  evp-aim contexts.jsonl questions.jsonl -c knorm:drop=0.1..0.9/0.2 -o l.jsonl\n"
+                "  evp-profile contexts.jsonl questions.jsonl --cells l.jsonl -o profile.h5\n"
+                "  evp-score profile.h5 -o table.h5\n"
+                "  evp-aim contexts.jsonl questions.jsonl table.h5 -t tiers.json \\\n"
+                "      --budget 6% -o l.jsonl\n"
+                "  evp-aim contexts.jsonl questions.jsonl -c knorm:drop=0.1..0.9/0.2 \\\n"
+                "      -t tiers.json --rounds 3 --run -o aimed/\n"
+                "  evp-aim contexts.jsonl questions.jsonl --test manifest.jsonl -o l.jsonl\n",
+    .opts = opts,
+    .common = &common,
+};
+
+static int one_list(struct aim_job *j, const char *table, struct err *err)
+{
+    struct aim_out out = { .path = cfg.output, .budget = -1 };
+
+    if (aim_table(j, table, err) || aim_list(j, &out, err))
+        return err->code;
+    aim_say(j, &out);
+    return 0;
+}
+
+static int check_options(const char *table, struct err *err)
+{
+    if (cfg.test && (table || cfg.audit || cfg.run))
+        return err_set(err, ERR_USAGE, "--test takes no table, --audit or --run");
+    if (cfg.audit && cfg.run)
+        return err_set(err, ERR_USAGE, "--audit and --run exclude each other");
+    if (cfg.run != (cfg.rounds > 0))
+        return err_set(err, ERR_USAGE, cfg.run ? "--run needs --rounds" : "--rounds needs --run");
+    return 0;
+}
+
+/* path: CONTEXTS, QUESTIONS, TABLE or NULL. */
+static int run(char *const *path, bool *partial, struct err *err)
+{
+    struct aim_job j = { .opt = &cfg };
+
+    if (check_options(path[2], err))
+        return err->code;
+    if (cfg.run)
+        return aim_rounds(&cfg, path, partial, err);
+    int code = aim_read(&j, path, err);
+    if (!code)
+        code = cfg.test ? aim_test(&j, err) : one_list(&j, path[2], err);
+    *partial = j.n_refused > 0;
+    aim_release(&j);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct err err;
+    bool partial = false;
+    int first, status = opt_parse(&tool, argc, argv, &first);
+
+    if (status != OPT_RUN)
+        return status;
+    cfg.args = argv + 1;
+    cfg.n_args = argc - 1;
+    char *path[] = { argv[first], argv[first + 1], first + 2 < argc ? argv[first + 2] : NULL };
+    summary_begin(&tool, argc, argv);
+    int code = run(path, &partial, &err);
+    return summary_end(code, partial ? 1 : 0, &err);
+}

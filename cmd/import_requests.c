@@ -1,0 +1,179 @@
+/* import_requests.c - the files, and what is said about the logs. No sentence has words of a prompt. */
+#include "cmd/import_requests.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "cmd/summary.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { OUT_CONTEXTS, OUT_QUESTIONS, OUT_ACCESS, N_OUT };
+
+static const struct {
+    const char *name, *kind;
+} files[N_OUT] = { { "contexts.jsonl", "contexts" }, { "questions.jsonl", "questions" }, { "access.jsonl", "access" } };
+
+enum { SAID_MAX = 5, SAID_BYTES = 64 << 20 }; // damaged lines that are said one by one; bytes with a bar
+
+struct writing {
+    struct import_requests *im;
+    struct rows_out out[N_OUT];
+    int64_t n_contexts, n_questions, n_length; // n_length: contexts of other lengths than wanted
+};
+
+/* ---- what is said --------------------------------------------------------- */
+
+static void say_damaged(void *arg, const char *sentence)
+{
+    const struct import_requests *im = arg;
+    const struct requests *rq = &im->rq;
+
+    if (rq->n_damaged <= SAID_MAX)
+        log_error("%s", sentence);
+}
+
+static void say_reading(void *arg, int64_t bytes)
+{
+    struct import_requests *im = arg;
+
+    if (im->n_bytes < SAID_BYTES && im->n_bytes + bytes >= SAID_BYTES)
+        progress_begin("MiB of logs, which are read three times", 0);
+    im->n_bytes += bytes;
+    progress_add((im->n_bytes >> 20) - ((im->n_bytes - bytes) >> 20));
+}
+
+static void say_logs(const struct requests *rq)
+{
+    char span[TEXT_SHORT];
+    const struct request_line *l = &rq->line;
+
+    for (int i = 0; i < N_REQUEST_FLAWS; i++)
+        if (l->flaws[i])
+            log_warn("%" PRId64 " request%s left out: %s", l->flaws[i], l->flaws[i] == 1 ? "" : "s",
+                     request_flaw_text((enum request_flaw)i));
+    if (rq->n_damaged)
+        log_warn("%" PRId64 " line%s left out", rq->n_damaged, rq->n_damaged == 1 ? "" : "s");
+    log_info("%" PRId64 " requests in %" PRId64 " lines%s%s", l->n_requests, rq->n_lines,
+             rq->last > rq->first ? ", over " : "",
+             rq->last > rq->first ? text_seconds(span, rq->last - rq->first) : "");
+    if (rq->models.n > 1 && (!rq->wanted || rq->wanted->n == 0))
+        log_warn("the logs ask %d models, '%s' and '%s' among them; --dataset takes one", rq->models.n,
+                 rq->models.at[0].key, rq->models.at[1].key);
+}
+
+static void say_written(const struct writing *w)
+{
+    const struct requests *rq = &w->im->rq;
+
+    summary_int("contexts", w->n_contexts);
+    summary_int("questions", w->n_questions);
+    summary_int("requests", rq->n_used);
+    summary_int("requests_covered", rq->n_covered);
+    summary_int("rows_left_out", rq->n_damaged);
+    log_info("%" PRId64 " context%s with %" PRId64 " questions; %" PRId64 " of %" PRId64 " requests go to them",
+             w->n_contexts, w->n_contexts == 1 ? "" : "s", w->n_questions, rq->n_covered, rq->n_used);
+    log_info("next: evp-profile %s/contexts.jsonl %s/questions.jsonl, and evp-plan --access %s/access.jsonl",
+             w->im->folder, w->im->folder, w->im->folder);
+    if (w->n_length)
+        log_info("%" PRId64 " reused beginning%s left out: not the wanted number of tokens", w->n_length,
+                 w->n_length == 1 ? "" : "s");
+    if (rq->n_few)
+        log_warn("%d context%s fewer than two questions; evp-qgen '%s/contexts.jsonl' makes some", rq->n_few,
+                 rq->n_few == 1 ? " has" : "s have", w->im->folder);
+}
+
+/* ---- the files ------------------------------------------------------------ */
+
+static int put_context(void *arg, struct context *c, double uses, struct err *err)
+{
+    struct writing *w = arg;
+    const struct import_requests *im = w->im;
+
+    if (im->count && im->count(im->arg, c, err))
+        return err->code;
+    if (im->count && (c->n_tokens < im->min_tokens || c->n_tokens > im->max_tokens)) {
+        w->n_length++;
+        return 1;
+    }
+    struct json_out row = rows_begin(&w->out[OUT_CONTEXTS]);
+    context_to_json(c, &row);
+    if (rows_put(&w->out[OUT_CONTEXTS], &row, err))
+        return err->code;
+    row = rows_begin(&w->out[OUT_ACCESS]);
+    json_put_text(&row, "context", c->id);
+    json_put_real(&row, "count", uses);
+    w->n_contexts++;
+    return rows_put(&w->out[OUT_ACCESS], &row, err);
+}
+
+static int put_question(void *arg, const struct question *q, struct err *err)
+{
+    struct writing *w = arg;
+    struct json_out row = rows_begin(&w->out[OUT_QUESTIONS]);
+
+    question_to_json(q, &row);
+    w->n_questions++;
+    return rows_put(&w->out[OUT_QUESTIONS], &row, err);
+}
+
+static int create(struct writing *w, struct err *err)
+{
+    if (file_mkdir(w->im->folder, err))
+        return err->code;
+    for (int i = 0; i < N_OUT; i++) {
+        char *path = file_join(w->im->folder, files[i].name);
+        w->im->made.kind = files[i].kind;
+        int code = path ? rows_create(&w->out[i], path, &w->im->made, err) : err_nomem(err);
+        free(path);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+static int write_files(struct writing *w, struct err *err)
+{
+    const struct requests_sink sink = { .context = put_context, .question = put_question, .arg = w };
+    int code = create(w, err);
+
+    if (!code)
+        code = requests_write(&w->im->rq, &sink, err);
+    if (!code && w->n_contexts == 0)
+        code = err_set(err, ERR_FORMAT, "no beginning of a prompt is used again often enough and is long enough");
+    for (int i = 0; i < N_OUT; i++) {
+        if (code)
+            rows_abort(&w->out[i]);
+        else
+            code = rows_finish(&w->out[i], err);
+    }
+    return code;
+}
+
+int import_requests(struct import_requests *im, char **path, int n, struct err *err)
+{
+    struct requests *rq = &im->rq;
+    struct writing w = { .im = im };
+    char *standard[] = { (char[]){ "-" } };
+    int code = 0;
+
+    rq->damaged = say_damaged;
+    rq->reading = say_reading;
+    rq->arg = im;
+    for (int i = 0; i < (n ? n : 1) && !code; i++)
+        code = requests_open(rq, n ? path[i] : standard[0], err);
+    if (!code)
+        code = requests_find(rq, err);
+    if (!code)
+        code = write_files(&w, err);
+    progress_end();
+    if (!code) {
+        say_logs(rq);
+        say_written(&w);
+        code = rq->n_damaged ? 1 : 0;
+    }
+    requests_close(rq);
+    return code;
+}

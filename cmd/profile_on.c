@@ -1,0 +1,83 @@
+/* profile_on.c - two forecasts: of what is open, and of many contexts of one length. */
+#include "cmd/profile_on.h"
+
+#include "base/log.h"
+#include "base/parse.h"
+#include "cmd/summary.h"
+#include "profiler/forecast.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* "1000x32768"; a number of tokens may end in k, 1,024 of them. */
+static bool parse_job(const char *text, struct forecast_size *job)
+{
+    char copy[TEXT_SHORT];
+    uint64_t tokens;
+    size_t n = strlen(text);
+
+    if (n >= sizeof(copy))
+        return false;
+    memcpy(copy, text, n + 1);
+    char *x = strchr(copy, 'x');
+    if (!x)
+        return false;
+    *x = '\0';
+    if (!parse_int(copy, &job->n) || !parse_size(x + 1, &tokens) || tokens < 1 || tokens > 1 << 30)
+        return false;
+    job->n_tokens = (int64_t)tokens;
+    return job->n >= 1 && job->n <= 1000000000;
+}
+
+static int parse_on(const char *on, const struct serving_gpu **gpu, struct forecast_size *job, struct err *err)
+{
+    char name[TEXT_SHORT] = "";
+    size_t n = strcspn(on, ",");
+
+    if (n < sizeof(name))
+        memcpy(name, on, n);
+    if (on[n] && !parse_job(on + n + 1, job))
+        return err_set(err, ERR_USAGE, "'%.60s' after the GPU is not contexts x tokens, as in 1000x32k", on + n + 1);
+    *gpu = serving_find(name, err);
+    return *gpu ? 0 : err->code;
+}
+
+/* Any backend will do: nothing runs. */
+static struct engine *open_engine(const char *model, struct err *err)
+{
+    char *path = model_path(model, err);
+    struct engine_options options = { .model = path, .backend = "reference", .dtype = "f32", .n_threads = 1 };
+    struct engine *e = path ? engine_open(&options, err) : NULL;
+
+    free(path);
+    return e;
+}
+
+static int say(const struct forecast *f, struct forecast_size job, struct err *err)
+{
+    char text[TEXT_SHORT];
+    double seconds, sized;
+
+    if (forecast_open(f, &seconds, err) || forecast_sized(f, job, &sized, err))
+        return err->code;
+    log_info("on one %s, from the %s; an expectation, not measured:", f->gpu->name, f->gpu->source);
+    log_info("what is to do: about %s", text_seconds(text, seconds));
+    log_info("%lld contexts of %lld tokens, with as many questions and configs: about %s", (long long)job.n,
+             (long long)job.n_tokens, text_seconds(text, sized));
+    json_put_real(summary_json(), "seconds_there", seconds);
+    return 0;
+}
+
+int profile_on(const struct grid *g, const char *model, const char *on, struct err *err)
+{
+    struct forecast f = { .grid = g };
+    struct forecast_size job = { 1000, 32768 };
+
+    if (parse_on(on, &f.gpu, &job, err))
+        return err_wrap(err, "--on");
+    struct engine *e = open_engine(model, err);
+    f.engine = e;
+    int code = e ? say(&f, job, err) : err->code;
+    engine_close(e);
+    return code;
+}

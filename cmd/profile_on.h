@@ -1,0 +1,13 @@
+/* profile_on.h - evp-profile --dry-run --on: how long the work would take on a GPU that is not here.
+ */
+#ifndef EVP_PROFILE_ON_H
+#define EVP_PROFILE_ON_H
+
+#include "profiler/grid.h"
+#include "profiler/serving.h" // SERVING_GPUS, for its option
+
+/* on: "GPU" or "GPU,NxTOKENS". model: as --model names it, or NULL. ERR_USAGE: not such a text, or no figures of that
+ * GPU. */
+int profile_on(const struct grid *g, const char *model, const char *on, struct err *err) MUST_CHECK;
+
+#endif

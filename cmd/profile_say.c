@@ -1,0 +1,74 @@
+/* profile_say.c - what evp-profile says of its work: before it starts, and with -v at the end. */
+#include "cmd/profile_say.h"
+
+#include "base/log.h"
+#include "base/parse.h"
+#include "kernels/timed.h"
+
+static void say_refused(const struct grid *g)
+{
+    int n = g->n_refused + g->n_refused_questions;
+
+    for (int i = 0; i < g->why.n; i++)
+        log_error("%s", g->why.at[i]);
+    if (n > g->why.n)
+        log_error("%d more contexts or questions cannot be profiled", n - g->why.n);
+}
+
+void profile_say_plan(const struct grid *g, const char *output)
+{
+    say_refused(g);
+    for (int i = 0; i < g->n_work; i++)
+        if (g->work[i].is_cut)
+            log_warn("context '%s' is cut to its first %d of %d tokens", g->work[i].context->id, g->work[i].ids.n,
+                     g->work[i].ids.n + g->work[i].n_cut);
+    if (g->n_found)
+        log_info("'%s' has %lld answers already", output, (long long)g->n_found);
+    if (g->n_answers == 0 && g->n_work > 0)
+        log_info("nothing is left to do");
+    if (g->n_answers > 0)
+        log_info("to do: %d contexts of %lld tokens, %lld variants, %lld questions: %lld answers of up to %d tokens",
+                 g->n_contexts, (long long)g->n_tokens, (long long)g->n_variants, (long long)g->n_questions,
+                 (long long)g->n_answers, g->max_new_tokens);
+}
+
+void profile_say_memory(const struct engine_plan *plan)
+{
+    char size[TEXT_SHORT], limit[TEXT_SHORT];
+
+    log_info("%s of memory, of %s that may be taken: up to %d variants and %d questions together",
+             text_bytes(size, (double)plan->total), text_bytes(limit, (double)plan->limit), plan->variants,
+             plan->sequences);
+    for (int i = 0; i < PLAN_AREAS; i++)
+        if (plan->bytes[i])
+            log_debug("%s: %s", plan_area_name[i], text_bytes(size, (double)plan->bytes[i]));
+}
+
+void profile_say_ops(const struct backend *be)
+{
+    struct op_time op[TIMED_OPS];
+    int n = timed_list(be, op);
+
+    log_info("%-14s %10s %10s %10s %10s", "op", "calls", "seconds", "GFLOP/s", "GB/s");
+    for (int i = 0; i < n; i++) {
+        double seconds = op[i].seconds > 1e-9 ? op[i].seconds : 1e-9;
+        log_info("%-14s %10lld %10.3f %10.1f %10.1f", op[i].name, (long long)op[i].calls, op[i].seconds,
+                 op[i].flop / seconds / 1e9, op[i].bytes / seconds / 1e9);
+    }
+}
+
+void profile_say_timing(const struct timing *t)
+{
+    char fast[TEXT_SHORT], slow[TEXT_SHORT], took[TEXT_SHORT];
+
+    if (t->n_repeated == 0)
+        return;
+    log_info("the prefill of %d of %d contexts was measured again, which took %s; times differ by %s at most",
+             t->n_repeated, t->n_contexts, text_seconds(took, t->repeated_s),
+             text_seconds(fast, t->worst.slowest - t->worst.fastest));
+    if (t->n_noisy)
+        log_warn(
+            "times are noisy: the prefill of context '%s' took %s and %s; something else runs on this machine, and "
+            "the fastest counts",
+            t->worst_id, text_seconds(fast, t->worst.fastest), text_seconds(slow, t->worst.slowest));
+}

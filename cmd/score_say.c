@@ -1,0 +1,140 @@
+/* score_say.c - one line per config, and what the numbers mean. */
+#include "cmd/score_say.h"
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/parse.h"
+#include "cmd/summary.h"
+#include "datasets/metric.h"
+#include "profiler/score.h"
+#include "profiler/timing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A number of a row, "-" when it is unknown. */
+static const char *number(char out[TEXT_SHORT], double v, int digits)
+{
+    snprintf(out, TEXT_SHORT, "%.*f", digits, v);
+    return isnan(v) ? "-" : out;
+}
+
+static const char *percent(char out[TEXT_SHORT], double part)
+{
+    snprintf(out, TEXT_SHORT, "%.0f %%", 100 * part);
+    return isnan(part) ? "-" : out;
+}
+
+static void put_summary(const struct table *t)
+{
+    json_put_real(summary_json(), "unrelated", score_unrelated(t));
+    json_begin(summary_json(), "configs", '[');
+    for (int v = 0; v < t->n_configs; v++) {
+        json_begin(summary_json(), NULL, '{');
+        json_put_text(summary_json(), "config", t->config_name[v]);
+        json_put_real(summary_json(), "quality", table_mean(t, t->quality_train, v));
+        json_put_real(summary_json(), "quality_test", table_mean(t, t->quality_test, v));
+        json_put_real(summary_json(), "quality_test_error", score_error(t, SPLIT_TEST, v));
+        json_put_real(summary_json(), "gold", table_mean(t, t->gold_mean, v));
+        json_put_real(summary_json(), "size_fraction", table_mean(t, t->size_frac, v));
+        json_end(summary_json(), '}');
+    }
+    json_end(summary_json(), ']');
+}
+
+static void say_scale(const struct table *t, double unrelated)
+{
+    log_info("mean quality over %d contexts: similarity to the answers of the untouched cache", t->n_contexts);
+    if (isnan(unrelated))
+        log_info("how alike unrelated answers are is not known: no context has two questions");
+    else
+        log_info(
+            "unrelated answers, to other questions of the same context, have %.3f here; kept: how far above that, of "
+            "the way to 1",
+            unrelated);
+}
+
+static void say_row(const struct table *t, int v, int width, bool gold)
+{
+    char cell[6][TEXT_SHORT], with_gold[TEXT_SHORT + 2] = "";
+    double unrelated = score_unrelated(t), train = table_mean(t, t->quality_train, v);
+    double test = table_mean(t, t->quality_test, v);
+
+    if (gold)
+        snprintf(with_gold, sizeof(with_gold), " %7s", number(cell[5], table_mean(t, t->gold_mean, v), 4));
+    log_info("%-*s %7s %6s %7s %6s %7s%s %8.2fx", width, t->config_name[v], number(cell[0], train, 4),
+             percent(cell[1], score_kept(train, unrelated)), number(cell[2], test, 4),
+             percent(cell[3], score_kept(test, unrelated)), number(cell[4], score_error(t, SPLIT_TEST, v), 4),
+             with_gold, 1 / table_mean(t, t->size_frac, v));
+}
+
+static bool has_gold(const struct table *t)
+{
+    for (int v = 0; v < t->n_configs; v++)
+        if (!isnan(table_mean(t, t->gold_mean, v)))
+            return true;
+    return false;
+}
+
+/* Which metric "gold" is, per dataset. */
+static void say_metrics(const struct table *t)
+{
+    enum { DATASETS = 8 };
+    struct map seen = { 0 };
+
+    for (int q = 0; q < t->n_questions && seen.n < DATASETS; q++) {
+        const char *dataset = t->context_dataset[t->question_context[q]];
+        bool added = false;
+        if (!*t->gold_answers[q] || metric_of(dataset) == METRIC_NONE)
+            continue;
+        map_add(&seen, dataset, strlen(dataset), &added);
+        if (added)
+            log_info("gold: of %s, %s with the dataset's own answers", dataset, metric_name(metric_of(dataset)));
+    }
+    map_release(&seen);
+}
+
+static void warn_of_few(const struct table *t)
+{
+    struct score_resolution r = score_resolve(t, SPLIT_TEST);
+
+    if (r.pairs > 2 * r.told)
+        log_warn(
+            "these held-out questions are too few to tell the configs apart: of %d pairs %d differ by less than two "
+            "standard errors; more questions (evp-qgen --per-context) or contexts tell them apart",
+            r.pairs, r.pairs - r.told);
+}
+
+void score_say(const struct table *t)
+{
+    bool gold = has_gold(t);
+    int width = 6;
+
+    for (int v = 0; v < t->n_configs; v++)
+        width = (int)strlen(t->config_name[v]) > width ? (int)strlen(t->config_name[v]) : width;
+    put_summary(t);
+    say_scale(t, score_unrelated(t));
+    log_info("%-*s %7s %6s %7s %6s %7s%s %9s", width, "config", "train", "kept", "test", "kept", "error",
+             gold ? "    gold" : "", "size");
+    for (int v = 0; v < t->n_configs; v++)
+        say_row(t, v, width, gold);
+    if (gold)
+        say_metrics(t);
+    warn_of_few(t);
+}
+
+void score_say_noise(const struct table *t)
+{
+    int n = 0, worst = 0;
+
+    for (int c = 0; c < t->n_contexts; c++) {
+        n += timing_is_noisy(t->prefill_s[c], t->prefill_spread[c]);
+        worst = t->prefill_spread[c] > t->prefill_spread[worst] || isnan(t->prefill_spread[worst]) ? c : worst;
+    }
+    if (n)
+        log_warn(
+            "prefill times of %d contexts are noisy, '%s' took up to %.0f %% longer than at its fastest: TTFT and the "
+            "plan rest on the fastest",
+            n, t->context_id[worst], 100 * t->prefill_spread[worst]);
+}

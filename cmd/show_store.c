@@ -1,0 +1,178 @@
+/* A tier's folder: which manifests are in force there, what is placed and what is kept, from the state; with --check
+ * also every payload's bytes, and whether readers see the same in the index. */
+#include "base/array.h"
+#include "base/map.h"
+#include "cmd/show.h"
+#include "loader/index/index.h"
+#include "loader/store/tier_store.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct row {
+    char *name_space;
+    struct entry entry;
+};
+
+struct rows {
+    struct row *at;
+    int n, cap;
+};
+
+static void rows_release(struct rows *rows)
+{
+    for (int i = 0; i < rows->n; i++) {
+        free(rows->at[i].name_space);
+        entry_release(&rows->at[i].entry);
+    }
+    free(rows->at);
+}
+
+static int add_row(void *arg, const char *name_space, struct entry *e, struct err *err)
+{
+    struct rows *rows = arg;
+    struct row row = { .name_space = strdup(name_space), .entry = *e };
+
+    if (!e->present) {
+        free(row.name_space);
+        return 0;
+    }
+    if (!row.name_space || ARRAY_PUSH(rows, row)) {
+        free(row.name_space);
+        return err_nomem(err);
+    }
+    *e = (struct entry){ 0 };
+    return 0;
+}
+
+/* ---- what it says -------------------------------------------------------- */
+
+static void put_row(struct sheet *s, const struct row *row)
+{
+    const struct entry *e = &row->entry;
+
+    sheet_text(s, NULL, e->id);
+    sheet_int(s, NULL, e->n_tokens);
+    sheet_text(s, NULL, e->config);
+    sheet_bytes(s, NULL, e->bytes);
+    sheet_bytes(s, NULL, e->size);
+    sheet_text(s, NULL, e->checksum);
+    sheet_text(s, NULL, e->placed ? "placed" : "kept");
+    sheet_text(s, NULL, row->name_space);
+}
+
+static void put_rows(struct sheet *s, const struct rows *rows)
+{
+    static const char *const column[] = { "context",    "n_tokens", "config", "stored_bytes",
+                                          "file_bytes", "checksum", "state",  "namespace" };
+    int64_t n_placed = 0, bytes = 0;
+
+    for (int i = 0; i < rows->n; i++) {
+        n_placed += rows->at[i].entry.placed;
+        bytes += rows->at[i].entry.bytes;
+    }
+    sheet_int(s, "n_placed", n_placed);
+    sheet_int(s, "n_kept", rows->n - n_placed);
+    sheet_bytes(s, "stored_bytes", bytes);
+    sheet_table(s, "payloads", column, 8);
+    for (int i = 0; i < rows->n; i++)
+        put_row(s, &rows->at[i]);
+    sheet_table_end(s);
+}
+
+/* The load of each namespace, by the order in which they come. */
+static int put_loads(struct sheet *s, struct state *state, const struct rows *rows, struct err *err)
+{
+    static const char *const column[] = { "namespace", "manifest", "name", "load" };
+    struct map seen = { 0 };
+    int code = 0;
+
+    sheet_table(s, "in_force", column, 4);
+    for (int i = 0; i < rows->n && !code; i++) {
+        const char *name = rows->at[i].name_space;
+        struct state_load load;
+        bool added = false;
+        if (map_add(&seen, name, strlen(name), &added) < 0)
+            code = err_nomem(err);
+        if (code || !added)
+            continue;
+        code = state_get_load(state, name, &load, err);
+        sheet_text(s, NULL, name);
+        sheet_text(s, NULL, load.manifest);
+        sheet_text(s, NULL, load.name);
+        sheet_text(s, NULL, load.running ? "not ended" : "ended");
+    }
+    sheet_table_end(s);
+    map_release(&seen);
+    return code;
+}
+
+/* ---- what it checks -------------------------------------------------------- */
+
+static int check_payloads(const char *path, const struct rows *rows, struct err *err)
+{
+    struct tier tier = { .kind = TIER_FILE, .capacity = INT64_MAX };
+    struct tier_store_options o = { .tier = &tier, .name_space = "", .use = STORE_LOOK };
+    struct tier_store store;
+
+    if (tier_set_name(&tier, "store", err) || tier_set_uri(&tier, path, err) || tier_store_open(&store, &o, err)) {
+        free(tier.uri);
+        return err->code;
+    }
+    int code = 0;
+    for (int i = 0; i < rows->n && !code; i++)
+        if (!tier_store_has(&store, &rows->at[i].entry, STORE_CONTENT))
+            code = err_set(err, ERR_FORMAT, "'%s': '%s' of context '%.80s' is not there with its size and checksum",
+                           path, rows->at[i].entry.file, rows->at[i].entry.id);
+    tier_store_close(&store);
+    free(tier.uri);
+    return code;
+}
+
+static int check_index(const char *path, const struct state *state, struct err *err)
+{
+    struct index ix = { .fd = -1 };
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int code = index_open(&ix, folder, err);
+
+    if (!code && !index_is_of(&ix, state_id(state), state_generation(state)))
+        code = err_set(err, ERR_FORMAT, "'evp-index' is not that of the state: evp-load writes it again");
+    if (!code)
+        code = index_check(&ix, err);
+    index_close(&ix);
+    if (folder >= 0)
+        close(folder);
+    return code ? err_wrap(err, "'%s'", path) : 0;
+}
+
+/* ---- a store ------------------------------------------------------------------ */
+
+static int open_state(struct state **state, const char *path, struct err *err)
+{
+    if (state_open(state, path, "", STATE_LOOK, err))
+        return err->code;
+    return *state ? 0
+                  : err_set(err, ERR_FORMAT, "'%s' has no 'evp-state': it is kept in another folder, or was removed",
+                            path);
+}
+
+int show_store(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
+{
+    struct rows rows = { 0 };
+    struct state *state;
+
+    if (open_state(&state, path, err))
+        return err->code;
+    int code = state_each(state, add_row, &rows, err);
+    if (!code)
+        code = put_loads(s, state, &rows, err);
+    if (!code && depth == SHOW_CHECK)
+        code = check_index(path, state, err) || check_payloads(path, &rows, err) ? err->code : 0;
+    if (!code)
+        put_rows(s, &rows);
+    state_close(state);
+    rows_release(&rows);
+    return code;
+}

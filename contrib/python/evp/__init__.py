@@ -1,0 +1,493 @@
+"""evp - which prefix of a prompt has its KV cache on a storage tier, its bytes, and where to put new ones.
+
+    with evp.open("manifest.jsonl") as store:
+        found = store.find(token_ids)
+        if found:
+            data = store.fetch(found)          # a safetensors file
+            prefill(token_ids[found.n_tokens:])
+
+A module over libevp, whose header evp.h is the contract: what is said there of threads, forks and kills holds here.
+Tokens and payloads come from, and go into, anything with the buffer protocol; no bytes are copied on the way. Failures
+are evp.Error.
+"""
+import array
+import ctypes
+import ctypes.util
+import mmap
+import os
+from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+
+__version__ = "0.2.0"
+__all__ = ["open", "open_plan", "library_version", "Store", "Prefix", "Payload", "Tensor", "Tier", "Plan", "Operation",
+           "Status", "Error", "Gone", "Full", "Busy", "Unknown", "Exists"]
+
+_MEMORY, _IO, _DAMAGED, _GONE, _SMALL, _ARGUMENT, _UNKNOWN, _EXISTS, _FULL, _BUSY = range(-1, -11, -1)
+
+
+class Error(Exception):
+    """A call of libevp failed: `code` is one of enum evp_code."""
+
+    def __init__(self, code, text):
+        super().__init__(text)
+        self.code = code
+
+
+class Gone(Error):
+    """The prefix is no longer placed: find again."""
+
+
+class Full(Error):
+    """A tier has too few free bytes."""
+
+
+class Busy(Error):
+    """Another process is changing a tier."""
+
+
+class Unknown(Error):
+    """There is no such context, tier or tensor."""
+
+
+class Exists(Error):
+    """The plan has that context already."""
+
+
+_KINDS = {_GONE: Gone, _FULL: Full, _BUSY: Busy, _UNKNOWN: Unknown, _EXISTS: Exists}
+
+# ---- evp.h ---------------------------------------------------------------------------------------------
+
+
+class _Error(Structure):
+    _fields_ = [("code", c_int), ("text", c_char * 512)]
+
+
+class _Prefix(Structure):
+    _fields_ = [("n_tokens", c_int64), ("size", c_uint64), ("config", c_char * 128), ("tier", c_char * 32),
+                ("token_digest", c_char * 72), ("checksum", c_char * 24), ("opaque", c_char * 64)]
+
+
+class _Options(Structure):
+    _fields_ = [("size", c_size_t), ("name_space", c_char_p), ("wait_s", c_double), ("verify", c_int)]
+
+
+class _Tier(Structure):
+    _fields_ = [("name", c_char * 32), ("code", c_int), ("text", c_char * 256), ("n_placed", c_uint64),
+                ("reserved", c_uint64 * 8)]
+
+
+class _Location(Structure):
+    _fields_ = [("fd", c_int), ("n_dims", c_int), ("offset", c_uint64), ("size", c_uint64), ("dim", c_int64 * 8),
+                ("name", c_char * 128), ("type", c_char * 8), ("checksum", c_char * 24), ("reserved", c_uint64 * 8)]
+
+
+class _Range(Structure):
+    _fields_ = [("tensor", c_char_p), ("first", c_int64), ("n", c_int64), ("first_row", c_int64), ("n_rows", c_int64),
+                ("verify", c_int), ("reserved", c_uint64 * 4)]
+
+
+class _Put(Structure):
+    _fields_ = [("id", c_char_p), ("tier", c_char_p), ("payload", c_void_p), ("size", c_size_t),
+                ("reserved", c_uint64 * 8)]
+
+
+class _Variant(Structure):
+    _fields_ = [("config", c_char_p), ("bytes", c_int64), ("quality", c_double), ("decompress_s", c_double),
+                ("reserved", c_uint64 * 4)]
+
+
+class _Context(Structure):
+    _fields_ = [("id", c_char_p), ("token_digest", c_char_p), ("tokens", c_void_p), ("n_tokens", c_int64),
+                ("kv_bytes", c_int64), ("frequency", c_double), ("prefill_s", c_double), ("question_s", c_double),
+                ("variant", POINTER(_Variant)), ("n_variants", c_size_t), ("reserved", c_uint64 * 8)]
+
+
+class _Update(Structure):
+    _fields_ = [("id", c_char_p), ("frequency", c_double), ("variant", POINTER(_Variant)), ("n_variants", c_size_t),
+                ("reserved", c_uint64 * 8)]
+
+
+class _Operation(Structure):
+    _fields_ = [("kind", c_int), ("id", c_char_p), ("from_config", c_char_p), ("from_tier", c_char_p),
+                ("to_config", c_char_p), ("to_tier", c_char_p), ("from_bytes", c_int64), ("to_bytes", c_int64),
+                ("reserved", c_uint64 * 4)]
+
+
+class _Operations(Structure):
+    _fields_ = [("at", POINTER(_Operation)), ("n", c_size_t), ("event", c_uint64), ("reserved", c_uint64 * 4)]
+
+
+class _PlanTier(Structure):
+    _fields_ = [("name", c_char * 32), ("capacity", c_int64), ("free_bytes", c_int64)]
+
+
+class _PlanState(Structure):
+    _fields_ = [("n_contexts", c_int64), ("objective", c_double), ("upper_bound", c_double), ("gap", c_double),
+                ("n_tiers", c_size_t), ("tier", _PlanTier * 16), ("reserved", c_uint64 * 8)]
+
+
+_ARGUMENTS = {
+    "evp_open_with": [POINTER(c_void_p), c_char_p, POINTER(_Options)],
+    "evp_get_tier": [c_void_p, c_size_t, POINTER(_Tier)],
+    "evp_find": [c_void_p, c_void_p, c_size_t, POINTER(_Prefix)],
+    "evp_fetch": [c_void_p, POINTER(_Prefix), c_void_p, c_size_t],
+    "evp_payload_open": [POINTER(c_void_p), c_void_p, POINTER(_Prefix)],
+    "evp_locate": [c_void_p, c_char_p, POINTER(_Location)],
+    "evp_locate_at": [c_void_p, c_size_t, POINTER(_Location)],
+    "evp_fetch_range": [c_void_p, POINTER(_Range), c_void_p, c_size_t],
+    "evp_put": [c_void_p, POINTER(_Put)],
+    "evp_move": [c_void_p, c_char_p, c_char_p],
+    "evp_remove": [c_void_p, c_char_p],
+    "evp_refresh": [c_void_p],
+    "evp_plan_open": [POINTER(c_void_p), c_char_p],
+    "evp_plan_admit": [c_void_p, POINTER(_Context), POINTER(_Operations)],
+    "evp_plan_update": [c_void_p, POINTER(_Update), POINTER(_Operations)],
+    "evp_plan_remove": [c_void_p, c_char_p, POINTER(_Operations)],
+    "evp_plan_status": [c_void_p, POINTER(_PlanState)],
+    "evp_plan_save": [c_void_p, c_char_p],
+}
+_CLOSERS = ("evp_close", "evp_payload_close", "evp_plan_close", "evp_operations_release")
+_library = None
+
+
+def _lib():
+    """The library, opened when it is first needed."""
+    global _library
+    if _library is None:
+        path = os.environ.get("EVP_LIBRARY") or ctypes.util.find_library("evp") or "libevp.so.1"
+        lib = ctypes.CDLL(path)
+        for name, arguments in _ARGUMENTS.items():
+            getattr(lib, name).argtypes = arguments + [POINTER(_Error)]
+            getattr(lib, name).restype = c_int
+        for name in _CLOSERS:
+            getattr(lib, name).argtypes = [c_void_p]
+            getattr(lib, name).restype = None
+        lib.evp_version.restype = c_char_p
+        _library = lib
+    return _library
+
+
+def library_version():
+    """The version of the libevp that is at work."""
+    return _lib().evp_version().decode()
+
+
+def _call(name, *arguments):
+    """Calls a function that returns 0 or more, or a code and an error."""
+    error = _Error()
+    code = getattr(_lib(), name)(*arguments, byref(error))
+    if code < 0:
+        raise _KINDS.get(code, Error)(code, error.text.decode("utf-8", "replace"))
+    return code
+
+
+# ---- buffers ------------------------------------------------------------------------------------------
+
+
+class _PyBuffer(Structure):
+    """Py_buffer of CPython, whose members have been the same since 3.0."""
+    _fields_ = [("buf", c_void_p), ("obj", c_void_p), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t),
+                ("readonly", c_int), ("ndim", c_int), ("format", c_char_p), ("shape", c_void_p), ("strides", c_void_p),
+                ("suboffsets", c_void_p), ("internal", c_void_p)]
+
+
+_WRITABLE, _FORMAT = 0x0001, 0x0004
+_get_buffer, _release_buffer = ctypes.pythonapi.PyObject_GetBuffer, ctypes.pythonapi.PyBuffer_Release
+_get_buffer.argtypes, _get_buffer.restype = [ctypes.py_object, POINTER(_PyBuffer), c_int], c_int
+_release_buffer.argtypes, _release_buffer.restype = [POINTER(_PyBuffer)], None
+
+
+class _Bytes:
+    """The memory of an object with the buffer protocol, which must be contiguous, for as long as the block lasts."""
+
+    def __init__(self, owner, flags=0):
+        self.owner, self.flags, self.view = owner, flags, _PyBuffer()
+
+    def __enter__(self):
+        _get_buffer(self.owner, byref(self.view), self.flags)  # raises BufferError or TypeError
+        self.address, self.size = self.view.buf, self.view.len
+        return self
+
+    def __exit__(self, *_):
+        _release_buffer(byref(self.view))
+
+
+def _tokens(tokens):
+    """Token ids as an object whose memory is int32."""
+    try:
+        with memoryview(tokens) as view:
+            if view.format in ("i", "l", "<i", "=i", "@i") and view.itemsize == 4:
+                return tokens
+            return array.array("i", view.tolist())
+    except TypeError:
+        return array.array("i", tokens)
+
+
+# ---- stores ---------------------------------------------------------------------------------------------
+
+
+class Prefix:
+    """A placed prefix: n_tokens, size (bytes of its payload), config, tier, token_digest, checksum. Plain data."""
+
+    def __init__(self, raw):
+        self._raw = raw
+
+    n_tokens = property(lambda self: self._raw.n_tokens)
+    size = property(lambda self: self._raw.size)
+    config = property(lambda self: self._raw.config.decode())
+    tier = property(lambda self: self._raw.tier.decode())
+    token_digest = property(lambda self: self._raw.token_digest.decode())
+    checksum = property(lambda self: self._raw.checksum.decode())
+
+    def __getstate__(self):
+        return bytes(self._raw)
+
+    def __setstate__(self, state):
+        self._raw = _Prefix.from_buffer_copy(state)
+
+    def __repr__(self):
+        return f"<evp.Prefix {self.n_tokens} tokens on {self.tier} as {self.config}, {self.size} bytes>"
+
+
+class Tier:
+    """What a store knows of a tier: name, n_placed, and in `text` why nothing is ever found there; "" when it may be."""
+
+    def __init__(self, raw):
+        self.name, self.code, self.text, self.n_placed = raw.name.decode(), raw.code, raw.text.decode(), raw.n_placed
+
+    def __repr__(self):
+        return f"<evp.Tier {self.name}: {self.text or f'{self.n_placed} placed'}>"
+
+
+class _Handle:
+    """What libevp opened and must close, once."""
+    _closer = None
+
+    def __init__(self, raw):
+        self._raw = raw
+
+    def _open(self):
+        if not self._raw:
+            raise ValueError(f"{type(self).__name__} is closed")
+        return self._raw
+
+    def close(self):
+        """No other call on it may be at work."""
+        raw, self._raw = self._raw, None
+        if raw:
+            getattr(_lib(), self._closer)(raw)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_raw", None) and _library is not None:
+            self.close()
+
+
+class Store(_Handle):
+    """A manifest and what its tiers hold; made by evp.open()."""
+    _closer = "evp_close"
+
+    def find(self, tokens):
+        """The longest prefix of the tokens that is on a tier: a Prefix, or None."""
+        raw = _Prefix()
+        with _Bytes(_tokens(tokens)) as at:
+            hit = _call("evp_find", self._open(), at.address, at.size // 4, byref(raw))
+        return Prefix(raw) if hit else None
+
+    def fetch(self, prefix, into=None):
+        """Reads the payload of a prefix, a safetensors file, into a writable buffer, or a new one. Returns a memoryview of
+        the bytes."""
+        into = bytearray(prefix.size) if into is None else into
+        with _Bytes(into, _WRITABLE) as at:
+            _call("evp_fetch", self._open(), byref(prefix._raw), at.address, at.size)
+        return memoryview(into).cast("B")[:prefix.size]
+
+    def payload(self, prefix):
+        """Opens the payload of a prefix for reading in parts: a Payload."""
+        raw = c_void_p()
+        _call("evp_payload_open", byref(raw), self._open(), byref(prefix._raw))
+        return Payload(raw.value)
+
+    def put(self, id, tier, payload):
+        """Places a payload, a buffer with a payload's file; the context has no other afterwards."""
+        with _Bytes(payload) as at:
+            put = _Put(os.fsencode(id), os.fsencode(tier), at.address, at.size)
+            _call("evp_put", self._open(), byref(put))
+
+    def move(self, id, tier):
+        """Moves the payload of a context to a tier."""
+        _call("evp_move", self._open(), os.fsencode(id), os.fsencode(tier))
+
+    def remove(self, id):
+        """Removes the payload of a context from all tiers."""
+        _call("evp_remove", self._open(), os.fsencode(id))
+
+    def refresh(self):
+        """Opens again what has changed on disk; was there anything?"""
+        return _call("evp_refresh", self._open()) == 1
+
+    def tiers(self):
+        """What is known of each tier of the manifest: a list of Tier."""
+        tiers, raw = [], _Tier()
+        while _call("evp_get_tier", self._open(), len(tiers), byref(raw)):
+            tiers.append(Tier(raw))
+        return tiers
+
+
+def open(manifest, name_space=None, wait_s=10.0, verify=True):
+    """Opens a manifest and what its tiers hold: a Store. wait_s: seconds that changes wait for another process to end its
+    own; verify=False: fetch() does not compare checksums."""
+    raw = c_void_p()
+    options = _Options(ctypes.sizeof(_Options), None if name_space is None else os.fsencode(name_space), wait_s,
+                       0 if verify else 1)
+    _call("evp_open_with", byref(raw), os.fsencode(manifest), byref(options))
+    return Store(raw.value)
+
+
+# ---- payloads ---------------------------------------------------------------------------------------------
+
+
+class Tensor:
+    """Where a tensor lies: name, type ("BF16"), shape, offset and size in bytes of the file, checksum (XXH3-64, hex)."""
+
+    def __init__(self, raw):
+        self.name, self.type, self.shape = raw.name.decode(), raw.type.decode(), tuple(raw.dim[:raw.n_dims])
+        self.offset, self.size, self.checksum = raw.offset, raw.size, raw.checksum.decode()
+
+    def __repr__(self):
+        return f"<evp.Tensor {self.name}: {self.type} {list(self.shape)}, {self.size} bytes>"
+
+
+class Payload(_Handle):
+    """An open payload; made by Store.payload(). Iterating gives its tensors in the file's order."""
+    _closer = "evp_payload_close"
+
+    def __iter__(self):
+        raw, i = _Location(), 0
+        while _call("evp_locate_at", self._open(), i, byref(raw)):
+            yield Tensor(raw)
+            i += 1
+
+    def __getitem__(self, name):
+        raw = _Location()
+        _call("evp_locate", self._open(), name.encode(), byref(raw))
+        return Tensor(raw)
+
+    def fileno(self):
+        """The descriptor of the file, for readers of their own, until close()."""
+        raw = _Location()
+        _call("evp_locate", self._open(), None, byref(raw))
+        return raw.fd
+
+    def fetch(self, name, into=None, heads=None, rows=None, verify=True):
+        """Reads a tensor, or of its first dimension the numbers `heads` and of its second `rows`, both (first, end), into a
+        writable buffer, or a new one. Returns a memoryview of the bytes."""
+        tensor = self[name]
+        shape = list(tensor.shape) + [1, 1]
+        first, end = heads or (0, shape[0])
+        first_row, end_row = rows or (0, shape[1])
+        cells = shape[0] * shape[1]
+        size = tensor.size // cells * max(0, end - first) * max(0, end_row - first_row) if cells else tensor.size
+        if heads and end <= first or rows and end_row <= first_row:
+            raise ValueError("heads and rows are (first, end), and not empty")
+        into = bytearray(size) if into is None else into
+        raw = _Range(tensor.name.encode(), first, end - first, first_row, end_row - first_row, 0 if verify else 1)
+        with _Bytes(into, _WRITABLE) as at:
+            _call("evp_fetch_range", self._open(), byref(raw), at.address, at.size)
+        return memoryview(into).cast("B")[:size]
+
+    def map(self, name=None):
+        """A read-only memoryview of a tensor, or of the whole file, as it lies in the page cache: nothing is read before it
+        is looked at, and no checksum is compared. It stays valid after close()."""
+        raw = _Location()
+        _call("evp_locate", self._open(), None if name is None else name.encode(), byref(raw))
+        whole = mmap.mmap(raw.fd, 0, access=mmap.ACCESS_READ)
+        return memoryview(whole)[raw.offset:raw.offset + raw.size]
+
+
+# ---- plans --------------------------------------------------------------------------------------------------
+
+
+class Operation:
+    """What to carry out: kind ("insert", "recompress", "move", "evict"), id, from_config, from_tier, to_config, to_tier,
+    from_bytes, to_bytes. What is not stored has tier "recompute"."""
+    _kinds = {1: "insert", 2: "recompress", 3: "move", 4: "evict"}
+
+    def __init__(self, raw):
+        self.kind = self._kinds[raw.kind]
+        for name in ("id", "from_config", "from_tier", "to_config", "to_tier"):
+            setattr(self, name, getattr(raw, name).decode())
+        self.from_bytes, self.to_bytes = raw.from_bytes, raw.to_bytes
+
+    def __repr__(self):
+        return (f"<evp.Operation {self.kind} {self.id}: {self.from_config} on {self.from_tier} -> {self.to_config} on "
+                f"{self.to_tier}>")
+
+
+class Status:
+    """How a plan stands: n_contexts, objective, upper_bound, gap, and free_bytes of each tier by name (None: unlimited)."""
+
+    def __init__(self, raw):
+        self.n_contexts, self.objective, self.upper_bound, self.gap = raw.n_contexts, raw.objective, raw.upper_bound, raw.gap
+        self.free_bytes = {t.name.decode(): None if t.free_bytes == 2**63 - 1 else t.free_bytes
+                           for t in raw.tier[:raw.n_tiers]}
+
+
+def _variants(variants):
+    raw = (_Variant * max(1, len(variants)))()
+    for to, (config, size, quality, *decompress_s) in zip(raw, variants):
+        to.config, to.bytes, to.quality = config.encode(), size, quality
+        to.decompress_s = decompress_s[0] if decompress_s else 0.0
+    return raw
+
+
+class Plan(_Handle):
+    """A live plan; made by evp.open_plan(). Events return the operations to carry out, in their order."""
+    _closer = "evp_plan_close"
+
+    def _event(self, name, argument):
+        raw = _Operations()
+        _call(name, self._open(), argument, byref(raw))
+        try:
+            return [Operation(raw.at[i]) for i in range(raw.n)]
+        finally:
+            _lib().evp_operations_release(byref(raw))
+
+    def admit(self, id, tokens, frequency, prefill_s, variants, question_s=0.0, kv_bytes=0):
+        """A new context. variants: (config, bytes, quality[, decompress_s]) of each cache it could be stored as."""
+        raw = _variants(variants)
+        with _Bytes(_tokens(tokens)) as at:
+            context = _Context(id=os.fsencode(id), tokens=at.address, n_tokens=at.size // 4, kv_bytes=kv_bytes,
+                               frequency=frequency, prefill_s=prefill_s, question_s=question_s, variant=raw,
+                               n_variants=len(variants))
+            return self._event("evp_plan_admit", byref(context))
+
+    def update(self, id, frequency, variants=None):
+        """A context is used more or less, or has other variants."""
+        raw = None if variants is None else _variants(variants)
+        update = _Update(id=os.fsencode(id), frequency=frequency, variant=raw, n_variants=len(variants or ()))
+        return self._event("evp_plan_update", byref(update))
+
+    def remove(self, id):
+        """A context is not used any more."""
+        return self._event("evp_plan_remove", os.fsencode(id))
+
+    def status(self):
+        raw = _PlanState()
+        _call("evp_plan_status", self._open(), byref(raw))
+        return Status(raw)
+
+    def save(self, manifest):
+        """Writes the plan as a manifest, for evp-pack, evp-load and evp.open()."""
+        _call("evp_plan_save", self._open(), os.fsencode(manifest))
+
+
+def open_plan(manifest):
+    """Opens a manifest of `evp-plan --online` as a Plan."""
+    raw = c_void_p()
+    _call("evp_plan_open", byref(raw), os.fsencode(manifest))
+    return Plan(raw.value)

@@ -1,0 +1,147 @@
+/* prefix_tree.c - keys, the table that finds their nodes, and the choice, which goes from the leaves to the root: a
+ * node's children have larger numbers than the node.
+ */
+#include "datasets/prefix_tree.h"
+
+#include "base/array.h"
+#include "base/digest.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t prefix_key(uint64_t before, const char *chunk)
+{
+    char bytes[sizeof(before) + PREFIX_CHUNK];
+
+    memcpy(bytes, &before, sizeof(before));
+    memcpy(bytes + sizeof(before), chunk, PREFIX_CHUNK);
+    return digest_xxh3(bytes, sizeof(bytes));
+}
+
+/* The slot of a key: where it is, or the free one where it would go. */
+static size_t place(const struct prefix_tree *t, uint64_t key)
+{
+    size_t mask = t->n_slots - 1, i = (size_t)key & mask;
+
+    while (t->slot[i] >= 0 && t->at[t->slot[i]].key != key)
+        i = (i + 1) & mask;
+    return i;
+}
+
+int32_t prefix_find(const struct prefix_tree *t, uint64_t key)
+{
+    return t->n_slots ? t->slot[place(t, key)] : -1;
+}
+
+/* Makes space for one more node: at most half of the slots are in use. */
+static int grow(struct prefix_tree *t, struct err *err)
+{
+    if (ARRAY_GROW(t, (size_t)t->n + 1))
+        return err_nomem(err);
+    if ((size_t)t->n * 2 + 2 <= t->n_slots)
+        return 0;
+    size_t n_slots = t->n_slots ? 2 * t->n_slots : 1024;
+    int32_t *slot = malloc(n_slots * sizeof(*slot));
+    if (!slot)
+        return err_nomem(err);
+    free(t->slot);
+    t->slot = slot;
+    t->n_slots = n_slots;
+    memset(slot, 0xff, n_slots * sizeof(*slot));
+    for (int i = 0; i < t->n; i++)
+        slot[place(t, t->at[i].key)] = i;
+    return 0;
+}
+
+int prefix_add(struct prefix_tree *t, uint64_t key, const char *text, size_t n, struct err *err)
+{
+    int32_t parent = -1;
+
+    for (size_t i = 0; i + PREFIX_CHUNK < n; i += PREFIX_CHUNK) {
+        key = prefix_key(key, text + i);
+        int32_t node = prefix_find(t, key);
+        if (node < 0) {
+            if (grow(t, err))
+                return err->code;
+            node = t->n++;
+            t->at[node] =
+                (struct prefix_node){ .key = key, .parent = parent, .depth = (uint32_t)(i / PREFIX_CHUNK + 1) };
+            t->slot[place(t, key)] = node;
+        }
+        t->at[node].uses++;
+        parent = node;
+    }
+    return 0;
+}
+
+/* ---- the choice ----------------------------------------------------------- */
+
+struct scored {
+    double score;
+    int32_t node;
+};
+
+static int by_score(const void *a, const void *b)
+{
+    const struct scored *x = a, *y = b;
+
+    if (x->score != y->score)
+        return x->score < y->score ? 1 : -1;
+    return x->node < y->node ? -1 : 1;
+}
+
+/* Leaves a mark on the `top` best. */
+static int keep_top(const struct prefix_tree *t, const uint32_t *own, int32_t *mark, int top, struct err *err)
+{
+    struct {
+        struct scored *at;
+        int n, cap;
+    } list = { 0 };
+
+    for (int32_t i = 0; i < t->n; i++) {
+        const struct scored s = { (double)own[i] * t->at[i].depth, i };
+        if (mark[i] >= 0 && ARRAY_PUSH(&list, s)) {
+            free(list.at);
+            return err_nomem(err);
+        }
+    }
+    if (list.n > 0)
+        qsort(list.at, (size_t)list.n, sizeof(*list.at), by_score);
+    for (int i = top; i < list.n; i++)
+        mark[list.at[i].node] = -1;
+    free(list.at);
+    return 0;
+}
+
+int prefix_choose(const struct prefix_tree *t, const struct prefix_choice *choice, int32_t *mark, struct err *err)
+{
+    /* texts that pass a marked node at or below this one; then the texts of a marked node that pass none below it */
+    uint32_t *taken = calloc((size_t)t->n + 1, sizeof(*taken));
+    int n = 0;
+
+    if (!taken)
+        return err_nomem(err);
+    for (int32_t i = t->n; i-- > 0;) {
+        const struct prefix_node *node = &t->at[i];
+        uint32_t below = taken[i], own = node->uses - below;
+        bool marked = own >= choice->min_uses && (size_t)node->depth * PREFIX_CHUNK >= choice->min_bytes;
+        mark[i] = marked ? 0 : -1;
+        taken[i] = own;
+        if (node->parent >= 0)
+            taken[node->parent] += marked ? node->uses : below;
+    }
+    int code = choice->top > 0 ? keep_top(t, taken, mark, choice->top, err) : 0;
+    for (int32_t i = 0; i < t->n; i++)
+        if (mark[i] >= 0)
+            mark[i] = n++;
+    free(taken);
+    return code ? code : n;
+}
+
+void prefix_tree_release(struct prefix_tree *t)
+{
+    free(t->at);
+    free(t->slot);
+    *t = (struct prefix_tree){ 0 };
+}

@@ -1,0 +1,56 @@
+/* prefix_tree.h - a tree of texts that begin alike, one node for every chunk, which counts the texts that pass it.
+ *
+ * A text is cut into chunks of PREFIX_CHUNK bytes from its beginning. A chunk's key is the XXH3 of its bytes and of the
+ * key of the chunk before it, so a key stands for all of the text up to its end, and one table of keys is the whole
+ * tree. No text is kept: 24 bytes a node and 8 to 16 of the table. Two different beginnings have the same key with a
+ * probability of about nodes^2 / 2^65, four in ten million for a gigabyte.
+ */
+#ifndef EVP_PREFIX_TREE_H
+#define EVP_PREFIX_TREE_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PREFIX_CHUNK = 256 };
+
+struct prefix_node {
+    uint64_t key;
+    int32_t parent; // -1: a text begins here; always smaller than the node's own number
+    uint32_t uses;  // texts that pass, and go on after the chunk
+    uint32_t depth; // chunks up to here, this one too
+};
+
+struct prefix_tree {
+    struct prefix_node *at;
+    int n, cap;
+    int32_t *slot; // (n_slots): a node, or -1
+    size_t n_slots;
+};
+
+/* The key after a chunk of PREFIX_CHUNK bytes. The key before the first one is the caller's: texts that begin with
+ * different keys have nothing in common. */
+uint64_t prefix_key(uint64_t before, const char *chunk);
+
+/* The node of a key, or -1. */
+int32_t prefix_find(const struct prefix_tree *t, uint64_t key);
+
+/* Counts a text of n bytes. Its last byte is no part of any chunk: a prefix has something after it. */
+int prefix_add(struct prefix_tree *t, uint64_t key, const char *text, size_t n, struct err *err) MUST_CHECK;
+
+struct prefix_choice {
+    uint32_t min_uses;
+    size_t min_bytes;
+    int top; // 0: all
+};
+
+/* Marks prefixes that are worth a cache: every one whose texts, without those that pass a deeper marked one, are
+ * min_uses or more; of these the `top` with the most bytes times such texts. mark[i] becomes the number of node i among
+ * the marked ones, in the order of the nodes, or -1. Returns how many there are, or an error. */
+int prefix_choose(const struct prefix_tree *t, const struct prefix_choice *choice, int32_t *mark,
+                  struct err *err) MUST_CHECK;
+
+void prefix_tree_release(struct prefix_tree *t); // zeroed is fine
+
+#endif

@@ -1,0 +1,345 @@
+/* request.c - finds the request in a line, and takes its prompt. What is not understood is counted and not guessed at.
+ */
+#include "datasets/request.h"
+
+#include "base/array.h"
+#include "base/json.h"
+#include "base/parse.h"
+#include "base/utf8.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 4 };
+
+static const char *const flaw_texts[] = {
+#define X(name, text) text,
+    REQUEST_FLAWS(X)
+#undef X
+};
+
+const char *request_flaw_text(enum request_flaw flaw)
+{
+    return flaw_texts[flaw];
+}
+
+enum turn_role request_role(const struct request *r, int i)
+{
+    return (enum turn_role)(unsigned char)r->bytes.at[r->message.at[i] - 1];
+}
+
+void request_line_release(struct request_line *l)
+{
+    buf_release(&l->request.bytes);
+    buf_release(&l->request.model);
+    free(l->request.message.at);
+    *l = (struct request_line){ 0 };
+}
+
+/* What finding passes down. */
+struct finding {
+    struct request_line *l;
+    const struct request_visitor *visitor;
+};
+
+/* ---- one request ---------------------------------------------------------- */
+
+static void begin(struct request *r)
+{
+    buf_clear(&r->bytes);
+    r->message.n = 0;
+}
+
+static int begin_message(struct request *r, enum turn_role role, struct err *err)
+{
+    buf_addc(&r->bytes, '\xff');
+    buf_addc(&r->bytes, (char)role);
+    return ARRAY_PUSH(&r->message, r->bytes.n) ? err_nomem(err) : 0;
+}
+
+static void add_text(struct request *r, const char *text)
+{
+    size_t n = strlen(text);
+
+    if (utf8_valid(text, n))
+        buf_add(&r->bytes, text, n);
+    else
+        utf8_clean(&r->bytes, text, n);
+}
+
+static int give(const struct finding *f, struct err *err)
+{
+    if (buf_failed(&f->l->request.bytes) || buf_failed(&f->l->request.model))
+        return err_nomem(err);
+    f->l->n_requests++;
+    return f->visitor->each(f->visitor->arg, &f->l->request, err);
+}
+
+static int flawed(const struct finding *f, enum request_flaw flaw)
+{
+    f->l->flaws[flaw]++;
+    return 0;
+}
+
+static int give_prompt(const struct finding *f, const char *text, struct err *err)
+{
+    struct request *r = &f->l->request;
+
+    begin(r);
+    if (begin_message(r, TURN_PROMPT, err))
+        return err->code;
+    add_text(r, text);
+    return give(f, err);
+}
+
+/* A prompt of /v1/completions: a text, several texts, or ids. */
+static int read_prompt(const struct finding *f, const struct json *prompt, struct err *err)
+{
+    if (json_is_text(prompt))
+        return give_prompt(f, json_text(prompt), err);
+    for (const struct json *p = json_first(prompt); p; p = json_next(p)) {
+        if (!json_is_text(p))
+            return flawed(f, REQUEST_TOKENS);
+        if (give_prompt(f, json_text(p), err))
+            return err->code;
+    }
+    return 0;
+}
+
+/* A message's text, which may be in several parts; vLLM joins them with line ends. */
+static int add_content(struct request *r, const struct json *content, enum request_flaw *flaw)
+{
+    bool first = true;
+
+    if (json_is_text(content)) {
+        add_text(r, json_text(content));
+        return 0;
+    }
+    for (const struct json *part = json_first(content); part; part = json_next(part)) {
+        const char *text = json_text(json_get(part, "text"));
+        if (!text) {
+            *flaw = REQUEST_MEDIA;
+            return -1;
+        }
+        if (!first)
+            buf_addc(&r->bytes, '\n');
+        add_text(r, text);
+        first = false;
+    }
+    *flaw = REQUEST_TOOLS; // a message without content calls tools
+    return first ? -1 : 0;
+}
+
+/* 0, or -1 and why the request cannot be used. */
+static int add_message(struct request *r, const struct json *m, enum request_flaw *flaw, struct err *err)
+{
+    const char *name = json_text(json_get(m, "role"));
+    int role = name ? turn_role_find(name) : -1;
+
+    if (json_count(json_get(m, "tool_calls")) > 0 || json_is_object(json_get(m, "function_call"))) {
+        *flaw = REQUEST_TOOLS;
+        return -1;
+    }
+    *flaw = REQUEST_ROLES;
+    if (role < 0 || role == TURN_PROMPT || (role == TURN_SYSTEM && r->message.n > 0))
+        return -1;
+    if (begin_message(r, (enum turn_role)role, err))
+        return err->code;
+    size_t at = r->bytes.n;
+    if (add_content(r, json_get(m, "content"), flaw))
+        return -1;
+    *flaw = REQUEST_THOUGHTS;
+    return role == TURN_ASSISTANT && !buf_failed(&r->bytes) && strstr(buf_str(&r->bytes) + at, "</think>") ? -1 : 0;
+}
+
+static int read_messages(const struct finding *f, const struct json *row, const struct json *messages, struct err *err)
+{
+    struct request *r = &f->l->request;
+    enum request_flaw flaw = REQUEST_END;
+
+    if (json_count(json_get(row, "tools")) > 0 || json_count(json_get(row, "functions")) > 0)
+        return flawed(f, REQUEST_TOOLS);
+    if (json_text(json_get(row, "chat_template")))
+        return flawed(f, REQUEST_TEMPLATE);
+    begin(r);
+    for (const struct json *m = json_first(messages); m; m = json_next(m)) {
+        err->code = 0;
+        if (add_message(r, m, &flaw, err))
+            return err->code ? err->code : flawed(f, flaw);
+    }
+    if (r->message.n == 0 || request_role(r, r->message.n - 1) != TURN_USER)
+        return flawed(f, REQUEST_END);
+    return give(f, err);
+}
+
+/* ---- vLLM's lines --------------------------------------------------------- */
+
+static int hex_of(const char *s, int n)
+{
+    int v = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (!isxdigit((unsigned char)s[i]))
+            return -1;
+        v = v * 16 + (isdigit((unsigned char)s[i]) ? s[i] - '0' : (s[i] | 32) - 'a' + 10);
+    }
+    return v;
+}
+
+/* The character that an escape of Python's repr() stands for; *s is after it then. -1: none. */
+static int unescape(const char **s)
+{
+    static const char names[] = "ntr\\'\"", values[] = "\n\t\r\\'\"";
+    const char *at = *s, *name = *at ? strchr(names, *at) : NULL;
+    int n = *at == 'x' ? 2 : *at == 'u' ? 4 : *at == 'U' ? 8 : 0;
+
+    if (name) {
+        *s = at + 1;
+        return values[name - names];
+    }
+    int point = n ? hex_of(at + 1, n) : -1;
+    *s = at + 1 + n;
+    return point > 0 && point <= 0x10ffff && !(point >= 0xd800 && point < 0xe000) ? point : -1;
+}
+
+/* Takes a text as Python's repr() writes it. False: its end is missing. */
+static bool take_repr(struct buf *out, const char *s)
+{
+    char quote = *s++, bytes[4];
+
+    while (*s && *s != quote) {
+        if (*s != '\\') {
+            size_t n = strcspn(s, quote == '"' ? "\\\"" : "\\'");
+            buf_add(out, s, n);
+            s += n;
+            continue;
+        }
+        s++;
+        int point = unescape(&s);
+        if (point < 0)
+            return false;
+        buf_add(out, bytes, (size_t)utf8_encode((uint32_t)point, bytes));
+    }
+    return *s == quote;
+}
+
+static int read_vllm(const struct finding *f, const char *line, struct err *err)
+{
+    static const char mark[] = "prompt: ";
+    const char *at = strstr(line, mark);
+    struct buf text = { 0 };
+    int code = 0;
+
+    if (!at || !strstr(line, "equest") || (at[sizeof(mark) - 1] != '\'' && at[sizeof(mark) - 1] != '"'))
+        return 0;
+    if (!take_repr(&text, at + sizeof(mark) - 1))
+        code = flawed(f, REQUEST_CUT);
+    else if (text.n > 0)
+        code = buf_failed(&text) ? err_nomem(err) : give_prompt(f, buf_str(&text), err);
+    buf_release(&text);
+    return code;
+}
+
+/* ---- finding it ----------------------------------------------------------- */
+
+static double time_of(const struct json *row)
+{
+    static const char *const names[] = { "timestamp",    "time",       "ts",         "created",
+                                         "created_at",   "startTime",  "start_time", "@timestamp",
+                                         "time_iso8601", "time_local", "msec" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        const struct json *v = json_get(row, names[i]);
+        char number[TEXT_SHORT];
+        double t = json_is_number(v) ? request_time(text_real(number, json_real(v)))
+                   : json_text(v)    ? request_time(json_text(v))
+                                     : (double)NAN;
+        if (!isnan(t))
+            return t;
+    }
+    return (double)NAN;
+}
+
+static int find(const struct finding *f, const struct json *row, int depth, struct err *err);
+
+/* JSON in a text, or a line of vLLM. Text that only looks like JSON is some other text. */
+static int find_in_text(const struct finding *f, const char *text, int depth, struct err *err)
+{
+    if (text[strspn(text, " \t\r\n")] != '{' && text[strspn(text, " \t\r\n")] != '[')
+        return read_vllm(f, text, err);
+    struct json *row = json_parse(text, strlen(text), err);
+    int code = row ? find(f, row, depth, err) : 0;
+    json_free(row);
+    return code;
+}
+
+static int find_wrapped(const struct finding *f, const struct json *row, int depth, struct err *err)
+{
+    static const char *const names[] = { REQUEST_WRAPPERS };
+    int64_t before = f->l->n_requests;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names) && f->l->n_requests == before; i++) {
+        const struct json *v = json_get(row, names[i]);
+        int code = 0;
+        if (json_is_object(v))
+            code = find(f, v, depth + 1, err);
+        else if (json_text(v))
+            code = find_in_text(f, json_text(v), depth + 1, err);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+/* `messages` may be a text with the list in it, as LiteLLM's database keeps it. */
+static int find_messages(const struct finding *f, const struct json *row, const struct json *messages, struct err *err)
+{
+    if (!json_text(messages))
+        return read_messages(f, row, messages, err);
+    struct json *list = json_parse(json_text(messages), strlen(json_text(messages)), err);
+    int code = json_is_array(list) ? read_messages(f, row, list, err) : 0;
+    json_free(list);
+    return code;
+}
+
+static int find(const struct finding *f, const struct json *row, int depth, struct err *err)
+{
+    struct request *r = &f->l->request;
+    const struct json *messages = json_get(row, "messages"), *prompt = json_get(row, "prompt");
+    const char *model = json_text(json_get(row, "model")), *text = json_text(json_get(row, "text"));
+
+    const char *event = json_text(json_get(row, "event"));
+    if (depth > MAX_DEPTH || (event && strcmp(event, "request.finished") == 0)) // SGLang logs a request twice
+        return 0;
+    if (isnan(r->time))
+        r->time = time_of(row);
+    if (model) {
+        buf_clear(&r->model);
+        buf_adds(&r->model, model);
+    }
+    if (json_is_array(messages) || json_text(messages))
+        return find_messages(f, row, messages, err);
+    if (json_is_array(prompt) || json_text(prompt))
+        return read_prompt(f, prompt, err);
+    if (text && json_get(row, "sampling_params"))
+        return give_prompt(f, text, err);
+    return find_wrapped(f, row, depth, err);
+}
+
+int request_read(struct request_line *l, const char *line, size_t n, const struct request_visitor *visitor,
+                 struct err *err)
+{
+    const struct finding f = { l, visitor };
+    size_t blank = strspn(line, " \t\r");
+
+    l->request.time = (double)NAN;
+    buf_clear(&l->request.model);
+    if (line[blank] != '{')
+        return read_vllm(&f, line, err);
+    struct json *row = json_parse(line, n, err);
+    int code = row ? find(&f, row, 0, err) : err->code == ERR_FORMAT ? REQUEST_DAMAGED : err->code;
+    json_free(row);
+    return code;
+}

@@ -1,0 +1,182 @@
+/* requests.c - the first two readings: beginnings are counted and chosen, then the requests of each context compared.
+ */
+#include "datasets/requests.h"
+
+#include "base/digest.h"
+#include "datasets/requests_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The key before the first chunk: requests to two models have nothing in common. */
+static uint64_t first_key(const struct request *r)
+{
+    return digest_xxh3(buf_str(&r->model), r->model.n);
+}
+
+/* ---- the first reading ---------------------------------------------------- */
+
+static int count(void *arg, const struct request *r, struct err *err)
+{
+    struct requests *rq = arg;
+
+    rq->n_used++;
+    rq->n_timeless += isnan(r->time);
+    rq->first = fmin(rq->first, r->time); /* fmin and fmax pass over NaN */
+    rq->last = fmax(rq->last, r->time);
+    return prefix_add(&rq->tree, first_key(r), buf_str(&r->bytes), r->bytes.n, err);
+}
+
+static int choose(struct requests *rq, struct err *err)
+{
+    rq->mark = malloc(((size_t)rq->tree.n + 1) * sizeof(*rq->mark));
+    if (!rq->mark)
+        return err_nomem(err);
+    rq->n_chosen = prefix_choose(&rq->tree, &rq->choice, rq->mark, err);
+    if (rq->n_chosen < 0) {
+        int code = rq->n_chosen;
+        rq->n_chosen = 0;
+        return code;
+    }
+    rq->slot = calloc((size_t)rq->n_chosen + 1, sizeof(*rq->slot));
+    if (!rq->slot)
+        return err_nomem(err);
+    for (int i = 0; i < rq->tree.n; i++)
+        if (rq->mark[i] >= 0)
+            rq->slot[rq->mark[i]].at = (size_t)rq->tree.at[i].depth * PREFIX_CHUNK;
+    return 0;
+}
+
+/* ---- the second reading --------------------------------------------------- */
+
+struct requests_slot *requests_slot_of(const struct requests *rq, const struct request *r)
+{
+    uint64_t key = first_key(r);
+    int32_t found = -1;
+
+    for (size_t i = 0; i + PREFIX_CHUNK < r->bytes.n; i += PREFIX_CHUNK) {
+        key = prefix_key(key, r->bytes.at + i);
+        int32_t node = prefix_find(&rq->tree, key);
+        if (node < 0)
+            break;
+        found = rq->mark[node] >= 0 ? rq->mark[node] : found;
+    }
+    return found >= 0 ? &rq->slot[found] : NULL;
+}
+
+uint64_t requests_rest(const struct requests_slot *s, const struct request *r, bool *asks)
+{
+    size_t n = r->bytes.n - s->at;
+
+    *asks = r->message.at[r->message.n - 1] <= s->at + s->common && n <= REQUESTS_MAX_QUESTION + s->common;
+    uint64_t digest = digest_xxh3(r->bytes.at + s->at, n);
+    return digest ? digest : 1;
+}
+
+static int begin_slot(struct requests *rq, struct requests_slot *s, const struct request *r, struct err *err)
+{
+    size_t rest = r->bytes.n - s->at;
+
+    s->n_ahead = rest < SLOT_AHEAD ? rest : SLOT_AHEAD;
+    s->n_tail = rest < SLOT_TAIL ? rest : SLOT_TAIL;
+    s->ahead = malloc(s->n_ahead + s->n_tail);
+    s->asked = malloc(((size_t)rq->per_context + 1) * sizeof(*s->asked));
+    if (!s->ahead || !s->asked)
+        return err_nomem(err);
+    memcpy(s->ahead, r->bytes.at + s->at, s->n_ahead);
+    memcpy(s->ahead + s->n_ahead, r->bytes.at + r->bytes.n - s->n_tail, s->n_tail);
+    s->common = s->n_ahead;
+    s->tail = s->n_tail;
+    s->min_n = r->bytes.n;
+    return 0;
+}
+
+/* Shortens what all requests have in common. */
+static void compare(struct requests_slot *s, const struct request *r)
+{
+    const char *at = r->bytes.at + s->at, *end = r->bytes.at + r->bytes.n, *tail = s->ahead + s->n_ahead + s->n_tail;
+    size_t rest = r->bytes.n - s->at, i = 0;
+
+    while (i < s->common && i < rest && at[i] == s->ahead[i])
+        i++;
+    s->common = i;
+    for (i = 0; i < s->tail && i < rest && end[-1 - (ptrdiff_t)i] == tail[-1 - (ptrdiff_t)i];)
+        i++;
+    s->tail = i;
+    s->min_n = r->bytes.n < s->min_n ? r->bytes.n : s->min_n;
+}
+
+/* Keeps the rests with the smallest digests. */
+static void keep_question(struct requests_slot *s, uint64_t rest, int max)
+{
+    int i = s->n_asked;
+
+    for (int q = 0; q < s->n_asked; q++)
+        if (s->asked[q] == rest)
+            return;
+    while (i > 0 && s->asked[i - 1] > rest) {
+        s->asked[i] = s->asked[i - 1]; /* there is space for one more than max */
+        i--;
+    }
+    s->asked[i] = rest;
+    s->n_asked += s->n_asked < max;
+}
+
+static int compare_request(void *arg, const struct request *r, struct err *err)
+{
+    struct requests *rq = arg;
+    struct requests_slot *s = requests_slot_of(rq, r);
+    bool asks;
+
+    if (!s)
+        return 0;
+    bool first = !s->ahead;
+    if (first && begin_slot(rq, s, r, err))
+        return err->code;
+    compare(s, r);
+    uint64_t rest = requests_rest(s, r, &asks);
+    s->several |= !first && rest != s->rest;
+    s->rest = first ? rest : s->rest;
+    s->uses += rq->half_life > 0 ? exp2((r->time - rq->last) / rq->half_life) : 1;
+    if (asks)
+        keep_question(s, rest, rq->per_context);
+    return 0;
+}
+
+int requests_find(struct requests *rq, struct err *err)
+{
+    rq->first = rq->last = (double)NAN;
+    if (requests_each(rq, REQUESTS_FIRST, count, rq, err))
+        return err->code;
+    if (rq->line.n_requests == 0)
+        return err_set(err, ERR_FORMAT, "the logs hold no request that can be used, in %lld lines",
+                       (long long)rq->n_lines);
+    if (rq->n_timeless && rq->half_life > 0)
+        return err_set(err, ERR_FORMAT, "%lld requests have no time, so '--half-life' cannot weigh them",
+                       (long long)rq->n_timeless);
+    if (choose(rq, err))
+        return err->code;
+    return rq->n_chosen ? requests_each(rq, REQUESTS_AGAIN, compare_request, rq, err) : 0;
+}
+
+void requests_close(struct requests *rq)
+{
+    for (int i = 0; i < rq->logs.n; i++) {
+        free(rq->logs.at[i].label);
+        close(rq->logs.at[i].fd);
+    }
+    free(rq->logs.at);
+    for (int i = 0; i < rq->n_chosen && rq->slot; i++) {
+        free(rq->slot[i].ahead);
+        free(rq->slot[i].asked);
+        free(rq->slot[i].id);
+    }
+    free(rq->slot);
+    free(rq->mark);
+    prefix_tree_release(&rq->tree);
+    map_release(&rq->models);
+    map_release(&rq->written);
+    request_line_release(&rq->line);
+}

@@ -1,0 +1,56 @@
+/* requests_internal.h - between the parts of an import of request logs: requests_read.c reads lines, requests.c counts
+ * and chooses, requests_write.c makes contexts and questions.
+ */
+#ifndef EVP_REQUESTS_INTERNAL_H
+#define EVP_REQUESTS_INTERNAL_H
+
+#include "datasets/requests.h"
+
+#include <stdbool.h>
+
+/* ---- requests_read.c ---- */
+
+struct requests_log {
+    char *label; // for messages
+    int fd;
+};
+
+/* each(arg, request) for every request of the logs to a wanted model. Counts are kept in the first reading. */
+enum requests_reading { REQUESTS_FIRST, REQUESTS_AGAIN };
+int requests_each(struct requests *rq, enum requests_reading reading, request_visit *each, void *arg,
+                  struct err *err) MUST_CHECK;
+
+/* ---- requests.c ---- */
+
+enum {
+    SLOT_AHEAD = 1024, // bytes after a node in which requests are compared: more than a chunk, less than a question
+    SLOT_TAIL = 512,   // bytes at the end of prompts in which they are compared
+};
+
+/* What is known of a chosen prefix. */
+struct requests_slot {
+    size_t at; // bytes up to the end of its node
+    double uses;
+    bool several;  // prompts are not all the same
+    uint64_t rest; // digest of the first one's rest
+    size_t common; // bytes after `at` that all have in common, at most SLOT_AHEAD
+    size_t tail;   // bytes at their end that all have in common, at most SLOT_TAIL
+    size_t min_n;  // bytes of the shortest
+    char *ahead;   // of the first one: SLOT_AHEAD bytes after `at` or what there is, then SLOT_TAIL at the end
+    size_t n_ahead, n_tail;
+    uint64_t *asked; // digests of the rests that become questions, the smallest first; 0 after it was written
+    int n_asked;
+    /* for the third reading */
+    enum { SLOT_NEW, SLOT_WRITTEN, SLOT_DROPPED } state;
+    size_t cut, n_ask; // where the context ends; bytes at the end of a prompt that are in its ask
+    char *id;
+    int n_questions;
+};
+
+/* The slot of the context that a request belongs to, or NULL. */
+struct requests_slot *requests_slot_of(const struct requests *rq, const struct request *r);
+
+/* The rest of a request after the node of its context, and whether it may be a question: it is in the last message. */
+uint64_t requests_rest(const struct requests_slot *s, const struct request *r, bool *asks);
+
+#endif

@@ -1,0 +1,274 @@
+/* requests_write.c - the third reading: where a context ends, what its questions look like, and their ids.
+ *
+ * A context ends where its requests differ; a little before, after a line end or a colon, since questions may begin
+ * with the same words; at least not within a word, and not at the end of a prompt. What all prompts end with is the
+ * ask's, from the first line end or special token on.
+ */
+#include "base/array.h"
+#include "base/digest.h"
+#include "base/utf8.h"
+#include "datasets/import.h"
+#include "datasets/requests_internal.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FRAME_BACK = 96, WORD_BACK = 64, SHORT_MESSAGE = 1024, SLUG_MAX = 32, ID_DIGITS = 12 };
+
+/* ---- where a context ends ------------------------------------------------- */
+
+/* The message that has the byte `cut` or ends before it. */
+static int message_of(const struct request *r, size_t cut)
+{
+    int m = r->message.n - 1;
+
+    while (m > 0 && r->message.at[m] > cut)
+        m--;
+    return m;
+}
+
+static size_t message_end(const struct request *r, int m)
+{
+    return m + 1 < r->message.n ? r->message.at[m + 1] - REQUEST_MARK : r->bytes.n;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* For prompts that are all the same, or begin like the shortest: the beginning of its last line; or of its last
+ * message, if that is short; or of its last word. */
+static size_t last_line(const struct request *r, size_t n)
+{
+    int m = message_of(r, n - 1);
+    size_t begin = r->message.at[m], end = message_end(r, m) < n ? message_end(r, m) : n, at;
+    const char *text = r->bytes.at;
+
+    while (end > begin && is_blank(text[end - 1]))
+        end--;
+    for (at = end; at > begin && text[at - 1] != '\n';)
+        at--;
+    if (at > begin)
+        return at;
+    if (m > 0 && end - begin <= SHORT_MESSAGE)
+        return begin;
+    for (at = end; at > begin && !is_blank(text[at - 1]);)
+        at--;
+    return at;
+}
+
+/* Does a question begin here, as frames around questions are written? */
+static bool begins_question(const char *text, size_t begin, size_t at)
+{
+    return text[at - 1] == '\n' || (text[at - 1] == ' ' && at - begin >= 2 && text[at - 2] == ':');
+}
+
+/* Goes back to where a question begins, or to the end of a word, or at least of a character. */
+static size_t settle(const struct request *r, size_t cut)
+{
+    int m = message_of(r, cut);
+    size_t begin = r->message.at[m], end = message_end(r, m), at = cut;
+    const char *text = r->bytes.at;
+
+    if (cut >= end || cut <= begin)
+        return cut >= end ? end : begin;
+    while (at > begin && cut - at < FRAME_BACK && !begins_question(text, begin, at))
+        at--;
+    if (at == begin || begins_question(text, begin, at))
+        return at;
+    at = cut;
+    while (at > begin && cut - at < WORD_BACK && !is_blank(text[at - 1]))
+        at--;
+    if (at == begin || is_blank(text[at - 1]))
+        return at;
+    for (at = cut; at > begin && ((unsigned char)text[at] & 0xc0) == 0x80;)
+        at--;
+    return at;
+}
+
+/* The bytes at the end of all prompts that belong to the ask. */
+static size_t settle_tail(const struct requests_slot *s, const struct request *r)
+{
+    size_t n = s->several ? s->tail : 0, max = s->min_n - s->cut - 1;
+    const char *end = r->bytes.at + r->bytes.n;
+
+    n = n < max ? n : max;
+    const char *mark = memrchr(end - n, '\xff', n);
+    n = mark && n > 0 ? 0 : n;
+    while (n > 0 && !strchr("\n<[", *(end - n)))
+        n--;
+    return n;
+}
+
+/* ---- contexts ------------------------------------------------------------- */
+
+static int take_turns(struct context *c, const struct request *r, size_t cut, struct err *err)
+{
+    struct buf text = { 0 };
+    int last = message_of(r, cut);
+
+    for (int m = 0; m <= last; m++) {
+        size_t begin = r->message.at[m], end = m < last ? message_end(r, m) : cut;
+        buf_add(&text, r->bytes.at + begin, end - begin);
+        if (ARRAY_PUSH(&c->turns, ((struct turn){ request_role(r, m), end - begin }))) {
+            buf_release(&text);
+            return err_nomem(err);
+        }
+    }
+    c->chars = (int64_t)utf8_count(buf_str(&text), text.n);
+    c->text = buf_take(&text);
+    return c->text ? 0 : err_nomem(err);
+}
+
+/* The first words of the last message that has some, for people: "you-are-a-helpful-". */
+static void add_slug(struct buf *id, const struct context *c)
+{
+    const char *text = c->text + strlen(c->text);
+
+    for (int i = c->turns.n; i-- > 0 && !*text;)
+        text -= c->turns.at[i].n;
+    for (; *text && id->n < SLUG_MAX; text++) {
+        if (isalnum((unsigned char)*text))
+            buf_addc(id, (char)tolower((unsigned char)*text));
+        else if (id->n > 0 && id->at[id->n - 1] != '-')
+            buf_addc(id, '-');
+    }
+    if (id->n > 0 && id->at[id->n - 1] != '-')
+        buf_addc(id, '-');
+}
+
+/* The same beginning to the same model has the same id in every log. */
+static int name(const struct requests *rq, struct context *c, const struct request *r, size_t cut, struct err *err)
+{
+    struct digest *d = digest_new(err);
+    struct buf id = { 0 };
+    char hex[DIGEST_HEX];
+
+    if (!d)
+        return err->code;
+    digest_add(d, buf_str(&r->model), r->model.n + 1);
+    digest_add(d, r->bytes.at, cut);
+    digest_end(d, hex);
+    if (rq->ids == REQUESTS_IDS_READABLE)
+        add_slug(&id, c);
+    buf_add(&id, hex, ID_DIGITS);
+    c->id = buf_take(&id);
+    c->dataset = strdup(buf_str(&r->model));
+    return c->id && c->dataset ? 0 : err_nomem(err);
+}
+
+static int make_context(const struct requests *rq, struct requests_slot *s, const struct request *r, struct context *c,
+                        struct err *err)
+{
+    struct buf ask = { 0 };
+
+    if (take_turns(c, r, s->cut, err) || name(rq, c, r, s->cut, err))
+        return err->code;
+    if (message_of(r, s->cut) == r->message.n - 1)
+        s->n_ask = settle_tail(s, r);
+    buf_adds(&ask, "{question}");
+    buf_add(&ask, r->bytes.at + r->bytes.n - s->n_ask, s->n_ask);
+    c->ask = buf_take(&ask);
+    s->id = strdup(c->id);
+    return c->ask && s->id ? 0 : err_nomem(err);
+}
+
+/* 1: another prefix was cut back to the same context, which is written already. */
+static int is_written(struct requests *rq, const struct context *c, struct err *err)
+{
+    bool added;
+
+    if (map_add(&rq->written, c->id, strlen(c->id), &added) == MAP_NOMEM)
+        return err_nomem(err);
+    return added ? 0 : 1;
+}
+
+static int write_context(struct requests *rq, struct requests_slot *s, const struct request *r,
+                         const struct requests_sink *sink, struct err *err)
+{
+    struct context c = { .n_tokens = -1 };
+    size_t limit = s->at + s->common;
+
+    s->cut = settle(r, limit >= s->min_n ? last_line(r, s->min_n) : limit);
+    int code = make_context(rq, s, r, &c, err);
+    size_t n = c.text ? strlen(c.text) : 0;
+    if (!code)
+        code = n == 0 || n > IMPORT_MAX_TEXT ? 1 : is_written(rq, &c, err);
+    if (!code)
+        code = sink->context(sink->arg, &c, s->uses, err);
+    s->state = code == 1 ? SLOT_DROPPED : SLOT_WRITTEN;
+    context_release(&c);
+    return code == 1 ? 0 : code;
+}
+
+/* ---- questions ------------------------------------------------------------ */
+
+/* Is the rest among those that were drawn, and not written yet? */
+static bool is_drawn(struct requests_slot *s, const struct request *r)
+{
+    bool asks;
+    uint64_t rest = requests_rest(s, r, &asks);
+
+    for (int i = 0; i < s->n_asked; i++)
+        if (s->asked[i] == rest) {
+            s->asked[i] = 0;
+            return r->message.at[r->message.n - 1] <= s->cut;
+        }
+    return false;
+}
+
+static int write_question(struct requests_slot *s, const struct request *r, const struct requests_sink *sink,
+                          struct err *err)
+{
+    const char *text = r->bytes.at + s->cut;
+    size_t n = r->bytes.n - s->n_ask - s->cut, i = 0;
+    struct buf id = { 0 };
+    char origin[] = "log";
+
+    while (i < n && is_blank(text[i]))
+        i++;
+    if (i == n)
+        return 0;
+    buf_printf(&id, "%s/q%d", s->id, s->n_questions);
+    struct question q = { .id = buf_take(&id),
+                          .context = s->id,
+                          .text = strndup(text, n),
+                          .origin = origin,
+                          .split = s->n_questions % 2 ? SPLIT_TEST : SPLIT_TRAIN };
+    int code = q.id && q.text ? sink->question(sink->arg, &q, err) : err_nomem(err);
+    s->n_questions++;
+    free(q.id);
+    free(q.text);
+    return code;
+}
+
+struct writing {
+    struct requests *rq;
+    const struct requests_sink *sink;
+};
+
+static int write_request(void *arg, const struct request *r, struct err *err)
+{
+    const struct writing *w = arg;
+    struct requests_slot *s = requests_slot_of(w->rq, r);
+
+    if (!s)
+        return 0;
+    if (s->state == SLOT_NEW && write_context(w->rq, s, r, w->sink, err))
+        return err->code;
+    w->rq->n_covered += s->state == SLOT_WRITTEN;
+    return s->state == SLOT_WRITTEN && is_drawn(s, r) ? write_question(s, r, w->sink, err) : 0;
+}
+
+int requests_write(struct requests *rq, const struct requests_sink *sink, struct err *err)
+{
+    struct writing w = { rq, sink };
+    int code = rq->n_chosen ? requests_each(rq, REQUESTS_AGAIN, write_request, &w, err) : 0;
+
+    for (int i = 0; i < rq->n_chosen; i++)
+        rq->n_few += rq->slot[i].state == SLOT_WRITTEN && rq->slot[i].n_questions < 2;
+    return code;
+}

@@ -1,0 +1,321 @@
+/* cuda.cu - the cuda backend: its table of ops, opening the device, failures, the clock and scratch memory.
+ *
+ * One device, the first that CUDA_VISIBLE_DEVICES leaves, and one stream. Everything that is allocated for a run's
+ * whole length (the upload ring, the workspace of products) is allocated here at open, so that memory() counts it;
+ * scratch is allocated by the first op that takes some, as large as the work was planned.
+ */
+#include <cuda_runtime.h>
+
+#include <cuda_primitives.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/cuda_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PASS_ROWS = 4096, // products run at full speed, and a decoding step holds some thousand sequences
+    OLDEST_SM = 80,   // asynchronous copies and bf16 tensor cores
+    NAMES_WHILE = 48, // of a kernel in a sentence
+};
+
+/* ---- failures ----------------------------------------------------------- */
+
+void cuda_fail(struct cuda *c, int code, const char *fmt, ...)
+{
+    char text[sizeof(c->failure.msg)];
+    va_list list;
+
+    if (cuda_failed(c))
+        return;
+    va_start(list, fmt);
+    vsnprintf(text, sizeof(text), fmt, list);
+    va_end(list);
+    err_set(&c->failure, code, "%s", text);
+}
+
+bool cuda_ok(struct cuda *c, cudaError_t code, const char *what)
+{
+    if (code == cudaSuccess)
+        return true;
+    if (code == cudaErrorMemoryAllocation)
+        cuda_fail(c, ERR_NOMEM, "the GPU's memory is used up: %s (%s)", what, cudaGetErrorName(code));
+    else
+        cuda_fail(c, ERR_DEVICE, "the GPU failed: %s: %s (%s)", what, cudaGetErrorName(code), cudaGetErrorString(code));
+    return false;
+}
+
+/* Waits for the stream. What fails there may have been queued long before. */
+static void wait(struct cuda *c)
+{
+    char what[128];
+    cudaError_t code = cudaStreamSynchronize(c->stream);
+
+    if (code == cudaSuccess)
+        return;
+    snprintf(what, sizeof(what), "no later than %.*s", NAMES_WHILE, c->running);
+    cuda_ok(c, code, what);
+}
+
+static int cuda_sync(struct backend *be, struct err *err)
+{
+    struct cuda *c = cuda_of(be);
+
+    wait(c);
+    int code = c->failure.code;
+    if (code != 0)
+        *err = c->failure;
+    c->failure.code = 0;
+    return code;
+}
+
+/* ---- launches ----------------------------------------------------------- */
+
+bool cuda_begin(struct cuda *c, const char *kernel, const void *function, dim3 grid, size_t shared_bytes)
+{
+    enum { WITHOUT_ASKING = 48 << 10 };
+
+    if (cuda_failed(c) || grid.x == 0 || grid.y == 0 || grid.z == 0)
+        return false;
+    c->running = kernel;
+    c->n_launches++;
+    return shared_bytes <= WITHOUT_ASKING ||
+           cuda_ok(c, cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes),
+                   kernel);
+}
+
+void cuda_end(struct cuda *c)
+{
+    cuda_ok(c, cudaGetLastError(), c->running);
+}
+
+/* ---- scratch ------------------------------------------------------------ */
+
+void *cuda_scratch(struct cuda *c, size_t bytes)
+{
+    if (cuda_failed(c))
+        return NULL;
+    if (bytes > c->scratch_bytes || !c->scratch) {
+        size_t want = bytes > c->scratch_planned ? bytes : c->scratch_planned;
+        cuda_ok(c, cudaFree(c->scratch), "freeing scratch memory"); // waits for the kernels that use it
+        c->scratch = NULL;
+        c->scratch_bytes = 0;
+        if (!cuda_ok(c, cudaMalloc(&c->scratch, want ? want : CUDA_ALIGN), "allocating scratch memory"))
+            return NULL;
+        c->scratch_bytes = want;
+    }
+    return c->scratch;
+}
+
+static size_t cuda_scratch_bytes(struct backend *be, const struct work_shape *shape)
+{
+    static cuda_bytes_fn *const ops[] = { cuda_gemm_bytes, cuda_attend_bytes, cuda_best_bytes,
+                                          cuda_moe_bytes,  cuda_scores_bytes, cuda_select_bytes };
+    struct cuda *c = cuda_of(be);
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
+        size_t mine = ops[i](c, shape);
+        bytes = mine > bytes ? mine : bytes;
+    }
+    c->scratch_planned = bytes;
+    return bytes;
+}
+
+/* ---- the clock ---------------------------------------------------------- */
+
+/* Times between two events are f32 milliseconds, exact for a while only: so each is taken from the last one. */
+static double cuda_clock(struct backend *be)
+{
+    struct cuda *c = cuda_of(be);
+    float ms = 0;
+
+    if (!cuda_ok(c, cudaEventRecord(c->now, c->stream), "reading the clock"))
+        return c->clock_s;
+    cudaError_t code = cudaEventSynchronize(c->now);
+    if (code != cudaSuccess || !cuda_ok(c, cudaEventElapsedTime(&ms, c->last, c->now), "reading the clock")) {
+        wait(c); // says what was running
+        return c->clock_s;
+    }
+    cudaEvent_t spare = c->last;
+    c->last = c->now;
+    c->now = spare;
+    c->clock_s += (double)ms * 1e-3;
+    return c->clock_s;
+}
+
+static struct device_memory cuda_memory(struct backend *be)
+{
+    struct device_memory m = { 0, 0 };
+
+    cuda_ok(cuda_of(be), cudaMemGetInfo(&m.free, &m.total), "asking for free memory");
+    return m;
+}
+
+/* ---- opening and closing ------------------------------------------------ */
+
+static void cuda_close(struct backend *be)
+{
+    struct cuda *c = cuda_of(be);
+
+    if (c->stream)
+        cudaStreamSynchronize(c->stream);
+    cuda_products_close(c);
+    cuda_ring_close(c);
+    cudaFree(c->scratch);
+    if (c->now)
+        cudaEventDestroy(c->now);
+    if (c->last)
+        cudaEventDestroy(c->last);
+    if (c->stream)
+        cudaStreamDestroy(c->stream);
+    free(c);
+}
+
+static void fill_ops(struct backend *be)
+{
+    be->alloc = cuda_alloc;
+    be->free = cuda_free;
+    be->write = cuda_write;
+    be->read = cuda_read;
+    be->copy = cuda_copy;
+    be->repeat = cuda_repeat;
+    be->sync = cuda_sync;
+    be->clock = cuda_clock;
+    be->memory = cuda_memory;
+    be->scratch = cuda_scratch_bytes;
+    be->weight_new = cuda_weight_new;
+    be->weight_free = cuda_weight_free;
+    be->weight_bytes = cuda_weight_bytes;
+    be->gemm = cuda_gemm;
+    be->attend = cuda_attend;
+    be->embed = cuda_embed;
+    be->rmsnorm = cuda_rmsnorm;
+    be->rope = cuda_rope;
+    be->merge = cuda_merge;
+    be->silu_mul = cuda_silu_mul;
+    be->moe = cuda_moe;
+    be->best = cuda_best;
+    be->copy_slots = cuda_copy_slots;
+    be->key_norms = cuda_key_norms;
+    be->key_cosines = cuda_key_cosines;
+    be->column_stats = cuda_column_stats;
+    be->avg_pool = cuda_avg_pool;
+    be->scale_columns = cuda_scale_columns;
+    be->mean_heads = cuda_mean_heads;
+    be->joint_counts = cuda_joint_counts;
+    be->top_k = cuda_top_k;
+    be->gather = cuda_gather;
+    be->quantise = cuda_quantise;
+    be->dequantise = cuda_dequantise;
+    be->layernorm = cuda_layernorm;
+    be->gelu = cuda_gelu;
+    be->close = cuda_close;
+}
+
+static void version_text(char text[16], int version)
+{
+    snprintf(text, 16, "%d.%d", version / 1000, version % 1000 / 10);
+}
+
+/* Is there a driver that is new enough, and a device? */
+static int find_device(struct err *err)
+{
+    int driver = 0, runtime = 0, n = 0;
+    char has[16], needs[16];
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    version_text(has, driver);
+    version_text(needs, runtime);
+    cudaError_t code = cudaGetDeviceCount(&n);
+    if (driver == 0)
+        return err_set(
+            err, ERR_DEVICE,
+            "there is no NVIDIA driver (libcuda.so.1): install one for CUDA %s or later; a container needs it "
+            "from its host (--gpus all)",
+            needs);
+    if (code == cudaErrorInsufficientDriver)
+        return err_set(
+            err, ERR_DEVICE,
+            "the NVIDIA driver is too old: it is for CUDA %s, and this build needs %s; update the driver, or "
+            "build with an older CUDA",
+            has, needs);
+    if (code == cudaErrorNoDevice || (code == cudaSuccess && n == 0))
+        return err_set(err, ERR_DEVICE, "there is no NVIDIA GPU: %s%s%s",
+                       visible ? "none is visible with CUDA_VISIBLE_DEVICES='"
+                               : "`nvidia-smi -L` lists what the driver sees",
+                       visible ? visible : "", visible ? "'" : "");
+    if (code != cudaSuccess)
+        return err_set(err, ERR_DEVICE, "cannot look for NVIDIA GPUs: %s (%s)", cudaGetErrorName(code),
+                       cudaGetErrorString(code));
+    return 0;
+}
+
+static int check_device(struct cuda *c, struct err *err)
+{
+    struct cudaDeviceProp prop;
+    cudaError_t code = cudaSetDevice(0);
+
+    if (code == cudaSuccess)
+        code = cudaGetDeviceProperties(&prop, 0);
+    if (code != cudaSuccess)
+        return err_set(err, ERR_DEVICE, "cannot open the GPU: %s (%s)", cudaGetErrorName(code),
+                       cudaGetErrorString(code));
+    if (10 * prop.major + prop.minor < OLDEST_SM)
+        return err_set(err, ERR_DEVICE, "the GPU is too old: '%s' has compute capability %d.%d, and %d.%d is needed",
+                       prop.name, prop.major, prop.minor, OLDEST_SM / 10, OLDEST_SM % 10);
+    c->n_multiprocessors = prop.multiProcessorCount;
+    c->shared_max = prop.sharedMemPerBlockOptin;
+    snprintf(c->kind, sizeof(c->kind), "cuda-sm%d%d", prop.major, prop.minor);
+    return 0;
+}
+
+static void choose_dtype(struct cuda *c, const char *dtype)
+{
+    bool is_auto = dtype && strcmp(dtype, "auto") == 0, is_bf16 = dtype && strcmp(dtype, "bf16") == 0;
+
+    c->base.dtype = is_auto || is_bf16 ? DTYPE_BF16 : DTYPE_F32;
+    c->base.note = is_auto ? "bf16: the GPU's tensor cores multiply it" : NULL;
+}
+
+static int open_all(struct cuda *c, const struct backend_options *options, struct err *err)
+{
+    if (find_device(err) || check_device(c, err))
+        return err->code;
+    choose_dtype(c, options->dtype);
+    if (cuda_ok(c, cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking), "making a stream") &&
+        cuda_ok(c, cudaEventCreate(&c->last), "making an event") &&
+        cuda_ok(c, cudaEventCreate(&c->now), "making an event") && cuda_ring_open(c) && cuda_products_open(c))
+        cuda_ok(c, cudaEventRecord(c->last, c->stream), "starting the clock");
+    return cuda_sync(&c->base, err);
+}
+
+static struct backend *cuda_open(const struct backend_options *options, struct err *err)
+{
+    struct cuda *c = (struct cuda *)calloc(1, sizeof(*c));
+
+    if (!c) {
+        err_nomem(err);
+        return NULL;
+    }
+    c->base.name = "cuda";
+    c->base.kind = c->kind;
+    c->base.pass_rows = PASS_ROWS;
+    c->running = "opening the GPU";
+    fill_ops(&c->base);
+    if (open_all(c, options, err)) {
+        cuda_close(&c->base);
+        return NULL;
+    }
+    return &c->base;
+}
+
+extern "C" {
+extern __attribute__((visibility("default"))) const struct cuda_plugin CUDA_PLUGIN_SYMBOL;
+const struct cuda_plugin CUDA_PLUGIN_SYMBOL = { CUDA_PLUGIN_ABI, CUDA_PLUGIN_LAYOUT, cuda_open, cuda_upload_rate_of };
+}

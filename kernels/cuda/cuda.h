@@ -1,0 +1,41 @@
+/* cuda.h - the "cuda" backend as the tools see it: one shared object, evp-cuda.so, opened on demand.
+ *
+ * No tool is linked with anything of CUDA. The object exports one name, evp_cuda_plugin, a struct cuda_plugin; what
+ * comes after that is a struct backend as any other. It is the object that EVP_CUDA_PLUGIN names, else evp-cuda.so
+ * beside the tool, else that in ../lib/evp from there (PREFIX/lib/evp). tests/cuda/ builds another one with the same
+ * name in it, whose device is emulated.
+ */
+#ifndef EVP_CUDA_H
+#define EVP_CUDA_H
+
+#include "kernels/backend.h"
+
+/* Raised when kernels/backend.h changes in a way that CUDA_PLUGIN_LAYOUT does not show. */
+enum { CUDA_PLUGIN_ABI = 1 };
+
+/* Sizes of what goes through the table: another layout, another number. */
+#define CUDA_PLUGIN_LAYOUT                                                                                             \
+    ((uint32_t)(sizeof(struct backend) + 3 * sizeof(struct rope_job) + 5 * sizeof(struct attn_job) +                   \
+                7 * sizeof(struct merge_job) + 11 * sizeof(struct column_job) + 13 * sizeof(struct experts) +          \
+                17 * sizeof(struct quant_item) + 19 * sizeof(struct work_shape) + 23 * sizeof(struct slot_copy) +      \
+                29 * sizeof(struct backend_options) + 43 * sizeof(struct cuda_plugin) + 31 * sizeof(struct err) +      \
+                37 * sizeof(struct weight)))
+
+#define CUDA_PLUGIN_NAME   "evp-cuda.so"
+#define CUDA_PLUGIN_SYMBOL evp_cuda_plugin
+
+struct cuda_plugin {
+    uint32_t abi, layout; // CUDA_PLUGIN_ABI, CUDA_PLUGIN_LAYOUT: read before anything else
+    /* As backend_open(). ERR_DEVICE: no driver, no device, or one that is too old; the sentence says which. */
+    struct backend *(*open)(const struct backend_options *options, struct err *err);
+    /* Bytes per second from the host's pinned memory to the device of such a backend, by its clock. */
+    int (*upload_rate)(struct backend *be, double *bytes_per_s, struct err *err);
+};
+
+/* Opens the object once per process and a backend of it. ERR_DEVICE, with what is missing and how to get it. */
+struct backend *cuda_load(const struct backend_options *options, struct err *err);
+
+/* How fast pinned memory of the host goes to the device of a backend of cuda_load(). */
+int cuda_upload_rate(struct backend *be, double *bytes_per_s, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,327 @@
+/* cuda_attend_internal.h - what the kernels of attention share: which rows and keys a block works on, how they come to
+ * shared memory, and where results go.
+ *
+ * Work. The rows of a span for one kv head (a pair) are cut into tiles of consecutive query rows, its keys into pieces.
+ * A block takes one piece of one tile. The grid is uniform: n_tiles * n_pieces * pairs blocks, and one that finds
+ * nothing to do (a short span, a short head) returns at once. So no list is made or sent per op.
+ *
+ * Bits. What a row gets depends on its query, its keys and the place of a piece's first key, because every kernel goes
+ * through a piece in blocks of a fixed number of keys, and a block without any key that the row sees leaves the row's
+ * state as it was: its weights are 0, its factor is 1. How many rows a tile has, and which, changes nothing. Pieces are
+ * merged from the first to the last.
+ */
+#ifndef EVP_CUDA_ATTEND_INTERNAL_H
+#define EVP_CUDA_ATTEND_INTERNAL_H
+
+#include "kernels/cuda/cuda_internal.h"
+
+#define LOG2_E 1.44269504f
+#define LN_2   0.693147181f
+
+enum {
+    MAX_PIECES = 8,    // of a row's keys: bounds the memory of states
+    FULL_ROWS = 16384, // query rows of a span, of all heads, whose tiles alone keep a device busy
+};
+
+/* A launch over tiles first_tile .. + n_tiles - 1 of pairs first_pair .. */
+struct attend_args {
+    struct attn_job job;
+    struct attn_span only; // the span, when spans.device is NULL
+    int group;             // query heads of a kv head
+    int first_tile, n_tiles, n_pieces, first_pair, n_pairs;
+    float scale; // of scores, times log2(e)
+    /* States of (pair, row of its tiles, piece); NULL: no row has more than one piece. */
+    float *sum;          // (states, K): values weighted by 2^(score - max)
+    float *max, *weight; // (states): in units of log2; the sum of the weights
+};
+
+/* One piece of one tile. */
+struct attend_task {
+    struct attn_span span;
+    const void *k, *v;
+    size_t row;          // of q, part and lse: the pair's first
+    int head, n_rows;    // kv head; rows of the pair
+    int first;           // row of the pair that the tile begins with
+    int begin, end;      // keys
+    bool causal, merged; // merged: the piece is one of several, and leaves a state
+    size_t state;        // of the tile's first row
+};
+
+/* Keys of a piece. It depends on the number of keys and, where the contract does not forbid it, on the size of the
+ * row's own span: a long text's tiles keep a device busy, and a sequence's own keys are few. */
+__host__ __device__ static inline int attend_piece_keys(const struct attn_job &job, const struct attn_span &span,
+                                                        int n_keys)
+{
+    bool full = job.kind != ATTN_SHARED && (int64_t)span.n_rows * job.n_heads >= FULL_ROWS;
+    int keys = ATTN_SPLIT;
+
+    if (job.kind == ATTN_OWN || full || n_keys <= ATTN_SPLIT)
+        return n_keys > 0 ? n_keys : 1;
+    while ((n_keys - 1) / keys >= MAX_PIECES)
+        keys *= 2;
+    return keys;
+}
+
+/* At least one: it writes the results of rows without keys. */
+__host__ __device__ static inline int attend_n_pieces(const struct attn_job &job, const struct attn_span &span,
+                                                      int n_keys)
+{
+    return n_keys > 0 ? (n_keys - 1) / attend_piece_keys(job, span, n_keys) + 1 : 1;
+}
+
+/* The entry of a pair in the table of caches. */
+__host__ __device__ static inline size_t attend_entry(const struct attn_job &job, const struct attn_span &span,
+                                                      int head)
+{
+    return ((size_t)span.first * (size_t)job.table.n_layers + (size_t)job.layer) * (size_t)job.n_kv_heads +
+           (size_t)head;
+}
+
+/* What is known of a pair: everything but the tile and the piece. */
+template <class T>
+__device__ __forceinline__ void attend_pair_of(const struct attend_args &a, int pair, struct attend_task *t,
+                                               int *n_keys)
+{
+    const struct attn_job &job = a.job;
+
+    t->head = pair % job.n_kv_heads;
+    t->span = job.spans.device ? job.spans.device[pair / job.n_kv_heads] : a.only;
+    t->n_rows = t->span.n_rows * a.group;
+    t->row = ((size_t)t->head * (size_t)job.n_tokens + (size_t)t->span.row) * (size_t)a.group;
+    t->causal = job.kind == ATTN_TEXT || job.kind == ATTN_OWN;
+    t->merged = false;
+    if (job.kind == ATTN_SHARED) {
+        const struct kv_rows &rows = job.table.device[attend_entry(job, t->span, t->head)];
+        t->k = rows.k, t->v = rows.v, *n_keys = rows.n;
+    } else {
+        size_t head = (size_t)(job.layer * job.n_kv_heads + t->head);
+        size_t from = (head * job.store.head_rows + (size_t)t->span.first) * (size_t)job.head_dim;
+        t->k = (const T *)job.store.k + from, t->v = (const T *)job.store.v + from, *n_keys = t->span.n_keys;
+    }
+}
+
+/* The task of this block. False: there is none. */
+template <class T>
+__device__ __forceinline__ bool attend_task_of(const struct attend_args &a, int tile_rows, struct attend_task *t)
+{
+    int at = (int)blockIdx.x, tile = a.n_tiles - 1 - at % a.n_tiles; // a causal span's longest first
+    int piece = at / a.n_tiles % a.n_pieces, pair = at / a.n_tiles / a.n_pieces, n_keys;
+
+    attend_pair_of<T>(a, a.first_pair + pair, t, &n_keys);
+    t->first = (a.first_tile + tile) * tile_rows;
+    if (t->first >= t->n_rows || piece >= attend_n_pieces(a.job, t->span, n_keys))
+        return false;
+    int keys = attend_piece_keys(a.job, t->span, n_keys);
+    t->begin = piece * keys;
+    t->end = n_keys - t->begin < keys ? n_keys : t->begin + keys;
+    t->merged = keys < n_keys;
+    t->state = (size_t)(pair * a.n_tiles + tile) * (size_t)tile_rows * (size_t)a.n_pieces + (size_t)piece;
+    return true;
+}
+
+/* The first key of the piece that row r of the pair does not see; at most its end, which is what a row after the pair's
+ * last has. */
+__device__ __forceinline__ int attend_seen(const struct attend_args &a, const struct attend_task &t, int r)
+{
+    int seen = t.causal ? t.span.n_keys - t.span.n_rows + r / a.group + 1 : t.end;
+    return seen < t.end ? seen : t.end;
+}
+
+/* The same of whichever of n rows from row `first` on sees the most keys. */
+__device__ __forceinline__ int attend_max_seen(const struct attend_args &a, const struct attend_task &t, int first,
+                                               int n)
+{
+    int last = first + n <= t.n_rows ? first + n - 1 : t.n_rows - 1;
+    return first < t.n_rows ? attend_seen(a, t, last) : 0;
+}
+
+/* Where a row's weighted sums go: (K) each, NULL: not wanted. */
+template <class T> struct attend_row {
+    float *sum;  // of a state: as they are
+    float *part; // times factor, as out
+    T *out;
+    float factor;
+};
+
+/* Where row r of the pair goes. Writes the rest of its state, or its lse: `leader` says that this lane does. */
+template <class T>
+__device__ __forceinline__ struct attend_row<T> attend_finish(const struct attend_args &a, const struct attend_task &t,
+                                                              int r, float max, float weight, bool leader) {
+    const struct attn_job &job = a.job;
+    size_t row = t.row + (size_t)r, K = (size_t)job.head_dim;
+
+    if (t.merged) {
+        size_t state = t.state + (size_t)(r - t.first) * (size_t)a.n_pieces;
+        if (leader)
+            a.max[state] = max, a.weight[state] = weight;
+        return { a.sum + state * K, NULL, NULL, 1 };
+    }
+    if (leader && job.lse)
+        job.lse[row] = weight > 0 ? (max + log2f(weight)) * LN_2 : -INFINITY;
+    size_t token = (size_t)(t.span.row + r / a.group), column = (size_t)(t.head * a.group + r % a.group) * K;
+    return { NULL, job.part ? job.part + row *K : NULL,
+             job.out.at ? (T *)job.out.at + token *(size_t)job.out.pitch + column : NULL, weight > 0 ? 1 / weight : 0 };
+}
+
+/* ---- the tensor cores' tiles ---------------------------------------------------- */
+
+/* Starts copying n rows of K columns to ROWS rows of D columns, D + 8 numbers apart; 0 where there is none. */
+template <int D, int ROWS, int THREADS>
+__device__ __forceinline__ void copy_tile(uint16_t *to, const uint16_t *from, int n, int K)
+{
+    constexpr int CHUNKS = D / 8;
+
+#pragma unroll 4
+    for (int i = 0; i < ROWS * CHUNKS / THREADS; i++) {
+        constexpr bool EVEN = THREADS % CHUNKS == 0;
+        int at = EVEN ? (int)threadIdx.x : i * THREADS + (int)threadIdx.x, column = at % CHUNKS * 8;
+        int row = at / CHUNKS + (EVEN ? i * (THREADS / CHUNKS) : 0);
+        bool valid = row < n && column < K;
+        copy_async_16(to + row * (D + 8) + column, from + (valid ? row * K + column : 0), valid);
+    }
+}
+
+/* ---- numbers of either dtype ------------------------------------------------ */
+
+__device__ __forceinline__ float number(float x)
+{
+    return x;
+}
+
+__device__ __forceinline__ float number(uint16_t x)
+{
+    return bf16_to_float(x);
+}
+
+__device__ __forceinline__ void put(float *at, float x)
+{
+    *at = x;
+}
+
+__device__ __forceinline__ void put(uint16_t *at, float x)
+{
+    *at = float_to_bf16(x);
+}
+
+/* ---- the plain way: a warp has 4 query rows, and a lane one of 32 keys --------- */
+
+enum {
+    PLAIN_WARPS = 4,
+    PLAIN_ROWS = PLAIN_WARPS * 4, // of a tile
+    PLAIN_KEYS = 32,
+    PLAIN_COLUMNS = 64,              // that are in shared memory at a time
+    PLAIN_PITCH = PLAIN_COLUMNS + 1, // so that a column of 32 rows is in 32 banks
+    PLAIN_MAX_K = 1024,
+};
+
+/* In shared memory for heads of up to C * PLAIN_COLUMNS columns. */
+template <int C> struct plain_memory {
+    float4 q[C * PLAIN_COLUMNS][PLAIN_WARPS]; // column by column
+    float4 weight[PLAIN_WARPS][PLAIN_KEYS];   // of a warp's 4 rows
+    float tile[PLAIN_KEYS * PLAIN_PITCH];     // some columns of the keys or values
+};
+
+/* m->q = n rows of K columns; 0 where there is none. A barrier follows before it is read: plain_tile() has one. */
+template <int C, class T>
+__device__ __forceinline__ void plain_rows(struct plain_memory<C> *m, const T *q, int n, int K)
+{
+    float *to = (float *)m->q;
+
+    for (int i = (int)threadIdx.x; i < PLAIN_ROWS * C * PLAIN_COLUMNS; i += PLAIN_WARPS * 32) {
+        int row = i / (C * PLAIN_COLUMNS), column = i % (C * PLAIN_COLUMNS);
+        to[column * PLAIN_ROWS + row] = row < n && column < K ? number(q[(size_t)row * (size_t)K + (size_t)column]) : 0;
+    }
+}
+
+/* m->tile = columns c * PLAIN_COLUMNS .. of n rows of K columns; 0 where there is none. */
+template <int C, class T>
+__device__ __forceinline__ void plain_tile(struct plain_memory<C> *m, const T *from, int n, int K, int c)
+{
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < PLAIN_KEYS * PLAIN_COLUMNS; i += PLAIN_WARPS * 32) {
+        int row = i / PLAIN_COLUMNS, at = i % PLAIN_COLUMNS, column = c * PLAIN_COLUMNS + at;
+        bool valid = row < n && column < K;
+        m->tile[row * PLAIN_PITCH + at] = valid ? number(from[(size_t)row * (size_t)K + (size_t)column]) : 0;
+    }
+    __syncthreads();
+}
+
+/* score[r] = q . k of the warp's row r and this lane's key of the n at `k`. */
+template <int C, class T>
+__device__ __forceinline__ void plain_scores(float (&score)[4], struct plain_memory<C> *m, const T *k, int n, int K)
+{
+    int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+
+    for (int r = 0; r < 4; r++)
+        score[r] = 0;
+    for (int c = 0; c < C; c++) {
+        plain_tile(m, k, n, K, c);
+#pragma unroll 8
+        for (int i = 0; i < PLAIN_COLUMNS; i++) {
+            float4 q = m->q[c * PLAIN_COLUMNS + i][warp];
+            float x = m->tile[lane * PLAIN_PITCH + i];
+            score[0] = fmaf(q.x, x, score[0]);
+            score[1] = fmaf(q.y, x, score[1]);
+            score[2] = fmaf(q.z, x, score[2]);
+            score[3] = fmaf(q.w, x, score[3]);
+        }
+    }
+}
+
+/* ---- launches ----------------------------------------------------------------- */
+
+/* Queue one kernel over the tiles and pairs of `a`. */
+void attend_launch_tensor(struct cuda *c, const struct attend_args *a, int tile_rows);
+void attend_launch_plain(struct cuda *c, const struct attend_args *a);
+
+/* Calls launch(count<C>()) with the C of heads of K columns. */
+template <int N> struct count {
+    static constexpr int n = N;
+};
+template <class F> static inline void plain_for(int K, F launch)
+{
+    if (K <= 1 * PLAIN_COLUMNS)
+        launch(count<1>());
+    else if (K <= 2 * PLAIN_COLUMNS)
+        launch(count<2>());
+    else if (K <= 4 * PLAIN_COLUMNS)
+        launch(count<4>());
+    else
+        launch(count<PLAIN_MAX_K / PLAIN_COLUMNS>());
+}
+
+/* Calls launch(count<D>()) with the width that the tensor kernels' tiles have for heads of K columns. */
+template <class F> static inline void tensor_for(int K, F launch)
+{
+    if (K <= 32)
+        launch(count<32>());
+    else if (K <= 64)
+        launch(count<64>());
+    else if (K <= 96)
+        launch(count<96>());
+    else if (K <= 128)
+        launch(count<128>());
+    else if (K <= 192)
+        launch(count<192>());
+    else
+        launch(count<256>());
+}
+
+/* False, and a failure: no kernel has heads of so many columns. */
+static inline bool attend_fits(struct cuda *c, int K)
+{
+    if (K > PLAIN_MAX_K)
+        cuda_fail(c, ERR_DEVICE, "the cuda backend has attention heads of up to %d columns, not of %d", PLAIN_MAX_K, K);
+    return K <= PLAIN_MAX_K;
+}
+
+/* Do the tensor kernels have heads of this many columns? */
+static inline bool attend_has_tensor(const struct cuda *c, int K)
+{
+    return c->base.dtype == DTYPE_BF16 && K % 8 == 0 && K <= 256;
+}
+
+/* Rows of its tile when the longest pair has n_rows. */
+int attend_tensor_rows(int K, int n_rows);
+
+#endif

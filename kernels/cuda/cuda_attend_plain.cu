@@ -1,0 +1,136 @@
+/* cuda_attend_plain.cu - attention in plain FMA: f32, and bf16 heads that the tensor cores do not do.
+ *
+ * A block has a tile of PLAIN_ROWS rows and one piece, which it goes through 32 keys at a time. For scores a lane is a
+ * key, for values it is every 32nd column; both come through shared memory, 64 columns at a time, and each number read
+ * from there meets 4 query rows. This is for parity with the CPU and for the embedder, not for speed.
+ */
+#include "kernels/cuda/cuda_attend_internal.h"
+
+enum { LANE_COLUMNS = PLAIN_COLUMNS / 32 };
+
+/* A warp's rows; a lane has columns lane, lane + 32, ... of their sums. */
+template <int C> struct plain_state {
+    float sum[4][C * LANE_COLUMNS];
+    float max[4], weight[4]; // max: times scale; weight: of this lane's keys
+    int seen[4];
+};
+
+/* Scores of keys from `key` on become weights in shared memory; what was summed before is brought to the new maximum.
+ */
+template <int C>
+__device__ __forceinline__ void plain_weights(struct plain_state<C> &rows, struct plain_memory<C> *m, float (&score)[4],
+                                              int key, float scale)
+{
+    int lane = (int)threadIdx.x % 32;
+
+#pragma unroll
+    for (int r = 0; r < 4; r++) {
+        float x = key + lane < rows.seen[r] ? score[r] : -INFINITY, max = x;
+        for (int far = 16; far > 0; far /= 2)
+            max = fmaxf(max, __shfl_xor_sync(0xffffffffu, max, far));
+        max = fmaxf(max * scale, rows.max[r]);
+        float from = max == -INFINITY ? 0 : max, factor = exp2_fast(rows.max[r] - from);
+        rows.max[r] = max;
+        score[r] = exp2_fast(fmaf(x, scale, -from));
+        rows.weight[r] = rows.weight[r] * factor + score[r];
+#pragma unroll
+        for (int i = 0; i < C * LANE_COLUMNS; i++)
+            rows.sum[r][i] *= factor;
+    }
+    m->weight[threadIdx.x / 32][lane] = make_float4(score[0], score[1], score[2], score[3]);
+}
+
+/* sum += weight v of the n values at `v`. */
+template <int C, class T>
+__device__ __forceinline__ void plain_values(struct plain_state<C> &rows, struct plain_memory<C> *m, const T *v, int n,
+                                             int K)
+{
+    int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+
+#pragma unroll
+    for (int c = 0; c < C; c++) {
+        plain_tile(m, v, n, K, c);
+#pragma unroll 4
+        for (int j = 0; j < PLAIN_KEYS; j++) {
+            float4 weight = m->weight[warp][j];
+#pragma unroll
+            for (int i = 0; i < LANE_COLUMNS; i++) {
+                float x = m->tile[j * PLAIN_PITCH + lane + 32 * i];
+                rows.sum[0][c * LANE_COLUMNS + i] = fmaf(weight.x, x, rows.sum[0][c * LANE_COLUMNS + i]);
+                rows.sum[1][c * LANE_COLUMNS + i] = fmaf(weight.y, x, rows.sum[1][c * LANE_COLUMNS + i]);
+                rows.sum[2][c * LANE_COLUMNS + i] = fmaf(weight.z, x, rows.sum[2][c * LANE_COLUMNS + i]);
+                rows.sum[3][c * LANE_COLUMNS + i] = fmaf(weight.w, x, rows.sum[3][c * LANE_COLUMNS + i]);
+            }
+        }
+    }
+}
+
+template <class T> __device__ __forceinline__ void put_one(const struct attend_row<T> &row, int column, float x)
+{
+    if (row.sum)
+        row.sum[column] = x;
+    if (row.part)
+        row.part[column] = x * row.factor;
+    if (row.out)
+        put(row.out + column, x * row.factor);
+}
+
+/* registers <= 255 */
+template <class T, int C>
+__global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) attend_plain(const struct attend_args a)
+{
+    int lane = (int)threadIdx.x % 32, K = a.job.head_dim;
+    bool weighed = a.job.out.at || a.job.part; // else the log-sum-exp alone is wanted
+    struct attend_task t;
+    struct plain_state<C> rows = {
+    };
+
+    SHARED_DYNAMIC(struct plain_memory<C>, m);
+    if (!attend_task_of<T>(a, PLAIN_ROWS, &t))
+        return;
+    const T *q = (const T *)a.job.q + (t.row + (size_t)t.first) * (size_t)K;
+    int first = t.first + (int)threadIdx.x / 32 * 4, end = attend_max_seen(a, t, t.first, PLAIN_ROWS);
+    for (int r = 0; r < 4; r++) {
+        rows.max[r] = -INFINITY;
+        rows.seen[r] = attend_seen(a, t, first + r);
+    }
+    plain_rows(m, q, t.n_rows - t.first, K);
+    for (int key = t.begin; key < end; key += PLAIN_KEYS) {
+        size_t from = (size_t)key * (size_t)K;
+        float score[4];
+        plain_scores(score, m, (const T *)t.k + from, end - key, K);
+        plain_weights(rows, m, score, key, a.scale);
+        if (weighed)
+            plain_values(rows, m, (const T *)t.v + from, end - key, K);
+    }
+#pragma unroll
+    for (int r = 0; r < 4; r++) {
+        for (int far = 16; far > 0; far /= 2)
+            rows.weight[r] += __shfl_xor_sync(0xffffffffu, rows.weight[r], far);
+        if (first + r >= t.n_rows)
+            continue;
+        struct attend_row<T> row = attend_finish<T>(a, t, first + r, rows.max[r], rows.weight[r], lane == 0);
+#pragma unroll
+        for (int i = 0; i < C * LANE_COLUMNS; i++)
+            if (lane + 32 * i < K)
+                put_one(row, lane + 32 * i, rows.sum[r][i]);
+    }
+}
+
+/* ---- launches -------------------------------------------------------------- */
+
+template <class T, int C> static void launch(struct cuda *c, const struct attend_args *a)
+{
+    LAUNCH(c, (attend_plain<T, C>), (unsigned)(a->n_tiles * a->n_pieces * a->n_pairs), PLAIN_WARPS * 32,
+           sizeof(struct plain_memory<C>), *a);
+}
+
+void attend_launch_plain(struct cuda *c, const struct attend_args *a)
+{
+    plain_for(a->job.head_dim, [&](auto columns) {
+        if (c->base.dtype == DTYPE_BF16)
+            launch<uint16_t, decltype(columns)::n>(c, a);
+        else
+            launch<float, decltype(columns)::n>(c, a);
+    });
+}

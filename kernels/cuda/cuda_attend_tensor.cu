@@ -1,0 +1,310 @@
+/* cuda_attend_tensor.cu - attention of bf16 heads of 8 to 256 columns on tensor cores: one block, one piece of one
+ * tile.
+ *
+ * A warp has 16 MT query rows, whose sums stay in its registers. The block goes through its piece of the keys 64 at a
+ * time, and while it computes with the keys the values come, and the other way round:
+ *
+ *     wait for the keys, barrier: the values before are used up; start copying the values
+ *     scores = q k^T                              q and k by ldmatrix
+ *     wait for the values, barrier: the keys are used up; start copying the next keys
+ *     weights = 2^(scores - max), sums = sums * factor + weights v
+ *
+ * Weights never leave registers: the layout of an mma's result is that of the next one's left operand. Rows of shared
+ * memory are D + 8 numbers apart, an odd number of 16 bytes, so the 8 rows of an ldmatrix are in different banks.
+ * Columns from head_dim to D and keys after the last are zeros. Per 64 keys a tile of R rows takes 256 R D FLOP and 256
+ * D bytes of keys and values; its q, keys and values are 2 (R + 128) (D + 8) bytes of shared memory:
+ *
+ *     D    R    threads  MFLOP  bytes read  shared bytes
+ *     64   128  128      2.10   16,384      36,864
+ *     128  16   32       0.52   32,768      39,168
+ *     128  64   64       2.10   32,768      52,224
+ *     128  128  128      4.19   32,768      69,632   two blocks on a multiprocessor: 8 warps of 32 rows
+ *     256  64   128      4.19   65,536      101,376
+ *
+ * A warp of 32 rows reads each number of k and v from shared memory once for two products; with 16 rows shared memory,
+ * not the tensor cores, would be the limit. Tiles of 16 rows are for decoding, which waits for device memory.
+ */
+#include "kernels/cuda/cuda_attend_internal.h"
+
+enum { BLOCK_KEYS = 64, N_TILES = BLOCK_KEYS / 8 };
+
+/* Of MT * 16 rows, in the layout of mma results: [m][2h], [m][2h + 1] are columns 8j + 2 (lane % 4) and + 1 of row
+ * 16 m + 8 h + lane / 4. */
+template <int D, int MT> struct warp_rows {
+    float sum[MT][D / 8][4];
+    float max[MT][2], weight[MT][2]; // max: times scale; weight: of this lane's columns
+};
+
+/* score = q k^T: q has this warp's rows, k the block's keys. */
+template <int D, int MT>
+__device__ __forceinline__ void block_scores(float (&score)[MT][N_TILES][4], const uint16_t *q, const uint16_t *k)
+{
+    int lane = (int)threadIdx.x % 32;
+
+    q += lane % 16 * (D + 8) + lane / 16 * 8;
+    k += (lane % 8 + lane / 16 * 8) * (D + 8) + lane / 8 % 2 * 8;
+#pragma unroll
+    for (int m = 0; m < MT; m++)
+#pragma unroll
+        for (int j = 0; j < N_TILES; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                score[m][j][e] = 0;
+#pragma unroll
+    for (int c = 0; c < D / 16; c++) {
+        uint32_t left[MT][4];
+#pragma unroll
+        for (int m = 0; m < MT; m++)
+            ldmatrix_x4<false>(left[m], q + m * 16 * (D + 8) + c * 16);
+#pragma unroll
+        for (int j = 0; j < N_TILES; j += 2) {
+            uint32_t right[4];
+            ldmatrix_x4<false>(right, k + j * 8 * (D + 8) + c * 16);
+            const uint32_t first[2] = { right[0], right[1] }, second[2] = { right[2], right[3] };
+#pragma unroll
+            for (int m = 0; m < MT; m++) {
+                mma_bf16(score[m][j], left[m], first);
+                mma_bf16(score[m][j + 1], left[m], second);
+            }
+        }
+    }
+}
+
+/* Scores of keys from `key` on that a row does not see become -INFINITY; seen: what the warp's rows see. */
+template <int MT> __device__ __forceinline__ void block_mask(float (&score)[MT][N_TILES][4], const int *seen, int key)
+{
+    int lane = (int)threadIdx.x % 32;
+
+    if (seen[0] >= key + BLOCK_KEYS) // later rows see no fewer
+        return;
+    key += lane % 4 * 2;
+#pragma unroll
+    for (int m = 0; m < MT; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            int end = seen[m * 16 + h * 8 + lane / 4];
+#pragma unroll
+            for (int j = 0; j < N_TILES; j++)
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    if (key + j * 8 + e >= end)
+                        score[m][j][2 * h + e] = -INFINITY;
+        }
+}
+
+/* Scores become weights; what was summed before is brought to the new maximum. */
+template <int D, int MT>
+__device__ __forceinline__ void block_weights(struct warp_rows<D, MT> &rows, float (&score)[MT][N_TILES][4],
+                                              float scale)
+{
+#pragma unroll
+    for (int m = 0; m < MT; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float max = -INFINITY, weight = 0;
+#pragma unroll
+            for (int j = 0; j < N_TILES; j++)
+                max = fmaxf(max, fmaxf(score[m][j][2 * h], score[m][j][2 * h + 1]));
+            max = fmaxf(max, __shfl_xor_sync(0xffffffffu, max, 1));
+            max = fmaxf(max, __shfl_xor_sync(0xffffffffu, max, 2));
+            max = fmaxf(rows.max[m][h], max * scale);
+            float from = max == -INFINITY ? 0 : max, factor = exp2_fast(rows.max[m][h] - from);
+            rows.max[m][h] = max;
+#pragma unroll
+            for (int j = 0; j < N_TILES; j++)
+#pragma unroll
+                for (int e = 2 * h; e < 2 * h + 2; e++) {
+                    score[m][j][e] = exp2_fast(fmaf(score[m][j][e], scale, -from));
+                    weight += score[m][j][e];
+                }
+            rows.weight[m][h] = rows.weight[m][h] * factor + weight;
+#pragma unroll
+            for (int j = 0; j < D / 8; j++) {
+                rows.sum[m][j][2 * h] *= factor;
+                rows.sum[m][j][2 * h + 1] *= factor;
+            }
+        }
+}
+
+/* sum += weight v */
+template <int D, int MT>
+__device__ __forceinline__ void block_values(struct warp_rows<D, MT> &rows, const float (&weight)[MT][N_TILES][4],
+                                             const uint16_t *v)
+{
+    int lane = (int)threadIdx.x % 32;
+
+    v += lane % 16 * (D + 8) + lane / 16 * 8;
+#pragma unroll
+    for (int j = 0; j < N_TILES; j += 2) {
+        uint32_t left[MT][4];
+#pragma unroll
+        for (int m = 0; m < MT; m++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                left[m][e] = pack_bf16(weight[m][j + e / 2][e % 2 * 2], weight[m][j + e / 2][e % 2 * 2 + 1]);
+#pragma unroll
+        for (int c = 0; c < D / 16; c++) {
+            uint32_t right[4];
+            ldmatrix_x4<true>(right, v + j * 8 * (D + 8) + c * 16);
+            const uint32_t first[2] = { right[0], right[1] }, second[2] = { right[2], right[3] };
+#pragma unroll
+            for (int m = 0; m < MT; m++) {
+                mma_bf16(rows.sum[m][2 * c], left[m], first);
+                mma_bf16(rows.sum[m][2 * c + 1], left[m], second);
+            }
+        }
+    }
+}
+
+/* Columns `column` and + 1 of a row of out: a word, unless rows are an odd number of columns apart. */
+__device__ __forceinline__ void put_pair(uint16_t *out, int column, float x, float y)
+{
+    uint32_t both = pack_bf16(x, y);
+
+    if ((uintptr_t)out % sizeof(both) == 0) {
+        *(uint32_t *)(out + column) = both;
+    } else {
+        out[column] = (uint16_t)both;
+        out[column + 1] = (uint16_t)(both >> 16);
+    }
+}
+
+/* Half h of the lanes' columns: 8 j and + 1 from `column` on, of K. */
+template <int D>
+__device__ __forceinline__ void put_row(const struct attend_row<uint16_t> &row, const float (&sum)[D / 8][4], int h,
+                                        int column, int K)
+{
+#pragma unroll
+    for (int j = 0; j < D / 8; j++) {
+        float x = sum[j][2 * h], y = sum[j][2 * h + 1];
+        if (j * 8 >= K)
+            continue;
+        if (row.sum)
+            *(float2 *)(row.sum + j * 8 + column) = make_float2(x, y);
+        if (row.part)
+            *(float2 *)(row.part + j * 8 + column) = make_float2(x * row.factor, y * row.factor);
+        if (row.out)
+            put_pair(row.out, j * 8 + column, x * row.factor, y * row.factor);
+    }
+}
+
+/* The rows of a warp: the first is row `first` of the pair. */
+template <int D, int MT>
+__device__ __forceinline__ void put_rows(const struct attend_args &a, const struct attend_task &t,
+                                         struct warp_rows<D, MT> &rows, int first)
+{
+    int lane = (int)threadIdx.x % 32;
+
+#pragma unroll
+    for (int m = 0; m < MT; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            int r = first + m * 16 + h * 8 + lane / 4;
+            float weight = rows.weight[m][h];
+            weight += __shfl_xor_sync(0xffffffffu, weight, 1);
+            weight += __shfl_xor_sync(0xffffffffu, weight, 2);
+            if (r >= t.n_rows)
+                continue;
+            struct attend_row<uint16_t> row = attend_finish<uint16_t>(a, t, r, rows.max[m][h], weight, lane % 4 == 0);
+            put_row<D>(row, rows.sum[m], h, lane % 4 * 2, a.job.head_dim);
+        }
+}
+
+template <int D, int MT> __device__ __forceinline__ void no_keys(struct warp_rows<D, MT> &rows)
+{
+#pragma unroll
+    for (int m = 0; m < MT; m++) {
+#pragma unroll
+        for (int j = 0; j < D / 8; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                rows.sum[m][j][e] = 0;
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            rows.max[m][h] = -INFINITY, rows.weight[m][h] = 0;
+    }
+}
+
+/* Two blocks of four warps on a multiprocessor, or as many of fewer. */
+/* registers <= 255 */
+template <int D, int MT, int WARPS>
+__global__ void __launch_bounds__(WARPS * 32, 8 / WARPS) attend_tensor(const struct attend_args a)
+{
+    constexpr int ROWS = WARPS * MT * 16, THREADS = WARPS * 32;
+    int K = a.job.head_dim;
+    bool weighed = a.job.out.at || a.job.part; // else the log-sum-exp alone is wanted
+    struct attend_task t;
+    struct warp_rows<D, MT> rows;
+
+    SHARED_DYNAMIC(uint16_t, q);
+    SHARED_ARRAY(int, row_seen, ROWS);
+    uint16_t *k = q + ROWS * (D + 8), *v = k + BLOCK_KEYS * (D + 8);
+    if (!attend_task_of<uint16_t>(a, ROWS, &t))
+        return;
+    const uint16_t *keys = (const uint16_t *)t.k + (size_t)t.begin * (size_t)K;
+    const uint16_t *values = (const uint16_t *)t.v + (size_t)t.begin * (size_t)K;
+    int warp_row = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0) * MT * 16, end = attend_max_seen(a, t, t.first, ROWS);
+    int warp_end = attend_max_seen(a, t, t.first + warp_row, MT * 16);
+    if (threadIdx.x < ROWS)
+        row_seen[threadIdx.x] = attend_seen(a, t, t.first + (int)threadIdx.x);
+    no_keys(rows);
+    if (t.begin < end) {
+        copy_tile<D, ROWS, THREADS>(q, (const uint16_t *)a.job.q + (t.row + (size_t)t.first) * (size_t)K,
+                                    t.n_rows - t.first, K);
+        copy_tile<D, BLOCK_KEYS, THREADS>(k, keys, end - t.begin, K);
+        copy_async_commit();
+    }
+    for (int key = t.begin; key < end; key += BLOCK_KEYS) {
+        float score[MT][N_TILES][4];
+        bool seen = key < warp_end;
+        copy_async_wait<0>();
+        __syncthreads();
+        if (weighed)
+            copy_tile<D, BLOCK_KEYS, THREADS>(v, values, end - key, K);
+        copy_async_commit();
+        if (seen)
+            block_scores<D, MT>(score, q + warp_row * (D + 8), k);
+        copy_async_wait<0>();
+        __syncthreads();
+        keys += BLOCK_KEYS * K, values += BLOCK_KEYS * K;
+        if (key + BLOCK_KEYS < end)
+            copy_tile<D, BLOCK_KEYS, THREADS>(k, keys, end - key - BLOCK_KEYS, K);
+        copy_async_commit();
+        if (seen) {
+            block_mask<MT>(score, row_seen + warp_row, key);
+            block_weights<D, MT>(rows, score, a.scale);
+            if (weighed)
+                block_values<D, MT>(rows, score, v);
+        }
+    }
+    attend_task_of<uint16_t>(a, ROWS, &t); // again, rather than in registers all the way
+    put_rows(a, t, rows, t.first + (int)threadIdx.x / 32 * MT * 16);
+}
+
+/* ---- launches -------------------------------------------------------------- */
+
+template <int D, int MT, int WARPS> static void launch(struct cuda *c, const struct attend_args *a)
+{
+    constexpr int ROWS = WARPS * MT * 16;
+    size_t bytes = (size_t)(ROWS + 2 * BLOCK_KEYS) * (D + 8) * sizeof(uint16_t);
+
+    LAUNCH(c, (attend_tensor<D, MT, WARPS>), (unsigned)(a->n_tiles * a->n_pieces * a->n_pairs), WARPS * 32, bytes, *a);
+}
+
+void attend_launch_tensor(struct cuda *c, const struct attend_args *a, int tile_rows)
+{
+    tensor_for(a->job.head_dim, [&](auto width) {
+        constexpr int D = decltype(width)::n, MT = D <= 128 ? 2 : 1; // so that a warp's sums fit into its registers
+        if (tile_rows == 16)
+            launch<D, 1, 1>(c, a);
+        else if (tile_rows == 64)
+            launch<D, MT, 4 / MT>(c, a);
+        else
+            launch<D <= 128 ? D : 128, 2, 4>(c, a);
+    });
+}
+
+int attend_tensor_rows(int K, int n_rows)
+{
+    return n_rows <= 16 ? 16 : n_rows <= 64 || K > 128 ? 64 : 128;
+}

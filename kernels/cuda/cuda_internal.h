@@ -1,0 +1,206 @@
+/* cuda_internal.h - inside the "cuda" backend: what every .cu file of kernels/cuda/ includes.
+ *
+ * C++, compiled by nvcc for a device and by g++ for the tests' emulation of one; nothing here or in a .cu file asks
+ * which. An op is a host function `void cuda_NAME(struct backend *, ...)` with the contract of kernels/backend.h. It
+ * queues kernels with LAUNCH on the one stream and returns. Addresses of the device are plain pointers, so struct mat,
+ * kv_store and kv_rows go to kernels by value.
+ *
+ * Failures: an op returns nothing. The first failure is remembered (cuda_ok, cuda_fail); after it LAUNCH does nothing,
+ * and the next read or sync returns it as ERR_DEVICE or ERR_NOMEM. So an op need not look at what it launched; it
+ * returns when cuda_scratch() or cuda_upload() gives NULL.
+ *
+ * Bits: neither the number of multiprocessors nor what else is in the batch may change a result.
+ */
+#ifndef EVP_CUDA_INTERNAL_H
+#define EVP_CUDA_INTERNAL_H
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+#include <cuda_primitives.h>
+
+#include "base/err.h"
+#include "kernels/backend.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+constexpr size_t CUDA_ALIGN = 256;          // of what cuda_take() and alloc give, in bytes
+constexpr size_t CUDA_PART_BYTES = 4 << 20; // of the upload ring
+enum { CUDA_RING_PARTS = 4 };               // a part is used again when the device has read it
+
+/* Pinned memory of the host and as much of the device, in parts that are filled one after the other. */
+struct cuda_ring {
+    char *host, *device; // CUDA_RING_PARTS * CUDA_PART_BYTES
+    cudaEvent_t done[CUDA_RING_PARTS];
+    int part;    // the one being filled
+    size_t used; // bytes of it
+};
+
+struct cuda {
+    struct backend base; // first: a struct backend * of this kind is a struct cuda *
+    cudaStream_t stream;
+    cublasLtHandle_t lt;
+    struct err failure; // the first one since the last read or sync; code 0: none
+    char kind[32];      // base.kind
+
+    int n_multiprocessors;
+    size_t shared_max; // bytes of shared memory that one block can have
+
+    uint64_t n_launches; // kernels queued so far; a test holds how many a pass takes
+    const char *running; // the kernel or copy queued last, for a failure that shows up later
+
+    void *scratch; // of the op in progress
+    size_t scratch_bytes, scratch_planned;
+    struct cuda_ring ring;
+
+    cublasLtMatmulDesc_t product;  // what all products have in common
+    struct cuda_product *products; // a list: what those of one shape have in common
+    void *workspace;               // of products
+
+    cudaEvent_t last, now; // of the clock: when it was read last, and for the next time
+    double clock_s;        // what it said then
+};
+
+static inline struct cuda *cuda_of(struct backend *be)
+{
+    return (struct cuda *)be;
+}
+
+/* Is `code` cudaSuccess? If not, remembers the first failure: "the device failed in WHAT: NAME: text". */
+bool cuda_ok(struct cuda *c, cudaError_t code, const char *what);
+
+/* The same for a failure that CUDA's runtime does not know of. */
+void cuda_fail(struct cuda *c, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Did anything fail since the last read or sync? */
+static inline bool cuda_failed(const struct cuda *c)
+{
+    return c->failure.code != 0;
+}
+
+/* Device memory of the calling op alone, CUDA_ALIGN-aligned: kernels of this op may use it, the next op's take it over.
+ * One call per op; cuda_take() cuts it up. At most what the op's cuda_NAME_bytes() says for the work's shapes, so that
+ * a planned run allocates nothing here after its first op. NULL: failed, which is remembered. */
+void *cuda_scratch(struct cuda *c, size_t bytes);
+
+/* Cuts `bytes` off the front of *at and rounds *at up; with *at NULL at first it measures: *at becomes the bytes. */
+static inline void *cuda_take(char **at, size_t bytes)
+{
+    char *start = *at;
+    *at = start + (bytes + CUDA_ALIGN - 1) / CUDA_ALIGN * CUDA_ALIGN;
+    return start;
+}
+
+/* A small list of the host's copied to the device, 16-byte aligned: the host's memory is read when this returns, the
+ * copy may be used by kernels queued until the next CUDA_RING_PARTS - 1 parts are full, so by those of this op. At most
+ * CUDA_PART_BYTES. NULL: failed, which is remembered. */
+const void *cuda_upload(struct cuda *c, const void *host, size_t bytes);
+
+/* Typed: const struct kv_rows *heads = cuda_upload_list(c, host, n); */
+template <class T> static inline const T *cuda_upload_list(struct cuda *c, const T *host, int n)
+{
+    return (const T *)cuda_upload(c, host, (size_t)n * sizeof(T));
+}
+
+/* Before and after a launch; LAUNCH calls them. begin: false when nothing is to be launched: a failure is remembered,
+ * or there is no block. */
+bool cuda_begin(struct cuda *c, const char *kernel, const void *function, dim3 grid, size_t shared_bytes);
+void cuda_end(struct cuda *c);
+
+/* Queues a kernel: LAUNCH(c, (kernel<64, true>), grid, block, shared_bytes, args...). A grid with a 0 in it is no
+ * launch. Dynamic shared memory beyond 48 KiB is asked for. */
+#define LAUNCH(c, kernel, grid, block, shared_bytes, ...)                                                              \
+    do {                                                                                                               \
+        const dim3 launch_grid_ = (grid);                                                                              \
+        if (cuda_begin((c), #kernel, (const void *)(kernel), launch_grid_, (shared_bytes))) {                          \
+            KERNEL_LAUNCH(kernel, launch_grid_, (block), (shared_bytes), (c)->stream, __VA_ARGS__);                    \
+            cuda_end(c);                                                                                               \
+        }                                                                                                              \
+    } while (0)
+
+/* How many pieces of `each` n items make. */
+static inline unsigned cuda_pieces(size_t n, size_t each)
+{
+    return (unsigned)((n + each - 1) / each);
+}
+
+/* Row i of a matrix: an address. */
+static inline void *cuda_row(struct mat m, int i)
+{
+    return (char *)m.at + (size_t)i * (size_t)m.pitch * dtype_size(m.type);
+}
+
+/* ---- ops ---------------------------------------------------------------- */
+
+/* A work_shape in, the most bytes that the op takes with cuda_scratch(). Ops without one take none. */
+typedef size_t cuda_bytes_fn(const struct cuda *c, const struct work_shape *shape);
+
+/* cuda_memory.cu */
+bool cuda_ring_open(struct cuda *c); // false: failed, which is remembered
+void cuda_ring_close(struct cuda *c);
+void *cuda_alloc(struct backend *be, size_t bytes, struct err *err);
+void cuda_free(struct backend *be, void *at);
+void cuda_write(struct backend *be, void *dst, const void *host, size_t bytes);
+int cuda_read(struct backend *be, void *host, const void *src, size_t bytes, struct err *err);
+void cuda_copy(struct backend *be, void *dst, const void *src, size_t bytes);
+int cuda_upload_rate_of(struct backend *be, double *bytes_per_s, struct err *err); // kernels/cuda/cuda.h
+
+/* cuda_gemm.cu. A product with a bias takes scratch, one without takes none. */
+bool cuda_products_open(struct cuda *c); // false: failed, which is remembered
+void cuda_products_close(struct cuda *c);
+struct weight *cuda_weight_new(struct backend *be, const struct mat *host, int n_parts, struct err *err);
+void cuda_weight_free(struct backend *be, struct weight *w);
+struct weight_bytes cuda_weight_bytes(struct backend *be, int out, int in);
+void cuda_gemm(struct backend *be, struct mat out, struct mat x, const struct weight *w, const float *bias,
+               enum gemm_into into);
+cuda_bytes_fn cuda_gemm_bytes;
+
+/* cuda_attend.cu and what belongs to it, cuda_columns.cu */
+void cuda_attend(struct backend *be, const struct attn_job *job);
+void cuda_merge(struct backend *be, const struct merge_job *job);
+void cuda_column_stats(struct backend *be, const struct column_job *job);
+cuda_bytes_fn cuda_attend_bytes;
+
+/* cuda_rows.cu */
+void cuda_repeat(struct backend *be, void *dst, size_t pitch, int n, const void *host, size_t bytes);
+void cuda_embed(struct backend *be, struct mat out, struct mat table, const int32_t *ids);
+void cuda_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps);
+void cuda_rope(struct backend *be, const struct rope_job *job);
+void cuda_silu_mul(struct backend *be, struct mat out, struct mat gate_up);
+void cuda_copy_slots(struct backend *be, const struct kv_store *store, const struct kv_shape *shape,
+                     const struct slot_copy *copy);
+
+/* cuda_best.cu: logits by cuda_gemm() in blocks of rows that depend on the width of the head alone. */
+void cuda_best(struct backend *be, struct best *best, struct mat x, const struct weight *head);
+cuda_bytes_fn cuda_best_bytes;
+
+/* cuda_moe.cu */
+void cuda_moe(struct backend *be, struct mat x, struct mat normed, const struct experts *experts);
+cuda_bytes_fn cuda_moe_bytes;
+
+/* cuda_scores.cu */
+void cuda_key_norms(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
+void cuda_key_cosines(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
+void cuda_avg_pool(struct backend *be, float *score, int n_heads, int n, int pitch, int width);
+void cuda_scale_columns(struct backend *be, float *score, int n_heads, int n, const float *factor);
+void cuda_mean_heads(struct backend *be, float *score, int n_heads, int n, int group);
+cuda_bytes_fn cuda_scores_bytes; // of any op of the file
+
+/* cuda_select.cu */
+void cuda_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n,
+                       const struct joint_keep *keep);
+void cuda_top_k(struct backend *be, int32_t *kept, const float *score, int n_heads, int n, const int *k);
+void cuda_gather(struct backend *be, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,
+                 int n_heads, int head_dim);
+cuda_bytes_fn cuda_select_bytes; // of any op of the file
+
+/* cuda_quantise.cu */
+void cuda_quantise(struct backend *be, const struct quant_item *item, int n_items);
+void cuda_dequantise(struct backend *be, const struct quant_item *item, int n_items);
+
+/* cuda_bert.cu */
+void cuda_layernorm(struct backend *be, struct mat out, struct mat x, const float *w, const float *b, float eps);
+void cuda_gelu(struct backend *be, struct mat x);
+
+#endif

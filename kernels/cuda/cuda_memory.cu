@@ -1,0 +1,189 @@
+/* cuda_memory.cu - the device's memory, and the ring of pinned memory through which everything goes to it.
+ *
+ * The host's memory is read when write or an upload returns, and no copy waits for the stream: bytes go to a pinned
+ * part of the ring first, and from there in the stream's order. A part is filled again when the copies from it are
+ * done.
+ */
+#include <cuda_runtime.h>
+
+#include <cuda_primitives.h>
+
+#include "kernels/cuda/cuda_internal.h"
+
+#include <string.h>
+
+enum { RING_ALIGN = 16 };
+
+/* ---- the ring ----------------------------------------------------------- */
+
+bool cuda_ring_open(struct cuda *c)
+{
+    struct cuda_ring *r = &c->ring;
+    size_t bytes = (size_t)CUDA_RING_PARTS * CUDA_PART_BYTES;
+
+    for (int i = 0; i < CUDA_RING_PARTS; i++)
+        if (!cuda_ok(c, cudaEventCreateWithFlags(&r->done[i], cudaEventDisableTiming), "making an event"))
+            return false;
+    return cuda_ok(c, cudaMallocHost((void **)&r->host, bytes), "allocating pinned memory") &&
+           cuda_ok(c, cudaMalloc((void **)&r->device, bytes), "allocating memory for uploads");
+}
+
+void cuda_ring_close(struct cuda *c)
+{
+    struct cuda_ring *r = &c->ring;
+
+    for (int i = 0; i < CUDA_RING_PARTS; i++)
+        if (r->done[i])
+            cudaEventDestroy(r->done[i]);
+    cudaFreeHost(r->host);
+    cudaFree(r->device);
+}
+
+/* Goes on to the next part, when what was copied from it is done. */
+static bool next_part(struct cuda *c)
+{
+    struct cuda_ring *r = &c->ring;
+
+    if (!cuda_ok(c, cudaEventRecord(r->done[r->part], c->stream), "marking an upload"))
+        return false;
+    r->part = (r->part + 1) % CUDA_RING_PARTS;
+    r->used = 0;
+    return cuda_ok(c, cudaEventSynchronize(r->done[r->part]), "waiting for an upload"); // never recorded: done
+}
+
+/* Where the next bytes of the ring go, of those asked for at most a part; *offset: in both memories. */
+static bool ring_take(struct cuda *c, size_t bytes, size_t *offset)
+{
+    struct cuda_ring *r = &c->ring;
+
+    if (cuda_failed(c) || (r->used + bytes > CUDA_PART_BYTES && !next_part(c)))
+        return false;
+    *offset = (size_t)r->part * CUDA_PART_BYTES + r->used;
+    r->used += (bytes + RING_ALIGN - 1) / RING_ALIGN * RING_ALIGN;
+    return true;
+}
+
+static bool to_device(struct cuda *c, void *dst, const void *pinned, size_t bytes)
+{
+    c->running = "an upload";
+    return bytes == 0 || cuda_ok(c, cudaMemcpyAsync(dst, pinned, bytes, cudaMemcpyHostToDevice, c->stream), c->running);
+}
+
+const void *cuda_upload(struct cuda *c, const void *host, size_t bytes)
+{
+    size_t at;
+
+    if (bytes > CUDA_PART_BYTES) {
+        cuda_fail(c, ERR_FAIL, "a list of %zu bytes is too long to be uploaded: %zu is the maximum", bytes,
+                  CUDA_PART_BYTES);
+        return NULL;
+    }
+    if (!ring_take(c, bytes, &at))
+        return NULL;
+    if (bytes)
+        memcpy(c->ring.host + at, host, bytes);
+    return to_device(c, c->ring.device + at, c->ring.host + at, bytes) ? c->ring.device + at : NULL;
+}
+
+void cuda_write(struct backend *be, void *dst, const void *host, size_t bytes)
+{
+    struct cuda *c = cuda_of(be);
+    const char *from = (const char *)host;
+    char *to = (char *)dst;
+    size_t at;
+
+    while (bytes > 0) {
+        size_t n = bytes < CUDA_PART_BYTES ? bytes : CUDA_PART_BYTES;
+        if (!ring_take(c, n, &at))
+            return;
+        memcpy(c->ring.host + at, from, n);
+        if (!to_device(c, to, c->ring.host + at, n))
+            return;
+        from += n;
+        to += n;
+        bytes -= n;
+    }
+}
+
+/* ---- the device's memory ------------------------------------------------ */
+
+void *cuda_alloc(struct backend *be, size_t bytes, struct err *err)
+{
+    void *at = NULL;
+    cudaError_t code = cudaMalloc(&at, bytes ? bytes : CUDA_ALIGN);
+
+    (void)be;
+    if (code == cudaSuccess)
+        return at;
+    cudaGetLastError(); // the failure is told here, and not by the next launch
+    size_t free_bytes = 0, total = 0;
+    if (code == cudaErrorMemoryAllocation && cudaMemGetInfo(&free_bytes, &total) == cudaSuccess)
+        err_set(err, ERR_NOMEM, "the GPU's memory is used up: %zu bytes are needed, and %zu of its %zu are free", bytes,
+                free_bytes, total);
+    else
+        err_set(err, ERR_DEVICE, "the GPU failed: allocating %zu bytes: %s (%s)", bytes, cudaGetErrorName(code),
+                cudaGetErrorString(code));
+    return NULL;
+}
+
+void cuda_free(struct backend *be, void *at)
+{
+    cuda_ok(cuda_of(be), cudaFree(at), "freeing memory");
+}
+
+void cuda_copy(struct backend *be, void *dst, const void *src, size_t bytes)
+{
+    struct cuda *c = cuda_of(be);
+
+    if (bytes == 0 || cuda_failed(c))
+        return;
+    c->running = "a copy";
+    cuda_ok(c, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, c->stream), c->running);
+}
+
+int cuda_read(struct backend *be, void *host, const void *src, size_t bytes, struct err *err)
+{
+    struct cuda *c = cuda_of(be);
+
+    if (bytes > 0 && !cuda_failed(c)) {
+        c->running = "reading a result";
+        cuda_ok(c, cudaMemcpyAsync(host, src, bytes, cudaMemcpyDeviceToHost, c->stream), c->running);
+    }
+    return be->sync(be, err);
+}
+
+/* ---- how fast pinned memory goes up ------------------------------------- */
+
+/* The fastest of some copies; the first one is not counted. */
+static void time_copies(struct cuda *c, void *to, const void *from, size_t bytes, double *bytes_per_s)
+{
+    enum { COPIES = 6 };
+    double last = c->base.clock(&c->base);
+
+    *bytes_per_s = 0;
+    for (int i = 0; i < COPIES; i++) {
+        if (!to_device(c, to, from, bytes))
+            return;
+        double now = c->base.clock(&c->base), rate = (double)bytes / (now - last);
+        if (i > 0 && now > last && rate > *bytes_per_s)
+            *bytes_per_s = rate;
+        last = now;
+    }
+}
+
+int cuda_upload_rate_of(struct backend *be, double *bytes_per_s, struct err *err)
+{
+    const size_t bytes = 64 << 20; // a millisecond and more: far above what starting a copy takes
+    struct cuda *c = cuda_of(be);
+    void *from = NULL, *to = NULL;
+
+    if (cuda_ok(c, cudaMallocHost(&from, bytes), "allocating pinned memory") &&
+        cuda_ok(c, cudaMalloc(&to, bytes), "allocating memory for uploads")) {
+        memset(from, 1, bytes);
+        time_copies(c, to, from, bytes, bytes_per_s);
+    }
+    int code = be->sync(be, err);
+    cudaFreeHost(from);
+    cudaFree(to);
+    return code;
+}

@@ -1,0 +1,93 @@
+/* index_find.c - which prefix of a prompt is placed. The prompt is hashed once, chunk by chunk; at each border the
+ * indexes are asked for contexts that end in the chunk that follows, which share the digest so far as a prefix.
+ */
+#include "loader/index/index.h"
+
+#include "base/unconst.h"
+
+#include <string.h>
+
+/* The chunk after `chain`, the digest of the whole chunks before: `tail` holds the at most 255 ids of it that the
+ * prompt has. */
+struct chunk {
+    const struct digest *chain;
+    uint8_t prefix[INDEX_ID];
+    const int32_t *tail;
+    size_t n_tail;
+};
+
+/* Looks for contexts that end in the chunk. The longest becomes *hit. */
+static int find_in_chunk(const struct index_view *v, const struct chunk *c, struct index_record *hit, struct err *err)
+{
+    struct index_key key = { .tail = { 0 } };
+    struct index_record r;
+    int got, found = 0;
+
+    index_key_in(&key, v->name_space);
+    memcpy(key.prefix, c->prefix, INDEX_ID);
+    if (v->name_space < 0 || !index_may_have(v->index, &key))
+        return 0;
+    while ((got = index_seek(v->index, &key, &r, err)) == 1) {
+        size_t tail = r.key.tail[1];
+        if (memcmp(&r.key, &key, offsetof(struct index_key, tail)) != 0 || r.key.tail[0] || tail > c->n_tail)
+            return found;
+        memcpy(key.tail, r.key.tail, sizeof(key.tail));
+        if (digest_peek_tokens(c->chain, c->tail, tail, key.digest, err))
+            return err->code;
+        if (memcmp(&r.key, &key, sizeof(key)) != 0 && (got = index_seek(v->index, &key, &r, err)) < 0)
+            return got;
+        if (got && memcmp(&r.key, &key, sizeof(key)) == 0) {
+            *hit = r;
+            found = 1;
+        }
+        if (tail == DIGEST_CHUNK - 1)
+            return found;
+        key.tail[1]++;
+        memset(key.digest, 0, sizeof(key.digest));
+    }
+    return got < 0 ? got : found;
+}
+
+/* The longest of all indexes becomes *hit; of one length, that of the first. */
+static int find_in_all(const struct index_views *views, const struct chunk *c, struct index_hit *hit, struct err *err)
+{
+    struct index_record r;
+    uint32_t longest = 0;
+    int code = 0;
+
+    for (int i = 0; i < views->n && code >= 0; i++) {
+        code = find_in_chunk(&views->at[i], c, &r, err);
+        if (code != 1 || r.n_tokens <= longest)
+            continue;
+        longest = r.n_tokens;
+        *hit = (struct index_hit){ i, r };
+    }
+    return code < 0 ? code : longest > 0;
+}
+
+/* The last hit is that of the longest prefix. */
+int index_find(const struct index_views *views, const struct index_prompt *prompt, struct index_hit *hit,
+               struct err *err)
+{
+    struct chunk c = { .chain = digest_new(err), .tail = prompt->id };
+    uint8_t whole[32];
+    int code = 0, found = 0;
+
+    if (!c.chain)
+        return err->code;
+    for (size_t done = 0;; done += DIGEST_CHUNK, c.tail += DIGEST_CHUNK) {
+        size_t left = prompt->n - done;
+        c.n_tail = left < DIGEST_CHUNK ? left : DIGEST_CHUNK - 1;
+        code = find_in_all(views, &c, hit, err);
+        found |= code == 1;
+        if (code < 0 || left < DIGEST_CHUNK)
+            break;
+        digest_add_tokens(unconst(c.chain), c.tail, DIGEST_CHUNK);
+        code = digest_peek_tokens(c.chain, prompt->id, 0, whole, err);
+        if (code < 0)
+            break;
+        memcpy(c.prefix, whole, INDEX_ID);
+    }
+    digest_end(unconst(c.chain), NULL);
+    return code < 0 ? code : found;
+}

@@ -1,0 +1,149 @@
+/* evp_fetch.c - the payload of a found prefix: its file opened, wherever it lies now, and read whole. */
+#include "loader/libevp/evp_fetch.h"
+
+#include "loader/index/folder.h"
+#include "loader/libevp/evp_find.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- opening ------------------------------------------------------------------- */
+
+int prefix_check(const struct evp_prefix *prefix, struct evp_error *error)
+{
+    bool filled = memchr(prefix->token_digest, '\0', sizeof(prefix->token_digest)) &&
+                  digest_is_hex(prefix->token_digest) && memchr(prefix->checksum, '\0', sizeof(prefix->checksum)) &&
+                  memchr(prefix->config, '\0', sizeof(prefix->config)) && prefix->n_tokens > 0;
+
+    return filled ? EVP_OK : evp_error_set(error, EVP_ARGUMENT, "prefix is not one that evp_find() has filled");
+}
+
+/* The record of a prefix in a tier: the one that was found, or one with the same bytes. 1, or 0 when there is none. */
+static int seek_record(const struct view *v, const struct evp_prefix *prefix, struct index_record *r, struct err *err)
+{
+    struct index_key key;
+    struct found found;
+
+    if (v->name_space < 0)
+        return 0;
+    memcpy(&found, prefix->opaque, sizeof(found));
+    index_key_set(&key, found.prefix, prefix->token_digest, prefix->n_tokens);
+    index_key_in(&key, v->name_space);
+    int got = index_seek(&v->index, &key, r, err);
+    if (got < 0)
+        return got;
+    return got && memcmp(&r->key, &key, sizeof(key)) == 0 && r->size == prefix->size &&
+           r->checksum == strtoull(prefix->checksum, NULL, 16);
+}
+
+/* A regular file of the size that the index says, or an error. */
+static int check_file(const struct prefix_file *f, const struct evp_prefix *prefix, struct err *err)
+{
+    struct stat st;
+
+    if (fstat(f->fd, &st))
+        return err_set(err, ERR_IO, "'%s': cannot read: %s", f->path, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_FORMAT, "'%s' is not a file", f->path);
+    if ((uint64_t)st.st_size != prefix->size)
+        return err_set(err, ERR_FORMAT, "'%s': has %lld bytes, not %llu", f->path, (long long)st.st_size,
+                       (unsigned long long)prefix->size);
+    return 0;
+}
+
+static int open_in_tier(const struct snapshot *s, int tier, const struct evp_prefix *prefix, struct prefix_file *f,
+                        struct err *err)
+{
+    struct index_record r;
+    char file[OBJECT_FILE];
+    int got = seek_record(&s->view[tier], prefix, &r, err);
+
+    if (got <= 0)
+        return got < 0 ? got : PREFIX_GONE;
+    object_file(r.object, file);
+    snprintf(f->path, sizeof(f->path), "%s/%s", s->header.tiers.at[tier].uri, file);
+    f->fd = folder_open_file(s->view[tier].folder, file);
+    if (f->fd < 0)
+        return errno == ENOENT ? PREFIX_GONE : err_set(err, ERR_IO, "'%s': cannot open: %s", f->path, strerror(errno));
+    if (!check_file(f, prefix, err))
+        return 0;
+    close(f->fd);
+    f->fd = -1;
+    return err->code;
+}
+
+static int open_in_any(struct evp_store *store, const struct evp_prefix *prefix, struct prefix_file *f, struct err *err)
+{
+    struct snapshot *s = snapshot_take(store);
+    int code = PREFIX_GONE;
+
+    for (int t = 0; t < s->header.tiers.n && code == PREFIX_GONE; t++)
+        code = open_in_tier(s, t, prefix, f, err);
+    snapshot_give_back(store, s);
+    return code;
+}
+
+int prefix_open(struct evp_store *store, const struct evp_prefix *prefix, struct prefix_file *f, struct err *err)
+{
+    f->fd = -1;
+    int code = open_in_any(store, prefix, f, err);
+    if (code != PREFIX_GONE)
+        return code;
+    if (snapshot_refresh(store, err) < 0) /* a writer took it away meanwhile: look at the indexes again */
+        return err->code;
+    return open_in_any(store, prefix, f, err);
+}
+
+/* ---- reading ------------------------------------------------------------------- */
+
+int read_at(const struct prefix_file *f, void *to, size_t n, uint64_t offset, struct err *err)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(f->fd, (char *)to + done, n - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return err_set(err, ERR_IO, "'%s': cannot read: %s", f->path, got ? strerror(errno) : "the file was cut");
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+static int read_whole(const struct prefix_file *f, const struct evp_prefix *prefix, int verify, void *buffer,
+                      struct err *err)
+{
+    char checksum[XXH3_HEX];
+    int code = read_at(f, buffer, (size_t)prefix->size, 0, err);
+
+    if (code || verify == EVP_TRUST)
+        return code;
+    digest_xxh3_hex(buffer, (size_t)prefix->size, checksum);
+    return strcmp(checksum, prefix->checksum) == 0
+               ? 0
+               : err_set(err, ERR_FORMAT, "'%s': has checksum %s, not %.16s: it is damaged", f->path, checksum,
+                         prefix->checksum);
+}
+
+int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, size_t size,
+              struct evp_error *error)
+{
+    struct prefix_file f;
+    struct err err;
+
+    if (prefix_check(prefix, error))
+        return EVP_ARGUMENT;
+    if (size < prefix->size)
+        return evp_error_set(error, EVP_SMALL, "the buffer is smaller than the payload");
+    int code = prefix_open(store, prefix, &f, &err);
+    if (code == PREFIX_GONE)
+        return evp_error_set(error, EVP_GONE, "the prefix is no longer placed");
+    if (!code) {
+        code = read_whole(&f, prefix, store->verify, buffer, &err);
+        close(f.fd);
+    }
+    return code ? evp_error_from(error, &err, EVP_DAMAGED) : EVP_OK;
+}

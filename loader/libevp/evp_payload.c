@@ -1,0 +1,257 @@
+/* evp_payload.c - a payload open for reading in parts: where its tensors lie, and ranges of them.
+ *
+ * Only the header is read when a payload is opened. A checksum is that of a whole tensor, so the first range of a
+ * tensor costs reading all of it; it is known to be whole from then on.
+ */
+#include "base/safetensors.h"
+#include "loader/formats/payload.h"
+#include "loader/libevp/evp_fetch.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HEAD = 1 << 16, CHUNK = 1 << 20 }; // bytes that hold most headers; of a tensor at a time
+
+_Static_assert((int)ST_DIMS == sizeof(((struct evp_location *)0)->dim) / sizeof(int64_t), "dimensions fit");
+
+struct evp_payload {
+    struct prefix_file file;
+    uint64_t size;
+    char *head; // the first bytes, which `payload` borrows
+    struct payload payload;
+    struct json *sums;
+    atomic_bool *whole; // (payload.st.n) the tensor has been compared with its checksum
+};
+
+/* ---- opening ------------------------------------------------------------------- */
+
+static int read_head(struct evp_payload *p, struct err *err)
+{
+    size_t n = p->size < HEAD ? (size_t)p->size : HEAD;
+
+    p->head = malloc(n < sizeof(uint64_t) ? sizeof(uint64_t) : n);
+    if (!p->head)
+        return err_nomem(err);
+    if (read_at(&p->file, p->head, n, 0, err))
+        return err->code;
+    uint64_t header = n < sizeof(uint64_t) ? 0 : safetensors_header_bytes(p->head);
+    if (header > n && header <= p->size) {
+        char *more = realloc(p->head, (size_t)header);
+        if (!more)
+            return err_nomem(err);
+        p->head = more;
+        n = (size_t)header;
+        if (read_at(&p->file, p->head, n, 0, err))
+            return err->code;
+    }
+    return payload_parse_header(&p->payload, p->head, n, p->size, err) ? err_wrap(err, "'%s'", p->file.path) : 0;
+}
+
+/* Is the header that of the payload that was found? */
+static int compare_head(const struct evp_payload *p, const struct evp_prefix *prefix, struct err *err)
+{
+    const struct payload *have = &p->payload;
+
+    if (have->n_tokens == prefix->n_tokens && strcmp(have->token_digest, prefix->token_digest) == 0 &&
+        strcmp(have->config, prefix->config) == 0)
+        return 0;
+    return err_set(err, ERR_FORMAT, "'%s' is another payload than its index says: it is damaged", p->file.path);
+}
+
+static int open_payload(struct evp_payload *p, const struct evp_prefix *prefix, struct err *err)
+{
+    p->size = prefix->size;
+    if (read_head(p, err) || compare_head(p, prefix, err))
+        return err->code;
+    p->sums = payload_sums(&p->payload, err);
+    p->whole = calloc((size_t)p->payload.st.n + 1, sizeof(*p->whole));
+    if (!p->whole)
+        return err_nomem(err);
+    return p->sums ? 0 : err_wrap(err, "'%s'", p->file.path);
+}
+
+int evp_payload_open(struct evp_payload **payload, struct evp_store *store, const struct evp_prefix *prefix,
+                     struct evp_error *error)
+{
+    struct err err;
+
+    *payload = NULL;
+    if (prefix_check(prefix, error))
+        return EVP_ARGUMENT;
+    struct evp_payload *p = calloc(1, sizeof(*p));
+    if (!p)
+        return evp_error_set(error, EVP_MEMORY, "out of memory");
+    int code = prefix_open(store, prefix, &p->file, &err);
+    if (code == PREFIX_GONE)
+        code = evp_error_set(error, EVP_GONE, "the prefix is no longer placed");
+    else if (code || open_payload(p, prefix, &err))
+        code = evp_error_from(error, &err, EVP_DAMAGED);
+    if (code)
+        evp_payload_close(p);
+    else
+        *payload = p;
+    return code;
+}
+
+void evp_payload_close(struct evp_payload *p)
+{
+    if (!p)
+        return;
+    if (p->file.fd >= 0)
+        close(p->file.fd);
+    payload_close(&p->payload);
+    json_free(p->sums);
+    free(p->whole);
+    free(p->head);
+    free(p);
+}
+
+/* ---- where things are ------------------------------------------------------------- */
+
+static void locate(const struct evp_payload *p, const struct st_tensor *t, struct evp_location *l)
+{
+    const char *sum = payload_sum(p->sums, t->name);
+
+    *l = (struct evp_location){ .fd = p->file.fd, .n_dims = t->n_dims, .offset = t->offset, .size = t->bytes };
+    memcpy(l->dim, t->dim, (size_t)t->n_dims * sizeof(*t->dim));
+    snprintf(l->name, sizeof(l->name), "%s", t->name);
+    snprintf(l->type, sizeof(l->type), "%s", st_type_name(t->type));
+    snprintf(l->checksum, sizeof(l->checksum), "%.*s", XXH3_HEX - 1, sum ? sum : "");
+}
+
+static int unknown_tensor(struct evp_error *error, const char *name)
+{
+    struct err err;
+
+    err_set(&err, ERR_FORMAT, "the payload has no tensor '%.80s'", name);
+    return evp_error_set(error, EVP_UNKNOWN, err.msg);
+}
+
+int evp_locate(struct evp_payload *payload, const char *tensor, struct evp_location *location, struct evp_error *error)
+{
+    const struct st_tensor *t = tensor ? safetensors_find(&payload->payload.st, tensor) : NULL;
+
+    if (tensor && !t)
+        return unknown_tensor(error, tensor);
+    if (t)
+        locate(payload, t, location);
+    else
+        *location = (struct evp_location){ .fd = payload->file.fd, .size = payload->size };
+    return EVP_OK;
+}
+
+int evp_locate_at(struct evp_payload *payload, size_t i, struct evp_location *location, struct evp_error *error)
+{
+    (void)error;
+    if (i >= (size_t)payload->payload.st.n)
+        return 0;
+    locate(payload, &payload->payload.st.tensor[i], location);
+    return 1;
+}
+
+/* ---- ranges ---------------------------------------------------------------------- */
+
+/* A range in bytes: `n` pieces of `bytes`, `stride` bytes from one to the next. */
+struct pieces {
+    uint64_t first, n, bytes, stride;
+};
+
+/* Numbers [first, first + n) of 0 to dim; n 0: all from `first` on. */
+static int check_numbers(int64_t first, int64_t *n, int64_t dim, const char *what, struct err *err)
+{
+    if (first >= 0 && first <= dim && *n == 0)
+        *n = dim - first;
+    if (first < 0 || *n < 0 || first > dim || *n > dim - first)
+        return err_set(err, ERR_FORMAT, "%lld %s from %lld on are not in 0 to %lld", (long long)*n, what,
+                       (long long)first, (long long)dim);
+    return 0;
+}
+
+static int range_pieces(const struct st_tensor *t, const struct evp_range *range, struct pieces *p, struct err *err)
+{
+    int64_t heads = t->n_dims > 0 ? t->dim[0] : 1, rows = t->n_dims > 1 ? t->dim[1] : 1;
+    int64_t n = range->n, n_rows = range->n_rows;
+
+    if (t->type == ST_OTHER && (range->first || n || range->first_row || n_rows))
+        return err_set(err, ERR_FORMAT, "tensor '%.80s' is of a type that cannot be cut", t->name);
+    if (check_numbers(range->first, &n, heads, "heads", err) ||
+        check_numbers(range->first_row, &n_rows, rows, "rows", err))
+        return err_wrap(err, "tensor '%.80s'", t->name);
+    uint64_t head = heads ? t->bytes / (uint64_t)heads : 0, row = rows ? head / (uint64_t)rows : 0;
+    *p = (struct pieces){ .first = (uint64_t)range->first * head + (uint64_t)range->first_row * row,
+                          .n = (uint64_t)n,
+                          .bytes = (uint64_t)n_rows * row,
+                          .stride = head };
+    if (p->bytes == p->stride) { /* whole heads lie side by side */
+        p->bytes *= p->n;
+        p->n = p->bytes ? 1 : 0;
+    }
+    return 0;
+}
+
+/* Compares a tensor with its checksum. at: its bytes, if they are in memory. */
+static int verify(struct evp_payload *p, const struct st_tensor *t, const void *at, struct err *err)
+{
+    const char *want = payload_sum(p->sums, t->name);
+    char hex[XXH3_HEX], *chunk = at ? NULL : malloc(CHUNK);
+    struct checksum *sum = checksum_new(err);
+    int code = sum && (at || chunk) ? 0 : err_nomem(err);
+
+    if (!code && at)
+        checksum_add(sum, at, (size_t)t->bytes);
+    for (uint64_t done = 0; !code && !at && done < t->bytes; done += CHUNK) {
+        size_t n = t->bytes - done < CHUNK ? (size_t)(t->bytes - done) : CHUNK;
+        code = read_at(&p->file, chunk, n, t->offset + done, err);
+        checksum_add(sum, chunk, code ? 0 : n);
+    }
+    free(chunk);
+    checksum_end(sum, hex);
+    if (code)
+        return code;
+    if (!want)
+        return err_set(err, ERR_FORMAT, "'%s': tensor '%.80s' has no checksum to compare it with", p->file.path,
+                       t->name);
+    if (strcmp(want, hex) != 0)
+        return err_set(err, ERR_FORMAT, "'%s': tensor '%.80s' has checksum %s, not %.16s: it is damaged", p->file.path,
+                       t->name, hex, want);
+    p->whole[t - p->payload.st.tensor] = true;
+    return 0;
+}
+
+static int fetch_pieces(struct evp_payload *p, const struct st_tensor *t, const struct pieces *pieces, char *to,
+                        struct err *err)
+{
+    for (uint64_t i = 0; i < pieces->n; i++, to += pieces->bytes)
+        if (read_at(&p->file, to, (size_t)pieces->bytes, t->offset + pieces->first + i * pieces->stride, err))
+            return err->code;
+    return 0;
+}
+
+int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, void *buffer, size_t size,
+                    struct evp_error *error)
+{
+    const struct st_tensor *t = range->tensor ? safetensors_find(&payload->payload.st, range->tensor) : NULL;
+    struct pieces pieces = { 0 };
+    struct err err;
+
+    if (!t)
+        return unknown_tensor(error, range->tensor ? range->tensor : "");
+    for (size_t i = 0; i < sizeof(range->reserved) / sizeof(*range->reserved); i++)
+        if (range->reserved[i] || (range->verify != EVP_VERIFY && range->verify != EVP_TRUST))
+            return evp_error_set(error, EVP_ARGUMENT, "reserved or verify is out of range");
+    if (range_pieces(t, range, &pieces, &err))
+        return evp_error_from(error, &err, EVP_ARGUMENT);
+    if (size < pieces.n * pieces.bytes)
+        return evp_error_set(error, EVP_SMALL, "the buffer is smaller than the range");
+    bool whole = pieces.n * pieces.bytes == t->bytes;
+    bool check = range->verify == EVP_VERIFY && (whole || !payload->whole[t - payload->payload.st.tensor]);
+    int code = check && !whole ? verify(payload, t, NULL, &err) : 0;
+    if (!code)
+        code = fetch_pieces(payload, t, &pieces, buffer, &err);
+    if (!code && check && whole)
+        code = verify(payload, t, buffer, &err);
+    return code ? evp_error_from(error, &err, EVP_DAMAGED) : EVP_OK;
+}

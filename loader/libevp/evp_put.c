@@ -1,0 +1,513 @@
+/* evp_put.c - a serving process changes what is placed: puts a payload, moves one, removes one.
+ *
+ * Each call opens the tiers as evp-load does (loader/store/tier_store.h), under the same locks and in the same order of
+ * writes, and closes them before it returns. So nothing of SQLite, which keeps a store's state, is left between calls:
+ * no connection that a fork would share, no lock, and it has no threads. Finding and fetching never come near it. What
+ * cannot be helped is a fork in the middle of a call: SQLite may hold a lock of the process then that nobody gives back
+ * in the child, so the child may not write.
+ */
+#include "base/file.h"
+#include "loader/formats/config_name.h"
+#include "loader/formats/fields.h"
+#include "loader/formats/payload.h"
+#include "loader/index/index.h"
+#include "loader/libevp/evp_store.h"
+#include "loader/store/tier_store.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct writer {
+    struct evp_store *store;
+    struct snapshot *snapshot;
+    const char *name_space;
+    const struct tiers *tiers;
+    int pool[TIER_MAX];               // of each tier the first tier of its pool
+    struct tier_store tier[TIER_MAX]; // .tier NULL: not opened
+    bool unswept[TIER_MAX];           // the state says that files without a name may be in the folder
+    int code;                         // an evp_code that says more than struct err
+};
+
+/* A payload that shall be in a tier: its entry, and where its bytes are. */
+struct goods {
+    struct entry entry;
+    int tier;
+    const void *bytes; // NULL: they are in `from`
+    int from;
+};
+
+/* ---- a forked process ------------------------------------------------------------------ */
+
+static atomic_int n_writing;       // threads that are in a call
+static _Atomic(pid_t) writing_pid; // of the process that they are threads of
+
+static int begin_writing(struct evp_error *error)
+{
+    pid_t me = getpid(), other = writing_pid;
+
+    if (other != me && n_writing > 0)
+        return evp_error_set(error, EVP_IO,
+                             "this process was forked while another thread was changing a tier: only its parent can "
+                             "write");
+    writing_pid = me;
+    n_writing++;
+    return EVP_OK;
+}
+
+/* ---- opening and closing ------------------------------------------------------------------ */
+
+static void close_writer(struct writer *w)
+{
+    for (int t = 0; t < TIER_MAX; t++)
+        tier_store_close(&w->tier[t]);
+    if (w->snapshot)
+        snapshot_give_back(w->store, w->snapshot);
+    free(w);
+}
+
+static int open_tier(struct writer *w, int t, struct err *err)
+{
+    bool busy = false;
+    struct tier_store_options o = { .tier = &w->tiers->at[t],
+                                    .name_space = w->name_space,
+                                    .use = STORE_CHANGE,
+                                    .wait_s = w->store->wait_s,
+                                    .busy = &busy };
+
+    if (!tier_store_open(&w->tier[t], &o, err))
+        return 0;
+    if (busy) {
+        w->code = EVP_BUSY;
+        err_set(err, ERR_IO, "tier '%s': another process is changing it", w->tiers->at[t].name);
+    }
+    return err->code;
+}
+
+/* Opens all tiers that are there, in the manifest's order, and `wanted` even when it has to be made. */
+static int open_tiers(struct writer *w, int wanted, struct err *err)
+{
+    tiers_pools(w->tiers, w->pool);
+    for (int t = 0; t < w->tiers->n; t++) {
+        const struct tier *tier = &w->tiers->at[t];
+        bool usable = tier_is_folder(tier) && tier->uri[0] == '/';
+        if (t == wanted && !usable) {
+            w->code = EVP_ARGUMENT;
+            return err_set(err, ERR_FORMAT, "tier '%s' is not a folder with a path from the top", tier->name);
+        }
+        if (usable && (t == wanted || file_is_dir(tier->uri)) && open_tier(w, t, err))
+            return err->code;
+    }
+    return 0;
+}
+
+/* `tier`: the name of the one that something goes to; NULL: none. *to: its number. */
+static struct writer *open_writer(struct evp_store *store, const char *tier, int *to, struct evp_error *error)
+{
+    struct writer *w = calloc(1, sizeof(*w));
+    struct err err;
+
+    if (!w) {
+        evp_error_set(error, EVP_MEMORY, "out of memory");
+        return NULL;
+    }
+    w->store = store;
+    w->snapshot = snapshot_take(store);
+    w->name_space = snapshot_name_space(store, w->snapshot);
+    w->tiers = &w->snapshot->header.tiers;
+    *to = tier ? tiers_find(w->tiers, tier) : -1;
+    if (tier && *to < 0) {
+        err_set(&err, ERR_FORMAT, "the manifest has no tier '%.40s'", tier);
+        evp_error_set(error, EVP_UNKNOWN, err.msg);
+    } else if (strlen(w->name_space) >= INDEX_TEXT) {
+        evp_error_set(error, EVP_ARGUMENT, "the name of the namespace is too long");
+    } else if (open_tiers(w, *to, &err)) {
+        if (w->code)
+            evp_error_set(error, w->code, err.msg);
+        else
+            evp_error_from(error, &err, EVP_DAMAGED);
+    } else
+        return w;
+    close_writer(w);
+    return NULL;
+}
+
+/* ---- what is there ---------------------------------------------------------------------- */
+
+static struct entry *entry_at(const struct writer *w, int t, int i)
+{
+    return &w->tier[t].in.at[i];
+}
+
+/* Finds a placed payload of a context, in the fastest tier; false: there is none. */
+static bool find_placed(const struct writer *w, const char *id, int *tier, int *entry)
+{
+    for (*tier = 0; *tier < w->tiers->n; ++*tier)
+        for (*entry = 0; *entry < w->tier[*tier].in.n; ++*entry) {
+            const struct entry *e = entry_at(w, *tier, *entry);
+            if (e->present && e->placed && strcmp(e->id, id) == 0)
+                return true;
+        }
+    return false;
+}
+
+/* The payload of this name in a tier; -1. */
+static int find_file(const struct tier_store *s, const char *file)
+{
+    for (int i = 0; i < s->in.n; i++)
+        if (s->in.at[i].present && strcmp(s->in.at[i].file, file) == 0)
+            return i;
+    return -1;
+}
+
+/* Bytes that may still go into a tier, or into its pool. What context `id` has there gives way. */
+static int64_t free_bytes(const struct writer *w, int tier, const char *id)
+{
+    const struct tier *t = &w->tiers->at[tier];
+    int64_t own = 0, others = 0, total = t->total ? t->total : t->capacity;
+
+    for (int s = 0; s < w->tiers->n; s++) {
+        if (w->pool[s] != w->pool[tier] || !w->tier[s].tier)
+            continue;
+        for (int i = 0; i < w->tier[s].in.n; i++) {
+            const struct entry *e = entry_at(w, s, i);
+            if (e->present && strcmp(e->id, id) != 0 && __builtin_add_overflow(own, e->bytes, &own))
+                own = INT64_MAX;
+        }
+        if (__builtin_add_overflow(others, w->tier[s].other_bytes, &others))
+            others = INT64_MAX;
+    }
+    int64_t mine = t->capacity == INT64_MAX ? INT64_MAX : t->capacity - own;
+    int64_t all = total == INT64_MAX ? INT64_MAX : others > total - own ? -1 : total - own - others;
+    return mine < all ? mine : all;
+}
+
+/* ---- steps -------------------------------------------------------------------------------- */
+
+/* Writes down, with the transaction at hand, that files may come to be in the folder that no payload names. */
+static int expect_files(struct writer *w, int t, struct err *err)
+{
+    w->unswept[t] = true;
+    return state_set_swept(w->tier[t].state, false, err);
+}
+
+/* All is done: every file has its name. */
+static int settle(struct writer *w, struct err *err)
+{
+    for (int t = 0; t < w->tiers->n; t++)
+        if (w->unswept[t] && (state_set_swept(w->tier[t].state, true, err) || tier_store_commit(&w->tier[t], err)))
+            return err->code;
+    return 0;
+}
+
+/* Publishes what was forgotten in a tier, and deletes its files. gone: (in.n) */
+static int remove_files(struct writer *w, int t, const bool *gone, struct err *err)
+{
+    struct tier_store *s = &w->tier[t];
+
+    if (expect_files(w, t, err) || tier_store_commit(s, err) || tier_store_publish(s, err))
+        return err->code;
+    for (int i = 0; i < s->in.n; i++)
+        if (gone[i] && tier_store_unlink(s, &s->in.at[i], err))
+            return err->code;
+    return 0;
+}
+
+/* Removes the payloads of context `id` from a tier, but for the file `keep`. */
+static int drop_context(struct writer *w, int t, const char *id, const char *keep, struct err *err)
+{
+    struct tier_store *s = &w->tier[t];
+    bool *gone = calloc((size_t)s->in.n + 1, sizeof(*gone)), any = false;
+    int code = gone ? 0 : err_nomem(err);
+
+    for (int i = 0; i < s->in.n && !code; i++) {
+        const struct entry *e = &s->in.at[i];
+        gone[i] = e->present && strcmp(e->id, id) == 0 && (!keep || strcmp(e->file, keep) != 0);
+        any |= gone[i];
+        if (gone[i])
+            code = tier_store_forget(s, i, err);
+    }
+    if (!code && any)
+        code = remove_files(w, t, gone, err);
+    free(gone);
+    return code;
+}
+
+static int drop_everywhere(struct writer *w, const char *id, int keep_tier, const char *keep, struct err *err)
+{
+    for (int t = 0; t < w->tiers->n; t++)
+        if (w->tier[t].tier && drop_context(w, t, id, t == keep_tier ? keep : NULL, err))
+            return err->code;
+    return 0;
+}
+
+/* Removes spares from a tier until *lacking bytes are free. Readers never saw them. */
+static int drop_spares(struct writer *w, int t, const char *id, int64_t *lacking, struct err *err)
+{
+    struct tier_store *s = &w->tier[t];
+    bool *gone = calloc((size_t)s->in.n + 1, sizeof(*gone)), any = false;
+    int code = gone ? 0 : err_nomem(err);
+
+    for (int i = 0; i < s->in.n && !code && *lacking > 0; i++) {
+        const struct entry *e = &s->in.at[i];
+        gone[i] = e->present && !e->placed && strcmp(e->id, id) != 0;
+        any |= gone[i];
+        if (!gone[i])
+            continue;
+        *lacking -= e->bytes;
+        code = tier_store_forget(s, i, err);
+    }
+    if (!code && any)
+        code = remove_files(w, t, gone, err);
+    free(gone);
+    return code;
+}
+
+static int make_free(struct writer *w, const struct goods *g, struct err *err)
+{
+    const struct entry *e = &g->entry;
+    int64_t lacking = e->bytes - free_bytes(w, g->tier, e->id);
+
+    for (int t = 0; t < w->tiers->n && lacking > 0; t++)
+        if (w->tier[t].tier && w->pool[t] == w->pool[g->tier] && drop_spares(w, t, e->id, &lacking, err))
+            return err->code;
+    if (lacking <= 0)
+        return 0;
+    w->code = EVP_FULL;
+    return err_set(err, ERR_FAIL, "tier '%s' lacks %lld bytes for context '%.80s', which takes %lld",
+                   w->tiers->at[g->tier].name, (long long)lacking, e->id, (long long)e->bytes);
+}
+
+/* Before a file is written; the namespace gets its number, too. */
+static int begin_file(struct writer *w, int t, struct err *err)
+{
+    struct tier_store *s = &w->tier[t];
+
+    if (!s->load.number && state_put_load(s->state, s->name_space, &s->load, err))
+        return err->code;
+    return expect_files(w, t, err) || tier_store_commit(s, err) ? err->code : 0;
+}
+
+/* A spare with the very bytes becomes what readers see. */
+static int place_again(struct tier_store *s, int i, int64_t bytes, struct err *err)
+{
+    struct entry *e = &s->in.at[i];
+
+    e->placed = true;
+    e->bytes = bytes;
+    return tier_store_update(s, i, err) || tier_store_commit(s, err) || tier_store_publish(s, err) ? err->code : 0;
+}
+
+static int write_file(struct tier_store *s, const struct goods *g, struct err *err)
+{
+    int code = g->bytes ? tier_store_write(s, g->bytes, (size_t)g->entry.size, &g->entry, err)
+                        : tier_store_copy(s, g->from, &g->entry, err);
+
+    return code || tier_store_flush_file(s, &g->entry, err) || tier_store_read_back(s, &g->entry, err) ? err->code : 0;
+}
+
+static int place_new(struct writer *w, struct goods *g, struct err *err)
+{
+    struct tier_store *s = &w->tier[g->tier];
+    struct entry e;
+
+    if (begin_file(w, g->tier, err) || write_file(s, g, err) || entry_copy(&e, &g->entry, err))
+        return err->code;
+    e.present = e.placed = true;
+    e.before = e.damaged = false;
+    e.row = 0;
+    return tier_store_add(s, &e, err) || tier_store_commit(s, err) || tier_store_publish(s, err) ? err->code : 0;
+}
+
+/* Places the goods; then the context has this payload and no other. */
+static int place(struct writer *w, struct goods *g, struct err *err)
+{
+    struct tier_store *s = &w->tier[g->tier];
+    struct entry *e = &g->entry;
+    int there = find_file(s, e->file);
+    bool whole = there >= 0 && tier_store_has(s, e, s->in.at[there].placed ? STORE_SIZE : STORE_CONTENT);
+    int code = 0;
+
+    if (!tier_allows(&w->tiers->at[g->tier], e->config)) {
+        w->code = EVP_ARGUMENT;
+        return err_set(err, ERR_FAIL, "tier '%s' may not hold config '%.80s'", w->tiers->at[g->tier].name, e->config);
+    }
+    if (make_free(w, g, err))
+        return err->code;
+    if (there >= 0 && !whole)
+        code = drop_context(w, g->tier, e->id, NULL, err);
+    if (!code && !whole)
+        code = place_new(w, g, err);
+    else if (!code && !s->in.at[there].placed)
+        code = place_again(s, there, e->bytes, err);
+    if (!code)
+        code = drop_everywhere(w, e->id, g->tier, e->file, err);
+    return code ? code : settle(w, err);
+}
+
+/* ---- the functions ------------------------------------------------------------------------ */
+
+/* Ends a call whose work ended with `code`. The process sees its own change at once. */
+static int end_writing(struct writer *w, int code, const struct err *err, struct evp_error *error)
+{
+    struct evp_store *store = w->store;
+    int more = w->code;
+    struct err ignored;
+
+    close_writer(w);
+    if (!code && snapshot_refresh(store, &ignored) < 0)
+        code = evp_error_from(error, &ignored, EVP_DAMAGED);
+    else if (code)
+        code = more ? evp_error_set(error, more, err->msg) : evp_error_from(error, err, EVP_DAMAGED);
+    pthread_mutex_unlock(&store->writing);
+    n_writing--;
+    return code;
+}
+
+/* *w: the tiers, opened; NULL after a failure, which is returned. */
+static int enter(struct writer **w, struct evp_store *store, const char *tier, int *to, struct evp_error *error)
+{
+    struct evp_error why;
+
+    *w = NULL;
+    if (begin_writing(error))
+        return EVP_IO;
+    pthread_mutex_lock(&store->writing);
+    *w = open_writer(store, tier, to, &why);
+    if (*w)
+        return EVP_OK;
+    pthread_mutex_unlock(&store->writing);
+    n_writing--;
+    return evp_error_set(error, why.code, why.text);
+}
+
+/* Is a payload whole, and of the model and namespace? Fills the entry, whose texts are borrowed. */
+static int check_payload(const struct snapshot *s, const struct payload *p, struct entry *e, struct err *err)
+{
+    if (payload_check_sums(p, err) || config_name_check(p->config, err))
+        return err->code;
+    if (!p->tokens)
+        return err_set(err, ERR_FORMAT, "it is of version 1, without the tokens that readers find it by");
+    if (*s->header.model_digest && strcmp(p->model_digest, s->header.model_digest) != 0)
+        return err_set(err, ERR_FORMAT, "it was made for another model than the manifest");
+    memcpy(e->token_digest, p->token_digest, DIGEST_HEX);
+    memcpy(e->model_digest, p->model_digest, DIGEST_HEX);
+    e->n_tokens = p->n_tokens;
+    e->bytes = payload_bytes(p);
+    return index_prefix(p->tokens->at, p->n_tokens, e->prefix, err);
+}
+
+/* The goods of a call; the caller releases the entry. */
+static int take_goods(struct goods *g, const struct evp_put *put, const struct snapshot *s, const char *name_space,
+                      struct err *err)
+{
+    struct payload p;
+    struct entry *e = &g->entry;
+
+    *g = (struct goods){ .bytes = put->payload, .from = -1 };
+    if (field_check_text("id", put->id, MANIFEST_ID, err) || payload_parse(&p, put->payload, put->size, err))
+        return err->code;
+    e->size = (int64_t)put->size;
+    digest_xxh3_hex(put->payload, put->size, e->checksum);
+    int code = check_payload(s, &p, e, err);
+    if (!code) {
+        e->id = strdup(put->id);
+        e->config = strdup(p.config);
+        e->payload = e->id && e->config ? manifest_payload_name(e->id, e->token_digest, e->config) : NULL;
+        code = e->payload ? entry_set_file(e, name_space, err) : err_nomem(err);
+    }
+    payload_close(&p);
+    if (!code)
+        code = entry_check(e, err);
+    return code;
+}
+
+static int check_put(const struct evp_put *put, struct evp_error *error)
+{
+    uint64_t any = 0;
+
+    for (size_t i = 0; i < sizeof(put->reserved) / sizeof(*put->reserved); i++)
+        any |= put->reserved[i];
+    if (!put->id || !put->tier || !put->payload)
+        return evp_error_set(error, EVP_ARGUMENT, "id, tier or payload is NULL");
+    return any ? evp_error_set(error, EVP_ARGUMENT, "reserved is not zero") : EVP_OK;
+}
+
+int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error *error)
+{
+    struct goods g;
+    struct writer *w;
+    struct err err;
+    int tier;
+
+    if (check_put(put, error))
+        return EVP_ARGUMENT;
+    struct snapshot *s = snapshot_take(store);
+    int code = take_goods(&g, put, s, snapshot_name_space(store, s), &err);
+    snapshot_give_back(store, s);
+    if (code) {
+        entry_release(&g.entry);
+        err_wrap(&err, "the payload of '%.80s'", put->id);
+        return evp_error_from(error, &err, EVP_ARGUMENT);
+    }
+    code = enter(&w, store, put->tier, &tier, error);
+    if (!code) {
+        g.tier = tier;
+        code = end_writing(w, place(w, &g, &err), &err, error);
+    }
+    entry_release(&g.entry);
+    return code;
+}
+
+static int unknown_context(struct writer *w, const char *id, struct err *err)
+{
+    w->code = EVP_UNKNOWN;
+    return err_set(err, ERR_FAIL, "context '%.80s' is not placed", id);
+}
+
+static int move(struct writer *w, const char *id, int to, struct err *err)
+{
+    struct goods g = { .tier = to };
+    int from, i;
+
+    if (!find_placed(w, id, &from, &i))
+        return unknown_context(w, id, err);
+    g.from = tier_store_file(&w->tier[from], entry_at(w, from, i), err);
+    int code = g.from < 0 ? g.from : entry_copy(&g.entry, entry_at(w, from, i), err);
+    if (!code)
+        code = place(w, &g, err);
+    if (g.from >= 0)
+        close(g.from);
+    entry_release(&g.entry);
+    return code;
+}
+
+int evp_move(struct evp_store *store, const char *id, const char *tier, struct evp_error *error)
+{
+    struct writer *w;
+    struct err err;
+    int to;
+
+    if (!id || !tier)
+        return evp_error_set(error, EVP_ARGUMENT, "id or tier is NULL");
+    int code = enter(&w, store, tier, &to, error);
+    return code ? code : end_writing(w, move(w, id, to, &err), &err, error);
+}
+
+int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
+{
+    struct writer *w;
+    struct err err;
+    int tier, i;
+
+    if (!id)
+        return evp_error_set(error, EVP_ARGUMENT, "id is NULL");
+    int code = enter(&w, store, NULL, &tier, error);
+    if (code)
+        return code;
+    code = find_placed(w, id, &tier, &i) ? drop_everywhere(w, id, -1, NULL, &err) : unknown_context(w, id, &err);
+    if (!code)
+        code = settle(w, &err);
+    return end_writing(w, code, &err, error);
+}

@@ -1,0 +1,289 @@
+/* evp_store.c - stores of the installed library: opened, looked at again, closed; what they say of their tiers. */
+#include "loader/libevp/evp_store.h"
+
+#include "base/file.h"
+#include "loader/index/folder.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+_Static_assert(offsetof(struct evp_store, fork) == 0, "a store is found by its member");
+
+/* ---- snapshots --------------------------------------------------------------- */
+
+static void snapshot_free(struct snapshot *s)
+{
+    if (!s)
+        return;
+    for (int t = 0; t < TIER_MAX; t++) {
+        index_close(&s->view[t].index);
+        if (s->view[t].folder >= 0)
+            close(s->view[t].folder);
+    }
+    manifest_release(&s->header);
+    free(s);
+}
+
+static struct stamp stamp_from(const struct stat *st)
+{
+    return (struct stamp){ st->st_dev, st->st_ino, st->st_size, st->st_mtim };
+}
+
+static struct stamp stamp_of(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) ? (struct stamp){ 0 } : stamp_from(&st);
+}
+
+/* The name is looked at from the top, so that a folder that was removed and made again is seen. */
+static struct stamp stamp_index(const struct tier *tier)
+{
+    char *path = file_join(tier->uri, "evp-index");
+    struct stamp stamp = path ? stamp_of(path) : (struct stamp){ 0 };
+
+    free(path);
+    return stamp;
+}
+
+static bool stamp_same(const struct stamp *a, const struct stamp *b)
+{
+    return a->dev == b->dev && a->ino == b->ino && a->size == b->size && a->time.tv_sec == b->time.tv_sec &&
+           a->time.tv_nsec == b->time.tv_nsec;
+}
+
+static int open_view(struct snapshot *s, int tier, const char *name_space, uid_t also, struct err *err)
+{
+    const struct tier *t = &s->header.tiers.at[tier];
+    struct view *v = &s->view[tier];
+
+    if (!tier_is_folder(t))
+        v->code = EVP_UNKNOWN;
+    else if (t->uri[0] != '/')
+        v->code = EVP_ARGUMENT;
+    else if (!file_is_dir(t->uri))
+        v->code = EVP_GONE;
+    if (v->code)
+        return 0;
+    int code = folder_open(&v->folder, t->uri, FOLDER_READ, also, err);
+    if (!code && v->folder >= 0) {
+        code = index_open(&v->index, v->folder, err);
+        s->seen[tier] = v->index.fd >= 0 ? stamp_from(&v->index.stat) : (struct stamp){ 0 };
+        v->name_space = index_name_space(&v->index, name_space);
+    }
+    return code ? err_wrap(err, "tier '%s'", t->name) : 0;
+}
+
+const char *snapshot_name_space(const struct evp_store *store, const struct snapshot *s)
+{
+    return store->name_space ? store->name_space : s->header.model_digest;
+}
+
+static struct snapshot *snapshot_read(const struct evp_store *store, struct err *err)
+{
+    struct snapshot *s = calloc(1, sizeof(*s));
+    struct stat st;
+
+    if (!s) {
+        err_nomem(err);
+        return NULL;
+    }
+    s->users = 1;
+    for (int t = 0; t < TIER_MAX; t++)
+        s->view[t] = (struct view){ .folder = -1, .index.fd = -1, .name_space = -1 };
+    uid_t owner = stat(store->path, &st) ? geteuid() : st.st_uid;
+    s->manifest = stamp_of(store->path);
+    int code = manifest_read_header(&s->header, store->path, err);
+    const char *name_space = snapshot_name_space(store, s);
+    for (int t = 0; t < s->header.tiers.n && !code; t++)
+        code = open_view(s, t, name_space, owner, err);
+    if (!code)
+        return s;
+    snapshot_free(s);
+    return NULL;
+}
+
+static bool snapshot_is_current(const struct snapshot *s, const char *path)
+{
+    struct stamp stamp = stamp_of(path);
+    bool same = stamp_same(&stamp, &s->manifest);
+
+    for (int t = 0; t < s->header.tiers.n && same; t++) {
+        const struct tier *tier = &s->header.tiers.at[t];
+        if (!tier_is_folder(tier))
+            continue;
+        stamp = stamp_index(tier);
+        same = stamp_same(&stamp, &s->seen[t]);
+    }
+    return same;
+}
+
+/* ---- stores ------------------------------------------------------------------- */
+
+struct snapshot *snapshot_take(struct evp_store *store)
+{
+    pthread_mutex_lock(&store->fork.lock);
+    struct snapshot *s = store->now;
+    s->users++;
+    pthread_mutex_unlock(&store->fork.lock);
+    return s;
+}
+
+void snapshot_give_back(struct evp_store *store, struct snapshot *s)
+{
+    pthread_mutex_lock(&store->fork.lock);
+    bool last = --s->users == 0;
+    pthread_mutex_unlock(&store->fork.lock);
+    if (last)
+        snapshot_free(s);
+}
+
+/* The caller's options, which may be of an older or a newer header. */
+static int take_options(struct evp_options *o, const struct evp_options *given, struct evp_error *error)
+{
+    const unsigned char *more = (const unsigned char *)given;
+
+    *o = (struct evp_options){ 0 };
+    if (!given)
+        return 0;
+    if (given->size < sizeof(given->size))
+        return evp_error_set(error, EVP_ARGUMENT, "size of the options is not set");
+    for (size_t i = sizeof(*o); i < given->size; i++)
+        if (more[i])
+            return evp_error_set(error, EVP_ARGUMENT, "an option is set that this version of the library lacks");
+    memcpy(o, given, given->size < sizeof(*o) ? given->size : sizeof(*o));
+    return 0;
+}
+
+/* What other threads were at when the process forked is not done here; their snapshots stay open. */
+static void in_child(struct fork_safe *f)
+{
+    struct evp_store *s = (struct evp_store *)f; /* its first member */
+
+    fork_safe_renew(&s->refreshing);
+    fork_safe_renew(&s->writing);
+}
+
+int evp_open_with(struct evp_store **store, const char *manifest, const struct evp_options *options,
+                  struct evp_error *error)
+{
+    struct evp_options o;
+    struct err err;
+
+    *store = NULL;
+    if (!manifest || strcmp(manifest, "-") == 0)
+        return evp_error_set(error, EVP_ARGUMENT, "manifest is not a path");
+    if (take_options(&o, options, error))
+        return EVP_ARGUMENT;
+    if ((o.verify != EVP_VERIFY && o.verify != EVP_TRUST) || !(o.wait_s >= 0))
+        return evp_error_set(error, EVP_ARGUMENT, "an option is out of range");
+    struct evp_store *s = calloc(1, sizeof(*s));
+    if (!s)
+        return evp_error_set(error, EVP_MEMORY, "out of memory");
+    fork_safe_init(&s->fork, in_child);
+    pthread_mutex_init(&s->refreshing, NULL);
+    pthread_mutex_init(&s->writing, NULL);
+    s->wait_s = o.wait_s;
+    s->verify = o.verify;
+    s->path = strdup(manifest);
+    s->name_space = o.name_space ? strdup(o.name_space) : NULL;
+    if (!s->path || (o.name_space && !s->name_space))
+        err_nomem(&err);
+    else
+        s->now = snapshot_read(s, &err);
+    if (!s->now) {
+        evp_close(s);
+        return evp_error_from(error, &err, EVP_DAMAGED);
+    }
+    *store = s;
+    return EVP_OK;
+}
+
+/* Why a tier holds nothing; "" when it may. */
+static void say_tier(const struct tier *t, int code, char *text, size_t size)
+{
+    if (code == EVP_UNKNOWN)
+        snprintf(text, size, "tiers of kind '%s' are not served", tier_kind_name(t->kind));
+    else if (code == EVP_ARGUMENT)
+        snprintf(text, size, "'%.160s' is a relative path: write it from the top into the tiers", t->uri);
+    else if (code == EVP_GONE)
+        snprintf(text, size, "there is no folder '%.160s'", t->uri);
+}
+
+int evp_get_tier(struct evp_store *store, size_t i, struct evp_tier *tier, struct evp_error *error)
+{
+    struct snapshot *s = snapshot_take(store);
+    int found = i < (size_t)s->header.tiers.n;
+
+    (void)error;
+    *tier = (struct evp_tier){ 0 };
+    if (found) {
+        const struct tier *t = &s->header.tiers.at[i];
+        memcpy(tier->name, t->name, TIER_NAME);
+        tier->code = s->view[i].code;
+        tier->n_placed = s->view[i].index.n;
+        say_tier(t, tier->code, tier->text, sizeof(tier->text));
+    }
+    snapshot_give_back(store, s);
+    return found;
+}
+
+int evp_open(struct evp_store **store, const char *manifest, struct evp_error *error)
+{
+    return evp_open_with(store, manifest, NULL, error);
+}
+
+void evp_close(struct evp_store *store)
+{
+    if (!store)
+        return;
+    fork_safe_release(&store->fork);
+    snapshot_free(store->now);
+    pthread_mutex_destroy(&store->refreshing);
+    pthread_mutex_destroy(&store->writing);
+    free(store->path);
+    free(store->name_space);
+    free(store);
+}
+
+/* The lock `refreshing` is held. */
+static int refresh(struct evp_store *store, struct err *err)
+{
+    struct snapshot *old = snapshot_take(store);
+    bool current = snapshot_is_current(old, store->path);
+
+    snapshot_give_back(store, old);
+    if (current)
+        return 0;
+    struct snapshot *new = snapshot_read(store, err);
+    if (!new)
+        return err->code;
+    pthread_mutex_lock(&store->fork.lock);
+    old = store->now;
+    store->now = new;
+    pthread_mutex_unlock(&store->fork.lock);
+    snapshot_give_back(store, old);
+    return 1;
+}
+
+int snapshot_refresh(struct evp_store *store, struct err *err)
+{
+    pthread_mutex_lock(&store->refreshing);
+    int changed = refresh(store, err);
+    pthread_mutex_unlock(&store->refreshing);
+    return changed;
+}
+
+int evp_refresh(struct evp_store *store, struct evp_error *error)
+{
+    struct err err;
+
+    if (pthread_mutex_trylock(&store->refreshing))
+        return 0; /* another thread does it */
+    int changed = refresh(store, &err);
+    pthread_mutex_unlock(&store->refreshing);
+    return changed < 0 ? evp_error_from(error, &err, EVP_DAMAGED) : changed;
+}

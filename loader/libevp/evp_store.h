@@ -1,0 +1,60 @@
+/* evp_store.h - a store of the installed library, as the files share it that open, find, fetch and change.
+ *
+ * A store has a snapshot of the folders and their indexes, which is opened once and never changed. Every call counts
+ * itself as a user of the snapshot it works with; evp_refresh() replaces the snapshot, and the last user of an old one
+ * closes it. So the lock is held only to take and give back a snapshot, never while a file is read. One thread
+ * refreshes, the others go on with the snapshot they have.
+ */
+#ifndef EVP_EVP_STORE_H
+#define EVP_EVP_STORE_H
+
+#include "loader/formats/manifest.h"
+#include "loader/index/index.h"
+#include "loader/libevp/evp.h"
+#include "loader/libevp/evp_error.h"
+#include "loader/libevp/evp_fork.h"
+
+#include <time.h>
+
+/* Identifies the file that was read; a file that replaced it has another inode. */
+struct stamp {
+    dev_t dev;
+    ino_t ino;
+    off_t size;
+    struct timespec time;
+};
+
+struct view {
+    int code;   // an evp_code: why nothing is found there
+    int folder; // -1: not a folder, or it does not exist
+    struct index index;
+    int name_space; // number in the index; -1: the index has nothing of it
+};
+
+struct snapshot {
+    int users; // under the store's lock
+    struct manifest header;
+    struct stamp manifest, seen[TIER_MAX]; // of the indexes
+    struct view view[TIER_MAX];
+};
+
+struct evp_store {
+    struct fork_safe fork;      // its lock: for `now` and the users of every snapshot
+    pthread_mutex_t refreshing; // held by the thread that refreshes
+    pthread_mutex_t writing;    // held by the thread that changes the tiers
+    struct snapshot *now;
+    char *path, *name_space; // name_space NULL: the manifest's model
+    double wait_s;
+    int verify; // enum evp_verify
+};
+
+struct snapshot *snapshot_take(struct evp_store *store);
+void snapshot_give_back(struct evp_store *store, struct snapshot *s);
+
+/* Borrowed from the store or the snapshot. */
+const char *snapshot_name_space(const struct evp_store *store, const struct snapshot *s);
+
+/* As evp_refresh(), but waits while another thread is at it. */
+int snapshot_refresh(struct evp_store *store, struct err *err);
+
+#endif

@@ -1,0 +1,123 @@
+/* load_disks.c - the steps of a load, ordered (load_order.h), and whether the disks of the tiers can take them. Follows
+ * the steps one by one, because removals give bytes back; tiers on the same disk share its free bytes.
+ */
+#include "loader/index/folder.h"
+#include "loader/load/load_internal.h"
+
+#include <stdlib.h>
+
+/* ---- order -------------------------------------------------------------------------- */
+
+static int say_too_large(const struct load *l, int tier, struct err *err)
+{
+    const struct load_tier *t = &l->report.tier[tier];
+
+    if (t->other)
+        return err_set(err, ERR_FAIL,
+                       "tier '%s' cannot hold the plan: its payloads count %lld bytes, and beside the %lld bytes of "
+                       "other namespaces it may have %lld",
+                       t->name, (long long)t->placed, (long long)t->other, (long long)t->capacity);
+    return err_set(err, ERR_FAIL, "tier '%s' cannot hold the plan: its payloads count %lld bytes, its capacity is %lld",
+                   t->name, (long long)t->placed, (long long)t->capacity);
+}
+
+static struct order_file file_of(const struct load *l, const struct copy *c)
+{
+    const struct entry *e = load_entry(l, c);
+    const struct goal *g = c->goal < 0 ? NULL : &l->goal[c->goal];
+
+    return (struct order_file){ .tier = c->store,
+                                .bytes = g ? g->want.bytes : e->bytes,
+                                .keep = g && g->store == c->store,
+                                .spare = !e->placed && !load_was_placed(l, &l->store[c->store], e),
+                                .packed = c->packed };
+}
+
+static int find_order(struct load *l, struct err *err)
+{
+    struct order_file *file = calloc((size_t)l->n_copies + 1, sizeof(*file));
+    struct order_goal *goal = calloc((size_t)l->n_goals + 1, sizeof(*goal));
+    int64_t capacity[TIER_MAX];
+    int code = file && goal ? 0 : err_nomem(err);
+
+    for (int i = 0; !code && i < l->n_copies; i++)
+        file[i] = file_of(l, &l->copy[i]);
+    for (int i = 0; !code && i < l->n_goals; i++)
+        goal[i] =
+            (struct order_goal){ l->goal[i].store, l->goal[i].want.bytes, l->goal[i].source, l->goal[i].here >= 0 };
+    for (int t = 0; t < l->report.n_tiers; t++)
+        capacity[t] = l->report.tier[t].capacity;
+    if (!code)
+        code = order_steps(&l->order,
+                           &(struct order_given){ capacity, l->report.n_tiers, file, l->n_copies, goal, l->n_goals,
+                                                  l->o.direction == LOAD_BACK },
+                           err);
+    if (code == ERR_FAIL && l->report.tier[l->order.over_tier].placed > capacity[l->order.over_tier])
+        say_too_large(l, l->order.over_tier, err);
+    free(file);
+    free(goal);
+    return code;
+}
+
+/* ---- disks ---------------------------------------------------------------------------- */
+
+struct disk {
+    uint64_t device;
+    int64_t free_bytes;
+};
+
+enum { BLOCK = 4096, STATE_BLOCKS = 64 }; // what a store's state, its journal and its folders take besides payloads
+
+/* The bytes that a file of n bytes takes on a disk: whole blocks, one for its name, one for its rows. */
+static int64_t bytes_on_disk(int64_t n)
+{
+    return n > INT64_MAX - 3 * BLOCK ? INT64_MAX : (n / BLOCK + 3) * BLOCK;
+}
+
+/* Two tiers may share a disk: the number of the first store on the same one. */
+static int first_on_disk(const struct disk *disk, int store)
+{
+    int i = 0;
+
+    while (disk[i].device != disk[store].device)
+        i++;
+    return i;
+}
+
+static int look_at_disks(const struct load *l, struct disk disk[TIER_MAX], struct err *err)
+{
+    for (int s = 0; s < l->report.n_tiers; s++) {
+        if (!l->store[s].tier)
+            continue;
+        if (folder_disk(l->store[s].tier->uri, &disk[s].device, &disk[s].free_bytes, err))
+            return err_wrap(err, "tier '%s'", l->store[s].tier->name);
+        disk[s].free_bytes -= STATE_BLOCKS * BLOCK;
+    }
+    return 0;
+}
+
+static int check_disks(const struct load *l, struct err *err)
+{
+    struct disk disk[TIER_MAX] = { 0 };
+
+    if (look_at_disks(l, disk, err))
+        return err->code;
+    for (int i = 0; i < l->order.n; i++) {
+        const struct step *step = &l->order.at[i];
+        bool place = step->kind == STEP_PLACE;
+        int store = place ? l->goal[step->goal].store : l->copy[step->file].store;
+        int64_t n = bytes_on_disk(place ? l->goal[step->goal].want.size : load_entry(l, &l->copy[step->file])->size);
+        int64_t *free_bytes = &disk[first_on_disk(disk, store)].free_bytes;
+        if (place && n > *free_bytes)
+            return err_set(err, ERR_FAIL, "tier '%s': context '%.80s' needs %lld bytes, the disk of '%s' has %lld free",
+                           l->store[store].tier->name, l->goal[step->goal].want.id, (long long)n,
+                           l->store[store].tier->uri, (long long)(*free_bytes < 0 ? 0 : *free_bytes));
+        *free_bytes += place ? -n : *free_bytes > INT64_MAX - n ? 0 : n;
+    }
+    return 0;
+}
+
+int load_put_in_order(struct load *l, struct err *err)
+{
+    return find_order(l, err) ? err->code : check_disks(l, err);
+}

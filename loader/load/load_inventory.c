@@ -1,0 +1,298 @@
+/* load_inventory.c - what shall be and what is: stores opened, a load that was killed at its very end ended, a goal
+ * made of every context that shall be placed, a copy of every payload whose file is there.
+ */
+#include "loader/load/load_internal.h"
+
+#include "base/unconst.h"
+#include "loader/index/index.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct entry *load_entry(const struct load *l, const struct copy *c)
+{
+    return unconst(&l->store[c->store].in.at[c->entry]);
+}
+
+bool load_was_placed(const struct load *l, const struct tier_store *s, const struct entry *e)
+{
+    bool killed = l->o.direction == LOAD_FORWARD && s->load.running;
+
+    return killed ? e->before : e->placed && e->present && !e->damaged;
+}
+
+/* ---- stores ------------------------------------------------------------------------ */
+
+/* Called before the tier is locked: a folder cannot be locked twice, and the sentence about a lock would mislead. */
+static int refuse_same_folder(const struct load *l, int tier, struct err *err)
+{
+    const struct tier *t = l->manifest.tiers.at;
+    struct stat a, b;
+    bool there = stat(t[tier].uri, &a) == 0;
+
+    for (int i = 0; i < tier; i++) {
+        if (!l->store[i].tier)
+            continue;
+        bool same = there && stat(t[i].uri, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+        if (same || strcmp(t[i].uri, t[tier].uri) == 0)
+            return err_set(err, ERR_FORMAT, "tiers '%s' and '%s' are the same folder", t[i].name, t[tier].name);
+    }
+    return 0;
+}
+
+/* The part of a pool's capacity that is a tier's: what the plan places there, and for the first tier all that is left.
+ * So no order of steps takes more of the pool than it has. */
+static int64_t part_of_pool(const struct load *l, int tier)
+{
+    const struct tiers *tiers = &l->manifest.tiers;
+    int64_t own = 0, others = 0;
+    int pool[TIER_MAX];
+
+    tiers_pools(tiers, pool);
+    for (int i = 0; i < l->manifest.n; i++) {
+        const struct placement *p = &l->manifest.at[i];
+        if (p->tier == tier)
+            own += p->bytes;
+        else if (p->tier >= 0 && pool[p->tier] == pool[tier])
+            others += p->bytes;
+    }
+    if (!*tiers->at[tier].pool || tiers->at[tier].capacity == INT64_MAX)
+        return tiers->at[tier].capacity;
+    return pool[tier] < tier ? own : tiers->at[tier].capacity - others;
+}
+
+/* What this namespace may take of so many bytes, given what the others have. */
+static int64_t capacity_of(const struct tier *t, int64_t capacity, int64_t other_bytes)
+{
+    int64_t together = t->total ? t->total : capacity, left = together - other_bytes;
+
+    if (together == INT64_MAX)
+        return capacity;
+    return left < 0 ? 0 : left < capacity ? left : capacity;
+}
+
+static int open_store(struct load *l, int tier, struct err *err)
+{
+    const struct tier *t = &l->manifest.tiers.at[tier];
+    struct tier_store_options o = { .tier = t,
+                                    .name_space = l->name_space,
+                                    .use = l->o.dry_run ? STORE_LOOK : STORE_CHANGE,
+                                    .wait_s = l->o.wait_s,
+                                    .share = l->o.share,
+                                    .group = l->o.group };
+
+    if (refuse_same_folder(l, tier, err) || tier_store_open(&l->store[tier], &o, err))
+        return err->code;
+    l->report.tier[tier].name = t->name;
+    l->report.tier[tier].other = l->store[tier].other_bytes;
+    l->report.tier[tier].capacity = capacity_of(t, part_of_pool(l, tier), l->store[tier].other_bytes);
+    return 0;
+}
+
+static int open_stores(struct load *l, struct err *err)
+{
+    const struct tiers *tiers = &l->manifest.tiers;
+
+    for (int i = 0; i < tiers->n; i++) {
+        l->report.n_tiers = i + 1;
+        if (tier_is_folder(&tiers->at[i]) && open_store(l, i, err))
+            return err->code;
+    }
+    return 0;
+}
+
+/* A load has ended when the first of its stores has ended it. */
+static int end_killed(struct load *l, struct err *err)
+{
+    for (int i = 0; i < l->report.n_tiers; i++) {
+        struct tier_store *s = &l->store[i];
+        bool ended = false;
+        for (int k = 0; k < l->report.n_tiers && s->tier && s->load.running; k++)
+            ended |= l->store[k].tier && !l->store[k].load.running && l->store[k].load.load == s->load.load;
+        if (ended && load_end_store(l, s, err))
+            return err->code;
+    }
+    return 0;
+}
+
+/* ---- rollbacks ---------------------------------------------------------------------- */
+
+/* Only the load in force can be undone, and the caller must name it. A load that was killed as it began is at work in
+ * some stores only: the others have not changed. */
+static int check_undoable(struct load *l, struct err *err)
+{
+    bool undoable = false, running = false;
+
+    for (int i = 0; i < l->report.n_tiers; i++)
+        running |= l->store[i].load.running != STATE_AT_REST;
+    for (int i = 0; i < l->report.n_tiers; i++) {
+        const struct state_load *load = &l->store[i].load;
+        l->undoes[i] = l->store[i].tier && *load->manifest && (!running || load->running);
+        if (!l->undoes[i])
+            continue;
+        if (strcmp(load->manifest, l->manifest.digest) != 0)
+            return err_set(err, ERR_FORMAT,
+                           "tier '%s': the load in force is that of '%s' (%.8s), not of '%s' (%.8s): only the load in "
+                           "force can be undone",
+                           l->store[i].tier->name, load->name, load->manifest,
+                           l->o.manifest ? l->o.manifest : "standard input", l->manifest.digest);
+        undoable |= load->undoable;
+    }
+    return undoable ? 0
+                    : err_set(err, ERR_FAIL,
+                              "nothing to roll back: the state before the load in force is not known, or nothing was "
+                              "loaded");
+}
+
+/* ---- goals --------------------------------------------------------------------------- */
+
+static int add_goal(struct load *l, struct goal *g, const struct entry *e, struct err *err)
+{
+    g->copies = g->here = -1;
+    g->from = -1;
+    g->source = ORDER_PAYLOADS;
+    g->operation = OP_INSERT;
+    l->n_goals++;
+    if (entry_copy(&g->want, e, err))
+        return err->code;
+    return map_add(&l->goals, e->id, strlen(e->id), NULL) == l->n_goals - 1 ? 0 : err_nomem(err);
+}
+
+static int goal_from_placement(struct load *l, const struct placement *p, struct err *err)
+{
+    struct goal *g = &l->goal[l->n_goals];
+    struct entry e = { .id = unconst(p->id),
+                       .config = unconst(p->config),
+                       .payload = unconst(p->payload),
+                       .n_tokens = p->n_tokens,
+                       .bytes = p->bytes };
+
+    memcpy(e.token_digest, p->token_digest, DIGEST_HEX);
+    memcpy(e.model_digest, l->manifest.model_digest, DIGEST_HEX);
+    g->payload = p->payload;
+    g->store = p->tier;
+    return add_goal(l, g, &e, err);
+}
+
+static int goals_from_manifest(struct load *l, struct err *err)
+{
+    l->goal = calloc((size_t)l->manifest.n + 1, sizeof(*l->goal));
+    if (!l->goal)
+        return err_nomem(err);
+    for (int i = 0; i < l->manifest.n; i++) {
+        const struct placement *p = &l->manifest.at[i];
+        if (p->tier < 0)
+            continue;
+        if (!l->store[p->tier].tier) {
+            l->report.n_skipped++;
+            continue;
+        }
+        if (goal_from_placement(l, p, err))
+            return err->code;
+    }
+    return 0;
+}
+
+static void say_skipped(const struct load *l)
+{
+    for (int t = 0; t < l->manifest.tiers.n; t++) {
+        int n = 0;
+        for (int i = 0; i < l->manifest.n; i++)
+            n += l->manifest.at[i].tier == t;
+        if (!l->store[t].tier && n)
+            l->o.warn("tier '%s' is of kind '%s', which evp-load does not serve: %d context%s left out",
+                      l->manifest.tiers.at[t].name, tier_kind_name(l->manifest.tiers.at[t].kind), n,
+                      n == 1 ? " is" : "s are");
+    }
+}
+
+static int goals_from_before(struct load *l, struct err *err)
+{
+    size_t max = 1;
+
+    for (int i = 0; i < l->report.n_tiers; i++)
+        max += (size_t)l->store[i].in.n;
+    l->goal = calloc(max, sizeof(*l->goal));
+    if (!l->goal)
+        return err_nomem(err);
+    for (int i = 0; i < l->report.n_tiers; i++) {
+        const struct tier_store *s = &l->store[i];
+        if (l->undoes[i] && s->load.before_capacity)
+            l->report.tier[i].capacity = s->load.before_capacity;
+        for (int k = 0; k < s->in.n; k++) {
+            const struct entry *e = &s->in.at[k];
+            struct goal *g = &l->goal[l->n_goals];
+            if (!(l->undoes[i] ? e->before : e->placed) || map_find(&l->goals, e->id, strlen(e->id)) >= 0)
+                continue;
+            if (add_goal(l, g, e, err))
+                return err->code;
+            g->store = i;
+            g->payload = g->want.payload;
+        }
+    }
+    return 0;
+}
+
+/* ---- copies ---------------------------------------------------------------------------- */
+
+static void add_copy(struct load *l, int store, int entry)
+{
+    const struct tier_store *s = &l->store[store];
+    struct entry *e = &s->in.at[entry];
+    struct copy copy = { .store = store, .entry = entry, .goal = -1, .next = -1 };
+    bool read = l->o.repair && e->placed;
+
+    if (!e->present)
+        return;
+    if (tier_store_has(s, e, read ? STORE_CONTENT : STORE_SIZE)) {
+        l->copy[l->n_copies++] = copy;
+        return;
+    }
+    e->damaged = true;
+    l->damaged[l->n_damaged++] = copy;
+    l->o.warn("context '%s': '%s/%s' is %s", e->id, s->tier->uri, e->file,
+              read ? "missing or damaged" : "missing or has another size");
+}
+
+static int list_copies(struct load *l, struct err *err)
+{
+    size_t max = 1;
+
+    for (int s = 0; s < l->report.n_tiers; s++)
+        max += (size_t)l->store[s].in.n;
+    l->copy = calloc(max, sizeof(*l->copy));
+    l->damaged = calloc(max, sizeof(*l->damaged));
+    if (!l->copy || !l->damaged)
+        return err_nomem(err);
+    for (int s = 0; s < l->report.n_tiers; s++)
+        for (int i = 0; i < l->store[s].in.n; i++)
+            add_copy(l, s, i);
+    l->report.n_damaged = l->n_damaged;
+    return 0;
+}
+
+static void count_bytes(struct load *l)
+{
+    for (int i = 0; i < l->n_goals; i++) {
+        int64_t *sum = &l->report.tier[l->goal[i].store].placed;
+        if (__builtin_add_overflow(*sum, l->goal[i].want.bytes, sum))
+            *sum = INT64_MAX;
+    }
+    l->report.n_goals = l->n_goals;
+}
+
+int load_inventory(struct load *l, struct err *err)
+{
+    bool back = l->o.direction == LOAD_BACK;
+
+    if (strlen(l->name_space) >= INDEX_TEXT)
+        return err_set(err, ERR_USAGE, "the name of a namespace has at most %d bytes", INDEX_TEXT - 1);
+    if (open_stores(l, err) || end_killed(l, err) || (back && check_undoable(l, err)) ||
+        (back ? goals_from_before(l, err) : goals_from_manifest(l, err)))
+        return err->code;
+    if (!back)
+        say_skipped(l);
+    count_bytes(l);
+    return list_copies(l, err);
+}

@@ -1,0 +1,137 @@
+/* load_match.c - compares what is with what shall be: the copies of every goal, each context's operation, and whether
+ * there is nothing to do. Reads no payload but a spare that would be placed again.
+ */
+#include "loader/load/load_internal.h"
+
+#include "base/file.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+char *load_find_payload(const struct load *l, const char *payload, int64_t *size)
+{
+    char *path = l->o.payloads ? file_join(l->o.payloads, payload) : NULL;
+    struct stat st;
+
+    if (path && !stat(path, &st) && S_ISREG(st.st_mode)) {
+        *size = st.st_size;
+        return path;
+    }
+    free(path);
+    return NULL;
+}
+
+static struct goal *goal_of(const struct load *l, const struct entry *e)
+{
+    int at = map_find(&l->goals, e->id, strlen(e->id));
+
+    return at < 0 ? NULL : &l->goal[at];
+}
+
+/* ---- copies ------------------------------------------------------------------------ */
+
+/* Is the entry the payload that a goal wants? A rollback knows its checksum; else it may have been packed again since.
+ */
+static bool is_wanted(const struct entry *e, const struct goal *g, int64_t packed_size)
+{
+    if (!entry_same(e, &g->want))
+        return false;
+    return *g->want.checksum ? strcmp(e->checksum, g->want.checksum) == 0 : packed_size == e->size;
+}
+
+/* A spare is placed again only after it was read. Of two copies, the one that readers see stays. */
+static void match_in_place(struct load *l, struct goal *g, int number)
+{
+    struct copy *c = &l->copy[number];
+    const struct entry *e = load_entry(l, c);
+
+    if (!e->placed && !tier_store_has(&l->store[c->store], e, STORE_CONTENT))
+        return;
+    if (g->here >= 0)
+        l->copy[g->here].goal = -1;
+    g->here = number;
+    c->goal = (int)(g - l->goal);
+}
+
+static void match_copy(struct load *l, int number)
+{
+    struct copy *c = &l->copy[number];
+    const struct entry *e = load_entry(l, c);
+    struct goal *g = goal_of(l, e);
+    int64_t size = -1;
+    char *path = load_find_payload(l, g ? g->payload : e->payload, &size);
+
+    c->packed = size == e->size;
+    free(path);
+    if (!g || !is_wanted(e, g, path ? size : e->size))
+        return;
+    if (g->store != c->store) {
+        c->goal = (int)(g - l->goal);
+        c->next = g->copies;
+        g->copies = number;
+    } else if (g->here < 0 || e->placed)
+        match_in_place(l, g, number);
+}
+
+/* ---- operations ----------------------------------------------------------------------- */
+
+/* A payload that would be kept but lost its file is inserted. */
+static void set_operation(const struct load *l, struct goal *g, const struct entry *was, int store)
+{
+    struct cached before = entry_cached(was, l->store[store].tier);
+    struct cached after = entry_cached(&g->want, l->store[g->store].tier);
+
+    g->from = store;
+    g->operation = operation_between(&before, &after);
+    if (g->operation == OP_KEEP && g->here < 0)
+        g->operation = OP_INSERT;
+}
+
+static void set_operations(struct load *l)
+{
+    for (int s = 0; s < l->report.n_tiers; s++) {
+        for (int i = 0; i < l->store[s].in.n; i++) {
+            const struct entry *e = &l->store[s].in.at[i];
+            struct goal *g = goal_of(l, e);
+            if (!load_was_placed(l, &l->store[s], e))
+                continue;
+            if (g)
+                set_operation(l, g, e, s);
+            else
+                l->report.n_operations[OP_EVICT]++;
+        }
+    }
+    for (int g = 0; g < l->n_goals; g++)
+        l->report.n_operations[l->goal[g].operation]++;
+}
+
+/* ---- nothing to do ------------------------------------------------------------------------ */
+
+/* Is the manifest in force everywhere, every goal in its place, and nothing but goals and spares in the tiers? */
+static bool all_in_place(const struct load *l)
+{
+    for (int s = 0; s < l->report.n_tiers; s++) {
+        const struct state_load *load = &l->store[s].load;
+        if (l->store[s].tier && (load->running || strcmp(load->manifest, l->manifest.digest) != 0))
+            return false;
+    }
+    for (int g = 0; g < l->n_goals; g++)
+        if (l->goal[g].here < 0)
+            return false;
+    for (int i = 0; i < l->n_copies; i++) {
+        const struct copy *c = &l->copy[i];
+        const struct entry *e = load_entry(l, c);
+        if (e->placed && (c->goal < 0 || l->goal[c->goal].store != c->store || l->goal[c->goal].want.bytes != e->bytes))
+            return false;
+    }
+    return l->n_damaged == 0;
+}
+
+void load_match(struct load *l)
+{
+    for (int i = l->n_copies - 1; i >= 0; i--) /* so that a goal's first copy is in its fastest tier */
+        match_copy(l, i);
+    set_operations(l);
+    l->report.nothing_to_do = l->o.direction == LOAD_FORWARD && all_in_place(l);
+}

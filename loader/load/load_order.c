@@ -1,0 +1,259 @@
+/* load_order.c - works in rounds: remove files wherever goals wait, place every goal that fits; when too little fits,
+ * place some although they do not. The rounds end: each places a goal.
+ *
+ * Per tier there are lists of what may go and of what waits, so that a round costs what it moves and one look at what
+ * still waits.
+ */
+#include "loader/load/load_order.h"
+
+#include "base/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct list {
+    int *at;
+    int n, cap;
+    int first; // of those that are left
+};
+
+struct tier_work {
+    int64_t used, waits;      // bytes in the tier; bytes of the goals that wait for it
+    struct list packed, rest; // files that may go, in this order
+    struct list waiting;      // goals
+};
+
+struct ordering {
+    const struct order_given *given;
+    struct order *out;
+    struct tier_work *tier; // (n_tiers)
+    int *needed;            // (n_files) waiting goals that have it as their source
+};
+
+/* a + b, at most INT64_MAX. */
+static int64_t add_capped(int64_t a, int64_t b)
+{
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+static int add_step(struct ordering *w, struct step step, struct err *err)
+{
+    return ARRAY_PUSH(w->out, step) ? err_nomem(err) : 0;
+}
+
+static int check_goals(struct ordering *w, struct err *err)
+{
+    const struct order_given *given = w->given;
+    int64_t *sum = calloc((size_t)given->n_tiers + 1, sizeof(*sum));
+
+    if (!sum)
+        return err_nomem(err);
+    for (int g = 0; g < given->n_goals; g++)
+        sum[given->goal[g].tier] = add_capped(sum[given->goal[g].tier], given->goal[g].bytes);
+    int code = 0;
+    for (int t = 0; t < given->n_tiers && !code; t++) {
+        w->out->over_tier = t;
+        if (sum[t] > given->capacity[t])
+            code = err_set(err, ERR_FAIL, "tier %d: its goals exceed its capacity", t);
+    }
+    free(sum);
+    return code;
+}
+
+/* ---- files that may go ------------------------------------------------------------ */
+
+static int remove_file(struct ordering *w, int f, struct err *err)
+{
+    w->tier[w->given->file[f].tier].used -= w->given->file[f].bytes;
+    return add_step(w, (struct step){ STEP_REMOVE, f, -1 }, err);
+}
+
+static int list_files(struct ordering *w, struct err *err)
+{
+    for (int f = 0; f < w->given->n_files; f++) {
+        const struct order_file *file = &w->given->file[f];
+        struct tier_work *t = &w->tier[file->tier];
+        t->used = add_capped(t->used, file->bytes);
+        if (file->keep || w->needed[f])
+            continue;
+        if (file->spare) {
+            if (remove_file(w, f, err))
+                return err->code;
+        } else if (ARRAY_PUSH(file->packed ? &t->packed : &t->rest, f))
+            return err_nomem(err);
+    }
+    return 0;
+}
+
+static int list_goals(struct ordering *w, struct err *err)
+{
+    for (int g = 0; g < w->given->n_goals; g++) {
+        const struct order_goal *goal = &w->given->goal[g];
+        struct tier_work *t = &w->tier[goal->tier];
+        if (goal->placed)
+            continue;
+        if (ARRAY_PUSH(&t->waiting, g))
+            return err_nomem(err);
+        t->waits = add_capped(t->waits, goal->bytes);
+        if (goal->source >= 0)
+            w->needed[goal->source]++;
+    }
+    return 0;
+}
+
+/* Removes files of a tier that may go until it has at most `limit` bytes, or none is left. */
+static int remove_down_to(struct ordering *w, int tier, int64_t limit, struct err *err)
+{
+    struct tier_work *t = &w->tier[tier];
+    struct list *list[] = { &t->packed, &t->rest };
+
+    for (int i = 0; i < 2; i++)
+        while (list[i]->first < list[i]->n && t->used > limit)
+            if (remove_file(w, list[i]->at[list[i]->first++], err))
+                return err->code;
+    return 0;
+}
+
+/* ---- goals ------------------------------------------------------------------------- */
+
+/* Places a waiting goal; the caller takes it off its list. */
+static int place(struct ordering *w, int g, struct err *err)
+{
+    const struct order_goal *goal = &w->given->goal[g];
+    struct tier_work *t = &w->tier[goal->tier];
+
+    t->used = add_capped(t->used, goal->bytes);
+    t->waits -= goal->bytes;
+    if (add_step(w, (struct step){ STEP_PLACE, goal->source, g }, err))
+        return err->code;
+    if (goal->source < 0 || --w->needed[goal->source])
+        return 0;
+    return ARRAY_PUSH(&w->tier[w->given->file[goal->source].tier].packed, goal->source) ? err_nomem(err) : 0;
+}
+
+/* What is placed in a round: goals that fit below `limit`. Above a tier's capacity only those that come from another
+ * tier, and the first of them in any case. */
+struct placing {
+    int64_t limit;
+    bool over, force;
+    int64_t placed;
+    int n;
+};
+
+static int place_waiting(struct ordering *w, int tier, struct placing *p, struct err *err)
+{
+    struct tier_work *t = &w->tier[tier];
+    int left = 0;
+
+    for (int i = 0; i < t->waiting.n; i++) {
+        int g = t->waiting.at[i];
+        int64_t bytes = w->given->goal[g].bytes;
+        bool moves = w->given->goal[g].source >= 0, forced = p->force && moves;
+        if (!forced && (add_capped(t->used, bytes) > p->limit || (p->over && !moves))) {
+            t->waiting.at[left++] = g;
+            continue;
+        }
+        p->force = p->force && !forced;
+        p->placed = add_capped(p->placed, bytes);
+        p->n++;
+        if (place(w, g, err))
+            return err->code;
+    }
+    t->waiting.n = left;
+    return 0;
+}
+
+/* The slowest tier with a waiting goal whose file is in another tier. */
+static int tier_to_overfill(const struct ordering *w)
+{
+    for (int t = w->given->n_tiers - 1; t >= 0; t--)
+        for (int i = 0; i < w->tier[t].waiting.n; i++)
+            if (w->given->goal[w->tier[t].waiting.at[i]].source >= 0)
+                return t;
+    return -1;
+}
+
+static int overfill(struct ordering *w, struct placing *p, struct err *err)
+{
+    int tier = tier_to_overfill(w);
+
+    if (tier < 0)
+        return p->n ? 0 : err_set(err, ERR_FAIL, "no order of steps was found");
+    int64_t capacity = w->given->capacity[tier];
+    p->limit = add_capped(capacity, capacity / ORDER_OVER);
+    p->over = true;
+    p->force = p->n == 0;
+    return place_waiting(w, tier, p, err);
+}
+
+static int64_t all_waits(const struct ordering *w)
+{
+    int64_t sum = 0;
+
+    for (int t = 0; t < w->given->n_tiers; t++)
+        sum = add_capped(sum, w->tier[t].waits);
+    return sum;
+}
+
+static bool goals_wait(const struct ordering *w)
+{
+    for (int t = 0; t < w->given->n_tiers; t++)
+        if (w->tier[t].waiting.n)
+            return true;
+    return false;
+}
+
+static int run_round(struct ordering *w, struct err *err)
+{
+    struct placing p = { 0 };
+
+    for (int t = 0; t < w->given->n_tiers; t++) {
+        int64_t capacity = w->given->capacity[t];
+        if (capacity < INT64_MAX && remove_down_to(w, t, capacity - w->tier[t].waits, err))
+            return err->code;
+    }
+    for (int t = 0; t < w->given->n_tiers; t++) {
+        p.limit = w->given->capacity[t];
+        if (place_waiting(w, t, &p, err))
+            return err->code;
+    }
+    return goals_wait(w) && (!p.n || p.placed < all_waits(w) / ORDER_OVER) ? overfill(w, &p, err) : 0;
+}
+
+static int find_order(struct ordering *w, struct err *err)
+{
+    if (check_goals(w, err) || list_goals(w, err) || list_files(w, err))
+        return err->code;
+    while (goals_wait(w))
+        if (run_round(w, err))
+            return err->code;
+    for (int t = 0; t < w->given->n_tiers; t++)
+        if (remove_down_to(w, t, w->given->remove_all ? -1 : w->given->capacity[t], err)) /* it may have shrunk */
+            return err->code;
+    return 0;
+}
+
+int order_steps(struct order *order, const struct order_given *given, struct err *err)
+{
+    struct ordering w = { .given = given,
+                          .out = order,
+                          .tier = calloc((size_t)given->n_tiers + 1, sizeof(*w.tier)),
+                          .needed = calloc((size_t)given->n_files + 1, sizeof(*w.needed)) };
+
+    *order = (struct order){ 0 };
+    int code = w.tier && w.needed ? find_order(&w, err) : err_nomem(err);
+    for (int t = 0; w.tier && t < given->n_tiers; t++) {
+        free(w.tier[t].packed.at);
+        free(w.tier[t].rest.at);
+        free(w.tier[t].waiting.at);
+    }
+    free(w.tier);
+    free(w.needed);
+    return code;
+}
+
+void order_release(struct order *order)
+{
+    free(order->at);
+    *order = (struct order){ 0 };
+}

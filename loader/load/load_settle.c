@@ -1,0 +1,236 @@
+/* load_settle.c - a load as the stores know it, from its first transaction to its last.
+ *
+ * Begin: every store writes down which load is at work and keeps what is placed as the state before, unless a killed
+ * load has kept one already: that is the state to return to. Settle: every store marks what is placed and what is
+ * spare; only then the stores end the load, one by one. A load that is killed among these last transactions has
+ * therefore ended, and the next one ends it in the stores that are left (load_inventory.c).
+ */
+#include "base/file.h"
+#include "loader/formats/receipt.h"
+#include "loader/load/load_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* ---- begin ----------------------------------------------------------------------------- */
+
+/* Rows of payloads that are neither in the folder nor in the state before. */
+static int drop_rows(struct tier_store *s, struct err *err)
+{
+    for (int i = 0; i < s->in.n; i++) {
+        struct entry *e = &s->in.at[i];
+        if (e->row && !e->present && !e->before) {
+            if (state_delete(s->state, e, err))
+                return err->code;
+            e->row = 0;
+        }
+    }
+    return 0;
+}
+
+static int keep_before(struct tier_store *s, struct err *err)
+{
+    struct state_load *load = &s->load;
+
+    memcpy(load->before, load->manifest, sizeof(load->before));
+    memcpy(load->before_name, load->name, sizeof(load->before_name));
+    load->before_capacity = load->capacity;
+    load->undoable = true;
+    for (int i = 0; i < s->in.n; i++)
+        s->in.at[i].before = s->in.at[i].placed && s->in.at[i].present;
+    return state_keep_before(s->state, load->number, err) ? err->code : drop_rows(s, err);
+}
+
+static int begin_store(const struct load *l, struct tier_store *s, int64_t number, struct err *err)
+{
+    struct state_load *load = &s->load;
+    bool back = l->o.direction == LOAD_BACK;
+
+    /* A namespace gets its number before its rows change. */
+    if ((!load->number && state_put_load(s->state, s->name_space, load, err)) ||
+        (!back && !load->running && keep_before(s, err)))
+        return err->code;
+    load->load = number;
+    load->running = back ? STATE_BACK : STATE_FORWARD;
+    if (!back) {
+        memcpy(load->manifest, l->manifest.digest, sizeof(load->manifest));
+        snprintf(load->name, sizeof(load->name), "%s", l->o.manifest ? file_name(l->o.manifest) : "standard input");
+        load->capacity = s->tier->capacity;
+    }
+    if (state_put_load(s->state, s->name_space, load, err) || state_set_swept(s->state, false, err))
+        return err->code;
+    return tier_store_commit(s, err);
+}
+
+int load_begin(struct load *l, struct err *err)
+{
+    int64_t number;
+
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+        return err_set(err, ERR_IO, "no random bytes: %s", strerror(errno));
+    for (int s = 0; s < l->report.n_tiers; s++)
+        if (l->store[s].tier && (l->o.direction == LOAD_FORWARD || l->undoes[s]) &&
+            begin_store(l, &l->store[s], number, err))
+            return err->code;
+    return 0;
+}
+
+/* ---- what is placed ---------------------------------------------------------------------- */
+
+/* Marks a payload as placed or spare. The goal of a placed one becomes a copy of it, for the receipt. */
+static int mark_entry(struct load *l, int store, int i, struct err *err)
+{
+    struct entry *e = &l->store[store].in.at[i];
+    int at = map_find(&l->goals, e->id, strlen(e->id));
+    struct goal *g = at < 0 ? NULL : &l->goal[at];
+    bool mine = g && g->store == store;
+    bool placed = mine && (g->here >= 0 ? l->copy[g->here].entry == i : strcmp(g->want.file, e->file) == 0);
+    bool same = e->placed == placed && (!placed || e->bytes == g->want.bytes);
+
+    e->placed = placed;
+    if (placed)
+        e->bytes = g->want.bytes;
+    else
+        l->report.tier[store].spare += e->bytes;
+    if (!same && tier_store_update(&l->store[store], i, err))
+        return err->code;
+    if (!placed)
+        return 0;
+    entry_release(&g->want);
+    return entry_copy(&g->want, e, err);
+}
+
+static int mark_entries(struct load *l, struct err *err)
+{
+    for (int s = 0; s < l->report.n_tiers; s++) {
+        struct tier_store *store = &l->store[s];
+        for (int i = 0; i < store->in.n; i++)
+            if (store->in.at[i].present && mark_entry(l, s, i, err))
+                return err->code;
+        if (store->tier && (tier_store_commit(store, err) || tier_store_publish(store, err)))
+            return err->code;
+    }
+    return 0;
+}
+
+/* ---- end ---------------------------------------------------------------------------------- */
+
+/* The manifest of the state before is in force again. */
+static void forget_before(struct tier_store *s)
+{
+    struct state_load *load = &s->load;
+
+    memcpy(load->manifest, load->before, sizeof(load->manifest));
+    memcpy(load->name, load->before_name, sizeof(load->name));
+    load->capacity = load->before_capacity;
+    *load->before = *load->before_name = '\0';
+    load->undoable = false;
+    for (int i = 0; i < s->in.n; i++)
+        s->in.at[i].before = false;
+}
+
+int load_end_store(struct load *l, struct tier_store *s, struct err *err)
+{
+    bool back = s->load.running == STATE_BACK;
+
+    s->load.running = STATE_AT_REST;
+    if (back)
+        forget_before(s);
+    if (l->o.dry_run)
+        return 0;
+    if ((back && (state_forget_before(s->state, s->load.number, err) || drop_rows(s, err))) ||
+        state_put_load(s->state, s->name_space, &s->load, err) || state_set_swept(s->state, true, err) ||
+        tier_store_commit(s, err))
+        return err->code;
+    return tier_store_publish(s, err);
+}
+
+/* ---- the receipt ----------------------------------------------------------------------------- */
+
+/* Writes a row per context of the manifest, in its order, which is the order of the goals too. */
+static int write_receipt(const struct load *l, struct err *err)
+{
+    const struct manifest *m = &l->manifest;
+    struct receipt_row *row = calloc((size_t)m->n + 1, sizeof(*row));
+    struct map evicted = { 0 };
+    struct goal *g = l->goal;
+    bool stored = true;
+
+    if (!row)
+        return err_nomem(err);
+    for (int s = 0; s < l->report.n_tiers; s++)
+        for (int i = 0; i < l->store[s].in.n; i++) {
+            const struct entry *e = &l->store[s].in.at[i];
+            if (e->before && !e->placed)
+                stored = stored && map_add(&evicted, e->id, strlen(e->id), NULL) >= 0;
+        }
+    for (int i = 0; i < m->n; i++) {
+        const char *id = m->at[i].id;
+        bool was = map_find(&evicted, id, strlen(id)) >= 0;
+        row[i] = (struct receipt_row){ id, NULL, was ? OP_EVICT : OP_NONE };
+        if (m->at[i].tier < 0 || !l->store[m->at[i].tier].tier)
+            continue;
+        g->want.tier = g->store;
+        row[i] = (struct receipt_row){ id, &g->want, g->operation };
+        g++;
+    }
+    struct receipt_made made = { m->digest, &m->tiers, row, m->n, l->o.args, l->o.n_args };
+    int code = stored ? receipt_write(l->receipt, &made, err) : err_nomem(err);
+    map_release(&evicted);
+    free(row);
+    return code;
+}
+
+static int settle_receipt(const struct load *l, struct err *err)
+{
+    if (!l->receipt)
+        return 0;
+    if (l->o.direction == LOAD_FORWARD)
+        return write_receipt(l, err);
+    return unlink(l->receipt) && errno != ENOENT
+               ? err_set(err, ERR_IO, "cannot remove '%s': %s", l->receipt, strerror(errno))
+               : 0;
+}
+
+/* Is the payload of the state before in another tier, which a rollback takes it from? */
+static bool is_elsewhere(const struct load *l, const struct entry *e)
+{
+    int at = map_find(&l->goals, e->id, strlen(e->id));
+    const struct entry *now = at < 0 ? NULL : &l->goal[at].want;
+
+    return now && entry_same(now, e) && strcmp(now->checksum, e->checksum) == 0;
+}
+
+/* Counts the payloads that a rollback will need from the payload folder, and those that are not there. Whether a file
+ * there is still what was placed, the rollback finds out. */
+static void count_lost(struct load *l)
+{
+    for (int s = 0; s < l->report.n_tiers; s++) {
+        for (int i = 0; i < l->store[s].in.n; i++) {
+            const struct entry *e = &l->store[s].in.at[i];
+            int64_t size = -1;
+            if (!e->before || e->present || is_elsewhere(l, e))
+                continue;
+            free(load_find_payload(l, e->payload, &size));
+            l->report.n_refetch++;
+            l->report.n_lost += size != e->size;
+        }
+    }
+}
+
+int load_settle(struct load *l, struct err *err)
+{
+    if (mark_entries(l, err))
+        return err->code;
+    if (l->o.direction == LOAD_FORWARD)
+        count_lost(l);
+    if (settle_receipt(l, err))
+        return err->code;
+    for (int s = 0; s < l->report.n_tiers; s++)
+        if (l->store[s].load.running && load_end_store(l, &l->store[s], err))
+            return err->code;
+    return 0;
+}

@@ -1,0 +1,70 @@
+/* state.h - what the writers of a tier's folder know about it: every payload in it, which of them are placed, under
+ * which namespace, which manifest is in force, and what a load at work is doing. One SQLite database, `evp-state`.
+ *
+ * Only writers open it, under the folder's lock; readers read the index that follows from it (loader/index/index.h).
+ * Every change is one transaction, which reaches the disk before state_commit() returns. SQLite finds a torn write, but
+ * not a flipped bit, so every row has a checksum, and the state has their sum: damage is ERR_FORMAT. The cure is to
+ * remove the file: the tier is then empty, and the next load places everything again.
+ *
+ * docs/formats/index.md describes the tables.
+ */
+#ifndef EVP_STATE_H
+#define EVP_STATE_H
+
+#include "base/err.h"
+#include "loader/formats/stored.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct state;
+enum state_use { STATE_LOOK, STATE_CHANGE };
+
+/* Opens DIR/evp-state. STATE_CHANGE makes it when it is not there; STATE_LOOK sets *s to NULL then.
+ * ERR_FORMAT: it is damaged, of another version, or of another tier than `uri`, which is "" where that cannot be. The
+ * caller closes *s. */
+int state_open(struct state **s, const char *dir, const char *uri, enum state_use use, struct err *err) MUST_CHECK;
+void state_close(struct state *s); // NULL is fine; what was not committed is gone
+
+const uint8_t *state_id(const struct state *s);   // OBJECT_ID random bytes
+uint64_t state_generation(const struct state *s); // rises with every transaction that changes payloads
+bool state_is_swept(const struct state *s);       // no file is in the folder that no payload names
+
+/* ---- namespaces ---- */
+
+enum state_running { STATE_AT_REST, STATE_FORWARD, STATE_BACK };
+enum { STATE_NAME = 256 };
+
+/* Which manifest is in force in a namespace, and which load is at work. */
+struct state_load {
+    int64_t number;                                   // of the namespace; 0: the state does not have it yet
+    char manifest[DIGEST_HEX], name[STATE_NAME];      // in force, or of the load at work; "": none
+    char before[DIGEST_HEX], before_name[STATE_NAME]; // that a rollback leads back to; "": none
+    int64_t capacity, before_capacity;                // of the tier in these manifests
+    int64_t load;                                     // a random number; the same in all tiers of one load
+    enum state_running running;
+    bool undoable; // `before` and the payloads' marks are the state before
+};
+
+int state_get_load(struct state *s, const char *name_space, struct state_load *load, struct err *err) MUST_CHECK;
+int state_put_load(struct state *s, const char *name_space, struct state_load *load, struct err *err) MUST_CHECK;
+
+/* ---- payloads ---- */
+
+/* each(arg, name_space, entry) for every payload; *entry is emptied afterwards, unless `each` has taken it over. */
+typedef int state_visit(void *arg, const char *name_space, struct entry *e, struct err *err);
+int state_each(struct state *s, state_visit *each, void *arg, struct err *err) MUST_CHECK;
+
+/* ---- changes: all until state_commit() are one transaction ---- */
+
+int state_insert(struct state *s, int64_t name_space, struct entry *e, struct err *err) MUST_CHECK; // sets e->row
+int state_update(struct state *s, int64_t name_space, struct entry *e, struct err *err) MUST_CHECK; // bytes, marks
+int state_delete(struct state *s, struct entry *e, struct err *err) MUST_CHECK;
+
+/* The state before becomes what is placed now; or is forgotten. */
+int state_keep_before(struct state *s, int64_t name_space, struct err *err) MUST_CHECK;
+int state_forget_before(struct state *s, int64_t name_space, struct err *err) MUST_CHECK;
+int state_set_swept(struct state *s, bool swept, struct err *err) MUST_CHECK;
+int state_commit(struct state *s, struct err *err) MUST_CHECK;
+
+#endif

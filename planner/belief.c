@@ -1,0 +1,216 @@
+/* belief.c - one config after the other; every sum goes over the contexts in their order, so the numbers do not depend
+ * on threads. */
+#include "planner/belief.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { EM_ROUNDS = 4 };
+static const double VARIANCE_MAX = 0.25; // of numbers from 0 to 1
+
+static size_t cell_of(const struct belief_cells *cells, int context, int config)
+{
+    return (size_t)context * (size_t)cells->n_configs + (size_t)config;
+}
+
+static bool is_asked(const struct belief_cells *cells, int context, int config)
+{
+    return cells->n[cell_of(cells, context, config)] > 0;
+}
+
+struct believed belief_of(const struct belief *b, int config, double mean, int n)
+{
+    double between = b->between[config], within = b->within[config];
+
+    if (n <= 0)
+        return (struct believed){ b->mean[config], sqrt(between) };
+    double noise = between + within / n, weight = noise > 0 ? between / noise : 1;
+    return (struct believed){ fmin(b->mean[config] + weight * (mean - b->mean[config]), 1),
+                              sqrt(between * (1 - weight)) };
+}
+
+/* Does the prior say something of a config? */
+static bool has_prior(const struct belief_cells *cells, int v)
+{
+    return cells->prior && !isnan(cells->prior->mean[v]);
+}
+
+/* ---- moments --------------------------------------------------------------- */
+
+/* complete[c]: every config that was asked at all was asked in context c. */
+static void find_complete(const struct belief_cells *cells, const bool *asked, bool *complete)
+{
+    bool any = false;
+
+    for (int c = 0; c < cells->n_contexts; c++) {
+        complete[c] = true;
+        for (int v = 0; v < cells->n_configs; v++)
+            complete[c] = complete[c] && (!asked[v] || is_asked(cells, c, v));
+        any = any || complete[c];
+    }
+    for (int c = 0; c < cells->n_contexts && !any; c++)
+        complete[c] = true;
+}
+
+/* The variance of the similarities within a cell, pooled over the cells of a config; NAN: none has two questions. */
+static double pooled_within(const struct belief_cells *cells, int v)
+{
+    double squares = 0, freedom = 0;
+
+    if (has_prior(cells, v)) {
+        freedom = BELIEF_PRIOR_CONTEXTS * (BELIEF_PRIOR_QUESTIONS - 1);
+        squares = freedom * cells->prior->within[v];
+    }
+    for (int c = 0; c < cells->n_contexts; c++) {
+        size_t cell = cell_of(cells, c, v);
+        if (cells->n[cell] < 2)
+            continue;
+        squares += (cells->n[cell] - 1) * cells->std[cell] * cells->std[cell];
+        freedom += cells->n[cell] - 1;
+    }
+    return freedom > 0 ? squares / freedom : (double)NAN;
+}
+
+static void fit_moments(struct belief *b, const struct belief_cells *cells, const bool *complete, int v)
+{
+    double sum = 0, squares = 0, per_question = 0, n = 0;
+
+    for (int c = 0; c < cells->n_contexts; c++)
+        if (complete[c] && is_asked(cells, c, v)) {
+            sum += cells->mean[cell_of(cells, c, v)];
+            per_question += 1.0 / cells->n[cell_of(cells, c, v)];
+            n++;
+        }
+    b->mean[v] = sum / n;
+    for (int c = 0; c < cells->n_contexts; c++)
+        if (complete[c] && is_asked(cells, c, v)) {
+            double off = cells->mean[cell_of(cells, c, v)] - b->mean[v];
+            squares += off * off;
+        }
+    double variance = n > 1 ? squares / (n - 1) : 0;
+    b->within[v] = pooled_within(cells, v);
+    if (isnan(b->within[v]))
+        b->within[v] = variance * n / per_question;
+    b->between[v] = fmax(0, variance - b->within[v] * per_question / n);
+}
+
+static void begin_with_prior(struct belief *b, const struct belief_cells *cells, int v)
+{
+    b->mean[v] = cells->prior->mean[v];
+    b->between[v] = cells->prior->between[v];
+    b->within[v] = pooled_within(cells, v);
+}
+
+/* ---- expectation and maximisation ------------------------------------------ */
+
+static void refine(struct belief *b, const struct belief_cells *cells, int v)
+{
+    double before = has_prior(cells, v) ? BELIEF_PRIOR_CONTEXTS : 0, sum = 0, squares = 0, n = before;
+    struct belief old = *b;
+    double mean = b->mean[v], between = b->between[v];
+
+    if (before > 0)
+        sum = before * cells->prior->mean[v];
+
+    for (int c = 0; c < cells->n_contexts; c++)
+        if (is_asked(cells, c, v)) {
+            sum += belief_of(&old, v, cells->mean[cell_of(cells, c, v)], cells->n[cell_of(cells, c, v)]).quality;
+            n++;
+        }
+    mean = sum / n;
+    if (before > 0) {
+        double off = cells->prior->mean[v] - mean;
+        squares = before * (cells->prior->between[v] + off * off);
+    }
+    for (int c = 0; c < cells->n_contexts; c++)
+        if (is_asked(cells, c, v)) {
+            struct believed is = belief_of(&old, v, cells->mean[cell_of(cells, c, v)], cells->n[cell_of(cells, c, v)]);
+            squares += is.sd * is.sd + (is.quality - mean) * (is.quality - mean);
+        }
+    between = squares / n;
+    b->mean[v] = mean;
+    b->between[v] = between;
+}
+
+/* ---- one scale for all configs --------------------------------------------- */
+
+static int count_asked(const struct belief_cells *cells, int v)
+{
+    int n = 0;
+
+    for (int c = 0; c < cells->n_contexts; c++)
+        n += is_asked(cells, c, v);
+    return n;
+}
+
+/* Draws each config's variance between contexts towards what the ratio of all configs' mean variances makes of its
+ * variance within. */
+static void pool_scale(struct belief *b, const struct belief_cells *cells, const bool *asked)
+{
+    double between = 0, within = 0;
+
+    for (int v = 1; v < b->n_configs; v++)
+        if (asked[v]) {
+            between += b->between[v];
+            within += b->within[v];
+        }
+    for (int v = 1; v < b->n_configs && within > 0; v++)
+        if (asked[v]) {
+            double share = 10.0 / (9 + count_asked(cells, v) + (has_prior(cells, v) ? BELIEF_PRIOR_CONTEXTS : 0));
+            double pooled = between * b->within[v] / within;
+            b->between[v] = fmin((1 - share) * b->between[v] + share * pooled, VARIANCE_MAX);
+        }
+}
+
+/* ---- all of it -------------------------------------------------------------- */
+
+static int allocate(struct belief *b, int n_configs, struct err *err)
+{
+    size_t n = (size_t)n_configs + 1;
+
+    *b = (struct belief){ n_configs, calloc(n, sizeof(double)), calloc(n, sizeof(double)), calloc(n, sizeof(double)) };
+    if (!b->mean || !b->between || !b->within)
+        return err_nomem(err);
+    for (int v = 0; v < n_configs; v++)
+        b->mean[v] = b->between[v] = b->within[v] = (double)NAN;
+    b->mean[0] = 1;
+    b->between[0] = b->within[0] = 0;
+    return 0;
+}
+
+int belief_fit(struct belief *b, const struct belief_cells *cells, struct err *err)
+{
+    bool *asked = calloc((size_t)cells->n_configs + 1, sizeof(*asked));
+    bool *complete = calloc((size_t)cells->n_contexts + 1, sizeof(*complete));
+    int code = allocate(b, cells->n_configs, err);
+
+    if (!code && (!asked || !complete))
+        code = err_nomem(err);
+    if (!code) {
+        for (int v = 1; v < cells->n_configs; v++)
+            asked[v] = count_asked(cells, v) > 0 || has_prior(cells, v);
+        find_complete(cells, asked, complete);
+        for (int v = 1; v < cells->n_configs; v++) {
+            if (!asked[v])
+                continue;
+            if (has_prior(cells, v))
+                begin_with_prior(b, cells, v);
+            else
+                fit_moments(b, cells, complete, v);
+            for (int i = 0; i < EM_ROUNDS; i++)
+                refine(b, cells, v);
+        }
+        pool_scale(b, cells, asked);
+    }
+    free(asked);
+    free(complete);
+    return code;
+}
+
+void belief_release(struct belief *b)
+{
+    free(b->mean);
+    free(b->between);
+    free(b->within);
+    *b = (struct belief){ 0 };
+}

@@ -1,0 +1,495 @@
+#!/usr/bin/env python3
+"""roofline.py [OPTION...] - what a profile must move and compute, op by op, and how long that takes a GPU at best.
+
+    roofline.py                                   one context of 32768 tokens of synthetic:llama-3.1-8b
+    roofline.py --tokens 4096 --gpu h200          other sizes, one GPU
+    roofline.py --measured FILE.json              what tests/bench/job or tests/bench/gpu measured
+    roofline.py --write docs/roofline.md          renews the tables of that page; --check: are they up to date?
+
+It runs no op. It walks through the passes of the engine (engine/session.c, engine/decode.c) and the methods' ops
+(methods/) with the shapes alone, and counts as kernels/around.h does: two operations for each multiplication and
+addition in a product; operands read and results written, each once. tests/golden/roofline compares the counts with those
+of a run. An op takes at least max(operations / peak rate, bytes / bandwidth).
+"""
+import argparse, json, math, os, re, sys
+
+# ---- devices and the design ---------------------------------------------------------
+
+# Published: dense bf16 operations and bytes per second. A product or a copy reaches ATTAINABLE of them at best, as the
+# design assumes; a measured ceiling takes its place where there is one.
+GPUS = {"h200": ("H200 SXM", 989.4e12, 4.8e12), "h100": ("H100 SXM", 989.4e12, 3.35e12),
+        "a100": ("A100 SXM 80 GB", 312e12, 2.039e12)}
+ATTAINABLE = {"flop": 0.80, "bytes": 0.90}
+
+# The share of its ceiling that an op is designed to reach, by (phase, op), or by op; bandwidth-bound ops: 0.80.
+SHARE = {("prefill", "gemm"): 0.85, ("answers", "gemm"): 0.75, ("question", "gemm"): 0.75, "attend text": 0.45,
+         "attend shared": 0.38, "attend own": 0.70, "column_stats": 0.35, "moe": 0.50, "best": 0.75}
+BANDWIDTH_SHARE = 0.80
+
+# L layers, D width, H query heads, G key-value heads, K columns of a head, F of the MLP, V vocabulary; E experts, U of
+# them used, X columns of one.
+MODELS = {
+    "llama-3.1-8b": dict(L=32, D=4096, H=32, G=8, K=128, F=14336, V=128256),
+    "smollm2-135m": dict(L=30, D=576, H=9, G=3, K=64, F=1536, V=49152),
+    "qwen3-30b-a3b": dict(L=48, D=2048, H=32, G=4, K=128, V=151936, E=128, U=8, X=768),
+    "tiny-experts": dict(L=2, D=128, H=4, G=2, K=64, V=512, E=8, U=2, X=64),
+    "tiny": dict(L=2, D=128, H=4, G=2, K=64, F=256, V=512),
+}
+# 40 variants that keep 0.41 of the pairs on average, every method among them.
+CONFIGS = ",".join(f"{method}:drop={drop}" for method in
+                   ("knorm", "keydiff", "tova", "snapkv", "pyramidkv", "adakv+snapkv")
+                   for drop in ("0.3", "0.5", "0.6", "0.7", "0.8", "0.9")) + ",h2o:drop=0.8,kivi:bits=4,kivi:bits=2"
+HOST_OPS = ("read", "write", "repeat")  # between host and device: not counted
+PHASES = ("prefill", "variants", "question", "answers")
+
+
+class Job:
+    """Counts ops of one context. cost[phase, op] = [calls, operations, bytes]."""
+
+    def __init__(self, a):
+        self.m, self.a = dict(E=0, F=0) | MODELS[a.model.removeprefix("synthetic:")], a
+        self.e = {"bf16": 2, "f32": 4}[a.dtype]
+        self.configs = parse_configs(a.configs)
+        self.cost, self.phase = {}, None
+
+    def op(self, name, flop, bytes_, calls=1):
+        c = self.cost.setdefault((self.phase, name), [0, 0.0, 0.0])
+        for i, x in enumerate((calls, flop, bytes_)):
+            c[i] += x
+
+    # ---- one pass: engine/forward.c -------------------------------------------------
+
+    def gemm(self, n, out, width, add=False):
+        e = self.e
+        self.op("gemm", 2 * n * out * width, n * width * e + out * width * e + n * out * (8 if add else e))
+
+    def rmsnorm(self, n):
+        self.op("rmsnorm", 0, n * self.m["D"] * (4 + self.e))
+
+    def attend(self, name, n, pairs, keys, results):
+        """results: bytes per row and column written, and lse."""
+        m, rows = self.m, n * self.m["H"]
+        out, part, lse = results
+        self.op(name, 4 * m["K"] * pairs, self.e * m["K"] * (rows + 2 * keys) + rows * (
+            (self.e * m["K"] if out else 0) + (4 * m["K"] if part else 0) + (4 if lse else 0)))
+
+    def own(self, spans):
+        """Pairs and keys of spans (rows, keys) whose last keys are their own."""
+        m, pairs, keys = self.m, 0, 0
+        for rows, n in spans:
+            own = min(rows, n)
+            pairs += m["H"] * (rows * (n - own) + own * (own + 1) // 2)
+            keys += m["G"] * n
+        return pairs, keys
+
+    def column_stats(self, n, pairs, keys, add):
+        m = self.m
+        self.op("column_stats", 2 * m["K"] * pairs,
+                self.e * m["K"] * (n * m["H"] + keys) + 4 * n * m["H"] + (8 if add else 4) * keys)
+
+    def forward(self, spans, shared=(), cache=False, columns=False, window=0):
+        """A pass: own spans, shared spans (rows, config); cache: to the last keys; window: its tokens that are saved."""
+        m, e = self.m, self.e
+        n, HK = sum(rows for rows, _ in spans), m["H"] * m["K"]
+        width = (m["H"] + 2 * m["G"]) * m["K"]
+        pairs, keys = self.own(spans)
+        self.op("embed", 0, n * m["D"] * (2 + 4))
+        for layer in range(m["L"]):
+            self.rmsnorm(n)
+            self.gemm(n, width, m["D"])
+            self.op("rope", 0, 2 * n * width * e + 4 * n * m["K"])
+            if window:
+                self.op("copy", 0, 2 * window * HK * e, m["G"])
+            if cache and layer == m["L"] - 1:
+                if columns:
+                    self.attend("attend text", n, pairs, keys, (0, 0, 1))
+                    self.column_stats(n, pairs, keys, True)
+                break
+            kind = "attend text" if cache else "attend own"
+            if shared:
+                group, s_pairs, s_keys = m["H"] // m["G"], 0, 0
+                for rows, config in shared:
+                    kept = m["G"] * self.kept(config, layer)
+                    s_pairs += rows * group * kept
+                    s_keys += kept
+                self.attend("attend shared", n, s_pairs, s_keys, (0, 1, 1))
+                self.attend(kind, n, pairs, keys, (0, 1, 1))
+                self.op("merge", 0, 8 * (n * HK + n * m["H"]) + n * HK * e)
+            else:
+                self.attend(kind, n, pairs, keys, (1, 0, columns))
+                if columns:
+                    self.column_stats(n, pairs, keys, True)
+            self.gemm(n, m["D"], HK, add=True)
+            self.rmsnorm(n)
+            if m["E"]:
+                self.moe(n)
+            else:
+                self.gemm(n, 2 * m["F"], m["D"])
+                self.op("silu_mul", 0, n * 3 * m["F"] * e)
+                self.gemm(n, m["D"], m["F"], add=True)
+
+    def moe(self, n):
+        m, expert = self.m, 3 * self.m["X"] * self.m["D"]
+        self.op("moe", 2 * n * (m["E"] * m["D"] + m["U"] * expert), self.e * (
+            m["E"] * m["D"] + min(n * m["U"], m["E"]) * expert + n * m["D"]) + 8 * n * m["D"])
+
+    def best(self, n):
+        m = self.m
+        self.op("embed", 0, 8 * n * m["D"])
+        self.rmsnorm(n)
+        self.op("best", 2 * n * m["V"] * m["D"], (n + m["V"]) * m["D"] * self.e + 12 * n)
+
+    # ---- prefill: engine/session.c ----------------------------------------------------
+
+    def prefill(self):
+        S, R = self.a.tokens, self.a.pass_rows
+        methods = {stage[0] for config in self.configs for stage in config}
+        window = min(S, 64 if methods & {"snapkv", "pyramidkv"} else 1 if "tova" in methods else 0)
+        self.phase = "prefill"
+        for first in range(0, S, R):
+            n = min(R, S - first)
+            self.forward([(n, first + n)], cache=True, columns="h2o" in methods,
+                         window=max(0, first + n - max(first, S - window)))
+
+    # ---- variants: methods/ -------------------------------------------------------------
+
+    def kept(self, config, layer):
+        """config_n_keep() of methods/sizes.c: rows that each head of a layer keeps."""
+        S = self.a.tokens
+        for method, value in config:
+            if method == "pyramidkv":
+                return pyramid(S, value["drop"], self.m["L"], layer)
+            if method not in ("kivi", "adakv"):
+                return max(1, int(S * (1.0 - value["drop"])))
+        return S
+
+    def score(self, method):
+        m, e, S, heads = self.m, self.e, self.a.tokens, self.m["L"] * self.m["G"]
+        if method in ("knorm", "keydiff"):
+            self.op("key_norms" if method == "knorm" else "key_cosines", 0, heads * S * (e * m["K"] + 4))
+        if method in ("snapkv", "tova"):
+            w = min(S, 1 if method == "tova" else 64)
+            if method == "tova" or w < S:
+                pairs, keys = self.own([(w, S)])
+                for _ in range(m["L"]):
+                    self.attend("attend text", w, pairs, keys, (0, 0, 1))
+                    self.column_stats(w, pairs, keys, False)
+                if method == "tova":
+                    self.op("mean_heads", 0, 8 * heads * S)
+                else:
+                    self.op("avg_pool", 0, 8 * heads * (S - w))
+        if method == "h2o":
+            self.op("copy", 0, 8 * heads * S)
+            self.op("scale_columns", 0, 8 * heads * S + 4 * S)
+
+    def variant(self, config):
+        m, e, S = self.m, self.e, self.a.tokens
+        heads, methods = m["L"] * m["G"], [stage[0] for stage in config]
+        rows = sum(m["G"] * self.kept(config, layer) for layer in range(m["L"]))
+        if "adakv" in methods:
+            self.op("joint_counts", 0, m["L"] * 4 * (m["G"] * S + m["G"]), m["L"])
+        if set(methods) - {"adakv", "kivi"}:
+            self.op("top_k", 0, 4 * heads * S + 4 * rows)
+            self.op("gather", 0, 4 * rows + 4 * e * rows * m["K"])
+        elif "kivi" in methods:
+            self.op("copy", 0, 4 * e * rows * m["K"], 2 * heads)
+        for method, value in config:
+            if method == "kivi":
+                self.quantise(config, value)
+
+    def quantise(self, config, value):
+        m, group, residual = self.m, value.get("group", 32), value.get("residual", 32)
+        for layer in range(m["L"]):
+            n = self.kept(config, layer)
+            numbers = m["G"] * m["K"] * (n - n % residual + max(0, n - residual))
+            calls = math.ceil(2 * m["G"] / 64)
+            for name in ("quantise", "dequantise"):
+                self.op(name, 0, numbers * (self.e + value["bits"] / 8 + 4 / group), calls)
+
+    def variants(self):
+        self.phase = "variants"
+        scorers = [stage[0].replace("pyramidkv", "snapkv") for config in self.configs for stage in config]
+        for method in dict.fromkeys(scorers):  # pyramidkv keeps by snapkv's scores
+            self.score(method)
+        for config in self.configs:
+            self.variant(config)
+
+    # ---- answers: engine/decode.c ---------------------------------------------------------
+
+    def question(self):
+        """One question alone, three times twice: time_question() in profiler/run.c, session_question_s()."""
+        q, R = self.a.question_tokens, self.a.pass_rows
+        self.phase = "question"
+        for _ in range(6):
+            for first in range(0, q, R):
+                n = min(R, q - first)
+                self.forward([(n, first + n)], [(n, self.configs[0])])
+            self.best(1)
+
+    def prefixes(self, group):
+        """What all questions begin with, once per variant."""
+        n, R, spans, shared = self.a.shared, self.a.pass_rows, [], []
+        for config in group:
+            done = 0
+            while done < n:
+                some = min(n - done, R - sum(rows for rows, _ in spans))
+                done += some
+                spans.append((some, done))
+                shared.append((some, config))
+                if sum(rows for rows, _ in spans) == R or (config is group[-1] and done == n):
+                    self.forward(spans, shared)
+                    spans, shared = [], []
+
+    def answers(self):
+        m, a = self.m, self.a
+        self.phase = "answers"
+        for first in range(0, len(self.configs), a.variants_at_once):
+            group = self.configs[first:first + a.variants_at_once]
+            self.prefixes(group)
+            waiting = [config for config in group for _ in range(a.questions)]
+            live = []  # [config, keys, tokens answered]
+            while live or waiting:
+                now = waiting[:a.pass_rows - len(live)]
+                waiting = waiting[len(now):]
+                live += [[config, a.shared, 0] for config in now]
+                for config in dict.fromkeys(map(id, now)) if a.shared else ():
+                    n_to = sum(id(c) == config for c in now)
+                    self.op("copy_slots", 0, 2 * a.shared * m["K"] * m["L"] * m["G"] * self.e * (1 + n_to))
+                live = self.answer_pass(live)
+
+    def answer_pass(self, live):
+        """A token of every answering sequence, then question tokens: fill_pass() and take_tokens()."""
+        left, spans, shared, picks = self.a.pass_rows - len(live), [], [], 0
+        for s in live:
+            todo = self.a.question_tokens - s[1]
+            n = min(todo, left + 1) if todo > 0 else 1
+            left -= n - 1
+            s[1] += n
+            spans.append((n, s[1]))
+            if shared and shared[-1][1] is s[0]:
+                shared[-1][0] += n
+            else:
+                shared.append([n, s[0]])
+            if n >= todo:
+                picks += 1
+                s[2] += 1
+        self.forward(spans, shared)
+        self.best(picks)
+        return [s for s in live if s[2] < self.a.new_tokens]
+
+    def run(self):
+        self.prefill()
+        self.variants()
+        self.question()
+        self.answers()
+        return self
+
+
+def pyramid(S, drop, L, layer, window=64, beta=20):
+    budget = window + S * (1 - drop) - window
+    low = budget / beta
+    high = budget * 2 - low
+    if high >= S - window:
+        high = S - window
+        low = budget * 2 - high
+    if not S >= high >= low >= window:
+        return int(max(1, round(S * (1 - drop))))
+    return int(round(high - layer * ((high - low) / (L - 1) if L > 1 else 0)))
+
+
+def parse_configs(text):
+    """[[(method, {name: number})]] of a list without ranges; the untouched cache first."""
+    configs = [[]]
+    for config in text.split(","):
+        stages = []
+        for stage in config.split("+"):
+            method, *values = stage.split(":")
+            stages.append((method, {name: float(value) for name, value in (v.split("=") for v in values)}))
+        if config != "none":
+            configs.append(stages)
+    return configs
+
+
+# ---- tables ----------------------------------------------------------------------------
+
+def ceilings(name):
+    """(operations, bytes) per second that an op can reach on a GPU."""
+    return GPUS[name][1] * ATTAINABLE["flop"], GPUS[name][2] * ATTAINABLE["bytes"]
+
+
+def floor(cost, ceiling):
+    return max(cost[1] / ceiling[0], cost[2] / ceiling[1])
+
+
+def bound(cost, ceiling):
+    return "operations" if cost[1] / ceiling[0] > cost[2] / ceiling[1] else "bytes"
+
+
+def share(phase, op):
+    return SHARE.get((phase, op), SHARE.get(op, BANDWIDTH_SHARE))
+
+
+def quantity(x, unit):
+    for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if x >= factor:
+            return f"{x / factor:.3g} {prefix}{unit}"
+    return f"{x:.3g} {unit}" if x else "-"
+
+
+def seconds(x):
+    return f"{x:.3g} s" if x >= 1 else f"{x * 1e3:.3g} ms" if x >= 1e-3 else f"{x * 1e6:.3g} us"
+
+
+def table(head, rows):
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in [head, ["---"] * len(head), *rows])
+
+
+def job_text(a):
+    return (f"{a.model}, {a.dtype}: {a.tokens} tokens, {1 + len(a.configs.split(','))} variants "
+            f"({a.variants_at_once} at once), {a.questions} questions of {a.question_tokens} tokens, answers of "
+            f"{a.new_tokens}; {a.pass_rows} tokens a pass")
+
+
+def design_table(job, gpus):
+    """Per phase and op, the largest first; for the first GPU also what bounds it and what the design expects."""
+    first = ceilings(gpus[0])
+    name = GPUS[gpus[0]][0]
+    head = ["phase", "op", "calls", "operations", "bytes", "op/byte", f"{name} at best", "bound by", "share", "expected"]
+    head += [f"{GPUS[g][0]} at best" for g in gpus[1:]]
+    rows, totals = [], [0.0] * (1 + len(gpus))
+    for phase in PHASES:
+        costs = [(op, c) for (p, op), c in job.cost.items() if p == phase]
+        for op, c in sorted(costs, key=lambda x: -floor(x[1], first)):
+            limit = bound(c, first)
+            part = share(phase, op)
+            times = [floor(c, first), floor(c, first) / part] + [floor(c, ceilings(g)) for g in gpus[1:]]
+            totals = [t + x for t, x in zip(totals, times)]
+            rows.append([phase, op, c[0], quantity(c[1], "FLOP"), quantity(c[2], "B"), f"{c[1] / c[2]:.0f}",
+                         seconds(times[0]), limit, f"{part:.0%}", seconds(times[1]), *map(seconds, times[2:])])
+    rows.append(["all", "", "", "", "", "", seconds(totals[0]), "", "", seconds(totals[1]), *map(seconds, totals[2:])])
+    return table(head, rows)
+
+
+def ceiling_table(gpus):
+    return table(["GPU", "bf16, published", "memory, published", "product, assumed", "copy, assumed", "ridge"],
+                 [[GPUS[g][0], quantity(GPUS[g][1], "FLOP/s"), quantity(GPUS[g][2], "B/s"),
+                   quantity(ceilings(g)[0], "FLOP/s"), quantity(ceilings(g)[1], "B/s"),
+                   f"{ceilings(g)[0] / ceilings(g)[1]:.0f} op/byte"] for g in gpus])
+
+
+def measured_table(measured):
+    """Of a file of tests/bench/job with ops, and its ceilings where they were measured: rates and shares."""
+    flop, bytes_ = measured.get("gemm_flop_per_s"), measured.get("copy_bytes_per_s")
+    rows = []
+    for context in measured["contexts"]:
+        for op in context["ops"]:
+            s = max(op["seconds"] - op["calls"] * measured["clock_s"], 1e-9)
+            part = max(op["flop"] / flop, op["bytes"] / bytes_) / s if flop and bytes_ else None
+            limit = "-" if part is None else bound((0, op["flop"], op["bytes"]), (flop, bytes_))
+            rows.append([context["n_tokens"], op["phase"], op["op"], op["calls"], seconds(s),
+                         quantity(op["flop"] / s, "FLOP/s"), quantity(op["bytes"] / s, "B/s"),
+                         limit, "-" if part is None else f"{part:.1%}"])
+    return table(["tokens", "phase", "op", "calls", "time", "operations", "bytes", "bound by", "share of ceiling"], rows)
+
+
+def ceilings_of(result):
+    """The measured ceilings of a file of tests/bench/gpu, as measured_table() wants them."""
+    return {k: v for k, v in result["parts"].get("ceilings", {}).items() if k.endswith("_per_s")}
+
+
+def compare(measured):
+    """Differences between the counts of each context of a measured file and those from its shapes, as lines."""
+    said = []
+    for context in measured["contexts"]:
+        a = options(["--model", measured["model"], "--dtype", measured["dtype"], "--configs", measured["configs"]])
+        a.tokens, a.questions, a.shared = context["n_tokens"], context["n_questions"], context["shared_tokens"]
+        a.question_tokens, a.new_tokens = context["question_tokens"], measured["new_tokens"]
+        a.pass_rows = measured["pass_rows"]
+        want, got = {}, {}
+        for (phase, op), c in Job(a).run().cost.items():
+            sums = want.setdefault(("answers" if phase == "question" else phase, op), [0, 0, 0])
+            sums[:] = [x + y for x, y in zip(sums, c)]
+        for op in context["ops"]:
+            if op["op"] not in HOST_OPS:
+                got[op["phase"], op["op"]] = [op["calls"], op["flop"], op["bytes"]]
+        for key in sorted(want.keys() | got.keys()):
+            x, y = want.get(key, [0, 0, 0]), got.get(key, [0, 0, 0])
+            said += [f"{a.tokens} tokens, {key[0]}, {key[1]}: {name} {j:.0f}, from the shapes {i:.0f}"
+                     for name, i, j in zip(("calls", "operations", "bytes"), x, y) if abs(i - j) > 1e-9 * max(i, j)]
+    return said
+
+
+# ---- the page ------------------------------------------------------------------------------
+
+def renew(text, run):
+    """Every block of a page between `<!-- COMMAND -->` and `<!-- end -->` becomes what the command prints."""
+    def block(match):
+        return f"<!-- {match[1]} -->\n{run(match[1].split()[1:])}\n<!-- end -->"
+    return re.sub(r"<!-- (tests/bench/roofline\.py[^\n]*) -->\n.*?<!-- end -->", block, text, flags=re.S)
+
+
+def options(words):
+    p = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog="\n".join(__doc__.split("\n")[1:]),
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--model", default="synthetic:llama-3.1-8b", help="one of " + ", ".join(MODELS))
+    p.add_argument("--dtype", default="bf16", choices=("bf16", "f32"))
+    p.add_argument("--tokens", type=int, default=32768, help="of the context")
+    p.add_argument("--configs", default=CONFIGS, help="without ranges; the untouched cache is always among them")
+    p.add_argument("--questions", type=int, default=50)
+    p.add_argument("--question-tokens", type=int, default=32)
+    p.add_argument("--shared", type=int, default=0, help="leading tokens that all questions have in common")
+    p.add_argument("--new-tokens", type=int, default=64, help="of an answer")
+    p.add_argument("--variants-at-once", type=int, default=40)
+    p.add_argument("--pass-rows", type=int, default=4096, help="tokens of a pass")  # PASS_ROWS of kernels/cuda/cuda.cu
+    p.add_argument("--gpu", action="append", choices=GPUS, help="default: all")
+    p.add_argument("--ceilings", action="store_true", help="print the GPUs' ceilings alone")
+    p.add_argument("--json", action="store_true", help="print the counts as JSON")
+    p.add_argument("--measured", metavar="FILE", help="print what tests/bench/job or tests/bench/gpu measured")
+    p.add_argument("--compare", metavar="FILE", help="are the counts of a measured file those from its shapes?")
+    p.add_argument("--write", metavar="PAGE", help="renew the tables of a page")
+    p.add_argument("--check", metavar="PAGE", help="status 1 when --write would change it")
+    a = p.parse_args(words)
+    if a.model.removeprefix("synthetic:") not in MODELS:
+        p.error(f"there is no model '{a.model}'")
+    return a
+
+
+def show(a):
+    if a.ceilings:
+        return ceiling_table(a.gpu or list(GPUS))
+    if a.measured:
+        with open(a.measured) as f:
+            measured = json.load(f)
+        return measured_table(measured["parts"]["ops"] | ceilings_of(measured) if "parts" in measured else measured)
+    job = Job(a).run()
+    if a.json:
+        return json.dumps([dict(phase=phase, op=op, calls=c[0], flop=c[1], bytes=c[2])
+                           for (phase, op), c in job.cost.items()])
+    return f"{job_text(a)}\n\n{design_table(job, a.gpu or list(GPUS))}"
+
+
+def main():
+    a = options(sys.argv[1:])
+    if a.compare:
+        with open(a.compare) as f:
+            said = compare(json.load(f))
+        print("\n".join(said) or "the counts are those from the shapes")
+        return said != []
+    if not a.write and not a.check:
+        print(show(a))
+        return 0
+    page = a.write or a.check
+    with open(page) as f:
+        old = f.read()
+    new = renew(old, lambda words: show(options(words)))
+    if a.check:
+        if new != old:
+            print(f"{page} is out of date; run tests/bench/roofline.py --write {page}", file=sys.stderr)
+        return new != old
+    with open(page, "w") as f:
+        f.write(new)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+# Planning sees the train questions alone. The chosen variants answer the test questions afterwards; the plan stays what
+# it was and gets its held-out quality. A list that is done is a no-op.
+for id in a b c; do
+	printf '{"id":"%s","text":"The fox %s jumps over %s. %s","ask":" {question}"}\n' $id $id $id "$(seq -s ' ' 40)"
+done >c.jsonl
+for id in a b c; do
+	printf '{"id":"%s1","context":"%s","split":"train","text":"Who jumps?"}\n' $id $id
+	printf '{"id":"%s2","context":"%s","split":"test","text":"Over what?"}\n' $id $id
+	printf '{"id":"%s3","context":"%s","split":"test","text":"Where?"}\n' $id $id
+done >q.jsonl
+profile() { evp-profile c.jsonl q.jsonl --model "$DATA/tiny.gguf" --max-new-tokens 3 -q -o p.h5 "$@"; }
+score() { evp-score p.h5 --embedder "$DATA/minibert" -q -o t.h5; }
+plan() { evp-plan t.h5 --tiers tiers.json --alpha 0 -q; } # so that everything is compressed as far as can be
+count() { "$BUILD/tests/tools/answers" p.h5 | grep -v '"n_tokens":-1' | sed 's/.*"question":"..*\([123]\)".*/question \1/' | sort | uniq -c | tr -s ' '; }
+sed 's/"latency_s":[0-9.e-]*/"latency_s":0/; s/"capacity_bytes":[0-9]*/"capacity_bytes":5000/' "$DATA/tiers.json" >tiers.json
+profile --only train --configs knorm:drop=0.5,knorm:drop=0.9 || exit
+count
+score && plan >m.jsonl || exit
+evp-aim c.jsonl q.jsonl --test m.jsonl -o cells.jsonl || exit
+grep -c '"configs"' cells.jsonl
+profile --cells cells.jsonl && count && cp p.h5 done.h5 || exit
+profile --cells cells.jsonl && cmp p.h5 done.h5 || exit
+score && plan >after.jsonl || exit
+for m in m after; do
+	sed 's/"quality_test":[^,}]*/"quality_test":0/g; s/"table_digest":"[^"]*"//g; s/"from":.*"model_digest"/"model_digest"/' $m.jsonl >$m.bare
+done
+cmp m.bare after.bare && grep -c '"quality_test":null' m.jsonl
+grep '"id"' after.jsonl | grep -c '"quality_test":null'
+true

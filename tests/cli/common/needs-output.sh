@@ -1,0 +1,10 @@
+# Tools that need --output say so with status 2, before they open anything; the others write to standard output.
+try() {
+	"$@" 2>&1
+	echo "status $?"
+}
+try evp-profile no-such.jsonl no-such-questions.jsonl --configs none
+try evp-score no-such.h5
+try evp-aim no-such.jsonl no-such-questions.jsonl --configs none --rounds 2 --run --tiers no-such.json
+try evp-plan "$DATA/table.h5" --tiers "$DATA/tiers.json" --alpha 1,2
+ls

@@ -1,0 +1,21 @@
+# Folders that somebody else may have prepared are refused; what is made is for its user alone; links are not followed.
+. "$TOP/tests/cli/load/plans.inc"
+try() {
+	evp-load -q m.jsonl --payloads pay 2>said
+	echo "status $?"
+	sed "s|$PWD/||; s/user [0-9]*/user N/g; s|evp-payloads/[0-9a-f/]*|FILE|" said
+}
+umask 000
+first_plan m
+mkdir dram && chmod 775 dram; try
+chmod 757 dram; try
+chmod 700 dram
+ln -s /etc/hostname dram/evp-lock; try
+rm dram/evp-lock
+ln -s "$PWD" dram/evp-payloads; try
+rm dram/evp-payloads; try
+stat -c '%a %n' dram ssd ssd/evp-* | sed 's/ .*evp-/ evp-/'
+find ssd/evp-payloads -type f -perm 600 | wc -l
+find ssd/evp-payloads ! -type f ! -perm 700
+[ "$(id -u)" = 0 ] || skip "only root can give a folder away"
+chown nobody ssd; try

@@ -1,0 +1,96 @@
+"""python_use.py MANIFEST - what a serving stack does with the module, and what it must not be able to do."""
+import array, multiprocessing, os, pickle, signal, sys, threading
+
+import evp
+
+
+def ids(letter, n):
+    return [1000 * ord(letter) + i for i in range(n)]
+
+
+def refused(what, *arguments, **named):
+    try:
+        what(*arguments, **named)
+        return "taken"
+    except (evp.Error, ValueError, TypeError, BufferError) as e:
+        return type(e).__name__
+
+
+def buffers(store):
+    found = store.find(ids("a", 150))
+    whole = store.fetch(found)
+    assert bytes(whole[8:9]) == b"{" and len(whole) == found.size
+    for tokens in array.array("i", ids("a", 150)), tuple(ids("a", 150)), memoryview(array.array("i", ids("a", 150))), \
+            array.array("q", ids("a", 150)):
+        assert store.find(tokens).checksum == found.checksum
+    into = bytearray(found.size + 10)
+    assert store.fetch(found, into=into) == whole and into[found.size:] == bytes(10)
+    try:
+        import numpy
+        assert store.find(numpy.array(ids("a", 150), dtype=numpy.int32)).size == found.size
+        assert store.find(numpy.array(ids("a", 150))).size == found.size  # int64
+        into = numpy.zeros((2, found.size), dtype=numpy.uint8)
+        assert store.fetch(found, into=into[1]) == whole and not into[0].any()
+    except ImportError:
+        pass
+    print("buffers:", refused(store.fetch, found, into=bytes(found.size)), refused(store.fetch, found, into=bytearray(3)),
+          refused(store.find, "text"), store.find([]), store.find(ids("z", 9)))
+    assert pickle.loads(pickle.dumps(found)).checksum == found.checksum
+
+
+def parts(store):
+    found = store.find(ids("a", 150))
+    whole = store.fetch(found)
+    with store.payload(found) as payload:
+        for t in payload:
+            assert payload.fetch(t.name) == whole[t.offset:t.offset + t.size] == payload.map(t.name)
+        t = payload["layers.0.k"]
+        row = t.size // t.shape[0] // t.shape[1]
+        assert payload.fetch(t.name, heads=(0, 1), rows=(7, 9)) == whole[t.offset + 7 * row:t.offset + 9 * row]
+        assert os.pread(payload.fileno(), 8, 0) == whole[:8]
+        view = payload.map()
+        print("parts:", refused(payload.fetch, "layers.9.k"), refused(payload.fetch, "layers.0.k", heads=(0, 9)),
+              refused(payload.fetch, "layers.0.k", heads=(1, 1)))
+    assert view == whole  # the map outlives the payload
+    print("closed:", refused(payload.fetch, "layers.0.k"))
+
+
+def look(letter):
+    found = opened.find(ids(letter, 300))
+    return letter, found.n_tokens if found else 0, len(opened.fetch(found)) if found else 0
+
+
+def forks(store):
+    stop = threading.Event()
+
+    def hammer():
+        while not stop.is_set():
+            store.fetch(store.find(ids("b", 300)))
+            store.refresh()
+
+    threads = [threading.Thread(target=hammer) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    with multiprocessing.get_context("fork").Pool(3) as pool:
+        print("pool:", pool.map(look, "abcz"))
+    good = 0
+    for _ in range(30):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            os._exit(0 if look("b")[2] and not store.refresh() else 1)
+        good += os.waitpid(child, 0)[1] == 0
+    stop.set()
+    for thread in threads:
+        thread.join()
+    print("forks:", good)
+
+
+with evp.open(sys.argv[1]) as opened:
+    print(opened.tiers())
+    buffers(opened)
+    parts(opened)
+    forks(opened)
+    print("moves:", opened.find(ids("a", 300)).tier, opened.move("a1", "ssd"), opened.find(ids("a", 300)).tier,
+          refused(opened.move, "nobody", "ssd"), refused(opened.put, "a1", "ssd", b"{}"))
+print(refused(opened.find, [1]), refused(evp.open, "absent.jsonl"), refused(evp.open_plan, sys.argv[1]))

@@ -1,0 +1,104 @@
+/* cuda_primitives.h - the twin of kernels/cuda/cuda_primitives.h for g++, which documents every name here.
+ *
+ * Test only. Rules that a device keeps silently are checked here: alignment, that an address is in shared memory, that
+ * a copy is waited for.
+ */
+#ifndef EVP_EMULATED_CUDA_PRIMITIVES_H
+#define EVP_EMULATED_CUDA_PRIMITIVES_H
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+#define SHARED_ARRAY(type, name, n)                                                                                    \
+    static char name##_is_shared;                                                                                      \
+    type(&name)[n] = *static_cast<type(*)[n]>(emu::shared_memory(&name##_is_shared, sizeof(type[n])))
+
+#define SHARED_DYNAMIC(type, name) type *name = static_cast<type *>(emu::shared_memory(NULL, 0))
+
+#define KERNEL_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                                  \
+    emu::launch(#kernel, kernel, grid, block, shared_bytes, stream, ##__VA_ARGS__)
+
+inline float bf16_to_float(uint16_t x)
+{
+    return __uint_as_float((uint32_t)x << 16);
+}
+
+inline uint16_t float_to_bf16(float x)
+{
+    uint32_t word = __float_as_uint(x);
+
+    return x != x ? 0x7fff : (uint16_t)((word + 0x7fff + (word >> 16 & 1)) >> 16);
+}
+
+inline uint32_t pack_bf16(float low, float high)
+{
+    return float_to_bf16(low) | (uint32_t)float_to_bf16(high) << 16;
+}
+
+namespace emu
+{
+float f16_to_float(uint16_t x);
+uint16_t float_to_f16(float x);
+extern const struct warp_op op_mma_bf16, op_ldmatrix, op_ldmatrix_transposed;
+} // namespace emu
+
+inline float f16_to_float(uint16_t x)
+{
+    return emu::f16_to_float(x);
+}
+
+inline uint16_t float_to_f16(float x)
+{
+    return emu::float_to_f16(x);
+}
+
+/* The device's is less exact, and takes numbers below the smallest normal one for 0. */
+inline float exp2_fast(float x)
+{
+    return exp2f(x);
+}
+
+inline void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], EMU_HERE)
+{
+    uint32_t in[10] = { a[0], a[1], a[2], a[3], b[0], b[1] };
+
+    for (int i = 0; i < 4; i++)
+        in[6 + i] = __float_as_uint(d[i]);
+    const uint32_t *out = emu::warp_do(&emu::op_mma_bf16, 0xffffffffu, in, 10, here);
+    for (int i = 0; i < 4; i++)
+        d[i] = __uint_as_float(out[i]);
+}
+
+template <bool transposed> inline void ldmatrix_x4(uint32_t (&r)[4], const void *row, EMU_HERE)
+{
+    uint32_t words[4];
+
+    emu::check_matrix_row(row, here);
+    memcpy(words, row, 16);
+    const uint32_t *out =
+        emu::warp_do(transposed ? &emu::op_ldmatrix_transposed : &emu::op_ldmatrix, 0xffffffffu, words, 4, here);
+    for (int i = 0; i < 4; i++)
+        r[i] = out[i];
+}
+
+inline void copy_async_16(void *dst, const void *src, EMU_HERE)
+{
+    emu::async_copy(dst, src, true, here);
+}
+
+inline void copy_async_16(void *dst, const void *src, bool valid, EMU_HERE)
+{
+    emu::async_copy(dst, src, valid, here);
+}
+
+inline void copy_async_commit()
+{
+    emu::async_commit();
+}
+
+template <int n> inline void copy_async_wait()
+{
+    emu::async_wait(n);
+}
+
+#endif

@@ -1,0 +1,469 @@
+/* Stores of the installed library that are changed by it: payloads put, moved, removed and read in parts; what is
+ * refused; processes that fork meanwhile.
+ */
+#include "base/file.h"
+#include "loader/formats/manifest.h"
+#include "loader/formats/payload.h"
+#include "loader/libevp/evp.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { G = 2, K = 4, T = 300, ROWS = 8, TENSOR = G * ROWS * K * 2, PAYLOAD_MAX = 1 << 16 };
+
+static const char model[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+static char dir[] = "/tmp/evp-unit-XXXXXX";
+static char *manifest, *folder[2];
+static struct tier tier[3];
+
+static void write_manifest(void)
+{
+    struct manifest m = { .alpha = 1, .solver = "test", .tiers = { tier, 3 }, .borrows = true };
+    struct placement p = {
+        .id = "none", .token_digest = model, .config = "none", .tier = -1, .n_tokens = 1, .quality = 1
+    };
+    struct err err;
+
+    memcpy(m.model_digest, model, sizeof(model));
+    cr_assert_eq(manifest_add(&m, &p, &err), 0, "%s", err.msg);
+    cr_assert_eq(manifest_write(&m, manifest, (struct rows_made){ .tool = "test" }, &err), 0, "%s", err.msg);
+    manifest_release(&m);
+}
+
+/* Two folders, fast and slow, that hold two payloads and many; and a tier that is none. */
+static void make_store(void)
+{
+    static char far[] = "redis://localhost";
+
+    cr_assert_not_null(mkdtemp(dir));
+    manifest = file_join(dir, "m.jsonl");
+    folder[0] = file_join(dir, "fast");
+    folder[1] = file_join(dir, "slow");
+    for (int t = 0; t < 3; t++)
+        tier[t] = (struct tier){ .kind = TIER_FILE,
+                                 .uri = t < 2 ? folder[t] : far,
+                                 .capacity = t ? INT64_MAX : 4 * TENSOR,
+                                 .read_bytes_per_s = 1,
+                                 .write_bytes_per_s = 1 };
+    tier[2].kind = TIER_REDIS;
+    memcpy(tier[0].name, "fast", 5);
+    memcpy(tier[1].name, "slow", 5);
+    memcpy(tier[2].name, "far", 4);
+    write_manifest();
+}
+
+static void remove_store(void)
+{
+    char command[128];
+
+    snprintf(command, sizeof(command), "rm -r '%s'", dir);
+    cr_assert_eq(system(command), 0);
+    free(manifest);
+    free(folder[0]);
+    free(folder[1]);
+}
+
+TestSuite(evp_put, .init = make_store, .fini = remove_store);
+
+/* ---- payloads --------------------------------------------------------------- */
+
+static void make_ids(int32_t *ids, int seed)
+{
+    for (int i = 0; i < T; i++)
+        ids[i] = 100000 * seed + i;
+}
+
+/* A payload of one layer: numbers made from `seed`, which its tokens begin with too. Returns its size. */
+static size_t make_payload(char *to, const char *of_model, int seed)
+{
+    struct st_tensor tensor[3] = { payload_tokens(T),
+                                   { .name = "layers.0.k", .type = ST_BF16, .n_dims = 3, .dim = { G, ROWS, K } },
+                                   { .name = "layers.0.v", .type = ST_BF16, .n_dims = 3, .dim = { G, ROWS, K } } };
+    char digest[DIGEST_HEX], sum[3][XXH3_HEX], bytes[2][TENSOR];
+    struct payload_made made = { "none", of_model, digest, T, tensor, sum, 3 };
+    char *path = file_join(dir, "payload");
+    struct file_out out;
+    struct buf whole = { 0 };
+    struct err err;
+    int32_t ids[T];
+
+    make_ids(ids, seed);
+    for (int i = 0; i < TENSOR; i++) {
+        bytes[0][i] = (char)(i + seed);
+        bytes[1][i] = (char)(i * 3 + seed);
+    }
+    digest_xxh3_hex(ids, sizeof(ids), sum[0]);
+    digest_xxh3_hex(bytes[0], TENSOR, sum[1]);
+    digest_xxh3_hex(bytes[1], TENSOR, sum[2]);
+    cr_assert(!digest_tokens(ids, T, digest, &err) && !file_create(&out, path, &err) &&
+              !payload_write_header(&out, &made, &err));
+    fwrite(ids, 1, sizeof(ids), out.f);
+    fwrite(bytes, 1, sizeof(bytes), out.f);
+    cr_assert(!file_commit(&out, &err) && !file_read(&whole, path, PAYLOAD_MAX, &err), "%s", err.msg);
+    memcpy(to, whole.at, whole.n);
+    size_t n = whole.n;
+    buf_release(&whole);
+    unlink(path);
+    free(path);
+    return n;
+}
+
+static int put(struct evp_store *store, const char *id, const char *to, int seed, struct evp_error *error)
+{
+    static _Thread_local char bytes[PAYLOAD_MAX];
+    struct evp_put p = { .id = id, .tier = to, .payload = bytes, .size = make_payload(bytes, model, seed) };
+
+    return evp_put(store, &p, error);
+}
+
+static struct evp_store *open_store(void)
+{
+    struct evp_options o = { .size = sizeof(o), .wait_s = 20 };
+    struct evp_store *store;
+    struct evp_error error;
+
+    cr_assert_eq(evp_open_with(&store, manifest, &o, &error), EVP_OK, "%s", error.text);
+    return store;
+}
+
+/* The tier of what is placed of the context `seed`; "": nothing. */
+static const char *where(struct evp_store *store, int seed)
+{
+    static struct evp_prefix found;
+    struct evp_error error;
+    int32_t ids[T];
+
+    make_ids(ids, seed);
+    int hit = evp_find(store, ids, T, &found, &error);
+    cr_assert(hit >= 0, "%s", error.text);
+    return hit ? found.tier : "";
+}
+
+static struct evp_prefix find(struct evp_store *store, int seed)
+{
+    struct evp_prefix found;
+    int32_t ids[T];
+
+    make_ids(ids, seed);
+    cr_assert_eq(evp_find(store, ids, T, &found, NULL), 1);
+    return found;
+}
+
+/* ---- changes ------------------------------------------------------------------ */
+
+Test(evp_put, puts_moves_and_removes)
+{
+    struct evp_store *store = open_store();
+    struct evp_error error;
+    char bytes[PAYLOAD_MAX], want[PAYLOAD_MAX];
+
+    cr_assert_eq(put(store, "a", "fast", 1, &error), EVP_OK, "%s", error.text);
+    cr_assert_str_eq(where(store, 1), "fast");
+    struct evp_prefix found = find(store, 1);
+    cr_assert(found.n_tokens == T && found.size == make_payload(want, model, 1));
+    cr_assert_eq(evp_fetch(store, &found, bytes, sizeof(bytes), &error), EVP_OK, "%s", error.text);
+    cr_assert_arr_eq(bytes, want, found.size);
+    cr_assert_eq(evp_move(store, "a", "slow", &error), EVP_OK, "%s", error.text);
+    cr_assert_str_eq(where(store, 1), "slow");
+    cr_assert_eq(evp_fetch(store, &found, bytes, sizeof(bytes), &error), EVP_OK, "what was found is elsewhere now");
+    cr_assert_eq(evp_move(store, "a", "slow", &error), EVP_OK, "it is there: nothing to do");
+    cr_assert_eq(put(store, "a", "slow", 1, &error), EVP_OK, "the same again");
+    cr_assert_eq(put(store, "a", "fast", 2, &error), EVP_OK, "other tokens under the same id");
+    cr_assert_str_eq(where(store, 1), "");
+    cr_assert_str_eq(where(store, 2), "fast");
+    cr_assert_eq(evp_remove(store, "a", &error), EVP_OK, "%s", error.text);
+    cr_assert_str_eq(where(store, 2), "");
+    cr_assert_eq(evp_fetch(store, &found, bytes, sizeof(bytes), &error), EVP_GONE);
+    cr_assert(evp_remove(store, "a", &error) == EVP_UNKNOWN && evp_move(store, "a", "fast", &error) == EVP_UNKNOWN);
+    evp_close(store);
+}
+
+/* Two payloads fit the fast tier, and what is replaced or moved away counts no longer. */
+Test(evp_put, keeps_to_the_capacity)
+{
+    struct evp_store *store = open_store();
+    struct evp_error error;
+
+    cr_assert(!put(store, "a", "fast", 1, &error) && !put(store, "b", "fast", 2, &error), "%s", error.text);
+    cr_assert_eq(put(store, "c", "fast", 3, &error), EVP_FULL);
+    cr_assert(strstr(error.text, "tier 'fast' lacks 256 bytes for context 'c', which takes 256"), "%s", error.text);
+    cr_assert_eq(put(store, "b", "fast", 4, &error), EVP_OK, "%s", error.text);
+    cr_assert(!put(store, "c", "slow", 3, &error) && evp_move(store, "c", "fast", &error) == EVP_FULL);
+    cr_assert_str_eq(where(store, 3), "slow");
+    cr_assert_eq(evp_remove(store, "a", &error), EVP_OK);
+    cr_assert_eq(evp_move(store, "c", "fast", &error), EVP_OK, "%s", error.text);
+    cr_assert_str_eq(where(store, 3), "fast");
+    evp_close(store);
+    memcpy(tier[0].pool, "disk", 5); /* now both tiers share what the fast one has */
+    memcpy(tier[1].pool, "disk", 5);
+    tier[1].capacity = tier[0].capacity;
+    write_manifest();
+    store = open_store();
+    cr_assert_eq(put(store, "d", "slow", 5, &error), EVP_FULL);
+    cr_assert_eq(evp_move(store, "c", "slow", &error), EVP_OK, "%s", error.text);
+    evp_close(store);
+}
+
+Test(evp_put, refuses_what_is_not_what_it_says)
+{
+    static const char other[] = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210";
+    struct evp_store *store = open_store();
+    struct evp_error error;
+    char bytes[PAYLOAD_MAX];
+    struct evp_put p = { .id = "a", .tier = "fast", .payload = bytes, .size = make_payload(bytes, other, 1) };
+
+    cr_assert_eq(evp_put(store, &p, &error), EVP_ARGUMENT);
+    cr_assert(strstr(error.text, "another model"), "%s", error.text);
+    p.size = make_payload(bytes, model, 1);
+    bytes[p.size - 1] ^= 1;
+    cr_assert_eq(evp_put(store, &p, &error), EVP_ARGUMENT);
+    cr_assert(strstr(error.text, "damaged"), "%s", error.text);
+    bytes[p.size - 1] ^= 1;
+    p.size--;
+    cr_assert_eq(evp_put(store, &p, &error), EVP_ARGUMENT);
+    p.size++;
+    p.id = "a\n";
+    cr_assert_eq(evp_put(store, &p, &error), EVP_ARGUMENT, "%s", error.text);
+    p.id = "a";
+    p.tier = "far";
+    cr_assert_eq(evp_put(store, &p, &error), EVP_ARGUMENT);
+    p.tier = "nowhere";
+    cr_assert_eq(evp_put(store, &p, &error), EVP_UNKNOWN);
+    p.tier = "fast";
+    p.reserved[7] = 1;
+    cr_assert_eq(evp_put(store, &p, NULL), EVP_ARGUMENT);
+    cr_assert(!file_is_dir(folder[0]), "nothing was made");
+    evp_close(store);
+}
+
+/* Another process that writes is waited for as long as the store says. */
+Test(evp_put, says_that_a_tier_is_busy)
+{
+    struct evp_store *store;
+    struct evp_error error;
+    char *path = file_join(folder[0], "evp-lock");
+
+    cr_assert_eq(evp_open(&store, manifest, &error), EVP_OK);
+    cr_assert_eq(put(store, "a", "fast", 1, &error), EVP_OK, "%s", error.text);
+    int lock = open(path, O_RDWR);
+    cr_assert(lock >= 0 && flock(lock, LOCK_EX) == 0);
+    cr_assert_eq(put(store, "b", "fast", 2, &error), EVP_BUSY);
+    cr_assert_str_eq(error.text, "tier 'fast': another process is changing it");
+    cr_assert_str_eq(where(store, 1), "fast");
+    close(lock);
+    cr_assert_eq(put(store, "b", "fast", 2, &error), EVP_OK, "%s", error.text);
+    evp_close(store);
+    free(path);
+}
+
+/* ---- parts ------------------------------------------------------------------------- */
+
+static struct evp_payload *open_payload(struct evp_store *store, int seed)
+{
+    struct evp_prefix found = find(store, seed);
+    struct evp_payload *payload;
+    struct evp_error error;
+
+    cr_assert_eq(evp_payload_open(&payload, store, &found, &error), EVP_OK, "%s", error.text);
+    return payload;
+}
+
+Test(evp_put, tells_where_tensors_lie)
+{
+    struct evp_store *store = open_store();
+    struct evp_location l, whole, third;
+    struct evp_error error;
+    char bytes[TENSOR];
+
+    cr_assert_eq(put(store, "a", "fast", 1, NULL), EVP_OK);
+    struct evp_payload *payload = open_payload(store, 1);
+    cr_assert_eq(evp_remove(store, "a", NULL), EVP_OK, "what is open stays readable");
+    cr_assert(!evp_locate(payload, "layers.0.v", &l, &error) && !evp_locate(payload, NULL, &whole, &error));
+    cr_assert(l.n_dims == 3 && l.dim[0] == G && l.dim[1] == ROWS && l.dim[2] == K && l.size == TENSOR);
+    cr_assert_str_eq(l.type, "BF16");
+    cr_assert(whole.offset == 0 && whole.size == l.offset + l.size && whole.n_dims == 0);
+    cr_assert_eq(pread(l.fd, bytes, TENSOR, (off_t)l.offset), TENSOR);
+    for (int i = 0; i < TENSOR; i++)
+        cr_assert_eq(bytes[i], (char)(i * 3 + 1));
+    cr_assert_eq(evp_locate(payload, "layers.1.v", &l, &error), EVP_UNKNOWN);
+    cr_assert(evp_locate_at(payload, 2, &third, &error) == 1 && evp_locate_at(payload, 3, &l, &error) == 0);
+    cr_assert_str_eq(third.name, "layers.0.v");
+    evp_payload_close(payload);
+    evp_close(store);
+}
+
+Test(evp_put, reads_any_range_of_a_tensor)
+{
+    struct evp_store *store = open_store();
+    struct evp_error error;
+    char got[TENSOR];
+    enum { ROW = K * 2, HEAD = ROWS * ROW };
+
+    cr_assert_eq(put(store, "a", "fast", 1, NULL), EVP_OK);
+    struct evp_payload *payload = open_payload(store, 1);
+    for (int first = 0; first < G; first++)
+        for (int end = first + 1; end <= G; end++)
+            for (int row = 0; row < ROWS; row++)
+                for (int last = row + 1; last <= ROWS; last++) {
+                    struct evp_range r = { "layers.0.k", first, end - first, row, last - row, EVP_VERIFY, { 0 } };
+                    size_t one = (size_t)(last - row) * ROW, n = (size_t)(end - first) * one;
+                    cr_assert_eq(evp_fetch_range(payload, &r, got, n, &error), EVP_OK, "%s", error.text);
+                    for (size_t i = 0; i < n; i++)
+                        cr_assert_eq(got[i], (char)((first + (int)(i / one)) * HEAD + row * ROW + (int)(i % one) + 1));
+                    cr_assert_eq(evp_fetch_range(payload, &r, got, n - 1, &error), EVP_SMALL);
+                }
+    struct evp_range all = { .tensor = "layers.0.k" };
+    cr_assert_eq(evp_fetch_range(payload, &all, got, TENSOR, &error), EVP_OK);
+    static const struct evp_range bad[] = {
+        { .tensor = "layers.0.k", .first = -1 },       { .tensor = "layers.0.k", .first = G + 1 },
+        { .tensor = "layers.0.k", .n = G + 1 },        { .tensor = "layers.0.k", .first = 1, .n = INT64_MAX },
+        { .tensor = "layers.0.k", .n = INT64_MIN },    { .tensor = "layers.0.k", .first_row = ROWS, .n_rows = 1 },
+        { .tensor = "layers.0.k", .reserved = { 1 } }, { .tensor = "layers.0.k", .verify = 2 },
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        cr_assert_eq(evp_fetch_range(payload, &bad[i], got, TENSOR, &error), EVP_ARGUMENT, "%zu", i);
+    cr_assert_eq(evp_fetch_range(payload, &(struct evp_range){ .tensor = NULL }, got, TENSOR, &error), EVP_UNKNOWN);
+    evp_payload_close(payload);
+    evp_close(store);
+}
+
+/* A damaged tensor is told from its neighbour, in parts of it too, unless the caller trusts the disk. */
+Test(evp_put, verifies_each_tensor)
+{
+    struct evp_store *store = open_store();
+    struct evp_range part = { .tensor = "layers.0.v", .first = 1, .n = 1 }, all = { .tensor = "layers.0.v" },
+                     other = { .tensor = "layers.0.k" };
+    struct evp_location l;
+    struct evp_error error;
+    char got[PAYLOAD_MAX], name[64];
+
+    cr_assert_eq(put(store, "a", "fast", 1, NULL), EVP_OK);
+    struct evp_payload *payload = open_payload(store, 1);
+    cr_assert_eq(evp_locate(payload, "layers.0.v", &l, NULL), EVP_OK);
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", l.fd);
+    int fd = open(name, O_RDWR);
+    cr_assert(fd >= 0 && pwrite(fd, "!", 1, (off_t)l.offset) == 1); /* of head 0 */
+    cr_assert_eq(evp_fetch_range(payload, &part, got, sizeof(got), &error), EVP_DAMAGED);
+    cr_assert(strstr(error.text, "tensor 'layers.0.v' has checksum"), "%s", error.text);
+    cr_assert_eq(evp_fetch_range(payload, &all, got, sizeof(got), &error), EVP_DAMAGED);
+    cr_assert_eq(evp_fetch_range(payload, &other, got, sizeof(got), &error), EVP_OK, "%s", error.text);
+    part.verify = all.verify = EVP_TRUST;
+    cr_assert(!evp_fetch_range(payload, &part, got, sizeof(got), &error) &&
+              !evp_fetch_range(payload, &all, got, sizeof(got), &error));
+    cr_assert_eq(ftruncate(fd, (off_t)l.offset + 1), 0);
+    cr_assert_eq(evp_fetch_range(payload, &all, got, sizeof(got), &error), EVP_IO, "a file that shrinks is no signal");
+    evp_payload_close(payload);
+    struct evp_prefix found = find(store, 1);
+    cr_assert_eq(evp_payload_open(&payload, store, &found, &error), EVP_DAMAGED);
+    cr_assert_null(payload);
+    close(fd);
+    evp_close(store);
+}
+
+Test(evp_put, fetches_without_verifying_when_told)
+{
+    struct evp_options trust = { .size = sizeof(trust), .verify = EVP_TRUST },
+                       bad = { .size = sizeof(bad), .verify = 7 };
+    struct evp_store *store = open_store(), *trusting;
+    struct evp_error error;
+    struct evp_location l;
+    char got[PAYLOAD_MAX], name[64];
+
+    cr_assert_eq(put(store, "a", "fast", 1, NULL), EVP_OK);
+    struct evp_payload *payload = open_payload(store, 1);
+    cr_assert_eq(evp_locate(payload, "layers.0.v", &l, NULL), EVP_OK);
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", l.fd);
+    int fd = open(name, O_RDWR);
+    cr_assert(fd >= 0 && pwrite(fd, "!", 1, (off_t)l.offset) == 1);
+    struct evp_prefix found = find(store, 1);
+    cr_assert_eq(evp_fetch(store, &found, got, sizeof(got), &error), EVP_DAMAGED);
+    cr_assert_eq(evp_open_with(&trusting, manifest, &trust, &error), EVP_OK);
+    cr_assert_eq(evp_fetch(trusting, &found, got, sizeof(got), &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(got[l.offset], '!');
+    evp_close(trusting);
+    cr_assert_eq(evp_open_with(&trusting, manifest, &bad, &error), EVP_ARGUMENT);
+    bad = (struct evp_options){ .size = sizeof(bad), .wait_s = -1 };
+    cr_assert_eq(evp_open_with(&trusting, manifest, &bad, &error), EVP_ARGUMENT);
+    evp_payload_close(payload);
+    close(fd);
+    evp_close(store);
+}
+
+/* ---- forks --------------------------------------------------------------------------- */
+
+static atomic_bool stop;
+
+/* Finds, fetches, and makes other threads refresh. */
+static void *read_on(void *arg)
+{
+    struct evp_store *store = arg;
+    char bytes[PAYLOAD_MAX];
+
+    while (!stop) {
+        struct evp_prefix found = find(store, 1);
+        (void)!evp_fetch(store, &found, bytes, sizeof(bytes), NULL);
+        (void)!evp_refresh(store, NULL);
+    }
+    return NULL;
+}
+
+static void *write_on(void *arg)
+{
+    for (int i = 2; !stop; i++)
+        (void)!put(arg, "b", "slow", i, NULL);
+    return NULL;
+}
+
+/* What a child does with the store that its parent opened. Returns its exit status. */
+static int use_in_child(struct evp_store *store)
+{
+    char bytes[PAYLOAD_MAX];
+    struct evp_prefix found = find(store, 1);
+    struct evp_error error;
+
+    alarm(30); /* a lock that nobody gives back would end here */
+    int code = evp_fetch(store, &found, bytes, sizeof(bytes), &error) || evp_refresh(store, &error) < 0;
+    if (!code) {
+        struct evp_put p = { .id = "c", .tier = "slow", .payload = bytes, .size = found.size };
+        int done = evp_put(store, &p, &error);
+        code = done != EVP_OK && (done != EVP_IO || !strstr(error.text, "was forked while another thread"));
+    }
+    if (code)
+        fprintf(stderr, "child: %s\n", error.text);
+    evp_close(store);
+    return code;
+}
+
+Test(evp_put, goes_on_in_forked_processes, .timeout = 120)
+{
+    enum { FORKS = 60, THREADS = 4 };
+    struct evp_store *store = open_store();
+    struct evp_error error;
+    pthread_t thread[THREADS];
+    int status, failed = 0;
+
+    cr_assert_eq(put(store, "a", "fast", 1, &error), EVP_OK, "%s", error.text);
+    stop = false;
+    for (int i = 0; i < THREADS; i++)
+        cr_assert_eq(pthread_create(&thread[i], NULL, i ? read_on : write_on, store), 0);
+    for (int i = 0; i < FORKS; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(use_in_child(store));
+        cr_assert(child > 0 && waitpid(child, &status, 0) == child);
+        failed += status != 0;
+    }
+    stop = true;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    cr_assert_eq(failed, 0, "%d of %d children", failed, FORKS);
+    evp_close(store);
+}

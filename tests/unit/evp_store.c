@@ -1,0 +1,96 @@
+/* Stores of the installed library: what they say of tiers that they cannot read, and options of other headers. */
+#include "base/file.h"
+#include "loader/formats/manifest.h"
+#include "loader/libevp/evp.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/evp-unit-XXXXXX";
+static char *manifest;
+
+/* Tiers that are there, missing, relative and of another kind; nothing is placed. */
+static void make_manifest(void)
+{
+    static const char digest[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    static char away[] = "/nosuch/folder", near[] = "folder", far[] = "redis://localhost";
+    static struct tier tier[4] = { { .name = "here", .kind = TIER_FILE, .uri = dir },
+                                   { .name = "away", .kind = TIER_DRAM, .uri = away },
+                                   { .name = "near", .kind = TIER_FILE, .uri = near },
+                                   { .name = "far", .kind = TIER_REDIS, .uri = far } };
+    struct manifest m = { .alpha = 1, .solver = "test", .tiers = { tier, 4 }, .borrows = true };
+    struct err err;
+
+    cr_assert_not_null(mkdtemp(dir));
+    manifest = file_join(dir, "m.jsonl");
+    memcpy(m.model_digest, digest, sizeof(digest));
+    for (int t = 0; t < 4; t++)
+        tier[t].read_bytes_per_s = tier[t].write_bytes_per_s = 1;
+    cr_assert_eq(
+        manifest_add(
+            &m, &(struct placement){ .id = "a", .token_digest = digest, .config = "none", .tier = -1, .n_tokens = 1 },
+            &err),
+        0, "%s", err.msg);
+    cr_assert_eq(manifest_write(&m, manifest, (struct rows_made){ .tool = "test" }, &err), 0, "%s", err.msg);
+    manifest_release(&m);
+}
+
+static void remove_files(void)
+{
+    unlink(manifest);
+    rmdir(dir);
+    free(manifest);
+}
+
+TestSuite(evp_store, .init = make_manifest, .fini = remove_files);
+
+Test(evp_store, says_of_each_tier_why_it_holds_nothing)
+{
+    static const struct {
+        const char *name;
+        int code;
+        const char *says;
+    } want[] = { { "here", EVP_OK, "" },
+                 { "away", EVP_GONE, "there is no folder '/nosuch/folder'" },
+                 { "near", EVP_ARGUMENT, "'folder' is a relative path" },
+                 { "far", EVP_UNKNOWN, "tiers of kind 'redis' are not served" } };
+    struct evp_store *store;
+    struct evp_tier tier;
+    struct evp_error error;
+
+    cr_assert_eq(evp_open(&store, manifest, &error), EVP_OK, "%s", error.text);
+    for (size_t i = 0; i < 4; i++) {
+        cr_assert_eq(evp_get_tier(store, i, &tier, &error), 1);
+        cr_assert_str_eq(tier.name, want[i].name);
+        cr_assert(tier.code == want[i].code && tier.n_placed == 0);
+        cr_assert(strstr(tier.text, want[i].says), "%s", tier.text);
+        cr_assert_eq(*tier.text == '\0', tier.code == EVP_OK);
+    }
+    cr_assert_eq(evp_get_tier(store, 4, &tier, &error), 0);
+    evp_close(store);
+}
+
+Test(evp_store, takes_options_of_older_and_newer_headers)
+{
+    struct {
+        struct evp_options known;
+        size_t later;
+    } newer = { { .size = sizeof(newer), .name_space = "tenant" }, 0 };
+    struct evp_options none = { 0 }, older = { .size = sizeof(size_t) };
+    struct evp_store *store;
+    struct evp_error error;
+
+    cr_assert_eq(evp_open_with(&store, manifest, &none, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_open_with(&store, manifest, &older, &error), EVP_OK);
+    evp_close(store);
+    cr_assert_eq(evp_open_with(&store, manifest, &newer.known, &error), EVP_OK);
+    evp_close(store);
+    newer.later = 1;
+    cr_assert_eq(evp_open_with(&store, manifest, &newer.known, &error), EVP_ARGUMENT);
+    cr_assert(strstr(error.text, "an option is set"), "%s", error.text);
+    cr_assert_null(store);
+    cr_assert_eq(evp_open(&store, "-", &error), EVP_ARGUMENT, "standard input is the host's");
+    cr_assert_str_eq(evp_version(), EVP_VERSION);
+}

@@ -1,0 +1,133 @@
+/* What config.json says in the families: fields that are absent, biases, experts, windows, partial rotation; and who is
+ * refused, with the reason. */
+#include "engine/model_internal.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHAPE                                                                                                          \
+    "\"hidden_size\":64,\"num_hidden_layers\":4,\"num_attention_heads\":8,\"num_key_value_heads\":2,"                  \
+    "\"intermediate_size\":96,\"vocab_size\":271,\"max_position_embeddings\":8192,\"rms_norm_eps\":1e-5"
+#define EXPERTS ",\"num_experts\":8,\"num_experts_per_tok\":2,\"moe_intermediate_size\":24"
+
+/* The config of a family with these fields; code 0 or that of *err. */
+static int read_config(const char *family, const char *fields, struct model_config *c, struct err *err)
+{
+    struct model *m = calloc(1, sizeof(*m));
+    struct buf text = { 0 };
+
+    buf_printf(&text, "{\"model_type\":\"%s\"," SHAPE "%s}", family, fields);
+    m->path = strdup("folder");
+    m->json = json_parse(buf_str(&text), text.n, err);
+    cr_assert(m->json, "%s", err->msg);
+    int code = hf_config_read(m, err);
+    *c = m->config;
+    model_close(m);
+    buf_release(&text);
+    return code;
+}
+
+static struct model_config config_of(const char *family, const char *fields)
+{
+    struct model_config c;
+    struct err err;
+
+    cr_assert_eq(read_config(family, fields, &c, &err), 0, "%s%s: %s", family, fields, err.msg);
+    return c;
+}
+
+static void refuses(const char *family, const char *fields, const char *why)
+{
+    struct model_config c;
+    struct err err;
+
+    cr_assert_eq(read_config(family, fields, &c, &err), ERR_FORMAT, "%s%s", family, fields);
+    cr_assert(strstr(err.msg, why), "'%s' does not say '%s'", err.msg, why);
+}
+
+Test(model_family, others_are_refused_with_the_reason)
+{
+    refuses("gemma2", "",
+            "architecture 'gemma2' is not supported: its soft-capped scores and sliding layers cannot be");
+    refuses("gemma3_text", "", "its sliding layers cannot be exact over a compressed cache");
+    refuses("qwen2_moe", "", "it has a shared expert");
+    refuses("mixtral", "", "its experts are not Qwen3's");
+    refuses("mamba", "",
+            "architecture 'mamba' is not supported (llama, mistral, qwen2, qwen3, qwen3_moe and phi3 are)");
+}
+
+Test(model_family, absent_fields_mean_what_the_family_says)
+{
+    cr_assert_eq(config_of("llama", "").head_dim, 8);
+    cr_assert_eq(config_of("qwen3", "").head_dim, 128);
+    cr_assert_eq(config_of("qwen3", ",\"head_dim\":16").head_dim, 16);
+    cr_assert_eq(config_of("mistral", "").window, 4096);
+    cr_assert_eq(config_of("mistral", ",\"sliding_window\":null").window, 0);
+    cr_assert_eq(config_of("qwen2", "").window, 0); /* not used */
+    cr_assert_eq(config_of("qwen2", ",\"sliding_window\":64").window, 0);
+    cr_assert_eq(config_of("phi3", "").window, 0);
+}
+
+Test(model_family, a_window_counts_where_layers_use_it)
+{
+    static const char used[] = ",\"use_sliding_window\":true,\"sliding_window\":64";
+    struct buf fields = { 0 };
+
+    for (int first = 3; first <= 5; first++) { /* of 4 layers */
+        buf_printf(&fields, "%s,\"max_window_layers\":%d", used, first);
+        cr_assert_eq(config_of("qwen2", buf_str(&fields)).max_tokens, first < 4 ? 64 : 8192, "%d", first);
+        buf_release(&fields);
+    }
+    cr_assert_eq(config_of("qwen2", ",\"use_sliding_window\":true").window, 4096);
+    cr_assert_eq(config_of("phi3", ",\"sliding_window\":2047").max_tokens, 2047);
+}
+
+Test(model_family, biases_are_roles)
+{
+    const struct model_config plain = config_of("llama", ""), biased = config_of("llama", ",\"attention_bias\":true"),
+                              qwen = config_of("qwen2", "");
+
+    cr_assert(!model_has(&plain, TENSOR_Q_BIAS) && !model_has(&plain, TENSOR_DOWN_BIAS));
+    cr_assert(model_has(&biased, TENSOR_Q_BIAS) && model_has(&biased, TENSOR_O_BIAS));
+    cr_assert(!model_has(&biased, TENSOR_DOWN_BIAS));
+    cr_assert(model_has(&qwen, TENSOR_V_BIAS) && !model_has(&qwen, TENSOR_O_BIAS));
+    refuses("mistral", ",\"attention_bias\":true", "field 'attention_bias' has a value that is not supported");
+    refuses("phi3", ",\"mlp_bias\":true", "field 'mlp_bias' has a value that is not supported");
+}
+
+Test(model_family, every_layer_has_experts)
+{
+    const struct model_config c = config_of("qwen3_moe", EXPERTS);
+
+    cr_assert(c.n_experts == 8 && c.n_experts_used == 2 && c.expert_ff == 24 && c.d_ff == 0 && !c.renormalise);
+    cr_assert_eq(model_count(&c, TENSOR_EXPERT_UP), 32);
+    cr_assert(config_of("qwen3_moe", EXPERTS ",\"norm_topk_prob\":true,\"mlp_only_layers\":[]").renormalise);
+    refuses("qwen3_moe", "", "field 'num_local_experts' is missing");
+    refuses("qwen3_moe", EXPERTS ",\"mlp_only_layers\":[1]", "field 'mlp_only_layers' names layers without experts");
+    refuses("qwen3_moe", EXPERTS ",\"decoder_sparse_step\":2", "field 'decoder_sparse_step' has a value");
+}
+
+Test(model_family, a_part_of_a_head_may_be_rotated)
+{
+    cr_assert_eq(config_of("llama", "").rotary, 8);
+    cr_assert_eq(config_of("phi3", ",\"head_dim\":128,\"partial_rotary_factor\":0.75").rotary, 96);
+    cr_assert_eq(config_of("phi3", ",\"head_dim\":128,\"rope_parameters\":{\"partial_rotary_factor\":0.5}").rotary, 64);
+    refuses("phi3", ",\"partial_rotary_factor\":0", "field 'partial_rotary_factor' is 0, which is not supported");
+    refuses("phi3", ",\"partial_rotary_factor\":1.5", "field 'partial_rotary_factor' is 1.5");
+    refuses("qwen3", ",\"partial_rotary_factor\":0.5", "field 'partial_rotary_factor' is 0.5");
+}
+
+Test(model_family, unknown_scalings_are_refused_by_name)
+{
+    static const char *const kinds[] = { "yarn", "longrope", "dynamic", "su" };
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        char fields[128], why[64];
+        snprintf(why, sizeof(why), "rotary scaling '%s' is not supported", kinds[i]);
+        snprintf(fields, sizeof(fields), ",\"rope_scaling\":{\"type\":\"%s\",\"factor\":4.0}", kinds[i]);
+        refuses("phi3", fields, why);
+        snprintf(fields, sizeof(fields), ",\"rope_parameters\":{\"rope_type\":\"%s\",\"factor\":4.0}", kinds[i]);
+        refuses("qwen2", fields, why);
+    }
+}

@@ -1,0 +1,260 @@
+/* Request logs: the tree of beginnings against a plain count, the choice among them, moments, what a line holds. */
+#include "base/rng.h"
+#include "datasets/prefix_tree.h"
+#include "datasets/request.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the tree ------------------------------------------------------------- */
+
+enum { TEXTS = 60, MAX_CHUNKS = 6, TEXT = MAX_CHUNKS * PREFIX_CHUNK + 1 };
+
+struct texts {
+    char at[TEXTS][TEXT];
+    size_t n[TEXTS];
+};
+
+/* Texts whose chunks are one of two, so that many begin alike; some end with a chunk, some within one. */
+static void random_texts(struct texts *t, uint64_t seed)
+{
+    struct rng r = rng_new(seed);
+
+    for (int i = 0; i < TEXTS; i++) {
+        size_t chunks = 1 + rng_below(&r, MAX_CHUNKS);
+        for (size_t c = 0; c < chunks; c++)
+            memset(t->at[i] + c * PREFIX_CHUNK, 'a' + (char)rng_below(&r, 2), PREFIX_CHUNK);
+        t->n[i] = chunks * PREFIX_CHUNK - rng_below(&r, 2) * 100;
+        if (rng_below(&r, 2))
+            t->at[i][t->n[i]++] = 'x';
+    }
+}
+
+static bool passes(const struct texts *t, int i, const char *text, size_t depth)
+{
+    return t->n[i] > depth * PREFIX_CHUNK && memcmp(t->at[i], text, depth * PREFIX_CHUNK) == 0;
+}
+
+static struct prefix_tree tree_of(const struct texts *t)
+{
+    struct prefix_tree tree = { 0 };
+    struct err err;
+
+    for (int i = 0; i < TEXTS; i++)
+        cr_assert_eq(prefix_add(&tree, 7, t->at[i], t->n[i], &err), 0);
+    return tree;
+}
+
+static int32_t node_of(const struct prefix_tree *tree, const char *text, size_t depth)
+{
+    uint64_t key = 7;
+
+    for (size_t c = 0; c < depth; c++)
+        key = prefix_key(key, text + c * PREFIX_CHUNK);
+    return prefix_find(tree, key);
+}
+
+Test(requests, a_node_counts_the_texts_that_go_on_after_it)
+{
+    static struct texts t;
+
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        random_texts(&t, seed);
+        struct prefix_tree tree = tree_of(&t);
+        for (int i = 0; i < TEXTS; i++)
+            for (size_t depth = 1; depth * PREFIX_CHUNK < t.n[i]; depth++) {
+                uint32_t want = 0;
+                for (int k = 0; k < TEXTS; k++)
+                    want += passes(&t, k, t.at[i], depth);
+                int32_t node = node_of(&tree, t.at[i], depth);
+                cr_assert_geq(node, 0);
+                cr_assert_eq(tree.at[node].uses, want);
+                cr_assert_eq(tree.at[node].depth, depth);
+                cr_assert_lt(tree.at[node].parent, node);
+            }
+        prefix_tree_release(&tree);
+    }
+}
+
+/* Every text belongs to the deepest marked node on its way; each marked node has min_uses of its own, and no node could
+ * be marked besides. */
+Test(requests, marked_nodes_have_enough_texts_of_their_own)
+{
+    static struct texts t;
+    const struct prefix_choice choice = { .min_uses = 3, .min_bytes = 2 * PREFIX_CHUNK };
+    struct err err;
+
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        random_texts(&t, seed);
+        struct prefix_tree tree = tree_of(&t);
+        int32_t *mark = calloc((size_t)tree.n, sizeof(*mark));
+        int n = prefix_choose(&tree, &choice, mark, &err), own[2 * TEXTS * MAX_CHUNKS] = { 0 }, seen = 0;
+        for (int i = 0; i < TEXTS; i++) {
+            int32_t found = -1;
+            for (size_t depth = 1; depth * PREFIX_CHUNK < t.n[i]; depth++) {
+                int32_t node = node_of(&tree, t.at[i], depth);
+                found = mark[node] >= 0 ? node : found;
+            }
+            if (found >= 0)
+                own[found]++;
+        }
+        for (int i = 0; i < tree.n; i++) {
+            cr_assert(mark[i] < 0 || (own[i] >= 3 && tree.at[i].depth >= 2 && mark[i] == seen), "node %d", i);
+            seen += mark[i] >= 0;
+        }
+        cr_assert_eq(seen, n);
+        const struct prefix_choice two = { .min_uses = 3, .min_bytes = 2 * PREFIX_CHUNK, .top = 2 };
+        cr_assert_eq(prefix_choose(&tree, &two, mark, &err), n < 2 ? n : 2);
+        free(mark);
+        prefix_tree_release(&tree);
+    }
+}
+
+Test(requests, the_best_have_the_largest_bytes_times_uses)
+{
+    struct prefix_tree tree = { 0 };
+    struct err err;
+    char text[5 * PREFIX_CHUNK];
+    int32_t mark[16];
+
+    for (int i = 0; i < 9; i++) { /* 'a': 4 texts of 2 chunks; 'b': 3 of 4 chunks; 'c': 2 of 4 chunks */
+        memset(text, i < 4 ? 'a' : i < 7 ? 'b' : 'c', sizeof(text));
+        cr_assert_eq(prefix_add(&tree, 0, text, (size_t)(i < 4 ? 2 : 4) * PREFIX_CHUNK + 1, &err), 0);
+    }
+    cr_assert_eq(tree.n, 10);
+    const struct prefix_choice choice = { .min_uses = 2, .top = 1 };
+    cr_assert_eq(prefix_choose(&tree, &choice, mark, &err), 1);
+    memset(text, 'b', sizeof(text));
+    cr_assert_eq(mark[prefix_find(&tree, prefix_key(prefix_key(prefix_key(prefix_key(0, text), text), text), text))],
+                 0);
+    prefix_tree_release(&tree);
+}
+
+/* ---- moments -------------------------------------------------------------- */
+
+Test(requests, moments)
+{
+    static const struct {
+        const char *text;
+        double want;
+    } cases[] = {
+        { "0", 0 },
+        { "1763791080", 1763791080 },
+        { "1763791080.25", 1763791080.25 },
+        { "1763791080250", 1763791080.25 },
+        { "1763791080250000", 1763791080.25 },
+        { "1763791080250000000", 1763791080.25 },
+        { "2025-11-22T05:58:00Z", 1763791080 },
+        { "2025-11-22 05:58:00", 1763791080 },
+        { "2025-11-22T05:58:00.25+00:00", 1763791080.25 },
+        { "2025-11-22 05:58:00,250", 1763791080.25 },
+        { "2025-11-22T07:58:00+0200", 1763791080 },
+        { "2025-11-22T03:28:00-02:30", 1763791080 },
+        { "22/Nov/2025:05:58:00 +0000", 1763791080 },
+        { "1970-01-01T00:00:00Z", 0 },
+        { "2000-02-29T00:00:00Z", 951782400 },
+        { "1969-12-31T23:59:59Z", -1 },
+    };
+    static const char *const wrong[] = { "",
+                                         "soon",
+                                         "-5",
+                                         "2025-11-22",
+                                         "2025-13-22T05:58:00Z",
+                                         "2025-11-22T05:58:00 o'clock",
+                                         "2025-11-22T25:58:00Z",
+                                         "2025-11-22T05:58:00+2",
+                                         "22/Nox/2025:05:58:00 +0000",
+                                         "22/ovD/2025:05:58:00 +0000" };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        cr_assert_float_eq(request_time(cases[i].text), cases[i].want, 1e-6, "%s: %f", cases[i].text,
+                           request_time(cases[i].text));
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        cr_assert(isnan(request_time(wrong[i])), "%s", wrong[i]);
+}
+
+/* ---- lines ---------------------------------------------------------------- */
+
+struct seen {
+    struct buf text; // of all requests: roles as letters, texts in brackets
+};
+
+static int see(void *arg, const struct request *r, struct err *err)
+{
+    struct seen *s = arg;
+
+    (void)err;
+    for (int i = 0; i < r->message.n; i++) {
+        size_t end = i + 1 < r->message.n ? r->message.at[i + 1] - REQUEST_MARK : r->bytes.n;
+        buf_printf(&s->text, "%c[%.*s]", turn_role_name(request_role(r, i))[0], (int)(end - r->message.at[i]),
+                   r->bytes.at + r->message.at[i]);
+    }
+    buf_printf(&s->text, "%s%s;", r->model.n ? "@" : "", buf_str(&r->model));
+    return 0;
+}
+
+Test(requests, what_a_line_holds)
+{
+    static const struct {
+        const char *line, *want;
+        int flaw; // -1: none
+    } cases[] = {
+        { "{\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"u\"}],\"model\":"
+          "\"m\"}",
+          "s[s]u[u]@m;", -1 },
+        { "{\"prompt\":[\"a\",\"b\"]}", "p[a];p[b];", -1 },
+        { "{\"prompt\":[1,2]}", "", REQUEST_TOKENS },
+        { "{\"prompt\":\"na\xefve\"}", "p[na\xef\xbf\xbdve];", -1 },
+        { "{\"body\":{\"body\":{\"body\":{\"body\":{\"prompt\":\"deep\"}}}}}", "p[deep];", -1 },
+        { "{\"body\":{\"body\":{\"body\":{\"body\":{\"body\":{\"prompt\":\"too deep\"}}}}}}", "", -1 },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"u\"},{\"role\":\"system\",\"content\":\"s\"}]}", "",
+          REQUEST_ROLES },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":null}]}", "", REQUEST_TOOLS },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"u\"},{\"role\":\"assistant\",\"content\":\"a\","
+          "\"tool_calls\":[{}]}]}",
+          "", REQUEST_TOOLS },
+        { "{\"messages\":[{\"role\":\"prompt\",\"content\":\"u\"}]}", "", REQUEST_ROLES },
+        { "{\"messages\":[]}", "", REQUEST_END },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"u\"}],\"chat_template\":\"x\"}", "", REQUEST_TEMPLATE },
+        { "{\"event\":\"request.finished\",\"obj\":{\"text\":\"t\",\"sampling_params\":{}}}", "", -1 },
+        { "{\"text\":\"a page\"}", "", -1 },
+        { "Received request 1: prompt: 'a\\n\\'b\\' \\u20ac \\U0001f600 \\x41', params: x",
+          "p[a\n'b' \xe2\x82\xac "
+          "\xf0\x9f\x98\x80 A];",
+          -1 },
+        { "Received request 1: prompt: \"it's\", params: x", "p[it's];", -1 },
+        { "Received request 1: prompt: 'a\\ud800', params: x", "", REQUEST_CUT },
+        { "Received request 1: prompt: 'a\\x4", "", REQUEST_CUT },
+        { "Received request 1: prompt: 'a\\", "", REQUEST_CUT },
+        { "Received request 1: prompt: None, params: x", "", -1 },
+        { "prompt: 'a'", "", -1 },
+        { "", "", -1 },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct request_line l = { 0 };
+        struct seen s = { 0 };
+        struct err err;
+        const struct request_visitor visitor = { see, &s };
+        cr_assert_eq(request_read(&l, cases[i].line, strlen(cases[i].line), &visitor, &err), 0, "%s", cases[i].line);
+        cr_assert_str_eq(buf_str(&s.text), cases[i].want, "%s", cases[i].line);
+        for (int f = 0; f < N_REQUEST_FLAWS; f++)
+            cr_assert_eq(l.flaws[f], f == cases[i].flaw, "%s: flaw %d", cases[i].line, f);
+        buf_release(&s.text);
+        request_line_release(&l);
+    }
+}
+
+Test(requests, a_damaged_line_is_said_without_its_words)
+{
+    static const char line[] = "{\"prompt\":\"my secret";
+    struct request_line l = { 0 };
+    struct err err;
+
+    const struct request_visitor visitor = { see, NULL };
+    cr_assert_eq(request_read(&l, line, strlen(line), &visitor, &err), REQUEST_DAMAGED);
+    cr_assert(!strstr(err.msg, "secret"), "%s", err.msg);
+    request_line_release(&l);
+}
