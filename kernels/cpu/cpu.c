@@ -86,7 +86,7 @@ static size_t product_scratch(struct cpu *c, const struct work_shape *s)
 {
     enum dtype dtype = c->base.dtype;
     enum { TILE = 192 };
-    int K = s->head_dim, rows = matmul_rows(c->matmul, s->n_heads > TILE ? s->n_heads : TILE, dtype);
+    int K = s->head_dim, rows = matmul_rows(c->matmul, s->n_heads > TILE ? s->n_heads : TILE, K, dtype);
     int qkv = (s->n_heads + 2 * s->n_kv_heads) * K, mlp = s->mlp > s->expert_width ? s->mlp : s->expert_width;
     const struct matmul_shape shape[] = {
         { rows, ATTN_SPLIT, K, dtype, DTYPE_F32, RIGHT_TRANSPOSED, GEMM_SET, false, 0 },

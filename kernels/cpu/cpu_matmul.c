@@ -20,10 +20,11 @@ enum {
      * there the rows of a block are added alike whatever their place. By six weights 24 rows reach 90 to 98 % of the
      * speed of 512 at once, 48 rows 96 to 100 %. */
     ROW_BLOCK = 48,
-    PANEL = 64, // columns of a task there: 94 to 98 % of the speed of all columns at once, and work for more threads
-    /* Attention in bf16: with fewer rows oneDNN leaves AMX, and the bits change. */
-    MIN_ROWS_BF16 = 8,
-    ROW_STEP = 8, // few numbers of rows: few primitives
+    PANEL = 64,   // columns of a task there: 94 to 98 % of the speed of all columns at once, and work for more threads
+    ROW_STEP = 8, // of products by something not packed: few numbers of rows, few primitives
+    /* For one row, or a result no larger than these, oneDNN leaves AMX, and the bits change. */
+    SMALL_ROWS = 32,
+    SMALL_NUMBERS = 256,
 };
 enum { ARG_A, ARG_B, ARG_C, ARG_SCRATCH, ARG_BIAS, N_ARGS };
 
@@ -64,6 +65,8 @@ struct matmul *matmul_open(int n_threads, struct err *err)
     enum { TYPICAL = 512 };
     const char *code = matmul_code(m, TYPICAL, TYPICAL, DTYPE_F32);
     m->row_block = code && strncmp(code, "brg", 3) == 0 ? 0 : ROW_BLOCK;
+    code = matmul_code(m, TYPICAL, TYPICAL, DTYPE_BF16);
+    m->has_amx = code && strstr(code, "amx");
     return m;
 }
 
@@ -112,13 +115,25 @@ void matmul_trim(struct matmul *m)
         forget(m);
 }
 
-int matmul_rows(const struct matmul *m, int rows, enum dtype in)
+/* The fewest rows of a product with n columns; what has fewer is padded. */
+static int min_rows(const struct matmul *m, int n, enum dtype in)
 {
-    int step = m->row_block ? m->row_block : ROW_STEP, rounded = (rows + step - 1) / step * step;
+    if (m->row_block)
+        return m->row_block;
+    if (!m->has_amx || in != DTYPE_BF16)
+        return 1;
+    int min = SMALL_NUMBERS / n + 1;
+    return min > SMALL_ROWS ? SMALL_ROWS + 1 : min > 1 ? min : 2;
+}
 
-    if (m->row_block || in == DTYPE_BF16 || rows > ROW_STEP)
-        return rounded > MIN_ROWS_BF16 ? rounded : MIN_ROWS_BF16;
-    return rows;
+int matmul_rows(const struct matmul *m, int rows, int n, enum dtype in)
+{
+    int min = min_rows(m, n, in), step = m->row_block ? m->row_block : ROW_STEP;
+
+    if (!m->row_block && in == DTYPE_F32 && rows < ROW_STEP)
+        return rows;
+    rows = rows > min ? rows : min;
+    return (rows + step - 1) / step * step;
 }
 
 /* ---- making a primitive ------------------------------------------------- */
@@ -426,20 +441,19 @@ static int run_panels(struct matmul *m, const struct matmul_shape *shape, const 
     return code;
 }
 
-/* What the last rows of a product by a packed weight take when they are padded to a block. */
+/* What the last rows of a product by a packed weight take when they are padded. */
 static size_t padded_bytes(const struct matmul *m, const struct matmul_shape *shape)
 {
     size_t row = (size_t)shape->k * dtype_size(shape->in) + (size_t)shape->n * dtype_size(shape->out);
-    return (size_t)m->row_block * row;
+    return (size_t)min_rows(m, shape->n, shape->in) * row;
 }
 
-/* A product of fewer rows than a block has. */
 static int run_padded(struct matmul *m, const struct matmul_shape *shape, const struct operands *o, struct err *err)
 {
     struct matmul_shape block = *shape;
     struct operands at = *o;
     size_t a_row = (size_t)shape->k * dtype_size(shape->in), c_row = (size_t)shape->n * dtype_size(shape->out);
-    size_t given = (size_t)shape->m, rows = (size_t)m->row_block;
+    size_t given = (size_t)shape->m, rows = (size_t)min_rows(m, shape->n, shape->in);
 
     if (grow(&m->padded, padded_bytes(m, shape), err))
         return err->code;
@@ -450,8 +464,8 @@ static int run_padded(struct matmul *m, const struct matmul_shape *shape, const 
         memcpy(c, o->c, given * c_row);
         memset(c + given * c_row, 0, (rows - given) * c_row);
     }
-    block.m = m->row_block, at.a = a, at.c = c;
-    int code = run_panels(m, &block, &at, err);
+    block.m = (int)rows, at.a = a, at.c = c;
+    int code = m->row_block ? run_panels(m, &block, &at, err) : run(m, &block, &at, 0, err);
     if (!code)
         memcpy(o->c, c, given * c_row);
     return code;
@@ -474,9 +488,11 @@ static int run_packed(struct matmul *m, const struct matmul_shape *shape, const 
 int matmul_run(struct matmul *m, const struct matmul_shape *shape, const struct operands *o, int thread,
                struct err *err)
 {
-    if (m->row_block == 0)
-        return run(m, shape, o, thread, err);
-    return shape->right == RIGHT_PACKED ? run_packed(m, shape, o, err) : run_blocks(m, shape, o, thread, err);
+    if (shape->right != RIGHT_PACKED)
+        return m->row_block ? run_blocks(m, shape, o, thread, err) : run(m, shape, o, thread, err);
+    if (m->row_block)
+        return run_packed(m, shape, o, err);
+    return shape->m < min_rows(m, shape->n, shape->in) ? run_padded(m, shape, o, err) : run(m, shape, o, thread, err);
 }
 
 /* What the primitives take when the table is full. Most of it is machine code; measured: 107 and 60 KB. */

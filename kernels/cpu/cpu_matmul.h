@@ -4,7 +4,7 @@
  * its slow reference code is refused: otherwise the program would silently be a hundred times slower.
  *
  * Rows do not know each other: a row of c has the same bits however many rows come with it. oneDNN keeps that on
- * AVX-512 for all numbers of rows in f32, and in bf16 from a few rows on (a packed weight: for all). Elsewhere products
+ * AVX-512 for all numbers of rows in f32, and in bf16 from a few rows on: fewer are padded. Elsewhere products
  * are made in blocks of one number of rows, the last of them padded, and each block on one thread; by a packed weight
  * in panels of columns, so that all threads have work.
  *
@@ -48,9 +48,9 @@ struct operands {
 struct matmul *matmul_open(int n_threads, struct err *err);
 void matmul_close(struct matmul *m);
 
-/* The rows of a and c that a product of `rows` rows by something not packed needs; shape.m is such a number. By a
- * packed weight m is any number. */
-int matmul_rows(const struct matmul *m, int rows, enum dtype in);
+/* The rows of a and c that a product of `rows` rows by something not packed, of n columns, needs; shape.m is such a
+ * number. By a packed weight m is any number. */
+int matmul_rows(const struct matmul *m, int rows, int n, enum dtype in);
 
 /* thread: 0 .. n_threads - 1, the caller's own number. */
 int matmul_run(struct matmul *m, const struct matmul_shape *shape, const struct operands *at, int thread,

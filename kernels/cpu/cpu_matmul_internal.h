@@ -30,6 +30,7 @@ struct matmul {
     dnnl_engine_t engine;
     int n_threads;
     int row_block; // products are made of so many rows at a time; 0: of any number
+    bool has_amx;  // and uses it for products in bf16
     struct thread_state *thread;
     struct matmul_memory padded;      // of the product by a packed weight in progress
     struct primitive *_Atomic *table; // [MATMUL_TABLE]

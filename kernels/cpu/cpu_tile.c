@@ -11,28 +11,29 @@
 
 static const float LOG2_E = 1.44269504f;
 
-/* The rows of buffers: what a product and what vectors of rows need. */
-static size_t buffer_rows(const struct cpu *c, int n_rows)
+/* The rows of buffers: what products and what vectors of rows need. Of the two products that of the values has fewer
+ * columns, if they differ in what they need: scores come in steps of KEY_STEP. */
+static size_t buffer_rows(const struct cpu *c, int n_rows, int K)
 {
-    int product = matmul_rows(c->matmul, n_rows, c->base.dtype), lanes = shared_lanes(n_rows);
+    int product = matmul_rows(c->matmul, n_rows, K, c->base.dtype), lanes = shared_lanes(n_rows);
     return (size_t)(product > lanes ? product : lanes);
 }
 
 size_t tile_state_floats(const struct cpu *c, int n_rows, int K)
 {
-    return buffer_rows(c, n_rows) * (size_t)(K + 2);
+    return buffer_rows(c, n_rows, K) * (size_t)(K + 2);
 }
 
 struct state tile_state(float *at, const struct cpu *c, int n_rows, int K)
 {
-    size_t rows = buffer_rows(c, n_rows);
+    size_t rows = buffer_rows(c, n_rows, K);
     return (struct state){ at, at + rows * (size_t)K, at + rows * (size_t)(K + 1) };
 }
 
 /* Places the parts of a tile's memory from *at on, and moves *at behind them. */
 static struct tile_memory place(const struct cpu *c, int n_rows, int K, char **at)
 {
-    size_t rows = buffer_rows(c, n_rows), row = (size_t)K * sizeof(float);
+    size_t rows = buffer_rows(c, n_rows, K), row = (size_t)K * sizeof(float);
     struct tile_memory m = { .score = cpu_take(at, rows * ATTN_SPLIT * sizeof(float)) };
 
     m.p = c->base.dtype == DTYPE_F32 ? m.score : cpu_take(at, rows * ATTN_SPLIT * dtype_size(c->base.dtype));
@@ -131,7 +132,7 @@ bool tile_scores(const struct attend *a, const struct tile *t, int first, int en
                  int *pitch)
 {
     enum dtype dtype = a->cpu->base.dtype;
-    int rows = matmul_rows(a->cpu->matmul, tile_n_rows(a, t), dtype);
+    int rows = matmul_rows(a->cpu->matmul, tile_n_rows(a, t), a->job->head_dim, dtype);
     const struct matmul_shape shape = { .m = rows,
                                         .n = (end - first + KEY_STEP - 1) / KEY_STEP * KEY_STEP,
                                         .k = a->job->head_dim,
@@ -148,9 +149,11 @@ static void weigh_scores(const struct attend *a, const struct tile *t, int first
                          int pitch, enum dtype type, struct state to)
 {
     const struct row_ops *ops = a->cpu->rows;
-    int n_rows = tile_n_rows(a, t), rows = a->dots ? n_rows : matmul_rows(a->cpu->matmul, n_rows, a->cpu->base.dtype);
+    int n_rows = tile_n_rows(a, t), rows = n_rows;
     size_t size = dtype_size(type);
 
+    if (!a->dots)
+        rows = matmul_rows(a->cpu->matmul, n_rows, a->job->head_dim, a->cpu->base.dtype);
     for (int r = 0; r < rows; r++) {
         const float *score = m->score + (size_t)r * (size_t)pitch;
         char *p = (char *)m->p + (size_t)r * (size_t)pitch * size;
@@ -176,7 +179,7 @@ static void product_piece(const struct attend *a, const struct tile *t, int firs
     if (!tile_scores(a, t, first, end, m, &pitch))
         return;
     weigh_scores(a, t, first, end, m, pitch, dtype, to);
-    const struct matmul_shape shape = { .m = matmul_rows(a->cpu->matmul, tile_n_rows(a, t), dtype),
+    const struct matmul_shape shape = { .m = matmul_rows(a->cpu->matmul, tile_n_rows(a, t), a->job->head_dim, dtype),
                                         .n = a->job->head_dim,
                                         .k = pitch,
                                         .in = dtype,

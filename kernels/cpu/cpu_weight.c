@@ -16,6 +16,8 @@ enum {
     TYPICAL_ROWS = 512,     // of a product; the layout is the same for every number
     CHUNK_BYTES = 16 << 20, // of f32 rows
     CHUNK_ROWS = 64,        // a multiple of them: columns come in blocks of 64 or a divisor
+    /* oneDNN 2.6 sets AMX tiles up for 64 columns of so many: a trap, or wrong numbers. No other number does it. */
+    BROKEN_IN_AMX = 63,
 };
 
 const char *weight_code(const struct matmul *m, const struct packed_weight *w, struct desc *layout)
@@ -159,6 +161,12 @@ struct weight *matmul_pack(struct matmul *m, const struct mat *host, int n_parts
     w->base.in = host[0].cols;
     for (int p = 0; p < n_parts; p++)
         w->base.out += host[p].rows;
+    if (m->has_amx && type == DTYPE_BF16 && w->base.in == BROKEN_IN_AMX) {
+        err_set(err, ERR_DEVICE, "oneDNN cannot multiply rows of %d numbers in bf16 with AMX; --dtype f32 can",
+                BROKEN_IN_AMX);
+        matmul_weight_free(&w->base);
+        return NULL;
+    }
     dnnl_status_t status = weight_layout(m, w);
     if (status == dnnl_success) {
         w->base.at = host_alloc(dnnl_memory_desc_get_size(DESC(&w->desc)));

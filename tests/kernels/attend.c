@@ -443,12 +443,12 @@ static void check_shared_case(struct backend *be, const struct attn_case *c)
 /* Some rows of those that share a cache, and all of them: 150 query rows, of one head and of three. */
 static void check_shared_rows(const struct pair *p)
 {
-    static const int n_keys[] = { 1, 77, 1023, 1024, 1025, 2500 }, head_dim[] = { 64, 80, 128 };
+    static const int n_keys[] = { 1, 77, 1023, 1024, 1025, 2500 }, head_dim[] = { 32, 64, 80, 128 };
 
     if (strcmp(p->got->name, "reference") == 0)
         return;
     for (int k = 0; k < 6; k++)
-        for (int d = 0; d < 3; d++)
+        for (int d = 0; d < 4; d++)
             for (int group = 1; group <= 3; group += 2)
                 check_shared_case(
                     p->got,

@@ -11,7 +11,7 @@ profile() {
 	evp-profile --model "$DATA/tiny.gguf" c.jsonl q.jsonl --max-new-tokens 2 --configs knorm:drop=0.5 -q -o "$@"
 }
 SOURCE_DATE_EPOCH=1700000000 profile p.h5
-evp-show p.h5 | grep -E 'origins|points|^  a |^  backend' | sed 's/cpu-[a-z0-9]*/cpu/; s/  *[0-9]\.[0-9][0-9] / SPREAD /g; s/  *[0-9.]* [mu]\{0,1\}s/ TIME/g'
+evp-show p.h5 | grep -E 'origins|points|^  a |^  backend' | sed 's/cpu-[a-z0-9]*/cpu/; s/  *[0-9]*\.[0-9][0-9] / SPREAD /g; s/  *[0-9.]* [mu]\{0,1\}s/ TIME/g'
 before=$(date +%s)
 SOURCE_DATE_EPOCH=yesterday profile now.h5
 at=$(date -d "$(evp-show --json now.h5 | grep -o '20[0-9-]*T[0-9:]*Z')" +%s)
