@@ -112,7 +112,7 @@ $B/%.o: %.c $B/flags
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
 # Arithmetic on tensors is compiled for speed; nothing in it asks which floating-point exceptions were raised, and loops
-# with a choice in them become vectors only then. *_avx2.c, *_avx512.c and *_avx512bf16.c may use what their names say,
+# with a choice in them become vectors only then. *_avx2.c, *_avx512.c, *_avx512bf16.c and *_amx.c may use what their names say,
 # behind a check at run time. Elsewhere -O2.
 $B/kernels/%.o $B/engine/dequant.o: private CFLAGS_release := -O3 -g -fno-trapping-math
 $B/%_avx2.o: private ALL_CFLAGS += -mavx2 -mfma -ffp-contract=fast
@@ -120,6 +120,8 @@ $B/%_avx512.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq 
                                          -mprefer-vector-width=512 -ffp-contract=fast
 $B/%_avx512bf16.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma \
                                              -mprefer-vector-width=512 -ffp-contract=fast
+$B/%_amx.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mamx-tile -mamx-bf16 \
+                                      -mprefer-vector-width=512 -ffp-contract=fast
 $B/profiler/table_image.o $B/profiler/table_write.o: private ALL_CFLAGS += $(HDF5_CFLAGS)
 $B/base/opt.o: private ALL_CFLAGS += -DEVP_VERSION='"$(BUILD_VERSION)"'
 

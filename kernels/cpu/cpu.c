@@ -185,8 +185,9 @@ struct backend *cpu_open(const struct backend_options *options, struct err *err)
     if (!c->tile)
         err_nomem(err);
     if (c->matmul && cpu_choose(c, options->dtype, err) == 0) {
-        if (c->base.dtype == DTYPE_F32 || strcmp(c->base.kind, "cpu-amx") != 0) // AMX is far faster than vectors
-            c->shared = shared_best(c->base.dtype);
+        bool amx = c->base.dtype == DTYPE_BF16 && strcmp(c->base.kind, "cpu-amx") == 0;
+        c->shared = shared_best(c->base.dtype, amx);
+        c->text = amx ? c->shared : NULL;
         return &c->base;
     }
     close_cpu(&c->base);

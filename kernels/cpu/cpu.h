@@ -20,7 +20,7 @@ struct cpu {
     struct backend base; // first: a struct backend * of this kind is a struct cpu *
     int n_threads;
     const struct row_ops *rows;
-    shared_fn *shared; // for keys that rows share; NULL: products
+    shared_fn *shared, *text; // for keys that rows share, and for a text's; NULL: products
     struct matmul *matmul;
     struct scratch *tile;             // [n_threads]: for the task a thread is working on
     struct scratch list, tasks, work; // for the op in progress, outside parallel regions

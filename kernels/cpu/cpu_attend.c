@@ -202,9 +202,13 @@ static size_t max_tasks(const struct cpu *c, int n_keys)
 }
 
 /* The choice depends on nothing but the machine, the dtype and the head: a row must not notice what comes with it. */
-static shared_fn *shared_for(const struct cpu *c, int K)
+static shared_fn *shared_for(const struct cpu *c, enum attn_kind kind, int K)
 {
-    return c->base.dtype == DTYPE_F32 || K % SHARED_COLUMNS == 0 ? c->shared : NULL;
+    shared_fn *fn = kind == ATTN_SHARED ? c->shared : kind == ATTN_TEXT ? c->text : NULL;
+
+    if (c->base.dtype == DTYPE_BF16 && (K % SHARED_COLUMNS != 0 || (c->text && K > SHARED_AMX_COLUMNS)))
+        return NULL;
+    return fn;
 }
 
 void cpu_attend(struct backend *be, const struct attn_job *job)
@@ -215,7 +219,7 @@ void cpu_attend(struct backend *be, const struct attn_job *job)
                               .group = job->n_heads / job->n_kv_heads,
                               .causal = job->kind == ATTN_TEXT || job->kind == ATTN_OWN,
                               .dots = job->kind == ATTN_OWN,
-                              .shared = job->kind == ATTN_SHARED ? shared_for(c, job->head_dim) : NULL,
+                              .shared = shared_for(c, job->kind, job->head_dim),
                               .weighed = job->out.at || job->part };
     int n_tiles = count_tiles(&a), n_keys = 0;
 

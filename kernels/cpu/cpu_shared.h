@@ -1,4 +1,4 @@
-/* cpu_shared.h - query rows of many sequences against keys that they share: every row sees every key.
+/* cpu_shared.h - query rows of many sequences against keys that they share.
  *
  * Decoding brings few rows against a thousand keys, and a general product would spend more time on packing keys and
  * values than on multiplying. So keys and values are read where they are: for scores a vector is one key and as many
@@ -6,7 +6,7 @@
  * rows. A head of 1,024 keys and 24 rows takes 88 us on a Zen 4 core in f32 and 53 in bf16, as products 105 and 64.
  *
  * The code is in cpu_shared_internal.h, compiled for f32 as cpu_rows.h's loops are, and for bf16 by
- * cpu_shared_avx512bf16.c.
+ * cpu_shared_avx512bf16.c. cpu_shared_amx.c is for bf16 on AMX, where also the rows of a text are not left to products.
  */
 #ifndef EVP_CPU_SHARED_H
 #define EVP_CPU_SHARED_H
@@ -14,9 +14,10 @@
 #include "kernels/backend.h"
 
 enum {
-    SHARED_LANES = 16,   // arrays with a number per row have a multiple of these
-    SHARED_KEYS = 64,    // whose values are weighed together: they stay in the first-level cache
-    SHARED_COLUMNS = 32, // in bf16 a head has a multiple of them
+    SHARED_LANES = 16,        // arrays with a number per row have a multiple of these
+    SHARED_KEYS = 64,         // whose values are weighed together: they stay in the first-level cache
+    SHARED_COLUMNS = 32,      // in bf16 a head has a multiple of them
+    SHARED_AMX_COLUMNS = 256, // and for shared_amx no more: what it keeps fits into the memory for scores
 };
 
 /* Some query rows and at most ATTN_SPLIT keys. */
@@ -24,17 +25,20 @@ struct shared_piece {
     const void *q;     // (n_rows, K)
     const void *k, *v; // (n_keys, K)
     int n_rows, n_keys, K;
+    int group, seen;               // shared_amx: row r sees the first seen + r / group keys, none below 1; group 0: all
     float scale;                   // of scores, times log2(e)
     float *sum;                    // result (n_rows, K): values weighted by 2^((score - max) * scale); NULL: not wanted
     float *max, *weight;           // results (lanes): of the scores; the sum of the weights
     float *score, *q_lanes, *v_at; // memory: (n_keys, lanes), (K, lanes), (SHARED_KEYS, K); lanes: n_rows rounded up
+    void *k_at;                    // memory of shared_amx: (SHARED_KEYS, K) floats; its score is (ATTN_SPLIT, lanes)
 };
 
 typedef void shared_fn(const struct shared_piece *s);
-shared_fn shared_portable, shared_avx2, shared_avx512, shared_avx512bf16;
+shared_fn shared_portable, shared_avx2, shared_avx512, shared_avx512bf16, shared_amx;
 
-/* The fastest that this processor can run; NULL: none for this dtype. */
-shared_fn *shared_best(enum dtype dtype);
+/* The fastest that this processor can run; NULL: none for this dtype. amx: the processor has it for bf16, and the
+ * process may use it. */
+shared_fn *shared_best(enum dtype dtype, bool amx);
 
 static inline int shared_lanes(int n_rows)
 {

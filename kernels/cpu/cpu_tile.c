@@ -244,13 +244,16 @@ static void shared_piece(const struct attend *a, const struct tile *t, int first
                                       .n_rows = tile_n_rows(a, t),
                                       .n_keys = end - first,
                                       .K = a->job->head_dim,
+                                      .group = a->causal ? a->group : 0,
+                                      .seen = t->n_keys - t->n_tokens + 1 - first,
                                       .scale = a->job->scale * LOG2_E,
                                       .sum = a->weighed ? to.sum : NULL,
                                       .max = to.max,
                                       .weight = to.weight,
                                       .score = m->score,
                                       .q_lanes = m->q,
-                                      .v_at = m->v });
+                                      .v_at = m->v,
+                                      .k_at = m->k });
 }
 
 void tile_piece(const struct attend *a, const struct tile *t, int first, int end, const struct tile_memory *m,
