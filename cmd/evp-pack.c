@@ -11,22 +11,25 @@
 #include "base/opt.h"
 #include "base/parse.h"
 #include "cmd/backend_say.h"
+#include "cmd/pack_placed.h"
 #include "cmd/summary.h"
 #include "engine/engine.h"
 #include "loader/formats/manifest.h"
 #include "loader/formats/operation.h"
+#include "loader/index/index.h"
 #include "methods/packed_payload.h"
 #include "methods/method.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static struct {
-    const char *model, *chat, *out, *backend, *dtype;
+    const char *model, *chat, *out, *backend, *dtype, *tiers, *name_space;
     int threads;
     uint64_t memory;
     struct shard shard;
-    bool dry_run;
+    bool dry_run, list;
     struct opt_common common;
 } cfg = { .out = "payloads", .backend = "auto", .dtype = "f32", .shard = { 1, 1 } };
 
@@ -39,9 +42,13 @@ static const struct opt opts[] = {
     OPT_THREADS(&cfg.threads),
     OPT_MEMORY(&cfg.memory),
     OPT_SHARD(&cfg.shard),
+    OPT_HEAD("What is there"),
+    OPT_TEXT('t', "tiers", &cfg.tiers, "FILE", "tiers.json: make no payload that one of these tiers holds already"),
+    OPT_NAMESPACE(&cfg.name_space),
     OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.out, "DIR"),
     OPT_DRY_RUN(&cfg.dry_run),
+    OPT_BOOL(0, "list", &cfg.list, "print what there is to do, a line per payload, and stop"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -55,9 +62,12 @@ static const struct tool tool = {
     .about =
         "Prefills each context that the manifest (evp-plan) puts on a tier, compresses its KV cache as the "
         "manifest says and writes it as a safetensors file into DIR. MODEL is the one that the manifest was made for. "
-        "A payload that is there already, whole and of the same model, text and config, is left as it is. A context "
-        "that cannot be packed is reported, the others go on, and the status is 1.",
+        "A payload that is there already, whole and of the same model, text and config, is left as it is; with --tiers "
+        "also one that a tier holds is not made: evp-load takes it from there. A context "
+        "that cannot be packed is reported, the others go on, and the status is 1. --list prints 'make', 'there' or "
+        "'placed', bytes, context, config and file, separated by tabs.",
     .examples = "  evp-pack manifest.jsonl contexts.jsonl -o payloads/\n"
+                "  evp-pack manifest.jsonl contexts.jsonl --tiers tiers.json -o payloads/\n"
                 "  evp-pack manifest.jsonl contexts.jsonl \\\n"
                 "      --shard $SLURM_ARRAY_TASK_ID/8 -o /shared/payloads\n",
     .opts = opts,
@@ -81,10 +91,11 @@ struct pack {
     char model_digest[DIGEST_HEX];
     struct job *job; // [n_jobs]: payloads that are missing
     int n_jobs;
-    int64_t n_tokens;                    // of all jobs
-    int n_written, n_present, n_failed;  // payloads
-    double bytes;                        // written
-    int64_t tokens_before, tokens_shown; // of the jobs done; what the bar was told
+    int64_t n_tokens;                             // of all jobs
+    struct map placed;                            // what tiers hold, of --tiers
+    int n_written, n_present, n_placed, n_failed; // payloads
+    double bytes;                                 // written
+    int64_t tokens_before, tokens_shown;          // of the jobs done; what the bar was told
 };
 
 static void job_release(struct job *j)
@@ -98,6 +109,7 @@ static void pack_release(struct pack *p)
     for (int i = 0; i < p->n_jobs; i++)
         job_release(&p->job[i]);
     free(p->job);
+    map_release(&p->placed);
     tokenizer_free(p->tokenizer);
     model_close(p->model);
     contexts_release(&p->contexts);
@@ -194,6 +206,13 @@ static void count_failure(struct pack *p, const struct placement *at, const stru
     p->n_failed++;
 }
 
+static void list_job(const struct job *j, const char *what)
+{
+    if (cfg.list)
+        printf("%s\t%lld\t%s\t%s\t%s\n", what, (long long)j->placement->bytes, j->placement->id, j->config.name,
+               j->placement->payload);
+}
+
 static int list_jobs(struct pack *p, struct err *err)
 {
     p->job = calloc((size_t)p->manifest.n + 1, sizeof(*p->job));
@@ -207,7 +226,12 @@ static int list_jobs(struct pack *p, struct err *err)
             count_failure(p, j.placement, err);
         } else if (is_present(p, &j)) {
             p->n_present++;
+            list_job(&j, "there");
+        } else if (placed_has(&p->placed, j.placement->token_digest, j.config.name)) {
+            p->n_placed++;
+            list_job(&j, "placed");
         } else {
+            list_job(&j, "make");
             p->n_tokens += j.ids.n;
             p->job[p->n_jobs++] = j;
             continue;
@@ -327,10 +351,26 @@ static int compute(struct pack *p, const char *model, struct err *err)
     return code;
 }
 
+static void summarise_others(const struct pack *p)
+{
+    summary_int("present", p->n_present);
+    if (cfg.tiers)
+        summary_int("placed", p->n_placed);
+    summary_int("failed", p->n_failed);
+}
+
+static const char *placed_text(const struct pack *p, char text[TEXT_SHORT])
+{
+    text[0] = 0;
+    if (cfg.tiers)
+        snprintf(text, TEXT_SHORT, ", %d in tiers", p->n_placed);
+    return text;
+}
+
 /* What a run without --dry-run would do; fails as it would for contexts that cannot be packed. */
 static int say_jobs(const struct pack *p, struct err *err)
 {
-    char size[TEXT_SHORT];
+    char size[TEXT_SHORT], placed[TEXT_SHORT];
     double bytes = 0;
 
     for (int i = 0; i < p->n_jobs; i++)
@@ -338,35 +378,38 @@ static int say_jobs(const struct pack *p, struct err *err)
     summary_int("to_write", p->n_jobs);
     summary_int("to_write_bytes", (int64_t)bytes);
     summary_int("tokens", p->n_tokens);
-    summary_int("present", p->n_present);
-    summary_int("failed", p->n_failed);
-    log_info("to do: %d payload%s (%s), %lld tokens to prefill; %d there already", p->n_jobs, p->n_jobs == 1 ? "" : "s",
-             text_bytes(size, bytes), (long long)p->n_tokens, p->n_present);
+    summarise_others(p);
+    log_info("to do: %d payload%s (%s), %lld tokens to prefill; %d there already%s", p->n_jobs,
+             p->n_jobs == 1 ? "" : "s", text_bytes(size, bytes), (long long)p->n_tokens, p->n_present,
+             placed_text(p, placed));
     return p->n_failed ? err_set(err, ERR_FAIL, "%d of %d payloads cannot be made", p->n_failed,
-                                 p->n_failed + p->n_jobs + p->n_present)
+                                 p->n_failed + p->n_jobs + p->n_present + p->n_placed)
                        : 0;
 }
 
 static int pack(struct pack *p, const char *model, struct err *err)
 {
-    char size[TEXT_SHORT];
+    char size[TEXT_SHORT], placed[TEXT_SHORT];
 
     if (manifest_read(&p->manifest, p->manifest_path, err) || contexts_read(&p->contexts, p->contexts_path, err) ||
-        open_model(p, model, err) || list_jobs(p, err))
+        open_model(p, model, err))
         return err->code;
-    if (cfg.dry_run)
+    if (cfg.tiers && placed_read(&p->placed, cfg.tiers, cfg.name_space ? cfg.name_space : p->model_digest, err))
+        return err->code;
+    if (list_jobs(p, err))
+        return err->code;
+    if (cfg.dry_run || cfg.list)
         return say_jobs(p, err);
     if (p->n_jobs && compute(p, model, err))
         return err->code;
     summary_int("written", p->n_written);
     summary_int("written_bytes", (int64_t)p->bytes);
-    summary_int("present", p->n_present);
-    summary_int("failed", p->n_failed);
-    log_info("%d payload%s written (%s), %d there already", p->n_written, p->n_written == 1 ? "" : "s",
-             text_bytes(size, p->bytes), p->n_present);
+    summarise_others(p);
+    log_info("%d payload%s written (%s), %d there already%s", p->n_written, p->n_written == 1 ? "" : "s",
+             text_bytes(size, p->bytes), p->n_present, placed_text(p, placed));
     if (p->n_failed)
         return err_set(err, ERR_FAIL, "%d of %d payloads were not made", p->n_failed,
-                       p->n_failed + p->n_written + p->n_present);
+                       p->n_failed + p->n_written + p->n_present + p->n_placed);
     log_info("next: evp-load %s --payloads %s", p->manifest_path, cfg.out);
     return 0;
 }
@@ -377,6 +420,10 @@ static int run(char **operand, struct err *err)
 
     if (strcmp(operand[0], "-") == 0 && strcmp(operand[1], "-") == 0)
         return err_set(err, ERR_USAGE, "only one operand can be '-'");
+    if (cfg.name_space && !cfg.tiers)
+        return err_set(err, ERR_USAGE, "--namespace says which payloads of --tiers count, and there is no --tiers");
+    if (cfg.name_space && strlen(cfg.name_space) >= INDEX_TEXT)
+        return err_set(err, ERR_USAGE, "the name of a namespace has at most %d bytes", INDEX_TEXT - 1);
     if (backend_check_dtype(cfg.dtype, err))
         return err_wrap(err, "--dtype");
     char *model = model_path(cfg.model, err);

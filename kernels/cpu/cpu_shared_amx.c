@@ -1,14 +1,14 @@
 /* cpu_shared_amx.c - attention in bf16 by the tiles of AMX: of rows that share their keys, and of the rows of a text.
  *
- * A tile register has 16 rows of 64 bytes; one product adds to 16 x 16 sums what 32 columns of the left side and 32 rows
- * of the right side give, the rows of the right side in pairs. So the left side is keys as they are in memory, and the
- * right side query rows as columns, in words of two neighbours: scores come with a row per key and a column, a lane, per
- * query row. In place of the scores come weights in words of two keys: the right side of the second product, whose left
- * side is values as columns. What is added up is therefore transposed, too, until the end.
+ * A tile register has 16 rows of 64 bytes; one product adds to 16 x 16 sums what 32 columns of the left side and 32
+ * rows of the right side give, the rows of the right side in pairs. So the left side is keys as they are in memory, and
+ * the right side query rows as columns, in words of two neighbours: scores come with a row per key and a column, a
+ * lane, per query row. In place of the scores come weights in words of two keys: the right side of the second product,
+ * whose left side is values as columns. What is added up is therefore transposed, too, until the end.
  *
  * BLOCK keys at a time, so that scores stay in the first-level cache. A row's largest score so far is what its weights
- * are relative to; when it grows, its sums are multiplied down. By exactly 1 where it does not, and keys that a row does
- * not see weigh 0: a row's bits do not depend on the other rows.
+ * are relative to; when it grows, its sums are multiplied down. By exactly 1 where it does not, and keys that a row
+ * does not see weigh 0: a row's bits do not depend on the other rows.
  */
 #include "kernels/cpu/cpu_shared.h"
 
@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE    static inline __attribute__((always_inline))
 /* gcc does not know that tiles are loaded from memory. */
 #define WRITTEN() __asm__ volatile("" ::: "memory")
 
@@ -282,8 +282,17 @@ static void block_of_lanes(const struct shared_piece *s, const uint16_t *k, int 
         score_step(score + key * WIDE, k + (size_t)key * (size_t)s->K, s->q_lanes + lane, s->K, lanes, two);
     for (int tile = 0; tile <= two; tile++) {
         int at = lane + tile * SIDE;
-        struct lanes l = { score + tile * SIDE, s->sum ? sum + tile * SIDE : NULL, s->max + at, s->weight + at,
-                           first, { 0 }, s->K, n, s->scale, NULL, NULL };
+        struct lanes l = { score + tile * SIDE,
+                           s->sum ? sum + tile * SIDE : NULL,
+                           s->max + at,
+                           s->weight + at,
+                           first,
+                           { 0 },
+                           s->K,
+                           n,
+                           s->scale,
+                           NULL,
+                           NULL };
         if (at == 0 && first + 2 * BLOCK <= s->n_keys) {
             size_t row = (size_t)s->K * sizeof(uint16_t), next = (size_t)(first + BLOCK) * row;
             l.next_k = (const char *)s->k + next, l.next_v = (const char *)s->v + next;

@@ -1,0 +1,56 @@
+/* pack_placed.c - a map whose keys are a context's token digest followed by a config. */
+#include "cmd/pack_placed.h"
+
+#include "base/buf.h"
+#include "loader/store/tier_store.h"
+
+#include <string.h>
+
+static int add_store(struct map *placed, const struct tier_store *store, struct err *err)
+{
+    struct buf key = { 0 };
+    int code = 0;
+
+    for (int i = 0; i < store->in.n && !code; i++) {
+        const struct entry *e = &store->in.at[i];
+        if (!e->present || e->damaged || !tier_store_has(store, e, STORE_SIZE))
+            continue;
+        buf_clear(&key);
+        buf_printf(&key, "%s%s", e->token_digest, e->config);
+        if (buf_failed(&key) || map_add(placed, buf_str(&key), key.n, NULL) == MAP_NOMEM)
+            code = err_nomem(err);
+    }
+    buf_release(&key);
+    return code;
+}
+
+int placed_read(struct map *placed, const char *tiers_path, const char *name_space, struct err *err)
+{
+    struct tiers tiers;
+    int code = tiers_read(&tiers, tiers_path, err);
+
+    for (int i = 0; !code && i < tiers.n; i++) {
+        const struct tier *tier = &tiers.at[i];
+        struct tier_store_options o = { .tier = tier, .name_space = name_space, .use = STORE_LOOK };
+        struct tier_store store;
+        if (!tier_is_folder(tier))
+            continue;
+        code = tier_store_open(&store, &o, err);
+        if (code)
+            break;
+        code = add_store(placed, &store, err);
+        tier_store_close(&store);
+    }
+    tiers_release(&tiers);
+    return code;
+}
+
+bool placed_has(const struct map *placed, const char *token_digest, const char *config)
+{
+    struct buf key = { 0 };
+
+    buf_printf(&key, "%s%s", token_digest, config);
+    bool has = !buf_failed(&key) && map_find(placed, buf_str(&key), key.n) >= 0;
+    buf_release(&key);
+    return has;
+}
