@@ -83,7 +83,7 @@ static void put_rows(struct sheet *s, const struct rows *rows)
 }
 
 /* The load of each namespace, by the order in which they come. */
-static int put_loads(struct sheet *s, struct state *state, const struct rows *rows, struct err *err)
+static int put_loads(struct sheet *s, struct tier_state *state, const struct rows *rows, struct err *err)
 {
     static const char *const column[] = { "namespace", "manifest", "name", "load" };
     struct map seen = { 0 };
@@ -131,9 +131,9 @@ static int check_payloads(const char *path, const struct rows *rows, struct err 
     return code;
 }
 
-static int check_index(const char *path, const struct state *state, struct err *err)
+static int check_index(const char *path, const struct tier_state *state, struct err *err)
 {
-    struct index ix = { .fd = -1 };
+    struct index ix;
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int code = index_open(&ix, folder, err);
 
@@ -149,7 +149,7 @@ static int check_index(const char *path, const struct state *state, struct err *
 
 /* ---- a store ------------------------------------------------------------------ */
 
-static int open_state(struct state **state, const char *path, struct err *err)
+static int open_state(struct tier_state **state, const char *path, struct err *err)
 {
     if (state_open(state, path, "", STATE_LOOK, err))
         return err->code;
@@ -161,7 +161,7 @@ static int open_state(struct state **state, const char *path, struct err *err)
 int show_store(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
 {
     struct rows rows = { 0 };
-    struct state *state;
+    struct tier_state *state;
 
     if (open_state(&state, path, err))
         return err->code;

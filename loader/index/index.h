@@ -1,8 +1,15 @@
 /* index.h - the published index of a tier's folder: what is placed there, for readers that never wait for a writer.
  *
- * DIR/evp-index is one file of fixed-size records, sorted by key, which evp-load replaces by a rename. A reader keeps
- * the small tables in front of the records (namespaces, configs, a filter, a fence per block) and reads blocks with
- * pread(), so the index may be of any size, and a process that forks or stops in the middle disturbs nobody.
+ *     DIR/evp-index      all that is placed; or a delta: what was added and removed since the base was written
+ *     DIR/evp-base-X     the base, which is named by the checksum in its header, as the delta knows it
+ *
+ * Both are files of fixed-size records, sorted by key, and neither is ever changed: a writer puts another evp-index in
+ * the place of the old one by a rename. So a reader always has a delta with its own base. A change costs writing the
+ * delta; when the deltas together have cost more than a base does, base and delta are merged into another base.
+ *
+ * A reader keeps the small tables in front of the records (namespaces, configs, a filter, a fence per block) and reads
+ * blocks with pread(), so the index may be of any size, and a process that forks or stops in the middle disturbs
+ * nobody.
  *
  * Every part carries a checksum; that of a block covers its number, the store and the generation, so a block of another
  * place or another time is damage, too. Damage is ERR_FORMAT, never a wrong record. The index follows from the store's
@@ -23,11 +30,13 @@
 #include <sys/stat.h>
 
 enum {
-    INDEX_VERSION = 2,
+    INDEX_VERSION = 3,
+    INDEX_VERSION_2 = 2, // is read, too
     INDEX_BLOCK = 4096,
     INDEX_RECORDS = 42, // in a block
     INDEX_TEXT = 128,   // bytes of a namespace or a config, with the NUL
     INDEX_TEXTS = 1 << 16,
+    INDEX_SMALL = 1024,   // records up to which an index has no base
     INDEX_ID = OBJECT_ID, // bytes of a store's id, of an object's id, of a prefix
 };
 
@@ -46,9 +55,11 @@ struct index_record {
     uint64_t size, checksum;  // of the payload's file
     uint8_t object[INDEX_ID]; // says the file's name, object_file()
     uint16_t config;          // number in the table of configs
-    uint16_t reserved;        // zero
-    uint32_t order;           // index_write(): of two records with one key, the higher one stays; in the file zero
+    uint16_t flags;           // INDEX_GONE
+    uint32_t order;           // of records with one key, readers take that of the highest number
 };
+
+enum { INDEX_GONE = 1 }; // in a delta: the base's record with this key, order and object is no longer placed
 
 /* The key of a context but for its namespace. `prefix` as above. */
 void index_key_set(struct index_key *key, const uint8_t prefix[INDEX_ID], const char *token_digest, int64_t n_tokens);
@@ -63,36 +74,39 @@ struct index_made {
     uint64_t generation;
     const char *const *name_space, *const *config; // texts shorter than INDEX_TEXT
     int n_name_spaces, n_configs;
-    struct index_record *record; // (n) is sorted, and loses records of one key
+    struct index_record *record; // (n) is sorted; of equal ones a record that is not INDEX_GONE stays
     size_t n;
 };
 
-/* Replaces the index of an open folder; it is flushed before it gets its name. Its mode is 0600, or that of what the
- * folder's group may read (folder_share() in loader/index/folder.h). */
+/* Replaces the index of an open folder; each file is flushed before it gets its name. Their mode is 0600, or that of
+ * what the folder's group may read (folder_share() in loader/index/folder.h). */
 int index_write(int folder, struct index_made *made, struct err *err) MUST_CHECK;
+
+/* The same with all that `old` has, which is the folder's, but for the changes: records that are INDEX_GONE or not. The
+ * namespaces and configs are those of `old` and others after them. ERR_FORMAT: `old` is damaged. */
+struct index;
+int index_change(int folder, const struct index *old, struct index_made *changes, struct err *err) MUST_CHECK;
 
 /* ---- reading ---- */
 
-struct index_header; // index_internal.h
+struct index_file; // index_internal.h
 struct index_text {
     char at[INDEX_TEXT];
 };
 
+/* Zeroed: of a folder that has none, and holds nothing. */
 struct index {
-    int fd; // -1: the folder has no index, and holds nothing
-    struct stat stat;
-    struct index_header *header;
-    char *tables; // as in the file
+    struct index_file *top, *base; // base NULL: the top is all of it
+    struct stat stat;              // of evp-index
     const struct index_text *name_space, *config;
-    const uint8_t *filter;
-    const struct index_key *fence; // (n_blocks) the first key of each block
-    size_t n, n_blocks;            // records, blocks
+    int n_name_spaces, n_configs;
+    size_t n; // records
 };
 
 /* Opens the index of an open folder and checks its tables. A folder without one is no error. ERR_FORMAT: it is damaged,
  * or of another version. Free with index_close() in every case. */
 int index_open(struct index *ix, int folder, struct err *err) MUST_CHECK;
-void index_close(struct index *ix); // zeroed is not fine: fd is -1 where there is none
+void index_close(struct index *ix); // zeroed is fine
 
 /* Is it of this store and generation? */
 bool index_is_of(const struct index *ix, const uint8_t store[INDEX_ID], uint64_t generation);
@@ -106,8 +120,11 @@ bool index_may_have(const struct index *ix, const struct index_key *key);
 /* The first record whose key is `key` or above: 1 and *record, 0 when there is none, or an error. */
 int index_seek(const struct index *ix, const struct index_key *key, struct index_record *record, struct err *err);
 
-/* Records by number, from 0: reads the block of a record. */
-int index_at(const struct index *ix, size_t i, struct index_record *record, struct err *err) MUST_CHECK;
+/* Goes through all records in order; *record as above. The index stays open meanwhile. */
+struct index_walk;
+struct index_walk *index_walk_new(const struct index *ix, struct err *err);
+int index_walk_next(struct index_walk *w, struct index_record *record, struct err *err);
+void index_walk_free(struct index_walk *w);
 
 /* ---- the longest placed prefix of a prompt, in several indexes at once ---- */
 

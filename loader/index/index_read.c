@@ -1,237 +1,181 @@
-/* index_read.c - an index opened and searched. The tables are read once and checked; blocks are read one by one, each
- * checked as it comes. Nothing is mapped: a file that shrinks under a reader is an error, not a signal.
- */
+/* index_read.c - an index opened and searched: its base and the delta above it as if they were one. */
 #include "loader/index/index_internal.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- opening ------------------------------------------------------------------ */
 
-static int damaged(struct err *err, const char *what)
+/* Numbers of namespaces and configs mean in the base what they mean in the delta. */
+static bool texts_agree(const struct index_file *top, const struct index_file *base)
 {
-    return err_set(err, ERR_FORMAT, "'evp-index' is damaged (%s): evp-load writes it again", what);
+    const struct index_header *t = &top->header, *b = &base->header;
+
+    return b->n_name_spaces <= t->n_name_spaces && b->n_configs <= t->n_configs &&
+           memcmp(top->name_space, base->name_space, b->n_name_spaces * sizeof(*top->name_space)) == 0 &&
+           memcmp(top->config, base->config, b->n_configs * sizeof(*top->config)) == 0;
 }
 
-static int read_at(const struct index *ix, void *to, size_t n, size_t at, struct err *err)
+static int check_pair(const struct index_file *top, const struct index_file *base, struct err *err)
 {
-    for (size_t done = 0; done < n;) {
-        ssize_t got = pread(ix->fd, (char *)to + done, n - done, (off_t)(at + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return err_set(err, ERR_IO, "cannot read 'evp-index': %s", strerror(errno));
-        if (got == 0)
-            return damaged(err, "it was cut");
-        done += (size_t)got;
+    const struct index_header *t = &top->header, *b = &base->header;
+
+    if (b->checksum != t->base || b->base || memcmp(t->store, b->store, sizeof(t->store)) != 0)
+        return index_damaged(err, "its base is another one");
+    if (!texts_agree(top, base))
+        return index_damaged(err, "a text of its base");
+    if (t->n_gone > t->n_records || t->n_gone > b->n_records)
+        return index_damaged(err, "the records that are gone");
+    return 0;
+}
+
+/* A writer that merges base and delta removes the base after it has put another delta in place: whoever opened the old
+ * one opens the new one, then. */
+static int open_files(struct index *ix, int folder, struct err *err)
+{
+    char name[INDEX_BASE_NAME];
+    uint64_t before = 0;
+
+    for (;;) {
+        if (index_file_open(&ix->top, folder, "evp-index", err))
+            return err->code;
+        if (!ix->top || !ix->top->header.base)
+            return 0;
+        index_base_name(ix->top->header.base, name);
+        if (index_file_open(&ix->base, folder, name, err))
+            return err->code;
+        if (ix->base)
+            return check_pair(ix->top, ix->base, err);
+        if (ix->top->header.checksum == before)
+            return index_damaged(err, "its base is missing");
+        before = ix->top->header.checksum;
+        index_close(ix);
     }
-    return 0;
-}
-
-static int check_header(const struct index *ix, struct err *err)
-{
-    const struct index_header *h = ix->header;
-
-    if (h->magic[0] == '{')
-        return err_set(err, ERR_FORMAT,
-                       "'evp-index' is of version 1, of an earlier release: remove the folder's evp-* "
-                       "files and run evp-load with the payload folder");
-    if (memcmp(h->magic, index_magic, sizeof(h->magic)) != 0)
-        return damaged(err, "it does not begin as an index does");
-    if (h->version != INDEX_VERSION)
-        return err_set(err, ERR_FORMAT, "'evp-index' is of version %u, this program reads %d", h->version,
-                       INDEX_VERSION);
-    if (h->checksum != digest_xxh3(h, offsetof(struct index_header, checksum)))
-        return damaged(err, "its header");
-    if (h->n_records > (uint64_t)ix->stat.st_size / sizeof(struct index_record) ||
-        h->n_filter > (uint64_t)ix->stat.st_size || h->n_filter < 64 || (h->n_filter & (h->n_filter - 1)) ||
-        h->n_name_spaces > INDEX_TEXTS || h->n_configs > INDEX_TEXTS ||
-        index_records_at(h) + index_blocks(h) * INDEX_BLOCK != (size_t)ix->stat.st_size)
-        return damaged(err, "its size");
-    return 0;
-}
-
-static int check_texts(const struct index *ix, struct err *err)
-{
-    const char *text = ix->tables;
-
-    for (uint32_t i = 0; i < ix->header->n_name_spaces + ix->header->n_configs; i++, text += INDEX_TEXT)
-        if (strnlen(text, INDEX_TEXT) == INDEX_TEXT)
-            return damaged(err, "a text");
-    return 0;
-}
-
-static int read_tables(struct index *ix, struct err *err)
-{
-    const struct index_header *h = ix->header;
-    size_t n = index_tables(h);
-
-    ix->tables = malloc(n + 1);
-    if (!ix->tables)
-        return err_nomem(err);
-    if (read_at(ix, ix->tables, n, INDEX_BLOCK, err))
-        return err->code;
-    if (digest_xxh3(ix->tables, n) != h->tables_checksum)
-        return damaged(err, "its tables");
-    ix->n = (size_t)h->n_records;
-    ix->n_blocks = index_blocks(h);
-    ix->name_space = (const struct index_text *)(const void *)ix->tables;
-    ix->config = ix->name_space + h->n_name_spaces;
-    ix->filter = (const uint8_t *)(ix->config + h->n_configs);
-    ix->fence = (const struct index_key *)(const void *)(ix->filter + h->n_filter);
-    return check_texts(ix, err);
 }
 
 int index_open(struct index *ix, int folder, struct err *err)
 {
-    *ix = (struct index){ .fd = openat(folder, "evp-index", O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK) };
-    if (ix->fd < 0)
-        return errno == ENOENT ? 0 : err_set(err, ERR_IO, "cannot open 'evp-index': %s", strerror(errno));
-    if (fstat(ix->fd, &ix->stat))
-        return err_set(err, ERR_IO, "cannot look at 'evp-index': %s", strerror(errno));
-    if (!S_ISREG(ix->stat.st_mode))
-        return err_set(err, ERR_FORMAT, "'evp-index' is not a file");
-    ix->header = calloc(1, sizeof(*ix->header));
-    if (!ix->header)
-        return err_nomem(err);
-    if (read_at(ix, ix->header, sizeof(*ix->header), 0, err) || check_header(ix, err))
+    *ix = (struct index){ 0 };
+    if (open_files(ix, folder, err))
         return err->code;
-    return read_tables(ix, err);
+    if (!ix->top)
+        return 0;
+    ix->stat = ix->top->stat;
+    ix->name_space = ix->top->name_space;
+    ix->config = ix->top->config;
+    ix->n_name_spaces = (int)ix->top->header.n_name_spaces;
+    ix->n_configs = (int)ix->top->header.n_configs;
+    ix->n = ix->top->n;
+    if (ix->base)
+        ix->n += ix->base->n - 2 * (size_t)ix->top->header.n_gone;
+    return 0;
 }
 
 void index_close(struct index *ix)
 {
-    if (ix->fd >= 0)
-        close(ix->fd);
-    free(ix->header);
-    free(ix->tables);
-    *ix = (struct index){ .fd = -1 };
+    index_file_close(ix->top);
+    index_file_close(ix->base);
+    *ix = (struct index){ 0 };
 }
 
 bool index_is_of(const struct index *ix, const uint8_t store[INDEX_ID], uint64_t generation)
 {
-    return ix->header && memcmp(ix->header->store, store, INDEX_ID) == 0 && ix->header->generation == generation;
+    return ix->top && memcmp(ix->top->header.store, store, INDEX_ID) == 0 && ix->top->header.generation == generation;
 }
 
 /* ---- searching ------------------------------------------------------------------ */
 
 int index_name_space(const struct index *ix, const char *name)
 {
-    for (uint32_t i = 0; ix->header && i < ix->header->n_name_spaces; i++)
+    for (int i = 0; i < ix->n_name_spaces; i++)
         if (strcmp(ix->name_space[i].at, name) == 0)
-            return (int)i;
+            return i;
     return -1;
 }
 
 bool index_may_have(const struct index *ix, const struct index_key *key)
 {
-    for (int probe = 0; ix->header && probe < FILTER_PROBES; probe++) {
-        size_t bit = index_filter_bit(ix->header, key, probe);
-        if (!(ix->filter[bit / 8] >> bit % 8 & 1))
-            return false;
-    }
-    return ix->n > 0;
-}
-
-static bool key_below(const struct index_key *a, const struct index_key *b)
-{
-    return memcmp(a, b, sizeof(*a)) < 0;
-}
-
-static size_t records_in(const struct index *ix, size_t block)
-{
-    size_t left = ix->n - block * INDEX_RECORDS;
-
-    return left < INDEX_RECORDS ? left : INDEX_RECORDS;
-}
-
-static int read_block(const struct index *ix, size_t number, struct index_block *block, struct err *err)
-{
-    const struct index_header *h = ix->header;
-
-    if (read_at(ix, block, sizeof(*block), index_records_at(h) + number * INDEX_BLOCK, err))
-        return err->code;
-    if (block->checksum != digest_xxh3(&block->number, sizeof(*block) - offsetof(struct index_block, number)) ||
-        block->number != number || block->generation != h->generation ||
-        memcmp(block->store, h->store, sizeof(h->store)) != 0)
-        return damaged(err, "a block");
-    for (size_t i = 0; i < records_in(ix, number); i++)
-        if (block->record[i].config >= h->n_configs)
-            return damaged(err, "a config");
-    return 0;
-}
-
-/* The last block whose first key is not above `key`; 0 when all are. */
-static size_t block_of(const struct index *ix, const struct index_key *key)
-{
-    size_t low = 0, high = ix->n_blocks;
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (key_below(key, &ix->fence[middle]))
-            high = middle;
-        else
-            low = middle;
-    }
-    return low;
+    return (ix->top && index_file_may_have(ix->top, key)) || (ix->base && index_file_may_have(ix->base, key));
 }
 
 int index_seek(const struct index *ix, const struct index_key *key, struct index_record *record, struct err *err)
 {
-    struct index_block block;
+    struct index_cursor above, below;
 
-    if (!ix->n)
-        return 0;
-    size_t number = block_of(ix, key), low = 0, high = records_in(ix, number);
-    if (read_block(ix, number, &block, err))
+    index_cursor_file(&above, ix->top);
+    index_cursor_file(&below, ix->base);
+    if (index_cursor_seek(&above, key, err) || index_cursor_seek(&below, key, err))
         return err->code;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (key_below(&block.record[middle].key, key))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low < records_in(ix, number)) {
-        *record = block.record[low];
-        return 1;
-    }
-    if (number + 1 == ix->n_blocks)
-        return 0;
-    if (read_block(ix, number + 1, &block, err))
-        return err->code;
-    *record = block.record[0];
-    return 1;
+    return index_merge_next(&above, &below, record, err);
 }
 
-int index_at(const struct index *ix, size_t i, struct index_record *record, struct err *err)
-{
-    struct index_block block;
+/* ---- walking and checking ---------------------------------------------------------- */
 
-    if (read_block(ix, i / INDEX_RECORDS, &block, err))
+struct index_walk {
+    struct index_cursor above, below;
+};
+
+struct index_walk *index_walk_new(const struct index *ix, struct err *err)
+{
+    struct index_walk *w = malloc(sizeof(*w));
+
+    if (!w) {
+        err_nomem(err);
+        return NULL;
+    }
+    index_cursor_file(&w->above, ix->top);
+    index_cursor_file(&w->below, ix->base);
+    return w;
+}
+
+int index_walk_next(struct index_walk *w, struct index_record *record, struct err *err)
+{
+    return index_merge_next(&w->above, &w->below, record, err);
+}
+
+void index_walk_free(struct index_walk *w)
+{
+    free(w);
+}
+
+static int count_gone(const struct index_file *top, size_t *n, struct err *err)
+{
+    struct index_cursor c;
+    const struct index_record *r;
+    int got;
+
+    *n = 0;
+    index_cursor_file(&c, top);
+    while ((got = index_cursor_peek(&c, &r, err)) == 1) {
+        *n += index_gone(r);
+        c.at++;
+    }
+    return got;
+}
+
+/* Does the delta remove what the base has, and add what it lacks? */
+static int check_count(const struct index *ix, struct err *err)
+{
+    struct index_walk *w = index_walk_new(ix, err);
+    struct index_record record;
+    size_t n = 0, n_gone;
+    int got = w ? 1 : err->code;
+
+    while (got == 1) {
+        got = index_walk_next(w, &record, err);
+        n += got == 1;
+    }
+    index_walk_free(w);
+    if (got < 0 || count_gone(ix->top, &n_gone, err))
         return err->code;
-    *record = block.record[i % INDEX_RECORDS];
-    return 0;
+    return n == ix->n && n_gone == ix->top->header.n_gone ? 0 : index_damaged(err, "the number of its records");
 }
 
 int index_check(const struct index *ix, struct err *err)
 {
-    struct index_block block;
-    struct index_key last = { { 0 }, { 0 }, { 0 }, { 0 } };
-
-    for (size_t b = 0; b < ix->n_blocks; b++) {
-        if (read_block(ix, b, &block, err))
-            return err->code;
-        if (memcmp(&block.record[0].key, &ix->fence[b], sizeof(last)) != 0)
-            return damaged(err, "a fence");
-        for (size_t i = 0; i < records_in(ix, b); i++) {
-            if (b + i && !key_below(&last, &block.record[i].key))
-                return damaged(err, "the order of its records");
-            last = block.record[i].key;
-        }
-    }
-    return 0;
+    if (!ix->top)
+        return 0;
+    if (index_file_check(ix->top, err) || (ix->base && index_file_check(ix->base, err)))
+        return err->code;
+    return ix->base ? check_count(ix, err) : 0;
 }

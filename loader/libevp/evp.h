@@ -198,8 +198,8 @@ EVP_API int evp_fetch_range(struct evp_payload *payload, const struct evp_range 
  * place. Capacities are those of the manifest, its pools' and its namespaces', with spares of a load giving way; what
  * is replaced does not count against them.
  *
- * A call costs time that grows with what is placed on the tiers, because it reads their states and writes their indexes
- * again: milliseconds for thousands of contexts, seconds for a million.
+ * A call costs what it changes, and beside writing its payload that is milliseconds, whatever is placed. Now and then,
+ * after some thousands of changes where a million are placed, a call also writes the tier's index as a whole.
  *
  * The states are SQLite databases. The library is linked to libsqlite3, but uses it within these three functions alone:
  * no connection outlives a call, SQLite has no threads, and finding and fetching do not touch it. A process that was

@@ -1,10 +1,10 @@
 /* evp_put.c - a serving process changes what is placed: puts a payload, moves one, removes one.
  *
- * Each call opens the tiers as evp-load does (loader/store/tier_store.h), under the same locks and in the same order of
- * writes, and closes them before it returns. So nothing of SQLite, which keeps a store's state, is left between calls:
- * no connection that a fork would share, no lock, and it has no threads. Finding and fetching never come near it. What
- * cannot be helped is a fork in the middle of a call: SQLite may hold a lock of the process then that nobody gives back
- * in the child, so the child may not write.
+ * Each call opens the tiers as evp-load does (loader/store/tier_store.h), but for one context, under the same locks and
+ * in the same order of writes, and closes them before it returns. So nothing of SQLite, which keeps a store's state, is
+ * left between calls: no connection that a fork would share, no lock, and it has no threads. Finding and fetching never
+ * come near it. What cannot be helped is a fork in the middle of a call: SQLite may hold a lock of the process then
+ * that nobody gives back in the child, so the child may not write.
  */
 #include "base/file.h"
 #include "loader/formats/config_name.h"
@@ -19,10 +19,15 @@
 #include <string.h>
 #include <unistd.h>
 
+/* What is to change: a context, and the name of the tier that it goes to; NULL: none. */
+struct change {
+    const char *id, *tier;
+};
+
 struct writer {
     struct evp_store *store;
     struct snapshot *snapshot;
-    const char *name_space;
+    const char *name_space, *id;
     const struct tiers *tiers;
     int pool[TIER_MAX];               // of each tier the first tier of its pool
     struct tier_store tier[TIER_MAX]; // .tier NULL: not opened
@@ -72,6 +77,7 @@ static int open_tier(struct writer *w, int t, struct err *err)
     bool busy = false;
     struct tier_store_options o = { .tier = &w->tiers->at[t],
                                     .name_space = w->name_space,
+                                    .context = w->id,
                                     .use = STORE_CHANGE,
                                     .wait_s = w->store->wait_s,
                                     .busy = &busy };
@@ -102,8 +108,8 @@ static int open_tiers(struct writer *w, int wanted, struct err *err)
     return 0;
 }
 
-/* `tier`: the name of the one that something goes to; NULL: none. *to: its number. */
-static struct writer *open_writer(struct evp_store *store, const char *tier, int *to, struct evp_error *error)
+/* *to: the number of the tier; -1: none. */
+static struct writer *open_writer(struct evp_store *store, struct change change, int *to, struct evp_error *error)
 {
     struct writer *w = calloc(1, sizeof(*w));
     struct err err;
@@ -113,12 +119,13 @@ static struct writer *open_writer(struct evp_store *store, const char *tier, int
         return NULL;
     }
     w->store = store;
+    w->id = change.id;
     w->snapshot = snapshot_take(store);
     w->name_space = snapshot_name_space(store, w->snapshot);
     w->tiers = &w->snapshot->header.tiers;
-    *to = tier ? tiers_find(w->tiers, tier) : -1;
-    if (tier && *to < 0) {
-        err_set(&err, ERR_FORMAT, "the manifest has no tier '%.40s'", tier);
+    *to = change.tier ? tiers_find(w->tiers, change.tier) : -1;
+    if (change.tier && *to < 0) {
+        err_set(&err, ERR_FORMAT, "the manifest has no tier '%.40s'", change.tier);
         evp_error_set(error, EVP_UNKNOWN, err.msg);
     } else if (strlen(w->name_space) >= INDEX_TEXT) {
         evp_error_set(error, EVP_ARGUMENT, "the name of the namespace is too long");
@@ -133,20 +140,20 @@ static struct writer *open_writer(struct evp_store *store, const char *tier, int
     return NULL;
 }
 
-/* ---- what is there ---------------------------------------------------------------------- */
+/* ---- what is there: the payloads of the context, and nothing else until drop_spares() ----- */
 
 static struct entry *entry_at(const struct writer *w, int t, int i)
 {
     return &w->tier[t].in.at[i];
 }
 
-/* Finds a placed payload of a context, in the fastest tier; false: there is none. */
-static bool find_placed(const struct writer *w, const char *id, int *tier, int *entry)
+/* Finds a placed payload of the context, in the fastest tier; false: there is none. */
+static bool find_placed(const struct writer *w, int *tier, int *entry)
 {
     for (*tier = 0; *tier < w->tiers->n; ++*tier)
         for (*entry = 0; *entry < w->tier[*tier].in.n; ++*entry) {
             const struct entry *e = entry_at(w, *tier, *entry);
-            if (e->present && e->placed && strcmp(e->id, id) == 0)
+            if (e->present && e->placed)
                 return true;
         }
     return false;
@@ -161,8 +168,8 @@ static int find_file(const struct tier_store *s, const char *file)
     return -1;
 }
 
-/* Bytes that may still go into a tier, or into its pool. What context `id` has there gives way. */
-static int64_t free_bytes(const struct writer *w, int tier, const char *id)
+/* Bytes that may still go into a tier, or into its pool. What the context has there gives way. */
+static int64_t free_bytes(const struct writer *w, int tier)
 {
     const struct tier *t = &w->tiers->at[tier];
     int64_t own = 0, others = 0, total = t->total ? t->total : t->capacity;
@@ -170,11 +177,12 @@ static int64_t free_bytes(const struct writer *w, int tier, const char *id)
     for (int s = 0; s < w->tiers->n; s++) {
         if (w->pool[s] != w->pool[tier] || !w->tier[s].tier)
             continue;
-        for (int i = 0; i < w->tier[s].in.n; i++) {
-            const struct entry *e = entry_at(w, s, i);
-            if (e->present && strcmp(e->id, id) != 0 && __builtin_add_overflow(own, e->bytes, &own))
-                own = INT64_MAX;
-        }
+        int64_t taken = w->tier[s].own_bytes;
+        for (int i = 0; i < w->tier[s].in.n; i++)
+            if (entry_at(w, s, i)->present)
+                taken -= entry_at(w, s, i)->bytes;
+        if (__builtin_add_overflow(own, taken, &own))
+            own = INT64_MAX;
         if (__builtin_add_overflow(others, w->tier[s].other_bytes, &others))
             others = INT64_MAX;
     }
@@ -214,8 +222,8 @@ static int remove_files(struct writer *w, int t, const bool *gone, struct err *e
     return 0;
 }
 
-/* Removes the payloads of context `id` from a tier, but for the file `keep`. */
-static int drop_context(struct writer *w, int t, const char *id, const char *keep, struct err *err)
+/* Removes the payloads of the context from a tier, but for the file `keep`. */
+static int drop_context(struct writer *w, int t, const char *keep, struct err *err)
 {
     struct tier_store *s = &w->tier[t];
     bool *gone = calloc((size_t)s->in.n + 1, sizeof(*gone)), any = false;
@@ -223,7 +231,7 @@ static int drop_context(struct writer *w, int t, const char *id, const char *kee
 
     for (int i = 0; i < s->in.n && !code; i++) {
         const struct entry *e = &s->in.at[i];
-        gone[i] = e->present && strcmp(e->id, id) == 0 && (!keep || strcmp(e->file, keep) != 0);
+        gone[i] = e->present && strcmp(e->id, w->id) == 0 && (!keep || strcmp(e->file, keep) != 0);
         any |= gone[i];
         if (gone[i])
             code = tier_store_forget(s, i, err);
@@ -234,28 +242,27 @@ static int drop_context(struct writer *w, int t, const char *id, const char *kee
     return code;
 }
 
-static int drop_everywhere(struct writer *w, const char *id, int keep_tier, const char *keep, struct err *err)
+static int drop_everywhere(struct writer *w, int keep_tier, const char *keep, struct err *err)
 {
     for (int t = 0; t < w->tiers->n; t++)
-        if (w->tier[t].tier && drop_context(w, t, id, t == keep_tier ? keep : NULL, err))
+        if (w->tier[t].tier && drop_context(w, t, t == keep_tier ? keep : NULL, err))
             return err->code;
     return 0;
 }
 
 /* Removes spares from a tier until *lacking bytes are free. Readers never saw them. */
-static int drop_spares(struct writer *w, int t, const char *id, int64_t *lacking, struct err *err)
+static int drop_spares(struct writer *w, int t, int64_t *lacking, struct err *err)
 {
     struct tier_store *s = &w->tier[t];
+    int first = s->in.n, code = tier_store_read_spares(s, err);
     bool *gone = calloc((size_t)s->in.n + 1, sizeof(*gone)), any = false;
-    int code = gone ? 0 : err_nomem(err);
 
-    for (int i = 0; i < s->in.n && !code && *lacking > 0; i++) {
-        const struct entry *e = &s->in.at[i];
-        gone[i] = e->present && !e->placed && strcmp(e->id, id) != 0;
-        any |= gone[i];
-        if (!gone[i])
-            continue;
-        *lacking -= e->bytes;
+    if (!code && !gone)
+        code = err_nomem(err);
+
+    for (int i = first; i < s->in.n && !code && *lacking > 0; i++) {
+        gone[i] = any = true;
+        *lacking -= s->in.at[i].bytes;
         code = tier_store_forget(s, i, err);
     }
     if (!code && any)
@@ -267,10 +274,10 @@ static int drop_spares(struct writer *w, int t, const char *id, int64_t *lacking
 static int make_free(struct writer *w, const struct goods *g, struct err *err)
 {
     const struct entry *e = &g->entry;
-    int64_t lacking = e->bytes - free_bytes(w, g->tier, e->id);
+    int64_t lacking = e->bytes - free_bytes(w, g->tier);
 
     for (int t = 0; t < w->tiers->n && lacking > 0; t++)
-        if (w->tier[t].tier && w->pool[t] == w->pool[g->tier] && drop_spares(w, t, e->id, &lacking, err))
+        if (w->tier[t].tier && w->pool[t] == w->pool[g->tier] && drop_spares(w, t, &lacking, err))
             return err->code;
     if (lacking <= 0)
         return 0;
@@ -336,13 +343,13 @@ static int place(struct writer *w, struct goods *g, struct err *err)
     if (make_free(w, g, err))
         return err->code;
     if (there >= 0 && !whole)
-        code = drop_context(w, g->tier, e->id, NULL, err);
+        code = drop_context(w, g->tier, NULL, err);
     if (!code && !whole)
         code = place_new(w, g, err);
     else if (!code && !s->in.at[there].placed)
         code = place_again(s, there, e->bytes, err);
     if (!code)
-        code = drop_everywhere(w, e->id, g->tier, e->file, err);
+        code = drop_everywhere(w, g->tier, e->file, err);
     return code ? code : settle(w, err);
 }
 
@@ -366,7 +373,7 @@ static int end_writing(struct writer *w, int code, const struct err *err, struct
 }
 
 /* *w: the tiers, opened; NULL after a failure, which is returned. */
-static int enter(struct writer **w, struct evp_store *store, const char *tier, int *to, struct evp_error *error)
+static int enter(struct writer **w, struct evp_store *store, struct change change, int *to, struct evp_error *error)
 {
     struct evp_error why;
 
@@ -374,7 +381,7 @@ static int enter(struct writer **w, struct evp_store *store, const char *tier, i
     if (begin_writing(error))
         return EVP_IO;
     pthread_mutex_lock(&store->writing);
-    *w = open_writer(store, tier, to, &why);
+    *w = open_writer(store, change, to, &why);
     if (*w)
         return EVP_OK;
     pthread_mutex_unlock(&store->writing);
@@ -451,7 +458,7 @@ int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error
         err_wrap(&err, "the payload of '%.80s'", put->id);
         return evp_error_from(error, &err, EVP_ARGUMENT);
     }
-    code = enter(&w, store, put->tier, &tier, error);
+    code = enter(&w, store, (struct change){ put->id, put->tier }, &tier, error);
     if (!code) {
         g.tier = tier;
         code = end_writing(w, place(w, &g, &err), &err, error);
@@ -460,19 +467,19 @@ int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error
     return code;
 }
 
-static int unknown_context(struct writer *w, const char *id, struct err *err)
+static int unknown_context(struct writer *w, struct err *err)
 {
     w->code = EVP_UNKNOWN;
-    return err_set(err, ERR_FAIL, "context '%.80s' is not placed", id);
+    return err_set(err, ERR_FAIL, "context '%.80s' is not placed", w->id);
 }
 
-static int move(struct writer *w, const char *id, int to, struct err *err)
+static int move(struct writer *w, int to, struct err *err)
 {
     struct goods g = { .tier = to };
     int from, i;
 
-    if (!find_placed(w, id, &from, &i))
-        return unknown_context(w, id, err);
+    if (!find_placed(w, &from, &i))
+        return unknown_context(w, err);
     g.from = tier_store_file(&w->tier[from], entry_at(w, from, i), err);
     int code = g.from < 0 ? g.from : entry_copy(&g.entry, entry_at(w, from, i), err);
     if (!code)
@@ -491,8 +498,8 @@ int evp_move(struct evp_store *store, const char *id, const char *tier, struct e
 
     if (!id || !tier)
         return evp_error_set(error, EVP_ARGUMENT, "id or tier is NULL");
-    int code = enter(&w, store, tier, &to, error);
-    return code ? code : end_writing(w, move(w, id, to, &err), &err, error);
+    int code = enter(&w, store, (struct change){ id, tier }, &to, error);
+    return code ? code : end_writing(w, move(w, to, &err), &err, error);
 }
 
 int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
@@ -503,10 +510,10 @@ int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
 
     if (!id)
         return evp_error_set(error, EVP_ARGUMENT, "id is NULL");
-    int code = enter(&w, store, NULL, &tier, error);
+    int code = enter(&w, store, (struct change){ id, NULL }, &tier, error);
     if (code)
         return code;
-    code = find_placed(w, id, &tier, &i) ? drop_everywhere(w, id, -1, NULL, &err) : unknown_context(w, id, &err);
+    code = find_placed(w, &tier, &i) ? drop_everywhere(w, -1, NULL, &err) : unknown_context(w, &err);
     if (!code)
         code = settle(w, &err);
     return end_writing(w, code, &err, error);

@@ -71,7 +71,7 @@ static int open_view(struct snapshot *s, int tier, const char *name_space, uid_t
     int code = folder_open(&v->folder, t->uri, FOLDER_READ, also, err);
     if (!code && v->folder >= 0) {
         code = index_open(&v->index, v->folder, err);
-        s->seen[tier] = v->index.fd >= 0 ? stamp_from(&v->index.stat) : (struct stamp){ 0 };
+        s->seen[tier] = v->index.top ? stamp_from(&v->index.stat) : (struct stamp){ 0 };
         v->name_space = index_name_space(&v->index, name_space);
     }
     return code ? err_wrap(err, "tier '%s'", t->name) : 0;
@@ -93,7 +93,7 @@ static struct snapshot *snapshot_read(const struct evp_store *store, struct err 
     }
     s->users = 1;
     for (int t = 0; t < TIER_MAX; t++)
-        s->view[t] = (struct view){ .folder = -1, .index.fd = -1, .name_space = -1 };
+        s->view[t] = (struct view){ .folder = -1, .name_space = -1 };
     uid_t owner = stat(store->path, &st) ? geteuid() : st.st_uid;
     s->manifest = stamp_of(store->path);
     int code = manifest_read_header(&s->header, store->path, err);

@@ -17,18 +17,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct state;
+struct tier_state;
 enum state_use { STATE_LOOK, STATE_CHANGE };
 
-/* Opens DIR/evp-state. STATE_CHANGE makes it when it is not there; STATE_LOOK sets *s to NULL then.
+/* Opens DIR/evp-state. STATE_CHANGE makes it when it is not there, and renews one of version 1; STATE_LOOK sets *s to
+ * NULL when it is not there.
  * ERR_FORMAT: it is damaged, of another version, or of another tier than `uri`, which is "" where that cannot be. The
  * caller closes *s. */
-int state_open(struct state **s, const char *dir, const char *uri, enum state_use use, struct err *err) MUST_CHECK;
-void state_close(struct state *s); // NULL is fine; what was not committed is gone
+int state_open(struct tier_state **s, const char *dir, const char *uri, enum state_use use, struct err *err) MUST_CHECK;
+void state_close(struct tier_state *s); // NULL is fine; what was not committed is gone
 
-const uint8_t *state_id(const struct state *s);   // OBJECT_ID random bytes
-uint64_t state_generation(const struct state *s); // rises with every transaction that changes payloads
-bool state_is_swept(const struct state *s);       // no file is in the folder that no payload names
+const uint8_t *state_id(const struct tier_state *s);   // OBJECT_ID random bytes
+uint64_t state_generation(const struct tier_state *s); // rises with every transaction that changes payloads
+bool state_is_swept(const struct tier_state *s);       // no file is in the folder that no payload names
 
 /* ---- namespaces ---- */
 
@@ -46,25 +47,37 @@ struct state_load {
     bool undoable; // `before` and the payloads' marks are the state before
 };
 
-int state_get_load(struct state *s, const char *name_space, struct state_load *load, struct err *err) MUST_CHECK;
-int state_put_load(struct state *s, const char *name_space, struct state_load *load, struct err *err) MUST_CHECK;
+int state_get_load(struct tier_state *s, const char *name_space, struct state_load *load, struct err *err) MUST_CHECK;
+int state_put_load(struct tier_state *s, const char *name_space, struct state_load *load, struct err *err) MUST_CHECK;
 
 /* ---- payloads ---- */
 
 /* each(arg, name_space, entry) for every payload; *entry is emptied afterwards, unless `each` has taken it over. */
 typedef int state_visit(void *arg, const char *name_space, struct entry *e, struct err *err);
-int state_each(struct state *s, state_visit *each, void *arg, struct err *err) MUST_CHECK;
+int state_each(struct tier_state *s, state_visit *each, void *arg, struct err *err) MUST_CHECK;
+
+/* The same for some payloads of a namespace: those of a context, or those in the folder that readers do not see. Costs
+ * what they are, whatever else is in the state, and needs a state that was opened for changes. */
+struct state_some {
+    int64_t name_space;
+    const char *context; // NULL: the unseen ones of all contexts
+};
+int state_each_of(struct tier_state *s, const struct state_some *some, state_visit *each, void *arg,
+                  struct err *err) MUST_CHECK;
+
+/* The bytes that the payloads in the folder take: those of a namespace, and those of all. Needs the same. */
+int state_used(struct tier_state *s, int64_t name_space, int64_t *own, int64_t *all, struct err *err) MUST_CHECK;
 
 /* ---- changes: all until state_commit() are one transaction ---- */
 
-int state_insert(struct state *s, int64_t name_space, struct entry *e, struct err *err) MUST_CHECK; // sets e->row
-int state_update(struct state *s, int64_t name_space, struct entry *e, struct err *err) MUST_CHECK; // bytes, marks
-int state_delete(struct state *s, struct entry *e, struct err *err) MUST_CHECK;
+int state_insert(struct tier_state *s, int64_t name_space, struct entry *e, struct err *err) MUST_CHECK; // sets e->row
+int state_update(struct tier_state *s, int64_t name_space, struct entry *e, struct err *err) MUST_CHECK; // bytes, marks
+int state_delete(struct tier_state *s, int64_t name_space, struct entry *e, struct err *err) MUST_CHECK;
 
 /* The state before becomes what is placed now; or is forgotten. */
-int state_keep_before(struct state *s, int64_t name_space, struct err *err) MUST_CHECK;
-int state_forget_before(struct state *s, int64_t name_space, struct err *err) MUST_CHECK;
-int state_set_swept(struct state *s, bool swept, struct err *err) MUST_CHECK;
-int state_commit(struct state *s, struct err *err) MUST_CHECK;
+int state_keep_before(struct tier_state *s, int64_t name_space, struct err *err) MUST_CHECK;
+int state_forget_before(struct tier_state *s, int64_t name_space, struct err *err) MUST_CHECK;
+int state_set_swept(struct tier_state *s, bool swept, struct err *err) MUST_CHECK;
+int state_commit(struct tier_state *s, struct err *err) MUST_CHECK;
 
 #endif

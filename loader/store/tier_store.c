@@ -1,5 +1,5 @@
-/* tier_store.c - opening a store, its changes, the index that follows from them, and sweeping. What other namespaces
- * have is kept as index records, all that publishing and sweeping need of it.
+/* tier_store.c - opening a store, its changes, the index that follows from them, and sweeping. The index is changed by
+ * the rows that were touched; only where it is not that of the state it is made from all rows.
  */
 #include "loader/store/tier_store.h"
 
@@ -17,77 +17,62 @@
 #include <time.h>
 #include <unistd.h>
 
-struct other {
-    struct index_record record;
-    bool placed;
+/* Rows that changed since the index was written. A row that was deleted may come again for another payload. */
+struct touched {
+    int entry; // number in s->in
+    int64_t row;
 };
 
-/* Namespace 0 is the store's own. */
-struct tier_store_others {
-    struct other *at;
+struct tier_store_touched {
+    struct touched *at;
     size_t n, cap;
-    struct map name_spaces, configs;
 };
 
 /* ---- records --------------------------------------------------------------------- */
 
-static int set_record(struct tier_store_others *o, const char *name_space, const struct entry *e,
-                      struct index_record *r, struct err *err)
+struct records {
+    struct index_record *at;
+    size_t n, cap;
+    struct map name_spaces, configs; // numbered as in the index
+};
+
+static void records_release(struct records *r)
 {
-    int space = map_add(&o->name_spaces, name_space, strlen(name_space), NULL);
-    int config = map_add(&o->configs, e->config, strlen(e->config), NULL);
+    free(r->at);
+    map_release(&r->name_spaces);
+    map_release(&r->configs);
+}
+
+/* Adds the record of an entry, whose row may be gone meanwhile. */
+static int add_record(struct records *list, const char *name_space, const struct entry *e, int64_t row, struct err *err)
+{
+    int space = map_add(&list->name_spaces, name_space, strlen(name_space), NULL);
+    int config = map_add(&list->configs, e->config, strlen(e->config), NULL);
+    bool placed = e->present && e->placed && e->row == row;
+    struct index_record r = { .n_tokens = (uint32_t)e->n_tokens,
+                              .size = (uint64_t)e->size,
+                              .checksum = strtoull(e->checksum, NULL, 16),
+                              .config = (uint16_t)config,
+                              .flags = placed ? 0 : INDEX_GONE,
+                              .order = (uint32_t)row };
 
     if (space < 0 || config < 0)
         return err_nomem(err);
     if (space >= INDEX_TEXTS || config >= INDEX_TEXTS)
         return err_set(err, ERR_FAIL, "an index has at most %d namespaces and configs", INDEX_TEXTS);
-    *r = (struct index_record){ .n_tokens = (uint32_t)e->n_tokens,
-                                .size = (uint64_t)e->size,
-                                .config = (uint16_t)config,
-                                .order = (uint32_t)e->row };
-    index_key_set(&r->key, e->prefix, e->token_digest, e->n_tokens);
-    r->key.name_space[0] = (uint8_t)(space >> 8);
-    r->key.name_space[1] = (uint8_t)space;
-    r->checksum = strtoull(e->checksum, NULL, 16);
-    return object_parse(e->file, r->object)
-               ? 0
-               : err_set(err, ERR_FORMAT, "'%.100s' is not the name of a placed payload", e->file);
+    if (!object_parse(e->file, r.object))
+        return err_set(err, ERR_FORMAT, "'%.100s' is not the name of a placed payload", e->file);
+    index_key_set(&r.key, e->prefix, e->token_digest, e->n_tokens);
+    index_key_in(&r.key, space);
+    return ARRAY_PUSH(list, r) ? err_nomem(err) : 0;
 }
 
-/* Takes a payload of the state over: whole if it is the store's own, else as a record. */
-static int read_payload(void *arg, const char *name_space, struct entry *e, struct err *err)
+static int add_placed(void *arg, const char *name_space, struct entry *e, struct err *err)
 {
-    struct tier_store *s = arg;
-    struct other other = { .placed = e->placed };
-
-    if (strcmp(name_space, s->name_space) == 0)
-        return entries_add(&s->in, e, err);
-    if (!e->present)
-        return 0;
-    if (__builtin_add_overflow(s->other_bytes, e->bytes, &s->other_bytes))
-        s->other_bytes = INT64_MAX;
-    if (set_record(s->others, name_space, e, &other.record, err))
-        return err->code;
-    return ARRAY_PUSH(s->others, other) ? err_nomem(err) : 0;
+    return e->present && e->placed ? add_record(arg, name_space, e, e->row, err) : 0;
 }
 
 /* ---- the index ------------------------------------------------------------------------ */
-
-static int make_records(const struct tier_store *s, struct index_made *made, struct err *err)
-{
-    made->record = malloc((s->others->n + (size_t)s->in.n + 1) * sizeof(*made->record));
-    if (!made->record)
-        return err_nomem(err);
-    for (size_t i = 0; i < s->others->n; i++)
-        if (s->others->at[i].placed)
-            made->record[made->n++] = s->others->at[i].record;
-    for (int i = 0; i < s->in.n; i++) {
-        const struct entry *e = &s->in.at[i];
-        if (e->present && e->placed && set_record(s->others, s->name_space, e, &made->record[made->n++], err))
-            return err->code;
-    }
-    return 0;
-}
 
 /* The keys of a map as a list; NULL without memory. */
 static const char **keys_of(const struct map *m)
@@ -99,46 +84,121 @@ static const char **keys_of(const struct map *m)
     return key;
 }
 
-int tier_store_publish(struct tier_store *s, struct err *err)
+/* Writes all records (old NULL), or those that changed. */
+static int write_index(struct tier_store *s, const struct records *list, const struct index *old, struct err *err)
 {
-    struct index_made made = { .generation = state_generation(s->state) };
-    const char **spaces = NULL, **configs = NULL;
+    const char **spaces = keys_of(&list->name_spaces), **configs = keys_of(&list->configs);
+    struct index_made made = { .generation = state_generation(s->state),
+                               .name_space = spaces,
+                               .n_name_spaces = list->name_spaces.n,
+                               .config = configs,
+                               .n_configs = list->configs.n,
+                               .record = list->at,
+                               .n = list->n };
+    int code = spaces && configs ? 0 : err_nomem(err);
 
-    if (s->published == made.generation)
-        return 0;
-    int code = make_records(s, &made, err);
-    if (!code) {
-        spaces = keys_of(&s->others->name_spaces);
-        configs = keys_of(&s->others->configs);
-        code = spaces && configs ? 0 : err_nomem(err);
-    }
-    if (!code) {
-        memcpy(made.store, state_id(s->state), sizeof(made.store));
-        made.name_space = spaces;
-        made.n_name_spaces = s->others->name_spaces.n;
-        made.config = configs;
-        made.n_configs = s->others->configs.n;
-        code = index_write(s->folder, &made, err);
-    }
+    memcpy(made.store, state_id(s->state), sizeof(made.store));
     if (!code)
-        s->published = made.generation;
+        code = old ? index_change(s->folder, old, &made, err) : index_write(s->folder, &made, err);
     free(spaces);
     free(configs);
-    free(made.record);
     return code;
 }
 
-/* The index on disk is used as it is when it is whole and that of the state. */
+static int write_all(struct tier_store *s, struct err *err)
+{
+    struct records list = { 0 };
+    int code = state_each(s->state, add_placed, &list, err) ? err->code : write_index(s, &list, NULL, err);
+
+    records_release(&list);
+    return code;
+}
+
+/* Gives the texts of an index the numbers that they have there. */
+static int number_texts(struct map *m, const struct index_text *text, int n, struct err *err)
+{
+    for (int i = 0; i < n; i++) {
+        bool added;
+        if (map_add(m, text[i].at, strlen(text[i].at), &added) < 0)
+            return err_nomem(err);
+        if (!added)
+            return err_set(err, ERR_FORMAT, "'evp-index' is damaged (a text comes twice)");
+    }
+    return 0;
+}
+
+static int write_changes(struct tier_store *s, const struct index *old, struct err *err)
+{
+    struct records list = { 0 };
+    int code = number_texts(&list.name_spaces, old->name_space, old->n_name_spaces, err) ||
+                       number_texts(&list.configs, old->config, old->n_configs, err)
+                   ? err->code
+                   : 0;
+
+    for (size_t i = 0; i < s->touched->n && !code; i++) {
+        const struct touched *t = &s->touched->at[i];
+        code = add_record(&list, s->name_space, &s->in.at[t->entry], t->row, err);
+    }
+    if (!code)
+        code = write_index(s, &list, old, err);
+    records_release(&list);
+    return code;
+}
+
+/* ERR_FORMAT: the index on disk is damaged, or not what was written last. */
+static int change_index(struct tier_store *s, struct err *err)
+{
+    struct index ix;
+    int code = index_open(&ix, s->folder, err);
+
+    if (!code)
+        code = index_is_of(&ix, state_id(s->state), s->published)
+                   ? write_changes(s, &ix, err)
+                   : err_set(err, ERR_FORMAT, "'evp-index' is not that of the state");
+    index_close(&ix);
+    return code;
+}
+
+enum { UNPUBLISHED = -1 }; // a generation that no index has
+
+int tier_store_publish(struct tier_store *s, struct err *err)
+{
+    if (s->published == state_generation(s->state))
+        return 0;
+    int code = s->published == (uint64_t)UNPUBLISHED ? ERR_FORMAT : change_index(s, err);
+    if (code == ERR_FORMAT)
+        code = write_all(s, err);
+    if (!code) {
+        s->published = state_generation(s->state);
+        s->touched->n = 0;
+    }
+    return code;
+}
+
+/* The index on disk is used as it is when it is that of the state and whole; of a store that was opened for one context
+ * only its tables are read. */
 static int check_index(struct tier_store *s, struct err *err)
 {
     struct index ix;
     struct err why;
     bool good = !index_open(&ix, s->folder, &why) && index_is_of(&ix, state_id(s->state), state_generation(s->state)) &&
-                !index_check(&ix, &why);
+                (s->context || !index_check(&ix, &why));
 
     index_close(&ix);
-    s->published = good ? state_generation(s->state) : UINT64_MAX;
-    return good ? 0 : tier_store_publish(s, err);
+    s->published = good ? state_generation(s->state) : (uint64_t)UNPUBLISHED;
+    return tier_store_publish(s, err);
+}
+
+/* Takes a payload of the state over if it is the store's own. */
+static int read_payload(void *arg, const char *name_space, struct entry *e, struct err *err)
+{
+    struct tier_store *s = arg;
+
+    if (strcmp(name_space, s->name_space) == 0)
+        return entries_add(&s->in, e, err);
+    if (e->present && __builtin_add_overflow(s->other_bytes, e->bytes, &s->other_bytes))
+        s->other_bytes = INT64_MAX;
+    return 0;
 }
 
 /* ---- sweeping --------------------------------------------------------------------------- */
@@ -159,20 +219,20 @@ static int sweep_file(void *arg, const char *file, struct err *err)
                : 0;
 }
 
+static int keep_file(void *arg, const char *name_space, struct entry *e, struct err *err)
+{
+    struct sweep *w = arg;
+
+    (void)name_space;
+    return e->present && map_add(&w->named, e->file, strlen(e->file), NULL) < 0 ? err_nomem(err) : 0;
+}
+
 int tier_store_sweep(struct tier_store *s, struct err *err)
 {
     struct sweep w = { .store = s };
-    char file[OBJECT_FILE];
-    bool stored = true;
+    int code =
+        state_each(s->state, keep_file, &w, err) || folder_each_payload(s->folder, sweep_file, &w, err) ? err->code : 0;
 
-    for (size_t i = 0; i < s->others->n; i++) {
-        object_file(s->others->at[i].record.object, file);
-        stored = stored && map_add(&w.named, file, strlen(file), NULL) >= 0;
-    }
-    for (int i = 0; i < s->in.n; i++)
-        if (s->in.at[i].present)
-            stored = stored && map_add(&w.named, s->in.at[i].file, strlen(s->in.at[i].file), NULL) >= 0;
-    int code = stored ? folder_each_payload(s->folder, sweep_file, &w, err) : err_nomem(err);
     map_release(&w.named);
     return code;
 }
@@ -217,6 +277,32 @@ static int refuse_old(const struct tier_store *s, struct err *err)
                : 0;
 }
 
+static int read_context(struct tier_store *s, struct err *err)
+{
+    const struct state_some some = { s->load.number, s->context };
+    int64_t all;
+
+    if (state_each_of(s->state, &some, read_payload, s, err) ||
+        state_used(s->state, s->load.number, &s->own_bytes, &all, err))
+        return err->code;
+    s->other_bytes = all == INT64_MAX ? all : all - s->own_bytes;
+    return 0;
+}
+
+static int read_spare(void *arg, const char *name_space, struct entry *e, struct err *err)
+{
+    const struct tier_store *s = arg;
+
+    return strcmp(e->id, s->context) == 0 ? 0 : read_payload(arg, name_space, e, err);
+}
+
+int tier_store_read_spares(struct tier_store *s, struct err *err)
+{
+    const struct state_some some = { s->load.number, NULL };
+
+    return state_each_of(s->state, &some, read_spare, s, err);
+}
+
 static int open_state(struct tier_store *s, const struct tier_store_options *o, struct err *err)
 {
     const char *dir = o->tier->state ? o->tier->state : o->tier->uri;
@@ -231,8 +317,9 @@ static int open_state(struct tier_store *s, const struct tier_store_options *o, 
         return err->code;
     if (!s->state)
         return 0;
-    return state_get_load(s->state, s->name_space, &s->load, err) ? err->code
-                                                                  : state_each(s->state, read_payload, s, err);
+    if (state_get_load(s->state, s->name_space, &s->load, err))
+        return err->code;
+    return s->context ? read_context(s, err) : state_each(s->state, read_payload, s, err);
 }
 
 static int open_folder(struct tier_store *s, const struct tier_store_options *o, struct err *err)
@@ -255,9 +342,11 @@ static int open_folder(struct tier_store *s, const struct tier_store_options *o,
 
 int tier_store_open(struct tier_store *s, const struct tier_store_options *o, struct err *err)
 {
-    *s = (struct tier_store){ .tier = o->tier, .name_space = o->name_space, .folder = -1, .lock = -1 };
-    s->others = calloc(1, sizeof(*s->others));
-    if (!s->others || map_add(&s->others->name_spaces, o->name_space, strlen(o->name_space), NULL) < 0) {
+    *s = (struct tier_store){
+        .tier = o->tier, .name_space = o->name_space, .context = o->context, .folder = -1, .lock = -1
+    };
+    s->touched = calloc(1, sizeof(*s->touched));
+    if (!s->touched) {
         tier_store_close(s);
         return err_nomem(err);
     }
@@ -283,29 +372,33 @@ void tier_store_close(struct tier_store *s)
     }
     if (s->folder >= 0)
         close(s->folder);
-    if (s->others) {
-        map_release(&s->others->name_spaces);
-        map_release(&s->others->configs);
-        free(s->others->at);
-        free(s->others);
-    }
+    if (s->touched)
+        free(s->touched->at);
+    free(s->touched);
     entries_release(&s->in);
     *s = (struct tier_store){ .folder = -1, .lock = -1 };
 }
 
 /* ---- changes -------------------------------------------------------------------------------- */
 
+static int touch(struct tier_store *s, int entry, struct err *err)
+{
+    struct touched t = { entry, s->in.at[entry].row };
+
+    return ARRAY_PUSH(s->touched, t) ? err_nomem(err) : 0;
+}
+
 int tier_store_add(struct tier_store *s, struct entry *e, struct err *err)
 {
     if (!state_insert(s->state, s->load.number, e, err))
-        return entries_add(&s->in, e, err);
+        return entries_add(&s->in, e, err) ? err->code : touch(s, s->in.n - 1, err);
     entry_release(e);
     return err->code;
 }
 
 int tier_store_update(struct tier_store *s, int i, struct err *err)
 {
-    return state_update(s->state, s->load.number, &s->in.at[i], err);
+    return state_update(s->state, s->load.number, &s->in.at[i], err) ? err->code : touch(s, i, err);
 }
 
 int tier_store_forget(struct tier_store *s, int i, struct err *err)
@@ -315,9 +408,10 @@ int tier_store_forget(struct tier_store *s, int i, struct err *err)
     e->present = e->placed = false;
     if (e->before)
         return tier_store_update(s, i, err);
-    int code = state_delete(s->state, e, err);
+    if (state_delete(s->state, s->load.number, e, err) || touch(s, i, err))
+        return err->code;
     e->row = 0;
-    return code;
+    return 0;
 }
 
 int tier_store_commit(struct tier_store *s, struct err *err)

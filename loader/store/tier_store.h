@@ -2,7 +2,7 @@
  *
  *     DIR/evp-payloads/0f/0f1e...   the payloads; a name is never used for another content
  *     DIR/evp-state                 what the writers know (loader/store/state.h); elsewhere with the tier's `state`
- *     DIR/evp-index                 what readers read (loader/index/index.h): all that is placed
+ *     DIR/evp-index, DIR/evp-base-X what readers read (loader/index/index.h): all that is placed
  *     DIR/evp-lock                  held by the writer that is at work
  *
  * Crash invariant: whatever an index names is complete, at every moment and after a crash. It holds because of the
@@ -33,6 +33,7 @@ enum tier_store_use { STORE_LOOK, STORE_CHANGE };
 struct tier_store_options {
     const struct tier *tier; // borrowed; its uri is the folder
     const char *name_space;  // borrowed; shorter than INDEX_TEXT
+    const char *context; // borrowed; STORE_CHANGE of its payloads alone, at a cost that does not grow with the others
     enum tier_store_use use;
     double wait_s; // for another writer to end
     bool share;    // STORE_CHANGE opens the folder to `group`; else it stays as open as it is
@@ -42,13 +43,14 @@ struct tier_store_options {
 
 struct tier_store {
     const struct tier *tier; // NULL: not opened
-    const char *name_space;
+    const char *name_space, *context;
     struct state_load load;
     struct entries in;   // the payloads of the namespace, those of the state before included; numbers do not change
+    int64_t own_bytes;   // of a store for one context: what the namespace took when it was opened
     int64_t other_bytes; // what other namespaces take of the tier's capacity
 
-    struct tier_store_others *others; // private from here on
-    struct state *state;
+    struct tier_store_touched *touched; // private from here on: what the index on disk may not say
+    struct tier_state *state;
     uint64_t published; // generation of the index on disk
     int folder, lock;   // -1: none
 };
@@ -60,6 +62,9 @@ struct tier_store {
  * the state is damaged, or the store is of an earlier release. */
 int tier_store_open(struct tier_store *s, const struct tier_store_options *options, struct err *err) MUST_CHECK;
 void tier_store_close(struct tier_store *s); // zeroed is fine; what was not committed is gone
+
+/* Of a store for one context: adds the spares of all others to its entries. */
+int tier_store_read_spares(struct tier_store *s, struct err *err) MUST_CHECK;
 
 /* ---- files ---- */
 
@@ -103,7 +108,7 @@ int tier_store_forget(struct tier_store *s, int i, struct err *err) MUST_CHECK;
 
 int tier_store_commit(struct tier_store *s, struct err *err) MUST_CHECK;
 
-/* Writes the index if it is older than what was committed. */
+/* Writes what was committed into the index. It costs what has changed, and now and then what is placed. */
 int tier_store_publish(struct tier_store *s, struct err *err) MUST_CHECK;
 
 /* Deletes files of payloads that no payload names. */

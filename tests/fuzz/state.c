@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     char dir[] = "/tmp/evp-fuzz-XXXXXX", path[64];
     struct state_load load;
-    struct state *s;
+    struct tier_state *s;
     struct err err;
 
     if (!mkdtemp(dir))

@@ -106,10 +106,10 @@ static int published(const char *name_space)
     cr_assert_eq(index_open(&ix, fd, &err), 0, "%s", err.msg);
     cr_assert_eq(index_check(&ix, &err), 0, "%s", err.msg);
     int number = index_name_space(&ix, name_space);
-    for (size_t i = 0; i < ix.n; i++) {
-        cr_assert_eq(index_at(&ix, i, &r, &err), 0, "%s", err.msg);
+    struct index_walk *w = index_walk_new(&ix, &err);
+    while (index_walk_next(w, &r, &err) == 1)
         n += r.key.name_space[0] << 8 | (r.key.name_space[1] == number);
-    }
+    index_walk_free(w);
     index_close(&ix);
     close(fd);
     return n;
@@ -210,6 +210,42 @@ Test(tier_store, namespaces_do_not_see_each_other)
     s = open_as("a");
     cr_assert(s.in.n == 1 && s.other_bytes == 2000);
     cr_assert(published("a") == 1 && published("b") == 2 && published("c") == 0);
+    tier_store_close(&s);
+}
+
+/* A store for one context has its payloads and spares of others alone, and leaves the index of all as it shall be. */
+Test(tier_store, opens_for_one_context)
+{
+    struct tier_store_options o = { .tier = &tier, .name_space = "a", .context = "two", .use = STORE_CHANGE };
+    struct tier_store s = open_as("b");
+    struct err err;
+
+    add(&s, "two");
+    tier_store_close(&s);
+    s = open_as("a");
+    static const char *const id[] = { "one", "two", "three", "four" };
+    for (int i = 0; i < 4; i++)
+        add(&s, id[i]);
+    s.in.at[3].placed = false;
+    cr_assert(!tier_store_update(&s, 3, &err) && !tier_store_commit(&s, &err) && !tier_store_publish(&s, &err));
+    tier_store_close(&s);
+    for (int round = 0; round < 2; round++) {
+        cr_assert_eq(tier_store_open(&s, &o, &err), 0, "%s", err.msg);
+        cr_assert(s.in.n == 1 && strcmp(s.in.at[0].id, "two") == 0);
+        cr_assert(s.own_bytes == 4000 - 1000 * round && s.other_bytes == 1000);
+        cr_assert_eq(tier_store_read_spares(&s, &err), 0, "%s", err.msg);
+        cr_assert(s.in.n == 2 - round && (round || strcmp(s.in.at[1].id, "four") == 0));
+        if (!round)
+            cr_assert(!tier_store_forget(&s, 1, &err) && !tier_store_commit(&s, &err));
+        s.in.at[0].placed = round; /* the second time no index says that the spare is gone: no matter */
+        cr_assert(!tier_store_update(&s, 0, &err) && !tier_store_commit(&s, &err));
+        if (round)
+            cr_assert_eq(tier_store_publish(&s, &err), 0, "%s", err.msg);
+        tier_store_close(&s);
+        cr_assert_eq(published("a"), 3);
+    }
+    s = open_as("a");
+    cr_assert(s.in.n == 3 && published("a") == 3 && published("b") == 1);
     tier_store_close(&s);
 }
 

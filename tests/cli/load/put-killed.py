@@ -7,10 +7,10 @@ import evp
 
 KILLS, TIERS = 25, ("dram", "ssd")
 random.seed(11)
-payloads = {}  # id -> names of its payloads
+payloads = {}  # id -> names of its payloads; those called z... are left alone
 for manifest in sys.argv[1:]:
     for row in map(json.loads, open(manifest)):
-        if row.get("payload"):
+        if row.get("payload") and not row["id"].startswith("z"):
             payloads.setdefault(row["id"], []).append((row["payload"], row["config"], row["n_tokens"]))
 
 
@@ -137,6 +137,7 @@ def main():
         settle_twice(doing)
         expected.pop(doing, None)
         expected = check_settled(expected, None)
+    assert glob.glob("ssd/evp-base-*"), "the index of ssd has no base"
     print(f"consistent after {KILLS} kills" if done > KILLS else f"only {done} calls were made")
 
 

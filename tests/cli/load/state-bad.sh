@@ -24,6 +24,7 @@ change() { python3 -c 'import sqlite3, sys; c = sqlite3.connect("ssd/evp-state")
 for how in "UPDATE payload SET checksum = '0123456789abcdef' WHERE number = 2" "DELETE FROM payload WHERE number = 2" \
 	"UPDATE payload SET context = 'z' WHERE number = 1" "UPDATE namespace SET running = 1" "UPDATE store SET generation = 9" \
 	"UPDATE payload SET file = '../../etc/passwd'" "UPDATE payload SET namespace = 7 WHERE number = 1" "DROP TABLE payload" \
+	"UPDATE used SET bytes = bytes + 1" "DELETE FROM used" \
 	"PRAGMA user_version = 7"; do
 	change "$how"
 	try
@@ -36,6 +37,11 @@ rm ssd/evp-state*
 evp-load -q m.jsonl --payloads pay || exit
 placed | cmp was - && evp-show --check ssd
 payloads ssd
+# of version 1: read as it is, and renewed by the next writer
+for how in "DROP TABLE used" "DROP INDEX payload_context" "DROP INDEX payload_unseen" "PRAGMA user_version = 1"; do change "$how"; done
+evp-show --check ssd && evp-load -q m.jsonl --payloads pay || exit
+placed | cmp was - && evp-show --check ssd
+change "UPDATE used SET bytes = bytes + 1"; try
 # of an earlier release
 rm -r ssd && mkdir -m 700 ssd && echo '{"evp":"index","version":1}' >ssd/evp-index
 try

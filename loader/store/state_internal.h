@@ -1,0 +1,64 @@
+/* state_internal.h - what state.c and state_payload.c share: the open database and its statements. */
+#ifndef EVP_STATE_INTERNAL_H
+#define EVP_STATE_INTERNAL_H
+
+#include "loader/store/state.h"
+
+#include <sqlite3.h>
+
+enum { STATE_VERSION = 2 };
+
+enum statement {
+    GET_STORE,
+    PUT_STORE,
+    GET_SPACE,
+    PUT_SPACE,
+    EACH,
+    INSERT,
+    UPDATE,
+    DELETE,
+    KEEP,
+    FORGET,
+    N_VERSION_1, // those that a state of version 1 can carry out
+    OF_CONTEXT = N_VERSION_1,
+    UNSEEN,
+    GET_USED,
+    PUT_USED,
+    N_STATEMENTS
+};
+
+struct tier_state {
+    sqlite3 *db;
+    sqlite3_stmt *statement[N_STATEMENTS];
+    char *path, *uri;
+    uint8_t id[OBJECT_ID];
+    uint64_t generation, total;
+    int64_t n_payloads;
+    int64_t space, more;           // `used` of this namespace changes by so many bytes with the transaction
+    int64_t version;               // of the file
+    bool swept, changing, changed; // in a transaction; it changes payloads
+    struct buf line;               // of a row that is summed up
+};
+
+/* ERR_FORMAT with the cure; what SQLite says of its last failure. */
+int state_damaged(const struct tier_state *s, const char *what, struct err *err);
+int state_failed(const struct tier_state *s, struct err *err);
+
+/* Carries out a statement that returns no rows; its values are bound. */
+int state_step(struct tier_state *s, enum statement which, struct err *err) MUST_CHECK;
+void state_bind_text(sqlite3_stmt *q, int at, const char *text);
+
+/* A column's text; a value of another type reads as "". */
+const char *state_text_at(sqlite3_stmt *q, int column);
+void state_copy_text(char *to, size_t size, sqlite3_stmt *q, int column);
+
+/* Begins a transaction unless one is open. */
+int state_change(struct tier_state *s, struct err *err) MUST_CHECK;
+
+uint64_t state_sum_of(struct buf *text); // which it releases
+
+/* Writes how many bytes a namespace uses; writes what has changed about that in the transaction. */
+int state_put_used(struct tier_state *s, int64_t name_space, int64_t bytes, struct err *err) MUST_CHECK;
+int state_flush_used(struct tier_state *s, struct err *err) MUST_CHECK;
+
+#endif
