@@ -8,6 +8,9 @@
  * What all questions begin with runs once per variant, as a sequence without an answer; its keys and values are copied
  * to the slots of each question's sequence. No token's bits depend on what else is in a pass, so neither this nor the
  * order of admission changes an answer.
+ *
+ * Variants whose answers are sampled are the last ones, so in each pass the tokens that are drawn come after those that
+ * are chosen. What is drawn for a sequence comes from a generator of its own.
  */
 #include "engine/engine_internal.h"
 
@@ -24,6 +27,7 @@ struct sequence {
     int n_keys;   // slots filled
     int n_new;    // tokens of the answer so far
     int32_t next; // the token chosen last, which the model has not seen yet
+    struct rng rng;
 };
 
 struct decoder {
@@ -38,6 +42,7 @@ struct decoder {
     int admitted;     // sequences so far, of n_variants * n_questions
     int *prefix_slot; // [n_variants]: where the shared tokens of a variant are
     int *picked;      // [pass rows]: the live sequence of each pick
+    double *unit;     // [pass rows]: what was drawn for the picks that need it
     int tokens_done;
 };
 
@@ -137,6 +142,8 @@ static int admit_one(struct decoder *d, struct err *err)
 
     if (d->n_live == d->max_live)
         return 0;
+    if (d->job->n_sampled > 0)
+        s.rng = rng_new(d->job->seed[s.question]);
     s.slots.n = question_of(d, &s)->n + d->job->max_new_tokens - 1;
     s.slots.first = slots_take(&d->slots, s.slots.n);
     if (s.slots.first < 0)
@@ -196,6 +203,19 @@ static void fill_pass(struct decoder *d)
     }
 }
 
+/* Draws a number for each picked sequence whose tokens are drawn. */
+static struct draws draw(const struct decoder *d)
+{
+    struct draws draws = { .unit = d->unit, .temperature = d->job->temperature };
+
+    for (int i = 0; i < d->session->forward.pass.n_picks; i++) {
+        struct sequence *s = &d->live[d->picked[i]];
+        if (s->variant >= d->job->n_variants - d->job->n_sampled)
+            draws.unit[draws.n++] = rng_unit(&s->rng);
+    }
+    return draws;
+}
+
 /* Adds the chosen token to the answer, unless it is a stop. False: the sequence has ended. */
 static bool take_token(struct decoder *d, struct sequence *s, const struct best *best)
 {
@@ -247,7 +267,8 @@ static int run_all(struct decoder *d, struct err *err)
             return err->code;
         fill_pass(d);
         forward_run(f, &d->forward);
-        if (forward_best(f, err) || take_tokens(d, err))
+        struct draws draws = draw(d);
+        if (forward_best(f, &draws, err) || take_tokens(d, err))
             return err->code;
     }
     return 0;
@@ -331,8 +352,9 @@ static int open_decoder(struct decoder *d, int longest, struct err *err)
         return err_set(err, ERR_NOMEM, "the memory planned for questions has no space for one of them");
     d->live = calloc((size_t)d->max_live, sizeof(*d->live));
     d->picked = calloc((size_t)d->max_live, sizeof(*d->picked));
+    d->unit = calloc((size_t)d->max_live, sizeof(*d->unit));
     d->prefix_slot = calloc((size_t)job->n_variants, sizeof(*d->prefix_slot));
-    if (!d->live || !d->picked || !d->prefix_slot)
+    if (!d->live || !d->picked || !d->unit || !d->prefix_slot)
         return err_nomem(err);
     d->forward = (struct forward_job){ .kind = ATTN_OWN, .end = FORWARD_OUTPUT };
     d->forward.store = kv_store_take(&s->pool, s->engine, (size_t)slots, err);
@@ -345,6 +367,7 @@ static void close_decoder(struct decoder *d)
 {
     free(d->live);
     free(d->picked);
+    free(d->unit);
     free(d->prefix_slot);
     free(unconst(d->forward.table.host));
     slots_release(&d->slots);
@@ -395,7 +418,7 @@ static int run_question(struct session *s, const struct forward_job *job, struct
         pass_pick(p);
         forward_run(&s->forward, job);
     }
-    return forward_best(&s->forward, err);
+    return forward_best(&s->forward, &(struct draws){ 0 }, err);
 }
 
 int session_question_s(struct session *s, const struct variant *variant, struct question_ids question, double *seconds,

@@ -146,7 +146,10 @@ struct decode {
     int n_questions;
     int n_shared; // leading ids that all questions have in common, less than any question's: run once per variant
     int max_new_tokens;
-    int batch; // sequences at once; 0: as many as fit in a pass and in memory
+    int batch;            // sequences at once; 0: as many as fit in a pass and in memory
+    int n_sampled;        // so many of the last variants get answers whose tokens are drawn (engine/sample.h)
+    double temperature;   // of those, above 0
+    const uint64_t *seed; // (n_questions): of what is drawn for each; NULL without such variants
     /* May be NULL. tokens_done goes up to n_variants * (question tokens + n_questions * max_new_tokens): an answer that
      * ends early counts as whole. */
     void (*progress)(void *arg, int tokens_done);
@@ -157,13 +160,14 @@ struct decode {
 struct answer {
     int32_t *ids; // owned by the caller (free)
     int n;
-    float margin; // the smallest lead of a chosen token over the second, in logits
+    float margin; // the smallest lead of a chosen token over the second, in logits; 0 where tokens are drawn
 };
 
 /* Fills answer[v * n_questions + q]. Sequences run together, in passes that stay full: one that ends makes space for
  * one that waits. Attention over a variant's rows is shared by its sequences; each sequence's own suffix is merged in
- * by log-sum-exp. Decoding is greedy, ties go to the lower id, and an answer does not depend on what else is in the
- * batch, nor on n_shared. ERR_USAGE for an empty question, ids that are not in the vocabulary, or answers that would
+ * by log-sum-exp. Decoding is greedy, ties go to the lower id; over the variants that are sampled each token is drawn
+ * by its probability, the same ones each time. An answer does not depend on what else is in the batch, nor on n_shared.
+ * ERR_USAGE for an empty question, ids that are not in the vocabulary, or answers that would
  * end after the model's max_tokens; ERR_FORMAT when the model's output is not finite. */
 int session_decode(struct session *s, const struct decode *job, struct answer *answer, struct err *err) MUST_CHECK;
 

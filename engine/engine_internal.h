@@ -4,6 +4,7 @@
 #ifndef EVP_ENGINE_INTERNAL_H
 #define EVP_ENGINE_INTERNAL_H
 
+#include "base/rng.h"
 #include "engine/engine.h"
 #include "kernels/pool.h"
 
@@ -101,8 +102,20 @@ struct forward {
     void *normed, *attended, *qkv, *q, *gate_up, *mlp; // (rows, D), (rows, H * K), ...
     float *part[2], *lse[2];                           // as in merge_job
     struct best *best;                                 // (rows)
+    float *logits;                                     // (SAMPLE_ROWS, V): of tokens that are to be drawn
     double column_s;                                   // seconds that column sums took, which are not the prefill's
     struct best *best_host;                            // (rows)
+    float *logits_host;                                // (SAMPLE_ROWS, V)
+};
+
+/* Logits that are on the host at once: of as many questions as a context usually has. */
+enum { SAMPLE_ROWS = 8 };
+
+/* The last n picks of a pass are to be drawn, each by a number from 0 to 1. */
+struct draws {
+    int n;
+    double *unit; // (n)
+    double temperature;
 };
 
 /* ERR_USAGE for ids that are not in the vocabulary. */
@@ -116,9 +129,9 @@ size_t forward_bytes(const struct engine *e);
 /* Queues f->pass. */
 void forward_run(struct forward *f, const struct forward_job *job);
 
-/* Queues the output of the picked tokens and waits: f->best_host[i] is about pick i. ERR_FORMAT when it is not finite.
- */
-int forward_best(struct forward *f, struct err *err) MUST_CHECK;
+/* Queues the output of the picked tokens and waits: f->best_host[i] is about pick i; of one that is drawn it has the id
+ * alone. ERR_FORMAT when the output is not finite. */
+int forward_best(struct forward *f, const struct draws *draws, struct err *err) MUST_CHECK;
 
 /* Logits of tokens first .. first + n - 1 of the last pass, to device memory (n, V). */
 void forward_logits(struct forward *f, int first, int n, float *logits);

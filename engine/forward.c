@@ -9,6 +9,8 @@
  */
 #include "engine/engine_internal.h"
 
+#include "engine/sample.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -62,6 +64,7 @@ static void lay_out(struct forward *f, struct divider *d, const struct engine *e
     f->gate_up = divide(d, R * 2 * F, number);
     f->mlp = divide(d, R * F, number);
     f->best = divide(d, R, sizeof(*f->best));
+    f->logits = divide(d, SAMPLE_ROWS, (size_t)c->n_vocab * sizeof(float));
     f->pass.device_at = divide(d, lay_out_lists(&lists, NULL, R), 1);
 }
 
@@ -85,7 +88,8 @@ int forward_open(struct forward *f, struct engine *e, struct pool *pool, struct 
     size_t bytes = lay_out_lists(&f->pass.device, f->pass.device_at, rows);
     f->pass.host_at = calloc(bytes, 1);
     f->best_host = calloc(rows, sizeof(*f->best_host));
-    if (!f->pass.host_at || !f->best_host) {
+    f->logits_host = calloc(SAMPLE_ROWS, (size_t)e->config.n_vocab * sizeof(float));
+    if (!f->pass.host_at || !f->best_host || !f->logits_host) {
         forward_close(f);
         return err_nomem(err);
     }
@@ -97,6 +101,7 @@ void forward_close(struct forward *f)
 {
     free(f->pass.host_at);
     free(f->best_host);
+    free(f->logits_host);
     *f = (struct forward){ 0 };
 }
 
@@ -324,14 +329,52 @@ static struct mat norm_output(const struct forward *f, float *x, int n)
     return normed;
 }
 
-int forward_best(struct forward *f, struct err *err)
+/* Rows first .. first + n - 1 of a matrix. */
+static struct mat rows_of(struct mat m, int first, int n)
+{
+    m.at = (char *)m.at + (size_t)first * (size_t)m.pitch * dtype_size(m.type);
+    m.rows = n;
+    return m;
+}
+
+/* The most likely tokens of the first n picks. */
+static int take_best(struct forward *f, struct mat normed, int n, struct err *err)
 {
     struct backend *be = f->engine->backend;
-    int D = f->engine->config.d_model, n = f->pass.n_picks;
+
+    be->best(be, f->best, rows_of(normed, 0, n), f->engine->head);
+    return be->read(be, f->best_host, f->best, (size_t)n * sizeof(*f->best), err);
+}
+
+/* The tokens of the picks from `first` on. */
+static int draw_rest(struct forward *f, struct mat normed, int first, const struct draws *draws, struct err *err)
+{
+    struct backend *be = f->engine->backend;
+    int V = f->engine->config.n_vocab;
+
+    for (int at = 0, n; at < draws->n; at += n) {
+        n = draws->n - at < SAMPLE_ROWS ? draws->n - at : SAMPLE_ROWS;
+        be->gemm(be, mat_of(f->logits, DTYPE_F32, n, V), rows_of(normed, first + at, n), f->engine->head, NULL,
+                 GEMM_SET);
+        if (be->read(be, f->logits_host, f->logits, (size_t)n * (size_t)V * sizeof(float), err))
+            return err->code;
+        for (int i = 0; i < n; i++) {
+            float *logit = f->logits_host + (size_t)i * (size_t)V;
+            int32_t id = sample_token(logit, V, draws->temperature, draws->unit[at + i]);
+            f->best_host[first + at + i] = (struct best){ .id = id };
+        }
+    }
+    return 0;
+}
+
+int forward_best(struct forward *f, const struct draws *draws, struct err *err)
+{
+    struct backend *be = f->engine->backend;
+    int D = f->engine->config.d_model, n = f->pass.n_picks, chosen = n - draws->n;
 
     be->embed(be, mat_of(f->picked, DTYPE_F32, n, D), mat_of(f->x, DTYPE_F32, f->pass.n, D), f->pass.device.pick);
-    be->best(be, f->best, norm_output(f, f->picked, n), f->engine->head);
-    if (be->read(be, f->best_host, f->best, (size_t)n * sizeof(*f->best), err))
+    struct mat normed = norm_output(f, f->picked, n);
+    if (take_best(f, normed, chosen, err) || draw_rest(f, normed, chosen, draws, err))
         return err->code;
     for (int i = 0; i < n; i++)
         if (f->best_host[i].id < 0)

@@ -2,95 +2,13 @@
  * sequence at a time and against the whole text run again, and what it refuses. */
 #include "engine/engine_internal.h"
 
-#include "base/rng.h"
-#include "tests/kernels/compare.h"
+#include "tests/unit/engine_bench.h"
 #include "tests/unit/tiny_model.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { CONTEXT = 1100, LONG = 600, QUESTIONS = 4, NEW = 12 };
-static const int question_length[QUESTIONS] = { 1, 9, 24, LONG }; // a token; usual ones; more than a pass
-enum { VARIANTS = 4 };
-static const char configs[] = "none,keydiff:drop=0.5,snapkv:drop=0.9,kivi:bits=2";
-
-/* An engine on one backend with a session, and the texts all tests use. */
-struct bench {
-    char path[64];
-    struct engine *engine;
-    struct session *session;
-    struct config *config;
-    const struct config *list[VARIANTS]; // none first
-    int n_configs;
-    int32_t ids[CONTEXT + QUESTIONS * LONG];
-    struct question_ids question[QUESTIONS];
-};
-
-/* "cpu", "cuda", "reference" or "fenced", and " bf16" where that is meant. NULL: not on this machine. */
-static struct backend *open_backend(const char *name)
-{
-    const char *space = strchr(name, ' '), *dtype = space ? space + 1 : "f32";
-    char plain[16];
-    struct err err;
-
-    snprintf(plain, sizeof(plain), "%.*s", space ? (int)(space - name) : (int)strlen(name), name);
-    struct backend *be = listed_open(&(struct backend_options){ .name = plain, .dtype = dtype, .n_threads = 2 }, &err);
-    if (!be)
-        fprintf(stderr, "engine: '%s' is not tested: %s\n", name, err.msg);
-    return be;
-}
-
-static struct bench *bench_open(const char *backend)
-{
-    struct backend *be = open_backend(backend);
-    if (!be)
-        return NULL;
-    struct bench *b = calloc(1, sizeof(*b));
-    struct err err = { 0 };
-    struct rng rng = rng_new(7);
-
-    tiny_model_make(b->path);
-    cr_assert_eq(config_list(&b->config, &b->n_configs, configs, &err), 0, "%s", err.msg);
-    for (int i = 0; i < b->n_configs; i++)
-        b->list[i] = &b->config[i];
-    b->engine = engine_open_on(be, b->path, &err);
-    cr_assert(b->engine, "%s", err.msg);
-    const struct engine_work work[] = {
-        { .n_tokens = TINY_MAX_TOKENS, .config = b->list, .n_configs = 1, .n_questions = 1, .max_new_tokens = 1 },
-        { .n_tokens = CONTEXT,
-          .config = b->list,
-          .n_configs = b->n_configs,
-          .n_questions = QUESTIONS,
-          .question_tokens = QUESTIONS * LONG,
-          .longest_question = LONG,
-          .max_new_tokens = NEW },
-        { .n_tokens = 1,
-          .config = b->list,
-          .n_configs = 1,
-          .n_questions = 1,
-          .question_tokens = TINY_MAX_TOKENS,
-          .longest_question = TINY_MAX_TOKENS,
-          .max_new_tokens = 1 },
-    };
-    b->session = engine_start(b->engine, work, 3, 0, &err);
-    cr_assert(b->session, "%s", err.msg);
-    for (size_t i = 0; i < sizeof(b->ids) / sizeof(*b->ids); i++)
-        b->ids[i] = (int32_t)rng_below(&rng, TINY_VOCAB);
-    for (int q = 0; q < QUESTIONS; q++)
-        b->question[q] = (struct question_ids){ b->ids + CONTEXT + q * LONG, question_length[q] };
-    return b;
-}
-
-static void bench_close(struct bench *b)
-{
-    session_free(b->session);
-    engine_close(b->engine);
-    tiny_model_remove(b->path);
-    free(b->config);
-    free(b);
-}
 
 /* What each backend's logits may differ from the reference's: in f32 by roundings of sums, in bf16 by those of every
  * activation. Behind the fence the same code runs. */
@@ -108,7 +26,7 @@ Test(engine, logits_agree_with_the_reference)
     enum { N = 700 }; // more than a pass
 
     for (size_t l = 0; l < sizeof(list) / sizeof(*list); l++) {
-        struct bench *got = bench_open(list[l].name), *want = got ? bench_open(list[l].reference) : NULL;
+        struct engine_bench *got = bench_open(list[l].name), *want = got ? bench_open(list[l].reference) : NULL;
         struct err err = { 0 };
         if (!got)
             continue;
@@ -127,97 +45,13 @@ Test(engine, logits_agree_with_the_reference)
 
 /* ---- decoding ----------------------------------------------------------- */
 
-struct run {
-    int n_variants, n_questions;
-    struct variant variant[VARIANTS];
-    struct answer answer[VARIANTS * QUESTIONS];
-    int progress;
-};
-
-static void note_progress(void *arg, int tokens_done)
-{
-    struct run *r = arg;
-    cr_assert_geq(tokens_done, r->progress);
-    r->progress = tokens_done;
-}
-
-/* How some variants answer some questions. */
-struct how {
-    int n_variants, n_questions, batch, n_shared;
-};
-
-/* Prefills, derives the first variants and answers the first questions, so many sequences at once. Heads of keydiff's
- * variant get fewer rows one by one, as a method that is uneven over heads would leave them. */
-static struct run *run_some(struct bench *b, struct how how)
-{
-    struct run *r = calloc(1, sizeof(*r));
-    struct prefill p = { .ids = b->ids, .n = CONTEXT };
-    const struct variant *at[VARIANTS];
-    struct err err = { 0 };
-
-    r->n_variants = how.n_variants;
-    r->n_questions = how.n_questions;
-    configs_need(b->list, b->n_configs, &p.needs, &p.window);
-    cr_assert_eq(session_prefill(b->session, &p, NULL, &err), 0, "%s", err.msg);
-    struct compressor *c = compressor_new(session_full(b->session), b->list, b->n_configs, &err);
-    cr_assert(c, "%s", err.msg);
-    for (int v = 0; v < how.n_variants; v++) {
-        cr_assert_eq(compressor_variant(c, b->list[v], VARIANT_ROWS, &r->variant[v], &err), 0, "%s", err.msg);
-        at[v] = &r->variant[v];
-    }
-    compressor_free(c);
-    for (int h = 0; h < 4 && how.n_variants > 1; h++)
-        r->variant[1].rows[h].n -= 97 * h;
-    struct decode job = { .variant = at,
-                          .n_variants = how.n_variants,
-                          .question = b->question,
-                          .n_questions = how.n_questions,
-                          .n_shared = how.n_shared,
-                          .max_new_tokens = NEW,
-                          .batch = how.batch,
-                          .progress = note_progress,
-                          .arg = r };
-    cr_assert_eq(session_decode(b->session, &job, r->answer, &err), 0, "%s", err.msg);
-    int tokens = how.n_questions * NEW;
-    for (int q = 0; q < how.n_questions; q++)
-        tokens += b->question[q].n;
-    cr_assert_eq(r->progress, how.n_variants * tokens);
-    return r;
-}
-
-static struct run *run_all(struct bench *b, int batch)
-{
-    return run_some(b, (struct how){ VARIANTS, QUESTIONS, batch, 0 });
-}
-
-static void run_free(struct run *r)
-{
-    for (int i = 0; i < VARIANTS * QUESTIONS; i++)
-        free(r->answer[i].ids);
-    for (int v = 0; v < VARIANTS; v++)
-        variant_release(&r->variant[v]);
-    free(r);
-}
-
-static void same_answers(const struct run *a, const struct run *b, const char *what)
-{
-    for (int i = 0; i < a->n_variants * a->n_questions; i++) {
-        cr_assert_eq(a->answer[i].n, b->answer[i].n, "%s: answer %d has %d tokens, not %d", what, i, b->answer[i].n,
-                     a->answer[i].n);
-        for (int t = 0; t < a->answer[i].n; t++)
-            cr_assert_eq(a->answer[i].ids[t], b->answer[i].ids[t], "%s: answer %d, token %d", what, i, t);
-    }
-}
-
-/* Backends on which a sequence's bits must not depend on its batch. */
-static const char *const alone_and_together[] = { "cpu", "cpu bf16", "cuda", "cuda bf16" };
 Test(engine, answers_do_not_depend_on_the_batch)
 {
-    for (size_t l = 0; l < sizeof(alone_and_together) / sizeof(*alone_and_together); l++) {
-        struct bench *b = bench_open(alone_and_together[l]);
+    for (size_t l = 0; l < ALONE_AND_TOGETHER; l++) {
+        struct engine_bench *b = bench_open(alone_and_together[l]);
         if (!b)
             continue;
-        struct run *all = run_all(b, 0);
+        struct bench_answers *all = bench_run_all(b, 0);
         int tokens = 0, early = 0;
         for (int i = 0; i < VARIANTS * QUESTIONS; i++) {
             tokens += all->answer[i].n;
@@ -226,11 +60,11 @@ Test(engine, answers_do_not_depend_on_the_batch)
         cr_assert_gt(tokens, 0);
         cr_assert(early > 0, "no sequence leaves early: choose another seed");
         for (int batch = 1; batch <= 5; batch += 4) {
-            struct run *some = run_all(b, batch);
-            same_answers(all, some, "fewer at once");
-            run_free(some);
+            struct bench_answers *some = bench_run_all(b, batch);
+            bench_same_answers(all, some, "fewer at once");
+            bench_run_free(some);
         }
-        run_free(all);
+        bench_run_free(all);
         bench_close(b);
     }
 }
@@ -240,19 +74,19 @@ Test(engine, answers_do_not_depend_on_the_batch)
 Test(engine, answers_do_not_depend_on_the_backend)
 {
     static const char *const list[] = { "cpu", "fenced", "cuda" };
-    struct bench *reference = bench_open("reference");
-    struct run *want = run_some(reference, (struct how){ 3, 3, 7, 0 });
+    struct engine_bench *reference = bench_open("reference");
+    struct bench_answers *want = bench_run(reference, (struct how){ 3, 3, 7, 0, 1 });
 
     for (size_t l = 0; l < 3; l++) {
-        struct bench *b = bench_open(list[l]);
+        struct engine_bench *b = bench_open(list[l]);
         if (!b)
             continue;
-        struct run *got = run_some(b, (struct how){ 3, 3, 0, 0 });
-        same_answers(want, got, list[l]);
-        run_free(got);
+        struct bench_answers *got = bench_run(b, (struct how){ 3, 3, 0, 0, 1 });
+        bench_same_answers(want, got, list[l]);
+        bench_run_free(got);
         bench_close(b);
     }
-    run_free(want);
+    bench_run_free(want);
     bench_close(reference);
 }
 
@@ -267,8 +101,8 @@ static int best_of(const float *logits)
 /* Decoding over the uncompressed cache is what running the whole text again gives. */
 Test(engine, answers_over_the_full_cache_are_those_of_the_whole_text)
 {
-    struct bench *b = bench_open("cpu");
-    struct run *r = run_all(b, 0);
+    struct engine_bench *b = bench_open("cpu");
+    struct bench_answers *r = bench_run_all(b, 0);
     struct err err = { 0 };
 
     for (int q = 0; q < QUESTIONS; q++) {
@@ -288,7 +122,7 @@ Test(engine, answers_over_the_full_cache_are_those_of_the_whole_text)
         free(text);
         free(logits);
     }
-    run_free(r);
+    bench_run_free(r);
     bench_close(b);
 }
 
@@ -298,7 +132,7 @@ Test(engine, output_that_is_not_finite_is_an_error)
     static const char *const list[] = { "reference", "cpu", "cpu bf16", "cuda", "cuda bf16" };
 
     for (size_t l = 0; l < 5; l++) {
-        struct bench *b = bench_open(list[l]);
+        struct engine_bench *b = bench_open(list[l]);
         struct err err = { 0 };
         struct variant variant;
         const struct variant *at = &variant;
@@ -318,6 +152,11 @@ Test(engine, output_that_is_not_finite_is_an_error)
         cr_assert_eq(session_decode(b->session, &job, answer, &err), ERR_FORMAT, "%s", list[l]);
         cr_assert(strstr(err.msg, "not finite"), "%s", err.msg);
         cr_assert(!answer[0].ids && answer[0].n == 0 && !answer[1].ids, "nothing is left to free");
+        job.n_sampled = 1;
+        job.temperature = 1;
+        job.seed = bench_seeds;
+        cr_assert_eq(session_decode(b->session, &job, answer, &err), ERR_FORMAT, "%s", list[l]);
+        cr_assert(strstr(err.msg, "not finite"), "%s", err.msg);
         variant_release(&variant);
         compressor_free(c);
         bench_close(b);
@@ -338,7 +177,7 @@ static float *read_floats(struct backend *be, const void *device, size_t n)
 Test(engine, saves_the_queries_of_the_last_tokens)
 {
     enum { N = 530, SMALL = 40, FLOATS = 2 * 32 }; // the window begins before the second chunk; a token of a kv head
-    struct bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_open("cpu");
     struct err err = { 0 };
     struct prefill p = { .ids = b->ids, .n = N, .needs = NEED_WINDOW_Q, .window = N + 1 };
     double seconds = 0;
@@ -362,14 +201,14 @@ Test(engine, saves_the_queries_of_the_last_tokens)
     bench_close(b);
 }
 
-static int prefill_n(struct bench *b, const int32_t *ids, int n, struct err *err)
+static int prefill_n(struct engine_bench *b, const int32_t *ids, int n, struct err *err)
 {
     return session_prefill(b->session, &(struct prefill){ .ids = ids, .n = n }, NULL, err);
 }
 
 Test(engine, refuses_contexts_it_cannot_run)
 {
-    struct bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_open("cpu");
     struct err err = { 0 };
     static int32_t many[TINY_MAX_TOKENS + 1];
     const int32_t strange[] = { 1, TINY_VOCAB }, negative[] = { -1 }, last[] = { TINY_VOCAB - 1 };
@@ -388,7 +227,7 @@ Test(engine, refuses_contexts_it_cannot_run)
 
 Test(engine, refuses_questions_it_cannot_run)
 {
-    struct bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_open("cpu");
     struct err err = { 0 };
     struct variant variant = { 0 };
     const struct variant *at = &variant;
@@ -419,7 +258,7 @@ Test(engine, refuses_questions_it_cannot_run)
 Test(engine, answers_up_to_the_models_limit)
 {
     enum { LAST = 4, ASK = 6, ROWS = TINY_MAX_TOKENS - ASK - LAST + 1 };
-    struct bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_open("cpu");
     struct err err = { 0 };
     static int32_t text[ROWS + ASK + LAST];
     float *logits = calloc((size_t)TINY_MAX_TOKENS * TINY_VOCAB, sizeof(*logits));
@@ -460,7 +299,7 @@ Test(engine, answers_up_to_the_models_limit)
 Test(engine, passes_end_where_they_should)
 {
     static const int length[][2] = { { 1, 511 }, { 1, 512 }, { 1, 513 }, { 2, 1025 }, { 512, 1 }, { 513, 2 } };
-    struct bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_open("cpu");
     float *logits = calloc((size_t)TINY_MAX_TOKENS * TINY_VOCAB, sizeof(*logits));
     struct err err = { 0 };
 
@@ -497,7 +336,7 @@ Test(engine, groups_of_sequences_end_where_they_should)
 {
     static const int count[] = { 63, 64, 65, 512, 513 };
     enum { MAX = 513 };
-    struct bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_open("cpu");
     struct err err = { 0 };
     struct question_ids question[MAX];
     static struct answer few[MAX], answer[MAX];
@@ -549,7 +388,7 @@ Test(engine, refuses_what_this_build_does_not_have)
 
 Test(engine, says_what_work_will_cost)
 {
-    struct bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_open("cpu");
     struct engine_work work = { .n_tokens = 1000,
                                 .config = b->list,
                                 .n_configs = 2, // keep 1.5 contexts together
@@ -572,8 +411,8 @@ Test(engine, says_what_work_will_cost)
 /* What questions begin with runs once per variant; the answers are the same. */
 Test(engine, answers_do_not_depend_on_what_questions_share)
 {
-    for (size_t l = 0; l < sizeof(alone_and_together) / sizeof(*alone_and_together); l++) {
-        struct bench *b = bench_open(alone_and_together[l]);
+    for (size_t l = 0; l < ALONE_AND_TOGETHER; l++) {
+        struct engine_bench *b = bench_open(alone_and_together[l]);
 
         if (!b)
             continue;
@@ -585,16 +424,16 @@ Test(engine, answers_do_not_depend_on_what_questions_share)
             own[q][40] = q;
             b->question[q].ids = own[q];
         }
-        struct run *apart = run_all(b, 0);
-        static const struct how shared[] = { { VARIANTS, QUESTIONS, 0, 40 },
-                                             { VARIANTS, QUESTIONS, 3, 39 },
-                                             { VARIANTS, QUESTIONS, 1, 1 } };
+        struct bench_answers *apart = bench_run(b, (struct how){ VARIANTS, QUESTIONS, 0, 0, 1 });
+        static const struct how shared[] = { { VARIANTS, QUESTIONS, 0, 40, 1 },
+                                             { VARIANTS, QUESTIONS, 3, 39, 1 },
+                                             { VARIANTS, QUESTIONS, 1, 1, 1 } };
         for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++) {
-            struct run *together = run_some(b, shared[i]);
-            same_answers(apart, together, "shared tokens");
-            run_free(together);
+            struct bench_answers *together = bench_run(b, shared[i]);
+            bench_same_answers(apart, together, "shared tokens");
+            bench_run_free(together);
         }
-        run_free(apart);
+        bench_run_free(apart);
         bench_close(b);
     }
 }
