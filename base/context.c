@@ -384,3 +384,24 @@ void questions_release(struct questions *q)
     json_free(q->header);
     *q = (struct questions){ 0 };
 }
+
+int questions_name_service(struct questions *questions, struct err *err)
+{
+    const struct json *api = questions->header ? json_get(questions->header, "api") : NULL;
+    const char *model = NULL;
+
+    if (!api || json_may_text(api, "model", &model, err) || !model)
+        return 0;
+    for (int q = 0; q < questions->n; q++) {
+        struct buf named = { 0 };
+        if (strcmp(questions->at[q].origin, "api") != 0)
+            continue;
+        buf_printf(&named, "api:%s", model);
+        char *taken = buf_take(&named);
+        if (!taken)
+            return err_nomem(err);
+        free(questions->at[q].origin);
+        questions->at[q].origin = taken;
+    }
+    return 0;
+}

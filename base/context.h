@@ -98,4 +98,7 @@ void question_release(struct question *q);
 int questions_read(struct questions *q, const char *path, struct err *err) MUST_CHECK; // refuses an empty stream
 void questions_release(struct questions *q);
 
+/* Origins "api" become "api:MODEL", where the header of the stream names the service's model. */
+int questions_name_service(struct questions *q, struct err *err) MUST_CHECK;
+
 #endif

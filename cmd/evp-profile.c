@@ -34,9 +34,15 @@ static struct {
     int only; // enum grid_split
     struct shard shard;
     bool truncate, overwrite, dry_run;
+    double temperature; // below 0: the usual one
     uint64_t memory;
     struct opt_common common;
-} cfg = { .configs = default_configs, .backend = "auto", .dtype = "f32", .shard = { 1, 1 }, .max_new_tokens = 32 };
+} cfg = { .configs = default_configs,
+          .backend = "auto",
+          .dtype = "f32",
+          .shard = { 1, 1 },
+          .max_new_tokens = 32,
+          .temperature = -1 };
 
 static const struct opt opts[] = {
     OPT_HEAD("What is run"),
@@ -49,6 +55,10 @@ static const struct opt opts[] = {
     OPT_TEXT(0, "cells", &cfg.cells, "LIST", "answer what this list of evp-aim asks for, instead of --configs"),
     OPT_PICK(0, "only", &cfg.only, "both|train|test", "answer the questions of one split"),
     OPT_NUM(0, "max-new-tokens", &cfg.max_new_tokens, 1, 4096, "most tokens that an answer may have"),
+    OPT_REAL(
+        0, "temperature", &cfg.temperature, 0, 100,
+        "the untouched cache answers each question a second time, sampled at this temperature, which shows how alike "
+        "two good answers are; 0: it does not (default: 0.7, with --cells 0)"),
     OPT_BOOL(0, "truncate", &cfg.truncate,
              "cut contexts that are longer than the model allows, instead of leaving them out"),
     OPT_SHARD(&cfg.shard),
@@ -188,28 +198,6 @@ static int make_lineage(struct job *j, int argc, char **argv, int first, struct 
 
 /* ---- the plan ---------------------------------------------------------------------- */
 
-/* Origin "api" becomes "api:MODEL", by the header of the stream. */
-static int name_service(struct questions *questions, struct err *err)
-{
-    const struct json *api = questions->header ? json_get(questions->header, "api") : NULL;
-    const char *model = NULL;
-
-    if (!api || json_may_text(api, "model", &model, err) || !model)
-        return 0;
-    for (int q = 0; q < questions->n; q++) {
-        struct buf named = { 0 };
-        if (strcmp(questions->at[q].origin, "api") != 0)
-            continue;
-        buf_printf(&named, "api:%s", model);
-        char *taken = buf_take(&named);
-        if (!taken)
-            return err_nomem(err);
-        free(questions->at[q].origin);
-        questions->at[q].origin = taken;
-    }
-    return 0;
-}
-
 /* What is wrong with a config of the list is wrong input. */
 static int cells_wrong(struct err *err)
 {
@@ -250,7 +238,7 @@ static int read_inputs(struct job *j, const char *contexts, const char *question
     if (!cfg.cells && config_list(&j->config, &j->n_configs, cfg.configs, err))
         return err_wrap(err, "--configs");
     if (contexts_read(&j->contexts, contexts, err) || questions_read(&j->questions, questions, err) ||
-        name_service(&j->questions, err))
+        questions_name_service(&j->questions, err))
         return err->code;
     j->input = (struct grid_input){
         .contexts = &j->contexts, .questions = &j->questions, .shard = cfg.shard, .split = (enum grid_split)cfg.only
@@ -297,12 +285,21 @@ static int open_model(struct job *j, struct err *err)
     return j->tokenizer ? tokenizer_chat_digest(j->tokenizer, j->chat_digest, err) : err->code;
 }
 
+/* An aimed list says what answers may cost. */
+static double temperature(void)
+{
+    const double usual = cfg.cells ? 0 : 0.7;
+
+    return cfg.temperature < 0 ? usual : cfg.temperature;
+}
+
 static int open_store(struct job *j, struct err *err)
 {
     j->made = (struct table_made){ .model = model_config(j->model)->name,
                                    .model_digest = j->model_digest,
                                    .chat_digest = j->chat_digest,
-                                   .max_new_tokens = cfg.max_new_tokens };
+                                   .max_new_tokens = cfg.max_new_tokens,
+                                   .temperature = temperature() };
     if (store_open(&j->store, cfg.output, cfg.dry_run ? STORE_LOOK : STORE_WRITE, err))
         return err->code;
     return store_read(&j->store, &j->made, cfg.overwrite ? STORE_OVERWRITE : STORE_EXTEND, err);
@@ -313,6 +310,7 @@ static int plan_grid(struct job *j, struct err *err)
     j->input.config = j->config;
     j->input.n_configs = j->n_configs;
     j->input.max_new_tokens = cfg.max_new_tokens;
+    j->input.temperature = temperature();
     j->input.too_long = cfg.truncate ? TOO_LONG_CUT : TOO_LONG_REFUSE;
     j->input.model_tokens = model_config(j->model)->max_tokens;
     j->input.model_window = model_config(j->model)->window;
@@ -375,18 +373,17 @@ static void leave_out(struct job *j, struct work **of, struct engine_work *work,
 /* Memory for all contexts that have something open; those that cannot fit are left out. */
 static int plan_memory(struct job *j, struct engine_plan *plan, struct err *err)
 {
-    const struct config **config = calloc((size_t)j->n_configs, sizeof(struct config *));
+    int n_configs, n = 0;
+    const struct config **config = grid_configs(&j->grid, &n_configs, err);
     struct engine_work *work = calloc((size_t)j->grid.n_work, sizeof(*work));
     struct work **of = calloc((size_t)j->grid.n_work, sizeof(struct work *));
-    int code = config && work && of ? 0 : err_nomem(err), n = 0;
+    int code = config && work && of ? 0 : err_nomem(err);
 
-    for (int v = 0; v < j->n_configs && !code; v++)
-        config[v] = &j->config[v];
     for (int i = 0; i < j->grid.n_work && !code; i++) {
         if (j->grid.work[i].n_open == 0)
             continue;
         of[n] = &j->grid.work[i];
-        work[n] = work_at_most(&j->grid, of[n], config);
+        work[n] = work_at_most(&j->grid, of[n], config, n_configs);
         n++;
     }
     for (bool planned = false; !planned && !code;) {
@@ -552,6 +549,7 @@ static int finish(struct job *j, double start, struct err *err)
         return err->code;
     summary_int("contexts", g->n_contexts);
     summary_int("answers", g->n_answers);
+    summary_int("answers_sampled", g->n_sampled);
     summary_int("answers_found", g->n_found);
     summary_int("contexts_left_out", n_lost);
     summary_int("questions_left_out", g->n_refused_questions);

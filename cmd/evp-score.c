@@ -174,7 +174,7 @@ static int embed_and_score(struct table *t, struct embedder *embedder, struct er
     struct score_embedder e = { embedder_width(embedder), embed, embed_cosine, &embedding };
     char digest[DIGEST_HEX];
 
-    progress_begin("answers", (int64_t)table_n_answers(t));
+    progress_begin("answers", (int64_t)table_n_answers(t) + (score_has_sampled(t) ? t->n_questions : 0));
     int code = score_answers(t, &e, err);
     progress_end();
     if (!code)

@@ -44,9 +44,12 @@ void plan_explain_fit(const struct placement_plan *p)
 
 void plan_explain_quality(const struct placement_plan *p)
 {
-    double unrelated = score_unrelated(&p->in->table);
+    double unrelated = score_unrelated(&p->in->table), same = score_same_meaning(&p->in->table);
 
-    if (!isnan(unrelated))
+    if (!isnan(unrelated) && !isnan(same))
+        log_info("of qualities 1 is the same answers; two good ones have %.3f here, unrelated ones %.3f", same,
+                 unrelated);
+    else if (!isnan(unrelated))
         log_info("of qualities 1 is the same answers; unrelated ones have %.3f here", unrelated);
 }
 

@@ -30,6 +30,11 @@ void profile_say_plan(const struct grid *g, const char *output)
         log_info("to do: %d contexts of %lld tokens, %lld variants, %lld questions: %lld answers of up to %d tokens",
                  g->n_contexts, (long long)g->n_tokens, (long long)g->n_variants, (long long)g->n_questions,
                  (long long)g->n_answers, g->max_new_tokens);
+    if (g->n_sampled > 0)
+        log_info(
+            "and %lld more answers of the untouched cache, sampled at temperature %g: they show how alike two good "
+            "answers are",
+            (long long)g->n_sampled, g->temperature);
 }
 
 void profile_say_memory(const struct engine_plan *plan)

@@ -29,6 +29,7 @@ static const char *percent(char out[TEXT_SHORT], double part)
 static void put_summary(const struct table *t)
 {
     json_put_real(summary_json(), "unrelated", score_unrelated(t));
+    json_put_real(summary_json(), "same_meaning", score_same_meaning(t));
     json_begin(summary_json(), "configs", '[');
     for (int v = 0; v < t->n_configs; v++) {
         json_begin(summary_json(), NULL, '{');
@@ -43,8 +44,12 @@ static void put_summary(const struct table *t)
     json_end(summary_json(), ']');
 }
 
-static void say_scale(const struct table *t, double unrelated)
+enum { QUALITY_CELLS = 3 * TEXT_SHORT + 3 };
+
+static void say_scale(const struct table *t)
 {
+    double unrelated = score_unrelated(t), same = score_same_meaning(t);
+
     log_info("mean quality over %d contexts: similarity to the answers of the untouched cache", t->n_contexts);
     if (isnan(unrelated))
         log_info("how alike unrelated answers are is not known: no context has two questions");
@@ -53,19 +58,37 @@ static void say_scale(const struct table *t, double unrelated)
             "unrelated answers, to other questions of the same context, have %.3f here; kept: how far above that, of "
             "the way to 1",
             unrelated);
+    if (!isnan(same))
+        log_info("second answers of the untouched cache, sampled at temperature %g, have %.3f: the same meaning in "
+                 "other words; "
+                 "same: how far above unrelated, of the way there",
+                 t->temperature, same);
+}
+
+/* A quality and its place on the scale: between unrelated and 1, and between unrelated and same_meaning where that is
+ * known. */
+static const char *quality_cells(char out[QUALITY_CELLS], const struct table *t, double quality)
+{
+    char cell[3][TEXT_SHORT];
+    double unrelated = score_unrelated(t), same = score_same_meaning(t);
+    int n = snprintf(out, QUALITY_CELLS, "%7s %6s", number(cell[0], quality, 4),
+                     percent(cell[1], score_kept(quality, unrelated, 1)));
+
+    if (!isnan(same))
+        snprintf(out + n, QUALITY_CELLS - (size_t)n, " %6s", percent(cell[2], score_kept(quality, unrelated, same)));
+    return out;
 }
 
 static void say_row(const struct table *t, int v, int width, bool gold)
 {
-    char cell[6][TEXT_SHORT], with_gold[TEXT_SHORT + 2] = "";
-    double unrelated = score_unrelated(t), train = table_mean(t, t->quality_train, v);
-    double test = table_mean(t, t->quality_test, v);
+    char train[QUALITY_CELLS], test[QUALITY_CELLS], error[TEXT_SHORT], score[TEXT_SHORT],
+        with_gold[TEXT_SHORT + 2] = "";
 
     if (gold)
-        snprintf(with_gold, sizeof(with_gold), " %7s", number(cell[5], table_mean(t, t->gold_mean, v), 4));
-    log_info("%-*s %7s %6s %7s %6s %7s%s %8.2fx", width, t->config_name[v], number(cell[0], train, 4),
-             percent(cell[1], score_kept(train, unrelated)), number(cell[2], test, 4),
-             percent(cell[3], score_kept(test, unrelated)), number(cell[4], score_error(t, SPLIT_TEST, v), 4),
+        snprintf(with_gold, sizeof(with_gold), " %7s", number(score, table_mean(t, t->gold_mean, v), 4));
+    log_info("%-*s %s %s %7s%s %8.2fx", width, t->config_name[v],
+             quality_cells(train, t, table_mean(t, t->quality_train, v)),
+             quality_cells(test, t, table_mean(t, t->quality_test, v)), number(error, score_error(t, SPLIT_TEST, v), 4),
              with_gold, 1 / table_mean(t, t->size_frac, v));
 }
 
@@ -108,15 +131,16 @@ static void warn_of_few(const struct table *t)
 
 void score_say(const struct table *t)
 {
+    const char *same = isnan(score_same_meaning(t)) ? "" : "   same";
     bool gold = has_gold(t);
     int width = 6;
 
     for (int v = 0; v < t->n_configs; v++)
         width = (int)strlen(t->config_name[v]) > width ? (int)strlen(t->config_name[v]) : width;
     put_summary(t);
-    say_scale(t, score_unrelated(t));
-    log_info("%-*s %7s %6s %7s %6s %7s%s %9s", width, "config", "train", "kept", "test", "kept", "error",
-             gold ? "    gold" : "", "size");
+    say_scale(t);
+    log_info("%-*s %7s %6s%s %7s %6s%s %7s%s %9s", width, "config", "train", "kept", same, "test", "kept", same,
+             "error", gold ? "    gold" : "", "size");
     for (int v = 0; v < t->n_configs; v++)
         say_row(t, v, width, gold);
     if (gold)

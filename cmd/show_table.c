@@ -5,6 +5,7 @@
 #include "profiler/score.h"
 #include "profiler/table.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -140,6 +141,7 @@ int show_table(struct sheet *s, const char *path, enum show_depth depth, struct 
     sheet_text(s, "backend", or_null(t.backend));
     sheet_text(s, "dtype", or_null(t.dtype));
     sheet_int(s, "max_new_tokens", t.max_new_tokens);
+    sheet_real(s, "temperature", t.temperature > 0 ? t.temperature : (double)NAN, 2);
     sheet_int(s, "n_contexts", t.n_contexts);
     sheet_int(s, "n_configs", t.n_configs);
     sheet_int(s, "n_train_questions", train);
@@ -148,6 +150,7 @@ int show_table(struct sheet *s, const char *path, enum show_depth depth, struct 
     sheet_int(s, "n_prefill_points", t.n_points);
     sheet_text(s, "scored_with", or_null(t.embedder_digest));
     sheet_real(s, "unrelated", score_unrelated(&t), 3);
+    sheet_real(s, "same_meaning", score_same_meaning(&t), 3);
     sheet_int(s, "n_tiers", t.n_tiers);
     put_table(s, &t);
     table_release(&t);

@@ -21,16 +21,19 @@ static double weight_bytes(const struct engine *e)
 static int add_answers(const struct forecast *f, const struct engine_work *w, double *seconds, struct err *err)
 {
     const struct kv_shape shape = engine_kv_shape(f->engine);
-    double weights = weight_bytes(f->engine), full = (double)kv_bytes(&shape, w->n_tokens), rows = 0;
+    double weights = weight_bytes(f->engine), full = (double)kv_bytes(&shape, w->n_tokens), rows = 0, held = 0;
     double space = 0.9 * f->gpu->memory_bytes - weights - full;
 
     if (space <= 0)
         return err_set(err, ERR_FAIL,
                        "%.0f GB of weights and a cache of %.1f GB do not fit the %.0f GB of memory of %s",
                        weights / 1e9, full / 1e9, f->gpu->memory_bytes / 1e9, f->gpu->name);
-    for (int i = 0; i < w->n_configs; i++)
-        rows += full * config_keep_frac(w->config[i], &shape, w->n_tokens);
-    double parts = ceil(rows / space), steps = w->max_new_tokens;
+    for (int i = 0; i < w->n_configs; i++) {
+        double some = full * config_keep_frac(w->config[i], &shape, w->n_tokens);
+        rows += some;
+        held += i > 0 && w->config[i] == w->config[0] ? 0 : some; // a second answer is over the same rows
+    }
+    double parts = ceil(held / space), steps = w->max_new_tokens;
     *seconds += serving_seconds(f->gpu, engine_cost(f->engine, w).decode_flop, steps * (parts * weights + rows));
     return 0;
 }
@@ -67,10 +70,10 @@ int forecast_open(const struct forecast *f, double *seconds, struct err *err)
 }
 
 /* The mean context's questions, at least one. */
-static struct engine_work mean_work(const struct grid *g, const struct config *const *config)
+static struct engine_work mean_work(const struct grid *g, const struct config *const *config, int n_configs)
 {
     double n = g->n_work > 0 ? g->n_work : 1, questions = 0, tokens = 0, shared = 0;
-    struct engine_work w = { .config = config, .n_configs = g->n_configs, .max_new_tokens = g->max_new_tokens };
+    struct engine_work w = { .config = config, .n_configs = n_configs, .max_new_tokens = g->max_new_tokens };
 
     for (int i = 0; i < g->n_work; i++) {
         questions += g->work[i].n_questions;
@@ -86,14 +89,13 @@ static struct engine_work mean_work(const struct grid *g, const struct config *c
 
 int forecast_sized(const struct forecast *f, struct forecast_size size, double *seconds, struct err *err)
 {
-    const struct config **config = calloc((size_t)f->grid->n_configs, sizeof(struct config *));
+    int n_configs;
+    const struct config **config = grid_configs(f->grid, &n_configs, err);
     double one = 0;
 
     if (!config)
-        return err_nomem(err);
-    for (int v = 0; v < f->grid->n_configs; v++)
-        config[v] = &f->grid->config[v];
-    struct engine_work w = mean_work(f->grid, config);
+        return err->code;
+    struct engine_work w = mean_work(f->grid, config, n_configs);
     w.n_tokens = (int)size.n_tokens;
     int code = add_answers(f, &w, &one, err);
     one += prefill_seconds(f, &w);

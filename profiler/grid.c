@@ -387,6 +387,7 @@ static void count_work(struct grid *g, const struct work *w)
     g->n_tokens += w->ids.n;
     g->n_questions += w->n_questions;
     g->n_answers += w->n_open;
+    g->n_sampled += g->temperature > 0 ? work_n_open(w, 0) : 0;
     for (int v = 0; v < g->n_configs; v++)
         g->n_variants += work_n_open(w, v) > 0;
 }
@@ -396,6 +397,7 @@ int grid_open(struct grid *g, const struct grid_input *in, struct err *err)
     g->config = in->config;
     g->n_configs = in->n_configs;
     g->max_new_tokens = in->max_new_tokens;
+    g->temperature = in->temperature;
     for (int i = 0; i < g->n_work; i++)
         if (check_work(g, &g->work[i], in->store, err))
             return err->code;

@@ -49,12 +49,14 @@ struct grid {
     const struct config *config;
     int n_configs; // V
     int max_new_tokens;
-    struct work *work; // in the order of the contexts; some have nothing open
+    double temperature; // the reference answers what is open a second time, sampled at this one; 0: it does not
+    struct work *work;  // in the order of the contexts; some have nothing open
     int n_work;
     /* counts of what is open */
     int n_contexts;
     int64_t n_tokens, n_variants, n_questions, n_answers;
-    int64_t n_found; // answers the store has already
+    int64_t n_sampled; // second answers of the reference, which n_answers does not count
+    int64_t n_found;   // answers the store has already
     /* what was left out, whether or not it was open */
     int n_refused, n_refused_questions; // contexts; questions of contexts that stay, or of none
     struct {
@@ -75,6 +77,7 @@ struct grid_input {
     const struct questions *questions;
     const struct config *config;
     int n_configs, max_new_tokens;
+    double temperature;
     struct shard shard;
     enum grid_split split;
     const struct cells *cells; // contexts and answers that are wanted, its configs being `config`; NULL: all

@@ -19,10 +19,11 @@ static bool is_member(const struct work_groups *groups, int config)
 
 int work_groups_make(struct work_groups *groups, const struct grid *g, const struct work *w, struct err *err)
 {
-    size_t n = (size_t)g->n_configs;
+    size_t n = (size_t)g->n_configs + 1;
 
     *groups = (struct work_groups){ .member = calloc(n, sizeof(*groups->member)),
-                                    .config = calloc(n, sizeof(struct config *)) };
+                                    .config = calloc(n, sizeof(struct config *)),
+                                    .sampled = -1 };
     if (!groups->member || !groups->config) {
         work_groups_release(groups);
         return err_nomem(err);
@@ -33,6 +34,10 @@ int work_groups_make(struct work_groups *groups, const struct grid *g, const str
         for (int v = first; v < g->n_configs; v++)
             if (same_open(w, v, first))
                 groups->member[groups->n++] = v;
+        if (first == 0 && g->temperature > 0) {
+            groups->sampled = groups->n;
+            groups->member[groups->n++] = 0;
+        }
     }
     for (int i = 0; i < groups->n; i++)
         groups->config[i] = &g->config[groups->member[i]];
@@ -81,12 +86,24 @@ struct engine_work work_of_group(const struct grid *g, const struct work *w, con
     return work;
 }
 
-struct engine_work work_at_most(const struct grid *g, const struct work *w, const struct config *const *config)
+const struct config **grid_configs(const struct grid *g, int *n, struct err *err)
+{
+    const struct config **config = calloc((size_t)g->n_configs + 1, sizeof(struct config *));
+
+    *n = g->n_configs + (g->temperature > 0);
+    for (int v = 0; config && v < *n; v++)
+        config[v] = &g->config[v % g->n_configs];
+    if (!config)
+        err_nomem(err);
+    return config;
+}
+
+struct engine_work work_at_most(const struct grid *g, const struct work *w, const struct config *const *config, int n)
 {
     struct engine_work work = work_of(g, w, NULL);
 
     work.config = config;
-    work.n_configs = g->n_configs;
+    work.n_configs = n;
     return work;
 }
 

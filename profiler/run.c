@@ -3,6 +3,7 @@
 #include "profiler/run.h"
 
 #include "base/clock.h"
+#include "base/rng.h"
 #include "kernels/pool.h"
 #include "profiler/gold.h"
 #include "profiler/groups.h"
@@ -22,11 +23,12 @@ struct context_run {
     struct prefill_curve curve;
     double flop_per_token; // of answers, in the part of a group that is decoded; 0: prefill
     struct work_groups groups;
-    struct variant *variant;        // (V)
-    const struct variant **pointer; // (V)
+    struct variant *variant;        // (V + 1)
+    const struct variant **pointer; // (V + 1)
     struct question_ids *question;  // (n_questions): the open ones
     int *question_at;               // (n_questions): their numbers in the work
-    struct answer *answer;          // (V * n_questions)
+    uint64_t *seed;                 // (n_questions): of their sampled answers
+    struct answer *answer;          // ((V + 1) * n_questions)
 };
 
 /* ---- progress ------------------------------------------------------------------ */
@@ -67,10 +69,12 @@ int64_t run_tokens(const struct grid *g, const struct work *w)
 {
     int64_t n = w->n_open > 0 ? w->ids.n : 0;
 
-    for (int v = 0; v < g->n_configs; v++)
+    for (int v = 0; v < g->n_configs; v++) {
+        int times = v == 0 && g->temperature > 0 ? 2 : 1;
         for (int q = 0; q < w->n_questions; q++)
             if (work_open(w, v)[q])
-                n += w->question_ids[q].n + g->max_new_tokens;
+                n += times * (w->question_ids[q].n + g->max_new_tokens);
+    }
     return n;
 }
 
@@ -114,9 +118,11 @@ static int start_table(const struct run *run, const struct work *w, struct table
     return table_set_made(t, run->made, err) ? err->code : table_set_text(&t->lineage, run->lineage, err);
 }
 
-static int keep_answer(struct context_run *c, int v, int q, const struct answer *answer, struct err *err)
+/* To question q by entry `entry` of the groups. */
+static int keep_answer(struct context_run *c, int entry, int q, const struct answer *answer, struct err *err)
 {
-    size_t at = table_answer(c->out, q, v);
+    bool sampled = entry == c->groups.sampled;
+    size_t at = sampled ? (size_t)q : table_answer(c->out, q, c->groups.member[entry]);
     struct buf text = { 0 };
 
     if (tokenizer_decode(engine_tokenizer(c->run->engine), answer->ids, answer->n, &text, err)) {
@@ -126,8 +132,8 @@ static int keep_answer(struct context_run *c, int v, int q, const struct answer 
     char *taken = buf_take(&text);
     if (table_own(c->out, taken, err))
         return err->code;
-    c->out->answer_text[at] = taken;
-    c->out->answer_n_tokens[at] = answer->n;
+    (sampled ? c->out->sampled_text : c->out->answer_text)[at] = taken;
+    (sampled ? c->out->sampled_n_tokens : c->out->answer_n_tokens)[at] = answer->n;
     return 0;
 }
 
@@ -142,6 +148,12 @@ static void keep_variant(struct context_run *c, int v, const struct variant *var
 
 /* ---- groups ------------------------------------------------------------------------ */
 
+/* Of all that is drawn for a question: the same in every run that has it, whatever else that has. */
+static uint64_t seed_of(const struct question *q)
+{
+    return rng_named(rng_named(0, q->context).state, q->id).state;
+}
+
 /* The questions that the configs of a group lack; returns how many. */
 static int list_questions(struct context_run *c, int config)
 {
@@ -152,12 +164,14 @@ static int list_questions(struct context_run *c, int config)
         if (!work_open(w, config)[q])
             continue;
         c->question[n] = (struct question_ids){ .ids = w->question_ids[q].at, .n = w->question_ids[q].n };
+        c->seed[n] = seed_of(w->question[q]);
         c->question_at[n++] = q;
     }
     return n;
 }
 
-static int decode_variants(struct context_run *c, const int *member, int n, int n_questions, struct err *err)
+/* Entries first .. first + n - 1 of the groups. The sampled one is the last of its group. */
+static int decode_variants(struct context_run *c, int first, int n, int n_questions, struct err *err)
 {
     struct decode job = { .variant = c->pointer,
                           .n_variants = n,
@@ -165,13 +179,16 @@ static int decode_variants(struct context_run *c, const int *member, int n, int 
                           .n_questions = n_questions,
                           .n_shared = c->work->n_shared,
                           .max_new_tokens = c->run->grid->max_new_tokens,
+                          .n_sampled = c->groups.sampled == first + n - 1,
+                          .temperature = c->run->grid->temperature,
+                          .seed = c->seed,
                           .progress = on_tokens,
                           .arg = c };
     int n_answers = n * n_questions;
 
     int code = session_decode(c->run->session, &job, c->answer, err);
     for (int i = 0; i < n_answers && !code; i++)
-        code = keep_answer(c, member[i / n_questions], c->question_at[i % n_questions], &c->answer[i], err);
+        code = keep_answer(c, first + i / n_questions, c->question_at[i % n_questions], &c->answer[i], err);
     for (int i = 0; i < n_answers; i++)
         free(c->answer[i].ids);
     if (code)
@@ -185,7 +202,6 @@ static int decode_variants(struct context_run *c, const int *member, int n, int 
 /* Derives n variants, lets them answer, and releases them. */
 static int run_variants(struct context_run *c, int first, int n, int n_questions, struct err *err)
 {
-    const int *member = c->groups.member + first;
     struct pool *pool = session_full(c->run->session)->pool;
     size_t mark = pool_mark(pool);
     int code = 0, made = 0;
@@ -198,11 +214,12 @@ static int run_variants(struct context_run *c, int first, int n, int n_questions
             break;
         }
         c->pointer[made] = &c->variant[made];
-        keep_variant(c, member[made], &c->variant[made]);
+        if (first + made != c->groups.sampled)
+            keep_variant(c, c->groups.member[first + made], &c->variant[made]);
         made++;
     }
     if (!code)
-        code = decode_variants(c, member, n, n_questions, err);
+        code = decode_variants(c, first, n, n_questions, err);
     for (int i = 0; i < made; i++)
         variant_release(&c->variant[i]);
     pool_reset(pool, mark);
@@ -321,14 +338,16 @@ static int time_question(struct context_run *c, struct err *err)
 
 static int alloc_scratch(struct context_run *c, struct err *err)
 {
-    size_t v = (size_t)c->run->grid->n_configs, q = (size_t)c->work->n_questions;
+    size_t v = (size_t)c->run->grid->n_configs + 1, q = (size_t)c->work->n_questions;
 
     c->variant = calloc(v, sizeof(*c->variant));
     c->pointer = calloc(v, sizeof(struct variant *));
     c->question = calloc(q, sizeof(*c->question));
     c->question_at = calloc(q, sizeof(*c->question_at));
+    c->seed = calloc(q, sizeof(*c->seed));
     c->answer = calloc(v * q, sizeof(*c->answer));
-    return c->variant && c->pointer && c->question && c->question_at && c->answer ? 0 : err_nomem(err);
+    bool all = c->variant && c->pointer && c->question && c->question_at && c->seed && c->answer;
+    return all ? 0 : err_nomem(err);
 }
 
 static void release_scratch(struct context_run *c)
@@ -339,6 +358,7 @@ static void release_scratch(struct context_run *c)
     free(c->pointer);
     free(c->question);
     free(c->question_at);
+    free(c->seed);
     free(c->answer);
 }
 

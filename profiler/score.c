@@ -40,6 +40,16 @@ static float similarity(const struct table *t, size_t reference, size_t answer, 
     return strcmp(t->answer_text[reference], t->answer_text[answer]) == 0 ? 1 : cosine;
 }
 
+/* The same of the reference's answer to q and its sampled one. */
+static float similarity_sampled(const struct table *t, int q, float cosine)
+{
+    size_t reference = table_answer(t, q, 0);
+
+    if (t->answer_n_tokens[reference] < 0 || t->sampled_n_tokens[q] < 0)
+        return NAN;
+    return strcmp(t->answer_text[reference], t->sampled_text[q]) == 0 ? 1 : cosine;
+}
+
 /* A cosine below 0 says no more than one of 0, that the answers have nothing in common; above 1 it is rounding. */
 static double clamp_to_unit(float similarity)
 {
@@ -49,9 +59,10 @@ static double clamp_to_unit(float similarity)
 /* Questions from..to-1. */
 struct batch {
     int from, to;
-    float *vector; // (answers of the batch, width)
-    int *before;   // (Q): the question before it about the same context, or -1
-    int *pairs;    // (C): those that `unrelated` is the sum of so far
+    float *vector;  // (answers of the batch, width)
+    float *sampled; // (questions of the batch, width): of the sampled answers; NULL: there are none
+    int *before;    // (Q): the question before it about the same context, or -1
+    int *pairs;     // (C): those that `unrelated` is the sum of so far
 };
 
 /* Compares the reference's answer to q with those to the questions before it, as far as they are in the batch: the
@@ -74,10 +85,11 @@ static void add_unrelated(struct table *t, const struct score_embedder *e, const
 
 static int score_batch(struct table *t, const struct score_embedder *e, const struct batch *b, struct err *err)
 {
-    const float *at = b->vector, *reference = b->vector;
+    const float *at = b->vector, *reference = b->vector, *sampled = b->sampled;
 
     if (e->embed(e->arg, t->answer_text + table_answer(t, b->from, 0), (b->to - b->from) * t->n_configs, b->vector,
-                 err))
+                 err) ||
+        (sampled && e->embed(e->arg, t->sampled_text + b->from, b->to - b->from, b->sampled, err)))
         return err->code;
     for (int q = b->from; q < b->to; q++) {
         for (int v = 0; v < t->n_configs; v++, at += e->width) {
@@ -86,6 +98,9 @@ static int score_batch(struct table *t, const struct score_embedder *e, const st
             t->similarity[answer] = similarity(t, table_answer(t, q, 0), answer, e->cosine(at, reference, e->width));
         }
         add_unrelated(t, e, b, q);
+        if (sampled)
+            t->sampled_similarity[q] = similarity_sampled(t, q, e->cosine(sampled, reference, e->width));
+        sampled += sampled ? e->width : 0;
     }
     return 0;
 }
@@ -105,6 +120,28 @@ static void find_before(const struct table *t, int *before, int *last)
     }
 }
 
+/* Fills same_meaning. n: (C), zeroed. */
+static void mean_sampled(struct table *t, int *n)
+{
+    for (int q = 0; q < t->n_questions; q++) {
+        int c = (int)t->question_context[q];
+        if (isnan(t->sampled_similarity[q]))
+            continue;
+        t->same_meaning[c] = (n[c] ? t->same_meaning[c] : 0) + clamp_to_unit(t->sampled_similarity[q]);
+        n[c]++;
+    }
+    for (int c = 0; c < t->n_contexts; c++)
+        t->same_meaning[c] = n[c] ? t->same_meaning[c] / n[c] : (double)NAN;
+}
+
+bool score_has_sampled(const struct table *t)
+{
+    for (int q = 0; q < t->n_questions; q++)
+        if (t->sampled_n_tokens[q] >= 0)
+            return true;
+    return false;
+}
+
 static int score_similarity(struct table *t, const struct score_embedder *e, struct err *err)
 {
     int max = ANSWERS_MAX / t->n_configs < 1 ? 1 : ANSWERS_MAX / t->n_configs;
@@ -112,7 +149,10 @@ static int score_similarity(struct table *t, const struct score_embedder *e, str
     struct batch b = { .vector = calloc((size_t)n * (size_t)t->n_configs, (size_t)e->width * sizeof(*b.vector)),
                        .before = calloc((size_t)t->n_questions + 1, sizeof(*b.before)),
                        .pairs = calloc((size_t)t->n_contexts + 1, sizeof(*b.pairs)) };
-    int code = b.vector && b.before && b.pairs ? 0 : err_nomem(err);
+    bool has_sampled = score_has_sampled(t);
+    if (has_sampled)
+        b.sampled = calloc((size_t)n, (size_t)e->width * sizeof(*b.sampled));
+    int code = b.vector && b.before && b.pairs && (b.sampled || !has_sampled) ? 0 : err_nomem(err);
 
     if (!code)
         find_before(t, b.before, b.pairs);
@@ -123,22 +163,38 @@ static int score_similarity(struct table *t, const struct score_embedder *e, str
     }
     for (int c = 0; c < t->n_contexts && !code; c++)
         t->unrelated[c] /= b.pairs[c] ? b.pairs[c] : 1;
+    if (!code) {
+        memset(b.pairs, 0, (size_t)t->n_contexts * sizeof(*b.pairs));
+        mean_sampled(t, b.pairs);
+    }
     free(b.vector);
+    free(b.sampled);
     free(b.before);
     free(b.pairs);
     return code;
 }
 
-double score_unrelated(const struct table *t)
+/* The mean over contexts that have a value. */
+static double mean_over_contexts(const struct table *t, const double *column)
 {
     double sum = 0;
     int n = 0;
 
-    for (int c = 0; t->unrelated && c < t->n_contexts; c++) {
-        sum += isnan(t->unrelated[c]) ? 0 : t->unrelated[c];
-        n += !isnan(t->unrelated[c]);
+    for (int c = 0; column && c < t->n_contexts; c++) {
+        sum += isnan(column[c]) ? 0 : column[c];
+        n += !isnan(column[c]);
     }
     return n ? sum / n : (double)NAN;
+}
+
+double score_unrelated(const struct table *t)
+{
+    return mean_over_contexts(t, t->unrelated);
+}
+
+double score_same_meaning(const struct table *t)
+{
+    return mean_over_contexts(t, t->same_meaning);
 }
 
 /* ---- quality --------------------------------------------------------------- */

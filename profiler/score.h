@@ -5,7 +5,8 @@
  * question: from 0, nothing in common, to 1, the same. What lies between has no meaning by itself: two answers in one
  * language about one text are alike to some degree, whatever was asked. So the scale is measured beside: how alike the
  * reference's answers to different questions of a context are, `unrelated`. A quality near it says that nothing of the
- * answers is left.
+ * answers is left. And how alike two answers of the reference to one question are, the second of them sampled,
+ * `same_meaning`: both are as good, so a quality near it says that nothing is lost.
  *
  *     bool *lost = calloc(t.n_contexts, sizeof(*lost));
  *     int n_lost = score_lost(&t, lost);                  // contexts that can get no quality
@@ -22,6 +23,7 @@
 #include "planner/belief.h"
 #include "profiler/table.h"
 
+#include <math.h>
 #include <stdbool.h>
 
 /* lost (C): whether a context has answers, but none of the reference. Returns how many are lost; -1: the reference
@@ -36,7 +38,7 @@ struct score_embedder {
     void *arg;
 };
 
-/* Fills similarity, unrelated, quality_train and quality_test with their deviations and numbers, which
+/* Fills similarity, the scale, quality_train and quality_test with their deviations and numbers, which
  * table_alloc_scores() made.
  *
  * similarity: the cosine to the reference's answer. Equal texts give exactly 1, two empty ones too, whatever the cosine
@@ -44,17 +46,24 @@ struct score_embedder {
  * each clamped to [0, 1]; NAN where none was run. Its number is how many these are, and its deviation is theirs around
  * the mean, with n - 1; NAN below two. Questions of other splits count for neither.
  * unrelated: of each context the mean similarity, clamped too, between the reference's answers to two of its questions,
- * of any split; each question is compared with up to UNRELATED_BEFORE that come before it. NAN below two. */
+ * of any split; each question is compared with up to UNRELATED_BEFORE that come before it. NAN below two.
+ * sampled_similarity: of the reference's answer and its sampled one, as similarity; same_meaning: of each context its
+ * mean over questions of any split, each clamped; NAN without. */
 enum { UNRELATED_BEFORE = 64 }; // more would take longer than embedding, and tell no more
 int score_answers(struct table *t, const struct score_embedder *e, struct err *err) MUST_CHECK;
 
-/* The mean of `unrelated` over contexts; NAN: the table does not say. */
-double score_unrelated(const struct table *t);
+/* Has the reference answered any question a second time? */
+bool score_has_sampled(const struct table *t);
 
-/* How far a quality is above unrelated, as a part of the way to 1. Below 0: it is worse than unrelated. */
-static inline double score_kept(double quality, double unrelated)
+/* The means of `unrelated` and `same_meaning` over contexts; NAN: the table does not say. */
+double score_unrelated(const struct table *t);
+double score_same_meaning(const struct table *t);
+
+/* How far a quality is above unrelated, as a part of the way to `top`: 1, or same_meaning. Below 0: it is worse than
+ * unrelated. NAN where there is no such way. */
+static inline double score_kept(double quality, double unrelated, double top)
 {
-    return (quality - unrelated) / (1 - unrelated);
+    return top > unrelated ? (quality - unrelated) / (top - unrelated) : (double)NAN;
 }
 
 /* The standard error of table_mean() of a config's quality: the contexts are a sample of contexts; of a single context

@@ -143,6 +143,8 @@ static int64_t amount(const struct table *t)
         n += t->cell_bytes[i] >= 0;
     for (size_t i = 0; i < table_n_answers(t); i++)
         n += t->answer_n_tokens[i] >= 0;
+    for (int q = 0; q < t->n_questions; q++)
+        n += t->sampled_n_tokens[q] >= 0;
     return n;
 }
 

@@ -170,17 +170,24 @@ struct json *table_lineage(const struct table *t)
 
 struct table_made table_made(const struct table *t)
 {
-    return (struct table_made){ t->model, t->model_digest, t->backend, t->dtype, t->max_new_tokens, t->chat_digest };
+    return (struct table_made){ t->model,          t->model_digest, t->backend,    t->dtype,
+                                t->max_new_tokens, t->chat_digest,  t->temperature };
 }
 
 int table_set_made(struct table *t, const struct table_made *made, struct err *err)
 {
     t->max_new_tokens = made->max_new_tokens;
+    t->temperature = made->temperature;
     if (table_set_text(&t->model, made->model, err) || table_set_text(&t->model_digest, made->model_digest, err) ||
         table_set_text(&t->backend, made->backend, err) || table_set_text(&t->dtype, made->dtype, err) ||
         table_set_text(&t->chat_digest, made->chat_digest ? made->chat_digest : "", err))
         return err->code;
     return 0;
+}
+
+static bool same_temperature(double a, double b)
+{
+    return !(a > 0) || !(b > 0) || a == b;
 }
 
 static bool same_chat(const char *a, const char *b)
@@ -214,6 +221,8 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
                  (long long)want->max_new_tokens);
     else if (!same_chat(is->chat_digest, want->chat_digest))
         snprintf(text, n, "another chat template");
+    else if (!same_temperature(is->temperature, want->temperature))
+        snprintf(text, n, "--temperature %g, not %g", is->temperature, want->temperature);
     else
         return NULL;
     return text;

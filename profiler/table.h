@@ -31,6 +31,7 @@ struct table {
     /* root attributes; "" when absent */
     char *model, *model_digest, *backend, *dtype, *chat_digest, *embedder_digest, *lineage; // lineage: JSON text
     int64_t max_new_tokens; // the answers' budget; -1: unknown
+    double temperature;     // of the sampled answers; 0: there are none
     int n_contexts, n_configs, n_questions, n_tiers, n_points;
 
     const char **context_id, **context_dataset, **context_token_digest; // (C)
@@ -46,6 +47,8 @@ struct table {
     const char **question_origin;                                       // (Q): who asked it; "" when unknown
     int64_t *question_context;                                          // (Q): row in contexts
     const char **gold_answers;                                          // (Q): right ones, profiler/gold.h; "": none
+    const char **sampled_text;                                          // (Q): the reference's second answer
+    int32_t *sampled_n_tokens;                                          // (Q); -1: not run
     const char **answer_text;                                           // (Q, V)
     int32_t *answer_n_tokens;                                           // (Q, V); -1: not run
     int64_t *cell_bytes;                                                // (C, V); -1: not run
@@ -58,6 +61,8 @@ struct table {
 
     float *similarity;                    // (Q, V) or NULL before evp-score
     double *unrelated;                    // (C) or NULL: how alike the reference's answers to two questions are
+    float *sampled_similarity;            // (Q) or NULL: of the reference's two answers
+    double *same_meaning;                 // (C) or NULL: its mean over questions
     float *gold_score;                    // (Q, V) or NULL: by the dataset's own metric; NAN: none
     double *gold_mean;                    // (C, V) or NULL: its mean over questions
     double *quality_train, *quality_test; // (C, V) or NULL
@@ -154,13 +159,15 @@ struct table_made {
     const char *model, *model_digest, *backend, *dtype; // backend: its kind, "cpu-avx512"; "cpu" goes with every "cpu-"
     int64_t max_new_tokens;
     const char *chat_digest; // of the chat template around the prompts
+    double temperature;      // of sampled answers; 0: none
 };
 
 struct table_made table_made(const struct table *t);
 int table_set_made(struct table *t, const struct table_made *made, struct err *err) MUST_CHECK;
 
 /* NULL when both are alike; else how `is` differs, written to `text`: "--max-new-tokens 2, not 3". A backend or dtype
- * of `want` that is NULL is not known yet and not compared; nor is a chat template that either does not know. */
+ * of `want` that is NULL is not known yet and not compared; nor is a chat template that either does not know, nor the
+ * temperature where either has no sampled answers. */
 enum { TABLE_DIFFERENCE = 256 };
 const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct table_made *is,
                                   const struct table_made *want);
@@ -169,7 +176,7 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
 
 /* LENIENT: a cell that breaks a rule counts as not measured, and in n_dropped, instead of ending the reading. PLAN
  * reads what planning needs and leaves the rest NULL: context_dataset, prefill_flop, profiled_at,
- * context_prefix_digests, keep_frac, compress_s, all of questions and answers, the prefill curves, similarity, gold
+ * context_prefix_digests, keep_frac, compress_s, all of questions and answers, the prefill curves, similarities, gold
  * scores, deviations and numbers of qualities, what predictions rest on, tiers and utility (n_tiers and n_points are 0;
  * n_questions is as in the file). */
 enum table_want { TABLE_ALL, TABLE_ALL_LENIENT, TABLE_PLAN, TABLE_PLAN_LENIENT };

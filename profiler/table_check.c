@@ -17,6 +17,8 @@ enum { THREADS_MIN = 1 << 16 }; /* elements; with fewer, starting threads takes 
 
 static int check_counts(const struct table *t, struct err *err)
 {
+    if (!(t->temperature >= 0 && isfinite(t->temperature)))
+        return err_set(err, ERR_FORMAT, "its temperature is not a number from 0 on");
     if (t->n_contexts < 1 || t->n_configs < 1)
         return err_set(err, ERR_FORMAT, "it holds no %s", t->n_contexts < 1 ? "contexts" : "configs");
     for (int i = 0; i < TABLE_COLUMNS; i++) {
@@ -138,12 +140,27 @@ static int check_contexts(const struct table *t, struct err *err)
             wrong = "its profiled_at is not a time";
         else if (t->unrelated && !is_quality(t->unrelated[i]))
             wrong = "its unrelated is not within 0 and 1";
+        else if (t->same_meaning && !is_quality(t->same_meaning[i]))
+            wrong = "its same_meaning is not within 0 and 1";
         else if (t->context_prefix_digests && !is_chain(t->context_prefix_digests[i], t->n_tokens[i]))
             wrong = "its prefix_digests are not the SHA-256 of every 256 tokens";
         if (wrong)
             return err_set(err, ERR_FORMAT, "context '%s': %s", t->context_id[i], wrong);
     }
     return 0;
+}
+
+static const char *sampled_fault(const struct table *t, int q)
+{
+    if (t->sampled_n_tokens[q] < -1)
+        return "n_tokens is not a count";
+    if (t->sampled_n_tokens[q] <= 0 && *t->sampled_text[q])
+        return "a text without tokens";
+    if (!t->sampled_similarity || isnan(t->sampled_similarity[q]))
+        return NULL;
+    if (!(fabsf(t->sampled_similarity[q]) <= COSINE_MAX))
+        return "similarity is not a cosine";
+    return t->sampled_n_tokens[q] < 0 ? "a similarity without an answer" : NULL;
 }
 
 static int check_questions(const struct table *t, struct err *err)
@@ -155,6 +172,9 @@ static int check_questions(const struct table *t, struct err *err)
         if (strcmp(t->question_split[i], "train") != 0 && strcmp(t->question_split[i], "test") != 0)
             return err_set(err, ERR_FORMAT, "question '%s' has split '%s', not 'train' or 'test'", t->question_id[i],
                            t->question_split[i]);
+        const char *wrong = t->sampled_text ? sampled_fault(t, i) : NULL;
+        if (wrong)
+            return err_set(err, ERR_FORMAT, "the sampled answer to '%s': %s", t->question_id[i], wrong);
         if (t->gold_answers && !gold_is_list(t->gold_answers[i]))
             return err_set(err, ERR_FORMAT, "question '%s' has gold answers that are not a list of texts in JSON",
                            t->question_id[i]);

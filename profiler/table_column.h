@@ -44,7 +44,7 @@ struct column {
     int since; // the version of the format that it came with; in an older file the name is another program's
 };
 
-enum { TABLE_COLUMNS = 49, TABLE_ATTRIBUTES = 7 };
+enum { TABLE_COLUMNS = 53, TABLE_ATTRIBUTES = 7 };
 extern const struct column table_columns[TABLE_COLUMNS];
 
 struct attribute {
@@ -79,6 +79,7 @@ struct image_head {
     char msg[512];
     int32_t n[TABLE_AXES];
     int64_t max_new_tokens;
+    double temperature;
     struct image_piece {
         uint64_t at, bytes; // at 0: not there
     } column[TABLE_COLUMNS], attributes;

@@ -368,6 +368,19 @@ static int read_int_attribute(struct source *s, const char *name, int64_t *v, st
     return H5Aread(a.id, H5T_NATIVE_INT64, v) < 0 ? hdf5_failed(err, name) : 0;
 }
 
+/* Reads a float of any size, in the same way. */
+static int read_real_attribute(struct source *s, const char *name, double *v, struct err *err)
+{
+    struct opened a;
+    int found = open_attribute(s, name, &a, err);
+
+    if (found <= 0)
+        return found;
+    if (!a.scalar || H5Tget_class(a.type) != H5T_FLOAT)
+        return err_set(err, ERR_FORMAT, "attribute '%s' is not one real number", name);
+    return H5Aread(a.id, H5T_NATIVE_DOUBLE, v) < 0 ? hdf5_failed(err, name) : 0;
+}
+
 static int read_attributes(struct source *s, struct err *err)
 {
     char *kind = NULL, *text[TABLE_ATTRIBUTES] = { 0 };
@@ -386,7 +399,8 @@ static int read_attributes(struct source *s, struct err *err)
         if (read_text_attribute(s, table_attributes[i].name, &text[i], err))
             return err->code;
     s->head.max_new_tokens = -1;
-    if (read_int_attribute(s, "max_new_tokens", &s->head.max_new_tokens, err))
+    if (read_int_attribute(s, "max_new_tokens", &s->head.max_new_tokens, err) ||
+        (s->version > 1 && read_real_attribute(s, "temperature", &s->head.temperature, err)))
         return err->code;
     return add_texts(s, &s->head.attributes, text, TABLE_ATTRIBUTES, err) ? err_wrap(err, "attributes") : 0;
 }

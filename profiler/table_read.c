@@ -129,6 +129,7 @@ int table_from_image(struct table *t, void *map, size_t bytes, enum table_want w
     t->n_tiers = head.n[AXIS_T];
     t->n_points = head.n[AXIS_P];
     t->max_new_tokens = head.max_new_tokens;
+    t->temperature = head.temperature;
     if (!code)
         code = take_columns(t, &head, want, err);
     if (!code && (want == TABLE_PLAN_LENIENT || want == TABLE_ALL_LENIENT))

@@ -83,12 +83,14 @@ static void copy_element(struct table *out, size_t to, const struct table *from,
     }
 }
 
-/* Texts that may be absent, where the table that came first has none. */
+/* Texts that may be absent, where the table that came first has none. A sampled answer goes with its number of tokens.
+ */
 static void fill_texts(struct table *out, size_t to, const struct table *from, size_t at, const char *shape)
 {
     for (int i = 0; i < TABLE_COLUMNS; i++) {
         const struct column *c = &table_columns[i];
-        if (c->part != PART_PROFILE || c->type != COLUMN_TEXT || strcmp(c->shape, shape) != 0)
+        if (c->part != PART_PROFILE || c->type != COLUMN_TEXT || strcmp(c->shape, shape) != 0 ||
+            c->at == offsetof(struct table, sampled_text))
             continue;
         const char **text = column_get(out, c), *const *other = column_get(from, c);
         if (!*text[to])
@@ -154,6 +156,10 @@ static int unite_questions(struct table *out, const struct table_rows *rows, con
         if (out->question_context[to] != context || strcmp(out->question_text[to], from->question_text[i]) != 0)
             return err_set(err, ERR_FORMAT, "question '%s' is different in two tables", from->question_id[i]);
         fill_texts(out, (size_t)to, from, (size_t)i, "Q");
+        if (out->sampled_n_tokens[to] < 0) {
+            out->sampled_text[to] = from->sampled_text[i];
+            out->sampled_n_tokens[to] = from->sampled_n_tokens[i];
+        }
     }
     return 0;
 }
@@ -248,6 +254,8 @@ static int unite_attributes(const struct uniting *u, const char *backend, struct
             return code;
     }
     u->out->max_new_tokens = u->from[0]->max_new_tokens;
+    for (int i = 0; i < u->n && !(u->out->temperature > 0); i++)
+        u->out->temperature = u->from[i]->temperature;
     return table_set_text(&u->out->backend, backend, err);
 }
 

@@ -57,7 +57,8 @@ static bool write_attributes(const struct sink *s, const struct table *t)
 
     if (!write_attribute(s, "evp", s->text, s->text, &kind) ||
         !write_attribute(s, "version", H5T_STD_I64LE, H5T_NATIVE_INT64, &version) ||
-        !write_attribute(s, "max_new_tokens", H5T_STD_I64LE, H5T_NATIVE_INT64, &t->max_new_tokens))
+        !write_attribute(s, "max_new_tokens", H5T_STD_I64LE, H5T_NATIVE_INT64, &t->max_new_tokens) ||
+        !write_attribute(s, "temperature", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &t->temperature))
         return false;
     for (int i = 0; i < TABLE_ATTRIBUTES; i++) {
         const char *text = attribute_get(t, &table_attributes[i]);

@@ -26,19 +26,44 @@ struct answered {
     double similarity;
 };
 
+/* A question, its answer with the whole cache, and another one. */
+static void put_pair(struct buf *out, const struct table *t, int q, const char *text)
+{
+    buf_adds(out, "<td>");
+    html_short(out, t->question_text[q], MAX_TEXT);
+    buf_adds(out, "<td>");
+    html_short(out, t->answer_text[table_answer(t, q, 0)], MAX_TEXT);
+    buf_adds(out, "<td>");
+    html_short(out, text, MAX_TEXT);
+    buf_addc(out, '\n');
+}
+
 static void put_answer(struct buf *out, const struct table *t, const struct answered *a)
 {
     buf_adds(out, "<tr><td>");
     html_real(out, a->similarity, 2);
     buf_adds(out, "<td>");
     html_text(out, t->config_name[a->config]);
-    buf_adds(out, "<td>");
-    html_short(out, t->question_text[a->question], MAX_TEXT);
-    buf_adds(out, "<td>");
-    html_short(out, t->answer_text[table_answer(t, a->question, 0)], MAX_TEXT);
-    buf_adds(out, "<td>");
-    html_short(out, t->answer_text[table_answer(t, a->question, a->config)], MAX_TEXT);
-    buf_addc(out, '\n');
+    put_pair(out, t, a->question, t->answer_text[table_answer(t, a->question, a->config)]);
+}
+
+/* The sampled answer whose similarity is the usual one. */
+static void put_sampled(struct buf *out, const struct table *t)
+{
+    double usual = score_same_meaning(t);
+    int best = -1;
+
+    for (int q = 0; t->sampled_similarity && q < t->n_questions; q++) {
+        double off = fabs((double)t->sampled_similarity[q] - usual);
+        if (!isnan(off) && (best < 0 || off < fabs((double)t->sampled_similarity[best] - usual)))
+            best = q;
+    }
+    if (best < 0)
+        return;
+    buf_adds(out, "<tr><td>");
+    html_real(out, (double)t->sampled_similarity[best], 2);
+    buf_adds(out, "<td>the whole cache, sampled");
+    put_pair(out, t, best, t->sampled_text[best]);
 }
 
 static const char answers_head[] = "<table><tr><th>similarity<th>config<th>question<th>answer with the whole cache"
@@ -46,7 +71,7 @@ static const char answers_head[] = "<table><tr><th>similarity<th>config<th>quest
 
 void report_scale(struct buf *out, const struct table *t)
 {
-    double unrelated = score_unrelated(t);
+    double unrelated = score_unrelated(t), same = score_same_meaning(t);
     struct score_resolution r = score_resolve(t, SPLIT_TEST);
 
     if (!t->quality_train)
@@ -58,6 +83,12 @@ void report_scale(struct buf *out, const struct table *t)
             " Unrelated answers, those of the untouched cache to other questions of the same context, have %.3f: "
             "a quality near that says that nothing is left.",
             unrelated);
+    if (!isnan(same))
+        buf_printf(
+            out,
+            " Second answers of the untouched cache to the same questions, sampled at temperature %g, have %.3f: "
+            "two good answers in other words. A quality from there on says that nothing is lost but the wording.",
+            t->temperature, same);
     if (r.pairs > 2 * r.told)
         buf_printf(
             out,
@@ -96,6 +127,8 @@ void report_examples(struct buf *out, const struct table *t)
         buf_adds(out, n == 1 ? answers_head : "");
         put_answer(out, t, &best[i]);
     }
+    if (n)
+        put_sampled(out, t);
     buf_adds(out, n ? "</table>\n" : "");
 }
 

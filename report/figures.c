@@ -3,6 +3,7 @@
  */
 #include "base/map.h"
 #include "base/parse.h"
+#include "profiler/score.h"
 #include "report/report_internal.h"
 
 #include <math.h>
@@ -143,6 +144,18 @@ struct by_method {
     int *method;
 };
 
+/* Both ends of the scale, as lines across. Counts them in *n. */
+static void put_scale(struct buf *plot, const struct table *t, int *n)
+{
+    const double at[] = { score_same_meaning(t), score_unrelated(t) };
+    static const char *const name[] = { "two good answers", "unrelated answers" };
+
+    for (int i = 0; i < 2; i++)
+        if (!isnan(at[i]))
+            buf_printf(plot, "%s%.6g with lines linewidth 1 linecolor rgb '#606060' dashtype %d title '%s'",
+                       (*n)++ ? ", " : "plot ", at[i], i + 2, name[i]);
+}
+
 static int quality_of(struct buf *out, const struct by_method *b, const char *dataset, struct err *err)
 {
     struct buf script = { 0 }, plot = { 0 };
@@ -156,6 +169,8 @@ static int quality_of(struct buf *out, const struct by_method *b, const char *da
     }
     buf_adds(out, "</figcaption>\n");
     buf_adds(&script, "set xlabel 'size, uncompressed = 1'\nset ylabel 'quality, training questions'\n");
+    if (!dataset)
+        put_scale(&plot, b->table, &n);
     for (int m = 0; m < b->methods.n; m++) {
         if (!put_method(&script, b->table, b->method, m, dataset))
             continue;

@@ -34,7 +34,7 @@ int bench_start(struct bench *b, struct err *err)
     if (!work)
         return err_nomem(err);
     for (int i = 0; i < b->grid.n_work; i++)
-        work[i] = work_at_most(&b->grid, &b->grid.work[i], b->list);
+        work[i] = work_at_most(&b->grid, &b->grid.work[i], b->list, b->n_configs);
     b->session = engine_start(b->engine, work, b->grid.n_work, 0, err);
     free(work);
     return b->session ? 0 : err->code;

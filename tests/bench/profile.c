@@ -20,7 +20,7 @@
  * that ends a shorter answer. */
 static double flop_of(const struct bench *b, const struct work *w, const struct table *t)
 {
-    struct engine_work one = work_at_most(&b->grid, w, b->list);
+    struct engine_work one = work_at_most(&b->grid, w, b->list, b->n_configs);
     double flop = engine_cost(b->engine, &one).prefill_flop;
 
     for (int v = 0; v < b->n_configs; v++) {

@@ -112,5 +112,9 @@ Test(gold, broken_rules)
     t.unrelated[0] = 2;
     cr_assert_eq(table_check(&t, &err), ERR_FORMAT);
     cr_assert_str_eq(err.msg, "context 'a/1': its unrelated is not within 0 and 1");
+    t.unrelated[0] = 0;
+    t.same_meaning[0] = -1;
+    cr_assert_eq(table_check(&t, &err), ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "context 'a/1': its same_meaning is not within 0 and 1");
     table_release(&t);
 }

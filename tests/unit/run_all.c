@@ -55,7 +55,7 @@ static void start_engine(void)
     const struct config *const list[] = { &w.config[0] };
 
     for (int i = 0; i < CONTEXTS; i++)
-        work[i] = work_at_most(&w.grid, &w.grid.work[i], list);
+        work[i] = work_at_most(&w.grid, &w.grid.work[i], list, 1);
     w.session = engine_start(w.engine, work, CONTEXTS, 0, &err);
     cr_assert(w.session, "%s", err.msg);
     true_sync = engine_backend(w.engine)->sync;
@@ -86,7 +86,7 @@ static void open_world(void)
     snprintf(w.dir, sizeof(w.dir), "/tmp/evp-unit-XXXXXX");
     cr_assert_not_null(mkdtemp(w.dir));
     w.path = file_join(w.dir, "p.h5");
-    w.made = (struct table_made){ "tiny", "", "reference", "f32", 2, "" };
+    w.made = (struct table_made){ "tiny", "", "reference", "f32", 2, "", 0 };
     cr_assert_eq(store_open(&w.store, w.path, STORE_WRITE, &err), 0, "%s", err.msg);
     cr_assert_eq(store_read(&w.store, &w.made, STORE_EXTEND, &err), 0, "%s", err.msg);
     struct grid_input in = { .contexts = &w.contexts,

@@ -289,8 +289,34 @@ Test(score, the_scale_is_the_reference_s_answers_to_other_questions)
     cr_assert_float_eq(t.unrelated[0], 0.0625 / 3, 1e-12);
     cr_assert(isnan(t.unrelated[1]), "no two answers");
     cr_assert_float_eq(score_unrelated(&t), 0.0625 / 3, 1e-12);
-    cr_assert_eq(score_kept(0.5, 0), 0.5);
-    cr_assert_eq(score_kept(0.25, 0.5), -0.5);
+    cr_assert_eq(score_kept(0.5, 0, 1), 0.5);
+    cr_assert_eq(score_kept(0.25, 0.5, 1), -0.5);
+    cr_assert_eq(score_kept(0.75, 0.5, 0.75), 1);
+    cr_assert(isnan(score_kept(0.75, 0.5, 0.5)), "no way to go");
+    table_release(&t);
+}
+
+Test(score, the_other_end_is_the_reference_s_second_answers)
+{
+    struct table t;
+    struct err err;
+
+    make(&t, 0);
+    cr_assert_eq(score_answers(&t, &cities, &err), 0, "%s", err.msg);
+    cr_assert(isnan(t.same_meaning[0]) && isnan(t.sampled_similarity[0]) && isnan(score_same_meaning(&t)), "not asked");
+    static const char *const sampled[Q] = { "Paris", "London", "Oslo", NULL, "Rome", "Rome" };
+    for (int q = 0; q < Q; q++) {
+        t.sampled_text[q] = sampled[q] ? sampled[q] : "";
+        t.sampled_n_tokens[q] = sampled[q] ? 1 : -1;
+    }
+    cr_assert_eq(score_answers(&t, &cities, &err), 0, "%s", err.msg);
+    const float want[Q] = { 1, 0.5F, -0.5F, NAN, NAN, 1 };
+    for (int q = 0; q < Q; q++)
+        cr_assert(isnan(want[q]) ? isnan(t.sampled_similarity[q]) : t.sampled_similarity[q] == want[q], "%d: %g", q,
+                  (double)t.sampled_similarity[q]);
+    cr_assert_eq(t.same_meaning[0], 0.5, "below 0 counts as 0");
+    cr_assert_eq(t.same_meaning[1], 1);
+    cr_assert_eq(score_same_meaning(&t), 0.75);
     table_release(&t);
 }
 

@@ -50,6 +50,51 @@ Test(table, comes_back_from_its_file)
     unlink(path);
 }
 
+Test(table, sampled_answers_come_back_and_follow_rules)
+{
+    struct table t, back;
+    struct err err;
+    char path[] = "/tmp/evp-unit-XXXXXX";
+
+    close(mkstemp(path));
+    small_table(&t, 0, 2, 1, 2);
+    cr_assert_eq(table_alloc_scores(&t, 0, &err), 0);
+    t.temperature = 0.7;
+    t.sampled_n_tokens[0] = 3;
+    t.sampled_text[0] = "so";
+    t.sampled_similarity[0] = 0.5F;
+    t.same_meaning[0] = 0.5;
+    cr_assert_eq(table_write(&t, path, &err), 0, "%s", err.msg);
+    cr_assert_eq(table_read(&back, path, TABLE_ALL, &err), 0, "%s", err.msg);
+    cr_assert(back.temperature == 0.7 && back.sampled_n_tokens[0] == 3 && back.sampled_n_tokens[1] == -1);
+    cr_assert_str_eq(back.sampled_text[0], "so");
+    cr_assert(back.sampled_similarity[0] == 0.5F && isnan(back.sampled_similarity[1]) && back.same_meaning[0] == 0.5);
+    table_release(&back);
+    cr_assert_eq(table_read(&back, path, TABLE_PLAN, &err), 0, "%s", err.msg);
+    cr_assert(back.same_meaning[0] == 0.5 && !back.sampled_text && !back.sampled_similarity);
+    table_release(&back);
+#define REFUSED(change, undo, why)                                                                                     \
+    do {                                                                                                               \
+        change;                                                                                                        \
+        cr_assert_eq(table_check(&t, &err), ERR_FORMAT);                                                               \
+        cr_assert_str_eq(err.msg, why);                                                                                \
+        undo;                                                                                                          \
+    } while (0)
+    REFUSED(t.sampled_n_tokens[0] = -2, t.sampled_n_tokens[0] = 3,
+            "the sampled answer to 'q0': n_tokens is not a count");
+    REFUSED(t.sampled_n_tokens[0] = 0, t.sampled_n_tokens[0] = 3, "the sampled answer to 'q0': a text without tokens");
+    REFUSED(t.sampled_similarity[0] = 1.5F, t.sampled_similarity[0] = 0.5F,
+            "the sampled answer to 'q0': similarity is not a cosine");
+    REFUSED(t.sampled_similarity[1] = 0, t.sampled_similarity[1] = NAN,
+            "the sampled answer to 'q1': a similarity without an answer");
+    REFUSED(t.temperature = -1, t.temperature = 0.7, "its temperature is not a number from 0 on");
+    REFUSED(t.temperature = (double)NAN, t.temperature = 0.7, "its temperature is not a number from 0 on");
+#undef REFUSED
+    cr_assert_eq(table_check(&t, &err), 0, "%s", err.msg);
+    table_release(&t);
+    unlink(path);
+}
+
 Test(table, same_content_same_bytes)
 {
     struct table t;

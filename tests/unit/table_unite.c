@@ -36,6 +36,34 @@ Test(table_unite, unites_what_each_lacks)
     table_release(&both);
 }
 
+/* A second answer and its number of tokens come from the first table that has them, whatever has the question first. */
+Test(table_unite, sampled_answers_are_filled_in)
+{
+    struct table a, b, both;
+    struct err err;
+
+    small_table(&a, 0, 3, 1, 2);
+    small_table(&b, 0, 3, 1, 2);
+    a.sampled_n_tokens[1] = 0; // it stopped at once
+    b.temperature = 0.7;
+    for (int q = 0; q < 2; q++) {
+        b.sampled_n_tokens[q] = 2;
+        b.sampled_text[q] = "so";
+    }
+    cr_assert_eq(unite(&both, &a, &b, &err), 0, "%s", err.msg);
+    cr_assert(both.sampled_n_tokens[0] == 2 && strcmp(both.sampled_text[0], "so") == 0);
+    cr_assert(both.sampled_n_tokens[1] == 0 && !*both.sampled_text[1]);
+    cr_assert(both.sampled_n_tokens[2] == -1 && !*both.sampled_text[2]);
+    cr_assert_eq(both.temperature, 0.7);
+    cr_assert_eq(table_check(&both, &err), 0, "%s", err.msg);
+    table_release(&both);
+    a.temperature = 1;
+    cr_assert_eq(unite(&both, &a, &b, &err), ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "table 2 of 2 was made with --temperature 0.7, not 1");
+    table_release(&a);
+    table_release(&b);
+}
+
 Test(table_unite, does_not_unite_what_differs)
 {
     struct table a, b, both;
@@ -158,7 +186,7 @@ Test(table_unite, cpu_goes_with_every_kind_of_cpu)
 
 Test(table_unite, says_how_two_were_made_differently)
 {
-    const struct table_made want = { "m", "01", "cpu", "f32", 32, "aa" };
+    const struct table_made want = { "m", "01", "cpu", "f32", 32, "aa", 0.7 };
     char text[TABLE_DIFFERENCE];
 
 #define DIFFERS(member, value, how)                                                                                    \
@@ -173,10 +201,13 @@ Test(table_unite, says_how_two_were_made_differently)
     DIFFERS(dtype, "bf16", "--dtype bf16, not f32");
     DIFFERS(max_new_tokens, -1, "--max-new-tokens -1, not 32");
     DIFFERS(chat_digest, "bb", "another chat template");
+    DIFFERS(temperature, 1, "--temperature 1, not 0.7");
 #undef DIFFERS
     struct table_made silent = want;
     silent.chat_digest = "";
     cr_assert_null(table_made_difference(text, &silent, &want), "a table of before does not say");
+    silent.temperature = 0;
+    cr_assert_null(table_made_difference(text, &silent, &want), "one without sampled answers goes with any");
     struct table_made early = want;
     early.backend = early.dtype = NULL;
     cr_assert_null(table_made_difference(text, &want, &early), "what is not known yet is not compared");

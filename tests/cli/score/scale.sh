@@ -17,5 +17,17 @@ echo
 	for i in 1 2 3 4 5 6; do q test "it is $i" "it is $i" "a long cache $i" "a"; done
 } | score | grep -c warning
 echo
+# Second answers of the untouched cache are the other end of the scale.
+{
+	printf "${configs}context\ta\n"
+	q train "it is paris" "it is paris" "it is paris" "a cache"
+	printf 'sampled\tit is rome\n'
+	q test "a long context" "a cache" "it is paris" "it is"
+	printf 'sampled\ta long context\n'
+	q test "it is rome" "it is rome" "a cache of paris" "a"
+} | score
+grep -o '"same_meaning":0\.[0-9]' s.json
+evp-show t.h5 | grep 'same meaning\|temperature'
+echo
 # One question: nothing is known of either.
 { printf "${configs}context\ta\n"; q test "it is" "it" "it is" "a"; } | score

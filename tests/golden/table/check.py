@@ -63,12 +63,12 @@ with h5py.File(f"{work}/made.h5") as f:
     f.visititems(lambda name, o: names.append("/" + name) if isinstance(o, h5py.Dataset) else None)
     if set(names) != set(rows):
         wrong.append(f"documented or written alone: {set(names) ^ set(rows)}")
-    verdict(len(rows) == 49 and not wrong, "every dataset is as documented", "; ".join(wrong) or f"{len(rows)} rows")
+    verdict(len(rows) == 53 and not wrong, "every dataset is as documented", "; ".join(wrong) or f"{len(rows)} rows")
     ids = f["/contexts/id"].asstr()[:].tolist()
     verdict(ids == ["qasper/1", "na\u00efve \u20ac"] and f["/answers/text"].asstr()[0, 1] == "because \U0001f600", "UTF-8")
     verdict(f["/cells/bytes"][1, 3] == -1 and np.isnan(f["/cells/size_frac"][1, 3]) and f["/answers/n_tokens"][0, 3] == -1
             and np.isnan(f["/quality/test"][0, 0]) and f["/contexts/dataset"].asstr()[1] == "", "absent values")
-    verdict(f.attrs["evp"] == "table" and f.attrs["version"] == 2 and f.attrs["max_new_tokens"] == 32
+    verdict(f.attrs["evp"] == "table" and f.attrs["version"] == 2 and f.attrs["max_new_tokens"] == 32 and f.attrs["temperature"] == 0.7
             and f.attrs["model"] == "m" and f.attrs["lineage"] == '{"tool":"copy"}', "attributes")
 status, said = run(f"{work}/made.h5", "again.h5")
 verdict(status == 0 and open(f"{work}/made.h5", "rb").read() == open(f"{work}/again.h5", "rb").read(),
@@ -145,7 +145,7 @@ def chunked(n):
 status, said = run(write(f"{work}/h5py.h5", remove("/contexts/question_s")))
 lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
 verdict(status == 0 and (lacks["/contexts/question_s"] == 0).all(), "without question_s it reads as 0", said)
-NEW = ["/contexts/prefill_n", "/contexts/prefill_spread", "/contexts/question_spread", "/contexts/unrelated", "/gold/answers", "/gold/score", "/gold/mean", "/contexts/prefill_flop", "/contexts/profiled_at", "/contexts/prefix_digests", "/questions/origin", "/quality/train_std", "/quality/train_n",
+NEW = ["/contexts/prefill_n", "/contexts/prefill_spread", "/contexts/question_spread", "/contexts/unrelated", "/contexts/same_meaning", "/sampled/text", "/sampled/n_tokens", "/sampled/similarity", "/gold/answers", "/gold/score", "/gold/mean", "/contexts/prefill_flop", "/contexts/profiled_at", "/contexts/prefix_digests", "/questions/origin", "/quality/train_std", "/quality/train_n",
        "/quality/test_std", "/quality/test_n", "/predicted", "/belief", "/cells/asked", "/prefill_curve"]
 
 
@@ -174,14 +174,14 @@ for what in "plain", "foreign":
 for name in NEW[:-4]:
     status, said = run(write(f"{work}/h5py.h5", remove(name)))
     verdict(status == 0 and is_absent(contents(f"{work}/out.h5")[0][name]), f"without {name}", said)
-for part in (["/answers/similarity", "/quality", "/gold/score", "/gold/mean", "/contexts/unrelated", "/tiers", "/utility"], ["/predicted", "/belief", "/cells/asked"], ["/tiers", "/utility"], ["/prefill_curve"]):
+for part in (["/answers/similarity", "/quality", "/gold/score", "/gold/mean", "/contexts/unrelated", "/contexts/same_meaning", "/sampled/similarity", "/tiers", "/utility"], ["/predicted", "/belief", "/cells/asked"], ["/tiers", "/utility"], ["/prefill_curve"]):
     status, said = run(write(f"{work}/h5py.h5", lambda f: [remove(name)(f) for name in part]))
     lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
     verdict(status == 0 and not any(name.startswith(tuple(part)) for name in lacks), f"without {', '.join(part)}", said)
-for name in ["model", "model_digest", "backend", "dtype", "chat_digest", "embedder_digest", "lineage", "max_new_tokens"]:
+for name in ["model", "model_digest", "backend", "dtype", "chat_digest", "embedder_digest", "lineage", "max_new_tokens", "temperature"]:
     status, said = run(write(f"{work}/h5py.h5", lambda f: f.attrs.__delitem__(name)))
     is_now = contents(f"{work}/out.h5")[1][name] if status == 0 else None
-    verdict(status == 0 and is_now == (-1 if name == "max_new_tokens" else ""), f"without attribute {name}", said)
+    verdict(status == 0 and is_now == {"max_new_tokens": -1, "temperature": 0}.get(name, ""), f"without attribute {name}", said)
 for n in (2**25 - 1, 2**25):
     status, said = run(write(f"{work}/h5py.h5", chunked(n)))
     verdict(status == 0, f"chunks of {n} numbers", said)
@@ -238,6 +238,9 @@ for label, change in {
     "one dataset of predictions alone": remove("/belief/mean"),
     "a variance below 0": replace("/belief/between", data["/belief/between"] - 1),
     "another kind": attribute("evp", "profile"),
+    "a temperature below 0": attribute("temperature", -0.5),
+    "a temperature that is text": attribute("temperature", "warm"),
+    "a sampled answer without tokens": replace("/sampled/n_tokens", np.array([-1, 0, 0], np.int32)),
     "a list for a name": attribute("evp", ["table", "table"]),
     "no contexts": lambda f: [replace(k, data[k][:0], dtype=text if data[k].dtype.kind == "O" else None)(f)
                               for k in rows if "C" == rows[k][0][0]],

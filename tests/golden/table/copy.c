@@ -26,6 +26,7 @@ static void fill(struct table *t)
         t->prefill_spread[c] = c ? (double)NAN : 0.125;
         t->question_spread[c] = c ? 0 : (double)NAN;
         t->unrelated[c] = c ? (double)NAN : 0.25;
+        t->same_meaning[c] = c ? (double)NAN : 0.75;
     }
     t->context_dataset[0] = "qasper";
     t->context_prefix_digests[0] = DIGEST DIGEST DIGEST;
@@ -42,6 +43,9 @@ static void fill(struct table *t)
         t->question_split[q] = q ? "test" : "train";
         t->question_context[q] = q == 2;
         t->question_origin[q] = q ? "api:m" : "";
+        t->sampled_n_tokens[q] = q - 1;
+        t->sampled_text[q] = q == 2 ? "so" : "";
+        t->sampled_similarity[q] = q ? 0.75F : NAN;
         t->gold_answers[q] = q ? "" : "[\"because\",\"\"]";
     }
     for (int i = 0; i < 12; i++) { // the last config was not run
@@ -86,6 +90,7 @@ static int make(struct table *t, struct err *err)
         table_set_text(&t->model_digest, DIGEST, err) || table_set_text(&t->lineage, "{\"tool\":\"copy\"}", err))
         return err->code;
     t->max_new_tokens = 32;
+    t->temperature = 0.7;
     fill(t);
     return 0;
 }
