@@ -1,7 +1,7 @@
 /* sample.h - a token drawn by its probability, softmax(logits / temperature), from a number that the caller drew.
  *
- * By the inverse of the distribution function over the ids in their order: logits that differ by roundings give the same
- * token but for numbers within these roundings of a boundary. Arithmetic on the host, the same for every backend.
+ * By the inverse of the distribution function over the ids in their order: logits that differ by roundings give the
+ * same token but for numbers within these roundings of a boundary. Arithmetic on the host, the same for every backend.
  */
 #ifndef EVP_SAMPLE_H
 #define EVP_SAMPLE_H
