@@ -88,7 +88,7 @@ Test(limits, whole_numbers_in_json_end_at_2_to_53)
 
 /* ---- depth, length ------------------------------------------------------ */
 
-/* cJSON's own limit: a deeper text would use up the stack. */
+/* A deeper text would use up the stack. */
 Test(limits, json_is_at_most_1000_deep)
 {
     static char text[2 * 1001];
