@@ -42,7 +42,7 @@ HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 
 # ---- what is built from what -------------------------------------------------
 DIRS  := base kernels kernels/reference kernels/cpu kernels/cuda methods engine embed datasets qgen planner profiler report \
-         loader/formats loader/index loader/store loader/load loader/libevp planner/placement
+         loader/formats loader/index loader/media loader/store loader/load loader/libevp planner/placement
 LIB_C := $(wildcard $(DIRS:%=%/*.c)) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
 LIB_O := $(LIB_C:%.c=$B/%.o)
 SCRIPTS := $B/evp $B/evp-demo
@@ -74,7 +74,7 @@ $B/libevpress.a: $(LIB_O)
 
 # What a serving system links. It is compiled from these folders and nothing else, without OpenMP, and linked to
 # libcrypto and SQLite alone, so it can need no model, GPU or BLAS; only what loader/libevp/evp.h declares is visible.
-LIBEVP_DIRS := base planner loader/formats loader/index loader/store loader/libevp
+LIBEVP_DIRS := base planner loader/formats loader/index loader/media loader/store loader/libevp
 LIBEVP_LIBS := -lcrypto -lsqlite3 -lpthread -lm
 LIBEVP_O := $(patsubst %.c,$B/libevp/%.o,$(filter-out base/http.c,$(wildcard $(LIBEVP_DIRS:%=%/*.c))))
 $B/libevp.so: $(LIBEVP_O) loader/libevp/libevp.map

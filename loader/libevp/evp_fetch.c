@@ -1,15 +1,11 @@
 /* evp_fetch.c - the payload of a found prefix: its file opened, wherever it lies now, and read whole. */
 #include "loader/libevp/evp_fetch.h"
 
-#include "loader/index/folder.h"
 #include "loader/libevp/evp_find.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- opening ------------------------------------------------------------------- */
 
@@ -40,21 +36,6 @@ static int seek_record(const struct view *v, const struct evp_prefix *prefix, st
            r->checksum == strtoull(prefix->checksum, NULL, 16);
 }
 
-/* A regular file of the size that the index says, or an error. */
-static int check_file(const struct prefix_file *f, const struct evp_prefix *prefix, struct err *err)
-{
-    struct stat st;
-
-    if (fstat(f->fd, &st))
-        return err_set(err, ERR_IO, "'%s': cannot read: %s", f->path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return err_set(err, ERR_FORMAT, "'%s' is not a file", f->path);
-    if ((uint64_t)st.st_size != prefix->size)
-        return err_set(err, ERR_FORMAT, "'%s': has %lld bytes, not %llu", f->path, (long long)st.st_size,
-                       (unsigned long long)prefix->size);
-    return 0;
-}
-
 static int open_in_tier(const struct snapshot *s, int tier, const struct evp_prefix *prefix, struct prefix_file *f,
                         struct err *err)
 {
@@ -66,14 +47,8 @@ static int open_in_tier(const struct snapshot *s, int tier, const struct evp_pre
         return got < 0 ? got : PREFIX_GONE;
     object_file(r.object, file);
     snprintf(f->path, sizeof(f->path), "%s/%s", s->header.tiers.at[tier].uri, file);
-    f->fd = folder_open_file(s->view[tier].folder, file);
-    if (f->fd < 0)
-        return errno == ENOENT ? PREFIX_GONE : err_set(err, ERR_IO, "'%s': cannot open: %s", f->path, strerror(errno));
-    if (!check_file(f, prefix, err))
-        return 0;
-    close(f->fd);
-    f->fd = -1;
-    return err->code;
+    got = medium_get(&s->view[tier].medium, file, (int64_t)prefix->size, &f->blob, err);
+    return got == MEDIUM_GONE ? PREFIX_GONE : got;
 }
 
 static int open_in_any(struct evp_store *store, const struct evp_prefix *prefix, struct prefix_file *f, struct err *err)
@@ -89,7 +64,7 @@ static int open_in_any(struct evp_store *store, const struct evp_prefix *prefix,
 
 int prefix_open(struct evp_store *store, const struct evp_prefix *prefix, struct prefix_file *f, struct err *err)
 {
-    f->fd = -1;
+    f->blob = (struct blob){ .fd = -1 };
     int code = open_in_any(store, prefix, f, err);
     if (code != PREFIX_GONE)
         return code;
@@ -102,15 +77,7 @@ int prefix_open(struct evp_store *store, const struct evp_prefix *prefix, struct
 
 int read_at(const struct prefix_file *f, void *to, size_t n, uint64_t offset, struct err *err)
 {
-    for (size_t done = 0; done < n;) {
-        ssize_t got = pread(f->fd, (char *)to + done, n - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return err_set(err, ERR_IO, "'%s': cannot read: %s", f->path, got ? strerror(errno) : "the file was cut");
-        done += (size_t)got;
-    }
-    return 0;
+    return blob_read(&f->blob, to, n, offset, err) ? err_wrap(err, "'%s'", f->path) : 0;
 }
 
 static int read_whole(const struct prefix_file *f, const struct evp_prefix *prefix, int verify, void *buffer,
@@ -143,7 +110,7 @@ int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *bu
         return evp_error_set(error, EVP_GONE, "the prefix is no longer placed");
     if (!code) {
         code = read_whole(&f, prefix, store->verify, buffer, &err);
-        close(f.fd);
+        blob_close(&f.blob);
     }
     return code ? evp_error_from(error, &err, EVP_DAMAGED) : EVP_OK;
 }

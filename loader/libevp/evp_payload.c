@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { HEAD = 1 << 16, CHUNK = 1 << 20 }; // bytes that hold most headers; of a tensor at a time
 
@@ -100,8 +99,7 @@ void evp_payload_close(struct evp_payload *p)
 {
     if (!p)
         return;
-    if (p->file.fd >= 0)
-        close(p->file.fd);
+    blob_close(&p->file.blob);
     payload_close(&p->payload);
     json_free(p->sums);
     free(p->whole);
@@ -115,7 +113,7 @@ static void locate(const struct evp_payload *p, const struct st_tensor *t, struc
 {
     const char *sum = payload_sum(p->sums, t->name);
 
-    *l = (struct evp_location){ .fd = p->file.fd, .n_dims = t->n_dims, .offset = t->offset, .size = t->bytes };
+    *l = (struct evp_location){ .fd = p->file.blob.fd, .n_dims = t->n_dims, .offset = t->offset, .size = t->bytes };
     memcpy(l->dim, t->dim, (size_t)t->n_dims * sizeof(*t->dim));
     snprintf(l->name, sizeof(l->name), "%s", t->name);
     snprintf(l->type, sizeof(l->type), "%s", st_type_name(t->type));
@@ -139,7 +137,7 @@ int evp_locate(struct evp_payload *payload, const char *tensor, struct evp_locat
     if (t)
         locate(payload, t, location);
     else
-        *location = (struct evp_location){ .fd = payload->file.fd, .size = payload->size };
+        *location = (struct evp_location){ .fd = payload->file.blob.fd, .size = payload->size };
     return EVP_OK;
 }
 

@@ -39,8 +39,7 @@ struct writer {
 struct goods {
     struct entry entry;
     int tier;
-    const void *bytes; // NULL: they are in `from`
-    int from;
+    struct blob from; // its bytes
 };
 
 /* ---- a forked process ------------------------------------------------------------------ */
@@ -217,7 +216,7 @@ static int remove_files(struct writer *w, int t, const bool *gone, struct err *e
     if (expect_files(w, t, err) || tier_store_commit(s, err) || tier_store_publish(s, err))
         return err->code;
     for (int i = 0; i < s->in.n; i++)
-        if (gone[i] && tier_store_unlink(s, &s->in.at[i], err))
+        if (gone[i] && tier_store_remove(s, &s->in.at[i], err))
             return err->code;
     return 0;
 }
@@ -308,8 +307,7 @@ static int place_again(struct tier_store *s, int i, int64_t bytes, struct err *e
 
 static int write_file(struct tier_store *s, const struct goods *g, struct err *err)
 {
-    int code = g->bytes ? tier_store_write(s, g->bytes, (size_t)g->entry.size, &g->entry, err)
-                        : tier_store_copy(s, g->from, &g->entry, err);
+    int code = tier_store_put(s, &g->from, &g->entry, err);
 
     return code || tier_store_flush_file(s, &g->entry, err) || tier_store_read_back(s, &g->entry, err) ? err->code : 0;
 }
@@ -412,7 +410,7 @@ static int take_goods(struct goods *g, const struct evp_put *put, const struct s
     struct payload p;
     struct entry *e = &g->entry;
 
-    *g = (struct goods){ .bytes = put->payload, .from = -1 };
+    *g = (struct goods){ .from = blob_of_bytes(put->payload, put->size) };
     if (field_check_text("id", put->id, MANIFEST_ID, err) || payload_parse(&p, put->payload, put->size, err))
         return err->code;
     e->size = (int64_t)put->size;
@@ -480,12 +478,12 @@ static int move(struct writer *w, int to, struct err *err)
 
     if (!find_placed(w, &from, &i))
         return unknown_context(w, err);
-    g.from = tier_store_file(&w->tier[from], entry_at(w, from, i), err);
-    int code = g.from < 0 ? g.from : entry_copy(&g.entry, entry_at(w, from, i), err);
+    if (tier_store_get(&w->tier[from], entry_at(w, from, i), &g.from, err))
+        return err->code;
+    int code = entry_copy(&g.entry, entry_at(w, from, i), err);
     if (!code)
         code = place(w, &g, err);
-    if (g.from >= 0)
-        close(g.from);
+    blob_close(&g.from);
     entry_release(&g.entry);
     return code;
 }

@@ -20,6 +20,7 @@ static void snapshot_free(struct snapshot *s)
         return;
     for (int t = 0; t < TIER_MAX; t++) {
         index_close(&s->view[t].index);
+        medium_close(&s->view[t].medium);
         if (s->view[t].folder >= 0)
             close(s->view[t].folder);
     }
@@ -73,6 +74,8 @@ static int open_view(struct snapshot *s, int tier, const char *name_space, uid_t
         code = index_open(&v->index, v->folder, err);
         s->seen[tier] = v->index.top ? stamp_from(&v->index.stat) : (struct stamp){ 0 };
         v->name_space = index_name_space(&v->index, name_space);
+        if (!code && v->index.fd >= 0)
+            code = medium_open(&v->medium, &(struct medium_place){ t, v->folder }, err);
     }
     return code ? err_wrap(err, "tier '%s'", t->name) : 0;
 }

@@ -13,6 +13,7 @@
 #include "loader/libevp/evp.h"
 #include "loader/libevp/evp_error.h"
 #include "loader/libevp/evp_fork.h"
+#include "loader/media/medium.h"
 
 #include <time.h>
 
@@ -28,6 +29,7 @@ struct view {
     int code;   // an evp_code: why nothing is found there
     int folder; // -1: not a folder, or it does not exist
     struct index index;
+    struct medium medium;
     int name_space; // number in the index; -1: the index has nothing of it
 };
 

@@ -61,7 +61,7 @@ static int remove_copies(struct load *l, const struct copy *const *copy, int n, 
     if (commit_all(l, err) || publish_all(l, p, err))
         return err->code;
     for (int i = 0; i < n; i++)
-        if (tier_store_unlink(&l->store[copy[i]->store], load_entry(l, copy[i]), err))
+        if (tier_store_remove(&l->store[copy[i]->store], load_entry(l, copy[i]), err))
             return err->code;
     return 0;
 }
@@ -108,30 +108,40 @@ struct batch {
     struct err *err;
 };
 
-static int open_source(const struct load *l, const struct step *step, struct err *err)
+static int copy_packed(const struct load *l, const struct goal *g, struct err *err)
 {
-    const struct goal *g = &l->goal[step->goal];
-
-    if (step->file >= 0) {
-        const struct copy *c = &l->copy[step->file];
-        return tier_store_file(&l->store[c->store], load_entry(l, c), err);
-    }
     char *path = file_join(l->o.payloads, g->payload);
-    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd < 0)
-        fd = path ? err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno)) : err_nomem(err);
+
+    if (!path)
+        return err_nomem(err);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct blob from = blob_of_file(fd);
+    int code = fd < 0 ? err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno))
+                      : tier_store_put(&l->store[g->store], &from, &g->want, err);
+    if (fd >= 0)
+        close(fd);
     free(path);
-    return fd;
+    return code;
+}
+
+static int copy_placed(const struct load *l, const struct copy *c, const struct goal *g, struct err *err)
+{
+    struct blob from;
+
+    if (tier_store_get(&l->store[c->store], load_entry(l, c), &from, err))
+        return err->code;
+    int code = tier_store_put(&l->store[g->store], &from, &g->want, err);
+    blob_close(&from);
+    return code;
 }
 
 static int copy_piece(const struct batch *b, int i, struct err *err)
 {
-    const struct goal *g = &b->l->goal[b->step[i].goal];
-    int fd = open_source(b->l, &b->step[i], err);
-    int code = fd < 0 ? fd : tier_store_copy(&b->l->store[g->store], fd, &g->want, err);
+    const struct load *l = b->l;
+    const struct goal *g = &l->goal[b->step[i].goal];
+    int file = b->step[i].file;
+    int code = file < 0 ? copy_packed(l, g, err) : copy_placed(l, &l->copy[file], g, err);
 
-    if (fd >= 0)
-        close(fd);
     return code ? err_wrap(err, "context '%.80s'", g->want.id) : 0;
 }
 

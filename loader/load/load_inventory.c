@@ -236,7 +236,7 @@ static int goals_from_before(struct load *l, struct err *err)
 
 /* ---- copies ---------------------------------------------------------------------------- */
 
-static void add_copy(struct load *l, int store, int entry)
+static void add_copy(struct load *l, int store, int entry, bool there)
 {
     const struct tier_store *s = &l->store[store];
     struct entry *e = &s->in.at[entry];
@@ -245,7 +245,7 @@ static void add_copy(struct load *l, int store, int entry)
 
     if (!e->present)
         return;
-    if (tier_store_has(s, e, read ? STORE_CONTENT : STORE_SIZE)) {
+    if (there && (!read || tier_store_has(s, e, STORE_CONTENT))) {
         l->copy[l->n_copies++] = copy;
         return;
     }
@@ -253,6 +253,18 @@ static void add_copy(struct load *l, int store, int entry)
     l->damaged[l->n_damaged++] = copy;
     l->o.warn("context '%s': '%s/%s' is %s", e->id, s->tier->uri, e->file,
               read ? "missing or damaged" : "missing or has another size");
+}
+
+static int list_store(struct load *l, int store, struct err *err)
+{
+    const struct tier_store *s = &l->store[store];
+    bool *there = calloc((size_t)s->in.n + 1, sizeof(*there));
+    int code = there ? tier_store_look(s, there, err) : err_nomem(err);
+
+    for (int i = 0; !code && i < s->in.n; i++)
+        add_copy(l, store, i, there[i]);
+    free(there);
+    return code;
 }
 
 static int list_copies(struct load *l, struct err *err)
@@ -266,8 +278,8 @@ static int list_copies(struct load *l, struct err *err)
     if (!l->copy || !l->damaged)
         return err_nomem(err);
     for (int s = 0; s < l->report.n_tiers; s++)
-        for (int i = 0; i < l->store[s].in.n; i++)
-            add_copy(l, s, i);
+        if (l->store[s].tier && list_store(l, s, err))
+            return err->code;
     l->report.n_damaged = l->n_damaged;
     return 0;
 }

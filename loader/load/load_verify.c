@@ -47,7 +47,8 @@ static int checksum_of(const char *path, int64_t *size, char checksum[XXH3_HEX],
 
     if (fd < 0)
         return err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno));
-    int code = tier_store_checksum(fd, size, checksum, err);
+    struct blob b = blob_of_file(fd);
+    int code = blob_checksum(&b, size, checksum, err);
     close(fd);
     return code ? err_wrap(err, "'%s'", path) : 0;
 }

@@ -208,15 +208,14 @@ struct sweep {
     struct map named;
 };
 
-static int sweep_file(void *arg, const char *file, struct err *err)
+static int sweep_object(void *arg, const struct medium_object *object, struct err *err)
 {
     const struct sweep *w = arg;
+    const struct medium *m = &w->store->medium;
 
-    if (map_find(&w->named, file, strlen(file)) >= 0 || !entry_file_safe(file))
+    if (map_find(&w->named, object->key, strlen(object->key)) >= 0 || !entry_file_safe(object->key))
         return 0;
-    return unlinkat(w->store->folder, file, 0) && errno != ENOENT
-               ? err_set(err, ERR_IO, "cannot remove '%s': %s", file, strerror(errno))
-               : 0;
+    return m->driver->remove(m, object, err);
 }
 
 static int keep_file(void *arg, const char *name_space, struct entry *e, struct err *err)
@@ -230,8 +229,9 @@ static int keep_file(void *arg, const char *name_space, struct entry *e, struct 
 int tier_store_sweep(struct tier_store *s, struct err *err)
 {
     struct sweep w = { .store = s };
-    int code =
-        state_each(s->state, keep_file, &w, err) || folder_each_payload(s->folder, sweep_file, &w, err) ? err->code : 0;
+    int code = state_each(s->state, keep_file, &w, err) || s->medium.driver->each(&s->medium, sweep_object, &w, err)
+                   ? err->code
+                   : 0;
 
     map_release(&w.named);
     return code;
@@ -331,7 +331,7 @@ static int open_folder(struct tier_store *s, const struct tier_store_options *o,
     if (s->folder < 0)
         return 0;
     if ((change && lock_folder(s, o, err)) || (change && o->share && folder_share(s->folder, o->group, err)) ||
-        open_state(s, o, err))
+        open_state(s, o, err) || medium_open(&s->medium, &(struct medium_place){ o->tier, s->folder }, err))
         return err->code;
     if (!change)
         return 0;
@@ -370,6 +370,7 @@ void tier_store_close(struct tier_store *s)
               LOCK_UN); /* a process that was forked meanwhile has the descriptor, too, and must not keep it locked */
         close(s->lock);
     }
+    medium_close(&s->medium);
     if (s->folder >= 0)
         close(s->folder);
     if (s->touched)

@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "loader/formats/stored.h"
 #include "loader/formats/tiers.h"
+#include "loader/media/medium.h"
 #include "loader/store/state.h"
 
 #include <stdbool.h>
@@ -50,6 +51,7 @@ struct tier_store {
     int64_t other_bytes; // what other namespaces take of the tier's capacity
 
     struct tier_store_touched *touched; // private from here on: what the index on disk may not say
+    struct medium medium;               // .driver NULL: there is nothing yet
     struct tier_state *state;
     uint64_t published; // generation of the index on disk
     int folder, lock;   // -1: none
@@ -66,36 +68,31 @@ void tier_store_close(struct tier_store *s); // zeroed is fine; what was not com
 /* Of a store for one context: adds the spares of all others to its entries. */
 int tier_store_read_spares(struct tier_store *s, struct err *err) MUST_CHECK;
 
-/* ---- files ---- */
+/* ---- payloads ---- */
 
-/* Copies the file `from` under e->file; its bytes are on the disk after tier_store_flush(). */
-int tier_store_copy(const struct tier_store *s, int from, const struct entry *e, struct err *err) MUST_CHECK;
+/* Puts the bytes of `from` under e->file; they are safe after tier_store_flush(). */
+int tier_store_put(const struct tier_store *s, const struct blob *from, const struct entry *e,
+                   struct err *err) MUST_CHECK;
 
-/* Writes n bytes under e->file; the same holds for them. */
-int tier_store_write(const struct tier_store *s, const void *bytes, size_t n, const struct entry *e,
-                     struct err *err) MUST_CHECK;
-
-/* Flushes one file and the folders that it is in, and nothing else on the disk. */
+/* Flushes one payload and nothing else; or everything that was put. */
 int tier_store_flush_file(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
-
-/* Flushes everything that was written to the folder's disk. */
 int tier_store_flush(const struct tier_store *s, struct err *err) MUST_CHECK;
 
-/* Reads a flushed file back from the disk. ERR_IO: it is not what *e says. */
+/* Reads a flushed payload back from where it is kept. ERR_IO: it is not what *e says. */
 int tier_store_read_back(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
 
-/* Opens the file of an entry for reading: a descriptor, or an error. */
-int tier_store_file(const struct tier_store *s, const struct entry *e, struct err *err);
+/* Opens the payload of an entry for reading. The caller closes *b after success. */
+int tier_store_get(const struct tier_store *s, const struct entry *e, struct blob *b, struct err *err) MUST_CHECK;
 
-/* Is the file of an entry there, with its size? STORE_CONTENT also reads it and compares its checksum. */
+/* Is the payload of an entry there, with its size? STORE_CONTENT also reads it and compares its checksum. */
 enum tier_store_check { STORE_SIZE, STORE_CONTENT };
 bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier_store_check check);
 
-/* Deletes the file of an entry, which the published index must not name. */
-int tier_store_unlink(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
+/* there: (in.n) which payloads of the namespace are there with their sizes. Fails when that cannot be found out. */
+int tier_store_look(const struct tier_store *s, bool *there, struct err *err) MUST_CHECK;
 
-/* Size and checksum of an open file, from its beginning. */
-int tier_store_checksum(int fd, int64_t *size, char checksum[XXH3_HEX], struct err *err) MUST_CHECK;
+/* Removes the payload of an entry, which the published index must not name. */
+int tier_store_remove(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
 
 /* ---- changes, which become true together with tier_store_commit() ---- */
 
@@ -111,7 +108,7 @@ int tier_store_commit(struct tier_store *s, struct err *err) MUST_CHECK;
 /* Writes what was committed into the index. It costs what has changed, and now and then what is placed. */
 int tier_store_publish(struct tier_store *s, struct err *err) MUST_CHECK;
 
-/* Deletes files of payloads that no payload names. */
+/* Removes objects that no payload names. */
 int tier_store_sweep(struct tier_store *s, struct err *err) MUST_CHECK;
 
 #endif

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHUNK = 1 << 20 }; // of tier_files.c
+enum { CHUNK = 1 << 20 }; // of medium_file.c
 
 static char dir[] = "/tmp/evp-unit-XXXXXX", *folder;
 static struct tier tier = { .name = "ssd", .kind = TIER_FILE, .capacity = INT64_MAX };
@@ -74,12 +74,13 @@ static struct entry copied(const struct tier_store *s, const char *id, size_t n)
     char *path = make_file("payload", n);
     struct err err;
     int fd = open(path, O_RDONLY);
+    struct blob from = blob_of_file(fd);
 
     cr_assert_eq(digest_sha256(id, strlen(id), e.token_digest, &err), 0);
-    cr_assert_eq(tier_store_checksum(fd, &e.size, e.checksum, &err), 0);
+    cr_assert_eq(blob_checksum(&from, &e.size, e.checksum, &err), 0);
     cr_assert(e.size == (int64_t)n);
     cr_assert_eq(entry_set_file(&e, s->name_space, &err), 0);
-    cr_assert_eq(tier_store_copy(s, fd, &e, &err), 0, "%s", err.msg);
+    cr_assert_eq(tier_store_put(s, &from, &e, &err), 0, "%s", err.msg);
     close(fd);
     free(path);
     return e;
@@ -134,7 +135,7 @@ Test(tier_store, copies_files_of_any_size)
         e.checksum[15] = e.checksum[15] == '0' ? '1' : '0';
         cr_assert(tier_store_has(&s, &e, STORE_SIZE) && !tier_store_has(&s, &e, STORE_CONTENT));
         cr_assert_eq(tier_store_read_back(&s, &e, &err), ERR_IO);
-        cr_assert_eq(tier_store_unlink(&s, &e, &err), 0);
+        cr_assert_eq(tier_store_remove(&s, &e, &err), 0);
         cr_assert(!tier_store_has(&s, &e, STORE_SIZE));
         entry_release(&e);
     }

@@ -1,0 +1,9 @@
+/* medium_drivers.h - the drivers, for the table in medium.c alone. */
+#ifndef EVP_MEDIUM_DRIVERS_H
+#define EVP_MEDIUM_DRIVERS_H
+
+#include "loader/media/medium.h"
+
+extern const struct medium_driver medium_file; // files in the tier's folder
+
+#endif

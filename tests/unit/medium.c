@@ -1,0 +1,161 @@
+/* Every medium keeps the same contract: what was put is read back, whole and in parts, and what is not there is told
+ * from what cannot be reached.
+ */
+#include "base/file.h"
+#include "loader/index/folder.h"
+#include "loader/media/medium.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/evp-unit-XXXXXX";
+static const char one[] = "evp-payloads/01/01010101010101010101010101010101";
+static const char two[] = "evp-payloads/01/0101010101010101010101010101ffff";
+
+static struct medium open_file_medium(void)
+{
+    static struct tier tier = { .name = "ssd", .kind = TIER_FILE };
+    struct medium m;
+    struct err err;
+    int folder;
+
+    cr_assert_not_null(mkdtemp(dir));
+    tier.uri = dir;
+    cr_assert_eq(folder_open(&folder, dir, FOLDER_WRITE, geteuid(), &err), 0, "%s", err.msg);
+    cr_assert_eq(medium_open(&m, &(struct medium_place){ &tier, folder }, &err), 0, "%s", err.msg);
+    return m;
+}
+
+static void remove_dir(void)
+{
+    char command[128];
+
+    snprintf(command, sizeof(command), "rm -r '%s'", dir);
+    cr_assert_eq(system(command), 0);
+}
+
+static char *noise(size_t n)
+{
+    char *bytes = malloc(n + 1);
+
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (char)(i * 7 + (i >> 12));
+    return bytes;
+}
+
+static void check_ranges(const struct medium *m, const char *bytes, size_t n)
+{
+    const uint64_t at[] = { 0, n / 3, n / 2, n - 1 };
+    char *read = malloc(n + 1);
+    struct blob b;
+    struct err err;
+
+    cr_assert_eq(medium_get(m, one, (int64_t)n, &b, &err), 0, "%s", err.msg);
+    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+        size_t left = n - (size_t)at[i];
+        cr_assert_eq(blob_read(&b, read, left, at[i], &err), 0, "%s", err.msg);
+        cr_assert_eq(memcmp(read, bytes + at[i], left), 0);
+        cr_assert_eq(blob_read(&b, read, 1, at[i], &err), 0, "%s", err.msg);
+        cr_assert_eq(*read, bytes[at[i]]);
+    }
+    cr_assert_eq(blob_read(&b, read, n + 1, 0, &err), ERR_IO, "it ends");
+    blob_close(&b);
+    free(read);
+}
+
+static int count(void *arg, const struct medium_object *object, struct err *err)
+{
+    (void)err;
+    *(int *)arg += strcmp(object->key, one) == 0 ? 1 : 100;
+    return 0;
+}
+
+static void check_size(const struct medium *m, size_t n)
+{
+    const struct medium_object object[] = { { one, (int64_t)n }, { two, 1 }, { one, (int64_t)n + 1 } };
+    char *bytes = noise(n), sum[XXH3_HEX], want[XXH3_HEX];
+    struct blob from = blob_of_bytes(bytes, n), b;
+    bool there[3];
+    int found = 0;
+    int64_t size;
+    struct err err;
+
+    cr_assert_eq(m->driver->put(m, one, &from, &err), 0, "%s", err.msg);
+    cr_assert_eq(m->driver->put(m, one, &from, &err), 0, "%s", err.msg); /* what a killed writer has left */
+    cr_assert_eq(m->driver->flush(m, one, &err), 0, "%s", err.msg);
+    cr_assert_eq(m->driver->flush(m, NULL, &err), 0, "%s", err.msg);
+    cr_assert_eq(m->driver->look(m, object, 3, there, &err), 0, "%s", err.msg);
+    cr_assert(there[0] && !there[1] && !there[2]);
+    check_ranges(m, bytes, n);
+    cr_assert_eq(medium_get(m, one, (int64_t)n, &b, &err), 0, "%s", err.msg);
+    cr_assert_eq(blob_checksum(&b, &size, sum, &err), 0, "%s", err.msg);
+    blob_close(&b);
+    digest_xxh3_hex(bytes, n, want);
+    cr_assert_eq(size, (int64_t)n);
+    cr_assert_str_eq(sum, want);
+    cr_assert_eq(m->driver->each(m, count, &found, &err), 0, "%s", err.msg);
+    cr_assert_eq(found, 1);
+    cr_assert_eq(m->driver->remove(m, object, &err), 0, "%s", err.msg);
+    cr_assert_eq(m->driver->remove(m, object, &err), 0, "%s", err.msg);
+    cr_assert_eq(m->driver->look(m, object, 1, there, &err), 0, "%s", err.msg);
+    cr_assert(!there[0]);
+    cr_assert_eq(medium_get(m, one, (int64_t)n, &b, &err), MEDIUM_GONE);
+    free(bytes);
+}
+
+/* From a file, and from another object. */
+static void check_sources(const struct medium *m)
+{
+    enum { N = 3 << 20 };
+    char *bytes = noise(N), *read = malloc(N);
+    char path[64];
+    struct blob b, from;
+    struct err err;
+
+    snprintf(path, sizeof(path), "%s.source", dir);
+    cr_assert_eq(file_write(path, bytes, N, &err), 0, "%s", err.msg);
+    int fd = open(path, O_RDONLY);
+    from = blob_of_file(fd);
+    cr_assert_eq(m->driver->put(m, one, &from, &err), 0, "%s", err.msg);
+    cr_assert_eq(medium_get(m, one, N, &from, &err), 0, "%s", err.msg);
+    cr_assert_eq(m->driver->put(m, two, &from, &err), 0, "%s", err.msg);
+    blob_close(&from);
+    cr_assert_eq(medium_get(m, two, N, &b, &err), 0, "%s", err.msg);
+    cr_assert_eq(blob_read(&b, read, N, 0, &err), 0, "%s", err.msg);
+    cr_assert_eq(memcmp(read, bytes, N), 0);
+    blob_close(&b);
+    close(fd);
+    unlink(path);
+    free(bytes);
+    free(read);
+}
+
+Test(medium, file)
+{
+    static const size_t size[] = { 1, 65511, 65512, 65513, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5 << 20 };
+    struct medium m = open_file_medium();
+    int folder = m.folder;
+
+    for (size_t i = 0; i < sizeof(size) / sizeof(*size); i++)
+        check_size(&m, size[i]);
+    check_sources(&m);
+    medium_close(&m);
+    close(folder);
+    remove_dir();
+}
+
+Test(medium, serves_kinds_of_its_table)
+{
+    struct tier tier = { .name = "x", .kind = TIER_LMCACHE };
+    struct medium m;
+    struct err err;
+
+    static char uri[] = "lm://x";
+    tier.uri = uri;
+    cr_assert_eq(medium_open(&m, &(struct medium_place){ &tier, -1 }, &err), ERR_FAIL);
+    cr_assert_str_eq(err.msg, "kind 'lmcache' has no medium");
+    medium_close(&m);
+}
