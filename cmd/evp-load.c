@@ -53,9 +53,10 @@ static const struct tool tool = {
         "After "
         "an interruption the next load, of this manifest or another, goes on from there; after success it has nothing "
         "to do. Only the payloads of the manifest's model, or of --namespace, are touched. Tiers are folders (kinds "
-        "dram and file); they are made when their parent folder exists, for their user alone or --group, and refused "
-        "when they belong to another user or others may write there. Contexts on tiers of other kinds are left out, "
-        "with status "
+        "dram and file) or a Redis server (kind redis, with a folder for its state). Folders are made when their "
+        "parent exists, for their user alone or --group, and refused "
+        "when they belong to another user or others may write there. Contexts on tiers of other kinds, and on servers "
+        "that cannot be reached, are left out, with status "
         "1. A dry run prints "
         "operation, tier before, tier after, bytes, context and config, separated by tabs; with --verify it ends with "
         "status 3 when something in place is damaged.",
@@ -149,6 +150,7 @@ static void put_report(struct json_out *w, const struct load_report *r)
         json_put_int(w, operation_name((enum operation)op), r->n_operations[op]);
     json_put_int(w, "damaged", r->n_damaged);
     json_put_int(w, "skipped", r->n_skipped);
+    json_put_int(w, "away", r->n_away);
     json_put_int(w, "rollback_refetches", r->n_refetch);
     json_put_int(w, "rollback_lacks", r->n_lost);
     json_begin(w, "tiers", '[');
@@ -213,13 +215,15 @@ static int run(const struct load_options *options, struct err *err)
     }
     if (!code)
         say_result(l, clock_now() - start);
-    if (!code && !r->nothing_to_do && !r->n_skipped && !cfg.dry_run && !cfg.rollback && options->manifest)
+    if (!code && !r->nothing_to_do && !r->n_skipped && !r->n_away && !cfg.dry_run && !cfg.rollback && options->manifest)
         log_info("next: evp-report table.h5 %s -o report.html; a server finds them with libevp (examples/prefix.c)",
                  options->manifest);
     if (!code && cfg.dry_run && cfg.verify && r->n_damaged)
         code = err_set(err, ERR_FORMAT, "damaged payloads in place: %d", r->n_damaged);
     if (!code && r->n_skipped)
         code = err_set(err, ERR_FAIL, "contexts that were left out: %d", r->n_skipped);
+    else if (!code && r->n_away)
+        code = err_set(err, ERR_FAIL, "tiers that cannot be reached: %d", r->n_away);
     load_close(l);
     return code;
 }

@@ -37,7 +37,8 @@ static const struct opt opts[] = {
         "a tier, fast ones first: name=, uri= (a folder, or redis://...), capacity= (none: unlimited), kind=; read=, "
         "write= (bytes per second) and latency= (seconds, or 1ms, 20us) are measured when not given; pool= (tiers of "
         "one "
-        "pool share one capacity, which each gives), configs= (what it may hold: names between slashes); may be "
+        "pool share one capacity, which each gives), configs= (what it may hold: names between slashes), state= (a "
+        "folder on this machine for what evp-load knows of a redis tier, or of a folder on a network); may be "
         "repeated"),
     OPT_BYTES(0, "probe", &cfg.probe, "write and read back a file of this size"),
     OPT_TEXT(
@@ -71,7 +72,8 @@ static const struct tool tool = {
     .examples = "  evp-tiers --tier name=dram,uri=/dev/shm/evp,capacity=2G >tiers.json\n"
                 "  evp-tiers --tier name=plain,uri=/ssd/a,pool=ssd,capacity=80%,configs=none \\\n"
                 "      --tier name=small,uri=/ssd/b,pool=ssd,capacity=80%,configs=kivi\n"
-                "  evp-tiers --tier name=far,uri=redis://a:1,read=1G,write=1G,latency=0.002\n",
+                "  evp-tiers --tier \\\n"
+                "      name=far,uri=redis://a,state=/srv/far,read=1G,write=1G,latency=1ms\n",
 };
 
 /* ---- --jobs ---------------------------------------------------------------- */
@@ -109,9 +111,21 @@ static int take_jobs(struct err *err)
 
 /* ---- a --tier ------------------------------------------------------------ */
 
-enum { KEY_NAME, KEY_URI, KEY_CAPACITY, KEY_KIND, KEY_READ, KEY_WRITE, KEY_LATENCY, KEY_POOL, KEY_CONFIGS, N_KEYS };
-static const char *const key_name[N_KEYS] = { "name",  "uri",     "capacity", "kind",   "read",
-                                              "write", "latency", "pool",     "configs" };
+enum {
+    KEY_NAME,
+    KEY_URI,
+    KEY_CAPACITY,
+    KEY_KIND,
+    KEY_READ,
+    KEY_WRITE,
+    KEY_LATENCY,
+    KEY_POOL,
+    KEY_CONFIGS,
+    KEY_STATE,
+    N_KEYS
+};
+static const char *const key_name[N_KEYS] = { "name",  "uri",     "capacity", "kind",    "read",
+                                              "write", "latency", "pool",     "configs", "state" };
 
 struct spec {
     char *value[N_KEYS]; // NULL: not given
@@ -348,7 +362,8 @@ static int tier_from_spec(struct tier *t, const struct spec *s, struct err *err)
     if (tier_set_name(t, s->value[KEY_NAME], err) || tier_set_uri(t, s->value[KEY_URI], err) || to_numbers(t, s, err))
         return err->code;
     if ((s->value[KEY_POOL] && tier_set_pool(t, s->value[KEY_POOL], err)) ||
-        (s->value[KEY_CONFIGS] && add_configs(t, s->value[KEY_CONFIGS], err)))
+        (s->value[KEY_CONFIGS] && add_configs(t, s->value[KEY_CONFIGS], err)) ||
+        (s->value[KEY_STATE] && tier_set_state(t, s->value[KEY_STATE], err)))
         return err->code;
     if (tier_is_folder(t))
         return measure_folder(t, s, err);

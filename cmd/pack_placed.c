@@ -4,16 +4,18 @@
 #include "base/buf.h"
 #include "loader/store/tier_store.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static int add_store(struct map *placed, const struct tier_store *store, struct err *err)
 {
     struct buf key = { 0 };
-    int code = 0;
+    bool *there = calloc((size_t)store->in.n + 1, sizeof(*there));
+    int code = there ? tier_store_look(store, there, err) : err_nomem(err);
 
     for (int i = 0; i < store->in.n && !code; i++) {
         const struct entry *e = &store->in.at[i];
-        if (!e->present || e->damaged || !tier_store_has(store, e, STORE_SIZE))
+        if (!there[i] || e->damaged)
             continue;
         buf_clear(&key);
         buf_printf(&key, "%s%s", e->token_digest, e->config);
@@ -21,6 +23,7 @@ static int add_store(struct map *placed, const struct tier_store *store, struct 
             code = err_nomem(err);
     }
     buf_release(&key);
+    free(there);
     return code;
 }
 
@@ -33,7 +36,7 @@ int placed_read(struct map *placed, const char *tiers_path, const char *name_spa
         const struct tier *tier = &tiers.at[i];
         struct tier_store_options o = { .tier = tier, .name_space = name_space, .use = STORE_LOOK };
         struct tier_store store;
-        if (!tier_is_folder(tier))
+        if (!tier_folder(tier))
             continue;
         code = tier_store_open(&store, &o, err);
         if (code)

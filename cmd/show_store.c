@@ -111,23 +111,42 @@ static int put_loads(struct sheet *s, struct tier_state *state, const struct row
 
 /* ---- what it checks -------------------------------------------------------- */
 
-static int check_payloads(const char *path, const struct rows *rows, struct err *err)
+/* The tier whose state is in a folder: that folder, or a server. The caller frees uri and state. */
+static int make_tier(struct tier *t, const char *path, const struct tier_state *state, struct err *err)
 {
-    struct tier tier = { .kind = TIER_FILE, .capacity = INT64_MAX };
-    struct tier_store_options o = { .tier = &tier, .name_space = "", .use = STORE_LOOK };
+    bool redis = strncmp(state_uri(state), "redis://", 8) == 0;
+
+    *t = (struct tier){ .kind = redis ? TIER_REDIS : TIER_FILE, .capacity = INT64_MAX };
+    if (tier_set_name(t, "store", err) || tier_set_uri(t, redis ? state_uri(state) : path, err))
+        return err->code;
+    return redis ? tier_set_state(t, path, err) : 0;
+}
+
+static int check_rows(const struct tier *tier, const char *path, const struct rows *rows, struct err *err)
+{
+    struct tier_store_options o = { .tier = tier, .name_space = "", .use = STORE_LOOK };
     struct tier_store store;
 
-    if (tier_set_name(&tier, "store", err) || tier_set_uri(&tier, path, err) || tier_store_open(&store, &o, err)) {
-        free(tier.uri);
+    if (tier_store_open(&store, &o, err))
         return err->code;
-    }
     int code = 0;
     for (int i = 0; i < rows->n && !code; i++)
         if (!tier_store_has(&store, &rows->at[i].entry, STORE_CONTENT))
             code = err_set(err, ERR_FORMAT, "'%s': '%s' of context '%.80s' is not there with its size and checksum",
                            path, rows->at[i].entry.file, rows->at[i].entry.id);
     tier_store_close(&store);
+    return code;
+}
+
+static int check_payloads(const char *path, const struct rows *rows, const struct tier_state *state, struct err *err)
+{
+    struct tier tier;
+    int code = make_tier(&tier, path, state, err);
+
+    if (!code)
+        code = check_rows(&tier, path, rows, err);
     free(tier.uri);
+    free(tier.state);
     return code;
 }
 
@@ -169,7 +188,7 @@ int show_store(struct sheet *s, const char *path, enum show_depth depth, struct 
     if (!code)
         code = put_loads(s, state, &rows, err);
     if (!code && depth == SHOW_CHECK)
-        code = check_index(path, state, err) || check_payloads(path, &rows, err) ? err->code : 0;
+        code = check_index(path, state, err) || check_payloads(path, &rows, state, err) ? err->code : 0;
     if (!code)
         put_rows(s, &rows);
     state_close(state);

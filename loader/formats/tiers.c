@@ -6,6 +6,7 @@
 #include "loader/formats/tiers.h"
 
 #include "base/file.h"
+#include "loader/formats/redis_address.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -100,12 +101,12 @@ bool tier_allows(const struct tier *t, const char *config)
 
 int tier_set_uri(struct tier *t, const char *uri, struct err *err)
 {
-    bool redis = strncmp(uri, "redis://", 8) == 0;
+    struct redis_address address;
 
     if (!*uri)
         return err_set(err, ERR_FORMAT, "tier '%s': field 'uri' is empty", t->name);
-    if (t->kind == TIER_REDIS && !redis)
-        return err_set(err, ERR_FORMAT, "tier '%s': uri '%.200s' does not begin with redis://", t->name, uri);
+    if (t->kind == TIER_REDIS && redis_address_parse(&address, uri, err))
+        return err_wrap(err, "tier '%s'", t->name);
     if (tier_is_folder(t) && strstr(uri, "://"))
         return err_set(err, ERR_FORMAT, "tier '%s': uri '%.200s' is not the path of a folder", t->name, uri);
     t->uri = strdup(uri);
@@ -114,8 +115,8 @@ int tier_set_uri(struct tier *t, const char *uri, struct err *err)
 
 int tier_set_state(struct tier *t, const char *path, struct err *err)
 {
-    if (!tier_is_folder(t))
-        return err_set(err, ERR_FORMAT, "tier '%s': field 'state' is for folders, not for kind '%s'", t->name,
+    if (!tier_is_folder(t) && t->kind != TIER_REDIS)
+        return err_set(err, ERR_FORMAT, "tier '%s': field 'state' is for folders and redis, not for kind '%s'", t->name,
                        tier_kind_name(t->kind));
     if (!*path)
         return err_set(err, ERR_FORMAT, "tier '%s': field 'state' is empty", t->name);

@@ -4,10 +4,10 @@
  *       "read_bytes_per_s":8e9,"write_bytes_per_s":4e9,"latency_s":2e-5}, ...]}
  *
  * capacity_bytes null: unlimited. A tier of kind dram or file is a folder, and its uri the path; on a network file
- * system it has a "state" too, a folder on a local disk. Where several namespaces share a folder, capacity_bytes is
- * what this one may take and "total_bytes" what all may take together. Capacities are compared with a variant's bytes
- * as the table counts them. Tiers with the same "pool" share one capacity,
- * which each of them gives. "configs" lists what a tier may hold; without it, everything.
+ * system it has a "state" too, a folder on a local disk, as a tier of kind redis has that evp-load serves. Where
+ * several namespaces share a folder, capacity_bytes is what this one may take and "total_bytes" what all may take
+ * together. Capacities are compared with a variant's bytes as the table counts them. Tiers with the same "pool" share
+ * one capacity, which each of them gives. "configs" lists what a tier may hold; without it, everything.
  *
  * "parallel" says how fast so many reads at once are, all of them together, and "parallel_reads" with how many of them
  * times are counted: 1 when absent. "read_spread" is the standard deviation of the time that a read takes by its mean.
@@ -35,11 +35,11 @@ struct tier_load {
 struct tier {
     char name[TIER_NAME]; // letters, digits, - and _; never "recompute"
     enum tier_kind kind;
-    char *uri;        // a path, or redis://...
+    char *uri;        // a path, or redis://HOST[:PORT][/DATABASE]
     int64_t capacity; // bytes; INT64_MAX: unlimited
     double read_bytes_per_s, write_bytes_per_s, latency_s;
     double device_bytes_per_s; // from the host's memory on to the GPU; 0: unknown, taken as no limit
-    char *state;               // the folder of a folder's state; NULL: that folder itself
+    char *state;               // the folder of the state; NULL: of a folder that folder itself, else none
     int64_t total;             // bytes that all namespaces of a folder may take together; 0: `capacity`
     char pool[TIER_NAME];      // the tiers of this name share `capacity`; "": it is the tier's own
     char **config;          // (n_configs) configs, or how they begin: before a ':' or '+', so snapkv is all of snapkv
@@ -71,10 +71,17 @@ void tiers_release(struct tiers *t);                 // zeroed is fine
 
 /* ---- one tier ---- */
 
-/* Is the tier a folder, one that evp-load fills and libevp reads? */
+/* Is the tier a folder? */
 static inline bool tier_is_folder(const struct tier *t)
 {
     return t->kind == TIER_DRAM || t->kind == TIER_FILE;
+}
+
+/* The folder of a tier's index and lock, on this machine: a folder's own, another one's `state`; NULL: it has none, and
+ * is served by nothing of ours. */
+static inline const char *tier_folder(const struct tier *t)
+{
+    return tier_is_folder(t) ? t->uri : t->state;
 }
 
 /* May the tier hold variants of a config? */
@@ -109,7 +116,7 @@ int tier_set_name(struct tier *t, const char *name, struct err *err) MUST_CHECK;
 int tier_set_pool(struct tier *t, const char *pool, struct err *err) MUST_CHECK;
 int tier_add_config(struct tier *t, const char *config, struct err *err) MUST_CHECK; // another one that it may hold
 int tier_set_uri(struct tier *t, const char *uri, struct err *err) MUST_CHECK;       // a copy that fits t->kind
-int tier_set_state(struct tier *t, const char *path, struct err *err) MUST_CHECK;    // a copy; only for folders
+int tier_set_state(struct tier *t, const char *path, struct err *err) MUST_CHECK;    // a copy
 int tier_check(const struct tier *t, struct err *err) MUST_CHECK;                    // the numbers
 
 int tier_add_load(struct tier *t, const struct tier_load *load, struct err *err) MUST_CHECK; // by rising `reads`

@@ -108,6 +108,9 @@ struct index {
 int index_open(struct index *ix, int folder, struct err *err) MUST_CHECK;
 void index_close(struct index *ix); // zeroed is fine
 
+/* The id of its store; NULL: there is no index. */
+const uint8_t *index_store(const struct index *ix);
+
 /* Is it of this store and generation? */
 bool index_is_of(const struct index *ix, const uint8_t store[INDEX_ID], uint64_t generation);
 

@@ -78,6 +78,11 @@ void index_close(struct index *ix)
     *ix = (struct index){ 0 };
 }
 
+const uint8_t *index_store(const struct index *ix)
+{
+    return ix->top ? ix->top->header.store : NULL;
+}
+
 bool index_is_of(const struct index *ix, const uint8_t store[INDEX_ID], uint64_t generation)
 {
     return ix->top && memcmp(ix->top->header.store, store, INDEX_ID) == 0 && ix->top->header.generation == generation;

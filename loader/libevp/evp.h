@@ -19,7 +19,8 @@
  * evp-load keeps in the tiers' folders, which are true at every moment, also while evp-load is at work. A folder is
  * taken only when it belongs to the user, to root or to the owner of the manifest, and nobody else may write there. So
  * a manifest that was planned but not loaded places nothing, and while one is being loaded, no half payload is ever
- * found.
+ * found. Of a tier on Redis the index is in its folder `state`, and the payloads come from the server; connections wait
+ * in the store for the next call (docs/serving.md has the environment's variables).
  *
  * A payload is a safetensors file: any reader of that format opens the fetched bytes. Its metadata carries config,
  * model_digest, token_digest and n_tokens, its tensor `tokens` the ids of the context; found.n_tokens is the position
@@ -57,7 +58,7 @@ struct evp_store;
 enum evp_code {
     EVP_OK = 0,
     EVP_MEMORY = -1,   /* out of memory */
-    EVP_IO = -2,       /* a file cannot be opened, read or written */
+    EVP_IO = -2,       /* a file cannot be opened, read or written, or a server not be reached */
     EVP_DAMAGED = -3,  /* a manifest, an index or a payload is not what it says it is */
     EVP_GONE = -4,     /* the prefix is no longer placed: call evp_find() again */
     EVP_SMALL = -5,    /* the buffer is smaller than the payload */
@@ -138,8 +139,8 @@ EVP_API int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, 
  *         complain(error.text);
  *     evp_payload_close(payload);
  *
- * An open payload stays readable when its prefix is moved or removed meanwhile. Only the header of its file is read
- * when it is opened. docs/formats/payload.md says which tensors there are.
+ * An open payload stays readable when its prefix is moved or removed meanwhile, unless it is on Redis. Only the header
+ * of its file is read when it is opened. docs/formats/payload.md says which tensors there are.
  */
 
 struct evp_payload;
@@ -152,7 +153,8 @@ EVP_API void evp_payload_close(struct evp_payload *payload); /* NULL is fine */
 /* Where bytes lie, for readers of their own: mmap(), O_DIRECT (fcntl() sets it on a copy of the descriptor), GPUDirect
  * Storage. What they read is compared with no checksum, unless they do it. */
 struct evp_location {
-    int fd;                /* open for reading until evp_payload_close(); dup() it to keep it longer */
+    int fd;                /* open for reading until evp_payload_close(); dup() it to keep it longer; -1: the payload
+                              is in no file, so read it with evp_fetch_range() */
     int n_dims;            /* of a tensor */
     uint64_t offset, size; /* bytes; tensors begin at any offset */
     int64_t dim[8];        /* (n_dims) */
@@ -180,7 +182,8 @@ struct evp_range {
 };
 
 /* Reads a range into a buffer of `size` bytes, head by head with nothing between. A checksum is that of a whole tensor:
- * with EVP_VERIFY the first range of a tensor costs reading all of it, later ones only themselves. EVP_SMALL: the
+ * with EVP_VERIFY the first range of a tensor costs reading all of it, later ones only themselves. On Redis every range
+ * is compared, and costs only itself. EVP_SMALL: the
  * buffer is smaller than the range. After a failure the buffer's content means nothing. */
 EVP_API int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, void *buffer, size_t size,
                             struct evp_error *error);

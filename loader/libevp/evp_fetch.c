@@ -55,9 +55,15 @@ static int open_in_any(struct evp_store *store, const struct evp_prefix *prefix,
 {
     struct snapshot *s = snapshot_take(store);
     int code = PREFIX_GONE;
+    struct err why;
 
-    for (int t = 0; t < s->header.tiers.n && code == PREFIX_GONE; t++)
-        code = open_in_tier(s, t, prefix, f, err);
+    for (int t = 0; t < s->header.tiers.n && code; t++) {
+        int got = open_in_tier(s, t, prefix, f, &why);
+        if (got == PREFIX_GONE)
+            continue;
+        code = got; /* a tier that cannot be read hides none behind it */
+        *err = why;
+    }
     snapshot_give_back(store, s);
     return code;
 }
@@ -65,6 +71,7 @@ static int open_in_any(struct evp_store *store, const struct evp_prefix *prefix,
 int prefix_open(struct evp_store *store, const struct evp_prefix *prefix, struct prefix_file *f, struct err *err)
 {
     f->blob = (struct blob){ .fd = -1 };
+    *f->path = '\0';
     int code = open_in_any(store, prefix, f, err);
     if (code != PREFIX_GONE)
         return code;
@@ -78,6 +85,16 @@ int prefix_open(struct evp_store *store, const struct evp_prefix *prefix, struct
 int read_at(const struct prefix_file *f, void *to, size_t n, uint64_t offset, struct err *err)
 {
     return blob_read(&f->blob, to, n, offset, err) ? err_wrap(err, "'%s'", f->path) : 0;
+}
+
+int prefix_gone(const struct prefix_file *f, struct evp_error *error)
+{
+    struct err err;
+
+    if (!*f->path)
+        return evp_error_set(error, EVP_GONE, "the prefix is no longer placed");
+    err_set(&err, ERR_IO, "the prefix is no longer placed: '%s' is not there", f->path);
+    return evp_error_set(error, EVP_GONE, err.msg);
 }
 
 static int read_whole(const struct prefix_file *f, const struct evp_prefix *prefix, int verify, void *buffer,
@@ -107,7 +124,7 @@ int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *bu
         return evp_error_set(error, EVP_SMALL, "the buffer is smaller than the payload");
     int code = prefix_open(store, prefix, &f, &err);
     if (code == PREFIX_GONE)
-        return evp_error_set(error, EVP_GONE, "the prefix is no longer placed");
+        return prefix_gone(&f, error);
     if (!code) {
         code = read_whole(&f, prefix, store->verify, buffer, &err);
         blob_close(&f.blob);

@@ -8,7 +8,7 @@ enum { PREFIX_GONE = 1 };
 
 struct prefix_file {
     struct blob blob; // needs neither store nor snapshot
-    char path[1024];  // for sentences; cut when it is longer
+    char path[1024];  // for sentences; cut when it is longer. "": no tier says that it has it
 };
 
 /* Opens the payload of a prefix, in the tier where it is now: 0, PREFIX_GONE, or an error. The caller closes
@@ -17,6 +17,9 @@ int prefix_open(struct evp_store *store, const struct evp_prefix *prefix, struct
 
 /* Has evp_find() filled it, as far as one can see? EVP_OK, or EVP_ARGUMENT. */
 int prefix_check(const struct evp_prefix *prefix, struct evp_error *error);
+
+/* The sentence of PREFIX_GONE: EVP_GONE. */
+int prefix_gone(const struct prefix_file *f, struct evp_error *error);
 
 /* Reads n bytes at an offset. ERR_IO: it was cut, too. */
 int read_at(const struct prefix_file *f, void *to, size_t n, uint64_t offset, struct err *err);

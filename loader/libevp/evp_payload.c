@@ -1,7 +1,8 @@
 /* evp_payload.c - a payload open for reading in parts: where its tensors lie, and ranges of them.
  *
  * Only the header is read when a payload is opened. A checksum is that of a whole tensor, so the first range of a
- * tensor costs reading all of it; it is known to be whole from then on.
+ * tensor costs reading all of it; it is known to be whole from then on. What a medium compares itself, range by range,
+ * is not compared again.
  */
 #include "base/safetensors.h"
 #include "loader/formats/payload.h"
@@ -85,7 +86,7 @@ int evp_payload_open(struct evp_payload **payload, struct evp_store *store, cons
         return evp_error_set(error, EVP_MEMORY, "out of memory");
     int code = prefix_open(store, prefix, &p->file, &err);
     if (code == PREFIX_GONE)
-        code = evp_error_set(error, EVP_GONE, "the prefix is no longer placed");
+        code = prefix_gone(&p->file, error);
     else if (code || open_payload(p, prefix, &err))
         code = evp_error_from(error, &err, EVP_DAMAGED);
     if (code)
@@ -245,7 +246,8 @@ int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, 
     if (size < pieces.n * pieces.bytes)
         return evp_error_set(error, EVP_SMALL, "the buffer is smaller than the range");
     bool whole = pieces.n * pieces.bytes == t->bytes;
-    bool check = range->verify == EVP_VERIFY && (whole || !payload->whole[t - payload->payload.st.tensor]);
+    bool check = range->verify == EVP_VERIFY && !blob_verifies(&payload->file.blob) &&
+                 (whole || !payload->whole[t - payload->payload.st.tensor]);
     int code = check && !whole ? verify(payload, t, NULL, &err) : 0;
     if (!code)
         code = fetch_pieces(payload, t, &pieces, buffer, &err);

@@ -96,12 +96,13 @@ static int open_tiers(struct writer *w, int wanted, struct err *err)
     tiers_pools(w->tiers, w->pool);
     for (int t = 0; t < w->tiers->n; t++) {
         const struct tier *tier = &w->tiers->at[t];
-        bool usable = tier_is_folder(tier) && tier->uri[0] == '/';
+        const char *folder = tier_folder(tier);
+        bool usable = folder && folder[0] == '/';
         if (t == wanted && !usable) {
             w->code = EVP_ARGUMENT;
-            return err_set(err, ERR_FORMAT, "tier '%s' is not a folder with a path from the top", tier->name);
+            return err_set(err, ERR_FORMAT, "tier '%s' has no folder with a path from the top", tier->name);
         }
-        if (usable && (t == wanted || file_is_dir(tier->uri)) && open_tier(w, t, err))
+        if (usable && (t == wanted || file_is_dir(folder)) && open_tier(w, t, err))
             return err->code;
     }
     return 0;

@@ -43,7 +43,7 @@ static struct stamp stamp_of(const char *path)
 /* The name is looked at from the top, so that a folder that was removed and made again is seen. */
 static struct stamp stamp_index(const struct tier *tier)
 {
-    char *path = file_join(tier->uri, "evp-index");
+    char *path = file_join(tier_folder(tier), "evp-index");
     struct stamp stamp = path ? stamp_of(path) : (struct stamp){ 0 };
 
     free(path);
@@ -56,26 +56,47 @@ static bool stamp_same(const struct stamp *a, const struct stamp *b)
            a->time.tv_nsec == b->time.tv_nsec;
 }
 
-static int open_view(struct snapshot *s, int tier, const char *name_space, uid_t also, struct err *err)
+/* What views are opened with. */
+struct view_from {
+    const char *name_space;
+    uid_t also;
+    const struct snapshot *old; // whose connections they go on with; NULL: none
+};
+
+static int open_medium(struct view *v, const struct tier *t, const struct view_from *from, struct err *err)
+{
+    struct medium_place place = { .tier = t, .folder = v->folder, .store = index_store(&v->index) };
+
+    for (int i = 0; from->old && i < from->old->header.tiers.n; i++) {
+        const struct medium *m = &from->old->view[i].medium;
+        if (m->driver && strcmp(m->uri, t->uri) == 0)
+            place.like = m;
+    }
+    return medium_open(&v->medium, &place, err);
+}
+
+static int open_view(struct snapshot *s, int tier, const struct view_from *from, struct err *err)
 {
     const struct tier *t = &s->header.tiers.at[tier];
     struct view *v = &s->view[tier];
 
-    if (!tier_is_folder(t))
+    const char *folder = tier_folder(t);
+
+    if (!folder)
         v->code = EVP_UNKNOWN;
-    else if (t->uri[0] != '/')
+    else if (folder[0] != '/')
         v->code = EVP_ARGUMENT;
-    else if (!file_is_dir(t->uri))
+    else if (!file_is_dir(folder))
         v->code = EVP_GONE;
     if (v->code)
         return 0;
-    int code = folder_open(&v->folder, t->uri, FOLDER_READ, also, err);
+    int code = folder_open(&v->folder, folder, FOLDER_READ, from->also, err);
     if (!code && v->folder >= 0) {
         code = index_open(&v->index, v->folder, err);
         s->seen[tier] = v->index.top ? stamp_from(&v->index.stat) : (struct stamp){ 0 };
-        v->name_space = index_name_space(&v->index, name_space);
-        if (!code && v->index.fd >= 0)
-            code = medium_open(&v->medium, &(struct medium_place){ t, v->folder }, err);
+        v->name_space = index_name_space(&v->index, from->name_space);
+        if (!code && v->index.top)
+            code = open_medium(v, t, from, err);
     }
     return code ? err_wrap(err, "tier '%s'", t->name) : 0;
 }
@@ -100,9 +121,9 @@ static struct snapshot *snapshot_read(const struct evp_store *store, struct err 
     uid_t owner = stat(store->path, &st) ? geteuid() : st.st_uid;
     s->manifest = stamp_of(store->path);
     int code = manifest_read_header(&s->header, store->path, err);
-    const char *name_space = snapshot_name_space(store, s);
+    const struct view_from from = { snapshot_name_space(store, s), owner, store->now };
     for (int t = 0; t < s->header.tiers.n && !code; t++)
-        code = open_view(s, t, name_space, owner, err);
+        code = open_view(s, t, &from, err);
     if (!code)
         return s;
     snapshot_free(s);
@@ -116,7 +137,7 @@ static bool snapshot_is_current(const struct snapshot *s, const char *path)
 
     for (int t = 0; t < s->header.tiers.n && same; t++) {
         const struct tier *tier = &s->header.tiers.at[t];
-        if (!tier_is_folder(tier))
+        if (!tier_folder(tier))
             continue;
         stamp = stamp_index(tier);
         same = stamp_same(&stamp, &s->seen[t]);
@@ -211,9 +232,9 @@ static void say_tier(const struct tier *t, int code, char *text, size_t size)
     if (code == EVP_UNKNOWN)
         snprintf(text, size, "tiers of kind '%s' are not served", tier_kind_name(t->kind));
     else if (code == EVP_ARGUMENT)
-        snprintf(text, size, "'%.160s' is a relative path: write it from the top into the tiers", t->uri);
+        snprintf(text, size, "'%.160s' is a relative path: write it from the top into the tiers", tier_folder(t));
     else if (code == EVP_GONE)
-        snprintf(text, size, "there is no folder '%.160s'", t->uri);
+        snprintf(text, size, "there is no folder '%.160s'", tier_folder(t));
 }
 
 int evp_get_tier(struct evp_store *store, size_t i, struct evp_tier *tier, struct evp_error *error)

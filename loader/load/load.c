@@ -43,7 +43,10 @@ int load_open(struct load **load, const struct load_options *options, struct err
     if (!l)
         return err_nomem(err);
     l->o = *options;
-    int code = manifest_read(&l->manifest, options->manifest, err);
+    l->away = calloc(TIER_MAX, sizeof(*l->away));
+    int code = l->away ? 0 : err_nomem(err);
+    if (!code)
+        code = manifest_read(&l->manifest, options->manifest, err);
     if (!code)
         code = set_names(l, err);
     if (!code)
@@ -78,6 +81,7 @@ void load_close(struct load *l)
         return;
     release_work(l);
     free(l->receipt);
+    free(l->away);
     manifest_release(&l->manifest);
     free(l);
 }
@@ -98,9 +102,14 @@ static int restore(struct load *l, struct err *err)
     l->report = (struct load_report){ 0 };
     l->o.direction = LOAD_BACK;
     l->o.repair = false;
+    l->restoring = true;
+    memset(l->away, 0, TIER_MAX * sizeof(*l->away));
     int code = prepare(l, err);
     if (!code)
         code = execute(l, err);
+    if (!code && l->report.n_away)
+        code = err_set(err, ERR_NET, "%d tier%s cannot be reached", l->report.n_away, l->report.n_away == 1 ? "" : "s");
+    l->restoring = false;
     l->o.direction = LOAD_FORWARD;
     l->report = failed;
     return code;

@@ -19,6 +19,8 @@
  * Only the load in force can be undone, once. A load that fails in the middle returns to the state before it in the
  * same way.
  *
+ * A tier whose payloads cannot be reached is left as it is, and its contexts out; a rollback needs all of its tiers.
+ *
  * Tiers of an earlier manifest that this one does not have are ignored: their folders keep what they hold.
  */
 #ifndef EVP_LOAD_H
@@ -58,7 +60,7 @@ struct load_options {
 };
 
 struct load_tier {
-    const char *name;       // NULL: evp-load does not serve its kind
+    const char *name;       // NULL: evp-load does not serve its kind, or it is away
     int64_t capacity;       // INT64_MAX: unlimited
     int64_t placed;         // bytes of the goals, as the table counts them
     int64_t other;          // bytes that other namespaces hold
@@ -69,7 +71,8 @@ struct load_report {
     bool nothing_to_do;
     int n_goals;                    // contexts that shall be placed
     int n_damaged;                  // payloads in place that are missing or damaged
-    int n_skipped;                  // contexts on tiers that evp-load does not serve
+    int n_skipped;                  // contexts on tiers that evp-load does not serve, or that are away
+    int n_away;                     // tiers that cannot be reached: they stay as they are
     int n_operations[N_OPERATIONS]; // of goals, and evictions
     int n_refetch, n_lost; // after load_run(): payloads a rollback needs from the payload folder; those missing there
     int n_tiers;

@@ -87,9 +87,13 @@ static int first_on_disk(const struct disk *disk, int store)
 static int look_at_disks(const struct load *l, struct disk disk[TIER_MAX], struct err *err)
 {
     for (int s = 0; s < l->report.n_tiers; s++) {
+        const struct medium *m = &l->store[s].medium;
         if (!l->store[s].tier)
             continue;
-        if (folder_disk(l->store[s].tier->uri, &disk[s].device, &disk[s].free_bytes, err))
+        int code = m->driver && m->driver->space
+                       ? m->driver->space(m, &disk[s].device, &disk[s].free_bytes, err)
+                       : folder_disk(tier_folder(l->store[s].tier), &disk[s].device, &disk[s].free_bytes, err);
+        if (code)
             return err_wrap(err, "tier '%s'", l->store[s].tier->name);
         disk[s].free_bytes -= STATE_BLOCKS * BLOCK;
     }
@@ -109,9 +113,10 @@ static int check_disks(const struct load *l, struct err *err)
         int64_t n = bytes_on_disk(place ? l->goal[step->goal].want.size : load_entry(l, &l->copy[step->file])->size);
         int64_t *free_bytes = &disk[first_on_disk(disk, store)].free_bytes;
         if (place && n > *free_bytes)
-            return err_set(err, ERR_FAIL, "tier '%s': context '%.80s' needs %lld bytes, the disk of '%s' has %lld free",
+            return err_set(err, ERR_FAIL, "tier '%s': context '%.80s' needs %lld bytes, %s'%s' has %lld free",
                            l->store[store].tier->name, l->goal[step->goal].want.id, (long long)n,
-                           l->store[store].tier->uri, (long long)(*free_bytes < 0 ? 0 : *free_bytes));
+                           tier_is_folder(l->store[store].tier) ? "the disk of " : "", l->store[store].tier->uri,
+                           (long long)(*free_bytes < 0 ? 0 : *free_bytes));
         *free_bytes += place ? -n : *free_bytes > INT64_MAX - n ? 0 : n;
     }
     return 0;

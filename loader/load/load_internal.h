@@ -35,7 +35,9 @@ struct load {
     struct manifest manifest;
     const char *name_space;
     char *receipt;                     // path; NULL: none is written
-    struct tier_store store[TIER_MAX]; // one per tier of the manifest; .tier NULL: not served
+    struct tier_store store[TIER_MAX]; // one per tier of the manifest; .tier NULL: not served, or away
+    struct err *away;                  // (TIER_MAX) why a tier cannot be reached; .code 0: it can
+    bool restoring;                    // after a failure: what is away stays as it is
     bool undoes[TIER_MAX];             // of a rollback: the load to undo has begun in this store
     struct goal *goal;
     int n_goals;

@@ -28,14 +28,16 @@ bool load_was_placed(const struct load *l, const struct tier_store *s, const str
 static int refuse_same_folder(const struct load *l, int tier, struct err *err)
 {
     const struct tier *t = l->manifest.tiers.at;
+    const char *folder = tier_folder(&t[tier]);
     struct stat a, b;
-    bool there = stat(t[tier].uri, &a) == 0;
+    bool there = stat(folder, &a) == 0;
 
     for (int i = 0; i < tier; i++) {
         if (!l->store[i].tier)
             continue;
-        bool same = there && stat(t[i].uri, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-        if (same || strcmp(t[i].uri, t[tier].uri) == 0)
+        const char *other = tier_folder(&t[i]);
+        bool same = there && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+        if (same || strcmp(other, folder) == 0)
             return err_set(err, ERR_FORMAT, "tiers '%s' and '%s' are the same folder", t[i].name, t[tier].name);
     }
     return 0;
@@ -75,15 +77,24 @@ static int64_t capacity_of(const struct tier *t, int64_t capacity, int64_t other
 static int open_store(struct load *l, int tier, struct err *err)
 {
     const struct tier *t = &l->manifest.tiers.at[tier];
+    bool away = false;
     struct tier_store_options o = { .tier = t,
                                     .name_space = l->name_space,
                                     .use = l->o.dry_run ? STORE_LOOK : STORE_CHANGE,
                                     .wait_s = l->o.wait_s,
                                     .share = l->o.share,
-                                    .group = l->o.group };
+                                    .group = l->o.group,
+                                    .away = &away };
 
-    if (refuse_same_folder(l, tier, err) || tier_store_open(&l->store[tier], &o, err))
+    if (refuse_same_folder(l, tier, err))
         return err->code;
+    if (tier_store_open(&l->store[tier], &o, err)) {
+        if (!away || (l->o.direction == LOAD_BACK && !l->restoring))
+            return err->code;
+        l->away[tier] = *err;
+        l->report.n_away++;
+        return 0;
+    }
     l->report.tier[tier].name = t->name;
     l->report.tier[tier].other = l->store[tier].other_bytes;
     l->report.tier[tier].capacity = capacity_of(t, part_of_pool(l, tier), l->store[tier].other_bytes);
@@ -96,7 +107,7 @@ static int open_stores(struct load *l, struct err *err)
 
     for (int i = 0; i < tiers->n; i++) {
         l->report.n_tiers = i + 1;
-        if (tier_is_folder(&tiers->at[i]) && open_store(l, i, err))
+        if (tier_folder(&tiers->at[i]) && open_store(l, i, err))
             return err->code;
     }
     return 0;
@@ -194,16 +205,30 @@ static int goals_from_manifest(struct load *l, struct err *err)
     return 0;
 }
 
+/* Why nothing is done in a tier, and what that leaves out. */
+static void say_tier(const struct load *l, int tier, int n)
+{
+    const struct tier *t = &l->manifest.tiers.at[tier];
+    const char *left = n == 1 ? " is left out" : "s are left out";
+
+    if (l->away[tier].code)
+        l->o.warn("%s: it stays as it is, %d context%s", l->away[tier].msg, n, left);
+    else if (n && t->kind == TIER_REDIS)
+        l->o.warn("tier '%s' is of kind 'redis' and has no 'state', the folder that evp-load needs: %d context%s",
+                  t->name, n, left);
+    else if (n)
+        l->o.warn("tier '%s' is of kind '%s', which evp-load does not serve: %d context%s", t->name,
+                  tier_kind_name(t->kind), n, left);
+}
+
 static void say_skipped(const struct load *l)
 {
     for (int t = 0; t < l->manifest.tiers.n; t++) {
         int n = 0;
         for (int i = 0; i < l->manifest.n; i++)
             n += l->manifest.at[i].tier == t;
-        if (!l->store[t].tier && n)
-            l->o.warn("tier '%s' is of kind '%s', which evp-load does not serve: %d context%s left out",
-                      l->manifest.tiers.at[t].name, tier_kind_name(l->manifest.tiers.at[t].kind), n,
-                      n == 1 ? " is" : "s are");
+        if (!l->store[t].tier)
+            say_tier(l, t, n);
     }
 }
 

@@ -13,7 +13,7 @@ enum { CHUNK = 1 << 20 };
 static const struct {
     enum tier_kind kind;
     const struct medium_driver *driver;
-} served[] = { { TIER_DRAM, &medium_file }, { TIER_FILE, &medium_file } };
+} served[] = { { TIER_DRAM, &medium_file }, { TIER_FILE, &medium_file }, { TIER_REDIS, &medium_redis } };
 
 int medium_open(struct medium *m, const struct medium_place *place, struct err *err)
 {

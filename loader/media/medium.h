@@ -39,7 +39,9 @@ enum { MEDIUM_GONE = 1 }; // there is no such object
 /* Where a tier's payloads are. All is borrowed. */
 struct medium_place {
     const struct tier *tier;
-    int folder; // tier_folder(), opened (loader/index/folder.h)
+    int folder;                // tier_folder(), opened (loader/index/folder.h)
+    const uint8_t *store;      // (OBJECT_ID) the id of its state; NULL: it has none yet, and the medium nothing
+    const struct medium *like; // of the same tier, whose connections can be shared; NULL: none
 };
 
 struct medium {
@@ -67,16 +69,20 @@ typedef int medium_visit(void *arg, const struct medium_object *object, struct e
 
 struct medium_driver {
     const char *name;
-    size_t chunk; // bytes of an object to read at a time, where all of it is read
+    size_t chunk;  // bytes of an object to read at a time, where all of it is read
+    bool verifies; // read() compares what it gives out with a checksum that the key is part of
 
     int (*open)(struct medium *m, const struct medium_place *place, struct err *err); // NULL: nothing to do
     void (*close)(struct medium *m);                                                  // NULL: nothing to do
+
+    /* Can it be reached now? Fails with the reason. NULL: it is here. */
+    int (*reach)(const struct medium *m, struct err *err);
 
     /* Stores all of `from` under a key; what is there is replaced. After a failure nothing is under the key that
      * anybody reads. The bytes are safe after flush() only. */
     int (*put)(const struct medium *m, const char *key, const struct blob *from, struct err *err);
 
-    /* Makes safe what was put under a key; NULL: all that was put. */
+    /* Makes safe what was put under a key; NULL: all that was put. What is safe survives what the medium survives. */
     int (*flush)(const struct medium *m, const char *key, struct err *err);
 
     /* Opens an object that shall have b->size bytes: 0, MEDIUM_GONE, or an error; ERR_FORMAT: it has another size. A
@@ -97,6 +103,10 @@ struct medium_driver {
 
     /* Removes an object; one that is not there is no error. */
     int (*remove)(const struct medium *m, const struct medium_object *object, struct err *err);
+
+    /* What it can take before it is full, and a number that tells it from others: two tiers may be in one. NULL: what
+     * the folder's disk has. */
+    int (*space)(const struct medium *m, uint64_t *number, int64_t *free_bytes, struct err *err);
 
     /* Calls each(arg, object) for all objects of this store, and for those that a killed writer has put in part. Their
      * sizes are what remove() needs to know, and nothing else. */
@@ -122,6 +132,12 @@ int blob_read(const struct blob *b, void *to, size_t n, uint64_t offset, struct 
 
 /* Reads the next bytes at an offset, at most n: their number, 0 at the end, or an error. */
 ssize_t blob_next(const struct blob *b, void *to, size_t n, uint64_t offset, struct err *err) MUST_CHECK;
+
+/* Is every read compared with a checksum that the object's key is part of? */
+static inline bool blob_verifies(const struct blob *b)
+{
+    return b->driver && b->driver->verifies;
+}
 
 /* How many bytes to read at a time, where all of it is read. */
 size_t blob_chunk(const struct blob *b);

@@ -4,6 +4,7 @@
 
 #include "loader/media/medium.h"
 
-extern const struct medium_driver medium_file; // files in the tier's folder
+extern const struct medium_driver medium_file;  // files in the tier's folder
+extern const struct medium_driver medium_redis; // values of a Redis server or cluster
 
 #endif

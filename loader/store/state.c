@@ -344,6 +344,11 @@ void state_close(struct tier_state *s)
     free(s);
 }
 
+const char *state_uri(const struct tier_state *s)
+{
+    return s->uri;
+}
+
 const uint8_t *state_id(const struct tier_state *s)
 {
     return s->id;

@@ -27,6 +27,7 @@ enum state_use { STATE_LOOK, STATE_CHANGE };
 int state_open(struct tier_state **s, const char *dir, const char *uri, enum state_use use, struct err *err) MUST_CHECK;
 void state_close(struct tier_state *s); // NULL is fine; what was not committed is gone
 
+const char *state_uri(const struct tier_state *s);     // of the tier, where the state is not in its folder; else ""
 const uint8_t *state_id(const struct tier_state *s);   // OBJECT_ID random bytes
 uint64_t state_generation(const struct tier_state *s); // rises with every transaction that changes payloads
 bool state_is_swept(const struct tier_state *s);       // no file is in the folder that no payload names

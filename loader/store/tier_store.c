@@ -245,14 +245,15 @@ static int lock_folder(struct tier_store *s, const struct tier_store_options *o,
 
     s->lock = openat(s->folder, "evp-lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (s->lock < 0)
-        return err_set(err, ERR_IO, "cannot lock folder '%s': %s", s->tier->uri, strerror(errno));
+        return err_set(err, ERR_IO, "cannot lock folder '%s': %s", tier_folder(s->tier), strerror(errno));
     while (flock(s->lock, LOCK_EX | LOCK_NB)) {
         if (errno != EWOULDBLOCK && errno != EINTR)
-            return err_set(err, ERR_IO, "cannot lock folder '%s': %s", s->tier->uri, strerror(errno));
+            return err_set(err, ERR_IO, "cannot lock folder '%s': %s", tier_folder(s->tier), strerror(errno));
         if (clock_now() >= until) {
             if (o->busy)
                 *o->busy = true;
-            return err_set(err, ERR_IO, "another evp-load is at work in '%s'; --wait waits for it", s->tier->uri);
+            return err_set(err, ERR_IO, "another evp-load is at work in '%s'; --wait waits for it",
+                           tier_folder(s->tier));
         }
         nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
     }
@@ -273,7 +274,7 @@ static int refuse_old(const struct tier_store *s, struct err *err)
                      err, ERR_FORMAT,
                      "folder '%s' was filled by an earlier release: remove its evp-* files, and load again with the "
                      "payload folder",
-                     s->tier->uri)
+                     tier_folder(s->tier))
                : 0;
 }
 
@@ -305,14 +306,15 @@ int tier_store_read_spares(struct tier_store *s, struct err *err)
 
 static int open_state(struct tier_store *s, const struct tier_store_options *o, struct err *err)
 {
-    const char *dir = o->tier->state ? o->tier->state : o->tier->uri;
+    const struct tier *t = o->tier;
+    bool apart = t->state && tier_is_folder(t); /* locks are in the folder, the state is not */
 
-    if (!o->tier->state && folder_is_remote(s->folder))
+    if (!apart && folder_is_remote(s->folder))
         return err_set(err, ERR_FAIL,
                        "folder '%s' is on a network file system, whose locks cannot be relied on: give the tier a "
                        "'state', a folder on a local disk",
-                       o->tier->uri);
-    if (refuse_old(s, err) || state_open(&s->state, dir, o->tier->state ? o->tier->uri : "",
+                       tier_folder(t));
+    if (refuse_old(s, err) || state_open(&s->state, t->state ? t->state : t->uri, t->state ? t->uri : "",
                                          o->use == STORE_CHANGE ? STATE_CHANGE : STATE_LOOK, err))
         return err->code;
     if (!s->state)
@@ -322,16 +324,32 @@ static int open_state(struct tier_store *s, const struct tier_store_options *o, 
     return s->context ? read_context(s, err) : state_each(s->state, read_payload, s, err);
 }
 
+/* What cannot be reached fails before anything is changed. */
+static int open_medium(struct tier_store *s, const struct tier_store_options *o, struct err *err)
+{
+    const struct medium_place place = { .tier = o->tier,
+                                        .folder = s->folder,
+                                        .store = s->state ? state_id(s->state) : NULL };
+
+    if (medium_open(&s->medium, &place, err))
+        return err->code;
+    if (!s->medium.driver->reach || !s->medium.driver->reach(&s->medium, err))
+        return 0;
+    if (o->away)
+        *o->away = true;
+    return err->code;
+}
+
 static int open_folder(struct tier_store *s, const struct tier_store_options *o, struct err *err)
 {
     bool change = o->use == STORE_CHANGE;
 
-    if (folder_open(&s->folder, o->tier->uri, change ? FOLDER_WRITE : FOLDER_READ, geteuid(), err))
+    if (folder_open(&s->folder, tier_folder(o->tier), change ? FOLDER_WRITE : FOLDER_READ, geteuid(), err))
         return err->code;
     if (s->folder < 0)
-        return 0;
+        return tier_is_folder(o->tier) ? 0 : open_medium(s, o, err);
     if ((change && lock_folder(s, o, err)) || (change && o->share && folder_share(s->folder, o->group, err)) ||
-        open_state(s, o, err) || medium_open(&s->medium, &(struct medium_place){ o->tier, s->folder }, err))
+        open_state(s, o, err) || open_medium(s, o, err))
         return err->code;
     if (!change)
         return 0;
@@ -350,9 +368,9 @@ int tier_store_open(struct tier_store *s, const struct tier_store_options *o, st
         tier_store_close(s);
         return err_nomem(err);
     }
-    int code = tier_is_folder(o->tier)
-                   ? open_folder(s, o, err)
-                   : err_set(err, ERR_FAIL, "kind '%s' is not a folder", tier_kind_name(o->tier->kind));
+    int code = tier_folder(o->tier) ? open_folder(s, o, err)
+                                    : err_set(err, ERR_FAIL, "kind '%s' is not a folder, and there is no 'state'",
+                                              tier_kind_name(o->tier->kind));
     if (!code)
         return 0;
     err_wrap(err, "tier '%s'", o->tier->name);

@@ -14,7 +14,8 @@
  * A store is opened for one namespace: the payloads of others are neither listed nor touched, and stay in the index.
  * Files that are not named like those above are never touched.
  *
- * Only folders on this machine (kinds dram and file) are served.
+ * What holds the payloads is the tier's medium (loader/media/medium.h). Where it is not this folder, as with Redis, DIR
+ * is the tier's `state`, and has all but evp-payloads/.
  */
 #ifndef EVP_TIER_STORE_H
 #define EVP_TIER_STORE_H
@@ -40,6 +41,7 @@ struct tier_store_options {
     bool share;    // STORE_CHANGE opens the folder to `group`; else it stays as open as it is
     gid_t group;
     bool *busy; // set when tier_store_open() fails because of another writer; may be NULL
+    bool *away; // set when it fails because what holds the payloads cannot be reached; may be NULL
 };
 
 struct tier_store {

@@ -3,7 +3,7 @@
  * PLAN has a line per tier, then a line per context; with a line of variants, rows carry those as evp-plan --online
  * does:
  *
- *     tier NAME KIND URI CAPACITY|-
+ *     tier NAME KIND URI[,STATE] CAPACITY|-
  *     variants CONFIG CONFIG|- CONFIG|- CONFIG|-
  *     ids FILE - - -
  *     context ID N_TOKENS CONFIG TIER|recompute
@@ -163,8 +163,13 @@ static void add_tier(struct manifest *m, char *word[4])
 
     *t = (struct tier){ .read_bytes_per_s = 1e9, .write_bytes_per_s = 1e9 };
     must(tier_set_name(t, word[0], &err), &err);
+    char *state = strchr(word[2], ',');
     if (!tier_kind_find(word[1], &t->kind))
         exit(2);
+    if (state) {
+        *state++ = '\0';
+        must(tier_set_state(t, state, &err), &err);
+    }
     must(tier_set_uri(t, word[2], &err), &err);
     t->capacity = word[3][0] == '-' ? INT64_MAX : strtoll(word[3], NULL, 10);
 }

@@ -5,10 +5,16 @@
 #include "loader/index/folder.h"
 #include "loader/media/medium.h"
 
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char dir[] = "/tmp/evp-unit-XXXXXX";
@@ -25,7 +31,7 @@ static struct medium open_file_medium(void)
     cr_assert_not_null(mkdtemp(dir));
     tier.uri = dir;
     cr_assert_eq(folder_open(&folder, dir, FOLDER_WRITE, geteuid(), &err), 0, "%s", err.msg);
-    cr_assert_eq(medium_open(&m, &(struct medium_place){ &tier, folder }, &err), 0, "%s", err.msg);
+    cr_assert_eq(medium_open(&m, &(struct medium_place){ .tier = &tier, .folder = folder }, &err), 0, "%s", err.msg);
     return m;
 }
 
@@ -133,18 +139,112 @@ static void check_sources(const struct medium *m)
     free(read);
 }
 
+static void check_medium(const struct medium *m)
+{
+    static const size_t size[] = { 1, 65511, 65512, 65513, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 9 << 20 };
+
+    for (size_t i = 0; i < sizeof(size) / sizeof(*size); i++)
+        check_size(m, size[i]);
+    check_sources(m);
+}
+
 Test(medium, file)
 {
-    static const size_t size[] = { 1, 65511, 65512, 65513, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5 << 20 };
     struct medium m = open_file_medium();
     int folder = m.folder;
 
-    for (size_t i = 0; i < sizeof(size) / sizeof(*size); i++)
-        check_size(&m, size[i]);
-    check_sources(&m);
+    check_medium(&m);
     medium_close(&m);
     close(folder);
     remove_dir();
+}
+
+/* ---- redis --------------------------------------------------------------------------------- */
+
+static pid_t server;
+static char uri[64];
+
+/* A port that nobody has at the moment. */
+static int find_port(void)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t n = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    cr_assert(fd >= 0 && bind(fd, (struct sockaddr *)&at, n) == 0 && getsockname(fd, (struct sockaddr *)&at, &n) == 0);
+    close(fd);
+    return ntohs(at.sin_port);
+}
+
+static void start_redis(void)
+{
+    char port[16];
+
+    snprintf(port, sizeof(port), "%d", find_port());
+    snprintf(uri, sizeof(uri), "redis://127.0.0.1:%s", port);
+    server = fork();
+    if (server)
+        return;
+    int null = open("/dev/null", O_WRONLY);
+    dup2(null, STDOUT_FILENO);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execlp("redis-server", "redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--dir", "/tmp", NULL);
+    _exit(127);
+}
+
+static void stop_redis(void)
+{
+    if (server <= 0)
+        return;
+    kill(server, SIGKILL);
+    waitpid(server, NULL, 0);
+    server = 0;
+}
+
+static struct medium open_redis(const uint8_t store[OBJECT_ID], const struct medium *like)
+{
+    static struct tier tier = { .name = "far", .kind = TIER_REDIS };
+    const struct medium_place place = { .tier = &tier, .folder = -1, .store = store, .like = like };
+    struct medium m;
+    struct err err;
+
+    tier.uri = uri;
+    cr_assert_eq(medium_open(&m, &place, &err), 0, "%s", err.msg);
+    return m;
+}
+
+Test(medium, redis, .init = start_redis, .fini = stop_redis)
+{
+    static const uint8_t store[OBJECT_ID] = { 1 }, other[OBJECT_ID] = { 2 };
+    struct medium m = open_redis(store, NULL);
+    struct err err;
+    int tries = 0;
+
+    while (m.driver->reach(&m, &err) && tries++ < 20) { /* it is not tried again at once */
+        if (waitpid(server, NULL, WNOHANG) == server) {
+            server = 0;
+            cr_skip_test("there is no redis-server");
+        }
+        usleep(200000);
+    }
+    cr_assert(tries < 20, "%s", err.msg);
+    check_medium(&m);
+    /* Another store on the server sees nothing of it; what is open needs no medium. */
+    char *bytes = noise(100000);
+    struct blob from = blob_of_bytes(bytes, 100000), b;
+    struct medium o = open_redis(other, &m);
+    int found = 0;
+    cr_assert_eq(m.driver->put(&m, one, &from, &err), 0, "%s", err.msg);
+    cr_assert_eq(medium_get(&m, one, 100000, &b, &err), 0, "%s", err.msg);
+    medium_close(&m);
+    cr_assert_eq(o.driver->each(&o, count, &found, &err), 0, "%s", err.msg);
+    cr_assert_eq(found, 0);
+    cr_assert_eq(blob_read(&b, bytes, 100, 99900, &err), 0, "%s", err.msg);
+    medium_close(&o);
+    stop_redis();
+    cr_assert_eq(blob_read(&b, bytes, 100, 99900, &err), ERR_NET);
+    blob_close(&b);
+    free(bytes);
 }
 
 Test(medium, serves_kinds_of_its_table)
@@ -153,9 +253,9 @@ Test(medium, serves_kinds_of_its_table)
     struct medium m;
     struct err err;
 
-    static char uri[] = "lm://x";
-    tier.uri = uri;
-    cr_assert_eq(medium_open(&m, &(struct medium_place){ &tier, -1 }, &err), ERR_FAIL);
+    static char elsewhere[] = "lm://x";
+    tier.uri = elsewhere;
+    cr_assert_eq(medium_open(&m, &(struct medium_place){ .tier = &tier, .folder = -1 }, &err), ERR_FAIL);
     cr_assert_str_eq(err.msg, "kind 'lmcache' has no medium");
     medium_close(&m);
 }

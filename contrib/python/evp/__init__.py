@@ -13,6 +13,7 @@ are evp.Error.
 import array
 import ctypes
 import ctypes.util
+import io
 import mmap
 import os
 from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
@@ -362,6 +363,12 @@ class Tensor:
         return f"<evp.Tensor {self.name}: {self.type} {list(self.shape)}, {self.size} bytes>"
 
 
+def _descriptor(raw):
+    if raw.fd < 0:
+        raise io.UnsupportedOperation("the payload is in no file: use fetch()")
+    return raw.fd
+
+
 class Payload(_Handle):
     """An open payload; made by Store.payload(). Iterating gives its tensors in the file's order."""
     _closer = "evp_payload_close"
@@ -378,10 +385,10 @@ class Payload(_Handle):
         return Tensor(raw)
 
     def fileno(self):
-        """The descriptor of the file, for readers of their own, until close()."""
+        """The descriptor of the file, for readers of their own, until close(). A payload on Redis has none: OSError."""
         raw = _Location()
         _call("evp_locate", self._open(), None, byref(raw))
-        return raw.fd
+        return _descriptor(raw)
 
     def fetch(self, name, into=None, heads=None, rows=None, verify=True):
         """Reads a tensor, or of its first dimension the numbers `heads` and of its second `rows`, both (first, end), into a
@@ -405,7 +412,7 @@ class Payload(_Handle):
         is looked at, and no checksum is compared. It stays valid after close()."""
         raw = _Location()
         _call("evp_locate", self._open(), None if name is None else name.encode(), byref(raw))
-        whole = mmap.mmap(raw.fd, 0, access=mmap.ACCESS_READ)
+        whole = mmap.mmap(_descriptor(raw), 0, access=mmap.ACCESS_READ)
         return memoryview(whole)[raw.offset:raw.offset + raw.size]
 
 
