@@ -7,12 +7,14 @@ rng = np.random.default_rng(11)
 failed = False
 
 
-def reference(mean, std, n):
-    """planner/belief.h, written from the formulas"""
+def reference(mean, std, n, prior=None):
+    """planner/belief.h, written from the formulas. prior (3, V): mean, between, within; NaN where it says nothing. It counts
+    as ten contexts of twelve questions."""
     C, V = mean.shape
     m, b, s = (np.full(V, np.nan) for _ in range(3))
     m[0], b[0], s[0] = 1, 0, 0
-    asked = (n > 0).any(0)
+    known = np.zeros(V, bool) if prior is None else ~np.isnan(prior[0])
+    asked = (n > 0).any(0) | known
     asked[0] = False
     complete = (n[:, asked] > 0).all(1)
     if not complete.any():
@@ -24,19 +26,26 @@ def reference(mean, std, n):
         return np.minimum(m[v] + w * (mean[rows, v] - m[v]), 1), b[v] * (1 - w)
 
     for v in np.flatnonzero(asked):
-        some = np.flatnonzero(complete & (n[:, v] > 0))
-        y, per = mean[some, v], np.mean(1 / n[some, v])
-        m[v] = y.mean()
-        variance = y.var(ddof=1) if len(y) > 1 else 0
-        two = n[:, v] > 1
-        s[v] = ((n[two, v] - 1) * std[two, v] ** 2).sum() / (n[two, v] - 1).sum() if two.any() else variance / per
-        b[v] = max(0, variance - s[v] * per)
-        rows = np.flatnonzero(n[:, v] > 0)
-        for _ in range(4):
+        rows, two = np.flatnonzero(n[:, v] > 0), n[:, v] > 1
+        squares, freedom = ((n[two, v] - 1) * std[two, v] ** 2).sum(), (n[two, v] - 1).sum()
+        if known[v]:
+            m[v], b[v], s[v] = prior[0, v], prior[1, v], (squares + 110 * prior[2, v]) / (freedom + 110)
+        else:
+            some = np.flatnonzero(complete & (n[:, v] > 0))
+            y, per = mean[some, v], np.mean(1 / n[some, v])
+            m[v] = y.mean()
+            variance = y.var(ddof=1) if len(y) > 1 else 0
+            s[v] = squares / freedom if two.any() else variance / per
+            b[v] = max(0, variance - s[v] * per)
+        for _ in range(4):  # the prior is ten more contexts, whose mean and variance are its own
             q, var = posterior(v, rows)
-            m[v], b[v] = q.mean(), np.mean(var + (q - q.mean()) ** 2)
+            if known[v]:
+                q, var = np.append(q, prior[0, v]), np.append(var, prior[1, v])
+            weights = np.append(np.ones(len(rows)), 10) if known[v] else np.ones(len(rows))
+            m[v] = np.average(q, weights=weights)
+            b[v] = np.average(var + (q - m[v]) ** 2, weights=weights)
     if asked.any() and s[asked].sum() > 0:
-        k = 10 / (9 + (n > 0).sum(0)[asked])
+        k = 10 / (9 + (n > 0).sum(0)[asked] + 10 * known[asked])
         b[asked] = np.minimum((1 - k) * b[asked] + k * b[asked].sum() * s[asked] / s[asked].sum(), 0.25)
     quality, sd = np.tile(m, (C, 1)), np.tile(np.sqrt(b), (C, 1))
     for v in range(V):
@@ -58,13 +67,14 @@ def table(C, V, questions, between=0.08, within=0.27, missing=0.0):
     return mean, std, n
 
 
-def compare(name, mean, std, n):
+def compare(name, mean, std, n, prior=None):
     global failed
-    text = f"{mean.shape[0]} {mean.shape[1]}\n" + "\n".join(
+    text = f"{mean.shape[0]} {mean.shape[1]} {int(prior is not None)}\n" + "\n".join(
         f"{a!r} {b!r} {c}" for a, b, c in zip(mean.ravel().tolist(), std.ravel().tolist(), n.ravel().tolist()))
+    text += "" if prior is None else "\n" + "\n".join(" ".join(map(repr, row)) for row in prior.T.tolist())
     r = subprocess.run([fit], input=text, capture_output=True, text=True)
     ours = np.array(r.stdout.split(), float)
-    want = reference(mean, std, n)
+    want = reference(mean, std, n, prior)
     good = r.returncode == 0 and ours.shape == want.shape and np.allclose(ours, want, rtol=0, atol=1e-10, equal_nan=True)
     worst = np.nanmax(np.abs(ours - want)) if ours.shape == want.shape else "-"
     failed |= not good
@@ -89,4 +99,24 @@ mean, std, n = table(8, 3, (400, 500))
 compare("many questions", mean, std, n)
 moved = np.abs(reference(mean, std, n)[9:].reshape(8, 3, 2)[..., 0] - mean).max()
 print("ok belief: many questions: predictions are the means" if moved < 0.01 else f"FAIL belief: predictions move {moved}")
+
+
+def yesterday(*shape, **spread):
+    """What was believed of other contexts."""
+    cells = table(*shape, **spread)
+    return reference(*cells)[: 3 * shape[1]].reshape(shape[1], 3).T.copy()
+
+
+compare("with yesterday's belief: 20 contexts, 4 questions", *table(20, 9, (4, 4)), yesterday(50, 9, (12, 12)))
+compare("with it, a few cells asked", *table(30, 6, (1, 8), missing=0.9), yesterday(50, 6, (12, 12)))
+compare("with it, one question in each cell", *table(20, 5, (1, 1)), yesterday(50, 5, (6, 6)))
+compare("with it, more contexts than it counts as", *table(200, 4, (6, 20)), yesterday(10, 4, (6, 6)))
+mean, std, n = table(15, 6, (5, 5))
+prior = yesterday(40, 6, (8, 8))
+prior[:, 4:] = np.nan
+compare("with it, two configs that it does not know", mean, std, n, prior)
+mean[:, 2], std[:, 2], n[:, 2] = np.nan, np.nan, 0
+compare("with it, one that it alone knows", mean, std, n, prior)
+n[:, 1:] = 0
+compare("with it alone", mean, std, n, prior)
 sys.exit(failed)
