@@ -44,6 +44,10 @@ static void put_summary(const struct table *t)
     json_end(summary_json(), ']');
 }
 
+/* How far the same meaning must be above unrelated for a quality between them to mean something; the mean of 30 answers
+ * is known to about 0.05. */
+static const double SURE_ENOUGH = 0.1;
+
 enum { QUALITY_CELLS = 3 * TEXT_SHORT + 3 };
 
 static void say_scale(const struct table *t)
@@ -61,7 +65,7 @@ static void say_scale(const struct table *t)
     if (!isnan(same))
         log_info("second answers of the untouched cache, sampled at temperature %g, have %.3f: the same meaning in "
                  "other words; "
-                 "same: how far above unrelated, of the way there",
+                 "same: how far above unrelated, of the way there, at most 100 %%",
                  t->temperature, same);
 }
 
@@ -74,8 +78,9 @@ static const char *quality_cells(char out[QUALITY_CELLS], const struct table *t,
     int n = snprintf(out, QUALITY_CELLS, "%7s %6s", number(cell[0], quality, 4),
                      percent(cell[1], score_kept(quality, unrelated, 1)));
 
+    double part = score_kept(quality, unrelated, same);
     if (!isnan(same))
-        snprintf(out + n, QUALITY_CELLS - (size_t)n, " %6s", percent(cell[2], score_kept(quality, unrelated, same)));
+        snprintf(out + n, QUALITY_CELLS - (size_t)n, " %6s", percent(cell[2], part > 1 ? 1 : part));
     return out;
 }
 
@@ -118,6 +123,18 @@ static void say_metrics(const struct table *t)
     map_release(&seen);
 }
 
+/* Where a model contradicts itself, another answer than its first says little. */
+static void warn_of_unsure(const struct table *t)
+{
+    double unrelated = score_unrelated(t), same = score_same_meaning(t);
+
+    if (same - unrelated < SURE_ENOUGH)
+        log_warn(
+            "this model's two answers to a question, %.3f, are hardly more alike than unrelated ones, %.3f: it is not "
+            "sure of what it answers, and qualities say how often the words are the same",
+            same, unrelated);
+}
+
 static void warn_of_few(const struct table *t)
 {
     struct score_resolution r = score_resolve(t, SPLIT_TEST);
@@ -145,6 +162,7 @@ void score_say(const struct table *t)
         say_row(t, v, width, gold);
     if (gold)
         say_metrics(t);
+    warn_of_unsure(t);
     warn_of_few(t);
 }
 

@@ -42,4 +42,4 @@ with h5py.File("whole.h5") as f:
 PY
 echo '{"context":"c1","configs":["none","knorm:drop=0.5"],"questions":["q1"]}' >cells.jsonl
 profile --cells cells.jsonl -o cells.h5 && sampled cells.h5 | wc -l
-profile --cells cells.jsonl --temperature 0.7 -o asked.h5 && sampled asked.h5 | grep -cxFf whole
+profile --cells cells.jsonl --temperature 0.3 -o asked.h5 && sampled asked.h5 | grep -cxFf whole
