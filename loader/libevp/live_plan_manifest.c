@@ -68,15 +68,22 @@ static struct placement row_of(const struct live_plan *l, const struct live_cont
     return p;
 }
 
-/* The held-out quality of a variant is known when the opened manifest stores the context as that variant. */
-static double quality_test(const struct placement *p, const struct placement *before)
+/* The held-out quality of a variant, and the doubt about its quality, are known when the opened manifest stores the
+ * context as that variant. */
+static void take_over(struct placement *p, const struct placement *before)
 {
     struct cached is = { .token_digest = p->token_digest, .config = p->config, .bytes = -1 };
 
     if (!before)
-        return (double)NAN;
+        return;
     struct cached was = { .token_digest = before->token_digest, .config = before->config, .bytes = -1 };
-    return cached_same(&was, &is) ? before->quality_test : (double)NAN;
+    if (!cached_same(&was, &is))
+        return;
+    p->quality_test = before->quality_test;
+    if (p->tier < 0) // what is computed again is as good as can be
+        return;
+    p->quality_sd = before->quality_sd;
+    p->unmeasured = before->unmeasured;
 }
 
 static void add_outcomes(struct totals *t, const struct live_plan *l, const struct live_context *c,
@@ -161,7 +168,7 @@ static struct placement make_row(const struct writing *w, const struct live_copy
 
     *variants = without_holes(&copy->context, variant);
     p.variants = variants;
-    p.quality_test = quality_test(&p, before);
+    take_over(&p, before);
     p.operation = operation_between(&was, &is);
     return p;
 }

@@ -109,6 +109,8 @@ void world_write(struct world *w, const struct plan *plan)
             p.quality = w->variant[i][c.config].quality;
             p.operation = OP_INSERT;
             p.payload = w->id[i] + 8;
+            p.quality_sd = 0.125;
+            p.unmeasured = i % 2 == 0;
             w->fill[c.tier] += p.bytes;
         }
         cr_assert_eq(manifest_add(&m, &p, &err), 0, "%s", err.msg);

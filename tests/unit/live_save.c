@@ -93,6 +93,40 @@ Test(live_save, is_the_plan_of_one_moment)
     }
 }
 
+/* The doubt about a quality goes on as long as the context stays as it is; another variant's is not known. */
+Test(live_save, doubt_about_a_quality_is_carried_on)
+{
+    struct plan_placement placement[CONTEXTS];
+    struct plan plan = { .placement = placement, .n_contexts = 20 };
+    struct rng r = rng_new(5);
+    struct manifest m;
+    struct live_plan l;
+    struct world w;
+    struct err err;
+
+    for (int i = 0; i < CONTEXTS; i++)
+        placement[i] = (struct plan_placement){ 0, i < 2 ? 0 : PLAN_RECOMPUTE };
+    world_draw(&w, &r, 20);
+    world_write(&w, &plan);
+    cr_assert_eq(live_plan_open(&l, world_path, &err), 0, "%s", err.msg);
+    save(&w, &r, &l, world_other_path, 0);
+    cr_assert_eq(manifest_read(&m, world_other_path, &err), 0, "%s", err.msg);
+    const struct placement *even = manifest_find(&m, w.id[0]), *odd = manifest_find(&m, w.id[1]);
+    cr_assert(even->tier == 0 && even->quality_sd == 0.125 && even->unmeasured);
+    cr_assert(odd->tier == 0 && odd->quality_sd == 0.125 && !odd->unmeasured);
+    const struct placement *recomputed = manifest_find(&m, w.id[2]);
+    cr_assert(recomputed->tier < 0 && recomputed->quality_sd == 0 && !recomputed->unmeasured);
+    manifest_release(&m);
+    struct live_update without = { w.frequency[0], w.variant[0] + 1, VARIANTS - 1 };
+    cr_assert_eq(live_plan_update(&l, live_plan_find(&l, w.id[0]), &without, &err), 0, "%s", err.msg);
+    save(&w, &r, &l, world_other_path, 0);
+    cr_assert_eq(manifest_read(&m, world_other_path, &err), 0, "%s", err.msg);
+    even = manifest_find(&m, w.id[0]);
+    cr_assert(even->quality_sd == 0 && !even->unmeasured, "its variant is gone");
+    manifest_release(&m);
+    live_plan_close(&l);
+}
+
 /* ---- forks ----------------------------------------------------------------- */
 
 static atomic_bool stop;
