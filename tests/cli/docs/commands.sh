@@ -1,6 +1,7 @@
 # Every command in README.md and docs/ runs: the indented lines that begin with one of our tools or a variable for it, each
 # page's in one folder, one after the other, with tiny models in place of the default ones. Those for Slurm are run by
-# tests/golden/slurm, and the question service is the tests' own.
+# tests/golden/slurm, and the question service is the tests' own. What a page shows of their output they still print, but for
+# numbers.
 printf 'User: {content}\nAnswer:' >chat
 case $BUILD in *asan | *tsan) skip "a sanitizer must be linked into every program, examples/prefix.c too" ;; esac
 mkdir models && cp -r "$DATA/minibert" models/all-MiniLM-L6-v2
@@ -49,8 +50,24 @@ def adapt(text):
                   rf"\1 --model synthetic:tiny --chat-template {here}/chat", text)
 
 
+said = {}  # page: what its commands printed
+
+
+def shape(line):
+    """A line without its numbers, units and widths: what does not depend on the machine, the model or the texts."""
+    line = re.sub(r"[-+]?\d[\d.,]*( [kMG]iB| B| %|x)?", "#", line)
+    return " ".join(line.split())
+
+
+def outputs(page):
+    """The lines of the fenced blocks that show what our commands print."""
+    for block in re.findall(r"^```text\n(evp-.*?)^```$", (top / page).read_text(), re.M | re.S):
+        yield from block.splitlines()
+
+
 def run(page, text, folder):
     done = subprocess.run(["bash", "-o", "pipefail", "-ec", adapt(text)], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    said.setdefault(page, set()).update(shape(line) for line in (done.stdout + done.stderr).splitlines())
     if done.returncode:
         print(f"{page}: status {done.returncode} of\n{adapt(text)}{done.stderr[-600:]}")
     return done.returncode == 0
@@ -76,5 +93,8 @@ for page in PAGES:
         begin(folder)
     for text in blocks(page):
         n += run(page, text, folder)
+    for line in outputs(page):
+        if shape(line) not in said[page]:
+            print(f"{page}: no command prints a line like\n{line}")
 print(n, "blocks ran")
 PY
