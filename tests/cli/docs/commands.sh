@@ -55,7 +55,7 @@ said = {}  # page: what its commands printed
 
 def shape(line):
     """A line without its numbers, units and widths: what does not depend on the machine, the model or the texts."""
-    line = re.sub(r"[-+]?\d[\d.,]*( [kMG]iB| B| %|x)?", "#", line)
+    line = re.sub(r"(?<= )-(?= |$)|[-+]?\d[\d.,]*( [KMG]iB| B| %|x)?", "#", line)
     return " ".join(line.split())
 
 
