@@ -29,8 +29,6 @@ int hull_work_init(struct hull_work *w, const struct plan_problem *p, struct err
         hull_work_release(w);
         return err_nomem(err);
     }
-    for (int i = 0; i < p->n_configs; i++)
-        w->order[i] = i;
     return 0;
 }
 
@@ -46,6 +44,16 @@ void hull_work_release(struct hull_work *w)
     free(w->pooled);
     free(w->pooled_tier);
     *w = (struct hull_work){ 0 };
+}
+
+/* Finds which configs the order is to hold; one that is not there is -1 bytes. */
+static void limit_configs(struct hull_work *w, const int64_t *bytes, int n)
+{
+    while (n > 0 && bytes[n - 1] < 0)
+        n--;
+    for (int i = 0; i < n && w->n_configs != n; i++)
+        w->order[i] = i;
+    w->n_configs = n;
 }
 
 /* Insertion sort by (bytes, config): near linear, because the order hardly changes from one context to the next. The
@@ -72,7 +80,7 @@ static void sort_configs(struct hull_work *w, const int64_t *bytes, int n)
 static struct candidate better_base(const struct hull_work *w, const struct plan_candidates *all,
                                     const struct plan_problem *p, int tier, struct candidate base)
 {
-    int n = p->capacity[tier] == INT64_MAX ? p->n_configs : w->stored;
+    int n = p->capacity[tier] == INT64_MAX ? w->n_configs : w->stored;
 
     for (int k = 0; k < n; k++) {
         int v = w->order[k];
@@ -88,7 +96,8 @@ struct candidate hull_base(struct hull_work *w, const struct plan_candidates *al
 {
     struct candidate base = { 0, all->recompute, 0, PLAN_RECOMPUTE, -1 };
 
-    sort_configs(w, all->bytes, p->n_configs);
+    limit_configs(w, all->bytes, p->n_configs);
+    sort_configs(w, all->bytes, w->n_configs);
     for (int t = 0; t < p->n_tiers; t++)
         base = better_base(w, all, p, t, base);
     return base;
@@ -101,7 +110,7 @@ struct hull_configs hull_configs_in(struct hull_work *w, const struct plan_candi
 
     if (w->knapsack.size[knapsack] == 1)
         return (struct hull_configs){ all->utility + first, p->n_tiers, NULL, (int8_t)first };
-    for (int v = 0; v < p->n_configs; v++) {
+    for (int v = 0; v < w->n_configs; v++) {
         const double *utility = all->utility + plan_cell(p, v, 0);
         w->pooled[v] = (double)NAN;
         w->pooled_tier[v] = (int8_t)first;
@@ -125,7 +134,7 @@ void hull_scan(struct hull_work *w, const struct plan_candidates *all, const str
     double capacity = (double)w->knapsack.capacity[knapsack], top = base;
     int *order = w->order, *rising = w->rising, stride = in.stride, n = 0, n_rising = 0;
 
-    for (int k = w->stored; k < p->n_configs && sorted_bytes[k] <= capacity; k++) {
+    for (int k = w->stored; k < w->n_configs && sorted_bytes[k] <= capacity; k++) {
         double u = utility[order[k] * stride];
         rising[n_rising] = k;
         n_rising += u > top; /* not when u is NAN */

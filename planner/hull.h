@@ -71,6 +71,7 @@ struct hull_work {
     struct knapsacks knapsack;
     int *order, *rising;     // (V) configs by rising bytes; places in it of those with more utility than all before
     double *sorted_bytes;    // (V) in that order, -1: not available
+    int n_configs;           // up to the last one that the context has; the order holds so many
     int stored;              // place in the order of the first config that has bytes
     double *pooled;          // (V) of each config, its highest utility in a pool; NAN: none
     int8_t *pooled_tier;     // (V) and where

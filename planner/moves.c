@@ -74,7 +74,7 @@ static int add_moves(struct finder *f, int context)
     for (int d = 0; d < sacks->n; d++) {
         double top = f->filter->undominated ? base.utility : -HUGE_VAL;
         const struct hull_configs in = hull_configs_in(&f->work, &f->all, p, d);
-        for (int k = w->stored; k < p->n_configs && w->sorted_bytes[k] <= (double)sacks->capacity[d] && !failed; k++) {
+        for (int k = w->stored; k < w->n_configs && w->sorted_bytes[k] <= (double)sacks->capacity[d] && !failed; k++) {
             int v = w->order[k];
             double u = in.utility[v * in.stride];
             if (!(u > top)) /* or NAN */

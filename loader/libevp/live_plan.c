@@ -26,8 +26,10 @@ static double fill_candidates(const struct live_plan *l, const struct live_conte
     double recomputed = utility_recomputed(&goal, ttft_recomputed(f->prefill_s, f->question_s),
                                            sd_of_sum(f->prefill_sd_s, f->question_sd_s), c->frequency);
 
-    for (int v = 0; v < LIVE_VARIANTS; v++) {
-        bytes[v] = v < f->n && f->at[v].config ? f->at[v].bytes : -1;
+    for (int v = f->n; v < LIVE_VARIANTS; v++)
+        bytes[v] = -1;
+    for (int v = 0; v < f->n; v++) {
+        bytes[v] = f->at[v].config ? f->at[v].bytes : -1;
         for (int t = 0; t < tiers->n && bytes[v] >= 0; t++) {
             double read_s = tier_read_s(&tiers->at[t], bytes[v]),
                    sd_s = sd_of_sum(tier_read_sd_s(&tiers->at[t], read_s), f->question_sd_s);
@@ -56,7 +58,7 @@ static int set_candidates(struct live_plan *l, const struct live_context *c, str
     to->recompute = fill_candidates(l, c, to->bytes, to->utility);
     if (!(fabs(to->recompute) <= utility_max))
         return err_set(err, ERR_FORMAT, "utility is out of range");
-    for (int v = 0; v < LIVE_VARIANTS; v++)
+    for (int v = 0; v < c->variants.n; v++)
         for (int t = 0; t < n_tiers && to->bytes[v] >= 0; t++)
             if (fabs(to->utility[v * n_tiers + t]) > utility_max)
                 return err_set(err, ERR_FORMAT, "variant '%s': utility is out of range", c->variants.at[v].config);

@@ -63,7 +63,7 @@ int placement_variants_find(struct placement_variants *f, int context, struct pl
     }
     if (pin != PIN_NONE)
         f->variants.pin = pin == PLAN_RECOMPUTE ? "recompute" : in->tiers.at[pin].name;
-    for (int k = 0; k < t->n_configs; k++) {
+    for (int k = 0; k < f->work.n_configs; k++) {
         int v = f->work.order[k];
         size_t cell = table_cell(t, row, v);
         if (!f->wanted[v])

@@ -112,7 +112,7 @@ static struct variants hull_variants(struct bench *b, int context, struct plan_p
         for (int k = 0; k < b->work.n; k++)
             wanted[b->work.config[k]] = true;
     }
-    for (int k = 0; k < V; k++)
+    for (int k = 0; k < b->work.n_configs; k++)
         if (wanted[b->work.order[k]])
             variant[f.n++] = variant_of(b, context, b->work.order[k]);
     return f;
