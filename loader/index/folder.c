@@ -222,6 +222,13 @@ int folder_open_file(int fd, const char *file)
     return at;
 }
 
+int64_t folder_file_size(int fd, const char *file)
+{
+    struct stat st;
+
+    return fstatat(fd, file, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) ? -1 : st.st_size;
+}
+
 static int make_parents(int fd, const char *file, struct err *err)
 {
     char part[OBJECT_FILE];

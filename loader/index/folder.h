@@ -37,6 +37,9 @@ int folder_adopt(int fd, int at, struct err *err) MUST_CHECK;
 /* Opens a file of a folder for reading: a descriptor, or -1 with errno; ELOOP for a link. */
 int folder_open_file(int fd, const char *file);
 
+/* The size of a file of a folder, without opening it: -1 when there is none, or when it is no regular file. */
+int64_t folder_file_size(int fd, const char *file);
+
 /* Opens a new file of a folder, with the sub-folders in its name: a descriptor, or an error. */
 int folder_create_file(int fd, const char *file, struct err *err);
 

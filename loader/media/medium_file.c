@@ -152,12 +152,9 @@ static void drop_pages(const struct blob *b)
 static int look_at_files(const struct medium *m, const struct medium_object *object, int n, bool *there,
                          struct err *err)
 {
-    for (int i = 0; i < n; i++) {
-        struct blob b;
-        there[i] = medium_get(m, object[i].key, object[i].size, &b, err) == 0;
-        if (there[i])
-            blob_close(&b);
-    }
+    (void)err;
+    for (int i = 0; i < n; i++) /* a million files in a second or two; opening each takes five times that */
+        there[i] = folder_file_size(m->folder, object[i].key) == object[i].size;
     return 0;
 }
 
