@@ -36,7 +36,7 @@ ALL_CFLAGS  = -std=c11 $(WARN) $(CFLAGS_$(CONFIG)) -fopenmp -fPIC -fvisibility=h
               -include base/banned.h $(CFLAGS)
 ALL_LDFLAGS = $(CFLAGS_$(CONFIG)) -fopenmp -Wl,--as-needed $(LDFLAGS)
 # --as-needed: a tool is bound only to the libraries whose code it has, so evp-plan needs no BLAS.
-LDLIBS = -ldnnl $(HDF5_LIBS) -larchive -lcurl -lpcre2-8 -lutf8proc -lsqlite3 -lhiredis -lcrypto -lpthread -lm
+LDLIBS = -ldnnl $(HDF5_LIBS) -larchive -lcurl -lcjson -lpcre2-8 -lutf8proc -lsqlite3 -lhiredis -lcrypto -lpthread -lm
 HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null)
 HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 
@@ -73,10 +73,10 @@ $B/libevpress.a: $(LIB_O)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 # What a serving system links. It is compiled from these folders and nothing else, without OpenMP, and linked to
-# libcrypto, SQLite and hiredis alone, so it can need no model, GPU or BLAS; only what loader/libevp/evp.h declares is
+# cJSON, libcrypto, SQLite and hiredis alone, so it can need no model, GPU or BLAS; only what loader/libevp/evp.h declares is
 # visible.
 LIBEVP_DIRS := base planner loader/formats loader/index loader/media loader/store loader/libevp
-LIBEVP_LIBS := -lcrypto -lsqlite3 -lhiredis -lpthread -lm
+LIBEVP_LIBS := -lcjson -lcrypto -lsqlite3 -lhiredis -lpthread -lm
 LIBEVP_O := $(patsubst %.c,$B/libevp/%.o,$(filter-out base/http.c,$(wildcard $(LIBEVP_DIRS:%=%/*.c))))
 $B/libevp.so: $(LIBEVP_O) loader/libevp/libevp.map
 	@echo "  LINK    $@"

@@ -1,405 +1,143 @@
-/* json.c - JSON read. A tree is one allocation: the nodes, whose number the separators in the text limit, then the
- * strings, which are never longer than the text. Manifests of a million rows are read through this.
+/* Reading is cJSON plus two refusals (NUL characters, a second value); writing is our own, because cJSON builds a
+ * tree first and prints numbers with 17 digits.
  */
 #include "base/json.h"
 
 #include "base/parse.h"
 #include "base/utf8.h"
 
-#include <locale.h>
+#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 1000, NUMBER_MAX = 1024 }; // a deeper text would use up the stack; bytes of a number
-
-enum kind { KIND_NULL, KIND_FALSE, KIND_TRUE, KIND_NUMBER, KIND_TEXT, KIND_ARRAY, KIND_OBJECT };
-
-struct json {
-    const struct json *next; // member of the same array or object
-    const char *name;        // of a member of an object
-    union {
-        const struct json *first;
-        const char *text;
-        double number;
-    } is;
-    enum kind kind;
-    int count; // of members
-};
+/* struct json is cJSON under another name, so that only this file knows the library. */
+static const cJSON *node(const struct json *v)
+{
+    return (const cJSON *)v;
+}
 
 /* ---- reading ----------------------------------------------------------- */
 
-/* Where something is wrong, functions return false and `at` is there. */
-struct parser {
-    const char *text;
-    size_t n, at;
-    struct json *node; // the next unused one
-    char *string;      // where the next string goes
-    int depth;
-    bool has_nul;
-};
-
-/* A text has at most one value more than separators, and no more values than bytes. In a short text nothing is counted;
- * separators in strings count too. */
-static size_t values_max(const char *text, size_t n)
+/* Is there a \u0000 escape? Backslashes come in pairs, so a preceding pair is skipped whole. */
+static bool has_nul(const char *s, size_t n)
 {
-    enum { SHORT = 1 << 12 };
-    size_t values = 1;
-
-    if (n < SHORT)
-        return n + 1;
-    for (size_t i = 0; i < n; i++)
-        values += text[i] == ',' || text[i] == '[' || text[i] == '{';
-    return values;
-}
-
-static void skip_blanks(struct parser *p)
-{
-    while (p->at < p->n && (unsigned char)p->text[p->at] <= ' ')
-        p->at++;
-}
-
-/* Goes on if `c` comes next. */
-static bool take(struct parser *p, char c)
-{
-    bool is = p->at < p->n && p->text[p->at] == c;
-
-    p->at += is;
-    return is;
-}
-
-static bool take_word(struct parser *p, const char *word)
-{
-    size_t n = strlen(word);
-    bool is = p->n - p->at >= n && memcmp(p->text + p->at, word, n) == 0;
-
-    p->at += is ? n : 0;
-    return is;
-}
-
-/* ---- strings ---- */
-
-/* The four hex digits that come next; -1. */
-static int take_hex(struct parser *p)
-{
-    int v = 0;
-
-    for (int i = 0; i < 4; i++, p->at++) {
-        char c = p->at < p->n ? p->text[p->at] : '\0';
-        if (c >= '0' && c <= '9')
-            v = v * 16 + c - '0';
-        else if ((c | 32) >= 'a' && (c | 32) <= 'f')
-            v = v * 16 + (c | 32) - 'a' + 10;
-        else
-            return -1;
-    }
-    return v;
-}
-
-/* What follows \u: one unit of UTF-16, or two. */
-static bool take_unit(struct parser *p)
-{
-    int high = take_hex(p), low = -1;
-
-    if (high == 0)
-        p->has_nul = true;
-    if (high <= 0 || (high >= 0xdc00 && high < 0xe000))
-        return false;
-    if (high < 0xd800 || high >= 0xe000) {
-        p->string += utf8_encode((uint32_t)high, p->string);
+    if (memchr(s, '\0', n))
         return true;
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (s[i] != '\\')
+            continue;
+        if (i + 6 <= n && memcmp(s + i, "\\u0000", 6) == 0)
+            return true;
+        i++;
     }
-    if (take_word(p, "\\u"))
-        low = take_hex(p);
-    if (low < 0xdc00 || low >= 0xe000)
-        return false;
-    uint32_t point = 0x10000 + ((uint32_t)(high - 0xd800) << 10 | (uint32_t)(low - 0xdc00));
-    p->string += utf8_encode(point, p->string);
-    return true;
-}
-
-static bool take_escape(struct parser *p)
-{
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    char c = p->at < p->n ? p->text[p->at] : '\0';
-    const char *known = c ? strchr(from, c) : NULL;
-
-    if (known) {
-        p->at++;
-        *p->string++ = to[known - from];
-        return true;
-    }
-    return take(p, 'u') && take_unit(p);
-}
-
-/* After the quote that opens a string. */
-static bool take_string(struct parser *p, const char **string)
-{
-    const char *from = p->text + p->at, *end = memchr(from, '"', p->n - p->at);
-    size_t n = end ? (size_t)(end - from) : 0;
-
-    *string = p->string;
-    if (!end)
-        return false;
-    if (!memchr(from, '\\', n)) {
-        memcpy(p->string, from, n);
-        p->string += n;
-        p->at += n + 1;
-    } else
-        while (!take(p, '"')) {
-            if (p->at == p->n || (take(p, '\\') && !take_escape(p)))
-                return false;
-            if (p->at < p->n && p->text[p->at] != '"' && p->text[p->at] != '\\')
-                *p->string++ = p->text[p->at++];
-        }
-    *p->string++ = '\0';
-    return true;
-}
-
-/* ---- numbers ---- */
-
-/* strtod() reads the point of the process's locale. */
-static bool read_slowly(const char *text, size_t n, double *v)
-{
-    char number[NUMBER_MAX], *end, *point;
-
-    if (n >= sizeof(number))
-        return false;
-    memcpy(number, text, n);
-    number[n] = '\0';
-    point = strchr(number, '.');
-    if (point)
-        *point = *localeconv()->decimal_point;
-    *v = strtod(number, &end);
-    return end == number + n;
-}
-
-/* Digits go into *digits, as far as 64 bits hold them; returns how many there were. */
-static int take_digits(struct parser *p, uint64_t *digits, bool *exact)
-{
-    int n = 0;
-
-    for (; p->at < p->n && p->text[p->at] >= '0' && p->text[p->at] <= '9'; p->at++, n++) {
-        *exact = *exact && *digits < UINT64_MAX / 10 - 1;
-        *digits = *exact ? *digits * 10 + (uint64_t)(p->text[p->at] - '0') : *digits;
-    }
-    return n;
-}
-
-static bool take_number(struct parser *p, double *v)
-{
-    size_t start = p->at;
-    uint64_t digits = 0, power = 0;
-    bool minus = take(p, '-'), exact = true;
-    int n = take_digits(p, &digits, &exact), behind = take(p, '.') ? take_digits(p, &digits, &exact) : 0;
-
-    if (n == 0)
-        return false;
-    if (p->at < p->n && (p->text[p->at] | 32) == 'e') {
-        p->at++;
-        bool down = take(p, '-');
-        if (!down)
-            take(p, '+');
-        if (take_digits(p, &power, &exact) == 0)
-            return false;
-        exact = exact && power < 100;
-        behind = exact ? down ? behind + (int)power : behind - (int)power : behind;
-    }
-    if (!exact || !real_of_digits(digits, -behind, v))
-        return read_slowly(p->text + start, p->at - start, v);
-    *v = minus ? -*v : *v;
-    return true;
-}
-
-/* ---- values ---- */
-
-static struct json *take_value(struct parser *p);
-
-/* After the bracket that opens an array or object. */
-static bool take_members(struct parser *p, struct json *v, char close)
-{
-    const struct json **to = &v->is.first;
-
-    skip_blanks(p);
-    if (take(p, close))
-        return true;
-    do {
-        const char *name = NULL;
-        skip_blanks(p);
-        if (close == '}') {
-            if (!take(p, '"') || !take_string(p, &name))
-                return false;
-            skip_blanks(p);
-            if (!take(p, ':'))
-                return false;
-            skip_blanks(p);
-        }
-        struct json *member = take_value(p);
-        if (!member)
-            return false;
-        member->name = name;
-        *to = member;
-        to = &member->next;
-        v->count++;
-        skip_blanks(p);
-    } while (take(p, ','));
-    return take(p, close);
-}
-
-static bool take_list(struct parser *p, struct json *v, char close)
-{
-    v->kind = close == ']' ? KIND_ARRAY : KIND_OBJECT;
-    v->is.first = NULL;
-    if (p->depth == DEPTH_MAX)
-        return false;
-    p->depth++;
-    bool good = take_members(p, v, close);
-    p->depth--;
-    return good;
-}
-
-/* A value that is no number. */
-static bool take_other(struct parser *p, struct json *v)
-{
-    switch (p->at < p->n ? p->text[p->at] : '\0') {
-    case '"': v->kind = KIND_TEXT; return take(p, '"') && take_string(p, &v->is.text);
-    case '{': return take(p, '{') && take_list(p, v, '}');
-    case '[': return take(p, '[') && take_list(p, v, ']');
-    case 't': v->kind = KIND_TRUE; return take_word(p, "true");
-    case 'f': v->kind = KIND_FALSE; return take_word(p, "false");
-    case 'n': v->kind = KIND_NULL; return take_word(p, "null");
-    default: return false;
-    }
-}
-
-/* NULL where something is wrong. */
-static struct json *take_value(struct parser *p)
-{
-    struct json *v = p->node++;
-    bool number = p->at < p->n && (p->text[p->at] == '-' || (p->text[p->at] >= '0' && p->text[p->at] <= '9'));
-
-    *v = (struct json){ .kind = KIND_NUMBER };
-    return (number ? take_number(p, &v->is.number) : take_other(p, v)) ? v : NULL;
-}
-
-/* The whole text must be one value. */
-static int take_text(struct parser *p, struct err *err)
-{
-    if (memchr(p->text, '\0', p->n))
-        return err_set(err, ERR_FORMAT, "a NUL character in JSON");
-    if (p->n == 0)
-        return err_set(err, ERR_FORMAT, "empty where JSON is expected");
-    if (p->n >= 3 && memcmp(p->text, "\xef\xbb\xbf", 3) == 0)
-        p->at = 3;
-    skip_blanks(p);
-    if (!take_value(p))
-        return p->has_nul ? err_set(err, ERR_FORMAT, "a NUL character in JSON")
-                          : err_set(err, ERR_FORMAT, "malformed JSON at byte %zu", p->at);
-    while (p->at < p->n && strchr(" \t\r\n", p->text[p->at]))
-        p->at++;
-    return p->at == p->n ? 0 : err_set(err, ERR_FORMAT, "more than one JSON value, at byte %zu", p->at);
+    return false;
 }
 
 struct json *json_parse(const char *text, size_t n, struct err *err)
 {
-    size_t nodes = values_max(text, n) * sizeof(struct json);
-    struct json *root = malloc(nodes + n + 1);
-    if (!root) {
-        err_nomem(err);
+    const char *end = NULL;
+
+    if (has_nul(text, n)) {
+        err_set(err, ERR_FORMAT, "a NUL character in JSON");
         return NULL;
     }
-    struct parser p = { .text = text, .n = n, .node = root, .string = (char *)root + nodes };
-    if (!take_text(&p, err))
-        return root;
-    free(root);
-    return NULL;
+    cJSON *v = cJSON_ParseWithLengthOpts(text, n, &end, 0);
+    if (!v) {
+        size_t at = end ? (size_t)(end - text) : 0;
+        err_set(err, ERR_FORMAT, n == 0 ? "empty where JSON is expected" : "malformed JSON at byte %zu", at);
+        return NULL;
+    }
+    for (; end < text + n; end++) {
+        if (strchr(" \t\r\n", *end))
+            continue;
+        err_set(err, ERR_FORMAT, "more than one JSON value, at byte %zu", (size_t)(end - text));
+        cJSON_Delete(v);
+        return NULL;
+    }
+    return (struct json *)v;
 }
 
 void json_free(struct json *root)
 {
-    free(root);
+    cJSON_Delete((cJSON *)root);
 }
 
 const struct json *json_get(const struct json *object, const char *name)
 {
-    for (const struct json *v = json_is_object(object) ? object->is.first : NULL; v; v = v->next)
-        if (v->name[0] == name[0] && strcmp(v->name, name) == 0)
-            return v;
-    return NULL;
+    if (!cJSON_IsObject(node(object)))
+        return NULL;
+    return (const struct json *)cJSON_GetObjectItemCaseSensitive(node(object), name);
 }
 
 const struct json *json_at(const struct json *array, int i)
 {
-    const struct json *v = json_is_array(array) && i >= 0 ? array->is.first : NULL;
-
-    for (; v && i > 0; i--)
-        v = v->next;
-    return v;
+    return cJSON_IsArray(node(array)) ? (const struct json *)cJSON_GetArrayItem(node(array), i) : NULL;
 }
 
 const struct json *json_first(const struct json *v)
 {
-    return json_is_array(v) || json_is_object(v) ? v->is.first : NULL;
+    return json_is_array(v) || json_is_object(v) ? (const struct json *)node(v)->child : NULL;
 }
 
 const struct json *json_next(const struct json *member)
 {
-    return member ? member->next : NULL;
+    return member ? (const struct json *)node(member)->next : NULL;
 }
 
 const char *json_name(const struct json *member)
 {
-    return member ? member->name : NULL;
+    return member ? node(member)->string : NULL;
 }
 
 int json_count(const struct json *v)
 {
-    return v ? v->count : 0;
+    return json_is_array(v) || json_is_object(v) ? cJSON_GetArraySize(node(v)) : 0;
 }
 
 bool json_is_object(const struct json *v)
 {
-    return v && v->kind == KIND_OBJECT;
+    return cJSON_IsObject(node(v));
 }
 
 bool json_is_array(const struct json *v)
 {
-    return v && v->kind == KIND_ARRAY;
+    return cJSON_IsArray(node(v));
 }
 
 bool json_is_text(const struct json *v)
 {
-    return v && v->kind == KIND_TEXT;
+    return cJSON_IsString(node(v));
 }
 
 bool json_is_number(const struct json *v)
 {
-    return v && v->kind == KIND_NUMBER;
+    return cJSON_IsNumber(node(v));
 }
 
 bool json_is_bool(const struct json *v)
 {
-    return v && (v->kind == KIND_TRUE || v->kind == KIND_FALSE);
+    return cJSON_IsBool(node(v));
 }
 
 bool json_is_null(const struct json *v)
 {
-    return v && v->kind == KIND_NULL;
+    return cJSON_IsNull(node(v));
 }
 
 const char *json_text(const struct json *v)
 {
-    return json_is_text(v) ? v->is.text : NULL;
+    return json_is_text(v) ? node(v)->valuestring : NULL;
 }
 
 double json_real(const struct json *v)
 {
-    return json_is_number(v) ? v->is.number : (double)NAN;
+    return json_is_number(v) ? node(v)->valuedouble : (double)NAN;
 }
 
 bool json_true(const struct json *v)
 {
-    return v && v->kind == KIND_TRUE;
+    return cJSON_IsTrue(node(v));
 }
 
 static int missing(const char *name, const struct json *v, const char *what, struct err *err)
@@ -461,4 +199,141 @@ int json_may_real(const struct json *object, const char *name, double *out, stru
 int json_may_int(const struct json *object, const char *name, int64_t *out, struct err *err)
 {
     return absent(object, name) ? 0 : json_want_int(object, name, out, err);
+}
+
+/* ---- writing ----------------------------------------------------------- */
+
+static void put_string(struct buf *b, const char *s, size_t n)
+{
+    size_t start = 0;
+
+    buf_addc(b, '"');
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)s[i];
+        if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f)
+            continue;
+        buf_add(b, s + start, i - start);
+        start = i + 1;
+        if (c == '"' || c == '\\')
+            buf_printf(b, "\\%c", c);
+        else if (c == '\n')
+            buf_adds(b, "\\n");
+        else if (c == '\t')
+            buf_adds(b, "\\t");
+        else if (c == '\r')
+            buf_adds(b, "\\r");
+        else
+            buf_printf(b, "\\u%04x", c);
+    }
+    buf_add(b, s + start, n - start);
+    buf_addc(b, '"');
+}
+
+static void before(struct json_out *w, const char *name)
+{
+    if (w->comma)
+        buf_addc(w->buf, ',');
+    w->comma = true;
+    if (!name)
+        return;
+    put_string(w->buf, name, strlen(name));
+    buf_addc(w->buf, ':');
+}
+
+void json_begin(struct json_out *w, const char *name, char bracket)
+{
+    before(w, name);
+    buf_addc(w->buf, bracket);
+    w->comma = false;
+}
+
+void json_end(struct json_out *w, char bracket)
+{
+    buf_addc(w->buf, bracket);
+    w->comma = true;
+}
+
+void json_put_text(struct json_out *w, const char *name, const char *s)
+{
+    if (s)
+        json_put_text_n(w, name, s, strlen(s));
+    else
+        json_put_null(w, name);
+}
+
+void json_put_text_n(struct json_out *w, const char *name, const char *s, size_t n)
+{
+    before(w, name);
+    if (utf8_valid(s, n)) {
+        put_string(w->buf, s, n);
+        return;
+    }
+    struct buf clean = { 0 };
+    utf8_clean(&clean, s, n);
+    if (buf_failed(&clean))
+        w->buf->failed = true;
+    else
+        put_string(w->buf, buf_str(&clean), clean.n);
+    buf_release(&clean);
+}
+
+void json_put_int(struct json_out *w, const char *name, int64_t v)
+{
+    char text[TEXT_SHORT], *at = text + sizeof(text) - 1;
+    uint64_t rest = v < 0 ? -(uint64_t)v : (uint64_t)v;
+
+    *at = '\0';
+    for (; at == text + sizeof(text) - 1 || rest; rest /= 10)
+        *--at = (char)('0' + rest % 10);
+    if (v < 0)
+        *--at = '-';
+    json_put_raw(w, name, at);
+}
+
+void json_put_real(struct json_out *w, const char *name, double v)
+{
+    char text[TEXT_SHORT];
+
+    json_put_raw(w, name, text_real(text, v));
+}
+
+void json_put_bool(struct json_out *w, const char *name, bool v)
+{
+    json_put_raw(w, name, v ? "true" : "false");
+}
+
+void json_put_null(struct json_out *w, const char *name)
+{
+    json_put_raw(w, name, "null");
+}
+
+void json_put_raw(struct json_out *w, const char *name, const char *json)
+{
+    before(w, name);
+    buf_adds(w->buf, json);
+}
+
+void json_put_node(struct json_out *w, const char *name, const struct json *v)
+{
+    if (json_is_object(v) || json_is_array(v)) {
+        bool object = json_is_object(v);
+        json_begin(w, name, object ? '{' : '[');
+        for (const struct json *m = json_first(v); m; m = json_next(m))
+            json_put_node(w, object ? json_name(m) : NULL, m);
+        json_end(w, object ? '}' : ']');
+    } else if (json_is_text(v))
+        json_put_text(w, name, json_text(v));
+    else if (json_is_number(v))
+        json_put_real(w, name, json_real(v));
+    else if (json_is_bool(v))
+        json_put_bool(w, name, json_true(v));
+    else
+        json_put_null(w, name);
+}
+
+void json_print(struct buf *out, const struct json *v)
+{
+    struct json_out w = { .buf = out };
+
+    json_put_node(&w, NULL, v);
 }

@@ -1,4 +1,4 @@
-/* json.h - JSON read into a tree, and written straight into a buffer.
+/* json.h - JSON read with cJSON, and written straight into a buffer.
  *
  * Reading: json_parse() gives a tree; json_get()/json_at() walk it; the typed getters say what is wrong in one
  * sentence ("field 'drop' is not a number"), which the caller wraps with file and line. Strings are borrowed from the

@@ -46,7 +46,4 @@ const char *text_seconds(char out[TEXT_SHORT], double s);
 /* The shortest decimal that reads back as the same double: 0.3, 1e-09, 12. Never "nan" or "inf": those give "null". */
 const char *text_real(char out[TEXT_SHORT], double v);
 
-/* The double nearest to digits * 10^power, exactly; false where that is not quickly told. */
-bool real_of_digits(uint64_t digits, int power, double *v);
-
 #endif

@@ -1,4 +1,4 @@
-/* text_real(): the shortest decimal that reads back as the same double; and real_of_digits(), the way back.
+/* text_real(): the shortest decimal that reads back as the same double.
  *
  * A manifest of a million rows has five million of them; printf and strtod would take longer than planning does. So
  * numbers of the usual sizes are printed with integers: for v = m * 2^e, v * 10^k = m * 5^k * 2^(e + k), which fits 128
@@ -6,7 +6,6 @@
  */
 #include "base/parse.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,30 +109,4 @@ const char *text_real(char out[TEXT_SHORT], double v)
     }
     put_point(out);
     return out;
-}
-
-/* A long double of x86 holds 64 bits: digits and the power of ten are exact, and their quotient or product is rounded
- * once. Rounding it again, to 53 bits, is right unless the first rounding may have crossed the middle. */
-bool real_of_digits(uint64_t digits, int power, double *v)
-{
-    static const long double tens[] = { 1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
-                                        1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
-                                        1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L };
-    enum { POWER_MAX = 27, EXACT = 22, BELOW = LDBL_MANT_DIG - DBL_MANT_DIG, MIDDLE = 1 << 10 };
-    uint64_t bits;
-
-    if (power < -POWER_MAX || power > POWER_MAX)
-        return false;
-    if (digits <= 1ull << DBL_MANT_DIG && power >= -EXACT && power <= EXACT) {
-        double ten_power = (double)tens[power < 0 ? -power : power];
-        *v = power < 0 ? (double)digits / ten_power : (double)digits * ten_power;
-        return true;
-    }
-    if (BELOW != 11)
-        return false;
-    long double wide = power < 0 ? (long double)digits / tens[-power] : (long double)digits * tens[power];
-    memcpy(&bits, &wide, sizeof(bits));
-    bits &= 2 * MIDDLE - 1;
-    *v = (double)wide;
-    return bits < MIDDLE - 1 || bits > MIDDLE + 1;
 }

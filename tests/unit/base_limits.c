@@ -88,7 +88,7 @@ Test(limits, whole_numbers_in_json_end_at_2_to_53)
 
 /* ---- depth, length ------------------------------------------------------ */
 
-/* A deeper text would use up the stack. */
+/* cJSON's own limit: a deeper text would use up the stack. */
 Test(limits, json_is_at_most_1000_deep)
 {
     static char text[2 * 1001];
