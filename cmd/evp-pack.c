@@ -43,7 +43,7 @@ static const struct opt opts[] = {
     OPT_MEMORY(&cfg.memory),
     OPT_SHARD(&cfg.shard),
     OPT_HEAD("What is there"),
-    OPT_TEXT('t', "tiers", &cfg.tiers, "FILE", "tiers.json: make no payload that one of these tiers holds already"),
+    OPT_TIERS(&cfg.tiers),
     OPT_NAMESPACE(&cfg.name_space),
     OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.out, "DIR"),
