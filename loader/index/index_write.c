@@ -55,7 +55,8 @@ static void sort_records(struct index_made *made)
 {
     size_t n = 0;
 
-    qsort(made->record, made->n, sizeof(*made->record), compare_changes);
+    if (made->n) // without records there may be no array
+        qsort(made->record, made->n, sizeof(*made->record), compare_changes);
     for (size_t i = 0; i < made->n; i++)
         if (!n || index_compare(&made->record[n - 1], &made->record[i]) != 0)
             made->record[n++] = made->record[i];
