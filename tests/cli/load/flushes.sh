@@ -1,4 +1,5 @@
 # A power cut undoes no folder and no index that readers were shown: what is made or renamed is flushed before anything follows.
+case $BUILD in *asan | *tsan) skip "a sanitizer must be the first of all libraries" ;; esac
 . "$TOP/tests/cli/load/plans.inc"
 first_plan m
 second_plan n
