@@ -14,7 +14,7 @@
 
 #define SEEN __attribute__((visibility("default")))
 
-static void note(const char *fmt, ...)
+__attribute__((format(printf, 1, 2))) static void note(const char *fmt, ...)
 {
     char line[2 * PATH_MAX];
     const char *path = getenv("FLUSHES");

@@ -413,6 +413,29 @@ Test(index, a_delta_without_its_base_is_an_error)
     index_close(&ix);
 }
 
+/* A writer that adds as many records as it removes, and merges often, until it is killed. */
+static void change_for_ever(struct model *m, struct rng *r)
+{
+    struct err err;
+
+    for (uint64_t g = 2;; g++) {
+        struct index_record pair[600];
+        struct index ix;
+        if (index_open(&ix, folder, &err))
+            _exit(1);
+        for (int i = 0; i < 600; i++) {
+            pair[i] = i % 2 ? make_record(r, (int)g * 1000 + i) : m->at[i];
+            pair[i].flags = i % 2 ? 0 : INDEX_GONE;
+        }
+        for (int i = 0; i < 600; i += 2)
+            m->at[i] = pair[i + 1];
+        struct index_made made = made_of(pair, 600, g);
+        if (index_change(folder, &ix, &made, &err))
+            _exit(1);
+        index_close(&ix);
+    }
+}
+
 /* A writer merges again and again, and is killed; whoever opens the index meanwhile has all of one moment. */
 Test(index, readers_see_one_moment, .timeout = 60)
 {
@@ -425,22 +448,8 @@ Test(index, readers_see_one_moment, .timeout = 60)
     size_t n = m.n;
     for (int kill_after = 1; kill_after <= 64; kill_after *= 2) {
         pid_t child = fork();
-        for (uint64_t g = 2; child == 0; g++) { /* adds as many records as it removes, and merges often */
-            struct index_record pair[600];
-            struct index ix;
-            if (index_open(&ix, folder, &err))
-                _exit(1);
-            for (int i = 0; i < 600; i++) {
-                pair[i] = i % 2 ? make_record(&r, (int)g * 1000 + i) : m.at[i];
-                pair[i].flags = i % 2 ? 0 : INDEX_GONE;
-            }
-            for (int i = 0; i < 600; i += 2)
-                m.at[i] = pair[i + 1];
-            struct index_made made = made_of(pair, 600, g);
-            if (index_change(folder, &ix, &made, &err))
-                _exit(1);
-            index_close(&ix);
-        }
+        if (child == 0)
+            change_for_ever(&m, &r);
         for (int i = 0; i < 20 * kill_after; i++) {
             struct index ix = opened();
             cr_assert_eq(ix.n, n);
