@@ -111,40 +111,54 @@ static void turn_values(const struct shared_piece *s, const uint16_t *v, int n)
 
 /* ---- products ------------------------------------------------------------ */
 
+enum { PITCH = WIDE * sizeof(float) }; // bytes from one row of scores, sums and weights to the next
+
+/* The sums, tiles 0 and 2 and of the second tile of lanes 1 and 3, += STEP columns of the left side, whose second SIDE
+ * rows are at `below`, times STEP rows of the right side in pairs. Pitches are in bytes. */
+INLINE void add_products(const void *left, const void *below, int left_pitch, const float *right, int right_pitch,
+                         bool two)
+{
+    _tile_loadd(4, left, left_pitch);
+    _tile_loadd(5, below, left_pitch);
+    _tile_loadd(6, right, right_pitch);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(2, 5, 6);
+    if (two) {
+        _tile_loadd(7, right + SIDE, right_pitch);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+}
+
+/* to (STEP, WIDE) = the sums */
+INLINE void store_sums(float *to, bool two)
+{
+    _tile_stored(0, to, PITCH);
+    _tile_stored(2, to + SIDE * WIDE, PITCH);
+    if (two) {
+        _tile_stored(1, to + SIDE, PITCH);
+        _tile_stored(3, to + SIDE * WIDE + SIDE, PITCH);
+    }
+}
+
 /* score (STEP, WIDE) = k (STEP, K) times q, whose rows are `lanes` words apart; one tile of lanes or two. */
 INLINE void score_step(float *score, const uint16_t *k, const float *q, int K, int lanes, bool two)
 {
-    enum { PITCH = WIDE * sizeof(float) };
     int k_pitch = K * (int)sizeof(*k), q_pitch = lanes * (int)sizeof(*q);
 
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (int column = 0; column < K; column += STEP, q += SIDE * lanes) {
-        _tile_loadd(4, k + column, k_pitch);
-        _tile_loadd(5, k + SIDE * K + column, k_pitch);
-        _tile_loadd(6, q, q_pitch);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(2, 5, 6);
-        if (two) {
-            _tile_loadd(7, q + SIDE, q_pitch);
-            _tile_dpbf16ps(1, 4, 7);
-            _tile_dpbf16ps(3, 5, 7);
-        }
-    }
-    _tile_stored(0, score, PITCH);
-    _tile_stored(2, score + SIDE * WIDE, PITCH);
-    if (two) {
-        _tile_stored(1, score + SIDE, PITCH);
-        _tile_stored(3, score + SIDE * WIDE + SIDE, PITCH);
-    }
+    for (int column = 0; column < K; column += STEP, q += SIDE * lanes)
+        add_products(k + column, k + SIDE * K + column, k_pitch, q, q_pitch, two);
+    store_sums(score, two);
 }
 
 /* sum (STEP, WIDE) += v (STEP columns, n keys) times weights p (n, WIDE), in words of two keys. */
 INLINE void value_step(float *sum, const float *v, const float *p, int n, bool two)
 {
-    enum { PITCH = WIDE * sizeof(float), V_PITCH = WORDS * sizeof(float) };
+    enum { V_PITCH = WORDS * sizeof(float) };
 
     _tile_loadd(0, sum, PITCH);
     _tile_loadd(2, sum + SIDE * WIDE, PITCH);
@@ -152,24 +166,9 @@ INLINE void value_step(float *sum, const float *v, const float *p, int n, bool t
         _tile_loadd(1, sum + SIDE, PITCH);
         _tile_loadd(3, sum + SIDE * WIDE + SIDE, PITCH);
     }
-    for (int key = 0; key < n; key += STEP, v += SIDE, p += SIDE * WIDE) {
-        _tile_loadd(4, v, V_PITCH);
-        _tile_loadd(5, v + SIDE * WORDS, V_PITCH);
-        _tile_loadd(6, p, PITCH);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(2, 5, 6);
-        if (two) {
-            _tile_loadd(7, p + SIDE, PITCH);
-            _tile_dpbf16ps(1, 4, 7);
-            _tile_dpbf16ps(3, 5, 7);
-        }
-    }
-    _tile_stored(0, sum, PITCH);
-    _tile_stored(2, sum + SIDE * WIDE, PITCH);
-    if (two) {
-        _tile_stored(1, sum + SIDE, PITCH);
-        _tile_stored(3, sum + SIDE * WIDE + SIDE, PITCH);
-    }
+    for (int key = 0; key < n; key += STEP, v += SIDE, p += SIDE * WIDE)
+        add_products(v, v + SIDE * WORDS, V_PITCH, p, PITCH, two);
+    store_sums(sum, two);
 }
 
 /* ---- weights ------------------------------------------------------------- */
