@@ -7,6 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void set_key(struct buf *key, const char *token_digest, const char *config)
+{
+    buf_clear(key);
+    buf_printf(key, "%s%s", token_digest, config);
+}
+
 static int add_store(struct map *placed, const struct tier_store *store, struct err *err)
 {
     struct buf key = { 0 };
@@ -17,8 +23,7 @@ static int add_store(struct map *placed, const struct tier_store *store, struct 
         const struct entry *e = &store->in.at[i];
         if (!there[i] || e->damaged)
             continue;
-        buf_clear(&key);
-        buf_printf(&key, "%s%s", e->token_digest, e->config);
+        set_key(&key, e->token_digest, e->config);
         if (buf_failed(&key) || map_add(placed, buf_str(&key), key.n, NULL) == MAP_NOMEM)
             code = err_nomem(err);
     }
@@ -52,7 +57,7 @@ bool placed_has(const struct map *placed, const char *token_digest, const char *
 {
     struct buf key = { 0 };
 
-    buf_printf(&key, "%s%s", token_digest, config);
+    set_key(&key, token_digest, config);
     bool has = !buf_failed(&key) && map_find(placed, buf_str(&key), key.n) >= 0;
     buf_release(&key);
     return has;
