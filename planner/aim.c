@@ -82,15 +82,16 @@ static void add_rival(const struct aim_problem *p, struct aim_work *w, int confi
 {
     size_t cell = w->of.first + (size_t)config;
     int asked = !p->asked || p->asked[cell] < 0 ? 0 : p->asked[cell];
+    double sd = (double)p->sd[cell];
 
     struct rival *r = &w->rival[w->n++];
     *r = (struct rival){ .value = value,
                          .mean = p->quality[cell],
-                         .variance = p->sd[cell] * p->sd[cell],
+                         .variance = sd * sd,
                          .within = p->belief ? p->belief->within[config] : 0,
                          .left = asked < w->of.n_questions ? w->of.n_questions - asked : 0,
                          .config = (uint16_t)config };
-    r->allowed = is_allowed(p, w, r->mean, p->sd[cell]);
+    r->allowed = is_allowed(p, w, r->mean, sd);
     w->right = r->left > w->right ? r->left : w->right;
 }
 

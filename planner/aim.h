@@ -36,7 +36,8 @@ struct aim_problem {
     const struct plan_problem *plan; // utilities as believed; floors left out
     const double *price;             // (T) utility per byte
     const struct belief *belief;
-    const double *quality, *sd;                                  // (cells) believed
+    const double *quality;                                       // (cells) believed
+    const float *sd;                                             // (cells) of these beliefs
     const int32_t *asked;                                        // (cells) questions that they rest on; 0 or less: none
     double sure_z;                                               // a floor holds for a quality less so many of its sd
     struct aim_context (*context)(const void *arg, int context); // may be called from several threads

@@ -360,7 +360,7 @@ static double predict_cells(struct table *t, const struct belief *b, const struc
                 continue;
             struct believed is = belief_of(b, v, cells->mean[i], t->cell_asked[i]);
             t->predicted_quality[i] = is.quality;
-            t->predicted_sd[i] = is.sd;
+            t->predicted_sd[i] = (float)is.sd;
             asked += t->cell_asked[i];
             n += is_asked;
         }

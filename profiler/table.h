@@ -74,7 +74,8 @@ struct table {
     /* What is believed of the train qualities (planner/belief.h), or all NULL. NAN where a cell or config was not
      * asked.
      */
-    double *predicted_quality, *predicted_sd;             // (C, V)
+    double *predicted_quality;                            // (C, V)
+    float *predicted_sd;                                  // (C, V)
     double *belief_mean, *belief_between, *belief_within; // (V)
     int32_t *cell_asked;                                  // (C, V): train questions that a prediction rests on
     const char **tier_name;                               // (T): tiers, then "recompute"

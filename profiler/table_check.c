@@ -256,7 +256,7 @@ static const char *spread_fault(const double *quality, const double *std, const 
 
 static const char *prediction_fault(const struct table *t, size_t i)
 {
-    double quality = t->predicted_quality[i], sd = t->predicted_sd[i];
+    double quality = t->predicted_quality[i], sd = (double)t->predicted_sd[i];
 
     if (!is_quality(quality))
         return "predicted/quality is not within 0 and 1";
@@ -319,7 +319,7 @@ size_t table_drop_cells(struct table *t)
             continue;
         double *const numbers[] = { t->size_frac,         t->keep_frac,    t->compress_s,        t->decompress_s,
                                     t->quality_train,     t->quality_test, t->quality_train_std, t->quality_test_std,
-                                    t->predicted_quality, t->predicted_sd, t->gold_mean };
+                                    t->predicted_quality, t->gold_mean };
         int32_t *const counts[] = { t->quality_train_n, t->quality_test_n };
         t->cell_bytes[i] = -1;
         for (size_t k = 0; k < sizeof(numbers) / sizeof(*numbers); k++)
@@ -328,6 +328,8 @@ size_t table_drop_cells(struct table *t)
         for (size_t k = 0; k < sizeof(counts) / sizeof(*counts); k++)
             if (counts[k])
                 counts[k][i] = -1;
+        if (t->predicted_sd)
+            t->predicted_sd[i] = (float)NAN;
         if (t->cell_asked)
             t->cell_asked[i] = 0;
         dropped++;

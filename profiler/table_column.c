@@ -52,7 +52,7 @@ const struct column table_columns[TABLE_COLUMNS] = {
     { "/quality/test_std", COLUMN_F64, "CV", AT(quality_test_std), PART_SCORES, false, MAY_LACK, 2 },
     { "/quality/test_n", COLUMN_I32, "CV", AT(quality_test_n), PART_SCORES, false, MAY_LACK, 2 },
     { "/predicted/quality", COLUMN_F64, "CV", AT(predicted_quality), PART_BELIEF, true, NEEDED, 2 },
-    { "/predicted/sd", COLUMN_F64, "CV", AT(predicted_sd), PART_BELIEF, true, NEEDED, 2 },
+    { "/predicted/sd", COLUMN_F32, "CV", AT(predicted_sd), PART_BELIEF, true, NEEDED, 2 },
     { "/belief/mean", COLUMN_F64, "V", AT(belief_mean), PART_BELIEF, false, NEEDED, 2 },
     { "/belief/between", COLUMN_F64, "V", AT(belief_between), PART_BELIEF, false, NEEDED, 2 },
     { "/belief/within", COLUMN_F64, "V", AT(belief_within), PART_BELIEF, false, NEEDED, 2 },

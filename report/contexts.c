@@ -221,7 +221,7 @@ static void add_stored(struct worths *w, const struct report *r, const struct pl
                                         .tier = i,
                                         .bytes = bytes,
                                         .quality = quality,
-                                        .sd = predicted ? t->predicted_sd[cell] : (double)NAN,
+                                        .sd = predicted ? (double)t->predicted_sd[cell] : (double)NAN,
                                         .ttft_s = ttft,
                                         .utility = value,
                                         .reduced = value - m->price[i] * bytes };

@@ -61,7 +61,8 @@ struct placement_input {
     struct manifest previous;      // n = 0 without one
     enum placement_quality kind;   // what the caller wants; RAW after reading a table that allows no predictions
     bool tested;                   // some config has answers to test questions
-    const double *quality, *sd;    // (C, V) of the table: what is planned with; sd NULL: not in doubt
+    const double *quality;         // (C, V) of the table: what is planned with
+    const float *sd;               // (C, V) of the table: the doubt in it; NULL: none
     struct placement_left_out left_out;
     int64_t capacity[PLAN_TIERS];
     int pool[PLAN_TIERS];          // of each tier the first tier of its pool

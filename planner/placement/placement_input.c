@@ -138,7 +138,7 @@ static int predict(struct placement_input *in, const struct placement_files *fil
         code = table_alloc_belief(t, err);
     if (!code && t->predicted_quality) {
         memcpy(t->predicted_quality, whole.predicted_quality, table_n_cells(t) * sizeof(double));
-        memcpy(t->predicted_sd, whole.predicted_sd, table_n_cells(t) * sizeof(double));
+        memcpy(t->predicted_sd, whole.predicted_sd, table_n_cells(t) * sizeof(float));
     }
     table_release(&whole);
     return code;

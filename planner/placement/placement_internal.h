@@ -37,7 +37,7 @@ static inline double placement_question_sd(const struct placement_input *in, int
 /* The quality that a floor is held against. */
 static inline double placement_sure(const struct placement_input *in, size_t cell)
 {
-    return in->quality[cell] - (in->sd ? in->sure_z * in->sd[cell] : 0);
+    return in->quality[cell] - (in->sd ? in->sure_z * (double)in->sd[cell] : 0);
 }
 
 /* Does a cell's quality rest on answers of its own? The reference needs none. */

@@ -32,7 +32,7 @@ static struct placement row_of(const struct placement_plan *plan, int context)
         .frequency = in->frequency[row],
     };
     if (c.tier != PLAN_RECOMPUTE && in->sd) {
-        p.quality_sd = in->sd[table_cell(t, row, c.config)];
+        p.quality_sd = (double)in->sd[table_cell(t, row, c.config)];
         p.unmeasured = !placement_measured(in, table_cell(t, row, c.config));
     }
     struct cached before = manifest_cached(&in->previous.tiers, manifest_find(&in->previous, p.id));

@@ -13,7 +13,8 @@ enum { QUESTIONS = 24, ANSWER = 50, TOKENS = 4000 };
 
 struct bench {
     struct instance in;
-    double *quality, *sd; // (n, 60)
+    double *quality; // (n, 60)
+    float *sd;
     int32_t *asked;
     double *mean, *between, *within; // (60)
 };
@@ -36,7 +37,7 @@ static int make(struct bench *b, int n, struct err *err)
     if (instance_make(&b->in, INSTANCE_REAL, n, 1, err))
         return err->code;
     b->quality = calloc(cells, sizeof(double));
-    b->sd = calloc(cells, sizeof(double));
+    b->sd = calloc(cells, sizeof(float));
     b->asked = calloc(cells, sizeof(int32_t));
     b->mean = calloc(INSTANCE_CONFIGS, sizeof(double));
     b->between = calloc(INSTANCE_CONFIGS, sizeof(double));
@@ -50,7 +51,7 @@ static int make(struct bench *b, int n, struct err *err)
     for (size_t i = 0; i < cells; i++) {
         b->quality[i] = (double)b->in.quality[i];
         b->asked[i] = i / INSTANCE_CONFIGS % 3 == 0 ? 8 : 0;
-        b->sd[i] = b->asked[i] ? 0.059 : 0.076;
+        b->sd[i] = b->asked[i] ? 0.059F : 0.076F;
     }
     return 0;
 }

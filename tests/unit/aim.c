@@ -41,7 +41,8 @@ struct world {
     struct aim_problem aim;
     struct belief belief;
     double mean[V], between[V], within[V];
-    double quality[CONTEXTS * V], sd[CONTEXTS * V], recompute[CONTEXTS];
+    double quality[CONTEXTS * V], recompute[CONTEXTS];
+    float sd[CONTEXTS * V];
     int32_t asked[CONTEXTS * V];
     int n_questions;
     double floor;
@@ -81,7 +82,7 @@ static struct world *world_new(void)
     }
     for (int i = 0; i < CONTEXTS * V; i++) {
         w.quality[i] = mean[i % V];
-        w.sd[i] = i % V ? 0.1 : 0;
+        w.sd[i] = i % V ? 0.1F : 0;
     }
     w.belief = (struct belief){ V, w.mean, w.between, w.within };
     w.plan = (struct plan_problem){ CONTEXTS, V, T, w.capacity, candidates, &w, NULL };

@@ -399,7 +399,8 @@ Test(table, the_first_fault_of_a_long_column_is_named)
         }                                                                                                              \
         cr_assert_eq(table_alloc_belief(&t, &err), 0);                                                                 \
         for (int i = 0; i < 4; i++) {                                                                                  \
-            t.predicted_quality[i] = t.predicted_sd[i] = 0.5;                                                          \
+            t.predicted_quality[i] = 0.5;                                                                              \
+            t.predicted_sd[i] = 0.5F;                                                                                  \
             t.cell_asked[i] = 2;                                                                                       \
         }                                                                                                              \
         t.n_tokens[0] = 512;                                                                                           \
@@ -472,13 +473,14 @@ Test(table, values_at_their_limits)
 Test(table, predictions_at_their_limits)
 {
     const double above_1 = nextafter(1, 2), below_0 = -DBL_TRUE_MIN, nan = (double)NAN;
+    const float below_0_sd = -FLT_TRUE_MIN, no_sd = NAN;
     struct table t;
     struct err err;
 
     LIMIT(predicted_quality[1], 1, above_1);
     LIMIT(predicted_quality[1], 0, nan); // its sd is there
-    LIMIT(predicted_sd[1], 0, below_0);
-    LIMIT(predicted_sd[1], 1, nan);
+    LIMIT(predicted_sd[1], 0, below_0_sd);
+    LIMIT(predicted_sd[1], 1, no_sd);
     LIMIT(cell_asked[1], 0, -1);
     LIMIT(belief_mean[1], 1, above_1);
     LIMIT(belief_between[1], 0, below_0);

@@ -23,7 +23,9 @@ def belief_of(b, mean, n):
         noise = between + within / n
         w = np.where(noise > 0, between / noise, 1)
         quality, var = np.minimum(m + w * (mean - m), 1), between * (1 - w)
-    return np.where(n > 0, quality, m), np.where(n > 0, var, between)
+    # A doubt is kept as a float: what is computed from it is compared, and begins with the same one.
+    sd = np.sqrt(np.where(n > 0, var, between)).astype(np.float32).astype(float)
+    return np.where(n > 0, quality, m), sd * sd
 
 
 def look(w, price, quality, var, c):

@@ -18,7 +18,8 @@ struct step {
     int n_contexts, n_configs, n_tiers;
     double alpha, answer, per_byte[PLAN_TIERS], latency[PLAN_TIERS];
     int64_t capacity[PLAN_TIERS], *bytes;
-    double *frequency, *prefill_s, *visit, *floor, *mean, *std, *quality, *sd;
+    double *frequency, *prefill_s, *visit, *floor, *mean, *std, *quality;
+    float *sd;
     int *n_questions;
     int32_t *n;
     struct aim_budget budget;
@@ -78,7 +79,7 @@ static int read_step(struct step *s)
     s->mean = array(cells, sizeof(double));
     s->std = array(cells, sizeof(double));
     s->quality = array(cells, sizeof(double));
-    s->sd = array(cells, sizeof(double));
+    s->sd = array(cells, sizeof(float));
     s->n = array(cells, sizeof(int32_t));
     for (int t = 0; t < s->n_tiers; t++) {
         double capacity;
@@ -153,7 +154,7 @@ static int run(struct step *s)
     for (size_t i = 0; i < (size_t)s->n_contexts * (size_t)s->n_configs; i++) {
         struct believed is = belief_of(&s->belief, (int)(i % (size_t)s->n_configs), s->mean[i], s->n[i]);
         s->quality[i] = is.quality;
-        s->sd[i] = is.sd;
+        s->sd[i] = (float)is.sd;
     }
     if (plan_solve(&plan, &problem, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &err))
         return 1;

@@ -185,6 +185,8 @@ for name in ["model", "model_digest", "backend", "dtype", "chat_digest", "embedd
     status, said = run(write(f"{work}/h5py.h5", lambda f: f.attrs.__delitem__(name)))
     is_now = contents(f"{work}/out.h5")[1][name] if status == 0 else None
     verdict(status == 0 and is_now == {"max_new_tokens": -1, "temperature": 0}.get(name, ""), f"without attribute {name}", said)
+status, said = run(write(f"{work}/h5py.h5", replace("/predicted/sd", data["/predicted/sd"].astype(np.float64))))
+verdict(status == 0 and same(contents(f"{work}/out.h5")[0], data), "float64 for float32 is rounded", said)
 for n in (2**25 - 1, 2**25):
     status, said = run(write(f"{work}/h5py.h5", chunked(n)))
     verdict(status == 0, f"chunks of {n} numbers", said)

@@ -67,7 +67,8 @@ static void fill(struct table *t)
         t->quality_test_n[i] = 0;
         if (i < 4)
             t->gold_mean[i] = i / 4.0;
-        t->predicted_quality[i] = t->predicted_sd[i] = 0.5;
+        t->predicted_quality[i] = 0.5;
+        t->predicted_sd[i] = 0.5F;
         t->compress_s[i] = 0.125 * i;
         t->decompress_s[i] = 0;
         for (int d = 0; d < 3; d++) {
