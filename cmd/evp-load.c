@@ -15,7 +15,7 @@
 
 static struct {
     const char *payloads, *receipt, *name_space, *group;
-    bool dry_run, rollback, verify, json;
+    bool dry_run, rollback, verify, chunks, json;
     int jobs;
     double wait_s;
     struct opt_common common;
@@ -32,6 +32,7 @@ static const struct opt opts[] = {
     OPT_DRY_RUN(&cfg.dry_run),
     OPT_BOOL(0, "rollback", &cfg.rollback, "undo the load in force, which must be that of this manifest"),
     OPT_BOOL(0, "verify", &cfg.verify, "also read every payload in place, and replace those that are damaged"),
+    OPT_BOOL(0, "chunks", &cfg.chunks, "also find contexts placed as 'none' by their first 256 tokens, 512, and so on"),
     OPT_REAL(0, "wait", &cfg.wait_s, 0, 1e9, "wait so many seconds for another load of the same tiers to end"),
     OPT_NUM(0, "jobs", &cfg.jobs, 1, 64, "payloads that are copied at the same time"),
     OPT_BOOL(0, "json", &cfg.json, "print JSON instead: one object, with everything that there is to say"),
@@ -151,6 +152,7 @@ static void put_report(struct json_out *w, const struct load_report *r)
     json_put_int(w, "damaged", r->n_damaged);
     json_put_int(w, "skipped", r->n_skipped);
     json_put_int(w, "away", r->n_away);
+    json_put_int(w, "chunked", r->n_parts);
     json_put_int(w, "rollback_refetches", r->n_refetch);
     json_put_int(w, "rollback_lacks", r->n_lost);
     json_begin(w, "tiers", '[');
@@ -209,7 +211,7 @@ static int run(const struct load_options *options, struct err *err)
     const struct load_report *r = load_report(l);
     if (!r->nothing_to_do && cfg.dry_run && !cfg.json)
         load_each_change(l, print_change, NULL);
-    else if (!r->nothing_to_do && !cfg.dry_run) {
+    else if ((!r->nothing_to_do || r->n_parts) && !cfg.dry_run) {
         code = load_run(l, err);
         progress_end();
     }
@@ -232,6 +234,9 @@ static int find_group(gid_t *gid, struct err *err)
 {
     const struct group *group = cfg.group ? getgrnam(cfg.group) : NULL;
 
+    if (cfg.chunks && cfg.rollback)
+        return err_set(err, ERR_USAGE,
+                       "--chunks and --rollback exclude each other: a rollback leaves the index's chunks");
     if (cfg.group && !group)
         return err_set(err, ERR_USAGE, "there is no group '%s'", cfg.group);
     *gid = group ? group->gr_gid : 0;
@@ -258,6 +263,7 @@ int main(int argc, char **argv)
         .direction = cfg.rollback ? LOAD_BACK : LOAD_FORWARD,
         .dry_run = cfg.dry_run,
         .repair = cfg.verify,
+        .chunks = cfg.chunks,
         .wait_s = cfg.wait_s,
         .share = cfg.group != NULL,
         .group = group,

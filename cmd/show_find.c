@@ -92,10 +92,11 @@ static int find_in(const struct find *f, int first, int n, struct index_hit *hit
 
 /* ---- what it says -------------------------------------------------------------- */
 
-static void put_hit(struct sheet *s, const struct find *f, const struct index_hit *hit)
+static int put_hit(struct sheet *s, const struct find *f, const struct index_hit *hit, struct err *err)
 {
     const struct index_record *r = &hit->record;
     char file[OBJECT_FILE], digest[DIGEST_HEX];
+    struct index_whole whole;
 
     object_file(r->object, file);
     digest_hex(r->key.digest, sizeof(r->key.digest), digest);
@@ -104,6 +105,12 @@ static void put_hit(struct sheet *s, const struct find *f, const struct index_hi
     sheet_text(s, "payload", file);
     sheet_bytes(s, "file_bytes", (int64_t)r->size);
     sheet_text(s, "token_digest", digest);
+    if (!index_is_part(&r->key))
+        return 0;
+    if (index_whole_of(r, &whole, err))
+        return err->code;
+    sheet_int(s, "part_of_tokens", whole.n_tokens);
+    return 0;
 }
 
 static int put_stores(struct sheet *s, const struct find *f, struct err *err)
@@ -135,8 +142,8 @@ static int say(struct sheet *s, const struct find *f, struct err *err)
     sheet_text(s, "namespace", f->name_space);
     sheet_int(s, "n_tokens", f->ids.n);
     sheet_int(s, "placed_tokens", found ? hit.record.n_tokens : 0);
-    if (found)
-        put_hit(s, f, &hit);
+    if (found && put_hit(s, f, &hit, err))
+        return err->code;
     return put_stores(s, f, err);
 }
 

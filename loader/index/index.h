@@ -40,19 +40,20 @@ enum {
     INDEX_ID = OBJECT_ID, // bytes of a store's id, of an object's id, of a prefix
 };
 
-/* Compared byte by byte. A context's whole chunks are its first DIGEST_CHUNK tokens, the next ones, and so on. */
+/* Compared byte by byte. A context's whole chunks are its first DIGEST_CHUNK tokens, the next ones, and so on. A part
+ * of a context is some of its whole chunks, from the first on. */
 struct index_key {
     uint8_t name_space[2];    // number in the table of namespaces, big-endian
     uint8_t prefix[INDEX_ID]; // the first bytes of the token digest of the whole chunks; zero when there is none
-    uint8_t tail[2];          // number of tokens after the whole chunks, big-endian
-    uint8_t digest[32];       // the context's token digest
+    uint8_t tail[2];          // number of tokens after the whole chunks, big-endian; DIGEST_CHUNK: the key of a part
+    uint8_t digest[32];       // the token digest of the context or the part
 };
 
 /* Little-endian, as in the file. */
 struct index_record {
     struct index_key key;
-    uint32_t n_tokens;
-    uint64_t size, checksum;  // of the payload's file
+    uint32_t n_tokens;        // of the context or the part
+    uint64_t size, checksum;  // of the payload's file; a part has struct index_whole in place of the checksum
     uint8_t object[INDEX_ID]; // says the file's name, object_file()
     uint16_t config;          // number in the table of configs
     uint16_t flags;           // INDEX_GONE
@@ -61,8 +62,24 @@ struct index_record {
 
 enum { INDEX_GONE = 1 }; // in a delta: the base's record with this key, order and object is no longer placed
 
+/* What a part belongs to: a payload of so many tokens, whose header takes so many bytes of its file. */
+struct index_whole {
+    uint32_t n_tokens, header;
+};
+
+static inline bool index_is_part(const struct index_key *key)
+{
+    return key->tail[0];
+}
+
+/* ERR_FORMAT: the record of a part does not make sense. */
+int index_whole_of(const struct index_record *part, struct index_whole *whole, struct err *err) MUST_CHECK;
+
 /* The key of a context but for its namespace. `prefix` as above. */
 void index_key_set(struct index_key *key, const uint8_t prefix[INDEX_ID], const char *token_digest, int64_t n_tokens);
+
+/* The same of a part, whose token digest says all. */
+void index_key_set_part(struct index_key *key, const uint8_t digest[32]);
 
 /* Sets the prefix of n ids, which are little-endian. */
 int index_prefix(const void *ids, int64_t n, uint8_t prefix[INDEX_ID], struct err *err) MUST_CHECK;
@@ -100,7 +117,8 @@ struct index {
     struct stat stat;              // of evp-index
     const struct index_text *name_space, *config;
     int n_name_spaces, n_configs;
-    size_t n; // records
+    size_t n;       // records
+    size_t n_parts; // of them those of parts
 };
 
 /* Opens the index of an open folder and checks its tables. A folder without one is no error. ERR_FORMAT: it is damaged,
@@ -117,11 +135,16 @@ bool index_is_of(const struct index *ix, const uint8_t store[INDEX_ID], uint64_t
 /* The number of a namespace, or -1. */
 int index_name_space(const struct index *ix, const char *name);
 
-/* May the index have contexts whose namespace and prefix are those of a key? false is sure. */
+/* May the index have contexts whose namespace and prefix are those of a key, or parts for the key of a part? false is
+ * sure. */
 bool index_may_have(const struct index *ix, const struct index_key *key);
 
 /* The first record whose key is `key` or above: 1 and *record, 0 when there is none, or an error. */
 int index_seek(const struct index *ix, const struct index_key *key, struct index_record *record, struct err *err);
+
+/* The record of `key` that is of an object: 1 and *record, 0 when there is none, or an error. */
+int index_seek_object(const struct index *ix, const struct index_key *key, const uint8_t object[INDEX_ID],
+                      struct index_record *record, struct err *err);
 
 /* Goes through all records in order; *record as above. The index stays open meanwhile. */
 struct index_walk;
@@ -151,7 +174,8 @@ struct index_hit {
     struct index_record record;
 };
 
-/* Finds it: 1 and *hit, 0 when there is none, or an error. One pass over the ids, with one SHA-256. */
+/* Finds it: 1 and *hit, 0 when there is none, or an error. One pass over the ids, with one SHA-256. Of parts and
+ * contexts of one length the context counts. */
 int index_find(const struct index_views *views, const struct index_prompt *prompt, struct index_hit *hit,
                struct err *err);
 

@@ -1,11 +1,16 @@
 /* index_find.c - which prefix of a prompt is placed. The prompt is hashed once, chunk by chunk; at each border the
- * indexes are asked for contexts that end in the chunk that follows, which share the digest so far as a prefix.
+ * indexes are asked for contexts that end in the chunk that follows, which share the digest so far as a prefix. Then
+ * parts of contexts are looked for, from the last border down to what was found: the first one is the longest, so a
+ * prompt that agrees with a context at a thousand borders costs one look.
  */
 #include "loader/index/index.h"
 
 #include "base/unconst.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- one chunk ---- */
 
 /* The chunk after `chain`, the digest of the whole chunks before: `tail` holds the at most 255 ids of it that the
  * prompt has. */
@@ -65,12 +70,19 @@ static int find_in_all(const struct index_views *views, const struct chunk *c, s
     return code < 0 ? code : longest > 0;
 }
 
-/* The last hit is that of the longest prefix. */
-int index_find(const struct index_views *views, const struct index_prompt *prompt, struct index_hit *hit,
-               struct err *err)
+/* ---- whole contexts ---- */
+
+/* The digests of a prompt at its borders. */
+struct borders {
+    uint8_t (*digest)[32]; // (n) of the first chunk, of the first two ...
+    size_t n;
+};
+
+/* The last hit is that of the longest prefix. Fills the borders on its way. */
+static int find_contexts(const struct index_views *views, const struct index_prompt *prompt, struct borders *borders,
+                         struct index_hit *hit, struct err *err)
 {
     struct chunk c = { .chain = digest_new(err), .tail = prompt->id };
-    uint8_t whole[32];
     int code = 0, found = 0;
 
     if (!c.chain)
@@ -82,6 +94,7 @@ int index_find(const struct index_views *views, const struct index_prompt *promp
         found |= code == 1;
         if (code < 0 || left < DIGEST_CHUNK)
             break;
+        uint8_t *whole = borders->digest[borders->n++];
         digest_add_tokens(unconst(c.chain), c.tail, DIGEST_CHUNK);
         code = digest_peek_tokens(c.chain, prompt->id, 0, whole, err);
         if (code < 0)
@@ -90,4 +103,54 @@ int index_find(const struct index_views *views, const struct index_prompt *promp
     }
     digest_end(unconst(c.chain), NULL);
     return code < 0 ? code : found;
+}
+
+/* ---- parts of contexts ---- */
+
+/* Looks for parts that end at a border, in all indexes: 1 and *hit, 0 when there is none, or an error. */
+static int find_part(const struct index_views *views, const uint8_t digest[32], struct index_hit *hit, struct err *err)
+{
+    struct index_key key;
+    struct index_record r;
+
+    index_key_set_part(&key, digest);
+    for (int i = 0; i < views->n; i++) {
+        const struct index_view *v = &views->at[i];
+        index_key_in(&key, v->name_space);
+        if (v->name_space < 0 || !v->index->n_parts || !index_may_have(v->index, &key))
+            continue;
+        int got = index_seek(v->index, &key, &r, err);
+        if (got < 0)
+            return got;
+        if (got && memcmp(&r.key, &key, sizeof(key)) == 0) {
+            *hit = (struct index_hit){ i, r };
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int find_parts(const struct index_views *views, const struct borders *borders, struct index_hit *hit, int found,
+                      struct err *err)
+{
+    for (size_t i = borders->n; i > 0 && !(found && i * DIGEST_CHUNK <= hit->record.n_tokens); i--) {
+        int got = find_part(views, borders->digest[i - 1], hit, err);
+        if (got)
+            return got;
+    }
+    return found;
+}
+
+int index_find(const struct index_views *views, const struct index_prompt *prompt, struct index_hit *hit,
+               struct err *err)
+{
+    struct borders borders = { .digest = malloc((prompt->n / DIGEST_CHUNK + 1) * sizeof(*borders.digest)) };
+
+    if (!borders.digest)
+        return err_nomem(err);
+    int found = find_contexts(views, prompt, &borders, hit, err);
+    if (found >= 0)
+        found = find_parts(views, &borders, hit, found, err);
+    free(borders.digest);
+    return found;
 }

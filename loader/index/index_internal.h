@@ -7,7 +7,8 @@
 /* The first block of a file begins with this. */
 struct index_header {
     char magic[8];
-    uint32_t version, n_name_spaces, n_configs, reserved;
+    uint32_t version, n_name_spaces, n_configs;
+    uint32_t n_parts;             // records of parts; of a delta: what is left of them in the base, too
     uint64_t n_records, n_filter; // n_filter: bytes, a power of two
     uint64_t generation;
     uint8_t store[INDEX_ID];
@@ -51,7 +52,8 @@ static inline size_t index_records_at(const struct index_header *h)
     return INDEX_BLOCK + (index_tables(h) + INDEX_BLOCK - 1) / INDEX_BLOCK * INDEX_BLOCK;
 }
 
-/* The bits of the filter that a prefix sets: FILTER_PROBES numbers below 8 * n_filter. */
+/* The bits of the filter that a prefix sets: FILTER_PROBES numbers below 8 * n_filter. Those of parts are others, so
+ * that parts, which a prompt may have at every border, cost nothing where contexts are looked for. */
 enum { FILTER_PROBES = 4 };
 static inline size_t index_filter_bit(const struct index_header *h, const struct index_key *key, int probe)
 {
@@ -59,6 +61,7 @@ static inline size_t index_filter_bit(const struct index_header *h, const struct
 
     __builtin_memcpy(&part, key->prefix + 4 * probe, sizeof(part));
     part += 0x9e3779b9U * (uint32_t)(key->name_space[0] << 8 | key->name_space[1]);
+    part += 0x85ebca6bU * index_is_part(key);
     return part & (8 * (size_t)h->n_filter - 1);
 }
 
@@ -87,6 +90,11 @@ bool index_file_may_have(const struct index_file *f, const struct index_key *key
 
 /* Reads all of it: ERR_FORMAT when a block is damaged or out of order. */
 int index_file_check(const struct index_file *f, struct err *err) MUST_CHECK;
+
+static inline int64_t index_file_parts(const struct index_file *f)
+{
+    return f ? f->header.n_parts : 0;
+}
 
 int index_damaged(struct err *err, const char *what);
 

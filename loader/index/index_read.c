@@ -68,7 +68,8 @@ int index_open(struct index *ix, int folder, struct err *err)
     ix->n = ix->top->n;
     if (ix->base)
         ix->n += ix->base->n - 2 * (size_t)ix->top->header.n_gone;
-    return 0;
+    ix->n_parts = ix->top->header.n_parts;
+    return ix->n_parts <= ix->n ? 0 : index_damaged(err, "the number of its parts");
 }
 
 void index_close(struct index *ix)
@@ -112,6 +113,22 @@ int index_seek(const struct index *ix, const struct index_key *key, struct index
     if (index_cursor_seek(&above, key, err) || index_cursor_seek(&below, key, err))
         return err->code;
     return index_merge_next(&above, &below, record, err);
+}
+
+int index_seek_object(const struct index *ix, const struct index_key *key, const uint8_t object[INDEX_ID],
+                      struct index_record *record, struct err *err)
+{
+    struct index_cursor above, below;
+    int got;
+
+    index_cursor_file(&above, ix->top);
+    index_cursor_file(&below, ix->base);
+    if (index_cursor_seek(&above, key, err) || index_cursor_seek(&below, key, err))
+        return err->code;
+    while ((got = index_merge_next(&above, &below, record, err)) == 1 && memcmp(&record->key, key, sizeof(*key)) == 0)
+        if (memcmp(record->object, object, INDEX_ID) == 0)
+            return 1;
+    return got < 0 ? got : 0;
 }
 
 /* ---- walking and checking ---------------------------------------------------------- */
@@ -163,17 +180,20 @@ static int check_count(const struct index *ix, struct err *err)
 {
     struct index_walk *w = index_walk_new(ix, err);
     struct index_record record;
-    size_t n = 0, n_gone;
+    size_t n = 0, n_parts = 0, n_gone;
     int got = w ? 1 : err->code;
 
     while (got == 1) {
         got = index_walk_next(w, &record, err);
         n += got == 1;
+        n_parts += got == 1 && index_is_part(&record.key);
     }
     index_walk_free(w);
     if (got < 0 || count_gone(ix->top, &n_gone, err))
         return err->code;
-    return n == ix->n && n_gone == ix->top->header.n_gone ? 0 : index_damaged(err, "the number of its records");
+    return n == ix->n && n_parts == ix->n_parts && n_gone == ix->top->header.n_gone
+               ? 0
+               : index_damaged(err, "the number of its records");
 }
 
 int index_check(const struct index *ix, struct err *err)
@@ -182,5 +202,5 @@ int index_check(const struct index *ix, struct err *err)
         return 0;
     if (index_file_check(ix->top, err) || (ix->base && index_file_check(ix->base, err)))
         return err->code;
-    return ix->base ? check_count(ix, err) : 0;
+    return check_count(ix, err);
 }

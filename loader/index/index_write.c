@@ -27,6 +27,23 @@ void index_key_set(struct index_key *key, const uint8_t prefix[INDEX_ID], const 
     digest_from_hex(token_digest, key->digest, sizeof(key->digest));
 }
 
+void index_key_set_part(struct index_key *key, const uint8_t digest[32])
+{
+    memcpy(key->prefix, digest, INDEX_ID);
+    key->tail[0] = DIGEST_CHUNK >> 8;
+    key->tail[1] = 0;
+    memcpy(key->digest, digest, sizeof(key->digest));
+}
+
+int index_whole_of(const struct index_record *part, struct index_whole *whole, struct err *err)
+{
+    memcpy(whole, &part->checksum, sizeof(*whole));
+    if (whole->n_tokens <= part->n_tokens || whole->header > part->size ||
+        (part->size - whole->header) % whole->n_tokens)
+        return index_damaged(err, "a part of a context");
+    return 0;
+}
+
 int index_prefix(const void *ids, int64_t n, uint8_t prefix[INDEX_ID], struct err *err)
 {
     char hex[DIGEST_HEX];
@@ -131,6 +148,8 @@ static int write_block(struct making *m, size_t number, struct err *err)
         if (got != 1)
             return got ? got : index_damaged(err, "the number of its records");
         add_to_filter(m, &block.record[i].key);
+        if (!h->base && index_is_part(&block.record[i].key) && ++m->header.n_parts == 0)
+            return err_set(err, ERR_FAIL, "an index has less than 2^32 parts of contexts");
     }
     char *fence = m->tables + index_tables(h) - (index_blocks(h) - number) * sizeof(struct index_key);
     memcpy(fence, &block.record[0].key, sizeof(struct index_key));
@@ -232,10 +251,12 @@ static int write_whole(int folder, struct making *m, size_t n, struct err *err)
     if (write_file(folder, m, n > INDEX_SMALL ? A_BASE : THE_INDEX, err))
         return err->code;
     if (n > INDEX_SMALL) {
+        const uint32_t n_parts = m->header.n_parts;
         base = m->header.checksum;
         index_cursor_list(&m->above, NULL, 0);
         set_header(m, 0);
         m->header.base = base;
+        m->header.n_parts = n_parts;
         if (write_file(folder, m, THE_INDEX, err))
             return err->code;
     }
@@ -259,6 +280,7 @@ int index_write(int folder, struct index_made *made, struct err *err)
 struct delta {
     struct index_record *at; // (n)
     size_t n, n_gone;
+    int64_t more_parts; // than the base has
 };
 
 /* 1: a file has the record; 0: it has not. */
@@ -296,6 +318,7 @@ static int make_delta(struct delta *d, struct index_cursor *above, struct index_
         if (has == index_gone(&r)) {
             d->at[d->n++] = r;
             d->n_gone += (size_t)has;
+            d->more_parts += index_is_part(&r.key) ? 1 - 2 * has : 0;
         }
     }
 }
@@ -324,7 +347,9 @@ static int write_delta(int folder, struct making *m, const struct index *old, co
     size_t n_base = base ? base->n : 0, n = n_base + d->n - 2 * d->n_gone;
     uint64_t written = old->base ? old->top->header.written + d->n : 0;
 
-    if (d->n_gone > n_base)
+    int64_t n_parts = index_file_parts(base) + d->more_parts;
+
+    if (d->n_gone > n_base || n_parts < 0)
         return index_damaged(err, "the records that are gone");
     index_cursor_list(&m->above, d->at, d->n);
     index_cursor_file(&m->below, base);
@@ -333,6 +358,7 @@ static int write_delta(int folder, struct making *m, const struct index *old, co
     set_header(m, d->n);
     m->header.base = base->header.checksum;
     m->header.n_gone = d->n_gone;
+    m->header.n_parts = (uint32_t)n_parts;
     m->header.written = written;
     return write_file(folder, m, THE_INDEX, err);
 }

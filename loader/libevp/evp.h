@@ -74,14 +74,14 @@ struct evp_error {
     char text[512]; /* one sentence, without a full stop */
 };
 
-/* A placed prefix. Plain data: copy it, keep it, give it to another thread. */
+/* A placed prefix: a context, or a part of one. Plain data: copy it, keep it, give it to another thread. */
 struct evp_prefix {
     int64_t n_tokens;      /* how many tokens of the prompt it covers */
     uint64_t size;         /* bytes that evp_fetch() writes */
     char config[128];      /* compression: "keydiff:drop=0.5"; "none" is the cache as it was */
     char tier[32];         /* name of the tier it is on */
     char token_digest[72]; /* SHA-256 of the tokens, hex */
-    char checksum[24];     /* XXH3-64 of the payload, hex */
+    char checksum[24];     /* XXH3-64 of the payload, hex; "" of a part of a context, which has none of its own */
     char opaque[64];       /* the library's: where the payload is */
 };
 
@@ -117,14 +117,18 @@ struct evp_tier {
 EVP_API int evp_get_tier(struct evp_store *store, size_t i, struct evp_tier *tier, struct evp_error *error);
 
 /* Finds the longest prefix of tokens[0..n) that is on a tier: 1 and *prefix, or 0 when there is none. When it is on
- * several tiers, the fastest one counts. Costs one SHA-256 over the tokens, finalised at every 256th, and a look into
- * an index where a context may end in the chunk that follows. */
+ * several tiers, the fastest one counts. A context counts as a whole; where evp-load --chunks or evp_put() asked for
+ * it, contexts of config "none" can also be found in part: their first 256 tokens, their first 512, and so on. Costs
+ * one SHA-256 over the tokens, finalised at every 256th, and a look into an index where a context may end in the chunk
+ * that follows. */
 EVP_API int evp_find(struct evp_store *store, const int32_t *tokens, size_t n, struct evp_prefix *prefix,
                      struct evp_error *error);
 
 /* Reads the payload of a found prefix into a buffer of `size` bytes, writes prefix->size bytes of it, and verifies the
- * checksum, unless the store's options say otherwise. When evp-load has taken the payload away meanwhile, looks for it
- * in the other tiers; EVP_GONE: it is in none. After a failure the buffer's content means nothing. */
+ * checksum, unless the store's options say otherwise. Of a part of a context that is a payload of its first n_tokens
+ * alone, made of the context's, whose tensors are read whole to be verified. When evp-load has taken the payload away
+ * meanwhile, looks for it in the other tiers; EVP_GONE: it is in none. After a failure the buffer's content means
+ * nothing. */
 EVP_API int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, size_t size,
                       struct evp_error *error);
 
@@ -140,7 +144,9 @@ EVP_API int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, 
  *     evp_payload_close(payload);
  *
  * An open payload stays readable when its prefix is moved or removed meanwhile, unless it is on Redis. Only the header
- * of its file is read when it is opened. docs/formats/payload.md says which tensors there are.
+ * of its file is read when it is opened, and of a part of a context its tokens. docs/formats/payload.md says which
+ * tensors there are. Those of a part lie in the file of the whole context: evp_locate() tells of them as they are
+ * there, and evp_fetch_range() reads the part's rows, the first n_tokens.
  */
 
 struct evp_payload;
@@ -214,7 +220,8 @@ struct evp_put {
     const char *tier;    /* the name of a tier of the manifest */
     const void *payload; /* (size) a payload's file, as evp-pack would write it */
     size_t size;
-    uint64_t reserved[8]; /* zero */
+    uint64_t chunks;      /* 1: evp_find() also finds the beginning of the context, as with evp-load --chunks */
+    uint64_t reserved[7]; /* zero */
 };
 
 /* Places a payload. Its container is checked whole: tokens and tensors against digest and checksums, the model against

@@ -18,15 +18,30 @@ int prefix_check(const struct evp_prefix *prefix, struct evp_error *error)
     return filled ? EVP_OK : evp_error_set(error, EVP_ARGUMENT, "prefix is not one that evp_find() has filled");
 }
 
+/* The record of a part in a tier: that of the payload it was found in. 1, or 0 when there is none. */
+static int seek_part(const struct view *v, const struct evp_prefix *prefix, struct index_record *r, struct err *err)
+{
+    const struct found found = prefix_found(prefix);
+    struct index_key key;
+    uint8_t digest[32];
+
+    digest_from_hex(prefix->token_digest, digest, sizeof(digest));
+    index_key_set_part(&key, digest);
+    index_key_in(&key, v->name_space);
+    int got = index_seek_object(&v->index, &key, found.object, r, err);
+    return got == 1 ? r->size == found.size : got;
+}
+
 /* The record of a prefix in a tier: the one that was found, or one with the same bytes. 1, or 0 when there is none. */
 static int seek_record(const struct view *v, const struct evp_prefix *prefix, struct index_record *r, struct err *err)
 {
+    const struct found found = prefix_found(prefix);
     struct index_key key;
-    struct found found;
 
     if (v->name_space < 0)
         return 0;
-    memcpy(&found, prefix->opaque, sizeof(found));
+    if (found.whole.n_tokens)
+        return seek_part(v, prefix, r, err);
     index_key_set(&key, found.prefix, prefix->token_digest, prefix->n_tokens);
     index_key_in(&key, v->name_space);
     int got = index_seek(&v->index, &key, r, err);
@@ -47,7 +62,7 @@ static int open_in_tier(const struct snapshot *s, int tier, const struct evp_pre
         return got < 0 ? got : PREFIX_GONE;
     object_file(r.object, file);
     snprintf(f->path, sizeof(f->path), "%s/%s", s->header.tiers.at[tier].uri, file);
-    got = medium_get(&s->view[tier].medium, file, (int64_t)prefix->size, &f->blob, err);
+    got = medium_get(&s->view[tier].medium, file, (int64_t)r.size, &f->blob, err);
     return got == MEDIUM_GONE ? PREFIX_GONE : got;
 }
 
@@ -122,6 +137,8 @@ int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *bu
         return EVP_ARGUMENT;
     if (size < prefix->size)
         return evp_error_set(error, EVP_SMALL, "the buffer is smaller than the payload");
+    if (prefix_found(prefix).whole.n_tokens)
+        return part_fetch(store, prefix, buffer, error);
     int code = prefix_open(store, prefix, &f, &err);
     if (code == PREFIX_GONE)
         return prefix_gone(&f, error);

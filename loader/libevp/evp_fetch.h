@@ -7,7 +7,7 @@
 enum { PREFIX_GONE = 1 };
 
 struct prefix_file {
-    struct blob blob; // needs neither store nor snapshot
+    struct blob blob; // needs neither store nor snapshot; its size is that of the payload's file
     char path[1024];  // for sentences; cut when it is longer. "": no tier says that it has it
 };
 
@@ -17,6 +17,9 @@ int prefix_open(struct evp_store *store, const struct evp_prefix *prefix, struct
 
 /* Has evp_find() filled it, as far as one can see? EVP_OK, or EVP_ARGUMENT. */
 int prefix_check(const struct evp_prefix *prefix, struct evp_error *error);
+
+/* Writes a part of a context as a payload of its own into a buffer of prefix->size bytes. An evp_code. */
+int part_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, struct evp_error *error);
 
 /* The sentence of PREFIX_GONE: EVP_GONE. */
 int prefix_gone(const struct prefix_file *f, struct evp_error *error);

@@ -1,16 +1,28 @@
 /* evp_find.c - the longest placed prefix of a prompt. */
 #include "loader/libevp/evp_find.h"
 
+#include "loader/formats/payload_prefix.h"
+
 #include <stdio.h>
 #include <string.h>
 
 _Static_assert(sizeof(((struct evp_prefix *)0)->config) >= INDEX_TEXT, "a config fits");
 _Static_assert(sizeof(((struct evp_prefix *)0)->tier) >= TIER_NAME, "a tier's name fits");
 
-static void describe(const struct snapshot *s, const struct index_hit *hit, struct evp_prefix *prefix)
+/* What a part has instead of a checksum: a size that follows from that of the whole. */
+static int describe_part(const struct index_record *r, struct found *found, struct evp_prefix *prefix, struct err *err)
+{
+    if (index_whole_of(r, &found->whole, err))
+        return err->code;
+    prefix->size = payload_part_bytes(r->size, found->whole.header, found->whole.n_tokens, r->n_tokens);
+    *prefix->checksum = '\0';
+    return 0;
+}
+
+static int describe(const struct snapshot *s, const struct index_hit *hit, struct evp_prefix *prefix, struct err *err)
 {
     const struct index_record *r = &hit->record;
-    struct found found;
+    struct found found = { .size = r->size };
 
     *prefix = (struct evp_prefix){ .n_tokens = r->n_tokens, .size = r->size };
     snprintf(prefix->config, sizeof(prefix->config), "%s", s->view[hit->view].index.config[r->config].at);
@@ -19,7 +31,9 @@ static void describe(const struct snapshot *s, const struct index_hit *hit, stru
     snprintf(prefix->checksum, sizeof(prefix->checksum), "%016llx", (unsigned long long)r->checksum);
     memcpy(found.prefix, r->key.prefix, INDEX_ID);
     memcpy(found.object, r->object, INDEX_ID);
+    int code = index_is_part(&r->key) ? describe_part(r, &found, prefix, err) : 0;
     memcpy(prefix->opaque, &found, sizeof(found));
+    return code;
 }
 
 int evp_find(struct evp_store *store, const int32_t *tokens, size_t n, struct evp_prefix *prefix,
@@ -34,8 +48,8 @@ int evp_find(struct evp_store *store, const int32_t *tokens, size_t n, struct ev
         view[t] = (struct index_view){ &s->view[t].index, s->view[t].name_space };
     const struct index_views views = { view, s->header.tiers.n };
     int found = index_find(&views, &(struct index_prompt){ tokens, n }, &hit, &err);
-    if (found == 1)
-        describe(s, &hit, prefix);
+    if (found == 1 && describe(s, &hit, prefix, &err))
+        found = err.code;
     snapshot_give_back(store, s);
     return found < 0 ? evp_error_from(error, &err, EVP_DAMAGED) : found;
 }

@@ -5,69 +5,87 @@
  * is not compared again.
  */
 #include "base/safetensors.h"
-#include "loader/formats/payload.h"
+#include "loader/formats/payload_prefix.h"
 #include "loader/libevp/evp_fetch.h"
+#include "loader/libevp/evp_find.h"
+#include "loader/media/blob_payload.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD = 1 << 16, CHUNK = 1 << 20 }; // bytes that hold most headers; of a tensor at a time
+enum { CHUNK = 1 << 20 }; // bytes of a tensor at a time
 
 _Static_assert((int)ST_DIMS == sizeof(((struct evp_location *)0)->dim) / sizeof(int64_t), "dimensions fit");
 
 struct evp_payload {
     struct prefix_file file;
     uint64_t size;
-    char *head; // the first bytes, which `payload` borrows
-    struct payload payload;
+    struct blob_payload head;
+    int64_t part; // of a part of a context: its tokens; 0: it is none
     struct json *sums;
     atomic_bool *whole; // (payload.st.n) the tensor has been compared with its checksum
 };
 
+static const struct payload *payload_of(const struct evp_payload *p)
+{
+    return &p->head.payload;
+}
+
 /* ---- opening ------------------------------------------------------------------- */
 
-static int read_head(struct evp_payload *p, struct err *err)
+static int is_another(const struct evp_payload *p, struct err *err)
 {
-    size_t n = p->size < HEAD ? (size_t)p->size : HEAD;
+    return err_set(err, ERR_FORMAT, "'%s' is another payload than its index says: it is damaged", p->file.path);
+}
 
-    p->head = malloc(n < sizeof(uint64_t) ? sizeof(uint64_t) : n);
-    if (!p->head)
-        return err_nomem(err);
-    if (read_at(&p->file, p->head, n, 0, err))
-        return err->code;
-    uint64_t header = n < sizeof(uint64_t) ? 0 : safetensors_header_bytes(p->head);
-    if (header > n && header <= p->size) {
-        char *more = realloc(p->head, (size_t)header);
-        if (!more)
-            return err_nomem(err);
-        p->head = more;
-        n = (size_t)header;
-        if (read_at(&p->file, p->head, n, 0, err))
-            return err->code;
-    }
-    return payload_parse_header(&p->payload, p->head, n, p->size, err) ? err_wrap(err, "'%s'", p->file.path) : 0;
+/* Has the payload the part that was found? */
+static int compare_part(const struct evp_payload *p, const struct evp_prefix *prefix, struct err *err)
+{
+    const struct payload *have = payload_of(p);
+    const struct index_whole whole = prefix_found(prefix).whole;
+    size_t n = (size_t)prefix->n_tokens * sizeof(int32_t);
+    char digest[DIGEST_HEX] = "", *tokens;
+
+    if (have->n_tokens != (int64_t)whole.n_tokens || prefix->n_tokens >= have->n_tokens ||
+        payload_check_parts(have, err) || payload_header_bytes(have, p->size) != whole.header ||
+        payload_part_bytes(p->size, whole.header, whole.n_tokens, (uint32_t)prefix->n_tokens) != prefix->size)
+        return is_another(p, err);
+    tokens = malloc(n);
+    int code = tokens ? read_at(&p->file, tokens, n, have->tokens->offset, err) : err_nomem(err);
+    if (!code)
+        code = digest_sha256(tokens, n, digest, err);
+    free(tokens);
+    return code || strcmp(digest, prefix->token_digest) == 0 ? code : is_another(p, err);
 }
 
 /* Is the header that of the payload that was found? */
 static int compare_head(const struct evp_payload *p, const struct evp_prefix *prefix, struct err *err)
 {
-    const struct payload *have = &p->payload;
+    const struct payload *have = payload_of(p);
 
-    if (have->n_tokens == prefix->n_tokens && strcmp(have->token_digest, prefix->token_digest) == 0 &&
-        strcmp(have->config, prefix->config) == 0)
-        return 0;
-    return err_set(err, ERR_FORMAT, "'%s' is another payload than its index says: it is damaged", p->file.path);
+    if (strcmp(have->config, prefix->config) != 0)
+        return is_another(p, err);
+    if (p->part)
+        return compare_part(p, prefix, err);
+    return have->n_tokens == prefix->n_tokens && strcmp(have->token_digest, prefix->token_digest) == 0
+               ? 0
+               : is_another(p, err);
 }
 
 static int open_payload(struct evp_payload *p, const struct evp_prefix *prefix, struct err *err)
 {
-    p->size = prefix->size;
-    if (read_head(p, err) || compare_head(p, prefix, err))
+    const struct found found = prefix_found(prefix);
+
+    p->part = found.whole.n_tokens ? prefix->n_tokens : 0;
+    p->size = p->part ? found.size : prefix->size;
+    if (blob_payload_open(&p->head, &p->file.blob, p->size, err))
+        return err_wrap(err, "'%s'", p->file.path);
+    if (compare_head(p, prefix, err))
         return err->code;
-    p->sums = payload_sums(&p->payload, err);
-    p->whole = calloc((size_t)p->payload.st.n + 1, sizeof(*p->whole));
+    p->sums = payload_sums(payload_of(p), err);
+    p->whole = calloc((size_t)payload_of(p)->st.n + 1, sizeof(*p->whole));
     if (!p->whole)
         return err_nomem(err);
     return p->sums ? 0 : err_wrap(err, "'%s'", p->file.path);
@@ -101,10 +119,9 @@ void evp_payload_close(struct evp_payload *p)
     if (!p)
         return;
     blob_close(&p->file.blob);
-    payload_close(&p->payload);
+    blob_payload_close(&p->head);
     json_free(p->sums);
     free(p->whole);
-    free(p->head);
     free(p);
 }
 
@@ -131,7 +148,7 @@ static int unknown_tensor(struct evp_error *error, const char *name)
 
 int evp_locate(struct evp_payload *payload, const char *tensor, struct evp_location *location, struct evp_error *error)
 {
-    const struct st_tensor *t = tensor ? safetensors_find(&payload->payload.st, tensor) : NULL;
+    const struct st_tensor *t = tensor ? safetensors_find(&payload_of(payload)->st, tensor) : NULL;
 
     if (tensor && !t)
         return unknown_tensor(error, tensor);
@@ -145,9 +162,9 @@ int evp_locate(struct evp_payload *payload, const char *tensor, struct evp_locat
 int evp_locate_at(struct evp_payload *payload, size_t i, struct evp_location *location, struct evp_error *error)
 {
     (void)error;
-    if (i >= (size_t)payload->payload.st.n)
+    if (i >= (size_t)payload_of(payload)->st.n)
         return 0;
-    locate(payload, &payload->payload.st.tensor[i], location);
+    locate(payload, &payload_of(payload)->st.tensor[i], location);
     return 1;
 }
 
@@ -169,15 +186,18 @@ static int check_numbers(int64_t first, int64_t *n, int64_t dim, const char *wha
     return 0;
 }
 
-static int range_pieces(const struct st_tensor *t, const struct evp_range *range, struct pieces *p, struct err *err)
+/* part: how many rows a part has, in the first dimension of the tokens, in the second of others; 0: all. */
+static int range_pieces(const struct st_tensor *t, const struct evp_range *range, int64_t part, struct pieces *p,
+                        struct err *err)
 {
     int64_t heads = t->n_dims > 0 ? t->dim[0] : 1, rows = t->n_dims > 1 ? t->dim[1] : 1;
     int64_t n = range->n, n_rows = range->n_rows;
+    int64_t end = part && t->n_dims == 1 ? part : heads, end_row = part && t->n_dims > 1 ? part : rows;
 
     if (t->type == ST_OTHER && (range->first || n || range->first_row || n_rows))
         return err_set(err, ERR_FORMAT, "tensor '%.80s' is of a type that cannot be cut", t->name);
-    if (check_numbers(range->first, &n, heads, "heads", err) ||
-        check_numbers(range->first_row, &n_rows, rows, "rows", err))
+    if (check_numbers(range->first, &n, end, "heads", err) ||
+        check_numbers(range->first_row, &n_rows, end_row, "rows", err))
         return err_wrap(err, "tensor '%.80s'", t->name);
     uint64_t head = heads ? t->bytes / (uint64_t)heads : 0, row = rows ? head / (uint64_t)rows : 0;
     *p = (struct pieces){ .first = (uint64_t)range->first * head + (uint64_t)range->first_row * row,
@@ -216,7 +236,7 @@ static int verify(struct evp_payload *p, const struct st_tensor *t, const void *
     if (strcmp(want, hex) != 0)
         return err_set(err, ERR_FORMAT, "'%s': tensor '%.80s' has checksum %s, not %.16s: it is damaged", p->file.path,
                        t->name, hex, want);
-    p->whole[t - p->payload.st.tensor] = true;
+    p->whole[t - payload_of(p)->st.tensor] = true;
     return 0;
 }
 
@@ -232,7 +252,7 @@ static int fetch_pieces(struct evp_payload *p, const struct st_tensor *t, const 
 int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, void *buffer, size_t size,
                     struct evp_error *error)
 {
-    const struct st_tensor *t = range->tensor ? safetensors_find(&payload->payload.st, range->tensor) : NULL;
+    const struct st_tensor *t = range->tensor ? safetensors_find(&payload_of(payload)->st, range->tensor) : NULL;
     struct pieces pieces = { 0 };
     struct err err;
 
@@ -241,17 +261,76 @@ int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, 
     for (size_t i = 0; i < sizeof(range->reserved) / sizeof(*range->reserved); i++)
         if (range->reserved[i] || (range->verify != EVP_VERIFY && range->verify != EVP_TRUST))
             return evp_error_set(error, EVP_ARGUMENT, "reserved or verify is out of range");
-    if (range_pieces(t, range, &pieces, &err))
+    if (range_pieces(t, range, payload->part, &pieces, &err))
         return evp_error_from(error, &err, EVP_ARGUMENT);
     if (size < pieces.n * pieces.bytes)
         return evp_error_set(error, EVP_SMALL, "the buffer is smaller than the range");
     bool whole = pieces.n * pieces.bytes == t->bytes;
     bool check = range->verify == EVP_VERIFY && !blob_verifies(&payload->file.blob) &&
-                 (whole || !payload->whole[t - payload->payload.st.tensor]);
+                 (whole || !payload->whole[t - payload_of(payload)->st.tensor]);
     int code = check && !whole ? verify(payload, t, NULL, &err) : 0;
     if (!code)
         code = fetch_pieces(payload, t, &pieces, buffer, &err);
     if (!code && check && whole)
         code = verify(payload, t, buffer, &err);
     return code ? evp_error_from(error, &err, EVP_DAMAGED) : EVP_OK;
+}
+
+/* ---- a part of a context -------------------------------------------------------------- */
+
+/* Bytes of the rows of a tensor that the part has. */
+static size_t part_bytes(const struct evp_payload *p, const struct st_tensor *t)
+{
+    return (size_t)(t->bytes / (uint64_t)payload_of(p)->n_tokens * (uint64_t)p->part);
+}
+
+/* Reads the tensors one after another, and sums them up. checksum: (st.n) */
+static int fetch_tensors(struct evp_payload *p, int verify_them, char *to, char (*checksum)[XXH3_HEX],
+                         struct evp_error *error)
+{
+    const struct safetensors *st = &payload_of(p)->st;
+
+    for (int i = 0; i < st->n; i++) {
+        const struct evp_range range = { .tensor = st->tensor[i].name, .verify = verify_them };
+        size_t n = part_bytes(p, &st->tensor[i]);
+        int code = evp_fetch_range(p, &range, to, n, error);
+        if (code)
+            return code;
+        digest_xxh3_hex(to, n, checksum[i]);
+        to += n;
+    }
+    return EVP_OK;
+}
+
+static int fetch_part(struct evp_payload *p, int verify_it, const struct evp_prefix *prefix, char *to,
+                      struct evp_error *error)
+{
+    const struct payload *whole = payload_of(p);
+    struct payload_part part = { (int)p->part, prefix->token_digest, calloc((size_t)whole->st.n + 1, XXH3_HEX) };
+    uint64_t header = payload_header_bytes(whole, p->size);
+    struct buf text = { 0 };
+    struct err err;
+
+    if (!part.checksum)
+        return evp_error_set(error, EVP_MEMORY, "out of memory");
+    int code = fetch_tensors(p, verify_it, to + header, part.checksum, error);
+    if (!code && payload_part_header(whole, p->size, &part, &text, &err))
+        code = evp_error_from(error, &err, EVP_DAMAGED);
+    if (!code)
+        memcpy(to, text.at, text.n);
+    buf_release(&text);
+    free(part.checksum);
+    return code;
+}
+
+int part_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, struct evp_error *error)
+{
+    struct evp_payload *p;
+
+    int code = evp_payload_open(&p, store, prefix, error);
+    if (code)
+        return code;
+    code = fetch_part(p, store->verify, prefix, buffer, error);
+    evp_payload_close(p);
+    return code;
 }

@@ -31,6 +31,7 @@ struct writer {
     const struct tiers *tiers;
     int pool[TIER_MAX];               // of each tier the first tier of its pool
     struct tier_store tier[TIER_MAX]; // .tier NULL: not opened
+    bool parts;                       // the index gets the parts of the context, too
     bool unswept[TIER_MAX];           // the state says that files without a name may be in the folder
     int code;                         // an evp_code that says more than struct err
 };
@@ -326,6 +327,16 @@ static int place_new(struct writer *w, struct goods *g, struct err *err)
     return tier_store_add(s, &e, err) || tier_store_commit(s, err) || tier_store_publish(s, err) ? err->code : 0;
 }
 
+/* The parts of a placed payload come into the index, or go. */
+static int set_parts(const struct writer *w, struct tier_store *s, const char *file, struct err *err)
+{
+    int i = find_file(s, file);
+
+    if (w->parts ? tier_store_read_parts(s, i, err) : tier_store_drop_parts(s, i, err))
+        return err->code;
+    return tier_store_commit(s, err) || tier_store_publish(s, err) ? err->code : 0;
+}
+
 /* Places the goods; then the context has this payload and no other. */
 static int place(struct writer *w, struct goods *g, struct err *err)
 {
@@ -347,6 +358,8 @@ static int place(struct writer *w, struct goods *g, struct err *err)
         code = place_new(w, g, err);
     else if (!code && !s->in.at[there].placed)
         code = place_again(s, there, e->bytes, err);
+    if (!code)
+        code = set_parts(w, s, e->file, err);
     if (!code)
         code = drop_everywhere(w, g->tier, e->file, err);
     return code ? code : settle(w, err);
@@ -435,6 +448,8 @@ static int check_put(const struct evp_put *put, struct evp_error *error)
 
     for (size_t i = 0; i < sizeof(put->reserved) / sizeof(*put->reserved); i++)
         any |= put->reserved[i];
+    if (put->chunks > 1)
+        return evp_error_set(error, EVP_ARGUMENT, "chunks is neither 0 nor 1");
     if (!put->id || !put->tier || !put->payload)
         return evp_error_set(error, EVP_ARGUMENT, "id, tier or payload is NULL");
     return any ? evp_error_set(error, EVP_ARGUMENT, "reserved is not zero") : EVP_OK;
@@ -460,6 +475,7 @@ int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error
     code = enter(&w, store, (struct change){ put->id, put->tier }, &tier, error);
     if (!code) {
         g.tier = tier;
+        w->parts = put->chunks;
         code = end_writing(w, place(w, &g, &err), &err, error);
     }
     entry_release(&g.entry);
@@ -481,7 +497,9 @@ static int move(struct writer *w, int to, struct err *err)
         return unknown_context(w, err);
     if (tier_store_get(&w->tier[from], entry_at(w, from, i), &g.from, err))
         return err->code;
-    int code = entry_copy(&g.entry, entry_at(w, from, i), err);
+    int code = tier_store_has_parts(&w->tier[from], i, &w->parts, err);
+    if (!code)
+        code = entry_copy(&g.entry, entry_at(w, from, i), err);
     if (!code)
         code = place(w, &g, err);
     blob_close(&g.from);

@@ -248,7 +248,7 @@ int evp_get_tier(struct evp_store *store, size_t i, struct evp_tier *tier, struc
         const struct tier *t = &s->header.tiers.at[i];
         memcpy(tier->name, t->name, TIER_NAME);
         tier->code = s->view[i].code;
-        tier->n_placed = s->view[i].index.n;
+        tier->n_placed = s->view[i].index.n - s->view[i].index.n_parts;
         say_tier(t, tier->code, tier->text, sizeof(tier->text));
     }
     snapshot_give_back(store, s);

@@ -30,6 +30,8 @@ static int prepare(struct load *l, struct err *err)
     if (load_inventory(l, err))
         return err->code;
     load_match(l);
+    if (load_count_parts(l, err))
+        return err->code;
     if (l->report.nothing_to_do)
         return 0;
     return load_verify(l, err) ? err->code : load_put_in_order(l, err);
@@ -90,6 +92,8 @@ void load_close(struct load *l)
 
 static int execute(struct load *l, struct err *err)
 {
+    if (l->report.nothing_to_do)
+        return 0;
     return load_begin(l, err) || load_execute(l, err) || load_settle(l, err) ? err->code : 0;
 }
 
@@ -119,10 +123,10 @@ int load_run(struct load *l, struct err *err)
 {
     struct err why;
 
-    if (l->report.nothing_to_do)
-        return 0;
     int code = execute(l, err);
-    if (!code || l->o.direction == LOAD_BACK)
+    if (!code)
+        return load_set_parts(l, err);
+    if (l->o.direction == LOAD_BACK)
         return code;
     struct err first = *err;
     if (restore(l, &why))

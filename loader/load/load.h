@@ -47,6 +47,7 @@ struct load_options {
     bool dry_run;  // load_run() is not called; nothing is changed on disk
     bool repair;   // read back what is in place already, and place again what is damaged
     double wait_s; // for another load of the same tiers to end
+    bool chunks;   // the indexes have the parts of contexts, too
     bool share;    // open the folders to `group`; else they stay as open as they are
     gid_t group;
     int jobs;    // payloads that are copied at the same time
@@ -74,6 +75,7 @@ struct load_report {
     int n_skipped;                  // contexts on tiers that evp-load does not serve, or that are away
     int n_away;                     // tiers that cannot be reached: they stay as they are
     int n_operations[N_OPERATIONS]; // of goals, and evictions
+    int n_parts; // payloads in place whose parts are to come into the index, or to go; after load_run(): all that did
     int n_refetch, n_lost; // after load_run(): payloads a rollback needs from the payload folder; those missing there
     int n_tiers;
     struct load_tier tier[TIER_MAX]; // (n_tiers)

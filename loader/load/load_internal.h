@@ -69,6 +69,10 @@ int load_execute(struct load *l, struct err *err) MUST_CHECK;
 int load_begin(struct load *l, struct err *err) MUST_CHECK;
 int load_settle(struct load *l, struct err *err) MUST_CHECK;
 
+/* Which parts of contexts the indexes have: how many payloads that changes, and the change itself, after a load. */
+int load_count_parts(struct load *l, struct err *err) MUST_CHECK;
+int load_set_parts(struct load *l, struct err *err) MUST_CHECK;
+
 /* Ends the load of a store as the others have: what load_settle() does last. */
 int load_end_store(struct load *l, struct tier_store *s, struct err *err) MUST_CHECK;
 

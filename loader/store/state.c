@@ -1,5 +1,5 @@
-/* state.c - the SQLite database of a tier's folder: opened, its own row, its namespaces, its transactions. This file
- * and state_payload.c, which has the payloads, are the only ones that know SQLite.
+/* state.c - the SQLite database of a tier's folder: opened, its own row, its namespaces, its transactions. This file,
+ * state_payload.c, which has the payloads, and state_parts.c are the only ones that know SQLite.
  *
  * `total` is the sum of all rows' checksums, modulo 2^64: rows that a damaged page hides are missed by it. A row's
  * checksum covers all but the mark `was_placed`, which one statement sets for a million rows.
@@ -40,6 +40,9 @@ static const char *const sql[N_STATEMENTS] = {
     [UNSEEN] = PAYLOADS "WHERE p.namespace = ?1 AND p.present <> 0 AND p.placed = 0 ORDER BY p.number",
     [GET_USED] = "SELECT sum, namespace, bytes FROM used",
     [PUT_USED] = "REPLACE INTO used VALUES(?1, ?2, ?3)",
+    [GET_PARTS] = "SELECT sum, header, digests FROM part WHERE payload = ?1",
+    [PUT_PARTS] = "REPLACE INTO part VALUES(?1, ?2, ?3, ?4)",
+    [DELETE_PARTS] = "DELETE FROM part WHERE payload = ?1",
 };
 
 static const char tables_1[] =
@@ -63,6 +66,12 @@ static const char tables_2[] =
     "CREATE INDEX payload_context ON payload(context);"
     "CREATE INDEX payload_unseen ON payload(namespace) WHERE present <> 0 AND placed = 0;"
     "PRAGMA user_version = 2";
+
+/* What version 3 added, for hits on part of a context. */
+static const char tables_3[] =
+    "CREATE TABLE part(payload INTEGER PRIMARY KEY, sum INTEGER NOT NULL, header INTEGER NOT NULL, digests BLOB NOT "
+    "NULL);"
+    "PRAGMA user_version = 3";
 
 /* ---- errors ----------------------------------------------------------------- */
 
@@ -206,7 +215,9 @@ static int read_store(struct tier_state *s, struct err *err)
 /* The statements that the file's version can carry out. */
 static int prepare(struct tier_state *s, struct err *err)
 {
-    for (int i = 0; i < (s->version == 1 ? N_VERSION_1 : N_STATEMENTS); i++)
+    static const int n[] = { 0, N_VERSION_1, N_VERSION_2, N_STATEMENTS };
+
+    for (int i = 0; i < n[s->version]; i++)
         if (sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statement[i], NULL) != SQLITE_OK)
             return state_failed(s, err);
     return 0;
@@ -230,7 +241,8 @@ static int make_tables(struct tier_state *s, struct err *err)
     if (getrandom(s->id, sizeof(s->id), 0) != sizeof(s->id))
         return err_set(err, ERR_IO, "no random bytes: %s", strerror(errno));
     s->version = STATE_VERSION;
-    if (state_change(s, err) || run_text(s, tables_1, err) || run_text(s, tables_2, err) || prepare(s, err))
+    if (state_change(s, err) || run_text(s, tables_1, err) || run_text(s, tables_2, err) ||
+        run_text(s, tables_3, err) || prepare(s, err))
         return err->code;
     return state_commit(s, err);
 }
@@ -251,13 +263,26 @@ static int sum_up(struct tier_state *s, struct err *err)
     return code;
 }
 
-/* Makes a state of version 1 one of version 2. */
+/* Makes a state of an older version one of today's. */
 static int renew(struct tier_state *s, struct err *err)
 {
+    int64_t old = s->version;
+
     s->version = STATE_VERSION;
-    if (state_change(s, err) || run_text(s, tables_2, err) || prepare(s, err) || read_store(s, err) || sum_up(s, err))
+    if (state_change(s, err) || (old == 1 && run_text(s, tables_2, err)) || run_text(s, tables_3, err) ||
+        prepare(s, err) || read_store(s, err) || (old == 1 && sum_up(s, err)))
         return err->code;
     return state_commit(s, err);
+}
+
+static int look_for_parts(struct tier_state *s, struct err *err)
+{
+    int64_t n = 0;
+
+    if (s->version > 2 && read_number(s, "SELECT EXISTS(SELECT 1 FROM part)", &n, err))
+        return err->code;
+    s->has_parts = n;
+    return 0;
 }
 
 /* No triggers, views or functions of a file that somebody else may have made. */
@@ -284,11 +309,11 @@ static int open_database(struct tier_state *s, enum state_use use, struct err *e
     if (s->version == 0)
         return use == STATE_CHANGE ? make_tables(s, err) : 0;
     if (s->version < 0 || s->version > STATE_VERSION)
-        return err_set(err, ERR_FORMAT, "'%s' is of version %d, this program reads 1 and %d", s->path, (int)s->version,
+        return err_set(err, ERR_FORMAT, "'%s' is of version %d, this program reads 1 to %d", s->path, (int)s->version,
                        STATE_VERSION);
-    if (s->version == 1 && use == STATE_CHANGE)
+    if (s->version < STATE_VERSION && use == STATE_CHANGE)
         return renew(s, err);
-    return prepare(s, err) ? err->code : read_store(s, err);
+    return prepare(s, err) || read_store(s, err) ? err->code : look_for_parts(s, err);
 }
 
 /* SQLite gives the files beside the database its mode. */

@@ -20,10 +20,9 @@
 struct tier_state;
 enum state_use { STATE_LOOK, STATE_CHANGE };
 
-/* Opens DIR/evp-state. STATE_CHANGE makes it when it is not there, and renews one of version 1; STATE_LOOK sets *s to
- * NULL when it is not there.
- * ERR_FORMAT: it is damaged, of another version, or of another tier than `uri`, which is "" where that cannot be. The
- * caller closes *s. */
+/* Opens DIR/evp-state. STATE_CHANGE makes it when it is not there, and renews one of an older version; STATE_LOOK sets
+ * *s to NULL when it is not there. ERR_FORMAT: it is damaged, of another version, or of another tier than `uri`, which
+ * is "" where that cannot be. The caller closes *s. */
 int state_open(struct tier_state **s, const char *dir, const char *uri, enum state_use use, struct err *err) MUST_CHECK;
 void state_close(struct tier_state *s); // NULL is fine; what was not committed is gone
 
@@ -74,6 +73,28 @@ int state_used(struct tier_state *s, int64_t name_space, int64_t *own, int64_t *
 int state_insert(struct tier_state *s, int64_t name_space, struct entry *e, struct err *err) MUST_CHECK; // sets e->row
 int state_update(struct tier_state *s, int64_t name_space, struct entry *e, struct err *err) MUST_CHECK; // bytes, marks
 int state_delete(struct tier_state *s, int64_t name_space, struct entry *e, struct err *err) MUST_CHECK;
+
+/* ---- parts of contexts, for the index ---- */
+
+/* The token digests of the first chunk of a payload's context, of its first two, and so on, whole ones alone. */
+struct state_parts {
+    uint32_t header; // bytes of the payload's header
+    int n;           // 0: the payload can only be used whole
+    uint8_t (*digest)[32];
+};
+
+bool state_has_parts(const struct tier_state *s); // false: no payload has any
+
+/* The parts of a payload: 1 and *parts, which the caller releases, 0 when none were put, or an error. */
+int state_get_parts(struct tier_state *s, const struct entry *e, struct state_parts *parts, struct err *err);
+void state_parts_release(struct state_parts *parts);
+
+/* With the transaction at hand, as the other changes. state_delete() removes the parts, too. */
+int state_put_parts(struct tier_state *s, const struct entry *e, const struct state_parts *parts,
+                    struct err *err) MUST_CHECK;
+int state_delete_parts(struct tier_state *s, const struct entry *e, struct err *err) MUST_CHECK;
+
+/* ---- what ends a transaction ---- */
 
 /* The state before becomes what is placed now; or is forgotten. */
 int state_keep_before(struct tier_state *s, int64_t name_space, struct err *err) MUST_CHECK;

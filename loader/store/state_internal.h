@@ -6,7 +6,7 @@
 
 #include <sqlite3.h>
 
-enum { STATE_VERSION = 2 };
+enum { STATE_VERSION = 3 };
 
 enum statement {
     GET_STORE,
@@ -24,6 +24,10 @@ enum statement {
     UNSEEN,
     GET_USED,
     PUT_USED,
+    N_VERSION_2,
+    GET_PARTS = N_VERSION_2,
+    PUT_PARTS,
+    DELETE_PARTS,
     N_STATEMENTS
 };
 
@@ -37,6 +41,7 @@ struct tier_state {
     int64_t space, more;           // `used` of this namespace changes by so many bytes with the transaction
     int64_t version;               // of the file
     bool swept, changing, changed; // in a transaction; it changes payloads
+    bool has_parts;                // some payload may have
     struct buf line;               // of a row that is summed up
 };
 

@@ -260,7 +260,7 @@ int state_update(struct tier_state *s, int64_t name_space, struct entry *e, stru
 
 int state_delete(struct tier_state *s, int64_t name_space, struct entry *e, struct err *err)
 {
-    if (state_change(s, err) || count(s, name_space, e, 0, err))
+    if (state_change(s, err) || count(s, name_space, e, 0, err) || state_delete_parts(s, e, err))
         return err->code;
     s->n_payloads--;
     s->total -= e->sum;

@@ -21,6 +21,7 @@
 struct touched {
     int entry; // number in s->in
     int64_t row;
+    struct state_parts gone; // that the index may have of the row, and the state has no longer
 };
 
 struct tier_store_touched {
@@ -43,12 +44,41 @@ static void records_release(struct records *r)
     map_release(&r->configs);
 }
 
-/* Adds the record of an entry, whose row may be gone meanwhile. */
-static int add_record(struct records *list, const char *name_space, const struct entry *e, int64_t row, struct err *err)
+/* Adds the records of an entry's parts, which are like its own record but for this. */
+static int add_parts(struct records *list, const struct index_record *own, const struct entry *e,
+                     const struct state_parts *parts, struct err *err)
 {
+    const struct index_whole whole = { (uint32_t)e->n_tokens, parts->header };
+    struct index_record r = *own;
+
+    memcpy(&r.checksum, &whole, sizeof(r.checksum));
+    for (int i = 0; i < parts->n; i++) {
+        index_key_set_part(&r.key, parts->digest[i]);
+        r.n_tokens = (uint32_t)(i + 1) * DIGEST_CHUNK;
+        if (ARRAY_PUSH(list, r))
+            return err_nomem(err);
+    }
+    return 0;
+}
+
+/* What is added to a list: the records of an entry, whose row may be gone meanwhile. */
+struct added {
+    const char *name_space;
+    const struct entry *e;
+    int64_t row;
+    const struct state_parts *gone; // parts to say that they are gone; NULL: none
+};
+
+/* Adds the record of an entry and those of its parts. */
+static int add_records(struct records *list, struct tier_state *state, const struct added *added, struct err *err)
+{
+    const struct entry *e = added->e;
+    int64_t row = added->row;
+    const char *name_space = added->name_space;
     int space = map_add(&list->name_spaces, name_space, strlen(name_space), NULL);
     int config = map_add(&list->configs, e->config, strlen(e->config), NULL);
     bool placed = e->present && e->placed && e->row == row;
+    struct state_parts parts = { 0 };
     struct index_record r = { .n_tokens = (uint32_t)e->n_tokens,
                               .size = (uint64_t)e->size,
                               .checksum = strtoull(e->checksum, NULL, 16),
@@ -64,12 +94,28 @@ static int add_record(struct records *list, const char *name_space, const struct
         return err_set(err, ERR_FORMAT, "'%.100s' is not the name of a placed payload", e->file);
     index_key_set(&r.key, e->prefix, e->token_digest, e->n_tokens);
     index_key_in(&r.key, space);
-    return ARRAY_PUSH(list, r) ? err_nomem(err) : 0;
+    if (ARRAY_PUSH(list, r))
+        return err_nomem(err);
+    if (e->row == row && state_get_parts(state, e, &parts, err) < 0)
+        return err->code;
+    int code = add_parts(list, &r, e, &parts, err);
+    state_parts_release(&parts);
+    r.flags = INDEX_GONE;
+    return code || !added->gone ? code : add_parts(list, &r, e, added->gone, err);
 }
+
+/* Who lists what is placed. */
+struct placed {
+    struct records list;
+    struct tier_state *state;
+};
 
 static int add_placed(void *arg, const char *name_space, struct entry *e, struct err *err)
 {
-    return e->present && e->placed ? add_record(arg, name_space, e, e->row, err) : 0;
+    struct placed *p = arg;
+    const struct added added = { name_space, e, e->row, NULL };
+
+    return e->present && e->placed ? add_records(&p->list, p->state, &added, err) : 0;
 }
 
 /* ---- the index ------------------------------------------------------------------------ */
@@ -107,10 +153,10 @@ static int write_index(struct tier_store *s, const struct records *list, const s
 
 static int write_all(struct tier_store *s, struct err *err)
 {
-    struct records list = { 0 };
-    int code = state_each(s->state, add_placed, &list, err) ? err->code : write_index(s, &list, NULL, err);
+    struct placed p = { .state = s->state };
+    int code = state_each(s->state, add_placed, &p, err) ? err->code : write_index(s, &p.list, NULL, err);
 
-    records_release(&list);
+    records_release(&p.list);
     return code;
 }
 
@@ -137,7 +183,8 @@ static int write_changes(struct tier_store *s, const struct index *old, struct e
 
     for (size_t i = 0; i < s->touched->n && !code; i++) {
         const struct touched *t = &s->touched->at[i];
-        code = add_record(&list, s->name_space, &s->in.at[t->entry], t->row, err);
+        const struct added added = { s->name_space, &s->in.at[t->entry], t->row, &t->gone };
+        code = add_records(&list, s->state, &added, err);
     }
     if (!code)
         code = write_index(s, &list, old, err);
@@ -159,6 +206,13 @@ static int change_index(struct tier_store *s, struct err *err)
     return code;
 }
 
+static void forget_touched(struct tier_store *s)
+{
+    for (size_t i = 0; i < s->touched->n; i++)
+        state_parts_release(&s->touched->at[i].gone);
+    s->touched->n = 0;
+}
+
 enum { UNPUBLISHED = -1 }; // a generation that no index has
 
 int tier_store_publish(struct tier_store *s, struct err *err)
@@ -170,7 +224,7 @@ int tier_store_publish(struct tier_store *s, struct err *err)
         code = write_all(s, err);
     if (!code) {
         s->published = state_generation(s->state);
-        s->touched->n = 0;
+        forget_touched(s);
     }
     return code;
 }
@@ -391,8 +445,10 @@ void tier_store_close(struct tier_store *s)
     medium_close(&s->medium);
     if (s->folder >= 0)
         close(s->folder);
-    if (s->touched)
+    if (s->touched) {
+        forget_touched(s);
         free(s->touched->at);
+    }
     free(s->touched);
     entries_release(&s->in);
     *s = (struct tier_store){ .folder = -1, .lock = -1 };
@@ -400,37 +456,58 @@ void tier_store_close(struct tier_store *s)
 
 /* ---- changes -------------------------------------------------------------------------------- */
 
-static int touch(struct tier_store *s, int entry, struct err *err)
+/* gone: parts that the entry had, taken over; NULL: none. */
+static int touch(struct tier_store *s, int entry, struct state_parts *gone, struct err *err)
 {
-    struct touched t = { entry, s->in.at[entry].row };
+    struct touched t = { entry, s->in.at[entry].row, gone ? *gone : (struct state_parts){ 0 } };
 
-    return ARRAY_PUSH(s->touched, t) ? err_nomem(err) : 0;
+    if (!ARRAY_PUSH(s->touched, t))
+        return 0;
+    state_parts_release(&t.gone);
+    return err_nomem(err);
 }
 
 int tier_store_add(struct tier_store *s, struct entry *e, struct err *err)
 {
     if (!state_insert(s->state, s->load.number, e, err))
-        return entries_add(&s->in, e, err) ? err->code : touch(s, s->in.n - 1, err);
+        return entries_add(&s->in, e, err) ? err->code : touch(s, s->in.n - 1, NULL, err);
     entry_release(e);
     return err->code;
 }
 
 int tier_store_update(struct tier_store *s, int i, struct err *err)
 {
-    return state_update(s->state, s->load.number, &s->in.at[i], err) ? err->code : touch(s, i, err);
+    return state_update(s->state, s->load.number, &s->in.at[i], err) ? err->code : touch(s, i, NULL, err);
 }
 
 int tier_store_forget(struct tier_store *s, int i, struct err *err)
 {
     struct entry *e = &s->in.at[i];
+    struct state_parts gone;
 
     e->present = e->placed = false;
     if (e->before)
         return tier_store_update(s, i, err);
-    if (state_delete(s->state, s->load.number, e, err) || touch(s, i, err))
+    if (state_get_parts(s->state, e, &gone, err) < 0 || touch(s, i, &gone, err) ||
+        state_delete(s->state, s->load.number, e, err))
         return err->code;
     e->row = 0;
     return 0;
+}
+
+int tier_store_put_parts(struct tier_store *s, int i, const struct state_parts *parts, struct err *err)
+{
+    return state_put_parts(s->state, &s->in.at[i], parts, err) ? err->code : touch(s, i, NULL, err);
+}
+
+int tier_store_drop_parts(struct tier_store *s, int i, struct err *err)
+{
+    struct state_parts gone;
+    int got = state_get_parts(s->state, &s->in.at[i], &gone, err);
+
+    if (got <= 0)
+        return got;
+    return touch(s, i, &gone, err) ? err->code : state_delete_parts(s->state, &s->in.at[i], err);
 }
 
 int tier_store_commit(struct tier_store *s, struct err *err)

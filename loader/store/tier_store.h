@@ -105,10 +105,25 @@ int tier_store_add(struct tier_store *s, struct entry *e, struct err *err) MUST_
 int tier_store_update(struct tier_store *s, int i, struct err *err) MUST_CHECK;
 int tier_store_forget(struct tier_store *s, int i, struct err *err) MUST_CHECK;
 
+/* The parts of the payload s->in.at[i] come into the index, or go. */
+int tier_store_put_parts(struct tier_store *s, int i, const struct state_parts *parts, struct err *err) MUST_CHECK;
+int tier_store_drop_parts(struct tier_store *s, int i, struct err *err) MUST_CHECK;
+int tier_store_has_parts(struct tier_store *s, int i, bool *has, struct err *err) MUST_CHECK;
+
+/* Puts the parts of a placed payload that can be used in part, if the state lacks them; reads its header and tokens. */
+int tier_store_read_parts(struct tier_store *s, int i, struct err *err) MUST_CHECK;
+
 int tier_store_commit(struct tier_store *s, struct err *err) MUST_CHECK;
 
 /* Writes what was committed into the index. It costs what has changed, and now and then what is placed. */
 int tier_store_publish(struct tier_store *s, struct err *err) MUST_CHECK;
+
+/* Does the above for all payloads, until the index has the parts of all that can be used in part, or of none; commits
+ * and publishes. other: how many payloads it will change. */
+enum tier_store_parts { STORE_WHOLE, STORE_PARTS };
+int tier_store_set_parts(struct tier_store *s, enum tier_store_parts want, struct err *err) MUST_CHECK;
+int tier_store_other_parts(struct tier_store *s, enum tier_store_parts want, int64_t *other,
+                           struct err *err) MUST_CHECK;
 
 /* Removes objects that no payload names. */
 int tier_store_sweep(struct tier_store *s, struct err *err) MUST_CHECK;

@@ -1,12 +1,13 @@
 /* serve.c - what libevp costs in a serving process, with as many contexts placed as asked for.
  *
- *     serve FOLDER N
+ *     serve FOLDER N [PARTS]
  *
  * Makes a tier in FOLDER, on tmpfs or a disk, whose index and state name N payloads that are not there, and one that
  * is. Prints the time and the memory of evp_open(), the time of evp_find() with a prompt of 131,072 tokens, and of
  * evp_put() and evp_remove() of a payload of 1 MiB beside a plain write and fsync of its bytes; then of 3,000 more puts
  * of a few bytes, among them some that merge the index, and of evp_find() in an index that has had many changes.
- * Medians; the index is in the page cache.
+ * Medians; the index is in the page cache. With PARTS, every context has so many parts in the index, and the first one
+ * all of the prompt's.
  */
 #include "base/clock.h"
 #include "base/rng.h"
@@ -108,7 +109,35 @@ static struct entry make_entry(struct rng *r, int i, const int32_t *prompt)
     return e;
 }
 
-static void fill(const struct tier *tier, int n, const int32_t *prompt)
+/* A context of as many tokens as the prompt, with a size that is a whole number of bytes for each. */
+static struct entry make_whole(struct entry e, int i)
+{
+    struct rng r = rng_new((uint64_t)i);
+
+    random_hex(&r, e.token_digest, DIGEST_HEX - 1);
+    e.n_tokens = PROMPT;
+    e.size = 100 + PROMPT;
+    return e;
+}
+
+/* Parts of random digests; of the first context those of the prompt. */
+static void add_parts(struct tier_store *s, int i, int n, const int32_t *prompt)
+{
+    static uint8_t digest[PROMPT / DIGEST_CHUNK][32];
+    struct rng r = rng_new((uint64_t)i);
+    struct state_parts parts = { .header = 100, .n = i ? n : PROMPT / DIGEST_CHUNK - 1, .digest = digest };
+    char hex[DIGEST_HEX];
+    struct err err;
+
+    for (int k = 0; k < parts.n; k++) {
+        random_hex(&r, hex, DIGEST_HEX - 1);
+        must(!i && digest_tokens(prompt, (k + 1) * DIGEST_CHUNK, hex, &err), "no digest");
+        digest_from_hex(hex, digest[k], sizeof(digest[k]));
+    }
+    must(tier_store_put_parts(s, i, &parts, &err), err.msg);
+}
+
+static void fill(const struct tier *tier, int n, int n_parts, const int32_t *prompt)
 {
     struct tier_store_options o = { .tier = tier, .name_space = model, .use = STORE_CHANGE };
     struct rng r = rng_new(1);
@@ -119,7 +148,11 @@ static void fill(const struct tier *tier, int n, const int32_t *prompt)
     must(state_put_load(s.state, model, &s.load, &err), err.msg);
     for (int i = 0; i < n; i++) {
         struct entry e = make_entry(&r, i, prompt);
+        if (n_parts) /* whatever was drawn, it has room for its parts, and no context ends in the prompt */
+            e = make_whole(e, i);
         must(tier_store_add(&s, &e, &err), err.msg);
+        if (n_parts)
+            add_parts(&s, i, n_parts, prompt);
     }
     must(tier_store_commit(&s, &err) || tier_store_publish(&s, &err), err.msg);
     tier_store_close(&s);
@@ -241,7 +274,7 @@ int main(int argc, char **argv)
 {
     int32_t *prompt = malloc(PROMPT * sizeof(*prompt));
 
-    must(argc != 3 || !prompt, "usage: serve FOLDER N");
+    must(argc < 3 || argc > 4 || !prompt, "usage: serve FOLDER N [PARTS]");
     int n = (int)strtol(argv[2], NULL, 10);
     char *folder = file_join(argv[1], name), *manifest = file_join(argv[1], "m.jsonl"),
          *payload = file_join(argv[1], "payload");
@@ -255,7 +288,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < PROMPT; i++)
         prompt[i] = i;
     write_manifest(manifest, &tier);
-    fill(&tier, n, prompt);
+    fill(&tier, n, argc > 3 ? (int)strtol(argv[3], NULL, 10) : 0, prompt);
     printf("%d contexts are placed\n", n);
     struct evp_store *store = time_open(manifest);
     time_find(store, prompt);

@@ -12,7 +12,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static int check(void *arg, const char *name_space, struct entry *e, struct err *err)
 {
-    (void)arg;
+    struct state_parts parts;
+
+    if (state_get_parts(arg, e, &parts, err) == 1 && (int64_t)parts.n * DIGEST_CHUNK >= e->n_tokens)
+        abort();
+    state_parts_release(&parts);
     if (!name_space || entry_check(e, err) || strstr(e->file, "..") || e->file[0] == '/')
         abort();
     return 0;
@@ -31,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (file_write(path, data, n, &err))
         abort();
     if (!state_open(&s, dir, "", STATE_CHANGE, &err)) {
-        if (!state_each(s, check, NULL, &err) && !state_get_load(s, "name", &load, &err) &&
+        if (!state_each(s, check, s, &err) && !state_get_load(s, "name", &load, &err) &&
             state_put_load(s, "name", &load, &err) == 0)
             (void)!state_commit(s, &err);
         state_close(s);

@@ -238,7 +238,7 @@ Test(evp_put, refuses_what_is_not_what_it_says)
     p.tier = "nowhere";
     cr_assert_eq(evp_put(store, &p, &error), EVP_UNKNOWN);
     p.tier = "fast";
-    p.reserved[7] = 1;
+    p.reserved[6] = 1;
     cr_assert_eq(evp_put(store, &p, NULL), EVP_ARGUMENT);
     cr_assert(!file_is_dir(folder[0]), "nothing was made");
     evp_close(store);

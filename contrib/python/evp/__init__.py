@@ -87,8 +87,8 @@ class _Range(Structure):
 
 
 class _Put(Structure):
-    _fields_ = [("id", c_char_p), ("tier", c_char_p), ("payload", c_void_p), ("size", c_size_t),
-                ("reserved", c_uint64 * 8)]
+    _fields_ = [("id", c_char_p), ("tier", c_char_p), ("payload", c_void_p), ("size", c_size_t), ("chunks", c_uint64),
+                ("reserved", c_uint64 * 7)]
 
 
 class _Variant(Structure):
@@ -227,7 +227,8 @@ def _tokens(tokens):
 
 
 class Prefix:
-    """A placed prefix: n_tokens, size (bytes of its payload), config, tier, token_digest, checksum. Plain data."""
+    """A placed prefix: n_tokens, size (bytes of its payload), config, tier, token_digest, checksum; is it a part of a
+    context? Plain data."""
 
     def __init__(self, raw):
         self._raw = raw
@@ -238,6 +239,7 @@ class Prefix:
     tier = property(lambda self: self._raw.tier.decode())
     token_digest = property(lambda self: self._raw.token_digest.decode())
     checksum = property(lambda self: self._raw.checksum.decode())
+    part = property(lambda self: not self._raw.checksum)
 
     def __getstate__(self):
         return bytes(self._raw)
@@ -311,12 +313,13 @@ class Store(_Handle):
         """Opens the payload of a prefix for reading in parts: a Payload."""
         raw = c_void_p()
         _call("evp_payload_open", byref(raw), self._open(), byref(prefix._raw))
-        return Payload(raw.value)
+        return Payload(raw.value, prefix.n_tokens if prefix.part else None)
 
-    def put(self, id, tier, payload):
-        """Places a payload, a buffer with a payload's file; the context has no other afterwards."""
+    def put(self, id, tier, payload, chunks=False):
+        """Places a payload, a buffer with a payload's file; the context has no other afterwards. chunks: it is found in part,
+        too."""
         with _Bytes(payload) as at:
-            put = _Put(os.fsencode(id), os.fsencode(tier), at.address, at.size)
+            put = _Put(os.fsencode(id), os.fsencode(tier), at.address, at.size, 1 if chunks else 0)
             _call("evp_put", self._open(), byref(put))
 
     def move(self, id, tier):
@@ -370,8 +373,13 @@ def _descriptor(raw):
 
 
 class Payload(_Handle):
-    """An open payload; made by Store.payload(). Iterating gives its tensors in the file's order."""
+    """An open payload; made by Store.payload(). Iterating gives its tensors in the file's order. Of a part of a context it
+    is the file of the whole one, of which fetch() reads the part's rows."""
     _closer = "evp_payload_close"
+
+    def __init__(self, raw, part=None):
+        super().__init__(raw)
+        self._part = part
 
     def __iter__(self):
         raw, i = _Location(), 0
@@ -395,9 +403,11 @@ class Payload(_Handle):
         writable buffer, or a new one. Returns a memoryview of the bytes."""
         tensor = self[name]
         shape = list(tensor.shape) + [1, 1]
+        cells = shape[0] * shape[1]
+        if self._part:
+            shape[0 if len(tensor.shape) == 1 else 1] = self._part
         first, end = heads or (0, shape[0])
         first_row, end_row = rows or (0, shape[1])
-        cells = shape[0] * shape[1]
         size = tensor.size // cells * max(0, end - first) * max(0, end_row - first_row) if cells else tensor.size
         if heads and end <= first or rows and end_row <= first_row:
             raise ValueError("heads and rows are (first, end), and not empty")

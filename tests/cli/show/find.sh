@@ -34,3 +34,11 @@ find prompt
 find prompt --check a
 evp-show --namespace x a 2>&1
 evp-show --find prompt --model absent.gguf a 2>&1 || echo "status $?"
+echo 'a part of a context:'
+for i in $(seq 40); do printf 'The fox jumps over the dog, and the dog sleeps on. '; done >text
+printf '{"id":"far","text":"%s"}\n' "$(cat text)" >contexts.jsonl
+n=$(ids far)
+printf '%s\n' "tier a file $PWD/a -" 'ids far.ids - - -' "context far $n none a" | "$BUILD/tests/tools/make-load" m.jsonl pay
+evp-load -q m.jsonl --payloads pay --namespace "$digest" --chunks || exit
+head -c 1500 text >prompt
+find prompt a
