@@ -207,6 +207,9 @@ EVP_API int evp_fetch_range(struct evp_payload *payload, const struct evp_range 
  * place. Capacities are those of the manifest, its pools' and its namespaces', with spares of a load giving way; what
  * is replaced does not count against them.
  *
+ * A server that is away matters to the call that needs its bytes: evp_put() to it, evp_move() to or from it. What
+ * another call removes there is no longer found, and the next change or load that reaches the server deletes it.
+ *
  * A call costs what it changes, and beside writing its payload that is milliseconds, whatever is placed. Now and then,
  * after some thousands of changes where a million are placed, a call also writes the tier's index as a whole.
  *

@@ -1,10 +1,11 @@
 /* evp_put.c - a serving process changes what is placed: puts a payload, moves one, removes one.
  *
  * Each call opens the tiers as evp-load does (loader/store/tier_store.h), but for one context, under the same locks and
- * in the same order of writes, and closes them before it returns. So nothing of SQLite, which keeps a store's state, is
- * left between calls: no connection that a fork would share, no lock, and it has no threads. Finding and fetching never
- * come near it. What cannot be helped is a fork in the middle of a call: SQLite may hold a lock of the process then
- * that nobody gives back in the child, so the child may not write.
+ * in the same order of writes, and closes them before it returns. A server is reached for bytes alone: what a call only
+ * forgets there is removed if that can be, and else left to the next writer's sweep. So nothing of SQLite, which keeps
+ * a store's state, is left between calls: no connection that a fork would share, no lock, and it has no threads.
+ * Finding and fetching never come near it. What cannot be helped is a fork in the middle of a call: SQLite may hold a
+ * lock of the process then that nobody gives back in the child, so the child may not write.
  */
 #include "base/file.h"
 #include "loader/formats/config_name.h"
@@ -33,6 +34,7 @@ struct writer {
     struct tier_store tier[TIER_MAX]; // .tier NULL: not opened
     bool parts;                       // the index gets the parts of the context, too
     bool unswept[TIER_MAX];           // the state says that files without a name may be in the folder
+    int to;                           // the tier that the payload goes into; -1: none
     int code;                         // an evp_code that says more than struct err
 };
 
@@ -79,6 +81,7 @@ static int open_tier(struct writer *w, int t, struct err *err)
                                     .name_space = w->name_space,
                                     .context = w->id,
                                     .use = STORE_CHANGE,
+                                    .lazy = t != w->to,
                                     .wait_s = w->store->wait_s,
                                     .busy = &busy };
 
@@ -91,26 +94,25 @@ static int open_tier(struct writer *w, int t, struct err *err)
     return err->code;
 }
 
-/* Opens all tiers that are there, in the manifest's order, and `wanted` even when it has to be made. */
-static int open_tiers(struct writer *w, int wanted, struct err *err)
+/* Opens all tiers that are there, in the manifest's order, and w->to even when it has to be made. */
+static int open_tiers(struct writer *w, struct err *err)
 {
     tiers_pools(w->tiers, w->pool);
     for (int t = 0; t < w->tiers->n; t++) {
         const struct tier *tier = &w->tiers->at[t];
         const char *folder = tier_folder(tier);
         bool usable = folder && folder[0] == '/';
-        if (t == wanted && !usable) {
+        if (t == w->to && !usable) {
             w->code = EVP_ARGUMENT;
             return err_set(err, ERR_FORMAT, "tier '%s' has no folder with a path from the top", tier->name);
         }
-        if (usable && (t == wanted || file_is_dir(folder)) && open_tier(w, t, err))
+        if (usable && (t == w->to || file_is_dir(folder)) && open_tier(w, t, err))
             return err->code;
     }
     return 0;
 }
 
-/* *to: the number of the tier; -1: none. */
-static struct writer *open_writer(struct evp_store *store, struct change change, int *to, struct evp_error *error)
+static struct writer *open_writer(struct evp_store *store, struct change change, struct evp_error *error)
 {
     struct writer *w = calloc(1, sizeof(*w));
     struct err err;
@@ -124,13 +126,13 @@ static struct writer *open_writer(struct evp_store *store, struct change change,
     w->snapshot = snapshot_take(store);
     w->name_space = snapshot_name_space(store, w->snapshot);
     w->tiers = &w->snapshot->header.tiers;
-    *to = change.tier ? tiers_find(w->tiers, change.tier) : -1;
-    if (change.tier && *to < 0) {
+    w->to = change.tier ? tiers_find(w->tiers, change.tier) : -1;
+    if (change.tier && w->to < 0) {
         err_set(&err, ERR_FORMAT, "the manifest has no tier '%.40s'", change.tier);
         evp_error_set(error, EVP_UNKNOWN, err.msg);
     } else if (strlen(w->name_space) >= INDEX_TEXT) {
         evp_error_set(error, EVP_ARGUMENT, "the name of the namespace is too long");
-    } else if (open_tiers(w, *to, &err)) {
+    } else if (open_tiers(w, &err)) {
         if (w->code)
             evp_error_set(error, w->code, err.msg);
         else
@@ -201,11 +203,12 @@ static int expect_files(struct writer *w, int t, struct err *err)
     return state_set_swept(w->tier[t].state, false, err);
 }
 
-/* All is done: every file has its name. */
+/* All is done: every file has its name, but where some were left. */
 static int settle(struct writer *w, struct err *err)
 {
     for (int t = 0; t < w->tiers->n; t++)
-        if (w->unswept[t] && (state_set_swept(w->tier[t].state, true, err) || tier_store_commit(&w->tier[t], err)))
+        if (w->unswept[t] && !w->tier[t].unswept &&
+            (state_set_swept(w->tier[t].state, true, err) || tier_store_commit(&w->tier[t], err)))
             return err->code;
     return 0;
 }
@@ -217,9 +220,12 @@ static int remove_files(struct writer *w, int t, const bool *gone, struct err *e
 
     if (expect_files(w, t, err) || tier_store_commit(s, err) || tier_store_publish(s, err))
         return err->code;
-    for (int i = 0; i < s->in.n; i++)
-        if (gone[i] && tier_store_remove(s, &s->in.at[i], err))
-            return err->code;
+    for (int i = 0; i < s->in.n && !s->unswept; i++)
+        if (gone[i] && tier_store_remove(s, &s->in.at[i], err)) {
+            if (err->code != ERR_NET || t == w->to)
+                return err->code;
+            s->unswept = true;
+        }
     return 0;
 }
 
@@ -385,7 +391,7 @@ static int end_writing(struct writer *w, int code, const struct err *err, struct
 }
 
 /* *w: the tiers, opened; NULL after a failure, which is returned. */
-static int enter(struct writer **w, struct evp_store *store, struct change change, int *to, struct evp_error *error)
+static int enter(struct writer **w, struct evp_store *store, struct change change, struct evp_error *error)
 {
     struct evp_error why;
 
@@ -393,7 +399,7 @@ static int enter(struct writer **w, struct evp_store *store, struct change chang
     if (begin_writing(error))
         return EVP_IO;
     pthread_mutex_lock(&store->writing);
-    *w = open_writer(store, change, to, &why);
+    *w = open_writer(store, change, &why);
     if (*w)
         return EVP_OK;
     pthread_mutex_unlock(&store->writing);
@@ -460,7 +466,6 @@ int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error
     struct goods g;
     struct writer *w;
     struct err err;
-    int tier;
 
     if (check_put(put, error))
         return EVP_ARGUMENT;
@@ -472,9 +477,9 @@ int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error
         err_wrap(&err, "the payload of '%.80s'", put->id);
         return evp_error_from(error, &err, EVP_ARGUMENT);
     }
-    code = enter(&w, store, (struct change){ put->id, put->tier }, &tier, error);
+    code = enter(&w, store, (struct change){ put->id, put->tier }, error);
     if (!code) {
-        g.tier = tier;
+        g.tier = w->to;
         w->parts = put->chunks;
         code = end_writing(w, place(w, &g, &err), &err, error);
     }
@@ -488,9 +493,9 @@ static int unknown_context(struct writer *w, struct err *err)
     return err_set(err, ERR_FAIL, "context '%.80s' is not placed", w->id);
 }
 
-static int move(struct writer *w, int to, struct err *err)
+static int move(struct writer *w, struct err *err)
 {
-    struct goods g = { .tier = to };
+    struct goods g = { .tier = w->to };
     int from, i;
 
     if (!find_placed(w, &from, &i))
@@ -511,12 +516,11 @@ int evp_move(struct evp_store *store, const char *id, const char *tier, struct e
 {
     struct writer *w;
     struct err err;
-    int to;
 
     if (!id || !tier)
         return evp_error_set(error, EVP_ARGUMENT, "id or tier is NULL");
-    int code = enter(&w, store, (struct change){ id, tier }, &to, error);
-    return code ? code : end_writing(w, move(w, to, &err), &err, error);
+    int code = enter(&w, store, (struct change){ id, tier }, error);
+    return code ? code : end_writing(w, move(w, &err), &err, error);
 }
 
 int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
@@ -527,7 +531,7 @@ int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
 
     if (!id)
         return evp_error_set(error, EVP_ARGUMENT, "id is NULL");
-    int code = enter(&w, store, (struct change){ id, NULL }, &tier, error);
+    int code = enter(&w, store, (struct change){ id, NULL }, error);
     if (code)
         return code;
     code = find_placed(w, &tier, &i) ? drop_everywhere(w, -1, NULL, &err) : unknown_context(w, &err);

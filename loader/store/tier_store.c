@@ -288,6 +288,7 @@ int tier_store_sweep(struct tier_store *s, struct err *err)
                    : 0;
 
     map_release(&w.named);
+    s->unswept = code;
     return code;
 }
 
@@ -387,7 +388,7 @@ static int open_medium(struct tier_store *s, const struct tier_store_options *o,
 
     if (medium_open(&s->medium, &place, err))
         return err->code;
-    if (!s->medium.driver->reach || !s->medium.driver->reach(&s->medium, err))
+    if (o->lazy || !s->medium.driver->reach || !s->medium.driver->reach(&s->medium, err))
         return 0;
     if (o->away)
         *o->away = true;
@@ -409,7 +410,10 @@ static int open_folder(struct tier_store *s, const struct tier_store_options *o,
         return 0;
     if (check_index(s, err))
         return err->code;
-    return state_is_swept(s->state) ? 0 : tier_store_sweep(s, err);
+    s->unswept = !state_is_swept(s->state);
+    if (!s->unswept || (o->lazy && s->medium.driver->reach))
+        return 0;
+    return tier_store_sweep(s, err);
 }
 
 int tier_store_open(struct tier_store *s, const struct tier_store_options *o, struct err *err)

@@ -40,6 +40,7 @@ struct tier_store_options {
     double wait_s; // for another writer to end
     bool share;    // STORE_CHANGE opens the folder to `group`; else it stays as open as it is
     gid_t group;
+    bool lazy;  // a server is not asked whether it is there, and not swept: .unswept may stay true
     bool *busy; // set when tier_store_open() fails because of another writer; may be NULL
     bool *away; // set when it fails because what holds the payloads cannot be reached; may be NULL
 };
@@ -57,6 +58,7 @@ struct tier_store {
     struct tier_state *state;
     uint64_t published; // generation of the index on disk
     int folder, lock;   // -1: none
+    bool unswept;       // objects that no payload names may be there
 };
 
 /* STORE_CHANGE makes the folder when its parent exists, locks it, writes the index again if it is not that of the
