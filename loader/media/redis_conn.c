@@ -20,8 +20,16 @@ enum {
     INPUT = 1 << 18,  // read at a time: fits the cache of a core
     OUTPUT = 1 << 14, // of small commands, sent together
     AUTH_MAX = 1 << 20,
+    REPLY_MAX = 1 << 26, // bytes of a reply: a value has one million, a list of keys or slots a few
+    LIST_MAX = 1 << 20,  // elements of a list
 };
 static const double timeout_s = 10, connect_s = 2;
+
+#if HIREDIS_MAJOR < 1
+#define list_size int
+#else
+#define list_size size_t
+#endif
 
 struct redis_conn {
     redisContext *context;
@@ -31,8 +39,10 @@ struct redis_conn {
     bool failed;
     char *input, *output; // INPUT, OUTPUT
     size_t n_output;
-    redisReplyObjectFunctions functions; // hiredis's own but for strings
+    size_t n_input;                      // bytes that were read for the reply at hand
+    redisReplyObjectFunctions functions; // hiredis's own but for strings and lists
     void *(*make_string)(const redisReadTask *task, char *bytes, size_t n);
+    void *(*make_list)(const redisReadTask *task, list_size n);
     struct redis_bytes *bytes; // that the reply at hand goes to
     struct err *err;           // of its taker
 };
@@ -146,6 +156,9 @@ static int read_some(struct redis_conn *c, double until, struct err *err)
 {
     for (;;) {
         ssize_t n = recv(c->context->fd, c->input, INPUT, MSG_DONTWAIT);
+        c->n_input += n > 0 ? (size_t)n : 0;
+        if (c->n_input > REPLY_MAX)
+            return fail(c, err, "answers without end");
         if (n > 0)
             return redisReaderFeed(c->context->reader, c->input, (size_t)n) == REDIS_OK
                        ? 0
@@ -172,12 +185,21 @@ static void *take_string(const redisReadTask *task, char *bytes, size_t n)
     return c->make_string(task, bytes, 0);
 }
 
+/* Called with the length that a list claims to have, before its elements are there: memory for all of them is taken. */
+static void *take_list(const redisReadTask *task, list_size n)
+{
+    struct redis_conn *c = task->privdata;
+
+    return n > LIST_MAX ? NULL : c->make_list(task, n);
+}
+
 int redis_conn_reply(struct redis_conn *c, struct redis_bytes *bytes, struct redisReply **reply, struct err *err)
 {
     double until = clock_now() + c->timeout_s;
     void *got = NULL;
 
     *reply = NULL;
+    c->n_input = 0;
     c->bytes = bytes;
     c->err = err;
     if (c->n_output && flush(c, err))
@@ -356,6 +378,8 @@ static int connect_to(struct redis_conn *c, const struct redis_address *at, stru
     c->functions = *reader->fn;
     c->make_string = c->functions.createString;
     c->functions.createString = take_string;
+    c->make_list = c->functions.createArray;
+    c->functions.createArray = take_list;
     reader->fn = &c->functions;
     reader->privdata = c;
     return 0;

@@ -355,8 +355,10 @@ static int take_range(struct redis_server *s, const struct redisReply *range, st
         return err_set(err, ERR_NET, "the redis cluster of %s answers what is no list of slots", s->node[0]->at.host);
     bool named = node->element[0]->type == REDIS_REPLY_STRING && node->element[0]->len > 0;
     const char *host = named ? node->element[0]->str : s->node[0]->at.host;
-    snprintf(at.host, sizeof(at.host), "%s", host);
-    at.port = (int)node->element[1]->integer;
+    char text[REDIS_HOST + 32];
+    snprintf(text, sizeof(text), strchr(host, ':') ? "[%s]:%lld" : "%s:%lld", host, node->element[1]->integer);
+    if (!redis_address_host(&at, text, strlen(text)))
+        return err_set(err, ERR_NET, "the redis cluster of %s names a node without an address", s->node[0]->at.host);
     int number = find_node(s, &at, err);
     long long first = range->element[0]->integer, last = range->element[1]->integer;
     for (long long slot = first < 0 ? 0 : first; number >= 0 && slot <= last && slot < SLOTS; slot++)
