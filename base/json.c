@@ -22,14 +22,15 @@ static const cJSON *node(const struct json *v)
 /* Is there a \u0000 escape? Backslashes come in pairs, so a preceding pair is skipped whole. */
 static bool has_nul(const char *s, size_t n)
 {
+    const char *end = s + n;
+
     if (memchr(s, '\0', n))
         return true;
-    for (size_t i = 0; i + 1 < n; i++) {
-        if (s[i] != '\\')
-            continue;
-        if (i + 6 <= n && memcmp(s + i, "\\u0000", 6) == 0)
+    for (s = memchr(s, '\\', n); s; s = memchr(s + 2, '\\', (size_t)(end - s) - 2)) {
+        if (end - s < 6)
+            return false;
+        if (memcmp(s, "\\u0000", 6) == 0)
             return true;
-        i++;
     }
     return false;
 }
@@ -67,7 +68,10 @@ const struct json *json_get(const struct json *object, const char *name)
 {
     if (!cJSON_IsObject(node(object)))
         return NULL;
-    return (const struct json *)cJSON_GetObjectItemCaseSensitive(node(object), name);
+    const cJSON *m = node(object)->child; /* most names differ in their first letters */
+    while (m && (m->string[0] != name[0] || strcmp(m->string, name) != 0))
+        m = m->next;
+    return (const struct json *)m;
 }
 
 const struct json *json_at(const struct json *array, int i)
@@ -147,58 +151,73 @@ static int missing(const char *name, const struct json *v, const char *what, str
     return err_set(err, ERR_FORMAT, "field '%s' is not %s", name, what);
 }
 
-int json_want_text(const struct json *object, const char *name, const char **out, struct err *err)
+static int to_text(const struct json *v, const char *name, const char **out, struct err *err)
 {
-    const struct json *v = json_get(object, name);
-
     if (!json_is_text(v))
         return missing(name, v, "a string", err);
     *out = json_text(v);
     return 0;
 }
 
-int json_want_real(const struct json *object, const char *name, double *out, struct err *err)
+int json_want_text(const struct json *object, const char *name, const char **out, struct err *err)
 {
-    const struct json *v = json_get(object, name);
+    return to_text(json_get(object, name), name, out, err);
+}
 
+int json_to_real(const struct json *v, const char *name, double *out, struct err *err)
+{
     if (!json_is_number(v) || !isfinite(json_real(v)))
         return missing(name, v, "a number", err);
     *out = json_real(v);
     return 0;
 }
 
-int json_want_int(const struct json *object, const char *name, int64_t *out, struct err *err)
+int json_to_int(const struct json *v, const char *name, int64_t *out, struct err *err)
 {
-    double v;
+    double real;
 
-    if (json_want_real(object, name, &v, err))
+    if (json_to_real(v, name, &real, err))
         return err->code;
-    if (v != trunc(v) || fabs(v) > 0x1p53)
-        return missing(name, json_get(object, name), "a whole number", err);
-    *out = (int64_t)v;
+    if (real != trunc(real) || fabs(real) > 0x1p53)
+        return missing(name, v, "a whole number", err);
+    *out = (int64_t)real;
     return 0;
 }
 
-static bool absent(const struct json *object, const char *name)
+int json_want_real(const struct json *object, const char *name, double *out, struct err *err)
 {
-    const struct json *v = json_get(object, name);
+    return json_to_real(json_get(object, name), name, out, err);
+}
 
+int json_want_int(const struct json *object, const char *name, int64_t *out, struct err *err)
+{
+    return json_to_int(json_get(object, name), name, out, err);
+}
+
+static bool absent(const struct json *v)
+{
     return !v || json_is_null(v);
 }
 
 int json_may_text(const struct json *object, const char *name, const char **out, struct err *err)
 {
-    return absent(object, name) ? 0 : json_want_text(object, name, out, err);
+    const struct json *v = json_get(object, name);
+
+    return absent(v) ? 0 : to_text(v, name, out, err);
 }
 
 int json_may_real(const struct json *object, const char *name, double *out, struct err *err)
 {
-    return absent(object, name) ? 0 : json_want_real(object, name, out, err);
+    const struct json *v = json_get(object, name);
+
+    return absent(v) ? 0 : json_to_real(v, name, out, err);
 }
 
 int json_may_int(const struct json *object, const char *name, int64_t *out, struct err *err)
 {
-    return absent(object, name) ? 0 : json_want_int(object, name, out, err);
+    const struct json *v = json_get(object, name);
+
+    return absent(v) ? 0 : json_to_int(v, name, out, err);
 }
 
 /* ---- writing ----------------------------------------------------------- */

@@ -56,7 +56,11 @@ int json_want_text(const struct json *object, const char *name, const char **out
 int json_want_real(const struct json *object, const char *name, double *out, struct err *err) MUST_CHECK;
 int json_want_int(const struct json *object, const char *name, int64_t *out, struct err *err) MUST_CHECK;
 
-/* The same, but absence or null leaves *out as it was. */
+/* The same of a value, which sentences call by the name; NULL is missing. */
+int json_to_real(const struct json *v, const char *name, double *out, struct err *err) MUST_CHECK;
+int json_to_int(const struct json *v, const char *name, int64_t *out, struct err *err) MUST_CHECK;
+
+/* Of a member, but absence or null leaves *out as it was. */
 int json_may_text(const struct json *object, const char *name, const char **out, struct err *err) MUST_CHECK;
 int json_may_real(const struct json *object, const char *name, double *out, struct err *err) MUST_CHECK;
 int json_may_int(const struct json *object, const char *name, int64_t *out, struct err *err) MUST_CHECK;

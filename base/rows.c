@@ -1,7 +1,7 @@
 /* Reading goes line by line with getline(), so a stream needs the memory of its longest line; writing goes through one
  * buffer per line. The header, the end line and everything that may be wrong with either is known here alone.
  */
-#include "base/rows.h"
+#include "base/rows_internal.h"
 
 #include "base/unconst.h"
 
@@ -9,13 +9,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_MAX_BYTES = 256 << 20 }; /* a context of 50 million tokens; a longer line is refused */
-
 /* ---- reading ----------------------------------------------------------- */
 
 int rows_wrap(const struct rows_in *in, struct err *err)
 {
     return err_wrap(err, "%s line %lld", in->path, (long long)in->n_line);
+}
+
+static bool is_blank(const char *line, size_t n)
+{
+    while (n > 0 && strchr(" \t\r\n", line[n - 1]) && line[n - 1])
+        n--;
+    return n == 0;
+}
+
+int rows_line(const char *line, size_t n, struct json **value, struct err *err)
+{
+    if (n > ROWS_LINE_MAX)
+        return err_set(err, ERR_FORMAT, "longer than %d MiB", ROWS_LINE_MAX >> 20);
+    if (is_blank(line, n))
+        return 0;
+    *value = json_parse(line, n, err);
+    if (!*value)
+        return err->code;
+    if (json_is_object(*value))
+        return 1;
+    json_free(*value);
+    return err_set(err, ERR_FORMAT, "not a JSON object");
 }
 
 /* The next line that is not blank as JSON: 1, 0 at the end of the file, or an error. */
@@ -32,35 +52,26 @@ static int next_line(struct rows_in *in, struct json **value, struct err *err)
         in->n_line++;
         if (in->digest)
             digest_add(in->digest, in->line, (size_t)n);
-        if (n > LINE_MAX_BYTES) {
-            err_set(err, ERR_FORMAT, "longer than %d MiB", LINE_MAX_BYTES >> 20);
-            return rows_wrap(in, err);
-        }
-        if (strspn(in->line, " \t\r\n") == (size_t)n)
-            continue;
-        *value = json_parse(in->line, (size_t)n, err);
-        if (!*value)
-            return rows_wrap(in, err);
-        if (json_is_object(*value))
-            return 1;
-        json_free(*value);
-        err_set(err, ERR_FORMAT, "not a JSON object");
-        return rows_wrap(in, err);
+        int got = rows_line(in->line, (size_t)n, value, err);
+        if (got)
+            return got < 0 ? rows_wrap(in, err) : got;
     }
 }
 
 static int check_header(struct rows_in *in, const char *kind, struct err *err)
 {
     const char *is = json_text(json_get(in->header, "evp"));
+    int newest = strcmp(kind, "manifest") == 0 ? ROWS_MANIFEST_VERSION : ROWS_VERSION;
     int64_t version;
 
     if (!is || strcmp(is, kind) != 0)
         return err_set(err, ERR_FORMAT, "%s holds %s, not %s", in->path, is ? is : "something unknown", kind);
     if (json_want_int(in->header, "version", &version, err))
         return rows_wrap(in, err);
-    if (version != ROWS_VERSION)
-        return err_set(err, ERR_FORMAT, "%s is of version %lld; this program reads version %d", in->path,
-                       (long long)version, ROWS_VERSION);
+    if (version < 1 || version > newest)
+        return err_set(err, ERR_FORMAT, "%s is of version %lld; this program reads version %s%d", in->path,
+                       (long long)version, newest > 1 ? "1 to " : "", newest);
+    in->version = (int)version;
     return 0;
 }
 
@@ -121,6 +132,27 @@ int rows_open_bytes(struct rows_in *in, const struct rows_bytes *bytes, const ch
     return start(in, kind, err);
 }
 
+bool rows_is_end(const struct json *row)
+{
+    return json_true(json_get(row, "end"));
+}
+
+int rows_note_end(struct rows_in *in, int64_t rows, struct err *err)
+{
+    if (rows != in->n_rows)
+        return err_set(err, ERR_FORMAT, "%s has %lld rows where its end line says %lld", in->path,
+                       (long long)in->n_rows, (long long)rows);
+    in->ended = true;
+    return 0;
+}
+
+int rows_after_end(const struct rows_in *in, struct json *row, struct err *err)
+{
+    json_free(row);
+    err_set(err, ERR_FORMAT, "a row after the end line");
+    return rows_wrap(in, err);
+}
+
 static int check_end(struct rows_in *in, const struct json *end, struct err *err)
 {
     int64_t rows;
@@ -128,16 +160,18 @@ static int check_end(struct rows_in *in, const struct json *end, struct err *err
 
     if (json_want_int(end, "rows", &rows, err))
         return rows_wrap(in, err);
-    if (rows != in->n_rows)
-        return err_set(err, ERR_FORMAT, "%s has %lld rows where its end line says %lld", in->path,
-                       (long long)in->n_rows, (long long)rows);
-    in->ended = true;
+    if (rows_note_end(in, rows, err))
+        return err->code;
     int got = next_line(in, &more, err);
-    if (got <= 0)
-        return got;
-    json_free(more);
-    err_set(err, ERR_FORMAT, "a row after the end line");
-    return rows_wrap(in, err);
+    return got <= 0 ? got : rows_after_end(in, more, err);
+}
+
+int rows_check_ended(const struct rows_in *in, struct err *err)
+{
+    if (in->ended || !in->header)
+        return 0;
+    return err_set(err, ERR_FORMAT, "%s was cut: it has no end line after its %lld rows", in->path,
+                   (long long)in->n_rows);
 }
 
 int rows_next(struct rows_in *in, struct json **row, struct err *err)
@@ -155,13 +189,9 @@ int rows_next(struct rows_in *in, struct json **row, struct err *err)
     got = next_line(in, row, err);
     if (got < 0)
         return got;
-    if (got == 0) {
-        if (!in->header)
-            return 0;
-        return err_set(err, ERR_FORMAT, "%s was cut: it has no end line after its %lld rows", in->path,
-                       (long long)in->n_rows);
-    }
-    if (json_true(json_get(*row, "end"))) {
+    if (got == 0)
+        return rows_check_ended(in, err);
+    if (rows_is_end(*row)) {
         int code = check_end(in, *row, err);
         json_free(*row);
         *row = NULL;
@@ -256,7 +286,7 @@ static int write_header(struct rows_out *out, const struct rows_made *made, stru
     struct json_out w = rows_begin(out);
 
     json_put_text(&w, "evp", made->kind);
-    json_put_int(&w, "version", ROWS_VERSION);
+    json_put_int(&w, "version", made->version ? made->version : ROWS_VERSION);
     rows_made_to_json(made, &w);
     if (made->more)
         made->more(made->arg, &w);

@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { ROWS_VERSION = 1 };
+enum { ROWS_VERSION = 1, ROWS_MANIFEST_VERSION = 2 }; // manifests of version 1 are read too, and written
 
 /* ---- reading ---- */
 
@@ -31,6 +31,7 @@ struct rows_in {
     char *line; // getline's
     size_t cap; // and getline's
     int64_t n_line, n_rows;
+    int version;         // of the header
     struct json *header; // NULL: the stream has none
     struct json *first;  // a first line that was a row, to be returned by the first rows_next
     bool ended;
@@ -65,6 +66,22 @@ int rows_rest(struct rows_in *in, rows_visit *each, void *arg, struct err *err) 
 /* The same for the whole of a stream. */
 int rows_each(const char *path, const char *kind, rows_visit *each, void *arg, struct err *err) MUST_CHECK;
 
+/* The rows that are left of a stream with a header, read by several threads, a piece of its text at a time. What comes
+ * out, and the line that a sentence names, are those of rows_rest(). */
+struct rows_work {
+    /* Makes something of a row, the next one of its piece, in the piece's memory. In any thread, while take() works. */
+    int (*make)(const void *arg, void *piece, const struct json *row, struct err *err);
+    /* Takes over what row k of a piece has become. In the caller's order: row by row, piece by piece. */
+    int (*take)(void *arg, void *piece, size_t k, struct err *err);
+    void (*clear)(void *piece); // forgets the rows of a piece, which is used again
+    void (*release)(void *piece);
+    size_t size; // of a piece's memory, which is zeroed at first
+    void *arg;
+    size_t text;   // bytes of text in a piece, about; 0: as many as are good
+    int n_threads; // 0: as many as are good
+};
+int rows_share(struct rows_in *in, const struct rows_work *work, struct err *err) MUST_CHECK;
+
 void rows_close(struct rows_in *in); // zeroed is fine
 
 /* ---- writing ---- */
@@ -79,6 +96,7 @@ struct rows_out {
 /* How the rows are made. Goes into the header; a table stores the same in its attribute `lineage`. */
 struct rows_made {
     const char *kind; // "contexts"
+    int version;      // 0: ROWS_VERSION
     const char *tool; // "evp-import"
     char **args;      // argv + 1
     int n_args;

@@ -1,0 +1,60 @@
+/* Threads that take the next number until there is none. */
+#include "base/parallel.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+enum { THREADS_MAX = 8 };
+
+struct job {
+    void (*work)(void *arg, int i);
+    void *arg;
+    int n;
+    atomic_int next;
+};
+
+int parallel_threads(void)
+{
+    cpu_set_t usable;
+
+    if (sched_getaffinity(0, sizeof(usable), &usable)) /* more processors than the set holds */
+        return THREADS_MAX;
+    return CPU_COUNT(&usable) < THREADS_MAX ? CPU_COUNT(&usable) : THREADS_MAX;
+}
+
+static void *run(void *arg)
+{
+    struct job *job = arg;
+
+    for (int i = job->next++; i < job->n; i = job->next++)
+        job->work(job->arg, i);
+    return NULL;
+}
+
+/* Starts up to n threads; says how many. The process's signals are for its own threads. */
+static int start(pthread_t *thread, int n, struct job *job)
+{
+    sigset_t all, before;
+    int started = 0;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (started < n && !pthread_create(&thread[started], NULL, run, job))
+        started++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+void parallel_do(int n_threads, int n, void (*work)(void *arg, int i), void *arg)
+{
+    struct job job = { .work = work, .arg = arg, .n = n };
+    pthread_t thread[THREADS_MAX];
+    int threads = n_threads < THREADS_MAX ? n_threads : THREADS_MAX, more = (threads < n ? threads : n) - 1;
+    int started = more > 0 ? start(thread, more, &job) : 0;
+
+    run(&job);
+    for (int i = 0; i < started; i++)
+        pthread_join(thread[i], NULL);
+}
