@@ -1,12 +1,13 @@
 /* manifest.c - the rows of a manifest, checked and kept: manifest_check_row() says what a row may be.
  *
  * A million rows must be read and released in seconds. Ids, configs and payload names are kept in the maps that prove
- * them unique, digests and variants in large blocks, so that a row costs three small allocations, and what rows share
- * is kept once.
+ * them unique, digests and variants in large blocks, so that a row costs no allocation, and what rows share is kept
+ * once.
  */
-#include "loader/formats/manifest.h"
+#include "loader/formats/manifest_internal.h"
 
 #include "base/array.h"
+#include "base/unconst.h"
 #include "loader/formats/fields.h"
 
 #include <math.h>
@@ -63,9 +64,9 @@ char *manifest_payload_name(const char *id, const char *token_digest, const char
     return buf_take(&name);
 }
 
-/* ---- what rows point to, in large blocks: a million rows are a few hundred allocations ------------------------ */
+/* ---- what rows point to, in large blocks: a million rows are a few thousand allocations ----------------------- */
 
-enum { BLOCK = 1 << 20, BLOCK_ALIGN = 8 };
+enum { BLOCK = 64 << 10, BLOCK_ALIGN = 8 };
 
 struct manifest_block {
     struct manifest_block *older;
@@ -75,24 +76,56 @@ struct manifest_block {
 
 _Static_assert(VARIANTS_MAX * sizeof(struct variant_info) < BLOCK, "what is kept fits an empty block");
 
-/* Copies n bytes into a block of the manifest, which frees it; NULL without memory. */
-static void *keep(struct manifest *m, const void *bytes, size_t n)
+void *manifest_keep(struct manifest_block **to, const void *bytes, size_t n)
 {
-    struct manifest_block *b = m->block;
+    struct manifest_block *b = *to;
     size_t taken = (n + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
 
     if (!b || BLOCK - b->n < taken) {
         b = malloc(sizeof(*b));
         if (!b)
             return NULL;
-        b->older = m->block;
+        b->older = *to;
         b->n = 0;
-        m->block = b;
+        *to = b;
     }
-    char *to = b->at + b->n;
-    memcpy(to, bytes, n);
+    char *copy = b->at + b->n;
+    memcpy(copy, bytes, n);
     b->n += taken;
-    return to;
+    return copy;
+}
+
+const char *manifest_keep_text(struct manifest_block **to, const char *s)
+{
+    return manifest_keep(to, s, strlen(s) + 1);
+}
+
+void manifest_blocks_free(struct manifest_block *list)
+{
+    for (struct manifest_block *older; list; list = older) {
+        older = list->older;
+        free(list);
+    }
+}
+
+void manifest_blocks_clear(struct manifest_block **list)
+{
+    if (!*list)
+        return;
+    manifest_blocks_free((*list)->older);
+    (*list)->older = NULL;
+    (*list)->n = 0;
+}
+
+void manifest_blocks_move(struct manifest_block **to, struct manifest_block **from)
+{
+    struct manifest_block **end = from;
+
+    while (*end)
+        end = &(*end)->older;
+    *end = *to;
+    *to = *from;
+    *from = NULL;
 }
 
 /* ---- rows --------------------------------------------------------------- */
@@ -172,31 +205,51 @@ static int keep_once(struct map *map, const char *s, const char **kept, bool *ad
     return 0;
 }
 
-/* Copies *variants, which were checked, into the manifest, and points *variants there. */
-static int keep_variants(struct manifest *m, const struct variants **variants, struct err *err)
+/* A copy of variants that were checked; NULL without memory. */
+static const struct variants *keep_variants(struct manifest_block **to, const struct tiers *tiers,
+                                            const struct variants *variants)
 {
-    struct variants f = **variants;
-    struct variant_info *variant = keep(m, f.n ? (const void *)f.at : "", (size_t)f.n * sizeof(*variant));
+    struct variants f = *variants;
 
-    if (!variant)
-        return err_nomem(err);
-    for (int i = 0; i < f.n; i++)
-        if (keep_once(&m->configs, variant[i].config, &variant[i].config, NULL, err))
-            return err->code;
-    f.at = variant;
+    f.at = manifest_keep(to, f.n ? (const void *)f.at : "", (size_t)f.n * sizeof(*f.at));
     if (f.pin)
-        f.pin = strcmp(f.pin, "recompute") == 0 ? "recompute" : m->tiers.at[tiers_find(&m->tiers, f.pin)].name;
-    *variants = keep(m, &f, sizeof(f));
-    return *variants ? 0 : err_nomem(err);
+        f.pin = strcmp(f.pin, "recompute") == 0 ? "recompute" : tiers->at[tiers_find(tiers, f.pin)].name;
+    return f.at ? manifest_keep(to, &f, sizeof(f)) : NULL;
 }
 
-int manifest_add(struct manifest *m, const struct placement *p, struct err *err)
+int manifest_keep_row(struct manifest_block **to, const struct tiers *tiers, struct placement *row, struct err *err)
+{
+    bool carries = row->variants;
+
+    row->token_digest = manifest_keep(to, row->token_digest, DIGEST_HEX);
+    row->variants = carries ? keep_variants(to, tiers, row->variants) : NULL;
+    return row->token_digest && carries == (row->variants != NULL) ? 0 : err_nomem(err);
+}
+
+int manifest_list_config(struct manifest *m, const char *config, struct err *err)
+{
+    const char *kept;
+
+    m->online = true;
+    return keep_once(&m->configs, config, &kept, NULL, err);
+}
+
+/* Keeps one copy of each config of variants that are the manifest's. */
+static int keep_configs(struct manifest *m, const struct variants *f, struct err *err)
+{
+    struct variant_info *variant = unconst(f->at);
+
+    for (int i = 0; i < f->n; i++)
+        if (keep_once(&m->configs, variant[i].config, &variant[i].config, NULL, err))
+            return err->code;
+    return 0;
+}
+
+int manifest_take_row(struct manifest *m, const struct placement *p, struct err *err)
 {
     struct placement row = *p;
     bool added;
 
-    if (manifest_check_row(m, p, err))
-        return err->code;
     if (map_find(&m->ids, p->id, strlen(p->id)) >= 0)
         return err_set(err, ERR_FORMAT, "id '%.80s' comes twice", p->id);
     if (p->payload) {
@@ -207,12 +260,19 @@ int manifest_add(struct manifest *m, const struct placement *p, struct err *err)
     }
     if (keep_once(&m->configs, p->config, &row.config, NULL, err) || keep_once(&m->ids, p->id, &row.id, NULL, err))
         return err->code;
-    if (row.variants && keep_variants(m, &row.variants, err))
+    if (row.variants && !m->list.at && keep_configs(m, row.variants, err))
         return err->code;
-    row.token_digest = keep(m, p->token_digest, DIGEST_HEX);
-    if (!row.token_digest)
-        return err_nomem(err);
+    m->online = m->online || row.variants;
     return ARRAY_PUSH(m, row) ? err_nomem(err) : 0;
+}
+
+int manifest_add(struct manifest *m, const struct placement *p, struct err *err)
+{
+    struct placement row = *p;
+
+    if (manifest_check_row(m, p, err) || manifest_keep_row(&m->block, &m->tiers, &row, err))
+        return err->code;
+    return manifest_take_row(m, &row, err);
 }
 
 struct cached manifest_cached(const struct tiers *tiers, const struct placement *p)
@@ -252,12 +312,10 @@ struct placement manifest_eviction(const struct placement *before)
 
 void manifest_release(struct manifest *m)
 {
-    for (struct manifest_block *b = m->block, *older; b; b = older) {
-        older = b->older;
-        free(b);
-    }
+    manifest_blocks_free(m->block);
     free(m->at);
     free(m->header);
+    free(m->list.at);
     map_release(&m->ids);
     map_release(&m->configs);
     map_release(&m->payloads);

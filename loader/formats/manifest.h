@@ -4,7 +4,8 @@
  * upper_bound, gap, gain_gap, optimal, prices, move_cost, move_price, max_move, previous (SHA-256 of the previous
  * manifest's file, or null), table_digest, and totals: this plan beside what one would do without a planner. For a live
  * plan, rows carry the variants that a context could be stored as too (loader/formats/variants.h), and the header
- * carries min_quality. loader/formats/manifest.schema.json describes header, rows and end.
+ * carries min_quality and a list of all configs; that is version 2. loader/formats/manifest.schema.json describes
+ * header, rows and end.
  *
  * Rows that are read and rows that are made pass the same checks, so what was written can be read again:
  *
@@ -71,9 +72,11 @@ struct manifest {
     struct placement *at; // made by manifest_add; numbers may be changed in place, strings belong to the manifest
     int n, cap;
     struct map ids;               // id -> index
-    struct map configs;           // every config text once
+    struct map configs;           // every config text once; where rows carry variants, the header lists them
+    struct variant_configs list;  // of a header that was read
     struct map payloads;          // every payload name once
     struct manifest_block *block; // memory of digests and variants
+    bool online;                  // rows carry variants: version 2
     bool borrows;                 // the tiers are another object's: manifest_release() leaves them
 };
 
@@ -129,6 +132,9 @@ int manifest_read_header(struct manifest *m, const char *path, struct err *err) 
 /* made.kind and made.more are set here. path NULL or "-": standard output. */
 int manifest_write(const struct manifest *m, const char *path, struct rows_made made, struct err *err) MUST_CHECK;
 void manifest_release(struct manifest *m); // zeroed is fine
+
+/* Lists a config in the header: before manifest_write_rows(), each that the rows' variants have. */
+int manifest_list_config(struct manifest *m, const char *config, struct err *err) MUST_CHECK;
 
 /* Rows that are made while they are written, so that a plan of a million contexts is in memory once, as a plan. put()
  * makes the n rows from number `first` on and gives each to manifest_put(), which checks it and names its payload when

@@ -1,6 +1,8 @@
-/* manifest_read.c - a manifest from a stream: the header, then row by row into manifest_add(). */
-#include "loader/formats/manifest.h"
+/* manifest_read.c - a manifest from a stream: the header, then the rows. Several threads parse and check them; one
+ * takes them over in their order, so neither the manifest nor the first failure depends on the number of threads. */
+#include "loader/formats/manifest_internal.h"
 
+#include "base/array.h"
 #include "loader/formats/fields.h"
 
 #include <math.h>
@@ -52,6 +54,29 @@ static int read_prices(struct manifest *m, const struct json *prices, struct err
     return 0;
 }
 
+/* Rows name configs by their numbers in this list, while others are added to the map of all. */
+static int read_configs(struct manifest *m, const struct json *configs, struct err *err)
+{
+    if (!json_is_array(configs))
+        return err_set(err, ERR_FORMAT, "field 'configs' is %s", configs ? "not an array" : "missing");
+    m->list.at = calloc((size_t)json_count(configs) + 1, sizeof(*m->list.at));
+    if (!m->list.at)
+        return err_nomem(err);
+    for (const struct json *j = json_first(configs); j; j = json_next(j)) {
+        const char *config = json_text(j);
+        if (!config || field_check_text("configs", config, MANIFEST_CONFIG, err))
+            return config ? err->code
+                          : err_set(err, ERR_FORMAT, "field 'configs' holds something that is not a string");
+        if (manifest_list_config(m, config, err))
+            return err->code;
+        if (m->configs.n == m->list.n)
+            return err_set(err, ERR_FORMAT, "field 'configs' has '%.80s' twice", config);
+        m->list.at[m->list.n] = m->configs.at[m->list.n].key;
+        m->list.n++;
+    }
+    return 0;
+}
+
 static int read_optimal(struct manifest *m, const struct json *optimal, struct err *err)
 {
     if (optimal && !json_is_bool(optimal))
@@ -60,7 +85,7 @@ static int read_optimal(struct manifest *m, const struct json *optimal, struct e
     return 0;
 }
 
-static int read_header(struct manifest *m, const struct json *header, struct err *err)
+static int read_header(struct manifest *m, const struct json *header, int version, struct err *err)
 {
     const char *solver, *qualities = "measured";
 
@@ -93,7 +118,9 @@ static int read_header(struct manifest *m, const struct json *header, struct err
         field_check_real("slo_weight", m->slo_weight, 0, err) ||
         field_check_real("expected_loss", m->expected_loss, 0, err))
         return err->code;
-    return read_prices(m, json_get(header, "prices"), err);
+    return version > 1 && read_configs(m, json_get(header, "configs"), err)
+               ? err->code
+               : read_prices(m, json_get(header, "prices"), err);
 }
 
 static int read_tier(const struct manifest *m, const char *name, int *tier, struct err *err)
@@ -105,35 +132,110 @@ static int read_tier(const struct manifest *m, const char *name, int *tier, stru
     return *tier < 0 ? err_set(err, ERR_FORMAT, "tier '%.40s' is not in the header", name) : 0;
 }
 
-static int read_row(void *arg, const struct json *row, struct err *err)
-{
-    struct manifest *m = arg;
-    struct placement p = { .quality_test = (double)NAN, .ttft_s = (double)NAN };
-    const char *tier, *operation;
-    struct variant_info variant[VARIANTS_MAX];
+/* ---- rows --------------------------------------------------------------------------- */
+
+/* Rows that are checked, and wait to be taken over. */
+struct part {
+    struct manifest_block *kept, *texts; // the manifest's from then on; texts that it copies
+    struct {
+        struct placement *at;
+        size_t n, cap;
+    } rows;
+};
+
+/* A row as it is read, and what it points to. */
+struct row {
+    struct placement placement;
     struct variants variants;
+    struct variant_info variant[VARIANTS_MAX];
+};
+
+/* Texts are those of the tree. */
+static int read_row(struct row *r, const struct manifest *m, const struct json *row, struct err *err)
+{
+    struct placement *p = &r->placement;
+    const char *tier, *operation;
     int64_t measured = 1;
 
+    *p = (struct placement){ .quality_test = (double)NAN, .ttft_s = (double)NAN };
     if (json_get(row, "forms")) {
-        if (variants_from_json(&variants, variant, row, err))
+        if (variants_from_json(&r->variants, r->variant, row, &m->list, err))
             return err->code;
-        p.variants = &variants;
+        p->variants = &r->variants;
     }
-    if (json_want_text(row, "id", &p.id, err) || json_want_text(row, "token_digest", &p.token_digest, err) ||
-        json_want_int(row, "n_tokens", &p.n_tokens, err) || json_want_text(row, "config", &p.config, err) ||
-        json_want_text(row, "tier", &tier, err) || json_want_int(row, "bytes", &p.bytes, err) ||
-        json_want_real(row, "quality", &p.quality, err) || json_may_real(row, "quality_test", &p.quality_test, err) ||
-        json_may_real(row, "quality_sd", &p.quality_sd, err) || json_may_int(row, "measured", &measured, err) ||
-        json_may_real(row, "ttft_s", &p.ttft_s, err) || json_may_int(row, "kv_bytes", &p.kv_bytes, err) ||
-        json_want_real(row, "utility", &p.utility, err) || json_want_real(row, "frequency", &p.frequency, err) ||
-        json_want_text(row, "operation", &operation, err) || json_may_text(row, "payload", &p.payload, err) ||
-        read_tier(m, tier, &p.tier, err) || operation_parse(&p.operation, operation, err))
+    if (json_want_text(row, "id", &p->id, err) || json_want_text(row, "token_digest", &p->token_digest, err) ||
+        json_want_int(row, "n_tokens", &p->n_tokens, err) || json_want_text(row, "config", &p->config, err) ||
+        json_want_text(row, "tier", &tier, err) || json_want_int(row, "bytes", &p->bytes, err) ||
+        json_want_real(row, "quality", &p->quality, err) || json_may_real(row, "quality_test", &p->quality_test, err) ||
+        json_may_real(row, "quality_sd", &p->quality_sd, err) || json_may_int(row, "measured", &measured, err) ||
+        json_may_real(row, "ttft_s", &p->ttft_s, err) || json_may_int(row, "kv_bytes", &p->kv_bytes, err) ||
+        json_want_real(row, "utility", &p->utility, err) || json_want_real(row, "frequency", &p->frequency, err) ||
+        json_want_text(row, "operation", &operation, err) || json_may_text(row, "payload", &p->payload, err) ||
+        read_tier(m, tier, &p->tier, err) || operation_parse(&p->operation, operation, err))
         return err->code;
-    p.unmeasured = measured == 0;
-    if (field_check_real("quality_sd", p.quality_sd, 0, err))
-        return err->code;
-    return manifest_add(m, &p, err);
+    p->unmeasured = measured == 0;
+    return field_check_real("quality_sd", p->quality_sd, 0, err);
 }
+
+/* The texts of a row outlive its tree. Those of the header's list do anyway. */
+static int keep_texts(struct part *part, struct row *r, bool listed, struct err *err)
+{
+    struct placement *p = &r->placement;
+    bool stored = p->payload;
+
+    p->id = manifest_keep_text(&part->texts, p->id);
+    p->config = manifest_keep_text(&part->texts, p->config);
+    p->payload = stored ? manifest_keep_text(&part->texts, p->payload) : NULL;
+    if (!p->id || !p->config || stored != (p->payload != NULL))
+        return err_nomem(err);
+    for (int i = 0; p->variants && !listed && i < p->variants->n; i++) {
+        r->variant[i].config = manifest_keep_text(&part->texts, r->variant[i].config);
+        if (!r->variant[i].config)
+            return err_nomem(err);
+    }
+    return 0;
+}
+
+static int make_row(const void *arg, void *piece, const struct json *row, struct err *err)
+{
+    const struct manifest *m = arg;
+    struct part *part = piece;
+    struct row r;
+
+    if (read_row(&r, m, row, err) || manifest_check_row(m, &r.placement, err) ||
+        keep_texts(part, &r, m->list.at, err) || manifest_keep_row(&part->kept, &m->tiers, &r.placement, err))
+        return err->code;
+    return ARRAY_PUSH(&part->rows, r.placement) ? err_nomem(err) : 0;
+}
+
+static int take_row(void *arg, void *piece, size_t k, struct err *err)
+{
+    struct manifest *m = arg;
+    struct part *part = piece;
+
+    manifest_blocks_move(&m->block, &part->kept);
+    return manifest_take_row(m, &part->rows.at[k], err);
+}
+
+static void clear_part(void *piece)
+{
+    struct part *part = piece;
+
+    manifest_blocks_clear(&part->kept);
+    manifest_blocks_clear(&part->texts);
+    part->rows.n = 0;
+}
+
+static void release_part(void *piece)
+{
+    struct part *part = piece;
+
+    manifest_blocks_free(part->kept);
+    manifest_blocks_free(part->texts);
+    free(part->rows.at);
+}
+
+/* ---- files --------------------------------------------------------------------------- */
 
 static int take_header(struct manifest *m, const struct rows_in *in, struct err *err)
 {
@@ -142,12 +244,19 @@ static int take_header(struct manifest *m, const struct rows_in *in, struct err 
     m->header = strdup(in->line);
     if (!m->header)
         return err_nomem(err);
-    return read_header(m, in->header, err) ? err_wrap(err, "%s line 1", in->path) : 0;
+    return read_header(m, in->header, in->version, err) ? err_wrap(err, "%s line 1", in->path) : 0;
 }
 
 static int read_rows(struct manifest *m, struct rows_in *in, struct err *err)
 {
-    if (take_header(m, in, err) || rows_rest(in, read_row, m, err))
+    const struct rows_work work = { .make = make_row,
+                                    .take = take_row,
+                                    .clear = clear_part,
+                                    .release = release_part,
+                                    .size = sizeof(struct part),
+                                    .arg = m };
+
+    if (take_header(m, in, err) || rows_share(in, &work, err))
         return err->code;
     return m->n ? 0 : err_set(err, ERR_FORMAT, "%s holds no contexts", in->path);
 }

@@ -46,6 +46,12 @@ static void header_members(const void *arg, struct json_out *w)
         json_put_real(w, "expected_loss", m->expected_loss);
     if (m->min_quality > 0)
         json_put_real(w, "min_quality", m->min_quality);
+    if (m->online) {
+        json_begin(w, "configs", '[');
+        for (int i = 0; i < m->configs.n; i++)
+            json_put_text(w, NULL, m->configs.at[i].key);
+        json_end(w, ']');
+    }
     json_put_text(w, "previous", or_null(m->previous));
     json_put_text(w, "table_digest", or_null(m->table_digest));
     json_begin(w, "totals", '[');
@@ -97,8 +103,8 @@ int manifest_put(struct manifest_piece *piece, const struct placement *row, stru
     json_put_real(&w, "frequency", p.frequency);
     json_put_text(&w, "operation", operation_name(p.operation));
     json_put_text(&w, "payload", p.payload);
-    if (p.variants)
-        variants_to_json(p.variants, &w);
+    if (p.variants && variants_to_json(p.variants, &piece->m->configs, &w, err))
+        return err->code;
     rows_close_line(&w);
     return buf_failed(&piece->name) ? err_nomem(err) : 0;
 }
@@ -154,6 +160,7 @@ int manifest_write_rows(const struct manifest *m, const struct manifest_rows *ro
     struct rows_out out;
 
     made.kind = "manifest";
+    made.version = m->online ? ROWS_MANIFEST_VERSION : ROWS_VERSION;
     made.more = header_members;
     made.arg = m;
     if (rows_create(&out, path, &made, err))

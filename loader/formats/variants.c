@@ -55,6 +55,8 @@ const struct variant_info *variants_find(const struct variants *f, const char *c
     return NULL;
 }
 
+/* ---- version 1: a list of objects ----------------------------------------------------- */
+
 static int variant_from_json(struct variant_info *variant, const struct json *v, struct err *err)
 {
     *variant = (struct variant_info){ .decompress_s = (double)NAN };
@@ -67,29 +69,141 @@ static int variant_from_json(struct variant_info *variant, const struct json *v,
     return 0;
 }
 
-int variants_from_json(struct variants *f, struct variant_info *variant, const struct json *row, struct err *err)
+static int too_many(struct err *err)
 {
-    const struct json *array = json_get(row, "forms");
+    return err_set(err, ERR_FORMAT, "field 'forms' has more than %d members", VARIANTS_MAX);
+}
 
-    *f = (struct variants){ .at = variant };
-    if (!json_is_array(array))
+static int list_from_json(struct variants *f, struct variant_info *variant, const struct json *forms, struct err *err)
+{
+    if (!json_is_array(forms))
         return err_set(err, ERR_FORMAT, "field 'forms' is not an array");
-    if (json_want_real(row, "prefill_s", &f->prefill_s, err) ||
-        json_want_real(row, "question_s", &f->question_s, err) ||
-        json_may_real(row, "prefill_sd_s", &f->prefill_sd_s, err) ||
-        json_may_real(row, "question_sd_s", &f->question_sd_s, err) ||
-        json_may_real(row, "min_quality", &f->min_quality, err) || json_may_text(row, "pin", &f->pin, err))
-        return err->code;
-    for (const struct json *v = json_first(array); v; v = json_next(v)) {
+    for (const struct json *v = json_first(forms); v; v = json_next(v)) {
         if (f->n == VARIANTS_MAX)
-            return err_set(err, ERR_FORMAT, "field 'forms' has more than %d members", VARIANTS_MAX);
+            return too_many(err);
         if (variant_from_json(&variant[f->n++], v, err))
             return err_wrap(err, "variant %d", f->n);
     }
     return 0;
 }
 
-void variants_to_json(const struct variants *f, struct json_out *w)
+/* ---- version 2: columns ----------------------------------------------------------------- */
+
+/* The columns, and the numbers of the variant at hand in them. */
+struct columns {
+    const struct json *config, *bytes, *quality, *decompress_s; // the last one may be NULL
+};
+
+/* Sets *first to the first of a column's n numbers. */
+static int find_column(const struct json *forms, const char *name, int n, const struct json **first, struct err *err)
+{
+    const struct json *column = json_get(forms, name);
+
+    if (!json_is_array(column))
+        return err_set(err, ERR_FORMAT, "field '%s' of 'forms' is %s", name, column ? "not an array" : "missing");
+    if (json_count(column) != n)
+        return err_set(err, ERR_FORMAT, "field '%s' of 'forms' has %d members, 'config' has %d", name,
+                       json_count(column), n);
+    *first = json_first(column);
+    return 0;
+}
+
+static int find_columns(struct columns *c, const struct json *forms, int *n, struct err *err)
+{
+    bool timed = !json_is_null(json_get(forms, "decompress_s")) && json_get(forms, "decompress_s");
+
+    if (!json_is_object(forms))
+        return err_set(err, ERR_FORMAT, "field 'forms' is not an object");
+    *n = json_count(json_get(forms, "config"));
+    *c = (struct columns){ 0 };
+    if (*n > VARIANTS_MAX)
+        return too_many(err);
+    if (find_column(forms, "config", *n, &c->config, err) || find_column(forms, "bytes", *n, &c->bytes, err) ||
+        find_column(forms, "quality", *n, &c->quality, err))
+        return err->code;
+    return timed ? find_column(forms, "decompress_s", *n, &c->decompress_s, err) : 0;
+}
+
+static int read_variant(struct variant_info *variant, const struct columns *c, const struct variant_configs *configs,
+                        struct err *err)
+{
+    int64_t config;
+
+    variant->decompress_s = c->decompress_s ? (double)NAN : 0;
+    if (json_to_int(c->config, "config", &config, err) || json_to_int(c->bytes, "bytes", &variant->bytes, err) ||
+        json_to_real(c->quality, "quality", &variant->quality, err) ||
+        (c->decompress_s && !json_is_null(c->decompress_s) &&
+         json_to_real(c->decompress_s, "decompress_s", &variant->decompress_s, err)))
+        return err->code;
+    if (config < 0 || config >= configs->n)
+        return err_set(err, ERR_FORMAT, "field 'config' is %lld, and the header lists %d", (long long)config,
+                       configs->n);
+    variant->config = configs->at[config];
+    return 0;
+}
+
+static int columns_from_json(struct variants *f, struct variant_info *variant, const struct json *forms,
+                             const struct variant_configs *configs, struct err *err)
+{
+    struct columns c;
+    int n = 0;
+
+    if (find_columns(&c, forms, &n, err))
+        return err->code;
+    for (; f->n < n; f->n++) {
+        if (read_variant(&variant[f->n], &c, configs, err))
+            return err_wrap(err, "variant %d", f->n + 1);
+        c = (struct columns){ json_next(c.config), json_next(c.bytes), json_next(c.quality),
+                              json_next(c.decompress_s) };
+    }
+    return 0;
+}
+
+int variants_from_json(struct variants *f, struct variant_info *variant, const struct json *row,
+                       const struct variant_configs *configs, struct err *err)
+{
+    const struct json *forms = json_get(row, "forms");
+
+    *f = (struct variants){ .at = variant };
+    if (json_want_real(row, "prefill_s", &f->prefill_s, err) ||
+        json_want_real(row, "question_s", &f->question_s, err) ||
+        json_may_real(row, "prefill_sd_s", &f->prefill_sd_s, err) ||
+        json_may_real(row, "question_sd_s", &f->question_sd_s, err) ||
+        json_may_real(row, "min_quality", &f->min_quality, err) || json_may_text(row, "pin", &f->pin, err))
+        return err->code;
+    return configs->at ? columns_from_json(f, variant, forms, configs, err) : list_from_json(f, variant, forms, err);
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+static int put_configs(const struct variants *f, const struct map *configs, struct json_out *w, struct err *err)
+{
+    json_begin(w, "config", '[');
+    for (int i = 0; i < f->n; i++) {
+        int number = map_find(configs, f->at[i].config, strlen(f->at[i].config));
+        if (number < 0)
+            return err_set(err, ERR_FAIL, "config '%.80s' is not in the manifest's list", f->at[i].config);
+        json_put_int(w, NULL, number);
+    }
+    json_end(w, ']');
+    return 0;
+}
+
+static void put_decompress(const struct variants *f, struct json_out *w)
+{
+    bool all_zero = true;
+
+    for (int i = 0; i < f->n; i++)
+        all_zero = all_zero && f->at[i].decompress_s == 0;
+    if (all_zero)
+        return;
+    json_begin(w, "decompress_s", '[');
+    for (int i = 0; i < f->n; i++)
+        json_put_real(w, NULL, f->at[i].decompress_s);
+    json_end(w, ']');
+}
+
+int variants_to_json(const struct variants *f, const struct map *configs, struct json_out *w, struct err *err)
 {
     json_put_real(w, "prefill_s", f->prefill_s);
     json_put_real(w, "question_s", f->question_s);
@@ -101,14 +215,18 @@ void variants_to_json(const struct variants *f, struct json_out *w)
         json_put_real(w, "min_quality", f->min_quality);
     if (f->pin)
         json_put_text(w, "pin", f->pin);
-    json_begin(w, "forms", '[');
-    for (int i = 0; i < f->n; i++) {
-        json_begin(w, NULL, '{');
-        json_put_text(w, "config", f->at[i].config);
-        json_put_int(w, "bytes", f->at[i].bytes);
-        json_put_real(w, "quality", f->at[i].quality);
-        json_put_real(w, "decompress_s", f->at[i].decompress_s);
-        json_end(w, '}');
-    }
+    json_begin(w, "forms", '{');
+    if (put_configs(f, configs, w, err))
+        return err->code;
+    json_begin(w, "bytes", '[');
+    for (int i = 0; i < f->n; i++)
+        json_put_int(w, NULL, f->at[i].bytes);
     json_end(w, ']');
+    json_begin(w, "quality", '[');
+    for (int i = 0; i < f->n; i++)
+        json_put_real(w, NULL, f->at[i].quality);
+    json_end(w, ']');
+    put_decompress(f, w);
+    json_end(w, '}');
+    return 0;
 }

@@ -2,17 +2,19 @@
  * (evp-plan --online, and evp_plan_open() in loader/libevp/evp.h).
  *
  *     "prefill_s":1.5,"question_s":0.02,"min_quality":0.5,"pin":"ssd",
- *     "forms":[{"config":"kivi:bits=2","bytes":20000,"quality":0.6,"decompress_s":0.001}, ...]
+ *     "forms":{"config":[3,0],"bytes":[20000,100000],"quality":[0.6,1],"decompress_s":[0.001,0]}
  *
- * min_quality and pin are left out where there is no floor and no pin. Where a TTFT is promised, "prefill_sd_s" and
- * "question_sd_s" say how far those times spread. A row without variants has none of these
- * members.
+ * A config is its number in the header's list: a manifest of a million contexts has ten million variants, and reading
+ * it takes the time of reading them. decompress_s is left out where all are 0, min_quality and pin where there is no
+ * floor and no pin. Where a TTFT is promised, "prefill_sd_s" and "question_sd_s" say how far those times spread. A row
+ * without variants has none of these members. In version 1, "forms" was a list of objects, with configs by their names.
  */
 #ifndef EVP_VARIANTS_H
 #define EVP_VARIANTS_H
 
 #include "base/err.h"
 #include "base/json.h"
+#include "base/map.h"
 #include "loader/formats/tiers.h"
 
 #include <stdint.h>
@@ -40,9 +42,19 @@ int variants_check(const struct variants *f, const struct tiers *tiers, struct e
 /* The variant of a config, or NULL. */
 const struct variant_info *variants_find(const struct variants *f, const char *config);
 
-/* Reads a row that has a member "forms". variant: (VARIANTS_MAX) the caller's; *f points to it. Texts are the row's. */
+/* The configs that a header lists; version 1 has no list, and `at` is NULL. */
+struct variant_configs {
+    const char **at; // (n)
+    int n;
+};
+
+/* Reads a row that has a member "forms". variant: (VARIANTS_MAX) the caller's; *f points to it. Texts are those of the
+ * list, or the row's in version 1. */
 int variants_from_json(struct variants *f, struct variant_info *variant, const struct json *row,
-                       struct err *err) MUST_CHECK;
-void variants_to_json(const struct variants *f, struct json_out *w);
+                       const struct variant_configs *configs, struct err *err) MUST_CHECK;
+
+/* configs: the header's list. ERR_FAIL: it lacks one. */
+int variants_to_json(const struct variants *f, const struct map *configs, struct json_out *w,
+                     struct err *err) MUST_CHECK;
 
 #endif

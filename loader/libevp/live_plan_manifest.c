@@ -290,14 +290,33 @@ static void set_totals(struct manifest *m, const struct live_save *save, const s
     m->gain_gap = outcome_gain_gap(m->objective, m->upper_bound, m->total[1].utility);
 }
 
+/* The opened manifest's contexts have its configs; others bring their own. */
+static int list_configs(const struct writing *w, struct manifest *m, struct err *err)
+{
+    const struct map *opened = &w->l->opened.configs;
+
+    for (int i = 0; i < opened->n; i++)
+        if (manifest_list_config(m, opened->at[i].key, err))
+            return err->code;
+    for (int i = 0; i < w->n; i++) {
+        const struct live_context *c = &w->save->at[w->order[i]].context;
+        for (int v = 0; c->own && v < c->variants.n; v++)
+            if (c->variants.at[v].config && manifest_list_config(m, c->variants.at[v].config, err))
+                return err->code;
+    }
+    return 0;
+}
+
 static int write_manifest(const struct writing *w, struct manifest *m, const char *path, struct err *err)
 {
     struct json *header = json_parse(w->l->opened.header, strlen(w->l->opened.header), err);
     const struct json *from[] = { header };
     struct totals totals = { 0 };
 
-    if (!header)
+    if (!header || list_configs(w, m, err)) {
+        json_free(header);
         return err->code;
+    }
     sum_up(w, &totals);
     set_totals(m, w->save, &totals);
     int code = manifest_write_rows(m, &(struct manifest_rows){ w->n + w->n_evicted, put_rows, w }, path,
@@ -314,6 +333,7 @@ int live_save_write(const struct live_plan *l, const struct live_save *save, con
 
     if (!code)
         code = write_manifest(&w, &m, path, err);
+    manifest_release(&m);
     free(w.order);
     free(w.evicted);
     return code;

@@ -219,6 +219,9 @@ int placement_manifest(struct manifest *m, const struct placement_plan *p, struc
     snprintf(m->table_digest, sizeof(m->table_digest), "%s", in->table.digest);
     if (add_totals(m, p, err))
         return err->code;
+    for (int v = 0; v < in->table.n_configs && in->online; v++)
+        if (manifest_list_config(m, in->table.config_name[v], err))
+            return err->code;
     struct placement_bound bound = { m->price, m->objective, m->upper_bound };
     double loss;
     if (placement_loss(in, &bound, &loss, err))

@@ -138,8 +138,8 @@ Test(manifest, has_the_members_of_its_schema)
     for (const char *line = manifest.at, *end; (end = strchr(line, '\n')); line = end + 1, n++) {
         struct json *v = json_parse(line, (size_t)(end - line), &err);
         follow(schema, n == 0 ? "header" : end[1] ? "placement" : "end", v);
-        for (const struct json *f = json_first(json_get(v, "forms")); f; f = json_next(f))
-            follow(schema, "form", f);
+        if (json_get(v, "forms"))
+            follow(schema, "forms", json_get(v, "forms"));
         json_free(v);
     }
     cr_assert_eq(n, 4);
@@ -304,7 +304,6 @@ static struct buf make_two(char *path)
 /* Lists that may have a limited number of members: at the limit, and one more. */
 Test(manifest, texts_at_their_limits)
 {
-    static const char form[] = "{\"config\":\"c\",\"bytes\":1,\"quality\":0}";
     static const char total[] = "{\"name\":\"t\",\"utility\":1}";
     char path[] = "/tmp/evp-manifest-XXXXXX";
     struct buf good = make_two(path), text = { 0 };
@@ -326,10 +325,10 @@ Test(manifest, texts_at_their_limits)
     }
     for (int n = VARIANTS_MAX; n <= VARIANTS_MAX + 1; n++) { /* with the one that is there: one and two too many */
         buf_clear(&text);
-        buf_adds(&text, "\"forms\":[");
-        repeat(&text, form, n);
+        buf_adds(&text, "\"forms\":{\"config\":[");
+        repeat(&text, "0", n);
         buf_adds(&text, ",");
-        write_lie(path, &good, "\"forms\":[", buf_str(&text));
+        write_lie(path, &good, "\"forms\":{\"config\":[", buf_str(&text));
         cr_assert_eq(manifest_read(&m, path, &err), ERR_FORMAT);
         cr_assert(strstr(err.msg, "line 2: field 'forms' has more than 127 members"), "%s", err.msg);
     }
@@ -450,12 +449,31 @@ Test(manifest, refuses_texts_that_lie)
         { "\"alpha\":0.5", "\"alpha\":\"x\"", "line 1: field 'alpha' is not a number" },
         { "\"uri\":\"/dev/shm/evp\"", "\"url\":\"/dev/shm/evp\"", "line 1: tier 'dram': field 'uri' is missing" },
         { "\"evp\":\"manifest\"", "\"evp\":\"contexts\"", "holds contexts, not manifest" },
-        { "\"version\":1", "\"version\":2", "is of version 2" },
+        { "\"version\":2", "\"version\":3", "is of version 3; this program reads version 1 to 2" },
+        { "\"version\":2", "\"version\":0", "is of version 0" },
+        { "\"version\":2", "\"version\":1", "line 2: field 'forms' is not an array" },
+        { "\"configs\":[", "\"giconfs\":[", "line 1: field 'configs' is missing" },
+        { "\"configs\":[", "\"configs\":{},\"x\":[", "line 1: field 'configs' is not an array" },
+        { "\"configs\":[", "\"configs\":[7,", "line 1: field 'configs' holds something that is not a string" },
+        { "\"configs\":[", "\"configs\":[\"\",", "line 1: field 'configs' is empty" },
+        { "\"configs\":[", "\"configs\":[\"none\",\"none\",", "line 1: field 'configs' has 'none' twice" },
         { "\"evp\":\"manifest\"", "\"pve\":\"manifest\"", "is not a manifest" },
-        { "\"forms\":[", "\"forms\":{\"a\":[", "line 2: malformed JSON" },
-        { "\"forms\":[{", "\"forms\":\"x\",\"smrof\":[{", "line 2: field 'forms' is not an array" },
-        { "\"forms\":[{", "\"forms\":[7,{", "line 2: variant 1: not an object" },
-        { "\"bytes\":100", "\"bytes\":0.1", "line 2: variant 1: field 'bytes' is not a whole number" },
+        { "\"forms\":{", "\"forms\":[{\"a\":", "line 2: malformed JSON" },
+        { "\"forms\":{", "\"forms\":[],\"smrof\":{", "line 2: field 'forms' is not an object" },
+        { "\"forms\":{\"config\"", "\"forms\":{\"gifnoc\"", "line 2: field 'config' of 'forms' is missing" },
+        { "\"forms\":{\"config\":", "\"forms\":{\"config\":7,\"x\":", "field 'config' of 'forms' is not an array" },
+        { "\"forms\":{\"config\":[", "\"forms\":{\"config\":[0,",
+          "field 'bytes' of 'forms' has 2 members, 'config' has 3" },
+        { "\"config\":[1,0]", "\"config\":[3,0]", "line 2: variant 1: field 'config' is 3, and the header lists 3" },
+        { "\"config\":[1,0]", "\"config\":[-1,0]", "line 2: variant 1: field 'config' is -1, and the header lists 3" },
+        { "\"config\":[1,0]", "\"config\":[0.5,0]", "line 2: variant 1: field 'config' is not a whole number" },
+        { "\"config\":[1,0]", "\"config\":[0,0]", "line 2: variant 2: config 'keydiff:drop=0.5' comes twice" },
+        { "\"bytes\":[100", "\"bytes\":[0.1", "line 2: variant 1: field 'bytes' is not a whole number" },
+        { "\"quality\":[0.25", "\"quality\":[null", "line 2: variant 1: field 'quality' is not a number" },
+        { "\"decompress_s\":[null", "\"decompress_s\":[true",
+          "line 2: variant 1: field 'decompress_s' is not a number" },
+        { "\"decompress_s\":[null", "\"decompress_s\":[0,0",
+          "'decompress_s' of 'forms' has 3 members, 'config' has 2" },
         { "\"prefill_s\":1.5", "\"prefill\":1.5", "line 2: field 'prefill_s' is missing" },
         { "\"pin\":\"ssd\"", "\"pin\":\"tape\"", "line 2: field 'pin': tier 'tape' is not in the header" },
         { "\"min_quality\":0.125", "\"min_quality\":-1", "line 1: field 'min_quality' is below zero" },
@@ -473,6 +491,46 @@ Test(manifest, refuses_texts_that_lie)
         cr_assert(strstr(err.msg, change[i][2]), "'%s' does not say '%s'", err.msg, change[i][2]);
     }
     buf_release(&good);
+    unlink(path);
+}
+
+/* In version 1 the header had no list, and variants were objects. */
+Test(manifest, reads_variants_of_version_1)
+{
+    static const char list[] = "\"forms\":[{\"config\":\"kivi:bits=2\",\"bytes\":100,\"quality\":0.25},"
+                               "{\"config\":\"keydiff:drop=0.5\",\"bytes\":345,\"quality\":0.30000000000000004,"
+                               "\"decompress_s\":0.125}],\"old\":{";
+    static const char *const change[][3] = {
+        { "\"forms\":[", "\"forms\":\"x\",\"smrof\":[", "line 2: field 'forms' is not an array" },
+        { "\"forms\":[", "\"forms\":[7,", "line 2: variant 1: not an object" },
+        { "\"config\":\"kivi", "\"gifnoc\":\"kivi", "line 2: variant 1: field 'config' is missing" },
+        { "\"decompress_s\":0.125", "\"decompress_s\":[]", "variant 2: field 'decompress_s' is not a number" },
+    };
+    char path[] = "/tmp/evp-manifest-XXXXXX";
+    struct buf two = make_two(path), one = { 0 };
+    struct manifest m;
+    struct err err;
+
+    write_lie(path, &two, "\"forms\":{", list);
+    cr_assert_eq(file_read(&one, path, 1 << 20, &err), 0);
+    write_lie(path, &one, "\"version\":2", "\"version\":1");
+    buf_release(&one);
+    cr_assert_eq(file_read(&one, path, 1 << 20, &err), 0);
+    cr_assert_eq(manifest_read(&m, path, &err), 0, "%s", err.msg);
+    const struct variants *f = m.at[0].variants;
+    cr_assert(m.online && !m.list.at && f->n == 2 && f->prefill_s == 1.5 && f->min_quality == 0.2);
+    for (int i = 0; i < 2; i++)
+        cr_assert(f->at[i].bytes == two_variants[i].bytes && f->at[i].quality == two_variants[i].quality &&
+                  strcmp(f->at[i].config, two_variants[i].config) == 0);
+    cr_assert(isnan(f->at[0].decompress_s) && f->at[1].decompress_s == 0.125);
+    manifest_release(&m);
+    for (size_t i = 0; i < sizeof(change) / sizeof(*change); i++) {
+        write_lie(path, &one, change[i][0], change[i][1]);
+        cr_assert_eq(manifest_read(&m, path, &err), ERR_FORMAT, "%s", change[i][1]);
+        cr_assert(strstr(err.msg, change[i][2]), "'%s' does not say '%s'", err.msg, change[i][2]);
+    }
+    buf_release(&one);
+    buf_release(&two);
     unlink(path);
 }
 

@@ -10,9 +10,10 @@ evp-plan -q table.h5 --tiers tiers.json --alpha 2 --access log.jsonl --online -o
 evp-plan -q table.h5 --verify m.jsonl && evp-show --check m.jsonl
 evp-plan -q table.h5 --tiers tiers.json --alpha 2 --rules rules.jsonl --min-quality 0.7 --online -o floors.jsonl && forms floors.jsonl
 head -n 1 floors.jsonl | grep -o '"min_quality":[^,]*'
+head -n 1 m.jsonl | grep -o '"configs":[^]]*\]'
 evp-plan -q table.h5 --verify floors.jsonl --rules rules.jsonl
-try 's/"bytes":80000,"quality":0.6/"bytes":80001,"quality":0.6/'
-try 's/"quality":0.6,/"quality":0.7,/'
+try 's/"bytes":\[80000/"bytes":[80001/'
+try 's/"quality":\[0.6,/"quality":[0.7,/'
 try 's/"prefill_s":4/"prefill_s":3/'
-try 's/"config":"kivi:bits=2","bytes":80000/"config":"kivi:bits=3","bytes":80000/'
-try 's/"quality":0.6,/"quality":6,/'
+try 's/"kivi:bits=2"\]/"kivi:bits=3"]/'
+try 's/"quality":\[0.6,/"quality":[6,/'

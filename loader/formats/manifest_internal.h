@@ -1,0 +1,22 @@
+/* manifest_internal.h - how rows come into a manifest, for the files that make them: checked and copied in any thread,
+ * taken over in one, in their order. */
+#ifndef EVP_MANIFEST_INTERNAL_H
+#define EVP_MANIFEST_INTERNAL_H
+
+#include "loader/formats/manifest.h"
+
+/* Copies n bytes into the newest of a list of blocks; NULL without memory. Freed with the blocks. */
+void *manifest_keep(struct manifest_block **to, const void *bytes, size_t n);
+const char *manifest_keep_text(struct manifest_block **to, const char *s);
+void manifest_blocks_clear(struct manifest_block **list); // one block stays, empty
+void manifest_blocks_free(struct manifest_block *list);
+void manifest_blocks_move(struct manifest_block **to, struct manifest_block **from);
+
+/* Copies a row's digest and variants, but no texts, into blocks that will be the manifest's. The row was checked. */
+int manifest_keep_row(struct manifest_block **to, const struct tiers *tiers, struct placement *row,
+                      struct err *err) MUST_CHECK;
+
+/* Adds such a row; texts are copied. Checks what needs the other rows: ERR_FORMAT when id or payload came before. */
+int manifest_take_row(struct manifest *m, const struct placement *row, struct err *err) MUST_CHECK;
+
+#endif
