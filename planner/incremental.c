@@ -11,12 +11,14 @@
 #include "planner/incremental.h"
 
 #include "base/array.h"
+#include "base/parallel.h"
 #include "planner/hull.h"
 #include "planner/lazy_heap.h"
 #include "planner/ordering.h"
 #include "planner/sum.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,8 +252,7 @@ static int relieve(struct incremental *m, int d)
     return 0;
 }
 
-/* Uses what a knapsack has free for the best gain that fits among the top of its heap. Returns whether there was one.
- */
+/* Uses what a knapsack has free for the best gain that fits among the top of its heap; 0: there is none. */
 static int fill(struct incremental *m, int d)
 {
     const struct heap *h = top(m, &m->enter[d]);
@@ -378,8 +379,7 @@ static struct candidate best_point(const struct incremental *m, const struct con
     return best;
 }
 
-/* The best place of a context that is not stored now, without a knapsack; not the base where writing costs something.
- */
+/* The best place of a context that is not stored now, without a knapsack; not the base where writing costs. */
 static struct candidate modest_place(const struct incremental *m, const struct context *c,
                                      const struct plan_candidates *all)
 {
@@ -464,32 +464,35 @@ int incremental_remove(struct incremental *m, int context, struct err *err)
 
 /* ---- life -------------------------------------------------------------------------- */
 
-/* Finds the points of all contexts of the plan. */
-static int take_contexts(struct incremental *m, const struct plan_problem *problem, const struct plan *plan)
-{
-    int failed = 0;
+/* The contexts of a plan, whose points are found by several threads, HULL_CHUNK at a time. */
+struct taking {
+    struct incremental *m;
+    const struct plan_problem *problem;
+    const struct plan *plan;
+    atomic_int failed;
+};
 
-#pragma omp parallel reduction(| : failed) if (problem->n_contexts > HULL_CHUNK)
-    {
-        struct hull_work w;
-        struct plan_candidates all = { 0 };
-        struct err mine;
-        struct candidate *points = calloc((size_t)problem->n_configs * (size_t)m->knapsack.n + 1, sizeof(*points));
-        failed |= hull_work_init(&w, problem, &mine) || plan_candidates_init(&all, problem, &mine) || !points;
-#pragma omp for schedule(dynamic, 256)
-        for (int i = 0; i < problem->n_contexts; i++) {
-            struct context *c = &m->contexts.at[i];
-            if (failed)
-                continue;
-            plan_candidates_get(&all, problem, i);
-            c->now = candidate_at(&all, problem, &m->knapsack, plan->placement[i]);
-            failed |= keep_points(m, c, points, hull_points(&w, &all, &m->problem, points));
-        }
-        plan_candidates_release(&all);
-        hull_work_release(&w);
-        free(points);
+static void take_chunk(void *arg, int chunk)
+{
+    struct taking *t = arg;
+    struct incremental *m = t->m;
+    const struct plan_problem *p = t->problem;
+    struct hull_work w = { 0 };
+    struct plan_candidates all = { 0 };
+    struct candidate *points = calloc((size_t)p->n_configs * (size_t)m->knapsack.n + 1, sizeof(*points));
+    struct err err;
+    int failed = !points || hull_work_init(&w, p, &err) || plan_candidates_init(&all, p, &err);
+
+    for (int i = chunk * HULL_CHUNK; i < p->n_contexts && i / HULL_CHUNK == chunk && !failed; i++) {
+        struct context *c = &m->contexts.at[i];
+        plan_candidates_get(&all, p, i);
+        c->now = candidate_at(&all, p, &m->knapsack, t->plan->placement[i]);
+        failed = keep_points(m, c, points, hull_points(&w, &all, &m->problem, points));
     }
-    return failed;
+    t->failed |= failed;
+    plan_candidates_release(&all);
+    hull_work_release(&w);
+    free(points);
 }
 
 /* Reserves space for n contexts and some more, so that none of the first events has to move all contexts. */
@@ -516,10 +519,9 @@ static void set_up_tiers(struct incremental *m, const struct plan_problem *probl
     m->ordering.pool = m->pool;
     m->knapsack = knapsacks_of(problem);
     for (int d = 0; d < m->knapsack.n; d++) {
-        double price = plan->price[m->knapsack.tier[d]];
+        double price = m->price[d] = plan->price[m->knapsack.tier[d]];
         lazy_heap_init(&m->leave[d]);
         lazy_heap_init(&m->enter[d]);
-        m->price[d] = price;
         m->free[d] = m->knapsack.capacity[d];
         sum_add(&m->bound, price > 0 ? price * (double)m->knapsack.capacity[d] : 0);
     }
@@ -527,10 +529,14 @@ static void set_up_tiers(struct incremental *m, const struct plan_problem *probl
 
 static int set_up(struct incremental *m, const struct plan_problem *problem, const struct plan *plan, struct err *err)
 {
+    struct taking taking = { m, problem, plan, 0 };
     int n = m->state.n_contexts = problem->n_contexts;
 
     set_up_tiers(m, problem, plan);
-    if (reserve(m, n) || hull_work_init(&m->work, problem, err) || take_contexts(m, problem, plan))
+    taking.failed = reserve(m, n) || hull_work_init(&m->work, problem, err);
+    if (!taking.failed)
+        parallel_do(parallel_threads(), (n + HULL_CHUNK - 1) / HULL_CHUNK, take_chunk, &taking);
+    if (taking.failed)
         return err_nomem(err);
     for (int i = 0; i < n; i++) {
         sum_add(&m->bound, m->contexts.at[i].best_value);

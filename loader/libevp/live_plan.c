@@ -6,9 +6,11 @@
 #include "loader/libevp/live_plan.h"
 
 #include "base/array.h"
+#include "base/parallel.h"
 #include "loader/formats/config_name.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,10 +51,10 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *o
     return fill_candidates(l, &l->at[context], bytes, out);
 }
 
-/* Fills l->candidates with those of a context. ERR_FORMAT: a utility is too large for the planner's sums. */
-static int set_candidates(struct live_plan *l, const struct live_context *c, struct err *err)
+/* Sets *to to the candidates of a context. ERR_FORMAT: a utility is too large for the planner's sums. */
+static int set_candidates_of(const struct live_plan *l, const struct live_context *c, struct plan_candidates *to,
+                             struct err *err)
 {
-    struct plan_candidates *to = &l->candidates;
     int n_tiers = l->problem.n_tiers;
 
     to->recompute = fill_candidates(l, c, to->bytes, to->utility);
@@ -63,6 +65,12 @@ static int set_candidates(struct live_plan *l, const struct live_context *c, str
             if (fabs(to->utility[v * n_tiers + t]) > utility_max)
                 return err_set(err, ERR_FORMAT, "variant '%s': utility is out of range", c->variants.at[v].config);
     return 0;
+}
+
+/* The same into l->candidates. */
+static int set_candidates(struct live_plan *l, const struct live_context *c, struct err *err)
+{
+    return set_candidates_of(l, c, &l->candidates, err);
 }
 
 /* ---- contexts ---------------------------------------------------------------------- */
@@ -389,19 +397,86 @@ static int take_row(struct live_plan *l, const struct placement *p, struct plan 
         return 0; /* the context is gone */
     if (!p->variants)
         return err_set(err, ERR_FORMAT, "field 'forms' is missing: make the manifest with evp-plan --online");
-    struct live_context *c = &l->at[l->n];
-    *c = (struct live_context){ p->id, p->token_digest, p->n_tokens, p->kv_bytes, p->frequency, *p->variants, NULL };
-    if (take_placement(l, p, plan, err) || set_candidates(l, c, err))
+    if (take_placement(l, p, plan, err))
         return err->code;
-    const struct plan_placement *placement = &plan->placement[plan->n_contexts];
-    if (p->tier >= 0 && !plan_candidate_ok(&l->candidates, &l->problem, placement->config, placement->tier))
-        return err_set(err, ERR_FORMAT, "utility is out of range");
-    int *slot = add_id(l, c->id, err);
-    if (!slot)
-        return err->code;
-    *slot = l->n++;
+    l->at[l->n++] =
+        (struct live_context){ p->id, p->token_digest, p->n_tokens, p->kv_bytes, p->frequency, *p->variants, NULL };
     plan->n_contexts++;
     return 0;
+}
+
+/* The utilities of the contexts are checked by several threads, CHUNK at a time, while one adds the ids. */
+enum { CHUNK = 4096 };
+
+struct checking {
+    struct live_plan *l;
+    const struct plan *plan;
+    atomic_int bad; // the first context whose utilities are out of range; l->n: none
+    atomic_bool nomem;
+};
+
+static int check_utilities(const struct checking *k, int number, struct plan_candidates *candidates, struct err *err)
+{
+    const struct live_plan *l = k->l;
+    struct plan_placement at = k->plan->placement[number];
+
+    if (set_candidates_of(l, &l->at[number], candidates, err))
+        return err->code;
+    if (at.tier != PLAN_RECOMPUTE && !plan_candidate_ok(candidates, &l->problem, at.config, at.tier))
+        return err_set(err, ERR_FORMAT, "utility is out of range");
+    return 0;
+}
+
+static void check_chunk(struct checking *k, int first)
+{
+    struct plan_candidates candidates;
+    struct err err;
+    int i = first, end = k->l->n - first < CHUNK ? k->l->n : first + CHUNK;
+
+    if (plan_candidates_init(&candidates, &k->l->problem, &err)) {
+        k->nomem = true;
+        return;
+    }
+    while (i < end && !check_utilities(k, i, &candidates, &err))
+        i++;
+    for (int bad = k->bad; i < end && i < bad && !atomic_compare_exchange_weak(&k->bad, &bad, i);)
+        ;
+    plan_candidates_release(&candidates);
+}
+
+static void add_ids(struct checking *k)
+{
+    struct live_plan *l = k->l;
+    struct err err;
+
+    for (int i = 0; i < l->n && !k->nomem; i++) {
+        int *slot = add_id(l, l->at[i].id, &err);
+        if (slot)
+            *slot = i;
+        else
+            k->nomem = true;
+    }
+}
+
+static void check_or_add(void *arg, int i)
+{
+    if (i == 0)
+        add_ids(arg);
+    else
+        check_chunk(arg, (i - 1) * CHUNK);
+}
+
+/* Checks what of the contexts was not checked yet, and makes them findable. */
+static int take_contexts(struct live_plan *l, const struct plan *plan, struct err *err)
+{
+    struct checking k = { .l = l, .plan = plan, .bad = l->n };
+
+    parallel_do(parallel_threads(), 1 + (l->n + CHUNK - 1) / CHUNK, check_or_add, &k);
+    if (k.nomem)
+        return err_nomem(err);
+    if (k.bad == l->n)
+        return 0;
+    return check_utilities(&k, k.bad, &l->candidates, err) ? err_wrap(err, "context '%.80s'", l->at[k.bad].id) : 0;
 }
 
 static int take_rows(struct live_plan *l, struct plan *plan, struct err *err)
@@ -412,10 +487,14 @@ static int take_rows(struct live_plan *l, struct plan *plan, struct err *err)
     plan->placement = malloc(((size_t)n + 1) * sizeof(*plan->placement));
     if (!plan->placement || ARRAY_GROW(l, cap) || ARRAY_GROW(&l->number, cap))
         return err_nomem(err);
-    for (int i = 0; i < n; i++)
-        if (take_row(l, &l->opened.at[i], plan, err))
-            return err_wrap(err, "context '%.80s'", l->opened.at[i].id);
-    return 0;
+    struct err later = { 0 };
+    for (int i = 0; i < n && !later.code; i++)
+        if (take_row(l, &l->opened.at[i], plan, &later))
+            err_wrap(&later, "context '%.80s'", l->opened.at[i].id);
+    if (take_contexts(l, plan, err)) /* what is wrong with a context before that */
+        return err->code;
+    *err = later;
+    return later.code;
 }
 
 int live_plan_open(struct live_plan *l, const char *path, struct err *err)
