@@ -37,7 +37,7 @@ struct aim_job {
     struct table_rows names; // of `known`
     struct table table;      // all contexts; taken by the planner
     struct belief prior;     // by the configs of `table`; n_configs 0: none
-    int n_refused;           // contexts
+    int n_refused;           // contexts and questions
 };
 
 /* Reads contexts and questions, and puts the train questions of each context in order. */
@@ -67,7 +67,8 @@ struct aim_out {
     const char *path; // NULL: standard output
     double budget;    // in tokens of prefill; below 0: as --budget says
     struct aim_cost cost;
-    double loss; // what choosing now is expected to lose, in utility; NAN: not known
+    double loss;   // what choosing now is expected to lose, in utility; NAN: not known
+    bool too_dear; // the list is empty, but for the budget it would not be
 };
 
 /* Chooses what to ask, writes it to out->path and sets out->cost and out->loss. */

@@ -319,7 +319,13 @@ static int list_pilot(struct aim_job *j, struct aim_out *out, struct err *err)
     bool many = j->contexts.n > PILOT_MANY;
     struct sample pilot = { "pilot", many ? PILOT_MORE : PILOT_CONTEXTS, many ? PILOT_DEEPER : PILOT_QUESTIONS };
 
-    return list_sample(j, out, &pilot, err);
+    if (list_sample(j, out, &pilot, err))
+        return err->code;
+    if (out->cost.tokens > out->budget)
+        log_warn("a pilot of %d contexts costs more than the budget, %.2g %% of what all train questions over all "
+                 "configs cost; fewer would tell nothing",
+                 out->cost.contexts, 100 * out->budget / aim_full_cost(j).tokens);
+    return 0;
 }
 
 /* ---- by what is believed -------------------------------------------------------------------- */
@@ -418,6 +424,7 @@ static int list_by_belief(struct aim_job *j, struct aim_out *out, struct placeme
         code = placement_loss(in, &bound, &out->loss, err);
     if (!code && !(out->loss <= j->opt->until))
         code = aim_list_make(&list, &a.aim.aim, &budget, err);
+    out->too_dear = !code && list.too_dear;
     if (!code)
         code = write_requests(j, out, &a, &list, err);
     aim_list_release(&list);
@@ -484,7 +491,7 @@ void aim_say(const struct aim_job *j, const struct aim_out *out)
     if (!isnan(out->loss))
         log_info("planning now loses about %.4g of utility against knowing every quality", out->loss);
     if (out->cost.answers == 0)
-        log_info("nothing is worth asking");
+        log_info(out->too_dear ? "nothing that is worth asking is within the budget" : "nothing is worth asking");
     else
         log_info("%d contexts, %lld answers: %.1f %% of what all train questions over all configs cost",
                  out->cost.contexts, (long long)out->cost.answers, 100 * out->cost.tokens / full.tokens);

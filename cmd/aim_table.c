@@ -3,7 +3,7 @@
  * tokenised, as evp-profile would; that needs the model's header and tokenizer alone. */
 #include "cmd/aim_job.h"
 
-#include "base/log.h"
+#include "cmd/profile_say.h"
 #include "engine/model.h"
 #include "engine/tokenizer.h"
 #include "profiler/score.h"
@@ -339,11 +339,15 @@ static bool lacks_some(const struct aim_job *j, const struct newcomers *n)
     return false;
 }
 
-static void say_refused(struct aim_job *j, const struct grid *g)
+/* Answers of another length cannot be added to a table. */
+static int check_answers(const struct aim_job *j, struct err *err)
 {
-    for (int i = 0; i < g->why.n; i++)
-        log_error("%s", g->why.at[i]);
-    j->n_refused = g->n_refused;
+    int64_t known = j->known.max_new_tokens;
+
+    if (known <= 0 || known == j->opt->max_new_tokens)
+        return 0;
+    return err_set(err, ERR_FORMAT, "the table has answers of up to %lld tokens, not %d (--max-new-tokens)",
+                   (long long)known, j->opt->max_new_tokens);
 }
 
 int aim_table(struct aim_job *j, const char *path, struct err *err)
@@ -353,11 +357,15 @@ int aim_table(struct aim_job *j, const char *path, struct err *err)
 
     if (!code)
         code = list_configs(j, &n, err);
-    if (!code && lacks_some(j, &n)) {
+    bool lacks = !code && lacks_some(j, &n);
+    if (!code && (lacks || j->opt->run)) /* what will answer must be what answered */
         code = open_model(j, &n, err);
-        if (!code)
-            code = tokenise(j, &n, err);
-        say_refused(j, &n.grid);
+    if (!code && j->opt->run)
+        code = check_answers(j, err);
+    if (!code && lacks) {
+        code = tokenise(j, &n, err);
+        profile_say_refused(&n.grid);
+        j->n_refused = n.grid.n_refused + n.grid.n_refused_questions;
     }
     if (!code)
         code = unite(j, &n, err);

@@ -5,7 +5,7 @@
 #include "base/parse.h"
 #include "kernels/timed.h"
 
-static void say_refused(const struct grid *g)
+void profile_say_refused(const struct grid *g)
 {
     int n = g->n_refused + g->n_refused_questions;
 
@@ -17,7 +17,7 @@ static void say_refused(const struct grid *g)
 
 void profile_say_plan(const struct grid *g, const char *output)
 {
-    say_refused(g);
+    profile_say_refused(g);
     for (int i = 0; i < g->n_work; i++)
         if (g->work[i].is_cut)
             log_warn("context '%s' is cut to its first %d of %d tokens", g->work[i].context->id, g->work[i].ids.n,

@@ -6,6 +6,9 @@
 #include "profiler/grid.h"
 #include "profiler/timing.h"
 
+/* Which contexts and questions cannot be profiled; evp-aim says it, too. */
+void profile_say_refused(const struct grid *g);
+
 /* What was left out or cut, what `output` holds already, what there is to do. */
 void profile_say_plan(const struct grid *g, const char *output);
 

@@ -395,6 +395,7 @@ int aim_list_make(struct aim_list *list, const struct aim_problem *problem, cons
     if (!code)
         code = fill_list(list, &s, (const double[]){ high, low }, budget->cost, err);
     list->tau = code ? 0 : high;
+    list->too_dear = !code && list->n == 0 && s.n_open > 0;
     free(s.cost);
     free(s.open);
     if (code)

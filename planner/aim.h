@@ -60,6 +60,7 @@ struct aim_list {
         size_t n, cap;
     } configs;
     double cost, tau; // of the list; the utility that each cost of it must bring
+    bool too_dear;    // it is empty because no request that is worth its cost is within the budget
 };
 
 struct aim_budget {

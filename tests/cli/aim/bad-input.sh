@@ -33,3 +33,19 @@ evp-aim c.jsonl q.jsonl $model --tiers "$DATA/tiers.json" --configs knorm:drop=0
 grep -c "^{.context" l.jsonl
 printf '{"evp":"cells","version":1,"split":"train","configs":["none","knorm:drop=0.5"]}\n{"context":"a","configs":["knorm:drop=0.9"],"questions":["a1"]}\n{"end":true,"rows":1}\n' >bad.jsonl
 evp-profile c.jsonl q.jsonl $model --cells bad.jsonl -q -o new.h5 2>&1; echo $?
+# Rounds whose answers would not go with the table end before anything is computed.
+for other in "--model $DATA/tiny-llama3.gguf --max-new-tokens 3" "--model $DATA/tiny.gguf --max-new-tokens 4"; do
+	evp-aim c.jsonl q.jsonl t.h5 $other --tiers "$DATA/tiers.json" --rounds 2 --run -q -o other 2>&1; echo $?
+	[ -e other/profile.h5 ] && echo "something was computed"
+done
+# Budgets that are none, and one that no pilot keeps within.
+rm l.jsonl
+for budget in 0% -5% nan% inf% 1e308% 100.1% '12 %' '' % 0 -1 nan 1e400; do
+	try $model --configs knorm:drop=0.5 --budget "$budget"
+done
+evp-aim c.jsonl q.jsonl $model --configs knorm:drop=0.5 --budget 1% -o l.jsonl 2>&1; echo $?
+# Questions about no context are left out and counted, as evp-profile does.
+sed 's/"context":"d"/"context":"z"/; p; s/"id":"/"id":"again-/' q.jsonl | sed '/again/s/"context":".*","split/"context":"y","split/' >odd.jsonl
+for k in $(seq 100); do printf '{"id":"o%s","context":"o%s","split":"train","text":"Who?"}\n' $k $k; done >>odd.jsonl
+evp-aim c.jsonl odd.jsonl $model --configs knorm:drop=0.5 -q -o l.jsonl 2>&1 | tail -n 2
+evp-aim c.jsonl odd.jsonl $model --configs knorm:drop=0.5 -q -o l.jsonl 2>/dev/null; echo $?

@@ -24,3 +24,6 @@ for table in whole shared; do
 done
 [ $(grep -c '"context"' list-whole-1) -gt 5 ] || cat list-whole-1 # how many it has, depends on measured times
 for list in list-*; do cmp list-whole-1 $list; done
+# Less than one request costs is told from nothing to ask.
+evp-aim c.jsonl q.jsonl whole-table.h5 $model --tiers tiers.json --budget 1e-9% -o list.jsonl 2>none.err || exit
+tail -n 1 none.err
