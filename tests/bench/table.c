@@ -1,8 +1,8 @@
 /* table.c - a utility table as large as wanted, and tiers for it: what evp-plan reads on a night with many contexts.
  *
- *     table N SEED TABLE.h5 TIERS.json
+ *     table N SEED TABLE.h5 TIERS.json [CONFIGS]
  *
- * N contexts under 60 configs: instance.h's `real` as files, without questions.
+ * N contexts under 60 configs, or CONFIGS of them: instance.h's `real` as files, without questions.
  */
 #include "base/digest.h"
 #include "base/file.h"
@@ -35,6 +35,12 @@ static int name_context(struct table *t, int i, char *id, char *digest, struct e
     return digest_sha256(id, ID_SIZE, digest, err);
 }
 
+/* The instance's config that is the table's config k. */
+static int config_of(const struct table *t, int k)
+{
+    return k * INSTANCE_CONFIGS / t->n_configs;
+}
+
 static void fill_context(struct table *t, const struct instance *in, int i, struct rng *r)
 {
     double full = (double)in->full[i], tokens = full / TOKEN_BYTES;
@@ -43,15 +49,16 @@ static void fill_context(struct table *t, const struct instance *in, int i, stru
     t->kv_bytes[i] = in->full[i];
     t->prefill_s[i] = tokens / 8000 + 4e-10 * tokens * tokens;
     t->question_s[i] = .03;
-    for (int v = 0; v < INSTANCE_CONFIGS; v++) {
-        size_t o = (size_t)i * INSTANCE_CONFIGS + (size_t)v;
+    for (int k = 0; k < t->n_configs; k++) {
+        int v = config_of(t, k);
+        size_t o = (size_t)i * INSTANCE_CONFIGS + (size_t)v, cell = table_cell(t, i, k);
         double test = (double)in->quality[o] + (v ? .02 * (rng_unit(r) - .5) : 0);
-        t->cell_bytes[o] = (int64_t)in->size[o] * UNIT;
-        t->size_frac[o] = t->keep_frac[o] = (double)t->cell_bytes[o] / full;
-        t->compress_s[o] = full / 10e9;
-        t->decompress_s[o] = v >= 3 * DROPS ? full / 40e9 : 0;
-        t->quality_train[o] = (double)in->quality[o];
-        t->quality_test[o] = fmin(fmax(test, 0), 1);
+        t->cell_bytes[cell] = (int64_t)in->size[o] * UNIT;
+        t->size_frac[cell] = t->keep_frac[cell] = (double)t->cell_bytes[cell] / full;
+        t->compress_s[cell] = full / 10e9;
+        t->decompress_s[cell] = v >= 3 * DROPS ? full / 40e9 : 0;
+        t->quality_train[cell] = (double)in->quality[o];
+        t->quality_test[cell] = fmin(fmax(test, 0), 1);
     }
 }
 
@@ -62,9 +69,9 @@ static int fill(struct table *t, const struct instance *in, uint64_t seed, struc
 
     if (table_own(t, names, err) || table_own(t, ids, err) || table_set_text(&t->model, "made up", err))
         return err->code;
-    for (int v = 0; v < INSTANCE_CONFIGS; v++) {
-        name_config(names + 64 * v, v);
-        t->config_name[v] = names + 64 * v;
+    for (int k = 0; k < t->n_configs; k++) {
+        name_config(names + 64 * k, config_of(t, k));
+        t->config_name[k] = names + 64 * k;
     }
     for (int i = 0; i < in->n; i++) {
         char *id = ids + (size_t)i * (ID_SIZE + DIGEST_HEX);
@@ -108,7 +115,7 @@ static int run(char **argv, struct err *err)
 
     if (instance_make(&in, INSTANCE_REAL, n, seed, err))
         return err->code;
-    int code = table_alloc(&t, n, INSTANCE_CONFIGS, 0, err);
+    int code = table_alloc(&t, n, argv[5] ? (int)strtol(argv[5], NULL, 10) : INSTANCE_CONFIGS, 0, err);
     if (!code)
         code = table_alloc_scores(&t, 0, err);
     if (!code)
@@ -126,8 +133,8 @@ int main(int argc, char **argv)
 {
     struct err err;
 
-    if (argc != 5) {
-        fprintf(stderr, "usage: table N SEED TABLE.h5 TIERS.json\n");
+    if (argc < 5 || argc > 6) {
+        fprintf(stderr, "usage: table N SEED TABLE.h5 TIERS.json [CONFIGS]\n");
         return 2;
     }
     if (run(argv, &err)) {
