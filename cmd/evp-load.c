@@ -191,6 +191,9 @@ static void say_result(const struct load *l, double seconds)
     put_report(summary_json(), r);
     if (cfg.json)
         print_report(r);
+    if (r->n_parts)
+        log_info("%sthe chunks of %d context%s %s the index", cfg.dry_run ? "would do: " : "", r->n_parts,
+                 r->n_parts == 1 ? "" : "s", cfg.chunks ? "come into" : "leave");
     if (r->nothing_to_do)
         log_info("nothing to do: %d payload%s in place", r->n_goals, r->n_goals == 1 ? " is" : "s are");
     else if (cfg.dry_run)

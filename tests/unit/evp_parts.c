@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { G = 2, K = 4, CHUNK = DIGEST_CHUNK, T_MAX = 4 * CHUNK + 40, CONTEXTS = 12, PAYLOAD_MAX = 1 << 17 };
+enum { G = 2, K = 4, CHUNK = DIGEST_CHUNK, T_MAX = 4 * CHUNK + 40, CONTEXTS = 12 };
+enum { T_LONG = 1200 * CHUNK, PAYLOAD_MAX = T_LONG * 40 }; // whose parts are too many for an index without a base
 
 static const char model[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 static char dir[] = "/tmp/evp-unit-XXXXXX";
@@ -59,9 +60,9 @@ TestSuite(evp_parts, .init = make_store, .fini = remove_store);
 /* ---- contexts --------------------------------------------------------------- */
 
 struct context {
-    int n, tier; // tier -1: not placed
-    bool none, chunks;
-    int32_t ids[T_MAX];
+    int n, tier;              // tier -1: not placed
+    bool none, chunks, other; // other: of other tensors than parts can be cut of
+    int32_t ids[T_LONG];
 };
 
 /* Few beginnings, so that contexts and prompts share some chunks and then part. */
@@ -108,6 +109,8 @@ static size_t make_payload(char *to, const struct context *c)
                                    { .name = "layers.0.v", .type = ST_BF16, .n_dims = 3, .dim = { G, c->n, K } } };
     static char rows[2][PAYLOAD_MAX];
     char digest[DIGEST_HEX], sum[3][XXH3_HEX], *text;
+    for (int t = 1; t < 3 && c->other; t++)
+        tensor[t] = (struct st_tensor){ tensor[t].name, ST_BF16, 2, { c->n, G * K }, NULL, 0, 0 };
     struct payload_made made = { c->none ? "none" : "knorm:drop=0.5", model, digest, c->n, tensor, sum, 3 };
     size_t n, bytes = 0;
     struct file_out out = { .f = open_memstream(&text, &n) };
@@ -225,6 +228,8 @@ static void check_prompts(struct evp_store *store, const struct context *c, stru
         make_ids(r, ids, n);
         if (k % 4 == 0) // the beginning of a context
             memcpy(ids, c[k % CONTEXTS].ids, sizeof(ids));
+        if (k % 5 == 0 && n > 100) // which parts from all others there
+            ids[n - 100] = -1;
         int want = longest(c, ids, n), got = evp_find(store, ids, (size_t)n, &found, &error);
         cr_assert(got >= 0, "%s", error.text);
         cr_assert_eq(got ? found.n_tokens : 0, want, "%d tokens, not %d", got ? (int)found.n_tokens : 0, want);
@@ -266,26 +271,59 @@ static struct evp_store *open_store(void)
     return store;
 }
 
-Test(evp_parts, what_is_found_is_what_all_contexts_say)
+static struct context context[CONTEXTS];
+
+static void change_often(struct evp_store *store, const char *seed, int n_steps)
 {
-    static struct context c[CONTEXTS];
-    struct evp_store *store = open_store();
-    struct rng r = rng_named(1, "parts");
+    struct rng r = rng_named(1, seed);
 
     for (int i = 0; i < CONTEXTS; i++)
-        c[i].tier = -1;
-    for (int step = 0; step < 150; step++) {
+        context[i].tier = -1;
+    for (int step = 0; step < n_steps; step++) {
         int i = (int)rng_below(&r, CONTEXTS);
-        change(store, &c[i], i, &r);
-        check_prompts(store, c, &r);
+        change(store, &context[i], i, &r);
+        check_prompts(store, context, &r);
         if (step % 30 == 29) { // an index made again from the state says the same
             char *index = file_join(folder[step / 30 % 2], "evp-index");
             unlink(index);
             free(index);
-            change(store, &c[i], i, &r);
-            check_prompts(store, c, &r);
+            change(store, &context[i], i, &r);
+            check_prompts(store, context, &r);
         }
     }
+}
+
+Test(evp_parts, what_is_found_is_what_all_contexts_say)
+{
+    struct evp_store *store = open_store();
+
+    change_often(store, "parts", 150);
+    evp_close(store);
+}
+
+/* The same while both tiers have the parts of a long context in the base of their index. */
+Test(evp_parts, changes_above_a_base)
+{
+    static struct context c = { .n = T_LONG, .none = true, .chunks = true };
+    struct evp_store *store = open_store();
+    struct evp_prefix found;
+    struct evp_error error;
+
+    for (int i = 0; i < T_LONG; i++)
+        c.ids[i] = -i;
+    put(store, 1000, &c);
+    c.tier = 1;
+    c.ids[T_LONG - 1] = 1;
+    put(store, 1001, &c);
+    change_often(store, "base", 60);
+    c.ids[T_LONG - 300] = 1;
+    cr_assert_eq(evp_find(store, c.ids, T_LONG, &found, &error), 1);
+    cr_assert_eq(found.n_tokens, T_LONG - 2 * CHUNK);
+    cr_assert_str_eq(found.tier, "fast");
+    check_part(store, &found, c.ids);
+    cr_assert(!evp_remove(store, "c1000", &error) && evp_find(store, c.ids, T_LONG, &found, &error) == 1);
+    cr_assert_str_eq(found.tier, "slow");
+    cr_assert(!evp_remove(store, "c1001", &error) && evp_find(store, c.ids, T_LONG, &found, &error) == 0);
     evp_close(store);
 }
 
@@ -295,6 +333,7 @@ Test(evp_parts, are_no_contexts)
     static struct context c = { .n = 2 * CHUNK + 1, .none = true, .chunks = true };
     struct evp_store *store = open_store();
     struct evp_put p = { .id = "c0", .tier = "fast", .payload = "", .chunks = 2 };
+    struct evp_prefix found;
     struct evp_tier tier;
     struct evp_error error;
     struct rng r = rng_named(2, "parts");
@@ -304,5 +343,9 @@ Test(evp_parts, are_no_contexts)
     put(store, 0, &c);
     cr_assert_eq(evp_get_tier(store, 0, &tier, NULL), 1);
     cr_assert_eq(tier.n_placed, 1);
+    cr_assert_eq(evp_find(store, c.ids, 2 * CHUNK, &found, &error), 1);
+    c.other = true;
+    put(store, 0, &c);
+    cr_assert_eq(evp_find(store, c.ids, 2 * CHUNK, &found, &error), 0);
     evp_close(store);
 }
