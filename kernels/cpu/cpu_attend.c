@@ -204,7 +204,7 @@ static size_t max_tasks(const struct cpu *c, int n_keys)
 /* The choice depends on nothing but the machine, the dtype and the head: a row must not notice what comes with it. */
 static shared_fn *shared_for(const struct cpu *c, enum attn_kind kind, int K)
 {
-    shared_fn *fn = kind == ATTN_SHARED ? c->shared : kind == ATTN_TEXT ? c->text : NULL;
+    shared_fn *fn = kind == ATTN_SHARED ? c->shared : c->text;
 
     if (c->base.dtype == DTYPE_BF16 && (K % SHARED_COLUMNS != 0 || (c->text && K > SHARED_AMX_COLUMNS)))
         return NULL;
@@ -231,6 +231,8 @@ void cpu_attend(struct backend *be, const struct attn_job *job)
     for (int i = 0; i < n_tiles; i++)
         n_keys = tile[i].n_keys > n_keys ? tile[i].n_keys : n_keys;
     if (n_keys <= ATTN_SPLIT || n_tiles >= TILES_PER_THREAD * c->n_threads) {
+        for (int i = 0; i + c->n_threads < n_tiles; i++)
+            tile[i].next = &tile[i + c->n_threads];
 #pragma omp parallel for schedule(dynamic, 1) num_threads(n_tiles > 1 ? c->n_threads : 1)
         for (int i = 0; i < n_tiles; i++)
             run_tile(&a, &tile[i]);

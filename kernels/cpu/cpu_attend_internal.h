@@ -16,10 +16,11 @@ enum {
 };
 
 struct tile {
-    const char *q, *k, *v; // its rows of q; its first key and value
-    int head;              // kv head
-    int token, n_tokens;   // of the pass
-    int n_keys;            // that its last token sees
+    const char *q, *k, *v;   // its rows of q; its first key and value
+    int head;                // kv head
+    int token, n_tokens;     // of the pass
+    int n_keys;              // that its last token sees
+    const struct tile *next; // that the same thread is likely to work on next; NULL: not known
 };
 
 struct attend {

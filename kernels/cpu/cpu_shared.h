@@ -6,7 +6,7 @@
  * rows. A head of 1,024 keys and 24 rows takes 88 us on a Zen 4 core in f32 and 53 in bf16, as products 105 and 64.
  *
  * The code is in cpu_shared_internal.h, compiled for f32 as cpu_rows.h's loops are, and for bf16 by
- * cpu_shared_avx512bf16.c. cpu_shared_amx.c is for bf16 on AMX, where also the rows of a text are not left to products.
+ * cpu_shared_avx512bf16.c. cpu_shared_amx.c is for bf16 on AMX and also for rows that do not all see the same keys.
  */
 #ifndef EVP_CPU_SHARED_H
 #define EVP_CPU_SHARED_H
@@ -25,7 +25,9 @@ struct shared_piece {
     const void *q;     // (n_rows, K)
     const void *k, *v; // (n_keys, K)
     int n_rows, n_keys, K;
-    int group, seen;               // shared_amx: row r sees the first seen + r / group keys, none below 1; group 0: all
+    int group, seen;             // shared_amx: row r sees the first seen + r / group keys, none below 1; group 0: all
+    const void *next_k, *next_v; // (n_next, K): what is likely to be needed next; shared_amx fetches some of it
+    int n_next;
     float scale;                   // of scores, times log2(e)
     float *sum;                    // result (n_rows, K): values weighted by 2^((score - max) * scale); NULL: not wanted
     float *max, *weight;           // results (lanes): of the scores; the sum of the weights

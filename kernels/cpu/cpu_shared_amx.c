@@ -1,4 +1,5 @@
-/* cpu_shared_amx.c - attention in bf16 by the tiles of AMX: of rows that share their keys, and of the rows of a text.
+/* cpu_shared_amx.c - attention in bf16 by the tiles of AMX: of rows that share their keys, and of rows that see more
+ * keys one after the other.
  *
  * A tile register has 16 rows of 64 bytes; one product adds to 16 x 16 sums what 32 columns of the left side and 32
  * rows of the right side give, the rows of the right side in pairs. So the left side is keys as they are in memory, and
@@ -6,9 +7,11 @@
  * lane, per query row. In place of the scores come weights in words of two keys: the right side of the second product,
  * whose left side is values as columns. What is added up is therefore transposed, too, until the end.
  *
- * BLOCK keys at a time, so that scores stay in the first-level cache. A row's largest score so far is what its weights
- * are relative to; when it grows, its sums are multiplied down. By exactly 1 where it does not, and keys that a row
- * does not see weigh 0: a row's bits do not depend on the other rows.
+ * BLOCK keys at a time against WIDE lanes, so that all this stays in the first-level cache. (Vectors and tiles do not
+ * gain from each other's pauses: both need the same ports.)
+ *
+ * A row's largest score so far is what its weights are relative to; when it grows, its sums are multiplied down. By
+ * exactly 1 where it does not, and keys that a row does not see weigh 0: a row's bits do not depend on the other rows.
  */
 #include "kernels/cpu/cpu_shared.h"
 
@@ -25,10 +28,15 @@
 enum {
     SIDE = 16,         // rows of a tile, and words of its rows
     STEP = 2 * SIDE,   // columns of bf16 that a product takes
-    BLOCK = 128,       // keys
+    BLOCK = 64,        // keys
     WORDS = BLOCK / 2, // of values as columns
     WIDE = 2 * SIDE,   // lanes of scores and sums: two tiles; the second may be idle
     CACHE_LINE = 64,
+    // lines that are fetched ahead with 8 columns of STEP values, with a call of add_products(), with 4 weights of a
+    // lane
+    FETCH_TURNING = 2,
+    FETCH_ADDING = 3,
+    FETCH_WEIGHING = 3,
 };
 
 static void configure(void)
@@ -41,6 +49,58 @@ static void configure(void)
               .row_bytes = { 64, 64, 64, 64, 64, 64, 64, 64 },
               .rows = { SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE } };
     _tile_loadconfig(&all);
+}
+
+/* ---- keys and values ----------------------------------------------------- */
+
+enum side { KEYS, VALUES };
+
+/* s->k_at = the last keys and the last values, each followed by rows of zeros up to STEP. */
+static void pad_rest(const struct shared_piece *s)
+{
+    size_t row = (size_t)s->K * sizeof(uint16_t), n = (size_t)(s->n_keys % STEP), first = (size_t)s->n_keys - n;
+    const char *from[] = { s->k, s->v };
+
+    for (int side = KEYS; side <= VALUES && n > 0; side++) {
+        char *to = (char *)s->k_at + (size_t)(side * STEP) * row;
+        memcpy(to, from[side] + first * row, n * row);
+        memset(to + n * row, 0, (STEP - n) * row);
+    }
+}
+
+/* STEP keys or values. */
+static inline const uint16_t *step_of(const struct shared_piece *s, enum side side, int first)
+{
+    const uint16_t *all = side == KEYS ? s->k : s->v, *rest = s->k_at;
+    return first + STEP <= s->n_keys ? all + (size_t)first * (size_t)s->K : rest + (int)side * STEP * s->K;
+}
+
+/* Keys and values on their way into the second-level cache while those before them are worked on, little by little:
+ * memory is as slow as the work. */
+struct ahead {
+    const char *k, *v;
+    size_t at, end; // bytes
+};
+
+/* What follows the n keys from `first` on: of this piece, or of the next one. */
+static struct ahead ahead_of(const struct shared_piece *s, int first, int n)
+{
+    size_t row = (size_t)s->K * sizeof(uint16_t);
+    int rest = s->n_keys - first - n;
+
+    if (rest <= 0)
+        return (struct ahead){ s->next_k, s->next_v, 0, (size_t)(s->n_next < BLOCK ? s->n_next : BLOCK) * row };
+    size_t at = (size_t)(first + n) * row;
+    return (struct ahead){ (const char *)s->k + at, (const char *)s->v + at, 0,
+                           (size_t)(rest < BLOCK ? rest : BLOCK) * row };
+}
+
+INLINE void fetch(struct ahead *a, int lines)
+{
+    for (int i = 0; i < lines && a->at < a->end; i++, a->at += CACHE_LINE) {
+        _mm_prefetch(a->k + a->at, _MM_HINT_T1);
+        _mm_prefetch(a->v + a->at, _MM_HINT_T1);
+    }
 }
 
 /* ---- columns instead of rows --------------------------------------------- */
@@ -89,24 +149,46 @@ static void turn_rows(const struct shared_piece *s)
         }
 }
 
-/* s->v_at (K, WORDS) words = n values, a multiple of STEP, as columns of words of two keys. */
-static void turn_values(const struct shared_piece *s, const uint16_t *v, int n)
+/* 8 columns of 32 rows, `row` bytes apart, as 8 rows of 32. */
+INLINE void transpose_eight(__m512i to[8], const char *from, size_t row)
 {
-    int K = s->K;
+    __m512i t[8], u[8];
 
-    for (int key = 0; key < n; key += STEP)
-        for (int column = 0; column < K; column += SIDE) {
-            __m512i r[SIDE];
-            for (int i = 0; i < SIDE; i++) {
-                const uint16_t *at = v + (size_t)(key + 2 * i) * (size_t)K + column;
-                __m512i first = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)at));
-                __m512i second = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(at + K)));
-                r[i] = _mm512_or_si512(first, _mm512_slli_epi32(second, 16));
-            }
-            transpose(r);
-            for (int i = 0; i < SIDE; i++)
+    for (int i = 0; i < 8; i++) { // a quarter of a register has every eighth row
+        const char *at = from + (size_t)i * row;
+        t[i] = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)at));
+        t[i] = _mm512_mask_broadcast_i32x4(t[i], 0x00f0, _mm_loadu_si128((const __m128i *)(at + 8 * row)));
+        t[i] = _mm512_mask_broadcast_i32x4(t[i], 0x0f00, _mm_loadu_si128((const __m128i *)(at + 16 * row)));
+        t[i] = _mm512_mask_broadcast_i32x4(t[i], 0xf000, _mm_loadu_si128((const __m128i *)(at + 24 * row)));
+    }
+    for (int i = 0; i < 8; i += 2) {
+        u[i] = _mm512_unpacklo_epi16(t[i], t[i + 1]);
+        u[i + 1] = _mm512_unpackhi_epi16(t[i], t[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int j = 0; j < 2; j++) {
+            t[i + 2 * j] = _mm512_unpacklo_epi32(u[i + j], u[i + j + 2]);
+            t[i + 2 * j + 1] = _mm512_unpackhi_epi32(u[i + j], u[i + j + 2]);
+        }
+    for (int i = 0; i < 4; i++) {
+        to[2 * i] = _mm512_unpacklo_epi64(t[i], t[i + 4]);
+        to[2 * i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 4]);
+    }
+}
+
+/* s->v_at (K, WORDS) words = n values, a multiple of STEP, as columns of words of two keys. */
+static void turn_values(const struct shared_piece *s, int first, int n, struct ahead *ahead)
+{
+    for (int key = 0; key < n; key += STEP) {
+        const uint16_t *v = step_of(s, VALUES, first + key);
+        for (int column = 0; column < s->K; column += 8) {
+            __m512i r[8];
+            fetch(ahead, FETCH_TURNING);
+            transpose_eight(r, (const char *)(v + column), (size_t)s->K * sizeof(*v));
+            for (int i = 0; i < 8; i++)
                 _mm512_storeu_si512(s->v_at + (column + i) * WORDS + key / 2, r[i]);
         }
+    }
 }
 
 /* ---- products ------------------------------------------------------------ */
@@ -142,7 +224,7 @@ INLINE void store_sums(float *to, bool two)
 }
 
 /* score (STEP, WIDE) = k (STEP, K) times q, whose rows are `lanes` words apart; one tile of lanes or two. */
-INLINE void score_step(float *score, const uint16_t *k, const float *q, int K, int lanes, bool two)
+INLINE void score_step(float *score, const uint16_t *k, const float *q, int K, int lanes, bool two, struct ahead *ahead)
 {
     int k_pitch = K * (int)sizeof(*k), q_pitch = lanes * (int)sizeof(*q);
 
@@ -150,13 +232,15 @@ INLINE void score_step(float *score, const uint16_t *k, const float *q, int K, i
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (int column = 0; column < K; column += STEP, q += SIDE * lanes)
+    for (int column = 0; column < K; column += STEP, q += SIDE * lanes) {
+        fetch(ahead, FETCH_ADDING);
         add_products(k + column, k + SIDE * K + column, k_pitch, q, q_pitch, two);
+    }
     store_sums(score, two);
 }
 
 /* sum (STEP, WIDE) += v (STEP columns, n keys) times weights p (n, WIDE), in words of two keys. */
-INLINE void value_step(float *sum, const float *v, const float *p, int n, bool two)
+INLINE void value_step(float *sum, const float *v, const float *p, int n, bool two, struct ahead *ahead)
 {
     enum { V_PITCH = WORDS * sizeof(float) };
 
@@ -166,8 +250,10 @@ INLINE void value_step(float *sum, const float *v, const float *p, int n, bool t
         _tile_loadd(1, sum + SIDE, PITCH);
         _tile_loadd(3, sum + SIDE * WIDE + SIDE, PITCH);
     }
-    for (int key = 0; key < n; key += STEP, v += SIDE, p += SIDE * WIDE)
+    for (int key = 0; key < n; key += STEP, v += SIDE, p += SIDE * WIDE) {
+        fetch(ahead, FETCH_ADDING);
         add_products(v, v + SIDE * WORDS, V_PITCH, p, PITCH, two);
+    }
     store_sums(sum, two);
 }
 
@@ -187,14 +273,34 @@ INLINE __m512 exp2_lanes(__m512 x)
     return _mm512_scalef_ps(p, x);
 }
 
+/* 2^x, 1e-5 off, for t = (127 + x) * 2^23: as a whole number this has the bits of 2^whole * (1 + f), and 2^f is a
+ * polynomial of 1 + f (minimax). 0 for t < 0; with the sign set where t is not finite. Too high by as much as cutting
+ * off what bf16 does not hold, instead of rounding, takes away in the mean. */
+#define TOO_HIGH 1.0027f
+INLINE __m512i weight_bits(__m512 t)
+{
+    enum { A_AND_B_OR_C = 0xea };
+    const __m512i fraction = _mm512_set1_epi32(0x7fffff), one = _mm512_set1_epi32(0x3f800000);
+    __m512i bits = _mm512_cvttps_epi32(_mm512_max_ps(_mm512_setzero_ps(), t));
+    __m512 m = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(bits, fraction, one, A_AND_B_OR_C)); // 1 + f
+    __m512 power = _mm512_castsi512_ps(_mm512_andnot_si512(fraction, bits)),
+           p = _mm512_set1_ps(TOO_HIGH * 0.013534168f);
+
+    p = _mm512_fmadd_ps(p, m, _mm512_set1_ps(TOO_HIGH * -0.00212521091f));
+    p = _mm512_fmadd_ps(p, m, _mm512_set1_ps(TOO_HIGH * 0.166613381f));
+    p = _mm512_fmadd_ps(p, m, _mm512_set1_ps(TOO_HIGH * 0.312016034f));
+    p = _mm512_fmadd_ps(p, m, _mm512_set1_ps(TOO_HIGH * 0.509964222f));
+    return _mm512_castps_si512(_mm512_mul_ps(power, p));
+}
+
 /* A tile of lanes. */
 struct lanes {
-    float *score;                // (BLOCK, WIDE)
-    float *sum;                  // (K, WIDE); NULL: not wanted
-    float *max, *weight;         // (SIDE): so far
-    int first, seen[SIDE], K, n; // key of the block; keys that each row sees; columns; keys of the block
+    float *score;          // (BLOCK, WIDE)
+    float *sum;            // (K, WIDE); NULL: not wanted
+    float *max, *weight;   // (SIDE): so far
+    int first, seen[SIDE]; // key of the block; keys that each row sees
+    int K, n;              // columns; keys of the block, a multiple of STEP
     float scale;
-    const char *next_k, *next_v; // keys and values to be fetched meanwhile; NULL: none
 };
 
 /* The score of a key, -inf for those who do not see it. */
@@ -207,40 +313,52 @@ INLINE __m512 score_of(const struct lanes *l, int key, __m512i seen, bool all)
     return _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), sees, x);
 }
 
-/* Weights in place of scores, in words of two keys. */
-INLINE void weigh(const struct lanes *l, bool all)
+/* The largest scores so far. */
+INLINE __m512 top_of(const struct lanes *l, __m512i seen, bool all)
 {
-    const __m512 scale = _mm512_set1_ps(l->scale), old = _mm512_loadu_ps(l->max);
-    const __m512i seen = _mm512_loadu_si512(l->seen);
-    __m512 max[4] = { old, old, old, old }, sum[2] = { _mm512_setzero_ps(), _mm512_setzero_ps() };
-    uint16_t turn[2 * SIDE]; // two registers of bf16 word by word
-    for (int i = 0; i < SIDE; i++)
-        turn[2 * i] = (uint16_t)i, turn[2 * i + 1] = (uint16_t)(i + SIDE);
-    const __m512i pairs = _mm512_loadu_si512(turn);
-    const int row = l->K * (int)sizeof(uint16_t);
+    __m512 max[8];
 
-    for (int key = 0; key < l->n; key += 4)
-        for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 8; i++)
+        max[i] = _mm512_loadu_ps(l->max);
+    for (int key = 0; key < l->n; key += 8)
+        for (int i = 0; i < 8; i++)
             max[i] = _mm512_max_ps(max[i], score_of(l, key + i, seen, all));
-    __m512 top = _mm512_max_ps(_mm512_max_ps(max[0], max[1]), _mm512_max_ps(max[2], max[3]));
+    for (int i = 4; i > 0; i /= 2)
+        for (int j = 0; j < i; j++)
+            max[j] = _mm512_max_ps(max[j], max[j + i]);
+    return max[0];
+}
+
+/* Weights in place of scores, in words of two keys; what was added up before becomes relative to the new maxima. */
+INLINE void weigh(const struct lanes *l, bool all, struct ahead *ahead)
+{
+    enum { A_AND_B_OR_C = 0xea, ANY = 0xfe };
+    const __m512i seen = _mm512_loadu_si512(l->seen), high = _mm512_set1_epi32((int)0xffff0000);
+    const __m512 scale = _mm512_set1_ps(l->scale), unit = _mm512_set1_ps(0x1p23f), steep = _mm512_mul_ps(scale, unit);
+    __m512 old = _mm512_loadu_ps(l->max), top = top_of(l, seen, all);
+    __m512 sum[2] = { _mm512_setzero_ps(), _mm512_setzero_ps() };
+    __m512i any = _mm512_setzero_si512();
+
     _mm512_storeu_ps(l->max, top);
     top = _mm512_mask_mov_ps(top, _mm512_cmp_ps_mask(top, _mm512_set1_ps(-INFINITY), _CMP_EQ_OQ), _mm512_setzero_ps());
-    for (int key = 0; key < l->n; key += 2) {
-        for (int at = key * row; at < (key + 2) * row && l->next_k; at += CACHE_LINE) {
-            _mm_prefetch(l->next_k + at, _MM_HINT_T1);
-            _mm_prefetch(l->next_v + at, _MM_HINT_T1);
-        }
-        __m512 e[2];
+    __m512 base = _mm512_fnmadd_ps(top, steep, _mm512_mul_ps(_mm512_set1_ps(127), unit));
+    for (int key = 0; key < l->n; key += 4) {
+        __m512i word[2];
+        fetch(ahead, FETCH_WEIGHING);
         for (int i = 0; i < 2; i++) {
-            e[i] = exp2_lanes(_mm512_fmsub_ps(score_of(l, key + i, seen, all), scale, _mm512_mul_ps(top, scale)));
-            sum[i] = _mm512_add_ps(sum[i], e[i]);
+            __m512i a = weight_bits(_mm512_fmadd_ps(score_of(l, key + 2 * i, seen, all), steep, base));
+            __m512i b = weight_bits(_mm512_fmadd_ps(score_of(l, key + 2 * i + 1, seen, all), steep, base));
+            sum[i] = _mm512_add_ps(sum[i], _mm512_add_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b)));
+            word[i] = _mm512_ternarylogic_epi32(b, high, _mm512_srli_epi32(a, 16), A_AND_B_OR_C);
+            _mm512_storeu_si512(l->score + (key / 2 + i) * WIDE, word[i]);
         }
-        __m512i both = (__m512i)_mm512_cvtne2ps_pbh(e[1], e[0]);
-        _mm512_storeu_si512(l->score + key / 2 * WIDE, _mm512_permutexvar_epi16(pairs, both));
+        any = _mm512_ternarylogic_epi32(any, word[0], word[1], ANY);
     }
     __m512 down = exp2_lanes(_mm512_mul_ps(_mm512_sub_ps(old, top), scale)); // 0 for the first keys that a row sees
-    __m512 weight = _mm512_mul_ps(_mm512_loadu_ps(l->weight), down);
-    _mm512_storeu_ps(l->weight, _mm512_add_ps(weight, _mm512_add_ps(sum[0], sum[1])));
+    __m512 added = _mm512_mul_ps(_mm512_add_ps(sum[0], sum[1]), _mm512_set1_ps(1 / TOO_HIGH));
+    __m512 weight = _mm512_fmadd_ps(_mm512_loadu_ps(l->weight), down, added);
+    __mmask16 wrong = _mm512_test_epi32_mask(any, _mm512_set1_epi32((int)0x80008000)); // a score is not finite
+    _mm512_storeu_ps(l->weight, _mm512_mask_mov_ps(weight, wrong, _mm512_set1_ps(NAN)));
     if (l->sum && _mm512_cmp_ps_mask(down, _mm512_set1_ps(1), _CMP_NEQ_UQ))
         for (int column = 0; column < l->K; column++) {
             float *at = l->sum + column * WIDE;
@@ -250,19 +368,6 @@ INLINE void weigh(const struct lanes *l, bool all)
 
 /* ---- a piece ------------------------------------------------------------- */
 
-/* Rows of some keys or values, followed by rows of zeros up to a multiple of STEP. */
-static const uint16_t *whole_steps(const struct shared_piece *s, const void *all, int first, int n)
-{
-    const uint16_t *rows = (const uint16_t *)all + (size_t)first * (size_t)s->K;
-    size_t row = (size_t)s->K * sizeof(*rows), rest = (size_t)(STEP - n % STEP);
-
-    if (n % STEP == 0)
-        return rows;
-    memcpy(s->k_at, rows, (size_t)n * row);
-    memset((char *)s->k_at + (size_t)n * row, 0, rest * row);
-    return s->k_at;
-}
-
 /* How many keys the row of a lane sees. */
 static inline int keys_seen(const struct shared_piece *s, int lane)
 {
@@ -270,42 +375,36 @@ static inline int keys_seen(const struct shared_piece *s, int lane)
     return seen < s->n_keys ? seen : s->n_keys;
 }
 
-/* n keys against the lanes from `lane` on, as many as there are up to WIDE. */
-static void block_of_lanes(const struct shared_piece *s, const uint16_t *k, int first, int n, int lane, float *sum)
+/* n keys, a multiple of STEP, against the lanes from `lane` on, as many as there are up to WIDE. */
+static void block_of_lanes(const struct shared_piece *s, int first, int n, int lane, float *sum, struct ahead *ahead)
 {
     int lanes = shared_lanes(s->n_rows);
     bool two = lanes - lane > SIDE;
     float *score = s->score;
 
     for (int key = 0; key < n; key += STEP)
-        score_step(score + key * WIDE, k + (size_t)key * (size_t)s->K, s->q_lanes + lane, s->K, lanes, two);
+        score_step(score + key * WIDE, step_of(s, KEYS, first + key), s->q_lanes + lane, s->K, lanes, two, ahead);
+    WRITTEN();
     for (int tile = 0; tile <= two; tile++) {
         int at = lane + tile * SIDE;
-        struct lanes l = { score + tile * SIDE,
-                           s->sum ? sum + tile * SIDE : NULL,
-                           s->max + at,
-                           s->weight + at,
-                           first,
-                           { 0 },
-                           s->K,
-                           n,
-                           s->scale,
-                           NULL,
-                           NULL };
-        if (at == 0 && first + 2 * BLOCK <= s->n_keys) {
-            size_t row = (size_t)s->K * sizeof(uint16_t), next = (size_t)(first + BLOCK) * row;
-            l.next_k = (const char *)s->k + next, l.next_v = (const char *)s->v + next;
-        }
+        struct lanes l = { .score = score + tile * SIDE,
+                           .sum = s->sum ? sum + tile * SIDE : NULL,
+                           .max = s->max + at,
+                           .weight = s->weight + at,
+                           .first = first,
+                           .K = s->K,
+                           .n = n,
+                           .scale = s->scale };
         for (int i = 0; i < SIDE; i++)
             l.seen[i] = keys_seen(s, at + i);
         if (l.seen[0] >= first + n)
-            weigh(&l, true);
+            weigh(&l, true, ahead);
         else
-            weigh(&l, false);
+            weigh(&l, false, ahead);
     }
     WRITTEN();
     for (int column = 0; column < s->K && s->sum; column += STEP)
-        value_step(sum + column * WIDE, s->v_at + column * WORDS, score, n, two);
+        value_step(sum + column * WIDE, s->v_at + column * WORDS, score, n, two, ahead);
 }
 
 /* Rows instead of columns. */
@@ -336,16 +435,17 @@ void shared_amx(const struct shared_piece *s)
     if (s->sum)
         memset(sums, 0, (size_t)wide * (size_t)s->K * sizeof(*sums));
     turn_rows(s);
+    pad_rest(s);
     configure();
     for (int key = 0; key < s->n_keys; key += BLOCK) {
-        int n = s->n_keys - key < BLOCK ? s->n_keys - key : BLOCK, padded = (n + STEP - 1) / STEP * STEP;
+        int n = s->n_keys - key < BLOCK ? s->n_keys - key : BLOCK;
+        n = (n + STEP - 1) / STEP * STEP;
+        struct ahead ahead = ahead_of(s, key, n);
         if (s->sum)
-            turn_values(s, whole_steps(s, s->v, key, n), padded);
-        const uint16_t *k = whole_steps(s, s->k, key, n);
-        WRITTEN();
+            turn_values(s, key, n, &ahead);
         for (int lane = 0; lane < lanes; lane += WIDE)
             if (keys_seen(s, (lane + WIDE < s->n_rows ? lane + WIDE : s->n_rows) - 1) > key)
-                block_of_lanes(s, k, key, padded, lane, sums + (size_t)lane * (size_t)s->K);
+                block_of_lanes(s, key, n, lane, sums + (size_t)lane * (size_t)s->K, &ahead);
     }
     _tile_release();
     if (s->sum)

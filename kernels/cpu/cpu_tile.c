@@ -2,7 +2,8 @@
  *
  * Scores and weighted values are oneDNN products on the calling thread, with f32 results; in bf16 the weights are
  * rounded into a buffer of their own, because a product over rows with gaps is half as fast. Kind ATTN_OWN takes dot
- * products in blocks of KEY_STEP keys instead, all in f32; kind ATTN_SHARED what cpu_shared.h offers, where it does.
+ * products in blocks of KEY_STEP keys instead, all in f32. Kind ATTN_SHARED takes what cpu_shared.h offers, where it
+ * does, and in bf16 on AMX every kind.
  */
 #include "kernels/cpu/cpu_attend_internal.h"
 
@@ -236,7 +237,9 @@ static void dots_piece(const struct attend *a, const struct tile *t, int first, 
 static void shared_piece(const struct attend *a, const struct tile *t, int first, int end, const struct tile_memory *m,
                          struct state to)
 {
-    size_t key = (size_t)first * (size_t)a->job->head_dim * dtype_size(a->cpu->base.dtype);
+    size_t row = (size_t)a->job->head_dim * dtype_size(a->cpu->base.dtype), key = (size_t)first * row;
+    const struct tile *next = end < t->n_keys ? t : t->next;
+    size_t at = next == t ? (size_t)end * row : 0;
 
     a->shared(&(struct shared_piece){ .q = t->q,
                                       .k = t->k + key,
@@ -246,6 +249,11 @@ static void shared_piece(const struct attend *a, const struct tile *t, int first
                                       .K = a->job->head_dim,
                                       .group = a->causal ? a->group : 0,
                                       .seen = t->n_keys - t->n_tokens + 1 - first,
+                                      .next_k = next ? next->k + at : NULL,
+                                      .next_v = next ? next->v + at : NULL,
+                                      .n_next = next == t ? t->n_keys - end
+                                                : next    ? next->n_keys
+                                                          : 0,
                                       .scale = a->job->scale * LOG2_E,
                                       .sum = a->weighed ? to.sum : NULL,
                                       .max = to.max,

@@ -270,15 +270,49 @@ static void check_far_apart(const struct pair *p)
         { ATTN_WHOLE, 2, 2, 16, { { 0, 30, 0, 3 }, { 30, 3, 0, 70 } } },
         { ATTN_OWN, 2, 2, 20, { { 0, 40, 0, 40 } } },
         { ATTN_SHARED, 1, 2, 16, { { 0, 20, 0, 1100 } } },
+        { ATTN_OWN, 1, 3, 64, { { 0, 40, 0, 200 } } },
+        { ATTN_SHARED, 1, 3, 64, { { 0, 20, 0, 1100 } } },
     };
 
-    for (int i = 0; i < 3; i++)
-        check_case(p, &far[i], 20, OUT);
+    for (int i = 0; i < 5; i++)
+        check_case(p, &far[i], far[i].K < 64 ? 20 : 3, OUT);
 }
 
 Test(kernels, attend_scores_far_apart)
 {
     each_pair(check_far_apart);
+}
+
+/* An infinite number of the second of three tokens must show in those that see it: a run ends with it. */
+static void check_infinite(const struct pair *p)
+{
+    static const struct attn_case of[] = { { ATTN_TEXT, 1, 1, 64, { { 0, 3, 0, 3 } } },
+                                           { ATTN_OWN, 1, 1, 64, { { 0, 3, 0, 3 } } } };
+    struct backend *be = p->got;
+
+    for (int i = 0; i < 2; i++)
+        for (int key = 0; key <= 1; key++) {
+            struct operands o = operands_of(be, &of[i]);
+            int K = of[i].K, rows = key ? LAYERS * 3 : 3, row = key ? LAYER * 3 + 1 : 1;
+            void **at = key ? &o.k : &o.q;
+            float *host = read_stored(be, *at, (size_t)(rows * K), "operand");
+            host[row * K] = INFINITY;
+            be->free(be, *at);
+            *at = stored_from(be, host, (size_t)(rows * K));
+            o.job.q = o.q, o.job.store.k = o.k;
+            struct attended a = attend_on(be, &o, of[i].spans, 1, OUT);
+            for (int t = 0; t < 3; t++)
+                cr_assert_eq(isfinite(a.out[t * (K + PITCH)]) != 0, t == 0 || (t == 2 && !key), "%s: token %d, %s",
+                             p->name, t, key ? "key" : "query");
+            attended_free(a);
+            free(host);
+            operands_free(be, &o);
+        }
+}
+
+Test(kernels, attend_shows_what_is_not_finite)
+{
+    each_pair(check_infinite);
 }
 
 /* ---- alone and in company ----------------------------------------------- */
@@ -563,38 +597,4 @@ static void check_merged_halves(const struct pair *p)
 Test(kernels, merged_halves_are_the_whole)
 {
     each_pair(check_merged_halves);
-}
-
-/* ---- slots -------------------------------------------------------------- */
-
-static void check_copy_slots(const struct pair *p)
-{
-    enum { HEADS = LAYERS * G, SLOTS = 40, N = HEADS * SLOTS * K };
-    const int32_t to[] = { 7, 30, 18 };
-    const struct kv_shape shape = { LAYERS, G * GROUP, G, K, p->got->dtype };
-    struct backend *be = p->got;
-
-    for (int n = 0; n <= 6; n += 3) { // 6: up to the first place that is written
-        void *k = stored(be, "k", N), *v = stored(be, "v", N);
-        float *want[] = { host_numbers("k", N), host_numbers("v", N) };
-        const struct slot_copy copy = { 1, n, to, 3 };
-        be->copy_slots(be, &(struct kv_store){ k, v, SLOTS }, &shape, &copy);
-        float *got[] = { read_stored(be, k, N, "copy_slots k"), read_stored(be, v, N, "copy_slots v") };
-        for (int i = 0; i < 2; i++) {
-            for (int h = 0; h < HEADS; h++)
-                for (int d = 0; d < copy.n_to; d++)
-                    memcpy(want[i] + (h * SLOTS + to[d]) * K, want[i] + (h * SLOTS + 1) * K,
-                           (size_t)(copy.n * K) * sizeof(float));
-            same_numbers(p, (struct host_results){ want[i], got[i], N }, EXACT, "copy_slots");
-            free(want[i]);
-            free(got[i]);
-        }
-        be->free(be, k);
-        be->free(be, v);
-    }
-}
-
-Test(kernels, copy_slots)
-{
-    each_pair(check_copy_slots);
 }

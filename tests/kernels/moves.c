@@ -85,6 +85,38 @@ Test(kernels, copy_slots_of_any_width)
     each_pair(check_copy_slots);
 }
 
+static void check_copied(const struct pair *p)
+{
+    enum { LAYERS = 2, G = 3, GROUP = 3, K = 64, HEADS = LAYERS * G, SLOTS = 40, N = HEADS * SLOTS * K };
+    const int32_t to[] = { 7, 30, 18 };
+    const struct kv_shape shape = { LAYERS, G * GROUP, G, K, p->got->dtype };
+    struct backend *be = p->got;
+
+    for (int n = 0; n <= 6; n += 3) { // 6: up to the first place that is written
+        void *k = stored(be, "k", N), *v = stored(be, "v", N);
+        float *want[] = { host_numbers("k", N), host_numbers("v", N) };
+        const struct slot_copy copy = { 1, n, to, 3 };
+        be->copy_slots(be, &(struct kv_store){ k, v, SLOTS }, &shape, &copy);
+        float *got[] = { read_stored(be, k, N, "copy_slots k"), read_stored(be, v, N, "copy_slots v") };
+        for (int i = 0; i < 2; i++) {
+            for (int h = 0; h < HEADS; h++)
+                for (int d = 0; d < copy.n_to; d++)
+                    memcpy(want[i] + (h * SLOTS + to[d]) * K, want[i] + (h * SLOTS + 1) * K,
+                           (size_t)(copy.n * K) * sizeof(float));
+            same_numbers(p, (struct host_results){ want[i], got[i], N }, EXACT, "copy_slots");
+            free(want[i]);
+            free(got[i]);
+        }
+        be->free(be, k);
+        be->free(be, v);
+    }
+}
+
+Test(kernels, copy_slots)
+{
+    each_pair(check_copied);
+}
+
 /* ---- repeat -------------------------------------------------------------- */
 
 /* Bytes of a row, from one row to the next, and the address of the first. */
