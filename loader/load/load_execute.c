@@ -4,18 +4,17 @@
  */
 #include "base/clock.h"
 #include "loader/load/load_internal.h"
+#include "loader/load/load_work.h"
 
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BATCH_FILES = 1024, JOBS_MAX = 64 };
+enum { BATCH_FILES = 1024 };
 static const int64_t batch_bytes = (int64_t)1 << 30;
 
 /* Seconds between two writes of the indexes while payloads are placed: at least so many, and so many times what the
@@ -97,15 +96,10 @@ static int remove_damaged(struct load *l, struct publishing *p, struct err *err)
 
 /* ---- placing --------------------------------------------------------------------------------- */
 
-/* Work for several threads: piece(batch, i) for each i below n; the first failure ends it. */
 struct batch {
     struct load *l;
     const struct step *step;
     int n;
-    int (*piece)(const struct batch *b, int i, struct err *err);
-    atomic_int next, code;
-    pthread_mutex_t lock; // for err
-    struct err *err;
 };
 
 static int copy_packed(const struct load *l, const struct goal *g, struct err *err)
@@ -135,8 +129,9 @@ static int copy_placed(const struct load *l, const struct copy *c, const struct 
     return code;
 }
 
-static int copy_piece(const struct batch *b, int i, struct err *err)
+static int copy_piece(void *arg, int i, struct err *err)
 {
+    const struct batch *b = arg;
     const struct load *l = b->l;
     const struct goal *g = &l->goal[b->step[i].goal];
     int file = b->step[i].file;
@@ -145,44 +140,18 @@ static int copy_piece(const struct batch *b, int i, struct err *err)
     return code ? err_wrap(err, "context '%.80s'", g->want.id) : 0;
 }
 
-static int read_back_piece(const struct batch *b, int i, struct err *err)
+static int read_back_piece(void *arg, int i, struct err *err)
 {
+    const struct batch *b = arg;
     const struct goal *g = &b->l->goal[b->step[i].goal];
 
     return tier_store_read_back(&b->l->store[g->store], &g->want, err) ? err_wrap(err, "context '%.80s'", g->want.id)
                                                                        : 0;
 }
 
-static void *work(void *arg)
+static int run_batch(struct batch *b, int (*piece)(void *arg, int i, struct err *err), struct err *err)
 {
-    struct batch *b = arg;
-    struct err err;
-
-    for (int i; !b->code && (i = atomic_fetch_add(&b->next, 1)) < b->n;) {
-        if (!b->piece(b, i, &err))
-            continue;
-        pthread_mutex_lock(&b->lock);
-        if (!b->code)
-            *b->err = err;
-        b->code = err.code;
-        pthread_mutex_unlock(&b->lock);
-    }
-    return NULL;
-}
-
-static int run_batch(struct batch *b, int (*piece)(const struct batch *b, int i, struct err *err))
-{
-    pthread_t thread[JOBS_MAX];
-    int n = 0, jobs = b->l->o.jobs < b->n ? b->l->o.jobs : b->n;
-
-    b->piece = piece;
-    b->next = 0;
-    while (n < jobs - 1 && n < JOBS_MAX && !pthread_create(&thread[n], NULL, work, b))
-        n++;
-    work(b);
-    for (int i = 0; i < n; i++)
-        pthread_join(thread[i], NULL);
-    return b->code;
+    return load_share(&(struct load_work){ piece, b, b->n, b->l->o.jobs }, err);
 }
 
 static int flush_batch(const struct batch *b, struct err *err)
@@ -216,7 +185,7 @@ static int name_batch(struct batch *b, struct err *err)
 /* The batch from step `first` on; *end: the step after it. */
 static int place_batch(struct load *l, int first, int *end, struct err *err)
 {
-    struct batch b = { .l = l, .step = &l->order.at[first], .err = err, .lock = PTHREAD_MUTEX_INITIALIZER };
+    struct batch b = { .l = l, .step = &l->order.at[first] };
     int64_t bytes = 0;
 
     for (*end = first; *end < l->order.n && l->order.at[*end].kind == STEP_PLACE && b.n < BATCH_FILES; ++*end) {
@@ -226,7 +195,7 @@ static int place_batch(struct load *l, int first, int *end, struct err *err)
             break;
         }
     }
-    if (run_batch(&b, copy_piece) || flush_batch(&b, err) || run_batch(&b, read_back_piece))
+    if (run_batch(&b, copy_piece, err) || flush_batch(&b, err) || run_batch(&b, read_back_piece, err))
         return err->code;
     return name_batch(&b, err);
 }

@@ -13,9 +13,10 @@
 /* A payload whose file is in a tier. */
 struct copy {
     int store, entry;
-    int goal;    // the goal that it is the payload of; -1: of none
-    int next;    // the next copy of that goal in another tier; -1
-    bool packed; // a payload of its name and size is in the payload folder too
+    int goal;     // the goal that it is the payload of; -1: of none
+    int next;     // the next copy of that goal in another tier; -1
+    bool packed;  // a payload of its name and size is in the payload folder too
+    bool damaged; // it was to be the source of its goal, and is not whole
 };
 
 /* A payload that shall be in a tier. */

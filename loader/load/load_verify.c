@@ -1,7 +1,9 @@
 /* load_verify.c - reads the payload of every goal that is not in its place, in the payload folder or in another tier,
- * and chooses where it comes from. Nothing is changed before all of them are known to be whole.
+ * and chooses where it comes from. Nothing is changed before all of them are known to be whole. Several workers read;
+ * what there is to say is said in the order of the goals.
  */
 #include "loader/load/load_internal.h"
+#include "loader/load/load_work.h"
 
 #include "base/file.h"
 #include "loader/index/index.h"
@@ -14,6 +16,8 @@
 #include <unistd.h>
 
 enum { MISSING_SAID = 10 }; // missing payloads that are named one by one
+enum { CHECKS = 256 };      // goals that are verified between two reports of progress, or so many bytes:
+static const int64_t check_bytes = (int64_t)256 << 20;
 
 void load_progress(const struct load *l, enum load_phase phase, int done, int total)
 {
@@ -53,31 +57,39 @@ static int checksum_of(const char *path, int64_t *size, char checksum[XXH3_HEX],
     return code ? err_wrap(err, "'%s'", path) : 0;
 }
 
-/* Reads the payload of a goal whole, and sets what it will be in the tier. */
-static int check_packed(const struct load *l, struct goal *g, const char *path, struct err *err)
+/* A rollback knows size and checksum already. */
+static int check_before(const struct entry *want, const char *path, struct err *err)
 {
-    struct entry *want = &g->want;
     char checksum[XXH3_HEX];
-    struct packed_payload p;
     int64_t size;
 
     if (checksum_of(path, &size, checksum, err))
         return err->code;
-    if (*want->checksum) /* a rollback knows size and checksum already */
-        return size == want->size && strcmp(checksum, want->checksum) == 0
-                   ? 0
-                   : err_set(err, ERR_FORMAT, "'%s' is not the file that was placed before", path);
+    return size == want->size && strcmp(checksum, want->checksum) == 0
+               ? 0
+               : err_set(err, ERR_FORMAT, "'%s' is not the file that was placed before", path);
+}
+
+/* Reads the payload of a goal whole, and sets what it will be in the tier. */
+static int check_packed(const struct load *l, struct goal *g, const char *path, struct err *err)
+{
+    struct entry *want = &g->want;
+    struct packed_payload p;
+
+    if (*want->checksum)
+        return check_before(want, path, err);
     if (packed_payload_open(&p, path, PAYLOAD_WHOLE, err))
         return err->code;
+    const struct file_map *file = &p.file.st.map;
     int code = compare_payload(g, &p, err);
     if (!code)
         code = index_prefix(p.file.tokens->at, want->n_tokens, want->prefix, err);
+    if (!code) {
+        want->size = (int64_t)file->n;
+        digest_xxh3_hex(file->at, file->n, want->checksum);
+    }
     packed_payload_close(&p);
-    if (code)
-        return err_wrap(err, "'%s'", path);
-    want->size = size;
-    memcpy(want->checksum, checksum, sizeof(checksum));
-    return entry_set_file(want, l->name_space, err);
+    return code ? err_wrap(err, "'%s'", path) : entry_set_file(want, l->name_space, err);
 }
 
 /* ---- in the tiers ------------------------------------------------------------------------ */
@@ -97,7 +109,7 @@ static int find_in_tiers(struct load *l, struct goal *g, struct err *err)
             continue;
         }
         if (!tier_store_has(&l->store[c->store], e, STORE_CONTENT)) {
-            l->o.warn("context '%s': '%s/%s' is damaged", e->id, l->store[c->store].tier->uri, e->file);
+            c->damaged = true;
             c->goal = -1;
             continue;
         }
@@ -173,10 +185,74 @@ static int end_missing(const struct missing *missing, struct err *err)
     return err->code;
 }
 
-int load_verify(struct load *l, struct err *err)
+/* Some goals that several workers verify. */
+struct checks {
+    struct load *l;
+    int n, goal[CHECKS];
+    struct err said[CHECKS]; // .code 0: the goal can be placed
+};
+
+static int verify_piece(void *arg, int i, struct err *err)
+{
+    struct checks *c = arg;
+    struct err why;
+    int code = verify_goal(c->l, &c->l->goal[c->goal[i]], &why);
+
+    c->said[i].code = 0;
+    if (code)
+        c->said[i] = why;
+    return code == ERR_NOMEM ? err_nomem(err) : 0;
+}
+
+static void say_checks(const struct checks *c, struct missing *missing)
+{
+    const struct load *l = c->l;
+
+    for (int i = 0; i < c->n; i++) {
+        for (int k = l->goal[c->goal[i]].copies; k >= 0; k = l->copy[k].next) {
+            const struct entry *e = load_entry(l, &l->copy[k]);
+            if (l->copy[k].damaged)
+                l->o.warn("context '%s': '%s/%s' is damaged", e->id, l->store[l->copy[k].store].tier->uri, e->file);
+        }
+        if (c->said[i].code)
+            add_missing(l, missing, &c->said[i]);
+    }
+}
+
+/* The goals from number `first` on that are not in their place, up to some bytes; returns the number after them. */
+static int take_checks(struct checks *c, int first)
+{
+    const struct load *l = c->l;
+    int64_t bytes = 0;
+    int i = first;
+
+    for (c->n = 0; i < l->n_goals && c->n < CHECKS && bytes < check_bytes; i++)
+        if (l->goal[i].here < 0) {
+            c->goal[c->n++] = i;
+            bytes += l->goal[i].want.bytes < check_bytes ? l->goal[i].want.bytes : check_bytes;
+        }
+    return i;
+}
+
+static int verify_all(struct checks *c, int n, struct err *err)
 {
     struct missing missing = { 0 };
-    int n = 0, done = 0;
+    struct load *l = c->l;
+
+    load_progress(l, LOAD_CHECKS, 0, n);
+    for (int i = 0, done = 0; done < n; done += c->n) {
+        i = take_checks(c, i);
+        if (load_share(&(struct load_work){ verify_piece, c, c->n, l->o.jobs }, err))
+            return err->code;
+        say_checks(c, &missing);
+        load_progress(l, LOAD_CHECKS, done + c->n, n);
+    }
+    return missing.n ? end_missing(&missing, err) : 0;
+}
+
+int load_verify(struct load *l, struct err *err)
+{
+    int n = 0;
 
     for (int i = 0; i < l->n_goals; i++)
         n += l->goal[i].here < 0;
@@ -184,16 +260,11 @@ int load_verify(struct load *l, struct err *err)
         return 0;
     if (l->o.payloads && !file_is_dir(l->o.payloads))
         return err_set(err, ERR_IO, "there is no folder '%s'", l->o.payloads);
-    load_progress(l, LOAD_CHECKS, 0, n);
-    for (int i = 0; i < l->n_goals; i++) {
-        if (l->goal[i].here >= 0)
-            continue;
-        int code = verify_goal(l, &l->goal[i], err);
-        if (code == ERR_NOMEM)
-            return code;
-        if (code)
-            add_missing(l, &missing, err);
-        load_progress(l, LOAD_CHECKS, ++done, n);
-    }
-    return missing.n ? end_missing(&missing, err) : 0;
+    struct checks *c = malloc(sizeof(*c));
+    if (!c)
+        return err_nomem(err);
+    c->l = l;
+    int code = verify_all(c, n, err);
+    free(c);
+    return code;
 }

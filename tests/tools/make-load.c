@@ -10,8 +10,8 @@
  *
  * Payloads are real ones of a model with one layer and one head of 64, full of bytes made from the id; those already
  * there are left alone, as evp-pack does. Token i of a context is 1000 * (first letter of the id) + i, so contexts with
- * the same first letter are prefixes of each other; after a line `ids` they come from FILE. `none` counts 256 bytes a
- * token.
+ * the same first letter are prefixes of each other; after a line `ids` they come from FILE, or with FILE `own` the
+ * first one is made from the whole id. `none` counts 256 bytes a token.
  */
 #include "base/rng.h"
 #include "loader/formats/manifest.h"
@@ -39,13 +39,16 @@ static char ids_file[1024]; // "": ids are made from the context's
 static int32_t *make_ids(const char *id, int n)
 {
     int32_t *ids = malloc((size_t)n * sizeof(*ids));
-    FILE *f = *ids_file ? fopen(ids_file, "r") : NULL;
+    bool own = strcmp(ids_file, "own") == 0, given = *ids_file && !own;
+    FILE *f = given ? fopen(ids_file, "r") : NULL;
 
     for (int i = 0; i < n; i++) {
         ids[i] = 1000 * id[0] + i;
-        if (*ids_file && (!f || fscanf(f, "%" SCNd32, &ids[i]) != 1))
+        if (given && (!f || fscanf(f, "%" SCNd32, &ids[i]) != 1))
             exit(2);
     }
+    if (own)
+        ids[0] = (int32_t)(digest_xxh3(id, strlen(id)) & INT32_MAX);
     if (f)
         fclose(f);
     return ids;
