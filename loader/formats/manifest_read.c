@@ -134,6 +134,14 @@ static int read_tier(const struct manifest *m, const char *name, int *tier, stru
 
 /* ---- rows --------------------------------------------------------------------------- */
 
+/* Rows on their way to whoever takes them. */
+struct reading {
+    struct manifest *m;
+    manifest_visit *visit; // NULL: the manifest keeps them
+    void *arg;
+    int64_t n;
+};
+
 /* Rows that are checked, and wait to be taken over. */
 struct part {
     struct manifest_block *kept, *texts; // the manifest's from then on; texts that it copies
@@ -198,7 +206,7 @@ static int keep_texts(struct part *part, struct row *r, bool listed, struct err 
 
 static int make_row(const void *arg, void *piece, const struct json *row, struct err *err)
 {
-    const struct manifest *m = arg;
+    const struct manifest *m = ((const struct reading *)arg)->m;
     struct part *part = piece;
     struct row r;
 
@@ -210,11 +218,14 @@ static int make_row(const void *arg, void *piece, const struct json *row, struct
 
 static int take_row(void *arg, void *piece, size_t k, struct err *err)
 {
-    struct manifest *m = arg;
+    struct reading *r = arg;
     struct part *part = piece;
 
-    manifest_blocks_move(&m->block, &part->kept);
-    return manifest_take_row(m, &part->rows.at[k], err);
+    r->n++;
+    if (r->visit)
+        return r->visit(r->arg, r->m, &part->rows.at[k], err);
+    manifest_blocks_move(&r->m->block, &part->kept);
+    return manifest_take_row(r->m, &part->rows.at[k], err);
 }
 
 static void clear_part(void *piece)
@@ -247,22 +258,23 @@ static int take_header(struct manifest *m, const struct rows_in *in, struct err 
     return read_header(m, in->header, in->version, err) ? err_wrap(err, "%s line 1", in->path) : 0;
 }
 
-static int read_rows(struct manifest *m, struct rows_in *in, struct err *err)
+static int read_rows(struct reading *r, struct rows_in *in, struct err *err)
 {
     const struct rows_work work = { .make = make_row,
                                     .take = take_row,
                                     .clear = clear_part,
                                     .release = release_part,
                                     .size = sizeof(struct part),
-                                    .arg = m };
+                                    .arg = r };
 
-    if (take_header(m, in, err) || rows_share(in, &work, err))
+    if (take_header(r->m, in, err) || rows_share(in, &work, err))
         return err->code;
-    return m->n ? 0 : err_set(err, ERR_FORMAT, "%s holds no contexts", in->path);
+    return r->n ? 0 : err_set(err, ERR_FORMAT, "%s holds no contexts", in->path);
 }
 
-int manifest_read(struct manifest *m, const char *path, struct err *err)
+static int read_file(struct reading *r, const char *path, struct err *err)
 {
+    struct manifest *m = r->m;
     struct rows_in in = { 0 };
     struct digest *digest = digest_new(err);
 
@@ -271,12 +283,22 @@ int manifest_read(struct manifest *m, const char *path, struct err *err)
         return err->code;
     int code = rows_open_hashed(&in, path, "manifest", digest, err);
     if (!code)
-        code = read_rows(m, &in, err);
+        code = read_rows(r, &in, err);
     rows_close(&in);
     digest_end(digest, m->digest);
     if (code)
         manifest_release(m);
     return code;
+}
+
+int manifest_read(struct manifest *m, const char *path, struct err *err)
+{
+    return read_file(&(struct reading){ .m = m }, path, err);
+}
+
+int manifest_each(struct manifest *m, const char *path, manifest_visit *visit, void *arg, struct err *err)
+{
+    return read_file(&(struct reading){ .m = m, .visit = visit, .arg = arg }, path, err);
 }
 
 int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, struct err *err)
@@ -286,7 +308,7 @@ int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, stru
     *m = (struct manifest){ 0 };
     if (rows_open_bytes(&in, bytes, "manifest", err))
         return err->code;
-    int code = read_rows(m, &in, err);
+    int code = read_rows(&(struct reading){ .m = m }, &in, err);
     rows_close(&in);
     if (code)
         manifest_release(m);

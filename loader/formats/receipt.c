@@ -93,21 +93,7 @@ static void header_members(const void *arg, struct json_out *w)
     tiers_to_json(made->tiers, w, "tiers");
 }
 
-static int write_row(struct rows_out *out, const struct receipt_made *made, const struct receipt_row *row,
-                     struct err *err)
-{
-    struct json_out w = rows_begin(out);
-
-    if (row->entry)
-        entry_to_json(row->entry, &w);
-    else
-        json_put_text(&w, "id", row->id);
-    json_put_text(&w, "tier", row->entry ? made->tiers->at[row->entry->tier].name : "recompute");
-    json_put_text(&w, "operation", operation_name(row->operation));
-    return rows_put(out, &w, err);
-}
-
-int receipt_write(const char *path, const struct receipt_made *made, struct err *err)
+int receipt_create(struct rows_out *out, const char *path, const struct receipt_made *made, struct err *err)
 {
     struct rows_made rows = { .kind = "receipt",
                               .tool = "evp-load",
@@ -115,15 +101,19 @@ int receipt_write(const char *path, const struct receipt_made *made, struct err 
                               .n_args = made->n_args,
                               .more = header_members,
                               .arg = made };
-    struct rows_out out;
 
-    if (rows_create(&out, path, &rows, err))
-        return err->code;
-    for (int i = 0; i < made->n; i++) {
-        if (!write_row(&out, made, &made->row[i], err))
-            continue;
-        rows_abort(&out);
-        return err->code;
-    }
-    return rows_finish(&out, err);
+    return rows_create(out, path, &rows, err);
+}
+
+int receipt_put(struct rows_out *out, const struct tiers *tiers, const struct receipt_row *row, struct err *err)
+{
+    struct json_out w = rows_begin(out);
+
+    if (row->entry)
+        entry_to_json(row->entry, &w);
+    else
+        json_put_text(&w, "id", row->id);
+    json_put_text(&w, "tier", row->entry ? tiers->at[row->entry->tier].name : "recompute");
+    json_put_text(&w, "operation", operation_name(row->operation));
+    return rows_put(out, &w, err);
 }

@@ -41,12 +41,13 @@ struct receipt_row {
 struct receipt_made {
     const char *manifest_digest; // "": none
     const struct tiers *tiers;
-    const struct receipt_row *row;
-    int n;
     char **args; // of the tool
     int n_args;
 };
 
-int receipt_write(const char *path, const struct receipt_made *made, struct err *err) MUST_CHECK;
+/* The header, then rows; rows_finish() makes it a file, rows_abort() leaves none. */
+int receipt_create(struct rows_out *out, const char *path, const struct receipt_made *made, struct err *err) MUST_CHECK;
+int receipt_put(struct rows_out *out, const struct tiers *tiers, const struct receipt_row *row,
+                struct err *err) MUST_CHECK;
 
 #endif

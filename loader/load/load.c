@@ -12,13 +12,10 @@
 static int set_names(struct load *l, struct err *err)
 {
     const struct load_options *o = &l->o;
-    bool standard = !o->manifest || strcmp(o->manifest, "-") == 0;
     struct buf b = { 0 };
 
-    if (standard)
-        l->o.manifest = NULL;
     l->name_space = o->name_space ? o->name_space : l->manifest.model_digest;
-    if (standard && !o->receipt)
+    if (!o->manifest && !o->receipt)
         return 0;
     buf_printf(&b, "%s%s", o->receipt ? o->receipt : o->manifest, o->receipt ? "" : ".receipt");
     l->receipt = buf_take(&b);
@@ -48,7 +45,7 @@ int load_open(struct load **load, const struct load_options *options, struct err
     l->away = calloc(TIER_MAX, sizeof(*l->away));
     int code = l->away ? 0 : err_nomem(err);
     if (!code)
-        code = manifest_read(&l->manifest, options->manifest, err);
+        code = load_read(l, err);
     if (!code)
         code = set_names(l, err);
     if (!code)
@@ -84,6 +81,7 @@ void load_close(struct load *l)
     release_work(l);
     free(l->receipt);
     free(l->away);
+    planned_release(&l->planned);
     manifest_release(&l->manifest);
     free(l);
 }
@@ -103,6 +101,7 @@ static int restore(struct load *l, struct err *err)
     struct load_report failed = l->report;
 
     release_work(l);
+    planned_release(&l->planned);
     l->report = (struct load_report){ 0 };
     l->o.direction = LOAD_BACK;
     l->o.repair = false;
@@ -147,7 +146,8 @@ void load_each_change(const struct load *l, void (*each)(void *arg, const struct
     for (int s = 0; s < l->report.n_tiers; s++) {
         for (int i = 0; i < l->store[s].in.n; i++) {
             const struct entry *e = &l->store[s].in.at[i];
-            if (load_was_placed(l, &l->store[s], e) && map_find(&l->goals, e->id, strlen(e->id)) < 0)
+            if (load_was_placed(l, &l->store[s], e) && map_find(&l->goals, e->id, strlen(e->id)) < 0 &&
+                !load_in_place(l, e->id))
                 each(arg, &(struct load_change){ OP_EVICT, l->store[s].tier->name, NULL, e->id, e->config, e->bytes });
         }
     }

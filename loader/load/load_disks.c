@@ -50,7 +50,7 @@ static int find_order(struct load *l, struct err *err)
     if (!code)
         code = order_steps(&l->order,
                            &(struct order_given){ capacity, l->report.n_tiers, file, l->n_copies, goal, l->n_goals,
-                                                  l->o.direction == LOAD_BACK },
+                                                  l->o.direction == LOAD_BACK, l->planned.in_place_bytes },
                            err);
     if (code == ERR_FAIL && l->report.tier[l->order.over_tier].placed > capacity[l->order.over_tier])
         say_too_large(l, l->order.over_tier, err);

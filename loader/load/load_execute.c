@@ -104,7 +104,7 @@ struct batch {
 
 static int copy_packed(const struct load *l, const struct goal *g, struct err *err)
 {
-    char *path = file_join(l->o.payloads, g->payload);
+    char *path = file_join(l->o.payloads, g->want.payload);
 
     if (!path)
         return err_nomem(err);

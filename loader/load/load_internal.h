@@ -8,6 +8,7 @@
 #include "loader/formats/manifest.h"
 #include "loader/load/load.h"
 #include "loader/load/load_order.h"
+#include "loader/load/load_planned.h"
 #include "loader/store/tier_store.h"
 
 /* A payload whose file is in a tier. */
@@ -22,7 +23,6 @@ struct copy {
 /* A payload that shall be in a tier. */
 struct goal {
     struct entry want; // size, checksum and file once they are known
-    const char *payload;
     int store;
     int copies; // the first copy of it in another tier; -1
     int here;   // the copy in its place; -1: none
@@ -33,7 +33,8 @@ struct goal {
 
 struct load {
     struct load_options o;
-    struct manifest manifest;
+    struct manifest manifest; // of standard input with its rows, else without
+    struct planned planned;   // its contexts, and which of them are in their place: these are no goals
     const char *name_space;
     char *receipt;                     // path; NULL: none is written
     struct tier_store store[TIER_MAX]; // one per tier of the manifest; .tier NULL: not served, or away
@@ -50,6 +51,9 @@ struct load {
     struct order order;
     struct load_report report;
 };
+
+/* Reads the manifest. */
+int load_read(struct load *l, struct err *err) MUST_CHECK;
 
 /* Opens the stores, ends what a killed load has almost ended, makes the goals, and lists the copies. */
 int load_inventory(struct load *l, struct err *err) MUST_CHECK;
@@ -78,6 +82,19 @@ int load_set_parts(struct load *l, struct err *err) MUST_CHECK;
 int load_end_store(struct load *l, struct tier_store *s, struct err *err) MUST_CHECK;
 
 /* ---- shared ---- */
+
+/* Gives every row of the manifest to visit(); ERR_FORMAT: its file has changed. */
+int load_each_row(const struct load *l, manifest_visit *visit, void *arg, struct err *err) MUST_CHECK;
+
+/* What sifts the payloads of a store (struct tier_store_options): takes out those that are in their place. */
+struct load_sift {
+    struct load *l;
+    int tier;
+};
+int load_sift(void *arg, struct tier_store *s, int first, struct err *err) MUST_CHECK;
+
+/* Is the context's payload in its place, so that it is no goal? */
+bool load_in_place(const struct load *l, const char *id);
 
 struct entry *load_entry(const struct load *l, const struct copy *c);
 

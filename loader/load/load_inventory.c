@@ -48,20 +48,18 @@ static int refuse_same_folder(const struct load *l, int tier, struct err *err)
 static int64_t part_of_pool(const struct load *l, int tier)
 {
     const struct tiers *tiers = &l->manifest.tiers;
-    int64_t own = 0, others = 0;
+    int64_t left = tiers->at[tier].capacity;
     int pool[TIER_MAX];
 
     tiers_pools(tiers, pool);
-    for (int i = 0; i < l->manifest.n; i++) {
-        const struct placement *p = &l->manifest.at[i];
-        if (p->tier == tier)
-            own += p->bytes;
-        else if (p->tier >= 0 && pool[p->tier] == pool[tier])
-            others += p->bytes;
-    }
-    if (!*tiers->at[tier].pool || tiers->at[tier].capacity == INT64_MAX)
-        return tiers->at[tier].capacity;
-    return pool[tier] < tier ? own : tiers->at[tier].capacity - others;
+    if (!*tiers->at[tier].pool || left == INT64_MAX)
+        return left;
+    if (pool[tier] < tier)
+        return l->planned.bytes[tier];
+    for (int t = 0; t < tiers->n; t++)
+        if (t != tier && pool[t] == tier && __builtin_sub_overflow(left, l->planned.bytes[t], &left))
+            return INT64_MIN;
+    return left;
 }
 
 /* What this namespace may take of so many bytes, given what the others have. */
@@ -78,12 +76,15 @@ static int open_store(struct load *l, int tier, struct err *err)
 {
     const struct tier *t = &l->manifest.tiers.at[tier];
     bool away = false;
+    struct load_sift sift = { l, tier };
     struct tier_store_options o = { .tier = t,
                                     .name_space = l->name_space,
                                     .use = l->o.dry_run ? STORE_LOOK : STORE_CHANGE,
                                     .wait_s = l->o.wait_s,
                                     .share = l->o.share,
                                     .group = l->o.group,
+                                    .sift = l->o.direction == LOAD_FORWARD ? load_sift : NULL,
+                                    .arg = &sift,
                                     .away = &away };
 
     if (refuse_same_folder(l, tier, err))
@@ -170,8 +171,13 @@ static int add_goal(struct load *l, struct goal *g, const struct entry *e, struc
     return map_add(&l->goals, e->id, strlen(e->id), NULL) == l->n_goals - 1 ? 0 : err_nomem(err);
 }
 
-static int goal_from_placement(struct load *l, const struct placement *p, struct err *err)
+/* A row that is placed in a tier that is served, and is not in its place, is a goal. */
+static int goal_from_row(void *arg, const struct manifest *m, const struct placement *p, struct err *err)
 {
+    struct load *l = arg;
+
+    if (p->tier < 0 || !l->store[p->tier].tier || load_in_place(l, p->id))
+        return 0;
     struct goal *g = &l->goal[l->n_goals];
     struct entry e = { .id = unconst(p->id),
                        .config = unconst(p->config),
@@ -180,29 +186,23 @@ static int goal_from_placement(struct load *l, const struct placement *p, struct
                        .bytes = p->bytes };
 
     memcpy(e.token_digest, p->token_digest, DIGEST_HEX);
-    memcpy(e.model_digest, l->manifest.model_digest, DIGEST_HEX);
-    g->payload = p->payload;
+    memcpy(e.model_digest, m->model_digest, DIGEST_HEX);
     g->store = p->tier;
     return add_goal(l, g, &e, err);
 }
 
 static int goals_from_manifest(struct load *l, struct err *err)
 {
-    l->goal = calloc((size_t)l->manifest.n + 1, sizeof(*l->goal));
+    const struct planned *p = &l->planned;
+
+    for (int t = 0; t < l->manifest.tiers.n; t++)
+        if (!l->store[t].tier)
+            l->report.n_skipped += p->count[t];
+    int n = p->n_placed - p->n_in_place - l->report.n_skipped;
+    l->goal = calloc((size_t)n + 1, sizeof(*l->goal));
     if (!l->goal)
         return err_nomem(err);
-    for (int i = 0; i < l->manifest.n; i++) {
-        const struct placement *p = &l->manifest.at[i];
-        if (p->tier < 0)
-            continue;
-        if (!l->store[p->tier].tier) {
-            l->report.n_skipped++;
-            continue;
-        }
-        if (goal_from_placement(l, p, err))
-            return err->code;
-    }
-    return 0;
+    return n ? load_each_row(l, goal_from_row, l, err) : 0;
 }
 
 /* Why nothing is done in a tier, and what that leaves out. */
@@ -223,13 +223,9 @@ static void say_tier(const struct load *l, int tier, int n)
 
 static void say_skipped(const struct load *l)
 {
-    for (int t = 0; t < l->manifest.tiers.n; t++) {
-        int n = 0;
-        for (int i = 0; i < l->manifest.n; i++)
-            n += l->manifest.at[i].tier == t;
+    for (int t = 0; t < l->manifest.tiers.n; t++)
         if (!l->store[t].tier)
-            say_tier(l, t, n);
-    }
+            say_tier(l, t, l->planned.count[t]);
 }
 
 static int goals_from_before(struct load *l, struct err *err)
@@ -253,7 +249,6 @@ static int goals_from_before(struct load *l, struct err *err)
             if (add_goal(l, g, e, err))
                 return err->code;
             g->store = i;
-            g->payload = g->want.payload;
         }
     }
     return 0;
@@ -284,7 +279,7 @@ static int list_store(struct load *l, int store, struct err *err)
 {
     const struct tier_store *s = &l->store[store];
     bool *there = calloc((size_t)s->in.n + 1, sizeof(*there));
-    int code = there ? tier_store_look(s, there, err) : err_nomem(err);
+    int code = there ? tier_store_look(s, 0, s->in.n, there, err) : err_nomem(err);
 
     for (int i = 0; !code && i < s->in.n; i++)
         add_copy(l, store, i, there[i]);
@@ -311,12 +306,14 @@ static int list_copies(struct load *l, struct err *err)
 
 static void count_bytes(struct load *l)
 {
+    for (int t = 0; t < l->report.n_tiers; t++)
+        l->report.tier[t].placed = l->planned.in_place_bytes[t];
     for (int i = 0; i < l->n_goals; i++) {
         int64_t *sum = &l->report.tier[l->goal[i].store].placed;
         if (__builtin_add_overflow(*sum, l->goal[i].want.bytes, sum))
             *sum = INT64_MAX;
     }
-    l->report.n_goals = l->n_goals;
+    l->report.n_goals = l->n_goals + l->planned.n_in_place;
 }
 
 int load_inventory(struct load *l, struct err *err)

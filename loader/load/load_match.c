@@ -60,7 +60,7 @@ static void match_copy(struct load *l, int number)
     const struct entry *e = load_entry(l, c);
     struct goal *g = goal_of(l, e);
     int64_t size = -1;
-    char *path = load_find_payload(l, g ? g->payload : e->payload, &size);
+    char *path = load_find_payload(l, g ? g->want.payload : e->payload, &size);
 
     c->packed = size == e->size;
     free(path);
@@ -98,10 +98,11 @@ static void set_operations(struct load *l)
                 continue;
             if (g)
                 set_operation(l, g, e, s);
-            else
+            else if (!load_in_place(l, e->id))
                 l->report.n_operations[OP_EVICT]++;
         }
     }
+    l->report.n_operations[OP_KEEP] += l->planned.n_in_place;
     for (int g = 0; g < l->n_goals; g++)
         l->report.n_operations[l->goal[g].operation]++;
 }

@@ -6,10 +6,12 @@
  * therefore ended, and the next one ends it in the stores that are left (load_inventory.c).
  */
 #include "base/file.h"
+#include "base/unconst.h"
 #include "loader/formats/receipt.h"
 #include "loader/load/load_internal.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -150,37 +152,80 @@ int load_end_store(struct load *l, struct tier_store *s, struct err *err)
 
 /* ---- the receipt ----------------------------------------------------------------------------- */
 
-/* Writes a row per context of the manifest, in its order, which is the order of the goals too. */
-static int write_receipt(const struct load *l, struct err *err)
-{
-    const struct manifest *m = &l->manifest;
-    struct receipt_row *row = calloc((size_t)m->n + 1, sizeof(*row));
-    struct map evicted = { 0 };
-    struct goal *g = l->goal;
-    bool stored = true;
+/* A receipt being written. */
+struct writing {
+    const struct load *l;
+    struct map evicted;
+    struct goal *next; // the goals are in the manifest's order
+    struct rows_out out;
+};
 
-    if (!row)
-        return err_nomem(err);
+static int list_evicted(const struct load *l, struct map *evicted, struct err *err)
+{
     for (int s = 0; s < l->report.n_tiers; s++)
         for (int i = 0; i < l->store[s].in.n; i++) {
             const struct entry *e = &l->store[s].in.at[i];
-            if (e->before && !e->placed)
-                stored = stored && map_add(&evicted, e->id, strlen(e->id), NULL) >= 0;
+            if (e->before && !e->placed && map_add(evicted, e->id, strlen(e->id), NULL) < 0)
+                return err_nomem(err);
         }
-    for (int i = 0; i < m->n; i++) {
-        const char *id = m->at[i].id;
-        bool was = map_find(&evicted, id, strlen(id)) >= 0;
-        row[i] = (struct receipt_row){ id, NULL, was ? OP_EVICT : OP_NONE };
-        if (m->at[i].tier < 0 || !l->store[m->at[i].tier].tier)
-            continue;
-        g->want.tier = g->store;
-        row[i] = (struct receipt_row){ id, &g->want, g->operation };
-        g++;
+    return 0;
+}
+
+/* The entry of a payload that was in its place. Texts are the row's. */
+static struct entry entry_in_place(const struct manifest *m, const struct placement *row,
+                                   const struct planned_context *c, char file[OBJECT_FILE])
+{
+    struct entry e = { .id = unconst(row->id),
+                       .config = unconst(row->config),
+                       .file = file,
+                       .n_tokens = row->n_tokens,
+                       .bytes = row->bytes,
+                       .size = c->size,
+                       .tier = row->tier };
+
+    object_file(c->object, file);
+    memcpy(e.token_digest, row->token_digest, DIGEST_HEX);
+    memcpy(e.model_digest, m->model_digest, DIGEST_HEX);
+    snprintf(e.checksum, sizeof(e.checksum), "%016" PRIx64, c->checksum);
+    return e;
+}
+
+static int write_row(void *arg, const struct manifest *m, const struct placement *p, struct err *err)
+{
+    struct writing *w = arg;
+    const struct planned_context *c = planned_find(&w->l->planned, p->id);
+    bool evicted = map_find(&w->evicted, p->id, strlen(p->id)) >= 0, in_place = c && c->in_place;
+    struct receipt_row row = { p->id, NULL, evicted ? OP_EVICT : OP_NONE };
+    char file[OBJECT_FILE];
+
+    if (in_place) {
+        const struct entry e = entry_in_place(m, p, c, file);
+        return receipt_put(&w->out, &m->tiers, &(struct receipt_row){ p->id, &e, OP_KEEP }, err);
     }
-    struct receipt_made made = { m->digest, &m->tiers, row, m->n, l->o.args, l->o.n_args };
-    int code = stored ? receipt_write(l->receipt, &made, err) : err_nomem(err);
-    map_release(&evicted);
-    free(row);
+    if (p->tier >= 0 && w->l->store[p->tier].tier) {
+        struct goal *g = w->next++;
+        g->want.tier = g->store;
+        row = (struct receipt_row){ p->id, &g->want, g->operation };
+    }
+    return receipt_put(&w->out, &m->tiers, &row, err);
+}
+
+/* Writes a row per context of the manifest, in its order. */
+static int write_receipt(const struct load *l, struct err *err)
+{
+    const struct manifest *m = &l->manifest;
+    const struct receipt_made made = { m->digest, &m->tiers, l->o.args, l->o.n_args };
+    struct writing w = { .l = l, .next = l->goal };
+    int code = list_evicted(l, &w.evicted, err) || receipt_create(&w.out, l->receipt, &made, err) ? err->code : 0;
+
+    if (!code) {
+        code = load_each_row(l, write_row, &w, err);
+        if (!code)
+            code = rows_finish(&w.out, err);
+        else
+            rows_abort(&w.out);
+    }
+    map_release(&w.evicted);
     return code;
 }
 
@@ -201,7 +246,7 @@ static bool is_elsewhere(const struct load *l, const struct entry *e)
     int at = map_find(&l->goals, e->id, strlen(e->id));
     const struct entry *now = at < 0 ? NULL : &l->goal[at].want;
 
-    return now && entry_same(now, e) && strcmp(now->checksum, e->checksum) == 0;
+    return now ? entry_same(now, e) && strcmp(now->checksum, e->checksum) == 0 : load_in_place(l, e->id);
 }
 
 /* Counts the payloads that a rollback will need from the payload folder, and those that are not there. Whether a file

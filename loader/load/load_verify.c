@@ -129,22 +129,22 @@ static int say_missing(const struct load *l, const struct goal *g, struct err *e
 
     if (l->o.direction == LOAD_BACK)
         return folder
-                   ? err_set(err, ERR_FAIL, "cannot roll back: '%s' is neither whole in a tier nor in '%s'", g->payload,
-                             folder)
+                   ? err_set(err, ERR_FAIL, "cannot roll back: '%s' is neither whole in a tier nor in '%s'",
+                             g->want.payload, folder)
                    : err_set(err, ERR_FAIL,
                              "cannot roll back: '%s' is whole in no tier, and no payload folder is given (--payloads)",
-                             g->payload);
+                             g->want.payload);
     if (!folder)
         return err_set(err, ERR_FORMAT, "payload '%s' is needed, and no payload folder is given (--payloads)",
-                       g->payload);
-    return err_set(err, ERR_FORMAT, "there is no payload '%s' in '%s'", g->payload, folder);
+                       g->want.payload);
+    return err_set(err, ERR_FORMAT, "there is no payload '%s' in '%s'", g->want.payload, folder);
 }
 
 /* Finds the source of a goal. ERR_FORMAT or ERR_FAIL: it has none. */
 static int verify_goal(struct load *l, struct goal *g, struct err *err)
 {
     int64_t size;
-    char *path = load_find_payload(l, g->payload, &size);
+    char *path = load_find_payload(l, g->want.payload, &size);
     int code = path ? check_packed(l, g, path, err) : 0;
     bool packed = path && !code;
 

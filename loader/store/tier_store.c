@@ -243,13 +243,34 @@ static int check_index(struct tier_store *s, struct err *err)
     return tier_store_publish(s, err);
 }
 
+/* A store and what reads its payloads; those before number `first` have been sifted. */
+struct reading {
+    struct tier_store *store;
+    const struct tier_store_options *o;
+    int first;
+};
+
+enum { SIFT = 4096 }; // payloads at a time
+
+static int sift(struct reading *r, int enough, struct err *err)
+{
+    struct tier_store *s = r->store;
+
+    if (!r->o->sift || s->in.n - r->first < enough)
+        return 0;
+    int code = r->o->sift(r->o->arg, s, r->first, err);
+    r->first = s->in.n;
+    return code;
+}
+
 /* Takes a payload of the state over if it is the store's own. */
 static int read_payload(void *arg, const char *name_space, struct entry *e, struct err *err)
 {
-    struct tier_store *s = arg;
+    struct reading *r = arg;
+    struct tier_store *s = r->store;
 
     if (strcmp(name_space, s->name_space) == 0)
-        return entries_add(&s->in, e, err);
+        return entries_add(&s->in, e, err) ? err->code : sift(r, SIFT, err);
     if (e->present && __builtin_add_overflow(s->other_bytes, e->bytes, &s->other_bytes))
         s->other_bytes = INT64_MAX;
     return 0;
@@ -333,30 +354,45 @@ static int refuse_old(const struct tier_store *s, struct err *err)
                : 0;
 }
 
-static int read_context(struct tier_store *s, struct err *err)
+static int read_context(struct reading *r, struct err *err)
 {
+    struct tier_store *s = r->store;
     const struct state_some some = { s->load.number, s->context };
     int64_t all;
 
-    if (state_each_of(s->state, &some, read_payload, s, err) ||
+    if (state_each_of(s->state, &some, read_payload, r, err) ||
         state_used(s->state, s->load.number, &s->own_bytes, &all, err))
         return err->code;
     s->other_bytes = all == INT64_MAX ? all : all - s->own_bytes;
     return 0;
 }
 
+static int read_all(struct reading *r, struct err *err)
+{
+    return state_each(r->store->state, read_payload, r, err) || sift(r, 1, err) ? err->code : 0;
+}
+
+static int read_payloads(struct tier_store *s, const struct tier_store_options *o, struct err *err)
+{
+    struct reading r = { .store = s, .o = o };
+
+    return s->context ? read_context(&r, err) : read_all(&r, err);
+}
+
 static int read_spare(void *arg, const char *name_space, struct entry *e, struct err *err)
 {
-    const struct tier_store *s = arg;
+    const struct reading *r = arg;
 
-    return strcmp(e->id, s->context) == 0 ? 0 : read_payload(arg, name_space, e, err);
+    return strcmp(e->id, r->store->context) == 0 ? 0 : read_payload(arg, name_space, e, err);
 }
 
 int tier_store_read_spares(struct tier_store *s, struct err *err)
 {
     const struct state_some some = { s->load.number, NULL };
+    const struct tier_store_options none = { 0 };
+    struct reading r = { .store = s, .o = &none };
 
-    return state_each_of(s->state, &some, read_spare, s, err);
+    return state_each_of(s->state, &some, read_spare, &r, err);
 }
 
 static int open_state(struct tier_store *s, const struct tier_store_options *o, struct err *err)
@@ -372,11 +408,7 @@ static int open_state(struct tier_store *s, const struct tier_store_options *o, 
     if (refuse_old(s, err) || state_open(&s->state, t->state ? t->state : t->uri, t->state ? t->uri : "",
                                          o->use == STORE_CHANGE ? STATE_CHANGE : STATE_LOOK, err))
         return err->code;
-    if (!s->state)
-        return 0;
-    if (state_get_load(s->state, s->name_space, &s->load, err))
-        return err->code;
-    return s->context ? read_context(s, err) : state_each(s->state, read_payload, s, err);
+    return s->state ? state_get_load(s->state, s->name_space, &s->load, err) : 0;
 }
 
 /* What cannot be reached fails before anything is changed. */
@@ -404,7 +436,7 @@ static int open_folder(struct tier_store *s, const struct tier_store_options *o,
     if (s->folder < 0)
         return tier_is_folder(o->tier) ? 0 : open_medium(s, o, err);
     if ((change && lock_folder(s, o, err)) || (change && o->share && folder_share(s->folder, o->group, err)) ||
-        open_state(s, o, err) || open_medium(s, o, err))
+        open_state(s, o, err) || open_medium(s, o, err) || (s->state && read_payloads(s, o, err)))
         return err->code;
     if (!change)
         return 0;

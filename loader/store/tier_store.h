@@ -31,6 +31,7 @@
 #include <sys/types.h>
 
 enum tier_store_use { STORE_LOOK, STORE_CHANGE };
+struct tier_store;
 
 struct tier_store_options {
     const struct tier *tier; // borrowed; its uri is the folder
@@ -40,7 +41,11 @@ struct tier_store_options {
     double wait_s; // for another writer to end
     bool share;    // STORE_CHANGE opens the folder to `group`; else it stays as open as it is
     gid_t group;
-    bool lazy;  // a server is not asked whether it is there, and not swept: .unswept may stay true
+    bool lazy; // a server is not asked whether it is there, and not swept: .unswept may stay true
+    /* Called while the payloads of the namespace are read, with those from number `first` on: what the caller does not
+     * need may leave s->in. NULL: all stay. */
+    int (*sift)(void *arg, struct tier_store *s, int first, struct err *err);
+    void *arg;
     bool *busy; // set when tier_store_open() fails because of another writer; may be NULL
     bool *away; // set when it fails because what holds the payloads cannot be reached; may be NULL
 };
@@ -49,7 +54,8 @@ struct tier_store {
     const struct tier *tier; // NULL: not opened
     const char *name_space, *context;
     struct state_load load;
-    struct entries in;   // the payloads of the namespace, those of the state before included; numbers do not change
+    struct entries in;   // the payloads of the namespace but those that `sift` took out, those of the state before
+                         // included; numbers do not change
     int64_t own_bytes;   // of a store for one context: what the namespace took when it was opened
     int64_t other_bytes; // what other namespaces take of the tier's capacity
 
@@ -92,8 +98,9 @@ int tier_store_get(const struct tier_store *s, const struct entry *e, struct blo
 enum tier_store_check { STORE_SIZE, STORE_CONTENT };
 bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier_store_check check);
 
-/* there: (in.n) which payloads of the namespace are there with their sizes. Fails when that cannot be found out. */
-int tier_store_look(const struct tier_store *s, bool *there, struct err *err) MUST_CHECK;
+/* there: (n) which payloads of the namespace, from number `first` on, are there with their sizes. Fails when that
+ * cannot be found out. */
+int tier_store_look(const struct tier_store *s, int first, int n, bool *there, struct err *err) MUST_CHECK;
 
 /* Removes the payload of an entry, which the published index must not name. */
 int tier_store_remove(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
