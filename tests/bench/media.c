@@ -1,5 +1,6 @@
 /* media URI SIZE N THREADS - puts N payloads of SIZE bytes into a tier at URI (redis://..., or a folder) and gets them
- * again, and prints the bytes per second of both: what a medium reaches without state, index and reading back.
+ * again, and prints the bytes per second of both: what a medium reaches without state, index and reading back. Putting
+ * ends with a flush, and into a folder it makes files that were not there.
  */
 #include "base/clock.h"
 #include "loader/media/medium.h"
@@ -27,6 +28,13 @@ static void must(int code, const struct err *err)
     exit(1);
 }
 
+static void name_object(int i, char key[OBJECT_FILE])
+{
+    const uint8_t id[OBJECT_ID] = { (uint8_t)i, (uint8_t)(i >> 8), (uint8_t)(i >> 16) };
+
+    object_file(id, key);
+}
+
 static void *run(void *arg)
 {
     struct work *w = arg;
@@ -35,10 +43,9 @@ static void *run(void *arg)
 
     memset(bytes, 1, w->size);
     for (int i; (i = w->next++) < w->n;) {
-        uint8_t id[OBJECT_ID] = { (uint8_t)i, (uint8_t)(i >> 8), (uint8_t)(i >> 16) };
         char key[OBJECT_FILE];
         struct blob b = blob_of_bytes(bytes, w->size);
-        object_file(id, key);
+        name_object(i, key);
         if (w->put) {
             must(w->m->driver->put(w->m, key, &b, &err), &err);
             continue;
@@ -54,6 +61,7 @@ static void *run(void *arg)
 static double rate(struct work *w, int threads)
 {
     pthread_t thread[64];
+    struct err err;
     double start = clock_now();
 
     w->next = 0;
@@ -62,7 +70,20 @@ static double rate(struct work *w, int threads)
             exit(1);
     for (int i = 0; i < threads; i++)
         pthread_join(thread[i], NULL);
+    if (w->put)
+        must(w->m->driver->flush(w->m, NULL, &err), &err);
     return (double)w->n * (double)w->size / (clock_now() - start);
+}
+
+static void remove_all(const struct work *w)
+{
+    for (int i = 0; i < w->n; i++) {
+        char key[OBJECT_FILE];
+        const struct medium_object object = { key, (int64_t)w->size };
+        struct err err;
+        name_object(i, key);
+        must(w->m->driver->remove(w->m, &object, &err), &err);
+    }
 }
 
 int main(int argc, char **argv)
@@ -81,6 +102,8 @@ int main(int argc, char **argv)
     must(medium_open(&m, &place, &err), &err);
     w.put = true;
     rate(&w, threads); /* memory of server and client is there from then on */
+    if (tier.kind == TIER_FILE)
+        remove_all(&w);
     printf("put %.0f", rate(&w, threads) / 1e6);
     w.put = false;
     printf(" get %.0f MB/s\n", rate(&w, threads) / 1e6);

@@ -3,7 +3,7 @@
 try() {
 	evp-load -q m.jsonl --payloads pay 2>said
 	echo "status $?"
-	sed "s|$PWD/||; s/user [0-9]*/user N/g; s|evp-payloads/[0-9a-f/]*|FILE|; s/context 'a[12]'/context N/" said
+	sed "s|$PWD/||; s/user [0-9]*/user N/g; s|evp-payloads/[0-9a-f/]*|FILE|; s/Not a directory/Too many levels of symbolic links/; s/context 'a[12]'/context N/" said
 }
 umask 000
 first_plan m
