@@ -8,10 +8,16 @@
 #include "loader/store/tier_store.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { CHUNK = 1 << 20 }; // of medium_file.c
@@ -36,6 +42,50 @@ static void remove_dir(void)
 }
 
 TestSuite(tier_store, .init = make_dir, .fini = remove_dir);
+
+/* From here on the kernel says that it has no openat2(), as old ones and some sandboxes do. */
+static void deny_openat2(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = { sizeof(filter) / sizeof(*filter), filter };
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        cr_skip("this kernel takes no filter");
+}
+
+Test(tier_store, files_are_made_and_opened_without_openat2)
+{
+    struct err err;
+    int fd = -1;
+
+    cr_assert_eq(folder_open(&fd, folder, FOLDER_WRITE, geteuid(), &err), 0, "%s", err.msg);
+    for (int denied = 0; denied < 2; denied++) {
+        const char *name = denied ? "evp-payloads/01/old" : "evp-payloads/01/new";
+        int at = folder_create_file(fd, name, &err);
+        cr_assert(at >= 0, "%s", err.msg);
+        cr_assert_eq(write(at, "x", 1), 1);
+        close(at);
+        at = folder_create_file(fd, name, &err); /* in place of what a killed load left */
+        cr_assert(at >= 0 && folder_file_size(fd, name) == 0);
+        close(at);
+        at = folder_open_file(fd, name);
+        cr_assert(at >= 0);
+        close(at);
+        cr_assert_eq(renameat(fd, "evp-payloads", fd, "away"), 0);
+        cr_assert_eq(symlinkat("away", fd, "evp-payloads"), 0);
+        cr_assert_eq(folder_open_file(fd, name), -1, "a link was followed");
+        cr_assert(folder_create_file(fd, name, &err) < 0, "a link was followed");
+        cr_assert_eq(unlinkat(fd, "evp-payloads", 0), 0);
+        cr_assert_eq(renameat(fd, "away", fd, "evp-payloads"), 0);
+        deny_openat2();
+    }
+    close(fd);
+}
 
 static struct tier_store open_as(const char *name_space)
 {
