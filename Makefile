@@ -36,7 +36,7 @@ ALL_CFLAGS  = -std=c11 $(WARN) $(CFLAGS_$(CONFIG)) -fopenmp -fPIC -fvisibility=h
               -include base/banned.h $(CFLAGS)
 ALL_LDFLAGS = $(CFLAGS_$(CONFIG)) -fopenmp -Wl,--as-needed $(LDFLAGS)
 # --as-needed: a tool is bound only to the libraries whose code it has, so evp-plan needs no BLAS.
-LDLIBS = -ldnnl $(HDF5_LIBS) -larchive -lcurl -lcjson -lpcre2-8 -lutf8proc -lsqlite3 -lhiredis -lcrypto -lpthread -lm
+LDLIBS = -ldnnl $(HDF5_LIBS) -larchive -lcurl -lcjson -lpcre2-8 -lutf8proc -lsqlite3 -lhiredis -lssl -lcrypto -lpthread -lm
 HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null)
 HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 
@@ -76,7 +76,7 @@ $B/libevpress.a: $(LIB_O)
 # cJSON, libcrypto, SQLite and hiredis alone, so it can need no model, GPU or BLAS; only what loader/libevp/evp.h declares is
 # visible.
 LIBEVP_DIRS := base planner loader/formats loader/index loader/media loader/store loader/libevp
-LIBEVP_LIBS := -lcjson -lcrypto -lsqlite3 -lhiredis -lpthread -lm
+LIBEVP_LIBS := -lcjson -lssl -lcrypto -lsqlite3 -lhiredis -lpthread -lm
 LIBEVP_O := $(patsubst %.c,$B/libevp/%.o,$(filter-out base/http.c,$(wildcard $(LIBEVP_DIRS:%=%/*.c))))
 $B/libevp.so: $(LIBEVP_O) loader/libevp/libevp.map
 	@echo "  LINK    $@"

@@ -10,6 +10,7 @@
 #include "cmd/summary.h"
 #include "kernels/cuda/cuda.h"
 #include "loader/store/probe.h"
+#include "loader/formats/redis_address.h"
 #include "loader/formats/tiers.h"
 #include "profiler/serving.h"
 
@@ -34,7 +35,8 @@ static struct {
 static const struct opt opts[] = {
     OPT_MANY(
         0, "tier", &cfg.tier, "KEY=VALUE,...",
-        "a tier, fast ones first: name=, uri= (a folder, or redis://...), capacity= (none: unlimited), kind=; read=, "
+        "a tier, fast ones first: name=, uri= (a folder, redis://... or rediss://...), capacity= (none: unlimited), "
+        "kind=; read=, "
         "write= (bytes per second) and latency= (seconds, or 1ms, 20us) are measured when not given; pool= (tiers of "
         "one "
         "pool share one capacity, which each gives), configs= (what it may hold: names between slashes), state= (a "
@@ -356,7 +358,7 @@ static int tier_from_spec(struct tier *t, const struct spec *s, struct err *err)
 {
     if (!s->value[KEY_NAME] || !s->value[KEY_URI])
         return err_set(err, ERR_USAGE, "%s= is missing", s->value[KEY_NAME] ? "uri" : "name");
-    t->kind = strncmp(s->value[KEY_URI], "redis://", 8) == 0 ? TIER_REDIS : TIER_FILE;
+    t->kind = redis_address_is(s->value[KEY_URI]) ? TIER_REDIS : TIER_FILE;
     if (s->value[KEY_KIND] && !tier_kind_find(s->value[KEY_KIND], &t->kind))
         return err_set(err, ERR_USAGE, "'kind=%s' is none of gpu, dram, file, redis, lmcache", s->value[KEY_KIND]);
     if (tier_set_name(t, s->value[KEY_NAME], err) || tier_set_uri(t, s->value[KEY_URI], err) || to_numbers(t, s, err))

@@ -3,6 +3,7 @@
 #include "base/array.h"
 #include "base/map.h"
 #include "cmd/show.h"
+#include "loader/formats/redis_address.h"
 #include "loader/index/index.h"
 #include "loader/store/tier_store.h"
 
@@ -114,7 +115,7 @@ static int put_loads(struct sheet *s, struct tier_state *state, const struct row
 /* The tier whose state is in a folder: that folder, or a server. The caller frees uri and state. */
 static int make_tier(struct tier *t, const char *path, const struct tier_state *state, struct err *err)
 {
-    bool redis = strncmp(state_uri(state), "redis://", 8) == 0;
+    bool redis = redis_address_is(state_uri(state));
 
     *t = (struct tier){ .kind = redis ? TIER_REDIS : TIER_FILE, .capacity = INT64_MAX };
     if (tier_set_name(t, "store", err) || tier_set_uri(t, redis ? state_uri(state) : path, err))

@@ -41,21 +41,27 @@ bool redis_address_host(struct redis_address *a, const char *text, size_t n)
     return at == n || (text[at] == ':' && read_number(text + at + 1, n - at - 1, 1, PORT_MAX, &a->port));
 }
 
+static const char *const scheme[] = { "redis://", "rediss://" }; // without and with TLS
+
+bool redis_address_is(const char *uri)
+{
+    return strncmp(uri, scheme[0], strlen(scheme[0])) == 0 || strncmp(uri, scheme[1], strlen(scheme[1])) == 0;
+}
+
 int redis_address_parse(struct redis_address *a, const char *uri, struct err *err)
 {
-    static const char scheme[] = "redis://";
-
     *a = (struct redis_address){ .port = PORT_DEFAULT };
-    if (strncmp(uri, scheme, sizeof(scheme) - 1) != 0)
-        return err_set(err, ERR_FORMAT, "uri '%.200s' does not begin with redis://", uri);
+    a->tls = strncmp(uri, scheme[1], strlen(scheme[1])) == 0;
+    if (strncmp(uri, scheme[a->tls], strlen(scheme[a->tls])) != 0)
+        return err_set(err, ERR_FORMAT, "uri '%.200s' does not begin with redis:// or rediss://", uri);
     if (strchr(uri, '@'))
         return err_set(err, ERR_FORMAT,
                        "a user or password is in the uri, which every manifest would carry on: give them in the "
                        "environment or in a file (docs/serving.md)");
-    const char *host = uri + sizeof(scheme) - 1, *slash = strchr(host, '/');
+    const char *host = uri + strlen(scheme[a->tls]), *slash = strchr(host, '/');
     size_t n = slash ? (size_t)(slash - host) : strlen(host);
     bool known = redis_address_host(a, host, n);
     if (known && slash && slash[1])
         known = read_number(slash + 1, strlen(slash + 1), 0, DATABASE_MAX, &a->database);
-    return known ? 0 : err_set(err, ERR_FORMAT, "uri '%.200s' is not redis://HOST[:PORT][/DATABASE]", uri);
+    return known ? 0 : err_set(err, ERR_FORMAT, "uri '%.200s' is not %sHOST[:PORT][/DATABASE]", uri, scheme[a->tls]);
 }

@@ -35,7 +35,7 @@ struct tier_load {
 struct tier {
     char name[TIER_NAME]; // letters, digits, - and _; never "recompute"
     enum tier_kind kind;
-    char *uri;        // a path, or redis://HOST[:PORT][/DATABASE]
+    char *uri;        // a path, or redis[s]://HOST[:PORT][/DATABASE]
     int64_t capacity; // bytes; INT64_MAX: unlimited
     double read_bytes_per_s, write_bytes_per_s, latency_s;
     double device_bytes_per_s; // from the host's memory on to the GPU; 0: unknown, taken as no limit

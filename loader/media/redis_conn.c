@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/unconst.h"
+#include "loader/media/redis_tls.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -33,6 +34,7 @@ static const double timeout_s = 10, connect_s = 2;
 
 struct redis_conn {
     redisContext *context;
+    struct redis_tls *tls;     // NULL: none
     char name[REDIS_HOST + 8]; // HOST:PORT, for sentences
     double timeout_s;
     pid_t pid; // of the process that opened it
@@ -76,14 +78,15 @@ static int fail_by_errno(struct redis_conn *c, struct err *err)
 {
     char why[128];
 
-    snprintf(why, sizeof(why), "is gone: %s", strerror(errno));
+    snprintf(why, sizeof(why), "is gone: %.100s",
+             errno == EPROTO && c->tls ? redis_tls_problem(c->tls) : strerror(errno));
     return fail(c, err, why);
 }
 
-/* Waits until the socket can be read or written. */
+/* Waits until the socket can be read or written; with TLS, for what that waits for. */
 static int wait_for(struct redis_conn *c, short events, double until, struct err *err)
 {
-    struct pollfd p = { .fd = c->context->fd, .events = events };
+    struct pollfd p = { .fd = c->context->fd, .events = c->tls ? redis_tls_waits_for(c->tls) : events };
     char why[64];
 
     for (;;) {
@@ -105,11 +108,14 @@ static int send_all(struct redis_conn *c, const char *bytes, size_t n, struct er
     double until = clock_now() + c->timeout_s;
 
     while (n) {
-        ssize_t done = send(c->context->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t done =
+            c->tls ? redis_tls_send(c->tls, bytes, n) : send(c->context->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (done > 0) {
             bytes += done;
             n -= (size_t)done;
-        } else if (done < 0 && errno != EINTR && errno != EAGAIN)
+        } else if (done == 0)
+            return fail(c, err, "has closed the connection");
+        else if (errno != EINTR && errno != EAGAIN)
             return fail_by_errno(c, err);
         else if (wait_for(c, POLLOUT, until, err))
             return err->code;
@@ -155,7 +161,8 @@ int redis_conn_send(struct redis_conn *c, const struct redis_command *command, s
 static int read_some(struct redis_conn *c, double until, struct err *err)
 {
     for (;;) {
-        ssize_t n = recv(c->context->fd, c->input, INPUT, MSG_DONTWAIT);
+        ssize_t n =
+            c->tls ? redis_tls_recv(c->tls, c->input, INPUT) : recv(c->context->fd, c->input, INPUT, MSG_DONTWAIT);
         c->n_input += n > 0 ? (size_t)n : 0;
         if (c->n_input > REPLY_MAX)
             return fail(c, err, "answers without end");
@@ -385,6 +392,22 @@ static int connect_to(struct redis_conn *c, const struct redis_address *at, stru
     return 0;
 }
 
+static int shake_hands(struct redis_conn *c, const struct redis_address *at, struct err *err)
+{
+    double until = clock_now() + c->timeout_s;
+
+    if (redis_tls_open(&c->tls, c->context->fd, at->host, err))
+        return err->code;
+    while (redis_tls_shake_hands(c->tls)) {
+        if (errno != EAGAIN)
+            return err_set(err, ERR_NET, "cannot speak TLS with redis at %s: %.160s", c->name,
+                           redis_tls_problem(c->tls));
+        if (wait_for(c, POLLIN, until, err))
+            return err->code;
+    }
+    return 0;
+}
+
 int redis_conn_open(struct redis_conn **conn, const struct redis_address *at, struct err *err)
 {
     struct redis_conn *c = calloc(1, sizeof(*c));
@@ -400,7 +423,7 @@ int redis_conn_open(struct redis_conn **conn, const struct redis_address *at, st
     snprintf(c->name, sizeof(c->name), strchr(at->host, ':') ? "[%s]:%d" : "%s:%d", at->host, at->port);
     c->timeout_s = find_timeout();
     c->pid = getpid();
-    if (!connect_to(c, at, err) && !log_in(c, at, err)) {
+    if (!connect_to(c, at, err) && (!at->tls || !shake_hands(c, at, err)) && !log_in(c, at, err)) {
         *conn = c;
         return 0;
     }
@@ -412,6 +435,7 @@ void redis_conn_close(struct redis_conn *c)
 {
     if (!c)
         return;
+    redis_tls_close(c->tls);
     if (c->context)
         redisFree(c->context);
     free(c->input);

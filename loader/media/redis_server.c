@@ -130,6 +130,7 @@ static int find_node(struct redis_server *s, const struct redis_address *at, str
         return err_nomem(err);
     node->at = *at;
     node->at.database = 0; /* a cluster has no other */
+    node->at.tls = s->node[0]->at.tls;
     for (int i = 0; i < NODES; i++) {
         struct redis_node *none = NULL;
         if (!s->node[i] && atomic_compare_exchange_strong(&s->node[i], &none, node))

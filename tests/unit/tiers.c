@@ -143,7 +143,8 @@ Test(tiers, refuse_what_cannot_be_planned_with)
         { TIER("\"a\"", "\"file\"", "\"\"", "1", "1", "1", "1"), "tier 'a': field 'uri' is empty" },
         { TIER("\"a\"", "\"file\"", "\"redis://b\"", "1", "1", "1", "1"),
           "tier 'a': uri 'redis://b' is not the path of a folder" },
-        { TIER("\"a\"", "\"redis\"", "\"/a\"", "1", "1", "1", "1"), "tier 'a': uri '/a' does not begin with redis://" },
+        { TIER("\"a\"", "\"redis\"", "\"/a\"", "1", "1", "1", "1"),
+          "tier 'a': uri '/a' does not begin with redis://*" },
         { TIER("\"a\"", "\"redis\"", "\"redis://u:secret@b\"", "1", "1", "1", "1"),
           "tier 'a': a user or password is in the uri, which*" },
         { TIER("\"a\"", "\"redis\"", "\"redis://\"", "1", "1", "1", "1"),
@@ -153,8 +154,9 @@ Test(tiers, refuse_what_cannot_be_planned_with)
         { TIER("\"a\"", "\"redis\"", "\"redis://b:1/x\"", "1", "1", "1", "1"), "tier 'a': uri*is not*" },
         { TIER("\"a\"", "\"redis\"", "\"redis://b c\"", "1", "1", "1", "1"), "tier 'a': uri*is not*" },
         { TIER("\"a\"", "\"redis\"", "\"redis://[::1\"", "1", "1", "1", "1"), "tier 'a': uri*is not*" },
-        { TIER("\"a\"", "\"redis\"", "\"rediss://b\"", "1", "1", "1", "1"),
-          "tier 'a': uri 'rediss://b' does not begin with redis://" },
+        { TIER("\"a\"", "\"redis\"", "\"rediss://b:\"", "1", "1", "1", "1"),
+          "tier 'a': uri 'rediss://b:' is not rediss://HOST*" },
+        { TIER("\"a\"", "\"redis\"", "\"redisss://b\"", "1", "1", "1", "1"), "tier 'a': uri*does not begin with*" },
         { TIER("\"a\"", "\"file\"", "\"/a\"", "-1", "1", "1", "1"), "tier 'a': the capacity is negative" },
         { TIER("\"a\"", "\"file\"", "\"/a\"", "1.5", "1", "1", "1"),
           "tier 'a': field 'capacity_bytes' is not a whole number" },
@@ -440,12 +442,14 @@ Test(tiers, say_where_redis_is)
     static const struct {
         const char *uri, *host;
         int port, database;
+        bool tls;
     } good[] = {
-        { "redis://b", "b", 6379, 0 },
-        { "redis://b/", "b", 6379, 0 },
-        { "redis://10.0.0.1:1/15", "10.0.0.1", 1, 15 },
-        { "redis://[::1]:65535", "::1", 65535, 0 },
-        { "redis://[fe80::2]", "fe80::2", 6379, 0 },
+        { "redis://b", "b", 6379, 0, false },
+        { "redis://b/", "b", 6379, 0, false },
+        { "redis://10.0.0.1:1/15", "10.0.0.1", 1, 15, false },
+        { "redis://[::1]:65535", "::1", 65535, 0, false },
+        { "redis://[fe80::2]", "fe80::2", 6379, 0, false },
+        { "rediss://b:1/2", "b", 1, 2, true },
     };
     struct redis_address a;
     struct err err;
@@ -453,7 +457,7 @@ Test(tiers, say_where_redis_is)
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
         cr_assert_eq(redis_address_parse(&a, good[i].uri, &err), 0, "%s", err.msg);
         cr_assert_str_eq(a.host, good[i].host);
-        cr_assert(a.port == good[i].port && a.database == good[i].database);
+        cr_assert(a.port == good[i].port && a.database == good[i].database && a.tls == good[i].tls);
     }
     cr_assert_eq(redis_address_parse(&a, "redis://u:secret@b", &err), ERR_FORMAT);
     cr_assert_null(strstr(err.msg, "secret"), "a sentence does not repeat a password");
