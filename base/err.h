@@ -21,16 +21,17 @@
     X(ERR_USAGE, -4, 2)  /* the command line */                                                                        \
     X(ERR_FORMAT, -5, 3) /* an input is malformed, truncated, inconsistent, empty, or of another version */            \
     X(ERR_NET, -6, 4)    /* a remote service */                                                                        \
-    X(ERR_DEVICE, -7, 5) /* no such backend, or the device failed */
+    X(ERR_DEVICE, -7, 5) /* no such backend, or it cannot compute this */                                              \
+    X(ERR_LOST, -8, 1)   /* the device failed after it was opened: nothing more can be computed */
 
 /* The statuses every tool ends with; printed by --help and in the man pages. */
 #define EXIT_LIST(X)                                                                                                   \
     X(0, "success")                                                                                                    \
-    X(1, "failed: a file, memory, disk or capacity, or rows that had to be left out")                                  \
+    X(1, "failed: a file, memory, disk or capacity, a device in the middle, or rows that had to be left out")          \
     X(2, "the command line is wrong")                                                                                  \
     X(3, "an input is malformed, cut, inconsistent, empty or of another version")                                      \
     X(4, "a remote service is unreachable, refuses, or answers nonsense")                                              \
-    X(5, "no such backend in this build or on this machine, or its device failed")
+    X(5, "no such backend in this build or on this machine")
 
 enum err_code {
 #define X(name, value, status) name = (value),

@@ -304,7 +304,7 @@ static int run_jobs(struct pack *p, struct session *s, struct err *err)
     for (int i = 0; i < p->n_jobs && !code; i++) {
         const struct job *j = &p->job[i];
         int failed = run_job(p, j, s, err);
-        if (failed == ERR_DEVICE)
+        if (failed == ERR_LOST || failed == ERR_DEVICE)
             code = err_wrap(err, "context '%s'", j->placement->id);
         else if (failed)
             count_failure(p, j->placement, err);

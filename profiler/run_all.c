@@ -8,7 +8,7 @@ static int run_one(const struct run *run, struct store *store, const struct run_
 
     watch->begin(watch->arg, w);
     int code = run_work(run, w, &result, err);
-    if (code == ERR_DEVICE)
+    if (code == ERR_LOST || code == ERR_DEVICE)
         return err_wrap(err, "context '%s'", w->context->id);
     if (code) {
         watch->failed(watch->arg, w, err);

@@ -13,8 +13,9 @@ struct run_watch {
     void *arg;
 };
 
-/* A context that fails is told to watch->failed() and left out. Two failures end the run, because every later context
- * would meet them too: ERR_DEVICE, and a result that cannot be kept. What is in the store then stays there. */
+/* A context that fails is told to watch->failed() and left out. Some failures end the run, because every later context
+ * would meet them too: ERR_LOST, ERR_DEVICE, and a result that cannot be kept. What is in the store then stays there.
+ */
 int run_all(const struct run *run, struct store *store, const struct run_watch *watch, struct err *err) MUST_CHECK;
 
 #endif

@@ -44,7 +44,7 @@ bool cuda_ok(struct cuda *c, cudaError_t code, const char *what)
     if (code == cudaErrorMemoryAllocation)
         cuda_fail(c, ERR_NOMEM, "the GPU's memory is used up: %s (%s)", what, cudaGetErrorName(code));
     else
-        cuda_fail(c, ERR_DEVICE, "the GPU failed: %s: %s (%s)", what, cudaGetErrorName(code), cudaGetErrorString(code));
+        cuda_fail(c, ERR_LOST, "the GPU failed: %s: %s (%s)", what, cudaGetErrorName(code), cudaGetErrorString(code));
     return false;
 }
 
@@ -292,7 +292,10 @@ static int open_all(struct cuda *c, const struct backend_options *options, struc
         cuda_ok(c, cudaEventCreate(&c->last), "making an event") &&
         cuda_ok(c, cudaEventCreate(&c->now), "making an event") && cuda_ring_open(c) && cuda_products_open(c))
         cuda_ok(c, cudaEventRecord(c->last, c->stream), "starting the clock");
-    return cuda_sync(&c->base, err);
+    int code = cuda_sync(&c->base, err);
+    if (code == ERR_LOST)
+        code = err->code = ERR_DEVICE; // there was nothing to lose yet
+    return code;
 }
 
 static struct backend *cuda_open(const struct backend_options *options, struct err *err)

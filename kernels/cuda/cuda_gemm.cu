@@ -45,7 +45,7 @@ static bool lt_ok(struct cuda *c, cublasStatus_t status, const char *what)
 {
     if (status == CUBLAS_STATUS_SUCCESS)
         return true;
-    cuda_fail(c, status == CUBLAS_STATUS_ALLOC_FAILED ? ERR_NOMEM : ERR_DEVICE, "the GPU failed: %s: %s", what,
+    cuda_fail(c, status == CUBLAS_STATUS_ALLOC_FAILED ? ERR_NOMEM : ERR_LOST, "the GPU failed: %s: %s", what,
               cublasLtGetStatusString(status));
     return false;
 }

@@ -6,7 +6,7 @@
  * kv_store and kv_rows go to kernels by value.
  *
  * Failures: an op returns nothing. The first failure is remembered (cuda_ok, cuda_fail); after it LAUNCH does nothing,
- * and the next read or sync returns it as ERR_DEVICE or ERR_NOMEM. So an op need not look at what it launched; it
+ * and the next read or sync returns it as ERR_LOST or ERR_NOMEM. So an op need not look at what it launched; it
  * returns when cuda_scratch() or cuda_upload() gives NULL.
  *
  * Bits: neither the number of multiprocessors nor what else is in the batch may change a result.

@@ -121,7 +121,7 @@ void *cuda_alloc(struct backend *be, size_t bytes, struct err *err)
         err_set(err, ERR_NOMEM, "the GPU's memory is used up: %zu bytes are needed, and %zu of its %zu are free", bytes,
                 free_bytes, total);
     else
-        err_set(err, ERR_DEVICE, "the GPU failed: allocating %zu bytes: %s (%s)", bytes, cudaGetErrorName(code),
+        err_set(err, ERR_LOST, "the GPU failed: allocating %zu bytes: %s (%s)", bytes, cudaGetErrorName(code),
                 cudaGetErrorString(code));
     return NULL;
 }

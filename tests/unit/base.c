@@ -22,6 +22,7 @@ Test(err, wraps_in_front_and_keeps_the_code)
     cr_assert_str_eq(e.msg, "layer 3: cannot open 'a'");
     cr_assert_eq(err_exit_status(ERR_FORMAT), 3);
     cr_assert_eq(err_exit_status(ERR_DEVICE), 5);
+    cr_assert_eq(err_exit_status(ERR_LOST), 1);
     cr_assert_eq(err_exit_status(0), 0);
 }
 

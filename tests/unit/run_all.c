@@ -184,7 +184,7 @@ Test(run_all, a_device_that_fails_ends_the_run)
 {
     struct err err;
 
-    cr_assert_eq(run_with(2, ERR_DEVICE, &err), ERR_DEVICE);
+    cr_assert_eq(run_with(2, ERR_LOST, &err), ERR_LOST);
     cr_assert_str_eq(err.msg, "context 'b': the device fell off the bus");
     cr_assert(w.n_begun == 2 && w.n_failed == 0, "no other context was tried");
     cr_assert_eq(n_kept(), 1, "what was finished stays");

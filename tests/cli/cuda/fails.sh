@@ -1,4 +1,4 @@
-# A device that fails in the middle ends the run with a sentence and status 5; what was done stays, and the same command
+# A device that fails in the middle ends the run with a sentence and status 1; what was done stays, and the same command
 # goes on with the rest. The answers are those of a run without a failure, and of the CPU.
 . "$TOP/tests/cli/cuda/device.inc"
 profile --backend cuda -o whole.h5
