@@ -1,6 +1,7 @@
 # Contexts found in part, on a folder and on a server: with --chunks and not without, for `none` alone, after moves, a
 # rollback and a kill; what is fetched of one is a payload of its own.
 . "$TOP/tests/cli/load/redis.inc"
+[ "$python" ] || skip "a sanitizer must be linked into every program"
 start
 plan() {
 	"$BUILD/tests/tools/make-load" m.jsonl pay <<-END
