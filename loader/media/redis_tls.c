@@ -1,6 +1,8 @@
 /* redis_tls.c - OpenSSL over a socket that does not block. Its own BIO for sockets would raise SIGPIPE. */
 #include "loader/media/redis_tls.h"
 
+#include "base/unconst.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
@@ -103,7 +105,8 @@ static int expect(SSL *ssl, const char *host)
 
     if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1)
         return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host);
-    return SSL_set1_host(ssl, host) && SSL_set_tlsext_host_name(ssl, host);
+    return SSL_set1_host(ssl, host) &&
+           SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, unconst(host));
 }
 
 int redis_tls_open(struct redis_tls **tls, int fd, const char *host, struct err *err)
