@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-enum { THREADS_MAX = 8 };
+enum { THREADS_GOOD = 8, THREADS_MAX = 64 };
 
 struct job {
     void (*work)(void *arg, int i);
@@ -20,8 +20,8 @@ int parallel_threads(void)
     cpu_set_t usable;
 
     if (sched_getaffinity(0, sizeof(usable), &usable)) /* more processors than the set holds */
-        return THREADS_MAX;
-    return CPU_COUNT(&usable) < THREADS_MAX ? CPU_COUNT(&usable) : THREADS_MAX;
+        return THREADS_GOOD;
+    return CPU_COUNT(&usable) < THREADS_GOOD ? CPU_COUNT(&usable) : THREADS_GOOD;
 }
 
 static void *run(void *arg)

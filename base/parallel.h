@@ -12,8 +12,8 @@
 /* As many threads as this one may use processors, at most 8: a machine that serves has other things to do too. */
 int parallel_threads(void);
 
-/* Calls work(arg, i) for i from 0 to n - 1, each once, begun in this order, in this thread and n_threads - 1 more;
- * fewer where there is less to do, or no memory for them. */
+/* Calls work(arg, i) for i from 0 to n - 1, each once, begun in this order, in this thread and n_threads - 1 more, 63
+ * at most; fewer where there is less to do, or no memory for them. */
 void parallel_do(int n_threads, int n, void (*work)(void *arg, int i), void *arg);
 
 #endif

@@ -1,45 +1,36 @@
-/* load_work.c - threads that take the next piece until there is none; they are joined before load_share() returns. */
+/* load_work.c - work that may fail, shared by threads: base/parallel.h, and the first failure. */
 #include "loader/load/load_work.h"
+
+#include "base/parallel.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { JOBS_MAX = 64 };
-
 struct sharing {
     const struct load_work *work;
-    atomic_int next, code;
+    atomic_int code;
     pthread_mutex_t lock; // for err
     struct err *err;
 };
 
-static void *work(void *arg)
+static void work(void *arg, int i)
 {
     struct sharing *s = arg;
     struct err err;
 
-    for (int i; !s->code && (i = atomic_fetch_add(&s->next, 1)) < s->work->n;) {
-        if (!s->work->piece(s->work->arg, i, &err))
-            continue;
-        pthread_mutex_lock(&s->lock);
-        if (!s->code)
-            *s->err = err;
-        s->code = err.code;
-        pthread_mutex_unlock(&s->lock);
-    }
-    return NULL;
+    if (s->code || !s->work->piece(s->work->arg, i, &err))
+        return;
+    pthread_mutex_lock(&s->lock);
+    if (!s->code)
+        *s->err = err;
+    s->code = err.code;
+    pthread_mutex_unlock(&s->lock);
 }
 
 int load_share(const struct load_work *w, struct err *err)
 {
     struct sharing s = { .work = w, .lock = PTHREAD_MUTEX_INITIALIZER, .err = err };
-    pthread_t thread[JOBS_MAX];
-    int n = 0, jobs = w->jobs < w->n ? w->jobs : w->n;
 
-    while (n < jobs - 1 && n < JOBS_MAX && !pthread_create(&thread[n], NULL, work, &s))
-        n++;
-    work(&s);
-    for (int i = 0; i < n; i++)
-        pthread_join(thread[i], NULL);
+    parallel_do(w->jobs, w->n, work, &s);
     return s.code;
 }
