@@ -125,7 +125,8 @@ static int read_previous(struct placement_input *in, const struct placement_file
     return 0;
 }
 
-/* Takes over predictions that the table of the file allows but does not have. */
+/* Takes over predictions that the table of the file allows but does not have. They come from what the table says about
+ * its questions, which is read for them alone. */
 static int predict(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
     struct table whole, *t = &in->table;
@@ -147,9 +148,9 @@ static int predict(struct placement_input *in, const struct placement_files *fil
 /* Decides what is planned with. */
 static int choose_quality(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
-    bool wanted = in->kind == QUALITY_PREDICTED;
+    bool wanted = in->kind == QUALITY_PREDICTED, asked = in->table.n_questions > 0;
 
-    if (wanted && !in->table.predicted_quality && predict(in, files, err))
+    if (wanted && asked && !in->table.predicted_quality && predict(in, files, err))
         return err->code;
     if (!in->table.predicted_quality)
         in->kind = QUALITY_RAW;
