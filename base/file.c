@@ -15,38 +15,69 @@
 #include <time.h>
 #include <unistd.h>
 
-int file_map(struct file_map *map, const char *path, struct err *err)
+/* A map takes the lock of all of the process's memory, twice; threads that open small files would wait for it. */
+enum { MAP_MIN = 1 << 16 };
+
+static int read_open(struct file_map *map, int fd, struct err *err)
+{
+    map->copy = malloc(map->n);
+    map->at = map->copy;
+    if (!map->at)
+        return err_nomem(err);
+    for (size_t done = 0; done < map->n;) {
+        ssize_t n = read(fd, (char *)map->copy + done, map->n - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return err_set(err, ERR_IO, "%s", n ? strerror(errno) : "it was cut");
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+static int map_open(struct file_map *map, int fd, struct err *err)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-    *map = (struct file_map){ 0 };
-    if (fd < 0)
-        return err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno));
-    if (fstat(fd, &st) || S_ISDIR(st.st_mode)) {
-        err_set(err, ERR_IO, "cannot read '%s': %s", path, strerror(S_ISDIR(st.st_mode) ? EISDIR : errno));
-        close(fd);
-        return err->code;
-    }
+    if (fstat(fd, &st) || S_ISDIR(st.st_mode))
+        return err_set(err, ERR_IO, "%s", strerror(S_ISDIR(st.st_mode) ? EISDIR : errno));
     map->n = (size_t)st.st_size;
-    void *at = map->n ? mmap(NULL, map->n, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
-    close(fd);
+    if (map->n < MAP_MIN)
+        return map->n ? read_open(map, fd, err) : 0;
+    void *at = mmap(NULL, map->n, PROT_READ, MAP_PRIVATE, fd, 0);
     if (at == MAP_FAILED)
-        return err_set(err, ERR_IO, "cannot map '%s': %s", path, strerror(errno));
+        return err_set(err, ERR_IO, "%s", strerror(errno));
     map->at = at;
     return 0;
 }
 
 void file_unmap(struct file_map *map)
 {
-    if (map->at)
+    if (map->at && !map->copy)
         munmap(unconst(map->at), map->n);
+    free(map->copy);
     *map = (struct file_map){ 0 };
+}
+
+int file_map(struct file_map *map, const char *path, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct err why;
+
+    *map = (struct file_map){ 0 };
+    if (fd < 0)
+        return err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno));
+    int code = map_open(map, fd, &why);
+    close(fd);
+    if (!code)
+        return 0;
+    file_unmap(map);
+    return err_set(err, code, "cannot read '%s': %s", path, why.msg);
 }
 
 void file_map_forget(const struct file_map *map)
 {
-    if (map->at)
+    if (map->at && !map->copy)
         madvise(unconst(map->at), map->n, MADV_DONTNEED); // pages nobody has written to: nothing is lost
 }
 

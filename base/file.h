@@ -15,10 +15,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A file mapped read-only. An empty file has n = 0 and at = NULL. */
+/* A file mapped read-only; a small one is read. An empty file has n = 0 and at = NULL. */
 struct file_map {
     const void *at;
     size_t n;
+    void *copy; // its bytes, where they were read
 };
 
 int file_map(struct file_map *map, const char *path, struct err *err) MUST_CHECK;

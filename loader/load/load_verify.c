@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum { MISSING_SAID = 10 }; // missing payloads that are named one by one
-enum { CHECKS = 256 };      // goals that are verified between two reports of progress, or so many bytes:
+enum { CHECKS = 1024 };     // goals that are verified between two reports of progress, or so many bytes:
 static const int64_t check_bytes = (int64_t)256 << 20;
 
 void load_progress(const struct load *l, enum load_phase phase, int done, int total)

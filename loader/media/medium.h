@@ -139,6 +139,8 @@ static inline bool blob_verifies(const struct blob *b)
     return b->driver && b->driver->verifies;
 }
 
+enum { BLOB_SMALL = 1 << 15 }; // bytes that are read at once, on the stack
+
 /* How many bytes to read at a time, where all of it is read. */
 size_t blob_chunk(const struct blob *b);
 

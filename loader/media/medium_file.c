@@ -60,10 +60,31 @@ static int copy_file(const struct blob *from, int to, struct err *err)
     return err_set(err, ERR_IO, "cannot copy: %s", strerror(errno));
 }
 
+/* A small file is copied with less ado than copy_file_range() makes: 1, or 0 when it is not small. */
+static int copy_small(const struct blob *from, int to, struct err *err)
+{
+    char bytes[BLOB_SMALL];
+    size_t n = 0;
+
+    if (from->size >= BLOB_SMALL)
+        return 0;
+    for (ssize_t got = 1; got > 0 && n < sizeof(bytes); n += (size_t)got) {
+        got = blob_next(from, bytes + n, sizeof(bytes) - n, n, err);
+        if (got < 0)
+            return err->code;
+    }
+    if (n == sizeof(bytes))
+        return 0;
+    return write_all(to, bytes, n, err) ? err->code : 1;
+}
+
 static int put_into(int to, const struct blob *from, struct err *err)
 {
     if (from->bytes)
         return write_all(to, from->bytes, (size_t)from->size, err);
+    int small = copy_small(from, to, err);
+    if (small)
+        return small < 0 ? small : 0;
     return from->fd >= 0 ? copy_file(from, to, err) : copy_through_memory(from, to, 0, err);
 }
 

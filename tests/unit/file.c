@@ -177,8 +177,17 @@ Test(file, is_mapped, .fini = clean_up)
 
     cr_assert(!file_write(path, "12345", 5, &e));
     cr_assert(!file_map(&map, path, &e));
-    cr_assert(map.n == 5 && memcmp(map.at, "12345", 5) == 0);
+    file_map_forget(&map);
+    cr_assert(map.n == 5 && memcmp(map.at, "12345", 5) == 0, "small ones are read");
     file_unmap(&map);
+    char *large = calloc(1, 1 << 20);
+    large[(1 << 20) - 1] = 'x';
+    cr_assert(!file_write(path, large, 1 << 20, &e));
+    cr_assert(!file_map(&map, path, &e));
+    file_map_forget(&map);
+    cr_assert(map.n == 1 << 20 && memcmp(map.at, large, 1 << 20) == 0);
+    file_unmap(&map);
+    free(large);
     cr_assert(!file_write(path, "", 0, &e));
     cr_assert(!file_map(&map, path, &e));
     cr_assert(map.n == 0 && !map.at);

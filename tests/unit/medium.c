@@ -113,30 +113,37 @@ static void check_size(const struct medium *m, size_t n)
 }
 
 /* From a file, and from another object. */
-static void check_sources(const struct medium *m)
+static void check_sources_of(const struct medium *m, size_t n)
 {
-    enum { N = 3 << 20 };
-    char *bytes = noise(N), *read = malloc(N);
+    char *bytes = noise(n), *read = malloc(n);
     char path[64];
     struct blob b, from;
     struct err err;
 
     snprintf(path, sizeof(path), "%s.source", dir);
-    cr_assert_eq(file_write(path, bytes, N, &err), 0, "%s", err.msg);
+    cr_assert_eq(file_write(path, bytes, n, &err), 0, "%s", err.msg);
     int fd = open(path, O_RDONLY);
     from = blob_of_file(fd);
     cr_assert_eq(m->driver->put(m, one, &from, &err), 0, "%s", err.msg);
-    cr_assert_eq(medium_get(m, one, N, &from, &err), 0, "%s", err.msg);
+    cr_assert_eq(medium_get(m, one, (int64_t)n, &from, &err), 0, "%s", err.msg);
     cr_assert_eq(m->driver->put(m, two, &from, &err), 0, "%s", err.msg);
     blob_close(&from);
-    cr_assert_eq(medium_get(m, two, N, &b, &err), 0, "%s", err.msg);
-    cr_assert_eq(blob_read(&b, read, N, 0, &err), 0, "%s", err.msg);
-    cr_assert_eq(memcmp(read, bytes, N), 0);
+    cr_assert_eq(medium_get(m, two, (int64_t)n, &b, &err), 0, "%s", err.msg);
+    cr_assert_eq(blob_read(&b, read, n, 0, &err), 0, "%s", err.msg);
+    cr_assert_eq(memcmp(read, bytes, n), 0);
     blob_close(&b);
     close(fd);
     unlink(path);
     free(bytes);
     free(read);
+}
+
+static void check_sources(const struct medium *m)
+{
+    const size_t size[] = { 1, BLOB_SMALL - 1, BLOB_SMALL, BLOB_SMALL + 1, 3 << 20 };
+
+    for (size_t i = 0; i < sizeof(size) / sizeof(*size); i++)
+        check_sources_of(m, size[i]);
 }
 
 static void check_medium(const struct medium *m)
