@@ -57,6 +57,7 @@ $(EMU)/$1/evp-cuda.so: $(EMU_KERNELS:%=$(EMU)/$(or $(EMU_OBJECTS_$1),$1)/%.o) $(
 	$(Q)$(EMU_CXX) $(EMU_LINK_$1) -shared -Wl,-z,defs -Wl,--exclude-libs,ALL $$^ -lm -ldl -o $$@
 $(EMU)/$1/driver: $(EMU_DRIVER) $B/libevpress.a
 	@echo "  LINK    $$@"
+	@mkdir -p $$(@D)
 	$(Q)$(CC) $(filter-out -fno-% %bounds,$(EMU_LINK_$1)) $(ALL_LDFLAGS) $$^ $(LDLIBS) -o $$@
 endef
 $(foreach build,$(EMU_BUILDS),$(eval $(call emu_build,$(build))))
@@ -68,7 +69,7 @@ check-cuda: $(EMU_BUILDS:%=$(EMU)/%/selftest) $(EMU_BUILDS:%=$(EMU)/%/driver) $(
             $B/evp-profile $B/tests/tools/answers check-nvcc
 	$(Q)$(EMU_ENVIRONMENT) tests/cuda/check $(KERNEL)
 ## mutate-cuda: every mutant of the .cu files KERNEL="cuda_select ...", and those that no test finds
-mutate-cuda: $(EMU)/plain/driver $(EMU)/plain/evp-cuda.so
+mutate-cuda: $(foreach build,plain race,$(EMU)/$(build)/driver $(EMU)/$(build)/evp-cuda.so)
 	$(Q)$(EMU_ENVIRONMENT) tests/cuda/mutate $(KERNEL)
 
 # What nvcc says of a file for all architectures, where it is installed.
