@@ -54,8 +54,8 @@ int entry_set_file(struct entry *e, const char *name_space, struct err *err)
     uint8_t id[OBJECT_ID];
     struct buf key = { 0 };
 
-    buf_printf(&key, "%s\n%s\n%s\n%s\n%s\n%s\n%lld", name_space, e->id, e->model_digest, e->token_digest, e->config,
-               e->checksum, (long long)e->size);
+    buf_printf(&key, "%s\n%s\n%s\n%s\n%s\n%lld", name_space, e->model_digest, e->token_digest, e->config, e->checksum,
+               (long long)e->size);
     int code = buf_failed(&key) ? err_nomem(err) : digest_sha256(key.at, key.n, hex, err);
     buf_release(&key);
     if (code)

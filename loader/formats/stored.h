@@ -5,6 +5,7 @@
  *
  * A file is named by its object's id, a digest of everything that tells one payload from another, its checksum too. So
  * one name never means two contents: a reader that took the name from an index gets that payload or finds it gone.
+ * Contexts with the same tokens have one object: docs/formats/index.md.
  */
 #ifndef EVP_STORED_H
 #define EVP_STORED_H
@@ -56,7 +57,7 @@ void entry_to_json(const struct entry *e, struct json_out *w);      // members o
 int entry_copy(struct entry *to, const struct entry *from, struct err *err) MUST_CHECK;
 void entry_release(struct entry *e);
 
-/* Sets e->file from everything else. `name_space`: of the store that the payload goes into. */
+/* Sets e->file from everything else but the context. `name_space`: of the store that the payload goes into. */
 int entry_set_file(struct entry *e, const char *name_space, struct err *err) MUST_CHECK;
 
 /* Is this an object's name, or what was written before release 0.2.0: "evp-" 16 hex digits "-" a payload's name? */

@@ -283,13 +283,16 @@ struct delta {
     int64_t more_parts; // than the base has
 };
 
-/* 1: a file has the record; 0: it has not. */
+/* 1: a file has the record; 0: it has not. Records are asked for in their order: of one key, the cursor goes on. */
 static int has_record(struct index_cursor *file, const struct index_record *r, struct err *err)
 {
     const struct index_record *next;
-    int got = index_cursor_seek(file, &r->key, err) ? err->code : 1;
+    int got = index_cursor_peek(file, &next, err);
 
-    while (got == 1 && (got = index_cursor_peek(file, &next, err)) == 1) {
+    if (got < 0 ||
+        ((!got || memcmp(&next->key, &r->key, sizeof(r->key)) != 0) && index_cursor_seek(file, &r->key, err)))
+        return err->code;
+    while ((got = index_cursor_peek(file, &next, err)) == 1) {
         int order = index_compare(next, r);
         if (order >= 0)
             return order == 0;

@@ -162,12 +162,14 @@ static bool find_placed(const struct writer *w, int *tier, int *entry)
     return false;
 }
 
-/* The payload of this name in a tier; -1. */
-static int find_file(const struct tier_store *s, const char *file)
+/* The context's payload of this name in a tier; -1. */
+static int find_file(const struct writer *w, const struct tier_store *s, const char *file)
 {
-    for (int i = 0; i < s->in.n; i++)
-        if (s->in.at[i].present && strcmp(s->in.at[i].file, file) == 0)
+    for (int i = 0; i < s->in.n; i++) {
+        const struct entry *e = &s->in.at[i];
+        if (e->present && strcmp(e->id, w->id) == 0 && strcmp(e->file, file) == 0)
             return i;
+    }
     return -1;
 }
 
@@ -313,11 +315,19 @@ static int place_again(struct tier_store *s, int i, int64_t bytes, struct err *e
     return tier_store_update(s, i, err) || tier_store_commit(s, err) || tier_store_publish(s, err) ? err->code : 0;
 }
 
+/* An object that other contexts have is there already. */
 static int write_file(struct tier_store *s, const struct goods *g, struct err *err)
 {
-    int code = tier_store_put(s, &g->from, &g->entry, err);
+    bool shares;
 
-    return code || tier_store_flush_file(s, &g->entry, err) || tier_store_read_back(s, &g->entry, err) ? err->code : 0;
+    if (tier_store_shares(s, &g->entry, &shares, err))
+        return err->code;
+    if (shares && tier_store_has(s, &g->entry, STORE_CONTENT))
+        return 0;
+    return tier_store_put(s, &g->from, &g->entry, err) || tier_store_flush_file(s, &g->entry, err) ||
+                   tier_store_read_back(s, &g->entry, err)
+               ? err->code
+               : 0;
 }
 
 static int place_new(struct writer *w, struct goods *g, struct err *err)
@@ -336,7 +346,7 @@ static int place_new(struct writer *w, struct goods *g, struct err *err)
 /* The parts of a placed payload come into the index, or go. */
 static int set_parts(const struct writer *w, struct tier_store *s, const char *file, struct err *err)
 {
-    int i = find_file(s, file);
+    int i = find_file(w, s, file);
 
     if (w->parts ? tier_store_read_parts(s, i, err) : tier_store_drop_parts(s, i, err))
         return err->code;
@@ -348,7 +358,7 @@ static int place(struct writer *w, struct goods *g, struct err *err)
 {
     struct tier_store *s = &w->tier[g->tier];
     struct entry *e = &g->entry;
-    int there = find_file(s, e->file);
+    int there = find_file(w, s, e->file);
     bool whole = there >= 0 && tier_store_has(s, e, s->in.at[there].placed ? STORE_SIZE : STORE_CONTENT);
     int code = 0;
 

@@ -96,10 +96,14 @@ static int remove_damaged(struct load *l, struct publishing *p, struct err *err)
 
 /* ---- placing --------------------------------------------------------------------------------- */
 
+/* What a step of a batch does for its object, which other payloads may have too: contexts with the same tokens. */
+enum share { OBJECT_OWN, OBJECT_THERE, OBJECT_TWICE }; // nobody else has it; the tier has it; an earlier step puts it
+
 struct batch {
     struct load *l;
     const struct step *step;
     int n;
+    enum share share[BATCH_FILES];
 };
 
 static int copy_packed(const struct load *l, const struct goal *g, struct err *err)
@@ -135,6 +139,10 @@ static int copy_piece(void *arg, int i, struct err *err)
     const struct load *l = b->l;
     const struct goal *g = &l->goal[b->step[i].goal];
     int file = b->step[i].file;
+
+    if (b->share[i] == OBJECT_TWICE ||
+        (b->share[i] == OBJECT_THERE && tier_store_has(&l->store[g->store], &g->want, STORE_CONTENT)))
+        return 0;
     int code = file < 0 ? copy_packed(l, g, err) : copy_placed(l, &l->copy[file], g, err);
 
     return code ? err_wrap(err, "context '%.80s'", g->want.id) : 0;
@@ -182,6 +190,27 @@ static int name_batch(struct batch *b, struct err *err)
     return commit_all(b->l, err);
 }
 
+static int find_shared(struct batch *b, struct err *err)
+{
+    struct map there = { 0 };
+    int code = 0;
+
+    for (int i = 0; i < b->n && !code; i++) {
+        const struct goal *g = &b->l->goal[b->step[i].goal];
+        const struct tier_store *s = &b->l->store[g->store];
+        bool shares, first;
+        char key[OBJECT_FILE + 8];
+        int n = snprintf(key, sizeof(key), "%d %s", g->store, g->want.file);
+        code = tier_store_shares(s, &g->want, &shares, err);
+        if (!code && map_add(&there, key, (size_t)n, &first) < 0)
+            code = err_nomem(err);
+        if (!code)
+            b->share[i] = !first ? OBJECT_TWICE : shares ? OBJECT_THERE : OBJECT_OWN;
+    }
+    map_release(&there);
+    return code;
+}
+
 /* The batch from step `first` on; *end: the step after it. */
 static int place_batch(struct load *l, int first, int *end, struct err *err)
 {
@@ -195,7 +224,8 @@ static int place_batch(struct load *l, int first, int *end, struct err *err)
             break;
         }
     }
-    if (run_batch(&b, copy_piece, err) || flush_batch(&b, err) || run_batch(&b, read_back_piece, err))
+    if (find_shared(&b, err) || run_batch(&b, copy_piece, err) || flush_batch(&b, err) ||
+        run_batch(&b, read_back_piece, err))
         return err->code;
     return name_batch(&b, err);
 }

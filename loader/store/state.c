@@ -43,6 +43,9 @@ static const char *const sql[N_STATEMENTS] = {
     [GET_PARTS] = "SELECT sum, header, digests FROM part WHERE payload = ?1",
     [PUT_PARTS] = "REPLACE INTO part VALUES(?1, ?2, ?3, ?4)",
     [DELETE_PARTS] = "DELETE FROM part WHERE payload = ?1",
+    /* without the plus SQLite would put ?1 for `file` everywhere, and go through all rows */
+    [IS_NAMED] = "SELECT EXISTS(SELECT 1 FROM payload INDEXED BY payload_object "
+                 "WHERE substr(file, 17, 8) = substr(?1, 17, 8) AND present <> 0 AND +file = ?1)",
 };
 
 static const char tables_1[] =
@@ -72,6 +75,10 @@ static const char tables_3[] =
     "CREATE TABLE part(payload INTEGER PRIMARY KEY, sum INTEGER NOT NULL, header INTEGER NOT NULL, digests BLOB NOT "
     "NULL);"
     "PRAGMA user_version = 3";
+
+/* What version 4 added, for objects that several payloads share. The first digits of an object's id are enough. */
+static const char tables_4[] = "CREATE INDEX payload_object ON payload(substr(file, 17, 8)) WHERE present <> 0;"
+                               "PRAGMA user_version = 4";
 
 /* ---- errors ----------------------------------------------------------------- */
 
@@ -215,7 +222,7 @@ static int read_store(struct tier_state *s, struct err *err)
 /* The statements that the file's version can carry out. */
 static int prepare(struct tier_state *s, struct err *err)
 {
-    static const int n[] = { 0, N_VERSION_1, N_VERSION_2, N_STATEMENTS };
+    static const int n[] = { 0, N_VERSION_1, N_VERSION_2, N_VERSION_3, N_STATEMENTS };
 
     for (int i = 0; i < n[s->version]; i++)
         if (sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statement[i], NULL) != SQLITE_OK)
@@ -242,7 +249,7 @@ static int make_tables(struct tier_state *s, struct err *err)
         return err_set(err, ERR_IO, "no random bytes: %s", strerror(errno));
     s->version = STATE_VERSION;
     if (state_change(s, err) || run_text(s, tables_1, err) || run_text(s, tables_2, err) ||
-        run_text(s, tables_3, err) || prepare(s, err))
+        run_text(s, tables_3, err) || run_text(s, tables_4, err) || prepare(s, err))
         return err->code;
     return state_commit(s, err);
 }
@@ -269,8 +276,8 @@ static int renew(struct tier_state *s, struct err *err)
     int64_t old = s->version;
 
     s->version = STATE_VERSION;
-    if (state_change(s, err) || (old == 1 && run_text(s, tables_2, err)) || run_text(s, tables_3, err) ||
-        prepare(s, err) || read_store(s, err) || (old == 1 && sum_up(s, err)))
+    if (state_change(s, err) || (old < 2 && run_text(s, tables_2, err)) || (old < 3 && run_text(s, tables_3, err)) ||
+        run_text(s, tables_4, err) || prepare(s, err) || read_store(s, err) || (old < 2 && sum_up(s, err)))
         return err->code;
     return state_commit(s, err);
 }

@@ -68,6 +68,10 @@ int state_each_of(struct tier_state *s, const struct state_some *some, state_vis
 /* The bytes that the payloads in the folder take: those of a namespace, and those of all. Needs the same. */
 int state_used(struct tier_state *s, int64_t name_space, int64_t *own, int64_t *all, struct err *err) MUST_CHECK;
 
+/* Is a payload in the folder as this file? So an object's references are the rows that name it, and never a number that
+ * could differ from them. Needs the same. */
+int state_is_named(struct tier_state *s, const char *file, bool *named, struct err *err) MUST_CHECK;
+
 /* ---- changes: all until state_commit() are one transaction ---- */
 
 int state_insert(struct tier_state *s, int64_t name_space, struct entry *e, struct err *err) MUST_CHECK; // sets e->row

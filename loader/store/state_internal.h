@@ -6,7 +6,7 @@
 
 #include <sqlite3.h>
 
-enum { STATE_VERSION = 3 };
+enum { STATE_VERSION = 4 };
 
 enum statement {
     GET_STORE,
@@ -28,6 +28,8 @@ enum statement {
     GET_PARTS = N_VERSION_2,
     PUT_PARTS,
     DELETE_PARTS,
+    N_VERSION_3,
+    IS_NAMED = N_VERSION_3,
     N_STATEMENTS
 };
 

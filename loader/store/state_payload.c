@@ -207,6 +207,17 @@ int state_each_of(struct tier_state *s, const struct state_some *some, state_vis
     return visit_rows(s, q, &t, err);
 }
 
+int state_is_named(struct tier_state *s, const char *file, bool *named, struct err *err)
+{
+    sqlite3_stmt *q = s->statement[IS_NAMED];
+
+    state_bind_text(q, 1, file);
+    int code = sqlite3_step(q) == SQLITE_ROW ? 0 : state_failed(s, err);
+    *named = sqlite3_column_int(q, 0);
+    sqlite3_reset(q);
+    return code;
+}
+
 int state_insert(struct tier_state *s, int64_t name_space, struct entry *e, struct err *err)
 {
     sqlite3_stmt *q = s->statement[INSERT];

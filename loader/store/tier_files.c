@@ -99,9 +99,17 @@ int tier_store_read_back(const struct tier_store *s, const struct entry *e, stru
                            e->file);
 }
 
+int tier_store_shares(const struct tier_store *s, const struct entry *e, bool *shares, struct err *err)
+{
+    return state_is_named(s->state, e->file, shares, err) ? err_wrap(err, "tier '%s'", s->tier->name) : 0;
+}
+
 int tier_store_remove(const struct tier_store *s, const struct entry *e, struct err *err)
 {
     const struct medium_object object = object_of(e);
+    bool shares;
 
-    return s->medium.driver->remove(&s->medium, &object, err);
+    if (tier_store_shares(s, e, &shares, err))
+        return err->code;
+    return shares ? 0 : s->medium.driver->remove(&s->medium, &object, err);
 }

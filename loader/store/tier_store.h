@@ -102,7 +102,11 @@ bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier
  * cannot be found out. */
 int tier_store_look(const struct tier_store *s, int first, int n, bool *there, struct err *err) MUST_CHECK;
 
-/* Removes the payload of an entry, which the published index must not name. */
+/* Do payloads in the state have this one's object? Contexts with the same tokens do; the object is there once. */
+int tier_store_shares(const struct tier_store *s, const struct entry *e, bool *shares, struct err *err) MUST_CHECK;
+
+/* Removes the object of an entry that was forgotten, and that the published index must not name, unless other payloads
+ * have it too. */
 int tier_store_remove(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
 
 /* ---- changes, which become true together with tier_store_commit() ---- */

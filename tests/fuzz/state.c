@@ -13,7 +13,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 static int check(void *arg, const char *name_space, struct entry *e, struct err *err)
 {
     struct state_parts parts;
+    bool named;
 
+    (void)!state_is_named(arg, e->file, &named, err);
     if (state_get_parts(arg, e, &parts, err) == 1 && (int64_t)parts.n * DIGEST_CHUNK >= e->n_tokens)
         abort();
     state_parts_release(&parts);

@@ -10,8 +10,9 @@
  *
  * Payloads are real ones of a model with one layer and one head of 64, full of bytes made from the id; those already
  * there are left alone, as evp-pack does. Token i of a context is 1000 * (first letter of the id) + i, so contexts with
- * the same first letter are prefixes of each other; after a line `ids` they come from FILE, or with FILE `own` the
- * first one is made from the whole id. `none` counts 256 bytes a token.
+ * the same first letter are prefixes of each other; after a line `ids` they come from FILE, and so do the bytes: then
+ * contexts of one length have the same payload. With FILE `own` the first token is made from the whole id. `none`
+ * counts 256 bytes a token.
  */
 #include "base/rng.h"
 #include "loader/formats/manifest.h"
@@ -36,10 +37,15 @@ static void must(int code, const struct err *err)
 
 static char ids_file[1024]; // "": ids are made from the context's
 
+static bool ids_are_given(void)
+{
+    return *ids_file && strcmp(ids_file, "own") != 0;
+}
+
 static int32_t *make_ids(const char *id, int n)
 {
     int32_t *ids = malloc((size_t)n * sizeof(*ids));
-    bool own = strcmp(ids_file, "own") == 0, given = *ids_file && !own;
+    bool own = strcmp(ids_file, "own") == 0, given = ids_are_given();
     FILE *f = given ? fopen(ids_file, "r") : NULL;
 
     for (int i = 0; i < n; i++) {
@@ -71,7 +77,7 @@ static int fill_tensors(const struct config *config, int n_tokens, const char *i
     struct packed_part part[LAYOUT_MAX];
     const int n_kept = config_n_keep(config, &shape, n_tokens, 0), lengths[] = { n_kept }; // of the one head
     int n = packed_payload_layout(config, &shape, n_tokens, &(struct layer_lengths){ 0, lengths }, part);
-    struct rng rng = rng_named(7, id);
+    struct rng rng = rng_named(7, ids_are_given() ? ids_file : id);
 
     tensor[0] = payload_tokens(n_tokens);
     tensor[0].bytes = (uint64_t)n_tokens * sizeof(int32_t);

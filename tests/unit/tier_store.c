@@ -5,6 +5,7 @@
 #include "loader/formats/manifest.h"
 #include "loader/index/folder.h"
 #include "loader/index/index.h"
+#include "loader/store/state_internal.h"
 #include "loader/store/tier_store.h"
 
 #include <criterion/criterion.h>
@@ -218,6 +219,31 @@ Test(tier_store, changes_are_transactions)
     tier_store_close(&s);
     s = open_as("a");
     cr_assert(s.in.n == 1 && !s.in.at[0].placed && published("a") == 0);
+    tier_store_close(&s);
+}
+
+/* Contexts with the same tokens have one object, which stays while one of them has it. Asking for them reads no table.
+ */
+Test(tier_store, shares_objects)
+{
+    struct tier_store s = open_as("a");
+    struct err err;
+    bool shares;
+
+    for (int i = 0; i < 50; i++)
+        add(&s, (char[]){ (char)('0' + i), 0 });
+    struct entry e = copied(&s, "1", 1000);
+    e.id[0] = 'x';
+    cr_assert_str_eq(e.file, s.in.at[1].file);
+    cr_assert(!tier_store_shares(&s, &e, &shares, &err) && shares);
+    cr_assert(!tier_store_add(&s, &e, &err) && !tier_store_commit(&s, &err));
+    for (int i = 0; i < 2; i++) {
+        const struct entry *one = &s.in.at[i ? 50 : 1];
+        cr_assert(!tier_store_forget(&s, i ? 50 : 1, &err) && !tier_store_remove(&s, one, &err));
+        cr_assert(!tier_store_shares(&s, one, &shares, &err) && shares == !i);
+        cr_assert_eq(tier_store_has(&s, one, STORE_CONTENT), !i);
+    }
+    cr_assert_eq(sqlite3_stmt_status(s.state->statement[IS_NAMED], SQLITE_STMTSTATUS_FULLSCAN_STEP, 0), 0);
     tier_store_close(&s);
 }
 

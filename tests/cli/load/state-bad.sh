@@ -37,10 +37,12 @@ rm ssd/evp-state*
 evp-load -q m.jsonl --payloads pay || exit
 placed | cmp was - && evp-show --check ssd
 payloads ssd
-# of version 2, then of version 1: read as it is, and renewed by the next writer
-for how in "DROP TABLE part" "PRAGMA user_version = 2"; do change "$how"; done
+# of version 3, 2, then 1: read as it is, and renewed by the next writer
+for how in "DROP INDEX payload_object" "PRAGMA user_version = 3"; do change "$how"; done
 evp-show --check ssd && evp-load -q m.jsonl --payloads pay || exit
-for how in "DROP TABLE part" "DROP TABLE used" "DROP INDEX payload_context" "DROP INDEX payload_unseen" "PRAGMA user_version = 1"; do change "$how"; done
+for how in "DROP INDEX payload_object" "DROP TABLE part" "PRAGMA user_version = 2"; do change "$how"; done
+evp-show --check ssd && evp-load -q m.jsonl --payloads pay || exit
+for how in "DROP INDEX payload_object" "DROP TABLE part" "DROP TABLE used" "DROP INDEX payload_context" "DROP INDEX payload_unseen" "PRAGMA user_version = 1"; do change "$how"; done
 evp-show --check ssd && evp-load -q m.jsonl --payloads pay || exit
 placed | cmp was - && evp-show --check ssd
 change "UPDATE used SET bytes = bytes + 1"; try
