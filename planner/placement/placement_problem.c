@@ -25,9 +25,9 @@ double placement_ttft_sd(const struct placement_input *in, int row, struct plan_
 double placement_utility(const struct placement_input *in, int row, struct plan_placement c)
 {
     struct plan_goal goal = placement_goal(in);
+    double sd_s = goal.slo_weight > 0 ? placement_ttft_sd(in, row, c) : 0; /* else it changes nothing */
 
-    return utility(&goal, placement_quality(in, row, c), placement_ttft(in, row, c), placement_ttft_sd(in, row, c),
-                   in->frequency[row]);
+    return utility(&goal, placement_quality(in, row, c), placement_ttft(in, row, c), sd_s, in->frequency[row]);
 }
 
 int64_t placement_written(const struct placement_input *in, int row, struct plan_placement c)
