@@ -16,18 +16,12 @@
 
 /* ---- payload names ------------------------------------------------------- */
 
-static bool is_plain(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-           c == '.';
-}
+static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
 bool manifest_payload_safe(const char *name)
 {
-    size_t n = 0;
+    size_t n = strspn(name, plain);
 
-    while (is_plain(name[n]))
-        n++;
     return n > 0 && n < MANIFEST_PAYLOAD && name[n] == '\0' && name[0] != '.';
 }
 
@@ -35,7 +29,7 @@ bool manifest_payload_safe(const char *name)
 static void add_slug(struct buf *b, const char *s)
 {
     for (int i = 0; s[i] && i < 48; i++)
-        buf_addc(b, is_plain(s[i]) && (s[i] != '.' || b->n > 0) ? s[i] : '_');
+        buf_addc(b, strchr(plain, s[i]) && (s[i] != '.' || b->n > 0) ? s[i] : '_');
 }
 
 void manifest_put_payload_name(struct buf *name, const char *id, const char *token_digest, const char *config)
