@@ -1,13 +1,15 @@
 /* baseline.c - what people do without a planner, for comparison.
  *
  * Storing everything uncompressed is one config for all, with config 0. So all configs are tried in one pass over the
- * contexts, and the candidates of each context are made once. One thread does it: contexts take space in order, and on
- * a busy machine threads would wait for their turn longer than they work.
+ * contexts, and the candidates of each context are made once, a block of contexts at a time. Threads share the contexts
+ * of a block, then the configs; under one config contexts take space in order.
  */
 #include "planner/candidate.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+enum { BLOCK = 2048, THREADS_FROM = 1 << 14 }; /* contexts; of fewer, starting threads takes longer than the work */
 
 /* All contexts under one config. */
 struct trial {
@@ -19,10 +21,11 @@ struct trial {
 struct trials {
     const struct plan_problem *problem;
     struct knapsacks knapsack;
-    const int *order;     // (C)
-    struct trial *config; // (V)
-    int8_t *tier;         // (C, V) by place in the order
-    double recompute;     // utility of storing nothing
+    const int *order;            // (C)
+    struct trial *config;        // (V)
+    int8_t *tier;                // (V, C) by place in the order
+    double recompute;            // utility of storing nothing
+    struct plan_candidates *all; // (BLOCK) of the contexts at hand
 };
 
 /* Returns the fastest tier that has space for a context under one config and beats recomputing it, and takes the space;
@@ -45,19 +48,35 @@ static int take_space(struct trials *a, const struct plan_candidates *all, int c
     return PLAN_RECOMPUTE;
 }
 
-static void try_all(struct trials *a, struct plan_candidates *all)
+/* The n contexts at hand, which begin at place `first` of the order, under one config. */
+static void try_config(struct trials *a, int first, int n, int config)
+{
+    int8_t *tier = a->tier + (size_t)config * (size_t)a->problem->n_contexts + first;
+
+    for (int k = 0; k < n; k++) {
+        int t = take_space(a, &a->all[k], config);
+        a->config[config].utility +=
+            plan_candidate_utility(&a->all[k], a->problem, (struct plan_placement){ config, t });
+        tier[k] = (int8_t)t;
+    }
+}
+
+static void try_all(struct trials *a)
 {
     const struct plan_problem *p = a->problem;
-    int8_t *tier = a->tier;
 
-    for (int k = 0; k < p->n_contexts; k++) {
-        plan_candidates_get(all, p, a->order[k]);
-        a->recompute += all->recompute;
-        for (int v = 0; v < p->n_configs; v++) {
-            int t = take_space(a, all, v);
-            a->config[v].utility += plan_candidate_utility(all, p, (struct plan_placement){ v, t });
-            *tier++ = (int8_t)t;
-        }
+#pragma omp parallel if (p->n_contexts >= THREADS_FROM)
+    for (int first = 0; first < p->n_contexts; first += BLOCK) {
+        int n = p->n_contexts - first < BLOCK ? p->n_contexts - first : BLOCK;
+#pragma omp for schedule(static)
+        for (int k = 0; k < n; k++)
+            plan_candidates_get(&a->all[k], p, a->order[first + k]);
+#pragma omp for schedule(static)
+        for (int v = 0; v < p->n_configs; v++)
+            try_config(a, first, n, v);
+#pragma omp single
+        for (int k = 0; k < n; k++)
+            a->recompute += a->all[k].recompute;
     }
 }
 
@@ -74,7 +93,7 @@ static int take_plan(struct plan *plan, const struct trials *a, int config, stru
     for (int t = 0; t < PLAN_TIERS && config >= 0; t++)
         plan->fill[t] = a->config[config].fill[t];
     for (int k = 0; k < p->n_contexts; k++) {
-        int tier = config < 0 ? PLAN_RECOMPUTE : a->tier[(size_t)k * (size_t)p->n_configs + (size_t)config];
+        int tier = config < 0 ? PLAN_RECOMPUTE : a->tier[(size_t)config * (size_t)p->n_contexts + (size_t)k];
         plan->placement[a->order[k]] = (struct plan_placement){ tier == PLAN_RECOMPUTE ? 0 : config, tier };
     }
     return 0;
@@ -96,27 +115,47 @@ static int take_plans(struct plan plan[BASELINE_COUNT], const struct trials *a, 
     return code;
 }
 
+static int trials_init(struct trials *a, const struct plan_problem *problem, const int *order, struct err *err)
+{
+    size_t c = (size_t)problem->n_contexts, v = (size_t)problem->n_configs;
+
+    *a = (struct trials){ .problem = problem,
+                          .knapsack = knapsacks_of(problem),
+                          .order = order,
+                          .config = calloc(v + 1, sizeof(*a->config)),
+                          .tier = calloc(c * v + 1, sizeof(*a->tier)),
+                          .all = calloc(BLOCK, sizeof(*a->all)) };
+    if (!a->config || !a->tier || !a->all)
+        return err_nomem(err);
+    for (int k = 0; k < BLOCK && k < problem->n_contexts; k++)
+        if (plan_candidates_init(&a->all[k], problem, err))
+            return err->code;
+    return 0;
+}
+
+static void trials_release(struct trials *a)
+{
+    for (int k = 0; a->all && k < BLOCK; k++)
+        plan_candidates_release(&a->all[k]);
+    free(a->all);
+    free(a->config);
+    free(a->tier);
+}
+
 int plan_baselines(struct plan plan[BASELINE_COUNT], const struct plan_problem *problem, const int *order, int *config,
                    struct err *err)
 {
-    size_t c = (size_t)problem->n_contexts, v = (size_t)problem->n_configs;
-    struct plan_candidates all;
-    struct trials a = { .problem = problem, .order = order };
+    struct trials a;
 
     for (int b = 0; b < BASELINE_COUNT; b++)
         plan[b] = (struct plan){ 0 };
-    if (plan_check(problem, err) || plan_candidates_init(&all, problem, err))
+    if (plan_check(problem, err))
         return err->code;
-    a.knapsack = knapsacks_of(problem);
-    a.config = calloc(v + 1, sizeof(*a.config));
-    a.tier = calloc(c * v + 1, sizeof(*a.tier));
-    int code = a.config && a.tier ? 0 : err_nomem(err);
+    int code = trials_init(&a, problem, order, err);
     if (!code) {
-        try_all(&a, &all);
+        try_all(&a);
         code = take_plans(plan, &a, config, err);
     }
-    free(a.config);
-    free(a.tier);
-    plan_candidates_release(&all);
+    trials_release(&a);
     return code;
 }

@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 enum { MAX_C = 12, MAX_V = 6, MAX_T = 4 };
 
@@ -105,6 +106,63 @@ Test(planner, no_plan_exceeds_a_capacity)
             plan_release(&baseline[b]);
         }
     }
+}
+
+/* Enough contexts for several threads, and sums that are exact. */
+enum { MANY = 20001, MANY_CONFIGS = 3, MANY_TIERS = 2 };
+static const int64_t many_capacity[MANY_TIERS] = { 30000, 20000 };
+
+static double many_candidates(const void *arg, int context, int64_t *bytes, double *utility)
+{
+    (void)arg;
+    for (int v = 0; v < MANY_CONFIGS; v++)
+        bytes[v] = 1 + (context * 7 + v * 3) % 11;
+    for (int o = 0; o < MANY_CONFIGS * MANY_TIERS; o++)
+        utility[o] = (context * 13 + o * 5) % 17 / 8.;
+    return 0.5;
+}
+
+/* Stores under one config whatever finds space, in order; compares with a plan when it is given. Returns the utility.
+ */
+static double store_in_order(const int *order, int v, const struct plan *plan)
+{
+    int64_t bytes[MANY_CONFIGS], left[MANY_TIERS];
+    double utility[MANY_CONFIGS * MANY_TIERS], total = 0;
+
+    memcpy(left, many_capacity, sizeof(left));
+    for (int k = 0; k < MANY; k++) {
+        double now = many_candidates(NULL, order[k], bytes, utility);
+        int tier = PLAN_RECOMPUTE;
+        for (int t = MANY_TIERS - 1; t >= 0; t--)
+            if (bytes[v] <= left[t] && utility[v * MANY_TIERS + t] >= 0.5)
+                tier = t;
+        if (tier != PLAN_RECOMPUTE) {
+            left[tier] -= bytes[v];
+            now = utility[v * MANY_TIERS + tier];
+        }
+        total += now;
+        cr_assert(!plan || plan->placement[order[k]].tier == tier, "context %d is elsewhere", order[k]);
+    }
+    return total;
+}
+
+Test(planner, baselines_of_many_contexts_take_space_in_order)
+{
+    struct plan_problem p = { MANY, MANY_CONFIGS, MANY_TIERS, many_capacity, many_candidates, NULL, NULL };
+    struct plan plan[BASELINE_COUNT];
+    int order[MANY], config;
+    struct err e;
+
+    for (int k = 0; k < MANY; k++)
+        order[k] = (int)((int64_t)k * 7919 % MANY);
+    cr_assert(!plan_baselines(plan, &p, order, &config, &e));
+    cr_assert_eq(plan[BASELINE_RECOMPUTE].objective, MANY / 2.);
+    cr_assert_eq(plan[BASELINE_PLAIN].objective, store_in_order(order, 0, &plan[BASELINE_PLAIN]));
+    cr_assert_eq(plan[BASELINE_SINGLE].objective, store_in_order(order, config, &plan[BASELINE_SINGLE]));
+    for (int v = 0; v < MANY_CONFIGS; v++)
+        cr_assert(store_in_order(order, v, NULL) <= plan[BASELINE_SINGLE].objective);
+    for (int b = 0; b < BASELINE_COUNT; b++)
+        plan_release(&plan[b]);
 }
 
 /* The best of all plans, by trying them. */
