@@ -91,11 +91,11 @@ static int run(char **argv, struct err *err)
         return err->code;
     struct backend *be = engine_backend(e);
     const struct model_config *c = model_config(engine_model(e));
-    double before = gemm_rate(be, 2 * c->d_ff, c->d_model);
+    double before = gemm_rate(be->dtype, 2 * c->d_ff, c->d_model);
     if (session_prefill(s, &(struct prefill){ .ids = ids.at, .n = prompt }, &prefill_s, err) || /* warms caches up */
         session_prefill(s, &(struct prefill){ .ids = ids.at, .n = prompt }, &prefill_s, err))
         return err->code;
-    double rate = (before + gemm_rate(be, 2 * c->d_ff, c->d_model)) / 2;
+    double rate = (before + gemm_rate(be->dtype, 2 * c->d_ff, c->d_model)) / 2;
     struct variant variant;
     struct compressor *compressor = compressor_new(session_full(s), list, 1, err);
     if (!compressor || compressor_variant(compressor, &none, VARIANT_ROWS, &variant, err))

@@ -58,7 +58,7 @@ static int run(struct bench *b, char **arg, struct err *err)
     const struct run run = bench_run(b);
     struct backend *be = engine_backend(b->engine);
     const struct model_config *c = model_config(engine_model(b->engine));
-    double before = gemm_rate(be, 2 * c->d_ff, c->d_model), seconds = 0;
+    double before = gemm_rate(be->dtype, 2 * c->d_ff, c->d_model), seconds = 0;
     for (int i = 0; i < b->grid.n_work; i++) {
         struct table t;
         double begin = clock_now(), again;
@@ -75,7 +75,7 @@ static int run(struct bench *b, char **arg, struct err *err)
             tokens += t.answer_n_tokens[a];
         table_release(&t);
     }
-    double after = gemm_rate(be, 2 * c->d_ff, c->d_model), rate = (before + after) / 2;
+    double after = gemm_rate(be->dtype, 2 * c->d_ff, c->d_model), rate = (before + after) / 2;
     printf("{\"backend\":\"%s\",\"dtype\":\"%s\",\"first_seconds\":%.3f,\"seconds\":%.3f,\"answers\":%lld,\"tokens\":%"
            "lld,\"flop\":%.4g,"
            "\"gemm_rate\":%.4g,\"share\":%.3f}\n",
