@@ -444,6 +444,8 @@ static int run_panels(struct matmul *m, const struct matmul_shape *shape, const 
 /* What the last rows of a product by a packed weight take when they are padded. */
 static size_t padded_bytes(const struct matmul *m, const struct matmul_shape *shape)
 {
+    if (matmul_is_ours(m, shape->k, shape->in))
+        return (size_t)PRODUCT_ROWS * (size_t)shape->k * dtype_size(shape->in);
     size_t row = (size_t)shape->k * dtype_size(shape->in) + (size_t)shape->n * dtype_size(shape->out);
     return (size_t)min_rows(m, shape->n, shape->in) * row;
 }
@@ -485,11 +487,32 @@ static int run_packed(struct matmul *m, const struct matmul_shape *shape, const 
     return code || !rest.m ? code : run_padded(m, &rest, &at, err);
 }
 
+/* ---- our own ------------------------------------------------------------ */
+
+static int run_ours(struct matmul *m, const struct matmul_shape *s, const struct operands *o, struct err *err)
+{
+    struct product p = { .c = o->c, .a = o->a, .w = o->weight->at, .bias = o->bias, .m = s->m, .n = s->n, .k = s->k };
+    size_t given = (size_t)s->m * (size_t)s->k * dtype_size(s->in), all = padded_bytes(m, s);
+
+    p.out = s->out, p.into = s->into;
+    if (given < all) {
+        if (grow(&m->padded, all, err))
+            return err->code;
+        memcpy(m->padded.at, o->a, given);
+        memset((char *)m->padded.at + given, 0, all - given);
+        p.a = m->padded.at;
+    }
+    product_amx(&p, m->n_threads);
+    return 0;
+}
+
 int matmul_run(struct matmul *m, const struct matmul_shape *shape, const struct operands *o, int thread,
                struct err *err)
 {
     if (shape->right != RIGHT_PACKED)
         return m->row_block ? run_blocks(m, shape, o, thread, err) : run(m, shape, o, thread, err);
+    if (matmul_is_ours(m, shape->k, shape->in))
+        return run_ours(m, shape, o, err);
     if (m->row_block)
         return run_packed(m, shape, o, err);
     return shape->m < min_rows(m, shape->n, shape->in) ? run_padded(m, shape, o, err) : run(m, shape, o, thread, err);
@@ -520,7 +543,8 @@ size_t matmul_scratch(struct matmul *m, const struct matmul_shape *shape, int n_
         size_t bytes = 0;
         bool panel = m->row_block && shape[i].right == RIGHT_PACKED;
         const struct matmul_shape made = panel ? panel_shape(m, &shape[i], 0) : shape[i];
-        if (describe(&k, &made, m) == dnnl_success && scratch_of(k.pd, &bytes) == dnnl_success && bytes > max)
+        bool ours = shape[i].right == RIGHT_PACKED && matmul_is_ours(m, shape[i].k, shape[i].in);
+        if (!ours && describe(&k, &made, m) == dnnl_success && scratch_of(k.pd, &bytes) == dnnl_success && bytes > max)
             max = bytes;
         making_release(&k);
         if (shape[i].right == RIGHT_PACKED && padded_bytes(m, &shape[i]) > padded)

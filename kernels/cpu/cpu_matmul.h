@@ -1,4 +1,5 @@
-/* cpu_matmul.h - matrix products by oneDNN, one primitive per shape, made once and kept; and packed weights.
+/* cpu_matmul.h - matrix products by oneDNN, one primitive per shape, made once and kept; and packed weights. By those
+ * and on AMX the products are our own (cpu_product.h), where the weight's columns are a multiple of its step.
  *
  * Making a primitive takes 0.2 ms and 60 to 110 KB, finding it later a hash look-up. A shape for which oneDNN has only
  * its slow reference code is refused: otherwise the program would silently be a hundred times slower.

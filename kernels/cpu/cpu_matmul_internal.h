@@ -3,6 +3,7 @@
 #define EVP_CPU_MATMUL_INTERNAL_H
 
 #include "kernels/cpu/cpu_matmul.h"
+#include "kernels/cpu/cpu_product.h"
 #include "kernels/cpu/onednn.h"
 
 #include <pthread.h>
@@ -12,7 +13,7 @@ enum { MATMUL_TABLE = 4096 }; // places
 struct packed_weight {
     struct weight base; // first: every weight of this backend is one of these
     enum dtype type;
-    struct desc desc; // (in, out)
+    struct desc desc; // (in, out); unused where products are our own
 };
 
 /* Memory that only grows. */
@@ -37,6 +38,12 @@ struct matmul {
     int n_primitives;
     pthread_mutex_t making;
 };
+
+/* Is a product by a packed weight of `in` columns one of cpu_product.h? */
+static inline bool matmul_is_ours(const struct matmul *m, int in, enum dtype type)
+{
+    return m->has_amx && type == DTYPE_BF16 && in % PRODUCT_STEP == 0;
+}
 
 static inline dnnl_data_type_t matmul_type(enum dtype type)
 {

@@ -1,4 +1,5 @@
-/* cpu_weight.c - weights in the layout that oneDNN multiplies fastest: which that is, and how one gets there.
+/* cpu_weight.c - weights in the layout that oneDNN multiplies fastest: which that is, and how one gets there; and in
+ * that of our own products.
  *
  * The rows of all parts are taken in chunks: all threads widen a chunk to f32, then one reorder of oneDNN writes it
  * into its columns of the packed matrix in the backend's dtype. So the memory needed besides is one chunk.
@@ -118,19 +119,22 @@ static int chunk_rows(const struct packed_weight *w)
     return status == dnnl_success ? n : w->base.out;
 }
 
-/* to (n, in) = rows first .. first + n - 1 of all parts one below the other. */
+/* to (in) = a row of all parts one below the other. */
+static void widen_row(const struct row_ops *rows, float *to, const struct mat *part, int row)
+{
+    for (; row >= part->rows; part++)
+        row -= part->rows;
+    size_t at = (size_t)row * (size_t)part->pitch * dtype_size(part->type);
+    rows->widen(to, (const char *)part->at + at, part->type, part->cols);
+}
+
+/* to (n, in) = rows first .. first + n - 1 of all parts. */
 static void widen_rows(const struct matmul *m, float *to, const struct mat *host, int first, int n)
 {
     const struct row_ops *rows = rows_best();
 #pragma omp parallel for schedule(static) num_threads(m->n_threads)
-    for (int i = 0; i < n; i++) {
-        const struct mat *part = host;
-        int row = first + i;
-        for (; row >= part->rows; part++)
-            row -= part->rows;
-        size_t at = (size_t)row * (size_t)part->pitch * dtype_size(part->type);
-        rows->widen(to + (size_t)i * (size_t)part->cols, (const char *)part->at + at, part->type, part->cols);
-    }
+    for (int i = 0; i < n; i++)
+        widen_row(rows, to + (size_t)i * (size_t)host[0].cols, host, first + i);
 }
 
 static dnnl_status_t pack(struct matmul *m, struct packed_weight *w, const struct mat *host)
@@ -150,6 +154,41 @@ static dnnl_status_t pack(struct matmul *m, struct packed_weight *w, const struc
     return status;
 }
 
+/* ---- for products of our own --------------------------------------------- */
+
+/* Memory of a thread: a row in f32, and the same in bf16. */
+static size_t row_bytes(const struct packed_weight *w)
+{
+    return (size_t)w->base.in * (sizeof(float) + sizeof(uint16_t));
+}
+
+static dnnl_status_t pack_ours(struct matmul *m, struct packed_weight *w, const struct mat *host)
+{
+    const struct row_ops *rows = rows_best();
+    int in = w->base.in, panels = (w->base.out + PRODUCT_COLS - 1) / PRODUCT_COLS;
+    char *memory = host_alloc((size_t)m->n_threads * row_bytes(w));
+
+    if (!memory)
+        return dnnl_out_of_memory;
+#pragma omp parallel for schedule(static) num_threads(m->n_threads)
+    for (int panel = 0; panel < panels; panel++) {
+        float *wide = (float *)(void *)(memory + (size_t)omp_get_thread_num() * row_bytes(w));
+        uint16_t *narrow = (uint16_t *)(void *)(wide + in);
+        for (int row = panel * PRODUCT_COLS; row < (panel + 1) * PRODUCT_COLS; row++) {
+            if (row < w->base.out)
+                widen_row(rows, wide, host, row);
+            else
+                memset(wide, 0, (size_t)in * sizeof(*wide));
+            rows->narrow(narrow, wide, DTYPE_BF16, in);
+            product_pack_row(w->base.at, row, narrow, in);
+        }
+    }
+    free(memory);
+    return dnnl_success;
+}
+
+/* ---- a weight ------------------------------------------------------------ */
+
 struct weight *matmul_pack(struct matmul *m, const struct mat *host, int n_parts, enum dtype type, struct err *err)
 {
     struct packed_weight *w = calloc(1, sizeof(*w));
@@ -167,10 +206,12 @@ struct weight *matmul_pack(struct matmul *m, const struct mat *host, int n_parts
         matmul_weight_free(&w->base);
         return NULL;
     }
-    dnnl_status_t status = weight_layout(m, w);
+    bool ours = matmul_is_ours(m, w->base.in, type);
+    dnnl_status_t status = ours ? dnnl_success : weight_layout(m, w);
     if (status == dnnl_success) {
-        w->base.at = host_alloc(dnnl_memory_desc_get_size(DESC(&w->desc)));
-        status = w->base.at ? pack(m, w, host) : dnnl_out_of_memory;
+        w->base.at = host_alloc(ours ? product_weight_bytes(w->base.out, w->base.in)
+                                     : dnnl_memory_desc_get_size(DESC(&w->desc)));
+        status = !w->base.at ? dnnl_out_of_memory : ours ? pack_ours(m, w, host) : pack(m, w, host);
     }
     if (status == dnnl_success)
         return &w->base;
@@ -184,7 +225,10 @@ struct weight_bytes matmul_weight_bytes(struct matmul *m, int out, int in, enum 
     struct packed_weight w = { .base = { .out = out, .in = in }, .type = type };
     struct weight_bytes bytes = { 0 };
 
-    if (weight_layout(m, &w) == dnnl_success) {
+    if (matmul_is_ours(m, in, type)) {
+        bytes.kept = product_weight_bytes(out, in) + sizeof(w);
+        bytes.making = (size_t)m->n_threads * row_bytes(&w);
+    } else if (weight_layout(m, &w) == dnnl_success) {
         bytes.kept = dnnl_memory_desc_get_size(DESC(&w.desc)) + sizeof(w);
         bytes.making = (size_t)chunk_rows(&w) * (size_t)in * sizeof(float);
     }
