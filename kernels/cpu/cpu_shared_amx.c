@@ -32,11 +32,10 @@ enum {
     WORDS = BLOCK / 2, // of values as columns
     WIDE = 2 * SIDE,   // lanes of scores and sums: two tiles; the second may be idle
     CACHE_LINE = 64,
-    // lines that are fetched ahead with 8 columns of STEP values, with a call of add_products(), with 4 weights of a
-    // lane
-    FETCH_TURNING = 2,
-    FETCH_ADDING = 3,
-    FETCH_WEIGHING = 3,
+    // how long turning 8 columns of STEP values, a call of add_products(), and 4 keys' weights for a tile of lanes take
+    TURNING = 1,
+    ADDING = 4,
+    WEIGHING = 3,
 };
 
 static void configure(void)
@@ -75,29 +74,44 @@ static inline const uint16_t *step_of(const struct shared_piece *s, enum side si
     return first + STEP <= s->n_keys ? all + (size_t)first * (size_t)s->K : rest + (int)side * STEP * s->K;
 }
 
-/* Keys and values on their way into the second-level cache while those before them are worked on, little by little:
- * memory is as slow as the work. */
+/* Keys and values on their way into the second-level cache while those before them are worked on. Memory is as slow as
+ * the work, and lines that are asked for at once wait for each other, and the work for them: so evenly, by the time
+ * that passes. */
 struct ahead {
     const char *k, *v;
-    size_t at, end; // bytes
+    size_t at, due, end; // bytes: asked for, to be asked for by now, all
+    size_t pace;         // bytes in a unit of time
 };
+
+/* How long n keys take. */
+static size_t work_of(const struct shared_piece *s, int n)
+{
+    int lanes = shared_lanes(s->n_rows), products = (lanes + SIDE) / WIDE * (n / STEP) * (s->K / STEP);
+    int work = products * ADDING + lanes / SIDE * (n / 4) * WEIGHING;
+
+    if (s->sum)
+        work += products * ADDING + n / STEP * (s->K / 8) * TURNING;
+    return (size_t)work;
+}
 
 /* What follows the n keys from `first` on: of this piece, or of the next one. */
 static struct ahead ahead_of(const struct shared_piece *s, int first, int n)
 {
-    size_t row = (size_t)s->K * sizeof(uint16_t);
-    int rest = s->n_keys - first - n;
+    size_t row = (size_t)s->K * sizeof(uint16_t), at = (size_t)(first + n) * row;
+    int rest = s->n_keys - first - n, keys = rest > 0 ? rest : s->n_next;
+    struct ahead a = { .k = s->next_k, .v = s->next_v, .end = (size_t)(keys < BLOCK ? keys : BLOCK) * row };
 
-    if (rest <= 0)
-        return (struct ahead){ s->next_k, s->next_v, 0, (size_t)(s->n_next < BLOCK ? s->n_next : BLOCK) * row };
-    size_t at = (size_t)(first + n) * row;
-    return (struct ahead){ (const char *)s->k + at, (const char *)s->v + at, 0,
-                           (size_t)(rest < BLOCK ? rest : BLOCK) * row };
+    if (rest > 0)
+        a.k = (const char *)s->k + at, a.v = (const char *)s->v + at;
+    a.pace = a.end / work_of(s, n) + 1;
+    return a;
 }
 
-INLINE void fetch(struct ahead *a, int lines)
+/* `time` is that of what comes next. */
+INLINE void fetch(struct ahead *a, int time)
 {
-    for (int i = 0; i < lines && a->at < a->end; i++, a->at += CACHE_LINE) {
+    a->due += (size_t)time * a->pace;
+    for (; a->at < a->due && a->at < a->end; a->at += CACHE_LINE) {
         _mm_prefetch(a->k + a->at, _MM_HINT_T1);
         _mm_prefetch(a->v + a->at, _MM_HINT_T1);
     }
@@ -183,7 +197,7 @@ static void turn_values(const struct shared_piece *s, int first, int n, struct a
         const uint16_t *v = step_of(s, VALUES, first + key);
         for (int column = 0; column < s->K; column += 8) {
             __m512i r[8];
-            fetch(ahead, FETCH_TURNING);
+            fetch(ahead, TURNING);
             transpose_eight(r, (const char *)(v + column), (size_t)s->K * sizeof(*v));
             for (int i = 0; i < 8; i++)
                 _mm512_storeu_si512(s->v_at + (column + i) * WORDS + key / 2, r[i]);
@@ -233,7 +247,7 @@ INLINE void score_step(float *score, const uint16_t *k, const float *q, int K, i
     _tile_zero(2);
     _tile_zero(3);
     for (int column = 0; column < K; column += STEP, q += SIDE * lanes) {
-        fetch(ahead, FETCH_ADDING);
+        fetch(ahead, ADDING);
         add_products(k + column, k + SIDE * K + column, k_pitch, q, q_pitch, two);
     }
     store_sums(score, two);
@@ -251,7 +265,7 @@ INLINE void value_step(float *sum, const float *v, const float *p, int n, bool t
         _tile_loadd(3, sum + SIDE * WIDE + SIDE, PITCH);
     }
     for (int key = 0; key < n; key += STEP, v += SIDE, p += SIDE * WIDE) {
-        fetch(ahead, FETCH_ADDING);
+        fetch(ahead, ADDING);
         add_products(v, v + SIDE * WORDS, V_PITCH, p, PITCH, two);
     }
     store_sums(sum, two);
@@ -344,7 +358,7 @@ INLINE void weigh(const struct lanes *l, bool all, struct ahead *ahead)
     __m512 base = _mm512_fnmadd_ps(top, steep, _mm512_mul_ps(_mm512_set1_ps(127), unit));
     for (int key = 0; key < l->n; key += 4) {
         __m512i word[2];
-        fetch(ahead, FETCH_WEIGHING);
+        fetch(ahead, WEIGHING);
         for (int i = 0; i < 2; i++) {
             __m512i a = weight_bits(_mm512_fmadd_ps(score_of(l, key + 2 * i, seen, all), steep, base));
             __m512i b = weight_bits(_mm512_fmadd_ps(score_of(l, key + 2 * i + 1, seen, all), steep, base));
