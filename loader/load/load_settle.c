@@ -274,8 +274,11 @@ int load_settle(struct load *l, struct err *err)
         count_lost(l);
     if (settle_receipt(l, err))
         return err->code;
-    for (int s = 0; s < l->report.n_tiers; s++)
-        if (l->store[s].load.running && load_end_store(l, &l->store[s], err))
+    for (int s = 0; s < l->report.n_tiers; s++) {
+        if (!l->store[s].load.running)
+            continue;
+        if ((l->o.direction == LOAD_FORWARD && load_put_rest(l, s, err)) || load_end_store(l, &l->store[s], err))
             return err->code;
+    }
     return 0;
 }
