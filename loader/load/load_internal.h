@@ -33,8 +33,8 @@ struct goal {
 
 struct load {
     struct load_options o;
-    struct manifest manifest; // of standard input with its rows, else without
-    struct planned planned;   // its contexts, and which of them are in their place: these are no goals
+    struct manifest manifest; // without its rows
+    struct planned planned;   // these, and which of them are in their place: they are no goals
     const char *name_space;
     char *receipt;                     // path; NULL: none is written
     struct tier_store store[TIER_MAX]; // one per tier of the manifest; .tier NULL: not served, or away
@@ -91,7 +91,7 @@ int load_end_store(struct load *l, struct tier_store *s, struct err *err) MUST_C
 
 /* ---- shared ---- */
 
-/* Gives every row of the manifest to visit(); ERR_FORMAT: its file has changed. */
+/* Gives every row of the manifest to visit(), as far as planned_row() knows it. */
 int load_each_row(const struct load *l, manifest_visit *visit, void *arg, struct err *err) MUST_CHECK;
 
 /* What sifts the payloads of a store (struct tier_store_options): takes out those that are in their place. */

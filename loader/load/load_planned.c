@@ -1,5 +1,7 @@
-/* load_planned.c - open addressing over digests: one table finds a context by its id, the other a payload's name that
- * comes twice.
+/* load_planned.c - a map finds a context by its id; open addressing over digests, a payload's name that comes twice.
+ * The digests are taken under a number that nobody else knows, so that nobody can choose names whose digests are equal.
+ * Two names have equal ones by chance once in ten million manifests of a million rows: such a manifest is refused, and
+ * taken the next time.
  */
 #include "loader/load/load_planned.h"
 
@@ -10,36 +12,20 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* ---- digests ------------------------------------------------------------------- */
+/* ---- names of payloads ------------------------------------------------------------- */
 
-static uint64_t digest_text(const struct planned *p, const char *text)
+static uint64_t digest_name(const struct planned *p, const char *name)
 {
-    return digest_xxh3_seeded(text, strlen(text), p->seed);
-}
-
-/* Of what entry_same() compares, without the id. */
-static uint64_t digest_variant(const struct planned *p, const char *token_digest, const char *model_digest,
-                               const char *config)
-{
-    char text[2 * DIGEST_HEX + MANIFEST_CONFIG];
-    int n = snprintf(text, sizeof(text), "%s\n%s\n%s", token_digest, model_digest, config);
-
-    return digest_xxh3_seeded(text, (size_t)n, p->seed);
-}
-
-/* ---- tables ------------------------------------------------------------------------ */
-
-static uint64_t key_of(const struct planned *p, const struct planned_slots *s, int number)
-{
-    return s == &p->ids ? p->at[number].id : p->at[number].payload;
+    return digest_xxh3_seeded(name, strlen(name), p->seed) | 1;
 }
 
 /* The slot of a key, or the free one where it would be. */
-static uint32_t slot_of(const struct planned *p, const struct planned_slots *s, uint64_t key)
+static uint32_t slot_of(const struct planned *p, uint64_t key)
 {
+    const struct planned_slots *s = &p->payloads;
     uint32_t i = (uint32_t)(key >> 32) & (s->n - 1); /* the lowest bit is set in every key */
 
-    while (s->at[i] >= 0 && key_of(p, s, s->at[i]) != key)
+    while (s->at[i] >= 0 && p->at[s->at[i]].payload != key)
         i = (i + 1) & (s->n - 1);
     return i;
 }
@@ -47,9 +33,9 @@ static uint32_t slot_of(const struct planned *p, const struct planned_slots *s, 
 enum { SLOTS_MIN = 64, SLOTS_MAX = 1 << 30 };
 
 /* Makes space for another key: at most four of five slots are taken. */
-static int make_space(const struct planned *p, struct planned_slots *s, struct err *err)
+static int make_space(struct planned *p, struct err *err)
 {
-    struct planned_slots more = { .n = s->n ? 2 * s->n : SLOTS_MIN };
+    struct planned_slots *s = &p->payloads, more = { .n = s->n ? 2 * s->n : SLOTS_MIN };
 
     if ((uint64_t)p->n * 5 < (uint64_t)s->n * 4)
         return 0;
@@ -62,8 +48,23 @@ static int make_space(const struct planned *p, struct planned_slots *s, struct e
     free(s->at);
     *s = more;
     for (int i = 0; i < p->n; i++)
-        if (key_of(p, s, i))
-            s->at[slot_of(p, s, key_of(p, s, i))] = i;
+        if (p->at[i].payload)
+            s->at[slot_of(p, p->at[i].payload)] = i;
+    return 0;
+}
+
+/* Enters the payload's name of context number p->n. */
+static int enter_name(struct planned *p, const char *name, struct err *err)
+{
+    struct planned_context *c = &p->at[p->n];
+
+    if (make_space(p, err))
+        return err->code;
+    c->payload = digest_name(p, name);
+    uint32_t slot = slot_of(p, c->payload);
+    if (p->payloads.at[slot] >= 0)
+        return err_set(err, ERR_FORMAT, "payload '%.80s' comes twice", name);
+    p->payloads.at[slot] = p->n;
     return 0;
 }
 
@@ -86,34 +87,52 @@ void planned_end(struct planned *p)
 void planned_release(struct planned *p)
 {
     planned_end(p);
-    free(p->ids.at);
+    for (int i = 0; i < p->own.n; i++)
+        free(p->own.at[i]);
+    free(p->own.at);
+    map_release(&p->ids);
+    map_release(&p->configs);
     free(p->at);
     *p = (struct planned){ 0 };
 }
 
-/* Enters context number p->n under its key, which must be new. */
-static int enter(struct planned *p, struct planned_slots *s, const char *what, const char *text, struct err *err)
+/* Keeps the name of a payload that is not the one that its context would have. */
+static int keep_name(struct planned *p, const struct placement *row, struct err *err)
 {
-    if (make_space(p, s, err))
-        return err->code;
-    uint32_t slot = slot_of(p, s, key_of(p, s, p->n));
-    if (s->at[slot] >= 0)
-        return err_set(err, ERR_FORMAT, "%s '%.80s' comes twice", what, text);
-    s->at[slot] = p->n;
-    return 0;
+    struct buf name = { 0 };
+
+    manifest_put_payload_name(&name, row->id, row->token_digest, row->config);
+    bool usual = !buf_failed(&name) && strcmp(buf_str(&name), row->payload) == 0;
+    buf_release(&name);
+    if (usual)
+        return 0;
+    while (p->own.n < p->n)
+        if (ARRAY_PUSH(&p->own, NULL))
+            return err_nomem(err);
+    char *own = strdup(row->payload);
+    if (own && !ARRAY_PUSH(&p->own, own))
+        return 0;
+    free(own);
+    return err_nomem(err);
 }
 
-int planned_add(struct planned *p, const struct manifest *m, const struct placement *row, struct err *err)
+int planned_add(struct planned *p, const struct placement *row, struct err *err)
 {
+    bool added;
+
     if (ARRAY_GROW(p, p->n + 1))
         return err_nomem(err);
-    p->at[p->n] =
-        (struct planned_context){ .id = digest_text(p, row->id) | 1,
-                                  .payload = row->payload ? digest_text(p, row->payload) | 1 : 0,
-                                  .variant = digest_variant(p, row->token_digest, m->model_digest, row->config),
-                                  .bytes = row->bytes,
-                                  .tier = row->tier };
-    if (enter(p, &p->ids, "id", row->id, err) || (row->payload && enter(p, &p->payloads, "payload", row->payload, err)))
+    struct planned_context *c = &p->at[p->n];
+    *c = (struct planned_context){ .bytes = row->bytes,
+                                   .n_tokens = (int32_t)row->n_tokens,
+                                   .config = map_add(&p->configs, row->config, strlen(row->config), NULL),
+                                   .tier = (int16_t)row->tier };
+    digest_from_hex(row->token_digest, c->tokens, sizeof(c->tokens));
+    if (c->config < 0 || map_add(&p->ids, row->id, strlen(row->id), &added) < 0)
+        return err_nomem(err);
+    if (!added)
+        return err_set(err, ERR_FORMAT, "id '%.80s' comes twice", row->id);
+    if (row->payload && (enter_name(p, row->payload, err) || keep_name(p, row, err)))
         return err->code;
     p->n++;
     if (row->tier < 0)
@@ -127,20 +146,40 @@ int planned_add(struct planned *p, const struct manifest *m, const struct placem
 
 struct planned_context *planned_find(const struct planned *p, const char *id)
 {
-    if (!p->ids.n)
-        return NULL;
-    int32_t number = p->ids.at[slot_of(p, &p->ids, digest_text(p, id) | 1)];
-    return number < 0 ? NULL : &p->at[number];
+    int i = map_find(&p->ids, id, strlen(id));
+
+    return i < 0 ? NULL : &p->at[i];
 }
 
-struct planned_context *planned_of(const struct planned *p, const struct entry *e)
+struct planned_context *planned_of(const struct planned *p, const char *model_digest, const struct entry *e)
 {
     struct planned_context *c = planned_find(p, e->id);
+    uint8_t tokens[sizeof(c->tokens)];
 
-    return c && c->variant == digest_variant(p, e->token_digest, e->model_digest, e->config) && e->payload &&
-                   c->payload == (digest_text(p, e->payload) | 1)
-               ? c
-               : NULL;
+    if (!c || !e->payload || c->payload != digest_name(p, e->payload) ||
+        strcmp(p->configs.at[c->config].key, e->config) != 0 || strcmp(model_digest, e->model_digest) != 0)
+        return NULL;
+    digest_from_hex(e->token_digest, tokens, sizeof(tokens));
+    return memcmp(tokens, c->tokens, sizeof(tokens)) == 0 ? c : NULL;
+}
+
+int planned_row(const struct planned *p, int i, struct planned_texts *texts, struct placement *row, struct err *err)
+{
+    const struct planned_context *c = &p->at[i];
+
+    digest_hex(c->tokens, sizeof(c->tokens), texts->token_digest);
+    *row = (struct placement){ .id = p->ids.at[i].key,
+                               .token_digest = texts->token_digest,
+                               .config = p->configs.at[c->config].key,
+                               .payload = i < p->own.n ? p->own.at[i] : NULL,
+                               .n_tokens = c->n_tokens,
+                               .bytes = c->bytes,
+                               .tier = c->tier };
+    if (!c->payload || row->payload)
+        return 0;
+    manifest_put_payload_name(&texts->payload, row->id, row->token_digest, row->config);
+    row->payload = buf_str(&texts->payload);
+    return buf_failed(&texts->payload) ? err_nomem(err) : 0;
 }
 
 void planned_settle(struct planned *p, struct planned_context *c, const struct entry *e)

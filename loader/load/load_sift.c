@@ -1,8 +1,8 @@
 /* load_sift.c - the manifest read, and the payloads that are in their place already taken out of what a load works on.
  *
- * Of a manifest's rows only digests are kept (load_planned.h). While the rows of a store's state are read, those of
- * payloads that the manifest wants just there are compared with them, and forgotten. So a load takes the memory of what
- * it changes. What is not quite as it should be stays, for load_match.c to judge.
+ * Of a manifest's rows only what a load needs is kept (load_planned.h). While the rows of a store's state are read,
+ * those of payloads that the manifest wants just there are compared with them, and forgotten. So a load takes the
+ * memory of what it changes. What is not quite as it should be stays, for load_match.c to judge.
  */
 #include "loader/load/load_internal.h"
 #include "loader/load/load_work.h"
@@ -14,41 +14,31 @@
 
 static int add_row(void *arg, const struct manifest *m, const struct placement *row, struct err *err)
 {
-    return planned_add(arg, m, row, err);
+    (void)m;
+    return planned_add(arg, row, err);
 }
 
-/* Standard input can be read only once, so its rows are kept. */
 int load_read(struct load *l, struct err *err)
 {
-    const char *path = l->o.manifest;
     int code = planned_init(&l->planned, err);
 
-    if (path && strcmp(path, "-") == 0)
+    if (l->o.manifest && strcmp(l->o.manifest, "-") == 0)
         l->o.manifest = NULL;
-    if (code)
-        return code;
-    if (l->o.manifest)
-        code = manifest_each(&l->manifest, path, add_row, &l->planned, err);
-    else
-        code = manifest_read(&l->manifest, NULL, err) || load_each_row(l, add_row, &l->planned, err) ? err->code : 0;
+    if (!code)
+        code = manifest_each(&l->manifest, l->o.manifest, add_row, &l->planned, err);
     planned_end(&l->planned);
     return code;
 }
 
 int load_each_row(const struct load *l, manifest_visit *visit, void *arg, struct err *err)
 {
-    struct manifest again;
+    struct planned_texts texts = { 0 };
+    struct placement row;
     int code = 0;
 
-    for (int i = 0; i < l->manifest.n && !code; i++)
-        code = visit(arg, &l->manifest, &l->manifest.at[i], err);
-    if (!l->o.manifest || code)
-        return code;
-    if (manifest_each(&again, l->o.manifest, visit, arg, err))
-        return err->code;
-    if (strcmp(again.digest, l->manifest.digest) != 0)
-        code = err_set(err, ERR_FORMAT, "'%s' was changed while it was read", l->o.manifest);
-    manifest_release(&again);
+    for (int i = 0; i < l->planned.n && !code; i++)
+        code = planned_row(&l->planned, i, &texts, &row, err) ? err->code : visit(arg, &l->manifest, &row, err);
+    buf_release(&texts.payload);
     return code;
 }
 
@@ -98,7 +88,7 @@ static int look_piece(void *arg, int i, struct err *err)
 /* The context that an entry is the payload of, in its place; NULL: it is not. */
 static struct planned_context *settled_by(const struct load_sift *sift, const struct entry *e)
 {
-    struct planned_context *c = planned_of(&sift->l->planned, e);
+    struct planned_context *c = planned_of(&sift->l->planned, sift->l->manifest.model_digest, e);
     uint8_t object[OBJECT_ID];
 
     return c && e->placed && c->tier == sift->tier && c->bytes == e->bytes && !c->in_place &&
