@@ -64,12 +64,12 @@ static int copy_file(const struct blob *from, int to, struct err *err)
 static int copy_small(const struct blob *from, int to, struct err *err)
 {
     char bytes[BLOB_SMALL];
-    size_t n = 0;
+    size_t n = 0, max = from->size < 0 ? sizeof(bytes) : (size_t)from->size;
 
     if (from->size >= BLOB_SMALL)
         return 0;
-    for (ssize_t got = 1; got > 0 && n < sizeof(bytes); n += (size_t)got) {
-        got = blob_next(from, bytes + n, sizeof(bytes) - n, n, err);
+    for (ssize_t got = 1; got > 0 && n < max; n += (size_t)got) {
+        got = blob_next(from, bytes + n, max - n, n, err);
         if (got < 0)
             return err->code;
     }
