@@ -27,6 +27,9 @@
 
 enum {
     WINDOW_VALUES = 8, // pieces on their way at a time
+    READ_BLOCKS = 4,   // of a piece, asked for at a time: they are compared while the next ones come
+    READ_BYTES = READ_BLOCKS * BLOCK_BYTES,
+    WINDOW_READS = WINDOW_VALUES * PIECE_BLOCKS / READ_BLOCKS,
     WINDOW_SMALL = 1024,
 };
 
@@ -58,8 +61,7 @@ static size_t value_bytes(size_t n)
 
 static int check_size(const struct medium *m, int64_t size, struct err *err)
 {
-    return size <= (int64_t)PIECE_BYTES * INT32_MAX ? 0
-                                                    : err_set(err, ERR_FAIL, "'%s': a payload is too large", m->uri);
+    return size <= (int64_t)READ_BYTES * INT32_MAX ? 0 : err_set(err, ERR_FAIL, "'%s': a payload is too large", m->uri);
 }
 
 /* ---- a payload's requests ------------------------------------------------------------------ */
@@ -74,6 +76,7 @@ struct piece_work {
     uint64_t offset;
     char key[KEY_BYTES], number[2][24];
     char *value; // VALUE_BYTES
+    bool *gone;  // set when a value is not there, or has another size; NULL: that is an error
 };
 
 static int slot_of_object(void *arg, int i)
@@ -162,7 +165,7 @@ static int flush_nothing(const struct medium *m, const char *key, struct err *er
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* The blocks of a piece that a range touches: [first, last], and where they lie in its value. */
+/* Blocks of a piece that a range touches: [first, last], READ_BLOCKS or fewer. */
 struct span {
     int piece;
     size_t first, last, n; // n: bytes of the payload in the piece
@@ -170,13 +173,13 @@ struct span {
 
 static struct span span_of(const struct piece_work *w, int i)
 {
-    int piece = (int)(w->offset / PIECE_BYTES) + i;
-    size_t n = piece_bytes(w->size, piece);
-    uint64_t begin = (uint64_t)piece * PIECE_BYTES, end = w->offset + w->n;
-    size_t from = w->offset > begin ? (size_t)(w->offset - begin) : 0;
-    size_t to = end - begin < n ? (size_t)(end - begin) : n;
+    uint64_t read = w->offset / READ_BYTES + (uint64_t)i, begin = read * READ_BYTES, end = w->offset + w->n;
+    int piece = (int)(begin / PIECE_BYTES);
+    uint64_t at = (uint64_t)piece * PIECE_BYTES, from = w->offset > begin ? w->offset : begin;
+    uint64_t to = end < begin + READ_BYTES ? end : begin + READ_BYTES;
 
-    return (struct span){ piece, from / BLOCK_BYTES, (to - 1) / BLOCK_BYTES, n };
+    return (struct span){ piece, (size_t)(from - at) / BLOCK_BYTES, (size_t)(to - 1 - at) / BLOCK_BYTES,
+                          piece_bytes(w->size, piece) };
 }
 
 static int make_getrange(void *arg, int i, struct redis_command *command, struct err *err)
@@ -212,6 +215,10 @@ static int take_blocks(void *arg, int i, const char *at, size_t n_bytes, struct 
     size_t begin = s.first * BLOCK_BYTES, end = (s.last + 1) * BLOCK_BYTES < s.n ? (s.last + 1) * BLOCK_BYTES : s.n;
 
     redis_key(w->object, s.piece, w->key);
+    if (w->gone && n_bytes != value_bytes(end - begin)) {
+        *w->gone = true;
+        return 0;
+    }
     if (n_bytes == 0)
         return err_set(err, ERR_IO, "redis has lost '%s'", w->key);
     if (n_bytes != value_bytes(end - begin))
@@ -239,9 +246,9 @@ static int take_refusal(void *arg, int i, const struct redisReply *reply, struct
 
 static int read_object(const struct redis_object *o, struct piece_work *w, struct err *err)
 {
-    int first = (int)(w->offset / PIECE_BYTES), last = (int)((w->offset + w->n - 1) / PIECE_BYTES);
-    const struct redis_batch batch = { .n = last - first + 1,
-                                       .window = WINDOW_VALUES,
+    uint64_t first = w->offset / READ_BYTES, last = (w->offset + w->n - 1) / READ_BYTES;
+    const struct redis_batch batch = { .n = (int)(last - first) + 1,
+                                       .window = WINDOW_READS,
                                        .node = -1,
                                        .arg = w,
                                        .slot = slot_of_object,
@@ -257,7 +264,10 @@ static int read_value(const struct blob *b, void *to, size_t n, uint64_t offset,
     const struct redis_object *o = b->own;
     struct piece_work w = { .object = o, .size = b->size, .to = to, .n = n, .offset = offset };
 
-    return read_object(o, &w, err);
+    if (!o->bytes)
+        return read_object(o, &w, err);
+    memcpy(to, o->bytes + offset, n);
+    return 0;
 }
 
 static void release_value(struct blob *b)
@@ -265,6 +275,7 @@ static void release_value(struct blob *b)
     struct redis_object *o = b->own;
 
     redis_server_close(o->server);
+    free(o->bytes);
     free(o);
 }
 
@@ -381,6 +392,25 @@ static int remove_value(const struct medium *m, const struct medium_object *obje
     return run_pieces(&w, 1, &batch, err);
 }
 
+/* A payload of one piece is read here: whether it is there is known then, too, without another question. */
+static int open_object(const struct medium *m, const struct medium_object *object, struct redis_object *o, bool *there,
+                       struct err *err)
+{
+    struct piece_work w = { .object = o, .size = object->size, .n = (size_t)object->size };
+    bool gone = false;
+
+    if (object->size > PIECE_BYTES)
+        return look_at_values(m, object, 1, there, err);
+    o->bytes = malloc(w.n + 1);
+    if (!o->bytes)
+        return err_nomem(err);
+    w.to = o->bytes;
+    w.gone = &gone;
+    int code = read_object(o, &w, err);
+    *there = !gone;
+    return code;
+}
+
 static int get_value(const struct medium *m, const char *file, struct blob *b, struct err *err)
 {
     const struct medium_object object = { file, b->size };
@@ -389,13 +419,16 @@ static int get_value(const struct medium *m, const char *file, struct blob *b, s
 
     if (!o)
         return err_nomem(err);
-    int code = redis_keys_of(m, file, o) ? look_at_values(m, &object, 1, &there, err) : 0;
+    int code = redis_keys_of(m, file, o) ? open_object(m, &object, o, &there, err) : 0;
     if (!code && there) {
         redis_server_share(o->server);
         b->own = o;
         return 0;
     }
+    free(o->bytes);
     free(o);
+    if (code == ERR_FORMAT)
+        return err_wrap(err, "'%s/%s'", m->uri, file);
     return code ? code : MEDIUM_GONE;
 }
 

@@ -27,6 +27,7 @@ struct redis_object {
     struct redis_server *server;
     char base[KEY_BYTES - 24]; // the key without the number
     int slot;
+    char *bytes; // of a payload of one piece: all of it, read when it was opened; else NULL
 };
 
 static inline const struct redis_medium *redis_own(const struct medium *m)

@@ -237,19 +237,20 @@ Test(medium, redis, .init = start_redis, .fini = stop_redis)
     cr_assert(tries < 20, "%s", err.msg);
     check_medium(&m);
     /* Another store on the server sees nothing of it; what is open needs no medium. */
-    char *bytes = noise(100000);
-    struct blob from = blob_of_bytes(bytes, 100000), b;
+    const size_t n = 2000000; // of two pieces: it is read when it is asked for
+    char *bytes = noise(n);
+    struct blob from = blob_of_bytes(bytes, n), b;
     struct medium o = open_redis(other, &m);
     int found = 0;
     cr_assert_eq(m.driver->put(&m, one, &from, &err), 0, "%s", err.msg);
-    cr_assert_eq(medium_get(&m, one, 100000, &b, &err), 0, "%s", err.msg);
+    cr_assert_eq(medium_get(&m, one, (int64_t)n, &b, &err), 0, "%s", err.msg);
     medium_close(&m);
     cr_assert_eq(o.driver->each(&o, count, &found, &err), 0, "%s", err.msg);
     cr_assert_eq(found, 0);
-    cr_assert_eq(blob_read(&b, bytes, 100, 99900, &err), 0, "%s", err.msg);
+    cr_assert_eq(blob_read(&b, bytes, 100, n - 100, &err), 0, "%s", err.msg);
     medium_close(&o);
     stop_redis();
-    cr_assert_eq(blob_read(&b, bytes, 100, 99900, &err), ERR_NET);
+    cr_assert_eq(blob_read(&b, bytes, 100, n - 100, &err), ERR_NET);
     blob_close(&b);
     free(bytes);
 }
