@@ -178,8 +178,8 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
 /* LENIENT: a cell that breaks a rule counts as not measured, and in n_dropped, instead of ending the reading. PLAN
  * reads what planning needs and leaves the rest NULL: context_dataset, prefill_flop, profiled_at,
  * context_prefix_digests, keep_frac, compress_s, all of questions and answers, the prefill curves, similarities, gold
- * scores, deviations and numbers of qualities, what predictions rest on, tiers and utility (n_tiers and n_points are 0;
- * n_questions is as in the file). */
+ * scores, deviations of qualities and numbers of test qualities, what predictions rest on, tiers and utility (n_tiers
+ * and n_points are 0; n_questions is as in the file). */
 enum table_want { TABLE_ALL, TABLE_ALL_LENIENT, TABLE_PLAN, TABLE_PLAN_LENIENT };
 
 /* ERR_IO: cannot open. ERR_FORMAT: not a table, truncated, damaged, or inconsistent. The file is parsed by a child

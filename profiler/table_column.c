@@ -47,7 +47,7 @@ const struct column table_columns[TABLE_COLUMNS] = {
     { "/gold/mean", COLUMN_F64, "CV", AT(gold_mean), PART_SCORES, false, MAY_LACK, 2 },
     { "/quality/train", COLUMN_F64, "CV", AT(quality_train), PART_SCORES, true, NEEDED, 1 },
     { "/quality/train_std", COLUMN_F64, "CV", AT(quality_train_std), PART_SCORES, false, MAY_LACK, 2 },
-    { "/quality/train_n", COLUMN_I32, "CV", AT(quality_train_n), PART_SCORES, false, MAY_LACK, 2 },
+    { "/quality/train_n", COLUMN_I32, "CV", AT(quality_train_n), PART_SCORES, true, MAY_LACK, 2 },
     { "/quality/test", COLUMN_F64, "CV", AT(quality_test), PART_SCORES, true, NEEDED, 1 },
     { "/quality/test_std", COLUMN_F64, "CV", AT(quality_test_std), PART_SCORES, false, MAY_LACK, 2 },
     { "/quality/test_n", COLUMN_I32, "CV", AT(quality_test_n), PART_SCORES, false, MAY_LACK, 2 },

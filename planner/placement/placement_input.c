@@ -125,8 +125,18 @@ static int read_previous(struct placement_input *in, const struct placement_file
     return 0;
 }
 
-/* Takes over predictions that the table of the file allows but does not have. They come from what the table says about
- * its questions, which is read for them alone. */
+/* Could predictions come from more of the table than planning reads: answers to its questions, or how many its
+ * qualities rest on? */
+static bool may_predict(const struct table *t)
+{
+    bool may = t->n_questions > 0;
+
+    for (size_t i = 0; i < table_n_cells(t) && !may; i++)
+        may = t->quality_train_n && t->quality_train_n[i] > 0;
+    return may;
+}
+
+/* Takes over predictions that the table of the file allows but does not have. */
 static int predict(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
     struct table whole, *t = &in->table;
@@ -148,9 +158,9 @@ static int predict(struct placement_input *in, const struct placement_files *fil
 /* Decides what is planned with. */
 static int choose_quality(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
-    bool wanted = in->kind == QUALITY_PREDICTED, asked = in->table.n_questions > 0;
+    bool wanted = in->kind == QUALITY_PREDICTED;
 
-    if (wanted && asked && !in->table.predicted_quality && predict(in, files, err))
+    if (wanted && !in->table.predicted_quality && may_predict(&in->table) && predict(in, files, err))
         return err->code;
     if (!in->table.predicted_quality)
         in->kind = QUALITY_RAW;

@@ -145,7 +145,8 @@ Test(table, files_of_version_1_and_2_are_read)
     table_release(&two);
     for (enum table_want want = TABLE_PLAN; want <= TABLE_PLAN_LENIENT; want++) {
         cr_assert_eq(table_read(&two, "tests/data/table-2.h5", want, &err), 0, "%s", err.msg);
-        cr_assert(two.quality_train && !two.quality_train_n && !two.curve_s && !two.profiled_at && two.n_points == 0);
+        cr_assert(two.quality_train && two.quality_train_n && !two.quality_test_n && !two.curve_s && !two.profiled_at &&
+                  two.n_points == 0);
         cr_assert(!two.context_prefix_digests && !two.question_origin && two.n_questions == 6);
         table_release(&two);
     }
