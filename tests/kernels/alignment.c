@@ -89,7 +89,7 @@ static void run_rope(struct bench *b)
     int32_t *device = integers_from(b->be, at, ROWS);
     struct rope_job job = { .position = device, .slot = device, .norm_eps = 1e-6f };
 
-    job.n_heads = H, job.n_kv_heads = G, job.head_dim = K;
+    job.n_heads = H, job.n_kv_heads = G, job.head_dim = job.rotary = K;
     job.qkv = own_mat(b, "qkv", ROWS, (H + 2 * G) * K);
     job.cos = f32(b, "cos", SLOTS * K / 2);
     job.sin = f32(b, "sin", SLOTS * K / 2);

@@ -375,8 +375,8 @@ Test(kernels, rows_may_be_apart)
 /* Query heads, kv heads, head columns, tokens. */
 static const struct heads {
     int H, G, K, T;
-} heads[] = { { 1, 1, 2, 1 },  { 9, 3, 64, 5 },   { 4, 4, 32, 20 },  { 8, 2, 6, 3 },  { 6, 1, 128, 9 },
-              { 4, 2, 80, 7 }, { 2, 1, 1024, 2 }, { 3, 1, 528, 25 }, { 1, 1, 16, 29 } };
+} heads[] = { { 1, 1, 2, 1 },  { 9, 3, 64, 5 },   { 4, 4, 32, 20 },  { 8, 2, 6, 3 },   { 6, 1, 128, 9 },
+              { 4, 2, 80, 7 }, { 2, 1, 1024, 2 }, { 3, 1, 528, 25 }, { 1, 1, 16, 29 }, { 2, 1, 40, 3 } };
 enum { POSITIONS = 50, SLOTS = 30, LAYERS = 3 };
 
 struct roped {
@@ -424,8 +424,8 @@ static void check_rope(const struct pair *p)
     for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
         struct heads s = heads[i];
         size_t n_q = count(s.T, s.H * s.K), n_kv = count(LAYERS * s.G, SLOTS * s.K);
-        const int columns[] = { 0, s.K, s.K / 4 * 2, s.K > 2 ? 2 : 0 };
-        for (int r = 0; r < 4; r++)
+        const int columns[] = { 0, s.K, s.K / 4 * 2, s.K > 2 ? 2 : 0, s.K * 3 / 10 * 2 };
+        for (int r = 0; r < 5; r++)
             for (enum norms norms = NO_NORMS; norms <= BOTH_NORMS; norms++) {
                 int rotary = columns[r];
                 /* without either, numbers are moved alone; with them, sums of two products round */
