@@ -67,7 +67,8 @@ static void release_work(struct load *l)
     for (int i = 0; i < l->report.n_tiers; i++)
         tier_store_close(&l->store[i]);
     for (int i = 0; i < l->n_goals; i++)
-        entry_release(&l->goal[i].want);
+        if (!l->goal[i].borrows)
+            entry_release(&l->goal[i].want);
     free(l->goal);
     free(l->copy);
     free(l->damaged);

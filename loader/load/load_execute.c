@@ -177,10 +177,9 @@ static int flush_batch(const struct batch *b, struct err *err)
 static int name_batch(struct batch *b, struct err *err)
 {
     for (int i = 0; i < b->n; i++) {
-        const struct goal *g = &b->l->goal[b->step[i].goal];
-        struct entry e;
-        if (entry_copy(&e, &g->want, err))
-            return err->code;
+        struct goal *g = &b->l->goal[b->step[i].goal];
+        struct entry e = g->want;
+        g->borrows = true;
         e.present = e.placed = true;
         e.before = false;
         if (tier_store_add(&b->l->store[g->store], &e, err))

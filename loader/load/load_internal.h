@@ -23,6 +23,7 @@ struct copy {
 /* A payload that shall be in a tier. */
 struct goal {
     struct entry want; // size, checksum and file once they are known
+    bool borrows;      // its texts are those of the entry in its store
     int store;
     int copies; // the first copy of it in another tier; -1
     int here;   // the copy in its place; -1: none

@@ -101,8 +101,11 @@ static int mark_entry(struct load *l, int store, int i, struct err *err)
         return err->code;
     if (!placed)
         return 0;
-    entry_release(&g->want);
-    return entry_copy(&g->want, e, err);
+    if (!g->borrows)
+        entry_release(&g->want);
+    g->want = *e;
+    g->borrows = true;
+    return 0;
 }
 
 static int mark_entries(struct load *l, struct err *err)
