@@ -88,6 +88,31 @@ Test(backend, memory)
     each_pair(check_memory);
 }
 
+/* Rows of every length, one byte too, at addresses that only this length puts out of line. */
+static void check_repeated(const struct pair *p)
+{
+    enum { LONGEST = 40, ROWS = 3 };
+    struct backend *be = p->got;
+    char row[LONGEST], back[ROWS * LONGEST];
+    struct err err = { 0 };
+
+    for (int i = 0; i < LONGEST; i++)
+        row[i] = (char)(i + 1);
+    char *to = be->alloc(be, sizeof(back), &err);
+    for (size_t n = 1; n <= LONGEST; n++) {
+        be->repeat(be, to, n, ROWS, row, n);
+        cr_assert_eq(be->read(be, back, to, ROWS * n, &err), 0);
+        for (size_t i = 0; i < ROWS * n; i++)
+            cr_assert_eq(back[i], row[i % n], "%s: byte %zu of rows of %zu", p->name, i, n);
+    }
+    be->free(be, to);
+}
+
+Test(backend, repeats_rows_of_any_length)
+{
+    each_pair(check_repeated);
+}
+
 /* More bytes written one after the other than a backend has on their way at a time; the host's memory is used again at
  * once. */
 static void check_much(const struct pair *p)

@@ -65,6 +65,8 @@ static void copy_slots_on(struct backend *be, int K, void *out[2])
     be->copy_slots(be, &(struct kv_store){ out[0], out[1], SLOTS }, &shape,
                    &(struct slot_copy){ 3, N, (const int32_t[]){ 170, 60, 115 }, 3 });
     be->copy_slots(be, &(struct kv_store){ out[0], out[1], SLOTS }, &shape, &(struct slot_copy){ 3, N, NULL, 0 });
+    be->copy_slots(be, &(struct kv_store){ out[0], out[1], SLOTS }, &shape,
+                   &(struct slot_copy){ 3, N / 3, (const int32_t[]){ 20 }, 1 });
     must_sync(be);
 }
 
