@@ -14,6 +14,7 @@
  * at places that depend on k alone, or, as bf16 cannot be added to, the rows into parts that read the weight again.
  */
 #include "kernels/cpu/cpu_product.h"
+#include "kernels/cpu/cpu_tiles.h"
 
 #include <immintrin.h>
 #include <omp.h>
@@ -23,7 +24,6 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
-    SIDE = 16,                                    // rows of a tile, and words of its rows
     TILE = SIDE * 2 * SIDE,                       // numbers of a tile of the weight
     STEP_BYTES = PRODUCT_STEP * PRODUCT_COLS * 2, // of a panel
     CACHE_LINE = 64,
@@ -32,18 +32,6 @@ enum {
     K_PART = 1536,                        // 512 rows of these are A_BYTES
     WRITE_ROWS = 2,                       // with each step
 };
-
-static void configure(void)
-{
-    static const struct {
-        uint8_t palette, start_row, reserved[14];
-        uint16_t row_bytes[16];
-        uint8_t rows[16];
-    } all = { .palette = 1,
-              .row_bytes = { 64, 64, 64, 64, 64, 64, 64, 64 },
-              .rows = { SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE } };
-    _tile_loadconfig(&all);
-}
 
 /* Some rows and columns of a by the whole weight. */
 struct part {
@@ -173,7 +161,7 @@ static void product_part(const struct product *p, int first, int end)
     int rows = A_BYTES / 2 / columns / PRODUCT_ROWS * PRODUCT_ROWS;
 
     rows = rows > PRODUCT_ROWS ? rows : PRODUCT_ROWS;
-    configure();
+    tiles_configure();
     for (int from = 0; from < p->k; from += columns)
         for (int row = 0; row < p->m; row += rows) {
             struct part t = { .p = p, .row = row, .from = from, .into = from ? GEMM_ADD : p->into };

@@ -14,6 +14,7 @@
  * exactly 1 where it does not, and keys that a row does not see weigh 0: a row's bits do not depend on the other rows.
  */
 #include "kernels/cpu/cpu_shared.h"
+#include "kernels/cpu/cpu_tiles.h"
 
 #include <assert.h>
 #include <immintrin.h>
@@ -26,7 +27,6 @@
 #define WRITTEN() __asm__ volatile("" ::: "memory")
 
 enum {
-    SIDE = 16,         // rows of a tile, and words of its rows
     STEP = 2 * SIDE,   // columns of bf16 that a product takes
     BLOCK = 64,        // keys
     WORDS = BLOCK / 2, // of values as columns
@@ -37,18 +37,6 @@ enum {
     ADDING = 4,
     WEIGHING = 3,
 };
-
-static void configure(void)
-{
-    static const struct {
-        uint8_t palette, start_row, reserved[14];
-        uint16_t row_bytes[16];
-        uint8_t rows[16];
-    } all = { .palette = 1,
-              .row_bytes = { 64, 64, 64, 64, 64, 64, 64, 64 },
-              .rows = { SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE } };
-    _tile_loadconfig(&all);
-}
 
 /* ---- keys and values ----------------------------------------------------- */
 
@@ -450,7 +438,7 @@ void shared_amx(const struct shared_piece *s)
         memset(sums, 0, (size_t)wide * (size_t)s->K * sizeof(*sums));
     turn_rows(s);
     pad_rest(s);
-    configure();
+    tiles_configure();
     for (int key = 0; key < s->n_keys; key += BLOCK) {
         int n = s->n_keys - key < BLOCK ? s->n_keys - key : BLOCK;
         n = (n + STEP - 1) / STEP * STEP;

@@ -64,6 +64,12 @@ bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier
     return has;
 }
 
+int tier_store_look_at(const struct tier_store *s, const struct medium_object *object, int n, bool *there,
+                       struct err *err)
+{
+    return s->medium.driver->look(&s->medium, object, n, there, err) ? err_wrap(err, "tier '%s'", s->tier->name) : 0;
+}
+
 int tier_store_look(const struct tier_store *s, int first, int n, bool *there, struct err *err)
 {
     struct medium_object *object = calloc((size_t)n + 1, sizeof(*object));
@@ -75,21 +81,13 @@ int tier_store_look(const struct tier_store *s, int first, int n, bool *there, s
         if (e[i].present)
             object[n_present++] = object_of(&e[i]);
     if (!code && n_present)
-        code = s->medium.driver->look(&s->medium, object, n_present, found, err)
-                   ? err_wrap(err, "tier '%s'", s->tier->name)
-                   : 0;
+        code = tier_store_look_at(s, object, n_present, found, err);
     n_present = 0;
     for (int i = 0; !code && i < n; i++)
         there[i] = e[i].present && found[n_present++];
     free(object);
     free(found);
     return code;
-}
-
-int tier_store_look_at(const struct tier_store *s, const struct medium_object *object, int n, bool *there,
-                       struct err *err)
-{
-    return s->medium.driver->look(&s->medium, object, n, there, err) ? err_wrap(err, "tier '%s'", s->tier->name) : 0;
 }
 
 /* Goes through the records of an index that are of a namespace. */
