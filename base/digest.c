@@ -21,9 +21,19 @@ uint64_t digest_xxh3_seeded(const void *bytes, size_t n, uint64_t seed)
     return XXH3_64bits_withSeed(bytes, n, seed);
 }
 
+static const char digits[] = "0123456789abcdef";
+
+/* What printf() makes of "%016llx", for payloads that are smaller than what that takes. */
+static void put_hex(uint64_t v, char hex[XXH3_HEX])
+{
+    for (int i = XXH3_HEX - 1; i--; v >>= 4)
+        hex[i] = digits[v & 15];
+    hex[XXH3_HEX - 1] = '\0';
+}
+
 void digest_xxh3_hex(const void *bytes, size_t n, char hex[XXH3_HEX])
 {
-    snprintf(hex, XXH3_HEX, "%016llx", (unsigned long long)digest_xxh3(bytes, n));
+    put_hex(digest_xxh3(bytes, n), hex);
 }
 
 /* struct checksum is XXH3_state_t under another name. */
@@ -47,7 +57,7 @@ void checksum_add(struct checksum *c, const void *bytes, size_t n)
 void checksum_end(struct checksum *c, char hex[XXH3_HEX])
 {
     if (c && hex)
-        snprintf(hex, XXH3_HEX, "%016llx", (unsigned long long)XXH3_64bits_digest((const XXH3_state_t *)c));
+        put_hex(XXH3_64bits_digest((const XXH3_state_t *)c), hex);
     XXH3_freeState((XXH3_state_t *)c);
 }
 
@@ -71,11 +81,9 @@ void digest_add(struct digest *d, const void *bytes, size_t n)
 
 void digest_hex(const uint8_t *bytes, size_t n, char *hex)
 {
-    static const char digit[] = "0123456789abcdef";
-
     for (size_t i = 0; i < n; i++) {
-        hex[2 * i] = digit[bytes[i] >> 4];
-        hex[2 * i + 1] = digit[bytes[i] & 15];
+        hex[2 * i] = digits[bytes[i] >> 4];
+        hex[2 * i + 1] = digits[bytes[i] & 15];
     }
     hex[2 * n] = '\0';
 }

@@ -450,7 +450,10 @@ char *file_join(const char *dir, const char *name)
     struct buf b = { 0 };
     size_t n = strlen(dir);
 
-    buf_printf(&b, "%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", name);
+    buf_add(&b, dir, n);
+    if (!n || dir[n - 1] != '/')
+        buf_addc(&b, '/');
+    buf_adds(&b, name);
     return buf_take(&b);
 }
 

@@ -14,17 +14,18 @@ static const char hex_digits[] = "0123456789abcdef";
 
 /* ---- names ---------------------------------------------------------------- */
 
+static const char folders[] = "evp-payloads/00/";
+enum { FOLDERS = sizeof(folders) - 1 };
+
 void object_file(const uint8_t id[OBJECT_ID], char file[OBJECT_FILE])
 {
-    char hex[2 * OBJECT_ID + 1];
-
-    digest_hex(id, OBJECT_ID, hex);
-    snprintf(file, OBJECT_FILE, "evp-payloads/%.2s/%s", hex, hex);
+    memcpy(file, folders, FOLDERS);
+    digest_hex(id, OBJECT_ID, file + FOLDERS);
+    memcpy(file + FOLDERS - 3, file + FOLDERS, 2); /* in place of the zeros */
 }
 
 bool object_parse(const char *file, uint8_t id[OBJECT_ID])
 {
-    enum { FOLDERS = sizeof("evp-payloads/00/") - 1 };
     char again[OBJECT_FILE];
 
     if (strnlen(file, OBJECT_FILE) != FOLDERS + 2 * OBJECT_ID)
@@ -50,12 +51,16 @@ bool entry_file_safe(const char *file)
 
 int entry_set_file(struct entry *e, const char *name_space, struct err *err)
 {
+    const char *text[] = { name_space, e->model_digest, e->token_digest, e->config, e->checksum };
     char hex[DIGEST_HEX], file[OBJECT_FILE];
     uint8_t id[OBJECT_ID];
     struct buf key = { 0 };
 
-    buf_printf(&key, "%s\n%s\n%s\n%s\n%s\n%lld", name_space, e->model_digest, e->token_digest, e->config, e->checksum,
-               (long long)e->size);
+    for (size_t i = 0; i < sizeof(text) / sizeof(*text); i++) {
+        buf_adds(&key, text[i]);
+        buf_addc(&key, '\n');
+    }
+    buf_printf(&key, "%lld", (long long)e->size);
     int code = buf_failed(&key) ? err_nomem(err) : digest_sha256(key.at, key.n, hex, err);
     buf_release(&key);
     if (code)
