@@ -1,12 +1,14 @@
 /* load_execute.c - the steps. Payloads are placed in batches: several workers copy the files of a batch, one flush per
- * tier makes them safe, they are read back, one transaction names them. Removals come in runs: a transaction forgets
- * the payloads, the index without them is put in place, then the files go.
+ * tier makes them safe, they are read back, and one transaction names them while the next batch is copied. Removals
+ * come in runs: a transaction forgets the payloads, the index without them is put in place, then the files go.
  */
 #include "base/clock.h"
 #include "loader/load/load_internal.h"
 #include "loader/load/load_work.h"
 
+#include "base/array.h"
 #include "base/file.h"
+#include "base/parallel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BATCH_FILES = 1024 };
+enum { BATCH_FILES = 4096 }; // small ones are named with fewer writes the more there are
 static const int64_t batch_bytes = (int64_t)1 << 30;
 
 /* Seconds between two writes of the indexes while payloads are placed: at least so many, and so many times what the
@@ -47,11 +49,44 @@ static int publish_all(struct load *l, struct publishing *p, struct err *err)
     return 0;
 }
 
+/* So many steps are done. */
+static int end_steps(struct load *l, int done, struct publishing *p, struct err *err)
+{
+    load_progress(l, LOAD_STEPS, done, l->order.n);
+    return clock_now() > p->next ? publish_all(l, p, err) : 0;
+}
+
 /* ---- removals -------------------------------------------------------------------------- */
+
+/* Files of copies that were forgotten. */
+struct removal {
+    const struct load *l;
+    const struct copy *const *copy; // (n)
+    bool *shared;                   // (n) other payloads have it too
+    int n;
+};
+
+static int remove_piece(void *arg, int i, struct err *err)
+{
+    const struct removal *r = arg;
+    const struct copy *c = r->copy[i];
+
+    return r->shared[i] ? 0 : tier_store_remove_own(&r->l->store[c->store], load_entry(r->l, c), err);
+}
+
+static int remove_files(struct removal *r, struct err *err)
+{
+    for (int i = 0; i < r->n; i++)
+        if (tier_store_shares(&r->l->store[r->copy[i]->store], load_entry(r->l, r->copy[i]), &r->shared[i], err))
+            return err->code;
+    return load_share(&(struct load_work){ remove_piece, r, r->n, r->l->o.jobs }, err);
+}
 
 /* Forgets n copies, then removes their files. Readers must have what replaces them, so the index is written twice. */
 static int remove_copies(struct load *l, const struct copy *const *copy, int n, struct publishing *p, struct err *err)
 {
+    struct removal r = { l, copy, NULL, n };
+
     if (publish_all(l, p, err))
         return err->code;
     for (int i = 0; i < n; i++)
@@ -59,10 +94,10 @@ static int remove_copies(struct load *l, const struct copy *const *copy, int n, 
             return err->code;
     if (commit_all(l, err) || publish_all(l, p, err))
         return err->code;
-    for (int i = 0; i < n; i++)
-        if (tier_store_remove(&l->store[copy[i]->store], load_entry(l, copy[i]), err))
-            return err->code;
-    return 0;
+    r.shared = calloc((size_t)n, sizeof(*r.shared));
+    int code = r.shared ? remove_files(&r, err) : err_nomem(err);
+    free(r.shared);
+    return code;
 }
 
 /* The run of removals from step `first` on; *end: the step after it. */
@@ -75,7 +110,7 @@ static int remove_run(struct load *l, int first, int *end, struct publishing *p,
         return err_nomem(err);
     for (*end = first; *end < l->order.n && l->order.at[*end].kind == STEP_REMOVE; ++*end)
         copy[n++] = &l->copy[l->order.at[*end].file];
-    int code = remove_copies(l, copy, n, p, err);
+    int code = remove_copies(l, copy, n, p, err) ? err->code : end_steps(l, *end, p, err);
     free(copy);
     return code;
 }
@@ -104,6 +139,7 @@ struct batch {
     const struct step *step;
     int n;
     enum share share[BATCH_FILES];
+    struct map objects; // by store and name
 };
 
 static int copy_packed(const struct load *l, const struct goal *g, struct err *err)
@@ -114,6 +150,7 @@ static int copy_packed(const struct load *l, const struct goal *g, struct err *e
         return err_nomem(err);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct blob from = blob_of_file(fd);
+    from.size = g->want.size; /* so that nobody looks for its end */
     int code = fd < 0 ? err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno))
                       : tier_store_put(&l->store[g->store], &from, &g->want, err);
     if (fd >= 0)
@@ -189,59 +226,144 @@ static int name_batch(struct batch *b, struct err *err)
     return commit_all(b->l, err);
 }
 
-static int find_shared(struct batch *b, struct err *err)
+/* What the batch does for its objects; the one before it is not named yet. */
+static int find_shared(struct batch *b, const struct batch *before, struct err *err)
 {
-    struct map there = { 0 };
-    int code = 0;
-
-    for (int i = 0; i < b->n && !code; i++) {
+    map_release(&b->objects);
+    for (int i = 0; i < b->n; i++) {
         const struct goal *g = &b->l->goal[b->step[i].goal];
-        const struct tier_store *s = &b->l->store[g->store];
+        char key[OBJECT_FILE + 1] = { (char)g->store };
+        size_t n = strlen(g->want.file) + 1;
         bool shares, first;
-        char key[OBJECT_FILE + 8];
-        int n = snprintf(key, sizeof(key), "%d %s", g->store, g->want.file);
-        code = tier_store_shares(s, &g->want, &shares, err);
-        if (!code && map_add(&there, key, (size_t)n, &first) < 0)
-            code = err_nomem(err);
-        if (!code)
-            b->share[i] = !first ? OBJECT_TWICE : shares ? OBJECT_THERE : OBJECT_OWN;
+        memcpy(key + 1, g->want.file, n - 1);
+        if (tier_store_shares(&b->l->store[g->store], &g->want, &shares, err))
+            return err->code;
+        if (map_add(&b->objects, key, n, &first) < 0)
+            return err_nomem(err);
+        first = first && map_find(&before->objects, key, n) < 0;
+        b->share[i] = !first ? OBJECT_TWICE : shares ? OBJECT_THERE : OBJECT_OWN;
     }
-    map_release(&there);
+    return 0;
+}
+
+/* Takes steps from number `first` on. */
+static void take_batch(struct batch *b, int first)
+{
+    const struct order *order = &b->l->order;
+    int64_t bytes = 0;
+
+    b->step = &order->at[first];
+    for (b->n = 0; first < order->n && order->at[first].kind == STEP_PLACE && b->n < BATCH_FILES; first++) {
+        bytes += b->l->goal[order->at[first].goal].want.size;
+        if (b->n && bytes > batch_bytes)
+            break;
+        b->n++;
+    }
+}
+
+static int copy_batch(struct batch *b, struct err *err)
+{
+    return run_batch(b, copy_piece, err) || flush_batch(b, err) || run_batch(b, read_back_piece, err) ? err->code : 0;
+}
+
+/* Placements: a batch that is copied, and beside it the one before it, which is whole: it is named, and becomes the one
+ * after. */
+struct placing {
+    struct load *l;
+    struct batch *copied, *other;
+    int end;           // the step after those of `copied`
+    struct err err[2]; // .code 0: the half was done
+};
+
+static int name_other(struct placing *p, struct err *err)
+{
+    if (p->other->n && name_batch(p->other, err))
+        return err->code;
+    take_batch(p->other, p->end);
+    return find_shared(p->other, p->copied, err);
+}
+
+static void place_half(void *arg, int i)
+{
+    struct placing *p = arg;
+    struct err err = { 0 };
+
+    if (i == 0 ? copy_batch(p->copied, &err) : name_other(p, &err))
+        p->err[i] = err;
+}
+
+static int place_turn(struct placing *p, struct err *err)
+{
+    int threads = p->copied->n && p->other->n ? p->l->o.jobs : 1;
+
+    p->end += p->copied->n;
+    parallel_do(threads, 2, place_half, p);
+    for (int i = 0; i < 2; i++)
+        if (p->err[i].code) {
+            *err = p->err[i];
+            return err->code;
+        }
+    struct batch *copied = p->copied;
+    p->copied = p->other;
+    p->other = copied;
+    return 0;
+}
+
+static int place_batches(struct placing *p, struct publishing *publishing, struct err *err)
+{
+    take_batch(p->copied, p->end);
+    if (find_shared(p->copied, p->other, err))
+        return err->code;
+    while (p->copied->n || p->other->n) {
+        int named = p->other->n;
+        if (place_turn(p, err) || (named && end_steps(p->l, p->end - p->other->n, publishing, err)))
+            return err->code;
+    }
+    return 0;
+}
+
+/* The run of placements from step `first` on; *end: the step after it. */
+static int place_run(struct load *l, int first, int *end, struct publishing *publishing, struct err *err)
+{
+    struct batch *b = calloc(2, sizeof(*b));
+    struct placing p = { .l = l, .copied = b, .other = b + 1, .end = first };
+
+    if (!b)
+        return err_nomem(err);
+    b[0].l = b[1].l = l;
+    int code = place_batches(&p, publishing, err);
+    for (int i = 0; i < 2; i++)
+        map_release(&b[i].objects);
+    free(b);
+    *end = p.end;
     return code;
 }
 
-/* The batch from step `first` on; *end: the step after it. */
-static int place_batch(struct load *l, int first, int *end, struct err *err)
-{
-    struct batch b = { .l = l, .step = &l->order.at[first] };
-    int64_t bytes = 0;
+/* ---- all steps ------------------------------------------------------------------------------- */
 
-    for (*end = first; *end < l->order.n && l->order.at[*end].kind == STEP_PLACE && b.n < BATCH_FILES; ++*end) {
-        bytes += l->goal[l->order.at[*end].goal].want.size;
-        if (b.n++ && bytes > batch_bytes) {
-            b.n--;
-            break;
-        }
-    }
-    if (find_shared(&b, err) || run_batch(&b, copy_piece, err) || flush_batch(&b, err) ||
-        run_batch(&b, read_back_piece, err))
-        return err->code;
-    return name_batch(&b, err);
+/* Room for all that will be named, so that what is copied meanwhile from a tier keeps its place in memory. */
+static int reserve_entries(struct load *l, struct err *err)
+{
+    int n[TIER_MAX] = { 0 };
+
+    for (int i = 0; i < l->order.n; i++)
+        if (l->order.at[i].kind == STEP_PLACE)
+            n[l->goal[l->order.at[i].goal].store]++;
+    for (int s = 0; s < l->report.n_tiers; s++)
+        if (n[s] && ARRAY_GROW(&l->store[s].in, l->store[s].in.n + n[s]))
+            return err_nomem(err);
+    return 0;
 }
 
 int load_execute(struct load *l, struct err *err)
 {
     struct publishing p = { .next = clock_now() + publish_every };
-    int code = remove_damaged(l, &p, err);
+    int code = reserve_entries(l, err) ? err->code : remove_damaged(l, &p, err);
 
     if (!l->order.n)
         return code;
     load_progress(l, LOAD_STEPS, 0, l->order.n);
-    for (int i = 0, end = 0; i < l->order.n && !code; i = end) {
-        code = l->order.at[i].kind == STEP_REMOVE ? remove_run(l, i, &end, &p, err) : place_batch(l, i, &end, err);
-        if (!code && clock_now() > p.next)
-            code = publish_all(l, &p, err);
-        load_progress(l, LOAD_STEPS, end, l->order.n);
-    }
+    for (int i = 0, end = 0; i < l->order.n && !code; i = end)
+        code = l->order.at[i].kind == STEP_REMOVE ? remove_run(l, i, &end, &p, err) : place_run(l, i, &end, &p, err);
     return code;
 }

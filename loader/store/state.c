@@ -309,16 +309,18 @@ static void distrust(sqlite3 *db)
     sqlite3_busy_timeout(db, BUSY_MS);
 }
 
+/* Rows of a load lie all over the indexes on `file` and `context`: pages that are still in memory, and are still in the
+ * log, are written once for many of them. */
+static const char settings[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA mmap_size = 0; "
+                               "PRAGMA cell_size_check = ON; PRAGMA cache_size = -16384; "
+                               "PRAGMA wal_autocheckpoint = 8000";
+
 static int open_database(struct tier_state *s, enum state_use use, struct err *err)
 {
     if (sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
         return s->db ? state_failed(s, err) : err_nomem(err);
     distrust(s->db);
-    if (run_text(
-            s,
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON",
-            err) ||
-        read_number(s, "PRAGMA user_version", &s->version, err))
+    if (run_text(s, settings, err) || read_number(s, "PRAGMA user_version", &s->version, err))
         return err->code;
     if (s->version == 0)
         return use == STATE_CHANGE ? make_tables(s, err) : 0;

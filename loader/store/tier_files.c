@@ -143,10 +143,16 @@ int tier_store_shares(const struct tier_store *s, const struct entry *e, bool *s
 
 int tier_store_remove(const struct tier_store *s, const struct entry *e, struct err *err)
 {
-    const struct medium_object object = object_of(e);
     bool shares;
 
     if (tier_store_shares(s, e, &shares, err))
         return err->code;
-    return shares ? 0 : s->medium.driver->remove(&s->medium, &object, err);
+    return shares ? 0 : tier_store_remove_own(s, e, err);
+}
+
+int tier_store_remove_own(const struct tier_store *s, const struct entry *e, struct err *err)
+{
+    const struct medium_object object = object_of(e);
+
+    return s->medium.driver->remove(&s->medium, &object, err);
 }

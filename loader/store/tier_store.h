@@ -115,6 +115,9 @@ int tier_store_shares(const struct tier_store *s, const struct entry *e, bool *s
  * have it too. */
 int tier_store_remove(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
 
+/* The same of an object that no other payload has: not the state, but the medium alone is used. */
+int tier_store_remove_own(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
+
 /* ---- changes, which become true together with tier_store_commit() ---- */
 
 /* Adds a payload whose file is flushed; takes *e over, also when it fails. */
