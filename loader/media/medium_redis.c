@@ -7,8 +7,8 @@
  *
  * A value is a row of blocks: 8 bytes of checksum, little-endian, then up to 65,512 bytes of the payload. The checksum
  * is XXH3-64 of these bytes, seeded with that of the key and the number of the block. So a range is read as the blocks
- * that it touches, each is compared before anything of it is handed out, and a value under another key is wrong
- * wherever it came from. 16 blocks make a piece: a little less than 1 MiB, which fits an allocation of the server.
+ * that it touches, each is compared before the read has succeeded, and a value under another key is wrong wherever it
+ * came from. 16 blocks make a piece: a little less than 1 MiB, which fits an allocation of the server.
  *
  * A value that is gone is told from one that is damaged. Whether a value outlives the server is the server's own affair
  * (its `save`, `appendonly` and `maxmemory-policy`): flushing is nothing here, and what it has lost is missed by the
@@ -27,9 +27,9 @@
 
 enum {
     WINDOW_VALUES = 8, // pieces on their way at a time
-    READ_BLOCKS = 4,   // of a piece, asked for at a time: they are compared while the next ones come
+    READ_BLOCKS = 4,   // of a piece, asked for at a time
     READ_BYTES = READ_BLOCKS * BLOCK_BYTES,
-    WINDOW_READS = WINDOW_VALUES * PIECE_BLOCKS / READ_BLOCKS,
+    WINDOW_READS = 2, // one is sent while the other is received; with more, replies leave the server's cache
     WINDOW_SMALL = 1024,
 };
 
@@ -75,7 +75,7 @@ struct piece_work {
     size_t n;
     uint64_t offset;
     char key[KEY_BYTES], number[2][24];
-    char *value; // VALUE_BYTES
+    char *value; // to put: VALUE_BYTES; to read: BLOCK_BYTES, or NULL
     bool *gone;  // set when a value is not there, or has another size; NULL: that is an error
 };
 
@@ -198,17 +198,32 @@ static int make_getrange(void *arg, int i, struct redis_command *command, struct
     return 0;
 }
 
-/* Copies what a block, `n` bytes at `offset` of the payload, has of the range. */
-static void copy_block(const struct piece_work *w, uint64_t offset, const char *bytes, size_t n)
+/* Receives a block of the payload, where it belongs, or aside if the range has a part of it. */
+static int take_block(struct piece_work *w, struct redis_conn *c, uint64_t number, struct err *err)
 {
-    uint64_t from = offset > w->offset ? offset : w->offset, end = w->offset + w->n;
-    uint64_t to = offset + n < end ? offset + n : end;
+    uint64_t offset = number * BLOCK_BYTES, left = (uint64_t)w->size - offset;
+    uint64_t end = w->offset + w->n, from = offset > w->offset ? offset : w->offset;
+    size_t n = left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES;
+    bool whole = offset >= w->offset && offset + n <= end;
 
-    if (from < to)
-        memcpy(w->to + (from - w->offset), bytes + (from - offset), (size_t)(to - from));
+    if (!whole && !w->value)
+        w->value = malloc(BLOCK_BYTES);
+    if (!whole && !w->value)
+        return err_nomem(err);
+    char *at = whole ? w->to + (offset - w->offset) : w->value;
+    uint64_t sum;
+    struct iovec place[] = { { &sum, SUM_BYTES }, { at, n } };
+    if (redis_conn_take(c, place, 2, err))
+        return err->code;
+    if (sum != block_sum(w->key, (int)(number % PIECE_BLOCKS), at, n))
+        return err_set(err, ERR_FORMAT, "'%s' has other bytes than were placed", w->key);
+    if (!whole)
+        memcpy(w->to + (from - w->offset), at + (from - offset),
+               (size_t)((offset + n < end ? offset + n : end) - from));
+    return 0;
 }
 
-static int take_blocks(void *arg, int i, const char *at, size_t n_bytes, struct err *err)
+static int take_blocks(void *arg, int i, struct redis_conn *c, size_t n_bytes, struct err *err)
 {
     struct piece_work *w = arg;
     struct span s = span_of(w, i);
@@ -223,16 +238,9 @@ static int take_blocks(void *arg, int i, const char *at, size_t n_bytes, struct 
         return err_set(err, ERR_IO, "redis has lost '%s'", w->key);
     if (n_bytes != value_bytes(end - begin))
         return err_set(err, ERR_FORMAT, "'%s' has another size than was placed", w->key);
-    for (size_t block = s.first; block <= s.last; block++) {
-        size_t left = s.n - block * BLOCK_BYTES, n = left < BLOCK_BYTES ? left : BLOCK_BYTES;
-        uint64_t sum;
-        memcpy(&sum, at, SUM_BYTES);
-        at += SUM_BYTES;
-        if (sum != block_sum(w->key, (int)block, at, n))
-            return err_set(err, ERR_FORMAT, "'%s' has other bytes than were placed", w->key);
-        copy_block(w, (uint64_t)s.piece * PIECE_BYTES + block * BLOCK_BYTES, at, n);
-        at += n;
-    }
+    for (size_t block = s.first; block <= s.last; block++)
+        if (take_block(w, c, (uint64_t)s.piece * PIECE_BLOCKS + block, err))
+            return err->code;
     return 0;
 }
 
@@ -256,7 +264,9 @@ static int read_object(const struct redis_object *o, struct piece_work *w, struc
                                        .take = take_refusal,
                                        .take_bytes = take_blocks };
 
-    return redis_server_run(o->server, &batch, err);
+    int code = redis_server_run(o->server, &batch, err);
+    free(w->value);
+    return code;
 }
 
 static int read_value(const struct blob *b, void *to, size_t n, uint64_t offset, struct err *err)

@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 enum {
-    INPUT = 1 << 18,  // read at a time: fits the cache of a core
+    INPUT = 1 << 14,  // read ahead: strings of payloads come where they belong
+    LINE = 32,        // bytes that hold the first line of a string
     OUTPUT = 1 << 14, // of small commands, sent together
     AUTH_MAX = 1 << 20,
     REPLY_MAX = 1 << 26, // bytes of a reply: a value has one million, a list of keys or slots a few
@@ -41,12 +42,12 @@ struct redis_conn {
     bool failed;
     char *input, *output; // INPUT, OUTPUT
     size_t n_output;
-    size_t n_input;                      // bytes that were read for the reply at hand
-    redisReplyObjectFunctions functions; // hiredis's own but for strings and lists
-    void *(*make_string)(const redisReadTask *task, char *bytes, size_t n);
+    size_t from, to;                     // what was read ahead of the input
+    double until;                        // when the reply at hand must be there
+    size_t n_reply;                      // its bytes that hiredis has
+    size_t left;                         // its bytes that were not taken, of a string
+    redisReplyObjectFunctions functions; // hiredis's own but for lists
     void *(*make_list)(const redisReadTask *task, list_size n);
-    struct redis_bytes *bytes; // that the reply at hand goes to
-    struct err *err;           // of its taker
 };
 
 void redis_command_add_bytes(struct redis_command *c, const void *bytes, size_t n)
@@ -157,39 +158,123 @@ int redis_conn_send(struct redis_conn *c, const struct redis_command *command, s
     return 0;
 }
 
-/* Reads what has come, and waits for some. */
-static int read_some(struct redis_conn *c, double until, struct err *err)
+/* Receives what has come into n places in a row, and waits for some: its number of bytes; 0: err says why. */
+static size_t receive(struct redis_conn *c, struct iovec *place, int n, struct err *err)
 {
+    struct msghdr message = { .msg_iov = place, .msg_iovlen = (size_t)n };
+
     for (;;) {
-        ssize_t n =
-            c->tls ? redis_tls_recv(c->tls, c->input, INPUT) : recv(c->context->fd, c->input, INPUT, MSG_DONTWAIT);
-        c->n_input += n > 0 ? (size_t)n : 0;
-        if (c->n_input > REPLY_MAX)
-            return fail(c, err, "answers without end");
-        if (n > 0)
-            return redisReaderFeed(c->context->reader, c->input, (size_t)n) == REDIS_OK
-                       ? 0
-                       : fail(c, err, "answers what is no reply");
-        if (n == 0)
-            return fail(c, err, "has closed the connection");
-        if (errno != EAGAIN && errno != EINTR)
-            return fail_by_errno(c, err);
-        if (wait_for(c, POLLIN, until, err))
-            return err->code;
+        ssize_t got = c->tls ? redis_tls_recv(c->tls, place->iov_base, place->iov_len)
+                             : recvmsg(c->context->fd, &message, MSG_DONTWAIT);
+        if (got > 0)
+            return (size_t)got;
+        if (got == 0) {
+            fail(c, err, "has closed the connection");
+            return 0;
+        }
+        if (errno != EAGAIN && errno != EINTR) {
+            fail_by_errno(c, err);
+            return 0;
+        }
+        if (wait_for(c, POLLIN, c->until, err))
+            return 0;
     }
 }
 
-/* Called by hiredis with a string where it lies. Those within an array are copied. */
-static void *take_string(const redisReadTask *task, char *bytes, size_t n)
+/* Reads ahead: behind what is left of the input, which is less than it holds. */
+static int read_ahead(struct redis_conn *c, struct err *err)
 {
-    struct redis_conn *c = task->privdata;
-    struct redis_bytes *to = c->bytes;
+    size_t n = c->to - c->from;
+    struct iovec space = { c->input + n, INPUT - n };
 
-    if (!to || task->parent || task->type != REDIS_REPLY_STRING)
-        return c->make_string(task, bytes, n);
-    to->taken = true;
-    to->code = to->take(to, bytes, n, c->err);
-    return c->make_string(task, bytes, 0);
+    memmove(c->input, c->input + c->from, n);
+    c->from = 0;
+    c->to = n;
+    size_t got = receive(c, &space, 1, err);
+    c->to += got;
+    return got ? 0 : err->code;
+}
+
+/* ---- replies ------------------------------------------------------------------------- */
+
+int redis_conn_take(struct redis_conn *c, struct iovec *place, int n, struct err *err)
+{
+    for (;;) {
+        for (; n && !place->iov_len; n--)
+            place++;
+        if (!n)
+            return 0;
+        size_t ahead = c->to - c->from, got = ahead < place->iov_len ? ahead : place->iov_len;
+        if (got) {
+            memcpy(place->iov_base, c->input + c->from, got);
+            c->from += got;
+        } else {
+            got = receive(c, place, n, err);
+            if (!got)
+                return err->code;
+        }
+        c->left -= got;
+        for (struct iovec *at = place; got; at++) {
+            size_t in = got < at->iov_len ? got : at->iov_len;
+            at->iov_base = (char *)at->iov_base + in;
+            at->iov_len -= in;
+            got -= in;
+        }
+    }
+}
+
+/* Is the next reply a string? Then its first line, "$123\r\n", is taken, and c->left has its length. */
+static int find_string(struct redis_conn *c, bool *is_string, struct err *err)
+{
+    char *end = NULL, *stop;
+
+    *is_string = false;
+    while (!end) {
+        size_t n = c->to - c->from;
+        end = memchr(c->input + c->from, '\n', n);
+        if (!end && (n >= LINE || read_ahead(c, err)))
+            return n >= LINE ? 0 : err->code;
+    }
+    const char *line = c->input + c->from;
+    if (line[0] != '$' || line[1] < '0' || line[1] > '9')
+        return 0;
+    unsigned long long n = strtoull(line + 1, &stop, 10);
+    if (stop + 1 != end || *stop != '\r')
+        return 0;
+    if (n > REPLY_MAX)
+        return fail(c, err, "answers without end");
+    c->from = (size_t)(end + 1 - c->input);
+    c->left = (size_t)n;
+    *is_string = true;
+    return 0;
+}
+
+/* Has the string at hand taken, and skips what is left of it with the end of its last line. */
+static int take_string(struct redis_conn *c, const struct redis_bytes *bytes, struct err *err)
+{
+    if (bytes->take(bytes, c, c->left, err))
+        return err->code;
+    for (size_t left = c->left + 2, n; left; left -= n) {
+        if (c->from == c->to && read_ahead(c, err))
+            return err->code;
+        n = left < c->to - c->from ? left : c->to - c->from;
+        c->from += n;
+    }
+    return 0;
+}
+
+/* Gives hiredis a line, or what has come of it. Every reply ends where a line does, so it has nothing of the next. */
+static int feed_line(struct redis_conn *c, struct err *err)
+{
+    if (c->from == c->to && read_ahead(c, err))
+        return err->code;
+    const char *line = c->input + c->from, *end = memchr(line, '\n', c->to - c->from);
+    size_t n = end ? (size_t)(end + 1 - line) : c->to - c->from;
+    c->from += n;
+    c->n_reply += n;
+    if (c->n_reply > REPLY_MAX)
+        return fail(c, err, "answers without end");
+    return redisReaderFeed(c->context->reader, line, n) == REDIS_OK ? 0 : fail(c, err, "answers what is no reply");
 }
 
 /* Called with the length that a list claims to have, before its elements are there: memory for all of them is taken. */
@@ -200,22 +285,23 @@ static void *take_list(const redisReadTask *task, list_size n)
     return n > LIST_MAX ? NULL : c->make_list(task, n);
 }
 
-int redis_conn_reply(struct redis_conn *c, struct redis_bytes *bytes, struct redisReply **reply, struct err *err)
+int redis_conn_reply(struct redis_conn *c, const struct redis_bytes *bytes, struct redisReply **reply, struct err *err)
 {
-    double until = clock_now() + c->timeout_s;
+    bool is_string = false;
     void *got = NULL;
 
     *reply = NULL;
-    c->n_input = 0;
-    c->bytes = bytes;
-    c->err = err;
-    if (c->n_output && flush(c, err))
+    c->until = clock_now() + c->timeout_s;
+    c->n_reply = 0;
+    if ((c->n_output && flush(c, err)) || (bytes && find_string(c, &is_string, err)))
         return err->code;
+    if (is_string)
+        return take_string(c, bytes, err);
     while (redisReaderGetReply(c->context->reader, &got) == REDIS_OK) {
         *reply = got;
         if (got)
             return 0;
-        if (read_some(c, until, err))
+        if (feed_line(c, err))
             return err->code;
     }
     return fail(c, err, "answers what is no reply");
@@ -381,10 +467,7 @@ static int connect_to(struct redis_conn *c, const struct redis_address *at, stru
     if (c->context->err)
         return err_set(err, ERR_NET, "cannot reach redis at %s: %.100s", c->name, c->context->errstr);
     redisReader *reader = c->context->reader;
-    reader->maxbuf = 0; /* else a buffer for a large reply is made again for each */
     c->functions = *reader->fn;
-    c->make_string = c->functions.createString;
-    c->functions.createString = take_string;
     c->make_list = c->functions.createArray;
     c->functions.createArray = take_list;
     reader->fn = &c->functions;

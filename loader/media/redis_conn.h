@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 struct redisReply; // hiredis
 
@@ -42,18 +43,20 @@ bool redis_conn_is_usable(const struct redis_conn *c);
  * nothing. */
 int redis_conn_send(struct redis_conn *c, const struct redis_command *command, struct err *err) MUST_CHECK;
 
-/* Takes the bytes of a reply where they lie, once for each. */
+/* Takes the n bytes of a reply by redis_conn_take(). What it leaves is skipped. */
 struct redis_bytes {
-    int (*take)(struct redis_bytes *b, const char *bytes, size_t n, struct err *err);
+    int (*take)(const struct redis_bytes *b, struct redis_conn *c, size_t n, struct err *err);
     void *arg;
     int i;
-    bool taken; // set when it was called; the reply has no bytes then
-    int code;   // what it returned
 };
 
+/* Receives the next bytes of that reply, no more than it has left, into n places in a row, where they stay: on their
+ * way nothing else holds them. Changes the list of places. */
+int redis_conn_take(struct redis_conn *c, struct iovec *place, int n, struct err *err) MUST_CHECK;
+
 /* Reads the next reply, which redis_reply_free() frees; one that says an error is a reply, too. A string goes to
- * `bytes`, if that is not NULL. */
-int redis_conn_reply(struct redis_conn *c, struct redis_bytes *bytes, struct redisReply **reply,
+ * `bytes`, if that is not NULL, and *reply is NULL then. A connection is of no use after an error, whoever met it. */
+int redis_conn_reply(struct redis_conn *c, const struct redis_bytes *bytes, struct redisReply **reply,
                      struct err *err) MUST_CHECK;
 void redis_reply_free(struct redisReply *reply);
 

@@ -219,16 +219,16 @@ static int take_reply(struct run *r, int node, int i, const struct redisReply *r
     return code ? err_wrap(err, "redis at %s:%d", at->host, at->port) : 0;
 }
 
-static int take_bytes(struct redis_bytes *b, const char *bytes, size_t n, struct err *err)
+static int take_bytes(const struct redis_bytes *b, struct redis_conn *c, size_t n, struct err *err)
 {
     const struct redis_batch *batch = b->arg;
 
-    return batch->take_bytes(batch->arg, b->i, bytes, n, err);
+    return batch->take_bytes(batch->arg, b->i, c, n, err);
 }
 
 static int receive(struct run *r, struct redis_conn *c, int node, int i, struct err *err)
 {
-    struct redis_bytes bytes = { .take = take_bytes, .arg = unconst(r->batch), .i = i };
+    const struct redis_bytes bytes = { .take = take_bytes, .arg = unconst(r->batch), .i = i };
     struct redisReply *reply;
 
     if (r->asked[i] >= 0) { /* the reply to ASKING comes first */
@@ -238,11 +238,12 @@ static int receive(struct run *r, struct redis_conn *c, int node, int i, struct 
     }
     if (redis_conn_reply(c, r->batch->take_bytes ? &bytes : NULL, &reply, err))
         return err->code;
-    int code = bytes.taken ? bytes.code : take_reply(r, node, i, reply, err);
-    if (bytes.taken) {
+    if (!reply) { /* it was a string */
         r->asked[i] = -1;
         r->done[i] = true;
+        return 0;
     }
+    int code = take_reply(r, node, i, reply, err);
     redis_reply_free(reply);
     return code;
 }

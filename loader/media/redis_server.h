@@ -36,8 +36,8 @@ struct redis_batch {
     /* Takes the reply to request i, one that says an error too: redis_refused() has its sentence. */
     int (*take)(void *arg, int i, const struct redisReply *reply, struct err *err);
 
-    /* Takes the bytes of a reply that is a string, where they lie, instead of take(). NULL: that does. */
-    int (*take_bytes)(void *arg, int i, const char *bytes, size_t n, struct err *err);
+    /* Takes the n bytes of a reply that is a string, by redis_conn_take(), instead of take(). NULL: that does. */
+    int (*take_bytes)(void *arg, int i, struct redis_conn *c, size_t n, struct err *err);
 };
 
 /* Runs all requests of a batch, or fails. ERR_NET: a node cannot be reached, or does not do it. */

@@ -95,6 +95,7 @@ static void check_size(const struct medium *m, size_t n)
     cr_assert_eq(m->driver->flush(m, NULL, &err), 0, "%s", err.msg);
     cr_assert_eq(m->driver->look(m, object, 3, there, &err), 0, "%s", err.msg);
     cr_assert(there[0] && !there[1] && !there[2]);
+    cr_assert_neq(medium_get(m, one, (int64_t)n + 1, &b, &err), 0); /* it has another size */
     check_ranges(m, bytes, n);
     cr_assert_eq(medium_get(m, one, (int64_t)n, &b, &err), 0, "%s", err.msg);
     cr_assert_eq(blob_checksum(&b, &size, sum, &err), 0, "%s", err.msg);
