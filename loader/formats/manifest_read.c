@@ -1,6 +1,6 @@
 /* manifest_read.c - a manifest from a stream: the header, then the rows. Several threads parse and check them; one
  * takes them over in their order, so neither the manifest nor the first failure depends on the number of threads. */
-#include "loader/formats/manifest_internal.h"
+#include "loader/formats/manifest_packed.h"
 
 #include "base/array.h"
 #include "loader/formats/fields.h"
@@ -134,32 +134,8 @@ static int read_tier(const struct manifest *m, const char *name, int *tier, stru
 
 /* ---- rows --------------------------------------------------------------------------- */
 
-/* Rows on their way to whoever takes them. */
-struct reading {
-    struct manifest *m;
-    manifest_visit *visit; // NULL: the manifest keeps them
-    void *arg;
-    int64_t n;
-};
-
-/* Rows that are checked, and wait to be taken over. */
-struct part {
-    struct manifest_block *kept, *texts; // the manifest's from then on; texts that it copies
-    struct {
-        struct placement *at;
-        size_t n, cap;
-    } rows;
-};
-
-/* A row as it is read, and what it points to. */
-struct row {
-    struct placement placement;
-    struct variants variants;
-    struct variant_info variant[VARIANTS_MAX];
-};
-
 /* Texts are those of the tree. */
-static int read_row(struct row *r, const struct manifest *m, const struct json *row, struct err *err)
+static int read_row(struct manifest_row *r, const struct manifest *m, const struct json *row, struct err *err)
 {
     struct placement *p = &r->placement;
     const char *tier, *operation;
@@ -182,11 +158,11 @@ static int read_row(struct row *r, const struct manifest *m, const struct json *
         read_tier(m, tier, &p->tier, err) || operation_parse(&p->operation, operation, err))
         return err->code;
     p->unmeasured = measured == 0;
-    return field_check_real("quality_sd", p->quality_sd, 0, err);
+    return 0;
 }
 
-/* The texts of a row outlive its tree. Those of the header's list do anyway. */
-static int keep_texts(struct part *part, struct row *r, bool listed, struct err *err)
+/* The texts of a row outlive what it was read from. Those of the header's list do anyway. */
+static int keep_texts(struct manifest_part *part, struct manifest_row *r, bool listed, struct err *err)
 {
     struct placement *p = &r->placement;
     bool stored = p->payload;
@@ -204,46 +180,51 @@ static int keep_texts(struct part *part, struct row *r, bool listed, struct err 
     return 0;
 }
 
-static int make_row(const void *arg, void *piece, const struct json *row, struct err *err)
+int manifest_part_add(struct manifest_part *part, const struct manifest *m, struct manifest_row *row, struct err *err)
 {
-    const struct manifest *m = ((const struct reading *)arg)->m;
-    struct part *part = piece;
-    struct row r;
-
-    if (read_row(&r, m, row, err) || manifest_check_row(m, &r.placement, err) ||
-        keep_texts(part, &r, m->list.at, err) || manifest_keep_row(&part->kept, &m->tiers, &r.placement, err))
+    if (manifest_check_row(m, &row->placement, err) ||
+        field_check_real("quality_sd", row->placement.quality_sd, 0, err) || keep_texts(part, row, m->list.at, err) ||
+        manifest_keep_row(&part->kept, &m->tiers, &row->placement, err))
         return err->code;
-    return ARRAY_PUSH(&part->rows, r.placement) ? err_nomem(err) : 0;
+    return ARRAY_PUSH(&part->rows, row->placement) ? err_nomem(err) : 0;
 }
 
-static int take_row(void *arg, void *piece, size_t k, struct err *err)
+static int make_row(const void *arg, void *part, const struct json *json, struct err *err)
 {
-    struct reading *r = arg;
-    struct part *part = piece;
+    const struct manifest *m = ((const struct manifest_reading *)arg)->m;
+    struct manifest_row row;
+
+    return read_row(&row, m, json, err) ? err->code : manifest_part_add(part, m, &row, err);
+}
+
+int manifest_take_part(void *reading, void *part, size_t k, struct err *err)
+{
+    struct manifest_reading *r = reading;
+    struct manifest_part *p = part;
 
     r->n++;
     if (r->visit)
-        return r->visit(r->arg, r->m, &part->rows.at[k], err);
-    manifest_blocks_move(&r->m->block, &part->kept);
-    return manifest_take_row(r->m, &part->rows.at[k], err);
+        return r->visit(r->arg, r->m, &p->rows.at[k], err);
+    manifest_blocks_move(&r->m->block, &p->kept);
+    return manifest_take_row(r->m, &p->rows.at[k], err);
 }
 
-static void clear_part(void *piece)
+void manifest_part_clear(void *part)
 {
-    struct part *part = piece;
+    struct manifest_part *p = part;
 
-    manifest_blocks_clear(&part->kept);
-    manifest_blocks_clear(&part->texts);
-    part->rows.n = 0;
+    manifest_blocks_clear(&p->kept);
+    manifest_blocks_clear(&p->texts);
+    p->rows.n = 0;
 }
 
-static void release_part(void *piece)
+void manifest_part_release(void *part)
 {
-    struct part *part = piece;
+    struct manifest_part *p = part;
 
-    manifest_blocks_free(part->kept);
-    manifest_blocks_free(part->texts);
-    free(part->rows.at);
+    manifest_blocks_free(p->kept);
+    manifest_blocks_free(p->texts);
+    free(p->rows.at);
 }
 
 /* ---- files --------------------------------------------------------------------------- */
@@ -258,21 +239,35 @@ static int take_header(struct manifest *m, const struct rows_in *in, struct err 
     return read_header(m, in->header, in->version, err) ? err_wrap(err, "%s line 1", in->path) : 0;
 }
 
-static int read_rows(struct reading *r, struct rows_in *in, struct err *err)
+static int parse_rows(struct manifest_reading *r, struct rows_in *in, struct err *err)
 {
     const struct rows_work work = { .make = make_row,
-                                    .take = take_row,
-                                    .clear = clear_part,
-                                    .release = release_part,
-                                    .size = sizeof(struct part),
+                                    .take = manifest_take_part,
+                                    .clear = manifest_part_clear,
+                                    .release = manifest_part_release,
+                                    .size = sizeof(struct manifest_part),
                                     .arg = r };
 
-    if (take_header(r->m, in, err) || rows_share(in, &work, err))
+    return rows_share(in, &work, err);
+}
+
+/* path NULL: the stream is not a file that may have packed rows. */
+static int read_rows(struct manifest_reading *r, struct rows_in *in, const char *path, struct err *err)
+{
+    struct packed_in packed;
+
+    if (take_header(r->m, in, err))
         return err->code;
+    bool is_packed = path && packed_open(&packed, in, path);
+    int code = is_packed ? packed_read(&packed, in, r, err) : parse_rows(r, in, err);
+    if (is_packed)
+        packed_close(&packed);
+    if (code)
+        return code;
     return r->n ? 0 : err_set(err, ERR_FORMAT, "%s holds no contexts", in->path);
 }
 
-static int read_file(struct reading *r, const char *path, struct err *err)
+static int read_file(struct manifest_reading *r, const char *path, struct err *err)
 {
     struct manifest *m = r->m;
     struct rows_in in = { 0 };
@@ -283,7 +278,7 @@ static int read_file(struct reading *r, const char *path, struct err *err)
         return err->code;
     int code = rows_open_hashed(&in, path, "manifest", digest, err);
     if (!code)
-        code = read_rows(r, &in, err);
+        code = read_rows(r, &in, path && strcmp(path, "-") != 0 ? path : NULL, err);
     rows_close(&in);
     digest_end(digest, m->digest);
     if (code)
@@ -293,12 +288,12 @@ static int read_file(struct reading *r, const char *path, struct err *err)
 
 int manifest_read(struct manifest *m, const char *path, struct err *err)
 {
-    return read_file(&(struct reading){ .m = m }, path, err);
+    return read_file(&(struct manifest_reading){ .m = m }, path, err);
 }
 
 int manifest_each(struct manifest *m, const char *path, manifest_visit *visit, void *arg, struct err *err)
 {
-    return read_file(&(struct reading){ .m = m, .visit = visit, .arg = arg }, path, err);
+    return read_file(&(struct manifest_reading){ .m = m, .visit = visit, .arg = arg }, path, err);
 }
 
 int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, struct err *err)
@@ -308,7 +303,7 @@ int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, stru
     *m = (struct manifest){ 0 };
     if (rows_open_bytes(&in, bytes, "manifest", err))
         return err->code;
-    int code = read_rows(&(struct reading){ .m = m }, &in, err);
+    int code = read_rows(&(struct manifest_reading){ .m = m }, &in, NULL, err);
     rows_close(&in);
     if (code)
         manifest_release(m);

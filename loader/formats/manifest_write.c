@@ -1,12 +1,15 @@
-/* manifest_write.c - a manifest to a stream. Several threads make pieces of 512 rows, and one writes the pieces in
- * their order, so neither the bytes nor the first failure depend on the number of threads. Threads wait for each other
- * only after 64 pieces: a thread that shares its core with another process would hold up all others at every wait. */
-#include "loader/formats/manifest.h"
+/* manifest_write.c - a manifest to a stream. Several threads make pieces of 512 rows, in rounds of 32; one of them
+ * writes the pieces of the round before in their order, so neither the bytes nor the first failure depend on the number
+ * of threads. They wait for each other only after a round: a thread that shares its core with another process would
+ * hold up all others at every wait. */
+#include "loader/formats/manifest_packed.h"
+
+#include "base/parallel.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 512, ROUND = 64 }; // rows in a piece: a quarter of a megabyte of text; pieces between two waits
+enum { PIECE = 512, ROUND = 32 }; // rows in a piece: a quarter of a megabyte of text; pieces between two waits
 
 static const char *or_null(const char *s)
 {
@@ -70,7 +73,8 @@ static void header_members(const void *arg, struct json_out *w)
 struct manifest_piece {
     const struct manifest *m;
     int n; // rows
-    struct buf lines, name;
+    struct buf lines, name, packed;
+    bool packs;
     struct err err; // code 0: none
 };
 
@@ -106,6 +110,8 @@ int manifest_put(struct manifest_piece *piece, const struct placement *row, stru
     if (p.variants && variants_to_json(p.variants, &piece->m->configs, &w, err))
         return err->code;
     rows_close_line(&w);
+    if (piece->packs && packed_add(&piece->packed, &p, &piece->m->tiers, &piece->m->configs, err))
+        return err->code;
     return buf_failed(&piece->name) ? err_nomem(err) : 0;
 }
 
@@ -113,45 +119,93 @@ static void make_piece(struct manifest_piece *piece, const struct manifest_rows 
 {
     piece->n = rows->n - first < PIECE ? rows->n - first : PIECE;
     buf_clear(&piece->lines);
+    buf_clear(&piece->packed);
     piece->err.code = rows->put(rows->arg, piece, first, piece->n, &piece->err);
 }
 
-/* Writes the rows from number `first` on, as many as ROUND pieces hold. */
-static int write_round(struct rows_out *out, struct manifest_piece *piece, const struct manifest_rows *rows, int first,
-                       struct err *err)
-{
-    int n = (rows->n - first + PIECE - 1) / PIECE;
+struct round {
+    struct manifest_piece piece[ROUND];
+    int n; // pieces
+};
 
-    n = n < ROUND ? n : ROUND;
-#pragma omp parallel for schedule(dynamic) if (n > 1)
-    for (int k = 0; k < n; k++)
-        make_piece(&piece[k], rows, first + k * PIECE);
-    for (int k = 0; k < n; k++) {
-        if (piece[k].err.code) {
-            *err = piece[k].err;
-            return err->code;
-        }
-        if (rows_put_lines(out, &piece[k].lines, piece[k].n, err))
-            return err->code;
+struct writing {
+    struct rows_out *out;
+    struct packed_out *packed; // NULL: not packed
+    const struct manifest_rows *rows;
+    struct round *made, *before; // from row `first` on; what is written meanwhile
+    int first;
+    struct err err; // code 0: none
+};
+
+static void write_round(struct writing *w)
+{
+    struct round *r = w->before;
+
+    for (int k = 0; k < r->n; k++) {
+        w->err = r->piece[k].err;
+        if (w->err.code || rows_put_lines(w->out, &r->piece[k].lines, r->piece[k].n, &w->err) ||
+            (w->packed && packed_put(w->packed, &r->piece[k].packed, r->piece[k].n, &w->err)))
+            return;
     }
-    return 0;
 }
 
-static int write_rows(struct rows_out *out, const struct manifest *m, const struct manifest_rows *rows, struct err *err)
+static void write_or_make(void *arg, int i)
 {
-    struct manifest_piece *piece = calloc(ROUND, sizeof(*piece));
-    int code = piece ? 0 : err_nomem(err);
+    struct writing *w = arg;
 
-    for (int k = 0; k < ROUND && !code; k++)
-        piece[k].m = m;
-    for (int first = 0; first < rows->n && !code; first += ROUND * PIECE)
-        code = write_round(out, piece, rows, first, err);
-    for (int k = 0; k < ROUND && piece; k++) {
-        buf_release(&piece[k].lines);
-        buf_release(&piece[k].name);
+    if (i == 0)
+        write_round(w);
+    else
+        make_piece(&w->made->piece[i - 1], w->rows, w->first + (i - 1) * PIECE);
+}
+
+static void write_rounds(struct writing *w)
+{
+    for (w->first = 0; !w->err.code && (w->first < w->rows->n || w->before->n); w->first += ROUND * PIECE) {
+        int left = w->first < w->rows->n ? w->rows->n - w->first : 0, n = (left + PIECE - 1) / PIECE;
+        struct round *now = w->made;
+        now->n = n < ROUND ? n : ROUND;
+        parallel_do(now->n > 1 ? parallel_threads() : 1, 1 + now->n, write_or_make, w);
+        w->made = w->before;
+        w->before = now;
     }
-    free(piece);
-    return code;
+}
+
+static int write_rows(struct rows_out *out, struct packed_out *packed, const struct manifest *m,
+                      const struct manifest_rows *rows, struct err *err)
+{
+    struct round *round = calloc(2, sizeof(*round));
+    struct writing w = { .out = out, .packed = packed, .rows = rows, .made = round, .before = round + 1 };
+
+    if (!round)
+        return err_nomem(err);
+    for (int k = 0; k < 2 * ROUND; k++) {
+        round[k / ROUND].piece[k % ROUND].m = m;
+        round[k / ROUND].piece[k % ROUND].packs = packed;
+    }
+    write_rounds(&w);
+    for (int k = 0; k < 2 * ROUND; k++) {
+        buf_release(&round[k / ROUND].piece[k % ROUND].lines);
+        buf_release(&round[k / ROUND].piece[k % ROUND].name);
+        buf_release(&round[k / ROUND].piece[k % ROUND].packed);
+    }
+    free(round);
+    *err = w.err.code ? w.err : *err;
+    return w.err.code;
+}
+
+/* The packed rows appear after the manifest that they belong to. */
+static int write_both(struct rows_out *out, const struct manifest *m, const struct manifest_rows *rows, struct err *err)
+{
+    struct packed_out packed;
+
+    if (packed_create(&packed, out->file.path, &out->line, err))
+        return err->code;
+    out->checksum = packed.manifest;
+    if (!write_rows(out, &packed, m, rows, err) && !rows_finish(out, err))
+        return packed_finish(&packed, err);
+    packed_abort(&packed);
+    return err->code;
 }
 
 int manifest_write_rows(const struct manifest *m, const struct manifest_rows *rows, const char *path,
@@ -165,8 +219,9 @@ int manifest_write_rows(const struct manifest *m, const struct manifest_rows *ro
     made.arg = m;
     if (rows_create(&out, path, &made, err))
         return err->code;
-    if (!write_rows(&out, m, rows, err))
-        return rows_finish(&out, err);
+    bool packs = rows->n >= MANIFEST_PACKED_FROM && out.file.temp; /* no stream, no device */
+    if (packs ? !write_both(&out, m, rows, err) : !write_rows(&out, NULL, m, rows, err) && !rows_finish(&out, err))
+        return 0;
     rows_abort(&out);
     return err->code;
 }
