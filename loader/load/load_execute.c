@@ -58,6 +58,8 @@ static int end_steps(struct load *l, int done, struct publishing *p, struct err 
 
 /* ---- removals -------------------------------------------------------------------------- */
 
+enum { REMOVALS = 256 }; // that take longer than starting a worker, and waiting for it on a busy machine
+
 /* Files of copies that were forgotten. */
 struct removal {
     const struct load *l;
@@ -79,7 +81,8 @@ static int remove_files(struct removal *r, struct err *err)
     for (int i = 0; i < r->n; i++)
         if (tier_store_shares(&r->l->store[r->copy[i]->store], load_entry(r->l, r->copy[i]), &r->shared[i], err))
             return err->code;
-    return load_share(&(struct load_work){ remove_piece, r, r->n, r->l->o.jobs }, err);
+    int jobs = r->l->o.jobs, worth = 1 + r->n / REMOVALS;
+    return load_share(&(struct load_work){ remove_piece, r, r->n, jobs < worth ? jobs : worth }, err);
 }
 
 /* Forgets n copies, then removes their files. Readers must have what replaces them, so the index is written twice. */
