@@ -77,7 +77,7 @@ static void run_layer(struct bert *b, const struct bert_layer *l, const struct a
 /* One span per text: all its tokens see each other. */
 static struct attn_spans spans_of(const struct bert *b, const struct bert_batch *batch, struct attn_span *host)
 {
-    const struct attn_spans spans = { host, b->scratch.spans, batch->n };
+    const struct attn_spans spans = { .host = host, .device = b->scratch.spans, .n = batch->n };
 
     for (int i = 0; i < batch->n; i++) {
         int from = batch->start[i], n = batch->start[i + 1] - from;

@@ -76,7 +76,7 @@ static void add_tokens(struct decoder *d, struct sequence *s, const int32_t *ids
                                     .position = d->job->variant[s->variant]->n_tokens + s->n_keys,
                                     .slot = s->slots.first + s->n_keys },
              s->slots.first);
-    pass_share(p, s->variant, n);
+    pass_share(p, s->variant, n, d->job->n_shared);
     s->n_keys += n;
 }
 
@@ -414,7 +414,7 @@ static int run_question(struct session *s, const struct forward_job *job, struct
         n = min(q.n - done, p->rows);
         pass_clear(p);
         pass_add(p, &(struct pass_tokens){ .ids = q.ids + done, .n = n, .position = position + done, .slot = done }, 0);
-        pass_share(p, 0, n);
+        pass_share(p, 0, n, 0);
         pass_pick(p);
         forward_run(&s->forward, job);
     }

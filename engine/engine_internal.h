@@ -44,8 +44,8 @@ struct weight_bytes weights_bytes(const struct engine *e);
 
 /* What is told about the tokens of a pass: lists on the host, and their copies on the device. */
 struct pass_lists {
-    struct attn_span *own, *shared;        // (rows)
-    int32_t *ids, *position, *slot, *pick; // (rows)
+    struct attn_span *own, *shared;                 // (rows)
+    int32_t *n_same, *ids, *position, *slot, *pick; // (rows); n_same of the own spans
 };
 
 /* Tokens that go through the model together. Every token is in exactly one own span, whose last keys are those of its
@@ -66,8 +66,9 @@ struct pass_tokens {
 
 /* Adds tokens whose own keys begin at slot `from`. */
 void pass_add(struct pass *p, const struct pass_tokens *t, int from);
-/* The tokens added last also see all rows of a cache of the table. */
-void pass_share(struct pass *p, int cache, int n);
+/* The n tokens added last also see all rows of a cache of the table. If those before them see it, too, both sequences'
+ * own keys begin with the same n_same. */
+void pass_share(struct pass *p, int cache, int n, int n_same);
 /* The next token after the one added last is wanted. */
 void pass_pick(struct pass *p);
 void pass_clear(struct pass *p);

@@ -36,6 +36,7 @@ static size_t lay_out_lists(struct pass_lists *l, void *at, size_t rows)
 
     l->own = divide(&d, rows, sizeof(*l->own));
     l->shared = divide(&d, rows, sizeof(*l->shared));
+    l->n_same = divide(&d, rows, sizeof(*l->n_same));
     l->ids = divide(&d, rows, sizeof(*l->ids));
     l->position = divide(&d, rows, sizeof(*l->position));
     l->slot = divide(&d, rows, sizeof(*l->slot));
@@ -135,7 +136,7 @@ static struct attn_job job_of(const struct forward *f, const struct forward_job 
     return (struct attn_job){
         .kind = job->kind,
         .q = f->q,
-        .spans = { f->pass.host.own, f->pass.device.own, f->pass.n_own },
+        .spans = { f->pass.host.own, f->pass.device.own, f->pass.n_own, f->pass.host.n_same },
         .store = job->store,
         .n_tokens = f->pass.n,
         .n_heads = c->n_heads,
@@ -178,7 +179,7 @@ static void attend(struct forward *f, const struct forward_job *job, int layer)
     }
     struct attn_job shared = own;
     shared.kind = ATTN_SHARED;
-    shared.spans = (struct attn_spans){ f->pass.host.shared, f->pass.device.shared, f->pass.n_shared };
+    shared.spans = (struct attn_spans){ f->pass.host.shared, f->pass.device.shared, f->pass.n_shared, NULL };
     shared.table = job->table;
     shared.part = f->part[0];
     shared.lse = f->lse[0];

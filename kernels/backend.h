@@ -83,6 +83,7 @@ struct attn_span {
 struct attn_spans {
     const struct attn_span *host, *device;
     int n;
+    const int32_t *n_same; // (n): how many of its first keys and values equal those of the span before; NULL: not known
 };
 
 /* The rows of several compressed caches, and the copy of the list on the device: layer l, head g of cache c is entry

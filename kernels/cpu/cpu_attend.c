@@ -5,6 +5,9 @@
  * the weights. Pieces are merged strictly from the first to the last, so the bits do not depend on which thread
  * computed them: with enough tiles for all threads a task goes through all pieces of its tile; else each piece is a
  * task, and the tile is merged afterwards.
+ *
+ * The first OWN_BEGIN of a sequence's own keys are a piece in any case. Sequences that begin alike follow each other,
+ * and so do their rows of q: such a piece is computed for many of them as one tile, before the others.
  */
 #include "kernels/cpu/cpu_attend_internal.h"
 
@@ -88,6 +91,39 @@ static void no_keys(struct state s, int n_rows)
         s.max[r] = -INFINITY, s.weight[r] = 0;
 }
 
+static void copy_state(struct state to, struct state from, int n_rows, int K)
+{
+    memcpy(to.sum, from.sum, (size_t)n_rows * (size_t)K * sizeof(*to.sum));
+    memcpy(to.max, from.max, (size_t)n_rows * sizeof(*to.max));
+    memcpy(to.weight, from.weight, (size_t)n_rows * sizeof(*to.weight));
+}
+
+/* ---- what sequences begin with ------------------------------------------- */
+
+static size_t begin_bytes(size_t rows, int K)
+{
+    return rows * (size_t)(K + 2) * sizeof(float);
+}
+
+/* Where a tile's rows are in a->begin. */
+static struct state begin_of(const struct attend *a, const struct tile *t)
+{
+    size_t row = ((size_t)t->head * (size_t)a->job->n_tokens + (size_t)t->token) * (size_t)a->group;
+    return (struct state){ a->begin.sum + row * (size_t)a->job->head_dim, a->begin.max + row, a->begin.weight + row };
+}
+
+static void run_begin(const struct attend *a, const struct tile *t)
+{
+    int n_rows = tile_n_rows(a, t), K = a->job->head_dim;
+    struct tile_memory m;
+
+    if (!tile_memory_of(a->cpu, n_rows, K, &m))
+        return;
+    struct state s = tile_state(m.state[0], a->cpu, n_rows, K);
+    tile_piece(a, t, 0, OWN_BEGIN, &m, s);
+    copy_state(begin_of(a, t), s, n_rows, K);
+}
+
 /* ---- tasks --------------------------------------------------------------- */
 
 static void run_tile(const struct attend *a, const struct tile *t)
@@ -99,8 +135,11 @@ static void run_tile(const struct attend *a, const struct tile *t)
     if (!tile_memory_of(c, n_rows, K, &m))
         return;
     struct state all = tile_state(m.state[0], c, n_rows, K), next = tile_state(m.state[1], c, n_rows, K);
-    no_keys(all, n_rows);
-    for (int key = 0, end; key < t->n_keys; key = end) {
+    if (t->begun)
+        copy_state(all, begin_of(a, t), n_rows, K);
+    else
+        no_keys(all, n_rows);
+    for (int key = t->begun, end; key < t->n_keys; key = end) {
         end = piece_end(a, key, t->n_keys);
         tile_piece(a, t, key, end, &m, key == 0 ? all : next);
         if (key > 0)
@@ -182,16 +221,66 @@ static int count_tiles(const struct attend *a)
     return n * a->job->n_kv_heads;
 }
 
-/* A causal span's last tile, its longest, comes first. */
-static void list_tiles(const struct attend *a, struct tile *to)
+/* The tiles of a span, from *to on. A causal span's last one, its longest, comes first. Returns the place after them.
+ */
+static struct tile *add_tiles(const struct attend *a, const struct attn_span *span, int begun, struct tile *to)
 {
     int tokens = tile_tokens(a->group);
 
-    for (int i = 0; i < a->job->spans.n; i++) {
-        const struct attn_span *span = &a->job->spans.host[i];
-        for (int row = (span->n_rows - 1) / tokens * tokens; row >= 0 && span->n_rows > 0; row -= tokens)
-            for (int g = 0; g < a->job->n_kv_heads; g++)
-                *to++ = tile_of(a, span, g, row, span->n_rows - row < tokens ? span->n_rows - row : tokens);
+    for (int row = (span->n_rows - 1) / tokens * tokens; row >= 0 && span->n_rows > 0; row -= tokens)
+        for (int g = 0; g < a->job->n_kv_heads; g++) {
+            *to = tile_of(a, span, g, row, span->n_rows - row < tokens ? span->n_rows - row : tokens);
+            to++->begun = begun;
+        }
+    return to;
+}
+
+/* All rows of a causal span see what it begins with. */
+static bool sees_begin(const struct attn_span *span)
+{
+    return span->n_keys - span->n_rows + 1 >= OWN_BEGIN;
+}
+
+/* The end of the spans from i on that begin alike; i + 1 where the next one does not. */
+static int alike(const struct attend *a, int i)
+{
+    const struct attn_spans *spans = &a->job->spans;
+    const struct attn_span *span = spans->host;
+    int end = i + 1;
+
+    if (a->job->kind == ATTN_OWN && spans->n_same && sees_begin(&span[i]))
+        while (end < spans->n && spans->n_same[end] >= OWN_BEGIN && sees_begin(&span[end]) &&
+               span[end].row == span[end - 1].row + span[end - 1].n_rows)
+            end++;
+    return end;
+}
+
+/* The tiles of what spans begin with; returns how many. `a` is not causal: all rows see all these keys. */
+static int list_begins(const struct attend *a, struct tile *tile)
+{
+    const struct attn_span *span = a->job->spans.host;
+    struct tile *to = tile;
+
+    for (int i = 0, end; i < a->job->spans.n; i = end) {
+        end = alike(a, i);
+        const struct attn_span *last = &span[end - 1];
+        if (end - i > 1)
+            to = add_tiles(a,
+                           &(struct attn_span){ .row = span[i].row,
+                                                .n_rows = last->row + last->n_rows - span[i].row,
+                                                .first = span[i].first,
+                                                .n_keys = OWN_BEGIN },
+                           0, to);
+    }
+    return (int)(to - tile);
+}
+
+static void list_tiles(const struct attend *a, struct tile *to)
+{
+    for (int i = 0, end; i < a->job->spans.n; i = end) {
+        end = alike(a, i);
+        for (int span = i; span < end; span++)
+            to = add_tiles(a, &a->job->spans.host[span], end - i > 1 ? OWN_BEGIN : 0, to);
     }
 }
 
@@ -211,28 +300,59 @@ static shared_fn *shared_for(const struct cpu *c, enum attn_kind kind, int K)
     return fn;
 }
 
+/* Each with the one that the same thread is likely to work on next. */
+static void link_tiles(const struct cpu *c, struct tile *tile, int n)
+{
+    for (int i = 0; i + c->n_threads < n; i++)
+        tile[i].next = &tile[i + c->n_threads];
+}
+
+/* What spans begin with, if some begin alike: into a->begin. False without memory. */
+static bool run_begins(struct attend *a, struct tile *tile)
+{
+    struct cpu *c = a->cpu;
+    struct attend whole = *a;
+    size_t rows = (size_t)a->job->n_tokens * (size_t)a->job->n_heads;
+
+    whole.causal = false;
+    int n = list_begins(&whole, tile);
+    if (n == 0)
+        return true;
+    float *at = cpu_scratch(c, &c->work, begin_bytes(rows, a->job->head_dim));
+    if (!at)
+        return false;
+    float *max = at + rows * (size_t)a->job->head_dim;
+    a->begin = whole.begin = (struct state){ at, max, max + rows };
+    link_tiles(c, tile, n);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(n > 1 ? c->n_threads : 1)
+    for (int i = 0; i < n; i++)
+        run_begin(&whole, &tile[i]);
+    return true;
+}
+
 void cpu_attend(struct backend *be, const struct attn_job *job)
 {
     struct cpu *c = cpu_of(be);
-    const struct attend a = { .cpu = c,
-                              .job = job,
-                              .group = job->n_heads / job->n_kv_heads,
-                              .causal = job->kind == ATTN_TEXT || job->kind == ATTN_OWN,
-                              .dots = job->kind == ATTN_OWN,
-                              .shared = shared_for(c, job->kind, job->head_dim),
-                              .weighed = job->out.at || job->part };
+    struct attend a = { .cpu = c,
+                        .job = job,
+                        .group = job->n_heads / job->n_kv_heads,
+                        .causal = job->kind == ATTN_TEXT || job->kind == ATTN_OWN,
+                        .dots = job->kind == ATTN_OWN,
+                        .shared = shared_for(c, job->kind, job->head_dim),
+                        .weighed = job->out.at || job->part };
     int n_tiles = count_tiles(&a), n_keys = 0;
 
     matmul_trim(c->matmul);
-    struct tile *tile = cpu_scratch(c, &c->list, (size_t)n_tiles * sizeof(*tile));
+    struct tile *tile = cpu_scratch(c, &c->list, 2 * (size_t)n_tiles * sizeof(*tile)); // and what they begin with
     if (n_tiles == 0 || !tile)
         return;
     list_tiles(&a, tile);
     for (int i = 0; i < n_tiles; i++)
         n_keys = tile[i].n_keys > n_keys ? tile[i].n_keys : n_keys;
     if (n_keys <= ATTN_SPLIT || n_tiles >= TILES_PER_THREAD * c->n_threads) {
-        for (int i = 0; i + c->n_threads < n_tiles; i++)
-            tile[i].next = &tile[i + c->n_threads];
+        if (!run_begins(&a, tile + n_tiles))
+            return;
+        link_tiles(c, tile, n_tiles);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(n_tiles > 1 ? c->n_threads : 1)
         for (int i = 0; i < n_tiles; i++)
             run_tile(&a, &tile[i]);
@@ -245,14 +365,15 @@ void cpu_attend(struct backend *be, const struct attn_job *job)
 
 struct cpu_needs cpu_attend_needs(const struct cpu *c, const struct work_shape *shape)
 {
+    size_t begin = begin_bytes((size_t)shape->rows * (size_t)shape->n_heads, shape->head_dim);
     int group = shape->n_heads / shape->n_kv_heads, n_rows = tile_tokens(group) * group;
     size_t tasks = max_tasks(c, shape->n_keys);
     size_t state = tile_state_floats(c, n_rows, shape->head_dim) * sizeof(float);
 
     return (struct cpu_needs){ .tile = tile_memory_bytes(c, n_rows, shape->head_dim),
-                               .list = (size_t)shape->rows * (size_t)shape->n_kv_heads * sizeof(struct tile),
+                               .list = 2 * (size_t)shape->rows * (size_t)shape->n_kv_heads * sizeof(struct tile),
                                .tasks = tasks * sizeof(struct task),
-                               .work = tasks * state };
+                               .work = tasks * state > begin ? tasks * state : begin };
 }
 
 /* ---- two parts of the keys ----------------------------------------------- */

@@ -13,24 +13,16 @@
 enum {
     TILE_ROWS = 192, // x 1,024 keys of f32 scores stay in the second-level cache
     KEY_STEP = 64,
+    OWN_BEGIN = 64, // keys of a sequence's own that are a piece: those who begin alike have it computed together
 };
 
 struct tile {
     const char *q, *k, *v;   // its rows of q; its first key and value
     int head;                // kv head
     int token, n_tokens;     // of the pass
+    int begun;               // keys whose piece is in attend.begin, unless tiles are spread
     int n_keys;              // that its last token sees
     const struct tile *next; // that the same thread is likely to work on next; NULL: not known
-};
-
-struct attend {
-    struct cpu *cpu;
-    const struct attn_job *job;
-    int group;         // query heads of a kv head
-    bool causal;       // a token sees one key fewer than the next
-    bool dots;         // by dot products, whose bits depend on nothing but the row and its keys
-    bool weighed;      // the values matter; else the log-sum-exp alone
-    shared_fn *shared; // instead of products
 };
 
 /* A tile's rows after some of its pieces. */
@@ -38,6 +30,17 @@ struct state {
     float *sum;    // (rows, K): weighted values
     float *max;    // (rows): of the raw scores; -INFINITY: no key seen
     float *weight; // (rows): sum of the weights
+};
+
+struct attend {
+    struct cpu *cpu;
+    const struct attn_job *job;
+    int group;          // query heads of a kv head
+    bool causal;        // a token sees one key fewer than the next
+    bool dots;          // by dot products, whose bits depend on nothing but the row and its keys
+    bool weighed;       // the values matter; else the log-sum-exp alone
+    shared_fn *shared;  // instead of products
+    struct state begin; // in the order of the job's q: rows of tiles that have begun
 };
 
 /* A thread's memory for a tile. `rows` is what a product of the tile's rows or vectors of them need. */
@@ -66,6 +69,8 @@ static inline int tile_tokens(int group)
 static inline int piece_end(const struct attend *a, int key, int n_keys)
 {
     int rest = n_keys - key;
+    if (a->job->kind == ATTN_OWN && key == 0 && rest > OWN_BEGIN)
+        return OWN_BEGIN;
     if (rest >= ATTN_SPLIT)
         return key + ATTN_SPLIT;
     return a->dots || a->shared || rest < KEY_STEP ? n_keys : key + rest / KEY_STEP * KEY_STEP;

@@ -239,7 +239,8 @@ static void shared_piece(const struct attend *a, const struct tile *t, int first
 {
     size_t row = (size_t)a->job->head_dim * dtype_size(a->cpu->base.dtype), key = (size_t)first * row;
     const struct tile *next = end < t->n_keys ? t : t->next;
-    size_t at = next == t ? (size_t)end * row : 0;
+    int next_key = next == t ? end : next ? next->begun : 0;
+    size_t at = (size_t)next_key * row;
 
     a->shared(&(struct shared_piece){ .q = t->q,
                                       .k = t->k + key,
@@ -251,9 +252,7 @@ static void shared_piece(const struct attend *a, const struct tile *t, int first
                                       .seen = t->n_keys - t->n_tokens + 1 - first,
                                       .next_k = next ? next->k + at : NULL,
                                       .next_v = next ? next->v + at : NULL,
-                                      .n_next = next == t ? t->n_keys - end
-                                                : next    ? next->n_keys
-                                                          : 0,
+                                      .n_next = next ? next->n_keys - next_key : 0,
                                       .scale = a->job->scale * LOG2_E,
                                       .sum = a->weighed ? to.sum : NULL,
                                       .max = to.max,

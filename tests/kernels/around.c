@@ -110,7 +110,7 @@ Test(timed, counts_the_keys_that_are_seen)
     float *part = space(be, MANY), *lse = space(be, MANY);
     struct attn_job job = { .kind = ATTN_TEXT,
                             .q = q,
-                            .spans = { spans, device, 2 },
+                            .spans = { .host = spans, .device = device, .n = 2 },
                             .store = { k, v, 10 },
                             .n_tokens = T,
                             .n_heads = H,
@@ -144,7 +144,7 @@ Test(timed, counts_the_rows_of_shared_caches)
     void *out = stored_space(be, T * H * K);
     const struct attn_job job = { .kind = ATTN_SHARED,
                                   .q = q,
-                                  .spans = { spans, device, 2 },
+                                  .spans = { .host = spans, .device = device, .n = 2 },
                                   .table = { rows, on_device, 1 },
                                   .n_tokens = T,
                                   .n_heads = H,

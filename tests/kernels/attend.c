@@ -1,5 +1,5 @@
 /* Attention by spans of all four kinds against the reference; spans and rows that do not know each other; merge. */
-#include "tests/kernels/compare.h"
+#include "tests/kernels/attend_case.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -9,14 +9,7 @@
 
 /* ---- cases -------------------------------------------------------------- */
 
-enum { MAX_SPANS = 5, LAYERS = 2, LAYER = 1 };
-
-/* Of ATTN_SHARED `first` is the number of a cache and n_keys what its longest head has. */
-static const struct attn_case {
-    enum attn_kind kind;
-    int G, group, K;
-    struct attn_span spans[MAX_SPANS]; // up to the first without rows
-} cases[] = {
+static const struct attn_case cases[] = {
     { ATTN_TEXT, 1, 1, 64, { { 0, 1, 0, 1 } } },
     { ATTN_TEXT, 3, 3, 64, { { 0, 24, 0, 24 } } },
     { ATTN_TEXT, 3, 3, 64, { { 0, 25, 5, 55 } } },
@@ -64,151 +57,11 @@ static const struct attn_case {
 };
 enum { N_CASES = sizeof(cases) / sizeof(*cases) };
 
-static int n_spans(const struct attn_case *c)
-{
-    int n = 0;
-    while (n < MAX_SPANS && c->spans[n].n_rows > 0)
-        n++;
-    return n;
-}
-
-static int n_tokens(const struct attn_case *c)
-{
-    int n = n_spans(c);
-    return c->spans[n - 1].row + c->spans[n - 1].n_rows;
-}
-
 static void text_of(char out[128], const struct attn_case *c)
 {
     static const char *const kinds[] = { "text", "own", "shared", "whole" };
     snprintf(out, 128, "attend %s: %d tokens in %d spans, %d heads of %d rows, %d keys of %d", kinds[c->kind],
              n_tokens(c), n_spans(c), c->G, c->group, c->spans[0].n_keys, c->K);
-}
-
-/* ---- what a case works on ----------------------------------------------- */
-
-struct operands {
-    struct attn_job job; // without spans and results
-    void *q, *k, *v;
-    struct kv_rows *host, *device;
-};
-
-/* Rows of head h of a cache: fewer in every third head, none where the cache has one alone. */
-static int ragged(int n, int h)
-{
-    return h % 3 == 2 ? n / 2 : n;
-}
-
-/* All heads of all caches, one after another in k and v. Spans name cache 0 to MAX_SPANS - 1. */
-static void make_caches(struct backend *be, const struct attn_case *c, struct operands *o)
-{
-    int n[MAX_SPANS] = { 0 }, n_heads = LAYERS * c->G;
-    size_t entries = MAX_SPANS * (size_t)n_heads, rows = 0;
-
-    for (int s = 0; s < n_spans(c); s++)
-        n[c->spans[s].first] = c->spans[s].n_keys;
-    for (int i = 0; i < (int)entries; i++)
-        rows += (size_t)ragged(n[i / n_heads], i % n_heads);
-    o->k = stored(be, "k", rows * (size_t)c->K);
-    o->v = stored(be, "v", rows * (size_t)c->K);
-    o->host = calloc(entries, sizeof(*o->host));
-    rows = 0;
-    for (int i = 0; i < (int)entries; i++) {
-        size_t at = rows * (size_t)c->K;
-        o->host[i] =
-            (struct kv_rows){ stored_at(be, o->k, at), stored_at(be, o->v, at), ragged(n[i / n_heads], i % n_heads) };
-        rows += (size_t)o->host[i].n;
-    }
-    o->device = bytes_from(be, o->host, entries * sizeof(*o->host));
-    o->job.table = (struct kv_table){ o->host, o->device, LAYERS };
-}
-
-static void make_store(struct backend *be, const struct attn_case *c, struct operands *o)
-{
-    int slots = 0;
-
-    for (int s = 0; s < n_spans(c); s++) {
-        int end = c->spans[s].first + c->spans[s].n_keys;
-        slots = slots > end ? slots : end;
-    }
-    size_t n = (size_t)(LAYERS * c->G) * (size_t)slots * (size_t)c->K;
-    o->k = stored(be, "k", n);
-    o->v = stored(be, "v", n);
-    o->job.store = (struct kv_store){ o->k, o->v, (size_t)slots };
-}
-
-static struct operands operands_of(struct backend *be, const struct attn_case *c)
-{
-    int T = n_tokens(c), H = c->G * c->group;
-    struct operands o = { .q = stored(be, "q", (size_t)(T * H * c->K)) };
-
-    o.job = (struct attn_job){ .kind = c->kind,
-                               .q = o.q,
-                               .n_tokens = T,
-                               .n_heads = H,
-                               .n_kv_heads = c->G,
-                               .head_dim = c->K,
-                               .layer = LAYER,
-                               .scale = 0.3f };
-    if (c->kind == ATTN_SHARED)
-        make_caches(be, c, &o);
-    else
-        make_store(be, c, &o);
-    return o;
-}
-
-static void operands_free(struct backend *be, struct operands *o)
-{
-    be->free(be, o->q);
-    be->free(be, o->k);
-    be->free(be, o->v);
-    be->free(be, o->device);
-    free(o->host);
-}
-
-/* ---- results ------------------------------------------------------------ */
-
-enum { OUT = 1, PART = 2, LSE = 4, ALL = 7, PITCH = 5 }; // rows of out are PITCH numbers further apart than long
-
-/* On the host; what was not asked for is NULL. */
-struct attended {
-    float *out, *part, *lse;
-};
-
-static struct attended attend_on(struct backend *be, const struct operands *o, const struct attn_span *spans, int n,
-                                 int which)
-{
-    struct attn_job job = o->job;
-    int width = job.n_heads * job.head_dim;
-    size_t T = (size_t)job.n_tokens, n_out = T * (size_t)(width + PITCH), n_part = T * (size_t)width,
-           n_lse = T * (size_t)job.n_heads;
-    struct attn_span *device = n > 1 ? bytes_from(be, spans, (size_t)n * sizeof(*spans)) : NULL;
-    struct attended a = { 0 };
-
-    job.spans = (struct attn_spans){ spans, device, n };
-    if (which & OUT)
-        job.out = (struct mat){ stored(be, "out", n_out), be->dtype, job.n_tokens, width, width + PITCH };
-    job.part = which & PART ? space(be, n_part) : NULL;
-    job.lse = which & LSE ? space(be, n_lse) : NULL;
-    be->attend(be, &job);
-    if (which & OUT)
-        a.out = read_stored(be, job.out.at, n_out, "attend out");
-    if (which & PART)
-        a.part = read_numbers(be, job.part, n_part, "attend part");
-    if (which & LSE)
-        a.lse = read_numbers(be, job.lse, n_lse, "attend lse");
-    be->free(be, job.out.at);
-    be->free(be, job.part);
-    be->free(be, job.lse);
-    be->free(be, device);
-    return a;
-}
-
-static void attended_free(struct attended a)
-{
-    free(a.out);
-    free(a.part);
-    free(a.lse);
 }
 
 /* ---- against the reference ---------------------------------------------- */
@@ -235,7 +88,7 @@ static void same_attention(const struct pair *p, const struct attn_case *c, stru
 /* All results, and some of them alone. */
 static void check_case(const struct pair *p, const struct attn_case *c, float scale, int some)
 {
-    struct operands on_want = operands_of(p->want, c), on_got = operands_of(p->got, c);
+    struct attn_operands on_want = operands_of(p->want, c), on_got = operands_of(p->got, c);
 
     on_want.job.scale = on_got.job.scale = scale;
     struct attended want = attend_on(p->want, &on_want, c->spans, n_spans(c), ALL);
@@ -292,7 +145,7 @@ static void check_infinite(const struct pair *p)
 
     for (int i = 0; i < 2; i++)
         for (int key = 0; key <= 1; key++) {
-            struct operands o = operands_of(be, &of[i]);
+            struct attn_operands o = operands_of(be, &of[i]);
             int K = of[i].K, rows = key ? LAYERS * 3 : 3, row = key ? LAYER * 3 + 1 : 1;
             void **at = key ? &o.k : &o.q;
             float *host = read_stored(be, *at, (size_t)(rows * K), "operand");
@@ -318,7 +171,7 @@ Test(kernels, attend_shows_what_is_not_finite)
 /* ---- alone and in company ----------------------------------------------- */
 
 /* The rows of the span's tokens have the same bits. */
-static void same_rows(struct backend *be, const struct operands *o, struct attended alone, struct attended all,
+static void same_rows(struct backend *be, const struct attn_operands *o, struct attended alone, struct attended all,
                       const struct attn_span *span)
 {
     int n = span->n_rows;
@@ -342,7 +195,7 @@ static void same_rows(struct backend *be, const struct operands *o, struct atten
 }
 
 /* Tokens that are not in the span have what they had before: what attend_on() wrote. */
-static void same_others(struct backend *be, const struct operands *o, struct attended alone, struct attn_span span)
+static void same_others(struct backend *be, const struct attn_operands *o, struct attended alone, struct attn_span span)
 {
     const struct attn_job *job = &o->job;
     int group = job->n_heads / job->n_kv_heads, width = job->n_heads * job->head_dim, T = job->n_tokens;
@@ -375,7 +228,7 @@ static void check_spans_alone(const struct pair *p)
         return;
     for (int i = 0; i < N_CASES; i++) {
         const struct attn_case *c = &cases[i];
-        struct operands o = operands_of(be, c);
+        struct attn_operands o = operands_of(be, c);
         struct attended all = attend_on(be, &o, c->spans, n_spans(c), ALL);
         for (int s = 0; s < n_spans(c); s++) {
             struct attended alone = attend_on(be, &o, &c->spans[s], 1, ALL);
@@ -393,6 +246,51 @@ Test(kernels, attend_spans_do_not_know_each_other)
     each_pair(check_spans_alone);
 }
 
+/* Sequences that begin alike, which may have that computed together: as the reference, and with the same bits as alone.
+ * Long and short ones, some tokens that see a part of the beginning, tokens in another order, and other beginnings. */
+static const struct alike_case {
+    struct attn_case c;
+    int32_t n_same[MAX_SPANS];
+} alike_cases[] = {
+    { { ATTN_OWN, 3, 3, 64, { { 0, 1, 0, 80 }, { 1, 3, 0, 70 }, { 4, 2, 0, 65 }, { 6, 2, 0, 64 }, { 8, 1, 0, 150 } } },
+      { 0, 66, 64, 64, 64 } },
+    { { ATTN_OWN, 2, 4, 128, { { 0, 40, 7, 110 }, { 40, 30, 7, 100 }, { 70, 1, 7, 200 }, { 71, 1, 8, 90 } } },
+      { 0, 70, 99, 0 } },
+    { { ATTN_OWN, 1, 1, 16, { { 1, 1, 0, 100 }, { 0, 1, 0, 90 }, { 2, 2, 0, 80 }, { 4, 1, 0, 110 }, { 5, 1, 0, 70 } } },
+      { 0, 70, 80, 64, 63 } },
+    { { ATTN_OWN, 1, 1, 80, { { 0, 1, 3, 300 }, { 1, 1, 3, 2000 }, { 2, 9, 3, 9 } } }, { 0, 64, 9 } },
+    { { ATTN_OWN, 1, 2, 32, { { 0, 1, 0, 65 }, { 1, 1, 0, 64 }, { 2, 1, 0, 65 }, { 3, 1, 1, 99 }, { 4, 1, 1, 90 } } },
+      { 0, 64, 64, 0, 70 } },
+};
+
+static void check_alike(const struct pair *p)
+{
+    struct backend *be = p->got;
+
+    for (size_t i = 0; i < sizeof(alike_cases) / sizeof(*alike_cases); i++) {
+        const struct attn_case *c = &alike_cases[i].c;
+        struct attn_operands on_want = operands_of(p->want, c), o = operands_of(be, c), alike = o;
+        alike.job.spans.n_same = alike_cases[i].n_same;
+        struct attended want = attend_on(p->want, &on_want, c->spans, n_spans(c), ALL);
+        struct attended all = attend_on(be, &alike, c->spans, n_spans(c), ALL);
+        same_attention(p, c, want, all);
+        for (int s = 0; s < n_spans(c) && strcmp(be->name, "reference") != 0; s++) {
+            struct attended alone = attend_on(be, &o, &c->spans[s], 1, ALL);
+            same_rows(be, &o, alone, all, &c->spans[s]);
+            attended_free(alone);
+        }
+        attended_free(want);
+        attended_free(all);
+        operands_free(p->want, &on_want);
+        operands_free(be, &o);
+    }
+}
+
+Test(kernels, attend_spans_that_begin_alike)
+{
+    each_pair(check_alike);
+}
+
 /* Little memory for the states of pieces, as scratch() plans it for a few rows, changes no bit: tiles of a long span,
  * and spans, take turns. */
 static void check_little_memory(const struct pair *p)
@@ -405,7 +303,7 @@ static void check_little_memory(const struct pair *p)
 
     if (strcmp(be->name, "reference") == 0) // it takes no memory
         return;
-    struct operands o = operands_of(be, &c);
+    struct attn_operands o = operands_of(be, &c);
     struct attended plenty = attend_on(be, &o, c.spans, n_spans(&c), ALL);
     be->scratch(be, &few);
     struct attended little = attend_on(be, &o, c.spans, n_spans(&c), ALL);
@@ -436,7 +334,7 @@ static void check_own_rows(const struct pair *p)
     for (size_t i = 0; i < sizeof(sequences) / sizeof(*sequences); i++) {
         const struct attn_case *c = &sequences[i];
         struct attn_span whole = c->spans[0];
-        struct operands o = operands_of(be, c);
+        struct attn_operands o = operands_of(be, c);
         struct attended all = attend_on(be, &o, &whole, 1, ALL);
         for (int step = 1; step <= 4; step += 3)
             for (int row = 0; row < whole.n_rows; row += step) {
@@ -460,7 +358,7 @@ static void check_shared_case(struct backend *be, const struct attn_case *c)
 {
     static const int some[] = { 1, 3, 5, 7, 8 };
     struct attn_span whole = c->spans[0];
-    struct operands o = operands_of(be, c);
+    struct attn_operands o = operands_of(be, c);
     struct attended all = attend_on(be, &o, &whole, 1, ALL);
 
     for (size_t i = 0; i < sizeof(some) / sizeof(*some); i++) {
@@ -563,14 +461,14 @@ static void check_merged_halves(const struct pair *p)
     struct backend *be = p->got;
     const struct attn_case c = { ATTN_WHOLE, G, GROUP, K, { { 0, T, 0, 1300 } } };
     const struct attn_span halves[2] = { { 0, T, 0, 1100 }, { 0, T, 1100, 200 } };
-    struct operands o = operands_of(be, &c);
+    struct attn_operands o = operands_of(be, &c);
     struct attended whole = attend_on(be, &o, c.spans, 1, PART);
     float *part[2], *lse[2];
     void *out = stored_space(be, ROWS * K);
 
     for (int i = 0; i < 2; i++) {
         struct attn_job job = o.job;
-        job.spans = (struct attn_spans){ &halves[i], NULL, 1 };
+        job.spans = (struct attn_spans){ .host = &halves[i], .n = 1 };
         job.part = part[i] = space(be, ROWS * K);
         job.lse = lse[i] = space(be, ROWS);
         be->attend(be, &job);

@@ -38,7 +38,7 @@ static void text_open(struct text *t, struct backend *be, struct window w)
     t->span = (struct attn_span){ 0, w.tokens, FIRST, w.n };
     t->job = (struct attn_job){ .kind = ATTN_TEXT,
                                 .q = t->q,
-                                .spans = { &t->span, NULL, 1 },
+                                .spans = { .host = &t->span, .n = 1 },
                                 .store = { t->k, t->v, (size_t)slots },
                                 .n_tokens = w.tokens,
                                 .n_heads = H,
@@ -105,7 +105,7 @@ static void check_by_hand(const struct pair *p)
     const struct attn_span span = { 0, 2, 0, 3 };
     const struct attn_job job = { .kind = ATTN_TEXT,
                                   .q = q,
-                                  .spans = { &span, NULL, 1 },
+                                  .spans = { .host = &span, .n = 1 },
                                   .store = { k, NULL, 3 },
                                   .n_tokens = 2,
                                   .n_heads = 1,

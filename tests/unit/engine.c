@@ -45,6 +45,29 @@ Test(engine, logits_agree_with_the_reference)
 
 /* ---- decoding ----------------------------------------------------------- */
 
+/* Which sequences a backend may take together: those of one variant, next to each other. */
+Test(engine, passes_say_who_begins_alike)
+{
+    static const int variant[] = { 0, 0, 0, 1, 1, 2 };
+    enum { N = sizeof(variant) / sizeof(*variant), SHARED = 70 };
+    struct attn_span own[N], shared[N];
+    int32_t ids[N], position[N], slot[N], n_same[N];
+    struct pass p = {
+        .rows = N,
+        .host = { .own = own, .shared = shared, .ids = ids, .position = position, .slot = slot, .n_same = n_same }
+    };
+
+    for (int again = 0; again < 2; again++) {
+        pass_clear(&p);
+        for (int i = 0; i < N; i++) {
+            pass_add(&p, &(struct pass_tokens){ .ids = &(int32_t){ 7 }, .n = 1, .slot = 100 * i + 80 }, 100 * i);
+            pass_share(&p, variant[i], 1, SHARED);
+        }
+        for (int i = 0; i < N; i++)
+            cr_assert_eq(n_same[i], i > 0 && variant[i] == variant[i - 1] ? SHARED : 0, "sequence %d", i);
+    }
+}
+
 Test(engine, answers_do_not_depend_on_the_batch)
 {
     for (size_t l = 0; l < ALONE_AND_TOGETHER; l++) {
