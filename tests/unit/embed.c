@@ -166,6 +166,8 @@ Test(embed, long_texts_are_cut_at_the_models_positions)
 
 /* ---- wrong files --------------------------------------------------------- */
 
+static const char *const file[] = { "config.json", "model.safetensors", "vocab.txt" };
+
 static void copy(const char *to, const char *name, size_t max, const char *from, const char *into)
 {
     struct buf text = { 0 };
@@ -182,6 +184,17 @@ static void copy(const char *to, const char *name, size_t max, const char *from,
     buf_release(&text);
     free(src);
     free(dst);
+}
+
+/* Removes a folder of copies. */
+static void remove_copies(const char *dir)
+{
+    for (int f = 0; f < 3; f++) {
+        char *path = file_join(dir, file[f]);
+        cr_assert_eq(unlink(path), 0);
+        free(path);
+    }
+    cr_assert_eq(rmdir(dir), 0);
 }
 
 Test(embed, wrong_files_are_named)
@@ -212,7 +225,6 @@ Test(embed, wrong_files_are_named)
 
     cr_assert(mkdtemp(dir));
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-        static const char *const file[] = { "config.json", "model.safetensors", "vocab.txt" };
         for (int f = 0; f < 3; f++) {
             bool it = strcmp(file[f], wrong[i].file) == 0;
             copy(dir, file[f], it ? wrong[i].max : SIZE_MAX, it ? wrong[i].from : NULL, wrong[i].into);
@@ -221,6 +233,7 @@ Test(embed, wrong_files_are_named)
         cr_assert_eq(err.code, ERR_FORMAT, "%s", err.msg);
         cr_assert(strstr(err.msg, wrong[i].says), "'%s' does not say '%s'", err.msg, wrong[i].says);
     }
+    remove_copies(dir);
     be->close(be);
 }
 
@@ -259,6 +272,7 @@ Test(embed, fields_of_the_config_have_limits)
         }
     }
     free(path);
+    remove_copies(dir);
     be->close(be);
 }
 
