@@ -4,9 +4,12 @@
 #include "base/unconst.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 _Static_assert(sizeof(struct packed_row) == 160 && sizeof(struct packed_variant) == 32, "no gaps");
 _Static_assert(sizeof(struct packed_piece) == 16 && sizeof(struct packed_trailer) == 72, "no gaps");
@@ -178,11 +181,24 @@ static int put(struct packed_out *out, const void *bytes, size_t n, struct err *
     return err_set(err, ERR_IO, "cannot write '%s': %s", out->file.path, strerror(errno));
 }
 
-int packed_create(struct packed_out *out, const char *path, const struct buf *header, struct err *err)
+bool packed_file(int fd, struct packed_of *of)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+        return false;
+    *of = (struct packed_of){ st.st_size, st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec };
+    return true;
+}
+
+int packed_create(struct packed_out *out, const char *path, const struct buf *header, FILE *file, struct err *err)
 {
     struct buf name = { 0 };
 
-    *out = (struct packed_out){ .trailer = { PACKED_MAGIC, PACKED_ORDER } };
+    *out = (struct packed_out){ .trailer = { .magic = PACKED_MAGIC, .order = PACKED_ORDER },
+                                .fd = fcntl(fileno(file), F_DUPFD_CLOEXEC, 0) };
+    if (out->fd < 0)
+        return err_set(err, ERR_IO, "cannot keep '%s' open: %s", path, strerror(errno));
     buf_printf(&name, "%s.packed", path);
     out->manifest = checksum_new(err);
     int code = !out->manifest || buf_failed(&name) ? err_nomem(err) : file_create(&out->file, buf_str(&name), err);
@@ -192,7 +208,6 @@ int packed_create(struct packed_out *out, const char *path, const struct buf *he
         return code;
     }
     checksum_add(out->manifest, header->at, header->n);
-    digest_xxh3_hex(header->at, header->n, out->trailer.header);
     return 0;
 }
 
@@ -212,7 +227,11 @@ int packed_finish(struct packed_out *out, struct err *err)
 
     checksum_end(out->manifest, t->manifest);
     out->manifest = NULL;
+    if (!packed_file(out->fd, &t->of))
+        t->of = (struct packed_of){ 0 }; // is never used
     t->checksum = digest_xxh3(t, offsetof(struct packed_trailer, checksum));
+    close(out->fd);
+    out->fd = -1;
     if (!put(out, &(struct packed_piece){ 0 }, sizeof(struct packed_piece), err) && !put(out, t, sizeof(*t), err))
         return file_commit(&out->file, err);
     packed_abort(out);
@@ -223,5 +242,7 @@ void packed_abort(struct packed_out *out)
 {
     checksum_end(out->manifest, NULL);
     file_abort(&out->file);
-    *out = (struct packed_out){ 0 };
+    if (out->fd >= 0)
+        close(out->fd);
+    *out = (struct packed_out){ .fd = -1 };
 }

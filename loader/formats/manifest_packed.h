@@ -1,7 +1,8 @@
 /* manifest_packed.h - the rows of a large manifest once more, packed: MANIFEST.packed beside MANIFEST. Numbers are as
  * processors hold them, so reading a million rows takes a quarter of the time that parsing them does. The manifest is
- * what counts. Its packed rows are used where they belong to it: they carry a checksum of all its bytes, and are
- * checked like rows that are parsed. Where they are missing, or were made of another manifest, nobody needs them.
+ * what counts. Its packed rows are used where they say when its file was last written, and how long it is; they carry a
+ * checksum of all its bytes, too, and are checked like rows that are parsed. Where they are missing, or were made of a
+ * manifest before, or this one was copied or edited, it is parsed.
  *
  *     pieces     struct packed_piece, then n_bytes of rows; the last one has no rows
  *     row        struct packed_row; id, config, payload, each with its NUL; struct packed_variant for each variant
@@ -39,13 +40,17 @@ struct packed_variant {
     uint32_t config, reserved;    // config: a number in the list of the manifest's header
 };
 
+struct packed_of {
+    int64_t n_bytes, written_ns; // since 1970
+};
+
 struct packed_trailer {
-    char magic[8];             // PACKED_MAGIC
-    uint64_t order;            // PACKED_ORDER
-    int64_t n_rows;            // of the manifest
-    char manifest[XXH3_HEX];   // checksum of the manifest's bytes
-    char header[XXH3_HEX + 6]; // and of those of its first line
-    uint64_t checksum;         // XXH3-64 of the trailer up to here
+    char magic[8];               // PACKED_MAGIC
+    uint64_t order;              // PACKED_ORDER
+    int64_t n_rows;              // of the manifest
+    struct packed_of of;         // its file
+    char manifest[XXH3_HEX + 7]; // checksum of its bytes
+    uint64_t checksum;           // XXH3-64 of the trailer up to here
 };
 
 #define PACKED_MAGIC "evppack1"
@@ -65,19 +70,24 @@ struct packed_bytes {
 int packed_rows(struct manifest_part *part, const struct manifest *m, const struct packed_bytes *piece,
                 struct err *err) MUST_CHECK;
 
+/* What a manifest's file is now. False: not known. */
+bool packed_file(int fd, struct packed_of *of);
+
 /* ---- writing: packed_create(), packed_put() for each piece, packed_finish() once the manifest is there ---- */
 
 struct packed_out {
     struct file_out file;
     struct checksum *manifest; // of its bytes so far
+    int fd;                    // of the manifest, whoever else has put one in its place
     struct packed_trailer trailer;
 };
 
-/* header: the manifest's first line with its line end. */
-int packed_create(struct packed_out *out, const char *path, const struct buf *header, struct err *err) MUST_CHECK;
+/* header: the manifest's first line with its line end; file: the manifest's. */
+int packed_create(struct packed_out *out, const char *path, const struct buf *header, FILE *file,
+                  struct err *err) MUST_CHECK;
 int packed_put(struct packed_out *out, const struct buf *rows, int n, struct err *err) MUST_CHECK;
 int packed_finish(struct packed_out *out, struct err *err) MUST_CHECK; // releases *out, also when it fails
-void packed_abort(struct packed_out *out);                             // zeroed is fine
+void packed_abort(struct packed_out *out);
 
 /* ---- reading ---- */
 

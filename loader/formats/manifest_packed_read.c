@@ -32,16 +32,15 @@ static bool same_owner(FILE *a, FILE *b)
 bool packed_open(struct packed_in *in, const struct rows_in *manifest, const char *path)
 {
     struct buf name = { 0 };
-    char header[XXH3_HEX];
+    struct packed_of of;
 
     buf_printf(&name, "%s.packed", path);
     *in = (struct packed_in){ .f = buf_failed(&name) ? NULL : fopen(buf_str(&name), "rbe") };
     buf_release(&name);
     if (!in->f)
         return false;
-    digest_xxh3_hex(manifest->line, strlen(manifest->line), header);
-    if (same_owner(manifest->f, in->f) && read_trailer(&in->trailer, in->f) &&
-        memcmp(header, in->trailer.header, sizeof(header)) == 0)
+    if (same_owner(manifest->f, in->f) && read_trailer(&in->trailer, in->f) && packed_file(fileno(manifest->f), &of) &&
+        memcmp(&of, &in->trailer.of, sizeof(of)) == 0)
         return true;
     packed_close(in);
     return false;

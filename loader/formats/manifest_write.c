@@ -199,7 +199,7 @@ static int write_both(struct rows_out *out, const struct manifest *m, const stru
 {
     struct packed_out packed;
 
-    if (packed_create(&packed, out->file.path, &out->line, err))
+    if (packed_create(&packed, out->file.path, &out->line, out->file.f, err))
         return err->code;
     out->checksum = packed.manifest;
     if (!write_rows(out, &packed, m, rows, err) && !rows_finish(out, err))
