@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -243,24 +244,56 @@ static int check_index(struct tier_store *s, struct err *err)
     return tier_store_publish(s, err);
 }
 
-/* A store and what reads its payloads; those before number `first` have been sifted. */
+/* A store and what reads its payloads. While SIFT of them are read, a thread sifts those before. */
 struct reading {
     struct tier_store *store;
     const struct tier_store_options *o;
+    struct entries next; // not in the store yet
+    pthread_t sifter;
+    bool sifting; // the store's payloads from number `first` on are the thread's
     int first;
+    struct err err; // of the thread; code 0: none
 };
 
 enum { SIFT = 4096 }; // payloads at a time
 
-static int sift(struct reading *r, int enough, struct err *err)
+static void *sift(void *arg)
 {
-    struct tier_store *s = r->store;
+    struct reading *r = arg;
 
-    if (!r->o->sift || s->in.n - r->first < enough)
+    r->err.code = r->o->sift(r->o->arg, r->store, r->first, &r->err);
+    return NULL;
+}
+
+static int end_sifting(struct reading *r, struct err *err)
+{
+    if (!r->sifting)
         return 0;
-    int code = r->o->sift(r->o->arg, s, r->first, err);
-    r->first = s->in.n;
-    return code;
+    pthread_join(r->sifter, NULL);
+    r->sifting = false;
+    if (r->err.code)
+        *err = r->err;
+    return r->err.code;
+}
+
+/* Gives the payloads that were read to the store, and the store to a thread. Without one, it is sifted here. */
+static int begin_sifting(struct reading *r, struct err *err)
+{
+    struct entries *in = &r->store->in;
+
+    if (end_sifting(r, err))
+        return err->code;
+    if (ARRAY_GROW(in, in->n + r->next.n))
+        return err_nomem(err);
+    r->first = in->n;
+    if (r->next.n)
+        memcpy(in->at + in->n, r->next.at, (size_t)r->next.n * sizeof(*in->at));
+    in->n += r->next.n;
+    r->next.n = 0;
+    if (!r->o->sift || r->first == in->n)
+        return 0;
+    r->sifting = !pthread_create(&r->sifter, NULL, sift, r);
+    return r->sifting ? 0 : r->o->sift(r->o->arg, r->store, r->first, err);
 }
 
 /* Takes a payload of the state over if it is the store's own. */
@@ -270,7 +303,7 @@ static int read_payload(void *arg, const char *name_space, struct entry *e, stru
     struct tier_store *s = r->store;
 
     if (strcmp(name_space, s->name_space) == 0)
-        return entries_add(&s->in, e, err) ? err->code : sift(r, SIFT, err);
+        return entries_add(&r->next, e, err) ? err->code : r->next.n < SIFT ? 0 : begin_sifting(r, err);
     if (e->present && __builtin_add_overflow(s->other_bytes, e->bytes, &s->other_bytes))
         s->other_bytes = INT64_MAX;
     return 0;
@@ -367,16 +400,27 @@ static int read_context(struct reading *r, struct err *err)
     return 0;
 }
 
-static int read_all(struct reading *r, struct err *err)
+/* Gives what was read last to the store, and waits for it to be sifted. Returns the first failure; code: one before. */
+static int end_reading(struct reading *r, int code, struct err *err)
 {
-    return state_each(r->store->state, read_payload, r, err) || sift(r, 1, err) ? err->code : 0;
+    struct err of_sifting;
+
+    if (!code)
+        code = begin_sifting(r, err);
+    if (end_sifting(r, &of_sifting) && !code) {
+        *err = of_sifting;
+        code = err->code;
+    }
+    entries_release(&r->next);
+    return code;
 }
 
 static int read_payloads(struct tier_store *s, const struct tier_store_options *o, struct err *err)
 {
     struct reading r = { .store = s, .o = o };
+    int code = s->context ? read_context(&r, err) : state_each(s->state, read_payload, &r, err);
 
-    return s->context ? read_context(&r, err) : read_all(&r, err);
+    return end_reading(&r, code, err);
 }
 
 static int read_spare(void *arg, const char *name_space, struct entry *e, struct err *err)
@@ -392,7 +436,7 @@ int tier_store_read_spares(struct tier_store *s, struct err *err)
     const struct tier_store_options none = { 0 };
     struct reading r = { .store = s, .o = &none };
 
-    return state_each_of(s->state, &some, read_spare, &r, err);
+    return end_reading(&r, state_each_of(s->state, &some, read_spare, &r, err), err);
 }
 
 static int open_state(struct tier_store *s, const struct tier_store_options *o, struct err *err)

@@ -43,7 +43,7 @@ struct tier_store_options {
     gid_t group;
     bool lazy; // a server is not asked whether it is there, and not swept: .unswept may stay true
     /* Called while the payloads of the namespace are read, with those from number `first` on: what the caller does not
-     * need may leave s->in. NULL: all stay. */
+     * need may leave s->in. In another thread, which nobody else's call shares s->in with. NULL: all stay. */
     int (*sift)(void *arg, struct tier_store *s, int first, struct err *err);
     void *arg;
     bool *busy; // set when tier_store_open() fails because of another writer; may be NULL
