@@ -58,7 +58,8 @@ static long socket_control(BIO *bio, int command, long number, void *pointer)
 /* 0: no memory */
 static int use_socket(struct redis_tls *t)
 {
-    t->method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket without signals");
+    // without an index of its own: a process has 127 of them, and each connection would take one
+    t->method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "socket without signals");
     if (!t->method || !BIO_meth_set_write(t->method, socket_write) || !BIO_meth_set_read(t->method, socket_read) ||
         !BIO_meth_set_ctrl(t->method, socket_control))
         return 0;
