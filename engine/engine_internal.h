@@ -44,8 +44,8 @@ struct weight_bytes weights_bytes(const struct engine *e);
 
 /* What is told about the tokens of a pass: lists on the host, and their copies on the device. */
 struct pass_lists {
-    struct attn_span *own, *shared;                 // (rows)
-    int32_t *n_same, *ids, *position, *slot, *pick; // (rows); n_same of the own spans
+    struct attn_span *own, *shared;        // (rows)
+    int32_t *ids, *position, *slot, *pick; // (rows)
 };
 
 /* Tokens that go through the model together. Every token is in exactly one own span, whose last keys are those of its
@@ -54,6 +54,7 @@ struct pass {
     int rows; // tokens it can hold
     int n, n_own, n_shared, n_picks;
     struct pass_lists host, device;
+    int32_t *n_same; // (rows) on the host alone: of the own spans
     void *host_at, *device_at;
 };
 

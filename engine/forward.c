@@ -36,7 +36,6 @@ static size_t lay_out_lists(struct pass_lists *l, void *at, size_t rows)
 
     l->own = divide(&d, rows, sizeof(*l->own));
     l->shared = divide(&d, rows, sizeof(*l->shared));
-    l->n_same = divide(&d, rows, sizeof(*l->n_same));
     l->ids = divide(&d, rows, sizeof(*l->ids));
     l->position = divide(&d, rows, sizeof(*l->position));
     l->slot = divide(&d, rows, sizeof(*l->slot));
@@ -88,9 +87,10 @@ int forward_open(struct forward *f, struct engine *e, struct pool *pool, struct 
     lay_out(f, &(struct divider){ .at = arena }, e);
     size_t bytes = lay_out_lists(&f->pass.device, f->pass.device_at, rows);
     f->pass.host_at = calloc(bytes, 1);
+    f->pass.n_same = calloc(rows, sizeof(*f->pass.n_same));
     f->best_host = calloc(rows, sizeof(*f->best_host));
     f->logits_host = calloc(SAMPLE_ROWS, (size_t)e->config.n_vocab * sizeof(float));
-    if (!f->pass.host_at || !f->best_host || !f->logits_host) {
+    if (!f->pass.host_at || !f->pass.n_same || !f->best_host || !f->logits_host) {
         forward_close(f);
         return err_nomem(err);
     }
@@ -101,6 +101,7 @@ int forward_open(struct forward *f, struct engine *e, struct pool *pool, struct 
 void forward_close(struct forward *f)
 {
     free(f->pass.host_at);
+    free(f->pass.n_same);
     free(f->best_host);
     free(f->logits_host);
     *f = (struct forward){ 0 };
@@ -136,7 +137,7 @@ static struct attn_job job_of(const struct forward *f, const struct forward_job 
     return (struct attn_job){
         .kind = job->kind,
         .q = f->q,
-        .spans = { f->pass.host.own, f->pass.device.own, f->pass.n_own, f->pass.host.n_same },
+        .spans = { f->pass.host.own, f->pass.device.own, f->pass.n_own, f->pass.n_same },
         .store = job->store,
         .n_tokens = f->pass.n,
         .n_heads = c->n_heads,

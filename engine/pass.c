@@ -11,7 +11,7 @@ void pass_add(struct pass *p, const struct pass_tokens *t, int from)
         p->host.position[p->n + i] = t->position + i;
         p->host.slot[p->n + i] = t->slot + i;
     }
-    p->host.n_same[p->n_own] = 0;
+    p->n_same[p->n_own] = 0;
     p->host.own[p->n_own++] =
         (struct attn_span){ .row = p->n, .n_rows = t->n, .first = from, .n_keys = t->slot + t->n - from };
     p->n += t->n;
@@ -22,7 +22,7 @@ void pass_share(struct pass *p, int cache, int n, int n_same)
     if (p->n_shared == 0 || p->host.shared[p->n_shared - 1].first != cache)
         p->host.shared[p->n_shared++] = (struct attn_span){ .row = p->n - n, .first = cache };
     else
-        p->host.n_same[p->n_own - 1] = n_same;
+        p->n_same[p->n_own - 1] = n_same;
     p->host.shared[p->n_shared - 1].n_rows += n;
 }
 

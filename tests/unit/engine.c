@@ -54,7 +54,8 @@ Test(engine, passes_say_who_begins_alike)
     int32_t ids[N], position[N], slot[N], n_same[N];
     struct pass p = {
         .rows = N,
-        .host = { .own = own, .shared = shared, .ids = ids, .position = position, .slot = slot, .n_same = n_same }
+        .host = { .own = own, .shared = shared, .ids = ids, .position = position, .slot = slot },
+        .n_same = n_same,
     };
 
     for (int again = 0; again < 2; again++) {
