@@ -1,6 +1,7 @@
 /* packed.c - any bytes as the packed rows of a manifest, as the rows of one piece and as a whole file: refused with a
  * sentence, or every placement is one that the loader may trust. The first byte says how many rows the piece has. */
 #include "loader/formats/manifest_packed.h"
+#include "tests/fuzz/placement.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,19 +18,9 @@ static const char text[] =
 
 static int check(void *arg, const struct manifest *m, const struct placement *p, struct err *err)
 {
-    bool stored = p->tier >= 0;
-
     (void)arg;
     (void)err;
-    if (p->tier >= m->tiers.n || p->bytes < 0 || strlen(p->token_digest) != 64 || stored != (p->payload != NULL) ||
-        (stored && !manifest_payload_safe(p->payload)))
-        abort();
-    for (int k = 0; p->variants && k < p->variants->n; k++)
-        if (p->variants->at[k].bytes < 0 || !(p->variants->at[k].quality >= 0 && p->variants->at[k].quality <= 1))
-            abort();
-    if (stored && p->variants && !variants_find(p->variants, p->config))
-        abort();
-    free(manifest_payload_name(p->id, p->token_digest, p->config));
+    expect_placement(m, p);
     return 0;
 }
 
@@ -42,7 +33,7 @@ static void read_piece(const struct manifest *m, const uint8_t *data, size_t n)
         part.rows.n != data[0])
         abort();
     for (size_t i = 0; i < part.rows.n; i++)
-        (void)check(NULL, m, &part.rows.at[i], NULL);
+        expect_placement(m, &part.rows.at[i]);
     manifest_part_release(&part);
 }
 
