@@ -21,14 +21,13 @@ uint64_t digest_xxh3_seeded(const void *bytes, size_t n, uint64_t seed)
     return XXH3_64bits_withSeed(bytes, n, seed);
 }
 
-static const char digits[] = "0123456789abcdef";
-
 /* What printf() makes of "%016llx", for payloads that are smaller than what that takes. */
 static void put_hex(uint64_t v, char hex[XXH3_HEX])
 {
-    for (int i = XXH3_HEX - 1; i--; v >>= 4)
-        hex[i] = digits[v & 15];
-    hex[XXH3_HEX - 1] = '\0';
+    XXH64_canonical_t bytes; // the highest first
+
+    XXH64_canonicalFromHash(&bytes, v);
+    digest_hex(bytes.digest, sizeof(bytes.digest), hex);
 }
 
 void digest_xxh3_hex(const void *bytes, size_t n, char hex[XXH3_HEX])
@@ -81,9 +80,11 @@ void digest_add(struct digest *d, const void *bytes, size_t n)
 
 void digest_hex(const uint8_t *bytes, size_t n, char *hex)
 {
+    static const char digit[] = "0123456789abcdef";
+
     for (size_t i = 0; i < n; i++) {
-        hex[2 * i] = digits[bytes[i] >> 4];
-        hex[2 * i + 1] = digits[bytes[i] & 15];
+        hex[2 * i] = digit[bytes[i] >> 4];
+        hex[2 * i + 1] = digit[bytes[i] & 15];
     }
     hex[2 * n] = '\0';
 }
