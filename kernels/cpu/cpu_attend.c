@@ -72,7 +72,7 @@ static void finish(const struct attend *a, const struct tile *t, struct state s)
 
     for (int r = 0; r < tile_n_rows(a, t); r++) {
         int token = t->token + r / a->group, head = r % a->group;
-        size_t row = ((size_t)t->head * (size_t)job->n_tokens + (size_t)token) * (size_t)a->group + (size_t)head;
+        size_t row = tile_row(a, t) + (size_t)r; // the heads of a token follow each other
         const float *sum = s.sum + (size_t)r * (size_t)K;
         if (job->out.at) {
             size_t column = (size_t)(t->head * a->group + head) * (size_t)K * dtype_size(job->out.type);
@@ -108,7 +108,7 @@ static size_t begin_bytes(size_t rows, int K)
 /* Where a tile's rows are in a->begin. */
 static struct state begin_of(const struct attend *a, const struct tile *t)
 {
-    size_t row = ((size_t)t->head * (size_t)a->job->n_tokens + (size_t)t->token) * (size_t)a->group;
+    size_t row = tile_row(a, t);
     return (struct state){ a->begin.sum + row * (size_t)a->job->head_dim, a->begin.max + row, a->begin.weight + row };
 }
 

@@ -58,6 +58,12 @@ static inline int tile_n_rows(const struct attend *a, const struct tile *t)
     return t->n_tokens * a->group;
 }
 
+/* The number of a tile's first row, in the order of the job's q. */
+static inline size_t tile_row(const struct attend *a, const struct tile *t)
+{
+    return ((size_t)t->head * (size_t)a->job->n_tokens + (size_t)t->token) * (size_t)a->group;
+}
+
 /* Tokens of a full tile. */
 static inline int tile_tokens(int group)
 {

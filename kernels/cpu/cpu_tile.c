@@ -67,13 +67,9 @@ struct tile tile_of(const struct attend *a, const struct attn_span *span, int he
 {
     const struct attn_job *job = a->job;
     size_t K_bytes = (size_t)job->head_dim * dtype_size(a->cpu->base.dtype);
-    size_t q_row = ((size_t)head * (size_t)job->n_tokens + (size_t)(span->row + row)) * (size_t)a->group;
-    struct tile t = { .q = (const char *)job->q + q_row * K_bytes,
-                      .head = head,
-                      .token = span->row + row,
-                      .n_tokens = n_tokens,
-                      .n_keys = span->n_keys };
+    struct tile t = { .head = head, .token = span->row + row, .n_tokens = n_tokens, .n_keys = span->n_keys };
 
+    t.q = (const char *)job->q + tile_row(a, &t) * K_bytes;
     if (job->kind == ATTN_SHARED) {
         size_t entry = (size_t)(span->first * job->table.n_layers + job->layer) * (size_t)job->n_kv_heads;
         const struct kv_rows *rows = &job->table.host[entry + (size_t)head];
