@@ -1,6 +1,7 @@
-/* tier_files.c - the payloads of a store: put, flushed, read back and removed, in whatever medium they lie. */
+/* tier_files.c - the payloads of a store: put, flushed, read back, removed and swept, in whatever medium they lie. */
 #include "loader/store/tier_store.h"
 
+#include "base/map.h"
 #include "loader/index/index.h"
 
 #include <stdlib.h>
@@ -155,4 +156,41 @@ int tier_store_remove_own(const struct tier_store *s, const struct entry *e, str
     const struct medium_object object = object_of(e);
 
     return s->medium.driver->remove(&s->medium, &object, err);
+}
+
+/* ---- sweeping --------------------------------------------------------------------------- */
+
+struct sweep {
+    const struct tier_store *store;
+    struct map named;
+};
+
+static int sweep_object(void *arg, const struct medium_object *object, struct err *err)
+{
+    const struct sweep *w = arg;
+    const struct medium *m = &w->store->medium;
+
+    if (map_find(&w->named, object->key, strlen(object->key)) >= 0 || !entry_file_safe(object->key))
+        return 0;
+    return m->driver->remove(m, object, err);
+}
+
+static int keep_file(void *arg, const char *name_space, struct entry *e, struct err *err)
+{
+    struct sweep *w = arg;
+
+    (void)name_space;
+    return e->present && map_add(&w->named, e->file, strlen(e->file), NULL) < 0 ? err_nomem(err) : 0;
+}
+
+int tier_store_sweep(struct tier_store *s, struct err *err)
+{
+    struct sweep w = { .store = s };
+    int code = state_each(s->state, keep_file, &w, err) || s->medium.driver->each(&s->medium, sweep_object, &w, err)
+                   ? err->code
+                   : 0;
+
+    map_release(&w.named);
+    s->unswept = code;
+    return code;
 }

@@ -1,4 +1,4 @@
-/* tier_store.c - opening a store, its changes, the index that follows from them, and sweeping. The index is changed by
+/* tier_store.c - opening a store, its changes, and the index that follows from them. The index is changed by
  * the rows that were touched; only where it is not that of the state it is made from all rows.
  */
 #include "loader/store/tier_store.h"
@@ -230,17 +230,34 @@ int tier_store_publish(struct tier_store *s, struct err *err)
     return code;
 }
 
+/* Locks are in the folder then, the state is not. */
+static bool has_state_apart(const struct tier *t)
+{
+    return t->state && tier_is_folder(t);
+}
+
 /* The index on disk is used as it is when it is that of the state and whole; of a store that was opened for one context
- * only its tables are read. */
+ * only its tables are read. Beside an index that is not the state's, as of a state that was lost or brought back, lie
+ * files that the state does not name. */
 static int check_index(struct tier_store *s, struct err *err)
 {
     struct index ix;
     struct err why;
-    bool good = !index_open(&ix, s->folder, &why) && index_is_of(&ix, state_id(s->state), state_generation(s->state)) &&
-                (s->context || !index_check(&ix, &why));
+    bool opened = !index_open(&ix, s->folder, &why);
+    bool own = opened && index_is_of(&ix, state_id(s->state), state_generation(s->state));
+    bool good = own && (s->context || !index_check(&ix, &why));
+
+    bool foreign = opened && ix.n && memcmp(index_store(&ix), state_id(s->state), INDEX_ID) != 0;
 
     index_close(&ix);
+    if (foreign && has_state_apart(s->tier))
+        return err_set(err, ERR_FAIL,
+                       "folder '%s' was filled with another state than that in '%s': name that one, or, if it is lost, "
+                       "remove the folder's evp-index and load again with the payload folder",
+                       s->tier->uri, s->tier->state);
     s->published = good ? state_generation(s->state) : (uint64_t)UNPUBLISHED;
+    if (!own && (state_set_swept(s->state, false, err) || tier_store_commit(s, err)))
+        return err->code;
     return tier_store_publish(s, err);
 }
 
@@ -307,43 +324,6 @@ static int read_payload(void *arg, const char *name_space, struct entry *e, stru
     if (e->present && __builtin_add_overflow(s->other_bytes, e->bytes, &s->other_bytes))
         s->other_bytes = INT64_MAX;
     return 0;
-}
-
-/* ---- sweeping --------------------------------------------------------------------------- */
-
-struct sweep {
-    const struct tier_store *store;
-    struct map named;
-};
-
-static int sweep_object(void *arg, const struct medium_object *object, struct err *err)
-{
-    const struct sweep *w = arg;
-    const struct medium *m = &w->store->medium;
-
-    if (map_find(&w->named, object->key, strlen(object->key)) >= 0 || !entry_file_safe(object->key))
-        return 0;
-    return m->driver->remove(m, object, err);
-}
-
-static int keep_file(void *arg, const char *name_space, struct entry *e, struct err *err)
-{
-    struct sweep *w = arg;
-
-    (void)name_space;
-    return e->present && map_add(&w->named, e->file, strlen(e->file), NULL) < 0 ? err_nomem(err) : 0;
-}
-
-int tier_store_sweep(struct tier_store *s, struct err *err)
-{
-    struct sweep w = { .store = s };
-    int code = state_each(s->state, keep_file, &w, err) || s->medium.driver->each(&s->medium, sweep_object, &w, err)
-                   ? err->code
-                   : 0;
-
-    map_release(&w.named);
-    s->unswept = code;
-    return code;
 }
 
 /* ---- opening ------------------------------------------------------------------------------ */
@@ -439,18 +419,35 @@ int tier_store_read_spares(struct tier_store *s, struct err *err)
     return end_reading(&r, state_each_of(s->state, &some, read_spare, &r, err), err);
 }
 
+/* A folder of the state's own is made and judged as the tier's is. */
+static int check_state_folder(const struct tier_store_options *o, struct err *err)
+{
+    int fd;
+
+    if (folder_open(&fd, o->tier->state, o->use == STORE_CHANGE ? FOLDER_WRITE : FOLDER_READ, geteuid(), err))
+        return err->code;
+    bool remote = fd >= 0 && folder_is_remote(fd);
+    if (fd >= 0)
+        close(fd);
+    return !remote
+               ? 0
+               : err_set(err, ERR_FAIL, "the tier's 'state' '%s' is on a network file system: it needs a local disk",
+                         o->tier->state);
+}
+
 static int open_state(struct tier_store *s, const struct tier_store_options *o, struct err *err)
 {
     const struct tier *t = o->tier;
-    bool apart = t->state && tier_is_folder(t); /* locks are in the folder, the state is not */
+    bool apart = has_state_apart(t);
 
     if (!apart && folder_is_remote(s->folder))
         return err_set(err, ERR_FAIL,
                        "folder '%s' is on a network file system, whose locks cannot be relied on: give the tier a "
                        "'state', a folder on a local disk",
                        tier_folder(t));
-    if (refuse_old(s, err) || state_open(&s->state, t->state ? t->state : t->uri, t->state ? t->uri : "",
-                                         o->use == STORE_CHANGE ? STATE_CHANGE : STATE_LOOK, err))
+    if ((apart && check_state_folder(o, err)) || refuse_old(s, err) ||
+        state_open(&s->state, t->state ? t->state : t->uri, t->state ? t->uri : "",
+                   o->use == STORE_CHANGE ? STATE_CHANGE : STATE_LOOK, err))
         return err->code;
     return s->state ? state_get_load(s->state, s->name_space, &s->load, err) : 0;
 }
@@ -489,7 +486,7 @@ static int open_folder(struct tier_store *s, const struct tier_store_options *o,
     s->unswept = !state_is_swept(s->state);
     if (!s->unswept || (o->lazy && s->medium.driver->reach))
         return 0;
-    return tier_store_sweep(s, err);
+    return tier_store_sweep(s, err) || state_set_swept(s->state, true, err) ? err->code : tier_store_commit(s, err);
 }
 
 int tier_store_open(struct tier_store *s, const struct tier_store_options *o, struct err *err)
