@@ -49,11 +49,10 @@ bool entry_file_safe(const char *file)
     return object_parse(file, id) || is_flat_name(file);
 }
 
-int entry_set_file(struct entry *e, const char *name_space, struct err *err)
+int entry_object(const struct entry *e, const char *name_space, uint8_t id[OBJECT_ID], struct err *err)
 {
     const char *text[] = { name_space, e->model_digest, e->token_digest, e->config, e->checksum };
-    char hex[DIGEST_HEX], file[OBJECT_FILE];
-    uint8_t id[OBJECT_ID];
+    char hex[DIGEST_HEX];
     struct buf key = { 0 };
 
     for (size_t i = 0; i < sizeof(text) / sizeof(*text); i++) {
@@ -63,9 +62,18 @@ int entry_set_file(struct entry *e, const char *name_space, struct err *err)
     buf_printf(&key, "%lld", (long long)e->size);
     int code = buf_failed(&key) ? err_nomem(err) : digest_sha256(key.at, key.n, hex, err);
     buf_release(&key);
-    if (code)
-        return code;
-    digest_from_hex(hex, id, OBJECT_ID);
+    if (!code)
+        digest_from_hex(hex, id, OBJECT_ID);
+    return code;
+}
+
+int entry_set_file(struct entry *e, const char *name_space, struct err *err)
+{
+    char file[OBJECT_FILE];
+    uint8_t id[OBJECT_ID];
+
+    if (entry_object(e, name_space, id, err))
+        return err->code;
     object_file(id, file);
     free(e->file);
     e->file = strdup(file);

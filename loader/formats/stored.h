@@ -57,7 +57,9 @@ void entry_to_json(const struct entry *e, struct json_out *w);      // members o
 int entry_copy(struct entry *to, const struct entry *from, struct err *err) MUST_CHECK;
 void entry_release(struct entry *e);
 
-/* Sets e->file from everything else but the context. `name_space`: of the store that the payload goes into. */
+/* The id of an entry's object, from everything else but the context. `name_space`: of the store that the payload goes
+ * into. entry_set_file() sets e->file from it. */
+int entry_object(const struct entry *e, const char *name_space, uint8_t id[OBJECT_ID], struct err *err) MUST_CHECK;
 int entry_set_file(struct entry *e, const char *name_space, struct err *err) MUST_CHECK;
 
 /* Is this an object's name, or what was written before release 0.2.0: "evp-" 16 hex digits "-" a payload's name? */

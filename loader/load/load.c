@@ -24,10 +24,7 @@ static int set_names(struct load *l, struct err *err)
 
 static int prepare(struct load *l, struct err *err)
 {
-    if (load_inventory(l, err))
-        return err->code;
-    load_match(l);
-    if (load_count_parts(l, err))
+    if (load_inventory(l, err) || load_match(l, err) || load_count_parts(l, err))
         return err->code;
     if (l->report.nothing_to_do)
         return load_rest(l, err);
@@ -66,13 +63,9 @@ static void release_work(struct load *l)
 {
     for (int i = 0; i < l->report.n_tiers; i++)
         tier_store_close(&l->store[i]);
-    for (int i = 0; i < l->n_goals; i++)
-        if (!l->goal[i].borrows)
-            entry_release(&l->goal[i].want);
     free(l->goal);
     free(l->copy);
     free(l->damaged);
-    map_release(&l->goals);
     order_release(&l->order);
     l->goal = NULL;
     l->copy = l->damaged = NULL;
@@ -151,16 +144,15 @@ void load_each_change(const struct load *l, void (*each)(void *arg, const struct
     for (int s = 0; s < l->report.n_tiers; s++) {
         for (int i = 0; i < l->store[s].in.n; i++) {
             const struct entry *e = &l->store[s].in.at[i];
-            if (load_was_placed(l, &l->store[s], e) && map_find(&l->goals, e->id, strlen(e->id)) < 0 &&
-                !load_in_place(l, e->id))
+            if (load_was_placed(l, &l->store[s], e) && !load_goal(l, e->id) && !load_in_place(l, e->id))
                 each(arg, &(struct load_change){ OP_EVICT, l->store[s].tier->name, NULL, e->id, e->config, e->bytes });
         }
     }
     for (int i = 0; i < l->n_goals; i++) {
         const struct goal *g = &l->goal[i];
+        const struct entry want = planned_variant(&l->planned, g->context);
         if (g->operation != OP_KEEP)
-            each(arg,
-                 &(struct load_change){ g->operation, g->from < 0 ? NULL : l->store[g->from].tier->name,
-                                        l->store[g->store].tier->name, g->want.id, g->want.config, g->want.bytes });
+            each(arg, &(struct load_change){ g->operation, g->from < 0 ? NULL : l->store[g->from].tier->name,
+                                             l->store[want.tier].tier->name, want.id, want.config, want.bytes });
     }
 }

@@ -24,11 +24,11 @@ static int say_too_large(const struct load *l, int tier, struct err *err)
 static struct order_file file_of(const struct load *l, const struct copy *c)
 {
     const struct entry *e = load_entry(l, c);
-    const struct goal *g = c->goal < 0 ? NULL : &l->goal[c->goal];
+    const struct planned_context *p = c->goal < 0 ? NULL : load_context(l, &l->goal[c->goal]);
 
     return (struct order_file){ .tier = c->store,
-                                .bytes = g ? g->want.bytes : e->bytes,
-                                .keep = g && g->store == c->store,
+                                .bytes = p ? p->bytes : e->bytes,
+                                .keep = p && p->tier == c->store,
                                 .spare = !e->placed && !load_was_placed(l, &l->store[c->store], e),
                                 .packed = c->packed };
 }
@@ -42,9 +42,10 @@ static int find_order(struct load *l, struct err *err)
 
     for (int i = 0; !code && i < l->n_copies; i++)
         file[i] = file_of(l, &l->copy[i]);
-    for (int i = 0; !code && i < l->n_goals; i++)
-        goal[i] =
-            (struct order_goal){ l->goal[i].store, l->goal[i].want.bytes, l->goal[i].source, l->goal[i].here >= 0 };
+    for (int i = 0; !code && i < l->n_goals; i++) {
+        const struct planned_context *c = load_context(l, &l->goal[i]);
+        goal[i] = (struct order_goal){ c->tier, c->bytes, l->goal[i].source, l->goal[i].here >= 0 };
+    }
     for (int t = 0; t < l->report.n_tiers; t++)
         capacity[t] = l->report.tier[t].capacity;
     if (!code)
@@ -109,12 +110,13 @@ static int check_disks(const struct load *l, struct err *err)
     for (int i = 0; i < l->order.n; i++) {
         const struct step *step = &l->order.at[i];
         bool place = step->kind == STEP_PLACE;
-        int store = place ? l->goal[step->goal].store : l->copy[step->file].store;
-        int64_t n = bytes_on_disk(place ? l->goal[step->goal].want.size : load_entry(l, &l->copy[step->file])->size);
+        const struct planned_context *c = place ? load_context(l, &l->goal[step->goal]) : NULL;
+        int store = place ? c->tier : l->copy[step->file].store;
+        int64_t n = bytes_on_disk(place ? c->size : load_entry(l, &l->copy[step->file])->size);
         int64_t *free_bytes = &disk[first_on_disk(disk, store)].free_bytes;
         if (place && n > *free_bytes)
             return err_set(err, ERR_FAIL, "tier '%s': context '%.80s' needs %lld bytes, %s'%s' has %lld free",
-                           l->store[store].tier->name, l->goal[step->goal].want.id, (long long)n,
+                           l->store[store].tier->name, l->planned.ids.at[c - l->planned.at].key, (long long)n,
                            tier_is_folder(l->store[store].tier) ? "the disk of " : "", l->store[store].tier->uri,
                            (long long)(*free_bytes < 0 ? 0 : *free_bytes));
         *free_bytes += place ? -n : *free_bytes > INT64_MAX - n ? 0 : n;

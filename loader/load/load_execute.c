@@ -141,34 +141,36 @@ struct batch {
     struct load *l;
     const struct step *step;
     int n;
+    struct entry want[BATCH_FILES]; // texts are borrowed from
+    struct planned_texts texts[BATCH_FILES];
     enum share share[BATCH_FILES];
     struct map objects; // by store and name
 };
 
-static int copy_packed(const struct load *l, const struct goal *g, struct err *err)
+static int copy_packed(const struct load *l, const struct entry *want, struct err *err)
 {
-    char *path = file_join(l->o.payloads, g->want.payload);
+    char *path = file_join(l->o.payloads, want->payload);
 
     if (!path)
         return err_nomem(err);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct blob from = blob_of_file(fd);
-    from.size = g->want.size; /* so that nobody looks for its end */
+    from.size = want->size; /* so that nobody looks for its end */
     int code = fd < 0 ? err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno))
-                      : tier_store_put(&l->store[g->store], &from, &g->want, err);
+                      : tier_store_put(&l->store[want->tier], &from, want, err);
     if (fd >= 0)
         close(fd);
     free(path);
     return code;
 }
 
-static int copy_placed(const struct load *l, const struct copy *c, const struct goal *g, struct err *err)
+static int copy_placed(const struct load *l, const struct copy *c, const struct entry *want, struct err *err)
 {
     struct blob from;
 
     if (tier_store_get(&l->store[c->store], load_entry(l, c), &from, err))
         return err->code;
-    int code = tier_store_put(&l->store[g->store], &from, &g->want, err);
+    int code = tier_store_put(&l->store[want->tier], &from, want, err);
     blob_close(&from);
     return code;
 }
@@ -177,24 +179,23 @@ static int copy_piece(void *arg, int i, struct err *err)
 {
     const struct batch *b = arg;
     const struct load *l = b->l;
-    const struct goal *g = &l->goal[b->step[i].goal];
+    const struct entry *want = &b->want[i];
     int file = b->step[i].file;
 
     if (b->share[i] == OBJECT_TWICE ||
-        (b->share[i] == OBJECT_THERE && tier_store_has(&l->store[g->store], &g->want, STORE_CONTENT)))
+        (b->share[i] == OBJECT_THERE && tier_store_has(&l->store[want->tier], want, STORE_CONTENT)))
         return 0;
-    int code = file < 0 ? copy_packed(l, g, err) : copy_placed(l, &l->copy[file], g, err);
+    int code = file < 0 ? copy_packed(l, want, err) : copy_placed(l, &l->copy[file], want, err);
 
-    return code ? err_wrap(err, "context '%.80s'", g->want.id) : 0;
+    return code ? err_wrap(err, "context '%.80s'", want->id) : 0;
 }
 
 static int read_back_piece(void *arg, int i, struct err *err)
 {
     const struct batch *b = arg;
-    const struct goal *g = &b->l->goal[b->step[i].goal];
+    const struct entry *want = &b->want[i];
 
-    return tier_store_read_back(&b->l->store[g->store], &g->want, err) ? err_wrap(err, "context '%.80s'", g->want.id)
-                                                                       : 0;
+    return tier_store_read_back(&b->l->store[want->tier], want, err) ? err_wrap(err, "context '%.80s'", want->id) : 0;
 }
 
 static int run_batch(struct batch *b, int (*piece)(void *arg, int i, struct err *err), struct err *err)
@@ -207,7 +208,7 @@ static int flush_batch(const struct batch *b, struct err *err)
     bool written[TIER_MAX] = { 0 };
 
     for (int i = 0; i < b->n; i++)
-        written[b->l->goal[b->step[i].goal].store] = true;
+        written[b->want[i].tier] = true;
     for (int s = 0; s < b->l->report.n_tiers; s++)
         if (written[s] && tier_store_flush(&b->l->store[s], err))
             return err->code;
@@ -217,14 +218,14 @@ static int flush_batch(const struct batch *b, struct err *err)
 static int name_batch(struct batch *b, struct err *err)
 {
     for (int i = 0; i < b->n; i++) {
-        struct goal *g = &b->l->goal[b->step[i].goal];
-        struct entry e = g->want;
-        g->borrows = true;
-        e.present = e.placed = true;
-        e.before = false;
-        if (tier_store_add(&b->l->store[g->store], &e, err))
+        const struct entry *want = &b->want[i];
+        struct entry e;
+        if (entry_copy(&e, want, err))
             return err->code;
-        b->l->report.tier[g->store].written += g->want.size;
+        e.present = e.placed = true;
+        if (tier_store_add(&b->l->store[want->tier], &e, err))
+            return err->code;
+        b->l->report.tier[want->tier].written += want->size;
     }
     return commit_all(b->l, err);
 }
@@ -234,12 +235,12 @@ static int find_shared(struct batch *b, const struct batch *before, struct err *
 {
     map_release(&b->objects);
     for (int i = 0; i < b->n; i++) {
-        const struct goal *g = &b->l->goal[b->step[i].goal];
-        char key[OBJECT_FILE + 1] = { (char)g->store };
-        size_t n = strlen(g->want.file) + 1;
+        const struct entry *want = &b->want[i];
+        char key[OBJECT_FILE + 1] = { (char)want->tier };
+        size_t n = strlen(want->file) + 1;
         bool shares, first;
-        memcpy(key + 1, g->want.file, n - 1);
-        if (tier_store_shares(&b->l->store[g->store], &g->want, &shares, err))
+        memcpy(key + 1, want->file, n - 1);
+        if (tier_store_shares(&b->l->store[want->tier], want, &shares, err))
             return err->code;
         if (map_add(&b->objects, key, n, &first) < 0)
             return err_nomem(err);
@@ -250,18 +251,29 @@ static int find_shared(struct batch *b, const struct batch *before, struct err *
 }
 
 /* Takes steps from number `first` on. */
-static void take_batch(struct batch *b, int first)
+static int take_batch(struct batch *b, int first, struct err *err)
 {
-    const struct order *order = &b->l->order;
+    const struct load *l = b->l;
     int64_t bytes = 0;
 
-    b->step = &order->at[first];
-    for (b->n = 0; first < order->n && order->at[first].kind == STEP_PLACE && b->n < BATCH_FILES; first++) {
-        bytes += b->l->goal[order->at[first].goal].want.size;
+    b->step = &l->order.at[first];
+    for (b->n = 0; first < l->order.n && b->step[b->n].kind == STEP_PLACE && b->n < BATCH_FILES; first++) {
+        const struct goal *g = &l->goal[b->step[b->n].goal];
+        bytes += load_context(l, g)->size;
         if (b->n && bytes > batch_bytes)
             break;
-        b->n++;
+        if (planned_entry(&l->planned, g->context, &b->texts[b->n], &b->want[b->n], err))
+            return err->code;
+        memcpy(b->want[b->n++].prefix, g->prefix, sizeof(g->prefix));
     }
+    return 0;
+}
+
+static void release_batch(struct batch *b)
+{
+    map_release(&b->objects);
+    for (int i = 0; i < BATCH_FILES; i++)
+        buf_release(&b->texts[i].payload);
 }
 
 static int copy_batch(struct batch *b, struct err *err)
@@ -282,8 +294,7 @@ static int name_other(struct placing *p, struct err *err)
 {
     if (p->other->n && name_batch(p->other, err))
         return err->code;
-    take_batch(p->other, p->end);
-    return find_shared(p->other, p->copied, err);
+    return take_batch(p->other, p->end, err) ? err->code : find_shared(p->other, p->copied, err);
 }
 
 static void place_half(void *arg, int i)
@@ -314,8 +325,7 @@ static int place_turn(struct placing *p, struct err *err)
 
 static int place_batches(struct placing *p, struct publishing *publishing, struct err *err)
 {
-    take_batch(p->copied, p->end);
-    if (find_shared(p->copied, p->other, err))
+    if (take_batch(p->copied, p->end, err) || find_shared(p->copied, p->other, err))
         return err->code;
     while (p->copied->n || p->other->n) {
         int named = p->other->n;
@@ -336,7 +346,7 @@ static int place_run(struct load *l, int first, int *end, struct publishing *pub
     b[0].l = b[1].l = l;
     int code = place_batches(&p, publishing, err);
     for (int i = 0; i < 2; i++)
-        map_release(&b[i].objects);
+        release_batch(&b[i]);
     free(b);
     *end = p.end;
     return code;
@@ -351,7 +361,7 @@ static int reserve_entries(struct load *l, struct err *err)
 
     for (int i = 0; i < l->order.n; i++)
         if (l->order.at[i].kind == STEP_PLACE)
-            n[l->goal[l->order.at[i].goal].store]++;
+            n[load_context(l, &l->goal[l->order.at[i].goal])->tier]++;
     for (int s = 0; s < l->report.n_tiers; s++)
         if (n[s] && ARRAY_GROW(&l->store[s].in, l->store[s].in.n + n[s]))
             return err_nomem(err);

@@ -20,31 +20,29 @@ struct copy {
     bool damaged; // it was to be the source of its goal, and is not whole
 };
 
-/* A payload that shall be in a tier. */
+/* A payload that shall be in a tier. There may be millions: what it is, its context says. */
 struct goal {
-    struct entry want; // size, checksum and file once they are known
-    bool borrows;      // its texts are those of the entry in its store
-    int store;
-    int copies; // the first copy of it in another tier; -1
-    int here;   // the copy in its place; -1: none
-    int source; // what it is placed from: a copy, or ORDER_PAYLOADS
-    int from;   // the store that held the context before; -1: none
+    int context; // number in `planned`
+    int copies;  // the first copy of it in another tier; -1
+    int here;    // the copy in its place; -1: none
+    int source;  // what it is placed from: a copy, or ORDER_PAYLOADS
+    int from;    // the store that held the context before; -1: none
     enum operation operation;
+    uint8_t prefix[OBJECT_ID]; // once its size is known
 };
 
 struct load {
     struct load_options o;
     struct manifest manifest; // without its rows
-    struct planned planned;   // these, and which of them are in their place: they are no goals
+    struct planned planned;   // these, or the state before; goals, and what is in its place and is none
     const char *name_space;
     char *receipt;                     // path; NULL: none is written
     struct tier_store store[TIER_MAX]; // one per tier of the manifest; .tier NULL: not served, or away
     struct err *away;                  // (TIER_MAX) why a tier cannot be reached; .code 0: it can
     bool restoring;                    // after a failure: what is away stays as it is
     bool undoes[TIER_MAX];             // of a rollback: the load to undo has begun in this store
-    struct goal *goal;
+    struct goal *goal;                 // in the order of their contexts
     int n_goals;
-    struct map goals; // id -> number
     struct copy *copy;
     int n_copies;
     struct copy *damaged; // their files are missing or damaged
@@ -68,7 +66,7 @@ int load_read(struct load *l, struct err *err) MUST_CHECK;
 int load_inventory(struct load *l, struct err *err) MUST_CHECK;
 
 /* Finds the copies of every goal, names each context's operation, and whether there is nothing to do. */
-void load_match(struct load *l);
+int load_match(struct load *l, struct err *err) MUST_CHECK;
 
 /* Reads the payload of every goal that is not in its place, and chooses its source. */
 int load_verify(struct load *l, struct err *err) MUST_CHECK;
@@ -92,15 +90,20 @@ int load_end_store(struct load *l, struct tier_store *s, struct err *err) MUST_C
 
 /* ---- shared ---- */
 
-/* Gives every row of the manifest to visit(), as far as planned_row() knows it. */
-int load_each_row(const struct load *l, manifest_visit *visit, void *arg, struct err *err) MUST_CHECK;
-
 /* What sifts the payloads of a store (struct tier_store_options): takes out those that are in their place. */
 struct load_sift {
     struct load *l;
     int tier;
 };
 int load_sift(void *arg, struct tier_store *s, int first, struct err *err) MUST_CHECK;
+
+static inline struct planned_context *load_context(const struct load *l, const struct goal *g)
+{
+    return &l->planned.at[g->context];
+}
+
+/* The goal of a context; NULL: it is none. */
+struct goal *load_goal(const struct load *l, const char *id);
 
 /* Is the context's payload in its place, so that it is no goal? */
 bool load_in_place(const struct load *l, const char *id);

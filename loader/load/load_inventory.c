@@ -159,38 +159,25 @@ static int check_undoable(struct load *l, struct err *err)
 
 /* ---- goals --------------------------------------------------------------------------- */
 
-static int add_goal(struct load *l, struct goal *g, const struct entry *e, struct err *err)
+struct goal *load_goal(const struct load *l, const char *id)
 {
-    g->copies = g->here = -1;
-    g->from = -1;
-    g->source = ORDER_PAYLOADS;
-    g->operation = OP_INSERT;
-    l->n_goals++;
-    if (entry_copy(&g->want, e, err))
-        return err->code;
-    return map_add(&l->goals, e->id, strlen(e->id), NULL) == l->n_goals - 1 ? 0 : err_nomem(err);
+    const struct planned_context *c = planned_find(&l->planned, id);
+
+    return c && c->goal >= 0 ? &l->goal[c->goal] : NULL;
 }
 
-/* A row that is placed in a tier that is served, and is not in its place, is a goal. */
-static int goal_from_row(void *arg, const struct manifest *m, const struct placement *p, struct err *err)
+static struct goal *add_goal(struct load *l, int context)
 {
-    struct load *l = arg;
-
-    if (p->tier < 0 || !l->store[p->tier].tier || load_in_place(l, p->id))
-        return 0;
     struct goal *g = &l->goal[l->n_goals];
-    struct entry e = { .id = unconst(p->id),
-                       .config = unconst(p->config),
-                       .payload = unconst(p->payload),
-                       .n_tokens = p->n_tokens,
-                       .bytes = p->bytes };
 
-    memcpy(e.token_digest, p->token_digest, DIGEST_HEX);
-    memcpy(e.model_digest, m->model_digest, DIGEST_HEX);
-    g->store = p->tier;
-    return add_goal(l, g, &e, err);
+    *g = (struct goal){
+        .context = context, .copies = -1, .here = -1, .source = ORDER_PAYLOADS, .from = -1, .operation = OP_INSERT
+    };
+    l->planned.at[context].goal = l->n_goals++;
+    return g;
 }
 
+/* A context that is placed in a tier that is served, and is not in its place, is a goal. */
 static int goals_from_manifest(struct load *l, struct err *err)
 {
     const struct planned *p = &l->planned;
@@ -198,11 +185,13 @@ static int goals_from_manifest(struct load *l, struct err *err)
     for (int t = 0; t < l->manifest.tiers.n; t++)
         if (!l->store[t].tier)
             l->report.n_skipped += p->count[t];
-    int n = p->n_placed - p->n_in_place - l->report.n_skipped;
-    l->goal = calloc((size_t)n + 1, sizeof(*l->goal));
+    l->goal = calloc((size_t)(p->n_placed - p->n_in_place - l->report.n_skipped) + 1, sizeof(*l->goal));
     if (!l->goal)
         return err_nomem(err);
-    return n ? load_each_row(l, goal_from_row, l, err) : 0;
+    for (int i = 0; i < p->n; i++)
+        if (p->at[i].tier >= 0 && l->store[p->at[i].tier].tier && !p->at[i].in_place)
+            add_goal(l, i);
+    return 0;
 }
 
 /* Why nothing is done in a tier, and what that leaves out. */
@@ -228,27 +217,30 @@ static void say_skipped(const struct load *l)
             say_tier(l, t, l->planned.count[t]);
 }
 
+/* What shall be is no longer what the manifest says. */
 static int goals_from_before(struct load *l, struct err *err)
 {
     size_t max = 1;
 
     for (int i = 0; i < l->report.n_tiers; i++)
         max += (size_t)l->store[i].in.n;
+    planned_release(&l->planned);
     l->goal = calloc(max, sizeof(*l->goal));
     if (!l->goal)
         return err_nomem(err);
+    if (planned_init(&l->planned, err))
+        return err->code;
     for (int i = 0; i < l->report.n_tiers; i++) {
         const struct tier_store *s = &l->store[i];
         if (l->undoes[i] && s->load.before_capacity)
             l->report.tier[i].capacity = s->load.before_capacity;
         for (int k = 0; k < s->in.n; k++) {
             const struct entry *e = &s->in.at[k];
-            struct goal *g = &l->goal[l->n_goals];
-            if (!(l->undoes[i] ? e->before : e->placed) || map_find(&l->goals, e->id, strlen(e->id)) >= 0)
+            if (!(l->undoes[i] ? e->before : e->placed) || planned_find(&l->planned, e->id))
                 continue;
-            if (add_goal(l, g, e, err))
+            if (planned_add_entry(&l->planned, e, i, err))
                 return err->code;
-            g->store = i;
+            memcpy(add_goal(l, l->n_goals)->prefix, e->prefix, sizeof(e->prefix));
         }
     }
     return 0;
@@ -309,8 +301,9 @@ static void count_bytes(struct load *l)
     for (int t = 0; t < l->report.n_tiers; t++)
         l->report.tier[t].placed = l->planned.in_place_bytes[t];
     for (int i = 0; i < l->n_goals; i++) {
-        int64_t *sum = &l->report.tier[l->goal[i].store].placed;
-        if (__builtin_add_overflow(*sum, l->goal[i].want.bytes, sum))
+        const struct planned_context *c = load_context(l, &l->goal[i]);
+        int64_t *sum = &l->report.tier[c->tier].placed;
+        if (__builtin_add_overflow(*sum, c->bytes, sum))
             *sum = INT64_MAX;
     }
     l->report.n_goals = l->n_goals + l->planned.n_in_place;

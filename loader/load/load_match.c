@@ -22,22 +22,15 @@ char *load_find_payload(const struct load *l, const char *payload, int64_t *size
     return NULL;
 }
 
-static struct goal *goal_of(const struct load *l, const struct entry *e)
-{
-    int at = map_find(&l->goals, e->id, strlen(e->id));
-
-    return at < 0 ? NULL : &l->goal[at];
-}
-
 /* ---- copies ------------------------------------------------------------------------ */
 
 /* Is the entry the payload that a goal wants? A rollback knows its checksum; else it may have been packed again since.
  */
-static bool is_wanted(const struct entry *e, const struct goal *g, int64_t packed_size)
+static bool is_wanted(const struct entry *e, const struct entry *want, int64_t packed_size)
 {
-    if (!entry_same(e, &g->want))
+    if (!entry_same(e, want))
         return false;
-    return *g->want.checksum ? strcmp(e->checksum, g->want.checksum) == 0 : packed_size == e->size;
+    return *want->checksum ? strcmp(e->checksum, want->checksum) == 0 : packed_size == e->size;
 }
 
 /* A spare is placed again only after it was read. Of two copies, the one that readers see stays. */
@@ -54,24 +47,40 @@ static void match_in_place(struct load *l, struct goal *g, int number)
     c->goal = (int)(g - l->goal);
 }
 
-static void match_copy(struct load *l, int number)
+static int match_copy(struct load *l, int number, struct planned_texts *texts, struct err *err)
 {
     struct copy *c = &l->copy[number];
     const struct entry *e = load_entry(l, c);
-    struct goal *g = goal_of(l, e);
+    struct goal *g = load_goal(l, e->id);
+    struct entry want = *e;
     int64_t size = -1;
-    char *path = load_find_payload(l, g ? g->want.payload : e->payload, &size);
 
+    if (g && planned_entry(&l->planned, g->context, texts, &want, err))
+        return err->code;
+    char *path = load_find_payload(l, want.payload, &size);
     c->packed = size == e->size;
     free(path);
-    if (!g || !is_wanted(e, g, path ? size : e->size))
-        return;
-    if (g->store != c->store) {
+    if (!g || !is_wanted(e, &want, path ? size : e->size))
+        return 0;
+    if (want.tier != c->store) {
         c->goal = (int)(g - l->goal);
         c->next = g->copies;
         g->copies = number;
     } else if (g->here < 0 || e->placed)
         match_in_place(l, g, number);
+    return 0;
+}
+
+/* The first copy of a goal is in its fastest tier. */
+static int match_copies(struct load *l, struct err *err)
+{
+    struct planned_texts texts = { 0 };
+    int code = 0;
+
+    for (int i = l->n_copies - 1; i >= 0 && !code; i--)
+        code = match_copy(l, i, &texts, err);
+    buf_release(&texts.payload);
+    return code;
 }
 
 /* ---- operations ----------------------------------------------------------------------- */
@@ -79,8 +88,9 @@ static void match_copy(struct load *l, int number)
 /* A payload that would be kept but lost its file is inserted. */
 static void set_operation(const struct load *l, struct goal *g, const struct entry *was, int store)
 {
+    const struct entry want = planned_variant(&l->planned, g->context);
     struct cached before = entry_cached(was, l->store[store].tier);
-    struct cached after = entry_cached(&g->want, l->store[g->store].tier);
+    struct cached after = entry_cached(&want, l->store[want.tier].tier);
 
     g->from = store;
     g->operation = operation_between(&before, &after);
@@ -93,7 +103,7 @@ static void set_operations(struct load *l)
     for (int s = 0; s < l->report.n_tiers; s++) {
         for (int i = 0; i < l->store[s].in.n; i++) {
             const struct entry *e = &l->store[s].in.at[i];
-            struct goal *g = goal_of(l, e);
+            struct goal *g = load_goal(l, e->id);
             if (!load_was_placed(l, &l->store[s], e))
                 continue;
             if (g)
@@ -123,16 +133,18 @@ static bool all_in_place(const struct load *l)
     for (int i = 0; i < l->n_copies; i++) {
         const struct copy *c = &l->copy[i];
         const struct entry *e = load_entry(l, c);
-        if (e->placed && (c->goal < 0 || l->goal[c->goal].store != c->store || l->goal[c->goal].want.bytes != e->bytes))
+        const struct planned_context *p = c->goal < 0 ? NULL : load_context(l, &l->goal[c->goal]);
+        if (e->placed && (!p || p->tier != c->store || p->bytes != e->bytes))
             return false;
     }
     return l->n_damaged == 0;
 }
 
-void load_match(struct load *l)
+int load_match(struct load *l, struct err *err)
 {
-    for (int i = l->n_copies - 1; i >= 0; i--) /* so that a goal's first copy is in its fastest tier */
-        match_copy(l, i);
+    if (match_copies(l, err))
+        return err->code;
     set_operations(l);
     l->report.nothing_to_do = l->o.direction == LOAD_FORWARD && all_in_place(l);
+    return 0;
 }

@@ -6,6 +6,7 @@
 #include "loader/load/load_planned.h"
 
 #include "base/array.h"
+#include "base/unconst.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -91,7 +92,7 @@ void planned_release(struct planned *p)
         free(p->own.at[i]);
     free(p->own.at);
     map_release(&p->ids);
-    map_release(&p->configs);
+    map_release(&p->kinds);
     free(p->at);
     *p = (struct planned){ 0 };
 }
@@ -116,31 +117,86 @@ static int keep_name(struct planned *p, const struct placement *row, struct err 
     return err_nomem(err);
 }
 
-int planned_add(struct planned *p, const struct placement *row, struct err *err)
+/* The number of what contexts of a config and a model share, or MAP_NOMEM. */
+static int add_kind(struct planned *p, const char *config, const char *model_digest)
 {
-    bool added;
+    char key[MANIFEST_CONFIG + DIGEST_HEX];
+    size_t n = strlen(config) + 1;
 
+    memcpy(key, config, n);
+    memcpy(key + n, model_digest, DIGEST_HEX);
+    return map_add(&p->kinds, key, n + strlen(model_digest), NULL);
+}
+
+static const char *config_of(const struct planned *p, const struct planned_context *c)
+{
+    return p->kinds.at[c->kind].key;
+}
+
+static const char *model_of(const struct planned *p, const struct planned_context *c)
+{
+    const char *config = config_of(p, c);
+
+    return config + strlen(config) + 1;
+}
+
+/* Fills context number p->n; the caller names its payload, and counts it. added: its id was not there. */
+static int fill_context(struct planned *p, const char *model_digest, const struct placement *row, bool *added,
+                        struct err *err)
+{
     if (ARRAY_GROW(p, p->n + 1))
         return err_nomem(err);
     struct planned_context *c = &p->at[p->n];
     *c = (struct planned_context){ .bytes = row->bytes,
                                    .n_tokens = (int32_t)row->n_tokens,
-                                   .config = map_add(&p->configs, row->config, strlen(row->config), NULL),
+                                   .kind = add_kind(p, row->config, model_digest),
+                                   .goal = -1,
                                    .tier = (int16_t)row->tier };
     digest_from_hex(row->token_digest, c->tokens, sizeof(c->tokens));
-    if (c->config < 0 || map_add(&p->ids, row->id, strlen(row->id), &added) < 0)
-        return err_nomem(err);
-    if (!added)
-        return err_set(err, ERR_FORMAT, "id '%.80s' comes twice", row->id);
-    if (row->payload && (enter_name(p, row->payload, err) || keep_name(p, row, err)))
-        return err->code;
+    return c->kind < 0 || map_add(&p->ids, row->id, strlen(row->id), added) < 0 ? err_nomem(err) : 0;
+}
+
+static void count_context(struct planned *p, const struct placement *row)
+{
     p->n++;
     if (row->tier < 0)
-        return 0;
+        return;
     p->n_placed++;
     p->count[row->tier]++;
     if (__builtin_add_overflow(p->bytes[row->tier], row->bytes, &p->bytes[row->tier]))
         p->bytes[row->tier] = INT64_MAX;
+}
+
+int planned_add(struct planned *p, const char *model_digest, const struct placement *row, struct err *err)
+{
+    bool added;
+
+    if (fill_context(p, model_digest, row, &added, err))
+        return err->code;
+    if (!added)
+        return err_set(err, ERR_FORMAT, "id '%.80s' comes twice", row->id);
+    if (row->payload && (enter_name(p, row->payload, err) || keep_name(p, row, err)))
+        return err->code;
+    count_context(p, row);
+    return 0;
+}
+
+int planned_add_entry(struct planned *p, const struct entry *e, int tier, struct err *err)
+{
+    const struct placement row = { .id = e->id,
+                                   .token_digest = e->token_digest,
+                                   .config = e->config,
+                                   .payload = e->payload,
+                                   .n_tokens = e->n_tokens,
+                                   .bytes = e->bytes,
+                                   .tier = tier };
+    bool added;
+
+    if (fill_context(p, e->model_digest, &row, &added, err) || keep_name(p, &row, err) ||
+        planned_know(&p->at[p->n], e, err))
+        return err->code;
+    p->at[p->n].payload = digest_name(p, e->payload);
+    count_context(p, &row);
     return 0;
 }
 
@@ -151,43 +207,69 @@ struct planned_context *planned_find(const struct planned *p, const char *id)
     return i < 0 ? NULL : &p->at[i];
 }
 
-struct planned_context *planned_of(const struct planned *p, const char *model_digest, const struct entry *e)
+bool planned_same(const struct planned *p, const struct planned_context *c, const struct entry *e)
 {
-    struct planned_context *c = planned_find(p, e->id);
     uint8_t tokens[sizeof(c->tokens)];
 
-    if (!c || !e->payload || c->payload != digest_name(p, e->payload) ||
-        strcmp(p->configs.at[c->config].key, e->config) != 0 || strcmp(model_digest, e->model_digest) != 0)
-        return NULL;
+    if (strcmp(config_of(p, c), e->config) != 0 || strcmp(model_of(p, c), e->model_digest) != 0)
+        return false;
     digest_from_hex(e->token_digest, tokens, sizeof(tokens));
-    return memcmp(tokens, c->tokens, sizeof(tokens)) == 0 ? c : NULL;
+    return memcmp(tokens, c->tokens, sizeof(tokens)) == 0;
 }
 
-int planned_row(const struct planned *p, int i, struct planned_texts *texts, struct placement *row, struct err *err)
+struct planned_context *planned_of(const struct planned *p, const struct entry *e)
+{
+    struct planned_context *c = planned_find(p, e->id);
+
+    return c && e->payload && c->payload == digest_name(p, e->payload) && planned_same(p, c, e) ? c : NULL;
+}
+
+struct entry planned_variant(const struct planned *p, int i)
+{
+    const struct planned_context *c = &p->at[i];
+    struct entry e = { .id = p->ids.at[i].key,
+                       .config = unconst(config_of(p, c)),
+                       .n_tokens = c->n_tokens,
+                       .bytes = c->bytes,
+                       .size = c->size,
+                       .tier = c->tier };
+
+    digest_hex(c->tokens, sizeof(c->tokens), e.token_digest);
+    snprintf(e.model_digest, sizeof(e.model_digest), "%s", model_of(p, c));
+    if (c->size)
+        digest_hex(c->checksum, sizeof(c->checksum), e.checksum);
+    return e;
+}
+
+int planned_entry(const struct planned *p, int i, struct planned_texts *texts, struct entry *e, struct err *err)
 {
     const struct planned_context *c = &p->at[i];
 
-    digest_hex(c->tokens, sizeof(c->tokens), texts->token_digest);
-    *row = (struct placement){ .id = p->ids.at[i].key,
-                               .token_digest = texts->token_digest,
-                               .config = p->configs.at[c->config].key,
-                               .payload = i < p->own.n ? p->own.at[i] : NULL,
-                               .n_tokens = c->n_tokens,
-                               .bytes = c->bytes,
-                               .tier = c->tier };
-    if (!c->payload || row->payload)
+    *e = planned_variant(p, i);
+    if (c->size) {
+        object_file(c->object, texts->file);
+        e->file = texts->file;
+    }
+    e->payload = i < p->own.n ? p->own.at[i] : NULL;
+    if (!c->payload || e->payload)
         return 0;
-    manifest_put_payload_name(&texts->payload, row->id, row->token_digest, row->config);
-    row->payload = buf_str(&texts->payload);
+    manifest_put_payload_name(&texts->payload, e->id, e->token_digest, e->config);
+    e->payload = texts->payload.at;
     return buf_failed(&texts->payload) ? err_nomem(err) : 0;
 }
 
-void planned_settle(struct planned *p, struct planned_context *c, const struct entry *e)
+int planned_know(struct planned_context *c, const struct entry *e, struct err *err)
+{
+    if (!object_parse(e->file, c->object))
+        return err_set(err, ERR_FORMAT, "'%.100s' is not the name of a placed payload", e->file);
+    digest_from_hex(e->checksum, c->checksum, sizeof(c->checksum));
+    c->size = e->size;
+    return 0;
+}
+
+void planned_settle(struct planned *p, struct planned_context *c)
 {
     c->in_place = true;
-    c->checksum = strtoull(e->checksum, NULL, 16);
-    c->size = e->size;
-    object_parse(e->file, c->object);
     p->n_in_place++;
     p->in_place_bytes[c->tier] += c->bytes;
 }

@@ -6,12 +6,10 @@
  * therefore ended, and the next one ends it in the stores that are left (load_inventory.c).
  */
 #include "base/file.h"
-#include "base/unconst.h"
 #include "loader/formats/receipt.h"
 #include "loader/load/load_internal.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -82,30 +80,31 @@ int load_begin(struct load *l, struct err *err)
 
 /* ---- what is placed ---------------------------------------------------------------------- */
 
-/* Marks a payload as placed or spare. The goal of a placed one becomes a copy of it, for the receipt. */
+static bool is_object(const struct entry *e, const uint8_t object[OBJECT_ID])
+{
+    uint8_t own[OBJECT_ID];
+
+    return object_parse(e->file, own) && memcmp(own, object, sizeof(own)) == 0;
+}
+
+/* Marks a payload as placed or spare. */
 static int mark_entry(struct load *l, int store, int i, struct err *err)
 {
     struct entry *e = &l->store[store].in.at[i];
-    int at = map_find(&l->goals, e->id, strlen(e->id));
-    struct goal *g = at < 0 ? NULL : &l->goal[at];
-    bool mine = g && g->store == store;
-    bool placed = mine && (g->here >= 0 ? l->copy[g->here].entry == i : strcmp(g->want.file, e->file) == 0);
-    bool same = e->placed == placed && (!placed || e->bytes == g->want.bytes);
+    const struct goal *g = load_goal(l, e->id);
+    struct planned_context *c = g ? load_context(l, g) : NULL;
+    bool mine = g && c->tier == store;
+    bool placed = mine && (g->here >= 0 ? l->copy[g->here].entry == i : is_object(e, c->object));
+    bool same = e->placed == placed && (!placed || e->bytes == c->bytes);
 
     e->placed = placed;
     if (placed)
-        e->bytes = g->want.bytes;
+        e->bytes = c->bytes;
     else
         l->report.tier[store].spare += e->bytes;
     if (!same && tier_store_update(&l->store[store], i, err))
         return err->code;
-    if (!placed)
-        return 0;
-    if (!g->borrows)
-        entry_release(&g->want);
-    g->want = *e;
-    g->borrows = true;
-    return 0;
+    return placed ? planned_know(c, e, err) : 0;
 }
 
 static int mark_entries(struct load *l, struct err *err)
@@ -155,14 +154,6 @@ int load_end_store(struct load *l, struct tier_store *s, struct err *err)
 
 /* ---- the receipt ----------------------------------------------------------------------------- */
 
-/* A receipt being written. */
-struct writing {
-    const struct load *l;
-    struct map evicted;
-    struct goal *next; // the goals are in the manifest's order
-    struct rows_out out;
-};
-
 static int list_evicted(const struct load *l, struct map *evicted, struct err *err)
 {
     for (int s = 0; s < l->report.n_tiers; s++)
@@ -174,61 +165,45 @@ static int list_evicted(const struct load *l, struct map *evicted, struct err *e
     return 0;
 }
 
-/* The entry of a payload that was in its place. Texts are the row's. */
-static struct entry entry_in_place(const struct manifest *m, const struct placement *row,
-                                   const struct planned_context *c, char file[OBJECT_FILE])
-{
-    struct entry e = { .id = unconst(row->id),
-                       .config = unconst(row->config),
-                       .file = file,
-                       .n_tokens = row->n_tokens,
-                       .bytes = row->bytes,
-                       .size = c->size,
-                       .tier = row->tier };
-
-    object_file(c->object, file);
-    memcpy(e.token_digest, row->token_digest, DIGEST_HEX);
-    memcpy(e.model_digest, m->model_digest, DIGEST_HEX);
-    snprintf(e.checksum, sizeof(e.checksum), "%016" PRIx64, c->checksum);
-    return e;
-}
-
-static int write_row(void *arg, const struct manifest *m, const struct placement *p, struct err *err)
-{
-    struct writing *w = arg;
-    const struct planned_context *c = planned_find(&w->l->planned, p->id);
-    bool evicted = map_find(&w->evicted, p->id, strlen(p->id)) >= 0, in_place = c && c->in_place;
-    struct receipt_row row = { p->id, NULL, evicted ? OP_EVICT : OP_NONE };
-    char file[OBJECT_FILE];
-
-    if (in_place) {
-        const struct entry e = entry_in_place(m, p, c, file);
-        return receipt_put(&w->out, &m->tiers, &(struct receipt_row){ p->id, &e, OP_KEEP }, err);
-    }
-    if (p->tier >= 0 && w->l->store[p->tier].tier) {
-        struct goal *g = w->next++;
-        g->want.tier = g->store;
-        row = (struct receipt_row){ p->id, &g->want, g->operation };
-    }
-    return receipt_put(&w->out, &m->tiers, &row, err);
-}
-
 /* Writes a row per context of the manifest, in its order. */
+static int write_rows(const struct load *l, const struct map *evicted, struct rows_out *out, struct err *err)
+{
+    struct planned_texts texts = { 0 };
+    struct entry e;
+    int code = 0;
+
+    for (int i = 0; i < l->planned.n && !code; i++) {
+        const struct planned_context *c = &l->planned.at[i];
+        struct receipt_row row = { l->planned.ids.at[i].key, NULL, OP_NONE };
+        if (c->goal >= 0 || c->in_place) {
+            code = planned_entry(&l->planned, i, &texts, &e, err);
+            row.entry = &e;
+            row.operation = c->in_place ? OP_KEEP : l->goal[c->goal].operation;
+        } else if (map_find(evicted, row.id, strlen(row.id)) >= 0)
+            row.operation = OP_EVICT;
+        if (!code)
+            code = receipt_put(out, &l->manifest.tiers, &row, err);
+    }
+    buf_release(&texts.payload);
+    return code;
+}
+
 static int write_receipt(const struct load *l, struct err *err)
 {
     const struct manifest *m = &l->manifest;
     const struct receipt_made made = { m->digest, &m->tiers, l->o.args, l->o.n_args };
-    struct writing w = { .l = l, .next = l->goal };
-    int code = list_evicted(l, &w.evicted, err) || receipt_create(&w.out, l->receipt, &made, err) ? err->code : 0;
+    struct map evicted = { 0 };
+    struct rows_out out;
+    int code = list_evicted(l, &evicted, err) || receipt_create(&out, l->receipt, &made, err) ? err->code : 0;
 
     if (!code) {
-        code = load_each_row(l, write_row, &w, err);
+        code = write_rows(l, &evicted, &out, err);
         if (!code)
-            code = rows_finish(&w.out, err);
+            code = rows_finish(&out, err);
         else
-            rows_abort(&w.out);
+            rows_abort(&out);
     }
-    map_release(&w.evicted);
+    map_release(&evicted);
     return code;
 }
 
@@ -246,10 +221,13 @@ static int settle_receipt(const struct load *l, struct err *err)
 /* Is the payload of the state before in another tier, which a rollback takes it from? */
 static bool is_elsewhere(const struct load *l, const struct entry *e)
 {
-    int at = map_find(&l->goals, e->id, strlen(e->id));
-    const struct entry *now = at < 0 ? NULL : &l->goal[at].want;
+    const struct planned_context *c = planned_find(&l->planned, e->id);
+    uint8_t checksum[sizeof(c->checksum)];
 
-    return now ? entry_same(now, e) && strcmp(now->checksum, e->checksum) == 0 : load_in_place(l, e->id);
+    if (!c || c->goal < 0)
+        return c && c->in_place;
+    digest_from_hex(e->checksum, checksum, sizeof(checksum));
+    return planned_same(&l->planned, c, e) && memcmp(c->checksum, checksum, sizeof(checksum)) == 0;
 }
 
 /* Counts the payloads that a rollback will need from the payload folder, and those that are not there. Whether a file

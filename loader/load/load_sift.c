@@ -14,8 +14,7 @@
 
 static int add_row(void *arg, const struct manifest *m, const struct placement *row, struct err *err)
 {
-    (void)m;
-    return planned_add(arg, row, err);
+    return planned_add(arg, m->model_digest, row, err);
 }
 
 int load_read(struct load *l, struct err *err)
@@ -27,18 +26,6 @@ int load_read(struct load *l, struct err *err)
     if (!code)
         code = manifest_each(&l->manifest, l->o.manifest, add_row, &l->planned, err);
     planned_end(&l->planned);
-    return code;
-}
-
-int load_each_row(const struct load *l, manifest_visit *visit, void *arg, struct err *err)
-{
-    struct planned_texts texts = { 0 };
-    struct placement row;
-    int code = 0;
-
-    for (int i = 0; i < l->planned.n && !code; i++)
-        code = planned_row(&l->planned, i, &texts, &row, err) ? err->code : visit(arg, &l->manifest, &row, err);
-    buf_release(&texts.payload);
     return code;
 }
 
@@ -88,11 +75,10 @@ static int look_piece(void *arg, int i, struct err *err)
 /* The context that an entry is the payload of, in its place; NULL: it is not. */
 static struct planned_context *settled_by(const struct load_sift *sift, const struct entry *e)
 {
-    struct planned_context *c = planned_of(&sift->l->planned, sift->l->manifest.model_digest, e);
-    uint8_t object[OBJECT_ID];
+    struct planned_context *c = planned_of(&sift->l->planned, e);
+    struct err why;
 
-    return c && e->placed && c->tier == sift->tier && c->bytes == e->bytes && !c->in_place &&
-                   object_parse(e->file, object)
+    return c && e->placed && c->tier == sift->tier && c->bytes == e->bytes && !c->in_place && !planned_know(c, e, &why)
                ? c
                : NULL;
 }
@@ -113,7 +99,7 @@ int load_sift(void *arg, struct tier_store *s, int first, struct err *err)
         struct entry *e = &s->in.at[first + i];
         struct planned_context *c = k.there[i] ? settled_by(sift, e) : NULL;
         if (c) {
-            planned_settle(&sift->l->planned, c, e);
+            planned_settle(&sift->l->planned, c);
             entry_release(e);
         } else
             s->in.at[left++] = *e;

@@ -27,10 +27,8 @@ void load_progress(const struct load *l, enum load_phase phase, int done, int to
 
 /* ---- in the payload folder ------------------------------------------------------------ */
 
-static int compare_payload(const struct goal *g, const struct packed_payload *p, struct err *err)
+static int compare_payload(const struct entry *want, const struct packed_payload *p, struct err *err)
 {
-    const struct entry *want = &g->want;
-
     if (strcmp(p->config.name, want->config) != 0)
         return err_set(err, ERR_FORMAT, "has config '%s', not '%s'", p->config.name, want->config);
     if (strcmp(p->file.token_digest, want->token_digest) != 0 || p->file.n_tokens != want->n_tokens)
@@ -71,9 +69,8 @@ static int check_before(const struct entry *want, const char *path, struct err *
 }
 
 /* Reads the payload of a goal whole, and sets what it will be in the tier. */
-static int check_packed(const struct load *l, struct goal *g, const char *path, struct err *err)
+static int check_packed(struct entry *want, const char *path, struct err *err)
 {
-    struct entry *want = &g->want;
     struct packed_payload p;
 
     if (*want->checksum)
@@ -81,7 +78,7 @@ static int check_packed(const struct load *l, struct goal *g, const char *path, 
     if (packed_payload_open(&p, path, PAYLOAD_WHOLE, err))
         return err->code;
     const struct file_map *file = &p.file.st.map;
-    int code = compare_payload(g, &p, err);
+    int code = compare_payload(want, &p, err);
     if (!code)
         code = index_prefix(p.file.tokens->at, want->n_tokens, want->prefix, err);
     if (!code) {
@@ -89,16 +86,14 @@ static int check_packed(const struct load *l, struct goal *g, const char *path, 
         digest_xxh3_hex(file->at, file->n, want->checksum);
     }
     packed_payload_close(&p);
-    return code ? err_wrap(err, "'%s'", path) : entry_set_file(want, l->name_space, err);
+    return code ? err_wrap(err, "'%s'", path) : 0;
 }
 
 /* ---- in the tiers ------------------------------------------------------------------------ */
 
 /* Makes a whole copy in another tier the source of a goal; a copy with other bytes than the source is none of it. */
-static int find_in_tiers(struct load *l, struct goal *g, struct err *err)
+static void find_in_tiers(struct load *l, struct goal *g, struct entry *want)
 {
-    struct entry *want = &g->want;
-
     g->source = ORDER_PAYLOADS;
     for (int i = g->copies; i >= 0; i = l->copy[i].next) {
         struct copy *c = &l->copy[i];
@@ -117,46 +112,55 @@ static int find_in_tiers(struct load *l, struct goal *g, struct err *err)
         want->size = e->size;
         memcpy(want->checksum, e->checksum, sizeof(e->checksum));
         memcpy(want->prefix, e->prefix, sizeof(e->prefix));
-        if (entry_set_file(want, l->name_space, err))
-            return err->code;
     }
-    return 0;
 }
 
-static int say_missing(const struct load *l, const struct goal *g, struct err *err)
+static int say_missing(const struct load *l, const char *payload, struct err *err)
 {
     const char *folder = l->o.payloads;
 
     if (l->o.direction == LOAD_BACK)
         return folder
-                   ? err_set(err, ERR_FAIL, "cannot roll back: '%s' is neither whole in a tier nor in '%s'",
-                             g->want.payload, folder)
+                   ? err_set(err, ERR_FAIL, "cannot roll back: '%s' is neither whole in a tier nor in '%s'", payload,
+                             folder)
                    : err_set(err, ERR_FAIL,
                              "cannot roll back: '%s' is whole in no tier, and no payload folder is given (--payloads)",
-                             g->want.payload);
+                             payload);
     if (!folder)
-        return err_set(err, ERR_FORMAT, "payload '%s' is needed, and no payload folder is given (--payloads)",
-                       g->want.payload);
-    return err_set(err, ERR_FORMAT, "there is no payload '%s' in '%s'", g->want.payload, folder);
+        return err_set(err, ERR_FORMAT, "payload '%s' is needed, and no payload folder is given (--payloads)", payload);
+    return err_set(err, ERR_FORMAT, "there is no payload '%s' in '%s'", payload, folder);
 }
 
 /* Finds the source of a goal. ERR_FORMAT or ERR_FAIL: it has none. */
-static int verify_goal(struct load *l, struct goal *g, struct err *err)
+static int find_source(struct load *l, struct goal *g, struct entry *want, struct err *err)
 {
     int64_t size;
-    char *path = load_find_payload(l, g->want.payload, &size);
-    int code = path ? check_packed(l, g, path, err) : 0;
+    char *path = load_find_payload(l, want->payload, &size);
+    int code = path ? check_packed(want, path, err) : 0;
     bool packed = path && !code;
 
     free(path);
     if (packed || (path && l->o.direction == LOAD_FORWARD))
-        return code ? err_wrap(err, "context '%.80s'", g->want.id) : 0;
-    if (find_in_tiers(l, g, err)) /* before a rollback a payload may have been packed again; a tier may still have it */
+        return code;
+    find_in_tiers(l, g, want); /* before a rollback a payload may have been packed again; a tier may still have it */
+    return g->source >= 0 ? 0 : say_missing(l, want->payload, err);
+}
+
+/* Finds the source of a goal, and keeps what is known of its payload then. */
+static int verify_goal(struct load *l, struct goal *g, struct planned_texts *texts, struct err *err)
+{
+    struct planned_context *c = load_context(l, g);
+    struct entry want;
+
+    if (planned_entry(&l->planned, g->context, texts, &want, err))
         return err->code;
-    if (g->source >= 0)
-        return 0;
-    say_missing(l, g, err);
-    return err_wrap(err, "context '%.80s'", g->want.id);
+    memcpy(want.prefix, g->prefix, sizeof(want.prefix));
+    if (find_source(l, g, &want, err))
+        return err_wrap(err, "context '%.80s'", want.id);
+    memcpy(g->prefix, want.prefix, sizeof(want.prefix));
+    digest_from_hex(want.checksum, c->checksum, sizeof(c->checksum));
+    c->size = want.size;
+    return entry_object(&want, l->name_space, c->object, err);
 }
 
 /* ---- all of them ---------------------------------------------------------------------------- */
@@ -195,9 +199,11 @@ struct checks {
 static int verify_piece(void *arg, int i, struct err *err)
 {
     struct checks *c = arg;
+    struct planned_texts texts = { 0 };
     struct err why;
-    int code = verify_goal(c->l, &c->l->goal[c->goal[i]], &why);
+    int code = verify_goal(c->l, &c->l->goal[c->goal[i]], &texts, &why);
 
+    buf_release(&texts.payload);
     c->said[i].code = 0;
     if (code)
         c->said[i] = why;
@@ -229,7 +235,8 @@ static int take_checks(struct checks *c, int first)
     for (c->n = 0; i < l->n_goals && c->n < CHECKS && bytes < check_bytes; i++)
         if (l->goal[i].here < 0) {
             c->goal[c->n++] = i;
-            bytes += l->goal[i].want.bytes < check_bytes ? l->goal[i].want.bytes : check_bytes;
+            int64_t more = load_context(l, &l->goal[i])->bytes;
+            bytes += more < check_bytes ? more : check_bytes;
         }
     return i;
 }
