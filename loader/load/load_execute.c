@@ -20,11 +20,13 @@ enum { BATCH_FILES = 4096 }; // small ones are named with fewer writes the more 
 static const int64_t batch_bytes = (int64_t)1 << 30;
 
 /* Seconds between two writes of the indexes while payloads are placed: at least so many, and so many times what the
- * last one took. */
+ * last one took; but no more payloads wait for it in memory than these. */
 static const double publish_every = 1, publish_share = 10;
+enum { PUBLISH_PAYLOADS = 1 << 16 };
 
 struct publishing {
     double next; // when the indexes will be written again
+    int named;   // since they were written
 };
 
 /* ---- transactions -------------------------------------------------------------------- */
@@ -45,7 +47,7 @@ static int publish_all(struct load *l, struct publishing *p, struct err *err)
         if (l->store[s].tier && tier_store_publish(&l->store[s], err))
             return err_wrap(err, "tier '%s'", l->store[s].tier->name);
     double end = clock_now();
-    p->next = end + publish_every + publish_share * (end - start);
+    *p = (struct publishing){ .next = end + publish_every + publish_share * (end - start) };
     return 0;
 }
 
@@ -53,7 +55,7 @@ static int publish_all(struct load *l, struct publishing *p, struct err *err)
 static int end_steps(struct load *l, int done, struct publishing *p, struct err *err)
 {
     load_progress(l, LOAD_STEPS, done, l->order.n);
-    return clock_now() > p->next ? publish_all(l, p, err) : 0;
+    return clock_now() > p->next || p->named >= PUBLISH_PAYLOADS ? publish_all(l, p, err) : 0;
 }
 
 /* ---- removals -------------------------------------------------------------------------- */
@@ -215,15 +217,23 @@ static int flush_batch(const struct batch *b, struct err *err)
     return 0;
 }
 
+/* Those whose parts come into the index are asked for again after the load. */
+static int name_payload(struct load *l, const struct entry *e, struct err *err)
+{
+    struct tier_store *s = &l->store[e->tier];
+    struct entry copy;
+
+    if (!l->o.chunks)
+        return tier_store_place(s, e, err);
+    return entry_copy(&copy, e, err) ? err->code : tier_store_add(s, &copy, err);
+}
+
 static int name_batch(struct batch *b, struct err *err)
 {
     for (int i = 0; i < b->n; i++) {
-        const struct entry *want = &b->want[i];
-        struct entry e;
-        if (entry_copy(&e, want, err))
-            return err->code;
-        e.present = e.placed = true;
-        if (tier_store_add(&b->l->store[want->tier], &e, err))
+        struct entry *want = &b->want[i];
+        want->present = want->placed = true;
+        if (name_payload(b->l, want, err))
             return err->code;
         b->l->report.tier[want->tier].written += want->size;
     }
@@ -329,6 +339,7 @@ static int place_batches(struct placing *p, struct publishing *publishing, struc
         return err->code;
     while (p->copied->n || p->other->n) {
         int named = p->other->n;
+        publishing->named += named;
         if (place_turn(p, err) || (named && end_steps(p->l, p->end - p->other->n, publishing, err)))
             return err->code;
     }
@@ -354,11 +365,13 @@ static int place_run(struct load *l, int first, int *end, struct publishing *pub
 
 /* ---- all steps ------------------------------------------------------------------------------- */
 
-/* Room for all that will be named, so that what is copied meanwhile from a tier keeps its place in memory. */
+/* Room for all that will be in s->in, so that what is copied meanwhile from a tier keeps its place in memory. */
 static int reserve_entries(struct load *l, struct err *err)
 {
     int n[TIER_MAX] = { 0 };
 
+    if (!l->o.chunks)
+        return 0;
     for (int i = 0; i < l->order.n; i++)
         if (l->order.at[i].kind == STEP_PLACE)
             n[load_context(l, &l->goal[l->order.at[i].goal])->tier]++;

@@ -1,6 +1,4 @@
-/* tier_store.c - opening a store, its changes, and the index that follows from them. The index is changed by
- * the rows that were touched; only where it is not that of the state it is made from all rows.
- */
+/* tier_store.c - opening a store, and its changes. The index follows from them: tier_news.c. */
 #include "loader/store/tier_store.h"
 
 #include "base/array.h"
@@ -8,6 +6,7 @@
 #include "base/map.h"
 #include "loader/index/folder.h"
 #include "loader/index/index.h"
+#include "loader/store/tier_news.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,218 +16,6 @@
 #include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
-
-/* Rows that changed since the index was written. A row that was deleted may come again for another payload. */
-struct touched {
-    int entry; // number in s->in
-    int64_t row;
-    struct state_parts gone; // that the index may have of the row, and the state has no longer
-};
-
-struct tier_store_touched {
-    struct touched *at;
-    size_t n, cap;
-};
-
-/* ---- records --------------------------------------------------------------------- */
-
-struct records {
-    struct index_record *at;
-    size_t n, cap;
-    struct map name_spaces, configs; // numbered as in the index
-};
-
-static void records_release(struct records *r)
-{
-    free(r->at);
-    map_release(&r->name_spaces);
-    map_release(&r->configs);
-}
-
-/* Adds the records of an entry's parts, which are like its own record but for this. */
-static int add_parts(struct records *list, const struct index_record *own, const struct entry *e,
-                     const struct state_parts *parts, struct err *err)
-{
-    const struct index_whole whole = { (uint32_t)e->n_tokens, parts->header };
-    struct index_record r = *own;
-
-    memcpy(&r.checksum, &whole, sizeof(r.checksum));
-    for (int i = 0; i < parts->n; i++) {
-        index_key_set_part(&r.key, parts->digest[i]);
-        r.n_tokens = (uint32_t)(i + 1) * DIGEST_CHUNK;
-        if (ARRAY_PUSH(list, r))
-            return err_nomem(err);
-    }
-    return 0;
-}
-
-/* What is added to a list: the records of an entry, whose row may be gone meanwhile. */
-struct added {
-    const char *name_space;
-    const struct entry *e;
-    int64_t row;
-    const struct state_parts *gone; // parts to say that they are gone; NULL: none
-};
-
-/* Adds the record of an entry and those of its parts. */
-static int add_records(struct records *list, struct tier_state *state, const struct added *added, struct err *err)
-{
-    const struct entry *e = added->e;
-    int64_t row = added->row;
-    const char *name_space = added->name_space;
-    int space = map_add(&list->name_spaces, name_space, strlen(name_space), NULL);
-    int config = map_add(&list->configs, e->config, strlen(e->config), NULL);
-    bool placed = e->present && e->placed && e->row == row;
-    struct state_parts parts = { 0 };
-    struct index_record r = { .n_tokens = (uint32_t)e->n_tokens,
-                              .size = (uint64_t)e->size,
-                              .checksum = strtoull(e->checksum, NULL, 16),
-                              .config = (uint16_t)config,
-                              .flags = placed ? 0 : INDEX_GONE,
-                              .order = (uint32_t)row };
-
-    if (space < 0 || config < 0)
-        return err_nomem(err);
-    if (space >= INDEX_TEXTS || config >= INDEX_TEXTS)
-        return err_set(err, ERR_FAIL, "an index has at most %d namespaces and configs", INDEX_TEXTS);
-    if (!object_parse(e->file, r.object))
-        return err_set(err, ERR_FORMAT, "'%.100s' is not the name of a placed payload", e->file);
-    index_key_set(&r.key, e->prefix, e->token_digest, e->n_tokens);
-    index_key_in(&r.key, space);
-    if (ARRAY_PUSH(list, r))
-        return err_nomem(err);
-    if (e->row == row && state_get_parts(state, e, &parts, err) < 0)
-        return err->code;
-    int code = add_parts(list, &r, e, &parts, err);
-    state_parts_release(&parts);
-    r.flags = INDEX_GONE;
-    return code || !added->gone ? code : add_parts(list, &r, e, added->gone, err);
-}
-
-/* Who lists what is placed. */
-struct placed {
-    struct records list;
-    struct tier_state *state;
-};
-
-static int add_placed(void *arg, const char *name_space, struct entry *e, struct err *err)
-{
-    struct placed *p = arg;
-    const struct added added = { name_space, e, e->row, NULL };
-
-    return e->present && e->placed ? add_records(&p->list, p->state, &added, err) : 0;
-}
-
-/* ---- the index ------------------------------------------------------------------------ */
-
-/* The keys of a map as a list; NULL without memory. */
-static const char **keys_of(const struct map *m)
-{
-    const char **key = calloc((size_t)m->n + 1, sizeof(*key));
-
-    for (int i = 0; key && i < m->n; i++)
-        key[i] = m->at[i].key;
-    return key;
-}
-
-/* Writes all records (old NULL), or those that changed. */
-static int write_index(struct tier_store *s, const struct records *list, const struct index *old, struct err *err)
-{
-    const char **spaces = keys_of(&list->name_spaces), **configs = keys_of(&list->configs);
-    struct index_made made = { .generation = state_generation(s->state),
-                               .name_space = spaces,
-                               .n_name_spaces = list->name_spaces.n,
-                               .config = configs,
-                               .n_configs = list->configs.n,
-                               .record = list->at,
-                               .n = list->n };
-    int code = spaces && configs ? 0 : err_nomem(err);
-
-    memcpy(made.store, state_id(s->state), sizeof(made.store));
-    if (!code)
-        code = old ? index_change(s->folder, old, &made, err) : index_write(s->folder, &made, err);
-    free(spaces);
-    free(configs);
-    return code;
-}
-
-static int write_all(struct tier_store *s, struct err *err)
-{
-    struct placed p = { .state = s->state };
-    int code = state_each(s->state, add_placed, &p, err) ? err->code : write_index(s, &p.list, NULL, err);
-
-    records_release(&p.list);
-    return code;
-}
-
-/* Gives the texts of an index the numbers that they have there. */
-static int number_texts(struct map *m, const struct index_text *text, int n, struct err *err)
-{
-    for (int i = 0; i < n; i++) {
-        bool added;
-        if (map_add(m, text[i].at, strlen(text[i].at), &added) < 0)
-            return err_nomem(err);
-        if (!added)
-            return err_set(err, ERR_FORMAT, "'evp-index' is damaged (a text comes twice)");
-    }
-    return 0;
-}
-
-static int write_changes(struct tier_store *s, const struct index *old, struct err *err)
-{
-    struct records list = { 0 };
-    int code = number_texts(&list.name_spaces, old->name_space, old->n_name_spaces, err) ||
-                       number_texts(&list.configs, old->config, old->n_configs, err)
-                   ? err->code
-                   : 0;
-
-    for (size_t i = 0; i < s->touched->n && !code; i++) {
-        const struct touched *t = &s->touched->at[i];
-        const struct added added = { s->name_space, &s->in.at[t->entry], t->row, &t->gone };
-        code = add_records(&list, s->state, &added, err);
-    }
-    if (!code)
-        code = write_index(s, &list, old, err);
-    records_release(&list);
-    return code;
-}
-
-/* ERR_FORMAT: the index on disk is damaged, or not what was written last. */
-static int change_index(struct tier_store *s, struct err *err)
-{
-    struct index ix;
-    int code = index_open(&ix, s->folder, err);
-
-    if (!code)
-        code = index_is_of(&ix, state_id(s->state), s->published)
-                   ? write_changes(s, &ix, err)
-                   : err_set(err, ERR_FORMAT, "'evp-index' is not that of the state");
-    index_close(&ix);
-    return code;
-}
-
-static void forget_touched(struct tier_store *s)
-{
-    for (size_t i = 0; i < s->touched->n; i++)
-        state_parts_release(&s->touched->at[i].gone);
-    s->touched->n = 0;
-}
-
-enum { UNPUBLISHED = -1 }; // a generation that no index has
-
-int tier_store_publish(struct tier_store *s, struct err *err)
-{
-    if (s->published == state_generation(s->state))
-        return 0;
-    int code = s->published == (uint64_t)UNPUBLISHED ? ERR_FORMAT : change_index(s, err);
-    if (code == ERR_FORMAT)
-        code = write_all(s, err);
-    if (!code) {
-        s->published = state_generation(s->state);
-        forget_touched(s);
-    }
-    return code;
-}
 
 /* Locks are in the folder then, the state is not. */
 static bool has_state_apart(const struct tier *t)
@@ -255,7 +42,7 @@ static int check_index(struct tier_store *s, struct err *err)
                        "folder '%s' was filled with another state than that in '%s': name that one, or, if it is lost, "
                        "remove the folder's evp-index and load again with the payload folder",
                        s->tier->uri, s->tier->state);
-    s->published = good ? state_generation(s->state) : (uint64_t)UNPUBLISHED;
+    s->published = good ? state_generation(s->state) : (uint64_t)TIER_UNPUBLISHED;
     if (!own && (state_set_swept(s->state, false, err) || tier_store_commit(s, err)))
         return err->code;
     return tier_store_publish(s, err);
@@ -494,12 +281,9 @@ int tier_store_open(struct tier_store *s, const struct tier_store_options *o, st
     *s = (struct tier_store){
         .tier = o->tier, .name_space = o->name_space, .context = o->context, .folder = -1, .lock = -1
     };
-    s->touched = calloc(1, sizeof(*s->touched));
-    if (!s->touched) {
-        tier_store_close(s);
-        return err_nomem(err);
-    }
-    int code = tier_folder(o->tier) ? open_folder(s, o, err)
+    int code = tier_news_open(s, err);
+    if (!code)
+        code = tier_folder(o->tier) ? open_folder(s, o, err)
                                     : err_set(err, ERR_FAIL, "kind '%s' is not a folder, and there is no 'state'",
                                               tier_kind_name(o->tier->kind));
     if (!code)
@@ -522,39 +306,31 @@ void tier_store_close(struct tier_store *s)
     medium_close(&s->medium);
     if (s->folder >= 0)
         close(s->folder);
-    if (s->touched) {
-        forget_touched(s);
-        free(s->touched->at);
-    }
-    free(s->touched);
+    tier_news_close(s);
     entries_release(&s->in);
     *s = (struct tier_store){ .folder = -1, .lock = -1 };
 }
 
 /* ---- changes -------------------------------------------------------------------------------- */
 
-/* gone: parts that the entry had, taken over; NULL: none. */
-static int touch(struct tier_store *s, int entry, struct state_parts *gone, struct err *err)
-{
-    struct touched t = { entry, s->in.at[entry].row, gone ? *gone : (struct state_parts){ 0 } };
-
-    if (!ARRAY_PUSH(s->touched, t))
-        return 0;
-    state_parts_release(&t.gone);
-    return err_nomem(err);
-}
-
 int tier_store_add(struct tier_store *s, struct entry *e, struct err *err)
 {
     if (!state_insert(s->state, s->load.number, e, err))
-        return entries_add(&s->in, e, err) ? err->code : touch(s, s->in.n - 1, NULL, err);
+        return entries_add(&s->in, e, err) ? err->code : tier_news_touch(s, s->in.n - 1, NULL, err);
     entry_release(e);
     return err->code;
 }
 
+int tier_store_place(struct tier_store *s, const struct entry *e, struct err *err)
+{
+    struct entry row = *e;
+
+    return state_insert(s->state, s->load.number, &row, err) ? err->code : tier_news_place(s, &row, err);
+}
+
 int tier_store_update(struct tier_store *s, int i, struct err *err)
 {
-    return state_update(s->state, s->load.number, &s->in.at[i], err) ? err->code : touch(s, i, NULL, err);
+    return state_update(s->state, s->load.number, &s->in.at[i], err) ? err->code : tier_news_touch(s, i, NULL, err);
 }
 
 int tier_store_forget(struct tier_store *s, int i, struct err *err)
@@ -565,7 +341,7 @@ int tier_store_forget(struct tier_store *s, int i, struct err *err)
     e->present = e->placed = false;
     if (e->before)
         return tier_store_update(s, i, err);
-    if (state_get_parts(s->state, e, &gone, err) < 0 || touch(s, i, &gone, err) ||
+    if (state_get_parts(s->state, e, &gone, err) < 0 || tier_news_touch(s, i, &gone, err) ||
         state_delete(s->state, s->load.number, e, err))
         return err->code;
     e->row = 0;
@@ -574,7 +350,7 @@ int tier_store_forget(struct tier_store *s, int i, struct err *err)
 
 int tier_store_put_parts(struct tier_store *s, int i, const struct state_parts *parts, struct err *err)
 {
-    return state_put_parts(s->state, &s->in.at[i], parts, err) ? err->code : touch(s, i, NULL, err);
+    return state_put_parts(s->state, &s->in.at[i], parts, err) ? err->code : tier_news_touch(s, i, NULL, err);
 }
 
 int tier_store_drop_parts(struct tier_store *s, int i, struct err *err)
@@ -584,7 +360,7 @@ int tier_store_drop_parts(struct tier_store *s, int i, struct err *err)
 
     if (got <= 0)
         return got;
-    return touch(s, i, &gone, err) ? err->code : state_delete_parts(s->state, &s->in.at[i], err);
+    return tier_news_touch(s, i, &gone, err) ? err->code : state_delete_parts(s->state, &s->in.at[i], err);
 }
 
 int tier_store_commit(struct tier_store *s, struct err *err)

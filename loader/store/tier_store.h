@@ -54,13 +54,13 @@ struct tier_store {
     const struct tier *tier; // NULL: not opened
     const char *name_space, *context;
     struct state_load load;
-    struct entries in;   // the payloads of the namespace but those that `sift` took out, those of the state before
-                         // included; numbers do not change
-    int64_t own_bytes;   // of a store for one context: what the namespace took when it was opened
+    struct entries in; // the payloads of the namespace but those that `sift` took out and those that were placed, those
+                       // of the state before included; numbers do not change
+    int64_t own_bytes; // of a store for one context: what the namespace took when it was opened
     int64_t other_bytes; // what other namespaces take of the tier's capacity
 
-    struct tier_store_touched *touched; // private from here on: what the index on disk may not say
-    struct medium medium;               // .driver NULL: there is nothing yet
+    struct tier_store_news *news; // private from here on: what the index on disk may not say
+    struct medium medium;         // .driver NULL: there is nothing yet
     struct tier_state *state;
     uint64_t published; // generation of the index on disk
     int folder, lock;   // -1: none
@@ -122,6 +122,10 @@ int tier_store_remove_own(const struct tier_store *s, const struct entry *e, str
 
 /* Adds a payload whose file is flushed; takes *e over, also when it fails. */
 int tier_store_add(struct tier_store *s, struct entry *e, struct err *err) MUST_CHECK;
+
+/* The same of one that nobody will ask this store for: it does not come into s->in, and takes the memory of an index's
+ * record until that is published. */
+int tier_store_place(struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
 
 /* The payload s->in.at[i] has other bytes, or is placed or not, or has lost its file (tier_store_forget). */
 int tier_store_update(struct tier_store *s, int i, struct err *err) MUST_CHECK;

@@ -222,6 +222,65 @@ Test(tier_store, changes_are_transactions)
     tier_store_close(&s);
 }
 
+/* How many records the published index has with a config. */
+static int published_as(const char *config)
+{
+    struct index ix;
+    struct index_record r;
+    struct err err;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY), n = 0;
+
+    cr_assert_eq(index_open(&ix, fd, &err), 0, "%s", err.msg);
+    struct index_walk *w = index_walk_new(&ix, &err);
+    while (index_walk_next(w, &r, &err) == 1)
+        n += strcmp(ix.config[r.config].at, config) == 0;
+    index_walk_free(w);
+    index_close(&ix);
+    close(fd);
+    return n;
+}
+
+static void place(struct tier_store *s, const char *id, const char *config)
+{
+    struct entry e = copied(s, id, 1000);
+    struct err err;
+
+    free(e.config);
+    e.config = strdup(config);
+    cr_assert_eq(tier_store_place(s, &e, &err), 0, "%s", err.msg);
+    entry_release(&e);
+}
+
+/* What is placed is not kept in memory, but is in the index: with the names that it has there, and although writing it
+ * failed once. */
+Test(tier_store, places_what_it_need_not_know)
+{
+    struct tier_store s = open_as("a");
+    struct err err;
+
+    add(&s, "one");
+    tier_store_close(&s);
+    s = open_as("b");
+    place(&s, "two", "kivi:bits=2");
+    place(&s, "three", "none");
+    place(&s, "four", "kivi:bits=2");
+    cr_assert(!tier_store_commit(&s, &err) && !tier_store_publish(&s, &err));
+    cr_assert(s.in.n == 0 && published("a") == 1 && published("b") == 3);
+    cr_assert(published_as("kivi:bits=2") == 2 && published_as("none") == 2);
+
+    add(&s, "five");
+    place(&s, "six", "kivi:bits=4");
+    cr_assert_eq(tier_store_commit(&s, &err), 0);
+    cr_assert_eq(mkdirat(s.folder, "evp-index.new", 0700), 0);
+    cr_assert_eq(tier_store_publish(&s, &err), ERR_IO);
+    cr_assert_eq(unlinkat(s.folder, "evp-index.new", AT_REMOVEDIR), 0);
+    cr_assert(!tier_store_publish(&s, &err) && published("b") == 5 && published_as("kivi:bits=4") == 1);
+    tier_store_close(&s);
+    s = open_as("b");
+    cr_assert(s.in.n == 5 && published("a") == 1 && published("b") == 5);
+    tier_store_close(&s);
+}
+
 /* Contexts with the same tokens have one object, which stays while one of them has it. Asking for them reads no table.
  */
 Test(tier_store, shares_objects)
