@@ -8,6 +8,20 @@
 
 #include <math.h>
 
+/* Prefetches. Contexts come in the order of their ids, which is none that a processor could see in the table's rows, and
+ * a table does not fit its caches: so what a context needs is asked for some contexts before it is its turn. */
+enum { PLACEMENT_AHEAD = 4 };
+
+static inline void placement_fetch(const void *at, size_t bytes)
+{
+    enum { CACHE_LINE = 64 };
+
+    for (const char *p = at, *end = p + bytes; p < end; p += CACHE_LINE)
+        __builtin_prefetch(p);
+    __builtin_prefetch((const char *)at + bytes - 1);
+    __asm__ volatile(""); /* GCC 12 drops calls of functions that do nothing but prefetch */
+}
+
 /* The lowest quality that a row may have. */
 static inline double placement_floor(const struct placement_input *in, int row)
 {

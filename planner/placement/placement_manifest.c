@@ -42,6 +42,25 @@ static struct placement row_of(const struct placement_plan *plan, int context)
     return p;
 }
 
+/* Prefetches what row_of() needs besides the candidates: the texts of a context, and of a later one where they are. */
+static void fetch_row(const struct placement_plan *plan, int context)
+{
+    const struct placement_input *in = plan->in;
+    const struct table *t = &in->table;
+    int last = plan->plan.n_contexts - 1;
+    int next = context + PLACEMENT_AHEAD, row = in->row[next < last ? next : last];
+    int later = next + PLACEMENT_AHEAD, far = in->row[later < last ? later : last];
+
+    placement_fetch(&t->context_id[far], sizeof(*t->context_id));
+    placement_fetch(&t->context_token_digest[far], sizeof(*t->context_token_digest));
+    placement_fetch(t->context_id[row], 1);
+    placement_fetch(t->context_token_digest[row], DIGEST_HEX);
+    placement_fetch(&t->n_tokens[row], sizeof(*t->n_tokens));
+    placement_fetch(&t->kv_bytes[row], sizeof(*t->kv_bytes));
+    placement_fetch(&t->quality_test[table_cell(t, row, plan->plan.placement[next < last ? next : last].config)],
+                    sizeof(double));
+}
+
 /* The manifest's rows: the contexts, then the evictions. */
 struct output {
     const struct placement_plan *plan;
@@ -56,6 +75,7 @@ static int put_contexts(const struct output *o, struct manifest_piece *piece, in
     int code = o->ones ? placement_variants_init(&variants, o->plan->in, o->ones, err) : 0;
 
     for (int i = first; i < end && !code; i++) {
+        fetch_row(o->plan, i);
         struct placement p = row_of(o->plan, i);
         code = o->ones ? placement_variants_find(&variants, i, o->plan->plan.placement[i], err) : 0;
         p.variants = o->ones ? &variants.variants : NULL;
@@ -114,6 +134,24 @@ int placement_write(const struct manifest *m, const struct placement_plan *p, co
 
 /* ---- totals --------------------------------------------------------------- */
 
+enum { TOTAL_AHEAD = 4 * PLACEMENT_AHEAD }; // contexts: here there is little to do for each
+
+static void fetch_outcome(const struct placement_input *in, int row, struct plan_placement c)
+{
+    const struct table *t = &in->table;
+    size_t cell = table_cell(t, row, c.config);
+
+    placement_fetch(&in->frequency[row], sizeof(double));
+    placement_fetch(&t->prefill_s[row], sizeof(double));
+    placement_fetch(&t->question_s[row], sizeof(double));
+    placement_fetch(&t->quality_test[cell], sizeof(double));
+    if (c.tier == PLAN_RECOMPUTE)
+        return;
+    placement_fetch(&t->cell_bytes[cell], sizeof(*t->cell_bytes));
+    placement_fetch(&t->decompress_s[cell], sizeof(double));
+    placement_fetch(&in->quality[cell], sizeof(double));
+}
+
 static struct manifest_total total_of(const struct placement_input *in, const struct plan *plan, const char *name)
 {
     struct outcome_sums sums = { 0 };
@@ -121,6 +159,8 @@ static struct manifest_total total_of(const struct placement_input *in, const st
     for (int i = 0; i < plan->n_contexts; i++) {
         struct plan_placement c = plan->placement[i];
         int row = in->row[i];
+        if (i + TOTAL_AHEAD < plan->n_contexts)
+            fetch_outcome(in, in->row[i + TOTAL_AHEAD], plan->placement[i + TOTAL_AHEAD]);
         struct outcome o = { placement_utility(in, row, c), placement_ttft(in, row, c), placement_quality(in, row, c),
                              placement_quality_test(in, row, c) };
         outcome_add(&sums, &o, in->frequency[row]);

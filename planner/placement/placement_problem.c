@@ -39,22 +39,32 @@ int64_t placement_written(const struct placement_input *in, int row, struct plan
     return in->table.cell_bytes[table_cell(&in->table, row, c.config)];
 }
 
-/* Prefetches. Rows come in an order that the processor cannot predict, and a table does not fit its caches: asking for
- * everything at once is faster than waiting for one piece after the other. */
-static void fetch_soon(const void *at, size_t bytes)
+/* Prefetches what the candidates of a context are made of. */
+static void fetch_candidates(const struct placement_input *in, int context)
 {
-    enum { CACHE_LINE = 64 };
+    int row = in->row[context];
+    size_t first = table_cell(&in->table, row, 0), n = (size_t)in->table.n_configs;
 
-    for (size_t k = 0; k < bytes; k += CACHE_LINE)
-        __builtin_prefetch((const char *)at + k);
+    placement_fetch(in->table.cell_bytes + first, n * sizeof(*in->table.cell_bytes));
+    placement_fetch(in->quality + first, n * sizeof(*in->quality));
+    placement_fetch(in->table.decompress_s + first, n * sizeof(*in->table.decompress_s));
+    if (in->sd)
+        placement_fetch(in->sd + first, n * sizeof(*in->sd));
+    placement_fetch(&in->table.prefill_s[row], sizeof(double));
+    placement_fetch(&in->table.question_s[row], sizeof(double));
+    placement_fetch(&in->frequency[row], sizeof(double));
+    placement_fetch(&in->pin[row], sizeof(int));
+    placement_fetch(&in->rule[row], sizeof(struct rule));
+    placement_fetch(&in->before[row], sizeof(struct plan_placement));
 }
 
-/* Called hundreds of millions of times: what a context or a tier has is looked up once. (V) and (V, T) */
+/* Called hundreds of millions of times: what a context or a tier has is looked up once, and mostly contexts are asked
+ * for in their order. (V) and (V, T) */
 static double candidates(const void *arg, int context, int64_t *bytes, double *out)
 {
     const struct placement_input *in = arg;
     int row = in->row[context], pin = in->pin[row], n_tiers = in->tiers.n, n_configs = in->table.n_configs;
-    size_t first = table_cell(&in->table, row, 0), row_bytes = (size_t)n_configs * sizeof(*bytes);
+    size_t first = table_cell(&in->table, row, 0);
     const int64_t *size = in->table.cell_bytes + first;
     const double *quality = in->quality + first, min = placement_floor(in, row);
     const double *decompress_s = in->table.decompress_s + first, question_s = in->table.question_s[row];
@@ -65,11 +75,8 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *o
     const struct plan_placement before = in->before[row];
     const bool *allowed = in->allowed;
 
-    fetch_soon(size, row_bytes);
-    fetch_soon(quality, row_bytes);
-    if (min > 0 && in->sd)
-        fetch_soon(in->sd + first, row_bytes);
-    fetch_soon(decompress_s, row_bytes);
+    if (context + PLACEMENT_AHEAD < in->table.n_contexts)
+        fetch_candidates(in, context + PLACEMENT_AHEAD);
     double recomputed = placement_utility(in, row, (struct plan_placement){ 0, PLAN_RECOMPUTE });
     for (int v = 0; v < n_configs; v++)
         bytes[v] = placement_allowed(in, first + (size_t)v, min) ? size[v] : -1;
