@@ -16,20 +16,30 @@
 
 /* ---- payload names ------------------------------------------------------- */
 
-static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.';
+}
 
 bool manifest_payload_safe(const char *name)
 {
-    size_t n = strspn(name, plain);
+    size_t n = 0;
 
+    while (is_plain(name[n]))
+        n++;
     return n > 0 && n < MANIFEST_PAYLOAD && name[n] == '\0' && name[0] != '.';
 }
 
 /* Adds the first 48 bytes of s; a byte that is not fit for a file name becomes an underscore. */
 static void add_slug(struct buf *b, const char *s)
 {
-    for (int i = 0; s[i] && i < 48; i++)
-        buf_addc(b, strchr(plain, s[i]) && (s[i] != '.' || b->n > 0) ? s[i] : '_');
+    char slug[48];
+    size_t n = 0;
+
+    for (; s[n] && n < sizeof(slug); n++)
+        slug[n] = is_plain(s[n]) && (s[n] != '.' || b->n + n > 0) ? s[n] : '_';
+    buf_add(b, slug, n);
 }
 
 void manifest_put_payload_name(struct buf *name, const char *id, const char *token_digest, const char *config)
