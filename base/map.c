@@ -1,16 +1,23 @@
 /* Two tables: an array of the keys in order of arrival, and hash slots with the keys' numbers, at most half of them in
- * use. The bytes of the keys are in blocks of their own, which double in size, so that keys never move.
+ * use, and half of each hash: other keys on the way are passed without a look at them, which in a large map is memory
+ * far away. The bytes of the keys are in blocks of their own, which double in size, so that keys never move.
  */
 #include "base/map.h"
 
 #include "base/array.h"
 #include "base/digest.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-enum { KEYS_MIN = 256, KEYS_MAX = 1 << 20 };
+enum { KEYS_MIN = 256, KEYS_MAX = 1 << 20, SLOTS_MIN = 32 };
+
+struct map_slot {
+    uint32_t high;  // half of the hash
+    int32_t number; // index into at, or MAP_ABSENT
+};
 
 struct map_keys {
     struct map_keys *older;
@@ -44,37 +51,51 @@ static uint32_t place(const struct map *m, const char *key, size_t n, uint64_t h
 {
     uint32_t mask = m->n_slots - 1, at = (uint32_t)hash & mask;
 
-    for (; m->slot[at] >= 0; at = (at + 1) & mask) {
-        const struct map_entry *e = &m->at[m->slot[at]];
+    for (; m->slot[at].number >= 0; at = (at + 1) & mask) {
+        if (m->slot[at].high != hash >> 32)
+            continue;
+        const struct map_entry *e = &m->at[m->slot[at].number];
         if (e->hash == hash && e->n == n && memcmp(e->key, key, n) == 0)
             break;
     }
     return at;
 }
 
+static void take_slot(const struct map *m, int number)
+{
+    uint32_t mask = m->n_slots - 1, at = (uint32_t)m->at[number].hash & mask;
+
+    while (m->slot[at].number >= 0)
+        at = (at + 1) & mask;
+    m->slot[at] = (struct map_slot){ (uint32_t)(m->at[number].hash >> 32), number };
+}
+
 int map_find(const struct map *m, const char *key, size_t n)
 {
     if (m->n == 0)
         return MAP_ABSENT;
-    return m->slot[place(m, key, n, digest_xxh3_seeded(key, n, m->seed))]; /* -1 is MAP_ABSENT */
+    return m->slot[place(m, key, n, digest_xxh3_seeded(key, n, m->seed))].number;
 }
 
-static bool grow(struct map *m)
+bool map_reserve(struct map *m, int n)
 {
-    if (ARRAY_GROW(m, (size_t)m->n + 1))
+    uint64_t n_slots = m->n_slots ? m->n_slots : SLOTS_MIN;
+
+    if (ARRAY_GROW(m, (size_t)n))
         return false;
-    if ((uint64_t)(m->n + 1) * 2 <= m->n_slots)
+    while (n_slots < (uint64_t)n * 2)
+        n_slots *= 2;
+    if (n_slots == m->n_slots)
         return true;
-    uint32_t n_slots = m->n_slots ? 2 * m->n_slots : 32;
-    int32_t *slot = malloc(n_slots * sizeof(*slot));
+    struct map_slot *slot = n_slots <= UINT32_MAX ? malloc(n_slots * sizeof(*slot)) : NULL;
     if (!slot)
         return false;
-    memset(slot, 0xff, n_slots * sizeof(*slot)); /* -1 everywhere */
+    memset(slot, 0xff, n_slots * sizeof(*slot)); /* MAP_ABSENT everywhere */
     free(m->slot);
     m->slot = slot;
-    m->n_slots = n_slots;
+    m->n_slots = (uint32_t)n_slots;
     for (int i = 0; i < m->n; i++)
-        m->slot[place(m, m->at[i].key, m->at[i].n, m->at[i].hash)] = i;
+        take_slot(m, i);
     return true;
 }
 
@@ -93,19 +114,19 @@ int map_add(struct map *m, const char *key, size_t n, bool *added)
     if (!m->seed)
         m->seed = new_seed(m);
     uint64_t hash = digest_xxh3_seeded(key, n, m->seed);
-    int found = m->n == 0 ? MAP_ABSENT : m->slot[place(m, key, n, hash)];
+    int found = m->n == 0 ? MAP_ABSENT : m->slot[place(m, key, n, hash)].number;
 
     if (added)
         *added = found == MAP_ABSENT;
     if (found != MAP_ABSENT)
         return found;
-    if (!grow(m))
+    if (m->n == INT_MAX || !map_reserve(m, m->n + 1))
         return MAP_NOMEM;
     char *copy = keep_key(m, key, n);
     if (!copy)
         return MAP_NOMEM;
-    m->slot[place(m, key, n, hash)] = m->n;
     m->at[m->n] = (struct map_entry){ copy, n, hash };
+    take_slot(m, m->n);
     return m->n++;
 }
 

@@ -20,7 +20,7 @@ struct map_entry {
 struct map {
     struct map_entry *at; // in order of arrival
     int n, cap;
-    int32_t *slot; // n_slots: index into at, or -1
+    struct map_slot *slot; // (n_slots)
     uint32_t n_slots;
     uint64_t seed;         // from the first key on
     struct map_keys *keys; // the copies
@@ -33,6 +33,10 @@ int map_find(const struct map *m, const char *key, size_t n);
 
 /* The number of a key, which is added if it is absent, or MAP_NOMEM. *added says whether it was; added may be NULL. */
 int map_add(struct map *m, const char *key, size_t n, bool *added);
+
+/* Makes space for n keys in all, so that adding them moves nothing; false without memory, which leaves the map as it
+ * was. Worth it where many will surely come. */
+bool map_reserve(struct map *m, int n);
 
 void map_release(struct map *m);
 

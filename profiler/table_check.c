@@ -51,6 +51,8 @@ static int check_texts(const struct table *t, struct err *err)
 /* Names that other files refer to: none is empty, none comes twice. Adds them to `seen`. */
 static int check_names(struct map *seen, const char *path, const char *const *name, int n, struct err *err)
 {
+    if (name && !map_reserve(seen, n))
+        return err_nomem(err);
     for (int i = 0; name && i < n; i++) {
         bool added = false;
         if (!*name[i])

@@ -3,9 +3,11 @@
  * itself, for its digest. */
 #include "loader/formats/manifest_packed.h"
 
+#include "base/array.h"
 #include "base/parallel.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -192,6 +194,16 @@ static int read_rounds(struct reading *r, struct err *err)
     return r->err.code;
 }
 
+/* Space for all rows, which is only a matter of speed: the trailer may say what it likes, and a row as text takes more
+ * than packed_row. */
+static void reserve(struct manifest *m, const struct packed_trailer *t)
+{
+    int64_t max = t->of.n_bytes / (int64_t)sizeof(struct packed_row), n = t->n_rows < max ? t->n_rows : max;
+
+    if (n > 0 && n <= INT_MAX && map_reserve(&m->ids, (int)n) && map_reserve(&m->payloads, (int)n))
+        (void)ARRAY_GROW(m, n);
+}
+
 int packed_read(struct packed_in *in, struct rows_in *manifest, struct manifest_reading *rows, struct err *err)
 {
     struct round *round = calloc(2, sizeof(*round));
@@ -199,6 +211,8 @@ int packed_read(struct packed_in *in, struct rows_in *manifest, struct manifest_
 
     if (!round)
         return err_nomem(err);
+    if (!rows->visit)
+        reserve(rows->m, &in->trailer);
     r.checksum = checksum_new(err);
     int code = r.checksum ? read_rounds(&r, err) : err->code;
     for (int i = 0; i < 2 * PIECES; i++) {

@@ -195,6 +195,28 @@ Test(map, has_a_seed_of_its_own)
     map_release(&b);
 }
 
+/* Space changes nothing that can be seen, whenever it is made. */
+Test(map, has_space_for_keys_that_will_come)
+{
+    struct map m = { 0 };
+
+    for (int i = 0; i < 3000; i++) {
+        char key[16];
+        size_t n = (size_t)snprintf(key, sizeof(key), "k%d", i);
+        if (i % 1000 == 0)
+            cr_assert(map_reserve(&m, 1000 + i));
+        cr_assert_eq(map_find(&m, key, n), MAP_ABSENT);
+        cr_assert_eq(map_add(&m, key, n, NULL), i);
+        if (i == 2000)
+            cr_assert(map_reserve(&m, 1));
+    }
+    uint32_t n_slots = m.n_slots;
+    cr_assert(map_reserve(&m, 3000) && m.n_slots == n_slots);
+    cr_assert_eq(map_find(&m, "k0", 2), 0);
+    cr_assert_eq(map_find(&m, "k2999", 5), 2999);
+    map_release(&m);
+}
+
 Test(map, numbers_keys_in_order_of_arrival)
 {
     struct map m = { 0 };
