@@ -248,21 +248,78 @@ static void put_string(struct buf *b, const char *s, size_t n)
     buf_addc(b, '"');
 }
 
-static void before(struct json_out *w, const char *name)
+/* Is it ASCII that a string holds as it is? Eight bytes at a time: a number that is subtracted from each borrows from
+ * the highest bit of the first one that is too small. */
+static bool is_plain(const char *s, size_t n)
 {
+    const uint64_t ones = ~0ull / 255, high = ones * 0x80;
+    uint64_t odd = 0;
+
+    for (; n >= sizeof(odd); s += sizeof(odd), n -= sizeof(odd)) {
+        uint64_t c;
+        memcpy(&c, s, sizeof(c));
+        odd |=
+            c | (c - ones * 0x20) | ((c ^ ones * '"') - ones) | ((c ^ ones * '\\') - ones) | ((c ^ ones * 0x7f) - ones);
+    }
+    for (; n > 0; s++, n--)
+        odd |= *s < 0x20 || *s == '"' || *s == '\\' || *s == 0x7f ? high : 0;
+    return !(odd & high);
+}
+
+static char *put_plain(char *to, const char *s, size_t n)
+{
+    *to++ = '"';
+    memcpy(to, s, n);
+    to[n] = '"';
+    return to + n + 1;
+}
+
+/* Begins a member whose value takes up to `more` bytes. Returns where they go, NULL without memory; end_value()
+ * follows. A manifest of a million rows has thirty million members: memory is asked for once for each. */
+static char *begin_value(struct json_out *w, const char *name, size_t more)
+{
+    size_t n = name ? strlen(name) : 0;
+    char *to = buf_reserve(w->buf, n + sizeof(",\"\":") + more);
+
+    if (!to)
+        return NULL;
     if (w->comma)
-        buf_addc(w->buf, ',');
+        *to++ = ',';
     w->comma = true;
     if (!name)
+        return to;
+    if (is_plain(name, n)) {
+        to = put_plain(to, name, n);
+    } else {
+        w->buf->n = (size_t)(to - w->buf->at);
+        put_string(w->buf, name, n);
+        to = buf_reserve(w->buf, 1 + more);
+        if (!to)
+            return NULL;
+    }
+    *to++ = ':';
+    return to;
+}
+
+static void end_value(struct json_out *w, char *end)
+{
+    *end = '\0';
+    w->buf->n = (size_t)(end - w->buf->at);
+}
+
+static void put_value(struct json_out *w, const char *name, const char *json, size_t n)
+{
+    char *to = begin_value(w, name, n);
+
+    if (!to)
         return;
-    put_string(w->buf, name, strlen(name));
-    buf_addc(w->buf, ':');
+    memcpy(to, json, n);
+    end_value(w, to + n);
 }
 
 void json_begin(struct json_out *w, const char *name, char bracket)
 {
-    before(w, name);
-    buf_addc(w->buf, bracket);
+    put_value(w, name, &bracket, 1);
     w->comma = false;
 }
 
@@ -282,7 +339,14 @@ void json_put_text(struct json_out *w, const char *name, const char *s)
 
 void json_put_text_n(struct json_out *w, const char *name, const char *s, size_t n)
 {
-    before(w, name);
+    bool plain = is_plain(s, n);
+    char *to = begin_value(w, name, plain ? n + 2 : 0);
+
+    if (!to)
+        return;
+    end_value(w, plain ? put_plain(to, s, n) : to);
+    if (plain)
+        return;
     if (utf8_valid(s, n)) {
         put_string(w->buf, s, n);
         return;
@@ -298,22 +362,22 @@ void json_put_text_n(struct json_out *w, const char *name, const char *s, size_t
 
 void json_put_int(struct json_out *w, const char *name, int64_t v)
 {
-    char text[TEXT_SHORT], *at = text + sizeof(text) - 1;
+    char text[TEXT_SHORT], *end = text + sizeof(text), *at = end;
     uint64_t rest = v < 0 ? -(uint64_t)v : (uint64_t)v;
 
-    *at = '\0';
-    for (; at == text + sizeof(text) - 1 || rest; rest /= 10)
+    for (; at == end || rest; rest /= 10)
         *--at = (char)('0' + rest % 10);
     if (v < 0)
         *--at = '-';
-    json_put_raw(w, name, at);
+    put_value(w, name, at, (size_t)(end - at));
 }
 
 void json_put_real(struct json_out *w, const char *name, double v)
 {
-    char text[TEXT_SHORT];
+    char *to = begin_value(w, name, TEXT_SHORT);
 
-    json_put_raw(w, name, text_real(text, v));
+    if (to)
+        end_value(w, text_real_end(to, v));
 }
 
 void json_put_bool(struct json_out *w, const char *name, bool v)
@@ -328,8 +392,7 @@ void json_put_null(struct json_out *w, const char *name)
 
 void json_put_raw(struct json_out *w, const char *name, const char *json)
 {
-    before(w, name);
-    buf_adds(w->buf, json);
+    put_value(w, name, json, strlen(json));
 }
 
 void json_put_node(struct json_out *w, const char *name, const struct json *v)

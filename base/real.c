@@ -17,6 +17,12 @@ enum { DIGITS_MIN = 15, DIGITS_MAX = 17, MANTISSA = 53, TENS = 19, TEN_MIN = -4 
 static const double ten[TENS] = { 1e-4, 1e-3, 1e-2, 1e-1, 1e0,  1e1,  1e2,  1e3,  1e4, 1e5,
                                   1e6,  1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14 };
 
+static const uint64_t five[] = {
+    1u,          5u,           25u,           125u,          625u,           3125u,           15625u,
+    78125u,      390625u,      1953125u,      9765625u,      48828125u,      244140625u,      1220703125u,
+    6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u, 19073486328125u, 95367431640625u,
+};
+
 /* m * 5^k * 2^-shift rounded to an integer, to even in the middle; false when that, taken as a decimal, does not read
  * back as the same double. power: 5^k. */
 static bool round_digits(uint64_t m, uint64_t power, int shift, uint64_t *digits)
@@ -36,45 +42,72 @@ static bool round_digits(uint64_t m, uint64_t power, int shift, uint64_t *digits
     return 2 * rest < power || (2 * rest == power && m % 2 == 0);
 }
 
-/* n digits as %g prints them; the first counts 10^exponent. */
-static void put_decimal(char *out, uint64_t digits, int n, int exponent)
+/* Ends a number of n digits before its last zeros. */
+static uint64_t cut_zeros(uint64_t digits, int *n)
 {
-    char text[DIGITS_MAX];
+    static const struct {
+        uint64_t by;
+        int n;
+    } zeros[] = { { 100000000, 8 }, { 10000, 4 }, { 100, 2 }, { 10, 1 } };
 
-    for (; digits % 10 == 0; n--)
-        digits /= 10;
+    for (int i = 0; i < 4; i++)
+        if (digits % zeros[i].by == 0) {
+            digits /= zeros[i].by;
+            *n -= zeros[i].n;
+        }
+    return digits;
+}
+
+/* n digits as %g prints them; the first counts 10^exponent. Copies have fixed lengths, which takes no call: what comes
+ * too much is written over. Returns the end. */
+static char *put_decimal(char *out, uint64_t digits, int n, int exponent)
+{
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+                                "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
+    char text[2 * DIGITS_MAX];
+
+    memset(text, '0', sizeof(text));
+    digits = cut_zeros(digits, &n);
     if (n == 0) { /* rounded up to the next power of ten */
         n = 1;
         exponent++;
     }
-    for (int i = n - 1; i >= 0; i--, digits /= 10)
-        text[i] = (char)('0' + digits % 10);
-    for (int i = exponent < 0 ? exponent : 0; i < n || i <= exponent; i++) {
-        *out++ = i < 0 || i >= n ? '0' : text[i];
-        if (i == exponent && i < n - 1)
-            *out++ = '.';
+    for (int i = n; i > 1; i -= 2, digits /= 100)
+        memcpy(text + i - 2, pairs + 2 * (digits % 100), 2);
+    if (n % 2)
+        text[0] = (char)('0' + digits);
+    if (exponent < 0) {
+        memcpy(out, "0.000", 5);
+        memcpy(out + 1 - exponent, text, DIGITS_MAX);
+        return out + 1 - exponent + n;
     }
-    *out = '\0';
+    memcpy(out, text, DIGITS_MAX);
+    if (n <= exponent + 1)
+        return out + exponent + 1;
+    out[exponent + 1] = '.';
+    memcpy(out + exponent + 2, text + exponent + 1, DIGITS_MAX - 1);
+    return out + n + 1;
 }
 
-/* v > 0 within the bounds of `ten`. */
-static void put_usual(char *out, double v)
+/* v > 0 within the bounds of `ten`. Returns the end. */
+static char *put_usual(char *out, double v)
 {
-    int exponent = 0, e;
-    uint64_t m = (uint64_t)ldexp(frexp(v, &e), MANTISSA), digits, power = 1;
+    int exponent = 0, n = DIGITS_MIN;
+    uint64_t bits, digits;
 
+    memcpy(&bits, &v, sizeof(bits));
+    uint64_t m = (bits & ((1ull << (MANTISSA - 1)) - 1)) | 1ull << (MANTISSA - 1);
+    int e = (int)(bits >> (MANTISSA - 1)) - 1022; /* v is m * 2^(e - MANTISSA) */
     while (v >= ten[exponent + 1])
         exponent++;
     exponent += TEN_MIN;
-    int k = DIGITS_MIN - 1 - exponent, n = DIGITS_MIN;
-    for (int i = 0; i < k; i++)
-        power *= 5;
-    while (!round_digits(m, power, MANTISSA - e - k, &digits) && n < DIGITS_MAX) {
-        power *= 5;
+    int k = DIGITS_MIN - 1 - exponent;
+    while (!round_digits(m, five[k], MANTISSA - e - k, &digits) && n < DIGITS_MAX) {
         n++;
         k++;
     }
-    put_decimal(out, digits, n, exponent);
+    return put_decimal(out, digits, n, exponent);
 }
 
 /* printf takes the decimal point from the locale that a host of the library has set, and it may have several bytes. */
@@ -89,24 +122,27 @@ static void put_point(char *text)
     }
 }
 
-const char *text_real(char out[TEXT_SHORT], double v)
+char *text_real_end(char out[TEXT_SHORT], double v)
 {
     double size = fabs(v);
 
-    if (!isfinite(v)) {
-        snprintf(out, TEXT_SHORT, "null");
-        return out;
-    }
     if (size >= ten[0] && size < ten[TENS - 1]) {
         *out = '-';
-        put_usual(out + (v < 0), size);
-        return out;
+        return put_usual(out + (v < 0), size);
     }
+    if (!isfinite(v))
+        return out + snprintf(out, TEXT_SHORT, "null");
     for (int digits = DIGITS_MIN; digits <= DIGITS_MAX; digits++) {
         snprintf(out, TEXT_SHORT, "%.*g", digits, v);
         if (strtod(out, NULL) == v)
             break;
     }
     put_point(out);
+    return out + strlen(out);
+}
+
+const char *text_real(char out[TEXT_SHORT], double v)
+{
+    *text_real_end(out, v) = '\0';
     return out;
 }

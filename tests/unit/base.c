@@ -285,6 +285,48 @@ Test(json, writes_what_it_reads)
     buf_release(&b);
 }
 
+/* How a string must hold one byte. */
+static void escape(struct buf *out, char c)
+{
+    static const char from[] = "\"\\\n\t\r", to[] = "\"\\ntr";
+    const char *at = strchr(from, c);
+
+    if (at)
+        buf_printf(out, "\\%c", to[at - from]);
+    else if (c < 0x20 || c == 0x7f)
+        buf_printf(out, "\\u%04x", c);
+    else
+        buf_addc(out, c);
+}
+
+/* Bytes are looked at eight at a time: each that is not plain, at every place, as a text and as a name. */
+Test(json, escapes_every_byte_at_every_place)
+{
+    struct buf b = { 0 }, want = { 0 };
+
+    for (int c = 1; c < 0x80; c++)
+        for (size_t at = 0; at < 20; at++) {
+            char text[] = "abcdefghijklmnopqrst";
+            struct json_out w = { .buf = &b };
+            text[at] = (char)c;
+            buf_clear(&b);
+            buf_clear(&want);
+            json_put_text(&w, text, text);
+            for (int k = 0; k < 2; k++) {
+                buf_adds(&want, k ? ":\"" : "\"");
+                for (size_t i = 0; text[i]; i++)
+                    escape(&want, text[i]);
+                buf_addc(&want, '"');
+            }
+            cr_assert_str_eq(b.at, want.at);
+        }
+    buf_clear(&b);
+    json_put_text(&(struct json_out){ .buf = &b }, NULL, "12345678\xff");
+    cr_assert_str_eq(b.at, "\"12345678\xef\xbf\xbd\"");
+    buf_release(&b);
+    buf_release(&want);
+}
+
 Test(digest, tokens_are_little_endian_int32)
 {
     struct err e;
