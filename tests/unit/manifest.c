@@ -389,6 +389,30 @@ Test(manifest, order_and_what_is_gone)
     manifest_release(&before);
 }
 
+/* So many that two threads sort them; beginnings are alike for 18 to 22 bytes, and go on with any byte. */
+Test(manifest, many_rows_are_ordered_by_ids)
+{
+    enum { MANY = 20001, SIZE = 32 };
+    char *text = calloc(MANY, SIZE);
+    const char **id = calloc(MANY, sizeof(*id));
+    int *order = calloc(MANY, sizeof(*order));
+    struct err err;
+
+    for (int i = 0; i < MANY; i++) {
+        uint64_t h = digest_xxh3(&i, sizeof(i));
+        snprintf(text + (size_t)i * SIZE, SIZE, "%.*s%c%c%c%c", 18 + (int)(h >> 60 & 3), "0123456789abcdefghijkl",
+                 (char)(1 + h % 255), (char)(1 + (h >> 8) % 255), (char)(1 + (h >> 16) % 255),
+                 (char)(1 + (h >> 24) % 255));
+        id[i] = text + (size_t)i * SIZE;
+    }
+    cr_assert_eq(manifest_order(order, id, MANY, &err), 0);
+    for (int i = 1; i < MANY; i++)
+        cr_assert(strcmp(id[order[i - 1]], id[order[i]]) < 0);
+    free(text);
+    free(id);
+    free(order);
+}
+
 /* Each is one change to good variants. */
 Test(manifest, refuses_variants_that_lie)
 {
