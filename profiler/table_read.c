@@ -2,6 +2,7 @@
  * more than the file: it makes arrays of it and checks the rules between them (table_check.c). When the child crashes
  * or runs without end, the file is damaged and the tool goes on. */
 #include "base/file.h"
+#include "base/parallel.h"
 #include "profiler/table_column.h"
 
 #include <errno.h>
@@ -170,20 +171,15 @@ static void run_child(int fd, const struct table_file *f, enum table_want want)
     _exit(0);
 }
 
-/* While the child parses, the parent digests the file: two cores work, and the file is read from the disk once. */
-static int fill_image(int fd, struct table_file *f, enum table_want want, struct err *err)
-{
-    pid_t child = fork();
-
-    if (child < 0)
-        return err_set(err, ERR_NOMEM, "cannot start a process: %s", strerror(errno));
-    if (child == 0)
-        run_child(fd, f, want);
-    int code = digest_file(f->path, f->digest, err);
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-        ;
-    return code; // the image shows how the child ended
-}
+/* A table on its way from the file. */
+struct reading {
+    struct table *table;
+    struct table_file *file;
+    enum table_want want;
+    int fd; // of the image
+    pid_t child;
+    struct err digest_err, image_err; // code 0: none
+};
 
 static int map_image(struct table *t, int fd, enum table_want want, struct err *err)
 {
@@ -195,6 +191,37 @@ static int map_image(struct table *t, int fd, enum table_want want, struct err *
     if (map == MAP_FAILED)
         return err_nomem(err);
     return table_from_image(t, map, (size_t)st.st_size, want, err);
+}
+
+enum { TASK_DIGEST, TASK_IMAGE, TASKS };
+
+static void digest_or_take(void *arg, int task)
+{
+    struct reading *r = arg;
+
+    if (task == TASK_DIGEST) {
+        r->digest_err.code = digest_file(r->file->path, r->file->digest, &r->digest_err);
+        return;
+    }
+    while (waitpid(r->child, NULL, 0) < 0 && errno == EINTR)
+        ;
+    r->image_err.code = map_image(r->table, r->fd, r->want, &r->image_err); // the image shows how the child ended
+}
+
+/* While the child parses, and what it made is checked, a thread digests the file: two cores work, and the file is read
+ * from the disk once. */
+static int read_file(struct reading *r, struct err *err)
+{
+    r->child = fork();
+    if (r->child < 0)
+        return err_set(err, ERR_NOMEM, "cannot start a process: %s", strerror(errno));
+    if (r->child == 0)
+        run_child(r->fd, r->file, r->want);
+    parallel_do(TASKS, TASKS, digest_or_take, r);
+    if (r->digest_err.code && !r->image_err.code)
+        table_release(r->table);
+    *err = r->digest_err.code ? r->digest_err : r->image_err;
+    return err->code;
 }
 
 /* HDF5 looks for its signature at ever larger offsets; a table has it at the start. */
@@ -221,9 +248,8 @@ int table_read(struct table *t, const char *path, enum table_want want, struct e
     int fd = memfd_create("evp-table", MFD_CLOEXEC);
     if (fd < 0)
         return err_set(err, ERR_IO, "cannot make a file in memory: %s", strerror(errno));
-    int code = fill_image(fd, &f, want, err);
-    if (!code)
-        code = map_image(t, fd, want, err);
+    struct reading r = { .table = t, .file = &f, .want = want, .fd = fd };
+    int code = read_file(&r, err);
     if (!code)
         memcpy(t->digest, f.digest, sizeof(f.digest));
     close(fd);
