@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-/* Prefetches. Contexts come in the order of their ids, which is none that a processor could see in the table's rows, and
- * a table does not fit its caches: so what a context needs is asked for some contexts before it is its turn. */
+/* Prefetches. Contexts come in the order of their ids, which is none that a processor could see in the table's rows,
+ * and a table does not fit its caches: so what a context needs is asked for some contexts before it is its turn. */
 enum { PLACEMENT_AHEAD = 4 };
 
 static inline void placement_fetch(const void *at, size_t bytes)

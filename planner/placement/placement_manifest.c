@@ -152,20 +152,21 @@ static void fetch_outcome(const struct placement_input *in, int row, struct plan
     placement_fetch(&in->quality[cell], sizeof(double));
 }
 
-static struct manifest_total total_of(const struct placement_input *in, const struct plan *plan, const char *name)
+/* Sums up plans `first` to `end` in one pass, in the contexts' order: their placements of a context are of one row. */
+static void sum_up(const struct placement_input *in, const struct plan *plan, struct outcome_sums *sum, int first,
+                   int end)
 {
-    struct outcome_sums sums = { 0 };
-
     for (int i = 0; i < plan->n_contexts; i++) {
-        struct plan_placement c = plan->placement[i];
         int row = in->row[i];
-        if (i + TOTAL_AHEAD < plan->n_contexts)
-            fetch_outcome(in, in->row[i + TOTAL_AHEAD], plan->placement[i + TOTAL_AHEAD]);
-        struct outcome o = { placement_utility(in, row, c), placement_ttft(in, row, c), placement_quality(in, row, c),
-                             placement_quality_test(in, row, c) };
-        outcome_add(&sums, &o, in->frequency[row]);
+        for (int k = first; k < end; k++) {
+            struct plan_placement c = plan[k].placement[i];
+            if (i + TOTAL_AHEAD < plan->n_contexts)
+                fetch_outcome(in, in->row[i + TOTAL_AHEAD], plan[k].placement[i + TOTAL_AHEAD]);
+            struct outcome o = { placement_utility(in, row, c), placement_ttft(in, row, c),
+                                 placement_quality(in, row, c), placement_quality_test(in, row, c) };
+            outcome_add(&sum[k], &o, in->frequency[row]);
+        }
     }
-    return outcome_total(&sums, name);
 }
 
 /* A context and how much it is used. */
@@ -219,12 +220,15 @@ static int add_totals(struct manifest *m, const struct placement_plan *p, struct
     if (code)
         return code;
     m->n_totals = 1 + BASELINE_COUNT;
-#pragma omp parallel for schedule(dynamic) if (p->plan.n_contexts >= THREADS_FROM)
+    struct outcome_sums sum[1 + BASELINE_COUNT] = { 0 };
+#pragma omp parallel for schedule(static, 1) if (p->plan.n_contexts >= THREADS_FROM)
+    for (int half = 0; half < 2; half++)
+        sum_up(in, all, sum, half * m->n_totals / 2, (half + 1) * m->n_totals / 2);
     for (int i = 0; i < m->n_totals; i++) {
         char name[MANIFEST_CONFIG];
         snprintf(name, sizeof(name), "%s%.80s", label[i],
                  i == 1 + BASELINE_SINGLE ? in->table.config_name[config] : "");
-        m->total[i] = total_of(in, &all[i], name);
+        m->total[i] = outcome_total(&sum[i], name);
     }
     for (int b = 0; b < BASELINE_COUNT; b++)
         plan_release(&all[1 + b]);
