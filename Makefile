@@ -124,7 +124,7 @@ $B/%_avx512bf16.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx51
 $B/%_amx.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mamx-tile -mamx-bf16 \
                                       -mprefer-vector-width=512 -ffp-contract=fast
 $B/profiler/table_image.o $B/profiler/table_write.o: private ALL_CFLAGS += $(HDF5_CFLAGS)
-$B/base/opt.o: private ALL_CFLAGS += -DEVP_VERSION='"$(BUILD_VERSION)"'
+$B/base/opt.o: private ALL_CFLAGS += -DEVP_VERSION='"$(BUILD_VERSION)"' -DEVP_RELEASE='"$(VERSION)"'
 
 # Rewritten only when a flag changed; every object depends on it.
 FLAGS = $(CC) $(ALL_CFLAGS) $(HDF5_CFLAGS) $(LDLIBS) $(DIRS)

@@ -21,6 +21,7 @@
 
 #ifndef EVP_VERSION
 #define EVP_VERSION "unknown"
+#define EVP_RELEASE "unknown"
 #endif
 
 enum {
@@ -443,4 +444,9 @@ int opt_split(const char *list, int (*each)(void *arg, const char *piece, size_t
             return result;
         list += n + 1;
     }
+}
+
+const char *opt_release(void)
+{
+    return EVP_RELEASE;
 }

@@ -257,9 +257,33 @@ static void on_prefill(void *arg, int tokens_done, double seconds)
     show_tokens(arg, tokens_done);
 }
 
+/* What payloads say of the model that made them. */
+static struct payload_model said_of(const struct model_config *c)
+{
+    static const char *const scaling[] = {
+        [ROPE_PLAIN] = "default", [ROPE_LINEAR] = "linear", [ROPE_LLAMA3] = "llama3"
+    };
+
+    return (struct payload_model){ .name = c->name,
+                                   .dtype = c->dtype,
+                                   .rope = { .theta = c->rope_theta,
+                                             .dims = c->rotary,
+                                             .scaling = scaling[c->rope_scaling],
+                                             .factor = c->rope_factor,
+                                             .low_freq_factor = c->rope_low,
+                                             .high_freq_factor = c->rope_high,
+                                             .original_max_position_embeddings = c->rope_original } };
+}
+
 static int write_variant(struct pack *p, const struct job *j, const struct kv_full *full, struct err *err)
 {
-    const struct payload_key key = { p->model_digest, j->placement->token_digest, j->ids.at };
+    const struct payload_model model = said_of(model_config(p->model));
+    char producer[32];
+    const struct payload_key key = { .model_digest = p->model_digest,
+                                     .token_digest = j->placement->token_digest,
+                                     .ids = j->ids.at,
+                                     .producer = producer,
+                                     .model = &model };
     const struct config *const config = &j->config;
     struct compressor *c = compressor_new(full, &config, 1, err);
     struct variant v;
@@ -267,6 +291,7 @@ static int write_variant(struct pack *p, const struct job *j, const struct kv_fu
 
     if (!c)
         return err->code;
+    snprintf(producer, sizeof(producer), "evp-pack %s", opt_release());
     int code = compressor_variant(c, &j->config, VARIANT_PAYLOAD, &v, err);
     compressor_free(c);
     if (code)

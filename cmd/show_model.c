@@ -30,7 +30,7 @@ static const char *const tensor_columns[] = { "tensor", "type", "shape", "stored
 
 static void put_rope(struct sheet *s, const struct model_config *c)
 {
-    static const char *const name[] = { "plain", "linear", "llama3" };
+    static const char *const name[] = { "default", "linear", "llama3" };
 
     if (c->rotary != c->head_dim)
         sheet_int(s, "rotated_columns", c->rotary);
@@ -191,6 +191,32 @@ static void put_layers(struct sheet *s, const struct packed_payload *p)
     sheet_table_end(s);
 }
 
+/* What a payload says of where it comes from. */
+static void put_origin(struct sheet *s, const struct packed_payload *p)
+{
+    const struct payload_origin *o = &p->file.origin;
+    const struct payload_cache *c = &p->cache;
+
+    if (o->producer)
+        sheet_text(s, "producer", o->producer);
+    if (o->model_name)
+        sheet_text(s, "model_name", o->model_name);
+    if (!o->cache)
+        return;
+    sheet_text(s, "computed_in", dtype_name(c->shape.dtype));
+    if (*c->model_dtype)
+        sheet_text(s, "model_dtype", c->model_dtype);
+    sheet_int(s, "n_layers", c->shape.n_layers);
+    sheet_int(s, "n_heads", c->shape.n_heads);
+    sheet_int(s, "n_kv_heads", c->shape.n_kv_heads);
+    sheet_int(s, "head_width", c->shape.head_dim);
+    sheet_int(s, "rotated_columns", c->rope.dims);
+    sheet_real(s, "rope_base", c->rope.theta, 0);
+    sheet_text(s, "rope_scaling", c->rope.scaling);
+    if (c->rope.factor > 0)
+        sheet_real(s, "rope_factor", c->rope.factor, 2);
+}
+
 int show_payload(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
 {
     struct packed_payload p;
@@ -205,6 +231,7 @@ int show_payload(struct sheet *s, const char *path, enum show_depth depth, struc
     sheet_times(s, "size_x", p.bytes > 0 ? (double)full / (double)p.bytes : (double)NAN);
     sheet_text(s, "model_digest", p.file.model_digest);
     sheet_text(s, "token_digest", p.file.token_digest);
+    put_origin(s, &p);
     put_layers(s, &p);
     put_tensors(s, &p.file.st);
     packed_payload_close(&p);

@@ -308,6 +308,17 @@ static int read_rope(struct model *m, struct err *err)
                               : err_set(err, ERR_FORMAT, "fields 'rope_parameters' and 'rope_scaling' do not agree");
 }
 
+/* What others compute in; this engine computes in what it is told to. transformers 5 shortened the name. */
+static void read_dtype(struct model *m)
+{
+    const char *dtype = json_text(json_get(m->json, "dtype"));
+
+    if (!dtype)
+        dtype = json_text(json_get(m->json, "torch_dtype"));
+    if (dtype && strlen(dtype) < sizeof(m->config.dtype))
+        memcpy(m->config.dtype, dtype, strlen(dtype) + 1);
+}
+
 int hf_config_read(struct model *m, struct err *err)
 {
     struct model_config *c = &m->config;
@@ -318,6 +329,7 @@ int hf_config_read(struct model *m, struct err *err)
         return err_wrap(err, "'%s/config.json'", m->path);
     c->norm_eps = (float)eps;
     c->tied = json_true(json_get(m->json, "tie_word_embeddings"));
+    read_dtype(m);
     size_t n = strlen(m->path);
     while (n > 1 && m->path[n - 1] == '/')
         m->path[--n] = '\0';

@@ -31,6 +31,7 @@ enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3 };
 struct model_config {
     char arch[16];  // as the file has it: "llama"
     char name[64];  // from the file, or the folder's name
+    char dtype[16]; // that config.json asks for: "bfloat16"; "": not known
     unsigned roles; // 1 << role for each that the model has tensors of
     int n_layers, d_model, n_heads, n_kv_heads, head_dim, n_vocab;
     int d_ff;                                 // hidden numbers of the MLP; 0 with experts

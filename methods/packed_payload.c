@@ -76,6 +76,7 @@ struct writer {
     char (*checksum)[XXH3_HEX]; // (n_tensors)
     void *bytes;                // one tensor as it is stored
     float *rows;                // one head's rows, where the backend has f32
+    struct buf cache, kept;     // texts of the metadata; empty: it has none
 };
 
 static void writer_release(struct writer *w)
@@ -88,6 +89,8 @@ static void writer_release(struct writer *w)
     free(w->checksum);
     free(w->bytes);
     free(w->rows);
+    buf_release(&w->cache);
+    buf_release(&w->kept);
 }
 
 /* Lists the tokens and the tensors of all layers. */
@@ -128,6 +131,25 @@ static int alloc_tensors(struct writer *w, struct err *err)
     return w->lengths && w->stored && w->tensor && w->name && w->checksum && w->rows ? 0 : err_nomem(err);
 }
 
+/* What is said of the cache: how many tokens each layer keeps only where that is neither all of them nor a matter of
+ * each head. */
+static int describe_cache(struct writer *w, struct err *err)
+{
+    const struct variant *v = w->v;
+    int L = v->shape.n_layers, *kept = calloc((size_t)L, sizeof(*kept));
+    bool all = true;
+
+    for (int l = 0; kept && l < L; l++) {
+        kept[l] = w->lengths[l * v->shape.n_kv_heads];
+        all = all && kept[l] == v->n_tokens;
+    }
+    payload_cache_put(&w->cache, &v->shape, w->key->model);
+    if (kept && !all && !config_is_ragged(v->config))
+        payload_lengths_put(&w->kept, kept, L);
+    free(kept);
+    return !kept || buf_failed(&w->cache) || buf_failed(&w->kept) ? err_nomem(err) : 0;
+}
+
 static int writer_init(struct writer *w, struct err *err)
 {
     const struct variant *v = w->v;
@@ -137,6 +159,8 @@ static int writer_init(struct writer *w, struct err *err)
         return err->code;
     for (int h = 0; h < v->shape.n_layers * v->shape.n_kv_heads; h++)
         w->lengths[h] = v->rows[h].n;
+    if (w->key->model && describe_cache(w, err))
+        return err->code;
     list_tensors(w);
     for (int i = 0; i < w->n_tensors; i++) {
         size_t bytes = packed_part_bytes(&w->stored[i].part);
@@ -156,7 +180,11 @@ static int write_header(struct writer *w, struct err *err)
                                        .n_tokens = w->v->n_tokens,
                                        .tensor = w->tensor,
                                        .checksum = w->checksum,
-                                       .n = w->n_tensors };
+                                       .n = w->n_tensors,
+                                       .origin = { .producer = w->key->producer,
+                                                   .model_name = w->key->model ? w->key->model->name : NULL,
+                                                   .cache = w->cache.n ? w->cache.at : NULL,
+                                                   .lengths = w->kept.n ? w->kept.at : NULL } };
 
     return payload_write_header(&w->out, &made, err);
 }
@@ -378,11 +406,57 @@ static int check_positions(const struct packed_payload *p, int layer, struct err
     return 0;
 }
 
+/* What the metadata says of the cache is true of the tensors. */
+static int check_cache(struct packed_payload *p, struct err *err)
+{
+    const struct kv_shape *said = &p->cache.shape, *is = &p->shape;
+
+    if (!p->file.origin.cache)
+        return 0;
+    if (payload_cache_parse(&p->cache, p->file.origin.cache, err))
+        return err->code;
+    if (said->n_layers != is->n_layers || said->n_kv_heads != is->n_kv_heads || said->head_dim != is->head_dim)
+        return err_set(err, ERR_FORMAT,
+                       "metadata 'cache' has %d layers of %d kv heads of %d columns, the tensors %d of %d of %d",
+                       said->n_layers, said->n_kv_heads, said->head_dim, is->n_layers, is->n_kv_heads, is->head_dim);
+    p->shape = *said;
+    return 0;
+}
+
+static int compare_kept(const struct packed_payload *p, const int *kept, struct err *err)
+{
+    int n[PAYLOAD_HEADS_MAX];
+
+    for (int l = 0; l < p->shape.n_layers; l++) {
+        packed_payload_lengths(p, l, n);
+        for (int g = 0; g < p->shape.n_kv_heads; g++)
+            if (n[g] != kept[l])
+                return err_set(err, ERR_FORMAT, "metadata 'lengths' has %d tokens in layer %d, the tensors %d", kept[l],
+                               l, n[g]);
+    }
+    return 0;
+}
+
+static int check_kept(const struct packed_payload *p, struct err *err)
+{
+    int *kept = p->file.origin.lengths ? calloc((size_t)p->shape.n_layers, sizeof(*kept)) : NULL;
+
+    if (!p->file.origin.lengths)
+        return 0;
+    if (!kept)
+        return err_nomem(err);
+    int code = payload_lengths_parse(kept, p->shape.n_layers, p->file.origin.lengths, err) || compare_kept(p, kept, err)
+                   ? err->code
+                   : 0;
+    free(kept);
+    return code;
+}
+
 static int check_packed(struct packed_payload *p, enum payload_check check, struct err *err)
 {
     if (config_parse(&p->config, p->file.config, err))
         return err->code = ERR_FORMAT; // config_parse() reports misuse, but this text comes from a file
-    if (read_shape(p, err) || check_tensors(p, err))
+    if (read_shape(p, err) || check_tensors(p, err) || check_cache(p, err) || check_kept(p, err))
         return err->code;
     if (check == PAYLOAD_HEADER)
         return 0;

@@ -22,6 +22,7 @@
 #include "kernels/kv.h"
 #include "loader/formats/payload.h"
 #include "methods/method.h"
+#include "methods/payload_cache.h"
 
 #include <stdint.h>
 
@@ -41,7 +42,9 @@ struct st_tensor packed_payload_tensor(int layer, const struct packed_part *part
 /* The model and the context that a payload belongs to. */
 struct payload_key {
     const char *model_digest, *token_digest;
-    const int32_t *ids; // (n_tokens) of the variant's context; token_digest is theirs
+    const int32_t *ids;                // (n_tokens) of the variant's context; token_digest is theirs
+    const char *producer;              // NULL: it is not said
+    const struct payload_model *model; // NULL: nothing is said of the cache
 };
 
 /* Writes a variant made with VARIANT_PAYLOAD; the file appears whole or not at all. *bytes (may be NULL): its size. */
@@ -53,8 +56,9 @@ int packed_payload_write(const char *path, const struct variant *v, const struct
 struct packed_payload {
     struct payload file; // the tensors, and the context they belong to
     struct config config;
-    struct kv_shape shape; // n_heads and dtype are not known from a payload
-    int64_t bytes;         // as the table counts them
+    struct kv_shape shape;      // n_heads and dtype as in `cache`
+    struct payload_cache cache; // what the payload says of it; .shape.n_layers 0: nothing
+    int64_t bytes;              // as the table counts them
 };
 enum { PAYLOAD_HEADS_MAX = 1 << 12 }; // of a payload that opens
 

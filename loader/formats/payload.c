@@ -43,6 +43,10 @@ static int read_metadata(struct payload *p, struct err *err)
     if (!parse_int(count, &n_tokens) || n_tokens < 1 || n_tokens > INT32_MAX)
         return err_set(err, ERR_FORMAT, "metadata 'n_tokens' is '%.40s', not a number from 1 to %d", count, INT32_MAX);
     p->n_tokens = (int)n_tokens;
+    p->origin = (struct payload_origin){ .producer = safetensors_meta(&p->st, "producer"),
+                                         .model_name = safetensors_meta(&p->st, "model_name"),
+                                         .cache = safetensors_meta(&p->st, "cache"),
+                                         .lengths = safetensors_meta(&p->st, "lengths") };
     return 0;
 }
 
@@ -194,7 +198,7 @@ int payload_write_header(struct file_out *out, const struct payload_made *made, 
     }
     snprintf(n_tokens, sizeof(n_tokens), "%d", made->n_tokens);
     snprintf(version, sizeof(version), "%d", PAYLOAD_VERSION);
-    const struct st_meta meta[] = {
+    const struct st_meta all[] = {
         { "evp", "payload" },
         { "version", version },
         { "config", made->config },
@@ -202,8 +206,17 @@ int payload_write_header(struct file_out *out, const struct payload_made *made, 
         { "token_digest", made->token_digest },
         { "n_tokens", n_tokens },
         { "checksums", sums.at },
+        { "producer", made->origin.producer },
+        { "model_name", made->origin.model_name },
+        { "cache", made->origin.cache },
+        { "lengths", made->origin.lengths },
     };
-    const struct st_header header = { made->tensor, made->n, meta, (int)(sizeof(meta) / sizeof(*meta)) };
+    enum { N = sizeof(all) / sizeof(*all) };
+    struct st_meta meta[N];
+    struct st_header header = { made->tensor, made->n, meta, 0 };
+    for (int i = 0; i < N; i++)
+        if (all[i].value)
+            meta[header.n_meta++] = all[i];
     int code = safetensors_write_header(out, &header, err);
     buf_release(&sums);
     return code;

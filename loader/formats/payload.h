@@ -3,7 +3,8 @@
  *     tokens            I32 [n_tokens], the ids of the context; absent in version 1
  *     layers.N.PART     the tensors of layer N; methods/packed_payload.h says which parts a config has
  *     __metadata__      all strings: evp "payload", version "2", config, model_digest, token_digest, n_tokens (the
- *                       position of the next token), checksums (JSON: tensor name -> XXH3-64 hex)
+ *                       position of the next token), checksums (JSON: tensor name -> XXH3-64 hex), and of where it
+ *                       comes from, if that is known: producer, model_name, cache, lengths (methods/payload_cache.h)
  *
  * Any reader of safetensors opens the file. These functions need no compression method: they say which cache a payload
  * holds and whether its bytes are whole. They do not know which tensors of layers a config has, nor their shapes.
@@ -19,6 +20,12 @@
 
 enum { PAYLOAD_VERSION = 2 };
 
+/* Where a payload comes from; nothing here is needed to read it. NULL: not known. */
+struct payload_origin {
+    const char *producer, *model_name;
+    const char *cache, *lengths; // JSON
+};
+
 /* A payload opened for reading; texts and tensors are borrowed from it. */
 struct payload {
     struct safetensors st;
@@ -27,6 +34,7 @@ struct payload {
     const char *model_digest, *token_digest;
     int n_tokens;                   // the position of the next token
     const struct st_tensor *tokens; // NULL: a file of version 1
+    struct payload_origin origin;   // as the file has it; not parsed
 };
 
 /* Opens the container and checks the metadata and the shape of the tokens, without reading the tensors. ERR_FORMAT says
@@ -62,6 +70,7 @@ struct payload_made {
     const struct st_tensor *tensor; // (n); name, type and shape count
     char (*checksum)[XXH3_HEX];     // (n)
     int n;
+    struct payload_origin origin;
 };
 
 /* Writes the header; the tensors' bytes follow in their order. The header's length does not depend on the values of the

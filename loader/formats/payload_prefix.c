@@ -89,7 +89,8 @@ int payload_part_header(const struct payload *p, uint64_t size, const struct pay
                                        .n_tokens = part->n_tokens,
                                        .tensor = tensor,
                                        .checksum = part->checksum,
-                                       .n = p->st.n };
+                                       .n = p->st.n,
+                                       .origin = { p->origin.producer, p->origin.model_name, p->origin.cache, NULL } };
     char *text = NULL;
     size_t n = 0;
 

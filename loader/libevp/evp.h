@@ -180,6 +180,11 @@ EVP_API int evp_locate(struct evp_payload *payload, const char *tensor, struct e
 EVP_API int evp_locate_at(struct evp_payload *payload, size_t i, struct evp_location *location,
                           struct evp_error *error);
 
+/* A text of the payload's metadata, as docs/formats/payload.md lists them: "model_name", "cache", which says how keys
+ * were rotated and what they were computed in, and so on. Borrowed until evp_payload_close(); NULL: the payload does
+ * not say. Of a part of a context these are the texts of the whole one. */
+EVP_API const char *evp_payload_text(const struct evp_payload *payload, const char *name);
+
 /* A part of a tensor: of its first dimension, which are the heads of most, and of its second, the rows of each. */
 struct evp_range {
     const char *tensor;

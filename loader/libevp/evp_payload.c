@@ -168,6 +168,11 @@ int evp_locate_at(struct evp_payload *payload, size_t i, struct evp_location *lo
     return 1;
 }
 
+const char *evp_payload_text(const struct evp_payload *payload, const char *name)
+{
+    return safetensors_meta(&payload_of(payload)->st, name);
+}
+
 /* ---- ranges ---------------------------------------------------------------------- */
 
 /* A range in bytes: `n` pieces of `bytes`, `stride` bytes from one to the next. */

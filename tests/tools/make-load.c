@@ -101,7 +101,7 @@ static void write_payload(const char *path, const struct config *config, const c
     struct st_tensor tensor[1 + LAYOUT_MAX];
     void *bytes[1 + LAYOUT_MAX];
     char digest[DIGEST_HEX], sum[1 + LAYOUT_MAX][XXH3_HEX];
-    struct payload_made made = { config->name, model_digest, digest, n_tokens, tensor, sum, 0 };
+    struct payload_made made = { config->name, model_digest, digest, n_tokens, tensor, sum, 0, { 0 } };
     struct file_out out = { .f = fopen(path, "wb") }; // nobody needs it flushed
     struct err err;
 

@@ -12,7 +12,10 @@ static const char model[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 enum { T = 100 }; // tokens of every context here
 static int32_t ids[T];
 static char tokens[DIGEST_HEX];
-static const struct payload_key key = { model, tokens, ids };
+static const struct payload_model made_by = { .name = "tiny",
+                                              .dtype = "bfloat16",
+                                              .rope = { .theta = 1e4, .dims = 8, .scaling = "linear", .factor = 2 } };
+static const struct payload_key key = { model, tokens, ids, "a test", &made_by };
 
 static void make_ids(void)
 {
@@ -101,6 +104,27 @@ static void expect_payload(const struct packed_payload *p, const struct made *m)
     cr_assert_arr_eq(p->file.tokens->at, ids, sizeof(ids));
 }
 
+/* The payload says what it was made of; the lengths of layers only where they are not all the context's, nor the
+ * heads' own. */
+static void expect_origin(const struct packed_payload *p, const struct made *m)
+{
+    const struct payload_origin *o = &p->file.origin;
+    bool drops = m->v.rows[0].n != m->v.n_tokens, ragged = config_is_ragged(m->v.config);
+
+    cr_assert_str_eq(o->producer, "a test");
+    cr_assert_str_eq(o->model_name, "tiny");
+    cr_assert_eq(memcmp(&p->shape, &m->v.shape, sizeof(p->shape)), 0);
+    cr_assert_str_eq(p->cache.model_dtype, "bfloat16");
+    cr_assert_str_eq(p->cache.rope.scaling, "linear");
+    cr_assert(p->cache.rope.theta == 1e4 && p->cache.rope.dims == 8 && p->cache.rope.factor == 2);
+    cr_assert_eq(o->lengths != NULL, drops && !ragged, "%s", m->v.config->name);
+    if (o->lengths) {
+        char text[64];
+        snprintf(text, sizeof(text), "[%d,%d]", m->v.rows[0].n, m->v.rows[G].n);
+        cr_assert_str_eq(o->lengths, text);
+    }
+}
+
 Test(payload, holds_the_rows_of_a_variant)
 {
     static const char *const name[] = { "none",
@@ -133,6 +157,7 @@ Test(payload, holds_the_rows_of_a_variant)
         cr_assert(strcmp(p.config.name, config.name) == 0 && strcmp(p.file.model_digest, model) == 0 &&
                   strcmp(p.file.token_digest, tokens) == 0);
         expect_payload(&p, &m);
+        expect_origin(&p, &m);
         packed_payload_close(&p);
         made_release(&m);
         cache_release(&c);
@@ -271,6 +296,19 @@ Test(payload, refuses_what_does_not_fit_together)
     expect_refused_with(quantised, "layers.1.v_zeros\":{", "layers.2.v_zeros\":{", "'layers.1.v_zeros' is missing");
     expect_refused_with(quantised, "layers.1.k\":{", "layers.7.k\":{",
                         "17 tensors, where 1 layers and the tokens have 9");
+}
+
+Test(payload, refuses_what_it_says_of_another_cache)
+{
+    static const char *const pyramid = "pyramidkv:drop=0.5:window=4";
+
+    expect_refused_with("none", "\\\"n_layers\\\":2", "\\\"n_layers\\\":3",
+                        "'cache' has 3 layers of 2 kv heads of 32 columns, the tensors 2 of 2 of 32");
+    expect_refused_with("none", "\\\"n_kv_heads\\\":2", "\\\"n_kv_heads\\\":3", "'cache' has 2 layers of 3 kv heads");
+    expect_refused_with("none", "\\\"head_dim\\\":32", "\\\"head_dim\\\":33", "of 33 columns");
+    expect_refused_with("none", "linear", "cubic ", "metadata 'cache': 'rope': field 'scaling' is 'cubic '");
+    expect_refused_with(pyramid, "\"lengths\":\"[", "\"lengths\":\"{", "metadata 'lengths'");
+    expect_refused_with(pyramid, "\"lengths\":\"[9", "\"lengths\":\"[8", "'lengths' has 8");
 }
 
 /* Configs whose lengths depend on the data carry them; nothing is allocated or read by them before they are checked. */

@@ -163,6 +163,7 @@ def _lib():
             getattr(lib, name).argtypes = [c_void_p]
             getattr(lib, name).restype = None
         lib.evp_version.restype = c_char_p
+        lib.evp_payload_text.argtypes, lib.evp_payload_text.restype = [c_void_p, c_char_p], c_char_p
         _library = lib
     return _library
 
@@ -391,6 +392,11 @@ class Payload(_Handle):
         raw = _Location()
         _call("evp_locate", self._open(), name.encode(), byref(raw))
         return Tensor(raw)
+
+    def text(self, name):
+        """A text of the metadata: "model_name", "cache" (JSON) and so on; None when the payload does not say."""
+        text = _lib().evp_payload_text(self._open(), name.encode())
+        return None if text is None else text.decode()
 
     def fileno(self):
         """The descriptor of the file, for readers of their own, until close(). A payload on Redis has none: OSError."""

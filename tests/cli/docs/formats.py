@@ -131,7 +131,8 @@ def names(value, kind):
     if not isinstance(value, dict):
         return set()
     if kind == "payload":
-        return set(value["__metadata__"])
+        meta = value["__metadata__"]
+        return set(meta) | names(json.loads(meta.get("cache", "{}")), "cache")
     inner = [names(v, kind) for k, v in value.items() if k not in FREE | {"api"}]
     return set(value).union(*inner)
 
@@ -169,6 +170,8 @@ def optional_of(thing, described):
     return [f for f in thing if f in rows and rows[f].type in SCALARS and not rows[f].startswith("required") and f != "evp"]
 
 def with_nulls(kind, parsed, described):
+    if kind == "payload":
+        return  # metadata of safetensors files are texts and nothing else
     for at, thing in enumerate(objects(kind, parsed)):
         for field in optional_of(thing, described):
             good = copy.deepcopy(parsed)

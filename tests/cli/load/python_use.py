@@ -48,6 +48,7 @@ def parts(store):
         row = t.size // t.shape[0] // t.shape[1]
         assert payload.fetch(t.name, heads=(0, 1), rows=(7, 9)) == whole[t.offset + 7 * row:t.offset + 9 * row]
         assert os.pread(payload.fileno(), 8, 0) == whole[:8]
+        assert payload.text("config") == found.config and payload.text("producer") is None
         view = payload.map()
         print("parts:", refused(payload.fetch, "layers.9.k"), refused(payload.fetch, "layers.0.k", heads=(0, 9)),
               refused(payload.fetch, "layers.0.k", heads=(1, 1)))

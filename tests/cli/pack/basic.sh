@@ -10,3 +10,7 @@ pack 2>four
 cmp fox out/payloads/fox.safetensors
 grep -h "payloads\\? written" one two three four >&2
 grep -c 'the file is damaged; the payload is made again' four
+# they say what the model says
+for file in out/payloads/fox.safetensors "$MODELS/SmolLM2-135M-Instruct.Q4_1.gguf"; do
+	evp-show "$file" | sed -n 's/evp-pack [0-9.]*$/evp-pack/; s/^  model name /  name       /; /^  \(producer\|name\|computed\|layers  \|heads\|kv heads\|head width\|rotated\|rope\)/p'
+done

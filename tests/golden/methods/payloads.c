@@ -37,7 +37,8 @@ static int write_payload(struct compressor *c, const struct config *config, cons
 
     int code = compressor_variant(c, config, VARIANT_PAYLOAD, &v, err);
     if (!code) {
-        code = packed_payload_write(path, &v, &(struct payload_key){ zeros, zeros, ids }, NULL, err);
+        code = packed_payload_write(
+            path, &v, &(struct payload_key){ .model_digest = zeros, .token_digest = zeros, .ids = ids }, NULL, err);
         fprintf(stderr, "%s: %.3f s to compress, %.3f s to unpack\n", config->name, v.compress_s, v.decompress_s);
         variant_release(&v);
     }
