@@ -123,9 +123,9 @@ int load_run(struct load *l, struct err *err)
     int code = execute(l, err);
     if (!code)
         return load_set_parts(l, err);
-    if (l->o.direction == LOAD_BACK)
-        return code;
     struct err first = *err;
+    if (l->o.direction == LOAD_BACK)
+        return err_set(err, code, "%.400s; the rollback is not complete: run it again, or load a manifest", first.msg);
     if (restore(l, &why))
         return err_set(err, code, "%.300s; the state before is not restored (%.120s): run evp-load again", first.msg,
                        why.msg);

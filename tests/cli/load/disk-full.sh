@@ -11,6 +11,12 @@ sed "s|evp-payloads/[0-9a-f/]*|FILE|" said
 placed | cmp was - || exit
 evp-load m.jsonl --payloads pay
 evp-show --check dram ssd
+# a rollback that meets such a limit says that it is not complete, and goes on when it is run again
+evp-load -q large.jsonl --payloads pay && evp-load -q m.jsonl --payloads pay || exit
+(ulimit -f 400 && evp-load -q m.jsonl --payloads pay --rollback) 2>said
+echo "status $?"
+sed "s|evp-payloads/[0-9a-f/]*|FILE|" said
+evp-load -q m.jsonl --payloads pay --rollback && placed
 mkdir small
 mount -t tmpfs -o size=320k tmpfs small 2>mount.log || skip "cannot mount a small disk: $(cat mount.log)"
 {
