@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { HEAD_BYTES = 1 << 16, CONFIG_MAX = 1 << 24 };
 
@@ -32,6 +33,8 @@ static int detect_folder(const char *path, enum show_kind *kind, struct err *err
         *kind = SHOW_STORE;
         return 0;
     }
+    if (access(path, R_OK | X_OK))
+        return err_set(err, ERR_IO, "cannot open folder '%s': %s", path, strerror(errno));
     struct buf text = { 0 };
     char *config = file_join(path, "config.json");
     struct json *json = NULL;

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "cmd/show.h"
 #include "loader/formats/redis_address.h"
+#include "loader/index/folder.h"
 #include "loader/index/index.h"
 #include "loader/store/tier_store.h"
 
@@ -169,8 +170,15 @@ static int check_index(const char *path, const struct tier_state *state, struct 
 
 /* ---- a store ------------------------------------------------------------------ */
 
+/* SQLite writes beside what it reads, so the folder must be nobody else's. */
 static int open_state(struct tier_state **state, const char *path, struct err *err)
 {
+    int folder;
+
+    if (folder_open(&folder, path, FOLDER_READ, geteuid(), err))
+        return err->code;
+    if (folder >= 0)
+        close(folder);
     if (state_open(state, path, "", STATE_LOOK, err))
         return err->code;
     return *state ? 0

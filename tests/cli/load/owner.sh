@@ -19,3 +19,8 @@ find ssd/evp-payloads -type f -perm 600 | wc -l
 find ssd/evp-payloads ! -type f ! -perm 700
 [ "$(id -u)" = 0 ] || skip "only root can give a folder away"
 chown nobody ssd; try
+evp-show ssd 2>&1 | sed 's/user [0-9]*/user N/g'
+chown 0 ssd; chmod 757 ssd; evp-show --check ssd
+chmod 711 . && chmod 700 ssd
+setpriv --reuid nobody --regid nogroup --clear-groups "$BUILD/evp-show" ssd 2>&1
+echo "status $?"
