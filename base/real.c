@@ -42,51 +42,64 @@ static bool round_digits(uint64_t m, uint64_t power, int shift, uint64_t *digits
     return 2 * rest < power || (2 * rest == power && m % 2 == 0);
 }
 
-/* Ends a number of n digits before its last zeros. */
+/* Ends a number of n digits before its last zeros; there are 15 at most. Divisors that the compiler knows become
+ * products. */
 static uint64_t cut_zeros(uint64_t digits, int *n)
 {
-    static const struct {
-        uint64_t by;
-        int n;
-    } zeros[] = { { 100000000, 8 }, { 10000, 4 }, { 100, 2 }, { 10, 1 } };
-
-    for (int i = 0; i < 4; i++)
-        if (digits % zeros[i].by == 0) {
-            digits /= zeros[i].by;
-            *n -= zeros[i].n;
-        }
+    if (digits % 100000000 == 0) {
+        digits /= 100000000;
+        *n -= 8;
+    }
+    if (digits % 10000 == 0) {
+        digits /= 10000;
+        *n -= 4;
+    }
+    if (digits % 100 == 0) {
+        digits /= 100;
+        *n -= 2;
+    }
+    if (digits % 10 == 0) {
+        digits /= 10;
+        --*n;
+    }
     return digits;
 }
 
-/* n digits as %g prints them; the first counts 10^exponent. Copies have fixed lengths, which takes no call: what comes
- * too much is written over. Returns the end. */
-static char *put_decimal(char *out, uint64_t digits, int n, int exponent)
+/* n digits, two at a time. */
+static void put_digits(char *out, uint64_t digits, int n)
 {
     static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
                                 "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
                                 "8081828384858687888990919293949596979899";
-    char text[2 * DIGITS_MAX];
 
-    memset(text, '0', sizeof(text));
+    for (; n > 1; n -= 2, digits /= 100)
+        memcpy(out + n - 2, pairs + 2 * (digits % 100), 2);
+    if (n)
+        *out = (char)('0' + digits);
+}
+
+/* n digits as %g prints them; the first counts 10^exponent. Returns the end. */
+static char *put_decimal(char *out, uint64_t digits, int n, int exponent)
+{
     digits = cut_zeros(digits, &n);
     if (n == 0) { /* rounded up to the next power of ten */
         n = 1;
         exponent++;
     }
-    for (int i = n; i > 1; i -= 2, digits /= 100)
-        memcpy(text + i - 2, pairs + 2 * (digits % 100), 2);
-    if (n % 2)
-        text[0] = (char)('0' + digits);
     if (exponent < 0) {
         memcpy(out, "0.000", 5);
-        memcpy(out + 1 - exponent, text, DIGITS_MAX);
+        put_digits(out + 1 - exponent, digits, n);
         return out + 1 - exponent + n;
     }
-    memcpy(out, text, DIGITS_MAX);
-    if (n <= exponent + 1)
+    bool whole = n <= exponent + 1;
+    put_digits(out + !whole, digits, n);
+    for (int i = whole ? n : exponent + 1; i <= exponent; i++)
+        out[i] = '0';
+    if (whole)
         return out + exponent + 1;
+    for (int i = 0; i <= exponent; i++)
+        out[i] = out[i + 1];
     out[exponent + 1] = '.';
-    memcpy(out + exponent + 2, text + exponent + 1, DIGITS_MAX - 1);
     return out + n + 1;
 }
 
