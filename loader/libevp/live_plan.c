@@ -485,7 +485,7 @@ static int take_rows(struct live_plan *l, struct plan *plan, struct err *err)
     int n = l->opened.n, cap = n + n / 8 + SPARE_MIN;
 
     plan->placement = malloc(((size_t)n + 1) * sizeof(*plan->placement));
-    if (!plan->placement || ARRAY_GROW(l, cap) || ARRAY_GROW(&l->number, cap))
+    if (!plan->placement || ARRAY_GROW(l, cap) || ARRAY_GROW(&l->number, cap) || !map_reserve(&l->ids, cap))
         return err_nomem(err);
     struct err later = { 0 };
     for (int i = 0; i < n && !later.code; i++)
