@@ -153,3 +153,10 @@ int field_check_text(const char *field, const char *s, size_t size, struct err *
             return err_set(err, ERR_FORMAT, "field '%s' has a control character", field);
     return 0;
 }
+
+int field_check_utf8(const char *field, const char *s, size_t size, struct err *err)
+{
+    if (field_check_text(field, s, size, err))
+        return err->code;
+    return utf8_valid(s, strlen(s)) ? 0 : err_set(err, ERR_FORMAT, "field '%s' is not UTF-8", field);
+}

@@ -29,4 +29,7 @@ void utf8_clean(struct buf *out, const char *s, size_t n);
  * a sentence that names the field. */
 int field_check_text(const char *field, const char *s, size_t size, struct err *err) MUST_CHECK;
 
+/* The same of a text that comes from a caller, not from JSON: it must be UTF-8, too. */
+int field_check_utf8(const char *field, const char *s, size_t size, struct err *err) MUST_CHECK;
+
 #endif

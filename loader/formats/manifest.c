@@ -179,7 +179,7 @@ static int check_recomputed(const struct placement *p, struct err *err)
 
 int manifest_check_context(const struct manifest_context *c, const struct tiers *tiers, struct err *err)
 {
-    if (field_check_text("id", c->id, MANIFEST_ID, err) || field_check_digest("token_digest", c->token_digest, err) ||
+    if (field_check_utf8("id", c->id, MANIFEST_ID, err) || field_check_digest("token_digest", c->token_digest, err) ||
         field_check_tokens("n_tokens", c->n_tokens, err) || field_check_bytes("kv_bytes", c->kv_bytes, err) ||
         field_check_real("frequency", c->frequency, 0, err))
         return err->code;

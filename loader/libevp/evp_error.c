@@ -26,11 +26,15 @@ const char *evp_message(int code)
     }
 }
 
+/* Sentences quote ids and paths: control characters become '?', as in what the tools say. */
 int evp_error_set(struct evp_error *error, int code, const char *text)
 {
     if (error) {
         error->code = code;
         snprintf(error->text, sizeof(error->text), "%s", text);
+        for (char *c = error->text; *c; c++)
+            if ((unsigned char)*c < ' ' || *c == 0x7f)
+                *c = '?';
     }
     return code;
 }

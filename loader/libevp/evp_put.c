@@ -441,7 +441,7 @@ static int take_goods(struct goods *g, const struct evp_put *put, const struct s
     struct entry *e = &g->entry;
 
     *g = (struct goods){ .from = blob_of_bytes(put->payload, put->size) };
-    if (field_check_text("id", put->id, MANIFEST_ID, err) || payload_parse(&p, put->payload, put->size, err))
+    if (field_check_utf8("id", put->id, MANIFEST_ID, err) || payload_parse(&p, put->payload, put->size, err))
         return err->code;
     e->size = (int64_t)put->size;
     digest_xxh3_hex(put->payload, put->size, e->checksum);

@@ -271,6 +271,7 @@ Test(evp_plan_single, refuses_arguments_that_lie)
     BAD(context.id, NULL, "id is NULL");
     BAD(context.id, "", "field 'id' is empty");
     BAD(context.id, "a\nb", "field 'id' has a control character");
+    BAD(context.id, "a\xff", "field 'id' is not UTF-8");
     BAD(context.token_digest, "abc", "field 'token_digest' is not");
     BAD(context.tokens, NULL, "tokens and token_digest are NULL");
     BAD(context.n_tokens, 0, "n_tokens is out of range");

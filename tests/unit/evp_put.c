@@ -232,6 +232,7 @@ Test(evp_put, refuses_what_is_not_what_it_says)
     p.size++;
     p.id = "a\n";
     cr_assert_eq(evp_put(store, &p, &error), EVP_ARGUMENT, "%s", error.text);
+    cr_assert(strstr(error.text, "'a?'"), "%s", error.text);
     p.id = "a";
     p.tier = "far";
     cr_assert_eq(evp_put(store, &p, &error), EVP_ARGUMENT);

@@ -256,7 +256,7 @@ class Tier:
     """What a store knows of a tier: name, n_placed, and in `text` why nothing is ever found there; "" when it may be."""
 
     def __init__(self, raw):
-        self.name, self.code, self.text, self.n_placed = raw.name.decode(), raw.code, raw.text.decode(), raw.n_placed
+        self.name, self.code, self.text, self.n_placed = raw.name.decode(), raw.code, raw.text.decode("utf-8", "replace"), raw.n_placed
 
     def __repr__(self):
         return f"<evp.Tier {self.name}: {self.text or f'{self.n_placed} placed'}>"
