@@ -116,6 +116,27 @@ Test(model_folder, reads_the_rotary_scalings_of_config_json)
     model_close(m);
 }
 
+/* Under either name; what is no such name is nothing that this engine reads. */
+Test(model_folder, knows_what_config_json_would_compute_in)
+{
+    static const char *const has[][2] = { { "", "" },
+                                          { ",\"torch_dtype\":\"float16\"", "float16" },
+                                          { ",\"dtype\":\"bfloat16\",\"torch_dtype\":\"float32\"", "bfloat16" },
+                                          { ",\"dtype\":null,\"torch_dtype\":\"float32\"", "float32" },
+                                          { ",\"torch_dtype\":16", "" },
+                                          { ",\"torch_dtype\":\"0123456789abcdef\"", "" } };
+
+    for (size_t i = 0; i < sizeof(has) / sizeof(*has); i++) {
+        char text[512];
+        struct err err;
+        snprintf(text, sizeof(text), "{" BASIC ",\"num_key_value_heads\":1%s}", has[i][0]);
+        struct model *m = open_config(text, &err);
+        cr_assert_not_null(m, "%s", err.msg);
+        cr_assert_str_eq(model_config(m)->dtype, has[i][1]);
+        model_close(m);
+    }
+}
+
 Test(model_folder, refuses_configs)
 {
     static const char *const bad[][2] = {
