@@ -341,8 +341,9 @@ static int collect_delta(struct delta *d, const struct index *old, const struct 
 }
 
 /* Deltas are cheap while they are few: after those that together have cost what writing the base costs, a few times
- * over because it is read and flushed, too, they are merged. So n changes cost each about the square root of n. */
-enum { MERGE_AFTER = 4 };
+ * over because it is read and flushed, too, they are merged. So n changes cost each about the square root of n. And a
+ * delta is in memory while it is made: it has at most a part of its base. */
+enum { MERGE_AFTER = 4, DELTA_PART = 4 };
 
 static int write_delta(int folder, struct making *m, const struct index *old, const struct delta *d, struct err *err)
 {
@@ -356,7 +357,7 @@ static int write_delta(int folder, struct making *m, const struct index *old, co
         return index_damaged(err, "the records that are gone");
     index_cursor_list(&m->above, d->at, d->n);
     index_cursor_file(&m->below, base);
-    if (!old->base || n <= INDEX_SMALL || written > MERGE_AFTER * n_base)
+    if (!old->base || n <= INDEX_SMALL || written > MERGE_AFTER * n_base || d->n > n_base / DELTA_PART)
         return write_whole(folder, m, n, err);
     set_header(m, d->n);
     m->header.base = base->header.checksum;

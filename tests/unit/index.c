@@ -373,6 +373,29 @@ Test(index, a_change_costs_what_has_changed)
     free(record);
 }
 
+/* Of many changes at once no delta is kept: writing one takes the memory of its records. */
+Test(index, a_large_delta_is_merged)
+{
+    enum { N = 4000, MORE = 600 };
+    struct index_record *record = calloc(N + 2 * MORE, sizeof(*record));
+    struct rng r = rng_new(13);
+    struct err err;
+
+    for (int i = 0; i < N + 2 * MORE; i++)
+        record[i] = make_record(&r, i);
+    write_records(record, N);
+    for (int i = 1; i <= 2; i++) {
+        struct index ix = opened();
+        struct index_made made = made_of(record + N + (i - 1) * MORE, MORE, 8);
+        cr_assert_eq(index_change(folder, &ix, &made, &err), 0, "%s", err.msg);
+        index_close(&ix);
+        ix = opened();
+        cr_assert(ix.n == (size_t)(N + i * MORE) && ix.top->n == (i == 1 ? MORE : 0));
+        index_close(&ix);
+    }
+    free(record);
+}
+
 /* Damage of a delta, of its base, and of what ties them to each other. */
 Test(index, a_delta_without_its_base_is_an_error)
 {
