@@ -109,7 +109,7 @@ static int check_disks(const struct load *l, struct err *err)
         return err->code;
     for (int i = 0; i < l->order.n; i++) {
         const struct step *step = &l->order.at[i];
-        bool place = step->kind == STEP_PLACE;
+        bool place = step_kind(step) == STEP_PLACE;
         const struct planned_context *c = place ? load_context(l, &l->goal[step->goal]) : NULL;
         int store = place ? c->tier : l->copy[step->file].store;
         int64_t n = bytes_on_disk(place ? c->size : load_entry(l, &l->copy[step->file])->size);

@@ -113,7 +113,7 @@ static int remove_run(struct load *l, int first, int *end, struct publishing *p,
 
     if (!copy)
         return err_nomem(err);
-    for (*end = first; *end < l->order.n && l->order.at[*end].kind == STEP_REMOVE; ++*end)
+    for (*end = first; *end < l->order.n && step_kind(&l->order.at[*end]) == STEP_REMOVE; ++*end)
         copy[n++] = &l->copy[l->order.at[*end].file];
     int code = remove_copies(l, copy, n, p, err) ? err->code : end_steps(l, *end, p, err);
     free(copy);
@@ -267,7 +267,7 @@ static int take_batch(struct batch *b, int first, struct err *err)
     int64_t bytes = 0;
 
     b->step = &l->order.at[first];
-    for (b->n = 0; first < l->order.n && b->step[b->n].kind == STEP_PLACE && b->n < BATCH_FILES; first++) {
+    for (b->n = 0; first < l->order.n && step_kind(&b->step[b->n]) == STEP_PLACE && b->n < BATCH_FILES; first++) {
         const struct goal *g = &l->goal[b->step[b->n].goal];
         bytes += load_context(l, g)->size;
         if (b->n && bytes > batch_bytes)
@@ -373,7 +373,7 @@ static int reserve_entries(struct load *l, struct err *err)
     if (!l->o.chunks)
         return 0;
     for (int i = 0; i < l->order.n; i++)
-        if (l->order.at[i].kind == STEP_PLACE)
+        if (step_kind(&l->order.at[i]) == STEP_PLACE)
             n[load_context(l, &l->goal[l->order.at[i].goal])->tier]++;
     for (int s = 0; s < l->report.n_tiers; s++)
         if (n[s] && ARRAY_GROW(&l->store[s].in, l->store[s].in.n + n[s]))
@@ -390,6 +390,7 @@ int load_execute(struct load *l, struct err *err)
         return code;
     load_progress(l, LOAD_STEPS, 0, l->order.n);
     for (int i = 0, end = 0; i < l->order.n && !code; i = end)
-        code = l->order.at[i].kind == STEP_REMOVE ? remove_run(l, i, &end, &p, err) : place_run(l, i, &end, &p, err);
+        code = step_kind(&l->order.at[i]) == STEP_REMOVE ? remove_run(l, i, &end, &p, err)
+                                                         : place_run(l, i, &end, &p, err);
     return code;
 }

@@ -22,12 +22,12 @@ struct copy {
 
 /* A payload that shall be in a tier. There may be millions: what it is, its context says. */
 struct goal {
-    int context; // number in `planned`
-    int copies;  // the first copy of it in another tier; -1
-    int here;    // the copy in its place; -1: none
-    int source;  // what it is placed from: a copy, or ORDER_PAYLOADS
-    int from;    // the store that held the context before; -1: none
-    enum operation operation;
+    int context;               // number in `planned`
+    int copies;                // the first copy of it in another tier; -1
+    int here;                  // the copy in its place; -1: none
+    int source;                // what it is placed from: a copy, or ORDER_PAYLOADS
+    int8_t from;               // the store that held the context before; -1: none
+    uint8_t operation;         // enum operation
     uint8_t prefix[OBJECT_ID]; // once its size is known
 };
 

@@ -92,8 +92,8 @@ static void set_operation(const struct load *l, struct goal *g, const struct ent
     struct cached before = entry_cached(was, l->store[store].tier);
     struct cached after = entry_cached(&want, l->store[want.tier].tier);
 
-    g->from = store;
-    g->operation = operation_between(&before, &after);
+    g->from = (int8_t)store;
+    g->operation = (uint8_t)operation_between(&before, &after);
     if (g->operation == OP_KEEP && g->here < 0)
         g->operation = OP_INSERT;
 }

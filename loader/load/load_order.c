@@ -67,7 +67,7 @@ static int check_goals(struct ordering *w, struct err *err)
 static int remove_file(struct ordering *w, int f, struct err *err)
 {
     w->tier[w->given->file[f].tier].used -= w->given->file[f].bytes;
-    return add_step(w, (struct step){ STEP_REMOVE, f, -1 }, err);
+    return add_step(w, (struct step){ f, -1 }, err);
 }
 
 static int list_files(struct ordering *w, struct err *err)
@@ -128,7 +128,7 @@ static int place(struct ordering *w, int g, struct err *err)
 
     t->used = add_capped(t->used, goal->bytes);
     t->waits -= goal->bytes;
-    if (add_step(w, (struct step){ STEP_PLACE, goal->source, g }, err))
+    if (add_step(w, (struct step){ goal->source, g }, err))
         return err->code;
     if (goal->source < 0 || --w->needed[goal->source])
         return 0;

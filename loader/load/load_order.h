@@ -51,10 +51,14 @@ struct order_given {
 enum step_kind { STEP_REMOVE, STEP_PLACE };
 
 struct step {
-    enum step_kind kind;
     int file; // removed, or the source of a goal: ORDER_PAYLOADS for the payload folder
-    int goal; // -1 for STEP_REMOVE
+    int goal; // -1: the file is removed
 };
+
+static inline enum step_kind step_kind(const struct step *s)
+{
+    return s->goal < 0 ? STEP_REMOVE : STEP_PLACE;
+}
 
 struct order {
     struct step *at;

@@ -88,7 +88,7 @@ static void start(struct world *w, const struct plan *p)
 
 static void do_step(struct world *w, const struct plan *p, const struct step *s)
 {
-    if (s->kind == STEP_REMOVE) {
+    if (step_kind(s) == STEP_REMOVE) {
         cr_assert(!w->gone[s->file], "removed twice");
         cr_assert(!p->file[s->file].keep, "a goal was removed from its place");
         w->gone[s->file] = true;
@@ -163,7 +163,7 @@ Test(load_order, two_full_tiers_exchange_their_files)
     static const enum step_kind want[] = { STEP_PLACE, STEP_REMOVE, STEP_PLACE, STEP_REMOVE };
     cr_assert_eq(s.n, 4);
     for (int i = 0; i < 4; i++)
-        cr_assert_eq(s.at[i].kind, want[i], "step %d", i);
+        cr_assert_eq(step_kind(&s.at[i]), want[i], "step %d", i);
     cr_assert_eq(s.at[0].goal, 0, "the slower tier takes too much");
     order_release(&s);
 }
@@ -185,9 +185,9 @@ Test(load_order, exchanges_in_a_bounded_number_of_rounds)
         }
         cr_assert_eq(order_steps(&s, &(struct order_given){ capacity, 2, file, n, goal, n, false, NULL }, &err), 0);
         for (int k = 0; k < s.n; k++) {
-            bool remove = s.at[k].kind == STEP_REMOVE;
+            bool remove = step_kind(&s.at[k]) == STEP_REMOVE;
             int tier = remove ? file[s.at[k].file].tier : goal[s.at[k].goal].tier;
-            runs += remove && (k == 0 || s.at[k - 1].kind != STEP_REMOVE);
+            runs += remove && (k == 0 || step_kind(&s.at[k - 1]) != STEP_REMOVE);
             used[tier] += remove ? -7 : 7;
             cr_assert_leq(used[tier], capacity[tier] + capacity[tier] / ORDER_OVER);
         }
@@ -232,8 +232,8 @@ Test(load_order, fill_a_tier_to_the_byte)
         struct err err;
         cr_assert_eq(order_steps(&s, &given, &err), want[i].code);
         cr_assert_eq(s.n, want[i].n, "%d steps for a goal of %d", s.n, (int)want[i].goal);
-        cr_assert(s.n == 0 || s.at[s.n - 1].kind == STEP_PLACE);
-        cr_assert(s.n < 2 || s.at[0].kind == STEP_REMOVE);
+        cr_assert(s.n == 0 || step_kind(&s.at[s.n - 1]) == STEP_PLACE);
+        cr_assert(s.n < 2 || step_kind(&s.at[0]) == STEP_REMOVE);
         order_release(&s);
     }
 }
