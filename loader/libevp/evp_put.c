@@ -69,6 +69,7 @@ static void close_writer(struct writer *w)
 {
     for (int t = 0; t < TIER_MAX; t++)
         tier_store_close(&w->tier[t]);
+    w->store->changing = NULL;
     if (w->snapshot)
         snapshot_give_back(w->store, w->snapshot);
     free(w);
@@ -122,6 +123,7 @@ static struct writer *open_writer(struct evp_store *store, struct change change,
         return NULL;
     }
     w->store = store;
+    store->changing = w->tier;
     w->id = change.id;
     w->snapshot = snapshot_take(store);
     w->name_space = snapshot_name_space(store, w->snapshot);

@@ -182,11 +182,16 @@ static int take_options(struct evp_options *o, const struct evp_options *given, 
     return 0;
 }
 
-/* What other threads were at when the process forked is not done here; their snapshots stay open. */
+/* What other threads were at when the process forked is not done here; their snapshots stay open. But the tiers' locks
+ * are the parent's: with a descriptor left here, they would outlast it if it were killed. */
 static void in_child(struct fork_safe *f)
 {
     struct evp_store *s = (struct evp_store *)f; /* its first member */
 
+    for (int t = 0; s->changing && t < TIER_MAX; t++)
+        if (s->changing[t].lock > 0)
+            close(s->changing[t].lock);
+    s->changing = NULL;
     fork_safe_renew(&s->refreshing);
     fork_safe_renew(&s->writing);
 }

@@ -14,6 +14,7 @@
 #include "loader/libevp/evp_error.h"
 #include "loader/libevp/evp_fork.h"
 #include "loader/media/medium.h"
+#include "loader/store/tier_store.h"
 
 #include <time.h>
 
@@ -41,9 +42,10 @@ struct snapshot {
 };
 
 struct evp_store {
-    struct fork_safe fork;      // its lock: for `now` and the users of every snapshot
-    pthread_mutex_t refreshing; // held by the thread that refreshes
-    pthread_mutex_t writing;    // held by the thread that changes the tiers
+    struct fork_safe fork;       // its lock: for `now` and the users of every snapshot
+    pthread_mutex_t refreshing;  // held by the thread that refreshes
+    pthread_mutex_t writing;     // held by the thread that changes the tiers
+    struct tier_store *changing; // (TIER_MAX) those that it changes, with their locks; NULL: none
     struct snapshot *now;
     char *path, *name_space; // name_space NULL: the manifest's model
     double wait_s;

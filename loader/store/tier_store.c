@@ -299,9 +299,10 @@ void tier_store_close(struct tier_store *s)
         return;
     state_close(s->state);
     if (s->lock >= 0) {
-        flock(s->lock,
-              LOCK_UN); /* a process that was forked meanwhile has the descriptor, too, and must not keep it locked */
-        close(s->lock);
+        int lock = s->lock;
+        flock(lock, LOCK_UN); /* a process that was forked meanwhile may have the descriptor, too */
+        s->lock = -1; /* before the number can be another file: loader/libevp/evp_store.c closes it in such a process */
+        close(lock);
     }
     medium_close(&s->medium);
     if (s->folder >= 0)

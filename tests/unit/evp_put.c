@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -470,4 +471,50 @@ Test(evp_put, goes_on_in_forked_processes, .timeout = 120)
         pthread_join(thread[i], NULL);
     cr_assert_eq(failed, 0, "%d of %d children", failed, FORKS);
     evp_close(store);
+}
+
+/* Forks children that live until `alive` is closed while another thread writes, and dies. */
+static void die_with_children(const int alive[2])
+{
+    enum { CHILDREN = 4, MS = 1000 };
+    struct evp_store *store = open_store();
+    pthread_t thread;
+    char byte;
+
+    stop = false;
+    cr_assert_eq(pthread_create(&thread, NULL, write_on, store), 0);
+    usleep(20 * MS);
+    for (int i = 0; i < CHILDREN; i++) {
+        if (fork() == 0) {
+            close(alive[1]);
+            _exit(read(alive[0], &byte, 1) != 0);
+        }
+        usleep(MS);
+    }
+    raise(SIGKILL);
+}
+
+Test(evp_put, leaves_no_lock_to_children_of_a_killed_process, .timeout = 120)
+{
+    enum { ROUNDS = 8 };
+    const struct evp_options o = { .size = sizeof(o), .wait_s = 1 };
+    struct evp_store *store;
+    int alive[2], status, busy = 0;
+
+#ifdef __SANITIZE_ADDRESS__
+    cr_skip_test("the address sanitizer's malloc() may hang in the child of a process with threads");
+#endif
+    cr_assert_eq(pipe(alive), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        pid_t killed = fork();
+        if (killed == 0)
+            die_with_children(alive);
+        cr_assert(killed > 0 && waitpid(killed, &status, 0) == killed);
+        cr_assert_eq(evp_open_with(&store, manifest, &o, NULL), EVP_OK);
+        busy += put(store, "c", "slow", 9, NULL) == EVP_BUSY;
+        evp_close(store);
+    }
+    close(alive[1]);
+    close(alive[0]);
+    cr_assert_eq(busy, 0, "%d of %d times", busy, ROUNDS);
 }
