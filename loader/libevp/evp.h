@@ -100,7 +100,8 @@ struct evp_options {
 };
 
 /* Opens the manifest at a path and the indexes of its tiers. On success the caller closes *store; *store is NULL
- * otherwise. A tier whose folder is missing holds nothing; evp_get_tier() says so. */
+ * otherwise. A tier whose folder is missing, or cannot be trusted or understood, holds nothing; evp_get_tier() says so.
+ */
 EVP_API int evp_open(struct evp_store **store, const char *manifest, struct evp_error *error);
 EVP_API int evp_open_with(struct evp_store **store, const char *manifest, const struct evp_options *options,
                           struct evp_error *error);
@@ -109,7 +110,8 @@ EVP_API int evp_open_with(struct evp_store **store, const char *manifest, const 
 struct evp_tier {
     char name[32];
     int code;          /* EVP_OK; EVP_GONE: its folder or disk is not there; EVP_UNKNOWN: the library does not serve its
-                          kind; EVP_ARGUMENT: its path is relative, so it depends on the working directory */
+                          kind; EVP_ARGUMENT: its path is relative, so it depends on the working directory;
+                          EVP_DAMAGED: its index is; EVP_IO: the folder is somebody else's, or open to others */
     char text[256];    /* one sentence, without a full stop; "" with EVP_OK */
     uint64_t n_placed; /* contexts on it, those of other namespaces included */
     uint64_t reserved[8];
@@ -250,7 +252,7 @@ EVP_API int evp_remove(struct evp_store *store, const char *id, struct evp_error
 
 /* Opens again what has changed on disk: the manifest, the indexes. 1: something had; 0: nothing, or another thread is
  * at it. Costs a stat() per tier when nothing has; call it as often as changes should be seen. After a failure the
- * store is what it was. */
+ * store is what it was; that an index which could be read is damaged now is one. */
 EVP_API int evp_refresh(struct evp_store *store, struct evp_error *error);
 
 /* NULL is fine. No other call on the store may be at work. */

@@ -14,16 +14,21 @@ _Static_assert(offsetof(struct evp_store, fork) == 0, "a store is found by its m
 
 /* ---- snapshots --------------------------------------------------------------- */
 
+static void view_close(struct view *v)
+{
+    index_close(&v->index);
+    medium_close(&v->medium);
+    if (v->folder >= 0)
+        close(v->folder);
+    v->folder = v->name_space = -1;
+}
+
 static void snapshot_free(struct snapshot *s)
 {
     if (!s)
         return;
-    for (int t = 0; t < TIER_MAX; t++) {
-        index_close(&s->view[t].index);
-        medium_close(&s->view[t].medium);
-        if (s->view[t].folder >= 0)
-            close(s->view[t].folder);
-    }
+    for (int t = 0; t < TIER_MAX; t++)
+        view_close(&s->view[t]);
     manifest_release(&s->header);
     free(s);
 }
@@ -63,24 +68,54 @@ struct view_from {
     const struct snapshot *old; // whose connections they go on with; NULL: none
 };
 
+/* The tier in the snapshot before; NULL: it was not there. */
+static const struct view *view_before(const struct snapshot *old, const struct tier *t)
+{
+    for (int i = 0; old && i < old->header.tiers.n; i++)
+        if (tier_same_place(&old->header.tiers.at[i], t))
+            return &old->view[i];
+    return NULL;
+}
+
 static int open_medium(struct view *v, const struct tier *t, const struct view_from *from, struct err *err)
 {
-    struct medium_place place = { .tier = t, .folder = v->folder, .store = index_store(&v->index) };
+    const struct view *before = view_before(from->old, t);
+    const struct medium_place place = { .tier = t,
+                                        .folder = v->folder,
+                                        .store = index_store(&v->index),
+                                        .like = before && before->medium.driver ? &before->medium : NULL };
 
-    for (int i = 0; from->old && i < from->old->header.tiers.n; i++) {
-        const struct medium *m = &from->old->view[i].medium;
-        if (m->driver && strcmp(m->uri, t->uri) == 0)
-            place.like = m;
-    }
     return medium_open(&v->medium, &place, err);
+}
+
+static int read_view(struct view *v, const struct tier *t, const struct view_from *from, struct err *err)
+{
+    if (folder_open(&v->folder, tier_folder(t), FOLDER_READ, from->also, err))
+        return err->code;
+    if (v->folder < 0)
+        return 0;
+    if (index_open(&v->index, v->folder, err))
+        return err->code;
+    v->name_space = index_name_space(&v->index, from->name_space);
+    return v->index.top ? open_medium(v, t, from, err) : 0;
+}
+
+/* A folder of somebody else or a damaged index costs its own tier and no other. But what could be read before is kept
+ * as it was, and where memory, descriptors or the disk fail nothing is known of the tier. */
+static int give_up_tier(struct view *v, const struct view *before, struct err *err)
+{
+    if ((err->code != ERR_FORMAT && err->code != ERR_FAIL) || (before && !before->code))
+        return err->code;
+    view_close(v);
+    v->code = evp_error_from(&v->bad, err, EVP_DAMAGED);
+    return 0;
 }
 
 static int open_view(struct snapshot *s, int tier, const struct view_from *from, struct err *err)
 {
     const struct tier *t = &s->header.tiers.at[tier];
-    struct view *v = &s->view[tier];
-
     const char *folder = tier_folder(t);
+    struct view *v = &s->view[tier];
 
     if (!folder)
         v->code = EVP_UNKNOWN;
@@ -90,14 +125,13 @@ static int open_view(struct snapshot *s, int tier, const struct view_from *from,
         v->code = EVP_GONE;
     if (v->code)
         return 0;
-    int code = folder_open(&v->folder, folder, FOLDER_READ, from->also, err);
-    if (!code && v->folder >= 0) {
-        code = index_open(&v->index, v->folder, err);
-        s->seen[tier] = v->index.top ? stamp_from(&v->index.stat) : (struct stamp){ 0 };
-        v->name_space = index_name_space(&v->index, from->name_space);
-        if (!code && v->index.top)
-            code = open_medium(v, t, from, err);
-    }
+    struct stamp stamp = stamp_index(t);
+    int code = read_view(v, t, from, err);
+    if (!code)
+        stamp = v->index.top ? stamp_from(&v->index.stat) : (struct stamp){ 0 };
+    else
+        code = give_up_tier(v, view_before(from->old, t), err);
+    s->seen[tier] = stamp;
     return code ? err_wrap(err, "tier '%s'", t->name) : 0;
 }
 
@@ -232,14 +266,18 @@ int evp_open_with(struct evp_store **store, const char *manifest, const struct e
 }
 
 /* Why a tier holds nothing; "" when it may. */
-static void say_tier(const struct tier *t, int code, char *text, size_t size)
+static void say_tier(const struct tier *t, const struct view *v, char *text, size_t size)
 {
+    int code = v->code;
+
     if (code == EVP_UNKNOWN)
         snprintf(text, size, "tiers of kind '%s' are not served", tier_kind_name(t->kind));
     else if (code == EVP_ARGUMENT)
         snprintf(text, size, "'%.160s' is a relative path: write it from the top into the tiers", tier_folder(t));
     else if (code == EVP_GONE)
         snprintf(text, size, "there is no folder '%.160s'", tier_folder(t));
+    else
+        snprintf(text, size, "%.255s", v->bad.text);
 }
 
 int evp_get_tier(struct evp_store *store, size_t i, struct evp_tier *tier, struct evp_error *error)
@@ -254,7 +292,7 @@ int evp_get_tier(struct evp_store *store, size_t i, struct evp_tier *tier, struc
         memcpy(tier->name, t->name, TIER_NAME);
         tier->code = s->view[i].code;
         tier->n_placed = s->view[i].index.n - s->view[i].index.n_parts;
-        say_tier(t, tier->code, tier->text, sizeof(tier->text));
+        say_tier(t, &s->view[i], tier->text, sizeof(tier->text));
     }
     snapshot_give_back(store, s);
     return found;

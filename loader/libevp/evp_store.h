@@ -27,8 +27,9 @@ struct stamp {
 };
 
 struct view {
-    int code;   // an evp_code: why nothing is found there
-    int folder; // -1: not a folder, or it does not exist
+    int code;             // an evp_code: why nothing is found there
+    struct evp_error bad; // .code: the same, of a folder or an index that cannot be used
+    int folder;           // -1: not a folder, or it does not exist
     struct index index;
     struct medium medium;
     int name_space; // number in the index; -1: the index has nothing of it

@@ -1,11 +1,16 @@
 /* Stores of the installed library: what they say of tiers that they cannot read, and options of other headers. */
 #include "base/file.h"
 #include "loader/formats/manifest.h"
+#include "loader/index/index.h"
 #include "loader/libevp/evp.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char dir[] = "/tmp/evp-unit-XXXXXX";
@@ -93,4 +98,111 @@ Test(evp_store, takes_options_of_older_and_newer_headers)
     cr_assert_null(store);
     cr_assert_eq(evp_open(&store, "-", &error), EVP_ARGUMENT, "standard input is the host's");
     cr_assert_str_eq(evp_version(), EVP_VERSION);
+}
+
+/* ---- tiers that are not what they should be --------------------------------------- */
+
+/* An index of the first tier, as evp-load leaves it: empty, and whole. */
+static void put_index(void)
+{
+    struct index_made made = { .generation = 1 };
+    struct err err;
+    int folder = open(dir, O_RDONLY | O_DIRECTORY);
+
+    cr_assert_eq(index_write(folder, &made, &err), 0, "%s", err.msg);
+    close(folder);
+}
+
+static void damage_index(void)
+{
+    char *path = file_join(dir, "evp-index");
+    FILE *f = fopen(path, "r+");
+
+    cr_assert(f && fseek(f, 20, SEEK_SET) == 0 && fputc('x', f) == 'x' && fclose(f) == 0);
+    free(path);
+}
+
+static void remove_index(void)
+{
+    char *path = file_join(dir, "evp-index");
+
+    unlink(path);
+    free(path);
+}
+
+static int code_of_first(struct evp_store *store, const char *says)
+{
+    struct evp_tier tier;
+    struct evp_error error;
+
+    cr_assert_eq(evp_get_tier(store, 0, &tier, &error), 1);
+    cr_assert(strstr(tier.text, says), "%s", tier.text);
+    return tier.code;
+}
+
+/* A damaged index costs its own tier, and the store sees when it is whole again; but what could be read is kept when it
+ * is damaged later. */
+Test(evp_store, opens_without_a_tier_whose_index_is_damaged)
+{
+    struct evp_store *store;
+    struct evp_prefix found;
+    struct evp_error error;
+    int32_t token = 1;
+
+    put_index();
+    damage_index();
+    cr_assert_eq(evp_open(&store, manifest, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(code_of_first(store, "'evp-index' is damaged"), EVP_DAMAGED);
+    cr_assert_eq(evp_find(store, &token, 1, &found, &error), 0, "%s", error.text);
+    cr_assert_eq(evp_refresh(store, &error), 0, "nothing has changed: %s", error.text);
+    remove_index();
+    put_index();
+    cr_assert_eq(evp_refresh(store, &error), 1, "%s", error.text);
+    cr_assert_eq(code_of_first(store, ""), EVP_OK);
+    cr_assert_eq(evp_refresh(store, &error), 0, "nothing has changed: %s", error.text);
+    remove_index();
+    put_index();
+    damage_index();
+    cr_assert_eq(evp_refresh(store, &error), EVP_DAMAGED);
+    cr_assert(strstr(error.text, "tier 'here'"), "%s", error.text);
+    cr_assert_eq(code_of_first(store, ""), EVP_OK);
+    evp_close(store);
+    remove_index();
+}
+
+Test(evp_store, opens_without_a_tier_that_others_may_write)
+{
+    struct evp_store *store;
+    struct evp_error error;
+
+    put_index();
+    cr_assert_eq(chmod(dir, 0777), 0);
+    cr_assert_eq(evp_open(&store, manifest, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(code_of_first(store, "chmod go-w"), EVP_IO);
+    cr_assert_eq(chmod(dir, 0700), 0);
+    evp_close(store);
+    remove_index();
+}
+
+/* Without descriptors nothing is known of any tier. */
+Test(evp_store, does_not_take_a_full_table_of_descriptors_for_damage)
+{
+    struct rlimit old, few;
+    struct evp_store *store;
+    struct evp_error error;
+    int code = EVP_OK;
+
+    put_index();
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    for (few = old, few.rlim_cur = 4; few.rlim_cur < 12; few.rlim_cur++) {
+        setrlimit(RLIMIT_NOFILE, &few);
+        int opened = evp_open(&store, manifest, &error);
+        setrlimit(RLIMIT_NOFILE, &old);
+        if (opened == EVP_OK) {
+            code = code_of_first(store, "");
+            evp_close(store);
+        }
+        cr_assert(code == EVP_OK && (opened == EVP_OK || opened == EVP_IO), "%s", error.text);
+    }
+    remove_index();
 }
