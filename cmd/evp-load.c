@@ -27,7 +27,7 @@ static const struct opt opts[] = {
     OPT_WRITES(0, "receipt", &cfg.receipt, "FILE", "the record of what was written where (default: MANIFEST.receipt)"),
     OPT_NAMESPACE(&cfg.name_space),
     OPT_TEXT(0, "group", &cfg.group, "NAME",
-             "let this group read the folders and all that is in them, from now on (default: as they are)"),
+             "let this group find and read what is placed in the folders, from now on (default: as they are)"),
     OPT_HEAD("What to do"),
     OPT_DRY_RUN(&cfg.dry_run),
     OPT_BOOL(0, "rollback", &cfg.rollback, "undo the load in force, which must be that of this manifest"),
