@@ -1,5 +1,5 @@
-/* Reading goes line by line with getline(), so a stream needs the memory of its longest line; writing goes through one
- * buffer per line. The header, the end line and everything that may be wrong with either is known here alone.
+/* Reading goes line by line, so a stream needs the memory of its longest line, which has a limit; writing goes through
+ * one buffer per line. The header, the end line and everything that may be wrong with either is known here alone.
  */
 #include "base/rows_internal.h"
 
@@ -38,21 +38,73 @@ int rows_line(const char *line, size_t n, struct json **value, struct err *err)
     return err_set(err, ERR_FORMAT, "not a JSON object");
 }
 
+enum { PIECE = 4096 }; // bytes of a line that are read first, then as many as there are
+
+/* Space for more than n bytes of a line. */
+static bool grow_line(struct rows_in *in, size_t n)
+{
+    enum { LAST = ROWS_LINE_MAX + 2 }; // with its end, and a NUL
+    size_t cap = in->cap ? 2 * in->cap : PIECE;
+
+    if (in->cap > n + 1)
+        return true;
+    cap = cap < LAST ? cap : LAST;
+    char *line = realloc(in->line, cap);
+    if (!line)
+        return false;
+    in->line = line;
+    in->cap = cap;
+    return true;
+}
+
+/* Reads on into the line after its first n bytes: up to its end, or a piece. Returns how many bytes came.
+ * fgets() does not say that, and they may be NULs: so the space is full of ends of lines before, and the one that was
+ * read is the one before a NUL. */
+static size_t read_on(struct rows_in *in, size_t n)
+{
+    char *at = in->line + n;
+    size_t space = in->cap - n, piece = n > PIECE ? n : PIECE;
+
+    space = space < piece ? space : piece;
+    memset(at, '\n', space);
+    if (!fgets(at, (int)space, in->f))
+        return 0;
+    const char *end = memchr(at, '\n', space);
+    if (!end)
+        return space - 1;
+    size_t before = (size_t)(end - at);
+    return before + 1 < space && end[1] == '\0' ? before + 1 : before - 1;
+}
+
+/* getline(), but what has no end of a line does not fill the memory: 1 and *n, 0 at the end of the file, or an error.
+ */
+static int read_line(struct rows_in *in, size_t *n, struct err *err)
+{
+    size_t got = 1;
+
+    for (*n = 0; got && (*n == 0 || in->line[*n - 1] != '\n') && *n <= ROWS_LINE_MAX; *n += got) {
+        if (!grow_line(in, *n))
+            return err_nomem(err);
+        got = read_on(in, *n);
+    }
+    in->line[*n] = '\0';
+    if (ferror(in->f))
+        return err_set(err, ERR_IO, "cannot read %s: %s", in->path, strerror(errno));
+    return *n > 0;
+}
+
 /* The next line that is not blank as JSON: 1, 0 at the end of the file, or an error. */
 static int next_line(struct rows_in *in, struct json **value, struct err *err)
 {
     for (;;) {
-        errno = 0;
-        ssize_t n = getline(&in->line, &in->cap, in->f);
-        if (n < 0) {
-            if (ferror(in->f) || errno == ENOMEM)
-                return err_set(err, ERR_IO, "cannot read %s: %s", in->path, strerror(errno));
-            return 0;
-        }
+        size_t n;
+        int got = read_line(in, &n, err);
+        if (got <= 0)
+            return got;
         in->n_line++;
         if (in->digest)
-            digest_add(in->digest, in->line, (size_t)n);
-        int got = rows_line(in->line, (size_t)n, value, err);
+            digest_add(in->digest, in->line, n);
+        got = rows_line(in->line, n, value, err);
         if (got)
             return got < 0 ? rows_wrap(in, err) : got;
     }

@@ -28,8 +28,8 @@ enum { ROWS_VERSION = 1, ROWS_MANIFEST_VERSION = 2 }; // manifests of version 1 
 struct rows_in {
     char *path; // for messages; "standard input"
     FILE *f;
-    char *line; // getline's
-    size_t cap; // and getline's
+    char *line; // the last one that was read
+    size_t cap;
     int64_t n_line, n_rows;
     int version;         // of the header
     struct json *header; // NULL: the stream has none

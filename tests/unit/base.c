@@ -389,3 +389,85 @@ Test(rows, come_back_whole_or_not_at_all)
     buf_release(&text);
     unlink(path);
 }
+
+/* Adds a row that takes n bytes with its line's end. */
+static void add_row(struct buf *text, size_t n)
+{
+    buf_adds(text, "{\"a\":\"");
+    for (size_t i = sizeof("{\"a\":\"\"}"); i < n; i++)
+        buf_addc(text, 'x');
+    buf_adds(text, "\"}\n");
+}
+
+/* Reads rows of these lengths; the last one may lack its line's end. */
+static void expect_rows(const struct buf *text, const size_t *length, size_t n)
+{
+    struct rows_bytes bytes = { "rows", text->at, text->n };
+    char path[] = "/tmp/evp-rows-XXXXXX", got[DIGEST_HEX], want[DIGEST_HEX];
+    struct rows_in in;
+    struct json *row;
+    struct err e;
+    struct digest *d = digest_new(&e);
+
+    close(mkstemp(path));
+    cr_assert(!file_write(path, bytes.at, bytes.n, &e) && !rows_open_hashed(&in, path, "contexts", d, &e));
+    for (size_t i = 0; i < n; i++) {
+        cr_assert_eq(rows_next(&in, &row, &e), 1);
+        cr_assert_eq(strlen(json_text(json_get(row, "a"))) + sizeof("{\"a\":\"\"}"), length[i]);
+        json_free(row);
+    }
+    cr_assert_eq(rows_next(&in, &row, &e), 0);
+    rows_close(&in);
+    digest_end(d, got);
+    cr_assert(!digest_sha256(bytes.at, bytes.n, want, &e));
+    cr_assert_str_eq(got, want);
+    unlink(path);
+}
+
+/* Lines are read in pieces of 4096 bytes and more: some end just before a piece does, with it, and after it. */
+Test(rows, of_any_length_are_read_to_their_last_byte)
+{
+    static const size_t length[] = { 4095, 4096,  10,    4097,  8190,  8191, 8192, 8193,
+                                     11,   16383, 16384, 16385, 70000, 4094, 12 };
+    enum { N = sizeof(length) / sizeof(*length) };
+
+    for (size_t first = 0; first < N; first++) {
+        struct buf text = { 0 };
+        for (size_t i = first; i < N; i++)
+            add_row(&text, length[i]);
+        expect_rows(&text, length + first, N - first);
+        buf_release(&text);
+        add_row(&text, length[first]);
+        text.n--;
+        expect_rows(&text, length + first, 1);
+        buf_release(&text);
+    }
+}
+
+/* A NUL ends neither a line nor what is digested of it. */
+Test(rows, with_a_nul_are_refused)
+{
+    static const char *const line[] = { "{\"a\":1}", "{\"a\":1}\n", "\n" };
+
+    for (size_t i = 0; i < 3; i++) {
+        struct buf text = { 0 };
+        struct rows_in in;
+        struct err e;
+        buf_adds(&text, line[i]);
+        buf_add(&text, "\0\n{}\n", 5);
+        const struct rows_bytes bytes = { "rows", text.at, text.n };
+        int code = rows_open_bytes(&in, &bytes, "contexts", &e);
+        struct json *row = NULL;
+        if (!code && i == 1) {
+            cr_assert_eq(rows_next(&in, &row, &e), 1);
+            json_free(row);
+        }
+        if (!code) {
+            code = rows_next(&in, &row, &e);
+            rows_close(&in);
+        }
+        cr_assert_eq(code, ERR_FORMAT, "%zu", i);
+        cr_assert(strstr(e.msg, i ? "rows line 2" : "rows line 1"), "%s", e.msg);
+        buf_release(&text);
+    }
+}

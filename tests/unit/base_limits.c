@@ -120,6 +120,8 @@ Test(limits, a_row_has_at_most_256_mib)
     }
     close(fd);
     unlink(path);
+    cr_assert_eq(rows_open(&in, "/dev/zero", "contexts", &err), ERR_FORMAT); /* which has no end at all */
+    cr_assert(strstr(err.msg, "longer than 256 MiB"), "%s", err.msg);
 }
 
 Test(limits, a_message_is_cut_and_ends)
