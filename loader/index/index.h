@@ -27,7 +27,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 enum {
     INDEX_VERSION = 3,
@@ -114,7 +113,6 @@ struct index_text {
 /* Zeroed: of a folder that has none, and holds nothing. */
 struct index {
     struct index_file *top, *base; // base NULL: the top is all of it
-    struct stat stat;              // of evp-index
     const struct index_text *name_space, *config;
     int n_name_spaces, n_configs;
     size_t n;       // records

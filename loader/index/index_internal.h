@@ -4,6 +4,8 @@
 
 #include "loader/index/index.h"
 
+#include <sys/stat.h>
+
 /* The first block of a file begins with this. */
 struct index_header {
     char magic[8];

@@ -60,7 +60,6 @@ int index_open(struct index *ix, int folder, struct err *err)
         return err->code;
     if (!ix->top)
         return 0;
-    ix->stat = ix->top->stat;
     ix->name_space = ix->top->name_space;
     ix->config = ix->top->config;
     ix->n_name_spaces = (int)ix->top->header.n_name_spaces;

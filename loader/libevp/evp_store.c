@@ -33,16 +33,11 @@ static void snapshot_free(struct snapshot *s)
     free(s);
 }
 
-static struct stamp stamp_from(const struct stat *st)
-{
-    return (struct stamp){ st->st_dev, st->st_ino, st->st_size, st->st_mtim };
-}
-
 static struct stamp stamp_of(const char *path)
 {
     struct stat st;
 
-    return stat(path, &st) ? (struct stamp){ 0 } : stamp_from(&st);
+    return stat(path, &st) ? (struct stamp){ 0 } : (struct stamp){ st.st_dev, st.st_ino, st.st_size, st.st_mtim };
 }
 
 /* The name is looked at from the top, so that a folder that was removed and made again is seen. */
@@ -104,35 +99,43 @@ static int read_view(struct view *v, const struct tier *t, const struct view_fro
  * as it was, and where memory, descriptors or the disk fail nothing is known of the tier. */
 static int give_up_tier(struct view *v, const struct view *before, struct err *err)
 {
-    if ((err->code != ERR_FORMAT && err->code != ERR_FAIL) || (before && !before->code))
+    if ((err->code != ERR_FORMAT && err->code != ERR_FAIL) || (before && !before->why.code))
         return err->code;
     view_close(v);
-    v->code = evp_error_from(&v->bad, err, EVP_DAMAGED);
+    evp_error_from(&v->why, err, EVP_DAMAGED);
     return 0;
+}
+
+/* Is there a folder to open? An evp_code, with a sentence. */
+static int judge_tier(const struct tier *t, struct evp_error *why)
+{
+    const char *folder = tier_folder(t);
+    int code = EVP_OK;
+    char text[256];
+
+    if (!folder) {
+        code = EVP_UNKNOWN;
+        snprintf(text, sizeof(text), "tiers of kind '%s' are not served", tier_kind_name(t->kind));
+    } else if (folder[0] != '/') {
+        code = EVP_ARGUMENT;
+        snprintf(text, sizeof(text), "'%.160s' is a relative path: write it from the top into the tiers", folder);
+    } else if (!file_is_dir(folder)) {
+        code = EVP_GONE;
+        snprintf(text, sizeof(text), "there is no folder '%.160s'", folder);
+    }
+    return code ? evp_error_set(why, code, text) : EVP_OK;
 }
 
 static int open_view(struct snapshot *s, int tier, const struct view_from *from, struct err *err)
 {
     const struct tier *t = &s->header.tiers.at[tier];
-    const char *folder = tier_folder(t);
     struct view *v = &s->view[tier];
 
-    if (!folder)
-        v->code = EVP_UNKNOWN;
-    else if (folder[0] != '/')
-        v->code = EVP_ARGUMENT;
-    else if (!file_is_dir(folder))
-        v->code = EVP_GONE;
-    if (v->code)
+    if (tier_folder(t)) /* before it is read: what replaces it meanwhile is another one */
+        s->seen[tier] = stamp_index(t);
+    if (judge_tier(t, &v->why) || !read_view(v, t, from, err))
         return 0;
-    struct stamp stamp = stamp_index(t);
-    int code = read_view(v, t, from, err);
-    if (!code)
-        stamp = v->index.top ? stamp_from(&v->index.stat) : (struct stamp){ 0 };
-    else
-        code = give_up_tier(v, view_before(from->old, t), err);
-    s->seen[tier] = stamp;
-    return code ? err_wrap(err, "tier '%s'", t->name) : 0;
+    return give_up_tier(v, view_before(from->old, t), err) ? err_wrap(err, "tier '%s'", t->name) : 0;
 }
 
 const char *snapshot_name_space(const struct evp_store *store, const struct snapshot *s)
@@ -265,21 +268,6 @@ int evp_open_with(struct evp_store **store, const char *manifest, const struct e
     return EVP_OK;
 }
 
-/* Why a tier holds nothing; "" when it may. */
-static void say_tier(const struct tier *t, const struct view *v, char *text, size_t size)
-{
-    int code = v->code;
-
-    if (code == EVP_UNKNOWN)
-        snprintf(text, size, "tiers of kind '%s' are not served", tier_kind_name(t->kind));
-    else if (code == EVP_ARGUMENT)
-        snprintf(text, size, "'%.160s' is a relative path: write it from the top into the tiers", tier_folder(t));
-    else if (code == EVP_GONE)
-        snprintf(text, size, "there is no folder '%.160s'", tier_folder(t));
-    else
-        snprintf(text, size, "%.255s", v->bad.text);
-}
-
 int evp_get_tier(struct evp_store *store, size_t i, struct evp_tier *tier, struct evp_error *error)
 {
     struct snapshot *s = snapshot_take(store);
@@ -290,9 +278,9 @@ int evp_get_tier(struct evp_store *store, size_t i, struct evp_tier *tier, struc
     if (found) {
         const struct tier *t = &s->header.tiers.at[i];
         memcpy(tier->name, t->name, TIER_NAME);
-        tier->code = s->view[i].code;
+        tier->code = s->view[i].why.code;
+        snprintf(tier->text, sizeof(tier->text), "%.255s", s->view[i].why.text);
         tier->n_placed = s->view[i].index.n - s->view[i].index.n_parts;
-        say_tier(t, &s->view[i], tier->text, sizeof(tier->text));
     }
     snapshot_give_back(store, s);
     return found;

@@ -27,8 +27,7 @@ struct stamp {
 };
 
 struct view {
-    int code;             // an evp_code: why nothing is found there
-    struct evp_error bad; // .code: the same, of a folder or an index that cannot be used
+    struct evp_error why; // nothing is found there; .code EVP_OK: something may be
     int folder;           // -1: not a folder, or it does not exist
     struct index index;
     struct medium medium;
