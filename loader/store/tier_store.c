@@ -3,7 +3,6 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "base/map.h"
 #include "loader/index/folder.h"
 #include "loader/index/index.h"
 #include "loader/store/tier_news.h"
@@ -33,7 +32,6 @@ static int check_index(struct tier_store *s, struct err *err)
     bool opened = !index_open(&ix, s->folder, &why);
     bool own = opened && index_is_of(&ix, state_id(s->state), state_generation(s->state));
     bool good = own && (s->context || !index_check(&ix, &why));
-
     bool foreign = opened && ix.n && memcmp(index_store(&ix), state_id(s->state), INDEX_ID) != 0;
 
     index_close(&ix);
