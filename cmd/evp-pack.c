@@ -260,15 +260,11 @@ static void on_prefill(void *arg, int tokens_done, double seconds)
 /* What payloads say of the model that made them. */
 static struct payload_model said_of(const struct model_config *c)
 {
-    static const char *const scaling[] = {
-        [ROPE_PLAIN] = "default", [ROPE_LINEAR] = "linear", [ROPE_LLAMA3] = "llama3"
-    };
-
     return (struct payload_model){ .name = c->name,
                                    .dtype = c->dtype,
                                    .rope = { .theta = c->rope_theta,
                                              .dims = c->rotary,
-                                             .scaling = scaling[c->rope_scaling],
+                                             .scaling = rope_scaling_name(c->rope_scaling),
                                              .factor = c->rope_factor,
                                              .low_freq_factor = c->rope_low,
                                              .high_freq_factor = c->rope_high,

@@ -30,12 +30,10 @@ static const char *const tensor_columns[] = { "tensor", "type", "shape", "stored
 
 static void put_rope(struct sheet *s, const struct model_config *c)
 {
-    static const char *const name[] = { "default", "linear", "llama3" };
-
     if (c->rotary != c->head_dim)
         sheet_int(s, "rotated_columns", c->rotary);
     sheet_real(s, "rope_base", c->rope_theta, 0);
-    sheet_text(s, "rope_scaling", name[c->rope_scaling]);
+    sheet_text(s, "rope_scaling", rope_scaling_name(c->rope_scaling));
     if (c->rope_scaling != ROPE_PLAIN)
         sheet_real(s, "rope_factor", c->rope_factor, 2);
 }

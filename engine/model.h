@@ -28,6 +28,13 @@
 
 enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3 };
 
+/* As Hugging Face calls it. */
+static inline const char *rope_scaling_name(enum rope_scaling s)
+{
+    static const char *const name[] = { "default", "linear", "llama3" };
+    return name[s];
+}
+
 struct model_config {
     char arch[16];  // as the file has it: "llama"
     char name[64];  // from the file, or the folder's name
