@@ -41,6 +41,7 @@ bool cuda_ok(struct cuda *c, cudaError_t code, const char *what)
 {
     if (code == cudaSuccess)
         return true;
+    cudaGetLastError(); // the runtime keeps it as well, and the next launch would take it for its own
     if (code == cudaErrorMemoryAllocation)
         cuda_fail(c, ERR_NOMEM, "the GPU's memory is used up: %s (%s)", what, cudaGetErrorName(code));
     else

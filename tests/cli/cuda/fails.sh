@@ -11,3 +11,5 @@ profile --backend cuda -o p.h5
 answers p.h5 | cmp - whole
 EMU_FAIL=copy:60:700 profile --backend cuda -o other.h5
 EMU_FAIL=wait:40:719 profile --backend cuda -o third.h5
+# Memory that is used up costs the context that needed it, not the next one.
+EMU_FAIL=copy:60:2 profile --backend cuda -o fourth.h5
