@@ -75,17 +75,44 @@ static int cuda_sync(struct backend *be, struct err *err)
 
 /* ---- launches ----------------------------------------------------------- */
 
-bool cuda_begin(struct cuda *c, const char *kernel, const void *function, dim3 grid, size_t shared_bytes)
+static struct cuda_kernel *kernels; // filled before main() runs
+
+cuda_kernel::cuda_kernel(const void *function_) : function(function_), static_bytes(0), next(kernels)
+{
+    kernels = this;
+}
+
+/* cudaFuncGetAttributes() loads a kernel that the driver would load at its first launch. */
+static bool load_kernels(struct cuda *c)
+{
+    for (struct cuda_kernel *kernel = kernels; kernel; kernel = kernel->next) {
+        cudaFuncAttributes its;
+        if (!cuda_ok(c, cudaFuncGetAttributes(&its, kernel->function), "loading the kernels"))
+            return false;
+        kernel->static_bytes = its.sharedSizeBytes;
+    }
+    return true;
+}
+
+bool cuda_begin(struct cuda *c, const char *name, const struct cuda_kernel *kernel, dim3 grid, size_t dynamic_bytes)
 {
     enum { WITHOUT_ASKING = 48 << 10 };
+    size_t shared = kernel->static_bytes + dynamic_bytes;
 
     if (cuda_failed(c) || grid.x == 0 || grid.y == 0 || grid.z == 0)
         return false;
-    c->running = kernel;
+    c->running = name;
     c->n_launches++;
-    return shared_bytes <= WITHOUT_ASKING ||
-           cuda_ok(c, cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes),
-                   kernel);
+    if (shared > c->shared_max) {
+        cuda_fail(c, ERR_DEVICE, "%.*s takes %zu bytes of shared memory, and a block of this GPU has %zu", NAMES_WHILE,
+                  name, shared, c->shared_max);
+        return false;
+    }
+    return shared <= WITHOUT_ASKING || cuda_ok(c,
+                                               cudaFuncSetAttribute(kernel->function,
+                                                                    cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                                    (int)dynamic_bytes),
+                                               name);
 }
 
 void cuda_end(struct cuda *c)
@@ -270,7 +297,6 @@ static int check_device(struct cuda *c, struct err *err)
     if (10 * prop.major + prop.minor < OLDEST_SM)
         return err_set(err, ERR_DEVICE, "the GPU is too old: '%s' has compute capability %d.%d, and %d.%d is needed",
                        prop.name, prop.major, prop.minor, OLDEST_SM / 10, OLDEST_SM % 10);
-    c->n_multiprocessors = prop.multiProcessorCount;
     c->shared_max = prop.sharedMemPerBlockOptin;
     snprintf(c->kind, sizeof(c->kind), "cuda-sm%d%d", prop.major, prop.minor);
     return 0;
@@ -291,7 +317,8 @@ static int open_all(struct cuda *c, const struct backend_options *options, struc
     choose_dtype(c, options->dtype);
     if (cuda_ok(c, cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking), "making a stream") &&
         cuda_ok(c, cudaEventCreate(&c->last), "making an event") &&
-        cuda_ok(c, cudaEventCreate(&c->now), "making an event") && cuda_ring_open(c) && cuda_products_open(c))
+        cuda_ok(c, cudaEventCreate(&c->now), "making an event") && load_kernels(c) && cuda_ring_open(c) &&
+        cuda_products_open(c))
         cuda_ok(c, cudaEventRecord(c->last, c->stream), "starting the clock");
     int code = cuda_sync(&c->base, err);
     if (code == ERR_LOST)

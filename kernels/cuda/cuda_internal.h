@@ -44,7 +44,6 @@ struct cuda {
     struct err failure; // the first one since the last read or sync; code 0: none
     char kind[32];      // base.kind
 
-    int n_multiprocessors;
     size_t shared_max; // bytes of shared memory that one block can have
 
     uint64_t n_launches; // kernels queued so far; a test holds how many a pass takes
@@ -103,18 +102,32 @@ template <class T> static inline const T *cuda_upload_list(struct cuda *c, const
     return (const T *)cuda_upload(c, host, (size_t)n * sizeof(T));
 }
 
+/* A kernel that some LAUNCH names. All are on one list before main() runs, and opening the device loads them: loading
+ * one takes the driver a millisecond, which must not be in a time that is measured. */
+struct cuda_kernel {
+    const void *function;
+    size_t static_bytes; // of shared memory, known once it is loaded
+    struct cuda_kernel *next;
+
+    cuda_kernel(const void *function); // puts it on the list
+};
+
+template <auto kernel> struct cuda_kernel_of {
+    static inline struct cuda_kernel entry{ (const void *)kernel };
+};
+
 /* Before and after a launch; LAUNCH calls them. begin: false when nothing is to be launched: a failure is remembered,
- * or there is no block. */
-bool cuda_begin(struct cuda *c, const char *kernel, const void *function, dim3 grid, size_t shared_bytes);
+ * there is no block, or a block would need more shared memory than the device has. */
+bool cuda_begin(struct cuda *c, const char *name, const struct cuda_kernel *kernel, dim3 grid, size_t dynamic_bytes);
 void cuda_end(struct cuda *c);
 
-/* Queues a kernel: LAUNCH(c, (kernel<64, true>), grid, block, shared_bytes, args...). A grid with a 0 in it is no
- * launch. Dynamic shared memory beyond 48 KiB is asked for. */
-#define LAUNCH(c, kernel, grid, block, shared_bytes, ...)                                                              \
+/* Queues a kernel: LAUNCH(c, (kernel<64, true>), grid, block, dynamic_bytes, args...). A grid with a 0 in it is no
+ * launch. Shared memory beyond 48 KiB is asked for. */
+#define LAUNCH(c, kernel, grid, block, dynamic_bytes, ...)                                                             \
     do {                                                                                                               \
         const dim3 launch_grid_ = (grid);                                                                              \
-        if (cuda_begin((c), #kernel, (const void *)(kernel), launch_grid_, (shared_bytes))) {                          \
-            KERNEL_LAUNCH(kernel, launch_grid_, (block), (shared_bytes), (c)->stream, __VA_ARGS__);                    \
+        if (cuda_begin((c), #kernel, &cuda_kernel_of<(kernel)>::entry, launch_grid_, (dynamic_bytes))) {               \
+            KERNEL_LAUNCH(kernel, launch_grid_, (block), (dynamic_bytes), (c)->stream, __VA_ARGS__);                   \
             cuda_end(c);                                                                                               \
         }                                                                                                              \
     } while (0)

@@ -148,6 +148,11 @@ template <class... P> inline cudaError_t cudaFuncSetAttribute(void (*kernel)(P..
 {
     return cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), which, value);
 }
+struct cudaFuncAttributes {
+    size_t sharedSizeBytes;
+};
+/* Loads the kernel. Its static shared memory is not known before it runs: each is said to have 256 bytes of it. */
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *kernel);
 
 namespace emu
 {

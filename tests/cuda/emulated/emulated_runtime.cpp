@@ -48,6 +48,7 @@ static CUstream_st default_stream;
 static std::set<CUstream_st *> streams = { &default_stream };
 static std::set<CUevent_st *> events;
 static std::map<const void *, int> dynamic_max; // of kernels that asked for more than 48 KiB
+static std::set<const void *> loaded;           // kernels
 
 static long setting(const char *name, long otherwise)
 {
@@ -280,6 +281,8 @@ void queue_launch(const void *kernel, struct kernel_launch launch, cudaStream_t 
     }
     counts[launch.name]++;
     counts["launches"]++;
+    if (!loaded.count(kernel))
+        counts["loaded by a launch"]++;
     stream_of(stream)->queue.push_back({ launch.name, [=] { run_kernel(&launch); }, "launch", NULL, NULL, {} });
 }
 
@@ -295,6 +298,14 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute which, in
             return remember(cudaErrorInvalidValue);
         dynamic_max[kernel] = value < 48 << 10 ? 48 << 10 : value;
     }
+    return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *kernel)
+{
+    MUST_BE_USABLE();
+    loaded.insert(kernel);
+    attributes->sharedSizeBytes = 256;
     return cudaSuccess;
 }
 
@@ -386,7 +397,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int)
     snprintf(prop->name, sizeof(prop->name), "emulated device");
     prop->totalGlobalMem = settings.memory;
     prop->sharedMemPerBlock = 48 << 10;
-    prop->sharedMemPerBlockOptin = (settings.sm == 80 ? 163 : 227) << 10;
+    prop->sharedMemPerBlockOptin = (settings.sm == 80 ? 163 : settings.sm == 89 ? 99 : 227) << 10;
     prop->major = settings.sm / 10;
     prop->minor = settings.sm % 10;
     prop->multiProcessorCount = 3;
