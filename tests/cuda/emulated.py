@@ -55,10 +55,10 @@ def environment(plugin, mode):
                 ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1")
 
 
-def run_tests(plugin, tests, mode, sanitizer="plain", seconds=900):
+def run_tests(plugin, tests, mode, sanitizer="plain", seconds=900, **more):
     """(passed, what was said): tests of the kernels and the engine on a plug-in; passed is 0 when one fails. `seconds` are
-    of the processor, so that a busy machine does not fail a test."""
-    env = environment(plugin, mode)
+    of the processor, so that a busy machine does not fail a test. more: of the environment."""
+    env = environment(plugin, mode) | more
     if sanitizer != "plain":
         env["DRIVER_WITHOUT"] = LONG
     limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
@@ -99,7 +99,7 @@ def is_found(name, text, folder):
         if not plugin:
             return "does not compile: " + re.search(r"error: (.*)|$", error)[0]
         for mode in modes:
-            passed, said = run_tests(plugin, [TESTS[name]], mode, build, seconds=300)
+            passed, said = run_tests(plugin, [TESTS[name]], mode, build, seconds=300, DRIVER_STOP="1")
             if not passed:
                 return f"{build}, {mode[0]}, {mode[1]}: {first_words(said)}"
     return None

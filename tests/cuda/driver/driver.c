@@ -1,9 +1,9 @@
-/* driver.c - runs the kernels' and the engine's tests in one process: driver PATTERN...
+/* driver.c - runs the kernels' and the engine's tests in one process: driver [--list] PATTERN...
  *
  * PATTERN is a shell pattern of suite/name; * alone is all. DRIVER_WITHOUT, a pattern too, leaves tests out; with
- * DRIVER_TIMES each test's processor time is printed. The first test that fails ends the process with status 1,
- * after "FAIL suite/name" and why. Tests run in the order of their names. Where EVP_TEST_BACKEND leaves out what a test
- * is about, the test skips it.
+ * DRIVER_TIMES each test's processor time is printed. --list prints names and runs nothing. A test that fails prints
+ * "FAIL suite/name" and why, the next one runs unless DRIVER_STOP is set, and the status is 1. Tests run in the order of
+ * their names. Where EVP_TEST_BACKEND leaves out what a test is about, the test skips it.
  */
 #include <criterion/criterion.h>
 
@@ -14,8 +14,10 @@
 #include <stdlib.h>
 #include <time.h>
 
+enum verdict { PASSED, SKIPPED, FAILED, VERDICTS };
+
 static struct driver_test *tests, *running;
-static jmp_buf skipped;
+static jmp_buf ended;
 
 static int order(const struct driver_test *a, const struct driver_test *b)
 {
@@ -43,7 +45,7 @@ _Noreturn void driver_fail(const char *file, int line, const char *what, const c
     vfprintf(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
-    exit(1);
+    longjmp(ended, FAILED);
 }
 
 _Noreturn void driver_skip(const char *format, ...)
@@ -55,7 +57,7 @@ _Noreturn void driver_skip(const char *format, ...)
     vfprintf(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
-    longjmp(skipped, 1);
+    longjmp(ended, SKIPPED);
 }
 
 static int is_wanted(const struct driver_test *test, char **patterns)
@@ -72,25 +74,34 @@ static int is_wanted(const struct driver_test *test, char **patterns)
     return 0;
 }
 
+static enum verdict run_test(void)
+{
+    clock_t begin = clock();
+
+    switch (setjmp(ended)) {
+    case SKIPPED: return SKIPPED;
+    case FAILED: return FAILED;
+    }
+    running->run();
+    if (getenv("DRIVER_TIMES"))
+        fprintf(stderr, "%6.2f s %s/%s\n", (double)(clock() - begin) / CLOCKS_PER_SEC, running->suite, running->name);
+    return PASSED;
+}
+
 int main(int argc, char **argv)
 {
-    int n_passed = 0, n_skipped = 0;
+    int n[VERDICTS] = { 0 };
+    int list = argc > 1 && strcmp(argv[1], "--list") == 0;
 
-    (void)argc;
-    for (running = tests; running; running = running->next) {
-        if (!is_wanted(running, argv + 1))
+    for (running = tests; running && !(n[FAILED] && getenv("DRIVER_STOP")); running = running->next) {
+        if (!is_wanted(running, argv + 1 + list))
             continue;
-        clock_t begin = clock();
-        if (setjmp(skipped)) {
-            n_skipped++;
-            continue;
-        }
-        running->run();
-        n_passed++;
-        if (getenv("DRIVER_TIMES"))
-            fprintf(stderr, "%6.2f s %s/%s\n", (double)(clock() - begin) / CLOCKS_PER_SEC, running->suite,
-                    running->name);
+        if (list)
+            printf("%s/%s\n", running->suite, running->name);
+        else
+            n[run_test()]++;
     }
-    printf("%d passed, 0 failed, %d skipped\n", n_passed, n_skipped);
-    return n_passed == 0;
+    if (!list)
+        printf("%d passed, %d failed, %d skipped\n", n[PASSED], n[FAILED], n[SKIPPED]);
+    return !list && (n[FAILED] > 0 || n[PASSED] == 0);
 }
