@@ -10,6 +10,7 @@
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/cuda_internal.h"
+#include "kernels/cuda/cuda_product.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -348,5 +349,6 @@ static struct backend *cuda_open(const struct backend_options *options, struct e
 
 extern "C" {
 extern __attribute__((visibility("default"))) const struct cuda_plugin CUDA_PLUGIN_SYMBOL;
-const struct cuda_plugin CUDA_PLUGIN_SYMBOL = { CUDA_PLUGIN_ABI, CUDA_PLUGIN_LAYOUT, cuda_open, cuda_upload_rate_of };
+const struct cuda_plugin CUDA_PLUGIN_SYMBOL = { CUDA_PLUGIN_ABI, CUDA_PLUGIN_LAYOUT, cuda_open, cuda_upload_rate_of,
+                                                cuda_choice_of };
 }

@@ -24,12 +24,20 @@ enum { CUDA_PLUGIN_ABI = 1 };
 #define CUDA_PLUGIN_NAME   "evp-cuda.so"
 #define CUDA_PLUGIN_SYMBOL evp_cuda_plugin
 
+/* How products of a shape and type of result are computed; the numbers are cublasLt's. */
+struct cuda_choice {
+    const char *way; // "cublasLt", "ours" or "open": none was asked for yet
+    int n_differed;  // candidates that were refused because rows had other bits alone than among others
+    int id, tile, stages, cluster, custom;
+};
+
 struct cuda_plugin {
     uint32_t abi, layout; // CUDA_PLUGIN_ABI, CUDA_PLUGIN_LAYOUT: read before anything else
     /* As backend_open(). ERR_DEVICE: no driver, no device, or one that is too old; the sentence says which. */
     struct backend *(*open)(const struct backend_options *options, struct err *err);
     /* Bytes per second from the host's pinned memory to the device of such a backend, by its clock. */
     int (*upload_rate)(struct backend *be, double *bytes_per_s, struct err *err);
+    void (*choice)(struct backend *be, const struct weight *w, enum dtype result, struct cuda_choice *choice);
 };
 
 /* Opens the object once per process and a backend of it. ERR_DEVICE, with what is missing and how to get it. */
@@ -37,5 +45,9 @@ struct backend *cuda_load(const struct backend_options *options, struct err *err
 
 /* How fast pinned memory of the host goes to the device of a backend of cuda_load(). */
 int cuda_upload_rate(struct backend *be, double *bytes_per_s, struct err *err) MUST_CHECK;
+
+/* How such a backend computes x W^T with results of a type. */
+int cuda_product_choice(struct backend *be, const struct weight *w, enum dtype result, struct cuda_choice *choice,
+                        struct err *err) MUST_CHECK;
 
 #endif

@@ -1,47 +1,27 @@
-/* cuda_gemm.cu - weights in the device's memory, and products with them by cublasLt.
+/* cuda_gemm.cu - weights in the device's memory, and products with them: by cublasLt with the algorithm that
+ * cuda_choose.cu takes, or where it finds none by the kernels of cuda_expert.cu. A shape's algorithm is chosen at its
+ * first product with results of a type.
  *
- * What is promised: a row of a product has the same bits whatever rows come with it. How: for each shape of a weight
- * and type of result one algorithm is taken, by cublasLt's heuristic for HEURISTIC_ROWS rows, when the first weight of
- * that shape is made, and every product uses it whatever its number of rows. It sums over the whole width in one place:
- * no split-K, no reduction over blocks. An algorithm is a tile and a schedule of it, so a row goes through the same
- * operations wherever in a tile it lies. It is taken only if it supports every number of rows in `checked`. The
- * heuristic itself depends on the device and cublasLt's version, and on nothing that was measured.
- * tests/kernels/dense.c holds it: gemm_rows_do_not_know_each_other.
- *
- * f32 products are products of f32: never TF32. Sums are f32 in both.
+ * A row of a product has the same bits whatever rows come with it; tests/kernels/dense.c holds it:
+ * gemm_rows_do_not_know_each_other. f32 products are products of f32: never TF32. Sums are f32 in both.
  */
 #include <cuda_runtime.h>
 
 #include <cuda_primitives.h>
 
-#include "kernels/cuda/cuda_internal.h"
+#include "kernels/cuda/cuda_expert.h"
+#include "kernels/cuda/cuda_product.h"
 
 #include <stdlib.h>
 
 enum {
-    WORKSPACE = 32 << 20, // what cublasLt recommends for sm_90
-    HEURISTIC_ROWS = 2048,
-    CANDIDATES = 32,
-    VECTOR_BYTES = 16, // the widest access of a thread
-    BIAS_ROWS = 512,   // of sums that wait in scratch for their bias
+    BIAS_ROWS = 512, // of sums that wait in scratch for their bias
+    TILES = 64,      // of our own product at a time
     THREADS = 256,
     EACH = 4, // numbers of a thread
 };
 
-/* Column-major as cublas has it: w (in, out) transposed, x (in, rows), result (out, rows). */
-struct cuda_product {
-    int out, in;
-    cublasLtMatrixLayout_t w, x, own, f32; // own: a result of the backend's dtype
-    cublasLtMatmulAlgo_t own_algo, f32_algo;
-    struct cuda_product *next;
-};
-
-struct cuda_weight {
-    struct weight base;
-    struct cuda_product *product;
-};
-
-static bool lt_ok(struct cuda *c, cublasStatus_t status, const char *what)
+bool cuda_lt_ok(struct cuda *c, cublasStatus_t status, const char *what)
 {
     if (status == CUBLAS_STATUS_SUCCESS)
         return true;
@@ -50,125 +30,24 @@ static bool lt_ok(struct cuda *c, cublasStatus_t status, const char *what)
     return false;
 }
 
+bool cuda_set_rows(struct cuda *c, cublasLtMatrixLayout_t layout, int rows)
+{
+    uint64_t n = (uint64_t)rows;
+
+    return cuda_lt_ok(c, cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_COLS, &n, sizeof(n)),
+                      "setting a product's rows");
+}
+
 static cudaDataType_t lt_type(enum dtype type)
 {
     return type == DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/* ---- an algorithm per shape --------------------------------------------- */
-
-/* Rows start at multiples of their length, from a 64-byte aligned address on. */
-static uint32_t alignment(size_t row_bytes)
-{
-    uint32_t align = VECTOR_BYTES;
-
-    while (row_bytes % align)
-        align /= 2;
-    return align;
-}
-
-static bool set_rows(struct cuda *c, cublasLtMatrixLayout_t layout, int rows)
-{
-    uint64_t n = (uint64_t)rows;
-
-    return lt_ok(c, cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_COLS, &n, sizeof(n)),
-                 "setting a product's rows");
-}
-
-static bool is_whole(const cublasLtMatmulAlgo_t *algo)
-{
-    int32_t splits = 0;
-    uint32_t reduction = 0;
-    size_t written = 0;
-
-    return cublasLtMatmulAlgoConfigGetAttribute(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &splits, sizeof(splits),
-                                                &written) == CUBLAS_STATUS_SUCCESS &&
-           cublasLtMatmulAlgoConfigGetAttribute(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &reduction,
-                                                sizeof(reduction), &written) == CUBLAS_STATUS_SUCCESS &&
-           splits <= 1 && reduction == CUBLASLT_REDUCTION_SCHEME_NONE;
-}
-
-static bool supports_all_rows(struct cuda *c, struct cuda_product *p, cublasLtMatrixLayout_t result,
-                              const cublasLtMatmulAlgo_t *algo)
-{
-    static const int checked[] = { 1, 2, 3, 7, 16, 33, 64, 100, 129, 256, 511, 1000, 2048, 4096 };
-
-    for (size_t i = 0; i < sizeof(checked) / sizeof(*checked); i++) {
-        cublasLtMatmulHeuristicResult_t answer;
-        if (!set_rows(c, p->x, checked[i]) || !set_rows(c, result, checked[i]))
-            return false;
-        if (cublasLtMatmulAlgoCheck(c->lt, c->product, p->w, p->x, result, result, algo, &answer) !=
-                CUBLAS_STATUS_SUCCESS ||
-            answer.workspaceSize > WORKSPACE)
-            return false;
-    }
-    return true;
-}
-
-static bool set_preferences(struct cuda *c, const struct cuda_product *p, enum dtype result,
-                            cublasLtMatmulPreference_t want)
-{
-    const uint64_t workspace = WORKSPACE;
-    const uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_NONE,
-                   in = alignment((size_t)p->in * dtype_size(c->base.dtype)),
-                   out = alignment((size_t)p->out * dtype_size(result));
-    const struct {
-        cublasLtMatmulPreferenceAttributes_t which;
-        const void *value;
-        size_t size;
-    } set[] = { { CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace) },
-                { CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof(reduction) },
-                { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &in, sizeof(in) },
-                { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &in, sizeof(in) },
-                { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &out, sizeof(out) },
-                { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &out, sizeof(out) } };
-
-    for (size_t i = 0; i < sizeof(set) / sizeof(*set); i++)
-        if (!lt_ok(c, cublasLtMatmulPreferenceSetAttribute(want, set[i].which, set[i].value, set[i].size),
-                   "describing a product"))
-            return false;
-    return true;
-}
-
-/* The first candidate that keeps the promise above. */
-static bool choose(struct cuda *c, struct cuda_product *p, cublasLtMatrixLayout_t result,
-                   cublasLtMatmulPreference_t want, cublasLtMatmulAlgo_t *algo)
-{
-    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
-    int n = 0;
-
-    if (!set_rows(c, p->x, HEURISTIC_ROWS) || !set_rows(c, result, HEURISTIC_ROWS))
-        return false;
-    cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(c->lt, c->product, p->w, p->x, result, result, want, CANDIDATES, found, &n);
-    for (int i = 0; i < n && status == CUBLAS_STATUS_SUCCESS; i++) {
-        if (found[i].state != CUBLAS_STATUS_SUCCESS || !is_whole(&found[i].algo) ||
-            !supports_all_rows(c, p, result, &found[i].algo))
-            continue;
-        *algo = found[i].algo;
-        return true;
-    }
-    cuda_fail(c, ERR_DEVICE, "cublasLt has no algorithm for products of %d x %d whose rows do not depend on each other",
-              p->out, p->in);
-    return false;
-}
-
-static bool choose_for(struct cuda *c, struct cuda_product *p, enum dtype result)
-{
-    cublasLtMatmulPreference_t want = NULL;
-    bool is_f32 = result == DTYPE_F32;
-
-    if (!lt_ok(c, cublasLtMatmulPreferenceCreate(&want), "describing a product"))
-        return false;
-    bool found = set_preferences(c, p, result, want) &&
-                 choose(c, p, is_f32 ? p->f32 : p->own, want, is_f32 ? &p->f32_algo : &p->own_algo);
-    cublasLtMatmulPreferenceDestroy(want);
-    return found;
-}
+/* ---- a product per shape ------------------------------------------------ */
 
 static void product_free(struct cuda_product *p)
 {
-    const cublasLtMatrixLayout_t layout[] = { p->w, p->x, p->own, p->f32 };
+    const cublasLtMatrixLayout_t layout[] = { p->w, p->x, p->result[0].layout, p->result[1].layout };
 
     for (int i = 0; i < 4; i++)
         if (layout[i])
@@ -182,11 +61,12 @@ static bool product_open(struct cuda *c, struct cuda_product *p)
     const uint64_t out = (uint64_t)p->out, in = (uint64_t)p->in;
     const char *what = "describing a product";
 
-    return lt_ok(c, cublasLtMatrixLayoutCreate(&p->w, type, in, out, p->in), what) &&
-           lt_ok(c, cublasLtMatrixLayoutCreate(&p->x, type, in, HEURISTIC_ROWS, p->in), what) &&
-           lt_ok(c, cublasLtMatrixLayoutCreate(&p->own, type, out, HEURISTIC_ROWS, p->out), what) &&
-           lt_ok(c, cublasLtMatrixLayoutCreate(&p->f32, CUDA_R_32F, out, HEURISTIC_ROWS, p->out), what) &&
-           (c->base.dtype == DTYPE_F32 || choose_for(c, p, c->base.dtype)) && choose_for(c, p, DTYPE_F32);
+    p->result[0].type = c->base.dtype;
+    p->result[1].type = DTYPE_F32;
+    return cuda_lt_ok(c, cublasLtMatrixLayoutCreate(&p->w, type, in, out, p->in), what) &&
+           cuda_lt_ok(c, cublasLtMatrixLayoutCreate(&p->x, type, in, 1, p->in), what) &&
+           cuda_lt_ok(c, cublasLtMatrixLayoutCreate(&p->result[0].layout, type, out, 1, p->out), what) &&
+           cuda_lt_ok(c, cublasLtMatrixLayoutCreate(&p->result[1].layout, CUDA_R_32F, out, 1, p->out), what);
 }
 
 /* The product for weights of a shape: made by the first one. NULL: failed, which is remembered. */
@@ -216,13 +96,13 @@ bool cuda_products_open(struct cuda *c)
     const cublasOperation_t transposed = CUBLAS_OP_T;
     const char *what = "opening cublasLt";
 
-    return lt_ok(c, cublasLtCreate(&c->lt), what) &&
-           lt_ok(c, cublasLtMatmulDescCreate(&c->product, CUBLAS_COMPUTE_32F, CUDA_R_32F), what) &&
-           lt_ok(
+    return cuda_lt_ok(c, cublasLtCreate(&c->lt), what) &&
+           cuda_lt_ok(c, cublasLtMatmulDescCreate(&c->product, CUBLAS_COMPUTE_32F, CUDA_R_32F), what) &&
+           cuda_lt_ok(
                c,
                cublasLtMatmulDescSetAttribute(c->product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)),
                what) &&
-           cuda_ok(c, cudaMalloc(&c->workspace, WORKSPACE), "allocating the workspace of products");
+           cuda_ok(c, cudaMalloc(&c->workspace, CUDA_WORKSPACE_BYTES), "allocating the workspace of products");
 }
 
 void cuda_products_close(struct cuda *c)
@@ -277,6 +157,20 @@ __global__ void __launch_bounds__(THREADS) add_bias(T *to, const float *sum, con
 
     for (size_t i = first; i < first + THREADS * EACH && i < n; i += THREADS)
         store(&to[i], sum[i] + bias[i % (unsigned)cols]);
+}
+
+/* to = sum, or to += sum. */
+template <class T>
+/* registers <= 32 */
+__global__ void __launch_bounds__(THREADS) put_sums(T *to, const float *sum, size_t n, bool add)
+{
+    size_t first = (size_t)blockIdx.x * THREADS * EACH + threadIdx.x;
+
+    for (size_t i = first; i < first + THREADS * EACH && i < n; i += THREADS)
+        if constexpr (sizeof(T) == sizeof(float))
+            to[i] = add ? to[i] + sum[i] : sum[i];
+        else
+            store(&to[i], sum[i]);
 }
 
 /* ---- weights ------------------------------------------------------------ */
@@ -360,22 +254,68 @@ struct weight_bytes cuda_weight_bytes(struct backend *be, int out, int in)
 
 /* ---- products ----------------------------------------------------------- */
 
+/* The first rows of x, as many as TILES and the workspace hold; the sums go to the workspace. Returns how many. */
+static int sum_ourselves(struct cuda *c, struct mat x, const struct cuda_weight *w)
+{
+    struct expert_tile tile[TILES];
+    size_t most = CUDA_WORKSPACE_BYTES / ((size_t)w->base.out * sizeof(float));
+    int rows = x.rows < TILES * TILE_ROWS ? x.rows : TILES * TILE_ROWS, n = 0;
+
+    rows = (size_t)rows < most ? rows : (int)most;
+    for (int row = 0; row < rows; row += TILE_ROWS, n++)
+        tile[n] = { 0, row, rows - row < TILE_ROWS ? rows - row : TILE_ROWS };
+    struct expert_product p = {};
+    p.x = x.at;
+    p.x_pitch = x.pitch;
+    p.n_used = 1;
+    p.weight = cuda_upload_list(c, (const void *const *)&w->base.at, 1);
+    p.n_in = w->base.in;
+    p.n_out = w->base.out;
+    p.out = c->workspace;
+    p.tile = cuda_upload_list(c, tile, n);
+    p.n_tiles = n;
+    if (p.weight && p.tile)
+        cuda_expert_product(c, &p, EXPERT_DOWN);
+    return rows;
+}
+
+/* For shapes of which cublasLt computes none as it must. */
+static void multiply_ourselves(struct cuda *c, struct mat out, struct mat x, const struct cuda_weight *w, bool add)
+{
+    const float *sum = (const float *)c->workspace;
+
+    for (int row = 0, n; row < x.rows && !cuda_failed(c); row += n) {
+        n = sum_ourselves(c, { cuda_row(x, row), x.type, x.rows - row, x.cols, x.pitch }, w);
+        size_t numbers = (size_t)n * (size_t)out.cols;
+        unsigned blocks = cuda_pieces(numbers, THREADS * EACH);
+        if (out.type == DTYPE_F32)
+            LAUNCH(c, put_sums<float>, blocks, THREADS, 0, (float *)cuda_row(out, row), sum, numbers, add);
+        else
+            LAUNCH(c, put_sums<uint16_t>, blocks, THREADS, 0, (uint16_t *)cuda_row(out, row), sum, numbers, add);
+    }
+}
+
 /* out = x W^T (+ out); both dense. */
 static void multiply(struct cuda *c, struct mat out, struct mat x, const struct cuda_weight *w, enum gemm_into into)
 {
     struct cuda_product *p = w->product;
-    bool is_f32 = out.type == DTYPE_F32;
-    cublasLtMatrixLayout_t result = is_f32 ? p->f32 : p->own;
+    struct cuda_result *r = cuda_result_of(w, out.type);
     const float one = 1, old = into == GEMM_ADD ? 1 : 0;
 
-    if (cuda_failed(c) || !set_rows(c, p->x, x.rows) || !set_rows(c, result, x.rows))
+    if (cuda_failed(c) || (r->way == WAY_OPEN && !cuda_choose(c, w, r)))
+        return;
+    if (r->way == WAY_OURS) {
+        multiply_ourselves(c, out, x, w, into == GEMM_ADD);
+        return;
+    }
+    if (!cuda_set_rows(c, p->x, x.rows) || !cuda_set_rows(c, r->layout, x.rows))
         return;
     c->running = "a product";
     c->n_launches++;
-    lt_ok(c,
-          cublasLtMatmul(c->lt, c->product, &one, w->base.at, p->w, x.at, p->x, &old, out.at, result, out.at, result,
-                         is_f32 ? &p->f32_algo : &p->own_algo, c->workspace, WORKSPACE, c->stream),
-          c->running);
+    cuda_lt_ok(c,
+               cublasLtMatmul(c->lt, c->product, &one, w->base.at, p->w, x.at, p->x, &old, out.at, r->layout, out.at,
+                              r->layout, &r->algo, c->workspace, CUDA_WORKSPACE_BYTES, c->stream),
+               c->running);
 }
 
 /* In bf16 a bias is added before the sum is rounded: the sums of some rows at a time are f32 in scratch. */

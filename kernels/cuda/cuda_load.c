@@ -111,3 +111,14 @@ int cuda_upload_rate(struct backend *be, double *bytes_per_s, struct err *err)
     const struct cuda_plugin *plugin = the_plugin(err);
     return plugin ? plugin->upload_rate(be, bytes_per_s, err) : err->code;
 }
+
+int cuda_product_choice(struct backend *be, const struct weight *w, enum dtype result, struct cuda_choice *choice,
+                        struct err *err)
+{
+    const struct cuda_plugin *plugin = the_plugin(err);
+
+    if (!plugin)
+        return err->code;
+    plugin->choice(be, w, result, choice);
+    return 0;
+}

@@ -21,6 +21,7 @@ JOBS = int(os.environ.get("JOBS", os.cpu_count() or 1))
 TESTS = {
     "cuda": "backend/*",
     "cuda_memory": "backend/*",
+    "cuda_choose": "kernels/@(gemm|gemm_rows_do_not_know_each_other|weights_*)",
     "cuda_gemm": "kernels/@(gemm|gemm_rows_do_not_know_each_other|weights_*)",
     "cuda_attend": "kernels/@(attend*|merge*)",
     "cuda_attend_plain": "kernels/@(attend*|merge*)",

@@ -16,7 +16,7 @@ static struct backend *refuse(const struct backend_options *options, struct err 
 }
 
 __attribute__((visibility("default"))) struct cuda_plugin CUDA_PLUGIN_SYMBOL = { CUDA_PLUGIN_ABI, CUDA_PLUGIN_LAYOUT,
-                                                                                 refuse, NULL };
+                                                                                 refuse, NULL, NULL };
 
 __attribute__((constructor)) static void claim(void)
 {

@@ -3,7 +3,8 @@
  *
  * Names, values and rules are cublasLt's: column-major matrices, arguments that it refuses are refused, a product may
  * write anything into its workspace. The heuristic offers algorithms that are wrong to take for somebody who wants rows
- * not to know each other: some split the sum in parts that depend on the number of columns, or take few shapes.
+ * not to know each other: some split the sum in parts that depend on the number of columns, one without saying so, or
+ * take few shapes. With EMU_LT=none it offers none.
  */
 #ifndef EVP_EMULATED_CUBLASLT_H
 #define EVP_EMULATED_CUBLASLT_H
@@ -52,8 +53,12 @@ enum {
 };
 enum cublasLtMatmulAlgoConfigAttributes_t {
     CUBLASLT_ALGO_CONFIG_ID = 0,
+    CUBLASLT_ALGO_CONFIG_TILE_ID = 1,
     CUBLASLT_ALGO_CONFIG_SPLITK_NUM = 2,
     CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME = 3,
+    CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION = 5,
+    CUBLASLT_ALGO_CONFIG_STAGES_ID = 6,
+    CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID = 8,
 };
 
 struct cublasLtMatmulAlgo_t {

@@ -36,6 +36,7 @@ enum { A, B, C, D };
 
 struct algorithm {
     int splits;           // parts of a sum when d has few columns
+    int told;             // what it says of them
     uint32_t reduction;   // how parts are added
     size_t workspace;     // bytes
     uint64_t max_columns; // of d; 0: any
@@ -43,11 +44,12 @@ struct algorithm {
 };
 
 const struct algorithm algorithms[] = {
-    { 4, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, 1 << 20, 0, false },
-    { 1, CUBLASLT_REDUCTION_SCHEME_NONE, 0, 0, true },
-    { 4, CUBLASLT_REDUCTION_SCHEME_NONE, 0, 0, false },
-    { 1, CUBLASLT_REDUCTION_SCHEME_NONE, 4096, 2500, false },
-    { 1, CUBLASLT_REDUCTION_SCHEME_NONE, 8192, 0, false },
+    { 4, 4, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, 1 << 20, 0, false },
+    { 1, 1, CUBLASLT_REDUCTION_SCHEME_NONE, 0, 0, true },
+    { 4, 4, CUBLASLT_REDUCTION_SCHEME_NONE, 0, 0, false },
+    { 1, 1, CUBLASLT_REDUCTION_SCHEME_NONE, 4096, 2500, false },
+    { 4, 1, CUBLASLT_REDUCTION_SCHEME_NONE, 4096, 0, false },
+    { 1, 1, CUBLASLT_REDUCTION_SCHEME_NONE, 8192, 0, false },
 };
 enum { N_ALGORITHMS = sizeof(algorithms) / sizeof(*algorithms), MAGIC = 0x61 };
 
@@ -351,9 +353,13 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     struct matrices x = matrices_of(desc, a, b, c, d);
     cublasStatus_t status = check_shapes(desc, &x);
 
+    const char *offered = getenv("EMU_LT");
+
     *n = 0;
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
+    if (offered && !strcmp(offered, "none"))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     for (int i = 0; i < N_ALGORITHMS && *n < cap; i++) {
         const struct algorithm *one = &algorithms[i];
         struct chosen chosen = { MAGIC, i, {} };
@@ -392,19 +398,18 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t de
 }
 
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
-                                                    cublasLtMatmulAlgoConfigAttributes_t which, void *value,
+                                                    cublasLtMatmulAlgoConfigAttributes_t which, void *to,
                                                     size_t bytes, size_t *written)
 {
     struct chosen chosen = chosen_of(algo);
     const struct algorithm *one = &algorithms[chosen.number];
-    int32_t id = chosen.number;
-    const void *from = which == CUBLASLT_ALGO_CONFIG_SPLITK_NUM         ? static_cast<const void *>(&one->splits)
-                       : which == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME ? static_cast<const void *>(&one->reduction)
-                                                                        : &id;
+    int32_t value = which == CUBLASLT_ALGO_CONFIG_SPLITK_NUM         ? one->told
+                    : which == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME ? (int32_t)one->reduction
+                                                                     : chosen.number;
 
     if (written)
-        *written = sizeof(int32_t);
-    return copy_value(value, bytes, from, sizeof(int32_t));
+        *written = which == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID ? sizeof(uint16_t) : sizeof(value);
+    return copy_value(to, bytes, &value, which == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID ? 2 : sizeof(value));
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *a_at,
