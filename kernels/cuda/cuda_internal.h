@@ -113,7 +113,9 @@ struct cuda_kernel {
 };
 
 template <auto kernel> struct cuda_kernel_of {
-    static inline struct cuda_kernel entry{ (const void *)kernel };
+    static inline struct cuda_kernel entry {
+        (const void *)kernel
+    };
 };
 
 /* Before and after a launch; LAUNCH calls them. begin: false when nothing is to be launched: a failure is remembered,

@@ -2,8 +2,8 @@
  *
  * PATTERN is a shell pattern of suite/name; * alone is all. DRIVER_WITHOUT, a pattern too, leaves tests out; with
  * DRIVER_TIMES each test's processor time is printed. --list prints names and runs nothing. A test that fails prints
- * "FAIL suite/name" and why, the next one runs unless DRIVER_STOP is set, and the status is 1. Tests run in the order of
- * their names. Where EVP_TEST_BACKEND leaves out what a test is about, the test skips it.
+ * "FAIL suite/name" and why, the next one runs unless DRIVER_STOP is set, and the status is 1. Tests run in the order
+ * of their names. Where EVP_TEST_BACKEND leaves out what a test is about, the test skips it.
  */
 #include <criterion/criterion.h>
 
