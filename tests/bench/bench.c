@@ -21,6 +21,7 @@ int bench_open(struct bench *b, const struct bench_options *o, struct err *err)
                                    .n_configs = b->n_configs,
                                    .shard = { 1, 1 },
                                    .max_new_tokens = o->max_new_tokens,
+                                   .temperature = o->temperature,
                                    .model_tokens = model_config(engine_model(b->engine))->max_tokens,
                                    .tokenizer = engine_tokenizer(b->engine),
                                    .store = &b->store };

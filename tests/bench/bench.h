@@ -8,6 +8,7 @@
 struct bench_options {
     const char *contexts, *questions, *configs; // files; a list of configs
     int max_new_tokens;
+    double temperature; // of the reference's second answers; 0: none
     struct engine_options engine;
 };
 

@@ -1,9 +1,11 @@
 /* ceilings.cu - what a GPU reaches with nothing of ours: bytes per second of a large copy on the device, operations per
  * second of a large bf16 product by cublasLt, the fastest algorithm that its heuristic offers. One object of JSON.
  *
- *     ceilings SIDE    the product is SIDE x SIDE x SIDE, the copy as large as a cache of 2048 * SIDE bf16 numbers
+ *     ceilings SIDE                      the product is SIDE x SIDE x SIDE, the copy as large as a cache of 2048 * SIDE
+ *                                        bf16 numbers
+ *     ceilings OUT IN f32|bf16 ROWS...   products by one weight with results of that type, the best for each ROWS
  *
- * For tests/bench/gpu. nvcc compiles it for a device, g++ for the emulated one of tests/cuda/, where its figures mean
+ * For scripts/gpu-first. nvcc compiles it for a device, g++ for the emulated one of tests/cuda/, where its figures mean
  * nothing.
  */
 #include <cublasLt.h>
@@ -12,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ALGORITHMS = 8, REPEATS = 5, WORKSPACE = 32 << 20 };
 
@@ -73,42 +76,56 @@ static double copy_rate(size_t bytes)
     return 2.0 * (double)bytes / seconds;
 }
 
+/* out (out, rows) = w (in, out) transposed, x (in, rows), column-major. */
 struct product {
+    uint64_t out, in, rows;
+    cudaDataType_t result;
     cublasLtHandle_t lt;
     cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t layout; // of all three: square
-    void *a, *b, *out, *workspace;
+    cublasLtMatrixLayout_t w_layout, x_layout, out_layout;
+    void *w, *x, *to, *workspace;
 };
 
-static void open_product(struct product *p, int side)
+/* n bf16 numbers of both signs, about 1: the power that a product takes depends on its bits. */
+static void *numbers(size_t n)
 {
-    const cublasOperation_t transposed = CUBLAS_OP_T;
-    size_t n = (size_t)side * (size_t)side, bytes = n * sizeof(uint16_t);
-    uint16_t *host = (uint16_t *)malloc(bytes);
+    uint16_t *host = (uint16_t *)malloc(n * sizeof(*host));
+    void *at;
 
     stop_unless(host != NULL, "malloc", 0);
-    for (size_t i = 0; i < n; i++) /* bf16 of both signs, about 1: the power that a product takes depends on its bits */
+    for (size_t i = 0; i < n; i++)
         host[i] = (uint16_t)(0x3f00 + i * 2654435761u % 256 + (i * 40503u % 2 << 15));
+    CUDA(cudaMalloc(&at, n * sizeof(*host)));
+    CUDA(cudaMemcpy(at, host, n * sizeof(*host), cudaMemcpyHostToDevice));
+    free(host);
+    return at;
+}
+
+static void open_product(struct product *p)
+{
+    const cublasOperation_t transposed = CUBLAS_OP_T;
+
     LT(cublasLtCreate(&p->lt));
     LT(cublasLtMatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
     LT(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)));
-    LT(cublasLtMatrixLayoutCreate(&p->layout, CUDA_R_16BF, (uint64_t)side, (uint64_t)side, side));
-    CUDA(cudaMalloc(&p->a, bytes));
-    CUDA(cudaMalloc(&p->b, bytes));
-    CUDA(cudaMalloc(&p->out, bytes));
+    LT(cublasLtMatrixLayoutCreate(&p->w_layout, CUDA_R_16BF, p->in, p->out, (int64_t)p->in));
+    LT(cublasLtMatrixLayoutCreate(&p->x_layout, CUDA_R_16BF, p->in, p->rows, (int64_t)p->in));
+    LT(cublasLtMatrixLayoutCreate(&p->out_layout, p->result, p->out, p->rows, (int64_t)p->out));
     CUDA(cudaMalloc(&p->workspace, (size_t)WORKSPACE));
-    CUDA(cudaMemcpy(p->a, host, bytes, cudaMemcpyHostToDevice));
-    CUDA(cudaMemcpy(p->b, host, bytes, cudaMemcpyHostToDevice));
-    free(host);
+    p->w = numbers(p->out * p->in);
+    p->x = numbers(p->in * p->rows);
+    CUDA(cudaMalloc(&p->to, p->out * p->rows * sizeof(float)));
 }
 
 static void close_product(struct product *p)
 {
-    CUDA(cudaFree(p->a));
-    CUDA(cudaFree(p->b));
-    CUDA(cudaFree(p->out));
+    CUDA(cudaFree(p->w));
+    CUDA(cudaFree(p->x));
+    CUDA(cudaFree(p->to));
     CUDA(cudaFree(p->workspace));
-    LT(cublasLtMatrixLayoutDestroy(p->layout));
+    LT(cublasLtMatrixLayoutDestroy(p->w_layout));
+    LT(cublasLtMatrixLayoutDestroy(p->x_layout));
+    LT(cublasLtMatrixLayoutDestroy(p->out_layout));
     LT(cublasLtMatmulDescDestroy(p->desc));
     LT(cublasLtDestroy(p->lt));
 }
@@ -118,35 +135,75 @@ static double product_seconds(const struct product *p, const cublasLtMatmulAlgo_
     const float one = 1, zero = 0;
 
     return best_of([&] {
-        LT(cublasLtMatmul(p->lt, p->desc, &one, p->a, p->layout, p->b, p->layout, &zero, p->out, p->layout, p->out,
-                          p->layout, algo, p->workspace, (size_t)WORKSPACE, 0));
+        LT(cublasLtMatmul(p->lt, p->desc, &one, p->w, p->w_layout, p->x, p->x_layout, &zero, p->to, p->out_layout,
+                          p->to, p->out_layout, algo, p->workspace, (size_t)WORKSPACE, 0));
     });
 }
 
-/* Operations per second. */
-static double product_rate(int side)
+/* Operations per second of so many of its rows. */
+static double product_rate(const struct product *p, uint64_t rows)
 {
     const size_t workspace = WORKSPACE;
     cublasLtMatmulHeuristicResult_t found[ALGORITHMS];
     cublasLtMatmulPreference_t preference;
-    struct product p;
     double best = 1e9;
     int n = 0;
 
-    open_product(&p, side);
+    LT(cublasLtMatrixLayoutSetAttribute(p->x_layout, CUBLASLT_MATRIX_LAYOUT_COLS, &rows, sizeof(rows)));
+    LT(cublasLtMatrixLayoutSetAttribute(p->out_layout, CUBLASLT_MATRIX_LAYOUT_COLS, &rows, sizeof(rows)));
     LT(cublasLtMatmulPreferenceCreate(&preference));
     LT(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
                                             sizeof(workspace)));
-    LT(cublasLtMatmulAlgoGetHeuristic(p.lt, p.desc, p.layout, p.layout, p.layout, p.layout, preference, ALGORITHMS,
-                                      found, &n));
+    LT(cublasLtMatmulAlgoGetHeuristic(p->lt, p->desc, p->w_layout, p->x_layout, p->out_layout, p->out_layout,
+                                      preference, ALGORITHMS, found, &n));
     for (int i = 0; i < n; i++) {
-        double seconds = found[i].state == CUBLAS_STATUS_SUCCESS ? product_seconds(&p, &found[i].algo) : best;
+        double seconds = found[i].state == CUBLAS_STATUS_SUCCESS ? product_seconds(p, &found[i].algo) : best;
         best = seconds < best ? seconds : best;
     }
     stop_unless(best < 1e9, "the heuristic of cublasLt", n);
     LT(cublasLtMatmulPreferenceDestroy(preference));
+    return 2.0 * (double)rows * (double)p->out * (double)p->in / best;
+}
+
+static uint64_t number(const char *text)
+{
+    long n = strtol(text, NULL, 10);
+
+    if (n < 1 || n > 1 << 20) {
+        fprintf(stderr, "ceilings: '%s' is not a size\n", text);
+        exit(2);
+    }
+    return (uint64_t)n;
+}
+
+static int print_rates(int argc, char **argv)
+{
+    struct product p = {};
+
+    p.out = number(argv[1]);
+    p.in = number(argv[2]);
+    p.result = strcmp(argv[3], "f32") == 0 ? CUDA_R_32F : CUDA_R_16BF;
+    for (int i = 4; i < argc; i++)
+        p.rows = number(argv[i]) > p.rows ? number(argv[i]) : p.rows;
+    open_product(&p);
+    printf("[");
+    for (int i = 4; i < argc; i++)
+        printf("%s{\"rows\":%s,\"flop_per_s\":%.4g}", i == 4 ? "" : ",", argv[i], product_rate(&p, number(argv[i])));
+    printf("]\n");
     close_product(&p);
-    return 2.0 * side * side * side / best;
+    return 0;
+}
+
+static double square_rate(int side)
+{
+    struct product p = {};
+
+    p.out = p.in = p.rows = (uint64_t)side;
+    p.result = CUDA_R_16BF;
+    open_product(&p);
+    double rate = product_rate(&p, p.rows);
+    close_product(&p);
+    return rate;
 }
 
 int main(int argc, char **argv)
@@ -154,14 +211,16 @@ int main(int argc, char **argv)
     int side = argc == 2 ? (int)strtol(argv[1], NULL, 10) : 0, driver = 0, runtime = 0;
     cudaDeviceProp prop;
 
+    if (argc > 4)
+        return print_rates(argc, argv);
     if (side < 16 || side > 65536 || side % 16) {
-        fprintf(stderr, "usage: ceilings SIDE (a multiple of 16)\n");
+        fprintf(stderr, "usage: ceilings SIDE (a multiple of 16) | OUT IN f32|bf16 ROWS...\n");
         return 2;
     }
     CUDA(cudaGetDeviceProperties(&prop, 0));
     CUDA(cudaDriverGetVersion(&driver));
     CUDA(cudaRuntimeGetVersion(&runtime));
-    double copy = copy_rate((size_t)side * 4096), product = product_rate(side);
+    double copy = copy_rate((size_t)side * 4096), product = square_rate(side);
     printf("{\"device\":\"%s\",\"multiprocessors\":%d,\"memory_bytes\":%zu,\"driver\":%d,\"runtime\":%d,"
            "\"cublaslt\":%zu,\"side\":%d,\"copy_bytes_per_s\":%.4g,\"gemm_flop_per_s\":%.4g}\n",
            prop.name, prop.multiProcessorCount, prop.totalGlobalMem, driver, runtime, cublasLtGetVersion(), side, copy,

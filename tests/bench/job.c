@@ -1,8 +1,9 @@
-/* job.c - a whole profile on any backend, context by context: one object of JSON, for tests/bench/gpu and
+/* job.c - a whole profile on any backend, context by context: one object of JSON, for scripts/gpu-first and
  * tests/bench/roofline.py.
  *
- *     job MODEL CONTEXTS QUESTIONS CONFIGS NEW_TOKENS BACKEND DTYPE plain|ops
+ *     job MODEL CONTEXTS QUESTIONS CONFIGS NEW_TOKENS BACKEND DTYPE plain|ops [TEMPERATURE]
  *
+ * TEMPERATURE: the reference answers a second time, sampled, as evp-profile has it by default; 0 without it.
  * plain: how long prefill and the whole context take; reading the model is not in it. ops: every op by phase, with its
  * calls, seconds, operations and bytes. Then the clock is read around each op, so ops do not overlap and the whole
  * takes longer; clock_s is what two readings with nothing between them take.
@@ -106,6 +107,7 @@ static int run(struct job *j, char **arg, struct buf *out, struct err *err)
         .questions = arg[3],
         .configs = arg[4],
         .max_new_tokens = (int)strtol(arg[5], NULL, 10),
+        .temperature = arg[9] ? strtod(arg[9], NULL) : 0,
         .engine = { .model = arg[1], .backend = arg[6], .dtype = arg[7], .timed = j->timed }
     };
     double begin = clock_now();
@@ -120,6 +122,7 @@ static int run(struct job *j, char **arg, struct buf *out, struct err *err)
     json_put_int(&w, "pass_rows", be->pass_rows);
     json_put_text(&w, "configs", arg[4]);
     json_put_int(&w, "new_tokens", options.max_new_tokens);
+    json_put_real(&w, "temperature", options.temperature);
     json_put_real(&w, "start_s", clock_now() - begin);
     json_put_real(&w, "clock_s", ops_clock_s(be));
     json_begin(&w, "contexts", '[');
@@ -133,12 +136,12 @@ static int run(struct job *j, char **arg, struct buf *out, struct err *err)
 
 int main(int argc, char **argv)
 {
-    struct job j = { .timed = argc == 9 && strcmp(argv[8], "ops") == 0 };
+    struct job j = { .timed = argc >= 9 && strcmp(argv[8], "ops") == 0 };
     struct buf out = { 0 };
     struct err err;
 
-    if (argc != 9 || (!j.timed && strcmp(argv[8], "plain") != 0)) {
-        fprintf(stderr, "usage: job MODEL CONTEXTS QUESTIONS CONFIGS NEW_TOKENS BACKEND DTYPE plain|ops\n");
+    if (argc < 9 || argc > 10 || (!j.timed && strcmp(argv[8], "plain") != 0)) {
+        fprintf(stderr, "usage: job MODEL CONTEXTS QUESTIONS CONFIGS NEW_TOKENS BACKEND DTYPE plain|ops [TEMPERATURE]\n");
         return 2;
     }
     int code = run(&j, argv, &out, &err);
