@@ -162,11 +162,11 @@ PROGRAMS := $(patsubst %.c,$B/%,$(filter-out tests/bench/instance.c tests/bench/
 $B/tests/bench/plan $B/tests/bench/incremental $B/tests/bench/table $B/tests/bench/admit $B/tests/bench/aim: $B/tests/bench/instance.o
 $B/tests/bench/engine $B/tests/bench/profile: $B/tests/bench/gemm_rate.o
 $B/tests/bench/profile $B/tests/bench/job: $B/tests/bench/bench.o
-$B/tests/bench/embed $B/tests/bench/job: $B/tests/bench/ops.o
+$B/tests/bench/job: $B/tests/bench/ops.o
 $(PROGRAMS): $B/%: $B/%.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
-# What a GPU reaches with nothing of ours: for tests/bench/gpu.
+# What a GPU reaches with nothing of ours: for scripts/gpu-first.
 $B/tests/bench/ceilings: tests/bench/ceilings.cu
 	@echo "  NVCC    $<"
 	@mkdir -p $(@D)

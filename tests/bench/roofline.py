@@ -3,7 +3,7 @@
 
     roofline.py                                   one context of 32768 tokens of synthetic:llama-3.1-8b
     roofline.py --tokens 4096 --gpu h200          other sizes, one GPU
-    roofline.py --measured FILE.json              what tests/bench/job or tests/bench/gpu measured
+    roofline.py --measured FILE.json              what tests/bench/job measured
     roofline.py --write docs/roofline.md          renews the tables of that page; --check: are they up to date?
 
 It runs no op. It walks through the passes of the engine (engine/session.c, engine/decode.c) and the methods' ops
@@ -392,11 +392,6 @@ def measured_table(measured):
     return table(["tokens", "phase", "op", "calls", "time", "operations", "bytes", "bound by", "share of ceiling"], rows)
 
 
-def ceilings_of(result):
-    """The measured ceilings of a file of tests/bench/gpu, as measured_table() wants them."""
-    return {k: v for k, v in result["parts"].get("ceilings", {}).items() if k.endswith("_per_s")}
-
-
 def compare(measured):
     """Differences between the counts of each context of a measured file and those from its shapes, as lines."""
     said = []
@@ -444,7 +439,7 @@ def options(words):
     p.add_argument("--gpu", action="append", choices=GPUS, help="default: all")
     p.add_argument("--ceilings", action="store_true", help="print the GPUs' ceilings alone")
     p.add_argument("--json", action="store_true", help="print the counts as JSON")
-    p.add_argument("--measured", metavar="FILE", help="print what tests/bench/job or tests/bench/gpu measured")
+    p.add_argument("--measured", metavar="FILE", help="print what tests/bench/job measured")
     p.add_argument("--compare", metavar="FILE", help="are the counts of a measured file those from its shapes?")
     p.add_argument("--write", metavar="PAGE", help="renew the tables of a page")
     p.add_argument("--check", metavar="PAGE", help="status 1 when --write would change it")
@@ -460,7 +455,7 @@ def show(a):
     if a.measured:
         with open(a.measured) as f:
             measured = json.load(f)
-        return measured_table(measured["parts"]["ops"] | ceilings_of(measured) if "parts" in measured else measured)
+        return measured_table(measured)
     job = Job(a).run()
     if a.json:
         return json.dumps([dict(phase=phase, op=op, calls=c[0], flop=c[1], bytes=c[2])
