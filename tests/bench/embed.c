@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "embed/embed.h"
+#include "kernels/backend.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -141,7 +141,8 @@ int main(int argc, char **argv)
     struct err err;
 
     if (argc < 9 || argc > 10 || (!j.timed && strcmp(argv[8], "plain") != 0)) {
-        fprintf(stderr, "usage: job MODEL CONTEXTS QUESTIONS CONFIGS NEW_TOKENS BACKEND DTYPE plain|ops [TEMPERATURE]\n");
+        fprintf(stderr,
+                "usage: job MODEL CONTEXTS QUESTIONS CONFIGS NEW_TOKENS BACKEND DTYPE plain|ops [TEMPERATURE]\n");
         return 2;
     }
     int code = run(&j, argv, &out, &err);

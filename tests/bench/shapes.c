@@ -259,35 +259,40 @@ struct attention {
     double pairs, keys;     // rows by keys that they see, over all heads; key rows that are read, over all kv heads
 };
 
+/* What attention leaves: (G, T, H/G, K) and (G, T, H/G). */
+struct attended {
+    float *part, *lse;
+};
+
 /* Runs spans from .. from + n - 1. */
-static void attend(struct bench *b, const struct attention *a, int from, int n, float *part, float *lse)
+static void attend(struct bench *b, const struct attention *a, int from, int n, struct attended to)
 {
     struct attn_job job = a->job;
 
     job.spans.host += from;
     job.spans.device += from;
     job.spans.n = n;
-    job.part = part;
-    job.lse = lse;
+    job.part = to.part;
+    job.lse = to.lse;
     b->be->attend(b->be, &job);
 }
 
-static double time_attention(struct bench *b, const struct attention *a, float *part, float *lse)
+static double time_attention(struct bench *b, const struct attention *a, struct attended to)
 {
     double best = INFINITY;
 
-    attend(b, a, 0, a->job.spans.n, part, lse);
+    attend(b, a, 0, a->job.spans.n, to);
     for (int i = 0; i < REPEATS; i++) {
         double begin = b->be->clock(b->be);
-        attend(b, a, 0, a->job.spans.n, part, lse);
+        attend(b, a, 0, a->job.spans.n, to);
         double taken = b->be->clock(b->be) - begin;
         best = taken < best ? taken : best;
     }
     return best;
 }
 
-/* Spans whose result differs between two buffers, (G, T, H/G, K) and (G, T, H/G). */
-static int count_differing(struct bench *b, const struct attention *a, float *const part[2], float *const lse[2])
+/* Spans whose results differ. */
+static int count_differing(struct bench *b, const struct attention *a, const struct attended result[2])
 {
     const size_t T = (size_t)a->job.n_tokens, group = (size_t)(b->of->n_heads / b->of->n_kv_heads),
                  K = (size_t)b->of->head_dim, rows = T * (size_t)b->of->n_heads;
@@ -295,8 +300,8 @@ static int count_differing(struct bench *b, const struct attention *a, float *co
     int n = 0;
 
     for (int i = 0; i < 2; i++) {
-        p[i] = on_host(b, part[i], rows * K * sizeof(float));
-        l[i] = on_host(b, lse[i], rows * sizeof(float));
+        p[i] = on_host(b, result[i].part, rows * K * sizeof(float));
+        l[i] = on_host(b, result[i].lse, rows * sizeof(float));
     }
     for (int s = 0; s < a->job.spans.n; s++) {
         bool same = true;
@@ -314,24 +319,23 @@ static int count_differing(struct bench *b, const struct attention *a, float *co
     return n;
 }
 
-/* Times it, and compares each span alone with all together. A text is one span: its last row alone would be another
- * job, of which nothing is promised. */
+/* Times it, and compares each span alone with all together. A text is one span; nothing is promised of its rows. */
 static void run_attention(struct bench *b, struct attention *a)
 {
     const size_t rows = (size_t)a->job.n_tokens * (size_t)b->of->n_heads, K = (size_t)b->of->head_dim;
-    float *part[2], *lse[2];
+    struct attended result[2];
 
     a->job.spans.host = a->span;
     a->job.spans.device = on_device(b, a->span, (size_t)a->job.spans.n * sizeof(*a->span));
     a->job.q = random_numbers(b, rows * K);
     for (int i = 0; i < 2; i++) {
-        part[i] = take(b, rows * K * sizeof(float));
-        lse[i] = take(b, rows * sizeof(float));
+        result[i].part = take(b, rows * K * sizeof(float));
+        result[i].lse = take(b, rows * sizeof(float));
     }
-    double seconds = time_attention(b, a, part[0], lse[0]), e = (double)number_bytes(b);
+    double seconds = time_attention(b, a, result[0]), e = (double)number_bytes(b);
     for (int s = 0; s < a->job.spans.n; s++)
-        attend(b, a, s, 1, part[1], lse[1]);
-    int differ = count_differing(b, a, part, lse);
+        attend(b, a, s, 1, result[1]);
+    int differ = count_differing(b, a, result);
     b->n_differ += differ;
     json_begin(&b->out, NULL, '{');
     json_put_text(&b->out, "attend", a->name);
@@ -344,8 +348,8 @@ static void run_attention(struct bench *b, struct attention *a)
     json_put_int(&b->out, "differ", differ);
     json_end(&b->out, '}');
     for (int i = 0; i < 2; i++) {
-        b->be->free(b->be, part[i]);
-        b->be->free(b->be, lse[i]);
+        b->be->free(b->be, result[i].part);
+        b->be->free(b->be, result[i].lse);
     }
     b->be->free(b->be, (void *)(uintptr_t)a->job.q);
     b->be->free(b->be, (void *)(uintptr_t)a->job.spans.device);
