@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(THREADS) compare_bits(int *differ, const uint1
     for (size_t i = first; i < first + THREADS * EACH && i < n; i += THREADS)
         same &= a[i] == b[i];
     if (!same)
-        *differ = 1;
+        atomicOr(differ, 1);
 }
 
 /* One product of TRIAL_ROWS rows, or of as many as TRIAL_BYTES hold, and space for some of its rows alone. */

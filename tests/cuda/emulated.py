@@ -14,7 +14,7 @@ COMPILED = {"plain": "-fsanitize=alignment,bounds -fno-sanitize-recover=all", "r
 OBJECTS = {"plain": "plain", "race": "tsan"}
 LINKED = {"plain": COMPILED["plain"], "race": ""}
 # Long tests of bits and of memory, which run kernels that others run too: not under what makes each access slow.
-LONG = "kernels/@(*_do_not_know_each_other|attend_in_little_memory|best_reports_rows*)"
+LONG = "kernels/@(*_do_not_know_each_other|attend_in_little_memory|best_reports_rows*|gemm_of_any_width)"
 JOBS = int(os.environ.get("JOBS", os.cpu_count() or 1))
 
 # Tests of the file: a pattern of suite/name.
