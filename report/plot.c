@@ -41,10 +41,11 @@ static int script_file(const struct buf *script, struct err *err)
     return err->code;
 }
 
-/* In the child: gnuplot, which tells of its absence by 127. */
+/* In the child: gnuplot, which tells of its absence by 127. Without a locale it knows no signs beyond ASCII, and warns of
+ * each. */
 static _Noreturn void become_gnuplot(int in, int out)
 {
-    if (dup2(in, 0) >= 0 && dup2(out, 1) >= 0)
+    if (dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && setenv("LC_ALL", "C.UTF-8", 1) == 0)
         execlp("gnuplot", "gnuplot", "-d", "-", (char *)NULL);
     _exit(127);
 }

@@ -17,9 +17,10 @@ chmod 770 ssd
 evp-load -q m.jsonl --payloads pay 2>&1 | sed "s|$PWD/||"
 chmod 750 ssd
 [ "$(id -u)" = 0 ] || skip "only root can become another user"
-# a member of the group reads, and does not write
+# a member of the group reads, and does not write; the checkout may be where nobody else comes
 chmod 711 .
-reader() { setpriv --reuid nobody --regid "$1" --clear-groups "$BUILD/evp-show" --find prompt --model "$DATA/tiny.gguf" "$PWD/ssd" 2>&1 | sed "s|$PWD/||"; }
+install -m 755 "$BUILD/evp-show" show && install -m 644 "$DATA/tiny.gguf" tiny.gguf
+reader() { setpriv --reuid nobody --regid "$1" --clear-groups "$PWD/show" --find prompt --model tiny.gguf "$PWD/ssd" 2>&1 | sed "s|$PWD/||"; }
 echo hello >prompt && chmod 644 prompt
 reader nogroup | grep "^  placed\|error"
 reader daemon
