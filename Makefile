@@ -9,7 +9,9 @@
 MAKEFLAGS += -r
 .DEFAULT_GOAL := all
 CONFIG ?= release
-CC := $(if $(filter default,$(origin CC)),$(if $(filter clang fuzzer,$(CONFIG)),clang,gcc),$(CC))
+# ccache where it is; objects of another checkout will do, whatever its folder is called.
+CC := $(if $(filter default,$(origin CC)),$(if $(shell command -v ccache),ccache )$(if $(filter clang fuzzer,$(CONFIG)),clang,gcc),$(CC))
+export CCACHE_NOHASHDIR := 1
 VERSION := $(shell sed -n 's/^.define EVP_VERSION  *"\(.*\)"/\1/p' loader/libevp/evp.h)
 # What --version prints: a build of another commit than the release's adds that commit. Files and documents never do.
 COMMIT  := $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -177,13 +179,20 @@ $B/explore/%: $B/tests/fuzz/%.o $B/libevpress.a
 	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
 
 ## check: what needs no network, no model and under a minute
-check: checks
+GROUPS := layers style unit cli fuzz
+.PHONY: groups
+check: $B/tests/unit/all all $(TEST_TOOLS) $(TEST_PLUGINS) $B/tests/http/mock $(FUZZ:%=$B/tests/fuzz/%)
+	@$(MAKE) --no-print-directory groups
+# Every group runs, whatever failed before it.
+groups:
+	@rm -f $B/*.count
+	@for group in $(GROUPS); do tests/group $B $$group $(MAKE) --no-print-directory check-$$group; done
 	@tests/summary $B
-.PHONY: checks
-checks: check-layers check-style check-unit check-cli check-fuzz
 check-layers:
 	$(Q)tests/layers
 	$(Q)tests/recipes
+	$(Q)tests/covers
+	$(Q)tests/walk
 # How files and functions are written; tests/style planner/ looks at one folder.
 .PHONY: check-style
 check-style:
@@ -207,19 +216,30 @@ check-tsan: $B/evp-plan $B/evp-load $B/evp-show $B/tests/tools/make-load
 ## programs: everything that is compiled: tools, tests, fuzz targets, benchmarks
 .PHONY: programs
 programs: all $B/tests/unit/all $(TEST_TOOLS) $(TEST_PLUGINS) $B/tests/http/mock $(FUZZ:%=$B/tests/fuzz/%) $(PROGRAMS) $(THREADED)
+# What the address sanitizer can find something in: parsers, memory, and the loader's files. CONFIG=asan alone.
+.PHONY: check-asan
+check-asan: all $(TEST_TOOLS) $(TEST_PLUGINS) $B/tests/unit/all $B/tests/http/mock $(FUZZ:%=$B/tests/fuzz/%)
+	@rm -f $B/*.count
+	@tests/group $B unit $(MAKE) --no-print-directory check-unit
+	@tests/group $B fuzz $(MAKE) --no-print-directory check-fuzz
+	@tests/group $B cli tests/cli/run $B load show import
+	@tests/summary $B
 check-fuzz: $(FUZZ:%=$B/tests/fuzz/%)
 	$(Q)tests/fuzz/run $B $(FUZZ)
-## test: all set-up, then every test
+## test: all set-up, then every test but the long ones of the emulated GPU
 test:
 	@scripts/setup
-	@$(MAKE) --no-print-directory test-after-setup
-.PHONY: test-after-setup
-test-after-setup: all $(TEST_TOOLS) $(TEST_PLUGINS)
+	@$(MAKE) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) smoke golden"
+## test-all: the same with all of them: for who touches kernels, engine or methods
+test-all:
+	@scripts/setup
+	@$(MAKE) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) cuda golden"
+.PHONY: test-all test-after-setup check-golden
+test-after-setup: all $(TEST_TOOLS) $(TEST_PLUGINS) $B/tests/unit/all $B/tests/http/mock $(FUZZ:%=$B/tests/fuzz/%)
 	@$(MAKE) --no-print-directory build/cuda/plain/evp-cuda.so
-	@$(MAKE) --no-print-directory checks
-	@$(MAKE) --no-print-directory check-cuda
+	@$(MAKE) --no-print-directory groups GROUPS="$(TEST_GROUPS)"
+check-golden:
 	$(Q)tests/golden/run $B
-	@tests/summary $B
 ## oracles: compare with transformers, kvpress, sentence-transformers (installs 6 GB into build/venv)
 oracles: all $(TEST_TOOLS)
 	$(Q)tests/golden/oracles $B

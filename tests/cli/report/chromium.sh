@@ -1,5 +1,5 @@
 # A browser shows the page: its text, its plots, and something on the screen. Some of it is seen without colour.
-command -v chromium >/dev/null || skip "chromium is not installed; scripts/setup ci installs it"
+command -v chromium >/dev/null || skip "chromium is not installed; scripts/setup nightly installs it"
 command -v gnuplot >/dev/null || skip "gnuplot is not installed"
 /usr/bin/python3 -c 'import h5py' 2>/dev/null || skip "h5py is not installed"
 /usr/bin/python3 "$TOP/tests/cli/report/world.py" table.h5 30 10
