@@ -408,3 +408,20 @@ Test(planner, a_finite_remote_tier)
 
     cr_assert(crowd_gap(&c, 3000) < 1e-4);
 }
+
+/* Optimal does not run the greedies: it is at least as good on its own. Tiers of a few contexts up to half of them,
+ * with utilities that differ and with ties, below and above what the searches look at (20,000 contexts). */
+Test(planner, optimal_is_never_below_a_greedy)
+{
+    static const int contexts[] = { 2, 5, 12, 30, 400, 1000, 21000 };
+    static const double share[][3] = { { .01, .02, .04 }, { .05, .1, .15 }, { .2, .1, .2 }, { .0005, .3, .001 } };
+
+    for (size_t k = 0; k < sizeof(contexts) / sizeof(*contexts); k++)
+        for (size_t s = contexts[k] < 20000 ? 0 : 3; s < sizeof(share) / sizeof(*share); s++)
+            for (int ties = 0; ties < 2; ties++) {
+                struct crowd c = { 1 + (int)(k + s) % 3, { 0 }, 1000, ties };
+                for (int t = 0; t < c.n_tiers; t++)
+                    c.capacity[t] = (int64_t)(share[s][t] * 600 * contexts[k]);
+                crowd_gap(&c, contexts[k]);
+            }
+}
