@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 
 enum { MAX_C = 12, MAX_V = 6, MAX_T = 4 };
@@ -424,4 +425,38 @@ Test(planner, optimal_is_never_below_a_greedy)
                     c.capacity[t] = (int64_t)(share[s][t] * 600 * contexts[k]);
                 crowd_gap(&c, contexts[k]);
             }
+}
+
+/* One processor and all make the same plan, and the same baselines, bit for bit: more contexts than a thread takes at
+ * once, on which the searches run. */
+Test(planner, threads_do_not_change_a_plan)
+{
+    enum { N = 16500 };
+    struct crowd c = { 3, { 300000, 600000, 900000 }, 1000, 0 };
+    struct plan_problem p = { N, CROWD_CONFIGS, c.n_tiers, c.capacity, crowd_candidates, &c, NULL };
+    static int order[N];
+    struct plan plan[2][1 + BASELINE_COUNT];
+    cpu_set_t cpus, one;
+    struct err e;
+
+    for (int i = 0; i < N; i++)
+        order[i] = i;
+    cr_assert_eq(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
+    CPU_ZERO(&one);
+    for (size_t cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &cpus))
+            CPU_SET(cpu, &one);
+    for (int k = 0; k < 2; k++) {
+        int config;
+        cr_assert_eq(sched_setaffinity(0, sizeof(cpus), k ? &cpus : &one), 0);
+        cr_assert(!plan_solve(&plan[k][0], &p, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &e));
+        cr_assert(!plan_baselines(&plan[k][1], &p, order, &config, &e));
+    }
+    for (int b = 0; b <= BASELINE_COUNT; b++) {
+        cr_assert_arr_eq(plan[0][b].placement, plan[1][b].placement, N * sizeof(*plan[0][b].placement));
+        cr_assert_eq(memcmp(&plan[0][b].objective, &plan[1][b].objective, 2 * sizeof(double)), 0);
+        cr_assert_arr_eq(plan[0][b].price, plan[1][b].price, sizeof(plan[0][b].price));
+        plan_release(&plan[0][b]);
+        plan_release(&plan[1][b]);
+    }
 }
