@@ -41,7 +41,7 @@ HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null)
 HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 
 # ---- what is built from what -------------------------------------------------
-DIRS  := base kernels kernels/reference kernels/cpu kernels/cuda methods engine embed datasets qgen planner profiler report \
+DIRS  := base kernels kernels/reference kernels/cpu kernels/cuda methods engine embed datasets qgen planner profiler report aiming \
          loader/formats loader/index loader/media loader/store loader/load loader/libevp planner/placement
 LIB_C := $(wildcard $(DIRS:%=%/*.c)) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
 LIB_O := $(LIB_C:%.c=$B/%.o)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 top = Path(sys.argv[1])
 table = (top / "tests/README.md").read_text().split("## Which tests cover a source file")[1]
-folders = "base cmd datasets embed engine kernels loader methods planner profiler qgen report".split()
+folders = "aiming base cmd datasets embed engine kernels loader methods planner profiler qgen report".split()
 sources = {str(p.relative_to(top)) for f in folders for p in (top / f).rglob("*.c")}
 named, tests = [], set()
 for line in table.splitlines():

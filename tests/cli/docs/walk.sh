@@ -2,6 +2,6 @@
 cd "$TOP" || exit
 for name in $(grep -oE '`[a-z0-9_-]+\.[ch]:[a-z0-9_]+`' docs/architecture.md | tr -d '\140' | sort -u); do
 	file=${name%:*} function=${name#*:}
-	path=$(find base kernels methods engine embed loader datasets qgen planner profiler report cmd -name "$file")
+	path=$(find base kernels methods engine embed loader datasets qgen planner profiler report aiming cmd -name "$file")
 	[ -n "$path" ] && grep -qE "^[a-z].*\\b$function\\(" "$path" || echo "$name is not there"
 done
