@@ -34,7 +34,7 @@ ifeq ($(CFLAGS_$(CONFIG)),)
 $(error CONFIG is release, debug, asan, tsan or clang, not '$(CONFIG)')
 endif
 # Hidden by default: libevp.so exports the functions that loader/libevp/evp.h marks and nothing else.
-ALL_CFLAGS  = -std=c11 $(WARN) $(CFLAGS_$(CONFIG)) -fopenmp -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE \
+ALL_CFLAGS  = -std=c11 $(WARN) $(CFLAGS_$(CONFIG)) -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE \
               -include base/banned.h $(CFLAGS)
 ALL_LDFLAGS = $(CFLAGS_$(CONFIG)) -fopenmp -Wl,--as-needed $(LDFLAGS)
 # --as-needed: a tool is bound only to the libraries whose code it has, so evp-plan needs no BLAS.
@@ -43,7 +43,7 @@ HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null)
 HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 
 # ---- what is built from what -------------------------------------------------
-DIRS  := base kernels kernels/reference kernels/cpu kernels/cuda methods engine embed datasets qgen planner profiler report \
+DIRS  := base kernels kernels/reference kernels/cpu kernels/cuda methods engine embed datasets qgen planner profiler report aiming \
          loader/formats loader/index loader/media loader/store loader/load loader/libevp planner/placement
 LIB_C := $(wildcard $(DIRS:%=%/*.c)) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
 LIB_O := $(LIB_C:%.c=$B/%.o)
@@ -74,21 +74,16 @@ $B/libevpress.a: $(LIB_O)
 	  [ -z "$$twice" ] || { echo "defined in two files: $$twice"; exit 1; }
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-# What a serving system links. It is compiled from these folders and nothing else, without OpenMP, and linked to
-# cJSON, libcrypto, SQLite and hiredis alone, so it can need no model, GPU or BLAS; only what loader/libevp/evp.h declares is
-# visible.
+# What a serving system links: the objects of these folders and nothing else, linked to cJSON, OpenSSL, SQLite and
+# hiredis alone, so it can need no model, GPU, BLAS or OpenMP; only what loader/libevp/evp.h declares is visible.
 LIBEVP_DIRS := base planner loader/formats loader/index loader/media loader/store loader/libevp
 LIBEVP_LIBS := -lcjson -lssl -lcrypto -lsqlite3 -lhiredis -lpthread -lm
-LIBEVP_O := $(patsubst %.c,$B/libevp/%.o,$(filter-out base/http.c,$(wildcard $(LIBEVP_DIRS:%=%/*.c))))
+LIBEVP_O := $(patsubst %.c,$B/%.o,$(filter-out base/http.c,$(wildcard $(LIBEVP_DIRS:%=%/*.c))))
 $B/libevp.so: $(LIBEVP_O) loader/libevp/libevp.map
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,-soname,libevp.so.1 -Wl,--no-undefined -Wl,--gc-sections -Wl,--as-needed \
+	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,-soname,libevp.so.1 -Wl,--no-undefined -Wl,--as-needed \
 	  -Wl,--version-script=loader/libevp/libevp.map $(LDFLAGS) $(LIBEVP_O) $(LIBEVP_LIBS) -o $@
 	$(Q)ln -sf libevp.so $B/libevp.so.1
-$B/libevp/%.o: %.c $B/flags
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(filter-out -fopenmp,$(ALL_CFLAGS)) -Wno-unknown-pragmas -ffunction-sections -fdata-sections \
-	  -MMD -MP -c $< -o $@
 
 # The cuda backend: one object that the tools open on demand (kernels/cuda/cuda.h). Nothing of CUDA is linked into them.
 # For compute capability 8.x and 9.0, and for later ones as PTX.
@@ -118,6 +113,7 @@ $B/%.o: %.c $B/flags
 # with a choice in them become vectors only then. *_avx2.c, *_avx512.c, *_avx512bf16.c and *_amx.c may use what their names say,
 # behind a check at run time. Elsewhere -O2.
 $B/kernels/%.o $B/engine/dequant.o: private CFLAGS_release := -O3 -g -fno-trapping-math
+$B/kernels/%.o: private ALL_CFLAGS += -fopenmp
 $B/%_avx2.o: private ALL_CFLAGS += -mavx2 -mfma -ffp-contract=fast
 $B/%_avx512.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma \
                                          -mprefer-vector-width=512 -ffp-contract=fast
@@ -201,7 +197,7 @@ check-unit: $B/tests/unit/all
 	$(Q)tests/unit/run $B
 check-cli: all $(TEST_TOOLS) $(TEST_PLUGINS) $B/tests/http/mock
 	$(Q)tests/cli/run $B
-# libevp's locks: programs with threads, from libevp's sources alone, which have no OpenMP; ThreadSanitizer does not know
+# libevp's locks: programs with threads, from libevp's objects alone, which have no OpenMP; ThreadSanitizer does not know
 # its barriers. The plans they work on come from the tools of this build.
 THREADED := $B/threads/admit-threads $B/threads/read-load
 $(THREADED): $B/threads/%: $B/tests/tools/%.o $(LIBEVP_O)

@@ -4,11 +4,12 @@
  * that is there is not made again, and evp-profile answers nothing twice, so the same command goes on where a killed
  * one was. What is spent is computed from the lists, whoever made them.
  */
-#include "cmd/aim_job.h"
+#include "cmd/aim_rounds.h"
 
 #include "base/array.h"
 #include "base/log.h"
 #include "base/unconst.h"
+#include "cmd/profile_say.h"
 #include "profiler/cells.h"
 
 #include <errno.h>
@@ -180,7 +181,7 @@ static double share_of(int k, int n)
 /* Makes list k unless it is there. *answers: how many it asks. */
 static int make_list(struct rounds *r, int k, const char *list, int *answers, struct err *err)
 {
-    struct aim_job j = { .opt = r->opt };
+    struct aim_job j = { .opt = r->opt, .say_refused = profile_say_refused };
     double cost = 0, budget = 0;
     int code = aim_read(&j, r->path, err);
 

@@ -1,12 +1,15 @@
 /* evp-aim - lists the answers that are worth computing, for evp-profile --cells.
  *
- * Train questions by what they can change in the plan (aim_list.c), or the test questions of a plan that was made
- * (aim_test.c); one list, or lists, profiling and scoring in turns (aim_rounds.c).
+ * Train questions by what they can change in the plan (aiming/aim_list.c), or the test questions of a plan that was
+ * made (aiming/aim_test.c); one list, or lists, profiling and scoring in turns (aim_rounds.c).
  */
 #include "base/log.h"
 #include "base/opt.h"
-#include "cmd/aim_job.h"
+#include "cmd/aim_rounds.h"
+#include "cmd/profile_say.h"
 #include "cmd/summary.h"
+
+#include <math.h>
 
 static struct aim_options cfg = { .alpha = 1, .sure = 0.75, .until = -1, .answer_tokens = 50, .max_new_tokens = 32 };
 static struct opt_common common;
@@ -83,6 +86,42 @@ static const struct tool tool = {
     .common = &common,
 };
 
+void aim_say(const struct aim_job *j, const struct aim_out *out)
+{
+    struct aim_cost full = aim_full_cost(j);
+
+    if (out->dear_pilot)
+        log_warn("a pilot of %d contexts costs more than the budget, %.2g %% of what all train questions over all "
+                 "configs cost; fewer would tell nothing",
+                 out->cost.contexts, 100 * out->budget / full.tokens);
+    summary_int("contexts", out->cost.contexts);
+    summary_int("answers", out->cost.answers);
+    json_put_real(summary_json(), "loss", out->loss);
+    if (!isnan(out->loss))
+        log_info("planning now loses about %.4g of utility against knowing every quality", out->loss);
+    if (out->cost.answers == 0)
+        log_info(out->too_dear ? "nothing that is worth asking is within the budget" : "nothing is worth asking");
+    else
+        log_info("%d contexts, %lld answers: %.1f %% of what all train questions over all configs cost",
+                 out->cost.contexts, (long long)out->cost.answers, 100 * out->cost.tokens / full.tokens);
+}
+
+static int list_tests(struct aim_job *j, struct err *err)
+{
+    struct aim_tested tested;
+
+    if (aim_test(j, &tested, err))
+        return err->code;
+    if (tested.n_unknown)
+        log_warn("%d contexts of the manifest are not among the contexts", tested.n_unknown);
+    if (tested.n_untested)
+        log_warn("%d compressed contexts have no test questions", tested.n_untested);
+    summary_int("contexts", tested.n_rows);
+    summary_int("answers", tested.n_answers);
+    log_info("%d contexts, %d answers", tested.n_rows, tested.n_answers);
+    return 0;
+}
+
 static int one_list(struct aim_job *j, const char *table, struct err *err)
 {
     struct aim_out out = { .path = cfg.output, .budget = -1 };
@@ -107,7 +146,7 @@ static int check_options(const char *table, struct err *err)
 /* path: CONTEXTS, QUESTIONS, TABLE or NULL. */
 static int run(char *const *path, bool *partial, struct err *err)
 {
-    struct aim_job j = { .opt = &cfg };
+    struct aim_job j = { .opt = &cfg, .say_refused = profile_say_refused };
 
     if (check_options(path[2], err))
         return err->code;
@@ -115,7 +154,7 @@ static int run(char *const *path, bool *partial, struct err *err)
         return aim_rounds(&cfg, path, partial, err);
     int code = aim_read(&j, path, err);
     if (!code)
-        code = cfg.test ? aim_test(&j, err) : one_list(&j, path[2], err);
+        code = cfg.test ? list_tests(&j, err) : one_list(&j, path[2], err);
     *partial = j.n_refused > 0;
     aim_release(&j);
     return code;

@@ -17,6 +17,7 @@
 #include "cmd/summary.h"
 #include "profiler/groups.h"
 #include "profiler/run_all.h"
+#include "profiler/draw.h"
 #include "profiler/unvisited.h"
 
 #include <limits.h>
@@ -24,13 +25,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const char default_configs[] = "keydiff:drop=0.1..0.9/0.4,snapkv:drop=0.1..0.9/0.4,kivi:bits=4,kivi:bits=2";
 
 static struct {
-    const char *model, *chat, *configs, *cells, *backend, *dtype, *output, *on;
-    int max_new_tokens, threads;
+    const char *model, *chat, *configs, *cells, *sample, *backend, *dtype, *output, *on;
+    int max_new_tokens, threads, seed;
     int only; // enum grid_split
     struct shard shard;
     bool truncate, overwrite, dry_run;
@@ -41,6 +41,7 @@ static struct {
           .backend = "auto",
           .dtype = "f32",
           .shard = { 1, 1 },
+          .seed = 1,
           .max_new_tokens = 32,
           .temperature = -1 };
 
@@ -53,6 +54,10 @@ static const struct opt opts[] = {
         "configs to try, separated by commas, ranges as from..to/step; 'none' is always among them; 'drop' is what "
         "kvpress and the papers call compression ratio"),
     OPT_TEXT(0, "cells", &cfg.cells, "LIST", "answer what this list of evp-aim asks for, instead of --configs"),
+    OPT_TEXT(0, "sample", &cfg.sample, "N",
+             "run only N random contexts, or a share of all like 12%; the others become rows without measurements, "
+             "which are planned by what is believed of them, and need no questions"),
+    OPT_SEED(&cfg.seed),
     OPT_PICK(0, "only", &cfg.only, "both|train|test", "answer the questions of one split"),
     OPT_NUM(0, "max-new-tokens", &cfg.max_new_tokens, 1, 4096, "most tokens that an answer may have"),
     OPT_REAL(
@@ -93,6 +98,7 @@ static const struct tool tool = {
         "profiled is reported, the others go on, and the status is 1. CONTEXTS or QUESTIONS may be '-', standard "
         "input.",
     .examples = "  evp-profile contexts.jsonl questions.jsonl -o profile.h5\n"
+                "  evp-profile contexts.jsonl questions.jsonl --sample 300 -o profile.h5\n"
                 "  evp-profile contexts.jsonl questions.jsonl --dry-run -o profile.h5 \\\n"
                 "      --configs 'keydiff:drop=0.1..0.9/0.2,kivi:bits=2' --on H100,1000x32k\n",
     .opts = opts,
@@ -104,6 +110,7 @@ struct job {
     struct contexts contexts;
     struct questions questions;
     struct cells cells;
+    bool *sampled; // (contexts) with --sample
     struct config *config;
     int n_configs;
     struct model *model;         // open from plan() to the end
@@ -138,41 +145,13 @@ static void job_release(struct job *j)
     model_close(j->model);
     free(j->lineage);
     free(j->config);
+    free(j->sampled);
     cells_release(&j->cells);
     questions_release(&j->questions);
     contexts_release(&j->contexts);
 }
 
 /* ---- how it was made --------------------------------------------------------------- */
-
-/* SHA-256 of an input; null when it is a pipe. */
-static int put_digest(struct json_out *w, const char *name, const char *path, struct err *err)
-{
-    char hex[DIGEST_HEX];
-    struct stat st;
-
-    if (strcmp(path, "-") == 0 || stat(path, &st) || !S_ISREG(st.st_mode)) {
-        json_put_null(w, name);
-        return 0;
-    }
-    if (digest_file(path, hex, err))
-        return err->code;
-    json_put_text(w, name, hex);
-    return 0;
-}
-
-/* The member "inputs". */
-static int put_inputs(struct buf *out, char *const *input, struct err *err)
-{
-    struct json_out w = { .buf = out };
-
-    json_begin(&w, NULL, '{');
-    int code = put_digest(&w, "contexts", input[0], err);
-    if (!code)
-        code = put_digest(&w, "questions", input[1], err);
-    json_end(&w, '}');
-    return code;
-}
 
 /* argv[first..] are the inputs. The lineage of a file that is extended goes on in the new one; the same command given
  * again adds nothing. */
@@ -181,7 +160,7 @@ static int make_lineage(struct job *j, int argc, char **argv, int first, struct 
     struct buf inputs = { 0 }, lineage = { 0 };
     struct json *before = j->store.has_file ? table_lineage(&j->store.have) : NULL;
     const struct json *const from[] = { j->contexts.header, j->questions.header, j->cells.header, before };
-    int code = put_inputs(&inputs, argv + first, err);
+    int code = profile_put_inputs(&inputs, argv + first, err);
 
     rows_made_to_text(&(struct rows_made){ .tool = tool.name,
                                            .args = argv + 1,
@@ -243,8 +222,15 @@ static int read_inputs(struct job *j, const char *contexts, const char *question
     j->input = (struct grid_input){
         .contexts = &j->contexts, .questions = &j->questions, .shard = cfg.shard, .split = (enum grid_split)cfg.only
     };
-    if (cfg.cells && read_cells(j, err))
+    if (cfg.cells &&
+        (cfg.sample ? err_set(err, ERR_USAGE, "--sample and --cells exclude each other") : read_cells(j, err)))
         return err->code;
+    if (cfg.sample) {
+        const struct draw draw = { &j->contexts, &j->questions, cfg.sample, cfg.seed };
+        if (draw_contexts(&j->sampled, &draw, err))
+            return err_wrap(err, "--sample");
+        j->input.sampled = j->sampled;
+    }
     return grid_begin(&j->grid, &j->input, err);
 }
 
@@ -519,7 +505,7 @@ static int measure(struct job *j, struct err *err)
     return code;
 }
 
-/* With an aimed list every context becomes a row of FILE, run or not. */
+/* With a list of cells, or a sample, every context becomes a row of FILE, run or not. */
 static int write_file(struct job *j, struct err *err)
 {
     const struct kv_shape shape = model_shape_of(j);
@@ -528,7 +514,7 @@ static int write_file(struct job *j, struct err *err)
     struct table rows = { 0 };
     int code = 0;
 
-    if (j->cells.rows && made.backend) {
+    if ((j->cells.rows || cfg.sample) && made.backend) {
         code = unvisited_rows(&rows, &j->grid, &shape, err);
         if (!code)
             code = table_set_made(&rows, &made, err);

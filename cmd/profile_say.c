@@ -5,6 +5,9 @@
 #include "base/parse.h"
 #include "kernels/timed.h"
 
+#include <string.h>
+#include <sys/stat.h>
+
 void profile_say_refused(const struct grid *g)
 {
     int n = g->n_refused + g->n_refused_questions;
@@ -76,4 +79,34 @@ void profile_say_timing(const struct timing *t)
             "times are noisy: the prefill of context '%s' took %s and %s; something else runs on this machine, and "
             "the fastest counts",
             t->worst_id, text_seconds(fast, t->worst.fastest), text_seconds(slow, t->worst.slowest));
+}
+
+/* ---- how it was made --------------------------------------------------------------- */
+
+/* SHA-256 of an input; null when it is a pipe. */
+static int put_digest(struct json_out *w, const char *name, const char *path, struct err *err)
+{
+    char hex[DIGEST_HEX];
+    struct stat st;
+
+    if (strcmp(path, "-") == 0 || stat(path, &st) || !S_ISREG(st.st_mode)) {
+        json_put_null(w, name);
+        return 0;
+    }
+    if (digest_file(path, hex, err))
+        return err->code;
+    json_put_text(w, name, hex);
+    return 0;
+}
+
+int profile_put_inputs(struct buf *out, char *const *input, struct err *err)
+{
+    struct json_out w = { .buf = out };
+
+    json_begin(&w, NULL, '{');
+    int code = put_digest(&w, "contexts", input[0], err);
+    if (!code)
+        code = put_digest(&w, "questions", input[1], err);
+    json_end(&w, '}');
+    return code;
 }

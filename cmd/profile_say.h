@@ -20,4 +20,7 @@ void profile_say_ops(const struct backend *be);
 /* What measuring prefills again took and found; a warning when the times of one lie far apart. */
 void profile_say_timing(const struct timing *t);
 
+/* The member "inputs" of a profile's lineage: the SHA-256 of contexts and questions, the two paths of `input`. */
+int profile_put_inputs(struct buf *out, char *const *input, struct err *err) MUST_CHECK;
+
 #endif

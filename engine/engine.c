@@ -1,6 +1,7 @@
 /* engine.c - opening a model and a backend; then, for a plan, weights and the table of rotary angles. */
 #include "engine/engine.h"
 
+#include "base/parallel.h"
 #include "engine/engine_internal.h"
 #include "kernels/timed.h"
 
@@ -51,6 +52,24 @@ static float rope_step(const struct model_config *c, int i)
     return (1 - blend) * step / factor + blend * step;
 }
 
+/* A table of a function of the angles. (positions, pairs) */
+struct angles {
+    const struct engine *e;
+    double (*function)(double);
+    float *table;
+};
+
+static void set_pair(void *arg, int pair)
+{
+    const struct angles *a = arg;
+    size_t half = (size_t)a->e->config.rotary / 2;
+    float step = rope_step(&a->e->config, pair);
+
+    for (size_t p = 0; p < (size_t)a->e->plan.max_positions; p++)
+        a->table[p * half + (size_t)pair] =
+            (float)a->function((double)((float)p * step)); // the angle as the models' own code has it
+}
+
 /* One of the two tables to the device. */
 static float *angles_of(const struct engine *e, double (*function)(double), struct err *err)
 {
@@ -60,15 +79,10 @@ static float *angles_of(const struct engine *e, double (*function)(double), stru
 
     if (!table)
         err_nomem(err);
-#pragma omp parallel for schedule(static)
-    for (size_t i = 0; i < (at ? half : 0); i++) {
-        float step = rope_step(&e->config, (int)i);
-        for (size_t p = 0; p < (size_t)e->plan.max_positions; p++)
-            table[p * half + i] =
-                (float)function((double)((float)p * step)); // the angle as the models' own code has it
-    }
-    if (at)
+    if (at) {
+        parallel_do(parallel_threads(), (int)half, set_pair, &(struct angles){ e, function, table });
         be->write(be, at, table, bytes);
+    }
     free(table);
     return at;
 }

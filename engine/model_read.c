@@ -4,15 +4,17 @@
  * while it is in the cache; of several such numbers the first one in the file is reported, whatever the number of
  * threads.
  */
+#include "base/parallel.h"
 #include "base/unconst.h"
 #include "engine/model_internal.h"
 #include "kernels/backend.h"
 #include "kernels/half.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
-enum { THREADS_FROM = 1 << 16 }; // elements: below, starting threads costs more than it saves
+enum { SHARE = 1 << 16 }; // elements that a thread takes at once, in whole rows
 
 /* Row r of a tensor that rotates neighbours (2j, 2j + 1), as llama.cpp stores q and k, belongs at row j or at
  * j + head_dim / 2 of its head when halves are rotated. */
@@ -33,6 +35,8 @@ static enum dtype dtype_of(const struct tensor *t)
 struct rows {
     struct tensor t;
     const struct mat *out;
+    int64_t share;            // rows
+    atomic_int_least64_t bad; // the first element that is not finite; rows * cols: none
 };
 
 /* A row rounded to bf16, a few blocks at a time. */
@@ -80,17 +84,26 @@ static size_t do_row(const struct rows *x, int64_t r)
     return weight_finite(WEIGHT_F32, to, cols);
 }
 
-static int do_rows(const struct model *m, const struct rows *x, struct err *err)
+static void do_share(void *arg, int share)
+{
+    struct rows *x = arg;
+    const int64_t rows = x->out->rows, cols = x->out->cols;
+
+    for (int64_t r = share * x->share; r < (share + 1) * x->share && r < rows; r++) {
+        int64_t finite = (int64_t)do_row(x, r), at = r * cols + finite, bad = x->bad;
+        while (finite < cols && at < bad && !atomic_compare_exchange_weak(&x->bad, &bad, at))
+            ;
+    }
+}
+
+static int do_rows(const struct model *m, struct rows *x, struct err *err)
 {
     const int64_t rows = x->out->rows, cols = x->out->cols;
-    int64_t bad = rows * cols;
 
-#pragma omp parallel for schedule(static) reduction(min : bad) if (rows * cols >= THREADS_FROM)
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t finite = (int64_t)do_row(x, r), at = r * cols + finite;
-        if (finite < cols && at < bad)
-            bad = at;
-    }
+    x->share = SHARE / cols + 1;
+    x->bad = rows * cols;
+    parallel_do(parallel_threads(), (int)((rows + x->share - 1) / x->share), do_share, x);
+    int64_t bad = x->bad;
     if (bad == rows * cols)
         return 0;
     return err_set(err, ERR_FORMAT, "'%s': tensor '%s' has a number that is not finite, in row %lld, column %lld",

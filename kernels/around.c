@@ -1,7 +1,5 @@
-/* around.c - one wrapper per op: before, the inner op, after with what the shapes say about its cost.
- *
- * The order is that of struct backend: costs first, then memory, weights and ops.
- */
+/* around.c - a wrapper per op: before, the inner op, after with what the shapes say about its cost. OPS is the list of
+ * them, and what each costs. */
 #include "kernels/around.h"
 
 #include <stdlib.h>
@@ -113,286 +111,72 @@ static double kv_rows_of(const struct kv_rows *heads, int n_heads)
     return n;
 }
 
-/* ---- memory and weights ------------------------------------------------- */
-
-static void *around_alloc(struct backend *be, size_t bytes, struct err *err)
+static double attend_bytes(const struct backend *be, const struct attn_job *job)
 {
-    return inner_of(be)->alloc(inner_of(be), bytes, err);
-}
-
-static void around_free(struct backend *be, void *at)
-{
-    inner_of(be)->free(inner_of(be), at);
-}
-
-static void around_write(struct backend *be, void *dst, const void *host, size_t bytes)
-{
-    struct backend *in = begin(be);
-
-    in->write(in, dst, host, bytes);
-    end(be, "write", 0, (double)bytes);
-}
-
-static int around_read(struct backend *be, void *host, const void *src, size_t bytes, struct err *err)
-{
-    struct backend *in = begin(be);
-
-    int code = in->read(in, host, src, bytes, err);
-    end(be, "read", 0, (double)bytes);
-    return code;
-}
-
-static void around_copy(struct backend *be, void *dst, const void *src, size_t bytes)
-{
-    struct backend *in = begin(be);
-
-    in->copy(in, dst, src, bytes);
-    end(be, "copy", 0, 2 * (double)bytes);
-}
-
-static void around_repeat(struct backend *be, void *dst, size_t pitch, int n, const void *host, size_t bytes)
-{
-    struct backend *in = begin(be);
-
-    in->repeat(in, dst, pitch, n, host, bytes);
-    end(be, "repeat", 0, (double)bytes * (1 + n));
-}
-
-static int around_sync(struct backend *be, struct err *err)
-{
-    return inner_of(be)->sync(inner_of(be), err);
-}
-
-static double around_clock(struct backend *be)
-{
-    return inner_of(be)->clock(inner_of(be));
-}
-
-static struct device_memory around_memory(struct backend *be)
-{
-    return inner_of(be)->memory(inner_of(be));
-}
-
-static size_t around_scratch(struct backend *be, const struct work_shape *work)
-{
-    return inner_of(be)->scratch(inner_of(be), work);
-}
-
-static struct weight *around_weight_new(struct backend *be, const struct mat *host, int n_parts, struct err *err)
-{
-    struct backend *in = begin(be);
-    double bytes = 0;
-
-    struct weight *w = in->weight_new(in, host, n_parts, err);
-    for (int p = 0; p < n_parts; p++)
-        bytes += mat_bytes(host[p]);
-    end(be, "weight_new", 0, bytes + (w ? weight_size(be, w) : 0));
-    return w;
-}
-
-static void around_weight_free(struct backend *be, struct weight *w)
-{
-    inner_of(be)->weight_free(inner_of(be), w);
-}
-
-static struct weight_bytes around_weight_bytes(struct backend *be, int out, int in)
-{
-    return inner_of(be)->weight_bytes(inner_of(be), out, in);
-}
-
-/* ---- both kinds of transformer ------------------------------------------ */
-
-static void around_gemm(struct backend *be, struct mat out, struct mat x, const struct weight *w, const float *bias,
-                        enum gemm_into into)
-{
-    struct backend *in = begin(be);
-
-    in->gemm(in, out, x, w, bias, into);
-    end(be, "gemm", product_flop(x.rows, w),
-        mat_bytes(x) + weight_size(be, w) + (into == GEMM_ADD ? 2 : 1) * mat_bytes(out));
-}
-
-/* Attention by its kind, because the kinds differ in speed. */
-static const char *attend_name(enum attn_kind kind)
-{
-    static const char *const name[] = { [ATTN_TEXT] = "attend text",
-                                        [ATTN_OWN] = "attend own",
-                                        [ATTN_SHARED] = "attend shared",
-                                        [ATTN_WHOLE] = "attend whole" };
-    return name[kind];
-}
-
-static void around_attend(struct backend *be, const struct attn_job *job)
-{
-    struct attn_cost c = attn_cost(job);
     double rows = attn_tokens(job) * job->n_heads, K = job->head_dim;
-    struct backend *in = begin(be);
 
-    in->attend(in, job);
-    end(be, attend_name(job->kind), 4 * K * c.pairs,
-        own_bytes(be, K * (rows + 2 * c.keys)) + (job->out.at ? own_bytes(be, K * rows) : 0) +
-            (job->part ? 4 * K * rows : 0) + (job->lse ? 4 * rows : 0));
+    return own_bytes(be, K * (rows + 2 * attn_cost(job).keys)) + (job->out.at ? own_bytes(be, K * rows) : 0) +
+           (job->part ? 4 * K * rows : 0) + (job->lse ? 4 * rows : 0);
 }
 
-/* ---- Llama -------------------------------------------------------------- */
-
-static void around_embed(struct backend *be, struct mat out, struct mat table, const int32_t *ids)
+static double column_bytes(const struct backend *be, const struct column_job *job)
 {
-    struct backend *in = begin(be);
+    double rows = attn_tokens(&job->attn) * job->attn.n_heads, keys = attn_cost(&job->attn).keys;
+
+    return own_bytes(be, job->attn.head_dim * (rows + keys)) + 4 * rows + (job->into == COLUMN_ADD ? 2 : 1) * 4 * keys;
+}
+
+static double embed_bytes(struct mat out, struct mat table)
+{
     struct mat found = { .rows = out.rows, .cols = out.cols, .type = table.type };
 
-    in->embed(in, out, table, ids);
-    end(be, "embed", 0, mat_bytes(found) + mat_bytes(out));
+    return mat_bytes(found) + mat_bytes(out);
 }
 
-static void around_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps)
+static double merge_bytes(const struct merge_job *job)
 {
-    struct backend *in = begin(be);
-
-    in->rmsnorm(in, out, x, w, eps);
-    end(be, "rmsnorm", 0, mat_bytes(x) + mat_bytes(out));
-}
-
-static void around_rope(struct backend *be, const struct rope_job *job)
-{
-    struct backend *in = begin(be);
-    double angles = job->cos ? 4.0 * job->qkv.rows * job->rotary : 0;
-
-    in->rope(in, job);
-    end(be, "rope", 0, 2 * mat_bytes(job->qkv) + angles);
-}
-
-static void around_merge(struct backend *be, const struct merge_job *job)
-{
-    struct backend *in = begin(be);
     double numbers = (double)job->out.rows * job->out.cols;
 
-    in->merge(in, job);
-    end(be, "merge", 0, 2 * 4 * (numbers + numbers / job->head_dim) + mat_bytes(job->out));
+    return 2 * 4 * (numbers + numbers / job->head_dim) + mat_bytes(job->out);
 }
 
-static void around_silu_mul(struct backend *be, struct mat out, struct mat gate_up)
+static double moe_flop(int rows, const struct experts *e)
 {
-    struct backend *in = begin(be);
-
-    in->silu_mul(in, out, gate_up);
-    end(be, "silu_mul", 0, mat_bytes(gate_up) + mat_bytes(out));
+    return product_flop(rows, e->router) +
+           (double)rows * e->n_used * (product_flop(1, e->gate_up[0]) + product_flop(1, e->down[0]));
 }
 
 /* Every row reads its own experts; together they read no expert twice. */
-static void around_moe(struct backend *be, struct mat x, struct mat normed, const struct experts *experts)
+static double moe_bytes(struct backend *be, struct mat x, struct mat normed, const struct experts *e)
 {
-    struct backend *in = begin(be);
-    double rows = x.rows, used = rows * experts->n_used, read = used < experts->n ? used : experts->n;
-    const struct weight *gate_up = experts->gate_up[0], *down = experts->down[0];
+    double used = (double)x.rows * e->n_used, read = used < e->n ? used : e->n;
 
-    in->moe(in, x, normed, experts);
-    end(be, "moe", rows * product_flop(1, experts->router) + used * (product_flop(1, gate_up) + product_flop(1, down)),
-        weight_size(be, experts->router) + read * (weight_size(be, gate_up) + weight_size(be, down)) +
-            mat_bytes(normed) + 2 * mat_bytes(x));
+    return weight_size(be, e->router) + read * (weight_size(be, e->gate_up[0]) + weight_size(be, e->down[0])) +
+           mat_bytes(normed) + 2 * mat_bytes(x);
 }
 
-static void around_best(struct backend *be, struct best *best, struct mat x, const struct weight *head)
+static double slots_bytes(const struct backend *be, const struct kv_shape *shape, const struct slot_copy *copy)
 {
-    struct backend *in = begin(be);
-
-    in->best(in, best, x, head);
-    end(be, "best", product_flop(x.rows, head), mat_bytes(x) + weight_size(be, head) + (double)sizeof(*best) * x.rows);
-}
-
-static void around_copy_slots(struct backend *be, const struct kv_store *store, const struct kv_shape *shape,
-                              const struct slot_copy *copy)
-{
-    struct backend *in = begin(be);
     double numbers = 2.0 * copy->n * shape->head_dim * shape->n_layers * shape->n_kv_heads; // K and V
 
-    in->copy_slots(in, store, shape, copy);
-    end(be, "copy_slots", 0, own_bytes(be, numbers * (1 + copy->n_to)));
+    return own_bytes(be, numbers * (1 + copy->n_to));
 }
 
-/* ---- compression -------------------------------------------------------- */
-
-static void around_key_norms(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim)
-{
-    double rows = kv_rows_of(heads, n_heads);
-    struct backend *in = begin(be);
-
-    in->key_norms(in, score, heads, n_heads, head_dim);
-    end(be, "key_norms", 0, own_bytes(be, rows * head_dim) + 4 * rows);
-}
-
-static void around_key_cosines(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim)
-{
-    double rows = kv_rows_of(heads, n_heads);
-    struct backend *in = begin(be);
-
-    in->key_cosines(in, score, heads, n_heads, head_dim);
-    end(be, "key_cosines", 0, own_bytes(be, rows * head_dim) + 4 * rows);
-}
-
-static void around_column_stats(struct backend *be, const struct column_job *job)
-{
-    struct attn_cost c = attn_cost(&job->attn);
-    double rows = attn_tokens(&job->attn) * job->attn.n_heads, K = job->attn.head_dim;
-    struct backend *in = begin(be);
-
-    in->column_stats(in, job);
-    end(be, "column_stats", 2 * K * c.pairs,
-        own_bytes(be, K * (rows + c.keys)) + 4 * rows + (job->into == COLUMN_ADD ? 2 : 1) * 4 * c.keys);
-}
-
-static void around_avg_pool(struct backend *be, float *score, int n_heads, int n, int pitch, int width)
-{
-    struct backend *in = begin(be);
-
-    in->avg_pool(in, score, n_heads, n, pitch, width);
-    end(be, "avg_pool", 0, 2 * 4.0 * n_heads * n);
-}
-
-static void around_scale_columns(struct backend *be, float *score, int n_heads, int n, const float *factor)
-{
-    struct backend *in = begin(be);
-
-    in->scale_columns(in, score, n_heads, n, factor);
-    end(be, "scale_columns", 0, 2 * 4.0 * n_heads * n + 4.0 * n);
-}
-
-static void around_mean_heads(struct backend *be, float *score, int n_heads, int n, int group)
-{
-    struct backend *in = begin(be);
-
-    in->mean_heads(in, score, n_heads, n, group);
-    end(be, "mean_heads", 0, 2 * 4.0 * n_heads * n);
-}
-
-static void around_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n,
-                                const struct joint_keep *keep)
-{
-    struct backend *in = begin(be);
-
-    in->joint_counts(in, count, score, n_heads, n, keep);
-    end(be, "joint_counts", 0, 4.0 * n_heads * n + 4.0 * n_heads);
-}
-
-static void around_top_k(struct backend *be, int32_t *kept, const float *score, int n_heads, int n, const int *k)
+static double top_bytes(int n_heads, int n, const int *k)
 {
     double n_kept = 0;
 
     for (int h = 0; h < n_heads; h++)
         n_kept += k[h];
-    struct backend *in = begin(be);
-    in->top_k(in, kept, score, n_heads, n, k);
-    end(be, "top_k", 0, 4.0 * n_heads * n + 4 * n_kept);
+    return 4.0 * n_heads * n + 4 * n_kept;
 }
 
-static void around_gather(struct backend *be, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,
-                          int n_heads, int head_dim)
+/* Rows of heads: keys, and a score for each. */
+static double score_bytes(const struct backend *be, const struct kv_rows *heads, int n_heads, int head_dim)
 {
-    double rows = kv_rows_of(dst, n_heads);
-    struct backend *in = begin(be);
+    double rows = kv_rows_of(heads, n_heads);
 
-    in->gather(in, dst, src, kept, n_heads, head_dim);
-    end(be, "gather", 0, 4 * rows + 2 * own_bytes(be, 2 * rows * head_dim)); // K and V, read and written
+    return own_bytes(be, rows * head_dim) + 4 * rows;
 }
 
 /* Numbers, their codes, and a scale and a zero for each group. */
@@ -407,39 +191,143 @@ static double quant_bytes(const struct backend *be, const struct quant_item *ite
     return bytes;
 }
 
-static void around_quantise(struct backend *be, const struct quant_item *item, int n_items)
-{
-    struct backend *in = begin(be);
+/* ---- the ops --------------------------------------------------------------- */
 
-    in->quantise(in, item, n_items);
-    end(be, "quantise", 0, quant_bytes(be, item, n_items));
+/* OP(name, (parameters), (arguments), flop, bytes): an op of struct backend; flop and bytes are its costs, in terms of
+ * its parameters. SAME(type, name, (parameters), (arguments)): passed on, and not counted. In the order of struct
+ * backend, but for those written out below: read, weight_new and attend, which do not fit, and those that return
+ * nothing. */
+/* clang-format off */
+#define OPS(OP, SAME)                                                                                                 \
+    /* memory */                                                                                                      \
+    SAME(void *, alloc, (struct backend *be, size_t bytes, struct err *err), (in, bytes, err))                        \
+    OP(write, (struct backend *be, void *dst, const void *host, size_t bytes), (in, dst, host, bytes), 0,             \
+       (double)bytes)                                                                                                 \
+    OP(copy, (struct backend *be, void *dst, const void *src, size_t bytes), (in, dst, src, bytes), 0,                \
+       2 * (double)bytes)                                                                                             \
+    OP(repeat, (struct backend *be, void *dst, size_t pitch, int n, const void *host, size_t bytes),                  \
+       (in, dst, pitch, n, host, bytes), 0, (double)bytes * (1 + n))                                                  \
+    SAME(int, sync, (struct backend *be, struct err *err), (in, err))                                                 \
+    SAME(double, clock, (struct backend *be), (in))                                                                   \
+    SAME(struct device_memory, memory, (struct backend *be), (in))                                                    \
+    SAME(size_t, scratch, (struct backend *be, const struct work_shape *work), (in, work))                            \
+    /* weights */                                                                                                     \
+    SAME(struct weight_bytes, weight_bytes, (struct backend *be, int n_out, int n_in), (in, n_out, n_in))             \
+    /* both kinds of transformer */                                                                                   \
+    OP(gemm,                                                                                                          \
+       (struct backend *be, struct mat out, struct mat x, const struct weight *w, const float *bias,                  \
+        enum gemm_into into),                                                                                         \
+       (in, out, x, w, bias, into), product_flop(x.rows, w),                                                          \
+       mat_bytes(x) + weight_size(be, w) + (into == GEMM_ADD ? 2 : 1) * mat_bytes(out))                               \
+    /* Llama */                                                                                                       \
+    OP(embed, (struct backend *be, struct mat out, struct mat table, const int32_t *ids), (in, out, table, ids), 0,   \
+       embed_bytes(out, table))                                                                                       \
+    OP(rmsnorm, (struct backend *be, struct mat out, struct mat x, const float *w, float eps),                        \
+       (in, out, x, w, eps), 0, mat_bytes(x) + mat_bytes(out))                                                        \
+    OP(rope, (struct backend *be, const struct rope_job *job), (in, job), 0,                                          \
+       2 * mat_bytes(job->qkv) + (job->cos ? 4.0 * job->qkv.rows * job->rotary : 0))                                  \
+    OP(merge, (struct backend *be, const struct merge_job *job), (in, job), 0, merge_bytes(job))                      \
+    OP(silu_mul, (struct backend *be, struct mat out, struct mat gate_up), (in, out, gate_up), 0,                     \
+       mat_bytes(gate_up) + mat_bytes(out))                                                                           \
+    OP(moe, (struct backend *be, struct mat x, struct mat normed, const struct experts *experts),                     \
+       (in, x, normed, experts), moe_flop(x.rows, experts), moe_bytes(be, x, normed, experts))                        \
+    OP(best, (struct backend *be, struct best *best, struct mat x, const struct weight *head), (in, best, x, head),   \
+       product_flop(x.rows, head), mat_bytes(x) + weight_size(be, head) + (double)sizeof(*best) * x.rows)             \
+    OP(copy_slots,                                                                                                    \
+       (struct backend *be, const struct kv_store *store, const struct kv_shape *shape, const struct slot_copy *copy),\
+       (in, store, shape, copy), 0, slots_bytes(be, shape, copy))                                                     \
+    /* compression */                                                                                                 \
+    OP(key_norms, (struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim),         \
+       (in, score, heads, n_heads, head_dim), 0, score_bytes(be, heads, n_heads, head_dim))                           \
+    OP(key_cosines, (struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim),       \
+       (in, score, heads, n_heads, head_dim), 0, score_bytes(be, heads, n_heads, head_dim))                           \
+    OP(column_stats, (struct backend *be, const struct column_job *job), (in, job),                                   \
+       2 * job->attn.head_dim * attn_cost(&job->attn).pairs, column_bytes(be, job))                                   \
+    OP(avg_pool, (struct backend *be, float *score, int n_heads, int n, int pitch, int width),                        \
+       (in, score, n_heads, n, pitch, width), 0, 2 * 4.0 * n_heads * n)                                               \
+    OP(scale_columns, (struct backend *be, float *score, int n_heads, int n, const float *factor),                    \
+       (in, score, n_heads, n, factor), 0, 2 * 4.0 * n_heads * n + 4.0 * n)                                           \
+    OP(mean_heads, (struct backend *be, float *score, int n_heads, int n, int group),                                 \
+       (in, score, n_heads, n, group), 0, 2 * 4.0 * n_heads * n)                                                      \
+    OP(joint_counts,                                                                                                  \
+       (struct backend *be, int32_t *count, const float *score, int n_heads, int n, const struct joint_keep *keep),   \
+       (in, count, score, n_heads, n, keep), 0, 4.0 * n_heads * n + 4.0 * n_heads)                                    \
+    OP(top_k, (struct backend *be, int32_t *kept, const float *score, int n_heads, int n, const int *k),              \
+       (in, kept, score, n_heads, n, k), 0, top_bytes(n_heads, n, k))                                                 \
+    OP(gather,                                                                                                        \
+       (struct backend *be, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,                \
+        int n_heads, int head_dim),                                                                                   \
+       (in, dst, src, kept, n_heads, head_dim), 0,                                                                    \
+       kv_rows_of(dst, n_heads) * (4 + 2 * own_bytes(be, 2 * head_dim)))                                              \
+    OP(quantise, (struct backend *be, const struct quant_item *item, int n_items), (in, item, n_items), 0,            \
+       quant_bytes(be, item, n_items))                                                                                \
+    OP(dequantise, (struct backend *be, const struct quant_item *item, int n_items), (in, item, n_items), 0,          \
+       quant_bytes(be, item, n_items))                                                                                \
+    /* BERT */                                                                                                        \
+    OP(layernorm, (struct backend *be, struct mat out, struct mat x, const float *w, const float *b, float eps),      \
+       (in, out, x, w, b, eps), 0, mat_bytes(x) + mat_bytes(out))                                                     \
+    OP(gelu, (struct backend *be, struct mat x), (in, x), 0, 2 * mat_bytes(x))
+/* clang-format on */
+
+#define DEFINE_OP(name, parameters, arguments, flop, bytes)                                                            \
+    static void around_##name parameters                                                                               \
+    {                                                                                                                  \
+        struct backend *in = begin(be);                                                                                \
+                                                                                                                       \
+        in->name arguments;                                                                                            \
+        end(be, #name, flop, bytes);                                                                                   \
+    }
+#define DEFINE_SAME(type, name, parameters, arguments)                                                                 \
+    static type around_##name parameters                                                                               \
+    {                                                                                                                  \
+        struct backend *in = inner_of(be);                                                                             \
+                                                                                                                       \
+        return in->name arguments;                                                                                     \
+    }
+OPS(DEFINE_OP, DEFINE_SAME)
+
+static void around_free(struct backend *be, void *at)
+{
+    inner_of(be)->free(inner_of(be), at);
 }
 
-static void around_dequantise(struct backend *be, const struct quant_item *item, int n_items)
+static void around_weight_free(struct backend *be, struct weight *w)
 {
-    struct backend *in = begin(be);
-
-    in->dequantise(in, item, n_items);
-    end(be, "dequantise", 0, quant_bytes(be, item, n_items));
+    inner_of(be)->weight_free(inner_of(be), w);
 }
 
-/* ---- BERT --------------------------------------------------------------- */
-
-static void around_layernorm(struct backend *be, struct mat out, struct mat x, const float *w, const float *b,
-                             float eps)
+static int around_read(struct backend *be, void *host, const void *src, size_t bytes, struct err *err)
 {
     struct backend *in = begin(be);
 
-    in->layernorm(in, out, x, w, b, eps);
-    end(be, "layernorm", 0, mat_bytes(x) + mat_bytes(out));
+    int code = in->read(in, host, src, bytes, err);
+    end(be, "read", 0, (double)bytes);
+    return code;
 }
 
-static void around_gelu(struct backend *be, struct mat x)
+static struct weight *around_weight_new(struct backend *be, const struct mat *host, int n_parts, struct err *err)
 {
     struct backend *in = begin(be);
+    double bytes = 0;
 
-    in->gelu(in, x);
-    end(be, "gelu", 0, 2 * mat_bytes(x));
+    struct weight *w = in->weight_new(in, host, n_parts, err);
+    for (int p = 0; p < n_parts; p++)
+        bytes += mat_bytes(host[p]);
+    end(be, "weight_new", 0, bytes + (w ? weight_size(be, w) : 0));
+    return w;
+}
+
+/* Attention by its kind, because the kinds differ in speed. */
+static void around_attend(struct backend *be, const struct attn_job *job)
+{
+    static const char *const name[] = { [ATTN_TEXT] = "attend text",
+                                        [ATTN_OWN] = "attend own",
+                                        [ATTN_SHARED] = "attend shared",
+                                        [ATTN_WHOLE] = "attend whole" };
+    struct backend *in = begin(be);
+
+    in->attend(in, job);
+    end(be, name[job->kind], 4 * job->head_dim * attn_cost(job).pairs, attend_bytes(be, job));
 }
 
 /* ---- opening and closing ------------------------------------------------ */
@@ -453,6 +341,9 @@ static void around_close(struct backend *be)
         a->hooks.close(a->hooks.arg);
     free(a);
 }
+
+#define FIELD(name, parameters, arguments, flop, bytes) .name = around_##name,
+#define FIELD_SAME(type, name, parameters, arguments)   .name = around_##name,
 
 struct backend *around_open(struct backend *inner, const struct around_hooks *hooks, struct err *err)
 {
@@ -471,43 +362,13 @@ struct backend *around_open(struct backend *inner, const struct around_hooks *ho
         .instead = inner->instead,
         .dtype = inner->dtype,
         .pass_rows = inner->pass_rows,
-        .alloc = around_alloc,
         .free = around_free,
-        .write = around_write,
         .read = around_read,
-        .copy = around_copy,
-        .repeat = around_repeat,
-        .sync = around_sync,
-        .clock = around_clock,
-        .memory = around_memory,
-        .scratch = around_scratch,
         .weight_new = around_weight_new,
         .weight_free = around_weight_free,
-        .weight_bytes = around_weight_bytes,
-        .gemm = around_gemm,
         .attend = around_attend,
-        .embed = around_embed,
-        .rmsnorm = around_rmsnorm,
-        .rope = around_rope,
-        .merge = around_merge,
-        .silu_mul = around_silu_mul,
-        .moe = around_moe,
-        .best = around_best,
-        .copy_slots = around_copy_slots,
-        .key_norms = around_key_norms,
-        .key_cosines = around_key_cosines,
-        .column_stats = around_column_stats,
-        .avg_pool = around_avg_pool,
-        .scale_columns = around_scale_columns,
-        .mean_heads = around_mean_heads,
-        .joint_counts = around_joint_counts,
-        .top_k = around_top_k,
-        .gather = around_gather,
-        .quantise = around_quantise,
-        .dequantise = around_dequantise,
-        .layernorm = around_layernorm,
-        .gelu = around_gelu,
         .close = around_close,
+        OPS(FIELD, FIELD_SAME) //
     };
     return &a->base;
 }

@@ -23,9 +23,9 @@
  * To add an op: (1) its line and contract in struct backend below (2) kernels/reference/: the naive version in the file
  * of its kind, its declaration in kernels/reference/reference.h, its line in the table of kernels/reference/reference.c
  * (3) kernels/cpu/: the same, with kernels/cpu/cpu.h and kernels/cpu/cpu.c; a loop over a row goes into
- * kernels/cpu/cpu_rows.h and kernels/cpu/cpu_rows_internal.h (4) its line in kernels/around.c, which counts and times
- * ops (5) its shapes in the file of its kind in tests/kernels/, where one table drives a list of backends against the
- * reference: |a - b| <= abs + eps * |ref|. kernels/README.md follows one op through all of these.
+ * kernels/cpu/cpu_rows.h and kernels/cpu/cpu_rows_internal.h (4) its line, with its cost, in the list OPS of
+ * kernels/around.c (5) its shapes in the file of its kind in tests/kernels/, where one table drives a list of backends
+ * against the reference: |a - b| <= abs + eps * |ref|. kernels/README.md follows one op through all of these.
  */
 #ifndef EVP_BACKEND_H
 #define EVP_BACKEND_H

@@ -3,14 +3,16 @@
 #include "planner/aim.h"
 
 #include "base/array.h"
+#include "base/parallel.h"
 #include "planner/evpi.h"
 #include "planner/normal.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS_MAX = 60, THREADS_FROM = 64 };
+enum { STEPS_MAX = 60, SHARE = 64 };     /* SHARE: contexts that a thread takes at once */
 enum { LOSS_CONTEXTS = 20000 };          // looked at for the expected loss; of more every second, third, ..
 static const double close_enough = 1e-6; // of two taus
 static const double full_enough = 0.98;  // of the budget; the rest is filled up
@@ -26,7 +28,7 @@ struct rival {
     uint16_t config;
 };
 
-/* A workspace, one per thread. */
+/* A workspace, for a thread at a time. */
 struct aim_work {
     struct plan_candidates candidates;
     struct rival *rival; // (V)
@@ -244,30 +246,37 @@ struct search {
     int *open, n_open; // contexts that can have a request at the taus to come
 };
 
+struct evaluation {
+    struct search *s;
+    double tau;
+    atomic_int failed;
+};
+
+static void set_costs(void *arg, int share)
+{
+    struct evaluation *e = arg;
+    struct search *s = e->s;
+    struct aim_work w;
+    struct err err;
+    int failed = work_init(&w, s->p, &err);
+
+    for (int k = share * SHARE; k < (share + 1) * SHARE && k < s->n_open && !failed; k++)
+        s->cost[k] = best_request(s->p, &w, s->open[k], e->tau).cost;
+    if (failed)
+        e->failed = 1;
+    work_release(&w);
+}
+
 /* Sets the costs of the open contexts, and returns their sum. */
 static int evaluate(struct search *s, double tau, double *total, struct err *err)
 {
-    bool failed = false;
+    struct evaluation e = { s, tau, 0 };
 
-#pragma omp parallel if (s->n_open >= THREADS_FROM)
-    {
-        struct aim_work w;
-        struct err mine;
-        bool good = !work_init(&w, s->p, &mine);
-#pragma omp for schedule(dynamic, 64)
-        for (int k = 0; k < s->n_open; k++)
-            if (good)
-                s->cost[k] = best_request(s->p, &w, s->open[k], tau).cost;
-        if (!good) {
-#pragma omp atomic write
-            failed = true;
-        }
-        work_release(&w);
-    }
+    parallel_do(parallel_threads(), (s->n_open + SHARE - 1) / SHARE, set_costs, &e);
     *total = 0;
     for (int k = 0; k < s->n_open; k++)
         *total += s->cost[k];
-    return failed ? err_nomem(err) : 0;
+    return e.failed ? err_nomem(err) : 0;
 }
 
 /* After an evaluation: at higher taus only these can have a request. */
@@ -427,33 +436,40 @@ static double context_loss(const struct aim_problem *p, struct aim_work *w, int 
     return fmax(0, expected_best(w->known, w->evpi, n) - best);
 }
 
+struct losses {
+    const struct aim_problem *p;
+    int n, step;  // contexts 0, step, 2 * step, ...
+    double *each; // (n)
+    atomic_int failed;
+};
+
+static void set_losses(void *arg, int share)
+{
+    struct losses *l = arg;
+    struct aim_work w;
+    struct err err;
+    int failed = work_init(&w, l->p, &err);
+
+    for (int c = share * SHARE; c < (share + 1) * SHARE && c < l->n && !failed; c++)
+        l->each[c] = context_loss(l->p, &w, c * l->step);
+    if (failed)
+        l->failed = 1;
+    work_release(&w);
+}
+
 int aim_expected_loss(const struct aim_problem *problem, double *loss, struct err *err)
 {
     int all = problem->plan->n_contexts, step = (all + LOSS_CONTEXTS - 1) / LOSS_CONTEXTS;
     int n = step > 0 ? (all + step - 1) / step : 0;
-    double *each = calloc((size_t)n + 1, sizeof(*each));
-    bool failed = !each;
+    struct losses l = { problem, n, step, calloc((size_t)n + 1, sizeof(*l.each)), 0 };
 
-#pragma omp parallel if (n >= THREADS_FROM)
-    {
-        struct aim_work w;
-        struct err mine;
-        bool good = each && !work_init(&w, problem, &mine);
-#pragma omp for schedule(dynamic, 64)
-        for (int c = 0; c < n; c++)
-            if (good)
-                each[c] = context_loss(problem, &w, c * step);
-        if (!good) {
-#pragma omp atomic write
-            failed = true;
-        }
-        if (each)
-            work_release(&w);
-    }
     *loss = 0;
-    for (int c = 0; c < n && !failed; c++)
-        *loss += each[c];
+    if (!l.each)
+        return err_nomem(err);
+    parallel_do(parallel_threads(), (n + SHARE - 1) / SHARE, set_losses, &l);
+    for (int c = 0; c < n; c++)
+        *loss += l.each[c];
     *loss *= n > 0 ? (double)all / n : 0;
-    free(each);
-    return failed ? err_nomem(err) : 0;
+    free(l.each);
+    return l.failed ? err_nomem(err) : 0;
 }

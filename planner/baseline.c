@@ -4,12 +4,13 @@
  * contexts, and the candidates of each context are made once, a block of contexts at a time. Threads share the contexts
  * of a block, then the configs; under one config contexts take space in order.
  */
+#include "base/parallel.h"
 #include "planner/candidate.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { BLOCK = 2048, THREADS_FROM = 1 << 14 }; /* contexts; of fewer, starting threads takes longer than the work */
+enum { BLOCK = 2048, SHARE = 64, THREADS_FROM = 1 << 14 }; /* contexts; of fewer, threads do not pay */
 
 /* All contexts under one config. */
 struct trial {
@@ -26,6 +27,7 @@ struct trials {
     int8_t *tier;                // (V, C) by place in the order
     double recompute;            // utility of storing nothing
     struct plan_candidates *all; // (BLOCK) of the contexts at hand
+    int first, n;                // these are n, from place `first` of the order on
 };
 
 /* Returns the fastest tier that has space for a context under one config and beats recomputing it, and takes the space;
@@ -48,12 +50,21 @@ static int take_space(struct trials *a, const struct plan_candidates *all, int c
     return PLAN_RECOMPUTE;
 }
 
-/* The n contexts at hand, which begin at place `first` of the order, under one config. */
-static void try_config(struct trials *a, int first, int n, int config)
+static void make_candidates(void *arg, int k)
 {
-    int8_t *tier = a->tier + (size_t)config * (size_t)a->problem->n_contexts + first;
+    struct trials *a = arg;
 
-    for (int k = 0; k < n; k++) {
+    for (int i = k * SHARE; i < (k + 1) * SHARE && i < a->n; i++)
+        plan_candidates_get(&a->all[i], a->problem, a->order[a->first + i]);
+}
+
+/* The contexts at hand under one config. */
+static void try_config(void *arg, int config)
+{
+    struct trials *a = arg;
+    int8_t *tier = a->tier + (size_t)config * (size_t)a->problem->n_contexts + a->first;
+
+    for (int k = 0; k < a->n; k++) {
         int t = take_space(a, &a->all[k], config);
         a->config[config].utility +=
             plan_candidate_utility(&a->all[k], a->problem, (struct plan_placement){ config, t });
@@ -64,18 +75,13 @@ static void try_config(struct trials *a, int first, int n, int config)
 static void try_all(struct trials *a)
 {
     const struct plan_problem *p = a->problem;
+    int threads = p->n_contexts < THREADS_FROM ? 1 : parallel_threads();
 
-#pragma omp parallel if (p->n_contexts >= THREADS_FROM)
-    for (int first = 0; first < p->n_contexts; first += BLOCK) {
-        int n = p->n_contexts - first < BLOCK ? p->n_contexts - first : BLOCK;
-#pragma omp for schedule(static)
-        for (int k = 0; k < n; k++)
-            plan_candidates_get(&a->all[k], p, a->order[first + k]);
-#pragma omp for schedule(static)
-        for (int v = 0; v < p->n_configs; v++)
-            try_config(a, first, n, v);
-#pragma omp single
-        for (int k = 0; k < n; k++)
+    for (a->first = 0; a->first < p->n_contexts; a->first += BLOCK) {
+        a->n = p->n_contexts - a->first < BLOCK ? p->n_contexts - a->first : BLOCK;
+        parallel_do(threads, (a->n + SHARE - 1) / SHARE, make_candidates, a);
+        parallel_do(threads, p->n_configs, try_config, a);
+        for (int k = 0; k < a->n; k++)
             a->recompute += a->all[k].recompute;
     }
 }

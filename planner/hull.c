@@ -3,8 +3,10 @@
 #include "planner/hull.h"
 
 #include "base/array.h"
+#include "base/parallel.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -238,7 +240,7 @@ static int keep_points(struct hull_chunk *c, const struct builder *b)
     return 0;
 }
 
-static int build_chunk(const struct hull *h, int at, struct builder *b)
+static int build_points(const struct hull *h, int at, struct builder *b)
 {
     struct hull_chunk *c = &h->chunk[at];
     int n_knapsacks = h->knapsack.n, left = h->n_contexts - at * HULL_CHUNK;
@@ -248,7 +250,6 @@ static int build_chunk(const struct hull *h, int at, struct builder *b)
     c->base = calloc((size_t)c->n, sizeof(*c->base));
     if (!c->first || !c->base)
         return -1;
-    b->points.n = 0;
     for (int i = 0; i < c->n; i++) {
         plan_candidates_get(&b->all, b->problem, at * HULL_CHUNK + i);
         c->base[i] = hull_base(&b->work, &b->all, b->problem);
@@ -261,9 +262,25 @@ static int build_chunk(const struct hull *h, int at, struct builder *b)
     return keep_points(c, b);
 }
 
+struct building {
+    const struct hull *h;
+    const struct plan_problem *problem;
+    atomic_int failed;
+};
+
+static void build_chunk(void *arg, int at)
+{
+    struct building *building = arg;
+    struct builder b;
+
+    if (builder_init(&b, building->problem) || build_points(building->h, at, &b))
+        building->failed = 1;
+    builder_release(&b);
+}
+
 int hull_build(struct hull *h, const struct plan_problem *problem, struct err *err)
 {
-    int failed = 0;
+    struct building building = { h, problem, 0 };
 
     *h = (struct hull){ .n_contexts = problem->n_contexts,
                         .n_chunks = (problem->n_contexts + HULL_CHUNK - 1) / HULL_CHUNK,
@@ -271,16 +288,8 @@ int hull_build(struct hull *h, const struct plan_problem *problem, struct err *e
     h->chunk = calloc((size_t)h->n_chunks + 1, sizeof(*h->chunk));
     if (!h->chunk)
         return err_nomem(err);
-#pragma omp parallel reduction(| : failed) if (h->n_chunks > 1)
-    {
-        struct builder b;
-        failed |= builder_init(&b, problem) != 0;
-#pragma omp for schedule(dynamic, 1)
-        for (int c = 0; c < h->n_chunks; c++)
-            failed |= failed || build_chunk(h, c, &b) != 0;
-        builder_release(&b);
-    }
-    if (!failed)
+    parallel_do(parallel_threads(), h->n_chunks, build_chunk, &building);
+    if (!building.failed)
         return 0;
     hull_release(h);
     return err_nomem(err);

@@ -22,24 +22,6 @@ void incumbent_release(struct incumbent *x)
     *x = (struct incumbent){ 0 };
 }
 
-int incumbent_take(struct incumbent *x, const struct plan_problem *problem, const struct plan_placement *placement,
-                   struct err *err)
-{
-    struct plan_candidates all;
-
-    if (plan_candidates_init(&all, problem, err))
-        return err->code;
-    for (int i = 0; i < problem->n_contexts; i++) {
-        plan_candidates_get(&all, problem, i);
-        struct candidate c = candidate_at(&all, problem, &x->h->knapsack, placement[i]);
-        if (c.knapsack >= 0)
-            x->free[c.knapsack] -= c.bytes;
-        x->at[i] = c;
-    }
-    plan_candidates_release(&all);
-    return 0;
-}
-
 void incumbent_apply(struct incumbent *x, const struct move *m)
 {
     struct candidate *at = &x->at[m->context];

@@ -61,10 +61,6 @@ static inline int64_t incumbent_free_after(const struct incumbent *x, const stru
  * stays as close to the mix as possible (error diffusion). A few contexts may overload a knapsack. */
 void incumbent_round(struct incumbent *x);
 
-/* Instead of rounding: takes over a plan. */
-int incumbent_take(struct incumbent *x, const struct plan_problem *problem, const struct plan_placement *placement,
-                   struct err *err) MUST_CHECK;
-
 /* Ends overloads at the least loss per byte, then uses what is free for the moves that lose least. */
 int incumbent_repair(struct incumbent *x, struct err *err) MUST_CHECK;
 

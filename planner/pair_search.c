@@ -9,6 +9,7 @@
  */
 #include "planner/moves.h"
 
+#include "base/parallel.h"
 #include "base/rng.h"
 
 #include <math.h>
@@ -169,16 +170,28 @@ static void half_extend(struct half *h, const struct search *s, struct listing *
     }
 }
 
-/* Lists the sets of a half; -1 without memory. */
-static int half_list(struct half *h, const struct search *s, size_t t)
+/* What two threads list. */
+struct lists {
+    const struct search *s;
+    struct half *half; // both
+    size_t trial;
+    bool failed[2];
+};
+
+static void half_list(void *arg, int k)
 {
+    struct lists *lists = arg;
+    const struct search *s = lists->s;
+    struct half *h = &lists->half[k];
+    size_t t = lists->trial;
     struct listing l = { .taken = malloc(sizeof(*l.taken) << h->grid_bits),
                          .cell_width = trial[t].cell * s->gap,
                          .max_loss = trial[t].loss * s->gap,
                          .tries = (int64_t)h->cap * TRIES_PER_SET };
 
+    lists->failed[k] = !l.taken;
     if (!l.taken)
-        return -1;
+        return;
     h->set[0] = (struct set){ 0, NULL, -1 };
     memset(l.taken, -1, sizeof(*l.taken) << h->grid_bits);
     h->n_sets = 1;
@@ -186,7 +199,6 @@ static int half_list(struct half *h, const struct search *s, size_t t)
     for (int g = 0; g < h->n_groups && h->n_sets < h->cap && l.tries > 0; g++)
         half_extend(h, s, &l, g);
     free(l.taken);
-    return 0;
 }
 
 /* ---- pairs ---------------------------------------------------------------------- */
@@ -280,24 +292,34 @@ static void find_partner(const struct grid *g, int a, struct pair *best)
     }
 }
 
+struct pairing {
+    const struct grid *g;
+    struct pair found[MAX_SETS / BLOCK + 1]; // of each block of sets of the first half
+};
+
+static void pair_block(void *arg, int block)
+{
+    struct pairing *p = arg;
+    const struct half *h = &p->g->half[0];
+
+    for (int a = block * BLOCK; a < (block + 1) * BLOCK && a < h->n_sets; a++)
+        if (h->set[a].loss < HUGE_VAL)
+            find_partner(p->g, a, &p->found[block]);
+}
+
 /* Finds the pair with the smallest gap, if below best->gap. Every block begins at the same gap, so the result is the
  * same for any number of threads. */
 static void find_pair(const struct grid *g, struct pair *best)
 {
-    struct pair found[MAX_SETS / BLOCK + 1];
-    int n_sets = g->half[0].n_sets, n_blocks = (n_sets + BLOCK - 1) / BLOCK;
+    struct pairing p = { .g = g };
+    int n_blocks = (g->half[0].n_sets + BLOCK - 1) / BLOCK;
 
-#pragma omp parallel for schedule(dynamic, 1) if (n_blocks > 1)
-    for (int k = 0; k < n_blocks; k++) {
-        int last = (k + 1) * BLOCK < n_sets ? (k + 1) * BLOCK : n_sets;
-        found[k] = *best;
-        for (int a = k * BLOCK; a < last; a++)
-            if (g->half[0].set[a].loss < HUGE_VAL)
-                find_partner(g, a, &found[k]);
-    }
     for (int k = 0; k < n_blocks; k++)
-        if (found[k].gap < best->gap)
-            *best = found[k];
+        p.found[k] = *best;
+    parallel_do(parallel_threads(), n_blocks, pair_block, &p);
+    for (int k = 0; k < n_blocks; k++)
+        if (p.found[k].gap < best->gap)
+            *best = p.found[k];
 }
 
 /* ---- rounds ----------------------------------------------------------------------- */
@@ -318,11 +340,11 @@ static int one_round(struct search *s, int max_sets, size_t t)
 
     for (int i = 0; i < s->x->h->n_contexts; i++)
         s->side[i] = (unsigned char)rng_below(&s->rng, 2);
-    int failed = half_init(&half[0], s, 0, max_sets) || half_init(&half[1], s, 1, max_sets);
-#pragma omp parallel for schedule(static, 1) reduction(| : failed) if (half[0].cap + half[1].cap > BLOCK)
-    for (int k = 0; k < 2; k++)
-        failed |= failed || half_list(&half[k], s, t);
-    failed = failed || grid_init(&grid, s, half);
+    struct lists lists = { s, half, t, { false, false } };
+    bool failed = half_init(&half[0], s, 0, max_sets) || half_init(&half[1], s, 1, max_sets);
+    if (!failed)
+        parallel_do(half[0].cap + half[1].cap > BLOCK ? parallel_threads() : 1, 2, half_list, &lists);
+    failed = failed || lists.failed[0] || lists.failed[1] || grid_init(&grid, s, half);
     if (!failed)
         find_pair(&grid, &pair);
     if (pair.a >= 0) {

@@ -12,9 +12,8 @@
  *               candidate; from the fastest tier down, while a tier is over capacity, the step that loses the least
  *               utility is taken: a smaller config in place, or the best candidate on a slower tier or none
  *   adaptcache  AdaptCache: the same, but the step that loses the least utility per byte it frees
- *   optimal     Lagrangian dual, rounding, repair, local search; takes the plan of either of the others where that is
- *               better (up to 50,000 contexts, and wherever the gap is not small); branch and bound (up to 200
- * contexts, or 20,000 when more work than usual is asked for)
+ *   optimal     Lagrangian dual, rounding, repair; local and pair search (up to 20,000 contexts); branch and bound (up
+ *               to 200 contexts, or 20,000 when more work than usual is asked for)
  *
  * Every plan comes with an upper bound on what any plan could reach: for dual prices lambda[t] >= 0 per byte,
  *     sum_t lambda[t] * capacity[t] + sum_i max_o (u[i][o] - lambda[tier o] * bytes o)

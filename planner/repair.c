@@ -3,6 +3,7 @@
 #include "planner/moves.h"
 
 #include "base/array.h"
+#include "base/parallel.h"
 
 #include <limits.h>
 #include <math.h>
@@ -54,6 +55,11 @@ static void walk_chunk(const struct walk *walk, int chunk, void *arg)
     }
 }
 
+struct gathering {
+    const struct walk *walk;
+    struct gather *part; // (chunks)
+};
+
 struct gather {
     int64_t count[PLAN_TIERS + 1][BUCKETS]; // by destination, base first
     struct moves moves;
@@ -72,6 +78,13 @@ static void take_move(void *arg, const struct move *m)
     g->failed = g->failed || ARRAY_PUSH(&g->moves, *m);
 }
 
+static void gather_chunk(void *arg, int chunk)
+{
+    const struct gathering *g = arg;
+
+    walk_chunk(g->walk, chunk, &g->part[chunk]);
+}
+
 /* Per destination the loss below which there are about GATHERED / (D + 1) moves, judged by a sample of the contexts.
  * Limits per destination keep one destination from crowding out another. */
 static void find_limits(const struct incumbent *x, struct gather *part, double *below)
@@ -79,9 +92,7 @@ static void find_limits(const struct incumbent *x, struct gather *part, double *
     int n = x->h->knapsack.n, stride = x->h->n_contexts / SAMPLE + 1, quota = GATHERED / (n + 1) / stride + 1;
     const struct walk walk = { x, stride, NULL, count_move };
 
-#pragma omp parallel for schedule(dynamic, 1) if (x->h->n_chunks > 1)
-    for (int c = 0; c < x->h->n_chunks; c++)
-        walk_chunk(&walk, c, &part[c]);
+    parallel_do(parallel_threads(), x->h->n_chunks, gather_chunk, &(struct gathering){ &walk, part });
     for (int d = 0; d <= n; d++) {
         int64_t count = 0;
         int b = 0;
@@ -104,9 +115,7 @@ static int gather_moves(const struct incumbent *x, struct moves *moves, struct e
     if (!part)
         return err_nomem(err);
     find_limits(x, part, below);
-#pragma omp parallel for schedule(dynamic, 1) if (x->h->n_chunks > 1)
-    for (int c = 0; c < x->h->n_chunks; c++)
-        walk_chunk(&walk, c, &part[c]);
+    parallel_do(parallel_threads(), x->h->n_chunks, gather_chunk, &(struct gathering){ &walk, part });
     for (int c = 0; c < x->h->n_chunks; c++) {
         for (int k = 0; k < part[c].moves.n; k++)
             failed = failed || ARRAY_PUSH(moves, part[c].moves.at[k]);

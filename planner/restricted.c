@@ -2,9 +2,11 @@
  * added up in order. */
 #include "planner/restricted.h"
 
+#include "base/parallel.h"
 #include "planner/sum.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,10 +33,12 @@ void restricted_release(struct restricted *r)
 
 /* What every block is built from. */
 struct source {
+    struct restricted_block *block;
     const struct hull *h;
     const struct sample *sample;
     const struct box *box;
     int32_t *fixed;
+    atomic_int failed;
 };
 
 static int context_of(const struct source *s, int k)
@@ -119,30 +123,44 @@ static int build_block(struct restricted_block *b, const struct source *s, int f
     return 0;
 }
 
+static void build(void *arg, int block)
+{
+    struct source *s = arg;
+    int from = block * HULL_CHUNK, left = s->sample->n - from;
+
+    if (build_block(&s->block[block], s, from, from + (left < HULL_CHUNK ? left : HULL_CHUNK)))
+        s->failed = 1;
+}
+
 int restricted_build(struct restricted *r, const struct sample *sample, const struct box *box, int32_t *fixed,
                      struct err *err)
 {
-    const struct source source = { r->h, sample, box, fixed };
-    int failed = 0, n = sample->n, n_blocks = (n + HULL_CHUNK - 1) / HULL_CHUNK;
+    int n_blocks = (sample->n + HULL_CHUNK - 1) / HULL_CHUNK;
 
     restricted_release(r);
     r->block = calloc((size_t)n_blocks + 1, sizeof(*r->block));
     if (!r->block)
         return err_nomem(err);
     r->n_blocks = n_blocks;
-#pragma omp parallel for schedule(dynamic, 1) reduction(| : failed) if (n_blocks > 1)
-    for (int b = 0; b < n_blocks; b++)
-        failed |=
-            build_block(&r->block[b], &source, b * HULL_CHUNK, (b + 1) * HULL_CHUNK < n ? (b + 1) * HULL_CHUNK : n);
-    return failed ? err_nomem(err) : 0;
+    struct source source = { r->block, r->h, sample, box, fixed, 0 };
+    parallel_do(parallel_threads(), n_blocks, build, &source);
+    return source.failed ? err_nomem(err) : 0;
 }
 
 /* ---- evaluating --------------------------------------------------------------- */
 
-/* Lets the open contexts choose. price_after_none: 0 for candidates without a knapsack, then the prices. */
-static void evaluate_block(struct restricted_block *b, int n_knapsacks, const double *price_after_none)
+struct evaluation {
+    struct restricted_block *block;
+    int n_knapsacks;
+    double price_after_none[PLAN_TIERS + 1]; // 0 for candidates without a knapsack, then the prices
+};
+
+/* Lets the open contexts of a block choose. */
+static void evaluate(void *arg, int block)
 {
-    const double *price = price_after_none + 1;
+    const struct evaluation *e = arg;
+    struct restricted_block *b = &e->block[block];
+    const double *price = e->price_after_none + 1;
     double value = 0, demand[PLAN_TIERS + 1] = { 0 };
 
     for (int i = 0; i < b->n; i++) {
@@ -157,19 +175,17 @@ static void evaluate_block(struct restricted_block *b, int n_knapsacks, const do
         demand[best->knapsack + 1] += (double)best->bytes;
     }
     b->value = value;
-    memcpy(b->open_demand, demand + 1, (size_t)n_knapsacks * sizeof(*demand));
+    memcpy(b->open_demand, demand + 1, (size_t)e->n_knapsacks * sizeof(*demand));
 }
 
 double restricted_evaluate(const struct restricted *r, const double *price, double *demand)
 {
-    double price_after_none[PLAN_TIERS + 1] = { 0 };
-    struct sum sum = { 0, 0 };
     int n_knapsacks = r->h->knapsack.n;
+    struct evaluation e = { r->block, n_knapsacks, { 0 } };
+    struct sum sum = { 0, 0 };
 
-    memcpy(price_after_none + 1, price, (size_t)n_knapsacks * sizeof(*price));
-#pragma omp parallel for schedule(static) if (r->n_blocks > 1)
-    for (int b = 0; b < r->n_blocks; b++)
-        evaluate_block(&r->block[b], n_knapsacks, price_after_none);
+    memcpy(e.price_after_none + 1, price, (size_t)n_knapsacks * sizeof(*price));
+    parallel_do(parallel_threads(), r->n_blocks, evaluate, &e);
     for (int d = 0; d < n_knapsacks; d++)
         demand[d] = 0;
     for (int k = 0; k < r->n_blocks; k++) {

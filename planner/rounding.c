@@ -6,6 +6,8 @@
  */
 #include "planner/incumbent.h"
 
+#include "base/parallel.h"
+
 #include <math.h>
 
 enum { UNASSIGNED = -2 }; // as a knapsack
@@ -51,18 +53,26 @@ static bool plan_points(const struct incumbent *x, int context, int64_t *point)
     return same;
 }
 
-void incumbent_round(struct incumbent *x)
+/* Assigns the contexts of a chunk on which the plans agree. */
+static void assign_chunk(void *arg, int chunk)
 {
-    double error[PLAN_TIERS] = { 0 };
-    int n = x->h->n_contexts;
+    struct incumbent *x = arg;
+    int first = chunk * HULL_CHUNK;
 
-#pragma omp parallel for schedule(static) if (x->h->n_chunks > 1)
-    for (int i = 0; i < n; i++) {
+    for (int i = first; i < first + x->h->chunk[chunk].n; i++) {
         int64_t point[PLAN_TIERS + 1] = { x->dual->fixed[i] };
         x->at[i].knapsack = UNASSIGNED;
         if (point[0] != RESTRICTED_OPEN || plan_points(x, i, point))
             x->at[i] = hull_candidate(x->h, i, point[0]);
     }
+}
+
+void incumbent_round(struct incumbent *x)
+{
+    double error[PLAN_TIERS] = { 0 };
+    int n = x->h->n_contexts;
+
+    parallel_do(parallel_threads(), x->h->n_chunks, assign_chunk, x);
     for (int i = 0; i < n; i++) {
         int64_t point[PLAN_TIERS + 1];
         struct candidate of[PLAN_TIERS + 1];

@@ -1,10 +1,8 @@
-/* solve.c - the certified solver: hulls, dual, rounding, repair, the greedies, local search, pair search, branch and
- * bound.
+/* solve.c - the certified solver: hulls, dual, rounding, repair, local search, pair search, branch and bound.
  *
- * The gap of a large instance is far below anything a greedy could gain, so the greedies run only where they could
- * matter: up to GREEDY_MAX contexts, or when the gap is not small. The searches run up to SEARCH_MAX contexts, branch
- * and bound up to EXACT_MAX, or further when more work than usual is asked for. Most small problems need it for a
- * moment only, so it has a first try before pair search, which takes longer.
+ * The searches run up to SEARCH_MAX contexts, branch and bound up to EXACT_MAX, or further when more work than usual is
+ * asked for. Most small problems need it for a moment only, so it has a first try before pair search, which takes
+ * longer.
  */
 #include "planner/branch.h"
 #include "planner/dual.h"
@@ -15,59 +13,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { GREEDY_MAX = 50000, SEARCH_MAX = 20000, EXACT_MAX = 200 };
+enum { SEARCH_MAX = 20000, EXACT_MAX = 200 };
 enum { PAIR_WORK = 49152, FIRST_EXACT_WORK = 25000, EXACT_WORK = 225000 };
 enum { SEARCH_PLACES = 4 * SEARCH_MAX }; // contexts times tiers, likewise
-static const double greedy_gap = 2e-6;
-
-/* Keeps the better of two incumbents in `best` and releases the other. */
-static void keep_better(struct incumbent *best, struct incumbent *other)
-{
-    if (incumbent_objective(other) > incumbent_objective(best)) {
-        struct incumbent t = *best;
-        *best = *other;
-        *other = t;
-    }
-    incumbent_release(other);
-}
-
-/* Makes an incumbent from a greedy's plan; repair uses what that left free. On failure *x needs no release. */
-static int greedy_incumbent(struct incumbent *x, const struct incumbent *like, const struct plan_problem *problem,
-                            enum plan_solver solver, struct err *err)
-{
-    struct plan greedy;
-
-    if (plan_greedy(&greedy, problem, solver, err))
-        return err->code;
-    int code = incumbent_init(x, like->dual, err);
-    if (!code)
-        code = incumbent_take(x, problem, greedy.placement, err);
-    if (!code)
-        code = incumbent_repair(x, err);
-    plan_release(&greedy);
-    if (code)
-        incumbent_release(x);
-    return code;
-}
-
-static int try_greedies(struct incumbent *best, const struct plan_problem *problem, struct err *err)
-{
-    static const enum plan_solver solver[] = { PLAN_EVICPRESS, PLAN_ADAPTCACHE };
-    struct incumbent x[2] = { { 0 } };
-    struct err mine[2];
-    int code[2];
-
-#pragma omp parallel for schedule(static, 1) if (best->h->n_chunks > 1)
-    for (int k = 0; k < 2; k++)
-        code[k] = greedy_incumbent(&x[k], best, problem, solver[k], &mine[k]);
-    for (int k = 0; k < 2; k++) {
-        if (code[k])
-            *err = mine[k];
-        else
-            keep_better(best, &x[k]);
-    }
-    return code[0] ? code[0] : code[1];
-}
 
 static void give_plan(struct plan *plan, const struct incumbent *x)
 {
@@ -100,18 +48,6 @@ static int improve(struct incumbent *x, const struct plan_problem *problem, int6
     return code;
 }
 
-/* Makes a rounded incumbent one that overloads nothing, and improves it. */
-static int work_out(struct incumbent *x, const struct plan_problem *problem, int64_t work, bool *optimal,
-                    struct err *err)
-{
-    if (incumbent_repair(x, err))
-        return err->code;
-    bool gains = problem->n_contexts <= GREEDY_MAX || incumbent_gap(x) / fabs(x->dual->bound) > greedy_gap;
-    if (gains && try_greedies(x, problem, err))
-        return err->code;
-    return improve(x, problem, work, optimal, err);
-}
-
 static int solve_optimal(struct plan *plan, const struct plan_problem *problem, const struct dual *dual,
                          const struct plan_effort *effort, struct err *err)
 {
@@ -124,7 +60,9 @@ static int solve_optimal(struct plan *plan, const struct plan_problem *problem, 
     if (incumbent_init(&x, dual, err))
         return err->code;
     incumbent_round(&x);
-    int code = effort->rough ? 0 : work_out(&x, problem, effort->work, &plan->optimal, err);
+    int code = effort->rough ? 0 : incumbent_repair(&x, err);
+    if (!code && !effort->rough)
+        code = improve(&x, problem, effort->work, &plan->optimal, err);
     if (!code)
         give_plan(plan, &x);
     incumbent_release(&x);

@@ -82,7 +82,7 @@ static int refuse_question(struct grid *g, struct work *w, int q, struct err *er
 
 static int refuse_unless_questions(struct grid *g, struct work *w, struct err *err)
 {
-    if (w->n_questions > 0)
+    if (w->n_questions > 0 || w->row_only)
         return 0;
     err_set(err, ERR_FORMAT, "context '%s' has no questions that can be asked", w->context->id);
     return refuse_work(g, w, err);
@@ -106,6 +106,7 @@ static int make_work(struct grid *g, const struct grid_input *in, int *of, struc
         if (!shard_has(in->shard, c) || !has_cells(in, in->contexts->at[c].id))
             continue;
         of[c] = g->n_work;
+        g->work[g->n_work].row_only = in->sampled && !in->sampled[c];
         g->work[g->n_work++].context = &in->contexts->at[c];
     }
     if (g->n_work == 0 && !in->cells)
@@ -135,13 +136,13 @@ static int alloc_questions(struct grid *g, struct work *w, struct err *err)
 {
     size_t n = (size_t)w->n_questions;
 
-    if (n == 0) {
+    if (n == 0 && !w->row_only) {
         err_set(err, ERR_FORMAT, "context '%s' has no questions", w->context->id);
         return refuse_work(g, w, err);
     }
     w->n_questions = 0;
-    w->question = calloc(n, sizeof(struct question *));
-    w->question_ids = calloc(n, sizeof(*w->question_ids));
+    w->question = calloc(n + 1, sizeof(struct question *));
+    w->question_ids = calloc(n + 1, sizeof(*w->question_ids));
     return w->question && w->question_ids ? 0 : err_nomem(err);
 }
 
@@ -354,6 +355,8 @@ static int check_work(struct grid *g, struct work *w, const struct store *store,
 
 static bool is_wanted(const struct grid_input *in, const struct work *w, int v, int q)
 {
+    if (w->row_only)
+        return false;
     if (in->split != GRID_BOTH && (in->split == GRID_TRAIN) != (w->question[q]->split == SPLIT_TRAIN))
         return false;
     return !in->cells || cells_want(in->cells, (int)(w->question[q] - in->questions->at), v);
@@ -362,7 +365,7 @@ static bool is_wanted(const struct grid_input *in, const struct work *w, int v, 
 static int open_work(struct work *w, struct grid *g, const struct grid_input *in, struct err *err)
 {
     free(w->open);
-    w->open = calloc((size_t)w->n_questions * (size_t)g->n_configs, sizeof(*w->open));
+    w->open = calloc((size_t)w->n_questions * (size_t)g->n_configs + 1, sizeof(*w->open));
     w->n_open = 0;
     if (!w->open)
         return err_nomem(err);

@@ -36,7 +36,8 @@ struct work {
     int n_shared;                     // first ids that all questions have in common: those of `ask`
     bool *open;                       // (V, n_questions): answers that the store lacks
     int n_open;
-    bool refused; // to be left out; false between the functions below
+    bool refused;  // to be left out; false between the functions below
+    bool row_only; // not in the sample: nothing is open, and it may have no questions
 };
 
 /* Which answers of a config are open: (n_questions). */
@@ -81,6 +82,7 @@ struct grid_input {
     struct shard shard;
     enum grid_split split;
     const struct cells *cells; // contexts and answers that are wanted, its configs being `config`; NULL: all
+    const bool *sampled;       // (contexts) those that are run, the others being rows only; NULL: all
     enum too_long too_long;
     int model_tokens; // the longest the model allows
     int model_window; // > 0: because its attention has a sliding window
@@ -89,7 +91,8 @@ struct grid_input {
 };
 
 /* Gives each context of the shard its questions. Reads only contexts, questions, shard and cells of `in`, so it can be
- * called before a model is opened. Leaves out questions about unknown contexts and contexts without questions.
+ * called before a model is opened. Leaves out questions about unknown contexts, and contexts without questions that are
+ * not rows only.
  * ERR_FORMAT: a shard without contexts. All inputs must outlive the grid. */
 int grid_begin(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 

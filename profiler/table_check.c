@@ -3,14 +3,16 @@
  * of its share; the message is about the first fault of the column. */
 #include "base/digest.h"
 #include "base/map.h"
+#include "base/parallel.h"
 #include "base/utf8.h"
 #include "profiler/gold.h"
 #include "profiler/table_column.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
-enum { THREADS_MIN = 1 << 16 }; /* elements; with fewer, starting threads takes longer than the work */
+enum { SHARE = 1 << 16 }; /* elements that a thread takes at once */
 
 /* Cosines of unit vectors in float may exceed 1 by rounding. */
 #define COSINE_MAX 1.001F
@@ -29,6 +31,40 @@ static int check_counts(const struct table *t, struct err *err)
     return 0;
 }
 
+/* ---- long columns -------------------------------------------------------------------- */
+
+struct search {
+    const struct table *t;
+    const char *const *text;
+    size_t n;
+    bool (*is_wrong)(const struct search *s, size_t i);
+    atomic_size_t first;
+};
+
+static void search_share(void *arg, int share)
+{
+    struct search *s = arg;
+    size_t i = (size_t)share * SHARE, end = s->n - i < SHARE ? s->n : i + SHARE, first = s->first;
+
+    while (i < end && i < first && !s->is_wrong(s, i))
+        i++;
+    while (i < end && i < first && !atomic_compare_exchange_weak(&s->first, &first, i))
+        ;
+}
+
+/* The first of the s->n elements that is wrong; s->n: none. */
+static size_t find_wrong(struct search *s)
+{
+    s->first = s->n;
+    parallel_do(parallel_threads(), (int)((s->n + SHARE - 1) / SHARE), search_share, s);
+    return s->first;
+}
+
+static bool is_no_text(const struct search *s, size_t i)
+{
+    return !utf8_valid(s->text[i], strlen(s->text[i]));
+}
+
 static int check_texts(const struct table *t, struct err *err)
 {
     for (int i = 0; i < TABLE_COLUMNS; i++) {
@@ -37,11 +73,7 @@ static int check_texts(const struct table *t, struct err *err)
         size_t n = 0;
         if (c->type != COLUMN_TEXT || !text || !column_count(t, c, &n))
             continue;
-        size_t wrong = n;
-#pragma omp parallel for reduction(min : wrong) schedule(static) if (n >= THREADS_MIN)
-        for (size_t k = 0; k < n; k++)
-            if (wrong > k && !utf8_valid(text[k], strlen(text[k])))
-                wrong = k;
+        size_t wrong = find_wrong(&(struct search){ .text = text, .n = n, .is_wrong = is_no_text });
         if (wrong < n)
             return err_set(err, ERR_FORMAT, "'%s' element %zu is not UTF-8", c->path, wrong);
     }
@@ -297,26 +329,34 @@ static const char *cell_fault(const struct table *t, size_t i)
     return wrong ? wrong : spread_fault(t->quality_test, t->quality_test_std, t->quality_test_n, i);
 }
 
+static bool is_wrong_cell(const struct search *s, size_t i)
+{
+    return cell_fault(s->t, i);
+}
+
 static int check_cells(const struct table *t, struct err *err)
 {
-    size_t v = (size_t)t->n_configs, n = table_n_cells(t), wrong = n;
+    size_t v = (size_t)t->n_configs, n = table_n_cells(t);
+    size_t wrong = find_wrong(&(struct search){ .t = t, .n = n, .is_wrong = is_wrong_cell });
 
-#pragma omp parallel for reduction(min : wrong) schedule(static) if (n >= THREADS_MIN)
-    for (size_t i = 0; i < n; i++)
-        if (wrong > i && cell_fault(t, i))
-            wrong = i;
     if (wrong < n)
         return err_set(err, ERR_FORMAT, "context '%s' with '%s': %s", t->context_id[wrong / v],
                        t->config_name[wrong % v], cell_fault(t, wrong));
     return 0;
 }
 
-size_t table_drop_cells(struct table *t)
-{
-    size_t dropped = 0, n = table_n_cells(t);
+struct drop {
+    struct table *t;
+    atomic_size_t dropped;
+};
 
-#pragma omp parallel for reduction(+ : dropped) schedule(static) if (n >= THREADS_MIN)
-    for (size_t i = 0; i < n; i++) {
+static void drop_share(void *arg, int share)
+{
+    struct drop *d = arg;
+    struct table *t = d->t;
+    size_t first = (size_t)share * SHARE, left = table_n_cells(t) - first;
+
+    for (size_t i = first; i < first + (left < SHARE ? left : SHARE); i++) {
         if (!cell_fault(t, i))
             continue;
         double *const numbers[] = { t->size_frac,         t->keep_frac,    t->compress_s,        t->decompress_s,
@@ -334,9 +374,16 @@ size_t table_drop_cells(struct table *t)
             t->predicted_sd[i] = (float)NAN;
         if (t->cell_asked)
             t->cell_asked[i] = 0;
-        dropped++;
+        d->dropped++;
     }
-    return dropped;
+}
+
+size_t table_drop_cells(struct table *t)
+{
+    struct drop drop = { t, 0 };
+
+    parallel_do(parallel_threads(), (int)((table_n_cells(t) + SHARE - 1) / SHARE), drop_share, &drop);
+    return drop.dropped;
 }
 
 static int check_belief(const struct table *t, struct err *err)

@@ -3,6 +3,7 @@
 #include "planner/placement/placement_internal.h"
 
 #include "base/digest.h"
+#include "base/parallel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -153,9 +154,21 @@ static void fetch_outcome(const struct placement_input *in, int row, struct plan
 }
 
 /* Sums up plans `first` to `end` in one pass, in the contexts' order: their placements of a context are of one row. */
-static void sum_up(const struct placement_input *in, const struct plan *plan, struct outcome_sums *sum, int first,
-                   int end)
+/* The sums of some plans over all contexts; each half of the plans is for a thread. */
+struct summing {
+    const struct placement_input *in;
+    const struct plan *plan; // (n)
+    struct outcome_sums *sum;
+    int n;
+};
+
+static void sum_half(void *arg, int half)
 {
+    const struct summing *s = arg;
+    const struct placement_input *in = s->in;
+    const struct plan *plan = s->plan;
+    int first = half * s->n / 2, end = (half + 1) * s->n / 2;
+
     for (int i = 0; i < plan->n_contexts; i++) {
         int row = in->row[i];
         for (int k = first; k < end; k++) {
@@ -164,7 +177,7 @@ static void sum_up(const struct placement_input *in, const struct plan *plan, st
                 fetch_outcome(in, in->row[i + TOTAL_AHEAD], plan[k].placement[i + TOTAL_AHEAD]);
             struct outcome o = { placement_utility(in, row, c), placement_ttft(in, row, c),
                                  placement_quality(in, row, c), placement_quality_test(in, row, c) };
-            outcome_add(&sum[k], &o, in->frequency[row]);
+            outcome_add(&s->sum[k], &o, in->frequency[row]);
         }
     }
 }
@@ -221,9 +234,8 @@ static int add_totals(struct manifest *m, const struct placement_plan *p, struct
         return code;
     m->n_totals = 1 + BASELINE_COUNT;
     struct outcome_sums sum[1 + BASELINE_COUNT] = { 0 };
-#pragma omp parallel for schedule(static, 1) if (p->plan.n_contexts >= THREADS_FROM)
-    for (int half = 0; half < 2; half++)
-        sum_up(in, all, sum, half * m->n_totals / 2, (half + 1) * m->n_totals / 2);
+    parallel_do(p->plan.n_contexts < THREADS_FROM ? 1 : parallel_threads(), 2, sum_half,
+                &(struct summing){ in, all, sum, m->n_totals });
     for (int i = 0; i < m->n_totals; i++) {
         char name[MANIFEST_CONFIG];
         snprintf(name, sizeof(name), "%s%.80s", label[i],

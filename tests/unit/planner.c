@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 
 enum { MAX_C = 12, MAX_V = 6, MAX_T = 4 };
@@ -407,4 +408,55 @@ Test(planner, a_finite_remote_tier)
     struct crowd c = { 4, { 20000, 60000, 100000, 200000 }, 1000, 0 };
 
     cr_assert(crowd_gap(&c, 3000) < 1e-4);
+}
+
+/* Optimal does not run the greedies: it is at least as good on its own. Tiers of a few contexts up to half of them,
+ * with utilities that differ and with ties, below and above what the searches look at (20,000 contexts). */
+Test(planner, optimal_is_never_below_a_greedy)
+{
+    static const int contexts[] = { 2, 5, 12, 30, 400, 1000, 21000 };
+    static const double share[][3] = { { .01, .02, .04 }, { .05, .1, .15 }, { .2, .1, .2 }, { .0005, .3, .001 } };
+
+    for (size_t k = 0; k < sizeof(contexts) / sizeof(*contexts); k++)
+        for (size_t s = contexts[k] < 20000 ? 0 : 3; s < sizeof(share) / sizeof(*share); s++)
+            for (int ties = 0; ties < 2; ties++) {
+                struct crowd c = { 1 + (int)(k + s) % 3, { 0 }, 1000, ties };
+                for (int t = 0; t < c.n_tiers; t++)
+                    c.capacity[t] = (int64_t)(share[s][t] * 600 * contexts[k]);
+                crowd_gap(&c, contexts[k]);
+            }
+}
+
+/* One processor and all make the same plan, and the same baselines, bit for bit: more contexts than a thread takes at
+ * once, on which the searches run. */
+Test(planner, threads_do_not_change_a_plan)
+{
+    enum { N = 16500 };
+    struct crowd c = { 3, { 300000, 600000, 900000 }, 1000, 0 };
+    struct plan_problem p = { N, CROWD_CONFIGS, c.n_tiers, c.capacity, crowd_candidates, &c, NULL };
+    static int order[N];
+    struct plan plan[2][1 + BASELINE_COUNT];
+    cpu_set_t cpus, one;
+    struct err e;
+
+    for (int i = 0; i < N; i++)
+        order[i] = i;
+    cr_assert_eq(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
+    CPU_ZERO(&one);
+    for (size_t cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &cpus))
+            CPU_SET(cpu, &one);
+    for (int k = 0; k < 2; k++) {
+        int config;
+        cr_assert_eq(sched_setaffinity(0, sizeof(cpus), k ? &cpus : &one), 0);
+        cr_assert(!plan_solve(&plan[k][0], &p, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &e));
+        cr_assert(!plan_baselines(&plan[k][1], &p, order, &config, &e));
+    }
+    for (int b = 0; b <= BASELINE_COUNT; b++) {
+        cr_assert_arr_eq(plan[0][b].placement, plan[1][b].placement, N * sizeof(*plan[0][b].placement));
+        cr_assert_eq(memcmp(&plan[0][b].objective, &plan[1][b].objective, 2 * sizeof(double)), 0);
+        cr_assert_arr_eq(plan[0][b].price, plan[1][b].price, sizeof(plan[0][b].price));
+        plan_release(&plan[0][b]);
+        plan_release(&plan[1][b]);
+    }
 }

@@ -89,11 +89,10 @@ static double checked_gap(const struct plan_problem *p, enum plan_solver solver)
     return gap;
 }
 
-/* Around a chunk and the small sample (4096), the searches (20,000), the greedies (50,000), the large sample (65,536).
- */
+/* Around a chunk and the small sample (4096), the searches (20,000), the large sample (65,536). */
 Test(planner_limits, numbers_of_contexts)
 {
-    static const int limit[] = { 4096, 20000, 50000, 65536 };
+    static const int limit[] = { 4096, 20000, 65536 };
 
     for (size_t k = 0; k < sizeof(limit) / sizeof(*limit); k++) {
         for (int n = limit[k] - 1; n <= limit[k] + 1; n++) {

@@ -16,14 +16,15 @@ run -j 1 -o whole.h5 && run -j 2 --shard 1/3 -o s1.h5 && run --shard 2/3 -o s2.h
 # Measured times differ between runs and belong to what is planned: here they are computed.
 score() { evp-score "$@" --embedder "$DATA/minibert" --prefill-tokens-per-s 1000 -q; }
 score whole.h5 -o whole-table.h5 && score s1.h5 s2.h5 s3.h5 -o shared-table.h5 || exit
+cpus=$(taskset -cp $$ | sed 's/.*: //')
 for table in whole shared; do
-	for threads in 1 2 5; do
-		OMP_NUM_THREADS=$threads evp-aim c.jsonl q.jsonl $table-table.h5 $model --tiers tiers.json --budget 30% -q -o list.jsonl || exit
+	for threads in ${cpus%%[-,]*} "$cpus"; do
+		taskset -c "$threads" evp-aim c.jsonl q.jsonl $table-table.h5 $model --tiers tiers.json --budget 30% -q -o list.jsonl || exit
 		tail -n +2 list.jsonl >list-$table-$threads
 	done
 done
-[ $(grep -c '"context"' list-whole-1) -gt 5 ] || cat list-whole-1 # how many it has, depends on measured times
-for list in list-*; do cmp list-whole-1 $list; done
+[ $(grep -c '"context"' "list-whole-$cpus") -gt 5 ] || cat list-whole-* # how many it has, depends on measured times
+for list in list-*; do cmp "list-whole-$cpus" "$list"; done
 # Less than one request costs is told from nothing to ask.
 evp-aim c.jsonl q.jsonl whole-table.h5 $model --tiers tiers.json --budget 1e-9% -o list.jsonl 2>none.err || exit
 tail -n 1 none.err

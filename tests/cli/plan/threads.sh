@@ -1,6 +1,7 @@
-# One thread and two make the same manifest, byte for byte.
+# One processor and all make the same manifest, byte for byte.
 cp "$DATA/table.h5" "$DATA/tiers.json" .
-for n in 1 2; do
-	OMP_NUM_THREADS=$n evp-plan -q table.h5 --tiers tiers.json >manifest.jsonl && mv manifest.jsonl $n
+all=$(taskset -cp $$ | sed 's/.*: //')
+for cpus in ${all%%[-,]*} "$all"; do
+	taskset -c "$cpus" evp-plan -q table.h5 --tiers tiers.json >manifest.jsonl && mv manifest.jsonl "on-$cpus"
 done
-cmp 1 2 && grep -c '"config"' 1
+cmp "on-${all%%[-,]*}" "on-$all" && grep -c '"config"' "on-$all"

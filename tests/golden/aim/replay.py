@@ -1,5 +1,5 @@
 """replay.py STEP RECORDED [CURVE] - aimed profiling against recorded answers: plans from 12 % of the time beside those of
-the full table, both judged by the true qualities.
+the full table, both judged by the true qualities, and beside those of as much time spent on random contexts.
 
 A context is a mixture of two recorded ones (record.py), with a random weight: its answers are drawn from theirs, and its
 true quality is the mixture of their means. Gains are sums over eight settings of alpha, capacity, tiers and use: over
@@ -8,7 +8,7 @@ written there, for docs/aimed.gnuplot.
 """
 import sys
 import numpy as np
-from steps import Steps, World, numbers, profile
+from steps import Steps, World, numbers, profile, sample
 
 steps = Steps(sys.argv[1])
 recorded = np.load(sys.argv[2])
@@ -53,14 +53,14 @@ def gains(sums):
     return (aimed - recompute) / (full - recompute), (aimed - plain) / (full - plain)
 
 
-def run(C, share, draws=1, strangers=0):
+def run(C, share, draws=1, strangers=0, how=profile):
     sums, said, lost = np.zeros(4), 0.0, 0.0
     for seed in range(draws):
         for k, setting in enumerate(SETTINGS):
             rng = np.random.default_rng([seed, k, C])
             of = draw(rng, C, strangers)
             w = world(of, setting, seed)
-            aimed, _, _ = profile(steps, w, of[2], share, rng)
+            aimed, _, _ = how(steps, w, of[2], share, rng)
             u = utilities(w, of[2], of[3], aimed)
             best = steps(w, of[3], np.full((C, V), 1e-9), np.full((C, V), 10 ** 8))
             sums += u
@@ -97,10 +97,11 @@ def say(name, over_recompute, compression):
           f"{compression:.3f} of its compression gain")
 
 
-say("63 contexts, 12 % of the time", *run(63, 0.12)[:2])
-say("24 contexts, 12 % of the time", *run(24, 0.12, draws=2)[:2])
-say("200 contexts, 12 % of the time", *run(200, 0.12)[:2])
-say("200 contexts, a tenth of another kind", *run(200, 0.12, strangers=20)[:2])
+for contexts, more, what in ((63, {}, "12 % of the time"), (24, dict(draws=2), "12 % of the time"),
+                             (200, {}, "12 % of the time"), (200, dict(strangers=20), "a tenth of another kind")):
+    say(f"{contexts} contexts, {what}", *run(contexts, 0.12, **more)[:2])
+    random = run(contexts, 0.12, how=sample, **more)
+    print(f"   {contexts} contexts, {what}, random: {random[0]:.4f} and {random[1]:.3f}")
 say("a night later, 2 % of the time", *nights())
 if len(sys.argv) > 3:
     with open(sys.argv[3], "w") as out:

@@ -76,6 +76,20 @@ def numbers(answers, n):
     return mean, np.where(n > 1, std, np.nan), n
 
 
+def sample(steps, w, answers, share, rng, deep=12):
+    """The rival: random contexts within `share` of the cost of all answers, `deep` questions of each over all configs, and
+    what is believed of the others. Returns as profile() does."""
+    C, V, Q = answers.shape
+    n, spent, full = np.zeros((C, V), int), 0.0, w.full_cost(V)
+    for c in rng.permutation(C):
+        fit = int((share * full - spent - w.visit[c]) // (V * w.answer))
+        n[c] = min(deep, Q, fit) if fit >= 2 else 0
+        if fit < 2:
+            break
+        spent += w.visit[c] + n[c, 0] * V * w.answer
+    return steps(w, *numbers(answers, n)), spent / full, n
+
+
 def profile(steps, w, answers, share, rng, prior=None):
     """Aimed profiling: a pilot, then lists, within `share` of the cost of all answers. answers (C, V, Q): [0] is all ones.
     Returns the last step, and the cost spent."""

@@ -5,10 +5,8 @@
  * now.
  * --audit draws contexts in the same way, by another checksum, and asks everything.
  */
-#include "cmd/aim_job.h"
+#include "aiming/aim_job.h"
 
-#include "base/log.h"
-#include "cmd/summary.h"
 #include "planner/normal.h"
 #include "profiler/unvisited.h"
 
@@ -321,10 +319,7 @@ static int list_pilot(struct aim_job *j, struct aim_out *out, struct err *err)
 
     if (list_sample(j, out, &pilot, err))
         return err->code;
-    if (out->cost.tokens > out->budget)
-        log_warn("a pilot of %d contexts costs more than the budget, %.2g %% of what all train questions over all "
-                 "configs cost; fewer would tell nothing",
-                 out->cost.contexts, 100 * out->budget / aim_full_cost(j).tokens);
+    out->dear_pilot = out->cost.tokens > out->budget;
     return 0;
 }
 
@@ -479,20 +474,4 @@ int aim_list(struct aim_job *j, struct aim_out *out, struct err *err)
         return list_sample(j, out, &(struct sample){ "audit", j->opt->audit, INT_MAX }, err);
     }
     return pilot ? list_pilot(j, out, err) : list_aimed(j, out, err);
-}
-
-void aim_say(const struct aim_job *j, const struct aim_out *out)
-{
-    struct aim_cost full = aim_full_cost(j);
-
-    summary_int("contexts", out->cost.contexts);
-    summary_int("answers", out->cost.answers);
-    json_put_real(summary_json(), "loss", out->loss);
-    if (!isnan(out->loss))
-        log_info("planning now loses about %.4g of utility against knowing every quality", out->loss);
-    if (out->cost.answers == 0)
-        log_info(out->too_dear ? "nothing that is worth asking is within the budget" : "nothing is worth asking");
-    else
-        log_info("%d contexts, %lld answers: %.1f %% of what all train questions over all configs cost",
-                 out->cost.contexts, (long long)out->cost.answers, 100 * out->cost.tokens / full.tokens);
 }

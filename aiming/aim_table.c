@@ -1,9 +1,8 @@
 /* aim_table.c - one table of everything that evp-aim goes by: a row for each context in the order of CONTEXTS, then the
  * rows that TABLE has besides, by id. So numbers do not depend on how TABLE came about. Contexts that TABLE lacks are
  * tokenised, as evp-profile would; that needs the model's header and tokenizer alone. */
-#include "cmd/aim_job.h"
+#include "aiming/aim_job.h"
 
-#include "cmd/profile_say.h"
 #include "engine/model.h"
 #include "engine/tokenizer.h"
 #include "profiler/score.h"
@@ -364,7 +363,7 @@ int aim_table(struct aim_job *j, const char *path, struct err *err)
         code = check_answers(j, err);
     if (!code && lacks) {
         code = tokenise(j, &n, err);
-        profile_say_refused(&n.grid);
+        j->say_refused(&n.grid);
         j->n_refused = n.grid.n_refused + n.grid.n_refused_questions;
     }
     if (!code)

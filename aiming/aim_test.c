@@ -1,10 +1,7 @@
 /* aim_test.c - the test questions of each context over the variant that a plan chose. Answers to test questions never
  * decide anything, so those over all other variants would only cost time. A context that is not compressed needs none:
  * its answers are the reference's. */
-#include "cmd/aim_job.h"
-
-#include "base/log.h"
-#include "cmd/summary.h"
+#include "aiming/aim_job.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +11,7 @@ struct test_list {
     struct manifest manifest;
     int **test, *n_test; // (contexts): numbers of the test questions of each
     int *numbers;        // what test points into
-    int n_rows, n_answers, n_unknown, n_untested;
+    struct aim_tested counts;
 };
 
 static void test_release(struct test_list *a)
@@ -68,8 +65,8 @@ static int put_row(struct test_list *a, struct rows_out *out, const struct place
     if (p->tier < 0 || strcmp(p->config, "none") == 0)
         return 0;
     if (c < 0 || a->n_test[c] == 0) {
-        a->n_unknown += c < 0;
-        a->n_untested += c >= 0;
+        a->counts.n_unknown += c < 0;
+        a->counts.n_untested += c >= 0;
         return 0;
     }
     struct json_out w = rows_begin(out);
@@ -81,8 +78,8 @@ static int put_row(struct test_list *a, struct rows_out *out, const struct place
     for (int i = 0; i < a->n_test[c]; i++)
         json_put_text(&w, NULL, a->job->questions.at[a->test[c][i]].id);
     json_end(&w, ']');
-    a->n_rows++;
-    a->n_answers += 2 * a->n_test[c];
+    a->counts.n_rows++;
+    a->counts.n_answers += 2 * a->n_test[c];
     return rows_put(out, &w, err);
 }
 
@@ -116,7 +113,7 @@ static int write_list(struct test_list *a, struct err *err)
     return code;
 }
 
-int aim_test(struct aim_job *j, struct err *err)
+int aim_test(struct aim_job *j, struct aim_tested *tested, struct err *err)
 {
     struct test_list a = { .job = j };
     int code = manifest_read(&a.manifest, j->opt->test, err);
@@ -125,15 +122,7 @@ int aim_test(struct aim_job *j, struct err *err)
         code = share_tests(&a, err);
     if (!code)
         code = write_list(&a, err);
-    if (!code && a.n_unknown)
-        log_warn("%d contexts of the manifest are not among the contexts", a.n_unknown);
-    if (!code && a.n_untested)
-        log_warn("%d compressed contexts have no test questions", a.n_untested);
-    if (!code) {
-        summary_int("contexts", a.n_rows);
-        summary_int("answers", a.n_answers);
-        log_info("%d contexts, %d answers", a.n_rows, a.n_answers);
-    }
+    *tested = a.counts;
     test_release(&a);
     return code;
 }

@@ -1,7 +1,8 @@
 /* aim_job.h - what the parts of evp-aim share: its inputs, and the writing of a list.
  *
  * aim_test.c writes the test questions of a plan, aim_table.c makes one table of what was measured and of contexts that
- * were not, aim_list.c chooses and writes train questions, aim_rounds.c runs lists one after another.
+ * were not, aim_list.c chooses and writes train questions. cmd/evp-aim.c says what came of it, cmd/aim_rounds.c runs
+ * lists one after another.
  */
 #ifndef EVP_AIM_JOB_H
 #define EVP_AIM_JOB_H
@@ -11,6 +12,7 @@
 #include "base/rows.h"
 #include "methods/config.h"
 #include "planner/placement/placement.h"
+#include "profiler/grid.h"
 
 #include <stdbool.h>
 
@@ -38,6 +40,7 @@ struct aim_job {
     struct table table;      // all contexts; taken by the planner
     struct belief prior;     // by the configs of `table`; n_configs 0: none
     int n_refused;           // contexts and questions
+    void (*say_refused)(const struct grid *g); // set by the caller: is told of them
 };
 
 /* Reads contexts and questions, and puts the train questions of each context in order. */
@@ -67,19 +70,20 @@ struct aim_out {
     const char *path; // NULL: standard output
     double budget;    // in tokens of prefill; below 0: as --budget says
     struct aim_cost cost;
-    double loss;   // what choosing now is expected to lose, in utility; NAN: not known
-    bool too_dear; // the list is empty, but for the budget it would not be
+    double loss;     // what choosing now is expected to lose, in utility; NAN: not known
+    bool too_dear;   // the list is empty, but for the budget it would not be
+    bool dear_pilot; // the list is a pilot and costs more than the budget
 };
 
 /* Chooses what to ask, writes it to out->path and sets out->cost and out->loss. */
 int aim_list(struct aim_job *j, struct aim_out *out, struct err *err) MUST_CHECK;
-void aim_say(const struct aim_job *j, const struct aim_out *out);
+
+struct aim_tested {
+    int n_rows, n_answers;     // of the list
+    int n_unknown, n_untested; // contexts that are not in CONTEXTS; compressed ones without test questions
+};
 
 /* The test questions of the contexts that a plan keeps compressed. */
-int aim_test(struct aim_job *j, struct err *err) MUST_CHECK;
-
-/* Lists, profiles and scores, one after another, in the folder --output. path: CONTEXTS, QUESTIONS, TABLE or NULL.
- * *partial: some contexts could not be profiled. */
-int aim_rounds(const struct aim_options *opt, char *const *path, bool *partial, struct err *err) MUST_CHECK;
+int aim_test(struct aim_job *j, struct aim_tested *tested, struct err *err) MUST_CHECK;
 
 #endif
