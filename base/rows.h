@@ -90,8 +90,7 @@ struct rows_out {
     struct file_out file; // unused when writing to standard output
     FILE *f;
     int64_t n_rows;
-    struct buf line;           // the last line that rows_begin() or rows_create() made
-    struct checksum *checksum; // borrowed; every byte written after it was set is added
+    struct buf line; // the last line that rows_begin() or rows_create() made
 };
 
 /* How the rows are made. Goes into the header; a table stores the same in its attribute `lineage`. */

@@ -31,7 +31,6 @@
 
 enum { MANIFEST_ID = 1024, MANIFEST_CONFIG = 128, MANIFEST_PAYLOAD = 200 }; // bytes, with the NUL
 enum { MANIFEST_TOTALS = 8 };
-enum { MANIFEST_PACKED_FROM = 1 << 16 }; // rows; of fewer, parsing takes no time that anybody waits for
 
 struct placement {
     const char *id, *token_digest, *config, *payload;         // payload: file name; NULL on recompute
@@ -134,9 +133,7 @@ int manifest_each(struct manifest *m, const char *path, manifest_visit *visit, v
 /* The header alone; the rows are not read. */
 int manifest_read_header(struct manifest *m, const char *path, struct err *err) MUST_CHECK;
 
-/* made.kind and made.more are set here. path NULL or "-": standard output. Beside a file of MANIFEST_PACKED_FROM rows
- * and more its rows are written packed (manifest_packed.h), and manifest_read() and manifest_each() read those instead.
- */
+/* made.kind and made.more are set here. path NULL or "-": standard output. */
 int manifest_write(const struct manifest *m, const char *path, struct rows_made made, struct err *err) MUST_CHECK;
 void manifest_release(struct manifest *m); // zeroed is fine
 

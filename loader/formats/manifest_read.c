@@ -1,6 +1,6 @@
 /* manifest_read.c - a manifest from a stream: the header, then the rows. Several threads parse and check them; one
  * takes them over in their order, so neither the manifest nor the first failure depends on the number of threads. */
-#include "loader/formats/manifest_packed.h"
+#include "loader/formats/manifest_internal.h"
 
 #include "base/array.h"
 #include "loader/formats/fields.h"
@@ -251,19 +251,10 @@ static int parse_rows(struct manifest_reading *r, struct rows_in *in, struct err
     return rows_share(in, &work, err);
 }
 
-/* path NULL: the stream is not a file that may have packed rows. */
-static int read_rows(struct manifest_reading *r, struct rows_in *in, const char *path, struct err *err)
+static int read_rows(struct manifest_reading *r, struct rows_in *in, struct err *err)
 {
-    struct packed_in packed;
-
-    if (take_header(r->m, in, err))
+    if (take_header(r->m, in, err) || parse_rows(r, in, err))
         return err->code;
-    bool is_packed = path && packed_open(&packed, in, path);
-    int code = is_packed ? packed_read(&packed, in, r, err) : parse_rows(r, in, err);
-    if (is_packed)
-        packed_close(&packed);
-    if (code)
-        return code;
     return r->n ? 0 : err_set(err, ERR_FORMAT, "%s holds no contexts", in->path);
 }
 
@@ -278,7 +269,7 @@ static int read_file(struct manifest_reading *r, const char *path, struct err *e
         return err->code;
     int code = rows_open_hashed(&in, path, "manifest", digest, err);
     if (!code)
-        code = read_rows(r, &in, path && strcmp(path, "-") != 0 ? path : NULL, err);
+        code = read_rows(r, &in, err);
     rows_close(&in);
     digest_end(digest, m->digest);
     if (code)
@@ -303,7 +294,7 @@ int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, stru
     *m = (struct manifest){ 0 };
     if (rows_open_bytes(&in, bytes, "manifest", err))
         return err->code;
-    int code = read_rows(&(struct manifest_reading){ .m = m }, &in, NULL, err);
+    int code = read_rows(&(struct manifest_reading){ .m = m }, &in, err);
     rows_close(&in);
     if (code)
         manifest_release(m);

@@ -2,7 +2,7 @@
  * writes the pieces of the round before in their order, so neither the bytes nor the first failure depend on the number
  * of threads. They wait for each other only after a round: a thread that shares its core with another process would
  * hold up all others at every wait. */
-#include "loader/formats/manifest_packed.h"
+#include "loader/formats/manifest_internal.h"
 
 #include "base/parallel.h"
 
@@ -73,8 +73,7 @@ static void header_members(const void *arg, struct json_out *w)
 struct manifest_piece {
     const struct manifest *m;
     int n; // rows
-    struct buf lines, name, packed;
-    bool packs;
+    struct buf lines, name;
     struct err err; // code 0: none
 };
 
@@ -110,8 +109,6 @@ int manifest_put(struct manifest_piece *piece, const struct placement *row, stru
     if (p.variants && variants_to_json(p.variants, &piece->m->configs, &w, err))
         return err->code;
     rows_close_line(&w);
-    if (piece->packs && packed_add(&piece->packed, &p, &piece->m->tiers, &piece->m->configs, err))
-        return err->code;
     return buf_failed(&piece->name) ? err_nomem(err) : 0;
 }
 
@@ -119,7 +116,6 @@ static void make_piece(struct manifest_piece *piece, const struct manifest_rows 
 {
     piece->n = rows->n - first < PIECE ? rows->n - first : PIECE;
     buf_clear(&piece->lines);
-    buf_clear(&piece->packed);
     piece->err.code = rows->put(rows->arg, piece, first, piece->n, &piece->err);
 }
 
@@ -130,7 +126,6 @@ struct round {
 
 struct writing {
     struct rows_out *out;
-    struct packed_out *packed; // NULL: not packed
     const struct manifest_rows *rows;
     struct round *made, *before; // from row `first` on; what is written meanwhile
     int first;
@@ -143,8 +138,7 @@ static void write_round(struct writing *w)
 
     for (int k = 0; k < r->n; k++) {
         w->err = r->piece[k].err;
-        if (w->err.code || rows_put_lines(w->out, &r->piece[k].lines, r->piece[k].n, &w->err) ||
-            (w->packed && packed_put(w->packed, &r->piece[k].packed, r->piece[k].n, &w->err)))
+        if (w->err.code || rows_put_lines(w->out, &r->piece[k].lines, r->piece[k].n, &w->err))
             return;
     }
 }
@@ -171,41 +165,23 @@ static void write_rounds(struct writing *w)
     }
 }
 
-static int write_rows(struct rows_out *out, struct packed_out *packed, const struct manifest *m,
-                      const struct manifest_rows *rows, struct err *err)
+static int write_rows(struct rows_out *out, const struct manifest *m, const struct manifest_rows *rows, struct err *err)
 {
     struct round *round = calloc(2, sizeof(*round));
-    struct writing w = { .out = out, .packed = packed, .rows = rows, .made = round, .before = round + 1 };
+    struct writing w = { .out = out, .rows = rows, .made = round, .before = round + 1 };
 
     if (!round)
         return err_nomem(err);
-    for (int k = 0; k < 2 * ROUND; k++) {
+    for (int k = 0; k < 2 * ROUND; k++)
         round[k / ROUND].piece[k % ROUND].m = m;
-        round[k / ROUND].piece[k % ROUND].packs = packed;
-    }
     write_rounds(&w);
     for (int k = 0; k < 2 * ROUND; k++) {
         buf_release(&round[k / ROUND].piece[k % ROUND].lines);
         buf_release(&round[k / ROUND].piece[k % ROUND].name);
-        buf_release(&round[k / ROUND].piece[k % ROUND].packed);
     }
     free(round);
     *err = w.err.code ? w.err : *err;
     return w.err.code;
-}
-
-/* The packed rows appear after the manifest that they belong to. */
-static int write_both(struct rows_out *out, const struct manifest *m, const struct manifest_rows *rows, struct err *err)
-{
-    struct packed_out packed;
-
-    if (packed_create(&packed, out->file.path, &out->line, out->file.f, err))
-        return err->code;
-    out->checksum = packed.manifest;
-    if (!write_rows(out, &packed, m, rows, err) && !rows_finish(out, err))
-        return packed_finish(&packed, err);
-    packed_abort(&packed);
-    return err->code;
 }
 
 int manifest_write_rows(const struct manifest *m, const struct manifest_rows *rows, const char *path,
@@ -219,8 +195,7 @@ int manifest_write_rows(const struct manifest *m, const struct manifest_rows *ro
     made.arg = m;
     if (rows_create(&out, path, &made, err))
         return err->code;
-    bool packs = rows->n >= MANIFEST_PACKED_FROM && out.file.temp; /* no stream, no device */
-    if (packs ? !write_both(&out, m, rows, err) : !write_rows(&out, NULL, m, rows, err) && !rows_finish(&out, err))
+    if (!write_rows(&out, m, rows, err) && !rows_finish(&out, err))
         return 0;
     rows_abort(&out);
     return err->code;
