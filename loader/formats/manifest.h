@@ -137,21 +137,21 @@ int manifest_read_header(struct manifest *m, const char *path, struct err *err) 
 int manifest_write(const struct manifest *m, const char *path, struct rows_made made, struct err *err) MUST_CHECK;
 void manifest_release(struct manifest *m); // zeroed is fine
 
-/* Lists a config in the header: before manifest_write_rows(), each that the rows' variants have. */
+/* Lists a config in the header: before manifest_create(), each that the rows' variants have. */
 int manifest_list_config(struct manifest *m, const char *config, struct err *err) MUST_CHECK;
 
-/* Rows that are made while they are written, so that a plan of a million contexts is in memory once, as a plan. put()
- * makes the n rows from number `first` on and gives each to manifest_put(), which checks it and names its payload when
- * it has none. Several threads call put(). No two rows may have the same id. */
-struct manifest_piece;
-struct manifest_rows {
-    int n;
-    int (*put)(const void *arg, struct manifest_piece *piece, int first, int n, struct err *err);
-    const void *arg;
+/* Rows that are made while they are written, so that a plan is in memory once, as a plan. manifest_put() checks a row
+ * and names its payload when it has none. No two rows may have the same id. */
+struct manifest_out {
+    const struct manifest *m; // borrowed; its rows are not written
+    struct rows_out rows;
+    struct buf name; // of a payload
 };
-int manifest_put(struct manifest_piece *piece, const struct placement *row, struct err *err) MUST_CHECK;
-int manifest_write_rows(const struct manifest *m, const struct manifest_rows *rows, const char *path,
-                        struct rows_made made, struct err *err) MUST_CHECK;
+int manifest_create(struct manifest_out *out, const struct manifest *m, const char *path, struct rows_made made,
+                    struct err *err) MUST_CHECK;
+int manifest_put(struct manifest_out *out, const struct placement *row, struct err *err) MUST_CHECK;
+int manifest_finish(struct manifest_out *out, struct err *err) MUST_CHECK; // releases *out
+void manifest_abort(struct manifest_out *out);                             // leaves no file
 
 /* The payload file's name for a context under a config: unique, safe as a file name, the same every time. Allocated;
  * the caller frees it. NULL without memory. */

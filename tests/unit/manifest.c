@@ -390,7 +390,7 @@ Test(manifest, order_and_what_is_gone)
     manifest_release(&before);
 }
 
-/* So many that two threads sort them; beginnings are alike for 18 to 22 bytes, and go on with any byte. */
+/* Beginnings are alike for 18 to 22 bytes, and go on with any byte. */
 Test(manifest, many_rows_are_ordered_by_ids)
 {
     enum { MANY = 20001, SIZE = 32 };
