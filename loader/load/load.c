@@ -27,7 +27,7 @@ static int prepare(struct load *l, struct err *err)
     if (load_inventory(l, err) || load_match(l, err) || load_count_parts(l, err))
         return err->code;
     if (l->report.nothing_to_do)
-        return load_rest(l, err);
+        return 0;
     return load_verify(l, err) ? err->code : load_put_in_order(l, err);
 }
 
@@ -41,10 +41,6 @@ int load_open(struct load **load, const struct load_options *options, struct err
     l->o = *options;
     l->away = calloc(TIER_MAX, sizeof(*l->away));
     int code = l->away ? 0 : err_nomem(err);
-    if (!code && load_at_rest(l)) {
-        *load = l;
-        return 0;
-    }
     if (!code)
         code = load_read(l, err);
     if (!code)

@@ -51,14 +51,6 @@ struct load {
     struct load_report report;
 };
 
-/* Is there nothing to do, as the last load left it? Then the report says so. */
-bool load_at_rest(struct load *l);
-
-/* A store, or every one, writes down that nothing is left to do in it. The first one goes with the transaction at
- * hand. */
-int load_put_rest(const struct load *l, int tier, struct err *err) MUST_CHECK;
-int load_rest(struct load *l, struct err *err) MUST_CHECK;
-
 /* Reads the manifest. */
 int load_read(struct load *l, struct err *err) MUST_CHECK;
 

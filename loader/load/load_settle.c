@@ -258,7 +258,7 @@ int load_settle(struct load *l, struct err *err)
     for (int s = 0; s < l->report.n_tiers; s++) {
         if (!l->store[s].load.running)
             continue;
-        if ((l->o.direction == LOAD_FORWARD && load_put_rest(l, s, err)) || load_end_store(l, &l->store[s], err))
+        if (load_end_store(l, &l->store[s], err))
             return err->code;
     }
     return 0;

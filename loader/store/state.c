@@ -46,9 +46,6 @@ static const char *const sql[N_STATEMENTS] = {
     /* without the plus SQLite would put ?1 for `file` everywhere, and go through all rows */
     [IS_NAMED] = "SELECT EXISTS(SELECT 1 FROM payload INDEXED BY payload_object "
                  "WHERE substr(file, 17, 8) = substr(?1, 17, 8) AND present <> 0 AND +file = ?1)",
-    [GET_REST] = "SELECT sum, manifest, generation, n_placed, bytes FROM rest WHERE namespace = ?1",
-    [PUT_REST] = "REPLACE INTO rest VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-    [PLACED] = "SELECT payload, size FROM payload WHERE namespace = ?1 AND placed <> 0",
 };
 
 static const char tables_1[] =
@@ -79,12 +76,8 @@ static const char tables_3[] =
     "NULL);"
     "PRAGMA user_version = 3";
 
-/* What version 4 added: for objects that several payloads share, the first digits of whose ids are enough, and so that
- * a load with nothing to do need not read all rows. */
+/* What version 4 added: for objects that several payloads share, the first digits of whose ids are enough. */
 static const char tables_4[] = "CREATE INDEX payload_object ON payload(substr(file, 17, 8)) WHERE present <> 0;"
-                               "CREATE TABLE rest(namespace INTEGER PRIMARY KEY, sum INTEGER NOT NULL, manifest TEXT "
-                               "NOT NULL, generation INTEGER NOT NULL, n_placed INTEGER NOT NULL, bytes INTEGER NOT "
-                               "NULL);"
                                "PRAGMA user_version = 4";
 
 /* ---- errors ----------------------------------------------------------------- */

@@ -50,25 +50,6 @@ struct state_load {
 int state_get_load(struct tier_state *s, const char *name_space, struct state_load *load, struct err *err) MUST_CHECK;
 int state_put_load(struct tier_state *s, const char *name_space, struct state_load *load, struct err *err) MUST_CHECK;
 
-/* What was placed in a namespace when nothing was left to do for a manifest. It says so still as long as the generation
- * is that of the state. */
-struct state_rest {
-    char manifest[DIGEST_HEX]; // "": it is not known
-    uint64_t generation;
-    int64_t n_placed, bytes;
-};
-
-int state_get_rest(struct tier_state *s, int64_t name_space, struct state_rest *rest, struct err *err) MUST_CHECK;
-
-/* With the transaction at hand, under the generation that the state has then: no payload may change in it. */
-int state_put_rest(struct tier_state *s, int64_t name_space, const struct state_rest *rest, struct err *err) MUST_CHECK;
-
-/* each(arg, payload, size) for what is placed: the name in the manifest and the bytes of the file, as the rows say,
- * whose checksums are not looked at. */
-typedef int state_visit_placed(void *arg, const char *payload, int64_t size, struct err *err);
-int state_each_placed(struct tier_state *s, int64_t name_space, state_visit_placed *each, void *arg,
-                      struct err *err) MUST_CHECK;
-
 /* ---- payloads ---- */
 
 /* each(arg, name_space, entry) for every payload; *entry is emptied afterwards, unless `each` has taken it over. */

@@ -30,9 +30,6 @@ enum statement {
     DELETE_PARTS,
     N_VERSION_3,
     IS_NAMED = N_VERSION_3,
-    GET_REST,
-    PUT_REST,
-    PLACED,
     N_STATEMENTS
 };
 

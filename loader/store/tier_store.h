@@ -102,12 +102,6 @@ bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier
  * cannot be found out. */
 int tier_store_look(const struct tier_store *s, int first, int n, bool *there, struct err *err) MUST_CHECK;
 
-/* The same of any objects; and each(arg, object) for what the published index says is placed in the namespace, which
- * costs no look at the state. ERR_FORMAT: the index is damaged. */
-int tier_store_look_at(const struct tier_store *s, const struct medium_object *object, int n, bool *there,
-                       struct err *err) MUST_CHECK;
-int tier_store_each_placed(const struct tier_store *s, medium_visit *each, void *arg, struct err *err) MUST_CHECK;
-
 /* Do payloads in the state have this one's object? Contexts with the same tokens do; the object is there once. */
 int tier_store_shares(const struct tier_store *s, const struct entry *e, bool *shares, struct err *err) MUST_CHECK;
 
