@@ -160,8 +160,6 @@ static int check_index(const char *path, const struct tier_state *state, struct 
 
     if (!code && !index_is_of(&ix, state_id(state), state_generation(state)))
         code = err_set(err, ERR_FORMAT, "'evp-index' is not that of the state: evp-load writes it again");
-    if (!code)
-        code = index_check(&ix, err);
     index_close(&ix);
     if (folder >= 0)
         close(folder);

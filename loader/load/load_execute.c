@@ -217,15 +217,11 @@ static int flush_batch(const struct batch *b, struct err *err)
     return 0;
 }
 
-/* Those whose parts come into the index are asked for again after the load. */
 static int name_payload(struct load *l, const struct entry *e, struct err *err)
 {
-    struct tier_store *s = &l->store[e->tier];
     struct entry copy;
 
-    if (!l->o.chunks)
-        return tier_store_place(s, e, err);
-    return entry_copy(&copy, e, err) ? err->code : tier_store_add(s, &copy, err);
+    return entry_copy(&copy, e, err) ? err->code : tier_store_add(&l->store[e->tier], &copy, err);
 }
 
 static int name_batch(struct batch *b, struct err *err)
@@ -370,8 +366,6 @@ static int reserve_entries(struct load *l, struct err *err)
 {
     int n[TIER_MAX] = { 0 };
 
-    if (!l->o.chunks)
-        return 0;
     for (int i = 0; i < l->order.n; i++)
         if (step_kind(&l->order.at[i]) == STEP_PLACE)
             n[load_context(l, &l->goal[l->order.at[i].goal])->tier]++;

@@ -1,11 +1,9 @@
-/* tier_store.c - opening a store, and its changes. The index follows from them: tier_news.c. */
+/* tier_store.c - opening a store, and its changes. The index follows from them: tier_publish.c. */
 #include "loader/store/tier_store.h"
 
 #include "base/array.h"
 #include "base/clock.h"
 #include "loader/index/folder.h"
-#include "loader/index/index.h"
-#include "loader/store/tier_news.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,28 +20,24 @@ static bool has_state_apart(const struct tier *t)
     return t->state && tier_is_folder(t);
 }
 
-/* The index on disk is used as it is when it is that of the state and whole; of a store that was opened for one context
- * only its tables are read. Beside an index that is not the state's, as of a state that was lost or brought back, lie
- * files that the state does not name. */
+/* The index on disk is used as it is when it is that of the state. Beside one that is not, as of a state that was lost
+ * or brought back, lie files that the state does not name. */
 static int check_index(struct tier_store *s, struct err *err)
 {
-    struct index ix;
     struct err why;
-    bool opened = !index_open(&ix, s->folder, &why);
-    bool own = opened && index_is_of(&ix, state_id(s->state), state_generation(s->state));
-    bool good = own && (s->context || !index_check(&ix, &why));
-    bool foreign = opened && ix.n && memcmp(index_store(&ix), state_id(s->state), INDEX_ID) != 0;
+    bool opened = !index_open(&s->index, s->folder, &why);
+    bool own = opened && index_is_of(&s->index, state_id(s->state), state_generation(s->state));
+    bool foreign = opened && s->index.n && memcmp(index_store(&s->index), state_id(s->state), INDEX_ID) != 0;
 
-    index_close(&ix);
     if (foreign && has_state_apart(s->tier))
         return err_set(err, ERR_FAIL,
                        "folder '%s' was filled with another state than that in '%s': name that one, or, if it is lost, "
                        "remove the folder's evp-index and load again with the payload folder",
                        s->tier->uri, s->tier->state);
-    s->published = good ? state_generation(s->state) : (uint64_t)TIER_UNPUBLISHED;
-    if (!own && (state_set_swept(s->state, false, err) || tier_store_commit(s, err)))
-        return err->code;
-    return tier_store_publish(s, err);
+    if (own)
+        return 0;
+    index_close(&s->index);
+    return state_set_swept(s->state, false, err) || tier_store_commit(s, err) ? err->code : tier_store_publish(s, err);
 }
 
 /* A store and what reads its payloads. While SIFT of them are read, a thread sifts those before. */
@@ -279,9 +273,7 @@ int tier_store_open(struct tier_store *s, const struct tier_store_options *o, st
     *s = (struct tier_store){
         .tier = o->tier, .name_space = o->name_space, .context = o->context, .folder = -1, .lock = -1
     };
-    int code = tier_news_open(s, err);
-    if (!code)
-        code = tier_folder(o->tier) ? open_folder(s, o, err)
+    int code = tier_folder(o->tier) ? open_folder(s, o, err)
                                     : err_set(err, ERR_FAIL, "kind '%s' is not a folder, and there is no 'state'",
                                               tier_kind_name(o->tier->kind));
     if (!code)
@@ -305,7 +297,8 @@ void tier_store_close(struct tier_store *s)
     medium_close(&s->medium);
     if (s->folder >= 0)
         close(s->folder);
-    tier_news_close(s);
+    index_close(&s->index);
+    free(s->touched.at);
     entries_release(&s->in);
     *s = (struct tier_store){ .folder = -1, .lock = -1 };
 }
@@ -315,33 +308,24 @@ void tier_store_close(struct tier_store *s)
 int tier_store_add(struct tier_store *s, struct entry *e, struct err *err)
 {
     if (!state_insert(s->state, s->load.number, e, err))
-        return entries_add(&s->in, e, err) ? err->code : tier_news_touch(s, s->in.n - 1, NULL, err);
+        return entries_add(&s->in, e, err) ? err->code : tier_store_touch(s, s->in.n - 1, err);
     entry_release(e);
     return err->code;
 }
 
-int tier_store_place(struct tier_store *s, const struct entry *e, struct err *err)
-{
-    struct entry row = *e;
-
-    return state_insert(s->state, s->load.number, &row, err) ? err->code : tier_news_place(s, &row, err);
-}
-
 int tier_store_update(struct tier_store *s, int i, struct err *err)
 {
-    return state_update(s->state, s->load.number, &s->in.at[i], err) ? err->code : tier_news_touch(s, i, NULL, err);
+    return state_update(s->state, s->load.number, &s->in.at[i], err) ? err->code : tier_store_touch(s, i, err);
 }
 
 int tier_store_forget(struct tier_store *s, int i, struct err *err)
 {
     struct entry *e = &s->in.at[i];
-    struct state_parts gone;
 
     e->present = e->placed = false;
     if (e->before)
         return tier_store_update(s, i, err);
-    if (state_get_parts(s->state, e, &gone, err) < 0 || tier_news_touch(s, i, &gone, err) ||
-        state_delete(s->state, s->load.number, e, err))
+    if (tier_store_touch(s, i, err) || state_delete(s->state, s->load.number, e, err))
         return err->code;
     e->row = 0;
     return 0;
@@ -349,17 +333,16 @@ int tier_store_forget(struct tier_store *s, int i, struct err *err)
 
 int tier_store_put_parts(struct tier_store *s, int i, const struct state_parts *parts, struct err *err)
 {
-    return state_put_parts(s->state, &s->in.at[i], parts, err) ? err->code : tier_news_touch(s, i, NULL, err);
+    return state_put_parts(s->state, &s->in.at[i], parts, err) ? err->code : tier_store_touch(s, i, err);
 }
 
 int tier_store_drop_parts(struct tier_store *s, int i, struct err *err)
 {
-    struct state_parts gone;
-    int got = state_get_parts(s->state, &s->in.at[i], &gone, err);
+    bool has;
 
-    if (got <= 0)
-        return got;
-    return tier_news_touch(s, i, &gone, err) ? err->code : state_delete_parts(s->state, &s->in.at[i], err);
+    if (tier_store_has_parts(s, i, &has, err))
+        return err->code;
+    return has && (tier_store_touch(s, i, err) || state_delete_parts(s->state, &s->in.at[i], err)) ? err->code : 0;
 }
 
 int tier_store_commit(struct tier_store *s, struct err *err)

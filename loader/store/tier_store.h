@@ -2,7 +2,7 @@
  *
  *     DIR/evp-payloads/0f/0f1e...   the payloads; a name is never used for another content
  *     DIR/evp-state                 what the writers know (loader/store/state.h); elsewhere with the tier's `state`
- *     DIR/evp-index, DIR/evp-base-X what readers read (loader/index/index.h): all that is placed
+ *     DIR/evp-index                 what readers read (loader/index/index.h): all that is placed
  *     DIR/evp-lock                  held by the writer that is at work
  *
  * Crash invariant: whatever an index names is complete, at every moment and after a crash. It holds because of the
@@ -23,6 +23,7 @@
 #include "base/err.h"
 #include "loader/formats/stored.h"
 #include "loader/formats/tiers.h"
+#include "loader/index/index.h"
 #include "loader/media/medium.h"
 #include "loader/store/state.h"
 
@@ -50,21 +51,30 @@ struct tier_store_options {
     bool *away; // set when it fails because what holds the payloads cannot be reached; may be NULL
 };
 
+/* A row that changed, and the number in s->in of the payload that has it, or had it. */
+struct tier_touched {
+    int64_t row;
+    int entry;
+};
+
 struct tier_store {
     const struct tier *tier; // NULL: not opened
     const char *name_space, *context;
     struct state_load load;
-    struct entries in; // the payloads of the namespace but those that `sift` took out and those that were placed, those
-                       // of the state before included; numbers do not change
-    int64_t own_bytes; // of a store for one context: what the namespace took when it was opened
+    struct entries in;   // the payloads of the namespace but those that `sift` took out, those of the state before
+                         // included; numbers do not change
+    int64_t own_bytes;   // of a store for one context: what the namespace took when it was opened
     int64_t other_bytes; // what other namespaces take of the tier's capacity
 
-    struct tier_store_news *news; // private from here on: what the index on disk may not say
-    struct medium medium;         // .driver NULL: there is nothing yet
+    struct medium medium; // .driver NULL: there is nothing yet
     struct tier_state *state;
-    uint64_t published; // generation of the index on disk
-    int folder, lock;   // -1: none
-    bool unswept;       // objects that no payload names may be there
+    struct index index; // as on disk; closed: that is not the state's, and is made from all rows
+    struct {
+        struct tier_touched *at;
+        size_t n, cap;
+    } touched;        // rows that changed since the index was written
+    int folder, lock; // -1: none
+    bool unswept;     // objects that no payload names may be there
 };
 
 /* STORE_CHANGE makes the folder when its parent exists, locks it, writes the index again if it is not that of the
@@ -117,10 +127,6 @@ int tier_store_remove_own(const struct tier_store *s, const struct entry *e, str
 /* Adds a payload whose file is flushed; takes *e over, also when it fails. */
 int tier_store_add(struct tier_store *s, struct entry *e, struct err *err) MUST_CHECK;
 
-/* The same of one that nobody will ask this store for: it does not come into s->in, and takes the memory of an index's
- * record until that is published. */
-int tier_store_place(struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
-
 /* The payload s->in.at[i] has other bytes, or is placed or not, or has lost its file (tier_store_forget). */
 int tier_store_update(struct tier_store *s, int i, struct err *err) MUST_CHECK;
 int tier_store_forget(struct tier_store *s, int i, struct err *err) MUST_CHECK;
@@ -135,8 +141,9 @@ int tier_store_read_parts(struct tier_store *s, int i, struct err *err) MUST_CHE
 
 int tier_store_commit(struct tier_store *s, struct err *err) MUST_CHECK;
 
-/* Writes what was committed into the index. It costs what has changed, and now and then what is placed. */
+/* Writes what was committed into the index, whole; a row that changed was touched. */
 int tier_store_publish(struct tier_store *s, struct err *err) MUST_CHECK;
+int tier_store_touch(struct tier_store *s, int entry, struct err *err) MUST_CHECK;
 
 /* Does the above for all payloads, until the index has the parts of all that can be used in part, or of none; commits
  * and publishes. other: how many payloads it will change. */

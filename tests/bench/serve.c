@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PROMPT = 1 << 17, REPEATS = 15, SIZE = 1 << 20, PUTS = 3000 };
+enum { PROMPT = 1 << 17, REPEATS = 15, SIZE = 1 << 20, PUTS = 200 };
 
 static const char model[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 static char name[] = "tier";

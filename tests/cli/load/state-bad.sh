@@ -10,12 +10,12 @@ try() {
 	sed "s|$PWD/||; s/([^)]*)/(WHY)/" said
 }
 flip() { printf 'x' | dd of="$1" bs=1 seek="$2" conv=notrunc 2>dd.log; }
-for at in 3 9 40 76 4100 4300 8200 8500; do
+for at in 3 9 16 40 70 300 450 600; do
 	flip ssd/evp-index $at
 	evp-show --check ssd | sed 's/([^)]*)/(WHY)/' | sort -u
 	evp-load -q m.jsonl --payloads pay && cmp index ssd/evp-index || exit
 done
-truncate -s 5000 ssd/evp-index
+truncate -s 500 ssd/evp-index
 evp-load -q m.jsonl --payloads pay && cmp index ssd/evp-index || exit
 rm ssd/evp-index
 evp-load -q m.jsonl --payloads pay && cmp index ssd/evp-index || exit
