@@ -126,10 +126,6 @@ int manifest_read(struct manifest *m, const char *path, struct err *err) MUST_CH
 /* The same from memory; the digest is not set. */
 int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, struct err *err) MUST_CHECK;
 
-/* The same as manifest_read(), but gives every row to visit() and keeps none. Whether texts come twice is not asked. */
-typedef int manifest_visit(void *arg, const struct manifest *m, const struct placement *row, struct err *err);
-int manifest_each(struct manifest *m, const char *path, manifest_visit *visit, void *arg, struct err *err) MUST_CHECK;
-
 /* The header alone; the rows are not read. */
 int manifest_read_header(struct manifest *m, const char *path, struct err *err) MUST_CHECK;
 

@@ -166,23 +166,11 @@ static int read_row(struct row *r, const struct manifest *m, const struct json *
     return 0;
 }
 
-/* Where rows go as they are read. */
-struct reading {
-    struct manifest *m;
-    manifest_visit *visit; // NULL: the manifest keeps them
-    void *arg;
-};
-
-static int take_row(void *arg, const struct json *json, struct err *err)
+static int take_row(void *m, const struct json *json, struct err *err)
 {
-    const struct reading *r = arg;
     struct row row;
 
-    if (read_row(&row, r->m, json, err))
-        return err->code;
-    if (!r->visit)
-        return manifest_add(r->m, &row.placement, err);
-    return manifest_check_row(r->m, &row.placement, err) ? err->code : r->visit(r->arg, r->m, &row.placement, err);
+    return read_row(&row, m, json, err) ? err->code : manifest_add(m, &row.placement, err);
 }
 
 /* ---- files --------------------------------------------------------------------------- */
@@ -197,16 +185,15 @@ static int take_header(struct manifest *m, const struct rows_in *in, struct err 
     return read_header(m, in->header, in->version, err) ? err_wrap(err, "%s line 1", in->path) : 0;
 }
 
-static int read_rows(struct reading *r, struct rows_in *in, struct err *err)
+static int read_rows(struct manifest *m, struct rows_in *in, struct err *err)
 {
-    if (take_header(r->m, in, err) || rows_rest(in, take_row, r, err))
+    if (take_header(m, in, err) || rows_rest(in, take_row, m, err))
         return err->code;
     return in->n_rows ? 0 : err_set(err, ERR_FORMAT, "%s holds no contexts", in->path);
 }
 
-static int read_file(struct reading *r, const char *path, struct err *err)
+int manifest_read(struct manifest *m, const char *path, struct err *err)
 {
-    struct manifest *m = r->m;
     struct rows_in in = { 0 };
     struct digest *digest = digest_new(err);
 
@@ -215,22 +202,12 @@ static int read_file(struct reading *r, const char *path, struct err *err)
         return err->code;
     int code = rows_open_hashed(&in, path, "manifest", digest, err);
     if (!code)
-        code = read_rows(r, &in, err);
+        code = read_rows(m, &in, err);
     rows_close(&in);
     digest_end(digest, m->digest);
     if (code)
         manifest_release(m);
     return code;
-}
-
-int manifest_read(struct manifest *m, const char *path, struct err *err)
-{
-    return read_file(&(struct reading){ .m = m }, path, err);
-}
-
-int manifest_each(struct manifest *m, const char *path, manifest_visit *visit, void *arg, struct err *err)
-{
-    return read_file(&(struct reading){ .m = m, .visit = visit, .arg = arg }, path, err);
 }
 
 int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, struct err *err)
@@ -240,7 +217,7 @@ int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, stru
     *m = (struct manifest){ 0 };
     if (rows_open_bytes(&in, bytes, "manifest", err))
         return err->code;
-    int code = read_rows(&(struct reading){ .m = m }, &in, err);
+    int code = read_rows(m, &in, err);
     rows_close(&in);
     if (code)
         manifest_release(m);

@@ -64,23 +64,20 @@ bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier
     return has;
 }
 
-int tier_store_look(const struct tier_store *s, int first, int n, bool *there, struct err *err)
+int tier_store_look(const struct tier_store *s, bool *there, struct err *err)
 {
-    struct medium_object *object = calloc((size_t)n + 1, sizeof(*object));
-    bool *found = calloc((size_t)n + 1, sizeof(*found));
-    const struct entry *e = n ? &s->in.at[first] : NULL;
-    int n_present = 0, code = object && found ? 0 : err_nomem(err);
+    struct medium_object *object = calloc((size_t)s->in.n + 1, sizeof(*object));
+    bool *found = calloc((size_t)s->in.n + 1, sizeof(*found));
+    int n = 0, code = object && found ? 0 : err_nomem(err);
 
-    for (int i = 0; !code && i < n; i++)
-        if (e[i].present)
-            object[n_present++] = object_of(&e[i]);
-    if (!code && n_present)
-        code = s->medium.driver->look(&s->medium, object, n_present, found, err)
-                   ? err_wrap(err, "tier '%s'", s->tier->name)
-                   : 0;
-    n_present = 0;
-    for (int i = 0; !code && i < n; i++)
-        there[i] = e[i].present && found[n_present++];
+    for (int i = 0; !code && i < s->in.n; i++)
+        if (s->in.at[i].present)
+            object[n++] = object_of(&s->in.at[i]);
+    if (!code && n && s->medium.driver->look(&s->medium, object, n, found, err))
+        code = err_wrap(err, "tier '%s'", s->tier->name);
+    n = 0;
+    for (int i = 0; !code && i < s->in.n; i++)
+        there[i] = s->in.at[i].present && found[n++];
     free(object);
     free(found);
     return code;

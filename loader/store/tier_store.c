@@ -1,13 +1,11 @@
 /* tier_store.c - opening a store, and its changes. The index follows from them: tier_publish.c. */
 #include "loader/store/tier_store.h"
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "loader/index/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -40,66 +38,13 @@ static int check_index(struct tier_store *s, struct err *err)
     return state_set_swept(s->state, false, err) || tier_store_commit(s, err) ? err->code : tier_store_publish(s, err);
 }
 
-/* A store and what reads its payloads. While SIFT of them are read, a thread sifts those before. */
-struct reading {
-    struct tier_store *store;
-    const struct tier_store_options *o;
-    struct entries next; // not in the store yet
-    pthread_t sifter;
-    bool sifting; // the store's payloads from number `first` on are the thread's
-    int first;
-    struct err err; // of the thread; code 0: none
-};
-
-enum { SIFT = 4096 }; // payloads at a time
-
-static void *sift(void *arg)
-{
-    struct reading *r = arg;
-
-    r->err.code = r->o->sift(r->o->arg, r->store, r->first, &r->err);
-    return NULL;
-}
-
-static int end_sifting(struct reading *r, struct err *err)
-{
-    if (!r->sifting)
-        return 0;
-    pthread_join(r->sifter, NULL);
-    r->sifting = false;
-    if (r->err.code)
-        *err = r->err;
-    return r->err.code;
-}
-
-/* Gives the payloads that were read to the store, and the store to a thread. Without one, it is sifted here. */
-static int begin_sifting(struct reading *r, struct err *err)
-{
-    struct entries *in = &r->store->in;
-
-    if (end_sifting(r, err))
-        return err->code;
-    if (ARRAY_GROW(in, in->n + r->next.n))
-        return err_nomem(err);
-    r->first = in->n;
-    if (r->next.n)
-        memcpy(in->at + in->n, r->next.at, (size_t)r->next.n * sizeof(*in->at));
-    in->n += r->next.n;
-    r->next.n = 0;
-    if (!r->o->sift || r->first == in->n)
-        return 0;
-    r->sifting = !pthread_create(&r->sifter, NULL, sift, r);
-    return r->sifting ? 0 : r->o->sift(r->o->arg, r->store, r->first, err);
-}
-
 /* Takes a payload of the state over if it is the store's own. */
 static int read_payload(void *arg, const char *name_space, struct entry *e, struct err *err)
 {
-    struct reading *r = arg;
-    struct tier_store *s = r->store;
+    struct tier_store *s = arg;
 
     if (strcmp(name_space, s->name_space) == 0)
-        return entries_add(&r->next, e, err) ? err->code : r->next.n < SIFT ? 0 : begin_sifting(r, err);
+        return entries_add(&s->in, e, err);
     if (e->present && __builtin_add_overflow(s->other_bytes, e->bytes, &s->other_bytes))
         s->other_bytes = INT64_MAX;
     return 0;
@@ -146,56 +91,33 @@ static int refuse_old(const struct tier_store *s, struct err *err)
                : 0;
 }
 
-static int read_context(struct reading *r, struct err *err)
+static int read_context(struct tier_store *s, struct err *err)
 {
-    struct tier_store *s = r->store;
     const struct state_some some = { s->load.number, s->context };
     int64_t all;
 
-    if (state_each_of(s->state, &some, read_payload, r, err) ||
+    if (state_each_of(s->state, &some, read_payload, s, err) ||
         state_used(s->state, s->load.number, &s->own_bytes, &all, err))
         return err->code;
     s->other_bytes = all == INT64_MAX ? all : all - s->own_bytes;
     return 0;
 }
 
-/* Gives what was read last to the store, and waits for it to be sifted. Returns the first failure; code: one before. */
-static int end_reading(struct reading *r, int code, struct err *err)
+static int read_payloads(struct tier_store *s, struct err *err)
 {
-    struct err of_sifting;
-
-    if (!code)
-        code = begin_sifting(r, err);
-    if (end_sifting(r, &of_sifting) && !code) {
-        *err = of_sifting;
-        code = err->code;
-    }
-    entries_release(&r->next);
-    return code;
-}
-
-static int read_payloads(struct tier_store *s, const struct tier_store_options *o, struct err *err)
-{
-    struct reading r = { .store = s, .o = o };
-    int code = s->context ? read_context(&r, err) : state_each(s->state, read_payload, &r, err);
-
-    return end_reading(&r, code, err);
+    return s->context ? read_context(s, err) : state_each(s->state, read_payload, s, err);
 }
 
 static int read_spare(void *arg, const char *name_space, struct entry *e, struct err *err)
 {
-    const struct reading *r = arg;
+    const struct tier_store *s = arg;
 
-    return strcmp(e->id, r->store->context) == 0 ? 0 : read_payload(arg, name_space, e, err);
+    return strcmp(e->id, s->context) == 0 ? 0 : read_payload(arg, name_space, e, err);
 }
 
 int tier_store_read_spares(struct tier_store *s, struct err *err)
 {
-    const struct state_some some = { s->load.number, NULL };
-    const struct tier_store_options none = { 0 };
-    struct reading r = { .store = s, .o = &none };
-
-    return end_reading(&r, state_each_of(s->state, &some, read_spare, &r, err), err);
+    return state_each_of(s->state, &(struct state_some){ s->load.number, NULL }, read_spare, s, err);
 }
 
 /* A folder of the state's own is made and judged as the tier's is. */
@@ -256,7 +178,7 @@ static int open_folder(struct tier_store *s, const struct tier_store_options *o,
     if (s->folder < 0)
         return tier_is_folder(o->tier) ? 0 : open_medium(s, o, err);
     if ((change && lock_folder(s, o, err)) || (change && o->share && folder_share(s->folder, o->group, err)) ||
-        open_state(s, o, err) || open_medium(s, o, err) || (s->state && read_payloads(s, o, err)))
+        open_state(s, o, err) || open_medium(s, o, err) || (s->state && read_payloads(s, err)))
         return err->code;
     if (!change)
         return 0;

@@ -42,11 +42,7 @@ struct tier_store_options {
     double wait_s; // for another writer to end
     bool share;    // STORE_CHANGE opens the folder to `group`; else it stays as open as it is
     gid_t group;
-    bool lazy; // a server is not asked whether it is there, and not swept: .unswept may stay true
-    /* Called while the payloads of the namespace are read, with those from number `first` on: what the caller does not
-     * need may leave s->in. In another thread, which nobody else's call shares s->in with. NULL: all stay. */
-    int (*sift)(void *arg, struct tier_store *s, int first, struct err *err);
-    void *arg;
+    bool lazy;  // a server is not asked whether it is there, and not swept: .unswept may stay true
     bool *busy; // set when tier_store_open() fails because of another writer; may be NULL
     bool *away; // set when it fails because what holds the payloads cannot be reached; may be NULL
 };
@@ -108,9 +104,8 @@ int tier_store_get(const struct tier_store *s, const struct entry *e, struct blo
 enum tier_store_check { STORE_SIZE, STORE_CONTENT };
 bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier_store_check check);
 
-/* there: (n) which payloads of the namespace, from number `first` on, are there with their sizes. Fails when that
- * cannot be found out. */
-int tier_store_look(const struct tier_store *s, int first, int n, bool *there, struct err *err) MUST_CHECK;
+/* there: (s->in.n) which payloads of the namespace are there with their sizes. Fails when that cannot be found out. */
+int tier_store_look(const struct tier_store *s, bool *there, struct err *err) MUST_CHECK;
 
 /* Do payloads in the state have this one's object? Contexts with the same tokens do; the object is there once. */
 int tier_store_shares(const struct tier_store *s, const struct entry *e, bool *shares, struct err *err) MUST_CHECK;
