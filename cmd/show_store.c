@@ -195,7 +195,9 @@ int show_store(struct sheet *s, const char *path, enum show_depth depth, struct 
     if (!code)
         code = put_loads(s, state, &rows, err);
     if (!code && depth == SHOW_CHECK)
-        code = check_index(path, state, err) || check_payloads(path, &rows, state, err) ? err->code : 0;
+        code = state_check(state, err) || check_index(path, state, err) || check_payloads(path, &rows, state, err)
+                   ? err->code
+                   : 0;
     if (!code)
         put_rows(s, &rows);
     state_close(state);

@@ -37,12 +37,10 @@ struct entry {
 
     /* Of entries in a store's state (loader/store/tier_store.h). */
     int64_t row;
-    uint64_t sum;
-    int64_t counted; // its bytes, as the state counts them
-    bool present;    // its file is in the folder
-    bool placed;     // readers see it; else it is a spare
-    bool before;     // it was placed before the load in force
-    bool damaged;    // a load found that its file is missing or damaged
+    bool present; // its file is in the folder
+    bool placed;  // readers see it; else it is a spare
+    bool before;  // it was placed before the load in force
+    bool damaged; // a load found that its file is missing or damaged
 };
 
 struct entries {

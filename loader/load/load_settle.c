@@ -23,7 +23,7 @@ static int drop_rows(struct tier_store *s, struct err *err)
     for (int i = 0; i < s->in.n; i++) {
         struct entry *e = &s->in.at[i];
         if (e->row && !e->present && !e->before) {
-            if (state_delete(s->state, s->load.number, e, err))
+            if (state_delete(s->state, e, err))
                 return err->code;
             e->row = 0;
         }

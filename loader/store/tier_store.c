@@ -237,7 +237,7 @@ int tier_store_add(struct tier_store *s, struct entry *e, struct err *err)
 
 int tier_store_update(struct tier_store *s, int i, struct err *err)
 {
-    return state_update(s->state, s->load.number, &s->in.at[i], err) ? err->code : tier_store_touch(s, i, err);
+    return state_update(s->state, &s->in.at[i], err) ? err->code : tier_store_touch(s, i, err);
 }
 
 int tier_store_forget(struct tier_store *s, int i, struct err *err)
@@ -247,7 +247,7 @@ int tier_store_forget(struct tier_store *s, int i, struct err *err)
     e->present = e->placed = false;
     if (e->before)
         return tier_store_update(s, i, err);
-    if (tier_store_touch(s, i, err) || state_delete(s->state, s->load.number, e, err))
+    if (tier_store_touch(s, i, err) || state_delete(s->state, e, err))
         return err->code;
     e->row = 0;
     return 0;
