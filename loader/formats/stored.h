@@ -60,7 +60,7 @@ void entry_release(struct entry *e);
 int entry_object(const struct entry *e, const char *name_space, uint8_t id[OBJECT_ID], struct err *err) MUST_CHECK;
 int entry_set_file(struct entry *e, const char *name_space, struct err *err) MUST_CHECK;
 
-/* Is this an object's name, or what was written before release 0.2.0: "evp-" 16 hex digits "-" a payload's name? */
+/* Is this an object's name? */
 bool entry_file_safe(const char *file);
 
 /* The entry as operation_between() compares it: in a tier, or NULL when only cached_same() is asked. */

@@ -38,8 +38,6 @@ static int compare_payload(const struct entry *want, const struct packed_payload
     if (p->bytes != want->bytes)
         return err_set(err, ERR_FORMAT, "counts %lld bytes, the manifest %lld", (long long)p->bytes,
                        (long long)want->bytes);
-    if (!p->file.tokens)
-        return err_set(err, ERR_FORMAT, "is of version 1, without the tokens that readers find it by: pack it again");
     return 0;
 }
 

@@ -73,24 +73,6 @@ static int lock_folder(struct tier_store *s, const struct tier_store_options *o,
     return 0;
 }
 
-/* Before release 0.2.0 stores had an index of JSON and no state. */
-static int refuse_old(const struct tier_store *s, struct err *err)
-{
-    char first = 0;
-    int fd = openat(s->folder, "evp-index", O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-
-    if (fd < 0)
-        return 0;
-    bool old = read(fd, &first, 1) == 1 && first == '{';
-    close(fd);
-    return old ? err_set(
-                     err, ERR_FORMAT,
-                     "folder '%s' was filled by an earlier release: remove its evp-* files, and load again with the "
-                     "payload folder",
-                     tier_folder(s->tier))
-               : 0;
-}
-
 static int read_context(struct tier_store *s, struct err *err)
 {
     const struct state_some some = { s->load.number, s->context };
@@ -146,7 +128,7 @@ static int open_state(struct tier_store *s, const struct tier_store_options *o, 
                        "folder '%s' is on a network file system, whose locks cannot be relied on: give the tier a "
                        "'state', a folder on a local disk",
                        tier_folder(t));
-    if ((apart && check_state_folder(o, err)) || refuse_old(s, err) ||
+    if ((apart && check_state_folder(o, err)) ||
         state_open(&s->state, t->state ? t->state : t->uri, t->state ? t->uri : "",
                    o->use == STORE_CHANGE ? STATE_CHANGE : STATE_LOOK, err))
         return err->code;

@@ -1,4 +1,4 @@
-# Damaged files of a store: an index is written again, a state is refused with its cure, a store of an earlier release too.
+# Damaged files of a store: an index is written again, a state is refused with its cure.
 . "$TOP/tests/cli/load/plans.inc"
 first_plan m
 evp-load -q m.jsonl --payloads pay || exit
@@ -42,6 +42,3 @@ rm ssd/evp-state*
 evp-load -q m.jsonl --payloads pay || exit
 placed | cmp was - && evp-show --check ssd
 payloads ssd
-# of an earlier release
-rm -r ssd && mkdir -m 700 ssd && echo '{"evp":"index","version":1}' >ssd/evp-index
-try
