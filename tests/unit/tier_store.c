@@ -292,7 +292,7 @@ static void change_parts(struct tier_store *s, int i, int n)
 /* Changes some payloads and publishes that: one more, fewer, unseen, seen again, with parts. */
 static void change_some(struct tier_store *s, struct rng *r, int step)
 {
-    char id[16];
+    char id[32];
     struct err err;
 
     for (int k = 0; k < 1 + step % 3; k++) {
