@@ -8,6 +8,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -248,78 +249,22 @@ static void put_string(struct buf *b, const char *s, size_t n)
     buf_addc(b, '"');
 }
 
-/* Is it ASCII that a string holds as it is? Eight bytes at a time: a number that is subtracted from each borrows from
- * the highest bit of the first one that is too small. */
-static bool is_plain(const char *s, size_t n)
+/* Begins a member or an element: its comma and its name. */
+static void begin_value(struct json_out *w, const char *name)
 {
-    const uint64_t ones = ~0ull / 255, high = ones * 0x80;
-    uint64_t odd = 0;
-
-    for (; n >= sizeof(odd); s += sizeof(odd), n -= sizeof(odd)) {
-        uint64_t c;
-        memcpy(&c, s, sizeof(c));
-        odd |=
-            c | (c - ones * 0x20) | ((c ^ ones * '"') - ones) | ((c ^ ones * '\\') - ones) | ((c ^ ones * 0x7f) - ones);
-    }
-    for (; n > 0; s++, n--)
-        odd |= *s < 0x20 || *s == '"' || *s == '\\' || *s == 0x7f ? high : 0;
-    return !(odd & high);
-}
-
-static char *put_plain(char *to, const char *s, size_t n)
-{
-    *to++ = '"';
-    memcpy(to, s, n);
-    to[n] = '"';
-    return to + n + 1;
-}
-
-/* Begins a member whose value takes up to `more` bytes. Returns where they go, NULL without memory; end_value()
- * follows. A manifest of a million rows has thirty million members: memory is asked for once for each. */
-static char *begin_value(struct json_out *w, const char *name, size_t more)
-{
-    size_t n = name ? strlen(name) : 0;
-    char *to = buf_reserve(w->buf, n + sizeof(",\"\":") + more);
-
-    if (!to)
-        return NULL;
     if (w->comma)
-        *to++ = ',';
+        buf_addc(w->buf, ',');
     w->comma = true;
-    if (!name)
-        return to;
-    if (is_plain(name, n)) {
-        to = put_plain(to, name, n);
-    } else {
-        w->buf->n = (size_t)(to - w->buf->at);
-        put_string(w->buf, name, n);
-        to = buf_reserve(w->buf, 1 + more);
-        if (!to)
-            return NULL;
+    if (name) {
+        put_string(w->buf, name, strlen(name));
+        buf_addc(w->buf, ':');
     }
-    *to++ = ':';
-    return to;
-}
-
-static void end_value(struct json_out *w, char *end)
-{
-    *end = '\0';
-    w->buf->n = (size_t)(end - w->buf->at);
-}
-
-static void put_value(struct json_out *w, const char *name, const char *json, size_t n)
-{
-    char *to = begin_value(w, name, n);
-
-    if (!to)
-        return;
-    memcpy(to, json, n);
-    end_value(w, to + n);
 }
 
 void json_begin(struct json_out *w, const char *name, char bracket)
 {
-    put_value(w, name, &bracket, 1);
+    begin_value(w, name);
+    buf_addc(w->buf, bracket);
     w->comma = false;
 }
 
@@ -339,14 +284,7 @@ void json_put_text(struct json_out *w, const char *name, const char *s)
 
 void json_put_text_n(struct json_out *w, const char *name, const char *s, size_t n)
 {
-    bool plain = is_plain(s, n);
-    char *to = begin_value(w, name, plain ? n + 2 : 0);
-
-    if (!to)
-        return;
-    end_value(w, plain ? put_plain(to, s, n) : to);
-    if (plain)
-        return;
+    begin_value(w, name);
     if (utf8_valid(s, n)) {
         put_string(w->buf, s, n);
         return;
@@ -362,22 +300,17 @@ void json_put_text_n(struct json_out *w, const char *name, const char *s, size_t
 
 void json_put_int(struct json_out *w, const char *name, int64_t v)
 {
-    char text[TEXT_SHORT], *end = text + sizeof(text), *at = end;
-    uint64_t rest = v < 0 ? -(uint64_t)v : (uint64_t)v;
+    char text[TEXT_SHORT];
 
-    for (; at == end || rest; rest /= 10)
-        *--at = (char)('0' + rest % 10);
-    if (v < 0)
-        *--at = '-';
-    put_value(w, name, at, (size_t)(end - at));
+    snprintf(text, sizeof(text), "%lld", (long long)v);
+    json_put_raw(w, name, text);
 }
 
 void json_put_real(struct json_out *w, const char *name, double v)
 {
-    char *to = begin_value(w, name, TEXT_SHORT);
+    char text[TEXT_SHORT];
 
-    if (to)
-        end_value(w, text_real_end(to, v));
+    json_put_raw(w, name, text_real(text, v));
 }
 
 void json_put_bool(struct json_out *w, const char *name, bool v)
@@ -392,7 +325,8 @@ void json_put_null(struct json_out *w, const char *name)
 
 void json_put_raw(struct json_out *w, const char *name, const char *json)
 {
-    put_value(w, name, json, strlen(json));
+    begin_value(w, name);
+    buf_adds(w->buf, json);
 }
 
 void json_put_node(struct json_out *w, const char *name, const struct json *v)

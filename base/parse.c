@@ -1,4 +1,5 @@
-/* strtoll and strtod, with what they accept beyond a plain number refused; sizes, ranges and shares on top of them. */
+/* strtoll and strtod, with what they accept beyond a plain number refused; sizes, ranges and shares on top of them;
+ * numbers as text. */
 #include "base/parse.h"
 
 #include <ctype.h>
@@ -190,5 +191,34 @@ const char *text_seconds(char out[TEXT_SHORT], double s)
         snprintf(out, TEXT_SHORT, "%d h %02d min", (int)(s / 3600), (int)(s / 60) % 60);
     else
         snprintf(out, TEXT_SHORT, "%.3g h", s / 3600);
+    return out;
+}
+
+/* printf takes the decimal point from the locale that a host of the library has set, and it may have several bytes. */
+static void put_point(char *text)
+{
+    static const char others[] = "-+e0123456789";
+    char *point = text + strspn(text, others), *rest = point + strcspn(point, others);
+
+    if (*point) {
+        *point = '.';
+        memmove(point + 1, rest, strlen(rest) + 1);
+    }
+}
+
+const char *text_real(char out[TEXT_SHORT], double v)
+{
+    enum { DIGITS_MIN = 15, DIGITS_MAX = 17 };
+
+    if (!isfinite(v)) {
+        snprintf(out, TEXT_SHORT, "null");
+        return out;
+    }
+    for (int digits = DIGITS_MIN; digits <= DIGITS_MAX; digits++) {
+        snprintf(out, TEXT_SHORT, "%.*g", digits, v);
+        if (strtod(out, NULL) == v)
+            break;
+    }
+    put_point(out);
     return out;
 }

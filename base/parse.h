@@ -45,6 +45,5 @@ const char *text_seconds(char out[TEXT_SHORT], double s);
 
 /* The shortest decimal that reads back as the same double: 0.3, 1e-09, 12. Never "nan" or "inf": those give "null". */
 const char *text_real(char out[TEXT_SHORT], double v);
-char *text_real_end(char out[TEXT_SHORT], double v); // the same without a NUL; returns where the text ends
 
 #endif

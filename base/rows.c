@@ -1,7 +1,7 @@
 /* Reading goes line by line, so a stream needs the memory of its longest line, which has a limit; writing goes through
  * one buffer per line. The header, the end line and everything that may be wrong with either is known here alone.
  */
-#include "base/rows_internal.h"
+#include "base/rows.h"
 
 #include "base/unconst.h"
 
@@ -23,7 +23,11 @@ static bool is_blank(const char *line, size_t n)
     return n == 0;
 }
 
-int rows_line(const char *line, size_t n, struct json **value, struct err *err)
+enum { ROWS_LINE_MAX = 256 << 20 }; // bytes: a context of 50 million tokens; a longer line is refused
+
+/* A line, with its line end or without, as JSON: 1 and *value (the caller frees it), 0 when it is blank, or an error
+ * that does not name the line yet. */
+static int parse_line(const char *line, size_t n, struct json **value, struct err *err)
 {
     if (n > ROWS_LINE_MAX)
         return err_set(err, ERR_FORMAT, "longer than %d MiB", ROWS_LINE_MAX >> 20);
@@ -104,7 +108,7 @@ static int next_line(struct rows_in *in, struct json **value, struct err *err)
         in->n_line++;
         if (in->digest)
             digest_add(in->digest, in->line, n);
-        got = rows_line(in->line, n, value, err);
+        got = parse_line(in->line, n, value, err);
         if (got)
             return got < 0 ? rows_wrap(in, err) : got;
     }
@@ -184,25 +188,9 @@ int rows_open_bytes(struct rows_in *in, const struct rows_bytes *bytes, const ch
     return start(in, kind, err);
 }
 
-bool rows_is_end(const struct json *row)
+static bool is_end(const struct json *row)
 {
     return json_true(json_get(row, "end"));
-}
-
-int rows_note_end(struct rows_in *in, int64_t rows, struct err *err)
-{
-    if (rows != in->n_rows)
-        return err_set(err, ERR_FORMAT, "%s has %lld rows where its end line says %lld", in->path,
-                       (long long)in->n_rows, (long long)rows);
-    in->ended = true;
-    return 0;
-}
-
-int rows_after_end(const struct rows_in *in, struct json *row, struct err *err)
-{
-    json_free(row);
-    err_set(err, ERR_FORMAT, "a row after the end line");
-    return rows_wrap(in, err);
 }
 
 static int check_end(struct rows_in *in, const struct json *end, struct err *err)
@@ -212,13 +200,19 @@ static int check_end(struct rows_in *in, const struct json *end, struct err *err
 
     if (json_want_int(end, "rows", &rows, err))
         return rows_wrap(in, err);
-    if (rows_note_end(in, rows, err))
-        return err->code;
+    if (rows != in->n_rows)
+        return err_set(err, ERR_FORMAT, "%s has %lld rows where its end line says %lld", in->path,
+                       (long long)in->n_rows, (long long)rows);
+    in->ended = true;
     int got = next_line(in, &more, err);
-    return got <= 0 ? got : rows_after_end(in, more, err);
+    if (got <= 0)
+        return got;
+    json_free(more);
+    err_set(err, ERR_FORMAT, "a row after the end line");
+    return rows_wrap(in, err);
 }
 
-int rows_check_ended(const struct rows_in *in, struct err *err)
+static int check_ended(const struct rows_in *in, struct err *err)
 {
     if (in->ended || !in->header)
         return 0;
@@ -242,8 +236,8 @@ int rows_next(struct rows_in *in, struct json **row, struct err *err)
     if (got < 0)
         return got;
     if (got == 0)
-        return rows_check_ended(in, err);
-    if (rows_is_end(*row)) {
+        return check_ended(in, err);
+    if (is_end(*row)) {
         int code = check_end(in, *row, err);
         json_free(*row);
         *row = NULL;
@@ -291,23 +285,17 @@ void rows_close(struct rows_in *in)
 
 /* ---- writing ----------------------------------------------------------- */
 
-int rows_put_lines(struct rows_out *out, const struct buf *lines, int64_t n, struct err *err)
-{
-    if (buf_failed(lines))
-        return err_nomem(err);
-    if (fwrite(buf_str(lines), 1, lines->n, out->f) != lines->n)
-        return err_set(err, ERR_IO, "cannot write %s: %s", out->file.path ? out->file.path : "standard output",
-                       strerror(errno));
-    out->n_rows += n;
-    if (out->checksum)
-        checksum_add(out->checksum, buf_str(lines), lines->n);
-    return 0;
-}
-
 static int write_line(struct rows_out *out, struct err *err)
 {
+    const struct buf *line = &out->line;
+
     buf_addc(&out->line, '\n');
-    return rows_put_lines(out, &out->line, 0, err);
+    if (buf_failed(line))
+        return err_nomem(err);
+    if (fwrite(buf_str(line), 1, line->n, out->f) != line->n)
+        return err_set(err, ERR_IO, "cannot write %s: %s", out->file.path ? out->file.path : "standard output",
+                       strerror(errno));
+    return 0;
 }
 
 void rows_made_to_json(const struct rows_made *made, struct json_out *w)
@@ -365,28 +353,18 @@ int rows_create(struct rows_out *out, const char *path, const struct rows_made *
 
 struct json_out rows_begin(struct rows_out *out)
 {
+    struct json_out w = { .buf = &out->line };
+
     buf_clear(&out->line);
-    return rows_open_line(&out->line);
-}
-
-struct json_out rows_open_line(struct buf *lines)
-{
-    struct json_out w = { .buf = lines };
-
     json_begin(&w, NULL, '{');
     return w;
 }
 
-void rows_close_line(struct json_out *w)
-{
-    json_end(w, '}');
-    buf_addc(w->buf, '\n');
-}
-
 int rows_put(struct rows_out *out, struct json_out *w, struct err *err)
 {
-    rows_close_line(w);
-    return rows_put_lines(out, w->buf, 1, err);
+    json_end(w, '}');
+    out->n_rows++;
+    return write_line(out, err);
 }
 
 int rows_finish(struct rows_out *out, struct err *err)

@@ -66,22 +66,6 @@ int rows_rest(struct rows_in *in, rows_visit *each, void *arg, struct err *err) 
 /* The same for the whole of a stream. */
 int rows_each(const char *path, const char *kind, rows_visit *each, void *arg, struct err *err) MUST_CHECK;
 
-/* The rows that are left of a stream with a header, read by several threads, a piece of its text at a time. What comes
- * out, and the line that a sentence names, are those of rows_rest(). */
-struct rows_work {
-    /* Makes something of a row, the next one of its piece, in the piece's memory. In any thread, while take() works. */
-    int (*make)(const void *arg, void *piece, const struct json *row, struct err *err);
-    /* Takes over what row k of a piece has become. In the caller's order: row by row, piece by piece. */
-    int (*take)(void *arg, void *piece, size_t k, struct err *err);
-    void (*clear)(void *piece); // forgets the rows of a piece, which is used again
-    void (*release)(void *piece);
-    size_t size; // of a piece's memory, which is zeroed at first
-    void *arg;
-    size_t text;   // bytes of text in a piece, about; 0: as many as are good
-    int n_threads; // 0: as many as are good
-};
-int rows_share(struct rows_in *in, const struct rows_work *work, struct err *err) MUST_CHECK;
-
 void rows_close(struct rows_in *in); // zeroed is fine
 
 /* ---- writing ---- */
@@ -90,8 +74,7 @@ struct rows_out {
     struct file_out file; // unused when writing to standard output
     FILE *f;
     int64_t n_rows;
-    struct buf line;           // the last line that rows_begin() or rows_create() made
-    struct checksum *checksum; // borrowed; every byte written after it was set is added
+    struct buf line; // the last line that rows_begin() or rows_create() made
 };
 
 /* How the rows are made. Goes into the header; a table stores the same in its attribute `lineage`. */
@@ -118,12 +101,6 @@ int rows_create(struct rows_out *out, const char *path, const struct rows_made *
 /* Starts a row: clears out->line and returns a writer that has opened the object. rows_put() closes and writes it. */
 struct json_out rows_begin(struct rows_out *out);
 int rows_put(struct rows_out *out, struct json_out *w, struct err *err) MUST_CHECK;
-
-/* Rows made by several threads, each in a buffer of its own: any number of rows_open_line() ... rows_close_line(), then
- * all n of them written at once. */
-struct json_out rows_open_line(struct buf *lines);
-void rows_close_line(struct json_out *w);
-int rows_put_lines(struct rows_out *out, const struct buf *lines, int64_t n, struct err *err) MUST_CHECK;
 
 int rows_finish(struct rows_out *out, struct err *err) MUST_CHECK; // the end line; releases *out
 void rows_abort(struct rows_out *out);                             // leaves no file; zeroed is fine

@@ -17,7 +17,7 @@ static int add_store(struct map *placed, const struct tier_store *store, struct 
 {
     struct buf key = { 0 };
     bool *there = calloc((size_t)store->in.n + 1, sizeof(*there));
-    int code = there ? tier_store_look(store, 0, store->in.n, there, err) : err_nomem(err);
+    int code = there ? tier_store_look(store, there, err) : err_nomem(err);
 
     for (int i = 0; i < store->in.n && !code; i++) {
         const struct entry *e = &store->in.at[i];

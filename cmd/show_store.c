@@ -160,8 +160,6 @@ static int check_index(const char *path, const struct tier_state *state, struct 
 
     if (!code && !index_is_of(&ix, state_id(state), state_generation(state)))
         code = err_set(err, ERR_FORMAT, "'evp-index' is not that of the state: evp-load writes it again");
-    if (!code)
-        code = index_check(&ix, err);
     index_close(&ix);
     if (folder >= 0)
         close(folder);
@@ -197,7 +195,9 @@ int show_store(struct sheet *s, const char *path, enum show_depth depth, struct 
     if (!code)
         code = put_loads(s, state, &rows, err);
     if (!code && depth == SHOW_CHECK)
-        code = check_index(path, state, err) || check_payloads(path, &rows, state, err) ? err->code : 0;
+        code = state_check(state, err) || check_index(path, state, err) || check_payloads(path, &rows, state, err)
+                   ? err->code
+                   : 0;
     if (!code)
         put_rows(s, &rows);
     state_close(state);

@@ -4,10 +4,9 @@
  * them unique, digests and variants in large blocks, so that a row costs no allocation, and what rows share is kept
  * once.
  */
-#include "loader/formats/manifest_internal.h"
+#include "loader/formats/manifest.h"
 
 #include "base/array.h"
-#include "base/parallel.h"
 #include "base/unconst.h"
 #include "loader/formats/fields.h"
 
@@ -17,22 +16,12 @@
 
 /* ---- payload names ------------------------------------------------------- */
 
-/* Letters, digits, '-', '_' and '.'. A bit for each byte: seventy of every row are asked about. */
-static bool is_plain(char c)
-{
-    static const uint64_t set[4] = { 0x3ffull << '0' | 1ull << '-' | 1ull << '.',
-                                     0x3ffffffull << ('A' - 64) | 0x3ffffffull << ('a' - 64) | 1ull << ('_' - 64) };
-    unsigned char at = (unsigned char)c;
-
-    return set[at / 64] >> at % 64 & 1;
-}
+static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
 
 bool manifest_payload_safe(const char *name)
 {
-    size_t n = 0;
+    size_t n = strspn(name, plain);
 
-    while (is_plain(name[n]))
-        n++;
     return n > 0 && n < MANIFEST_PAYLOAD && name[n] == '\0' && name[0] != '.';
 }
 
@@ -43,7 +32,7 @@ static void add_slug(struct buf *b, const char *s)
     size_t n = 0;
 
     for (; s[n] && n < sizeof(slug); n++)
-        slug[n] = is_plain(s[n]) && (s[n] != '.' || b->n + n > 0) ? s[n] : '_';
+        slug[n] = strchr(plain, s[n]) && (s[n] != '.' || b->n + n > 0) ? s[n] : '_';
     buf_add(b, slug, n);
 }
 
@@ -85,7 +74,8 @@ struct manifest_block {
 
 _Static_assert(VARIANTS_MAX * sizeof(struct variant_info) < BLOCK, "what is kept fits an empty block");
 
-void *manifest_keep(struct manifest_block **to, const void *bytes, size_t n)
+/* Copies n bytes into the newest of a list of blocks; NULL without memory. */
+static void *keep(struct manifest_block **to, const void *bytes, size_t n)
 {
     struct manifest_block *b = *to;
     size_t taken = (n + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
@@ -104,37 +94,12 @@ void *manifest_keep(struct manifest_block **to, const void *bytes, size_t n)
     return copy;
 }
 
-const char *manifest_keep_text(struct manifest_block **to, const char *s)
-{
-    return manifest_keep(to, s, strlen(s) + 1);
-}
-
-void manifest_blocks_free(struct manifest_block *list)
+static void blocks_free(struct manifest_block *list)
 {
     for (struct manifest_block *older; list; list = older) {
         older = list->older;
         free(list);
     }
-}
-
-void manifest_blocks_clear(struct manifest_block **list)
-{
-    if (!*list)
-        return;
-    manifest_blocks_free((*list)->older);
-    (*list)->older = NULL;
-    (*list)->n = 0;
-}
-
-void manifest_blocks_move(struct manifest_block **to, struct manifest_block **from)
-{
-    struct manifest_block **end = from;
-
-    while (*end)
-        end = &(*end)->older;
-    *end = *to;
-    *to = *from;
-    *from = NULL;
 }
 
 /* ---- rows --------------------------------------------------------------- */
@@ -195,6 +160,7 @@ int manifest_check_row(const struct manifest *m, const struct placement *p, stru
     if (p->tier < -1 || p->tier >= m->tiers.n)
         return err_set(err, ERR_FORMAT, "field 'tier' is out of range");
     if (field_check_bytes("bytes", p->bytes, err) || field_check_real("quality", p->quality, 0, err) ||
+        field_check_real("quality_sd", p->quality_sd, 0, err) ||
         field_check_real("utility", p->utility, -HUGE_VAL, err) ||
         (!isnan(p->ttft_s) && field_check_real("ttft_s", p->ttft_s, 0, err)))
         return err->code;
@@ -220,18 +186,19 @@ static const struct variants *keep_variants(struct manifest_block **to, const st
 {
     struct variants f = *variants;
 
-    f.at = manifest_keep(to, f.n ? (const void *)f.at : "", (size_t)f.n * sizeof(*f.at));
+    f.at = keep(to, f.n ? (const void *)f.at : "", (size_t)f.n * sizeof(*f.at));
     if (f.pin)
         f.pin = strcmp(f.pin, "recompute") == 0 ? "recompute" : tiers->at[tiers_find(tiers, f.pin)].name;
-    return f.at ? manifest_keep(to, &f, sizeof(f)) : NULL;
+    return f.at ? keep(to, &f, sizeof(f)) : NULL;
 }
 
-int manifest_keep_row(struct manifest_block **to, const struct tiers *tiers, struct placement *row, struct err *err)
+/* Copies a row's digest and variants, but no texts. */
+static int keep_row(struct manifest *m, struct placement *row, struct err *err)
 {
     bool carries = row->variants;
 
-    row->token_digest = manifest_keep(to, row->token_digest, DIGEST_HEX);
-    row->variants = carries ? keep_variants(to, tiers, row->variants) : NULL;
+    row->token_digest = keep(&m->block, row->token_digest, DIGEST_HEX);
+    row->variants = carries ? keep_variants(&m->block, &m->tiers, row->variants) : NULL;
     return row->token_digest && carries == (row->variants != NULL) ? 0 : err_nomem(err);
 }
 
@@ -254,7 +221,8 @@ static int keep_configs(struct manifest *m, const struct variants *f, struct err
     return 0;
 }
 
-int manifest_take_row(struct manifest *m, const struct placement *p, struct err *err)
+/* Adds a row that was checked and whose digest and variants are the manifest's; texts are copied. */
+static int take_row(struct manifest *m, const struct placement *p, struct err *err)
 {
     struct placement row = *p;
     bool added;
@@ -279,9 +247,9 @@ int manifest_add(struct manifest *m, const struct placement *p, struct err *err)
 {
     struct placement row = *p;
 
-    if (manifest_check_row(m, p, err) || manifest_keep_row(&m->block, &m->tiers, &row, err))
+    if (manifest_check_row(m, p, err) || keep_row(m, &row, err))
         return err->code;
-    return manifest_take_row(m, &row, err);
+    return take_row(m, &row, err);
 }
 
 struct cached manifest_cached(const struct tiers *tiers, const struct placement *p)
@@ -321,7 +289,7 @@ struct placement manifest_eviction(const struct placement *before)
 
 void manifest_release(struct manifest *m)
 {
-    manifest_blocks_free(m->block);
+    blocks_free(m->block);
     free(m->at);
     free(m->header);
     free(m->list.at);
@@ -342,77 +310,30 @@ const struct placement *manifest_find(const struct manifest *m, const char *id)
 
 /* ---- the order of rows ---------------------------------------------------- */
 
-/* The first bytes of an id mostly decide a comparison, without a look at memory far away. They are numbers that compare
- * as the bytes do. */
+/* An id and its number. */
 struct key {
-    uint64_t start[2]; // the rest is NUL
-    uint32_t start_end;
+    const char *id;
     int number;
 };
 
-struct ids {
-    const char *const *at;
-};
-
-static uint64_t big_endian(const char *bytes, int n)
-{
-    uint64_t v = 0;
-
-    for (int i = 0; i < n; i++)
-        v = v << 8 | (unsigned char)bytes[i];
-    return v;
-}
-
-static struct key key_of(const char *id, int number)
-{
-    char start[20] = "";
-
-    memcpy(start, id, strnlen(id, sizeof(start)));
-    return (
-        struct key){ { big_endian(start, 8), big_endian(start + 8, 8) }, (uint32_t)big_endian(start + 16, 4), number };
-}
-
-static int by_id(const void *a, const void *b, void *arg)
+static int by_id(const void *a, const void *b)
 {
     const struct key *x = a, *y = b;
-    const struct ids *ids = arg;
 
-    for (int k = 0; k < 2; k++)
-        if (x->start[k] != y->start[k])
-            return x->start[k] < y->start[k] ? -1 : 1;
-    if (x->start_end != y->start_end)
-        return x->start_end < y->start_end ? -1 : 1;
-    return strcmp(ids->at[x->number], ids->at[y->number]);
-}
-
-/* Two threads sort a half each. */
-struct sorting {
-    struct key *key;
-    struct ids ids;
-    int from[3]; // where each half begins, and the end
-};
-
-static void sort_half(void *arg, int i)
-{
-    struct sorting *s = arg;
-
-    for (int k = s->from[i]; k < s->from[i + 1]; k++)
-        s->key[k] = key_of(s->ids.at[k], k);
-    qsort_r(s->key + s->from[i], (size_t)(s->from[i + 1] - s->from[i]), sizeof(*s->key), by_id, &s->ids);
+    return strcmp(x->id, y->id);
 }
 
 int manifest_order(int *order, const char *const *id, int n, struct err *err)
 {
-    enum { THREADS_FROM = 1 << 14 }; // ids; fewer are sorted before a thread has begun
-    struct sorting s = { calloc((size_t)n + 1, sizeof(*s.key)), { id }, { 0, n / 2, n } };
+    struct key *key = calloc((size_t)n + 1, sizeof(*key));
 
-    if (!s.key)
+    if (!key)
         return err_nomem(err);
-    parallel_do(n < THREADS_FROM ? 1 : parallel_threads(), 2, sort_half, &s);
-    for (int i = 0, a = 0, b = n / 2; i < n; i++) {
-        bool first = b == n || (a < n / 2 && by_id(&s.key[a], &s.key[b], &s.ids) <= 0);
-        order[i] = s.key[first ? a++ : b++].number;
-    }
-    free(s.key);
+    for (int i = 0; i < n; i++)
+        key[i] = (struct key){ id[i], i };
+    qsort(key, (size_t)n, sizeof(*key), by_id);
+    for (int i = 0; i < n; i++)
+        order[i] = key[i].number;
+    free(key);
     return 0;
 }

@@ -31,7 +31,6 @@
 
 enum { MANIFEST_ID = 1024, MANIFEST_CONFIG = 128, MANIFEST_PAYLOAD = 200 }; // bytes, with the NUL
 enum { MANIFEST_TOTALS = 8 };
-enum { MANIFEST_PACKED_FROM = 1 << 16 }; // rows; of fewer, parsing takes no time that anybody waits for
 
 struct placement {
     const char *id, *token_digest, *config, *payload;         // payload: file name; NULL on recompute
@@ -127,34 +126,28 @@ int manifest_read(struct manifest *m, const char *path, struct err *err) MUST_CH
 /* The same from memory; the digest is not set. */
 int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, struct err *err) MUST_CHECK;
 
-/* The same as manifest_read(), but gives every row to visit() and keeps none. Whether texts come twice is not asked. */
-typedef int manifest_visit(void *arg, const struct manifest *m, const struct placement *row, struct err *err);
-int manifest_each(struct manifest *m, const char *path, manifest_visit *visit, void *arg, struct err *err) MUST_CHECK;
-
 /* The header alone; the rows are not read. */
 int manifest_read_header(struct manifest *m, const char *path, struct err *err) MUST_CHECK;
 
-/* made.kind and made.more are set here. path NULL or "-": standard output. Beside a file of MANIFEST_PACKED_FROM rows
- * and more its rows are written packed (manifest_packed.h), and manifest_read() and manifest_each() read those instead.
- */
+/* made.kind and made.more are set here. path NULL or "-": standard output. */
 int manifest_write(const struct manifest *m, const char *path, struct rows_made made, struct err *err) MUST_CHECK;
 void manifest_release(struct manifest *m); // zeroed is fine
 
-/* Lists a config in the header: before manifest_write_rows(), each that the rows' variants have. */
+/* Lists a config in the header: before manifest_create(), each that the rows' variants have. */
 int manifest_list_config(struct manifest *m, const char *config, struct err *err) MUST_CHECK;
 
-/* Rows that are made while they are written, so that a plan of a million contexts is in memory once, as a plan. put()
- * makes the n rows from number `first` on and gives each to manifest_put(), which checks it and names its payload when
- * it has none. Several threads call put(). No two rows may have the same id. */
-struct manifest_piece;
-struct manifest_rows {
-    int n;
-    int (*put)(const void *arg, struct manifest_piece *piece, int first, int n, struct err *err);
-    const void *arg;
+/* Rows that are made while they are written, so that a plan is in memory once, as a plan. manifest_put() checks a row
+ * and names its payload when it has none. No two rows may have the same id. */
+struct manifest_out {
+    const struct manifest *m; // borrowed; its rows are not written
+    struct rows_out rows;
+    struct buf name; // of a payload
 };
-int manifest_put(struct manifest_piece *piece, const struct placement *row, struct err *err) MUST_CHECK;
-int manifest_write_rows(const struct manifest *m, const struct manifest_rows *rows, const char *path,
-                        struct rows_made made, struct err *err) MUST_CHECK;
+int manifest_create(struct manifest_out *out, const struct manifest *m, const char *path, struct rows_made made,
+                    struct err *err) MUST_CHECK;
+int manifest_put(struct manifest_out *out, const struct placement *row, struct err *err) MUST_CHECK;
+int manifest_finish(struct manifest_out *out, struct err *err) MUST_CHECK; // releases *out
+void manifest_abort(struct manifest_out *out);                             // leaves no file
 
 /* The payload file's name for a context under a config: unique, safe as a file name, the same every time. Allocated;
  * the caller frees it. NULL without memory. */

@@ -1,8 +1,6 @@
-/* manifest_read.c - a manifest from a stream: the header, then the rows. Several threads parse and check them; one
- * takes them over in their order, so neither the manifest nor the first failure depends on the number of threads. */
-#include "loader/formats/manifest_packed.h"
+/* manifest_read.c - a manifest from a stream: the header, then row after row. */
+#include "loader/formats/manifest.h"
 
-#include "base/array.h"
 #include "loader/formats/fields.h"
 
 #include <math.h>
@@ -54,7 +52,7 @@ static int read_prices(struct manifest *m, const struct json *prices, struct err
     return 0;
 }
 
-/* Rows name configs by their numbers in this list, while others are added to the map of all. */
+/* Rows name configs by their numbers in this list. */
 static int read_configs(struct manifest *m, const struct json *configs, struct err *err)
 {
     if (!json_is_array(configs))
@@ -134,8 +132,15 @@ static int read_tier(const struct manifest *m, const char *name, int *tier, stru
 
 /* ---- rows --------------------------------------------------------------------------- */
 
+/* A row as it is read, and what it points to. */
+struct row {
+    struct placement placement;
+    struct variants variants;
+    struct variant_info variant[VARIANTS_MAX];
+};
+
 /* Texts are those of the tree. */
-static int read_row(struct manifest_row *r, const struct manifest *m, const struct json *row, struct err *err)
+static int read_row(struct row *r, const struct manifest *m, const struct json *row, struct err *err)
 {
     struct placement *p = &r->placement;
     const char *tier, *operation;
@@ -161,70 +166,11 @@ static int read_row(struct manifest_row *r, const struct manifest *m, const stru
     return 0;
 }
 
-/* The texts of a row outlive what it was read from. Those of the header's list do anyway. */
-static int keep_texts(struct manifest_part *part, struct manifest_row *r, bool listed, struct err *err)
+static int take_row(void *m, const struct json *json, struct err *err)
 {
-    struct placement *p = &r->placement;
-    bool stored = p->payload;
+    struct row row;
 
-    p->id = manifest_keep_text(&part->texts, p->id);
-    p->config = manifest_keep_text(&part->texts, p->config);
-    p->payload = stored ? manifest_keep_text(&part->texts, p->payload) : NULL;
-    if (!p->id || !p->config || stored != (p->payload != NULL))
-        return err_nomem(err);
-    for (int i = 0; p->variants && !listed && i < p->variants->n; i++) {
-        r->variant[i].config = manifest_keep_text(&part->texts, r->variant[i].config);
-        if (!r->variant[i].config)
-            return err_nomem(err);
-    }
-    return 0;
-}
-
-int manifest_part_add(struct manifest_part *part, const struct manifest *m, struct manifest_row *row, struct err *err)
-{
-    if (manifest_check_row(m, &row->placement, err) ||
-        field_check_real("quality_sd", row->placement.quality_sd, 0, err) || keep_texts(part, row, m->list.at, err) ||
-        manifest_keep_row(&part->kept, &m->tiers, &row->placement, err))
-        return err->code;
-    return ARRAY_PUSH(&part->rows, row->placement) ? err_nomem(err) : 0;
-}
-
-static int make_row(const void *arg, void *part, const struct json *json, struct err *err)
-{
-    const struct manifest *m = ((const struct manifest_reading *)arg)->m;
-    struct manifest_row row;
-
-    return read_row(&row, m, json, err) ? err->code : manifest_part_add(part, m, &row, err);
-}
-
-int manifest_take_part(void *reading, void *part, size_t k, struct err *err)
-{
-    struct manifest_reading *r = reading;
-    struct manifest_part *p = part;
-
-    r->n++;
-    if (r->visit)
-        return r->visit(r->arg, r->m, &p->rows.at[k], err);
-    manifest_blocks_move(&r->m->block, &p->kept);
-    return manifest_take_row(r->m, &p->rows.at[k], err);
-}
-
-void manifest_part_clear(void *part)
-{
-    struct manifest_part *p = part;
-
-    manifest_blocks_clear(&p->kept);
-    manifest_blocks_clear(&p->texts);
-    p->rows.n = 0;
-}
-
-void manifest_part_release(void *part)
-{
-    struct manifest_part *p = part;
-
-    manifest_blocks_free(p->kept);
-    manifest_blocks_free(p->texts);
-    free(p->rows.at);
+    return read_row(&row, m, json, err) ? err->code : manifest_add(m, &row.placement, err);
 }
 
 /* ---- files --------------------------------------------------------------------------- */
@@ -239,37 +185,15 @@ static int take_header(struct manifest *m, const struct rows_in *in, struct err 
     return read_header(m, in->header, in->version, err) ? err_wrap(err, "%s line 1", in->path) : 0;
 }
 
-static int parse_rows(struct manifest_reading *r, struct rows_in *in, struct err *err)
+static int read_rows(struct manifest *m, struct rows_in *in, struct err *err)
 {
-    const struct rows_work work = { .make = make_row,
-                                    .take = manifest_take_part,
-                                    .clear = manifest_part_clear,
-                                    .release = manifest_part_release,
-                                    .size = sizeof(struct manifest_part),
-                                    .arg = r };
-
-    return rows_share(in, &work, err);
-}
-
-/* path NULL: the stream is not a file that may have packed rows. */
-static int read_rows(struct manifest_reading *r, struct rows_in *in, const char *path, struct err *err)
-{
-    struct packed_in packed;
-
-    if (take_header(r->m, in, err))
+    if (take_header(m, in, err) || rows_rest(in, take_row, m, err))
         return err->code;
-    bool is_packed = path && packed_open(&packed, in, path);
-    int code = is_packed ? packed_read(&packed, in, r, err) : parse_rows(r, in, err);
-    if (is_packed)
-        packed_close(&packed);
-    if (code)
-        return code;
-    return r->n ? 0 : err_set(err, ERR_FORMAT, "%s holds no contexts", in->path);
+    return in->n_rows ? 0 : err_set(err, ERR_FORMAT, "%s holds no contexts", in->path);
 }
 
-static int read_file(struct manifest_reading *r, const char *path, struct err *err)
+int manifest_read(struct manifest *m, const char *path, struct err *err)
 {
-    struct manifest *m = r->m;
     struct rows_in in = { 0 };
     struct digest *digest = digest_new(err);
 
@@ -278,22 +202,12 @@ static int read_file(struct manifest_reading *r, const char *path, struct err *e
         return err->code;
     int code = rows_open_hashed(&in, path, "manifest", digest, err);
     if (!code)
-        code = read_rows(r, &in, path && strcmp(path, "-") != 0 ? path : NULL, err);
+        code = read_rows(m, &in, err);
     rows_close(&in);
     digest_end(digest, m->digest);
     if (code)
         manifest_release(m);
     return code;
-}
-
-int manifest_read(struct manifest *m, const char *path, struct err *err)
-{
-    return read_file(&(struct manifest_reading){ .m = m }, path, err);
-}
-
-int manifest_each(struct manifest *m, const char *path, manifest_visit *visit, void *arg, struct err *err)
-{
-    return read_file(&(struct manifest_reading){ .m = m, .visit = visit, .arg = arg }, path, err);
 }
 
 int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, struct err *err)
@@ -303,7 +217,7 @@ int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, stru
     *m = (struct manifest){ 0 };
     if (rows_open_bytes(&in, bytes, "manifest", err))
         return err->code;
-    int code = read_rows(&(struct manifest_reading){ .m = m }, &in, NULL, err);
+    int code = read_rows(m, &in, err);
     rows_close(&in);
     if (code)
         manifest_release(m);

@@ -1,15 +1,5 @@
-/* manifest_write.c - a manifest to a stream. Several threads make pieces of 512 rows, in rounds of 32; one of them
- * writes the pieces of the round before in their order, so neither the bytes nor the first failure depend on the number
- * of threads. They wait for each other only after a round: a thread that shares its core with another process would
- * hold up all others at every wait. */
-#include "loader/formats/manifest_packed.h"
-
-#include "base/parallel.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-enum { PIECE = 512, ROUND = 32 }; // rows in a piece: a quarter of a megabyte of text; pieces between two waits
+/* manifest_write.c - a manifest to a stream: the header, then row after row. */
+#include "loader/formats/manifest.h"
 
 static const char *or_null(const char *s)
 {
@@ -70,30 +60,33 @@ static void header_members(const void *arg, struct json_out *w)
     json_end(w, ']');
 }
 
-struct manifest_piece {
-    const struct manifest *m;
-    int n; // rows
-    struct buf lines, name, packed;
-    bool packs;
-    struct err err; // code 0: none
-};
+int manifest_create(struct manifest_out *out, const struct manifest *m, const char *path, struct rows_made made,
+                    struct err *err)
+{
+    *out = (struct manifest_out){ .m = m };
+    made.kind = "manifest";
+    made.version = m->online ? ROWS_MANIFEST_VERSION : ROWS_VERSION;
+    made.more = header_members;
+    made.arg = m;
+    return rows_create(&out->rows, path, &made, err);
+}
 
-int manifest_put(struct manifest_piece *piece, const struct placement *row, struct err *err)
+int manifest_put(struct manifest_out *out, const struct placement *row, struct err *err)
 {
     struct placement p = *row;
 
     if (p.tier >= 0 && !p.payload) {
-        manifest_put_payload_name(&piece->name, p.id, p.token_digest, p.config);
-        p.payload = buf_str(&piece->name);
+        manifest_put_payload_name(&out->name, p.id, p.token_digest, p.config);
+        p.payload = buf_str(&out->name);
     }
-    if (manifest_check_row(piece->m, &p, err))
+    if (manifest_check_row(out->m, &p, err))
         return err_wrap(err, "context '%s'", p.id);
-    struct json_out w = rows_open_line(&piece->lines);
+    struct json_out w = rows_begin(&out->rows);
     json_put_text(&w, "id", p.id);
     json_put_text(&w, "token_digest", p.token_digest);
     json_put_int(&w, "n_tokens", p.n_tokens);
     json_put_text(&w, "config", p.config);
-    json_put_text(&w, "tier", p.tier < 0 ? "recompute" : piece->m->tiers.at[p.tier].name);
+    json_put_text(&w, "tier", p.tier < 0 ? "recompute" : out->m->tiers.at[p.tier].name);
     json_put_int(&w, "bytes", p.bytes);
     json_put_int(&w, "kv_bytes", p.kv_bytes);
     json_put_real(&w, "quality", p.quality);
@@ -107,137 +100,34 @@ int manifest_put(struct manifest_piece *piece, const struct placement *row, stru
     json_put_real(&w, "frequency", p.frequency);
     json_put_text(&w, "operation", operation_name(p.operation));
     json_put_text(&w, "payload", p.payload);
-    if (p.variants && variants_to_json(p.variants, &piece->m->configs, &w, err))
+    if (p.variants && variants_to_json(p.variants, &out->m->configs, &w, err))
         return err->code;
-    rows_close_line(&w);
-    if (piece->packs && packed_add(&piece->packed, &p, &piece->m->tiers, &piece->m->configs, err))
-        return err->code;
-    return buf_failed(&piece->name) ? err_nomem(err) : 0;
+    return buf_failed(&out->name) ? err_nomem(err) : rows_put(&out->rows, &w, err);
 }
 
-static void make_piece(struct manifest_piece *piece, const struct manifest_rows *rows, int first)
+int manifest_finish(struct manifest_out *out, struct err *err)
 {
-    piece->n = rows->n - first < PIECE ? rows->n - first : PIECE;
-    buf_clear(&piece->lines);
-    buf_clear(&piece->packed);
-    piece->err.code = rows->put(rows->arg, piece, first, piece->n, &piece->err);
+    buf_release(&out->name);
+    return rows_finish(&out->rows, err);
 }
 
-struct round {
-    struct manifest_piece piece[ROUND];
-    int n; // pieces
-};
-
-struct writing {
-    struct rows_out *out;
-    struct packed_out *packed; // NULL: not packed
-    const struct manifest_rows *rows;
-    struct round *made, *before; // from row `first` on; what is written meanwhile
-    int first;
-    struct err err; // code 0: none
-};
-
-static void write_round(struct writing *w)
+void manifest_abort(struct manifest_out *out)
 {
-    struct round *r = w->before;
-
-    for (int k = 0; k < r->n; k++) {
-        w->err = r->piece[k].err;
-        if (w->err.code || rows_put_lines(w->out, &r->piece[k].lines, r->piece[k].n, &w->err) ||
-            (w->packed && packed_put(w->packed, &r->piece[k].packed, r->piece[k].n, &w->err)))
-            return;
-    }
-}
-
-static void write_or_make(void *arg, int i)
-{
-    struct writing *w = arg;
-
-    if (i == 0)
-        write_round(w);
-    else
-        make_piece(&w->made->piece[i - 1], w->rows, w->first + (i - 1) * PIECE);
-}
-
-static void write_rounds(struct writing *w)
-{
-    for (w->first = 0; !w->err.code && (w->first < w->rows->n || w->before->n); w->first += ROUND * PIECE) {
-        int left = w->first < w->rows->n ? w->rows->n - w->first : 0, n = (left + PIECE - 1) / PIECE;
-        struct round *now = w->made;
-        now->n = n < ROUND ? n : ROUND;
-        parallel_do(now->n > 1 ? parallel_threads() : 1, 1 + now->n, write_or_make, w);
-        w->made = w->before;
-        w->before = now;
-    }
-}
-
-static int write_rows(struct rows_out *out, struct packed_out *packed, const struct manifest *m,
-                      const struct manifest_rows *rows, struct err *err)
-{
-    struct round *round = calloc(2, sizeof(*round));
-    struct writing w = { .out = out, .packed = packed, .rows = rows, .made = round, .before = round + 1 };
-
-    if (!round)
-        return err_nomem(err);
-    for (int k = 0; k < 2 * ROUND; k++) {
-        round[k / ROUND].piece[k % ROUND].m = m;
-        round[k / ROUND].piece[k % ROUND].packs = packed;
-    }
-    write_rounds(&w);
-    for (int k = 0; k < 2 * ROUND; k++) {
-        buf_release(&round[k / ROUND].piece[k % ROUND].lines);
-        buf_release(&round[k / ROUND].piece[k % ROUND].name);
-        buf_release(&round[k / ROUND].piece[k % ROUND].packed);
-    }
-    free(round);
-    *err = w.err.code ? w.err : *err;
-    return w.err.code;
-}
-
-/* The packed rows appear after the manifest that they belong to. */
-static int write_both(struct rows_out *out, const struct manifest *m, const struct manifest_rows *rows, struct err *err)
-{
-    struct packed_out packed;
-
-    if (packed_create(&packed, out->file.path, &out->line, out->file.f, err))
-        return err->code;
-    out->checksum = packed.manifest;
-    if (!write_rows(out, &packed, m, rows, err) && !rows_finish(out, err))
-        return packed_finish(&packed, err);
-    packed_abort(&packed);
-    return err->code;
-}
-
-int manifest_write_rows(const struct manifest *m, const struct manifest_rows *rows, const char *path,
-                        struct rows_made made, struct err *err)
-{
-    struct rows_out out;
-
-    made.kind = "manifest";
-    made.version = m->online ? ROWS_MANIFEST_VERSION : ROWS_VERSION;
-    made.more = header_members;
-    made.arg = m;
-    if (rows_create(&out, path, &made, err))
-        return err->code;
-    bool packs = rows->n >= MANIFEST_PACKED_FROM && out.file.temp; /* no stream, no device */
-    if (packs ? !write_both(&out, m, rows, err) : !write_rows(&out, NULL, m, rows, err) && !rows_finish(&out, err))
-        return 0;
-    rows_abort(&out);
-    return err->code;
-}
-
-/* Puts the rows that a manifest has in memory. */
-static int put_own(const void *arg, struct manifest_piece *piece, int first, int n, struct err *err)
-{
-    const struct manifest *m = arg;
-
-    for (int i = first; i < first + n; i++)
-        if (manifest_put(piece, &m->at[i], err))
-            return err->code;
-    return 0;
+    buf_release(&out->name);
+    rows_abort(&out->rows);
 }
 
 int manifest_write(const struct manifest *m, const char *path, struct rows_made made, struct err *err)
 {
-    return manifest_write_rows(m, &(struct manifest_rows){ m->n, put_own, m }, path, made, err);
+    struct manifest_out out;
+    int code = manifest_create(&out, m, path, made, err);
+
+    if (code)
+        return code;
+    for (int i = 0; i < m->n && !code; i++)
+        code = manifest_put(&out, &m->at[i], err);
+    if (!code)
+        return manifest_finish(&out, err);
+    manifest_abort(&out);
+    return code;
 }

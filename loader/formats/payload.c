@@ -37,8 +37,8 @@ static int read_metadata(struct payload *p, struct err *err)
         return err->code;
     if (strcmp(kind, "payload") != 0)
         return err_set(err, ERR_FORMAT, "not a payload");
-    if (!parse_int(version, &p->version) || p->version < 1 || p->version > PAYLOAD_VERSION)
-        return err_set(err, ERR_FORMAT, "a payload of version '%s'; this program reads versions 1 to %d", version,
+    if (!parse_int(version, &p->version) || p->version != PAYLOAD_VERSION)
+        return err_set(err, ERR_FORMAT, "a payload of version '%s'; this program reads version %d", version,
                        PAYLOAD_VERSION);
     if (!parse_int(count, &n_tokens) || n_tokens < 1 || n_tokens > INT32_MAX)
         return err_set(err, ERR_FORMAT, "metadata 'n_tokens' is '%.40s', not a number from 1 to %d", count, INT32_MAX);
@@ -50,13 +50,10 @@ static int read_metadata(struct payload *p, struct err *err)
     return 0;
 }
 
-/* Version 1 had no tokens. */
 static int find_tokens(struct payload *p, struct err *err)
 {
     const struct st_tensor want = payload_tokens(p->n_tokens);
 
-    if (p->version == 1)
-        return 0;
     p->tokens = safetensors_find(&p->st, want.name);
     if (!p->tokens)
         return err_set(err, ERR_FORMAT, "tensor '%s' is missing", want.name);
@@ -109,8 +106,6 @@ static int check_token_digest(const struct payload *p, struct err *err)
 {
     char hex[DIGEST_HEX];
 
-    if (!p->tokens)
-        return 0;
     if (digest_sha256(p->tokens->at, (size_t)p->tokens->bytes, hex, err)) // they are little-endian in the file, too
         return err->code;
     return strcmp(hex, p->token_digest) == 0

@@ -1,6 +1,6 @@
 /* payload.h - the container of a payload: one variant of one context's KV cache as a safetensors file.
  *
- *     tokens            I32 [n_tokens], the ids of the context; absent in version 1
+ *     tokens            I32 [n_tokens], the ids of the context
  *     layers.N.PART     the tensors of layer N; methods/packed_payload.h says which parts a config has
  *     __metadata__      all strings: evp "payload", version "2", config, model_digest, token_digest, n_tokens (the
  *                       position of the next token), checksums (JSON: tensor name -> XXH3-64 hex), and of where it
@@ -32,9 +32,9 @@ struct payload {
     int64_t version;
     const char *config; // as the file has it; not parsed
     const char *model_digest, *token_digest;
-    int n_tokens;                   // the position of the next token
-    const struct st_tensor *tokens; // NULL: a file of version 1
-    struct payload_origin origin;   // as the file has it; not parsed
+    int n_tokens; // the position of the next token
+    const struct st_tensor *tokens;
+    struct payload_origin origin; // as the file has it; not parsed
 };
 
 /* Opens the container and checks the metadata and the shape of the tokens, without reading the tensors. ERR_FORMAT says

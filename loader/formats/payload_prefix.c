@@ -34,7 +34,7 @@ static bool has_rows(const struct payload *p, const struct st_tensor *t)
 
 int payload_check_parts(const struct payload *p, struct err *err)
 {
-    if (!config_has_parts(p->config) || !p->tokens)
+    if (!config_has_parts(p->config))
         return err_set(err, ERR_FORMAT, "a payload of config '%.80s' has no parts", p->config);
     for (int i = 0; i < p->st.n; i++) {
         const struct st_tensor *t = &p->st.tensor[i];

@@ -35,18 +35,11 @@ bool object_parse(const char *file, uint8_t id[OBJECT_ID])
     return strcmp(file, again) == 0;
 }
 
-/* Written before release 0.2.0. */
-static bool is_flat_name(const char *file)
-{
-    return strncmp(file, "evp-", 4) == 0 && strspn(file + 4, hex_digits) == XXH3_HEX - 1 &&
-           file[4 + XXH3_HEX - 1] == '-' && manifest_payload_safe(file + 4 + XXH3_HEX);
-}
-
 bool entry_file_safe(const char *file)
 {
     uint8_t id[OBJECT_ID];
 
-    return object_parse(file, id) || is_flat_name(file);
+    return object_parse(file, id);
 }
 
 int entry_object(const struct entry *e, const char *name_space, uint8_t id[OBJECT_ID], struct err *err)
@@ -107,15 +100,13 @@ static int check_numbers(const struct entry *e, struct err *err)
     return 0;
 }
 
-static int check_texts(const struct entry *e, const char *id, const char *config, const char *file, struct err *err)
+static int check_texts(const char *id, const char *config, const char *file, struct err *err)
 {
     if (!*id || strlen(id) >= MANIFEST_ID || !*config || strlen(config) >= MANIFEST_CONFIG)
         return err_set(err, ERR_FORMAT, "field '%s' is empty or too long",
                        !*id || strlen(id) >= MANIFEST_ID ? "id" : "config");
     if (!entry_file_safe(file))
         return err_set(err, ERR_FORMAT, "field 'file' is '%.80s', which is not the name of a placed payload", file);
-    if (is_flat_name(file) && strncmp(file + 4, e->checksum, XXH3_HEX - 1) != 0)
-        return err_set(err, ERR_FORMAT, "field 'file' does not carry the checksum %s", e->checksum);
     return 0;
 }
 
@@ -131,7 +122,7 @@ int entry_from_json(struct entry *e, const struct json *row, struct err *err)
         json_want_int(row, "size", &e->size, err) || check_numbers(e, err) ||
         copy_digest(e->token_digest, "token_digest", token_digest, err) || copy_checksum(e->checksum, checksum, err) ||
         (model_digest && copy_digest(e->model_digest, "model_digest", model_digest, err)) ||
-        check_texts(e, id, config, file, err))
+        check_texts(id, config, file, err))
         return err->code;
     e->id = strdup(id);
     e->config = strdup(config);
@@ -150,7 +141,7 @@ int entry_check(const struct entry *e, struct err *err)
         (*e->model_digest && copy_digest(digest, "model_digest", e->model_digest, err)) ||
         copy_checksum(checksum, e->checksum, err))
         return err->code;
-    return check_texts(e, e->id, e->config, e->file, err);
+    return check_texts(e->id, e->config, e->file, err);
 }
 
 void entry_to_json(const struct entry *e, struct json_out *w)

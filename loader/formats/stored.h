@@ -37,12 +37,10 @@ struct entry {
 
     /* Of entries in a store's state (loader/store/tier_store.h). */
     int64_t row;
-    uint64_t sum;
-    int64_t counted; // its bytes, as the state counts them
-    bool present;    // its file is in the folder
-    bool placed;     // readers see it; else it is a spare
-    bool before;     // it was placed before the load in force
-    bool damaged;    // a load found that its file is missing or damaged
+    bool present; // its file is in the folder
+    bool placed;  // readers see it; else it is a spare
+    bool before;  // it was placed before the load in force
+    bool damaged; // a load found that its file is missing or damaged
 };
 
 struct entries {
@@ -62,7 +60,7 @@ void entry_release(struct entry *e);
 int entry_object(const struct entry *e, const char *name_space, uint8_t id[OBJECT_ID], struct err *err) MUST_CHECK;
 int entry_set_file(struct entry *e, const char *name_space, struct err *err) MUST_CHECK;
 
-/* Is this an object's name, or what was written before release 0.2.0: "evp-" 16 hex digits "-" a payload's name? */
+/* Is this an object's name? */
 bool entry_file_safe(const char *file);
 
 /* The entry as operation_between() compares it: in a tier, or NULL when only cached_same() is asked. */

@@ -55,39 +55,7 @@ const struct variant_info *variants_find(const struct variants *f, const char *c
     return NULL;
 }
 
-/* ---- version 1: a list of objects ----------------------------------------------------- */
-
-static int variant_from_json(struct variant_info *variant, const struct json *v, struct err *err)
-{
-    *variant = (struct variant_info){ .decompress_s = (double)NAN };
-    if (!json_is_object(v))
-        return err_set(err, ERR_FORMAT, "not an object");
-    if (json_want_text(v, "config", &variant->config, err) || json_want_int(v, "bytes", &variant->bytes, err) ||
-        json_want_real(v, "quality", &variant->quality, err) ||
-        json_may_real(v, "decompress_s", &variant->decompress_s, err))
-        return err->code;
-    return 0;
-}
-
-static int too_many(struct err *err)
-{
-    return err_set(err, ERR_FORMAT, "field 'forms' has more than %d members", VARIANTS_MAX);
-}
-
-static int list_from_json(struct variants *f, struct variant_info *variant, const struct json *forms, struct err *err)
-{
-    if (!json_is_array(forms))
-        return err_set(err, ERR_FORMAT, "field 'forms' is not an array");
-    for (const struct json *v = json_first(forms); v; v = json_next(v)) {
-        if (f->n == VARIANTS_MAX)
-            return too_many(err);
-        if (variant_from_json(&variant[f->n++], v, err))
-            return err_wrap(err, "variant %d", f->n);
-    }
-    return 0;
-}
-
-/* ---- version 2: columns ----------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------- */
 
 /* The columns, and the numbers of the variant at hand in them. */
 struct columns {
@@ -117,7 +85,7 @@ static int find_columns(struct columns *c, const struct json *forms, int *n, str
     *n = json_count(json_get(forms, "config"));
     *c = (struct columns){ 0 };
     if (*n > VARIANTS_MAX)
-        return too_many(err);
+        return err_set(err, ERR_FORMAT, "field 'forms' has more than %d members", VARIANTS_MAX);
     if (find_column(forms, "config", *n, &c->config, err) || find_column(forms, "bytes", *n, &c->bytes, err) ||
         find_column(forms, "quality", *n, &c->quality, err))
         return err->code;
@@ -171,7 +139,7 @@ int variants_from_json(struct variants *f, struct variant_info *variant, const s
         json_may_real(row, "question_sd_s", &f->question_sd_s, err) ||
         json_may_real(row, "min_quality", &f->min_quality, err) || json_may_text(row, "pin", &f->pin, err))
         return err->code;
-    return configs->at ? columns_from_json(f, variant, forms, configs, err) : list_from_json(f, variant, forms, err);
+    return columns_from_json(f, variant, forms, configs, err);
 }
 
 /* ---- writing ------------------------------------------------------------------------------ */

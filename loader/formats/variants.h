@@ -7,7 +7,7 @@
  * A config is its number in the header's list: a manifest of a million contexts has ten million variants, and reading
  * it takes the time of reading them. decompress_s is left out where all are 0, min_quality and pin where there is no
  * floor and no pin. Where a TTFT is promised, "prefill_sd_s" and "question_sd_s" say how far those times spread. A row
- * without variants has none of these members. In version 1, "forms" was a list of objects, with configs by their names.
+ * without variants has none of these members.
  */
 #ifndef EVP_VARIANTS_H
 #define EVP_VARIANTS_H
@@ -42,14 +42,14 @@ int variants_check(const struct variants *f, const struct tiers *tiers, struct e
 /* The variant of a config, or NULL. */
 const struct variant_info *variants_find(const struct variants *f, const char *config);
 
-/* The configs that a header lists; version 1 has no list, and `at` is NULL. */
+/* The configs that a header lists. */
 struct variant_configs {
     const char **at; // (n)
     int n;
 };
 
 /* Reads a row that has a member "forms". variant: (VARIANTS_MAX) the caller's; *f points to it. Texts are those of the
- * list, or the row's in version 1. */
+ * list. */
 int variants_from_json(struct variants *f, struct variant_info *variant, const struct json *row,
                        const struct variant_configs *configs, struct err *err) MUST_CHECK;
 

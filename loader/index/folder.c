@@ -156,14 +156,6 @@ struct sharing {
     gid_t group;
 };
 
-static int share_index(void *arg, const char *file, struct err *err)
-{
-    const struct sharing *s = arg;
-    bool is_index = strcmp(file, "evp-index") == 0 || strncmp(file, "evp-base-", 9) == 0;
-
-    return is_index ? open_name_to(s->fd, file, s->group, err) : 0;
-}
-
 static int share_payload(void *arg, const char *file, struct err *err)
 {
     const struct sharing *s = arg;
@@ -181,7 +173,7 @@ int folder_share(int fd, gid_t group, struct err *err)
     if (!fstat(fd, &st) && st.st_gid == group && (st.st_mode & 0777) == 0750)
         return 0;
     if (folder_each_payload(fd, share_payload, &s, err) || open_name_to(fd, "evp-payloads", group, err) ||
-        folder_each_file(fd, share_index, &s, err))
+        open_name_to(fd, "evp-index", group, err))
         return err->code;
     for (unsigned i = 0; i < 256; i++) {
         snprintf(name, sizeof(name), "evp-payloads/%02x", i);
@@ -332,10 +324,10 @@ int folder_disk(const char *path, uint64_t *device, int64_t *free_bytes, struct 
 
 /* ---- what is there ---------------------------------------------------------------- */
 
-/* name: relative to the folder; "" is the folder itself. */
+/* name: relative to the folder. */
 static int visit_folder(int fd, const char *name, folder_visit *each, void *arg, struct err *err)
 {
-    int at = openat(fd, *name ? name : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), code = 0;
+    int at = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), code = 0;
     DIR *dir = at < 0 ? NULL : fdopendir(at);
     struct dirent *d;
 
@@ -347,17 +339,12 @@ static int visit_folder(int fd, const char *name, folder_visit *each, void *arg,
     }
     while (!code && (d = readdir(dir))) {
         char file[OBJECT_FILE + sizeof(d->d_name)];
-        snprintf(file, sizeof(file), "%s%s%s", name, *name ? "/" : "", d->d_name);
+        snprintf(file, sizeof(file), "%s/%s", name, d->d_name);
         if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
             code = each(arg, file, err);
     }
     closedir(dir);
     return code;
-}
-
-int folder_each_file(int fd, folder_visit *each, void *arg, struct err *err)
-{
-    return visit_folder(fd, "", each, arg, err);
 }
 
 int folder_each_payload(int fd, folder_visit *each, void *arg, struct err *err)

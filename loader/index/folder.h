@@ -46,10 +46,8 @@ int folder_create_file(int fd, const char *file, struct err *err);
 /* The disk that the folder is on, or will be, and its free bytes. */
 int folder_disk(const char *path, uint64_t *device, int64_t *free_bytes, struct err *err) MUST_CHECK;
 
-/* Calls each(arg, file) for every file of the payloads' sub-folders, by its name relative to the folder; or for all
- * that is in the folder itself. */
+/* Calls each(arg, file) for every file of the payloads' sub-folders, by its name relative to the folder. */
 typedef int folder_visit(void *arg, const char *file, struct err *err);
-int folder_each_file(int fd, folder_visit *each, void *arg, struct err *err) MUST_CHECK;
 int folder_each_payload(int fd, folder_visit *each, void *arg, struct err *err) MUST_CHECK;
 
 #endif

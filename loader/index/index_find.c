@@ -21,28 +21,32 @@ struct chunk {
     size_t n_tail;
 };
 
-/* Looks for contexts that end in the chunk. The longest becomes *hit. */
+static bool is_at(const struct index_record *r, const struct index_key *key)
+{
+    return memcmp(&r->key, key, offsetof(struct index_key, tail)) == 0;
+}
+
+/* Looks for contexts that end in the chunk: 1 and the longest in *hit, 0 when there is none, or an error. */
 static int find_in_chunk(const struct index_view *v, const struct chunk *c, struct index_record *hit, struct err *err)
 {
+    const struct index_record *end = v->index->record + v->index->n, *r;
     struct index_key key = { .tail = { 0 } };
-    struct index_record r;
-    int got, found = 0;
+    int found = 0;
 
+    if (v->name_space < 0)
+        return 0;
     index_key_in(&key, v->name_space);
     memcpy(key.prefix, c->prefix, INDEX_ID);
-    if (v->name_space < 0 || !index_may_have(v->index, &key))
-        return 0;
-    while ((got = index_seek(v->index, &key, &r, err)) == 1) {
-        size_t tail = r.key.tail[1];
-        if (memcmp(&r.key, &key, offsetof(struct index_key, tail)) != 0 || r.key.tail[0] || tail > c->n_tail)
+    while ((r = index_from(v->index, &key)) < end && is_at(r, &key)) {
+        size_t tail = r->key.tail[1];
+        if (r->key.tail[0] || tail > c->n_tail)
             return found;
-        memcpy(key.tail, r.key.tail, sizeof(key.tail));
+        key.tail[1] = (uint8_t)tail;
         if (digest_peek_tokens(c->chain, c->tail, tail, key.digest, err))
             return err->code;
-        if (memcmp(&r.key, &key, sizeof(key)) != 0 && (got = index_seek(v->index, &key, &r, err)) < 0)
-            return got;
-        if (got && memcmp(&r.key, &key, sizeof(key)) == 0) {
-            *hit = r;
+        r = index_seek(v->index, &key);
+        if (r) {
+            *hit = *r;
             found = 1;
         }
         if (tail == DIGEST_CHUNK - 1)
@@ -50,7 +54,7 @@ static int find_in_chunk(const struct index_view *v, const struct chunk *c, stru
         key.tail[1]++;
         memset(key.digest, 0, sizeof(key.digest));
     }
-    return got < 0 ? got : found;
+    return found;
 }
 
 /* The longest of all indexes becomes *hit; of one length, that of the first. */
@@ -107,37 +111,29 @@ static int find_contexts(const struct index_views *views, const struct index_pro
 
 /* ---- parts of contexts ---- */
 
-/* Looks for parts that end at a border, in all indexes: 1 and *hit, 0 when there is none, or an error. */
-static int find_part(const struct index_views *views, const uint8_t digest[32], struct index_hit *hit, struct err *err)
+/* Looks for parts that end at a border, in all indexes. */
+static bool find_part(const struct index_views *views, const uint8_t digest[32], struct index_hit *hit)
 {
     struct index_key key;
-    struct index_record r;
 
     index_key_set_part(&key, digest);
     for (int i = 0; i < views->n; i++) {
         const struct index_view *v = &views->at[i];
         index_key_in(&key, v->name_space);
-        if (v->name_space < 0 || !v->index->n_parts || !index_may_have(v->index, &key))
-            continue;
-        int got = index_seek(v->index, &key, &r, err);
-        if (got < 0)
-            return got;
-        if (got && memcmp(&r.key, &key, sizeof(key)) == 0) {
-            *hit = (struct index_hit){ i, r };
-            return 1;
+        const struct index_record *r = v->name_space < 0 || !v->index->n_parts ? NULL : index_seek(v->index, &key);
+        if (r) {
+            *hit = (struct index_hit){ i, *r };
+            return true;
         }
     }
-    return 0;
+    return false;
 }
 
-static int find_parts(const struct index_views *views, const struct borders *borders, struct index_hit *hit, int found,
-                      struct err *err)
+static int find_parts(const struct index_views *views, const struct borders *borders, struct index_hit *hit, int found)
 {
-    for (size_t i = borders->n; i > 0 && !(found && i * DIGEST_CHUNK <= hit->record.n_tokens); i--) {
-        int got = find_part(views, borders->digest[i - 1], hit, err);
-        if (got)
-            return got;
-    }
+    for (size_t i = borders->n; i > 0 && !(found && i * DIGEST_CHUNK <= hit->record.n_tokens); i--)
+        if (find_part(views, borders->digest[i - 1], hit))
+            return 1;
     return found;
 }
 
@@ -150,7 +146,7 @@ int index_find(const struct index_views *views, const struct index_prompt *promp
         return err_nomem(err);
     int found = find_contexts(views, prompt, &borders, hit, err);
     if (found >= 0)
-        found = find_parts(views, &borders, hit, found, err);
+        found = find_parts(views, &borders, hit, found);
     free(borders.digest);
     return found;
 }

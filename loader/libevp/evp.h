@@ -219,8 +219,8 @@ EVP_API int evp_fetch_range(struct evp_payload *payload, const struct evp_range 
  * A server that is away matters to the call that needs its bytes: evp_put() to it, evp_move() to or from it. What
  * another call removes there is no longer found, and the next change or load that reaches the server deletes it.
  *
- * A call costs what it changes, and beside writing its payload that is milliseconds, whatever is placed. Now and then,
- * after some thousands of changes where a million are placed, a call also writes the tier's index as a whole.
+ * Beside writing its payload, a call writes the tier's index: 10 to 20 ms where 50,000 contexts are placed, and half a
+ * second where a million are.
  *
  * The states are SQLite databases. The library is linked to libsqlite3, but uses it within these three functions alone:
  * no connection outlives a call, SQLite has no threads, and finding and fetching do not touch it. A process that was

@@ -18,8 +18,8 @@ int prefix_check(const struct evp_prefix *prefix, struct evp_error *error)
     return filled ? EVP_OK : evp_error_set(error, EVP_ARGUMENT, "prefix is not one that evp_find() has filled");
 }
 
-/* The record of a part in a tier: that of the payload it was found in. 1, or 0 when there is none. */
-static int seek_part(const struct view *v, const struct evp_prefix *prefix, struct index_record *r, struct err *err)
+/* The record of a part in a tier: that of the payload it was found in. */
+static const struct index_record *seek_part(const struct view *v, const struct evp_prefix *prefix)
 {
     const struct found found = prefix_found(prefix);
     struct index_key key;
@@ -28,41 +28,37 @@ static int seek_part(const struct view *v, const struct evp_prefix *prefix, stru
     digest_from_hex(prefix->token_digest, digest, sizeof(digest));
     index_key_set_part(&key, digest);
     index_key_in(&key, v->name_space);
-    int got = index_seek_object(&v->index, &key, found.object, r, err);
-    return got == 1 ? r->size == found.size : got;
+    const struct index_record *r = index_seek_object(&v->index, &key, found.object);
+    return r && r->size == found.size ? r : NULL;
 }
 
-/* The record of a prefix in a tier: the one that was found, or one with the same bytes. 1, or 0 when there is none. */
-static int seek_record(const struct view *v, const struct evp_prefix *prefix, struct index_record *r, struct err *err)
+/* The record of a prefix in a tier: the one that was found, or one with the same bytes. NULL: there is none. */
+static const struct index_record *seek_record(const struct view *v, const struct evp_prefix *prefix)
 {
     const struct found found = prefix_found(prefix);
     struct index_key key;
 
     if (v->name_space < 0)
-        return 0;
+        return NULL;
     if (found.whole.n_tokens)
-        return seek_part(v, prefix, r, err);
+        return seek_part(v, prefix);
     index_key_set(&key, found.prefix, prefix->token_digest, prefix->n_tokens);
     index_key_in(&key, v->name_space);
-    int got = index_seek(&v->index, &key, r, err);
-    if (got < 0)
-        return got;
-    return got && memcmp(&r->key, &key, sizeof(key)) == 0 && r->size == prefix->size &&
-           r->checksum == strtoull(prefix->checksum, NULL, 16);
+    const struct index_record *r = index_seek(&v->index, &key);
+    return r && r->size == prefix->size && r->checksum == strtoull(prefix->checksum, NULL, 16) ? r : NULL;
 }
 
 static int open_in_tier(const struct snapshot *s, int tier, const struct evp_prefix *prefix, struct prefix_file *f,
                         struct err *err)
 {
-    struct index_record r;
+    const struct index_record *r = seek_record(&s->view[tier], prefix);
     char file[OBJECT_FILE];
-    int got = seek_record(&s->view[tier], prefix, &r, err);
 
-    if (got <= 0)
-        return got < 0 ? got : PREFIX_GONE;
-    object_file(r.object, file);
+    if (!r)
+        return PREFIX_GONE;
+    object_file(r->object, file);
     snprintf(f->path, sizeof(f->path), "%s/%s", s->header.tiers.at[tier].uri, file);
-    got = medium_get(&s->view[tier].medium, file, (int64_t)r.size, &f->blob, err);
+    int got = medium_get(&s->view[tier].medium, file, (int64_t)r->size, &f->blob, err);
     return got == MEDIUM_GONE ? PREFIX_GONE : got;
 }
 

@@ -424,8 +424,6 @@ static int check_payload(const struct snapshot *s, const struct payload *p, stru
 {
     if (payload_check_sums(p, err) || config_name_check(p->config, err))
         return err->code;
-    if (!p->tokens)
-        return err_set(err, ERR_FORMAT, "it is of version 1, without the tokens that readers find it by");
     if (*s->header.model_digest && strcmp(p->model_digest, s->header.model_digest) != 0)
         return err_set(err, ERR_FORMAT, "it was made for another model than the manifest");
     memcpy(e->token_digest, p->token_digest, DIGEST_HEX);

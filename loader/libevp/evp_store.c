@@ -92,7 +92,7 @@ static int read_view(struct view *v, const struct tier *t, const struct view_fro
     if (index_open(&v->index, v->folder, err))
         return err->code;
     v->name_space = index_name_space(&v->index, from->name_space);
-    return v->index.top ? open_medium(v, t, from, err) : 0;
+    return index_store(&v->index) ? open_medium(v, t, from, err) : 0;
 }
 
 /* A folder of somebody else or a damaged index costs its own tier and no other. But what could be read before is kept

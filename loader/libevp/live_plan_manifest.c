@@ -187,17 +187,15 @@ static void sum_up(const struct writing *w, struct totals *totals)
     }
 }
 
-/* Gives rows `first` to first + n of all rows to a piece of the manifest. */
-static int put_rows(const void *arg, struct manifest_piece *piece, int first, int n, struct err *err)
+static int put_rows(const struct writing *w, struct manifest_out *out, struct err *err)
 {
-    const struct writing *w = arg;
     struct variant_info variant[LIVE_VARIANTS];
     struct variants variants;
 
-    for (int i = first; i < first + n; i++) {
+    for (int i = 0; i < w->n + w->n_evicted; i++) {
         struct placement p = i < w->n ? make_row(w, &w->save->at[w->order[i]], variant, &variants)
                                       : manifest_eviction(w->evicted[i - w->n]);
-        if (manifest_put(piece, &p, err))
+        if (manifest_put(out, &p, err))
             return err->code;
     }
     return 0;
@@ -319,8 +317,15 @@ static int write_manifest(const struct writing *w, struct manifest *m, const cha
     }
     sum_up(w, &totals);
     set_totals(m, w->save, &totals);
-    int code = manifest_write_rows(m, &(struct manifest_rows){ w->n + w->n_evicted, put_rows, w }, path,
-                                   (struct rows_made){ .tool = "libevp", .from = from, .n_from = 1 }, err);
+    struct manifest_out out;
+    int code = manifest_create(&out, m, path, (struct rows_made){ .tool = "libevp", .from = from, .n_from = 1 }, err);
+    if (!code) {
+        code = put_rows(w, &out, err);
+        if (!code)
+            code = manifest_finish(&out, err);
+        else
+            manifest_abort(&out);
+    }
     json_free(header);
     return code;
 }

@@ -14,6 +14,8 @@ static int set_names(struct load *l, struct err *err)
     const struct load_options *o = &l->o;
     struct buf b = { 0 };
 
+    if (o->manifest && strcmp(o->manifest, "-") == 0)
+        l->o.manifest = NULL;
     l->name_space = o->name_space ? o->name_space : l->manifest.model_digest;
     if (!o->manifest && !o->receipt)
         return 0;
@@ -24,10 +26,13 @@ static int set_names(struct load *l, struct err *err)
 
 static int prepare(struct load *l, struct err *err)
 {
-    if (load_inventory(l, err) || load_match(l, err) || load_count_parts(l, err))
+    if (load_inventory(l, err))
+        return err->code;
+    load_match(l);
+    if (load_count_parts(l, err))
         return err->code;
     if (l->report.nothing_to_do)
-        return load_rest(l, err);
+        return 0;
     return load_verify(l, err) ? err->code : load_put_in_order(l, err);
 }
 
@@ -41,12 +46,8 @@ int load_open(struct load **load, const struct load_options *options, struct err
     l->o = *options;
     l->away = calloc(TIER_MAX, sizeof(*l->away));
     int code = l->away ? 0 : err_nomem(err);
-    if (!code && load_at_rest(l)) {
-        *load = l;
-        return 0;
-    }
     if (!code)
-        code = load_read(l, err);
+        code = manifest_read(&l->manifest, options->manifest, err);
     if (!code)
         code = set_names(l, err);
     if (!code)
@@ -67,6 +68,7 @@ static void release_work(struct load *l)
     free(l->copy);
     free(l->damaged);
     order_release(&l->order);
+    map_release(&l->goals);
     l->goal = NULL;
     l->copy = l->damaged = NULL;
     l->n_goals = l->n_copies = l->n_damaged = 0;
@@ -79,7 +81,6 @@ void load_close(struct load *l)
     release_work(l);
     free(l->receipt);
     free(l->away);
-    planned_release(&l->planned);
     manifest_release(&l->manifest);
     free(l);
 }
@@ -99,7 +100,6 @@ static int restore(struct load *l, struct err *err)
     struct load_report failed = l->report;
 
     release_work(l);
-    planned_release(&l->planned);
     l->report = (struct load_report){ 0 };
     l->o.direction = LOAD_BACK;
     l->o.repair = false;
@@ -144,15 +144,15 @@ void load_each_change(const struct load *l, void (*each)(void *arg, const struct
     for (int s = 0; s < l->report.n_tiers; s++) {
         for (int i = 0; i < l->store[s].in.n; i++) {
             const struct entry *e = &l->store[s].in.at[i];
-            if (load_was_placed(l, &l->store[s], e) && !load_goal(l, e->id) && !load_in_place(l, e->id))
+            if (load_was_placed(l, &l->store[s], e) && !load_goal(l, e->id))
                 each(arg, &(struct load_change){ OP_EVICT, l->store[s].tier->name, NULL, e->id, e->config, e->bytes });
         }
     }
     for (int i = 0; i < l->n_goals; i++) {
         const struct goal *g = &l->goal[i];
-        const struct entry want = planned_variant(&l->planned, g->context);
+        const struct entry *want = &g->want;
         if (g->operation != OP_KEEP)
             each(arg, &(struct load_change){ g->operation, g->from < 0 ? NULL : l->store[g->from].tier->name,
-                                             l->store[want.tier].tier->name, want.id, want.config, want.bytes });
+                                             l->store[want->tier].tier->name, want->id, want->config, want->bytes });
     }
 }

@@ -24,11 +24,11 @@ static int say_too_large(const struct load *l, int tier, struct err *err)
 static struct order_file file_of(const struct load *l, const struct copy *c)
 {
     const struct entry *e = load_entry(l, c);
-    const struct planned_context *p = c->goal < 0 ? NULL : load_context(l, &l->goal[c->goal]);
+    const struct entry *want = c->goal < 0 ? NULL : &l->goal[c->goal].want;
 
     return (struct order_file){ .tier = c->store,
-                                .bytes = p ? p->bytes : e->bytes,
-                                .keep = p && p->tier == c->store,
+                                .bytes = want ? want->bytes : e->bytes,
+                                .keep = want && want->tier == c->store,
                                 .spare = !e->placed && !load_was_placed(l, &l->store[c->store], e),
                                 .packed = c->packed };
 }
@@ -43,15 +43,15 @@ static int find_order(struct load *l, struct err *err)
     for (int i = 0; !code && i < l->n_copies; i++)
         file[i] = file_of(l, &l->copy[i]);
     for (int i = 0; !code && i < l->n_goals; i++) {
-        const struct planned_context *c = load_context(l, &l->goal[i]);
-        goal[i] = (struct order_goal){ c->tier, c->bytes, l->goal[i].source, l->goal[i].here >= 0 };
+        const struct goal *g = &l->goal[i];
+        goal[i] = (struct order_goal){ g->want.tier, g->want.bytes, g->source, g->here >= 0 };
     }
     for (int t = 0; t < l->report.n_tiers; t++)
         capacity[t] = l->report.tier[t].capacity;
     if (!code)
         code = order_steps(&l->order,
                            &(struct order_given){ capacity, l->report.n_tiers, file, l->n_copies, goal, l->n_goals,
-                                                  l->o.direction == LOAD_BACK, l->planned.in_place_bytes },
+                                                  l->o.direction == LOAD_BACK },
                            err);
     if (code == ERR_FAIL && l->report.tier[l->order.over_tier].placed > capacity[l->order.over_tier])
         say_too_large(l, l->order.over_tier, err);
@@ -110,13 +110,13 @@ static int check_disks(const struct load *l, struct err *err)
     for (int i = 0; i < l->order.n; i++) {
         const struct step *step = &l->order.at[i];
         bool place = step_kind(step) == STEP_PLACE;
-        const struct planned_context *c = place ? load_context(l, &l->goal[step->goal]) : NULL;
-        int store = place ? c->tier : l->copy[step->file].store;
-        int64_t n = bytes_on_disk(place ? c->size : load_entry(l, &l->copy[step->file])->size);
+        const struct entry *want = place ? &l->goal[step->goal].want : NULL;
+        int store = place ? want->tier : l->copy[step->file].store;
+        int64_t n = bytes_on_disk(place ? want->size : load_entry(l, &l->copy[step->file])->size);
         int64_t *free_bytes = &disk[first_on_disk(disk, store)].free_bytes;
         if (place && n > *free_bytes)
             return err_set(err, ERR_FAIL, "tier '%s': context '%.80s' needs %lld bytes, %s'%s' has %lld free",
-                           l->store[store].tier->name, l->planned.ids.at[c - l->planned.at].key, (long long)n,
+                           l->store[store].tier->name, want->id, (long long)n,
                            tier_is_folder(l->store[store].tier) ? "the disk of " : "", l->store[store].tier->uri,
                            (long long)(*free_bytes < 0 ? 0 : *free_bytes));
         *free_bytes += place ? -n : *free_bytes > INT64_MAX - n ? 0 : n;

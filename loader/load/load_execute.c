@@ -1,14 +1,13 @@
 /* load_execute.c - the steps. Payloads are placed in batches: several workers copy the files of a batch, one flush per
- * tier makes them safe, they are read back, and one transaction names them while the next batch is copied. Removals
- * come in runs: a transaction forgets the payloads, the index without them is put in place, then the files go.
+ * tier makes them safe, they are read back, and one transaction names them. Removals come in runs: a transaction
+ * forgets the payloads, the index without them is put in place, then the files go.
  */
 #include "base/clock.h"
 #include "loader/load/load_internal.h"
 #include "loader/load/load_work.h"
 
-#include "base/array.h"
 #include "base/file.h"
-#include "base/parallel.h"
+#include "base/map.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,17 +15,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BATCH_FILES = 4096 }; // small ones are named with fewer writes the more there are
+enum { BATCH_FILES = 1024 };
 static const int64_t batch_bytes = (int64_t)1 << 30;
 
 /* Seconds between two writes of the indexes while payloads are placed: at least so many, and so many times what the
- * last one took; but no more payloads wait for it in memory than these. */
+ * last one took. */
 static const double publish_every = 1, publish_share = 10;
-enum { PUBLISH_PAYLOADS = 1 << 16 };
 
 struct publishing {
     double next; // when the indexes will be written again
-    int named;   // since they were written
 };
 
 /* ---- transactions -------------------------------------------------------------------- */
@@ -55,7 +52,7 @@ static int publish_all(struct load *l, struct publishing *p, struct err *err)
 static int end_steps(struct load *l, int done, struct publishing *p, struct err *err)
 {
     load_progress(l, LOAD_STEPS, done, l->order.n);
-    return clock_now() > p->next || p->named >= PUBLISH_PAYLOADS ? publish_all(l, p, err) : 0;
+    return clock_now() > p->next ? publish_all(l, p, err) : 0;
 }
 
 /* ---- removals -------------------------------------------------------------------------- */
@@ -143,11 +140,13 @@ struct batch {
     struct load *l;
     const struct step *step;
     int n;
-    struct entry want[BATCH_FILES]; // texts are borrowed from
-    struct planned_texts texts[BATCH_FILES];
     enum share share[BATCH_FILES];
-    struct map objects; // by store and name
 };
+
+static const struct entry *want_of(const struct batch *b, int i)
+{
+    return &b->l->goal[b->step[i].goal].want;
+}
 
 static int copy_packed(const struct load *l, const struct entry *want, struct err *err)
 {
@@ -181,7 +180,7 @@ static int copy_piece(void *arg, int i, struct err *err)
 {
     const struct batch *b = arg;
     const struct load *l = b->l;
-    const struct entry *want = &b->want[i];
+    const struct entry *want = want_of(b, i);
     int file = b->step[i].file;
 
     if (b->share[i] == OBJECT_TWICE ||
@@ -195,7 +194,7 @@ static int copy_piece(void *arg, int i, struct err *err)
 static int read_back_piece(void *arg, int i, struct err *err)
 {
     const struct batch *b = arg;
-    const struct entry *want = &b->want[i];
+    const struct entry *want = want_of(b, i);
 
     return tier_store_read_back(&b->l->store[want->tier], want, err) ? err_wrap(err, "context '%.80s'", want->id) : 0;
 }
@@ -210,187 +209,102 @@ static int flush_batch(const struct batch *b, struct err *err)
     bool written[TIER_MAX] = { 0 };
 
     for (int i = 0; i < b->n; i++)
-        written[b->want[i].tier] = true;
+        written[want_of(b, i)->tier] = true;
     for (int s = 0; s < b->l->report.n_tiers; s++)
         if (written[s] && tier_store_flush(&b->l->store[s], err))
             return err->code;
     return 0;
 }
 
-/* Those whose parts come into the index are asked for again after the load. */
-static int name_payload(struct load *l, const struct entry *e, struct err *err)
-{
-    struct tier_store *s = &l->store[e->tier];
-    struct entry copy;
-
-    if (!l->o.chunks)
-        return tier_store_place(s, e, err);
-    return entry_copy(&copy, e, err) ? err->code : tier_store_add(s, &copy, err);
-}
-
 static int name_batch(struct batch *b, struct err *err)
 {
     for (int i = 0; i < b->n; i++) {
-        struct entry *want = &b->want[i];
-        want->present = want->placed = true;
-        if (name_payload(b->l, want, err))
+        const struct entry *want = want_of(b, i);
+        struct entry e;
+        if (entry_copy(&e, want, err))
+            return err->code;
+        e.present = e.placed = true;
+        if (tier_store_add(&b->l->store[want->tier], &e, err))
             return err->code;
         b->l->report.tier[want->tier].written += want->size;
     }
     return commit_all(b->l, err);
 }
 
-/* What the batch does for its objects; the one before it is not named yet. */
-static int find_shared(struct batch *b, const struct batch *before, struct err *err)
+/* objects: those of the steps so far, by store and name. */
+static int find_share(struct batch *b, int i, struct map *objects, struct err *err)
 {
-    map_release(&b->objects);
-    for (int i = 0; i < b->n; i++) {
-        const struct entry *want = &b->want[i];
-        char key[OBJECT_FILE + 1] = { (char)want->tier };
-        size_t n = strlen(want->file) + 1;
-        bool shares, first;
-        memcpy(key + 1, want->file, n - 1);
-        if (tier_store_shares(&b->l->store[want->tier], want, &shares, err))
-            return err->code;
-        if (map_add(&b->objects, key, n, &first) < 0)
-            return err_nomem(err);
-        first = first && map_find(&before->objects, key, n) < 0;
-        b->share[i] = !first ? OBJECT_TWICE : shares ? OBJECT_THERE : OBJECT_OWN;
-    }
+    const struct entry *want = want_of(b, i);
+    char key[OBJECT_FILE + 1] = { (char)want->tier };
+    size_t n = strlen(want->file) + 1;
+    bool shares, first;
+
+    memcpy(key + 1, want->file, n - 1);
+    if (tier_store_shares(&b->l->store[want->tier], want, &shares, err))
+        return err->code;
+    if (map_add(objects, key, n, &first) < 0)
+        return err_nomem(err);
+    b->share[i] = !first ? OBJECT_TWICE : shares ? OBJECT_THERE : OBJECT_OWN;
     return 0;
 }
 
 /* Takes steps from number `first` on. */
 static int take_batch(struct batch *b, int first, struct err *err)
 {
-    const struct load *l = b->l;
+    const struct order *order = &b->l->order;
+    struct map objects = { 0 };
     int64_t bytes = 0;
+    int code = 0;
 
-    b->step = &l->order.at[first];
-    for (b->n = 0; first < l->order.n && step_kind(&b->step[b->n]) == STEP_PLACE && b->n < BATCH_FILES; first++) {
-        const struct goal *g = &l->goal[b->step[b->n].goal];
-        bytes += load_context(l, g)->size;
+    b->step = &order->at[first];
+    for (b->n = 0; !code && b->n < order->n - first && b->n < BATCH_FILES; b->n++) {
+        if (step_kind(&b->step[b->n]) != STEP_PLACE)
+            break;
+        bytes += want_of(b, b->n)->size;
         if (b->n && bytes > batch_bytes)
             break;
-        if (planned_entry(&l->planned, g->context, &b->texts[b->n], &b->want[b->n], err))
-            return err->code;
-        memcpy(b->want[b->n++].prefix, g->prefix, sizeof(g->prefix));
+        code = find_share(b, b->n, &objects, err);
     }
-    return 0;
-}
-
-static void release_batch(struct batch *b)
-{
-    map_release(&b->objects);
-    for (int i = 0; i < BATCH_FILES; i++)
-        buf_release(&b->texts[i].payload);
-}
-
-static int copy_batch(struct batch *b, struct err *err)
-{
-    return run_batch(b, copy_piece, err) || flush_batch(b, err) || run_batch(b, read_back_piece, err) ? err->code : 0;
-}
-
-/* Placements: a batch that is copied, and beside it the one before it, which is whole: it is named, and becomes the one
- * after. */
-struct placing {
-    struct load *l;
-    struct batch *copied, *other;
-    int end;           // the step after those of `copied`
-    struct err err[2]; // .code 0: the half was done
-};
-
-static int name_other(struct placing *p, struct err *err)
-{
-    if (p->other->n && name_batch(p->other, err))
-        return err->code;
-    return take_batch(p->other, p->end, err) ? err->code : find_shared(p->other, p->copied, err);
-}
-
-static void place_half(void *arg, int i)
-{
-    struct placing *p = arg;
-    struct err err = { 0 };
-
-    if (i == 0 ? copy_batch(p->copied, &err) : name_other(p, &err))
-        p->err[i] = err;
-}
-
-static int place_turn(struct placing *p, struct err *err)
-{
-    int threads = p->copied->n && p->other->n ? p->l->o.jobs : 1;
-
-    p->end += p->copied->n;
-    parallel_do(threads, 2, place_half, p);
-    for (int i = 0; i < 2; i++)
-        if (p->err[i].code) {
-            *err = p->err[i];
-            return err->code;
-        }
-    struct batch *copied = p->copied;
-    p->copied = p->other;
-    p->other = copied;
-    return 0;
-}
-
-static int place_batches(struct placing *p, struct publishing *publishing, struct err *err)
-{
-    if (take_batch(p->copied, p->end, err) || find_shared(p->copied, p->other, err))
-        return err->code;
-    while (p->copied->n || p->other->n) {
-        int named = p->other->n;
-        publishing->named += named;
-        if (place_turn(p, err) || (named && end_steps(p->l, p->end - p->other->n, publishing, err)))
-            return err->code;
-    }
-    return 0;
-}
-
-/* The run of placements from step `first` on; *end: the step after it. */
-static int place_run(struct load *l, int first, int *end, struct publishing *publishing, struct err *err)
-{
-    struct batch *b = calloc(2, sizeof(*b));
-    struct placing p = { .l = l, .copied = b, .other = b + 1, .end = first };
-
-    if (!b)
-        return err_nomem(err);
-    b[0].l = b[1].l = l;
-    int code = place_batches(&p, publishing, err);
-    for (int i = 0; i < 2; i++)
-        release_batch(&b[i]);
-    free(b);
-    *end = p.end;
+    map_release(&objects);
     return code;
+}
+
+/* The batch from step `first` on; *end: the step after it. */
+static int place_batch(struct batch *b, int first, int *end, struct publishing *p, struct err *err)
+{
+    if (take_batch(b, first, err))
+        return err->code;
+    *end = first + b->n;
+    if (run_batch(b, copy_piece, err) || flush_batch(b, err) || run_batch(b, read_back_piece, err) ||
+        name_batch(b, err))
+        return err->code;
+    return end_steps(b->l, *end, p, err);
 }
 
 /* ---- all steps ------------------------------------------------------------------------------- */
 
-/* Room for all that will be in s->in, so that what is copied meanwhile from a tier keeps its place in memory. */
-static int reserve_entries(struct load *l, struct err *err)
+static int execute(struct load *l, struct batch *b, struct publishing *p, struct err *err)
 {
-    int n[TIER_MAX] = { 0 };
+    int code = 0;
 
-    if (!l->o.chunks)
-        return 0;
-    for (int i = 0; i < l->order.n; i++)
-        if (step_kind(&l->order.at[i]) == STEP_PLACE)
-            n[load_context(l, &l->goal[l->order.at[i].goal])->tier]++;
-    for (int s = 0; s < l->report.n_tiers; s++)
-        if (n[s] && ARRAY_GROW(&l->store[s].in, l->store[s].in.n + n[s]))
-            return err_nomem(err);
-    return 0;
+    load_progress(l, LOAD_STEPS, 0, l->order.n);
+    for (int i = 0, end = 0; i < l->order.n && !code; i = end)
+        code = step_kind(&l->order.at[i]) == STEP_REMOVE ? remove_run(l, i, &end, p, err)
+                                                         : place_batch(b, i, &end, p, err);
+    return code;
 }
 
 int load_execute(struct load *l, struct err *err)
 {
     struct publishing p = { .next = clock_now() + publish_every };
-    int code = reserve_entries(l, err) ? err->code : remove_damaged(l, &p, err);
+    struct batch *b = calloc(1, sizeof(*b));
 
-    if (!l->order.n)
-        return code;
-    load_progress(l, LOAD_STEPS, 0, l->order.n);
-    for (int i = 0, end = 0; i < l->order.n && !code; i = end)
-        code = step_kind(&l->order.at[i]) == STEP_REMOVE ? remove_run(l, i, &end, &p, err)
-                                                         : place_run(l, i, &end, &p, err);
+    if (!b)
+        return err_nomem(err);
+    b->l = l;
+    int code = remove_damaged(l, &p, err);
+    if (!code && l->order.n)
+        code = execute(l, b, &p, err);
+    free(b);
     return code;
 }

@@ -8,7 +8,6 @@
 #include "loader/formats/manifest.h"
 #include "loader/load/load.h"
 #include "loader/load/load_order.h"
-#include "loader/load/load_planned.h"
 #include "loader/store/tier_store.h"
 
 /* A payload whose file is in a tier. */
@@ -20,29 +19,30 @@ struct copy {
     bool damaged; // it was to be the source of its goal, and is not whole
 };
 
-/* A payload that shall be in a tier. There may be millions: what it is, its context says. */
+/* A payload that is wanted in a tier. */
 struct goal {
-    int context;               // number in `planned`
-    int copies;                // the first copy of it in another tier; -1
-    int here;                  // the copy in its place; -1: none
-    int source;                // what it is placed from: a copy, or ORDER_PAYLOADS
-    int8_t from;               // the store that held the context before; -1: none
-    uint8_t operation;         // enum operation
-    uint8_t prefix[OBJECT_ID]; // once its size is known
+    struct entry want;      // texts are those of the manifest or of the state before; size, checksum, prefix and file
+                            // once they are known
+    char file[OBJECT_FILE]; // want.file
+    int copies;             // the first copy of it in another tier; -1
+    int here;               // the copy in its place; -1: none
+    int source;             // what it is placed from: a copy, or ORDER_PAYLOADS
+    int from;               // the store that held the context before; -1: none
+    enum operation operation;
 };
 
 struct load {
     struct load_options o;
-    struct manifest manifest; // without its rows
-    struct planned planned;   // these, or the state before; goals, and what is in its place and is none
+    struct manifest manifest;
     const char *name_space;
     char *receipt;                     // path; NULL: none is written
     struct tier_store store[TIER_MAX]; // one per tier of the manifest; .tier NULL: not served, or away
     struct err *away;                  // (TIER_MAX) why a tier cannot be reached; .code 0: it can
     bool restoring;                    // after a failure: what is away stays as it is
     bool undoes[TIER_MAX];             // of a rollback: the load to undo has begun in this store
-    struct goal *goal;                 // in the order of their contexts
+    struct goal *goal;                 // (n_goals) in the order of the manifest's rows
     int n_goals;
+    struct map goals; // id -> number
     struct copy *copy;
     int n_copies;
     struct copy *damaged; // their files are missing or damaged
@@ -51,22 +51,11 @@ struct load {
     struct load_report report;
 };
 
-/* Is there nothing to do, as the last load left it? Then the report says so. */
-bool load_at_rest(struct load *l);
-
-/* A store, or every one, writes down that nothing is left to do in it. The first one goes with the transaction at
- * hand. */
-int load_put_rest(const struct load *l, int tier, struct err *err) MUST_CHECK;
-int load_rest(struct load *l, struct err *err) MUST_CHECK;
-
-/* Reads the manifest. */
-int load_read(struct load *l, struct err *err) MUST_CHECK;
-
 /* Opens the stores, ends what a killed load has almost ended, makes the goals, and lists the copies. */
 int load_inventory(struct load *l, struct err *err) MUST_CHECK;
 
 /* Finds the copies of every goal, names each context's operation, and whether there is nothing to do. */
-int load_match(struct load *l, struct err *err) MUST_CHECK;
+void load_match(struct load *l);
 
 /* Reads the payload of every goal that is not in its place, and chooses its source. */
 int load_verify(struct load *l, struct err *err) MUST_CHECK;
@@ -90,23 +79,11 @@ int load_end_store(struct load *l, struct tier_store *s, struct err *err) MUST_C
 
 /* ---- shared ---- */
 
-/* What sifts the payloads of a store (struct tier_store_options): takes out those that are in their place. */
-struct load_sift {
-    struct load *l;
-    int tier;
-};
-int load_sift(void *arg, struct tier_store *s, int first, struct err *err) MUST_CHECK;
-
-static inline struct planned_context *load_context(const struct load *l, const struct goal *g)
-{
-    return &l->planned.at[g->context];
-}
-
-/* The goal of a context; NULL: it is none. */
+/* The goal of a context; NULL: it has none. */
 struct goal *load_goal(const struct load *l, const char *id);
 
-/* Is the context's payload in its place, so that it is no goal? */
-bool load_in_place(const struct load *l, const char *id);
+/* Sets what is known of the payload of a goal that an entry is. */
+void load_know(struct goal *g, const struct entry *e);
 
 struct entry *load_entry(const struct load *l, const struct copy *c);
 

@@ -1,11 +1,12 @@
-/* load_inventory.c - what shall be and what is: stores opened, a load that was killed at its very end ended, a goal
- * made of every context that shall be placed, a copy of every payload whose file is there.
+/* load_inventory.c - current and wanted placement: stores opened, a load that was killed at its very end ended, a goal
+ * for every context that is wanted in a tier, a copy for every payload whose file is there.
  */
 #include "loader/load/load_internal.h"
 
 #include "base/unconst.h"
 #include "loader/index/index.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -43,6 +44,17 @@ static int refuse_same_folder(const struct load *l, int tier, struct err *err)
     return 0;
 }
 
+/* The bytes that the manifest places on a tier. */
+static int64_t planned_bytes(const struct manifest *m, int tier)
+{
+    int64_t sum = 0;
+
+    for (int i = 0; i < m->n; i++)
+        if (m->at[i].tier == tier && __builtin_add_overflow(sum, m->at[i].bytes, &sum))
+            return INT64_MAX;
+    return sum;
+}
+
 /* The part of a pool's capacity that is a tier's: what the plan places there, and for the first tier all that is left.
  * So no order of steps takes more of the pool than it has. */
 static int64_t part_of_pool(const struct load *l, int tier)
@@ -55,9 +67,9 @@ static int64_t part_of_pool(const struct load *l, int tier)
     if (!*tiers->at[tier].pool || left == INT64_MAX)
         return left;
     if (pool[tier] < tier)
-        return l->planned.bytes[tier];
+        return planned_bytes(&l->manifest, tier);
     for (int t = 0; t < tiers->n; t++)
-        if (t != tier && pool[t] == tier && __builtin_sub_overflow(left, l->planned.bytes[t], &left))
+        if (t != tier && pool[t] == tier && __builtin_sub_overflow(left, planned_bytes(&l->manifest, t), &left))
             return INT64_MIN;
     return left;
 }
@@ -76,15 +88,12 @@ static int open_store(struct load *l, int tier, struct err *err)
 {
     const struct tier *t = &l->manifest.tiers.at[tier];
     bool away = false;
-    struct load_sift sift = { l, tier };
     struct tier_store_options o = { .tier = t,
                                     .name_space = l->name_space,
                                     .use = l->o.dry_run ? STORE_LOOK : STORE_CHANGE,
                                     .wait_s = l->o.wait_s,
                                     .share = l->o.share,
                                     .group = l->o.group,
-                                    .sift = l->o.direction == LOAD_FORWARD ? load_sift : NULL,
-                                    .arg = &sift,
                                     .away = &away };
 
     if (refuse_same_folder(l, tier, err))
@@ -161,36 +170,52 @@ static int check_undoable(struct load *l, struct err *err)
 
 struct goal *load_goal(const struct load *l, const char *id)
 {
-    const struct planned_context *c = planned_find(&l->planned, id);
+    int i = map_find(&l->goals, id, strlen(id));
 
-    return c && c->goal >= 0 ? &l->goal[c->goal] : NULL;
+    return i < 0 ? NULL : &l->goal[i];
 }
 
-static struct goal *add_goal(struct load *l, int context)
+void load_know(struct goal *g, const struct entry *e)
 {
-    struct goal *g = &l->goal[l->n_goals];
-
-    *g = (struct goal){
-        .context = context, .copies = -1, .here = -1, .source = ORDER_PAYLOADS, .from = -1, .operation = OP_INSERT
-    };
-    l->planned.at[context].goal = l->n_goals++;
-    return g;
+    snprintf(g->file, sizeof(g->file), "%s", e->file);
+    g->want.file = g->file;
+    g->want.size = e->size;
+    memcpy(g->want.checksum, e->checksum, sizeof(e->checksum));
+    memcpy(g->want.prefix, e->prefix, sizeof(e->prefix));
 }
 
-/* A context that is placed in a tier that is served, and is not in its place, is a goal. */
+static int add_goal(struct load *l, const struct entry *want, struct err *err)
+{
+    l->goal[l->n_goals] = (struct goal){
+        .want = *want, .copies = -1, .here = -1, .source = ORDER_PAYLOADS, .from = -1, .operation = OP_INSERT
+    };
+    return map_add(&l->goals, want->id, strlen(want->id), NULL) == l->n_goals++ ? 0 : err_nomem(err);
+}
+
+/* A context that is placed in a tier that is served is a goal. */
 static int goals_from_manifest(struct load *l, struct err *err)
 {
-    const struct planned *p = &l->planned;
+    const struct manifest *m = &l->manifest;
 
-    for (int t = 0; t < l->manifest.tiers.n; t++)
-        if (!l->store[t].tier)
-            l->report.n_skipped += p->count[t];
-    l->goal = calloc((size_t)(p->n_placed - p->n_in_place - l->report.n_skipped) + 1, sizeof(*l->goal));
+    l->goal = calloc((size_t)m->n + 1, sizeof(*l->goal));
     if (!l->goal)
         return err_nomem(err);
-    for (int i = 0; i < p->n; i++)
-        if (p->at[i].tier >= 0 && l->store[p->at[i].tier].tier && !p->at[i].in_place)
-            add_goal(l, i);
+    for (int i = 0; i < m->n; i++) {
+        const struct placement *p = &m->at[i];
+        struct entry want = { .id = unconst(p->id),
+                              .config = unconst(p->config),
+                              .payload = unconst(p->payload),
+                              .n_tokens = p->n_tokens,
+                              .bytes = p->bytes,
+                              .tier = p->tier };
+        if (p->tier < 0)
+            continue;
+        l->report.n_skipped += !l->store[p->tier].tier;
+        memcpy(want.token_digest, p->token_digest, DIGEST_HEX);
+        memcpy(want.model_digest, m->model_digest, DIGEST_HEX);
+        if (l->store[p->tier].tier && add_goal(l, &want, err))
+            return err->code;
+    }
     return 0;
 }
 
@@ -212,36 +237,54 @@ static void say_tier(const struct load *l, int tier, int n)
 
 static void say_skipped(const struct load *l)
 {
+    int n[TIER_MAX] = { 0 };
+
+    for (int i = 0; i < l->manifest.n; i++)
+        if (l->manifest.at[i].tier >= 0)
+            n[l->manifest.at[i].tier]++;
     for (int t = 0; t < l->manifest.tiers.n; t++)
         if (!l->store[t].tier)
-            say_tier(l, t, l->planned.count[t]);
+            say_tier(l, t, n[t]);
 }
 
-/* What shall be is no longer what the manifest says. */
+static int goals_of_store(struct load *l, int store, struct err *err)
+{
+    const struct tier_store *s = &l->store[store];
+
+    for (int k = 0; k < s->in.n; k++) {
+        const struct entry *e = &s->in.at[k];
+        struct entry want = { .id = e->id,
+                              .config = e->config,
+                              .payload = e->payload,
+                              .n_tokens = e->n_tokens,
+                              .bytes = e->bytes,
+                              .tier = store };
+        if (!(l->undoes[store] ? e->before : e->placed) || load_goal(l, e->id))
+            continue;
+        memcpy(want.token_digest, e->token_digest, DIGEST_HEX);
+        memcpy(want.model_digest, e->model_digest, DIGEST_HEX);
+        if (add_goal(l, &want, err))
+            return err->code;
+        load_know(&l->goal[l->n_goals - 1], e);
+    }
+    return 0;
+}
+
+/* What is wanted is no longer what the manifest says. */
 static int goals_from_before(struct load *l, struct err *err)
 {
     size_t max = 1;
 
     for (int i = 0; i < l->report.n_tiers; i++)
         max += (size_t)l->store[i].in.n;
-    planned_release(&l->planned);
     l->goal = calloc(max, sizeof(*l->goal));
     if (!l->goal)
         return err_nomem(err);
-    if (planned_init(&l->planned, err))
-        return err->code;
     for (int i = 0; i < l->report.n_tiers; i++) {
-        const struct tier_store *s = &l->store[i];
-        if (l->undoes[i] && s->load.before_capacity)
-            l->report.tier[i].capacity = s->load.before_capacity;
-        for (int k = 0; k < s->in.n; k++) {
-            const struct entry *e = &s->in.at[k];
-            if (!(l->undoes[i] ? e->before : e->placed) || planned_find(&l->planned, e->id))
-                continue;
-            if (planned_add_entry(&l->planned, e, i, err))
-                return err->code;
-            memcpy(add_goal(l, l->n_goals)->prefix, e->prefix, sizeof(e->prefix));
-        }
+        if (l->undoes[i] && l->store[i].load.before_capacity)
+            l->report.tier[i].capacity = l->store[i].load.before_capacity;
+        if (goals_of_store(l, i, err))
+            return err->code;
     }
     return 0;
 }
@@ -271,7 +314,7 @@ static int list_store(struct load *l, int store, struct err *err)
 {
     const struct tier_store *s = &l->store[store];
     bool *there = calloc((size_t)s->in.n + 1, sizeof(*there));
-    int code = there ? tier_store_look(s, 0, s->in.n, there, err) : err_nomem(err);
+    int code = there ? tier_store_look(s, there, err) : err_nomem(err);
 
     for (int i = 0; !code && i < s->in.n; i++)
         add_copy(l, store, i, there[i]);
@@ -298,15 +341,13 @@ static int list_copies(struct load *l, struct err *err)
 
 static void count_bytes(struct load *l)
 {
-    for (int t = 0; t < l->report.n_tiers; t++)
-        l->report.tier[t].placed = l->planned.in_place_bytes[t];
     for (int i = 0; i < l->n_goals; i++) {
-        const struct planned_context *c = load_context(l, &l->goal[i]);
-        int64_t *sum = &l->report.tier[c->tier].placed;
-        if (__builtin_add_overflow(*sum, c->bytes, sum))
+        const struct entry *want = &l->goal[i].want;
+        int64_t *sum = &l->report.tier[want->tier].placed;
+        if (__builtin_add_overflow(*sum, want->bytes, sum))
             *sum = INT64_MAX;
     }
-    l->report.n_goals = l->n_goals + l->planned.n_in_place;
+    l->report.n_goals = l->n_goals;
 }
 
 int load_inventory(struct load *l, struct err *err)

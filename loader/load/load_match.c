@@ -1,4 +1,4 @@
-/* load_match.c - compares what is with what shall be: the copies of every goal, each context's operation, and whether
+/* load_match.c - compares current and wanted placement: the copies of every goal, each context's operation, and whether
  * there is nothing to do. Reads no payload but a spare that would be placed again.
  */
 #include "loader/load/load_internal.h"
@@ -47,40 +47,32 @@ static void match_in_place(struct load *l, struct goal *g, int number)
     c->goal = (int)(g - l->goal);
 }
 
-static int match_copy(struct load *l, int number, struct planned_texts *texts, struct err *err)
+static void match_copy(struct load *l, int number)
 {
     struct copy *c = &l->copy[number];
     const struct entry *e = load_entry(l, c);
     struct goal *g = load_goal(l, e->id);
-    struct entry want = *e;
     int64_t size = -1;
+    char *path = load_find_payload(l, g ? g->want.payload : e->payload, &size);
+    bool packed = path;
 
-    if (g && planned_entry(&l->planned, g->context, texts, &want, err))
-        return err->code;
-    char *path = load_find_payload(l, want.payload, &size);
-    c->packed = size == e->size;
     free(path);
-    if (!g || !is_wanted(e, &want, path ? size : e->size))
-        return 0;
-    if (want.tier != c->store) {
+    c->packed = size == e->size;
+    if (!g || !is_wanted(e, &g->want, packed ? size : e->size))
+        return;
+    if (g->want.tier != c->store) {
         c->goal = (int)(g - l->goal);
         c->next = g->copies;
         g->copies = number;
     } else if (g->here < 0 || e->placed)
         match_in_place(l, g, number);
-    return 0;
 }
 
 /* The first copy of a goal is in its fastest tier. */
-static int match_copies(struct load *l, struct err *err)
+static void match_copies(struct load *l)
 {
-    struct planned_texts texts = { 0 };
-    int code = 0;
-
-    for (int i = l->n_copies - 1; i >= 0 && !code; i--)
-        code = match_copy(l, i, &texts, err);
-    buf_release(&texts.payload);
-    return code;
+    for (int i = l->n_copies - 1; i >= 0; i--)
+        match_copy(l, i);
 }
 
 /* ---- operations ----------------------------------------------------------------------- */
@@ -88,12 +80,11 @@ static int match_copies(struct load *l, struct err *err)
 /* A payload that would be kept but lost its file is inserted. */
 static void set_operation(const struct load *l, struct goal *g, const struct entry *was, int store)
 {
-    const struct entry want = planned_variant(&l->planned, g->context);
     struct cached before = entry_cached(was, l->store[store].tier);
-    struct cached after = entry_cached(&want, l->store[want.tier].tier);
+    struct cached after = entry_cached(&g->want, l->store[g->want.tier].tier);
 
-    g->from = (int8_t)store;
-    g->operation = (uint8_t)operation_between(&before, &after);
+    g->from = store;
+    g->operation = operation_between(&before, &after);
     if (g->operation == OP_KEEP && g->here < 0)
         g->operation = OP_INSERT;
 }
@@ -108,11 +99,10 @@ static void set_operations(struct load *l)
                 continue;
             if (g)
                 set_operation(l, g, e, s);
-            else if (!load_in_place(l, e->id))
+            else
                 l->report.n_operations[OP_EVICT]++;
         }
     }
-    l->report.n_operations[OP_KEEP] += l->planned.n_in_place;
     for (int g = 0; g < l->n_goals; g++)
         l->report.n_operations[l->goal[g].operation]++;
 }
@@ -133,18 +123,16 @@ static bool all_in_place(const struct load *l)
     for (int i = 0; i < l->n_copies; i++) {
         const struct copy *c = &l->copy[i];
         const struct entry *e = load_entry(l, c);
-        const struct planned_context *p = c->goal < 0 ? NULL : load_context(l, &l->goal[c->goal]);
-        if (e->placed && (!p || p->tier != c->store || p->bytes != e->bytes))
+        const struct entry *want = c->goal < 0 ? NULL : &l->goal[c->goal].want;
+        if (e->placed && (!want || want->tier != c->store || want->bytes != e->bytes))
             return false;
     }
     return l->n_damaged == 0;
 }
 
-int load_match(struct load *l, struct err *err)
+void load_match(struct load *l)
 {
-    if (match_copies(l, err))
-        return err->code;
+    match_copies(l);
     set_operations(l);
     l->report.nothing_to_do = l->o.direction == LOAD_FORWARD && all_in_place(l);
-    return 0;
 }

@@ -48,8 +48,6 @@ static int check_goals(struct ordering *w, struct err *err)
 
     if (!sum)
         return err_nomem(err);
-    for (int t = 0; given->held && t < given->n_tiers; t++)
-        sum[t] = given->held[t];
     for (int g = 0; g < given->n_goals; g++)
         sum[given->goal[g].tier] = add_capped(sum[given->goal[g].tier], given->goal[g].bytes);
     int code = 0;
@@ -72,8 +70,6 @@ static int remove_file(struct ordering *w, int f, struct err *err)
 
 static int list_files(struct ordering *w, struct err *err)
 {
-    for (int t = 0; w->given->held && t < w->given->n_tiers; t++)
-        w->tier[t].used = w->given->held[t];
     for (int f = 0; f < w->given->n_files; f++) {
         const struct order_file *file = &w->given->file[f];
         struct tier_work *t = &w->tier[file->tier];

@@ -44,8 +44,7 @@ struct order_given {
     int n_files;
     const struct order_goal *goal;
     int n_goals;
-    bool remove_all;     // files without a goal are removed at the end; nothing is kept for a rollback
-    const int64_t *held; // (n_tiers) bytes of what else is in the tiers and stays there; NULL: nothing
+    bool remove_all; // files without a goal are removed at the end; nothing is kept for a rollback
 };
 
 enum step_kind { STEP_REMOVE, STEP_PLACE };

@@ -23,7 +23,7 @@ static int drop_rows(struct tier_store *s, struct err *err)
     for (int i = 0; i < s->in.n; i++) {
         struct entry *e = &s->in.at[i];
         if (e->row && !e->present && !e->before) {
-            if (state_delete(s->state, s->load.number, e, err))
+            if (state_delete(s->state, e, err))
                 return err->code;
             e->row = 0;
         }
@@ -80,31 +80,25 @@ int load_begin(struct load *l, struct err *err)
 
 /* ---- what is placed ---------------------------------------------------------------------- */
 
-static bool is_object(const struct entry *e, const uint8_t object[OBJECT_ID])
-{
-    uint8_t own[OBJECT_ID];
-
-    return object_parse(e->file, own) && memcmp(own, object, sizeof(own)) == 0;
-}
-
 /* Marks a payload as placed or spare. */
 static int mark_entry(struct load *l, int store, int i, struct err *err)
 {
     struct entry *e = &l->store[store].in.at[i];
-    const struct goal *g = load_goal(l, e->id);
-    struct planned_context *c = g ? load_context(l, g) : NULL;
-    bool mine = g && c->tier == store;
-    bool placed = mine && (g->here >= 0 ? l->copy[g->here].entry == i : is_object(e, c->object));
-    bool same = e->placed == placed && (!placed || e->bytes == c->bytes);
+    struct goal *g = load_goal(l, e->id);
+    bool mine = g && g->want.tier == store;
+    bool placed = mine && (g->here >= 0 ? l->copy[g->here].entry == i : strcmp(g->want.file, e->file) == 0);
+    bool same = e->placed == placed && (!placed || e->bytes == g->want.bytes);
 
     e->placed = placed;
     if (placed)
-        e->bytes = c->bytes;
+        e->bytes = g->want.bytes;
     else
         l->report.tier[store].spare += e->bytes;
     if (!same && tier_store_update(&l->store[store], i, err))
         return err->code;
-    return placed ? planned_know(c, e, err) : 0;
+    if (placed)
+        load_know(g, e);
+    return 0;
 }
 
 static int mark_entries(struct load *l, struct err *err)
@@ -168,24 +162,15 @@ static int list_evicted(const struct load *l, struct map *evicted, struct err *e
 /* Writes a row per context of the manifest, in its order. */
 static int write_rows(const struct load *l, const struct map *evicted, struct rows_out *out, struct err *err)
 {
-    struct planned_texts texts = { 0 };
-    struct entry e;
-    int code = 0;
-
-    for (int i = 0; i < l->planned.n && !code; i++) {
-        const struct planned_context *c = &l->planned.at[i];
-        struct receipt_row row = { l->planned.ids.at[i].key, NULL, OP_NONE };
-        if (c->goal >= 0 || c->in_place) {
-            code = planned_entry(&l->planned, i, &texts, &e, err);
-            row.entry = &e;
-            row.operation = c->in_place ? OP_KEEP : l->goal[c->goal].operation;
-        } else if (map_find(evicted, row.id, strlen(row.id)) >= 0)
-            row.operation = OP_EVICT;
-        if (!code)
-            code = receipt_put(out, &l->manifest.tiers, &row, err);
+    for (int i = 0; i < l->manifest.n; i++) {
+        const char *id = l->manifest.at[i].id;
+        const struct goal *g = load_goal(l, id);
+        bool gone = !g && map_find(evicted, id, strlen(id)) >= 0;
+        const struct receipt_row row = { id, g ? &g->want : NULL, g ? g->operation : gone ? OP_EVICT : OP_NONE };
+        if (receipt_put(out, &l->manifest.tiers, &row, err))
+            return err->code;
     }
-    buf_release(&texts.payload);
-    return code;
+    return 0;
 }
 
 static int write_receipt(const struct load *l, struct err *err)
@@ -221,13 +206,9 @@ static int settle_receipt(const struct load *l, struct err *err)
 /* Is the payload of the state before in another tier, which a rollback takes it from? */
 static bool is_elsewhere(const struct load *l, const struct entry *e)
 {
-    const struct planned_context *c = planned_find(&l->planned, e->id);
-    uint8_t checksum[sizeof(c->checksum)];
+    const struct goal *g = load_goal(l, e->id);
 
-    if (!c || c->goal < 0)
-        return c && c->in_place;
-    digest_from_hex(e->checksum, checksum, sizeof(checksum));
-    return planned_same(&l->planned, c, e) && memcmp(c->checksum, checksum, sizeof(checksum)) == 0;
+    return g && entry_same(&g->want, e) && strcmp(g->want.checksum, e->checksum) == 0;
 }
 
 /* Counts the payloads that a rollback will need from the payload folder, and those that are not there. Whether a file
@@ -258,7 +239,7 @@ int load_settle(struct load *l, struct err *err)
     for (int s = 0; s < l->report.n_tiers; s++) {
         if (!l->store[s].load.running)
             continue;
-        if ((l->o.direction == LOAD_FORWARD && load_put_rest(l, s, err)) || load_end_store(l, &l->store[s], err))
+        if (load_end_store(l, &l->store[s], err))
             return err->code;
     }
     return 0;

@@ -38,8 +38,6 @@ static int compare_payload(const struct entry *want, const struct packed_payload
     if (p->bytes != want->bytes)
         return err_set(err, ERR_FORMAT, "counts %lld bytes, the manifest %lld", (long long)p->bytes,
                        (long long)want->bytes);
-    if (!p->file.tokens)
-        return err_set(err, ERR_FORMAT, "is of version 1, without the tokens that readers find it by: pack it again");
     return 0;
 }
 
@@ -146,21 +144,18 @@ static int find_source(struct load *l, struct goal *g, struct entry *want, struc
     return g->source >= 0 ? 0 : say_missing(l, want->payload, err);
 }
 
-/* Finds the source of a goal, and keeps what is known of its payload then. */
-static int verify_goal(struct load *l, struct goal *g, struct planned_texts *texts, struct err *err)
+/* Finds the source of a goal, and names its file. */
+static int verify_goal(struct load *l, struct goal *g, struct err *err)
 {
-    struct planned_context *c = load_context(l, g);
-    struct entry want;
+    uint8_t object[OBJECT_ID];
 
-    if (planned_entry(&l->planned, g->context, texts, &want, err))
+    if (find_source(l, g, &g->want, err))
+        return err_wrap(err, "context '%.80s'", g->want.id);
+    if (entry_object(&g->want, l->name_space, object, err))
         return err->code;
-    memcpy(want.prefix, g->prefix, sizeof(want.prefix));
-    if (find_source(l, g, &want, err))
-        return err_wrap(err, "context '%.80s'", want.id);
-    memcpy(g->prefix, want.prefix, sizeof(want.prefix));
-    digest_from_hex(want.checksum, c->checksum, sizeof(c->checksum));
-    c->size = want.size;
-    return entry_object(&want, l->name_space, c->object, err);
+    object_file(object, g->file);
+    g->want.file = g->file;
+    return 0;
 }
 
 /* ---- all of them ---------------------------------------------------------------------------- */
@@ -199,11 +194,9 @@ struct checks {
 static int verify_piece(void *arg, int i, struct err *err)
 {
     struct checks *c = arg;
-    struct planned_texts texts = { 0 };
     struct err why;
-    int code = verify_goal(c->l, &c->l->goal[c->goal[i]], &texts, &why);
+    int code = verify_goal(c->l, &c->l->goal[c->goal[i]], &why);
 
-    buf_release(&texts.payload);
     c->said[i].code = 0;
     if (code)
         c->said[i] = why;
@@ -235,7 +228,7 @@ static int take_checks(struct checks *c, int first)
     for (c->n = 0; i < l->n_goals && c->n < CHECKS && bytes < check_bytes; i++)
         if (l->goal[i].here < 0) {
             c->goal[c->n++] = i;
-            int64_t more = load_context(l, &l->goal[i])->bytes;
+            int64_t more = l->goal[i].want.bytes;
             bytes += more < check_bytes ? more : check_bytes;
         }
     return i;

@@ -2,9 +2,9 @@
  * which namespace, which manifest is in force, and what a load at work is doing. One SQLite database, `evp-state`.
  *
  * Only writers open it, under the folder's lock; readers read the index that follows from it (loader/index/index.h).
- * Every change is one transaction, which reaches the disk before state_commit() returns. SQLite finds a torn write, but
- * not a flipped bit, so every row has a checksum, and the state has their sum: damage is ERR_FORMAT. The cure is to
- * remove the file: the tier is then empty, and the next load places everything again.
+ * Every change is one transaction, which reaches the disk before state_commit() returns. Every row is checked as it is
+ * read: damage is ERR_FORMAT. The cure is to remove the file: the tier is then empty, and the next load places
+ * everything again.
  *
  * docs/formats/index.md describes the tables.
  */
@@ -20,11 +20,14 @@
 struct tier_state;
 enum state_use { STATE_LOOK, STATE_CHANGE };
 
-/* Opens DIR/evp-state. STATE_CHANGE makes it when it is not there, and renews one of an older version; STATE_LOOK sets
+/* Opens DIR/evp-state. STATE_CHANGE makes it when it is not there; STATE_LOOK sets
  * *s to NULL when it is not there. ERR_FORMAT: it is damaged, of another version, or of another tier than `uri`, which
  * is "" where that cannot be. The caller closes *s. */
 int state_open(struct tier_state **s, const char *dir, const char *uri, enum state_use use, struct err *err) MUST_CHECK;
 void state_close(struct tier_state *s); // NULL is fine; what was not committed is gone
+
+/* Reads all pages: ERR_FORMAT when SQLite finds damage. */
+int state_check(struct tier_state *s, struct err *err) MUST_CHECK;
 
 const char *state_uri(const struct tier_state *s);     // of the tier, where the state is not in its folder; else ""
 const uint8_t *state_id(const struct tier_state *s);   // OBJECT_ID random bytes
@@ -50,25 +53,6 @@ struct state_load {
 int state_get_load(struct tier_state *s, const char *name_space, struct state_load *load, struct err *err) MUST_CHECK;
 int state_put_load(struct tier_state *s, const char *name_space, struct state_load *load, struct err *err) MUST_CHECK;
 
-/* What was placed in a namespace when nothing was left to do for a manifest. It says so still as long as the generation
- * is that of the state. */
-struct state_rest {
-    char manifest[DIGEST_HEX]; // "": it is not known
-    uint64_t generation;
-    int64_t n_placed, bytes;
-};
-
-int state_get_rest(struct tier_state *s, int64_t name_space, struct state_rest *rest, struct err *err) MUST_CHECK;
-
-/* With the transaction at hand, under the generation that the state has then: no payload may change in it. */
-int state_put_rest(struct tier_state *s, int64_t name_space, const struct state_rest *rest, struct err *err) MUST_CHECK;
-
-/* each(arg, payload, size) for what is placed: the name in the manifest and the bytes of the file, as the rows say,
- * whose checksums are not looked at. */
-typedef int state_visit_placed(void *arg, const char *payload, int64_t size, struct err *err);
-int state_each_placed(struct tier_state *s, int64_t name_space, state_visit_placed *each, void *arg,
-                      struct err *err) MUST_CHECK;
-
 /* ---- payloads ---- */
 
 /* each(arg, name_space, entry) for every payload; *entry is emptied afterwards, unless `each` has taken it over. */
@@ -76,7 +60,7 @@ typedef int state_visit(void *arg, const char *name_space, struct entry *e, stru
 int state_each(struct tier_state *s, state_visit *each, void *arg, struct err *err) MUST_CHECK;
 
 /* The same for some payloads of a namespace: those of a context, or those in the folder that readers do not see. Costs
- * what they are, whatever else is in the state, and needs a state that was opened for changes. */
+ * what they are, whatever else is in the state. */
 struct state_some {
     int64_t name_space;
     const char *context; // NULL: the unseen ones of all contexts
@@ -84,18 +68,18 @@ struct state_some {
 int state_each_of(struct tier_state *s, const struct state_some *some, state_visit *each, void *arg,
                   struct err *err) MUST_CHECK;
 
-/* The bytes that the payloads in the folder take: those of a namespace, and those of all. Needs the same. */
+/* The bytes that the payloads in the folder take: those of a namespace, and those of all. */
 int state_used(struct tier_state *s, int64_t name_space, int64_t *own, int64_t *all, struct err *err) MUST_CHECK;
 
 /* Is a payload in the folder as this file? So an object's references are the rows that name it, and never a number that
- * could differ from them. Needs the same. */
+ * could differ from them. */
 int state_is_named(struct tier_state *s, const char *file, bool *named, struct err *err) MUST_CHECK;
 
 /* ---- changes: all until state_commit() are one transaction ---- */
 
 int state_insert(struct tier_state *s, int64_t name_space, struct entry *e, struct err *err) MUST_CHECK; // sets e->row
-int state_update(struct tier_state *s, int64_t name_space, struct entry *e, struct err *err) MUST_CHECK; // bytes, marks
-int state_delete(struct tier_state *s, int64_t name_space, struct entry *e, struct err *err) MUST_CHECK;
+int state_update(struct tier_state *s, const struct entry *e, struct err *err) MUST_CHECK;               // bytes, marks
+int state_delete(struct tier_state *s, const struct entry *e, struct err *err) MUST_CHECK;
 
 /* ---- parts of contexts, for the index ---- */
 

@@ -6,7 +6,7 @@
 
 #include <sqlite3.h>
 
-enum { STATE_VERSION = 4 };
+enum { STATE_VERSION = 5 };
 
 enum statement {
     GET_STORE,
@@ -19,20 +19,13 @@ enum statement {
     DELETE,
     KEEP,
     FORGET,
-    N_VERSION_1, // those that a state of version 1 can carry out
-    OF_CONTEXT = N_VERSION_1,
+    OF_CONTEXT,
     UNSEEN,
-    GET_USED,
-    PUT_USED,
-    N_VERSION_2,
-    GET_PARTS = N_VERSION_2,
+    USED,
+    GET_PARTS,
     PUT_PARTS,
     DELETE_PARTS,
-    N_VERSION_3,
-    IS_NAMED = N_VERSION_3,
-    GET_REST,
-    PUT_REST,
-    PLACED,
+    IS_NAMED,
     N_STATEMENTS
 };
 
@@ -41,13 +34,9 @@ struct tier_state {
     sqlite3_stmt *statement[N_STATEMENTS];
     char *path, *uri;
     uint8_t id[OBJECT_ID];
-    uint64_t generation, total;
-    int64_t n_payloads;
-    int64_t space, more;           // `used` of this namespace changes by so many bytes with the transaction
-    int64_t version;               // of the file
+    uint64_t generation;
     bool swept, changing, changed; // in a transaction; it changes payloads
     bool has_parts;                // some payload may have
-    struct buf line;               // of a row that is summed up
 };
 
 /* ERR_FORMAT with the cure; what SQLite says of its last failure. */
@@ -64,11 +53,5 @@ void state_copy_text(char *to, size_t size, sqlite3_stmt *q, int column);
 
 /* Begins a transaction unless one is open. */
 int state_change(struct tier_state *s, struct err *err) MUST_CHECK;
-
-uint64_t state_sum_of(struct buf *text); // which it releases
-
-/* Writes how many bytes a namespace uses; writes what has changed about that in the transaction. */
-int state_put_used(struct tier_state *s, int64_t name_space, int64_t bytes, struct err *err) MUST_CHECK;
-int state_flush_used(struct tier_state *s, struct err *err) MUST_CHECK;
 
 #endif

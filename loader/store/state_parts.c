@@ -4,17 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Covers the payload's file, so that a row that has come to another payload is found. */
-static uint64_t parts_sum(struct tier_state *s, const struct entry *e, const struct state_parts *parts)
-{
-    struct buf *b = &s->line;
-
-    buf_clear(b);
-    buf_printf(b, "%lld\n%s\n%u\n", (long long)e->row, e->file, parts->header);
-    buf_add(b, parts->digest, (size_t)parts->n * sizeof(*parts->digest));
-    return buf_failed(b) ? 0 : digest_xxh3(b->at, b->n);
-}
-
 bool state_has_parts(const struct tier_state *s)
 {
     return s->has_parts;
@@ -29,9 +18,9 @@ void state_parts_release(struct state_parts *parts)
 static int read_parts(struct tier_state *s, const struct entry *e, struct state_parts *parts, struct err *err)
 {
     sqlite3_stmt *q = s->statement[GET_PARTS];
-    const void *digests = sqlite3_column_blob(q, 2);
-    size_t n = (size_t)sqlite3_column_bytes(q, 2);
-    int64_t header = sqlite3_column_int64(q, 1);
+    const void *digests = sqlite3_column_blob(q, 1);
+    size_t n = (size_t)sqlite3_column_bytes(q, 1);
+    int64_t header = sqlite3_column_int64(q, 0);
 
     parts->digest = malloc(n + 1);
     if (!parts->digest)
@@ -40,9 +29,8 @@ static int read_parts(struct tier_state *s, const struct entry *e, struct state_
         memcpy(parts->digest, digests, n);
     parts->header = (uint32_t)header;
     parts->n = (int)(n / sizeof(*parts->digest));
-    bool whole = n % sizeof(*parts->digest) == 0 && header == parts->header &&
-                 (int64_t)parts->n * DIGEST_CHUNK < e->n_tokens &&
-                 (uint64_t)sqlite3_column_int64(q, 0) == parts_sum(s, e, parts);
+    bool whole =
+        n % sizeof(*parts->digest) == 0 && header == parts->header && (int64_t)parts->n * DIGEST_CHUNK < e->n_tokens;
     return whole ? 1 : state_damaged(s, "the parts of a payload", err);
 }
 
@@ -71,9 +59,8 @@ int state_put_parts(struct tier_state *s, const struct entry *e, const struct st
     if (state_change(s, err))
         return err->code;
     sqlite3_bind_int64(q, 1, e->row);
-    sqlite3_bind_int64(q, 2, (int64_t)parts_sum(s, e, parts));
-    sqlite3_bind_int64(q, 3, parts->header);
-    sqlite3_bind_blob(q, 4, n ? (const void *)parts->digest : none, n, SQLITE_STATIC);
+    sqlite3_bind_int64(q, 2, parts->header);
+    sqlite3_bind_blob(q, 3, n ? (const void *)parts->digest : none, n, SQLITE_STATIC);
     s->has_parts = s->changed = true;
     return state_step(s, PUT_PARTS, err);
 }

@@ -2,7 +2,6 @@
 #include "loader/store/tier_store.h"
 
 #include "base/map.h"
-#include "loader/index/index.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,60 +64,22 @@ bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier
     return has;
 }
 
-int tier_store_look_at(const struct tier_store *s, const struct medium_object *object, int n, bool *there,
-                       struct err *err)
+int tier_store_look(const struct tier_store *s, bool *there, struct err *err)
 {
-    return s->medium.driver->look(&s->medium, object, n, there, err) ? err_wrap(err, "tier '%s'", s->tier->name) : 0;
-}
+    struct medium_object *object = calloc((size_t)s->in.n + 1, sizeof(*object));
+    bool *found = calloc((size_t)s->in.n + 1, sizeof(*found));
+    int n = 0, code = object && found ? 0 : err_nomem(err);
 
-int tier_store_look(const struct tier_store *s, int first, int n, bool *there, struct err *err)
-{
-    struct medium_object *object = calloc((size_t)n + 1, sizeof(*object));
-    bool *found = calloc((size_t)n + 1, sizeof(*found));
-    const struct entry *e = n ? &s->in.at[first] : NULL;
-    int n_present = 0, code = object && found ? 0 : err_nomem(err);
-
-    for (int i = 0; !code && i < n; i++)
-        if (e[i].present)
-            object[n_present++] = object_of(&e[i]);
-    if (!code && n_present)
-        code = tier_store_look_at(s, object, n_present, found, err);
-    n_present = 0;
-    for (int i = 0; !code && i < n; i++)
-        there[i] = e[i].present && found[n_present++];
+    for (int i = 0; !code && i < s->in.n; i++)
+        if (s->in.at[i].present)
+            object[n++] = object_of(&s->in.at[i]);
+    if (!code && n && s->medium.driver->look(&s->medium, object, n, found, err))
+        code = err_wrap(err, "tier '%s'", s->tier->name);
+    n = 0;
+    for (int i = 0; !code && i < s->in.n; i++)
+        there[i] = s->in.at[i].present && found[n++];
     free(object);
     free(found);
-    return code;
-}
-
-/* Goes through the records of an index that are of a namespace. */
-static int each_record(const struct index *ix, int name_space, medium_visit *each, void *arg, struct err *err)
-{
-    struct index_walk *w = index_walk_new(ix, err);
-    struct index_key own = { 0 };
-    struct index_record r;
-    char file[OBJECT_FILE];
-    int got = w ? 1 : err->code, code = 0;
-
-    index_key_in(&own, name_space);
-    while (!code && got == 1 && (got = index_walk_next(w, &r, err)) == 1) {
-        if (memcmp(r.key.name_space, own.name_space, sizeof(own.name_space)) != 0 || index_is_part(&r.key))
-            continue;
-        object_file(r.object, file);
-        code = each(arg, &(struct medium_object){ file, (int64_t)r.size }, err);
-    }
-    index_walk_free(w);
-    return got < 0 ? got : code;
-}
-
-int tier_store_each_placed(const struct tier_store *s, medium_visit *each, void *arg, struct err *err)
-{
-    struct index ix;
-    int code = index_open(&ix, s->folder, err), name_space = code ? -1 : index_name_space(&ix, s->name_space);
-
-    if (!code && name_space >= 0)
-        code = each_record(&ix, name_space, each, arg, err);
-    index_close(&ix);
     return code;
 }
 

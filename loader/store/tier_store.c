@@ -1,15 +1,11 @@
-/* tier_store.c - opening a store, and its changes. The index follows from them: tier_news.c. */
+/* tier_store.c - opening a store, and its changes. The index follows from them: tier_publish.c. */
 #include "loader/store/tier_store.h"
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "loader/index/folder.h"
-#include "loader/index/index.h"
-#include "loader/store/tier_news.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -22,90 +18,33 @@ static bool has_state_apart(const struct tier *t)
     return t->state && tier_is_folder(t);
 }
 
-/* The index on disk is used as it is when it is that of the state and whole; of a store that was opened for one context
- * only its tables are read. Beside an index that is not the state's, as of a state that was lost or brought back, lie
- * files that the state does not name. */
+/* The index on disk is used as it is when it is that of the state. Beside one that is not, as of a state that was lost
+ * or brought back, lie files that the state does not name. */
 static int check_index(struct tier_store *s, struct err *err)
 {
-    struct index ix;
     struct err why;
-    bool opened = !index_open(&ix, s->folder, &why);
-    bool own = opened && index_is_of(&ix, state_id(s->state), state_generation(s->state));
-    bool good = own && (s->context || !index_check(&ix, &why));
-    bool foreign = opened && ix.n && memcmp(index_store(&ix), state_id(s->state), INDEX_ID) != 0;
+    bool opened = !index_open(&s->index, s->folder, &why);
+    bool own = opened && index_is_of(&s->index, state_id(s->state), state_generation(s->state));
+    bool foreign = opened && s->index.n && memcmp(index_store(&s->index), state_id(s->state), INDEX_ID) != 0;
 
-    index_close(&ix);
     if (foreign && has_state_apart(s->tier))
         return err_set(err, ERR_FAIL,
                        "folder '%s' was filled with another state than that in '%s': name that one, or, if it is lost, "
                        "remove the folder's evp-index and load again with the payload folder",
                        s->tier->uri, s->tier->state);
-    s->published = good ? state_generation(s->state) : (uint64_t)TIER_UNPUBLISHED;
-    if (!own && (state_set_swept(s->state, false, err) || tier_store_commit(s, err)))
-        return err->code;
-    return tier_store_publish(s, err);
-}
-
-/* A store and what reads its payloads. While SIFT of them are read, a thread sifts those before. */
-struct reading {
-    struct tier_store *store;
-    const struct tier_store_options *o;
-    struct entries next; // not in the store yet
-    pthread_t sifter;
-    bool sifting; // the store's payloads from number `first` on are the thread's
-    int first;
-    struct err err; // of the thread; code 0: none
-};
-
-enum { SIFT = 4096 }; // payloads at a time
-
-static void *sift(void *arg)
-{
-    struct reading *r = arg;
-
-    r->err.code = r->o->sift(r->o->arg, r->store, r->first, &r->err);
-    return NULL;
-}
-
-static int end_sifting(struct reading *r, struct err *err)
-{
-    if (!r->sifting)
+    if (own)
         return 0;
-    pthread_join(r->sifter, NULL);
-    r->sifting = false;
-    if (r->err.code)
-        *err = r->err;
-    return r->err.code;
-}
-
-/* Gives the payloads that were read to the store, and the store to a thread. Without one, it is sifted here. */
-static int begin_sifting(struct reading *r, struct err *err)
-{
-    struct entries *in = &r->store->in;
-
-    if (end_sifting(r, err))
-        return err->code;
-    if (ARRAY_GROW(in, in->n + r->next.n))
-        return err_nomem(err);
-    r->first = in->n;
-    if (r->next.n)
-        memcpy(in->at + in->n, r->next.at, (size_t)r->next.n * sizeof(*in->at));
-    in->n += r->next.n;
-    r->next.n = 0;
-    if (!r->o->sift || r->first == in->n)
-        return 0;
-    r->sifting = !pthread_create(&r->sifter, NULL, sift, r);
-    return r->sifting ? 0 : r->o->sift(r->o->arg, r->store, r->first, err);
+    index_close(&s->index);
+    return state_set_swept(s->state, false, err) || tier_store_commit(s, err) ? err->code : tier_store_publish(s, err);
 }
 
 /* Takes a payload of the state over if it is the store's own. */
 static int read_payload(void *arg, const char *name_space, struct entry *e, struct err *err)
 {
-    struct reading *r = arg;
-    struct tier_store *s = r->store;
+    struct tier_store *s = arg;
 
     if (strcmp(name_space, s->name_space) == 0)
-        return entries_add(&r->next, e, err) ? err->code : r->next.n < SIFT ? 0 : begin_sifting(r, err);
+        return entries_add(&s->in, e, err);
     if (e->present && __builtin_add_overflow(s->other_bytes, e->bytes, &s->other_bytes))
         s->other_bytes = INT64_MAX;
     return 0;
@@ -134,74 +73,33 @@ static int lock_folder(struct tier_store *s, const struct tier_store_options *o,
     return 0;
 }
 
-/* Before release 0.2.0 stores had an index of JSON and no state. */
-static int refuse_old(const struct tier_store *s, struct err *err)
+static int read_context(struct tier_store *s, struct err *err)
 {
-    char first = 0;
-    int fd = openat(s->folder, "evp-index", O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-
-    if (fd < 0)
-        return 0;
-    bool old = read(fd, &first, 1) == 1 && first == '{';
-    close(fd);
-    return old ? err_set(
-                     err, ERR_FORMAT,
-                     "folder '%s' was filled by an earlier release: remove its evp-* files, and load again with the "
-                     "payload folder",
-                     tier_folder(s->tier))
-               : 0;
-}
-
-static int read_context(struct reading *r, struct err *err)
-{
-    struct tier_store *s = r->store;
     const struct state_some some = { s->load.number, s->context };
     int64_t all;
 
-    if (state_each_of(s->state, &some, read_payload, r, err) ||
+    if (state_each_of(s->state, &some, read_payload, s, err) ||
         state_used(s->state, s->load.number, &s->own_bytes, &all, err))
         return err->code;
     s->other_bytes = all == INT64_MAX ? all : all - s->own_bytes;
     return 0;
 }
 
-/* Gives what was read last to the store, and waits for it to be sifted. Returns the first failure; code: one before. */
-static int end_reading(struct reading *r, int code, struct err *err)
+static int read_payloads(struct tier_store *s, struct err *err)
 {
-    struct err of_sifting;
-
-    if (!code)
-        code = begin_sifting(r, err);
-    if (end_sifting(r, &of_sifting) && !code) {
-        *err = of_sifting;
-        code = err->code;
-    }
-    entries_release(&r->next);
-    return code;
-}
-
-static int read_payloads(struct tier_store *s, const struct tier_store_options *o, struct err *err)
-{
-    struct reading r = { .store = s, .o = o };
-    int code = s->context ? read_context(&r, err) : state_each(s->state, read_payload, &r, err);
-
-    return end_reading(&r, code, err);
+    return s->context ? read_context(s, err) : state_each(s->state, read_payload, s, err);
 }
 
 static int read_spare(void *arg, const char *name_space, struct entry *e, struct err *err)
 {
-    const struct reading *r = arg;
+    const struct tier_store *s = arg;
 
-    return strcmp(e->id, r->store->context) == 0 ? 0 : read_payload(arg, name_space, e, err);
+    return strcmp(e->id, s->context) == 0 ? 0 : read_payload(arg, name_space, e, err);
 }
 
 int tier_store_read_spares(struct tier_store *s, struct err *err)
 {
-    const struct state_some some = { s->load.number, NULL };
-    const struct tier_store_options none = { 0 };
-    struct reading r = { .store = s, .o = &none };
-
-    return end_reading(&r, state_each_of(s->state, &some, read_spare, &r, err), err);
+    return state_each_of(s->state, &(struct state_some){ s->load.number, NULL }, read_spare, s, err);
 }
 
 /* A folder of the state's own is made and judged as the tier's is. */
@@ -230,7 +128,7 @@ static int open_state(struct tier_store *s, const struct tier_store_options *o, 
                        "folder '%s' is on a network file system, whose locks cannot be relied on: give the tier a "
                        "'state', a folder on a local disk",
                        tier_folder(t));
-    if ((apart && check_state_folder(o, err)) || refuse_old(s, err) ||
+    if ((apart && check_state_folder(o, err)) ||
         state_open(&s->state, t->state ? t->state : t->uri, t->state ? t->uri : "",
                    o->use == STORE_CHANGE ? STATE_CHANGE : STATE_LOOK, err))
         return err->code;
@@ -262,7 +160,7 @@ static int open_folder(struct tier_store *s, const struct tier_store_options *o,
     if (s->folder < 0)
         return tier_is_folder(o->tier) ? 0 : open_medium(s, o, err);
     if ((change && lock_folder(s, o, err)) || (change && o->share && folder_share(s->folder, o->group, err)) ||
-        open_state(s, o, err) || open_medium(s, o, err) || (s->state && read_payloads(s, o, err)))
+        open_state(s, o, err) || open_medium(s, o, err) || (s->state && read_payloads(s, err)))
         return err->code;
     if (!change)
         return 0;
@@ -279,9 +177,7 @@ int tier_store_open(struct tier_store *s, const struct tier_store_options *o, st
     *s = (struct tier_store){
         .tier = o->tier, .name_space = o->name_space, .context = o->context, .folder = -1, .lock = -1
     };
-    int code = tier_news_open(s, err);
-    if (!code)
-        code = tier_folder(o->tier) ? open_folder(s, o, err)
+    int code = tier_folder(o->tier) ? open_folder(s, o, err)
                                     : err_set(err, ERR_FAIL, "kind '%s' is not a folder, and there is no 'state'",
                                               tier_kind_name(o->tier->kind));
     if (!code)
@@ -305,7 +201,8 @@ void tier_store_close(struct tier_store *s)
     medium_close(&s->medium);
     if (s->folder >= 0)
         close(s->folder);
-    tier_news_close(s);
+    index_close(&s->index);
+    free(s->touched.at);
     entries_release(&s->in);
     *s = (struct tier_store){ .folder = -1, .lock = -1 };
 }
@@ -315,33 +212,24 @@ void tier_store_close(struct tier_store *s)
 int tier_store_add(struct tier_store *s, struct entry *e, struct err *err)
 {
     if (!state_insert(s->state, s->load.number, e, err))
-        return entries_add(&s->in, e, err) ? err->code : tier_news_touch(s, s->in.n - 1, NULL, err);
+        return entries_add(&s->in, e, err) ? err->code : tier_store_touch(s, s->in.n - 1, err);
     entry_release(e);
     return err->code;
 }
 
-int tier_store_place(struct tier_store *s, const struct entry *e, struct err *err)
-{
-    struct entry row = *e;
-
-    return state_insert(s->state, s->load.number, &row, err) ? err->code : tier_news_place(s, &row, err);
-}
-
 int tier_store_update(struct tier_store *s, int i, struct err *err)
 {
-    return state_update(s->state, s->load.number, &s->in.at[i], err) ? err->code : tier_news_touch(s, i, NULL, err);
+    return state_update(s->state, &s->in.at[i], err) ? err->code : tier_store_touch(s, i, err);
 }
 
 int tier_store_forget(struct tier_store *s, int i, struct err *err)
 {
     struct entry *e = &s->in.at[i];
-    struct state_parts gone;
 
     e->present = e->placed = false;
     if (e->before)
         return tier_store_update(s, i, err);
-    if (state_get_parts(s->state, e, &gone, err) < 0 || tier_news_touch(s, i, &gone, err) ||
-        state_delete(s->state, s->load.number, e, err))
+    if (tier_store_touch(s, i, err) || state_delete(s->state, e, err))
         return err->code;
     e->row = 0;
     return 0;
@@ -349,17 +237,16 @@ int tier_store_forget(struct tier_store *s, int i, struct err *err)
 
 int tier_store_put_parts(struct tier_store *s, int i, const struct state_parts *parts, struct err *err)
 {
-    return state_put_parts(s->state, &s->in.at[i], parts, err) ? err->code : tier_news_touch(s, i, NULL, err);
+    return state_put_parts(s->state, &s->in.at[i], parts, err) ? err->code : tier_store_touch(s, i, err);
 }
 
 int tier_store_drop_parts(struct tier_store *s, int i, struct err *err)
 {
-    struct state_parts gone;
-    int got = state_get_parts(s->state, &s->in.at[i], &gone, err);
+    bool has;
 
-    if (got <= 0)
-        return got;
-    return tier_news_touch(s, i, &gone, err) ? err->code : state_delete_parts(s->state, &s->in.at[i], err);
+    if (tier_store_has_parts(s, i, &has, err))
+        return err->code;
+    return has && (tier_store_touch(s, i, err) || state_delete_parts(s->state, &s->in.at[i], err)) ? err->code : 0;
 }
 
 int tier_store_commit(struct tier_store *s, struct err *err)

@@ -2,7 +2,7 @@
  *
  *     DIR/evp-payloads/0f/0f1e...   the payloads; a name is never used for another content
  *     DIR/evp-state                 what the writers know (loader/store/state.h); elsewhere with the tier's `state`
- *     DIR/evp-index, DIR/evp-base-X what readers read (loader/index/index.h): all that is placed
+ *     DIR/evp-index                 what readers read (loader/index/index.h): all that is placed
  *     DIR/evp-lock                  held by the writer that is at work
  *
  * Crash invariant: whatever an index names is complete, at every moment and after a crash. It holds because of the
@@ -23,6 +23,7 @@
 #include "base/err.h"
 #include "loader/formats/stored.h"
 #include "loader/formats/tiers.h"
+#include "loader/index/index.h"
 #include "loader/media/medium.h"
 #include "loader/store/state.h"
 
@@ -41,30 +42,35 @@ struct tier_store_options {
     double wait_s; // for another writer to end
     bool share;    // STORE_CHANGE opens the folder to `group`; else it stays as open as it is
     gid_t group;
-    bool lazy; // a server is not asked whether it is there, and not swept: .unswept may stay true
-    /* Called while the payloads of the namespace are read, with those from number `first` on: what the caller does not
-     * need may leave s->in. In another thread, which nobody else's call shares s->in with. NULL: all stay. */
-    int (*sift)(void *arg, struct tier_store *s, int first, struct err *err);
-    void *arg;
+    bool lazy;  // a server is not asked whether it is there, and not swept: .unswept may stay true
     bool *busy; // set when tier_store_open() fails because of another writer; may be NULL
     bool *away; // set when it fails because what holds the payloads cannot be reached; may be NULL
+};
+
+/* A row that changed, and the number in s->in of the payload that has it, or had it. */
+struct tier_touched {
+    int64_t row;
+    int entry;
 };
 
 struct tier_store {
     const struct tier *tier; // NULL: not opened
     const char *name_space, *context;
     struct state_load load;
-    struct entries in; // the payloads of the namespace but those that `sift` took out and those that were placed, those
-                       // of the state before included; numbers do not change
-    int64_t own_bytes; // of a store for one context: what the namespace took when it was opened
+    struct entries in;   // the payloads of the namespace but those that `sift` took out, those of the state before
+                         // included; numbers do not change
+    int64_t own_bytes;   // of a store for one context: what the namespace took when it was opened
     int64_t other_bytes; // what other namespaces take of the tier's capacity
 
-    struct tier_store_news *news; // private from here on: what the index on disk may not say
-    struct medium medium;         // .driver NULL: there is nothing yet
+    struct medium medium; // .driver NULL: there is nothing yet
     struct tier_state *state;
-    uint64_t published; // generation of the index on disk
-    int folder, lock;   // -1: none
-    bool unswept;       // objects that no payload names may be there
+    struct index index; // as on disk; closed: that is not the state's, and is made from all rows
+    struct {
+        struct tier_touched *at;
+        size_t n, cap;
+    } touched;        // rows that changed since the index was written
+    int folder, lock; // -1: none
+    bool unswept;     // objects that no payload names may be there
 };
 
 /* STORE_CHANGE makes the folder when its parent exists, locks it, writes the index again if it is not that of the
@@ -98,15 +104,8 @@ int tier_store_get(const struct tier_store *s, const struct entry *e, struct blo
 enum tier_store_check { STORE_SIZE, STORE_CONTENT };
 bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier_store_check check);
 
-/* there: (n) which payloads of the namespace, from number `first` on, are there with their sizes. Fails when that
- * cannot be found out. */
-int tier_store_look(const struct tier_store *s, int first, int n, bool *there, struct err *err) MUST_CHECK;
-
-/* The same of any objects; and each(arg, object) for what the published index says is placed in the namespace, which
- * costs no look at the state. ERR_FORMAT: the index is damaged. */
-int tier_store_look_at(const struct tier_store *s, const struct medium_object *object, int n, bool *there,
-                       struct err *err) MUST_CHECK;
-int tier_store_each_placed(const struct tier_store *s, medium_visit *each, void *arg, struct err *err) MUST_CHECK;
+/* there: (s->in.n) which payloads of the namespace are there with their sizes. Fails when that cannot be found out. */
+int tier_store_look(const struct tier_store *s, bool *there, struct err *err) MUST_CHECK;
 
 /* Do payloads in the state have this one's object? Contexts with the same tokens do; the object is there once. */
 int tier_store_shares(const struct tier_store *s, const struct entry *e, bool *shares, struct err *err) MUST_CHECK;
@@ -123,10 +122,6 @@ int tier_store_remove_own(const struct tier_store *s, const struct entry *e, str
 /* Adds a payload whose file is flushed; takes *e over, also when it fails. */
 int tier_store_add(struct tier_store *s, struct entry *e, struct err *err) MUST_CHECK;
 
-/* The same of one that nobody will ask this store for: it does not come into s->in, and takes the memory of an index's
- * record until that is published. */
-int tier_store_place(struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
-
 /* The payload s->in.at[i] has other bytes, or is placed or not, or has lost its file (tier_store_forget). */
 int tier_store_update(struct tier_store *s, int i, struct err *err) MUST_CHECK;
 int tier_store_forget(struct tier_store *s, int i, struct err *err) MUST_CHECK;
@@ -141,8 +136,9 @@ int tier_store_read_parts(struct tier_store *s, int i, struct err *err) MUST_CHE
 
 int tier_store_commit(struct tier_store *s, struct err *err) MUST_CHECK;
 
-/* Writes what was committed into the index. It costs what has changed, and now and then what is placed. */
+/* Writes what was committed into the index, whole; a row that changed was touched. */
 int tier_store_publish(struct tier_store *s, struct err *err) MUST_CHECK;
+int tier_store_touch(struct tier_store *s, int entry, struct err *err) MUST_CHECK;
 
 /* Does the above for all payloads, until the index has the parts of all that can be used in part, or of none; commits
  * and publishes. other: how many payloads it will change. */

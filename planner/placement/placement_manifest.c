@@ -70,33 +70,30 @@ struct output {
     double *ones; // (C) for a live plan's variants; else NULL
 };
 
-static int put_contexts(const struct output *o, struct manifest_piece *piece, int first, int end, struct err *err)
+static int put_contexts(const struct output *o, struct manifest_out *out, struct err *err)
 {
     struct placement_variants variants = { 0 };
     int code = o->ones ? placement_variants_init(&variants, o->plan->in, o->ones, err) : 0;
 
-    for (int i = first; i < end && !code; i++) {
+    for (int i = 0; i < o->plan->plan.n_contexts && !code; i++) {
         fetch_row(o->plan, i);
         struct placement p = row_of(o->plan, i);
         code = o->ones ? placement_variants_find(&variants, i, o->plan->plan.placement[i], err) : 0;
         p.variants = o->ones ? &variants.variants : NULL;
         if (!code)
-            code = manifest_put(piece, &p, err);
+            code = manifest_put(out, &p, err);
     }
     placement_variants_release(&variants);
     return code;
 }
 
-static int put_rows(const void *arg, struct manifest_piece *piece, int first, int n, struct err *err)
+static int put_rows(const struct output *o, struct manifest_out *out, struct err *err)
 {
-    const struct output *o = arg;
-    int n_contexts = o->plan->plan.n_contexts, end = first + n;
-
-    if (first < n_contexts && put_contexts(o, piece, first, end < n_contexts ? end : n_contexts, err))
+    if (put_contexts(o, out, err))
         return err->code;
-    for (int i = first > n_contexts ? first : n_contexts; i < end; i++) {
-        struct placement p = manifest_eviction(&o->plan->in->previous.at[o->gone[i - n_contexts]]);
-        if (manifest_put(piece, &p, err))
+    for (int i = 0; i < o->n_gone; i++) {
+        struct placement p = manifest_eviction(&o->plan->in->previous.at[o->gone[i]]);
+        if (manifest_put(out, &p, err))
             return err->code;
     }
     return 0;
@@ -122,11 +119,17 @@ int placement_write(const struct manifest *m, const struct placement_plan *p, co
                     struct err *err)
 {
     struct output o;
+    struct manifest_out out;
     int code = output_init(&o, p, err);
 
+    if (!code)
+        code = manifest_create(&out, m, path, made, err);
     if (!code) {
-        struct manifest_rows rows = { p->plan.n_contexts + o.n_gone, put_rows, &o };
-        code = manifest_write_rows(m, &rows, path, made, err);
+        code = put_rows(&o, &out, err);
+        if (!code)
+            code = manifest_finish(&out, err);
+        else
+            manifest_abort(&out);
     }
     free(o.gone);
     free(o.ones);

@@ -4,9 +4,8 @@
  *
  * Makes a tier in FOLDER, on tmpfs or a disk, whose index and state name N payloads that are not there, and one that
  * is. Prints the time and the memory of evp_open(), the time of evp_find() with a prompt of 131,072 tokens, and of
- * evp_put() and evp_remove() of a payload of 1 MiB beside a plain write and fsync of its bytes; then of 3,000 more puts
- * of a few bytes, among them some that merge the index, and of evp_find() in an index that has had many changes.
- * Medians; the index is in the page cache. With PARTS, every context has so many parts in the index, and the first one
+ * evp_put() and evp_remove() of payloads of 1, 8 and 64 MiB beside a plain write and fsync of their bytes. Medians; the
+ * index is in the page cache. With PARTS, every context has so many parts in the index, and the first one
  * all of the prompt's.
  */
 #include "base/clock.h"
@@ -23,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PROMPT = 1 << 17, REPEATS = 15, SIZE = 1 << 20, PUTS = 3000 };
+enum { PROMPT = 1 << 17, REPEATS = 15, SIZE = 64 << 20 };
 
 static const char model[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 static char name[] = "tier";
@@ -229,10 +228,10 @@ static double write_once(const char *path, const char *bytes, size_t n)
     return clock_now() - start;
 }
 
-static void time_changes(struct evp_store *store, const char *path)
+static void time_changes(struct evp_store *store, const char *path, size_t n)
 {
-    static char bytes[2 * SIZE];
-    struct evp_put put = { .id = "put", .tier = name, .payload = bytes, .size = make_payload(bytes, path, 7, SIZE) };
+    static char bytes[SIZE + SIZE / 8];
+    struct evp_put put = { .id = "put", .tier = name, .payload = bytes, .size = make_payload(bytes, path, 7, n) };
     double puts[REPEATS], removals[REPEATS], writes[REPEATS];
     struct evp_error error;
 
@@ -245,29 +244,8 @@ static void time_changes(struct evp_store *store, const char *path)
         must(evp_remove(store, "put", &error), error.text);
         removals[i] = clock_now() - start;
     }
-    printf("evp_put of 1 MiB: %.1f ms, evp_remove: %.1f ms; write and fsync: %.1f ms\n", 1e3 * median(puts, REPEATS),
-           1e3 * median(removals, REPEATS), 1e3 * median(writes, REPEATS));
-}
-
-static void time_many(struct evp_store *store, const char *path)
-{
-    static char bytes[SIZE];
-    static double seconds[PUTS];
-    struct evp_put put = { .tier = name, .payload = bytes };
-    struct evp_error error;
-    char id[24];
-
-    for (int i = 0; i < PUTS; i++) {
-        snprintf(id, sizeof(id), "put/%d", i);
-        put.id = id;
-        put.size = make_payload(bytes, path, PROMPT + i, 64);
-        double start = clock_now();
-        must(evp_put(store, &put, &error), error.text);
-        seconds[i] = clock_now() - start;
-    }
-    double middle = median(seconds, PUTS);
-    printf("%d more evp_put: %.1f ms, 99 of 100 within %.1f ms, the slowest %.0f ms\n", PUTS, 1e3 * middle,
-           1e3 * seconds[PUTS * 99 / 100], 1e3 * seconds[PUTS - 1]);
+    printf("evp_put of %zu MiB: %.1f ms, evp_remove: %.1f ms; write and fsync: %.1f ms\n", n >> 20,
+           1e3 * median(puts, REPEATS), 1e3 * median(removals, REPEATS), 1e3 * median(writes, REPEATS));
 }
 
 int main(int argc, char **argv)
@@ -292,8 +270,8 @@ int main(int argc, char **argv)
     printf("%d contexts are placed\n", n);
     struct evp_store *store = time_open(manifest);
     time_find(store, prompt);
-    time_changes(store, payload);
-    time_many(store, payload);
+    for (size_t size = 1 << 20; size <= SIZE; size *= 8)
+        time_changes(store, payload, size);
     time_find(store, prompt);
     evp_close(store);
     free(folder);

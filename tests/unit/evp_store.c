@@ -106,10 +106,12 @@ Test(evp_store, takes_options_of_older_and_newer_headers)
 static void put_index(void)
 {
     struct index_made made = { .generation = 1 };
+    struct index written;
     struct err err;
     int folder = open(dir, O_RDONLY | O_DIRECTORY);
 
-    cr_assert_eq(index_write(folder, &made, &err), 0, "%s", err.msg);
+    cr_assert_eq(index_write(&written, folder, &made, &err), 0, "%s", err.msg);
+    index_close(&written);
     close(folder);
 }
 

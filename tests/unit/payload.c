@@ -216,17 +216,6 @@ Test(payload, of_a_quantiser_unpacks_to_the_variant)
     unlink(path);
 }
 
-/* tests/tools/make-load wrote it, of 4 tokens in version 1: it has no ids. */
-Test(payload, of_version_1_is_read)
-{
-    struct packed_payload p;
-    struct err err;
-
-    cr_assert_eq(packed_payload_open(&p, "tests/data/payload-1.safetensors", PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
-    cr_assert(p.file.version == 1 && !p.file.tokens && p.file.n_tokens == 4 && p.shape.n_layers == 1);
-    packed_payload_close(&p);
-}
-
 /* ---- files that are not right -------------------------------------------- */
 
 struct image {
@@ -284,9 +273,8 @@ Test(payload, refuses_what_does_not_fit_together)
     expect_refused_with(drop, "\"n_tokens\":\"100\"", "\"n_tokens\":\"101\"", "'tokens' is not I32 of shape [101]");
     expect_refused_with(drop, "\"tokens\":{\"dtype\":\"I32\"", "\"tokens\":{\"dtype\":\"F32\"", "'tokens' is not I32");
     expect_refused_with(drop, "\"tokens\":{", "\"t0kens\":{", "'tokens' is missing");
-    expect_refused_with(drop, "\"version\":\"2\"", "\"version\":\"1\"", "7 tensors, where 2 layers have 6");
-    expect_refused_with(drop, "\"version\":\"2\"", "\"version\":\"3\"",
-                        "version '3'; this program reads versions 1 to 2");
+    expect_refused_with(drop, "\"version\":\"2\"", "\"version\":\"1\"", "version '1'");
+    expect_refused_with(drop, "\"version\":\"2\"", "\"version\":\"3\"", "version '3'; this program reads version 2");
     expect_refused_with(drop, model, "AAAAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "SHA-256");
     expect_refused_with(drop, "\"layers.1.v\":{\"dtype\":\"BF16\"", "\"layers.1.w\":{\"dtype\":\"BF16\"",
                         "'layers.1.v' is missing");
@@ -369,16 +357,17 @@ static int parse_claim(const struct claim *c, struct err *err)
     int64_t bytes = 2 * c->heads * c->width;
 
     buf_printf(&b,
-               "{\"__metadata__\":{\"evp\":\"payload\",\"version\":\"1\",\"config\":\"none\","
-               "\"model_digest\":\"%s\",\"token_digest\":\"%s\",\"n_tokens\":\"%s\"}",
+               "{\"__metadata__\":{\"evp\":\"payload\",\"version\":\"2\",\"config\":\"none\","
+               "\"model_digest\":\"%s\",\"token_digest\":\"%s\",\"n_tokens\":\"%s\"},"
+               "\"tokens\":{\"dtype\":\"I32\",\"shape\":[1],\"data_offsets\":[0,4]}",
                c->model_digest, tokens, c->n_tokens);
     for (int i = 0; i < 2; i++)
         buf_printf(&b, ",\"layers.0.%c\":{\"dtype\":\"BF16\",\"shape\":[%lld,1,%lld],\"data_offsets\":[%lld,%lld]}",
-                   "kv"[i], (long long)c -> heads, (long long)c -> width, (long long)(i * bytes),
-                   (long long)((i + 1) * bytes));
+                   "kv"[i], (long long)c -> heads, (long long)c -> width, (long long)(4 + i * bytes),
+                   (long long)(4 + (i + 1) * bytes));
     buf_addc(&b, '}');
     uint64_t header = b.n;
-    size_t n = 8 + b.n + 2 * (size_t)bytes;
+    size_t n = 8 + b.n + 4 + 2 * (size_t)bytes;
     char *image = calloc(1, n);
     memcpy(image, &header, 8);
     memcpy(image + 8, b.at, b.n);
@@ -420,7 +409,7 @@ Test(payload, takes_metadata_up_to_their_limits)
         cr_assert(strstr(err.msg, "'n_tokens' is"), "%s", err.msg);
     }
     cr_assert_eq(parse_claim(&(struct claim){ "2147483647", model, 1, 2 }, &err), ERR_FORMAT);
-    cr_assert(strstr(err.msg, "none makes of 2147483647 tokens"), "%s", err.msg);
+    cr_assert(strstr(err.msg, "'tokens' is not I32 of shape [2147483647]"), "%s", err.msg);
     cr_assert_eq(strlen(digest), 65);
     cr_assert_eq(parse_claim(&(struct claim){ "1", digest, 1, 2 }, &err), ERR_FORMAT);
     digest[64] = '\0';
