@@ -3,13 +3,6 @@
  * JSON Lines, kind "receipt". The header carries manifest_digest (null: the manifest of this state is not known) and
  * the tiers. Every context of the manifest has a row with `id`, `tier` and `operation`; that of a placed one has its
  * entry too (loader/formats/stored.h). A recomputed context has tier "recompute".
- *
- * Three files make a load repeatable and undoable, R being the receipt's path:
- *
- *     R           the last completed load
- *     R.pending   the state before the load at work, as a receipt: a copy of R where R was true. A load that
- *                 was killed leaves it, and the next run goes on from there.
- *     R.before    the same after the load: the state that --rollback leads back to, and what R will be then
  */
 #ifndef EVP_RECEIPT_H
 #define EVP_RECEIPT_H
