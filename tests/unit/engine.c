@@ -125,7 +125,7 @@ static int best_of(const float *logits)
 /* Decoding over the uncompressed cache is what running the whole text again gives. */
 Test(engine, answers_over_the_full_cache_are_those_of_the_whole_text)
 {
-    struct engine_bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_on_cpu();
     struct bench_answers *r = bench_run_all(b, 0);
     struct err err = { 0 };
 
@@ -201,7 +201,7 @@ static float *read_floats(struct backend *be, const void *device, size_t n)
 Test(engine, saves_the_queries_of_the_last_tokens)
 {
     enum { N = 530, SMALL = 40, FLOATS = 2 * 32 }; // the window begins before the second chunk; a token of a kv head
-    struct engine_bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_on_cpu();
     struct err err = { 0 };
     struct prefill p = { .ids = b->ids, .n = N, .needs = NEED_WINDOW_Q, .window = N + 1 };
     double seconds = 0;
@@ -232,7 +232,7 @@ static int prefill_n(struct engine_bench *b, const int32_t *ids, int n, struct e
 
 Test(engine, refuses_contexts_it_cannot_run)
 {
-    struct engine_bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_on_cpu();
     struct err err = { 0 };
     static int32_t many[TINY_MAX_TOKENS + 1];
     const int32_t strange[] = { 1, TINY_VOCAB }, negative[] = { -1 }, last[] = { TINY_VOCAB - 1 };
@@ -251,7 +251,7 @@ Test(engine, refuses_contexts_it_cannot_run)
 
 Test(engine, refuses_questions_it_cannot_run)
 {
-    struct engine_bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_on_cpu();
     struct err err = { 0 };
     struct variant variant = { 0 };
     const struct variant *at = &variant;
@@ -282,7 +282,7 @@ Test(engine, refuses_questions_it_cannot_run)
 Test(engine, answers_up_to_the_models_limit)
 {
     enum { LAST = 4, ASK = 6, ROWS = TINY_MAX_TOKENS - ASK - LAST + 1 };
-    struct engine_bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_on_cpu();
     struct err err = { 0 };
     static int32_t text[ROWS + ASK + LAST];
     float *logits = calloc((size_t)TINY_MAX_TOKENS * TINY_VOCAB, sizeof(*logits));
@@ -323,7 +323,7 @@ Test(engine, answers_up_to_the_models_limit)
 Test(engine, passes_end_where_they_should)
 {
     static const int length[][2] = { { 1, 511 }, { 1, 512 }, { 1, 513 }, { 2, 1025 }, { 512, 1 }, { 513, 2 } };
-    struct engine_bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_on_cpu();
     float *logits = calloc((size_t)TINY_MAX_TOKENS * TINY_VOCAB, sizeof(*logits));
     struct err err = { 0 };
 
@@ -360,7 +360,7 @@ Test(engine, groups_of_sequences_end_where_they_should)
 {
     static const int count[] = { 63, 64, 65, 512, 513 };
     enum { MAX = 513 };
-    struct engine_bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_on_cpu();
     struct err err = { 0 };
     struct question_ids question[MAX];
     static struct answer few[MAX], answer[MAX];
@@ -412,7 +412,7 @@ Test(engine, refuses_what_this_build_does_not_have)
 
 Test(engine, says_what_work_will_cost)
 {
-    struct engine_bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_on_cpu();
     struct engine_work work = { .n_tokens = 1000,
                                 .config = b->list,
                                 .n_configs = 2, // keep 1.5 contexts together

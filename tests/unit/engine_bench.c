@@ -69,6 +69,15 @@ struct engine_bench *bench_open(const char *backend)
     return b;
 }
 
+struct engine_bench *bench_on_cpu(void)
+{
+    struct engine_bench *b = bench_open("cpu");
+
+    if (!b)
+        cr_skip_test("it is about the cpu");
+    return b;
+}
+
 void bench_close(struct engine_bench *b)
 {
     session_free(b->session);

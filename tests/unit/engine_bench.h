@@ -20,6 +20,9 @@ struct engine_bench {
 
 /* "cpu", "cuda", "reference" or "fenced", and " bf16" where that is meant. NULL: not on this machine. */
 struct engine_bench *bench_open(const char *backend);
+
+/* "cpu"; where that is left out the test is skipped. */
+struct engine_bench *bench_on_cpu(void);
 void bench_close(struct engine_bench *b);
 
 /* How some variants answer some questions; the last n_sampled of them by tokens that are drawn. */

@@ -42,7 +42,7 @@ Test(engine_sampled, do_not_depend_on_the_batch)
 /* Each token is the one that its question's generator draws from the logits of the whole text. */
 Test(engine_sampled, are_drawn_from_the_logits)
 {
-    struct engine_bench *b = bench_open("cpu");
+    struct engine_bench *b = bench_on_cpu();
     struct bench_answers *r = bench_run(b, (struct how){ 1, QUESTIONS, 0, 0, 1 });
     struct err err = { 0 };
     int tokens = 0;
