@@ -13,7 +13,7 @@ static void make(struct contexts *c, struct questions *q)
 {
     static struct context context[N];
     static struct question question[2 * N];
-    static char id[N][8];
+    static char id[N][16];
 
     *c = (struct contexts){ .at = context, .n = N };
     *q = (struct questions){ .at = question };
