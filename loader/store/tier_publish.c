@@ -167,7 +167,8 @@ static int list_touched(struct records *list, struct tier_store *s, struct err *
     const struct tier_touched *t = s->touched.at;
     int code = 0;
 
-    qsort(s->touched.at, s->touched.n, sizeof(*s->touched.at), by_row);
+    if (s->touched.n > 0)
+        qsort(s->touched.at, s->touched.n, sizeof(*s->touched.at), by_row);
     for (size_t i = 0; i < s->touched.n && !code; i++)
         if ((!i || by_row(&t[i - 1], &t[i]) != 0) && s->in.at[t[i].entry].row == t[i].row)
             code = add_entry(list, s->state, s->name_space, &s->in.at[t[i].entry], err);
