@@ -175,9 +175,11 @@ $B/explore/%: $B/tests/fuzz/%.o $B/libevpress.a
 	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
 
 ## check: what needs no network, no model and under a minute
+# What the groups of tests run.
+CHECKED := all $(TEST_TOOLS) $(TEST_PLUGINS) $B/tests/unit/all $B/tests/http/mock $(FUZZ:%=$B/tests/fuzz/%)
 GROUPS := layers style unit cli fuzz
 .PHONY: groups
-check: $B/tests/unit/all all $(TEST_TOOLS) $(TEST_PLUGINS) $B/tests/http/mock $(FUZZ:%=$B/tests/fuzz/%)
+check: $(CHECKED)
 	@$(MAKE) --no-print-directory groups
 # Every group runs, whatever failed before it.
 groups:
@@ -211,10 +213,10 @@ check-tsan: $B/evp-plan $B/evp-load $B/evp-show $B/tests/tools/make-load
 	$(Q)tests/tsan $B build/tsan
 ## programs: everything that is compiled: tools, tests, fuzz targets, benchmarks
 .PHONY: programs
-programs: all $B/tests/unit/all $(TEST_TOOLS) $(TEST_PLUGINS) $B/tests/http/mock $(FUZZ:%=$B/tests/fuzz/%) $(PROGRAMS) $(THREADED)
+programs: $(CHECKED) $(PROGRAMS) $(THREADED)
 # What the address sanitizer can find something in: parsers, memory, and the loader's files. CONFIG=asan alone.
 .PHONY: check-asan
-check-asan: all $(TEST_TOOLS) $(TEST_PLUGINS) $B/tests/unit/all $B/tests/http/mock $(FUZZ:%=$B/tests/fuzz/%)
+check-asan: $(CHECKED)
 	@rm -f $B/*.count
 	@tests/group $B unit $(MAKE) --no-print-directory check-unit
 	@tests/group $B fuzz $(MAKE) --no-print-directory check-fuzz
@@ -231,7 +233,7 @@ test-all:
 	@scripts/setup
 	@$(MAKE) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) cuda golden"
 .PHONY: test-all test-after-setup check-golden
-test-after-setup: all $(TEST_TOOLS) $(TEST_PLUGINS) $B/tests/unit/all $B/tests/http/mock $(FUZZ:%=$B/tests/fuzz/%)
+test-after-setup: $(CHECKED)
 	@$(MAKE) --no-print-directory build/cuda/plain/evp-cuda.so
 	@$(MAKE) --no-print-directory groups GROUPS="$(TEST_GROUPS)"
 check-golden:
