@@ -74,6 +74,9 @@ const struct model_config *model_config(const struct model *m);
  * memory. */
 char *model_path(const char *given, struct err *err);
 
+/* The file of a model folder that has the vocabulary; "tokenizer.json" where there is none. NULL without memory. */
+char *model_vocabulary_path(const char *dir);
+
 /* What a model folder is called: NAME for a snapshot in that cache, otherwise the last part of its path. */
 void model_folder_name(const char *path, char *out, size_t size);
 

@@ -11,7 +11,6 @@
  */
 #include "base/digest.h"
 #include "engine/model_internal.h"
-#include "engine/tokenizer_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +38,7 @@ static int list_sources(struct sources *s, const struct model *m, struct err *er
         s->path[s->n++] = m->shard_path[i];
     if (!m->json)
         return 0;
-    s->tokenizer = tokenizer_path(m->path);
+    s->tokenizer = model_vocabulary_path(m->path);
     if (!s->tokenizer)
         return err_nomem(err);
     if (file_exists(s->tokenizer))

@@ -131,3 +131,19 @@ void model_folder_name(const char *path, char *out, size_t size)
     else
         snprintf(out, size, "%s", file_name(path));
 }
+
+char *model_vocabulary_path(const char *dir)
+{
+    static const char *const names[] = { "tokenizer.json", "tokenizer.model", "qwen.tiktoken" };
+    char *first = file_join(dir, names[0]);
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names) && first; i++) {
+        char *path = file_join(dir, names[i]);
+        if (!path || file_exists(path)) {
+            free(first);
+            return path;
+        }
+        free(path);
+    }
+    return first;
+}

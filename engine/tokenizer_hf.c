@@ -156,25 +156,9 @@ static int from_vocabulary(struct tokenizer *t, const char *path, int n_vocab, s
     return code ? err_wrap(err, "'%s'", path) : 0;
 }
 
-char *tokenizer_path(const char *dir)
-{
-    static const char *const names[] = { "tokenizer.json", "tokenizer.model", "qwen.tiktoken" };
-    char *first = file_join(dir, names[0]);
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names) && first; i++) {
-        char *path = file_join(dir, names[i]);
-        if (!path || file_exists(path)) {
-            free(first);
-            return path;
-        }
-        free(path);
-    }
-    return first;
-}
-
 int tokenizer_from_folder(struct tokenizer *t, const char *dir, int n_vocab, struct err *err)
 {
-    char *path = tokenizer_path(dir);
+    char *path = model_vocabulary_path(dir);
     struct json *config = NULL;
 
     if (!path)

@@ -77,9 +77,6 @@ int tiktoken_lines(struct tokenizer *t, struct text_view file,
 /* The whole folder. */
 int tokenizer_from_folder(struct tokenizer *t, const char *dir, int n_vocab, struct err *err) MUST_CHECK;
 
-/* The file of a folder that has the vocabulary; "tokenizer.json" where there is none. NULL without memory. */
-char *tokenizer_path(const char *dir);
-
 /* For the functions above. */
 int tokenizer_alloc(struct tokenizer *t, enum bpe_kind kind, int n_vocab, struct err *err) MUST_CHECK;
 int tokenizer_add_token(struct tokenizer *t, struct text_view text, int32_t id, enum added_kind kind,

@@ -1,21 +1,12 @@
-/* gold.h - answers that a dataset holds to be right, kept with the questions of a table, and how variants score by
- * them.
+/* gold.h - how variants score by the right answers (profiler/gold_list.h) that a table keeps with its questions.
  *
  * The metric is the dataset's own and the caller's (struct gold_scorer): this folder does not know datasets/.
  */
 #ifndef EVP_GOLD_H
 #define EVP_GOLD_H
 
-#include "base/context.h"
 #include "base/err.h"
 #include "profiler/table.h"
-
-/* *json: the right answers to a question of the context as a list in JSON, freed by the caller; NULL when the context
- * has none for it. Questions are compared word by word: evp-qgen makes every run of white space one blank. */
-int gold_find(const struct context *c, const char *question, char **json, struct err *err) MUST_CHECK;
-
-/* Is a text what gold_find() makes, or empty? */
-bool gold_is_list(const char *json);
 
 struct gold {
     const char *const *at; // (n)

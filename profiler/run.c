@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "kernels/pool.h"
-#include "profiler/gold.h"
+#include "profiler/gold_list.h"
 #include "profiler/groups.h"
 #include "profiler/prefill_curve.h"
 #include "profiler/unvisited.h"

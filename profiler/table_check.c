@@ -5,7 +5,7 @@
 #include "base/map.h"
 #include "base/parallel.h"
 #include "base/utf8.h"
-#include "profiler/gold.h"
+#include "profiler/gold_list.h"
 #include "profiler/table_column.h"
 
 #include <math.h>
