@@ -3,10 +3,10 @@
  * tokenised, as evp-profile would; that needs the model's header and tokenizer alone. */
 #include "aiming/aim_job.h"
 
-#include "engine/model.h"
-#include "engine/tokenizer.h"
-#include "profiler/score.h"
-#include "profiler/unvisited.h"
+#include "engine/model/model.h"
+#include "engine/tokens/tokenizer.h"
+#include "profiler/run/unvisited.h"
+#include "profiler/score/score.h"
 
 #include <stdlib.h>
 #include <string.h>

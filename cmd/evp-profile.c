@@ -5,7 +5,7 @@
  * a device is refused here. measure(): a device is open and no process may be started. finish(): the device is closed,
  * FILE is written.
  *
- * Says what it will do and how long that takes before it starts. Keeps each finished context safe (profiler/store.h).
+ * Says what it will do and how long that takes before it starts. Keeps each finished context safe (profiler/run/store.h).
  * Reports a context that cannot be profiled and leaves it out.
  */
 #include "base/clock.h"
@@ -15,10 +15,10 @@
 #include "cmd/profile_on.h"
 #include "cmd/profile_say.h"
 #include "cmd/summary.h"
-#include "profiler/groups.h"
-#include "profiler/run_all.h"
-#include "profiler/draw.h"
-#include "profiler/unvisited.h"
+#include "profiler/run/draw.h"
+#include "profiler/run/groups.h"
+#include "profiler/run/run_all.h"
+#include "profiler/run/unvisited.h"
 
 #include <limits.h>
 #include <signal.h>

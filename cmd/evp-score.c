@@ -1,7 +1,7 @@
 /* evp-score - how similar each answer is to the reference's; quality per variant, utility per variant and tier.
  *
  * Reads profiles (or tables scored before, whose scores it replaces), unites them, has every answer embedded, and
- * writes the table that evp-plan reads. The arithmetic is profiler/score.h.
+ * writes the table that evp-plan reads. The arithmetic is profiler/score/score.h.
  */
 #include "base/digest.h"
 #include "base/file.h"
@@ -11,15 +11,15 @@
 #include "cmd/backend_say.h"
 #include "cmd/score_say.h"
 #include "cmd/summary.h"
-#include "datasets/metric.h"
 #include "embed/embed.h"
+#include "formats/tiers.h"
 #include "kernels/backend.h"
-#include "loader/formats/tiers.h"
-#include "profiler/gold.h"
-#include "profiler/score.h"
-#include "profiler/serving.h"
-#include "profiler/times.h"
-#include "profiler/unvisited.h"
+#include "profiler/score/serving.h"
+#include "profiler/run/unvisited.h"
+#include "profiler/score/gold.h"
+#include "profiler/score/metric.h"
+#include "profiler/score/score.h"
+#include "profiler/score/times.h"
 
 #include <stdlib.h>
 #include <string.h>

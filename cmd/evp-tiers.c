@@ -8,11 +8,11 @@
 #include "base/opt.h"
 #include "base/parse.h"
 #include "cmd/summary.h"
+#include "formats/redis_address.h"
+#include "formats/tiers.h"
 #include "kernels/cuda/cuda.h"
 #include "loader/store/probe.h"
-#include "loader/formats/redis_address.h"
-#include "loader/formats/tiers.h"
-#include "profiler/serving.h"
+#include "profiler/score/serving.h"
 
 #include <ctype.h>
 #include <errno.h>

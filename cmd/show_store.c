@@ -3,9 +3,9 @@
 #include "base/array.h"
 #include "base/map.h"
 #include "cmd/show.h"
-#include "loader/formats/redis_address.h"
-#include "loader/index/folder.h"
-#include "loader/index/index.h"
+#include "formats/redis_address.h"
+#include "loader/store/folder.h"
+#include "loader/store/index.h"
 #include "loader/store/tier_store.h"
 
 #include <fcntl.h>

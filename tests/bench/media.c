@@ -3,8 +3,8 @@
  * ends with a flush, and into a folder it makes files that were not there.
  */
 #include "base/clock.h"
-#include "loader/formats/redis_address.h"
-#include "loader/media/medium.h"
+#include "formats/redis_address.h"
+#include "loader/store/medium.h"
 
 #include <fcntl.h>
 #include <pthread.h>

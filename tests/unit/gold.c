@@ -1,6 +1,6 @@
 /* Right answers from contexts to a table, and their scores by a metric that only the test knows. */
-#include "profiler/gold.h"
-#include "profiler/gold_list.h"
+#include "profiler/score/gold.h"
+#include "profiler/table/gold_list.h"
 #include "tests/unit/small_table.h"
 
 #include <criterion/criterion.h>

@@ -1,8 +1,8 @@
 /* The plan of a profile: which context has which question, what is open, what fits, what is answered together. */
 #include "base/file.h"
-#include "engine/tokenizer_internal.h"
-#include "profiler/grid.h"
-#include "profiler/groups.h"
+#include "engine/tokens/tokenizer_internal.h"
+#include "profiler/run/grid.h"
+#include "profiler/run/groups.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Every context of a grid measured and kept, on a tiny model and a backend that fails when it is told to. */
-#include "profiler/run_all.h"
+#include "profiler/run/run_all.h"
 
 #include "base/file.h"
-#include "profiler/groups.h"
+#include "profiler/run/groups.h"
 #include "tests/unit/tiny_model.h"
 
 #include <criterion/criterion.h>

@@ -2,7 +2,7 @@
 #include "base/buf.h"
 #include "base/digest.h"
 #include "base/file.h"
-#include "profiler/store.h"
+#include "profiler/run/store.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
