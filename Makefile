@@ -189,6 +189,7 @@ groups:
 	@tests/summary $B
 check-layers:
 	$(Q)tests/layers
+	$(Q)tests/headers "$(CC)"
 	$(Q)tests/recipes
 	$(Q)tests/covers
 	$(Q)tests/walk

@@ -1,5 +1,5 @@
 /* First the questions are shared out to their contexts, then everything is tokenised, compared with the model's limit
- * and with the store. */
+ * and with the shards. */
 #include "profiler/run/grid.h"
 
 #include "base/array.h"
@@ -259,7 +259,7 @@ static int tokenise(struct grid *g, const struct grid_input *in, struct work *w,
 
 /* ---- where a context is cut ------------------------------------------------------ */
 
-/* Questions that do not fit after the n tokens that the store has of a context. */
+/* Questions that do not fit after the n tokens that the shards have of a context. */
 static int fit_after_stored(struct grid *g, const struct grid_input *in, struct work *w, int n, struct err *err)
 {
     for (int q = 0; q < w->n_questions;) {
@@ -270,7 +270,7 @@ static int fit_after_stored(struct grid *g, const struct grid_input *in, struct 
         err_set(err, ERR_FORMAT,
                 "question '%s' and its answer do not fit after the %d tokens of context '%s' in '%s'; --overwrite "
                 "cuts it again",
-                w->question[q]->id, n, w->context->id, in->store->path);
+                w->question[q]->id, n, w->context->id, in->shards->path);
         if (refuse_question(g, w, q, err))
             return err->code;
     }
@@ -299,7 +299,7 @@ static int cut_work(struct grid *g, const struct grid_input *in, struct work *w,
                 w->context->id, w->ids.n, in->model_window ? "sliding window of " : "", in->model_tokens);
         return refuse_work(g, w, err);
     }
-    if (in->store && store_prefix(in->store, w->context->id, &w->ids, &stored, err))
+    if (in->shards && shards_prefix(in->shards, w->context->id, &w->ids, &stored, err))
         return err->code;
     int n = stored ? stored : new_cut(w, in);
     w->n_cut = n < w->ids.n ? w->ids.n - n : 0; /* apart, the questions may be short enough for all of it */
@@ -337,15 +337,15 @@ int work_n_open(const struct work *w, int v)
     return n;
 }
 
-/* Leaves out what has another text in the store: the context, or questions of it. */
-static int check_work(struct grid *g, struct work *w, const struct store *store, struct err *err)
+/* Leaves out what has another text in the shards: the context, or questions of it. */
+static int check_work(struct grid *g, struct work *w, const struct shards *shards, struct err *err)
 {
     const char *id = w->context->id;
 
-    if (store_check_context(store, id, w->token_digest, err))
+    if (shards_check_context(shards, id, w->token_digest, err))
         return refuse_work(g, w, err);
     for (int q = 0; q < w->n_questions;) {
-        if (!store_check_question(store, w->question[q]->id, id, w->question[q]->text, err))
+        if (!shards_check_question(shards, w->question[q]->id, id, w->question[q]->text, err))
             q++;
         else if (refuse_question(g, w, q, err))
             return err->code;
@@ -373,7 +373,7 @@ static int open_work(struct work *w, struct grid *g, const struct grid_input *in
         for (int v = 0; v < g->n_configs; v++) {
             if (!is_wanted(in, w, v, q))
                 continue;
-            bool open = !store_has(in->store, w->context->id, g->config[v].name, w->question[q]->id);
+            bool open = !shards_has(in->shards, w->context->id, g->config[v].name, w->question[q]->id);
             work_open(w, v)[q] = open;
             w->n_open += open;
             g->n_found += !open;
@@ -402,7 +402,7 @@ int grid_open(struct grid *g, const struct grid_input *in, struct err *err)
     g->max_new_tokens = in->max_new_tokens;
     g->temperature = in->temperature;
     for (int i = 0; i < g->n_work; i++)
-        if (check_work(g, &g->work[i], in->store, err))
+        if (check_work(g, &g->work[i], in->shards, err))
             return err->code;
     drop_refused(g);
     for (int i = 0; i < g->n_work; i++) {

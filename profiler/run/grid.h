@@ -1,4 +1,4 @@
-/* grid.h - the work of a profile: contexts x configs x questions, less what a store holds. All of it is decided, and
+/* grid.h - the work of a profile: contexts x configs x questions, less what the shards hold. All of it is decided, and
  * refused where it cannot work, before anything runs; none of it needs a device or weights.
  *
  * A context or a question that cannot be profiled is left out, with a sentence that says why; the others go on. An
@@ -17,7 +17,7 @@
 #include "engine/transformer/engine.h"
 #include "formats/context.h"
 #include "methods/config.h"
-#include "profiler/run/store.h"
+#include "profiler/run/shards.h"
 #include "formats/cells.h"
 
 #include <stdbool.h>
@@ -34,7 +34,7 @@ struct work {
     const struct question **question; // (n_questions)
     struct tokens *question_ids;      // (n_questions)
     int n_shared;                     // first ids that all questions have in common: those of `ask`
-    bool *open;                       // (V, n_questions): answers that the store lacks
+    bool *open;                       // (V, n_questions): answers that the shards lack
     int n_open;
     bool refused;  // to be left out; false between the functions below
     bool row_only; // not in the sample: nothing is open, and it may have no questions
@@ -57,7 +57,7 @@ struct grid {
     int n_contexts;
     int64_t n_tokens, n_variants, n_questions, n_answers;
     int64_t n_sampled; // second answers of the reference, which n_answers does not count
-    int64_t n_found;   // answers the store has already
+    int64_t n_found;   // answers the shards have already
     /* what was left out, whether or not it was open */
     int n_refused, n_refused_questions; // contexts; questions of contexts that stay, or of none
     struct {
@@ -87,7 +87,7 @@ struct grid_input {
     int model_tokens; // the longest the model allows
     int model_window; // > 0: because its attention has a sliding window
     const struct tokenizer *tokenizer;
-    const struct store *store;
+    const struct shards *shards;
 };
 
 /* Gives each context of the shard its questions. Reads only contexts, questions, shard and cells of `in`, so it can be
@@ -100,12 +100,12 @@ int grid_begin(struct grid *g, const struct grid_input *in, struct err *err) MUS
 int grid_plan(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 
 /* Compares each context, with its longest question and a whole answer, with the model's limit. Leaves out contexts that
- * are too long and may not be cut, and questions that are too long by themselves. A context that the store has cut
+ * are too long and may not be cut, and questions that are too long by themselves. A context that the shards have cut
  * stays as long as it is there; questions that do not fit after it are left out. Any other is cut so that questions a
  * little longer than the longest would fit, too. */
 int grid_fit(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 
-/* Marks the answers that the store lacks. Leaves out what has another text there. */
+/* Marks the answers that the shards lack. Leaves out what has another text there. */
 int grid_open(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 
 void grid_release(struct grid *g); // zeroed is fine

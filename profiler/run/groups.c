@@ -1,4 +1,4 @@
-/* groups.c - configs sorted into groups by which answers the store lacks. */
+/* groups.c - configs sorted into groups by which answers the shards lack. */
 #include "profiler/run/groups.h"
 
 #include <stdlib.h>

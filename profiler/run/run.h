@@ -1,6 +1,6 @@
 /* run.h - measuring one context: prefill once, derive every variant from it, let groups of variants answer all open
  * questions at once; the reference a second time, sampled, where the grid asks for it: what is drawn depends on the ids
- * of context and question alone. The measurements are a table of this context alone, for store_put().
+ * of context and question alone. The measurements are a table of this context alone, for shards_put().
  */
 #ifndef EVP_RUN_H
 #define EVP_RUN_H

@@ -1,7 +1,7 @@
 /* The loop over the contexts of a grid. */
 #include "profiler/run/run_all.h"
 
-static int run_one(const struct run *run, struct store *store, const struct run_watch *watch, const struct work *w,
+static int run_one(const struct run *run, struct shards *shards, const struct run_watch *watch, const struct work *w,
                    struct err *err)
 {
     struct table result;
@@ -14,15 +14,15 @@ static int run_one(const struct run *run, struct store *store, const struct run_
         watch->failed(watch->arg, w, err);
         return 0;
     }
-    code = store_put(store, &result, err);
+    code = shards_put(shards, &result, err);
     table_release(&result);
     return code;
 }
 
-int run_all(const struct run *run, struct store *store, const struct run_watch *watch, struct err *err)
+int run_all(const struct run *run, struct shards *shards, const struct run_watch *watch, struct err *err)
 {
     for (int i = 0; i < run->grid->n_work; i++)
-        if (run->grid->work[i].n_open && run_one(run, store, watch, &run->grid->work[i], err))
+        if (run->grid->work[i].n_open && run_one(run, shards, watch, &run->grid->work[i], err))
             return err->code;
     return 0;
 }

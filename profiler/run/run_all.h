@@ -1,5 +1,5 @@
 /* run_all.h - every context of a grid that has something open, one after another: measured by run_work(), kept by
- * store_put(). What one context's failure means to the others is decided here.
+ * shards_put(). What one context's failure means to the others is decided here.
  */
 #ifndef EVP_RUN_ALL_H
 #define EVP_RUN_ALL_H
@@ -14,8 +14,8 @@ struct run_watch {
 };
 
 /* A context that fails is told to watch->failed() and left out. Some failures end the run, because every later context
- * would meet them too: ERR_LOST, ERR_DEVICE, and a result that cannot be kept. What is in the store then stays there.
+ * would meet them too: ERR_LOST, ERR_DEVICE, and a result that cannot be kept. What is in the shards then stays there.
  */
-int run_all(const struct run *run, struct store *store, const struct run_watch *watch, struct err *err) MUST_CHECK;
+int run_all(const struct run *run, struct shards *shards, const struct run_watch *watch, struct err *err) MUST_CHECK;
 
 #endif

@@ -116,7 +116,7 @@ bool column_count(const struct table *t, const struct column *c, size_t *n)
 {
     *n = 1;
     for (const char *letter = c->shape; *letter; letter++)
-        if (__builtin_mul_overflow(*n, (size_t)table_axis(t, *letter), n) || *n > COLUMN_MAX)
+        if (__builtin_mul_overflow(*n, (size_t)table_axis(t, *letter), n) || *n > COLUMN_LIMIT)
             return false;
     return true;
 }

@@ -65,8 +65,8 @@ int table_axis(const struct table *t, char letter);
 /* Fills n elements with what stands for nothing in this column. */
 void column_fill_absent(const struct column *c, void *at, size_t n);
 
-/* The number of elements of a column; false above COLUMN_MAX. */
-#define COLUMN_MAX ((size_t)1 << 40) // far above any table, far below what overflows with 8 bytes each
+/* The number of elements of a column; false above COLUMN_LIMIT. */
+#define COLUMN_LIMIT ((size_t)1 << 40) // far above any table, far below what overflows with 8 bytes each
 bool column_count(const struct table *t, const struct column *c, size_t *n);
 
 /* ---- between the reading child and its parent (table_image.c -> table_read.c) ---- */

@@ -191,7 +191,7 @@ static int check_shape(struct source *s, hid_t dataset, const struct column *c, 
         if (dim[i] != (hsize_t)s->head.n[axis])
             return err_set(err, ERR_FORMAT, "'%s' has %llu rows along dimension %d, not %d", c->path,
                            (unsigned long long)dim[i], i, s->head.n[axis]);
-        if (__builtin_mul_overflow(*n, (size_t)dim[i], n) || *n > COLUMN_MAX)
+        if (__builtin_mul_overflow(*n, (size_t)dim[i], n) || *n > COLUMN_LIMIT)
             return err_set(err, ERR_FORMAT, "'%s' is too large", c->path);
     }
     return 0;
@@ -300,7 +300,7 @@ static int add_absent(struct source *s, const struct reading *r, struct err *err
     struct window w;
 
     for (const char *letter = r->column->shape; *letter; letter++)
-        if (__builtin_mul_overflow(n, (size_t)s->head.n[axis_of(*letter)], &n) || n > COLUMN_MAX)
+        if (__builtin_mul_overflow(n, (size_t)s->head.n[axis_of(*letter)], &n) || n > COLUMN_LIMIT)
             return err_set(err, ERR_FORMAT, "'%s' is too large", r->column->path);
     if (window_open(&w, s, r->piece, n * size, err))
         return err->code;

@@ -20,7 +20,7 @@ struct bench {
     int n_configs;
     struct engine *engine;
     struct session *session;
-    struct store store; // none
+    struct shards shards; // none
     struct grid grid;
     struct table_made made;
 };

@@ -1,8 +1,8 @@
-/* FILE and its folder of shards. store_read() reads all of them into one table of what is known. store_put() writes one
- * shard under a name that no shard has. store_finish() reads all again, with the shards written since, and unites them.
+/* FILE and its folder of shards. shards_read() reads all of them into one table of what is known. shards_put() writes one
+ * shard under a name that no shard has. shards_finish() reads all again, with the shards written since, and unites them.
  * The lock is flock() on the folder, so that it ends with the process. It is taken before anything is read: what was
  * read is what is there until the end. */
-#include "profiler/run/store.h"
+#include "profiler/run/shards.h"
 
 #include "profiler/run/unvisited.h"
 
@@ -76,7 +76,7 @@ static int by_shard(const struct dirent **a, const struct dirent **b)
 }
 
 /* The path of a shard to be written, freed by the caller; NULL with an error. */
-static char *new_shard(const struct store *s, const char *context, struct err *err)
+static char *new_shard(const struct shards *s, const char *context, struct err *err)
 {
     char hash[XXH3_HEX], name[XXH3_HEX + 16];
 
@@ -96,7 +96,7 @@ static char *new_shard(const struct store *s, const char *context, struct err *e
 
 /* ---- reading --------------------------------------------------------------- */
 
-static int add_table(const struct store *s, struct tables *to, const char *path, struct err *err)
+static int add_table(const struct shards *s, struct tables *to, const char *path, struct err *err)
 {
     char text[TABLE_DIFFERENCE];
 
@@ -107,7 +107,7 @@ static int add_table(const struct store *s, struct tables *to, const char *path,
     return how ? err_set(err, ERR_FORMAT, "'%s' was made with %s; --overwrite replaces it", path, how) : 0;
 }
 
-static int read_shards(const struct store *s, struct tables *to, struct dirent **name, int n, struct err *err)
+static int read_shards(const struct shards *s, struct tables *to, struct dirent **name, int n, struct err *err)
 {
     if (s->has_file && add_table(s, to, s->path, err))
         return err->code;
@@ -122,7 +122,7 @@ static int read_shards(const struct store *s, struct tables *to, struct dirent *
 }
 
 /* Reads FILE and all shards, always in the same order, so that the same shards give the same table. */
-static int read_all(const struct store *s, struct tables *to, struct err *err)
+static int read_all(const struct shards *s, struct tables *to, struct err *err)
 {
     struct dirent **name = NULL;
     int n = scandir(s->dir, &name, only_shards, by_shard);
@@ -148,7 +148,7 @@ static int64_t amount(const struct table *t)
     return n;
 }
 
-static int open_tables(struct store *s, struct err *err)
+static int open_tables(struct shards *s, struct err *err)
 {
     struct tables found = { 0 };
     int code = read_all(s, &found, err);
@@ -162,7 +162,7 @@ static int open_tables(struct store *s, struct err *err)
 }
 
 /* Is the folder that was opened still the one of this name? Another process that finishes removes it. */
-static bool is_there(const struct store *s)
+static bool is_there(const struct shards *s)
 {
     struct stat held, there;
 
@@ -170,7 +170,7 @@ static bool is_there(const struct store *s)
            held.st_ino == there.st_ino;
 }
 
-static int lock_folder(struct store *s, struct err *err)
+static int lock_folder(struct shards *s, struct err *err)
 {
     for (;;) {
         if (file_mkdir(s->dir, err))
@@ -193,30 +193,30 @@ static int lock_folder(struct store *s, struct err *err)
     }
 }
 
-int store_open(struct store *s, const char *path, enum store_use use, struct err *err)
+int shards_open(struct shards *s, const char *path, enum shards_use use, struct err *err)
 {
     struct buf dir = { 0 };
 
     buf_printf(&dir, "%s.d", path);
-    *s = (struct store){ .path = strdup(path), .dir = buf_take(&dir), .lock = -1 };
+    *s = (struct shards){ .path = strdup(path), .dir = buf_take(&dir), .lock = -1 };
     int code = s->path && s->dir ? 0 : err_nomem(err);
-    if (!code && use == STORE_WRITE)
+    if (!code && use == SHARDS_WRITE)
         code = lock_folder(s, err);
     if (code)
-        store_close(s);
+        shards_close(s);
     return code;
 }
 
-int store_read(struct store *s, const struct table_made *made, enum store_old old, struct err *err)
+int shards_read(struct shards *s, const struct table_made *made, enum shards_old old, struct err *err)
 {
     s->made = *made;
     s->old = old;
-    s->has_file = old == STORE_EXTEND && file_exists(s->path);
-    return old == STORE_EXTEND ? open_tables(s, err) : 0;
+    s->has_file = old == SHARDS_EXTEND && file_exists(s->path);
+    return old == SHARDS_EXTEND ? open_tables(s, err) : 0;
 }
 
 /* Gives the lock back. The folder goes with it when it is empty. */
-static void unlock(struct store *s)
+static void unlock(struct shards *s)
 {
     if (s->dir && s->lock >= 0) {
         rmdir(s->dir);
@@ -225,14 +225,14 @@ static void unlock(struct store *s)
     s->lock = -1;
 }
 
-void store_close(struct store *s)
+void shards_close(struct shards *s)
 {
     unlock(s);
     free(s->path);
     free(s->dir);
     table_release(&s->have);
     table_rows_release(&s->rows);
-    *s = (struct store){ .lock = -1 };
+    *s = (struct shards){ .lock = -1 };
 }
 
 /* ---- asking ---------------------------------------------------------------- */
@@ -242,7 +242,7 @@ static int row_of(const struct map *map, const char *name)
     return map_find(map, name, strlen(name));
 }
 
-bool store_has(const struct store *s, const char *context, const char *config, const char *question)
+bool shards_has(const struct shards *s, const char *context, const char *config, const char *question)
 {
     const struct table *t = &s->have;
     int c = row_of(&s->rows.contexts, context), v = row_of(&s->rows.configs, config);
@@ -253,7 +253,7 @@ bool store_has(const struct store *s, const char *context, const char *config, c
     return t->cell_bytes[table_cell(t, c, v)] >= 0 && t->answer_n_tokens[table_answer(t, q, v)] >= 0;
 }
 
-int store_prefix(const struct store *s, const char *context, const struct tokens *ids, int *n, struct err *err)
+int shards_prefix(const struct shards *s, const char *context, const struct tokens *ids, int *n, struct err *err)
 {
     int c = row_of(&s->rows.contexts, context);
     int64_t stored = c < 0 ? 0 : s->have.n_tokens[c];
@@ -268,7 +268,7 @@ int store_prefix(const struct store *s, const char *context, const struct tokens
     return 0;
 }
 
-int store_check_context(const struct store *s, const char *context, const char *token_digest, struct err *err)
+int shards_check_context(const struct shards *s, const char *context, const char *token_digest, struct err *err)
 {
     int c = row_of(&s->rows.contexts, context);
 
@@ -277,8 +277,8 @@ int store_check_context(const struct store *s, const char *context, const char *
     return err_set(err, ERR_FORMAT, "context '%s' has another text in '%s'; --overwrite replaces it", context, s->path);
 }
 
-int store_check_question(const struct store *s, const char *question, const char *context, const char *text,
-                         struct err *err)
+int shards_check_question(const struct shards *s, const char *question, const char *context, const char *text,
+                          struct err *err)
 {
     int q = row_of(&s->rows.questions, question);
 
@@ -292,7 +292,7 @@ int store_check_question(const struct store *s, const char *question, const char
 /* ---- writing ------------------------------------------------------------------- */
 
 /* Removes from the folder the files that `which` picks. */
-static int remove_files(const struct store *s, int (*which)(const struct dirent *), struct err *err)
+static int remove_files(const struct shards *s, int (*which)(const struct dirent *), struct err *err)
 {
     struct dirent **name = NULL;
     int n = scandir(s->dir, &name, which, NULL), code = 0;
@@ -306,7 +306,7 @@ static int remove_files(const struct store *s, int (*which)(const struct dirent 
     return code;
 }
 
-int store_set_made(struct store *s, const struct table_made *made, struct err *err)
+int shards_set_made(struct shards *s, const struct table_made *made, struct err *err)
 {
     char text[TABLE_DIFFERENCE];
     struct table_made have = table_made(&s->have);
@@ -318,12 +318,12 @@ int store_set_made(struct store *s, const struct table_made *made, struct err *e
     return 0;
 }
 
-int store_begin(struct store *s, struct err *err)
+int shards_begin(struct shards *s, struct err *err)
 {
-    return remove_files(s, s->old == STORE_OVERWRITE ? only_files : only_rests, err);
+    return remove_files(s, s->old == SHARDS_OVERWRITE ? only_files : only_rests, err);
 }
 
-int store_put(struct store *s, const struct table *result, struct err *err)
+int shards_put(struct shards *s, const struct table *result, struct err *err)
 {
     char *path = new_shard(s, result->context_id[0], err);
     int code = path ? table_write(result, path, err) : err->code;
@@ -369,8 +369,8 @@ static int sort_tables(struct tables *t, int fixed, const struct map *order, str
     return 0;
 }
 
-/* Has the store all contexts and configs of these rows? */
-static bool has_rows(const struct store *s, const struct table *rows)
+/* Has the shards all contexts and configs of these rows? */
+static bool has_rows(const struct shards *s, const struct table *rows)
 {
     for (int c = 0; rows && c < rows->n_contexts; c++)
         if (row_of(&s->rows.contexts, rows->context_id[c]) < 0)
@@ -382,7 +382,7 @@ static bool has_rows(const struct store *s, const struct table *rows)
 }
 
 /* The tables found, and the rows after them. */
-static int unite_all(struct table *out, const struct tables *found, const struct store_whole *whole, struct err *err)
+static int unite_all(struct table *out, const struct tables *found, const struct shards_whole *whole, struct err *err)
 {
     const struct table **each = calloc((size_t)found->n + 1, sizeof(*each));
 
@@ -398,7 +398,7 @@ static int unite_all(struct table *out, const struct tables *found, const struct
     return code;
 }
 
-static int write_whole(const struct store *s, const struct tables *found, const struct store_whole *whole,
+static int write_whole(const struct shards *s, const struct tables *found, const struct shards_whole *whole,
                        struct err *err)
 {
     struct table all = { 0 };
@@ -417,11 +417,11 @@ static int write_whole(const struct store *s, const struct tables *found, const 
 }
 
 /* FILE is looked for again: a process that takes no lock may have put it there or taken it away. */
-int store_finish(struct store *s, const struct store_whole *whole, struct err *err)
+int shards_finish(struct shards *s, const struct shards_whole *whole, struct err *err)
 {
     struct tables found = { 0 };
 
-    s->has_file = s->old == STORE_EXTEND && file_exists(s->path);
+    s->has_file = s->old == SHARDS_EXTEND && file_exists(s->path);
     int code = s->fresh || !has_rows(s, whole->rows) ? read_all(s, &found, err) : 0;
     if (!code && found.n > 0)
         code = sort_tables(&found, s->has_file, whole->order, err);
