@@ -197,19 +197,6 @@ static int find_quality(struct table *t, struct err *err)
     return code;
 }
 
-/* ---- the dataset's own answers ------------------------------------------- */
-
-static int score_by_metric(const char *dataset, const char *answer, const struct gold *gold, double *score,
-                           struct err *err)
-{
-    return metric_score(dataset, answer, &(struct metric_gold){ gold->at, gold->n }, score, err);
-}
-
-static int find_gold(struct table *t, struct err *err)
-{
-    return gold_score(t, &(struct gold_scorer){ score_by_metric }, err);
-}
-
 /* ---- the result ---------------------------------------------------------- */
 
 /* The member "inputs". */
@@ -340,7 +327,7 @@ static int score(struct table *t, const struct tiers *tiers, int *n_lost, struct
 {
     unvisited_times(t, t);
     if (set_times(t, err) || check_references(t, n_lost, err) ||
-        table_alloc_scores(t, tiers->n ? tiers->n + 1 : 0, err) || find_quality(t, err) || find_gold(t, err) ||
+        table_alloc_scores(t, tiers->n ? tiers->n + 1 : 0, err) || find_quality(t, err) || gold_score(t, err) ||
         predict(t, err) || (tiers->n && score_tiers(t, tiers, cfg.alpha, err)) || table_write(t, cfg.output, err))
         return err->code;
     summary_int("contexts", t->n_contexts);
