@@ -38,7 +38,7 @@ tier = dict(name="dram", kind="dram", uri="/dev/shm/x", capacity_bytes=500000, r
 json.dump(dict(evp="tiers", version=1, tiers=[tier]), open("tiers.json", "w"))
 END
 evp-plan table.h5 --tiers tiers.json -o m.jsonl 2>err || exit
-grep -o 'against knowing.*' err | sed 's/[0-9.e-]\{4,\}/X/'
+grep -o 'expected loss of utility.*' err | sed 's/[0-9.e-]\{4,\}/X/'
 grep '"id"' m.jsonl | grep -c '"measured":0'
 grep '"measured":0' m.jsonl | grep -c '"id":"c0[89]\|"id":"c1'
 grep -c '"quality_sd"' m.jsonl
