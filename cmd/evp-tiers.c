@@ -10,7 +10,6 @@
 #include "cmd/summary.h"
 #include "kernels/cuda/cuda.h"
 #include "loader/store/probe.h"
-#include "loader/formats/redis_address.h"
 #include "loader/formats/tiers.h"
 #include "profiler/serving.h"
 
@@ -358,7 +357,7 @@ static int tier_from_spec(struct tier *t, const struct spec *s, struct err *err)
 {
     if (!s->value[KEY_NAME] || !s->value[KEY_URI])
         return err_set(err, ERR_USAGE, "%s= is missing", s->value[KEY_NAME] ? "uri" : "name");
-    t->kind = redis_address_is(s->value[KEY_URI]) ? TIER_REDIS : TIER_FILE;
+    t->kind = tier_kind_of(s->value[KEY_URI]);
     if (s->value[KEY_KIND] && !tier_kind_find(s->value[KEY_KIND], &t->kind))
         return err_set(err, ERR_USAGE, "'kind=%s' is none of gpu, dram, file, redis, lmcache", s->value[KEY_KIND]);
     if (tier_set_name(t, s->value[KEY_NAME], err) || tier_set_uri(t, s->value[KEY_URI], err) || to_numbers(t, s, err))
