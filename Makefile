@@ -38,7 +38,7 @@ ALL_CFLAGS  = -std=c11 $(WARN) $(CFLAGS_$(CONFIG)) -fPIC -fvisibility=hidden -I.
               -include base/banned.h $(CFLAGS)
 ALL_LDFLAGS = $(CFLAGS_$(CONFIG)) -fopenmp -Wl,--as-needed $(LDFLAGS)
 # --as-needed: a tool is bound only to the libraries whose code it has, so evp-plan needs no BLAS.
-LDLIBS = -ldnnl $(HDF5_LIBS) -larchive -lcurl -lcjson -lpcre2-8 -lutf8proc -lsqlite3 -lhiredis -lssl -lcrypto -lpthread -lm
+LDLIBS = -ldnnl $(HDF5_LIBS) -larchive -lcurl -lcjson -lpcre2-8 -lutf8proc -lsqlite3 -lcrypto -lpthread -lm
 HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null)
 HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 
@@ -53,12 +53,16 @@ NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 CUDA ?= $(if $(NVCC),1,0)
 # Without sanitizers: it is tested on an emulated device under those (tests/cuda).
 PLUGIN := $(if $(filter 0,$(CUDA)),,$(if $(filter release,$(CONFIG)),$B/evp-cuda.so))
+# Media that are no folders, loader/media/NAME/: each is one object that is opened on demand (loader/media/medium.h).
+MEDIUM_NAMES := $(patsubst loader/media/%/,%,$(wildcard loader/media/*/))
+MEDIA := $(MEDIUM_NAMES:%=$B/evp-%.so)
+MEDIUM_LIBS_redis := -lhiredis -lssl
 FUZZ  := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 
-## all: every tool, the loader's library, the cuda backend where nvcc is, into build/release
+## all: every tool, the loader's library, its media, the cuda backend where nvcc is, into build/release
 .PHONY: all check check-layers check-format check-unit check-cli check-fuzz clean demo bench format fuzz help install \
         man setup test oracles FORCE
-all: $(TOOLS) $B/libevp.so $(PLUGIN)
+all: $(TOOLS) $B/libevp.so $(MEDIA) $(PLUGIN)
 
 $(filter-out $(SCRIPTS),$(TOOLS)): $B/%: $B/cmd/%.o $B/libevpress.a
 	@echo "  LINK    $@"
@@ -74,16 +78,27 @@ $B/libevpress.a: $(LIB_O)
 	  [ -z "$$twice" ] || { echo "defined in two files: $$twice"; exit 1; }
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-# What a serving system links: the objects of these folders and nothing else, linked to cJSON, OpenSSL, SQLite and
-# hiredis alone, so it can need no model, GPU, BLAS or OpenMP; only what loader/libevp/evp.h declares is visible.
+# What a serving system links: the objects of these folders and nothing else, linked to cJSON, libcrypto and
+# SQLite alone, so it can need no model, GPU, BLAS or OpenMP; only what loader/libevp/evp.h declares is visible.
 LIBEVP_DIRS := base planner loader/formats loader/index loader/media loader/store loader/libevp
-LIBEVP_LIBS := -lcjson -lssl -lcrypto -lsqlite3 -lhiredis -lpthread -lm
+LIBEVP_LIBS := -lcjson -lcrypto -lsqlite3 -lpthread -lm
 LIBEVP_O := $(patsubst %.c,$B/%.o,$(filter-out base/http.c,$(wildcard $(LIBEVP_DIRS:%=%/*.c))))
 $B/libevp.so: $(LIBEVP_O) loader/libevp/libevp.map
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,-soname,libevp.so.1 -Wl,--no-undefined -Wl,--as-needed \
 	  -Wl,--version-script=loader/libevp/libevp.map $(LDFLAGS) $(LIBEVP_O) $(LIBEVP_LIBS) -o $@
 	$(Q)ln -sf libevp.so $B/libevp.so.1
+
+# A medium has hidden copies of what it uses of libevp's objects.
+$B/libevp-objects.a: $(LIBEVP_O)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+define medium
+$B/evp-$1.so: $(patsubst %.c,$B/%.o,$(wildcard loader/media/$1/*.c)) $B/libevp-objects.a
+	@echo "  LINK    $$@"
+	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,--no-undefined -Wl,--as-needed -Wl,--exclude-libs,ALL $(LDFLAGS) $$^ \
+	  $(MEDIUM_LIBS_$1) $(LIBEVP_LIBS) -o $$@ && chmod 644 $$@
+endef
+$(foreach name,$(MEDIUM_NAMES),$(eval $(call medium,$(name))))
 
 # The cuda backend: one object that the tools open on demand (kernels/cuda/cuda.h). Nothing of CUDA is linked into them.
 # For compute capability 8.x and 9.0, and for later ones as PTX.
@@ -135,8 +150,15 @@ $B/version: FORCE
 $B/base/opt.o: $B/version
 
 # ---- tests -------------------------------------------------------------------
+# Media where tests/unit/all and the benchmarks look for them, as programs in PREFIX/bin do; and one that is none of ours.
+TEST_MEDIA := $(MEDIUM_NAMES:%=$B/tests/lib/evp/evp-%.so) $B/tests/lib/evp/evp-lmcache.so
+$B/tests/lib/evp/evp-lmcache.so: $B/tests/plugins/lmcache.so
+$(MEDIUM_NAMES:%=$B/tests/lib/evp/evp-%.so): $B/tests/lib/evp/%: $B/%
+$(TEST_MEDIA):
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
 UNIT_O := $(patsubst %.c,$B/%.o,$(wildcard tests/unit/*.c tests/kernels/*.c))
-$B/tests/unit/all: $(UNIT_O) $B/libevpress.a
+$B/tests/unit/all: $(UNIT_O) $B/libevpress.a | $(TEST_MEDIA)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ -lcriterion $(LDLIBS) -lmicrohttpd -o $@
 # Small programs that make what tests need.
@@ -152,15 +174,20 @@ $(TEST_PLUGINS): %.so: %.o $B/libevpress.a
 $B/tests/http/mock: $B/tests/http/mock.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lmicrohttpd -o $@
+# What Redis replies: with the medium itself, and a way to connect of its own.
+REDIS_O := $(patsubst %.c,$B/%.o,$(wildcard loader/media/redis/*.c))
+$B/tests/fuzz/redis $B/explore/redis: private LDLIBS := $(MEDIUM_LIBS_redis) $(LDLIBS)
+$B/tests/fuzz/redis $B/explore/redis: $(REDIS_O)
 $B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/libevpress.a
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
+	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
 # Programs that scripts drive: tests/bench/NAME.c, tests/golden/NAME/PROGRAM.c. Those that plan share the instances.
 PROGRAMS := $(patsubst %.c,$B/%,$(filter-out tests/bench/instance.c tests/bench/gemm_rate.c tests/bench/bench.c tests/bench/ops.c,$(wildcard tests/bench/*.c tests/golden/*/*.c)))
 $B/tests/bench/plan $B/tests/bench/incremental $B/tests/bench/table $B/tests/bench/admit $B/tests/bench/aim: $B/tests/bench/instance.o
 $B/tests/bench/engine $B/tests/bench/profile: $B/tests/bench/gemm_rate.o
 $B/tests/bench/profile $B/tests/bench/job: $B/tests/bench/bench.o
 $B/tests/bench/job: $B/tests/bench/ops.o
+$B/tests/bench/media: | $(TEST_MEDIA)
 $(PROGRAMS): $B/%: $B/%.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
@@ -172,7 +199,7 @@ $B/tests/bench/ceilings: tests/bench/ceilings.cu
 $B/explore/%: $B/tests/fuzz/%.o $B/libevpress.a
 	@echo "  LINK    $@"
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
 
 ## check: what needs no network, no model and under a minute
 # What the groups of tests run.
@@ -280,11 +307,11 @@ $B/man/%.1: $B/% scripts/manpage
 OPTION_TOOLS := $(filter-out $(SCRIPTS),$(TOOLS))
 
 PREFIX ?= /usr/local
-## install: tools, the cuda backend, man pages, completion, libevp with its header and pkg-config file, under PREFIX (/usr/local)
+## install: tools, the cuda backend, man pages, completion, libevp with its media, header and pkg-config file, under PREFIX (/usr/local)
 install: all $(MANS) install-lib install-completion
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/evp
 	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
-	$(if $(PLUGIN),install -d $(DESTDIR)$(PREFIX)/lib/evp && install -m 644 $(PLUGIN) $(DESTDIR)$(PREFIX)/lib/evp)
+	$(if $(PLUGIN),install -m 644 $(PLUGIN) $(DESTDIR)$(PREFIX)/lib/evp)
 	install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 loader/formats/manifest.schema.json $(DESTDIR)$(PREFIX)/share/evp
 .PHONY: install-completion
@@ -299,8 +326,9 @@ install-completion:
 	  ln -sf evp.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$tool.fish || exit; done
 # What a serving system needs.
 .PHONY: install-lib
-install-lib: $B/libevp.so
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+install-lib: $B/libevp.so $(MEDIA)
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/lib/evp $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(MEDIA) $(DESTDIR)$(PREFIX)/lib/evp
 	install -m 755 $B/libevp.so $(DESTDIR)$(PREFIX)/lib/libevp.so.1
 	ln -sf libevp.so.1 $(DESTDIR)$(PREFIX)/lib/libevp.so
 	install -m 644 loader/libevp/evp.h $(DESTDIR)$(PREFIX)/include

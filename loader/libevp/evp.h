@@ -29,10 +29,10 @@
  * Several threads may call every function on one store, plan or payload, except those that close it. A process may fork
  * at any moment, also while other threads are in a call: stores, plans and payloads go on in parent and child, each
  * with its own copy of a plan. Nothing here prints, exits, changes a signal or keeps state outside of them, but for a
- * list of the stores and plans that fork() goes through. No thread is left behind: those of evp_plan_open(), at most
- * eight with the caller's and as many as it may use processors, take no signals and are gone when it returns. Functions
- * return 0 or more on success and one of enum evp_code on failure; `error` may be NULL, and gets code and sentence
- * otherwise.
+ * list of the stores and plans that fork() goes through, and evp-redis.so, which stays open once a tier needed it. No
+ * thread is left behind: those of evp_plan_open(), at most eight with the caller's and as many as it may use
+ * processors, take no signals and are gone when it returns. Functions return 0 or more on success and one of enum
+ * evp_code on failure; `error` may be NULL, and gets code and sentence otherwise.
  *
  * Compile with `pkg-config --cflags --libs evp`. Within one major version of the library, the functions, the order and
  * types of the members below, and the numbers of the codes do not change.

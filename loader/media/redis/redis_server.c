@@ -1,7 +1,7 @@
 /* redis_server.c - nodes and slots, and batches of requests: sent in a row, answered in a row, repeated where a node
  * sends them on.
  */
-#include "loader/media/redis_server.h"
+#include "loader/media/redis/redis_server.h"
 
 #include "base/clock.h"
 #include "base/unconst.h"

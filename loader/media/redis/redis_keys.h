@@ -5,7 +5,7 @@
 #define EVP_REDIS_KEYS_H
 
 #include "loader/media/medium.h"
-#include "loader/media/redis_server.h"
+#include "loader/media/redis/redis_server.h"
 
 enum {
     SUM_BYTES = 8,

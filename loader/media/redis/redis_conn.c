@@ -1,11 +1,11 @@
 /* redis_conn.c - a connection: opened, logged in, and its socket written and read with time limits. */
-#include "loader/media/redis_conn.h"
+#include "loader/media/redis/redis_conn.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/unconst.h"
-#include "loader/media/redis_tls.h"
+#include "loader/media/redis/redis_tls.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>

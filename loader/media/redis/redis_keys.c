@@ -1,5 +1,5 @@
 /* redis_keys.c - keys made and read again, and what is asked of a server about itself. */
-#include "loader/media/redis_keys.h"
+#include "loader/media/redis/redis_keys.h"
 
 #include "base/array.h"
 #include "base/map.h"

@@ -1,5 +1,5 @@
 /* redis_tls.c - OpenSSL over a socket that does not block. Its own BIO for sockets would raise SIGPIPE. */
-#include "loader/media/redis_tls.h"
+#include "loader/media/redis/redis_tls.h"
 
 #include "base/unconst.h"
 

@@ -9,7 +9,7 @@
 #ifndef EVP_REDIS_SERVER_H
 #define EVP_REDIS_SERVER_H
 
-#include "loader/media/redis_conn.h"
+#include "loader/media/redis/redis_conn.h"
 
 #include <stdint.h>
 
