@@ -1,15 +1,17 @@
 # Tools and libevp need neither hiredis nor libssl: evp-redis.so does, which is opened for a tier on Redis. One that is
 # missing or wrong has its sentence, and costs what a server that is away costs: other tiers are loaded, found, changed.
 . "$TOP/tests/cli/load/redis.inc"
+[ "$python" ] || skip "a sanitizer must be linked into every program"
 needs() { for file; do readelf -d "$file"; done | grep -oE 'NEEDED.*lib(hiredis|ssl)' | sed 's/.*lib//' | sort -u | xargs echo; }
+set -- "$BUILD/libevp.so"
 for name in load pack plan show tiers; do set -- "$@" "$BUILD/evp-$name"; done
-echo "tools and libevp: $(needs "$@" "$BUILD/libevp.so")"
+echo "tools and libevp: $(needs "$@")"
 echo "the medium: $(needs "$BUILD/evp-redis.so")"
 nm -D --defined-only "$BUILD/evp-redis.so" | grep -o 'evp.*'
 start
 redis_plan m <<-END
 	a1 100 none dram
-	b1 200 none far
+	b1 100 none far
 END
 mkdir bin lib
 cp "$BUILD/evp-load" "$BUILD/evp-show" bin
@@ -23,7 +25,6 @@ try() {
 }
 # serve LIBRARY: the library is opened under a relative path, and asked from another working folder.
 serve() {
-	[ "$python" ] || return
 	EVP_LIBRARY=$1 "$python" - <<-'END' 2>&1 | hide_places
 		import evp, os, sys
 		evp.library_version()
@@ -36,9 +37,10 @@ serve() {
 		            print(letter, found and f"on {found.tier}, right: {bytes(store.fetch(found)) in packed}")
 		        except evp.Error as e:
 		            print(letter, type(e).__name__, e)
-		    for id, tier in ("a1", "dram"), ("a1", "far"):
+		    for id, tier in ("a1", "far"), ("b1", "dram"):
+		        first = b"".join((1000 * ord(id[0]) + i).to_bytes(4, "little") for i in (0, 1))
 		        try:
-		            store.put(id, tier, next(data for data in packed if (97000).to_bytes(4, "little") in data))
+		            store.put(id, tier, next(data for data in packed if first in data))
 		            print("put", id, tier)
 		        except evp.Error as e:
 		            print("put", id, tier, type(e).__name__, e)
