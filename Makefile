@@ -43,8 +43,9 @@ HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null)
 HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 
 # ---- what is built from what -------------------------------------------------
-DIRS  := base kernels kernels/reference kernels/cpu kernels/cuda methods engine embed datasets qgen planner profiler report aiming \
-         loader/formats loader/index loader/media loader/store loader/load loader/libevp planner/placement
+DIRS  := base formats kernels kernels/reference kernels/cpu kernels/cuda methods engine/model engine/tokens engine/transformer \
+         embed datasets qgen planner profiler/table profiler/score profiler/run placement report aiming \
+         loader/store loader/load loader/libevp
 LIB_C := $(wildcard $(DIRS:%=%/*.c)) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
 LIB_O := $(LIB_C:%.c=$B/%.o)
 SCRIPTS := $B/evp $B/evp-demo
@@ -53,10 +54,10 @@ NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 CUDA ?= $(if $(NVCC),1,0)
 # Without sanitizers: it is tested on an emulated device under those (tests/cuda).
 PLUGIN := $(if $(filter 0,$(CUDA)),,$(if $(filter release,$(CONFIG)),$B/evp-cuda.so))
-# Media that are no folders, loader/media/NAME/: each is one object that is opened on demand (loader/media/medium.h).
-MEDIUM_NAMES := $(patsubst loader/media/%/,%,$(wildcard loader/media/*/))
-MEDIA := $(MEDIUM_NAMES:%=$B/evp-%.so)
+# Media that are no folders, loader/NAME/: each is one object that is opened on demand (loader/store/medium.h).
+MEDIUM_NAMES := redis
 MEDIUM_LIBS_redis := -lhiredis -lssl
+MEDIA := $(MEDIUM_NAMES:%=$B/evp-%.so)
 FUZZ  := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 
 ## all: every tool, the loader's library, its media, the cuda backend where nvcc is, into build/release
@@ -78,11 +79,11 @@ $B/libevpress.a: $(LIB_O)
 	  [ -z "$$twice" ] || { echo "defined in two files: $$twice"; exit 1; }
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-# What a serving system links: the objects of these folders and nothing else, linked to cJSON, libcrypto and
-# SQLite alone, so it can need no model, GPU, BLAS or OpenMP; only what loader/libevp/evp.h declares is visible.
-LIBEVP_DIRS := base planner loader/formats loader/index loader/media loader/store loader/libevp
+# What a serving system links: the objects of these folders and nothing else, linked to cJSON, libcrypto and SQLite
+# alone, so it can need no model, GPU, BLAS or OpenMP; only what loader/libevp/evp.h declares is visible.
+LIBEVP_DIRS := base formats planner loader/store loader/libevp
 LIBEVP_LIBS := -lcjson -lcrypto -lsqlite3 -lpthread -lm
-LIBEVP_O := $(patsubst %.c,$B/%.o,$(filter-out base/http.c,$(wildcard $(LIBEVP_DIRS:%=%/*.c))))
+LIBEVP_O := $(patsubst %.c,$B/%.o,$(filter-out base/http.c base/archive.c formats/access.c,$(wildcard $(LIBEVP_DIRS:%=%/*.c))))
 $B/libevp.so: $(LIBEVP_O) loader/libevp/libevp.map
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,-soname,libevp.so.1 -Wl,--no-undefined -Wl,--as-needed \
@@ -93,7 +94,7 @@ $B/libevp.so: $(LIBEVP_O) loader/libevp/libevp.map
 $B/libevp-objects.a: $(LIBEVP_O)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 define medium
-$B/evp-$1.so: $(patsubst %.c,$B/%.o,$(wildcard loader/media/$1/*.c)) $B/libevp-objects.a
+$B/evp-$1.so: $(patsubst %.c,$B/%.o,$(wildcard loader/$1/*.c)) $B/libevp-objects.a
 	@echo "  LINK    $$@"
 	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,--no-undefined -Wl,--as-needed -Wl,--exclude-libs,ALL $(LDFLAGS) $$^ \
 	  $(MEDIUM_LIBS_$1) $(LIBEVP_LIBS) -o $$@ && chmod 644 $$@
@@ -127,7 +128,7 @@ $B/%.o: %.c $B/flags
 # Arithmetic on tensors is compiled for speed; nothing in it asks which floating-point exceptions were raised, and loops
 # with a choice in them become vectors only then. *_avx2.c, *_avx512.c, *_avx512bf16.c and *_amx.c may use what their names say,
 # behind a check at run time. Elsewhere -O2.
-$B/kernels/%.o $B/engine/dequant.o: private CFLAGS_release := -O3 -g -fno-trapping-math
+$B/kernels/%.o $B/engine/model/dequant.o: private CFLAGS_release := -O3 -g -fno-trapping-math
 $B/kernels/%.o: private ALL_CFLAGS += -fopenmp
 $B/%_avx2.o: private ALL_CFLAGS += -mavx2 -mfma -ffp-contract=fast
 $B/%_avx512.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma \
@@ -136,7 +137,7 @@ $B/%_avx512bf16.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx51
                                              -mprefer-vector-width=512 -ffp-contract=fast
 $B/%_amx.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mamx-tile -mamx-bf16 \
                                       -mprefer-vector-width=512 -ffp-contract=fast
-$B/profiler/table_image.o $B/profiler/table_write.o: private ALL_CFLAGS += $(HDF5_CFLAGS)
+$B/profiler/table/table_image.o $B/profiler/table/table_write.o: private ALL_CFLAGS += $(HDF5_CFLAGS)
 $B/base/opt.o: private ALL_CFLAGS += -DEVP_VERSION='"$(BUILD_VERSION)"' -DEVP_RELEASE='"$(VERSION)"'
 
 # Rewritten only when a flag changed; every object depends on it.
@@ -175,9 +176,8 @@ $B/tests/http/mock: $B/tests/http/mock.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lmicrohttpd -o $@
 # What Redis replies: with the medium itself, and a way to connect of its own.
-REDIS_O := $(patsubst %.c,$B/%.o,$(wildcard loader/media/redis/*.c))
 $B/tests/fuzz/redis $B/explore/redis: private LDLIBS := $(MEDIUM_LIBS_redis) $(LDLIBS)
-$B/tests/fuzz/redis $B/explore/redis: $(REDIS_O)
+$B/tests/fuzz/redis $B/explore/redis: $(patsubst %.c,$B/%.o,$(wildcard loader/redis/*.c))
 $B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/libevpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
@@ -215,6 +215,7 @@ groups:
 	@tests/summary $B
 check-layers:
 	$(Q)tests/layers
+	$(Q)tests/headers "$(CC)"
 	$(Q)tests/recipes
 	$(Q)tests/covers
 	$(Q)tests/walk
@@ -293,7 +294,7 @@ SOURCES = $(shell git ls-files '*.c' '*.h')
 format:
 	clang-format -i $(SOURCES)
 check-format:
-	clang-format --dry-run --Werror $(SOURCES)
+	$(Q)clang-format --dry-run --Werror $(SOURCES)
 
 MANS := $(TOOLS:$B/%=$B/man/%.1)
 ## man: the tools' manual pages, into build/ for `man` and into docs/man/ for the web
@@ -313,7 +314,7 @@ install: all $(MANS) install-lib install-completion
 	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
 	$(if $(PLUGIN),install -m 644 $(PLUGIN) $(DESTDIR)$(PREFIX)/lib/evp)
 	install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 loader/formats/manifest.schema.json $(DESTDIR)$(PREFIX)/share/evp
+	install -m 644 formats/manifest.schema.json $(DESTDIR)$(PREFIX)/share/evp
 .PHONY: install-completion
 install-completion:
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \

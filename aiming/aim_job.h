@@ -7,12 +7,12 @@
 #ifndef EVP_AIM_JOB_H
 #define EVP_AIM_JOB_H
 
-#include "base/context.h"
 #include "base/opt.h"
 #include "base/rows.h"
+#include "formats/context.h"
 #include "methods/config.h"
-#include "planner/placement/placement.h"
-#include "profiler/grid.h"
+#include "placement/placement.h"
+#include "profiler/run/grid.h"
 
 #include <stdbool.h>
 

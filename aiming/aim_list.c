@@ -8,7 +8,7 @@
 #include "aiming/aim_job.h"
 
 #include "planner/normal.h"
-#include "profiler/unvisited.h"
+#include "profiler/run/unvisited.h"
 
 #include <limits.h>
 #include <math.h>

@@ -3,10 +3,10 @@
  * tokenised, as evp-profile would; that needs the model's header and tokenizer alone. */
 #include "aiming/aim_job.h"
 
-#include "engine/model.h"
-#include "engine/tokenizer.h"
-#include "profiler/score.h"
-#include "profiler/unvisited.h"
+#include "engine/model/model.h"
+#include "engine/tokens/tokenizer.h"
+#include "profiler/run/unvisited.h"
+#include "profiler/score/score.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -98,8 +98,8 @@ struct newcomers {
     struct tokenizer *tokenizer;
     struct kv_shape shape;
     char model_digest[DIGEST_HEX];
-    struct cells cells; // names the contexts
-    struct store store; // an empty one
+    struct cells cells;   // names the contexts
+    struct shards shards; // empty ones
     struct grid_input input;
     struct grid grid;
 };
@@ -183,7 +183,7 @@ static int tokenise(const struct aim_job *j, struct newcomers *n, struct err *er
                                     .model_tokens = model_config(n->model)->max_tokens,
                                     .model_window = model_config(n->model)->window,
                                     .tokenizer = n->tokenizer,
-                                    .store = &n->store };
+                                    .shards = &n->shards };
     if (grid_begin(&n->grid, &n->input, err))
         return err->code;
     return grid_plan(&n->grid, &n->input, err);
@@ -351,7 +351,7 @@ static int check_answers(const struct aim_job *j, struct err *err)
 
 int aim_table(struct aim_job *j, const char *path, struct err *err)
 {
-    struct newcomers n = { .store.lock = -1 };
+    struct newcomers n = { .shards.lock = -1 };
     int code = path ? read_known(j, path, err) : 0;
 
     if (!code)

@@ -137,7 +137,7 @@ struct opt {
 #define OPT_DTYPE(p, names)   OPT_TEXT(0, "dtype", p, names, "type of the numbers; auto: the faster here")
 #define OPT_MEMORY(p)         OPT_BYTES(0, "memory", p, "memory to use at most; 0: nine tenths of what is free")
 #define OPT_THREADS(p)        OPT_NUM('j', "threads", p, 0, 4096, "number of threads; 0: one per core")
-/* names: SERVING_GPUS of profiler/serving.h */
+/* names: SERVING_GPUS of profiler/score/serving.h */
 #define OPT_GPU(p, names)                                                                                              \
     OPT_TEXT(0, "gpu", p, names, "figures of this GPU, computed from its data sheet, instead of measured ones")
 #define OPT_SEED(p) OPT_NUM('s', "seed", p, 0, INT_MAX, "seed of random choices")

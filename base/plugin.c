@@ -38,7 +38,9 @@ static int own_folder(struct buf *folder, struct err *err)
     }
     free(line);
     fclose(maps);
-    return folder->n || buf_failed(folder) ? 0 : err_set(err, ERR_DEVICE, "'/proc/self/maps' does not name this program");
+    if (buf_failed(folder))
+        return err_nomem(err);
+    return folder->n ? 0 : err_set(err, ERR_DEVICE, "'/proc/self/maps' does not name this program");
 }
 
 /* Both places where the object may be. */

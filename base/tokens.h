@@ -1,4 +1,4 @@
-/* tokens.h - a list of token ids, as both tokenizers (engine/tokenizer.h, embed/wordpiece.h) fill it. */
+/* tokens.h - a list of token ids, as both tokenizers (engine/tokens/tokenizer.h, embed/wordpiece.h) fill it. */
 #ifndef EVP_TOKENS_H
 #define EVP_TOKENS_H
 

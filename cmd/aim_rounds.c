@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/unconst.h"
 #include "cmd/profile_say.h"
-#include "profiler/cells.h"
+#include "formats/cells.h"
 
 #include <errno.h>
 #include <math.h>

@@ -11,8 +11,8 @@
 #include "cmd/summary.h"
 #include "datasets/import.h"
 #include "datasets/select.h"
-#include "engine/model.h"
-#include "engine/tokenizer.h"
+#include "engine/model/model.h"
+#include "engine/tokens/tokenizer.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -4,7 +4,6 @@
  * which payloads are there already. Only what is missing is prefilled, each context once; a run that finds everything
  * in place does not even load the weights.
  */
-#include "base/context.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -13,12 +12,13 @@
 #include "cmd/backend_say.h"
 #include "cmd/pack_placed.h"
 #include "cmd/summary.h"
-#include "engine/engine.h"
-#include "loader/formats/manifest.h"
-#include "loader/formats/operation.h"
-#include "loader/index/index.h"
-#include "methods/packed_payload.h"
+#include "engine/transformer/engine.h"
+#include "formats/context.h"
+#include "formats/manifest.h"
+#include "formats/operation.h"
+#include "loader/store/index.h"
 #include "methods/method.h"
+#include "methods/packed_payload.h"
 
 #include <stdio.h>
 #include <stdlib.h>

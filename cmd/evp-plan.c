@@ -1,6 +1,6 @@
 /* evp-plan - read a utility table and tiers, place every context, write the manifest.
  *
- * The work is planner/placement/placement.h's; here are the options, the sweep over several alphas and the order in
+ * The work is placement/placement.h's; here are the options, the sweep over several alphas and the order in
  * which things are done and said.
  */
 #include "base/clock.h"
@@ -10,8 +10,8 @@
 #include "cmd/plan_explain.h"
 #include "cmd/plan_say.h"
 #include "cmd/summary.h"
+#include "placement/placement.h"
 #include "planner/normal.h"
-#include "planner/placement/placement.h"
 
 #include <math.h>
 #include <stdlib.h>

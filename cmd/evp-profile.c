@@ -5,7 +5,7 @@
  * a device is refused here. measure(): a device is open and no process may be started. finish(): the device is closed,
  * FILE is written.
  *
- * Says what it will do and how long that takes before it starts. Keeps each finished context safe (profiler/store.h).
+ * Says what it will do and how long that takes before it starts. Keeps each finished context safe (profiler/run/shards.h).
  * Reports a context that cannot be profiled and leaves it out.
  */
 #include "base/clock.h"
@@ -15,10 +15,10 @@
 #include "cmd/profile_on.h"
 #include "cmd/profile_say.h"
 #include "cmd/summary.h"
-#include "profiler/groups.h"
-#include "profiler/run_all.h"
-#include "profiler/draw.h"
-#include "profiler/unvisited.h"
+#include "profiler/run/draw.h"
+#include "profiler/run/groups.h"
+#include "profiler/run/run_all.h"
+#include "profiler/run/unvisited.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -120,7 +120,7 @@ struct job {
     char model_digest[DIGEST_HEX], chat_digest[DIGEST_HEX], backend[32]; // backend: its kind; "" before it is open
     char *lineage;
     struct table_made made;
-    struct store store;
+    struct shards shards;
     struct grid_input input;
     struct grid grid;
     struct pace pace;
@@ -140,7 +140,7 @@ static void job_release(struct job *j)
 {
     close_engine(j);
     grid_release(&j->grid);
-    store_close(&j->store);
+    shards_close(&j->shards);
     tokenizer_free(j->tokenizer);
     model_close(j->model);
     free(j->lineage);
@@ -158,7 +158,7 @@ static void job_release(struct job *j)
 static int make_lineage(struct job *j, int argc, char **argv, int first, struct err *err)
 {
     struct buf inputs = { 0 }, lineage = { 0 };
-    struct json *before = j->store.has_file ? table_lineage(&j->store.have) : NULL;
+    struct json *before = j->shards.has_file ? table_lineage(&j->shards.have) : NULL;
     const struct json *const from[] = { j->contexts.header, j->questions.header, j->cells.header, before };
     int code = profile_put_inputs(&inputs, argv + first, err);
 
@@ -280,16 +280,16 @@ static double temperature(void)
     return cfg.temperature < 0 ? usual : cfg.temperature;
 }
 
-static int open_store(struct job *j, struct err *err)
+static int open_shards(struct job *j, struct err *err)
 {
     j->made = (struct table_made){ .model = model_config(j->model)->name,
                                    .model_digest = j->model_digest,
                                    .chat_digest = j->chat_digest,
                                    .max_new_tokens = cfg.max_new_tokens,
                                    .temperature = temperature() };
-    if (store_open(&j->store, cfg.output, cfg.dry_run ? STORE_LOOK : STORE_WRITE, err))
+    if (shards_open(&j->shards, cfg.output, cfg.dry_run ? SHARDS_LOOK : SHARDS_WRITE, err))
         return err->code;
-    return store_read(&j->store, &j->made, cfg.overwrite ? STORE_OVERWRITE : STORE_EXTEND, err);
+    return shards_read(&j->shards, &j->made, cfg.overwrite ? SHARDS_OVERWRITE : SHARDS_EXTEND, err);
 }
 
 static int plan_grid(struct job *j, struct err *err)
@@ -302,14 +302,14 @@ static int plan_grid(struct job *j, struct err *err)
     j->input.model_tokens = model_config(j->model)->max_tokens;
     j->input.model_window = model_config(j->model)->window;
     j->input.tokenizer = j->tokenizer;
-    j->input.store = &j->store;
+    j->input.shards = &j->shards;
     return grid_plan(&j->grid, &j->input, err);
 }
 
 /* Everything that needs no device and no weights. */
 static int plan(struct job *j, int argc, char **argv, int first, struct err *err)
 {
-    if (read_inputs(j, argv[first], argv[first + 1], err) || open_model(j, err) || open_store(j, err) ||
+    if (read_inputs(j, argv[first], argv[first + 1], err) || open_model(j, err) || open_shards(j, err) ||
         plan_grid(j, err) || make_lineage(j, argc, argv, first, err))
         return err->code;
     tokenizer_free(j->tokenizer);
@@ -323,7 +323,7 @@ static int plan(struct job *j, int argc, char **argv, int first, struct err *err
 /* The dtype asked for; with auto that of the answers FILE has already, which new ones must go with. */
 static const char *dtype_wanted(const struct job *j)
 {
-    const struct table *have = &j->store.have;
+    const struct table *have = &j->shards.have;
 
     return strcmp(cfg.dtype, "auto") == 0 && have->n_contexts > 0 && have->dtype ? have->dtype : cfg.dtype;
 }
@@ -345,7 +345,7 @@ static int open_engine(struct job *j, struct err *err)
     snprintf(j->backend, sizeof(j->backend), "%s", be->kind);
     j->made.backend = j->backend;
     j->made.dtype = dtype_name(be->dtype);
-    return store_set_made(&j->store, &j->made, err);
+    return shards_set_made(&j->shards, &j->made, err);
 }
 
 /* Takes entry `at` out of the lists of n contexts, whose memory is to be planned, and out of what is done. */
@@ -478,7 +478,7 @@ static int do_all(struct job *j, struct err *err)
     for (int i = 0; i < j->grid.n_work; i++)
         total += run_tokens(&j->grid, &j->grid.work[i]);
     progress_begin("tokens", total);
-    int code = run_all(&run, &j->store, &watch, err);
+    int code = run_all(&run, &j->shards, &watch, err);
     progress_end();
     return code;
 }
@@ -494,14 +494,14 @@ static int measure(struct job *j, struct err *err)
     if (!code)
         code = say_cost(j, err);
     if (!code && !cfg.dry_run)
-        code = store_begin(&j->store, err);
+        code = shards_begin(&j->shards, err);
     if (!code && !cfg.dry_run)
         code = do_all(j, err);
     if (j->session && cfg.common.verbose > 0)
         profile_say_ops(engine_backend(j->engine));
     close_engine(j);
-    if (code && j->store.fresh)
-        log_info("finished contexts are kept in '%s'; the same command goes on with the others", j->store.dir);
+    if (code && j->shards.fresh)
+        log_info("finished contexts are kept in '%s'; the same command goes on with the others", j->shards.dir);
     return code;
 }
 
@@ -509,8 +509,8 @@ static int measure(struct job *j, struct err *err)
 static int write_file(struct job *j, struct err *err)
 {
     const struct kv_shape shape = model_shape_of(j);
-    struct store_whole whole = { .order = &j->contexts.ids, .lineage = j->lineage, .shape = &shape };
-    struct table_made made = j->made.backend ? j->made : table_made(&j->store.have);
+    struct shards_whole whole = { .order = &j->contexts.ids, .lineage = j->lineage, .shape = &shape };
+    struct table_made made = j->made.backend ? j->made : table_made(&j->shards.have);
     struct table rows = { 0 };
     int code = 0;
 
@@ -521,7 +521,7 @@ static int write_file(struct job *j, struct err *err)
         whole.rows = &rows;
     }
     if (!code)
-        code = store_finish(&j->store, &whole, err);
+        code = shards_finish(&j->shards, &whole, err);
     table_release(&rows);
     return code;
 }
@@ -571,7 +571,7 @@ static bool is_partial(const struct job *j)
 int main(int argc, char **argv)
 {
     struct err err;
-    struct job job = { .store.lock = -1 };
+    struct job job = { .shards.lock = -1 };
     int first, status = opt_parse(&tool, argc, argv, &first);
 
     if (status != OPT_RUN)

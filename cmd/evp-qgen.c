@@ -4,13 +4,13 @@
  * the order in which a service answers. The key of the service goes into no message and no file.
  */
 #include "base/buf.h"
-#include "base/context.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
 #include "cmd/summary.h"
+#include "formats/context.h"
 #include "qgen/api.h"
 #include "qgen/checkpoint.h"
 #include "qgen/offline.h"

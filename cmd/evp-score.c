@@ -1,7 +1,7 @@
 /* evp-score - how similar each answer is to the reference's; quality per variant, utility per variant and tier.
  *
  * Reads profiles (or tables scored before, whose scores it replaces), unites them, has every answer embedded, and
- * writes the table that evp-plan reads. The arithmetic is profiler/score.h.
+ * writes the table that evp-plan reads. The arithmetic is profiler/score/score.h.
  */
 #include "base/digest.h"
 #include "base/file.h"
@@ -11,15 +11,15 @@
 #include "cmd/backend_say.h"
 #include "cmd/score_say.h"
 #include "cmd/summary.h"
-#include "datasets/metric.h"
 #include "embed/embed.h"
+#include "formats/tiers.h"
 #include "kernels/backend.h"
-#include "loader/formats/tiers.h"
-#include "profiler/gold.h"
-#include "profiler/score.h"
-#include "profiler/serving.h"
-#include "profiler/times.h"
-#include "profiler/unvisited.h"
+#include "profiler/score/serving.h"
+#include "profiler/run/unvisited.h"
+#include "profiler/score/gold.h"
+#include "profiler/score/metric.h"
+#include "profiler/score/score.h"
+#include "profiler/score/times.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -197,19 +197,6 @@ static int find_quality(struct table *t, struct err *err)
     return code;
 }
 
-/* ---- the dataset's own answers ------------------------------------------- */
-
-static int score_by_metric(const char *dataset, const char *answer, const struct gold *gold, double *score,
-                           struct err *err)
-{
-    return metric_score(dataset, answer, &(struct metric_gold){ gold->at, gold->n }, score, err);
-}
-
-static int find_gold(struct table *t, struct err *err)
-{
-    return gold_score(t, &(struct gold_scorer){ score_by_metric }, err);
-}
-
 /* ---- the result ---------------------------------------------------------- */
 
 /* The member "inputs". */
@@ -340,7 +327,7 @@ static int score(struct table *t, const struct tiers *tiers, int *n_lost, struct
 {
     unvisited_times(t, t);
     if (set_times(t, err) || check_references(t, n_lost, err) ||
-        table_alloc_scores(t, tiers->n ? tiers->n + 1 : 0, err) || find_quality(t, err) || find_gold(t, err) ||
+        table_alloc_scores(t, tiers->n ? tiers->n + 1 : 0, err) || find_quality(t, err) || gold_score(t, err) ||
         predict(t, err) || (tiers->n && score_tiers(t, tiers, cfg.alpha, err)) || table_write(t, cfg.output, err))
         return err->code;
     summary_int("contexts", t->n_contexts);

@@ -8,10 +8,10 @@
 #include "base/opt.h"
 #include "base/parse.h"
 #include "cmd/summary.h"
+#include "formats/tiers.h"
 #include "kernels/cuda/cuda.h"
 #include "loader/store/probe.h"
-#include "loader/formats/tiers.h"
-#include "profiler/serving.h"
+#include "profiler/score/serving.h"
 
 #include <ctype.h>
 #include <errno.h>

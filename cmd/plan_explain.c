@@ -2,7 +2,7 @@
 #include "cmd/plan_explain.h"
 
 #include "base/log.h"
-#include "profiler/score.h"
+#include "profiler/score/score.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #define EVP_PLAN_EXPLAIN_H
 
 #include "base/parse.h"
-#include "planner/placement/placement.h"
+#include "placement/placement.h"
 
 /* Of a sum over all uses what one use has; "-" without uses. */
 const char *plan_text_per_use(char out[TEXT_SHORT], const struct placement_plan *p, double sum);

@@ -2,7 +2,7 @@
 #ifndef EVP_PLAN_SAY_H
 #define EVP_PLAN_SAY_H
 
-#include "planner/placement/placement.h"
+#include "placement/placement.h"
 
 /* Warns of what was read but not used. */
 void plan_say_left_out(const struct placement_left_out *left_out);

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "cmd/summary.h"
-#include "profiler/forecast.h"
+#include "profiler/run/forecast.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #ifndef EVP_PROFILE_ON_H
 #define EVP_PROFILE_ON_H
 
-#include "profiler/grid.h"
-#include "profiler/serving.h" // SERVING_GPUS, for its option
+#include "profiler/run/grid.h"
+#include "profiler/score/serving.h" // SERVING_GPUS, for its option
 
 /* on: "GPU" or "GPU,NxTOKENS". model: as --model names it, or NULL. ERR_USAGE: not such a text, or no figures of that
  * GPU. */

@@ -2,9 +2,9 @@
 #ifndef EVP_PROFILE_SAY_H
 #define EVP_PROFILE_SAY_H
 
-#include "engine/engine.h"
-#include "profiler/grid.h"
-#include "profiler/timing.h"
+#include "engine/transformer/engine.h"
+#include "profiler/run/grid.h"
+#include "profiler/run/timing.h"
 
 /* Which contexts and questions cannot be profiled; evp-aim says it, too. */
 void profile_say_refused(const struct grid *g);

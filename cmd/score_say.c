@@ -5,9 +5,9 @@
 #include "base/map.h"
 #include "base/parse.h"
 #include "cmd/summary.h"
-#include "datasets/metric.h"
-#include "profiler/score.h"
-#include "profiler/timing.h"
+#include "profiler/run/timing.h"
+#include "profiler/score/metric.h"
+#include "profiler/score/score.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* What a file is, and the tools it came from. Detection reads the first 64 KiB: magic numbers first, then the "evp"
  * that every stream of ours begins with, then the members of a first row without a header. */
-#include "base/context.h"
 #include "base/file.h"
 #include "base/rows.h"
 #include "base/safetensors.h"
 #include "cmd/show.h"
-#include "engine/model.h"
-#include "profiler/table.h"
+#include "engine/model/model.h"
+#include "formats/context.h"
+#include "profiler/table/table.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
 #include "cmd/show.h"
 
 #include "base/file.h"
-#include "engine/model.h"
-#include "engine/tokenizer.h"
-#include "loader/index/folder.h"
-#include "loader/index/index.h"
+#include "engine/model/model.h"
+#include "engine/tokens/tokenizer.h"
+#include "loader/store/folder.h"
+#include "loader/store/index.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* show_ids.c - the token ids of a context: what every prompt about it begins with, and what libevp finds it by. */
 #include "cmd/show.h"
 
-#include "base/context.h"
-#include "engine/model.h"
-#include "engine/tokenizer.h"
+#include "engine/model/model.h"
+#include "engine/tokens/tokenizer.h"
+#include "formats/context.h"
 
 #include <inttypes.h>
 #include <stdio.h>

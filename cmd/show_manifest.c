@@ -1,7 +1,7 @@
 /* The manifest: the placement of each context, and what the plan gains. And the receipt: where each context is now. */
 #include "cmd/show.h"
-#include "loader/formats/manifest.h"
-#include "loader/formats/receipt.h"
+#include "formats/manifest.h"
+#include "formats/receipt.h"
 #include "loader/store/tier_store.h"
 #include "methods/config.h"
 

@@ -3,8 +3,8 @@
 #include "base/file.h"
 #include "cmd/show.h"
 #include "embed/wordpiece.h"
-#include "engine/model.h"
-#include "engine/tokenizer.h"
+#include "engine/model/model.h"
+#include "engine/tokens/tokenizer.h"
 #include "methods/method.h"
 #include "methods/packed_payload.h"
 

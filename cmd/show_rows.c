@@ -1,8 +1,8 @@
 /* Contexts, questions, tiers and times: totals, then a row for each. */
-#include "base/context.h"
 #include "cmd/show.h"
-#include "loader/formats/tiers.h"
-#include "profiler/times.h"
+#include "formats/context.h"
+#include "formats/tiers.h"
+#include "profiler/score/times.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 #include "base/array.h"
 #include "base/map.h"
 #include "cmd/show.h"
-#include "loader/index/folder.h"
-#include "loader/index/index.h"
+#include "loader/store/folder.h"
+#include "loader/store/index.h"
 #include "loader/store/tier_store.h"
 
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 #include "cmd/show.h"
 
 #include "base/map.h"
-#include "profiler/score.h"
-#include "profiler/table.h"
+#include "profiler/score/score.h"
+#include "profiler/table/table.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -25,7 +25,7 @@
 #ifndef EVP_DATASET_H
 #define EVP_DATASET_H
 
-#include "base/context.h"
+#include "formats/context.h"
 
 struct dataset {
     const char *name;

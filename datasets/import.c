@@ -3,9 +3,9 @@
  */
 #include "datasets/import.h"
 
+#include "base/archive.h"
 #include "base/file.h"
 #include "base/unconst.h"
-#include "datasets/archive.h"
 #include "datasets/dataset.h"
 #include "datasets/import_internal.h"
 

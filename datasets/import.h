@@ -15,8 +15,8 @@
 #ifndef EVP_IMPORT_H
 #define EVP_IMPORT_H
 
-#include "base/context.h"
 #include "base/map.h"
+#include "formats/context.h"
 
 #include <stddef.h>
 #include <stdint.h>

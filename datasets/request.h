@@ -11,8 +11,8 @@
 #define EVP_REQUEST_H
 
 #include "base/buf.h"
-#include "base/context.h"
 #include "base/err.h"
+#include "formats/context.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -16,10 +16,10 @@
 #ifndef EVP_REQUESTS_H
 #define EVP_REQUESTS_H
 
-#include "base/context.h"
 #include "base/map.h"
 #include "datasets/prefix_tree.h"
 #include "datasets/request.h"
+#include "formats/context.h"
 
 /* A longer rest of a prompt is no question. */
 enum { REQUESTS_MAX_QUESTION = 8192 };

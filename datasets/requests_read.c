@@ -1,7 +1,7 @@
 /* requests_read.c - logs are opened once and read line by line as often as needed. */
+#include "base/archive.h"
 #include "base/array.h"
 #include "base/file.h"
-#include "datasets/archive.h"
 #include "datasets/requests_internal.h"
 
 #include <errno.h>

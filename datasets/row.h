@@ -1,6 +1,6 @@
 /* row.h - one row of a .jsonl file as a context.
  *
- * Rows with a field `text` are contexts as evp-import writes them (base/context.h). Rows with a field `context` are
+ * Rows with a field `text` are contexts as evp-import writes them (formats/context.h). Rows with a field `context` are
  * LongBench's:
  *
  *     {"input": question, "context": document, "answers": [...], "dataset": name, "_id": id, ...}
@@ -10,7 +10,7 @@
 #ifndef EVP_ROW_H
 #define EVP_ROW_H
 
-#include "base/context.h"
+#include "formats/context.h"
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 #ifndef EVP_SELECT_H
 #define EVP_SELECT_H
 
-#include "base/context.h"
+#include "formats/context.h"
 
 #include <stdbool.h>
 #include <stdint.h>

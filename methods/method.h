@@ -11,14 +11,14 @@
  *
  * To add a method: (1) methods/NAME.c with its definition, its source and its struct method (2) its extern in
  * methods/registry.h and its line in methods/registry.c (3) if it needs more than K, V, window queries and column sums,
- * a bit in enum method_need, saved by session_prefill() in engine/session.c and counted in configs_side_bytes() (4) if
+ * a bit in enum method_need, saved by session_prefill() in engine/transformer/session.c and counted in configs_side_bytes() (4) if
  * it computes something new on the device, an op as kernels/backend.h says; memory it takes of the pool while it scores
  * goes into its score_bytes (5) its config names, sizes and variants in tests/unit/methods.c and tests/unit/variants.c,
  * and the list of methods in the messages there (6) its configs in CONFIGS of tests/golden/methods/make.py and
  * tests/golden/methods/oracle, which compare kept positions and answers with kvpress or another independent
  * implementation (7) its name in the list of methods in README.md. A new kind of stage goes into enum method_kind, at
  * its place in the chain, and into config.c's check_chain(). A table's columns are the same for every method; a method
- * that measures something more adds a column as profiler/table_column.h says.
+ * that measures something more adds a column as profiler/table/table_column.h says.
  *
  * Each methods/NAME.c opens with the method's exact definition and its source. Bytes are counted in the model's serving
  * dtype of 2 bytes per number, whatever the backend computes in; they include scales, minima and the lengths of ragged

@@ -1,4 +1,4 @@
-/* packed_payload.h - what the methods know about payloads (loader/formats/payload.h): which tensors a config has, how a
+/* packed_payload.h - what the methods know about payloads (formats/payload.h): which tensors a config has, how a
  * variant is written, and whether a file holds what its config makes of its tokens.
  *
  *     tokens                      I32  [T]         the ids of the context, once for all layers
@@ -19,8 +19,8 @@
 #define EVP_PACKED_PAYLOAD_H
 
 #include "base/err.h"
+#include "formats/payload.h"
 #include "kernels/kv.h"
-#include "loader/formats/payload.h"
 #include "methods/method.h"
 #include "methods/payload_cache.h"
 

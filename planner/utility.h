@@ -7,7 +7,7 @@
  *
  * Times are in seconds, and so is utility: alpha is how many a quality of 1 is worth, slo_weight how many an expected
  * second of lateness costs besides. How long a tier takes to read so many bytes is tier_read_s() of
- * loader/formats/tiers.h, and how far that spreads tier_read_sd_s().
+ * formats/tiers.h, and how far that spreads tier_read_sd_s().
  *
  * Lateness is how much later than slo_ttft_s the first token is expected to come. With a TTFT that is normal, of mean m
  * and standard deviation s, and z = (m - slo_ttft_s) / s,

@@ -11,10 +11,10 @@
 #ifndef EVP_API_H
 #define EVP_API_H
 
-#include "base/context.h"
 #include "base/err.h"
 #include "base/http.h"
 #include "base/rng.h"
+#include "formats/context.h"
 #include "qgen/question_list.h"
 #include "qgen/reply.h"
 

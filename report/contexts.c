@@ -2,8 +2,8 @@
  * bytes at the manifest's prices, and what it answers.
  */
 #include "planner/utility.h"
-#include "profiler/timing.h"
-#include "profiler/score.h"
+#include "profiler/run/timing.h"
+#include "profiler/score/score.h"
 #include "report/report_internal.h"
 
 #include <math.h>

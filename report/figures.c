@@ -3,7 +3,7 @@
  */
 #include "base/map.h"
 #include "base/parse.h"
-#include "profiler/score.h"
+#include "profiler/score/score.h"
 #include "report/report_internal.h"
 
 #include <math.h>

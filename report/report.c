@@ -1,7 +1,7 @@
 /* report.c - the page from its head to its end. */
 #include "report/report.h"
 
-#include "profiler/score.h"
+#include "profiler/score/score.h"
 #include "report/report_internal.h"
 
 #include <math.h>

@@ -15,9 +15,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "loader/formats/manifest.h"
-#include "loader/formats/receipt.h"
-#include "profiler/table.h"
+#include "formats/manifest.h"
+#include "formats/receipt.h"
+#include "profiler/table/table.h"
 
 enum { REPORT_MAX_BYTES = 1900000 };
 

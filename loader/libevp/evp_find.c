@@ -1,7 +1,7 @@
 /* evp_find.c - the longest placed prefix of a prompt. */
 #include "loader/libevp/evp_find.h"
 
-#include "loader/formats/payload_prefix.h"
+#include "formats/payload_prefix.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,10 +5,10 @@
  * is not compared again.
  */
 #include "base/safetensors.h"
-#include "loader/formats/payload_prefix.h"
+#include "formats/payload_prefix.h"
 #include "loader/libevp/evp_fetch.h"
 #include "loader/libevp/evp_find.h"
-#include "loader/media/blob_payload.h"
+#include "loader/store/blob_payload.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -8,11 +8,11 @@
  * lock of the process then that nobody gives back in the child, so the child may not write.
  */
 #include "base/file.h"
-#include "loader/formats/config_name.h"
-#include "loader/formats/fields.h"
-#include "loader/formats/payload.h"
-#include "loader/index/index.h"
+#include "formats/config_name.h"
+#include "formats/fields.h"
+#include "formats/payload.h"
 #include "loader/libevp/evp_store.h"
+#include "loader/store/index.h"
 #include "loader/store/tier_store.h"
 
 #include <stdatomic.h>

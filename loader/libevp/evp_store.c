@@ -2,7 +2,7 @@
 #include "loader/libevp/evp_store.h"
 
 #include "base/file.h"
-#include "loader/index/folder.h"
+#include "loader/store/folder.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -8,12 +8,12 @@
 #ifndef EVP_EVP_STORE_H
 #define EVP_EVP_STORE_H
 
-#include "loader/formats/manifest.h"
-#include "loader/index/index.h"
+#include "formats/manifest.h"
 #include "loader/libevp/evp.h"
 #include "loader/libevp/evp_error.h"
 #include "loader/libevp/evp_fork.h"
-#include "loader/media/medium.h"
+#include "loader/store/index.h"
+#include "loader/store/medium.h"
 #include "loader/store/tier_store.h"
 
 #include <time.h>

@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "base/parallel.h"
-#include "loader/formats/config_name.h"
+#include "formats/config_name.h"
 
 #include <math.h>
 #include <stdatomic.h>

@@ -9,7 +9,7 @@
 #ifndef EVP_LIVE_PLAN_H
 #define EVP_LIVE_PLAN_H
 
-#include "loader/formats/manifest.h"
+#include "formats/manifest.h"
 #include "planner/incremental.h"
 #include "planner/utility.h"
 

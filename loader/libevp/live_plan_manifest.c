@@ -5,7 +5,7 @@
  */
 #include "loader/libevp/live_plan.h"
 
-#include "loader/formats/outcome.h"
+#include "formats/outcome.h"
 
 #include <math.h>
 #include <stdlib.h>

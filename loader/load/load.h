@@ -27,8 +27,8 @@
 #define EVP_LOAD_H
 
 #include "base/err.h"
-#include "loader/formats/operation.h"
-#include "loader/formats/tiers.h"
+#include "formats/operation.h"
+#include "formats/tiers.h"
 
 #include <stdbool.h>
 #include <stdint.h>

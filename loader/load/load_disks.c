@@ -1,8 +1,8 @@
 /* load_disks.c - the steps of a load, ordered (load_order.h), and whether the disks of the tiers can take them. Follows
  * the steps one by one, because removals give bytes back; tiers on the same disk share its free bytes.
  */
-#include "loader/index/folder.h"
 #include "loader/load/load_internal.h"
+#include "loader/store/folder.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #define EVP_LOAD_INTERNAL_H
 
 #include "base/map.h"
-#include "loader/formats/manifest.h"
+#include "formats/manifest.h"
 #include "loader/load/load.h"
 #include "loader/load/load_order.h"
 #include "loader/store/tier_store.h"

@@ -4,7 +4,7 @@
 #include "loader/load/load_internal.h"
 
 #include "base/unconst.h"
-#include "loader/index/index.h"
+#include "loader/store/index.h"
 
 #include <stdio.h>
 #include <stdlib.h>

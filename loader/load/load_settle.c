@@ -6,7 +6,7 @@
  * therefore ended, and the next one ends it in the stores that are left (load_inventory.c).
  */
 #include "base/file.h"
-#include "loader/formats/receipt.h"
+#include "formats/receipt.h"
 #include "loader/load/load_internal.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "loader/load/load_work.h"
 
 #include "base/file.h"
-#include "loader/index/index.h"
+#include "loader/store/index.h"
 #include "methods/packed_payload.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 #define EVP_PROBE_H
 
 #include "base/err.h"
-#include "loader/formats/tiers.h"
+#include "formats/tiers.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* state.h - what the writers of a tier's folder know about it: every payload in it, which of them are placed, under
  * which namespace, which manifest is in force, and what a load at work is doing. One SQLite database, `evp-state`.
  *
- * Only writers open it, under the folder's lock; readers read the index that follows from it (loader/index/index.h).
+ * Only writers open it, under the folder's lock; readers read the index that follows from it (loader/store/index.h).
  * Every change is one transaction, which reaches the disk before state_commit() returns. Every row is checked as it is
  * read: damage is ERR_FORMAT. The cure is to remove the file: the tier is then empty, and the next load places
  * everything again.
@@ -12,7 +12,7 @@
 #define EVP_STATE_H
 
 #include "base/err.h"
-#include "loader/formats/stored.h"
+#include "formats/stored.h"
 
 #include <stdbool.h>
 #include <stdint.h>

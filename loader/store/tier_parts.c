@@ -1,8 +1,8 @@
 /* tier_parts.c - which parts of contexts a store's index has: those of all payloads that can be used in part, or none.
  * They follow from the tokens that are in the payloads' files.
  */
-#include "loader/formats/payload_prefix.h"
-#include "loader/media/blob_payload.h"
+#include "formats/payload_prefix.h"
+#include "loader/store/blob_payload.h"
 #include "loader/store/tier_store.h"
 
 #include <stdlib.h>

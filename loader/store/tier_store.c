@@ -2,7 +2,7 @@
 #include "loader/store/tier_store.h"
 
 #include "base/clock.h"
-#include "loader/index/folder.h"
+#include "loader/store/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

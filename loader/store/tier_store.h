@@ -2,7 +2,7 @@
  *
  *     DIR/evp-payloads/0f/0f1e...   the payloads; a name is never used for another content
  *     DIR/evp-state                 what the writers know (loader/store/state.h); elsewhere with the tier's `state`
- *     DIR/evp-index                 what readers read (loader/index/index.h): all that is placed
+ *     DIR/evp-index                 what readers read (loader/store/index.h): all that is placed
  *     DIR/evp-lock                  held by the writer that is at work
  *
  * Crash invariant: whatever an index names is complete, at every moment and after a crash. It holds because of the
@@ -14,17 +14,17 @@
  * A store is opened for one namespace: the payloads of others are neither listed nor touched, and stay in the index.
  * Files that are not named like those above are never touched.
  *
- * What holds the payloads is the tier's medium (loader/media/medium.h). Where it is not this folder, as with Redis, DIR
+ * What holds the payloads is the tier's medium (loader/store/medium.h). Where it is not this folder, as with Redis, DIR
  * is the tier's `state`, and has all but evp-payloads/.
  */
 #ifndef EVP_TIER_STORE_H
 #define EVP_TIER_STORE_H
 
 #include "base/err.h"
-#include "loader/formats/stored.h"
-#include "loader/formats/tiers.h"
-#include "loader/index/index.h"
-#include "loader/media/medium.h"
+#include "formats/stored.h"
+#include "formats/tiers.h"
+#include "loader/store/index.h"
+#include "loader/store/medium.h"
 #include "loader/store/state.h"
 
 #include <stdbool.h>

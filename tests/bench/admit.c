@@ -9,8 +9,8 @@
  * Microseconds per event. `planner alone` is incremental_add() for the same contexts, whose candidates are made before.
  */
 #include "base/clock.h"
+#include "formats/manifest.h"
 #include "loader/libevp/evp.h"
-#include "loader/formats/manifest.h"
 #include "loader/libevp/live_plan.h"
 #include "planner/hull.h"
 #include "planner/incremental.h"

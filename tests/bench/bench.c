@@ -5,7 +5,7 @@
 
 int bench_open(struct bench *b, const struct bench_options *o, struct err *err)
 {
-    *b = (struct bench){ .store.lock = -1, .made = { .model = "", .model_digest = "", .backend = "", .dtype = "" } };
+    *b = (struct bench){ .shards.lock = -1, .made = { .model = "", .model_digest = "", .backend = "", .dtype = "" } };
     if (contexts_read(&b->contexts, o->contexts, err) || questions_read(&b->questions, o->questions, err) ||
         config_list(&b->config, &b->n_configs, o->configs, err))
         return err->code;

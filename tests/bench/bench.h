@@ -2,8 +2,8 @@
 #ifndef EVP_BENCH_H
 #define EVP_BENCH_H
 
-#include "profiler/groups.h"
-#include "profiler/run.h"
+#include "profiler/run/groups.h"
+#include "profiler/run/run.h"
 
 struct bench_options {
     const char *contexts, *questions, *configs; // files; a list of configs
@@ -20,7 +20,7 @@ struct bench {
     int n_configs;
     struct engine *engine;
     struct session *session;
-    struct store store; // none
+    struct shards shards; // none
     struct grid grid;
     struct table_made made;
 };

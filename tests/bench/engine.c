@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "engine/engine.h"
+#include "engine/transformer/engine.h"
 #include "methods/config.h"
 #include "tests/bench/gemm_rate.h"
 

@@ -8,9 +8,9 @@
  */
 #include "base/clock.h"
 #include "base/rng.h"
-#include "loader/formats/manifest.h"
-#include "loader/index/folder.h"
+#include "formats/manifest.h"
 #include "loader/load/load.h"
+#include "loader/store/folder.h"
 #include "loader/store/tier_store.h"
 
 #include <math.h>

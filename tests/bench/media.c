@@ -3,7 +3,7 @@
  * ends with a flush, and into a folder it makes files that were not there.
  */
 #include "base/clock.h"
-#include "loader/media/medium.h"
+#include "loader/store/medium.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@
     roofline.py --measured FILE.json              what tests/bench/job measured
     roofline.py --write docs/roofline.md          renews the tables of that page; --check: are they up to date?
 
-It runs no op. It walks through the passes of the engine (engine/session.c, engine/decode.c) and the methods' ops
+It runs no op. It walks through the passes of the engine (engine/transformer/session.c, engine/transformer/decode.c) and the methods' ops
 (methods/) with the shapes alone, and counts as kernels/around.h does: two operations for each multiplication and
 addition in a product; operands read and results written, each once. tests/golden/roofline compares the counts with those
 of a run. An op takes at least max(operations / peak rate, bytes / bandwidth).
@@ -57,7 +57,7 @@ class Job:
         for i, x in enumerate((calls, flop, bytes_)):
             c[i] += x
 
-    # ---- one pass: engine/forward.c -------------------------------------------------
+    # ---- one pass: engine/transformer/forward.c -------------------------------------------------
 
     def gemm(self, n, out, width, add=False):
         e = self.e
@@ -139,7 +139,7 @@ class Job:
         self.rmsnorm(n)
         self.op("best", 2 * n * m["V"] * m["D"], (n + m["V"]) * m["D"] * self.e + 12 * n)
 
-    # ---- prefill: engine/session.c ----------------------------------------------------
+    # ---- prefill: engine/transformer/session.c ----------------------------------------------------
 
     def prefill(self):
         S, R = self.a.tokens, self.a.pass_rows
@@ -214,10 +214,10 @@ class Job:
         for config in self.configs:
             self.variant(config)
 
-    # ---- answers: engine/decode.c ---------------------------------------------------------
+    # ---- answers: engine/transformer/decode.c ---------------------------------------------------------
 
     def question(self):
-        """One question alone, three times twice: time_question() in profiler/run.c, session_question_s()."""
+        """One question alone, three times twice: time_question() in profiler/run/run.c, session_question_s()."""
         q, R = self.a.question_tokens, self.a.pass_rows
         self.phase = "question"
         for _ in range(6):

@@ -10,10 +10,10 @@
  */
 #include "base/clock.h"
 #include "base/rng.h"
-#include "loader/formats/manifest.h"
-#include "loader/formats/payload.h"
-#include "loader/index/index.h"
+#include "formats/manifest.h"
+#include "formats/payload.h"
 #include "loader/libevp/evp.h"
+#include "loader/store/index.h"
 #include "loader/store/tier_store.h"
 
 #include <fcntl.h>

@@ -461,7 +461,7 @@ static void run_attentions(struct bench *b)
     json_end(&b->out, ']');
 }
 
-/* As engine/plan.c does: attention goes in turns that what was planned can hold. */
+/* As engine/transformer/plan.c does: attention goes in turns that what was planned can hold. */
 static void plan_scratch(struct bench *b)
 {
     const struct sizes *z = b->of;

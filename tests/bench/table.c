@@ -7,7 +7,7 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "profiler/table.h"
+#include "profiler/table/table.h"
 #include "tests/bench/instance.h"
 
 #include <math.h>

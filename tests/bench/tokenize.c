@@ -2,8 +2,8 @@
  * second of the fastest time and the number of ids. */
 #include "base/clock.h"
 #include "base/file.h"
-#include "engine/model.h"
-#include "engine/tokenizer.h"
+#include "engine/model/model.h"
+#include "engine/tokens/tokenizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* An archive from anywhere, to contexts. What it may take: the limits of datasets/archive.h hold whatever is inside. */
+/* An archive from anywhere, to contexts. What it may take: the limits of base/archive.h hold whatever is inside. */
+#include "base/archive.h"
 #include "base/file.h"
-#include "datasets/archive.h"
 #include "datasets/import.h"
 
 #include <stdlib.h>

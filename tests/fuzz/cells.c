@@ -1,5 +1,5 @@
 /* cells.c - any bytes as a list of cells: refused with a sentence, or every cell is of a known question and config. */
-#include "profiler/cells.h"
+#include "formats/cells.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Any bytes as a chat template file and as a model's template: what is accepted has two halves, and those of a file are
  * the file without its mark. */
-#include "engine/chat.h"
+#include "engine/tokens/chat.h"
 
 #include <stdint.h>
 #include <stdlib.h>

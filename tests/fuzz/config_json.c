@@ -1,5 +1,5 @@
 /* Any bytes as the config.json of a model's folder: what it says is refused, or possible. */
-#include "engine/model_internal.h"
+#include "engine/model/model_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

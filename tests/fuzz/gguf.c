@@ -1,6 +1,6 @@
 /* Any bytes as a GGUF file: the container, the model, and the tokenizer in it. Every tensor a model has is read. */
-#include "engine/model_internal.h"
-#include "engine/tokenizer_internal.h"
+#include "engine/model/model_internal.h"
+#include "engine/tokens/tokenizer_internal.h"
 #include "kernels/backend.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* index.c - any bytes as the published index of a folder: refused with a sentence, or searched without a step outside
  * of it. The checksum is put right, too, so that what it guards is reached.
  */
-#include "loader/index/index.h"
+#include "loader/store/index.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef EVP_FUZZ_PLACEMENT_H
 #define EVP_FUZZ_PLACEMENT_H
 
-#include "loader/formats/manifest.h"
+#include "formats/manifest.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* receipt.c - any bytes as a receipt: refused with a sentence, or no entry names a file elsewhere. */
-#include "loader/formats/receipt.h"
+#include "formats/receipt.h"
 
 #include <stdlib.h>
 #include <string.h>

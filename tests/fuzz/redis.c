@@ -10,7 +10,7 @@
  * first byte of its input says, and prints that byte and what the server answers.
  */
 #include "base/buf.h"
-#include "loader/media/medium.h"
+#include "loader/store/medium.h"
 
 #include <arpa/inet.h>
 #include <hiredis/hiredis.h>

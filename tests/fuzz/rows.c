@@ -1,8 +1,8 @@
 /* JSON Lines from anywhere: as contexts, questions, an access log, rules, and LongBench's rows. */
-#include "base/context.h"
-#include "datasets/access.h"
 #include "datasets/import.h"
-#include "datasets/rules.h"
+#include "formats/access.h"
+#include "formats/context.h"
+#include "formats/rules.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Bytes as a table: HDF5 files through the child process that reads them, images (what the child hands over, and what a
  * child that libhdf5 led astray could) straight into the parent's checks. */
-#include "profiler/table_column.h"
+#include "profiler/table/table_column.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* tiers.c - any bytes as tiers.json: refused with a sentence, or written back as a list that reads the same. */
-#include "loader/formats/tiers.h"
+#include "formats/tiers.h"
 
 #include <stdlib.h>
 #include <string.h>

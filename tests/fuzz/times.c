@@ -1,5 +1,5 @@
 /* times.c - any bytes as times.json: refused with a sentence, or curves whose values are numbers of seconds. */
-#include "profiler/times.h"
+#include "profiler/score/times.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #ifndef EVP_FUZZ_VOCABULARY_H
 #define EVP_FUZZ_VOCABULARY_H
 
-#include "engine/tokenizer_internal.h"
+#include "engine/tokens/tokenizer_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

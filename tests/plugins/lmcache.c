@@ -1,8 +1,8 @@
 /* lmcache.c - a medium in the place of evp-lmcache.so, which nothing of ours knows: values in this process's memory.
  *
- * It has what loader/media/medium.h wants of a medium and nothing more.
+ * It has what loader/store/medium.h wants of a medium and nothing more.
  */
-#include "loader/media/medium.h"
+#include "loader/store/medium.h"
 
 #include <pthread.h>
 #include <stdlib.h>

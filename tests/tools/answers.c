@@ -5,7 +5,7 @@
  * evp-score the similarity to the answer with the untouched cache.
  */
 #include "base/json.h"
-#include "profiler/table.h"
+#include "profiler/table/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

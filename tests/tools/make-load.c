@@ -15,7 +15,7 @@
  * counts 256 bytes a token.
  */
 #include "base/rng.h"
-#include "loader/formats/manifest.h"
+#include "formats/manifest.h"
 #include "methods/packed_payload.h"
 
 #include <inttypes.h>

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/parse.h"
-#include "profiler/table.h"
+#include "profiler/table/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

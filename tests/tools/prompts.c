@@ -7,9 +7,9 @@
  *
  * With it does as a serving process: tokenises each prompt whole, in one go, and looks up how much of it is placed.
  */
-#include "base/context.h"
-#include "engine/model.h"
-#include "engine/tokenizer_internal.h"
+#include "engine/model/model.h"
+#include "engine/tokens/tokenizer_internal.h"
+#include "formats/context.h"
 #include "loader/libevp/evp.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Access logs and rules: what each row does to the contexts it names, and rows that are refused. */
 #include "base/file.h"
-#include "datasets/access.h"
-#include "datasets/rules.h"
+#include "formats/access.h"
+#include "formats/rules.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* Chat templates: the halves of each family around a message are what Jinja makes of its template
  * (tests/golden/chat/rendered.json, made by the script beside it); templates and files that are refused. */
 #include "base/array.h"
-#include "base/context.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "engine/chat.h"
-#include "engine/tokenizer_internal.h"
+#include "engine/tokens/chat.h"
+#include "engine/tokens/tokenizer_internal.h"
+#include "formats/context.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Rows of contexts and questions: what is taken, what is refused, and that both come back as they went. */
-#include "base/context.h"
 #include "base/file.h"
+#include "formats/context.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

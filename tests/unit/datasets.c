@@ -1,7 +1,7 @@
 /* From published prompts and files of every kind to contexts. */
+#include "base/archive.h"
 #include "base/digest.h"
 #include "base/file.h"
-#include "datasets/archive.h"
 #include "datasets/dataset.h"
 #include "datasets/import.h"
 #include "datasets/row.h"

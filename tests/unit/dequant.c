@@ -1,7 +1,7 @@
 /* Block formats of GGUF files, bit by bit: random blocks against digests of what the gguf Python package makes of them.
  * tests/data/blocks.py made the digests, from the same bytes. */
 #include "base/digest.h"
-#include "engine/dequant.h"
+#include "engine/model/dequant.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Samples of contexts: their sizes as text, and that a larger sample of a seed holds the smaller one. */
-#include "profiler/draw.h"
+#include "profiler/run/draw.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The engine on a tiny random model, over a list of backends: each against the reference, grouped decoding against one
  * sequence at a time and against the whole text run again, and what it refuses. */
-#include "engine/engine_internal.h"
+#include "engine/transformer/engine_internal.h"
 
 #include "tests/unit/engine_bench.h"
 #include "tests/unit/tiny_model.h"

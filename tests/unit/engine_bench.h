@@ -3,7 +3,7 @@
 #ifndef EVP_ENGINE_BENCH_H
 #define EVP_ENGINE_BENCH_H
 
-#include "engine/engine.h"
+#include "engine/transformer/engine.h"
 
 enum { CONTEXT = 1100, LONG = 600, QUESTIONS = 4, NEW = 12, VARIANTS = 4 };
 

@@ -1,7 +1,7 @@
 /* Sampled answers: the same in every batch and on every backend, drawn from the model's own logits. That they are the
  * same whatever questions share is tested with the others. */
 #include "base/rng.h"
-#include "engine/sample.h"
+#include "engine/transformer/sample.h"
 #include "tests/unit/engine_bench.h"
 #include "tests/unit/tiny_model.h"
 

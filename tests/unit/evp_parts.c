@@ -3,8 +3,8 @@
  */
 #include "base/file.h"
 #include "base/rng.h"
-#include "loader/formats/manifest.h"
-#include "loader/formats/payload.h"
+#include "formats/manifest.h"
+#include "formats/payload.h"
 #include "loader/libevp/evp.h"
 
 #include <criterion/criterion.h>

@@ -3,9 +3,9 @@
 #include "tests/unit/evp_world.h"
 
 #include "base/rng.h"
+#include "formats/manifest.h"
 #include "loader/libevp/evp.h"
-#include "loader/formats/manifest.h"
-#include "planner/placement/placement.h"
+#include "placement/placement.h"
 #include "planner/incremental.h"
 #include "planner/utility.h"
 

@@ -2,8 +2,8 @@
  * refused; processes that fork meanwhile.
  */
 #include "base/file.h"
-#include "loader/formats/manifest.h"
-#include "loader/formats/payload.h"
+#include "formats/manifest.h"
+#include "formats/payload.h"
 #include "loader/libevp/evp.h"
 
 #include <criterion/criterion.h>

@@ -1,8 +1,8 @@
 /* Stores of the installed library: what they say of tiers that they cannot read, and options of other headers. */
 #include "base/file.h"
-#include "loader/formats/manifest.h"
-#include "loader/index/index.h"
+#include "formats/manifest.h"
 #include "loader/libevp/evp.h"
+#include "loader/store/index.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #define EVP_EVP_WORLD_H
 
 #include "base/rng.h"
-#include "loader/formats/manifest.h"
+#include "formats/manifest.h"
 #include "planner/plan.h"
 
 enum { CONTEXTS = 32, VARIANTS = 5, TIERS = 3 };

@@ -1,5 +1,5 @@
 /* How long a profile takes elsewhere: operations or bytes over what a data sheet says, worked out by hand. */
-#include "profiler/forecast.h"
+#include "profiler/run/forecast.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

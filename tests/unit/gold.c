@@ -1,10 +1,12 @@
 /* Right answers from contexts to a table, and their scores by a metric that only the test knows. */
-#include "profiler/gold.h"
+#include "profiler/score/gold.h"
+#include "profiler/table/gold_list.h"
 #include "tests/unit/small_table.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 static void expect(const struct context *c, const char *question, const char *want)
@@ -41,24 +43,10 @@ Test(gold, a_list_of_texts_is_checked)
     cr_assert(!gold_is_list("\"a\"") && !gold_is_list("null"));
 }
 
-/* How many of the right answers an answer is. */
-static int count(const char *dataset, const char *answer, const struct gold *gold, double *score, struct err *err)
-{
-    int n = 0;
-
-    if (strcmp(dataset, "bad") == 0)
-        return err_set(err, ERR_FORMAT, "no");
-    for (int i = 0; i < gold->n; i++)
-        n += strcmp(gold->at[i], answer) == 0;
-    *score = strcmp(dataset, "none") ? (double)n / gold->n : (double)NAN;
-    return 0;
-}
-
-static const struct gold_scorer counter = { count };
-
 /* One context with two questions, one more with one. */
 Test(gold, scores_and_their_means)
 {
+    static char text[60001], list[60005];
     struct table t;
     struct err err;
 
@@ -66,21 +54,26 @@ Test(gold, scores_and_their_means)
     cr_assert_eq(table_alloc_scores(&t, 0, &err), 0);
     t.question_context[1] = 0;
     t.gold_answers[0] = "[\"yes\"]";
-    t.gold_answers[1] = "[\"yes\",\"no\"]";
+    t.gold_answers[1] = "[\"no\",\"yes or no\"]"; // of which "yes" has a third: F1 = 1/2
+    t.context_dataset[0] = "qasper";
     t.answer_n_tokens[3] = -1; // question 1 with the variant
     t.answer_text[3] = "";
-    cr_assert_eq(gold_score(&t, &counter, &err), 0, "%s", err.msg);
+    cr_assert_eq(gold_score(&t, &err), 0, "%s", err.msg);
     cr_assert(t.gold_score[0] == 1 && t.gold_score[1] == 0 && t.gold_score[2] == 0.5F && isnan(t.gold_score[3]));
     cr_assert(isnan(t.gold_score[4]), "nothing is right");
     cr_assert(t.gold_mean[0] == 0.75 && t.gold_mean[1] == 0 && isnan(t.gold_mean[2]) && isnan(t.gold_mean[4]));
     cr_assert_eq(table_check(&t, &err), 0, "%s", err.msg);
 
     t.context_dataset[0] = "none";
-    cr_assert_eq(gold_score(&t, &counter, &err), 0);
+    cr_assert_eq(gold_score(&t, &err), 0);
     cr_assert(isnan(t.gold_score[0]) && isnan(t.gold_mean[0]), "the dataset has no metric");
-    t.context_dataset[0] = "bad";
-    cr_assert_eq(gold_score(&t, &counter, &err), ERR_FORMAT);
-    cr_assert_str_eq(err.msg, "question 'q0': no");
+    t.context_dataset[0] = "lcc";
+    memset(text, 'x', sizeof(text) - 1);
+    snprintf(list, sizeof(list), "[\"%s\"]", text);
+    t.answer_text[0] = text;
+    t.gold_answers[0] = list;
+    cr_assert_eq(gold_score(&t, &err), ERR_FORMAT);
+    cr_assert(strstr(err.msg, "question 'q0': an answer or the dataset's is too long"), "%s", err.msg);
     table_release(&t);
 }
 

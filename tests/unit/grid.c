@@ -1,8 +1,8 @@
 /* The plan of a profile: which context has which question, what is open, what fits, what is answered together. */
 #include "base/file.h"
-#include "engine/tokenizer_internal.h"
-#include "profiler/grid.h"
-#include "profiler/groups.h"
+#include "engine/tokens/tokenizer_internal.h"
+#include "profiler/run/grid.h"
+#include "profiler/run/groups.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -185,14 +185,14 @@ Test(grid, many_refusals_are_counted)
     }
 }
 
-/* Context a with question q1 answered by none and knorm; as store_open() would have it. */
-static void fill_store(struct store *s, const char *digest)
+/* Context a with question q1 answered by none and knorm; as shards_open() would have it. */
+static void fill_shards(struct shards *s, const char *digest)
 {
     struct err err;
 
     static char path[] = "p.h5";
 
-    *s = (struct store){ .path = path, .lock = -1 };
+    *s = (struct shards){ .path = path, .lock = -1 };
     cr_assert_eq(table_alloc(&s->have, 1, 2, 1, &err), 0);
     s->have.context_id[0] = "a";
     s->have.context_token_digest[0] = digest;
@@ -206,14 +206,14 @@ static void fill_store(struct store *s, const char *digest)
     cr_assert_eq(table_rows_add(&s->rows, &s->have, &err), 0);
 }
 
-static void empty_store(struct store *s)
+static void empty_shards(struct shards *s)
 {
     table_release(&s->have);
     table_rows_release(&s->rows);
 }
 
-/* A grid of all inputs, where every context has 50 tokens, and its store. */
-static void open_grid(struct grid *g, struct store *s)
+/* A grid of all inputs, where every context has 50 tokens, and its shards. */
+static void open_grid(struct grid *g, struct shards *s)
 {
     struct err err;
     struct grid_input in = input(1, 1);
@@ -221,14 +221,14 @@ static void open_grid(struct grid *g, struct store *s)
     cr_assert_eq(grid_begin(g, &in, &err), 0);
     give_tokens(g, 50);
     cr_assert_eq(grid_fit(g, &in, &err), 0);
-    fill_store(s, g->work[0].token_digest);
+    fill_shards(s, g->work[0].token_digest);
 }
 
-static int open_again(struct grid *g, const struct store *s, struct err *err)
+static int open_again(struct grid *g, const struct shards *s, struct err *err)
 {
     struct grid_input in = input(1, 1);
 
-    in.store = s;
+    in.shards = s;
     return grid_open(g, &in, err);
 }
 
@@ -236,7 +236,7 @@ Test(grid, only_what_is_missing_is_open)
 {
     struct grid g;
     struct err err;
-    struct store s;
+    struct shards s;
 
     open_grid(&g, &s);
     cr_assert_eq(open_again(&g, &s, &err), 0, "%s", err.msg);
@@ -261,7 +261,7 @@ Test(grid, only_what_is_missing_is_open)
     g.n_found = 0;
     cr_assert_eq(open_again(&g, &s, &err), 0);
     cr_assert_eq(g.n_found, 1);
-    empty_store(&s);
+    empty_shards(&s);
     grid_release(&g);
 }
 
@@ -269,7 +269,7 @@ Test(grid, a_text_that_changed_is_left_out)
 {
     struct grid g;
     struct err err;
-    struct store s;
+    struct shards s;
 
     open_grid(&g, &s);
     s.have.question_text[0] = "what?";
@@ -278,7 +278,7 @@ Test(grid, a_text_that_changed_is_left_out)
     cr_assert_str_eq(g.work[0].question[0]->id, "q2");
     cr_assert_eq(g.work[0].n_open, 3);
     cr_assert_str_eq(g.why.at[0], "question 'q1' has another text or context in 'p.h5'; --overwrite replaces it");
-    empty_store(&s);
+    empty_shards(&s);
     grid_release(&g);
 
     open_grid(&g, &s);
@@ -286,7 +286,7 @@ Test(grid, a_text_that_changed_is_left_out)
     cr_assert_eq(open_again(&g, &s, &err), 0, "%s", err.msg);
     cr_assert(g.n_refused == 1 && g.n_work == 2 && g.n_contexts == 2 && g.n_found == 0);
     cr_assert_str_eq(g.why.at[0], "context 'a' has another text in 'p.h5'; --overwrite replaces it");
-    empty_store(&s);
+    empty_shards(&s);
     grid_release(&g);
 }
 
@@ -312,9 +312,9 @@ Test(grid, the_cut_does_not_hang_on_every_token_of_a_question)
     }
 }
 
-/* A context of 90 tokens that the store has cut to 69, or to 70 of other tokens; q1 has 20 tokens, q2 `longer` more.
+/* A context of 90 tokens that the shards have cut to 69, or to 70 of other tokens; q1 has 20 tokens, q2 `longer` more.
  * The model has 100 tokens, an answer 10. */
-static void fit_cut(struct grid *g, struct store *s, int stored, int longer)
+static void fit_cut(struct grid *g, struct shards *s, int stored, int longer)
 {
     struct grid_input in = input(1, 3);
     char digest[DIGEST_HEX];
@@ -328,10 +328,10 @@ static void fit_cut(struct grid *g, struct store *s, int stored, int longer)
     g->work[0].question_ids[1].n = 20 + longer;
     g->work[0].question_ids[1].at = calloc((size_t)(20 + longer), sizeof(int32_t));
     cr_assert_eq(digest_tokens(g->work[0].ids.at, stored, digest, &err), 0);
-    fill_store(s, digest);
+    fill_shards(s, digest);
     s->have.n_tokens[0] = 69;
     in.too_long = TOO_LONG_CUT;
-    in.store = s;
+    in.shards = s;
     cr_assert_eq(grid_fit(g, &in, &err), 0, "%s", err.msg);
     cr_assert_eq(g->n_work, 1);
     g->work[0].n_open = 0;
@@ -341,19 +341,19 @@ static void fit_cut(struct grid *g, struct store *s, int stored, int longer)
 Test(grid, a_cut_stays_as_it_is_stored)
 {
     struct grid g;
-    struct store s;
+    struct shards s;
 
     for (int longer = 0; longer <= 2; longer++) { // 69 + 21 + 10: just fits
         fit_cut(&g, &s, 69, longer);
         cr_assert(g.work[0].ids.n == 69 && g.work[0].n_cut == 21, "longer by %d: %d", longer, g.work[0].ids.n);
         cr_assert_eq(g.work[0].n_questions, longer == 2 ? 1 : 2);
         cr_assert_eq(g.n_refused_questions, longer == 2);
-        empty_store(&s);
+        empty_shards(&s);
         grid_release(&g);
     }
     fit_cut(&g, &s, 70, 2); // other tokens are stored: cut as if nothing were
     cr_assert(g.work[0].ids.n == 26 && g.work[0].n_questions == 2);
-    empty_store(&s);
+    empty_shards(&s);
     grid_release(&g);
 }
 
@@ -374,14 +374,14 @@ Test(grid, contexts_and_questions_are_one_prompt)
 {
     struct grid g;
     struct err err;
-    struct store s = { 0 };
+    struct shards s = { 0 };
     struct grid_input in = input(1, 1);
     struct tokenizer *t = tiny(&err);
     struct tokens whole = { 0 };
     struct buf text = { 0 };
 
     in.tokenizer = t;
-    in.store = &s;
+    in.shards = &s;
     in.model_tokens = 10000;
     cr_assert_eq(grid_begin(&g, &in, &err), 0);
     cr_assert_eq(grid_plan(&g, &in, &err), 0, "%s", err.msg);
@@ -407,13 +407,13 @@ Test(grid, questions_of_a_cut_context_are_encoded_apart)
 {
     struct grid g;
     struct err err;
-    struct store s = { 0 };
+    struct shards s = { 0 };
     struct grid_input in = input(1, 1);
     struct tokenizer *t = tiny(&err);
     struct tokens apart = { 0 };
 
     in.tokenizer = t;
-    in.store = &s;
+    in.shards = &s;
     in.model_tokens = 150;
     in.too_long = TOO_LONG_CUT;
     cr_assert_eq(grid_begin(&g, &in, &err), 0);
@@ -431,13 +431,13 @@ Test(grid, a_context_without_tokens_of_its_own_is_refused)
 {
     struct grid g;
     struct err err;
-    struct store s = { 0 };
+    struct shards s = { 0 };
     struct grid_input in = input(1, 1);
     struct tokenizer *t = tiny(&err);
 
     t->chat.head[0] = '\0';
     in.tokenizer = t;
-    in.store = &s;
+    in.shards = &s;
     cr_assert_eq(grid_begin(&g, &in, &err), 0);
     cr_assert_eq(grid_plan(&g, &in, &err), 0, "%s", err.msg);
     cr_assert(g.n_work == 0 && g.n_refused == 3);

@@ -1,7 +1,7 @@
 /* A plan kept while contexts come, change and go: capacities after every single operation, objective and free bytes,
  * and the bound against a fresh solution. */
-#include "planner/incremental.h"
 #include "base/rng.h"
+#include "planner/incremental.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

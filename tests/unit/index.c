@@ -1,7 +1,7 @@
 /* The published index: every record found, and nothing else; damage anywhere; readers beside a writer.
  */
 #include "base/rng.h"
-#include "loader/index/index.h"
+#include "loader/store/index.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

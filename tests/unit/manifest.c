@@ -1,6 +1,6 @@
 /* Manifests: what one may say, that what is written reads back the same, and what takes one plan to the next. */
 #include "base/file.h"
-#include "loader/formats/manifest.h"
+#include "formats/manifest.h"
 #include "tests/unit/lie.h"
 
 #include <criterion/criterion.h>
@@ -130,7 +130,7 @@ Test(manifest, has_the_members_of_its_schema)
     struct err err;
     int n = 0;
 
-    cr_assert_eq(file_read(&text, "loader/formats/manifest.schema.json", 1 << 20, &err), 0);
+    cr_assert_eq(file_read(&text, "formats/manifest.schema.json", 1 << 20, &err), 0);
     struct json *schema = json_parse(text.at, text.n, &err);
     cr_assert(schema, "%s", err.msg);
     close(mkstemp(path));

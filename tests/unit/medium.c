@@ -2,8 +2,8 @@
  * from what cannot be reached.
  */
 #include "base/file.h"
-#include "loader/index/folder.h"
-#include "loader/media/medium.h"
+#include "loader/store/folder.h"
+#include "loader/store/medium.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>

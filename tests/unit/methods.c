@@ -1,6 +1,6 @@
 /* Configs, and sizes known before anything is computed. */
+#include "formats/config_name.h"
 #include "tests/unit/cache.h"
-#include "loader/formats/config_name.h"
 
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
 /* LongBench's metrics on answers small enough to score by hand; tests/golden/metric has more, by the published code. */
-#include "datasets/metric.h"
+#include "profiler/score/metric.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,9 +1,9 @@
 /* Model files: number formats, both containers, and what must be refused. tests/data/tiny.py made the files. */
 #include "base/file.h"
 #include "base/map.h"
-#include "engine/dequant.h"
-#include "engine/gguf.h"
-#include "engine/model.h"
+#include "engine/model/dequant.h"
+#include "engine/model/gguf.h"
+#include "engine/model/model.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The digest of a model: where it is remembered, until when, and that nothing about a note is ever an error. Time is
  * given, so that no test waits for a file to become old. */
 #include "base/file.h"
-#include "engine/model_internal.h"
+#include "engine/model/model_internal.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

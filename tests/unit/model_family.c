@@ -1,6 +1,6 @@
 /* What config.json says in the families: fields that are absent, biases, experts, windows, partial rotation; and who is
  * refused, with the reason. */
-#include "engine/model_internal.h"
+#include "engine/model/model_internal.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Folders of a model: what config.json may say, and tensors that a plain Llama does not have. */
 #include "base/file.h"
 #include "base/safetensors.h"
-#include "engine/model.h"
+#include "engine/model/model.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Keys and tensors of a GGUF file that a plain Llama does not have: read, known to be harmless, or refused by name. The
  * files are tests/data/tiny.gguf with more in them. */
 #include "base/file.h"
-#include "engine/gguf.h"
-#include "engine/model.h"
+#include "engine/model/gguf.h"
+#include "engine/model/model.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

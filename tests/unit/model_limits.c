@@ -1,9 +1,9 @@
 /* What a model file and its tokenizer may say: each limit exactly, and one beyond it. The GGUF files are built here,
  * piece by piece; the folders are the tiny model of tests/data with another config.json. */
 #include "base/file.h"
-#include "engine/gguf.h"
-#include "engine/model_internal.h"
-#include "engine/tokenizer_internal.h"
+#include "engine/model/gguf.h"
+#include "engine/model/model_internal.h"
+#include "engine/tokens/tokenizer_internal.h"
 #include "tests/unit/tiny_model.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* Models of random weights: the same numbers in any process, thread and type, of the size that keeps logits small; the
  * tokenizer of bytes; what a name that is none says. */
 #include "base/digest.h"
-#include "engine/engine.h"
+#include "engine/transformer/engine.h"
 #include "kernels/half.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* The numbers of a model's tensors: views into the file, copies in the file's type or as f32, and that a number which
  * is not finite is refused by name and place. The tiny model's tensors are replaced here by others of every type. */
-#include "engine/model_internal.h"
+#include "engine/model/model_internal.h"
 #include "kernels/backend.h"
 #include "kernels/half.h"
 

@@ -1,6 +1,6 @@
 /* Operations between two placements, and the means and gaps of a plan. */
-#include "loader/formats/operation.h"
-#include "loader/formats/outcome.h"
+#include "formats/operation.h"
+#include "formats/outcome.h"
 #include "planner/plan.h"
 
 #include <criterion/criterion.h>

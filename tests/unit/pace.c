@@ -1,5 +1,5 @@
 /* What is left, by what is done. Rates are set by hand: a clock would make it slow. */
-#include "profiler/pace.h"
+#include "profiler/run/pace.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* The cap on what a plan writes, with more contexts than the sample that its price is looked for on: the cap is kept
  * and used, the proof holds, and it takes few plans.
  */
-#include "planner/placement/placement.h"
+#include "placement/placement.h"
 
 #include "base/rng.h"
 

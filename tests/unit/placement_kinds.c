@@ -3,7 +3,7 @@
  */
 #include "tests/unit/placement_night.h"
 
-#include "planner/placement/placement_internal.h"
+#include "placement/placement_internal.h"
 #include "planner/spread.h"
 
 #include <criterion/criterion.h>

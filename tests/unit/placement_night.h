@@ -1,10 +1,10 @@
-/* placement_night.h - files and steps that the tests of planner/placement/ share: one night of planning over
+/* placement_night.h - files and steps that the tests of placement/ share: one night of planning over
  * tests/data/table.h5, which tests/data/table.py made: three contexts, three configs, numbers to check by hand.
  */
 #ifndef EVP_PLACEMENT_NIGHT_H
 #define EVP_PLACEMENT_NIGHT_H
 
-#include "planner/placement/placement.h"
+#include "placement/placement.h"
 
 enum { NONE, KEYDIFF, KIVI, CONFIGS };
 enum { DRAM, SSD, TIERS };

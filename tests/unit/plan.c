@@ -1,6 +1,6 @@
 /* Memory is planned: what fits, what is refused and with which numbers, that nothing is taken beyond the plan, and that
  * every allocation that fails is an error and no leak. */
-#include "engine/engine.h"
+#include "engine/transformer/engine.h"
 
 #include "kernels/pool.h"
 #include "tests/unit/tiny_model.h"

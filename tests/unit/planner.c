@@ -1,7 +1,7 @@
 /* Plans: capacities on random instances, against brute force on tiny ones, and the papers' own counterexample. */
+#include "base/rng.h"
 #include "planner/plan.h"
 #include "planner/utility.h"
-#include "base/rng.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

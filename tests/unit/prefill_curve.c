@@ -1,5 +1,5 @@
 /* Which points of a prefill are kept, and how their times are scaled. */
-#include "profiler/prefill_curve.h"
+#include "profiler/run/prefill_curve.h"
 
 #include <criterion/criterion.h>
 

@@ -3,8 +3,8 @@
  */
 #include "base/rng.h"
 #include "base/utf8.h"
-#include "engine/nfc.h"
-#include "engine/tokenizer_internal.h"
+#include "engine/tokens/nfc.h"
+#include "engine/tokens/tokenizer_internal.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

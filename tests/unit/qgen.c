@@ -1,7 +1,7 @@
 /* The offline generator and the list of questions: coverage, determinism, no duplicates, nothing about templates. */
 #include "base/buf.h"
-#include "qgen/question_list.h"
 #include "qgen/offline.h"
+#include "qgen/question_list.h"
 #include "qgen/segments.h"
 
 #include <criterion/criterion.h>

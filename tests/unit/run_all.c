@@ -1,8 +1,8 @@
 /* Every context of a grid measured and kept, on a tiny model and a backend that fails when it is told to. */
-#include "profiler/run_all.h"
+#include "profiler/run/run_all.h"
 
 #include "base/file.h"
-#include "profiler/groups.h"
+#include "profiler/run/groups.h"
 #include "tests/unit/tiny_model.h"
 
 #include <criterion/criterion.h>
@@ -22,7 +22,7 @@ static struct {
     int n_configs;
     struct engine *engine;
     struct session *session;
-    struct store store;
+    struct shards shards;
     struct table_made made;
     struct grid grid;
     int n_begun, n_failed, code;
@@ -87,8 +87,8 @@ static void open_world(void)
     cr_assert_not_null(mkdtemp(w.dir));
     w.path = file_join(w.dir, "p.h5");
     w.made = (struct table_made){ "tiny", "", "reference", "f32", 2, "", 0 };
-    cr_assert_eq(store_open(&w.store, w.path, STORE_WRITE, &err), 0, "%s", err.msg);
-    cr_assert_eq(store_read(&w.store, &w.made, STORE_EXTEND, &err), 0, "%s", err.msg);
+    cr_assert_eq(shards_open(&w.shards, w.path, SHARDS_WRITE, &err), 0, "%s", err.msg);
+    cr_assert_eq(shards_read(&w.shards, &w.made, SHARDS_EXTEND, &err), 0, "%s", err.msg);
     struct grid_input in = { .contexts = &w.contexts,
                              .questions = &w.questions,
                              .config = w.config,
@@ -97,18 +97,18 @@ static void open_world(void)
                              .shard = { 1, 1 },
                              .model_tokens = 2000,
                              .tokenizer = engine_tokenizer(w.engine),
-                             .store = &w.store };
+                             .shards = &w.shards };
     cr_assert_eq(grid_begin(&w.grid, &in, &err), 0, "%s", err.msg);
     cr_assert_eq(grid_plan(&w.grid, &in, &err), 0, "%s", err.msg);
     cr_assert_eq(w.grid.n_contexts, CONTEXTS);
     start_engine();
-    cr_assert_eq(store_begin(&w.store, &err), 0, "%s", err.msg);
+    cr_assert_eq(shards_begin(&w.shards, &err), 0, "%s", err.msg);
 }
 
 static void close_world(void)
 {
     grid_release(&w.grid);
-    store_close(&w.store);
+    shards_close(&w.shards);
     unlink(w.path);
     cr_assert_eq(rmdir(w.dir), 0);
     free(w.path);
@@ -145,7 +145,7 @@ static int run_with(int context, int code, struct err *err)
 
     fail_in = context;
     fail_with = code;
-    return run_all(&run, &w.store, &watch, err);
+    return run_all(&run, &w.shards, &watch, err);
 }
 
 /* Contexts in FILE after the end of the run. */
@@ -154,7 +154,7 @@ static int n_kept(void)
     struct table t;
     struct err err;
 
-    cr_assert_eq(store_finish(&w.store, &(struct store_whole){ .order = &w.contexts.ids, .lineage = "{}" }, &err), 0,
+    cr_assert_eq(shards_finish(&w.shards, &(struct shards_whole){ .order = &w.contexts.ids, .lineage = "{}" }, &err), 0,
                  "%s", err.msg);
     cr_assert_eq(table_read(&t, w.path, TABLE_ALL, &err), 0, "%s", err.msg);
     int n = t.n_contexts;

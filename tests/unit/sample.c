@@ -1,5 +1,5 @@
 /* Tokens drawn by their probability: against softmax, and at the ends. */
-#include "engine/sample.h"
+#include "engine/transformer/sample.h"
 
 #include "base/rng.h"
 

@@ -1,6 +1,6 @@
 /* Scoring a table of two contexts, two configs and six questions with an embedder that only the test knows; how answers
  * are batched; utility on tiers. */
-#include "profiler/score.h"
+#include "profiler/score/score.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

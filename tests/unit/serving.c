@@ -1,5 +1,5 @@
 /* Times of a serving GPU in the place of those profiled: worked out by hand. */
-#include "profiler/serving.h"
+#include "profiler/score/serving.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Slots of a store: taken lowest first, given back in any order, never twice. */
-#include "engine/slots.h"
+#include "engine/transformer/slots.h"
 
 #include "base/rng.h"
 

@@ -2,7 +2,7 @@
 #ifndef EVP_SMALL_TABLE_H
 #define EVP_SMALL_TABLE_H
 
-#include "profiler/table.h"
+#include "profiler/table/table.h"
 
 #define SMALL_DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 

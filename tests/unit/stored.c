@@ -1,9 +1,9 @@
 /* Entries of an index or a receipt at their limits: what is let in one below, at and above each. */
 #include "base/buf.h"
-#include "loader/formats/manifest.h"
-#include "loader/formats/operation.h"
-#include "loader/formats/receipt.h"
-#include "loader/formats/stored.h"
+#include "formats/manifest.h"
+#include "formats/operation.h"
+#include "formats/receipt.h"
+#include "formats/stored.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The table: file and back, and the rules that reading applies. */
 #include "base/buf.h"
 #include "base/file.h"
-#include "profiler/table_column.h"
+#include "profiler/table/table_column.h"
 #include "tests/unit/small_table.h"
 
 #include <criterion/criterion.h>

@@ -3,8 +3,8 @@
  */
 #include "base/file.h"
 #include "base/rng.h"
-#include "loader/formats/manifest.h"
-#include "loader/index/folder.h"
+#include "formats/manifest.h"
+#include "loader/store/folder.h"
 #include "loader/store/state_internal.h"
 #include "loader/store/tier_store.h"
 

@@ -1,7 +1,7 @@
 /* tiers.json: what is let in, what is refused and in which words. */
 #include "base/file.h"
-#include "loader/formats/redis_address.h"
-#include "loader/formats/tiers.h"
+#include "formats/redis_address.h"
+#include "formats/tiers.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

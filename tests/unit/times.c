@@ -1,5 +1,5 @@
 /* Times that somebody measured: read, looked up, put into a table. */
-#include "profiler/times.h"
+#include "profiler/score/times.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* When a prefill is measured again, and what its times say. */
 #include "base/clock.h"
-#include "profiler/timing.h"
+#include "profiler/run/timing.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,9 +1,9 @@
 /* Byte-pair encoding over a vocabulary of a dozen merges and splitting. Real vocabularies are compared
  * with Hugging Face's library in tests/golden/tokenizer. */
-#include "engine/model.h"
-#include "engine/split.h"
-#include "engine/tokenizer.h"
-#include "engine/tokenizer_internal.h"
+#include "engine/model/model.h"
+#include "engine/tokens/split.h"
+#include "engine/tokens/tokenizer.h"
+#include "engine/tokens/tokenizer_internal.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* unvisited.c - profiler/unvisited.c: sizes to the byte, times that a fit must find again, what is measured stays. */
+/* unvisited.c - profiler/run/unvisited.c: sizes to the byte, times that a fit must find again, what is measured stays. */
 #include "methods/method.h"
-#include "profiler/unvisited.h"
+#include "profiler/run/unvisited.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

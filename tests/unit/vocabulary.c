@@ -1,6 +1,6 @@
 /* Vocabularies of SentencePiece and tiktoken files made here byte by byte: ids, and what is refused. Real ones are
  * compared with their libraries in tests/golden/vocabularies. */
-#include "engine/tokenizer_internal.h"
+#include "engine/tokens/tokenizer_internal.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

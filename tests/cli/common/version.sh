@@ -17,5 +17,5 @@ numbers=$(printf '#include "loader/libevp/evp.h"\nparts EVP_VERSION_MAJOR EVP_VE
 make -s -C "$TOP" CONFIG="$(basename "$BUILD")" PREFIX=/opt/evp DESTDIR="$PWD/stage" install-lib >make.log 2>&1 || cat make.log >&2
 grep -qx "Version: $version" stage/opt/evp/lib/pkgconfig/evp.pc || echo "evp.pc is not of $version"
 grep -q "^## $version " "$TOP/CHANGELOG.md" || echo "CHANGELOG.md has no section '## $version'"
-users=$(cd "$TOP" && grep -rl 'EVP_VERSION' base cmd datasets embed engine kernels loader methods planner profiler qgen | sort | tr '\n' ' ')
+users=$(cd "$TOP" && grep -rl 'EVP_VERSION' base cmd datasets embed engine formats kernels loader methods placement planner profiler qgen | sort | tr '\n' ' ')
 [ "$users" = 'base/opt.c loader/libevp/evp.h loader/libevp/evp_error.c ' ] || echo "EVP_VERSION is used in $users"

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/parse.h"
-#include "engine/engine.h"
+#include "engine/transformer/engine.h"
 #include "methods/config.h"
 
 #include <stdio.h>

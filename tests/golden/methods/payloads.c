@@ -4,7 +4,7 @@
  */
 #include "base/buf.h"
 #include "base/file.h"
-#include "engine/engine.h"
+#include "engine/transformer/engine.h"
 #include "kernels/pool.h"
 #include "methods/packed_payload.h"
 

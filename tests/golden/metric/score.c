@@ -1,9 +1,9 @@
-/* score.c - scores lines {"dataset":D,"answer":A,"gold":[G,...]} from standard input by datasets/metric.h; prints a
+/* score.c - scores lines {"dataset":D,"answer":A,"gold":[G,...]} from standard input by profiler/score/metric.h; prints a
  * score per line. */
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "datasets/metric.h"
+#include "profiler/score/metric.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* copy make OUT - write a table with every dataset and every kind of absence.
  * copy IN OUT   - read a table and write it again; status 3 and a sentence when it is refused. */
-#include "profiler/table.h"
+#include "profiler/table/table.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,0 +1,485 @@
+/* hf.c - a Hugging Face folder as a model: config.json, and model.safetensors or the shards of its index.
+ *
+ * First config.json: its model_type is a family, and a field that departs from the family is refused by its name. Then
+ * the shards in the order of their names, so that the digest does not depend on the index.
+ */
+#include "engine/model/model_internal.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- config.json ------------------------------------------------------- */
+
+/* A whole number that fits an int. Absent or null gives `fallback`, or with fallback 0 an error. */
+static int read_int(const struct json *config, const char *key, int fallback, int *out, struct err *err)
+{
+    int64_t v = fallback;
+
+    if (fallback ? json_may_int(config, key, &v, err) : json_want_int(config, key, &v, err))
+        return err->code;
+    if (v < 0 || v > INT_MAX)
+        return err_set(err, ERR_FORMAT, "field '%s' is %lld, not a count", key, (long long)v);
+    *out = (int)v;
+    return 0;
+}
+
+/* Fields of config.json that change what a model computes, with the value that leaves it as it is; NAN: none does. They
+ * come from relatives of the families (Granite, Cohere, Gemma, Mixtral, SmolLM3 and others), whose folders sometimes
+ * name Llama as their type. Fields that are not here are harmless: config.json has dozens. */
+static const struct {
+    const char *name;
+    double plain; // true is 1, false 0
+} dangerous[] = {
+    { "lm_head_bias", 0 },
+    { "qkv_bias", 0 },
+    { "use_qkv_bias", 0 },
+    { "use_bias", 0 },
+    { "bias", 0 },
+    { "qk_norm", 0 },
+    { "use_qk_norm", 0 },
+    { "use_parallel_residual", 0 },
+    { "parallel_attn", 0 },
+    { "alibi", 0 },
+    { "attn_logit_softcapping", 0 },
+    { "final_logit_softcapping", 0 },
+    { "attn_temperature_tuning", 0 },
+    { "use_bidirectional_attention", 0 },
+    { "is_encoder_decoder", 0 },
+    { "add_cross_attention", 0 },
+    { "is_causal", 1 },
+    { "decoder_sparse_step", 1 }, // of layers with experts
+    { "rotary_pct", 1 },
+    { "embedding_multiplier", 1 },
+    { "residual_multiplier", 1 },
+    { "logits_scaling", 1 },
+    { "logit_scale", 1 },
+    { "attention_multiplier", (double)NAN },
+    { "query_pre_attn_scalar", (double)NAN },
+    { "clip_qkv", (double)NAN },
+    { "no_rope_layers", (double)NAN },
+    { "no_rope_layer_interval", (double)NAN },
+    { "cross_attention_layers", (double)NAN },
+    { "quantization_config", (double)NAN },
+    { "compression_config", (double)NAN },
+};
+
+/* Is the field absent, null, or the plain value? */
+static bool is_plain(const struct json *v, double plain)
+{
+    if (!v || json_is_null(v))
+        return true;
+    return json_is_bool(v) ? (json_true(v) ? 1 : 0) == plain : json_is_number(v) && json_real(v) == plain;
+}
+
+/* What this engine does not compute. */
+static int check_plain(const struct json *config, struct err *err)
+{
+    const char *act = "silu";
+
+    if (json_may_text(config, "hidden_act", &act, err))
+        return err->code;
+    if (strcmp(act, "silu") != 0)
+        return err_set(err, ERR_FORMAT, "activation '%.64s' is not supported (silu is)", act);
+    for (size_t i = 0; i < sizeof(dangerous) / sizeof(*dangerous); i++)
+        if (!is_plain(json_get(config, dangerous[i].name), dangerous[i].plain))
+            return err_set(err, ERR_FORMAT, "field '%s' has a value that is not supported", dangerous[i].name);
+    return 0;
+}
+
+static int read_family(struct model *m, struct err *err)
+{
+    const char *type = NULL;
+
+    if (json_want_text(m->json, "model_type", &type, err))
+        return err->code;
+    m->family = model_family(type, err);
+    if (!m->family)
+        return err->code;
+    m->config.roles = m->family->roles;
+    snprintf(m->config.arch, sizeof(m->config.arch), "%s", type);
+    return 0;
+}
+
+/* Biases that are the model's choice. */
+static int read_biases(struct model *m, struct err *err)
+{
+    const struct {
+        const char *name;
+        unsigned roles;
+    } field[] = { { "attention_bias", m->family->bias }, { "mlp_bias", m->family->mlp_bias } };
+
+    for (size_t i = 0; i < sizeof(field) / sizeof(*field); i++) {
+        if (is_plain(json_get(m->json, field[i].name), 0))
+            continue;
+        if (!field[i].roles)
+            return err_set(err, ERR_FORMAT, "field '%s' has a value that is not supported", field[i].name);
+        m->config.roles |= field[i].roles;
+    }
+    return 0;
+}
+
+/* The experts: every layer has as many. */
+static int read_experts(struct model_config *c, const struct json *config, struct err *err)
+{
+    const char *key = json_get(config, "num_experts") ? "num_experts" : "num_local_experts";
+
+    if (json_first(json_get(config, "mlp_only_layers")))
+        return err_set(err, ERR_FORMAT, "field 'mlp_only_layers' names layers without experts, which is not supported");
+    if (read_int(config, key, 0, &c->n_experts, err) ||
+        read_int(config, "num_experts_per_tok", 0, &c->n_experts_used, err) ||
+        read_int(config, "moe_intermediate_size", 0, &c->expert_ff, err))
+        return err->code;
+    c->renormalise = json_true(json_get(config, "norm_topk_prob"));
+    return 0;
+}
+
+static int read_shape(struct model *m, const struct json *config, struct err *err)
+{
+    struct model_config *c = &m->config;
+    int head_dim = m->family->head_dim;
+
+    if (read_int(config, "num_hidden_layers", 0, &c->n_layers, err) ||
+        read_int(config, "hidden_size", 0, &c->d_model, err) || read_int(config, "vocab_size", 0, &c->n_vocab, err) ||
+        read_int(config, "max_position_embeddings", 0, &c->max_tokens, err) ||
+        read_int(config, "num_attention_heads", 0, &c->n_heads, err) ||
+        read_int(config, "num_key_value_heads", c->n_heads ? c->n_heads : 1, &c->n_kv_heads, err))
+        return err->code;
+    if (head_dim == 0)
+        head_dim = c->n_heads ? c->d_model / c->n_heads : 1;
+    if (read_int(config, "head_dim", head_dim, &c->head_dim, err))
+        return err->code;
+    if (model_has(c, TENSOR_ROUTER))
+        return read_experts(c, config, err);
+    return read_int(config, "intermediate_size", 0, &c->d_ff, err);
+}
+
+/* *n is the number of layers that layer_types gives a sliding window, or -1 when there is no such field. */
+static int count_sliding(const struct json *config, int *n, struct err *err)
+{
+    const struct json *types = json_get(config, "layer_types");
+
+    *n = json_is_array(types) ? 0 : -1;
+    for (const struct json *t = json_is_array(types) ? json_first(types) : NULL; t; t = json_next(t)) {
+        const char *type = json_text(t);
+        bool sliding = type && strcmp(type, "sliding_attention") == 0;
+        if (!sliding && (!type || strcmp(type, "full_attention") != 0))
+            return err_set(err, ERR_FORMAT, "field 'layer_types' has '%.64s', which is not supported",
+                           type ? type : "no text");
+        *n += sliding;
+    }
+    return 0;
+}
+
+/* Which of the layers have the window: those that layer_types says; all from max_window_layers on, for Qwen; or all. */
+static int sliding_layers(const struct model *m, int *n, struct err *err)
+{
+    int first = 0;
+
+    if (count_sliding(m->json, n, err) ||
+        (json_get(m->json, "max_window_layers") && read_int(m->json, "max_window_layers", INT_MAX, &first, err)))
+        return err->code;
+    if (*n < 0)
+        *n = first < m->config.n_layers ? m->config.n_layers - first : 0;
+    return 0;
+}
+
+/* A folder that was saved without the fields has the defaults of its family's class. */
+static int read_window(struct model *m, struct err *err)
+{
+    const struct json *used = json_get(m->json, "use_sliding_window"), *given = json_get(m->json, "sliding_window");
+    int window = INT_MAX, n_sliding;
+
+    if (sliding_layers(m, &n_sliding, err) || read_int(m->json, "sliding_window", INT_MAX, &window, err))
+        return err->code;
+    if (window == 0)
+        return err_set(err, ERR_FORMAT, "field 'sliding_window' is 0");
+    if (!given && m->family->window > 0)
+        window = m->family->window;
+    if (json_get(m->json, "layer_types") && n_sliding > 0 && window == INT_MAX)
+        return err_set(err, ERR_FORMAT, "field 'layer_types' has 'sliding_attention' without a 'sliding_window'");
+    if (n_sliding > 0 && (json_is_bool(used) ? json_true(used) : m->family->window_used))
+        model_limit_window(&m->config, window);
+    return 0;
+}
+
+/* The part of a head that is rotated, in config.json or one of its descriptions of the rotary embedding. */
+static int read_partial(const struct model *m, struct model_config *c, const struct json *from, struct err *err)
+{
+    double part = 1;
+
+    if (!json_get(from, "partial_rotary_factor"))
+        return 0;
+    if (json_may_real(from, "partial_rotary_factor", &part, err))
+        return err->code;
+    if ((part != 1 && !m->family->partial) || !(part > 0 && part <= 1))
+        return err_set(err, ERR_FORMAT, "field 'partial_rotary_factor' is %g, which is not supported", part);
+    c->rotary = (int)(c->head_dim * part);
+    return 0;
+}
+
+/* Refuses a field of a rotary scaling that is not read, unless it is null or known to change nothing. */
+static int check_scaling_fields(const struct json *scaling, struct err *err)
+{
+    static const struct {
+        const char *name;
+        bool is_one; // 1 changes nothing; otherwise read_scaling() reads the field
+    } known[] = {
+        { "type", false },
+        { "rope_type", false },
+        { "rope_theta", false },
+        { "factor", false },
+        { "low_freq_factor", false },
+        { "high_freq_factor", false },
+        { "original_max_position_embeddings", false },
+        { "partial_rotary_factor", false },
+        { "attention_factor", true },
+    };
+    const size_t n = sizeof(known) / sizeof(*known);
+
+    for (const struct json *f = json_first(scaling); f; f = json_next(f)) {
+        size_t i = 0;
+        while (i < n && strcmp(known[i].name, json_name(f)) != 0)
+            i++;
+        if (i < n ? known[i].is_one && !is_plain(f, 1) : !json_is_null(f))
+            return err_set(err, ERR_FORMAT, "rotary scaling with '%.64s' is not supported", json_name(f));
+    }
+    return 0;
+}
+
+/* One of config.json's two descriptions of the rotary embedding, an object. */
+static int read_scaling(const struct model *m, struct model_config *c, const struct json *scaling, struct err *err)
+{
+    const char *type = "default";
+
+    if (json_may_real(scaling, "rope_theta", &c->rope_theta, err) || json_may_text(scaling, "type", &type, err) ||
+        json_may_text(scaling, "rope_type", &type, err))
+        return err->code;
+    if (strcmp(type, "default") != 0 && strcmp(type, "linear") != 0 && strcmp(type, "llama3") != 0)
+        return err_set(err, ERR_FORMAT, "rotary scaling '%.64s' is not supported", type);
+    if (check_scaling_fields(scaling, err) || read_partial(m, c, scaling, err))
+        return err->code;
+    if (strcmp(type, "default") == 0)
+        return 0;
+    if (strcmp(type, "linear") == 0) {
+        c->rope_scaling = ROPE_LINEAR;
+        return json_want_real(scaling, "factor", &c->rope_factor, err);
+    }
+    c->rope_scaling = ROPE_LLAMA3;
+    if (json_want_real(scaling, "factor", &c->rope_factor, err) ||
+        json_want_real(scaling, "low_freq_factor", &c->rope_low, err) ||
+        json_want_real(scaling, "high_freq_factor", &c->rope_high, err))
+        return err->code;
+    return read_int(scaling, "original_max_position_embeddings", 0, &c->rope_original, err);
+}
+
+/* Do both say the same about the rotary embedding? */
+static bool same_rope(const struct model_config *a, const struct model_config *b)
+{
+    return a->rope_theta == b->rope_theta && a->rope_scaling == b->rope_scaling && a->rope_factor == b->rope_factor &&
+           a->rope_low == b->rope_low && a->rope_high == b->rope_high && a->rope_original == b->rope_original &&
+           a->rotary == b->rotary;
+}
+
+/* rope_scaling (null, or with `type` or `rope_type`), or transformers 5's rope_parameters, which hold the base too.
+ * Where both are given they must agree. */
+static int read_rope(struct model *m, struct err *err)
+{
+    const struct json *parameters = json_get(m->json, "rope_parameters"), *scaling = json_get(m->json, "rope_scaling");
+    struct model_config *c = &m->config;
+
+    c->rope_theta = 10000;
+    c->rotary = c->head_dim;
+    if (json_may_real(m->json, "rope_theta", &c->rope_theta, err) || read_partial(m, c, m->json, err))
+        return err->code;
+    struct model_config old = *c;
+    if (!json_is_object(parameters))
+        return json_is_object(scaling) ? read_scaling(m, c, scaling, err) : 0;
+    if (read_scaling(m, c, parameters, err))
+        return err->code;
+    old.rope_theta = c->rope_theta;
+    old.rotary = c->rotary;
+    if (!json_is_object(scaling))
+        return 0;
+    if (read_scaling(m, &old, scaling, err))
+        return err->code;
+    return same_rope(c, &old) ? 0
+                              : err_set(err, ERR_FORMAT, "fields 'rope_parameters' and 'rope_scaling' do not agree");
+}
+
+/* What others compute in; this engine computes in what it is told to. transformers 5 shortened the name. */
+static void read_dtype(struct model *m)
+{
+    const char *dtype = json_text(json_get(m->json, "dtype"));
+
+    if (!dtype)
+        dtype = json_text(json_get(m->json, "torch_dtype"));
+    if (dtype && strlen(dtype) < sizeof(m->config.dtype))
+        memcpy(m->config.dtype, dtype, strlen(dtype) + 1);
+}
+
+int hf_config_read(struct model *m, struct err *err)
+{
+    struct model_config *c = &m->config;
+    double eps;
+
+    if (read_family(m, err) || check_plain(m->json, err) || read_biases(m, err) || read_shape(m, m->json, err) ||
+        read_window(m, err) || read_rope(m, err) || json_want_real(m->json, "rms_norm_eps", &eps, err))
+        return err_wrap(err, "'%s/config.json'", m->path);
+    c->norm_eps = (float)eps;
+    c->tied = json_true(json_get(m->json, "tie_word_embeddings"));
+    read_dtype(m);
+    size_t n = strlen(m->path);
+    while (n > 1 && m->path[n - 1] == '/')
+        m->path[--n] = '\0';
+    model_folder_name(m->path, c->name, sizeof(c->name));
+    return 0;
+}
+
+/* ---- weights ----------------------------------------------------------- */
+
+/* Adds the file {folder}/{name} to the shards, which alloc_shards() made. */
+static int add_shard(struct model *m, const char *name, struct err *err)
+{
+    char *path = file_join(m->path, name);
+
+    if (!path)
+        return err_nomem(err);
+    if (safetensors_open(&m->shard[m->n_shards], path, err)) {
+        free(path);
+        return err->code;
+    }
+    m->shard_path[m->n_shards++] = path;
+    return 0;
+}
+
+static int alloc_shards(struct model *m, int n, struct err *err)
+{
+    m->shard = calloc((size_t)n + 1, sizeof(*m->shard));
+    m->shard_path = calloc((size_t)n + 1, sizeof(*m->shard_path));
+    return m->shard && m->shard_path ? 0 : err_nomem(err);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The files an index names, each once, in the order of their names. */
+static int list_files(struct map *files, const char ***sorted, const struct json *weights, struct err *err)
+{
+    for (const struct json *w = json_first(weights); w; w = json_next(w)) {
+        const char *file = json_text(w);
+        if (!file || !*file || strchr(file, '/'))
+            return err_set(err, ERR_FORMAT, "tensor '%.128s' is not in a file of the folder", json_name(w));
+        if (map_add(files, file, strlen(file), NULL) < 0)
+            return err_nomem(err);
+    }
+    if (files->n == 0)
+        return err_set(err, ERR_FORMAT, "field 'weight_map' names no file");
+    *sorted = calloc((size_t)files->n, sizeof(**sorted));
+    if (!*sorted)
+        return err_nomem(err);
+    for (int i = 0; i < files->n; i++)
+        (*sorted)[i] = files->at[i].key;
+    qsort(*sorted, (size_t)files->n, sizeof(**sorted), by_name);
+    return 0;
+}
+
+static int open_index(struct model *m, struct err *err)
+{
+    struct json *index = model_json(m->path, "model.safetensors.index.json", err);
+    struct map files = { 0 };
+    const char **sorted = NULL;
+
+    if (!index)
+        return err->code;
+    int code = list_files(&files, &sorted, json_get(index, "weight_map"), err);
+    if (code)
+        err_wrap(err, "'%s/model.safetensors.index.json'", m->path);
+    else
+        code = alloc_shards(m, files.n, err);
+    for (int i = 0; i < files.n && code == 0; i++)
+        code = add_shard(m, sorted[i], err);
+    free(sorted);
+    map_release(&files);
+    json_free(index);
+    return code;
+}
+
+/* Is there a file of this name in the folder? false without memory too: err->code says so. */
+static bool has_file(const struct model *m, const char *name, struct err *err)
+{
+    char *path = file_join(m->path, name);
+    bool found = path && file_exists(path);
+
+    if (!path)
+        err_nomem(err);
+    free(path);
+    return found;
+}
+
+/* Of model.safetensors and an index the first counts, as for transformers. */
+static int open_shards(struct model *m, struct err *err)
+{
+    static const char whole[] = "model.safetensors", index[] = "model.safetensors.index.json";
+
+    err->code = 0;
+    if (has_file(m, "adapter_config.json", err))
+        return err_set(err, ERR_FORMAT,
+                       "'%s' has an adapter ('adapter_config.json'), which is not supported; merge it into the weights",
+                       m->path);
+    bool sharded = !has_file(m, whole, err) && has_file(m, index, err);
+    if (err->code)
+        return err->code;
+    if (sharded)
+        return open_index(m, err);
+    return alloc_shards(m, 1, err) ? err->code : add_shard(m, whole, err);
+}
+
+/* False for what cannot be a weight of the model: another type, or too many dimensions or none. */
+static bool tensor_of(struct tensor *out, const struct st_tensor *t)
+{
+    if ((t->type != ST_F32 && t->type != ST_F16 && t->type != ST_BF16) || t->n_dims < 1 || t->n_dims > TENSOR_DIMS)
+        return false;
+    *out = (struct tensor){ .name = t->name, .n_dims = t->n_dims, .at = t->at, .bytes = t->bytes };
+    out->type = t->type == ST_F32 ? WEIGHT_F32 : t->type == ST_F16 ? WEIGHT_F16 : WEIGHT_BF16;
+    memcpy(out->dim, t->dim, sizeof(out->dim));
+    return true;
+}
+
+static int add_tensor(struct model *m, const struct st_tensor *from, struct err *err)
+{
+    struct tensor t;
+
+    if (tensor_of(&t, from))
+        return model_add(m, t.name, &t, err);
+    if (model_tensor_is_harmless(from->name))
+        return 0;
+    return err_set(err, ERR_FORMAT, "tensor '%s' of type %s and %d dimensions is not supported", from->name,
+                   st_type_name(from->type), from->n_dims);
+}
+
+static int add_tensors(struct model *m, struct err *err)
+{
+    size_t n = 0;
+
+    for (int s = 0; s < m->n_shards; s++)
+        n += (size_t)m->shard[s].n;
+    if (model_reserve(m, n, err))
+        return err->code;
+    for (int s = 0; s < m->n_shards; s++)
+        for (int i = 0; i < m->shard[s].n; i++)
+            if (add_tensor(m, &m->shard[s].tensor[i], err))
+                return err_wrap(err, "'%s'", m->shard_path[s]);
+    return 0;
+}
+
+int hf_model_open(struct model *m, struct err *err)
+{
+    m->json = model_json(m->path, "config.json", err);
+    if (!m->json || hf_config_read(m, err) || open_shards(m, err))
+        return err->code;
+    return add_tensors(m, err);
+}

@@ -1,0 +1,249 @@
+/* model_digest.c - which model is this? SHA-256 over weights and tokenizer, read once and remembered in a note.
+ *
+ * A note is text: the digest, then the state of the files it was made of. It is valid while the same state would be
+ * written again. There are two places for it: beside the model, and where that cannot be written, in the user's cache.
+ * The note beside the model, whose format is public, has sizes and modification times, which a tool can set; so it must
+ * also be younger than the last change of any of the files (ctime), which nobody can set. The note in the cache has
+ * these times and the inodes too.
+ *
+ * Times of files move in steps of up to two seconds. A file that changed in the last two seconds may change again
+ * without a trace, so its digest is not remembered yet. Nor is that of a file that changes while it is read.
+ */
+#include "base/digest.h"
+#include "engine/model/model_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { NOTE_MAX = 1 << 20, TIME_STEP_S = 2 };
+
+/* ---- the files and their state ------------------------------------------ */
+
+struct sources {
+    const char **path; // (n): borrowed from the model, a folder's last one from `tokenizer`
+    char *tokenizer;   // the file of the folder that has the vocabulary
+    int n;
+};
+
+static int list_sources(struct sources *s, const struct model *m, struct err *err)
+{
+    s->path = calloc((size_t)m->n_shards + 1, sizeof(*s->path));
+    if (!s->path)
+        return err_nomem(err);
+    if (!m->json)
+        s->path[s->n++] = m->path;
+    for (int i = 0; i < m->n_shards; i++)
+        s->path[s->n++] = m->shard_path[i];
+    if (!m->json)
+        return 0;
+    s->tokenizer = model_vocabulary_path(m->path);
+    if (!s->tokenizer)
+        return err_nomem(err);
+    if (file_exists(s->tokenizer))
+        s->path[s->n++] = s->tokenizer;
+    return 0;
+}
+
+static void sources_release(struct sources *s)
+{
+    free(s->path);
+    free(s->tokenizer);
+}
+
+/* What the notes say about the files' present state. */
+struct state {
+    struct buf beside;       // "SIZE MTIME_NS NAME" for each file
+    struct buf cached;       // "SIZE MTIME_NS CTIME_NS INODE NAME" for each file
+    struct timespec changed; // the last change of any file
+};
+
+static void state_release(struct state *s)
+{
+    buf_release(&s->beside);
+    buf_release(&s->cached);
+}
+
+static bool is_later(struct timespec a, struct timespec b)
+{
+    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+static int describe(struct state *state, const struct sources *s, struct err *err)
+{
+    struct stat st;
+
+    *state = (struct state){ 0 };
+    for (int i = 0; i < s->n; i++) {
+        if (stat(s->path[i], &st))
+            return err_set(err, ERR_IO, "cannot open '%s': %s", s->path[i], strerror(errno));
+        long long size = (long long)st.st_size, modified = (long long)st.st_mtim.tv_sec;
+        buf_printf(&state->beside, "%lld %lld%09ld %s\n", size, modified, st.st_mtim.tv_nsec, file_name(s->path[i]));
+        buf_printf(&state->cached, "%lld %lld%09ld %lld%09ld %llu %s\n", size, modified, st.st_mtim.tv_nsec,
+                   (long long)st.st_ctim.tv_sec, st.st_ctim.tv_nsec, (unsigned long long)st.st_ino,
+                   file_name(s->path[i]));
+        struct timespec last = is_later(st.st_mtim, st.st_ctim) ? st.st_mtim : st.st_ctim;
+        if (is_later(last, state->changed))
+            state->changed = last;
+    }
+    return buf_failed(&state->beside) || buf_failed(&state->cached) ? err_nomem(err) : 0;
+}
+
+/* ---- notes --------------------------------------------------------------- */
+
+static char *note_beside(const struct model *m)
+{
+    struct buf note = { 0 };
+
+    buf_printf(&note, m->json ? "%s/model.evp-digest" : "%s.evp-digest", m->path);
+    return buf_take(&note);
+}
+
+/* The note in the user's cache, named by the model's canonical path and its inode; NULL when there is no such place. */
+static char *note_cached(const struct model *m)
+{
+    char name[XXH3_HEX], *path = realpath(m->path, NULL), *dir = file_cache_dir();
+    struct buf key = { 0 }, note = { 0 };
+    struct stat st;
+
+    if (path && dir && dir[0] == '/' && stat(path, &st) == 0) {
+        buf_printf(&key, "%llu %s", (unsigned long long)st.st_ino, path);
+        if (!buf_failed(&key)) {
+            digest_xxh3_hex(key.at, key.n, name);
+            buf_printf(&note, "%s/digests/%s", dir, name);
+        }
+    }
+    buf_release(&key);
+    free(path);
+    free(dir);
+    return note.n ? buf_take(&note) : NULL;
+}
+
+/* Reads the digest from a note; false when the note is absent or describes another state. */
+static bool read_note(const char *note, const struct buf *state, struct stat *st, char hex[DIGEST_HEX])
+{
+    struct buf text = { 0 };
+    struct err ignored;
+
+    bool found = stat(note, st) == 0 && S_ISREG(st->st_mode) && file_read(&text, note, NOTE_MAX, &ignored) == 0 &&
+                 text.n == DIGEST_HEX + state->n && memcmp(text.at + DIGEST_HEX, state->at, state->n) == 0;
+    if (found) {
+        memcpy(hex, text.at, DIGEST_HEX);
+        found = hex[DIGEST_HEX - 1] == '\n';
+        hex[DIGEST_HEX - 1] = '\0';
+        found = found && digest_is_hex(hex);
+    }
+    buf_release(&text);
+    return found;
+}
+
+static bool remembered(const struct model *m, const struct state *state, char hex[DIGEST_HEX])
+{
+    struct stat st;
+    char *note = note_beside(m);
+
+    bool found = note && read_note(note, &state->beside, &st, hex) && is_later(st.st_mtim, state->changed);
+    free(note);
+    if (found)
+        return true;
+    note = note_cached(m);
+    found = note && read_note(note, &state->cached, &st, hex);
+    free(note);
+    return found;
+}
+
+/* false where the note cannot be written. */
+static bool write_note(const char *note, const struct buf *state, const char hex[DIGEST_HEX])
+{
+    struct buf text = { 0 };
+    struct stat st;
+    struct err ignored;
+
+    buf_printf(&text, "%s\n%s", hex, buf_str(state));
+    bool written = (stat(note, &st) != 0 || S_ISREG(st.st_mode)) && !buf_failed(&text) &&
+                   file_write(note, text.at, text.n, &ignored) == 0;
+    buf_release(&text);
+    return written;
+}
+
+/* Writes the note where it can be written. Where it cannot, the digest is computed again next time. */
+static void remember(const struct model *m, const struct state *state, const char hex[DIGEST_HEX])
+{
+    struct err ignored;
+    char *note = note_beside(m);
+    bool written = note && write_note(note, &state->beside, hex);
+
+    free(note);
+    if (written)
+        return;
+    note = note_cached(m);
+    if (note) {
+        char *name = strrchr(note, '/');
+        *name = '\0';
+        bool is_there = file_mkdir(note, &ignored) == 0;
+        *name = '/';
+        if (is_there)
+            written = write_note(note, &state->cached, hex);
+    }
+    free(note);
+}
+
+/* ---- the digest ----------------------------------------------------------- */
+
+static int compute(const struct sources *s, char hex[DIGEST_HEX], struct err *err)
+{
+    struct digest *d = digest_new(err);
+
+    for (int i = 0; d && i < s->n; i++) {
+        struct file_map map;
+        if (file_map(&map, s->path[i], err)) {
+            digest_end(d, NULL);
+            return err->code;
+        }
+        digest_add(d, map.at, map.n);
+        file_unmap(&map);
+    }
+    if (!d)
+        return err->code;
+    digest_end(d, hex);
+    return 0;
+}
+
+/* Did the files stay as they were before they were read, and would a change since show in their times? */
+static bool is_settled(const struct state *before, const struct sources *s, time_t now)
+{
+    struct state after;
+    struct err ignored;
+
+    bool same = describe(&after, s, &ignored) == 0 && after.cached.n == before->cached.n &&
+                memcmp(after.cached.at, before->cached.at, after.cached.n) == 0;
+    state_release(&after);
+    return same && before->changed.tv_sec + TIME_STEP_S < now;
+}
+
+int model_digest_at(const struct model *m, time_t now, char hex[DIGEST_HEX], struct err *err)
+{
+    struct sources s = { 0 };
+    struct state state = { 0 };
+
+    if (m->synthetic)
+        return synthetic_digest(m, hex, err);
+    int code = list_sources(&s, m, err);
+
+    if (!code)
+        code = describe(&state, &s, err);
+    if (!code && !remembered(m, &state, hex)) {
+        code = compute(&s, hex, err);
+        if (!code && is_settled(&state, &s, now))
+            remember(m, &state, hex);
+    }
+    state_release(&state);
+    sources_release(&s);
+    return code;
+}
+
+int model_digest(const struct model *m, char hex[DIGEST_HEX], struct err *err)
+{
+    return model_digest_at(m, time(NULL), hex, err);
+}

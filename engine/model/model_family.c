@@ -1,0 +1,84 @@
+/* model_family.c - the families of models that the engine computes, a row each; and why some others are refused.
+ *
+ * All of them are one architecture: norm, attention, norm, MLP. A row says which tensors there are and what the fields
+ * of config.json mean where they are absent, as in the families' classes of transformers.
+ */
+#include "engine/model/model_internal.h"
+
+#include <string.h>
+
+#define ENDS         (ROLE(TENSOR_EMBEDDING) | ROLE(TENSOR_NORM) | ROLE(TENSOR_HEAD))
+#define EVERY        (ENDS | ROLE(TENSOR_ATTENTION_NORM) | ROLE(TENSOR_O) | ROLE(TENSOR_MLP_NORM))
+#define SEPARATE     (ROLE(TENSOR_Q) | ROLE(TENSOR_K) | ROLE(TENSOR_V))
+#define DENSE        (ROLE(TENSOR_GATE) | ROLE(TENSOR_UP) | ROLE(TENSOR_DOWN))
+#define EXPERTS      (ROLE(TENSOR_ROUTER) | ROLE(TENSOR_EXPERT_GATE) | ROLE(TENSOR_EXPERT_UP) | ROLE(TENSOR_EXPERT_DOWN))
+#define FUSED        (ROLE(TENSOR_QKV) | ROLE(TENSOR_GATE_UP) | ROLE(TENSOR_DOWN))
+#define HEAD_NORMS   (ROLE(TENSOR_Q_NORM) | ROLE(TENSOR_K_NORM))
+#define QKV_BIASES   (ROLE(TENSOR_Q_BIAS) | ROLE(TENSOR_K_BIAS) | ROLE(TENSOR_V_BIAS))
+#define QKVO_BIASES  (QKV_BIASES | ROLE(TENSOR_O_BIAS))
+#define DENSE_BIASES (ROLE(TENSOR_GATE_BIAS) | ROLE(TENSOR_UP_BIAS) | ROLE(TENSOR_DOWN_BIAS))
+
+static const struct model_family families[] = {
+    { .name = "llama",
+      .gguf = "llama",
+      .roles = EVERY | SEPARATE | DENSE,
+      .bias = QKVO_BIASES,
+      .mlp_bias = DENSE_BIASES,
+      .pairs = true,
+      .window_used = true },
+    { .name = "mistral", .roles = EVERY | SEPARATE | DENSE, .window = 4096, .window_used = true },
+    { .name = "qwen2", .gguf = "qwen2", .roles = EVERY | SEPARATE | QKV_BIASES | DENSE, .window = 4096 },
+    { .name = "qwen3",
+      .gguf = "qwen3",
+      .roles = EVERY | SEPARATE | HEAD_NORMS | DENSE,
+      .bias = QKVO_BIASES,
+      .head_dim = 128,
+      .window = 4096 },
+    { .name = "qwen3_moe",
+      .gguf = "qwen3moe",
+      .roles = EVERY | SEPARATE | HEAD_NORMS | EXPERTS,
+      .bias = QKVO_BIASES,
+      .window = 4096 },
+    { .name = "phi3", .gguf = "phi3", .roles = EVERY | FUSED, .partial = true, .window_used = true },
+};
+
+/* Refused, with the reason. Their names begin so in both containers. */
+static const struct {
+    const char *begin, *why;
+} refused[] = {
+    { "gemma2", "its soft-capped scores and sliding layers cannot be exact over a compressed cache" },
+    { "gemma3", "its sliding layers cannot be exact over a compressed cache" },
+    { "gemma", "its norms and activation differ from Llama's" },
+    { "mixtral", "its experts are not Qwen3's" },
+    { "qwen2moe", "it has a shared expert" },
+    { "qwen2_moe", "it has a shared expert" },
+    { "phimoe", "its routing differs from Qwen3's" },
+};
+
+static int refuse(const char *name, struct err *err)
+{
+    for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
+        if (strncmp(name, refused[i].begin, strlen(refused[i].begin)) == 0)
+            return err_set(err, ERR_FORMAT, "architecture '%.64s' is not supported: %s", name, refused[i].why);
+    return err_set(err, ERR_FORMAT,
+                   "architecture '%.64s' is not supported (llama, mistral, qwen2, qwen3, qwen3_moe and phi3 are)",
+                   name);
+}
+
+const struct model_family *model_family(const char *name, struct err *err)
+{
+    for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
+        if (strcmp(families[i].name, name) == 0)
+            return &families[i];
+    refuse(name, err);
+    return NULL;
+}
+
+const struct model_family *model_family_gguf(const char *name, struct err *err)
+{
+    for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
+        if (families[i].gguf && strcmp(families[i].gguf, name) == 0)
+            return &families[i];
+    refuse(name, err);
+    return NULL;
+}

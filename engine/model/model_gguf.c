@@ -1,0 +1,482 @@
+/* model_gguf.c - a GGUF file, or the parts of one, as a model: its keys become the config, its tensors get Hugging
+ * Face's names.
+ *
+ * Keys come first, since the number of heads says how the rows of q and k are stored. Every key of the architecture is
+ * in the table of known keys below, or refused: it may change what the model computes.
+ */
+#include "engine/model/model_internal.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- tensors ----------------------------------------------------------- */
+
+/* The parts of a file; 0 is the first. */
+static const struct gguf *part_of(const struct model *m, int i)
+{
+    return i == 0 ? &m->gguf : &m->part[i - 1].gguf;
+}
+
+/* The role of a tensor by its GGUF name; TENSOR_ROLES: the model has none of that name. */
+static enum tensor_role role_of(const struct model_config *c, const char *name, int *layer)
+{
+    int at = 0;
+
+    *layer = 0;
+    bool in_layer = sscanf(name, "blk.%5d.%n", layer, &at) == 1 && at > 0;
+    int role = in_layer ? 0 : TENSOR_EMBEDDING, end = in_layer ? TENSOR_EMBEDDING : TENSOR_ROLES;
+    while (role < end && !(model_has(c, (enum tensor_role)role) &&
+                           strcmp(model_roles[role].gguf_name, name + (in_layer ? at : 0)) == 0))
+        role++;
+    return role < end ? (enum tensor_role)role : TENSOR_ROLES;
+}
+
+/* Heads whose rows are in pairs. */
+static int paired_heads(const struct model *m, enum tensor_role role)
+{
+    if (!m->family->pairs)
+        return 0;
+    if (role == TENSOR_Q || role == TENSOR_Q_BIAS)
+        return m->config.n_heads;
+    return role == TENSOR_K || role == TENSOR_K_BIAS ? m->config.n_kv_heads : 0;
+}
+
+static int add_tensor(struct model *m, struct tensor t, struct err *err)
+{
+    const struct model_config *c = &m->config;
+    char name[MODEL_TENSOR_NAME];
+    int layer;
+    enum tensor_role role = role_of(c, t.name, &layer);
+    int heads = paired_heads(m, role);
+
+    if (t.dim[0] == (int64_t)heads * c->head_dim) // a tensor of another size is refused by model_check()
+        t.paired_heads = heads;
+    if (role > TENSOR_ROUTER && role <= TENSOR_EXPERT_DOWN)
+        model_experts_name(name, role, layer);
+    else if (role < TENSOR_ROLES)
+        model_tensor_name(name, c, role, layer);
+    else
+        snprintf(name, sizeof(name), "%s", t.name);
+    return model_add(m, name, &t, err);
+}
+
+static int add_tensors(struct model *m, struct err *err)
+{
+    enum { NAME_MAX_BYTES = 128 };
+    size_t n = 0;
+
+    for (int p = 0; p <= m->n_shards; p++)
+        n += (size_t)part_of(m, p)->n_tensors;
+    if (model_reserve(m, n, err))
+        return err->code;
+    for (int p = 0; p <= m->n_shards; p++)
+        for (int i = 0; i < part_of(m, p)->n_tensors; i++) {
+            const struct tensor *t = &part_of(m, p)->tensor[i];
+            if (strlen(t->name) > NAME_MAX_BYTES)
+                return err_set(err, ERR_FORMAT, "the name of tensor %d has %zu bytes, more than %d", i, strlen(t->name),
+                               NAME_MAX_BYTES);
+            if (add_tensor(m, *t, err))
+                return err->code;
+        }
+    return 0;
+}
+
+/* The tensor of any of the parts; NULL: none. */
+static const struct tensor *find_tensor(const struct model *m, const char *name)
+{
+    for (int p = 0; p <= m->n_shards; p++) {
+        const struct gguf *g = part_of(m, p);
+        int i = map_find(&g->names, name, strlen(name));
+        if (i >= 0)
+            return &g->tensor[i];
+    }
+    return NULL;
+}
+
+/* ---- parts --------------------------------------------------------------- */
+
+/* The name of part i of n: "NAME-00002-of-00005.gguf", for a path that is the first's. NULL without memory, and with
+ * ERR_FORMAT when the path is not of that kind. */
+static char *part_path(const char *first, int i, int n, struct err *err)
+{
+    char end[32], other[32];
+    size_t all = strlen(first), size = (size_t)snprintf(end, sizeof(end), "-%05d-of-%05d.gguf", 1, n);
+
+    if (all < size || strcmp(first + all - size, end) != 0) {
+        err_set(err, ERR_FORMAT, "it is the first of %d parts ('split.count'), and its name does not end in '%s'", n,
+                end);
+        return NULL;
+    }
+    char *path = strdup(first);
+    snprintf(other, sizeof(other), "-%05d-of-%05d.gguf", i + 1, n);
+    if (path)
+        memcpy(path + all - size, other, size);
+    else
+        err_nomem(err);
+    return path;
+}
+
+/* Is it part i of n? */
+static int check_part(const struct gguf *g, int i, int n, struct err *err)
+{
+    int64_t no = -1, count = 0;
+
+    if (gguf_want_int(g, "split.no", &no, err) || gguf_want_int(g, "split.count", &count, err))
+        return err->code;
+    if (no != i || count != n)
+        return err_set(err, ERR_FORMAT, "it says that it is part %lld of %lld, not %d of %d", (long long)no + 1,
+                       (long long)count, i + 1, n);
+    return 0;
+}
+
+static int open_part(struct model *m, int i, int n, struct err *err)
+{
+    struct gguf_part *part = &m->part[m->n_shards];
+    char *path = part_path(m->path, i, n, err);
+
+    if (!path)
+        return err->code;
+    m->shard_path[m->n_shards++] = path;
+    if (file_map(&part->map, path, err))
+        return err->code;
+    if (gguf_parse(&part->gguf, part->map.at, part->map.n, err) || check_part(&part->gguf, i, n, err))
+        return err_wrap(err, "'%s'", path);
+    return 0;
+}
+
+/* Opens the parts after the first, if there are any. */
+static int open_parts(struct model *m, struct err *err)
+{
+    enum { PARTS_MAX = 99999 }; // five digits
+    int64_t n = 1, no = 0, n_tensors = -1, found = m->gguf.n_tensors;
+
+    if (gguf_may_int(&m->gguf, "split.count", &n, err) || gguf_may_int(&m->gguf, "split.no", &no, err) ||
+        gguf_may_int(&m->gguf, "split.tensors.count", &n_tensors, err))
+        return err->code;
+    if (n == 0 || n == 1)
+        return 0;
+    if (n < 0 || n > PARTS_MAX || no != 0)
+        return err_set(err, ERR_FORMAT, "it is part %lld of %lld ('split.no'); name the first part", (long long)no + 1,
+                       (long long)n);
+    m->part = calloc((size_t)n, sizeof(*m->part));
+    m->shard_path = calloc((size_t)n, sizeof(*m->shard_path));
+    if (!m->part || !m->shard_path)
+        return err_nomem(err);
+    for (int i = 1; i < n; i++) {
+        if (open_part(m, i, (int)n, err))
+            return err->code;
+        found += m->part[i - 1].gguf.n_tensors;
+    }
+    if (n_tensors >= 0 && n_tensors != found)
+        return err_set(err, ERR_FORMAT, "its %lld parts have %lld tensors, not %lld ('split.tensors.count')",
+                       (long long)n, (long long)found, (long long)n_tensors);
+    return 0;
+}
+
+/* ---- config ------------------------------------------------------------ */
+
+/* The keys of an architecture: "llama.block_count". */
+struct arch_keys {
+    const struct gguf *gguf;
+    const char *arch;
+};
+
+/* A whole number that fits an int. An absent key gives `fallback`, or with fallback 0 an error. */
+static int read_int(const struct arch_keys *k, const char *key, int fallback, int *out, struct err *err)
+{
+    char full[128];
+    int64_t v = fallback;
+
+    snprintf(full, sizeof(full), "%s.%s", k->arch, key);
+    if (fallback ? gguf_may_int(k->gguf, full, &v, err) : gguf_want_int(k->gguf, full, &v, err))
+        return err->code;
+    if (v < 0 || v > INT_MAX)
+        return err_set(err, ERR_FORMAT, "key '%s' is %lld, not a count", full, (long long)v);
+    *out = (int)v;
+    return 0;
+}
+
+static int read_real(const struct arch_keys *k, const char *key, double *out, struct err *err)
+{
+    char full[128];
+
+    snprintf(full, sizeof(full), "%s.%s", k->arch, key);
+    return gguf_may_real(k->gguf, full, out, err);
+}
+
+/* The keys of an architecture that this engine knows: those it reads, those that do not change what the model computes,
+ * and those it follows only while they say what the families do. */
+enum key_use { KEY_READ, KEY_HARMLESS, KEY_NUMBER, KEY_TEXT };
+static const struct {
+    const char *name;
+    enum key_use use;
+    double number;    // the only one supported
+    const char *text; // the only one supported
+} known_keys[] = {
+    { .name = "block_count" },
+    { .name = "embedding_length" },
+    { .name = "feed_forward_length" },
+    { .name = "context_length" },
+    { .name = "expert_count" },
+    { .name = "expert_used_count" },
+    { .name = "expert_feed_forward_length" },
+    { .name = "attention.head_count" },
+    { .name = "attention.head_count_kv" },
+    { .name = "attention.key_length" },
+    { .name = "attention.value_length" },
+    { .name = "attention.layer_norm_rms_epsilon" },
+    { .name = "attention.sliding_window" },
+    { .name = "rope.dimension_count" },
+    { .name = "rope.freq_base" },
+    { .name = "rope.scale_linear" },
+    { .name = "rope.scaling.type" },
+    { .name = "rope.scaling.factor" },
+    { .name = "vocab_size", .use = KEY_HARMLESS }, // the embedding says it
+    { .name = "pooling_type", .use = KEY_HARMLESS },
+    { .name = "attention.layer_norm_epsilon", .use = KEY_HARMLESS },         // a Llama's norms are RMS norms
+    { .name = "rope.scaling.original_context_length", .use = KEY_HARMLESS }, // for yarn, which is refused
+    { .name = "rope.scaling.finetuned", .use = KEY_HARMLESS },
+    { .name = "rope.scaling.attn_factor", .use = KEY_NUMBER, .number = 1 },
+    { .name = "attention.causal", .use = KEY_NUMBER, .number = 1 },
+    { .name = "attention.scale", .use = KEY_NUMBER, .number = 0 }, // 0: 1 / sqrt(key_length)
+    { .name = "attention.clamp_kqv", .use = KEY_NUMBER, .number = 0 },
+    { .name = "attention.max_alibi_bias", .use = KEY_NUMBER, .number = 0 },
+    { .name = "attn_logit_softcapping", .use = KEY_NUMBER, .number = 0 },
+    { .name = "final_logit_softcapping", .use = KEY_NUMBER, .number = 0 },
+    { .name = "logit_scale", .use = KEY_NUMBER, .number = 1 },
+    { .name = "residual_scale", .use = KEY_NUMBER, .number = 1 },
+    { .name = "embedding_scale", .use = KEY_NUMBER, .number = 1 },
+    { .name = "use_parallel_residual", .use = KEY_NUMBER, .number = 0 },
+    { .name = "expert_shared_count", .use = KEY_NUMBER, .number = 0 },
+    { .name = "expert_shared_feed_forward_length", .use = KEY_NUMBER, .number = 0 },
+    { .name = "expert_gating_func", .use = KEY_NUMBER, .number = 1 }, // softmax
+    { .name = "expert_weights_norm", .use = KEY_NUMBER, .number = 1 },
+    { .name = "leading_dense_block_count", .use = KEY_NUMBER, .number = 0 },
+    { .name = "hidden_activation", .use = KEY_TEXT, .text = "silu" },
+    { .name = "tensor_data_layout", .use = KEY_TEXT, .text = "Meta AI original pth" },
+};
+
+/* Is the value of known_keys[i] one that this engine follows? */
+static int check_key(const struct gguf *g, const char *key, size_t i, struct err *err)
+{
+    double number = 0;
+    struct text_view text = { "", 0 };
+
+    if (known_keys[i].use == KEY_NUMBER) {
+        if (gguf_want_real(g, key, &number, err))
+            return err->code;
+        if (number != known_keys[i].number)
+            return err_set(err, ERR_FORMAT, "key '%s' is %g; only %g is supported", key, number, known_keys[i].number);
+    } else if (known_keys[i].use == KEY_TEXT) {
+        if (gguf_want_text(g, key, &text, err))
+            return err->code;
+        if (!text_view_is(text, known_keys[i].text))
+            return err_set(err, ERR_FORMAT, "key '%s' is '%.*s'; only '%s' is supported", key,
+                           text_view_width(text, 64), text.at, known_keys[i].text);
+    }
+    return 0;
+}
+
+static int check_keys(const struct model_config *c, const struct gguf *g, struct err *err)
+{
+    const size_t prefix = strlen(c->arch) + 1, n = sizeof(known_keys) / sizeof(*known_keys);
+
+    for (int k = 0; k < g->n_values; k++) {
+        const char *key = g->keys.at[k].key;
+        size_t i = 0;
+        if (strncmp(key, c->arch, prefix - 1) != 0 || key[prefix - 1] != '.')
+            continue;
+        while (i < n && strcmp(known_keys[i].name, key + prefix) != 0)
+            i++;
+        if (i == n)
+            return err_set(err, ERR_FORMAT, "key '%.128s' is not supported", key);
+        if (check_key(g, key, i, err))
+            return err->code;
+    }
+    return 0;
+}
+
+static int read_arch(struct model *m, const struct gguf *g, struct err *err)
+{
+    struct text_view arch, name = { "", 0 };
+    struct model_config *c = &m->config;
+    char full[80];
+
+    if (gguf_want_text(g, "general.architecture", &arch, err) || gguf_may_text(g, "general.name", &name, err))
+        return err->code;
+    snprintf(full, sizeof(full), "%.*s", text_view_width(arch, 64), arch.at);
+    m->family = model_family_gguf(full, err);
+    if (!m->family)
+        return err->code;
+    snprintf(c->arch, sizeof(c->arch), "%s", m->family->gguf);
+    snprintf(c->name, sizeof(c->name), "%.*s", text_view_width(name, 64), name.at);
+    return 0;
+}
+
+/* The tensors that the model has: those of its family, and biases where layer 0 has them. */
+static void read_roles(struct model *m)
+{
+    unsigned may = m->family->bias | m->family->mlp_bias;
+    char name[MODEL_TENSOR_NAME];
+
+    m->config.roles = m->family->roles;
+    for (int role = 0; role < TENSOR_ROLES; role++) {
+        if (!(may & ROLE(role)))
+            continue;
+        snprintf(name, sizeof(name), "blk.0.%s", model_roles[role].gguf_name);
+        if (find_tensor(m, name))
+            m->config.roles |= ROLE(role);
+    }
+}
+
+static int read_mlp(struct model_config *c, const struct arch_keys *k, struct err *err)
+{
+    int experts;
+
+    if (model_has(c, TENSOR_ROUTER)) {
+        c->renormalise = true; // as llama.cpp has it; no key says it
+        return read_int(k, "expert_count", 0, &c->n_experts, err) ||
+                       read_int(k, "expert_used_count", 0, &c->n_experts_used, err) ||
+                       read_int(k, "expert_feed_forward_length", 0, &c->expert_ff, err)
+                   ? err->code
+                   : 0;
+    }
+    if (read_int(k, "feed_forward_length", 0, &c->d_ff, err) || read_int(k, "expert_count", 1, &experts, err))
+        return err->code;
+    return experts > 1 ? err_set(err, ERR_FORMAT, "a mixture of %d experts is not supported in architecture '%s'",
+                                 experts, k->arch)
+                       : 0;
+}
+
+static int read_shape(struct model *m, const struct gguf *g, struct err *err)
+{
+    struct model_config *c = &m->config;
+    const struct arch_keys k = { g, c->arch };
+    int value_dims, window;
+
+    if (read_int(&k, "block_count", 0, &c->n_layers, err) || read_int(&k, "embedding_length", 0, &c->d_model, err) ||
+        read_mlp(c, &k, err) || read_int(&k, "context_length", 0, &c->max_tokens, err) ||
+        read_int(&k, "attention.head_count", 0, &c->n_heads, err) ||
+        read_int(&k, "attention.head_count_kv", c->n_heads ? c->n_heads : 1, &c->n_kv_heads, err) ||
+        read_int(&k, "attention.key_length", c->n_heads ? c->d_model / c->n_heads : 1, &c->head_dim, err) ||
+        read_int(&k, "attention.value_length", c->n_heads ? c->d_model / c->n_heads : 1, &value_dims, err) ||
+        read_int(&k, "rope.dimension_count", c->head_dim ? c->head_dim : 1, &c->rotary, err) ||
+        read_int(&k, "attention.sliding_window", INT_MAX, &window, err))
+        return err->code;
+    if (c->rotary != c->head_dim && !m->family->partial)
+        return err_set(err, ERR_FORMAT, "rotating %d of %d dimensions is not supported", c->rotary, c->head_dim);
+    if (value_dims != c->head_dim)
+        return err_set(err, ERR_FORMAT, "values of %d dimensions beside keys of %d are not supported", value_dims,
+                       c->head_dim);
+    model_limit_window(c, window);
+    return 0;
+}
+
+/* llama.cpp's reading: scaling is linear unless the type says otherwise, scale_linear is the old name of the factor,
+ * and a factor of 0 is none. */
+static int read_rope(struct model_config *c, const struct gguf *g, struct err *err)
+{
+    const struct arch_keys k = { g, c->arch };
+    struct text_view scaling = text_view_of("linear");
+    double eps, factor = 0;
+    char key[128];
+
+    c->rope_theta = 10000;
+    snprintf(key, sizeof(key), "%s.attention.layer_norm_rms_epsilon", c->arch);
+    if (gguf_want_real(g, key, &eps, err))
+        return err->code;
+    c->norm_eps = (float)eps;
+    snprintf(key, sizeof(key), "%s.rope.scaling.type", c->arch);
+    if (read_real(&k, "rope.freq_base", &c->rope_theta, err) || gguf_may_text(g, key, &scaling, err) ||
+        read_real(&k, "rope.scale_linear", &factor, err) || read_real(&k, "rope.scaling.factor", &factor, err))
+        return err->code;
+    if (text_view_is(scaling, "none"))
+        return 0;
+    if (!text_view_is(scaling, "linear"))
+        return err_set(err, ERR_FORMAT, "rotary scaling '%.*s' is not supported (none and linear are)",
+                       text_view_width(scaling, 64), scaling.at);
+    if (factor != 0 && factor != 1) {
+        c->rope_scaling = ROPE_LINEAR;
+        c->rope_factor = factor;
+    }
+    return 0;
+}
+
+/* What llama3 scaling divides the frequency of pair j by. */
+static double llama3_divisor(const struct model_config *c, int j)
+{
+    double wavelength = 2 * acos(-1) * pow(c->rope_theta, 2.0 * j / c->rotary);
+
+    if (wavelength < c->rope_original / c->rope_high)
+        return 1;
+    if (wavelength > c->rope_original / c->rope_low)
+        return c->rope_factor;
+    double blend = (c->rope_original / wavelength - c->rope_low) / (c->rope_high - c->rope_low);
+    return 1 / ((1 - blend) / c->rope_factor + blend);
+}
+
+/* GGUF stores llama3 scaling as a tensor of divisors, not as parameters. All published Llama 3.x models have low 1,
+ * high 4 and 8192 original positions; the factor is the last divisor. Divisors of other parameters are refused. */
+static int read_rope_divisors(struct model *m, struct err *err)
+{
+    struct model_config *c = &m->config;
+    const struct tensor *t = find_tensor(m, MODEL_ROPE_DIVISORS);
+    int half = c->rotary / 2;
+
+    if (find_tensor(m, "rope_factors_long.weight") || find_tensor(m, "rope_factors_short.weight"))
+        return err_set(err, ERR_FORMAT, "rotary scaling 'longrope' is not supported ('rope_factors_long.weight')");
+    if (!t)
+        return 0;
+    if (c->rope_scaling != ROPE_PLAIN || t->type != WEIGHT_F32 || t->n_dims != 1 || t->dim[0] != half || half == 0)
+        return err_set(err, ERR_FORMAT, "tensor '%s' is not %d divisors in F32 beside a plain rotary base",
+                       MODEL_ROPE_DIVISORS, half);
+    c->rope_scaling = ROPE_LLAMA3;
+    c->rope_low = 1;
+    c->rope_high = 4;
+    c->rope_original = 8192;
+    float divisor;
+    memcpy(&divisor, (const char *)t->at + 4 * (half - 1), sizeof(divisor));
+    c->rope_factor = (double)divisor;
+    for (int j = 0; j < half; j++) {
+        memcpy(&divisor, (const char *)t->at + 4 * j, sizeof(divisor));
+        double want = llama3_divisor(c, j);
+        if (!(fabs((double)divisor - want) <= 1e-4 * want))
+            return err_set(err, ERR_FORMAT, "the divisors in '%s' are not llama3's (%g at %d, not %g)",
+                           MODEL_ROPE_DIVISORS, (double)divisor, j, want);
+    }
+    return 0;
+}
+
+static int read_config(struct model *m, struct err *err)
+{
+    struct model_config *c = &m->config;
+    const struct gguf *g = &m->gguf;
+
+    if (read_arch(m, g, err))
+        return err->code;
+    read_roles(m);
+    if (check_keys(c, g, err) || read_shape(m, g, err) || read_rope(c, g, err) || read_rope_divisors(m, err))
+        return err->code;
+    const struct tensor *embedding = find_tensor(m, model_roles[TENSOR_EMBEDDING].gguf_name);
+    if (!embedding || embedding->n_dims != 2)
+        return err_set(err, ERR_FORMAT, "no tensor '%s' of two dimensions", model_roles[TENSOR_EMBEDDING].gguf_name);
+    c->n_vocab = (int)embedding->dim[0];
+    c->tied = !find_tensor(m, model_roles[TENSOR_HEAD].gguf_name);
+    return 0;
+}
+
+int gguf_model_parse(struct model *m, const void *bytes, size_t n, struct err *err)
+{
+    if (gguf_parse(&m->gguf, bytes, n, err) || open_parts(m, err) || read_config(m, err) || add_tensors(m, err))
+        return err_wrap(err, "'%s'", m->path);
+    return 0;
+}
+
+int gguf_model_open(struct model *m, struct err *err)
+{
+    if (file_map(&m->map, m->path, err))
+        return err->code;
+    return gguf_model_parse(m, m->map.at, m->map.n, err);
+}

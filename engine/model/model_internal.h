@@ -1,0 +1,127 @@
+/* model_internal.h - what a model consists of, for the files of engine/ that read one. Other folders: engine/model/model.h.
+ *
+ * gguf_model_open() and hf_model_open() fill `config`, `tensor` and `names` from their container; model.c checks the
+ * whole and answers questions about it.
+ */
+#ifndef EVP_MODEL_INTERNAL_H
+#define EVP_MODEL_INTERNAL_H
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "base/safetensors.h"
+#include "engine/model/gguf.h"
+#include "engine/model/model.h"
+#include "kernels/kv.h"
+
+#include <time.h>
+
+/* How big a side of a tensor is: 1, D, H * K, G * K, (H + 2G) * K, K, d_ff, 2 * d_ff, E, expert_ff, vocabulary. */
+enum side { SIDE_ONE, SIDE_D, SIDE_Q, SIDE_KV, SIDE_QKV, SIDE_K, SIDE_F, SIDE_2F, SIDE_E, SIDE_XF, SIDE_V };
+
+/* The names of a role's tensor: Hugging Face's follows "model.layers.N." and for an expert "mlp.experts.E." too, GGUF's
+ * "blk.N." for roles of a layer. GGUF has the experts of a layer in one tensor of three dimensions. */
+struct role {
+    const char *name, *gguf_name;
+    enum side rows, cols;
+};
+extern const struct role model_roles[TENSOR_ROLES];
+
+#define ROLE(role) (1u << (role))
+
+/* What the models of a family have in common. */
+struct model_family {
+    const char *name;  // Hugging Face's model_type
+    const char *gguf;  // GGUF's architecture; NULL: such files have another family's
+    unsigned roles;    // of its tensors
+    unsigned bias;     // roles that a model has where config.json's attention_bias is true, or the file has them
+    unsigned mlp_bias; // the same for mlp_bias
+    bool pairs;        // GGUF files have rows of q and k in rotary pairs
+    bool partial;      // a part of a head may be rotated
+    int head_dim;      // where config.json does not say it; 0: hidden_size / num_attention_heads
+    /* Where config.json does not say them: */
+    int window;       // sliding_window; 0: none
+    bool window_used; // use_sliding_window
+};
+
+/* By config.json's model_type, or by GGUF's general.architecture. ERR_FORMAT with the name, and the reason where one is
+ * known, when there is none. */
+const struct model_family *model_family(const char *name, struct err *err);
+const struct model_family *model_family_gguf(const char *name, struct err *err);
+
+enum { MODEL_TENSOR_NAME = 256 };
+
+/* GGUF's tensor of rotary divisors, which model_gguf.c turns into the config's scaling. */
+#define MODEL_ROPE_DIVISORS "rope_freqs.weight"
+
+/* Is it a tensor that some files contain and no engine reads? Rotary frequencies and angles follow from the config. */
+bool model_tensor_is_harmless(const char *name);
+
+/* How many tensors of a role the model has: 0, 1, one per layer or one per expert. */
+int model_count(const struct model_config *c, enum tensor_role role);
+
+/* Hugging Face's name of a role's tensor; index as in model.h. And the name given here to the tensor of all experts of
+ * a layer. */
+void model_tensor_name(char out[MODEL_TENSOR_NAME], const struct model_config *c, enum tensor_role role, int index);
+void model_experts_name(char out[MODEL_TENSOR_NAME], enum tensor_role role, int layer);
+
+struct gguf_part {
+    struct file_map map;
+    struct gguf gguf;
+};
+
+struct model {
+    char *path;
+    struct model_config config;
+    struct map names; // Hugging Face's name -> tensor
+    struct tensor *tensor;
+    int n_tensors;
+
+    const struct model_family *family;
+
+    /* one of the two containers */
+    struct file_map map;
+    struct gguf gguf;       // over map, with all keys; n_values is 0 in a folder
+    struct gguf_part *part; // (n_shards): the parts after the first, which have tensors alone
+
+    struct safetensors *shard; // (n_shards): a folder's weights, in the order of their names
+    struct json *json;         // config.json, NULL in a GGUF file
+
+    char **shard_path; // (n_shards)
+    int n_shards;
+
+    bool synthetic; // no container: tensors have no bytes, their rows are drawn when they are read
+};
+
+/* `m->path` is set; on failure the caller releases what they leave in *m. */
+int gguf_model_open(struct model *m, struct err *err) MUST_CHECK;
+int gguf_model_parse(struct model *m, const void *bytes, size_t n, struct err *err) MUST_CHECK; // bytes are borrowed
+int hf_model_open(struct model *m, struct err *err) MUST_CHECK;
+int hf_config_read(struct model *m, struct err *err) MUST_CHECK;       // m->json is config.json
+int synthetic_model_open(struct model *m, struct err *err) MUST_CHECK; // ERR_USAGE: there is no such shape
+
+/* The tensor of a role in its shape, of an expert's role that expert's part. ERR_FORMAT when there is none, or it has
+ * another shape. */
+int model_find(const struct model *m, enum tensor_role role, int index, struct tensor *out, struct err *err) MUST_CHECK;
+
+/* Is the config possible, is every tensor it calls for there in its shape, and no other? */
+int model_check(const struct model *m, struct err *err) MUST_CHECK;
+
+/* Allocates m->tensor for n tensors; adds one under Hugging Face's name. */
+int model_reserve(struct model *m, size_t n, struct err *err) MUST_CHECK;
+int model_add(struct model *m, const char *name, const struct tensor *t, struct err *err) MUST_CHECK;
+
+/* Shortens max_tokens to a sliding window of attention; 0: there is none. */
+void model_limit_window(struct model_config *c, int window);
+
+/* model_digest() when it is `now`. */
+int model_digest_at(const struct model *m, time_t now, char hex[65], struct err *err) MUST_CHECK;
+
+/* Of a synthetic model: row `row` of a tensor as numbers of type F32 or BF16, and the digest, that of its name. */
+void synthetic_row(const struct tensor *t, int64_t row, enum dtype type, void *to);
+int synthetic_digest(const struct model *m, char hex[65], struct err *err) MUST_CHECK;
+
+/* {dir}/{name} parsed; NULL with ERR_IO when it is not there. */
+struct json *model_json(const char *dir, const char *name, struct err *err);
+
+#endif

@@ -1,0 +1,152 @@
+/* model_read.c - the numbers of a tensor: where they are in the file, or copied row by row.
+ *
+ * Threads share the rows of a tensor. A row is checked for numbers that are not finite right after it was written,
+ * while it is in the cache; of several such numbers the first one in the file is reported, whatever the number of
+ * threads.
+ */
+#include "base/parallel.h"
+#include "base/unconst.h"
+#include "engine/model/model_internal.h"
+#include "kernels/backend.h"
+#include "kernels/half.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { SHARE = 1 << 16 }; // elements that a thread takes at once, in whole rows
+
+/* Row r of a tensor that rotates neighbours (2j, 2j + 1), as llama.cpp stores q and k, belongs at row j or at
+ * j + head_dim / 2 of its head when halves are rotated. */
+static int64_t unpaired_row(int64_t r, int64_t head_dim)
+{
+    int64_t in_head = r % head_dim;
+
+    return r - in_head + in_head / 2 + (in_head & 1) * (head_dim / 2);
+}
+
+/* What a tensor's numbers are to a backend: its own type, or f32 where only dequant() knows it. */
+static enum dtype dtype_of(const struct tensor *t)
+{
+    return t->type == WEIGHT_F16 ? DTYPE_F16 : t->type == WEIGHT_BF16 ? DTYPE_BF16 : DTYPE_F32;
+}
+
+/* A tensor and the matrix its rows go to; with at NULL they are only checked where they are. */
+struct rows {
+    struct tensor t;
+    const struct mat *out;
+    int64_t share;            // rows
+    atomic_int_least64_t bad; // the first element that is not finite; rows * cols: none
+};
+
+/* A row rounded to bf16, a few blocks at a time. */
+static void round_row(const struct tensor *t, const char *from, size_t cols, char *to)
+{
+    enum { SOME = 1024 }; // whole blocks of every type
+    float x[SOME];
+    uint16_t rounded[SOME];
+
+    for (size_t c = 0; c < cols; c += SOME) {
+        size_t n = cols - c < SOME ? cols - c : SOME;
+        dequant(t->type, from + c / (size_t)weight_block(t->type) * weight_block_bytes(t->type), n, x);
+        for (size_t i = 0; i < n; i++)
+            rounded[i] = bf16_from_f32(x[i]);
+        memcpy(to + c * sizeof(*rounded), rounded, n * sizeof(*rounded));
+    }
+}
+
+/* Writes row r of the tensor and checks it; the number of finite elements before the first other one. */
+static size_t do_row(const struct rows *x, int64_t r)
+{
+    const struct tensor *t = &x->t;
+    const struct mat *out = x->out;
+    const size_t cols = (size_t)out->cols, bytes = cols / (size_t)weight_block(t->type) * weight_block_bytes(t->type);
+
+    if (!t->at) {
+        synthetic_row(t, r, out->type, (char *)out->at + (size_t)r * (size_t)out->pitch * dtype_size(out->type));
+        return cols;
+    }
+    const char *from = (const char *)t->at + (size_t)r * bytes;
+    if (!out->at)
+        return weight_finite(t->type, from, cols);
+    if (t->paired_heads)
+        r = unpaired_row(r, out->rows / t->paired_heads);
+    char *to = (char *)out->at + (size_t)r * (size_t)out->pitch * dtype_size(out->type);
+    if (out->type == DTYPE_BF16 && t->type != WEIGHT_BF16) {
+        round_row(t, from, cols, to);
+        return weight_finite(WEIGHT_BF16, to, cols);
+    }
+    if (out->type != DTYPE_F32) {
+        memcpy(to, from, bytes);
+        return weight_finite(t->type, to, cols);
+    }
+    dequant(t->type, from, cols, (float *)(void *)to);
+    return weight_finite(WEIGHT_F32, to, cols);
+}
+
+static void do_share(void *arg, int share)
+{
+    struct rows *x = arg;
+    const int64_t rows = x->out->rows, cols = x->out->cols;
+
+    for (int64_t r = share * x->share; r < (share + 1) * x->share && r < rows; r++) {
+        int64_t finite = (int64_t)do_row(x, r), at = r * cols + finite, bad = x->bad;
+        while (finite < cols && at < bad && !atomic_compare_exchange_weak(&x->bad, &bad, at))
+            ;
+    }
+}
+
+static int do_rows(const struct model *m, struct rows *x, struct err *err)
+{
+    const int64_t rows = x->out->rows, cols = x->out->cols;
+
+    x->share = SHARE / cols + 1;
+    x->bad = rows * cols;
+    parallel_do(parallel_threads(), (int)((rows + x->share - 1) / x->share), do_share, x);
+    int64_t bad = x->bad;
+    if (bad == rows * cols)
+        return 0;
+    return err_set(err, ERR_FORMAT, "'%s': tensor '%s' has a number that is not finite, in row %lld, column %lld",
+                   m->path, x->t.name, (long long)(bad / cols), (long long)(bad % cols));
+}
+
+int model_view(const struct model *m, enum tensor_role role, int index, struct mat *out, struct err *err)
+{
+    const struct tensor_shape shape = model_shape(&m->config, role);
+    struct rows x = { .out = out };
+
+    if (model_find(m, role, index, &x.t, err))
+        return err->code;
+    *out = (struct mat){ NULL, dtype_of(&x.t), shape.rows, shape.cols, shape.cols };
+    if (!x.t.at || weight_block(x.t.type) > 1 || x.t.paired_heads || (uintptr_t)x.t.at % dtype_size(out->type) != 0)
+        return 0;
+    if (do_rows(m, &x, err))
+        return err->code;
+    out->at = unconst(x.t.at);
+    return 0;
+}
+
+int model_read_mat(const struct model *m, enum tensor_role role, int index, const struct mat *out, struct err *err)
+{
+    const struct mat column = { out->at, out->type, out->cols, 1, 1 };
+    struct rows x = { .out = out };
+
+    if (model_find(m, role, index, &x.t, err))
+        return err->code;
+    assert(out->at && (out->type != DTYPE_F16 || x.t.type == WEIGHT_F16));
+    if (x.t.paired_heads && x.t.n_dims == 1) { // a bias: its numbers change places as the rows of its matrix do
+        if (weight_block(x.t.type) > 1)
+            return err_set(err, ERR_FORMAT, "'%s': tensor '%s' is a bias in %s, which is not supported", m->path,
+                           x.t.name, weight_type_name(x.t.type));
+        x.out = &column;
+    }
+    return do_rows(m, &x, err);
+}
+
+int model_read(const struct model *m, enum tensor_role role, int index, float *out, struct err *err)
+{
+    const struct tensor_shape shape = model_shape(&m->config, role);
+    const struct mat mat = { out, DTYPE_F32, shape.rows, shape.cols, shape.cols };
+
+    return model_read_mat(m, role, index, &mat, err);
+}

@@ -1,0 +1,443 @@
+/* decode.c - many questions over many variants, decoded together.
+ *
+ * A sequence is one question over one variant. Sequences are numbered variant by variant and admitted in that order, so
+ * the tokens of a variant are next to each other in every pass and share one span of attention over its rows. A pass
+ * takes one new token of every sequence that is answering, and fills up with question tokens; a long question goes
+ * through several passes. A sequence that ends gives its slots of the store to one that waits.
+ *
+ * What all questions begin with runs once per variant, as a sequence without an answer; its keys and values are copied
+ * to the slots of each question's sequence. No token's bits depend on what else is in a pass, so neither this nor the
+ * order of admission changes an answer.
+ *
+ * Variants whose answers are sampled are the last ones, so in each pass the tokens that are drawn come after those that
+ * are chosen. What is drawn for a sequence comes from a generator of its own.
+ */
+#include "engine/transformer/engine_internal.h"
+
+#include "base/unconst.h"
+#include "engine/transformer/slots.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sequence {
+    int variant, question;
+    struct slot_range slots;
+    int n_keys;   // slots filled
+    int n_new;    // tokens of the answer so far
+    int32_t next; // the token chosen last, which the model has not seen yet
+    struct rng rng;
+};
+
+struct decoder {
+    struct session *session;
+    const struct decode *job;
+    struct answer *answer;
+    struct forward_job forward;
+    struct slots slots;
+    int max_live;
+    struct sequence *live; // [max_live], in the order of variants
+    int n_live;
+    int admitted;     // sequences so far, of n_variants * n_questions
+    int *prefix_slot; // [n_variants]: where the shared tokens of a variant are
+    int *picked;      // [pass rows]: the live sequence of each pick
+    double *unit;     // [pass rows]: what was drawn for the picks that need it
+    int tokens_done;
+};
+
+static int min(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static void report(struct decoder *d, int tokens)
+{
+    d->tokens_done += tokens;
+    if (d->job->progress)
+        d->job->progress(d->job->arg, d->tokens_done);
+}
+
+static const struct question_ids *question_of(const struct decoder *d, const struct sequence *s)
+{
+    return &d->job->question[s->question];
+}
+
+/* ---- passes ------------------------------------------------------------- */
+
+/* Adds n tokens of a sequence to the pass; after it the sequence has n more keys. */
+static void add_tokens(struct decoder *d, struct sequence *s, const int32_t *ids, int n)
+{
+    struct pass *p = &d->session->forward.pass;
+
+    pass_add(p,
+             &(struct pass_tokens){ .ids = ids,
+                                    .n = n,
+                                    .position = d->job->variant[s->variant]->n_tokens + s->n_keys,
+                                    .slot = s->slots.first + s->n_keys },
+             s->slots.first);
+    pass_share(p, s->variant, n, d->job->n_shared);
+    s->n_keys += n;
+}
+
+/* ---- what all questions begin with -------------------------------------- */
+
+/* Runs the shared tokens of all variants, as many tokens per pass as fit. */
+static int run_prefixes(struct decoder *d, struct err *err)
+{
+    struct forward *f = &d->session->forward;
+    struct backend *be = d->session->engine->backend;
+    int n = d->job->n_shared;
+
+    pass_clear(&f->pass);
+    for (int v = 0; v < d->job->n_variants; v++) {
+        struct sequence s = { .variant = v, .slots = { slots_take(&d->slots, n), n } };
+        d->prefix_slot[v] = s.slots.first;
+        for (int some; s.n_keys < n;) {
+            some = min(n - s.n_keys, f->pass.rows - f->pass.n);
+            add_tokens(d, &s, d->job->question[0].ids + s.n_keys, some);
+            bool last = v + 1 == d->job->n_variants && s.n_keys == n;
+            if (f->pass.n < f->pass.rows && !last)
+                continue;
+            forward_run(f, &d->forward);
+            if (be->sync(be, err))
+                return err->code;
+            pass_clear(&f->pass);
+        }
+    }
+    return 0;
+}
+
+/* Gives the shared tokens of one variant to live sequences from .. n_live - 1, which are all of it. */
+static int copy_prefix(struct decoder *d, int from, struct err *err)
+{
+    struct backend *be = d->session->engine->backend;
+    const struct kv_shape shape = engine_kv_shape(d->session->engine);
+    int n = d->n_live - from, variant = d->live[from].variant;
+    int32_t *to = malloc((size_t)n * sizeof(*to));
+
+    if (!to)
+        return err_nomem(err);
+    for (int i = 0; i < n; i++) {
+        to[i] = d->live[from + i].slots.first;
+        d->live[from + i].n_keys = d->job->n_shared;
+    }
+    be->copy_slots(be, &d->forward.store, &shape,
+                   &(struct slot_copy){ d->prefix_slot[variant], d->job->n_shared, to, n });
+    free(to);
+    report(d, n * d->job->n_shared);
+    if (d->live[d->n_live - 1].question < d->job->n_questions - 1)
+        return 0;
+    return slots_give(&d->slots, (struct slot_range){ d->prefix_slot[variant], d->job->n_shared }, err);
+}
+
+/* ---- admission ---------------------------------------------------------- */
+
+/* Makes the next sequence live, if there is space. 1, 0 or an error. */
+static int admit_one(struct decoder *d, struct err *err)
+{
+    int Q = d->job->n_questions;
+    struct sequence s = { .variant = d->admitted / Q, .question = d->admitted % Q };
+    struct answer *a = &d->answer[d->admitted];
+
+    if (d->n_live == d->max_live)
+        return 0;
+    if (d->job->n_sampled > 0)
+        s.rng = rng_new(d->job->seed[s.question]);
+    s.slots.n = question_of(d, &s)->n + d->job->max_new_tokens - 1;
+    s.slots.first = slots_take(&d->slots, s.slots.n);
+    if (s.slots.first < 0)
+        return 0;
+    a->ids = malloc((size_t)d->job->max_new_tokens * sizeof(*a->ids));
+    if (!a->ids)
+        return err_nomem(err);
+    d->live[d->n_live++] = s;
+    d->admitted++;
+    return 1;
+}
+
+/* Admits sequences of one variant while they find space; returns how many. */
+static int admit_variant(struct decoder *d, struct err *err)
+{
+    int from = d->n_live, variant = d->admitted / d->job->n_questions, code = 1;
+
+    while (code == 1 && d->admitted / d->job->n_questions == variant)
+        code = admit_one(d, err);
+    if (code >= 0 && d->n_live > from && d->job->n_shared > 0)
+        code = copy_prefix(d, from, err);
+    return code < 0 ? code : d->n_live - from;
+}
+
+static int admit(struct decoder *d, struct err *err)
+{
+    int n = 1;
+
+    while (n > 0 && d->admitted < d->job->n_variants * d->job->n_questions)
+        n = admit_variant(d, err);
+    if (n >= 0 && d->n_live == 0)
+        return err_set(err, ERR_NOMEM, "the memory planned for questions has no space for one of them");
+    return n < 0 ? n : 0;
+}
+
+/* ---- answers ------------------------------------------------------------ */
+
+/* Fills a pass: a token of every answering sequence, then question tokens. */
+static void fill_pass(struct decoder *d)
+{
+    struct pass *p = &d->session->forward.pass;
+    int left = p->rows - d->n_live; // every live sequence has one row that nobody else may take
+
+    pass_clear(p);
+    for (int i = 0; i < d->n_live; i++) {
+        struct sequence *s = &d->live[i];
+        const struct question_ids *q = question_of(d, s);
+        int todo = q->n - s->n_keys, n = todo > 0 ? min(todo, left + 1) : 1;
+        left -= n - 1;
+        add_tokens(d, s, todo > 0 ? q->ids + s->n_keys : &s->next, n);
+        if (todo > 0)
+            report(d, n);
+        if (n < todo)
+            continue;
+        d->picked[p->n_picks] = i;
+        pass_pick(p);
+    }
+}
+
+/* Draws a number for each picked sequence whose tokens are drawn. */
+static struct draws draw(const struct decoder *d)
+{
+    struct draws draws = { .unit = d->unit, .temperature = d->job->temperature };
+
+    for (int i = 0; i < d->session->forward.pass.n_picks; i++) {
+        struct sequence *s = &d->live[d->picked[i]];
+        if (s->variant >= d->job->n_variants - d->job->n_sampled)
+            draws.unit[draws.n++] = rng_unit(&s->rng);
+    }
+    return draws;
+}
+
+/* Adds the chosen token to the answer, unless it is a stop. False: the sequence has ended. */
+static bool take_token(struct decoder *d, struct sequence *s, const struct best *best)
+{
+    struct answer *a = &d->answer[s->variant * d->job->n_questions + s->question];
+    float margin = best->value - best->second;
+
+    if (s->n_new++ == 0 || margin < a->margin)
+        a->margin = margin;
+    s->next = best->id;
+    if (tokenizer_stops(d->session->engine->tokenizer, best->id))
+        return false;
+    a->ids[a->n++] = best->id;
+    return a->n < d->job->max_new_tokens;
+}
+
+/* Takes the picked tokens; sequences that have ended leave, the others keep their order. */
+static int take_tokens(struct decoder *d, struct err *err)
+{
+    const struct forward *f = &d->session->forward;
+    int kept = 0, pick = 0, tokens = 0;
+
+    for (int i = 0; i < d->n_live; i++) {
+        struct sequence s = d->live[i];
+        bool picked = pick < f->pass.n_picks && d->picked[pick] == i;
+        bool goes_on = !picked || take_token(d, &s, &f->best_host[pick]);
+        pick += picked;
+        tokens += picked;
+        if (goes_on) {
+            d->live[kept++] = s;
+            continue;
+        }
+        tokens += d->job->max_new_tokens - s.n_new;
+        if (slots_give(&d->slots, s.slots, err))
+            return err->code;
+    }
+    d->n_live = kept;
+    report(d, tokens);
+    return 0;
+}
+
+static int run_all(struct decoder *d, struct err *err)
+{
+    struct forward *f = &d->session->forward;
+
+    if (d->job->n_shared > 0 && run_prefixes(d, err))
+        return err->code;
+    while (d->n_live > 0 || d->admitted < d->job->n_variants * d->job->n_questions) {
+        if (admit(d, err))
+            return err->code;
+        fill_pass(d);
+        forward_run(f, &d->forward);
+        struct draws draws = draw(d);
+        if (forward_best(f, &draws, err) || take_tokens(d, err))
+            return err->code;
+    }
+    return 0;
+}
+
+/* ---- the whole job ------------------------------------------------------ */
+
+static int check_questions(const struct session *s, const struct decode *job, int *longest, struct err *err)
+{
+    *longest = 0;
+    for (int i = 0; i < job->n_questions; i++) {
+        const struct question_ids *q = &job->question[i];
+        if (q->n < 1)
+            return err_set(err, ERR_USAGE, "question %d is empty", i);
+        if (q->n <= job->n_shared || memcmp(q->ids, job->question[0].ids, (size_t)job->n_shared * sizeof(*q->ids)) != 0)
+            return err_set(err, ERR_USAGE, "question %d does not begin with the %d tokens that all share", i,
+                           job->n_shared);
+        if (engine_check_ids(s->engine, q->ids, q->n, err))
+            return err_wrap(err, "question %d", i);
+        *longest = q->n > *longest ? q->n : *longest;
+    }
+    return 0;
+}
+
+static int check(const struct session *s, const struct decode *job, int *longest, struct err *err)
+{
+    const struct model_config *c = &s->engine->config;
+
+    if (job->max_new_tokens < 1)
+        return err_set(err, ERR_USAGE, "an answer needs at least 1 token, not %d", job->max_new_tokens);
+    if (check_questions(s, job, longest, err))
+        return err->code;
+    for (int i = 0; i < job->n_variants; i++) {
+        int64_t end = (int64_t)job->variant[i]->n_tokens + *longest + job->max_new_tokens - 1;
+        if (end > c->max_tokens)
+            return err_set(err, ERR_USAGE, "context, question and answer are up to %lld tokens, the model allows %d",
+                           (long long)end, c->max_tokens);
+        if (end > s->engine->plan.max_positions)
+            return err_set(err, ERR_NOMEM,
+                           "context, question and answer are up to %lld tokens, memory was planned "
+                           "for %d",
+                           (long long)end, s->engine->plan.max_positions);
+    }
+    return 0;
+}
+
+/* The rows of some variants as one table, on the host (malloc) and on the device (from the pool). */
+static int make_table(struct session *s, const struct variant *const *variant, int n, struct kv_table *table,
+                      struct err *err)
+{
+    const struct engine *e = s->engine;
+    size_t heads = (size_t)e->config.n_layers * (size_t)e->config.n_kv_heads, bytes = heads * sizeof(struct kv_rows);
+    struct kv_rows *host = malloc((size_t)n * bytes), *device = pool_take(&s->pool, (size_t)n * bytes, err);
+
+    *table = (struct kv_table){ .host = host, .device = device, .n_layers = e->config.n_layers };
+    if (!host)
+        return err_nomem(err);
+    if (!device)
+        return err->code;
+    for (int v = 0; v < n; v++)
+        memcpy(host + (size_t)v * heads, variant[v]->rows, bytes);
+    e->backend->write(e->backend, device, host, (size_t)n * bytes);
+    return 0;
+}
+
+/* Memory for the job: the store takes what the pool has left, as far as the job needs it. */
+static int open_decoder(struct decoder *d, int longest, struct err *err)
+{
+    struct session *s = d->session;
+    const struct decode *job = d->job;
+    int rows = s->forward.pass.rows;
+    struct plan_decode want = { .n_variants = job->n_variants, .n_questions = job->n_questions };
+
+    want.n_shared = job->n_shared;
+    want.longest = longest + job->max_new_tokens - 1;
+    for (int q = 0; q < job->n_questions; q++)
+        want.slots += job->question[q].n + job->max_new_tokens - 1;
+    d->max_live = job->batch > 0 ? min(job->batch, rows) : rows;
+    int slots = plan_slots(s->engine, &want, s->pool.bytes - s->pool.used);
+    if (slots == 0)
+        return err_set(err, ERR_NOMEM, "the memory planned for questions has no space for one of them");
+    d->live = calloc((size_t)d->max_live, sizeof(*d->live));
+    d->picked = calloc((size_t)d->max_live, sizeof(*d->picked));
+    d->unit = calloc((size_t)d->max_live, sizeof(*d->unit));
+    d->prefix_slot = calloc((size_t)job->n_variants, sizeof(*d->prefix_slot));
+    if (!d->live || !d->picked || !d->unit || !d->prefix_slot)
+        return err_nomem(err);
+    d->forward = (struct forward_job){ .kind = ATTN_OWN, .end = FORWARD_OUTPUT };
+    d->forward.store = kv_store_take(&s->pool, s->engine, (size_t)slots, err);
+    if (!d->forward.store.k || make_table(s, job->variant, job->n_variants, &d->forward.table, err))
+        return err->code;
+    return slots_init(&d->slots, slots, err);
+}
+
+static void close_decoder(struct decoder *d)
+{
+    free(d->live);
+    free(d->picked);
+    free(d->unit);
+    free(d->prefix_slot);
+    free(unconst(d->forward.table.host));
+    slots_release(&d->slots);
+}
+
+static void answers_release(struct answer *answer, int n)
+{
+    for (int i = 0; i < n; i++) {
+        free(answer[i].ids);
+        answer[i] = (struct answer){ 0 };
+    }
+}
+
+int session_decode(struct session *s, const struct decode *job, struct answer *answer, struct err *err)
+{
+    int n = job->n_variants * job->n_questions, longest = 0;
+    struct decoder d = { .session = s, .job = job, .answer = answer };
+    size_t mark = pool_mark(&s->pool);
+
+    memset(answer, 0, (size_t)n * sizeof(*answer));
+    if (n == 0)
+        return 0;
+    if (check(s, job, &longest, err))
+        return err->code;
+    int code = open_decoder(&d, longest, err);
+    if (!code)
+        code = run_all(&d, err);
+    if (code)
+        answers_release(answer, n);
+    close_decoder(&d);
+    pool_reset(&s->pool, mark);
+    return code;
+}
+
+/* ---- one question alone ------------------------------------------------- */
+
+/* Runs the question and its output; in parts where it is longer than a pass. */
+static int run_question(struct session *s, const struct forward_job *job, struct question_ids q, int position,
+                        struct err *err)
+{
+    struct pass *p = &s->forward.pass;
+
+    for (int done = 0, n; done < q.n; done += n) {
+        n = min(q.n - done, p->rows);
+        pass_clear(p);
+        pass_add(p, &(struct pass_tokens){ .ids = q.ids + done, .n = n, .position = position + done, .slot = done }, 0);
+        pass_share(p, 0, n, 0);
+        pass_pick(p);
+        forward_run(&s->forward, job);
+    }
+    return forward_best(&s->forward, &(struct draws){ 0 }, err);
+}
+
+int session_question_s(struct session *s, const struct variant *variant, struct question_ids question, double *seconds,
+                       struct err *err)
+{
+    struct backend *be = s->engine->backend;
+    size_t mark = pool_mark(&s->pool);
+    struct forward_job job = { .kind = ATTN_OWN, .end = FORWARD_OUTPUT };
+
+    job.store = kv_store_take(&s->pool, s->engine, (size_t)question.n, err);
+    int code = job.store.k ? make_table(s, &variant, 1, &job.table, err) : err->code;
+    *seconds = (double)INFINITY;
+    for (int i = 0; i < 2 && !code; i++) { // the first one also makes kernels
+        double start = be->clock(be);
+        code = run_question(s, &job, question, variant->n_tokens, err);
+        double taken = be->clock(be) - start;
+        *seconds = taken < *seconds ? taken : *seconds;
+    }
+    free(unconst(job.table.host));
+    pool_reset(&s->pool, mark);
+    return code;
+}

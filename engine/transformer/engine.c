@@ -1,0 +1,161 @@
+/* engine.c - opening a model and a backend; then, for a plan, weights and the table of rotary angles. */
+#include "engine/transformer/engine.h"
+
+#include "base/parallel.h"
+#include "engine/transformer/engine_internal.h"
+#include "kernels/timed.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+const struct model *engine_model(const struct engine *e)
+{
+    return e->model;
+}
+
+const struct tokenizer *engine_tokenizer(const struct engine *e)
+{
+    return e->tokenizer;
+}
+
+struct backend *engine_backend(const struct engine *e)
+{
+    return e->backend;
+}
+
+struct kv_shape engine_kv_shape(const struct engine *e)
+{
+    const struct model_config *c = &e->config;
+    return (struct kv_shape){ c->n_layers, c->n_heads, c->n_kv_heads, c->head_dim, e->backend->dtype };
+}
+
+/* ---- rotary angles ------------------------------------------------------ */
+
+/* Radians per position of pair i, as the model was trained: plain, stretched (linear), or stretched only where a turn
+ * is longer than the context of the original model (llama3). Every step is rounded to f32, in the order of
+ * transformers: after 128k positions the last bit of a step is worth a thousandth of a turn. */
+static float rope_step(const struct model_config *c, int i)
+{
+    const float exponent = (float)(2 * i) / (float)c->rotary, step = 1 / (float)pow(c->rope_theta, (double)exponent);
+    const float factor = (float)c->rope_factor, low = (float)c->rope_low, high = (float)c->rope_high;
+
+    if (c->rope_scaling == ROPE_PLAIN)
+        return step;
+    if (c->rope_scaling == ROPE_LINEAR)
+        return step / factor;
+    const float turn = (float)(2 * acos(-1)) / step, original = (float)c->rope_original; // positions
+    if (turn < (float)(c->rope_original / c->rope_high))
+        return step;
+    if (turn > (float)(c->rope_original / c->rope_low))
+        return step / factor;
+    const float blend = (original / turn - low) / (high - low);
+    return (1 - blend) * step / factor + blend * step;
+}
+
+/* A table of a function of the angles. (positions, pairs) */
+struct angles {
+    const struct engine *e;
+    double (*function)(double);
+    float *table;
+};
+
+static void set_pair(void *arg, int pair)
+{
+    const struct angles *a = arg;
+    size_t half = (size_t)a->e->config.rotary / 2;
+    float step = rope_step(&a->e->config, pair);
+
+    for (size_t p = 0; p < (size_t)a->e->plan.max_positions; p++)
+        a->table[p * half + (size_t)pair] =
+            (float)a->function((double)((float)p * step)); // the angle as the models' own code has it
+}
+
+/* One of the two tables to the device. */
+static float *angles_of(const struct engine *e, double (*function)(double), struct err *err)
+{
+    struct backend *be = e->backend;
+    size_t half = (size_t)e->config.rotary / 2, bytes = (size_t)e->plan.max_positions * half * sizeof(float);
+    float *table = malloc(bytes), *at = table ? be->alloc(be, bytes, err) : NULL;
+
+    if (!table)
+        err_nomem(err);
+    if (at) {
+        parallel_do(parallel_threads(), (int)half, set_pair, &(struct angles){ e, function, table });
+        be->write(be, at, table, bytes);
+    }
+    free(table);
+    return at;
+}
+
+/* ---- open, load, close -------------------------------------------------- */
+
+static int open_all(struct engine *e, const char *model, struct err *err)
+{
+    e->model = model_open(model, err);
+    if (!e->model)
+        return err->code;
+    e->config = *model_config(e->model);
+    e->tokenizer = tokenizer_open(e->model, err);
+    return e->tokenizer ? 0 : err_wrap(err, "'%s'", model);
+}
+
+struct engine *engine_open_on(struct backend *backend, const char *model, struct err *err)
+{
+    struct engine *e = calloc(1, sizeof(*e));
+
+    if (!e) {
+        err_nomem(err);
+        return NULL;
+    }
+    if (open_all(e, model, err)) {
+        engine_close(e);
+        return NULL;
+    }
+    e->backend = backend;
+    return e;
+}
+
+static struct backend *open_backend(const struct engine_options *o, struct err *err)
+{
+    const struct backend_options options = { .name = o->backend, .dtype = o->dtype, .n_threads = o->n_threads };
+    struct backend *be = backend_open(&options, err), *timed = be && o->timed ? timed_open(be, err) : be;
+
+    if (be && !timed)
+        be->close(be);
+    return timed;
+}
+
+struct engine *engine_open(const struct engine_options *options, struct err *err)
+{
+    struct backend *be = open_backend(options, err);
+    struct engine *e = be ? engine_open_on(be, options->model, err) : NULL;
+
+    if (be && !e)
+        be->close(be);
+    return e;
+}
+
+int engine_load(struct engine *e, const struct engine_plan *plan, struct err *err)
+{
+    e->plan = *plan;
+    e->cos = angles_of(e, cos, err);
+    e->sin = e->cos ? angles_of(e, sin, err) : NULL;
+    if (!e->sin)
+        return err->code;
+    return weights_load(e, err);
+}
+
+void engine_close(struct engine *e)
+{
+    if (!e)
+        return;
+    if (e->backend) {
+        weights_free(e);
+        e->backend->free(e->backend, e->cos);
+        e->backend->free(e->backend, e->sin);
+        e->backend->close(e->backend);
+    }
+    tokenizer_free(e->tokenizer);
+    model_close(e->model);
+    free(e);
+}

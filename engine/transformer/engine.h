@@ -1,0 +1,178 @@
+/* engine.h - the transformer: one prefill per context, then grouped batched decoding over its variants.
+ *
+ *     struct engine *engine = engine_open(&(struct engine_options){ .model = path }, &err);   // no weights yet
+ *     engine_plan(engine, work, n, 0, &plan, &err);  // does it fit? refused with the numbers where it does not
+ *     engine_load(engine, &plan, &err);              // weights
+ *     struct session *s = session_new(engine, &err); // all other memory of the plan
+ *     session_prefill(s, &want, &seconds, &err);     // the context, once
+ *     compressor_variant(c, &config, ...);           // methods/: full cache -> variants
+ *     session_decode(s, &job, answers, &err);        // all variants and questions in one batch
+ *
+ * engine: weights, immutable, shared by sessions. session: one context's full cache, and all memory that work on it
+ * takes. Tools never see a tensor.
+ */
+#ifndef EVP_ENGINE_H
+#define EVP_ENGINE_H
+
+#include "base/err.h"
+#include "engine/model/model.h"
+#include "engine/tokens/tokenizer.h"
+#include "kernels/backend.h"
+#include "methods/method.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+struct session;
+
+struct engine_options {
+    const char *model;   // a .gguf file or a folder
+    const char *backend; // one of BACKEND_NAMES; NULL: auto
+    const char *dtype;   // one of BACKEND_DTYPES; NULL: f32
+    int n_threads;       // 0: all
+    bool timed;          // count and time every op: kernels/timed.h lists them
+};
+
+/* Opens the backend and what is known of the model without its weights. */
+struct engine *engine_open(const struct engine_options *options, struct err *err);
+
+/* The same on a backend that is open: closed with the engine, on failure still the caller's. */
+struct engine *engine_open_on(struct backend *backend, const char *model, struct err *err);
+void engine_close(struct engine *e); // NULL is fine
+const struct model *engine_model(const struct engine *e);
+const struct tokenizer *engine_tokenizer(const struct engine *e);
+struct backend *engine_backend(const struct engine *e);
+struct kv_shape engine_kv_shape(const struct engine *e);
+
+/* ---- a plan before the work starts ---- */
+
+/* One context's work: its tokens, the configs whose variants are made of it, its questions. */
+struct engine_work {
+    int n_tokens;
+    const struct config *const *config; // (n_configs)
+    int n_configs;
+    int n_questions;
+    int64_t question_tokens; // of all questions
+    int longest_question;
+    int n_shared; // leading tokens that all questions have in common
+    int max_new_tokens;
+};
+
+enum plan_area {
+    PLAN_WEIGHTS,
+    PLAN_LOADING,   // while weights are read, before anything else but them is needed
+    PLAN_ANGLES,    // rotary embedding
+    PLAN_PASS,      // activations of one pass
+    PLAN_SCRATCH,   // what ops take for themselves
+    PLAN_CONTEXT,   // the full cache
+    PLAN_SIDE,      // what methods want saved by prefill
+    PLAN_SCORES,    // of all methods
+    PLAN_VARIANTS,  // those that are answered together, and what making one takes
+    PLAN_SEQUENCES, // their questions and answers
+    PLAN_AREAS
+};
+extern const char *const plan_area_name[PLAN_AREAS];
+
+/* Device memory of some work, in the context that needs the most. */
+struct engine_plan {
+    int max_positions;       // longest context, question and answer
+    int variants, sequences; // at once
+    uint64_t bytes[PLAN_AREAS];
+    uint64_t total; // of all that is there at once
+    uint64_t limit; // what may be taken
+    int refused;    // after ERR_NOMEM: the first context that does not fit
+};
+
+/* Plans n contexts' work within plan->limit bytes (0: nine tenths of what is free), the only input in *plan. ERR_NOMEM,
+ * with the numbers, when a context does not fit even with one variant and one sequence at a time. */
+int engine_plan(const struct engine *e, const struct engine_work *work, int n, struct engine_plan *plan,
+                struct err *err) MUST_CHECK;
+
+/* Floating-point operations of one context's work, if every answer has max_new_tokens. */
+struct engine_cost {
+    double prefill_flop, decode_flop;
+};
+struct engine_cost engine_cost(const struct engine *e, const struct engine_work *work);
+
+/* Reads the weights. Work that the plan was not made for may fail with ERR_NOMEM. */
+int engine_load(struct engine *e, const struct engine_plan *plan, struct err *err) MUST_CHECK;
+
+/* How many of the work's configs, from the first, are answered together in a session's memory; at least 1. */
+int session_variants_at_once(const struct session *s, const struct engine_work *work);
+
+/* ---- one context ---- */
+
+struct prefill {
+    const int32_t *ids; // (n)
+    int n;              // 1 .. max_tokens of the model
+    int n_head;         // tokens of the chat template before the text
+    unsigned needs;     // enum method_need: the union over the configs, from configs_need()
+    int window;         // last tokens whose queries are saved
+    void (*progress)(void *arg, int tokens_done, double seconds); // after every pass; may be NULL
+    void *arg;
+};
+
+struct session *session_new(struct engine *e, struct err *err);
+
+/* engine_plan(), engine_load() and session_new() in one. */
+struct session *engine_start(struct engine *e, const struct engine_work *work, int n, uint64_t memory, struct err *err);
+
+void session_free(struct session *s); // NULL is fine
+
+/* Runs the context in passes, in place of the session's previous one. ERR_USAGE when n is more than the model's
+ * max_tokens, or an id is not in its vocabulary. *seconds (may be NULL): the time it took, without what methods want
+ * computed on the side. */
+int session_prefill(struct session *s, const struct prefill *p, double *seconds, struct err *err) MUST_CHECK;
+
+/* Borrowed, until the next prefill. */
+const struct kv_full *session_full(const struct session *s);
+
+/* Runs n ids as a context of their own and gives the logits (n, n_vocab) after each of them, in host memory: for
+ * comparing with other implementations. The session's previous context is forgotten. */
+int session_logits(struct session *s, const int32_t *ids, int n, float *logits, struct err *err) MUST_CHECK;
+
+/* ---- many questions over many variants ---- */
+
+struct question_ids {
+    const int32_t *ids;
+    int n;
+};
+
+struct decode {
+    const struct variant *const *variant; // (n_variants); they share n_tokens and shape
+    int n_variants;
+    const struct question_ids *question; // (n_questions)
+    int n_questions;
+    int n_shared; // leading ids that all questions have in common, less than any question's: run once per variant
+    int max_new_tokens;
+    int batch;          // sequences at once; 0: as many as fit in a pass and in memory
+    int n_sampled;      // so many of the last variants get answers whose tokens are drawn (engine/transformer/sample.h)
+    double temperature; // of those, above 0
+    const uint64_t *seed; // (n_questions): of what is drawn for each; NULL without such variants
+    /* May be NULL. tokens_done goes up to n_variants * (question tokens + n_questions * max_new_tokens): an answer that
+     * ends early counts as whole. */
+    void (*progress)(void *arg, int tokens_done);
+    void *arg;
+};
+
+/* One answer: the ids before the stop; n = 0: it stopped at once. */
+struct answer {
+    int32_t *ids; // owned by the caller (free)
+    int n;
+    float margin; // the smallest lead of a chosen token over the second, in logits; 0 where tokens are drawn
+};
+
+/* Fills answer[v * n_questions + q]. Sequences run together, in passes that stay full: one that ends makes space for
+ * one that waits. Attention over a variant's rows is shared by its sequences; each sequence's own suffix is merged in
+ * by log-sum-exp. Decoding is greedy, ties go to the lower id; over the variants that are sampled each token is drawn
+ * by its probability, the same ones each time. An answer does not depend on what else is in the batch, nor on n_shared.
+ * ERR_USAGE for an empty question, ids that are not in the vocabulary, or answers that would
+ * end after the model's max_tokens; ERR_FORMAT when the model's output is not finite. */
+int session_decode(struct session *s, const struct decode *job, struct answer *answer, struct err *err) MUST_CHECK;
+
+/* Seconds until one question, alone, over a variant that is present has its first token. */
+int session_question_s(struct session *s, const struct variant *variant, struct question_ids question, double *seconds,
+                       struct err *err) MUST_CHECK;
+
+#endif

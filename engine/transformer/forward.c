@@ -1,0 +1,395 @@
+/* forward.c - one pass of some tokens through the model: one architecture, written once over the backend's ops. What a
+ * family does not have (biases, norms of heads, experts) is NULL.
+ *
+ *     x += o(attend(rope(norm(qkv(rmsnorm(x))))))  per layer
+ *     x += down(silu(gate) * up),  gate, up of rmsnorm(x); or the same of the experts that a token uses
+ *
+ * Attention has up to two parts: the rows of a variant, shared by all its questions, and the tokens of a row's own
+ * sequence, new ones included. Two parts are merged by their log-sum-exp. Nothing here waits but forward_best().
+ */
+#include "engine/transformer/engine_internal.h"
+
+#include "engine/transformer/sample.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- memory ------------------------------------------------------------- */
+
+/* Hands out pieces of one allocation; with at NULL it only counts. */
+struct divider {
+    char *at;
+    size_t used;
+};
+
+static void *divide(struct divider *d, size_t n, size_t size)
+{
+    size_t from = d->used;
+    d->used += pool_size(n * size);
+    return d->at ? d->at + from : NULL;
+}
+
+/* The lists of a pass; returns their bytes. */
+static size_t lay_out_lists(struct pass_lists *l, void *at, size_t rows)
+{
+    struct divider d = { .at = at };
+
+    l->own = divide(&d, rows, sizeof(*l->own));
+    l->shared = divide(&d, rows, sizeof(*l->shared));
+    l->ids = divide(&d, rows, sizeof(*l->ids));
+    l->position = divide(&d, rows, sizeof(*l->position));
+    l->slot = divide(&d, rows, sizeof(*l->slot));
+    l->pick = divide(&d, rows, sizeof(*l->pick));
+    return d.used;
+}
+
+static void lay_out(struct forward *f, struct divider *d, const struct engine *e)
+{
+    const struct model_config *c = &e->config;
+    size_t R = (size_t)e->backend->pass_rows, D = (size_t)c->d_model, F = (size_t)c->d_ff;
+    size_t H = (size_t)c->n_heads, G = (size_t)c->n_kv_heads, K = (size_t)c->head_dim;
+    size_t number = dtype_size(e->backend->dtype);
+    struct pass_lists lists;
+
+    f->x = divide(d, R * D, sizeof(float));
+    f->picked = divide(d, R * D, sizeof(float));
+    f->normed = divide(d, R * D, number);
+    f->qkv = divide(d, R * (H + 2 * G) * K, number);
+    f->q = divide(d, R * H * K, number);
+    f->attended = divide(d, R * H * K, number);
+    for (int i = 0; i < 2; i++) {
+        f->part[i] = divide(d, R * H * K, sizeof(float));
+        f->lse[i] = divide(d, R * H, sizeof(float));
+    }
+    f->gate_up = divide(d, R * 2 * F, number);
+    f->mlp = divide(d, R * F, number);
+    f->best = divide(d, R, sizeof(*f->best));
+    f->logits = divide(d, SAMPLE_ROWS, (size_t)c->n_vocab * sizeof(float));
+    f->pass.device_at = divide(d, lay_out_lists(&lists, NULL, R), 1);
+}
+
+size_t forward_bytes(const struct engine *e)
+{
+    struct forward f = { 0 };
+    struct divider count = { 0 };
+    lay_out(&f, &count, e);
+    return count.used;
+}
+
+int forward_open(struct forward *f, struct engine *e, struct pool *pool, struct err *err)
+{
+    size_t rows = (size_t)e->backend->pass_rows;
+
+    *f = (struct forward){ .engine = e, .pass.rows = e->backend->pass_rows };
+    void *arena = pool_take(pool, forward_bytes(e), err);
+    if (!arena)
+        return err->code;
+    lay_out(f, &(struct divider){ .at = arena }, e);
+    size_t bytes = lay_out_lists(&f->pass.device, f->pass.device_at, rows);
+    f->pass.host_at = calloc(bytes, 1);
+    f->pass.n_same = calloc(rows, sizeof(*f->pass.n_same));
+    f->best_host = calloc(rows, sizeof(*f->best_host));
+    f->logits_host = calloc(SAMPLE_ROWS, (size_t)e->config.n_vocab * sizeof(float));
+    if (!f->pass.host_at || !f->pass.n_same || !f->best_host || !f->logits_host) {
+        forward_close(f);
+        return err_nomem(err);
+    }
+    lay_out_lists(&f->pass.host, f->pass.host_at, rows);
+    return 0;
+}
+
+void forward_close(struct forward *f)
+{
+    free(f->pass.host_at);
+    free(f->pass.n_same);
+    free(f->best_host);
+    free(f->logits_host);
+    *f = (struct forward){ 0 };
+}
+
+size_t kv_store_bytes(const struct engine *e, size_t n_tokens)
+{
+    const struct model_config *c = &e->config;
+    size_t heads = (size_t)c->n_layers * (size_t)c->n_kv_heads;
+
+    return 2 * pool_size(heads * (size_t)c->head_dim * dtype_size(e->backend->dtype) * n_tokens);
+}
+
+struct kv_store kv_store_take(struct pool *pool, const struct engine *e, size_t head_rows, struct err *err)
+{
+    size_t bytes = kv_store_bytes(e, head_rows);
+    char *at = pool_take(pool, bytes, err);
+
+    return (struct kv_store){ .k = at, .v = at ? at + bytes / 2 : NULL, .head_rows = head_rows };
+}
+
+/* ---- attention ---------------------------------------------------------- */
+
+static struct mat mat_of(void *at, enum dtype type, int rows, int cols)
+{
+    return (struct mat){ at, type, rows, cols, cols };
+}
+
+static struct attn_job job_of(const struct forward *f, const struct forward_job *job, int layer)
+{
+    const struct model_config *c = &f->engine->config;
+
+    return (struct attn_job){
+        .kind = job->kind,
+        .q = f->q,
+        .spans = { f->pass.host.own, f->pass.device.own, f->pass.n_own, f->pass.n_same },
+        .store = job->store,
+        .n_tokens = f->pass.n,
+        .n_heads = c->n_heads,
+        .n_kv_heads = c->n_kv_heads,
+        .head_dim = c->head_dim,
+        .layer = layer,
+        .scale = 1 / sqrtf((float)c->head_dim),
+    };
+}
+
+/* Adds what the pass's tokens give to each key; `own` has been run and left its log-sum-exps. */
+static void add_columns(struct forward *f, const struct forward_job *job, const struct attn_job *own)
+{
+    struct backend *be = f->engine->backend;
+    size_t first = (size_t)own->layer * (size_t)own->n_kv_heads * job->column_pitch;
+    double start = be->clock(be);
+
+    be->column_stats(be, &(struct column_job){ .attn = *own,
+                                               .stat = COLUMN_SUM,
+                                               .into = COLUMN_ADD,
+                                               .column = job->column_sums + first,
+                                               .pitch = job->column_pitch });
+    f->column_s += be->clock(be) - start;
+}
+
+static void attend(struct forward *f, const struct forward_job *job, int layer)
+{
+    struct backend *be = f->engine->backend;
+    const struct model_config *c = &f->engine->config;
+    struct mat attended = mat_of(f->attended, be->dtype, f->pass.n, c->n_heads * c->head_dim);
+    struct attn_job own = job_of(f, job, layer);
+
+    if (f->pass.n_shared == 0) {
+        own.out = attended;
+        own.lse = job->column_sums ? f->lse[0] : NULL;
+        be->attend(be, &own);
+        if (job->column_sums)
+            add_columns(f, job, &own);
+        return;
+    }
+    struct attn_job shared = own;
+    shared.kind = ATTN_SHARED;
+    shared.spans = (struct attn_spans){ f->pass.host.shared, f->pass.device.shared, f->pass.n_shared, NULL };
+    shared.table = job->table;
+    shared.part = f->part[0];
+    shared.lse = f->lse[0];
+    own.part = f->part[1];
+    own.lse = f->lse[1];
+    be->attend(be, &shared);
+    be->attend(be, &own);
+    be->merge(be, &(struct merge_job){ .out = attended,
+                                       .part = { f->part[0], f->part[1] },
+                                       .lse = { f->lse[0], f->lse[1] },
+                                       .n_kv_heads = c->n_kv_heads,
+                                       .head_dim = c->head_dim });
+}
+
+/* The column sums of the last layer, whose attention nobody else needs. */
+static void attend_for_columns(struct forward *f, const struct forward_job *job, int layer)
+{
+    struct backend *be = f->engine->backend;
+    struct attn_job own = job_of(f, job, layer);
+    double start = be->clock(be);
+
+    own.lse = f->lse[0];
+    be->attend(be, &own);
+    f->column_s += be->clock(be) - start;
+    add_columns(f, job, &own);
+}
+
+/* Copies the queries of this pass that are in the window to their places. */
+static void save_queries(const struct forward *f, const struct query_window *w, int layer)
+{
+    const struct model_config *c = &f->engine->config;
+    struct backend *be = f->engine->backend;
+    size_t token = (size_t)(c->n_heads / c->n_kv_heads) * (size_t)c->head_dim * dtype_size(be->dtype); // of one kv head
+    int first = f->pass.host.position[0], n = f->pass.n;
+    int begin = first > w->first ? first : w->first, end = first + n;
+
+    for (int g = 0; g < c->n_kv_heads && begin < end; g++) {
+        const char *from = (const char *)f->q + ((size_t)g * (size_t)n + (size_t)(begin - first)) * token;
+        char *to = w->q[layer] + ((size_t)g * (size_t)w->n + (size_t)(begin - w->first)) * token;
+        be->copy(be, to, from, (size_t)(end - begin) * token);
+    }
+}
+
+/* ---- the pass ----------------------------------------------------------- */
+
+/* Computes queries, keys and values from x, and puts them where attention reads them. */
+static void fill_cache(const struct forward *f, const struct forward_job *job, int layer)
+{
+    const struct engine *e = f->engine;
+    const struct model_config *c = &e->config;
+    struct backend *be = e->backend;
+    struct mat normed = mat_of(f->normed, be->dtype, f->pass.n, c->d_model);
+    struct mat qkv = mat_of(f->qkv, be->dtype, f->pass.n, (c->n_heads + 2 * c->n_kv_heads) * c->head_dim);
+
+    be->rmsnorm(be, normed, mat_of(f->x, DTYPE_F32, f->pass.n, c->d_model), e->layer[layer].norm_attention,
+                c->norm_eps);
+    be->gemm(be, qkv, normed, e->layer[layer].qkv, e->layer[layer].qkv_bias, GEMM_SET);
+    be->rope(be, &(struct rope_job){ .qkv = qkv,
+                                     .position = f->pass.device.position,
+                                     .slot = f->pass.device.slot,
+                                     .cos = e->cos,
+                                     .sin = e->sin,
+                                     .rotary = c->rotary,
+                                     .q_norm = e->layer[layer].q_norm,
+                                     .k_norm = e->layer[layer].k_norm,
+                                     .norm_eps = c->norm_eps,
+                                     .q = f->q,
+                                     .store = job->store,
+                                     .layer = layer,
+                                     .n_heads = c->n_heads,
+                                     .n_kv_heads = c->n_kv_heads,
+                                     .head_dim = c->head_dim });
+    if (job->window)
+        save_queries(f, job->window, layer);
+}
+
+static void run_mlp(const struct forward *f, const struct layer *w, struct mat x, struct mat normed)
+{
+    const struct model_config *c = &f->engine->config;
+    struct backend *be = f->engine->backend;
+    struct mat gate_up = mat_of(f->gate_up, be->dtype, x.rows, 2 * c->d_ff),
+               mlp = mat_of(f->mlp, be->dtype, x.rows, c->d_ff);
+
+    be->gemm(be, gate_up, normed, w->gate_up, w->gate_up_bias, GEMM_SET);
+    be->silu_mul(be, mlp, gate_up);
+    be->gemm(be, x, mlp, w->down, w->down_bias, GEMM_ADD);
+}
+
+static void run_experts(const struct forward *f, const struct layer *w, struct mat x, struct mat normed)
+{
+    const struct model_config *c = &f->engine->config;
+    const struct experts experts = { .router = w->router,
+                                     .gate_up = (const struct weight *const *)w->expert_gate_up,
+                                     .down = (const struct weight *const *)w->expert_down,
+                                     .n = c->n_experts,
+                                     .n_used = c->n_experts_used,
+                                     .width = c->expert_ff,
+                                     .renormalise = c->renormalise };
+
+    f->engine->backend->moe(f->engine->backend, x, normed, &experts);
+}
+
+static void finish_layer(struct forward *f, const struct forward_job *job, int layer)
+{
+    const struct engine *e = f->engine;
+    const struct model_config *c = &e->config;
+    const struct layer *w = &e->layer[layer];
+    struct backend *be = e->backend;
+    int n = f->pass.n;
+    struct mat x = mat_of(f->x, DTYPE_F32, n, c->d_model), normed = mat_of(f->normed, be->dtype, n, c->d_model);
+
+    attend(f, job, layer);
+    be->gemm(be, x, mat_of(f->attended, be->dtype, n, c->n_heads * c->head_dim), w->o, w->o_bias, GEMM_ADD);
+    be->rmsnorm(be, normed, x, w->norm_mlp, c->norm_eps);
+    if (w->router)
+        run_experts(f, w, x, normed);
+    else
+        run_mlp(f, w, x, normed);
+}
+
+void forward_run(struct forward *f, const struct forward_job *job)
+{
+    const struct engine *e = f->engine;
+    struct backend *be = e->backend;
+    const struct model_config *c = &e->config;
+    struct pass_lists unused;
+
+    be->write(be, f->pass.device_at, f->pass.host_at, lay_out_lists(&unused, NULL, (size_t)f->pass.rows));
+    be->embed(be, mat_of(f->x, DTYPE_F32, f->pass.n, c->d_model), e->embedding, f->pass.device.ids);
+    for (int l = 0; l < c->n_layers; l++) {
+        fill_cache(f, job, l);
+        if (job->end == FORWARD_OUTPUT || l < c->n_layers - 1)
+            finish_layer(f, job, l);
+        else if (job->column_sums)
+            attend_for_columns(f, job, l);
+    }
+}
+
+/* ---- after it ----------------------------------------------------------- */
+
+/* Normed rows of x (n, D), as the output matrix reads them. */
+static struct mat norm_output(const struct forward *f, float *x, int n)
+{
+    const struct engine *e = f->engine;
+    struct mat normed = mat_of(f->normed, e->backend->dtype, n, e->config.d_model);
+
+    e->backend->rmsnorm(e->backend, normed, mat_of(x, DTYPE_F32, n, e->config.d_model), e->norm, e->config.norm_eps);
+    return normed;
+}
+
+/* Rows first .. first + n - 1 of a matrix. */
+static struct mat rows_of(struct mat m, int first, int n)
+{
+    m.at = (char *)m.at + (size_t)first * (size_t)m.pitch * dtype_size(m.type);
+    m.rows = n;
+    return m;
+}
+
+/* The most likely tokens of the first n picks. */
+static int take_best(struct forward *f, struct mat normed, int n, struct err *err)
+{
+    struct backend *be = f->engine->backend;
+
+    be->best(be, f->best, rows_of(normed, 0, n), f->engine->head);
+    return be->read(be, f->best_host, f->best, (size_t)n * sizeof(*f->best), err);
+}
+
+/* The tokens of the picks from `first` on. */
+static int draw_rest(struct forward *f, struct mat normed, int first, const struct draws *draws, struct err *err)
+{
+    struct backend *be = f->engine->backend;
+    int V = f->engine->config.n_vocab;
+
+    for (int at = 0, n; at < draws->n; at += n) {
+        n = draws->n - at < SAMPLE_ROWS ? draws->n - at : SAMPLE_ROWS;
+        be->gemm(be, mat_of(f->logits, DTYPE_F32, n, V), rows_of(normed, first + at, n), f->engine->head, NULL,
+                 GEMM_SET);
+        if (be->read(be, f->logits_host, f->logits, (size_t)n * (size_t)V * sizeof(float), err))
+            return err->code;
+        for (int i = 0; i < n; i++) {
+            float *logit = f->logits_host + (size_t)i * (size_t)V;
+            int32_t id = sample_token(logit, V, draws->temperature, draws->unit[at + i]);
+            f->best_host[first + at + i] = (struct best){ .id = id };
+        }
+    }
+    return 0;
+}
+
+int forward_best(struct forward *f, const struct draws *draws, struct err *err)
+{
+    struct backend *be = f->engine->backend;
+    int D = f->engine->config.d_model, n = f->pass.n_picks, chosen = n - draws->n;
+
+    be->embed(be, mat_of(f->picked, DTYPE_F32, n, D), mat_of(f->x, DTYPE_F32, f->pass.n, D), f->pass.device.pick);
+    struct mat normed = norm_output(f, f->picked, n);
+    if (take_best(f, normed, chosen, err) || draw_rest(f, normed, chosen, draws, err))
+        return err->code;
+    for (int i = 0; i < n; i++)
+        if (f->best_host[i].id < 0)
+            return err_set(err, ERR_FORMAT, "the model's output is not finite after %d tokens",
+                           f->pass.host.position[f->pass.host.pick[i]] + 1);
+    return 0;
+}
+
+void forward_logits(struct forward *f, int first, int n, float *logits)
+{
+    const struct engine *e = f->engine;
+    float *x = f->x + (size_t)first * (size_t)e->config.d_model;
+
+    e->backend->gemm(e->backend, mat_of(logits, DTYPE_F32, n, e->config.n_vocab), norm_output(f, x, n), e->head, NULL,
+                     GEMM_SET);
+}

@@ -1,0 +1,260 @@
+/* session.c - a session's memory; one context's full cache, filled pass by pass; and logits for evaluation.
+ *
+ * session_prefill() stops the last layer at its keys and values, since a context's own output is never used. A failure
+ * leaves a session without a context.
+ */
+#include "engine/transformer/engine_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int warm_up(struct session *s, struct err *err);
+
+struct session *session_new(struct engine *e, struct err *err)
+{
+    struct session *s = calloc(1, sizeof(*s));
+    if (!s) {
+        err_nomem(err);
+        return NULL;
+    }
+    s->engine = e;
+    s->rows = calloc((size_t)e->config.n_layers * (size_t)e->config.n_kv_heads, sizeof(*s->rows));
+    s->window_q = calloc((size_t)e->config.n_layers, sizeof(*s->window_q));
+    uint64_t bytes = 0;
+    for (int i = PLAN_PASS; i < PLAN_AREAS; i++)
+        bytes += i == PLAN_SCRATCH ? 0 : e->plan.bytes[i];
+    if (!s->rows || !s->window_q)
+        err_nomem(err);
+    else if (pool_open(&s->pool, e->backend, (size_t)bytes, err) == 0 &&
+             forward_open(&s->forward, e, &s->pool, err) == 0) {
+        s->mark = pool_mark(&s->pool);
+        if (warm_up(s, err) == 0)
+            return s;
+    }
+    session_free(s);
+    return NULL;
+}
+
+struct session *engine_start(struct engine *e, const struct engine_work *work, int n, uint64_t memory, struct err *err)
+{
+    struct engine_plan plan = { .limit = memory };
+
+    if (engine_plan(e, work, n, &plan, err) || engine_load(e, &plan, err))
+        return NULL;
+    return session_new(e, err);
+}
+
+/* Back to a session without a context. */
+static void forget(struct session *s)
+{
+    pool_reset(&s->pool, s->mark);
+    s->full = (struct kv_full){ 0 };
+}
+
+void session_free(struct session *s)
+{
+    if (!s)
+        return;
+    forward_close(&s->forward);
+    pool_close(&s->pool);
+    free(s->rows);
+    free(s->window_q);
+    free(s);
+}
+
+const struct kv_full *session_full(const struct session *s)
+{
+    return &s->full;
+}
+
+/* ---- prefill ------------------------------------------------------------ */
+
+int engine_check_ids(const struct engine *e, const int32_t *ids, int n, struct err *err)
+{
+    for (int i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= e->config.n_vocab)
+            return err_set(err, ERR_USAGE, "token %d is %d; the model's vocabulary is 0 to %d", i, ids[i],
+                           e->config.n_vocab - 1);
+    return 0;
+}
+
+static int check(const struct session *s, const int32_t *ids, int n, struct err *err)
+{
+    int max = s->engine->config.max_tokens, planned = s->engine->plan.max_positions;
+    if (n < 1)
+        return err_set(err, ERR_USAGE, "the context is empty");
+    if (n > max)
+        return err_set(err, ERR_USAGE, "the context has %d tokens, the model allows %d", n, max);
+    if (n > planned)
+        return err_set(err, ERR_NOMEM, "the context has %d tokens, memory was planned for %d", n, planned);
+    return engine_check_ids(s->engine, ids, n, err);
+}
+
+/* Memory for a context of n tokens, and lists of what is where in it. */
+static int lay_out(struct session *s, int n, int window, struct err *err)
+{
+    struct engine *e = s->engine;
+    const struct model_config *c = &e->config;
+    size_t row = (size_t)c->head_dim * dtype_size(e->backend->dtype), layer = (size_t)window * (size_t)c->n_heads * row;
+
+    s->cache = kv_store_take(&s->pool, e, (size_t)n, err);
+    if (!s->cache.k)
+        return err->code;
+    for (size_t h = 0; h < (size_t)c->n_layers * (size_t)c->n_kv_heads; h++)
+        s->rows[h] =
+            (struct kv_rows){ (char *)s->cache.k + h * (size_t)n * row, (char *)s->cache.v + h * (size_t)n * row, n };
+    char *q = window > 0 ? pool_take(&s->pool, (size_t)c->n_layers * layer, err) : NULL;
+    if (window > 0 && !q)
+        return err->code;
+    for (int l = 0; l < c->n_layers; l++)
+        s->window_q[l] = q ? q + (size_t)l * layer : NULL;
+    return 0;
+}
+
+/* Column sums, zero. */
+static int lay_out_columns(struct session *s, int n, unsigned needs, struct err *err)
+{
+    const struct model_config *c = &s->engine->config;
+    struct backend *be = s->engine->backend;
+    int heads = c->n_layers * c->n_kv_heads;
+    size_t row = (size_t)n * sizeof(float);
+
+    s->column_sums = NULL;
+    if (!(needs & NEED_COLUMN_SUMS))
+        return 0;
+    void *zeros = calloc(1, row);
+    s->column_sums = zeros ? pool_take(&s->pool, (size_t)heads * row, err) : NULL;
+    if (s->column_sums)
+        be->repeat(be, s->column_sums, row, heads, zeros, row);
+    free(zeros);
+    return s->column_sums ? 0 : zeros ? err->code : err_nomem(err);
+}
+
+/* Queues one pass over a part of a context: tokens first .. first + n - 1. */
+static void run_part(struct session *s, const int32_t *ids, int first, int n, const struct forward_job *job)
+{
+    struct pass *p = &s->forward.pass;
+
+    pass_clear(p);
+    pass_add(p, &(struct pass_tokens){ .ids = ids + first, .n = n, .position = first, .slot = first }, 0);
+    forward_run(&s->forward, job);
+}
+
+/* One token through the whole model. At the first product of each shape a backend decides how to compute it, and at the
+ * first ops it takes its scratch memory: neither belongs into a time that is measured. */
+static int warm_up(struct session *s, struct err *err)
+{
+    const int32_t id = 0;
+
+    if (lay_out(s, 1, 0, err))
+        return err->code;
+    const struct forward_job job = { .store = s->cache, .kind = ATTN_TEXT, .end = FORWARD_OUTPUT };
+    run_part(s, &id, 0, 1, &job);
+    forward_logits(&s->forward, 0, 1, s->forward.logits);
+    forget(s);
+    return s->engine->backend->sync(s->engine->backend, err);
+}
+
+static int min(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static int prefill(struct session *s, const struct prefill *p, int n_window, struct err *err)
+{
+    struct backend *be = s->engine->backend;
+    const struct query_window window = { .first = p->n - n_window, .n = n_window, .q = s->window_q };
+    const struct forward_job job = { .store = s->cache,
+                                     .kind = ATTN_TEXT,
+                                     .end = FORWARD_CACHE,
+                                     .window = n_window > 0 ? &window : NULL,
+                                     .column_sums = s->column_sums,
+                                     .column_pitch = (size_t)p->n };
+    double start = be->clock(be);
+
+    s->forward.column_s = 0;
+    for (int i = 0, n; i < p->n; i += n) {
+        n = min(p->n - i, be->pass_rows);
+        run_part(s, p->ids, i, n, &job);
+        if (be->sync(be, err))
+            return err->code;
+        if (p->progress)
+            p->progress(p->arg, i + n, be->clock(be) - start - s->forward.column_s);
+    }
+    return 0;
+}
+
+int session_prefill(struct session *s, const struct prefill *p, double *seconds, struct err *err)
+{
+    struct engine *e = s->engine;
+    int window = p->needs & NEED_WINDOW_Q ? min(p->window, p->n) : 0;
+
+    forget(s);
+    if (check(s, p->ids, p->n, err))
+        return err->code;
+    int code = lay_out(s, p->n, window, err);
+    if (!code)
+        code = lay_out_columns(s, p->n, p->needs, err);
+    double start = e->backend->clock(e->backend);
+    if (!code)
+        code = prefill(s, p, window, err);
+    if (code) {
+        forget(s);
+        return code;
+    }
+    if (seconds)
+        *seconds = e->backend->clock(e->backend) - start - s->forward.column_s;
+    s->full = (struct kv_full){ .backend = e->backend,
+                                .pool = &s->pool,
+                                .shape = engine_kv_shape(e),
+                                .n_tokens = p->n,
+                                .store = s->cache,
+                                .rows = s->rows,
+                                .cos = e->cos,
+                                .sin = e->sin,
+                                .n_head = p->n_head,
+                                .window = window,
+                                .window_q = (void *const *)s->window_q,
+                                .column_sums = s->column_sums,
+                                .column_sums_s = s->forward.column_s };
+    return 0;
+}
+
+/* ---- logits ------------------------------------------------------------- */
+
+/* Runs one pass and brings the logits of its tokens to the host, a few rows at a time. */
+static int logits_of_part(struct session *s, int n, float *space, float *logits, struct err *err)
+{
+    enum { TOGETHER = 64 };
+    struct backend *be = s->engine->backend;
+    size_t V = (size_t)s->engine->config.n_vocab;
+
+    for (int i = 0; i < n; i += TOGETHER) {
+        int some = min(n - i, TOGETHER);
+        forward_logits(&s->forward, i, some, space);
+        if (be->read(be, logits + (size_t)i * V, space, (size_t)some * V * sizeof(float), err))
+            return err->code;
+    }
+    return 0;
+}
+
+int session_logits(struct session *s, const int32_t *ids, int n, float *logits, struct err *err)
+{
+    struct backend *be = s->engine->backend;
+    size_t V = (size_t)s->engine->config.n_vocab;
+
+    forget(s);
+    if (check(s, ids, n, err) || lay_out(s, n, 0, err))
+        return err->code;
+    const struct forward_job job = { .store = s->cache, .kind = ATTN_TEXT, .end = FORWARD_OUTPUT };
+    float *space = be->alloc(be, 64 * V * sizeof(float), err);
+    int code = space ? 0 : err->code;
+    for (int i = 0, some; i < n && !code; i += some) {
+        some = min(n - i, be->pass_rows);
+        run_part(s, ids, i, some, &job);
+        code = logits_of_part(s, some, space, logits + (size_t)i * V, err);
+    }
+    be->free(be, space);
+    forget(s);
+    return code;
+}

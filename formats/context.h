@@ -1,0 +1,104 @@
+/* context.h - rows of the two streams that most tools read: contexts and questions.
+ *
+ *     contexts:  {"id","dataset","text","ask","turns":[{"role","chars"}],"inputs":[{"question","answers":[...]}],
+ *                 "chars","n_tokens"}
+ *     questions: {"id","context","split":"train"|"test","text","origin":"api"|"offline"|"dataset"|"log"}
+ *
+ * `text` is exactly what a serving system would cache; `ask` is what follows it, with {question} where the question
+ * goes. Without `turns` the text begins one message of a user. With them it is the messages of a conversation, one
+ * after the other, and each turn says who wrote its part; the last one is not over, and goes on with the question.
+ */
+#ifndef EVP_CONTEXT_H
+#define EVP_CONTEXT_H
+
+#include "base/err.h"
+#include "base/map.h"
+#include "base/rows.h"
+
+#include <stdint.h>
+
+struct context_input { // a question that came with the dataset
+    char *question;
+    char **answer;
+    int n_answers;
+};
+
+/* TURN_PROMPT: a prompt without a chat template, in which special tokens count; it is the only turn. */
+enum turn_role { TURN_SYSTEM, TURN_USER, TURN_ASSISTANT, TURN_PROMPT, N_TURN_ROLES };
+const char *turn_role_name(enum turn_role role); // "system", "user", "assistant", "prompt"
+int turn_role_find(const char *name);            // the role, or -1
+
+struct turn {
+    enum turn_role role;
+    size_t n; // bytes of the text, after those of the turns before it
+};
+
+struct context {
+    char *id, *dataset, *text, *ask;
+    struct {
+        struct context_input *at;
+        int n, cap;
+    } inputs;
+    struct {
+        struct turn *at;
+        int n, cap;
+    } turns;          // none: the text is the beginning of one message of a user
+    int64_t chars;    // characters (code points) of text
+    int64_t n_tokens; // of the context (engine/tokens/tokenizer.h); -1: no model was asked
+};
+
+/* What follows a plain text. Five wordings were tried on the default model; with this one it answered and did not echo.
+ */
+#define CONTEXT_PLAIN_ASK "\n\nUsing only the text above, answer briefly: {question}"
+
+enum { CONTEXT_ID = 1024 }; // an id has fewer bytes, and no control character
+
+struct contexts {
+    struct context *at;
+    int n, cap;
+    struct map ids;      // id -> index
+    struct json *header; // of the stream, for lineage; NULL
+};
+
+/* A row's fields: id (checked, as every format has it) and text must be there, `ask` falls back to CONTEXT_PLAIN_ASK,
+ * `dataset` to "". */
+int context_from_json(struct context *c, const struct json *row, struct err *err) MUST_CHECK;
+void context_to_json(const struct context *c, struct json_out *w); // members only
+void context_release(struct context *c);
+
+/* Adds a question that came with the dataset. answers: a list of strings, one string, or NULL. */
+int context_add_input(struct context *c, const char *question, const struct json *answers, struct err *err) MUST_CHECK;
+
+/* Moves into `to` the questions of `from` that `to` lacks. */
+int context_unite(struct context *to, struct context *from, struct err *err) MUST_CHECK;
+
+/* Reads all rows. Refuses an empty stream, an empty text and an id that comes twice; the message names file and line.
+ */
+int contexts_read(struct contexts *c, const char *path, struct err *err) MUST_CHECK;
+void contexts_release(struct contexts *c);
+
+enum split { SPLIT_TRAIN, SPLIT_TEST };
+const char *split_name(enum split split);
+
+struct question {
+    char *id, *context, *text, *origin;
+    enum split split;
+};
+
+struct questions {
+    struct question *at;
+    int n, cap;
+    struct map ids;
+    struct json *header;
+};
+
+int question_from_json(struct question *q, const struct json *row, struct err *err) MUST_CHECK;
+void question_to_json(const struct question *q, struct json_out *w);
+void question_release(struct question *q);
+int questions_read(struct questions *q, const char *path, struct err *err) MUST_CHECK; // refuses an empty stream
+void questions_release(struct questions *q);
+
+/* Origins "api" become "api:MODEL", where the header of the stream names the service's model. */
+int questions_name_service(struct questions *q, struct err *err) MUST_CHECK;
+
+#endif

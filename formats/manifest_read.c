@@ -1,0 +1,239 @@
+/* manifest_read.c - a manifest from a stream: the header, then row after row. */
+#include "formats/manifest.h"
+
+#include "formats/fields.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int read_digest(const struct json *header, const char *name, char out[DIGEST_HEX], struct err *err)
+{
+    const char *hex = "";
+
+    if (json_may_text(header, name, &hex, err))
+        return err->code;
+    if (*hex && field_check_digest(name, hex, err))
+        return err->code;
+    memcpy(out, hex, *hex ? DIGEST_HEX : 1);
+    return 0;
+}
+
+/* The totals are for people: a header without them is fine. */
+static int read_totals(struct manifest *m, const struct json *totals, struct err *err)
+{
+    if (json_count(totals) > MANIFEST_TOTALS)
+        return err_set(err, ERR_FORMAT, "field 'totals' has more than %d members", MANIFEST_TOTALS);
+    for (const struct json *j = json_first(totals); j; j = json_next(j)) {
+        struct manifest_total *t = &m->total[m->n_totals++];
+        const char *name;
+        t->ttft_s = t->quality = t->quality_test = (double)NAN;
+        if (json_want_text(j, "name", &name, err) || field_check_text("name", name, sizeof(t->name), err) ||
+            json_want_real(j, "utility", &t->utility, err) || json_may_real(j, "ttft_s", &t->ttft_s, err) ||
+            json_may_real(j, "quality", &t->quality, err) || json_may_real(j, "quality_test", &t->quality_test, err))
+            return err->code;
+        memcpy(t->name, name, strlen(name) + 1);
+    }
+    return 0;
+}
+
+static int read_prices(struct manifest *m, const struct json *prices, struct err *err)
+{
+    int t = 0;
+
+    if (prices && json_count(prices) != m->tiers.n)
+        return err_set(err, ERR_FORMAT, "field 'prices' has %d members for %d tiers", json_count(prices), m->tiers.n);
+    for (const struct json *j = json_first(prices); j; j = json_next(j)) {
+        m->price[t] = json_real(j);
+        if (!(m->price[t] >= 0 && m->price[t] <= 1e300))
+            return err_set(err, ERR_FORMAT, "field 'prices' holds something that is not a price");
+        t++;
+    }
+    return 0;
+}
+
+/* Rows name configs by their numbers in this list. */
+static int read_configs(struct manifest *m, const struct json *configs, struct err *err)
+{
+    if (!json_is_array(configs))
+        return err_set(err, ERR_FORMAT, "field 'configs' is %s", configs ? "not an array" : "missing");
+    m->list.at = calloc((size_t)json_count(configs) + 1, sizeof(*m->list.at));
+    if (!m->list.at)
+        return err_nomem(err);
+    for (const struct json *j = json_first(configs); j; j = json_next(j)) {
+        const char *config = json_text(j);
+        if (!config || field_check_text("configs", config, MANIFEST_CONFIG, err))
+            return config ? err->code
+                          : err_set(err, ERR_FORMAT, "field 'configs' holds something that is not a string");
+        if (manifest_list_config(m, config, err))
+            return err->code;
+        if (m->configs.n == m->list.n)
+            return err_set(err, ERR_FORMAT, "field 'configs' has '%.80s' twice", config);
+        m->list.at[m->list.n] = m->configs.at[m->list.n].key;
+        m->list.n++;
+    }
+    return 0;
+}
+
+static int read_optimal(struct manifest *m, const struct json *optimal, struct err *err)
+{
+    if (optimal && !json_is_bool(optimal))
+        return err_set(err, ERR_FORMAT, "field 'optimal' is neither true nor false");
+    m->optimal = optimal && json_true(optimal);
+    return 0;
+}
+
+static int read_header(struct manifest *m, const struct json *header, int version, struct err *err)
+{
+    const char *solver, *qualities = "measured";
+
+    m->upper_bound = m->gap = m->gain_gap = (double)NAN;
+    m->max_move = INT64_MAX;
+    if (read_digest(header, "model_digest", m->model_digest, err) ||
+        read_digest(header, "table_digest", m->table_digest, err) ||
+        read_digest(header, "previous", m->previous, err) || json_want_real(header, "alpha", &m->alpha, err) ||
+        json_want_text(header, "solver", &solver, err) || json_want_real(header, "objective", &m->objective, err) ||
+        json_may_real(header, "slo_ttft_s", &m->slo_ttft_s, err) ||
+        json_may_real(header, "slo_weight", &m->slo_weight, err) ||
+        json_may_real(header, "upper_bound", &m->upper_bound, err) || json_may_real(header, "gap", &m->gap, err) ||
+        json_may_real(header, "gain_gap", &m->gain_gap, err) || read_optimal(m, json_get(header, "optimal"), err) ||
+        json_may_real(header, "move_cost", &m->move_cost, err) ||
+        json_may_real(header, "move_price", &m->move_price, err) ||
+        json_may_real(header, "min_quality", &m->min_quality, err) ||
+        json_may_real(header, "expected_loss", &m->expected_loss, err) ||
+        json_may_int(header, "max_move", &m->max_move, err) || json_may_text(header, "qualities", &qualities, err) ||
+        field_check_text("solver", solver, sizeof(m->solver), err) || read_totals(m, json_get(header, "totals"), err))
+        return err->code;
+    memcpy(m->solver, solver, strlen(solver) + 1);
+    m->predicted = strcmp(qualities, "predicted") == 0;
+    if (!m->predicted && strcmp(qualities, "measured") != 0)
+        return err_set(err, ERR_FORMAT, "field 'qualities' is neither 'predicted' nor 'measured'");
+    if (!json_is_array(json_get(header, "tiers")))
+        return err_set(err, ERR_FORMAT, "field 'tiers' is not an array");
+    if (tiers_from_json(&m->tiers, json_get(header, "tiers"), err) ||
+        field_check_real("min_quality", m->min_quality, 0, err) ||
+        field_check_real("slo_ttft_s", m->slo_ttft_s, 0, err) ||
+        field_check_real("slo_weight", m->slo_weight, 0, err) ||
+        field_check_real("expected_loss", m->expected_loss, 0, err))
+        return err->code;
+    return version > 1 && read_configs(m, json_get(header, "configs"), err)
+               ? err->code
+               : read_prices(m, json_get(header, "prices"), err);
+}
+
+static int read_tier(const struct manifest *m, const char *name, int *tier, struct err *err)
+{
+    *tier = -1;
+    if (strcmp(name, "recompute") == 0)
+        return 0;
+    *tier = tiers_find(&m->tiers, name);
+    return *tier < 0 ? err_set(err, ERR_FORMAT, "tier '%.40s' is not in the header", name) : 0;
+}
+
+/* ---- rows --------------------------------------------------------------------------- */
+
+/* A row as it is read, and what it points to. */
+struct row {
+    struct placement placement;
+    struct variants variants;
+    struct variant_info variant[VARIANTS_MAX];
+};
+
+/* Texts are those of the tree. */
+static int read_row(struct row *r, const struct manifest *m, const struct json *row, struct err *err)
+{
+    struct placement *p = &r->placement;
+    const char *tier, *operation;
+    int64_t measured = 1;
+
+    *p = (struct placement){ .quality_test = (double)NAN, .ttft_s = (double)NAN };
+    if (json_get(row, "forms")) {
+        if (variants_from_json(&r->variants, r->variant, row, &m->list, err))
+            return err->code;
+        p->variants = &r->variants;
+    }
+    if (json_want_text(row, "id", &p->id, err) || json_want_text(row, "token_digest", &p->token_digest, err) ||
+        json_want_int(row, "n_tokens", &p->n_tokens, err) || json_want_text(row, "config", &p->config, err) ||
+        json_want_text(row, "tier", &tier, err) || json_want_int(row, "bytes", &p->bytes, err) ||
+        json_want_real(row, "quality", &p->quality, err) || json_may_real(row, "quality_test", &p->quality_test, err) ||
+        json_may_real(row, "quality_sd", &p->quality_sd, err) || json_may_int(row, "measured", &measured, err) ||
+        json_may_real(row, "ttft_s", &p->ttft_s, err) || json_may_int(row, "kv_bytes", &p->kv_bytes, err) ||
+        json_want_real(row, "utility", &p->utility, err) || json_want_real(row, "frequency", &p->frequency, err) ||
+        json_want_text(row, "operation", &operation, err) || json_may_text(row, "payload", &p->payload, err) ||
+        read_tier(m, tier, &p->tier, err) || operation_parse(&p->operation, operation, err))
+        return err->code;
+    p->unmeasured = measured == 0;
+    return 0;
+}
+
+static int take_row(void *m, const struct json *json, struct err *err)
+{
+    struct row row;
+
+    return read_row(&row, m, json, err) ? err->code : manifest_add(m, &row.placement, err);
+}
+
+/* ---- files --------------------------------------------------------------------------- */
+
+static int take_header(struct manifest *m, const struct rows_in *in, struct err *err)
+{
+    if (!in->header)
+        return err_set(err, ERR_FORMAT, "%s is not a manifest: it has no header", in->path);
+    m->header = strdup(in->line);
+    if (!m->header)
+        return err_nomem(err);
+    return read_header(m, in->header, in->version, err) ? err_wrap(err, "%s line 1", in->path) : 0;
+}
+
+static int read_rows(struct manifest *m, struct rows_in *in, struct err *err)
+{
+    if (take_header(m, in, err) || rows_rest(in, take_row, m, err))
+        return err->code;
+    return in->n_rows ? 0 : err_set(err, ERR_FORMAT, "%s holds no contexts", in->path);
+}
+
+int manifest_read(struct manifest *m, const char *path, struct err *err)
+{
+    struct rows_in in = { 0 };
+    struct digest *digest = digest_new(err);
+
+    *m = (struct manifest){ 0 };
+    if (!digest)
+        return err->code;
+    int code = rows_open_hashed(&in, path, "manifest", digest, err);
+    if (!code)
+        code = read_rows(m, &in, err);
+    rows_close(&in);
+    digest_end(digest, m->digest);
+    if (code)
+        manifest_release(m);
+    return code;
+}
+
+int manifest_read_bytes(struct manifest *m, const struct rows_bytes *bytes, struct err *err)
+{
+    struct rows_in in;
+
+    *m = (struct manifest){ 0 };
+    if (rows_open_bytes(&in, bytes, "manifest", err))
+        return err->code;
+    int code = read_rows(m, &in, err);
+    rows_close(&in);
+    if (code)
+        manifest_release(m);
+    return code;
+}
+
+int manifest_read_header(struct manifest *m, const char *path, struct err *err)
+{
+    struct rows_in in;
+
+    *m = (struct manifest){ 0 };
+    if (rows_open(&in, path, "manifest", err))
+        return err->code;
+    int code = take_header(m, &in, err);
+    rows_close(&in);
+    if (code)
+        manifest_release(m);
+    return code;
+}

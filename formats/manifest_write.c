@@ -1,0 +1,133 @@
+/* manifest_write.c - a manifest to a stream: the header, then row after row. */
+#include "formats/manifest.h"
+
+static const char *or_null(const char *s)
+{
+    return *s ? s : NULL;
+}
+
+static void header_members(const void *arg, struct json_out *w)
+{
+    const struct manifest *m = arg;
+
+    json_put_text(w, "model_digest", or_null(m->model_digest));
+    json_put_real(w, "alpha", m->alpha);
+    if (m->slo_weight > 0) {
+        json_put_real(w, "slo_ttft_s", m->slo_ttft_s);
+        json_put_real(w, "slo_weight", m->slo_weight);
+    }
+    tiers_to_json(&m->tiers, w, "tiers");
+    json_put_text(w, "solver", m->solver);
+    json_put_real(w, "objective", m->objective);
+    json_put_real(w, "upper_bound", m->upper_bound);
+    json_put_real(w, "gap", m->gap);
+    json_put_real(w, "gain_gap", m->gain_gap);
+    json_put_bool(w, "optimal", m->optimal);
+    json_begin(w, "prices", '[');
+    for (int t = 0; t < m->tiers.n; t++)
+        json_put_real(w, NULL, m->price[t]);
+    json_end(w, ']');
+    json_put_real(w, "move_cost", m->move_cost);
+    json_put_real(w, "move_price", m->move_price);
+    if (m->max_move == INT64_MAX)
+        json_put_null(w, "max_move");
+    else
+        json_put_int(w, "max_move", m->max_move);
+    if (m->predicted)
+        json_put_text(w, "qualities", "predicted");
+    if (m->expected_loss > 0)
+        json_put_real(w, "expected_loss", m->expected_loss);
+    if (m->min_quality > 0)
+        json_put_real(w, "min_quality", m->min_quality);
+    if (m->online) {
+        json_begin(w, "configs", '[');
+        for (int i = 0; i < m->configs.n; i++)
+            json_put_text(w, NULL, m->configs.at[i].key);
+        json_end(w, ']');
+    }
+    json_put_text(w, "previous", or_null(m->previous));
+    json_put_text(w, "table_digest", or_null(m->table_digest));
+    json_begin(w, "totals", '[');
+    for (int i = 0; i < m->n_totals; i++) {
+        json_begin(w, NULL, '{');
+        json_put_text(w, "name", m->total[i].name);
+        json_put_real(w, "utility", m->total[i].utility);
+        json_put_real(w, "ttft_s", m->total[i].ttft_s);
+        json_put_real(w, "quality", m->total[i].quality);
+        json_put_real(w, "quality_test", m->total[i].quality_test);
+        json_end(w, '}');
+    }
+    json_end(w, ']');
+}
+
+int manifest_create(struct manifest_out *out, const struct manifest *m, const char *path, struct rows_made made,
+                    struct err *err)
+{
+    *out = (struct manifest_out){ .m = m };
+    made.kind = "manifest";
+    made.version = m->online ? ROWS_MANIFEST_VERSION : ROWS_VERSION;
+    made.more = header_members;
+    made.arg = m;
+    return rows_create(&out->rows, path, &made, err);
+}
+
+int manifest_put(struct manifest_out *out, const struct placement *row, struct err *err)
+{
+    struct placement p = *row;
+
+    if (p.tier >= 0 && !p.payload) {
+        manifest_put_payload_name(&out->name, p.id, p.token_digest, p.config);
+        p.payload = buf_str(&out->name);
+    }
+    if (manifest_check_row(out->m, &p, err))
+        return err_wrap(err, "context '%s'", p.id);
+    struct json_out w = rows_begin(&out->rows);
+    json_put_text(&w, "id", p.id);
+    json_put_text(&w, "token_digest", p.token_digest);
+    json_put_int(&w, "n_tokens", p.n_tokens);
+    json_put_text(&w, "config", p.config);
+    json_put_text(&w, "tier", p.tier < 0 ? "recompute" : out->m->tiers.at[p.tier].name);
+    json_put_int(&w, "bytes", p.bytes);
+    json_put_int(&w, "kv_bytes", p.kv_bytes);
+    json_put_real(&w, "quality", p.quality);
+    if (p.quality_sd > 0)
+        json_put_real(&w, "quality_sd", p.quality_sd);
+    if (p.unmeasured)
+        json_put_int(&w, "measured", 0);
+    json_put_real(&w, "quality_test", p.quality_test);
+    json_put_real(&w, "ttft_s", p.ttft_s);
+    json_put_real(&w, "utility", p.utility);
+    json_put_real(&w, "frequency", p.frequency);
+    json_put_text(&w, "operation", operation_name(p.operation));
+    json_put_text(&w, "payload", p.payload);
+    if (p.variants && variants_to_json(p.variants, &out->m->configs, &w, err))
+        return err->code;
+    return buf_failed(&out->name) ? err_nomem(err) : rows_put(&out->rows, &w, err);
+}
+
+int manifest_finish(struct manifest_out *out, struct err *err)
+{
+    buf_release(&out->name);
+    return rows_finish(&out->rows, err);
+}
+
+void manifest_abort(struct manifest_out *out)
+{
+    buf_release(&out->name);
+    rows_abort(&out->rows);
+}
+
+int manifest_write(const struct manifest *m, const char *path, struct rows_made made, struct err *err)
+{
+    struct manifest_out out;
+    int code = manifest_create(&out, m, path, made, err);
+
+    if (code)
+        return code;
+    for (int i = 0; i < m->n && !code; i++)
+        code = manifest_put(&out, &m->at[i], err);
+    if (!code)
+        return manifest_finish(&out, err);
+    manifest_abort(&out);
+    return code;
+}

@@ -1,0 +1,46 @@
+/* receipt.h - what evp-load wrote where.
+ *
+ * JSON Lines, kind "receipt". The header carries manifest_digest (null: the manifest of this state is not known) and
+ * the tiers. Every context of the manifest has a row with `id`, `tier` and `operation`; that of a placed one has its
+ * entry too (formats/stored.h). A recomputed context has tier "recompute".
+ */
+#ifndef EVP_RECEIPT_H
+#define EVP_RECEIPT_H
+
+#include "base/err.h"
+#include "base/rows.h"
+#include "formats/manifest.h"
+#include "formats/stored.h"
+#include "formats/tiers.h"
+
+struct receipt {
+    char manifest_digest[DIGEST_HEX]; // "": none
+    struct tiers tiers;
+    struct entries in; // of placed contexts; entry.tier is the index into tiers
+    struct map ids;    // of all contexts
+};
+
+int receipt_read(struct receipt *r, const char *path, struct err *err) MUST_CHECK;
+int receipt_parse(struct receipt *r, struct rows_in *in, struct err *err) MUST_CHECK; // of an opened stream
+void receipt_release(struct receipt *r);                                              // zeroed is fine
+
+/* One row. `entry` NULL: recomputed. */
+struct receipt_row {
+    const char *id;
+    const struct entry *entry; // entry->tier: index into tiers
+    enum operation operation;
+};
+
+struct receipt_made {
+    const char *manifest_digest; // "": none
+    const struct tiers *tiers;
+    char **args; // of the tool
+    int n_args;
+};
+
+/* The header, then rows; rows_finish() makes it a file, rows_abort() leaves none. */
+int receipt_create(struct rows_out *out, const char *path, const struct receipt_made *made, struct err *err) MUST_CHECK;
+int receipt_put(struct rows_out *out, const struct tiers *tiers, const struct receipt_row *row,
+                struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,46 @@
+/* rules.c - one row at a time; rows of unknown contexts are checked like the others, then counted. */
+#include "formats/rules.h"
+
+#include "base/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+struct reading {
+    struct rule *rule;
+    const struct map *ids;
+    int64_t *unknown;
+};
+
+static int add_row(void *arg, const struct json *row, struct err *err)
+{
+    struct reading *r = arg;
+    const char *context, *tier = "";
+    double floor = (double)NAN;
+
+    if (json_want_text(row, "context", &context, err) || json_may_real(row, "min_quality", &floor, err) ||
+        json_may_text(row, "tier", &tier, err))
+        return err->code;
+    if (!isnan(floor) && (floor < 0 || floor > 1))
+        return err_set(err, ERR_FORMAT, "field 'min_quality' is not between 0 and 1");
+    if (strlen(tier) >= sizeof(r->rule->tier))
+        return err_set(err, ERR_FORMAT, "field 'tier' is longer than %zu bytes", sizeof(r->rule->tier) - 1);
+    int at = map_find(r->ids, context, strlen(context));
+    if (at == MAP_ABSENT) {
+        ++*r->unknown;
+        return 0;
+    }
+    if (!isnan(floor))
+        r->rule[at].min_quality = floor;
+    if (*tier)
+        memcpy(r->rule[at].tier, tier, strlen(tier) + 1);
+    return 0;
+}
+
+int rules_read(struct rule *rule, const char *path, const struct map *ids, int64_t *unknown, struct err *err)
+{
+    struct reading r = { rule, ids, unknown };
+
+    *unknown = 0;
+    return rows_each(path, "rules", add_row, &r, err);
+}

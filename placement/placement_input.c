@@ -1,0 +1,293 @@
+/* placement_input.c - reads what a plan is made from: tiers, table, accesses, rules, the previous manifest, in this
+ * order, because each is looked up in those before it. */
+#include "placement/placement_internal.h"
+
+#include "formats/access.h"
+#include "profiler/score/score.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int allocate(struct placement_input *in, struct err *err)
+{
+    size_t n = (size_t)in->table.n_contexts + 1;
+
+    in->row = calloc(n, sizeof(*in->row));
+    in->frequency = calloc(n, sizeof(*in->frequency));
+    in->rule = calloc(n, sizeof(*in->rule));
+    in->pin = calloc(n, sizeof(*in->pin));
+    in->before = calloc(n, sizeof(*in->before));
+    if (!in->row || !in->frequency || !in->rule || !in->pin || !in->before)
+        return err_nomem(err);
+    for (int i = 0; i < in->table.n_contexts; i++) {
+        in->pin[i] = PIN_NONE;
+        in->before[i].config = -1;
+    }
+    return manifest_order(in->row, (const char *const *)in->table.context_id, in->table.n_contexts, err);
+}
+
+int placement_find_allowed(struct placement_input *in, struct err *err)
+{
+    int n_configs = in->table.n_configs, n_tiers = in->tiers.n;
+    bool all = true;
+
+    for (int t = 0; t < n_tiers; t++)
+        all &= in->tiers.at[t].n_configs == 0;
+    if (all)
+        return 0;
+    in->allowed = calloc((size_t)n_configs * (size_t)n_tiers + 1, sizeof(*in->allowed));
+    for (int v = 0; in->allowed && v < n_configs; v++)
+        for (int t = 0; t < n_tiers; t++)
+            in->allowed[v * n_tiers + t] = tier_allows(&in->tiers.at[t], in->table.config_name[v]);
+    return in->allowed ? 0 : err_nomem(err);
+}
+
+/* A log of other contexts says nothing about these: a plan made from it would evict what is used. */
+static int check_match(const struct placement_input *in, const struct access_log *log, const char *path,
+                       const char *table, struct err *err)
+{
+    int64_t known = log->rows - log->unknown;
+
+    if (in->access_min_match > 0 && known == 0)
+        return err_set(err, ERR_FORMAT,
+                       "'%s': none of its %lld accesses is to a context of '%s': it is the log of something else", path,
+                       (long long)log->rows, table);
+    if ((double)known < in->access_min_match * (double)log->rows)
+        return err_set(err, ERR_FORMAT,
+                       "'%s': only %lld of its %lld accesses are to contexts of '%s', below --access-min-match=%g",
+                       path, (long long)known, (long long)log->rows, table, in->access_min_match);
+    return 0;
+}
+
+static int read_access(struct placement_input *in, const struct placement_files *files, struct err *err)
+{
+    for (int i = 0; i < in->table.n_contexts; i++)
+        in->frequency[i] = files->n_access ? 0 : 1;
+    for (int k = 0; k < files->n_access; k++) {
+        struct access_log log;
+        if (access_read(&log, files->access[k], &in->table.ids, in->frequency, err) ||
+            check_match(in, &log, files->access[k], files->table, err))
+            return err->code;
+        in->left_out.accesses += log.rows;
+        in->left_out.accesses_unknown += log.unknown;
+    }
+    for (int i = 0; i < in->table.n_contexts; i++)
+        in->frequency[i] = fmax(in->frequency[i], in->access_floor);
+    return 0;
+}
+
+static int read_rules(struct placement_input *in, const struct placement_files *files, struct err *err)
+{
+    if (files->rules && rules_read(in->rule, files->rules, &in->table.ids, &in->left_out.rules_unknown, err))
+        return err->code;
+    for (int i = 0; i < in->table.n_contexts; i++) {
+        const char *tier = in->rule[i].tier;
+        if (!*tier)
+            continue;
+        int pin = tiers_find(&in->tiers, tier); /* -1 is PLAN_RECOMPUTE */
+        bool known = pin >= 0 || strcmp(tier, "recompute") == 0;
+        if (!known && files->want != TABLE_PLAN_LENIENT)
+            return err_set(err, ERR_FORMAT, "'%s': context '%s' is pinned to unknown tier '%s'", files->rules,
+                           in->table.context_id[i], tier);
+        in->pin[i] = known ? pin : PIN_NONE;
+        in->left_out.pins_unknown += !known;
+    }
+    return 0;
+}
+
+/* A context can stay where the previous manifest has it when its tokens are the same, the table has the config, and
+ * tiers.json has the tier. */
+static void find_kept(struct placement_input *in)
+{
+    for (int i = 0; i < in->table.n_contexts; i++) {
+        const struct placement *p = manifest_find(&in->previous, in->table.context_id[i]);
+        struct cached was = manifest_cached(&in->previous.tiers, p), now = was;
+        int config = was.tier ? table_find_config(&in->table, p->config) : -1;
+        now.token_digest = in->table.context_token_digest[i];
+        for (int t = 0; t < in->tiers.n && config >= 0; t++) {
+            now.tier = &in->tiers.at[t];
+            if (operation_between(&was, &now) == OP_KEEP)
+                in->before[i] = (struct plan_placement){ config, t };
+        }
+    }
+}
+
+static int read_previous(struct placement_input *in, const struct placement_files *files, struct err *err)
+{
+    if (!files->previous)
+        return 0;
+    if (manifest_read(&in->previous, files->previous, err))
+        return err->code;
+    if (strcmp(in->previous.model_digest, in->table.model_digest) != 0)
+        return err_set(err, ERR_FORMAT, "'%s' was made for another model than '%s'", files->previous, files->table);
+    find_kept(in);
+    return 0;
+}
+
+/* Could predictions come from more of the table than planning reads: answers to its questions, or how many its
+ * qualities rest on? */
+static bool may_predict(const struct table *t)
+{
+    bool may = t->n_questions > 0;
+
+    for (size_t i = 0; i < table_n_cells(t) && !may; i++)
+        may = t->quality_train_n && t->quality_train_n[i] > 0;
+    return may;
+}
+
+/* Takes over predictions that the table of the file allows but does not have. */
+static int predict(struct placement_input *in, const struct placement_files *files, struct err *err)
+{
+    struct table whole, *t = &in->table;
+    double n_asked;
+
+    if (table_read(&whole, files->table, files->want == TABLE_PLAN ? TABLE_ALL : TABLE_ALL_LENIENT, err))
+        return err->code;
+    int code = score_predict(&whole, NULL, &n_asked, err);
+    if (!code && n_asked > 0 && table_n_cells(&whole) == table_n_cells(t))
+        code = table_alloc_belief(t, err);
+    if (!code && t->predicted_quality) {
+        memcpy(t->predicted_quality, whole.predicted_quality, table_n_cells(t) * sizeof(double));
+        memcpy(t->predicted_sd, whole.predicted_sd, table_n_cells(t) * sizeof(float));
+    }
+    table_release(&whole);
+    return code;
+}
+
+/* Decides what is planned with. */
+static int choose_quality(struct placement_input *in, const struct placement_files *files, struct err *err)
+{
+    bool wanted = in->kind == QUALITY_PREDICTED;
+
+    if (wanted && !in->table.predicted_quality && may_predict(&in->table) && predict(in, files, err))
+        return err->code;
+    if (!in->table.predicted_quality)
+        in->kind = QUALITY_RAW;
+    in->left_out.predictions = wanted && in->kind == QUALITY_RAW;
+    in->quality = in->kind == QUALITY_RAW ? in->table.quality_train : in->table.predicted_quality;
+    in->sd = in->kind == QUALITY_RAW ? NULL : in->table.predicted_sd;
+    return 0;
+}
+
+/* The least similarity of any train question, by cell. `whole` has the answers. */
+static int take_worst(struct placement_input *in, const struct table *whole, struct err *err)
+{
+    size_t n = table_n_cells(&in->table);
+
+    in->worst = malloc((n + 1) * sizeof(*in->worst));
+    if (!in->worst)
+        return err_nomem(err);
+    for (size_t i = 0; i < n; i++)
+        in->worst[i] = (double)NAN;
+    for (int q = 0; q < whole->n_questions; q++) {
+        if (strcmp(whole->question_split[q], "train") != 0)
+            continue;
+        for (int v = 0; v < whole->n_configs; v++) {
+            double *worst = &in->worst[table_cell(whole, (int)whole->question_context[q], v)];
+            *worst = fmin(*worst, (double)whole->similarity[table_answer(whole, q, v)]); /* NAN: not the lesser one */
+        }
+    }
+    return 0;
+}
+
+/* The answers are most of a table, so planning reads them only where a floor for every question needs them. */
+static int find_worst(struct placement_input *in, const struct placement_files *files, struct err *err)
+{
+    struct table whole;
+
+    if (!(in->min_quality_worst > 0))
+        return 0;
+    if (in->table.similarity)
+        return take_worst(in, &in->table, err);
+    bool strict = files->want == TABLE_PLAN;
+    if (table_read(&whole, files->table, strict ? TABLE_ALL : TABLE_ALL_LENIENT, err))
+        return err->code;
+    int code = table_n_cells(&whole) == table_n_cells(&in->table)
+                   ? take_worst(in, &whole, err)
+                   : err_set(err, ERR_IO, "'%s' changed while it was read", files->table);
+    table_release(&whole);
+    return code;
+}
+
+/* All but tiers and table. */
+static int read_others(struct placement_input *in, const struct placement_files *files, struct err *err)
+{
+    in->left_out.cells = in->table.n_dropped;
+    if (!in->table.quality_train)
+        return err_set(err, ERR_FORMAT, "'%s' has no qualities yet: run evp-score on it", files->table);
+    if (choose_quality(in, files, err))
+        return err->code;
+    for (size_t i = 0; i < table_n_cells(&in->table) && !in->tested; i++)
+        in->tested = !isnan(in->table.quality_test[i]);
+    for (int t = 0; t < in->tiers.n; t++) {
+        if (in->parallel_reads > 0)
+            tier_set_reads(&in->tiers.at[t], in->parallel_reads);
+        in->capacity[t] = in->tiers.at[t].capacity;
+        in->max_bytes[t] = INT64_MAX;
+    }
+    tiers_pools(&in->tiers, in->pool);
+    if (allocate(in, err) || placement_find_allowed(in, err) || read_access(in, files, err) ||
+        read_rules(in, files, err) || find_worst(in, files, err))
+        return err->code;
+    return read_previous(in, files, err);
+}
+
+int placement_input_read(struct placement_input *in, const struct placement_files *files, struct err *err)
+{
+    if ((files->tiers && tiers_read(&in->tiers, files->tiers, err)) ||
+        table_read(&in->table, files->table, files->want, err))
+        return err->code;
+    return read_others(in, files, err);
+}
+
+int placement_input_take(struct placement_input *in, struct table *t, const struct placement_files *files,
+                         struct err *err)
+{
+    in->table = *t;
+    *t = (struct table){ 0 };
+    if (files->tiers && tiers_read(&in->tiers, files->tiers, err))
+        return err->code;
+    return read_others(in, files, err);
+}
+
+int placement_input_as(struct placement_input *in, struct manifest *m, const struct placement_files *files,
+                       struct err *err)
+{
+    struct placement_files rest = *files;
+
+    in->tiers = m->tiers;
+    in->kind = m->predicted ? QUALITY_PREDICTED : QUALITY_RAW;
+    in->parallel_reads = 0; /* the manifest's tiers say it */
+    m->borrows = true;
+    rest.tiers = NULL;
+    if (placement_input_read(in, &rest, err))
+        return err->code;
+    for (int i = 0; i < m->n; i++) {
+        int row = map_find(&in->table.ids, m->at[i].id, strlen(m->at[i].id));
+        if (row != MAP_ABSENT)
+            in->frequency[row] = m->at[i].frequency;
+    }
+    in->alpha = m->alpha;
+    in->slo_ttft_s = m->slo_ttft_s;
+    in->slo_weight = m->slo_weight;
+    in->move_cost = m->move_cost;
+    in->move_price = m->move_price;
+    in->max_move = m->max_move;
+    return 0;
+}
+
+void placement_input_release(struct placement_input *in)
+{
+    table_release(&in->table);
+    tiers_release(&in->tiers);
+    manifest_release(&in->previous);
+    free(in->row);
+    free(in->frequency);
+    free(in->rule);
+    free(in->pin);
+    free(in->before);
+    free(in->allowed);
+    free(in->worst);
+    *in = (struct placement_input){ 0 };
+}

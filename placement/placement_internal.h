@@ -1,0 +1,118 @@
+/* placement_internal.h - what the files of planner/placement share. */
+#ifndef EVP_PLACEMENT_INTERNAL_H
+#define EVP_PLACEMENT_INTERNAL_H
+
+#include "placement/placement.h"
+#include "planner/utility.h"
+#include "profiler/run/timing.h"
+
+#include <math.h>
+
+/* Prefetches. Contexts come in the order of their ids, which is none that a processor could see in the table's rows,
+ * and a table does not fit its caches: so what a context needs is asked for some contexts before it is its turn. */
+enum { PLACEMENT_AHEAD = 4 };
+
+static inline void placement_fetch(const void *at, size_t bytes)
+{
+    enum { CACHE_LINE = 64 };
+
+    for (const char *p = at, *end = p + bytes; p < end; p += CACHE_LINE)
+        __builtin_prefetch(p);
+    __builtin_prefetch((const char *)at + bytes - 1);
+    __asm__ volatile(""); /* GCC 12 drops calls of functions that do nothing but prefetch */
+}
+
+/* The lowest quality that a row may have. */
+static inline double placement_floor(const struct placement_input *in, int row)
+{
+    return in->no_floors ? 0 : fmax(in->rule[row].min_quality, in->min_quality);
+}
+
+static inline struct plan_goal placement_goal(const struct placement_input *in)
+{
+    return (struct plan_goal){ in->alpha, in->slo_ttft_s, in->slo_weight };
+}
+
+/* Standard deviations of a row's prefill and question; 0: not known. */
+static inline double placement_prefill_sd(const struct placement_input *in, int row)
+{
+    const struct table *t = &in->table;
+
+    return t->prefill_spread ? timed_sd(t->prefill_s[row], t->prefill_spread[row], (int)t->prefill_n[row]) : 0;
+}
+
+static inline double placement_question_sd(const struct placement_input *in, int row)
+{
+    const struct table *t = &in->table;
+
+    return t->question_spread ? timed_sd(t->question_s[row], t->question_spread[row], QUESTION_TIMES) : 0;
+}
+
+/* The quality that a floor is held against. */
+static inline double placement_sure(const struct placement_input *in, size_t cell)
+{
+    return in->quality[cell] - (in->sd ? in->sure_z * (double)in->sd[cell] : 0);
+}
+
+/* Does a cell's quality rest on answers of its own? The reference needs none. */
+static inline bool placement_measured(const struct placement_input *in, size_t cell)
+{
+    return cell % (size_t)in->table.n_configs == 0 || !isnan(in->table.quality_train[cell]);
+}
+
+/* Is the worst question of a cell good enough? Where none was answered it is not: a floor is for what was seen. The
+ * reference is its own measure. */
+static inline bool placement_worst_allowed(const struct placement_input *in, size_t cell)
+{
+    const float min = (float)in->min_quality_worst; /* as similarities are */
+
+    return !in->worst || cell % (size_t)in->table.n_configs == 0 || in->worst[cell] >= (double)min;
+}
+
+/* Does a cell have a size and a quality, and is it good enough? Its quality may be NAN. Without a floor doubts do not
+ * matter. */
+static inline bool placement_allowed(const struct placement_input *in, size_t cell, double min)
+{
+    if ((in->measured_only && !placement_measured(in, cell)) || !placement_worst_allowed(in, cell))
+        return false;
+    return in->table.cell_bytes[cell] >= 0 && (min > 0 ? placement_sure(in, cell) : in->quality[cell]) >= min;
+}
+
+/* May a tier hold a config? */
+static inline bool placement_tier_allows(const struct placement_input *in, int config, int tier)
+{
+    return !in->allowed || in->allowed[config * in->tiers.n + tier];
+}
+
+/* Recomputing is as good as the uncompressed cache. */
+static inline double placement_quality(const struct placement_input *in, int row, struct plan_placement c)
+{
+    return c.tier == PLAN_RECOMPUTE ? 1 : in->quality[table_cell(&in->table, row, c.config)];
+}
+
+/* The same on the test questions; NAN: no such answers. The uncompressed cache needs none, where others have some. */
+static inline double placement_quality_test(const struct placement_input *in, int row, struct plan_placement c)
+{
+    bool plain = c.tier == PLAN_RECOMPUTE || c.config == 0;
+
+    return plain && in->tested ? 1 : in->table.quality_test[table_cell(&in->table, row, c.config)];
+}
+
+/* What --verify checks of every manifest. ERR_FORMAT: a tier or pool holds more than its capacity, or a pool has more
+ * than one price. price, fill: (n) */
+int placement_check_fills(const struct tiers *tiers, const double *price, const double *fill,
+                          struct err *err) MUST_CHECK;
+
+/* Sets in->allowed; not where every tier may hold every config. */
+int placement_find_allowed(struct placement_input *in, struct err *err) MUST_CHECK;
+
+/* Are there so many contexts, and tiers of one kind, that planning the kinds pays? */
+bool placement_has_kinds(const struct placement_input *in);
+
+/* Then: plan_solve() by way of the kinds. */
+int placement_solve_kinds(struct placement_plan *p, const struct plan_effort *effort, struct err *err) MUST_CHECK;
+
+/* ERR_FAIL when a plan has a pinned context elsewhere than on its tier. */
+int placement_check_pins(const struct placement_plan *p, struct err *err) MUST_CHECK;
+
+#endif

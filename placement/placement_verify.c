@@ -1,0 +1,222 @@
+/* placement_verify.c - checks a manifest against the table, with none of the solver's code.
+ *
+ * Checked: the manifest is of this table; every row's bytes, quality, TTFT, utility and variants; what each tier holds
+ * against its capacity; the objective; the expected loss; and the bound: for the header's prices, the sum over tiers of
+ * price * capacity and over contexts of the best utility less price * bytes. Floors, pins and move costs are those of
+ * the input.
+ */
+#include "placement/placement_internal.h"
+
+#include <string.h>
+
+static const double relative = 1e-9; // sums of a million terms in another order differ by less
+
+static bool close_to(double a, double b, double scale)
+{
+    return (isnan(a) && isnan(b)) || fabs(a - b) <= relative * fmax(scale, 1e-9);
+}
+
+struct sums {
+    double objective, scale, bound, written, fill[PLAN_TIERS];
+};
+
+static int mismatch(const struct placement *p, const char *what, double said, double is, struct err *err)
+{
+    return err_set(err, ERR_FORMAT, "context '%s': %s is %.12g in the manifest, %.12g by the table", p->id, what, said,
+                   is);
+}
+
+/* Checks the variants that a row of evp-plan --online carries. */
+static int check_variants(const struct placement_input *in, const struct placement *p, int row, struct err *err)
+{
+    const struct table *t = &in->table;
+    const struct variants *f = p->variants;
+
+    if (!close_to(f->prefill_s, t->prefill_s[row], f->prefill_s))
+        return mismatch(p, "prefill_s", f->prefill_s, t->prefill_s[row], err);
+    if (!close_to(f->question_s, t->question_s[row], f->question_s))
+        return mismatch(p, "question_s", f->question_s, t->question_s[row], err);
+    double prefill_sd_s = in->slo_weight > 0 ? placement_prefill_sd(in, row) : 0;
+    double question_sd_s = in->slo_weight > 0 ? placement_question_sd(in, row) : 0;
+    if (!close_to(f->prefill_sd_s, prefill_sd_s, prefill_sd_s))
+        return mismatch(p, "prefill_sd_s", f->prefill_sd_s, prefill_sd_s, err);
+    if (!close_to(f->question_sd_s, question_sd_s, question_sd_s))
+        return mismatch(p, "question_sd_s", f->question_sd_s, question_sd_s, err);
+    for (int i = 0; i < f->n; i++) {
+        const struct variant_info *variant = &f->at[i];
+        int config = table_find_config(t, variant->config);
+        if (config < 0)
+            return err_set(err, ERR_FORMAT, "context '%s': the table has no config '%s'", p->id, variant->config);
+        size_t cell = table_cell(t, row, config);
+        if (variant->bytes != t->cell_bytes[cell])
+            return mismatch(p, "a variant's bytes", (double)variant->bytes, (double)t->cell_bytes[cell], err);
+        if (!close_to(variant->quality, in->quality[cell], 1))
+            return mismatch(p, "a variant's quality", variant->quality, in->quality[cell], err);
+        if (!close_to(variant->decompress_s, t->decompress_s[cell], variant->decompress_s))
+            return mismatch(p, "a variant's decompress_s", variant->decompress_s, t->decompress_s[cell], err);
+    }
+    return 0;
+}
+
+/* Checks what the row says of the context's placement against the table. */
+static int check_numbers(const struct placement_input *in, const struct placement *p, int row, struct plan_placement c,
+                         struct err *err)
+{
+    bool stored = c.tier != PLAN_RECOMPUTE;
+    double bytes = stored ? (double)in->table.cell_bytes[table_cell(&in->table, row, c.config)] : 0;
+    double quality = placement_quality(in, row, c), ttft_s = placement_ttft(in, row, c);
+    double worth = placement_utility(in, row, c);
+
+    if (!close_to((double)p->bytes, bytes, bytes))
+        return mismatch(p, "bytes", (double)p->bytes, bytes, err);
+    if (!close_to(p->quality, quality, 1))
+        return mismatch(p, "quality", p->quality, quality, err);
+    if (!close_to(p->ttft_s, ttft_s, p->ttft_s))
+        return mismatch(p, "TTFT", p->ttft_s, ttft_s, err);
+    if (!close_to(p->utility, worth, fabs(worth)))
+        return mismatch(p, "utility", p->utility, worth, err);
+    if (p->variants && check_variants(in, p, row, err))
+        return err->code;
+    if (stored && !placement_worst_allowed(in, table_cell(&in->table, row, c.config)))
+        return err_set(err, ERR_FORMAT,
+                       "context '%s': the quality of its worst question is below --min-quality-worst=%g", p->id,
+                       in->min_quality_worst);
+    if (stored && !placement_allowed(in, table_cell(&in->table, row, c.config), placement_floor(in, row)))
+        return err_set(err, ERR_FORMAT, "context '%s': quality %.4g is below its floor", p->id, quality);
+    if (stored && !tier_allows(&in->tiers.at[c.tier], p->config))
+        return err_set(err, ERR_FORMAT, "context '%s': tier '%s' may not hold config '%s'", p->id,
+                       in->tiers.at[c.tier].name, p->config);
+    if (in->pin[row] != PIN_NONE && in->pin[row] != p->tier)
+        return err_set(err, ERR_FORMAT, "context '%s' is not on the tier it is pinned to", p->id);
+    return 0;
+}
+
+static void add_row(const struct placement_input *in, int row, struct plan_placement c, struct sums *sums)
+{
+    double written = (double)placement_written(in, row, c);
+    double term = placement_utility(in, row, c) - in->move_cost * written;
+
+    if (c.tier != PLAN_RECOMPUTE)
+        sums->fill[c.tier] += (double)in->table.cell_bytes[table_cell(&in->table, row, c.config)];
+    sums->written += written;
+    sums->objective += term;
+    sums->scale += fabs(term);
+}
+
+static int check_row(const struct placement_input *in, const struct placement *p, struct sums *sums, struct err *err)
+{
+    const struct table *t = &in->table;
+    int row = map_find(&t->ids, p->id, strlen(p->id));
+    struct plan_placement c = { table_find_config(t, p->config), p->tier };
+
+    if (row == MAP_ABSENT)
+        return p->operation == OP_EVICT ? 0 : err_set(err, ERR_FORMAT, "context '%s' is not in the table", p->id);
+    if (c.config < 0)
+        return err_set(err, ERR_FORMAT, "context '%s': the table has no config '%s'", p->id, p->config);
+    if (strcmp(p->token_digest, t->context_token_digest[row]) != 0)
+        return err_set(err, ERR_FORMAT, "context '%s': its token digest differs from the table's", p->id);
+    if (check_numbers(in, p, row, c, err))
+        return err->code;
+    add_row(in, row, c, sums);
+    return 0;
+}
+
+/* The highest reduced value that a context can have at the prices. */
+static double best_reduced(const struct placement_input *in, const struct manifest *m, int row)
+{
+    const struct table *t = &in->table;
+    int pin = in->pin[row];
+    double best = pin < 0 ? placement_utility(in, row, (struct plan_placement){ 0, PLAN_RECOMPUTE }) : -HUGE_VAL;
+
+    for (int v = 0; v < t->n_configs; v++) {
+        int64_t bytes = t->cell_bytes[table_cell(t, row, v)];
+        if (!placement_allowed(in, table_cell(t, row, v), placement_floor(in, row)))
+            continue;
+        for (int d = 0; d < in->tiers.n; d++) {
+            struct plan_placement c = { v, d };
+            if ((pin != PIN_NONE && pin != d) || bytes > in->capacity[d] || !placement_tier_allows(in, v, d))
+                continue;
+            best = fmax(best, placement_utility(in, row, c) -
+                                  (in->move_cost + in->move_price) * (double)placement_written(in, row, c) -
+                                  m->price[d] * (double)bytes);
+        }
+    }
+    return best;
+}
+
+/* The bound on every plan that the header's prices prove. */
+static double bound_of(const struct placement_input *in, const struct manifest *m)
+{
+    double bound = in->move_price > 0 ? in->move_price * (double)in->max_move : 0;
+
+    for (int d = 0; d < in->tiers.n; d++) /* a pool counts once */
+        bound += m->price[d] > 0 && in->pool[d] == d ? m->price[d] * (double)in->capacity[d] : 0;
+    for (int row = 0; row < in->table.n_contexts; row++)
+        bound += best_reduced(in, m, row);
+    return bound;
+}
+
+int placement_check_fills(const struct tiers *tiers, const double *price, const double *fill, struct err *err)
+{
+    double used[PLAN_TIERS] = { 0 };
+    int pool[PLAN_TIERS];
+
+    tiers_pools(tiers, pool);
+    for (int d = 0; d < tiers->n; d++) {
+        const struct tier *t = &tiers->at[d];
+        used[pool[d]] += fill[d];
+        if (price[d] < price[pool[d]] || price[d] > price[pool[d]])
+            return err_set(err, ERR_FORMAT, "tiers '%s' and '%s' are of one pool, but have two prices",
+                           tiers->at[pool[d]].name, t->name);
+        if (used[pool[d]] > (double)t->capacity)
+            return err_set(err, ERR_FORMAT, "%s '%s' holds %.0f of %lld bytes", *t->pool ? "pool" : "tier",
+                           *t->pool ? t->pool : t->name, used[pool[d]], (long long)t->capacity);
+    }
+    return 0;
+}
+
+static int check_sums(const struct placement_input *in, const struct manifest *m, const struct sums *s, struct err *err)
+{
+    if (placement_check_fills(&in->tiers, m->price, s->fill, err))
+        return err->code;
+    if (s->written > (double)in->max_move)
+        return err_set(err, ERR_FORMAT, "the plan writes %.0f bytes where %lld were allowed", s->written,
+                       (long long)in->max_move);
+    if (!close_to(m->objective, s->objective, s->scale))
+        return err_set(err, ERR_FORMAT, "the manifest says utility %.12g, the table %.12g", m->objective, s->objective);
+    if (m->upper_bound < s->bound - relative * fabs(s->bound))
+        return err_set(err, ERR_FORMAT, "the manifest says that no plan exceeds %.12g, but its prices prove only %.12g",
+                       m->upper_bound, s->bound);
+    return 0;
+}
+
+static int check_loss(const struct placement_input *in, const struct manifest *m, double *loss, struct err *err)
+{
+    struct placement_bound bound = { m->price, m->objective, m->upper_bound };
+
+    if (placement_loss(in, &bound, loss, err))
+        return err->code;
+    if (fabs(*loss - m->expected_loss) <= 1e-6 * m->expected_loss + relative * fabs(m->objective))
+        return 0;
+    return err_set(err, ERR_FORMAT, "the manifest expects to lose %.6g, the table %.6g", m->expected_loss, *loss);
+}
+
+int placement_verify(const struct placement_input *in, const struct manifest *m, struct placement_proof *proof,
+                     struct err *err)
+{
+    struct sums sums = { 0 };
+    int n = 0;
+
+    for (int i = 0; i < m->n; i++) {
+        n += map_find(&in->table.ids, m->at[i].id, strlen(m->at[i].id)) != MAP_ABSENT;
+        if (check_row(in, &m->at[i], &sums, err))
+            return err->code;
+    }
+    if (n != in->table.n_contexts)
+        return err_set(err, ERR_FORMAT, "the manifest has %d of the table's %d contexts", n, in->table.n_contexts);
+    sums.bound = bound_of(in, m);
+    *proof = (struct placement_proof){ n, sums.objective, sums.bound, 0 };
+    if (check_sums(in, m, &sums, err))
+        return err->code;
+    return m->expected_loss > 0 ? check_loss(in, m, &proof->expected_loss, err) : 0;
+}

@@ -1,0 +1,432 @@
+/* metric.c - which dataset has which metric, and all of them but ROUGE-L (rouge.c). */
+#include "profiler/score/metric.h"
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "profiler/score/metric_internal.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+static const struct scored {
+    const char *dataset;
+    enum metric metric;
+    bool first_line; // of the answer alone
+} scored[] = {
+    { "narrativeqa", METRIC_F1, false },
+    { "qasper", METRIC_F1, false },
+    { "multifieldqa_en", METRIC_F1, false },
+    { "hotpotqa", METRIC_F1, false },
+    { "2wikimqa", METRIC_F1, false },
+    { "musique", METRIC_F1, false },
+    { "triviaqa", METRIC_F1, true },
+    { "gov_report", METRIC_ROUGE_L, false },
+    { "qmsum", METRIC_ROUGE_L, false },
+    { "multi_news", METRIC_ROUGE_L, false },
+    { "samsum", METRIC_ROUGE_L, true },
+    { "trec", METRIC_CLASS, true },
+    { "passage_retrieval_en", METRIC_RETRIEVAL, false },
+    { "passage_count", METRIC_COUNT, false },
+    { "lcc", METRIC_EDIT, false },
+    { "repobench-p", METRIC_EDIT, false },
+};
+
+/* The field all_classes of every row of trec, to the letter. */
+static const char *const classes[] = {
+    "Food",
+    "Date",
+    "Order, rank",
+    "Speed",
+    "Disease and medicine",
+    "Word with a special property",
+    "Abbreviation",
+    "Language",
+    "Letter like a-z",
+    "Other entity",
+    "Animal",
+    "Expression abbreviated",
+    "Price",
+    "Techniques and method",
+    "Musical instrument",
+    "Mountain",
+    "Currency name",
+    "Event",
+    "Product",
+    "State",
+    "Individual",
+    "Organ of body",
+    "Reason",
+    "Manner of an action",
+    "City",
+    "Religion",
+    "Invention, book and other creative piece",
+    "Distance, linear measure",
+    "Temperature",
+    "Postcode or other code",
+    "Size, area and volume",
+    "Sport",
+    "Country",
+    "Other location",
+    "Lasting time of somethin",
+    "Equivalent term",
+    "Description of something",
+    "Weight",
+    "Vehicle",
+    "Color",
+    "Other number",
+    "Definition of something",
+    "Element and substance",
+    "Description of a person",
+    "Symbols and sign",
+    "Number of something",
+    "Plant",
+    "Percent, fraction",
+    "Group or organization of person",
+    "Title of a person",
+};
+enum { N_CLASSES = sizeof(classes) / sizeof(*classes) };
+
+static const struct scored *find(const char *dataset)
+{
+    size_t n = strlen(dataset);
+
+    if (n > 2 && strcmp(dataset + n - 2, "_e") == 0)
+        n -= 2;
+    for (size_t i = 0; i < sizeof(scored) / sizeof(*scored); i++)
+        if (strlen(scored[i].dataset) == n && memcmp(scored[i].dataset, dataset, n) == 0)
+            return &scored[i];
+    return NULL;
+}
+
+enum metric metric_of(const char *dataset)
+{
+    const struct scored *s = find(dataset);
+
+    return s ? s->metric : METRIC_NONE;
+}
+
+const char *metric_name(enum metric metric)
+{
+    static const char *const name[] = { NULL,       "token F1",      "ROUGE-L",        "accuracy",
+                                        "accuracy", "right numbers", "edit similarity" };
+
+    return metric == METRIC_RETRIEVAL ? name[METRIC_COUNT] : name[metric];
+}
+
+int metric_check_steps(size_t a, size_t b, struct err *err)
+{
+    const size_t max = (size_t)1 << 29;
+
+    return b && a > max / b ? err_set(err, ERR_FORMAT, "an answer or the dataset's is too long to be compared") : 0;
+}
+
+/* ---- words ---------------------------------------------------------------- */
+
+/* Python counts the four separators of ASCII as white space, Unicode does not. */
+static bool is_space(uint32_t c)
+{
+    return (c >= 0x1c && c <= 0x1f) || utf8_is_space(c);
+}
+
+/* The character at s, of a text of valid UTF-8; a malformed byte stands for itself. Returns its length. */
+static size_t next(const char *s, size_t left, uint32_t *point)
+{
+    int n = utf8_decode(s, left, point);
+
+    if (n <= 0)
+        *point = (unsigned char)*s;
+    return n > 0 ? (size_t)n : 1;
+}
+
+int word_ids_add(struct word_ids *ids, struct map *words, const char *text, size_t n, struct err *err)
+{
+    size_t begin = 0;
+    uint32_t c;
+
+    for (size_t at = 0, length; at <= n; at += length) {
+        length = at < n ? next(text + at, n - at, &c) : 1;
+        if (at < n && !is_space(c))
+            continue;
+        int id = at > begin ? map_add(words, text + begin, at - begin, NULL) : MAP_ABSENT;
+        begin = at + length;
+        if (id == MAP_NOMEM || (id >= 0 && ARRAY_PUSH(ids, id)))
+            return err_nomem(err);
+    }
+    return 0;
+}
+
+/* ---- token F1 --------------------------------------------------------------- */
+
+/* A letter or a digit, as in \w; the underscore is gone with the punctuation. */
+static bool is_word(uint32_t c)
+{
+    utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
+
+    return (k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO) ||
+           (k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO);
+}
+
+static bool is_ascii_punctuation(uint32_t c)
+{
+    return c < 128 && c != 0 && strchr("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", (int)c);
+}
+
+struct points {
+    uint32_t *at;
+    int n, cap;
+};
+
+/* Small letters, without ASCII's punctuation. */
+static int small_points(struct points *out, const char *text, struct err *err)
+{
+    size_t n = strlen(text);
+    uint32_t c;
+
+    for (size_t at = 0; at < n;) {
+        at += next(text + at, n - at, &c);
+        c = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
+        if (!is_ascii_punctuation(c) && ARRAY_PUSH(out, c))
+            return err_nomem(err);
+    }
+    return 0;
+}
+
+/* The length of an article that stands alone at `at`, or 0. */
+static int article_at(const struct points *p, int at)
+{
+    static const char *const articles[] = { "a", "an", "the" };
+
+    if (at > 0 && is_word(p->at[at - 1]))
+        return 0;
+    for (int i = 0; i < 3; i++) {
+        int n = 0;
+        while (articles[i][n] && at + n < p->n && p->at[at + n] == (uint32_t)articles[i][n])
+            n++;
+        if (!articles[i][n] && (at + n == p->n || !is_word(p->at[at + n])))
+            return n;
+    }
+    return 0;
+}
+
+/* normalize_answer() and split(). */
+static int normal_words(struct word_ids *ids, struct map *words, const char *text, struct err *err)
+{
+    struct points p = { 0 };
+    struct buf plain = { 0 };
+    int code = small_points(&p, text, err);
+
+    for (int i = 0; i < p.n && !code; i++) {
+        int skip = article_at(&p, i);
+        char bytes[4];
+        buf_add(&plain, skip ? " " : bytes, skip ? 1 : (size_t)utf8_encode(p.at[i], bytes));
+        i += skip ? skip - 1 : 0;
+    }
+    if (!code)
+        code = buf_failed(&plain) ? err_nomem(err) : word_ids_add(ids, words, buf_str(&plain), plain.n, err);
+    buf_release(&plain);
+    free(p.at);
+    return code;
+}
+
+/* How many words two texts have in common, each as often as in the one that has it less. */
+static int count_common(const struct word_ids *a, const struct word_ids *b, int *left)
+{
+    int n = 0;
+
+    for (int i = 0; i < a->n; i++)
+        left[a->at[i]]++;
+    for (int i = 0; i < b->n; i++)
+        if (left[b->at[i]] > 0) {
+            left[b->at[i]]--;
+            n++;
+        }
+    return n;
+}
+
+static int token_f1(const char *answer, const char *gold, double *score, struct err *err)
+{
+    struct map words = { 0 };
+    struct word_ids a = { 0 }, g = { 0 };
+    int code = normal_words(&a, &words, answer, err);
+
+    if (!code)
+        code = normal_words(&g, &words, gold, err);
+    int *left = code ? NULL : calloc((size_t)words.n + 1, sizeof(*left));
+    if (!code)
+        code = left ? 0 : err_nomem(err);
+    int n = code ? 0 : count_common(&a, &g, left);
+    double precision = n ? (double)n / a.n : 0, recall = n ? (double)n / g.n : 0;
+    *score = n ? 2 * precision * recall / (precision + recall) : 0;
+    free(left);
+    free(a.at);
+    free(g.at);
+    map_release(&words);
+    return code;
+}
+
+/* ---- classes and numbers ---------------------------------------------------- */
+
+/* classification_score(). It also takes out classes whose name lies within the right one's; of trec's there are none.
+ */
+static double class_score(const char *answer, const char *gold)
+{
+    bool right = false;
+    int n = 0;
+
+    for (int i = 0; i < N_CLASSES; i++)
+        if (strstr(answer, classes[i])) {
+            right |= strcmp(classes[i], gold) == 0;
+            n++;
+        }
+    return right ? 1.0 / n : 0;
+}
+
+/* The next run of digits at or after s; its length, 0: there is none. */
+static size_t next_number(const char **s)
+{
+    *s += strcspn(*s, "0123456789");
+    return strspn(*s, "0123456789");
+}
+
+/* The share of the numbers in the answer that are `right`, n digits. */
+static double number_score(const char *answer, const char *right, size_t n)
+{
+    int numbers = 0, good = 0;
+
+    for (size_t length; (length = next_number(&answer)) > 0; answer += length) {
+        numbers++;
+        good += length == n && memcmp(answer, right, n) == 0;
+    }
+    return numbers ? (double)good / numbers : 0;
+}
+
+/* The right one is the number after "Paragraph ". */
+static double retrieval_score(const char *answer, const char *gold)
+{
+    static const char word[] = "Paragraph ";
+
+    while ((gold = strstr(gold, word))) {
+        gold += sizeof(word) - 1;
+        size_t n = strspn(gold, "0123456789");
+        if (n)
+            return number_score(answer, gold, n);
+    }
+    return 0;
+}
+
+/* ---- edit similarity --------------------------------------------------------- */
+
+/* The first line without a sign of a comment or of Markdown; none: an empty one. */
+static void code_line(struct buf *out, const char *answer)
+{
+    answer += strspn(answer, "\n");
+    for (;;) {
+        size_t n = strcspn(answer, "\n");
+        bool plain = !memchr(answer, '`', n) && !memchr(answer, '#', n) && !memmem(answer, n, "//", 2);
+        if (plain)
+            buf_add(out, answer, n);
+        if (plain || !answer[n])
+            return;
+        answer += n + 1;
+    }
+}
+
+static int all_points(struct points *out, const char *text, struct err *err)
+{
+    size_t n = strlen(text);
+    uint32_t c;
+
+    for (size_t at = 0; at < n;) {
+        at += next(text + at, n - at, &c);
+        if (ARRAY_PUSH(out, c))
+            return err_nomem(err);
+    }
+    return 0;
+}
+
+/* The longest common subsequence. row: (b->n + 1) zeros. */
+static int common_points(const struct points *a, const struct points *b, int *row)
+{
+    for (int i = 0; i < a->n; i++)
+        for (int j = 0, before = 0; j < b->n; j++) { // before: the value up and to the left
+            int above = row[j + 1];
+            row[j + 1] = a->at[i] == b->at[j] ? before + 1 : above > row[j] ? above : row[j];
+            before = above;
+        }
+    return row[b->n];
+}
+
+/* In whole hundredths, as fuzz.ratio() gives it. */
+static int edit_similarity(const char *a_text, const char *b_text, double *score, struct err *err)
+{
+    struct points a = { 0 }, b = { 0 };
+    int *row = NULL, code = all_points(&a, a_text, err);
+
+    *score = 1;
+    if (!code)
+        code = all_points(&b, b_text, err);
+    if (!code)
+        code = metric_check_steps((size_t)a.n, (size_t)b.n, err);
+    double length = (double)a.n + b.n;
+    if (!code && length > 0) {
+        row = calloc((size_t)b.n + 1, sizeof(*row));
+        code = row ? 0 : err_nomem(err);
+    }
+    if (row)
+        *score = nearbyint(100 * (2.0 * common_points(&a, &b, row) / length)) / 100;
+    free(row);
+    free(a.at);
+    free(b.at);
+    return code;
+}
+
+static int code_score(const char *answer, const char *gold, double *score, struct err *err)
+{
+    struct buf line = { 0 };
+
+    code_line(&line, answer);
+    int code = buf_failed(&line) ? err_nomem(err) : edit_similarity(buf_str(&line), gold, score, err);
+    buf_release(&line);
+    return code;
+}
+
+/* ---- the whole ---------------------------------------------------------------- */
+
+static int score_one(enum metric metric, const char *answer, const char *gold, double *score, struct err *err)
+{
+    *score = 0;
+    switch (metric) {
+    case METRIC_F1: return token_f1(answer, gold, score, err);
+    case METRIC_ROUGE_L: return rouge_l(answer, gold, score, err);
+    case METRIC_CLASS: *score = class_score(answer, gold); return 0;
+    case METRIC_RETRIEVAL: *score = retrieval_score(answer, gold); return 0;
+    case METRIC_COUNT: *score = number_score(answer, gold, strlen(gold)); return 0;
+    case METRIC_EDIT: return code_score(answer, gold, score, err);
+    default: return 0;
+    }
+}
+
+int metric_score(const char *dataset, const char *answer, const struct metric_gold *gold, double *score,
+                 struct err *err)
+{
+    const struct scored *s = find(dataset);
+    const char *begin = s && s->first_line ? answer + strspn(answer, "\n") : answer;
+    char *text = s ? strndup(begin, s->first_line ? strcspn(begin, "\n") : strlen(begin)) : NULL;
+
+    *score = s ? 0 : (double)NAN;
+    if (s && !text)
+        return err_nomem(err);
+    int code = 0;
+    for (int i = 0; s && i < gold->n && !code; i++) {
+        double one;
+        code = score_one(s->metric, text, gold->at[i], &one, err);
+        *score = !code && one > *score ? one : *score;
+    }
+    free(text);
+    return code;
+}

@@ -1,0 +1,99 @@
+/* serving.c - figures of GPUs, and the times of a table computed from them. */
+#include "profiler/score/serving.h"
+
+#include <math.h>
+#include <strings.h>
+
+static const struct serving_gpu gpus[] = {
+    { "H200", "NVIDIA H200 Tensor Core GPU data sheet, SXM", 989e12, 4.8e12, 64e9, 141e9 },
+    { "H100", "NVIDIA H100 Tensor Core GPU data sheet, SXM", 989e12, 3.35e12, 64e9, 80e9 },
+    { "H100-PCIe", "NVIDIA H100 PCIe GPU product brief", 756e12, 2e12, 64e9, 80e9 },
+    { "A100", "NVIDIA A100 Tensor Core GPU data sheet, 80 GB SXM", 312e12, 2.039e12, 32e9, 80e9 },
+    { "L40S", "NVIDIA L40S GPU data sheet", 362e12, 0.864e12, 32e9, 48e9 },
+    { "L4", "NVIDIA L4 Tensor Core GPU data sheet", 121e12, 0.3e12, 32e9, 24e9 },
+    { "A10", "NVIDIA A10 Tensor Core GPU data sheet", 125e12, 0.6e12, 32e9, 24e9 },
+};
+
+/* What a serving engine gets of the peaks: an expectation. */
+static const double prefill_share = 0.5, bandwidth_share = 0.8;
+
+const struct serving_gpu *serving_find(const char *name, struct err *err)
+{
+    for (size_t i = 0; i < sizeof(gpus) / sizeof(*gpus); i++)
+        if (strcasecmp(gpus[i].name, name) == 0)
+            return &gpus[i];
+    err_set(err, ERR_USAGE, "there are no figures of a GPU '%s'; there are of %s", name, SERVING_GPUS);
+    return NULL;
+}
+
+double serving_seconds(const struct serving_gpu *gpu, double flop, double bytes)
+{
+    return fmax(flop / (prefill_share * gpu->flop_per_s), bytes / (bandwidth_share * gpu->memory_bytes_per_s));
+}
+
+double serving_to_device(const struct serving_gpu *gpu)
+{
+    return bandwidth_share * gpu->pcie_bytes_per_s;
+}
+
+/* The prefill of a context in seconds; below 0: it cannot be known. */
+static double prefill_seconds(const struct table *t, int c, const struct serving *s)
+{
+    if (s->prefill_tokens_per_s > 0)
+        return t->n_tokens[c] > 0 ? (double)t->n_tokens[c] / s->prefill_tokens_per_s : -1;
+    return t->prefill_flop && !isnan(t->prefill_flop[c]) ? t->prefill_flop[c] / (prefill_share * s->gpu->flop_per_s)
+                                                         : -1;
+}
+
+static void scale_curve(struct table *t, int c, double by)
+{
+    for (int i = 0; i < t->n_points && t->curve_s; i++)
+        if (t->curve_context[i] == c)
+            t->curve_s[i] *= by;
+}
+
+static int apply_prefill(struct table *t, int c, const struct serving *s, struct err *err)
+{
+    double before = t->prefill_s[c], after = prefill_seconds(t, c, s);
+
+    if (after < 0 && s->prefill_tokens_per_s > 0)
+        return err_set(err, ERR_FORMAT, "context '%s' has no number of tokens to compute its prefill from",
+                       t->context_id[c]);
+    if (after < 0)
+        return err_set(err, ERR_FORMAT,
+                       "the profile does not say how many operations the prefill of context '%s' takes; give "
+                       "--prefill-tokens-per-s",
+                       t->context_id[c]);
+    if (before > 0) {
+        t->question_s[c] *= after / before;
+        scale_curve(t, c, after / before);
+    }
+    t->prefill_s[c] = after;
+    t->prefill_n[c] = -1;
+    t->prefill_spread[c] = t->question_spread[c] = (double)NAN;
+    for (int i = 0; i < t->n_points && t->curve_s; i++) // the last point is the prefill to the bit
+        if (t->curve_context[i] == c && t->curve_n_tokens[i] == t->n_tokens[c])
+            t->curve_s[i] = after;
+    return 0;
+}
+
+static void apply_decompression(struct table *t, int c, const struct serving_gpu *gpu)
+{
+    for (int v = 0; v < t->n_configs; v++) {
+        size_t i = table_cell(t, c, v);
+        if (t->decompress_s[i] > 0 && t->kv_bytes[c] > 0)
+            t->decompress_s[i] = ((double)t->cell_bytes[i] + t->keep_frac[i] * (double)t->kv_bytes[c]) /
+                                 (bandwidth_share * gpu->memory_bytes_per_s);
+    }
+}
+
+int serving_apply(struct table *t, const struct serving *s, struct err *err)
+{
+    for (int c = 0; c < t->n_contexts && (s->gpu || s->prefill_tokens_per_s > 0); c++) {
+        if (apply_prefill(t, c, s, err))
+            return err->code;
+        if (s->gpu)
+            apply_decompression(t, c, s->gpu);
+    }
+    return 0;
+}

@@ -1,0 +1,138 @@
+/* The list of datasets in the order they are written, and access to the member of struct table that holds each of them.
+ */
+#include "profiler/table/table_column.h"
+
+#include <math.h>
+#include <string.h>
+
+#define AT(member) offsetof(struct table, member)
+const struct column table_columns[TABLE_COLUMNS] = {
+    { "/contexts/id", COLUMN_TEXT, "C", AT(context_id), PART_PROFILE, true, NEEDED, 1 },
+    { "/contexts/dataset", COLUMN_TEXT, "C", AT(context_dataset), PART_PROFILE, false, NEEDED, 1 },
+    { "/contexts/token_digest", COLUMN_TEXT, "C", AT(context_token_digest), PART_PROFILE, true, NEEDED, 1 },
+    { "/contexts/n_tokens", COLUMN_I64, "C", AT(n_tokens), PART_PROFILE, true, NEEDED, 1 },
+    { "/contexts/kv_bytes", COLUMN_I64, "C", AT(kv_bytes), PART_PROFILE, true, NEEDED, 1 },
+    { "/contexts/prefill_s", COLUMN_F64, "C", AT(prefill_s), PART_PROFILE, true, NEEDED, 1 },
+    { "/contexts/question_s", COLUMN_F64, "C", AT(question_s), PART_PROFILE, true, MAY_LACK_0, 1 },
+    { "/contexts/prefill_n", COLUMN_I64, "C", AT(prefill_n), PART_PROFILE, true, MAY_LACK, 2 },
+    { "/contexts/prefill_spread", COLUMN_F64, "C", AT(prefill_spread), PART_PROFILE, true, MAY_LACK, 2 },
+    { "/contexts/question_spread", COLUMN_F64, "C", AT(question_spread), PART_PROFILE, true, MAY_LACK, 2 },
+    { "/contexts/prefill_flop", COLUMN_F64, "C", AT(prefill_flop), PART_PROFILE, false, MAY_LACK, 2 },
+    { "/contexts/profiled_at", COLUMN_F64, "C", AT(profiled_at), PART_PROFILE, false, MAY_LACK, 2 },
+    { "/contexts/prefix_digests", COLUMN_TEXT, "C", AT(context_prefix_digests), PART_PROFILE, false, MAY_LACK, 2 },
+    { "/configs/name", COLUMN_TEXT, "V", AT(config_name), PART_PROFILE, true, NEEDED, 1 },
+    { "/questions/id", COLUMN_TEXT, "Q", AT(question_id), PART_PROFILE, false, NEEDED, 1 },
+    { "/questions/text", COLUMN_TEXT, "Q", AT(question_text), PART_PROFILE, false, NEEDED, 1 },
+    { "/questions/split", COLUMN_TEXT, "Q", AT(question_split), PART_PROFILE, false, NEEDED, 1 },
+    { "/questions/origin", COLUMN_TEXT, "Q", AT(question_origin), PART_PROFILE, false, MAY_LACK, 2 },
+    { "/questions/context", COLUMN_I64, "Q", AT(question_context), PART_PROFILE, false, NEEDED, 1 },
+    { "/gold/answers", COLUMN_TEXT, "Q", AT(gold_answers), PART_PROFILE, false, MAY_LACK, 2 },
+    { "/sampled/text", COLUMN_TEXT, "Q", AT(sampled_text), PART_PROFILE, false, MAY_LACK, 2 },
+    { "/sampled/n_tokens", COLUMN_I32, "Q", AT(sampled_n_tokens), PART_PROFILE, false, MAY_LACK, 2 },
+    { "/answers/text", COLUMN_TEXT, "QV", AT(answer_text), PART_PROFILE, false, NEEDED, 1 },
+    { "/answers/n_tokens", COLUMN_I32, "QV", AT(answer_n_tokens), PART_PROFILE, false, NEEDED, 1 },
+    { "/cells/bytes", COLUMN_I64, "CV", AT(cell_bytes), PART_PROFILE, true, NEEDED, 1 },
+    { "/cells/size_frac", COLUMN_F64, "CV", AT(size_frac), PART_PROFILE, true, NEEDED, 1 },
+    { "/cells/keep_frac", COLUMN_F64, "CV", AT(keep_frac), PART_PROFILE, false, NEEDED, 1 },
+    { "/cells/compress_s", COLUMN_F64, "CV", AT(compress_s), PART_PROFILE, false, NEEDED, 1 },
+    { "/cells/decompress_s", COLUMN_F64, "CV", AT(decompress_s), PART_PROFILE, true, NEEDED, 1 },
+    { "/prefill_curve/context", COLUMN_I64, "P", AT(curve_context), PART_CURVE, false, NEEDED, 2 },
+    { "/prefill_curve/n_tokens", COLUMN_I64, "P", AT(curve_n_tokens), PART_CURVE, false, NEEDED, 2 },
+    { "/prefill_curve/seconds", COLUMN_F64, "P", AT(curve_s), PART_CURVE, false, NEEDED, 2 },
+    { "/answers/similarity", COLUMN_F32, "QV", AT(similarity), PART_SCORES, false, NEEDED, 1 },
+    { "/contexts/unrelated", COLUMN_F64, "C", AT(unrelated), PART_SCORES, true, MAY_LACK, 2 },
+    { "/sampled/similarity", COLUMN_F32, "Q", AT(sampled_similarity), PART_SCORES, false, MAY_LACK, 2 },
+    { "/contexts/same_meaning", COLUMN_F64, "C", AT(same_meaning), PART_SCORES, true, MAY_LACK, 2 },
+    { "/gold/score", COLUMN_F32, "QV", AT(gold_score), PART_SCORES, false, MAY_LACK, 2 },
+    { "/gold/mean", COLUMN_F64, "CV", AT(gold_mean), PART_SCORES, false, MAY_LACK, 2 },
+    { "/quality/train", COLUMN_F64, "CV", AT(quality_train), PART_SCORES, true, NEEDED, 1 },
+    { "/quality/train_std", COLUMN_F64, "CV", AT(quality_train_std), PART_SCORES, false, MAY_LACK, 2 },
+    { "/quality/train_n", COLUMN_I32, "CV", AT(quality_train_n), PART_SCORES, true, MAY_LACK, 2 },
+    { "/quality/test", COLUMN_F64, "CV", AT(quality_test), PART_SCORES, true, NEEDED, 1 },
+    { "/quality/test_std", COLUMN_F64, "CV", AT(quality_test_std), PART_SCORES, false, MAY_LACK, 2 },
+    { "/quality/test_n", COLUMN_I32, "CV", AT(quality_test_n), PART_SCORES, false, MAY_LACK, 2 },
+    { "/predicted/quality", COLUMN_F64, "CV", AT(predicted_quality), PART_BELIEF, true, NEEDED, 2 },
+    { "/predicted/sd", COLUMN_F32, "CV", AT(predicted_sd), PART_BELIEF, true, NEEDED, 2 },
+    { "/belief/mean", COLUMN_F64, "V", AT(belief_mean), PART_BELIEF, false, NEEDED, 2 },
+    { "/belief/between", COLUMN_F64, "V", AT(belief_between), PART_BELIEF, false, NEEDED, 2 },
+    { "/belief/within", COLUMN_F64, "V", AT(belief_within), PART_BELIEF, false, NEEDED, 2 },
+    { "/cells/asked", COLUMN_I32, "CV", AT(cell_asked), PART_BELIEF, false, NEEDED, 2 },
+    { "/tiers/name", COLUMN_TEXT, "T", AT(tier_name), PART_TIERS, false, NEEDED, 1 },
+    { "/utility/value", COLUMN_F64, "CVT", AT(utility), PART_TIERS, false, NEEDED, 1 },
+    { "/utility/ttft_s", COLUMN_F64, "CVT", AT(ttft_s), PART_TIERS, false, NEEDED, 1 },
+};
+
+const struct attribute table_attributes[TABLE_ATTRIBUTES] = {
+    { "model", AT(model) },     { "model_digest", AT(model_digest) }, { "backend", AT(backend) },
+    { "dtype", AT(dtype) },     { "chat_digest", AT(chat_digest) },   { "embedder_digest", AT(embedder_digest) },
+    { "lineage", AT(lineage) },
+};
+#undef AT
+
+size_t column_size(enum column_type type)
+{
+    return type == COLUMN_TEXT ? sizeof(char *) : type == COLUMN_I32 || type == COLUMN_F32 ? 4 : 8;
+}
+
+/* The members have different pointer types; all are pointers to data, read and written as bytes. */
+void *column_get(const struct table *t, const struct column *c)
+{
+    void *at;
+
+    memcpy(&at, (const char *)t + c->at, sizeof(at));
+    return at;
+}
+
+void column_set(struct table *t, const struct column *c, void *at)
+{
+    memcpy((char *)t + c->at, &at, sizeof(at));
+}
+
+char *attribute_get(const struct table *t, const struct attribute *a)
+{
+    char *at;
+
+    memcpy(&at, (const char *)t + a->at, sizeof(at));
+    return at;
+}
+
+void attribute_set(struct table *t, const struct attribute *a, char *text)
+{
+    memcpy((char *)t + a->at, &text, sizeof(text));
+}
+
+int table_axis(const struct table *t, char letter)
+{
+    switch (letter) {
+    case 'C': return t->n_contexts;
+    case 'V': return t->n_configs;
+    case 'Q': return t->n_questions;
+    case 'T': return t->n_tiers;
+    default: return t->n_points;
+    }
+}
+
+bool column_count(const struct table *t, const struct column *c, size_t *n)
+{
+    *n = 1;
+    for (const char *letter = c->shape; *letter; letter++)
+        if (__builtin_mul_overflow(*n, (size_t)table_axis(t, *letter), n) || *n > COLUMN_LIMIT)
+            return false;
+    return true;
+}
+
+void column_fill_absent(const struct column *c, void *at, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (c->type == COLUMN_TEXT)
+            ((const char **)at)[i] = "";
+        else if (c->type == COLUMN_I64)
+            ((int64_t *)at)[i] = -1;
+        else if (c->type == COLUMN_I32)
+            ((int32_t *)at)[i] = -1;
+        else if (c->type == COLUMN_F32)
+            ((float *)at)[i] = NAN;
+        else
+            ((double *)at)[i] = c->need == MAY_LACK_0 ? 0 : (double)NAN;
+    }
+}
