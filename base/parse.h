@@ -28,6 +28,12 @@ bool range_is_sound(const struct range *range, int max);
  * comes within 1e-9 of it. */
 bool range_number(const struct range *range, int i, double *out);
 
+/* Numbers and ranges between commas, at most `max` of them: how many, or -1. */
+int parse_list(const char *s, double *at, int max);
+
+/* Seconds: a number, and nothing or one of s, ms, us, ns. */
+bool parse_seconds(const char *s, double *out);
+
 /* --shard I/N: the I-th (from 1) of N equal shares of the rows, taken in turn. {1, 1} is everything. */
 struct shard {
     int64_t i, n;

@@ -200,31 +200,13 @@ struct alphas {
     int n;
 };
 
-static int push_alpha(struct alphas *a, double v)
+static bool read_alphas(struct alphas *a)
 {
-    if (a->n == ALPHAS_MAX || v < 0 || v > 1e9)
-        return -1;
-    a->at[a->n++] = v;
-    return 0;
-}
-
-/* A number or a range. */
-static int add_alpha(void *arg, const char *piece, size_t n)
-{
-    char text[TEXT_SHORT] = "";
-    struct range range;
-    double v;
-
-    if (parse_range(piece, n, &range)) {
-        int code = range_is_sound(&range, ALPHAS_MAX) ? 0 : -1;
-        for (int i = 0; !code && range_number(&range, i, &v); i++)
-            code = push_alpha(arg, v);
-        return code;
-    }
-    if (n >= sizeof(text))
-        return -1;
-    memcpy(text, piece, n);
-    return parse_real(text, &v) ? push_alpha(arg, v) : -1;
+    a->n = parse_list(cfg.alpha, a->at, ALPHAS_MAX);
+    for (int i = 0; i < a->n; i++)
+        if (a->at[i] < 0 || a->at[i] > 1e9)
+            return false;
+    return a->n > 0;
 }
 
 static void frontier_head(struct buf *out, const struct tiers *tiers)
@@ -363,7 +345,7 @@ static int plan(struct run *run, const struct placement_files *files, struct err
     double start = clock_now();
     uint64_t max_move = INT64_MAX;
 
-    if (opt_split(cfg.alpha, add_alpha, &alphas))
+    if (!read_alphas(&alphas))
         return err_set(err, ERR_USAGE,
                        "'--alpha=%s' is not a list of 1 to %d numbers from 0 to 1e9, or a range from..to/step",
                        cfg.alpha, ALPHAS_MAX);

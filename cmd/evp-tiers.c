@@ -8,12 +8,11 @@
 #include "base/opt.h"
 #include "base/parse.h"
 #include "cmd/summary.h"
-#include "formats/tiers.h"
+#include "formats/tier_text.h"
 #include "kernels/cuda/cuda.h"
 #include "loader/store/probe.h"
 #include "profiler/score/serving.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -79,166 +78,26 @@ static const struct tool tool = {
 
 /* ---- --jobs ---------------------------------------------------------------- */
 
-/* A number of reads at once, above those before it. One read alone is measured in any case. */
-static int take_reads(void *arg, const char *piece, size_t n)
-{
-    char text[TEXT_SHORT] = "";
-    double reads;
-    int *last = arg;
-
-    if (n >= sizeof(text))
-        return -1;
-    memcpy(text, piece, n);
-    if (!parse_real(text, &reads) || !(reads > *last && reads <= PROBE_READS_MAX) || reads != floor(reads))
-        return -1;
-    *last = (int)reads;
-    if (*last == 1)
-        return 0;
-    if (cfg.n_loads == TIER_LOADS)
-        return -1;
-    cfg.load[cfg.n_loads++].reads = *last;
-    return 0;
-}
-
+/* One read alone is measured in any case. */
 static int take_jobs(struct err *err)
 {
-    int last = 0;
+    double reads[TIER_LOADS + 1];
+    int n = parse_list(cfg.jobs, reads, TIER_LOADS + 1), last = 0;
 
-    if (!opt_split(cfg.jobs, take_reads, &last))
+    for (int i = 0; i < n; i++) {
+        if (!(reads[i] > last && reads[i] <= PROBE_READS_MAX) || reads[i] != floor(reads[i]) ||
+            cfg.n_loads == TIER_LOADS)
+            n = -1;
+        else if ((last = (int)reads[i]) > 1)
+            cfg.load[cfg.n_loads++].reads = last;
+    }
+    if (n >= 0)
         return 0;
     return err_set(err, ERR_USAGE, "'--jobs=%s' is not a rising list of up to %d numbers from 1 to %d", cfg.jobs,
                    TIER_LOADS, PROBE_READS_MAX);
 }
 
 /* ---- a --tier ------------------------------------------------------------ */
-
-enum {
-    KEY_NAME,
-    KEY_URI,
-    KEY_CAPACITY,
-    KEY_KIND,
-    KEY_READ,
-    KEY_WRITE,
-    KEY_LATENCY,
-    KEY_POOL,
-    KEY_CONFIGS,
-    KEY_STATE,
-    N_KEYS
-};
-static const char *const key_name[N_KEYS] = { "name",  "uri",     "capacity", "kind",    "read",
-                                              "write", "latency", "pool",     "configs", "state" };
-
-struct spec {
-    char *value[N_KEYS]; // NULL: not given
-    struct err *err;
-};
-
-/* Takes the blanks off both ends of n bytes. */
-static void trim(const char **at, size_t *n)
-{
-    while (*n > 0 && isspace((unsigned char)**at)) {
-        ++*at;
-        --*n;
-    }
-    while (*n > 0 && isspace((unsigned char)(*at)[*n - 1]))
-        --*n;
-}
-
-/* "2 GB" is 2GB. */
-static void remove_blanks(char *text)
-{
-    char *to = text;
-
-    for (; *text; text++)
-        if (!isspace((unsigned char)*text))
-            *to++ = *text;
-    *to = '\0';
-}
-
-static int take_pair(void *arg, const char *pair, size_t n)
-{
-    struct spec *s = arg;
-    const char *equals = memchr(pair, '=', n), *key = pair, *value = equals ? equals + 1 : NULL;
-    size_t length = equals ? (size_t)(equals - pair) : n, value_length = equals ? n - length - 1 : 0;
-
-    trim(&key, &length);
-    trim(&value, &value_length);
-
-    for (int k = 0; k < N_KEYS; k++) {
-        if (!equals || strlen(key_name[k]) != length || memcmp(key_name[k], key, length) != 0)
-            continue;
-        if (s->value[k])
-            return err_set(s->err, ERR_USAGE, "%s= is given twice", key_name[k]);
-        s->value[k] = strndup(value, value_length);
-        if (!s->value[k])
-            return err_nomem(s->err);
-        if (k == KEY_CAPACITY || k == KEY_READ || k == KEY_WRITE || k == KEY_LATENCY)
-            remove_blanks(s->value[k]);
-        return 0;
-    }
-    return err_set(s->err, ERR_USAGE,
-                   "'%.*s' is none of name=, uri=, capacity=, kind=, read=, write=, latency=, pool=, configs=", (int)n,
-                   pair);
-}
-
-static int to_bytes(const struct spec *s, int key, uint64_t *out, struct err *err)
-{
-    if (s->value[key] && !parse_size(s->value[key], out))
-        return err_set(err, ERR_USAGE, "'%s=%s' is not a size (digits, then K, M, G or T)", key_name[key],
-                       s->value[key]);
-    return 0;
-}
-
-/* Is the capacity a share of what is free? It is known when the folder has been looked at. */
-static bool is_share(const struct spec *s)
-{
-    const char *capacity = s->value[KEY_CAPACITY];
-
-    return capacity && *capacity && capacity[strlen(capacity) - 1] == '%';
-}
-
-/* Seconds: a number, and nothing or one of s, ms, us, ns. */
-static bool parse_seconds(const char *text, double *out)
-{
-    static const struct {
-        const char *unit;
-        double per_second;
-    } units[] = { { "ms", 1e3 }, { "us", 1e6 }, { "ns", 1e9 }, { "s", 1 }, { "", 1 } };
-    char number[TEXT_SHORT];
-    size_t n = strlen(text);
-
-    for (size_t k = 0; k < sizeof(units) / sizeof(*units); k++) {
-        size_t length = strlen(units[k].unit);
-        if (n < length || strcmp(text + n - length, units[k].unit) != 0)
-            continue;
-        n -= length;
-        if (n >= sizeof(number))
-            return false;
-        memcpy(number, text, n);
-        number[n] = '\0';
-        if (!parse_real(number, out))
-            return false;
-        *out /= units[k].per_second;
-        return true;
-    }
-    return false;
-}
-
-static int to_numbers(struct tier *t, const struct spec *s, struct err *err)
-{
-    uint64_t capacity = INT64_MAX, read = 0, write = 0;
-
-    if ((!is_share(s) && to_bytes(s, KEY_CAPACITY, &capacity, err)) || to_bytes(s, KEY_READ, &read, err) ||
-        to_bytes(s, KEY_WRITE, &write, err))
-        return err->code;
-    if (s->value[KEY_LATENCY] && !parse_seconds(s->value[KEY_LATENCY], &t->latency_s))
-        return err_set(err, ERR_USAGE, "'latency=%s' is not a number of seconds, or of ms, us or ns",
-                       s->value[KEY_LATENCY]);
-    t->capacity = (int64_t)capacity;
-    t->read_bytes_per_s = (double)read;
-    t->write_bytes_per_s = (double)write;
-    return 0;
-}
 
 /* Makes the folder if only its parent exists. *made: the caller removes it again. */
 static int enter_folder(const char *path, bool *made, struct err *err)
@@ -261,18 +120,6 @@ static void warn_of(const struct tier *t, const struct folder *folder, const str
             "tier '%s': %.0f %% of the test file stayed in memory, so the read bandwidth is partly that of memory; "
             "give read= and latency=",
             t->name, 100 * p->cached);
-}
-
-/* Sets the capacity to its share of what the folder's file system has free. */
-static int take_share(struct tier *t, const struct spec *s, const struct folder *folder, struct err *err)
-{
-    double share;
-
-    if (!parse_fraction(s->value[KEY_CAPACITY], &share) || !(share > 0 && share <= 1))
-        return err_set(err, ERR_USAGE, "'capacity=%s' is not a share of 0 to 100 %% of what is free",
-                       s->value[KEY_CAPACITY]);
-    t->capacity = (int64_t)(share * (double)folder->free_bytes);
-    return 0;
 }
 
 /* A path that means the same wherever tiers.json is read. */
@@ -300,10 +147,10 @@ static int measure_loads(struct tier *t, struct err *err)
     return 0;
 }
 
-static int measure_folder(struct tier *t, const struct spec *s, struct err *err)
+static int measure_folder(struct tier *t, const struct tier_text *given, struct err *err)
 {
     char absolute[PATH_MAX];
-    bool by_hand = s->value[KEY_READ] && s->value[KEY_WRITE] && s->value[KEY_LATENCY], made;
+    bool by_hand = given->read && given->write && given->latency, made;
     struct folder folder;
     struct probe p = { 0 };
 
@@ -312,7 +159,7 @@ static int measure_folder(struct tier *t, const struct spec *s, struct err *err)
     int code = probe_look(&folder, t->uri, err);
     if (!code && !by_hand)
         code = probe_run(&p, t->uri, cfg.probe, err);
-    if (!code && !s->value[KEY_READ])
+    if (!code && !given->read)
         code = measure_loads(t, err);
     if (!code && !realpath(t->uri, absolute))
         code = err_set(err, ERR_IO, "cannot find the whole path of '%s': %s", t->uri, strerror(errno));
@@ -320,58 +167,30 @@ static int measure_folder(struct tier *t, const struct spec *s, struct err *err)
         rmdir(t->uri);
     if (code)
         return code;
-    if (!s->value[KEY_KIND])
+    if (!given->kind)
         t->kind = folder.in_memory ? TIER_DRAM : TIER_FILE;
-    if (!s->value[KEY_READ]) {
+    if (!given->read) {
         t->read_bytes_per_s = p.read_bytes_per_s;
         t->read_spread = p.read_spread;
     }
-    if (!s->value[KEY_WRITE])
+    if (!given->write)
         t->write_bytes_per_s = p.write_bytes_per_s;
-    if (!s->value[KEY_LATENCY])
+    if (!given->latency)
         t->latency_s = p.latency_s;
-    if (is_share(s) && take_share(t, s, &folder, err))
-        return err->code;
+    if (given->share > 0)
+        t->capacity = (int64_t)(given->share * (double)folder.free_bytes);
     warn_of(t, &folder, &p);
     return make_absolute(t, absolute, err);
 }
 
-/* Takes the names in configs=, which are separated by slashes. */
-static int add_configs(struct tier *t, const char *list, struct err *err)
+static int complete(struct tier *t, const struct tier_text *given, struct err *err)
 {
-    while (*list) {
-        char name[128];
-        size_t n = strcspn(list, "/");
-        if (n >= sizeof(name))
-            return err_set(err, ERR_USAGE, "a name in 'configs=' is longer than %zu bytes", sizeof(name) - 1);
-        memcpy(name, list, n);
-        name[n] = '\0';
-        if (tier_add_config(t, name, err))
-            return err->code;
-        list += n + (list[n] == '/');
-    }
-    return 0;
-}
-
-static int tier_from_spec(struct tier *t, const struct spec *s, struct err *err)
-{
-    if (!s->value[KEY_NAME] || !s->value[KEY_URI])
-        return err_set(err, ERR_USAGE, "%s= is missing", s->value[KEY_NAME] ? "uri" : "name");
-    t->kind = tier_kind_of(s->value[KEY_URI]);
-    if (s->value[KEY_KIND] && !tier_kind_find(s->value[KEY_KIND], &t->kind))
-        return err_set(err, ERR_USAGE, "'kind=%s' is none of gpu, dram, file, redis, lmcache", s->value[KEY_KIND]);
-    if (tier_set_name(t, s->value[KEY_NAME], err) || tier_set_uri(t, s->value[KEY_URI], err) || to_numbers(t, s, err))
-        return err->code;
-    if ((s->value[KEY_POOL] && tier_set_pool(t, s->value[KEY_POOL], err)) ||
-        (s->value[KEY_CONFIGS] && add_configs(t, s->value[KEY_CONFIGS], err)) ||
-        (s->value[KEY_STATE] && tier_set_state(t, s->value[KEY_STATE], err)))
-        return err->code;
     if (tier_is_folder(t))
-        return measure_folder(t, s, err);
-    if (is_share(s))
-        return err_set(err, ERR_USAGE, "'capacity=%s': what a tier of kind %s has free is not known here",
-                       s->value[KEY_CAPACITY], tier_kind_name(t->kind));
-    if (!s->value[KEY_READ] || !s->value[KEY_WRITE] || !s->value[KEY_LATENCY])
+        return measure_folder(t, given, err);
+    if (given->share > 0)
+        return err_set(err, ERR_USAGE, "'capacity=%g%%': what a tier of kind %s has free is not known here",
+                       100 * given->share, tier_kind_name(t->kind));
+    if (!given->read || !given->write || !given->latency)
         return err_set(err, ERR_USAGE, "a tier of kind %s cannot be measured here: give read=, write= and latency=",
                        tier_kind_name(t->kind));
     return 0;
@@ -380,17 +199,16 @@ static int tier_from_spec(struct tier *t, const struct spec *s, struct err *err)
 static int take_tier(struct tiers *tiers, const char *text, struct err *err)
 {
     struct tier *t = &tiers->at[tiers->n++];
-    struct spec s = { .err = err };
+    struct tier_text given;
+    int code = tier_text_read(&given, text, err);
 
-    int code = opt_split(text, take_pair, &s);
+    *t = given.tier;
     if (!code)
-        code = tier_from_spec(t, &s, err);
+        code = complete(t, &given, err);
     if (!code)
         code = tier_check(t, err);
     if (!code && tiers_find(tiers, t->name) != tiers->n - 1)
         code = err_set(err, ERR_USAGE, "another tier has the same name");
-    for (int k = 0; k < N_KEYS; k++)
-        free(s.value[k]);
     if (!code)
         return 0;
     if (code == ERR_FORMAT) // what would be a malformed file is a wrong command line here

@@ -54,6 +54,36 @@ Test(parse, fractions_may_be_percentages)
         cr_assert(!parse_fraction(bad[i], &v), "%s", bad[i]);
 }
 
+Test(parse, lists)
+{
+    double at[5];
+
+    cr_assert_eq(parse_list("3", at, 4), 1);
+    cr_assert(at[0] == 3);
+    cr_assert_eq(parse_list("1,0.5..0.7,-2", at, 5), 5);
+    cr_assert_eq(parse_list("0..3", at, 4), 4);
+    cr_assert(at[0] == 0 && at[3] == 3);
+    cr_assert_eq(parse_list("0..4", at, 4), -1, "five numbers");
+    cr_assert_eq(parse_list("1,2,3,4,5", at, 4), -1);
+    for (const char *const *bad = (const char *const[]){ "", "1,", ",1", "1,,2", "x", "2..1", "1..2/0", NULL }; *bad;
+         bad++)
+        cr_assert_eq(parse_list(*bad, at, 4), -1, "%s", *bad);
+}
+
+Test(parse, seconds)
+{
+    double s = 7;
+
+    cr_assert(parse_seconds("2", &s) && s == 2);
+    cr_assert(parse_seconds("1.5s", &s) && s == 1.5);
+    cr_assert(parse_seconds("2ms", &s) && s == 0.002);
+    cr_assert(parse_seconds("20us", &s) && s == 2e-5);
+    cr_assert(parse_seconds("5ns", &s) && s == 5e-9);
+    for (const char *const *bad = (const char *const[]){ "", "s", "ms", "1m", "1 ms", "1mss", "inf", NULL }; *bad;
+         bad++)
+        cr_assert(!parse_seconds(*bad, &s) && s == 5e-9, "%s", *bad);
+}
+
 Test(parse, ranges)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* Right answers from contexts to a table, and their scores by a metric that only the test knows. */
+/* Right answers from contexts to a table, and their scores by metrics. */
 #include "profiler/score/gold.h"
 #include "profiler/table/gold_list.h"
 #include "tests/unit/small_table.h"
