@@ -12,7 +12,7 @@ CONFIG ?= release
 # ccache where it is; objects of another checkout will do, whatever its folder is called.
 CC := $(if $(filter default,$(origin CC)),$(if $(shell command -v ccache),ccache )$(if $(filter clang fuzzer,$(CONFIG)),clang,gcc),$(CC))
 export CCACHE_NOHASHDIR := 1
-VERSION := $(shell sed -n 's/^.define EVP_VERSION  *"\(.*\)"/\1/p' loader/libevp/evp.h)
+VERSION := $(shell sed -n 's/^.define EVICPRESS_VERSION  *"\(.*\)"/\1/p' loader/libevicpress/evicpress.h)
 # What --version prints: a build of another commit than the release's adds that commit. Files and documents never do.
 COMMIT  := $(shell git describe --tags --always --dirty 2>/dev/null)
 BUILD_VERSION := $(VERSION)$(addprefix +,$(filter-out v$(VERSION),$(COMMIT)))
@@ -33,7 +33,7 @@ CFLAGS_fuzzer  := -O1 -g -fsanitize=address,undefined,fuzzer-no-link -fno-saniti
 ifeq ($(CFLAGS_$(CONFIG)),)
 $(error CONFIG is release, debug, asan, tsan or clang, not '$(CONFIG)')
 endif
-# Hidden by default: libevp.so exports the functions that loader/libevp/evp.h marks and nothing else.
+# Hidden by default: libevicpress.so exports the functions that its public headers mark and nothing else.
 ALL_CFLAGS  = -std=c11 $(WARN) $(CFLAGS_$(CONFIG)) -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE \
               -include base/banned.h $(CFLAGS)
 ALL_LDFLAGS = $(CFLAGS_$(CONFIG)) -fopenmp -Wl,--as-needed $(LDFLAGS)
@@ -45,7 +45,7 @@ HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 # ---- what is built from what -------------------------------------------------
 DIRS  := base formats kernels kernels/reference kernels/cpu kernels/cuda methods engine/model engine/tokens engine/transformer \
          embed datasets qgen planner profiler/table profiler/score profiler/run placement report aiming \
-         loader/store loader/load loader/libevp
+         loader/store loader/load loader/libevicpress
 LIB_C := $(wildcard $(DIRS:%=%/*.c)) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
 LIB_O := $(LIB_C:%.c=$B/%.o)
 SCRIPTS := $B/evp $B/evp-demo
@@ -63,9 +63,9 @@ FUZZ  := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*
 ## all: every tool, the loader's library, its media, the cuda backend where nvcc is, into build/release
 .PHONY: all check check-layers check-format check-unit check-cli check-fuzz clean demo bench format fuzz help install \
         man setup test oracles FORCE
-all: $(TOOLS) $B/libevp.so $(MEDIA) $(PLUGIN)
+all: $(TOOLS) $B/libevicpress.so $(MEDIA) $(PLUGIN)
 
-$(filter-out $(SCRIPTS),$(TOOLS)): $B/%: $B/cmd/%.o $B/libevpress.a
+$(filter-out $(SCRIPTS),$(TOOLS)): $B/%: $B/cmd/%.o $B/evicpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
 $(SCRIPTS): $B/%: cmd/% $B/version
@@ -73,31 +73,31 @@ $(SCRIPTS): $B/%: cmd/% $B/version
 	$(Q)sed 's|@VERSION@|$(BUILD_VERSION)|' $< >$@ && chmod 755 $@
 
 # An archive would silently give a tool either of two functions of one name.
-$B/libevpress.a: $(LIB_O)
+$B/evicpress.a: $(LIB_O)
 	@echo "  AR      $@"
 	@twice=$$(nm -g --defined-only $^ | awk '$$2 ~ /[TDBR]/ { print $$3 }' | sort | uniq -d); \
 	  [ -z "$$twice" ] || { echo "defined in two files: $$twice"; exit 1; }
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 # What a serving system links: the objects of these folders and nothing else, linked to cJSON, libcrypto and SQLite
-# alone, so it can need no model, GPU, BLAS or OpenMP; only what loader/libevp/evp.h declares is visible.
-LIBEVP_DIRS := base formats planner loader/store loader/libevp
-LIBEVP_LIBS := -lcjson -lcrypto -lsqlite3 -lpthread -lm
-LIBEVP_O := $(patsubst %.c,$B/%.o,$(filter-out base/http.c base/archive.c formats/access.c,$(wildcard $(LIBEVP_DIRS:%=%/*.c))))
-$B/libevp.so: $(LIBEVP_O) loader/libevp/libevp.map
+# alone, so it can need no model, GPU, BLAS or OpenMP; only what its public headers declare is visible.
+LIBEVICPRESS_DIRS := base formats planner loader/store loader/libevicpress
+LIBEVICPRESS_LIBS := -lcjson -lcrypto -lsqlite3 -lpthread -lm
+LIBEVICPRESS_O := $(patsubst %.c,$B/%.o,$(filter-out base/http.c base/archive.c formats/access.c,$(wildcard $(LIBEVICPRESS_DIRS:%=%/*.c))))
+$B/libevicpress.so: $(LIBEVICPRESS_O) loader/libevicpress/libevicpress.map
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,-soname,libevp.so.1 -Wl,--no-undefined -Wl,--as-needed \
-	  -Wl,--version-script=loader/libevp/libevp.map $(LDFLAGS) $(LIBEVP_O) $(LIBEVP_LIBS) -o $@
-	$(Q)ln -sf libevp.so $B/libevp.so.1
+	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,-soname,libevicpress.so.1 -Wl,--no-undefined -Wl,--as-needed \
+	  -Wl,--version-script=loader/libevicpress/libevicpress.map $(LDFLAGS) $(LIBEVICPRESS_O) $(LIBEVICPRESS_LIBS) -o $@
+	$(Q)ln -sf libevicpress.so $B/libevicpress.so.1
 
-# A medium has hidden copies of what it uses of libevp's objects.
-$B/libevp-objects.a: $(LIBEVP_O)
+# A medium has hidden copies of what it uses of libevicpress's objects.
+$B/libevicpress-objects.a: $(LIBEVICPRESS_O)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 define medium
-$B/evp-$1.so: $(patsubst %.c,$B/%.o,$(wildcard loader/$1/*.c)) $B/libevp-objects.a
+$B/evp-$1.so: $(patsubst %.c,$B/%.o,$(wildcard loader/$1/*.c)) $B/libevicpress-objects.a
 	@echo "  LINK    $$@"
 	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,--no-undefined -Wl,--as-needed -Wl,--exclude-libs,ALL $(LDFLAGS) $$^ \
-	  $(MEDIUM_LIBS_$1) $(LIBEVP_LIBS) -o $$@ && chmod 644 $$@
+	  $(MEDIUM_LIBS_$1) $(LIBEVICPRESS_LIBS) -o $$@ && chmod 644 $$@
 endef
 $(foreach name,$(MEDIUM_NAMES),$(eval $(call medium,$(name))))
 
@@ -138,7 +138,7 @@ $B/%_avx512bf16.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx51
 $B/%_amx.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mamx-tile -mamx-bf16 \
                                       -mprefer-vector-width=512 -ffp-contract=fast
 $B/profiler/table/table_image.o $B/profiler/table/table_write.o: private ALL_CFLAGS += $(HDF5_CFLAGS)
-$B/base/opt.o: private ALL_CFLAGS += -DEVP_VERSION='"$(BUILD_VERSION)"' -DEVP_RELEASE='"$(VERSION)"'
+$B/base/opt.o: private ALL_CFLAGS += -DBUILD_VERSION='"$(BUILD_VERSION)"' -DRELEASE_VERSION='"$(VERSION)"'
 
 # Rewritten only when a flag changed; every object depends on it.
 FLAGS = $(CC) $(ALL_CFLAGS) $(HDF5_CFLAGS) $(LDLIBS) $(DIRS)
@@ -159,26 +159,26 @@ $(TEST_MEDIA):
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 UNIT_O := $(patsubst %.c,$B/%.o,$(wildcard tests/unit/*.c tests/kernels/*.c))
-$B/tests/unit/all: $(UNIT_O) $B/libevpress.a | $(TEST_MEDIA)
+$B/tests/unit/all: $(UNIT_O) $B/evicpress.a | $(TEST_MEDIA)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ -lcriterion $(LDLIBS) -lmicrohttpd -o $@
 # Small programs that make what tests need.
 TEST_TOOLS := $(patsubst tests/tools/%.c,$B/tests/tools/%,$(wildcard tests/tools/*.c))
-$(TEST_TOOLS): $B/tests/tools/%: $B/tests/tools/%.o $B/libevpress.a
+$(TEST_TOOLS): $B/tests/tools/%: $B/tests/tools/%.o $B/evicpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
 # Shared objects that tools open in tests.
 TEST_PLUGINS := $(patsubst tests/plugins/%.c,$B/tests/plugins/%.so,$(wildcard tests/plugins/*.c))
-$(TEST_PLUGINS): %.so: %.o $B/libevpress.a
+$(TEST_PLUGINS): %.so: %.o $B/evicpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,--exclude-libs,ALL $(LDFLAGS) $^ -o $@
-$B/tests/http/mock: $B/tests/http/mock.o $B/libevpress.a
+$B/tests/http/mock: $B/tests/http/mock.o $B/evicpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lmicrohttpd -o $@
 # What Redis replies: with the medium itself, and a way to connect of its own.
 $B/tests/fuzz/redis $B/explore/redis: private LDLIBS := $(MEDIUM_LIBS_redis) $(LDLIBS)
 $B/tests/fuzz/redis $B/explore/redis: $(patsubst %.c,$B/%.o,$(wildcard loader/redis/*.c))
-$B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/libevpress.a
+$B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/evicpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
 # Programs that scripts drive: tests/bench/NAME.c, tests/golden/NAME/PROGRAM.c. Those that plan share the instances.
@@ -188,7 +188,7 @@ $B/tests/bench/engine $B/tests/bench/profile: $B/tests/bench/gemm_rate.o
 $B/tests/bench/profile $B/tests/bench/job: $B/tests/bench/bench.o
 $B/tests/bench/job: $B/tests/bench/ops.o
 $B/tests/bench/media: | $(TEST_MEDIA)
-$(PROGRAMS): $B/%: $B/%.o $B/libevpress.a
+$(PROGRAMS): $B/%: $B/%.o $B/evicpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
 # What a GPU reaches with nothing of ours: for scripts/gpu-first.
@@ -196,7 +196,7 @@ $B/tests/bench/ceilings: tests/bench/ceilings.cu
 	@echo "  NVCC    $<"
 	@mkdir -p $(@D)
 	$(Q)$(or $(NVCC),nvcc) -std=c++17 -O2 $(CUDA_ARCHS) $< -lcublasLt -o $@
-$B/explore/%: $B/tests/fuzz/%.o $B/libevpress.a
+$B/explore/%: $B/tests/fuzz/%.o $B/evicpress.a
 	@echo "  LINK    $@"
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
@@ -227,13 +227,13 @@ check-unit: $B/tests/unit/all
 	$(Q)tests/unit/run $B
 check-cli: all $(TEST_TOOLS) $(TEST_PLUGINS) $B/tests/http/mock
 	$(Q)tests/cli/run $B
-# libevp's locks: programs with threads, from libevp's objects alone, which have no OpenMP; ThreadSanitizer does not know
+# libevicpress's locks: programs with threads, from libevicpress's objects alone, which have no OpenMP; ThreadSanitizer does not know
 # its barriers. The plans they work on come from the tools of this build.
 THREADED := $B/threads/admit-threads $B/threads/read-load
-$(THREADED): $B/threads/%: $B/tests/tools/%.o $(LIBEVP_O)
+$(THREADED): $B/threads/%: $B/tests/tools/%.o $(LIBEVICPRESS_O)
 	@echo "  LINK    $@"
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS_$(CONFIG)) $(LDFLAGS) $^ $(LIBEVP_LIBS) -o $@
+	$(Q)$(CC) $(CFLAGS_$(CONFIG)) $(LDFLAGS) $^ $(LIBEVICPRESS_LIBS) -o $@
 .PHONY: check-tsan threaded
 threaded: $(THREADED)
 check-tsan: $B/evp-plan $B/evp-load $B/evp-show $B/tests/tools/make-load
@@ -308,7 +308,7 @@ $B/man/%.1: $B/% scripts/manpage
 OPTION_TOOLS := $(filter-out $(SCRIPTS),$(TOOLS))
 
 PREFIX ?= /usr/local
-## install: tools, the cuda backend, man pages, completion, libevp with its media, header and pkg-config file, under PREFIX (/usr/local)
+## install: tools, the cuda backend, man pages, completion, libevicpress with its media, header and pkg-config file, under PREFIX (/usr/local)
 install: all $(MANS) install-lib install-completion
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/evp
 	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
@@ -327,13 +327,13 @@ install-completion:
 	  ln -sf evp.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$tool.fish || exit; done
 # What a serving system needs.
 .PHONY: install-lib
-install-lib: $B/libevp.so $(MEDIA)
+install-lib: $B/libevicpress.so $(MEDIA)
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/lib/evp $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(MEDIA) $(DESTDIR)$(PREFIX)/lib/evp
-	install -m 755 $B/libevp.so $(DESTDIR)$(PREFIX)/lib/libevp.so.1
-	ln -sf libevp.so.1 $(DESTDIR)$(PREFIX)/lib/libevp.so
-	install -m 644 loader/libevp/evp.h $(DESTDIR)$(PREFIX)/include
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' loader/libevp/evp.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/evp.pc
+	install -m 755 $B/libevicpress.so $(DESTDIR)$(PREFIX)/lib/libevicpress.so.1
+	ln -sf libevicpress.so.1 $(DESTDIR)$(PREFIX)/lib/libevicpress.so
+	install -m 644 loader/libevicpress/evicpress.h loader/libevicpress/evicpress_plan.h $(DESTDIR)$(PREFIX)/include
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' loader/libevicpress/evicpress.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/evicpress.pc
 
 ## clean: remove build/
 clean:

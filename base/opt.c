@@ -19,9 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef EVP_VERSION
-#define EVP_VERSION "unknown"
-#define EVP_RELEASE "unknown"
+#ifndef BUILD_VERSION
+#define BUILD_VERSION   "unknown"
+#define RELEASE_VERSION "unknown"
 #endif
 
 enum {
@@ -413,7 +413,7 @@ int opt_parse(const struct tool *t, int argc, char **argv, int *first)
         if (p.answer == ANSWER_TABLE)
             print_table(t);
         else
-            printf("%s (EvicPress) %s\n", t->name, EVP_VERSION);
+            printf("%s (EvicPress) %s\n", t->name, BUILD_VERSION);
         return opt_finish(0);
     }
     int level = LOG_INFO + (t->common ? t->common->verbose - t->common->quiet : 0);
@@ -448,5 +448,5 @@ int opt_split(const char *list, int (*each)(void *arg, const char *piece, size_t
 
 const char *opt_release(void)
 {
-    return EVP_RELEASE;
+    return RELEASE_VERSION;
 }

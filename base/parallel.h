@@ -1,5 +1,5 @@
 /* parallel.h - work that several threads share. They are there for one call, take no signals, and are joined before it
- * returns, so that libevp may use it in somebody else's process, where OpenMP would leave its threads behind: a child
+ * returns, so that libevicpress may use it in somebody else's process, where OpenMP would leave its threads behind: a child
  * of fork() would wait for them for ever.
  *
  *     parallel_do(parallel_threads(), n_pieces, parse_piece, &parsing);        // parse_piece(&parsing, i) for all

@@ -50,7 +50,7 @@ static const struct tool tool = {
         "Compares what the tiers hold with what the manifest says, and inserts, moves, replaces and evicts payloads "
         "until both agree, in an order that never fills a tier beyond its capacity; only while full tiers exchange "
         "contexts, a tier takes up to 1/64 too much. Every payload is checked before anything is changed, and read "
-        "back after it was written. Readers of the tiers (libevp, evp.h) see only whole payloads at every moment. "
+        "back after it was written. Readers of the tiers (libevicpress, evicpress.h) see only whole payloads at every moment. "
         "After "
         "an interruption the next load, of this manifest or another, goes on from there; after success it has nothing "
         "to do. Only the payloads of the manifest's model, or of --namespace, are touched. Tiers are folders (kinds "
@@ -221,8 +221,9 @@ static int run(const struct load_options *options, struct err *err)
     if (!code)
         say_result(l, clock_now() - start);
     if (!code && !r->nothing_to_do && !r->n_skipped && !r->n_away && !cfg.dry_run && !cfg.rollback && options->manifest)
-        log_info("next: evp-report table.h5 %s -o report.html; a server finds them with libevp (examples/prefix.c)",
-                 options->manifest);
+        log_info(
+            "next: evp-report table.h5 %s -o report.html; a server finds them with libevicpress (examples/prefix.c)",
+            options->manifest);
     if (!code && cfg.dry_run && cfg.verify && r->n_damaged)
         code = err_set(err, ERR_FORMAT, "damaged payloads in place: %d", r->n_damaged);
     if (!code && r->n_skipped)

@@ -49,13 +49,14 @@ static const struct tool tool = {
     .operands = "[FILE...]",
     .min_operands = 0,
     .max_operands = -1,
-    .about = "Recognises files by their content: contexts, questions, profiles and utility tables, tiers, manifests, "
-             "receipts, "
-             "payloads, safetensors files, GGUF models, and folders of models, of embedders and of tiers that evp-load "
-             "has filled. The ids of --tokenize are those of the bare text: nothing is added before or after it, and "
-             "text that looks like a special token is text. The ids of --ids are those that libevp finds a context by: "
-             "chat template and all. So are those of --find, whose prompt is what a user says, context and question in "
-             "one; with --chat-template none it is the whole prompt.",
+    .about =
+        "Recognises files by their content: contexts, questions, profiles and utility tables, tiers, manifests, "
+        "receipts, "
+        "payloads, safetensors files, GGUF models, and folders of models, of embedders and of tiers that evp-load "
+        "has filled. The ids of --tokenize are those of the bare text: nothing is added before or after it, and "
+        "text that looks like a special token is text. The ids of --ids are those that libevicpress finds a context by: "
+        "chat template and all. So are those of --find, whose prompt is what a user says, context and question in "
+        "one; with --chat-template none it is the whole prompt.",
     .examples = "  evp-show manifest.jsonl\n"
                 "  evp-show --check /var/tmp/evp\n"
                 "  evp-show --check payloads/*.safetensors\n"

@@ -1,4 +1,4 @@
-/* show_find.c - which prefix of a prompt is placed: looks into the indexes of tiers' folders as libevp does. */
+/* show_find.c - which prefix of a prompt is placed: looks into the indexes of tiers' folders as libevicpress does. */
 #include "cmd/show.h"
 
 #include "base/file.h"

@@ -1,6 +1,6 @@
 /* admit.c - a new context between two nightly plans. Compiled against an installed EvicPress:
  *
- *     cc admit.c $(pkg-config --cflags --libs evp) -Wl,-rpath,$(pkg-config --variable=libdir evp) -o admit
+ *     cc admit.c $(pkg-config --cflags --libs evicpress) -Wl,-rpath,$(pkg-config --variable=libdir evicpress) -o admit
  *     echo 101 7592 2088 ... |
  *         ./admit manifest.jsonl next.jsonl chat/17 3 2.1 none,94371840,1,0 kivi:bits=2,14155776,0.93,0.01
  *
@@ -8,7 +8,7 @@
  * the next plan, its prefill in seconds and its variants (config, bytes, quality, seconds to decompress). Prints what
  * to carry out, in an order in which no tier overflows, and writes the plan with the new context.
  */
-#include <evp.h>
+#include <evicpress_plan.h>
 #include <stdio.h>
 #include <stdlib.h>
 

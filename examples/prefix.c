@@ -1,12 +1,12 @@
 /* prefix.c - which part of a prompt is already computed? Compiled against an installed EvicPress:
  *
- *     cc prefix.c $(pkg-config --cflags --libs evp) -Wl,-rpath,$(pkg-config --variable=libdir evp) -pthread -o prefix
+ *     cc prefix.c $(pkg-config --cflags --libs evicpress) -Wl,-rpath,$(pkg-config --variable=libdir evicpress) -pthread -o prefix
  *     echo 101 7592 2088 ... | ./prefix manifest.jsonl
  *
  * Reads token ids, one prompt per line. Prints for each prompt which prefix is on a tier, after it has fetched the
  * payload. Four threads share one store.
  */
-#include <evp.h>
+#include <evicpress.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

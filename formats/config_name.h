@@ -1,6 +1,6 @@
 /* config_name.h - is a text the name of a config that EvicPress has: `none`, or known methods with known parameters?
  *
- * For libevp, which is linked without methods/: what computes a config is there, and methods/config.h reads its name
+ * For libevicpress, which is linked without methods/: what computes a config is there, and methods/config.h reads its name
  * with the bounds of every value. A unit test holds the two lists together.
  */
 #ifndef EVP_CONFIG_NAME_H

@@ -1,5 +1,5 @@
 /* operation.h - what takes a context's cache from one plan to the next: the one rule, for evp-plan (manifest to
- * manifest), evp-load (folders to manifest) and libevp (event by event).
+ * manifest), evp-load (folders to manifest) and libevicpress (event by event).
  *
  *     before      after                            operation
  *     nowhere     nowhere                          none

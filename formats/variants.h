@@ -1,5 +1,5 @@
 /* variants.h - the variants that a context could be stored as: the rows of a manifest carry them for live plans
- * (evp-plan --online, and evp_plan_open() in loader/libevp/evp.h).
+ * (evp-plan --online, and evp_plan_open() in loader/libevicpress/evicpress.h).
  *
  *     "prefill_s":1.5,"question_s":0.02,"min_quality":0.5,"pin":"ssd",
  *     "forms":{"config":[3,0],"bytes":[20000,100000],"quality":[0.6,1],"decompress_s":[0.001,0]}

@@ -23,7 +23,7 @@
  * To add a medium (tests/plugins/lmcache.c is one, in memory):
  *   (1) loader/NAME/medium_NAME.c: its driver, whose functions keep the contracts below, and evp_medium, a struct
  *       medium_plugin;
- *   (2) Makefile: NAME in MEDIUM_NAMES makes evp-NAME.so of the files there and of what they call in libevp's folders;
+ *   (2) Makefile: NAME in MEDIUM_NAMES makes evp-NAME.so of the files there and of what they call in libevicpress's folders;
  *       libraries that it needs besides are MEDIUM_LIBS_NAME;
  *   (3) formats/tiers.h: TIER_NAME, and tier_is_remote(), so that it may have a `state`;
  *   (4) formats/tiers.c: what the kind is called, and which uris are its own.

@@ -195,7 +195,8 @@ void tier_store_close(struct tier_store *s)
     if (s->lock >= 0) {
         int lock = s->lock;
         flock(lock, LOCK_UN); /* a process that was forked meanwhile may have the descriptor, too */
-        s->lock = -1; /* before the number can be another file: loader/libevp/evp_store.c closes it in such a process */
+        s->lock =
+            -1; /* before the number can be another file: loader/libevicpress/evp_store.c closes it in such a process */
         close(lock);
     }
     medium_close(&s->medium);

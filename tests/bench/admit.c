@@ -1,4 +1,4 @@
-/* admit.c - what an event costs in libevp, beside the planner alone.
+/* admit.c - what an event costs in libevicpress, beside the planner alone.
  *
  *     admit N SEED [EVENTS]
  *
@@ -10,8 +10,8 @@
  */
 #include "base/clock.h"
 #include "formats/manifest.h"
-#include "loader/libevp/evp.h"
-#include "loader/libevp/live_plan.h"
+#include "loader/libevicpress/evicpress_plan.h"
+#include "loader/libevicpress/live_plan.h"
 #include "planner/hull.h"
 #include "planner/incremental.h"
 #include "planner/utility.h"
@@ -266,7 +266,7 @@ static int save_beside_events(struct bench *b, struct evp_plan *plan, const char
     pthread_t thread;
 
     if (pthread_create(&thread, NULL, save, &s))
-        return EVP_MEMORY;
+        return EVICPRESS_MEMORY;
     int code = update_for_a_while(b, &s, 0, "a save", error);
     pthread_join(thread, NULL);
     printf("saved in %.2f s meanwhile\n", s.seconds);

@@ -24,7 +24,7 @@ int bench_open(struct bench *b, const struct bench_options *o, struct err *err)
                                    .temperature = o->temperature,
                                    .model_tokens = model_config(engine_model(b->engine))->max_tokens,
                                    .tokenizer = engine_tokenizer(b->engine),
-                                   .store = &b->store };
+                                   .shards = &b->shards };
     return grid_begin(&b->grid, &in, err) ? err->code : grid_plan(&b->grid, &in, err);
 }
 

@@ -34,7 +34,7 @@ def open_plan():
 
 
 steps, plans, made, opened = [], [], [], []
-lib = ctypes.CDLL(os.path.abspath(f"{build}/libevp.so"))
+lib = ctypes.CDLL(os.path.abspath(f"{build}/libevicpress.so"))
 lib.evp_plan_close.argtypes = [ctypes.c_void_p]
 subprocess.run([f"{build}/tests/bench/table", n, "1", table, tiers, str(configs)], check=True)
 for _ in range(3):

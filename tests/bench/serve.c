@@ -1,4 +1,4 @@
-/* serve.c - what libevp costs in a serving process, with as many contexts placed as asked for.
+/* serve.c - what libevicpress costs in a serving process, with as many contexts placed as asked for.
  *
  *     serve FOLDER N [PARTS]
  *
@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "formats/manifest.h"
 #include "formats/payload.h"
-#include "loader/libevp/evp.h"
+#include "loader/libevicpress/evicpress.h"
 #include "loader/store/index.h"
 #include "loader/store/tier_store.h"
 

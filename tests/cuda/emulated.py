@@ -89,7 +89,7 @@ def build_broken(name, text, folder, sanitizer="plain"):
     others = [str(path) for path in sorted((EMU / OBJECTS[sanitizer] / "kernels/cuda").glob("*.o")) if path.stem != name]
     others += [str(path) for path in sorted((EMU / sanitizer / "emulated").glob("*.o"))]
     subprocess.run(cxx[-1:] + LINKED[sanitizer].split() + ["-shared", str(object_file)] + others +
-                   [str(BUILD / "libevpress.a"), "-Wl,--exclude-libs,ALL", "-lm", "-ldl", "-o", str(plugin)], check=True, cwd=TOP)
+                   [str(BUILD / "evicpress.a"), "-Wl,--exclude-libs,ALL", "-lm", "-ldl", "-o", str(plugin)], check=True, cwd=TOP)
     return plugin, ""
 
 

@@ -52,10 +52,10 @@ $(EMU)/$1/selftest: $(EMU_SELFTEST:%=$(EMU)/$(or $(EMU_OBJECTS_$1),$1)/%.o) $(EM
 $(EMU)/$1/tests/bench/ceilings: $(EMU)/$(or $(EMU_OBJECTS_$1),$1)/tests/bench/ceilings.o $(EMULATOR:%=$(EMU)/$1/emulated/%.o)
 	@echo "  LINK    $$@"
 	$(Q)$(EMU_CXX) $(EMU_LINK_$1) $$^ -ldl -o $$@
-$(EMU)/$1/evp-cuda.so: $(EMU_KERNELS:%=$(EMU)/$(or $(EMU_OBJECTS_$1),$1)/%.o) $(EMULATOR:%=$(EMU)/$1/emulated/%.o) $B/libevpress.a
+$(EMU)/$1/evp-cuda.so: $(EMU_KERNELS:%=$(EMU)/$(or $(EMU_OBJECTS_$1),$1)/%.o) $(EMULATOR:%=$(EMU)/$1/emulated/%.o) $B/evicpress.a
 	@echo "  LINK    $$@"
 	$(Q)$(EMU_CXX) $(EMU_LINK_$1) -shared -Wl,-z,defs -Wl,--exclude-libs,ALL $$^ -lm -ldl -o $$@
-$(EMU)/$1/driver: $(EMU_DRIVER) $B/libevpress.a
+$(EMU)/$1/driver: $(EMU_DRIVER) $B/evicpress.a
 	@echo "  LINK    $$@"
 	@mkdir -p $$(@D)
 	$(Q)$(CC) $(filter-out -fno-% %bounds,$(EMU_LINK_$1)) $(ALL_LDFLAGS) $$^ $(LDLIBS) -o $$@

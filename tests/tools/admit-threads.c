@@ -2,7 +2,7 @@
  * ThreadSanitizer. Each thread admits, updates and removes its contexts, asks for the status and saves now and then. At
  * the end all of these contexts are gone, and the plan is saved once more. The locale is the caller's.
  */
-#include "loader/libevp/evp.h"
+#include "loader/libevicpress/evicpress_plan.h"
 
 #include <locale.h>
 #include <pthread.h>

@@ -10,7 +10,7 @@
 #include "engine/model/model.h"
 #include "engine/tokens/tokenizer_internal.h"
 #include "formats/context.h"
-#include "loader/libevp/evp.h"
+#include "loader/libevicpress/evicpress.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  */
 #include "base/file.h"
 #include "base/rng.h"
-#include "loader/libevp/evp.h"
+#include "loader/libevicpress/evicpress.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -36,9 +36,9 @@ static bool read_one(struct reader *r, struct rng *rng, char *buffer, size_t cap
         return hit == 0;
     }
     int code = evp_fetch(r->store, &prefix, buffer, cap, &r->error);
-    r->found += code == EVP_OK;
-    r->gone += code == EVP_GONE;
-    return code == EVP_OK || code == EVP_GONE;
+    r->found += code == EVICPRESS_OK;
+    r->gone += code == EVICPRESS_GONE;
+    return code == EVICPRESS_OK || code == EVICPRESS_GONE;
 }
 
 static void *run(void *arg)

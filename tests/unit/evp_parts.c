@@ -5,7 +5,7 @@
 #include "base/rng.h"
 #include "formats/manifest.h"
 #include "formats/payload.h"
-#include "loader/libevp/evp.h"
+#include "loader/libevicpress/evicpress.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -145,7 +145,7 @@ static void put(struct evp_store *store, int i, struct context *c)
     struct evp_error error;
 
     snprintf(id, sizeof(id), "c%d", i);
-    cr_assert_eq(evp_put(store, &p, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_put(store, &p, &error), EVICPRESS_OK, "%s", error.text);
 }
 
 /* ---- searching through all -------------------------------------------------- */
@@ -183,7 +183,7 @@ static void check_part(struct evp_store *store, const struct evp_prefix *found, 
     int n = (int)found->n_tokens;
 
     cr_assert(strcmp(found->config, "none") == 0 && n % CHUNK == 0 && found->size <= PAYLOAD_MAX);
-    cr_assert_eq(evp_fetch(store, found, bytes, found->size, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_fetch(store, found, bytes, found->size, &error), EVICPRESS_OK, "%s", error.text);
     cr_assert_eq(payload_parse(&p, bytes, found->size, &err), 0, "%s", err.msg);
     cr_assert_eq(payload_check_sums(&p, &err), 0, "%s", err.msg);
     cr_assert(!digest_tokens(ids, n, digest, &err) && strcmp(digest, found->token_digest) == 0);
@@ -206,14 +206,14 @@ static void check_ranges(struct evp_store *store, const struct evp_prefix *found
     int n = (int)found->n_tokens;
     size_t size = make_rows(rows, ids, n, 1);
 
-    cr_assert_eq(evp_payload_open(&p, store, found, &error), EVP_OK, "%s", error.text);
-    cr_assert_eq(evp_fetch_range(p, &range, bytes, size, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_payload_open(&p, store, found, &error), EVICPRESS_OK, "%s", error.text);
+    cr_assert_eq(evp_fetch_range(p, &range, bytes, size, &error), EVICPRESS_OK, "%s", error.text);
     cr_assert_arr_eq(bytes, rows, size);
     range.first_row = n;
     range.n_rows = 1;
-    cr_assert_eq(evp_fetch_range(p, &range, bytes, size, &error), EVP_ARGUMENT, "a row that the prompt has not");
+    cr_assert_eq(evp_fetch_range(p, &range, bytes, size, &error), EVICPRESS_ARGUMENT, "a row that the prompt has not");
     range = (struct evp_range){ .tensor = "tokens" };
-    cr_assert_eq(evp_fetch_range(p, &range, bytes, (size_t)n * sizeof(*ids), &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_fetch_range(p, &range, bytes, (size_t)n * sizeof(*ids), &error), EVICPRESS_OK, "%s", error.text);
     cr_assert_arr_eq(bytes, ids, (size_t)n * sizeof(*ids));
     evp_payload_close(p);
 }
@@ -249,10 +249,10 @@ static void change(struct evp_store *store, struct context *c, int i, struct rng
     snprintf(id, sizeof(id), "c%d", i);
     if (c->tier >= 0 && rng_below(r, 3) == 0) {
         c->tier = -1;
-        cr_assert_eq(evp_remove(store, id, &error), EVP_OK, "%s", error.text);
+        cr_assert_eq(evp_remove(store, id, &error), EVICPRESS_OK, "%s", error.text);
     } else if (c->tier >= 0 && rng_below(r, 2)) {
         c->tier = !c->tier;
-        cr_assert_eq(evp_move(store, id, c->tier ? "slow" : "fast", &error), EVP_OK, "%s", error.text);
+        cr_assert_eq(evp_move(store, id, c->tier ? "slow" : "fast", &error), EVICPRESS_OK, "%s", error.text);
     } else {
         c->tier = (int)rng_below(r, 2);
         c->none = rng_below(r, 4);
@@ -268,7 +268,7 @@ static struct evp_store *open_store(void)
     struct evp_store *store;
     struct evp_error error;
 
-    cr_assert_eq(evp_open(&store, manifest, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_open(&store, manifest, &error), EVICPRESS_OK, "%s", error.text);
     return store;
 }
 
@@ -339,7 +339,7 @@ Test(evp_parts, are_no_contexts)
     struct evp_error error;
     struct rng r = rng_named(2, "parts");
 
-    cr_assert_eq(evp_put(store, &p, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_put(store, &p, &error), EVICPRESS_ARGUMENT);
     make_ids(&r, c.ids, c.n);
     put(store, 0, &c);
     cr_assert_eq(evp_get_tier(store, 0, &tier, NULL), 1);

@@ -4,7 +4,7 @@
 
 #include "base/rng.h"
 #include "formats/manifest.h"
-#include "loader/libevp/evp.h"
+#include "loader/libevicpress/evicpress_plan.h"
 #include "placement/placement.h"
 #include "planner/incremental.h"
 #include "planner/utility.h"
@@ -56,7 +56,7 @@ static struct evp_plan *begin(struct world *w, struct rng *r, int n, struct incr
     if (direct)
         cr_assert_not_null(*direct = incremental_new(&p, &solved, 0, &err));
     plan_release(&solved);
-    cr_assert_eq(evp_plan_open(&plan, world_path, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_plan_open(&plan, world_path, &error), EVICPRESS_OK, "%s", error.text);
     return plan;
 }
 
@@ -87,11 +87,11 @@ static void follow(struct world *w, const struct evp_operation *op)
     for (int t = 0; t < w->tiers.n; t++)
         cr_assert(w->fill[t] >= 0 && w->fill[t] <= w->capacity[t], "tier %d holds %lld", t, (long long)w->fill[t]);
     w->at[i] = (struct plan_placement){ v, to };
-    cr_assert_eq(op->kind, to < 0     ? EVP_EVICT
-                           : from < 0 ? EVP_INSERT
+    cr_assert_eq(op->kind, to < 0     ? EVICPRESS_EVICT
+                           : from < 0 ? EVICPRESS_INSERT
                            : strcmp(op->from_config, op->to_config) != 0 || op->from_bytes != op->to_bytes
-                               ? EVP_RECOMPRESS
-                               : EVP_MOVE);
+                               ? EVICPRESS_RECOMPRESS
+                               : EVICPRESS_MOVE);
 }
 
 static struct evp_variant *variants_of(const struct world *w, int i, struct evp_variant *variant)
@@ -178,7 +178,7 @@ static void compare(const struct world *w, struct evp_plan *plan, const struct i
         cr_assert(tier_of(w, ops->at[k].from_tier) == op->from.tier && tier_of(w, ops->at[k].to_tier) == op->to.tier);
         cr_assert_str_eq(ops->at[k].to_config, world_config[op->to.config]);
     }
-    cr_assert_eq(evp_plan_status(plan, &state, NULL), EVP_OK);
+    cr_assert_eq(evp_plan_status(plan, &state, NULL), EVICPRESS_OK);
     cr_assert(state.n_contexts == s->n_contexts && state.n_tiers == (size_t)w->tiers.n);
     cr_assert(state.objective == s->objective && state.upper_bound == s->upper_bound);
     cr_assert(state.gap >= 0 || state.upper_bound >= state.objective - 1e-9);
@@ -200,7 +200,7 @@ static void check_saved(const struct world *w, struct evp_plan *plan)
     int n = 0;
 
     if (evp_plan_save(plan, world_other_path, &error)) {
-        cr_assert_eq(error.code, EVP_ARGUMENT); // the plan has no contexts left
+        cr_assert_eq(error.code, EVICPRESS_ARGUMENT); // the plan has no contexts left
         return;
     }
     cr_assert(!manifest_read(&before, world_path, &err) && !manifest_read(&m, world_other_path, &err), "%s", err.msg);
@@ -228,11 +228,11 @@ static void check_saved(const struct world *w, struct evp_plan *plan)
         cr_assert_eq(p != NULL, w->there[i] || left, "%s", w->id[i]);
         cr_assert(!left || p->operation == OP_EVICT);
     }
-    cr_assert_eq(evp_plan_status(plan, &state, NULL), EVP_OK);
+    cr_assert_eq(evp_plan_status(plan, &state, NULL), EVICPRESS_OK);
     cr_assert_eq(n, (int)state.n_contexts);
     cr_assert_float_eq(sum, m.objective, 1e-9);
-    cr_assert_eq(evp_plan_open(&reopened, world_other_path, &error), EVP_OK, "%s", error.text);
-    cr_assert_eq(evp_plan_status(reopened, &again, NULL), EVP_OK);
+    cr_assert_eq(evp_plan_open(&reopened, world_other_path, &error), EVICPRESS_OK, "%s", error.text);
+    cr_assert_eq(evp_plan_status(reopened, &again, NULL), EVICPRESS_OK);
     cr_assert_float_eq(again.objective, state.objective, 1e-9);
     cr_assert_float_eq(again.upper_bound, state.upper_bound, 1e-9);
     for (int t = 0; t < w->tiers.n; t++)

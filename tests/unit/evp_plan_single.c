@@ -2,7 +2,7 @@
 #include "tests/unit/evp_world.h"
 #include "tests/unit/lie.h"
 
-#include "loader/libevp/evp.h"
+#include "loader/libevicpress/evicpress_plan.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -32,7 +32,7 @@ static struct evp_plan *small(struct world *w)
     w->frequency[0] = 1;
     w->variant[0][0] = (struct variant_info){ "none", 80, 1, (double)NAN };
     world_write(w, &plan);
-    cr_assert_eq(evp_plan_open(&opened, world_path, NULL), EVP_OK);
+    cr_assert_eq(evp_plan_open(&opened, world_path, NULL), EVICPRESS_OK);
     return opened;
 }
 
@@ -47,22 +47,23 @@ Test(evp_plan_single, other_variants_of_a_context_that_is_placed)
                                       { .config = "none", .bytes = 80, .quality = 1 } };
     struct evp_update u = { "context/0", 2, variant, 3, { 0 } };
 
-    cr_assert_eq(evp_plan_update(plan, &u, &ops, NULL), EVP_OK);
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, NULL), EVICPRESS_OK);
     cr_assert_eq(ops.n, 0);
     variant[2].bytes = 90;
-    cr_assert_eq(evp_plan_update(plan, &u, &ops, NULL), EVP_OK);
-    cr_assert(ops.n == 1 && ops.at[0].kind == EVP_RECOMPRESS && ops.at[0].from_bytes == 80 && ops.at[0].to_bytes == 90);
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, NULL), EVICPRESS_OK);
+    cr_assert(ops.n == 1 && ops.at[0].kind == EVICPRESS_RECOMPRESS && ops.at[0].from_bytes == 80 &&
+              ops.at[0].to_bytes == 90);
     evp_operations_release(&ops);
     u.n_variants = 2;
     w.prefill_s[0] = 0;
-    cr_assert_eq(evp_plan_update(plan, &u, &ops, NULL), EVP_OK);
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, NULL), EVICPRESS_OK);
     cr_assert_eq(ops.n, 1);
     cr_assert_str_eq(ops.at[0].from_config, "none");
     cr_assert_str_neq(ops.at[0].to_config, ops.at[0].to_bytes ? "none" : "kivi:bits=2");
     evp_operations_release(&ops);
     u.n_variants = 0;
-    cr_assert_eq(evp_plan_update(plan, &u, NULL, NULL), EVP_OK);
-    cr_assert_eq(evp_plan_remove(plan, "context/0", &ops, NULL), EVP_OK);
+    cr_assert_eq(evp_plan_update(plan, &u, NULL, NULL), EVICPRESS_OK);
+    cr_assert_eq(evp_plan_remove(plan, "context/0", &ops, NULL), EVICPRESS_OK);
     cr_assert_eq(ops.n, 0);
     evp_operations_release(&ops);
     evp_plan_close(plan);
@@ -79,20 +80,20 @@ Test(evp_plan_single, ids_come_and_go_by_the_thousand)
     for (int i = 0; i < 20000; i++) {
         if (i % 5000 == 0) {
             snprintf(id, sizeof(id), "regular/%d", i);
-            cr_assert_eq(evp_plan_admit(plan, &c, NULL, NULL), EVP_OK);
+            cr_assert_eq(evp_plan_admit(plan, &c, NULL, NULL), EVICPRESS_OK);
         }
         snprintf(id, sizeof(id), "passer-by/%d", i);
-        cr_assert_eq(evp_plan_admit(plan, &c, NULL, NULL), EVP_OK);
-        cr_assert_eq(evp_plan_admit(plan, &c, NULL, NULL), EVP_EXISTS);
-        cr_assert_eq(evp_plan_remove(plan, id, NULL, NULL), EVP_OK);
-        cr_assert_eq(evp_plan_remove(plan, id, NULL, NULL), EVP_UNKNOWN);
+        cr_assert_eq(evp_plan_admit(plan, &c, NULL, NULL), EVICPRESS_OK);
+        cr_assert_eq(evp_plan_admit(plan, &c, NULL, NULL), EVICPRESS_EXISTS);
+        cr_assert_eq(evp_plan_remove(plan, id, NULL, NULL), EVICPRESS_OK);
+        cr_assert_eq(evp_plan_remove(plan, id, NULL, NULL), EVICPRESS_UNKNOWN);
     }
     for (int i = 15000; i >= 0; i -= 5000) {
         snprintf(id, sizeof(id), "regular/%d", i);
-        cr_assert_eq(evp_plan_remove(plan, id, NULL, NULL), EVP_OK, "%s", id);
+        cr_assert_eq(evp_plan_remove(plan, id, NULL, NULL), EVICPRESS_OK, "%s", id);
     }
-    cr_assert_eq(evp_plan_remove(plan, "context/0", NULL, NULL), EVP_OK);
-    cr_assert_eq(evp_plan_status(plan, &state, NULL), EVP_OK);
+    cr_assert_eq(evp_plan_remove(plan, "context/0", NULL, NULL), EVICPRESS_OK);
+    cr_assert_eq(evp_plan_status(plan, &state, NULL), EVICPRESS_OK);
     cr_assert(state.n_contexts == 0 && state.tier[0].free_bytes == 100 && state.tier[0].capacity == 100);
     cr_assert_str_eq(state.tier[0].name, "ram");
     evp_plan_close(plan);
@@ -117,8 +118,8 @@ Test(evp_plan_single, pins_and_floors_hold)
     struct evp_error error;
     struct err err;
 
-    cr_assert_eq(evp_plan_admit(plan, &c, &ops, NULL), EVP_OK);
-    cr_assert(ops.n == 2 && ops.at[0].kind != EVP_INSERT && ops.at[1].kind == EVP_INSERT);
+    cr_assert_eq(evp_plan_admit(plan, &c, &ops, NULL), EVICPRESS_OK);
+    cr_assert(ops.n == 2 && ops.at[0].kind != EVICPRESS_INSERT && ops.at[1].kind == EVICPRESS_INSERT);
     evp_operations_release(&ops);
     evp_plan_close(plan);
     cr_assert_eq(file_read(&text, world_path, 1 << 20, &err), 0);
@@ -128,24 +129,24 @@ Test(evp_plan_single, pins_and_floors_hold)
     buf_clear(&text);
     buf_printf(&text, "%.*s\"min_quality\":0.75,%s", (int)(at - pinned.at), pinned.at, at);
     cr_assert_eq(file_write(world_path, text.at, text.n, &err), 0);
-    cr_assert_eq(evp_plan_open(&plan, world_path, &error), EVP_OK, "%s", error.text);
-    cr_assert_eq(evp_plan_admit(plan, &c, &ops, NULL), EVP_OK);
+    cr_assert_eq(evp_plan_open(&plan, world_path, &error), EVICPRESS_OK, "%s", error.text);
+    cr_assert_eq(evp_plan_admit(plan, &c, &ops, NULL), EVICPRESS_OK);
     cr_assert_eq(ops.n, 0);
     evp_operations_release(&ops);
     c.id = "y";
     c.n_variants = 2;
-    cr_assert_eq(evp_plan_admit(plan, &c, &ops, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_plan_admit(plan, &c, &ops, &error), EVICPRESS_ARGUMENT);
     cr_assert(strstr(error.text, "variant 2: field 'quality' is below min_quality"), "%s", error.text);
     variant[0].bytes = 101;
     variant[1].quality = 0.8;
     struct evp_update u = { .id = "context/0", .frequency = 1, .variant = variant, .n_variants = 1 };
-    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVICPRESS_ARGUMENT);
     cr_assert(strstr(error.text, "no variant fits tier 'ram', which the context is pinned to"), "%s", error.text);
     variant[0].bytes = 100;
-    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_OK);
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVICPRESS_OK);
     cr_assert(ops.n == 1 && ops.at[0].to_bytes == 100);
     evp_operations_release(&ops);
-    cr_assert_eq(evp_plan_save(plan, world_other_path, &error), EVP_OK);
+    cr_assert_eq(evp_plan_save(plan, world_other_path, &error), EVICPRESS_OK);
     buf_clear(&text);
     cr_assert_eq(file_read(&text, world_other_path, 1 << 20, &err), 0);
     cr_assert(strstr(text.at, "\"pin\":\"ram\"") && strstr(text.at, "\"min_quality\":0.75"));
@@ -172,21 +173,21 @@ Test(evp_plan_single, as_many_variants_as_there_may_be)
         variant[i] = (struct evp_variant){ .config = config[i], .bytes = 20, .quality = i == 126 ? 1 : 0.5 };
     }
     u.n_variants = 127;
-    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_OK);
-    cr_assert(ops.n == 1 && ops.at[0].kind == EVP_RECOMPRESS, "only the last one is as good as the one stored");
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVICPRESS_OK);
+    cr_assert(ops.n == 1 && ops.at[0].kind == EVICPRESS_RECOMPRESS, "only the last one is as good as the one stored");
     cr_assert_str_eq(ops.at[0].to_config, "knorm:drop=0.126");
     evp_operations_release(&ops);
     for (size_t n = 126; n <= 128; n++) {
-        int code = n <= 127 ? EVP_OK : EVP_ARGUMENT;
+        int code = n <= 127 ? EVICPRESS_OK : EVICPRESS_ARGUMENT;
         c.n_variants = u.n_variants = n;
         cr_assert_eq(evp_plan_admit(plan, &c, NULL, &error), code);
         cr_assert(!code || strstr(error.text, "n_variants is above 127"), "%s", error.text);
-        cr_assert(code || evp_plan_remove(plan, "x", NULL, NULL) == EVP_OK);
+        cr_assert(code || evp_plan_remove(plan, "x", NULL, NULL) == EVICPRESS_OK);
         cr_assert_eq(evp_plan_update(plan, &u, NULL, &error), code);
     }
-    cr_assert_eq(evp_plan_save(plan, world_other_path, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_plan_save(plan, world_other_path, &error), EVICPRESS_OK, "%s", error.text);
     evp_plan_close(plan);
-    cr_assert_eq(evp_plan_open(&plan, world_other_path, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_plan_open(&plan, world_other_path, &error), EVICPRESS_OK, "%s", error.text);
     evp_plan_close(plan);
 }
 
@@ -202,21 +203,21 @@ Test(evp_plan_single, numbers_at_their_limits)
 
     for (int i = 0; i < 3; i++) {
         c.frequency = (double[]){ 0.99e200, 1e200, 1.01e200 }[i];
-        cr_assert_eq(evp_plan_admit(plan, &c, NULL, &error), i < 2 ? EVP_OK : EVP_ARGUMENT, "%d", i);
-        cr_assert(i < 2 ? evp_plan_remove(plan, "x", NULL, NULL) == EVP_OK : error.code == EVP_ARGUMENT);
+        cr_assert_eq(evp_plan_admit(plan, &c, NULL, &error), i < 2 ? EVICPRESS_OK : EVICPRESS_ARGUMENT, "%d", i);
+        cr_assert(i < 2 ? evp_plan_remove(plan, "x", NULL, NULL) == EVICPRESS_OK : error.code == EVICPRESS_ARGUMENT);
     }
     evp_plan_close(plan);
     cr_assert_eq(file_read(&good, world_path, 1 << 20, &err), 0);
     static const char *const price[] = { "\"prices\":[0.99e198]", "\"prices\":[1.01e198]" };
     for (int i = 0; i < 2; i++) {
         write_lie(world_path, &good, "\"prices\":[0]", price[i]);
-        cr_assert_eq(evp_plan_open(&plan, world_path, &error), i ? EVP_DAMAGED : EVP_OK, "%s", price[i]);
+        cr_assert_eq(evp_plan_open(&plan, world_path, &error), i ? EVICPRESS_DAMAGED : EVICPRESS_OK, "%s", price[i]);
         evp_plan_close(plan);
     }
     static const char *const capacity[] = { "\"capacity_bytes\":79", "\"capacity_bytes\":80", "\"capacity_bytes\":81" };
     for (int i = 0; i < 3; i++) {
         write_lie(world_path, &good, "\"capacity_bytes\":100", capacity[i]);
-        cr_assert_eq(evp_plan_open(&plan, world_path, &error), i ? EVP_OK : EVP_DAMAGED, "%s", capacity[i]);
+        cr_assert_eq(evp_plan_open(&plan, world_path, &error), i ? EVICPRESS_OK : EVICPRESS_DAMAGED, "%s", capacity[i]);
         evp_plan_close(plan);
     }
     buf_release(&good);
@@ -231,15 +232,15 @@ Test(evp_plan_single, saves_what_a_manifest_can_say)
     struct manifest m;
     struct err err;
 
-    cr_assert_eq(evp_plan_remove(plan, "context/0", NULL, NULL), EVP_OK);
-    cr_assert_eq(evp_plan_save(plan, world_other_path, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_plan_remove(plan, "context/0", NULL, NULL), EVICPRESS_OK);
+    cr_assert_eq(evp_plan_save(plan, world_other_path, &error), EVICPRESS_OK, "%s", error.text);
     evp_plan_close(plan);
     cr_assert_eq(manifest_read(&m, world_other_path, &err), 0, "%s", err.msg);
     cr_assert(m.n == 1 && m.at[0].operation == OP_EVICT && m.n_totals == 2);
     cr_assert(m.objective == 0 && m.total[0].utility == 0 && isnan(m.total[0].ttft_s));
     manifest_release(&m);
-    cr_assert_eq(evp_plan_open(&plan, world_other_path, &error), EVP_OK, "%s", error.text);
-    cr_assert_eq(evp_plan_save(plan, world_path, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_plan_open(&plan, world_other_path, &error), EVICPRESS_OK, "%s", error.text);
+    cr_assert_eq(evp_plan_save(plan, world_path, &error), EVICPRESS_ARGUMENT);
     cr_assert_str_eq(error.text, "the plan has no contexts, and a manifest must have one");
     evp_plan_close(plan);
 }
@@ -294,25 +295,25 @@ Test(evp_plan_single, refuses_arguments_that_lie)
     BAD(variant.quality, (double)NAN, "variant 1: field 'quality' is not a number");
     BAD(variant.decompress_s, -1, "variant 1: field 'decompress_s' is below zero");
 #undef BAD
-    cr_assert_eq(evp_plan_status(plan, &before, NULL), EVP_OK);
+    cr_assert_eq(evp_plan_status(plan, &before, NULL), EVICPRESS_OK);
     for (int i = 0; i < n; i++) {
         bad[i].context.variant = &bad[i].variant;
-        cr_assert_eq(evp_plan_admit(plan, &bad[i].context, &ops, &error), EVP_ARGUMENT, "%s", bad[i].says);
+        cr_assert_eq(evp_plan_admit(plan, &bad[i].context, &ops, &error), EVICPRESS_ARGUMENT, "%s", bad[i].says);
         cr_assert(strstr(error.text, bad[i].says), "'%s' does not say '%s'", error.text, bad[i].says);
-        cr_assert(ops.n == 0 && ops.at == NULL && error.code == EVP_ARGUMENT);
+        cr_assert(ops.n == 0 && ops.at == NULL && error.code == EVICPRESS_ARGUMENT);
     }
     struct evp_update u = { .id = "context/0", .frequency = -1 };
-    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVICPRESS_ARGUMENT);
     u = (struct evp_update){ .id = "context/0", .n_variants = 1 };
-    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVICPRESS_ARGUMENT);
     u = (struct evp_update){ .id = "nobody" };
-    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVP_UNKNOWN);
+    cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVICPRESS_UNKNOWN);
     cr_assert_str_eq(error.text, "context 'nobody' is not in the plan");
-    cr_assert_eq(evp_plan_remove(plan, NULL, &ops, &error), EVP_ARGUMENT);
-    cr_assert_eq(evp_plan_save(plan, NULL, &error), EVP_ARGUMENT);
-    cr_assert_eq(evp_plan_save(plan, "-", &error), EVP_ARGUMENT);
-    cr_assert_eq(evp_plan_save(plan, "/nowhere/at/all", &error), EVP_IO);
-    cr_assert_eq(evp_plan_status(plan, &after, NULL), EVP_OK);
+    cr_assert_eq(evp_plan_remove(plan, NULL, &ops, &error), EVICPRESS_ARGUMENT);
+    cr_assert_eq(evp_plan_save(plan, NULL, &error), EVICPRESS_ARGUMENT);
+    cr_assert_eq(evp_plan_save(plan, "-", &error), EVICPRESS_ARGUMENT);
+    cr_assert_eq(evp_plan_save(plan, "/nowhere/at/all", &error), EVICPRESS_IO);
+    cr_assert_eq(evp_plan_status(plan, &after, NULL), EVICPRESS_OK);
     cr_assert_eq(memcmp(&before, &after, sizeof(before)), 0);
     evp_plan_close(plan);
     evp_plan_close(NULL);
@@ -344,11 +345,11 @@ Test(evp_plan_single, refuses_manifests_that_cannot_be)
     cr_assert_eq(file_read(&good, world_path, 1 << 20, &err), 0);
     for (size_t i = 0; i < sizeof(change) / sizeof(*change); i++) {
         write_lie(world_path, &good, change[i][0], change[i][1]);
-        cr_assert_eq(evp_plan_open(&plan, world_path, &error), EVP_DAMAGED, "%s", change[i][1]);
+        cr_assert_eq(evp_plan_open(&plan, world_path, &error), EVICPRESS_DAMAGED, "%s", change[i][1]);
         cr_assert(strstr(error.text, change[i][2]), "'%s' does not say '%s'", error.text, change[i][2]);
         cr_assert_null(plan);
     }
     buf_release(&good);
-    cr_assert_eq(evp_plan_open(&plan, "/nowhere", &error), EVP_IO);
-    cr_assert_eq(evp_plan_open(&plan, "-", &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_plan_open(&plan, "/nowhere", &error), EVICPRESS_IO);
+    cr_assert_eq(evp_plan_open(&plan, "-", &error), EVICPRESS_ARGUMENT);
 }

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "formats/manifest.h"
 #include "formats/payload.h"
-#include "loader/libevp/evp.h"
+#include "loader/libevicpress/evicpress.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -131,7 +131,7 @@ static struct evp_store *open_store(void)
     struct evp_store *store;
     struct evp_error error;
 
-    cr_assert_eq(evp_open_with(&store, manifest, &o, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_open_with(&store, manifest, &o, &error), EVICPRESS_OK, "%s", error.text);
     return store;
 }
 
@@ -166,24 +166,26 @@ Test(evp_put, puts_moves_and_removes)
     struct evp_error error;
     char bytes[PAYLOAD_MAX], want[PAYLOAD_MAX];
 
-    cr_assert_eq(put(store, "a", "fast", 1, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(put(store, "a", "fast", 1, &error), EVICPRESS_OK, "%s", error.text);
     cr_assert_str_eq(where(store, 1), "fast");
     struct evp_prefix found = find(store, 1);
     cr_assert(found.n_tokens == T && found.size == make_payload(want, model, 1));
-    cr_assert_eq(evp_fetch(store, &found, bytes, sizeof(bytes), &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_fetch(store, &found, bytes, sizeof(bytes), &error), EVICPRESS_OK, "%s", error.text);
     cr_assert_arr_eq(bytes, want, found.size);
-    cr_assert_eq(evp_move(store, "a", "slow", &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_move(store, "a", "slow", &error), EVICPRESS_OK, "%s", error.text);
     cr_assert_str_eq(where(store, 1), "slow");
-    cr_assert_eq(evp_fetch(store, &found, bytes, sizeof(bytes), &error), EVP_OK, "what was found is elsewhere now");
-    cr_assert_eq(evp_move(store, "a", "slow", &error), EVP_OK, "it is there: nothing to do");
-    cr_assert_eq(put(store, "a", "slow", 1, &error), EVP_OK, "the same again");
-    cr_assert_eq(put(store, "a", "fast", 2, &error), EVP_OK, "other tokens under the same id");
+    cr_assert_eq(evp_fetch(store, &found, bytes, sizeof(bytes), &error), EVICPRESS_OK,
+                 "what was found is elsewhere now");
+    cr_assert_eq(evp_move(store, "a", "slow", &error), EVICPRESS_OK, "it is there: nothing to do");
+    cr_assert_eq(put(store, "a", "slow", 1, &error), EVICPRESS_OK, "the same again");
+    cr_assert_eq(put(store, "a", "fast", 2, &error), EVICPRESS_OK, "other tokens under the same id");
     cr_assert_str_eq(where(store, 1), "");
     cr_assert_str_eq(where(store, 2), "fast");
-    cr_assert_eq(evp_remove(store, "a", &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_remove(store, "a", &error), EVICPRESS_OK, "%s", error.text);
     cr_assert_str_eq(where(store, 2), "");
-    cr_assert_eq(evp_fetch(store, &found, bytes, sizeof(bytes), &error), EVP_GONE);
-    cr_assert(evp_remove(store, "a", &error) == EVP_UNKNOWN && evp_move(store, "a", "fast", &error) == EVP_UNKNOWN);
+    cr_assert_eq(evp_fetch(store, &found, bytes, sizeof(bytes), &error), EVICPRESS_GONE);
+    cr_assert(evp_remove(store, "a", &error) == EVICPRESS_UNKNOWN &&
+              evp_move(store, "a", "fast", &error) == EVICPRESS_UNKNOWN);
     evp_close(store);
 }
 
@@ -194,13 +196,13 @@ Test(evp_put, keeps_to_the_capacity)
     struct evp_error error;
 
     cr_assert(!put(store, "a", "fast", 1, &error) && !put(store, "b", "fast", 2, &error), "%s", error.text);
-    cr_assert_eq(put(store, "c", "fast", 3, &error), EVP_FULL);
+    cr_assert_eq(put(store, "c", "fast", 3, &error), EVICPRESS_FULL);
     cr_assert(strstr(error.text, "tier 'fast' lacks 256 bytes for context 'c', which takes 256"), "%s", error.text);
-    cr_assert_eq(put(store, "b", "fast", 4, &error), EVP_OK, "%s", error.text);
-    cr_assert(!put(store, "c", "slow", 3, &error) && evp_move(store, "c", "fast", &error) == EVP_FULL);
+    cr_assert_eq(put(store, "b", "fast", 4, &error), EVICPRESS_OK, "%s", error.text);
+    cr_assert(!put(store, "c", "slow", 3, &error) && evp_move(store, "c", "fast", &error) == EVICPRESS_FULL);
     cr_assert_str_eq(where(store, 3), "slow");
-    cr_assert_eq(evp_remove(store, "a", &error), EVP_OK);
-    cr_assert_eq(evp_move(store, "c", "fast", &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_remove(store, "a", &error), EVICPRESS_OK);
+    cr_assert_eq(evp_move(store, "c", "fast", &error), EVICPRESS_OK, "%s", error.text);
     cr_assert_str_eq(where(store, 3), "fast");
     evp_close(store);
     memcpy(tier[0].pool, "disk", 5); /* now both tiers share what the fast one has */
@@ -208,8 +210,8 @@ Test(evp_put, keeps_to_the_capacity)
     tier[1].capacity = tier[0].capacity;
     write_manifest();
     store = open_store();
-    cr_assert_eq(put(store, "d", "slow", 5, &error), EVP_FULL);
-    cr_assert_eq(evp_move(store, "c", "slow", &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(put(store, "d", "slow", 5, &error), EVICPRESS_FULL);
+    cr_assert_eq(evp_move(store, "c", "slow", &error), EVICPRESS_OK, "%s", error.text);
     evp_close(store);
 }
 
@@ -221,27 +223,27 @@ Test(evp_put, refuses_what_is_not_what_it_says)
     char bytes[PAYLOAD_MAX];
     struct evp_put p = { .id = "a", .tier = "fast", .payload = bytes, .size = make_payload(bytes, other, 1) };
 
-    cr_assert_eq(evp_put(store, &p, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_put(store, &p, &error), EVICPRESS_ARGUMENT);
     cr_assert(strstr(error.text, "another model"), "%s", error.text);
     p.size = make_payload(bytes, model, 1);
     bytes[p.size - 1] ^= 1;
-    cr_assert_eq(evp_put(store, &p, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_put(store, &p, &error), EVICPRESS_ARGUMENT);
     cr_assert(strstr(error.text, "damaged"), "%s", error.text);
     bytes[p.size - 1] ^= 1;
     p.size--;
-    cr_assert_eq(evp_put(store, &p, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_put(store, &p, &error), EVICPRESS_ARGUMENT);
     p.size++;
     p.id = "a\n";
-    cr_assert_eq(evp_put(store, &p, &error), EVP_ARGUMENT, "%s", error.text);
+    cr_assert_eq(evp_put(store, &p, &error), EVICPRESS_ARGUMENT, "%s", error.text);
     cr_assert(strstr(error.text, "'a?'"), "%s", error.text);
     p.id = "a";
     p.tier = "far";
-    cr_assert_eq(evp_put(store, &p, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_put(store, &p, &error), EVICPRESS_ARGUMENT);
     p.tier = "nowhere";
-    cr_assert_eq(evp_put(store, &p, &error), EVP_UNKNOWN);
+    cr_assert_eq(evp_put(store, &p, &error), EVICPRESS_UNKNOWN);
     p.tier = "fast";
     p.reserved[6] = 1;
-    cr_assert_eq(evp_put(store, &p, NULL), EVP_ARGUMENT);
+    cr_assert_eq(evp_put(store, &p, NULL), EVICPRESS_ARGUMENT);
     cr_assert(!file_is_dir(folder[0]), "nothing was made");
     evp_close(store);
 }
@@ -253,15 +255,15 @@ Test(evp_put, says_that_a_tier_is_busy)
     struct evp_error error;
     char *path = file_join(folder[0], "evp-lock");
 
-    cr_assert_eq(evp_open(&store, manifest, &error), EVP_OK);
-    cr_assert_eq(put(store, "a", "fast", 1, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_open(&store, manifest, &error), EVICPRESS_OK);
+    cr_assert_eq(put(store, "a", "fast", 1, &error), EVICPRESS_OK, "%s", error.text);
     int lock = open(path, O_RDWR);
     cr_assert(lock >= 0 && flock(lock, LOCK_EX) == 0);
-    cr_assert_eq(put(store, "b", "fast", 2, &error), EVP_BUSY);
+    cr_assert_eq(put(store, "b", "fast", 2, &error), EVICPRESS_BUSY);
     cr_assert_str_eq(error.text, "tier 'fast': another process is changing it");
     cr_assert_str_eq(where(store, 1), "fast");
     close(lock);
-    cr_assert_eq(put(store, "b", "fast", 2, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(put(store, "b", "fast", 2, &error), EVICPRESS_OK, "%s", error.text);
     evp_close(store);
     free(path);
 }
@@ -274,7 +276,7 @@ static struct evp_payload *open_payload(struct evp_store *store, int seed)
     struct evp_payload *payload;
     struct evp_error error;
 
-    cr_assert_eq(evp_payload_open(&payload, store, &found, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_payload_open(&payload, store, &found, &error), EVICPRESS_OK, "%s", error.text);
     return payload;
 }
 
@@ -285,9 +287,9 @@ Test(evp_put, tells_where_tensors_lie)
     struct evp_error error;
     char bytes[TENSOR];
 
-    cr_assert_eq(put(store, "a", "fast", 1, NULL), EVP_OK);
+    cr_assert_eq(put(store, "a", "fast", 1, NULL), EVICPRESS_OK);
     struct evp_payload *payload = open_payload(store, 1);
-    cr_assert_eq(evp_remove(store, "a", NULL), EVP_OK, "what is open stays readable");
+    cr_assert_eq(evp_remove(store, "a", NULL), EVICPRESS_OK, "what is open stays readable");
     cr_assert(!evp_locate(payload, "layers.0.v", &l, &error) && !evp_locate(payload, NULL, &whole, &error));
     cr_assert(l.n_dims == 3 && l.dim[0] == G && l.dim[1] == ROWS && l.dim[2] == K && l.size == TENSOR);
     cr_assert_str_eq(l.type, "BF16");
@@ -295,7 +297,7 @@ Test(evp_put, tells_where_tensors_lie)
     cr_assert_eq(pread(l.fd, bytes, TENSOR, (off_t)l.offset), TENSOR);
     for (int i = 0; i < TENSOR; i++)
         cr_assert_eq(bytes[i], (char)(i * 3 + 1));
-    cr_assert_eq(evp_locate(payload, "layers.1.v", &l, &error), EVP_UNKNOWN);
+    cr_assert_eq(evp_locate(payload, "layers.1.v", &l, &error), EVICPRESS_UNKNOWN);
     cr_assert(evp_locate_at(payload, 2, &third, &error) == 1 && evp_locate_at(payload, 3, &l, &error) == 0);
     cr_assert_str_eq(third.name, "layers.0.v");
     evp_payload_close(payload);
@@ -309,21 +311,21 @@ Test(evp_put, reads_any_range_of_a_tensor)
     char got[TENSOR];
     enum { ROW = K * 2, HEAD = ROWS * ROW };
 
-    cr_assert_eq(put(store, "a", "fast", 1, NULL), EVP_OK);
+    cr_assert_eq(put(store, "a", "fast", 1, NULL), EVICPRESS_OK);
     struct evp_payload *payload = open_payload(store, 1);
     for (int first = 0; first < G; first++)
         for (int end = first + 1; end <= G; end++)
             for (int row = 0; row < ROWS; row++)
                 for (int last = row + 1; last <= ROWS; last++) {
-                    struct evp_range r = { "layers.0.k", first, end - first, row, last - row, EVP_VERIFY, { 0 } };
+                    struct evp_range r = { "layers.0.k", first, end - first, row, last - row, EVICPRESS_VERIFY, { 0 } };
                     size_t one = (size_t)(last - row) * ROW, n = (size_t)(end - first) * one;
-                    cr_assert_eq(evp_fetch_range(payload, &r, got, n, &error), EVP_OK, "%s", error.text);
+                    cr_assert_eq(evp_fetch_range(payload, &r, got, n, &error), EVICPRESS_OK, "%s", error.text);
                     for (size_t i = 0; i < n; i++)
                         cr_assert_eq(got[i], (char)((first + (int)(i / one)) * HEAD + row * ROW + (int)(i % one) + 1));
-                    cr_assert_eq(evp_fetch_range(payload, &r, got, n - 1, &error), EVP_SMALL);
+                    cr_assert_eq(evp_fetch_range(payload, &r, got, n - 1, &error), EVICPRESS_SMALL);
                 }
     struct evp_range all = { .tensor = "layers.0.k" };
-    cr_assert_eq(evp_fetch_range(payload, &all, got, TENSOR, &error), EVP_OK);
+    cr_assert_eq(evp_fetch_range(payload, &all, got, TENSOR, &error), EVICPRESS_OK);
     static const struct evp_range bad[] = {
         { .tensor = "layers.0.k", .first = -1 },       { .tensor = "layers.0.k", .first = G + 1 },
         { .tensor = "layers.0.k", .n = G + 1 },        { .tensor = "layers.0.k", .first = 1, .n = INT64_MAX },
@@ -331,8 +333,9 @@ Test(evp_put, reads_any_range_of_a_tensor)
         { .tensor = "layers.0.k", .reserved = { 1 } }, { .tensor = "layers.0.k", .verify = 2 },
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-        cr_assert_eq(evp_fetch_range(payload, &bad[i], got, TENSOR, &error), EVP_ARGUMENT, "%zu", i);
-    cr_assert_eq(evp_fetch_range(payload, &(struct evp_range){ .tensor = NULL }, got, TENSOR, &error), EVP_UNKNOWN);
+        cr_assert_eq(evp_fetch_range(payload, &bad[i], got, TENSOR, &error), EVICPRESS_ARGUMENT, "%zu", i);
+    cr_assert_eq(evp_fetch_range(payload, &(struct evp_range){ .tensor = NULL }, got, TENSOR, &error),
+                 EVICPRESS_UNKNOWN);
     evp_payload_close(payload);
     evp_close(store);
 }
@@ -347,24 +350,25 @@ Test(evp_put, verifies_each_tensor)
     struct evp_error error;
     char got[PAYLOAD_MAX], name[64];
 
-    cr_assert_eq(put(store, "a", "fast", 1, NULL), EVP_OK);
+    cr_assert_eq(put(store, "a", "fast", 1, NULL), EVICPRESS_OK);
     struct evp_payload *payload = open_payload(store, 1);
-    cr_assert_eq(evp_locate(payload, "layers.0.v", &l, NULL), EVP_OK);
+    cr_assert_eq(evp_locate(payload, "layers.0.v", &l, NULL), EVICPRESS_OK);
     snprintf(name, sizeof(name), "/proc/self/fd/%d", l.fd);
     int fd = open(name, O_RDWR);
     cr_assert(fd >= 0 && pwrite(fd, "!", 1, (off_t)l.offset) == 1); /* of head 0 */
-    cr_assert_eq(evp_fetch_range(payload, &part, got, sizeof(got), &error), EVP_DAMAGED);
+    cr_assert_eq(evp_fetch_range(payload, &part, got, sizeof(got), &error), EVICPRESS_DAMAGED);
     cr_assert(strstr(error.text, "tensor 'layers.0.v' has checksum"), "%s", error.text);
-    cr_assert_eq(evp_fetch_range(payload, &all, got, sizeof(got), &error), EVP_DAMAGED);
-    cr_assert_eq(evp_fetch_range(payload, &other, got, sizeof(got), &error), EVP_OK, "%s", error.text);
-    part.verify = all.verify = EVP_TRUST;
+    cr_assert_eq(evp_fetch_range(payload, &all, got, sizeof(got), &error), EVICPRESS_DAMAGED);
+    cr_assert_eq(evp_fetch_range(payload, &other, got, sizeof(got), &error), EVICPRESS_OK, "%s", error.text);
+    part.verify = all.verify = EVICPRESS_TRUST;
     cr_assert(!evp_fetch_range(payload, &part, got, sizeof(got), &error) &&
               !evp_fetch_range(payload, &all, got, sizeof(got), &error));
     cr_assert_eq(ftruncate(fd, (off_t)l.offset + 1), 0);
-    cr_assert_eq(evp_fetch_range(payload, &all, got, sizeof(got), &error), EVP_IO, "a file that shrinks is no signal");
+    cr_assert_eq(evp_fetch_range(payload, &all, got, sizeof(got), &error), EVICPRESS_IO,
+                 "a file that shrinks is no signal");
     evp_payload_close(payload);
     struct evp_prefix found = find(store, 1);
-    cr_assert_eq(evp_payload_open(&payload, store, &found, &error), EVP_DAMAGED);
+    cr_assert_eq(evp_payload_open(&payload, store, &found, &error), EVICPRESS_DAMAGED);
     cr_assert_null(payload);
     close(fd);
     evp_close(store);
@@ -372,28 +376,28 @@ Test(evp_put, verifies_each_tensor)
 
 Test(evp_put, fetches_without_verifying_when_told)
 {
-    struct evp_options trust = { .size = sizeof(trust), .verify = EVP_TRUST },
+    struct evp_options trust = { .size = sizeof(trust), .verify = EVICPRESS_TRUST },
                        bad = { .size = sizeof(bad), .verify = 7 };
     struct evp_store *store = open_store(), *trusting;
     struct evp_error error;
     struct evp_location l;
     char got[PAYLOAD_MAX], name[64];
 
-    cr_assert_eq(put(store, "a", "fast", 1, NULL), EVP_OK);
+    cr_assert_eq(put(store, "a", "fast", 1, NULL), EVICPRESS_OK);
     struct evp_payload *payload = open_payload(store, 1);
-    cr_assert_eq(evp_locate(payload, "layers.0.v", &l, NULL), EVP_OK);
+    cr_assert_eq(evp_locate(payload, "layers.0.v", &l, NULL), EVICPRESS_OK);
     snprintf(name, sizeof(name), "/proc/self/fd/%d", l.fd);
     int fd = open(name, O_RDWR);
     cr_assert(fd >= 0 && pwrite(fd, "!", 1, (off_t)l.offset) == 1);
     struct evp_prefix found = find(store, 1);
-    cr_assert_eq(evp_fetch(store, &found, got, sizeof(got), &error), EVP_DAMAGED);
-    cr_assert_eq(evp_open_with(&trusting, manifest, &trust, &error), EVP_OK);
-    cr_assert_eq(evp_fetch(trusting, &found, got, sizeof(got), &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_fetch(store, &found, got, sizeof(got), &error), EVICPRESS_DAMAGED);
+    cr_assert_eq(evp_open_with(&trusting, manifest, &trust, &error), EVICPRESS_OK);
+    cr_assert_eq(evp_fetch(trusting, &found, got, sizeof(got), &error), EVICPRESS_OK, "%s", error.text);
     cr_assert_eq(got[l.offset], '!');
     evp_close(trusting);
-    cr_assert_eq(evp_open_with(&trusting, manifest, &bad, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_open_with(&trusting, manifest, &bad, &error), EVICPRESS_ARGUMENT);
     bad = (struct evp_options){ .size = sizeof(bad), .wait_s = -1 };
-    cr_assert_eq(evp_open_with(&trusting, manifest, &bad, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_open_with(&trusting, manifest, &bad, &error), EVICPRESS_ARGUMENT);
     evp_payload_close(payload);
     close(fd);
     evp_close(store);
@@ -436,7 +440,7 @@ static int use_in_child(struct evp_store *store)
     if (!code) {
         struct evp_put p = { .id = "c", .tier = "slow", .payload = bytes, .size = found.size };
         int done = evp_put(store, &p, &error);
-        code = done != EVP_OK && (done != EVP_IO || !strstr(error.text, "was forked while another thread"));
+        code = done != EVICPRESS_OK && (done != EVICPRESS_IO || !strstr(error.text, "was forked while another thread"));
     }
     if (code)
         fprintf(stderr, "child: %s\n", error.text);
@@ -455,7 +459,7 @@ Test(evp_put, goes_on_in_forked_processes, .timeout = 120)
 #ifdef __SANITIZE_ADDRESS__
     cr_skip_test("the address sanitizer's malloc() may hang in the child of a process with threads");
 #endif
-    cr_assert_eq(put(store, "a", "fast", 1, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(put(store, "a", "fast", 1, &error), EVICPRESS_OK, "%s", error.text);
     stop = false;
     for (int i = 0; i < THREADS; i++)
         cr_assert_eq(pthread_create(&thread[i], NULL, i ? read_on : write_on, store), 0);
@@ -510,8 +514,8 @@ Test(evp_put, leaves_no_lock_to_children_of_a_killed_process, .timeout = 120)
         if (killed == 0)
             die_with_children(alive);
         cr_assert(killed > 0 && waitpid(killed, &status, 0) == killed);
-        cr_assert_eq(evp_open_with(&store, manifest, &o, NULL), EVP_OK);
-        busy += put(store, "c", "slow", 9, NULL) == EVP_BUSY;
+        cr_assert_eq(evp_open_with(&store, manifest, &o, NULL), EVICPRESS_OK);
+        busy += put(store, "c", "slow", 9, NULL) == EVICPRESS_BUSY;
         evp_close(store);
     }
     close(alive[1]);

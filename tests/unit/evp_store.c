@@ -1,7 +1,7 @@
 /* Stores of the installed library: what they say of tiers that they cannot read, and options of other headers. */
 #include "base/file.h"
 #include "formats/manifest.h"
-#include "loader/libevp/evp.h"
+#include "loader/libevicpress/evicpress.h"
 #include "loader/store/index.h"
 
 #include <criterion/criterion.h>
@@ -57,21 +57,21 @@ Test(evp_store, says_of_each_tier_why_it_holds_nothing)
         const char *name;
         int code;
         const char *says;
-    } want[] = { { "here", EVP_OK, "" },
-                 { "away", EVP_GONE, "there is no folder '/nosuch/folder'" },
-                 { "near", EVP_ARGUMENT, "'folder' is a relative path" },
-                 { "far", EVP_UNKNOWN, "tiers of kind 'redis' are not served" } };
+    } want[] = { { "here", EVICPRESS_OK, "" },
+                 { "away", EVICPRESS_GONE, "there is no folder '/nosuch/folder'" },
+                 { "near", EVICPRESS_ARGUMENT, "'folder' is a relative path" },
+                 { "far", EVICPRESS_UNKNOWN, "tiers of kind 'redis' are not served" } };
     struct evp_store *store;
     struct evp_tier tier;
     struct evp_error error;
 
-    cr_assert_eq(evp_open(&store, manifest, &error), EVP_OK, "%s", error.text);
+    cr_assert_eq(evp_open(&store, manifest, &error), EVICPRESS_OK, "%s", error.text);
     for (size_t i = 0; i < 4; i++) {
         cr_assert_eq(evp_get_tier(store, i, &tier, &error), 1);
         cr_assert_str_eq(tier.name, want[i].name);
         cr_assert(tier.code == want[i].code && tier.n_placed == 0);
         cr_assert(strstr(tier.text, want[i].says), "%s", tier.text);
-        cr_assert_eq(*tier.text == '\0', tier.code == EVP_OK);
+        cr_assert_eq(*tier.text == '\0', tier.code == EVICPRESS_OK);
     }
     cr_assert_eq(evp_get_tier(store, 4, &tier, &error), 0);
     evp_close(store);
@@ -87,17 +87,17 @@ Test(evp_store, takes_options_of_older_and_newer_headers)
     struct evp_store *store;
     struct evp_error error;
 
-    cr_assert_eq(evp_open_with(&store, manifest, &none, &error), EVP_ARGUMENT);
-    cr_assert_eq(evp_open_with(&store, manifest, &older, &error), EVP_OK);
+    cr_assert_eq(evp_open_with(&store, manifest, &none, &error), EVICPRESS_ARGUMENT);
+    cr_assert_eq(evp_open_with(&store, manifest, &older, &error), EVICPRESS_OK);
     evp_close(store);
-    cr_assert_eq(evp_open_with(&store, manifest, &newer.known, &error), EVP_OK);
+    cr_assert_eq(evp_open_with(&store, manifest, &newer.known, &error), EVICPRESS_OK);
     evp_close(store);
     newer.later = 1;
-    cr_assert_eq(evp_open_with(&store, manifest, &newer.known, &error), EVP_ARGUMENT);
+    cr_assert_eq(evp_open_with(&store, manifest, &newer.known, &error), EVICPRESS_ARGUMENT);
     cr_assert(strstr(error.text, "an option is set"), "%s", error.text);
     cr_assert_null(store);
-    cr_assert_eq(evp_open(&store, "-", &error), EVP_ARGUMENT, "standard input is the host's");
-    cr_assert_str_eq(evp_version(), EVP_VERSION);
+    cr_assert_eq(evp_open(&store, "-", &error), EVICPRESS_ARGUMENT, "standard input is the host's");
+    cr_assert_str_eq(evp_version(), EVICPRESS_VERSION);
 }
 
 /* ---- tiers that are not what they should be --------------------------------------- */
@@ -153,21 +153,21 @@ Test(evp_store, opens_without_a_tier_whose_index_is_damaged)
 
     put_index();
     damage_index();
-    cr_assert_eq(evp_open(&store, manifest, &error), EVP_OK, "%s", error.text);
-    cr_assert_eq(code_of_first(store, "'evp-index' is damaged"), EVP_DAMAGED);
+    cr_assert_eq(evp_open(&store, manifest, &error), EVICPRESS_OK, "%s", error.text);
+    cr_assert_eq(code_of_first(store, "'evp-index' is damaged"), EVICPRESS_DAMAGED);
     cr_assert_eq(evp_find(store, &token, 1, &found, &error), 0, "%s", error.text);
     cr_assert_eq(evp_refresh(store, &error), 0, "nothing has changed: %s", error.text);
     remove_index();
     put_index();
     cr_assert_eq(evp_refresh(store, &error), 1, "%s", error.text);
-    cr_assert_eq(code_of_first(store, ""), EVP_OK);
+    cr_assert_eq(code_of_first(store, ""), EVICPRESS_OK);
     cr_assert_eq(evp_refresh(store, &error), 0, "nothing has changed: %s", error.text);
     remove_index();
     put_index();
     damage_index();
-    cr_assert_eq(evp_refresh(store, &error), EVP_DAMAGED);
+    cr_assert_eq(evp_refresh(store, &error), EVICPRESS_DAMAGED);
     cr_assert(strstr(error.text, "tier 'here'"), "%s", error.text);
-    cr_assert_eq(code_of_first(store, ""), EVP_OK);
+    cr_assert_eq(code_of_first(store, ""), EVICPRESS_OK);
     evp_close(store);
     remove_index();
 }
@@ -179,8 +179,8 @@ Test(evp_store, opens_without_a_tier_that_others_may_write)
 
     put_index();
     cr_assert_eq(chmod(dir, 0777), 0);
-    cr_assert_eq(evp_open(&store, manifest, &error), EVP_OK, "%s", error.text);
-    cr_assert_eq(code_of_first(store, "chmod go-w"), EVP_IO);
+    cr_assert_eq(evp_open(&store, manifest, &error), EVICPRESS_OK, "%s", error.text);
+    cr_assert_eq(code_of_first(store, "chmod go-w"), EVICPRESS_IO);
     cr_assert_eq(chmod(dir, 0700), 0);
     evp_close(store);
     remove_index();
@@ -192,7 +192,7 @@ Test(evp_store, does_not_take_a_full_table_of_descriptors_for_damage)
     struct rlimit old, few;
     struct evp_store *store;
     struct evp_error error;
-    int code = EVP_OK;
+    int code = EVICPRESS_OK;
 
     put_index();
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
@@ -200,11 +200,11 @@ Test(evp_store, does_not_take_a_full_table_of_descriptors_for_damage)
         setrlimit(RLIMIT_NOFILE, &few);
         int opened = evp_open(&store, manifest, &error);
         setrlimit(RLIMIT_NOFILE, &old);
-        if (opened == EVP_OK) {
+        if (opened == EVICPRESS_OK) {
             code = code_of_first(store, "");
             evp_close(store);
         }
-        cr_assert(code == EVP_OK && (opened == EVP_OK || opened == EVP_IO), "%s", error.text);
+        cr_assert(code == EVICPRESS_OK && (opened == EVICPRESS_OK || opened == EVICPRESS_IO), "%s", error.text);
     }
     remove_index();
 }

@@ -2,8 +2,8 @@
 #include "tests/unit/evp_world.h"
 
 #include "base/file.h"
-#include "loader/libevp/evp.h"
-#include "loader/libevp/live_plan.h"
+#include "loader/libevicpress/evicpress_plan.h"
+#include "loader/libevicpress/live_plan.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -160,7 +160,7 @@ Test(live_save, a_plan_goes_on_in_forked_processes, .timeout = 120)
 #endif
     open_plan(&w, &r, &l);
     live_plan_close(&l);
-    cr_assert_eq(evp_plan_open(&plan, world_path, NULL), EVP_OK);
+    cr_assert_eq(evp_plan_open(&plan, world_path, NULL), EVICPRESS_OK);
     stop = false;
     cr_assert(!pthread_create(&thread[0], NULL, save_on, plan) && !pthread_create(&thread[1], NULL, update_on, plan));
     for (int i = 0; i < 100; i++) {

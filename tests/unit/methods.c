@@ -409,8 +409,8 @@ Test(methods, kivi_packs_from_its_residual_on)
     }
 }
 
-/* libevp knows the same methods and parameters by name alone. */
-Test(config, names_that_libevp_knows)
+/* libevicpress knows the same methods and parameters by name alone. */
+Test(config, names_that_libevicpress_knows)
 {
     static const char *const bad[] = {
         "",      "nosuch:drop=0.5",    "snapkv:bits=2", "snapkv:drop", "snapkv:drop=",

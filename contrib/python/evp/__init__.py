@@ -6,7 +6,7 @@
             data = store.fetch(found)          # a safetensors file
             prefill(token_ids[found.n_tokens:])
 
-A module over libevp, whose header evp.h is the contract: what is said there of threads, forks and kills holds here.
+A module over libevicpress, whose header evicpress.h is the contract: what is said there of threads, forks and kills holds here.
 Tokens and payloads come from, and go into, anything with the buffer protocol; no bytes are copied on the way. Failures
 are evp.Error.
 """
@@ -26,7 +26,7 @@ _MEMORY, _IO, _DAMAGED, _GONE, _SMALL, _ARGUMENT, _UNKNOWN, _EXISTS, _FULL, _BUS
 
 
 class Error(Exception):
-    """A call of libevp failed: `code` is one of enum evp_code."""
+    """A call of libevicpress failed: `code` is one of enum evp_code."""
 
     def __init__(self, code, text):
         super().__init__(text)
@@ -55,7 +55,7 @@ class Exists(Error):
 
 _KINDS = {_GONE: Gone, _FULL: Full, _BUSY: Busy, _UNKNOWN: Unknown, _EXISTS: Exists}
 
-# ---- evp.h ---------------------------------------------------------------------------------------------
+# ---- evicpress.h ---------------------------------------------------------------------------------------------
 
 
 class _Error(Structure):
@@ -154,7 +154,7 @@ def _lib():
     """The library, opened when it is first needed."""
     global _library
     if _library is None:
-        path = os.environ.get("EVP_LIBRARY") or ctypes.util.find_library("evp") or "libevp.so.1"
+        path = os.environ.get("EVP_LIBRARY") or ctypes.util.find_library("evicpress") or "libevicpress.so.1"
         lib = ctypes.CDLL(path)
         for name, arguments in _ARGUMENTS.items():
             getattr(lib, name).argtypes = arguments + [POINTER(_Error)]
@@ -169,7 +169,7 @@ def _lib():
 
 
 def library_version():
-    """The version of the libevp that is at work."""
+    """The version of the libevicpress that is at work."""
     return _lib().evp_version().decode()
 
 
@@ -263,7 +263,7 @@ class Tier:
 
 
 class _Handle:
-    """What libevp opened and must close, once."""
+    """What libevicpress opened and must close, once."""
     _closer = None
 
     def __init__(self, raw):

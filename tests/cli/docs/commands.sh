@@ -77,7 +77,7 @@ def begin(folder):
     """What a page goes on from: README's first steps."""
     for text in list(blocks("README.md"))[:2]:
         run("README.md", text, folder)
-    subprocess.run(["cc", top / "examples/prefix.c", "-I", top / "loader/libevp", "-L", build, f"-Wl,-rpath,{build}", "-levp", "-pthread",
+    subprocess.run(["cc", top / "examples/prefix.c", "-I", top / "loader/libevicpress", "-L", build, f"-Wl,-rpath,{build}", "-levicpress", "-pthread",
                     "-o", folder / "prefix"], check=True)
     (folder / "log.jsonl").write_text("".join(json.dumps({"context": json.loads(line)["id"], "count": 2}) + "\n"
                                               for line in (folder / "contexts.jsonl").read_text().splitlines() if '"text"' in line))

@@ -4,7 +4,7 @@ say() {
 	echo "$1" >&2
 	status=1
 }
-version=$(sed -n 's/^#define EVP_VERSION  *"\(.*\)"/\1/p' "$TOP/loader/libevp/evp.h")
+version=$(sed -n 's/^#define EVICPRESS_VERSION  *"\(.*\)"/\1/p' "$TOP/loader/libevicpress/evicpress.h")
 for tool in "$BUILD"/evp "$BUILD"/evp-*; do
 	[ -x "$tool" ] && [ -f "$tool" ] || continue
 	name=${tool##*/}

@@ -4,10 +4,10 @@ case $BUILD in *asan | *tsan) skip "a sanitizer must be linked into every progra
 make -s -C "$TOP" CONFIG="$(basename "$BUILD")" PREFIX=/opt/evp DESTDIR="$PWD/stage" install-lib >make.log 2>&1 || { cat make.log >&2; exit 1; }
 export PKG_CONFIG_PATH="$PWD/stage/opt/evp/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$PWD/stage" LD_LIBRARY_PATH="$PWD/stage/opt/evp/lib"
 for program in admit prefix; do
-	cc -Wall -Wextra -Wconversion -Wsign-conversion -Werror "$TOP/examples/$program.c" $(pkg-config --cflags --libs evp) -pthread -o $program || exit
+	cc -Wall -Wextra -Wconversion -Wsign-conversion -Werror "$TOP/examples/$program.c" $(pkg-config --cflags --libs evicpress) -pthread -o $program || exit
 done
 # what a serving system must have besides: cJSON, OpenSSL, SQLite, hiredis; no OpenMP, no HDF5, no BLAS, no CUDA
-readelf -d stage/opt/evp/lib/libevp.so | sed -n 's/.*NEEDED.*\[lib\([a-z]*\).*/\1/p' | grep -vx 'm\|c' | sort
+readelf -d stage/opt/evp/lib/libevicpress.so | sed -n 's/.*NEEDED.*\[lib\([a-z]*\).*/\1/p' | grep -vx 'm\|c' | sort
 tokens() { seq -s ' ' $((1000 * $(printf '%d' "'$1"))) $((1000 * $(printf '%d' "'$1") + $2 - 1)); }
 
 echo 'of evp-plan:'

@@ -4,13 +4,13 @@ case $BUILD in *asan | *tsan) skip "a sanitizer must be linked into every progra
 make -s -C "$TOP" CONFIG="$(basename "$BUILD")" PREFIX="$PWD/stage" install-lib >make.log 2>&1 || { cat make.log >&2; exit 1; }
 export PKG_CONFIG_PATH="$PWD/stage/lib/pkgconfig"
 unset LD_LIBRARY_PATH
-libs="$(pkg-config --cflags --libs evp) -Wl,-rpath,$(pkg-config --variable=libdir evp)"
+libs="$(pkg-config --cflags --libs evicpress) -Wl,-rpath,$(pkg-config --variable=libdir evicpress)"
 cc -Wall -Wextra -Wconversion -Wsign-conversion -Werror "$TOP/examples/prefix.c" $libs -pthread -o prefix || exit
 # a header for C++ too
-printf '#include <evp.h>\nint main() { return evp_message(0) == nullptr; }\n' >plus.cc
+printf '#include <evicpress_plan.h>\nint main() { return evp_message(0) == nullptr; }\n' >plus.cc
 c++ -Wall -Werror plus.cc $libs -o plus || exit
 ./plus || exit
-readelf -d prefix | sed -n 's/.*NEEDED.*\[\(libevp.*\)\]/\1/p'
+readelf -d prefix | sed -n 's/.*NEEDED.*\[\(libevicpress.*\)\]/\1/p'
 first_plan m
 # tokens LETTER N: the first N ids of every context that begins with the letter
 tokens() {

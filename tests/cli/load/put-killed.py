@@ -1,4 +1,4 @@
-"""put-killed.py MANIFEST MANIFEST... - a child puts, moves and removes payloads of the manifests through libevp and is
+"""put-killed.py MANIFEST MANIFEST... - a child puts, moves and removes payloads of the manifests through libevicpress and is
 killed, again and again. After each kill readers see whole payloads alone; once the next writer has come, the tiers hold
 what the child was told to be done, but for the call that it was in, and nothing else."""
 import contextlib, glob, json, os, random, signal, sqlite3, subprocess, sys, time

@@ -1,10 +1,10 @@
-"""python_structs.py EVP_H - the structs of the Python module have the sizes and offsets that a C compiler gives those of
-evp.h, and the module knows every function."""
+"""python_structs.py FOLDER - the structs of the Python module have the sizes and offsets that a C compiler gives those of
+the public headers, and the module knows every function."""
 import ctypes, re, subprocess, sys
 
 import evp
 
-header = open(sys.argv[1]).read()
+header = "".join(open(f"{sys.argv[1]}/{name}").read() for name in ("evicpress.h", "evicpress_plan.h"))
 names = {"_Error": "error", "_Prefix": "prefix", "_Options": "options", "_Tier": "tier", "_Location": "location",
          "_Range": "range", "_Put": "put", "_Variant": "variant", "_Context": "context", "_Update": "update",
          "_Operation": "operation", "_Operations": "operations", "_PlanTier": "plan_tier", "_PlanState": "plan_state"}
@@ -18,8 +18,8 @@ for ours, theirs in names.items():
                      f'sizeof(((struct evp_{theirs} *)0)->{field}));')
         want.append(f"{theirs}.{field} {getattr(struct, field).offset} {getattr(struct, field).size}")
 with open("sizes.c", "w") as f:
-    f.write('#include "evp.h"\n#include <stdio.h>\nint main(void) {\n' + "\n".join(lines) + "\nreturn 0; }\n")
-subprocess.run(["cc", "-I", sys.argv[1].rsplit("/", 1)[0], "sizes.c", "-o", "sizes"], check=True)
+    f.write('#include "evicpress_plan.h"\n#include <stdio.h>\nint main(void) {\n' + "\n".join(lines) + "\nreturn 0; }\n")
+subprocess.run(["cc", "-I", sys.argv[1], "sizes.c", "-o", "sizes"], check=True)
 got = subprocess.run(["./sizes"], capture_output=True, text=True, check=True).stdout.splitlines()
 different = [f"{g} in C, {w} in Python" for g, w in zip(got, want) if g != w]
 structs = set(re.findall(r"^struct evp_(\w+) \{", header, re.M)) - set(names.values())

@@ -1,11 +1,11 @@
-# Tools and libevp need neither hiredis nor libssl: evp-redis.so does, which is opened for a tier on Redis. One that is
+# Tools and libevicpress need neither hiredis nor libssl: evp-redis.so does, which is opened for a tier on Redis. One that is
 # missing or wrong has its sentence, and costs what a server that is away costs: other tiers are loaded, found, changed.
 . "$TOP/tests/cli/load/redis.inc"
 [ "$python" ] || skip "a sanitizer must be linked into every program"
 needs() { for file; do readelf -d "$file"; done | grep -oE 'NEEDED.*lib(hiredis|ssl)' | sed 's/.*lib//' | sort -u | xargs echo; }
-set -- "$BUILD/libevp.so"
+set -- "$BUILD/libevicpress.so"
 for name in load pack plan show tiers; do set -- "$@" "$BUILD/evp-$name"; done
-echo "tools and libevp: $(needs "$@")"
+echo "tools and libevicpress: $(needs "$@")"
 echo "the medium: $(needs "$BUILD/evp-redis.so")"
 nm -D --defined-only "$BUILD/evp-redis.so" | grep -o 'evp.*'
 start
@@ -15,7 +15,7 @@ redis_plan m <<-END
 END
 mkdir bin lib
 cp "$BUILD/evp-load" "$BUILD/evp-show" bin
-cp "$BUILD/libevp.so" lib
+cp "$BUILD/libevicpress.so" lib
 cp "$BUILD/evp-redis.so" . # the working folder is not looked at
 hide_places() { hide | sed "s|$BUILD|BUILD|g; s|interface is [0-9.]*, and this is [0-9.]*|interface is X, and this is Y|; s|so: [^']*:.*, 1 context|so: WHY, 1 context|"; }
 try() {
@@ -52,13 +52,13 @@ evp-load -q m.jsonl --payloads pay # somebody else has it
 bin/evp-show --check far 2>&1 | hide
 bin/evp-show --check far >show.out 2>&1
 echo "status $?"
-serve lib/libevp.so
+serve lib/libevicpress.so
 echo 'no object:'
 mkdir -p lib/evp
 echo 'this is text' >lib/evp/evp-redis.so
 try
 echo 'another object:'
-cp "$BUILD/libevp.so" lib/evp/evp-redis.so
+cp "$BUILD/libevicpress.so" lib/evp/evp-redis.so
 try
 echo 'another version:'
 cp "$BUILD/tests/plugins/old_medium.so" lib/evp/evp-redis.so
@@ -66,4 +66,4 @@ try
 echo 'installed:'
 cp "$BUILD/evp-redis.so" lib/evp/
 try; where
-serve lib/libevp.so
+serve lib/libevicpress.so

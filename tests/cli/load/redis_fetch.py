@@ -1,4 +1,4 @@
-"""redis_fetch.py MANIFEST LETTER... - what libevp finds of the contexts that begin with a letter, whole and in parts.
+"""redis_fetch.py MANIFEST LETTER... - what libevicpress finds of the contexts that begin with a letter, whole and in parts.
 
 A fetched payload is compared with the one in pay/ of the same size and tokens, so a wrong byte is told.
 """

@@ -16,7 +16,7 @@ cp text.so bin/evp-cuda.so
 profile --backend cuda
 tool=evp-profile
 export EVP_CUDA_PLUGIN
-for EVP_CUDA_PLUGIN in "$PWD/none.so" "$PWD/text.so" "$BUILD/libevp.so" "$BUILD/tests/plugins/no_driver.so"; do
+for EVP_CUDA_PLUGIN in "$PWD/none.so" "$PWD/text.so" "$BUILD/libevicpress.so" "$BUILD/tests/plugins/no_driver.so"; do
 	profile --backend cuda
 done
 PLUGIN_ABI=7 profile --backend cuda

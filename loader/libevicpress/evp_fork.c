@@ -1,5 +1,5 @@
 /* evp_fork.c - the list of stores and plans that fork() goes through. */
-#include "loader/libevp/evp_fork.h"
+#include "loader/libevicpress/evp_fork.h"
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t handlers = PTHREAD_ONCE_INIT;

@@ -3,7 +3,7 @@
  *
  * The totals compare the plan with recomputing everything; the other baselines would need the whole table.
  */
-#include "loader/libevp/live_plan.h"
+#include "loader/libevicpress/live_plan.h"
 
 #include "formats/outcome.h"
 
@@ -318,7 +318,8 @@ static int write_manifest(const struct writing *w, struct manifest *m, const cha
     sum_up(w, &totals);
     set_totals(m, w->save, &totals);
     struct manifest_out out;
-    int code = manifest_create(&out, m, path, (struct rows_made){ .tool = "libevp", .from = from, .n_from = 1 }, err);
+    int code =
+        manifest_create(&out, m, path, (struct rows_made){ .tool = "libevicpress", .from = from, .n_from = 1 }, err);
     if (!code) {
         code = put_rows(w, &out, err);
         if (!code)

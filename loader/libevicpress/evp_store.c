@@ -1,5 +1,5 @@
 /* evp_store.c - stores of the installed library: opened, looked at again, closed; what they say of their tiers. */
-#include "loader/libevp/evp_store.h"
+#include "loader/libevicpress/evp_store.h"
 
 #include "base/file.h"
 #include "loader/store/folder.h"
@@ -102,7 +102,7 @@ static int give_up_tier(struct view *v, const struct view *before, struct err *e
     if ((err->code != ERR_FORMAT && err->code != ERR_FAIL) || (before && !before->why.code))
         return err->code;
     view_close(v);
-    evp_error_from(&v->why, err, EVP_DAMAGED);
+    evp_error_from(&v->why, err, EVICPRESS_DAMAGED);
     return 0;
 }
 
@@ -110,20 +110,20 @@ static int give_up_tier(struct view *v, const struct view *before, struct err *e
 static int judge_tier(const struct tier *t, struct evp_error *why)
 {
     const char *folder = tier_folder(t);
-    int code = EVP_OK;
+    int code = EVICPRESS_OK;
     char text[256];
 
     if (!folder) {
-        code = EVP_UNKNOWN;
+        code = EVICPRESS_UNKNOWN;
         snprintf(text, sizeof(text), "tiers of kind '%s' are not served", tier_kind_name(t->kind));
     } else if (folder[0] != '/') {
-        code = EVP_ARGUMENT;
+        code = EVICPRESS_ARGUMENT;
         snprintf(text, sizeof(text), "'%.160s' is a relative path: write it from the top into the tiers", folder);
     } else if (!file_is_dir(folder)) {
-        code = EVP_GONE;
+        code = EVICPRESS_GONE;
         snprintf(text, sizeof(text), "there is no folder '%.160s'", folder);
     }
-    return code ? evp_error_set(why, code, text) : EVP_OK;
+    return code ? evp_error_set(why, code, text) : EVICPRESS_OK;
 }
 
 static int open_view(struct snapshot *s, int tier, const struct view_from *from, struct err *err)
@@ -211,10 +211,10 @@ static int take_options(struct evp_options *o, const struct evp_options *given, 
     if (!given)
         return 0;
     if (given->size < sizeof(given->size))
-        return evp_error_set(error, EVP_ARGUMENT, "size of the options is not set");
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "size of the options is not set");
     for (size_t i = sizeof(*o); i < given->size; i++)
         if (more[i])
-            return evp_error_set(error, EVP_ARGUMENT, "an option is set that this version of the library lacks");
+            return evp_error_set(error, EVICPRESS_ARGUMENT, "an option is set that this version of the library lacks");
     memcpy(o, given, given->size < sizeof(*o) ? given->size : sizeof(*o));
     return 0;
 }
@@ -241,14 +241,14 @@ int evp_open_with(struct evp_store **store, const char *manifest, const struct e
 
     *store = NULL;
     if (!manifest || strcmp(manifest, "-") == 0)
-        return evp_error_set(error, EVP_ARGUMENT, "manifest is not a path");
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "manifest is not a path");
     if (take_options(&o, options, error))
-        return EVP_ARGUMENT;
-    if ((o.verify != EVP_VERIFY && o.verify != EVP_TRUST) || !(o.wait_s >= 0))
-        return evp_error_set(error, EVP_ARGUMENT, "an option is out of range");
+        return EVICPRESS_ARGUMENT;
+    if ((o.verify != EVICPRESS_VERIFY && o.verify != EVICPRESS_TRUST) || !(o.wait_s >= 0))
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "an option is out of range");
     struct evp_store *s = calloc(1, sizeof(*s));
     if (!s)
-        return evp_error_set(error, EVP_MEMORY, "out of memory");
+        return evp_error_set(error, EVICPRESS_MEMORY, "out of memory");
     fork_safe_init(&s->fork, in_child);
     pthread_mutex_init(&s->refreshing, NULL);
     pthread_mutex_init(&s->writing, NULL);
@@ -262,10 +262,10 @@ int evp_open_with(struct evp_store **store, const char *manifest, const struct e
         s->now = snapshot_read(s, &err);
     if (!s->now) {
         evp_close(s);
-        return evp_error_from(error, &err, EVP_DAMAGED);
+        return evp_error_from(error, &err, EVICPRESS_DAMAGED);
     }
     *store = s;
-    return EVP_OK;
+    return EVICPRESS_OK;
 }
 
 int evp_get_tier(struct evp_store *store, size_t i, struct evp_tier *tier, struct evp_error *error)
@@ -340,5 +340,5 @@ int evp_refresh(struct evp_store *store, struct evp_error *error)
         return 0; /* another thread does it */
     int changed = refresh(store, &err);
     pthread_mutex_unlock(&store->refreshing);
-    return changed < 0 ? evp_error_from(error, &err, EVP_DAMAGED) : changed;
+    return changed < 0 ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : changed;
 }

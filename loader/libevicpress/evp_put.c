@@ -11,7 +11,7 @@
 #include "formats/config_name.h"
 #include "formats/fields.h"
 #include "formats/payload.h"
-#include "loader/libevp/evp_store.h"
+#include "loader/libevicpress/evp_store.h"
 #include "loader/store/index.h"
 #include "loader/store/tier_store.h"
 
@@ -55,12 +55,12 @@ static int begin_writing(struct evp_error *error)
     pid_t me = getpid(), other = writing_pid;
 
     if (other != me && n_writing > 0)
-        return evp_error_set(error, EVP_IO,
+        return evp_error_set(error, EVICPRESS_IO,
                              "this process was forked while another thread was changing a tier: only its parent can "
                              "write");
     writing_pid = me;
     n_writing++;
-    return EVP_OK;
+    return EVICPRESS_OK;
 }
 
 /* ---- opening and closing ------------------------------------------------------------------ */
@@ -89,7 +89,7 @@ static int open_tier(struct writer *w, int t, struct err *err)
     if (!tier_store_open(&w->tier[t], &o, err))
         return 0;
     if (busy) {
-        w->code = EVP_BUSY;
+        w->code = EVICPRESS_BUSY;
         err_set(err, ERR_IO, "tier '%s': another process is changing it", w->tiers->at[t].name);
     }
     return err->code;
@@ -104,7 +104,7 @@ static int open_tiers(struct writer *w, struct err *err)
         const char *folder = tier_folder(tier);
         bool usable = folder && folder[0] == '/';
         if (t == w->to && !usable) {
-            w->code = EVP_ARGUMENT;
+            w->code = EVICPRESS_ARGUMENT;
             return err_set(err, ERR_FORMAT, "tier '%s' has no folder with a path from the top", tier->name);
         }
         if (usable && (t == w->to || file_is_dir(folder)) && open_tier(w, t, err))
@@ -119,7 +119,7 @@ static struct writer *open_writer(struct evp_store *store, struct change change,
     struct err err;
 
     if (!w) {
-        evp_error_set(error, EVP_MEMORY, "out of memory");
+        evp_error_set(error, EVICPRESS_MEMORY, "out of memory");
         return NULL;
     }
     w->store = store;
@@ -131,14 +131,14 @@ static struct writer *open_writer(struct evp_store *store, struct change change,
     w->to = change.tier ? tiers_find(w->tiers, change.tier) : -1;
     if (change.tier && w->to < 0) {
         err_set(&err, ERR_FORMAT, "the manifest has no tier '%.40s'", change.tier);
-        evp_error_set(error, EVP_UNKNOWN, err.msg);
+        evp_error_set(error, EVICPRESS_UNKNOWN, err.msg);
     } else if (strlen(w->name_space) >= INDEX_TEXT) {
-        evp_error_set(error, EVP_ARGUMENT, "the name of the namespace is too long");
+        evp_error_set(error, EVICPRESS_ARGUMENT, "the name of the namespace is too long");
     } else if (open_tiers(w, &err)) {
         if (w->code)
             evp_error_set(error, w->code, err.msg);
         else
-            evp_error_from(error, &err, EVP_DAMAGED);
+            evp_error_from(error, &err, EVICPRESS_DAMAGED);
     } else
         return w;
     close_writer(w);
@@ -292,7 +292,7 @@ static int make_free(struct writer *w, const struct goods *g, struct err *err)
             return err->code;
     if (lacking <= 0)
         return 0;
-    w->code = EVP_FULL;
+    w->code = EVICPRESS_FULL;
     return err_set(err, ERR_FAIL, "tier '%s' lacks %lld bytes for context '%.80s', which takes %lld",
                    w->tiers->at[g->tier].name, (long long)lacking, e->id, (long long)e->bytes);
 }
@@ -365,7 +365,7 @@ static int place(struct writer *w, struct goods *g, struct err *err)
     int code = 0;
 
     if (!tier_allows(&w->tiers->at[g->tier], e->config)) {
-        w->code = EVP_ARGUMENT;
+        w->code = EVICPRESS_ARGUMENT;
         return err_set(err, ERR_FAIL, "tier '%s' may not hold config '%.80s'", w->tiers->at[g->tier].name, e->config);
     }
     if (make_free(w, g, err))
@@ -394,9 +394,9 @@ static int end_writing(struct writer *w, int code, const struct err *err, struct
 
     close_writer(w);
     if (!code && snapshot_refresh(store, &ignored) < 0)
-        code = evp_error_from(error, &ignored, EVP_DAMAGED);
+        code = evp_error_from(error, &ignored, EVICPRESS_DAMAGED);
     else if (code)
-        code = more ? evp_error_set(error, more, err->msg) : evp_error_from(error, err, EVP_DAMAGED);
+        code = more ? evp_error_set(error, more, err->msg) : evp_error_from(error, err, EVICPRESS_DAMAGED);
     pthread_mutex_unlock(&store->writing);
     n_writing--;
     return code;
@@ -409,11 +409,11 @@ static int enter(struct writer **w, struct evp_store *store, struct change chang
 
     *w = NULL;
     if (begin_writing(error))
-        return EVP_IO;
+        return EVICPRESS_IO;
     pthread_mutex_lock(&store->writing);
     *w = open_writer(store, change, &why);
     if (*w)
-        return EVP_OK;
+        return EVICPRESS_OK;
     pthread_mutex_unlock(&store->writing);
     n_writing--;
     return evp_error_set(error, why.code, why.text);
@@ -465,10 +465,10 @@ static int check_put(const struct evp_put *put, struct evp_error *error)
     for (size_t i = 0; i < sizeof(put->reserved) / sizeof(*put->reserved); i++)
         any |= put->reserved[i];
     if (put->chunks > 1)
-        return evp_error_set(error, EVP_ARGUMENT, "chunks is neither 0 nor 1");
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "chunks is neither 0 nor 1");
     if (!put->id || !put->tier || !put->payload)
-        return evp_error_set(error, EVP_ARGUMENT, "id, tier or payload is NULL");
-    return any ? evp_error_set(error, EVP_ARGUMENT, "reserved is not zero") : EVP_OK;
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "id, tier or payload is NULL");
+    return any ? evp_error_set(error, EVICPRESS_ARGUMENT, "reserved is not zero") : EVICPRESS_OK;
 }
 
 int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error *error)
@@ -478,14 +478,14 @@ int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error
     struct err err;
 
     if (check_put(put, error))
-        return EVP_ARGUMENT;
+        return EVICPRESS_ARGUMENT;
     struct snapshot *s = snapshot_take(store);
     int code = take_goods(&g, put, s, snapshot_name_space(store, s), &err);
     snapshot_give_back(store, s);
     if (code) {
         entry_release(&g.entry);
         err_wrap(&err, "the payload of '%.80s'", put->id);
-        return evp_error_from(error, &err, EVP_ARGUMENT);
+        return evp_error_from(error, &err, EVICPRESS_ARGUMENT);
     }
     code = enter(&w, store, (struct change){ put->id, put->tier }, error);
     if (!code) {
@@ -499,7 +499,7 @@ int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error
 
 static int unknown_context(struct writer *w, struct err *err)
 {
-    w->code = EVP_UNKNOWN;
+    w->code = EVICPRESS_UNKNOWN;
     return err_set(err, ERR_FAIL, "context '%.80s' is not placed", w->id);
 }
 
@@ -528,7 +528,7 @@ int evp_move(struct evp_store *store, const char *id, const char *tier, struct e
     struct err err;
 
     if (!id || !tier)
-        return evp_error_set(error, EVP_ARGUMENT, "id or tier is NULL");
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "id or tier is NULL");
     int code = enter(&w, store, (struct change){ id, tier }, error);
     return code ? code : end_writing(w, move(w, &err), &err, error);
 }
@@ -540,7 +540,7 @@ int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
     int tier, i;
 
     if (!id)
-        return evp_error_set(error, EVP_ARGUMENT, "id is NULL");
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "id is NULL");
     int code = enter(&w, store, (struct change){ id, NULL }, error);
     if (code)
         return code;

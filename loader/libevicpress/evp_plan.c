@@ -1,11 +1,11 @@
 /* evp_plan.c - the installed library's plans: every argument is checked, one lock serialises all calls, and operations
- * are copied into memory of the caller's own. The arithmetic is loader/libevp/live_plan.h's. */
-#include "loader/libevp/evp.h"
+ * are copied into memory of the caller's own. The arithmetic is loader/libevicpress/live_plan.h's. */
+#include "loader/libevicpress/evicpress_plan.h"
 
 #include "base/unconst.h"
-#include "loader/libevp/evp_error.h"
-#include "loader/libevp/evp_fork.h"
-#include "loader/libevp/live_plan.h"
+#include "loader/libevicpress/evp_error.h"
+#include "loader/libevicpress/evp_fork.h"
+#include "loader/libevicpress/live_plan.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -48,18 +48,18 @@ int evp_plan_open(struct evp_plan **plan, const char *manifest, struct evp_error
 
     *plan = NULL;
     if (!is_path(manifest))
-        return evp_error_set(error, EVP_ARGUMENT, "manifest is not a path");
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "manifest is not a path");
     struct evp_plan *p = calloc(1, sizeof(*p));
     if (!p)
-        return evp_error_set(error, EVP_MEMORY, "out of memory");
+        return evp_error_set(error, EVICPRESS_MEMORY, "out of memory");
     if (live_plan_open(&p->live, manifest, &err)) {
         free(p);
-        return evp_error_from(error, &err, EVP_DAMAGED);
+        return evp_error_from(error, &err, EVICPRESS_DAMAGED);
     }
     fork_safe_init(&p->fork, in_child);
     pthread_mutex_init(&p->saving, NULL);
     *plan = p;
-    return EVP_OK;
+    return EVICPRESS_OK;
 }
 
 void evp_plan_close(struct evp_plan *plan)
@@ -105,8 +105,8 @@ static const char *config_name(const struct live_context *c, struct plan_placeme
 
 /* "keep" between two tiers that are one folder still moves bytes from one tier's account to the other's. */
 static const int kinds[N_OPERATIONS] = {
-    [OP_INSERT] = EVP_INSERT, [OP_RECOMPRESS] = EVP_RECOMPRESS, [OP_MOVE] = EVP_MOVE,
-    [OP_KEEP] = EVP_MOVE,     [OP_EVICT] = EVP_EVICT,
+    [OP_INSERT] = EVICPRESS_INSERT, [OP_RECOMPRESS] = EVICPRESS_RECOMPRESS, [OP_MOVE] = EVICPRESS_MOVE,
+    [OP_KEEP] = EVICPRESS_MOVE,     [OP_EVICT] = EVICPRESS_EVICT,
 };
 
 /* Texts are borrowed from the plan. */
@@ -169,7 +169,7 @@ static int copy_operations(const struct live_plan *l, struct evp_operations *out
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-/* Locks the plan unless it is broken. Returns 0 or EVP_MEMORY. */
+/* Locks the plan unless it is broken. Returns 0 or EVICPRESS_MEMORY. */
 static int enter(struct evp_plan *plan, struct evp_error *error)
 {
     plan->waiting++;
@@ -178,7 +178,7 @@ static int enter(struct evp_plan *plan, struct evp_error *error)
     if (!plan->live.broken)
         return 0;
     pthread_mutex_unlock(&plan->fork.lock);
-    return evp_error_set(error, EVP_MEMORY, "memory ran out in an earlier call: the plan can only be closed");
+    return evp_error_set(error, EVICPRESS_MEMORY, "memory ran out in an earlier call: the plan can only be closed");
 }
 
 /* Ends an event that returned `code`: hands out its operations, unlocks, returns an evp_code. */
@@ -193,7 +193,7 @@ static int leave(struct evp_plan *plan, int code, struct evp_operations *operati
             operations->event = plan->events;
     }
     pthread_mutex_unlock(&plan->fork.lock);
-    return code ? evp_error_from(error, err, EVP_ARGUMENT) : EVP_OK;
+    return code ? evp_error_from(error, err, EVICPRESS_ARGUMENT) : EVICPRESS_OK;
 }
 
 static int refuse(struct evp_error *error, int code, const char *sentence, const char *id)
@@ -267,12 +267,12 @@ int evp_plan_admit(struct evp_plan *plan, const struct evp_context *context, str
     if (operations)
         *operations = (struct evp_operations){ 0 };
     if (take_context(&c, context, variant, digest, &err))
-        return evp_error_from(error, &err, EVP_ARGUMENT);
+        return evp_error_from(error, &err, EVICPRESS_ARGUMENT);
     if (enter(plan, error))
-        return EVP_MEMORY;
+        return EVICPRESS_MEMORY;
     if (live_plan_find(&plan->live, c.id) >= 0) {
         pthread_mutex_unlock(&plan->fork.lock);
-        return refuse(error, EVP_EXISTS, "is in the plan already", c.id);
+        return refuse(error, EVICPRESS_EXISTS, "is in the plan already", c.id);
     }
     return leave(plan, live_plan_add(&plan->live, &c, &err), operations, &err, error);
 }
@@ -281,14 +281,14 @@ int evp_plan_admit(struct evp_plan *plan, const struct evp_context *context, str
 static int enter_at(struct evp_plan *plan, const char *id, struct evp_error *error)
 {
     if (!id)
-        return evp_error_set(error, EVP_ARGUMENT, "id is NULL");
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "id is NULL");
     if (enter(plan, error))
-        return EVP_MEMORY;
+        return EVICPRESS_MEMORY;
     int number = live_plan_find(&plan->live, id);
     if (number >= 0)
         return number;
     pthread_mutex_unlock(&plan->fork.lock);
-    return refuse(error, EVP_UNKNOWN, "is not in the plan", id);
+    return refuse(error, EVICPRESS_UNKNOWN, "is not in the plan", id);
 }
 
 int evp_plan_update(struct evp_plan *plan, const struct evp_update *update, struct evp_operations *operations,
@@ -300,9 +300,9 @@ int evp_plan_update(struct evp_plan *plan, const struct evp_update *update, stru
     if (operations)
         *operations = (struct evp_operations){ 0 };
     if (!all_zero(update->reserved, sizeof(update->reserved) / sizeof(*update->reserved)))
-        return evp_error_set(error, EVP_ARGUMENT, "reserved is not zero");
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "reserved is not zero");
     if (take_variants(variant, update->variant, update->n_variants, &err))
-        return evp_error_from(error, &err, EVP_ARGUMENT);
+        return evp_error_from(error, &err, EVICPRESS_ARGUMENT);
     int number = enter_at(plan, update->id, error);
     if (number < 0)
         return number;
@@ -328,7 +328,7 @@ int evp_plan_status(struct evp_plan *plan, struct evp_plan_state *state, struct 
 {
     *state = (struct evp_plan_state){ 0 };
     if (enter(plan, error))
-        return EVP_MEMORY;
+        return EVICPRESS_MEMORY;
     const struct incremental_state *now = incremental_state(plan->live.incremental);
     const struct tiers *tiers = &plan->live.opened.tiers;
     struct plan as_plan = { .objective = now->objective, .upper_bound = now->upper_bound };
@@ -343,7 +343,7 @@ int evp_plan_status(struct evp_plan *plan, struct evp_plan_state *state, struct 
         state->tier[t].free_bytes = now->free[t];
     }
     pthread_mutex_unlock(&plan->fork.lock);
-    return EVP_OK;
+    return EVICPRESS_OK;
 }
 
 /* A lock goes to whoever comes first, and the thread that gives it back is there already. */
@@ -376,23 +376,23 @@ static int save(struct evp_plan *plan, const char *manifest, struct evp_error *e
     struct err err;
 
     if (enter(plan, error))
-        return EVP_MEMORY;
+        return EVICPRESS_MEMORY;
     int code = copy_plan(plan, &save, &err);
     pthread_mutex_unlock(&plan->fork.lock);
     if (code)
-        return evp_error_from(error, &err, EVP_ARGUMENT);
+        return evp_error_from(error, &err, EVICPRESS_ARGUMENT);
     code = live_save_write(&plan->live, &save, manifest, &err);
     pthread_mutex_lock(&plan->fork.lock);
     live_save_end(&plan->live);
     pthread_mutex_unlock(&plan->fork.lock);
     live_save_release(&save);
-    return code ? evp_error_from(error, &err, EVP_ARGUMENT) : EVP_OK;
+    return code ? evp_error_from(error, &err, EVICPRESS_ARGUMENT) : EVICPRESS_OK;
 }
 
 int evp_plan_save(struct evp_plan *plan, const char *manifest, struct evp_error *error)
 {
     if (!is_path(manifest))
-        return evp_error_set(error, EVP_ARGUMENT, "manifest is not a path");
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "manifest is not a path");
     pthread_mutex_lock(&plan->saving);
     int code = save(plan, manifest, error);
     pthread_mutex_unlock(&plan->saving);

@@ -6,8 +6,8 @@
  */
 #include "base/safetensors.h"
 #include "formats/payload_prefix.h"
-#include "loader/libevp/evp_fetch.h"
-#include "loader/libevp/evp_find.h"
+#include "loader/libevicpress/evp_fetch.h"
+#include "loader/libevicpress/evp_find.h"
 #include "loader/store/blob_payload.h"
 
 #include <stdatomic.h>
@@ -98,15 +98,15 @@ int evp_payload_open(struct evp_payload **payload, struct evp_store *store, cons
 
     *payload = NULL;
     if (prefix_check(prefix, error))
-        return EVP_ARGUMENT;
+        return EVICPRESS_ARGUMENT;
     struct evp_payload *p = calloc(1, sizeof(*p));
     if (!p)
-        return evp_error_set(error, EVP_MEMORY, "out of memory");
+        return evp_error_set(error, EVICPRESS_MEMORY, "out of memory");
     int code = prefix_open(store, prefix, &p->file, &err);
     if (code == PREFIX_GONE)
         code = prefix_gone(&p->file, error);
     else if (code || open_payload(p, prefix, &err))
-        code = evp_error_from(error, &err, EVP_DAMAGED);
+        code = evp_error_from(error, &err, EVICPRESS_DAMAGED);
     if (code)
         evp_payload_close(p);
     else
@@ -143,7 +143,7 @@ static int unknown_tensor(struct evp_error *error, const char *name)
     struct err err;
 
     err_set(&err, ERR_FORMAT, "the payload has no tensor '%.80s'", name);
-    return evp_error_set(error, EVP_UNKNOWN, err.msg);
+    return evp_error_set(error, EVICPRESS_UNKNOWN, err.msg);
 }
 
 int evp_locate(struct evp_payload *payload, const char *tensor, struct evp_location *location, struct evp_error *error)
@@ -156,7 +156,7 @@ int evp_locate(struct evp_payload *payload, const char *tensor, struct evp_locat
         locate(payload, t, location);
     else
         *location = (struct evp_location){ .fd = payload->file.blob.fd, .size = payload->size };
-    return EVP_OK;
+    return EVICPRESS_OK;
 }
 
 int evp_locate_at(struct evp_payload *payload, size_t i, struct evp_location *location, struct evp_error *error)
@@ -264,21 +264,21 @@ int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, 
     if (!t)
         return unknown_tensor(error, range->tensor ? range->tensor : "");
     for (size_t i = 0; i < sizeof(range->reserved) / sizeof(*range->reserved); i++)
-        if (range->reserved[i] || (range->verify != EVP_VERIFY && range->verify != EVP_TRUST))
-            return evp_error_set(error, EVP_ARGUMENT, "reserved or verify is out of range");
+        if (range->reserved[i] || (range->verify != EVICPRESS_VERIFY && range->verify != EVICPRESS_TRUST))
+            return evp_error_set(error, EVICPRESS_ARGUMENT, "reserved or verify is out of range");
     if (range_pieces(t, range, payload->part, &pieces, &err))
-        return evp_error_from(error, &err, EVP_ARGUMENT);
+        return evp_error_from(error, &err, EVICPRESS_ARGUMENT);
     if (size < pieces.n * pieces.bytes)
-        return evp_error_set(error, EVP_SMALL, "the buffer is smaller than the range");
+        return evp_error_set(error, EVICPRESS_SMALL, "the buffer is smaller than the range");
     bool whole = pieces.n * pieces.bytes == t->bytes;
-    bool check = range->verify == EVP_VERIFY && !blob_verifies(&payload->file.blob) &&
+    bool check = range->verify == EVICPRESS_VERIFY && !blob_verifies(&payload->file.blob) &&
                  (whole || !payload->whole[t - payload_of(payload)->st.tensor]);
     int code = check && !whole ? verify(payload, t, NULL, &err) : 0;
     if (!code)
         code = fetch_pieces(payload, t, &pieces, buffer, &err);
     if (!code && check && whole)
         code = verify(payload, t, buffer, &err);
-    return code ? evp_error_from(error, &err, EVP_DAMAGED) : EVP_OK;
+    return code ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : EVICPRESS_OK;
 }
 
 /* ---- a part of a context -------------------------------------------------------------- */
@@ -304,7 +304,7 @@ static int fetch_tensors(struct evp_payload *p, int verify_them, char *to, char 
         digest_xxh3_hex(to, n, checksum[i]);
         to += n;
     }
-    return EVP_OK;
+    return EVICPRESS_OK;
 }
 
 static int fetch_part(struct evp_payload *p, int verify_it, const struct evp_prefix *prefix, char *to,
@@ -317,10 +317,10 @@ static int fetch_part(struct evp_payload *p, int verify_it, const struct evp_pre
     struct err err;
 
     if (!part.checksum)
-        return evp_error_set(error, EVP_MEMORY, "out of memory");
+        return evp_error_set(error, EVICPRESS_MEMORY, "out of memory");
     int code = fetch_tensors(p, verify_it, to + header, part.checksum, error);
     if (!code && payload_part_header(whole, p->size, &part, &text, &err))
-        code = evp_error_from(error, &err, EVP_DAMAGED);
+        code = evp_error_from(error, &err, EVICPRESS_DAMAGED);
     if (!code)
         memcpy(to, text.at, text.n);
     buf_release(&text);

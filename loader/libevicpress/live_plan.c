@@ -3,7 +3,7 @@
  * An event checks its arguments and reserves memory first, so that a refusal changes nothing; then the planner decides;
  * then texts and numbers follow it. Only the planner can run out of memory half-way: the plan is broken then.
  */
-#include "loader/libevp/live_plan.h"
+#include "loader/libevicpress/live_plan.h"
 
 #include "base/array.h"
 #include "base/parallel.h"

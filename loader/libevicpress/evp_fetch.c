@@ -1,7 +1,7 @@
 /* evp_fetch.c - the payload of a found prefix: its file opened, wherever it lies now, and read whole. */
-#include "loader/libevp/evp_fetch.h"
+#include "loader/libevicpress/evp_fetch.h"
 
-#include "loader/libevp/evp_find.h"
+#include "loader/libevicpress/evp_find.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@ int prefix_check(const struct evp_prefix *prefix, struct evp_error *error)
                   digest_is_hex(prefix->token_digest) && memchr(prefix->checksum, '\0', sizeof(prefix->checksum)) &&
                   memchr(prefix->config, '\0', sizeof(prefix->config)) && prefix->n_tokens > 0;
 
-    return filled ? EVP_OK : evp_error_set(error, EVP_ARGUMENT, "prefix is not one that evp_find() has filled");
+    return filled ? EVICPRESS_OK
+                  : evp_error_set(error, EVICPRESS_ARGUMENT, "prefix is not one that evp_find() has filled");
 }
 
 /* The record of a part in a tier: that of the payload it was found in. */
@@ -103,9 +104,9 @@ int prefix_gone(const struct prefix_file *f, struct evp_error *error)
     struct err err;
 
     if (!*f->path)
-        return evp_error_set(error, EVP_GONE, "the prefix is no longer placed");
+        return evp_error_set(error, EVICPRESS_GONE, "the prefix is no longer placed");
     err_set(&err, ERR_IO, "the prefix is no longer placed: '%s' is not there", f->path);
-    return evp_error_set(error, EVP_GONE, err.msg);
+    return evp_error_set(error, EVICPRESS_GONE, err.msg);
 }
 
 static int read_whole(const struct prefix_file *f, const struct evp_prefix *prefix, int verify, void *buffer,
@@ -114,7 +115,7 @@ static int read_whole(const struct prefix_file *f, const struct evp_prefix *pref
     char checksum[XXH3_HEX];
     int code = read_at(f, buffer, (size_t)prefix->size, 0, err);
 
-    if (code || verify == EVP_TRUST)
+    if (code || verify == EVICPRESS_TRUST)
         return code;
     digest_xxh3_hex(buffer, (size_t)prefix->size, checksum);
     return strcmp(checksum, prefix->checksum) == 0
@@ -130,9 +131,9 @@ int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *bu
     struct err err;
 
     if (prefix_check(prefix, error))
-        return EVP_ARGUMENT;
+        return EVICPRESS_ARGUMENT;
     if (size < prefix->size)
-        return evp_error_set(error, EVP_SMALL, "the buffer is smaller than the payload");
+        return evp_error_set(error, EVICPRESS_SMALL, "the buffer is smaller than the payload");
     if (prefix_found(prefix).whole.n_tokens)
         return part_fetch(store, prefix, buffer, error);
     int code = prefix_open(store, prefix, &f, &err);
@@ -142,5 +143,5 @@ int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *bu
         code = read_whole(&f, prefix, store->verify, buffer, &err);
         blob_close(&f.blob);
     }
-    return code ? evp_error_from(error, &err, EVP_DAMAGED) : EVP_OK;
+    return code ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : EVICPRESS_OK;
 }

@@ -1,6 +1,6 @@
 /* live_plan.h - a plan that a serving process keeps up to date between two nightly ones: texts and variants of the
  * contexts, around the planner's arithmetic (planner/incremental.h), which knows numbers only. Several threads may not
- * use one: loader/libevp/evp_plan.c has the lock.
+ * use one: loader/libevicpress/evp_plan.c has the lock.
  *
  * For the planner, a config's number is the index among the variants of that context. So that a context can stay where
  * it is when it gets other variants, its present variant keeps its number, and there may be holes: variants whose

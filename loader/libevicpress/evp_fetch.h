@@ -2,7 +2,7 @@
 #ifndef EVP_EVP_FETCH_H
 #define EVP_EVP_FETCH_H
 
-#include "loader/libevp/evp_store.h"
+#include "loader/libevicpress/evp_store.h"
 
 enum { PREFIX_GONE = 1 };
 
@@ -15,13 +15,13 @@ struct prefix_file {
  * f->blob. */
 int prefix_open(struct evp_store *store, const struct evp_prefix *prefix, struct prefix_file *f, struct err *err);
 
-/* Has evp_find() filled it, as far as one can see? EVP_OK, or EVP_ARGUMENT. */
+/* Has evp_find() filled it, as far as one can see? EVICPRESS_OK, or EVICPRESS_ARGUMENT. */
 int prefix_check(const struct evp_prefix *prefix, struct evp_error *error);
 
 /* Writes a part of a context as a payload of its own into a buffer of prefix->size bytes. An evp_code. */
 int part_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, struct evp_error *error);
 
-/* The sentence of PREFIX_GONE: EVP_GONE. */
+/* The sentence of PREFIX_GONE: EVICPRESS_GONE. */
 int prefix_gone(const struct prefix_file *f, struct evp_error *error);
 
 /* Reads n bytes at an offset. ERR_IO: it was cut, too. */

@@ -9,9 +9,9 @@
 #define EVP_EVP_STORE_H
 
 #include "formats/manifest.h"
-#include "loader/libevp/evp.h"
-#include "loader/libevp/evp_error.h"
-#include "loader/libevp/evp_fork.h"
+#include "loader/libevicpress/evicpress.h"
+#include "loader/libevicpress/evp_error.h"
+#include "loader/libevicpress/evp_fork.h"
 #include "loader/store/index.h"
 #include "loader/store/medium.h"
 #include "loader/store/tier_store.h"
@@ -27,7 +27,7 @@ struct stamp {
 };
 
 struct view {
-    struct evp_error why; // nothing is found there; .code EVP_OK: something may be
+    struct evp_error why; // nothing is found there; .code EVICPRESS_OK: something may be
     int folder;           // -1: not a folder, or it does not exist
     struct index index;
     struct medium medium;

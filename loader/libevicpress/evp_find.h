@@ -2,7 +2,7 @@
 #ifndef EVP_EVP_FIND_H
 #define EVP_EVP_FIND_H
 
-#include "loader/libevp/evp_store.h"
+#include "loader/libevicpress/evp_store.h"
 
 #include <string.h>
 
