@@ -48,9 +48,9 @@ extern "C" {
 #endif
 
 /* Of the library, the tools and their man pages; the Makefile reads it from here. */
-#define EVICPRESS_VERSION       "0.2.0"
+#define EVICPRESS_VERSION       "0.3.0"
 #define EVICPRESS_VERSION_MAJOR 0
-#define EVICPRESS_VERSION_MINOR 2
+#define EVICPRESS_VERSION_MINOR 3
 #define EVICPRESS_VERSION_PATCH 0
 
 #define EVICPRESS_API __attribute__((visibility("default")))
@@ -258,7 +258,7 @@ EVICPRESS_API int evp_refresh(struct evp_store *store, struct evp_error *error);
 /* NULL is fine. No other call on the store may be at work. */
 EVICPRESS_API void evp_close(struct evp_store *store);
 
-/* The version of the library that is at work, "0.2.0"; EVICPRESS_VERSION is that of the header. */
+/* The version of the library that is at work, "0.3.0"; EVICPRESS_VERSION is that of the header. */
 EVICPRESS_API const char *evp_version(void);
 
 /* What a code means, in words; never NULL. */
