@@ -260,7 +260,7 @@ test:
 ## test-all: the same with all of them: for who touches kernels, engine or methods
 test-all:
 	@scripts/setup
-	@$(MAKE) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) cuda golden"
+	@$(MAKE) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) cuda golden" EVP_TEST=all
 .PHONY: test-all test-after-setup check-golden
 test-after-setup: $(CHECKED)
 	@$(MAKE) --no-print-directory build/cuda/plain/evp-cuda.so
