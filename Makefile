@@ -239,7 +239,7 @@ threaded: $(THREADED)
 check-tsan: $B/evp-plan $B/evp-load $B/evp-show $B/tests/tools/make-load
 	@$(MAKE) --no-print-directory CONFIG=tsan threaded
 	$(Q)tests/tsan $B build/tsan
-## programs: compile everything: tools, tests, fuzz targets, benchmarks
+## programs: compile all tools, tests, fuzz targets and benchmarks
 .PHONY: programs
 programs: $(CHECKED) $(PROGRAMS) $(THREADED)
 # Code where the address sanitizer can find errors: parsers, memory, and the loader's files. Only for CONFIG=asan. Long
@@ -309,7 +309,7 @@ $B/man/%.1: $B/% scripts/manpage
 OPTION_TOOLS := $(filter-out $(SCRIPTS),$(TOOLS))
 
 PREFIX ?= /usr/local
-## install: tools, the cuda backend, man pages, completion, libevicpress with its media, header and pkg-config file, under PREFIX (/usr/local)
+## install: tools, cuda backend, man pages, completion, libevicpress with media, header and pkg-config file, under PREFIX (/usr/local)
 install: all $(MANS) install-lib install-completion
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/evp
 	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
