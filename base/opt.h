@@ -214,7 +214,7 @@ int opt_finish(int status);
  * and returns it. */
 int opt_split(const char *list, int (*each)(void *arg, const char *item, size_t n), void *arg);
 
-/* This program's release, "0.2.0", the same for all commits that lead to it. */
+/* This program's release, "0.3.0", the same for all commits that lead to it. */
 const char *opt_release(void);
 
 #endif
