@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- what is not read ------------------------------------------------------ */
+/* ---- skipped files --------------------------------------------------------- */
 
 /* Does a folder of the path or the file begin with a dot? */
 static bool is_hidden(const char *path)

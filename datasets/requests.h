@@ -39,7 +39,7 @@ struct requests {
 
     /* results */
     struct map models;        // every model in the logs, wanted or not
-    struct request_line line; // its counts are those of the first reading
+    struct request_line line; // with the counts of the first reading
     int64_t n_lines, n_damaged;
     int64_t n_used;     // requests to wanted models
     int64_t n_timeless; // of these, without a time

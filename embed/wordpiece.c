@@ -195,7 +195,7 @@ static const struct wordpiece_special *special_at(const struct wordpiece *w, con
     return found;
 }
 
-/* Splits off special tokens from left to right in the raw text; only what is between them is normalised. */
+/* Splits off special tokens from left to right in the raw text; only the text between them is normalised. */
 int wordpiece_encode(const struct wordpiece *w, const char *text, size_t n, struct tokens *out, struct err *err)
 {
     size_t from = 0; /* where the ordinary text before `at` begins */

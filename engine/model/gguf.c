@@ -136,8 +136,7 @@ struct gguf_reader {
     const uint8_t *start;
     struct cursor at;
     int n_values, n_tensors;
-    uint64_t
-        *offset; // (n_tensors): of the tensors' data from the start of all data, which is known only after the table
+    uint64_t *offset; // (n_tensors): of the tensors' data, from the start of all data
 };
 
 static int read_values(struct gguf_reader *r, struct err *err)

@@ -15,7 +15,7 @@ enum {
     DIM_MAX = 1 << 20,
     LAYERS_MAX = 1024,
     EXPERTS_MAX = 1024,
-    HEAD_DIM_MAX = 1024, // what the reference backend's attention holds
+    HEAD_DIM_MAX = 1024, // the limit of the reference backend's attention
     VOCAB_MAX = 1 << 24,
     TOKENS_MAX = 1 << 24, // published models claim up to 10 * 2^20
     JSON_MAX = 256 << 20,

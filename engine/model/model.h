@@ -1,4 +1,4 @@
-/* model.h - a model file opened for reading: what the model is, and its weights.
+/* model.h - a model file opened for reading: the model's config and its weights.
  *
  * Two containers, one view: GGUF, in one file or several numbered ones, and a Hugging Face folder (config.json,
  * model.safetensors or shards with an index, tokenizer.json). engine/model/dequant.h has the number formats. Tensors

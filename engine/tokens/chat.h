@@ -1,4 +1,4 @@
-/* chat.h - the two halves of a chat template around one user message, and what it puts between several messages.
+/* chat.h - the two halves of a chat template around one user message, and its text between several messages.
  *
  * Templates are Jinja programs, and this is not a Jinja interpreter. Words in a template tell its family; the two
  * halves of each family were rendered once with Jinja and are stored in a table. Three properties are read from the

@@ -58,7 +58,7 @@ bool tokenizer_stops(const struct tokenizer *t, int32_t id);
  * of an empty text. */
 int tokenizer_chat_digest(const struct tokenizer *t, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
 
-/* A prompt is what a server sends to the model as one string: head, text, `ask` with {question} replaced, tail. Head
+/* A prompt is the string that a server sends to the model: head, text, `ask` with {question} replaced, tail. Head
  * and tail are the halves of the chat template around one user message; special tokens are parsed in them alone.
  * Without a template the tail is "", and the head is the text of the first token where the model wants one before every
  * text.
@@ -91,7 +91,7 @@ struct prompt_ids {
     size_t searched;        // bytes of the rest where no added token begins
     size_t head;            // bytes of the rest that belong to the head
     bool trims;             // white space at both ends of a message is left out
-    bool trim_begin; // white space at the beginning of the message is left out; the message has no other text yet
+    bool trim_begin;        // the message is empty so far, and white space at its beginning is left out
 };
 void prompt_ids_release(struct prompt_ids *p); // zeroed is fine
 
