@@ -1,4 +1,4 @@
-/* cuda_load.c - finds the shared object with the cuda backend, and says what is missing when there is none.
+/* cuda_load.c - finds the shared object with the cuda backend, or says what is missing.
  *
  * The object stays open until the process ends: CUDA's libraries do not survive being closed.
  */
@@ -13,7 +13,7 @@
 #define TEXT_OF(name)   #name
 #define SYMBOL_OF(name) TEXT_OF(name)
 
-/* The folder of the running program, without the last '/'. 0 when /proc says nothing. */
+/* The length of the running program's folder, without the last '/', at the start of path; 0 when /proc does not say. */
 static size_t own_folder(char *path, size_t cap)
 {
     ssize_t n = readlink("/proc/self/exe", path, cap - 1);
@@ -23,7 +23,7 @@ static size_t own_folder(char *path, size_t cap)
     return n > 0 ? (size_t)n - 1 : 0;
 }
 
-/* Both places where the object may be, to *beside and *installed. */
+/* Both paths where the object may be. */
 static int places(struct buf *beside, struct buf *installed, struct err *err)
 {
     char program[4096];
