@@ -12,7 +12,7 @@ int backend_check_dtype(const char *dtype, struct err *err)
 {
     if (strcmp(dtype, "auto") == 0 || strcmp(dtype, "f32") == 0 || strcmp(dtype, "bf16") == 0)
         return 0;
-    return err_set(err, ERR_USAGE, "unknown dtype '%s'; it is one of %s", dtype, BACKEND_DTYPES);
+    return err_set(err, ERR_USAGE, "dtype '%s' is not one of %s", dtype, BACKEND_DTYPES);
 }
 
 /* cuda where there is a device; otherwise cpu, with the reason. Only ERR_DEVICE leads to cpu: a device without memory
