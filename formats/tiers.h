@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum tier_kind { TIER_GPU, TIER_DRAM, TIER_FILE, TIER_REDIS, TIER_LMCACHE };
+enum tier_kind { TIER_GPU, TIER_DRAM, TIER_FILE, TIER_REDIS, TIER_LMCACHE, TIER_KINDS };
 enum { TIER_NAME = 32, TIER_MAX = 64, TIER_CONFIGS = 64, TIER_LOADS = 16, TIER_READS_MAX = 4096 };
 
 /* What was measured with so many reads at once. */
@@ -77,6 +77,12 @@ static inline bool tier_is_folder(const struct tier *t)
     return t->kind == TIER_DRAM || t->kind == TIER_FILE;
 }
 
+/* Is it a medium elsewhere that evp-load serves, by a folder for its `state`? */
+static inline bool tier_is_remote(const struct tier *t)
+{
+    return t->kind == TIER_REDIS;
+}
+
 /* The folder of a tier's index and lock, on this machine: a folder's own, another one's `state`; NULL: it has none, and
  * is served by nothing of ours. */
 static inline const char *tier_folder(const struct tier *t)
@@ -112,6 +118,7 @@ static inline double tier_read_sd_s(const struct tier *t, double read_s)
 
 const char *tier_kind_name(enum tier_kind kind);
 bool tier_kind_find(const char *name, enum tier_kind *kind); // false: no such kind
+enum tier_kind tier_kind_of(const char *uri);                // by how a uri begins; TIER_FILE: as no other
 int tier_set_name(struct tier *t, const char *name, struct err *err) MUST_CHECK;
 int tier_set_pool(struct tier *t, const char *pool, struct err *err) MUST_CHECK;
 int tier_add_config(struct tier *t, const char *config, struct err *err) MUST_CHECK; // another one that it may hold
