@@ -1,7 +1,7 @@
 /* cuda_best.cu - the most likely token of each row: logits by cuda_gemm() in blocks of rows, then one pass over each
  * row of logits.
  *
- * The number of rows in a block depends only on the number of tokens, and a product gives a row the same bits in any
+ * The number of rows in a block depends only on the vocabulary size, and a product gives a row the same bits in any
  * block, so a row's best does not depend on the other rows. The search is exact: the largest logit, its lowest id, and
  * the largest of the rest are the same in any order.
  */

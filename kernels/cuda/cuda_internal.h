@@ -186,7 +186,7 @@ void cuda_silu_mul(struct backend *be, struct mat out, struct mat gate_up);
 void cuda_copy_slots(struct backend *be, const struct kv_store *store, const struct kv_shape *shape,
                      const struct slot_copy *copy);
 
-/* cuda_best.cu: logits by cuda_gemm() in blocks of rows whose size depends only on the number of tokens. */
+/* cuda_best.cu: logits by cuda_gemm() in blocks of rows; the rows of a block depend only on the vocabulary size. */
 void cuda_best(struct backend *be, struct best *best, struct mat x, const struct weight *head);
 cuda_bytes_fn cuda_best_bytes;
 
