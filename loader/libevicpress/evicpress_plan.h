@@ -123,12 +123,12 @@ EVICPRESS_API int evp_plan_open(struct evp_plan **plan, const char *manifest, st
 
 /* A context comes, changes, goes; the plan's answer is *operations. `operations` may be NULL: evp_plan_save() writes
  * them down too. On failure it is empty, and the plan is what it was. After EVICPRESS_MEMORY the plan may only be closed. */
-EVICPRESS_API int evp_plan_admit(struct evp_plan *plan, const struct evp_context *context, struct evp_operations *operations,
-                           struct evp_error *error);
-EVICPRESS_API int evp_plan_update(struct evp_plan *plan, const struct evp_update *update, struct evp_operations *operations,
-                            struct evp_error *error);
+EVICPRESS_API int evp_plan_admit(struct evp_plan *plan, const struct evp_context *context,
+                                 struct evp_operations *operations, struct evp_error *error);
+EVICPRESS_API int evp_plan_update(struct evp_plan *plan, const struct evp_update *update,
+                                  struct evp_operations *operations, struct evp_error *error);
 EVICPRESS_API int evp_plan_remove(struct evp_plan *plan, const char *id, struct evp_operations *operations,
-                            struct evp_error *error);
+                                  struct evp_error *error);
 
 EVICPRESS_API void evp_operations_release(struct evp_operations *operations); /* NULL and empty are fine */
 
