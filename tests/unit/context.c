@@ -186,7 +186,7 @@ Test(context, streams_with_a_wrong_row_are_refused_with_its_line)
         { "{\"evp\":\"contexts\",\"version\":2}\n", "is of version 2; this program reads version 1" },
         { "{\"evp\":\"questions\",\"version\":1}\n", "holds questions, not contexts" },
         { "{\"evp\":\"contexts\",\"version\":1}\n{\"id\":\"a\",\"text\":\"1\"}\n{\"end\":true,\"rows\":2}\n",
-          "has 1 rows where its end line says 2" },
+          "has 1 rows, but its end line says 2" },
         { "{\"evp\":\"contexts\",\"version\":1}\n{\"id\":\"a\",\"text\":\"1\"}\n{\"end\":true,\"rows\":1}\n{}\n",
           "a row after the end line" },
     };

@@ -501,7 +501,7 @@ Test(manifest, refuses_texts_that_lie)
         { "\"prefill_s\":1.5", "\"prefill\":1.5", "line 2: field 'prefill_s' is missing" },
         { "\"pin\":\"ssd\"", "\"pin\":\"tape\"", "line 2: field 'pin': tier 'tape' is not in the header" },
         { "\"min_quality\":0.125", "\"min_quality\":-1", "line 1: field 'min_quality' is below zero" },
-        { "\"rows\":2", "\"rows\":3", "has 2 rows where its end line says 3" },
+        { "\"rows\":2", "\"rows\":3", "has 2 rows, but its end line says 3" },
         { "{\"end\":true", "{\"dne\":true", "line 4: field 'id' is missing" },
     };
     char path[] = "/tmp/evp-manifest-XXXXXX";
