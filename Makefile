@@ -38,14 +38,14 @@ ALL_CFLAGS  = -std=c11 $(WARN) $(CFLAGS_$(CONFIG)) -fPIC -fvisibility=hidden -I.
               -include base/banned.h $(CFLAGS)
 ALL_LDFLAGS = $(CFLAGS_$(CONFIG)) -fopenmp -Wl,--as-needed $(LDFLAGS)
 # --as-needed: a tool is bound only to the libraries whose code it has, so evp-plan needs no BLAS.
-LDLIBS = -ldnnl $(HDF5_LIBS) -larchive -lcurl -lcjson -lpcre2-8 -lutf8proc -lsqlite3 -lhiredis -lssl -lcrypto -lpthread -lm
+LDLIBS = -ldnnl $(HDF5_LIBS) -larchive -lcurl -lcjson -lpcre2-8 -lutf8proc -lsqlite3 -lcrypto -lpthread -lm
 HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null)
 HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 
 # ---- what is built from what -------------------------------------------------
 DIRS  := base formats kernels kernels/reference kernels/cpu kernels/cuda methods engine/model engine/tokens engine/transformer \
          embed datasets qgen planner profiler/table profiler/score profiler/run placement report aiming \
-         loader/store loader/redis loader/load loader/libevicpress
+         loader/store loader/load loader/libevicpress
 LIB_C := $(wildcard $(DIRS:%=%/*.c)) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
 LIB_O := $(LIB_C:%.c=$B/%.o)
 SCRIPTS := $B/evp $B/evp-demo
@@ -54,12 +54,16 @@ NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 CUDA ?= $(if $(NVCC),1,0)
 # Without sanitizers: it is tested on an emulated device under those (tests/cuda).
 PLUGIN := $(if $(filter 0,$(CUDA)),,$(if $(filter release,$(CONFIG)),$B/evp-cuda.so))
+# Media that are no folders, loader/NAME/: each is one object that is opened on demand (loader/store/medium.h).
+MEDIUM_NAMES := redis
+MEDIUM_LIBS_redis := -lhiredis -lssl
+MEDIA := $(MEDIUM_NAMES:%=$B/evp-%.so)
 FUZZ  := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 
-## all: every tool, the loader's library, the cuda backend where nvcc is, into build/release
+## all: every tool, the loader's library, its media, the cuda backend where nvcc is, into build/release
 .PHONY: all check check-layers check-format check-unit check-cli check-fuzz clean demo bench format fuzz help install \
         man setup test oracles FORCE
-all: $(TOOLS) $B/libevicpress.so $(PLUGIN)
+all: $(TOOLS) $B/libevicpress.so $(MEDIA) $(PLUGIN)
 
 $(filter-out $(SCRIPTS),$(TOOLS)): $B/%: $B/cmd/%.o $B/evicpress.a
 	@echo "  LINK    $@"
@@ -75,16 +79,27 @@ $B/evicpress.a: $(LIB_O)
 	  [ -z "$$twice" ] || { echo "defined in two files: $$twice"; exit 1; }
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-# What a serving system links: the objects of these folders and nothing else, linked to cJSON, OpenSSL, SQLite and
-# hiredis alone, so it can need no model, GPU, BLAS or OpenMP; only what its public headers declare is visible.
-LIBEVICPRESS_DIRS := base formats planner loader/store loader/redis loader/libevicpress
-LIBEVICPRESS_LIBS := -lcjson -lssl -lcrypto -lsqlite3 -lhiredis -lpthread -lm
+# What a serving system links: the objects of these folders and nothing else, linked to cJSON, libcrypto and SQLite
+# alone, so it can need no model, GPU, BLAS or OpenMP; only what its public headers declare is visible.
+LIBEVICPRESS_DIRS := base formats planner loader/store loader/libevicpress
+LIBEVICPRESS_LIBS := -lcjson -lcrypto -lsqlite3 -lpthread -lm
 LIBEVICPRESS_O := $(patsubst %.c,$B/%.o,$(filter-out base/http.c base/archive.c formats/access.c,$(wildcard $(LIBEVICPRESS_DIRS:%=%/*.c))))
 $B/libevicpress.so: $(LIBEVICPRESS_O) loader/libevicpress/libevicpress.map
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,-soname,libevicpress.so.1 -Wl,--no-undefined -Wl,--as-needed \
 	  -Wl,--version-script=loader/libevicpress/libevicpress.map $(LDFLAGS) $(LIBEVICPRESS_O) $(LIBEVICPRESS_LIBS) -o $@
 	$(Q)ln -sf libevicpress.so $B/libevicpress.so.1
+
+# A medium has hidden copies of what it uses of libevicpress's objects.
+$B/libevicpress-objects.a: $(LIBEVICPRESS_O)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+define medium
+$B/evp-$1.so: $(patsubst %.c,$B/%.o,$(wildcard loader/$1/*.c)) $B/libevicpress-objects.a
+	@echo "  LINK    $$@"
+	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,--no-undefined -Wl,--as-needed -Wl,--exclude-libs,ALL $(LDFLAGS) $$^ \
+	  $(MEDIUM_LIBS_$1) $(LIBEVICPRESS_LIBS) -o $$@ && chmod 644 $$@
+endef
+$(foreach name,$(MEDIUM_NAMES),$(eval $(call medium,$(name))))
 
 # The cuda backend: one object that the tools open on demand (kernels/cuda/cuda.h). Nothing of CUDA is linked into them.
 # For compute capability 8.x and 9.0, and for later ones as PTX.
@@ -136,8 +151,15 @@ $B/version: FORCE
 $B/base/opt.o: $B/version
 
 # ---- tests -------------------------------------------------------------------
+# Media where tests/unit/all and the benchmarks look for them, as programs in PREFIX/bin do; and one that is none of ours.
+TEST_MEDIA := $(MEDIUM_NAMES:%=$B/tests/lib/evp/evp-%.so) $B/tests/lib/evp/evp-lmcache.so
+$B/tests/lib/evp/evp-lmcache.so: $B/tests/plugins/lmcache.so
+$(MEDIUM_NAMES:%=$B/tests/lib/evp/evp-%.so): $B/tests/lib/evp/%: $B/%
+$(TEST_MEDIA):
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
 UNIT_O := $(patsubst %.c,$B/%.o,$(wildcard tests/unit/*.c tests/kernels/*.c))
-$B/tests/unit/all: $(UNIT_O) $B/evicpress.a
+$B/tests/unit/all: $(UNIT_O) $B/evicpress.a | $(TEST_MEDIA)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ -lcriterion $(LDLIBS) -lmicrohttpd -o $@
 # Small programs that make what tests need.
@@ -153,15 +175,19 @@ $(TEST_PLUGINS): %.so: %.o $B/evicpress.a
 $B/tests/http/mock: $B/tests/http/mock.o $B/evicpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lmicrohttpd -o $@
+# What Redis replies: with the medium itself, and a way to connect of its own.
+$B/tests/fuzz/redis $B/explore/redis: private LDLIBS := $(MEDIUM_LIBS_redis) $(LDLIBS)
+$B/tests/fuzz/redis $B/explore/redis: $(patsubst %.c,$B/%.o,$(wildcard loader/redis/*.c))
 $B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/evicpress.a
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
+	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
 # Programs that scripts drive: tests/bench/NAME.c, tests/golden/NAME/PROGRAM.c. Those that plan share the instances.
 PROGRAMS := $(patsubst %.c,$B/%,$(filter-out tests/bench/instance.c tests/bench/gemm_rate.c tests/bench/bench.c tests/bench/ops.c,$(wildcard tests/bench/*.c tests/golden/*/*.c)))
 $B/tests/bench/plan $B/tests/bench/incremental $B/tests/bench/table $B/tests/bench/admit $B/tests/bench/aim: $B/tests/bench/instance.o
 $B/tests/bench/engine $B/tests/bench/profile: $B/tests/bench/gemm_rate.o
 $B/tests/bench/profile $B/tests/bench/job: $B/tests/bench/bench.o
 $B/tests/bench/job: $B/tests/bench/ops.o
+$B/tests/bench/media: | $(TEST_MEDIA)
 $(PROGRAMS): $B/%: $B/%.o $B/evicpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
@@ -173,7 +199,7 @@ $B/tests/bench/ceilings: tests/bench/ceilings.cu
 $B/explore/%: $B/tests/fuzz/%.o $B/evicpress.a
 	@echo "  LINK    $@"
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
 
 ## check: what needs no network, no model and under a minute
 # What the groups of tests run.
@@ -216,11 +242,12 @@ check-tsan: $B/evp-plan $B/evp-load $B/evp-show $B/tests/tools/make-load
 ## programs: everything that is compiled: tools, tests, fuzz targets, benchmarks
 .PHONY: programs
 programs: $(CHECKED) $(PROGRAMS) $(THREADED)
-# What the address sanitizer can find something in: parsers, memory, and the loader's files. CONFIG=asan alone.
+# What the address sanitizer can find something in: parsers, memory, and the loader's files. CONFIG=asan alone. Tests that
+# repeat arithmetic for long are left to CONFIG=asan check.
 .PHONY: check-asan
 check-asan: $(CHECKED)
 	@rm -f $B/*.count
-	@tests/group $B unit $(MAKE) --no-print-directory check-unit
+	@tests/group $B unit tests/unit/run $B quick
 	@tests/group $B fuzz $(MAKE) --no-print-directory check-fuzz
 	@tests/group $B cli tests/cli/run $B load show import
 	@tests/summary $B
@@ -282,11 +309,11 @@ $B/man/%.1: $B/% scripts/manpage
 OPTION_TOOLS := $(filter-out $(SCRIPTS),$(TOOLS))
 
 PREFIX ?= /usr/local
-## install: tools, the cuda backend, man pages, completion, libevicpress with its header and pkg-config file, under PREFIX (/usr/local)
+## install: tools, the cuda backend, man pages, completion, libevicpress with its media, header and pkg-config file, under PREFIX (/usr/local)
 install: all $(MANS) install-lib install-completion
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/evp
 	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
-	$(if $(PLUGIN),install -d $(DESTDIR)$(PREFIX)/lib/evp && install -m 644 $(PLUGIN) $(DESTDIR)$(PREFIX)/lib/evp)
+	$(if $(PLUGIN),install -m 644 $(PLUGIN) $(DESTDIR)$(PREFIX)/lib/evp)
 	install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 formats/manifest.schema.json $(DESTDIR)$(PREFIX)/share/evp
 .PHONY: install-completion
@@ -301,8 +328,9 @@ install-completion:
 	  ln -sf evp.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$tool.fish || exit; done
 # What a serving system needs.
 .PHONY: install-lib
-install-lib: $B/libevicpress.so
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+install-lib: $B/libevicpress.so $(MEDIA)
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/lib/evp $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(MEDIA) $(DESTDIR)$(PREFIX)/lib/evp
 	install -m 755 $B/libevicpress.so $(DESTDIR)$(PREFIX)/lib/libevicpress.so.1
 	ln -sf libevicpress.so.1 $(DESTDIR)$(PREFIX)/lib/libevicpress.so
 	install -m 644 loader/libevicpress/evicpress.h loader/libevicpress/evicpress_plan.h $(DESTDIR)$(PREFIX)/include

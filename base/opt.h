@@ -193,7 +193,7 @@ int opt_finish(int status);
  * result and returns it. */
 int opt_split(const char *list, int (*each)(void *arg, const char *piece, size_t n), void *arg);
 
-/* The release that this program is of, "0.2.0", whatever commit it was built from. */
+/* The release that this program is of, "0.3.0", whatever commit it was built from. */
 const char *opt_release(void);
 
 #endif

@@ -12,6 +12,7 @@
 #include "cmd/backend_say.h"
 #include "cmd/pack_placed.h"
 #include "cmd/summary.h"
+#include "cmd/waiting.h"
 #include "engine/transformer/engine.h"
 #include "formats/context.h"
 #include "formats/manifest.h"
@@ -457,6 +458,8 @@ static int run(char **operand, struct err *err)
 int main(int argc, char **argv)
 {
     struct err err;
+
+    wait_asleep(argv);
     int first, status = opt_parse(&tool, argc, argv, &first);
 
     if (status != OPT_RUN)

@@ -15,6 +15,7 @@
 #include "cmd/profile_on.h"
 #include "cmd/profile_say.h"
 #include "cmd/summary.h"
+#include "cmd/waiting.h"
 #include "profiler/run/draw.h"
 #include "profiler/run/groups.h"
 #include "profiler/run/run_all.h"
@@ -572,6 +573,8 @@ int main(int argc, char **argv)
 {
     struct err err;
     struct job job = { .shards.lock = -1 };
+
+    wait_asleep(argv);
     int first, status = opt_parse(&tool, argc, argv, &first);
 
     if (status != OPT_RUN)

@@ -11,6 +11,7 @@
 #include "cmd/backend_say.h"
 #include "cmd/score_say.h"
 #include "cmd/summary.h"
+#include "cmd/waiting.h"
 #include "embed/embed.h"
 #include "formats/tiers.h"
 #include "kernels/backend.h"
@@ -359,6 +360,8 @@ static int run(int argc, char **argv, int first, int *n_lost, struct err *err)
 int main(int argc, char **argv)
 {
     struct err err;
+
+    wait_asleep(argv);
     int n_lost = 0, first, status = opt_parse(&tool, argc, argv, &first);
 
     if (status != OPT_RUN)

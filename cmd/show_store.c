@@ -3,7 +3,6 @@
 #include "base/array.h"
 #include "base/map.h"
 #include "cmd/show.h"
-#include "formats/redis_address.h"
 #include "loader/store/folder.h"
 #include "loader/store/index.h"
 #include "loader/store/tier_store.h"
@@ -116,12 +115,10 @@ static int put_loads(struct sheet *s, struct tier_state *state, const struct row
 /* The tier whose state is in a folder: that folder, or a server. The caller frees uri and state. */
 static int make_tier(struct tier *t, const char *path, const struct tier_state *state, struct err *err)
 {
-    bool redis = redis_address_is(state_uri(state));
-
-    *t = (struct tier){ .kind = redis ? TIER_REDIS : TIER_FILE, .capacity = INT64_MAX };
-    if (tier_set_name(t, "store", err) || tier_set_uri(t, redis ? state_uri(state) : path, err))
+    *t = (struct tier){ .kind = tier_kind_of(state_uri(state)), .capacity = INT64_MAX };
+    if (tier_set_name(t, "store", err) || tier_set_uri(t, tier_is_remote(t) ? state_uri(state) : path, err))
         return err->code;
-    return redis ? tier_set_state(t, path, err) : 0;
+    return tier_is_remote(t) ? tier_set_state(t, path, err) : 0;
 }
 
 static int check_rows(const struct tier *tier, const char *path, const struct rows *rows, struct err *err)

@@ -3,7 +3,6 @@
 
 #include "base/opt.h"
 #include "base/parse.h"
-#include "formats/redis_address.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -144,7 +143,7 @@ static int take_values(struct tier_text *out, const struct pairs *p, struct err 
 
     if (!p->value[KEY_NAME] || !p->value[KEY_URI])
         return err_set(err, ERR_USAGE, "%s= is missing", p->value[KEY_NAME] ? "uri" : "name");
-    t->kind = redis_address_is(p->value[KEY_URI]) ? TIER_REDIS : TIER_FILE;
+    t->kind = tier_kind_of(p->value[KEY_URI]);
     out->kind = p->value[KEY_KIND];
     if (out->kind && !tier_kind_find(p->value[KEY_KIND], &t->kind))
         return err_set(err, ERR_USAGE, "'kind=%s' is not one of gpu, dram, file, redis, lmcache", p->value[KEY_KIND]);

@@ -17,10 +17,9 @@ enum { TIERS_VERSION = 1, TIERS_FILE_MAX = 1 << 20, TIER_CONFIG_MAX = 127 };
 static const double spread_max = 1000; // far above any device; keeps times finite
 static const double read_s_max = 1e30; // limit for the largest possible variant: utilities and their sums stay finite
 
-static const char *const kind_name[] = {
+static const char *const kind_name[TIER_KINDS] = {
     [TIER_GPU] = "gpu", [TIER_DRAM] = "dram", [TIER_FILE] = "file", [TIER_REDIS] = "redis", [TIER_LMCACHE] = "lmcache"
 };
-enum { N_KINDS = sizeof(kind_name) / sizeof(*kind_name) };
 
 const char *tier_kind_name(enum tier_kind kind)
 {
@@ -29,13 +28,18 @@ const char *tier_kind_name(enum tier_kind kind)
 
 bool tier_kind_find(const char *name, enum tier_kind *kind)
 {
-    for (int i = 0; i < N_KINDS; i++) {
+    for (int i = 0; i < TIER_KINDS; i++) {
         if (strcmp(name, kind_name[i]) == 0) {
             *kind = (enum tier_kind)i;
             return true;
         }
     }
     return false;
+}
+
+enum tier_kind tier_kind_of(const char *uri)
+{
+    return redis_address_is(uri) ? TIER_REDIS : TIER_FILE;
 }
 
 /* ---- one tier ------------------------------------------------------------ */
@@ -115,7 +119,7 @@ int tier_set_uri(struct tier *t, const char *uri, struct err *err)
 
 int tier_set_state(struct tier *t, const char *path, struct err *err)
 {
-    if (!tier_is_folder(t) && t->kind != TIER_REDIS)
+    if (!tier_is_folder(t) && !tier_is_remote(t))
         return err_set(err, ERR_FORMAT, "tier '%s': field 'state' is for kinds dram, file and redis, not '%s'", t->name,
                        tier_kind_name(t->kind));
     if (!*path)

@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum tier_kind { TIER_GPU, TIER_DRAM, TIER_FILE, TIER_REDIS, TIER_LMCACHE };
+enum tier_kind { TIER_GPU, TIER_DRAM, TIER_FILE, TIER_REDIS, TIER_LMCACHE, TIER_KINDS };
 enum { TIER_NAME = 32, TIER_MAX = 64, TIER_CONFIGS = 64, TIER_LOADS = 16, TIER_READS_MAX = 4096 };
 
 /* A measurement with several simultaneous reads. */
@@ -77,6 +77,12 @@ static inline bool tier_is_folder(const struct tier *t)
     return t->kind == TIER_DRAM || t->kind == TIER_FILE;
 }
 
+/* Is the tier on a server, with a local folder for its `state`? */
+static inline bool tier_is_remote(const struct tier *t)
+{
+    return t->kind == TIER_REDIS;
+}
+
 /* The folder of a tier's index and lock on this machine: the uri of a folder, otherwise `state`. NULL: none, so
  * evp-load and libevicpress cannot use the tier. */
 static inline const char *tier_folder(const struct tier *t)
@@ -111,6 +117,7 @@ static inline double tier_read_sd_s(const struct tier *t, double read_s)
 
 const char *tier_kind_name(enum tier_kind kind);
 bool tier_kind_find(const char *name, enum tier_kind *kind); // false: no such kind
+enum tier_kind tier_kind_of(const char *uri);                // by the scheme of a uri; TIER_FILE: none
 int tier_set_name(struct tier *t, const char *name, struct err *err) MUST_CHECK;
 int tier_set_pool(struct tier *t, const char *pool, struct err *err) MUST_CHECK;
 int tier_add_config(struct tier *t, const char *config, struct err *err) MUST_CHECK; // a config that it may hold

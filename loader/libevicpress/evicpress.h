@@ -29,10 +29,10 @@
  * Several threads may call every function on one store, plan or payload, except those that close it. A process may fork
  * at any moment, also while other threads are in a call: stores, plans and payloads go on in parent and child, each
  * with its own copy of a plan. Nothing here prints, exits, changes a signal or keeps state outside of them, but for a
- * list of the stores and plans that fork() goes through. No thread is left behind: those of evp_plan_open(), at most
- * eight with the caller's and as many as it may use processors, take no signals and are gone when it returns. Functions
- * return 0 or more on success and one of enum evp_code on failure; `error` may be NULL, and gets code and sentence
- * otherwise.
+ * list of the stores and plans that fork() goes through, and evp-redis.so, which stays open once a tier needed it. No
+ * thread is left behind: those of evp_plan_open(), at most eight with the caller's and as many as it may use
+ * processors, take no signals and are gone when it returns. Functions return 0 or more on success and one of enum
+ * evp_code on failure; `error` may be NULL, and gets code and sentence otherwise.
  *
  * Compile with `pkg-config --cflags --libs evicpress`. Within one major version of the library, the functions, the order and
  * types of the members below, and the numbers of the codes do not change.
@@ -48,9 +48,9 @@ extern "C" {
 #endif
 
 /* Of the library, the tools and their man pages; the Makefile reads it from here. */
-#define EVICPRESS_VERSION       "0.2.0"
+#define EVICPRESS_VERSION       "0.3.0"
 #define EVICPRESS_VERSION_MAJOR 0
-#define EVICPRESS_VERSION_MINOR 2
+#define EVICPRESS_VERSION_MINOR 3
 #define EVICPRESS_VERSION_PATCH 0
 
 #define EVICPRESS_API __attribute__((visibility("default")))
@@ -258,7 +258,7 @@ EVICPRESS_API int evp_refresh(struct evp_store *store, struct evp_error *error);
 /* NULL is fine. No other call on the store may be at work. */
 EVICPRESS_API void evp_close(struct evp_store *store);
 
-/* The version of the library that is at work, "0.2.0"; EVICPRESS_VERSION is that of the header. */
+/* The version of the library that is at work, "0.3.0"; EVICPRESS_VERSION is that of the header. */
 EVICPRESS_API const char *evp_version(void);
 
 /* What a code means, in words; never NULL. */

@@ -226,7 +226,7 @@ static int remove_files(struct writer *w, int t, const bool *gone, struct err *e
         return err->code;
     for (int i = 0; i < s->in.n && !s->unswept; i++)
         if (gone[i] && tier_store_remove(s, &s->in.at[i], err)) {
-            if (err->code != ERR_NET || t == w->to)
+            if ((err->code != ERR_NET && err->code != ERR_DEVICE) || t == w->to)
                 return err->code;
             s->unswept = true;
         }

@@ -227,9 +227,9 @@ static void say_tier(const struct load *l, int tier, int n)
 
     if (l->away[tier].code)
         l->o.warn("%s: it stays as it is, %d context%s", l->away[tier].msg, n, left);
-    else if (n && t->kind == TIER_REDIS)
-        l->o.warn("tier '%s' is of kind 'redis' and has no 'state', the folder that evp-load needs: %d context%s",
-                  t->name, n, left);
+    else if (n && tier_is_remote(t))
+        l->o.warn("tier '%s' is of kind '%s' and has no 'state', the folder that evp-load needs: %d context%s", t->name,
+                  tier_kind_name(t->kind), n, left);
     else if (n)
         l->o.warn("tier '%s' is of kind '%s', which evp-load does not serve: %d context%s", t->name,
                   tier_kind_name(t->kind), n, left);

@@ -14,7 +14,6 @@
  * (its `save`, `appendonly` and `maxmemory-policy`): flushing is nothing here, and what it has lost is missed by the
  * next load, which puts it again.
  */
-#include "loader/store/medium_drivers.h"
 
 #include "base/array.h"
 #include "loader/redis/redis_keys.h"
@@ -476,7 +475,7 @@ static void close_server(struct medium *m)
     free(r);
 }
 
-const struct medium_driver medium_redis = {
+static const struct medium_driver medium_redis = {
     .name = "redis",
     .chunk = (size_t)WINDOW_VALUES * PIECE_BYTES,
     .verifies = true,
@@ -493,3 +492,5 @@ const struct medium_driver medium_redis = {
     .each = redis_each,
     .space = redis_space,
 };
+
+const struct medium_plugin MEDIUM_SYMBOL = { MEDIUM_VERSION, &medium_redis };

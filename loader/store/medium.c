@@ -1,30 +1,46 @@
-/* medium.c - the table of media, and reading bytes wherever they are. */
+/* medium.c - the medium of a tier: files in its folder, or what the shared object of its kind holds. */
 #include "loader/store/medium.h"
 
 #include "loader/store/medium_drivers.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include <stdatomic.h>
+#include <stdio.h>
 
-enum { CHUNK = 1 << 20 };
+#define TEXT_OF(name)   #name
+#define SYMBOL_OF(name) TEXT_OF(name)
 
-static const struct {
-    enum tier_kind kind;
-    const struct medium_driver *driver;
-} served[] = { { TIER_DRAM, &medium_file }, { TIER_FILE, &medium_file }, { TIER_REDIS, &medium_redis } };
+/* The driver in evp-KIND.so, which is opened for the first tier of its kind. Threads that do so at the same time get
+ * the same one: nobody waits for a lock, and a process may fork meanwhile. */
+static const struct medium_driver *driver_of(enum tier_kind kind, struct err *err)
+{
+    static _Atomic(const struct medium_driver *) opened[TIER_KINDS];
+    char file[64], what[64];
+    const struct plugin plugin = { .file = file,
+                                   .symbol = SYMBOL_OF(MEDIUM_SYMBOL),
+                                   .what = what,
+                                   .get = "`make` builds it, and `make install-lib` installs it",
+                                   .version = MEDIUM_VERSION };
+
+    if (opened[kind])
+        return opened[kind];
+    snprintf(file, sizeof(file), "evp-%s.so", tier_kind_name(kind));
+    snprintf(what, sizeof(what), "%s medium", tier_kind_name(kind));
+    const struct medium_plugin *found = plugin_open(&plugin, err);
+    if (found)
+        opened[kind] = found->driver;
+    return opened[kind];
+}
 
 int medium_open(struct medium *m, const struct medium_place *place, struct err *err)
 {
     const struct tier *t = place->tier;
+    struct err why;
 
-    *m = (struct medium){ .uri = t->uri, .folder = place->folder };
-    for (size_t i = 0; i < sizeof(served) / sizeof(*served); i++)
-        if (served[i].kind == t->kind)
-            m->driver = served[i].driver;
+    *m = (struct medium){ .driver = &medium_file, .uri = t->uri, .folder = place->folder };
+    if (!tier_is_folder(t))
+        m->driver = driver_of(t->kind, &why);
     if (!m->driver)
-        return err_set(err, ERR_FAIL, "kind '%s' has no medium", tier_kind_name(t->kind));
+        return medium_open_absent(m, &why, err);
     int code = m->driver->open ? m->driver->open(m, place, err) : 0;
     if (code)
         *m = (struct medium){ 0 };
@@ -45,108 +61,4 @@ int medium_get(const struct medium *m, const char *key, int64_t size, struct blo
     if (code)
         *b = (struct blob){ .fd = -1 };
     return code;
-}
-
-/* ---- bytes ------------------------------------------------------------------------ */
-
-struct blob blob_of_file(int fd)
-{
-    return (struct blob){ .fd = fd, .size = -1 };
-}
-
-struct blob blob_of_bytes(const void *bytes, size_t n)
-{
-    return (struct blob){ .fd = -1, .bytes = bytes, .size = (int64_t)n };
-}
-
-static ssize_t next_of_file(const struct blob *b, void *to, size_t n, uint64_t offset, struct err *err)
-{
-    ssize_t got;
-
-    do
-        got = pread(b->fd, to, n, (off_t)offset);
-    while (got < 0 && errno == EINTR);
-    return got < 0 ? err_set(err, ERR_IO, "cannot read: %s", strerror(errno)) : got;
-}
-
-ssize_t blob_next(const struct blob *b, void *to, size_t n, uint64_t offset, struct err *err)
-{
-    if (b->fd >= 0)
-        return next_of_file(b, to, n, offset, err);
-    uint64_t left = offset < (uint64_t)b->size ? (uint64_t)b->size - offset : 0;
-    n = n < left ? n : (size_t)left;
-    if (b->bytes)
-        memcpy(to, b->bytes + offset, n);
-    else if (n && b->driver->read(b, to, n, offset, err))
-        return err->code;
-    return (ssize_t)n;
-}
-
-int blob_read(const struct blob *b, void *to, size_t n, uint64_t offset, struct err *err)
-{
-    for (size_t done = 0; done < n;) {
-        ssize_t got = blob_next(b, (char *)to + done, n - done, offset + done, err);
-        if (got < 0)
-            return err->code;
-        if (got == 0)
-            return err_set(err, ERR_IO, "cannot read: the file was cut");
-        done += (size_t)got;
-    }
-    return 0;
-}
-
-size_t blob_chunk(const struct blob *b)
-{
-    size_t chunk = b->driver ? b->driver->chunk : CHUNK;
-
-    return b->size >= 0 && (uint64_t)b->size < chunk ? (size_t)b->size + !b->size : chunk;
-}
-
-/* Of an object, in memory that is there already: most small ones take longer to find than to sum up. */
-static int sum_small(const struct blob *b, char checksum[XXH3_HEX], struct err *err)
-{
-    char bytes[BLOB_SMALL];
-
-    if (blob_read(b, bytes, (size_t)b->size, 0, err))
-        return err->code;
-    digest_xxh3_hex(bytes, (size_t)b->size, checksum);
-    return 0;
-}
-
-static int sum_large(const struct blob *b, int64_t *size, char checksum[XXH3_HEX], struct err *err)
-{
-    struct checksum *sum = checksum_new(err);
-    char *chunk = malloc(blob_chunk(b));
-    int code = sum && chunk ? 0 : err_nomem(err);
-
-    *size = 0;
-    for (ssize_t n = 1; !code && n;) {
-        n = blob_next(b, chunk, blob_chunk(b), (uint64_t)*size, err);
-        if (n < 0) {
-            code = err->code;
-            break;
-        }
-        checksum_add(sum, chunk, (size_t)n);
-        *size += n;
-    }
-    free(chunk);
-    checksum_end(sum, checksum);
-    return code;
-}
-
-int blob_checksum(const struct blob *b, int64_t *size, char checksum[XXH3_HEX], struct err *err)
-{
-    if (b->size < 0 || b->size > BLOB_SMALL)
-        return sum_large(b, size, checksum, err);
-    *size = b->size;
-    return sum_small(b, checksum, err);
-}
-
-void blob_close(struct blob *b)
-{
-    if (b->driver && b->driver->release)
-        b->driver->release(b);
-    if (b->driver && b->fd >= 0)
-        close(b->fd);
-    *b = (struct blob){ .fd = -1 };
 }

@@ -1,4 +1,4 @@
-/* medium.h - where the payloads of a tier lie: bytes under keys. A table of drivers hides what holds them.
+/* medium.h - where the payloads of a tier lie: bytes under keys. A driver hides what holds them.
  *
  *     struct medium m;
  *     struct blob payload;
@@ -16,17 +16,25 @@
  *   - what was put and flushed is read back as it was, or not at all;
  *   - of two calls on different keys in two threads neither harms the other.
  *
- * To add a medium:
- *   (1) loader/media/medium_NAME.c: a struct medium_driver, its functions keeping the contracts below;
- *   (2) its line in the table of medium.c, which says what kind of tier it serves; tier_folder() of
- *       formats/tiers.h says where such a tier has its folder;
- *   (3) tests/unit/medium.c runs the same tests over every driver: how to open the new one;
- *   (4) docs/formats/tiers.md: the tier's fields.
+ * Files in folders are part of the program. Any other kind of tier has its driver in a shared object, evp-KIND.so, which
+ * is opened for the first such tier (base/plugin.h): nobody else needs its libraries. One that is not there leaves a
+ * medium that cannot be reached.
+ *
+ * To add a medium (tests/plugins/lmcache.c is one, in memory):
+ *   (1) loader/NAME/medium_NAME.c: its driver, whose functions keep the contracts below, and evp_medium, a struct
+ *       medium_plugin;
+ *   (2) Makefile: NAME in MEDIUM_NAMES makes evp-NAME.so of the files there and of what they call in libevicpress's folders;
+ *       libraries that it needs besides are MEDIUM_LIBS_NAME;
+ *   (3) formats/tiers.h: TIER_NAME, and tier_is_remote(), so that it may have a `state`;
+ *   (4) formats/tiers.c: what the kind is called, and which uris are its own.
+ * A new kind is a new version of tiers.json and the manifest: docs/formats/tiers.md. tests/unit/medium.c runs the same
+ * tests over every driver.
  */
 #ifndef EVP_MEDIUM_H
 #define EVP_MEDIUM_H
 
 #include "base/err.h"
+#include "base/plugin.h"
 #include "formats/stored.h"
 #include "formats/tiers.h"
 
@@ -113,9 +121,30 @@ struct medium_driver {
     int (*each)(const struct medium *m, medium_visit *each, void *arg, struct err *err);
 };
 
+/* Raised when this file or one that it includes changes in a way that MEDIUM_VERSION does not show. */
+enum { MEDIUM_ABI = 1 };
+
+/* Sizes of what goes through the interface: another layout, another number. */
+#define MEDIUM_VERSION                                                                                                 \
+    {                                                                                                                  \
+        MEDIUM_ABI, (uint32_t)(sizeof(struct medium_driver) + 3 * sizeof(struct medium) + 5 * sizeof(struct blob) +    \
+                               7 * sizeof(struct medium_place) + 11 * sizeof(struct medium_object) +                   \
+                               13 * sizeof(struct tier) + 17 * sizeof(struct err))                                     \
+    }
+
+#define MEDIUM_SYMBOL evp_medium
+
+/* What evp-KIND.so exports. */
+struct medium_plugin {
+    struct plugin_version version; // MEDIUM_VERSION
+    const struct medium_driver *driver;
+};
+
+extern __attribute__((visibility("default"))) const struct medium_plugin MEDIUM_SYMBOL;
+
 /* ---- a medium ---- */
 
-/* ERR_FAIL: no medium is known for the tier's kind. */
+/* A tier whose shared object is missing or wrong is opened, too: it cannot be reached (ERR_DEVICE). */
 int medium_open(struct medium *m, const struct medium_place *place, struct err *err) MUST_CHECK;
 void medium_close(struct medium *m); // zeroed is fine
 

@@ -3,7 +3,6 @@
  * ends with a flush, and into a folder it makes files that were not there.
  */
 #include "base/clock.h"
-#include "formats/redis_address.h"
 #include "loader/store/medium.h"
 
 #include <fcntl.h>
@@ -95,7 +94,7 @@ int main(int argc, char **argv)
 
     if (argc != 5)
         return 2;
-    struct tier tier = { .kind = redis_address_is(argv[1]) ? TIER_REDIS : TIER_FILE, .uri = argv[1] };
+    struct tier tier = { .kind = tier_kind_of(argv[1]), .uri = argv[1] };
     struct medium_place place = { .tier = &tier, .folder = open(argv[1], O_RDONLY | O_DIRECTORY), .store = store };
     struct work w = { .m = &m, .size = (size_t)strtoull(argv[2], NULL, 10), .n = (int)strtol(argv[3], NULL, 10) };
     int threads = (int)strtol(argv[4], NULL, 10);

@@ -196,7 +196,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     static const uint8_t store[OBJECT_ID] = { 1, 2, 3 };
     const struct tier tier = { .kind = TIER_REDIS, .uri = uri };
     const struct medium_place place = { .tier = &tier, .folder = -1, .store = store };
-    struct medium m;
+    struct medium m = { .driver = MEDIUM_SYMBOL.driver, .uri = uri, .folder = -1 };
     struct err err;
 
     if (n == 0)
@@ -204,7 +204,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     setenv("EVP_REDIS_TIMEOUT", "0.1", 1);
     wire.at = data + 1;
     wire.n = n - 1;
-    if (medium_open(&m, &place, &err))
+    if (m.driver->open(&m, &place, &err))
         abort();
     ask(&m, data[0]);
     medium_close(&m);

@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,15 +257,76 @@ Test(medium, redis, .init = start_redis, .fini = stop_redis)
     free(bytes);
 }
 
-Test(medium, serves_kinds_of_its_table)
+/* ---- shared objects -------------------------------------------------------------------------- */
+
+static struct medium open_kind(enum tier_kind kind)
 {
-    struct tier tier = { .name = "x", .kind = TIER_LMCACHE };
+    static char nowhere[] = "memory://";
+    static struct tier tier = { .name = "x", .uri = nowhere };
     struct medium m;
     struct err err;
 
-    static char elsewhere[] = "lm://x";
-    tier.uri = elsewhere;
-    cr_assert_eq(medium_open(&m, &(struct medium_place){ .tier = &tier, .folder = -1 }, &err), ERR_FAIL);
-    cr_assert_str_eq(err.msg, "kind 'lmcache' has no medium");
+    tier.kind = kind;
+    cr_assert_eq(medium_open(&m, &(struct medium_place){ .tier = &tier, .folder = -1 }, &err), 0, "%s", err.msg);
+    return m;
+}
+
+/* One that nothing but its file's name tells of (tests/plugins/lmcache.c). */
+Test(medium, of_a_shared_object)
+{
+    struct medium m = open_kind(TIER_LMCACHE);
+
+    cr_assert_str_eq(m.driver->name, "memory");
+    check_medium(&m);
+    medium_close(&m);
+}
+
+static void *open_in_thread(void *arg)
+{
+    struct medium m = open_kind(TIER_LMCACHE);
+
+    *(const struct medium_driver **)arg = m.driver;
+    medium_close(&m);
+    return NULL;
+}
+
+Test(medium, of_a_shared_object_that_threads_open)
+{
+    const struct medium_driver *got[8];
+    pthread_t thread[8];
+
+    for (int i = 0; i < 8; i++)
+        cr_assert_eq(pthread_create(&thread[i], NULL, open_in_thread, &got[i]), 0);
+    for (int i = 0; i < 8; i++)
+        cr_assert_eq(pthread_join(thread[i], NULL), 0);
+    for (int i = 0; i < 8; i++)
+        cr_assert(got[i] && got[i] == got[0] && got[i]->read);
+}
+
+/* Whatever is asked of one whose object is missing says so. */
+Test(medium, of_a_shared_object_that_is_missing)
+{
+    const struct medium_object object = { one, 1 };
+    struct medium m = open_kind(TIER_GPU);
+    struct blob from = blob_of_bytes("x", 1), b;
+    struct err err[8];
+    int64_t bytes;
+    uint64_t number;
+    bool there;
+    int found = 0;
+
+    const int code[] = { m.driver->reach(&m, &err[0]),
+                         m.driver->put(&m, one, &from, &err[1]),
+                         m.driver->flush(&m, NULL, &err[2]),
+                         medium_get(&m, one, 1, &b, &err[3]),
+                         m.driver->look(&m, &object, 1, &there, &err[4]),
+                         m.driver->remove(&m, &object, &err[5]),
+                         m.driver->space(&m, &number, &bytes, &err[6]),
+                         m.driver->each(&m, count, &found, &err[7]) };
+    for (size_t i = 0; i < sizeof(code) / sizeof(*code); i++) {
+        cr_expect_eq(code[i], ERR_DEVICE);
+        cr_expect(strstr(err[i].msg, "the gpu medium is not installed: neither '/"), "%s", err[i].msg);
+        cr_expect(strstr(err[i].msg, "/lib/evp/evp-gpu.so' exists"), "%s", err[i].msg);
+    }
     medium_close(&m);
 }

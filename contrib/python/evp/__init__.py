@@ -18,7 +18,7 @@ import mmap
 import os
 from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = ["open", "open_plan", "library_version", "Store", "Prefix", "Payload", "Tensor", "Tier", "Plan", "Operation",
            "Status", "Error", "Gone", "Full", "Busy", "Unknown", "Exists"]
 

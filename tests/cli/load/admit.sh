@@ -6,7 +6,7 @@ export PKG_CONFIG_PATH="$PWD/stage/opt/evp/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR
 for program in admit prefix; do
 	cc -Wall -Wextra -Wconversion -Wsign-conversion -Werror "$TOP/examples/$program.c" $(pkg-config --cflags --libs evicpress) -pthread -o $program || exit
 done
-# what a serving system must have besides: cJSON, OpenSSL, SQLite, hiredis; no OpenMP, no HDF5, no BLAS, no CUDA
+# what a serving system must have besides: cJSON, libcrypto, SQLite; no hiredis, OpenSSL's TLS, OpenMP, no HDF5, no BLAS, no CUDA
 readelf -d stage/opt/evp/lib/libevicpress.so | sed -n 's/.*NEEDED.*\[lib\([a-z]*\).*/\1/p' | grep -vx 'm\|c' | sort
 tokens() { seq -s ' ' $((1000 * $(printf '%d' "'$1"))) $((1000 * $(printf '%d' "'$1") + $2 - 1)); }
 
