@@ -574,7 +574,7 @@ int main(int argc, char **argv)
     struct err err;
     struct job job = { .shards.lock = -1 };
 
-    wait_asleep(argv);
+    wait_briefly(argv);
     int first, status = opt_parse(&tool, argc, argv, &first);
 
     if (status != OPT_RUN)

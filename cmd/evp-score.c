@@ -361,7 +361,7 @@ int main(int argc, char **argv)
 {
     struct err err;
 
-    wait_asleep(argv);
+    wait_briefly(argv);
     int n_lost = 0, first, status = opt_parse(&tool, argc, argv, &first);
 
     if (status != OPT_RUN)

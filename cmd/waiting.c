@@ -1,18 +1,18 @@
-/* waiting.c - starts a tool once more, with threads that sleep while they wait. */
+/* waiting.c - starts a tool once more, with threads that wait for a short time only before they sleep. */
 #include "cmd/waiting.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-void wait_asleep(char **argv)
+void wait_briefly(char **argv)
 {
     char path[PATH_MAX]; // by its name: what /proc/self/exe starts is called 'exe'
 
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT"))
         return;
     ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
-    if (n <= 0 || (size_t)n == sizeof(path) || setenv("OMP_WAIT_POLICY", "passive", 0) != 0)
+    if (n <= 0 || (size_t)n == sizeof(path) || setenv("GOMP_SPINCOUNT", "1000", 0) != 0)
         return;
     path[n] = '\0';
     execv(path, argv);

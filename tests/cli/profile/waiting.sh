@@ -1,4 +1,4 @@
-# Threads sleep while they wait, unless the environment says how: what libgomp read is told, of the tool as it began and of
+# Threads spin for a moment only, unless the environment says how: what libgomp read is told, of the tool as it began and of
 # the one that it started in its place.
 spins() { "$@" --version 2>&1 | sed -n 's/.*GOMP_SPINCOUNT = //p'; }
 unset GOMP_SPINCOUNT OMP_WAIT_POLICY
