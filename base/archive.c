@@ -57,12 +57,12 @@ static bool leaves_folder(const char *name)
 
     if (drive || name[0] == '/' || name[0] == '\\')
         return true;
-    for (const char *part = name;; part++) {
-        size_t n = strcspn(part, "/\\");
-        if (n == 2 && part[0] == '.' && part[1] == '.')
+    for (const char *at = name;; at++) {
+        size_t n = strcspn(at, "/\\");
+        if (n == 2 && at[0] == '.' && at[1] == '.')
             return true;
-        part += n;
-        if (!*part)
+        at += n;
+        if (!*at)
             return false;
     }
 }
