@@ -100,7 +100,7 @@ static int take_capacity(struct tier_text *out, const struct pairs *p, struct er
     }
     if (parse_fraction(text, &out->share) && out->share > 0 && out->share <= 1)
         return 0;
-    return err_set(err, ERR_USAGE, "'capacity=%s' is not 0 to 100 %% of the free space", text);
+    return err_set(err, ERR_USAGE, "'capacity=%s' is not above 0 %% and at most 100 %% of the free space", text);
 }
 
 static int take_numbers(struct tier_text *out, const struct pairs *p, struct err *err)

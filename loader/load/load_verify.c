@@ -120,10 +120,12 @@ static int say_missing(const struct load *l, const char *payload, struct err *er
 
     if (l->o.direction == LOAD_BACK)
         return folder
-                   ? err_set(err, ERR_FAIL, "cannot roll back: '%s' is not whole in any tier or in '%s'", payload, folder)
-                   : err_set(err, ERR_FAIL,
-                             "cannot roll back: '%s' is not whole in any tier, and no payload folder is given (--payloads)",
-                             payload);
+                   ? err_set(err, ERR_FAIL, "cannot roll back: '%s' is not whole in any tier or in '%s'", payload,
+                             folder)
+                   : err_set(
+                         err, ERR_FAIL,
+                         "cannot roll back: '%s' is not whole in any tier, and no payload folder is given (--payloads)",
+                         payload);
     if (!folder)
         return err_set(err, ERR_FORMAT, "payload '%s' is needed, but no payload folder is given (--payloads)", payload);
     return err_set(err, ERR_FORMAT, "there is no payload '%s' in '%s'", payload, folder);

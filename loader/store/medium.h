@@ -24,8 +24,8 @@
  *       medium_plugin;
  *   (2) Makefile: NAME in MEDIUM_NAMES builds evp-NAME.so from the files there and the files that they call in
  *       libevicpress's folders; MEDIUM_LIBS_NAME lists further libraries;
- *   (3) formats/tiers.h: TIER_NAME, and tier_is_remote(), so that it may have a `state`; (4) formats/tiers.c: the
- *   kind's name, and the scheme of its uris.
+ *   (3) formats/tiers.h: TIER_NAME, and tier_is_remote(), so that it may have a `state`;
+ *   (4) formats/tiers.c: the kind's name, and the scheme of its uris.
  * A new kind needs a new version of tiers.json and the manifest: docs/formats/tiers.md. tests/unit/medium.c runs the
  * same tests over every driver.
  */

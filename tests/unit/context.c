@@ -235,7 +235,7 @@ Test(context, turns_that_are_refused)
         { "[{\"role\":\"user\",\"chars\":2}]", "does not reach the end" },
         { "[{\"role\":\"user\",\"chars\":4}]", "counts more characters than the text has" },
         { "[{\"role\":\"user\",\"chars\":-1}]", "counts more characters than the text has" },
-        { "[{\"role\":\"tool\",\"chars\":3}]", "has a role 'tool'" },
+        { "[{\"role\":\"tool\",\"chars\":3}]", "role 'tool'" },
         { "[{\"role\":\"user\",\"chars\":3},{\"role\":\"system\",\"chars\":0}]", "has role 'system' after others" },
         { "[{\"role\":\"prompt\",\"chars\":3},{\"role\":\"user\",\"chars\":0}]", "has role 'prompt' beside others" },
         { "7", "is not a list" },

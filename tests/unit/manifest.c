@@ -179,7 +179,7 @@ Test(manifest, refuses_rows_that_lie)
     BAD(n_tokens, 0, "'n_tokens'");
     BAD(n_tokens, 1ll << 40, "'n_tokens'");
     BAD(tier, 2, "'tier'");
-    BAD(tier, -1, "holds nothing");
+    BAD(tier, -1, "stores nothing");
     BAD(bytes, -1, "'bytes' is below zero");
     BAD(quality, (double)NAN, "'quality' is not a number");
     BAD(ttft_s, -1, "'ttft_s' is below zero");
@@ -488,8 +488,10 @@ Test(manifest, refuses_texts_that_lie)
         { "\"forms\":{\"config\":", "\"forms\":{\"config\":7,\"x\":", "field 'config' of 'forms' is not an array" },
         { "\"forms\":{\"config\":[", "\"forms\":{\"config\":[0,",
           "field 'bytes' of 'forms' has 2 members, 'config' has 3" },
-        { "\"config\":[1,0]", "\"config\":[3,0]", "line 2: variant 1: field 'config' is 3, but the header lists 3 configs" },
-        { "\"config\":[1,0]", "\"config\":[-1,0]", "line 2: variant 1: field 'config' is -1, but the header lists 3 configs" },
+        { "\"config\":[1,0]", "\"config\":[3,0]",
+          "line 2: variant 1: field 'config' is 3, but the header lists 3 configs" },
+        { "\"config\":[1,0]", "\"config\":[-1,0]",
+          "line 2: variant 1: field 'config' is -1, but the header lists 3 configs" },
         { "\"config\":[1,0]", "\"config\":[0.5,0]", "line 2: variant 1: field 'config' is not a whole number" },
         { "\"config\":[1,0]", "\"config\":[0,0]", "line 2: variant 2: config 'keydiff:drop=0.5' comes twice" },
         { "\"bytes\":[100", "\"bytes\":[0.1", "line 2: variant 1: field 'bytes' is not a whole number" },

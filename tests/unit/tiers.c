@@ -81,8 +81,7 @@ Test(tiers, share_a_pool)
     cr_assert_eq(
         from_text(&t, TWO(",\"capacity_bytes\":7,\"pool\":\"p\"", ",\"capacity_bytes\":null,\"pool\":\"p\""), &err),
         ERR_FORMAT);
-    cr_assert_str_eq(err.msg,
-                     "tiers 'one' and 'two' give pool 'p' different capacities");
+    cr_assert_str_eq(err.msg, "tiers 'one' and 'two' give pool 'p' different capacities");
     cr_assert_eq(from_text(&t, TWO(",\"pool\":\"a b\"", ""), &err), ERR_FORMAT);
     cr_assert_str_eq(err.msg, "tier 'one': pool 'a b' is not 1 to 31 letters, digits, - and _");
     cr_assert_eq(from_text(&t, TWO(",\"pool\":7", ""), &err), ERR_FORMAT);
@@ -146,7 +145,7 @@ Test(tiers, refuse_what_cannot_be_planned_with)
         { TIER("\"a\"", "\"redis\"", "\"/a\"", "1", "1", "1", "1"),
           "tier 'a': uri '/a' does not begin with redis://*" },
         { TIER("\"a\"", "\"redis\"", "\"redis://u:secret@b\"", "1", "1", "1", "1"),
-          "tier 'a': a user or password is in the uri, which*" },
+          "tier 'a': the uri has a user or password, which*" },
         { TIER("\"a\"", "\"redis\"", "\"redis://\"", "1", "1", "1", "1"),
           "tier 'a': uri 'redis://' is not redis://HOST*" },
         { TIER("\"a\"", "\"redis\"", "\"redis://b:0\"", "1", "1", "1", "1"), "tier 'a': uri 'redis://b:0' is not*" },
@@ -192,7 +191,8 @@ Test(tiers, a_file_must_say_what_it_is)
         const char *text, *says;
     } bad[] = {
         { "[" DRAM "]", "not a list of tiers: \"evp\":\"tiers\" is missing" },
-        { "{\"evp\":\"contexts\",\"version\":1,\"tiers\":[" DRAM "]}", "not a list of tiers: \"evp\":\"tiers\" is missing" },
+        { "{\"evp\":\"contexts\",\"version\":1,\"tiers\":[" DRAM "]}",
+          "not a list of tiers: \"evp\":\"tiers\" is missing" },
         { "{\"evp\":\"tiers\",\"tiers\":[" DRAM "]}", "field 'version' is missing" },
         { "{\"evp\":\"tiers\",\"version\":2,\"tiers\":[" DRAM "]}", "is of version 2; this program reads version 1" },
         { "{\"evp\":\"tiers\",\"version\":1}", "field 'tiers' is missing" },
@@ -380,8 +380,7 @@ Test(tiers, refuses_measurements_that_are_none)
         { "\"parallel\":[{\"reads\":-9007199254740993,\"bytes_per_s\":1}]", "reads" },
         { "\"parallel\":[{\"reads\":2,\"bytes_per_s\":0}]", "the bandwidth of 2 reads is not above 0" },
         { "\"parallel\":[{\"reads\":2,\"bytes_per_s\":1,\"spread\":-1}]", "the spread of 2 reads is not 0 to 1000" },
-        { "\"parallel\":[{\"reads\":3,\"bytes_per_s\":1},{\"reads\":3,\"bytes_per_s\":1}]",
-          "reads is 3, not 4" },
+        { "\"parallel\":[{\"reads\":3,\"bytes_per_s\":1},{\"reads\":3,\"bytes_per_s\":1}]", "reads is 3, not 4" },
         { "\"parallel_reads\":4096", NULL },
         { "\"parallel_reads\":0", "field 'parallel_reads' is not 1 to 4096" },
         { "\"parallel_reads\":4097", "field 'parallel_reads' is not 1 to 4096" },
