@@ -6,6 +6,7 @@
  *         return err_nomem(err);
  *     if (ARRAY_GROW(&names, names.n + 8))                  // space for 8 more; n stays
  *         return err_nomem(err);
+ *
  * Both give 0; or -1 without memory, with the array unchanged. An array with int counts has at most INT_MAX elements.
  */
 #ifndef EVP_ARRAY_H

@@ -1,5 +1,7 @@
-/* buf.h - bytes that grow. A zeroed struct is an empty buffer. After a failed allocation later calls do nothing, so one
- * buf_failed() at the end is enough. A NUL always follows the bytes; `n` does not count it.
+/* buf.h - bytes that grow.
+ *
+ * A zeroed struct is an empty buffer. After a failed allocation later calls do nothing, so one buf_failed() at the end
+ * is enough. A NUL always follows the bytes; `n` does not count it.
  *
  *     struct buf b = { 0 };
  *     buf_printf(&b, "%s has %d rows", name, n);

@@ -7,6 +7,7 @@
  *
  *     if (fd < 0)
  *         return err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno));
+ *
  * Messages: one sentence, lower case, no full stop, the failure first, the subject in single quotes.
  */
 #ifndef EVP_ERR_H

@@ -6,6 +6,7 @@
  *         ...
  *     http_reply_release(&reply);
  *     http_close(h);
+ *
  * An unanswered request gets a reply too; its outcome says why. An `err` is a failure of this module itself. Redirects
  * are not followed, so the key goes to the named host only. Nothing is logged here.
  */

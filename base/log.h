@@ -1,11 +1,14 @@
-/* log.h - messages, progress and errors of a tool on stderr. Levels: an error ends the tool or loses a row; a warning
- * is something the user should know but need not act on; info is one line per stage of the work (the default); debug is
- * for studying a run (-v). Lines are "evp-plan: text", with "warning: " or "error: " where it applies; control
- * characters become '?'.
+/* log.h - messages, progress and errors of a tool on stderr.
+ *
+ * Levels: an error ends the tool or loses a row; a warning is something the user should know but need not act on; info
+ * is one line per stage of the work (the default); debug is for studying a run (-v). Lines are "evp-plan: text", with
+ * "warning: " or "error: " where it applies; control characters become '?'.
  *
  * Progress is a bar with rate and time left on a terminal, and a plain line every few seconds elsewhere. Messages and a
- * running bar share the screen: a message clears the bar, which is drawn again below it. Only this file below cmd/ has
- * global state (name, level, the running bar), because stderr is one stream. Calls from several threads are serialised.
+ * running bar share the screen: a message clears the bar, which is drawn again below it.
+ *
+ * Only this file below cmd/ has global state (name, level, the running bar), because stderr is one stream. Calls from
+ * several threads are serialised.
  */
 #ifndef EVP_LOG_H
 #define EVP_LOG_H

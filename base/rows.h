@@ -4,6 +4,7 @@
  *     {"evp":"contexts","version":1,"tool":"evp-import","args":["--limit","4","data.zip"],"from":[...]}
  *     {"id":...}                                  one object per row
  *     {"end":true,"rows":N}
+ *
  * A stream with a header but without an end line was cut: rows_next() fails with ERR_FORMAT after the last whole row
  * and gives the number of rows. A plain .jsonl without a header is accepted. Messages name file and line.
  */

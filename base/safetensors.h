@@ -1,4 +1,5 @@
 /* safetensors.h - the container of Hugging Face weights and of our payloads: u64 header length, JSON header, data.
+ *
  * Reading maps the file and checks every offset, size, type and overlap once; data pointers are borrowed from the map.
  * Writing has two steps, header and data, so that a payload larger than memory can be written tensor by tensor. Format:
  * https://github.com/huggingface/safetensors

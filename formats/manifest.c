@@ -1,6 +1,7 @@
-/* manifest.c - the rows of a manifest, checked and kept: manifest_check_row() says what a row may be. A million rows
- * must be read and released in seconds. The maps that check uniqueness hold the ids, configs and payload names; large
- * blocks hold digests and variants. So a row needs no allocation of its own, and shared data is kept once.
+/* manifest.c - the rows of a manifest, checked and kept: manifest_check_row() says what a row may be.
+ *
+ * A million rows must be read and released in seconds. The maps that check uniqueness hold the ids, configs and payload
+ * names; large blocks hold digests and variants. So a row needs no allocation of its own, and shared data is kept once.
  */
 #include "formats/manifest.h"
 

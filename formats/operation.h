@@ -8,6 +8,7 @@
  *     on a tier   another cache, on any tier       recompress
  *     on a tier   the same cache, another place    move
  *     on a tier   the same cache, the same place   keep
+ *
  * Caches are the same if their tokens and configs are equal, and also model and size where both sides give them. Places
  * are the same if the tiers have equal kind and uri: names and numbers of tiers may change from plan to plan.
  */

@@ -2,6 +2,7 @@
  *
  *     {"id":"qasper/12","token_digest":"...","n_tokens":4012,"config":"keydiff:drop=0.5","model_digest":"...",
  *      "bytes":5242880,"file":"evp-payloads/0f/0f1e...","size":5243904,"checksum":"0123456789abcdef"}
+ *
  * A file is named by its object's id, a digest of everything that distinguishes payloads, including the checksum. So a
  * name never has two contents: a reader that took the name from an index gets that payload or finds it gone. Contexts
  * with the same tokens have one object: docs/formats/index.md.

@@ -2,6 +2,7 @@
  *
  *     {"evp":"tiers","version":1,"tiers":[{"name":"dram","kind":"dram","uri":"/dev/shm/evp","capacity_bytes":209715200,
  *       "read_bytes_per_s":8e9,"write_bytes_per_s":4e9,"latency_s":2e-5}, ...]}
+ *
  * capacity_bytes null: unlimited. A tier of kind dram or file is a folder; its uri is the path. "state" is a folder on
  * a local disk: for folders on a network file system, and for a tier of kind redis that evp-load fills. If several
  * namespaces share a folder, capacity_bytes limits this one and "total_bytes" all of them together. Capacities are

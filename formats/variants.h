@@ -3,6 +3,7 @@
  *
  *     "prefill_s":1.5,"question_s":0.02,"min_quality":0.5,"pin":"ssd",
  *     "forms":{"config":[3,0],"bytes":[20000,100000],"quality":[0.6,1],"decompress_s":[0.001,0]}
+ *
  * A config is given by its number in the header's list, to keep manifests fast to read: a million contexts have ten
  * million variants. decompress_s is absent if all are 0, min_quality if there is no floor, pin if there is no pin. With
  * a promised TTFT, "prefill_sd_s" and "question_sd_s" are the standard deviations of those times. A row without

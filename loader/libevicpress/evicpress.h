@@ -15,6 +15,7 @@
  *         free(payload);
  *     }
  *     evp_close(store);
+ *
  * A context is a token prefix. The manifest lists the tiers; their contents are read from the indexes that evp-load
  * keeps in the tiers' folders. The indexes are correct at every moment, even while evp-load runs: a manifest that is
  * not loaded yet places nothing, and an incomplete payload is never found. A folder is used only if it belongs to the
@@ -148,6 +149,7 @@ EVICPRESS_API int evp_fetch(struct evp_store *store, const struct evp_prefix *pr
  *     if (evp_fetch_range(payload, &keys, buffer, size, &error))
  *         complain(error.text);
  *     evp_payload_close(payload);
+ *
  * An open payload stays readable when its prefix is moved or removed, unless it is on Redis. Opening reads only the
  * header of the file and, for a part of a context, the part's tokens. docs/formats/payload.md lists the tensors. The
  * tensors of a part are in the file of the whole context: evp_locate() describes them as they are there, and
@@ -205,6 +207,7 @@ EVICPRESS_API int evp_fetch_range(struct evp_payload *payload, const struct evp_
                                   struct evp_error *error);
 
 /* ---- changing what is placed ----------------------------------------------------------------------------------
+ *
  * Between two loads a process may put, move and remove payloads itself, following its live plan (evicpress_plan.h). It
  * must run as the owner of the tiers' folders. Each call does what evp-load does for one payload: under the folders'
  * locks, in transactions, complete and flushed before readers see it. So a process killed at any point leaves every

@@ -19,9 +19,11 @@
  *     evp_operations_release(&todo);
  *     evp_plan_save(plan, "next.jsonl", &error);    // for evp-pack, evp-load and evp_open()
  *     evp_plan_close(plan);
+ *
  * The nightly plan's prices per byte stay in force. The utility of a context, in seconds, is
  *
  *     (alpha * quality - TTFT - slo_weight * lateness) * frequency
+ *
  * with alpha, slo_weight, slo_ttft_s and tiers of the manifest. Lateness is the expected time by which the first token
  * exceeds slo_ttft_s: E max(0, TTFT - slo_ttft_s) = (m - slo_ttft_s) * Phi(z) + s * phi(z) for a normal TTFT of mean m
  * and standard deviation s, z = (m - slo_ttft_s) / s. s combines the known spreads of the tier's reads and of the

@@ -82,9 +82,11 @@ int live_plan_remove(struct live_plan *l, int number, struct err *err) MUST_CHEC
 const struct live_context *live_plan_before(const struct live_plan *l, int number);
 const struct live_context *live_plan_after(const struct live_plan *l, int number);
 
-/* ---- saving ---- A save copies the contexts block by block; events continue between blocks. Before an event changes a
- * context that is not copied yet, it copies that context. So the copy is the plan at the start of the save. Texts are
- * not copied; memory that an event would free stays until the save ends.
+/* ---- saving ----
+ *
+ * A save copies the contexts block by block; events continue between blocks. Before an event changes a context that is
+ * not copied yet, it copies that context. So the copy is the plan at the start of the save. Texts are not copied;
+ * memory that an event would free stays until the save ends.
  */
 struct live_copy {
     struct live_context context; // id NULL: no context had the number

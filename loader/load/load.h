@@ -4,6 +4,7 @@
  *     if (load_open(&l, &options, err)) ...   // reads and checks everything, orders the steps, changes no tier
  *     if (load_run(l, err)) ...               // carries it out and writes the receipt
  *     load_close(l);
+ *
  * The stores themselves record their payloads, the manifest in force and unfinished loads (loader/store/tier_store.h);
  * the names of manifest files do not matter. A load leads from any state to the manifest's. So a second run continues
  * or replaces a killed one, and has nothing to do after a completed one. Two payloads are the same if context, tokens,

@@ -1,5 +1,6 @@
-/* medium_redis.c - the medium `redis`: payloads as values of a Redis server or cluster. A payload is cut into segments,
- * each the value of one key, all on one node:
+/* medium_redis.c - the medium `redis`: payloads as values of a Redis server or cluster.
+ *
+ * A payload is cut into segments, each the value of one key, all on one node:
  *
  *     evp:STORE:{OBJECT}:NUMBER    STORE: the id of the tier's state, which separates stores on one server;
  *                                  OBJECT: the payload's id (formats/stored.h), both 32 hex digits

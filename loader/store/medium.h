@@ -8,6 +8,7 @@
  *     if (blob_read(&payload, buffer, n, offset, err)) ...
  *     blob_close(&payload);
  *     medium_close(&m);
+ *
  * A key is an object's name from object_file(): a digest of everything that distinguishes payloads, including namespace
  * and checksum. So a key never has two contents. A medium does not know which payloads are placed, and does not order
  * writes: state, index and lock of every tier are in a folder on this machine (tier_folder()), and
