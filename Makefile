@@ -2,25 +2,25 @@
 # Overrides go on the command line or in config.mk (not tracked):
 #   make CONFIG=debug      release, debug, asan, tsan or clang: each builds into build/$(CONFIG)
 #   make CC=clang V=1      another compiler; show every command
-#   make WERROR=1          a warning is an error, as in .ci/run
-#   make CUDA=0            without the backend for NVIDIA GPUs, which is built where nvcc is; NVCC=/path/to/nvcc
+#   make WERROR=1          warnings are errors, as in .ci/run
+#   make CUDA=0            without the backend for NVIDIA GPUs; default: with it if there is an nvcc (NVCC=/path/to/nvcc)
 
 -include config.mk
 MAKEFLAGS += -r
 .DEFAULT_GOAL := all
 CONFIG ?= release
-# ccache where it is; objects of another checkout will do, whatever its folder is called.
+# ccache if installed; it shares objects between checkouts in different folders.
 CC := $(if $(filter default,$(origin CC)),$(if $(shell command -v ccache),ccache )$(if $(filter clang fuzzer,$(CONFIG)),clang,gcc),$(CC))
 export CCACHE_NOHASHDIR := 1
 VERSION := $(shell sed -n 's/^.define EVICPRESS_VERSION  *"\(.*\)"/\1/p' loader/libevicpress/evicpress.h)
-# What --version prints: a build of another commit than the release's adds that commit. Files and documents never do.
+# The version for --version: a build of a commit that is not a release adds the commit. Files and documents never do.
 COMMIT  := $(shell git describe --tags --always --dirty 2>/dev/null)
 BUILD_VERSION := $(VERSION)$(addprefix +,$(filter-out v$(VERSION),$(COMMIT)))
 B := build/$(CONFIG)
 Q := $(if $(filter 1,$(V)),,@)
 
 # ---- flags -------------------------------------------------------------------
-# -Wno-pass-failed: to clang `omp simd` is an order, here it is leave.
+# -Wno-pass-failed: clang warns when it cannot obey `omp simd`, which is only a permission here.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings \
         -Wvla -Wformat=2 -Wundef -Wcast-qual -Wconversion -Wsign-conversion -Wdouble-promotion \
         -Wno-pass-failed $(if $(filter 1,$(WERROR)),-Werror)
@@ -33,16 +33,16 @@ CFLAGS_fuzzer  := -O1 -g -fsanitize=address,undefined,fuzzer-no-link -fno-saniti
 ifeq ($(CFLAGS_$(CONFIG)),)
 $(error CONFIG is release, debug, asan, tsan or clang, not '$(CONFIG)')
 endif
-# Hidden by default: libevicpress.so exports the functions that its public headers mark and nothing else.
+# Hidden by default: libevicpress.so exports only the functions that its public headers mark.
 ALL_CFLAGS  = -std=c11 $(WARN) $(CFLAGS_$(CONFIG)) -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE \
               -include base/banned.h $(CFLAGS)
 ALL_LDFLAGS = $(CFLAGS_$(CONFIG)) -fopenmp -Wl,--as-needed $(LDFLAGS)
-# --as-needed: a tool is bound only to the libraries whose code it has, so evp-plan needs no BLAS.
+# --as-needed: a tool depends only on the libraries whose code it uses, so evp-plan needs no BLAS.
 LDLIBS = -ldnnl $(HDF5_LIBS) -larchive -lcurl -lcjson -lpcre2-8 -lutf8proc -lsqlite3 -lcrypto -lpthread -lm
 HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null)
 HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 
-# ---- what is built from what -------------------------------------------------
+# ---- objects and programs ----------------------------------------------------
 DIRS  := base formats kernels kernels/reference kernels/cpu kernels/cuda methods engine/model engine/tokens engine/transformer \
          embed datasets qgen planner profiler/table profiler/score profiler/run placement report aiming \
          loader/store loader/load loader/libevicpress
@@ -52,15 +52,15 @@ SCRIPTS := $B/evp $B/evp-demo
 TOOLS := $(patsubst cmd/%.c,$B/%,$(wildcard cmd/evp-*.c)) $(SCRIPTS)
 NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 CUDA ?= $(if $(NVCC),1,0)
-# Without sanitizers: it is tested on an emulated device under those (tests/cuda).
+# Without sanitizers: tests/cuda runs it under sanitizers on an emulated device.
 PLUGIN := $(if $(filter 0,$(CUDA)),,$(if $(filter release,$(CONFIG)),$B/evp-cuda.so))
-# Media that are no folders, loader/NAME/: each is one object that is opened on demand (loader/store/medium.h).
+# Media other than folders, loader/NAME/: each is one object, opened on demand (loader/store/medium.h).
 MEDIUM_NAMES := redis
 MEDIUM_LIBS_redis := -lhiredis -lssl
 MEDIA := $(MEDIUM_NAMES:%=$B/evp-%.so)
 FUZZ  := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 
-## all: every tool, the loader's library, its media, the cuda backend where nvcc is, into build/release
+## all: every tool, libevicpress, its media, the cuda backend if there is an nvcc, into build/release
 .PHONY: all check check-layers check-format check-unit check-cli check-fuzz clean demo bench format fuzz help install \
         man setup test oracles FORCE
 all: $(TOOLS) $B/libevicpress.so $(MEDIA) $(PLUGIN)
@@ -72,15 +72,15 @@ $(SCRIPTS): $B/%: cmd/% $B/version
 	@mkdir -p $(@D)
 	$(Q)sed 's|@VERSION@|$(BUILD_VERSION)|' $< >$@ && chmod 755 $@
 
-# An archive would silently give a tool either of two functions of one name.
+# Refuse duplicate names: an archive would silently give a tool either of two functions with the same name.
 $B/evicpress.a: $(LIB_O)
 	@echo "  AR      $@"
 	@twice=$$(nm -g --defined-only $^ | awk '$$2 ~ /[TDBR]/ { print $$3 }' | sort | uniq -d); \
 	  [ -z "$$twice" ] || { echo "defined in two files: $$twice"; exit 1; }
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-# What a serving system links: the objects of these folders and nothing else, linked to cJSON, libcrypto and SQLite
-# alone, so it can need no model, GPU, BLAS or OpenMP; only what its public headers declare is visible.
+# The library for serving systems: only the objects of these folders, linked only to cJSON, libcrypto and SQLite, so it
+# cannot depend on a model, GPU, BLAS or OpenMP. Only the functions of its public headers are visible.
 LIBEVICPRESS_DIRS := base formats planner loader/store loader/libevicpress
 LIBEVICPRESS_LIBS := -lcjson -lcrypto -lsqlite3 -lpthread -lm
 LIBEVICPRESS_O := $(patsubst %.c,$B/%.o,$(filter-out base/http.c base/archive.c formats/access.c,$(wildcard $(LIBEVICPRESS_DIRS:%=%/*.c))))
@@ -90,7 +90,7 @@ $B/libevicpress.so: $(LIBEVICPRESS_O) loader/libevicpress/libevicpress.map
 	  -Wl,--version-script=loader/libevicpress/libevicpress.map $(LDFLAGS) $(LIBEVICPRESS_O) $(LIBEVICPRESS_LIBS) -o $@
 	$(Q)ln -sf libevicpress.so $B/libevicpress.so.1
 
-# A medium has hidden copies of what it uses of libevicpress's objects.
+# A medium has hidden copies of the libevicpress objects that it uses.
 $B/libevicpress-objects.a: $(LIBEVICPRESS_O)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 define medium
@@ -101,8 +101,8 @@ $B/evp-$1.so: $(patsubst %.c,$B/%.o,$(wildcard loader/$1/*.c)) $B/libevicpress-o
 endef
 $(foreach name,$(MEDIUM_NAMES),$(eval $(call medium,$(name))))
 
-# The cuda backend: one object that the tools open on demand (kernels/cuda/cuda.h). Nothing of CUDA is linked into them.
-# For compute capability 8.x and 9.0, and for later ones as PTX.
+# The cuda backend: one object that the tools open on demand (kernels/cuda/cuda.h); they are not linked to CUDA. For
+# compute capability 8.x and 9.0, and for later ones as PTX.
 CUDA_ARCHS ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a \
               -gencode arch=compute_80,code=compute_80
 NVCC_FLAGS = -std=c++17 -O3 -Ikernels/cuda -I. $(CUDA_ARCHS) $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
@@ -125,9 +125,9 @@ $B/%.o: %.c $B/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-# Arithmetic on tensors is compiled for speed; nothing in it asks which floating-point exceptions were raised, and loops
-# with a choice in them become vectors only then. *_avx2.c, *_avx512.c, *_avx512bf16.c and *_amx.c may use what their names say,
-# behind a check at run time. Elsewhere -O2.
+# Arithmetic on tensors is compiled for speed. It does not test floating-point exceptions; otherwise loops with a
+# condition would not be vectorised (-fno-trapping-math). *_avx2.c, *_avx512.c, *_avx512bf16.c and *_amx.c may use the
+# instructions in their names, behind a check at run time. Elsewhere -O2.
 $B/kernels/%.o $B/engine/model/dequant.o: private CFLAGS_release := -O3 -g -fno-trapping-math
 $B/kernels/%.o: private ALL_CFLAGS += -fopenmp
 $B/%_avx2.o: private ALL_CFLAGS += -mavx2 -mfma -ffp-contract=fast
@@ -140,7 +140,7 @@ $B/%_amx.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -ma
 $B/profiler/table/table_image.o $B/profiler/table/table_write.o: private ALL_CFLAGS += $(HDF5_CFLAGS)
 $B/base/opt.o: private ALL_CFLAGS += -DBUILD_VERSION='"$(BUILD_VERSION)"' -DRELEASE_VERSION='"$(VERSION)"'
 
-# Rewritten only when a flag changed; every object depends on it.
+# Rewritten only when a flag changes; every object depends on it.
 FLAGS = $(CC) $(ALL_CFLAGS) $(HDF5_CFLAGS) $(LDLIBS) $(DIRS)
 $B/flags: FORCE
 	@mkdir -p $(@D)
@@ -151,7 +151,7 @@ $B/version: FORCE
 $B/base/opt.o: $B/version
 
 # ---- tests -------------------------------------------------------------------
-# Media where tests/unit/all and the benchmarks look for them, as programs in PREFIX/bin do; and one that is none of ours.
+# Media where tests/unit/all and the benchmarks find them, like programs in PREFIX/bin; and a foreign one.
 TEST_MEDIA := $(MEDIUM_NAMES:%=$B/tests/lib/evp/evp-%.so) $B/tests/lib/evp/evp-lmcache.so
 $B/tests/lib/evp/evp-lmcache.so: $B/tests/plugins/lmcache.so
 $(MEDIUM_NAMES:%=$B/tests/lib/evp/evp-%.so): $B/tests/lib/evp/%: $B/%
@@ -162,7 +162,7 @@ UNIT_O := $(patsubst %.c,$B/%.o,$(wildcard tests/unit/*.c tests/kernels/*.c))
 $B/tests/unit/all: $(UNIT_O) $B/evicpress.a | $(TEST_MEDIA)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ -lcriterion $(LDLIBS) -lmicrohttpd -o $@
-# Small programs that make what tests need.
+# Small programs that make files for tests.
 TEST_TOOLS := $(patsubst tests/tools/%.c,$B/tests/tools/%,$(wildcard tests/tools/*.c))
 $(TEST_TOOLS): $B/tests/tools/%: $B/tests/tools/%.o $B/evicpress.a
 	@echo "  LINK    $@"
@@ -175,13 +175,13 @@ $(TEST_PLUGINS): %.so: %.o $B/evicpress.a
 $B/tests/http/mock: $B/tests/http/mock.o $B/evicpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lmicrohttpd -o $@
-# What Redis replies: with the medium itself, and a way to connect of its own.
+# The fuzz target for Redis's replies: with the medium, and its own function to connect.
 $B/tests/fuzz/redis $B/explore/redis: private LDLIBS := $(MEDIUM_LIBS_redis) $(LDLIBS)
 $B/tests/fuzz/redis $B/explore/redis: $(patsubst %.c,$B/%.o,$(wildcard loader/redis/*.c))
 $B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/evicpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
-# Programs that scripts drive: tests/bench/NAME.c, tests/golden/NAME/PROGRAM.c. Those that plan share the instances.
+# Programs run by scripts: tests/bench/NAME.c, tests/golden/NAME/PROGRAM.c. Those for the planner share the instances.
 PROGRAMS := $(patsubst %.c,$B/%,$(filter-out tests/bench/instance.c tests/bench/gemm_rate.c tests/bench/bench.c tests/bench/ops.c,$(wildcard tests/bench/*.c tests/golden/*/*.c)))
 $B/tests/bench/plan $B/tests/bench/incremental $B/tests/bench/table $B/tests/bench/admit $B/tests/bench/aim: $B/tests/bench/instance.o
 $B/tests/bench/engine $B/tests/bench/profile: $B/tests/bench/gemm_rate.o
@@ -191,7 +191,7 @@ $B/tests/bench/media: | $(TEST_MEDIA)
 $(PROGRAMS): $B/%: $B/%.o $B/evicpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
-# What a GPU reaches with nothing of ours: for scripts/gpu-first.
+# The ceilings of a GPU, without EvicPress code: for scripts/gpu-first.
 $B/tests/bench/ceilings: tests/bench/ceilings.cu
 	@echo "  NVCC    $<"
 	@mkdir -p $(@D)
@@ -201,14 +201,14 @@ $B/explore/%: $B/tests/fuzz/%.o $B/evicpress.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
 
-## check: what needs no network, no model and under a minute
-# What the groups of tests run.
+## check: all tests without network or model, in under a minute
+# Programs and files for the groups of tests.
 CHECKED := all $(TEST_TOOLS) $(TEST_PLUGINS) $B/tests/unit/all $B/tests/http/mock $(FUZZ:%=$B/tests/fuzz/%)
 GROUPS := layers style unit cli fuzz
 .PHONY: groups
 check: $(CHECKED)
 	@$(MAKE) --no-print-directory groups
-# Every group runs, whatever failed before it.
+# Every group runs, even after a failure.
 groups:
 	@rm -f $B/*.count
 	@for group in $(GROUPS); do tests/group $B $$group $(MAKE) --no-print-directory check-$$group; done
@@ -219,7 +219,7 @@ check-layers:
 	$(Q)tests/recipes
 	$(Q)tests/covers
 	$(Q)tests/walk
-# How files and functions are written; tests/style planner/ looks at one folder.
+# Style of files and functions; tests/style planner/ checks one folder.
 .PHONY: check-style
 check-style:
 	$(Q)tests/style
@@ -227,8 +227,8 @@ check-unit: $B/tests/unit/all
 	$(Q)tests/unit/run $B
 check-cli: all $(TEST_TOOLS) $(TEST_PLUGINS) $B/tests/http/mock
 	$(Q)tests/cli/run $B
-# libevicpress's locks: programs with threads, from libevicpress's objects alone, which have no OpenMP; ThreadSanitizer does not know
-# its barriers. The plans they work on come from the tools of this build.
+# libevicpress's locks: programs with threads, only from libevicpress's objects, which have no OpenMP: ThreadSanitizer
+# does not know its barriers. Their plans come from the tools of this build.
 THREADED := $B/threads/admit-threads $B/threads/read-load
 $(THREADED): $B/threads/%: $B/tests/tools/%.o $(LIBEVICPRESS_O)
 	@echo "  LINK    $@"
@@ -239,11 +239,11 @@ threaded: $(THREADED)
 check-tsan: $B/evp-plan $B/evp-load $B/evp-show $B/tests/tools/make-load
 	@$(MAKE) --no-print-directory CONFIG=tsan threaded
 	$(Q)tests/tsan $B build/tsan
-## programs: everything that is compiled: tools, tests, fuzz targets, benchmarks
+## programs: compile all tools, tests, fuzz targets and benchmarks
 .PHONY: programs
 programs: $(CHECKED) $(PROGRAMS) $(THREADED)
-# What the address sanitizer can find something in: parsers, memory, and the loader's files. CONFIG=asan alone. Tests that
-# repeat arithmetic for long are left to CONFIG=asan check.
+# Code where the address sanitizer can find errors: parsers, memory, and the loader's files. Only for CONFIG=asan. Long
+# arithmetic tests run only in CONFIG=asan check.
 .PHONY: check-asan
 check-asan: $(CHECKED)
 	@rm -f $B/*.count
@@ -253,14 +253,14 @@ check-asan: $(CHECKED)
 	@tests/summary $B
 check-fuzz: $(FUZZ:%=$B/tests/fuzz/%)
 	$(Q)tests/fuzz/run $B $(FUZZ)
-## test: all set-up, then every test but the long ones of the emulated GPU
+## test: all set-up, then every test except the long ones of the emulated GPU
 test:
 	@scripts/setup
 	@$(MAKE) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) smoke golden"
-## test-all: the same with all of them: for who touches kernels, engine or methods
+## test-all: the same with all of them, for changes to kernels, engine or methods
 test-all:
 	@scripts/setup
-	@$(MAKE) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) cuda golden"
+	@$(MAKE) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) cuda golden" EVP_TEST=all
 .PHONY: test-all test-after-setup check-golden
 test-after-setup: $(CHECKED)
 	@$(MAKE) --no-print-directory build/cuda/plain/evp-cuda.so
@@ -270,11 +270,11 @@ check-golden:
 ## oracles: compare with transformers, kvpress, sentence-transformers (installs 6 GB into build/venv)
 oracles: all $(TEST_TOOLS)
 	$(Q)tests/golden/oracles $B
-## fuzz: run the libFuzzer targets, FUZZ_SECONDS (60) each; FUZZ="gguf table" picks some
+## fuzz: run the libFuzzer targets, FUZZ_SECONDS (60) each; FUZZ="gguf table" selects some
 FUZZ_SECONDS ?= 60
 fuzz:
 	$(Q)tests/fuzz/explore $(FUZZ_SECONDS) $(FUZZ)
-## bench: speed beside peers, printed as ratios (installs them into build/venv)
+## bench: speed compared with peers, as ratios (installs them into build/venv)
 bench: all
 	$(Q)tests/bench/run $B
 
@@ -284,7 +284,7 @@ include tests/cuda/rules.mk
 ## setup: install the Debian packages and the two default models
 setup:
 	@scripts/setup
-## demo: all set-up, then the main job on four licence texts
+## demo: all set-up, then the whole pipeline on four licence texts
 demo:
 	@scripts/setup
 	@$(MAKE) --no-print-directory all
@@ -298,7 +298,7 @@ check-format:
 	$(Q)clang-format --dry-run --Werror $(SOURCES)
 
 MANS := $(TOOLS:$B/%=$B/man/%.1)
-## man: the tools' manual pages, into build/ for `man` and into docs/man/ for the web
+## man: the manual pages of the tools, into build/ for `man` and into docs/man/ for the web
 man: $(MANS)
 	$(Q)for tool in $(TOOLS); do scripts/manpage markdown $$tool $(VERSION) >docs/man/$${tool##*/}.md || exit; done
 $B/man/%.1: $B/% scripts/manpage
@@ -309,7 +309,7 @@ $B/man/%.1: $B/% scripts/manpage
 OPTION_TOOLS := $(filter-out $(SCRIPTS),$(TOOLS))
 
 PREFIX ?= /usr/local
-## install: tools, the cuda backend, man pages, completion, libevicpress with its media, header and pkg-config file, under PREFIX (/usr/local)
+## install: tools, cuda backend, man pages, completion, libevicpress with media, header and pkg-config file, under PREFIX (/usr/local)
 install: all $(MANS) install-lib install-completion
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/evp
 	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
@@ -326,7 +326,7 @@ install-completion:
 	for tool in $(notdir $(OPTION_TOOLS)); do \
 	  ln -sf evp $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$tool && \
 	  ln -sf evp.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$tool.fish || exit; done
-# What a serving system needs.
+# The files for a serving system.
 .PHONY: install-lib
 install-lib: $B/libevicpress.so $(MEDIA)
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/lib/evp $(DESTDIR)$(PREFIX)/include

@@ -1,5 +1,5 @@
-/* The table of base/opt.h handed to argp: values, what --help shows of them, names, argp's own table, and opt_parse(),
- * in this order. argp decides how a command line is read; what a name and a value may be is decided here.
+/* opt.c - hands the table of base/opt.h to argp: values, how --help shows them, names, argp's table, opt_parse(). argp
+ * walks over the command line; this file decides which names and values are valid.
  */
 #include "base/opt.h"
 
@@ -24,13 +24,10 @@
 #define RELEASE_VERSION "unknown"
 #endif
 
-enum {
-    KEY = 0x1000,
-    KEY_PRINT = 0x8000,
-    KEY_USAGE
-}; /* argp keys of table rows without a short name; above any character */
+/* argp keys of rows without a short name, above any character. */
+enum { KEY = 0x1000, KEY_PRINT = 0x8000, KEY_USAGE };
 
-/* Instead of running. */
+/* What to print instead of running. */
 enum answer { ANSWER_NONE, ANSWER_TABLE, ANSWER_VERSION };
 
 /* ---- values ------------------------------------------------------------ */
@@ -200,18 +197,18 @@ static bool takes_value(const struct opt *o)
 
 /* ---- names -------------------------------------------------------------- */
 
-/* Rows that every tool has besides its table. Group -1 is at the end of --help. */
+/* Rows of every tool, in addition to its table, in its last group: Common. */
 static const struct argp_option rows_of_all[] = {
-    { "help", 'h', NULL, 0, "Give this help list", -1 },
-    { NULL, '?', NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, -1 },
-    { "usage", KEY_USAGE, NULL, 0, "Give a short usage message", -1 },
-    { "version", 'V', NULL, 0, "Print program version", -1 },
-    { "print-options", KEY_PRINT, NULL, OPTION_HIDDEN, NULL, -1 },
+    { "help", 'h', NULL, 0, "print this help", 0 },
+    { NULL, '?', NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 },
+    { "usage", KEY_USAGE, NULL, 0, "print the options without their meaning", 0 },
+    { "version", 'V', NULL, 0, "print the version", 0 },
+    { "print-options", KEY_PRINT, NULL, OPTION_HIDDEN, NULL, 0 },
     { 0 },
 };
 enum { N_ALL = sizeof(rows_of_all) / sizeof(*rows_of_all) }; // with the row that ends the table
 
-/* Every long name a command line may have. Returns how many. */
+/* Lists every long name that a command line may use. Returns how many. */
 static size_t long_names(const struct tool *t, const char *name[OPTIONS_MAX + N_ALL])
 {
     size_t n = 0;
@@ -225,8 +222,7 @@ static size_t long_names(const struct tool *t, const char *name[OPTIONS_MAX + N_
     return n;
 }
 
-/* Refuses a long option that is no option's whole name: getopt would take "--tie" for "--tiers", until an option
- * "--tie" comes. */
+/* Refuses an abbreviated long option: getopt would accept "--tie" for "--tiers", until an option "--tie" is added. */
 static void check_name(struct argp_state *state, const struct tool *t, const char *text, size_t n)
 {
     const char *name[OPTIONS_MAX + N_ALL];
@@ -236,8 +232,8 @@ static void check_name(struct argp_state *state, const struct tool *t, const cha
         if (strlen(name[i]) == n && memcmp(name[i], text, n) == 0)
             return;
     const char *near = near_word(text, n, name, n_names);
-    argp_error(state, "no option '--%.*s'%s%s%s", (int)n, text, near ? "; did you mean '--" : "", near ? near : "",
-               near ? "'?" : "");
+    argp_error(state, "'--%.*s' is not an option%s%s%s", (int)n, text, near ? "; did you mean '--" : "",
+               near ? near : "", near ? "'?" : "");
 }
 
 static const struct opt *by_name(const struct tool *t, const char *text, size_t n)
@@ -248,7 +244,7 @@ static const struct opt *by_name(const struct tool *t, const char *text, size_t 
     return NULL;
 }
 
-/* Is the value of the last letter of "-qvo" the next word? */
+/* Of letters like "-qvo": is the next word the value of the last one? */
 static bool wants_next(const struct tool *t, const char *letters)
 {
     for (; *letters; letters++) {
@@ -287,20 +283,19 @@ static void check_names(struct argp_state *state, const struct tool *t)
 static void refuse_value(struct argp_state *state, const struct opt *o, const char *value)
 {
     if (o->type == OPT_ENUM)
-        argp_error(state, "'--%s=%s': not one of %s", o->name, value, o->arg);
+        argp_error(state, "'--%s=%s' is not one of %s", o->name, value, o->arg);
     else if (o->type == OPT_SIZE)
-        argp_error(state, "'--%s=%s': not a size (a number, then K, M, G or T)", o->name, value);
+        argp_error(state, "'--%s=%s' is not a size (a number, then K, M, G or T)", o->name, value);
     else if (o->type == OPT_SHARE)
-        argp_error(state, "'--%s=%s': not I/N with I from 1 to N", o->name, value);
+        argp_error(state, "'--%s=%s' is not I/N with I from 1 to N", o->name, value);
     else if (o->min == 0 && o->max == 0)
-        argp_error(state, "'--%s=%s': not a number", o->name, value);
+        argp_error(state, "'--%s=%s' is not a number", o->name, value);
     else if (o->max >= INT_MAX)
-        argp_error(state, "'--%s=%s': not a number from %.10g up", o->name, value, o->min);
+        argp_error(state, "'--%s=%s' is not a number from %.10g up", o->name, value, o->min);
     else
-        argp_error(state, "'--%s=%s': not a number from %.10g to %.10g", o->name, value, o->min, o->max);
+        argp_error(state, "'--%s=%s' is not a number from %.10g to %.10g", o->name, value, o->min, o->max);
 }
 
-/* An option of row `row` of the table. */
 static void take_option(struct argp_state *state, struct parse *p, int row, const char *value)
 {
     const struct opt *o = &p->tool->opts[row];
@@ -343,24 +338,25 @@ static error_t on_key(int key, char *arg, struct argp_state *state)
     case 'h':
     case '?': argp_state_help(state, stdout, ARGP_HELP_STD_HELP); return 0;
     case KEY_USAGE: argp_state_help(state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK); return 0;
-    case ARGP_KEY_ARGS: p->first = state->next; return 0; /* the rest are operands, which argp need not visit */
+    case ARGP_KEY_ARGS: p->first = state->next; return 0; /* argp need not visit the operands */
     case ARGP_KEY_NO_ARGS: p->first = state->argc; return 0;
     case ARGP_KEY_END: check_operands(state, p); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
-/* argp's table from ours, and the rows that every tool has. */
+/* argp's table: the tool's rows, then those of every tool. A heading begins a group, the rows after it join it. The last
+ * group is -1, where argp puts --help and --version. */
 static struct argp_option *argp_table(const struct tool *t)
 {
-    int n = count_options(t), group = 0;
+    int n = count_options(t), last = 0;
     struct argp_option *table = n <= OPTIONS_MAX ? calloc((size_t)n + N_ALL, sizeof(*table)) : NULL;
 
     if (!table)
         return NULL;
     for (int i = 0; i < n; i++) {
         const struct opt *o = &t->opts[i];
-        group += o->type == OPT_GROUP;
+        last = o->type == OPT_GROUP ? i : last;
         table[i] = (struct argp_option){
             .name = o->name,
             .key = o->type == OPT_GROUP ? 0
@@ -368,11 +364,18 @@ static struct argp_option *argp_table(const struct tool *t)
                                         : KEY + i,
             .arg = takes_value(o) ? o->arg : NULL,
             .doc = help_text(o),
-            .group = group,
         };
     }
+    table[last].group = -1;
     memcpy(table + n, rows_of_all, sizeof(rows_of_all));
     return table;
+}
+
+/* Leaves out argp's note that a long option's argument is also its letter's. */
+static char *filter_help(int key, const char *text, void *input)
+{
+    (void)input;
+    return key == ARGP_KEY_HELP_DUP_ARGS_NOTE ? NULL : unconst(text);
 }
 
 static char *document(const struct tool *t)
@@ -393,7 +396,9 @@ int opt_parse(const struct tool *t, int argc, char **argv, int *first)
 {
     struct argp_option *table = argp_table(t);
     char *doc = document(t);
-    struct argp argp = { .options = table, .parser = on_key, .args_doc = t->operands, .doc = doc };
+    struct argp argp = {
+        .options = table, .parser = on_key, .args_doc = t->operands, .doc = doc, .help_filter = filter_help
+    };
     struct parse p = { .tool = t, .first = argc };
     struct err err;
 
@@ -435,7 +440,7 @@ int opt_finish(int status)
     return status;
 }
 
-int opt_split(const char *list, int (*each)(void *arg, const char *piece, size_t n), void *arg)
+int opt_split(const char *list, int (*each)(void *arg, const char *item, size_t n), void *arg)
 {
     for (;;) {
         size_t n = strcspn(list, ",");

@@ -1,15 +1,18 @@
 /* opt.h - one option table per tool.
  *
- * The table is the only place where an option is written down: parsing (by glibc's argp), --help, --usage and the man
- * page (scripts/manpage reads --help) are made from it, so they cannot disagree. The default of an option is what its
- * destination holds before opt_parse(); --help prints it from there. A default outside the option's own bounds is not
- * shown; a tool sees by such a value that the option was not given.
+ * An option is written down once, in the table. Parsing (by glibc's argp), --help, --usage, the man page (scripts/manpage
+ * reads --help) and the shells' completions are made from it, so they cannot disagree. An option's default is the value
+ * of its destination before opt_parse(); --help prints it. A default outside the option's bounds is not shown: it tells
+ * the tool that the option was not given.
  *
- * Names are written out: "--tie" is no option where "--tiers" is. An option with a value is given once, unless it is a
- * list. A file that is written (OPT_OUT) is never one that the same command reads.
+ * Long names are not abbreviated: "--tie" does not stand for "--tiers". An option with a value is given once, unless it
+ * is a list. A file that a command writes (OPT_OUT) must not be a file that the same command reads.
  *
- * An option means the same in every tool. Those that several tools have are written once, below (OPT_MODEL ...). A
- * letter belongs to one long name in all tools, and few options have one:
+ * --help prints the options in groups, each under its heading (OPT_HEAD); a table begins with one. Where they fit, the
+ * headings are Input, Choice, Model and device, Output; the last one is Common (OPT_COMMON).
+ *
+ * An option means the same in every tool. Options of several tools are written once, below (OPT_MODEL ...). A letter
+ * belongs to one long name in all tools, and few options have one:
  *
  *     -a access  -c configs  -d dataset  -j threads  -m model    -n dry-run  -o output
  *     -p payloads            -q quiet    -s seed     -t tiers    -v verbose
@@ -21,9 +24,10 @@
  *
  *     static struct { int limit; struct opt_list dataset; } cfg = { .limit = 10 };
  *     static const struct opt opts[] = {
- *         OPT_HEAD("Choosing"),
- *         OPT_NUM(0, "limit", &cfg.limit, 1, INT_MAX, "take at most this many per dataset"),
+ *         OPT_HEAD("Choice"),
+ *         OPT_NUM(0, "limit", &cfg.limit, 1, INT_MAX, "take only the first N contexts of each dataset"),
  *         OPT_MANY('d', "dataset", &cfg.dataset, "NAME", "take only this dataset; may be repeated"),
+ *         OPT_COMMON(&cfg.common),
  *         OPT_DONE,
  *     };
  */
@@ -46,13 +50,13 @@ enum opt_type {
     OPT_SIZE,  // uint64_t, as parse_size() reads it
     OPT_FLOAT, // double; with bounds inside 0 to 1 also 50%
     OPT_STR,   // const char *
-    OPT_OUT,   // const char *, the name of a file (arg "FILE") or of a folder that is written
-    OPT_LIST,  // struct opt_list: every value given, in order
+    OPT_OUT,   // const char *, the name of a file (arg "FILE") or of a folder to be written
+    OPT_LIST,  // struct opt_list: every value given, in the order given
     OPT_ENUM,  // int, index into the '|'-separated words of `arg`
     OPT_SHARE, // struct shard: I/N
 };
 
-/* Grows as values come; at[] points into argv. Lives as long as the process. */
+/* at[] points into argv. Lives as long as the process. */
 struct opt_list {
     const char **at;
     int n, cap;
@@ -117,48 +121,65 @@ struct opt {
 /* ---- options of several tools ---- */
 
 #define OPT_MODEL(p)                                                                                                   \
-    OPT_TEXT(                                                                                                          \
-        'm', "model", p, "MODEL",                                                                                      \
-        "a .gguf file, a model folder, or ORG/NAME of a snapshot in the Hugging Face cache; SmolLM2-135M-Instruct by " \
-        "default; 'synthetic:llama-3.1-8b' has that shape "                                                            \
-        "and random weights, for measuring speed")
+    OPT_TEXT('m', "model", p, "MODEL",                                                                                 \
+             "a .gguf file, a model folder, or ORG/NAME in the Hugging Face cache (default: SmolLM2-135M-Instruct); "  \
+             "'synthetic:llama-3.1-8b' has that shape and random weights, to measure speed")
 #define OPT_NAMESPACE(p)                                                                                               \
-    OPT_TEXT(                                                                                                          \
-        0, "namespace", p, "NAME",                                                                                     \
-        "the payloads of this name, apart from those of others in the same folders (default: the model's digest)")
+    OPT_TEXT(0, "namespace", p, "NAME",                                                                                \
+             "namespace of the payloads; several can share the same folders (default: the model's digest)")
 #define OPT_CHAT(p)                                                                                                    \
-    OPT_TEXT(                                                                                                          \
-        0, "chat-template", p, "FILE",                                                                                 \
-        "a text with {content}, where the message goes, instead of the model's own chat template; none: the message "  \
-        "alone")
-/* names: BACKEND_NAMES and BACKEND_DTYPES of kernels/backend.h, what this build has. Texts and not choices:
- * backend_open() refuses others with a status of their own. */
-#define OPT_BACKEND(p, names) OPT_TEXT(0, "backend", p, names, "what computes")
-#define OPT_DTYPE(p, names)   OPT_TEXT(0, "dtype", p, names, "type of the numbers; auto: the faster here")
-#define OPT_MEMORY(p)         OPT_BYTES(0, "memory", p, "memory to use at most; 0: nine tenths of what is free")
+    OPT_TEXT(0, "chat-template", p, "FILE",                                                                            \
+             "a text with {content} in place of the message, instead of the model's chat template; none: the message " \
+             "alone")
+/* names: BACKEND_NAMES and BACKEND_DTYPES of kernels/backend.h, those of this build. OPT_TEXT, not OPT_PICK:
+ * backend_open() refuses other names with an exit status of its own. */
+#define OPT_BACKEND(p, names) OPT_TEXT(0, "backend", p, names, "compute with this backend")
+#define OPT_DTYPE(p, names)   OPT_TEXT(0, "dtype", p, names, "compute in this number type; auto: the faster one here")
+#define OPT_MEMORY(p)         OPT_BYTES(0, "memory", p, "use at most this much memory; 0: nine tenths of what is free")
 #define OPT_THREADS(p)        OPT_NUM('j', "threads", p, 0, 4096, "number of threads; 0: one per core")
 /* names: SERVING_GPUS of profiler/score/serving.h */
 #define OPT_GPU(p, names)                                                                                              \
-    OPT_TEXT(0, "gpu", p, names, "figures of this GPU, computed from its data sheet, instead of measured ones")
+    OPT_TEXT(0, "gpu", p, names, "use figures computed from this GPU's data sheet instead of measured ones")
 #define OPT_SEED(p) OPT_NUM('s', "seed", p, 0, INT_MAX, "seed of random choices")
 #define OPT_SHARD(p)                                                                                                   \
     {                                                                                                                  \
         OPT_SHARE, 0, "shard",                                                                                         \
             _Generic((p), struct shard *                                                                               \
                      : (p)),                                                                                           \
-            "I/N", "take only the I-th of N equal shares of the rows", 0, 0                                            \
+            "I/N", "process only the I-th of N equal shares of the rows", 0, 0                                         \
     }
+#define OPT_CONFIGS(p)                                                                                                 \
+    OPT_TEXT('c', "configs", p, "LIST",                                                                                \
+             "configs to try, separated by commas, ranges as from..to/step; always with 'none'; kvpress and the "      \
+             "papers call 'drop' compression ratio")
+#define OPT_MAX_NEW_TOKENS(p) OPT_NUM(0, "max-new-tokens", p, 1, 4096, "longest answer, in tokens")
+#define OPT_TRUNCATE(p)                                                                                                \
+    OPT_BOOL(0, "truncate", p, "cut contexts longer than the model allows, instead of leaving them out")
+#define OPT_PER_CONTEXT(p) OPT_NUM(0, "per-context", p, 1, 10000, "number of questions about each context")
+#define OPT_PRIOR(p)                                                                                                   \
+    OPT_TEXT(0, "prior", p, "TABLE",                                                                                   \
+             "scored table of other contexts; its predictions count like 10 more contexts; for few contexts")
+#define OPT_ACCESS(p)                                                                                                  \
+    OPT_MANY('a', "access", p, "FILE",                                                                                 \
+             "access log, plain or compressed; may be repeated: counts add up; without it every context counts once")
+#define OPT_RULES(p) OPT_TEXT(0, "rules", p, "FILE", "quality floors and pinned tiers, by context")
+#define OPT_MIN_QUALITY(p)                                                                                             \
+    OPT_REAL(0, "min-quality", p, 0, 1, "use no variant of lower predicted quality for any context")
+#define OPT_SURE(p)                                                                                                    \
+    OPT_REAL(0, "sure", p, 0.5, 0.9999, "required probability that a predicted quality is above its floor")
+#define OPT_JSON(p)      OPT_BOOL(0, "json", p, "print one JSON object instead, with every detail")
 #define OPT_TIERS(p)     OPT_TEXT('t', "tiers", p, "FILE", "tiers.json: capacity, bandwidth and latency of each tier")
 #define OPT_ALPHA_HELP   "seconds of TTFT that a quality of 1 is worth"
-#define OPT_DRY_RUN(p)   OPT_BOOL('n', "dry-run", p, "say what there is to do, and stop")
-#define OPT_OUTPUT(p, a) OPT_WRITES('o', "output", p, a, "write the result there, each file whole or not at all")
+#define OPT_DRY_RUN(p)   OPT_BOOL('n', "dry-run", p, "report what would be done, and stop")
+#define OPT_OUTPUT(p, a) OPT_WRITES('o', "output", p, a, "write the result there; a file appears whole or not at all")
 
-/* Options every tool has, last in its table: --summary (cmd/summary.h), -v, -q. opt_parse() opens the log with them. */
+/* Options of every tool, last in its table: --summary (cmd/summary.h), -v, -q. opt_parse() opens the log with them and
+ * adds --help, --usage and --version. */
 #define OPT_COMMON(p)                                                                                                  \
-    OPT_HEAD("Messages"),                                                                                              \
-        OPT_WRITES(0, "summary", &(p)->summary, "FILE", "write what is said at the end there, as JSON"),               \
-        OPT_TALLY('v', "verbose", &(p)->verbose, "say more"),                                                          \
-        OPT_TALLY('q', "quiet", &(p)->quiet, "say only warnings and errors")
+    OPT_HEAD("Common"),                                                                                                \
+        OPT_WRITES(0, "summary", &(p)->summary, "FILE", "write the figures of the last messages there, as JSON"),      \
+        OPT_TALLY('v', "verbose", &(p)->verbose, "print more messages"),                                               \
+        OPT_TALLY('q', "quiet", &(p)->quiet, "print only warnings and errors")
 
 struct opt_common {
     const char *summary;
@@ -171,29 +192,29 @@ struct tool {
     const char *operands; // after the options in the synopsis: "[FILE]"
     int min_operands;
     int max_operands;     // negative: any number
-    const char *about;    // one paragraph, after the options
+    const char *about;    // after the options: short paragraphs, a blank line between them
     const char *examples; // one command a line, indented by two blanks
     const struct opt *opts;
-    const struct opt_common *common; // where OPT_COMMON put its counts
+    const struct opt_common *common; // destination of OPT_COMMON
 };
 
 enum { OPT_RUN = -1 };
 
-/* Returns OPT_RUN and sets *first to the index of the first operand in argv (options are moved in front of operands),
- * or the status main() should return: 0 after --help, --usage or --version, 2 on misuse, which was said on stderr.
- * Opens the log. Hidden: --print-options writes the table for tests, one line per option: letter or -, long name, type,
- * argument, default and help, separated by tabs; scripts/completion makes the shells' completions of it. */
+/* Opens the log. Returns OPT_RUN and sets *first to the index of the first operand in argv (options are moved in front
+ * of operands), or the status that main() should return: 0 after --help, --usage or --version, 2 on misuse, after a
+ * message. The hidden option --print-options prints the table for tests and scripts/completion, a line per option:
+ * letter or -, long name, type, argument, default and help, separated by tabs. */
 int opt_parse(const struct tool *tool, int argc, char **argv, int *first);
 
-/* What every main() ends with: closes stdout and turns a write that failed there (a full disk, a closed pipe) into
- * status 1, unless `status` already tells of a failure. */
+/* Every main() ends with it: closes stdout and returns 1 instead of status 0 when a write there failed (a full disk, a
+ * closed pipe). */
 int opt_finish(int status);
 
-/* Splits a list at commas: calls each(arg, piece, n) for every piece, empty ones too; stops at the first non-zero
- * result and returns it. */
-int opt_split(const char *list, int (*each)(void *arg, const char *piece, size_t n), void *arg);
+/* Splits a list at commas: calls each(arg, item, n) for every item, empty ones too; stops at the first non-zero result
+ * and returns it. */
+int opt_split(const char *list, int (*each)(void *arg, const char *item, size_t n), void *arg);
 
-/* The release that this program is of, "0.3.0", whatever commit it was built from. */
+/* This program's release, "0.3.0", the same for all commits that lead to it. */
 const char *opt_release(void);
 
 #endif

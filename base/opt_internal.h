@@ -1,4 +1,4 @@
-/* opt_internal.h - between opt.c, which reads a command line, and opt_paths.c, which looks at the files it names. */
+/* opt_internal.h - shared by opt.c, which reads a command line, and opt_paths.c, which checks the files it names. */
 #ifndef EVP_OPT_INTERNAL_H
 #define EVP_OPT_INTERNAL_H
 
@@ -11,8 +11,8 @@ struct opt_operands {
     int n;
 };
 
-/* Refuses, before any work is done, an output that is a folder where a file is meant (ERR_IO), and one that is a file
- * the same command reads or also writes (ERR_USAGE), by whatever name: devices and inodes are compared. */
+/* Refuses, before any work is done, an output file that is a folder (ERR_IO), and an output that the same command reads
+ * or also writes (ERR_USAGE), under any name: devices and inodes are compared. */
 int opt_check_paths(const struct tool *tool, const struct opt_operands *operands, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
-/* opt_paths.c - what a command line must not do to files. An option of type OPT_OUT is written; the text of any other
- * option and every operand may be a file that is read. A text that names no file harms nothing here.
+/* opt_paths.c - refuses to overwrite what a command reads. An option of type OPT_OUT names an output; the text of any
+ * other option and every operand may name an input. A text that does not name a file does no harm here.
  */
 #include "base/opt_internal.h"
 

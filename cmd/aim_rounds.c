@@ -1,8 +1,8 @@
 /* aim_rounds.c - evp-aim --rounds N --run: a list, evp-profile, evp-score, and again, on one machine.
  *
- * In the folder: cells-K.jsonl, the lists (0 is the pilot); profile.h5; table.h5, scored after the last list. A list
- * that is there is not made again, and evp-profile answers nothing twice, so the same command goes on where a killed
- * one was. What is spent is computed from the lists, whoever made them.
+ * The folder has cells-K.jsonl, the lists (0 is the pilot); profile.h5; table.h5, scored after the last list. An existing
+ * list is not made again, and evp-profile computes no answer twice, so the same command continues after an interruption.
+ * The cost so far is computed from the lists.
  */
 #include "cmd/aim_rounds.h"
 
@@ -28,7 +28,7 @@ struct rounds {
     const struct aim_options *opt;
     char *const *path; // CONTEXTS, QUESTIONS, TABLE or NULL
     char *profile, *table;
-    double spent; // tokens of prefill
+    double spent; // in tokens of prefill
     bool partial; // some contexts could not be profiled
 };
 
@@ -48,7 +48,7 @@ static int add_options(struct arguments *a, char *text)
     return 0;
 }
 
-/* The tool beside this one; NULL without memory. The caller frees. */
+/* The path of a tool in this tool's folder; NULL without memory. The caller frees. */
 static char *find_tool(const char *name)
 {
     char self[4096];
@@ -75,8 +75,7 @@ static void say_command(const struct arguments *a)
     buf_release(&text);
 }
 
-/* Runs a tool; its first argument is its name, after the last comes NULL. Status 1 of evp-profile: some contexts were
- * left out. */
+/* Runs a tool; the first argument is its name, NULL ends the list. Status 1 of evp-profile: contexts were left out. */
 static int run_tool(struct rounds *r, const struct arguments *a, struct err *err)
 {
     char *tool = find_tool(a->at[0]);
@@ -87,7 +86,7 @@ static int run_tool(struct rounds *r, const struct arguments *a, struct err *err
     say_command(a);
     pid_t child = fork();
     if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGTERM); /* or it would go on, and hold the lock of FILE */
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* a child left alone would hold the lock of FILE */
         execv(tool, (char *const *)unconst(a->at));
         _exit(127);
     }
@@ -105,7 +104,7 @@ static int run_tool(struct rounds *r, const struct arguments *a, struct err *err
         return 0;
     }
     if (code < 0)
-        return err_set(err, ERR_FAIL, "%s was killed; the same command goes on where it was", a->at[0]);
+        return err_set(err, ERR_FAIL, "%s was killed; run the same command again to go on", a->at[0]);
     return err_set(err, ERR_FAIL, "%s ended with status %d", a->at[0], code);
 }
 
@@ -153,7 +152,7 @@ static int score(struct rounds *r, struct err *err)
 
 /* ---- one round --------------------------------------------------------------------- */
 
-/* What a list costs, in tokens of prefill; *answers: how many it asks. */
+/* *cost: of a list, in tokens of prefill; *answers: how many it asks for. */
 static int cost_of(const struct aim_job *j, const char *path, double *cost, int *answers, struct err *err)
 {
     struct cells cells;
@@ -170,7 +169,7 @@ static int cost_of(const struct aim_job *j, const char *path, double *cost, int 
     return 0;
 }
 
-/* The share of what is left that list k of n may cost: of three lists the first half, then two thirds, then all. */
+/* Cost of list k of n as a share of the budget that is left: with three lists a half, then two thirds, then all. */
 static double share_of(int k, int n)
 {
     double left = n - k + 1;
@@ -178,7 +177,7 @@ static double share_of(int k, int n)
     return left * 2 / (left * (left + 1));
 }
 
-/* Makes list k unless it is there. *answers: how many it asks. */
+/* Makes list k unless it exists. *answers: how many it asks for. */
 static int make_list(struct rounds *r, int k, const char *list, int *answers, struct err *err)
 {
     struct aim_job j = { .opt = r->opt, .say_refused = profile_say_refused };
@@ -223,7 +222,7 @@ int aim_rounds(const struct aim_options *opt, char *const *path, bool *partial, 
     bool pilot = !path[2] && !opt->prior;
 
     if (!opt->output)
-        return err_set(err, ERR_USAGE, "--run needs a folder: --output is missing");
+        return err_set(err, ERR_USAGE, "--run needs --output, the name of a folder");
     if (!opt->tiers)
         return err_set(err, ERR_USAGE, "--tiers is missing");
     int code = file_mkdir(opt->output, err);
@@ -234,7 +233,7 @@ int aim_rounds(const struct aim_options *opt, char *const *path, bool *partial, 
     for (int k = pilot ? 0 : 1, answers = 1; k <= opt->rounds && answers > 0 && !code; k++)
         code = run_round(&r, k, &answers, err);
     if (!code)
-        log_info("'%s' is what evp-plan goes by", r.table);
+        log_info("next: evp-plan %s --tiers %s -o manifest.jsonl", r.table, opt->tiers);
     *partial = r.partial;
     free(r.profile);
     free(r.table);

@@ -1,6 +1,4 @@
-/* backend_say.c - what `auto` chose and why, as lines of the log. The sentences are the backend's. Not for failures,
- * which a tool ends with.
- */
+/* backend_say.c - prints the backend's own sentences about the choice of `auto`. */
 #include "cmd/backend_say.h"
 
 #include "base/log.h"

@@ -1,7 +1,7 @@
-/* evp-aim - lists the answers that are worth computing, for evp-profile --cells.
+/* evp-aim - lists the answers worth computing, for evp-profile --cells.
  *
- * Train questions by what they can change in the plan (aiming/aim_list.c), or the test questions of a plan that was
- * made (aiming/aim_test.c); one list, or lists, profiling and scoring in turns (aim_rounds.c).
+ * The train questions that can change the plan (aiming/aim_list.c), or the test questions of a finished plan
+ * (aiming/aim_test.c). One list, or lists, profiles and scores in turns (aim_rounds.c).
  */
 #include "base/log.h"
 #include "base/opt.h"
@@ -15,42 +15,37 @@ static struct aim_options cfg = { .alpha = 1, .sure = 0.75, .until = -1, .answer
 static struct opt_common common;
 
 static const struct opt opts[] = {
-    OPT_HEAD("What is asked"),
+    OPT_HEAD("Choice"),
+    OPT_CONFIGS(&cfg.configs),
     OPT_TEXT(
-        'c', "configs", &cfg.configs, "LIST",
-        "configs to try, separated by commas, ranges as from..to/step; 'none' is always among them; 'drop' is what "
-        "kvpress and the papers call compression ratio"),
-    OPT_TEXT(0, "budget", &cfg.budget, "X",
-             "what the list may cost: a share of all train questions over all configs, like 12%, or seconds; 4% by "
-             "default, with --run 12% for all lists"),
-    OPT_REAL(0, "until", &cfg.until, 0, 1e12,
-             "ask nothing once planning is expected to lose no more utility than this"),
-    OPT_NUM(0, "answer-tokens", &cfg.answer_tokens, 1, 100000, "what an answer costs, in tokens of prefill"),
-    OPT_NUM(0, "audit", &cfg.audit, 1, INT_MAX, "instead: everything about so many contexts, for evp-plan --audited"),
+        0, "budget", &cfg.budget, "X",
+        "most that the list may cost: a share of all train questions over all configs, like 12%, or seconds (default: 4%; "
+        "with --run 12% for all lists together)"),
+    OPT_REAL(0, "until", &cfg.until, 0, 1e12, "ask nothing once the plan's expected loss of utility is at most X"),
+    OPT_NUM(0, "answer-tokens", &cfg.answer_tokens, 1, 100000, "cost of an answer, in tokens of prefill"),
+    OPT_PRIOR(&cfg.prior),
+    OPT_HEAD("Other lists, instead"),
+    OPT_NUM(0, "audit", &cfg.audit, 1, INT_MAX,
+            "all train questions over all configs of N contexts, for evp-plan --audited"),
     OPT_TEXT(0, "test", &cfg.test, "MANIFEST",
-             "instead: the test questions of each context over the variant this plan chose"),
-    OPT_HEAD("What is known"),
-    OPT_TEXT(0, "prior", &cfg.prior, "TABLE",
-             "what was believed of other contexts, as if of 10 more; for few contexts"),
+             "the test questions of each context over the variant chosen by this plan"),
+    OPT_HEAD("Model"),
     OPT_MODEL(&cfg.model),
     OPT_CHAT(&cfg.chat),
-    OPT_BOOL(0, "truncate", &cfg.truncate,
-             "cut contexts that are longer than the model allows, instead of leaving them out"),
-    OPT_NUM(0, "max-new-tokens", &cfg.max_new_tokens, 1, 4096, "most tokens that an answer may have"),
-    OPT_HEAD("What is planned"),
+    OPT_TRUNCATE(&cfg.truncate),
+    OPT_MAX_NEW_TOKENS(&cfg.max_new_tokens),
+    OPT_HEAD("Plan, as for evp-plan"),
     OPT_TIERS(&cfg.tiers),
     OPT_REAL(0, "alpha", &cfg.alpha, 0, 1e9, OPT_ALPHA_HELP),
-    OPT_MANY('a', "access", &cfg.access, "FILE",
-             "access log, also compressed; without it every context counts once; may be repeated: counts add up"),
-    OPT_TEXT(0, "rules", &cfg.rules, "FILE", "quality floors and pinned tiers of single contexts"),
-    OPT_REAL(0, "min-quality", &cfg.min_quality, 0, 1, "no variant of lower quality for any context"),
-    OPT_REAL(0, "sure", &cfg.sure, 0.5, 0.9999,
-             "how sure a quality must be to exceed its floor, as far as it is predicted"),
+    OPT_ACCESS(&cfg.access),
+    OPT_RULES(&cfg.rules),
+    OPT_MIN_QUALITY(&cfg.min_quality),
+    OPT_SURE(&cfg.sure),
     OPT_HEAD("Rounds"),
-    OPT_NUM(0, "rounds", &cfg.rounds, 1, 100, "with --run: so many lists after the pilot"),
     OPT_BOOL(0, "run", &cfg.run, "run evp-profile and evp-score after each list; --output is a folder"),
-    OPT_TEXT(0, "profile-options", &cfg.profile_options, "TEXT", "further options of evp-profile, between blanks"),
-    OPT_TEXT(0, "score-options", &cfg.score_options, "TEXT", "further options of evp-score, between blanks"),
+    OPT_NUM(0, "rounds", &cfg.rounds, 1, 100, "with --run: make N lists after the pilot"),
+    OPT_TEXT(0, "profile-options", &cfg.profile_options, "TEXT", "more options for evp-profile, separated by blanks"),
+    OPT_TEXT(0, "score-options", &cfg.score_options, "TEXT", "more options for evp-score, separated by blanks"),
     OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.output, "PATH"),
     OPT_COMMON(&common),
@@ -59,21 +54,26 @@ static const struct opt opts[] = {
 
 static const struct tool tool = {
     .name = "evp-aim",
-    .summary = "list the answers that are worth computing",
+    .summary = "list the answers worth computing",
     .operands = "CONTEXTS QUESTIONS [TABLE]",
     .min_operands = 2,
     .max_operands = 3,
     .about =
-        "Writes a list of contexts, configs and questions, to standard output unless --output is given; evp-profile "
-        "--cells answers it and adds the answers to its FILE. Without TABLE it is the pilot: a few questions over all "
-        "configs of a few contexts. With TABLE (evp-score) it has the train questions that can change the plan which "
-        "evp-plan would make with the same tiers, alpha and access log (--tiers is required), the most for their cost "
-        "first, and none once nothing is worth asking; --configs are then those of TABLE by default. With --prior no "
-        "pilot "
-        "is needed. Three lists of 6%, 4% and 2% give nearly the plan of all "
-        "answers; --rounds 3 --run does all of it on this machine, and goes on where it was killed. --test lists, for "
-        "every context that MANIFEST keeps compressed, its test questions over the chosen variant: what it takes to "
-        "report the plan's quality on questions that it was not made from.",
+        "Writes a list of contexts, configs and questions, to standard output without --output; evp-profile --cells "
+        "computes the answers and adds them to its FILE.\n"
+        "\n"
+        "Without TABLE the list is the pilot: a few questions over all configs of a few contexts. --prior makes a "
+        "pilot unnecessary.\n"
+        "\n"
+        "With TABLE (evp-score) it has the train questions that can change the plan, the most change for their cost "
+        "first, and none once nothing is worth asking. The plan is the one that evp-plan makes with the same tiers, "
+        "alpha and access log (--tiers is required). The default --configs are the configs of TABLE.\n"
+        "\n"
+        "Three lists of 6%, 4% and 2% give nearly the plan of all answers. --rounds 3 --run makes and computes them on "
+        "this machine; the same command goes on after an interruption.\n"
+        "\n"
+        "--test lists, for every context that MANIFEST keeps compressed, its test questions over the chosen variant: "
+        "with their answers the plan's quality is reported on questions that it was not made from.",
     .examples = "  evp-aim contexts.jsonl questions.jsonl -c knorm:drop=0.1..0.9/0.2 -o l.jsonl\n"
                 "  evp-profile contexts.jsonl questions.jsonl --cells l.jsonl -o profile.h5\n"
                 "  evp-score profile.h5 -o table.h5\n"
@@ -91,18 +91,18 @@ void aim_say(const struct aim_job *j, const struct aim_out *out)
     struct aim_cost full = aim_full_cost(j);
 
     if (out->dear_pilot)
-        log_warn("a pilot of %d contexts costs more than the budget, %.2g %% of what all train questions over all "
-                 "configs cost; fewer would tell nothing",
+        log_warn("a pilot of %d contexts costs more than the budget, %.2g %% of all train questions over all configs; "
+                 "a smaller pilot tells nothing",
                  out->cost.contexts, 100 * out->budget / full.tokens);
     summary_int("contexts", out->cost.contexts);
     summary_int("answers", out->cost.answers);
     json_put_real(summary_json(), "loss", out->loss);
     if (!isnan(out->loss))
-        log_info("planning now loses about %.4g of utility against knowing every quality", out->loss);
+        log_info("expected loss of utility, compared with a plan that knows every quality: about %.4g", out->loss);
     if (out->cost.answers == 0)
-        log_info(out->too_dear ? "nothing that is worth asking is within the budget" : "nothing is worth asking");
+        log_info(out->too_dear ? "nothing worth asking is within the budget" : "nothing is worth asking");
     else
-        log_info("%d contexts, %lld answers: %.1f %% of what all train questions over all configs cost",
+        log_info("%d contexts, %lld answers: %.1f %% of the cost of all train questions over all configs",
                  out->cost.contexts, (long long)out->cost.answers, 100 * out->cost.tokens / full.tokens);
 }
 
@@ -113,7 +113,7 @@ static int list_tests(struct aim_job *j, struct err *err)
     if (aim_test(j, &tested, err))
         return err->code;
     if (tested.n_unknown)
-        log_warn("%d contexts of the manifest are not among the contexts", tested.n_unknown);
+        log_warn("%d contexts of the manifest are not in CONTEXTS", tested.n_unknown);
     if (tested.n_untested)
         log_warn("%d compressed contexts have no test questions", tested.n_untested);
     summary_int("contexts", tested.n_rows);
@@ -135,7 +135,7 @@ static int one_list(struct aim_job *j, const char *table, struct err *err)
 static int check_options(const char *table, struct err *err)
 {
     if (cfg.test && (table || cfg.audit || cfg.run))
-        return err_set(err, ERR_USAGE, "--test takes no table, --audit or --run");
+        return err_set(err, ERR_USAGE, "--test excludes TABLE, --audit and --run");
     if (cfg.audit && cfg.run)
         return err_set(err, ERR_USAGE, "--audit and --run exclude each other");
     if (cfg.run != (cfg.rounds > 0))

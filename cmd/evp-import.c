@@ -1,8 +1,7 @@
 /* evp-import - documents in, contexts out.
  *
- * Everything is read before the first context is written (rows with the same text become one context), so a damaged
- * input leaves no output, not even on standard output. A reader of the stream sees its end line, or knows that it was
- * cut.
+ * Reads everything before it writes the first context (rows with the same text become one context), so a damaged input
+ * leaves no output, not even on standard output. A reader of the stream sees its end line, or knows that it was cut.
  */
 #include "base/log.h"
 #include "base/opt.h"
@@ -30,22 +29,23 @@ static struct {
 } cfg = { .seed = -1, .min_uses = 2, .per_context = 8 };
 
 static const struct opt opts[] = {
-    OPT_HEAD("Choosing"),
+    OPT_HEAD("Choice"),
     OPT_MANY('d', "dataset", &cfg.dataset, "NAME,...", "take only these datasets; may be repeated"),
-    OPT_NUM(0, "limit", &cfg.limit, 1, INT_MAX, "take at most this many contexts of each dataset"),
+    OPT_NUM(0, "limit", &cfg.limit, 1, INT_MAX, "take N contexts of each dataset"),
     OPT_SEED(&cfg.seed),
-    OPT_NUM(0, "min-tokens", &cfg.min_tokens, 1, INT_MAX, "take only contexts of at least this many tokens"),
-    OPT_NUM(0, "max-tokens", &cfg.max_tokens, 1, INT_MAX, "take only contexts of at most this many tokens"),
+    OPT_NUM(0, "min-tokens", &cfg.min_tokens, 1, INT_MAX, "skip contexts shorter than N tokens"),
+    OPT_NUM(0, "max-tokens", &cfg.max_tokens, 1, INT_MAX, "skip contexts longer than N tokens"),
+    OPT_HEAD("Model, to count tokens"),
     OPT_MODEL(&cfg.model),
     OPT_CHAT(&cfg.chat),
     OPT_HEAD("Request logs"),
     OPT_BOOL(0, "requests", &cfg.requests, "the inputs are logs of requests to a model; --output names a folder"),
-    OPT_NUM(0, "min-uses", &cfg.min_uses, 1, INT_MAX, "a context is the beginning of at least this many prompts"),
-    OPT_NUM(0, "top", &cfg.top, 0, INT_MAX, "at most this many contexts: the longest that are used most; 0: all"),
-    OPT_NUM(0, "per-context", &cfg.per_context, 1, 10000, "number of questions about each context"),
+    OPT_NUM(0, "min-uses", &cfg.min_uses, 1, INT_MAX, "take only beginnings of at least N prompts"),
+    OPT_NUM(0, "top", &cfg.top, 0, INT_MAX, "take only the N contexts with most bytes times uses; 0: all"),
+    OPT_PER_CONTEXT(&cfg.per_context),
     OPT_REAL(0, "half-life", &cfg.half_life, 0, 1e6,
-             "hours after which a use counts half, before the last request; 0: every use counts 1"),
-    OPT_BOOL(0, "hash-ids", &cfg.hash_ids, "ids without the first words of their texts"),
+             "hours until a use counts half, back from the last request; 0: every use counts 1"),
+    OPT_BOOL(0, "hash-ids", &cfg.hash_ids, "make ids without the first words of the texts"),
     OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.output, "PATH"),
     OPT_COMMON(&cfg.common),
@@ -62,17 +62,21 @@ static const struct tool tool = {
     .about =
         "INPUT is an archive (LongBench's data.zip, or zip, tar, 7z, cpio, compressed or not), a .jsonl file of rows "
         "of LongBench or of contexts, a .json list or a .csv table of such rows, a text, or a folder of these; without "
-        "one, or for '-', standard input is "
-        "read. Archives are read in place; one with names or sizes that no honest archive has is refused whole. "
-        "Rows with the same text become one context with all their questions. A row that cannot be used is "
-        "reported, the others go on, and the status is 1. --limit takes the first contexts, with --seed random ones. "
-        "With --model, --min-tokens or --max-tokens the tokens of each context are counted and written down. The "
-        "contexts go to standard output unless --output is given. "
-        "With --requests the inputs are logs of OpenAI bodies, as vLLM, SGLang, LiteLLM, nginx and batch files have "
-        "them (docs/requests.md), compressed or not. The beginnings of prompts that are used again become "
-        "contexts, with the questions that were asked about them and an access log: contexts.jsonl, questions.jsonl "
-        "and access.jsonl in the folder --output. --dataset then names models, --min-tokens counts the tokens that a "
-        "server caches, by the model's chat template; without it a context has at least 1 KiB.",
+        "INPUT, or for '-', standard input. Contexts go to standard output without --output.\n"
+        "\n"
+        "Archives are read in place; an archive with names or sizes that no honest archive has is refused whole. Rows "
+        "with the same text become one context with all their questions. A row that cannot be used is reported, the "
+        "others go on, and the status is 1.\n"
+        "\n"
+        "--limit takes the first contexts, with --seed random ones. With --model, --min-tokens or --max-tokens the "
+        "tokens of each context are counted and written into its row.\n"
+        "\n"
+        "With --requests the inputs are logs of OpenAI bodies from vLLM, SGLang, LiteLLM, nginx or batch files "
+        "(docs/requests.md), compressed or not. Beginnings shared by several prompts become contexts, with their "
+        "questions and an access log: contexts.jsonl, questions.jsonl and access.jsonl in the folder --output.\n"
+        "\n"
+        "With --requests, --dataset names models, and --min-tokens counts the tokens that a server caches, with the "
+        "model's chat template; without --min-tokens a context has at least 1 KiB.",
     .examples = "  evp-import data.zip --dataset qasper,multi_news --limit 4 >contexts.jsonl\n"
                 "  evp-import data.zip --max-tokens 4096 --limit 20 --seed 1 -o contexts.jsonl\n"
                 "  evp-import /usr/share/common-licenses >contexts.jsonl\n"
@@ -135,7 +139,7 @@ static int read_wanted(struct map *wanted, struct err *err)
         if (opt_split(cfg.dataset.at[i], want_dataset, wanted))
             return err_nomem(err);
     if (cfg.dataset.n && !wanted->n)
-        return err_set(err, ERR_USAGE, "'--dataset' names no dataset");
+        return err_set(err, ERR_USAGE, "--dataset needs a name");
     return 0;
 }
 
@@ -151,7 +155,7 @@ static int check_wanted(const struct import *im, struct err *err)
         for (int d = 0; d < im->datasets.n; d++)
             buf_printf(&list, "%s%s", list.n ? ", " : "", im->datasets.at[d].key);
         err_set(err, ERR_USAGE, list.n ? "the input has no dataset '%s'; it has %s" : "the input has no dataset '%s'%s",
-                w->key, list.n ? list.at : ", and none at all: its rows do not say theirs");
+                w->key, list.n ? list.at : ": its rows do not name any");
         buf_release(&list);
         return err->code;
     }
@@ -181,7 +185,7 @@ static int choose(struct import *im, struct counter *counter, struct err *err)
     if (counted && !code)
         progress_end();
     if (!code && im->contexts.n == 0)
-        code = err_set(err, ERR_FORMAT, "no context has the wanted number of tokens");
+        code = err_set(err, ERR_FORMAT, "no context has a length within --min-tokens and --max-tokens");
     return code;
 }
 
@@ -263,14 +267,14 @@ static int import_all(struct import *im, char **path, int n, struct err *err)
     return 0;
 }
 
-enum { MIN_BYTES = 1024 }; // of a beginning of prompts, when nobody counts tokens
+enum { MIN_BYTES = 1024 }; // of a shared beginning of prompts, if tokens are not counted
 
 static int check_requests(struct err *err)
 {
     if (!cfg.output || strcmp(cfg.output, "-") == 0)
-        return err_set(err, ERR_USAGE, "'--requests' writes three files: '--output' names their folder");
+        return err_set(err, ERR_USAGE, "--requests writes three files and needs --output, the name of their folder");
     if (cfg.limit || cfg.seed >= 0)
-        return err_set(err, ERR_USAGE, "'--limit' and '--seed' choose documents; '--requests' takes '--top'");
+        return err_set(err, ERR_USAGE, "--limit and --seed exclude --requests; use --top");
     return 0;
 }
 

@@ -1,6 +1,6 @@
-/* evp-load - carry a manifest out: put every payload into its tier, and write a receipt of what is where.
+/* evp-load - carries out a manifest: places every payload on its tier and writes a receipt.
  *
- * The work is done by loader/load/; here are the options, the bars, the list of a dry run and the summary.
+ * loader/load/ does the work. Here are the options, the progress bars, the list of a dry run and the summary.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,20 +22,21 @@ static struct {
 } cfg = { .jobs = 4 };
 
 static const struct opt opts[] = {
-    OPT_HEAD("Files"),
-    OPT_TEXT('p', "payloads", &cfg.payloads, "DIR", "the folder of payloads that evp-pack wrote"),
-    OPT_WRITES(0, "receipt", &cfg.receipt, "FILE", "the record of what was written where (default: MANIFEST.receipt)"),
+    OPT_HEAD("Input"),
+    OPT_TEXT('p', "payloads", &cfg.payloads, "DIR", "folder of the payloads that evp-pack wrote"),
     OPT_NAMESPACE(&cfg.name_space),
-    OPT_TEXT(0, "group", &cfg.group, "NAME",
-             "let this group find and read what is placed in the folders, from now on (default: as they are)"),
-    OPT_HEAD("What to do"),
-    OPT_DRY_RUN(&cfg.dry_run),
-    OPT_BOOL(0, "rollback", &cfg.rollback, "undo the load in force, which must be that of this manifest"),
-    OPT_BOOL(0, "verify", &cfg.verify, "also read every payload in place, and replace those that are damaged"),
+    OPT_HEAD("Work"),
+    OPT_BOOL(0, "rollback", &cfg.rollback, "undo the load in force, which must be the load of this manifest"),
+    OPT_BOOL(0, "verify", &cfg.verify, "also read every payload in place, and replace damaged ones"),
     OPT_BOOL(0, "chunks", &cfg.chunks, "also find contexts placed as 'none' by their first 256 tokens, 512, and so on"),
-    OPT_REAL(0, "wait", &cfg.wait_s, 0, 1e9, "wait so many seconds for another load of the same tiers to end"),
-    OPT_NUM(0, "jobs", &cfg.jobs, 1, 64, "payloads that are copied at the same time"),
-    OPT_BOOL(0, "json", &cfg.json, "print JSON instead: one object, with everything that there is to say"),
+    OPT_TEXT(0, "group", &cfg.group, "NAME",
+             "let this group find and read the payloads in the folders, from now on (default: as before)"),
+    OPT_REAL(0, "wait", &cfg.wait_s, 0, 1e9, "wait up to X seconds for another load of the same tiers to end"),
+    OPT_NUM(0, "jobs", &cfg.jobs, 1, 64, "copy N payloads at the same time"),
+    OPT_HEAD("Output"),
+    OPT_DRY_RUN(&cfg.dry_run),
+    OPT_WRITES(0, "receipt", &cfg.receipt, "FILE", "record of which payload is where (default: MANIFEST.receipt)"),
+    OPT_JSON(&cfg.json),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -47,20 +48,22 @@ static const struct tool tool = {
     .min_operands = 0,
     .max_operands = 1,
     .about =
-        "Compares what the tiers hold with what the manifest says, and inserts, moves, replaces and evicts payloads "
-        "until both agree, in an order that never fills a tier beyond its capacity; only while full tiers exchange "
-        "contexts, a tier takes up to 1/64 too much. Every payload is checked before anything is changed, and read "
-        "back after it was written. Readers of the tiers (libevicpress, evicpress.h) see only whole payloads at every moment. "
-        "After "
-        "an interruption the next load, of this manifest or another, goes on from there; after success it has nothing "
-        "to do. Only the payloads of the manifest's model, or of --namespace, are touched. Tiers are folders (kinds "
-        "dram and file) or a Redis server (kind redis, with a folder for its state). Folders are made when their "
-        "parent exists, for their user alone or --group, and refused "
-        "when they belong to another user or others may write there. Contexts on tiers of other kinds, and on servers "
-        "that cannot be reached, are left out, with status "
-        "1. A dry run prints "
-        "operation, tier before, tier after, bytes, context and config, separated by tabs; with --verify it ends with "
-        "status 3 when something in place is damaged.",
+        "Inserts, moves, replaces and evicts payloads until the tiers hold what the manifest says, in an order that "
+        "never fills a tier beyond its capacity; only while full tiers exchange contexts, a tier takes up to 1/64 too "
+        "much. Only payloads of the manifest's model, or of --namespace, are touched.\n"
+        "\n"
+        "Every payload is checked before anything changes, and read back after it is written. Readers of the tiers "
+        "(libevicpress, evicpress.h) see only whole payloads at every moment. After an interruption the next load, of "
+        "this manifest or another, goes on from there; after success it has nothing to do.\n"
+        "\n"
+        "Tiers are folders (kinds dram and file) or a Redis server (kind redis, with a folder for its state). A folder "
+        "is made if its parent exists, for its user alone or --group; it is refused if it belongs to another user or "
+        "others may write there.\n"
+        "\n"
+        "Contexts on tiers of other kinds, and on servers that cannot be reached, are left out, with status 1.\n"
+        "\n"
+        "A dry run prints operation, tier before, tier after, bytes, context and config, separated by tabs; with "
+        "--verify it ends with status 3 if a payload in place is damaged.",
     .examples = "  evp-load manifest.jsonl --payloads payloads/ --dry-run\n"
                 "  evp-load manifest.jsonl --payloads payloads/\n"
                 "  evp-load manifest.jsonl --payloads payloads/ --rollback\n",
@@ -70,13 +73,13 @@ static const struct tool tool = {
 
 /* ---- progress --------------------------------------------------------------- */
 
-/* arg: int, what the bar was told. */
+/* arg: int, the steps that the bar shows. */
 static void show_progress(void *arg, enum load_phase phase, int done, int total)
 {
     int *shown = arg;
 
     if (done == 0) {
-        progress_end(); /* of a phase that failed */
+        progress_end(); /* of a failed phase */
         progress_begin(phase == LOAD_CHECKS ? "payloads checked" : "steps", total);
         *shown = 0;
     }
@@ -126,7 +129,7 @@ static void say_rollback(const struct load_report *r)
         log_warn("this load cannot be rolled back: %d payloads did not fit as spares and are not in the payload folder",
                  r->n_lost);
     else if (r->n_refetch)
-        log_info("a rollback will need the payload folder as it is now for %d payloads", r->n_refetch);
+        log_info("a rollback needs the payload folder as it is now, for %d payloads", r->n_refetch);
 }
 
 static void say_done(const struct load_report *r, double seconds)
@@ -142,7 +145,7 @@ static void say_done(const struct load_report *r, double seconds)
     log_info("%s in %s", cfg.rollback ? "rolled back" : "loaded", text_seconds(spent, seconds));
 }
 
-/* The summary for scripts; "seconds" is left to `time`, so that two runs print the same. */
+/* The summary for scripts, without times: two runs print the same. */
 static void put_report(struct json_out *w, const struct load_report *r)
 {
     json_put_bool(w, "nothing_to_do", r->nothing_to_do);
@@ -193,7 +196,7 @@ static void say_result(const struct load *l, double seconds)
         print_report(r);
     if (r->n_parts)
         log_info("%sthe chunks of %d context%s %s the index", cfg.dry_run ? "would do: " : "", r->n_parts,
-                 r->n_parts == 1 ? "" : "s", cfg.chunks ? "come into" : "leave");
+                 r->n_parts == 1 ? "" : "s", cfg.chunks ? "enter" : "leave");
     if (r->nothing_to_do)
         log_info("nothing to do: %d payload%s in place", r->n_goals, r->n_goals == 1 ? " is" : "s are");
     else if (cfg.dry_run)
@@ -221,15 +224,15 @@ static int run(const struct load_options *options, struct err *err)
     if (!code)
         say_result(l, clock_now() - start);
     if (!code && !r->nothing_to_do && !r->n_skipped && !r->n_away && !cfg.dry_run && !cfg.rollback && options->manifest)
-        log_info(
-            "next: evp-report table.h5 %s -o report.html; a server finds them with libevicpress (examples/prefix.c)",
-            options->manifest);
+        log_info("next: evp-report table.h5 %s -o report.html; a server finds the payloads with libevicpress "
+                 "(examples/prefix.c)",
+                 options->manifest);
     if (!code && cfg.dry_run && cfg.verify && r->n_damaged)
         code = err_set(err, ERR_FORMAT, "damaged payloads in place: %d", r->n_damaged);
     if (!code && r->n_skipped)
-        code = err_set(err, ERR_FAIL, "contexts that were left out: %d", r->n_skipped);
+        code = err_set(err, ERR_FAIL, "contexts left out: %d", r->n_skipped);
     else if (!code && r->n_away)
-        code = err_set(err, ERR_FAIL, "tiers that cannot be reached: %d", r->n_away);
+        code = err_set(err, ERR_FAIL, "unreachable tiers: %d", r->n_away);
     load_close(l);
     return code;
 }
@@ -239,10 +242,11 @@ static int find_group(gid_t *gid, struct err *err)
     const struct group *group = cfg.group ? getgrnam(cfg.group) : NULL;
 
     if (cfg.chunks && cfg.rollback)
-        return err_set(err, ERR_USAGE,
-                       "--chunks and --rollback exclude each other: a rollback leaves the index's chunks");
+        return err_set(
+            err, ERR_USAGE,
+            "--chunks and --rollback exclude each other: a rollback does not change the chunks of the index");
     if (cfg.group && !group)
-        return err_set(err, ERR_USAGE, "there is no group '%s'", cfg.group);
+        return err_set(err, ERR_USAGE, "'--group=%s' is not a group of this machine", cfg.group);
     *gid = group ? group->gr_gid : 0;
     return 0;
 }
@@ -257,7 +261,7 @@ int main(int argc, char **argv)
     if (status != OPT_RUN)
         return status;
     summary_begin(&tool, argc, argv);
-    signal(SIGXFSZ, SIG_IGN); /* then a file above the limit makes write() fail, as a full disk does */
+    signal(SIGXFSZ, SIG_IGN); /* a file above the limit makes write() fail, as a full disk does */
     int code = find_group(&group, &err);
     struct load_options options = {
         .manifest = first < argc ? argv[first] : NULL,

@@ -1,8 +1,7 @@
-/* evp-pack - make the compressed KV payloads a manifest calls for.
+/* evp-pack - makes the compressed KV payloads that a manifest calls for.
  *
- * Everything that can be checked without computing is checked first: the model, every context's text, every config, and
- * which payloads are there already. Only what is missing is prefilled, each context once; a run that finds everything
- * in place does not even load the weights.
+ * Checks first all that needs no computing: the model, every context's text, every config, and which payloads exist.
+ * Then prefills each context that lacks its payload, once. If no payload is missing, the weights are not even read.
  */
 #include "base/digest.h"
 #include "base/file.h"
@@ -35,38 +34,40 @@ static struct {
 } cfg = { .out = "payloads", .backend = "auto", .dtype = "f32", .shard = { 1, 1 } };
 
 static const struct opt opts[] = {
-    OPT_HEAD("Computing"),
+    OPT_HEAD("Choice"),
+    OPT_TIERS(&cfg.tiers),
+    OPT_NAMESPACE(&cfg.name_space),
+    OPT_SHARD(&cfg.shard),
+    OPT_HEAD("Model and device"),
     OPT_MODEL(&cfg.model),
     OPT_CHAT(&cfg.chat),
     OPT_BACKEND(&cfg.backend, BACKEND_NAMES),
     OPT_DTYPE(&cfg.dtype, BACKEND_DTYPES),
     OPT_THREADS(&cfg.threads),
     OPT_MEMORY(&cfg.memory),
-    OPT_SHARD(&cfg.shard),
-    OPT_HEAD("What is there"),
-    OPT_TIERS(&cfg.tiers),
-    OPT_NAMESPACE(&cfg.name_space),
     OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.out, "DIR"),
     OPT_DRY_RUN(&cfg.dry_run),
-    OPT_BOOL(0, "list", &cfg.list, "print what there is to do, a line per payload, and stop"),
+    OPT_BOOL(0, "list", &cfg.list, "print what would be done, a line per payload, and stop"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
 
 static const struct tool tool = {
     .name = "evp-pack",
-    .summary = "make the compressed KV payloads a manifest calls for",
+    .summary = "make the compressed KV payloads that a manifest calls for",
     .operands = "MANIFEST CONTEXTS",
     .min_operands = 2,
     .max_operands = 2,
     .about =
-        "Prefills each context that the manifest (evp-plan) puts on a tier, compresses its KV cache as the "
-        "manifest says and writes it as a safetensors file into DIR. MODEL is the one that the manifest was made for. "
-        "A payload that is there already, whole and of the same model, text and config, is left as it is; with --tiers "
-        "also one that a tier holds is not made: evp-load takes it from there. A context "
-        "that cannot be packed is reported, the others go on, and the status is 1. --list prints 'make', 'there' or "
-        "'placed', bytes, context, config and file, separated by tabs.",
+        "Prefills each context that the manifest (evp-plan) puts on a tier, compresses its KV cache as the manifest "
+        "says, and writes it as a safetensors file into DIR. MODEL must be the model of the manifest.\n"
+        "\n"
+        "A payload that DIR already has, whole and of the same model, text and config, is not made again. With --tiers "
+        "a payload that a tier holds is not made either: evp-load takes it from there.\n"
+        "\n"
+        "A context that cannot be packed is reported, the others go on, and the status is 1. --list prints 'make', "
+        "'there' or 'placed', bytes, context, config and file, separated by tabs.",
     .examples = "  evp-pack manifest.jsonl contexts.jsonl -o payloads/\n"
                 "  evp-pack manifest.jsonl contexts.jsonl --tiers tiers.json -o payloads/\n"
                 "  evp-pack manifest.jsonl contexts.jsonl \\\n"
@@ -90,13 +91,13 @@ struct pack {
     struct model *model;
     struct tokenizer *tokenizer;
     char model_digest[DIGEST_HEX];
-    struct job *job; // [n_jobs]: payloads that are missing
+    struct job *job; // (n_jobs): missing payloads
     int n_jobs;
     int64_t n_tokens;                             // of all jobs
-    struct map placed;                            // what tiers hold, of --tiers
+    struct map placed;                            // payloads in the tiers of --tiers
     int n_written, n_present, n_placed, n_failed; // payloads
     double bytes;                                 // written
-    int64_t tokens_before, tokens_shown;          // of the jobs done; what the bar was told
+    int64_t tokens_before, tokens_shown;          // of the finished jobs; shown by the progress bar
 };
 
 static void job_release(struct job *j)
@@ -117,7 +118,7 @@ static void pack_release(struct pack *p)
     manifest_release(&p->manifest);
 }
 
-/* ---- what is to be done -------------------------------------------------- */
+/* ---- the jobs ------------------------------------------------------------ */
 
 static int open_model(struct pack *p, const char *path, struct err *err)
 {
@@ -130,7 +131,7 @@ static int open_model(struct pack *p, const char *path, struct err *err)
     return p->tokenizer ? 0 : err->code;
 }
 
-/* Tokenises the context; its tokens must be those that the plan was made for. evp-profile may have cut it. */
+/* Tokenises the context; its tokens must be the tokens in the plan. evp-profile may have cut them. */
 static int get_tokens(struct pack *p, struct job *j, struct err *err)
 {
     const struct placement *at = j->placement;
@@ -139,7 +140,7 @@ static int get_tokens(struct pack *p, struct job *j, struct err *err)
     char digest[DIGEST_HEX];
 
     if (row < 0)
-        return err_set(err, ERR_FORMAT, "is not in '%s'", p->contexts_path);
+        return err_set(err, ERR_FORMAT, "not in '%s'", p->contexts_path);
     if (tokenizer_context_row(p->tokenizer, &p->contexts.at[row], &context, err))
         return err->code;
     j->ids = prompt_ids_take(&context);
@@ -148,11 +149,11 @@ static int get_tokens(struct pack *p, struct job *j, struct err *err)
     if (digest_tokens(j->ids.at, j->ids.n, digest, err))
         return err->code;
     if (strcmp(digest, at->token_digest) != 0)
-        return err_set(err, ERR_FORMAT, "has another text than the one '%s' was made for", p->manifest_path);
+        return err_set(err, ERR_FORMAT, "its text is not the one '%s' was made for", p->manifest_path);
     return 0;
 }
 
-/* Does the file of this job exist already, whole and of the same model, tokens and config? */
+/* Does the job's file exist, whole and of the same model, tokens and config? */
 static bool is_present(const struct pack *p, const struct job *j)
 {
     struct packed_payload there;
@@ -176,11 +177,11 @@ static int check_bytes(const struct pack *p, const struct job *j, int64_t bytes,
 {
     if (bytes == j->placement->bytes)
         return 0;
-    return err_set(err, ERR_FORMAT, "takes %lld bytes under %s, not the %lld of '%s'", (long long)bytes, j->config.name,
-                   (long long)j->placement->bytes, p->manifest_path);
+    return err_set(err, ERR_FORMAT, "it takes %lld bytes under '%s', not %lld as '%s' says", (long long)bytes,
+                   j->config.name, (long long)j->placement->bytes, p->manifest_path);
 }
 
-/* Parses the planned config. The model must be able to have it; a size that is known now is checked now. */
+/* Parses the planned config. The model must support it; a size that is known in advance is checked here. */
 static int get_config(const struct pack *p, struct job *j, struct err *err)
 {
     const struct model_config *m = model_config(p->model);
@@ -242,7 +243,7 @@ static int list_jobs(struct pack *p, struct err *err)
     return 0;
 }
 
-/* ---- doing it ------------------------------------------------------------ */
+/* ---- the work ------------------------------------------------------------ */
 
 static void show_tokens(struct pack *p, int tokens_done)
 {
@@ -258,7 +259,7 @@ static void on_prefill(void *arg, int tokens_done, double seconds)
     show_tokens(arg, tokens_done);
 }
 
-/* What payloads say of the model that made them. */
+/* The model as payloads describe it. */
 static struct payload_model said_of(const struct model_config *c)
 {
     return (struct payload_model){ .name = c->name,
@@ -316,8 +317,7 @@ static int run_job(struct pack *p, const struct job *j, struct session *s, struc
     return write_variant(p, j, session_full(s), err);
 }
 
-/* A payload that fails is reported and counted. A device that fails ends the run: every later payload would fail too.
- */
+/* Reports and counts a failed payload. A failed device ends the run: every later payload would fail too. */
 static int run_jobs(struct pack *p, struct session *s, struct err *err)
 {
     int code = 0;
@@ -337,7 +337,7 @@ static int run_jobs(struct pack *p, struct session *s, struct err *err)
     return code;
 }
 
-/* The jobs as work to plan memory for. config: (n_jobs), what the work borrows. */
+/* The jobs as work for engine_start(). config: (n_jobs), borrowed by the work. */
 static void list_work(const struct pack *p, struct engine_work *work, const struct config **config)
 {
     for (int i = 0; i < p->n_jobs; i++) {
@@ -389,7 +389,7 @@ static const char *placed_text(const struct pack *p, char text[TEXT_SHORT])
     return text;
 }
 
-/* What a run without --dry-run would do; fails as it would for contexts that cannot be packed. */
+/* Reports what a run without --dry-run would do; fails as that run for contexts that cannot be packed. */
 static int say_jobs(const struct pack *p, struct err *err)
 {
     char size[TEXT_SHORT], placed[TEXT_SHORT];
@@ -401,7 +401,7 @@ static int say_jobs(const struct pack *p, struct err *err)
     summary_int("to_write_bytes", (int64_t)bytes);
     summary_int("tokens", p->n_tokens);
     summarise_others(p);
-    log_info("to do: %d payload%s (%s), %lld tokens to prefill; %d there already%s", p->n_jobs,
+    log_info("to do: %d payload%s (%s), %lld tokens to prefill; %d already there%s", p->n_jobs,
              p->n_jobs == 1 ? "" : "s", text_bytes(size, bytes), (long long)p->n_tokens, p->n_present,
              placed_text(p, placed));
     return p->n_failed ? err_set(err, ERR_FAIL, "%d of %d payloads cannot be made", p->n_failed,
@@ -427,7 +427,7 @@ static int pack(struct pack *p, const char *model, struct err *err)
     summary_int("written", p->n_written);
     summary_int("written_bytes", (int64_t)p->bytes);
     summarise_others(p);
-    log_info("%d payload%s written (%s), %d there already%s", p->n_written, p->n_written == 1 ? "" : "s",
+    log_info("%d payload%s written (%s), %d already there%s", p->n_written, p->n_written == 1 ? "" : "s",
              text_bytes(size, p->bytes), p->n_present, placed_text(p, placed));
     if (p->n_failed)
         return err_set(err, ERR_FAIL, "%d of %d payloads were not made", p->n_failed,
@@ -443,7 +443,7 @@ static int run(char **operand, struct err *err)
     if (strcmp(operand[0], "-") == 0 && strcmp(operand[1], "-") == 0)
         return err_set(err, ERR_USAGE, "only one operand can be '-'");
     if (cfg.name_space && !cfg.tiers)
-        return err_set(err, ERR_USAGE, "--namespace says which payloads of --tiers count, and there is no --tiers");
+        return err_set(err, ERR_USAGE, "--namespace needs --tiers");
     if (cfg.name_space && strlen(cfg.name_space) >= INDEX_TEXT)
         return err_set(err, ERR_USAGE, "the name of a namespace has at most %d bytes", INDEX_TEXT - 1);
     if (backend_check_dtype(cfg.dtype, err))

@@ -1,7 +1,7 @@
-/* evp-plan - read a utility table and tiers, place every context, write the manifest.
+/* evp-plan - reads a utility table and tiers, places every context, writes the manifest.
  *
- * The work is placement/placement.h's; here are the options, the sweep over several alphas and the order in
- * which things are done and said.
+ * placement/placement.h does the work. Here are the options, the sweep over several alphas, the order of the steps and
+ * the messages.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum { ALPHAS_MAX = 64, WORK_PER_SECOND = 1000000 };
-enum { RAW_CONTEXTS = 100000 }; // more are not planned twice to say what raw means would have done
+enum { RAW_CONTEXTS = 100000 }; // above, no second plan from raw means is made for comparison
 
 static struct {
     const char *tiers, *rules, *previous, *alpha, *output, *verify, *audit, *max_move;
@@ -31,45 +31,45 @@ static struct {
 } cfg = { .alpha = "1", .sure = 0.75, .slo_ttft = -1, .access_min_match = 0.5, .solver = PLAN_OPTIMAL };
 
 static const struct opt opts[] = {
-    OPT_HEAD("What is known"),
+    OPT_HEAD("Input"),
     OPT_TIERS(&cfg.tiers),
-    OPT_MANY('a', "access", &cfg.access, "FILE",
-             "access log, also compressed; without it every context counts once; may be repeated: counts add up"),
-    OPT_REAL(0, "access-floor", &cfg.access_floor, 0, 1e9, "count every context at least so often"),
+    OPT_ACCESS(&cfg.access),
+    OPT_REAL(0, "access-floor", &cfg.access_floor, 0, 1e9, "count every context at least X times"),
     OPT_REAL(0, "access-min-match", &cfg.access_min_match, 0, 1,
-             "refuse a log when a smaller part of it is to contexts of the table"),
-    OPT_TEXT(0, "previous", &cfg.previous, "FILE", "the manifest in force: operations lead from it to the new one"),
+             "refuse a log if a smaller share of its accesses goes to contexts of the table"),
+    OPT_RULES(&cfg.rules),
+    OPT_TEXT(0, "previous", &cfg.previous, "FILE", "manifest in force; operations lead from it to the new one"),
     OPT_BOOL(0, "lenient", &cfg.lenient, "leave out cells that break a rule and pins to unknown tiers, and count them"),
-    OPT_HEAD("What is wanted"),
+    OPT_HEAD("Objective"),
     OPT_TEXT(0, "alpha", &cfg.alpha, "LIST", OPT_ALPHA_HELP),
-    OPT_REAL(0, "min-quality", &cfg.min_quality, 0, 1, "no variant of lower quality for any context"),
-    OPT_REAL(0, "min-quality-worst", &cfg.min_quality_worst, 0, 1,
-             "no variant that answered some train question worse, as it was measured"),
-    OPT_REAL(0, "sure", &cfg.sure, 0.5, 0.9999,
-             "how sure a quality must be to exceed its floor, as far as it is predicted"),
-    OPT_REAL(0, "slo-ttft", &cfg.slo_ttft, 0, 1e6, "the TTFT in seconds that is promised"),
+    OPT_REAL(0, "slo-ttft", &cfg.slo_ttft, 0, 1e6, "promised TTFT in seconds; needs --slo-weight"),
     OPT_REAL(0, "slo-weight", &cfg.slo_weight, 0, 1e9,
-             "what an expected second beyond --slo-ttft costs, in seconds of TTFT"),
+             "cost of an expected second beyond --slo-ttft, in seconds of TTFT"),
     OPT_NUM(0, "parallel-reads", &cfg.parallel_reads, 1, TIER_READS_MAX,
-            "count times with so many reads of each tier at once, as evp-tiers --jobs measured them"),
-    OPT_TEXT(0, "rules", &cfg.rules, "FILE", "quality floors and pinned tiers of single contexts"),
+            "use the load times of N simultaneous reads of each tier, measured by evp-tiers --jobs"),
     OPT_REAL(0, "move-cost", &cfg.move_cost, 0, 1e9, "utility that each GiB written since --previous must bring"),
     OPT_TEXT(0, "max-move", &cfg.max_move, "SIZE", "write at most this much since --previous"),
-    OPT_HEAD("How"),
-    OPT_BOOL(0, "raw", &cfg.raw, "plan with the measured means, not with what is believed of so few questions"),
+    OPT_HEAD("Quality floors"),
+    OPT_MIN_QUALITY(&cfg.min_quality),
+    OPT_REAL(0, "min-quality-worst", &cfg.min_quality_worst, 0, 1,
+             "use no variant with a lower measured quality on any train question"),
+    OPT_SURE(&cfg.sure),
+    OPT_HEAD("Planner"),
     OPT_PICK(0, "solver", &cfg.solver, "evicpress|adaptcache|optimal",
              "smallest loss of utility first, smallest loss per byte first, or near the optimum with proof"),
-    OPT_BOOL(0, "measured-only", &cfg.measured_only, "leave out variants that answered no train question"),
     OPT_REAL(0, "seconds", &cfg.seconds, 0, 3600,
-             "more time, roughly, to improve a plan of at most 20,000 contexts, or to find that it is optimal"),
+             "extra time, roughly, to improve a plan of at most 20,000 contexts or to prove it optimal"),
+    OPT_BOOL(0, "raw", &cfg.raw, "plan with measured mean qualities instead of predicted ones"),
+    OPT_BOOL(0, "measured-only", &cfg.measured_only, "use only variants that answered a train question"),
+    OPT_HEAD("Checks, instead of a plan"),
     OPT_TEXT(0, "verify", &cfg.verify, "MANIFEST",
-             "plan nothing: check this manifest against the table, or against its own rows if libevicpress saved it"),
+             "check this manifest against the table, or against its own rows if libevicpress saved it"),
     OPT_TEXT(0, "audited", &cfg.audit, "MANIFEST",
-             "plan nothing: compare this plan's predicted qualities with those of contexts profiled in full"),
+             "compare this plan's predicted qualities with those of contexts profiled in full"),
     OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.output, "PATH"),
     OPT_BOOL(0, "online", &cfg.online,
-             "also list the variants that each context could have, so that libevicpress can keep the plan up to date"),
+             "also list the variants that each context could have: libevicpress needs them to keep a live plan"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -81,20 +81,22 @@ static const struct tool tool = {
     .min_operands = 1,
     .max_operands = 1,
     .about =
-        "Reads a utility table (evp-score) and tiers.json (evp-tiers), chooses one config and tier for every context "
-        "so that the sum of (alpha * quality - TTFT) * frequency is high and no tier holds more than its capacity, "
-        "and writes a manifest, to standard output unless --output is given. --tiers is required except with --verify. "
-        "Quality is what is believed of the train questions' answers: the mean of few questions moves towards its "
-        "config's mean over all contexts, because the best of many noisy means is overrated. "
-        "Not storing a context at all is always a choice. With --slo-ttft and --slo-weight an access loses the weight "
-        "times the seconds by which its TTFT is expected to exceed the promise; how far reads spread is tiers.json's, "
-        "prefills and questions the table's. "
-        "--min-quality holds for what is believed of the mean over train questions, --min-quality-worst for the worst "
-        "of those that were answered. The summary on stderr compares the plan with simpler ones, "
-        "and says how far it can be from the best possible plan. LIST is one alpha or several, separated by commas, or "
-        "from..to/step; with several PATH is a folder, which gets manifest-ALPHA.jsonl for each and frontier.tsv, "
-        "which compares "
-        "them.",
+        "Chooses one config and one tier for every context so that the sum of (alpha * quality - TTFT) * frequency is "
+        "high and no tier exceeds its capacity. Not storing a context is always a choice.\n"
+        "\n"
+        "Reads a utility table (evp-score) and, to make a plan, tiers.json (evp-tiers). Writes a manifest, to standard "
+        "output without --output. The summary on stderr compares the plan with simpler ones and bounds how far it is "
+        "from the best possible plan.\n"
+        "\n"
+        "Quality is predicted from the answers to train questions: the mean of few questions moves towards the "
+        "config's mean over all contexts, because the best of many noisy means is overrated. --min-quality applies to "
+        "this prediction, --min-quality-worst to the worst answer measured.\n"
+        "\n"
+        "With --slo-ttft and --slo-weight an access loses the weight times the seconds by which its TTFT is expected to "
+        "exceed the promise. The spread of reads is in tiers.json, the spread of prefills and questions in the table.\n"
+        "\n"
+        "LIST is one alpha or several, separated by commas or written from..to/step. With several, PATH is a folder: it "
+        "gets manifest-ALPHA.jsonl for each and frontier.tsv, which compares them.",
     .examples = "  evp-plan table.h5 --tiers tiers.json >manifest.jsonl\n"
                 "  evp-plan table.h5 --tiers tiers.json --access log.jsonl \\\n"
                 "      --previous manifest.jsonl -o new.jsonl\n"
@@ -106,18 +108,18 @@ static const struct tool tool = {
 
 /* ---- one plan ----------------------------------------------------------- */
 
-/* Plans of one input, for one alpha after the other. */
+/* Plans from one input, one alpha after another. */
 struct run {
     struct placement_input in;
     char **args; // for the manifests' headers
     int n_args;
-    double read_s;            // that reading the input took
-    bool sweep;               // over several alphas: the frontier says at the end what each plan comes to
+    double read_s;            // time to read the input
+    bool sweep;               // over several alphas: the frontier compares the plans at the end
     int n_plans;              // made so far
-    double price[PLAN_TIERS]; // of the last one: where the next one starts
+    double price[PLAN_TIERS]; // of the last plan, where the next one starts
 };
 
-/* What a plan comes to. */
+/* One row of frontier.tsv. */
 struct outcome_row {
     struct manifest_total total;
     double share[PLAN_TIERS + 1]; // of the accesses, by tier; recompute last
@@ -150,7 +152,7 @@ static void say_plan(const struct run *run, const struct placement_plan *p, cons
         plan_say(p, m);
 }
 
-/* Says what planning with raw means would have come to. */
+/* Compares the plan with one made from raw means. */
 static int say_raw(const struct placement_plan *p, const struct plan_effort *effort, struct err *err)
 {
     struct placement_raw raw;
@@ -163,7 +165,7 @@ static int say_raw(const struct placement_plan *p, const struct plan_effort *eff
     return 0;
 }
 
-/* Solves for run->in.alpha, writes and says the result. *row is set on success. */
+/* Solves for run->in.alpha, writes and reports the result. Sets *row on success. */
 static int plan_one(struct run *run, const char *path, struct outcome_row *row, struct err *err)
 {
     struct plan_effort effort = { .work = (int64_t)(cfg.seconds * WORK_PER_SECOND),
@@ -254,7 +256,7 @@ static int plan_sweep(struct run *run, const struct alphas *alphas, struct err *
     struct buf frontier = { 0 };
 
     if (!cfg.output)
-        return err_set(err, ERR_USAGE, "several alphas need a folder: --output is missing");
+        return err_set(err, ERR_USAGE, "several alphas need --output, the name of a folder");
     int code = file_mkdir(cfg.output, err);
     frontier_head(&frontier, &run->in.tiers);
     for (int k = 0; k < alphas->n && !code; k++)
@@ -264,7 +266,7 @@ static int plan_sweep(struct run *run, const struct alphas *alphas, struct err *
         code = path ? file_write(path, buf_str(&frontier), frontier.n, err) : err_nomem(err);
     if (!code) {
         plan_explain_frontier(buf_str(&frontier));
-        log_info("next: evp-show %s, then evp-pack on the manifest of the alpha that you choose", path);
+        log_info("next: evp-show %s, then evp-pack with the manifest of the alpha you choose", path);
     }
     free(path);
     buf_release(&frontier);
@@ -281,7 +283,6 @@ static int read_input(struct placement_input *in, const struct placement_files *
     return code ? code : placement_check_rules(in, err);
 }
 
-/* A plan of the summary that is known from its manifest alone. */
 static void say_proof(const struct placement_proof *proof)
 {
     struct json_out *w = summary_json();
@@ -294,7 +295,8 @@ static void say_proof(const struct placement_proof *proof)
     log_info("verified: %d contexts, utility %.9g, no plan exceeds %.9g", proof->n_contexts, proof->objective,
              proof->bound);
     if (proof->expected_loss > 0)
-        log_info("against knowing every quality it loses about %.4g", proof->expected_loss);
+        log_info("expected loss of utility, compared with a plan that knows every quality: about %.4g",
+                 proof->expected_loss);
 }
 
 static int verify(struct run *run, const struct placement_files *files, struct err *err)
@@ -308,7 +310,7 @@ static int verify(struct run *run, const struct placement_files *files, struct e
     int code = online ? placement_verify_online(&m, &proof, err) : placement_input_as(&run->in, &m, files, err);
     plan_say_left_out(&run->in.left_out);
     if (!code && !online && placement_verify(&run->in, &m, &proof, err))
-        code = *m.previous && !cfg.previous ? err_wrap(err, "it was made with --previous; give that manifest here, too")
+        code = *m.previous && !cfg.previous ? err_wrap(err, "the plan was made with --previous; give that manifest too")
                                             : err->code;
     if (!code)
         say_proof(&proof);
@@ -324,7 +326,7 @@ static int audit(const char *path, struct err *err)
     int code = table_read(&t, path, TABLE_ALL, err);
 
     if (!code && !t.quality_train)
-        code = err_set(err, ERR_FORMAT, "'%s' has no qualities yet: run evp-score on it", path);
+        code = err_set(err, ERR_FORMAT, "'%s' has no qualities: run evp-score on it first", path);
     if (!code)
         code = manifest_read(&m, cfg.audit, err);
     if (!code && strcmp(m.model_digest, t.model_digest) != 0)
@@ -354,12 +356,12 @@ static int plan(struct run *run, const struct placement_files *files, struct err
     if (cfg.max_move && (!parse_size(cfg.max_move, &max_move) || max_move > INT64_MAX))
         return err_set(err, ERR_USAGE, "'--max-move=%s' is not a size", cfg.max_move);
     if (alphas.n == 1 && cfg.output && file_is_dir(cfg.output))
-        return err_set(err, ERR_IO, "'--output=%s' is a folder; with one alpha it is the name of a file", cfg.output);
+        return err_set(err, ERR_IO, "'--output=%s' is a folder; with one alpha, give the name of a file", cfg.output);
     if ((cfg.slo_ttft >= 0) != (cfg.slo_weight > 0))
-        return err_set(err, ERR_USAGE, "--slo-ttft and --slo-weight say it together: one of them is missing");
+        return err_set(err, ERR_USAGE, "--slo-ttft and --slo-weight must be given together");
     if (cfg.online && cfg.min_quality_worst > 0)
         return err_set(err, ERR_USAGE,
-                       "--min-quality-worst and --online: a live plan knows mean qualities only, so it cannot keep it");
+                       "--min-quality-worst and --online exclude each other: a live plan knows only mean qualities");
     if (!cfg.previous && (cfg.move_cost > 0 || cfg.max_move))
         return err_set(err, ERR_USAGE, "--move-cost and --max-move need --previous");
     run->in.max_move = (int64_t)max_move;

@@ -1,12 +1,11 @@
-/* evp-profile - answers every question over every compressed variant of every context, and writes down the answers,
- * sizes and times.
+/* evp-profile - answers every question over every compressed variant of every context; writes answers, sizes and times.
  *
- * Three phases. plan(): the inputs, the model's header and tokenizer, what FILE holds; all that can be refused without
- * a device is refused here. measure(): a device is open and no process may be started. finish(): the device is closed,
- * FILE is written.
+ * Three phases. plan(): the inputs, the model's header and tokenizer, the contents of FILE; refuses all that can be
+ * refused without a device. measure(): a device is open; no process may be started. finish(): the device is closed;
+ * writes FILE.
  *
- * Says what it will do and how long that takes before it starts. Keeps each finished context safe (profiler/run/shards.h).
- * Reports a context that cannot be profiled and leaves it out.
+ * Reports the work and its expected time before it starts. Keeps each finished context (profiler/run/shards.h). Reports
+ * a context that cannot be profiled and leaves it out.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -35,7 +34,7 @@ static struct {
     int only; // enum grid_split
     struct shard shard;
     bool truncate, overwrite, dry_run;
-    double temperature; // below 0: the usual one
+    double temperature; // below 0: the default of temperature()
     uint64_t memory;
     struct opt_common common;
 } cfg = { .configs = default_configs,
@@ -47,40 +46,36 @@ static struct {
           .temperature = -1 };
 
 static const struct opt opts[] = {
-    OPT_HEAD("What is run"),
-    OPT_MODEL(&cfg.model),
-    OPT_CHAT(&cfg.chat),
-    OPT_TEXT(
-        'c', "configs", &cfg.configs, "LIST",
-        "configs to try, separated by commas, ranges as from..to/step; 'none' is always among them; 'drop' is what "
-        "kvpress and the papers call compression ratio"),
-    OPT_TEXT(0, "cells", &cfg.cells, "LIST", "answer what this list of evp-aim asks for, instead of --configs"),
+    OPT_HEAD("Choice"),
+    OPT_CONFIGS(&cfg.configs),
+    OPT_TEXT(0, "cells", &cfg.cells, "LIST", "compute the answers of this list of evp-aim, instead of --configs"),
     OPT_TEXT(0, "sample", &cfg.sample, "N",
              "run only N random contexts, or a share of all like 12%; the others become rows without measurements, "
-             "which are planned by what is believed of them, and need no questions"),
+             "are planned by predicted qualities, and need no questions"),
     OPT_SEED(&cfg.seed),
     OPT_PICK(0, "only", &cfg.only, "both|train|test", "answer the questions of one split"),
-    OPT_NUM(0, "max-new-tokens", &cfg.max_new_tokens, 1, 4096, "most tokens that an answer may have"),
-    OPT_REAL(
-        0, "temperature", &cfg.temperature, 0, 100,
-        "the untouched cache answers each question a second time, sampled at this temperature, which shows how alike "
-        "two good answers are; 0: it does not (default: 0.3, with --cells 0)"),
-    OPT_BOOL(0, "truncate", &cfg.truncate,
-             "cut contexts that are longer than the model allows, instead of leaving them out"),
+    OPT_TRUNCATE(&cfg.truncate),
     OPT_SHARD(&cfg.shard),
-    OPT_HEAD("How it is computed"),
+    OPT_HEAD("Answers"),
+    OPT_MAX_NEW_TOKENS(&cfg.max_new_tokens),
+    OPT_REAL(0, "temperature", &cfg.temperature, 0, 100,
+             "sample a second answer of the untouched cache to each question at this temperature, to measure how alike "
+             "two good answers are; 0: no second answer (default: 0.3, with --cells 0)"),
+    OPT_HEAD("Model and device"),
+    OPT_MODEL(&cfg.model),
+    OPT_CHAT(&cfg.chat),
     OPT_BACKEND(&cfg.backend, BACKEND_NAMES),
     OPT_DTYPE(&cfg.dtype, BACKEND_DTYPES),
     OPT_THREADS(&cfg.threads),
     OPT_MEMORY(&cfg.memory),
     OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.output, "FILE"),
-    OPT_BOOL(0, "overwrite", &cfg.overwrite, "start from nothing, whatever FILE holds"),
+    OPT_BOOL(0, "overwrite", &cfg.overwrite, "replace FILE instead of adding to it"),
     OPT_DRY_RUN(&cfg.dry_run),
     OPT_TEXT(
         0, "on", &cfg.on, "GPU[,NxTOKENS]",
-        "with --dry-run: how long it would take on this GPU by its data sheet, and N contexts of so many tokens, by "
-        "default 1000x32k; " SERVING_GPUS),
+        "with --dry-run: expected time on this GPU, from its data sheet, for the work and for N contexts of TOKENS "
+        "tokens (default: 1000x32k); " SERVING_GPUS),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -94,10 +89,12 @@ static const struct tool tool = {
     .about =
         "Runs each context through the model once, derives every compressed variant of its KV cache, and lets all "
         "variants answer all questions together. Answers, sizes and times go to FILE (HDF5; --output is required). "
-        "What FILE holds already is not computed again, what is new is added. Every finished context is kept in "
-        "FILE.d/ until the end: after an interruption the same command goes on where it was. A context that cannot be "
-        "profiled is reported, the others go on, and the status is 1. CONTEXTS or QUESTIONS may be '-', standard "
-        "input.",
+        "CONTEXTS or QUESTIONS may be '-', standard input.\n"
+        "\n"
+        "Answers that FILE holds are not computed again; new ones are added. Every finished context is kept in FILE.d/ "
+        "until the end: after an interruption the same command goes on where it was.\n"
+        "\n"
+        "A context that cannot be profiled is reported, the others go on, and the status is 1.",
     .examples = "  evp-profile contexts.jsonl questions.jsonl -o profile.h5\n"
                 "  evp-profile contexts.jsonl questions.jsonl --sample 300 -o profile.h5\n"
                 "  evp-profile contexts.jsonl questions.jsonl --dry-run -o profile.h5 \\\n"
@@ -106,7 +103,7 @@ static const struct tool tool = {
     .common = &cfg.common,
 };
 
-/* Everything of one run, from the inputs to the counts that are said at the end. */
+/* One run, from the inputs to the counts of the last messages. */
 struct job {
     struct contexts contexts;
     struct questions questions;
@@ -115,10 +112,10 @@ struct job {
     struct config *config;
     int n_configs;
     struct model *model;         // open from plan() to the end
-    struct tokenizer *tokenizer; // of plan() alone
-    struct engine *engine;       // of measure() alone
+    struct tokenizer *tokenizer; // open in plan()
+    struct engine *engine;       // open in measure()
     struct session *session;
-    char model_digest[DIGEST_HEX], chat_digest[DIGEST_HEX], backend[32]; // backend: its kind; "" before it is open
+    char model_digest[DIGEST_HEX], chat_digest[DIGEST_HEX], backend[32]; // backend: its kind; "" until it is open
     char *lineage;
     struct table_made made;
     struct shards shards;
@@ -154,8 +151,8 @@ static void job_release(struct job *j)
 
 /* ---- how it was made --------------------------------------------------------------- */
 
-/* argv[first..] are the inputs. The lineage of a file that is extended goes on in the new one; the same command given
- * again adds nothing. */
+/* argv[first..] are the inputs. The lineage of an extended file continues in the new one; repeating the same command
+ * adds nothing. */
 static int make_lineage(struct job *j, int argc, char **argv, int first, struct err *err)
 {
     struct buf inputs = { 0 }, lineage = { 0 };
@@ -178,7 +175,7 @@ static int make_lineage(struct job *j, int argc, char **argv, int first, struct 
 
 /* ---- the plan ---------------------------------------------------------------------- */
 
-/* What is wrong with a config of the list is wrong input. */
+/* A wrong config of the list is malformed input, not a wrong command line. */
 static int cells_wrong(struct err *err)
 {
     err_wrap(err, "'%s'", cfg.cells);
@@ -187,7 +184,7 @@ static int cells_wrong(struct err *err)
     return err->code;
 }
 
-/* The configs are those of the list, in its order and as it writes them. */
+/* Takes the configs from the list, in its order and spelling. */
 static int read_cells(struct job *j, struct err *err)
 {
     if (cfg.configs != default_configs)
@@ -201,7 +198,7 @@ static int read_cells(struct job *j, struct err *err)
         return cells_wrong(err);
     for (int v = 0; v < j->cells.configs.n; v++)
         if (v >= j->n_configs || strcmp(j->cells.configs.at[v].key, j->config[v].name) != 0)
-            return err_set(err, ERR_FORMAT, "'%s': config '%s' is not written as evp-profile writes it", cfg.cells,
+            return err_set(err, ERR_FORMAT, "'%s': config '%s' is not spelt as evp-profile spells it", cfg.cells,
                            j->cells.configs.at[v].key);
     j->input.cells = &j->cells;
     return 0;
@@ -210,7 +207,7 @@ static int read_cells(struct job *j, struct err *err)
 static int read_inputs(struct job *j, const char *contexts, const char *questions, struct err *err)
 {
     if (!cfg.output || (cfg.on && !cfg.dry_run))
-        return err_set(err, ERR_USAGE, cfg.output ? "--on goes with --dry-run" : "--output is missing");
+        return err_set(err, ERR_USAGE, cfg.output ? "--on needs --dry-run" : "--output is missing");
     if (strcmp(contexts, "-") == 0 && strcmp(questions, "-") == 0)
         return err_set(err, ERR_USAGE, "contexts and questions cannot both come from standard input");
     if (backend_check_dtype(cfg.dtype, err))
@@ -242,7 +239,7 @@ static struct kv_shape model_shape_of(const struct job *j)
     return (struct kv_shape){ m->n_layers, m->n_heads, m->n_kv_heads, m->head_dim, DTYPE_F32 };
 }
 
-/* The model must be able to have every config. Those of the default list that it cannot have are left out. */
+/* The model must support every config; configs of the default list that it does not support are left out. */
 static int check_configs(struct job *j, struct err *err)
 {
     const struct kv_shape shape = model_shape_of(j);
@@ -252,7 +249,7 @@ static int check_configs(struct job *j, struct err *err)
         if (!config_check(&j->config[v], &shape, err))
             j->config[n++] = j->config[v];
         else if (cfg.configs == default_configs && !cfg.cells)
-            log_warn("%s; the default --configs does without", err->msg);
+            log_warn("%s; left out of the default --configs", err->msg);
         else
             return cfg.cells ? cells_wrong(err) : err_wrap(err, "--configs");
     }
@@ -260,7 +257,7 @@ static int check_configs(struct job *j, struct err *err)
     return 0;
 }
 
-/* The header and the tokenizer, not the weights. */
+/* Opens the header and the tokenizer, not the weights. */
 static int open_model(struct job *j, struct err *err)
 {
     char *path = model_path(cfg.model, err);
@@ -272,8 +269,8 @@ static int open_model(struct job *j, struct err *err)
     return j->tokenizer ? tokenizer_chat_digest(j->tokenizer, j->chat_digest, err) : err->code;
 }
 
-/* Low enough for a small model to say likely things: at 0.7, which many serve with, SmolLM2-135M's second answers are
- * hardly more like the first than unrelated ones. An aimed list says what answers may cost. */
+/* The default is low enough for a small model to answer sensibly: at 0.7, which many servers use, SmolLM2-135M's second
+ * answers are hardly closer to the first than unrelated ones. A list of cells has its budget, so it adds no answers. */
 static double temperature(void)
 {
     const double usual = cfg.cells ? 0 : 0.3;
@@ -321,7 +318,7 @@ static int plan(struct job *j, int argc, char **argv, int first, struct err *err
 
 /* ---- the device ---------------------------------------------------------------------- */
 
-/* The dtype asked for; with auto that of the answers FILE has already, which new ones must go with. */
+/* The dtype asked for; with auto the dtype of FILE's answers, which new answers must share. */
 static const char *dtype_wanted(const struct job *j)
 {
     const struct table *have = &j->shards.have;
@@ -349,7 +346,7 @@ static int open_engine(struct job *j, struct err *err)
     return shards_set_made(&j->shards, &j->made, err);
 }
 
-/* Takes entry `at` out of the lists of n contexts, whose memory is to be planned, and out of what is done. */
+/* Removes entry `at` from the lists of n contexts whose memory is planned, and from the work. */
 static void leave_out(struct job *j, struct work **of, struct engine_work *work, int at, int n)
 {
     of[at]->n_open = 0;
@@ -358,7 +355,7 @@ static void leave_out(struct job *j, struct work **of, struct engine_work *work,
     memmove(work + at, work + at + 1, (size_t)(n - at - 1) * sizeof(*work));
 }
 
-/* Memory for all contexts that have something open; those that cannot fit are left out. */
+/* Plans memory for all contexts with open answers; leaves out contexts that cannot fit. */
 static int plan_memory(struct job *j, struct engine_plan *plan, struct err *err)
 {
     int n_configs, n = 0;
@@ -391,7 +388,7 @@ static int plan_memory(struct job *j, struct engine_plan *plan, struct err *err)
     return code;
 }
 
-/* Reads the weights, when everything is known to fit. */
+/* Plans memory, then reads the weights. */
 static int load_engine(struct job *j, struct err *err)
 {
     struct engine_plan plan;
@@ -417,7 +414,7 @@ static struct run job_run(struct job *j)
                          .timing = &j->timing };
 }
 
-/* The first context with something to do. */
+/* The first context with open answers. */
 static const struct work *first_open(const struct grid *g)
 {
     const struct work *w = g->work;
@@ -439,8 +436,8 @@ static int say_cost(struct job *j, struct err *err)
     j->pace.of[PACE_PREFILL].total = cost.prefill_flop;
     j->pace.of[PACE_ANSWERS].total = cost.decode_flop;
     pace_begin(&j->pace, speed);
-    log_info("about %s, at the %.0f GFLOP/s that backend %s reaches here in %s",
-             text_seconds(time, pace_left(&j->pace)), speed / 1e9, j->made.backend, j->made.dtype);
+    log_info("about %s, at %.0f GFLOP/s, the speed of backend %s here in %s", text_seconds(time, pace_left(&j->pace)),
+             speed / 1e9, j->made.backend, j->made.dtype);
     return 0;
 }
 
@@ -502,11 +499,11 @@ static int measure(struct job *j, struct err *err)
         profile_say_ops(engine_backend(j->engine));
     close_engine(j);
     if (code && j->shards.fresh)
-        log_info("finished contexts are kept in '%s'; the same command goes on with the others", j->shards.dir);
+        log_info("finished contexts are kept in '%s'; run the same command again for the others", j->shards.dir);
     return code;
 }
 
-/* With a list of cells, or a sample, every context becomes a row of FILE, run or not. */
+/* With a list of cells or a sample, every context becomes a row of FILE, also the contexts that were not run. */
 static int write_file(struct job *j, struct err *err)
 {
     const struct kv_shape shape = model_shape_of(j);
@@ -563,7 +560,7 @@ static int run_job(struct job *j, int argc, char **argv, int first, struct err *
     return measure(j, err) ? err->code : finish(j, start, err);
 }
 
-/* Rows that had to be left out. */
+/* Were rows left out? */
 static bool is_partial(const struct job *j)
 {
     return j->n_failed || j->grid.n_refused || j->grid.n_refused_questions;

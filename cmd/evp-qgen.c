@@ -1,7 +1,7 @@
 /* evp-qgen - questions about contexts: drawn from the text itself, from the dataset, or from a model behind HTTP.
  *
- * All questions are made before the first is written, in the order of the contexts, so the output does not depend on
- * the order in which a service answers. The key of the service goes into no message and no file.
+ * Makes all questions before it writes the first, in the order of the contexts, so the output does not depend on the
+ * order of a service's answers. The service's key goes into no message and no file.
  */
 #include "base/buf.h"
 #include "base/digest.h"
@@ -34,24 +34,25 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("Questions"),
-    OPT_NUM(0, "per-context", &cfg.per_context, 1, 10000, "number of questions about each context"),
+    OPT_PER_CONTEXT(&cfg.per_context),
     OPT_SEED(&cfg.seed),
     OPT_BOOL(0, "from-dataset", &cfg.from_dataset, "take the questions that came with the dataset"),
-    OPT_HEAD("From a model behind an OpenAI-compatible service"),
-    OPT_TEXT(0, "api-base", &cfg.api_base, "URL", "where the service is; ends in /v1"),
-    OPT_TEXT('m', "model", &cfg.model, "NAME", "the model to ask, as the service names it"),
-    OPT_TEXT(0, "key-file", &cfg.key_file, "FILE", "holds the key; without it, $OPENAI_API_KEY if set"),
+    OPT_SHARD(&cfg.shard),
+    OPT_HEAD("OpenAI-compatible service"),
+    OPT_TEXT(0, "api-base", &cfg.api_base, "URL", "address of the service; ends in /v1"),
+    OPT_TEXT('m', "model", &cfg.model, "NAME", "the model to ask, by the service's name for it"),
+    OPT_TEXT(0, "key-file", &cfg.key_file, "FILE", "file with the key (default: $OPENAI_API_KEY if set)"),
     OPT_TEXT(0, "reasoning-effort", &cfg.effort, "LEVEL",
              "how much a reasoning model reasons, in the service's words: none, minimal, low, medium, high"),
-    OPT_NUM(0, "concurrency", &cfg.concurrency, 1, 1024, "number of requests at a time"),
+    OPT_NUM(0, "concurrency", &cfg.concurrency, 1, 1024, "number of simultaneous requests"),
     OPT_REAL(0, "timeout", &cfg.timeout, 0.01, 86400, "seconds for one request"),
     OPT_NUM(0, "retries", &cfg.retries, 0, 100, "tries after the first"),
-    OPT_NUM(0, "window", &cfg.window, 512, INT_MAX, "tokens the model takes; longer contexts are asked part by part"),
+    OPT_NUM(0, "window", &cfg.window, 512, INT_MAX,
+            "most tokens that the model accepts; longer contexts are asked about section by section"),
     OPT_REAL(0, "price-in", &cfg.price_in, 0, 1e6, "price of a million prompt tokens, for the summary"),
     OPT_REAL(0, "price-out", &cfg.price_out, 0, 1e6, "price of a million completion tokens, for the summary"),
     OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.out, "FILE"),
-    OPT_SHARD(&cfg.shard),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -61,11 +62,15 @@ static const struct tool tool = {
     .summary = "ask questions about contexts",
     .operands = "[CONTEXTS]",
     .max_operands = 1,
-    .about = "Reads contexts (from standard input without CONTEXTS) and writes questions, every second one held out "
-             "(split \"test\"). Without --from-dataset or --api-base they are drawn from the text itself, evenly over "
-             "its length, and need the passage to be answered. With --api-base and -o FILE each answer is kept in "
-             "FILE.part as it comes: a run that was stopped goes on from there, and a second one asks only about "
-             "contexts that FILE does not have yet. The same seed draws the same questions.",
+    .about =
+        "Reads contexts (from standard input without CONTEXTS) and writes questions, every second one held out (split "
+        "\"test\").\n"
+        "\n"
+        "Without --from-dataset or --api-base the questions are drawn from the text itself, evenly over its length, and "
+        "cannot be answered without their passage. The same seed draws the same questions.\n"
+        "\n"
+        "With --api-base and -o FILE each answer is kept in FILE.part as it comes: a run goes on where the last one "
+        "stopped, and a later run asks only about contexts that FILE does not have yet.",
     .examples = "  evp-qgen contexts.jsonl --per-context 8 >questions.jsonl\n"
                 "  evp-qgen contexts.jsonl --from-dataset -o questions.jsonl\n"
                 "  evp-qgen contexts.jsonl -o questions.jsonl \\\n"
@@ -74,11 +79,11 @@ static const struct tool tool = {
     .common = &cfg.common,
 };
 
-/* What came of one context. */
+/* Of one context. */
 struct result {
     struct question_list list;
     char digest[XXH3_HEX]; // of its text; only with --api-base
-    bool failed;           // and a message said why
+    bool failed;           // after a message
 };
 
 struct work {
@@ -86,7 +91,7 @@ struct work {
     const char *path;             // of the contexts
     struct result *result;        // (contexts->n)
     struct checkpoint checkpoint; // open (f not NULL) with --api-base and -o
-    int n_asked, n_kept;          // contexts: to ask the service about, and answered by an earlier run
+    int n_asked, n_kept;          // contexts: to ask the service about; answered in an earlier run
     int n_answered, n_refused;
 };
 
@@ -114,8 +119,8 @@ static int make_one(struct result *r, const struct context *c, struct err *err)
     r->failed = r->list.n == 0;
     if (r->failed)
         log_error("context '%s' %s", c->id,
-                  cfg.from_dataset ? "has no questions of its own; run without --from-dataset"
-                                   : "has nothing to ask about: its text is too short or repeats itself");
+                  cfg.from_dataset ? "came without questions; run without --from-dataset"
+                                   : "gives no questions: its text is too short or repeats itself");
     return 0;
 }
 
@@ -133,7 +138,7 @@ static int make_all(struct work *w, struct err *err)
 
 /* ---- from a service ----------------------------------------------------- */
 
-/* *key: printable characters without blanks, as a header takes them, in *text; NULL when there is no key. */
+/* *key: in *text, printable characters without blanks, as an HTTP header needs them; NULL without a key. */
 static int read_key(struct buf *text, const char **key, struct err *err)
 {
     const char *given = getenv("OPENAI_API_KEY");
@@ -148,9 +153,9 @@ static int read_key(struct buf *text, const char **key, struct err *err)
         return err_nomem(err);
     for (size_t i = 0; i < text->n; i++)
         if (!isgraph((unsigned char)text->at[i]))
-            return err_set(err, ERR_FORMAT, "the key has a character in it that cannot be printed");
+            return err_set(err, ERR_FORMAT, "the key has a blank or a character that cannot be printed");
     if (cfg.key_file && text->n == 0)
-        return err_set(err, ERR_FORMAT, "'%s' is empty, not a key", cfg.key_file);
+        return err_set(err, ERR_FORMAT, "'%s' has no key: it is empty", cfg.key_file);
     *key = text->n ? text->at : NULL;
     return 0;
 }
@@ -184,7 +189,7 @@ static void on_failure(void *arg, int i, const struct err *why)
     progress_add(1);
 }
 
-/* Sets wanted[i] for the contexts to ask about: those of the shard without an answer from an earlier run. */
+/* Sets wanted[i] for the contexts to ask about: in the shard, without an answer from an earlier run. */
 static void choose(struct work *w, bool *wanted)
 {
     for (int i = 0; i < w->contexts->n; i++) {
@@ -199,7 +204,7 @@ static void choose(struct work *w, bool *wanted)
         w->n_asked += !kept;
     }
     if (w->checkpoint.n_malformed)
-        log_warn("malformed lines of '%s' that were passed over: %d", w->checkpoint.path, w->checkpoint.n_malformed);
+        log_warn("%d malformed lines of '%s' were skipped", w->checkpoint.n_malformed, w->checkpoint.path);
     if (w->n_kept)
         log_info("%d of %d contexts have answers from an earlier run", w->n_kept, w->n_kept + w->n_asked);
 }
@@ -242,8 +247,8 @@ static int ask_service(struct work *w, const char *key, const bool *wanted, stru
     if (!code && w->n_asked && w->n_refused == w->n_asked && w->n_kept == 0)
         code = err_set(err, ERR_NET, "the service gave questions about none of %d contexts", w->n_asked);
     if (code && w->checkpoint.f && w->n_answered + w->n_kept > 0)
-        log_info("answers about %d contexts are kept in '%s'; run again to continue", w->n_answered + w->n_kept,
-                 w->checkpoint.path);
+        log_info("answers about %d contexts are kept in '%s'; run the same command again for the others",
+                 w->n_answered + w->n_kept, w->checkpoint.path);
     if (code && w->checkpoint.f && w->n_answered + w->n_kept == 0)
         checkpoint_remove(&w->checkpoint);
     return code;
@@ -366,7 +371,7 @@ static int summarise(const struct work *w)
 static int check_options(struct err *err)
 {
     if (!cfg.api_base != !cfg.model)
-        return err_set(err, ERR_USAGE, "--api-base and --model go together");
+        return err_set(err, ERR_USAGE, "--api-base and --model must be given together");
     if (!cfg.api_base)
         return 0;
     if (cfg.from_dataset)
@@ -374,11 +379,11 @@ static int check_options(struct err *err)
     if (strncmp(cfg.api_base, "http://", 7) != 0 && strncmp(cfg.api_base, "https://", 8) != 0)
         return err_set(err, ERR_USAGE, "--api-base does not start with http:// or https://");
     if (strpbrk(cfg.api_base, "@?# "))
-        return err_set(err, ERR_USAGE, "--api-base holds more than a host and a path; put a key into --key-file");
+        return err_set(err, ERR_USAGE, "--api-base has more than a host and a path; put a key into --key-file");
     return 0;
 }
 
-/* *status: what the tool ends with when nothing failed. */
+/* *status: the exit status if nothing failed. */
 static int run_on(struct work *w, char **args, int n_args, int *status, struct err *err)
 {
     int code = cfg.api_base ? use_service(w, err) : make_all(w, err);

@@ -1,7 +1,7 @@
-/* evp-report - one page of HTML out of a profile or table, a manifest and a receipt.
+/* evp-report - one page of HTML from a profile or table, a manifest and a receipt.
  *
- * Files may come in any order, one of each kind; what they are is told by their content. They need not belong together:
- * contexts that the table does not have lack the details.
+ * Files may come in any order, one of each kind; their content tells the kind. They need not belong together: contexts
+ * that the table does not have lack the details.
  */
 #include "base/file.h"
 #include "base/log.h"
@@ -31,12 +31,15 @@ static const struct tool tool = {
     .opts = opts,
     .common = &cfg.common,
     .about =
-        "FILE is a profile or table, a manifest, or a receipt of evp-load: one of each at most. The page has plots, "
-        "drawn by gnuplot where it is installed: quality against size for each method and dataset, held-out against "
-        "training quality, how full the tiers are, and how soon contexts answer; and tables: the plan beside plans "
-        "that need no planner, and for each context where it went and why, with example answers. It needs no other "
-        "file and no network, holds questions and answers of yours, and is below 2 MB: of more than about ten "
-        "thousand contexts the most used are listed. It goes to standard output unless --output is given.",
+        "FILE is a profile or table, a manifest, or a receipt of evp-load; at most one of each. The page goes to "
+        "standard output without --output.\n"
+        "\n"
+        "The page has plots, if gnuplot is installed: quality against size for each method and dataset, held-out "
+        "against training quality, the fill of the tiers, and the TTFT of the contexts. Its tables compare the plan "
+        "with plans that need no planner, and say where each context went and why, with example answers.\n"
+        "\n"
+        "It needs no other file and no network, contains your questions and answers, and is smaller than 2 MB: of more "
+        "than about ten thousand contexts it lists the most used.",
     .examples = "  evp-report table.h5 manifest.jsonl -o report.html\n"
                 "  evp-report profile.h5 >report.html\n",
 };
@@ -50,7 +53,7 @@ struct inputs {
 
 static int twice(const char *path, const char *kind, struct err *err)
 {
-    return err_set(err, ERR_USAGE, "'%s' is a second %s", path, kind);
+    return err_set(err, ERR_USAGE, "'%s' is a second %s; give one of each kind", path, kind);
 }
 
 static int read_input(struct inputs *in, const char *path, struct err *err)
@@ -75,7 +78,7 @@ static int read_input(struct inputs *in, const char *path, struct err *err)
             return twice(path, "receipt", err);
         in->has_receipt = receipt_read(&in->receipt, path, err) == 0;
         return in->has_receipt ? 0 : err->code;
-    default: return err_set(err, ERR_FORMAT, "'%s' is neither a profile, a table, a manifest nor a receipt", path);
+    default: return err_set(err, ERR_FORMAT, "'%s' is not a profile, table, manifest or receipt", path);
     }
 }
 

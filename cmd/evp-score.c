@@ -1,7 +1,7 @@
-/* evp-score - how similar each answer is to the reference's; quality per variant, utility per variant and tier.
+/* evp-score - similarity of each answer to the reference's answer; quality per variant, utility per variant and tier.
  *
- * Reads profiles (or tables scored before, whose scores it replaces), unites them, has every answer embedded, and
- * writes the table that evp-plan reads. The arithmetic is profiler/score/score.h.
+ * Reads profiles (or scored tables, and replaces their scores), unites them, has every answer embedded, and writes the
+ * table that evp-plan reads. The arithmetic is in profiler/score/score.h.
  */
 #include "base/digest.h"
 #include "base/file.h"
@@ -34,19 +34,17 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("Quality"),
-    OPT_TEXT(0, "embedder", &cfg.embedder, "DIR", "folder of all-MiniLM-L6-v2; by default that of scripts/models"),
-    OPT_TEXT(0, "prior", &cfg.prior, "TABLE",
-             "what was believed of other contexts, as if of 10 more; for few contexts"),
-    OPT_HEAD("Utility"),
+    OPT_TEXT(0, "embedder", &cfg.embedder, "DIR", "folder of all-MiniLM-L6-v2 (default: where scripts/models puts it)"),
+    OPT_PRIOR(&cfg.prior),
+    OPT_HEAD("Times and utility"),
     OPT_TIERS(&cfg.tiers),
     OPT_REAL(0, "alpha", &cfg.alpha, 0, 1e9, OPT_ALPHA_HELP),
     OPT_TEXT(0, "times", &cfg.times, "FILE",
-             "times that were measured on the serving GPU (docs/formats/times.md), instead of the profile's"),
+             "times measured on the serving GPU (docs/formats/times.md), instead of the profile's"),
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
     OPT_REAL(0, "prefill-tokens-per-s", &cfg.prefill_tokens_per_s, 0, 1e12,
-             "what the serving GPU prefills in a second, for the times of prefill and questions; 0: as profiled, or as "
-             "--gpu"),
-    OPT_HEAD("Computing"),
+             "prefill rate of the serving GPU, for the times of prefill and questions; 0: as profiled, or from --gpu"),
+    OPT_HEAD("Device"),
     OPT_BACKEND(&cfg.backend, BACKEND_NAMES),
     OPT_THREADS(&cfg.threads),
     OPT_HEAD("Output"),
@@ -64,20 +62,20 @@ static const struct tool tool = {
     .opts = opts,
     .common = &cfg.common,
     .about =
-        "Reads what evp-profile wrote (any number of shards), embeds all answers with all-MiniLM-L6-v2 and writes one "
-        "table, FILE (--output is required), with the cosine of every answer to the reference's, its mean per context "
-        "and variant over the train and the test questions, what is believed of the train means, and with --tiers the "
-        "time to first token and the utility "
-        "(alpha * quality - TTFT) of every variant on each tier. Identical answers have similarity 1; how alike "
-        "answers to different "
-        "questions are is measured too and printed beside, as the other end of the scale. Where a dataset of LongBench "
-        "has "
-        "right answers (evp-qgen --from-dataset), its own metric scores all variants by them. The times are "
-        "those of the machine that profiled; --gpu computes those of prefill, questions and decompression on a serving "
-        "GPU "
-        "instead, from its data sheet; --prefill-tokens-per-s takes a rate that you know, and --times a file of times "
-        "that "
-        "you measured.",
+        "Reads any number of profiles (evp-profile), embeds all answers with all-MiniLM-L6-v2 and writes one table, "
+        "FILE (--output is required).\n"
+        "\n"
+        "The table has the cosine of every answer to the reference's answer, its mean per context and variant over the "
+        "train and the test questions, and the predicted train means; with --tiers also the time to first token and "
+        "the utility (alpha * quality - TTFT) of every variant on each tier.\n"
+        "\n"
+        "Identical answers have similarity 1. The similarity of answers to different questions is measured too, and "
+        "printed as the other end of the scale. Where a LongBench dataset has right answers (evp-qgen --from-dataset), "
+        "its own metric scores all variants.\n"
+        "\n"
+        "Times come from the profiling machine. --gpu computes the prefill, question and decompression times of a "
+        "serving GPU from its data sheet instead, --prefill-tokens-per-s uses a rate that you know, and --times reads "
+        "times that you measured.",
     .examples = "  evp-score profile.h5 --tiers tiers.json --alpha 1 -o table.h5\n"
                 "  evp-score shards/*.h5 -o table.h5\n"
                 "  evp-score profile.h5 --tiers tiers.json --gpu H100 -o table.h5\n"
@@ -96,12 +94,13 @@ static int read_profiles(struct tables *profiles, char *const *path, int n, stru
         struct table_made made = table_made(&profiles->at[i]), first = table_made(&profiles->at[0]);
         const char *how = table_made_difference(text, &made, &first);
         if (how)
-            return err_set(err, ERR_FORMAT, "'%s' does not go with '%s': it was made with %s", path[i], path[0], how);
+            return err_set(err, ERR_FORMAT, "'%s' cannot be united with '%s': it was made with %s", path[i], path[0],
+                           how);
     }
     return 0;
 }
 
-/* One table of all. A single profile is taken as it is. */
+/* Moves a single profile, without a copy. */
 static int unite_profiles(struct table *t, struct tables *profiles, struct err *err)
 {
     if (profiles->n > 1)
@@ -111,7 +110,7 @@ static int unite_profiles(struct table *t, struct tables *profiles, struct err *
     return 0;
 }
 
-/* Reports each context that the reference did not answer; *n_lost: how many. */
+/* Reports each context without an answer of the reference; *n_lost: how many. */
 static int check_references(const struct table *t, int *n_lost, struct err *err)
 {
     bool *lost = calloc((size_t)t->n_contexts, sizeof(*lost));
@@ -138,7 +137,7 @@ static struct embedder *open_embedder(struct backend *backend, struct err *err)
     if (!dir)
         err_nomem(err);
     else if (!file_is_dir(dir))
-        err_set(err, ERR_IO, "no embedder in '%s': run scripts/models, or name a folder with --embedder", dir);
+        err_set(err, ERR_IO, "'%s' has no embedder: run scripts/models, or name its folder with --embedder", dir);
     else
         e = embedder_open(dir, backend, err);
     free(models);
@@ -146,7 +145,7 @@ static struct embedder *open_embedder(struct backend *backend, struct err *err)
     return e;
 }
 
-/* What score_answers() asks for: vectors of a batch, with the progress of all batches. */
+/* The callback's argument of score_answers(): embeds a batch and shows the progress over all batches. */
 struct embedding {
     struct embedder *embedder;
     int done; // texts of the batch
@@ -222,7 +221,7 @@ static int put_inputs(struct buf *out, const struct tables *profiles, struct err
     return buf_failed(out) ? err_nomem(err) : 0;
 }
 
-/* The table's lineage (docs/formats/table.md). A profile that does not say how it was made is left out. */
+/* The table's lineage (docs/formats/table.md). A profile without a lineage is left out. */
 static int put_lineage(struct buf *out, const struct tables *profiles, char **args, int n_args, struct err *err)
 {
     struct buf inputs = { 0 };
@@ -247,7 +246,7 @@ static int put_lineage(struct buf *out, const struct tables *profiles, char **ar
 
 /* ---- the whole ----------------------------------------------------------- */
 
-/* The profiles as one table, with its lineage. */
+/* Unites the profiles to one table with its lineage. */
 static int make_table(struct table *t, int argc, char **argv, int first, struct err *err)
 {
     struct tables profiles = { 0 };
@@ -265,29 +264,26 @@ static int make_table(struct table *t, int argc, char **argv, int first, struct 
     return code;
 }
 
-/* Those that somebody measured. */
 static int set_measured_times(struct table *t, struct err *err)
 {
     struct times times = { 0 };
     int n_longer;
 
     if (cfg.gpu || cfg.prefill_tokens_per_s > 0)
-        return err_set(err, ERR_USAGE, "--times excludes --gpu and --prefill-tokens-per-s: it has all times");
+        return err_set(err, ERR_USAGE, "--times excludes --gpu and --prefill-tokens-per-s: the file has all times");
     int code = times_read(&times, cfg.times, err);
     if (!code && times_apply(t, &times, &n_longer, err))
         code = err_wrap(err, "'%s'", cfg.times);
     if (!code)
-        log_info("times are those of '%s'%s%s", cfg.times, *times.name ? ": " : "", times.name);
+        log_info("times come from '%s'%s%s", cfg.times, *times.name ? ": " : "", times.name);
     if (!code && n_longer)
-        log_warn(
-            "%d contexts are longer than the %lld tokens that '%s' goes up to; its prefill is continued in a straight "
-            "line, which is less than it takes",
-            n_longer, (long long)times.prefill.at[times.prefill.n - 1].n_tokens, cfg.times);
+        log_warn("%d contexts are longer than the %lld tokens that '%s' measured: their prefill times are extrapolated "
+                 "in a straight line, which is too short",
+                 n_longer, (long long)times.prefill.at[times.prefill.n - 1].n_tokens, cfg.times);
     times_release(&times);
     return code;
 }
 
-/* The times of the GPU that is to serve, where one is named. */
 static int set_times(struct table *t, struct err *err)
 {
     struct serving s = { .prefill_tokens_per_s = cfg.prefill_tokens_per_s };
@@ -302,12 +298,12 @@ static int set_times(struct table *t, struct err *err)
     if (serving_apply(t, &s, err))
         return err->code;
     if (s.gpu)
-        log_info("times are computed for %s from the %s; they are not measured", s.gpu->name, s.gpu->source);
+        log_info("times are computed for %s from the %s, not measured", s.gpu->name, s.gpu->source);
     score_say_noise(t);
     return 0;
 }
 
-/* With what was believed before, where --prior says so. */
+/* Predicts the train qualities, with the predictions of --prior if given. */
 static int predict(struct table *t, struct err *err)
 {
     struct table from = { 0 };

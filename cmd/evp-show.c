@@ -1,5 +1,5 @@
-/* evp-show - says what is in a file of the evp tools or in a model, verifies it, or prints the token ids of a text.
- * Each format has its function (cmd/show.h); here the options, and standard input when it is a pipe. */
+/* evp-show - prints or verifies a file of the evp tools or a model, or prints the token ids of a text. Each format has
+ * its function (cmd/show.h). Here are the options, and standard input when it is a pipe. */
 #include "base/file.h"
 #include "base/log.h"
 #include "base/opt.h"
@@ -25,38 +25,41 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("Instead of a summary"),
-    OPT_BOOL(0, "check", &cfg.check, "verify each file: one line says ok or what is wrong"),
-    OPT_BOOL(0, "json", &cfg.json, "print JSON instead: one object, with everything that there is to say"),
-    OPT_BOOL(0, "lineage", &cfg.lineage, "the tools that made the file, the last one first"),
-    OPT_TEXT(0, "tokenize", &cfg.tokenize, "FILE", "print the token ids of each line, by the model named as operand"),
+    OPT_BOOL(0, "check", &cfg.check, "verify each file and print one line: ok, or what is wrong"),
+    OPT_BOOL(0, "lineage", &cfg.lineage, "print the tools that made the file, the last one first"),
+    OPT_TEXT(0, "tokenize", &cfg.tokenize, "FILE",
+             "print the token ids of each line of this text; the model is the operand"),
     OPT_TEXT(0, "ids", &cfg.ids, "ID",
-             "print the token ids of this context of FILE: with them begins what a server sends to the model"),
+             "print the token ids of this context of FILE, with which every prompt about it begins"),
     OPT_TEXT(0, "find", &cfg.find, "FILE",
-             "say which prefix of this prompt is placed in the tiers' folders named as operands"),
+             "print which prefix of this prompt is placed in the tiers' folders named as operands"),
+    OPT_HEAD("Model and payloads, for --ids and --find"),
     OPT_MODEL(&cfg.model),
     OPT_CHAT(&cfg.chat),
     OPT_NAMESPACE(&cfg.name_space),
-    OPT_HEAD("Details"),
-    OPT_NUM(0, "rows", &cfg.rows, 0, INT_MAX, "rows of a table to print; 0 prints all"),
-    OPT_BOOL(0, "null", &cfg.null, "texts to tokenize end with a NUL character, not with the line"),
+    OPT_HEAD("Output"),
+    OPT_JSON(&cfg.json),
+    OPT_NUM(0, "rows", &cfg.rows, 0, INT_MAX, "print at most N rows of a table; 0: all"),
+    OPT_BOOL(0, "null", &cfg.null, "texts for --tokenize end with a NUL character, not with the line"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
 
 static const struct tool tool = {
     .name = "evp-show",
-    .summary = "say what is in a file, verify it, or tokenize a text",
+    .summary = "show what is in a file, verify it, or tokenize a text",
     .operands = "[FILE...]",
     .min_operands = 0,
     .max_operands = -1,
     .about =
         "Recognises files by their content: contexts, questions, profiles and utility tables, tiers, manifests, "
-        "receipts, "
-        "payloads, safetensors files, GGUF models, and folders of models, of embedders and of tiers that evp-load "
-        "has filled. The ids of --tokenize are those of the bare text: nothing is added before or after it, and "
-        "text that looks like a special token is text. The ids of --ids are those that libevicpress finds a context by: "
-        "chat template and all. So are those of --find, whose prompt is what a user says, context and question in "
-        "one; with --chat-template none it is the whole prompt.",
+        "receipts, frontiers, times, payloads, safetensors files, GGUF models, and folders of models, of embedders and "
+        "of tiers that evp-load has filled.\n"
+        "\n"
+        "--tokenize adds nothing before or after the text, and takes text that looks like a special token as text.\n"
+        "\n"
+        "--ids prints the ids by which libevicpress finds the context, with the chat template. The prompt of --find is "
+        "a user's message, context and question in one; with --chat-template none it is the whole prompt.",
     .examples = "  evp-show manifest.jsonl\n"
                 "  evp-show --check /var/tmp/evp\n"
                 "  evp-show --check payloads/*.safetensors\n"
@@ -95,7 +98,7 @@ static int show(struct sheet *s, const char *path, struct err *err)
     return sheet_end(s, err);
 }
 
-/* Returns the exit status for one file. With --check the fault is the result, so it goes to stdout. */
+/* Returns the exit status for one file. With --check the failure is the result and goes to stdout. */
 static int show_one(const char *path, int *n_shown)
 {
     struct sheet s = { .max_rows = cfg.rows };
@@ -116,9 +119,8 @@ static int show_one(const char *path, int *n_shown)
     return status;
 }
 
-/* Readers seek and open a file more than once, which a pipe does not allow. So the bytes of a pipe become a file that
- * takes the place of standard input. temp: its path, for the caller to remove; "" when standard input is a file
- * already. */
+/* Readers seek and open a file more than once, which a pipe does not allow: a pipe is copied into a file that replaces
+ * standard input. temp: its path, for the caller to remove; "" if standard input is a file. */
 static int spool_stdin(char temp[SPOOL_PATH], struct err *err)
 {
     struct buf text = { 0 };
@@ -192,21 +194,22 @@ static int run(char **files, int n)
             (cfg.find != NULL) >
         1)
         return misuse(
-            "--check, --lineage, --tokenize, --ids and --find exclude each other; --json goes with --find alone");
+            "--check, --lineage, --tokenize, --ids and --find exclude each other; of these --json goes only with "
+            "--find");
     if (cfg.find && n == 0)
-        return misuse("--find takes the folders of tiers as operands");
+        return misuse("--find needs the folders of tiers as operands");
     if (cfg.name_space && !cfg.find)
-        return misuse("--namespace goes with --find");
+        return misuse("--namespace needs --find");
     if (cfg.find)
         return run_find(files, n, &err) ? log_failure(&err) : 0;
     if (cfg.ids) {
         const struct show_prompt prompt = { cfg.ids, cfg.model, cfg.chat };
         if (n != 1)
-            return misuse("--ids takes one file of contexts");
+            return misuse("--ids needs one file of contexts");
         return show_ids(files[0], &prompt, &err) ? log_failure(&err) : 0;
     }
     if (cfg.model || cfg.chat)
-        return misuse("--model and --chat-template go with --ids and --find; a model is an operand otherwise");
+        return misuse("--model and --chat-template need --ids or --find; otherwise the model is an operand");
     if (cfg.tokenize) {
         if (n > 1)
             return misuse("--tokenize takes one model");

@@ -1,7 +1,7 @@
 /* evp-tiers - measures storage tiers and writes tiers.json.
  *
- * A tier is given as name=...,uri=...; numbers that are not given are measured in its folder. Only folders are measured
- * here: a GPU, Redis and LMCache have tools of their own, and the numbers of those are given.
+ * A tier is given as name=...,uri=...; numbers not given are measured in its folder. Only folders are measured: a GPU,
+ * Redis and LMCache have tools of their own, and their numbers must be given.
  */
 #include "base/file.h"
 #include "base/log.h"
@@ -31,20 +31,20 @@ static struct {
 } cfg = { .probe = 32 << 20, .jobs = "1" };
 
 static const struct opt opts[] = {
-    OPT_MANY(
-        0, "tier", &cfg.tier, "KEY=VALUE,...",
-        "a tier, fast ones first: name=, uri= (a folder, redis://... or rediss://...), capacity= (none: unlimited), "
-        "kind=; read=, "
-        "write= (bytes per second) and latency= (seconds, or 1ms, 20us) are measured when not given; pool= (tiers of "
-        "one "
-        "pool share one capacity, which each gives), configs= (what it may hold: names between slashes), state= (a "
-        "folder on this machine for what evp-load knows of a redis tier, or of a folder on a network); may be "
-        "repeated"),
+    OPT_HEAD("Input"),
+    OPT_MANY(0, "tier", &cfg.tier, "KEY=VALUE,...",
+             "a tier, fast ones first; may be repeated; name=, uri= (a folder, redis://... or rediss://...), capacity= "
+             "(none: unlimited), kind=; read=, write= (bytes per second) and latency= (seconds, or 1ms, 20us), "
+             "measured if not given; pool= (tiers of one pool share one capacity, and each gives it), configs= (that "
+             "the tier may hold: names between slashes), state= (a folder on this machine for evp-load's state of a "
+             "redis tier, or of a folder on a network)"),
+    OPT_HEAD("Measurement"),
     OPT_BYTES(0, "probe", &cfg.probe, "write and read back a file of this size"),
-    OPT_TEXT(
-        0, "jobs", &cfg.jobs, "LIST",
-        "measure so many reads at once, each of a file of its own: 1,4,16; evp-plan --parallel-reads counts with it"),
+    OPT_TEXT(0, "jobs", &cfg.jobs, "LIST",
+             "measure these numbers of simultaneous reads, each of its own file, like 1,4,16, for evp-plan "
+             "--parallel-reads"),
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
+    OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.output, "FILE"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
@@ -57,18 +57,16 @@ static const struct tool tool = {
     .opts = opts,
     .common = &cfg.common,
     .about =
-        "Sizes take K, M, G, T (powers of 1024), also as 2GB or 2GiB; capacity=80% is a share of what the folder's "
-        "file "
-        "system has free. Folders are written as whole paths. The kind is gpu, dram, file, redis or lmcache; a folder "
-        "in memory is "
-        "dram, another folder is file. Folders whose parent exists are made for measuring and removed again. "
-        "gpu, redis and lmcache are not measured: give read=, write= and latency=. With --jobs several reads at once "
-        "are "
-        "measured too, where read= is not given: evp-plan --parallel-reads counts with what each of them gets. Where "
-        "there is an NVIDIA GPU (see "
-        "evp-profile --backend), the bandwidth from pinned memory to it is measured too; --gpu computes it. tiers.json "
-        "goes to standard output "
-        "unless --output is given.",
+        "Measures the tiers and writes tiers.json, to standard output without --output. Sizes take K, M, G, T (powers "
+        "of 1024), also as 2GB or 2GiB; capacity=80% is a share of the folder's free space.\n"
+        "\n"
+        "The kind is gpu, dram, file, redis or lmcache; a folder in memory is dram, another folder is file. A folder is "
+        "made for measuring if its parent exists, and removed again; tiers.json has its whole path. gpu, redis and "
+        "lmcache are not measured: give read=, write= and latency=.\n"
+        "\n"
+        "--jobs also measures several simultaneous reads, unless read= is given; evp-plan --parallel-reads uses the "
+        "bandwidth of each. If there is an NVIDIA GPU (see evp-profile --backend), the bandwidth from pinned memory to "
+        "it is measured too; --gpu computes it instead.",
     .examples = "  evp-tiers --tier name=dram,uri=/dev/shm/evp,capacity=2G >tiers.json\n"
                 "  evp-tiers --tier name=plain,uri=/ssd/a,pool=ssd,capacity=80%,configs=none \\\n"
                 "      --tier name=small,uri=/ssd/b,pool=ssd,capacity=80%,configs=kivi\n"
@@ -78,7 +76,7 @@ static const struct tool tool = {
 
 /* ---- --jobs ---------------------------------------------------------------- */
 
-/* One read alone is measured in any case. */
+/* A single read is always measured, so 1 is not listed. */
 static int take_jobs(struct err *err)
 {
     double reads[TIER_LOADS + 1];
@@ -116,13 +114,12 @@ static void warn_of(const struct tier *t, const struct folder *folder, const str
         log_warn("tier '%s' has a capacity of %s, but '%s' has only %s free", t->name,
                  text_bytes(capacity, (double)t->capacity), t->uri, text_bytes(left, (double)folder->free_bytes));
     if (p->cached > 0.05)
-        log_warn(
-            "tier '%s': %.0f %% of the test file stayed in memory, so the read bandwidth is partly that of memory; "
-            "give read= and latency=",
-            t->name, 100 * p->cached);
+        log_warn("tier '%s': %.0f %% of the test file stayed in memory, so the read bandwidth is partly memory's; give "
+                 "read= and latency=",
+                 t->name, 100 * p->cached);
 }
 
-/* A path that means the same wherever tiers.json is read. */
+/* tiers.json is read in other working folders. */
 static int make_absolute(struct tier *t, const char *absolute, struct err *err)
 {
     char *uri = strdup(absolute);
@@ -188,7 +185,7 @@ static int complete(struct tier *t, const struct tier_text *given, struct err *e
     if (tier_is_folder(t))
         return measure_folder(t, given, err);
     if (given->share > 0)
-        return err_set(err, ERR_USAGE, "'capacity=%g%%': what a tier of kind %s has free is not known here",
+        return err_set(err, ERR_USAGE, "'capacity=%g%%': the free space of a tier of kind %s is unknown here",
                        100 * given->share, tier_kind_name(t->kind));
     if (!given->read || !given->write || !given->latency)
         return err_set(err, ERR_USAGE, "a tier of kind %s cannot be measured here: give read=, write= and latency=",
@@ -211,14 +208,14 @@ static int take_tier(struct tiers *tiers, const char *text, struct err *err)
         code = err_set(err, ERR_USAGE, "another tier has the same name");
     if (!code)
         return 0;
-    if (code == ERR_FORMAT) // what would be a malformed file is a wrong command line here
+    if (code == ERR_FORMAT) // malformed in a file, a wrong command line here
         err->code = ERR_USAGE;
     return err_wrap(err, "--tier '%s'", text);
 }
 
-/* ---- on to the GPU ------------------------------------------------------- */
+/* ---- from memory to the GPU ---------------------------------------------- */
 
-/* 0: there is no GPU here, and none is named. */
+/* *bytes_per_s 0: no GPU here, and --gpu is not given. */
 static int device_rate(double *bytes_per_s, const char **how, struct err *err)
 {
     const struct serving_gpu *gpu = cfg.gpu ? serving_find(cfg.gpu, err) : NULL;
@@ -239,7 +236,7 @@ static int device_rate(double *bytes_per_s, const char **how, struct err *err)
     return code;
 }
 
-/* Every tier but one on the GPU itself is read through the host's memory. */
+/* Every tier that is not on the GPU itself is read through the host's memory. */
 static int add_device(struct tiers *tiers, struct err *err)
 {
     char text[TEXT_SHORT];
@@ -258,7 +255,7 @@ static int add_device(struct tiers *tiers, struct err *err)
 
 /* ---- the result ---------------------------------------------------------- */
 
-/* What several reads at once reach. */
+/* The bandwidth of several simultaneous reads. */
 static void show_loads(const struct tier *t)
 {
     char together[TEXT_SHORT];
@@ -320,7 +317,7 @@ static int run(struct err *err)
     if (take_jobs(err))
         return err->code;
     if (cfg.tier.n > TIER_MAX)
-        return err_set(err, ERR_USAGE, "%d tiers are given, and %d is the maximum", cfg.tier.n, TIER_MAX);
+        return err_set(err, ERR_USAGE, "%d tiers are given; %d is the maximum", cfg.tier.n, TIER_MAX);
     tiers.at = calloc((size_t)cfg.tier.n, sizeof(*tiers.at));
     if (!tiers.at)
         return err_nomem(err);

@@ -1,4 +1,4 @@
-/* import_requests.c - the files, and what is said about the logs. No sentence has words of a prompt. */
+/* import_requests.c - the files, and the messages about the logs. No message contains words of a prompt. */
 #include "cmd/import_requests.h"
 
 #include "base/file.h"
@@ -16,12 +16,12 @@ static const struct {
     const char *name, *kind;
 } files[N_OUT] = { { "contexts.jsonl", "contexts" }, { "questions.jsonl", "questions" }, { "access.jsonl", "access" } };
 
-enum { SAID_MAX = 5, SAID_BYTES = 64 << 20 }; // damaged lines that are said one by one; bytes with a bar
+enum { SAID_MAX = 5, SAID_BYTES = 64 << 20 }; // damaged lines reported one by one; bytes before a progress bar
 
 struct writing {
     struct import_requests *im;
     struct rows_out out[N_OUT];
-    int64_t n_contexts, n_questions, n_length; // n_length: contexts of other lengths than wanted
+    int64_t n_contexts, n_questions, n_length; // n_length: contexts left out for their length
 };
 
 /* ---- what is said --------------------------------------------------------- */
@@ -40,7 +40,7 @@ static void say_reading(void *arg, int64_t bytes)
     struct import_requests *im = arg;
 
     if (im->n_bytes < SAID_BYTES && im->n_bytes + bytes >= SAID_BYTES)
-        progress_begin("MiB of logs, which are read three times", 0);
+        progress_begin("MiB of logs, read three times", 0);
     im->n_bytes += bytes;
     progress_add((im->n_bytes >> 20) - ((im->n_bytes - bytes) >> 20));
 }
@@ -60,8 +60,8 @@ static void say_logs(const struct requests *rq)
              rq->last > rq->first ? ", over " : "",
              rq->last > rq->first ? text_seconds(span, rq->last - rq->first) : "");
     if (rq->models.n > 1 && (!rq->wanted || rq->wanted->n == 0))
-        log_warn("the logs ask %d models, '%s' and '%s' among them; --dataset takes one", rq->models.n,
-                 rq->models.at[0].key, rq->models.at[1].key);
+        log_warn("the logs have requests to %d models, '%s' and '%s' among them; choose one with --dataset",
+                 rq->models.n, rq->models.at[0].key, rq->models.at[1].key);
 }
 
 static void say_written(const struct writing *w)
@@ -78,8 +78,8 @@ static void say_written(const struct writing *w)
     log_info("next: evp-profile %s/contexts.jsonl %s/questions.jsonl, and evp-plan --access %s/access.jsonl",
              w->im->folder, w->im->folder, w->im->folder);
     if (w->n_length)
-        log_info("%" PRId64 " reused beginning%s left out: not the wanted number of tokens", w->n_length,
-                 w->n_length == 1 ? "" : "s");
+        log_info("%" PRId64 " shared beginning%s left out: length not within --min-tokens and --max-tokens",
+                 w->n_length, w->n_length == 1 ? "" : "s");
     if (rq->n_few)
         log_warn("%d context%s fewer than two questions; evp-qgen '%s/contexts.jsonl' makes some", rq->n_few,
                  rq->n_few == 1 ? " has" : "s have", w->im->folder);
@@ -142,7 +142,7 @@ static int write_files(struct writing *w, struct err *err)
     if (!code)
         code = requests_write(&w->im->rq, &sink, err);
     if (!code && w->n_contexts == 0)
-        code = err_set(err, ERR_FORMAT, "no beginning of a prompt is used again often enough and is long enough");
+        code = err_set(err, ERR_FORMAT, "no beginning is long enough and shared by enough prompts");
     for (int i = 0; i < N_OUT; i++) {
         if (code)
             rows_abort(&w->out[i]);

@@ -1,4 +1,4 @@
-/* import_requests.h - evp-import --requests: three streams out of request logs. Prints, as cmd/ does. */
+/* import_requests.h - evp-import --requests: three streams from request logs. Prints messages. */
 #ifndef EVP_IMPORT_REQUESTS_H
 #define EVP_IMPORT_REQUESTS_H
 
@@ -6,17 +6,17 @@
 #include "datasets/requests.h"
 
 struct import_requests {
-    struct requests rq; // what its caller sets is set here
+    struct requests rq; // the caller sets its options
     const char *folder; // for contexts.jsonl, questions.jsonl, access.jsonl
     struct rows_made made;
     int64_t min_tokens, max_tokens; // contexts of other lengths are left out
-    /* sets c->n_tokens; NULL: nobody asks */
+    /* sets c->n_tokens; NULL: tokens are not counted */
     int (*count)(void *arg, struct context *c, struct err *err);
     void *arg;
     int64_t n_bytes; // read so far
 };
 
-/* Reads the logs and writes the files. 0 or 1 (a line was left out), or an error; then no file was written. */
+/* Reads the logs and writes the files. Returns 0, 1 (a line was left out), or an error, without any file. */
 int import_requests(struct import_requests *im, char **path, int n, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* pack_placed.c - a map whose keys are a context's token digest followed by a config. */
+/* pack_placed.c - a map with keys made of a context's token digest and a config. */
 #include "cmd/pack_placed.h"
 
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-/* plan_explain.c - what a person asks who sees a plan for the first time. */
+/* plan_explain.c - answers the questions of a reader who sees a plan for the first time. */
 #include "cmd/plan_explain.h"
 
 #include "base/log.h"
@@ -39,7 +39,7 @@ void plan_explain_fit(const struct placement_plan *p)
         n++;
     }
     if (n)
-        log_info("everything fits uncompressed: nothing needs to be compressed, unless tiers get smaller");
+        log_info("every context fits uncompressed: compression is not needed on these tiers");
 }
 
 void plan_explain_quality(const struct placement_plan *p)
@@ -47,25 +47,24 @@ void plan_explain_quality(const struct placement_plan *p)
     double unrelated = score_unrelated(&p->in->table), same = score_same_meaning(&p->in->table);
 
     if (!isnan(unrelated) && !isnan(same))
-        log_info("of qualities 1 is the same answers; two good ones have %.3f here, unrelated ones %.3f", same,
-                 unrelated);
+        log_info("quality 1 = same answers; two good answers score %.3f, unrelated ones %.3f", same, unrelated);
     else if (!isnan(unrelated))
-        log_info("of qualities 1 is the same answers; unrelated ones have %.3f here", unrelated);
+        log_info("quality 1 = same answers; unrelated ones score %.3f", unrelated);
 }
 
 void plan_explain_gap(const struct manifest *m)
 {
     if (m->optimal)
-        log_info("utility %.9g, optimal: no plan has more", m->objective);
+        log_info("utility %.9g, optimal: no plan exceeds it", m->objective);
     else if (isnan(m->gain_gap))
         log_info("utility %.9g; no plan exceeds %.9g", m->objective, m->upper_bound);
     else
-        log_info("utility %.9g; no plan exceeds %.9g: of what the best plan gains over recomputing everything, at most "
-                 "%.2g %% is missed",
+        log_info("utility %.9g; no plan exceeds %.9g: this plan misses at most %.2g %% of the best plan's gain over "
+                 "recomputing everything",
                  m->objective, m->upper_bound, 100 * m->gain_gap);
 }
 
-/* A line of a table with tabs, in columns. */
+/* Prints a line of cells between tabs in columns. */
 static void say_line(const char *line, size_t n)
 {
     char text[1024];
@@ -86,7 +85,6 @@ void plan_explain_frontier(const char *tsv)
 {
     for (const char *line = tsv, *end; (end = strchr(line, '\n')); line = end + 1)
         say_line(line, (size_t)(end - line));
-    log_info(
-        "a larger alpha buys quality with TTFT: take the smallest whose quality you accept (hits_recompute: uses that "
-        "no tier serves)");
+    log_info("a larger alpha buys quality with TTFT: take the smallest alpha with a quality you accept; hits_recompute "
+             "is the share of uses that no tier serves");
 }

@@ -1,27 +1,26 @@
-/* plan_explain.h - the sentences of evp-plan that say what its numbers mean.
- */
+/* plan_explain.h - evp-plan's messages about the meaning of its numbers. */
 #ifndef EVP_PLAN_EXPLAIN_H
 #define EVP_PLAN_EXPLAIN_H
 
 #include "base/parse.h"
 #include "placement/placement.h"
 
-/* Of a sum over all uses what one use has; "-" without uses. */
+/* sum / uses; "-" without uses. */
 const char *plan_text_per_use(char out[TEXT_SHORT], const struct placement_plan *p, double sum);
 
-/* A price of a byte as one per GiB; below 1e-9 it is rounding, and 0. */
+/* A price per byte as a price per GiB; below 1e-9 it is a rounding error and printed as 0. */
 const char *plan_text_price(char out[TEXT_SHORT], double price);
 
-/* Says so where every context that is used is kept whole: compressing would gain nothing. */
+/* A message if every used context is kept uncompressed. */
 void plan_explain_fit(const struct placement_plan *p);
 
-/* What a quality of nothing is, where the table knows. */
+/* The qualities of two good answers and of unrelated ones, if the table knows them. */
 void plan_explain_quality(const struct placement_plan *p);
 
-/* The utility, its bound, and what lies between them as a part of what planning gains. */
+/* The utility, its bound, and the gap as a share of the gain over recomputing everything. */
 void plan_explain_gap(const struct manifest *m);
 
-/* A sweep: the frontier as it is in frontier.tsv, in columns, and how to read it. */
+/* A sweep: the rows of frontier.tsv in columns, and how to read them. */
 void plan_explain_frontier(const char *tsv);
 
 #endif

@@ -14,7 +14,7 @@ void plan_say_left_out(const struct placement_left_out *left_out)
     if (left_out->cells)
         log_warn("%zu cells that break a rule were left out", left_out->cells);
     if (left_out->predictions)
-        log_warn("the table does not say how many questions its qualities rest on: they are taken as they are (--raw)");
+        log_warn("the table does not say how many questions its qualities rest on: planning with raw means (--raw)");
     if (left_out->accesses_unknown)
         log_warn("%lld of %lld accesses are to contexts that the table does not have",
                  (long long)left_out->accesses_unknown, (long long)left_out->accesses);
@@ -24,7 +24,7 @@ void plan_say_left_out(const struct placement_left_out *left_out)
         log_warn("%lld pins to unknown tiers were left out", (long long)left_out->pins_unknown);
 }
 
-/* "new": the context was nowhere that it could stay. */
+/* "new": the context was not stored, or not in a variant that could stay. */
 static void say_moves(const struct placement_plan *p)
 {
     const struct tiers *tiers = &p->in->tiers;
@@ -60,9 +60,9 @@ static void say_tier(const struct placement_plan *p, int tier)
 
 void plan_say_raw(const struct placement_plan *p, const struct placement_raw *raw)
 {
-    log_info(
-        "planned with predicted qualities: raw means would have promised %.4f and brought %.4f, %.4f less than this",
-        raw->promised, raw->brought, p->plan.objective - raw->brought);
+    log_info("planned with predicted qualities: a plan from raw means promises utility %.4f and is predicted to bring "
+             "%.4f, %.4f less than this plan",
+             raw->promised, raw->brought, p->plan.objective - raw->brought);
 }
 
 void plan_say_json(const struct placement_plan *p, const struct manifest *m)
@@ -93,7 +93,7 @@ void plan_say_json(const struct placement_plan *p, const struct manifest *m)
     json_end(w, '}');
 }
 
-/* Says so where telling contexts apart brings next to nothing. */
+/* A message if one variant for all contexts does nearly as well as the plan. */
 static void say_single(const struct manifest *m)
 {
     const struct manifest_total *plan = &m->total[0], *recompute = &m->total[1 + BASELINE_RECOMPUTE];
@@ -104,7 +104,7 @@ static void say_single(const struct manifest *m)
         log_info("%s does almost as well: these answers hardly tell contexts apart", single->name);
 }
 
-/* A mean; "-" where nothing was counted. */
+/* "-" for an unknown mean. */
 static const char *text_mean(char out[TEXT_SHORT], double mean)
 {
     snprintf(out, TEXT_SHORT, isnan(mean) ? "-" : "%.3f", mean);
@@ -117,7 +117,7 @@ static void say_late(const struct placement_plan *p)
     char late[TEXT_SHORT], slo[TEXT_SHORT];
 
     if (!isnan(late_s))
-        log_info("an access is expected to come %s later than the promised %s", text_seconds(late, late_s),
+        log_info("expected lateness of an access: %s beyond the promised %s", text_seconds(late, late_s),
                  text_seconds(slo, p->in->slo_ttft_s));
 }
 
@@ -143,14 +143,14 @@ void plan_say(const struct placement_plan *p, const struct manifest *m)
     plan_explain_fit(p);
     say_single(m);
     if (m->expected_loss > 0)
-        log_info(
-            "against knowing every quality it loses about %.4g (an estimate, if contexts are as they are believed)",
-            m->expected_loss);
+        log_info("expected loss of utility, compared with a plan that knows every quality: about %.4g (an estimate "
+                 "from the predictions)",
+                 m->expected_loss);
 }
 
 void plan_say_audit(const struct placement_audit *a)
 {
-    log_info("%d contexts were profiled in full: the plan's quality there is predicted to be %.4f, and is %.4f", a->n,
+    log_info("%d contexts profiled in full: the plan's predicted quality there is %.4f, the measured one %.4f", a->n,
              a->predicted, a->measured);
     log_info("difference %+.4f, 95 %% interval %+.4f to %+.4f", a->difference, a->difference - a->half_width,
              a->difference + a->half_width);

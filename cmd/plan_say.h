@@ -1,19 +1,19 @@
-/* plan_say.h - what evp-plan tells a person on stderr. */
+/* plan_say.h - evp-plan's messages on stderr. */
 #ifndef EVP_PLAN_SAY_H
 #define EVP_PLAN_SAY_H
 
 #include "placement/placement.h"
 
-/* Warns of what was read but not used. */
+/* Warns about input that was read but not used. */
 void plan_say_left_out(const struct placement_left_out *left_out);
 
 /* An element of the summary's list of plans. */
 void plan_say_json(const struct placement_plan *p, const struct manifest *m);
 
-/* The plan beside the baselines, each tier's fill and price, what is written, and how far the plan is from the best. */
+/* The plan and the baselines, each tier's fill and price, the writes, and the gap to the best plan. */
 void plan_say(const struct placement_plan *p, const struct manifest *m);
 
-/* What planning with raw means would have come to. */
+/* A plan from raw means, compared with this one. */
 void plan_say_raw(const struct placement_plan *p, const struct placement_raw *raw);
 
 /* A plan's predicted qualities against measured ones. */

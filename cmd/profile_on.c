@@ -1,4 +1,4 @@
-/* profile_on.c - two forecasts: of what is open, and of many contexts of one length. */
+/* profile_on.c - two forecasts: for the open work, and for N contexts of one length. */
 #include "cmd/profile_on.h"
 
 #include "base/log.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "1000x32768"; a number of tokens may end in k, 1,024 of them. */
+/* "1000x32768"; a number of tokens may end in k, 1,024. */
 static bool parse_job(const char *text, struct forecast_size *job)
 {
     char copy[TEXT_SHORT];
@@ -37,12 +37,12 @@ static int parse_on(const char *on, const struct serving_gpu **gpu, struct forec
     if (n < sizeof(name))
         memcpy(name, on, n);
     if (on[n] && !parse_job(on + n + 1, job))
-        return err_set(err, ERR_USAGE, "'%.60s' after the GPU is not contexts x tokens, as in 1000x32k", on + n + 1);
+        return err_set(err, ERR_USAGE, "'%.60s' after the GPU is not CONTEXTSxTOKENS, as in 1000x32k", on + n + 1);
     *gpu = serving_find(name, err);
     return *gpu ? 0 : err->code;
 }
 
-/* Any backend will do: nothing runs. */
+/* Any backend serves: nothing runs. */
 static struct engine *open_engine(const char *model, struct err *err)
 {
     char *path = model_path(model, err);
@@ -60,9 +60,9 @@ static int say(const struct forecast *f, struct forecast_size job, struct err *e
 
     if (forecast_open(f, &seconds, err) || forecast_sized(f, job, &sized, err))
         return err->code;
-    log_info("on one %s, from the %s; an expectation, not measured:", f->gpu->name, f->gpu->source);
-    log_info("what is to do: about %s", text_seconds(text, seconds));
-    log_info("%lld contexts of %lld tokens, with as many questions and configs: about %s", (long long)job.n,
+    log_info("expected on one %s, from the %s, not measured:", f->gpu->name, f->gpu->source);
+    log_info("this work: about %s", text_seconds(text, seconds));
+    log_info("%lld contexts of %lld tokens, with the same number of questions and configs: about %s", (long long)job.n,
              (long long)job.n_tokens, text_seconds(text, sized));
     json_put_real(summary_json(), "seconds_there", seconds);
     return 0;

@@ -1,13 +1,11 @@
-/* profile_on.h - evp-profile --dry-run --on: how long the work would take on a GPU that is not here.
- */
+/* profile_on.h - evp-profile --dry-run --on: the expected time on a GPU that is not here. */
 #ifndef EVP_PROFILE_ON_H
 #define EVP_PROFILE_ON_H
 
 #include "profiler/run/grid.h"
 #include "profiler/score/serving.h" // SERVING_GPUS, for its option
 
-/* on: "GPU" or "GPU,NxTOKENS". model: as --model names it, or NULL. ERR_USAGE: not such a text, or no figures of that
- * GPU. */
+/* on: "GPU" or "GPU,NxTOKENS". model: as --model names it, or NULL. ERR_USAGE: another text, or an unknown GPU. */
 int profile_on(const struct grid *g, const char *model, const char *on, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* profile_say.c - what evp-profile says of its work: before it starts, and with -v at the end. */
+/* profile_say.c - evp-profile's messages before the work, and with -v at the end. */
 #include "cmd/profile_say.h"
 
 #include "base/log.h"
@@ -26,25 +26,24 @@ void profile_say_plan(const struct grid *g, const char *output)
             log_warn("context '%s' is cut to its first %d of %d tokens", g->work[i].context->id, g->work[i].ids.n,
                      g->work[i].ids.n + g->work[i].n_cut);
     if (g->n_found)
-        log_info("'%s' has %lld answers already", output, (long long)g->n_found);
+        log_info("'%s' already has %lld answers", output, (long long)g->n_found);
     if (g->n_answers == 0 && g->n_work > 0)
-        log_info("nothing is left to do");
+        log_info("nothing to do");
     if (g->n_answers > 0)
         log_info("to do: %d contexts of %lld tokens, %lld variants, %lld questions: %lld answers of up to %d tokens",
                  g->n_contexts, (long long)g->n_tokens, (long long)g->n_variants, (long long)g->n_questions,
                  (long long)g->n_answers, g->max_new_tokens);
     if (g->n_sampled > 0)
-        log_info(
-            "and %lld more answers of the untouched cache, sampled at temperature %g: they show how alike two good "
-            "answers are",
-            (long long)g->n_sampled, g->temperature);
+        log_info("and %lld more answers of the untouched cache, sampled at temperature %g, to measure how alike two "
+                 "good answers are",
+                 (long long)g->n_sampled, g->temperature);
 }
 
 void profile_say_memory(const struct engine_plan *plan)
 {
     char size[TEXT_SHORT], limit[TEXT_SHORT];
 
-    log_info("%s of memory, of %s that may be taken: up to %d variants and %d questions together",
+    log_info("memory: %s of at most %s, for up to %d variants and %d questions together",
              text_bytes(size, (double)plan->total), text_bytes(limit, (double)plan->limit), plan->variants,
              plan->sequences);
     for (int i = 0; i < PLAN_AREAS; i++)
@@ -71,13 +70,12 @@ void profile_say_timing(const struct timing *t)
 
     if (t->n_repeated == 0)
         return;
-    log_info("the prefill of %d of %d contexts was measured again, which took %s; times differ by %s at most",
-             t->n_repeated, t->n_contexts, text_seconds(took, t->repeated_s),
-             text_seconds(fast, t->worst.slowest - t->worst.fastest));
+    log_info("measured the prefill of %d of %d contexts again in %s; times differ by at most %s", t->n_repeated,
+             t->n_contexts, text_seconds(took, t->repeated_s), text_seconds(fast, t->worst.slowest - t->worst.fastest));
     if (t->n_noisy)
         log_warn(
             "times are noisy: the prefill of context '%s' took %s and %s; something else runs on this machine, and "
-            "the fastest counts",
+            "the fastest time counts",
             t->worst_id, text_seconds(fast, t->worst.fastest), text_seconds(slow, t->worst.slowest));
 }
 

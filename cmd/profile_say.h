@@ -1,4 +1,4 @@
-/* profile_say.h - what evp-profile says on stderr of its work. */
+/* profile_say.h - evp-profile's messages on stderr. */
 #ifndef EVP_PROFILE_SAY_H
 #define EVP_PROFILE_SAY_H
 
@@ -6,21 +6,21 @@
 #include "profiler/run/grid.h"
 #include "profiler/run/timing.h"
 
-/* Which contexts and questions cannot be profiled; evp-aim says it, too. */
+/* The contexts and questions that cannot be profiled; for evp-aim, too. */
 void profile_say_refused(const struct grid *g);
 
-/* What was left out or cut, what `output` holds already, what there is to do. */
+/* Contexts left out or cut, the answers that `output` already has, the work. */
 void profile_say_plan(const struct grid *g, const char *output);
 
 void profile_say_memory(const struct engine_plan *plan);
 
-/* Where the time went, op by op, of a backend that was opened timed. */
+/* Time per op of a backend opened with .timed. */
 void profile_say_ops(const struct backend *be);
 
-/* What measuring prefills again took and found; a warning when the times of one lie far apart. */
+/* Cost and result of repeated prefills; a warning if the times of one lie far apart. */
 void profile_say_timing(const struct timing *t);
 
-/* The member "inputs" of a profile's lineage: the SHA-256 of contexts and questions, the two paths of `input`. */
+/* The member "inputs" of a profile's lineage: the SHA-256 of input[0], contexts, and input[1], questions. */
 int profile_put_inputs(struct buf *out, char *const *input, struct err *err) MUST_CHECK;
 
 #endif

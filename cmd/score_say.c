@@ -1,4 +1,4 @@
-/* score_say.c - one line per config, and what the numbers mean. */
+/* score_say.c - one line per config, and the meaning of the numbers. */
 #include "cmd/score_say.h"
 
 #include "base/log.h"
@@ -13,17 +13,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A number of a row, "-" when it is unknown. */
+/* "-" for an unknown number. */
 static const char *number(char out[TEXT_SHORT], double v, int digits)
 {
     snprintf(out, TEXT_SHORT, "%.*f", digits, v);
     return isnan(v) ? "-" : out;
 }
 
-static const char *percent(char out[TEXT_SHORT], double part)
+static const char *percent(char out[TEXT_SHORT], double share)
 {
-    snprintf(out, TEXT_SHORT, "%.0f %%", 100 * part);
-    return isnan(part) ? "-" : out;
+    snprintf(out, TEXT_SHORT, "%.0f %%", 100 * share);
+    return isnan(share) ? "-" : out;
 }
 
 static void put_summary(const struct table *t)
@@ -44,8 +44,8 @@ static void put_summary(const struct table *t)
     json_end(summary_json(), ']');
 }
 
-/* How far the same meaning must be above unrelated for a quality between them to mean something; the mean of 30 answers
- * is known to about 0.05. */
+/* Minimum of same_meaning - unrelated for a quality between them to mean something: the mean of 30 answers is known to
+ * about 0.05. */
 static const double SURE_ENOUGH = 0.1;
 
 enum { QUALITY_CELLS = 3 * TEXT_SHORT + 3 };
@@ -56,21 +56,18 @@ static void say_scale(const struct table *t)
 
     log_info("mean quality over %d contexts: similarity to the answers of the untouched cache", t->n_contexts);
     if (isnan(unrelated))
-        log_info("how alike unrelated answers are is not known: no context has two questions");
+        log_info("the quality of unrelated answers is unknown: no context has two questions");
     else
-        log_info(
-            "unrelated answers, to other questions of the same context, have %.3f here; kept: how far above that, of "
-            "the way to 1",
-            unrelated);
+        log_info("unrelated answers, to other questions of the same context, score %.3f; kept: (quality - unrelated) / "
+                 "(1 - unrelated)",
+                 unrelated);
     if (!isnan(same))
-        log_info("second answers of the untouched cache, sampled at temperature %g, have %.3f: the same meaning in "
-                 "other words; "
-                 "same: how far above unrelated, of the way there, at most 100 %%",
-                 t->temperature, same);
+        log_info("second answers of the untouched cache, sampled at temperature %g, score %.3f: the same meaning in "
+                 "other words; same: (quality - unrelated) / (%.3f - unrelated), at most 100 %%",
+                 t->temperature, same, same);
 }
 
-/* A quality and its place on the scale: between unrelated and 1, and between unrelated and same_meaning where that is
- * known. */
+/* A quality, then "kept" and, if same_meaning is known, "same" (say_scale). */
 static const char *quality_cells(char out[QUALITY_CELLS], const struct table *t, double quality)
 {
     char cell[3][TEXT_SHORT];
@@ -78,9 +75,9 @@ static const char *quality_cells(char out[QUALITY_CELLS], const struct table *t,
     int n = snprintf(out, QUALITY_CELLS, "%7s %6s", number(cell[0], quality, 4),
                      percent(cell[1], score_kept(quality, unrelated, 1)));
 
-    double part = score_kept(quality, unrelated, same);
+    double share = score_kept(quality, unrelated, same);
     if (!isnan(same))
-        snprintf(out + n, QUALITY_CELLS - (size_t)n, " %6s", percent(cell[2], part > 1 ? 1 : part));
+        snprintf(out + n, QUALITY_CELLS - (size_t)n, " %6s", percent(cell[2], share > 1 ? 1 : share));
     return out;
 }
 
@@ -105,7 +102,7 @@ static bool has_gold(const struct table *t)
     return false;
 }
 
-/* Which metric "gold" is, per dataset. */
+/* The metric of column "gold", per dataset. */
 static void say_metrics(const struct table *t)
 {
     enum { DATASETS = 8 };
@@ -118,20 +115,20 @@ static void say_metrics(const struct table *t)
             continue;
         map_add(&seen, dataset, strlen(dataset), &added);
         if (added)
-            log_info("gold: of %s, %s with the dataset's own answers", dataset, metric_name(metric_of(dataset)));
+            log_info("gold of %s: %s with the dataset's own answers", dataset, metric_name(metric_of(dataset)));
     }
     map_release(&seen);
 }
 
-/* Where a model contradicts itself, another answer than its first says little. */
+/* If a model contradicts itself, an answer that differs from its first means little. */
 static void warn_of_unsure(const struct table *t)
 {
     double unrelated = score_unrelated(t), same = score_same_meaning(t);
 
     if (same - unrelated < SURE_ENOUGH)
         log_warn(
-            "this model's two answers to a question, %.3f, are hardly more alike than unrelated ones, %.3f: it is not "
-            "sure of what it answers, and qualities say how often the words are the same",
+            "two answers of this model to one question score %.3f, hardly more than unrelated ones, %.3f: the model "
+            "is unsure of its answers, and quality measures how often the words are the same",
             same, unrelated);
 }
 
@@ -140,10 +137,9 @@ static void warn_of_few(const struct table *t)
     struct score_resolution r = score_resolve(t, SPLIT_TEST);
 
     if (r.pairs > 2 * r.told)
-        log_warn(
-            "these held-out questions are too few to tell the configs apart: of %d pairs %d differ by less than two "
-            "standard errors; more questions (evp-qgen --per-context) or contexts tell them apart",
-            r.pairs, r.pairs - r.told);
+        log_warn("the held-out questions are too few to tell the configs apart: %d of %d pairs differ by less than two "
+                 "standard errors; use more questions (evp-qgen --per-context) or contexts",
+                 r.pairs - r.told, r.pairs);
 }
 
 void score_say(const struct table *t)
@@ -176,7 +172,7 @@ void score_say_noise(const struct table *t)
     }
     if (n)
         log_warn(
-            "prefill times of %d contexts are noisy, '%s' took up to %.0f %% longer than at its fastest: TTFT and the "
-            "plan rest on the fastest",
+            "prefill times of %d contexts are noisy, '%s' took up to %.0f %% longer than its fastest: TTFT and the "
+            "plan use the fastest",
             n, t->context_id[worst], 100 * t->prefill_spread[worst]);
 }

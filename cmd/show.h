@@ -1,8 +1,8 @@
-/* show.h - the formats that evp-show knows. Each has a function that reads a file with its own reader and says on a
- * sheet what is in it.
+/* show.h - the formats that evp-show knows. Each has a function that reads a file with the format's own reader and fills
+ * a sheet (cmd/show_sheet.h).
  *
- * To add a format: (1) its name in enum show_kind and how it is detected in cmd/show_detect.c (2) a show_*() here and
- * in a cmd/show_*.c (3) its row in formats[] of cmd/evp-show.c (4) a script in tests/cli/show
+ * To add a format: (1) its name in enum show_kind and its detection in cmd/show_detect.c (2) a show_*() here and in a
+ * cmd/show_*.c (3) its row in formats[] of cmd/evp-show.c (4) a script in tests/cli/show
  */
 #ifndef EVP_SHOW_H
 #define EVP_SHOW_H
@@ -27,11 +27,11 @@ enum show_kind {
     SHOW_FRONTIER,
 };
 
-/* What a file is, by its content, not by its name. ERR_FORMAT when it is nothing that evp-show knows. */
+/* Detects the format by the file's content, not its name. ERR_FORMAT: unknown. */
 int show_detect(const char *path, enum show_kind *kind, struct err *err) MUST_CHECK;
 
-/* Each reads all of the file, with every check of its reader, and says what is in it. SHOW_CHECK adds the checks that
- * cost time: checksums, the tokenizer of a model, the files of a receipt, the index and the payloads of a store. */
+/* Each reads the whole file, with every check of its reader, and fills the sheet. SHOW_CHECK adds slow checks:
+ * checksums, the tokenizer of a model, the files of a receipt, the index and the payloads of a store. */
 enum show_depth { SHOW_SUMMARY, SHOW_CHECK };
 
 int show_contexts(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
@@ -49,21 +49,21 @@ int show_store(struct sheet *s, const char *path, enum show_depth depth, struct 
 int show_frontier(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 
 /* Adds the chain of tools that made a file to *out: the last tool first, the makers of its inputs indented below it.
- * ERR_FORMAT when the file does not say. */
+ * ERR_FORMAT: the file has no lineage. */
 int show_lineage(struct buf *out, const char *path, enum show_kind kind, struct err *err) MUST_CHECK;
 
 /* Prints the token ids of each text of the file, a line each; texts end at `separator`. model NULL: the default one. */
 int show_tokens(const char *model, const char *path, char separator, struct err *err) MUST_CHECK;
 
-/* Prints the token ids of one context of a stream on a line, as evp-profile and evp-pack make them of it. model, chat
- * NULL: the default model, its own chat template. ERR_FORMAT: the stream has no such context. */
+/* Prints the token ids of one context of a stream on a line, the same as in evp-profile and evp-pack. model, chat NULL:
+ * the default model, its own chat template. ERR_FORMAT: the stream has no such context. */
 struct show_prompt {
     const char *id, *model, *chat;
 };
 int show_ids(const char *path, const struct show_prompt *prompt, struct err *err) MUST_CHECK;
 
-/* Says which prefix of a prompt is placed in n folders of tiers. `prompt` is a file, its text what a user says; model,
- * chat NULL as above; name_space NULL: the model's digest. */
+/* Finds the longest prefix of a prompt that is placed in n folders of tiers. `prompt` is a file with a user's message;
+ * model, chat NULL: as above; name_space NULL: the model's digest. */
 struct show_find {
     const char *prompt, *model, *chat, *name_space;
 };

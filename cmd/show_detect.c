@@ -1,5 +1,5 @@
-/* What a file is, and the tools it came from. Detection reads the first 64 KiB: magic numbers first, then the "evp"
- * that every stream of ours begins with, then the members of a first row without a header. */
+/* show_detect.c - a file's format, and the tools that made it. Detection reads the first 64 KiB: magic numbers, then the
+ * "evp" at the beginning of our streams, then the members of a first row without a header. */
 #include "base/file.h"
 #include "base/rows.h"
 #include "base/safetensors.h"
@@ -17,7 +17,6 @@ enum { HEAD_BYTES = 1 << 16, CONFIG_MAX = 1 << 24 };
 
 /* ---- folders ----------------------------------------------------------- */
 
-/* Has the folder a file of this name? */
 static bool folder_has(const char *path, const char *name)
 {
     char *file = file_join(path, name);
@@ -81,7 +80,7 @@ static bool starts(const struct buf *head, const char *with, size_t n)
     return head->n >= n && memcmp(head->at, with, n) == 0;
 }
 
-/* Streams of ours begin with what they are: {"evp":"kind", ... */
+/* Our streams begin with their kind: {"evp":"kind", ... */
 static bool named_kind(const struct buf *head, enum show_kind *kind)
 {
     static const struct {
@@ -104,7 +103,7 @@ static bool named_kind(const struct buf *head, enum show_kind *kind)
     return false;
 }
 
-/* JSON Lines without a header, as users bring them. Rows of questions have a context. */
+/* A user's JSON Lines without a header. Rows of questions have a context. */
 static bool row_kind(const struct buf *head, enum show_kind *kind)
 {
     const char *end = strchr(buf_str(head), '\n');
@@ -114,7 +113,7 @@ static bool row_kind(const struct buf *head, enum show_kind *kind)
 
     json_free(row);
     *kind = context ? SHOW_QUESTIONS : SHOW_CONTEXTS;
-    if (!row && starts(head, "{\"id\"", 5) && !end) { /* a row longer than the bytes that were read */
+    if (!row && starts(head, "{\"id\"", 5) && !end) { /* a row longer than HEAD_BYTES */
         *kind = SHOW_CONTEXTS;
         return true;
     }
@@ -138,8 +137,8 @@ static int detect_file(const char *path, const struct buf *head, enum show_kind 
         *kind = evp && strcmp(evp, "payload") == 0 ? SHOW_PAYLOAD : SHOW_SAFETENSORS;
         safetensors_close(&st);
     } else if (!named_kind(head, kind) && !row_kind(head, kind))
-        return err_set(err, ERR_FORMAT,
-                       head->n ? "'%s' is not a file of the evp tools and not a model" : "'%s' is empty", path);
+        return err_set(err, ERR_FORMAT, head->n ? "'%s' is not a file of the evp tools or a model" : "'%s' is empty",
+                       path);
     return 0;
 }
 
@@ -162,7 +161,7 @@ int show_detect(const char *path, enum show_kind *kind, struct err *err)
 
 /* ---- lineage ----------------------------------------------------------- */
 
-/* made: a header, or a table's lineage. A line for its tool and args, then a deeper one for each input under "from". */
+/* made: a header, or a table's lineage. Prints a line with its tool and args, then, indented, each input of "from". */
 static void put_chain(struct buf *out, const struct json *made, int depth)
 {
     const char *tool = json_text(json_get(made, "tool"));

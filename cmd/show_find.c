@@ -1,4 +1,4 @@
-/* show_find.c - which prefix of a prompt is placed: looks into the indexes of tiers' folders as libevicpress does. */
+/* show_find.c - which prefix of a prompt is placed: searches the indexes of tiers' folders as libevicpress does. */
 #include "cmd/show.h"
 
 #include "base/file.h"
@@ -27,7 +27,7 @@ struct find {
 
 /* ---- the prompt ------------------------------------------------------------ */
 
-/* The ids of the whole prompt: those of the context that the text is, and what an empty question adds. */
+/* The ids of the whole prompt: the text as a context, and the ids that an empty question adds. */
 static int encode(const struct tokenizer *t, const char *text, struct tokens *ids, struct err *err)
 {
     struct prompt_ids context, asked;
@@ -64,7 +64,7 @@ static int read_prompt(struct find *f, const struct model *m, struct err *err)
 
 /* ---- the stores -------------------------------------------------------------- */
 
-/* The folder was named by whoever asks, so it is read whoever owns it. */
+/* The user named the folder, so it may belong to anyone. */
 static int open_index(struct find *f, int i, struct err *err)
 {
     struct stat st;
@@ -90,7 +90,7 @@ static int find_in(const struct find *f, int first, int n, struct index_hit *hit
     return found;
 }
 
-/* ---- what it says -------------------------------------------------------------- */
+/* ---- the result ---------------------------------------------------------------- */
 
 static int put_hit(struct sheet *s, const struct find *f, const struct index_hit *hit, struct err *err)
 {

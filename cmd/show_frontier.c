@@ -1,4 +1,4 @@
-/* show_frontier.c - frontier.tsv: what each alpha of a sweep costs and buys, a row each. */
+/* show_frontier.c - frontier.tsv: quality, TTFT and hits of each alpha of a sweep, a row each. */
 #include "base/file.h"
 #include "base/parse.h"
 #include "cmd/show.h"
@@ -39,7 +39,7 @@ static int put_row(struct sheet *s, char *line, int n_columns, struct err *err)
     double v;
 
     if (split(line, cell, n_columns) != n_columns)
-        return err_set(err, ERR_FORMAT, "a line has not %d columns, as the first has", n_columns);
+        return err_set(err, ERR_FORMAT, "a line does not have %d columns, like the first", n_columns);
     for (int i = 0; i < n_columns; i++) {
         if (!read_cell(cell[i], &v))
             return err_set(err, ERR_FORMAT, "'%.40s' is not a number", cell[i]);
@@ -56,18 +56,18 @@ static int put_rows(struct sheet *s, char *text, struct err *err)
     char *column[COLUMNS], *end = strchr(text, '\n');
 
     if (!end)
-        return err_set(err, ERR_FORMAT, "it has no whole line");
+        return err_set(err, ERR_FORMAT, "no line is complete");
     *end = '\0';
     int n = split(text, column, COLUMNS), code = 0;
     if (n < 4 || strcmp(column[2], "quality_test") != 0 || strcmp(column[3], "ttft_s") != 0)
-        return err_set(err, ERR_FORMAT, "its columns are not those of a frontier");
+        return err_set(err, ERR_FORMAT, "the columns are not a frontier's");
     if (n > COLUMNS)
-        return err_set(err, ERR_FORMAT, "it has more columns than there can be tiers");
+        return err_set(err, ERR_FORMAT, "more than %d columns", COLUMNS);
     sheet_table(s, "alphas", (const char *const *)column, n);
     for (char *line = end + 1; *line && !code; line = end + 1) {
         end = strchr(line, '\n');
         if (!end)
-            return err_set(err, ERR_FORMAT, "its last line is cut");
+            return err_set(err, ERR_FORMAT, "the last line is cut");
         *end = '\0';
         code = put_row(s, line, n, err);
     }

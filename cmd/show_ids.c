@@ -1,4 +1,4 @@
-/* show_ids.c - the token ids of a context: what every prompt about it begins with, and what libevicpress finds it by. */
+/* show_ids.c - the token ids of a context: every prompt about it begins with them; libevicpress finds it by them. */
 #include "cmd/show.h"
 
 #include "engine/model/model.h"

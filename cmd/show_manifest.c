@@ -1,4 +1,4 @@
-/* The manifest: the placement of each context, and what the plan gains. And the receipt: where each context is now. */
+/* show_manifest.c - manifests: the placement of each context, and the plan's totals. Receipts: where each payload is. */
 #include "cmd/show.h"
 #include "formats/manifest.h"
 #include "formats/receipt.h"
@@ -39,7 +39,7 @@ static void put_placements(struct sheet *s, const struct manifest *m)
     sheet_table_end(s);
 }
 
-/* The last row is `recompute`: contexts that are not stored. */
+/* The last row is `recompute`: contexts not stored. */
 static void put_tiers(struct sheet *s, const struct manifest *m)
 {
     static const char *const column[] = { "tier",           "n_contexts",         "stored_bytes",
@@ -80,7 +80,7 @@ static void put_totals(struct sheet *s, const struct manifest *m)
     sheet_table_end(s);
 }
 
-/* The reader checks all but whether there are such configs. */
+/* The reader does not check that the configs exist. */
 static int check_configs(const struct manifest *m, const char *path, struct err *err)
 {
     struct config config;
@@ -131,7 +131,7 @@ int show_manifest(struct sheet *s, const char *path, enum show_depth depth, stru
 
 /* ---- receipts ---------------------------------------------------------- */
 
-/* Fails unless every file of the receipt in a tier is there, with its size and checksum. */
+/* Fails if a file of the receipt is missing in a tier, or has another size or checksum. */
 static int check_tier(const struct receipt *r, int tier, const char *path, struct err *err)
 {
     struct tier_store_options o = { .tier = &r->tiers.at[tier], .name_space = "", .use = STORE_LOOK };
@@ -143,8 +143,9 @@ static int check_tier(const struct receipt *r, int tier, const char *path, struc
     for (int i = 0; i < r->in.n && !code; i++) {
         const struct entry *e = &r->in.at[i];
         if (e->tier == tier && !tier_store_has(&store, e, STORE_CONTENT))
-            code = err_set(err, ERR_FORMAT, "'%s': context '%s' is not in tier '%s' with its size and checksum", path,
-                           e->id, o.tier->name);
+            code = err_set(err, ERR_FORMAT,
+                           "'%s': the file of context '%s' in tier '%s' is missing, or has another size or checksum",
+                           path, e->id, o.tier->name);
     }
     tier_store_close(&store);
     return code;

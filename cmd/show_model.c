@@ -1,5 +1,5 @@
-/* Models, embedders, payloads and safetensors files of any origin; and the token ids of texts. Nothing is loaded but
- * what is shown: opening a model maps it. */
+/* show_model.c - models, embedders, payloads and safetensors files of any origin; the token ids of texts. Opening a
+ * model maps it; weights are not loaded. */
 #include "base/file.h"
 #include "cmd/show.h"
 #include "embed/wordpiece.h"
@@ -137,7 +137,7 @@ int show_safetensors(struct sheet *s, const char *path, enum show_depth depth, s
     return 0;
 }
 
-/* Tokens kept of each head: the fewest and the most of a range of layers. */
+/* The fewest and the most tokens kept by a head, over a range of layers. */
 struct kept_range {
     int min, max;
 };
@@ -157,7 +157,7 @@ static struct kept_range kept_of(const struct packed_payload *p, int first_layer
     return r;
 }
 
-/* One number when all heads of all layers keep as many; or a table of layers. */
+/* One number if all heads of all layers keep the same; otherwise a range, and put_layers() adds a table. */
 static void put_kept(struct sheet *s, const struct packed_payload *p)
 {
     struct kept_range all = kept_of(p, 0, p->shape.n_layers);
@@ -189,7 +189,7 @@ static void put_layers(struct sheet *s, const struct packed_payload *p)
     sheet_table_end(s);
 }
 
-/* What a payload says of where it comes from. */
+/* The model and program that made a payload, as it says. */
 static void put_origin(struct sheet *s, const struct packed_payload *p)
 {
     const struct payload_origin *o = &p->file.origin;

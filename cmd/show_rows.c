@@ -1,4 +1,4 @@
-/* Contexts, questions, tiers and times: totals, then a row for each. */
+/* show_rows.c - contexts, questions, tiers and times: totals, then a row for each. */
 #include "cmd/show.h"
 #include "formats/context.h"
 #include "formats/tiers.h"

@@ -1,5 +1,5 @@
-/* A value goes into the JSON at once. For the text it waits in s->cell until all cells of its table are known, because
- * they give the widths of the columns. Fields form a table of two columns. */
+/* show_sheet.c - a value goes into the JSON at once. The text needs the widths of the columns, so its cells wait in
+ * s->cell until the table is complete. Fields form a table of two columns. */
 #include "cmd/show_sheet.h"
 
 #include "base/parse.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CELL_MAX = 60 }; /* characters of a text in a table; the JSON has it whole */
+enum { CELL_MAX = 60 }; /* characters of a text in a table; the JSON has the whole text */
 
 void sheet_begin(struct sheet *s, const char *file, const char *kind)
 {
@@ -29,7 +29,7 @@ void sheet_release(struct sheet *s)
 
 /* ---- text -------------------------------------------------------------- */
 
-/* Pads with blanks to `width` characters. The last column of a line has no blanks after it. */
+/* Pads with blanks to `width` characters; the last column of a line is not padded on the right. */
 static void put_padded(struct buf *out, const char *text, size_t width, bool right, bool last)
 {
     size_t n = utf8_count(text, strlen(text)), pad = n < width ? width - n : 0;
@@ -41,7 +41,7 @@ static void put_padded(struct buf *out, const char *text, size_t width, bool rig
         buf_printf(out, "%*s", (int)pad, "");
 }
 
-/* Prints the cells gathered so far as rows of n columns, at most max_rows rows, and forgets them. */
+/* Prints the waiting cells as rows of n columns, at most max_rows of them, and clears the cells. */
 static void put_rows(struct sheet *s, int n, int max_rows)
 {
     size_t width[SHEET_COLUMNS] = { 0 };
@@ -67,14 +67,14 @@ static void add_cell(struct sheet *s, const char *text)
     buf_add(&s->cell, text, strlen(text) + 1);
 }
 
-/* The key without its unit, which the value shows: "read_bytes_per_s" is "read". */
+/* The key without its unit, since the value shows it: "read_bytes_per_s" becomes "read". */
 static void add_label(struct sheet *s, const char *key)
 {
     static const char *const units[] = { "_bytes_per_s", "_bytes", "_s", "_x" };
     const char *name = strncmp(key, "n_", 2) == 0 ? key + 2 : key;
     size_t start = s->cell.n, n = strlen(name);
 
-    if (strcmp(key, "ttft_s") == 0) { /* always written in capitals */
+    if (strcmp(key, "ttft_s") == 0) {
         add_cell(s, "TTFT");
         return;
     }
@@ -208,7 +208,7 @@ void sheet_times(struct sheet *s, const char *key, double v)
 
 void sheet_table(struct sheet *s, const char *key, const char *const *column, int n)
 {
-    put_rows(s, 2, INT32_MAX); /* the fields before it */
+    put_rows(s, 2, INT32_MAX); /* the fields before the table */
     json_begin(&s->out, key, '[');
     for (int i = 0; i < n; i++)
         add_label(s, column[i]);

@@ -9,8 +9,7 @@
  *     sheet_table_end(s);
  *     sheet_end(s, &err);
  *
- * Keys are for programs and carry their unit: "read_bytes_per_s". The text has the unit in the value and shows the key
- * as "read".
+ * Keys are for programs and carry the unit: "read_bytes_per_s". In the text the value has the unit and the key is "read".
  */
 #ifndef EVP_SHOW_SHEET_H
 #define EVP_SHOW_SHEET_H
@@ -25,18 +24,18 @@
 enum { SHEET_COLUMNS = 70 }; // the frontier of 64 tiers has 69
 
 struct sheet {
-    struct buf text, json; // what was rendered so far
+    struct buf text, json; // rendered so far
     int max_rows;          // of a table, in the text; 0: all; set by the caller
     /* private */
     struct json_out out;
-    struct buf cell; // texts of the open table or of the fields so far, each with its NUL
+    struct buf cell; // texts of the open table or fields, each with its NUL
     const char *const *column;
     int n_columns, at, n_rows;  // at: the next cell
     bool number[SHEET_COLUMNS]; // this column is aligned to the right
 };
 
 void sheet_begin(struct sheet *s, const char *file, const char *kind);
-int sheet_end(struct sheet *s, struct err *err) MUST_CHECK; // ERR_NOMEM: a part is missing
+int sheet_end(struct sheet *s, struct err *err) MUST_CHECK; // ERR_NOMEM: the sheet is incomplete
 void sheet_release(struct sheet *s);
 
 /* Fields, and cells of a table (key NULL). An unknown value (NULL, below 0, NAN) is "-" in the text and null in JSON.

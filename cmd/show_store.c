@@ -1,5 +1,5 @@
-/* A tier's folder: which manifests are in force there, what is placed and what is kept, from the state; with --check
- * also every payload's bytes, and whether readers see the same in the index. */
+/* show_store.c - a tier's folder, from its state: the manifests in force, the payloads placed, and those kept for a
+ * rollback. --check also reads every payload, and compares the index with the state. */
 #include "base/array.h"
 #include "base/map.h"
 #include "cmd/show.h"
@@ -48,7 +48,7 @@ static int add_row(void *arg, const char *name_space, struct entry *e, struct er
     return 0;
 }
 
-/* ---- what it says -------------------------------------------------------- */
+/* ---- the tables ---------------------------------------------------------- */
 
 static void put_row(struct sheet *s, const struct row *row)
 {
@@ -83,7 +83,7 @@ static void put_rows(struct sheet *s, const struct rows *rows)
     sheet_table_end(s);
 }
 
-/* The load of each namespace, by the order in which they come. */
+/* The load of each namespace, in the order of their first rows. */
 static int put_loads(struct sheet *s, struct tier_state *state, const struct rows *rows, struct err *err)
 {
     static const char *const column[] = { "namespace", "manifest", "name", "load" };
@@ -110,9 +110,9 @@ static int put_loads(struct sheet *s, struct tier_state *state, const struct row
     return code;
 }
 
-/* ---- what it checks -------------------------------------------------------- */
+/* ---- the checks ------------------------------------------------------------ */
 
-/* The tier whose state is in a folder: that folder, or a server. The caller frees uri and state. */
+/* The tier with its state in a folder: that folder, or a server. The caller frees uri and state. */
 static int make_tier(struct tier *t, const char *path, const struct tier_state *state, struct err *err)
 {
     *t = (struct tier){ .kind = tier_kind_of(state_uri(state)), .capacity = INT64_MAX };
@@ -131,8 +131,9 @@ static int check_rows(const struct tier *tier, const char *path, const struct ro
     int code = 0;
     for (int i = 0; i < rows->n && !code; i++)
         if (!tier_store_has(&store, &rows->at[i].entry, STORE_CONTENT))
-            code = err_set(err, ERR_FORMAT, "'%s': '%s' of context '%.80s' is not there with its size and checksum",
-                           path, rows->at[i].entry.file, rows->at[i].entry.id);
+            code = err_set(err, ERR_FORMAT,
+                           "'%s': file '%s' of context '%.80s' is missing, or has another size or checksum", path,
+                           rows->at[i].entry.file, rows->at[i].entry.id);
     tier_store_close(&store);
     return code;
 }
@@ -156,7 +157,7 @@ static int check_index(const char *path, const struct tier_state *state, struct 
     int code = index_open(&ix, folder, err);
 
     if (!code && !index_is_of(&ix, state_id(state), state_generation(state)))
-        code = err_set(err, ERR_FORMAT, "'evp-index' is not that of the state: evp-load writes it again");
+        code = err_set(err, ERR_FORMAT, "'evp-index' does not belong to the state; the next evp-load writes it again");
     index_close(&ix);
     if (folder >= 0)
         close(folder);
@@ -165,7 +166,7 @@ static int check_index(const char *path, const struct tier_state *state, struct 
 
 /* ---- a store ------------------------------------------------------------------ */
 
-/* SQLite writes beside what it reads, so the folder must be nobody else's. */
+/* SQLite writes files beside the one it reads, so the folder must be the user's own. */
 static int open_state(struct tier_state **state, const char *path, struct err *err)
 {
     int folder;
@@ -177,7 +178,7 @@ static int open_state(struct tier_state **state, const char *path, struct err *e
     if (state_open(state, path, "", STATE_LOOK, err))
         return err->code;
     return *state ? 0
-                  : err_set(err, ERR_FORMAT, "'%s' has no 'evp-state': it is kept in another folder, or was removed",
+                  : err_set(err, ERR_FORMAT, "'%s' has no 'evp-state': the state is in another folder, or was removed",
                             path);
 }
 

@@ -1,4 +1,4 @@
-/* The profile and utility table: one line per config, with means over the contexts, and one line per context. */
+/* show_table.c - profiles and utility tables: a line per config, with means over the contexts, and a line per context. */
 #include "cmd/show.h"
 
 #include "base/map.h"
@@ -15,7 +15,7 @@ static const char *or_null(const char *text)
     return text && *text ? text : NULL;
 }
 
-/* How many contexts were run with a config. */
+/* Number of contexts that were run with a config. */
 static int count_run(const struct table *t, int config)
 {
     int n = 0;
@@ -25,7 +25,7 @@ static int count_run(const struct table *t, int config)
     return n;
 }
 
-/* How many answers the qualities of a config are means of; -1: unknown. */
+/* Number of answers behind the qualities of a config; -1: unknown. */
 static int64_t count_scored(const struct table *t, const int32_t *column, int config)
 {
     int64_t n = -1;
@@ -81,7 +81,7 @@ static void put_context(struct sheet *s, const struct table *t, int c)
     sheet_text(s, NULL, text_time(when, t->profiled_at[c]));
 }
 
-/* The origins of the questions, each with how many it has: "api:m 12, dataset 3". */
+/* The origins of the questions, each with its count: "api:m 12, dataset 3". */
 static int put_origins(struct sheet *s, const struct table *t, struct err *err)
 {
     struct map origins = { 0 };

@@ -1,4 +1,4 @@
-/* summary.c - the members are collected while a tool works; the object around them is made at its end. */
+/* summary.c - collects the members while a tool works; writes the object around them at the end. */
 #include "cmd/summary.h"
 
 #include "base/clock.h"

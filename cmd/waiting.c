@@ -1,4 +1,4 @@
-/* waiting.c - starts a tool once more, with threads that wait for a short time only before they sleep. */
+/* waiting.c - starts the tool again, with threads that spin briefly and then sleep. */
 #include "cmd/waiting.h"
 
 #include <limits.h>
@@ -7,7 +7,7 @@
 
 void wait_briefly(char **argv)
 {
-    char path[PATH_MAX]; // by its name: what /proc/self/exe starts is called 'exe'
+    char path[PATH_MAX]; // a process started as /proc/self/exe is called 'exe'
 
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT"))
         return;

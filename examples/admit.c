@@ -4,9 +4,10 @@
  *     echo 101 7592 2088 ... |
  *         ./admit manifest.jsonl next.jsonl chat/17 3 2.1 none,94371840,1,0 kivi:bits=2,14155776,0.93,0.01
  *
- * manifest.jsonl was made by `evp-plan --online`. Reads the context's token ids. The command line has its uses until
- * the next plan, its prefill in seconds and its variants (config, bytes, quality, seconds to decompress). Prints what
- * to carry out, in an order in which no tier overflows, and writes the plan with the new context.
+ * `evp-plan --online` made manifest.jsonl. Reads the context's token ids from standard input. The command line gives
+ * its expected number of uses until the next plan, its prefill in seconds and its variants (config, bytes, quality,
+ * seconds to decompress). Prints the operations, in an order in which no tier exceeds its capacity, and writes the plan
+ * with the new context.
  */
 #include <evicpress_plan.h>
 #include <stdio.h>

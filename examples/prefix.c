@@ -1,10 +1,10 @@
-/* prefix.c - which part of a prompt is already computed? Compiled against an installed EvicPress:
+/* prefix.c - which prefix of a prompt is already computed? Compiled against an installed EvicPress:
  *
  *     cc prefix.c $(pkg-config --cflags --libs evicpress) -Wl,-rpath,$(pkg-config --variable=libdir evicpress) -pthread -o prefix
  *     echo 101 7592 2088 ... | ./prefix manifest.jsonl
  *
- * Reads token ids, one prompt per line. Prints for each prompt which prefix is on a tier, after it has fetched the
- * payload. Four threads share one store.
+ * Reads token ids, one prompt per line. For each prompt it fetches the payload of the longest placed prefix and prints
+ * what it found. Four threads share one store.
  */
 #include <evicpress.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ static void look_up(struct evp_store *store, const int32_t *tokens, size_t n)
     struct evp_prefix found = { 0 };
     struct evp_error error;
 
-    evp_refresh(store, NULL); /* cheap when nothing changed; after a failure the store is what it was */
+    evp_refresh(store, NULL); /* cheap without changes; after a failure the store is unchanged */
     int hit = evp_find(store, tokens, n, &found, &error);
     void *payload = hit == 1 ? malloc(found.size) : NULL;
     if (hit == 0)

@@ -1,4 +1,4 @@
-"""build_wheel.py - makes the wheel of the module, which is Python alone: `pip wheel .` needs nothing but pip."""
+"""build_wheel.py - makes the wheel of the module, which is pure Python: `pip wheel .` needs only pip."""
 import base64, hashlib, os, re, zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -3,8 +3,8 @@
 #
 #   examples/slurm/node.sh contexts.jsonl questions.jsonl profiles --model /models/llama
 #
-# The GPUs are those of CUDA_VISIBLE_DEVICES where that is set, else all that nvidia-smi lists. Started again, it goes on
-# where it was. The status is 1 when a share failed; OUT has a log of each. OPTIONs are those of evp-profile.
+# Uses the GPUs of CUDA_VISIBLE_DEVICES if it is set, otherwise all GPUs of nvidia-smi. Started again, it continues. The
+# status is 1 if a share failed; OUT has a log of each share. OPTIONs are those of evp-profile.
 [ $# -ge 3 ] || { echo 'usage: node.sh CONTEXTS QUESTIONS OUT [OPTION...]' >&2; exit 2; }
 contexts=$1 questions=$2 out=$3
 shift 3

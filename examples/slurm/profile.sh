@@ -9,9 +9,9 @@
 #
 #   sbatch --array=1-8 examples/slurm/profile.sh 8 contexts.jsonl questions.jsonl profiles --model /models/llama
 #
-# Slurm gives every task a GPU of its own in CUDA_VISIBLE_DEVICES. N is an argument and not the size of the array, so that
-# the shares stay the same when only some tasks are submitted again: --array=3,5. A task that was cancelled, timed out or
-# lost its node goes on where it was. OPTIONs are those of evp-profile.
+# Slurm gives every task its own GPU in CUDA_VISIBLE_DEVICES. N is an argument, not the size of the array, so that the
+# shares stay the same when only some tasks are submitted again: --array=3,5. A task that was cancelled, timed out or
+# lost its node continues. OPTIONs are those of evp-profile.
 if [ $# -lt 4 ] || [ -z "${SLURM_ARRAY_TASK_ID-}" ]; then
 	echo 'usage: sbatch --array=1-N profile.sh N CONTEXTS QUESTIONS OUT [OPTION...]' >&2
 	exit 2

@@ -62,7 +62,7 @@ $(EMU)/$1/driver: $(EMU_DRIVER) $B/evicpress.a
 endef
 $(foreach build,$(EMU_BUILDS),$(eval $(call emu_build,$(build))))
 
-## check-cuda: the CUDA kernels on an emulated device; KERNEL="cuda_select cuda_moe" picks files, FAULTS=all every fault
+## check-cuda: the CUDA kernels on an emulated device; KERNEL="cuda_select cuda_moe" selects files, FAULTS=all adds every fault
 .PHONY: check-cuda check-smoke check-nvcc mutate-cuda
 EMU_ENVIRONMENT = EMU=$(EMU) BUILD=$B EMU_CXX="$(EMU_CXX)" EMU_FLAGS="$(EMU_FLAGS)" FAULTS="$(FAULTS)"
 check-cuda: $(EMU_BUILDS:%=$(EMU)/%/selftest) $(EMU_BUILDS:%=$(EMU)/%/driver) $(EMU_BUILDS:%=$(EMU)/%/evp-cuda.so) \
@@ -71,7 +71,7 @@ check-cuda: $(EMU_BUILDS:%=$(EMU)/%/selftest) $(EMU_BUILDS:%=$(EMU)/%/driver) $(
 ## check-smoke: the kernels once, the engine's shortest tests and a whole profile; about a minute
 check-smoke: $(EMU)/plain/selftest $(EMU)/plain/driver $(EMU)/plain/evp-cuda.so $B/evp-profile $B/tests/tools/answers
 	$(Q)$(EMU_ENVIRONMENT) tests/cuda/check --smoke
-## mutate-cuda: every mutant of the .cu files KERNEL="cuda_select ...", and those that no test finds
+## mutate-cuda: runs every mutant of the .cu files KERNEL="cuda_select ...", lists those that no test detects
 mutate-cuda: $(foreach build,plain race,$(EMU)/$(build)/driver $(EMU)/$(build)/evp-cuda.so)
 	$(Q)$(EMU_ENVIRONMENT) tests/cuda/mutate $(KERNEL)
 

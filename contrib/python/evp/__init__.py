@@ -1,4 +1,4 @@
-"""evp - which prefix of a prompt has its KV cache on a storage tier, its bytes, and where to put new ones.
+"""evp - finds, fetches and places the KV caches that EvicPress keeps on storage tiers.
 
     with evp.open("manifest.jsonl") as store:
         found = store.find(token_ids)
@@ -6,9 +6,8 @@
             data = store.fetch(found)          # a safetensors file
             prefill(token_ids[found.n_tokens:])
 
-A module over libevicpress, whose header evicpress.h is the contract: what is said there of threads, forks and kills holds here.
-Tokens and payloads come from, and go into, anything with the buffer protocol; no bytes are copied on the way. Failures
-are evp.Error.
+A module over libevicpress. The header evicpress.h is the contract: its rules for threads, forks and kills hold here
+too. Tokens and payloads use any object with the buffer protocol, without copies. Failures raise evp.Error.
 """
 import array
 import ctypes
@@ -50,7 +49,7 @@ class Unknown(Error):
 
 
 class Exists(Error):
-    """The plan has that context already."""
+    """The plan already has this context."""
 
 
 _KINDS = {_GONE: Gone, _FULL: Full, _BUSY: Busy, _UNKNOWN: Unknown, _EXISTS: Exists}
@@ -169,12 +168,12 @@ def _lib():
 
 
 def library_version():
-    """The version of the libevicpress that is at work."""
+    """The version of the loaded libevicpress."""
     return _lib().evp_version().decode()
 
 
 def _call(name, *arguments):
-    """Calls a function that returns 0 or more, or a code and an error."""
+    """Calls a function that returns >= 0, or a negative code with an error."""
     error = _Error()
     code = getattr(_lib(), name)(*arguments, byref(error))
     if code < 0:
@@ -186,7 +185,7 @@ def _call(name, *arguments):
 
 
 class _PyBuffer(Structure):
-    """Py_buffer of CPython, whose members have been the same since 3.0."""
+    """Py_buffer of CPython; its members are unchanged since 3.0."""
     _fields_ = [("buf", c_void_p), ("obj", c_void_p), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t),
                 ("readonly", c_int), ("ndim", c_int), ("format", c_char_p), ("shape", c_void_p), ("strides", c_void_p),
                 ("suboffsets", c_void_p), ("internal", c_void_p)]
@@ -199,7 +198,7 @@ _release_buffer.argtypes, _release_buffer.restype = [POINTER(_PyBuffer)], None
 
 
 class _Bytes:
-    """The memory of an object with the buffer protocol, which must be contiguous, for as long as the block lasts."""
+    """The contiguous memory of an object with the buffer protocol, valid inside the `with` block."""
 
     def __init__(self, owner, flags=0):
         self.owner, self.flags, self.view = owner, flags, _PyBuffer()
@@ -228,8 +227,8 @@ def _tokens(tokens):
 
 
 class Prefix:
-    """A placed prefix: n_tokens, size (bytes of its payload), config, tier, token_digest, checksum; is it a part of a
-    context? Plain data."""
+    """A placed prefix: n_tokens, size (bytes of its payload), config, tier, token_digest, checksum; part: it is only a
+    part of a context. Plain data."""
 
     def __init__(self, raw):
         self._raw = raw
@@ -253,7 +252,7 @@ class Prefix:
 
 
 class Tier:
-    """What a store knows of a tier: name, n_placed, and in `text` why nothing is ever found there; "" when it may be."""
+    """A tier of a store: name, n_placed, text: why nothing can be found there, or ""."""
 
     def __init__(self, raw):
         self.name, self.code, self.text, self.n_placed = raw.name.decode(), raw.code, raw.text.decode("utf-8", "replace"), raw.n_placed
@@ -263,7 +262,7 @@ class Tier:
 
 
 class _Handle:
-    """What libevicpress opened and must close, once."""
+    """A handle of libevicpress, closed once."""
     _closer = None
 
     def __init__(self, raw):
@@ -275,7 +274,7 @@ class _Handle:
         return self._raw
 
     def close(self):
-        """No other call on it may be at work."""
+        """No other call on the handle may be running."""
         raw, self._raw = self._raw, None
         if raw:
             getattr(_lib(), self._closer)(raw)
@@ -292,33 +291,33 @@ class _Handle:
 
 
 class Store(_Handle):
-    """A manifest and what its tiers hold; made by evp.open()."""
+    """A manifest and the contents of its tiers; made by evp.open()."""
     _closer = "evp_close"
 
     def find(self, tokens):
-        """The longest prefix of the tokens that is on a tier: a Prefix, or None."""
+        """The longest prefix of the tokens on a tier: a Prefix, or None."""
         raw = _Prefix()
         with _Bytes(_tokens(tokens)) as at:
             hit = _call("evp_find", self._open(), at.address, at.size // 4, byref(raw))
         return Prefix(raw) if hit else None
 
     def fetch(self, prefix, into=None):
-        """Reads the payload of a prefix, a safetensors file, into a writable buffer, or a new one. Returns a memoryview of
-        the bytes."""
+        """Reads the payload of a prefix, a safetensors file, into the writable buffer `into`, or a new one. Returns a
+        memoryview of the bytes."""
         into = bytearray(prefix.size) if into is None else into
         with _Bytes(into, _WRITABLE) as at:
             _call("evp_fetch", self._open(), byref(prefix._raw), at.address, at.size)
         return memoryview(into).cast("B")[:prefix.size]
 
     def payload(self, prefix):
-        """Opens the payload of a prefix for reading in parts: a Payload."""
+        """Opens the payload of a prefix for reading single tensors or ranges: a Payload."""
         raw = c_void_p()
         _call("evp_payload_open", byref(raw), self._open(), byref(prefix._raw))
         return Payload(raw.value, prefix.n_tokens if prefix.part else None)
 
     def put(self, id, tier, payload, chunks=False):
-        """Places a payload, a buffer with a payload's file; the context has no other afterwards. chunks: it is found in part,
-        too."""
+        """Places a payload (the bytes of its file) and replaces the context's other payloads. chunks: prompts also find
+        its parts."""
         with _Bytes(payload) as at:
             put = _Put(os.fsencode(id), os.fsencode(tier), at.address, at.size, 1 if chunks else 0)
             _call("evp_put", self._open(), byref(put))
@@ -332,11 +331,11 @@ class Store(_Handle):
         _call("evp_remove", self._open(), os.fsencode(id))
 
     def refresh(self):
-        """Opens again what has changed on disk; was there anything?"""
+        """Reads changes on disk; returns whether there were any."""
         return _call("evp_refresh", self._open()) == 1
 
     def tiers(self):
-        """What is known of each tier of the manifest: a list of Tier."""
+        """The tiers of the manifest: a list of Tier."""
         tiers, raw = [], _Tier()
         while _call("evp_get_tier", self._open(), len(tiers), byref(raw)):
             tiers.append(Tier(raw))
@@ -344,8 +343,8 @@ class Store(_Handle):
 
 
 def open(manifest, name_space=None, wait_s=10.0, verify=True):
-    """Opens a manifest and what its tiers hold: a Store. wait_s: seconds that changes wait for another process to end its
-    own; verify=False: fetch() does not compare checksums."""
+    """Opens a manifest and its tiers: a Store. wait_s: seconds that a change waits for another process's change;
+    verify=False: fetch() does not compare checksums."""
     raw = c_void_p()
     options = _Options(ctypes.sizeof(_Options), None if name_space is None else os.fsencode(name_space), wait_s,
                        0 if verify else 1)
@@ -357,7 +356,8 @@ def open(manifest, name_space=None, wait_s=10.0, verify=True):
 
 
 class Tensor:
-    """Where a tensor lies: name, type ("BF16"), shape, offset and size in bytes of the file, checksum (XXH3-64, hex)."""
+    """Location of a tensor: name, type ("BF16"), shape, offset and size in bytes of the file, checksum (XXH3-64,
+    hex)."""
 
     def __init__(self, raw):
         self.name, self.type, self.shape = raw.name.decode(), raw.type.decode(), tuple(raw.dim[:raw.n_dims])
@@ -374,8 +374,8 @@ def _descriptor(raw):
 
 
 class Payload(_Handle):
-    """An open payload; made by Store.payload(). Iterating gives its tensors in the file's order. Of a part of a context it
-    is the file of the whole one, of which fetch() reads the part's rows."""
+    """An open payload; made by Store.payload(). Iterating gives its tensors in the file's order. For a part of a
+    context it is the file of the whole context; fetch() reads only the part's rows."""
     _closer = "evp_payload_close"
 
     def __init__(self, raw, part=None):
@@ -394,19 +394,19 @@ class Payload(_Handle):
         return Tensor(raw)
 
     def text(self, name):
-        """A text of the metadata: "model_name", "cache" (JSON) and so on; None when the payload does not say."""
+        """A text of the metadata: "model_name", "cache" (JSON) and so on; None if the payload lacks it."""
         text = _lib().evp_payload_text(self._open(), name.encode())
         return None if text is None else text.decode()
 
     def fileno(self):
-        """The descriptor of the file, for readers of their own, until close(). A payload on Redis has none: OSError."""
+        """The file's descriptor, for your own reads, valid until close(). A payload on Redis has none: OSError."""
         raw = _Location()
         _call("evp_locate", self._open(), None, byref(raw))
         return _descriptor(raw)
 
     def fetch(self, name, into=None, heads=None, rows=None, verify=True):
-        """Reads a tensor, or of its first dimension the numbers `heads` and of its second `rows`, both (first, end), into a
-        writable buffer, or a new one. Returns a memoryview of the bytes."""
+        """Reads a tensor into the writable buffer `into`, or a new one: all of it, or `heads` of its first dimension
+        and `rows` of its second, each (first, end). Returns a memoryview of the bytes."""
         tensor = self[name]
         shape = list(tensor.shape) + [1, 1]
         cells = shape[0] * shape[1]
@@ -424,8 +424,8 @@ class Payload(_Handle):
         return memoryview(into).cast("B")[:size]
 
     def map(self, name=None):
-        """A read-only memoryview of a tensor, or of the whole file, as it lies in the page cache: nothing is read before it
-        is looked at, and no checksum is compared. It stays valid after close()."""
+        """A read-only memoryview of a tensor, or of the whole file, mapped from the page cache: bytes are read on
+        access, and no checksum is compared. It stays valid after close()."""
         raw = _Location()
         _call("evp_locate", self._open(), None if name is None else name.encode(), byref(raw))
         whole = mmap.mmap(_descriptor(raw), 0, access=mmap.ACCESS_READ)
@@ -436,8 +436,8 @@ class Payload(_Handle):
 
 
 class Operation:
-    """What to carry out: kind ("insert", "recompress", "move", "evict"), id, from_config, from_tier, to_config, to_tier,
-    from_bytes, to_bytes. What is not stored has tier "recompute"."""
+    """An operation to carry out: kind ("insert", "recompress", "move", "evict"), id, from_config, from_tier, to_config,
+    to_tier, from_bytes, to_bytes. A context that is not stored has tier "recompute"."""
     _kinds = {1: "insert", 2: "recompress", 3: "move", 4: "evict"}
 
     def __init__(self, raw):
@@ -452,7 +452,8 @@ class Operation:
 
 
 class Status:
-    """How a plan stands: n_contexts, objective, upper_bound, gap, and free_bytes of each tier by name (None: unlimited)."""
+    """State of a plan: n_contexts, objective, upper_bound, gap, and free_bytes of each tier by name (None:
+    unlimited)."""
 
     def __init__(self, raw):
         self.n_contexts, self.objective, self.upper_bound, self.gap = raw.n_contexts, raw.objective, raw.upper_bound, raw.gap
@@ -469,7 +470,7 @@ def _variants(variants):
 
 
 class Plan(_Handle):
-    """A live plan; made by evp.open_plan(). Events return the operations to carry out, in their order."""
+    """A live plan; made by evp.open_plan(). Events return the operations to carry out, in order."""
     _closer = "evp_plan_close"
 
     def _event(self, name, argument):
@@ -481,7 +482,8 @@ class Plan(_Handle):
             _lib().evp_operations_release(byref(raw))
 
     def admit(self, id, tokens, frequency, prefill_s, variants, question_s=0.0, kv_bytes=0):
-        """A new context. variants: (config, bytes, quality[, decompress_s]) of each cache it could be stored as."""
+        """Adds a new context. variants: (config, bytes, quality[, decompress_s]) of each variant that it could be
+        stored as."""
         raw = _variants(variants)
         with _Bytes(_tokens(tokens)) as at:
             context = _Context(id=os.fsencode(id), tokens=at.address, n_tokens=at.size // 4, kv_bytes=kv_bytes,
@@ -490,13 +492,13 @@ class Plan(_Handle):
             return self._event("evp_plan_admit", byref(context))
 
     def update(self, id, frequency, variants=None):
-        """A context is used more or less, or has other variants."""
+        """Changes a context's frequency, or also its variants."""
         raw = None if variants is None else _variants(variants)
         update = _Update(id=os.fsencode(id), frequency=frequency, variant=raw, n_variants=len(variants or ()))
         return self._event("evp_plan_update", byref(update))
 
     def remove(self, id):
-        """A context is not used any more."""
+        """Removes a context that is no longer used."""
         return self._event("evp_plan_remove", os.fsencode(id))
 
     def status(self):

@@ -1,7 +1,7 @@
-"""fetch.py MANIFEST <TOKENS - which part of a prompt is already computed? Then its cache, layer by layer.
+"""fetch.py MANIFEST <TOKENS - which prefix of a prompt is already computed? Reads its cache layer by layer.
 
-Reads token ids, one prompt per line. Prints which prefix is on a tier, and for each layer how many bytes of keys and values
-were read into one buffer that is used again and again, as a serving engine would hand them to its device.
+Reads token ids, one prompt per line. Prints the longest prefix on a tier, and for each layer the bytes of keys and
+values read into one reused buffer, from which a serving engine would copy them to its device.
 """
 import sys
 
@@ -18,7 +18,7 @@ def layers(payload):
 
 
 def use(layer, tensor, view):
-    """Here an engine would start a copy to its device."""
+    """An engine would start a copy to its device here."""
     print(f"  layer {layer}: {tensor.name.split('.', 2)[2]} {tensor.type} {list(tensor.shape)}, {len(view)} bytes")
 
 

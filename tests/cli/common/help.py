@@ -41,6 +41,16 @@ def check_pasted(tool, examples):
             if word.startswith("--"):
                 check(tool, word[2:].split("=")[0] in names, f"{words[0]} of the examples has no option {word}")
 
+def check_layout(tool, text):
+    """Every option in a group under a heading, the last of them Common; then short paragraphs."""
+    groups, _, about = text.partition("\nExamples:\n")[0].partition("\n Common\n")
+    blocks = groups.split("\n\n")[1:]
+    check(tool, all(re.match(r" [A-Z]", block) for block in blocks), "--help has options without a heading")
+    common, *about = about.strip("\n").split("\n\n")
+    check(tool, all(f"--{name}" in common for name in ("summary", "help", "usage", "version")), "the last group is not Common")
+    check(tool, about and all(len(words.splitlines()) <= 4 and not words.startswith(" ") for words in about),
+          "a paragraph of --help has more than four lines")
+
 def check_tool(path):
     tool = path.name
     status, options, _ = run(path, "--print-options")
@@ -58,6 +68,7 @@ def check_tool(path):
           f"an example is too long for its line, so that it cannot be pasted:\n{examples}")
     check_pasted(tool, examples)
     check(tool, run(path, "-h") == (0, text, ""), "-h is not --help")
+    check_layout(tool, text)
     shown = paragraphs(text.partition("\nExamples:\n")[0])
     extra = set(shown) - {row[1] for row in table} - {"help", "usage", "version"}
     check(tool, not extra, f"--help shows {extra}, which the table does not have")
@@ -74,7 +85,7 @@ def check_tool(path):
         if kind in ("int", "size", "float", "enum"):
             status, out, err = run(path, f"--{name}=nonsense!")
             check(tool, status == 2 and not out, f"--{name}=nonsense! gives {status}, not 2, or writes to stdout")
-            check(tool, err.startswith(f"{tool}: '--{name}=nonsense!': not "), f"--{name}=nonsense! says {err!r}")
+            check(tool, err.startswith(f"{tool}: '--{name}=nonsense!' is not "), f"--{name}=nonsense! says {err!r}")
     status, out, err = run(path, "--version")
     check(tool, status == 0 and re.fullmatch(rf"{tool} \(EvicPress\) \S+\n", out), f"--version says {out!r}")
     status, out, err = run(path, "--no-such-option")

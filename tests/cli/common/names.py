@@ -26,7 +26,7 @@ def check(tool):
         short = name[:-1]
         if short not in names and len(short) > 1:  # one letter says nothing
             status, out, err = run(tool, f"--{short}" if kind in ("flag", "count") else f"--{short}={value}")
-            if status != 2 or out or not err.startswith(f"{tool.name}: no option '--{short}'; did you mean '--"):
+            if status != 2 or out or not err.startswith(f"{tool.name}: '--{short}' is not an option; did you mean '--"):
                 complain(f"{tool.name} --{short}: {status}, {err!r}")
         if kind in ("flag", "count", "list"):
             continue
@@ -41,12 +41,12 @@ for tool in tools:
     check(tool)
 qgen = Path(sys.argv[1]) / "evp-qgen"
 for args, says in [
-    (["--retrys", "3"], "no option '--retrys'; did you mean '--retries'?"),
-    (["--zzzzzzzz"], "no option '--zzzzzzzz'\n"),
-    (["--seed", "--retrys"], "'--seed=--retrys': not a number from 0 up"),  # the value of --seed
-    (["-qs", "--retrys"], "'--seed=--retrys': not a number"),               # and of -s after -q
+    (["--retrys", "3"], "'--retrys' is not an option; did you mean '--retries'?"),
+    (["--zzzzzzzz"], "'--zzzzzzzz' is not an option\n"),
+    (["--seed", "--retrys"], "'--seed=--retrys' is not a number from 0 up"),  # the value of --seed
+    (["-qs", "--retrys"], "'--seed=--retrys' is not a number"),               # and of -s after -q
     (["-s", "1", "--seed=2"], "'--seed' is given twice"),
-    (["-h", "--retrys"], "no option '--retrys'"),
+    (["-h", "--retrys"], "'--retrys' is not an option"),
 ]:
     status, out, err = run(qgen, *args)
     if status != 2 or out or f"evp-qgen: {says}" not in err:

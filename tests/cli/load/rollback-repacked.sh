@@ -7,7 +7,7 @@ evp-load -q m.jsonl --payloads pay || exit
 placed >was
 echo 'c1 100 none dram
 d1 100 none ssd' | plan m 25600 25600
-evp-load m.jsonl --payloads pay 2>&1 | grep 'a rollback will'
+evp-load m.jsonl --payloads pay 2>&1 | grep 'a rollback needs'
 state >loaded
 cp -r pay whole
 for payload in pay/a1-* pay/b1-*; do printf 'x' | dd of="$payload" bs=1 seek=9000 conv=notrunc 2>dd.log; done

@@ -12,7 +12,7 @@ grep -o 'to do.*' said
 pack --tiers t.json --namespace others --list -q
 pack --tiers t.json 2>&1 | grep -o '0 payloads.*'
 find dram/evp-payloads -type f -size -980k -delete
-pack --tiers t.json 2>&1 | grep -o '1 payload .*there already.*' | sed 's/([^)]*)/SIZE/'
+pack --tiers t.json 2>&1 | grep -o '1 payload .*already there.*' | sed 's/([^)]*)/SIZE/'
 evp-load -q m.jsonl --payloads pay && pack --tiers t.json --list -q
 printf x >t.json && pack --tiers t.json
 echo "status $?"

@@ -4,7 +4,7 @@
 cp "$DATA/table.h5" .
 sed 's/"latency_s":0.01}/"latency_s":0.01,"read_spread":0.2,"parallel":[{"reads":4,"bytes_per_s":2e8,"spread":0.5}]}/' "$DATA/tiers.json" >tiers.json
 rows() { sed -n 's/.*"id":"\([^"]*\)".*"config":"\([^"]*\)","tier":"\([^"]*\)".*"ttft_s":\([^,]*\),"utility":\([^,]*\).*/\1 \2 \3 TTFT \4 utility \5/p' "$1"; }
-plan() { evp-plan table.h5 --tiers tiers.json --alpha 2 "$@" 2>&1 | sed -n 's/.*\(an access is expected.*\|error: .*\|utility [0-9.]*, optimal\).*/\1/p'; }
+plan() { evp-plan table.h5 --tiers tiers.json --alpha 2 "$@" 2>&1 | sed -n 's/.*\(expected lateness.*\|error: .*\|utility [0-9.]*, optimal\).*/\1/p'; }
 plan -o m.jsonl && rows m.jsonl
 plan --slo-ttft 0.02 --slo-weight 50 --online -o m.jsonl && rows m.jsonl
 head -n 1 m.jsonl | grep -o '"slo[^,]*'
