@@ -9,7 +9,7 @@
 _Static_assert(sizeof(((struct evp_prefix *)0)->config) >= INDEX_TEXT, "a config fits");
 _Static_assert(sizeof(((struct evp_prefix *)0)->tier) >= TIER_NAME, "a tier's name fits");
 
-/* What a part has instead of a checksum: a size that follows from that of the whole. */
+/* Describes a part. It has no checksum; its size follows from the whole payload's. */
 static int describe_part(const struct index_record *r, struct found *found, struct evp_prefix *prefix, struct err *err)
 {
     if (index_whole_of(r, &found->whole, err))

@@ -1,4 +1,4 @@
-/* evp_store.c - stores of the installed library: opened, looked at again, closed; what they say of their tiers. */
+/* evp_store.c - stores of the installed library: open, refresh, close; the state of their tiers. */
 #include "loader/libevicpress/evp_store.h"
 
 #include "base/file.h"
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-_Static_assert(offsetof(struct evp_store, fork) == 0, "a store is found by its member");
+_Static_assert(offsetof(struct evp_store, fork) == 0, "in_child() casts the member to the store");
 
 /* ---- snapshots --------------------------------------------------------------- */
 
@@ -40,7 +40,7 @@ static struct stamp stamp_of(const char *path)
     return stat(path, &st) ? (struct stamp){ 0 } : (struct stamp){ st.st_dev, st.st_ino, st.st_size, st.st_mtim };
 }
 
-/* The name is looked at from the top, so that a folder that was removed and made again is seen. */
+/* Uses the full path instead of the open folder, so that a folder removed and made again is noticed. */
 static struct stamp stamp_index(const struct tier *tier)
 {
     char *path = file_join(tier_folder(tier), "evp-index");
@@ -56,14 +56,14 @@ static bool stamp_same(const struct stamp *a, const struct stamp *b)
            a->time.tv_nsec == b->time.tv_nsec;
 }
 
-/* What views are opened with. */
+/* The inputs for opening views. */
 struct view_from {
     const char *name_space;
     uid_t also;
-    const struct snapshot *old; // whose connections they go on with; NULL: none
+    const struct snapshot *old; // its connections are reused; NULL: none
 };
 
-/* The tier in the snapshot before; NULL: it was not there. */
+/* The tier in the old snapshot; NULL: absent. */
 static const struct view *view_before(const struct snapshot *old, const struct tier *t)
 {
     for (int i = 0; old && i < old->header.tiers.n; i++)
@@ -95,8 +95,8 @@ static int read_view(struct view *v, const struct tier *t, const struct view_fro
     return index_store(&v->index) ? open_medium(v, t, from, err) : 0;
 }
 
-/* A folder of somebody else or a damaged index costs its own tier and no other. But what could be read before is kept
- * as it was, and where memory, descriptors or the disk fail nothing is known of the tier. */
+/* A foreign folder or a damaged index makes only its own tier unusable: 0. It is an error if the tier was readable
+ * before, or if memory, descriptors or the disk fail, because then nothing is known about the tier. */
 static int give_up_tier(struct view *v, const struct view *before, struct err *err)
 {
     if ((err->code != ERR_FORMAT && err->code != ERR_FAIL) || (before && !before->why.code))
@@ -106,7 +106,7 @@ static int give_up_tier(struct view *v, const struct view *before, struct err *e
     return 0;
 }
 
-/* Is there a folder to open? An evp_code, with a sentence. */
+/* Is there a folder to open? An evp_code, with a message. */
 static int judge_tier(const struct tier *t, struct evp_error *why)
 {
     const char *folder = tier_folder(t);
@@ -118,7 +118,7 @@ static int judge_tier(const struct tier *t, struct evp_error *why)
         snprintf(text, sizeof(text), "tiers of kind '%s' are not served", tier_kind_name(t->kind));
     } else if (folder[0] != '/') {
         code = EVICPRESS_ARGUMENT;
-        snprintf(text, sizeof(text), "'%.160s' is a relative path: write it from the top into the tiers", folder);
+        snprintf(text, sizeof(text), "'%.160s' is a relative path: the tiers must have absolute paths", folder);
     } else if (!file_is_dir(folder)) {
         code = EVICPRESS_GONE;
         snprintf(text, sizeof(text), "there is no folder '%.160s'", folder);
@@ -131,7 +131,7 @@ static int open_view(struct snapshot *s, int tier, const struct view_from *from,
     const struct tier *t = &s->header.tiers.at[tier];
     struct view *v = &s->view[tier];
 
-    if (tier_folder(t)) /* before it is read: what replaces it meanwhile is another one */
+    if (tier_folder(t)) /* before reading: a replacement in between is noticed later */
         s->seen[tier] = stamp_index(t);
     if (judge_tier(t, &v->why) || !read_view(v, t, from, err))
         return 0;
@@ -202,7 +202,7 @@ void snapshot_give_back(struct evp_store *store, struct snapshot *s)
         snapshot_free(s);
 }
 
-/* The caller's options, which may be of an older or a newer header. */
+/* The caller's options, from an older or a newer header. */
 static int take_options(struct evp_options *o, const struct evp_options *given, struct evp_error *error)
 {
     const unsigned char *more = (const unsigned char *)given;
@@ -211,19 +211,20 @@ static int take_options(struct evp_options *o, const struct evp_options *given, 
     if (!given)
         return 0;
     if (given->size < sizeof(given->size))
-        return evp_error_set(error, EVICPRESS_ARGUMENT, "size of the options is not set");
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "options: size is not set");
     for (size_t i = sizeof(*o); i < given->size; i++)
         if (more[i])
-            return evp_error_set(error, EVICPRESS_ARGUMENT, "an option is set that this version of the library lacks");
+            return evp_error_set(error, EVICPRESS_ARGUMENT,
+                                 "options: an option is set that this version of the library lacks");
     memcpy(o, given, given->size < sizeof(*o) ? given->size : sizeof(*o));
     return 0;
 }
 
-/* What other threads were at when the process forked is not done here; their snapshots stay open. But the tiers' locks
- * are the parent's: with a descriptor left here, they would outlast it if it were killed. */
+/* The child does not continue the calls of other threads; their snapshots stay open. But it closes the tiers' locks,
+ * which are the parent's: a descriptor left here would keep them locked after the parent's death. */
 static void in_child(struct fork_safe *f)
 {
-    struct evp_store *s = (struct evp_store *)f; /* its first member */
+    struct evp_store *s = (struct evp_store *)f; /* fork is its first member */
 
     for (int t = 0; s->changing && t < TIER_MAX; t++)
         if (s->changing[t].lock > 0)
@@ -304,7 +305,7 @@ void evp_close(struct evp_store *store)
     free(store);
 }
 
-/* The lock `refreshing` is held. */
+/* The caller holds the lock `refreshing`. */
 static int refresh(struct evp_store *store, struct err *err)
 {
     struct snapshot *old = snapshot_take(store);
@@ -337,7 +338,7 @@ int evp_refresh(struct evp_store *store, struct evp_error *error)
     struct err err;
 
     if (pthread_mutex_trylock(&store->refreshing))
-        return 0; /* another thread does it */
+        return 0; /* another thread is refreshing */
     int changed = refresh(store, &err);
     pthread_mutex_unlock(&store->refreshing);
     return changed < 0 ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : changed;
