@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct row {
@@ -150,18 +151,29 @@ static int check_payloads(const char *path, const struct rows *rows, const struc
     return code;
 }
 
-static int check_index(const char *path, const struct tier_state *state, struct err *err)
+static int open_index(struct index *ix, const char *path, struct err *err)
 {
-    struct index ix;
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int code = index_open(&ix, folder, err);
+    int code = index_open(ix, folder, err);
 
-    if (!code && !index_is_of(&ix, state_id(state), state_generation(state)))
-        code = err_set(err, ERR_FORMAT, "'evp-index' does not belong to the state; the next evp-load writes it again");
-    index_close(&ix);
     if (folder >= 0)
         close(folder);
     return code ? err_wrap(err, "'%s'", path) : 0;
+}
+
+/* A writer that was killed, or is at work, has changed the state and not yet the index. */
+static int check_index(const char *path, const struct tier_state *state, bool *behind, struct err *err)
+{
+    struct index ix;
+
+    if (open_index(&ix, path, err))
+        return err->code;
+    *behind = !index_is_of(&ix, state_id(state), state_generation(state));
+    index_close(&ix);
+    return !*behind
+               ? 0
+               : err_set(err, ERR_FORMAT,
+                         "'%s': 'evp-index' does not belong to the state; the next evp-load writes it again", path);
 }
 
 /* ---- a store ------------------------------------------------------------------ */
@@ -182,20 +194,58 @@ static int open_state(struct tier_state **state, const char *path, struct err *e
                             path);
 }
 
+/* Has the store changed since it was read? An index that is behind is given a second to follow. */
+static bool has_moved(const char *path, uint64_t generation, bool behind)
+{
+    const struct timespec moment = { .tv_nsec = 20000000 };
+    bool moved = false, still = behind;
+
+    for (int tries = 0; tries < 50 && !moved; tries++) {
+        struct tier_state *state;
+        struct err ignored;
+        if (open_state(&state, path, &ignored))
+            return false;
+        moved = state_generation(state) != generation || (behind && !check_index(path, state, &still, &ignored));
+        state_close(state);
+        if (!behind)
+            break;
+        nanosleep(&moment, NULL);
+    }
+    return moved;
+}
+
+static int check_store(const char *path, const struct rows *rows, struct tier_state *state, bool *behind,
+                       struct err *err)
+{
+    return state_check(state, err) || check_index(path, state, behind, err) || check_payloads(path, rows, state, err)
+               ? err->code
+               : 0;
+}
+
+/* What a check finds in a store that changes meanwhile may be the change: the check is made again. */
 int show_store(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
 {
+    enum { TRIES = 20 };
     struct rows rows = { 0 };
-    struct tier_state *state;
+    struct tier_state *state = NULL;
+    int code = 0;
 
-    if (open_state(&state, path, err))
-        return err->code;
-    int code = state_each(state, add_row, &rows, err);
+    for (int tries = 0; tries < TRIES; tries++) {
+        bool behind = false;
+        code = open_state(&state, path, err) || state_each(state, add_row, &rows, err) ? err->code : 0;
+        if (code || depth != SHOW_CHECK)
+            break;
+        code = check_store(path, &rows, state, &behind, err);
+        if (!code || !has_moved(path, state_generation(state), behind))
+            break;
+        rows_release(&rows);
+        state_close(state);
+        rows = (struct rows){ 0 };
+        state = NULL;
+        code = err_set(err, ERR_FAIL, "'%s' changes all the time: it could not be checked", path);
+    }
     if (!code)
         code = put_loads(s, state, &rows, err);
-    if (!code && depth == SHOW_CHECK)
-        code = state_check(state, err) || check_index(path, state, err) || check_payloads(path, &rows, state, err)
-                   ? err->code
-                   : 0;
     if (!code)
         put_rows(s, &rows);
     state_close(state);

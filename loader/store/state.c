@@ -229,7 +229,9 @@ static int open_database(struct tier_state *s, enum state_use use, struct err *e
     if (sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
         return s->db ? state_failed(s, err) : err_nomem(err);
     distrust(s->db);
-    if (run_text(s, settings, err) || read_number(s, "PRAGMA user_version", &version, err))
+    /* A look sees one moment, whatever a writer commits meanwhile. */
+    if (run_text(s, settings, err) || (use == STATE_LOOK && run_text(s, "BEGIN", err)) ||
+        read_number(s, "PRAGMA user_version", &version, err))
         return err->code;
     if (version == 0)
         return use == STATE_CHANGE ? make_tables(s, err) : 0;

@@ -225,6 +225,32 @@ Test(tier_store, changes_are_transactions)
     tier_store_close(&s);
 }
 
+static int count_payload(void *arg, const char *name_space, struct entry *e, struct err *err)
+{
+    (void)name_space;
+    (void)e;
+    (void)err;
+    ++*(int *)arg;
+    return 0;
+}
+
+/* What is committed after a look has begun is not part of it. */
+Test(tier_store, a_look_sees_one_moment)
+{
+    struct tier_store s = open_as("a");
+    struct tier_state *look;
+    struct err err;
+    int n = 0;
+
+    add(&s, "one");
+    cr_assert_eq(state_open(&look, folder, "", STATE_LOOK, &err), 0, "%s", err.msg);
+    add(&s, "two");
+    cr_assert_eq(state_each(look, count_payload, &n, &err), 0, "%s", err.msg);
+    cr_assert_eq(n, 1);
+    state_close(look);
+    tier_store_close(&s);
+}
+
 /* How many records the published index has with a config. */
 static int published_as(const char *config)
 {
