@@ -27,7 +27,7 @@
 /* The exit statuses of every tool; --help and the man pages print them. */
 #define EXIT_LIST(X)                                                                                                   \
     X(0, "success")                                                                                                    \
-    X(1, "failed: a file, memory, disk or capacity, a device in the middle, or rows that had to be left out")          \
+    X(1, "failed: file, memory, disk, capacity, a device at work, or rows left out")                                   \
     X(2, "the command line is wrong")                                                                                  \
     X(3, "an input is malformed, cut, inconsistent, empty or of another version")                                      \
     X(4, "a remote service is unreachable, refuses, or answers nonsense")                                              \

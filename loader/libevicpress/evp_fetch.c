@@ -19,7 +19,7 @@ int prefix_check(const struct evp_prefix *prefix, struct evp_error *error)
 }
 
 /* The record in a tier for a found part: its whole payload's. */
-static const struct index_record *seek_part(const struct view *v, const struct evp_prefix *prefix)
+static const struct index_record *seek_part(const struct index_view *v, const struct evp_prefix *prefix)
 {
     const struct found found = prefix_found(prefix);
     struct index_key key;
@@ -28,12 +28,12 @@ static const struct index_record *seek_part(const struct view *v, const struct e
     digest_from_hex(prefix->token_digest, digest, sizeof(digest));
     index_key_set_part(&key, digest);
     index_key_in(&key, v->name_space);
-    const struct index_record *r = index_seek_object(&v->index, &key, found.object);
+    const struct index_record *r = index_seek_object(v->index, &key, found.object);
     return r && r->size == found.size ? r : NULL;
 }
 
 /* The record of a prefix in a tier: the one found before, or one with the same bytes; NULL if there is none. */
-static const struct index_record *seek_record(const struct view *v, const struct evp_prefix *prefix)
+static const struct index_record *seek_record(const struct index_view *v, const struct evp_prefix *prefix)
 {
     const struct found found = prefix_found(prefix);
     struct index_key key;
@@ -44,21 +44,22 @@ static const struct index_record *seek_record(const struct view *v, const struct
         return seek_part(v, prefix);
     index_key_set(&key, found.prefix, prefix->token_digest, prefix->n_tokens);
     index_key_in(&key, v->name_space);
-    const struct index_record *r = index_seek(&v->index, &key);
+    const struct index_record *r = index_seek(v->index, &key);
     return r && r->size == prefix->size && r->checksum == strtoull(prefix->checksum, NULL, 16) ? r : NULL;
 }
 
 static int open_in_tier(const struct snapshot *s, int tier, const struct evp_prefix *prefix, struct prefix_file *f,
                         struct err *err)
 {
-    const struct index_record *r = seek_record(&s->view[tier], prefix);
+    const struct index_view view = { &s->view[tier]->index, s->name_space[tier] };
+    const struct index_record *r = seek_record(&view, prefix);
     char file[OBJECT_FILE];
 
     if (!r)
         return PREFIX_GONE;
     object_file(r->object, file);
     snprintf(f->path, sizeof(f->path), "%s/%s", s->header.tiers.at[tier].uri, file);
-    int got = medium_get(&s->view[tier].medium, file, (int64_t)r->size, &f->blob, err);
+    int got = medium_get(&s->view[tier]->medium, file, (int64_t)r->size, &f->blob, err);
     return got == MEDIUM_GONE ? PREFIX_GONE : got;
 }
 

@@ -16,6 +16,7 @@
 #include "loader/store/medium.h"
 #include "loader/store/tier_store.h"
 
+#include <stdatomic.h>
 #include <time.h>
 
 /* Identifies the file that was read; its replacement has another inode. */
@@ -26,19 +27,22 @@ struct stamp {
     struct timespec time;
 };
 
+/* What was read of a tier. A view never changes, and snapshots share it while its tier stays as it is, or cannot be read. */
 struct view {
-    struct evp_error why; // why nothing is found there; .code EVICPRESS_OK: usable
-    int folder;           // descriptor; -1: none
+    atomic_int users;
+    int folder; // descriptor; -1: none
     struct index index;
     struct medium medium;
-    int name_space; // number in the index; -1: absent
+    char *uri; // medium.uri
 };
 
 struct snapshot {
     int users; // under the store's lock
     struct manifest header;
     struct stamp manifest, seen[TIER_MAX]; // seen: of the indexes
-    struct view view[TIER_MAX];
+    struct view *view[TIER_MAX];           // one for each tier of the header
+    int name_space[TIER_MAX];              // its number in the index; -1: absent
+    struct evp_error why[TIER_MAX];        // why a tier cannot be read; .code EVICPRESS_OK: it can
 };
 
 struct evp_store {
