@@ -104,13 +104,13 @@ struct evp_options {
 };
 
 /* Opens the manifest at a path and the indexes of its tiers. On success the caller closes *store; otherwise *store is
- * NULL. Nothing is found on a tier that cannot be read; evp_get_tier() says so. */
+ * NULL. Nothing is found on a tier that cannot be read; evp_get_tier() says why. */
 EVICPRESS_API int evp_open(struct evp_store **store, const char *manifest, struct evp_error *error);
 EVICPRESS_API int evp_open_with(struct evp_store **store, const char *manifest, const struct evp_options *options,
                                 struct evp_error *error);
 
-/* The state of a tier of the manifest. On a tier whose code is not EVICPRESS_OK nothing is found, except what an earlier
- * evp_refresh() or evp_open() found before the tier became unreadable. */
+/* The state of a tier of the manifest. With EVICPRESS_IO or EVICPRESS_DAMAGED the tier cannot be read now, and keeps
+ * the contents that the store read last, if any. With any other code except EVICPRESS_OK nothing is found on it. */
 struct evp_tier {
     char name[32];
     /* EVICPRESS_OK; EVICPRESS_GONE: the folder or disk is missing; EVICPRESS_UNKNOWN: the library does not serve this
@@ -255,9 +255,9 @@ EVICPRESS_API int evp_remove(struct evp_store *store, const char *id, struct evp
 /* ---- the store itself ----------------------------------------------------------------------------------------- */
 
 /* Reopens the manifest and indexes that have changed on disk: 1, or 0 if none has or another thread is refreshing.
- * Without changes it costs a stat() per tier; call it as often as changes should be seen. A tier that can
- * no longer be read keeps what was found there, and evp_get_tier() says why; the others are refreshed. After a failure the
- * store is unchanged. */
+ * Without changes it costs a stat() per tier; call it as often as changes should be seen. A tier that can no longer be
+ * read keeps its last contents, and evp_get_tier() says why; the other tiers are refreshed. After a failure the store
+ * is unchanged. */
 EVICPRESS_API int evp_refresh(struct evp_store *store, struct evp_error *error);
 
 /* NULL is fine. No other call on the store may be running. */

@@ -148,14 +148,13 @@ static int judge_tier(const struct tier *t, struct evp_error *why)
     return evp_error_set(why, EVICPRESS_IO, err.msg);
 }
 
-/* The tier's view in the old snapshot, shared; without one a new view, in which nothing is found. */
+/* Shares the tier's view in the old snapshot, or makes an empty one. */
 static struct view *view_of_old(const struct snapshot *old, int before)
 {
     return before < 0 ? view_new() : view_share(old->view[before]);
 }
 
-/* Reads a tier that is not what it was. One that cannot be read costs no other tier anything, and what was read of it
- * before stays in use. */
+/* Reads a tier that has changed. If it cannot be read, its old view stays in use, and other tiers are unaffected. */
 static int read_tier(struct snapshot *s, int tier, const struct view_from *from, struct err *err)
 {
     const struct tier *t = &s->header.tiers.at[tier];
@@ -173,7 +172,7 @@ static int read_tier(struct snapshot *s, int tier, const struct view_from *from,
         evp_error_from(why, err, EVICPRESS_DAMAGED);
     }
     if (why->code == EVICPRESS_IO)
-        s->seen[tier].size = -1; /* the next refresh tries again, though no file may have changed */
+        s->seen[tier].size = -1; /* the next refresh tries again, even if no file has changed */
     if (why->code != EVICPRESS_IO && why->code != EVICPRESS_DAMAGED)
         return 0;
     view_drop(v);
@@ -362,7 +361,7 @@ void evp_close(struct evp_store *store)
     free(store);
 }
 
-/* Did a refresh find what the old snapshot had? */
+/* Are two snapshots equal? */
 static bool snapshot_is_same(const struct snapshot *old, const struct snapshot *new)
 {
     bool same = stamp_same(&old->manifest, &new->manifest);

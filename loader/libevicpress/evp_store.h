@@ -27,7 +27,7 @@ struct stamp {
     struct timespec time;
 };
 
-/* What was read of a tier. A view never changes, and snapshots share it while its tier stays as it is, or cannot be read. */
+/* A tier as it was read. A view never changes; snapshots share it while the tier is unchanged or unreadable. */
 struct view {
     atomic_int users;
     int folder; // descriptor; -1: none
@@ -42,7 +42,7 @@ struct snapshot {
     struct stamp manifest, seen[TIER_MAX]; // seen: of the indexes
     struct view *view[TIER_MAX];           // one for each tier of the header
     int name_space[TIER_MAX];              // its number in the index; -1: absent
-    struct evp_error why[TIER_MAX];        // why a tier cannot be read; .code EVICPRESS_OK: it can
+    struct evp_error why[TIER_MAX];        // why a tier cannot be read; .code EVICPRESS_OK: readable
 };
 
 struct evp_store {

@@ -17,7 +17,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is little-en
 
 static int damaged(struct err *err, const char *what)
 {
-    return err_set(err, ERR_FORMAT, "'evp-index' is damaged (%s): evp-load rewrites it", what);
+    return err_set(err, ERR_FORMAT, "'evp-index' is damaged (%s); the next evp-load writes it again", what);
 }
 
 /* ---- keys ------------------------------------------------------------------------ */

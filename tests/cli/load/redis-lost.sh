@@ -19,7 +19,7 @@ echo "changed:"
 cli setrange "$(keys b1)" 500 X >set.log; fetch b
 evp-show --check far 2>&1 | hide
 again; fetch b; again --verify; fetch b
-echo "changed in the middle of a piece, after the payload was opened:"
+echo "changed in the middle of a segment, after the payload was opened:"
 [ "$python" ] && "$python" - <<-END 2>&1 | hide
 	import evp, subprocess
 	key = "$(keys c1 | sed -n 1p)"
