@@ -1,8 +1,8 @@
-/* aim_job.h - what the parts of evp-aim share: its inputs, and the writing of a list.
+/* aim_job.h - shared by the files of evp-aim: its inputs, its table and the lists that it writes.
  *
- * aim_test.c writes the test questions of a plan, aim_table.c makes one table of what was measured and of contexts that
- * were not, aim_list.c chooses and writes train questions. cmd/evp-aim.c says what came of it, cmd/aim_rounds.c runs
- * lists one after another.
+ * aim_test.c lists the test questions of a plan. aim_table.c makes one table of measured and unmeasured contexts.
+ * aim_list.c chooses and lists train questions. cmd/evp-aim.c reports the result; cmd/aim_rounds.c runs lists one after
+ * another.
  */
 #ifndef EVP_AIM_JOB_H
 #define EVP_AIM_JOB_H
@@ -28,50 +28,50 @@ struct aim_options {
     int n_args;
 };
 
-/* What there is to ask about. Contexts that cannot be profiled are in no row of the table. */
+/* The inputs. Contexts that cannot be profiled have no row in `table`. */
 struct aim_job {
     const struct aim_options *opt;
     struct contexts contexts;
     struct questions questions;
-    int **train, *n_train;   // (contexts): numbers of its train questions, in a fixed order that no text follows
-    int *numbers;            // what train points into
-    struct table known;      // TABLE as it was read; n_contexts 0: none
+    int **train, *n_train;   // (contexts): numbers of its train questions, in a fixed pseudo-random order
+    int *numbers;            // the memory of `train`
+    struct table known;      // the input TABLE; n_contexts 0: none
     struct table_rows names; // of `known`
-    struct table table;      // all contexts; taken by the planner
-    struct belief prior;     // by the configs of `table`; n_configs 0: none
+    struct table table;      // all contexts; the planner takes it over
+    struct belief prior;     // for the configs of `table`; n_configs 0: none
     int n_refused;           // contexts and questions
-    void (*say_refused)(const struct grid *g); // set by the caller: is told of them
+    void (*say_refused)(const struct grid *g); // set by the caller: reports them
 };
 
-/* Reads contexts and questions, and puts the train questions of each context in order. */
+/* Reads contexts and questions, and orders the train questions of each context. */
 int aim_read(struct aim_job *j, char *const *path, struct err *err) MUST_CHECK;
 void aim_release(struct aim_job *j);
 
-/* Makes j->table: a row for every context that can be profiled, then those that TABLE has besides; all configs; what is
- * believed. path: TABLE, or NULL. */
+/* Makes j->table: rows for all contexts that can be profiled, then for the other contexts of TABLE; all configs; the
+ * predictions. path: TABLE, or NULL. */
 int aim_table(struct aim_job *j, const char *path, struct err *err) MUST_CHECK;
 
 /* ---- lists ---- */
 
-/* What a list costs: prefills, answers, and both in tokens of prefill. */
+/* The cost of a list: prefills, answers, and both in tokens of prefill. */
 struct aim_cost {
     int contexts;
     int64_t answers;
     double tokens;
 };
 
-/* What profiling all contexts in full would cost, train questions alone. */
+/* The cost of profiling all contexts in full, with only the train questions. */
 struct aim_cost aim_full_cost(const struct aim_job *j);
 
-/* "12%" or seconds, in tokens of prefill. */
+/* Converts "12%" or seconds to tokens of prefill. */
 int aim_budget(const struct aim_job *j, const char *text, double *budget, struct err *err) MUST_CHECK;
 
 struct aim_out {
     const char *path; // NULL: standard output
-    double budget;    // in tokens of prefill; below 0: as --budget says
+    double budget;    // in tokens of prefill; < 0: as --budget says
     struct aim_cost cost;
-    double loss;     // what choosing now is expected to lose, in utility; NAN: not known
-    bool too_dear;   // the list is empty, but for the budget it would not be
+    double loss;     // expected loss of choosing now, in utility; NAN: unknown
+    bool too_dear;   // the list is empty only because of the budget
     bool dear_pilot; // the list is a pilot and costs more than the budget
 };
 
@@ -79,11 +79,11 @@ struct aim_out {
 int aim_list(struct aim_job *j, struct aim_out *out, struct err *err) MUST_CHECK;
 
 struct aim_tested {
-    int n_rows, n_answers;     // of the list
-    int n_unknown, n_untested; // contexts that are not in CONTEXTS; compressed ones without test questions
+    int n_rows, n_answers;     // in the list
+    int n_unknown, n_untested; // contexts that are not in CONTEXTS; compressed contexts without test questions
 };
 
-/* The test questions of the contexts that a plan keeps compressed. */
+/* Lists the test questions of the contexts that a plan keeps compressed. */
 int aim_test(struct aim_job *j, struct aim_tested *tested, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,9 +1,8 @@
-/* aim_list.c - which train questions are worth asking, and their list.
+/* aim_list.c - chooses train questions and writes their list.
  *
- * Without a table and without a prior a list is the pilot: a few questions over all configs of a few contexts, which a
- * checksum of their ids draws. With either, planner/aim.h chooses at the prices of the plan that evp-plan would make
- * now.
- * --audit draws contexts in the same way, by another checksum, and asks everything.
+ * Without a table and a prior the list is the pilot: a few questions over all configs of a few contexts, drawn by a
+ * checksum of their ids. Otherwise planner/aim.h chooses, at the prices of the plan that evp-plan would make now.
+ * --audit draws contexts in the same way, with another checksum, and asks all their questions.
  */
 #include "aiming/aim_job.h"
 
@@ -15,14 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PILOT_CONTEXTS = 8, PILOT_QUESTIONS = 8 };              // of up to PILOT_MANY contexts
-enum { PILOT_MANY = 100, PILOT_MORE = 16, PILOT_DEEPER = 12 }; // of more
-static const double default_share = 0.04;                      // of a list without --budget
-static const double worthless = 1e-3; // of the gain per full cost: requests that bring less are not asked
+enum { PILOT_CONTEXTS = 8, PILOT_QUESTIONS = 8 };              // for up to PILOT_MANY contexts
+enum { PILOT_MANY = 100, PILOT_MORE = 16, PILOT_DEEPER = 12 }; // for more contexts
+static const double default_share = 0.04;                      // the budget of a list without --budget
+static const double worthless = 1e-3; // share of (gain / full cost): requests that bring less per cost are left out
 
-/* What a list asks of one context: more questions over some configs. */
+/* The request for one context: more questions over some configs. */
 struct asked {
-    int context, n; // context of CONTEXTS; questions, from the first that a config was not asked
+    int context, n; // index in CONTEXTS; number of questions, from the first that a config was not asked
     const uint16_t *config;
     int n_configs;
 };
@@ -30,14 +29,12 @@ struct asked {
 struct writing {
     struct aim_job *j;
     struct rows_out out;
-    int *known_question, *known_config; // (questions), (V): their rows in TABLE, or -1
-    int *question;                      // (questions) the next ones of a config
-    int *before;                        // (questions) those of the config before it
-    bool *wanted;                       // (questions) asked of any config of this context
+    int *known_question, *known_config; // (questions), (V): rows in TABLE, or -1
+    int *question;                      // (questions) the next ones for a config
+    int *before;                        // (questions) those for the previous config
+    bool *wanted;                       // (questions) asked for any config of this context
     struct aim_cost cost;
 };
-
-/* ---- what is known of an answer ---------------------------------------------------- */
 
 static int row_of(const struct aim_job *j, int context)
 {
@@ -56,7 +53,7 @@ static bool is_answered(const struct writing *w, int question, int config)
     return q >= 0 && v >= 0 && t->answer_n_tokens[table_answer(t, q, v)] >= 0;
 }
 
-/* The next n questions that a config was not asked; returns how many. */
+/* Finds the next n questions that a config was not asked. Returns their number. */
 static int next_questions(const struct writing *w, const struct asked *a, int config, int *out)
 {
     const struct aim_job *j = w->j;
@@ -68,7 +65,7 @@ static int next_questions(const struct writing *w, const struct asked *a, int co
     return n;
 }
 
-/* The row of configs first .. end - 1, which are asked the same n questions. */
+/* Writes a row for configs range[0] .. range[1] - 1, which are asked the same n questions. */
 static int put_row(struct writing *w, const struct asked *a, const int range[2], int n, struct err *err)
 {
     const struct aim_job *j = w->j;
@@ -89,7 +86,7 @@ static int put_row(struct writing *w, const struct asked *a, const int range[2],
     return rows_put(&w->out, &row, err);
 }
 
-/* Rows of one context: neighbours that are asked the same together. */
+/* Writes the rows of one context; neighbouring configs with the same questions share a row. */
 static int put_context(struct writing *w, const struct asked *a, struct err *err)
 {
     const struct aim_job *j = w->j;
@@ -207,7 +204,7 @@ struct aim_cost aim_full_cost(const struct aim_job *j)
     return cost;
 }
 
-/* Tokens of prefill that the profiling machine does in a second; NAN: nothing was measured. */
+/* The profiling machine's tokens of prefill per second; NAN: nothing was measured. */
 static double tokens_per_s(const struct aim_job *j)
 {
     double tokens = 0, seconds = 0;
@@ -237,7 +234,7 @@ int aim_budget(const struct aim_job *j, const char *text, double *budget, struct
     return 0;
 }
 
-/* ---- contexts in full: the pilot and the audit -------------------------------------------- */
+/* ---- the pilot and the audit --------------------------------------------------------------- */
 
 struct drawn {
     uint64_t key;
@@ -251,7 +248,8 @@ static int by_key(const void *a, const void *b)
     return x->key != y->key ? (x->key < y->key ? -1 : 1) : x->context - y->context;
 }
 
-/* The contexts that can be asked, in the order of a checksum of `salt` and id. Returns how many; -1 without memory. */
+/* Lists the contexts that can be asked, sorted by a checksum of `salt` and id. Returns their number; -1 without
+ * memory. */
 static int draw(const struct aim_job *j, const char *salt, struct drawn *out)
 {
     struct buf key = { 0 };
@@ -277,13 +275,13 @@ static double cost_in_full(const struct aim_job *j, int context, int n)
     return (double)j->table.n_tokens[row_of(j, context)] + (double)answers * j->opt->answer_tokens;
 }
 
-/* Contexts that are asked over all configs. */
+/* A sample of contexts, asked over all configs. */
 struct sample {
     const char *salt; // of the draw
     int contexts, questions;
 };
 
-/* The first contexts of a draw, as many as the budget allows; two at the least. */
+/* Lists the first contexts of a draw that the budget allows, but at least two. */
 static int list_sample(struct aim_job *j, struct aim_out *out, const struct sample *s, struct err *err)
 {
     size_t n = (size_t)j->contexts.n + 1, n_configs = (size_t)j->table.n_configs;
@@ -323,15 +321,15 @@ static int list_pilot(struct aim_job *j, struct aim_out *out, struct err *err)
     return 0;
 }
 
-/* ---- by what is believed -------------------------------------------------------------------- */
+/* ---- lists by predictions -------------------------------------------------------------------- */
 
-/* What planner/aim.h goes by, beside the plan. By row of the planner's table. */
+/* The inputs of planner/aim.h. Arrays are by row of the planner's table. */
 struct aiming {
     struct placement_plan plan;
     struct placement_aim aim;
     struct belief belief;
     double *visit;
-    int *n_questions, *context; // context: of CONTEXTS; -1
+    int *n_questions, *context; // context: index in CONTEXTS, or -1
 };
 
 static void aiming_release(struct aiming *a)
@@ -359,7 +357,7 @@ static int set_costs(struct aiming *a, const struct aim_job *j, const struct pla
     return 0;
 }
 
-/* Prices, and what the plan gains over recomputing everything. */
+/* Solves for prices. *gain: the plan's gain over recomputing everything. */
 static int plan_now(struct aiming *a, struct placement_input *in, double *gain, struct err *err)
 {
     struct plan_effort effort = { 0 };
@@ -389,7 +387,7 @@ static int write_requests(struct aim_job *j, struct aim_out *out, const struct a
     return code;
 }
 
-/* The problem that planner/aim.h solves. */
+/* Sets up the problem of planner/aim.h. */
 static int pose(struct aiming *a, const struct aim_job *j, const struct placement_input *in, struct err *err)
 {
     if (set_costs(a, j, in, err))
@@ -427,7 +425,7 @@ static int list_by_belief(struct aim_job *j, struct aim_out *out, struct placeme
     return code;
 }
 
-/* The planner takes the table over; a list needs its names still. */
+/* The planner takes the table over, but the list still needs its names. */
 static int list_aimed(struct aim_job *j, struct aim_out *out, struct err *err)
 {
     const struct aim_options *opt = j->opt;
@@ -455,7 +453,7 @@ static int list_aimed(struct aim_job *j, struct aim_out *out, struct err *err)
     return code;
 }
 
-/* ---- any list --------------------------------------------------------------------------------- */
+/* ---- every list ------------------------------------------------------------------------------- */
 
 int aim_list(struct aim_job *j, struct aim_out *out, struct err *err)
 {

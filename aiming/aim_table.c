@@ -1,6 +1,6 @@
-/* aim_table.c - one table of everything that evp-aim goes by: a row for each context in the order of CONTEXTS, then the
- * rows that TABLE has besides, by id. So numbers do not depend on how TABLE came about. Contexts that TABLE lacks are
- * tokenised, as evp-profile would; that needs the model's header and tokenizer alone. */
+/* aim_table.c - makes evp-aim's table: a row for each context in the order of CONTEXTS, then the other rows of TABLE by
+ * id, so that numbers do not depend on the history of TABLE. Contexts that TABLE lacks are tokenised like in
+ * evp-profile, which needs only the model's header and tokenizer. */
 #include "aiming/aim_job.h"
 
 #include "engine/model/model.h"
@@ -33,7 +33,7 @@ static int trained_context(const struct aim_job *j, int q)
     return is->split == SPLIT_TRAIN ? map_find(&j->contexts.ids, is->context, strlen(is->context)) : -1;
 }
 
-/* Questions by a checksum of their ids: any first few of a context are a fair sample of them. */
+/* Orders questions by a checksum of their ids, so that the first few of a context are a fair sample. */
 static int share_train(struct aim_job *j, struct err *err)
 {
     size_t n = (size_t)j->contexts.n + 1, n_questions = (size_t)j->questions.n + 1;
@@ -90,7 +90,7 @@ void aim_release(struct aim_job *j)
 
 /* ---- contexts that the table lacks ---------------------------------------------- */
 
-/* What tokenising takes. */
+/* The data for tokenising. */
 struct newcomers {
     struct config *config;
     int n_configs;
@@ -98,8 +98,8 @@ struct newcomers {
     struct tokenizer *tokenizer;
     struct kv_shape shape;
     char model_digest[DIGEST_HEX];
-    struct cells cells;   // names the contexts
-    struct shards shards; // empty ones
+    struct cells cells;   // lists the contexts
+    struct shards shards; // empty
     struct grid_input input;
     struct grid grid;
 };
@@ -118,13 +118,13 @@ static bool is_known(const struct aim_job *j, const char *id)
     return map_find(&j->names.contexts, id, strlen(id)) >= 0;
 }
 
-/* The configs of --configs, or those of TABLE. */
+/* Lists the configs of --configs, or of TABLE. */
 static int list_configs(const struct aim_job *j, struct newcomers *n, struct err *err)
 {
     struct buf names = { 0 };
 
     if (!j->opt->configs && !j->known.n_configs)
-        return err_set(err, ERR_USAGE, "--configs is missing: without a table nothing says what to try");
+        return err_set(err, ERR_USAGE, "give --configs or a table");
     for (int v = 0; v < j->known.n_configs && !j->opt->configs; v++)
         buf_printf(&names, "%s%s", v ? "," : "", j->known.config_name[v]);
     int code = buf_failed(&names) ? err_nomem(err) : 0;
@@ -134,13 +134,13 @@ static int list_configs(const struct aim_job *j, struct newcomers *n, struct err
     return code;
 }
 
-/* Says what differs: two models of one name do in their digests. */
+/* Names the difference: two models of one name differ in their digests. */
 static int refuse_model(const struct table *known, const struct newcomers *n, const char *name, struct err *err)
 {
     if (strcmp(known->model, name) != 0)
         return err_set(err, ERR_FORMAT, "the table was made with model '%s', not with '%s'", known->model, name);
     return err_set(err, ERR_FORMAT,
-                   "the table was made with another model of the name '%s': its weights or its tokenizer differ "
+                   "the table was made with another model named '%s': its weights or its tokenizer differ "
                    "(digest %.12s..., not %.12s...)",
                    name, known->model_digest, n->model_digest);
 }
@@ -200,7 +200,7 @@ static int by_id(const void *a, const void *b)
     return strcmp(((const struct named *)a)->id, ((const struct named *)b)->id);
 }
 
-/* The rows that TABLE has and CONTEXTS has not, by id. */
+/* Lists the rows of TABLE that are not in CONTEXTS, by id. */
 static int name_others(const struct aim_job *j, struct named *at, int *n)
 {
     int first = *n;
@@ -213,7 +213,7 @@ static int name_others(const struct aim_job *j, struct named *at, int *n)
     return 0;
 }
 
-/* The names of all rows and configs in their order, and nothing else. */
+/* Makes a table with only the names of all rows and configs, in order. */
 static int name_rows(struct table *out, const struct aim_job *j, const struct newcomers *n, struct err *err)
 {
     struct named *at = calloc((size_t)j->contexts.n + (size_t)j->known.n_contexts + 1, sizeof(*at));
@@ -245,7 +245,7 @@ static int name_rows(struct table *out, const struct aim_job *j, const struct ne
     return code;
 }
 
-/* What evp-score found, which uniting leaves out. */
+/* Copies the scores, which uniting leaves out. */
 static int copy_quality(struct table *t, const struct table *from, struct err *err)
 {
     if (table_alloc_scores(t, 0, err))
@@ -293,7 +293,7 @@ static int unite(struct aim_job *j, const struct newcomers *n, struct err *err)
     return code;
 }
 
-/* ---- what is believed ---------------------------------------------------------------- */
+/* ---- predictions --------------------------------------------------------------------- */
 
 static int believe(struct aim_job *j, struct err *err)
 {
@@ -301,7 +301,7 @@ static int believe(struct aim_job *j, struct err *err)
     double n_asked;
     int code = j->opt->prior ? table_read(&prior, j->opt->prior, TABLE_ALL, err) : 0;
 
-    if (!code && !j->known.n_contexts && /* what will compute is not known yet */
+    if (!code && !j->known.n_contexts && /* the device is not known yet */
         (table_set_text(&j->table.backend, prior.backend, err) || table_set_text(&j->table.dtype, prior.dtype, err)))
         code = err->code;
     if (!code && j->opt->prior && score_prior(&j->prior, &prior, &j->table, err))
@@ -312,7 +312,7 @@ static int believe(struct aim_job *j, struct err *err)
         code = score_predict(&j->table, j->opt->prior ? &j->prior : NULL, &n_asked, err);
     if (!code && j->known.n_contexts && !(n_asked > 0))
         code = err_set(err, ERR_FORMAT,
-                       "the table does not say how many questions its qualities rest on: run evp-score on it");
+                       "the table lacks the numbers of questions behind its qualities: run evp-score on it");
     table_release(&prior);
     return code;
 }
@@ -326,7 +326,7 @@ static int read_known(struct aim_job *j, const char *path, struct err *err)
     return table_rows_add(&j->names, &j->known, err);
 }
 
-/* Does the table lack a context or a config that is wanted? */
+/* Does the table lack a wanted context or config? */
 static bool lacks_some(const struct aim_job *j, const struct newcomers *n)
 {
     for (int c = 0; c < j->contexts.n; c++)
@@ -357,7 +357,7 @@ int aim_table(struct aim_job *j, const char *path, struct err *err)
     if (!code)
         code = list_configs(j, &n, err);
     bool lacks = !code && lacks_some(j, &n);
-    if (!code && (lacks || j->opt->run)) /* what will answer must be what answered */
+    if (!code && (lacks || j->opt->run)) /* new answers must come from the same model */
         code = open_model(j, &n, err);
     if (!code && j->opt->run)
         code = check_answers(j, err);

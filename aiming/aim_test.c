@@ -1,6 +1,6 @@
-/* aim_test.c - the test questions of each context over the variant that a plan chose. Answers to test questions never
- * decide anything, so those over all other variants would only cost time. A context that is not compressed needs none:
- * its answers are the reference's. */
+/* aim_test.c - lists the test questions of each context over the variant that a plan chose. Answers to test questions
+ * never decide anything, so other variants would only cost time. A context that is not compressed needs none: its
+ * answers are the reference's. */
 #include "aiming/aim_job.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 struct test_list {
     struct aim_job *job;
     struct manifest manifest;
-    int **test, *n_test; // (contexts): numbers of the test questions of each
-    int *numbers;        // what test points into
+    int **test, *n_test; // (contexts): numbers of each context's test questions
+    int *numbers;        // the memory of `test`
     struct aim_tested counts;
 };
 
@@ -57,7 +57,7 @@ static int share_tests(struct test_list *a, struct err *err)
     return 0;
 }
 
-/* The row of one placement, where it needs one. */
+/* Writes the row of a placement, if it needs one. */
 static int put_row(struct test_list *a, struct rows_out *out, const struct placement *p, struct err *err)
 {
     int c = map_find(&a->job->contexts.ids, p->id, strlen(p->id));

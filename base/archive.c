@@ -1,5 +1,5 @@
-/* archive.c - one walk over the entries. Each is checked by what its header says before anything of it is read, and by
- * what comes out of it while it is read; entries that are skipped count with the size in their header.
+/* archive.c - one walk over the entries. An entry's header is checked before its contents are read, and its actual size
+ * while they are read; a skipped entry counts with the size in its header.
  */
 #include "base/archive.h"
 
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { READ_BLOCK = 1 << 16, MAX_SHOWN = 200 }; /* bytes; MAX_SHOWN: of a name in a message of at most 500 */
+enum { READ_BLOCK = 1 << 16, MAX_SHOWN = 200 }; /* bytes; MAX_SHOWN: of a name in a message */
 
 struct walk {
     struct archive *archive;
@@ -24,10 +24,10 @@ struct walk {
     uint64_t packed;   // bytes of the archive
     uint64_t produced; // bytes of its entries so far, read or skipped
     int n_entries;
-    struct buf bytes; // of the entry at hand
+    struct buf bytes; // of the current entry
 };
 
-/* ---- sentences ------------------------------------------------------------ */
+/* ---- messages ------------------------------------------------------------- */
 
 static int refuse(const struct walk *w, const char *name, const char *why, struct err *err)
 {
@@ -41,28 +41,28 @@ static int library_failure(const struct walk *w, const char *name, struct err *e
 
     if (!why)
         why = "unknown reason";
-    int n = (int)strcspn(why, "\n"); /* some of its messages end in a line break */
+    int n = (int)strcspn(why, "\n"); /* some messages end in a line break */
     if (!name)
         return err_set(err, ERR_FORMAT, "%s is damaged or cut: %.*s", w->source->label, n, why);
     return err_set(err, ERR_FORMAT, "%s entry '%.*s' is damaged or cut: %.*s", w->source->label, MAX_SHOWN, name, n,
                    why);
 }
 
-/* ---- what is refused ------------------------------------------------------ */
+/* ---- refusals ------------------------------------------------------------- */
 
-/* Knows both kinds of slash, since archives come from every system. */
+/* Both kinds of slash count: archives come from every system. */
 static bool leaves_folder(const char *name)
 {
     bool drive = name[0] && name[1] == ':';
 
     if (drive || name[0] == '/' || name[0] == '\\')
         return true;
-    for (const char *part = name;; part++) {
-        size_t n = strcspn(part, "/\\");
-        if (n == 2 && part[0] == '.' && part[1] == '.')
+    for (const char *at = name;; at++) {
+        size_t n = strcspn(at, "/\\");
+        if (n == 2 && at[0] == '.' && at[1] == '.')
             return true;
-        part += n;
-        if (!*part)
+        at += n;
+        if (!*at)
             return false;
     }
 }
@@ -161,8 +161,8 @@ static int walk_entries(struct walk *w, struct err *err)
     }
 }
 
-/* Only what libarchive reads by itself: its other filters run programs. The reader of zip begins with the directory at
- * the end, so a zip that was cut is not taken for one. */
+/* Only the filters built into libarchive: the others run programs. The zip reader begins with the directory at the end
+ * of the file, so it rejects a truncated zip. */
 static void support_filters(struct archive *a)
 {
     archive_read_support_filter_gzip(a);
@@ -197,7 +197,7 @@ static int open_source(struct walk *w, struct err *err)
     if (got == ARCHIVE_OK)
         return 0;
     int why = archive_errno(w->archive);
-    if (why == EILSEQ) /* libarchive's code for a format that none of its readers takes */
+    if (why == EILSEQ) /* libarchive's code for an unknown format */
         return ARCHIVE_NONE;
     if (why <= 0)
         return library_failure(w, NULL, err);
@@ -228,7 +228,7 @@ static int keep_bytes(void *arg, const char *name, const char *bytes, size_t n, 
     return buf_failed(out) ? err_nomem(err) : 0;
 }
 
-/* Does a file begin as the compressed files do that are read here? */
+/* Does a file begin like one of the supported compressed files? */
 static bool is_compressed(const char *path)
 {
     static const struct {
@@ -298,7 +298,7 @@ int archive_unpack(struct buf *out, const char *path, struct err *err)
     return code;
 }
 
-/* ---- a compressed file, piece by piece -------------------------------------------------- */
+/* ---- a compressed file, block by block -------------------------------------------------- */
 
 enum { STREAM_BLOCK = 1 << 20 };
 

@@ -1,4 +1,4 @@
-/* array.c - how arrays grow: to twice their size at least, so that n pushes copy at most 2n elements. */
+/* array.c - arrays grow to at least twice their size, so that n pushes copy at most 2n elements. */
 #include "base/array.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ size_t array_grow(void *slot, size_t size, size_t want, size_t cap, size_t limit
         next = FIRST_CAP;
     if (next < want || next > SIZE_MAX / size)
         next = want;
-    memcpy(&at, slot, sizeof(at)); /* a pointer to whatever type the array has */
+    memcpy(&at, slot, sizeof(at)); /* a pointer to any type */
     at = realloc(at, next * size);
     if (!at)
         return cap;

@@ -7,7 +7,7 @@
  *     if (ARRAY_GROW(&names, names.n + 8))                  // space for 8 more; n stays
  *         return err_nomem(err);
  *
- * Both give 0; or -1 without memory, which leaves the array as it was. An int array ends at INT_MAX elements.
+ * Both give 0; or -1 without memory, with the array unchanged. An array with int counts has at most INT_MAX elements.
  */
 #ifndef EVP_ARRAY_H
 #define EVP_ARRAY_H
@@ -26,7 +26,7 @@
 
 #define ARRAY_PUSH(a, ...) (ARRAY_GROW(a, (size_t)(a)->n + 1) ? -1 : ((a)->at[(a)->n++] = (__VA_ARGS__), 0))
 
-/* What ARRAY_GROW calls. slot: address of a pointer to `cap` elements of `size` bytes, which gets space for `want` or
+/* For ARRAY_GROW alone. slot: the address of a pointer to `cap` elements of `size` bytes. Makes space for `want` or
  * more, at most `limit`. Returns the new cap, or the old one without memory or above the limit. */
 size_t array_grow(void *slot, size_t size, size_t want, size_t cap, size_t limit);
 

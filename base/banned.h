@@ -1,7 +1,7 @@
-/* banned.h - functions this project does not use, turned into compile errors that name them.
+/* banned.h - turns unsafe functions into compile errors that name them.
  *
- * The Makefile includes it into every C file (-include), so nobody can forget it. Each has a safer replacement:
- * buf_printf or snprintf for text, base/parse.h for numbers, base/rng.h for random numbers, gmtime_r for dates.
+ * The Makefile includes it into every C file (-include). Safer replacements: buf_printf or snprintf for text,
+ * base/parse.h for numbers, base/rng.h for random numbers, gmtime_r for dates.
  */
 #ifndef EVP_BANNED_H
 #define EVP_BANNED_H

@@ -1,4 +1,4 @@
-/* Every way to add bytes goes through buf_reserve(), which alone allocates and alone fails. */
+/* buf.c - all bytes are added through buf_reserve(), which alone allocates and fails. */
 #include "base/buf.h"
 
 #include "base/array.h"

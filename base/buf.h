@@ -1,8 +1,7 @@
 /* buf.h - bytes that grow.
  *
- * A zeroed struct is an empty buffer. A failed allocation sticks: later calls do nothing, and buf_failed() says so once
- * at the end, so that code which builds text needs no check per line. The bytes are always followed by a NUL that `n`
- * does not count.
+ * A zeroed struct is an empty buffer. After a failed allocation later calls do nothing, so one buf_failed() at the end
+ * is enough. A NUL always follows the bytes; `n` does not count it.
  *
  *     struct buf b = { 0 };
  *     buf_printf(&b, "%s has %d rows", name, n);
@@ -21,7 +20,7 @@ struct buf {
     bool failed;
 };
 
-/* Makes sure that `more` bytes fit after the end; returns where they go, or NULL. */
+/* Makes space for `more` bytes after the end; returns their address, or NULL. */
 char *buf_reserve(struct buf *b, size_t more);
 
 void buf_add(struct buf *b, const void *bytes, size_t n);
@@ -29,7 +28,7 @@ void buf_adds(struct buf *b, const char *s);
 void buf_addc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The text, "" when nothing was added. Borrowed until the next call. */
+/* The text, "" if empty. Borrowed until the next call. */
 const char *buf_str(const struct buf *b);
 
 bool buf_failed(const struct buf *b);

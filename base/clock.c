@@ -1,4 +1,4 @@
-/* CLOCK_MONOTONIC and CLOCK_REALTIME as seconds. */
+/* clock.c - CLOCK_MONOTONIC and CLOCK_REALTIME as seconds. */
 #include "base/clock.h"
 
 #include "base/parse.h"

@@ -2,11 +2,11 @@
 #ifndef EVP_CLOCK_H
 #define EVP_CLOCK_H
 
-/* Seconds on a clock that only goes forward; differences mean something, values do not. */
+/* Seconds on a monotonic clock; only differences are meaningful. */
 double clock_now(void);
 
-/* Whole seconds since 1970, UTC. Where the variable SOURCE_DATE_EPOCH is set to a number, that number: who wants the
- * same bytes from the same inputs sets it. */
+/* Whole seconds since 1970, UTC; or the environment variable SOURCE_DATE_EPOCH, if it is a number, for reproducible
+ * output. */
 double clock_utc(void);
 
 #endif

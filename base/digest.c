@@ -1,4 +1,4 @@
-/* The only file that knows OpenSSL and xxHash: their states are handed out under our own names. */
+/* digest.c - hides OpenSSL and xxHash: callers see their states under our own names. */
 #include "base/digest.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { DIGEST_PIECE = 1 << 16 }; // bytes of a file in the processor's caches at a time
+enum { DIGEST_BLOCK = 1 << 16 }; // bytes: a block fits the processor's caches
 
 uint64_t digest_xxh3(const void *bytes, size_t n)
 {
@@ -21,10 +21,10 @@ uint64_t digest_xxh3_seeded(const void *bytes, size_t n, uint64_t seed)
     return XXH3_64bits_withSeed(bytes, n, seed);
 }
 
-/* What printf() makes of "%016llx", for payloads that are smaller than what that takes. */
+/* Like printf("%016llx"), but fast: small payloads take less time than printf(). */
 static void put_hex(uint64_t v, char hex[XXH3_HEX])
 {
-    XXH64_canonical_t bytes; // the highest first
+    XXH64_canonical_t bytes; // big-endian
 
     XXH64_canonicalFromHash(&bytes, v);
     digest_hex(bytes.digest, sizeof(bytes.digest), hex);
@@ -60,7 +60,7 @@ void checksum_end(struct checksum *c, char hex[XXH3_HEX])
     XXH3_freeState((XXH3_state_t *)c);
 }
 
-/* struct digest is EVP_MD_CTX under another name, so that only this file knows OpenSSL. */
+/* struct digest is EVP_MD_CTX under another name. */
 struct digest *digest_new(struct err *err)
 {
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
@@ -169,7 +169,7 @@ int digest_sha256(const void *bytes, size_t n, char hex[DIGEST_HEX], struct err 
 
 int digest_file(const char *path, char hex[DIGEST_HEX], struct err *err)
 {
-    char piece[DIGEST_PIECE];
+    char block[DIGEST_BLOCK];
     struct digest *d = digest_new(err);
     FILE *f = d ? fopen(path, "rb") : NULL;
     int code = d ? 0 : err->code;
@@ -179,8 +179,8 @@ int digest_file(const char *path, char hex[DIGEST_HEX], struct err *err)
     if (f)
         setvbuf(f, NULL, _IONBF, 0);
     for (size_t n = 1; f && n > 0;) {
-        n = fread(piece, 1, sizeof(piece), f);
-        digest_add(d, piece, n);
+        n = fread(block, 1, sizeof(block), f);
+        digest_add(d, block, n);
     }
     if (f && ferror(f))
         code = err_set(err, ERR_IO, "cannot read '%s': %s", path, strerror(errno));
@@ -190,7 +190,7 @@ int digest_file(const char *path, char hex[DIGEST_HEX], struct err *err)
     return code;
 }
 
-/* Has no branch per character: a million rows have two million digests. */
+/* No branch per character, for speed: a million rows have two million digests. */
 bool digest_is_hex(const char *s)
 {
     unsigned char wrong = 0;

@@ -1,4 +1,4 @@
-/* Messages have a fixed size, so that reporting an error needs no memory; what does not fit is cut. */
+/* err.c - messages have a fixed size, so that reporting an error needs no memory; longer ones are cut. */
 #include "base/err.h"
 
 #include <stdarg.h>

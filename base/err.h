@@ -1,14 +1,14 @@
-/* err.h - how a function says that it failed, and why.
+/* err.h - how functions report failures.
  *
  * A function that can fail returns `int`: 0, or a negative code from ERR_LIST (functions that return a pointer return
  * NULL). Its last parameter is `struct err *err`, owned by the caller, usually on its stack. The function that meets
- * the failure fills it with err_set(); each caller that knows more about the circumstances puts that in front with
- * err_wrap(). Nothing below cmd/ prints a failure or ends the process.
+ * the failure fills it with err_set(); callers that know more put it in front with err_wrap(). Nothing below cmd/
+ * prints a failure or ends the process.
  *
  *     if (fd < 0)
  *         return err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno));
  *
- * Sentences: lower case, no full stop, the failure first, the subject in single quotes.
+ * Messages: one sentence, lower case, no full stop, the failure first, the subject in single quotes.
  */
 #ifndef EVP_ERR_H
 #define EVP_ERR_H
@@ -24,10 +24,10 @@
     X(ERR_DEVICE, -7, 5) /* no such backend, or it cannot compute this */                                              \
     X(ERR_LOST, -8, 1)   /* the device failed after it was opened: nothing more can be computed */
 
-/* The statuses every tool ends with; printed by --help and in the man pages. */
+/* The exit statuses of every tool; --help and the man pages print them. */
 #define EXIT_LIST(X)                                                                                                   \
     X(0, "success")                                                                                                    \
-    X(1, "failed: a file, memory, disk or capacity, a device in the middle, or rows that had to be left out")          \
+    X(1, "failed: file, memory, disk, capacity, a device at work, or rows left out")                                   \
     X(2, "the command line is wrong")                                                                                  \
     X(3, "an input is malformed, cut, inconsistent, empty or of another version")                                      \
     X(4, "a remote service is unreachable, refuses, or answers nonsense")                                              \
@@ -53,13 +53,13 @@ extern "C" {
 /* Fills *err and returns `code`. */
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Puts "fmt: " in front of the message and returns the code it had. */
+/* Puts "fmt: " in front of the message; returns err->code. */
 int err_wrap(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* err_set(err, ERR_NOMEM, ...) with the usual sentence. */
+/* err_set(err, ERR_NOMEM, ...) with the usual message. */
 int err_nomem(struct err *err);
 
-/* What main() returns for a code. */
+/* The exit status for a code. */
 int err_exit_status(int code);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Reading, then writing through a temporary file, then what the tools ask about paths. */
+/* file.c - reading, then writing through a temporary file, then questions about paths. */
 #include "base/file.h"
 
 #include "base/unconst.h"
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A map takes the lock of all of the process's memory, twice; threads that open small files would wait for it. */
+/* Mapping and unmapping lock the whole address space, so threads that open small files would wait for each other. */
 enum { MAP_MIN = 1 << 16 };
 
 static int read_open(struct file_map *map, int fd, struct err *err)
@@ -78,7 +78,7 @@ int file_map(struct file_map *map, const char *path, struct err *err)
 void file_map_forget(const struct file_map *map)
 {
     if (map->at && !map->copy)
-        madvise(unconst(map->at), map->n, MADV_DONTNEED); // pages nobody has written to: nothing is lost
+        madvise(unconst(map->at), map->n, MADV_DONTNEED); // the pages are unmodified: nothing is lost
 }
 
 int file_read(struct buf *text, const char *path, size_t limit, struct err *err)
@@ -138,7 +138,7 @@ static int create_special(struct file_out *out, struct err *err)
     return err->code;
 }
 
-/* Puts random letters in place of the six that a path ends with. */
+/* Replaces the last six characters of a path by random letters. */
 static bool draw_letters(char *path)
 {
     enum { LETTERS = 6 };
@@ -153,10 +153,10 @@ static bool draw_letters(char *path)
     return true;
 }
 
-enum { TRIES = 100 }; // to find a name that nothing has
+enum { TRIES = 100 }; // to find an unused name
 
-/* Opens a new file with a random name. As mkstemp(), but the process's umask decides on the mode, without being asked
- * for: other threads may create files, too. */
+/* Opens a new file with a random name. Like mkstemp(), but with the mode of the process's umask. Calling umask() to
+ * read it would affect files that other threads create. */
 static int create_temp(char *path)
 {
     int fd = -1;
@@ -179,7 +179,7 @@ static char *parent_of(const char *path)
     return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 }
 
-/* A file without a name can get one through /proc alone. */
+/* Needs /proc: only through it can a nameless file get a name. */
 static int create_nameless(const char *path)
 {
     char *parent = access("/proc/self/fd", X_OK) == 0 ? parent_of(path) : NULL;
@@ -201,7 +201,7 @@ static int open_stream(struct file_out *out, int fd, struct err *err)
     return err_nomem(err);
 }
 
-/* Sets the paths; a device or a pipe is opened: 1. */
+/* Sets the paths: 0. Opens a device or a pipe: 1. */
 static int begin_out(struct file_out *out, const char *path, struct err *err)
 {
     struct buf temp = { 0 };
@@ -248,7 +248,8 @@ int file_create(struct file_out *out, const char *path, struct err *err)
     }
     code = create_named(out, err);
     if (!code)
-        flock(fileno(out->f), LOCK_EX | LOCK_NB); /* file_sweep() lets it be; without locks it sweeps nothing either */
+        flock(fileno(out->f),
+              LOCK_EX | LOCK_NB); /* file_sweep() skips locked files; without locks it removes nothing */
     return code;
 }
 
@@ -259,7 +260,7 @@ static int sync_dir(const char *path, struct err *err)
 
     if (fd < 0)
         return err_set(err, ERR_IO, "cannot open folder '%s': %s", path, strerror(errno));
-    int failed = fsync(fd) && errno != EINVAL && errno != EROFS; /* some file systems have nothing to flush */
+    int failed = fsync(fd) && errno != EINVAL && errno != EROFS; /* some file systems cannot flush a folder */
     int why = errno;
     close(fd);
     return failed ? err_set(err, ERR_IO, "cannot flush folder '%s': %s", path, strerror(why)) : 0;
@@ -282,7 +283,7 @@ int file_rename(const char *from, const char *to, struct err *err)
     return sync_parent(to, err);
 }
 
-/* Gives a file without a name its own name if that is free: 1. Else a random one, to be renamed from: 0; -1: cannot. */
+/* Gives a nameless file its final name if that is free: 1. Otherwise a temporary name, for a rename: 0. -1: failed. */
 static int name_file(struct file_out *out)
 {
     char fd[64];
@@ -298,7 +299,8 @@ static int name_file(struct file_out *out)
     return -1;
 }
 
-/* Flushes the stream and gives the file its name, but for a name that another file has: that is left to a rename. */
+/* Flushes and closes the stream; gives a nameless file its name. *named: the name is the final one, no rename is
+ * needed. */
 static int finish(struct file_out *out, bool *named, struct err *err)
 {
     int got = 0;
@@ -350,7 +352,7 @@ static bool is_temp(const char *name, const char *suffix)
            strncmp(name + n - TAIL - end, suffix, end) == 0;
 }
 
-/* The lock tells whether somebody writes it; between making and locking a file pass moments, so young ones stay. */
+/* A locked file is being written. A new file is unlocked for a moment, so young files stay. */
 static void sweep_file(int dir, const char *name)
 {
     enum { YOUNG = 60 }; // seconds

@@ -1,5 +1,5 @@
-/* One CURLM holds all exchanges. Each has a struct transfer, which curl carries as CURLOPT_PRIVATE and which is also in
- * a list, so that http_close() finds what is still in flight.
+/* http.c - one CURLM holds all exchanges. Each has a struct transfer, which curl carries as CURLOPT_PRIVATE; a list of
+ * them lets http_close() find those in flight.
  */
 #include "base/http.h"
 
@@ -12,12 +12,12 @@
 struct http {
     CURLM *multi;
     struct curl_slist *headers;
-    struct http_options o; // bearer is not kept here
+    struct http_options o; // without bearer
     struct transfer *flying;
 };
 
 struct transfer {
-    struct transfer *next, **from; // list of what is in flight
+    struct transfer *next, **from; // list of transfers in flight
     CURL *easy;
     void *tag;
     struct buf body;
@@ -56,7 +56,7 @@ static CURLcode set_options(struct http *h, struct transfer *t, const char *url,
     CURL *e = t->easy;
     CURLcode bad = CURLE_OK;
 
-    /* POSTFIELDSIZE before COPYPOSTFIELDS: that is when the bytes are copied. */
+    /* POSTFIELDSIZE before COPYPOSTFIELDS, which copies that many bytes. */
     bad = bad ? bad : curl_easy_setopt(e, CURLOPT_URL, url);
     bad = bad ? bad : curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
     bad = bad ? bad : curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->n);
@@ -132,7 +132,7 @@ static void fill_reply(struct http_reply *r, struct transfer *t, CURLcode code)
     t->body = (struct buf){ 0 };
 }
 
-/* The next exchange that has ended, if any. */
+/* The next finished exchange, if any. */
 static bool take_reply(struct http *h, struct http_reply *reply)
 {
     int more;
@@ -190,7 +190,7 @@ static bool add_headers(struct http *h, const char *bearer)
 {
     struct buf line = { 0 };
 
-    /* "Expect:" takes away curl's "Expect: 100-continue", which costs a second on servers that ignore it. */
+    /* "Expect:" removes curl's "Expect: 100-continue", which costs a second on servers that ignore it. */
     bool ok = add_header(h, "Content-Type: application/json") && add_header(h, "Expect:");
     if (ok && bearer) {
         buf_printf(&line, "Authorization: Bearer %s", bearer);

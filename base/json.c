@@ -1,5 +1,5 @@
-/* Reading is cJSON plus two refusals (NUL characters, a second value); writing is our own, because cJSON builds a
- * tree first and prints numbers with 17 digits.
+/* json.c - reading is cJSON plus two refusals (NUL characters, a second value); writing is our own, because cJSON
+ * builds a tree first and prints numbers with 17 digits.
  */
 #include "base/json.h"
 
@@ -69,7 +69,7 @@ const struct json *json_get(const struct json *object, const char *name)
 {
     if (!cJSON_IsObject(node(object)))
         return NULL;
-    const cJSON *m = node(object)->child; /* most names differ in their first letters */
+    const cJSON *m = node(object)->child; /* most names differ in the first letter */
     while (m && (m->string[0] != name[0] || strcmp(m->string, name) != 0))
         m = m->next;
     return (const struct json *)m;
@@ -249,7 +249,7 @@ static void put_string(struct buf *b, const char *s, size_t n)
     buf_addc(b, '"');
 }
 
-/* Begins a member or an element: its comma and its name. */
+/* Writes the comma and name of a member or an element. */
 static void begin_value(struct json_out *w, const char *name)
 {
     if (w->comma)

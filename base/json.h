@@ -1,8 +1,8 @@
 /* json.h - JSON read with cJSON, and written straight into a buffer.
  *
- * Reading: json_parse() gives a tree; json_get()/json_at() walk it; the typed getters say what is wrong in one
- * sentence ("field 'drop' is not a number"), which the caller wraps with file and line. Strings are borrowed from the
- * tree. A text with "\u0000" is refused, because strings here end at their NUL.
+ * Reading: json_parse() gives a tree; json_get()/json_at() walk it; the typed getters report errors as one sentence
+ * ("field 'drop' is not a number"), which the caller wraps with file and line. Strings are borrowed from the tree. A
+ * text with "\u0000" is refused, because strings here end at a NUL.
  *
  * Writing: no tree. Members appear in the order they are added, numbers in their shortest exact form, strings with
  * malformed UTF-8 replaced by U+FFFD, so the same values give the same bytes.
@@ -27,12 +27,11 @@
 
 struct json; // a node of a parsed tree
 
-/* NULL with ERR_FORMAT when the n bytes are not exactly one JSON value. Free the root with json_free(). */
+/* NULL with ERR_FORMAT unless the n bytes are exactly one JSON value. Free the root with json_free(). */
 struct json *json_parse(const char *text, size_t n, struct err *err);
 void json_free(struct json *root);
 
-/* Lookup. NULL node, wrong type or absence gives NULL. Member names match exactly; of two equal names the first counts.
- */
+/* Lookup: a NULL node, wrong type or absence gives NULL. Names match exactly; of two equal names the first counts. */
 const struct json *json_get(const struct json *object, const char *name);
 const struct json *json_at(const struct json *array, int i); // O(i): walk arrays with json_first/json_next
 const struct json *json_first(const struct json *array_or_object);
@@ -50,17 +49,17 @@ const char *json_text(const struct json *v); // NULL unless a string
 double json_real(const struct json *v);      // NAN unless a number
 bool json_true(const struct json *v);
 
-/* The member `name` of an object, which must be there and of the type; ERR_FORMAT with a sentence otherwise.
- * json_want_int also refuses fractions and what a double cannot hold exactly (2^53). */
+/* The member `name` of an object; ERR_FORMAT if it is missing or of another type. json_want_int also refuses fractions
+ * and integers beyond 2^53, which a double cannot hold exactly. */
 int json_want_text(const struct json *object, const char *name, const char **out, struct err *err) MUST_CHECK;
 int json_want_real(const struct json *object, const char *name, double *out, struct err *err) MUST_CHECK;
 int json_want_int(const struct json *object, const char *name, int64_t *out, struct err *err) MUST_CHECK;
 
-/* The same of a value, which sentences call by the name; NULL is missing. */
+/* The same for a value; `name` is for messages; NULL counts as missing. */
 int json_to_real(const struct json *v, const char *name, double *out, struct err *err) MUST_CHECK;
 int json_to_int(const struct json *v, const char *name, int64_t *out, struct err *err) MUST_CHECK;
 
-/* Of a member, but absence or null leaves *out as it was. */
+/* Like json_want_*, but absence or null leaves *out unchanged. */
 int json_may_text(const struct json *object, const char *name, const char **out, struct err *err) MUST_CHECK;
 int json_may_real(const struct json *object, const char *name, double *out, struct err *err) MUST_CHECK;
 int json_may_int(const struct json *object, const char *name, int64_t *out, struct err *err) MUST_CHECK;

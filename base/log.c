@@ -1,4 +1,4 @@
-/* One lock around one state: the running bar and whether it is on the screen. Everything that writes clears the bar
+/* log.c - one lock around one state: the running bar and whether it is on the screen. Every message clears the bar
  * first; the next progress_add() draws it again.
  */
 #include "base/log.h"
@@ -25,7 +25,7 @@ static struct {
     const char *what; /* NULL: no bar */
     int64_t done, total;
     double start, drawn;
-    double end;     // when it will be over, as the caller expects; 0: the caller does not say
+    double end;     // expected end, from progress_left(); 0: not given
     bool on_screen; /* the terminal shows an unfinished bar line */
     char note[NOTE];
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER, .name = "evp", .level = LOG_INFO };
@@ -64,7 +64,7 @@ static void describe(char *out, size_t n_out, double now)
         snprintf(out + n, n_out - (size_t)n, "  %s", state.note);
 }
 
-/* How many bytes of text fit after the bar: a line that wraps could not be cleared again. Characters stay whole. */
+/* Bytes of text that fit after the bar, without splitting a character: a wrapped line could not be cleared. */
 static int fitting(const char *text)
 {
     struct winsize w = { 0 };
@@ -107,7 +107,7 @@ void log_open(const char *name, enum log_level level)
     state.level = level;
 }
 
-/* Messages quote names out of files: control characters do not reach the terminal. */
+/* Messages quote names from files, so control characters must not reach the terminal. */
 static void defuse(char *text)
 {
     for (char *p = text; *p; p++)

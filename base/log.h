@@ -1,14 +1,14 @@
-/* log.h - everything a tool says on stderr: messages, progress, errors.
+/* log.h - messages, progress and errors of a tool on stderr.
  *
- * Levels, in words: an error ends the tool or loses a row; a warning is something the user should know but need not act
- * on; info is one line per stage of the work (the default); debug is for somebody who studies a run (-v).
- * Lines are "evp-plan: text", with "warning: " or "error: " where it applies; control characters become '?'.
+ * Levels: an error ends the tool or loses a row; a warning is something the user should know but need not act on; info
+ * is one line per stage of the work (the default); debug is for studying a run (-v). Lines are "evp-plan: text", with
+ * "warning: " or "error: " where it applies; control characters become '?'.
  *
  * Progress is a bar with rate and time left on a terminal, and a plain line every few seconds elsewhere. Messages and a
  * running bar share the screen: a message clears the bar, which is drawn again below it.
  *
- * This is the one place below cmd/ with state of its own (name, level, the running bar): stderr is one stream. Calls
- * from several threads are serialised.
+ * Only this file below cmd/ has global state (name, level, the running bar), because stderr is one stream. Calls from
+ * several threads are serialised.
  */
 #ifndef EVP_LOG_H
 #define EVP_LOG_H
@@ -33,9 +33,9 @@ int log_failure(const struct err *err);
 /* One bar at a time. `what` is borrowed until the end: "contexts", "tokens". total 0: unknown. */
 void progress_begin(const char *what, int64_t total);
 void progress_add(int64_t done);
-void progress_left(double seconds); // what the rest takes, from now; without it: at the rate so far
+void progress_left(double seconds); // remaining time from now; default: estimated from the rate so far
 void progress_note(const char *fmt, ...)
-    __attribute__((format(printf, 1, 2))); // a word after the bar: what is being worked on
+    __attribute__((format(printf, 1, 2))); // a word after the bar: the current item
 void progress_end(void);                   // the last state stays on screen as a plain line
 
 #endif

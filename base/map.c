@@ -1,6 +1,6 @@
-/* Two tables: an array of the keys in order of arrival, and hash slots with the keys' numbers, at most half of them in
- * use, and half of each hash: other keys on the way are passed without a look at them, which in a large map is memory
- * far away. The bytes of the keys are in blocks of their own, which double in size, so that keys never move.
+/* map.c - two tables: an array of the keys in order of arrival, and hash slots, at most half of them in use. A slot has
+ * a key's number and half of its hash, so that probing skips other keys without touching their distant memory. The
+ * bytes of the keys are in blocks that double in size, so keys never move.
  */
 #include "base/map.h"
 
@@ -46,8 +46,8 @@ static char *keep_key(struct map *m, const char *key, size_t n)
     return copy;
 }
 
-/* The slot of a key: where it is, or the free one where it would go. n_slots > n always, so the walk ends. */
-static uint32_t place(const struct map *m, const char *key, size_t n, uint64_t hash)
+/* The slot of a key, or the free slot for it. n_slots > n always, so the search ends. */
+static uint32_t find_slot(const struct map *m, const char *key, size_t n, uint64_t hash)
 {
     uint32_t mask = m->n_slots - 1, at = (uint32_t)hash & mask;
 
@@ -74,7 +74,7 @@ int map_find(const struct map *m, const char *key, size_t n)
 {
     if (m->n == 0)
         return MAP_ABSENT;
-    return m->slot[place(m, key, n, digest_xxh3_seeded(key, n, m->seed))].number;
+    return m->slot[find_slot(m, key, n, digest_xxh3_seeded(key, n, m->seed))].number;
 }
 
 bool map_reserve(struct map *m, int n)
@@ -99,7 +99,7 @@ bool map_reserve(struct map *m, int n)
     return true;
 }
 
-/* Never 0. Without random bytes, where the map lies is better than nothing. */
+/* Never 0. Without random bytes, the map's address is better than nothing. */
 static uint64_t new_seed(const struct map *m)
 {
     uint64_t seed;
@@ -114,7 +114,7 @@ int map_add(struct map *m, const char *key, size_t n, bool *added)
     if (!m->seed)
         m->seed = new_seed(m);
     uint64_t hash = digest_xxh3_seeded(key, n, m->seed);
-    int found = m->n == 0 ? MAP_ABSENT : m->slot[place(m, key, n, hash)].number;
+    int found = m->n == 0 ? MAP_ABSENT : m->slot[find_slot(m, key, n, hash)].number;
 
     if (added)
         *added = found == MAP_ABSENT;

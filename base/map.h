@@ -1,8 +1,8 @@
-/* map.h - a set of byte strings, numbered in the order they came: id -> row, dataset -> template.
+/* map.h - a set of byte strings, numbered in order of arrival: id -> row, dataset -> template.
  *
- * Keys are copied, into large blocks. Lookup is by XXH3 and open addressing; keys come from files of strangers, so each
- * map has a random seed, and nobody can choose keys that collide. Nothing that a caller sees depends on it: keys are in
- * order of arrival. A zeroed struct is an empty map.
+ * Keys are copied into large blocks. Lookup is by XXH3 and open addressing. Keys may come from hostile files, so each
+ * map has a random seed, and nobody can choose keys that collide; the seed changes nothing that callers see. A zeroed
+ * struct is an empty map.
  */
 #ifndef EVP_MAP_H
 #define EVP_MAP_H
@@ -22,7 +22,7 @@ struct map {
     int n, cap;
     struct map_slot *slot; // (n_slots)
     uint32_t n_slots;
-    uint64_t seed;         // from the first key on
+    uint64_t seed;         // set with the first key
     struct map_keys *keys; // the copies
 };
 
@@ -31,11 +31,10 @@ enum { MAP_NOMEM = -2, MAP_ABSENT = -1 };
 /* The number of a key, or MAP_ABSENT. */
 int map_find(const struct map *m, const char *key, size_t n);
 
-/* The number of a key, which is added if it is absent, or MAP_NOMEM. *added says whether it was; added may be NULL. */
+/* The number of a key, which is added if absent; or MAP_NOMEM. *added: the key is new; added may be NULL. */
 int map_add(struct map *m, const char *key, size_t n, bool *added);
 
-/* Makes space for n keys in all, so that adding them moves nothing; false without memory, which leaves the map as it
- * was. Worth it where many will surely come. */
+/* Makes space for n keys in all, to avoid moves when many are added; false without memory, with the map unchanged. */
 bool map_reserve(struct map *m, int n);
 
 void map_release(struct map *m);

@@ -19,7 +19,7 @@ static size_t distance(const char *a, size_t n_a, const char *b, size_t n_b)
     for (size_t j = 0; j <= n_b; j++)
         row[j] = j;
     for (size_t i = 1; i <= n_a; i++) {
-        size_t before = row[0]; // of the row above, one to the left
+        size_t before = row[0]; // the cell above and to the left
         row[0] = i;
         for (size_t j = 1; j <= n_b; j++) {
             size_t above = row[j];

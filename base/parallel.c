@@ -1,4 +1,4 @@
-/* Threads that take the next number until there is none. */
+/* parallel.c - each thread takes the next number until none is left. */
 #include "base/parallel.h"
 
 #include <pthread.h>
@@ -33,7 +33,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Starts up to n threads; says how many. The process's signals are for its own threads. */
+/* Starts up to n threads and returns how many. They block all signals, which are for the process's own threads. */
 static int start(pthread_t *thread, int n, struct job *job)
 {
     sigset_t all, before;

@@ -1,19 +1,19 @@
-/* parallel.h - work that several threads share. They are there for one call, take no signals, and are joined before it
- * returns, so that libevicpress may use it in somebody else's process, where OpenMP would leave its threads behind: a child
- * of fork() would wait for them for ever.
+/* parallel.h - a loop on several threads. The threads block all signals and are joined before the call returns, so
+ * libevicpress can use them in a host's process. OpenMP would leave its threads behind, and a child of fork() would
+ * wait for them forever.
  *
- *     parallel_do(parallel_threads(), n_pieces, parse_piece, &parsing);        // parse_piece(&parsing, i) for all
+ *     parallel_do(parallel_threads(), n_blocks, parse_block, &parsing);        // parse_block(&parsing, i) for all i
  *
- * What comes out must not depend on which thread did what, or when.
+ * Results must not depend on which thread does what, or when.
  */
 #ifndef EVP_PARALLEL_H
 #define EVP_PARALLEL_H
 
-/* As many threads as this one may use processors, at most 8: a machine that serves has other things to do too. */
+/* The number of processors that this thread may use, at most 8: a serving machine has other work too. */
 int parallel_threads(void);
 
-/* Calls work(arg, i) for i from 0 to n - 1, each once, begun in this order, in this thread and n_threads - 1 more, 63
- * at most; fewer where there is less to do, or no memory for them. */
+/* Calls work(arg, i) once for each i from 0 to n - 1, started in this order, on this thread and at most n_threads - 1
+ * (at most 63) others; fewer if there is less work or no memory. */
 void parallel_do(int n_threads, int n, void (*work)(void *arg, int i), void *arg);
 
 #endif

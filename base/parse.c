@@ -1,5 +1,4 @@
-/* strtoll and strtod, with what they accept beyond a plain number refused; sizes, ranges and shares on top of them;
- * numbers as text. */
+/* parse.c - strtoll and strtod, restricted to plain numbers; sizes, ranges and shares on top; numbers as text. */
 #include "base/parse.h"
 
 #include <ctype.h>
@@ -54,7 +53,7 @@ bool parse_fraction(const char *s, double *out)
     return true;
 }
 
-/* How far a unit shifts (10 for K ... 40 for T), 0 for none; *n: the bytes of s without it. */
+/* The shift of a unit (10 for K ... 40 for T), 0 for none; *n: the bytes of s without it. */
 static int size_unit(const char *s, size_t *n)
 {
     static const char units[] = "KMGT";
@@ -64,7 +63,7 @@ static int size_unit(const char *s, size_t *n)
         end -= end > 1 && s[end - 2] == 'i' ? 2 : 1;
     const char *unit = end ? strchr(units, toupper((unsigned char)s[end - 1])) : NULL;
     if (!unit)
-        return 0; // "512B" is no size: nobody writes it
+        return 0; // "512B" is not a size: nobody writes it
     *n = end - 1;
     return 10 * (int)(unit - units + 1);
 }
@@ -94,7 +93,7 @@ bool parse_size(const char *s, uint64_t *out)
 }
 
 /* The n bytes of s as a number. */
-static bool parse_piece(const char *s, size_t n, double *out)
+static bool parse_number(const char *s, size_t n, double *out)
 {
     char number[TEXT_SHORT];
 
@@ -111,11 +110,11 @@ bool parse_range(const char *s, size_t n, struct range *out)
     const char *slash = dots ? memchr(dots, '/', (size_t)(end - dots)) : NULL, *stop = slash ? slash : end;
     struct range r;
 
-    if (!dots || !parse_piece(s, (size_t)(dots - s), &r.from) ||
-        !parse_piece(dots + 2, (size_t)(stop - dots - 2), &r.to))
+    if (!dots || !parse_number(s, (size_t)(dots - s), &r.from) ||
+        !parse_number(dots + 2, (size_t)(stop - dots - 2), &r.to))
         return false;
     r.step = r.from == floor(r.from) && r.to == floor(r.to) ? 1 : 0.1;
-    if (slash && !parse_piece(slash + 1, (size_t)(end - slash - 1), &r.step))
+    if (slash && !parse_number(slash + 1, (size_t)(end - slash - 1), &r.step))
         return false;
     *out = r;
     return true;
@@ -134,8 +133,8 @@ bool range_number(const struct range *r, int i, double *out)
     return true;
 }
 
-/* A number or a range of n bytes: how many numbers, or -1. */
-static int list_part(const char *s, size_t n, double *at, int max)
+/* A number or a range of n bytes: the count of numbers, or -1. */
+static int list_item(const char *s, size_t n, double *at, int max)
 {
     char number[TEXT_SHORT] = "";
     struct range range;
@@ -158,7 +157,7 @@ int parse_list(const char *s, double *at, int max)
 {
     for (int n = 0;;) {
         size_t length = strcspn(s, ",");
-        int more = list_part(s, length, at + n, max - n);
+        int more = list_item(s, length, at + n, max - n);
         if (more < 0)
             return -1;
         n += more;
@@ -254,7 +253,7 @@ const char *text_seconds(char out[TEXT_SHORT], double s)
     return out;
 }
 
-/* printf takes the decimal point from the locale that a host of the library has set, and it may have several bytes. */
+/* printf() uses the decimal point of the host process's locale, which may have several bytes. */
 static void put_point(char *text)
 {
     static const char others[] = "-+e0123456789";

@@ -1,4 +1,4 @@
-/* parse.h - numbers and sizes from text, checked to the last character; and back into text for people. */
+/* parse.h - numbers and sizes from text, checked to the last character; and as text for people. */
 #ifndef EVP_PARSE_H
 #define EVP_PARSE_H
 
@@ -10,31 +10,31 @@
 bool parse_int(const char *s, int64_t *out);
 bool parse_real(const char *s, double *out);
 
-/* A number, or a number and '%', which is a hundredth of it: 50% is 0.5. */
+/* A number, or a percentage: 50% is 0.5. */
 bool parse_fraction(const char *s, double *out);
 
-/* Bytes: digits, then nothing or one of K M G T (powers of 1024), large or small, which B or iB may follow: 2g, 2GB and
- * 2GiB are 2G. A fraction is taken with a unit: 1.5G. */
+/* Bytes: digits and an optional unit K, M, G or T (powers of 1024) in either case, with an optional B or iB: 2g, 2GB
+ * and 2GiB are 2G. With a unit, fractions are allowed: 1.5G. */
 bool parse_size(const char *s, uint64_t *out);
 
-/* from..to/step, or from..to: in steps of 1 between whole numbers, otherwise of 0.1. */
+/* from..to/step, or from..to with step 1 between whole numbers, 0.1 otherwise. */
 struct range {
     double from, to, step;
 };
-bool parse_range(const char *s, size_t n, struct range *out); // of n bytes; of numbers, whatever they are
-/* Does the range go up, in at most `max` steps? */
+bool parse_range(const char *s, size_t n, struct range *out); // n bytes; any numbers
+/* Does the range rise in at most `max` steps? */
 bool range_is_sound(const struct range *range, int max);
-/* Its i-th number, from 0: from + i * step rounded to 6 decimals; false after the last. `to` is one of them when a step
- * comes within 1e-9 of it. */
+/* Number i, from 0: from + i * step rounded to 6 decimals; false after the last. `to` is included if a step comes
+ * within 1e-9 of it. */
 bool range_number(const struct range *range, int i, double *out);
 
-/* Numbers and ranges between commas, at most `max` of them: how many, or -1. */
+/* Numbers and ranges separated by commas: the count of numbers, at most `max`, or -1. */
 int parse_list(const char *s, double *at, int max);
 
-/* Seconds: a number, and nothing or one of s, ms, us, ns. */
+/* Seconds: a number with an optional s, ms, us or ns. */
 bool parse_seconds(const char *s, double *out);
 
-/* --shard I/N: the I-th (from 1) of N equal shares of the rows, taken in turn. {1, 1} is everything. */
+/* --shard I/N: share I (from 1) of N; rows are dealt out in turn. {1, 1} is everything. */
 struct shard {
     int64_t i, n;
 };
@@ -49,7 +49,7 @@ const char *text_bytes(char out[TEXT_SHORT], double bytes);
 /* "850 us", "12.3 ms", "4.2 s", "3 min 05 s", "2 h 10 min" */
 const char *text_seconds(char out[TEXT_SHORT], double s);
 
-/* The shortest decimal that reads back as the same double: 0.3, 1e-09, 12. Never "nan" or "inf": those give "null". */
+/* The shortest decimal that reads back as the same double: 0.3, 1e-09, 12. NAN and infinities give "null". */
 const char *text_real(char out[TEXT_SHORT], double v);
 
 #endif

@@ -1,4 +1,4 @@
-/* plugin.c - finds a shared object of ours, opens it, and compares its version before anything of it is used. */
+/* plugin.c - finds and opens one of our shared objects, and compares versions before anything of it is used. */
 #include "base/plugin.h"
 
 #include "base/buf.h"
@@ -12,7 +12,7 @@
 
 static const char here[] = "a byte of the program or library that this code is in";
 
-/* Does a line of /proc/self/maps, FROM-TO ..., have that byte? */
+/* Does a line of /proc/self/maps, FROM-TO ..., contain the address of `here`? */
 static bool has_here(const char *line)
 {
     char *end;
@@ -21,8 +21,8 @@ static bool has_here(const char *line)
     return from <= (uintptr_t)here && (uintptr_t)here < to;
 }
 
-/* Adds the folder of the program or library, with the '/' at its end: as the kernel knows it, because the name that it
- * was opened by may be relative to a working folder of then. */
+/* Adds the folder of the program or library, with its final '/'. The path comes from the kernel: the name used to open
+ * it may be relative to an earlier working folder. */
 static int own_folder(struct buf *folder, struct err *err)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -43,7 +43,7 @@ static int own_folder(struct buf *folder, struct err *err)
     return folder->n ? 0 : err_set(err, ERR_DEVICE, "'/proc/self/maps' does not name this program");
 }
 
-/* Both places where the object may be. */
+/* The two paths where the object may be. */
 static int places(const char *file, struct buf *beside, struct buf *installed, struct err *err)
 {
     if (own_folder(beside, err))
@@ -62,27 +62,26 @@ static const void *check(const struct plugin *p, void *object, const char *path,
     struct plugin_version has;
 
     if (!exported) {
-        err_set(err, ERR_DEVICE, "'%s' has no %s in it: it does not define %s", path, p->what, p->symbol);
+        err_set(err, ERR_DEVICE, "'%s' is not a %s: it does not define %s", path, p->what, p->symbol);
         return NULL;
     }
     memcpy(&has, exported, sizeof(has));
     if (has.abi == p->version.abi && has.layout == p->version.layout)
         return exported;
     err_set(err, ERR_DEVICE,
-            "'%s' is of another version of EvicPress: its interface is %u.%u, and this is %u.%u; install both from one "
-            "build",
+            "'%s' is of another version of EvicPress: its interface is %u.%u, not %u.%u; install both from one build",
             path, has.abi, has.layout, p->version.abi, p->version.layout);
     return NULL;
 }
 
-/* It stays open until the process ends, a wrong one too: not every library survives being closed. */
+/* The object stays open until the process ends, even a wrong one: not every library survives dlclose(). */
 static const void *load(const struct plugin *p, const char *path, struct err *err)
 {
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 
     if (object)
         return check(p, object, path, err);
-    const char *why = dlerror(); // begins with the name of the file that is wrong: this one, or a library it needs
+    const char *why = dlerror(); // begins with the name of the bad file: this one, or a library it needs
     err_set(err, ERR_DEVICE, "cannot load the %s '%s': %s%s", p->what, path, why ? why : "unknown reason",
             why && strncmp(why, path, strlen(path)) != 0 ? "; install the libraries that it was built with" : "");
     return NULL;

@@ -1,8 +1,8 @@
-/* plugin.h - shared objects of ours that are opened on demand: who never needs one needs none of its libraries.
+/* plugin.h - opens our shared objects on demand, so that their libraries are needed only where they are used.
  *
- * Such an object exports one name, of a struct that begins with a struct plugin_version; it is opened for good. It lies
- * beside the program or library that this code is in, or in ../lib/evp from there (PREFIX/lib/evp). The working folder
- * is never looked at, nor the environment.
+ * Such an object exports one struct that begins with a struct plugin_version; once opened, it stays open. It is in the
+ * folder of the program or library that contains this code, or in ../lib/evp from there (PREFIX/lib/evp). The working
+ * folder and the environment are never searched.
  */
 #ifndef EVP_PLUGIN_H
 #define EVP_PLUGIN_H
@@ -11,22 +11,22 @@
 
 #include <stdint.h>
 
-/* Of the interface between an object and who opens it, which have to be equal. */
+/* The version of the interface; that of the object and of the opener must be equal. */
 struct plugin_version {
     uint32_t abi;    // raised by hand
-    uint32_t layout; // made of the sizes of what goes through it
+    uint32_t layout; // computed from the sizes of the structs that cross it
 };
 
 struct plugin {
     const char *file;   // "evp-cuda.so"
-    const char *symbol; // what it exports
-    const char *what;   // "cuda backend", for sentences
-    const char *get;    // how to get it, likewise
-    const char *path;   // of the object, where the caller knows; NULL: it is looked for
+    const char *symbol; // the name of the exported struct
+    const char *what;   // "cuda backend", for messages
+    const char *get;    // how to get it, for messages
+    const char *path;   // of the object; NULL: search for it
     struct plugin_version version;
 };
 
-/* What the object exports, borrowed. NULL: ERR_DEVICE, with what is missing and how to get it. */
+/* Returns the exported struct, borrowed. NULL: ERR_DEVICE says what is missing and how to get it. */
 const void *plugin_open(const struct plugin *p, struct err *err);
 
 #endif

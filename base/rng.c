@@ -1,4 +1,4 @@
-/* SplitMix64: one addition and two multiplications per number; the constants are the authors'. */
+/* rng.c - SplitMix64: one addition and two multiplications per number; the constants are the authors'. */
 #include "base/rng.h"
 
 #include "base/digest.h"
@@ -28,7 +28,7 @@ uint64_t rng_next(struct rng *r)
 
 uint64_t rng_below(struct rng *r, uint64_t n)
 {
-    uint64_t reject = -n % n; /* 2^64 mod n: values below it would favour the small ones */
+    uint64_t reject = -n % n; /* 2^64 mod n: values below it would favour small results */
     uint64_t x;
 
     do

@@ -13,8 +13,7 @@ struct rng {
 
 struct rng rng_new(uint64_t seed);
 
-/* An independent stream of the same seed, named by a text: the order in which things are drawn elsewhere does not
- * change it. */
+/* An independent stream of the same seed, named by a text: draws elsewhere do not change it. */
 struct rng rng_named(uint64_t seed, const char *name);
 
 uint64_t rng_next(struct rng *r);

@@ -1,5 +1,5 @@
-/* Reading goes line by line, so a stream needs the memory of its longest line, which has a limit; writing goes through
- * one buffer per line. The header, the end line and everything that may be wrong with either is known here alone.
+/* rows.c - reads line by line, so a stream needs memory for its longest line, which has a limit; writes through one
+ * buffer per line. Only this file knows the header and the end line, and their errors.
  */
 #include "base/rows.h"
 
@@ -23,10 +23,10 @@ static bool is_blank(const char *line, size_t n)
     return n == 0;
 }
 
-enum { ROWS_LINE_MAX = 256 << 20 }; // bytes: a context of 50 million tokens; a longer line is refused
+enum { ROWS_LINE_MAX = 256 << 20 }; // bytes: a context of 50 million tokens
 
-/* A line, with its line end or without, as JSON: 1 and *value (the caller frees it), 0 when it is blank, or an error
- * that does not name the line yet. */
+/* A line, with or without its line end, as JSON: 1 and *value (the caller frees it), 0 if it is blank, or an error that
+ * does not name the line yet. */
 static int parse_line(const char *line, size_t n, struct json **value, struct err *err)
 {
     if (n > ROWS_LINE_MAX)
@@ -42,13 +42,13 @@ static int parse_line(const char *line, size_t n, struct json **value, struct er
     return err_set(err, ERR_FORMAT, "not a JSON object");
 }
 
-enum { PIECE = 4096 }; // bytes of a line that are read first, then as many as there are
+enum { READ_MIN = 4096 }; // bytes of the first read of a line; each next read doubles the total
 
 /* Space for more than n bytes of a line. */
 static bool grow_line(struct rows_in *in, size_t n)
 {
-    enum { LAST = ROWS_LINE_MAX + 2 }; // with its end, and a NUL
-    size_t cap = in->cap ? 2 * in->cap : PIECE;
+    enum { LAST = ROWS_LINE_MAX + 2 }; // with its line end, and a NUL
+    size_t cap = in->cap ? 2 * in->cap : READ_MIN;
 
     if (in->cap > n + 1)
         return true;
@@ -61,15 +61,15 @@ static bool grow_line(struct rows_in *in, size_t n)
     return true;
 }
 
-/* Reads on into the line after its first n bytes: up to its end, or a piece. Returns how many bytes came.
- * fgets() does not say that, and they may be NULs: so the space is full of ends of lines before, and the one that was
- * read is the one before a NUL. */
+/* Continues a line after its first n bytes, up to its end or a limit. Returns the number of bytes read. fgets() does
+ * not tell it, and the line may contain NULs. So the space is filled with line ends before; afterwards a NUL follows
+ * the first line end only if it was read. */
 static size_t read_on(struct rows_in *in, size_t n)
 {
     char *at = in->line + n;
-    size_t space = in->cap - n, piece = n > PIECE ? n : PIECE;
+    size_t space = in->cap - n, more = n > READ_MIN ? n : READ_MIN;
 
-    space = space < piece ? space : piece;
+    space = space < more ? space : more;
     memset(at, '\n', space);
     if (!fgets(at, (int)space, in->f))
         return 0;
@@ -80,8 +80,7 @@ static size_t read_on(struct rows_in *in, size_t n)
     return before + 1 < space && end[1] == '\0' ? before + 1 : before - 1;
 }
 
-/* getline(), but what has no end of a line does not fill the memory: 1 and *n, 0 at the end of the file, or an error.
- */
+/* Like getline(), but with a limit for lines without end: 1 and *n, 0 at the end of the file, or an error. */
 static int read_line(struct rows_in *in, size_t *n, struct err *err)
 {
     size_t got = 1;
@@ -97,7 +96,7 @@ static int read_line(struct rows_in *in, size_t *n, struct err *err)
     return *n > 0;
 }
 
-/* The next line that is not blank as JSON: 1, 0 at the end of the file, or an error. */
+/* The next non-blank line as JSON: 1, 0 at the end of the file, or an error. */
 static int next_line(struct rows_in *in, struct json **value, struct err *err)
 {
     for (;;) {
@@ -201,8 +200,8 @@ static int check_end(struct rows_in *in, const struct json *end, struct err *err
     if (json_want_int(end, "rows", &rows, err))
         return rows_wrap(in, err);
     if (rows != in->n_rows)
-        return err_set(err, ERR_FORMAT, "%s has %lld rows where its end line says %lld", in->path,
-                       (long long)in->n_rows, (long long)rows);
+        return err_set(err, ERR_FORMAT, "%s has %lld rows, but its end line says %lld", in->path, (long long)in->n_rows,
+                       (long long)rows);
     in->ended = true;
     int got = next_line(in, &more, err);
     if (got <= 0)

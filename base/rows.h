@@ -1,12 +1,12 @@
-/* rows.h - JSON Lines streams between tools, with a header that says how they were made and an end that proves them
- * whole.
+/* rows.h - JSON Lines streams between tools: a header with their lineage, rows, and an end line that proves them
+ * complete.
  *
  *     {"evp":"contexts","version":1,"tool":"evp-import","args":["--limit","4","data.zip"],"from":[...]}
  *     {"id":...}                                  one object per row
  *     {"end":true,"rows":N}
  *
- * A stream with a header but without its end was cut: rows_next() fails with ERR_FORMAT after the last whole row and
- * says how many it had. A plain .jsonl without a header is taken as it is. Sentences name the file and the line.
+ * A stream with a header but without an end line was cut: rows_next() fails with ERR_FORMAT after the last whole row
+ * and gives the number of rows. A plain .jsonl without a header is accepted. Messages name file and line.
  */
 #ifndef EVP_ROWS_H
 #define EVP_ROWS_H
@@ -21,31 +21,31 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { ROWS_VERSION = 1, ROWS_MANIFEST_VERSION = 2 }; // manifests of version 1 are read too, and written
+enum { ROWS_VERSION = 1, ROWS_MANIFEST_VERSION = 2 }; // manifests of version 1 are also read and written
 
 /* ---- reading ---- */
 
 struct rows_in {
     char *path; // for messages; "standard input"
     FILE *f;
-    char *line; // the last one that was read
+    char *line; // the last line read
     size_t cap;
     int64_t n_line, n_rows;
     int version;         // of the header
-    struct json *header; // NULL: the stream has none
-    struct json *first;  // a first line that was a row, to be returned by the first rows_next
+    struct json *header; // NULL: none
+    struct json *first;  // without a header: the first row, for the first rows_next()
     bool ended;
-    struct digest *digest; // borrowed; every byte read is added to it
+    struct digest *digest; // borrowed; gets every byte read
 };
 
-/* path NULL or "-": standard input. `kind` is what the header's "evp" must say. */
+/* path NULL or "-": standard input. `kind`: the required "evp" of the header. */
 int rows_open(struct rows_in *in, const char *path, const char *kind, struct err *err) MUST_CHECK;
 
-/* The same, and adds every byte to `digest`, which covers the whole file once rows_next() has returned 0. */
+/* The same; adds every byte to `digest`, which covers the whole file once rows_next() has returned 0. */
 int rows_open_hashed(struct rows_in *in, const char *path, const char *kind, struct digest *digest,
                      struct err *err) MUST_CHECK;
 
-/* The same for a stream in memory (from an archive, say). The bytes are borrowed until rows_close(). */
+/* The same for a stream in memory, such as a file of an archive. The bytes are borrowed until rows_close(). */
 struct rows_bytes {
     const char *label; // for messages, as `path` above
     const char *at;
@@ -56,10 +56,10 @@ int rows_open_bytes(struct rows_in *in, const struct rows_bytes *bytes, const ch
 /* 1 and *row (the caller frees it with json_free), 0 at the end, or an error. A malformed line ends the stream. */
 int rows_next(struct rows_in *in, struct json **row, struct err *err) MUST_CHECK;
 
-/* err_wrap(err, "'contexts.jsonl' line 12"), for a caller that finds a row's fields wrong. */
+/* err_wrap(err, "'contexts.jsonl' line 12"), for a caller that finds an error in a row. */
 int rows_wrap(const struct rows_in *in, struct err *err);
 
-/* each(arg, row) for every row that is left; what it fails with is wrapped with file and line. */
+/* Calls each(arg, row) for every remaining row; wraps its errors with file and line. */
 typedef int rows_visit(void *arg, const struct json *row, struct err *err);
 int rows_rest(struct rows_in *in, rows_visit *each, void *arg, struct err *err) MUST_CHECK;
 
@@ -77,7 +77,7 @@ struct rows_out {
     struct buf line; // the last line that rows_begin() or rows_create() made
 };
 
-/* How the rows are made. Goes into the header; a table stores the same in its attribute `lineage`. */
+/* The lineage of the rows, for the header; a table stores the same in its attribute `lineage`. */
 struct rows_made {
     const char *kind; // "contexts"
     int version;      // 0: ROWS_VERSION
@@ -102,7 +102,7 @@ int rows_create(struct rows_out *out, const char *path, const struct rows_made *
 struct json_out rows_begin(struct rows_out *out);
 int rows_put(struct rows_out *out, struct json_out *w, struct err *err) MUST_CHECK;
 
-int rows_finish(struct rows_out *out, struct err *err) MUST_CHECK; // the end line; releases *out
+int rows_finish(struct rows_out *out, struct err *err) MUST_CHECK; // writes the end line; releases *out
 void rows_abort(struct rows_out *out);                             // leaves no file; zeroed is fine
 
 #endif

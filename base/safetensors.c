@@ -1,5 +1,5 @@
-/* safetensors.c - the container read with suspicion: every number in the header is checked against the file before
- * anything is pointed at. As the format demands, the tensors cover the data without holes, in some order.
+/* safetensors.c - the container, read with suspicion: every number in the header is checked against the file before a
+ * pointer is made from it. As the format demands, the tensors cover the data without holes, in any order.
  */
 #include "base/safetensors.h"
 
@@ -34,7 +34,7 @@ static enum st_type type_of(const char *name)
 
 /* ---- reading ----------------------------------------------------------- */
 
-/* A whole number from 0 to 2^53, which is what JSON carries exactly. */
+/* A whole number from 0 to 2^53, the integers that JSON holds exactly. */
 static bool natural(const struct json *v, uint64_t *out)
 {
     double d = json_real(v);
@@ -70,7 +70,7 @@ static bool shape_bytes(const struct st_tensor *t, uint64_t *bytes)
     return true;
 }
 
-/* The bytes that tensors lie in: n of them, from offset `first` of the file on. at NULL: they are not in memory. */
+/* The data section: n bytes at offset `first` of the file. at NULL: not in memory. */
 struct data {
     const char *at;
     uint64_t first, n;
@@ -97,7 +97,8 @@ static int read_tensor(struct st_tensor *t, const struct json *entry, const stru
     t->offset = data->first + begin;
     t->bytes = end - begin;
     if (t->type != ST_OTHER && (!shape_bytes(t, &bytes) || bytes != t->bytes))
-        return err_set(err, ERR_FORMAT, "its shape of %s does not take %llu bytes", type, (unsigned long long)t->bytes);
+        return err_set(err, ERR_FORMAT, "its shape of type %s does not take %llu bytes", type,
+                       (unsigned long long)t->bytes);
     return 0;
 }
 
@@ -162,7 +163,7 @@ static int read_header(struct safetensors *st, const struct data *data, struct e
         if (map_add(&st->names, name, strlen(name), &added) < 0)
             return err_nomem(err);
         if (!added)
-            return err_set(err, ERR_FORMAT, "tensor '%s' is there twice", name);
+            return err_set(err, ERR_FORMAT, "tensor '%s' comes twice", name);
         struct st_tensor *t = &st->tensor[st->n++];
         t->name = name;
         if (read_tensor(t, m, data, err))
@@ -181,7 +182,7 @@ uint64_t safetensors_header_bytes(const void *first)
     return header > UINT64_MAX - PREFIX ? UINT64_MAX : header + PREFIX;
 }
 
-/* Of a file of `size` bytes, n are in memory: all, or those of the header. */
+/* Of a file of `size` bytes, the first n are in memory: all, or only the header. */
 static int parse(struct safetensors *st, const char *bytes, size_t n, uint64_t size, struct err *err)
 {
     uint64_t header = n < PREFIX ? 0 : safetensors_header_bytes(bytes);
@@ -299,7 +300,7 @@ int safetensors_write_header(struct file_out *out, const struct st_header *heade
     for (int i = 0; i < PREFIX && code == 0; i++)
         putc((int)(text.n >> (8 * i) & 0xff), out->f);
     if (code == 0)
-        fwrite(buf_str(&text), 1, text.n, out->f); /* file_commit() asks the stream whether all of it was written */
+        fwrite(buf_str(&text), 1, text.n, out->f); /* file_commit() checks the stream for errors */
     buf_release(&text);
     return code;
 }

@@ -1,8 +1,8 @@
 /* safetensors.h - the container of Hugging Face weights and of our payloads: u64 header length, JSON header, data.
  *
  * Reading maps the file and checks every offset, size, type and overlap once; data pointers are borrowed from the map.
- * Writing is in two steps, so that a payload larger than memory can be written tensor by tensor.
- * Format: https://github.com/huggingface/safetensors
+ * Writing has two steps, header and data, so that a payload larger than memory can be written tensor by tensor. Format:
+ * https://github.com/huggingface/safetensors
  */
 #ifndef EVP_SAFETENSORS_H
 #define EVP_SAFETENSORS_H
@@ -23,9 +23,8 @@ struct st_tensor {
     enum st_type type;
     int n_dims;
     int64_t dim[ST_DIMS];
-    const void
-        *at; // borrowed from the map, 1-byte aligned at worst: copy out with memcpy; NULL: only the header is read
-    uint64_t bytes, offset; // of its data; where that begins in the file
+    const void *at;         // borrowed from the map; may be unaligned: use memcpy; NULL: only the header was read
+    uint64_t bytes, offset; // of the data; its offset in the file
 };
 
 struct safetensors {
@@ -39,9 +38,9 @@ struct safetensors {
 int safetensors_open(struct safetensors *st, const char *path, struct err *err) MUST_CHECK;
 /* The same from memory (fuzzing, payloads fetched from elsewhere); the bytes are borrowed. */
 int safetensors_parse(struct safetensors *st, const void *bytes, size_t n, struct err *err) MUST_CHECK;
-/* The header alone: n bytes from the beginning of a file of `size` bytes; tensors have an offset and no `at`.
- * ERR_FORMAT if the header is longer; safetensors_header_bytes() of the first 8 bytes says how long it is, these
- * included. */
+/* The header alone, from the first n bytes of a file of `size` bytes; tensors have an offset and no `at`. ERR_FORMAT if
+ * the header is longer than n. safetensors_header_bytes() reads its length, including the first 8 bytes, from those
+ * 8. */
 int safetensors_parse_header(struct safetensors *st, const void *bytes, size_t n, uint64_t size,
                              struct err *err) MUST_CHECK;
 uint64_t safetensors_header_bytes(const void *first);
@@ -51,7 +50,8 @@ const struct st_tensor *safetensors_find(const struct safetensors *st, const cha
 const char *safetensors_meta(const struct safetensors *st, const char *key);              // NULL: not there
 const char *st_type_name(enum st_type type);
 
-/* Writing: announce every tensor, then give the bytes in the same order. The header is padded to 8 bytes. */
+/* Writing: the header announces every tensor; then write their bytes to out->f in the same order. The header is padded
+ * to 8 bytes. */
 struct st_meta {
     const char *key, *value;
 };

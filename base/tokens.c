@@ -1,4 +1,4 @@
-/* tokens.c - pushes with the error that callers pass on. */
+/* tokens.c - adds an id, with an error for callers to pass on. */
 #include "base/tokens.h"
 
 #include "base/array.h"

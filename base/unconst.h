@@ -1,5 +1,5 @@
-/* unconst.h - takes const off a pointer: for a library function or struct that writes nothing there but does not say
- * so, and to free what its owner gave out as const. The one place for that cast, so that a search finds all uses. */
+/* unconst.h - removes const from a pointer: for libraries that take a non-const pointer but write nothing, and to free
+ * memory whose owner lends it as const. The only place for that cast, so that a search finds all uses. */
 #ifndef EVP_UNCONST_H
 #define EVP_UNCONST_H
 

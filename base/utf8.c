@@ -1,4 +1,4 @@
-/* One table of well-formed sequences decides for all functions; runs of ASCII are skipped eight bytes at a time. */
+/* utf8.c - all functions use one table of well-formed sequences; ASCII is skipped eight bytes at a time. */
 #include "base/utf8.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static int sequence(unsigned char first, unsigned char *low, unsigned char *high
     return 0;
 }
 
-/* How many bytes at s belong together; *whole tells whether they are a complete character. */
+/* The number of bytes at s that belong together; *whole: they are a complete character. */
 static int span(const char *s, size_t n, bool *whole)
 {
     unsigned char low, high;
@@ -73,7 +73,7 @@ int utf8_encode(uint32_t p, char out[4])
     return len;
 }
 
-/* Length of the ASCII at the beginning, eight characters at a time: most text is little else. */
+/* The length of the ASCII at the beginning, found eight characters at a time: most text is ASCII. */
 static size_t ascii(const char *s, size_t n)
 {
     size_t i = 0;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decodes the character at s (n > 0 bytes are there); returns its length, or 0 when it is malformed or cut. */
+/* Decodes the character at s, of n > 0 bytes; returns its length, or 0 if it is malformed or cut. */
 int utf8_decode(const char *s, size_t n, uint32_t *point);
 
 /* Writes one character (a valid code point); returns its length, 1 to 4. No NUL is added. */
@@ -21,15 +21,15 @@ size_t utf8_count(const char *s, size_t n); /* characters; a malformed byte coun
 /* Does a character have Unicode's property White_Space? */
 bool utf8_is_space(uint32_t point);
 
-/* Adds s with every malformed byte sequence replaced by U+FFFD (one per maximal prefix, as the Unicode standard and
- * Python's errors="replace" do it). */
+/* Adds s with every malformed byte sequence replaced by U+FFFD (one per maximal prefix, as in the Unicode standard and
+ * Python's errors="replace"). */
 void utf8_clean(struct buf *out, const char *s, size_t n);
 
-/* 0 for a text of a field: not empty, shorter than `size` bytes, without control characters. Otherwise ERR_FORMAT with
- * a sentence that names the field. */
+/* Checks the text of a field: not empty, shorter than `size` bytes, without control characters. ERR_FORMAT names the
+ * field. */
 int field_check_text(const char *field, const char *s, size_t size, struct err *err) MUST_CHECK;
 
-/* The same of a text that comes from a caller, not from JSON: it must be UTF-8, too. */
+/* The same for a text from a caller, not from JSON: it must also be UTF-8. */
 int field_check_utf8(const char *field, const char *s, size_t size, struct err *err) MUST_CHECK;
 
 #endif

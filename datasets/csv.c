@@ -1,4 +1,4 @@
-/* csv.c - one field at a time: quoted or plain, then what ended it. */
+/* csv.c - one field at a time, quoted or plain, up to its separator. */
 #include "datasets/csv.h"
 
 #include "base/array.h"
@@ -135,7 +135,7 @@ void csv_close(struct csv *in)
 
 /* ---- rows ---------------------------------------------------------------------- */
 
-/* Members of a row that are lists when they look like one; as everything else they are texts. */
+/* Members of a row that may be lists; anything that does not look like a list is a text. */
 static bool may_be_list(const char *name)
 {
     return strcmp(name, "answers") == 0 || strcmp(name, "inputs") == 0;
@@ -160,7 +160,7 @@ static void put_field(struct json_out *w, const char *name, const struct buf *fi
     json_free(v);
 }
 
-/* Reads the fields of a row and writes those that have a name. *n: how many there are. */
+/* Reads the fields of a row and writes those that have a name. *n: the number of fields. */
 static int read_row(struct csv *in, struct json_out *w, int *n, struct err *err)
 {
     for (enum csv_end end = CSV_MORE; end == CSV_MORE; ++*n) {
@@ -193,7 +193,7 @@ int csv_next(struct csv *in, struct json **row, struct err *err)
     if (!code && buf_failed(&text))
         code = err_nomem(err);
     if (!code && n != in->names.n) {
-        err_set(err, ERR_FORMAT, "%s line %lld: %d fields under %d names", in->label, (long long)in->line, n,
+        err_set(err, ERR_FORMAT, "%s line %lld: %d fields under %d column names", in->label, (long long)in->line, n,
                 in->names.n);
         code = CSV_ROW_WRONG;
     }

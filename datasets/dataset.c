@@ -1,4 +1,4 @@
-/* dataset.c - the table of prompts, and how a row becomes a context by one of them. */
+/* dataset.c - the table of prompts, and making a context of a row by one of them. */
 #include "datasets/dataset.h"
 
 #include "base/utf8.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* To the letter, with the blanks and typing errors that the published scores were measured with. */
+/* To the letter, with the blanks and typing errors of the published measurements. */
 static const struct dataset table[] = {
     { .name = "narrativeqa",
       .before =
@@ -119,7 +119,7 @@ static char *trimmed(const char *s)
     return strndup(s, n);
 }
 
-/* Adds the row's own question, or the published instruction when the prompt has no place for a question. */
+/* Adds the row's own question, or the published instruction if the prompt has no {input}. */
 static int add_question(const struct dataset_row *row, const char *instruction, struct context *c, struct err *err)
 {
     if (!instruction)

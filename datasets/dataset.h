@@ -1,15 +1,15 @@
-/* dataset.h - the LongBench datasets and the prompts they are published with.
+/* dataset.h - the LongBench datasets and their published prompts.
  *
- * A published prompt (LongBench's config/dataset2prompt.json) has the document in its middle. It is split there: what
- * comes up to and including the document is the text that a serving system caches and that the papers compress; what
- * follows is the `ask`, with {question} where the published prompt has {input}. So text + ask with the row's own input
- * is the published prompt to the byte, for every dataset whose prompt asks for an input after the document. In the
- * few-shot sets (trec, triviaqa, samsum, lsht) the document is the examples. No prompt has its input in front.
+ * A published prompt (LongBench's config/dataset2prompt.json) has the document in its middle. It is split after it: the
+ * beginning, up to and including the document, is the text that a serving system caches and that the papers compress;
+ * the rest is the `ask`, with {question} where the published prompt has {input}. So text + ask with the row's own input
+ * is the published prompt to the byte, for every dataset that asks for an input after the document. In the few-shot
+ * sets (trec, triviaqa, samsum, lsht) the document is the examples. No prompt has its input in front.
  *
- * Five prompts have no place for a question: gov_report, multi_news and vcsum (summaries), passage_count and lcc. There
- * what follows the document, trimmed, becomes the one question that came with the dataset, and the ask is DATASET_ASK,
- * so that other questions can be put to these texts as well. CONTEXT_PLAIN_ASK would not do: it asks for brevity, and
- * these instructions ask for a page.
+ * Five prompts have no {input}: gov_report, multi_news and vcsum (summaries), passage_count and lcc. There the text
+ * after the document, trimmed, becomes the dataset's one question, and the ask is DATASET_ASK, so that these texts can
+ * take other questions as well. CONTEXT_PLAIN_ASK would not do: it asks for brevity, and these instructions ask for a
+ * page.
  *
  * LongBench-E has the same prompts under names that end in _e.
  *
@@ -17,8 +17,8 @@
  *   (1) datasets/dataset.c: its line in `table`
  *   (2) tests/unit/datasets.c: its name and the SHA-256 of its published prompt in `published`
  *   (3) tests/data/longbench/NAME.jsonl: a short row of it
- *   (4) tests/cli/import/NAME.sh: prints what becomes of the row, like tests/cli/import/ten.sh;
- *       `tests/cli/run --update` writes what it printed, for you to check
+ *   (4) tests/cli/import/NAME.sh: prints the context made of the row, like tests/cli/import/ten.sh;
+ *       `tests/cli/run --update` writes its output, for you to check
  *   (5) if its rows have other fields than LongBench's: a reader in datasets/row.c, the fields in datasets/row.h, and
  *       rows that cannot be used in tests/unit/datasets.c
  */
@@ -29,18 +29,17 @@
 
 struct dataset {
     const char *name;
-    const char *before; // what comes before the document
+    const char *before; // the prompt before the document
     const char *after;  // and after it, with or without {question}
 };
 
-/* For prompts without a place for a question. Two wordings made the default model answer; CONTEXT_PLAIN_ASK is the
- * other. */
+/* For prompts without {input}. Two wordings made the default model answer; CONTEXT_PLAIN_ASK is the other. */
 #define DATASET_ASK "\n\nQuestion: {question}"
 
 /* By name, with or without _e; NULL when LongBench has no such dataset. */
 const struct dataset *dataset_find(const char *name);
 
-/* What a row of a dataset holds. */
+/* The fields of a dataset's row. */
 struct dataset_row {
     const char *document, *input; // input "" or NULL: none
     const struct json *answers;   // a list of strings, a string, or NULL

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- what is not read ------------------------------------------------------ */
+/* ---- skipped files --------------------------------------------------------- */
 
 /* Does a folder of the path or the file begin with a dot? */
 static bool is_hidden(const char *path)
@@ -30,7 +30,7 @@ static bool is_hidden(const char *path)
     }
 }
 
-/* Is the file one of LongBench's for a dataset that is not wanted? Its dataset then counts as one of the input. */
+/* Is the file LongBench's file of a dataset that is not wanted? Then its dataset is noted as seen in the input. */
 static bool is_unwanted(struct import *im, const char *name)
 {
     if (im->wanted.n == 0 || !import_has_rows(name))
@@ -83,14 +83,13 @@ static int import_archive(struct import *im, const struct archive_source *source
 
 struct input {
     const char *path; // "-": standard input
-    const char *name; // its ending says what it is
-    bool is_regular;  // otherwise a pipe or a device, whose bytes come only once
-    /* A file that was named is meant to be read, and fails the import if it is binary. A file in a folder may be
-     * anything, and is left out then. */
+    const char *name; // its ending gives the kind
+    bool is_regular;  // false: a pipe or a device, which can be read only once
+    /* If binary, a named file fails the import; a file in a folder is left out. */
     enum { INPUT_NAMED, INPUT_IN_FOLDER } found;
 };
 
-/* The file whole, in memory. */
+/* Reads the whole file into memory and imports it. */
 static int import_read(struct import *im, const struct input *input, const char *label, struct err *err)
 {
     struct buf bytes = { 0 };
@@ -111,7 +110,7 @@ static int import_read(struct import *im, const struct input *input, const char 
     return code;
 }
 
-/* Parquet need not be read to be refused. */
+/* Refuses Parquet without reading it. */
 static int refuse_parquet(struct import *im, const struct input *input, const char *label, struct err *err)
 {
     struct import_file file = { .label = label, .name = input->name, .bytes = "", .n = 0 };
@@ -175,7 +174,7 @@ static int import_node(struct import *im, FTS *tree, FTSENT *node, struct err *e
         return 0;
     case FTS_F:
         if (im->output && file_same(im->output, node->fts_path))
-            return err_set(err, ERR_USAGE, "'%s' would be replaced by --output, and is in a folder that is read",
+            return err_set(err, ERR_USAGE, "--output would replace '%s', which is in a folder to import",
                            node->fts_path);
         return is_dot || is_unwanted(im, node->fts_path) ? 0 : import_input(im, &input, err);
     case FTS_DNR:

@@ -9,8 +9,9 @@
  * Everything is read before anything is written, because rows with the same text become one context with all their
  * questions, wherever they are. Of two such rows the first gives id, dataset and ask.
  *
- * A row that cannot be used is reported and counted, and the others go on. What makes its whole file doubtful fails the
- * import: a refused or damaged archive, a line that is not JSON, a stream of contexts without its end.
+ * A row that cannot be used is reported and counted, and the import continues. A defect that makes its whole file
+ * doubtful fails the import: a refused or damaged archive, a line that is not JSON, a stream of contexts without its
+ * end.
  */
 #ifndef EVP_IMPORT_H
 #define EVP_IMPORT_H
@@ -21,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 10 million tokens. A row with such a text, escaped, is still a line that rows.h reads. */
+/* 10 million tokens. rows.h can still read the escaped line of such a text. */
 enum { IMPORT_MAX_TEXT = 32 << 20 };
 
 enum import_note { IMPORT_WARNING, IMPORT_ROW_LEFT_OUT };
@@ -29,7 +30,7 @@ enum import_note { IMPORT_WARNING, IMPORT_ROW_LEFT_OUT };
 struct import {
     /* set by the caller */
     struct map wanted;  // names of datasets; empty: all
-    const char *output; // a file that no folder may hold, since it will be replaced; NULL: none
+    const char *output; // will be replaced, so no imported folder may hold it; NULL: none
     void (*note)(void *arg, enum import_note what, const char *sentence);
     void *arg;
 
@@ -50,7 +51,7 @@ int import_path(struct import *im, const char *path, struct err *err) MUST_CHECK
 /* A file in memory that is not an archive. */
 struct import_file {
     const char *label; // for messages
-    const char *name;  // its ending says what it is, the rest names its rows
+    const char *name;  // its ending gives the kind, the rest names its rows
     const char *bytes; // ends in a NUL that n does not count
     size_t n;
 };

@@ -1,5 +1,5 @@
-/* import_bytes.c - what is in one file, from the outside in: is it text at all, is it valid UTF-8, does it hold rows or
- * one text; then each row or text becomes a context. A row keeps its file and line for messages.
+/* import_bytes.c - the contents of one file, from the outside in: is it text at all, is it valid UTF-8, does it hold
+ * rows or one text; then each row or text becomes a context. A row keeps its file and line for messages.
  */
 #include "datasets/import.h"
 
@@ -70,20 +70,20 @@ static int keep_header(struct import *im, struct rows_in *in, struct err *err)
     return 0;
 }
 
-/* Where a row is: "'rows.csv' line 3". */
-struct row_place {
+/* A row's position for messages: "'rows.csv' line 3". */
+struct row_position {
     const char *label, *unit;
     int64_t n;
 };
 
-static int add_row(struct import *im, const struct row_place *place, const struct json *row, const char *stem,
+static int add_row(struct import *im, const struct row_position *position, const struct json *row, const char *stem,
                    struct err *err)
 {
-    struct row_origin origin = { .stem = stem, .line = place->n };
+    struct row_origin origin = { .stem = stem, .line = position->n };
     struct buf label = { 0 };
     struct context c;
 
-    buf_printf(&label, "%s %s %lld", place->label, place->unit, (long long)place->n);
+    buf_printf(&label, "%s %s %lld", position->label, position->unit, (long long)position->n);
     int code = buf_failed(&label) ? err_nomem(err) : row_context(&c, row, &origin, err);
     if (!code)
         code = import_add(im, &c, buf_str(&label), err);
@@ -105,7 +105,7 @@ static int import_rows(struct import *im, const struct import_file *file, const 
     if (rows_open_bytes(&in, &bytes, "contexts", err))
         return err->code;
     while ((got = rows_next(&in, &row, err)) == 1) {
-        int code = add_row(im, &(struct row_place){ in.path, "line", in.n_line }, row, stem, err);
+        int code = add_row(im, &(struct row_position){ in.path, "line", in.n_line }, row, stem, err);
         json_free(row);
         if (code) {
             got = code;
@@ -123,15 +123,16 @@ static int import_rows(struct import *im, const struct import_file *file, const 
 static int import_list(struct import *im, const struct import_file *file, const struct json *list, const char *stem,
                        struct err *err)
 {
-    struct row_place place = { file->label, "element", 0 };
+    struct row_position position = { file->label, "element", 0 };
     int code = 0;
 
     for (const struct json *row = json_first(list); row && !code; row = json_next(row)) {
-        place.n++;
+        position.n++;
         if (json_is_object(row)) {
-            code = add_row(im, &place, row, stem, err);
+            code = add_row(im, &position, row, stem, err);
         } else {
-            err_set(err, ERR_FORMAT, "%s %s %lld is not a JSON object", place.label, place.unit, (long long)place.n);
+            err_set(err, ERR_FORMAT, "%s %s %lld is not a JSON object", position.label, position.unit,
+                    (long long)position.n);
             code = import_leave_out(im, err);
         }
     }
@@ -160,7 +161,7 @@ static int import_csv(struct import *im, const struct import_file *file, const c
         if (got == CSV_ROW_WRONG)
             code = import_leave_out(im, err);
         else if (got == 1)
-            code = add_row(im, &(struct row_place){ file->label, "line", in.line }, row, stem, err);
+            code = add_row(im, &(struct row_position){ file->label, "line", in.line }, row, stem, err);
         else
             code = got;
         if (got == 1)
@@ -172,7 +173,7 @@ static int import_csv(struct import *im, const struct import_file *file, const c
 
 /* ---- texts ---------------------------------------------------------------- */
 
-/* The stem, or stem-2, stem-3 ... when another text has that id. */
+/* The stem, or stem-2, stem-3 ... if another text has that id. */
 static char *free_id(const struct import *im, const char *stem)
 {
     struct buf id = { 0 };
@@ -217,13 +218,13 @@ bool import_is_binary(const struct import_file *file, struct err *err)
                 "orient='records', lines=True)",
                 file->label);
     else if (memchr(file->bytes, '\0', file->n))
-        err_set(err, ERR_FORMAT, "%s is neither text nor a whole archive of a known kind", file->label);
+        err_set(err, ERR_FORMAT, "%s is neither text nor a complete archive of a known kind", file->label);
     else
         return false;
     return true;
 }
 
-/* A list of JSON objects. NULL: it is another JSON value or none, which *err tells of. */
+/* A list of JSON objects. NULL: another JSON value or not JSON, described in *err. */
 static struct json *parse_list(const struct import_file *file, struct err *err)
 {
     struct json *list = json_parse(file->bytes, file->n, err);
@@ -235,8 +236,8 @@ static struct json *parse_list(const struct import_file *file, struct err *err)
     return NULL;
 }
 
-/* What begins with '['. By another name than .json it is a text, unless it is a list of objects: a text may well begin
- * so. */
+/* A file that begins with '['. Unless its name ends in .json or it is a list of objects, it is a text: texts may begin
+ * with a bracket too. */
 static int import_bracket(struct import *im, const struct import_file *file, const char *stem, struct err *err)
 {
     bool named = import_kind_of(file->name) == IMPORT_JSON;
@@ -291,7 +292,7 @@ static int import_repaired(struct import *im, struct import_file file, struct er
 
 int import_bytes(struct import *im, const struct import_file *given, struct err *err)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* the byte order mark that some editors put in front */
+    static const char mark[] = "\xef\xbb\xbf"; /* the byte order mark of some editors */
     struct import_file file = *given;
 
     if (import_is_binary(&file, err))

@@ -1,5 +1,5 @@
-/* import_contexts.c - the contexts an import has so far: distinct texts under distinct ids. A second row with a text
- * gives its questions to the first one; another text under a known id is left out.
+/* import_contexts.c - the contexts imported so far: distinct texts with distinct ids. A second row with the same text
+ * gives its questions to the first; another text with a known id is left out.
  */
 #include "datasets/import_internal.h"
 

@@ -1,5 +1,5 @@
-/* import_internal.h - between the three parts of an import: import.c finds files, import_bytes.c makes contexts of what
- * is in them, import_contexts.c keeps the contexts.
+/* import_internal.h - between the three files of an import: import.c finds files, import_bytes.c makes contexts of
+ * their contents, import_contexts.c keeps the contexts.
  */
 #ifndef EVP_IMPORT_INTERNAL_H
 #define EVP_IMPORT_INTERNAL_H
@@ -12,20 +12,20 @@
 
 enum import_kind { IMPORT_UNKNOWN, IMPORT_ROWS, IMPORT_JSON, IMPORT_CSV, IMPORT_PARQUET, IMPORT_TEXT };
 enum import_kind import_kind_of(const char *name); // by its ending
-bool import_has_rows(const char *name);            // does its ending say so?
+bool import_has_rows(const char *name);            // by its ending
 
 /* The name of a file without folder and known ending ("Apache-2.0" keeps its dot). The caller frees it. */
 char *import_stem(const char *path);
 
-/* Says that a file is binary, if it is; of Parquet also how to convert it. */
+/* Is the file binary? Then *err says so, and for Parquet how to convert it. */
 bool import_is_binary(const struct import_file *file, struct err *err);
 
 /* ---- import_contexts.c ---- */
 
-/* Adds a context, whose members then belong to the import; drops one of an unwanted dataset. label: for messages. */
+/* Moves a context into the import, or drops it if its dataset is not wanted. label: for messages. */
 int import_add(struct import *im, struct context *c, const char *label, struct err *err) MUST_CHECK;
 
-/* Reports and counts a row that cannot be used; returns 0, since the others go on. */
+/* Reports and counts a row that cannot be used; returns 0, since the import continues. */
 int import_leave_out(struct import *im, const struct err *why);
 
 #endif

@@ -19,8 +19,8 @@ uint64_t prefix_key(uint64_t before, const char *chunk)
     return digest_xxh3(bytes, sizeof(bytes));
 }
 
-/* The slot of a key: where it is, or the free one where it would go. */
-static size_t place(const struct prefix_tree *t, uint64_t key)
+/* The slot of a key, or the free slot for it. */
+static size_t slot_of(const struct prefix_tree *t, uint64_t key)
 {
     size_t mask = t->n_slots - 1, i = (size_t)key & mask;
 
@@ -31,7 +31,7 @@ static size_t place(const struct prefix_tree *t, uint64_t key)
 
 int32_t prefix_find(const struct prefix_tree *t, uint64_t key)
 {
-    return t->n_slots ? t->slot[place(t, key)] : -1;
+    return t->n_slots ? t->slot[slot_of(t, key)] : -1;
 }
 
 /* Makes space for one more node: at most half of the slots are in use. */
@@ -50,7 +50,7 @@ static int grow(struct prefix_tree *t, struct err *err)
     t->n_slots = n_slots;
     memset(slot, 0xff, n_slots * sizeof(*slot));
     for (int i = 0; i < t->n; i++)
-        slot[place(t, t->at[i].key)] = i;
+        slot[slot_of(t, t->at[i].key)] = i;
     return 0;
 }
 
@@ -67,7 +67,7 @@ int prefix_add(struct prefix_tree *t, uint64_t key, const char *text, size_t n, 
             node = t->n++;
             t->at[node] =
                 (struct prefix_node){ .key = key, .parent = parent, .depth = (uint32_t)(i / PREFIX_CHUNK + 1) };
-            t->slot[place(t, key)] = node;
+            t->slot[slot_of(t, key)] = node;
         }
         t->at[node].uses++;
         parent = node;
@@ -116,7 +116,7 @@ static int keep_top(const struct prefix_tree *t, const uint32_t *own, int32_t *m
 
 int prefix_choose(const struct prefix_tree *t, const struct prefix_choice *choice, int32_t *mark, struct err *err)
 {
-    /* texts that pass a marked node at or below this one; then the texts of a marked node that pass none below it */
+    /* texts of the marked nodes below a node; once it is visited, its other texts */
     uint32_t *taken = calloc((size_t)t->n + 1, sizeof(*taken));
     int n = 0;
 

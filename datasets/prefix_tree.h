@@ -1,4 +1,4 @@
-/* prefix_tree.h - a tree of texts that begin alike, one node for every chunk, which counts the texts that pass it.
+/* prefix_tree.h - a tree of the beginnings of texts: one node per chunk, with the number of texts that contain it.
  *
  * A text is cut into chunks of PREFIX_CHUNK bytes from its beginning. A chunk's key is the XXH3 of its bytes and of the
  * key of the chunk before it, so a key stands for all of the text up to its end, and one table of keys is the whole
@@ -18,8 +18,8 @@ enum { PREFIX_CHUNK = 256 };
 struct prefix_node {
     uint64_t key;
     int32_t parent; // -1: a text begins here; always smaller than the node's own number
-    uint32_t uses;  // texts that pass, and go on after the chunk
-    uint32_t depth; // chunks up to here, this one too
+    uint32_t uses;  // texts that begin with this prefix and continue after it
+    uint32_t depth; // chunks up to here, this one included
 };
 
 struct prefix_tree {
@@ -29,14 +29,14 @@ struct prefix_tree {
     size_t n_slots;
 };
 
-/* The key after a chunk of PREFIX_CHUNK bytes. The key before the first one is the caller's: texts that begin with
+/* The key after a chunk of PREFIX_CHUNK bytes. The caller chooses the key before the first chunk: texts that begin with
  * different keys have nothing in common. */
 uint64_t prefix_key(uint64_t before, const char *chunk);
 
 /* The node of a key, or -1. */
 int32_t prefix_find(const struct prefix_tree *t, uint64_t key);
 
-/* Counts a text of n bytes. Its last byte is no part of any chunk: a prefix has something after it. */
+/* Counts a text of n bytes. Its last byte is not in any chunk: something must follow a prefix. */
 int prefix_add(struct prefix_tree *t, uint64_t key, const char *text, size_t n, struct err *err) MUST_CHECK;
 
 struct prefix_choice {
@@ -45,9 +45,9 @@ struct prefix_choice {
     int top; // 0: all
 };
 
-/* Marks prefixes that are worth a cache: every one whose texts, without those that pass a deeper marked one, are
- * min_uses or more; of these the `top` with the most bytes times such texts. mark[i] becomes the number of node i among
- * the marked ones, in the order of the nodes, or -1. Returns how many there are, or an error. */
+/* Marks prefixes that are worth a cache: at least min_bytes long, with at least min_uses texts that do not begin with a
+ * deeper marked prefix; of these the `top` with the highest bytes * such texts. mark[i] becomes the number of node i
+ * among the marked ones, in the order of the nodes, or -1. Returns the number of marked nodes, or an error. */
 int prefix_choose(const struct prefix_tree *t, const struct prefix_choice *choice, int32_t *mark,
                   struct err *err) MUST_CHECK;
 

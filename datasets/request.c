@@ -1,5 +1,5 @@
-/* request.c - finds the request in a line, and takes its prompt. What is not understood is counted and not guessed at.
- */
+/* request.c - finds the request in a line, and takes its prompt. Requests that are not understood are counted, not
+ * guessed. */
 #include "datasets/request.h"
 
 #include "base/array.h"
@@ -38,7 +38,7 @@ void request_line_release(struct request_line *l)
     *l = (struct request_line){ 0 };
 }
 
-/* What finding passes down. */
+/* Passed down while searching a line. */
 struct finding {
     struct request_line *l;
     const struct request_visitor *visitor;
@@ -108,7 +108,7 @@ static int read_prompt(const struct finding *f, const struct json *prompt, struc
     return 0;
 }
 
-/* A message's text, which may be in several parts; vLLM joins them with line ends. */
+/* A message's text, which may be a list of texts; vLLM joins them with line ends. */
 static int add_content(struct request *r, const struct json *content, enum request_flaw *flaw)
 {
     bool first = true;
@@ -188,7 +188,7 @@ static int hex_of(const char *s, int n)
     return v;
 }
 
-/* The character that an escape of Python's repr() stands for; *s is after it then. -1: none. */
+/* The character of an escape of Python's repr(); moves *s past it. -1: not an escape. */
 static int unescape(const char **s)
 {
     static const char names[] = "ntr\\'\"", values[] = "\n\t\r\\'\"";
@@ -264,7 +264,7 @@ static double time_of(const struct json *row)
 
 static int find(const struct finding *f, const struct json *row, int depth, struct err *err);
 
-/* JSON in a text, or a line of vLLM. Text that only looks like JSON is some other text. */
+/* JSON in a text, or a line of vLLM. Text that only looks like JSON is ignored. */
 static int find_in_text(const struct finding *f, const char *text, int depth, struct err *err)
 {
     if (text[strspn(text, " \t\r\n")] != '{' && text[strspn(text, " \t\r\n")] != '[')

@@ -1,11 +1,11 @@
-/* request.h - the requests in one line of a request log, whoever wrote it.
+/* request.h - the requests in one line of a request log of any server or proxy.
  *
  * A line is JSON, or vLLM's own ("Received request ID: prompt: '...', params: ..."). In JSON the request is the object
- * that has `messages`, `prompt` or SGLang's `text`: the row itself, or what one of REQUEST_WRAPPERS holds, as an object
- * or as a text with JSON or a line of vLLM in it, up to four deep. docs/requests.md has an example of each log.
+ * that has `messages`, `prompt` or SGLang's `text`: the row itself, or the value of one of REQUEST_WRAPPERS, an object
+ * or a text with JSON or a line of vLLM in it, up to four deep. docs/requests.md has an example of each log.
  *
- * Every request becomes one string of bytes, its beginning, so that two requests share a cache exactly as far as their
- * strings agree: for each message the byte 0xff, which no UTF-8 has, the role (enum turn_role), and the text.
+ * Every request becomes one string of bytes, so that two requests share a cache exactly as far as their strings agree:
+ * for each message the byte 0xff, which UTF-8 never contains, the role (enum turn_role), and the text.
  */
 #ifndef EVP_REQUEST_H
 #define EVP_REQUEST_H
@@ -23,16 +23,16 @@
 
 enum { REQUEST_MARK = 2 }; // bytes before the text of a message
 
-/* Requests whose prompt cannot be made from the log alone. */
+/* Why a prompt cannot be made from the log alone. */
 #define REQUEST_FLAWS(X)                                                                                               \
-    X(REQUEST_TOOLS, "tools, which a chat template writes in its own way")                                             \
-    X(REQUEST_MEDIA, "pictures, sound or files")                                                                       \
+    X(REQUEST_TOOLS, "tools, which every chat template writes in its own way")                                         \
+    X(REQUEST_MEDIA, "images, audio or files")                                                                         \
     X(REQUEST_TOKENS, "token ids instead of text")                                                                     \
     X(REQUEST_ROLES, "roles other than system, user and assistant, or a system message that is not the first")         \
-    X(REQUEST_THOUGHTS, "thoughts in a message of the assistant")                                                      \
+    X(REQUEST_THOUGHTS, "reasoning in an assistant message")                                                           \
     X(REQUEST_TEMPLATE, "a chat template of its own")                                                                  \
-    X(REQUEST_END, "no message of the user at its end")                                                                \
-    X(REQUEST_CUT, "a prompt that the log cut short")
+    X(REQUEST_END, "the last message is not the user's")                                                               \
+    X(REQUEST_CUT, "a prompt cut short in the log")
 
 enum request_flaw {
 #define X(name, text) name,
@@ -48,15 +48,15 @@ struct request {
         size_t *at; // where the text of each message begins in bytes
         int n, cap;
     } message;
-    struct buf model; // that was asked; "": the log does not say
-    double time;      // seconds since 1970; NaN: the log does not say
+    struct buf model; // the model asked; "": unknown
+    double time;      // seconds since 1970; NaN: unknown
 };
 
-/* What a line holds. */
+/* The request being read, and counts over all lines. */
 struct request_line {
-    struct request request; // the one at hand
+    struct request request;
     int64_t flaws[N_REQUEST_FLAWS];
-    int64_t n_requests; // with a prompt, flawed ones not counted
+    int64_t n_requests; // with a prompt; flawed ones not counted
 };
 
 typedef int request_visit(void *arg, const struct request *r, struct err *err);
@@ -65,8 +65,8 @@ struct request_visitor {
     void *arg;
 };
 
-/* Calls each(arg, request) for every request of a line and adds to the counts. A line without one is no error.
- * REQUEST_DAMAGED: it begins like JSON and is not; *err says where, without any word of it. */
+/* Calls each(arg, request) for every request of a line and adds to the counts. A line without a request is not an
+ * error. REQUEST_DAMAGED: the line begins like JSON and is not JSON; *err says where, without quoting it. */
 enum { REQUEST_DAMAGED = 1 };
 int request_read(struct request_line *l, const char *line, size_t n, const struct request_visitor *visitor,
                  struct err *err) MUST_CHECK;
@@ -76,7 +76,7 @@ void request_line_release(struct request_line *l); // zeroed is fine
 /* The role of message i. */
 enum turn_role request_role(const struct request *r, int i);
 
-/* A moment as logs write it: a number of seconds, milliseconds, microseconds or nanoseconds since 1970, ISO 8601, or
+/* A time in any of the forms of logs: seconds, milliseconds, microseconds or nanoseconds since 1970, ISO 8601, or
  * 22/Nov/2026:05:58:00 +0000. NaN for anything else. */
 double request_time(const char *text);
 

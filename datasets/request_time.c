@@ -1,4 +1,4 @@
-/* request_time.c - moments in logs, without the C library's calendar: that one has a time zone and a language. */
+/* request_time.c - times in logs, without the C library's calendar, which depends on time zone and language. */
 #include "base/parse.h"
 #include "datasets/request.h"
 
@@ -89,7 +89,7 @@ static double local_time(const char *s)
     return seconds_of(&m, zone);
 }
 
-/* A number's unit is told by its size: seconds have ten digits now. */
+/* The size of a number tells its unit: seconds have ten digits now. */
 static double number_time(double v)
 {
     if (!(v >= 0))

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The key before the first chunk: requests to two models have nothing in common. */
+/* The key before the first chunk: requests to different models have nothing in common. */
 static uint64_t first_key(const struct request *r)
 {
     return digest_xxh3(buf_str(&r->model), r->model.n);
@@ -24,7 +24,7 @@ static int count(void *arg, const struct request *r, struct err *err)
 
     rq->n_used++;
     rq->n_timeless += isnan(r->time);
-    rq->first = fmin(rq->first, r->time); /* fmin and fmax pass over NaN */
+    rq->first = fmin(rq->first, r->time); /* fmin and fmax ignore NaN */
     rq->last = fmax(rq->last, r->time);
     return prefix_add(&rq->tree, first_key(r), buf_str(&r->bytes), r->bytes.n, err);
 }
@@ -93,7 +93,7 @@ static int begin_slot(struct requests *rq, struct requests_slot *s, const struct
     return 0;
 }
 
-/* Shortens what all requests have in common. */
+/* Shortens the bytes that all requests have in common. */
 static void compare(struct requests_slot *s, const struct request *r)
 {
     const char *at = r->bytes.at + s->at, *end = r->bytes.at + r->bytes.n, *tail = s->ahead + s->n_ahead + s->n_tail;
@@ -117,7 +117,7 @@ static void keep_question(struct requests_slot *s, uint64_t rest, int max)
         if (s->asked[q] == rest)
             return;
     while (i > 0 && s->asked[i - 1] > rest) {
-        s->asked[i] = s->asked[i - 1]; /* there is space for one more than max */
+        s->asked[i] = s->asked[i - 1]; /* the array has space for max + 1 */
         i--;
     }
     s->asked[i] = rest;
@@ -151,8 +151,7 @@ int requests_find(struct requests *rq, struct err *err)
     if (requests_each(rq, REQUESTS_FIRST, count, rq, err))
         return err->code;
     if (rq->line.n_requests == 0)
-        return err_set(err, ERR_FORMAT, "the logs hold no request that can be used, in %lld lines",
-                       (long long)rq->n_lines);
+        return err_set(err, ERR_FORMAT, "no usable request in %lld lines of the logs", (long long)rq->n_lines);
     if (rq->n_timeless && rq->half_life > 0)
         return err_set(err, ERR_FORMAT, "%lld requests have no time, so '--half-life' cannot weigh them",
                        (long long)rq->n_timeless);

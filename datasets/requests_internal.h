@@ -1,4 +1,4 @@
-/* requests_internal.h - between the parts of an import of request logs: requests_read.c reads lines, requests.c counts
+/* requests_internal.h - between the files of an import of request logs: requests_read.c reads lines, requests.c counts
  * and chooses, requests_write.c makes contexts and questions.
  */
 #ifndef EVP_REQUESTS_INTERNAL_H
@@ -15,7 +15,7 @@ struct requests_log {
     int fd;
 };
 
-/* each(arg, request) for every request of the logs to a wanted model. Counts are kept in the first reading. */
+/* Calls each(arg, request) for every request to a wanted model. Only the first reading keeps counts. */
 enum requests_reading { REQUESTS_FIRST, REQUESTS_AGAIN };
 int requests_each(struct requests *rq, enum requests_reading reading, request_visit *each, void *arg,
                   struct err *err) MUST_CHECK;
@@ -23,11 +23,11 @@ int requests_each(struct requests *rq, enum requests_reading reading, request_vi
 /* ---- requests.c ---- */
 
 enum {
-    SLOT_AHEAD = 1024, // bytes after a node in which requests are compared: more than a chunk, less than a question
-    SLOT_TAIL = 512,   // bytes at the end of prompts in which they are compared
+    SLOT_AHEAD = 1024, // bytes compared after a node: more than a chunk, less than a question
+    SLOT_TAIL = 512,   // bytes compared at the end of prompts
 };
 
-/* What is known of a chosen prefix. */
+/* A chosen prefix, and its requests so far. */
 struct requests_slot {
     size_t at; // bytes up to the end of its node
     double uses;
@@ -36,9 +36,9 @@ struct requests_slot {
     size_t common; // bytes after `at` that all have in common, at most SLOT_AHEAD
     size_t tail;   // bytes at their end that all have in common, at most SLOT_TAIL
     size_t min_n;  // bytes of the shortest
-    char *ahead;   // of the first one: SLOT_AHEAD bytes after `at` or what there is, then SLOT_TAIL at the end
+    char *ahead;   // of the first one: up to SLOT_AHEAD bytes after `at`, then up to SLOT_TAIL at the end
     size_t n_ahead, n_tail;
-    uint64_t *asked; // digests of the rests that become questions, the smallest first; 0 after it was written
+    uint64_t *asked; // digests of the rests that become questions, the smallest first; 0: written
     int n_asked;
     /* for the third reading */
     enum { SLOT_NEW, SLOT_WRITTEN, SLOT_DROPPED } state;

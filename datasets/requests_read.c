@@ -1,4 +1,4 @@
-/* requests_read.c - logs are opened once and read line by line as often as needed. */
+/* requests_read.c - opens logs once and reads them line by line, several times. */
 #include "base/archive.h"
 #include "base/array.h"
 #include "base/file.h"
@@ -45,7 +45,7 @@ static int open_nameless(struct err *err)
     return fd < 0 ? err->code : fd;
 }
 
-/* Copies what comes once, and puts the copy in its place. */
+/* Copies a log that can be read only once, and replaces it by the copy. */
 static int keep_copy(struct requests_log *log, struct err *err)
 {
     int fd = open_nameless(err);
@@ -105,7 +105,7 @@ struct reading {
     request_visit *each;
     void *arg;
     const struct requests_log *log;
-    struct request_line *line; // its counts: the results, or nobody's
+    struct request_line *line; // counts: the results' in the first reading, later ignored
     int64_t n_line;
 };
 
@@ -142,7 +142,7 @@ static int read_line(struct reading *r, const char *line, size_t n, struct err *
     return 0;
 }
 
-/* Takes whole lines off the front of the text; the last one, at the end of the log, may lack its line end. */
+/* Takes complete lines off the front of the text; the last line of the log may lack its line end. */
 static int read_lines(struct reading *r, struct buf *text, bool at_end, struct err *err)
 {
     char *at = text->at, *end = at + text->n, *stop;

@@ -1,8 +1,8 @@
-/* requests_write.c - the third reading: where a context ends, what its questions look like, and their ids.
+/* requests_write.c - the third reading: the end of each context, its questions, and their ids.
  *
- * A context ends where its requests differ; a little before, after a line end or a colon, since questions may begin
- * with the same words; at least not within a word, and not at the end of a prompt. What all prompts end with is the
- * ask's, from the first line end or special token on.
+ * A context ends where its requests differ, or a little before, after a line end or a colon, since questions may begin
+ * with the same words; in any case not within a word, and not at the end of a prompt. The common end of all prompts
+ * belongs to the ask, from the first line end or special token on.
  */
 #include "base/array.h"
 #include "base/digest.h"
@@ -19,7 +19,7 @@ enum { FRAME_BACK = 96, WORD_BACK = 64, SHORT_MESSAGE = 1024, SLUG_MAX = 32, ID_
 
 /* ---- where a context ends ------------------------------------------------- */
 
-/* The message that has the byte `cut` or ends before it. */
+/* The message with byte `cut`, or the one that ends before it. */
 static int message_of(const struct request *r, size_t cut)
 {
     int m = r->message.n - 1;
@@ -39,8 +39,8 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* For prompts that are all the same, or begin like the shortest: the beginning of its last line; or of its last
- * message, if that is short; or of its last word. */
+/* For prompts that are all equal, or all begin with the shortest: the beginning of its last line; or of its last
+ * message if that is short; or of its last word. */
 static size_t last_line(const struct request *r, size_t n)
 {
     int m = message_of(r, n - 1);
@@ -60,14 +60,14 @@ static size_t last_line(const struct request *r, size_t n)
     return at;
 }
 
-/* Does a question begin here, as frames around questions are written? */
+/* Does a question begin here: after a line end, or after a colon and a blank? */
 static bool begins_question(const char *text, size_t begin, size_t at)
 {
     return text[at - 1] == '\n' || (text[at - 1] == ' ' && at - begin >= 2 && text[at - 2] == ':');
 }
 
-/* Goes back to where a question begins, or to the end of a word, or at least of a character. */
-static size_t settle(const struct request *r, size_t cut)
+/* Moves the cut back to the beginning of a question, or of a word, or at least of a character. */
+static size_t cut_back(const struct request *r, size_t cut)
 {
     int m = message_of(r, cut);
     size_t begin = r->message.at[m], end = message_end(r, m), at = cut;
@@ -89,8 +89,8 @@ static size_t settle(const struct request *r, size_t cut)
     return at;
 }
 
-/* The bytes at the end of all prompts that belong to the ask. */
-static size_t settle_tail(const struct requests_slot *s, const struct request *r)
+/* The number of bytes at the end of all prompts that belong to the ask. */
+static size_t ask_bytes(const struct requests_slot *s, const struct request *r)
 {
     size_t n = s->several ? s->tail : 0, max = s->min_n - s->cut - 1;
     const char *end = r->bytes.at + r->bytes.n;
@@ -123,7 +123,7 @@ static int take_turns(struct context *c, const struct request *r, size_t cut, st
     return c->text ? 0 : err_nomem(err);
 }
 
-/* The first words of the last message that has some, for people: "you-are-a-helpful-". */
+/* A readable beginning of the id: the first words of the last message that has any, "you-are-a-helpful-". */
 static void add_slug(struct buf *id, const struct context *c)
 {
     const char *text = c->text + strlen(c->text);
@@ -140,7 +140,7 @@ static void add_slug(struct buf *id, const struct context *c)
         buf_addc(id, '-');
 }
 
-/* The same beginning to the same model has the same id in every log. */
+/* Names the context: the same beginning and model get the same id in every log. */
 static int name(const struct requests *rq, struct context *c, const struct request *r, size_t cut, struct err *err)
 {
     struct digest *d = digest_new(err);
@@ -168,7 +168,7 @@ static int make_context(const struct requests *rq, struct requests_slot *s, cons
     if (take_turns(c, r, s->cut, err) || name(rq, c, r, s->cut, err))
         return err->code;
     if (message_of(r, s->cut) == r->message.n - 1)
-        s->n_ask = settle_tail(s, r);
+        s->n_ask = ask_bytes(s, r);
     buf_adds(&ask, "{question}");
     buf_add(&ask, r->bytes.at + r->bytes.n - s->n_ask, s->n_ask);
     c->ask = buf_take(&ask);
@@ -176,7 +176,7 @@ static int make_context(const struct requests *rq, struct requests_slot *s, cons
     return c->ask && s->id ? 0 : err_nomem(err);
 }
 
-/* 1: another prefix was cut back to the same context, which is written already. */
+/* 1: another prefix was cut back to the same context, already written. */
 static int is_written(struct requests *rq, const struct context *c, struct err *err)
 {
     bool added;
@@ -192,7 +192,7 @@ static int write_context(struct requests *rq, struct requests_slot *s, const str
     struct context c = { .n_tokens = -1 };
     size_t limit = s->at + s->common;
 
-    s->cut = settle(r, limit >= s->min_n ? last_line(r, s->min_n) : limit);
+    s->cut = cut_back(r, limit >= s->min_n ? last_line(r, s->min_n) : limit);
     int code = make_context(rq, s, r, &c, err);
     size_t n = c.text ? strlen(c.text) : 0;
     if (!code)
@@ -206,7 +206,7 @@ static int write_context(struct requests *rq, struct requests_slot *s, const str
 
 /* ---- questions ------------------------------------------------------------ */
 
-/* Is the rest among those that were drawn, and not written yet? */
+/* Is the request's rest one of the selected questions, and not written yet? */
 static bool is_drawn(struct requests_slot *s, const struct request *r)
 {
     bool asks;

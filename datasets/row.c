@@ -1,4 +1,4 @@
-/* row.c - recognises the kind of a row by its fields, and reads it. */
+/* row.c - tells the kind of a row by its fields, and reads it. */
 #include "datasets/row.h"
 
 #include "datasets/dataset.h"

@@ -5,7 +5,7 @@
  *
  *     {"input": question, "context": document, "answers": [...], "dataset": name, "_id": id, ...}
  *
- * where `dataset` falls back to the file's name and `_id` to the line's number. Other fields are ignored.
+ * Without `dataset` the file's name is used, without `_id` the line's number. Other fields are ignored.
  */
 #ifndef EVP_ROW_H
 #define EVP_ROW_H

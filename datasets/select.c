@@ -1,5 +1,5 @@
-/* select.c - groups the contexts by dataset, puts each group into the order in which its contexts are tried, marks
- * those to keep, and compacts the list.
+/* select.c - groups the contexts by dataset, orders each group as its contexts are tried, marks those to keep, and
+ * compacts the list.
  */
 #include "datasets/select.h"
 
@@ -12,8 +12,8 @@
 struct groups {
     struct map datasets;
     int *of;    // (n): the dataset of each context
-    int *start; // (datasets + 1): where each one's part of `order` begins
-    int *order; // (n): contexts, dataset by dataset, in the order they are tried
+    int *start; // (datasets + 1): the start of each dataset in `order`
+    int *order; // (n): contexts, dataset by dataset, in the order of trial
 };
 
 static void groups_release(struct groups *g)
@@ -39,8 +39,8 @@ static int groups_init(struct groups *g, const struct contexts *list, struct err
     g->start = calloc((size_t)g->datasets.n + 2, sizeof(int));
     if (!g->start)
         return err_nomem(err);
-    /* A counting sort. Sizes go two places on and are summed, so start[d + 1] is where d begins. Filling d moves it to
-     * where d ends, which is where d + 1 begins. */
+    /* A counting sort. Sizes are stored two entries further and summed, so start[d + 1] is the beginning of d. Filling
+     * d moves it to the end of d, the beginning of d + 1. */
     for (int i = 0; i < list->n; i++)
         g->start[g->of[i] + 2]++;
     for (int d = 2; d < g->datasets.n + 2; d++)
@@ -65,7 +65,7 @@ struct choice {
     bool *keep; // (list->n)
 };
 
-/* Marks what is kept of one dataset; order[] has its n contexts. */
+/* Marks the contexts of one dataset to keep; order[] has all n of them. */
 static int choose(struct choice *choice, const int *order, int n, struct err *err)
 {
     const struct selection *s = choice->selection;

@@ -13,8 +13,8 @@ struct selection {
     uint64_t seed;    // of the draw, which does not depend on the other datasets
     int64_t min, max; // tokens, inclusive
 
-    /* Sets c->n_tokens. NULL: any length. The limit counts contexts of the right length, so this is called for one
-     * context after the other until the limit is reached. */
+    /* Sets c->n_tokens. NULL: any length. Called for one context after the other until `limit` of them have a length
+     * within min and max. */
     int (*count)(void *arg, struct context *c, struct err *err);
     void *arg;
 };

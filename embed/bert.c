@@ -20,17 +20,17 @@ static void look_up(const struct bert *b, const struct bert_batch *batch, float 
 
     for (int i = 0; i < batch->n; i++) {
         for (int t = batch->start[i]; t < batch->start[i + 1]; t++, x += width) {
-            const float *position = b->place + (size_t)(1 + t - batch->start[i]) * width;
+            const float *position = b->positions + (size_t)(1 + t - batch->start[i]) * width;
             const char *word = (const char *)b->word->at + (size_t)batch->id[t] * width * sizeof(float);
             memcpy(x, word, width * sizeof(float)); // `word` may be unaligned
             for (size_t c = 0; c < width; c++)
-                x[c] = x[c] + b->place[c] + position[c];
+                x[c] = x[c] + b->positions[c] + position[c];
         }
     }
 }
 
 /* Attention within each text. rope() does not rotate here: it brings the queries, keys and values of a head together,
- * which is the layout that attend() reads. */
+ * the layout for attend(). */
 static void attention(struct bert *b, const struct attn_spans *texts, int rows)
 {
     const struct bert_scratch *s = &b->scratch;
@@ -74,7 +74,7 @@ static void run_layer(struct bert *b, const struct bert_layer *l, const struct a
     be->layernorm(be, x, x, l->end_norm, l->end_norm + D, eps);
 }
 
-/* One span per text: all its tokens see each other. */
+/* One span per text: all its tokens attend to each other. */
 static struct attn_spans spans_of(const struct bert *b, const struct bert_batch *batch, struct attn_span *host)
 {
     const struct attn_spans spans = { .host = host, .device = b->scratch.spans, .n = batch->n };

@@ -1,7 +1,7 @@
 /* bert.h - a BERT encoder over kernels/backend.h: token ids of several texts to their hidden states.
  *
- * For embed/ only. Texts are not padded: a batch has one row per token, text after text. The matrix products see one
- * tall matrix, attention sees one item per text and head. The norm follows each half of a layer ("post-norm"):
+ * For embed/ only. Texts are not padded: a batch has one row per token, text after text. Matrix products work on one
+ * tall matrix, attention on one item per text and head. The norm follows each half of a layer ("post-norm"):
  *
  *     x = norm(word[id] + type[0] + position[p])
  *     per layer:  x = norm(x + W_out attention(W_qkv x));  x = norm(x + W_down gelu(W_up x))
@@ -33,7 +33,7 @@ struct bert_layer {
     float *mid_norm, *end_norm;                       // (2, D): weight, then bias
 };
 
-/* The matrices of one batch, BERT_ROWS rows each; its texts; and the numbers from 0. All on the device. */
+/* The matrices of one batch, BERT_ROWS rows each; one span per text; slot t for row t. All on the device. */
 struct bert_scratch {
     float *x, *qkv, *q, *k, *v, *attended, *inner;
     struct attn_span *spans;
@@ -45,7 +45,7 @@ struct bert {
     struct bert_shape shape;
     struct safetensors file;      // mapped until bert_close(): rows of `word` are copied out of it
     const struct st_tensor *word; // (vocab, D)
-    float *place;                 // (1 + positions, D) on the host: type[0], then position[p]
+    float *positions;             // (1 + positions, D) on the host: type[0], then position[p]
     struct bert_layer *layer;
     float *first_norm; // (2, D) on the device
     float *vectors;    // all small vectors of all layers: one allocation on the device

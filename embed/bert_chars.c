@@ -32,7 +32,7 @@ bool bert_is_space(uint32_t c)
            (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
-/* 0x2b920 is what Hugging Face's code has where BERT's has 0x2b820. */
+/* 0x2b920 as in Hugging Face's code; BERT's has 0x2b820. */
 bool bert_is_ideograph(uint32_t c)
 {
     static const struct bert_range range[] = { { 0x3400, 0x4dbf },   { 0x4e00, 0x9fff },   { 0xf900, 0xfaff },

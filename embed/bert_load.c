@@ -28,7 +28,7 @@ static int want_count(const struct json *config, const char *name, int max, int 
     return 0;
 }
 
-/* Checks a field that may be absent; if it is there, it must have the one value that this encoder computes. */
+/* Checks an optional field: if present, it must have the one value that this encoder computes. */
 static int want_word(const struct json *config, const char *name, const char *word, struct err *err)
 {
     const char *v = word;
@@ -38,7 +38,7 @@ static int want_word(const struct json *config, const char *name, const char *wo
     return strcmp(v, word) == 0 ? 0 : err_set(err, ERR_FORMAT, "field '%s' is '%.40s', not '%s'", name, v, word);
 }
 
-/* The limits are several times those of the largest BERT; a product of any two that is computed fits an int. */
+/* The limits are several times the largest BERT's; every computed product of two fits an int. */
 static int read_shape(struct bert_shape *s, const struct json *config, struct err *err)
 {
     if (want_word(config, "model_type", "bert", err) || want_word(config, "hidden_act", "gelu", err) ||
@@ -105,7 +105,7 @@ static const struct st_tensor *want_tensor(const struct bert *b, const char *nam
     return t;
 }
 
-/* What a layer is made of, in the order in which load_layer() lays it out: matrices, then vectors. */
+/* The tensors of a layer in load_layer()'s order: matrices, then vectors. */
 enum dimension { NONE, WIDTH, INNER };
 static const struct layer_tensor {
     const char *name; // after "encoder.layer.N."
@@ -170,7 +170,7 @@ static int make_weights(struct bert *b, struct bert_layer *l, float *at, struct 
     return l->down ? 0 : err->code;
 }
 
-/* vectors: where the layer's small vectors go on the device; stage: host memory for all numbers of a layer. */
+/* vectors: device memory for the layer's small vectors; stage: host memory for all numbers of a layer. */
 static int load_layer(struct bert *b, int n, float *vectors, float *stage, struct err *err)
 {
     struct bert_layer *l = &b->layer[n];
@@ -190,7 +190,7 @@ static int load_layer(struct bert *b, int n, float *vectors, float *stage, struc
     return make_weights(b, l, stage, err);
 }
 
-/* What comes before the first layer: tables on the host, the norm on the device. */
+/* The embeddings before the first layer: tables on the host, the norm on the device. */
 static int load_embeddings(struct bert *b, float *stage, struct err *err)
 {
     int D = b->shape.width;
@@ -205,11 +205,11 @@ static int load_embeddings(struct bert *b, float *stage, struct err *err)
     const struct st_tensor *bias = w ? want_tensor(b, "embeddings.LayerNorm.bias", D, 0, err) : NULL;
     if (!bias)
         return err->code;
-    b->place = malloc(row * (1 + (size_t)b->shape.positions));
-    if (!b->place)
+    b->positions = malloc(row * (1 + (size_t)b->shape.positions));
+    if (!b->positions)
         return err_nomem(err);
-    memcpy(b->place, type->at, row);
-    memcpy(b->place + D, position->at, row * (size_t)b->shape.positions);
+    memcpy(b->positions, type->at, row);
+    memcpy(b->positions + D, position->at, row * (size_t)b->shape.positions);
     memcpy(stage, w->at, row);
     memcpy(stage + D, bias->at, row);
     b->backend->write(b->backend, b->first_norm, stage, 2 * row);
@@ -238,7 +238,7 @@ static int load_weights(struct bert *b, struct err *err)
 
 /* ---- scratch ------------------------------------------------------------- */
 
-/* Row t of a batch keeps its place. */
+/* Row t of a batch has slot t. */
 static int fill_slots(struct bert *b, struct err *err)
 {
     struct backend *be = b->backend;
@@ -317,7 +317,7 @@ void bert_close(struct bert *b)
         be->free(be, b->scratch_at);
     }
     free(b->layer);
-    free(b->place);
+    free(b->positions);
     safetensors_close(&b->file);
     *b = (struct bert){ 0 };
 }

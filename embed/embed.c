@@ -1,6 +1,6 @@
-/* embed.c - around the encoder: finds the different texts, tokenises them, sorts them by length into batches for
- * bert.h, and makes unit vectors of the means of their hidden states. The order in which texts are computed does not
- * change their vectors by more than rounding. */
+/* embed.c - around the encoder: finds the distinct texts, tokenises them, sorts them by length into batches for bert.h,
+ * and makes unit vectors of the means of their hidden states. The order of computation changes vectors by no more than
+ * rounding. */
 #include "embed/embed.h"
 
 #include "base/file.h"
@@ -23,7 +23,8 @@ struct embedder {
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* Refuses a model that does not pool by the mean. A model without that file does so, as in sentence-transformers. */
+/* Refuses a model that does not pool by the mean. The default without the file is the mean, as in
+ * sentence-transformers. */
 static int check_pooling(const char *dir, struct err *err)
 {
     struct buf text = { 0 };
@@ -57,7 +58,7 @@ static int open_parts(struct embedder *e, const char *dir, struct backend *backe
     if (e->bert.shape.positions < 2) // [CLS] and [SEP]
         return err_set(err, ERR_FORMAT, "'%s': the model takes texts of one token only", dir);
     if (wordpiece_n_vocab(e->wordpiece) > e->bert.shape.vocab)
-        return err_set(err, ERR_FORMAT, "'%s': the vocabulary has %d pieces, but the model knows %d", dir,
+        return err_set(err, ERR_FORMAT, "'%s': the vocabulary has %d tokens, but the model knows %d", dir,
                        wordpiece_n_vocab(e->wordpiece), e->bert.shape.vocab);
     return 0;
 }
@@ -126,17 +127,17 @@ int embedder_digest(const struct embedder *e, char hex[DIGEST_HEX], struct err *
     return code;
 }
 
-/* ---- which texts --------------------------------------------------------- */
+/* ---- distinct texts ------------------------------------------------------ */
 
-/* One of the different texts, tokenised. */
+/* One of the distinct texts, tokenised. */
 struct sentence {
-    int first, uses;  // its first place in the caller's list, and how often it occurs there
+    int first, uses;  // its first index in the caller's list, and how often it occurs there
     int from, tokens; // of job.ids
 };
 
 struct job {
     struct map texts;          // text -> number of its sentence
-    int *first;                // (n): the first place of text i
+    int *first;                // (n): the first index of text i
     struct sentence *sentence; // (texts.n)
     struct tokens ids;         // of all sentences
 };
@@ -195,7 +196,7 @@ static int job_tokenise(struct job *job, const struct embedder *e, const struct 
     return 0;
 }
 
-/* The longest first, so that the peak of memory comes at once; equally long ones in the order they came. */
+/* The longest first, so that memory peaks at once; equally long ones in the caller's order. */
 static int by_length(const void *a, const void *b)
 {
     const struct sentence *x = a, *y = b;
@@ -226,7 +227,7 @@ static int pool(const float *hidden, int tokens, int width, float *vector, struc
     return 0;
 }
 
-/* Fills id and start with as many sentences from s[0] on as one batch takes; returns how many. */
+/* Fills id and start with the sentences from s[0] on that fit in one batch; returns their number. */
 static int fill_batch(const struct job *job, const struct sentence *s, int n, int32_t *id, int *start)
 {
     int i = 0;

@@ -1,4 +1,4 @@
-/* embed.h - all-MiniLM-L6-v2: texts to unit vectors, whose dot product is the similarity of two answers.
+/* embed.h - all-MiniLM-L6-v2: texts to unit vectors. The dot product of two vectors is the similarity of two answers.
  *
  * BERT, 6 layers, 384 wide; WordPiece, at most 256 tokens with [CLS] and [SEP]; mean over all tokens; L2-normalised.
  * Source: sentence-transformers/all-MiniLM-L6-v2 (modules.json: Transformer, Pooling mean, Normalize).
@@ -21,7 +21,7 @@
 struct backend;
 struct embedder;
 
-enum { EMBED_MAX_TOKENS = 256 }; // what the model was trained with, [CLS] and [SEP] included; longer texts are cut
+enum { EMBED_MAX_TOKENS = 256 }; // as in training, [CLS] and [SEP] included; longer texts are cut
 
 /* dir: config.json, model.safetensors, vocab.txt or tokenizer.json. The backend must outlive the embedder. NULL: *err
  * says what is wrong with which file. */
@@ -34,18 +34,18 @@ int embedder_width(const struct embedder *e); // 384
 int embedder_digest(const struct embedder *e, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
 
 struct embed_texts {
-    const char *const *at; // (n), each up to its NUL; may be empty
+    const char *const *at; // (n); a text may be empty
     int n;
 };
 
-/* Called after each batch: `done` of the texts have their vectors. */
+/* Called after each batch: `done` texts have their vectors. */
 struct embed_progress {
     void (*report)(void *arg, int done);
     void *arg;
 };
 
-/* Fills row i of vector (n, width) from text i. Equal texts are computed once; batches are made of texts of similar
- * length. progress may be NULL. Not thread-safe. */
+/* Fills row i of vector (n, width) from text i. Equal texts are computed once; a batch has texts of similar length.
+ * progress may be NULL. Not thread-safe. */
 int embedder_run(struct embedder *e, const struct embed_texts *texts, float *vector,
                  const struct embed_progress *progress, struct err *err) MUST_CHECK;
 

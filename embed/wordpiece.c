@@ -1,5 +1,5 @@
-/* wordpiece.c - from the whole text down: special tokens off, the stretches between them normalised in two passes
- * (clean, fold), cut into words, and each word into pieces of the vocabulary. */
+/* wordpiece.c - from the whole text down: special tokens off, the text between them normalised in two passes (clean,
+ * fold), cut into words, and each word into tokens of the vocabulary. */
 #include "embed/wordpiece.h"
 
 #include "base/buf.h"
@@ -13,7 +13,7 @@
 
 enum {
     MAX_WORD = 100, /* characters; a longer word is [UNK], as BERT's vocabulary defines it */
-    MARK = 2,       /* length of "##", in front of a piece that continues a word */
+    MARK = 2,       /* length of "##", in front of a token that continues a word */
 };
 
 struct wordpiece *wordpiece_open(const char *dir, struct err *err)
@@ -59,7 +59,7 @@ static void add_point(struct buf *out, uint32_t c)
     buf_add(out, text, (size_t)utf8_encode(c, text));
 }
 
-/* Leaves out what is dropped, makes every white space a blank, puts blanks around ideographs. */
+/* Drops control characters, makes every white space a blank, puts blanks around ideographs. */
 static void clean(struct buf *out, const char *text, size_t n)
 {
     uint32_t c;
@@ -80,7 +80,7 @@ static void clean(struct buf *out, const char *text, size_t n)
     }
 }
 
-/* Decomposes, leaves out combining marks, makes lower case. */
+/* Decomposes, drops combining marks, makes lower case. */
 static int fold(struct buf *out, const struct buf *text, struct err *err)
 {
     utf8proc_uint8_t *nfd = NULL;
@@ -99,16 +99,16 @@ static int fold(struct buf *out, const struct buf *text, struct err *err)
     return 0;
 }
 
-/* ---- words to pieces --------------------------------------------------- */
+/* ---- words to tokens --------------------------------------------------- */
 
-/* The longest piece that text begins with, as its number; *length: bytes of the word it takes. `mark` bytes of "##" at
- * the start belong to the piece but not to the word. */
-static int longest_piece(const struct wordpiece *w, const char *text, size_t mark, size_t n, size_t *length)
+/* The number of the longest token that text begins with; *length: bytes of the word it takes. `mark` bytes of "##" at
+ * the start belong to the token but not to the word. */
+static int longest_token(const struct wordpiece *w, const char *text, size_t mark, size_t n, size_t *length)
 {
     for (size_t end = n < w->longest ? n : w->longest; end > mark; end--) {
         if (end < n && ((unsigned char)text[end] & 0xc0) == 0x80)
             continue; /* within a character */
-        int number = map_find(&w->pieces, text, end);
+        int number = map_find(&w->names, text, end);
         *length = end - mark;
         if (number >= 0)
             return number;
@@ -116,8 +116,8 @@ static int longest_piece(const struct wordpiece *w, const char *text, size_t mar
     return -1;
 }
 
-/* Encodes a word of n bytes. Overwrites up to MARK bytes in front of each piece with "##", so that a piece that
- * continues a word can be looked up where it is. */
+/* Encodes a word of n bytes. Overwrites MARK bytes in front of each token that continues the word with "##", to look it
+ * up in place. */
 static int encode_word(const struct wordpiece *w, char *word, size_t n, struct tokens *out, struct err *err)
 {
     int start = out->n;
@@ -129,7 +129,7 @@ static int encode_word(const struct wordpiece *w, char *word, size_t n, struct t
         size_t mark = at > 0 ? MARK : 0;
         if (mark)
             memcpy(word + at - MARK, "##", MARK);
-        int number = longest_piece(w, word + at - mark, mark, n - at + mark, &length);
+        int number = longest_token(w, word + at - mark, mark, n - at + mark, &length);
         if (number < 0) {
             out->n = start;
             return tokens_add(out, w->unk, err);
@@ -195,10 +195,10 @@ static const struct wordpiece_special *special_at(const struct wordpiece *w, con
     return found;
 }
 
-/* Splits off special tokens from left to right in the raw text; only what is between them is normalised. */
+/* Splits off special tokens from left to right in the raw text; only the text between them is normalised. */
 int wordpiece_encode(const struct wordpiece *w, const char *text, size_t n, struct tokens *out, struct err *err)
 {
-    size_t from = 0; /* where the stretch of ordinary text before `at` begins */
+    size_t from = 0; /* where the ordinary text before `at` begins */
 
     for (size_t at = 0; at < n;) {
         const struct wordpiece_special *s = special_at(w, text + at, n - at);

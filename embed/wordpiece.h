@@ -1,9 +1,9 @@
 /* wordpiece.h - BERT's tokenizer (uncased): text to ids of all-MiniLM-L6-v2's vocabulary.
  *
- * Special tokens in the text are split off first, letter for letter: "[SEP]" is the token, "[sep]" is not. What is left
- * goes through these steps (bert_chars.h says which class a character has): control characters are dropped, every
- * white space becomes a blank, ideographs stand apart, NFD without combining marks, lower case, split at blanks and
- * around punctuation, then the longest piece of the vocabulary again and again ("em", "##bed").
+ * Special tokens in the text are split off first, letter for letter: "[SEP]" is the token, "[sep]" is not. The rest
+ * goes through these steps (bert_chars.h has the character classes): drop control characters, make every white space a
+ * blank, put blanks around ideographs, NFD, drop combining marks, lower case, split at blanks and around punctuation,
+ * then repeatedly take the longest token of the vocabulary from each word ("em", "##bed").
  *
  * The ids are those of Hugging Face's `tokenizers` (BertNormalizer, BertPreTokenizer, WordPiece), without truncation
  * and without [CLS] and [SEP] around the text; tests/golden/embed/oracle compares them.
@@ -19,8 +19,8 @@
 
 struct wordpiece;
 
-/* dir: a folder with vocab.txt (one piece a line), or else tokenizer.json (a WordPiece model). The special tokens are
- * BERT's five as far as vocab.txt has them, or the added tokens of tokenizer.json. NULL: *err says what is wrong. */
+/* dir: a folder with vocab.txt (one token per line), or else tokenizer.json (a WordPiece model). The special tokens are
+ * those of BERT's five that vocab.txt has, or the added tokens of tokenizer.json. NULL: *err says what is wrong. */
 struct wordpiece *wordpiece_open(const char *dir, struct err *err);
 void wordpiece_close(struct wordpiece *w); // NULL is fine
 

@@ -15,9 +15,9 @@ struct wordpiece_special {
 };
 
 struct wordpiece {
-    struct map pieces;
-    int32_t *id;    // number of a piece -> its id
-    size_t longest; // bytes of the longest piece
+    struct map names; // the tokens as written
+    int32_t *id;      // number in names -> id
+    size_t longest;   // bytes of the longest token
     int n_vocab;
     int32_t unk, cls, sep;
     struct {

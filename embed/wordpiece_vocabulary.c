@@ -1,5 +1,5 @@
-/* wordpiece_vocabulary.c - vocab.txt or tokenizer.json to pieces with ids, and to the special tokens that are split off
- * before anything else is done to a text. Both files are hostile: lengths, ids and types are checked. */
+/* wordpiece_vocabulary.c - vocab.txt or tokenizer.json to tokens with ids, and to the special tokens that are split off
+ * a text first. Both files are hostile: lengths, ids and types are checked. */
 #include "embed/wordpiece_internal.h"
 
 #include "base/array.h"
@@ -13,10 +13,10 @@
 enum {
     MAX_VOCAB = 1 << 24,
     MAX_FILE = 256 << 20,
-    SHOWN = 64, /* bytes of a piece in a message */
+    SHOWN = 64, /* bytes of a token in a message */
 };
 
-/* ---- pieces -------------------------------------------------------------- */
+/* ---- tokens -------------------------------------------------------------- */
 
 static int shown(size_t n)
 {
@@ -26,14 +26,14 @@ static int shown(size_t n)
 static int add_piece(struct wordpiece *w, const char *text, size_t n, int64_t id, struct err *err)
 {
     bool added;
-    int number = map_add(&w->pieces, text, n, &added);
+    int number = map_add(&w->names, text, n, &added);
 
     if (number < 0)
         return err_nomem(err);
     if (!added)
-        return err_set(err, ERR_FORMAT, "piece '%.*s' occurs twice", shown(n), text);
+        return err_set(err, ERR_FORMAT, "token '%.*s' occurs twice", shown(n), text);
     if (id < 0 || id >= MAX_VOCAB)
-        return err_set(err, ERR_FORMAT, "piece '%.*s' has id %lld, not 0 to %d", shown(n), text, (long long)id,
+        return err_set(err, ERR_FORMAT, "token '%.*s' has id %lld, not 0 to %d", shown(n), text, (long long)id,
                        MAX_VOCAB - 1);
     w->id[number] = (int32_t)id;
     if (id >= w->n_vocab)
@@ -46,15 +46,15 @@ static int add_piece(struct wordpiece *w, const char *text, size_t n, int64_t id
 static int alloc_ids(struct wordpiece *w, size_t n, struct err *err)
 {
     if (n > MAX_VOCAB)
-        return err_set(err, ERR_FORMAT, "the vocabulary has %zu pieces, more than %d", n, MAX_VOCAB);
+        return err_set(err, ERR_FORMAT, "the vocabulary has %zu tokens, more than %d", n, MAX_VOCAB);
     w->id = calloc(n + 1, sizeof(*w->id));
     return w->id ? 0 : err_nomem(err);
 }
 
-/* The id of a piece, or -1. */
+/* The id of a token, or -1. */
 static int32_t id_of(const struct wordpiece *w, const char *text)
 {
-    int number = map_find(&w->pieces, text, strlen(text));
+    int number = map_find(&w->names, text, strlen(text));
 
     return number < 0 ? -1 : w->id[number];
 }
@@ -75,7 +75,7 @@ static int add_special(struct wordpiece *w, const char *text, int32_t id, struct
     return 0;
 }
 
-/* vocab.txt does not say which of its pieces are special tokens. */
+/* vocab.txt does not mark special tokens. */
 static int add_default_specials(struct wordpiece *w, struct err *err)
 {
     static const char *const name[] = { "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]" };
@@ -87,7 +87,7 @@ static int add_default_specials(struct wordpiece *w, struct err *err)
 }
 
 /* Reads an entry of "added_tokens". Refuses a token that swallows blanks, matches whole words only, or is searched in
- * the normalised text: its ids would not be the library's. */
+ * the normalised text: ids would differ from the library's. */
 static int read_special(struct wordpiece *w, const struct json *token, struct err *err)
 {
     static const char *const flag[] = { "lstrip", "rstrip", "single_word", "normalized" };
@@ -111,7 +111,7 @@ static int read_special(struct wordpiece *w, const struct json *token, struct er
 
 /* ---- files --------------------------------------------------------------- */
 
-/* One piece a line, numbered from 0. */
+/* One token per line, numbered from 0. */
 static int read_text(struct wordpiece *w, const struct buf *text, struct err *err)
 {
     const char *p = buf_str(text), *end = p + text->n;
@@ -132,14 +132,14 @@ static int read_text(struct wordpiece *w, const struct buf *text, struct err *er
     return add_default_specials(w, err);
 }
 
-static int read_pieces(struct wordpiece *w, const struct json *vocab, struct err *err)
+static int read_tokens(struct wordpiece *w, const struct json *vocab, struct err *err)
 {
     if (alloc_ids(w, (size_t)json_count(vocab), err))
         return err->code;
     for (const struct json *v = json_first(vocab); v; v = json_next(v)) {
         double id = json_real(v);
         if (!(id >= 0 && id < MAX_VOCAB) || id != (double)(int64_t)id)
-            return err_set(err, ERR_FORMAT, "piece '%.*s' has no id from 0 to %d", SHOWN, json_name(v), MAX_VOCAB - 1);
+            return err_set(err, ERR_FORMAT, "token '%.*s' has no id from 0 to %d", SHOWN, json_name(v), MAX_VOCAB - 1);
         if (add_piece(w, json_name(v), strlen(json_name(v)), (int64_t)id, err))
             return err->code;
     }
@@ -154,7 +154,7 @@ static int read_json(struct wordpiece *w, const struct json *root, struct err *e
 
     if (!type || strcmp(type, "WordPiece") != 0 || !mark || strcmp(mark, "##") != 0 || !json_is_object(vocab))
         return err_set(err, ERR_FORMAT, "it holds no WordPiece model with '##' and a vocabulary");
-    if (read_pieces(w, vocab, err))
+    if (read_tokens(w, vocab, err))
         return err->code;
     for (const struct json *t = json_first(json_get(root, "added_tokens")); t; t = json_next(t))
         if (read_special(w, t, err))
@@ -211,7 +211,7 @@ int vocabulary_read(struct wordpiece *w, const char *dir, struct err *err)
 
 void vocabulary_release(struct wordpiece *w)
 {
-    map_release(&w->pieces);
+    map_release(&w->names);
     free(w->id);
     for (int i = 0; i < w->specials.n; i++)
         free(w->specials.at[i].text);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static const double max_count = 1e15; // sums of as many rows as a log may have stay far from overflow
+static const double max_count = 1e15; // keeps sums over any log far from overflow
 
 struct reading {
     struct access_log *log;
@@ -33,7 +33,7 @@ static int add_row(void *arg, const struct json *row, struct err *err)
     return 0;
 }
 
-/* The rows of a log that was compressed. */
+/* Opens the rows of an unpacked log. */
 static int open_unpacked(struct rows_in *in, const char *path, const struct buf *bytes, struct err *err)
 {
     struct buf label = { 0 };

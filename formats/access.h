@@ -2,7 +2,7 @@
  *
  *     {"context":"qasper/12"}               one access
  *     {"context":"qasper/12","count":40}    forty
- *     {"context":"qasper/12","count":2.5}   as many as two and a half today, of accesses that count less every day
+ *     {"context":"qasper/12","count":2.5}   two and a half: counts may decay with age
  *
  * The log may be compressed with gzip, bzip2, xz, zstd or lz4.
  */
@@ -15,11 +15,11 @@
 #include <stdint.h>
 
 struct access_log {
-    int64_t rows;    // read
-    int64_t unknown; // of these, about contexts that `ids` does not have
+    int64_t rows;    // all rows read
+    int64_t unknown; // rows of contexts that `ids` lacks
 };
 
-/* Adds each row's count to frequency[map_find(ids, context)]; rows of unknown contexts are only counted. */
+/* Adds each row's count to frequency[map_find(ids, context)]; rows of unknown contexts are counted in log->unknown. */
 int access_read(struct access_log *log, const char *path, const struct map *ids, double *frequency,
                 struct err *err) MUST_CHECK;
 

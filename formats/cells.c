@@ -14,7 +14,7 @@ struct cells_reading {
     struct cells *cells;
     const struct contexts *contexts;
     const struct questions *questions;
-    const char *split; // every question's; NULL: any
+    const char *split; // required of every question; NULL: any
 };
 
 static int add_key(struct cells *c, int question, int config, bool *added)
@@ -31,7 +31,7 @@ bool cells_want(const struct cells *c, int question, int config)
     return map_find(&c->wanted, (const char *)&key, sizeof(key)) >= 0;
 }
 
-/* The number of a question that the row may ask, or -1. */
+/* The number of the question, or -1 if a row of this context may not ask it. */
 static int find_question(const struct cells_reading *r, const char *context, const char *id, struct err *err)
 {
     int q = map_find(&r->questions->ids, id, strlen(id));
@@ -55,7 +55,7 @@ static int add_cell(const struct cells_reading *r, int question, const char *con
     bool added = true;
 
     if (r->cells->rows && v == n)
-        return err_set(err, ERR_FORMAT, "config '%s' is not among the header's", config);
+        return err_set(err, ERR_FORMAT, "config '%s' is not in the header", config);
 
     if (v == MAP_NOMEM || add_key(r->cells, question, v, &added) == MAP_NOMEM)
         return err_nomem(err);
@@ -65,7 +65,7 @@ static int add_cell(const struct cells_reading *r, int question, const char *con
     return 0;
 }
 
-/* ERR_FORMAT unless `name` is an array of texts, one at least. */
+/* ERR_FORMAT unless field `name` is an array of one or more texts. */
 static int want_texts(const struct json *row, const char *name, const struct json **array, struct err *err)
 {
     *array = json_get(row, name);
@@ -121,7 +121,7 @@ static int read_header(struct cells_reading *r, const struct json *header, struc
     return 0;
 }
 
-/* Takes the stream over. */
+/* Closes the stream. */
 static int read_rows(struct cells_reading *r, struct rows_in *in, struct err *err)
 {
     struct cells *c = r->cells;

@@ -1,14 +1,14 @@
-/* config_name.h - is a text the name of a config that EvicPress has: `none`, or known methods with known parameters?
+/* config_name.h - checks the name of a config: `none`, or known methods with known parameters.
  *
- * For libevicpress, which is linked without methods/: what computes a config is there, and methods/config.h reads its name
- * with the bounds of every value. A unit test holds the two lists together.
+ * For libevicpress, which is linked without methods/. There methods/config.h reads a name with the bounds of every
+ * value; a unit test compares the two lists.
  */
 #ifndef EVP_CONFIG_NAME_H
 #define EVP_CONFIG_NAME_H
 
 #include "base/err.h"
 
-/* ERR_FORMAT names the method or parameter that there is not. */
+/* ERR_FORMAT names the unknown method or parameter. */
 int config_name_check(const char *name, struct err *err) MUST_CHECK;
 
 #endif

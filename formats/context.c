@@ -1,6 +1,5 @@
-/* Rows become structs and back: texts first, then contexts, then questions. Both streams are read by one loop, which
- * refuses ids that come twice.
- */
+/* context.c - rows become structs and back: texts first, then contexts, then questions. One loop reads both streams and
+ * refuses repeated ids. */
 #include "formats/context.h"
 
 #include "base/array.h"
@@ -102,7 +101,7 @@ int turn_role_find(const char *name)
     return -1;
 }
 
-/* The bytes of the first `chars` characters of s. -1: it has fewer. */
+/* The bytes of the first `chars` characters of s; -1 if s is shorter. */
 static int64_t bytes_of(const char *s, int64_t chars)
 {
     const char *at = s;
@@ -127,10 +126,10 @@ static int take_turn(struct context *c, const struct json *turn, size_t *done, s
     int role = turn_role_find(name);
     int64_t n = role >= 0 && chars >= 0 ? bytes_of(c->text + *done, chars) : -1;
     if (role < 0)
-        return err_set(err, ERR_FORMAT, "field 'turns' has a role '%.32s'; there are system, user, assistant, prompt",
+        return err_set(err, ERR_FORMAT, "field 'turns': role '%.32s' is not one of system, user, assistant, prompt",
                        name);
     if (n < 0)
-        return err_set(err, ERR_FORMAT, "field 'turns' counts characters that the text does not have");
+        return err_set(err, ERR_FORMAT, "field 'turns' counts more characters than the text has");
     *done += (size_t)n;
     return ARRAY_PUSH(&c->turns, ((struct turn){ (enum turn_role)role, (size_t)n })) ? err_nomem(err) : 0;
 }
@@ -282,7 +281,8 @@ void question_release(struct question *q)
 
 /* ---- whole streams ------------------------------------------------------ */
 
-/* One row kind, for the loop that both streams share. add() appends the row and returns its id, which stays alive. */
+/* One kind of row, for the loop that both streams share. add() appends the row and returns its id, which stays
+ * alive. */
 struct stream {
     const char *kind;
     int (*add)(void *list, const struct json *row, const char **id, struct err *err);
@@ -301,7 +301,7 @@ static int add_row(void *arg, const struct json *row, struct err *err)
     int at = map_add(s->ids, id, strlen(id), &added);
     if (at == MAP_NOMEM)
         return err_nomem(err);
-    return added ? 0 : err_set(err, ERR_FORMAT, "id '%s' comes a second time", id);
+    return added ? 0 : err_set(err, ERR_FORMAT, "id '%s' comes twice", id);
 }
 
 static int read_stream(struct stream *s, const char *path, struct json **header, struct err *err)

@@ -4,9 +4,9 @@
  *                 "chars","n_tokens"}
  *     questions: {"id","context","split":"train"|"test","text","origin":"api"|"offline"|"dataset"|"log"}
  *
- * `text` is exactly what a serving system would cache; `ask` is what follows it, with {question} where the question
- * goes. Without `turns` the text begins one message of a user. With them it is the messages of a conversation, one
- * after the other, and each turn says who wrote its part; the last one is not over, and goes on with the question.
+ * `text` is exactly what a serving system would cache; `ask` follows it, with {question} where the question goes.
+ * Without `turns` the text begins one message of a user. With `turns` it is a conversation: each turn gives the role
+ * and length of one message. The last message is open: the question continues it.
  */
 #ifndef EVP_CONTEXT_H
 #define EVP_CONTEXT_H
@@ -30,7 +30,7 @@ int turn_role_find(const char *name);            // the role, or -1
 
 struct turn {
     enum turn_role role;
-    size_t n; // bytes of the text, after those of the turns before it
+    size_t n; // bytes of the text; turns follow each other without gaps
 };
 
 struct context {
@@ -42,13 +42,12 @@ struct context {
     struct {
         struct turn *at;
         int n, cap;
-    } turns;          // none: the text is the beginning of one message of a user
+    } turns;          // none: the text begins one message of a user
     int64_t chars;    // characters (code points) of text
     int64_t n_tokens; // of the context (engine/tokens/tokenizer.h); -1: no model was asked
 };
 
-/* What follows a plain text. Five wordings were tried on the default model; with this one it answered and did not echo.
- */
+/* Follows a plain text. Of five wordings tried on the default model, this one made it answer instead of echo. */
 #define CONTEXT_PLAIN_ASK "\n\nUsing only the text above, answer briefly: {question}"
 
 enum { CONTEXT_ID = 1024 }; // an id has fewer bytes, and no control character
@@ -60,8 +59,7 @@ struct contexts {
     struct json *header; // of the stream, for lineage; NULL
 };
 
-/* A row's fields: id (checked, as every format has it) and text must be there, `ask` falls back to CONTEXT_PLAIN_ASK,
- * `dataset` to "". */
+/* Reads a row. `id` and `text` are required and checked; `ask` defaults to CONTEXT_PLAIN_ASK, `dataset` to "". */
 int context_from_json(struct context *c, const struct json *row, struct err *err) MUST_CHECK;
 void context_to_json(const struct context *c, struct json_out *w); // members only
 void context_release(struct context *c);
@@ -72,8 +70,7 @@ int context_add_input(struct context *c, const char *question, const struct json
 /* Moves into `to` the questions of `from` that `to` lacks. */
 int context_unite(struct context *to, struct context *from, struct err *err) MUST_CHECK;
 
-/* Reads all rows. Refuses an empty stream, an empty text and an id that comes twice; the message names file and line.
- */
+/* Reads all rows. Refuses an empty stream, an empty text and a repeated id; the message names file and line. */
 int contexts_read(struct contexts *c, const char *path, struct err *err) MUST_CHECK;
 void contexts_release(struct contexts *c);
 
@@ -98,7 +95,7 @@ void question_release(struct question *q);
 int questions_read(struct questions *q, const char *path, struct err *err) MUST_CHECK; // refuses an empty stream
 void questions_release(struct questions *q);
 
-/* Origins "api" become "api:MODEL", where the header of the stream names the service's model. */
+/* If the header of the stream names the service's model, changes origin "api" to "api:MODEL". */
 int questions_name_service(struct questions *q, struct err *err) MUST_CHECK;
 
 #endif

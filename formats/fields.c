@@ -1,4 +1,4 @@
-/* fields.c - one sentence per way in which a field can be wrong. */
+/* fields.c - one message per kind of wrong field. */
 #include "formats/fields.h"
 
 #include "base/digest.h"

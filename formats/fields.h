@@ -1,5 +1,5 @@
-/* fields.h - checks of single fields, shared by all formats. Each returns 0, or ERR_FORMAT with a sentence that names
- * the field. */
+/* fields.h - checks of single fields, shared by all formats. Each returns 0, or ERR_FORMAT; the message names the
+ * field. */
 #ifndef EVP_FIELDS_H
 #define EVP_FIELDS_H
 
@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A finite number that is not below `min`, which is 0 or -HUGE_VAL. */
+/* A finite number, at least `min`, which is 0 or -HUGE_VAL. */
 int field_check_real(const char *field, double v, double min, struct err *err) MUST_CHECK;
 
-/* A size: not below zero, and not above 2^53, which JSON numbers say exactly. */
+/* A size: 0 to 2^53, the integers that JSON numbers hold exactly. */
 int field_check_bytes(const char *field, int64_t v, struct err *err) MUST_CHECK;
 
 /* 64 lower-case hex digits. */

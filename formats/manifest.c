@@ -1,8 +1,7 @@
 /* manifest.c - the rows of a manifest, checked and kept: manifest_check_row() says what a row may be.
  *
- * A million rows must be read and released in seconds. Ids, configs and payload names are kept in the maps that prove
- * them unique, digests and variants in large blocks, so that a row costs no allocation, and what rows share is kept
- * once.
+ * A million rows must be read and released in seconds. The maps that check uniqueness hold the ids, configs and payload
+ * names; large blocks hold digests and variants. So a row needs no allocation of its own, and shared data is kept once.
  */
 #include "formats/manifest.h"
 
@@ -25,7 +24,7 @@ bool manifest_payload_safe(const char *name)
     return n > 0 && n < MANIFEST_PAYLOAD && name[n] == '\0' && name[0] != '.';
 }
 
-/* Adds the first 48 bytes of s; a byte that is not fit for a file name becomes an underscore. */
+/* Adds the first 48 bytes of s; a byte unfit for a file name becomes an underscore. */
 static void add_slug(struct buf *b, const char *s)
 {
     char slug[48];
@@ -62,7 +61,7 @@ char *manifest_payload_name(const char *id, const char *token_digest, const char
     return buf_take(&name);
 }
 
-/* ---- what rows point to, in large blocks: a million rows are a few thousand allocations ----------------------- */
+/* ---- the data of rows, in large blocks: a few thousand allocations for a million rows ------------------------- */
 
 enum { BLOCK = 64 << 10, BLOCK_ALIGN = 8 };
 
@@ -72,7 +71,7 @@ struct manifest_block {
     _Alignas(BLOCK_ALIGN) char at[BLOCK];
 };
 
-_Static_assert(VARIANTS_MAX * sizeof(struct variant_info) < BLOCK, "what is kept fits an empty block");
+_Static_assert(VARIANTS_MAX * sizeof(struct variant_info) < BLOCK, "all variants of a row fit one block");
 
 /* Copies n bytes into the newest of a list of blocks; NULL without memory. */
 static void *keep(struct manifest_block **to, const void *bytes, size_t n)
@@ -132,7 +131,7 @@ static int check_stored(const struct placement *p, struct err *err)
 static int check_recomputed(const struct placement *p, struct err *err)
 {
     if (p->payload || p->bytes != 0 || strcmp(p->config, "none") != 0)
-        return err_set(err, ERR_FORMAT, "tier 'recompute' holds nothing, but the row has %s",
+        return err_set(err, ERR_FORMAT, "tier 'recompute' stores nothing, but the row has %s",
                        p->payload ? "a payload"
                        : p->bytes ? "a size"
                                   : "a config");
@@ -169,7 +168,7 @@ int manifest_check_row(const struct manifest *m, const struct placement *p, stru
     return p->tier < 0 ? check_recomputed(p, err) : check_stored(p, err);
 }
 
-/* Keeps one copy of s in a map of the manifest, which frees it. *added: s was not there before. */
+/* Keeps one copy of s in a map, which owns it. *added: s is new. */
 static int keep_once(struct map *map, const char *s, const char **kept, bool *added, struct err *err)
 {
     int i = map_add(map, s, strlen(s), added);
@@ -180,7 +179,7 @@ static int keep_once(struct map *map, const char *s, const char **kept, bool *ad
     return 0;
 }
 
-/* A copy of variants that were checked; NULL without memory. */
+/* Copies checked variants; NULL without memory. */
 static const struct variants *keep_variants(struct manifest_block **to, const struct tiers *tiers,
                                             const struct variants *variants)
 {
@@ -210,7 +209,7 @@ int manifest_list_config(struct manifest *m, const char *config, struct err *err
     return keep_once(&m->configs, config, &kept, NULL, err);
 }
 
-/* Keeps one copy of each config of variants that are the manifest's. */
+/* Replaces the configs of the manifest's own variants by shared copies. */
 static int keep_configs(struct manifest *m, const struct variants *f, struct err *err)
 {
     struct variant_info *variant = unconst(f->at);
@@ -221,7 +220,7 @@ static int keep_configs(struct manifest *m, const struct variants *f, struct err
     return 0;
 }
 
-/* Adds a row that was checked and whose digest and variants are the manifest's; texts are copied. */
+/* Adds a checked row whose digest and variants the manifest already owns; its texts are copied. */
 static int take_row(struct manifest *m, const struct placement *p, struct err *err)
 {
     struct placement row = *p;

@@ -2,12 +2,11 @@
  *
  * JSON Lines (base/rows.h, kind "manifest"). The header carries model_digest, alpha, tiers, solver, objective,
  * upper_bound, gap, gain_gap, optimal, prices, move_cost, move_price, max_move, previous (SHA-256 of the previous
- * manifest's file, or null), table_digest, and totals: this plan beside what one would do without a planner. For a live
- * plan, rows carry the variants that a context could be stored as too (formats/variants.h), and the header
- * carries min_quality and a list of all configs; that is version 2. formats/manifest.schema.json describes
- * header, rows and end.
+ * manifest's file, or null), table_digest, and totals, which compare this plan with simple ones. Version 2 is for live
+ * plans: rows also carry the variants that a context could be stored as (formats/variants.h), and the header
+ * min_quality and a list of all configs. formats/manifest.schema.json describes header, rows and end.
  *
- * Rows that are read and rows that are made pass the same checks, so what was written can be read again:
+ * Reading and writing make the same checks, so every written manifest can be read:
  *
  *     struct manifest m = { .alpha = 1, .solver = "optimal" };
  *     m.tiers = ...;                                        // owned by the manifest from here on, unless m.borrows
@@ -36,12 +35,12 @@ struct placement {
     const char *id, *token_digest, *config, *payload;         // payload: file name; NULL on recompute
     int tier;                                                 // index into tiers; -1: recompute
     int64_t n_tokens, bytes;                                  // bytes as the table counts them; 0 on recompute
-    int64_t kv_bytes;                                         // of the uncompressed cache; 0: not known
+    int64_t kv_bytes;                                         // bytes of the uncompressed cache; 0: not known
     double quality, quality_test, ttft_s, utility, frequency; // quality_test, ttft_s NAN: not known
     enum operation operation;
     const struct variants *variants; // NULL: not carried
-    double quality_sd;               // of a quality that is predicted; 0: not in doubt, or not known
-    bool unmeasured;                 // no answer of this variant was measured: quality is that of its config
+    double quality_sd;               // standard deviation of a predicted quality; 0: certain, or not known
+    bool unmeasured;                 // no answer of this variant was measured: quality is its config's
 };
 
 /* One line of the comparison: means over accesses. */
@@ -54,41 +53,40 @@ struct manifest {
     char model_digest[DIGEST_HEX], table_digest[DIGEST_HEX], previous[DIGEST_HEX]; // "" when absent
     char digest[DIGEST_HEX];                                                       // of the file, after manifest_read
     char solver[32];
-    double alpha, objective, upper_bound, gap; // upper_bound, gap NAN: the solver gives none
-    double slo_ttft_s, slo_weight;             // the TTFT that is promised, and what lateness costs; 0: nothing
-    bool optimal;                              // no plan has a higher objective, says the solver
+    double alpha, objective, upper_bound, gap; // upper_bound, gap NAN: the solver gives none of them
+    double slo_ttft_s, slo_weight;             // the promised TTFT, and the cost of lateness; 0: nothing is promised
+    bool optimal;                              // the solver has proved that no plan has a higher objective
     double gain_gap;        // (upper_bound - objective) / (upper_bound - utility of recomputing all); NAN: not known
-    double move_cost;       // utility that the objective loses per byte written since the previous manifest
-    double move_price;      // what upper_bound takes off besides, because of the cap max_move
+    double move_cost;       // utility that the objective loses per byte that the operations write
+    double move_price;      // further utility per byte, from the cap max_move: counts in upper_bound only
     int64_t max_move;       // bytes; INT64_MAX: no cap
-    double expected_loss;   // utility that is lost against knowing every quality, an estimate; 0: not known
-    bool predicted;         // the qualities planned with are predictions of the train qualities
-    double min_quality;     // of a live plan: the floor for contexts that will come
-    double price[TIER_MAX]; // utility per byte on each tier: what upper_bound is proven with
+    double expected_loss;   // estimated utility lost against a plan that knows every quality; 0: not known
+    bool predicted;         // the plan uses predicted train qualities
+    double min_quality;     // of a live plan: the floor for new contexts
+    double price[TIER_MAX]; // utility per byte on each tier; they prove upper_bound
     struct tiers tiers;
     struct manifest_total total[MANIFEST_TOTALS];
     int n_totals;         // may be 0
-    char *header;         // its first line, after reading; NULL before
-    struct placement *at; // made by manifest_add; numbers may be changed in place, strings belong to the manifest
+    char *header;         // the first line of the file, after reading; NULL before
+    struct placement *at; // filled by manifest_add; numbers may be changed in place, strings belong to the manifest
     int n, cap;
     struct map ids;               // id -> index
-    struct map configs;           // every config text once; where rows carry variants, the header lists them
-    struct variant_configs list;  // of a header that was read
+    struct map configs;           // every config once; the header lists them when rows carry variants
+    struct variant_configs list;  // the header's list, after reading
     struct map payloads;          // every payload name once
     struct manifest_block *block; // memory of digests and variants
     bool online;                  // rows carry variants: version 2
     bool borrows;                 // the tiers are another object's: manifest_release() leaves them
 };
 
-/* Adds a row; its strings are copied. ERR_FORMAT with a sentence that names the field when the row says something that
- * a manifest cannot say: an id or a payload name that came before, a size below 0, a payload on recompute, no payload
- * on a tier, a payload that is not a plain file name, ... */
+/* Adds a row; its strings are copied. ERR_FORMAT names the field of an invalid row: a repeated id or payload name, a
+ * size below 0, a payload on recompute, no payload on a tier, a payload that is not a plain file name, ... */
 int manifest_add(struct manifest *m, const struct placement *p, struct err *err) MUST_CHECK;
 
 /* The placement of a context, or NULL. */
 const struct placement *manifest_find(const struct manifest *m, const char *id);
 
-/* What rows and live plans say of a context itself, wherever it is placed. */
+/* A context as rows and live plans describe it, without its placement. */
 struct manifest_context {
     const char *id, *token_digest;
     int64_t n_tokens, kv_bytes;
@@ -96,31 +94,31 @@ struct manifest_context {
     const struct variants *variants; // NULL: not carried
 };
 
-/* The checks of manifest_add() that need nothing but the row: of the context alone, and of the whole row, which may be
- * on the tiers of *m. ERR_FORMAT names the field. */
+/* The checks of manifest_add() that need one row alone: of its context, and of all its fields against the tiers of *m.
+ * ERR_FORMAT names the field. */
 int manifest_check_context(const struct manifest_context *c, const struct tiers *tiers, struct err *err) MUST_CHECK;
 int manifest_check_row(const struct manifest *m, const struct placement *p, struct err *err) MUST_CHECK;
 
 /* ---- from one manifest to the next ---- */
 
-/* A row as operation_between() compares it, and the tiers that its manifest has; p NULL: the manifest has no such
- * context. Manifests of one chain are of one model, and a config tells the size. */
+/* A row as operation_between() compares it; tiers: the manifest's; p NULL: the manifest lacks the context. Model and
+ * size are not compared: a chain of manifests is about one model, and the config determines the size. */
 struct cached manifest_cached(const struct tiers *tiers, const struct placement *p);
 
-/* A manifest's rows are in the order of their ids. Sets order[0..n) to the numbers of the n ids in that order. */
+/* A manifest's rows are sorted by id. Sets order[0..n) to the numbers of the n ids in that order. */
 int manifest_order(int *order, const char *const *id, int n, struct err *err) MUST_CHECK;
 
-/* After them come the evictions: contexts that `before` stores and whose ids the map `now` lacks. Returns the first
- * such row at or after *i and sets *i to its index; NULL when there is none. */
+/* Evictions follow the sorted rows: contexts that `before` stores and the map `now` lacks. Returns the first such row
+ * at or after *i and sets *i to its index; NULL at the end. */
 const struct placement *manifest_gone(const struct manifest *before, const struct map *now, int *i);
 
-/* The row that evicts the context of a row of the manifest before; strings are borrowed from it. */
+/* The row that evicts the context of `before`, a row of the previous manifest; strings are borrowed from it. */
 struct placement manifest_eviction(const struct placement *before);
 
 /* ---- files ---- */
 
-/* path NULL or "-": standard input. Everything is checked, the end line too; sentences name file and line. On failure
- * nothing is left to release. A config is any text here: whether a method of that name exists is not asked. */
+/* path NULL or "-": standard input. Checks everything, including the end line; messages name file and line. On failure
+ * nothing is left to release. A config may be any text: methods and parameters are not checked. */
 int manifest_read(struct manifest *m, const char *path, struct err *err) MUST_CHECK;
 
 /* The same from memory; the digest is not set. */
@@ -133,11 +131,11 @@ int manifest_read_header(struct manifest *m, const char *path, struct err *err) 
 int manifest_write(const struct manifest *m, const char *path, struct rows_made made, struct err *err) MUST_CHECK;
 void manifest_release(struct manifest *m); // zeroed is fine
 
-/* Lists a config in the header: before manifest_create(), each that the rows' variants have. */
+/* Lists a config in the header. Call it before manifest_create() for every config of the rows' variants. */
 int manifest_list_config(struct manifest *m, const char *config, struct err *err) MUST_CHECK;
 
-/* Rows that are made while they are written, so that a plan is in memory once, as a plan. manifest_put() checks a row
- * and names its payload when it has none. No two rows may have the same id. */
+/* Writes a manifest row by row, so that the rows of a plan need not be in memory. manifest_put() checks a row and names
+ * its payload if it has none. The caller ensures that no two rows have the same id. */
 struct manifest_out {
     const struct manifest *m; // borrowed; its rows are not written
     struct rows_out rows;
@@ -156,8 +154,8 @@ char *manifest_payload_name(const char *id, const char *token_digest, const char
 /* The same into *name, whose text it replaces. */
 void manifest_put_payload_name(struct buf *name, const char *id, const char *token_digest, const char *config);
 
-/* Is this a name that manifest_payload_name() could return: 1 to MANIFEST_PAYLOAD - 1 letters, digits, - _ and ., not
- * beginning with a dot? */
+/* Is a name 1 to MANIFEST_PAYLOAD - 1 letters, digits, - _ and ., not beginning with a dot? Those of
+ * manifest_payload_name() are. */
 bool manifest_payload_safe(const char *name);
 
 #endif

@@ -19,7 +19,7 @@ static int read_digest(const struct json *header, const char *name, char out[DIG
     return 0;
 }
 
-/* The totals are for people: a header without them is fine. */
+/* The totals are for people and may be absent. */
 static int read_totals(struct manifest *m, const struct json *totals, struct err *err)
 {
     if (json_count(totals) > MANIFEST_TOTALS)
@@ -52,7 +52,7 @@ static int read_prices(struct manifest *m, const struct json *prices, struct err
     return 0;
 }
 
-/* Rows name configs by their numbers in this list. */
+/* Rows refer to configs by their numbers in this list. */
 static int read_configs(struct manifest *m, const struct json *configs, struct err *err)
 {
     if (!json_is_array(configs))
@@ -132,14 +132,14 @@ static int read_tier(const struct manifest *m, const char *name, int *tier, stru
 
 /* ---- rows --------------------------------------------------------------------------- */
 
-/* A row as it is read, and what it points to. */
+/* A row being read, and the data it points to. */
 struct row {
     struct placement placement;
     struct variants variants;
     struct variant_info variant[VARIANTS_MAX];
 };
 
-/* Texts are those of the tree. */
+/* The row's texts are borrowed from the JSON tree. */
 static int read_row(struct row *r, const struct manifest *m, const struct json *row, struct err *err)
 {
     struct placement *p = &r->placement;

@@ -1,5 +1,5 @@
-/* operation.h - what takes a context's cache from one plan to the next: the one rule, for evp-plan (manifest to
- * manifest), evp-load (folders to manifest) and libevicpress (event by event).
+/* operation.h - the operation that takes a context's cache from one plan to the next. evp-plan (manifest to manifest),
+ * evp-load (folders to manifest) and libevicpress (event by event) share this rule.
  *
  *     before      after                            operation
  *     nowhere     nowhere                          none
@@ -9,8 +9,8 @@
  *     on a tier   the same cache, another place    move
  *     on a tier   the same cache, the same place   keep
  *
- * A cache is the same when tokens and config are, and model and size where both sides give them. A place is the
- * same when kind and uri of the tier are: names and numbers of tiers may change from plan to plan.
+ * Caches are the same if their tokens and configs are equal, and also model and size where both sides give them. Places
+ * are the same if the tiers have equal kind and uri: names and numbers of tiers may change from plan to plan.
  */
 #ifndef EVP_OPERATION_H
 #define EVP_OPERATION_H
@@ -26,19 +26,18 @@ enum { N_OPERATIONS = OP_EVICT + 1 };
 
 const char *operation_name(enum operation op);
 
-/* Sets *op to the operation of a name. ERR_FORMAT: there is no such operation; the sentence is about a field
- * 'operation'. */
+/* Sets *op to the operation of this name. ERR_FORMAT if there is none; the message names a field 'operation'. */
 int operation_parse(enum operation *op, const char *name, struct err *err) MUST_CHECK;
 
 /* One context's cache: what it is, and where. */
 struct cached {
     const char *token_digest, *config;
-    const char *model_digest; // NULL: whoever asks has made sure that both sides are of one model
+    const char *model_digest; // NULL: the caller knows that both sides are of one model
     int64_t bytes;            // -1: not compared
     const struct tier *tier;  // NULL: nowhere, the context is recomputed
 };
 
-/* The same cache, wherever it is; both are on tiers. */
+/* Is it the same cache, on whatever tier? Both must be on tiers. */
 bool cached_same(const struct cached *a, const struct cached *b);
 
 enum operation operation_between(const struct cached *before, const struct cached *after);

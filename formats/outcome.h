@@ -1,5 +1,5 @@
-/* outcome.h - what a plan comes to: its total utility, the means over all accesses, and how much of the possible gain
- * it misses. The one definition, for evp-plan's manifest and that of a live plan. */
+/* outcome.h - the result of a plan: total utility, means over all accesses, and the share of the possible gain that it
+ * misses. Shared by evp-plan and live plans. */
 #ifndef EVP_OUTCOME_H
 #define EVP_OUTCOME_H
 
@@ -8,7 +8,7 @@
 #include <float.h>
 #include <math.h>
 
-/* Of one context at its placement. */
+/* The result of one context at its placement. */
 struct outcome {
     double utility;
     double ttft_s, quality;
@@ -18,14 +18,14 @@ struct outcome {
 /* Sums over contexts, zeroed at first. */
 struct outcome_sums {
     struct outcome sum;
-    double weight, weight_test; // accesses, and those of contexts whose quality_test is known, in OUTCOME_UNITs
+    double weight, weight_test; // accesses of all contexts, and of those with a known quality_test, in OUTCOME_UNITs
 };
 
-/* Accesses are counted in units of a power of two, which changes no digit of a mean and keeps the sums of any
- * frequencies finite: 2^32 contexts, each with the largest number of accesses that there is and a TTFT of 1e30 s. */
+/* The unit of accesses. A power of two leaves the digits of means unchanged; this one keeps sums finite even for 2^32
+ * contexts with DBL_MAX accesses each and a TTFT of 1e30 s. */
 #define OUTCOME_UNIT 0x1p140
 
-/* Adds a context that is accessed so often. A total that leaves the range of numbers stays at its end. */
+/* Adds a context with its access frequency. Total utility is clamped to the range of double. */
 static inline void outcome_add(struct outcome_sums *s, const struct outcome *o, double frequency)
 {
     double weight = frequency / OUTCOME_UNIT;
@@ -40,12 +40,12 @@ static inline void outcome_add(struct outcome_sums *s, const struct outcome *o, 
     s->sum.quality_test += weight * o->quality_test;
 }
 
-/* A line of the manifest's comparison; name: at most MANIFEST_CONFIG - 1 bytes of it. Means over no accesses are NAN.
- */
+/* A line of the manifest's comparison; a longer name is cut to MANIFEST_CONFIG - 1 bytes. Means over no accesses are
+ * NAN. */
 struct manifest_total outcome_total(const struct outcome_sums *s, const char *name);
 
-/* The part of the possible gain over recomputing everything that a plan misses, by its proof:
- * (upper_bound - objective) / (upper_bound - recompute); 0 where nothing can be gained but by rounding. */
+/* The share of the possible gain over recomputing everything that a plan misses at most: (upper_bound - objective) /
+ * (upper_bound - recompute); 0 if the possible gain is within rounding errors. */
 double outcome_gain_gap(double objective, double upper_bound, double recompute);
 
 #endif

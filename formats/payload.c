@@ -1,6 +1,5 @@
-/* payload.c - the metadata of a payload: written from one table, and read back with every claim checked but those that
- * only a compression method can judge.
- */
+/* payload.c - the metadata of a payload: written from one table, and read with every check that needs no compression
+ * method. */
 #include "formats/payload.h"
 
 #include "base/buf.h"
@@ -106,7 +105,8 @@ static int check_token_digest(const struct payload *p, struct err *err)
 {
     char hex[DIGEST_HEX];
 
-    if (digest_sha256(p->tokens->at, (size_t)p->tokens->bytes, hex, err)) // they are little-endian in the file, too
+    /* Ids are little-endian in the file as in the digest. */
+    if (digest_sha256(p->tokens->at, (size_t)p->tokens->bytes, hex, err))
         return err->code;
     return strcmp(hex, p->token_digest) == 0
                ? 0
@@ -151,7 +151,7 @@ int payload_check_sums(const struct payload *p, struct err *err)
     return code ? code : check_token_digest(p, err);
 }
 
-/* layers.N.positions: which tokens were kept is not part of a cache. */
+/* layers.N.positions, the list of kept tokens: a serving cache does not hold it. */
 static bool is_positions(const char *name)
 {
     static const char end[] = ".positions";
@@ -162,7 +162,7 @@ static bool is_positions(const char *name)
 
 int64_t payload_bytes(const struct payload *p)
 {
-    uint64_t bytes = 0; /* they lie in one file, side by side */
+    uint64_t bytes = 0; /* no overflow: tensors are disjoint ranges of one file */
 
     for (int i = 0; i < p->st.n; i++)
         if (&p->st.tensor[i] != p->tokens && !is_positions(p->st.tensor[i].name))

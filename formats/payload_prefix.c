@@ -52,7 +52,7 @@ static void cut_tensors(const struct payload *p, int n_tokens, struct st_tensor 
     }
 }
 
-/* Writes a header into memory, allocated. */
+/* Writes a header into allocated memory. */
 static int write_header(const struct payload_made *made, char **text, size_t *n, struct err *err)
 {
     struct file_out out = { .f = open_memstream(text, n) };
@@ -65,13 +65,13 @@ static int write_header(const struct payload_made *made, char **text, size_t *n,
     return code;
 }
 
-/* Adds a header with blanks at its end, so that all of it takes `want` bytes. */
+/* Adds a header, padded with blanks to `want` bytes. */
 static int add_header(struct buf *b, const char *text, size_t n, uint64_t want, struct err *err)
 {
     uint64_t length = want - sizeof(length);
 
     if (n > want)
-        return err_set(err, ERR_FORMAT, "its header leaves too few bytes for that of a part");
+        return err_set(err, ERR_FORMAT, "the header of a part does not fit in the length of the payload's header");
     buf_add(b, &length, sizeof(length));
     buf_add(b, text + sizeof(length), n - sizeof(length));
     for (; n < want; n++)

@@ -1,4 +1,4 @@
-/* receipt.c - the rows of a receipt, read with every check and written in the order they are given. */
+/* receipt.c - the rows of a receipt: read with every check, written in the caller's order. */
 #include "formats/receipt.h"
 
 #include "formats/fields.h"

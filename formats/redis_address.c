@@ -1,4 +1,4 @@
-/* redis_address.c - redis:// read strictly: what is not understood is refused, not guessed. */
+/* redis_address.c - redis:// read strictly: unknown forms are refused, not guessed. */
 #include "formats/redis_address.h"
 
 #include "base/parse.h"
@@ -56,7 +56,7 @@ int redis_address_parse(struct redis_address *a, const char *uri, struct err *er
         return err_set(err, ERR_FORMAT, "uri '%.200s' does not begin with redis:// or rediss://", uri);
     if (strchr(uri, '@'))
         return err_set(err, ERR_FORMAT,
-                       "a user or password is in the uri, which every manifest would carry on: give them in the "
+                       "the uri has a user or password, which every manifest would repeat: give them in the "
                        "environment or in a file (docs/serving.md)");
     const char *host = uri + strlen(scheme[a->tls]), *slash = strchr(host, '/');
     size_t n = slash ? (size_t)(slash - host) : strlen(host);

@@ -1,5 +1,5 @@
-/* redis_address.h - where a Redis server is: redis://HOST[:PORT][/DATABASE], HOST a name or an address, that of IPv6 in
- * brackets; rediss:// for TLS. Names and passwords are refused: tiers travel in every manifest and receipt.
+/* redis_address.h - where a Redis server is: redis://HOST[:PORT][/DATABASE], or rediss:// for TLS. HOST is a name or an
+ * address, IPv6 in brackets. User names and passwords are refused: every manifest and receipt carries the tiers.
  */
 #ifndef EVP_REDIS_ADDRESS_H
 #define EVP_REDIS_ADDRESS_H
@@ -18,13 +18,13 @@ struct redis_address {
     bool tls;
 };
 
-/* Does it begin as such a uri? Others are paths of folders. */
+/* Does it begin with redis:// or rediss://? */
 bool redis_address_is(const char *uri);
 
-/* ERR_FORMAT: the uri is none; the sentence does not repeat what may be a password. */
+/* ERR_FORMAT: not such a uri; the message does not repeat a possible password. */
 int redis_address_parse(struct redis_address *a, const char *uri, struct err *err) MUST_CHECK;
 
-/* HOST or HOST:PORT of n bytes, as above; also in the replies of a cluster. false: it is none. */
+/* Reads HOST or HOST:PORT of n bytes, as above; also for the replies of a cluster. false: malformed. */
 bool redis_address_host(struct redis_address *a, const char *text, size_t n);
 
 #endif

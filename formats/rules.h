@@ -1,4 +1,4 @@
-/* rules.h - what a plan must respect for some contexts: JSON Lines, header optional (base/rows.h, kind "rules").
+/* rules.h - constraints on the placement of some contexts: JSON Lines, header optional (base/rows.h, kind "rules").
  *
  *     {"context":"qasper/12","min_quality":0.95}     no variant with a lower quality on the train questions
  *     {"context":"legal/3","tier":"dram"}            on that tier only; "recompute": not stored
@@ -16,8 +16,8 @@ struct rule {
     char tier[32];      // its name; "": any
 };
 
-/* Fills rule[map_find(ids, context)]; a later row for a context overrides the members it has. *unknown counts the rows
- * of contexts that `ids` does not have. */
+/* Fills rule[map_find(ids, context)]; a later row of a context overrides the fields it gives. *unknown counts the rows
+ * of contexts that `ids` lacks. */
 int rules_read(struct rule *rule, const char *path, const struct map *ids, int64_t *unknown,
                struct err *err) MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* stored.c - entries read, written and copied. Their files may have been damaged or edited: every field of a row is
- * checked before it is used. */
+/* stored.c - entries read, written and copied. A file may be damaged or edited, so every field is checked before
+ * use. */
 #include "formats/stored.h"
 
 #include "base/array.h"
@@ -21,7 +21,7 @@ void object_file(const uint8_t id[OBJECT_ID], char file[OBJECT_FILE])
 {
     memcpy(file, folders, FOLDERS);
     digest_hex(id, OBJECT_ID, file + FOLDERS);
-    memcpy(file + FOLDERS - 3, file + FOLDERS, 2); /* in place of the zeros */
+    memcpy(file + FOLDERS - 3, file + FOLDERS, 2); /* replaces the zeros */
 }
 
 bool object_parse(const char *file, uint8_t id[OBJECT_ID])
@@ -106,7 +106,7 @@ static int check_texts(const char *id, const char *config, const char *file, str
         return err_set(err, ERR_FORMAT, "field '%s' is empty or too long",
                        !*id || strlen(id) >= MANIFEST_ID ? "id" : "config");
     if (!entry_file_safe(file))
-        return err_set(err, ERR_FORMAT, "field 'file' is '%.80s', which is not the name of a placed payload", file);
+        return err_set(err, ERR_FORMAT, "field 'file' is '%.80s', not the name of a stored payload", file);
     return 0;
 }
 
@@ -184,7 +184,7 @@ struct cached entry_cached(const struct entry *e, const struct tier *tier)
     return (struct cached){ .token_digest = e->token_digest,
                             .config = e->config,
                             .model_digest = e->model_digest,
-                            .bytes = -1, /* a payload that was packed again may count other bytes */
+                            .bytes = -1, /* packing again may change the bytes */
                             .tier = tier };
 }
 

@@ -1,11 +1,11 @@
-/* stored.h - one payload that is stored in a tier, as the store's state and the receipt know it.
+/* stored.h - a payload stored in a tier, as in the store's state and the receipt.
  *
  *     {"id":"qasper/12","token_digest":"...","n_tokens":4012,"config":"keydiff:drop=0.5","model_digest":"...",
  *      "bytes":5242880,"file":"evp-payloads/0f/0f1e...","size":5243904,"checksum":"0123456789abcdef"}
  *
- * A file is named by its object's id, a digest of everything that tells one payload from another, its checksum too. So
- * one name never means two contents: a reader that took the name from an index gets that payload or finds it gone.
- * Contexts with the same tokens have one object: docs/formats/index.md.
+ * A file is named by its object's id, a digest of everything that distinguishes payloads, including the checksum. So a
+ * name never has two contents: a reader that took the name from an index gets that payload or finds it gone. Contexts
+ * with the same tokens have one object: docs/formats/index.md.
  */
 #ifndef EVP_STORED_H
 #define EVP_STORED_H
@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { OBJECT_ID = 16, OBJECT_FILE = 64 }; // bytes of an id; of a file's name in the folder, with the NUL
+enum { OBJECT_ID = 16, OBJECT_FILE = 64 }; // bytes of an id; of a file's name with the NUL
 
 /* "evp-payloads/0f/0f1e...": the name of an object's file in a tier's folder, and back; false: not such a name. */
 void object_file(const uint8_t id[OBJECT_ID], char file[OBJECT_FILE]);
@@ -29,18 +29,18 @@ struct entry {
     char *payload;                                           // its name in the manifest; NULL: not known
     char token_digest[DIGEST_HEX], model_digest[DIGEST_HEX]; // model_digest "": not known
     char checksum[XXH3_HEX];
-    uint8_t prefix[OBJECT_ID]; // of the whole chunks of its tokens (loader/store/index.h)
+    uint8_t prefix[OBJECT_ID]; // digest of its tokens' whole chunks (loader/store/index.h)
     int64_t n_tokens;
-    int64_t bytes; // as the table counts them: what a tier's capacity is compared with
+    int64_t bytes; // as the table counts them; a tier's capacity limits their sum
     int64_t size;  // of the file
-    int tier;      // index into the tiers of whoever reads the receipt
+    int tier;      // index into the reader's tiers
 
-    /* Of entries in a store's state (loader/store/tier_store.h). */
+    /* For entries in a store's state (loader/store/tier_store.h). */
     int64_t row;
-    bool present; // its file is in the folder
-    bool placed;  // readers see it; else it is a spare
-    bool before;  // it was placed before the load in force
-    bool damaged; // a load found that its file is missing or damaged
+    bool present; // the file is in the folder
+    bool placed;  // readers find it; otherwise it is a spare
+    bool before;  // it was placed before the current load
+    bool damaged; // a load found the file missing or damaged
 };
 
 struct entries {
@@ -48,22 +48,22 @@ struct entries {
     int n, cap;
 };
 
-/* Checks everything, above all that `file` is the name of a payload and not a path. *e is empty after a failure. */
+/* Checks everything; `file` must be an object's name, never another path. *e is empty after a failure. */
 int entry_from_json(struct entry *e, const struct json *row, struct err *err) MUST_CHECK;
 int entry_check(const struct entry *e, struct err *err) MUST_CHECK; // the same checks
 void entry_to_json(const struct entry *e, struct json_out *w);      // members only
 int entry_copy(struct entry *to, const struct entry *from, struct err *err) MUST_CHECK;
 void entry_release(struct entry *e);
 
-/* The id of an entry's object, from everything else but the context. `name_space`: of the store that the payload goes
- * into. entry_set_file() sets e->file from it. */
+/* The id of an entry's object, from all its fields except the context. `name_space` is the store's. entry_set_file()
+ * sets e->file from the id. */
 int entry_object(const struct entry *e, const char *name_space, uint8_t id[OBJECT_ID], struct err *err) MUST_CHECK;
 int entry_set_file(struct entry *e, const char *name_space, struct err *err) MUST_CHECK;
 
 /* Is this an object's name? */
 bool entry_file_safe(const char *file);
 
-/* The entry as operation_between() compares it: in a tier, or NULL when only cached_same() is asked. */
+/* The entry as operation_between() compares it; tier may be NULL for cached_same(). */
 struct cached entry_cached(const struct entry *e, const struct tier *tier);
 
 /* The same context in the same variant of the same model: equal entries have equal payloads. */

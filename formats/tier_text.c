@@ -29,7 +29,7 @@ struct pairs {
     struct err *err;
 };
 
-/* Takes the blanks off both ends of n bytes. */
+/* Trims the blanks at both ends of n bytes. */
 static void trim(const char **at, size_t *n)
 {
     while (*n > 0 && isspace((unsigned char)**at)) {
@@ -40,7 +40,7 @@ static void trim(const char **at, size_t *n)
         --*n;
 }
 
-/* "2 GB" is 2GB. */
+/* "2 GB" becomes "2GB". */
 static void remove_blanks(char *text)
 {
     char *to = text;
@@ -100,7 +100,7 @@ static int take_capacity(struct tier_text *out, const struct pairs *p, struct er
     }
     if (parse_fraction(text, &out->share) && out->share > 0 && out->share <= 1)
         return 0;
-    return err_set(err, ERR_USAGE, "'capacity=%s' is not a share of 0 to 100 %% of what is free", text);
+    return err_set(err, ERR_USAGE, "'capacity=%s' is not above 0 %% and at most 100 %% of the free space", text);
 }
 
 static int take_numbers(struct tier_text *out, const struct pairs *p, struct err *err)
@@ -120,7 +120,7 @@ static int take_numbers(struct tier_text *out, const struct pairs *p, struct err
     return 0;
 }
 
-/* Takes the names in configs=, which are separated by slashes. */
+/* Adds the names in configs=, separated by slashes. */
 static int add_configs(struct tier *t, const char *list, struct err *err)
 {
     while (*list) {
@@ -166,7 +166,7 @@ int tier_text_read(struct tier_text *out, const char *text, struct err *err)
         code = take_values(out, &p, err);
     for (int k = 0; k < N_KEYS; k++)
         free(p.value[k]);
-    if (code == ERR_FORMAT) // what would be a malformed file is a wrong command line here
+    if (code == ERR_FORMAT) // the text comes from a command line, not from a file
         code = err->code = ERR_USAGE;
     return code;
 }

@@ -14,8 +14,8 @@
 #include <string.h>
 
 enum { TIERS_VERSION = 1, TIERS_FILE_MAX = 1 << 20, TIER_CONFIG_MAX = 127 };
-static const double spread_max = 1000; // far above what a device does, and times stay finite
-static const double read_s_max = 1e30; // of the largest variant there can be: utilities and their sums stay finite
+static const double spread_max = 1000; // far above any device; keeps times finite
+static const double read_s_max = 1e30; // limit for the largest possible variant: utilities and their sums stay finite
 
 static const char *const kind_name[TIER_KINDS] = {
     [TIER_GPU] = "gpu", [TIER_DRAM] = "dram", [TIER_FILE] = "file", [TIER_REDIS] = "redis", [TIER_LMCACHE] = "lmcache"
@@ -60,7 +60,7 @@ int tier_set_name(struct tier *t, const char *name, struct err *err)
                        TIER_NAME - 1);
     if (strcmp(name, "recompute") == 0)
         return err_set(err, ERR_FORMAT,
-                       "a tier may not be named 'recompute': that is the name for contexts that are not stored");
+                       "a tier cannot be named 'recompute', the name for contexts that are not stored");
     memcpy(t->name, name, strlen(name) + 1);
     return 0;
 }
@@ -120,7 +120,7 @@ int tier_set_uri(struct tier *t, const char *uri, struct err *err)
 int tier_set_state(struct tier *t, const char *path, struct err *err)
 {
     if (!tier_is_folder(t) && !tier_is_remote(t))
-        return err_set(err, ERR_FORMAT, "tier '%s': field 'state' is for folders and redis, not for kind '%s'", t->name,
+        return err_set(err, ERR_FORMAT, "tier '%s': field 'state' is for kinds dram, file and redis, not '%s'", t->name,
                        tier_kind_name(t->kind));
     if (!*path)
         return err_set(err, ERR_FORMAT, "tier '%s': field 'state' is empty", t->name);
@@ -133,8 +133,8 @@ int tier_add_load(struct tier *t, const struct tier_load *load, struct err *err)
     int last = t->n_loads ? t->load[t->n_loads - 1].reads : 1;
 
     if (load->reads <= last || load->reads > TIER_READS_MAX)
-        return err_set(err, ERR_FORMAT, "tier '%s': field 'parallel' has %d reads where a number from %d to %d is due",
-                       t->name, load->reads, last + 1, TIER_READS_MAX);
+        return err_set(err, ERR_FORMAT, "tier '%s': field 'parallel': reads is %d, not %d to %d", t->name, load->reads,
+                       last + 1, TIER_READS_MAX);
     if (!(load->bytes_per_s > 0) || !isfinite(load->bytes_per_s))
         return err_set(err, ERR_FORMAT, "tier '%s': the bandwidth of %d reads is not above 0", t->name, load->reads);
     if (!(load->spread >= 0 && load->spread <= spread_max))
@@ -191,7 +191,7 @@ int tier_check(const struct tier *t, struct err *err)
     return 0;
 }
 
-/* What was measured with several reads at once, and with how many times are counted. */
+/* Reads `parallel` and `parallel_reads`. */
 static int read_loads(struct tier *t, const struct json *object, struct err *err)
 {
     const struct json *array = json_get(object, "parallel");
@@ -243,7 +243,7 @@ static int read_configs(struct tier *t, const struct json *array, struct err *er
     for (const struct json *v = json_first(array); v; v = json_next(v)) {
         const char *config = json_text(v);
         if (!config)
-            return err_set(err, ERR_FORMAT, "tier '%s': field 'configs' has an entry that is no text", t->name);
+            return err_set(err, ERR_FORMAT, "tier '%s': field 'configs' has an entry that is not a text", t->name);
         if (tier_add_config(t, config, err))
             return err->code;
     }
@@ -261,8 +261,8 @@ static int read_tier(struct tier *t, const struct json *object, struct err *err)
     if (json_want_text(object, "kind", &kind, err) || json_want_text(object, "uri", &uri, err))
         return err_wrap(err, "tier '%s'", t->name);
     if (!tier_kind_find(kind, &t->kind))
-        return err_set(err, ERR_FORMAT, "tier '%s': kind '%.40s' is none of gpu, dram, file, redis, lmcache", t->name,
-                       kind);
+        return err_set(err, ERR_FORMAT, "tier '%s': kind '%.40s' is not one of gpu, dram, file, redis, lmcache",
+                       t->name, kind);
     if (json_may_text(object, "state", &state, err) || json_may_text(object, "pool", &pool, err))
         return err_wrap(err, "tier '%s'", t->name);
     if (tier_set_uri(t, uri, err) || (state && tier_set_state(t, state, err)) ||
@@ -294,8 +294,7 @@ int tiers_check_pools(const struct tiers *t, struct err *err)
     tiers_pools(t, first);
     for (int i = 0; i < t->n; i++)
         if (t->at[i].capacity != t->at[first[i]].capacity)
-            return err_set(err, ERR_FORMAT,
-                           "tiers '%s' and '%s' are of pool '%s', but their capacities differ: both give the pool's",
+            return err_set(err, ERR_FORMAT, "tiers '%s' and '%s' give pool '%s' different capacities",
                            t->at[first[i]].name, t->at[i].name, t->at[i].pool);
     return 0;
 }
@@ -338,11 +337,12 @@ static int from_root(struct tiers *t, const struct json *root, struct err *err)
     int64_t version;
 
     if (!kind || strcmp(kind, "tiers") != 0)
-        return err_set(err, ERR_FORMAT, "is not a list of tiers: no \"evp\":\"tiers\"");
+        return err_set(err, ERR_FORMAT, "not a list of tiers: \"evp\":\"tiers\" is missing");
     if (json_want_int(root, "version", &version, err))
         return err->code;
     if (version != TIERS_VERSION)
-        return err_set(err, ERR_FORMAT, "is of version %lld, this program reads %d", (long long)version, TIERS_VERSION);
+        return err_set(err, ERR_FORMAT, "is of version %lld; this program reads version %d", (long long)version,
+                       TIERS_VERSION);
     return tiers_from_json(t, json_get(root, "tiers"), err);
 }
 

@@ -3,14 +3,15 @@
  *     {"evp":"tiers","version":1,"tiers":[{"name":"dram","kind":"dram","uri":"/dev/shm/evp","capacity_bytes":209715200,
  *       "read_bytes_per_s":8e9,"write_bytes_per_s":4e9,"latency_s":2e-5}, ...]}
  *
- * capacity_bytes null: unlimited. A tier of kind dram or file is a folder, and its uri the path; on a network file
- * system it has a "state" too, a folder on a local disk, as a tier of kind redis has that evp-load serves. Where
- * several namespaces share a folder, capacity_bytes is what this one may take and "total_bytes" what all may take
- * together. Capacities are compared with a variant's bytes as the table counts them. Tiers with the same "pool" share
- * one capacity, which each of them gives. "configs" lists what a tier may hold; without it, everything.
+ * capacity_bytes null: unlimited. A tier of kind dram or file is a folder; its uri is the path. "state" is a folder on
+ * a local disk: for folders on a network file system, and for a tier of kind redis that evp-load fills. If several
+ * namespaces share a folder, capacity_bytes limits this one and "total_bytes" all of them together. Capacities are
+ * compared with a variant's bytes as the table counts them. Tiers with the same "pool" share one capacity, and each
+ * gives it. "configs" lists the configs that a tier may hold; without it, all.
  *
- * "parallel" says how fast so many reads at once are, all of them together, and "parallel_reads" with how many of them
- * times are counted: 1 when absent. "read_spread" is the standard deviation of the time that a read takes by its mean.
+ * "parallel" gives the total bandwidth of several simultaneous reads; "parallel_reads" is the number of simultaneous
+ * reads that times assume, 1 when absent. "read_spread" is the standard deviation of a read's time, divided by the
+ * mean.
  */
 #ifndef EVP_TIERS_H
 #define EVP_TIERS_H
@@ -25,11 +26,11 @@
 enum tier_kind { TIER_GPU, TIER_DRAM, TIER_FILE, TIER_REDIS, TIER_LMCACHE, TIER_KINDS };
 enum { TIER_NAME = 32, TIER_MAX = 64, TIER_CONFIGS = 64, TIER_LOADS = 16, TIER_READS_MAX = 4096 };
 
-/* What was measured with so many reads at once. */
+/* A measurement with several simultaneous reads. */
 struct tier_load {
     int reads;          // 1 to TIER_READS_MAX
-    double bytes_per_s; // of all of them together
-    double spread;      // standard deviation of the time of one by its mean; 0: not known
+    double bytes_per_s; // of all reads together
+    double spread;      // standard deviation / mean of a read's time; 0: not known
 };
 
 struct tier {
@@ -38,17 +39,17 @@ struct tier {
     char *uri;        // a path, or redis[s]://HOST[:PORT][/DATABASE]
     int64_t capacity; // bytes; INT64_MAX: unlimited
     double read_bytes_per_s, write_bytes_per_s, latency_s;
-    double device_bytes_per_s; // from the host's memory on to the GPU; 0: unknown, taken as no limit
-    char *state;               // the folder of the state; NULL: of a folder that folder itself, else none
-    int64_t total;             // bytes that all namespaces of a folder may take together; 0: `capacity`
-    char pool[TIER_NAME];      // the tiers of this name share `capacity`; "": it is the tier's own
-    char **config;          // (n_configs) configs, or how they begin: before a ':' or '+', so snapkv is all of snapkv
+    double device_bytes_per_s; // from host memory to the GPU; 0: not known, no limit
+    char *state;               // the folder of the state; NULL: a folder tier's own folder, else none
+    int64_t total;             // bytes, for all namespaces of a folder together; 0: `capacity`
+    char pool[TIER_NAME];      // tiers of the same pool share `capacity`; "": no pool
+    char **config;          // (n_configs) configs or their beginnings, up to a ':' or '+': snapkv is every snapkv:...
     int n_configs;          // 0: the tier may hold every config
-    double read_spread;     // of one read alone, as in struct tier_load
-    struct tier_load *load; // (n_loads) with two reads at once and more, rising; what one alone reads is above
+    double read_spread;     // of a single read, as in struct tier_load
+    struct tier_load *load; // (n_loads) by rising reads, from 2; a single read's bandwidth is read_bytes_per_s
     int n_loads;
-    int parallel_reads;                   // at once, with which times are counted; 0: 1. Set by tier_set_reads()
-    double part_bytes_per_s, part_spread; // what each of them has then; 0: as one alone. From the above
+    int parallel_reads;                   // simultaneous reads that times assume; 0: 1. Set by tier_set_reads()
+    double part_bytes_per_s, part_spread; // derived: each read's share; 0: as a single read
 };
 
 struct tiers {
@@ -66,7 +67,7 @@ int tiers_from_json(struct tiers *t, const struct json *array, struct err *err) 
 void tiers_to_json(const struct tiers *t, struct json_out *w, const char *name); // an array member
 void tiers_write(const struct tiers *t, struct buf *out);                        // the whole of tiers.json
 int tiers_find(const struct tiers *t, const char *name);                         // index, or -1
-void tiers_pools(const struct tiers *t, int *first); // (n) of each tier the first tier of its pool, itself without one
+void tiers_pools(const struct tiers *t, int *first); // (n) for each tier: the first tier of its pool, or itself
 void tiers_release(struct tiers *t);                 // zeroed is fine
 
 /* ---- one tier ---- */
@@ -77,14 +78,14 @@ static inline bool tier_is_folder(const struct tier *t)
     return t->kind == TIER_DRAM || t->kind == TIER_FILE;
 }
 
-/* Is it a medium elsewhere that evp-load serves, by a folder for its `state`? */
+/* Is the tier on a server, with a local folder for its `state`? */
 static inline bool tier_is_remote(const struct tier *t)
 {
     return t->kind == TIER_REDIS;
 }
 
-/* The folder of a tier's index and lock, on this machine: a folder's own, another one's `state`; NULL: it has none, and
- * is served by nothing of ours. */
+/* The folder of a tier's index and lock on this machine: the uri of a folder, otherwise `state`. NULL: none, so
+ * evp-load and libevicpress cannot use the tier. */
 static inline const char *tier_folder(const struct tier *t)
 {
     return tier_is_folder(t) ? t->uri : t->state;
@@ -93,12 +94,11 @@ static inline const char *tier_folder(const struct tier *t)
 /* May the tier hold variants of a config? */
 bool tier_allows(const struct tier *t, const char *config);
 
-/* The same place under whatever name: kind and uri are equal. */
+/* Are kind and uri equal? Names may differ. */
 bool tier_same_place(const struct tier *a, const struct tier *b);
 
-/* Seconds to read so many bytes. Pieces go on to the GPU while the next ones are read, so the slower of both ways
- * counts. With t->parallel_reads above 1, each of so many reads has its part of what they reach together, on both ways.
- */
+/* Seconds to read `bytes`. Reading and copying to the GPU overlap, so the slower of the two counts. With
+ * t->parallel_reads above 1, each read gets an equal share of the total bandwidth of both. */
 static inline double tier_read_s(const struct tier *t, int64_t bytes)
 {
     double device = t->device_bytes_per_s, rate = t->read_bytes_per_s;
@@ -108,32 +108,32 @@ static inline double tier_read_s(const struct tier *t, int64_t bytes)
     return t->latency_s + (double)bytes / (device > 0 && device < rate ? device : rate);
 }
 
-/* The standard deviation of a read of so many seconds; 0: not known. */
+/* The standard deviation of a read's time `read_s`; 0: not known. */
 static inline double tier_read_sd_s(const struct tier *t, double read_s)
 {
     return read_s * (t->part_bytes_per_s > 0 ? t->part_spread : t->read_spread);
 }
 
-/* ---- making a tier; ERR_FORMAT with the sentence ---- */
+/* ---- making a tier; ERR_FORMAT: invalid ---- */
 
 const char *tier_kind_name(enum tier_kind kind);
 bool tier_kind_find(const char *name, enum tier_kind *kind); // false: no such kind
-enum tier_kind tier_kind_of(const char *uri);                // by how a uri begins; TIER_FILE: as no other
+enum tier_kind tier_kind_of(const char *uri);                // by the scheme of a uri; TIER_FILE: none
 int tier_set_name(struct tier *t, const char *name, struct err *err) MUST_CHECK;
 int tier_set_pool(struct tier *t, const char *pool, struct err *err) MUST_CHECK;
-int tier_add_config(struct tier *t, const char *config, struct err *err) MUST_CHECK; // another one that it may hold
-int tier_set_uri(struct tier *t, const char *uri, struct err *err) MUST_CHECK;       // a copy that fits t->kind
-int tier_set_state(struct tier *t, const char *path, struct err *err) MUST_CHECK;    // a copy
-int tier_check(const struct tier *t, struct err *err) MUST_CHECK;                    // the numbers
+int tier_add_config(struct tier *t, const char *config, struct err *err) MUST_CHECK; // a config that it may hold
+int tier_set_uri(struct tier *t, const char *uri, struct err *err) MUST_CHECK;       // copied; must fit t->kind
+int tier_set_state(struct tier *t, const char *path, struct err *err) MUST_CHECK;    // copied
+int tier_check(const struct tier *t, struct err *err) MUST_CHECK;                    // checks the numbers
 
-int tier_add_load(struct tier *t, const struct tier_load *load, struct err *err) MUST_CHECK; // by rising `reads`
+int tier_add_load(struct tier *t, const struct tier_load *load, struct err *err) MUST_CHECK; // sorted by reads
 
-/* Counts times with so many reads at once from now on, 1 to TIER_READS_MAX: together they reach what was measured with
- * as many, in proportion between two measurements, and beyond the last one no more; without any, what one alone does.
- */
+/* Sets the number of simultaneous reads, 1 to TIER_READS_MAX, that later times assume. Their total bandwidth is the
+ * measured one, interpolated linearly between measurements and constant after the last; without measurements, that of a
+ * single read. */
 void tier_set_reads(struct tier *t, int reads);
 
-/* Have the tiers of each pool one capacity? ERR_FORMAT names two that differ. */
+/* Checks that all tiers of a pool give the same capacity. ERR_FORMAT names two that differ. */
 int tiers_check_pools(const struct tiers *t, struct err *err) MUST_CHECK;
 
 #endif

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Checks variant i. hash (i + 1): of the configs up to it; sets the last one. */
+/* Checks variant i and sets hash[i], the hash of its config; those before it are set. */
 static int check_variant(const struct variants *f, int i, uint64_t *hash, struct err *err)
 {
     const struct variant_info *variant = &f->at[i];
@@ -57,7 +57,7 @@ const struct variant_info *variants_find(const struct variants *f, const char *c
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-/* The columns, and the numbers of the variant at hand in them. */
+/* The current variant's number in each column. */
 struct columns {
     const struct json *config, *bytes, *quality, *decompress_s; // the last one may be NULL
 };
@@ -104,7 +104,7 @@ static int read_variant(struct variant_info *variant, const struct columns *c, c
          json_to_real(c->decompress_s, "decompress_s", &variant->decompress_s, err)))
         return err->code;
     if (config < 0 || config >= configs->n)
-        return err_set(err, ERR_FORMAT, "field 'config' is %lld, and the header lists %d", (long long)config,
+        return err_set(err, ERR_FORMAT, "field 'config' is %lld, but the header lists %d configs", (long long)config,
                        configs->n);
     variant->config = configs->at[config];
     return 0;
@@ -150,7 +150,7 @@ static int put_configs(const struct variants *f, const struct map *configs, stru
     for (int i = 0; i < f->n; i++) {
         int number = map_find(configs, f->at[i].config, strlen(f->at[i].config));
         if (number < 0)
-            return err_set(err, ERR_FAIL, "config '%.80s' is not in the manifest's list", f->at[i].config);
+            return err_set(err, ERR_FAIL, "config '%.80s' is not in the header's list", f->at[i].config);
         json_put_int(w, NULL, number);
     }
     json_end(w, ']');

@@ -1,5 +1,5 @@
-/* around.c - a wrapper per op: before, the inner op, after with what the shapes say about its cost. OPS is the list of
- * them, and what each costs. */
+/* around.c - a wrapper per op: before, the inner op, after with the cost that follows from the shapes. OPS lists the
+ * ops and their costs. */
 #include "kernels/around.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static struct backend *inner_of(struct backend *be)
     return ((struct around *)be)->inner;
 }
 
-/* Opens an op; returns the backend that does it. */
+/* Begins an op; returns the backend that computes it. */
 static struct backend *begin(struct backend *be)
 {
     struct around *a = (struct around *)be;
@@ -56,7 +56,7 @@ static double product_flop(int rows, const struct weight *w)
     return 2.0 * rows * w->out * w->in;
 }
 
-/* Attention: pairs of a query row and a key that it sees, over all heads; and rows of keys read, each span's once. */
+/* pairs: (query row, key that it sees), over all heads. keys: rows of keys read, each span's once. */
 struct attn_cost {
     double pairs, keys;
 };
@@ -146,7 +146,7 @@ static double moe_flop(int rows, const struct experts *e)
            (double)rows * e->n_used * (product_flop(1, e->gate_up[0]) + product_flop(1, e->down[0]));
 }
 
-/* Every row reads its own experts; together they read no expert twice. */
+/* Every row reads its own experts, but an expert that several rows use is counted once. */
 static double moe_bytes(struct backend *be, struct mat x, struct mat normed, const struct experts *e)
 {
     double used = (double)x.rows * e->n_used, read = used < e->n ? used : e->n;
@@ -171,7 +171,7 @@ static double top_bytes(int n_heads, int n, const int *k)
     return 4.0 * n_heads * n + 4 * n_kept;
 }
 
-/* Rows of heads: keys, and a score for each. */
+/* All keys of the heads, and a score for each. */
 static double score_bytes(const struct backend *be, const struct kv_rows *heads, int n_heads, int head_dim)
 {
     double rows = kv_rows_of(heads, n_heads);
@@ -193,10 +193,10 @@ static double quant_bytes(const struct backend *be, const struct quant_item *ite
 
 /* ---- the ops --------------------------------------------------------------- */
 
-/* OP(name, (parameters), (arguments), flop, bytes): an op of struct backend; flop and bytes are its costs, in terms of
- * its parameters. SAME(type, name, (parameters), (arguments)): passed on, and not counted. In the order of struct
- * backend, but for those written out below: read, weight_new and attend, which do not fit, and those that return
- * nothing. */
+/* OP(name, (parameters), (arguments), flop, bytes): an op of struct backend; flop and bytes are its costs as
+ * expressions of its parameters. SAME(type, name, (parameters), (arguments)): passed on, not counted. In the order of
+ * struct backend. Written out below: read, weight_new and attend, which do not fit, and free and weight_free, which are
+ * not counted and return nothing. */
 /* clang-format off */
 #define OPS(OP, SAME)                                                                                                 \
     /* memory */                                                                                                      \
@@ -317,7 +317,7 @@ static struct weight *around_weight_new(struct backend *be, const struct mat *ho
     return w;
 }
 
-/* Attention by its kind, because the kinds differ in speed. */
+/* Attention is counted by kind, because the kinds differ in speed. */
 static void around_attend(struct backend *be, const struct attn_job *job)
 {
     static const char *const name[] = { [ATTN_TEXT] = "attend text",

@@ -12,10 +12,11 @@ int backend_check_dtype(const char *dtype, struct err *err)
 {
     if (strcmp(dtype, "auto") == 0 || strcmp(dtype, "f32") == 0 || strcmp(dtype, "bf16") == 0)
         return 0;
-    return err_set(err, ERR_USAGE, "unknown dtype '%s'; it is one of %s", dtype, BACKEND_DTYPES);
+    return err_set(err, ERR_USAGE, "dtype '%s' is not one of %s", dtype, BACKEND_DTYPES);
 }
 
-/* cuda where there is a device, else cpu with the reason. A device without memory is a failure. */
+/* cuda where there is a device; otherwise cpu, with the reason. Only ERR_DEVICE leads to cpu: a device without memory
+ * is an error. */
 static struct backend *open_best(const struct backend_options *options, struct err *err)
 {
     static char instead[sizeof(err->msg)];

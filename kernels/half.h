@@ -1,4 +1,4 @@
-/* half.h - the two 16-bit floating-point formats, from and to f32, rounding to nearest even.
+/* half.h - conversion between f32 and the two 16-bit floating-point formats, rounding to nearest even.
  *
  * f16: 1 sign, 5 exponent, 10 fraction bits. bf16: the upper half of an f32. Infinities and nan keep their kind; an f32
  * beyond f16's largest number (65504) becomes infinity, as IEEE 754 rounds.
@@ -45,7 +45,7 @@ static inline float f16_to_f32(uint16_t h)
 
     if (magnitude >= 0x7c00)
         return half_float(sign | 0x7f800000 | (magnitude & 0x3ff) << 13);
-    /* As an f32 with f16's exponent bits the number is too small by 2^112; this also normalises subnormals. */
+    /* Read as an f32, f16's exponent bits make the number 2^112 too small. The product also normalises subnormals. */
     return half_float(half_bits(half_float(magnitude << 13) * 0x1p112f) | sign);
 }
 
@@ -63,7 +63,7 @@ static inline uint16_t f16_from_f32(float x)
     return (uint16_t)(sign | (magnitude - 0x38000000) >> 13);
 }
 
-/* The same, but a number beyond 65504 becomes 65504. */
+/* Like f16_from_f32(), but a number beyond 65504 becomes 65504. */
 static inline uint16_t f16_from_f32_finite(float x)
 {
     uint16_t h = f16_from_f32(x);

@@ -1,7 +1,7 @@
-/* host.c - memory of backends that compute on the host: aligned_alloc and memcpy; the clock is the host's.
+/* host.c - memory of backends that compute on the host: posix_memalign and memcpy; the clock is the host's.
  *
- * Large blocks ask for huge pages: attention reads keys and values of a few pages each, all over a store of gigabytes,
- * and with small pages it waits for their addresses.
+ * Large blocks ask for huge pages: attention reads keys and values of a few pages each from all over a store of
+ * gigabytes. With small pages it would wait for address translation.
  */
 #include "kernels/host.h"
 
@@ -19,10 +19,10 @@ void *host_alloc(size_t bytes)
 
     if (bytes > PTRDIFF_MAX - ALIGNMENT)
         return NULL;
-    void *p = NULL; // aligned_alloc wants a multiple of the alignment
+    void *p = NULL;
     if (posix_memalign(&p, align, bytes + ALIGNMENT) != 0)
         return NULL;
-    if (align == HUGE_PAGE) // whole pages alone, so that nothing beyond the block is touched
+    if (align == HUGE_PAGE) // only whole pages: nothing beyond the block is touched
         madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     return p;
 }

@@ -1,4 +1,4 @@
-/* host.h - the memory ops of backends whose device is the host itself.
+/* host.h - the memory ops of backends that compute on the host itself.
  *
  * Addresses are ordinary pointers, copies happen at once, and nothing is ever queued.
  */
@@ -7,16 +7,16 @@
 
 #include "kernels/backend.h"
 
-/* Fills alloc, free, write, read, copy, repeat, clock and memory; read reports what the backend's sync does. */
+/* Fills alloc, free, write, read, copy, repeat, clock and memory. read returns the result of the backend's sync. */
 void host_memory_ops(struct backend *be);
 
-/* 64-byte aligned, as alloc; an address for 0 bytes too; NULL without memory. Freed with free(). */
+/* 64-byte aligned, as alloc; 0 bytes give an address too; NULL when memory runs out. Release with free(). */
 void *host_alloc(size_t bytes);
 
-/* host_memory.c: the machine's memory and what this process may still take of it: the least of what the kernel calls
- * available, what every control group above the process has left (version 1 and 2), and the process's own limits on
- * address space and data. The files that say so are read below the folder `root`: "" for the machine's own. A file that
- * is missing or malformed sets no limit; without meminfo both are 0. */
+/* host_memory.c: total: the machine's memory, or the lowest limit on it. free: what the process may still take. Limits:
+ * the kernel's "available" memory, every control group above the process (version 1 and 2), the process's own limits on
+ * address space and data. Reads the kernel's files below the folder `root`; "" is the machine's root. A missing or
+ * malformed file sets no limit; without meminfo both are 0. */
 struct device_memory host_memory(const char *root);
 
 #endif

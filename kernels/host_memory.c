@@ -1,7 +1,7 @@
 /* host_memory.c - how much memory this process may still take, from /proc and the files of its control groups.
  *
- * A limit is a pair of numbers: how much is allowed, how much is used. The least of what is allowed and the least of
- * what is left over all limits are the answer. All files are lines of a name and a number, or one number alone.
+ * A limit is a pair of numbers: allowed and used. Over all limits, total is the least allowed and free the least left.
+ * Each file is lines of a name and a number, or a single number.
  */
 #include "kernels/host.h"
 
@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-static const uint64_t NONE = UINT64_MAX; // what "max", "unlimited" and everything that is not a number give
+static const uint64_t NONE = UINT64_MAX; // for "max", "unlimited" and everything else that is not a number
 
-enum { MAX_TEXT = 1 << 20 }; // the longest is memory.stat, some kilobytes
+enum { MAX_TEXT = 1 << 20 }; // the longest file is memory.stat: some kilobytes
 
 /* The contents of root/folder/name; empty when the file cannot be read. */
 static struct buf text_of(const char *root, const char *folder, const char *name)
@@ -27,14 +27,14 @@ static struct buf text_of(const char *root, const char *folder, const char *name
     return text;
 }
 
-/* The number that s begins with, after blanks. */
+/* The number at the start of s, after blanks. */
 static uint64_t number_at(const char *s)
 {
     uint64_t v = 0;
 
     s += strspn(s, " \t");
     size_t n = strspn(s, "0123456789");
-    if (n == 0 || !strchr(" \t\n", s[n])) // the end of the text is found too
+    if (n == 0 || !strchr(" \t\n", s[n])) // strchr finds '\0' too
         return NONE;
     for (size_t i = 0; i < n; i++) {
         uint64_t digit = (uint64_t)(s[i] - '0');
@@ -45,7 +45,7 @@ static uint64_t number_at(const char *s)
     return v;
 }
 
-/* The number after `name` on the first line that begins with it and a blank or ':'. */
+/* The number after `name` on the first line that begins with `name` and a blank or ':'. */
 static uint64_t number_of(const struct buf *text, const char *name)
 {
     size_t n = strlen(name);
@@ -76,8 +76,8 @@ static void take_limit(struct device_memory *m, uint64_t allowed, uint64_t used)
 
 /* ---- control groups ----------------------------------------------------- */
 
-/* The files of one version. Pages of files that were not used for long are counted as used by the group, but the kernel
- * takes them back first: `inactive` is their line in memory.stat. */
+/* The files of one version. A group's used memory includes file pages not touched for long, which the kernel reclaims
+ * first: `inactive` is their line in memory.stat. */
 struct group_files {
     const char *mount, *limit, *used, *inactive;
 };
@@ -108,8 +108,8 @@ static void take_group(struct device_memory *m, const char *root, const char *fo
     take_limit(m, allowed, used);
 }
 
-/* A group and all above it, up to the root of the hierarchy. A container may see the path that its group has on the
- * host, and only its own group's files, as the root: what is missing in between sets no limit. */
+/* The limits of a group and of all groups above it. A container may see its group's path on the host, but only its own
+ * group's files, as the root: the missing groups in between set no limit. */
 static void take_groups(struct device_memory *m, const char *root, const char *path, const struct group_files *files)
 {
     struct buf folder = { 0 };

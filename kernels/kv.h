@@ -1,9 +1,9 @@
-/* kv.h - the layout of keys and values in memory, everywhere.
+/* kv.h - the one layout of keys and values in memory.
  *
- * A KV cache is, per layer and kv head, two matrices of n rows and K (head_dim) columns, rows contiguous. Compressed
- * caches differ in n from head to head. Keys are stored with their rotary embedding applied at the position they had in
- * the context, so a kept row needs no index to be attended to; the next token's position is the context's original
- * length, which every compressed cache carries along.
+ * A KV cache has, per layer and kv head, two matrices of n rows and K (head_dim) columns, rows contiguous. In
+ * compressed caches n differs from head to head. Keys are stored after rotary embedding at their position in the
+ * context, so attention needs no index of the kept rows. The next token's position is the context's original length;
+ * every compressed cache records it.
  *
  * Letters: T tokens, L layers, H query heads, G kv heads, K head dim.
  */
@@ -34,17 +34,16 @@ struct kv_rows {
 };
 
 /* Uncompressed KV pairs of many tokens, all layers and heads: layer l, head g, slot s is row (l * G + g) * head_rows +
- * s.
- */
+ * s. */
 struct kv_store {
     void *k, *v; // of the backend's dtype
     size_t head_rows;
 };
 
-/* The shape every cache of a model shares. */
+/* The shape of every cache of a model. */
 struct kv_shape {
     int n_layers, n_heads, n_kv_heads, head_dim; // L, H, G, K; n_heads is a multiple of n_kv_heads
-    enum dtype dtype;                            // what k and v hold on the device
+    enum dtype dtype;                            // of k and v on the device
 };
 
 #endif

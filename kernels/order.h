@@ -1,11 +1,11 @@
-/* order.h - floats as unsigned numbers in the same order, so that every set of scores has one ranking, nan included. */
+/* order.h - maps floats to unsigned numbers in the same order: every set of scores has one ranking, nan included. */
 #ifndef EVP_ORDER_H
 #define EVP_ORDER_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* Larger for a larger float; -0 and 0 give the same, nan is beyond infinity on the side of its sign. */
+/* Larger for a larger float. -0 and 0 are equal; nan is beyond the infinity of its sign. */
 static inline uint32_t score_order(float x)
 {
     uint32_t u;

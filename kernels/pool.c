@@ -1,4 +1,4 @@
-/* pool.c - a bump of one counter. */
+/* pool.c - a stack of device memory is one counter. */
 #include "kernels/pool.h"
 
 #include "kernels/backend.h"
@@ -21,7 +21,7 @@ void *pool_take(struct pool *p, size_t bytes, struct err *err)
     size_t size = pool_size(bytes);
 
     if (size < bytes || size > p->bytes - p->used) {
-        err_set(err, ERR_NOMEM, "%zu bytes of device memory are needed where %zu of the planned %zu are left", bytes,
+        err_set(err, ERR_NOMEM, "%zu bytes of device memory are needed, but %zu of the planned %zu are left", bytes,
                 p->bytes - p->used, p->bytes);
         return NULL;
     }

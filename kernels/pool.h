@@ -1,12 +1,11 @@
-/* pool.h - device memory that was planned before the work: one block, given out and taken back as a stack.
+/* pool.h - device memory planned before the work: one block, used as a stack.
  *
  *     size_t mark = pool_mark(p);
  *     float *scores = pool_take(p, bytes, &err);
  *     ...
- *     pool_reset(p, mark);   // everything taken since the mark is free again
+ *     pool_reset(p, mark);   // frees everything taken since the mark
  *
- * Not a backend: what is queued on the device may still use a piece that was taken back, because later ops come after
- * it in the same stream.
+ * Queued ops may still use memory after its reset: ops that use it again come later in the same stream.
  */
 #ifndef EVP_POOL_H
 #define EVP_POOL_H
@@ -23,14 +22,14 @@ struct pool {
     size_t bytes, used;
 };
 
-/* One allocation of the backend's. */
+/* Takes all memory in one allocation from the backend. */
 int pool_open(struct pool *p, struct backend *be, size_t bytes, struct err *err) MUST_CHECK;
 void pool_close(struct pool *p); // zeroed is fine
 
-/* 64-byte aligned; contents undefined. NULL with ERR_NOMEM: more than was planned. */
+/* 64-byte aligned; contents undefined. NULL with ERR_NOMEM when the pool has less left. */
 void *pool_take(struct pool *p, size_t bytes, struct err *err);
 
-/* What a piece takes of the pool. */
+/* The bytes of the pool that pool_take() uses for this many. */
 static inline size_t pool_size(size_t bytes)
 {
     return (bytes + 63) / 64 * 64;

@@ -1,4 +1,4 @@
-/* timed.c - the hooks of around.h with a stopwatch; one row per name of an op. */
+/* timed.c - hooks for around.h that read the clock; one row per op name. */
 #include "kernels/timed.h"
 
 #include "kernels/around.h"

@@ -1,16 +1,18 @@
-/* adakv - a budget: the heads of a layer share what the layer keeps, so heads with more high scores keep more.
+/* adakv - a budget: the heads of a layer share the pairs that the layer keeps, so heads with more high scores keep
+ * more.
  *
- * In front of a dropping method that keeps n of each of a layer's G heads: adakv+snapkv:drop=0.5. First the f = max(1,
- * (int)(n * safeguard)) best pairs of each head (none with safeguard=0), then the best of all other pairs of the layer,
- * G * n together. Layers do not share. With pyramidkv, whose n differs from layer to layer, this is the paper's
- * Ada-PyramidKV; kvpress' AdaKVPress takes the scores alone and gives every layer the same n.
+ * Used in front of a dropping method: adakv+snapkv:drop=0.5. Where that alone keeps n pairs of each of a layer's G
+ * heads, adakv keeps G * n pairs of the layer: first the best max(1, (int)(n * safeguard)) pairs of each head (none
+ * with safeguard=0), then the best of the layer's other pairs. Layers do not share. With pyramidkv, where n differs
+ * from layer to layer, this is the paper's Ada-PyramidKV; kvpress' AdaKVPress takes only the scores and gives every
+ * layer the same n.
  *
- * Scores of different heads are compared, which means something where they are attention (snapkv, pyramidkv, tova,
- * h2o). Norms and cosines (knorm, keydiff) have another scale in every head: as kvpress, which takes any ScorerPress,
- * we allow them too. Methods with the same scores in all heads (streamingllm, tova) keep the same number in each.
+ * Scores of different heads are compared. That is meaningful where scores are attention (snapkv, pyramidkv, tova, h2o).
+ * Norms and cosines (knorm, keydiff) have another scale in every head; we allow them too, like kvpress, which takes any
+ * ScorerPress. Methods with the same scores in all heads (streamingllm, tova) keep the same number in each.
  *
  * Source: Feng et al., "Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM Inference"
- * (arXiv 2407.11550); as kvpress' AdaKVPress, which masks what is dropped here.
+ * (arXiv 2407.11550); like kvpress' AdaKVPress, which masks the pairs that are dropped here.
  */
 #include "methods/registry.h"
 

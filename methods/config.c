@@ -1,5 +1,5 @@
-/* config.c - one config read stage by stage, checked, and written back in its canonical form; and lists, whose ranges
- * are expanded as text before each config is read.
+/* config.c - reads a config stage by stage, checks it, and writes its canonical form. In lists, ranges are expanded as
+ * text before each config is read.
  */
 #include "methods/config.h"
 
@@ -15,13 +15,13 @@
 #include <string.h>
 #include <strings.h>
 
-enum { LIST_MAX = 4096 }; // configs of one list, so that a mistyped step cannot fill the memory
+enum { LIST_MAX = 4096 }; // configs of a list: a mistyped step cannot fill the memory
 
 /* ---- one config -------------------------------------------------------- */
 
 enum { NAMES_MAX = 64 };
 
-/* "; did you mean 'x'?" to the end of the message, when one of the n names is near. */
+/* Appends "; did you mean 'x'?" to the message when one of the names is near. */
 static int suggest(const char *text, size_t n, const char *const *name, size_t n_names, struct err *err)
 {
     const char *near = near_word(text, n, name, n_names);
@@ -62,7 +62,7 @@ static bool is_name(const char *name, const char *text, size_t n)
     return name && strlen(name) == n && memcmp(name, text, n) == 0;
 }
 
-/* What is to be written for it; "ratio" means the share removed to some and the share kept to others. */
+/* Says what to write instead. "ratio" is the share removed for some and the share kept for others. */
 static int unknown_param(const struct method *m, const char *text, size_t n, struct err *err)
 {
     const char *value = text + (n < strcspn(text, ":+,") && text[n] == '=' ? n + 1 : n);
@@ -134,7 +134,8 @@ static bool read_value(const struct method_param *p, const char *text, double *v
     return (p->max <= 1 ? parse_fraction(text, v) : parse_real(text, v)) && allowed(p, *v);
 }
 
-/* The parameter of that name, or without a name (n 0) the one that must be given; CONFIG_PARAMS: none. */
+/* The index of the parameter with that name; without a name (n 0) of the parameter without a default; CONFIG_PARAMS:
+ * none. */
 static int find_param(const struct method *m, const char *name, size_t n)
 {
     for (int i = 0; i < CONFIG_PARAMS && m->param[i].name; i++)
@@ -144,7 +145,7 @@ static int find_param(const struct method *m, const char *name, size_t n)
     return CONFIG_PARAMS;
 }
 
-/* "name=value", or "value" alone for the parameter that has no default: snapkv:0.5. */
+/* Reads "name=value", or "value" alone for the parameter without a default: snapkv:0.5. */
 static int read_param(struct config_stage *stage, const char *text, size_t n, struct err *err)
 {
     const struct method *m = stage->method;
@@ -205,7 +206,7 @@ static int read_stage(struct config_stage *stage, const char *text, size_t n, st
     return fill_defaults(stage, err);
 }
 
-/* A chain has stages of rising kind, one of each at most, and a budget only with a dropping method. */
+/* A chain has stages of ascending kind, at most one of each, and a budget only with a dropping method. */
 static int check_chain(const struct config *c, struct err *err)
 {
     static const char *const kind[] = {
@@ -308,13 +309,13 @@ static int add_config(struct list *list, const struct config *c)
     return ARRAY_PUSH(list, *c) ? err_nomem(list->err) : 0;
 }
 
-/* A value that is a range, and where it is in the text. */
+/* A range, and its position in the text. */
 struct found_range {
     struct range range;
     size_t at, n;
 };
 
-/* Finds the first. Returns 1, 0 when there is none, or an error. */
+/* Finds the first range. Returns 1; 0 when there is none; or an error. */
 static int find_range(struct found_range *r, const char *text, struct err *err)
 {
     const char *dots = strstr(text, "..");
@@ -333,7 +334,7 @@ static int find_range(struct found_range *r, const char *text, struct err *err)
     return 1;
 }
 
-/* Adds the config; or, when a value is a range, the config with each of its numbers. Several ranges nest. */
+/* Adds the config; if a value is a range, the config with each number of the range. Several ranges nest. */
 static int expand(struct list *list, const char *text)
 {
     struct found_range r = { 0 };

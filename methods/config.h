@@ -1,5 +1,5 @@
-/* config.h - what a user writes to name a config: `keydiff:drop=0.5`, `kivi:bits=2:group=64`,
- * `adakv+snapkv:drop=0.5+kivi:bits=4`, and lists of them with ranges: `keydiff:drop=0.1..0.9/0.2,kivi:bits=2`.
+/* config.h - the text syntax of configs: `keydiff:drop=0.5`, `kivi:bits=2:group=64`,
+ * `adakv+snapkv:drop=0.5+kivi:bits=4`, and of lists with ranges: `keydiff:drop=0.1..0.9/0.2,kivi:bits=2`.
  *
  *     list   = config { "," config }
  *     config = "none" | stage { "+" stage }      a budget, a dropping method, a quantiser, in this order; a budget
@@ -7,10 +7,10 @@
  *     stage  = method { ":" name "=" value | ":" number }     a number alone is the parameter without a default
  *     value  = number, number%, or word, and in lists also from ".." to, or from ".." to "/" step
  *
- * Methods are named in any capitals. `drop`, the share of KV pairs removed, is what kvpress and the papers call
- * compression ratio; kvpress' own name `compression_ratio` is read too. So SnapKV:0.5 is snapkv:drop=0.5. The
- * canonical text has the parameters in the order of the method's table, in
- * shortest decimals, without those at their default (drop and bits have no default and are always written).
+ * Method names are read in any case. `drop` is the share of KV pairs removed; kvpress and the papers call it
+ * compression ratio, and kvpress' name `compression_ratio` is read too. So SnapKV:0.5 is snapkv:drop=0.5. The canonical
+ * text has the parameters in the order of the method's table, in shortest decimals, without parameters at their default
+ * (drop and bits have no default and are always written).
  */
 #ifndef EVP_CONFIG_H
 #define EVP_CONFIG_H
@@ -26,7 +26,7 @@ enum { CONFIG_STAGES = 4, CONFIG_PARAMS = 8, CONFIG_NAME = 128 };
 
 struct config_stage {
     const struct method *method;
-    double value[CONFIG_PARAMS]; // in the order of method->param; of a word its number
+    double value[CONFIG_PARAMS]; // in the order of method->param; a word's index
 };
 
 struct config {
@@ -35,7 +35,7 @@ struct config {
     char name[CONFIG_NAME];
 };
 
-/* Reads one config. ERR_USAGE says which piece is wrong and what would be right. */
+/* Reads one config. ERR_USAGE says what is wrong and what would be right. */
 int config_parse(struct config *out, const char *text, struct err *err) MUST_CHECK;
 
 /* Reads a comma-separated list of at most 4096 configs. Ranges are expanded (base/parse.h), `none` is put first, and

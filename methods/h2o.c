@@ -1,15 +1,15 @@
-/* h2o - keeps the tokens that got the most attention from the whole context, on average over the tokens that see them.
+/* h2o - keeps the tokens that get the most attention from the whole context, on average over the tokens that see them.
  *
  *     score[h][t] = sum over tokens i >= t and the H/G query heads of the group of A[i][t], / ((T - t) * H/G)
- * where A[i] is the softmax of token i over the tokens it sees. The sums are accumulated while the context is
- * prefilled, so no T x T matrix exists; what that costs is part of compress_s.
+ * where A[i] is the softmax of token i over the tokens that it sees. The sums are accumulated during prefill, so no T x
+ * T matrix exists; compress_s includes the time for that.
  *
- * This is kvpress' ObservedAttentionPress. The heavy hitters of the H2O paper are raw sums, which prefer early tokens;
- * half of its budget is the most recent tokens, and it evicts while it decodes. None of that happens here: every token
- * is judged by its mean, the most recent by few queries, the last by its own alone.
+ * This is kvpress' ObservedAttentionPress. The H2O paper differs: its heavy hitters are raw sums, which prefer early
+ * tokens; half of its budget is the most recent tokens; and it evicts while decoding. Here every token is scored by its
+ * mean: the most recent tokens by few queries, the last one only by its own.
  *
- * Source: Zhang et al., "H2O: Heavy-Hitter Oracle for Efficient Generative Inference of Large Language Models"
- * (NeurIPS 2023); as kvpress' ObservedAttentionPress.
+ * Source: Zhang et al., "H2O: Heavy-Hitter Oracle for Efficient Generative Inference of Large Language Models" (NeurIPS
+ * 2023); like kvpress' ObservedAttentionPress.
  */
 #include "methods/registry.h"
 

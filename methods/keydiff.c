@@ -1,12 +1,12 @@
-/* keydiff - drops keys that point where most keys point, and keeps those that differ.
+/* keydiff - drops keys that point in the direction of most keys, and keeps keys that differ.
  *
  * With k_t the keys of a kv head, rotary embedding applied:
  *     a = mean over t of k_t / |k_t|,      score[h][t] = -cos(k_t, a)
- * The mean cosine of k_t to all keys is |a| * cos(k_t, a): the same order per head, in linear time. All tokens are
+ * The mean cosine of k_t with all keys is |a| * cos(k_t, a): the same order per head, in linear time. All tokens are
  * scored at once; no window, no sinks.
  *
- * Source: Park et al., "KeyDiff: Key Similarity-Based KV Cache Eviction" (arXiv 2504.15364). The paper
- * iterates block by block; kvpress' KeyDiffPress does not, and neither do we.
+ * Source: Park et al., "KeyDiff: Key Similarity-Based KV Cache Eviction" (arXiv 2504.15364). The paper iterates block
+ * by block; kvpress' KeyDiffPress does not, and neither do we.
  */
 #include "methods/registry.h"
 

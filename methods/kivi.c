@@ -3,16 +3,16 @@
  * Of n tokens of a head, with b = bits, g = group (32), R = residual (32; a multiple of g):
  *     K: the first n - n mod R tokens, in groups of g consecutive tokens of one channel
  *     V: the first n - R tokens (none when n <= R), in groups of g consecutive channels of one token
- *     zero = min, scale = (max - zero) / (2^b - 1), both kept in f16; code = round_half_even((x - zero) / scale)
+ *     zero = min, scale = (max - zero) / (2^b - 1), both stored in f16; code = round_half_even((x - zero) / scale)
  *     x becomes code * scale + zero; where all numbers of a group are equal the code is 0
- * Keys carry their rotary embedding. Codes are packed 32/b to an int32, the first in the lowest bits; keys are
- * transposed (channels, tokens) and values are not, as KIVI's attention kernels read them. After a dropping method the
- * kept tokens are quantised as if they were consecutive.
+ * Keys carry their rotary embedding. An int32 packs 32/b codes, the first in the lowest bits. Keys are transposed
+ * (channels, tokens), values are not, as KIVI's attention kernels read them. After a dropping method the kept tokens
+ * are quantised as if they were consecutive.
  *
  * Bytes per layer and kv head, K = head_dim: keys Tq*K*b/8 + Tq/g*K*4 + (n-Tq)*2K, values likewise.
  *
  * Source: Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache" (ICML 2024) and its code
- * (models/llama_kivi.py, quant/new_pack.py), the part for prefill.
+ * (models/llama_kivi.py, quant/new_pack.py), as used for prefill.
  */
 #include "methods/registry.h"
 
@@ -61,7 +61,7 @@ static int parts(const double *value, const struct kv_shape *shape, int layer, i
 
 enum kv_side { KEYS, VALUES };
 
-/* One side of head g of a layer. */
+/* The keys or the values of head g of a layer. */
 static struct quant_item item_of(const struct packed_layer *layer, int g, enum kv_side side)
 {
     void *const *at = layer->at + g * HEAD_PART_MAX + (side == VALUES ? V_CODES : K_CODES);

@@ -2,9 +2,8 @@
  *
  * score[h][t] = -|k_t|_2 on keys with their rotary embedding (which keeps norms). No window, no sinks, no queries.
  *
- * Source: Devoto et al., "A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression" (EMNLP 2024); as
- * kvpress' KnormPress. The EvicPress paper's sentence says the reverse ("drops those with low L2 norm"); that is a
- * slip.
+ * Source: Devoto et al., "A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression" (EMNLP 2024); like
+ * kvpress' KnormPress. The EvicPress paper says the reverse ("drops those with low L2 norm") by mistake.
  */
 #include "methods/registry.h"
 

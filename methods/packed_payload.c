@@ -1,8 +1,8 @@
-/* packed_payload.c - the layout of a layer, which both directions share: a variant is written tensor by tensor in that
- * order, and a file is compared with it tensor by tensor. How long the heads of a layer are follows from the config, or
- * is read from the file where it depends on the data.
+/* packed_payload.c - writes and checks payloads by one layout: a variant is written tensor by tensor in its order, and
+ * a file is compared with it tensor by tensor. The lengths of a layer's heads follow from the config; where they depend
+ * on the data, they are read from the file.
  *
- * The header holds checksums of the bytes after it, so it is written twice, with zeros first.
+ * The header holds checksums of the bytes after it, so it is written twice, the first time with zeros.
  */
 #include "methods/packed_payload.h"
 
@@ -21,7 +21,7 @@ static const enum st_type type_of[] = {
 
 static const char positions[] = "positions";
 
-/* Tokens of all heads. */
+/* The sum of all heads' tokens. */
 static int64_t sum_of(const int *n, int n_heads)
 {
     int64_t sum = 0;
@@ -74,9 +74,9 @@ struct writer {
     struct st_tensor *tensor;   // (n_tensors)
     char (*name)[TENSOR_NAME];  // (n_tensors)
     char (*checksum)[XXH3_HEX]; // (n_tensors)
-    void *bytes;                // one tensor as it is stored
-    float *rows;                // one head's rows, where the backend has f32
-    struct buf cache, kept;     // texts of the metadata; empty: it has none
+    void *bytes;                // one tensor as stored
+    float *rows;                // one head's rows, for an f32 backend
+    struct buf cache, kept;     // metadata texts 'cache' and 'lengths'; empty: absent
 };
 
 static void writer_release(struct writer *w)
@@ -108,7 +108,7 @@ static void list_tensors(struct writer *w)
         struct packed_part part[LAYOUT_MAX];
         int n = packed_payload_layout(v->config, &v->shape, v->n_tokens, &lengths, part);
         for (int i = 0; i < n; i++) {
-            const void *at = i < v->n_parts ? v->parts[l * v->n_parts + i].at : kept; // positions are the last
+            const void *at = i < v->n_parts ? v->parts[l * v->n_parts + i].at : kept; // positions come last
             w->tensor[w->n_tensors] = packed_payload_tensor(l, &part[i], w->name[w->n_tensors]);
             w->stored[w->n_tensors++] = (struct stored){ l, part[i], at };
         }
@@ -131,8 +131,8 @@ static int alloc_tensors(struct writer *w, struct err *err)
     return w->lengths && w->stored && w->tensor && w->name && w->checksum && w->rows ? 0 : err_nomem(err);
 }
 
-/* What is said of the cache: how many tokens each layer keeps only where that is neither all of them nor a matter of
- * each head. */
+/* Fills the metadata texts. The tokens that each layer keeps are recorded only where some are dropped and all heads of
+ * a layer keep the same number. */
 static int describe_cache(struct writer *w, struct err *err)
 {
     const struct variant *v = w->v;
@@ -171,7 +171,7 @@ static int writer_init(struct writer *w, struct err *err)
     return w->bytes ? 0 : err_nomem(err);
 }
 
-/* The header with the checksums known so far. */
+/* Writes the header with the checksums known so far. */
 static int write_header(struct writer *w, struct err *err)
 {
     const struct payload_made made = { .config = w->v->config->name,
@@ -195,7 +195,7 @@ struct matrix_rows {
     int n, last;
 };
 
-/* Reads them as BF16. */
+/* Reads the rows as BF16. */
 static int store_rows(struct writer *w, uint16_t *to, const struct matrix_rows *rows, struct err *err)
 {
     const struct variant *v = w->v;
@@ -244,7 +244,7 @@ static int write_all(struct writer *w, uint64_t *bytes, struct err *err)
             return err->code;
         const void *at = s->at ? s->at : w->bytes;
         digest_xxh3_hex(at, n, w->checksum[i]);
-        fwrite(at, 1, n, w->out.f); // file_commit asks the stream whether all of it was written
+        fwrite(at, 1, n, w->out.f); // file_commit checks the stream for errors
     }
     if (bytes)
         *bytes = (uint64_t)ftell(w->out.f);
@@ -282,7 +282,7 @@ static const struct st_tensor *find_part(const struct packed_payload *p, int lay
 /* G and K from the first layer, L from the names. */
 static int read_shape(struct packed_payload *p, struct err *err)
 {
-    enum { WIDTH_MAX = 1 << 13 }; // so that no product of dimensions leaves 64 bits
+    enum { WIDTH_MAX = 1 << 13 }; // products of dimensions fit in 64 bits
     const struct st_tensor *k = find_part(p, 0, "k"), *lengths = find_part(p, 0, "lengths");
     bool ragged = config_is_ragged(&p->config);
     int n_dims = ragged ? 2 : 3;
@@ -322,13 +322,13 @@ static int check_tensor(const struct packed_payload *p, const struct st_tensor *
         return err_set(err, ERR_FORMAT, "tensor '%s' is %s, not %s", want->name, st_type_name(t->type),
                        st_type_name(want->type));
     if (t->n_dims != want->n_dims || memcmp(t->dim, want->dim, (size_t)t->n_dims * sizeof(*t->dim)) != 0)
-        return err_set(err, ERR_FORMAT, "tensor '%s' has another shape than %s makes of %d tokens", want->name,
+        return err_set(err, ERR_FORMAT, "the shape of tensor '%s' is not what %s makes of %d tokens", want->name,
                        p->config.name, p->file.n_tokens);
     return 0;
 }
 
-/* The lengths that a file says its heads have: none is longer than the context, and together they are what the config
- * keeps of the layer. */
+/* Checks the file's lengths of heads: each is from 0 to the context's tokens, and their sum is what the config keeps of
+ * the layer. */
 static int check_lengths(const struct packed_payload *p, int layer, struct err *err)
 {
     char name[TENSOR_NAME];
@@ -341,15 +341,16 @@ static int check_lengths(const struct packed_payload *p, int layer, struct err *
     packed_payload_lengths(p, layer, n);
     for (int g = 0; g < G; g++)
         if (n[g] < 0 || n[g] > T)
-            return err_set(err, ERR_FORMAT, "tensor '%s' has a head of %d of %d tokens", name, n[g], T);
+            return err_set(err, ERR_FORMAT, "tensor '%s' gives a head %d of %d tokens", name, n[g], T);
     int64_t sum = sum_of(n, G), kept = (int64_t)G * config_n_keep(&p->config, &p->shape, T, layer);
     if (sum != kept)
-        return err_set(err, ERR_FORMAT, "tensor '%s' has %lld tokens together, where %s keeps %lld", name,
-                       (long long)sum, p->config.name, (long long)kept);
+        return err_set(err, ERR_FORMAT, "tensor '%s' adds up to %lld tokens, but %s keeps %lld", name, (long long)sum,
+                       p->config.name, (long long)kept);
     return 0;
 }
 
-/* The tensors of one layer are there and have the shapes that its lengths ask for; returns how many, or an error. */
+/* Checks that the tensors of one layer exist and have the shapes that follow from its lengths; returns how many, or an
+ * error. */
 static int check_layer(struct packed_payload *p, int layer, struct err *err)
 {
     struct packed_part part[LAYOUT_MAX];
@@ -381,12 +382,12 @@ static int check_tensors(struct packed_payload *p, struct err *err)
         known += n;
     }
     if (known != p->file.st.n)
-        return err_set(err, ERR_FORMAT, "%d tensors, where %d layers%s have %d", p->file.st.n, p->shape.n_layers,
+        return err_set(err, ERR_FORMAT, "%d tensors, but %d layers%s have %d", p->file.st.n, p->shape.n_layers,
                        p->file.tokens ? " and the tokens" : "", known);
     return 0;
 }
 
-/* Positions of each head rise. */
+/* Checks that the positions of each head ascend. */
 static int check_positions(const struct packed_payload *p, int layer, struct err *err)
 {
     const struct st_tensor *t = find_part(p, layer, positions);
@@ -398,7 +399,7 @@ static int check_positions(const struct packed_payload *p, int layer, struct err
         for (int32_t i = 0, position, last = -1; i < n[g]; i++, at += sizeof(position)) {
             memcpy(&position, at, sizeof(position));
             if (position <= last || position >= p->file.n_tokens)
-                return err_set(err, ERR_FORMAT, "tensor '%s' does not rise from 0 to below %d", t->name,
+                return err_set(err, ERR_FORMAT, "tensor '%s' does not ascend, or leaves the %d tokens", t->name,
                                p->file.n_tokens);
             last = position;
         }
@@ -406,7 +407,7 @@ static int check_positions(const struct packed_payload *p, int layer, struct err
     return 0;
 }
 
-/* What the metadata says of the cache is true of the tensors. */
+/* Checks that the metadata's description of the cache agrees with the tensors. */
 static int check_cache(struct packed_payload *p, struct err *err)
 {
     const struct kv_shape *said = &p->cache.shape, *is = &p->shape;
@@ -455,7 +456,7 @@ static int check_kept(const struct packed_payload *p, struct err *err)
 static int check_packed(struct packed_payload *p, enum payload_check check, struct err *err)
 {
     if (config_parse(&p->config, p->file.config, err))
-        return err->code = ERR_FORMAT; // config_parse() reports misuse, but this text comes from a file
+        return err->code = ERR_FORMAT; // config_parse() says ERR_USAGE, but this text comes from a file
     if (read_shape(p, err) || check_tensors(p, err) || check_cache(p, err) || check_kept(p, err))
         return err->code;
     if (check == PAYLOAD_HEADER)

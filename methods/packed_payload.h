@@ -1,19 +1,19 @@
-/* packed_payload.h - what the methods know about payloads (formats/payload.h): which tensors a config has, how a
- * variant is written, and whether a file holds what its config makes of its tokens.
+/* packed_payload.h - variants as payload files (formats/payload.h): the tensors of a config, writing a variant, and the
+ * check that a file has the tensors that its config makes from its tokens.
  *
  *     tokens                      I32  [T]         the ids of the context, once for all layers
  *     layers.N.k, layers.N.v      BF16 [G, n, K]   rows kept in full: all of them, or a quantiser's most recent ones
  *     layers.N.positions          I32  [G, n]      ascending positions of the kept rows in the context
  *     layers.N.k_codes ...        what the quantiser needs, as its methods/NAME.c says
  *
- * Heads of one layer that differ in length are one after another in every tensor: k and v are [sum of rows, K], the
- * others have one dimension, and layers.N.lengths, I32 [G], says how many tokens each head has.
+ * Where the heads of a layer differ in length, every tensor has head after head: k and v are [sum of rows, K], the
+ * others have one dimension, and layers.N.lengths, I32 [G], has the tokens of each head.
  *
- * positions are there when tokens were dropped and rows are stored in full; nothing that decodes needs them, as keys
+ * A payload has positions when tokens were dropped and rows are stored in full. Decoding does not need them, as keys
  * carry their rotary embedding.
  *
- * The tensors but tokens and positions take exactly the bytes the table counts for the cell; names, shapes, checksums
- * and positions add at most 2 % and 32 KiB, and tokens 4 bytes each.
+ * All tensors except tokens and positions take exactly the bytes that the table counts for the cell. Names, shapes,
+ * checksums and positions add at most 2 % and 32 KiB, tokens 4 bytes each.
  */
 #ifndef EVP_PACKED_PAYLOAD_H
 #define EVP_PACKED_PAYLOAD_H
@@ -28,13 +28,13 @@
 
 /* ---- layout ---- */
 
-enum { LAYOUT_MAX = PART_MAX + 1, TENSOR_NAME = 48 }; // "layers." a number "." a part's name
+enum { LAYOUT_MAX = PART_MAX + 1, TENSOR_NAME = 48 }; // "layers." a number "." a packed_part's name
 
-/* The tensors of one layer: the config's parts, then positions where they are stored. Returns how many. */
+/* The tensors of one layer: the config's, then positions where they are stored. Returns how many. */
 int packed_payload_layout(const struct config *config, const struct kv_shape *shape, int n_tokens,
                           const struct layer_lengths *lengths, struct packed_part part[LAYOUT_MAX]);
 
-/* One of them as the container describes it; `name` gets the text that .name points to. */
+/* One tensor as the container describes it; `name` gets the text that .name points to. */
 struct st_tensor packed_payload_tensor(int layer, const struct packed_part *part, char name[TENSOR_NAME]);
 
 /* ---- writing ---- */
@@ -42,9 +42,9 @@ struct st_tensor packed_payload_tensor(int layer, const struct packed_part *part
 /* The model and the context that a payload belongs to. */
 struct payload_key {
     const char *model_digest, *token_digest;
-    const int32_t *ids;                // (n_tokens) of the variant's context; token_digest is theirs
-    const char *producer;              // NULL: it is not said
-    const struct payload_model *model; // NULL: nothing is said of the cache
+    const int32_t *ids;                // (n_tokens) of the variant's context; token_digest is their digest
+    const char *producer;              // NULL: not recorded
+    const struct payload_model *model; // NULL: the payload does not describe the cache
 };
 
 /* Writes a variant made with VARIANT_PAYLOAD; the file appears whole or not at all. *bytes (may be NULL): its size. */
@@ -57,24 +57,24 @@ struct packed_payload {
     struct payload file; // the tensors, and the context they belong to
     struct config config;
     struct kv_shape shape;      // n_heads and dtype as in `cache`
-    struct payload_cache cache; // what the payload says of it; .shape.n_layers 0: nothing
+    struct payload_cache cache; // the payload's description of the cache; .shape.n_layers 0: it has none
     int64_t bytes;              // as the table counts them
 };
-enum { PAYLOAD_HEADS_MAX = 1 << 12 }; // of a payload that opens
+enum { PAYLOAD_HEADS_MAX = 1 << 12 }; // the most kv heads of an open payload
 
-/* Tokens of each head of a layer: n (G). */
+/* n (G) = the tokens of each head of a layer. */
 void packed_payload_lengths(const struct packed_payload *p, int layer, int *n);
 
 enum payload_check {
-    PAYLOAD_HEADER, // metadata, lengths; names, types and shapes against what the config makes of them
-    PAYLOAD_WHOLE,  // and every tensor's checksum and the order of positions, which reads all of it
+    PAYLOAD_HEADER, // metadata, lengths, and that names, types and shapes follow from the config
+    PAYLOAD_WHOLE,  // also every tensor's checksum and the order of positions: reads the whole file
 };
 
-/* ERR_FORMAT says what is wrong with the file. On failure nothing is left to close. */
+/* ERR_FORMAT says what is wrong with the file. On failure there is nothing to close. */
 int packed_payload_open(struct packed_payload *p, const char *path, enum payload_check check,
                         struct err *err) MUST_CHECK;
 
-/* The same from n bytes of memory, which are borrowed. */
+/* The same from n bytes of memory; they are borrowed. */
 int packed_payload_parse(struct packed_payload *p, const void *bytes, size_t n, enum payload_check check,
                          struct err *err) MUST_CHECK;
 void packed_payload_close(struct packed_payload *p); // zeroed is fine

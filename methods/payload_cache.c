@@ -1,4 +1,5 @@
-/* payload_cache.c - the JSON about a payload's cache. What is read comes from a file that anybody may have written. */
+/* payload_cache.c - the JSON that describes a payload's cache. The reader does not trust its input: anyone may have
+ * written the file. */
 #include "methods/payload_cache.h"
 
 #include "base/json.h"
@@ -57,7 +58,7 @@ void payload_lengths_put(struct buf *text, const int *length, int n)
 
 /* ---- reading ------------------------------------------------------------ */
 
-/* A member that is a number from `min` to INT_MAX. */
+/* Reads a member that must be a number from `min` to INT_MAX. */
 static int want_number(const struct json *object, const char *name, int min, int *out, struct err *err)
 {
     int64_t v;
@@ -107,7 +108,8 @@ static int read_rope(struct payload_cache *c, const struct json *rope, struct er
         return err->code;
     return r->dims <= c->shape.head_dim && r->dims % 2 == 0
                ? 0
-               : err_set(err, ERR_FORMAT, "field 'dims' is %d of %d columns", r->dims, c->shape.head_dim);
+               : err_set(err, ERR_FORMAT, "field 'dims' is %d, not an even number up to %d", r->dims,
+                         c->shape.head_dim);
 }
 
 static int read_dtypes(struct payload_cache *c, const struct json *cache, struct err *err)
@@ -167,7 +169,7 @@ static int read_lengths(int *length, int n, const struct json *lengths, struct e
         if (json_to_int(at, "length", &v, err))
             return err->code;
         if (v < 0 || v > INT_MAX)
-            return err_set(err, ERR_FORMAT, "a length of %lld makes no sense", (long long)v);
+            return err_set(err, ERR_FORMAT, "length %lld is not from 0 to %d", (long long)v, INT_MAX);
         length[i] = (int)v;
     }
     return 0;

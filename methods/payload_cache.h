@@ -1,5 +1,6 @@
-/* payload_cache.h - what a payload says of the cache that it was made of, so that whoever puts it back into a serving
- * engine can compare the two before a wrong answer does: two texts of its metadata, both JSON.
+/* payload_cache.h - a payload's description of the cache that it was made from: two JSON texts in its metadata. A
+ * serving engine compares it with its own cache before it loads the payload, so a mismatch does not become a wrong
+ * answer.
  *
  *     cache    {"dtype":"f32","n_layers":30,"n_heads":9,"n_kv_heads":3,"head_dim":64,"model_dtype":"bfloat16",
  *               "rope":{"theta":100000,"dims":64,"scaling":"llama3","factor":32,"low_freq_factor":1,
@@ -15,8 +16,8 @@
 #include "base/err.h"
 #include "kernels/kv.h"
 
-/* How keys were rotated: column i of a head's first `dims` with column i + dims / 2. Names are those of Hugging Face's
- * config.json. */
+/* How keys were rotated: column i of a head's first `dims` columns is paired with column i + dims / 2. Names as in
+ * Hugging Face's config.json. */
 struct payload_rope {
     double theta;
     int dims;
@@ -28,13 +29,13 @@ struct payload_rope {
 /* The model that computed a cache. */
 struct payload_model {
     const char *name;
-    const char *dtype; // that its config asks for, "bfloat16"; "": not known
+    const char *dtype; // as in its config, "bfloat16"; "": unknown
     struct payload_rope rope;
 };
 
 struct payload_cache {
     struct kv_shape shape;
-    char model_dtype[16]; // "": not known
+    char model_dtype[16]; // "": unknown
     struct payload_rope rope;
 };
 
@@ -44,7 +45,7 @@ void payload_cache_put(struct buf *text, const struct kv_shape *shape, const str
 /* Reads it back. ERR_FORMAT says what is wrong with it. */
 int payload_cache_parse(struct payload_cache *c, const char *text, struct err *err) MUST_CHECK;
 
-/* The same of n lengths. ERR_FORMAT: there is another number of them, too. */
+/* The same for n lengths. ERR_FORMAT also when the text has another number of them. */
 void payload_lengths_put(struct buf *text, const int *length, int n);
 int payload_lengths_parse(int *length, int n, const char *text, struct err *err) MUST_CHECK;
 

@@ -3,12 +3,12 @@
  * With w = window and B = T * (1 - drop), the mean budget of a layer:
  *     min = B / beta,  max = 2B - min;  if max >= T - w:  max = T - w,  min = 2B - max
  *     layer l keeps round(max - l * (max - min) / (L - 1)) pairs of each head, if T >= max >= min >= w
- *     every layer keeps round(B), at least 1, if not: the pyramid does not fit
- * round() takes the even one of two that are as near. A pyramid needs a long context: at drop = 0.5 and the defaults B
- * >= 1280. The window counts inside the budget.
+ *     otherwise the pyramid does not fit, and every layer keeps round(B) pairs, at least 1
+ * round() rounds half to even. A pyramid needs a long context: B >= 1280 at drop = 0.5 and the defaults. The window
+ * counts inside the budget.
  *
  * Source: Cai et al., "PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling" (arXiv
- * 2406.02069); as kvpress' PyramidKVPress, in the order of its floating-point operations.
+ * 2406.02069); like kvpress' PyramidKVPress, in the same order of floating-point operations.
  */
 #include "methods/registry.h"
 
@@ -17,7 +17,7 @@ enum { BETA = SNAPKV_PARAMS };
 static int keep(const double *value, const struct kv_shape *shape, int n_tokens, int layer)
 {
     double T = n_tokens, w = value[SNAPKV_WINDOW];
-    double budget = w + T * (1 - value[SNAPKV_DROP]) - w; // w is added and taken away as there, for the same last bit
+    double budget = w + T * (1 - value[SNAPKV_DROP]) - w; // + w - w as in kvpress, for the same last bit
     double min = budget / value[BETA], max = budget * 2 - min;
 
     if (max >= T - w) {
@@ -32,7 +32,7 @@ static int keep(const double *value, const struct kv_shape *shape, int n_tokens,
 
 const struct method method_pyramidkv = {
     .name = "pyramidkv",
-    .summary = "as snapkv, with less in later layers",
+    .summary = "snapkv with smaller budgets in later layers",
     .source = "Cai et al. 2024 (arXiv 2406.02069), kvpress PyramidKVPress",
     .kind = METHOD_DROP,
     .needs = NEED_WINDOW_Q,
@@ -46,7 +46,7 @@ const struct method method_pyramidkv = {
                  .otherwise = 20,
                  .whole = true,
                  .budget = true,
-                 .help = "mean budget of a layer / budget of the last" } },
+                 .help = "mean budget of a layer / budget of the last layer" } },
     .check = snapkv_check,
     .score = snapkv_score,
     .score_bytes = snapkv_bytes,

@@ -1,4 +1,4 @@
-/* registry.c - the list of methods, in the order in which messages name them. */
+/* registry.c - the list of methods, in the order in which messages list them. */
 #include "methods/method.h"
 #include "methods/registry.h"
 

@@ -1,4 +1,4 @@
-/* registry.h - the methods by name, for registry.c, and what several of them share; only methods/ includes it. */
+/* registry.h - declares the methods for registry.c, and code that several methods share; only methods/ includes it. */
 #ifndef EVP_REGISTRY_H
 #define EVP_REGISTRY_H
 
@@ -9,7 +9,7 @@
 extern const struct method method_adakv, method_knorm, method_keydiff, method_snapkv, method_pyramidkv, method_tova,
     method_h2o, method_streamingllm, method_kivi;
 
-/* First parameter of every dropping method. The bound is the largest number below 1 that a range can make. */
+/* The first parameter of every dropping method. max is the largest number below 1 that a range can produce. */
 #define PARAM_DROP                                                                                                     \
     {                                                                                                                  \
         .name = "drop", .alias = "compression_ratio", .min = 0, .max = 0.999999, .otherwise = (double)NAN,             \
@@ -18,12 +18,12 @@ extern const struct method method_adakv, method_knorm, method_keydiff, method_sn
 
 /* ---- window.c: attention of the context's last queries ------------------ */
 
-/* out (L * G, T) = mean attention of the last w queries, w <= T, and of the H/G query heads of a group, to each key.
- * Takes window_bytes() of the pool. */
+/* out (L * G, T) = the mean attention to each key from the last w <= T tokens and the group's H/G query heads. Takes
+ * window_bytes() from the pool. */
 int window_attention(const struct kv_full *full, int w, float *out, struct err *err) MUST_CHECK;
-size_t window_bytes(const struct kv_shape *shape, int window); // window: queries saved
+size_t window_bytes(const struct kv_shape *shape, int window); // window: tokens whose queries are saved
 
-/* ---- snapkv.c: parameters and scores that pyramidkv has too -------------- */
+/* ---- snapkv.c: parameters and scores that pyramidkv shares --------------- */
 
 #define PARAM_WINDOW                                                                                                   \
     {                                                                                                                  \
@@ -33,7 +33,7 @@ size_t window_bytes(const struct kv_shape *shape, int window); // window: querie
 #define PARAM_KERNEL                                                                                                   \
     {                                                                                                                  \
         .name = "kernel", .min = 1, .max = 4095, .otherwise = 5, .whole = true,                                        \
-        .help = "places of the average pooling over attention"                                                         \
+        .help = "width of the average pooling over attention"                                                          \
     }
 enum { SNAPKV_DROP, SNAPKV_WINDOW, SNAPKV_KERNEL, SNAPKV_PARAMS };
 int snapkv_window(const double *value);

@@ -1,6 +1,5 @@
-/* sizes.c - what a config makes of a cache, known before anything is computed: rows, tensors, bytes, and the device
- * memory that scoring and making take. Bytes of tensors are those of the serving dtype, which has 2 per number; memory
- * is of the backend's.
+/* sizes.c - the size of a variant before it is made: rows, tensors, bytes, and the device memory for scoring and making
+ * it. Tensors are counted in the serving dtype, 2 bytes per number; device memory in the backend's dtype.
  */
 #include "methods/variant_internal.h"
 
@@ -73,7 +72,7 @@ bool part_in_full(const char *name)
     return strcmp(name, "k") == 0 || strcmp(name, "v") == 0;
 }
 
-/* Heads one after another. */
+/* A tensor of a ragged layer: the matrices of its heads one after another. */
 static struct packed_part ragged_part(const struct head_part *head, int64_t rows, int64_t numbers)
 {
     if (part_in_full(head->name))
@@ -98,7 +97,7 @@ static int parts_of_layer(const struct config *config, const struct kv_shape *sh
         }
     }
     for (int i = 0; i < n_parts; i++) {
-        const struct head_part *h = &head[i]; // of the last head; all are the same where the layer is not ragged
+        const struct head_part *h = &head[i]; // the last head's; all heads are the same unless the layer is ragged
         part[i] = ragged ? ragged_part(h, rows[i], numbers[i])
                          : (struct packed_part){ h->name, h->dtype, 3, { G, h->rows, h->cols }, NULL };
     }
@@ -128,9 +127,9 @@ int64_t config_bytes_known(const struct config *config, const struct kv_shape *s
     struct packed_part part[PART_MAX];
 
     if (config_is_ragged(config) && config_stage_of(config, METHOD_QUANTISE))
-        return -1; // how much of a head is packed depends on its length
+        return -1; // the packed share of a head depends on its length
     for (int l = 0; l < shape->n_layers; l++) {
-        int n_keep = config_n_keep(config, shape, n_tokens, l); // of ragged heads the mean, which has the same sum
+        int n_keep = config_n_keep(config, shape, n_tokens, l); // for ragged heads the mean; the sum is the same
         int n = parts_of_layer(config, shape, &(struct layer_lengths){ l, &n_keep }, 0, part);
         for (int i = 0; i < n; i++)
             bytes += (int64_t)packed_part_bytes(&part[i]);

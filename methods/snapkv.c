@@ -1,14 +1,14 @@
-/* snapkv - keeps the last tokens of the context and what they attend to.
+/* snapkv - keeps the last tokens of the context and the tokens that they attend to.
  *
  * With w = window (default 64) queries of the last tokens, post-rotary, and T > w tokens:
  *     A[q][t]     = softmax over t of q . k_t / sqrt(K), causal within the window         (all T keys)
  *     s[h][t]     = mean over the w queries and the H/G query heads of the group of A, for t < T - w
- *     score[h][t] = mean of s[h] over a centred window of `kernel` (default 5) places, zero beyond both ends
+ *     score[h][t] = mean of s[h] over a centred window of `kernel` (default 5) positions, zero beyond both ends
  *     score[h][t] = 2 + (t - (T - w)) for the window itself: above any attention, the most recent first
- * The window counts inside n_keep; when n_keep < w the most recent n_keep tokens stay (kvpress takes any of them).
- * When T <= w every token belongs to the window (kvpress refuses), so the most recent n_keep stay.
+ * The window counts inside n_keep; when n_keep < w the most recent n_keep tokens stay (kvpress takes any tokens of the
+ * window). When T <= w every token belongs to the window (kvpress fails), so the most recent n_keep stay.
  *
- * Source: Li et al., "SnapKV: LLM Knows What You are Looking for Before Generation" (NeurIPS 2024); as kvpress'
+ * Source: Li et al., "SnapKV: LLM Knows What You are Looking for Before Generation" (NeurIPS 2024); like kvpress'
  * SnapKVPress, which averages over the group of query heads and pools by the mean.
  */
 #include "methods/registry.h"
@@ -29,7 +29,7 @@ int snapkv_check(const double *value, int head_dim, struct err *err)
     return 0;
 }
 
-/* Scores of the window itself, in every head. */
+/* Writes the scores of the window's own tokens, in every head. */
 static int score_window(const struct kv_full *full, int w, float *out, struct err *err)
 {
     int T = full->n_tokens, n_heads = full->shape.n_layers * full->shape.n_kv_heads;

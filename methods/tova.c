@@ -1,11 +1,12 @@
-/* tova - keeps what the last token of the context attends to; the same tokens in all heads of a layer.
+/* tova - keeps the tokens that the last token of the context attends to; the same tokens in all heads of a layer.
  *
- *     score[h][t] = mean over the H query heads of the layer of softmax over t of q_(T-1) . k_t / sqrt(K), for t < T -
- * 1 score[h][T - 1] = 2: above any attention With heads=own each kv head takes the mean over its own H/G query heads,
- * so heads keep different tokens.
+ *     A[j][t]         = softmax over t of q_(T-1) . k_t / sqrt(K) in query head j
+ *     score[h][t]     = mean of A[j][t] over the H query heads j of the layer, for t < T - 1
+ *     score[h][T - 1] = 2: above any attention
+ * With heads=own each kv head takes the mean over its own H/G query heads, so heads keep different tokens.
  *
- * Source: Oren et al., "Transformers are Multi-State RNNs" (EMNLP 2024); as kvpress' TOVAPress, which forces the last
- * token to be kept. heads=own is ours.
+ * Source: Oren et al., "Transformers are Multi-State RNNs" (EMNLP 2024); like kvpress' TOVAPress, which always keeps
+ * the last token. heads=own is ours.
  */
 #include "methods/registry.h"
 
@@ -51,7 +52,7 @@ const struct method method_tova = {
                { .name = "heads",
                  .otherwise = HEADS_ALL,
                  .words = heads,
-                 .help = "whose attention counts for a head" } },
+                 .help = "query heads that score a kv head: all of the layer, or its own" } },
     .score = score,
     .score_bytes = score_bytes,
 };

@@ -1,8 +1,8 @@
 /* variant.c - from a full cache to its variants: score once, then select, gather, quantise.
  *
- * Everything large is on the device, in the pool: scores first, which stay; then, variant by variant, rows, which stay,
- * and above them what is needed while the variant is made. What a payload needs (kept positions, packed parts) is
- * copied to the host only with VARIANT_PAYLOAD.
+ * Everything large is on the device, in the pool. Scores come first and stay; then, variant by variant, rows, which
+ * stay, and above them the memory for making the variant. Only VARIANT_PAYLOAD copies a payload's data (kept positions,
+ * packed tensors) to the host.
  */
 #include "methods/variant_internal.h"
 
@@ -18,7 +18,7 @@
 struct scores {
     struct config_stage stage; // scores do not depend on its budget
     float *at;                 // (L * G, T), on the device
-    double seconds;            // taken to compute the scores
+    double seconds;            // to compute the scores
 };
 
 struct compressor {
@@ -43,7 +43,7 @@ static int compute_scores(struct scores *s, const struct kv_full *full, struct e
     return code ? err_wrap(err, "%s", s->stage.method->name) : 0;
 }
 
-/* All memory that stays is taken before the first scoring, which takes memory of its own for a while. */
+/* Takes all memory that stays before the first scoring, because scoring takes temporary memory from the same pool. */
 static int compute_all(struct compressor *c, const struct config *const *configs, int n, struct err *err)
 {
     const struct kv_full *full = c->full;
@@ -100,7 +100,7 @@ static const struct scores *find_scores(const struct compressor *c, const struct
 
     while (i < c->n_scores && !same_scores(&c->scores[i].stage, stage))
         i++;
-    assert(i < c->n_scores); // else the compressor was made without this config
+    assert(i < c->n_scores); // the compressor was made with a config that has these scores
     return &c->scores[i];
 }
 
@@ -122,7 +122,7 @@ static size_t n_heads(const struct variant *v)
     return (size_t)v->shape.n_layers * (size_t)v->shape.n_kv_heads;
 }
 
-/* Lets the budget share what each layer keeps among its heads, and brings the lengths to the host. */
+/* Lets the budget share what each layer keeps among its heads, and reads the lengths to the host. */
 static int share_lengths(struct making *m, const struct config_stage *budget, struct err *err)
 {
     const struct kv_full *full = m->full;
@@ -150,7 +150,7 @@ static int get_lengths(struct making *m, struct err *err)
     return 0;
 }
 
-/* Gives every head its part of the rows: k, then v. */
+/* Gives every head its share of the memory for rows: k, then v. */
 static void lay_out_rows(struct making *m)
 {
     size_t row = (size_t)m->v->shape.head_dim * dtype_size(m->v->shape.dtype);
@@ -195,7 +195,7 @@ static int select_rows(struct making *m, struct err *err)
     return keep_positions(m, kept, err);
 }
 
-/* A serving cache packs from its own rows, so this copy of them is not timed. */
+/* Copies all rows. A serving cache packs from its own rows, so this copy is not timed. */
 static int copy_rows(struct making *m, struct err *err)
 {
     const struct kv_full *full = m->full;
@@ -215,8 +215,7 @@ static int copy_rows(struct making *m, struct err *err)
 
 /* ---- quantising -------------------------------------------------------- */
 
-/* Finds the place of every head's parts in the block of a layer. Heads of one part are next to each other, so that the
- * part is one tensor. */
+/* Lays out every head's matrices in the block of a layer. The heads of a tensor are next to each other. */
 static void lay_out_parts(const struct making *m, int layer, char *block, void **at)
 {
     const struct variant *v = m->v;
@@ -237,7 +236,7 @@ static void lay_out_parts(const struct making *m, int layer, char *block, void *
     }
 }
 
-/* Calls the quantiser's quantise or dequantise for all layers; returns the seconds it took. */
+/* Calls the quantiser's quantise or dequantise for all layers; returns the seconds that it takes. */
 static double each_layer(const struct variant *v, const struct config_stage *stage, void **at,
                          void (*work)(struct backend *, const struct packed_layer *))
 {
@@ -253,7 +252,7 @@ static double each_layer(const struct variant *v, const struct config_stage *sta
     return v->backend->clock(v->backend) - start;
 }
 
-/* Copies the packed parts to the host. */
+/* Copies the packed tensors to the host. */
 static int keep_parts(struct variant *v, void *const *at, struct err *err)
 {
     size_t G = (size_t)v->shape.n_kv_heads;
@@ -295,7 +294,7 @@ static int quantise_rows(struct making *m, const struct config_stage *stage, str
 
 /* ---- variants ---------------------------------------------------------- */
 
-/* The tensors of all layers, the bytes they take, and the lengths of ragged heads. */
+/* Fills v->parts and v->bytes: the tensors of all layers, with the lengths of ragged heads. */
 static int list_parts(struct making *m, struct err *err)
 {
     struct variant *v = m->v;
@@ -320,7 +319,7 @@ static int list_parts(struct making *m, struct err *err)
     return 0;
 }
 
-/* Selects or copies rows; what that takes of the pool besides is given back. */
+/* Selects or copies rows; temporary pool memory is given back. */
 static int fill_rows(struct making *m, struct err *err)
 {
     struct variant *v = m->v;

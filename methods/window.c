@@ -1,5 +1,5 @@
-/* window.c - the attention of the context's last queries to all keys, layer by layer: the log-sum-exps first, then the
- * columns. No matrix of queries by keys exists.
+/* window.c - the attention of the context's last queries to all keys, layer by layer: first the log-sum-exps, then the
+ * columns. The matrix of queries by keys is never stored.
  */
 #include "methods/registry.h"
 

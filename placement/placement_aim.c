@@ -1,4 +1,5 @@
-/* placement_aim.c - the problem as planner/aim.h poses it: values without floors, which it keeps itself. */
+/* placement_aim.c - the problem for planner/aim.h, which gets utilities without floors and applies the floors itself.
+ * */
 #include "placement/placement_internal.h"
 
 static struct aim_context context_of(const void *arg, int context)

@@ -1,11 +1,12 @@
-/* placement_audit.c - a plan's predicted qualities against those of contexts that were profiled in full. No belief is
- * used: the interval is Student's, of the differences. */
+/* placement_audit.c - compares a plan's predicted qualities with those of contexts that were profiled in full. Uses no
+ * predictions of its own: the interval is Student's, of the differences. */
 #include "placement/placement_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The t that 95 % of draws lie within, by the expansion of Fisher and Cornish (1960); to .01 from 3 degrees on. */
+/* Student's t with 95 % of draws in -t .. t, by the expansion of Fisher and Cornish (1960); to .01 from 3 degrees on.
+ * */
 static double student(int freedom)
 {
     const double z = 1.959963984540054, v = freedom, z2 = z * z;
@@ -14,7 +15,7 @@ static double student(int freedom)
                 (((3 * z2 + 19) * z2 + 17) * z2 - 15) / (384 * v * v * v));
 }
 
-/* Was every config asked every train question of a context? */
+/* Has every config answers to all train questions of a context? */
 static bool is_full(const struct table *t, int row, int n_train)
 {
     for (int v = 0; v < t->n_configs; v++)
@@ -23,7 +24,7 @@ static bool is_full(const struct table *t, int row, int n_train)
     return n_train > 0;
 }
 
-/* What a placement's quality was measured to be. */
+/* The measured quality of a placement. */
 static double measured_quality(const struct table *t, int row, const struct placement *p)
 {
     int config = table_find_config(t, p->config);
@@ -61,9 +62,10 @@ int placement_audit(struct placement_audit *a, const struct table *t, const stru
     }
     free(n_train);
     if (a->n < 4)
-        return err_set(err, ERR_FORMAT,
-                       "%d contexts of the plan were profiled in full, too few to audit it: evp-aim --audit lists more",
-                       a->n);
+        return err_set(
+            err, ERR_FORMAT,
+            "only %d contexts of the plan were profiled in full, too few for an audit: list more with evp-aim --audit",
+            a->n);
     a->half_width = student(a->n - 1) * sqrt(squares / (a->n - 1) / a->n);
     return 0;
 }

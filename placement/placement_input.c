@@ -1,5 +1,5 @@
-/* placement_input.c - reads what a plan is made from: tiers, table, accesses, rules, the previous manifest, in this
- * order, because each is looked up in those before it. */
+/* placement_input.c - reads the inputs of a plan: tiers, table, accesses, rules, previous manifest. In this order,
+ * because each refers to those before it. */
 #include "placement/placement_internal.h"
 
 #include "formats/access.h"
@@ -43,7 +43,7 @@ int placement_find_allowed(struct placement_input *in, struct err *err)
     return in->allowed ? 0 : err_nomem(err);
 }
 
-/* A log of other contexts says nothing about these: a plan made from it would evict what is used. */
+/* Refuses a log of other contexts: a plan made from it would evict contexts that are used. */
 static int check_match(const struct placement_input *in, const struct access_log *log, const char *path,
                        const char *table, struct err *err)
 {
@@ -96,7 +96,7 @@ static int read_rules(struct placement_input *in, const struct placement_files *
     return 0;
 }
 
-/* A context can stay where the previous manifest has it when its tokens are the same, the table has the config, and
+/* A context can stay where the previous manifest has it if its tokens are the same, the table has the config, and
  * tiers.json has the tier. */
 static void find_kept(struct placement_input *in)
 {
@@ -125,8 +125,8 @@ static int read_previous(struct placement_input *in, const struct placement_file
     return 0;
 }
 
-/* Could predictions come from more of the table than planning reads: answers to its questions, or how many its
- * qualities rest on? */
+/* Could predictions be made from the whole table, which has answers, or the number of questions behind its qualities?
+ * */
 static bool may_predict(const struct table *t)
 {
     bool may = t->n_questions > 0;
@@ -136,7 +136,7 @@ static bool may_predict(const struct table *t)
     return may;
 }
 
-/* Takes over predictions that the table of the file allows but does not have. */
+/* Makes the predictions that the table lacks, from the whole file. */
 static int predict(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
     struct table whole, *t = &in->table;
@@ -155,7 +155,7 @@ static int predict(struct placement_input *in, const struct placement_files *fil
     return code;
 }
 
-/* Decides what is planned with. */
+/* Chooses the qualities to plan with. */
 static int choose_quality(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
     bool wanted = in->kind == QUALITY_PREDICTED;
@@ -170,7 +170,7 @@ static int choose_quality(struct placement_input *in, const struct placement_fil
     return 0;
 }
 
-/* The least similarity of any train question, by cell. `whole` has the answers. */
+/* Finds the lowest similarity of any train question, per cell. `whole` has the answers. */
 static int take_worst(struct placement_input *in, const struct table *whole, struct err *err)
 {
     size_t n = table_n_cells(&in->table);
@@ -185,13 +185,13 @@ static int take_worst(struct placement_input *in, const struct table *whole, str
             continue;
         for (int v = 0; v < whole->n_configs; v++) {
             double *worst = &in->worst[table_cell(whole, (int)whole->question_context[q], v)];
-            *worst = fmin(*worst, (double)whole->similarity[table_answer(whole, q, v)]); /* NAN: not the lesser one */
+            *worst = fmin(*worst, (double)whole->similarity[table_answer(whole, q, v)]); /* fmin ignores NAN */
         }
     }
     return 0;
 }
 
-/* The answers are most of a table, so planning reads them only where a floor for every question needs them. */
+/* Answers are most of a table, so planning reads them only for --min-quality-worst. */
 static int find_worst(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
     struct table whole;
@@ -210,7 +210,7 @@ static int find_worst(struct placement_input *in, const struct placement_files *
     return code;
 }
 
-/* All but tiers and table. */
+/* Reads everything except tiers and table. */
 static int read_others(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
     in->left_out.cells = in->table.n_dropped;
@@ -258,7 +258,7 @@ int placement_input_as(struct placement_input *in, struct manifest *m, const str
 
     in->tiers = m->tiers;
     in->kind = m->predicted ? QUALITY_PREDICTED : QUALITY_RAW;
-    in->parallel_reads = 0; /* the manifest's tiers say it */
+    in->parallel_reads = 0; /* the manifest's tiers have it */
     m->borrows = true;
     rest.tiers = NULL;
     if (placement_input_read(in, &rest, err))

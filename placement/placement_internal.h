@@ -1,4 +1,4 @@
-/* placement_internal.h - what the files of planner/placement share. */
+/* placement_internal.h - what the files of placement/ share. */
 #ifndef EVP_PLACEMENT_INTERNAL_H
 #define EVP_PLACEMENT_INTERNAL_H
 
@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-/* Prefetches. Contexts come in the order of their ids, which is none that a processor could see in the table's rows,
- * and a table does not fit its caches: so what a context needs is asked for some contexts before it is its turn. */
+/* Prefetching. Contexts are visited by id, which a processor cannot predict from the table's rows, and a table does not
+ * fit its caches. So the data of a context is requested this many contexts ahead. */
 enum { PLACEMENT_AHEAD = 4 };
 
 static inline void placement_fetch(const void *at, size_t bytes)
@@ -33,7 +33,7 @@ static inline struct plan_goal placement_goal(const struct placement_input *in)
     return (struct plan_goal){ in->alpha, in->slo_ttft_s, in->slo_weight };
 }
 
-/* Standard deviations of a row's prefill and question; 0: not known. */
+/* Standard deviations of a row's prefill and question times; 0: unknown. */
 static inline double placement_prefill_sd(const struct placement_input *in, int row)
 {
     const struct table *t = &in->table;
@@ -48,7 +48,7 @@ static inline double placement_question_sd(const struct placement_input *in, int
     return t->question_spread ? timed_sd(t->question_s[row], t->question_spread[row], QUESTION_TIMES) : 0;
 }
 
-/* The quality that a floor is held against. */
+/* The quality that is compared with a floor. */
 static inline double placement_sure(const struct placement_input *in, size_t cell)
 {
     return in->quality[cell] - (in->sd ? in->sure_z * (double)in->sd[cell] : 0);
@@ -60,17 +60,17 @@ static inline bool placement_measured(const struct placement_input *in, size_t c
     return cell % (size_t)in->table.n_configs == 0 || !isnan(in->table.quality_train[cell]);
 }
 
-/* Is the worst question of a cell good enough? Where none was answered it is not: a floor is for what was seen. The
- * reference is its own measure. */
+/* Is the worst question of a cell good enough? Not without an answer: this floor is about measured quality. The
+ * reference always is. */
 static inline bool placement_worst_allowed(const struct placement_input *in, size_t cell)
 {
-    const float min = (float)in->min_quality_worst; /* as similarities are */
+    const float min = (float)in->min_quality_worst; /* similarities are float */
 
     return !in->worst || cell % (size_t)in->table.n_configs == 0 || in->worst[cell] >= (double)min;
 }
 
-/* Does a cell have a size and a quality, and is it good enough? Its quality may be NAN. Without a floor doubts do not
- * matter. */
+/* Does a cell have a size and a quality, and is it good enough? Its quality may be NAN. Without a floor its standard
+ * deviation does not matter. */
 static inline bool placement_allowed(const struct placement_input *in, size_t cell, double min)
 {
     if ((in->measured_only && !placement_measured(in, cell)) || !placement_worst_allowed(in, cell))
@@ -90,7 +90,7 @@ static inline double placement_quality(const struct placement_input *in, int row
     return c.tier == PLAN_RECOMPUTE ? 1 : in->quality[table_cell(&in->table, row, c.config)];
 }
 
-/* The same on the test questions; NAN: no such answers. The uncompressed cache needs none, where others have some. */
+/* The same on the test questions; NAN: no such answers. The uncompressed cache needs none when others have some. */
 static inline double placement_quality_test(const struct placement_input *in, int row, struct plan_placement c)
 {
     bool plain = c.tier == PLAN_RECOMPUTE || c.config == 0;
@@ -98,21 +98,21 @@ static inline double placement_quality_test(const struct placement_input *in, in
     return plain && in->tested ? 1 : in->table.quality_test[table_cell(&in->table, row, c.config)];
 }
 
-/* What --verify checks of every manifest. ERR_FORMAT: a tier or pool holds more than its capacity, or a pool has more
- * than one price. price, fill: (n) */
+/* The checks of --verify for every manifest. ERR_FORMAT: a tier or pool holds more than its capacity, or a pool has
+ * more than one price. price, fill: (n) */
 int placement_check_fills(const struct tiers *tiers, const double *price, const double *fill,
                           struct err *err) MUST_CHECK;
 
-/* Sets in->allowed; not where every tier may hold every config. */
+/* Sets in->allowed, but leaves it NULL when every tier may hold every config. */
 int placement_find_allowed(struct placement_input *in, struct err *err) MUST_CHECK;
 
-/* Are there so many contexts, and tiers of one kind, that planning the kinds pays? */
+/* Are there enough contexts, and tiers of one kind, to plan by kinds (planner/spread.h)? */
 bool placement_has_kinds(const struct placement_input *in);
 
-/* Then: plan_solve() by way of the kinds. */
+/* plan_solve() by kinds. */
 int placement_solve_kinds(struct placement_plan *p, const struct plan_effort *effort, struct err *err) MUST_CHECK;
 
-/* ERR_FAIL when a plan has a pinned context elsewhere than on its tier. */
+/* ERR_FAIL when a plan puts a pinned context on another tier. */
 int placement_check_pins(const struct placement_plan *p, struct err *err) MUST_CHECK;
 
 #endif

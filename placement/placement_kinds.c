@@ -1,8 +1,8 @@
-/* placement_kinds.c - many contexts on many tiers of few kinds, such as the GPUs, memories and disks of equal nodes:
- * the kinds are planned, then each is divided among its tiers (planner/spread.h).
+/* placement_kinds.c - plans many contexts on many tiers of few kinds, such as the GPUs, memories and disks of equal
+ * nodes: plans the kinds, then divides each among its tiers (planner/spread.h).
  *
- * Tiers are of one kind when they are read alike, may hold the same configs, and are in the same pool or in none. A
- * context that is pinned to a tier, or that stays where it was, wishes for that tier.
+ * Tiers are of one kind if they have equal read times and allowed configs, and are in the same pool or in none. A
+ * context that is pinned to a tier, or stays on one, wishes for that tier.
  */
 #include "placement/placement_internal.h"
 
@@ -12,10 +12,10 @@
 #include <string.h>
 
 struct kinds {
-    struct placement_input in; // of the kinds; borrows what is not in this struct
+    struct placement_input in; // of the kinds; borrows everything that is not in this struct
     struct tier tier[PLAN_TIERS];
-    int kind[PLAN_TIERS]; // of each tier
-    int *pin;             // (C) by row, as kinds
+    int kind[PLAN_TIERS]; // the kind of each tier
+    int *pin;             // (C) by row, with kinds in place of tiers
     struct plan_placement *before;
     int *wish; // (C) by context
 };

@@ -1,5 +1,5 @@
-/* placement_manifest.c - a plan as a manifest: rows that are made while they are written, and a header whose totals
- * compare the plan with what one would do without a planner. */
+/* placement_manifest.c - writes a plan as a manifest: rows made one at a time, and a header whose totals compare the
+ * plan with baselines. */
 #include "placement/placement_internal.h"
 
 #include "base/digest.h"
@@ -43,7 +43,8 @@ static struct placement row_of(const struct placement_plan *plan, int context)
     return p;
 }
 
-/* Prefetches what row_of() needs besides the candidates: the texts of a context, and of a later one where they are. */
+/* Prefetches the data for row_of() that candidates() does not: the texts of a context, and the pointers to a later
+ * one's. */
 static void fetch_row(const struct placement_plan *plan, int context)
 {
     const struct placement_input *in = plan->in;
@@ -138,7 +139,7 @@ int placement_write(const struct manifest *m, const struct placement_plan *p, co
 
 /* ---- totals --------------------------------------------------------------- */
 
-enum { TOTAL_AHEAD = 4 * PLACEMENT_AHEAD }; // contexts: here there is little to do for each
+enum { TOTAL_AHEAD = 4 * PLACEMENT_AHEAD }; // contexts; each needs little work here
 
 static void fetch_outcome(const struct placement_input *in, int row, struct plan_placement c)
 {
@@ -156,8 +157,8 @@ static void fetch_outcome(const struct placement_input *in, int row, struct plan
     placement_fetch(&in->quality[cell], sizeof(double));
 }
 
-/* Sums up plans `first` to `end` in one pass, in the contexts' order: their placements of a context are of one row. */
-/* The sums of some plans over all contexts; each half of the plans is for a thread. */
+/* Sums several plans over all contexts in one pass, because all placements of a context use one row of the table. Each
+ * of two threads takes half of the plans. */
 struct summing {
     const struct placement_input *in;
     const struct plan *plan; // (n)
@@ -185,7 +186,7 @@ static void sum_half(void *arg, int half)
     }
 }
 
-/* A context and how much it is used. */
+/* A context and its frequency. */
 struct use {
     double frequency;
     int context;

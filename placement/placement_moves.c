@@ -1,21 +1,21 @@
-/* placement_moves.c - solving, and the cap on what a plan writes.
+/* placement_moves.c - solves, and keeps a plan within the cap on written bytes (--max-move).
  *
- * The cap is one more price: for a price m per byte written, bound(m) + m * max_move bounds every plan that writes no
- * more. What is wanted is the lowest price at which the plan is within the cap. It is looked for on a sample of the
- * contexts, with as large a part of each tier and of the cap, where a solution takes little time and says within a
- * percent or so what all contexts would write; then two solutions of the whole are usually enough.
+ * The cap is one more price: for a price m per written byte, bound(m) + m * max_move bounds every plan that writes no
+ * more. We want the lowest price whose plan is within the cap. First it is searched on a sample of the contexts, with
+ * the same share of each tier and of the cap: solving the sample takes little time and predicts the bytes that all
+ * contexts write within about a percent. Then two solutions of the whole problem are usually enough.
  */
 #include "placement/placement_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLE = 8192, SAMPLE_PART = 64, SAMPLE_STEPS = 24, STEPS = 40, STEPS_OF_MANY = 2 };
-static const double close_enough = 0.005; // of the cap: what a plan may leave of it unused
-static const double spare = 0.1;          // the same of a plan of many contexts, after STEPS_OF_MANY
-static const double sample_error = 0.02;  // what a sample writes may differ by this, so no closer is looked there
-static const double surely = 0.05;        // a sample and all contexts do not differ more than this
-static const double tight = 1e-3;         // no closer are two prices told apart
+enum { SAMPLE = 8192, SAMPLE_SHARE = 64, SAMPLE_STEPS = 24, STEPS = 40, STEPS_OF_MANY = 2 };
+static const double close_enough = 0.005; // share of the cap that a plan may leave unused
+static const double spare = 0.1;          // the same for many contexts, after STEPS_OF_MANY
+static const double sample_error = 0.02;  // error of a sample's written bytes; no closer search is useful
+static const double surely = 0.05;        // largest difference between a sample and all contexts
+static const double tight = 1e-3;         // smallest relative difference between two prices
 
 static double written_by(const struct placement_input *in, const struct plan *plan)
 {
@@ -28,16 +28,16 @@ static double written_by(const struct placement_input *in, const struct plan *pl
 
 /* ---- from trial to trial ----------------------------------------------------- */
 
-/* What is known of the price. */
+/* The range of the price so far. */
 struct price_range {
     double cap;                // bytes
-    double low, written_low;   // the highest price known to write more than the cap, and how much; low -1: none yet
-    double high, written_high; // the lowest price known to be within it; HUGE_VAL: none yet
+    double low, written_low;   // highest price known to write more than the cap, and those bytes; low -1: none yet
+    double high, written_high; // lowest price known to be within the cap; HUGE_VAL: none yet
     double next;               // the price to try
     double first;              // a price of the right size, to try after 0
-    double slope;              // what is written falls with about this power of the price
-    double last, written_last; // the last price above 0 that was tried
-    int n;                     // how many were tried
+    double slope;              // written bytes fall with about this power of the price
+    double last, written_last; // the last tried price above 0
+    int n;                     // number of tried prices
 };
 
 static struct price_range range_of(double cap, double next, double first, double slope)
@@ -53,7 +53,7 @@ static bool range_is_tight(const struct price_range *r)
     return r->high < HUGE_VAL && (r->high <= 0 || near || r->written_high >= (1 - close_enough) * r->cap);
 }
 
-/* How much, as a logarithm, what is written must fall. Aims below the cap, the more so the further away it is. */
+/* The logarithm of the factor by which written bytes must fall. Aims below the cap: the further away, the lower. */
 static double fall(const struct price_range *r, double written)
 {
     double away = log(fmax(written, 1) / fmax(r->cap, 1));
@@ -61,8 +61,8 @@ static double fall(const struct price_range *r, double written)
     return away + close_enough / 2 + 0.3 * fmin(fabs(away), 0.3);
 }
 
-/* The price that comes after one at which so much was written, by the slope. The least step grows, because what is
- * written may be all or nothing. */
+/* Extrapolates the next price along the slope from the bytes written at `price`. The smallest step grows, because
+ * written bytes may be all or nothing. */
 static double beyond(const struct price_range *r, double price, double written)
 {
     double min_step = ldexp(0.02, r->n < 9 ? r->n : 9), factor = exp(fall(r, written) / r->slope);
@@ -70,16 +70,16 @@ static double beyond(const struct price_range *r, double price, double written)
     return price * (written <= r->cap ? fmax(fmin(factor, 1 - min_step), 0.125) : fmin(fmax(factor, 1 + min_step), 8));
 }
 
-/* Between two prices: on a line, of logarithms, to the cap, or now and then halfway. */
+/* Interpolates the next price between two, linearly in logarithms; every third time takes the middle. */
 static double between(const struct price_range *r)
 {
     double low = log(fmax(r->written_low, 1)), high = log(fmax(r->written_high, 1)), want = log(fmax(r->cap, 1));
-    double part = (low - want + close_enough / 2) / (low - high);
+    double at = (low - want + close_enough / 2) / (low - high);
 
-    return r->low * pow(r->high / r->low, r->n % 3 ? fmin(fmax(part, 0.05), 0.95) : 0.5);
+    return r->low * pow(r->high / r->low, r->n % 3 ? fmin(fmax(at, 0.05), 0.95) : 0.5);
 }
 
-/* Takes in what a plan at r->next writes, and sets the price to try after it. */
+/* Adds the bytes that a plan at r->next writes, and sets the next price. */
 static void range_add(struct price_range *r, double written)
 {
     double at = r->next, ratio = r->last > 0 ? log(at / r->last) : 0;
@@ -105,37 +105,38 @@ static void range_add(struct price_range *r, double written)
 
 /* ---- on a sample ------------------------------------------------------------- */
 
-/* A part of the contexts. */
+/* A sample of the contexts. */
 struct sample {
-    struct placement_input in; // borrows what is not below
+    struct placement_input in; // borrows everything except row
     enum plan_solver solver;
     int *row;
-    double part;
-    double price; // the highest of a tier, in the last plan
+    double share; // of all contexts
+    double price; // the highest price of a tier in the last plan
 };
 
 static int sample_init(struct sample *s, const struct placement_plan *p, struct err *err)
 {
     const struct placement_input *in = p->in;
-    int all = in->table.n_contexts, max = all / SAMPLE_PART > SAMPLE ? all / SAMPLE_PART : SAMPLE;
+    int all = in->table.n_contexts, max = all / SAMPLE_SHARE > SAMPLE ? all / SAMPLE_SHARE : SAMPLE;
     int n = all < max ? all : max;
 
-    *s = (struct sample){
-        .in = *in, .solver = p->solver, .row = calloc((size_t)n + 1, sizeof(*s->row)), .part = all ? (double)n / all : 1
-    };
+    *s = (struct sample){ .in = *in,
+                          .solver = p->solver,
+                          .row = calloc((size_t)n + 1, sizeof(*s->row)),
+                          .share = all ? (double)n / all : 1 };
     if (!s->row)
         return err_nomem(err);
-    for (int i = 0; i < n; i++) /* spread evenly over the order of ids */
+    for (int i = 0; i < n; i++) /* evenly over the sorted ids */
         s->row[i] = in->row[(int64_t)i * all / n];
     s->in.row = s->row;
     s->in.table.n_contexts = n;
     for (int t = 0; t < in->tiers.n; t++)
         if (in->capacity[t] < INT64_MAX)
-            s->in.capacity[t] = (int64_t)(s->part * (double)in->capacity[t]);
+            s->in.capacity[t] = (int64_t)(s->share * (double)in->capacity[t]);
     return 0;
 }
 
-/* Solves the sample roughly. *written: what all contexts would write. */
+/* Solves the sample roughly. *written: estimate for all contexts. */
 static int sample_solve(struct sample *s, double price, double *written, struct err *err)
 {
     struct plan_effort effort = { .rough = true };
@@ -145,7 +146,7 @@ static int sample_solve(struct sample *s, double price, double *written, struct 
     struct plan_problem problem = placement_problem(&s->in);
     if (plan_solve(&plan, &problem, s->solver, &effort, err))
         return err->code;
-    *written = written_by(&s->in, &plan) / s->part;
+    *written = written_by(&s->in, &plan) / s->share;
     s->price = 0;
     for (int t = 0; t < s->in.tiers.n; t++)
         s->price = fmax(s->price, plan.price[t]);
@@ -153,7 +154,7 @@ static int sample_solve(struct sample *s, double price, double *written, struct 
     return 0;
 }
 
-/* Does a sample need no closer look? */
+/* Is the sample's range narrow enough? */
 static bool is_near(const struct price_range *r)
 {
     bool close = r->last > 0 && fabs(r->written_last - r->cap) <= sample_error * r->cap;
@@ -163,7 +164,7 @@ static bool is_near(const struct price_range *r)
     return close || narrow || r->high <= 0;
 }
 
-/* Sets *r for all contexts to what the sample shows. */
+/* Sets *r, the first range for all contexts, from the sample. */
 static int sample_search(struct sample *s, struct price_range *r, double cap, struct err *err)
 {
     double written, free_of_price;
@@ -178,7 +179,7 @@ static int sample_search(struct sample *s, struct price_range *r, double cap, st
         range_add(&own, written);
     }
     double price = own.next > 0 ? own.next : own.first;
-    bool whole = s->part >= 1, slack = whole || free_of_price <= (1 + surely) * cap;
+    bool whole = s->share >= 1, slack = whole || free_of_price <= (1 + surely) * cap;
     *r = range_of(cap, slack ? 0 : price, price, own.slope);
     return 0;
 }
@@ -196,7 +197,7 @@ static int first_range(struct price_range *r, const struct placement_plan *p, do
 
 /* ---- all contexts -------------------------------------------------------------- */
 
-/* Of many contexts a second plan is close enough to the cap as a rule; a third one would bring less than it takes. */
+/* For many contexts the second plan is usually close enough to the cap; a third is not worth its time. */
 static bool is_done(const struct price_range *r, int n_contexts)
 {
     bool many = n_contexts > SAMPLE && r->n >= STEPS_OF_MANY;
@@ -205,7 +206,7 @@ static bool is_done(const struct price_range *r, int n_contexts)
            (many && r->high < HUGE_VAL && r->n > STEPS_OF_MANY);
 }
 
-/* Finds a low price at which the plan is within the cap. The bound is that of the problem as asked, with the cap. */
+/* Finds a low price whose plan is within the cap. The plan's bound is for the original problem with the cap. */
 static int solve_within(struct placement_plan *p, struct placement_input *in, const struct plan_effort *effort,
                         struct err *err)
 {
@@ -230,9 +231,9 @@ static int solve_within(struct placement_plan *p, struct placement_input *in, co
         range_add(&r, written);
     }
     if (!best.placement)
-        return err_set(err, ERR_FAIL, "no plan writes as little as --max-move allows");
+        return err_set(err, ERR_FAIL, "every plan writes more than --max-move allows");
     in->move_price = r.high;
-    best.optimal = best.optimal && r.high <= 0; /* of the problem with a price; with the cap it need not be */
+    best.optimal = best.optimal && r.high <= 0; /* a price proves nothing about the problem with a cap */
     best.upper_bound += r.high * r.cap;
     best.objective += r.high * written_by(in, &best);
     p->plan = best;

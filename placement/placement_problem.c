@@ -1,5 +1,5 @@
-/* placement_problem.c - the problem that is posed to the planner: what a candidate is worth, and which candidates
- * floors and pins leave. */
+/* placement_problem.c - the planner's problem: utilities of candidates, and the candidates that floors and pins allow.
+ * */
 #include "placement/placement_internal.h"
 
 double placement_ttft(const struct placement_input *in, int row, struct plan_placement c)
@@ -25,7 +25,7 @@ double placement_ttft_sd(const struct placement_input *in, int row, struct plan_
 double placement_utility(const struct placement_input *in, int row, struct plan_placement c)
 {
     struct plan_goal goal = placement_goal(in);
-    double sd_s = goal.slo_weight > 0 ? placement_ttft_sd(in, row, c) : 0; /* else it changes nothing */
+    double sd_s = goal.slo_weight > 0 ? placement_ttft_sd(in, row, c) : 0; /* else not used */
 
     return utility(&goal, placement_quality(in, row, c), placement_ttft(in, row, c), sd_s, in->frequency[row]);
 }
@@ -39,7 +39,7 @@ int64_t placement_written(const struct placement_input *in, int row, struct plan
     return in->table.cell_bytes[table_cell(&in->table, row, c.config)];
 }
 
-/* Prefetches what the candidates of a context are made of. */
+/* Prefetches the data of a context's candidates. */
 static void fetch_candidates(const struct placement_input *in, int context)
 {
     int row = in->row[context];
@@ -58,8 +58,8 @@ static void fetch_candidates(const struct placement_input *in, int context)
     placement_fetch(&in->before[row], sizeof(struct plan_placement));
 }
 
-/* Called hundreds of millions of times: what a context or a tier has is looked up once, and mostly contexts are asked
- * for in their order. (V) and (V, T) */
+/* Called hundreds of millions of times, so values of a context or tier are looked up once. Contexts are mostly
+ * requested in order. bytes: (V), out: (V, T) */
 static double candidates(const void *arg, int context, int64_t *bytes, double *out)
 {
     const struct placement_input *in = arg;
@@ -129,12 +129,12 @@ int placement_check_rules(const struct placement_input *in, struct err *err)
         if (allowed)
             continue;
         if (worst)
-            return err_set(err, ERR_FAIL,
-                           "context '%s' is pinned to tier '%s', where no variant of it is good enough for every "
-                           "question: --min-quality-worst=%g",
-                           in->table.context_id[row], in->tiers.at[pin].name, in->min_quality_worst);
+            return err_set(
+                err, ERR_FAIL,
+                "context '%s' is pinned to tier '%s', where no variant has --min-quality-worst=%g in every question",
+                in->table.context_id[row], in->tiers.at[pin].name, in->min_quality_worst);
         if (best < 0)
-            return err_set(err, ERR_FAIL, "context '%s' is pinned to tier '%s', where no variant of it fits",
+            return err_set(err, ERR_FAIL, "context '%s' is pinned to tier '%s', where no variant fits",
                            in->table.context_id[row], in->tiers.at[pin].name);
         return err_set(err, ERR_FAIL, "context '%s' cannot have quality %.4g on tier '%s': the best there is %.4g",
                        in->table.context_id[row], placement_floor(in, row), in->tiers.at[pin].name, best);

@@ -1,8 +1,8 @@
-/* placement_variants.c - what the rows of evp-plan --online carry besides: the variants of each context that a live
- * plan can need until the next night.
+/* placement_variants.c - the variants in the rows of evp-plan --online: those that a live plan can need until the next
+ * plan.
  *
- * A live plan keeps the night's prices, and at any prices the best variant is a point of a hull. A frequency scales all
- * of a context's utilities alike, so the hulls are those of frequency 1.
+ * At any prices the best variant is a point of a hull. A frequency scales all utilities of a context equally, so the
+ * hulls are those of frequency 1.
  */
 #include "placement/placement_internal.h"
 

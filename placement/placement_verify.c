@@ -1,9 +1,9 @@
 /* placement_verify.c - checks a manifest against the table, with none of the solver's code.
  *
- * Checked: the manifest is of this table; every row's bytes, quality, TTFT, utility and variants; what each tier holds
- * against its capacity; the objective; the expected loss; and the bound: for the header's prices, the sum over tiers of
- * price * capacity and over contexts of the best utility less price * bytes. Floors, pins and move costs are those of
- * the input.
+ * Checks: the manifest belongs to the table; every row's bytes, quality, TTFT, utility and variants; the fill of each
+ * tier against its capacity; the objective; the expected loss; and the bound: for the header's prices, the sum over
+ * tiers of price * capacity plus the sum over contexts of the best utility - price * bytes. Floors, pins and move costs
+ * come from the input.
  */
 #include "placement/placement_internal.h"
 
@@ -58,7 +58,7 @@ static int check_variants(const struct placement_input *in, const struct placeme
     return 0;
 }
 
-/* Checks what the row says of the context's placement against the table. */
+/* Checks the row's numbers about the placement against the table. */
 static int check_numbers(const struct placement_input *in, const struct placement *p, int row, struct plan_placement c,
                          struct err *err)
 {
@@ -144,7 +144,7 @@ static double best_reduced(const struct placement_input *in, const struct manife
     return best;
 }
 
-/* The bound on every plan that the header's prices prove. */
+/* The bound that the header's prices prove. */
 static double bound_of(const struct placement_input *in, const struct manifest *m)
 {
     double bound = in->move_price > 0 ? in->move_price * (double)in->max_move : 0;
@@ -166,7 +166,7 @@ int placement_check_fills(const struct tiers *tiers, const double *price, const 
         const struct tier *t = &tiers->at[d];
         used[pool[d]] += fill[d];
         if (price[d] < price[pool[d]] || price[d] > price[pool[d]])
-            return err_set(err, ERR_FORMAT, "tiers '%s' and '%s' are of one pool, but have two prices",
+            return err_set(err, ERR_FORMAT, "tiers '%s' and '%s' share a pool but have different prices",
                            tiers->at[pool[d]].name, t->name);
         if (used[pool[d]] > (double)t->capacity)
             return err_set(err, ERR_FORMAT, "%s '%s' holds %.0f of %lld bytes", *t->pool ? "pool" : "tier",
@@ -180,10 +180,11 @@ static int check_sums(const struct placement_input *in, const struct manifest *m
     if (placement_check_fills(&in->tiers, m->price, s->fill, err))
         return err->code;
     if (s->written > (double)in->max_move)
-        return err_set(err, ERR_FORMAT, "the plan writes %.0f bytes where %lld were allowed", s->written,
+        return err_set(err, ERR_FORMAT, "the plan writes %.0f bytes, but only %lld are allowed", s->written,
                        (long long)in->max_move);
     if (!close_to(m->objective, s->objective, s->scale))
-        return err_set(err, ERR_FORMAT, "the manifest says utility %.12g, the table %.12g", m->objective, s->objective);
+        return err_set(err, ERR_FORMAT, "total utility is %.12g in the manifest, %.12g by the table", m->objective,
+                       s->objective);
     if (m->upper_bound < s->bound - relative * fabs(s->bound))
         return err_set(err, ERR_FORMAT, "the manifest says that no plan exceeds %.12g, but its prices prove only %.12g",
                        m->upper_bound, s->bound);
@@ -198,7 +199,8 @@ static int check_loss(const struct placement_input *in, const struct manifest *m
         return err->code;
     if (fabs(*loss - m->expected_loss) <= 1e-6 * m->expected_loss + relative * fabs(m->objective))
         return 0;
-    return err_set(err, ERR_FORMAT, "the manifest expects to lose %.6g, the table %.6g", m->expected_loss, *loss);
+    return err_set(err, ERR_FORMAT, "expected loss is %.6g in the manifest, %.6g by the table", m->expected_loss,
+                   *loss);
 }
 
 int placement_verify(const struct placement_input *in, const struct manifest *m, struct placement_proof *proof,

@@ -1,8 +1,8 @@
-/* placement_verify_online.c - checks a manifest that a live plan was saved as, from its own rows: they carry the
- * variants of each context (its forms). The table cannot: it lacks the contexts that came since.
+/* placement_verify_online.c - checks the manifest of a saved live plan from its own rows, which carry the variants of
+ * each context (`forms`). The table is not enough: it lacks the contexts added later.
  *
- * Checked: every row's bytes, quality, TTFT, utility, floor and pin; what each tier holds against its capacity; the
- * objective, less what the operations write; and the bound that the header's prices prove for those variants.
+ * Checks: every row's bytes, quality, TTFT, utility, floor and pin; the fill of each tier against its capacity; the
+ * objective, minus the cost of writing; and the bound that the header's prices prove for those variants.
  */
 #include "placement/placement_internal.h"
 #include <string.h>
@@ -29,7 +29,7 @@ static struct plan_goal goal_of(const struct manifest *m)
     return (struct plan_goal){ m->alpha, m->slo_ttft_s, m->slo_weight };
 }
 
-/* Of a variant on a tier: seconds to the first token, and their standard deviation. */
+/* TTFT of a variant on a tier in seconds, and its standard deviation. */
 static double stored_ttft(const struct manifest *m, const struct variants *f, const struct variant_info *v, int tier)
 {
     return ttft_stored(tier_read_s(&m->tiers.at[tier], v->bytes), v->decompress_s, f->question_s);
@@ -47,7 +47,7 @@ static double recomputed_sd(const struct variants *f)
     return sd_of_sum(f->prefill_sd_s, f->question_sd_s);
 }
 
-/* The highest utility less price of bytes that a context can have. */
+/* The highest utility - price * bytes that a context can have. */
 static double best_reduced_online(const struct manifest *m, const struct placement *p)
 {
     const struct variants *f = p->variants;
@@ -67,7 +67,7 @@ static double best_reduced_online(const struct manifest *m, const struct placeme
     return best;
 }
 
-/* Checks what a row says of itself. *worth: its utility. */
+/* Checks a row's numbers. *worth: its utility. */
 static int check_online_row(const struct manifest *m, const struct placement *p, double *worth, struct err *err)
 {
     const struct variants *f = p->variants;
@@ -82,7 +82,7 @@ static int check_online_row(const struct manifest *m, const struct placement *p,
                        (long long)p->bytes);
     if (!is_near(p->quality, quality, 1) || !is_near(p->ttft_s, ttft_s, ttft_s))
         return err_set(err, ERR_FORMAT,
-                       "context '%s': quality %.9g and TTFT %.9g s, where its forms give %.9g and %.9g s", p->id,
+                       "context '%s': quality %.9g and TTFT %.9g s, but its forms give %.9g and %.9g s", p->id,
                        p->quality, p->ttft_s, quality, ttft_s);
     if (!is_near(p->utility, *worth, fabs(*worth)))
         return err_set(err, ERR_FORMAT, "context '%s': utility is %.12g in the manifest, %.12g by its forms", p->id,
@@ -104,7 +104,7 @@ static int add_online_row(const struct manifest *m, const struct placement *p, s
     bool written = p->operation == OP_INSERT || p->operation == OP_RECOMPRESS || p->operation == OP_MOVE;
 
     if (!p->variants && p->operation == OP_EVICT)
-        return 0; /* it is gone */
+        return 0;
     if (!p->variants)
         return err_set(err, ERR_FORMAT, "context '%s' has no forms: verify the manifest against its table", p->id);
     if (check_online_row(m, p, &worth, err))
@@ -132,7 +132,8 @@ int placement_verify_online(const struct manifest *m, struct placement_proof *pr
     if (placement_check_fills(&m->tiers, m->price, s.fill, err))
         return err->code;
     if (!is_near(m->objective, s.objective, s.scale))
-        return err_set(err, ERR_FORMAT, "the manifest says utility %.12g, its rows %.12g", m->objective, s.objective);
+        return err_set(err, ERR_FORMAT, "total utility is %.12g in the manifest, %.12g by its rows", m->objective,
+                       s.objective);
     if (m->upper_bound < s.bound - relative * fmax(fabs(s.bound), s.scale))
         return err_set(err, ERR_FORMAT, "the manifest says that no plan exceeds %.12g, but its prices prove only %.12g",
                        m->upper_bound, s.bound);

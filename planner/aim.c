@@ -1,5 +1,5 @@
-/* aim.c - first one context: its values at the prices, the best of them, the pairs against it. Then all contexts at one
- * tau, by all threads, costs summed up in their order. Then the tau that the budget allows. */
+/* aim.c - first one context: its values at the prices, the best of them, the pairs with it. Then all contexts at one
+ * tau, on all threads, with costs summed in order. Then the tau that spends the budget. */
 #include "planner/aim.h"
 
 #include "base/array.h"
@@ -12,32 +12,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS_MAX = 60, SHARE = 64 };     /* SHARE: contexts that a thread takes at once */
-enum { LOSS_CONTEXTS = 20000 };          // looked at for the expected loss; of more every second, third, ..
-static const double close_enough = 1e-6; // of two taus
-static const double full_enough = 0.98;  // of the budget; the rest is filled up
+enum { STEPS_MAX = 60, SHARE = 64 }; /* SHARE: contexts that a thread takes at once */
+enum { LOSS_CONTEXTS = 20000 };      // at most about this many for the expected loss: of more, every second, third, ...
+static const double close_enough = 1e-6; // relative difference of two taus
+static const double full_enough = 0.98;  // share of the budget; fill_list() spends the rest
 
 /* ---- one context ----------------------------------------------------------- */
 
 /* A config that could be asked. */
 struct rival {
-    double value, mean, variance; // reduced value; of the quality: as believed
+    double value, mean, variance; // reduced value; predicted quality and its variance
     double within;                // variance between questions
-    int left;                     // questions that were not asked
-    bool allowed;                 // by the floor, as far as is known
+    int left;                     // questions not asked yet
+    bool allowed;                 // by the floor, as predicted
     uint16_t config;
 };
 
-/* A workspace, for a thread at a time. */
+/* A thread's workspace. */
 struct aim_work {
     struct plan_candidates candidates;
     struct rival *rival; // (V)
     int n;
-    uint16_t *chosen, *best;     // (V) configs of a request that is tried, of the best one
+    uint16_t *chosen, *best;     // (V) configs of the request being tried; of the best one
     struct evpi_candidate *evpi; // (V)
     struct aim_context of;
-    double known;          // the best value that is not in doubt
-    int best_rival, right; // the best of all: a rival, or -1 where `known` is; most questions left
+    double known;          // the best certain value
+    int best_rival, right; // index of the best, -1: `known`; most questions left
 };
 
 static int work_init(struct aim_work *w, const struct aim_problem *p, struct err *err)
@@ -62,7 +62,7 @@ static void work_release(struct aim_work *w)
     free(w->evpi);
 }
 
-/* The highest reduced value of a config on any tier; -HUGE_VAL: it can be on none. */
+/* The highest reduced value of a config on any tier; -HUGE_VAL: no tier can hold it. */
 static double value_of(const struct aim_problem *p, const struct plan_candidates *all, int config)
 {
     double best = -HUGE_VAL;
@@ -97,7 +97,7 @@ static void add_rival(const struct aim_problem *p, struct aim_work *w, int confi
     w->right = r->left > w->right ? r->left : w->right;
 }
 
-/* Looks a context up: what is known, the rivals, the best of them. */
+/* Reads a context: the certain value, the rivals, the best of them. */
 static void look(const struct aim_problem *p, struct aim_work *w, int context)
 {
     plan_candidates_get(&w->candidates, p->plan, context);
@@ -128,7 +128,7 @@ double aim_pair_gradient(double st, double behind)
     return g < -9 ? 0 : st * (0.39894228040143267794 * exp(-g * g / 2) + g * normal_cdf(g));
 }
 
-/* A rival that the floor bars: how likely the answers let it in, and what it is then ahead by. */
+/* For a rival below the floor: P(the answers lift it above) * `ahead`, its lead in value. */
 static double floor_gradient(const struct aim_problem *p, const struct aim_work *w, const struct rival *r, int n,
                              double ahead)
 {
@@ -153,14 +153,13 @@ static bool is_hopeless(double st, double behind, double need)
     return 0.3989422804014328 * st <= need || 0.3989422804014328 * st * exp(-g * g / 2) <= need * (1 + g * g);
 }
 
-/* A pair: a rival against the best of all, or NULL against what is known. A worth that is not above `need` does not
- * matter. */
+/* A rival and the best of all (NULL: the certain value). A worth of at most `need` counts as 0. */
 struct pair {
     const struct rival *r, *best;
     double need;
 };
 
-/* What asking n more over a pair is worth; 0 where it is not above what is needed. */
+/* The worth of asking n more questions over a pair; 0 unless above `need`. */
 static double gradient(const struct aim_problem *p, const struct aim_work *w, const struct pair *pair, int n)
 {
     const struct rival *r = pair->r, *best = pair->best;
@@ -184,7 +183,7 @@ struct worth {
     int n_configs;
 };
 
-/* The best request of n more questions; its configs are put into w->chosen. */
+/* The best request with n more questions; w->chosen gets its configs. */
 static struct worth try_request(const struct aim_problem *p, struct aim_work *w, int n, double tau)
 {
     const struct rival *best = w->best_rival < 0 ? NULL : &w->rival[w->best_rival];
@@ -213,7 +212,7 @@ static struct worth try_request(const struct aim_problem *p, struct aim_work *w,
     return is;
 }
 
-/* The best request of all; n 0: none is worth its price. Its configs are put into w->best. */
+/* The best request of all; n 0: none is worth its cost. w->best gets its configs. */
 static struct aim_request best_request(const struct aim_problem *p, struct aim_work *w, int context, double tau)
 {
     struct aim_request r = { .context = context };
@@ -239,11 +238,11 @@ static struct aim_request best_request(const struct aim_problem *p, struct aim_w
 
 /* ---- all contexts -------------------------------------------------------------- */
 
-/* The search for tau. cost (C): of each context's request at the tau evaluated last. */
+/* The search for tau. cost (C): of each open context's request at the last tau. */
 struct search {
     const struct aim_problem *p;
     double *cost;
-    int *open, n_open; // contexts that can have a request at the taus to come
+    int *open, n_open; // contexts that can have a request at the next taus
 };
 
 struct evaluation {
@@ -267,7 +266,7 @@ static void set_costs(void *arg, int share)
     work_release(&w);
 }
 
-/* Sets the costs of the open contexts, and returns their sum. */
+/* Sets the costs of the open contexts; *total: their sum. */
 static int evaluate(struct search *s, double tau, double *total, struct err *err)
 {
     struct evaluation e = { s, tau, 0 };
@@ -279,7 +278,7 @@ static int evaluate(struct search *s, double tau, double *total, struct err *err
     return e.failed ? err_nomem(err) : 0;
 }
 
-/* After an evaluation: at higher taus only these can have a request. */
+/* Keeps the contexts that have a request: only they can have one at higher taus. */
 static void keep_open(struct search *s)
 {
     int n = 0;
@@ -290,9 +289,9 @@ static void keep_open(struct search *s)
     s->n_open = n;
 }
 
-/* A tau whose list costs too much is found, its contexts kept open, and one whose list is within the budget: from the
- * middle of what is usual up or down, because high taus are evaluated fast. *low is *high where even the list at
- * min_tau is within the budget. */
+/* Finds a tau *low whose list is too expensive, whose contexts stay open, and a tau *high whose list is within the
+ * budget. Starts in the middle of the usual range, because high taus are evaluated fast. *low = *high when even the
+ * list at min_tau is within the budget. */
 static int bracket(struct search *s, const struct aim_budget *budget, double *low, double *high, struct err *err)
 {
     const double step = 16, min = fmax(budget->min_tau, 1e-15);
@@ -320,8 +319,8 @@ static int bracket(struct search *s, const struct aim_budget *budget, double *lo
     return 0;
 }
 
-/* Finds taus between which the budget is met, the list at `high` being within it: *low is the highest tau seen whose
- * list costs more, and s->open are its requests; or min_tau, where that list is within the budget, too. */
+/* Narrows the range around the tau that spends the budget. *high: its list is within the budget. *low: the highest tau
+ * whose list is too expensive, with s->open the contexts of that list; or min_tau, if its list is within the budget. */
 static int find_tau(struct search *s, const struct aim_budget *budget, double *low, double *high, struct err *err)
 {
     double cost = 0, at;
@@ -363,7 +362,8 @@ static int by_context(const void *a, const void *b)
     return ((const struct aim_request *)a)->context - ((const struct aim_request *)b)->context;
 }
 
-/* Requests at `high`, then, of contexts that have none there, those at `low` that are still within the budget. */
+/* Adds the requests at tau[0] (high), then for contexts without one the requests at tau[1] (low) that the budget
+ * allows. */
 static int fill_list(struct aim_list *list, struct search *s, const double tau[2], double budget, struct err *err)
 {
     struct aim_work w;
@@ -419,7 +419,7 @@ void aim_list_release(struct aim_list *list)
     *list = (struct aim_list){ 0 };
 }
 
-/* ---- what it can still cost -------------------------------------------------------- */
+/* ---- the expected loss ------------------------------------------------------------- */
 
 static double context_loss(const struct aim_problem *p, struct aim_work *w, int context)
 {

@@ -1,8 +1,8 @@
-/* baseline.c - what people do without a planner, for comparison.
+/* baseline.c - the plans that people make without a planner, for comparison.
  *
- * Storing everything uncompressed is one config for all, with config 0. So all configs are tried in one pass over the
- * contexts, and the candidates of each context are made once, a block of contexts at a time. Threads share the contexts
- * of a block, then the configs; under one config contexts take space in order.
+ * "Everything uncompressed" is "one config for all" with config 0. So one pass over the contexts tries all configs, and
+ * makes the candidates of each context once, a block of contexts at a time. Threads share the contexts of a block, then
+ * the configs; under one config contexts take space in order.
  */
 #include "base/parallel.h"
 #include "planner/candidate.h"
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { BLOCK = 2048, SHARE = 64, THREADS_FROM = 1 << 14 }; /* contexts; of fewer, threads do not pay */
+enum { BLOCK = 2048, SHARE = 64, THREADS_FROM = 1 << 14 }; /* contexts; fewer do not pay for threads */
 
 /* All contexts under one config. */
 struct trial {
@@ -24,14 +24,14 @@ struct trials {
     struct knapsacks knapsack;
     const int *order;            // (C)
     struct trial *config;        // (V)
-    int8_t *tier;                // (V, C) by place in the order
+    int8_t *tier;                // (V, C) by position in the order
     double recompute;            // utility of storing nothing
-    struct plan_candidates *all; // (BLOCK) of the contexts at hand
-    int first, n;                // these are n, from place `first` of the order on
+    struct plan_candidates *all; // (BLOCK) of the current block
+    int first, n;                // the current block: n contexts from position `first` of the order
 };
 
-/* Returns the fastest tier that has space for a context under one config and beats recomputing it, and takes the space;
- * PLAN_RECOMPUTE: none. */
+/* Takes space for a context under one config on the fastest tier that has it and is not worse than recomputing. Returns
+ * the tier; PLAN_RECOMPUTE: none. */
 static int take_space(struct trials *a, const struct plan_candidates *all, int config)
 {
     const struct plan_problem *p = a->problem;
@@ -58,7 +58,7 @@ static void make_candidates(void *arg, int k)
         plan_candidates_get(&a->all[i], a->problem, a->order[a->first + i]);
 }
 
-/* The contexts at hand under one config. */
+/* Places the current block under one config. */
 static void try_config(void *arg, int config)
 {
     struct trials *a = arg;
@@ -86,7 +86,7 @@ static void try_all(struct trials *a)
     }
 }
 
-/* The plan of one trial; config -1: nothing is stored. */
+/* Makes the plan of one trial; config -1: nothing is stored. */
 static int take_plan(struct plan *plan, const struct trials *a, int config, struct err *err)
 {
     const struct plan_problem *p = a->problem;

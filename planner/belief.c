@@ -1,12 +1,12 @@
-/* belief.c - one config after the other; every sum goes over the contexts in their order, so the numbers do not depend
- * on threads. */
+/* belief.c - fits one config after another. Every sum goes over the contexts in order, so the numbers are the same
+ * every time. */
 #include "planner/belief.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { EM_ROUNDS = 4 };
-static const double VARIANCE_MAX = 0.25; // of numbers from 0 to 1
+static const double VARIANCE_MAX = 0.25; // the largest variance of numbers from 0 to 1
 
 static size_t cell_of(const struct belief_cells *cells, int context, int config)
 {
@@ -29,7 +29,7 @@ struct believed belief_of(const struct belief *b, int config, double mean, int n
                               sqrt(between * (1 - weight)) };
 }
 
-/* Does the prior say something of a config? */
+/* Does the prior have a config? */
 static bool has_prior(const struct belief_cells *cells, int v)
 {
     return cells->prior && !isnan(cells->prior->mean[v]);
@@ -37,7 +37,7 @@ static bool has_prior(const struct belief_cells *cells, int v)
 
 /* ---- moments --------------------------------------------------------------- */
 
-/* complete[c]: every config that was asked at all was asked in context c. */
+/* complete[c]: all asked configs were asked in context c. Without such a context all count as complete. */
 static void find_complete(const struct belief_cells *cells, const bool *asked, bool *complete)
 {
     bool any = false;
@@ -52,7 +52,7 @@ static void find_complete(const struct belief_cells *cells, const bool *asked, b
         complete[c] = true;
 }
 
-/* The variance of the similarities within a cell, pooled over the cells of a config; NAN: none has two questions. */
+/* The variance of similarities within a cell, pooled over the cells of a config; NAN: no cell has two questions. */
 static double pooled_within(const struct belief_cells *cells, int v)
 {
     double squares = 0, freedom = 0;
@@ -101,7 +101,7 @@ static void begin_with_prior(struct belief *b, const struct belief_cells *cells,
     b->within[v] = pooled_within(cells, v);
 }
 
-/* ---- expectation and maximisation ------------------------------------------ */
+/* ---- expectation-maximisation ---------------------------------------------- */
 
 static void refine(struct belief *b, const struct belief_cells *cells, int v)
 {
@@ -143,8 +143,7 @@ static int count_asked(const struct belief_cells *cells, int v)
     return n;
 }
 
-/* Draws each config's variance between contexts towards what the ratio of all configs' mean variances makes of its
- * variance within. */
+/* Draws each config's `between` towards within * (sum of `between` / sum of `within` over all configs). */
 static void pool_scale(struct belief *b, const struct belief_cells *cells, const bool *asked)
 {
     double between = 0, within = 0;
@@ -162,7 +161,7 @@ static void pool_scale(struct belief *b, const struct belief_cells *cells, const
         }
 }
 
-/* ---- all of it -------------------------------------------------------------- */
+/* ---- the whole fit ----------------------------------------------------------- */
 
 static int allocate(struct belief *b, int n_configs, struct err *err)
 {

@@ -1,14 +1,14 @@
-/* belief.h - what is believed of a quality that few questions have measured.
+/* belief.h - predicts a quality from few questions.
  *
  * The best of many noisy means is overrated (the winner's curse): a plan from raw means of six questions can be worse
- * than not compressing at all. So each measured mean moves towards its config's mean over all contexts, the further,
- * the fewer questions it rests on. This is empirical Bayes with a normal model (Efron and Morris, "Data analysis using
- * Stein's estimator and its generalizations", JASA 1975), for each config on its own:
+ * than no compression at all. So each measured mean is drawn towards its config's mean over all contexts: the fewer
+ * questions, the further. This is empirical Bayes with a normal model (Efron and Morris, "Data analysis using Stein's
+ * estimator and its generalizations", JASA 1975), for each config separately:
  *
  *     quality of context c under config v       ~ N(mean[v], between[v])
  *     the mean of n questions' similarities     ~ N(that quality, within[v] / n)
  *
- * Pure arithmetic: no files, no table. Config 0 is the reference: its quality is 1 and never in doubt.
+ * Pure arithmetic: no files, no table. Config 0 is the reference: its quality is exactly 1.
  */
 #ifndef EVP_BELIEF_H
 #define EVP_BELIEF_H
@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of each config: NAN where it was never asked. (V) */
+/* Per config (V); NAN where it was never asked. */
 struct belief {
     int n_configs;
     double *mean;    // over contexts
@@ -26,33 +26,36 @@ struct belief {
     double *within;  // variance between the questions of a context
 };
 
-/* What was measured: C contexts, V configs, each array (C, V). */
+/* Measurements of C contexts and V configs; each array is (C, V). */
 struct belief_cells {
     int n_contexts, n_configs;
-    const double *mean;         // of the similarities; read where n > 0
-    const double *std;          // their standard deviation, with n - 1; NAN below two
-    const int32_t *n;           // how many; 0 or less: not asked
-    const struct belief *prior; // of other contexts, of these configs; NULL: nothing was believed before
+    const double *mean;         // mean similarity; read where n > 0
+    const double *std;          // standard deviation of the similarities (n - 1); NAN for n < 2
+    const int32_t *n;           // number of questions; 0 or less: not asked
+    const struct belief *prior; // for these configs, from other contexts; NULL: none
 };
 
-enum { BELIEF_PRIOR_CONTEXTS = 10, BELIEF_PRIOR_QUESTIONS = 12 }; // what a prior counts as
+enum { BELIEF_PRIOR_CONTEXTS = 10, BELIEF_PRIOR_QUESTIONS = 12 }; // the weight of a prior
 
-/* A quality as it is believed to be. */
+/* A predicted quality. */
 struct believed {
     double quality, sd;
 };
 
-/* Fits *b, which belief_release() frees. within: pooled over the config's cells. mean and between: moments over the
- * contexts in which every config was asked that was asked at all (over all cells where there is no such context), then
- * four rounds of EM over all cells. between is then drawn towards the configs' common ratio to within, by 10 / (9 +
- * contexts), because few contexts say little of a variance. A prior takes the place of
- * the moments and counts, there and in EM, as BELIEF_PRIOR_CONTEXTS contexts with BELIEF_PRIOR_QUESTIONS questions;
- * configs that only the prior knows are as it says. Where no cell of a config has two questions, its contexts'
- * means vary as questions do, and between is 0. Returns 0 or ERR_NOMEM. */
+/* Fits *b; belief_release() frees it.
+ *
+ * within: pooled over the config's cells. mean, between: moments over the contexts that answered under every asked
+ * config (over all cells when there is no such context), then four rounds of EM over all cells. between is then drawn
+ * towards the common ratio of between to within over all configs, with weight 10 / (9 + contexts), because few contexts
+ * say little about a variance.
+ *
+ * A prior replaces the moments. In them and in EM it counts as BELIEF_PRIOR_CONTEXTS contexts with
+ * BELIEF_PRIOR_QUESTIONS questions each. Configs that only the prior knows keep its values. For a config without a cell
+ * of two questions, within explains all variance of its contexts' means, and between is 0. Returns 0 or ERR_NOMEM. */
 int belief_fit(struct belief *b, const struct belief_cells *cells, struct err *err) MUST_CHECK;
 void belief_release(struct belief *b); // zeroed is fine
 
-/* What is believed of one cell with mean `mean` over n questions; n 0: not asked, `mean` is not read. */
+/* Predicts the quality of one cell with mean `mean` over n questions; n 0: not asked, `mean` is not read. */
 struct believed belief_of(const struct belief *b, int config, double mean, int n);
 
 #endif

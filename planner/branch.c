@@ -1,5 +1,5 @@
-/* branch.c - the tree. Of the nodes that wait, the one with the highest bound is taken next. From there the search goes
- * down, always to the side with the higher bound, until a node is done; the other sides wait. */
+/* branch.c - the tree. The waiting node with the highest bound is next. From it the search goes down, always to the
+ * side with the higher bound, until a node is done; the other sides wait. */
 #include "planner/branch.h"
 
 #include "base/array.h"
@@ -12,23 +12,23 @@
 
 enum { OPTIONS_PER_WORK = 200, TRIALS = 8, ENOUGH = 2, WAITING_MAX = 1 << 15 };
 
-/* What prices go up to, as a multiple of any price that could be right at the root. Where what is left to place does
- * not fit, only a price far above shows it. */
+/* The highest price, as a multiple of any price that could be right at the root. Only a very high price shows that the
+ * remaining contexts do not fit. */
 static const double price_reach = 16;
 
-static const struct part whole = { .context = PART_OF_NONE };
+static const struct subproblem_side whole = { .context = SIDE_OF_NONE };
 
-/* A node that waits, in one block. */
+/* A waiting node, in one block of memory. */
 struct node {
     double bound, price[PLAN_TIERS];
-    int number; // in the order in which they are made
+    int number; // in order of creation
     int n_open;
     int n_cuts;
-    double (*cut_price)[PLAN_TIERS]; // (n_cuts) of the cuts in the bound's mix
-    int *packed; // the candidates of the decided contexts (C), then of each open one its context, n, n candidates
+    double (*cut_price)[PLAN_TIERS]; // (n_cuts) prices of the cuts in the bound's mix
+    int *packed; // (C) candidates of decided contexts; then for each open one its context, n, n candidates
 };
 
-/* What dividing a context has done so far: how far the bounds of its sides fell, per unit of a division's score. */
+/* The effect of dividing a context so far: fall of the bounds of both sides, per unit of a division's score. */
 struct experience {
     double fall[2];
     int n;
@@ -37,18 +37,18 @@ struct experience {
 struct tree {
     struct incumbent *x;
     int n_contexts, n_knapsacks, n_nodes;
-    struct moves candidates; // those that can be part of a better plan; an option's candidate is its number here
+    struct moves candidates; // candidates of a possible better plan; an option's `candidate` is an index here
     struct {
         struct node **at;
         int n, cap;
     } waiting;                         // a heap
-    struct subproblem at, next;        // where the search is; a side of it
-    struct bound bound, bounds[4];     // of `at`; memory of the next two
-    struct bound *taken[2], *trial[2]; // of the sides of the division that was best so far, and of a trial
+    struct subproblem at, next;        // the current node; one of its sides
+    struct bound bound, bounds[4];     // of `at`; memory for the next two
+    struct bound *taken[2], *trial[2]; // sides of the best division so far; sides of a trial
     struct experience *experience;     // (C)
-    int *best;                         // (C) the candidates of the best plan, once found
+    int *best;                         // (C) the candidates of the best plan, if found
     double rounding;                   // of an objective
-    bool found, failed;                // a better plan; no memory
+    bool found, failed;                // found: a better plan; failed: no memory
     struct search_state state;
 };
 
@@ -59,7 +59,7 @@ static void keep_plan(void *arg, const struct subproblem *s, const struct cut *p
     struct tree *t = arg;
 
     t->found = true;
-    t->state.goal = plan->utility + t->rounding;
+    t->state.target = plan->utility + t->rounding;
     memcpy(t->best, s->decided, (size_t)t->n_contexts * sizeof(*t->best));
     for (int i = 0; i < s->n; i++)
         t->best[s->context[i]] = s->option[plan->choice[i]].candidate;
@@ -72,7 +72,7 @@ static struct option option_of(const struct tree *t, int candidate)
     return (struct option){ (double)c->bytes, c->utility, c->knapsack, candidate };
 }
 
-/* ---- nodes that wait ------------------------------------------------------------------- */
+/* ---- waiting nodes --------------------------------------------------------------------- */
 
 /* NULL without memory. */
 static struct node *pack(struct tree *t, const struct subproblem *s, const struct bound *b)
@@ -101,7 +101,7 @@ static struct node *pack(struct tree *t, const struct subproblem *s, const struc
     return node;
 }
 
-/* Goes to a node, which it frees. */
+/* Makes a node the current one and frees it. */
 static void unpack(struct tree *t, struct node *node)
 {
     struct subproblem *s = &t->at;
@@ -135,7 +135,7 @@ static void unpack(struct tree *t, struct node *node)
     free(node);
 }
 
-/* Of equal bounds the last node made. */
+/* Highest bound first; of equal bounds the newest node. */
 static bool is_before(const struct node *a, const struct node *b)
 {
     return a->bound > b->bound || (a->bound >= b->bound && a->number > b->number);
@@ -175,24 +175,23 @@ static struct node *pop(struct tree *t)
 
 struct division {
     double score;
-    struct part side;
+    struct subproblem_side side;
 };
 
-/* The side that has one of two options of a context. Options without a knapsack are on one side, all others on the
- * other. */
-static struct part between(int context, const struct option *a, const struct option *b)
+/* A side that has exactly one of two options. If one of them uses no knapsack, the side has all options without one. */
+static struct subproblem_side between(int context, const struct option *a, const struct option *b)
 {
     if (a->knapsack == b->knapsack)
-        return (struct part){ context, a->knapsack, (a->bytes + b->bytes) / 2, true };
+        return (struct subproblem_side){ context, a->knapsack, (a->bytes + b->bytes) / 2, true };
     if (a->knapsack < 0 || b->knapsack < 0)
-        return (struct part){ context, -1, 0, true };
+        return (struct subproblem_side){ context, -1, 0, true };
     if (b->bytes > a->bytes)
         a = b;
-    return (struct part){ context, a->knapsack, 0, true };
+    return (struct subproblem_side){ context, a->knapsack, 0, true };
 }
 
-/* What the choice between two options changes, counted at the prices. Between knapsacks of one price it changes
- * nothing: a context that may be in either is not worth dividing. */
+/* The difference between two options at the prices. It is 0 for equal costs in two knapsacks: such a context is not
+ * worth dividing. */
 static double distance(const struct option *a, const struct option *b, const double *price)
 {
     double of_a = a->knapsack < 0 ? 0 : price[a->knapsack] * a->bytes;
@@ -201,7 +200,7 @@ static double distance(const struct option *a, const struct option *b, const dou
     return fabs(of_a - of_b);
 }
 
-/* The weight that the mix gives an option. */
+/* The weight of an option in the mix. */
 static double weight_of(const struct bound *b, int context, int option)
 {
     double weight = 0;
@@ -211,7 +210,7 @@ static double weight_of(const struct bound *b, int context, int option)
     return weight;
 }
 
-/* The best division between two of the options that the mix gives a context; score 0: it gives one. */
+/* The best division between two of a context's options in the mix; score 0: the mix has only one. */
 static struct division divide_context(const struct tree *t, int i)
 {
     const struct bound *b = &t->bound;
@@ -231,8 +230,8 @@ static struct division divide_context(const struct tree *t, int i)
     return best;
 }
 
-/* Where the mix is one plan: the last option of the context that has most, or the others. */
-static struct part divide_any(const struct tree *t)
+/* When the mix is a single plan: divides off the last option of the context with the most options. */
+static struct subproblem_side divide_any(const struct tree *t)
 {
     const struct subproblem *s = &t->at;
     int i = 0;
@@ -240,10 +239,10 @@ static struct part divide_any(const struct tree *t)
     for (int k = 1; k < s->n; k++)
         i = s->first[k + 1] - s->first[k] > s->first[i + 1] - s->first[i] ? k : i;
     const struct option *last = &s->option[s->first[i + 1] - 1];
-    return (struct part){ i, last->knapsack, last->bytes, true };
+    return (struct subproblem_side){ i, last->knapsack, last->bytes, true };
 }
 
-/* Sets v[] to the TRIALS divisions of the highest scores, or fewer; returns how many. */
+/* Sets v[] to the (at most TRIALS) divisions with the highest scores. Returns their number. */
 static int find_divisions(const struct tree *t, struct division *v)
 {
     int n = 0;
@@ -263,8 +262,8 @@ static int find_divisions(const struct tree *t, struct division *v)
     return n;
 }
 
-/* Makes a cut of `at` a cut of a side of it: the divided context takes its best option there. */
-static void turn_cut(const struct subproblem *s, const struct part *side, struct cut *cut)
+/* Turns a cut of a node into a cut of one side: the divided context takes its best option there. */
+static void turn_cut(const struct subproblem *s, const struct subproblem_side *side, struct cut *cut)
 {
     int i = side->context, is = -1, was = cut->choice[i];
     double max = -HUGE_VAL;
@@ -272,7 +271,7 @@ static void turn_cut(const struct subproblem *s, const struct part *side, struct
     for (int k = s->first[i]; k < s->first[i + 1]; k++) {
         const struct option *o = &s->option[k];
         double value = o->utility - (o->knapsack < 0 ? 0 : cut->price[o->knapsack] * o->bytes);
-        if (value > max && part_has(side, o)) {
+        if (value > max && side_has(side, o)) {
             max = value;
             is = k;
         }
@@ -286,7 +285,7 @@ static void turn_cut(const struct subproblem *s, const struct part *side, struct
         cut->free[to->knapsack] -= to->bytes;
 }
 
-static void bound_side(struct tree *t, const struct part *side, struct bound *b)
+static void bound_side(struct tree *t, const struct subproblem_side *side, struct bound *b)
 {
     memcpy(b->price, t->bound.price, sizeof(b->price));
     b->n_cuts = t->bound.n_cuts;
@@ -309,7 +308,7 @@ static void swap(struct bound **a, struct bound **b)
     *b = t;
 }
 
-/* Bounds both sides of a division into t->trial and learns from it. Returns the product of how far the bounds fall. */
+/* Bounds both sides of a division into t->trial and learns from it. Returns the product of the falls of both bounds. */
 static double try_division(struct tree *t, struct division *v)
 {
     struct experience *e = &t->experience[t->at.context[v->side.context]];
@@ -318,7 +317,7 @@ static double try_division(struct tree *t, struct division *v)
     for (int in = 0; in < 2; in++) {
         v->side.inside = in;
         bound_side(t, &v->side, t->trial[in]);
-        double fall = fmax(t->bound.value - fmax(t->trial[in]->value, t->state.goal), t->rounding);
+        double fall = fmax(t->bound.value - fmax(t->trial[in]->value, t->state.target), t->rounding);
         product *= fall;
         e->fall[in] += v->score > 0 ? fall / v->score : 0;
     }
@@ -326,15 +325,15 @@ static double try_division(struct tree *t, struct division *v)
     return product;
 }
 
-/* The product that experience makes likely. */
+/* The product of falls expected from experience. */
 static double likely_product(const struct experience *e, double score)
 {
     return e->fall[0] / e->n * score * (e->fall[1] / e->n * score);
 }
 
-/* Returns the division that lowers both bounds most; t->taken gets the bounds of its sides. Contexts with experience
- * are judged by that, the others by a trial. */
-static struct part divide(struct tree *t)
+/* Returns the division that lowers both bounds most; t->taken gets the bounds of its sides. Contexts with enough
+ * experience are judged by it, the others by a trial. */
+static struct subproblem_side divide(struct tree *t)
 {
     struct division v[TRIALS];
     int n = find_divisions(t, v), best = 0, tried = -1;
@@ -364,40 +363,40 @@ static struct part divide(struct tree *t)
 
 /* ---- the search ---------------------------------------------------------------------------- */
 
-/* Bounds `at` again, which has lost options: at the prices of the cuts that it has. false: it is done. */
+/* Bounds `at` again after it lost options, starting from the prices of its cuts. false: it is done. */
 static bool bound_again(struct tree *t)
 {
     for (int k = 0; k < t->bound.n_cuts; k++)
         subproblem_evaluate(&t->at, &whole, &t->bound.cut[k], &t->state);
     subproblem_bound(&t->at, &whole, &t->bound, &t->state);
-    return t->bound.value > t->state.goal;
+    return t->bound.value > t->state.target;
 }
 
-/* Makes nodes of the two sides of `at`; NULL where nothing can be won. */
+/* Makes nodes from the two sides of `at`; NULL for a side without a wanted plan. */
 static void make_sides(struct tree *t, struct node *node[2])
 {
-    struct part side = divide(t);
+    struct subproblem_side side = divide(t);
 
     for (int in = 0; in < 2; in++) {
         side.inside = in;
         node[in] = NULL;
-        if (t->taken[in]->value <= t->state.goal)
+        if (t->taken[in]->value <= t->state.target)
             continue;
         subproblem_copy(&t->next, &t->at, t->n_contexts);
         t->state.options -= t->at.first[t->at.n];
-        if (!subproblem_tighten(&t->next, &side, t->taken[in], t->state.goal))
+        if (!subproblem_tighten(&t->next, &side, t->taken[in], t->state.target))
             continue;
         node[in] = pack(t, &t->next, t->taken[in]);
         t->failed |= !node[in];
     }
 }
 
-/* Goes down from where the search is. Returns whether the work sufficed. */
+/* Goes down from the current node. false: out of work or memory. */
 static bool dive(struct tree *t)
 {
     while (!t->failed) {
         struct node *node[2];
-        if (!bound_again(t) || !subproblem_tighten(&t->at, &whole, &t->bound, t->state.goal) || !bound_again(t) ||
+        if (!bound_again(t) || !subproblem_tighten(&t->at, &whole, &t->bound, t->state.target) || !bound_again(t) ||
             t->at.n == 0)
             return true;
         if (t->state.options < 0)
@@ -421,7 +420,7 @@ static bool search(struct tree *t)
         if (t->waiting.n > WAITING_MAX)
             return false;
         struct node *node = pop(t);
-        if (node->bound <= t->state.goal) { /* as are all others */
+        if (node->bound <= t->state.target) { /* so are all others */
             free(node);
             return true;
         }
@@ -446,7 +445,7 @@ static int sign(double difference)
     return (difference > 0) - (difference < 0);
 }
 
-/* By context, knapsack and bytes; of those that are alike the most useful first. */
+/* By context, knapsack and bytes, then by falling utility and by config. */
 static int by_place(const void *a, const void *b)
 {
     const struct move *x = a, *y = b;
@@ -481,7 +480,7 @@ static int find_candidates(struct tree *t, const struct plan_problem *problem, s
     return 0;
 }
 
-/* Goes to the root: all candidates, the capacities, the prices of the dual. */
+/* Sets up the root: all candidates, the capacities, the prices of the dual. */
 static void go_to_root(struct tree *t)
 {
     struct subproblem *s = &t->at;
@@ -561,9 +560,9 @@ int incumbent_branch(struct incumbent *x, const struct plan_problem *problem, in
         return 0;
     struct tree *t = calloc(1, sizeof(*t));
     int code = t ? tree_init(t, x, problem, err) : err_nomem(err);
-    if (!code && t->candidates.n < MOVES_MAX) { /* else the list may lack some */
+    if (!code && t->candidates.n < MOVES_MAX) { /* else the list may be cut */
         t->rounding = rounding_error;
-        t->state.goal = incumbent_objective(x) + t->rounding;
+        t->state.target = incumbent_objective(x) + t->rounding;
         t->state.options = work * OPTIONS_PER_WORK;
         go_to_root(t);
         *closed = search(t);

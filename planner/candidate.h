@@ -1,9 +1,9 @@
-/* candidate.h - where a context could be: one variant on one tier, or nowhere. What the optimal solver and the live
- * plan move contexts between.
+/* candidate.h - a possible placement of a context: one variant on one tier, or recomputing. The optimal solver and the
+ * live plan move contexts between candidates.
  *
- * A knapsack is a tier of limited capacity, or a pool of tiers. Knapsacks have numbers of their own (`d`, a dimension
- * of the dual) in the order of their first tiers; tiers have those of the problem (`t`). Recomputing, variants of no
- * bytes and tiers without limit use no knapsack.
+ * A knapsack is a tier of limited capacity, or a pool of tiers. Knapsacks are numbered in the order of their first
+ * tiers (`d`, a dimension of the dual); tiers keep the numbers of the problem (`t`). Recomputing, variants of 0 bytes
+ * and unlimited tiers use no knapsack.
  */
 #ifndef EVP_CANDIDATE_H
 #define EVP_CANDIDATE_H
@@ -35,11 +35,11 @@ static inline int knapsack_of_tier(const struct knapsacks *k, int tier)
     return tier == PLAN_RECOMPUTE ? -1 : k->of[tier];
 }
 
-/* The candidate that a placement means. */
+/* The candidate of a placement. */
 struct candidate candidate_at(const struct plan_candidates *all, const struct plan_problem *problem,
                               const struct knapsacks *k, struct plan_placement at);
 
-/* The candidate of the highest utility, less byte_cost for each byte, among those that use no knapsack. */
+/* The candidate with the highest utility - byte_cost * bytes among those that use no knapsack. */
 struct candidate candidate_of_no_knapsack(const struct plan_candidates *all, const struct plan_problem *problem,
                                           double byte_cost);
 
@@ -48,19 +48,19 @@ static inline struct plan_placement candidate_placement(const struct candidate *
     return (struct plan_placement){ c->config, c->tier };
 }
 
-/* Utility less what the bytes cost at the dual prices, one per knapsack. */
+/* Utility - price * bytes, with one dual price per knapsack. */
 static inline double candidate_reduced_value(const struct candidate *c, const double *price)
 {
     return c->knapsack < 0 ? c->utility : c->utility - price[c->knapsack] * (double)c->bytes;
 }
 
-/* What writing a candidate costs, at so much per byte; and what going from one candidate to another brings, less that.
- */
+/* The cost of writing a candidate. */
 static inline double candidate_write_cost(const struct candidate *c, double byte_cost)
 {
     return c->tier == PLAN_RECOMPUTE ? 0 : byte_cost * (double)c->bytes;
 }
 
+/* The gain in utility from going to another candidate, less the cost of writing it. */
 static inline double candidate_net_gain(const struct candidate *from, const struct candidate *to, double byte_cost)
 {
     bool stays = from->tier == to->tier && from->config == to->config && from->bytes == to->bytes;

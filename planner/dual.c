@@ -1,4 +1,4 @@
-/* dual.c - the oracle that evaluates L, the box that no price leaves, Kelley's cutting planes inside a box, and the
+/* dual.c - the oracle that evaluates L; the box that has all useful prices; Kelley's cutting planes inside a box; the
  * levels from a sample of the contexts to all of them. */
 #include "planner/dual.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum { SMALL_SAMPLE = 4096, LARGE_SAMPLE = 65536, MAX_BOXES = 40, MAX_HALVINGS = 50 };
-enum { MANY = 8 }; // knapsacks; with more, cuts that win less than rounding loses are not worth their time
+enum { MANY = 8 }; // knapsacks; with more, cuts that gain less than rounding loses are not worth their time
 static const double sample_tolerance = 1e-7, full_tolerance = 1e-11, many_tolerance = 1e-8, smoothing = 0.3;
 
 /* ---- L and its slope, over some contexts --------------------------------- */
@@ -21,11 +21,11 @@ struct oracle {
     const struct hull *h;
     struct sample sample;
     double capacity[PLAN_TIERS];  // scaled to the sample
-    double tolerance;             // how close to its minimum L must come, as a share of it
-    struct restricted restricted; // of the sample, in the present box
+    double tolerance;             // relative distance from the minimum of L
+    struct restricted restricted; // of the sample, in the current box
 };
 
-/* Returns L at the prices; slope[d] = capacity less demand. */
+/* Returns L at the prices; slope[d] = capacity - demand. */
 static double oracle_evaluate(const struct oracle *o, const double *price, double *slope)
 {
     double demand[PLAN_TIERS], bound = restricted_evaluate(&o->restricted, price, demand);
@@ -39,8 +39,8 @@ static double oracle_evaluate(const struct oracle *o, const double *price, doubl
 
 /* ---- boxes --------------------------------------------------------------- */
 
-/* Limits each price to the one at which its knapsack has space for every context that wants it while all other
- * knapsacks are closed: no price needs to be higher. */
+/* Limits each price: at the limit the knapsack has space for all demand even if all other knapsacks are closed, so no
+ * price needs to be higher. */
 static int first_box(struct oracle *o, struct box *box, struct err *err)
 {
     double price[PLAN_TIERS], slope[PLAN_TIERS];
@@ -88,7 +88,7 @@ static void box_around(struct box *box, const double *price, const double *max_p
 
 /* ---- cutting planes -------------------------------------------------------- */
 
-/* Keeps the plans of the mix: those whose cuts have weight in the master. query: the prices of each cut. */
+/* Keeps the plans of the mix: cuts with weight in the master. query: the prices of each cut. */
 static void keep_mix(struct dual *dual, const struct master_lp *m, double (*query)[PLAN_TIERS])
 {
     dual->n_plans = 0;
@@ -100,8 +100,8 @@ static void keep_mix(struct dual *dual, const struct master_lp *m, double (*quer
     }
 }
 
-/* Adds cuts until the master's bound from below meets L. query[k]: where cut k was made. The master measures prices in
- * units of the box's width. */
+/* Adds cuts until the master's lower bound meets L. query[k]: the prices of cut k. The master measures prices in units
+ * of the box's width. */
 static void add_cuts(struct dual *dual, const struct oracle *o, const struct box *box, struct master_lp *m,
                      double (*query)[PLAN_TIERS])
 {
@@ -137,7 +137,8 @@ static void add_cuts(struct dual *dual, const struct oracle *o, const struct box
     }
 }
 
-/* Minimises L in the box. *outside: the minimum is at a side of the box other than price 0, so it may be outside. */
+/* Minimises L in the box. *outside: the minimum is at the edge of the box (but not at price 0), so the true one may be
+ * outside. */
 static int minimise(struct dual *dual, const struct oracle *o, const struct box *box, bool *outside, struct err *err)
 {
     struct master_lp *m = malloc(sizeof(*m));
@@ -158,7 +159,7 @@ static int minimise(struct dual *dual, const struct oracle *o, const struct box 
 
 /* ---- levels ------------------------------------------------------------------ */
 
-/* Minimises over boxes around the prices in dual until a box has the minimum inside. share: the first box's width. */
+/* Minimises over boxes around the prices in *dual until the minimum is inside the box. share: the first box's width. */
 static int follow_minimum(struct dual *dual, struct oracle *o, const double *max_price, double share, struct err *err)
 {
     int32_t *fixed = o->sample.context ? NULL : dual->fixed;
@@ -178,8 +179,8 @@ static int compare_ints(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Sets the contexts that the oracle evaluates: n of them, ascending and the same every time, or all when there are no
- * more than n. A few repeats do no harm. list: space for n. */
+/* Sets the contexts that the oracle evaluates: n of them, ascending and the same every time, or all when there are at
+ * most n. A few repeats do no harm. list: space for n. */
 static void draw_sample(struct oracle *o, int *list, int n)
 {
     struct rng r = rng_new(20260521);
@@ -218,7 +219,7 @@ static int solve_levels(struct dual *dual, struct oracle *o, int *list, const do
     return code;
 }
 
-/* Without knapsacks nothing has a price, and the one plan is the best candidate of every context. */
+/* Without knapsacks there are no prices; the only plan takes the best candidate of every context. */
 static int solve_unlimited(struct dual *dual, struct oracle *o, struct err *err)
 {
     struct box none = { { 0 }, { 0 } };

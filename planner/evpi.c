@@ -1,15 +1,15 @@
-/* evpi.c - one integral per context: E max X = low + the integral of 1 - F(x) from low on, where F is the product of
- * the candidates' distributions. Gauss-Legendre with 64 points over the stretch on which F is neither 0 nor 1. */
+/* evpi.c - one integral per context: E max X = low + the integral of 1 - F(x) from low on; F is the product of the
+ * candidates' distribution functions. Gauss-Legendre with 64 points over the range where F is neither 0 nor 1. */
 #include "planner/evpi.h"
 
 #include "planner/normal.h"
 
 #include <math.h>
 
-enum { HALF = 32 };                // of the points: they are symmetric
-static const double far_off = 8.5; // standard deviations; beyond them is less than 1e-16
+enum { HALF = 32 };                // of the points, which are symmetric
+static const double far_off = 8.5; // standard deviations; the probability beyond is below 1e-16
 
-static const double place[HALF] = {
+static const double position[HALF] = {
     0.024350292663424429, 0.072993121787799042, 0.12146281929612056, 0.1696444204239928,  0.21742364374000708,
     0.26468716220876742,  0.31132287199021097,  0.35722015833766813, 0.40227015796399163, 0.44636601725346409,
     0.48940314570705296,  0.53127946401989457,  0.571895646202634,   0.61115535517239328, 0.64896547125465731,
@@ -28,7 +28,7 @@ static const double weight[HALF] = {
     0.0041470332605629233, 0.0017832807216942152
 };
 
-/* The probability that a candidate's value is at most x. One that a floor bars is worth nothing. */
+/* The probability that a candidate's value is at most x; values below the floor count as none. */
 static double below(const struct evpi_candidate *c, double x)
 {
     double z = ((x > c->lowest ? x : c->lowest) - c->value) / c->sd;
@@ -36,7 +36,7 @@ static double below(const struct evpi_candidate *c, double x)
     return z > far_off ? 1 : z < -far_off ? 0 : normal_cdf(z);
 }
 
-/* The probability that something is worth more than x. */
+/* The probability that any candidate is above x. */
 static double above(const struct evpi_candidate *at, int n, double x)
 {
     double f = 1;
@@ -59,6 +59,6 @@ double expected_best(double known, const struct evpi_candidate *at, int n)
     }
     double middle = (high + low) / 2, half = (high - low) / 2;
     for (int k = 0; k < HALF && half > 0; k++)
-        sum += weight[k] * (above(at, n, middle - half * place[k]) + above(at, n, middle + half * place[k]));
+        sum += weight[k] * (above(at, n, middle - half * position[k]) + above(at, n, middle + half * position[k]));
     return low + half * sum;
 }

@@ -1,9 +1,9 @@
-/* greedy.c - the two greedies of the papers, which differ in one number: what a step costs.
+/* greedy.c - the greedy algorithms of the two papers, which differ only in the cost of a step.
  *
- * EvicPress (Algorithm 1, with the cascade of section 4.4): a step costs the utility it loses. AdaptCache: the utility
- * it loses per byte it frees. A binary heap holds the cheapest step of each context in the knapsack at work, which is a
- * tier, or a pool of tiers. Knapsacks are relieved from the fastest down, and a context only ever moves down, so each
- * is visited once. Ties go to the lower context, then the lower config, then the faster tier.
+ * EvicPress (Algorithm 1, with the cascade of section 4.4): cost = lost utility. AdaptCache: cost = lost utility per
+ * freed byte. A binary heap has the cheapest step of each context in the current knapsack (a tier, or a pool of tiers).
+ * Knapsacks are relieved from the fastest down, and contexts only move down, so each knapsack is visited once. Ties go
+ * to the lower context, then the lower config, then the faster tier.
  */
 #include "planner/candidate.h"
 #include "planner/heap.h"
@@ -24,7 +24,7 @@ struct greedy {
     struct plan *plan;
     struct knapsacks knapsack;
     int64_t fill[PLAN_TIERS]; // of the knapsacks
-    struct step *step;        // (C) each context's cheapest in the knapsack at work
+    struct step *step;        // (C) the cheapest of each context in the current knapsack
     struct heap heap;         // by its cost
 };
 
@@ -33,7 +33,7 @@ static double step_cost(const struct greedy *g, double lost, int64_t freed)
     return g->solver == PLAN_EVICPRESS ? lost : lost / (double)freed;
 }
 
-/* May a context that leaves tier `from` go to a tier: to a slower one without limit, or to a knapsack below its own? */
+/* May a context go from tier `from` to `tier`: is it slower and unlimited, or in a lower knapsack? */
 static bool is_below(const struct greedy *g, int from, int tier)
 {
     int d = knapsack_of_tier(&g->knapsack, tier);
@@ -41,7 +41,7 @@ static bool is_below(const struct greedy *g, int from, int tier)
     return d < 0 ? tier > from : d > knapsack_of_tier(&g->knapsack, from);
 }
 
-/* The most useful candidate of all, or only of those below tier `above`. */
+/* The candidate with the highest utility, of all or only of those below tier `above`. */
 static struct plan_placement best_candidate(const struct greedy *g, int above)
 {
     const struct plan_problem *p = g->problem;
@@ -60,7 +60,7 @@ static struct plan_placement best_candidate(const struct greedy *g, int above)
     return best;
 }
 
-/* Where a config is worth most among the tiers of a knapsack; PLAN_RECOMPUTE: on none of them. */
+/* The tier of a knapsack where a config is worth most; PLAN_RECOMPUTE: not available there. */
 static int best_tier_in(const struct greedy *g, int config, int knapsack)
 {
     const struct plan_problem *p = g->problem;
@@ -74,8 +74,8 @@ static int best_tier_in(const struct greedy *g, int config, int knapsack)
     return best;
 }
 
-/* Pushes a context's cheapest step that frees bytes in its knapsack: to leave it, or to shrink there. A context that
- * holds no bytes has none. */
+/* Pushes a context's cheapest step that frees bytes in its knapsack: leaving it or shrinking there. A context of 0
+ * bytes has none. */
 static int push_step(struct greedy *g, int context)
 {
     const struct plan_problem *p = g->problem;

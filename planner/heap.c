@@ -1,4 +1,4 @@
-/* heap.c - entries move by way of a hole, which rises or sinks to where the new entry belongs. */
+/* heap.c - moves entries through a hole, which rises or sinks to the position of the new entry. */
 #include "planner/heap.h"
 
 #include "base/array.h"

@@ -10,7 +10,7 @@
 struct heap_entry {
     double key;
     int32_t context;
-    uint32_t tag; // the user's
+    uint32_t tag; // the caller's
 };
 
 struct heap {
@@ -21,10 +21,10 @@ struct heap {
 /* -1 without memory. */
 int heap_push(struct heap *h, struct heap_entry e) MUST_CHECK;
 
-/* Takes out any entry, by its place in `at`. */
+/* Removes the entry at[i]. */
 void heap_remove(struct heap *h, size_t i);
 
-void heap_order(struct heap *h); // makes a heap of entries that are in `at` in any order
+void heap_order(struct heap *h); // makes a heap of the entries in `at`
 void heap_release(struct heap *h);
 
 #endif

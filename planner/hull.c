@@ -1,5 +1,5 @@
 /* hull.c - first one context: its configs by rising bytes, its base, and Andrew's scan for each hull; then all
- * contexts, chunk by chunk, by all threads; then questions about what was found. */
+ * contexts, chunk by chunk, on all threads; then queries on the result. */
 #include "planner/hull.h"
 
 #include "base/array.h"
@@ -48,7 +48,7 @@ void hull_work_release(struct hull_work *w)
     *w = (struct hull_work){ 0 };
 }
 
-/* Finds which configs the order is to hold; one that is not there is -1 bytes. */
+/* Finds how many configs the order has; unavailable ones have -1 bytes. */
 static void limit_configs(struct hull_work *w, const int64_t *bytes, int n)
 {
     while (n > 0 && bytes[n - 1] < 0)
@@ -58,8 +58,8 @@ static void limit_configs(struct hull_work *w, const int64_t *bytes, int n)
     w->n_configs = n;
 }
 
-/* Insertion sort by (bytes, config): near linear, because the order hardly changes from one context to the next. The
- * test is written so that the numbers of configs, whose order cannot be predicted, are compared only among equals. */
+/* Insertion sort by (bytes, config): almost linear, because the order hardly changes from one context to the next. The
+ * test compares config numbers only among equal bytes, because that comparison is unpredictable for the processor. */
 static void sort_configs(struct hull_work *w, const int64_t *bytes, int n)
 {
     for (int i = 1; i < n; i++) {
@@ -126,8 +126,8 @@ struct hull_configs hull_configs_in(struct hull_work *w, const struct plan_candi
     return (struct hull_configs){ w->pooled, 1, w->pooled_tier, (int8_t)first };
 }
 
-/* Andrew's scan over rising bytes. Configs that are no better than a smaller one are left out first, without branches,
- * because which ones they are cannot be predicted. */
+/* Andrew's scan over rising bytes. First drops configs that are not better than a smaller one, without branches,
+ * because the processor could not predict them. */
 void hull_scan(struct hull_work *w, const struct plan_candidates *all, const struct plan_problem *p, int knapsack,
                double base)
 {
@@ -181,7 +181,7 @@ struct point {
     int8_t tier;
 };
 
-/* What one thread works with. */
+/* A thread's workspace. */
 struct builder {
     const struct plan_problem *problem;
     struct hull_work work;
@@ -189,7 +189,7 @@ struct builder {
     struct {
         struct point *at;
         size_t n, cap;
-    } points; // of the chunk at hand
+    } points; // of the current chunk
 };
 
 static int builder_init(struct builder *b, const struct plan_problem *problem)
@@ -220,7 +220,7 @@ static int add_points(struct builder *b, int knapsack, double base)
     return 0;
 }
 
-/* Gives the chunk the builder's points, in arrays of just their size. */
+/* Copies the builder's points to the chunk, in arrays of exactly their size. */
 static int keep_points(struct hull_chunk *c, const struct builder *b)
 {
     size_t n = b->points.n;
@@ -309,7 +309,7 @@ void hull_release(struct hull *h)
     *h = (struct hull){ 0 };
 }
 
-/* ---- questions --------------------------------------------------------------------- */
+/* ---- queries ----------------------------------------------------------------------- */
 
 int64_t hull_best_in(const struct hull_chunk *c, const uint32_t *first, double price, double *value)
 {

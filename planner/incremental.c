@@ -1,12 +1,12 @@
-/* incremental.c - the plan as it is now, and the heaps from which the next step is taken.
+/* incremental.c - the current plan, and heaps that give the next step.
  *
- * Of each context its candidate, its best reduced value and the points of its hulls are kept. Each knapsack has two
- * lazy heaps: `leave`, the contexts in it, by what the cheapest step away or down loses per byte freed; `enter`, the
- * contexts that could use it, by what they would gain per byte. Entries are pushed when a context is placed and carry
- * the number of that placement: an entry of an earlier placement is stale, and is removed when it comes to the top. A
- * step is the best that the first WINDOW entries of a heap offer, given what is free at that moment.
+ * For each context: its candidate, its best reduced value and the points of its hulls. For each knapsack: two lazy
+ * heaps. `leave` has the contexts in it, by the least loss per freed byte of a step away or down; `enter` has the
+ * contexts that could use it, by the gain per byte. Placing a context pushes its entries, which carry the number of
+ * that placement: entries of an earlier placement are stale and are removed at the top of the heap. A step is the best
+ * one among the first WINDOW entries of a heap, given the bytes that are free at that moment.
  *
- * Within an event knapsacks may be overloaded; at its end the operations are put in order.
+ * During an event knapsacks may be overloaded; at its end the operations are ordered so that no tier is.
  */
 #include "planner/incremental.h"
 
@@ -36,13 +36,13 @@ struct context {
 
 struct incremental {
     struct incremental_state state;
-    struct plan_problem problem; // sizes and capacities alone
+    struct plan_problem problem; // only sizes and capacities
     int64_t capacity[PLAN_TIERS];
     int pool[PLAN_TIERS];
     struct knapsacks knapsack;
     double price[PLAN_TIERS]; // of the knapsacks
-    double move_cost;         // of a byte
-    int64_t free[PLAN_TIERS]; // of the knapsacks, now; what was free before the event is in state.free
+    double move_cost;         // per byte
+    int64_t free[PLAN_TIERS]; // of each knapsack now; state.free has the values before the event
     struct {
         struct context *at;
         int n, cap;
@@ -50,7 +50,7 @@ struct incremental {
     struct {
         uint32_t *at;
         int n, cap;
-    } placed; // how often each context was placed; an array of its own, so that much of it stays in the cache
+    } placed; // how often each context was placed; a separate array, so that much of it stays in the cache
     struct {
         int *at;
         int n, cap;
@@ -62,7 +62,7 @@ struct incremental {
     struct {
         struct candidate *at;
         int n, cap;
-    } before; // where the contexts of the event's operations were, in the order of ordering.wanted
+    } before; // earlier candidates of the contexts in ordering.wanted, in its order
     struct sum objective, bound;
     int failed; // no memory for an entry or an operation
 };
@@ -92,8 +92,8 @@ static int keep_points(const struct incremental *m, struct context *c, const str
 
 /* ---- steps ------------------------------------------------------------------- */
 
-/* Returns the step, out of the context's knapsack or to fewer bytes in it, that loses the least reduced value per byte
- * it frees; bytes beyond `need` do not count. Sets *cost to that loss. NULL: no step costs less than *cost. */
+/* Returns the step out of the context's knapsack, or to fewer bytes in it, with the least loss of reduced value per
+ * freed byte; bytes beyond `need` do not count. Sets *cost to that loss. NULL: no step costs less than *cost. */
 static const struct candidate *cheapest_step(const struct incremental *m, const struct context *c, int64_t need,
                                              double *cost)
 {
@@ -117,7 +117,7 @@ static const struct candidate *cheapest_step(const struct incremental *m, const 
     return best;
 }
 
-/* Per knapsack the minimum of -gain per byte added to it; HUGE_VAL where nothing can be gained. */
+/* Per knapsack the minimum of -gain per added byte; HUGE_VAL: no gain. */
 static void enter_keys(const struct incremental *m, const struct context *c, double *key)
 {
     for (int d = 0; d < m->knapsack.n; d++)
@@ -131,7 +131,7 @@ static void enter_keys(const struct incremental *m, const struct context *c, dou
     }
 }
 
-/* Pushes a context's entries, given where it is now. */
+/* Pushes a context's entries for its current candidate. */
 static void push_steps(struct incremental *m, int context)
 {
     const struct context *c = &m->contexts.at[context];
@@ -158,7 +158,7 @@ static int is_fresh(const void *arg, const struct heap_entry *e)
     return m->placed.at[e->context] == e->tag;
 }
 
-/* Removes stale entries when they are in the majority. */
+/* Removes stale entries when they are the majority. */
 static void drop_stale(struct incremental *m, struct lazy_heap *q)
 {
     if (lazy_heap_size(q) >= 2 * (size_t)m->contexts.n + MIN_STALE)
@@ -172,8 +172,8 @@ static void prefetch_points(const struct context *c)
         __builtin_prefetch(&c->point[k]);
 }
 
-/* Returns a heap whose first WINDOW entries are fresh, or all if there are fewer. Prefetches what this call and the
- * next ones read: the cache is too small for a million contexts. */
+/* Returns a heap with fresh entries in its first WINDOW places, or fewer if it runs out. Prefetches data for this call
+ * and the next ones: a million contexts do not fit the cache. */
 static const struct heap *top(struct incremental *m, struct lazy_heap *q)
 {
     struct heap *h = &q->low;
@@ -186,7 +186,7 @@ static const struct heap *top(struct incremental *m, struct lazy_heap *q)
                 break;
         } else if (!is_fresh(m, &h->at[k])) {
             heap_remove(h, k);
-            k = 0; /* the entry that replaces it may have risen, and may be stale too */
+            k = 0; /* its replacement may have risen, and may be stale too */
         } else {
             prefetch_points(&m->contexts.at[h->at[k++].context]);
         }
@@ -198,7 +198,7 @@ static const struct heap *top(struct incremental *m, struct lazy_heap *q)
 
 /* ---- placing --------------------------------------------------------------------- */
 
-/* Notes the operation of a context that is about to change, unless it has one; `to` is set at the end of the event. */
+/* Notes the operation of a context before it changes, unless it has one. The end of the event sets `to`. */
 static void note_operation(struct incremental *m, int context)
 {
     struct context *c = &m->contexts.at[context];
@@ -210,7 +210,7 @@ static void note_operation(struct incremental *m, int context)
     m->failed |= ARRAY_PUSH(&m->ordering.wanted, op) || ARRAY_PUSH(&m->before, c->now);
 }
 
-/* Counts a candidate in (sign 1) or out (-1) of what is free and the objective. */
+/* Adds a candidate to free bytes and objective (sign 1), or takes it out (-1). */
 static void count(struct incremental *m, const struct candidate *c, int sign)
 {
     if (c->knapsack >= 0)
@@ -230,7 +230,7 @@ static void place(struct incremental *m, int context, struct candidate to)
     push_steps(m, context);
 }
 
-/* Takes the cheapest of the steps at the top of a knapsack's heap; -1: there is none. */
+/* Takes the cheapest step at the top of a knapsack's heap; -1: none. */
 static int relieve(struct incremental *m, int d)
 {
     const struct heap *h = top(m, &m->leave[d]);
@@ -240,7 +240,7 @@ static int relieve(struct incremental *m, int d)
 
     for (size_t k = 0; k < h->n && k < WINDOW; k++) {
         const struct heap_entry *e = &h->at[k];
-        if (e->key >= min_cost) /* freeing more than is needed makes a step dearer, never cheaper */
+        if (e->key >= min_cost) /* freeing more than needed never makes a step cheaper */
             continue;
         const struct candidate *to = cheapest_step(m, &m->contexts.at[e->context], -m->free[d], &min_cost);
         best = to ? to : best;
@@ -252,7 +252,7 @@ static int relieve(struct incremental *m, int d)
     return 0;
 }
 
-/* Uses what a knapsack has free for the best gain that fits among the top of its heap; 0: there is none. */
+/* Takes the best gain that fits the free bytes of a knapsack, among the top of its heap; 0: none. */
 static int fill(struct incremental *m, int d)
 {
     const struct heap *h = top(m, &m->enter[d]);
@@ -279,7 +279,7 @@ static int fill(struct incremental *m, int d)
 
 /* ---- events ------------------------------------------------------------------------ */
 
-/* From the fastest tier down: first every overload is ended, then what became free is used. */
+/* From the fastest tier down: ends every overload, then uses the bytes that became free. */
 static void rebalance(struct incremental *m)
 {
     for (int d = 0; d < m->knapsack.n; d++)
@@ -291,7 +291,7 @@ static void rebalance(struct incremental *m)
                 break;
 }
 
-/* What the event has gained so far, less what its operations write. */
+/* The gain of the event so far, less the cost of its writes. */
 static double gain_of_event(const struct incremental *m)
 {
     struct sum gain = { 0, 0 };
@@ -303,7 +303,7 @@ static double gain_of_event(const struct incremental *m)
     return gain.value;
 }
 
-/* Takes the event back, but for the context that it is about, which goes to `to`. */
+/* Undoes the event, except that its own context goes to `to`. */
 static void take_back(struct incremental *m, struct candidate to)
 {
     for (int k = m->before.n - 1; k >= 0; k--) {
@@ -314,8 +314,7 @@ static void take_back(struct incremental *m, struct candidate to)
     m->before.n = m->ordering.wanted.n = 1;
 }
 
-/* Rebalances for the context of the first operation; takes that back where `modest`, which overloads nothing, is worth
- * more. */
+/* Rebalances for the context of the first operation. Undoes it if `modest`, which overloads nothing, is better. */
 static void rebalance_or(struct incremental *m, struct candidate modest)
 {
     rebalance(m);
@@ -335,7 +334,7 @@ static int order_operations(struct incremental *m)
     return ordering_make(&m->ordering, m->state.free);
 }
 
-/* Tells what each tier of a knapsack has free. */
+/* Sets the free bytes of each tier in the state. */
 static void tell_free(struct incremental *m)
 {
     for (int t = 0; t < m->problem.n_tiers; t++)
@@ -343,7 +342,7 @@ static void tell_free(struct incremental *m)
             m->state.free[t] = m->free[m->knapsack.of[t]];
 }
 
-/* Ends an event: the state now describes it. */
+/* Ends an event; afterwards the state describes it. */
 static int finish_event(struct incremental *m, struct err *err)
 {
     m->before.n = 0;
@@ -363,7 +362,7 @@ static int finish_event(struct incremental *m, struct err *err)
     return 0;
 }
 
-/* A context's point of the highest reduced value, less what it costs to go there from `now`. */
+/* A context's point with the highest reduced value, less the cost of going there from `now`. */
 static struct candidate best_point(const struct incremental *m, const struct context *c, struct candidate now)
 {
     struct candidate best = now;
@@ -379,14 +378,15 @@ static struct candidate best_point(const struct incremental *m, const struct con
     return best;
 }
 
-/* The best place of a context that is not stored now, without a knapsack; not the base where writing costs. */
+/* The best candidate that uses no knapsack, for a context that is not stored; counts the cost of writing. */
 static struct candidate modest_place(const struct incremental *m, const struct context *c,
                                      const struct plan_candidates *all)
 {
     return m->move_cost > 0 ? candidate_of_no_knapsack(all, &m->problem, m->move_cost) : c->point[0];
 }
 
-/* `is`, what a stored context's place `was` has become, when it fits and is worth no less than `modest`. */
+/* `is`, the new form of a stored context's candidate `was`, if it fits and is not worse than `modest`; else `modest`.
+ * */
 static struct candidate staying_or(const struct incremental *m, const struct candidate *was, struct candidate is,
                                    struct candidate modest)
 {
@@ -464,7 +464,7 @@ int incremental_remove(struct incremental *m, int context, struct err *err)
 
 /* ---- life -------------------------------------------------------------------------- */
 
-/* The contexts of a plan, whose points are found by several threads, HULL_CHUNK at a time. */
+/* Taking over a plan: several threads find the points of its contexts, HULL_CHUNK at a time. */
 struct taking {
     struct incremental *m;
     const struct plan_problem *problem;
@@ -495,7 +495,7 @@ static void take_chunk(void *arg, int chunk)
     free(points);
 }
 
-/* Reserves space for n contexts and some more, so that none of the first events has to move all contexts. */
+/* Reserves space for more than n contexts, so that the first events do not have to move all of them. */
 static int reserve(struct incremental *m, int n)
 {
     int cap = n + n / 4 + FIRST_CAP;

@@ -1,20 +1,20 @@
-/* incremental.h - a plan that is kept up to date while contexts come, change and go, between one solution and the next.
+/* incremental.h - a plan that is kept up to date between solutions, while contexts come, change and go.
  *
  *     struct incremental *m = incremental_new(&problem, &plan, &err);
  *     if (incremental_add(m, &candidates, &context, &err)) ...
  *     for (int k = 0; k < incremental_state(m)->n_ops; k++)
  *         carry_out(&incremental_state(m)->op[k]);
  *
- * The solved plan's dual prices stay. A new context goes to its candidate of the highest reduced value. While its tier
- * is over capacity, the step is taken that loses the least reduced value per byte it frees: a smaller variant on the
- * tier, a slower tier, a faster one if it has that much free, or none. What is free afterwards goes to contexts that
- * gain by it. Every byte written must bring move_cost.
+ * The solved plan's dual prices stay. A new context goes to its candidate with the highest reduced value. While its
+ * tier is over capacity, the step with the least loss of reduced value per freed byte is taken: a smaller variant on
+ * the tier, a slower tier, a faster one with enough free bytes, or recomputing. Contexts that gain by it then use the
+ * bytes that are left. Every written byte must bring move_cost.
  *
- * When all of that together is worth less than leaving the other contexts alone, it is taken back: a new context is
- * then refused, which means that it is recomputed or goes to a tier without limit.
+ * If all of that is worth less than leaving the other contexts alone, it is undone, and the new context is refused: it
+ * is recomputed or goes to an unlimited tier.
  *
- * The bound holds for any prices. It is kept by adding and subtracting the best reduced values of contexts, so it is
- * true at every moment, and its distance from the objective tells when solving again would pay.
+ * The bound holds for any prices. Adding and subtracting the best reduced values of contexts keeps it exact at every
+ * moment; its distance from the objective tells when to solve again.
  */
 #ifndef EVP_INCREMENTAL_H
 #define EVP_INCREMENTAL_H
@@ -25,8 +25,8 @@
 
 struct incremental;
 
-/* One thing to carry out: a context goes from one placement to another. From recomputing: it is stored; to recomputing:
- * it is dropped. */
+/* One operation: a context goes from one placement to another. From recomputing: it is stored; to recomputing: it is
+ * dropped. */
 struct incremental_op {
     int context;
     struct plan_placement from, to;
@@ -36,25 +36,25 @@ struct incremental_op {
 struct incremental_state {
     int n_contexts;
     double objective, upper_bound;
-    int64_t free[PLAN_TIERS]; // bytes of each tier, the same for all of a pool; INT64_MAX: unlimited
-    /* Of the last event, in an order in which no tier ever exceeds its capacity, one operation after the other. A
-     * context may come twice: dropped, to break a circle, and stored again. */
+    int64_t free[PLAN_TIERS]; // bytes of each tier, equal for all tiers of a pool; INT64_MAX: unlimited
+    /* The last event's operations, one after another; in this order no tier ever exceeds its capacity. A context may
+     * have two: dropped to break a cycle, and stored again. */
     const struct incremental_op *op;
     int n_ops;
 };
 
-/* Takes over a plan; the problem is not needed afterwards, and its contexts keep their numbers. move_cost: utility that
- * each byte written must bring, 0 or more; the objective does not count it. NULL on failure. */
+/* Starts from a plan. Needs neither problem nor plan afterwards; contexts keep their numbers. move_cost: utility that
+ * each written byte must bring, 0 or more; the objective does not count it. NULL on failure. */
 struct incremental *incremental_new(const struct plan_problem *problem, const struct plan *plan, double move_cost,
                                     struct err *err) MUST_CHECK;
 void incremental_free(struct incremental *m); // NULL is fine
 
-/* A context comes, with candidates of as many configs and tiers as the problem has. *context: its number, which may be
- * that of a removed context. When this or one of the next two functions fails, for lack of memory, only
- * incremental_free() may follow. */
+/* Adds a context; its candidates have the problem's configs and tiers. *context: its number, which a removed context
+ * may have had. After a failure (ERR_NOMEM) of this or one of the next two functions, only incremental_free() may be
+ * called. */
 int incremental_add(struct incremental *m, const struct plan_candidates *all, int *context, struct err *err) MUST_CHECK;
 
-/* A context has other candidates now: it is used more or less, its bytes have changed ... */
+/* Replaces a context's candidates: its frequency or its bytes have changed, for example. */
 int incremental_update(struct incremental *m, int context, const struct plan_candidates *all,
                        struct err *err) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* incumbent.c - the account of an incumbent: what is free, the objective, losses and gains. */
+/* incumbent.c - bookkeeping of an incumbent: free bytes, objective, losses and gains. */
 #include "planner/incumbent.h"
 
 #include "planner/sum.h"

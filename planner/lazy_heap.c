@@ -1,5 +1,5 @@
-/* lazy_heap.c - when the heap runs out, about LOW entries of the bag move into it: those up to a key that is estimated
- * from a sample. */
+/* lazy_heap.c - when the heap is empty, about the LOW lowest entries of the bag move into it: those up to a key that is
+ * estimated from a sample. */
 #include "planner/lazy_heap.h"
 
 #include "base/array.h"

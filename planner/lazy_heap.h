@@ -1,7 +1,7 @@
-/* lazy_heap.h - a heap of so many entries that only the lowest few are ever taken.
+/* lazy_heap.h - a large heap of which only the lowest few entries are taken.
  *
- * The lowest entries are in a heap small enough to stay in the cache. All others are in a bag, in no order; when the
- * heap runs out, the lowest of the bag move into it.
+ * The lowest entries are in a heap small enough to stay in the processor's cache, all others unordered in a bag. When
+ * the heap is empty, the lowest entries of the bag move into it.
  */
 #ifndef EVP_LAZY_HEAP_H
 #define EVP_LAZY_HEAP_H
@@ -23,7 +23,7 @@ void lazy_heap_release(struct lazy_heap *q);
 /* -1 without memory. */
 int lazy_heap_push(struct lazy_heap *q, struct heap_entry e) MUST_CHECK;
 
-/* Moves entries into q->low until it has n of them, or all. -1 without memory. */
+/* Moves entries into q->low until it has n, or all. -1 without memory. */
 int lazy_heap_fill(struct lazy_heap *q, size_t n) MUST_CHECK;
 
 static inline size_t lazy_heap_size(const struct lazy_heap *q)

@@ -1,8 +1,8 @@
-/* local_search.c - for small problems, where a context or two more or less matter: moves and pairs of moves.
+/* local_search.c - moves and pairs of moves, for small problems, where single contexts matter.
  *
- * Only candidates whose loss is below the gap can be part of a better plan. Of those, single moves that fit and gain
- * are made, and pairs: one context gains in a knapsack that lacks the space for it, another one leaves that knapsack or
- * shrinks there, and loses less.
+ * Only candidates with a loss below the gap can be in a better plan. Applied are single moves that fit and gain, and
+ * pairs: one context gains in a knapsack that lacks the space, another one leaves that knapsack or shrinks there and
+ * loses less.
  */
 #include "planner/moves.h"
 
@@ -13,7 +13,7 @@ enum { PAIR_BUDGET = 40000000 };
 struct search {
     struct incumbent *x;
     struct moves moves;
-    double gap; // when the search began
+    double gap; // at the start of the search
     int64_t budget;
 };
 
@@ -30,8 +30,8 @@ static bool pair_fits(const struct incumbent *x, const struct move *a, const str
     return true;
 }
 
-/* The best partner of a move that gains: of the moves by which another context leaves its knapsack or shrinks there,
- * the one that loses least and makes both fit. NULL: none. */
+/* The best partner of a move that gains: another context's move out of the same knapsack, or to fewer bytes there, that
+ * loses least and makes both fit. NULL: none. */
 static const struct move *find_partner(struct search *s, const struct move *a)
 {
     const struct incumbent *x = s->x;

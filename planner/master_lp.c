@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_PIVOTS = 2000, BLAND = 200 }; /* more than ever seen; from BLAND on, Bland's rule, which cannot cycle */
+enum { MAX_PIVOTS = 2000, BLAND = 200 }; /* more than ever needed; from BLAND on, Bland's rule, which cannot cycle */
 
 void master_lp_init(struct master_lp *m, int n_dims, const double *width)
 {
@@ -31,7 +31,7 @@ static double objective(const struct master_lp *m, int column)
     return column < MASTER_LP_CUTS + m->n_dims ? 0 : -m->width[column - MASTER_LP_CUTS - m->n_dims];
 }
 
-/* The first cut alone, with a slack or a width in every other row: a basis without arithmetic. */
+/* Starts with the first cut, and a slack or a width in every other row: a basis without arithmetic. */
 static void first_basis(struct master_lp *m)
 {
     int rows = m->n_dims + 1;
@@ -41,7 +41,7 @@ static void first_basis(struct master_lp *m)
     m->basis[0] = 0;
     m->inverse[0][0] = 1;
     for (int r = 1; r < rows; r++) {
-        int overloaded = -m->slope[0][r - 1] > 0; /* then the width's column takes up the excess */
+        int overloaded = -m->slope[0][r - 1] > 0; /* the width's column takes the excess */
         double sign = overloaded ? -1 : 1;
         m->basis[r] = MASTER_LP_CUTS + (overloaded ? m->n_dims : 0) + r - 1;
         m->inverse[r][r] = sign;
@@ -60,8 +60,8 @@ static void dual_prices(const struct master_lp *m, double *y)
     }
 }
 
-/* What a column would add to the objective. Asked for every column at every step, so it knows where a column's zeros
- * are. */
+/* The gain in the objective per unit of a column. Called for every column at every step, so it skips a column's zeros.
+ * */
 static double reduced_profit(const struct master_lp *m, int column, const double *y)
 {
     if (column >= MASTER_LP_CUTS) {
@@ -75,7 +75,7 @@ static double reduced_profit(const struct master_lp *m, int column, const double
     return g;
 }
 
-/* The column that enters the basis: of the highest reduced profit, by Bland's rule the first with any; -1: none. */
+/* The column that enters the basis: the highest reduced profit, or the first positive one (Bland's rule); -1: none. */
 static int entering(const struct master_lp *m, const double *y, int bland)
 {
     double max = 1e-11 * (fabs(y[0]) + 1);

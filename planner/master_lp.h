@@ -2,8 +2,8 @@
  *
  *     min theta   with  theta >= value_k + sum_d at_d * slope_kd  for every cut k,  0 <= at_d <= width_d
  *
- * It is solved as its dual, the Dantzig-Wolfe master: n_dims + 1 rows, one column per cut, primal simplex on a dense
- * inverse, warm from the last basis. The weights of the columns say how to mix the plans that the cuts came from.
+ * Solved as its dual, the Dantzig-Wolfe master: n_dims + 1 rows, one column per cut, primal simplex on a dense inverse,
+ * starting from the last basis. The columns' weights are the weights of the cuts' plans in the mix.
  */
 #ifndef EVP_MASTER_LP_H
 #define EVP_MASTER_LP_H
@@ -26,11 +26,11 @@ struct master_lp {
 
 void master_lp_init(struct master_lp *m, int n_dims, const double *width);
 
-/* Adds a cut and solves again. Returns 0, or -1 when there are MASTER_LP_CUTS already; then nothing changes. */
+/* Adds a cut and solves again. Returns -1 and changes nothing when there are MASTER_LP_CUTS already, else 0. */
 int master_lp_add(struct master_lp *m, double value, const double *slope);
 
-/* The two halves of master_lp_add(): several cuts can be added before the next solution. */
+/* The two halves of master_lp_add(), to add several cuts before the next solution. */
 int master_lp_append(struct master_lp *m, double value, const double *slope);
-void master_lp_solve(struct master_lp *m); // there must be a cut
+void master_lp_solve(struct master_lp *m); // needs a cut
 
 #endif

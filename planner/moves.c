@@ -1,4 +1,4 @@
-/* moves.c - how moves are sorted, made and found. */
+/* moves.c - sorts, applies and finds moves. */
 #include "planner/moves.h"
 
 #include "base/array.h"
@@ -62,7 +62,7 @@ static int add(struct finder *f, struct move m)
     return f->filter->price(f->filter->arg, &m) ? ARRAY_PUSH(f->moves, m) : 0;
 }
 
-/* To the base, then to every variant in every knapsack. */
+/* Adds the moves to the base, then to every variant in every knapsack. */
 static int add_moves(struct finder *f, int context)
 {
     const struct plan_problem *p = f->problem;

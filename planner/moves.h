@@ -9,24 +9,24 @@ struct moves {
     int n, cap;
 };
 
-/* By loss, then context, tier and config, so that the order is the same everywhere; keeps the first `max`. */
+/* Sorts by loss, then context, tier and config, so that the order is unique; keeps the first `max`. */
 void moves_sort(struct moves *l, int max);
 void moves_release(struct moves *l);
 
-/* Makes every move that fits and gains, in the order of the list. Returns whether there was one. */
+/* Applies every move that fits and gains, in the order of the list. Returns whether there was one. */
 bool moves_apply_gains(const struct moves *l, struct incumbent *x);
 
-/* Selects from the moves to all candidates of all contexts, not only to the points of their hulls. */
+/* Selects moves. All candidates of all contexts are considered, not only the points of their hulls. */
 struct moves_filter {
-    bool undominated;                                  // only to candidates with more utility than all smaller ones
+    bool undominated;                                  // only candidates with more utility than all smaller ones
     bool (*price)(const void *arg, struct move *move); // sets the move's loss and says whether it is listed
     const void *arg;
 };
 
-/* A list has at most so many moves: those that lose least. */
+/* The longest list; moves of least loss are kept. */
 enum { MOVES_MAX = 8000 };
 
-/* Replaces the list, sorted. */
+/* Replaces the list with the selected moves, sorted. */
 int moves_find(struct moves *l, const struct incumbent *x, const struct plan_problem *problem,
                const struct moves_filter *filter, struct err *err) MUST_CHECK;
 

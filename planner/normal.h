@@ -1,4 +1,4 @@
-/* normal.h - the standard normal distribution, for what is said of predicted qualities. */
+/* normal.h - the standard normal distribution. */
 #ifndef EVP_NORMAL_H
 #define EVP_NORMAL_H
 
@@ -14,7 +14,7 @@ static inline double normal_density(double z)
     return 0.39894228040143267794 * exp(-0.5 * z * z);
 }
 
-/* The z that a draw stays below with probability p, 0 < p < 1, to the last digits: by bisection. */
+/* z with normal_cdf(z) = p, 0 < p < 1, to the last digits: by bisection. */
 static inline double normal_quantile(double p)
 {
     double low = -40, high = 40;

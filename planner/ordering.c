@@ -1,4 +1,4 @@
-/* ordering.c - emits whatever fits at the time, again and again. That ends, because everything fits in the end and each
+/* ordering.c - repeatedly emits every operation that fits. This ends, because everything fits in the end and each
  * context is dropped at most once. */
 #include "planner/ordering.h"
 
@@ -13,13 +13,13 @@ static bool changes_nothing(const struct incremental_op *op)
     return op->from.tier == op->to.tier && op->from.config == op->to.config && op->from_bytes == op->to_bytes;
 }
 
-/* The tier that has the account of a tier's bytes. */
+/* The tier that accounts for a tier's bytes. */
 static int account_of(const struct ordering *o, int tier)
 {
     return o->pool && tier != PLAN_RECOMPUTE ? o->pool[tier] : tier;
 }
 
-/* What is free in the account of a tier; NULL: it is unlimited, or PLAN_RECOMPUTE. */
+/* The free bytes in the account of a tier; NULL: unlimited, or PLAN_RECOMPUTE. */
 static int64_t *account(const struct ordering *o, int64_t *free_bytes, int tier)
 {
     int64_t *at = tier == PLAN_RECOMPUTE ? NULL : &free_bytes[account_of(o, tier)];
@@ -46,7 +46,7 @@ static int emit(struct ordering *o, const struct incremental_op *op, int64_t *fr
     return ARRAY_PUSH(&o->ordered, *op);
 }
 
-/* Emits whatever fits, one after the other, and keeps the rest. -1 without memory. */
+/* Emits every operation that fits, one after another, and keeps the rest. -1 without memory. */
 static int emit_fitting(struct ordering *o, int64_t *free_bytes)
 {
     int left = 0;
@@ -64,8 +64,8 @@ static int emit_fitting(struct ordering *o, int64_t *free_bytes)
     return 0;
 }
 
-/* Drops the first context that holds bytes on a limited tier; it is stored at its destination later. */
-static int break_circle(struct ordering *o, int64_t *free_bytes)
+/* Drops the first context with bytes on a limited tier; it is stored at its destination later. */
+static int break_cycle(struct ordering *o, int64_t *free_bytes)
 {
     for (int k = 0; k < o->wanted.n; k++) {
         struct incremental_op *op = &o->wanted.at[k], drop = *op;
@@ -86,7 +86,7 @@ int ordering_make(struct ordering *o, const int64_t *free_before)
     o->ordered.n = 0;
     while (o->wanted.n > 0) {
         int before = o->wanted.n;
-        if (emit_fitting(o, free_bytes) || (o->wanted.n == before && break_circle(o, free_bytes)))
+        if (emit_fitting(o, free_bytes) || (o->wanted.n == before && break_cycle(o, free_bytes)))
             return -1;
     }
     return 0;

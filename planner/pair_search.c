@@ -1,11 +1,12 @@
-/* pair_search.c - the last thousandths of a small problem: pairs of sets of moves, by meeting in the middle.
+/* pair_search.c - closes the last thousandths of a small problem's gap: pairs of sets of moves, by meeting in the
+ * middle.
  *
- * A plan's gap is what its contexts lose, each to its best candidate at the dual prices, and the price of what is free.
- * A better plan is reached by a set of moves that lose little, or gain, and together use what is free almost exactly.
- * Such sets are found by meeting in the middle (Horowitz and Sahni 1974): the contexts are divided at random into two
- * halves, sets of moves of each half are listed, and for every set of one half those of the other half that fit into
- * what it leaves free are looked up. So n sets of each half cover n * n plans. A list is made context by context; of
- * sets that change the fill by about the same only the one that loses least is extended.
+ * A plan's gap is the losses of its contexts plus the price of its free bytes. A better plan is reached by a set of
+ * moves that together lose little, or gain, and use the free bytes almost exactly. Such sets are found by meeting in
+ * the middle (Horowitz and Sahni 1974): the contexts are divided at random into two halves, and sets of moves are
+ * listed for each half. For every set of the first half, a lookup finds the sets of the second half that fit into the
+ * remaining bytes. So n sets of each half cover n * n plans. A list is built context by context; of sets that change
+ * the fill by about the same, only the one with the least loss is extended.
  */
 #include "planner/moves.h"
 
@@ -19,11 +20,11 @@
 enum { FIRST_SETS = 1 << 14, MAX_SETS = 1 << 19, TRIES_PER_SET = 16 };
 enum { GRID_DIMS = 4, BLOCK = 1024 };
 
-/* Share of the gap: a move that changes the fill by less, counted at the dual prices, is not listed. */
+/* Moves whose change of the fill, at the dual prices, is below this share of the gap are not listed. */
 static const double min_change = 0.25;
 
-/* Shares of the gap too, a pair for each trial in turn: the width of a cell, which keeps one of all sets of about the
- * same fill, and the most that a set may lose. */
+/* Trials, in turn, as shares of the gap: the width of a cell, which keeps one of all sets with about the same fill, and
+ * the highest loss of a set. */
 static const struct {
     double cell, loss;
 } trial[] = { { 0.5, 0.6 }, { 0.33, 0.3 }, { 0.5, 0.2 }, { 0.25, 0.4 } };
@@ -31,15 +32,15 @@ static const struct {
 struct search {
     struct incumbent *x;
     int n_knapsacks;
-    const double *price; // of those
-    struct moves moves;  // their losses are counted from where the contexts are now
+    const double *price; // (n_knapsacks)
+    struct moves moves;  // with losses relative to the current candidates
     double gap;          // of the incumbent
     struct rng rng;
     unsigned char *side; // (C) the half of each context
     int *group;          // (C) scratch
 };
 
-/* Sets the loss of a move, counted from where its context is, and says whether the move could pay. */
+/* Sets the loss of a move, relative to the context's current candidate. Could the move pay? */
 static bool is_promising(const void *arg, struct move *m)
 {
     const struct search *s = arg;
@@ -55,8 +56,8 @@ static bool is_promising(const void *arg, struct move *m)
 /* ---- the sets of one half ------------------------------------------------------ */
 
 struct set {
-    double loss;             // HUGE_VAL: another set takes its place
-    const struct move *move; // besides those of the parent
+    double loss;             // HUGE_VAL: replaced by another set
+    const struct move *move; // in addition to those of the parent
     int parent;              // -1: the empty set
 };
 
@@ -66,7 +67,7 @@ struct half {
     struct set *set;          // (n_sets)
     double *added;            // (n_sets, D) bytes in each knapsack
     int n_sets, cap;
-    int grid_bits; // logarithm of the places in a table of cells for `cap` sets
+    int grid_bits; // log2 of the size of a table of cells for `cap` sets
 };
 
 static void half_release(struct half *h)
@@ -77,7 +78,7 @@ static void half_release(struct half *h)
     free(h->added);
 }
 
-/* Space for as many sets as there are, or for `max` if there are more. */
+/* Reserves space for all sets, at most `max`. */
 static int half_reserve(struct half *h, const struct search *s, int max)
 {
     int64_t cap = 1;
@@ -93,7 +94,7 @@ static int half_reserve(struct half *h, const struct search *s, int max)
     return h->set && h->added ? 0 : -1;
 }
 
-/* Takes the moves of the contexts of one side. */
+/* Takes the moves of the contexts in one half. */
 static int half_init(struct half *h, const struct search *s, unsigned char side, int max)
 {
     size_t n_moves = (size_t)s->moves.n + 2;
@@ -124,7 +125,7 @@ static uint64_t mix(uint64_t hash, double cell)
     return (hash ^ (uint64_t)(int64_t)floor(cell)) * 0x9e3779b97f4a7c15;
 }
 
-/* Writes a set after the last one, not yet counted. Returns its cell: sets of a cell add about as much to each
+/* Writes a set behind the last one, without counting it. Returns its cell: sets of a cell add about the same to each
  * knapsack. */
 static uint64_t half_append(struct half *h, const struct search *s, struct set set, double cell_width)
 {
@@ -145,12 +146,12 @@ static uint64_t half_append(struct half *h, const struct search *s, struct set s
 }
 
 struct listing {
-    int32_t *taken; // the set of each cell, -1: none
+    int32_t *taken; // the set of each cell; -1: none
     double cell_width, max_loss;
     int64_t tries; // left
 };
 
-/* Adds every set so far with one of the moves of a context. */
+/* Extends every set so far by each move of a context. */
 static void half_extend(struct half *h, const struct search *s, struct listing *l, int group)
 {
     int before = h->n_sets;
@@ -170,7 +171,7 @@ static void half_extend(struct half *h, const struct search *s, struct listing *
     }
 }
 
-/* What two threads list. */
+/* The work of two threads. */
 struct lists {
     const struct search *s;
     struct half *half; // both
@@ -203,8 +204,8 @@ static void half_list(void *arg, int k)
 
 /* ---- pairs ---------------------------------------------------------------------- */
 
-/* The sets of the second half by cell, and what is searched with them. A cell is as wide as the gap in every dimension:
- * bytes times dual price. Knapsacks beyond the first GRID_DIMS with a price do not count. */
+/* The sets of the second half by cell. In every dimension a cell is as wide as the gap, in bytes * dual price. Only the
+ * first GRID_DIMS knapsacks with a price are dimensions. */
 struct grid {
     const struct search *s;
     const struct half *half; // both
@@ -215,7 +216,7 @@ struct grid {
 };
 
 struct pair {
-    double gap; // of the plan that it leads to
+    double gap; // of the resulting plan
     int a, b;   // a set of each half
 };
 
@@ -254,7 +255,7 @@ static void grid_release(struct grid *g)
     free(g->next);
 }
 
-/* Tries all sets of one cell with set a of the first half, which leaves `left` bytes of each knapsack. */
+/* Tries all sets of one cell with set a of the first half, which leaves `left` bytes in each knapsack. */
 static void try_cell(const struct grid *g, uint64_t cell, int a, const double *left, struct pair *best)
 {
     const struct search *s = g->s;
@@ -275,7 +276,7 @@ static void try_cell(const struct grid *g, uint64_t cell, int a, const double *l
     }
 }
 
-/* The best partner of set a: two cells in every dimension hold all sets that leave less free than the gap. */
+/* The best partner of set a: two cells per dimension contain all sets that leave free bytes worth less than the gap. */
 static void find_partner(const struct grid *g, int a, struct pair *best)
 {
     const struct search *s = g->s;
@@ -307,7 +308,7 @@ static void pair_block(void *arg, int block)
             find_partner(p->g, a, &p->found[block]);
 }
 
-/* Finds the pair with the smallest gap, if below best->gap. Every block begins at the same gap, so the result is the
+/* Finds the pair with the smallest gap, if below best->gap. Every block starts from the same gap, so the result is the
  * same for any number of threads. */
 static void find_pair(const struct grid *g, struct pair *best)
 {
@@ -330,8 +331,8 @@ static void apply_set(struct incumbent *x, const struct half *h, int set)
         incumbent_apply(x, h->set[set].move);
 }
 
-/* Divides the contexts into halves and makes the moves of the best pair of sets, if there is one; -1 without memory.
- * t: the trial. */
+/* Divides the contexts into halves and applies the best pair of sets, if there is one. t: the trial. -1 without
+ * memory. */
 static int one_round(struct search *s, int max_sets, size_t t)
 {
     struct half half[2] = { { 0 }, { 0 } };

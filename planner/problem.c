@@ -16,8 +16,7 @@ int plan_check(const struct plan_problem *problem, struct err *err)
     for (int t = 0; problem->pool && t < problem->n_tiers; t++) {
         int first = problem->pool[t];
         if (first < 0 || first > t || problem->pool[first] != first || problem->capacity[t] != problem->capacity[first])
-            return err_set(err, ERR_FAIL,
-                           "tier %d: its pool has another capacity, or does not begin with a tier before", t + 1);
+            return err_set(err, ERR_FAIL, "tier %d: its pool has another capacity or an invalid first tier", t + 1);
     }
     return 0;
 }
@@ -129,7 +128,7 @@ int plan_total(struct plan *plan, const struct plan_problem *problem, struct err
 
 double plan_gap(const struct plan *plan)
 {
-    double top = plan->upper_bound / 4, is = plan->objective / 4; /* a quarter, so that the difference is finite */
+    double top = plan->upper_bound / 4, is = plan->objective / 4; /* quarters, so that the difference is finite */
 
     return top == is ? 0 : (top - is) / fabs(top != 0 ? top : is);
 }

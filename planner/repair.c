@@ -1,5 +1,5 @@
-/* repair.c - a plan without overloads: gathers the moves that lose least, ends the overloads with the cheapest of them
- * per byte of relief, and uses what is free for moves that gain. Moves go to points of the hulls only. */
+/* repair.c - ends overloads: gathers the moves of least loss, applies the cheapest per byte of relief, then uses free
+ * bytes for moves that gain. Moves go only to points of the hulls. */
 #include "planner/moves.h"
 
 #include "base/array.h"
@@ -11,9 +11,9 @@
 
 enum { GATHERED = 20000, SAMPLE = 65536, BUCKETS = 192, FILL_PASSES = 8 };
 
-/* ---- the moves that lose least ------------------------------------------------- */
+/* ---- the moves of least loss --------------------------------------------------- */
 
-/* Losses by powers of two: fine enough for a threshold. */
+/* Losses by powers of two, fine enough for a threshold. */
 static int bucket(double loss)
 {
     if (!(loss > 0))
@@ -24,8 +24,8 @@ static int bucket(double loss)
 
 struct walk {
     const struct incumbent *x;
-    int stride;          // 1: all contexts, 2: every other one ...
-    const double *below; // (D + 1) only moves that lose less to this destination, base first; NULL: all
+    int stride;          // 1: all contexts, 2: every second one, ...
+    const double *below; // (D + 1) limit of the loss per destination, base first; NULL: none
     void (*each)(void *arg, const struct move *m);
 };
 
@@ -57,7 +57,7 @@ static void walk_chunk(const struct walk *walk, int chunk, void *arg)
 
 struct gathering {
     const struct walk *walk;
-    struct gather *part; // (chunks)
+    struct gather *chunk; // (chunks)
 };
 
 struct gather {
@@ -82,47 +82,47 @@ static void gather_chunk(void *arg, int chunk)
 {
     const struct gathering *g = arg;
 
-    walk_chunk(g->walk, chunk, &g->part[chunk]);
+    walk_chunk(g->walk, chunk, &g->chunk[chunk]);
 }
 
-/* Per destination the loss below which there are about GATHERED / (D + 1) moves, judged by a sample of the contexts.
- * Limits per destination keep one destination from crowding out another. */
-static void find_limits(const struct incumbent *x, struct gather *part, double *below)
+/* Per destination the loss below which there are about GATHERED / (D + 1) moves, estimated from a sample of the
+ * contexts. Limits per destination keep one destination from crowding out another. */
+static void find_limits(const struct incumbent *x, struct gather *gather, double *below)
 {
     int n = x->h->knapsack.n, stride = x->h->n_contexts / SAMPLE + 1, quota = GATHERED / (n + 1) / stride + 1;
     const struct walk walk = { x, stride, NULL, count_move };
 
-    parallel_do(parallel_threads(), x->h->n_chunks, gather_chunk, &(struct gathering){ &walk, part });
+    parallel_do(parallel_threads(), x->h->n_chunks, gather_chunk, &(struct gathering){ &walk, gather });
     for (int d = 0; d <= n; d++) {
         int64_t count = 0;
         int b = 0;
         for (; b < BUCKETS && count < quota; b++)
             for (int c = 0; c < x->h->n_chunks; c++)
-                count += part[c].count[d][b];
+                count += gather[c].count[d][b];
         below[d] = b == BUCKETS ? HUGE_VAL : ldexp(1, b - BUCKETS / 2);
     }
 }
 
-/* The moves that lose least, sorted. On failure there is nothing to release. */
+/* Gathers the moves of least loss, sorted. After a failure there is nothing to release. */
 static int gather_moves(const struct incumbent *x, struct moves *moves, struct err *err)
 {
     double below[PLAN_TIERS + 1];
     const struct walk walk = { x, 1, below, take_move };
     int failed = 0;
-    struct gather *part = calloc((size_t)x->h->n_chunks + 1, sizeof(*part));
+    struct gather *gather = calloc((size_t)x->h->n_chunks + 1, sizeof(*gather));
 
     *moves = (struct moves){ 0 };
-    if (!part)
+    if (!gather)
         return err_nomem(err);
-    find_limits(x, part, below);
-    parallel_do(parallel_threads(), x->h->n_chunks, gather_chunk, &(struct gathering){ &walk, part });
+    find_limits(x, gather, below);
+    parallel_do(parallel_threads(), x->h->n_chunks, gather_chunk, &(struct gathering){ &walk, gather });
     for (int c = 0; c < x->h->n_chunks; c++) {
-        for (int k = 0; k < part[c].moves.n; k++)
-            failed = failed || ARRAY_PUSH(moves, part[c].moves.at[k]);
-        failed |= part[c].failed;
-        moves_release(&part[c].moves);
+        for (int k = 0; k < gather[c].moves.n; k++)
+            failed = failed || ARRAY_PUSH(moves, gather[c].moves.at[k]);
+        failed |= gather[c].failed;
+        moves_release(&gather[c].moves);
     }
-    free(part);
+    free(gather);
     if (!failed) {
         moves_sort(moves, INT_MAX);
         return 0;
@@ -138,7 +138,7 @@ static int64_t overload(int64_t free_bytes)
     return free_bytes < 0 ? -free_bytes : 0;
 }
 
-/* How many bytes of overload a move ends, in the knapsacks it leaves and enters together. */
+/* The bytes of overload that a move ends, in the knapsacks it leaves and enters together. */
 static int64_t relief(const struct incumbent *x, const struct move *m)
 {
     int from = x->at[m->context].knapsack, to = m->to.knapsack;
@@ -154,7 +154,7 @@ static int64_t relief(const struct incumbent *x, const struct move *m)
 struct cheapest {
     const struct incumbent *x;
     struct move move;
-    double cost; // reduced value lost per byte of relief; HUGE_VAL: there is no such move yet
+    double cost; // loss of reduced value per byte of relief; HUGE_VAL: no move yet
 };
 
 static void consider(void *arg, const struct move *m)
@@ -188,8 +188,8 @@ static void end_overloads(struct incumbent *x, const struct moves *moves)
         for (int k = 0; k < moves->n; k++)
             consider(&best, &moves->at[k]);
         bool found = best.cost < HUGE_VAL;
-        for (int c = 0; c < x->h->n_chunks && !found;
-             c++) /* look at all moves: those to a base always end an overload */
+        /* else look at all moves: those to a base always end an overload */
+        for (int c = 0; c < x->h->n_chunks && !found; c++)
             walk_chunk(&all, c, &best);
         incumbent_apply(x, &best.move);
     }

@@ -1,5 +1,4 @@
-/* restricted.c - blocks of as many contexts as a hull's chunk has: built by all threads, evaluated by all threads, and
- * added up in order. */
+/* restricted.c - blocks the size of a hull's chunk: built by all threads, evaluated by all threads, summed in order. */
 #include "planner/restricted.h"
 
 #include "base/parallel.h"
@@ -12,8 +11,8 @@
 
 struct restricted_block {
     int n;                                 // open contexts
-    uint32_t *first;                       // (n + 1) candidates of each
-    struct candidate *at;                  // theirs
+    uint32_t *first;                       // (n + 1) first candidate of each
+    struct candidate *at;                  // the candidates
     double utility, demand[PLAN_TIERS];    // of the fixed contexts
     double value, open_demand[PLAN_TIERS]; // of the open contexts, at the last prices
 };
@@ -31,7 +30,7 @@ void restricted_release(struct restricted *r)
 
 /* ---- building --------------------------------------------------------------- */
 
-/* What every block is built from. */
+/* The inputs of every block. */
 struct source {
     struct restricted_block *block;
     const struct hull *h;
@@ -46,9 +45,9 @@ static int context_of(const struct source *s, int k)
     return s->sample->context ? s->sample->context[k] : k;
 }
 
-/* Writes the candidates of a context that can win in the box to `to` and returns how many. If that is one, *only is its
- * point. A knapsack's best reduced value falls as its price rises. A knapsack whose best at its lowest price is no
- * better than another one's at its highest price cannot win. */
+/* Writes the candidates of a context that can win in the box to `to` and returns their number. If it is 1, *only is
+ * that candidate's point. A knapsack's best reduced value falls as its price rises, so a knapsack cannot win whose best
+ * value at its lowest price is not above another one's at its highest price. */
 static int find_candidates(const struct source *s, int context, struct candidate *to, int64_t *only)
 {
     const struct hull *h = s->h;
@@ -80,7 +79,7 @@ static int find_candidates(const struct source *s, int context, struct candidate
     return n;
 }
 
-/* How many candidates the contexts from `from` up to `to` can have at most. */
+/* An upper limit of the number of candidates of contexts `from` to `to` - 1. */
 static size_t max_candidates(const struct source *s, int from, int to)
 {
     size_t n = 0;
@@ -155,7 +154,7 @@ struct evaluation {
     double price_after_none[PLAN_TIERS + 1]; // 0 for candidates without a knapsack, then the prices
 };
 
-/* Lets the open contexts of a block choose. */
+/* Finds the best candidate of each open context of a block. */
 static void evaluate(void *arg, int block)
 {
     const struct evaluation *e = arg;

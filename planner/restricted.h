@@ -1,9 +1,9 @@
-/* restricted.h - the restricted set: what a box of dual prices leaves open.
+/* restricted.h - the restricted set: the contexts whose choice a box of dual prices leaves open.
  *
- * A context is open when it does not choose the same candidate at every price in the box. The restricted set holds the
- * few candidates of each open context that can win somewhere in the box, packed tightly, because they are evaluated
- * again and again. The other contexts are fixed, and are summed up once. Near the optimum a fifth of the contexts or
- * less is open, with about three candidates each.
+ * A context is open when different candidates are best at different prices in the box. The restricted set holds the few
+ * candidates of each open context that can win somewhere in the box, packed tightly, because they are evaluated
+ * repeatedly. The other contexts are fixed and summed once. Near the optimum at most a fifth of the contexts is open,
+ * with about three candidates each.
  */
 #ifndef EVP_RESTRICTED_H
 #define EVP_RESTRICTED_H
@@ -21,21 +21,21 @@ struct sample {
 };
 
 struct restricted {
-    const struct hull *h; // set by the user
+    const struct hull *h; // set by the caller
     int n_blocks;
     struct restricted_block *block; // owned
 };
 
 enum { RESTRICTED_OPEN = -2 };
 
-/* Replaces what the restricted set holds, which is nothing at first. fixed (C): gets the point of every fixed context
- * of the sample, HULL_BASE, or RESTRICTED_OPEN; may be NULL. */
+/* Fills the restricted set again. fixed (C): gets the point of every fixed context of the sample, HULL_BASE, or
+ * RESTRICTED_OPEN; may be NULL. */
 int restricted_build(struct restricted *r, const struct sample *sample, const struct box *box, int32_t *fixed,
                      struct err *err) MUST_CHECK;
 void restricted_release(struct restricted *r);
 
-/* Returns the reduced value of all contexts together when each takes its best candidate at the prices. demand (D): what
- * those need of each knapsack. The same for any number of threads. */
+/* Returns the total reduced value of all contexts, each at its best candidate at the prices. demand (D): the bytes that
+ * these candidates take of each knapsack. The same for any number of threads. */
 double restricted_evaluate(const struct restricted *r, const double *price, double *demand);
 
 #endif

@@ -1,8 +1,8 @@
-/* rounding.c - from the fractional plan, the dual's mix, to a plan: error diffusion.
+/* rounding.c - rounds the fractional plan, the dual's mix, to a plan by error diffusion.
  *
- * Most contexts get the same candidate in every plan of the mix. The others are assigned one after the other: each
- * takes the candidate of one of the plans, the one that brings the running difference between what is placed in each
- * knapsack and what the mix would place there closest to zero.
+ * Most contexts have the same candidate in every plan of the mix. The others are assigned one after another: each takes
+ * the candidate of one of the plans, such that the running difference between placed bytes and the mix's bytes in each
+ * knapsack stays closest to zero.
  */
 #include "planner/incumbent.h"
 
@@ -10,9 +10,9 @@
 
 #include <math.h>
 
-enum { UNASSIGNED = -2 }; // as a knapsack
+enum { UNASSIGNED = -2 }; // a value of candidate.knapsack
 
-/* Picks among the candidates that the plans give one context. error (D): the running differences in bytes. */
+/* Chooses among a context's candidates in the plans. error (D): the running differences in bytes. */
 static struct candidate diffuse(const struct incumbent *x, const struct candidate *of, double *error)
 {
     const struct dual *dual = x->dual;
@@ -39,7 +39,7 @@ static struct candidate diffuse(const struct incumbent *x, const struct candidat
     return of[best];
 }
 
-/* The points that the plans of the mix give one context; returns whether they are all the same. */
+/* Finds a context's points in the plans of the mix. Are they all the same? */
 static bool plan_points(const struct incumbent *x, int context, int64_t *point)
 {
     const struct hull_chunk *c = hull_chunk_of(x->h, context);
@@ -53,7 +53,7 @@ static bool plan_points(const struct incumbent *x, int context, int64_t *point)
     return same;
 }
 
-/* Assigns the contexts of a chunk on which the plans agree. */
+/* Assigns the contexts of a chunk on which all plans agree. */
 static void assign_chunk(void *arg, int chunk)
 {
     struct incumbent *x = arg;

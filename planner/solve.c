@@ -1,7 +1,7 @@
 /* solve.c - the certified solver: hulls, dual, rounding, repair, local search, pair search, branch and bound.
  *
- * The searches run up to SEARCH_MAX contexts, branch and bound up to EXACT_MAX, or further when more work than usual is
- * asked for. Most small problems need it for a moment only, so it has a first try before pair search, which takes
+ * The searches run for up to SEARCH_MAX contexts, branch and bound for up to EXACT_MAX, or SEARCH_MAX with extra work.
+ * Most small problems need branch and bound only for a moment, so it has a first try before pair search, which takes
  * longer.
  */
 #include "planner/branch.h"
@@ -15,7 +15,7 @@
 
 enum { SEARCH_MAX = 20000, EXACT_MAX = 200 };
 enum { PAIR_WORK = 49152, FIRST_EXACT_WORK = 25000, EXACT_WORK = 225000 };
-enum { SEARCH_PLACES = 4 * SEARCH_MAX }; // contexts times tiers, likewise
+enum { SEARCH_PLACES = 4 * SEARCH_MAX }; // largest number of contexts * tiers for the searches
 
 static void give_plan(struct plan *plan, const struct incumbent *x)
 {
@@ -27,7 +27,7 @@ static void give_plan(struct plan *plan, const struct incumbent *x)
     plan->objective = incumbent_objective(x);
 }
 
-/* Improves an incumbent with about as much work more than usual. *optimal: no plan is better. */
+/* Improves an incumbent, with `more` extra work. *optimal: no plan is better. */
 static int improve(struct incumbent *x, const struct plan_problem *problem, int64_t more, bool *optimal,
                    struct err *err)
 {
@@ -87,7 +87,7 @@ int plan_solve(struct plan *plan, const struct plan_problem *problem, enum plan_
                                       : plan_greedy(plan, problem, solver, err);
     for (int t = 0; t < problem->n_tiers; t++)
         plan->price[t] = h.knapsack.of[t] < 0 ? 0 : dual.price[h.knapsack.of[t]];
-    /* The sums that make the bound are compensated; the rounding error left in them is far below this. */
+    /* The bound comes from compensated sums, whose rounding error is far below this margin. */
     plan->upper_bound = dual.bound + 64 * 0x1p-52 * fabs(dual.bound);
     dual_release(&dual);
     hull_release(&h);

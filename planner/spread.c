@@ -1,4 +1,5 @@
-/* spread.c - first the contexts that wish for a tier, then the others by falling bytes, then those that fit nowhere. */
+/* spread.c - places the contexts that wish for a tier, then the others by falling bytes, then those that fit nowhere.
+ * */
 #include "planner/spread.h"
 
 #include "planner/candidate.h"
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A context that its kind places. */
+/* A context that the plan of kinds stores. */
 struct item {
     int64_t bytes;
     int context, kind, wish;
@@ -16,10 +17,10 @@ struct item {
 struct spreading {
     const struct spread *s;
     struct knapsacks knapsack;
-    int64_t free[PLAN_TIERS]; // of the knapsacks
+    int64_t free[PLAN_TIERS]; // of each knapsack
     struct item *item;
     int n;
-    struct plan_candidates all, of_kinds; // of a context in both problems
+    struct plan_candidates all, of_kinds; // of one context, in both problems
     struct sum objective;
 };
 
@@ -34,7 +35,7 @@ static int large_and_wishing_first(const void *a, const void *b)
     return x->context - y->context;
 }
 
-/* Does a tier have so many bytes free? */
+/* Does a tier have this many free bytes? */
 static bool has_free(const struct spreading *g, int tier, int64_t bytes)
 {
     int d = g->knapsack.of[tier];
@@ -52,7 +53,7 @@ static void put(struct spreading *g, struct plan *plan, const struct item *m, in
         g->free[d] -= m->bytes;
 }
 
-/* The tier of a kind that an item fits most tightly; -1: none has that much free. */
+/* The wished tier, or the tier of the kind that is left with the fewest free bytes; -1: the item fits on none. */
 static int tightest(const struct spreading *g, const struct item *m)
 {
     int best = -1;
@@ -68,7 +69,7 @@ static int tightest(const struct spreading *g, const struct item *m)
     return best;
 }
 
-/* Where a context is worth most of what is free now. */
+/* A context's most useful placement that fits now. */
 static struct plan_placement best_free(const struct spreading *g)
 {
     const struct plan_problem *p = g->s->problem;
@@ -82,7 +83,7 @@ static struct plan_placement best_free(const struct spreading *g)
     return best;
 }
 
-/* Places a context that does not get what its kind promised, on `tier` or, -1, anywhere; counts what that costs. */
+/* Places a context that does not get its planned value, on `tier` or (-1) anywhere, and corrects the objective. */
 static void put_otherwise(struct spreading *g, struct plan *plan, struct item *m, int tier)
 {
     struct plan_placement *at = &plan->placement[m->context], promised = { at->config, m->kind };
@@ -97,7 +98,7 @@ static void put_otherwise(struct spreading *g, struct plan *plan, struct item *m
         put(g, plan, m, at->tier);
 }
 
-/* Lists the contexts that are placed, with their bytes. */
+/* Lists the stored contexts with their bytes. */
 static void list_items(struct spreading *g, const struct plan *plan)
 {
     for (int i = 0; i < plan->n_contexts; i++) {

@@ -1,14 +1,14 @@
-/* subproblem.c - evaluating L, cutting planes, and reduced-cost fixing. */
+/* subproblem.c - evaluates L; cutting planes; reduced-cost fixing. */
 #include "planner/subproblem.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CALL_OPTIONS = 64 }; // what an evaluation costs besides its options, counted in options
+enum { CALL_OPTIONS = 64 }; // fixed cost of an evaluation, in options
 
-static const double good_enough = 0.1; // share of a bound's distance from the goal that need not be won
-static const double smoothing = 0.3;   // how far a query is from the master's minimum towards the best prices so far
+static const double good_enough = 0.1; // share of (bound - target) that need not be closed
+static const double smoothing = 0.3;   // weight of the best prices so far in a query; the rest is the master's minimum
 static const double min_weight = 1e-9;
 
 int subproblem_init(struct subproblem *s, int n_contexts, int n_options)
@@ -62,9 +62,9 @@ void bound_release(struct bound *b)
 
 /* ---- one evaluation ---------------------------------------------------------- */
 
-/* The best of a context's options on its side. The prices begin with 0, that of options without a knapsack. */
-static int best_option(const struct subproblem *s, int i, const struct part *side, const double *price_after_none,
-                       double *value)
+/* A context's best option on its side. price_after_none begins with 0, the price of options without a knapsack. */
+static int best_option(const struct subproblem *s, int i, const struct subproblem_side *side,
+                       const double *price_after_none, double *value)
 {
     double max = -HUGE_VAL;
     int best = -1;
@@ -72,7 +72,7 @@ static int best_option(const struct subproblem *s, int i, const struct part *sid
     for (int k = s->first[i]; k < s->first[i + 1]; k++) {
         const struct option *o = &s->option[k];
         double v = o->utility - price_after_none[o->knapsack + 1] * o->bytes;
-        if (i == side->context && !part_has(side, o))
+        if (i == side->context && !side_has(side, o))
             continue;
         best = v > max ? k : best;
         max = v > max ? v : max;
@@ -81,7 +81,7 @@ static int best_option(const struct subproblem *s, int i, const struct part *sid
     return best;
 }
 
-double subproblem_evaluate(const struct subproblem *s, const struct part *side, struct cut *cut,
+double subproblem_evaluate(const struct subproblem *s, const struct subproblem_side *side, struct cut *cut,
                            struct search_state *state)
 {
     double price[PLAN_TIERS + 1] = { 0 }, demand[PLAN_TIERS + 1] = { 0 };
@@ -104,7 +104,7 @@ double subproblem_evaluate(const struct subproblem *s, const struct part *side, 
     }
     cut->utility = utility;
     state->options -= s->first[s->n] + CALL_OPTIONS;
-    if (min_free >= 0 && utility > state->goal)
+    if (min_free >= 0 && utility > state->target)
         state->found(state->arg, s, cut);
     return value;
 }
@@ -129,7 +129,7 @@ static double value_of(const struct cut *cut, int n_knapsacks)
     return value;
 }
 
-/* The master measures prices in units of the highest. */
+/* Appends a cut to the master, which measures prices in units of max_price. */
 static int append_cut(struct search_state *state, const struct cut *cut, int n_knapsacks)
 {
     double slope[PLAN_TIERS];
@@ -139,7 +139,7 @@ static int append_cut(struct search_state *state, const struct cut *cut, int n_k
     return master_lp_append(&state->master, cut->utility, slope);
 }
 
-/* Keeps the cuts that have weight. */
+/* Keeps the cuts with weight. */
 static void keep_mix(struct bound *b, const struct master_lp *m)
 {
     int n = 0;
@@ -155,7 +155,8 @@ static void keep_mix(struct bound *b, const struct master_lp *m)
     b->n_cuts = n;
 }
 
-void subproblem_bound(const struct subproblem *s, const struct part *side, struct bound *b, struct search_state *state)
+void subproblem_bound(const struct subproblem *s, const struct subproblem_side *side, struct bound *b,
+                      struct search_state *state)
 {
     double unit[PLAN_TIERS];
     struct master_lp *m = &state->master;
@@ -166,7 +167,7 @@ void subproblem_bound(const struct subproblem *s, const struct part *side, struc
     b->value = HUGE_VAL;
     for (int k = 0; k < b->n_cuts; k++) {
         keep_best(b, &b->cut[k], value_of(&b->cut[k], s->n_knapsacks));
-        if (b->value <= state->goal || append_cut(state, &b->cut[k], s->n_knapsacks))
+        if (b->value <= state->target || append_cut(state, &b->cut[k], s->n_knapsacks))
             return;
     }
     if (b->n_cuts)
@@ -177,10 +178,10 @@ void subproblem_bound(const struct subproblem *s, const struct part *side, struc
             cut->price[d] =
                 m->n_cuts ? (1 - smoothing) * m->at[d] * state->max_price[d] + smoothing * b->price[d] : b->price[d];
         keep_best(b, cut, subproblem_evaluate(s, side, cut, state));
-        if (b->value <= state->goal || append_cut(state, cut, s->n_knapsacks))
+        if (b->value <= state->target || append_cut(state, cut, s->n_knapsacks))
             break;
         master_lp_solve(m);
-        if (b->value - m->theta <= good_enough * (b->value - state->goal))
+        if (b->value - m->theta <= good_enough * (b->value - state->target))
             break;
     }
     keep_mix(b, m);
@@ -188,13 +189,13 @@ void subproblem_bound(const struct subproblem *s, const struct part *side, struc
 
 /* ---- reduced-cost fixing ------------------------------------------------------------ */
 
-/* What an option must not lose to be kept. */
+/* The rule by which options are kept. */
 struct fixing {
-    const struct part *side;
+    const struct subproblem_side *side;
     double price_after_none[PLAN_TIERS + 1], max_loss;
 };
 
-/* Moves the options of context i that are kept to number `to` and up; returns how many. */
+/* Moves the kept options of context i to number `to` and up. Returns their number. */
 static int keep_options(struct subproblem *s, int i, const struct fixing *f, int to)
 {
     double best;
@@ -205,7 +206,7 @@ static int keep_options(struct subproblem *s, int i, const struct fixing *f, int
         const struct option o = s->option[k];
         double value = o.utility - f->price_after_none[o.knapsack + 1] * o.bytes;
         bool fits = o.knapsack < 0 || o.bytes <= s->left[o.knapsack];
-        if (fits && best - value <= f->max_loss && (i != f->side->context || part_has(f->side, &o)))
+        if (fits && best - value <= f->max_loss && (i != f->side->context || side_has(f->side, &o)))
             s->option[to + n++] = o;
     }
     return n;
@@ -219,9 +220,9 @@ static void decide(struct subproblem *s, int context, const struct option *o)
         s->left[o->knapsack] -= o->bytes;
 }
 
-bool subproblem_tighten(struct subproblem *s, const struct part *side, const struct bound *b, double goal)
+bool subproblem_tighten(struct subproblem *s, const struct subproblem_side *side, const struct bound *b, double target)
 {
-    struct fixing fixing = { .side = side, .max_loss = b->value - goal };
+    struct fixing fixing = { .side = side, .max_loss = b->value - target };
     int n = 0, to = 0;
 
     memcpy(fixing.price_after_none + 1, b->price, (size_t)s->n_knapsacks * sizeof(*b->price));

@@ -1,4 +1,4 @@
-/* sum.h - a sum of millions of terms of either sign, compensated for what rounding drops (Kahan 1965). */
+/* sum.h - a compensated sum, for millions of terms of either sign (Kahan 1965). */
 #ifndef EVP_SUM_H
 #define EVP_SUM_H
 

@@ -1,21 +1,22 @@
-/* utility.h - what a placement is worth: the one definition of TTFT and utility, for evp-score's tables, evp-plan and
- * live plans. Inline, because a plan asks for every candidate of every context.
+/* utility.h - the one definition of TTFT and utility, for evp-score's tables, evp-plan and live plans. Inline, because
+ * planning calls it for every candidate of every context.
  *
  *     on a tier      TTFT = read + decompress + question
  *     recomputed     TTFT = prefill + question, quality 1
  *     utility = (alpha * quality - TTFT - slo_weight * lateness) * frequency
  *
- * Times are in seconds, and so is utility: alpha is how many a quality of 1 is worth, slo_weight how many an expected
- * second of lateness costs besides. How long a tier takes to read so many bytes is tier_read_s() of
- * formats/tiers.h, and how far that spreads tier_read_sd_s().
+ * Times and utility are in seconds: a quality of 1 is worth alpha seconds, an expected second of lateness costs
+ * slo_weight seconds. The time to read from a tier is tier_read_s() of formats/tiers.h, its standard deviation
+ * tier_read_sd_s().
  *
- * Lateness is how much later than slo_ttft_s the first token is expected to come. With a TTFT that is normal, of mean m
- * and standard deviation s, and z = (m - slo_ttft_s) / s,
+ * Lateness is the expected time of the first token beyond slo_ttft_s. For a normal TTFT with mean m and standard
+ * deviation s, and z = (m - slo_ttft_s) / s,
  *
  *     lateness = E max(0, TTFT - slo_ttft_s) = (m - slo_ttft_s) * Phi(z) + s * phi(z)
  *
- * in closed form, s from the spread of the tier's reads and of the context's measured prefills and questions, Phi and
- * phi being the normal distribution's function and density; max(0, m - slo_ttft_s) where s is 0.
+ * Phi and phi are the distribution function and density of the standard normal distribution; s comes from the spread of
+ * the tier's reads and of the context's measured prefills and questions. Where s is 0, lateness is
+ * max(0, m - slo_ttft_s).
  */
 #ifndef EVP_UTILITY_H
 #define EVP_UTILITY_H
@@ -25,14 +26,14 @@
 #include <math.h>
 #include <stdint.h>
 
-/* What a plan is for. */
+/* The weights of quality, TTFT and lateness. */
 struct plan_goal {
     double alpha;      // seconds of TTFT that a quality of 1 is worth
-    double slo_ttft_s; // the TTFT that is promised, in seconds
-    double slo_weight; // seconds of TTFT that an expected second beyond it is worth; 0: nothing is promised
+    double slo_ttft_s; // the promised TTFT, in seconds
+    double slo_weight; // seconds of TTFT that an expected second of lateness costs; 0: nothing is promised
 };
 
-/* Seconds to the first token. decompress_s NAN, not known, counts as 0. */
+/* Seconds to the first token. decompress_s NAN (unknown) counts as 0. */
 static inline double ttft_stored(double read_s, double decompress_s, double question_s)
 {
     return read_s + (isnan(decompress_s) ? 0 : decompress_s) + question_s;
@@ -46,7 +47,7 @@ static inline double ttft_recomputed(double prefill_s, double question_s)
 /* Expected seconds beyond slo_ttft_s, as above. sd_s 0: the TTFT is certain. */
 static inline double lateness(double ttft_s, double sd_s, double slo_ttft_s)
 {
-    const double far = 8; // deviations: beyond, what the normal distribution adds is below 1e-16 of one
+    const double far = 8; // standard deviations; beyond, the correction is below 1e-16 of one
     double over = ttft_s - slo_ttft_s;
 
     if (fabs(over) >= far * sd_s)
@@ -55,7 +56,7 @@ static inline double lateness(double ttft_s, double sd_s, double slo_ttft_s)
     return over * normal_cdf(z) + sd_s * normal_density(z);
 }
 
-/* sd_s: the standard deviation of the TTFT, 0 where it is not known. */
+/* sd_s: the standard deviation of the TTFT; 0: unknown. */
 static inline double utility(const struct plan_goal *goal, double quality, double ttft_s, double sd_s, double frequency)
 {
     double late = goal->slo_weight > 0 ? goal->slo_weight * lateness(ttft_s, sd_s, goal->slo_ttft_s) : 0;
@@ -69,14 +70,14 @@ static inline double utility_recomputed(const struct plan_goal *goal, double ttf
     return utility(goal, 1, ttft_s, sd_s, frequency);
 }
 
-/* The standard deviation of a sum of two times that do not depend on each other: of reading and question, or of prefill
- * and question. How far decompression spreads is not known. */
+/* The standard deviation of the sum of two independent times: reading and question, or prefill and question. The spread
+ * of decompression is unknown. */
 static inline double sd_of_sum(double a_s, double b_s)
 {
     return sqrt(a_s * a_s + b_s * b_s);
 }
 
-/* Recomputing a context that is pinned to a tier: worth so little that a plan does it only when the pins do not fit. */
+/* The utility of recomputing a pinned context: so low that a plan does it only when the pins do not fit. */
 static inline double utility_unpinned(double recomputed)
 {
     return recomputed - 1e6 * (1 + fabs(recomputed));

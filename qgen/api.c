@@ -1,5 +1,5 @@
-/* api.c - a fixed number of slots, each with at most one request: waiting for its time, in flight, or free. One thread
- * sends what is due, waits for one reply, decides about it (api_judge), and begins again until nothing is left.
+/* api.c - a fixed number of slots, each free, or with one request that waits for its time or is in flight. One thread
+ * sends due requests, waits for one reply, judges it (api_judge), and repeats until nothing is left.
  */
 #include "qgen/api.h"
 
@@ -15,23 +15,23 @@ enum {
     MAX_REPLY = 4 << 20, /* bytes; a thousand questions have 200 KB */
     MIN_SILENT = 3,      /* contexts without a reply in a row before the service counts as gone */
     MIN_REFUSED = 3,     /* contexts refused in a row in the same words before the service refuses all */
-    FULL_TRIES = 2,      /* with all that a request may use, of a service that has not answered yet */
+    FULL_TRIES = 2,      /* tries with all features, while the service has not answered yet */
 };
 
 /* A request and its state. */
 struct slot {
     enum { SLOT_FREE, SLOT_DUE, SLOT_FLYING } state;
-    int context, part;
+    int context, slice;
     int tries;
     unsigned use;  // of the last try, bits of enum prompt_use
-    unsigned less; // what the next try leaves out besides what the run leaves out
+    unsigned less; // features that the next try leaves out in addition to the run's
     double due;    // clock_now() when it may be sent
 };
 
 /* A context that is being asked about. */
 struct asking {
-    struct question_list *part; // (n_parts)
-    int n_parts, n_open;        // n_open: parts without their questions yet
+    struct question_list *slice; // (n_slices)
+    int n_slices, n_open;        // n_open: slices without their questions yet
     bool failed;
 };
 
@@ -42,14 +42,14 @@ struct run {
     struct api_totals *totals;
     struct http *http;
     char *url;
-    struct slot *slot;           // (concurrency)
-    struct asking *asking;       // (contexts->n)
-    int next_context, next_part; // the next request to make
-    unsigned use;                // what requests use, as far as the service is known to have it
-    bool answered;               // the service has given questions
-    int silent;                  // contexts that failed without a reply since the last reply
-    char refusal[512];           // the last refusal
-    int n_refused;               // contexts refused in these words since the last answer
+    struct slot *slot;            // (concurrency)
+    struct asking *asking;        // (contexts->n)
+    int next_context, next_slice; // the next request to make
+    unsigned use;                 // features that requests use: all but those that the service is known to lack
+    bool answered;                // the service has given questions
+    int silent;                   // contexts that failed without a reply since the last reply
+    char refusal[512];            // the last refusal
+    int n_refused;                // contexts refused in the same words since the last answer
     struct rng rng;
 };
 
@@ -105,35 +105,34 @@ static int asking_open(struct run *r, int context, struct err *err)
 {
     struct asking *a = &r->asking[context];
 
-    a->n_parts = prompt_parts(strlen(r->contexts->at[context].text), r->api->window, r->api->per_context);
-    a->part = calloc((size_t)a->n_parts, sizeof(*a->part));
-    if (!a->part)
+    a->n_slices = prompt_slices(strlen(r->contexts->at[context].text), r->api->window, r->api->per_context);
+    a->slice = calloc((size_t)a->n_slices, sizeof(*a->slice));
+    if (!a->slice)
         return err_nomem(err);
-    for (int p = 0; p < a->n_parts; p++)
-        a->n_open += prompt_share(r->api->per_context, p, a->n_parts) > 0;
+    for (int p = 0; p < a->n_slices; p++)
+        a->n_open += prompt_share(r->api->per_context, p, a->n_slices) > 0;
     return 0;
 }
 
 static void asking_close(struct asking *a)
 {
-    for (int p = 0; a->part && p < a->n_parts; p++)
-        question_list_release(&a->part[p]);
-    free(a->part);
-    a->part = NULL;
+    for (int p = 0; a->slice && p < a->n_slices; p++)
+        question_list_release(&a->slice[p]);
+    free(a->slice);
+    a->slice = NULL;
 }
 
-/* All parts have their questions: they become one list in the order of the text, with at most as many as were asked
- * for. */
+/* All slices have their questions: makes one list in the order of the text, with at most the number asked for. */
 static int finish_context(struct run *r, int context, struct err *err)
 {
     struct asking *a = &r->asking[context];
     struct question_list all = { 0 };
     int code = 0;
 
-    for (int p = 0; p < a->n_parts && !code; p++) {
-        question_list_cut(&a->part[p], prompt_share(r->api->per_context, p, a->n_parts));
-        for (int q = 0; q < a->part[p].n && !code; q++)
-            code = question_list_add(&all, a->part[p].at[q].text, strlen(a->part[p].at[q].text), (size_t)p, err);
+    for (int p = 0; p < a->n_slices && !code; p++) {
+        question_list_cut(&a->slice[p], prompt_share(r->api->per_context, p, a->n_slices));
+        for (int q = 0; q < a->slice[p].n && !code; q++)
+            code = question_list_add(&all, a->slice[p].at[q].text, strlen(a->slice[p].at[q].text), (size_t)p, err);
     }
     asking_close(a);
     if (!code)
@@ -154,20 +153,20 @@ static void fail_context(struct run *r, int context, const struct err *why)
 
 /* ---- requests ----------------------------------------------------------- */
 
-/* Gives the slot the next request; leaves it free when there is none. */
+/* Gives the slot the next request, if there is one. */
 static int take_next(struct run *r, struct slot *s, struct err *err)
 {
-    for (; r->next_context < r->contexts->n; r->next_context++, r->next_part = 0) {
+    for (; r->next_context < r->contexts->n; r->next_context++, r->next_slice = 0) {
         struct asking *a = &r->asking[r->next_context];
         if (!r->wanted[r->next_context] || a->failed)
             continue;
-        if (r->next_part == 0 && asking_open(r, r->next_context, err))
+        if (r->next_slice == 0 && asking_open(r, r->next_context, err))
             return err->code;
-        while (r->next_part < a->n_parts && !prompt_share(r->api->per_context, r->next_part, a->n_parts))
-            r->next_part++;
-        if (r->next_part == a->n_parts)
+        while (r->next_slice < a->n_slices && !prompt_share(r->api->per_context, r->next_slice, a->n_slices))
+            r->next_slice++;
+        if (r->next_slice == a->n_slices)
             continue;
-        *s = (struct slot){ .state = SLOT_DUE, .context = r->next_context, .part = r->next_part++ };
+        *s = (struct slot){ .state = SLOT_DUE, .context = r->next_context, .slice = r->next_slice++ };
         return 0;
     }
     return 0;
@@ -176,12 +175,12 @@ static int take_next(struct run *r, struct slot *s, struct err *err)
 static int send_request(struct run *r, struct slot *s, struct err *err)
 {
     const char *text = r->contexts->at[s->context].text;
-    int n_parts = r->asking[s->context].n_parts;
-    struct text_part part = prompt_part(text, strlen(text), s->part, n_parts);
+    int n_slices = r->asking[s->context].n_slices;
+    struct text_slice slice = prompt_slice(text, strlen(text), s->slice, n_slices);
     struct prompt prompt = { .model = r->api->model,
-                             .text = text + part.at,
-                             .n = part.n,
-                             .questions = prompt_share(r->api->per_context, s->part, n_parts),
+                             .text = text + slice.at,
+                             .n = slice.n,
+                             .questions = prompt_share(r->api->per_context, s->slice, n_slices),
                              .use = r->use & ~s->less,
                              .effort = r->api->effort };
     struct buf body = { 0 };
@@ -197,7 +196,7 @@ static int send_request(struct run *r, struct slot *s, struct err *err)
     return code;
 }
 
-/* Sends what is due. *wait: seconds until the next request is due; *busy: is any slot in use? */
+/* Sends due requests. *wait: seconds until the next request is due; *busy: is any slot in use? */
 static int send_due(struct run *r, double *wait, bool *busy, struct err *err)
 {
     double now = clock_now();
@@ -207,7 +206,7 @@ static int send_due(struct run *r, double *wait, bool *busy, struct err *err)
     for (int i = 0; i < r->api->concurrency; i++) {
         struct slot *s = &r->slot[i];
         if (s->state == SLOT_DUE && r->asking[s->context].failed)
-            s->state = SLOT_FREE; /* another part of its context failed meanwhile */
+            s->state = SLOT_FREE; /* another slice of its context failed meanwhile */
         if (s->state == SLOT_FREE && take_next(r, s, err))
             return err->code;
         if (s->state == SLOT_DUE && s->due <= now && send_request(r, s, err))
@@ -229,8 +228,8 @@ static void send_again(const struct run *r, struct slot *s, double delay, const 
     s->due = clock_now() + delay;
 }
 
-/* The response format to do without, when the service fails and does not say why: the one in use, from the third try on
- * and only before the first answer. 0: none. */
+/* The response format to leave out when the service fails without saying why: the one in use, from the third try on and
+ * only before the first answer. 0: none. */
 static unsigned format_to_leave(const struct run *r, const struct slot *s, const struct http_reply *reply)
 {
     bool failed = reply->outcome == HTTP_REPLIED && reply->status >= 500;
@@ -264,7 +263,7 @@ static int take_questions(struct run *r, struct slot *s, const struct http_reply
     struct asking *a = &r->asking[s->context];
     struct reply_body body = { buf_str(&reply->body), reply->body.n, r->api->key };
     struct err why;
-    int code = reply_read(&a->part[s->part], (size_t)s->part, &r->totals->usage, &body, &why);
+    int code = reply_read(&a->slice[s->slice], (size_t)s->slice, &r->totals->usage, &body, &why);
 
     r->silent = 0;
     if (code == ERR_FORMAT)
@@ -273,14 +272,14 @@ static int take_questions(struct run *r, struct slot *s, const struct http_reply
     if (code)
         return err_set(err, why.code, "%s", why.msg);
     if (!r->answered)
-        r->use &= s->use; /* without what was left out when it failed */
+        r->use &= s->use; /* without the features left out after failures */
     r->answered = true;
     r->n_refused = 0;
     return --a->n_open == 0 ? finish_context(r, s->context, err) : 0;
 }
 
-/* The service refuses to answer about a context. Refusals in the same words, one after the other, are about the model's
- * name, the account or the address. */
+/* The service refuses to answer about a context. Several refusals in a row in the same words concern the model's name,
+ * the account or the address. */
 static int take_refusal(struct run *r, struct slot *s, const struct http_reply *reply, const struct err *why,
                         struct err *err)
 {
@@ -300,7 +299,7 @@ static int take_refusal(struct run *r, struct slot *s, const struct http_reply *
                    r->n_refused);
 }
 
-/* Asks again at once, without what the service complains about; later requests do without it too. */
+/* Asks again at once without the feature that the service complains about; later requests leave it out too. */
 static void ask_less(struct run *r, struct slot *s, const struct http_reply *reply, struct err *why)
 {
     static const char *const name[] = { [PROMPT_SCHEMA] = "a JSON schema",
@@ -310,7 +309,7 @@ static void ask_less(struct run *r, struct slot *s, const struct http_reply *rep
     struct reply_body body = { buf_str(&reply->body), reply->body.n, NULL };
     unsigned refused = reply_refuses(&body, s->use);
 
-    err_wrap(why, "the service does not take %s", name[refused]);
+    err_wrap(why, "the service does not support %s", name[refused]);
     r->use &= ~refused;
     s->tries--;
     send_again(r, s, 0, why);

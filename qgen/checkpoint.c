@@ -1,5 +1,5 @@
-/* checkpoint.c - reads FILE, then FILE.part, into one answer per context: an answer about another text of a context
- * replaces the one before. New answers are appended to FILE.part and flushed line by line. */
+/* checkpoint.c - reads FILE, then FILE.part, into one answer per context: a later answer, about another text of the
+ * context, replaces an earlier one. New answers are appended to FILE.part and flushed line by line. */
 #include "qgen/checkpoint.h"
 
 #include "base/array.h"
@@ -19,7 +19,7 @@ static const size_t max_part = (size_t)1 << 30; /* bytes */
 
 /* ---- answers in memory -------------------------------------------------- */
 
-/* The answer of that id, added when there was none; NULL without memory. */
+/* The answer of that id, added if missing; NULL: out of memory. */
 static struct checkpoint_answer *answer_of(struct checkpoint *c, const char *id)
 {
     int i = map_add(&c->ids, id, strlen(id), NULL);
@@ -78,8 +78,8 @@ static int add_row(struct checkpoint *c, const struct json *row, struct err *err
     return context && digest && text ? add_question(c, context, digest, text, err) : 0;
 }
 
-/* A FILE that cannot be read, or that was made with another key, will be replaced like any output file. Only a lack of
- * memory is a failure. */
+/* A FILE that cannot be read, or that was made with another key, will be replaced like any output file. The only
+ * failure is to run out of memory. */
 static int read_finished(struct checkpoint *c, const char *file, const struct checkpoint_key *key, struct err *err)
 {
     struct rows_in in;
@@ -130,7 +130,7 @@ static int check_header(const struct checkpoint *c, const struct json *v, const 
                    c->path, model ? model : "?", json_real(json_get(v, "per_context")));
 }
 
-/* Reads the whole lines. *n_whole: how many bytes they are. */
+/* Reads the complete lines. *n_whole: their bytes. */
 static int read_lines(struct checkpoint *c, const struct buf *text, const struct checkpoint_key *key, size_t *n_whole,
                       struct err *err)
 {
@@ -193,7 +193,7 @@ static int lock_part(struct checkpoint *c, struct err *err)
         if (!c->f)
             return err_set(err, ERR_IO, "cannot write '%s': %s", c->path, strerror(errno));
         if (flock(fileno(c->f), LOCK_EX | LOCK_NB))
-            return err_set(err, ERR_IO, "another run writes to '%s'; wait for it, or write to another file", c->path);
+            return err_set(err, ERR_IO, "another run is writing '%s'; wait for it, or write to another file", c->path);
         if (is_current(c))
             return 0;
         fclose(c->f);

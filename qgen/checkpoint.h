@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-struct checkpoint_key { // the requests; answers to others are not used
+struct checkpoint_key { // identifies the requests; answers to other requests are not used
     const char *model;
     int per_context;
 };
@@ -38,22 +38,22 @@ struct checkpoint {
     } answers;
     char *path;      // FILE.part
     FILE *f;         // that file, at its end, locked
-    int n_malformed; // lines of it that were passed over
+    int n_malformed; // lines of it that were skipped
 };
 
-/* Reads FILE and FILE.part, and opens the latter for appending. Fails with ERR_FORMAT when FILE.part is another file or
- * was made with another key, and with ERR_IO while another run has it open. A last line that was cut is dropped; other
- * malformed lines are passed over. */
+/* Reads FILE and FILE.part, and opens the latter for appending. Fails with ERR_FORMAT when FILE.part is not a file of
+ * answers or was made with another key, and with ERR_IO while another run has it open. A cut last line is dropped;
+ * other malformed lines are skipped. */
 int checkpoint_open(struct checkpoint *c, const char *file, const struct checkpoint_key *key,
                     struct err *err) MUST_CHECK;
 
-/* Moves the answer about a context to *list; false when there is none. */
+/* Moves the answer about a context to *list; false: no answer. */
 bool checkpoint_take(struct checkpoint *c, const char *id, const char *digest, struct question_list *list);
 
 int checkpoint_add(struct checkpoint *c, const char *id, const char *digest, const struct question_list *list,
                    struct err *err) MUST_CHECK;
 
-void checkpoint_remove(struct checkpoint *c); // deletes FILE.part, since FILE is written
+void checkpoint_remove(struct checkpoint *c); // deletes FILE.part, once FILE is written
 void checkpoint_close(struct checkpoint *c);  // keeps FILE.part; zeroed is fine
 
 /* Adds to FILE's header the members by which checkpoint_open() recognises it. */

@@ -1,5 +1,5 @@
-/* offline.c - draws one question from each of n equal parts of the text: a kind at a time, over the part's segments in
- * random order, until one of them supports it. What some parts lack is drawn from the whole text afterwards.
+/* offline.c - draws one question from each of n equal slices of the text: a kind at a time, over the slice's segments
+ * in random order, until one of them supports it. Missing questions are then drawn from the whole text.
  */
 #include "qgen/offline.h"
 
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The kinds that a part tries in turn, until one of its segments supports the kind. Part p tries the kinds of row
- * (first + p) % N_TURNS. */
+/* The kinds that a slice tries in turn, until one of its segments supports the kind. Slice i tries the kinds of row
+ * (first + i) % N_TURNS. */
 static const enum source_kind turn[][SOURCE_KINDS] = {
     { SOURCE_REPEAT, SOURCE_AFTER, SOURCE_NEXT },
     { SOURCE_NUMBER, SOURCE_NAME, SOURCE_REPEAT, SOURCE_AFTER, SOURCE_NEXT },
@@ -24,17 +24,17 @@ struct sampler {
     struct source *source;
     struct question_list *list;
     struct rng *rng;
-    int *order;          // (n segments) indices, shuffled within each part
+    int *order;          // (n segments) indices, shuffled within each slice
     struct tried *tried; // (n segments)
 };
 
-/* What came of a segment. A kind that it did not support once, it never does: nothing is tried twice. */
+/* The results so far of a segment. It either supports a kind or not: nothing is tried twice. */
 struct tried {
     bool taken;
     unsigned char kinds; // bits
 };
 
-/* Asks about segment i, if it supports the kind. Like the functions below, it adds one question to the list or none. */
+/* Asks about segment i, if it supports the kind. This and the functions below add at most one question to the list. */
 static int try_segment(struct sampler *d, enum source_kind kind, int i, struct err *err)
 {
     struct buf text = { 0 };
@@ -63,7 +63,7 @@ static int try_kind(struct sampler *d, enum source_kind kind, int from, int to, 
     return 0;
 }
 
-/* From the segments order[from..to). */
+/* Tries kind[0], kind[1] ... on the segments order[from .. to). */
 static int draw(struct sampler *d, const enum source_kind *kind, int from, int to, struct err *err)
 {
     int before = d->list->n;
@@ -84,10 +84,10 @@ static void shuffle(struct sampler *d, int from, int to)
     }
 }
 
-/* The first segment that begins at or after the start of part p of n. */
-static int part_start(const struct source *s, int p, int n)
+/* The first segment that begins at or after the start of slice i of n. */
+static int slice_start(const struct source *s, int i, int n)
 {
-    double at = (double)s->begin + (double)(s->n - s->begin) * p / n;
+    double at = (double)s->begin + (double)(s->n - s->begin) * i / n;
     int from = s->first, to = s->segments.n;
 
     while (from < to) {
@@ -105,14 +105,14 @@ static int draw_all(struct sampler *d, int n, struct err *err)
     struct source *s = d->source;
     int first = (int)rng_below(d->rng, N_TURNS), before = d->list->n;
 
-    for (int p = 0; p < n; p++) {
-        int from = part_start(s, p, n), to = p + 1 < n ? part_start(s, p + 1, n) : s->segments.n;
+    for (int i = 0; i < n; i++) {
+        int from = slice_start(s, i, n), to = i + 1 < n ? slice_start(s, i + 1, n) : s->segments.n;
         shuffle(d, from, to);
-        if (draw(d, turn[(first + p) % N_TURNS], from, to, err))
+        if (draw(d, turn[(first + i) % N_TURNS], from, to, err))
             return err->code;
     }
     shuffle(d, s->first, s->segments.n);
-    for (int had = -1; d->list->n - before < n && d->list->n > had;) { /* until nothing is missing or nothing is left */
+    for (int had = -1; d->list->n - before < n && d->list->n > had;) { /* until enough or nothing more */
         had = d->list->n;
         if (draw(d, turn[0], s->first, s->segments.n, err))
             return err->code;

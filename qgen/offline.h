@@ -1,10 +1,10 @@
 /* offline.h - questions about a text, made from the text itself: no model, no network, any language.
  *
- * Each question quotes a few words that occur in the text once and asks for what belongs to them: the rest of the
- * sentence, the number or name that follows, the meaning of a term, the contents of a section. Without the passage it
- * cannot be answered, so the answer shows when the passage is gone. The text is divided into as many equal parts as
- * questions are wanted, and each part gives one. Where a part has nothing to ask about (a table, a repeated form),
- * other parts give more.
+ * Each question quotes a few words that occur in the text once and asks for something that belongs to them: the rest of
+ * the sentence, the number or name that follows, the meaning of a term, the contents of a section. It cannot be
+ * answered without the passage, so the answer shows when the passage is gone. The text is divided into n equal slices,
+ * and each slice gives one question. Where a slice has nothing to ask about (a table, a repeated form), other slices
+ * give more.
  *
  * Instructions that open a prompt template ("You are given a report ...") and the labels of a form that repeats
  * ("Question:", "Passage 3:") are never asked about.

@@ -1,4 +1,4 @@
-/* prompt.c - the wording of the request, and the arithmetic of its parts. */
+/* prompt.c - the wording of the request, and the arithmetic of slices. */
 #include "qgen/prompt.h"
 
 #include "base/json.h"
@@ -9,8 +9,8 @@ enum {
     BYTES_PER_TOKEN = 4,
     PROMPT_TOKENS = 400,  /* more than the instructions and any chat template need */
     QUESTION_TOKENS = 60, /* of the reply: a long question with its JSON */
-    MIN_PART = 256,       /* tokens of text, however small the window */
-    MAX_SLACK = 200,      /* bytes by which a part may grow to be cut at white space */
+    MIN_SLICE = 256,      /* tokens of text, for any window */
+    MAX_SLACK = 200,      /* bytes by which a slice may grow to be cut at white space */
 };
 
 static const char instructions[] =
@@ -83,10 +83,10 @@ void prompt_request(struct buf *out, const struct prompt *p)
     buf_release(&user);
 }
 
-int prompt_parts(size_t n_text, int window, int questions)
+int prompt_slices(size_t n_text, int window, int questions)
 {
     size_t taken = PROMPT_TOKENS + QUESTION_TOKENS * (size_t)questions;
-    size_t tokens = (size_t)window > taken + MIN_PART ? (size_t)window - taken : MIN_PART;
+    size_t tokens = (size_t)window > taken + MIN_SLICE ? (size_t)window - taken : MIN_SLICE;
     size_t max = tokens * BYTES_PER_TOKEN - MAX_SLACK;
 
     return (int)((n_text + max - 1) / max);
@@ -107,15 +107,15 @@ static size_t cut_before(const char *text, size_t n, size_t at)
     return at;
 }
 
-struct text_part prompt_part(const char *text, size_t n, int p, int parts)
+struct text_slice prompt_slice(const char *text, size_t n, int i, int n_slices)
 {
-    size_t from = cut_before(text, n, n / (size_t)parts * (size_t)p);
-    size_t to = p + 1 == parts ? n : cut_before(text, n, n / (size_t)parts * (size_t)(p + 1));
+    size_t from = cut_before(text, n, n / (size_t)n_slices * (size_t)i);
+    size_t to = i + 1 == n_slices ? n : cut_before(text, n, n / (size_t)n_slices * (size_t)(i + 1));
 
-    return (struct text_part){ .at = from, .n = to - from };
+    return (struct text_slice){ .at = from, .n = to - from };
 }
 
-int prompt_share(int n, int p, int parts)
+int prompt_share(int n, int i, int n_slices)
 {
-    return (int)((long long)n * (p + 1) / parts - (long long)n * p / parts);
+    return (int)((long long)n * (i + 1) / n_slices - (long long)n * i / n_slices);
 }

@@ -1,6 +1,6 @@
-/* prompt.h - the request that asks a model for questions, and the parts of a text that is too long for its window.
+/* prompt.h - the request that asks a model for questions, and the slices of a text that is too long for its window.
  *
- * Parts are equal, cover the text without overlap, and share the questions out evenly. */
+ * Slices are equal, cover the text without overlap, and share the questions evenly. */
 #ifndef EVP_PROMPT_H
 #define EVP_PROMPT_H
 
@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-/* What a request asks of the service besides an answer; services lack one or the other. */
+/* Features of the service that a request uses; some services lack some of them. */
 enum prompt_use {
     PROMPT_SCHEMA = 1, // response_format json_schema: the server holds the model to the schema
     PROMPT_JSON = 2,   // response_format json_object, where PROMPT_SCHEMA is not used
@@ -27,18 +27,18 @@ struct prompt {
 /* Adds the body of a chat completion request. */
 void prompt_request(struct buf *out, const struct prompt *p);
 
-struct text_part {
+struct text_slice {
     size_t at, n;
 };
 
-/* How many parts a text of n bytes needs for a model that takes `window` tokens; at least 1 for a text that is not
- * empty. The instructions and the reply with its questions need some of the window. A token counts as 4 bytes. */
-int prompt_parts(size_t n_text, int window, int questions);
+/* The number of slices of a text of n_text bytes for a model with a window of `window` tokens; at least 1 for a text
+ * that is not empty. Instructions and reply take some of the window. A token counts as 4 bytes. */
+int prompt_slices(size_t n_text, int window, int questions);
 
-/* Part p of `parts` equal ones, cut at white space or at least between two characters. */
-struct text_part prompt_part(const char *text, size_t n, int p, int parts);
+/* Slice i of n_slices equal ones, cut at white space or at least between two characters. */
+struct text_slice prompt_slice(const char *text, size_t n, int i, int n_slices);
 
-/* How many of n questions part p is asked for: they add up to n, and 0 where there are more parts than questions. */
-int prompt_share(int n, int p, int parts);
+/* The number of questions, of n in all, to ask about slice i; 0 for some if there are more slices than questions. */
+int prompt_share(int n, int i, int n_slices);
 
 #endif

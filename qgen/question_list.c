@@ -1,5 +1,4 @@
-/* question_list.c - an array in order of arrival, and a set of keys that tells two wordings of one question apart from
- * two questions. */
+/* question_list.c - an array in order of arrival, and a set of keys: two wordings of one question have the same key. */
 #include "qgen/question_list.h"
 
 #include "base/array.h"
@@ -24,7 +23,7 @@ void text_flatten(struct buf *out, const char *text, size_t n)
         out->at[--out->n] = '\0';
 }
 
-/* What two wordings of one question share: letters and digits. Bytes of other scripts count as letters. */
+/* Two wordings of one question share letters and digits. Bytes of other scripts count as letters. */
 static void add_key(struct buf *key, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -35,7 +34,8 @@ static void add_key(struct buf *key, const char *text, size_t n)
 }
 
 /* Moves the text out of *flat, if the list does not have the question yet. */
-static int add_new(struct question_list *list, struct buf *flat, const struct buf *key, size_t place, struct err *err)
+static int add_new(struct question_list *list, struct buf *flat, const struct buf *key, size_t position,
+                   struct err *err)
 {
     bool is_new;
 
@@ -44,13 +44,13 @@ static int add_new(struct question_list *list, struct buf *flat, const struct bu
     if (!is_new)
         return 0;
     char *text = buf_take(flat);
-    if (text && ARRAY_PUSH(list, (struct listed_question){ .text = text, .place = place }) == 0)
+    if (text && ARRAY_PUSH(list, (struct listed_question){ .text = text, .position = position }) == 0)
         return 0;
     free(text);
     return err_nomem(err);
 }
 
-int question_list_add(struct question_list *list, const char *text, size_t n, size_t place, struct err *err)
+int question_list_add(struct question_list *list, const char *text, size_t n, size_t position, struct err *err)
 {
     struct buf flat = { 0 }, key = { 0 };
     int code = 0;
@@ -60,19 +60,19 @@ int question_list_add(struct question_list *list, const char *text, size_t n, si
     if (buf_failed(&flat) || buf_failed(&key))
         code = err_nomem(err);
     else if (flat.n >= MIN_QUESTION && flat.n <= MAX_QUESTION && key.n > 0)
-        code = add_new(list, &flat, &key, place, err);
+        code = add_new(list, &flat, &key, position, err);
     buf_release(&flat);
     buf_release(&key);
     return code;
 }
 
-/* Insertion sort: the lists are short and nearly sorted, and questions of one place must stay in order. */
+/* Insertion sort: the lists are short and nearly sorted, and questions of equal position must keep their order. */
 void question_list_sort(struct question_list *list)
 {
     for (int i = 1; i < list->n; i++) {
         struct listed_question q = list->at[i];
         int j = i;
-        for (; j > 0 && list->at[j - 1].place > q.place; j--)
+        for (; j > 0 && list->at[j - 1].position > q.position; j--)
             list->at[j] = list->at[j - 1];
         list->at[j] = q;
     }

@@ -1,4 +1,4 @@
-/* question_list.h - the questions about one context: distinct, of sane length, each with its place in the text.
+/* question_list.h - the questions about one context: distinct, of sane length, each with its position in the text.
  *
  * A zeroed struct is an empty list.
  */
@@ -12,26 +12,27 @@
 
 struct listed_question {
     char *text;
-    size_t place; // byte of the context that it was drawn from, or any other number to sort by
+    size_t position; // in the context, in bytes, or any other number to sort by
 };
 
 struct question_list {
     struct listed_question *at;
     int n, cap;
-    struct map seen; // the questions without case, blanks and punctuation; also those that were cut off
+    struct map seen; // the questions without case, blanks and punctuation; also those removed by question_list_cut()
 };
 
 enum { MIN_QUESTION = 3, MAX_QUESTION = 1000 }; /* bytes; a longer "question" is prose */
 
-/* Adds a copy with every run of white space made one blank. The list stays as it is (and 0 is returned) when the text
- * is too short, too long, or differs from an earlier question only in case, blanks and punctuation. */
-int question_list_add(struct question_list *list, const char *text, size_t n, size_t place, struct err *err) MUST_CHECK;
+/* Adds a copy with white space collapsed to single blanks. Returns 0 and leaves the list as it is when the text is too
+ * short, too long, or differs from an earlier question only in case, blanks and punctuation. */
+int question_list_add(struct question_list *list, const char *text, size_t n, size_t position,
+                      struct err *err) MUST_CHECK;
 
-void question_list_sort(struct question_list *list);       // by place; questions of one place keep their order
+void question_list_sort(struct question_list *list);       // by position; questions of one position keep their order
 void question_list_cut(struct question_list *list, int n); // keeps the first n
 void question_list_release(struct question_list *list);
 
-/* Adds n bytes with every run of white space made one blank, and none at either end. */
+/* Adds n bytes with white space collapsed to single blanks and removed at both ends. */
 struct buf;
 void text_flatten(struct buf *out, const char *text, size_t n);
 

@@ -1,9 +1,10 @@
-/* repeats.c - a suffix array by induced sorting, then one walk over the text that measures what each suffix shares with
- * its neighbours in the array.
+/* repeats.c - a suffix array by induced sorting, then one walk over the text that measures the common prefixes of each
+ * suffix and its neighbours in the array.
  *
  * Induced sorting: a suffix is of type S when it is smaller than the next one of the text, else L. An S after an L is a
- * leftmost S. The leftmost S suffixes are sorted by the names of the stretches between them (a shorter text, sorted in
- * the same way when two names are equal), and the order of all others follows from theirs.
+ * leftmost S (LMS). The LMS substrings between them get names, in order. The names are a shorter text; its suffixes, in
+ * turn sorted the same way if two names are equal, give the order of the LMS suffixes, which induces the order of all
+ * others.
  */
 #include "qgen/repeats.h"
 
@@ -12,7 +13,8 @@
 
 enum { BYTE_SYMBOLS = 256 };
 
-/* A text of symbols to sort: the bytes, or below them the names of stretches. Its last symbol is 0 and occurs once. */
+/* A text of symbols to sort: bytes, or on deeper levels names of LMS substrings. Its last symbol is 0 and occurs once.
+ */
 struct level {
     const unsigned char *bytes; // NULL: names
     const int32_t *names;
@@ -47,7 +49,7 @@ static void find_types(struct level *l)
     }
 }
 
-/* bucket[c]: where the suffixes that begin with c begin in the order, or end. */
+/* bucket[c]: the beginning, or the end, of the suffixes in the order that begin with c. */
 enum edge { EDGE_BEGIN, EDGE_END };
 
 static void find_buckets(struct level *l, enum edge edge)
@@ -64,7 +66,7 @@ static void find_buckets(struct level *l, enum edge edge)
     }
 }
 
-/* From the leftmost S suffixes in their order to all. */
+/* From the order of the LMS suffixes to the order of all. */
 static void induce(struct level *l)
 {
     find_buckets(l, EDGE_BEGIN);
@@ -87,8 +89,8 @@ static void clear(struct level *l, int32_t from)
         l->order[r] = -1;
 }
 
-/* Are the stretches from two leftmost S suffixes to the next ones the same? */
-static bool same_stretch(const struct level *l, int32_t a, int32_t b)
+/* Are the LMS substrings at a and b equal? */
+static bool same_substring(const struct level *l, int32_t a, int32_t b)
 {
     for (int32_t d = 0;; d++) {
         if (a + d >= l->n || b + d >= l->n || symbol(l, a + d) != symbol(l, b + d) ||
@@ -99,9 +101,9 @@ static bool same_stretch(const struct level *l, int32_t a, int32_t b)
     }
 }
 
-/* Sorts the stretches, and leaves their names in the order of the text at the end of `order`. Returns how many names
- * there are; *n_leftmost: of how many stretches. */
-static int32_t name_stretches(struct level *l, int32_t *n_leftmost)
+/* Sorts the LMS substrings, and leaves their names, in the order of the text, at the end of `order`. Returns the number
+ * of distinct names; *n_leftmost: of LMS substrings. */
+static int32_t name_substrings(struct level *l, int32_t *n_leftmost)
 {
     int32_t n = 0, n_names = 0, before = -1;
 
@@ -115,9 +117,9 @@ static int32_t name_stretches(struct level *l, int32_t *n_leftmost)
         if (is_leftmost(l, l->order[r]))
             l->order[n++] = l->order[r];
     clear(l, n);
-    for (int32_t r = 0; r < n; r++) { // no two leftmost suffixes are neighbours: half as many places are enough
+    for (int32_t r = 0; r < n; r++) { // no two LMS suffixes are neighbours: half the positions are enough
         int32_t i = l->order[r];
-        n_names += before < 0 || !same_stretch(l, before, i);
+        n_names += before < 0 || !same_substring(l, before, i);
         before = i;
         l->order[n + i / 2] = n_names - 1;
     }
@@ -130,7 +132,7 @@ static int32_t name_stretches(struct level *l, int32_t *n_leftmost)
 
 static int sort_level(struct level *l, struct err *err);
 
-/* The order of the leftmost S suffixes among themselves, at the beginning of `order`. */
+/* Puts the LMS suffixes, in their order, at the beginning of `order`. */
 static int sort_leftmost(struct level *l, int32_t n, int32_t n_names, struct err *err)
 {
     int32_t *names = l->order + l->n - n;
@@ -170,7 +172,7 @@ static int sort_level(struct level *l, struct err *err)
     l->bucket = calloc((size_t)l->n_symbols, sizeof(*l->bucket));
     if (l->small && l->bucket) {
         find_types(l);
-        int32_t n_names = name_stretches(l, &n_leftmost);
+        int32_t n_names = name_substrings(l, &n_leftmost);
         code = sort_leftmost(l, n_leftmost, n_names, err);
     } else {
         code = err_nomem(err);
@@ -184,8 +186,8 @@ static int sort_level(struct level *l, struct err *err)
     return code;
 }
 
-/* What each suffix shares with the one before it in the order, in the order of the text: it is one less at most from
- * one suffix to the next. before[i]: the suffix before suffix i; n: none. */
+/* The common prefix of each suffix and the one before it in the order, computed in the order of the text: from one
+ * suffix to the next it shrinks by at most one. before[i]: the suffix before suffix i; n: none. */
 static void measure(struct repeats *r, const char *text, int32_t n, const int32_t *before)
 {
     for (int32_t i = 0, shared = 0; i < n; i++) {

@@ -1,5 +1,5 @@
-/* repeats.h - how much of a text occurs in it a second time: for every byte, the length of the longest stretch that
- * begins there and occurs elsewhere too, overlapping or not. So a stretch occurs once when it is longer than that.
+/* repeats.h - how much of a text occurs in it a second time: for every byte, the length of the longest substring that
+ * begins there and also occurs elsewhere, overlapping or not. A longer substring from there occurs once.
  *
  * Time and memory are linear in the text, however often it repeats itself: a suffix array by induced sorting (Nong,
  * Zhang and Chan, "Two Efficient Algorithms for Linear Time Suffix Array Construction", 2011) and the longest common
@@ -18,7 +18,7 @@
 enum { REPEATS_MAX = UINT16_MAX };
 
 struct repeats {
-    uint16_t *longest; // [n], bytes; REPEATS_MAX: that many or more. NULL: not known
+    uint16_t *longest; // [n], bytes; REPEATS_MAX: that many or more. NULL: unknown
 };
 
 /* text[n] is NUL, and no byte before it is. ERR_FAIL for 2^31 - 2 bytes or more. */

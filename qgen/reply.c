@@ -17,13 +17,13 @@ enum {
     MAX_DEPTH = 4,       /* lists in objects in lists: no model nests deeper */
     MAX_STARTS = 64,     /* brackets tried as the start of JSON in a reply; bounds the work on hostile text */
     MAX_COMPLAINT = 200, /* bytes */
-    MIN_SECRET = 8,      /* characters in a row that give a key away; a shorter key ("EMPTY", "none") is not secret */
+    MIN_SECRET = 8,      /* characters in a row that reveal a key; a shorter key ("EMPTY", "none") is not secret */
 };
 
 /* ---- secrets ------------------------------------------------------------ */
 
-/* Length of the longest run at s that occurs somewhere in the secret. */
-static size_t shared_run(const char *s, const char *secret)
+/* Length of the longest prefix of s that occurs somewhere in the secret. */
+static size_t shared_length(const char *s, const char *secret)
 {
     size_t longest = 0;
 
@@ -36,11 +36,11 @@ static size_t shared_run(const char *s, const char *secret)
     return longest;
 }
 
-/* Overwrites the secret: services repeat the key in their complaints, whole or in part. */
+/* Overwrites the secret: services repeat the key, or some of it, in their complaints. */
 static void hide(char *s, const char *secret)
 {
     while (secret && *s) {
-        size_t n = shared_run(s, secret);
+        size_t n = shared_length(s, secret);
         if (n >= MIN_SECRET)
             memset(s, '*', n);
         s += n >= MIN_SECRET ? n : 1;
@@ -62,46 +62,46 @@ static const char *without_number(const char *s)
     return p;
 }
 
-static int take_text(struct question_list *list, size_t place, const char *s, struct err *err)
+static int take_text(struct question_list *list, size_t position, const char *s, struct err *err)
 {
     s = without_number(s);
-    return question_list_add(list, s, strlen(s), place, err);
+    return question_list_add(list, s, strlen(s), position, err);
 }
 
-static int collect(struct question_list *list, size_t place, const struct json *v, int depth, struct err *err);
+static int collect(struct question_list *list, size_t position, const struct json *v, int depth, struct err *err);
 
-static int collect_object(struct question_list *list, size_t place, const struct json *v, int depth, struct err *err)
+static int collect_object(struct question_list *list, size_t position, const struct json *v, int depth, struct err *err)
 {
     static const char *const name[] = { "question", "text", "q" };
 
     if (json_is_array(json_get(v, "questions")))
-        return collect(list, place, json_get(v, "questions"), depth + 1, err);
+        return collect(list, position, json_get(v, "questions"), depth + 1, err);
     for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++)
         if (json_is_text(json_get(v, name[i])))
-            return take_text(list, place, json_text(json_get(v, name[i])), err);
+            return take_text(list, position, json_text(json_get(v, name[i])), err);
     for (const struct json *m = json_first(v); m; m = json_next(m))
-        if ((json_is_array(m) || json_is_object(m)) && collect(list, place, m, depth + 1, err))
+        if ((json_is_array(m) || json_is_object(m)) && collect(list, position, m, depth + 1, err))
             return err->code;
     return 0;
 }
 
-static int collect(struct question_list *list, size_t place, const struct json *v, int depth, struct err *err)
+static int collect(struct question_list *list, size_t position, const struct json *v, int depth, struct err *err)
 {
     if (depth > MAX_DEPTH)
         return 0;
     if (json_is_object(v))
-        return collect_object(list, place, v, depth, err);
+        return collect_object(list, position, v, depth, err);
     if (json_is_text(v))
-        return take_text(list, place, json_text(v), err);
+        return take_text(list, position, json_text(v), err);
     for (const struct json *m = json_is_array(v) ? json_first(v) : NULL; m; m = json_next(m))
-        if (collect(list, place, m, depth + 1, err))
+        if (collect(list, position, m, depth + 1, err))
             return err->code;
     return 0;
 }
 
 /* ---- JSON in prose ------------------------------------------------------ */
 
-/* Length of the bracketed stretch at s, not counting brackets in strings; 0 when it does not close. */
+/* Length of the bracketed text at s, not counting brackets in strings; 0 when it does not close. */
 static size_t bracketed(const char *s)
 {
     int depth = 0;
@@ -123,7 +123,7 @@ static size_t bracketed(const char *s)
 }
 
 /* Every JSON value in brackets, one after the other, whatever is between them. */
-static int collect_json(struct question_list *list, size_t place, const char *s, struct err *err)
+static int collect_json(struct question_list *list, size_t position, const char *s, struct err *err)
 {
     struct err ignored;
 
@@ -133,7 +133,7 @@ static int collect_json(struct question_list *list, size_t place, const char *s,
             return 0;
         size_t n = bracketed(s);
         struct json *v = n ? json_parse(s, n, &ignored) : NULL;
-        int code = v ? collect(list, place, v, 0, err) : 0;
+        int code = v ? collect(list, position, v, 0, err) : 0;
         json_free(v);
         if (code)
             return code;
@@ -143,7 +143,7 @@ static int collect_json(struct question_list *list, size_t place, const char *s,
 }
 
 /* Every line that ends in a question mark. */
-static int collect_lines(struct question_list *list, size_t place, const char *s, struct err *err)
+static int collect_lines(struct question_list *list, size_t position, const char *s, struct err *err)
 {
     struct buf line = { 0 };
     int code = 0;
@@ -156,7 +156,7 @@ static int collect_lines(struct question_list *list, size_t place, const char *s
             line.at[--line.n] = '\0';
         bool asks = line.n && (line.at[line.n - 1] == '?' || (line.n >= 3 && !strcmp(line.at + line.n - 3, "\uff1f")));
         if (asks)
-            code = take_text(list, place, line.at, err);
+            code = take_text(list, position, line.at, err);
         s += n;
     }
     if (buf_failed(&line) && !code)
@@ -165,21 +165,21 @@ static int collect_lines(struct question_list *list, size_t place, const char *s
     return code;
 }
 
-int reply_questions(struct question_list *list, size_t place, const char *content, struct err *err)
+int reply_questions(struct question_list *list, size_t position, const char *content, struct err *err)
 {
     static const char thought[] = "</think>"; /* reasoning models draft lists before the final one */
     int before = list->n;
 
     for (const char *end = strstr(content, thought); end; end = strstr(content, thought))
         content = end + strlen(thought);
-    if (collect_json(list, place, content, err))
+    if (collect_json(list, position, content, err))
         return err->code;
-    return list->n > before ? 0 : collect_lines(list, place, content, err);
+    return list->n > before ? 0 : collect_lines(list, position, content, err);
 }
 
 /* ---- bodies ------------------------------------------------------------- */
 
-/* "content" is a string, or a list of parts, where some have a text. */
+/* "content" is a string, or a list of objects, some with a `text`. */
 static void add_content(struct buf *out, const struct json *content)
 {
     if (json_is_text(content))
@@ -211,7 +211,7 @@ static int64_t count_of(const struct json *usage, const char *name)
     return usage && !json_may_int(usage, name, &n, &ignored) && n > 0 ? n : 0;
 }
 
-int reply_read(struct question_list *list, size_t place, struct usage *usage, const struct reply_body *body,
+int reply_read(struct question_list *list, size_t position, struct usage *usage, const struct reply_body *body,
                struct err *err)
 {
     struct buf content = { 0 };
@@ -231,7 +231,7 @@ int reply_read(struct question_list *list, size_t place, struct usage *usage, co
     json_free(v);
     if (!code) {
         hide(content.at, body->secret);
-        code = reply_questions(list, place, content.at, err);
+        code = reply_questions(list, position, content.at, err);
     }
     if (!code && list->n == before)
         code = err_set(err, ERR_FORMAT, "the reply has no question in it");
@@ -259,7 +259,7 @@ void reply_complaint(struct buf *out, const struct reply_body *body)
     json_free(v);
 }
 
-/* Does the body have one of the words, in any capitals? */
+/* Does the body contain one of the words, in upper or lower case? */
 static bool has_word(const struct reply_body *body, const char *const *word)
 {
     for (; *word; word++)

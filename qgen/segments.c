@@ -1,5 +1,5 @@
-/* segments.c - one pass over the text that decides at each stop and each line end whether a segment ends there. The
- * characters around a full stop say what it means; for a line end, its line's length and the next line's start do. */
+/* segments.c - one pass over the text that decides at each stop and each line end whether a segment ends there. A full
+ * stop is judged by the characters around it, a line end by its line's length and the next line's start. */
 #include "qgen/segments.h"
 
 #include "base/array.h"
@@ -29,7 +29,7 @@ static bool is_space(char c)
 
 /* ---- where a sentence ends ---------------------------------------------- */
 
-/* The full stop after one of these may be followed by a blank and a capital, but ends no sentence. */
+/* A full stop after one of these does not end a sentence, even before a blank and a capital. */
 static bool is_abbreviation(const char *word, size_t n)
 {
     static const char *const known[] = { "Mr", "Mrs", "Ms",  "Dr", "Prof", "St",  "vs", "etc", "e.g", "i.e",
@@ -103,7 +103,7 @@ static bool opens_item(const char *s, size_t n)
     return i > 0 && i < n && s[i] == ':';
 }
 
-/* Does the sentence in the line [at, end) go on in the next line? */
+/* Does the sentence in the line [at, end) continue in the next line? */
 static bool is_wrapped(const struct cutter *c, size_t at, size_t end)
 {
     size_t next = end + 1;
@@ -151,7 +151,7 @@ static int add_segment(struct cutter *c, size_t at, size_t end, struct err *err)
     return ARRAY_PUSH(c->out, segment) ? err_nomem(err) : 0;
 }
 
-/* Where to cut a stretch that is too long: at the last blank of its second half, else between two characters. */
+/* Where to cut a range that is too long: at the last blank of its second half, else between two characters. */
 static size_t cut_point(const struct cutter *c, size_t at)
 {
     size_t end = at + MAX_SEGMENT;
@@ -165,7 +165,7 @@ static size_t cut_point(const struct cutter *c, size_t at)
 }
 
 /* Adds [at, end) without the white space around it, in segments of at most MAX_SEGMENT. */
-static int add_stretch(struct cutter *c, size_t at, size_t end, struct err *err)
+static int add_range(struct cutter *c, size_t at, size_t end, struct err *err)
 {
     for (;;) {
         while (at < end && is_space(c->text[at]))
@@ -199,7 +199,7 @@ int segments_cut(struct segments *out, const char *text, size_t n, struct err *e
         i = next;
         if (!ends)
             continue;
-        if (add_stretch(&c, start, i, err)) {
+        if (add_range(&c, start, i, err)) {
             segments_release(out);
             return err->code;
         }
@@ -207,7 +207,7 @@ int segments_cut(struct segments *out, const char *text, size_t n, struct err *e
             i++;
         start = i;
     }
-    if (add_stretch(&c, start, n, err)) {
+    if (add_range(&c, start, n, err)) {
         segments_release(out);
         return err->code;
     }

@@ -1,8 +1,8 @@
 /* segments.h - a text cut into segments that questions can be asked about: sentences, lines, headings.
  *
  * The text may be prose (hard-wrapped or not), a dialogue, a list, code, or a script without blanks. A sentence ends at
- * . ! ? (or their CJK forms) by the rules of writing; a line end ends a segment unless the line looks wrapped; what is
- * still longer than MAX_SEGMENT is cut there, at a blank where there is one. There is only white space between
+ * . ! ? (or their CJK forms) by the rules of writing; a line end ends a segment unless the line looks wrapped; a
+ * segment longer than MAX_SEGMENT is cut there, at a blank if there is one. There is only white space between
  * segments.
  */
 #ifndef EVP_SEGMENTS_H

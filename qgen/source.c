@@ -1,5 +1,5 @@
-/* source.c - finds the labels and instructions to leave out when the text is opened; then looks at one segment at a
- * time as a row of words (or characters, where a script has no blanks) and picks the shortest quotation that is unique.
+/* source.c - finds the labels and instructions to leave out when the text is opened; then takes one segment at a time
+ * as a row of words (or of characters, in a script without blanks) and picks the shortest unique quotation.
  */
 #include "qgen/source.h"
 
@@ -11,12 +11,12 @@
 
 enum {
     MAX_LABEL = 24,      /* bytes before the colon */
-    MIN_REPEATS = 3,     /* a label of so many segments belongs to a form, not to the text */
+    MIN_REPEATS = 3,     /* segments with the same label: it belongs to a form, not to the text */
     MAX_TEMPLATE = 1500, /* bytes; the longest opening among LongBench's templates has 600 */
     MIN_TERM = 3,        /* bytes */
-    MAX_TERM = 40,       /* bytes; a longer subject of "means" is no term */
-    SEARCHES = 256,      /* of the whole text, before its repeats are found */
-    MAX_GROWTH = 16,     /* units added to a quotation; if it is not unique then, it is a form that repeats */
+    MAX_TERM = 40,       /* bytes; a longer subject of "means" is not a term */
+    SEARCHES = 256,      /* of the whole text, before its repeats are computed */
+    MAX_GROWTH = 16,     /* units added to a quotation; if it is still not unique, it is a form that repeats */
 };
 
 /* ---- opening ------------------------------------------------------------ */
@@ -70,7 +70,7 @@ static int count_labels(struct source *s, struct err *err)
     return 0;
 }
 
-/* Does the sentence begin as the instructions of prompt templates do? */
+/* Does the sentence begin like the instructions of a prompt template? */
 static bool is_instruction(const char *s, size_t n)
 {
     static const char *const opening[] = { "You are given",
@@ -102,7 +102,7 @@ static void skip_instructions(struct source *s)
     s->begin = s->segments.n ? p[s->first].at : 0;
 }
 
-/* How many bytes text_flatten() makes of the bytes from `at` to `end`, where at is no white space. */
+/* The number of bytes that text_flatten() makes of the bytes from `at` to `end`; text[at] is not white space. */
 static size_t flat_length(const char *text, size_t at, size_t end)
 {
     size_t n = 0;
@@ -112,7 +112,7 @@ static size_t flat_length(const char *text, size_t at, size_t end)
     return n;
 }
 
-/* Makes the flat text and finds the segments in it: there is only white space between them, which becomes a blank. */
+/* Makes the flat text and finds the segments in it: the white space between them becomes a blank. */
 static int flatten(struct source *s, struct err *err)
 {
     const struct segments *cut = &s->segments;
@@ -159,11 +159,11 @@ void source_close(struct source *s)
 /* A segment as units: words, or characters where a script has no blanks. */
 struct view {
     char flat[MAX_SEGMENT + 1];
-    size_t at;                 // where that is in the source's flat text
-    int unit[MAX_SEGMENT + 2]; // (n + 1) the first byte of each, and of one more
+    size_t at;                 // its position in the source's flat text
+    int unit[MAX_SEGMENT + 2]; // (n + 1) the first byte of each unit, and the end
     int n;
     bool words;
-    int min, rest; // units that a quotation needs, and that must follow it
+    int min, rest; // units that a quotation needs at least, and that must follow it
 };
 
 struct span {
@@ -208,7 +208,7 @@ static size_t item_length(const char *s, size_t n)
     return i + 2;
 }
 
-/* Leaves out a label that repeats and the number of an item; makes every run of white space one blank. */
+/* Leaves out a label that repeats and the number of an item; collapses white space to single blanks. */
 static void view_open(struct view *v, const struct source *s, int i)
 {
     const struct segment *p = &s->segments.at[i];
@@ -235,9 +235,9 @@ static void view_open(struct view *v, const struct source *s, int i)
     find_units(v, bytes);
 }
 
-/* Looking for a quotation takes as long as the text is, which is soon done in most texts. In a text that repeats itself
- * most quotations are tried in vain, so after a few times its length the repeats are found, all at once. Without memory
- * for them the search goes on. */
+/* Each search takes time in proportion to the text, and most texts need few. In a text that repeats itself most
+ * quotations fail, so after SEARCHES searches all its repeats are computed at once. Without memory for them the search
+ * continues. */
 static bool is_unique(struct source *s, const struct view *v, struct span q)
 {
     const char *end = s->flat.at + s->flat.n, *at = s->flat.at + v->at + (q.at - v->flat);
@@ -282,7 +282,7 @@ static bool has_digit(struct span q)
     return false;
 }
 
-/* Are more than half of the bytes letters? Otherwise it is a table or a line of dashes. */
+/* Are more than half of the bytes letters? If not, it is a table or a line of dashes. */
 static bool is_prose(const struct view *v)
 {
     int letters = 0, bytes = 0;

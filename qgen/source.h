@@ -1,4 +1,4 @@
-/* source.h - a text as the offline generator sees it, and one question of each kind about one segment of it.
+/* source.h - a text prepared for the offline generator, and one question of each kind about one segment of it.
  *
  * A quotation in a question occurs in the text exactly once, apart from white space. Instructions that open a prompt
  * template and labels that repeat are never quoted.
@@ -18,12 +18,12 @@
 enum source_kind {
     SOURCE_NONE,    // ends a list
     SOURCE_REPEAT,  // the sentence that starts with these words
-    SOURCE_AFTER,   // what follows these words, from the middle of a sentence
+    SOURCE_AFTER,   // the text after these words, from the middle of a sentence
     SOURCE_NUMBER,  // the number after these words
     SOURCE_NAME,    // the name after these words
     SOURCE_MEANING, // how a term is defined
-    SOURCE_SECTION, // what a section says
-    SOURCE_NEXT,    // what follows a short segment: a line of code, of a list or of a dialogue
+    SOURCE_SECTION, // the contents of a section
+    SOURCE_NEXT,    // the text after a short segment: a line of code, of a list or of a dialogue
     SOURCE_KINDS
 };
 
@@ -33,12 +33,12 @@ struct source {
     struct segments segments;
     int first;       // the first segment after the instructions that open a template
     size_t begin;    // its first byte
-    struct buf flat; // the text with every run of white space made one blank; quotations occur in it once
+    struct buf flat; // the text with white space collapsed to single blanks; quotations occur in it once
     size_t *flat_at; // (segments.n) where each segment begins in flat
-    size_t searched; // bytes that were searched for quotations; after a few times the text, repeats are found instead
+    size_t searched; // bytes searched for quotations so far; after many times the text, `repeats` is built instead
     struct repeats repeats; // of flat
     struct map labels;
-    int *label_count; // (labels.n) how many segments begin with it
+    int *label_count; // (labels.n) segments that begin with the label
 };
 
 /* The text is borrowed until source_close(). */

@@ -1,5 +1,5 @@
-/* contexts.c - where each context went and why: its candidates by reduced value, which is utility less the rent of its
- * bytes at the manifest's prices, and what it answers.
+/* contexts.c - the placement of each context and its reason: candidates by reduced value, which is utility - rent (the
+ * price of the bytes, from the manifest), and example answers.
  */
 #include "planner/utility.h"
 #include "profiler/run/timing.h"
@@ -26,7 +26,7 @@ struct answered {
     double similarity;
 };
 
-/* A question, its answer with the whole cache, and another one. */
+/* Adds a question, its answer with the uncompressed cache, and another answer. */
 static void put_pair(struct buf *out, const struct table *t, int q, const char *text)
 {
     buf_adds(out, "<td>");
@@ -47,7 +47,7 @@ static void put_answer(struct buf *out, const struct table *t, const struct answ
     put_pair(out, t, a->question, t->answer_text[table_answer(t, a->question, a->config)]);
 }
 
-/* The sampled answer whose similarity is the usual one. */
+/* Adds the sampled answer with the most typical similarity. */
 static void put_sampled(struct buf *out, const struct table *t)
 {
     double usual = score_same_meaning(t);
@@ -62,12 +62,12 @@ static void put_sampled(struct buf *out, const struct table *t)
         return;
     buf_adds(out, "<tr><td>");
     html_real(out, (double)t->sampled_similarity[best], 2);
-    buf_adds(out, "<td>the whole cache, sampled");
+    buf_adds(out, "<td>uncompressed cache, sampled");
     put_pair(out, t, best, t->sampled_text[best]);
 }
 
-static const char answers_head[] = "<table><tr><th>similarity<th>config<th>question<th>answer with the whole cache"
-                                   "<th>answer with this variant\n";
+static const char answers_head[] = "<table><tr><th>similarity<th>config<th>question<th>answer, uncompressed"
+                                   "<th>answer, this variant\n";
 
 void report_scale(struct buf *out, const struct table *t)
 {
@@ -76,28 +76,26 @@ void report_scale(struct buf *out, const struct table *t)
 
     if (!t->quality_train)
         return;
-    buf_adds(out, "<p>Quality is the mean similarity to the answers of the untouched cache: 1 is the same.");
+    buf_adds(out, "<p>Quality is the mean similarity to the answers of the uncompressed cache; 1: the same answers.");
     if (!isnan(unrelated))
         buf_printf(
-            out,
-            " Unrelated answers, those of the untouched cache to other questions of the same context, have %.3f: "
-            "a quality near that says that nothing is left.",
+            out, " Unrelated answers, to other questions about the same context, score %.3f: near it, nothing is left.",
             unrelated);
     if (!isnan(same))
         buf_printf(
             out,
-            " Second answers of the untouched cache to the same questions, sampled at temperature %g, have %.3f: "
-            "two good answers in other words. A quality from there on says that nothing is lost but the wording.",
+            " Second answers of the uncompressed cache to the same questions, sampled at temperature %g, score %.3f: "
+            "they say the same in other words, so from there on only the wording differs.",
             t->temperature, same);
     if (r.pairs > 2 * r.told)
         buf_printf(
             out,
-            " These held-out questions are too few to tell the configs apart: of %d pairs %d differ by less than "
-            "two standard errors.",
+            " The held-out questions are too few to tell the configs apart: of %d pairs %d differ by less than two "
+            "standard errors.",
             r.pairs, r.pairs - r.told);
     for (int v = 0; v < t->n_configs; v++)
         if (!isnan(table_mean(t, t->gold_mean, v))) {
-            buf_adds(out, " Gold is the score by the datasets' own answers and metrics.");
+            buf_adds(out, " Gold is the score with the datasets' own answers and metrics.");
             break;
         }
     buf_addc(out, '\n');
@@ -123,7 +121,7 @@ void report_examples(struct buf *out, const struct table *t)
         if (best[i].question < 0 ||
             (i > 0 && best[i].question == best[i - 1].question && best[i].config == best[i - 1].config))
             continue;
-        buf_adds(out, n++ ? "" : "<h2>What a similarity looks like</h2>\n");
+        buf_adds(out, n++ ? "" : "<h2>Examples of similarity</h2>\n");
         buf_adds(out, n == 1 ? answers_head : "");
         put_answer(out, t, &best[i]);
     }
@@ -139,7 +137,7 @@ static int by_similarity(const void *a, const void *b)
     return x->similarity < y->similarity ? 1 : x->similarity > y->similarity ? -1 : x->question - y->question;
 }
 
-/* The best, the middle and the worst answer of a context under one config. */
+/* Adds the best, the middle and the worst answer of a context under one config. */
 static void put_answers(struct buf *out, const struct table *t, int context, int config)
 {
     struct answered *at = calloc((size_t)t->n_questions + 1, sizeof(*at));
@@ -185,7 +183,7 @@ static int by_worth(const void *a, const void *b)
     return x->config != y->config ? x->config - y->config : x->tier - y->tier;
 }
 
-/* How far the measured times of a context spread. */
+/* Standard deviations of a context's measured times. */
 static double prefill_sd(const struct table *t, int c)
 {
     return timed_sd(t->prefill_s[c], t->prefill_spread[c], (int)t->prefill_n[c]);
@@ -282,11 +280,11 @@ static void put_candidates(struct buf *out, const struct report *r, const struct
         placed = is_placed(r, p, &w.at[i]) ? i : -1;
     bool best = placed >= 0 && w.at[0].reduced - w.at[placed].reduced <= 1e-6 * (1 + fabs(w.at[0].reduced));
     if (best)
-        buf_adds(out, "<p>No candidate is worth more at these prices.\n");
+        buf_adds(out, "<p>No candidate has a higher reduced value.\n");
     else if (placed > 0)
         buf_printf(out,
-                   "<p>Another candidate is worth %.3g more at these prices: it does not fit whole, or a rule, a "
-                   "quality floor or the cost of moving is against it.\n",
+                   "<p>The best candidate has %.3g more: it does not fit, or a rule, a quality floor or the cost of "
+                   "moving prevents it.\n",
                    w.at[0].reduced - w.at[placed].reduced);
     buf_adds(out,
              "<table><tr><th><th>config<th>tier<th>bytes<th>quality<th>TTFT<th>utility<th>rent<th>reduced value\n");
@@ -359,7 +357,7 @@ static void put_rows(struct buf *out, const struct manifest *m, const struct use
         put_row(out, m, &m->at[order[i].row]);
     buf_adds(out, "</table>\n");
     if (i < m->n)
-        buf_printf(out, "<p>%d contexts that are used less are left out, to keep this page small.\n", m->n - i);
+        buf_printf(out, "<p>%d less used contexts are left out to keep this page small.\n", m->n - i);
 }
 
 void report_contexts(struct buf *out, const struct report *r, struct err *err)
@@ -377,9 +375,10 @@ void report_contexts(struct buf *out, const struct report *r, struct err *err)
     qsort(order, (size_t)m->n, sizeof(*order), by_use);
     if (r->table && r->table->quality_train) {
         size_t begin = out->n;
-        buf_adds(out,
-                 "<h2>Why the most used contexts went where they went</h2>\n<p>Reduced value is utility less rent, "
-                 "the price of the tier's bytes. The plan takes the highest, as far as whole caches fit.\n");
+        buf_adds(
+            out,
+            "<h2>Placement of the most used contexts</h2>\n<p>Reduced value = utility - rent; rent is the price of the "
+            "bytes on their tier. The plan takes the highest that fits.\n");
         for (int i = 0; i < m->n && i < MAX_DETAILS && out->n - begin < DETAILS_BYTES; i++)
             put_details(out, r, &m->at[order[i].row]);
     }

@@ -1,5 +1,5 @@
-/* figures.c - what is drawn. A series is a method or a plan, told by its mark and its dashes; bars are the standard
- * error of a mean over contexts.
+/* figures.c - the figures. A series is a method or a plan, with its own mark and dashes; bars are the standard error of
+ * a mean over contexts.
  */
 #include "base/map.h"
 #include "base/parse.h"
@@ -12,7 +12,7 @@
 
 enum { MAX_DATASETS = 6, TTFT_POINTS = 200 };
 
-/* Dark on white. */
+/* Dark colours, on white. */
 static const char *const colours[] = { "black", "#c00000", "#0040c0", "#007000", "#8000a0", "#a05000", "#007080" };
 enum { N_COLOURS = sizeof(colours) / sizeof(*colours) };
 
@@ -23,7 +23,7 @@ static void figure_begin(struct buf *out, const char *caption)
     buf_adds(out, "</figcaption>\n");
 }
 
-/* Draws a script; the figure's beginning goes again where gnuplot is absent. */
+/* Draws a script; removes the figure if gnuplot is absent. */
 static int figure_end(struct buf *out, size_t begin, struct buf *script, struct err *err)
 {
     int code = plot_svg(out, script, err);
@@ -55,7 +55,7 @@ static double mean_of(const struct mean *m)
     return m->n ? m->sum / m->n : (double)NAN;
 }
 
-/* 0 for a single value: it has no spread to show. */
+/* The standard error; 0 for a single value. */
 static double error_of(const struct mean *m)
 {
     double n = m->n, v = n > 1 ? (m->squares - m->sum * m->sum / n) / (n - 1) : 0;
@@ -63,7 +63,8 @@ static double error_of(const struct mean *m)
     return v > 0 ? sqrt(v / n) : 0;
 }
 
-/* A config's mean size, quality on the train and on the test questions over the contexts of a dataset; NULL: of all. */
+/* A config's mean size and qualities on train and test questions, over the contexts of a dataset; NULL: all contexts.
+ * */
 struct point {
     struct mean size, train, test;
 };
@@ -86,8 +87,7 @@ static struct point point_of(const struct table *t, int v, const char *dataset)
 
 /* ---- quality against size ------------------------------------------------- */
 
-/* The method of a config: all before the first parameter of its last link, "snapkv:drop=0.5+kivi" of
- * "snapkv:drop=0.5+kivi:bits=4"; the part before it counts as far as its own name. */
+/* The method of a config: its chain without parameters, "snapkv+kivi" for "snapkv:drop=0.5+kivi:bits=4". */
 static int method_of(struct map *methods, const char *config)
 {
     char name[256];
@@ -109,7 +109,7 @@ static int by_size(const void *a, const void *b)
     return x[0] < y[0] ? -1 : x[0] > y[0];
 }
 
-/* The data of one method: size, quality, error, from small to large. Returns how many points it has. */
+/* Adds the data of one method by rising size: size, quality, error. Returns the number of points. */
 static int put_method(struct buf *script, const struct table *t, const int *method, int m, const char *dataset)
 {
     double(*at)[3] = calloc((size_t)t->n_configs + 1, sizeof(*at));
@@ -137,14 +137,14 @@ static int put_method(struct buf *script, const struct table *t, const int *meth
     return n;
 }
 
-/* The configs of a table by method: config v is of methods.at[method[v]]. */
+/* The configs of a table by method: config v has method methods.at[method[v]]. */
 struct by_method {
     const struct table *table;
     struct map methods;
     int *method;
 };
 
-/* Both ends of the scale, as lines across. Counts them in *n. */
+/* Adds both ends of the scale as horizontal lines. Counts them in *n. */
 static void put_scale(struct buf *plot, const struct table *t, int *n)
 {
     const double at[] = { score_same_meaning(t), score_unrelated(t) };
@@ -192,7 +192,7 @@ static int quality_of(struct buf *out, const struct by_method *b, const char *da
     return figure_end(out, begin, &script, err);
 }
 
-/* One plot of all contexts, then one for each of the first datasets. */
+/* Draws all contexts, then each of the first datasets. */
 static int each_quality(struct buf *out, const struct by_method *b, struct err *err)
 {
     const struct table *t = b->table;
@@ -251,7 +251,7 @@ int figure_held_out(struct buf *out, const struct table *t, struct err *err)
         buf_release(&script);
         return 0;
     }
-    figure_begin(out, "Held-out against training quality: a config below the line promised too much");
+    figure_begin(out, "Held-out against training quality: configs below the line promise too much");
     return figure_end(out, begin, &script, err);
 }
 
@@ -291,7 +291,7 @@ static int by_value(const void *a, const void *b)
     return x->v < y->v ? -1 : x->v > y->v;
 }
 
-/* A distribution as a curve: the share of uses that are answered within so long. */
+/* Adds a cumulative distribution: the share of uses that are answered within a time. */
 static void put_curve(struct buf *script, const char *name, struct weighed *at, int n)
 {
     double total = 0, sum = 0, step = 0;
@@ -344,6 +344,6 @@ int figure_ttft(struct buf *out, const struct report *r, struct err *err)
         buf_release(&script);
         return failed ? err_nomem(err) : 0;
     }
-    figure_begin(out, "Time to the first token, each context as often as it is used");
+    figure_begin(out, "Time to the first token, weighted by use");
     return figure_end(out, begin, &script, err);
 }

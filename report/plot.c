@@ -1,5 +1,5 @@
-/* plot.c - one process of gnuplot's for each plot: the script goes in through a file without a name, the SVG comes out
- * through a pipe. A script has no name of a file and no command of a shell in it.
+/* plot.c - one gnuplot process per plot: the script goes in through an unnamed file, the SVG comes out through a pipe.
+ * Scripts never contain file names or shell commands.
  */
 #include "report/report_internal.h"
 
@@ -26,7 +26,7 @@ void plot_label(struct buf *script, const char *text)
     buf_addc(script, '\'');
 }
 
-/* A file without a name that holds the script, to be read from its beginning. */
+/* Makes an unnamed file with the script, positioned at its beginning. */
 static int script_file(const struct buf *script, struct err *err)
 {
     int fd = memfd_create("plot", MFD_CLOEXEC);
@@ -41,8 +41,8 @@ static int script_file(const struct buf *script, struct err *err)
     return err->code;
 }
 
-/* In the child: gnuplot, which tells of its absence by 127. Without a locale it knows no signs beyond ASCII, and warns of
- * each. */
+/* Runs in the child: becomes gnuplot, or exits with 127 if it is absent. Without a locale gnuplot warns of every
+ * character beyond ASCII. */
 static _Noreturn void become_gnuplot(int in, int out)
 {
     if (dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && setenv("LC_ALL", "C.UTF-8", 1) == 0)
@@ -66,14 +66,14 @@ static int read_all(int fd, struct buf *svg)
     }
 }
 
-/* The element alone: what comes before it has no place in HTML. */
+/* Adds only the <svg> element; the XML before it is not allowed in HTML. */
 static int add_element(struct buf *out, const struct buf *svg, struct err *err)
 {
     const char *begin = strstr(buf_str(svg), "<svg");
     const char *end = begin ? strstr(begin, "</svg>") : NULL;
 
     if (!end)
-        return err_set(err, ERR_IO, "gnuplot draws nothing");
+        return err_set(err, ERR_IO, "gnuplot wrote no plot");
     buf_add(out, begin, (size_t)(end - begin) + strlen("</svg>"));
     buf_addc(out, '\n');
     return 0;
@@ -105,7 +105,7 @@ int plot_svg(struct buf *out, const struct buf *script, struct err *err)
     if (child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 127)
         code = PLOT_ABSENT;
     else if (child < 0 || got || !WIFEXITED(status) || WEXITSTATUS(status))
-        code = err_set(err, ERR_IO, "gnuplot fails%s%s", failed ? ": " : "", failed ? strerror(failed) : "");
+        code = err_set(err, ERR_IO, "gnuplot failed%s%s", failed ? ": " : "", failed ? strerror(failed) : "");
     else
         code = add_element(out, &svg, err);
     buf_release(&svg);

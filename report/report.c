@@ -1,4 +1,4 @@
-/* report.c - the page from its head to its end. */
+/* report.c - writes the whole page. */
 #include "report/report.h"
 
 #include "profiler/score/score.h"
@@ -22,7 +22,7 @@ static void put_plan(struct buf *out, const struct manifest *m)
     double used[TIER_MAX] = { 0 };
     int n[TIER_MAX + 1] = { 0 };
 
-    buf_adds(out, "<h2>The plan beside plans that need no planner</h2>\n<table><tr><th><th>utility<th>mean TTFT"
+    buf_adds(out, "<h2>The plan compared with baselines</h2>\n<table><tr><th><th>utility<th>mean TTFT"
                   "<th>quality<th>held out\n");
     for (int i = 0; i < m->n_totals; i++) {
         const struct manifest_total *t = &m->total[i];
@@ -36,12 +36,12 @@ static void put_plan(struct buf *out, const struct manifest *m)
         html_real(out, t->quality_test, 3);
         buf_addc(out, '\n');
     }
-    buf_printf(out, "</table>\n<p>Alpha is %.6g: so many seconds of TTFT is a quality of 1 worth.", m->alpha);
+    buf_printf(out, "</table>\n<p>Alpha is %.6g: a quality of 1 is worth %.6g seconds of TTFT.", m->alpha, m->alpha);
     if (m->slo_weight > 0)
-        buf_printf(out, " A TTFT of %.6g s is promised, and an expected second beyond costs %.6g of them.",
+        buf_printf(out, " The promised TTFT is %.6g s; each expected second beyond it costs %.6g seconds.",
                    m->slo_ttft_s, m->slo_weight);
     if (!isnan(m->upper_bound))
-        buf_printf(out, " No plan exceeds utility %.6g; this one has %.6g.", m->upper_bound, m->objective);
+        buf_printf(out, " This plan has utility %.6g; no plan exceeds %.6g.", m->objective, m->upper_bound);
     buf_adds(out, "\n<h2>Tiers</h2>\n<table><tr><th>tier<th>contexts<th>used<th>capacity\n");
     for (int i = 0; i < m->n; i++) {
         n[m->at[i].tier < 0 ? TIER_MAX : m->at[i].tier]++;
@@ -62,10 +62,10 @@ static void put_plan(struct buf *out, const struct manifest *m)
 
 static void put_receipt(struct buf *out, const struct receipt *r)
 {
-    buf_printf(out, "<h2>Loaded</h2>\n<p>%d of %d contexts have a payload in a tier.\n", r->in.n, r->ids.n);
+    buf_printf(out, "<h2>Loaded</h2>\n<p>%d of %d contexts have a payload on a tier.\n", r->in.n, r->ids.n);
 }
 
-/* With the standard error of the mean. */
+/* The mean with its standard error. */
 static void put_held_out(struct buf *out, const struct table *t, int v)
 {
     double error = score_error(t, SPLIT_TEST, v);
@@ -96,7 +96,7 @@ static void put_configs(struct buf *out, const struct table *t)
     buf_adds(out, "</table>\n");
     report_scale(out, t);
     if (!t->quality_train)
-        buf_adds(out, "<p>The profile has no qualities yet: evp-score computes them.\n");
+        buf_adds(out, "<p>The profile has no qualities yet: run evp-score on it.\n");
 }
 
 static int put_figures(struct buf *out, const struct report *r, struct err *err)
@@ -132,7 +132,7 @@ int report_write(struct report *r, struct buf *html, struct err *err)
     int code = put_figures(html, r, err);
     r->no_plots = code == PLOT_ABSENT;
     if (r->no_plots)
-        buf_adds(html, "<p>There are no plots here: gnuplot is not installed.\n");
+        buf_adds(html, "<p>No plots: gnuplot is not installed.\n");
     else if (code)
         return code;
     if (r->table) {

@@ -1,8 +1,8 @@
-/* dequant.c - one function per format over whole blocks, and one table of formats. To read another format: its
+/* dequant.c - one function per format over whole blocks, and one table of formats. To read another format, add its
  * function, its row, and its number in the table of engine/model/gguf.c.
  *
- * Bytes of a block are not aligned. Formats with nibbles share one loop over them. The search for numbers that are not
- * finite first asks a whole piece without branches, which becomes vector code, and looks closer only where it must.
+ * Bytes of a block are not aligned. Formats with nibbles share one loop over them. The search for non-finite numbers
+ * first scans without branches, which becomes vector code, and locates the first one only if there is any.
  */
 #include "engine/model/dequant.h"
 
@@ -109,7 +109,7 @@ static void iq4_nl(const uint8_t *p, size_t n, float *to)
     }
 }
 
-/* Two bits of element i of a super block: four elements a byte, 32 apart, in halves of 128 elements. */
+/* Two bits of element i of a super-block: four elements per byte, 32 apart, in halves of 128 elements. */
 static inline int crumb(const uint8_t *p, int i)
 {
     return p[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
@@ -127,7 +127,7 @@ static void q2_k(const uint8_t *p, size_t n, float *to)
     }
 }
 
-/* Scale b of 16 of 6 bits each, in 12 bytes: low nibbles in 8, then four pairs of high bits a byte. */
+/* Scale b of 16, each of 6 bits, in 12 bytes: low nibbles in 8 bytes, then four pairs of high bits per byte. */
 static inline int q3_scale(const uint8_t *p, int b)
 {
     return ((b < 8 ? p[b] & 15 : p[b - 8] >> 4) | (p[8 + b % 4] >> (b / 4 * 2) & 3) << 4) - 32;
@@ -147,8 +147,8 @@ static void q3_k(const uint8_t *p, size_t n, float *to)
     }
 }
 
-/* Scale and minimum of block b of 8, of 6 bits each, in 12 bytes: those of the first four, whose two highest bits are
- * those of the last four, and the nibbles of the last four. */
+/* Scale and minimum of block b of 8, each of 6 bits, in 12 bytes: first the scales, then the minimums of blocks 0 to 3,
+ * a byte each, with the two highest bits of blocks 4 to 7 on top; then the nibbles of blocks 4 to 7. */
 static inline int k_scale(const uint8_t *p, int b)
 {
     return b < 4 ? p[b] & 63 : (p[b + 4] & 15) | (p[b - 4] >> 2 & 48);
@@ -159,7 +159,7 @@ static inline int k_min(const uint8_t *p, int b)
     return b < 4 ? p[b + 4] & 63 : p[b + 4] >> 4 | (p[b] >> 2 & 48);
 }
 
-/* x = scale * q - min, q of 4 bits, and a fifth where `fifth` is not NULL. */
+/* x = scale * q - min; q has 4 bits, and a fifth unless `fifth` is NULL. */
 static inline void k_blocks(const uint8_t *p, const uint8_t *fifth, const uint8_t *q, float *to)
 {
     float d = f16_to_f32(u16_at(p)), base = f16_to_f32(u16_at(p + 2));

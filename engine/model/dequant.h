@@ -1,17 +1,16 @@
-/* dequant.h - a tensor of a model file, and the number formats of weights turned into f32.
+/* dequant.h - a tensor of a model file, and the conversion of weight formats to f32.
  *
- * F32, F16 and BF16 are plain numbers. The others are blocks, little-endian, unaligned. Of 32 elements:
+ * F32, F16 and BF16 are plain numbers. The others are little-endian, unaligned blocks. Blocks of 32 elements:
  *
  *     Q8_0  f16 d, 32 int8                  x = d * q
  *     Q4_0  f16 d, 16 bytes of nibbles      x = d * (q - 8)
  *     Q4_1  f16 d, f16 m, 16 bytes          x = d * q + m
  *     Q5_0  f16 d, u32 fifth bits, 16 bytes x = d * (q - 16)
  *     Q5_1  f16 d, f16 m, u32, 16 bytes     x = d * q + m
+ *     IQ4_NL  f16 d, 16 bytes of nibbles    x = d * table[q], 16 fixed numbers
  *
- *     IQ4_NL f16 d, 16 bytes                x = d * one of 16 numbers
- *
- * The low nibble of byte j is element j, the high one element j + 16. Of 256 elements, in 16 blocks of 16 or 8 of 32,
- * each with a scale s, and those with a minimum m, of 4, 6 or 8 bits:
+ * The low nibble of byte j is element j, the high one element j + 16. Blocks of 256 elements are 16 sub-blocks of 16 or
+ * 8 of 32, each with a scale s and, in some formats, a minimum m of 4, 6 or 8 bits:
  *
  *     Q2_K  16 s and m, 64 bytes, f16 d, f16 e              x = (d * s) * q - (e * m)
  *     Q3_K  32 bytes of third bits, 64, 12 of s, f16 d      x = (d * (s - 32)) * (q - 4)
@@ -19,7 +18,7 @@
  *     Q5_K  the same with 32 of fifth bits before the last  x = (d * s) * q - (e * m)
  *     Q6_K  128 bytes, 64 of high bits, 16 int8 s, f16 d    x = (d * s) * (q - 32)
  *
- * Numbers are those of the `gguf` Python package, bit by bit: products and sums are of f32, in this order.
+ * Results equal those of the `gguf` Python package bit for bit: products and sums in f32, in this order.
  */
 #ifndef EVP_DEQUANT_H
 #define EVP_DEQUANT_H
@@ -54,7 +53,7 @@ size_t weight_block_bytes(enum weight_type type); // bytes a block takes
 /* n elements (a multiple of the block) at `from` into `to` (n). */
 void dequant(enum weight_type type, const void *from, size_t n, float *to);
 
-/* How many numbers at the start of n are finite, of type F32, F16 or BF16: n when all are. */
+/* The count of finite numbers before the first non-finite one, of n numbers of type F32, F16 or BF16; n: all finite. */
 size_t weight_finite(enum weight_type type, const void *at, size_t n);
 
 /* A tensor of either container. dim[n_dims - 1] is the fastest. */
@@ -65,7 +64,7 @@ struct tensor {
     int64_t dim[TENSOR_DIMS];
     const void *at;
     uint64_t bytes;
-    int paired_heads; // > 0: rows in Llama's interleaved rotary order, over so many heads
+    int paired_heads; // > 0: rows are in Llama's interleaved rotary order, in this many heads
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* gguf.c - the parser, in the order of the file: header, keys, table of tensors, data.
  *
- * A cursor that never leaves the file reads everything; what does not fit sets `cut`, which is checked after each item.
- * Values stay where they are: a key's value is remembered as a place, and decoded when somebody asks for it.
+ * A cursor that never leaves the file reads everything; an item that does not fit sets `cut`, which is checked after
+ * each item. Values stay in the file: a key remembers the address of its value, and gguf_want_*() decode it.
  */
 #include "engine/model/gguf.h"
 
@@ -16,7 +16,7 @@ static const uint8_t value_size[G_TYPES] = {
     [G_F32] = 4, [G_BOOL] = 1, [G_U64] = 8, [G_I64] = 8, [G_F64] = 8,
 };
 
-/* ggml's tensor types: those read here, and the names of the others, for the message. */
+/* ggml's tensor types: the supported ones, and the names of the others for the message. */
 static const struct {
     uint32_t id;
     enum weight_type type; // WEIGHT_TYPES: not read
@@ -34,7 +34,7 @@ static const struct {
 
 struct cursor {
     const uint8_t *at, *end;
-    bool cut; // something did not fit; from then on everything reads as 0
+    bool cut; // an item did not fit; from then on everything reads as 0
 };
 
 static uint64_t little(const uint8_t *p, size_t n)
@@ -136,7 +136,7 @@ struct gguf_reader {
     const uint8_t *start;
     struct cursor at;
     int n_values, n_tensors;
-    uint64_t *offset; // (n_tensors): of the tensors' data, from the start of all data, which the table does not say
+    uint64_t *offset; // (n_tensors): of the tensors' data, from the start of all data
 };
 
 static int read_values(struct gguf_reader *r, struct err *err)
@@ -176,7 +176,7 @@ static int find_type(uint32_t id, enum weight_type *type, struct err *err)
     return err_set(err, ERR_FORMAT, "its type %u is unknown", id);
 }
 
-/* Sets t->bytes. A row must be whole blocks, and the size fit 64 bits. */
+/* Sets t->bytes. A row must be whole blocks, and the size must fit 64 bits. */
 static int tensor_bytes(struct tensor *t, struct err *err)
 {
     uint64_t elements = 1;
@@ -258,7 +258,7 @@ static int check_overlap(const struct gguf *g, struct err *err)
     return code;
 }
 
-/* Turns offsets into addresses; the data begin where the reader is. */
+/* Turns offsets into addresses; the data begin at the cursor. */
 static int place_tensors(struct gguf_reader *r, uint64_t alignment, struct err *err)
 {
     uint64_t left = (uint64_t)(r->at.end - r->at.at);
@@ -297,7 +297,7 @@ static int read_body(struct gguf_reader *r, struct err *err)
 }
 
 /* Reads the header. A tensor's entry takes at least 32 bytes and a key's 13, so the size of the file bounds the counts
- * before memory is asked for. */
+ * before anything is allocated. */
 static int read_header(struct gguf_reader *r, size_t n, struct err *err)
 {
     enum { TENSOR_BYTES_MIN = 32, KEY_BYTES_MIN = 13 };
@@ -365,7 +365,7 @@ static bool is_int(uint32_t type)
     return type < G_TYPES && type != G_F32 && type != G_F64 && type != G_TEXT && type != G_ARRAY;
 }
 
-/* An unsigned number above INT64_MAX comes out negative, which no caller accepts. */
+/* An unsigned number above INT64_MAX becomes negative, which no caller accepts. */
 static int64_t int_at(const uint8_t *p, uint32_t type)
 {
     uint64_t v = little(p, value_size[type]);

@@ -1,7 +1,7 @@
 /* hf.c - a Hugging Face folder as a model: config.json, and model.safetensors or the shards of its index.
  *
- * First config.json: its model_type is a family, and a field that departs from the family is refused by its name. Then
- * the shards in the order of their names, so that the digest does not depend on the index.
+ * First config.json: its model_type is a family, and a field that departs from the family is refused by name. Then the
+ * shards in the order of their names, so that the digest does not depend on the index.
  */
 #include "engine/model/model_internal.h"
 
@@ -25,9 +25,9 @@ static int read_int(const struct json *config, const char *key, int fallback, in
     return 0;
 }
 
-/* Fields of config.json that change what a model computes, with the value that leaves it as it is; NAN: none does. They
- * come from relatives of the families (Granite, Cohere, Gemma, Mixtral, SmolLM3 and others), whose folders sometimes
- * name Llama as their type. Fields that are not here are harmless: config.json has dozens. */
+/* Fields of config.json that change a model's computation, with the value that changes nothing; NAN: no value does.
+ * They come from relatives of the families (Granite, Cohere, Gemma, Mixtral, SmolLM3 and others); some of these folders
+ * give Llama as their type. Fields that are not listed are harmless: config.json has dozens. */
 static const struct {
     const char *name;
     double plain; // true is 1, false 0
@@ -73,7 +73,7 @@ static bool is_plain(const struct json *v, double plain)
     return json_is_bool(v) ? (json_true(v) ? 1 : 0) == plain : json_is_number(v) && json_real(v) == plain;
 }
 
-/* What this engine does not compute. */
+/* Refuses what this engine does not compute. */
 static int check_plain(const struct json *config, struct err *err)
 {
     const char *act = "silu";
@@ -102,7 +102,7 @@ static int read_family(struct model *m, struct err *err)
     return 0;
 }
 
-/* Biases that are the model's choice. */
+/* Biases that config.json switches on or off. */
 static int read_biases(struct model *m, struct err *err)
 {
     const struct {
@@ -120,7 +120,7 @@ static int read_biases(struct model *m, struct err *err)
     return 0;
 }
 
-/* The experts: every layer has as many. */
+/* The experts: every layer has the same number. */
 static int read_experts(struct model_config *c, const struct json *config, struct err *err)
 {
     const char *key = json_get(config, "num_experts") ? "num_experts" : "num_local_experts";
@@ -155,7 +155,7 @@ static int read_shape(struct model *m, const struct json *config, struct err *er
     return read_int(config, "intermediate_size", 0, &c->d_ff, err);
 }
 
-/* *n is the number of layers that layer_types gives a sliding window, or -1 when there is no such field. */
+/* *n: the number of layers with a sliding window by layer_types; -1 without that field. */
 static int count_sliding(const struct json *config, int *n, struct err *err)
 {
     const struct json *types = json_get(config, "layer_types");
@@ -172,7 +172,7 @@ static int count_sliding(const struct json *config, int *n, struct err *err)
     return 0;
 }
 
-/* Which of the layers have the window: those that layer_types says; all from max_window_layers on, for Qwen; or all. */
+/* *n: the number of layers with the window: by layer_types; for Qwen all from max_window_layers on; or all. */
 static int sliding_layers(const struct model *m, int *n, struct err *err)
 {
     int first = 0;
@@ -185,7 +185,7 @@ static int sliding_layers(const struct model *m, int *n, struct err *err)
     return 0;
 }
 
-/* A folder that was saved without the fields has the defaults of its family's class. */
+/* A folder without these fields has the defaults of its family's class in transformers. */
 static int read_window(struct model *m, struct err *err)
 {
     const struct json *used = json_get(m->json, "use_sliding_window"), *given = json_get(m->json, "sliding_window");
@@ -204,7 +204,7 @@ static int read_window(struct model *m, struct err *err)
     return 0;
 }
 
-/* The part of a head that is rotated, in config.json or one of its descriptions of the rotary embedding. */
+/* The rotated share of a head, in config.json or one of its descriptions of the rotary embedding. */
 static int read_partial(const struct model *m, struct model_config *c, const struct json *from, struct err *err)
 {
     double part = 1;
@@ -219,7 +219,7 @@ static int read_partial(const struct model *m, struct model_config *c, const str
     return 0;
 }
 
-/* Refuses a field of a rotary scaling that is not read, unless it is null or known to change nothing. */
+/* Refuses an unread field of a rotary scaling, unless it is null or known to change nothing. */
 static int check_scaling_fields(const struct json *scaling, struct err *err)
 {
     static const struct {
@@ -282,8 +282,8 @@ static bool same_rope(const struct model_config *a, const struct model_config *b
            a->rotary == b->rotary;
 }
 
-/* rope_scaling (null, or with `type` or `rope_type`), or transformers 5's rope_parameters, which hold the base too.
- * Where both are given they must agree. */
+/* rope_scaling (null, or with `type` or `rope_type`), or transformers 5's rope_parameters, which also hold the base. If
+ * both are given they must agree. */
 static int read_rope(struct model *m, struct err *err)
 {
     const struct json *parameters = json_get(m->json, "rope_parameters"), *scaling = json_get(m->json, "rope_scaling");
@@ -308,7 +308,7 @@ static int read_rope(struct model *m, struct err *err)
                               : err_set(err, ERR_FORMAT, "fields 'rope_parameters' and 'rope_scaling' do not agree");
 }
 
-/* What others compute in; this engine computes in what it is told to. transformers 5 shortened the name. */
+/* The type that other engines compute in; this one uses the backend's. transformers 5 shortened the field's name. */
 static void read_dtype(struct model *m)
 {
     const char *dtype = json_text(json_get(m->json, "dtype"));
@@ -366,7 +366,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The files an index names, each once, in the order of their names. */
+/* The files of an index, each once, in the order of their names. */
 static int list_files(struct map *files, const char ***sorted, const struct json *weights, struct err *err)
 {
     for (const struct json *w = json_first(weights); w; w = json_next(w)) {
@@ -408,7 +408,7 @@ static int open_index(struct model *m, struct err *err)
     return code;
 }
 
-/* Is there a file of this name in the folder? false without memory too: err->code says so. */
+/* Is there a file of this name in the folder? Also false when out of memory, with err->code set. */
 static bool has_file(const struct model *m, const char *name, struct err *err)
 {
     char *path = file_join(m->path, name);
@@ -420,7 +420,7 @@ static bool has_file(const struct model *m, const char *name, struct err *err)
     return found;
 }
 
-/* Of model.safetensors and an index the first counts, as for transformers. */
+/* model.safetensors takes precedence over an index, as in transformers. */
 static int open_shards(struct model *m, struct err *err)
 {
     static const char whole[] = "model.safetensors", index[] = "model.safetensors.index.json";
@@ -438,7 +438,7 @@ static int open_shards(struct model *m, struct err *err)
     return alloc_shards(m, 1, err) ? err->code : add_shard(m, whole, err);
 }
 
-/* False for what cannot be a weight of the model: another type, or too many dimensions or none. */
+/* False for a tensor that cannot be a weight: another type, too many dimensions or none. */
 static bool tensor_of(struct tensor *out, const struct st_tensor *t)
 {
     if ((t->type != ST_F32 && t->type != ST_F16 && t->type != ST_BF16) || t->n_dims < 1 || t->n_dims > TENSOR_DIMS)

@@ -1,7 +1,7 @@
-/* model.c - what both containers have in common: the table of roles, and the check of the whole.
+/* model.c - for both containers: the table of roles, and the check of config and tensors.
  *
  * model_open() lets the container fill config and tensors, then checks the config's numbers, then finds the tensor of
- * every role. What a config may say is bounded here, so that no product of two of its numbers overflows.
+ * every role. The limits on the config's numbers keep every product of two of them from overflowing.
  */
 #include "engine/model/model.h"
 
@@ -15,7 +15,7 @@ enum {
     DIM_MAX = 1 << 20,
     LAYERS_MAX = 1024,
     EXPERTS_MAX = 1024,
-    HEAD_DIM_MAX = 1024, // what the reference backend's attention holds
+    HEAD_DIM_MAX = 1024, // the limit of the reference backend's attention
     VOCAB_MAX = 1 << 24,
     TOKENS_MAX = 1 << 24, // published models claim up to 10 * 2^20
     JSON_MAX = 256 << 20,
@@ -152,7 +152,7 @@ struct json *model_json(const char *dir, const char *name, struct err *err)
     return json;
 }
 
-/* ---- the check of the whole -------------------------------------------- */
+/* ---- the check of config and tensors ----------------------------------- */
 
 static int check_range(const char *what, int64_t v, int64_t max, struct err *err)
 {
@@ -176,25 +176,25 @@ static int check_config(const struct model_config *c, struct err *err)
         return err_set(err, ERR_FORMAT, "%d heads of %d and %d key-value heads do not fit together", c->n_heads,
                        c->head_dim, c->n_kv_heads);
     if (c->rotary < 2 || c->rotary > c->head_dim || c->rotary % 2 != 0)
-        return err_set(err, ERR_FORMAT, "rotating %d of %d columns of a head makes no sense", c->rotary, c->head_dim);
+        return err_set(err, ERR_FORMAT, "%d of %d columns of a head cannot be rotated", c->rotary, c->head_dim);
     if (model_has(c, TENSOR_ROUTER) &&
         (check_range("the number of experts", c->n_experts, EXPERTS_MAX, err) ||
          check_range("the number of experts that a token uses", c->n_experts_used, c->n_experts, err)))
         return err->code;
     if (!(c->norm_eps > 0 && c->norm_eps < 1) || !(c->rope_theta > 1 && c->rope_theta < 1e12))
-        return err_set(err, ERR_FORMAT, "a norm epsilon of %g or a rotary base of %g makes no sense",
-                       (double)c->norm_eps, c->rope_theta);
+        return err_set(err, ERR_FORMAT, "norm epsilon %g or rotary base %g is out of range", (double)c->norm_eps,
+                       c->rope_theta);
     if (c->rope_scaling != ROPE_PLAIN && !(c->rope_factor >= 1 && c->rope_factor < 1e6))
-        return err_set(err, ERR_FORMAT, "a rotary scaling factor of %g makes no sense", c->rope_factor);
+        return err_set(err, ERR_FORMAT, "rotary scaling factor %g is out of range", c->rope_factor);
     if (c->rope_scaling == ROPE_LLAMA3 &&
         !(c->rope_low > 0 && c->rope_high > c->rope_low && isfinite(c->rope_high) && c->rope_original > 0))
-        return err_set(err, ERR_FORMAT, "the parameters of its llama3 rotary scaling make no sense");
+        return err_set(err, ERR_FORMAT, "the parameters of its llama3 rotary scaling are out of range");
     return 0;
 }
 
-/* The tensor that the index of a role is in, -1: there is none. Experts are a tensor each, or one of three dimensions.
- */
-static int find_place(const struct model *m, enum tensor_role role, int index)
+/* The number of the tensor that holds a role's `index`; -1: none. Experts are a tensor each, or one of three
+ * dimensions. */
+static int find_index(const struct model *m, enum tensor_role role, int index)
 {
     char name[MODEL_TENSOR_NAME];
 
@@ -207,7 +207,7 @@ static int find_place(const struct model *m, enum tensor_role role, int index)
     return i;
 }
 
-/* Makes the tensor of all experts of a layer that of one. */
+/* Reduces the tensor of all experts of a layer to one expert. */
 static bool cut_expert(struct tensor *t, int expert, int n_experts)
 {
     if (t->n_dims != 3 || t->dim[0] != n_experts)
@@ -233,7 +233,7 @@ int model_find(const struct model *m, enum tensor_role role, int index, struct t
 {
     const struct tensor_shape want = model_shape(&m->config, role);
     char name[MODEL_TENSOR_NAME], shape[TENSOR_DIMS * 24];
-    int i = find_place(m, role, index);
+    int i = find_index(m, role, index);
 
     if (i < 0) {
         model_tensor_name(name, &m->config, role == TENSOR_HEAD && m->config.tied ? TENSOR_EMBEDDING : role, index);
@@ -257,7 +257,7 @@ static int use(const struct model *m, enum tensor_role role, int index, bool *us
 
     if (model_find(m, role, index, &t, err))
         return err->code;
-    used[find_place(m, role, index)] = true;
+    used[find_index(m, role, index)] = true;
     return 0;
 }
 
@@ -273,7 +273,7 @@ bool model_tensor_is_harmless(const char *name)
     return false;
 }
 
-/* An output matrix that a tied model has all the same: it must be the embedding, byte by byte. */
+/* A tied model may still have an output matrix: it must equal the embedding, byte by byte. */
 static bool is_copy_of_embedding(const struct model *m, const struct tensor *t, struct err *err)
 {
     struct tensor embedding;
@@ -296,15 +296,16 @@ static int check_unused(const struct model *m, const bool *used, struct err *err
     return 0;
 }
 
-/* Every tensor of the architecture is there in its shape and there are no others, so that a file whose answers would
- * not be the model's is refused before work starts. */
+/* Every tensor of the architecture is there in its shape, and no other tensor is: a file that would give other answers
+ * than its model is refused before work starts. */
 static int check_tensors(const struct model *m, struct err *err)
 {
     bool *used = calloc((size_t)m->n_tensors + 1, sizeof(*used));
     int code = used ? 0 : err_nomem(err);
 
     for (int at = 0; at < TENSOR_ROLES && !code; at++) {
-        enum tensor_role role = (enum tensor_role)((at + TENSOR_EMBEDDING) % TENSOR_ROLES); // the ends first
+        enum tensor_role role =
+            (enum tensor_role)((at + TENSOR_EMBEDDING) % TENSOR_ROLES); // embedding, norm, head first
         for (int i = 0, n = model_count(&m->config, role); i < n && !code; i++)
             code = use(m, role, i, used, err);
     }
@@ -352,14 +353,14 @@ void model_close(struct model *m)
     for (int i = 0; i < m->n_shards; i++) {
         if (m->shard)
             safetensors_close(&m->shard[i]);
-        if (m->part) {
-            gguf_release(&m->part[i].gguf);
-            file_unmap(&m->part[i].map);
+        if (m->file) {
+            gguf_release(&m->file[i].gguf);
+            file_unmap(&m->file[i].map);
         }
         free(m->shard_path[i]);
     }
     free(m->shard);
-    free(m->part);
+    free(m->file);
     free(m->shard_path);
     json_free(m->json);
     gguf_release(&m->gguf);
@@ -391,5 +392,5 @@ void model_forget(const struct model *m)
 {
     file_map_forget(&m->map);
     for (int i = 0; i < m->n_shards; i++)
-        file_map_forget(m->shard ? &m->shard[i].map : &m->part[i].map);
+        file_map_forget(m->shard ? &m->shard[i].map : &m->file[i].map);
 }

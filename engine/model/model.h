@@ -1,21 +1,21 @@
-/* model.h - a model file opened for reading: what the model is, and its weights.
+/* model.h - a model file opened for reading: the model's config and its weights.
  *
- * Two containers, one view: GGUF, in one file or in numbered parts, and a Hugging Face folder (config.json,
- * model.safetensors or shards with an index, tokenizer.json). engine/model/dequant.h has the number formats. Tensors are
- * known by their role; where GGUF files keep the rows of q and k in rotary pairs (Llama's), they are put back into
- * halves.
+ * Two containers, one view: GGUF, in one file or several numbered ones, and a Hugging Face folder (config.json,
+ * model.safetensors or shards with an index, tokenizer.json). engine/model/dequant.h has the number formats. Tensors
+ * are looked up by role. Where GGUF files hold the rows of q and k in rotary pairs (Llama's), reading puts them back
+ * into halves.
  *
- * Everything in the file is hostile. model_open() checks types, shapes, offsets and overlaps, and that the tensor of
- * every role is there in the shape that the config asks for. Nothing that changes the result is ignored: a tensor that
- * no role reads, a key of a GGUF file's architecture that this engine does not follow, or a field of config.json that
- * departs from its family is refused by its name. A sliding window cannot be applied to a compressed cache. Within the
+ * Everything in the file is hostile. model_open() checks types, shapes, offsets and overlaps, and that every role has
+ * its tensor in the shape that the config asks for. Nothing that changes the result is ignored: model_open() refuses by
+ * name a tensor that no role reads, a key of a GGUF file's architecture that this engine does not follow, and a field
+ * of config.json that departs from its family. A sliding window cannot be applied to a compressed cache; within the
  * window it changes nothing, so it shortens max_tokens.
  *
  * To read another family: (1) its row in families[] of engine/model/model_family.c (2) its keys in known_keys[] of
- * engine/model/model_gguf.c and dangerous[] of engine/model/hf.c (3) tensors of new roles in model_roles[] of engine/model/model.c, read
- * in engine/transformer/weights.c (4) what the forward pass does differently in engine/transformer/forward.c (5) a row in FAMILIES of
- * tests/golden/families/families.py; tests/golden/families/oracle compares it with transformers (6) its line in
- * docs/models.md.
+ * engine/model/model_gguf.c and dangerous[] of engine/model/hf.c (3) tensors of new roles in model_roles[] of
+ * engine/model/model.c, read in engine/transformer/weights.c (4) what the forward pass does differently in
+ * engine/transformer/forward.c (5) a row in FAMILIES of tests/golden/families/families.py; tests/golden/families/oracle
+ * compares it with transformers (6) its line in docs/models.md.
  */
 #ifndef EVP_MODEL_H
 #define EVP_MODEL_H
@@ -38,15 +38,15 @@ static inline const char *rope_scaling_name(enum rope_scaling s)
 struct model_config {
     char arch[16];  // as the file has it: "llama"
     char name[64];  // from the file, or the folder's name
-    char dtype[16]; // that config.json asks for: "bfloat16"; "": not known
-    unsigned roles; // 1 << role for each that the model has tensors of
+    char dtype[16]; // as config.json has it: "bfloat16"; "": unknown
+    unsigned roles; // 1 << role, for each role that has tensors
     int n_layers, d_model, n_heads, n_kv_heads, head_dim, n_vocab;
     int d_ff;                                 // hidden numbers of the MLP; 0 with experts
     int n_experts, n_experts_used, expert_ff; // 0 without experts
-    bool renormalise;                         // the weights of the experts that a token uses add up to 1
-    int rotary;                               // columns of a head that are rotated, from the first
-    int max_tokens; // what the model was trained for, or its sliding window where that is shorter
-    int window;     // max_tokens where it is a sliding window, otherwise 0
+    bool renormalise;                         // scale the weights of the experts that a token uses to sum 1
+    int rotary;                               // rotated columns of a head, from the first
+    int max_tokens;                           // the trained context length, or a shorter sliding window
+    int window;                               // max_tokens if it is a sliding window, otherwise 0
     float norm_eps;
     double rope_theta;
     enum rope_scaling rope_scaling;
@@ -57,39 +57,37 @@ struct model_config {
 
 struct model;
 
-/* Does a path name a model of random weights, "synthetic:NAME"? It has the shape of a published model, numbers that
- * follow from its name alone, and a token for every byte. It is for measuring speed: its answers mean nothing, and its
- * digest is that of its name, so nothing takes it for a real model. */
+/* Does a path name a model of random weights, "synthetic:NAME"? Such a model has the shape of a published one, numbers
+ * derived from its name alone, and a token for every byte. It serves to measure speed: its answers mean nothing, and
+ * its digest is the digest of its name, so nothing mistakes it for a real model. */
 bool model_is_synthetic(const char *path);
 
-/* path: a .gguf file, a folder or the name of a synthetic model (ERR_USAGE where there is none of that name). NULL:
- * cannot open (ERR_IO), malformed (ERR_FORMAT), or an architecture this engine does not compute (ERR_FORMAT, named). */
+/* path: a .gguf file, a folder or the name of a synthetic model (ERR_USAGE: unknown name). NULL: cannot open (ERR_IO),
+ * malformed (ERR_FORMAT), or an architecture that this engine does not compute (ERR_FORMAT, with its name). */
 struct model *model_open(const char *path, struct err *err);
 void model_close(struct model *m); // NULL is fine
 const struct model_config *model_config(const struct model *m);
 
-/* A copy of `given`; where it is NULL the path of the default model, SmolLM2-135M-Instruct.Q4_1.gguf in
- * file_models_dir(); where it names no file but looks like ORG/NAME, the snapshot of that repository in the cache of
- * huggingface_hub. The caller frees it. NULL: no such snapshot (ERR_IO, with the folder that was looked into), or no
- * memory. */
+/* The path of the model that a user names; the caller frees it. `given` NULL: the default model,
+ * SmolLM2-135M-Instruct.Q4_1.gguf in file_models_dir(). ORG/NAME that is not a file: the repository's snapshot in the
+ * cache of huggingface_hub. Anything else: a copy of `given`. NULL: no such snapshot (ERR_IO, with the folder
+ * searched), or out of memory. */
 char *model_path(const char *given, struct err *err);
 
-/* The file of a model folder that has the vocabulary; "tokenizer.json" where there is none. NULL without memory. */
+/* The vocabulary file of a model folder, "tokenizer.json" if it has none. NULL: out of memory. */
 char *model_vocabulary_path(const char *dir);
 
-/* What a model folder is called: NAME for a snapshot in that cache, otherwise the last part of its path. */
+/* The name of a model folder: NAME for a snapshot in that cache, otherwise the last component of its path. */
 void model_folder_name(const char *path, char *out, size_t size);
 
-/* model_digest of the formats: SHA-256 hex over the weights' bytes and the tokenizer's, computed once and noted beside
- * the model (FILE.evp-digest, FOLDER/model.evp-digest), or in file_cache_dir()/digests where the folder cannot be
- * written. A note holds until one of the files changes. Where no note can be written, the digest is computed each time.
- */
+/* The formats' `model_digest`: SHA-256 hex over the bytes of weights and tokenizer, computed once and noted beside the
+ * model (FILE.evp-digest, FOLDER/model.evp-digest), or in file_cache_dir()/digests if the folder is read-only. A note
+ * holds until one of the files changes. If no note can be written, the digest is computed each time. */
 int model_digest(const struct model *m, char hex[65], struct err *err) MUST_CHECK;
 
-/* What a tensor is for. The roles up to TENSOR_ROUTER come once per layer, those up to TENSOR_EXPERT_DOWN once per
- * expert of a layer, the others once. Roles whose weights are multiplied together follow each other: Q K V, GATE UP,
- * and so do their biases. A model has either the three or QKV, either the two or GATE_UP, and either these or experts.
- */
+/* What a tensor is for. The roles up to TENSOR_ROUTER occur once per layer, the next up to TENSOR_EXPERT_DOWN once per
+ * expert of a layer, the others once per model. Weights that are multiplied together have consecutive roles (Q K V,
+ * GATE UP), and so do their biases. A model has Q, K and V or QKV; it has GATE and UP, GATE_UP, or experts. */
 enum tensor_role {
     TENSOR_ATTENTION_NORM,
     TENSOR_Q,
@@ -132,14 +130,14 @@ struct tensor_shape {
 };
 struct tensor_shape model_shape(const struct model_config *c, enum tensor_role role);
 
-/* A role's tensor. `index` is the layer, or layer * n_experts + expert; it is ignored for roles that come once. Each of
- * these checks that all numbers are finite:
- * ERR_FORMAT names the tensor and the place of the first that is not. Several threads share the work.
+/* A role's tensor. `index` is the layer, or layer * n_experts + expert; roles that occur once ignore it. Each function
+ * checks that all numbers are finite: ERR_FORMAT names the tensor, and row and column of the first that is not. Several
+ * threads share the work.
  *
- *     model_view      *out becomes the tensor where it is in the file, in the file's type: F32, F16 or BF16. It may not
- *                     be written to and lives as long as the model. out->at is NULL where the bytes cannot be used as
- *                     they are (blocks, no alignment, rows of q and k in another order); out->type is then the type in
- *                     which model_read_mat() gives them without loss
+ *     model_view      points *out at the tensor in the mapped file, in the file's type: F32, F16 or BF16. Read-only;
+ *                     lives as long as the model. out->at is NULL where the bytes cannot be used as they are (blocks,
+ *                     no alignment, rows of q and k in another order); out->type is then the type in which
+ *                     model_read_mat() gives them without loss
  *     model_read_mat  copies into out->at, (rows, cols) with a pitch of at least cols; out->type is f32, bf16 (rounded)
  *                     or what model_view() said
  *     model_read      copies into out as f32, (rows, cols) */
@@ -149,7 +147,7 @@ int model_read_mat(const struct model *m, enum tensor_role role, int index, cons
                    struct err *err) MUST_CHECK;
 int model_read(const struct model *m, enum tensor_role role, int index, float *out, struct err *err) MUST_CHECK;
 
-/* Lets the system take back the memory of what was read of the files. They can be read again. */
+/* Lets the system reclaim the memory of the files' pages read so far. They can be read again. */
 void model_forget(const struct model *m);
 
 /* All tensors in file order, for evp-show; borrowed. */

@@ -1,13 +1,12 @@
-/* model_digest.c - which model is this? SHA-256 over weights and tokenizer, read once and remembered in a note.
+/* model_digest.c - a digest that identifies a model: SHA-256 over weights and tokenizer, kept in a note.
  *
- * A note is text: the digest, then the state of the files it was made of. It is valid while the same state would be
- * written again. There are two places for it: beside the model, and where that cannot be written, in the user's cache.
- * The note beside the model, whose format is public, has sizes and modification times, which a tool can set; so it must
- * also be younger than the last change of any of the files (ctime), which nobody can set. The note in the cache has
- * these times and the inodes too.
+ * A note is text: the digest, then the state of the files it was made of. It is valid while the files have that state.
+ * It is written beside the model or, if that folder is read-only, in the user's cache. The note beside the model has a
+ * public format with sizes and modification times. A tool can set these, so the note must also be younger than the last
+ * change of any of the files (ctime), which cannot be set. The note in the cache holds ctimes and inodes as well.
  *
- * Times of files move in steps of up to two seconds. A file that changed in the last two seconds may change again
- * without a trace, so its digest is not remembered yet. Nor is that of a file that changes while it is read.
+ * Times of files have a resolution of up to two seconds. A file that changed in the last two seconds may change again
+ * without a trace, so its digest is not noted yet; nor is the digest of a file that changes while it is read.
  */
 #include "base/digest.h"
 #include "engine/model/model_internal.h"
@@ -22,8 +21,8 @@ enum { NOTE_MAX = 1 << 20, TIME_STEP_S = 2 };
 /* ---- the files and their state ------------------------------------------ */
 
 struct sources {
-    const char **path; // (n): borrowed from the model, a folder's last one from `tokenizer`
-    char *tokenizer;   // the file of the folder that has the vocabulary
+    const char **path; // (n): borrowed from the model; the last one of a folder is `tokenizer`
+    char *tokenizer;   // the vocabulary file of a folder
     int n;
 };
 
@@ -52,7 +51,7 @@ static void sources_release(struct sources *s)
     free(s->tokenizer);
 }
 
-/* What the notes say about the files' present state. */
+/* The files' present state, as the two notes write it. */
 struct state {
     struct buf beside;       // "SIZE MTIME_NS NAME" for each file
     struct buf cached;       // "SIZE MTIME_NS CTIME_NS INODE NAME" for each file
@@ -100,7 +99,7 @@ static char *note_beside(const struct model *m)
     return buf_take(&note);
 }
 
-/* The note in the user's cache, named by the model's canonical path and its inode; NULL when there is no such place. */
+/* The note in the user's cache, named by the model's canonical path and inode; NULL: no cache folder. */
 static char *note_cached(const struct model *m)
 {
     char name[XXH3_HEX], *path = realpath(m->path, NULL), *dir = file_cache_dir();
@@ -167,7 +166,7 @@ static bool write_note(const char *note, const struct buf *state, const char hex
     return written;
 }
 
-/* Writes the note where it can be written. Where it cannot, the digest is computed again next time. */
+/* Writes the note if it can. If not, the digest is computed again next time. */
 static void remember(const struct model *m, const struct state *state, const char hex[DIGEST_HEX])
 {
     struct err ignored;
@@ -210,8 +209,8 @@ static int compute(const struct sources *s, char hex[DIGEST_HEX], struct err *er
     return 0;
 }
 
-/* Did the files stay as they were before they were read, and would a change since show in their times? */
-static bool is_settled(const struct state *before, const struct sources *s, time_t now)
+/* Did the files stay the same while they were read, and would a change since then show in their times? */
+static bool is_stable(const struct state *before, const struct sources *s, time_t now)
 {
     struct state after;
     struct err ignored;
@@ -235,7 +234,7 @@ int model_digest_at(const struct model *m, time_t now, char hex[DIGEST_HEX], str
         code = describe(&state, &s, err);
     if (!code && !remembered(m, &state, hex)) {
         code = compute(&s, hex, err);
-        if (!code && is_settled(&state, &s, now))
+        if (!code && is_stable(&state, &s, now))
             remember(m, &state, hex);
     }
     state_release(&state);

@@ -1,7 +1,7 @@
 /* model_family.c - the families of models that the engine computes, a row each; and why some others are refused.
  *
- * All of them are one architecture: norm, attention, norm, MLP. A row says which tensors there are and what the fields
- * of config.json mean where they are absent, as in the families' classes of transformers.
+ * All are one architecture: norm, attention, norm, MLP. A row has a family's tensors and the defaults of absent fields
+ * of config.json, as in the family's class in transformers.
  */
 #include "engine/model/model_internal.h"
 
@@ -42,7 +42,7 @@ static const struct model_family families[] = {
     { .name = "phi3", .gguf = "phi3", .roles = EVERY | FUSED, .partial = true, .window_used = true },
 };
 
-/* Refused, with the reason. Their names begin so in both containers. */
+/* Refused, with the reason. Names in both containers begin with `begin`. */
 static const struct {
     const char *begin, *why;
 } refused[] = {

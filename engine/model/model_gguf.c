@@ -1,5 +1,5 @@
-/* model_gguf.c - a GGUF file, or the parts of one, as a model: its keys become the config, its tensors get Hugging
- * Face's names.
+/* model_gguf.c - one or several numbered GGUF files as a model: keys become the config, tensors get Hugging Face's
+ * names.
  *
  * Keys come first, since the number of heads says how the rows of q and k are stored. Every key of the architecture is
  * in the table of known keys below, or refused: it may change what the model computes.
@@ -13,13 +13,13 @@
 
 /* ---- tensors ----------------------------------------------------------- */
 
-/* The parts of a file; 0 is the first. */
-static const struct gguf *part_of(const struct model *m, int i)
+/* The file that was named (0) and those numbered after it. */
+static const struct gguf *file_of(const struct model *m, int i)
 {
-    return i == 0 ? &m->gguf : &m->part[i - 1].gguf;
+    return i == 0 ? &m->gguf : &m->file[i - 1].gguf;
 }
 
-/* The role of a tensor by its GGUF name; TENSOR_ROLES: the model has none of that name. */
+/* The role of a tensor by its GGUF name; TENSOR_ROLES: no role has that name. */
 static enum tensor_role role_of(const struct model_config *c, const char *name, int *layer)
 {
     int at = 0;
@@ -68,12 +68,12 @@ static int add_tensors(struct model *m, struct err *err)
     size_t n = 0;
 
     for (int p = 0; p <= m->n_shards; p++)
-        n += (size_t)part_of(m, p)->n_tensors;
+        n += (size_t)file_of(m, p)->n_tensors;
     if (model_reserve(m, n, err))
         return err->code;
     for (int p = 0; p <= m->n_shards; p++)
-        for (int i = 0; i < part_of(m, p)->n_tensors; i++) {
-            const struct tensor *t = &part_of(m, p)->tensor[i];
+        for (int i = 0; i < file_of(m, p)->n_tensors; i++) {
+            const struct tensor *t = &file_of(m, p)->tensor[i];
             if (strlen(t->name) > NAME_MAX_BYTES)
                 return err_set(err, ERR_FORMAT, "the name of tensor %d has %zu bytes, more than %d", i, strlen(t->name),
                                NAME_MAX_BYTES);
@@ -83,11 +83,11 @@ static int add_tensors(struct model *m, struct err *err)
     return 0;
 }
 
-/* The tensor of any of the parts; NULL: none. */
+/* A tensor of any of the files; NULL: none. */
 static const struct tensor *find_tensor(const struct model *m, const char *name)
 {
     for (int p = 0; p <= m->n_shards; p++) {
-        const struct gguf *g = part_of(m, p);
+        const struct gguf *g = file_of(m, p);
         int i = map_find(&g->names, name, strlen(name));
         if (i >= 0)
             return &g->tensor[i];
@@ -95,17 +95,17 @@ static const struct tensor *find_tensor(const struct model *m, const char *name)
     return NULL;
 }
 
-/* ---- parts --------------------------------------------------------------- */
+/* ---- numbered files --------------------------------------------------------------- */
 
-/* The name of part i of n: "NAME-00002-of-00005.gguf", for a path that is the first's. NULL without memory, and with
- * ERR_FORMAT when the path is not of that kind. */
-static char *part_path(const char *first, int i, int n, struct err *err)
+/* The path of file i of n, "NAME-00002-of-00005.gguf", from the path of the first. NULL: out of memory, or ERR_FORMAT
+ * for a path that does not end in such a number. */
+static char *numbered_path(const char *first, int i, int n, struct err *err)
 {
     char end[32], other[32];
     size_t all = strlen(first), size = (size_t)snprintf(end, sizeof(end), "-%05d-of-%05d.gguf", 1, n);
 
     if (all < size || strcmp(first + all - size, end) != 0) {
-        err_set(err, ERR_FORMAT, "it is the first of %d parts ('split.count'), and its name does not end in '%s'", n,
+        err_set(err, ERR_FORMAT, "it is the first of %d files ('split.count'), and its name does not end in '%s'", n,
                 end);
         return NULL;
     }
@@ -118,38 +118,38 @@ static char *part_path(const char *first, int i, int n, struct err *err)
     return path;
 }
 
-/* Is it part i of n? */
-static int check_part(const struct gguf *g, int i, int n, struct err *err)
+/* Do its keys say file i of n? */
+static int check_number(const struct gguf *g, int i, int n, struct err *err)
 {
     int64_t no = -1, count = 0;
 
     if (gguf_want_int(g, "split.no", &no, err) || gguf_want_int(g, "split.count", &count, err))
         return err->code;
     if (no != i || count != n)
-        return err_set(err, ERR_FORMAT, "it says that it is part %lld of %lld, not %d of %d", (long long)no + 1,
+        return err_set(err, ERR_FORMAT, "its keys say file %lld of %lld, not %d of %d", (long long)no + 1,
                        (long long)count, i + 1, n);
     return 0;
 }
 
-static int open_part(struct model *m, int i, int n, struct err *err)
+static int open_numbered(struct model *m, int i, int n, struct err *err)
 {
-    struct gguf_part *part = &m->part[m->n_shards];
-    char *path = part_path(m->path, i, n, err);
+    struct gguf_file *file = &m->file[m->n_shards];
+    char *path = numbered_path(m->path, i, n, err);
 
     if (!path)
         return err->code;
     m->shard_path[m->n_shards++] = path;
-    if (file_map(&part->map, path, err))
+    if (file_map(&file->map, path, err))
         return err->code;
-    if (gguf_parse(&part->gguf, part->map.at, part->map.n, err) || check_part(&part->gguf, i, n, err))
+    if (gguf_parse(&file->gguf, file->map.at, file->map.n, err) || check_number(&file->gguf, i, n, err))
         return err_wrap(err, "'%s'", path);
     return 0;
 }
 
-/* Opens the parts after the first, if there are any. */
-static int open_parts(struct model *m, struct err *err)
+/* Opens the files after the first, if there are any. */
+static int open_files(struct model *m, struct err *err)
 {
-    enum { PARTS_MAX = 99999 }; // five digits
+    enum { FILES_MAX = 99999 }; // five digits
     int64_t n = 1, no = 0, n_tensors = -1, found = m->gguf.n_tensors;
 
     if (gguf_may_int(&m->gguf, "split.count", &n, err) || gguf_may_int(&m->gguf, "split.no", &no, err) ||
@@ -157,20 +157,20 @@ static int open_parts(struct model *m, struct err *err)
         return err->code;
     if (n == 0 || n == 1)
         return 0;
-    if (n < 0 || n > PARTS_MAX || no != 0)
-        return err_set(err, ERR_FORMAT, "it is part %lld of %lld ('split.no'); name the first part", (long long)no + 1,
+    if (n < 0 || n > FILES_MAX || no != 0)
+        return err_set(err, ERR_FORMAT, "it is file %lld of %lld ('split.no'); name the first file", (long long)no + 1,
                        (long long)n);
-    m->part = calloc((size_t)n, sizeof(*m->part));
+    m->file = calloc((size_t)n, sizeof(*m->file));
     m->shard_path = calloc((size_t)n, sizeof(*m->shard_path));
-    if (!m->part || !m->shard_path)
+    if (!m->file || !m->shard_path)
         return err_nomem(err);
     for (int i = 1; i < n; i++) {
-        if (open_part(m, i, (int)n, err))
+        if (open_numbered(m, i, (int)n, err))
             return err->code;
-        found += m->part[i - 1].gguf.n_tensors;
+        found += m->file[i - 1].gguf.n_tensors;
     }
     if (n_tensors >= 0 && n_tensors != found)
-        return err_set(err, ERR_FORMAT, "its %lld parts have %lld tensors, not %lld ('split.tensors.count')",
+        return err_set(err, ERR_FORMAT, "its %lld files have %lld tensors, not %lld ('split.tensors.count')",
                        (long long)n, (long long)found, (long long)n_tensors);
     return 0;
 }
@@ -206,8 +206,8 @@ static int read_real(const struct arch_keys *k, const char *key, double *out, st
     return gguf_may_real(k->gguf, full, out, err);
 }
 
-/* The keys of an architecture that this engine knows: those it reads, those that do not change what the model computes,
- * and those it follows only while they say what the families do. */
+/* The keys of an architecture that this engine knows: it reads them, or they do not change the computation, or it
+ * accepts only the families' value. */
 enum key_use { KEY_READ, KEY_HARMLESS, KEY_NUMBER, KEY_TEXT };
 static const struct {
     const char *name;
@@ -233,7 +233,7 @@ static const struct {
     { .name = "rope.scale_linear" },
     { .name = "rope.scaling.type" },
     { .name = "rope.scaling.factor" },
-    { .name = "vocab_size", .use = KEY_HARMLESS }, // the embedding says it
+    { .name = "vocab_size", .use = KEY_HARMLESS }, // taken from the embedding
     { .name = "pooling_type", .use = KEY_HARMLESS },
     { .name = "attention.layer_norm_epsilon", .use = KEY_HARMLESS },         // a Llama's norms are RMS norms
     { .name = "rope.scaling.original_context_length", .use = KEY_HARMLESS }, // for yarn, which is refused
@@ -258,7 +258,7 @@ static const struct {
     { .name = "tensor_data_layout", .use = KEY_TEXT, .text = "Meta AI original pth" },
 };
 
-/* Is the value of known_keys[i] one that this engine follows? */
+/* Is the value of known_keys[i] supported? */
 static int check_key(const struct gguf *g, const char *key, size_t i, struct err *err)
 {
     double number = 0;
@@ -315,7 +315,7 @@ static int read_arch(struct model *m, const struct gguf *g, struct err *err)
     return 0;
 }
 
-/* The tensors that the model has: those of its family, and biases where layer 0 has them. */
+/* The roles of the model: its family's, and biases if layer 0 has them. */
 static void read_roles(struct model *m)
 {
     unsigned may = m->family->bias | m->family->mlp_bias;
@@ -336,7 +336,7 @@ static int read_mlp(struct model_config *c, const struct arch_keys *k, struct er
     int experts;
 
     if (model_has(c, TENSOR_ROUTER)) {
-        c->renormalise = true; // as llama.cpp has it; no key says it
+        c->renormalise = true; // as in llama.cpp; there is no key for it
         return read_int(k, "expert_count", 0, &c->n_experts, err) ||
                        read_int(k, "expert_used_count", 0, &c->n_experts_used, err) ||
                        read_int(k, "expert_feed_forward_length", 0, &c->expert_ff, err)
@@ -368,14 +368,14 @@ static int read_shape(struct model *m, const struct gguf *g, struct err *err)
     if (c->rotary != c->head_dim && !m->family->partial)
         return err_set(err, ERR_FORMAT, "rotating %d of %d dimensions is not supported", c->rotary, c->head_dim);
     if (value_dims != c->head_dim)
-        return err_set(err, ERR_FORMAT, "values of %d dimensions beside keys of %d are not supported", value_dims,
+        return err_set(err, ERR_FORMAT, "values of %d dimensions with keys of %d are not supported", value_dims,
                        c->head_dim);
     model_limit_window(c, window);
     return 0;
 }
 
-/* llama.cpp's reading: scaling is linear unless the type says otherwise, scale_linear is the old name of the factor,
- * and a factor of 0 is none. */
+/* As in llama.cpp: scaling is linear unless the type says otherwise, scale_linear is the old name of the factor, and a
+ * factor of 0 means no scaling. */
 static int read_rope(struct model_config *c, const struct gguf *g, struct err *err)
 {
     const struct arch_keys k = { g, c->arch };
@@ -404,7 +404,7 @@ static int read_rope(struct model_config *c, const struct gguf *g, struct err *e
     return 0;
 }
 
-/* What llama3 scaling divides the frequency of pair j by. */
+/* llama3 scaling divides the frequency of pair j by this. */
 static double llama3_divisor(const struct model_config *c, int j)
 {
     double wavelength = 2 * acos(-1) * pow(c->rope_theta, 2.0 * j / c->rotary);
@@ -430,7 +430,7 @@ static int read_rope_divisors(struct model *m, struct err *err)
     if (!t)
         return 0;
     if (c->rope_scaling != ROPE_PLAIN || t->type != WEIGHT_F32 || t->n_dims != 1 || t->dim[0] != half || half == 0)
-        return err_set(err, ERR_FORMAT, "tensor '%s' is not %d divisors in F32 beside a plain rotary base",
+        return err_set(err, ERR_FORMAT, "tensor '%s' is not %d divisors in F32 with a plain rotary base",
                        MODEL_ROPE_DIVISORS, half);
     c->rope_scaling = ROPE_LLAMA3;
     c->rope_low = 1;
@@ -469,7 +469,7 @@ static int read_config(struct model *m, struct err *err)
 
 int gguf_model_parse(struct model *m, const void *bytes, size_t n, struct err *err)
 {
-    if (gguf_parse(&m->gguf, bytes, n, err) || open_parts(m, err) || read_config(m, err) || add_tensors(m, err))
+    if (gguf_parse(&m->gguf, bytes, n, err) || open_files(m, err) || read_config(m, err) || add_tensors(m, err))
         return err_wrap(err, "'%s'", m->path);
     return 0;
 }

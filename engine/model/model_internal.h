@@ -1,4 +1,4 @@
-/* model_internal.h - what a model consists of, for the files of engine/ that read one. Other folders: engine/model/model.h.
+/* model_internal.h - struct model, for the files of engine/ that read one. Other folders: engine/model/model.h.
  *
  * gguf_model_open() and hf_model_open() fill `config`, `tensor` and `names` from their container; model.c checks the
  * whole and answers questions about it.
@@ -16,7 +16,7 @@
 
 #include <time.h>
 
-/* How big a side of a tensor is: 1, D, H * K, G * K, (H + 2G) * K, K, d_ff, 2 * d_ff, E, expert_ff, vocabulary. */
+/* The length of one side of a tensor: 1, D, H * K, G * K, (H + 2G) * K, K, d_ff, 2 * d_ff, E, expert_ff, vocabulary. */
 enum side { SIDE_ONE, SIDE_D, SIDE_Q, SIDE_KV, SIDE_QKV, SIDE_K, SIDE_F, SIDE_2F, SIDE_E, SIDE_XF, SIDE_V };
 
 /* The names of a role's tensor: Hugging Face's follows "model.layers.N." and for an expert "mlp.experts.E." too, GGUF's
@@ -32,20 +32,20 @@ extern const struct role model_roles[TENSOR_ROLES];
 /* What the models of a family have in common. */
 struct model_family {
     const char *name;  // Hugging Face's model_type
-    const char *gguf;  // GGUF's architecture; NULL: such files have another family's
+    const char *gguf;  // GGUF's architecture; NULL: GGUF files name another family
     unsigned roles;    // of its tensors
-    unsigned bias;     // roles that a model has where config.json's attention_bias is true, or the file has them
+    unsigned bias;     // roles present if config.json's attention_bias is true, or if the file has them
     unsigned mlp_bias; // the same for mlp_bias
     bool pairs;        // GGUF files have rows of q and k in rotary pairs
-    bool partial;      // a part of a head may be rotated
-    int head_dim;      // where config.json does not say it; 0: hidden_size / num_attention_heads
-    /* Where config.json does not say them: */
+    bool partial;      // the rotary embedding may cover only some columns of a head
+    /* defaults of fields that config.json may lack */
+    int head_dim;     // 0: hidden_size / num_attention_heads
     int window;       // sliding_window; 0: none
     bool window_used; // use_sliding_window
 };
 
-/* By config.json's model_type, or by GGUF's general.architecture. ERR_FORMAT with the name, and the reason where one is
- * known, when there is none. */
+/* By config.json's model_type, or by GGUF's general.architecture. NULL with ERR_FORMAT for an unsupported name, with
+ * the reason if one is known. */
 const struct model_family *model_family(const char *name, struct err *err);
 const struct model_family *model_family_gguf(const char *name, struct err *err);
 
@@ -60,12 +60,12 @@ bool model_tensor_is_harmless(const char *name);
 /* How many tensors of a role the model has: 0, 1, one per layer or one per expert. */
 int model_count(const struct model_config *c, enum tensor_role role);
 
-/* Hugging Face's name of a role's tensor; index as in model.h. And the name given here to the tensor of all experts of
+/* Hugging Face's name of a role's tensor (index as in model.h), and the name given here to the tensor of all experts of
  * a layer. */
 void model_tensor_name(char out[MODEL_TENSOR_NAME], const struct model_config *c, enum tensor_role role, int index);
 void model_experts_name(char out[MODEL_TENSOR_NAME], enum tensor_role role, int layer);
 
-struct gguf_part {
+struct gguf_file {
     struct file_map map;
     struct gguf gguf;
 };
@@ -82,7 +82,7 @@ struct model {
     /* one of the two containers */
     struct file_map map;
     struct gguf gguf;       // over map, with all keys; n_values is 0 in a folder
-    struct gguf_part *part; // (n_shards): the parts after the first, which have tensors alone
+    struct gguf_file *file; // (n_shards): the files after the first, which have tensors alone
 
     struct safetensors *shard; // (n_shards): a folder's weights, in the order of their names
     struct json *json;         // config.json, NULL in a GGUF file
@@ -90,38 +90,38 @@ struct model {
     char **shard_path; // (n_shards)
     int n_shards;
 
-    bool synthetic; // no container: tensors have no bytes, their rows are drawn when they are read
+    bool synthetic; // no container: tensors have no bytes; reading a row draws it
 };
 
-/* `m->path` is set; on failure the caller releases what they leave in *m. */
+/* The caller sets m->path, and after a failure releases whatever is in *m. */
 int gguf_model_open(struct model *m, struct err *err) MUST_CHECK;
 int gguf_model_parse(struct model *m, const void *bytes, size_t n, struct err *err) MUST_CHECK; // bytes are borrowed
 int hf_model_open(struct model *m, struct err *err) MUST_CHECK;
 int hf_config_read(struct model *m, struct err *err) MUST_CHECK;       // m->json is config.json
-int synthetic_model_open(struct model *m, struct err *err) MUST_CHECK; // ERR_USAGE: there is no such shape
+int synthetic_model_open(struct model *m, struct err *err) MUST_CHECK; // ERR_USAGE: unknown shape
 
-/* The tensor of a role in its shape, of an expert's role that expert's part. ERR_FORMAT when there is none, or it has
- * another shape. */
+/* Finds a role's tensor; for an expert's role the slice of that expert. ERR_FORMAT when it is absent or has another
+ * shape. */
 int model_find(const struct model *m, enum tensor_role role, int index, struct tensor *out, struct err *err) MUST_CHECK;
 
-/* Is the config possible, is every tensor it calls for there in its shape, and no other? */
+/* Checks the config's numbers, and that exactly the tensors that it calls for are there in their shapes. */
 int model_check(const struct model *m, struct err *err) MUST_CHECK;
 
 /* Allocates m->tensor for n tensors; adds one under Hugging Face's name. */
 int model_reserve(struct model *m, size_t n, struct err *err) MUST_CHECK;
 int model_add(struct model *m, const char *name, const struct tensor *t, struct err *err) MUST_CHECK;
 
-/* Shortens max_tokens to a sliding window of attention; 0: there is none. */
+/* Shortens max_tokens to the sliding window of attention, if it has one (> 0). */
 void model_limit_window(struct model_config *c, int window);
 
-/* model_digest() when it is `now`. */
+/* model_digest() at time `now`. */
 int model_digest_at(const struct model *m, time_t now, char hex[65], struct err *err) MUST_CHECK;
 
-/* Of a synthetic model: row `row` of a tensor as numbers of type F32 or BF16, and the digest, that of its name. */
+/* For a synthetic model: row `row` of a tensor in F32 or BF16, and the digest of the model's name. */
 void synthetic_row(const struct tensor *t, int64_t row, enum dtype type, void *to);
 int synthetic_digest(const struct model *m, char hex[65], struct err *err) MUST_CHECK;
 
-/* {dir}/{name} parsed; NULL with ERR_IO when it is not there. */
+/* {dir}/{name} parsed; NULL with ERR_IO when it is missing. */
 struct json *model_json(const char *dir, const char *name, struct err *err);
 
 #endif

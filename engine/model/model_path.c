@@ -1,5 +1,5 @@
-/* model_path.c - where a model is that a user names: a path, the default model, or the name of a repository of the
- * Hugging Face hub whose snapshot is in that library's cache on this machine. Nothing is fetched.
+/* model_path.c - from a user's name for a model to its path: a path, the default model, or a repository of the Hugging
+ * Face hub with a snapshot in huggingface_hub's cache on this machine. Nothing is fetched.
  *
  * The cache: HUB/models--ORG--NAME/refs/main holds the name of a commit, HUB/models--ORG--NAME/snapshots/COMMIT is a
  * model folder. HUB is $HF_HUB_CACHE, or $HF_HOME/hub, or ~/.cache/huggingface/hub ($XDG_CACHE_HOME for ~/.cache), as
@@ -38,7 +38,7 @@ static const char *setting(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* The caller frees it; NULL without memory. */
+/* The caller frees it; NULL: out of memory. */
 static char *hub_folder(void)
 {
     const char *hub = setting("HF_HUB_CACHE"), *home = setting("HF_HOME"), *cache = setting("XDG_CACHE_HOME");
@@ -51,7 +51,7 @@ static char *hub_folder(void)
     return cache ? file_join(cache, "huggingface/hub") : file_join(user ? user : ".", ".cache/huggingface/hub");
 }
 
-/* The commit that refs/main names: letters and digits alone, so that it leads nowhere else. False: there is none. */
+/* The commit in refs/main; only letters and digits, so that it cannot lead out of the folder. False: none. */
 static bool read_commit(const char *repository, char commit[COMMIT_MAX + 1])
 {
     char *path = file_join(repository, "refs/main");
@@ -70,7 +70,7 @@ static bool read_commit(const char *repository, char commit[COMMIT_MAX + 1])
     return n > 0;
 }
 
-/* The snapshot of a repository in the cache; NULL when it is not there, or without memory (*err says which). */
+/* The snapshot of a repository in the cache; NULL: not there, or out of memory (*err says which). */
 static char *find_snapshot(const char *hub, const char *name, struct err *err)
 {
     const char *slash = strchr(name, '/');

@@ -1,8 +1,7 @@
-/* model_read.c - the numbers of a tensor: where they are in the file, or copied row by row.
+/* model_read.c - the numbers of a tensor: a view into the file, or a copy row by row.
  *
- * Threads share the rows of a tensor. A row is checked for numbers that are not finite right after it was written,
- * while it is in the cache; of several such numbers the first one in the file is reported, whatever the number of
- * threads.
+ * Threads share the rows of a tensor. Each row is checked for non-finite numbers right after it is written, while it is
+ * in the CPU's cache; the first one in the file is reported, whatever the number of threads.
  */
 #include "base/parallel.h"
 #include "base/unconst.h"
@@ -25,13 +24,13 @@ static int64_t unpaired_row(int64_t r, int64_t head_dim)
     return r - in_head + in_head / 2 + (in_head & 1) * (head_dim / 2);
 }
 
-/* What a tensor's numbers are to a backend: its own type, or f32 where only dequant() knows it. */
+/* A tensor's type for a backend: its own, or f32 for a type that only dequant() knows. */
 static enum dtype dtype_of(const struct tensor *t)
 {
     return t->type == WEIGHT_F16 ? DTYPE_F16 : t->type == WEIGHT_BF16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
-/* A tensor and the matrix its rows go to; with at NULL they are only checked where they are. */
+/* A tensor and the matrix for its rows; out->at NULL: rows are only checked, in the file. */
 struct rows {
     struct tensor t;
     const struct mat *out;
@@ -55,7 +54,7 @@ static void round_row(const struct tensor *t, const char *from, size_t cols, cha
     }
 }
 
-/* Writes row r of the tensor and checks it; the number of finite elements before the first other one. */
+/* Writes row r of the tensor and checks it; the number of elements before the first non-finite one. */
 static size_t do_row(const struct rows *x, int64_t r)
 {
     const struct tensor *t = &x->t;
@@ -106,8 +105,8 @@ static int do_rows(const struct model *m, struct rows *x, struct err *err)
     int64_t bad = x->bad;
     if (bad == rows * cols)
         return 0;
-    return err_set(err, ERR_FORMAT, "'%s': tensor '%s' has a number that is not finite, in row %lld, column %lld",
-                   m->path, x->t.name, (long long)(bad / cols), (long long)(bad % cols));
+    return err_set(err, ERR_FORMAT, "'%s': tensor '%s' is not finite in row %lld, column %lld", m->path, x->t.name,
+                   (long long)(bad / cols), (long long)(bad % cols));
 }
 
 int model_view(const struct model *m, enum tensor_role role, int index, struct mat *out, struct err *err)
@@ -134,7 +133,7 @@ int model_read_mat(const struct model *m, enum tensor_role role, int index, cons
     if (model_find(m, role, index, &x.t, err))
         return err->code;
     assert(out->at && (out->type != DTYPE_F16 || x.t.type == WEIGHT_F16));
-    if (x.t.paired_heads && x.t.n_dims == 1) { // a bias: its numbers change places as the rows of its matrix do
+    if (x.t.paired_heads && x.t.n_dims == 1) { // a bias: its numbers are reordered like the rows of its matrix
         if (weight_block(x.t.type) > 1)
             return err_set(err, ERR_FORMAT, "'%s': tensor '%s' is a bias in %s, which is not supported", m->path,
                            x.t.name, weight_type_name(x.t.type));

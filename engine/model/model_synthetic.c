@@ -1,9 +1,9 @@
 /* model_synthetic.c - models of published shapes with random weights: for measuring speed without a file.
  *
- * The name stands for every number: a row of a tensor is drawn from a stream of its own, seeded by the tensor's name
- * and the row, when the row is read. So any threads in any order draw the same, and a model takes no memory. Matrices
- * are uniform with variance 1 / columns, so a product is about as large as what it multiplies and logits stay small;
- * vectors (norms' weights) are uniform around 1. Numbers are of type BF16, exact in f32 too.
+ * Reading a row of a tensor draws it from a random stream of its own, seeded by the tensor's name and the row. So
+ * threads draw the same numbers in any order, and a model takes no memory. Matrices are uniform with variance
+ * 1 / columns, so a product is about as large as its input and logits stay small; vectors (norms' weights) are uniform
+ * around 1. Numbers are BF16, hence exact in f32.
  *
  * To add a shape: (1) its row in shapes[] of engine/model/model_synthetic.c.
  */
@@ -109,7 +109,7 @@ static const struct model_config *find_shape(const char *path, struct err *err)
             return &shapes[i];
         at += (size_t)snprintf(known + at, sizeof(known) - at, at ? ", %s" : "%s", shapes[i].name);
     }
-    err_set(err, ERR_USAGE, "there is no model '%.64s' (known: %s)", path, known);
+    err_set(err, ERR_USAGE, "'%.64s' is not one of %s", path, known);
     return NULL;
 }
 
@@ -175,7 +175,7 @@ void synthetic_row(const struct tensor *t, int64_t row, enum dtype type, void *t
     uint16_t *to_bf16 = to;
 
     for (size_t i = 0; i < cols; i += 4) {
-        uint64_t bits = rng_next(&rng); // of four numbers
+        uint64_t bits = rng_next(&rng); // for four numbers
         for (size_t j = i; j < i + 4 && j < cols; j++, bits >>= 16) {
             float x = (float)(int32_t)(bits & 0xffff) - 32767.5f;
             uint16_t rounded = bf16_from_f32(middle + width * (x * 0x1p-15f));

@@ -16,7 +16,7 @@ static bool printable(int byte)
     return (byte >= 33 && byte <= 126) || (byte >= 161 && byte != 173);
 }
 
-/* 188 bytes stand for themselves, the other 68 come after U+00FF in their order. */
+/* 188 bytes stand for themselves, the other 68 follow U+00FF in ascending order. */
 static void make_alphabet(struct bpe *b)
 {
     uint16_t next = 256;
@@ -32,7 +32,7 @@ static void make_alphabet(struct bpe *b)
 
 enum { SLOTS_MIN = 1 << 10 };
 
-/* Gives the table of merges so many slots, a power of two. */
+/* Gives the table of merges n_slots slots, a power of two. */
 static int set_slots(struct bpe *b, uint32_t n_slots, struct err *err)
 {
     struct bpe_merge *old = b->merge, *new = malloc(n_slots * sizeof(*new));
@@ -78,7 +78,7 @@ void bpe_release(struct bpe *b)
     *b = (struct bpe){ 0 };
 }
 
-/* A text with characters outside GPT-2's alphabet (an added token) stands for itself. */
+/* Adds the bytes of a token in GPT-2's alphabet. A text with other characters (an added token) stands for itself. */
 static void add_alphabet(struct bpe *b, struct text_view text)
 {
     struct buf *out = &b->bytes;
@@ -97,7 +97,7 @@ static void add_alphabet(struct bpe *b, struct text_view text)
     }
 }
 
-/* Adds the bytes a token stands for. */
+/* Adds the bytes that a token stands for. */
 static void add_bytes(struct bpe *b, struct text_view text)
 {
     if (b->kind == BPE_ALPHABET)
@@ -108,7 +108,7 @@ static void add_bytes(struct bpe *b, struct text_view text)
         buf_add(&b->bytes, text.at, text.n);
 }
 
-/* Takes the bytes from `start` on for those of a token. */
+/* Sets a token; its bytes are those from `start` on. */
 static int set_token(struct bpe *b, int64_t id, struct text_view text, size_t start, struct err *err)
 {
     bool added;
@@ -117,7 +117,7 @@ static int set_token(struct bpe *b, int64_t id, struct text_view text, size_t st
     if (number < 0 || buf_failed(&b->bytes) || b->bytes.n - start > UINT32_MAX)
         return err_nomem(err);
     if (added)
-        b->id[number] = (int32_t)id; /* of equal texts the first is found; all can be decoded */
+        b->id[number] = (int32_t)id; /* of equal texts bpe_find() finds the first; all can be decoded */
     b->token[id] = (struct bpe_token){ start, (uint32_t)(b->bytes.n - start), true };
     return 0;
 }
@@ -185,7 +185,7 @@ int bpe_finish(struct bpe *b, struct err *err)
 
 /* ---- merges ------------------------------------------------------------ */
 
-/* Of equal merges the last counts. */
+/* The last of equal merges counts. */
 static int add_merge(struct bpe *b, struct bpe_merge m, struct err *err)
 {
     if (b->n_merges >= b->n_slots / 2) {
@@ -237,7 +237,7 @@ int bpe_add_merge_text(struct bpe *b, struct text_view text, struct err *err)
     return bpe_add_merge(b, left, right, err);
 }
 
-/* All ways to make one token of two. */
+/* Adds every merge of two tokens that gives this one. */
 static int join_token(struct bpe *b, const uint32_t *rank, int32_t id, struct err *err)
 {
     struct text_view text = { b->names.at[id].key, b->names.at[id].n };

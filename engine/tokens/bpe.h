@@ -1,13 +1,13 @@
 /* bpe.h - byte-pair encoding: a vocabulary, merges by rank, and the merging of one piece of text.
  *
- * A piece starts as one token per byte, or per character. Again and again the two neighbours whose merge has the lowest
+ * A piece starts as one token per byte, or per character. Then, repeatedly, the two neighbours with the lowest merge
  * rank become one token; of equal ranks the leftmost.
  *
- * Two facts about the ids of a piece follow from this, whatever the merges are. Where two tokens meet, no merge ever
- * crossed: so the tokens before that place are the ids of the text before it, and those after it the ids of the text
- * after it. And a list of tokens is the ids of its text if every two neighbours are the ids of theirs: the first merge
- * that crossed a border would cross it between these two alone, too. (The same facts carry the incremental encoder of
- * https://github.com/github/rust-gems/tree/main/crates/bpe.)
+ * Two facts about the ids of a piece follow from this, whatever the merges are. No merge crosses a border between two
+ * final tokens, so the tokens before it are the ids of the text before it, and the tokens after it the ids of the text
+ * after it. And a list of tokens is the ids of its text if every two neighbours are the ids of their text: the first
+ * merge to cross a border would also cross it in these two alone. (The incremental encoder of
+ * https://github.com/github/rust-gems/tree/main/crates/bpe rests on the same facts.)
  */
 #ifndef EVP_BPE_H
 #define EVP_BPE_H
@@ -24,7 +24,7 @@
 enum bpe_kind {
     BPE_ALPHABET, // a token per byte; tokens are written in GPT-2's alphabet, where a blank is U+0120
     BPE_BYTES,    // a token per byte; tokens are written as they are
-    BPE_CHARS,    // SentencePiece's: a token per character, or per byte of one that has none; U+2581 is a blank
+    BPE_CHARS,    // SentencePiece's: a token per character, or per byte of a character without one; U+2581 is a blank
 };
 
 struct bpe_token {
@@ -43,7 +43,7 @@ struct bpe {
     int32_t *id;
     struct bpe_token *token; // (n_vocab)
     int n_vocab;
-    struct buf bytes;        // what each token stands for
+    struct buf bytes;        // of all tokens
     struct bpe_merge *merge; // hash table of n_slots, at most half full
     uint32_t n_slots, n_merges;
     int32_t of_byte[256];  // the token of a byte; -1: none. BPE_ALPHABET drops such a byte, as Hugging Face does
@@ -67,12 +67,12 @@ void bpe_release(struct bpe *b);
 int bpe_add_merge(struct bpe *b, struct text_view left, struct text_view right, struct err *err) MUST_CHECK;
 int bpe_add_merge_text(struct bpe *b, struct text_view text, struct err *err) MUST_CHECK;
 
-/* A merge for every two tokens whose bytes together are a third's, which has this rank. rank: (n_vocab); BPE_APART:
- * not a part of any merge. ERR_FORMAT for a token of more than BPE_PIECE_MAX bytes. */
+/* Adds a merge for every two tokens that together spell a third, with the third's rank. rank: (n_vocab); BPE_APART: the
+ * token takes part in no merge. ERR_FORMAT for a token of more than BPE_PIECE_MAX bytes. */
 #define BPE_APART UINT32_MAX
 int bpe_join_tokens(struct bpe *b, const uint32_t *rank, struct err *err) MUST_CHECK;
 
-/* After the last merge, for a tokenizer without split patterns: lets bpe_encode_open() find what is certain. */
+/* After the last merge, for a tokenizer without split patterns: lets bpe_encode_open() find certain ids. */
 int bpe_open_pieces(struct bpe *b, struct err *err) MUST_CHECK;
 
 /* The id of a token as written, -1: none. */
@@ -81,7 +81,7 @@ int32_t bpe_find(const struct bpe *b, struct text_view text);
 /* The bytes that a token stands for. */
 struct text_view bpe_bytes(const struct bpe *b, int32_t id);
 
-/* Scratch of one encoding, reused from piece to piece. Zeroed at first. */
+/* Scratch of one encoding, reused for all its pieces. Zeroed at first. */
 struct bpe_work {
     struct {
         struct bpe_symbol *at;
@@ -100,8 +100,8 @@ void bpe_work_release(struct bpe_work *w);
 int bpe_encode(const struct bpe *b, struct bpe_work *w, struct text_view piece, struct tokens *out,
                struct err *err) MUST_CHECK;
 
-/* The same for a piece that goes on: adds the ids with which those of the whole piece begin whatever follows. What
- * comes after them is a piece of its own. */
+/* The same for a piece with an open end: adds only the ids that stay the same whatever follows. The text after them is
+ * encoded as a piece of its own. */
 struct bpe_open {
     struct text_view text;
     size_t done; // filled in: bytes that the ids stand for

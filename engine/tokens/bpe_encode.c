@@ -1,9 +1,9 @@
-/* bpe_encode.c - the merging of one piece, and how far its ids are certain when it goes on.
+/* bpe_encode.c - the merging of one piece, and how many of its ids are certain when its end is open.
  *
- * A piece is cut where no merge can cross: into the words of a text, for SentencePiece, whose pieces are whole texts.
- * The ids of short segments are kept in a table, as words come again and again. Otherwise a segment is a linked list of
- * tokens in an array. A binary heap holds the merges that were possible when they were pushed; one whose tokens have
- * changed since is skipped when it comes out. So a segment of n bytes takes n log n steps.
+ * A piece is cut into segments where no merge can cross: with SentencePiece, where a piece is a whole text, into words.
+ * A table keeps the ids of short segments, since words repeat. Otherwise a segment is a linked list of tokens in an
+ * array. A binary heap holds merges that were possible when pushed; a merge is skipped if its tokens have changed
+ * since. So a segment of n bytes takes O(n log n) steps.
  */
 #include "engine/tokens/bpe.h"
 
@@ -21,7 +21,7 @@ struct bpe_symbol {
     int before, next;
     uint32_t at; // bytes of the segment before it
 };
-enum { MERGED = -1, UNKNOWN = -2 }; // into its left; a character without a token, which becomes those of its bytes
+enum { MERGED = -1, UNKNOWN = -2 }; // into its left neighbour; a character without a token: its bytes' tokens stand in
 
 /* A merge that was possible when it was pushed. The heap's root has the lowest (rank, at). */
 struct bpe_candidate {
@@ -30,7 +30,7 @@ struct bpe_candidate {
     int32_t id;
 };
 
-/* 64 bytes: a line of the cache. The last byte of the key is the number of bytes, 0 in an empty entry. */
+/* 64 bytes: a cache line of the CPU. The last byte of the key is the number of bytes, 0 in an empty entry. */
 enum { CACHE_ENTRIES = 1 << 12, CACHED_BYTES = 23, CACHED_IDS = 9 };
 struct bpe_cached {
     uint64_t key[3];
@@ -95,7 +95,7 @@ static struct bpe_candidate pop(struct bpe_work *w)
     return root;
 }
 
-/* The bytes of the first character, which the segment holds whole. */
+/* The number of bytes of the first character, at most the segment's. */
 static size_t char_bytes(struct text_view text)
 {
     size_t n = 1;
@@ -105,7 +105,7 @@ static size_t char_bytes(struct text_view text)
     return n;
 }
 
-/* The token that a piece starts with, and the number of its bytes. */
+/* The first token of a text before any merge, and the number of its bytes. */
 static int32_t first_token(const struct bpe *b, struct text_view text, size_t *n)
 {
     unsigned char c = (unsigned char)text.at[0];
@@ -121,7 +121,7 @@ static int32_t first_token(const struct bpe *b, struct text_view text, size_t *n
     return id < 0 ? UNKNOWN : id;
 }
 
-/* Makes the list of the tokens that a segment starts with, and the heap of its merges. */
+/* Makes the list of a segment's tokens before any merge, and the heap of its merges. */
 static void start(const struct bpe *b, struct bpe_work *w, struct text_view text)
 {
     struct bpe_symbol *symbol = w->symbols.at;
@@ -192,7 +192,7 @@ static int merge_segment(const struct bpe *b, struct bpe_work *w, struct text_vi
     return 0;
 }
 
-/* The token that is the whole piece, -1: none. */
+/* The token for the whole piece, -1: none. */
 static int32_t find_whole(const struct bpe *b, struct bpe_work *w, struct text_view piece)
 {
     char text[4];
@@ -220,7 +220,7 @@ static int encode_segment(const struct bpe *b, struct bpe_work *w, struct text_v
 
 /* ---- short segments ---------------------------------------------------- */
 
-/* The entry that a short segment has or would have. */
+/* The entry for a short segment, filled or not. */
 static struct bpe_cached *look_up(struct bpe_work *w, struct text_view segment, uint64_t key[3])
 {
     unsigned char bytes[CACHED_BYTES + 1] = { 0 };
@@ -269,7 +269,7 @@ static int encode_cached(const struct bpe *b, struct bpe_work *w, struct text_vi
 
 /* ---- pieces ------------------------------------------------------------ */
 
-/* The end of the segment that begins at `at`: the next place that no merge can cross. */
+/* The end of the segment that begins at `at`: the next border that no merge can cross. */
 static size_t segment_end(const struct bpe *b, struct text_view piece, size_t at)
 {
     for (at++; at < piece.n && bpe_joined(b, piece.at[at - 1], piece.at[at]); at++)
@@ -324,38 +324,38 @@ static bool begins_token(const struct bpe *b, struct text_view text)
     return t.n > text.n && memcmp(t.at, text.at, text.n) == 0;
 }
 
-/* One search for what is certain of a segment that goes on. `whole` are its ids if nothing follows. */
+/* One search for the certain ids of a segment with an open end. `whole`: its ids if nothing follows. */
 struct search {
     const struct bpe *b;
     struct bpe_work *w;
     struct text_view segment;
     struct ends whole;
-    size_t first; // of `whole`: the ids before it are taken for certain
-    size_t n;     // of `whole`: so many ids are certain as far as the search got
-    bool failed;  // they are not: it must begin earlier
+    size_t first; // ids of `whole` that are assumed to be certain
+    size_t n;     // ids of `whole` that are certain, as far as the search has got
+    bool failed;  // the assumption was wrong: `first` must be smaller
 };
 
-/* A part of the segment: bytes first .. end - 1. */
-struct part {
+/* Bytes first .. end - 1 of the segment. */
+struct range {
     size_t first, end;
 };
 
-static int merge_part(struct search *s, struct part part, struct err *err)
+static int merge_range(struct search *s, struct range range, struct err *err)
 {
-    return merge(s->b, s->w, (struct text_view){ s->segment.at + part.first, part.end - part.first }, err);
+    return merge(s->b, s->w, (struct text_view){ s->segment.at + range.first, range.end - range.first }, err);
 }
 
-static int add_ends(struct search *s, struct part part, struct ends *out, struct err *err)
+static int add_ends(struct search *s, struct range range, struct ends *out, struct err *err)
 {
-    const struct text_view text = { s->segment.at + part.first, part.end - part.first };
+    const struct text_view text = { s->segment.at + range.first, range.end - range.first };
 
-    if (merge_part(s, part, err))
+    if (merge_range(s, range, err))
         return err->code;
     for (int i = s->w->symbols.n > 0 ? 0 : -1; i >= 0; i = s->w->symbols.at[i].next) {
         const struct bpe_symbol *symbol = &s->w->symbols.at[i];
         if (add_symbol(s->b, symbol, text, &out->ids, err))
             return err->code;
-        size_t stop = part.first + (symbol->next < 0 ? text.n : s->w->symbols.at[symbol->next].at);
+        size_t stop = range.first + (symbol->next < 0 ? text.n : s->w->symbols.at[symbol->next].at);
         while (out->end.n < (size_t)out->ids.n)
             if (ARRAY_PUSH(&out->end, stop))
                 return err_nomem(err);
@@ -363,25 +363,26 @@ static int add_ends(struct search *s, struct part part, struct ends *out, struct
     return 0;
 }
 
-/* Do the two tokens that make up a part stay two when they meet? The border is where the second begins. */
-static int stay_apart(struct search *s, struct part part, size_t border, bool *apart, struct err *err)
+/* Does the border between the two tokens of a range remain when both are encoded together? */
+static int stay_apart(struct search *s, struct range range, size_t border, bool *apart, struct err *err)
 {
-    if (merge_part(s, part, err))
+    if (merge_range(s, range, err))
         return err->code;
     for (size_t i = 0; i < s->w->symbols.n; i++)
-        *apart |= s->w->symbols.at[i].id != MERGED && part.first + s->w->symbols.at[i].at == border;
+        *apart |= s->w->symbols.at[i].id != MERGED && range.first + s->w->symbols.at[i].at == border;
     return 0;
 }
 
-/* The last token that begins in the segment may begin at `at`. Then the ids of the bytes before it come first. */
+/* Suppose that the token across the segment's end begins at `at`: the bytes before it have ids of their own. Lowers
+ * s->n to the ids that these and `whole` have in common. */
 static int consider(struct search *s, size_t at, struct err *err)
 {
     struct ends other = { 0 };
     size_t first = s->first ? s->whole.end.at[s->first - 1] : 0, i = 0;
-    int code = add_ends(s, (struct part){ first, at }, &other, err);
+    int code = add_ends(s, (struct range){ first, at }, &other, err);
 
     if (!code && s->first && other.end.n) {
-        const struct part pair = { s->first > 1 ? s->whole.end.at[s->first - 2] : 0, other.end.at[0] };
+        const struct range pair = { s->first > 1 ? s->whole.end.at[s->first - 2] : 0, other.end.at[0] };
         bool apart = false;
         code = stay_apart(s, pair, first, &apart, err);
         s->failed |= !code && !apart;
@@ -393,7 +394,8 @@ static int consider(struct search *s, size_t at, struct err *err)
     return code;
 }
 
-/* Every place where the token that crosses the end of the segment may begin: the rest of the segment begins a token. */
+/* Considers every position where a token across the end of the segment may begin: some longer token begins with the
+ * rest of the segment. */
 static int consider_all(struct search *s, struct err *err)
 {
     const struct text_view t = s->segment;
@@ -409,7 +411,7 @@ static int consider_all(struct search *s, struct err *err)
     return 0;
 }
 
-/* The number of ids that end before the last `window` bytes. Those of one character stay together. */
+/* The number of ids that end before the last `window` bytes. The ids of one character stay together. */
 static size_t ids_before(const struct search *s, size_t window)
 {
     const size_t *end = s->whole.end.at;
@@ -420,10 +422,10 @@ static size_t ids_before(const struct search *s, size_t window)
     return n;
 }
 
-/* Finds s->n. Only the last part of a long segment is encoded again and again. */
+/* Finds s->n. Only the last `window` bytes of a long segment are encoded repeatedly. */
 static int search(struct search *s, struct err *err)
 {
-    if (add_ends(s, (struct part){ 0, s->segment.n }, &s->whole, err))
+    if (add_ends(s, (struct range){ 0, s->segment.n }, &s->whole, err))
         return err->code;
     for (size_t window = 256 + 2 * (size_t)s->b->longest;; window *= 4) {
         s->first = ids_before(s, window);

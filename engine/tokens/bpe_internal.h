@@ -1,6 +1,6 @@
 /* bpe_internal.h - the table of merges, for engine/tokens/bpe.c, which fills it, and engine/tokens/bpe_encode.c.
  *
- * A hash table of open addressing from two ids to the id of both. Merging asks it for every two neighbours.
+ * A hash table with open addressing, from two ids to the id of their merge. Merging looks up every two neighbours.
  */
 #ifndef EVP_BPE_INTERNAL_H
 #define EVP_BPE_INTERNAL_H

@@ -1,7 +1,7 @@
-/* chat.c - the table of families, and how a row's marks are filled in. {bos} at the start of a half stands for the text
- * of the model's first token where the template writes it, {system} for the template's own system turn, if it has one.
+/* chat.c - the table of families, and filling in a row's marks. {bos} at the start of a half stands for the text of the
+ * model's first token if the template writes it, {system} for the template's own system turn if it has one.
  *
- * The first row counts whose words a template contains, so rows with special words come before rows with general ones.
+ * A template belongs to the first row with words that it contains, so rows with special words precede general ones.
  */
 #include "engine/tokens/chat.h"
 
@@ -12,16 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a family writes around each message of a conversation. */
+/* The text of a family around each message of a conversation. */
 struct turns {
     struct chat_marks system, user, assistant;
     const char *first; // before a system turn that comes first
 };
 
 struct family {
-    const char *words[2];      // what templates of this family contain, all of them
-    const char *head, *tail;   // NULL: a template that is known not to be any of the others
-    const struct turns *turns; // NULL: not known
+    const char *words[2];      // every template of this family contains all of them
+    const char *head, *tail;   // NULL: a template that is known not to be of any other family
+    const struct turns *turns; // NULL: unknown
 };
 
 #define CHATML_TURN    "<|im_start|>user\n"
@@ -75,7 +75,7 @@ static const struct family families[] = {
       "<|im_start|>user<|im_sep|>",
       "<|im_end|><|im_start|>assistant<|im_sep|>",
       &phi4 },
-    /* Qwen3: thinking is switched off, as an empty thought */
+    /* Qwen3: thinking is switched off by an empty thought */
     { { "enable_thinking is defined and enable_thinking is false", "'<|im_start|>assistant\\n' }}" },
       "{bos}" CHATML_TURN,
       CHATML_TAIL "<think>\n\n</think>\n\n",
@@ -86,7 +86,7 @@ static const struct family families[] = {
     { { "<|im_start|>", "You are a function calling AI model." }, NULL, NULL, NULL },
     /* SmolLM2, Qwen2, Qwen2.5, Qwen3-Instruct-2507 and many more */
     { { "<|im_start|>", NULL }, "{bos}{system}" CHATML_TURN, CHATML_TAIL, &chatml },
-    /* Llama 3.1 and 3.3. Without a date 3.2 writes this one too; with one it would write today's, and the ids would
+    /* Llama 3.1 and 3.3. Without a date 3.2 writes this one too; with a date it would write today's, and the ids would
      * differ every day */
     { { "{{- \"Cutting Knowledge Date: December 2023\\n\" }}", LLAMA3_MESSAGE },
       "{bos}<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n"
@@ -131,7 +131,7 @@ static bool contains(struct text_view text, const char *word)
     return memmem(text.at, text.n, word, strlen(word)) != NULL;
 }
 
-/* What templates write for a message without the white space at its ends. */
+/* Does the template remove the white space at both ends of a message? */
 static bool trims(struct text_view jinja)
 {
     static const char *const words[] = { "message['content'] | trim", "message['content']|trim",
@@ -144,8 +144,8 @@ static bool trims(struct text_view jinja)
     return false;
 }
 
-/* ChatML templates write a system turn of their own where the user gave none: a literal after <|im_start|>system and a
- * line end, which may be a real one or written as \n. Anything else that follows is code. n = 0: there is none. */
+/* ChatML templates write a system turn of their own if the user gave none: a literal after <|im_start|>system and a
+ * line end, which may be a real one or written as \n. Anything else there is code. n = 0: no such turn. */
 static struct text_view default_system(struct text_view jinja)
 {
     static const char begin[] = "<|im_start|>system", finish[] = "<|im_end|>";
@@ -164,7 +164,7 @@ static struct text_view default_system(struct text_view jinja)
     return (struct text_view){ "", 0 };
 }
 
-/* Takes a mark off the beginning of a half; false when it does not begin with it. */
+/* Skips a mark at the beginning of a half; false if the half does not begin with it. */
 static bool take_mark(const char **half, const char *mark)
 {
     size_t n = strlen(mark);
@@ -200,8 +200,8 @@ static const struct family *find_family(struct text_view jinja)
     return NULL;
 }
 
-/* What surrounds the messages of a conversation. Templates of one family differ in whether they take a system turn: one
- * that does has the word, or writes any role as it comes. */
+/* Sets the text around the messages of a conversation. Some templates of a family take no system turn: a template that
+ * takes one contains the word, or writes any role as given. */
 static int find_turns(struct chat *c, const struct family *f, struct text_view jinja, const char *bos, struct err *err)
 {
     struct buf first = { 0 };
@@ -214,7 +214,7 @@ static int find_turns(struct chat *c, const struct family *f, struct text_view j
         c->user = f->turns->user;
         c->assistant = f->turns->assistant;
     } else {
-        c->no_turns = "this chat template is known for one message of a user alone";
+        c->no_turns = "this chat template is supported for a single user message only";
     }
     c->first = buf_take(&first);
     return code;
@@ -227,7 +227,7 @@ int chat_find(struct chat *c, struct text_view jinja, const char *bos, struct er
 
     *c = (struct chat){ .trims = trims(jinja) };
     if (!f)
-        return err_set(err, ERR_FORMAT, "its chat template belongs to no known family");
+        return err_set(err, ERR_FORMAT, "its chat template is not of a known family");
     int code = fill(&head, f->head, jinja, bos, err);
     if (!code)
         code = fill(&tail, f->tail, jinja, bos, err);
@@ -256,7 +256,7 @@ int chat_parse(struct chat *c, struct text_view text, struct err *err)
     c->head = strndup(text.at, (size_t)(at - text.at));
     c->tail = strndup(after, left);
     c->first = strdup("");
-    c->no_turns = "a chat template of one's own takes one message of a user alone";
+    c->no_turns = "a custom chat template takes a single user message only";
     if (c->head && c->tail && c->first)
         return 0;
     chat_release(c);

@@ -1,11 +1,11 @@
-/* chat.h - the two halves of a chat template around one user message, and what it puts between several messages.
+/* chat.h - the two halves of a chat template around one user message, and its text between several messages.
  *
  * Templates are Jinja programs, and this is not a Jinja interpreter. Words in a template tell its family; the two
- * halves of each family were rendered once with Jinja and are stored in a table. What else a template says is read from
- * it: whether it writes the first token, its own system turn, and whether it trims the message.
+ * halves of each family were rendered once with Jinja and are stored in a table. Three properties are read from the
+ * template itself: whether it writes the first token, its own system turn, and whether it trims the message.
  *
- * To add a family: (1) a row in engine/tokens/chat.c, before any row whose words its templates contain too (2) its template
- * and what Jinja makes of it in tests/golden/chat.
+ * To add a family: (1) a row in engine/tokens/chat.c, before any row with words that its templates contain too (2) its
+ * template and Jinja's output in tests/golden/chat.
  */
 #ifndef EVP_CHAT_H
 #define EVP_CHAT_H
@@ -14,7 +14,7 @@
 
 #include "engine/model/text_view.h"
 
-/* What a template writes before and after a message; static. NULL: the template has no such message. */
+/* The text that a template writes before and after a message; static. NULL: the template has no such message. */
 struct chat_marks {
     const char *open, *close;
 };
@@ -23,8 +23,8 @@ struct chat {
     char *head, *tail; // owned
     bool trims;        // white space at both ends of the message is left out (Python's str.strip())
     /* for conversations */
-    const char *no_turns; // why the template is not known for more than one message; NULL: it is
-    char *first;          // what comes before the first message, if that is a system turn; owned
+    const char *no_turns; // why the template cannot be used for several messages; NULL: it can
+    char *first;          // text before the first message, if that is a system turn; owned
     struct chat_marks system, user, assistant;
 };
 
@@ -32,8 +32,8 @@ struct chat {
  * template of an unknown family. */
 int chat_find(struct chat *c, struct text_view jinja, const char *bos, struct err *err) MUST_CHECK;
 
-/* A template of one's own: the text before {content} and the text after it, as they are. ERR_FORMAT unless the text is
- * UTF-8 without NUL and contains {content} once. */
+/* A custom template: the text before {content} and the text after it, as they are. ERR_FORMAT unless the text is UTF-8
+ * without NUL and contains {content} once. */
 int chat_parse(struct chat *c, struct text_view text, struct err *err) MUST_CHECK;
 
 void chat_release(struct chat *c);

@@ -13,7 +13,7 @@ enum { POINTS = 0x110000, DECOMPOSED_MAX = 8 }; // canonical decompositions have
 enum { JOINS_NEXT = 1, JOINS_LAST = 2 };
 
 struct nfc {
-    unsigned char joins[POINTS]; // few of its pages are ever touched
+    unsigned char joins[POINTS]; // only few of its pages are touched
 };
 
 static int decompose(uint32_t point, utf8proc_int32_t out[DECOMPOSED_MAX])
@@ -74,7 +74,7 @@ int nfc_add(struct buf *out, struct text_view text, struct err *err)
     return buf_failed(out) ? err_nomem(err) : 0;
 }
 
-/* A character that neither joins nor changes places with anything before it, by its decomposition. */
+/* Does a character, by its decomposition, neither join nor change order with anything before it? */
 static bool begins_apart(const struct nfc *n, const utf8proc_int32_t *part)
 {
     return utf8proc_get_property(part[0])->combining_class == 0 && !(n->joins[part[0]] & JOINS_LAST);

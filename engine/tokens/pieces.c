@@ -25,12 +25,12 @@ static int add_byte(struct bpe *b, int id, struct text_view name, struct err *er
     int byte = piece_byte(name);
 
     if (byte < 0)
-        return err_set(err, ERR_FORMAT, "piece %d, '%.*s', is no byte as <0x0A> is", id, text_view_width(name, 64),
+        return err_set(err, ERR_FORMAT, "piece %d, '%.*s', is not a byte like <0x0A>", id, text_view_width(name, 64),
                        name.at);
     return bpe_set_byte(b, id, name, (unsigned char)byte, err);
 }
 
-/* A token that is found in the text as it is. */
+/* A token that is searched in the text before merging. */
 static int add_added(struct tokenizer *t, int id, const struct piece *piece, struct err *err)
 {
     struct buf text = { 0 };

@@ -1,4 +1,5 @@
 /* pieces.h - a vocabulary of SentencePiece's BPE: pieces with scores, as tokenizer.model and GGUF files hold it.
+ * SentencePiece calls a token of the vocabulary a piece; so do this file, pieces.c and sentencepiece.c.
  *
  * Two neighbours are merged when together they are a piece; the highest score first, of equal ones the leftmost.
  * Source: https://github.com/google/sentencepiece, src/bpe_model.cc.
@@ -35,15 +36,15 @@ struct pieces {
     } normal;
 };
 
-/* The tokenizer was allocated as BPE_CHARS. Ids are given in the order of the pieces. ERR_FORMAT for an unused piece,
- * one of an unknown type, a score that is not a number, a byte without a piece and for what bpe.h refuses. */
+/* The tokenizer was allocated as BPE_CHARS. Add pieces in ascending order of ids. ERR_FORMAT for an unused piece, an
+ * unknown type, a score that is not a number, a byte without a piece, and whatever bpe.h refuses. */
 int pieces_add(struct pieces *p, int id, const struct piece *piece, struct err *err) MUST_CHECK;
 
 /* Makes the merges, after the last piece. */
 int pieces_finish(struct pieces *p, struct err *err) MUST_CHECK;
 void pieces_release(struct pieces *p);
 
-/* The byte that a token's name "<0x0A>" stands for; -1: it is no such name. */
+/* The byte that a token's name "<0x0A>" stands for; -1: another name. */
 int piece_byte(struct text_view name);
 
 #endif

@@ -1,10 +1,10 @@
-/* prompt_ids.c - text to ids, and how far they are certain when more text will follow.
+/* prompt_ids.c - text to ids, and how many of them are certain when more text will follow.
  *
  * Text is cleaned to UTF-8 and cut at added tokens into sections. Each section is normalised, split by the model's
- * patterns and merged piece by piece. When the end is open, each stage stops where the text that follows could change
- * its result: the search for added tokens where the text ends within one, the normal form before the last character
- * that can join with others, the splitter as engine/tokens/split.h says. A struct prompt_ids remembers the three places, so
- * that a question is tokenised from there on, whatever the length of its context.
+ * patterns and merged piece by piece. When the end is open, each stage stops where more text could change its result:
+ * the search for added tokens where the text ends within one, the normal form before the last character that can join
+ * with others, the splitter as in engine/tokens/split.h. A struct prompt_ids holds these three positions, so a question
+ * is tokenised from there on, whatever the length of its context.
  */
 #include "base/utf8.h"
 #include "engine/tokens/tokenizer_internal.h"
@@ -13,17 +13,17 @@
 #include <assert.h>
 #include <string.h>
 
-/* What an encoding needs beside the prompt that it goes on with. */
+/* The state of one encoding that continues a prompt. */
 struct encoding {
     struct prompt_ids *p;
     struct bpe_work work;
     struct tokens *out;
-    size_t tail;     // of the rest: where the tail begins
-    size_t at;       // of the rest: bytes that are in the section already
-    bool first[256]; // which bytes an added token may begin with
+    size_t tail;     // where the tail begins in the rest
+    size_t at;       // bytes of the rest that are in the section already
+    bool first[256]; // bytes that an added token may begin with
 };
 
-/* The bytes of the blank with which a text begins; 0: it begins with something else. */
+/* The length of the blank at the beginning of a text; 0: it begins otherwise. */
 static size_t blank_at(const struct tokenizer *t, struct text_view text)
 {
     static const char mark[] = TEXT_BLANK;
@@ -51,7 +51,7 @@ static int encode_open_piece(void *arg, struct text_view piece, size_t *done, st
     return code;
 }
 
-/* Does the section begin with a blank that the tokenizer puts there, unless its text begins with one? */
+/* Does the tokenizer put a blank at the beginning of the section (unless its text begins with one)? */
 static bool has_prefix(const struct prompt_ids *p)
 {
     const enum prefix prefix = p->tokenizer->prefix;
@@ -62,7 +62,7 @@ static bool has_prefix(const struct prompt_ids *p)
            (p->begin == SECTION_AFTER_SPECIAL && prefix == PREFIX_AFTER_SPECIAL);
 }
 
-/* Adds text to the section in the form that is split and merged. */
+/* Adds text to the section, normalised for splitting and merging. */
 static int normalise(struct prompt_ids *p, struct text_view more, struct err *err)
 {
     const struct tokenizer *t = p->tokenizer;
@@ -78,7 +78,7 @@ static int normalise(struct prompt_ids *p, struct text_view more, struct err *er
     return buf_failed(&p->section) ? err_nomem(err) : 0;
 }
 
-/* Puts n bytes of the rest into the section, and adds the ids that are certain then. */
+/* Moves n bytes of the rest to the section, and adds the ids that are now certain. */
 static int add_to_section(struct encoding *e, size_t n, enum text_end end, struct err *err)
 {
     struct prompt_ids *p = e->p;
@@ -97,13 +97,13 @@ static int add_to_section(struct encoding *e, size_t n, enum text_end end, struc
     return splitter_run(&p->tokenizer->splitter, &job, err);
 }
 
-/* The added tokens that begin at one place of the rest: the longest whole one, and whether the end cuts another. */
+/* The added tokens that begin at one position of the rest: the longest whole one, and whether the end cuts another. */
 struct added_here {
     const struct added_token *token;
     bool cut;
 };
 
-/* The beginning of the white space that ends at `at`, as far as it is not in the section yet. */
+/* The beginning of the white space that ends at `at`, not counting what is in the section already. */
 static size_t space_before(const struct encoding *e, size_t at)
 {
     const char *rest = buf_str(&e->p->rest);
@@ -119,7 +119,7 @@ static size_t space_before(const struct encoding *e, size_t at)
     return at;
 }
 
-/* Is there a blank before this place, or would the tokenizer put one there? */
+/* Is there a blank before this position, or would the tokenizer put one there? */
 static bool blank_before(const struct encoding *e, size_t at)
 {
     const char *rest = buf_str(&e->p->rest);
@@ -129,7 +129,7 @@ static bool blank_before(const struct encoding *e, size_t at)
     return rest[at - 1] == ' ' || (at - e->at >= 3 && memcmp(rest + at - 3, TEXT_BLANK, 3) == 0);
 }
 
-/* Special tokens count where all their bytes are in the head or all are in the tail. */
+/* Special tokens count only if all their bytes are in the head, or all are in the tail. */
 static struct added_here added_at(const struct encoding *e, size_t at)
 {
     const struct tokenizer *t = e->p->tokenizer;
@@ -151,7 +151,7 @@ static struct added_here added_at(const struct encoding *e, size_t at)
     return here;
 }
 
-/* Ends the section before the byte `at` of the rest; the next one is empty. */
+/* Ends the section before byte `at` of the rest; the next one is empty. */
 static int end_section(struct encoding *e, size_t at, struct err *err)
 {
     if (add_to_section(e, at - e->at, END_CLOSED, err))
@@ -161,7 +161,7 @@ static int end_section(struct encoding *e, size_t at, struct err *err)
     return 0;
 }
 
-/* Leaves the white space at e->at to the added token before it. The section begins after it. */
+/* The added token before e->at takes the white space there; the section begins after it. */
 static void skip_space(struct encoding *e)
 {
     const struct buf *rest = &e->p->rest;
@@ -196,8 +196,8 @@ static int add_token(struct encoding *e, const struct added_token *a, size_t at,
     return tokens_add(e->out, a->id, err);
 }
 
-/* Puts the blank with which a section begins into the rest, at the place where the search is: an added token may begin
- * with it. */
+/* Puts the blank of a section's beginning into the rest, at the position of the search: an added token may begin with
+ * it. */
 static int put_prefix(struct encoding *e, struct err *err)
 {
     struct buf *rest = &e->p->rest;
@@ -276,7 +276,7 @@ static int encode_rest(struct encoding *e, enum text_end end, struct err *err)
     return 0;
 }
 
-/* What Jinja's trim and Python's str.strip() take away. */
+/* Characters that Jinja's trim and Python's str.strip() remove. */
 static bool is_trimmed(uint32_t point)
 {
     return utf8_is_space(point) || (point >= 0x1c && point <= 0x1f);
@@ -298,7 +298,7 @@ static size_t message_end(const struct prompt_ids *p)
     return end;
 }
 
-/* Adds a part of the message to the rest. */
+/* Adds text of the message to the rest. */
 static void add_message(struct prompt_ids *p, const char *text, size_t n)
 {
     size_t start = p->rest.n, skip = 0;
@@ -318,8 +318,8 @@ static void add_message(struct prompt_ids *p, const char *text, size_t n)
     memmove(p->rest.at + start, p->rest.at + start + skip, p->rest.n - start);
 }
 
-/* Adds to *out the ids of the prompt's text that are certain and that it did not give before. The last `tail` bytes are
- * the template's. */
+/* Adds to *out the certain ids of the prompt's text that were not given before. The last `tail` bytes are the
+ * template's. */
 static int encode_all(struct prompt_ids *p, size_t tail, enum text_end end, struct tokens *out, struct err *err)
 {
     if (buf_failed(&p->rest) || buf_failed(&p->section))
@@ -332,7 +332,7 @@ static int encode_all(struct prompt_ids *p, size_t tail, enum text_end end, stru
     return code;
 }
 
-/* The same, without the white space at the end of a message that may be left out, if nothing follows. */
+/* The same, but holds back white space at the end that is left out if the message ends there. */
 static int encode(struct prompt_ids *p, size_t tail, enum text_end end, struct tokens *out, struct err *err)
 {
     struct buf space = { 0 };
@@ -393,7 +393,7 @@ void prompt_ids_cut(struct prompt_ids *context, int n)
     context->skip = context->trim_begin = false;
 }
 
-/* The same text in another prompt, which has no ids yet. */
+/* A copy of the prompt's state, with no ids yet. */
 static struct prompt_ids go_on(const struct prompt_ids *from)
 {
     struct prompt_ids p = { .tokenizer = from->tokenizer,
@@ -433,7 +433,7 @@ int tokenizer_context(const struct tokenizer *t, const char *text, struct prompt
 
 /* ---- conversations ------------------------------------------------------ */
 
-/* Ends the message at hand and adds what the template writes between it and the next one, which begins. */
+/* Ends the message, adds the template's text between it and the next one, and begins that. */
 static int add_marks(struct prompt_ids *p, const char *close, const char *open, struct err *err)
 {
     size_t before = p->rest.n;
@@ -457,7 +457,7 @@ static const struct chat_marks *marks_of(const struct chat *chat, enum turn_role
                                                      : &chat->assistant;
 
     if (chat->no_turns)
-        err_set(err, ERR_FORMAT, "%s, and the context has turns", chat->no_turns);
+        err_set(err, ERR_FORMAT, "%s, but the context has turns", chat->no_turns);
     else if (!m->open)
         err_set(err, ERR_FORMAT, "the chat template takes no %s turn", turn_role_name(role));
     return !chat->no_turns && m->open ? m : NULL;
@@ -469,7 +469,7 @@ static int add_conversation(struct prompt_ids *p, const struct context *c, struc
     const struct turn *first = c->turns.at;
     const char *text = c->text, *close = "";
 
-    /* the head ends with what opens a turn of the user */
+    /* the head ends with the opening of a user turn */
     size_t n_open = chat->user.open ? strlen(chat->user.open) : 0;
     size_t n_head = first->role == TURN_SYSTEM ? 0 : strlen(chat->head) - n_open;
     buf_add(&p->rest, chat->head, n_head);
@@ -504,7 +504,7 @@ static void add_prompt(struct prompt_ids *p, const char *text)
 
 int tokenizer_context_row(const struct tokenizer *t, const struct context *c, struct prompt_ids *p, struct err *err)
 {
-    /* one message of a user is what every template is known for */
+    /* a single user message works with every template */
     if (c->turns.n == 0 || (c->turns.n == 1 && c->turns.at[0].role == TURN_USER))
         return tokenizer_context(t, c->text, p, err);
     bool raw = c->turns.at[0].role == TURN_PROMPT;
@@ -529,7 +529,7 @@ static void add_asked(struct prompt_ids *p, const char *text, size_t n)
         p->head = p->rest.n;
 }
 
-/* Goes on with a turn of the user. */
+/* Continues with a user turn. */
 static int open_user(struct prompt_ids *p, struct err *err)
 {
     const struct chat *chat = &p->tokenizer->chat;

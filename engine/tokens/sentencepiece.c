@@ -1,8 +1,8 @@
 /* sentencepiece.c - a tokenizer from SentencePiece's tokenizer.model, a protobuf message.
  *
- * A message is a list of fields: a varint (number << 3 | wire type), then a varint, 4 or 8 bytes, or a length and so
- * many bytes. Unknown fields are passed over. Read: BPE with byte fallback, no normalisation but blanks (Llama 2,
- * Mistral, Gemma). Refused by name: other models (unigram), rules of normalisation. Format:
+ * A message is a list of fields: a varint (number << 3 | wire type), then a varint, 4 or 8 bytes, or a length and that
+ * number of bytes. Unknown fields are skipped. Read: BPE with byte fallback, no normalisation except of blanks (Llama
+ * 2, Mistral, Gemma). Refused by name: other models (unigram), rules of normalisation. Format:
  * https://github.com/google/sentencepiece/blob/master/src/sentencepiece_model.proto
  */
 #include "engine/tokens/pieces.h"
@@ -66,7 +66,7 @@ static int take_field(struct message *m, struct field *f, struct err *err)
     return 0;
 }
 
-/* What the trainer's and the normaliser's messages say. */
+/* The fields of the trainer's and the normaliser's messages. */
 struct spec {
     int64_t model; // 1 unigram, 2 BPE, 3 word, 4 char
     int64_t bos;
@@ -150,7 +150,7 @@ static int read_piece(struct piece *piece, struct message m, struct err *err)
     return 0;
 }
 
-/* Reads the two specs, or with `p` the pieces. The specs come after the pieces. */
+/* Reads the two specs, or the pieces if `p` is not NULL. In the file the specs follow the pieces. */
 static int read_model(struct message m, struct spec *s, struct pieces *p, struct err *err)
 {
     enum { PIECE = 1, TRAINER = 2, NORMALISER = 3 };

@@ -1,4 +1,4 @@
-/* split.c - patterns translated for PCRE2 and compiled, and the recursion over steps: each piece of one step is a
+/* split.c - translating and compiling patterns for PCRE2, and the recursion over steps: each piece of one step is a
  * subject of its own for the next.
  */
 #include "engine/tokens/split.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Backtracking steps one match may take; real patterns need a handful per character. */
+/* Backtracking steps that one match may take; real patterns need a handful per character. */
 enum { MATCH_LIMIT = 5 * 1000 * 1000 };
 
 /* The code points with the property White_Space, and all others, as the inside of a character class. */
@@ -42,8 +42,8 @@ void splitter_release(struct splitter *s)
     *s = (struct splitter){ 0 };
 }
 
-/* Writes \s and \S out. A class inside a class has another meaning in the libraries that these patterns were written
- * for, so it is refused. */
+/* Writes \s and \S out. A class inside a class is refused: the libraries that these patterns were written for read it
+ * differently. */
 static int translate(struct buf *out, const char *pattern, struct err *err)
 {
     bool in_class = false;
@@ -119,10 +119,10 @@ struct subject {
     enum text_end is;
 };
 
-/* Where the next match is, as bytes of the text. first = end: there is none. */
+/* The next match, as bytes of the text. first = end: none. */
 struct found {
     size_t first, end;
-    bool certain; // false: it might be otherwise with more text; there is no match that begins before `first`
+    bool certain; // false: more text might change it, but no match begins before `first`
 };
 
 static int match(const struct split_run *r, int step, struct subject s, size_t at)
@@ -139,7 +139,7 @@ static int match(const struct split_run *r, int step, struct subject s, size_t a
                        st->context);
 }
 
-/* Finds the next match from `at` on. To look-ahead the end of a closed subject is the end of the text. */
+/* Finds the next match from `at` on. For look-ahead, the end of a closed subject is the end of the text. */
 static int next_match(const struct split_run *r, int step, struct subject s, size_t at, struct found *found)
 {
     int code = match(r, step, s, at);

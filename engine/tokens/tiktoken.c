@@ -1,7 +1,7 @@
 /* tiktoken.c - a tokenizer from a tiktoken file: a line for each token, its bytes in base64, a blank and its rank.
  *
  * Ids are ranks, and two neighbours are merged when together they are a token. The file has neither the split pattern
- * nor the special tokens; both are a family's, which the number of its tokens tells.
+ * nor the special tokens; the number of its tokens tells the family, which has both.
  * Sources: https://github.com/openai/tiktoken, https://github.com/meta-llama/llama-models,
  * https://huggingface.co/Qwen/Qwen-7B.
  */
@@ -54,7 +54,7 @@ static int base64_digit(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Adds the bytes that a text in base64 stands for; false when it is none. */
+/* Adds the decoded bytes of a text in base64; false if it is not base64. */
 static bool base64_decode(struct buf *out, struct text_view text)
 {
     unsigned bits = 0, n_bits = 0;
@@ -78,7 +78,7 @@ static bool base64_decode(struct buf *out, struct text_view text)
     return true;
 }
 
-/* The text up to `stop`, which is taken too. */
+/* Takes the text up to `stop`, and skips `stop`. */
 static struct text_view take(struct text_view *rest, char stop)
 {
     const char *end = memchr(rest->at, stop, rest->n);
@@ -90,7 +90,7 @@ static struct text_view take(struct text_view *rest, char stop)
     return taken;
 }
 
-/* A number of at most nine digits; -1: it is none. */
+/* A number of at most nine digits; -1: not such a number. */
 static int32_t number_of(struct text_view text)
 {
     int32_t value = 0;
@@ -161,7 +161,8 @@ static const struct tiktoken_family *find_family(struct text_view file, struct e
     for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
         if (families[i].n_ranks == n)
             return &families[i];
-    err_set(err, ERR_FORMAT, "a tiktoken file of %d tokens is of no known family (Llama 3 has 128000, Qwen 151643)", n);
+    err_set(err, ERR_FORMAT, "a tiktoken file of %d tokens is not of a known family (Llama 3 has 128000, Qwen 151643)",
+            n);
     return NULL;
 }
 

@@ -1,6 +1,4 @@
-/* tokenizer.c - how a tokenizer is put together, whichever container it came from, and ids back to text. Text to ids:
- * engine/tokens/prompt_ids.c.
- */
+/* tokenizer.c - assembling a tokenizer from any container, and ids to text. Text to ids: engine/tokens/prompt_ids.c. */
 #include "engine/tokens/tokenizer.h"
 
 #include "base/array.h"
@@ -28,7 +26,7 @@ int tokenizer_add_token(struct tokenizer *t, struct text_view text, int32_t id, 
 {
     if (text.n == 0)
         return err_set(err, ERR_FORMAT, "added token %d is empty", id);
-    if (!utf8_valid(text.at, text.n)) /* it could match a part of a character */
+    if (!utf8_valid(text.at, text.n)) /* it could match within a character */
         return err_set(err, ERR_FORMAT, "added token %d is not UTF-8", id);
     char *copy = malloc(text.n);
     if (!copy || ARRAY_PUSH(&t->added, ((struct added_token){ copy, text.n, id, kind, 0 }))) {
@@ -63,7 +61,7 @@ static int no_template(struct tokenizer *t, struct err *err)
     t->chat.head = strdup(t->bos && t->bos_first ? t->bos : "");
     t->chat.tail = strdup("");
     t->chat.first = strdup("");
-    t->chat.no_turns = "without a chat template there is one message alone";
+    t->chat.no_turns = "without a chat template there can be only one message";
     return t->chat.head && t->chat.tail && t->chat.first ? 0 : err_nomem(err);
 }
 
@@ -71,7 +69,7 @@ int tokenizer_complete(struct tokenizer *t, struct text_view jinja, struct err *
 {
     static const char *const stops[] = { "<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|end_of_text|>", "</s>" };
 
-    /* what is tokenised later must be UTF-8: split patterns do not look */
+    /* whatever is tokenised must be UTF-8: the split patterns do not check */
     if (t->bos && !utf8_valid(t->bos, strlen(t->bos)))
         return err_set(err, ERR_FORMAT, "its first token is not UTF-8");
     if (jinja.at && !utf8_valid(jinja.at, jinja.n))

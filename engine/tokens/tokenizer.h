@@ -8,8 +8,9 @@
  * A prompt is tokenised as one string. Its context is the ids that stay the same whatever follows the text; see struct
  * prompt_ids.
  *
- * To read another pre-tokenizer: (1) its row in engine/tokens/split_patterns.c and its type in engine/tokens/tokenizer_json.c (2) its
- * pieces in tests/unit/tokenizer.c, its kind in tests/unit/prompt_ids.c (3) its ids in tests/golden/tokenizer.
+ * To read another pre-tokenizer: (1) its row in engine/tokens/split_patterns.c and its type in
+ * engine/tokens/tokenizer_json.c (2) its pieces in tests/unit/tokenizer.c, its kind in tests/unit/prompt_ids.c (3) its
+ * ids in tests/golden/tokenizer.
  */
 #ifndef EVP_TOKENIZER_H
 #define EVP_TOKENIZER_H
@@ -33,8 +34,9 @@ enum special { SPECIAL_AS_TEXT, SPECIAL_PARSED };
 /* The tokenizer of a model, which may be closed afterwards. NULL with ERR_FORMAT for a kind that is not supported. */
 struct tokenizer *tokenizer_open(const struct model *m, struct err *err);
 
-/* The same for making prompts: by the file `chat_template`, a text with {content} (chat_parse() in engine/tokens/chat.h);
- * "none": a text is all of its prompt; NULL: by the model's own template, and ERR_FORMAT when that is not known. */
+/* The same for making prompts. chat_template: a file with a text that contains {content} (chat_parse() in
+ * engine/tokens/chat.h); "none": a text is the whole prompt; NULL: the model's own template, ERR_FORMAT if it is
+ * unknown. */
 struct tokenizer *tokenizer_open_chat(const struct model *m, const char *chat_template, struct err *err);
 void tokenizer_free(struct tokenizer *t); // NULL is fine
 
@@ -52,11 +54,11 @@ bool tokenizer_stops(const struct tokenizer *t, int32_t id);
 
 /* ---- prompts ---- */
 
-/* SHA-256 hex over both halves of the chat template. Prompts with the same are made alike. A template
- * that is not known has the digest of none. */
+/* SHA-256 hex over both halves of the chat template: equal digests, equal prompts. An unknown template has the digest
+ * of an empty text. */
 int tokenizer_chat_digest(const struct tokenizer *t, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
 
-/* A prompt is what a server sends to the model as one string: head, text, `ask` with {question} replaced, tail. Head
+/* A prompt is the string that a server sends to the model: head, text, `ask` with {question} replaced, tail. Head
  * and tail are the halves of the chat template around one user message; special tokens are parsed in them alone.
  * Without a template the tail is "", and the head is the text of the first token where the model wants one before every
  * text.
@@ -66,34 +68,34 @@ int tokenizer_chat_digest(const struct tokenizer *t, char hex[DIGEST_HEX], struc
  *     tokenizer_ask(&context, ask, &asked, &err);            // asked.ids: how all its questions begin
  *     tokenizer_question(&asked, question, &ids, &err);      // one question, with asked.ids
  *
- * The ids of a context and then those of a question are the ids of the whole prompt. A token may join the end of one
- * part with the beginning of the next. So the context is the ids that stay the same whatever follows the text: those of
- * all pieces that the pre-tokenizer cuts off without looking at the end of the text, and of a piece that can only
- * become longer those that no continuation changes (engine/tokens/bpe.h). They depend on head and text alone; there may be
- * none. The rest of the text belongs to the questions. In the same way asked.ids depend on head, text and the part of
- * `ask` before {question} alone. */
+ * The ids of a context followed by the ids of a question are the ids of the whole prompt. But a token may span the
+ * border between text and `ask`. So the context is only the ids that stay the same whatever follows the text: the ids
+ * of all pieces that the pre-tokenizer cuts off without looking at the end of the text and, in a last piece that can
+ * only grow, the ids that no continuation changes (engine/tokens/bpe.h). They depend on head and text alone; there may
+ * be none. The rest of the text belongs to the questions. Likewise asked.ids depend only on head, text and the
+ * beginning of `ask` up to {question}. */
 enum section { SECTION_TEXT, SECTION_AFTER_SPECIAL, SECTION_AFTER_PLAIN, SECTION_GOES_ON }; // where one begins
 
 struct prompt_ids {
-    struct tokens ids; // certain ones; of `asked`: those after the context's
-    /* for engine/tokens/prompt_ids.c: how to go on */
+    struct tokens ids; // certain ones; of `asked`: only those after the context's
+    /* for engine/tokens/prompt_ids.c: how to continue */
     const struct tokenizer *tokenizer;
-    const char *after; // the part of `ask` after {question}; borrowed
-    const char *tail;  // what ends the prompt; the tokenizer's
-    enum open_turn { OPEN_USER, OPEN_SYSTEM, OPEN_ASSISTANT, OPEN_PROMPT } open; // what the text ends in
+    const char *after; // the rest of `ask` after {question}; borrowed
+    const char *tail;  // the end of the prompt; the tokenizer's
+    enum open_turn { OPEN_USER, OPEN_SYSTEM, OPEN_ASSISTANT, OPEN_PROMPT } open; // the turn at the end of the text
     enum section begin;                                                          // how the section began
     bool skip;              // white space at its beginning belongs to the added token before it
     struct buf section;     // the text since the last added token, normalised, as far as that is certain
-    struct split_mark mark; // as far as its ids are certain
-    struct buf rest;        // the text that follows it
-    size_t searched;        // of the rest: bytes where no added token begins
-    size_t head;            // of the rest: bytes that are the head's
+    struct split_mark mark; // up to here its ids are certain
+    struct buf rest;        // the text after the section
+    size_t searched;        // bytes of the rest where no added token begins
+    size_t head;            // bytes of the rest that belong to the head
     bool trims;             // white space at both ends of a message is left out
-    bool trim_begin;        // white space at the beginning of the message is left out, and nothing else came yet
+    bool trim_begin;        // the message is empty so far, and white space at its beginning is left out
 };
 void prompt_ids_release(struct prompt_ids *p); // zeroed is fine
 
-/* The ids of a prompt, for the caller; releases all else. */
+/* Moves the ids to the caller; releases the rest of *p. */
 struct tokens prompt_ids_take(struct prompt_ids *p);
 
 /* Fill *p; on failure nothing is left to release. `context` may be released before *p, `ask` may not. Malformed UTF-8
@@ -103,20 +105,20 @@ struct tokens prompt_ids_take(struct prompt_ids *p);
 int tokenizer_context(const struct tokenizer *t, const char *text, struct prompt_ids *p, struct err *err) MUST_CHECK;
 int tokenizer_ask(const struct prompt_ids *context, const char *ask, struct prompt_ids *p, struct err *err) MUST_CHECK;
 
-/* The same for a row: one with turns (formats/context.h) is the conversation as the chat template writes it, up to where
- * its last turn is open. A last turn that is not the user's is closed before `ask`, which then begins a turn of the
- * user. In the one turn `prompt`, and in what follows it, special tokens are parsed; the first token is put before it
- * where the model wants one and it does not begin with that. ERR_FORMAT when the template is not known for such turns.
- */
+/* The same for a row. A row with turns (formats/context.h) is a conversation as the chat template writes it; its last
+ * turn stays open. A last turn that is not the user's is closed before `ask`, which then opens a user turn. A row with
+ * the single turn `prompt` is a prompt without a chat template: special tokens are parsed in it and in the text after
+ * it, and the first token is put before it if the model wants one and it does not begin with that. ERR_FORMAT when the
+ * template cannot write such turns. */
 int tokenizer_context_row(const struct tokenizer *t, const struct context *c, struct prompt_ids *p,
                           struct err *err) MUST_CHECK;
 
-/* Adds the ids of a question to *out: those of `asked`, then the rest. */
+/* Adds the ids of a question to *out: asked->ids, then the rest. */
 int tokenizer_question(const struct prompt_ids *asked, const char *question, struct tokens *out,
                        struct err *err) MUST_CHECK;
 
-/* Cuts a context to its first n ids, n at most as many as it has. What follows them is no part of one text any more:
- * questions are encoded apart. */
+/* Cuts a context to its first n ids (n: at most its length). Its questions no longer continue its text: they are
+ * encoded on their own. */
 void prompt_ids_cut(struct prompt_ids *context, int n);
 
 #endif

@@ -1,7 +1,7 @@
 /* tokenizer_bytes.c - the tokenizer of a model that has none: every byte of a text is a token, id 0 to 255.
  *
- * Ids above them never come out of a text, only out of the model; id 300 reads "<300>", so that answers that differ
- * read differently. Nothing ends an answer, and there is no chat template.
+ * Higher ids never come from a text, only from the model; id 300 reads "<300>", so different answers read differently.
+ * Nothing ends an answer, and there is no chat template.
  */
 #include "base/utf8.h"
 #include "engine/tokens/tokenizer_internal.h"

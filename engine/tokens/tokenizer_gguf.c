@@ -10,7 +10,7 @@ enum { TYPE_CONTROL = 3, TYPE_USER_DEFINED = 4 };
 
 /* The vocabulary's arrays. */
 struct vocabulary {
-    struct gguf_array tokens, types; // types.n is 0: there are none
+    struct gguf_array tokens, types; // types.n is 0: no types
 };
 
 static int read_tokens(struct tokenizer *t, struct vocabulary *v, struct err *err)
@@ -37,7 +37,7 @@ static int read_merges(struct tokenizer *t, struct gguf_array merges, struct err
     return 0;
 }
 
-/* Byte-level BPE. A file that names no pre-tokenizer is read as llama.cpp reads it. */
+/* Byte-level BPE. A file without a pre-tokenizer's name is read as in llama.cpp. */
 static int read_byte_level(struct tokenizer *t, const struct gguf *g, struct vocabulary *v, int n_vocab,
                            struct err *err)
 {

@@ -84,8 +84,7 @@ static const char *config_template(const struct json *config)
     return text;
 }
 
-/* What tokenizer_config.json says about a vocabulary without tokenizer.json: whether BOS comes first, and the tokens
- * that it does not have. */
+/* For a vocabulary without tokenizer.json: whether BOS comes first, and added tokens, from tokenizer_config.json. */
 static int read_added(struct tokenizer *t, const struct json *config, struct err *err)
 {
     const struct json *add_bos = json_get(config, "add_bos_token");
@@ -95,7 +94,7 @@ static int read_added(struct tokenizer *t, const struct json *config, struct err
     for (const struct json *v = json_first(json_get(config, "added_tokens_decoder")); v; v = json_next(v)) {
         int64_t id;
         if (!parse_int(json_name(v), &id))
-            return err_set(err, ERR_FORMAT, "'tokenizer_config.json': '%.64s' is no id", json_name(v));
+            return err_set(err, ERR_FORMAT, "'tokenizer_config.json': '%.64s' is not an id", json_name(v));
         if (id >= 0 && id < t->bpe.n_vocab && t->bpe.token[id].set)
             continue;
         if (tokenizer_add_json(t, id, v, err))
@@ -141,7 +140,7 @@ static int from_json(struct tokenizer *t, const char *dir, int n_vocab, struct e
     return code ? err_wrap(err, "'%s/tokenizer.json'", dir) : 0;
 }
 
-/* A message of SentencePiece begins with the field 1, a piece, whose first byte no line of base64 begins with. */
+/* A message of SentencePiece begins with field 1, a piece; no line of base64 begins with the byte of that field. */
 static int from_vocabulary(struct tokenizer *t, const char *path, int n_vocab, struct err *err)
 {
     struct buf file = { 0 };

@@ -1,4 +1,4 @@
-/* tokenizer_internal.h - what a tokenizer consists of, for the files of engine/ that make one. Other folders:
+/* tokenizer_internal.h - struct tokenizer, for the files of engine/ that make one. Other folders:
  * engine/tokens/tokenizer.h.
  */
 #ifndef EVP_TOKENIZER_INTERNAL_H
@@ -15,11 +15,11 @@
 /* A special token is found only where the caller says so, and is never decoded. */
 enum added_kind { ADDED_PLAIN, ADDED_SPECIAL };
 
-/* What an added token takes of the white space beside it. */
+/* Which white space beside it an added token takes. */
 enum added_space {
     ADDED_TAKES_BEFORE = 1, // "lstrip"
     ADDED_TAKES_AFTER = 2,  // "rstrip"
-    ADDED_WANTS_BLANK = 4,  // "normalized", where normalising puts a blank before every text: found after a blank alone
+    ADDED_WANTS_BLANK = 4,  // "normalized", where normalising puts a blank before every text: found only after a blank
 };
 
 /* A token that is found in the text before it is split. */
@@ -47,8 +47,8 @@ struct tokenizer {
     struct nfc *nfc; // normalise to NFC first; NULL: do not
     bool blanks;     // U+2581 in a text is a blank
     enum prefix prefix;
-    bool prefix_unless_blank; // not where a blank is already
-    bool blanks_first;        // blanks are written, and put first, before added tokens are searched
+    bool prefix_unless_blank; // not before a text that begins with a blank
+    bool blanks_first;        // U+2581 becomes a blank, and prefixes are put, before the search for added tokens
     bool strip_blank;         // a decoded text loses its first blank
     struct {
         struct added_token *at;
@@ -69,7 +69,7 @@ int tokenizer_from_gguf(struct tokenizer *t, const struct gguf *g, int n_vocab, 
 int tokenizer_from_json(struct tokenizer *t, const struct json *root, int n_vocab, struct err *err) MUST_CHECK;
 /* A token for every byte, for a model without a tokenizer of its own. */
 int tokenizer_of_bytes(struct tokenizer *t, int n_vocab, struct err *err) MUST_CHECK;
-/* From the bytes of SentencePiece's tokenizer.model and of a tiktoken file, which have no chat template either. */
+/* From the bytes of SentencePiece's tokenizer.model or of a tiktoken file, also without chat template. */
 int tokenizer_from_sentencepiece(struct tokenizer *t, struct text_view file, int n_vocab, struct err *err) MUST_CHECK;
 int tokenizer_from_tiktoken(struct tokenizer *t, struct text_view file, int n_vocab, struct err *err) MUST_CHECK;
 int tiktoken_lines(struct tokenizer *t, struct text_view file,
@@ -86,15 +86,14 @@ void tokenizer_take_space(struct tokenizer *t, unsigned space); // enum added_sp
 int tokenizer_add_json(struct tokenizer *t, int64_t id, const struct json *v, struct err *err) MUST_CHECK;
 int tokenizer_merged(struct tokenizer *t, struct err *err) MUST_CHECK; // after split patterns and merges
 void tokenizer_set_stop(struct tokenizer *t, int64_t id);              // out of range: ignored
-/* Sets the named stops, head and tail; jinja.at NULL: there is no template. One that is not known is no failure yet. */
+/* Sets the named stops, head and tail; jinja.at NULL: no template. An unknown template is not a failure yet. */
 int tokenizer_complete(struct tokenizer *t, struct text_view jinja, struct err *err) MUST_CHECK;
 /* Takes another chat template, or none, as tokenizer_open_chat() does. */
 int tokenizer_render(struct tokenizer *t, const char *chat_template, struct err *err) MUST_CHECK;
 int tokenizer_renders(const struct tokenizer *t, struct err *err) MUST_CHECK; // ERR_FORMAT: prompts cannot be made
 void tokenizer_release(struct tokenizer *t);
 
-/* The split patterns of known pre-tokenizers. tokenizer_split_as() takes all that goes with the name a GGUF file gives.
- */
+/* The split patterns of known pre-tokenizers. tokenizer_split_as() applies a GGUF file's name of one. */
 extern const char SPLIT_DIGITS[], SPLIT_GPT2[], SPLIT_LLAMA3[], SPLIT_QWEN2[];
 int tokenizer_split_as(struct tokenizer *t, struct text_view name, struct err *err) MUST_CHECK;
 

@@ -2,7 +2,7 @@
  *
  * Read: byte-level BPE, normaliser none or NFC, pre-tokenisers Split (a regular expression, isolated), Digits and
  * ByteLevel; SentencePiece's BPE with byte fallback, normalisers Prepend and Replace, pre-tokeniser Metaspace. Anything
- * else that would change an id is refused by its name.
+ * else that would change an id is refused by name.
  */
 #include "engine/tokens/pieces.h"
 
@@ -24,7 +24,7 @@ static bool is_text(const struct json *v, const char *name, const char *want)
     return text && strcmp(text, want) == 0;
 }
 
-/* Blanks become U+2581: the one replacement that is known. */
+/* Blanks become U+2581: the only supported replacement. */
 static int read_replace(struct tokenizer *t, const struct json *v, struct err *err)
 {
     if (!is_text(json_get(v, "pattern"), "String", " ") || !is_text(v, "content", TEXT_BLANK))
@@ -74,7 +74,7 @@ static int read_split(struct tokenizer *t, const struct json *v, struct err *err
     const char *behavior = json_text(json_get(v, "behavior"));
 
     if (t->blanks && is_text(json_get(v, "pattern"), "String", " "))
-        return 0; /* there is no blank any more */
+        return 0; /* no blanks are left */
     if (!regex || !behavior || strcmp(behavior, "Isolated") != 0 || json_true(json_get(v, "invert")))
         return err_set(err, ERR_FORMAT,
                        "pre-tokenizer 'Split' is supported only with a regular expression, isolated and not inverted");
@@ -90,7 +90,7 @@ static int read_byte_level(struct tokenizer *t, const struct json *v, struct err
     return json_is_bool(use_regex) && !json_true(use_regex) ? 0 : splitter_add(&t->splitter, SPLIT_GPT2, err);
 }
 
-/* SentencePiece's blanks: where a text gets one more, and whether each begins a piece. */
+/* SentencePiece's blanks: where a text gets an extra one, and whether each begins a piece. */
 static int read_metaspace(struct tokenizer *t, const struct json *v, struct err *err)
 {
     const char *scheme = json_text(json_get(v, "prepend_scheme"));
@@ -108,7 +108,7 @@ static int read_metaspace(struct tokenizer *t, const struct json *v, struct err 
     return json_is_bool(split) && !json_true(split) ? 0 : splitter_add(&t->splitter, " ?[^ ]*", err);
 }
 
-/* One step. ByteLevel, which turns text into bytes, sets *last: no step may follow it. */
+/* One step. ByteLevel turns text into bytes and sets *last: no step may follow it. */
 static int read_step(struct tokenizer *t, const struct json *v, bool *last, struct err *err)
 {
     const char *type = type_of(v);
@@ -157,7 +157,7 @@ static int read_pre_tokenizer(struct tokenizer *t, const struct json *v, struct 
 
 /* ---- decoder ----------------------------------------------------------- */
 
-/* SentencePiece's decoders take the blank away that was put before a text. */
+/* SentencePiece's decoders remove the blank that was put before a text. */
 static bool strips_blank(const struct tokenizer *t, const struct json *v)
 {
     const char *type = type_of(v);

@@ -1,16 +1,16 @@
-/* decode.c - many questions over many variants, decoded together.
+/* decode.c - many questions over many variants, decoded together (continuous batching).
  *
  * A sequence is one question over one variant. Sequences are numbered variant by variant and admitted in that order, so
- * the tokens of a variant are next to each other in every pass and share one span of attention over its rows. A pass
- * takes one new token of every sequence that is answering, and fills up with question tokens; a long question goes
- * through several passes. A sequence that ends gives its slots of the store to one that waits.
+ * the tokens of a variant are neighbours in every pass and share one span of attention over its rows. A pass takes one
+ * new token of every answering sequence, and fills up with question tokens; a long question takes several passes. A
+ * sequence that ends gives its slots of the store to one that waits.
  *
- * What all questions begin with runs once per variant, as a sequence without an answer; its keys and values are copied
- * to the slots of each question's sequence. No token's bits depend on what else is in a pass, so neither this nor the
- * order of admission changes an answer.
+ * The shared beginning of all questions runs once per variant, as a sequence without an answer; its keys and values are
+ * copied to the slots of each question's sequence. No token's bits depend on the rest of its pass, so neither this nor
+ * the order of admission changes an answer.
  *
- * Variants whose answers are sampled are the last ones, so in each pass the tokens that are drawn come after those that
- * are chosen. What is drawn for a sequence comes from a generator of its own.
+ * Sampled variants are the last ones, so in each pass the sampled picks follow the greedy ones. Each sequence has a
+ * random generator of its own.
  */
 #include "engine/transformer/engine_internal.h"
 
@@ -26,7 +26,7 @@ struct sequence {
     struct slot_range slots;
     int n_keys;   // slots filled
     int n_new;    // tokens of the answer so far
-    int32_t next; // the token chosen last, which the model has not seen yet
+    int32_t next; // the token chosen last; the model has not seen it yet
     struct rng rng;
 };
 
@@ -42,7 +42,7 @@ struct decoder {
     int admitted;     // sequences so far, of n_variants * n_questions
     int *prefix_slot; // [n_variants]: where the shared tokens of a variant are
     int *picked;      // [pass rows]: the live sequence of each pick
-    double *unit;     // [pass rows]: what was drawn for the picks that need it
+    double *unit;     // [pass rows]: a random number for each sampled pick
     int tokens_done;
 };
 
@@ -65,7 +65,7 @@ static const struct question_ids *question_of(const struct decoder *d, const str
 
 /* ---- passes ------------------------------------------------------------- */
 
-/* Adds n tokens of a sequence to the pass; after it the sequence has n more keys. */
+/* Adds n tokens of a sequence to the pass; the pass adds n keys to the sequence. */
 static void add_tokens(struct decoder *d, struct sequence *s, const int32_t *ids, int n)
 {
     struct pass *p = &d->session->forward.pass;
@@ -80,7 +80,7 @@ static void add_tokens(struct decoder *d, struct sequence *s, const int32_t *ids
     s->n_keys += n;
 }
 
-/* ---- what all questions begin with -------------------------------------- */
+/* ---- the shared beginning of the questions ------------------------------ */
 
 /* Runs the shared tokens of all variants, as many tokens per pass as fit. */
 static int run_prefixes(struct decoder *d, struct err *err)
@@ -108,7 +108,7 @@ static int run_prefixes(struct decoder *d, struct err *err)
     return 0;
 }
 
-/* Gives the shared tokens of one variant to live sequences from .. n_live - 1, which are all of it. */
+/* Copies the shared tokens of a variant to live sequences from .. n_live - 1, all of that variant. */
 static int copy_prefix(struct decoder *d, int from, struct err *err)
 {
     struct backend *be = d->session->engine->backend;
@@ -133,7 +133,7 @@ static int copy_prefix(struct decoder *d, int from, struct err *err)
 
 /* ---- admission ---------------------------------------------------------- */
 
-/* Makes the next sequence live, if there is space. 1, 0 or an error. */
+/* Makes the next sequence live if there is space. Returns 1 if it did, 0 if not, or an error. */
 static int admit_one(struct decoder *d, struct err *err)
 {
     int Q = d->job->n_questions;
@@ -156,7 +156,7 @@ static int admit_one(struct decoder *d, struct err *err)
     return 1;
 }
 
-/* Admits sequences of one variant while they find space; returns how many. */
+/* Admits sequences of one variant while there is space; returns their number or an error. */
 static int admit_variant(struct decoder *d, struct err *err)
 {
     int from = d->n_live, variant = d->admitted / d->job->n_questions, code = 1;
@@ -185,7 +185,7 @@ static int admit(struct decoder *d, struct err *err)
 static void fill_pass(struct decoder *d)
 {
     struct pass *p = &d->session->forward.pass;
-    int left = p->rows - d->n_live; // every live sequence has one row that nobody else may take
+    int left = p->rows - d->n_live; // one row is reserved for every live sequence
 
     pass_clear(p);
     for (int i = 0; i < d->n_live; i++) {
@@ -203,7 +203,7 @@ static void fill_pass(struct decoder *d)
     }
 }
 
-/* Draws a number for each picked sequence whose tokens are drawn. */
+/* Draws a number for each picked sequence of a sampled variant. */
 static struct draws draw(const struct decoder *d)
 {
     struct draws draws = { .unit = d->unit, .temperature = d->job->temperature };
@@ -334,7 +334,7 @@ static int make_table(struct session *s, const struct variant *const *variant, i
     return 0;
 }
 
-/* Memory for the job: the store takes what the pool has left, as far as the job needs it. */
+/* Memory for the job: the store takes the rest of the pool, or less if the job needs less. */
 static int open_decoder(struct decoder *d, int longest, struct err *err)
 {
     struct session *s = d->session;
@@ -404,7 +404,7 @@ int session_decode(struct session *s, const struct decode *job, struct answer *a
 
 /* ---- one question alone ------------------------------------------------- */
 
-/* Runs the question and its output; in parts where it is longer than a pass. */
+/* Runs the question and its output; a question longer than a pass takes several. */
 static int run_question(struct session *s, const struct forward_job *job, struct question_ids q, int position,
                         struct err *err)
 {
@@ -431,7 +431,7 @@ int session_question_s(struct session *s, const struct variant *variant, struct 
     job.store = kv_store_take(&s->pool, s->engine, (size_t)question.n, err);
     int code = job.store.k ? make_table(s, &variant, 1, &job.table, err) : err->code;
     *seconds = (double)INFINITY;
-    for (int i = 0; i < 2 && !code; i++) { // the first one also makes kernels
+    for (int i = 0; i < 2 && !code; i++) { // the first time includes making kernels
         double start = be->clock(be);
         code = run_question(s, &job, question, variant->n_tokens, err);
         double taken = be->clock(be) - start;

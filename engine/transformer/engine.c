@@ -1,4 +1,4 @@
-/* engine.c - opening a model and a backend; then, for a plan, weights and the table of rotary angles. */
+/* engine.c - opening a model and a backend; then, with a plan, loading weights and the table of rotary angles. */
 #include "engine/transformer/engine.h"
 
 #include "base/parallel.h"
@@ -31,9 +31,9 @@ struct kv_shape engine_kv_shape(const struct engine *e)
 
 /* ---- rotary angles ------------------------------------------------------ */
 
-/* Radians per position of pair i, as the model was trained: plain, stretched (linear), or stretched only where a turn
- * is longer than the context of the original model (llama3). Every step is rounded to f32, in the order of
- * transformers: after 128k positions the last bit of a step is worth a thousandth of a turn. */
+/* Radians per position of pair i, as in training: plain, stretched (linear), or stretched only for a turn longer than
+ * the context of the original model (llama3). Every operation is rounded to f32, in the order of transformers: after
+ * 128k positions the last bit of the result is worth a thousandth of a turn. */
 static float rope_step(const struct model_config *c, int i)
 {
     const float exponent = (float)(2 * i) / (float)c->rotary, step = 1 / (float)pow(c->rope_theta, (double)exponent);
@@ -67,10 +67,10 @@ static void set_pair(void *arg, int pair)
 
     for (size_t p = 0; p < (size_t)a->e->plan.max_positions; p++)
         a->table[p * half + (size_t)pair] =
-            (float)a->function((double)((float)p * step)); // the angle as the models' own code has it
+            (float)a->function((double)((float)p * step)); // the angle as in the models' own code
 }
 
-/* One of the two tables to the device. */
+/* One of the two tables, on the device. */
 static float *angles_of(const struct engine *e, double (*function)(double), struct err *err)
 {
     struct backend *be = e->backend;

@@ -1,15 +1,15 @@
 /* engine.h - the transformer: one prefill per context, then grouped batched decoding over its variants.
  *
  *     struct engine *engine = engine_open(&(struct engine_options){ .model = path }, &err);   // no weights yet
- *     engine_plan(engine, work, n, 0, &plan, &err);  // does it fit? refused with the numbers where it does not
+ *     engine_plan(engine, work, n, &plan, &err);     // does it fit? a refusal gives the numbers
  *     engine_load(engine, &plan, &err);              // weights
  *     struct session *s = session_new(engine, &err); // all other memory of the plan
  *     session_prefill(s, &want, &seconds, &err);     // the context, once
  *     compressor_variant(c, &config, ...);           // methods/: full cache -> variants
  *     session_decode(s, &job, answers, &err);        // all variants and questions in one batch
  *
- * engine: weights, immutable, shared by sessions. session: one context's full cache, and all memory that work on it
- * takes. Tools never see a tensor.
+ * engine: weights, immutable, shared by sessions. session: one context's full cache, and all memory for work on it.
+ * Tools never see a tensor.
  */
 #ifndef EVP_ENGINE_H
 #define EVP_ENGINE_H
@@ -34,10 +34,10 @@ struct engine_options {
     bool timed;          // count and time every op: kernels/timed.h lists them
 };
 
-/* Opens the backend and what is known of the model without its weights. */
+/* Opens the backend, the model's header and its tokenizer; reads no weights. */
 struct engine *engine_open(const struct engine_options *options, struct err *err);
 
-/* The same on a backend that is open: closed with the engine, on failure still the caller's. */
+/* The same on an open backend, which engine_close() closes; on failure it stays the caller's. */
 struct engine *engine_open_on(struct backend *backend, const char *model, struct err *err);
 void engine_close(struct engine *e); // NULL is fine
 const struct model *engine_model(const struct engine *e);
@@ -47,7 +47,7 @@ struct kv_shape engine_kv_shape(const struct engine *e);
 
 /* ---- a plan before the work starts ---- */
 
-/* One context's work: its tokens, the configs whose variants are made of it, its questions. */
+/* One context's work: its tokens, the configs of its variants, its questions. */
 struct engine_work {
     int n_tokens;
     const struct config *const *config; // (n_configs)
@@ -61,26 +61,26 @@ struct engine_work {
 
 enum plan_area {
     PLAN_WEIGHTS,
-    PLAN_LOADING,   // while weights are read, before anything else but them is needed
+    PLAN_LOADING,   // buffers for reading weights, freed before the areas below are allocated
     PLAN_ANGLES,    // rotary embedding
     PLAN_PASS,      // activations of one pass
-    PLAN_SCRATCH,   // what ops take for themselves
+    PLAN_SCRATCH,   // scratch of ops
     PLAN_CONTEXT,   // the full cache
-    PLAN_SIDE,      // what methods want saved by prefill
+    PLAN_SIDE,      // saved by prefill for methods
     PLAN_SCORES,    // of all methods
-    PLAN_VARIANTS,  // those that are answered together, and what making one takes
-    PLAN_SEQUENCES, // their questions and answers
+    PLAN_VARIANTS,  // rows of the variants that are answered together
+    PLAN_SEQUENCES, // their questions and answers, or scratch to score or make variants, if larger
     PLAN_AREAS
 };
 extern const char *const plan_area_name[PLAN_AREAS];
 
-/* Device memory of some work, in the context that needs the most. */
+/* Device memory of some work: of the context that needs the most. */
 struct engine_plan {
-    int max_positions;       // longest context, question and answer
+    int max_positions;       // longest context + question + answer
     int variants, sequences; // at once
     uint64_t bytes[PLAN_AREAS];
-    uint64_t total; // of all that is there at once
-    uint64_t limit; // what may be taken
+    uint64_t total; // peak
+    uint64_t limit; // allowed
     int refused;    // after ERR_NOMEM: the first context that does not fit
 };
 
@@ -120,16 +120,16 @@ struct session *engine_start(struct engine *e, const struct engine_work *work, i
 
 void session_free(struct session *s); // NULL is fine
 
-/* Runs the context in passes, in place of the session's previous one. ERR_USAGE when n is more than the model's
- * max_tokens, or an id is not in its vocabulary. *seconds (may be NULL): the time it took, without what methods want
- * computed on the side. */
+/* Runs the context in passes; it replaces the session's previous one. ERR_USAGE when n is more than the model's
+ * max_tokens, or an id is not in its vocabulary. *seconds (may be NULL): the time taken, without the side outputs that
+ * methods need. */
 int session_prefill(struct session *s, const struct prefill *p, double *seconds, struct err *err) MUST_CHECK;
 
 /* Borrowed, until the next prefill. */
 const struct kv_full *session_full(const struct session *s);
 
-/* Runs n ids as a context of their own and gives the logits (n, n_vocab) after each of them, in host memory: for
- * comparing with other implementations. The session's previous context is forgotten. */
+/* Runs n ids as a context of their own and gives the logits (n, n_vocab) after each of them, in host memory, for
+ * comparison with other implementations. The session loses its previous context. */
 int session_logits(struct session *s, const int32_t *ids, int n, float *logits, struct err *err) MUST_CHECK;
 
 /* ---- many questions over many variants ---- */
@@ -146,12 +146,12 @@ struct decode {
     int n_questions;
     int n_shared; // leading ids that all questions have in common, less than any question's: run once per variant
     int max_new_tokens;
-    int batch;          // sequences at once; 0: as many as fit in a pass and in memory
-    int n_sampled;      // so many of the last variants get answers whose tokens are drawn (engine/transformer/sample.h)
-    double temperature; // of those, above 0
-    const uint64_t *seed; // (n_questions): of what is drawn for each; NULL without such variants
+    int batch;            // sequences at once; 0: the most that fit in a pass and in memory
+    int n_sampled;        // the last n_sampled variants get sampled answers (engine/transformer/sample.h)
+    double temperature;   // of sampling, above 0
+    const uint64_t *seed; // (n_questions): of the draws for each question; NULL if n_sampled is 0
     /* May be NULL. tokens_done goes up to n_variants * (question tokens + n_questions * max_new_tokens): an answer that
-     * ends early counts as whole. */
+     * ends early counts in full. */
     void (*progress)(void *arg, int tokens_done);
     void *arg;
 };
@@ -160,18 +160,18 @@ struct decode {
 struct answer {
     int32_t *ids; // owned by the caller (free)
     int n;
-    float margin; // the smallest lead of a chosen token over the second, in logits; 0 where tokens are drawn
+    float margin; // the smallest lead of a chosen token over the second, in logits; 0 in a sampled answer
 };
 
-/* Fills answer[v * n_questions + q]. Sequences run together, in passes that stay full: one that ends makes space for
- * one that waits. Attention over a variant's rows is shared by its sequences; each sequence's own suffix is merged in
- * by log-sum-exp. Decoding is greedy, ties go to the lower id; over the variants that are sampled each token is drawn
- * by its probability, the same ones each time. An answer does not depend on what else is in the batch, nor on n_shared.
- * ERR_USAGE for an empty question, ids that are not in the vocabulary, or answers that would
- * end after the model's max_tokens; ERR_FORMAT when the model's output is not finite. */
+/* Fills answer[v * n_questions + q]. Sequences run together in passes that stay full: one that ends makes space for one
+ * that waits. All sequences of a variant share the attention over its rows; log-sum-exp merges in each sequence's own
+ * suffix. Decoding is greedy, ties go to the lower id; for sampled variants each token is drawn by its probability, and
+ * equal seeds give equal tokens. An answer depends neither on the rest of the batch nor on n_shared. ERR_USAGE for an
+ * empty question, ids that are not in the vocabulary, or answers that would end after the model's max_tokens;
+ * ERR_FORMAT when the model's output is not finite. */
 int session_decode(struct session *s, const struct decode *job, struct answer *answer, struct err *err) MUST_CHECK;
 
-/* Seconds until one question, alone, over a variant that is present has its first token. */
+/* Seconds to the first token of one question, run alone over a variant that is on the device. */
 int session_question_s(struct session *s, const struct variant *variant, struct question_ids question, double *seconds,
                        struct err *err) MUST_CHECK;
 

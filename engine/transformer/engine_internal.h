@@ -1,5 +1,5 @@
-/* engine_internal.h - what only the engine's own files share: the weights on the device, one pass of some tokens
- * through the model, and a session's memory.
+/* engine_internal.h - for the engine's own files: the weights on the device, one pass of some tokens through the model,
+ * and a session's memory.
  */
 #ifndef EVP_ENGINE_INTERNAL_H
 #define EVP_ENGINE_INTERNAL_H
@@ -8,7 +8,7 @@
 #include "engine/transformer/engine.h"
 #include "kernels/pool.h"
 
-/* What the model does not have is NULL. */
+/* NULL: the model has no such tensor. */
 struct layer {
     float *norm_attention, *norm_mlp; // (D)
     float *q_norm, *k_norm;           // (K)
@@ -34,47 +34,47 @@ struct engine {
     float *cos, *sin;     // (plan.max_positions, K / 2)
 };
 
-/* weights.c: reads everything of a layer and outside the layers; frees it again, also what was read of it. */
+/* weights.c: reads all weights; frees them, also after a failed weights_load(). */
 int weights_load(struct engine *e, struct err *err) MUST_CHECK;
 void weights_free(struct engine *e);
-/* Bytes that they take; those that reading them takes besides. */
+/* Bytes of the weights, and of the buffers for reading them. */
 struct weight_bytes weights_bytes(const struct engine *e);
 
 /* ---- one pass ---- */
 
-/* What is told about the tokens of a pass: lists on the host, and their copies on the device. */
+/* The lists that describe the tokens of a pass, on the host or on the device. */
 struct pass_lists {
     struct attn_span *own, *shared;        // (rows)
     int32_t *ids, *position, *slot, *pick; // (rows)
 };
 
-/* Tokens that go through the model together. Every token is in exactly one own span, whose last keys are those of its
- * tokens. Either every token is in one shared span too, or none is. */
+/* Tokens that go through the model together. Every token is in exactly one own span, and the span's last keys are its
+ * tokens' keys. Either every token is in one shared span too, or no token is in any. */
 struct pass {
     int rows; // tokens it can hold
     int n, n_own, n_shared, n_picks;
     struct pass_lists host, device;
-    int32_t *n_same; // (rows) on the host alone: of the own spans
+    int32_t *n_same; // (rows) on the host only, per own span: pass_share()
     void *host_at, *device_at;
 };
 
-/* A token of a sequence: where its key goes, and the sequence's place in the text. */
+/* Consecutive tokens of a sequence: their ids, positions in the text, and slots for their keys. */
 struct pass_tokens {
     const int32_t *ids;
     int n;
     int position, slot; // of the first
 };
 
-/* Adds tokens whose own keys begin at slot `from`. */
+/* Adds tokens; the first own key of their sequence is in slot `from`. */
 void pass_add(struct pass *p, const struct pass_tokens *t, int from);
-/* The n tokens added last also see all rows of a cache of the table. If those before them see it, too, both sequences'
- * own keys begin with the same n_same. */
+/* The n tokens added last also attend to all rows of cache number `cache` of the table. If the tokens before them
+ * attend to it too, the own keys of both sequences begin with n_same equal ones. */
 void pass_share(struct pass *p, int cache, int n, int n_same);
-/* The next token after the one added last is wanted. */
+/* Asks for the token that follows the one added last. */
 void pass_pick(struct pass *p);
 void pass_clear(struct pass *p);
 
-/* Consecutive tokens of the context whose queries prefill saves. */
+/* Consecutive tokens of the context; prefill saves their queries. */
 struct query_window {
     int first, n;
     char **q; // [L]: (G, n, H/G, K)
@@ -96,7 +96,7 @@ struct forward_job {
     size_t column_pitch;
 };
 
-/* Memory of a pass. Types: those of the backend's dtype are void *. */
+/* Memory of a pass. void *: numbers of the backend's dtype. */
 struct forward {
     struct engine *engine;
     struct pass pass;
@@ -104,16 +104,16 @@ struct forward {
     void *normed, *attended, *qkv, *q, *gate_up, *mlp; // (rows, D), (rows, H * K), ...
     float *part[2], *lse[2];                           // as in merge_job
     struct best *best;                                 // (rows)
-    float *logits;                                     // (SAMPLE_ROWS, V): of tokens that are to be drawn
-    double column_s;                                   // seconds that column sums took, which are not the prefill's
+    float *logits;                                     // (SAMPLE_ROWS, V): for sampling
+    double column_s;                                   // seconds spent on column sums; not part of the prefill's time
     struct best *best_host;                            // (rows)
     float *logits_host;                                // (SAMPLE_ROWS, V)
 };
 
-/* Logits that are on the host at once: of as many questions as a context usually has. */
+/* Rows of logits on the host at once: the usual number of questions about a context. */
 enum { SAMPLE_ROWS = 8 };
 
-/* The last n picks of a pass are to be drawn, each by a number from 0 to 1. */
+/* The last n picks of a pass are sampled, the i-th of them by unit[i] in [0, 1). */
 struct draws {
     int n;
     double *unit; // (n)
@@ -131,8 +131,8 @@ size_t forward_bytes(const struct engine *e);
 /* Queues f->pass. */
 void forward_run(struct forward *f, const struct forward_job *job);
 
-/* Queues the output of the picked tokens and waits: f->best_host[i] is about pick i; of one that is drawn it has the id
- * alone. ERR_FORMAT when the output is not finite. */
+/* Queues the output of the picked tokens and waits: f->best_host[i] is the result of pick i, for a sampled pick only
+ * its id. ERR_FORMAT when the output is not finite. */
 int forward_best(struct forward *f, const struct draws *draws, struct err *err) MUST_CHECK;
 
 /* Logits of tokens first .. first + n - 1 of the last pass, to device memory (n, V). */
@@ -148,24 +148,24 @@ struct kv_store kv_store_take(struct pool *pool, const struct engine *e, size_t 
 
 /* ---- plan.c ---- */
 
-/* What session_decode() has to hold. */
+/* The sequences that session_decode() has to hold. */
 struct plan_decode {
     int n_variants, n_questions, n_shared;
     int longest;   // slots of the longest sequence
     int64_t slots; // of the sequences of one variant together
 };
 
-/* Bytes of its table and of a store of so many slots. */
+/* Bytes of its table and of a store of `slots` slots. */
 uint64_t plan_decode_bytes(const struct engine *e, const struct plan_decode *d, int64_t slots);
 
-/* The slots of its store in `bytes` of the pool: at most as many as can be in use at once; 0: too few for the longest
- * sequence. */
+/* The number of slots of its store if it gets `bytes` of the pool, never more than can be in use at once; 0: too few
+ * for the longest sequence. */
 int plan_slots(const struct engine *e, const struct plan_decode *d, uint64_t bytes);
 
 struct session {
     struct engine *engine;
     struct pool pool;
-    size_t mark; // of the pool, without a context
+    size_t mark; // the pool's mark without a context
     struct forward forward;
     struct kv_store cache; // slot s holds token s of the context
     struct kv_full full;

@@ -1,11 +1,11 @@
-/* forward.c - one pass of some tokens through the model: one architecture, written once over the backend's ops. What a
- * family does not have (biases, norms of heads, experts) is NULL.
+/* forward.c - one pass of some tokens through the model: one architecture, written once over the backend's ops. NULL:
+ * the family lacks it (biases, norms of heads, experts).
  *
  *     x += o(attend(rope(norm(qkv(rmsnorm(x))))))  per layer
  *     x += down(silu(gate) * up),  gate, up of rmsnorm(x); or the same of the experts that a token uses
  *
- * Attention has up to two parts: the rows of a variant, shared by all its questions, and the tokens of a row's own
- * sequence, new ones included. Two parts are merged by their log-sum-exp. Nothing here waits but forward_best().
+ * Attention goes over up to two spans: the rows of a variant, shared by all its questions, and the tokens of a row's
+ * own sequence, new ones included. Two results are merged by log-sum-exp. Only forward_best() waits for the device.
  */
 #include "engine/transformer/engine_internal.h"
 
@@ -16,7 +16,7 @@
 
 /* ---- memory ------------------------------------------------------------- */
 
-/* Hands out pieces of one allocation; with at NULL it only counts. */
+/* Hands out blocks of one allocation; at NULL: only counts. */
 struct divider {
     char *at;
     size_t used;
@@ -148,7 +148,7 @@ static struct attn_job job_of(const struct forward *f, const struct forward_job 
     };
 }
 
-/* Adds what the pass's tokens give to each key; `own` has been run and left its log-sum-exps. */
+/* Adds the attention of the pass's tokens to each key; `own` has been run and left its log-sum-exps. */
 static void add_columns(struct forward *f, const struct forward_job *job, const struct attn_job *own)
 {
     struct backend *be = f->engine->backend;
@@ -195,7 +195,7 @@ static void attend(struct forward *f, const struct forward_job *job, int layer)
                                        .head_dim = c->head_dim });
 }
 
-/* The column sums of the last layer, whose attention nobody else needs. */
+/* The column sums of the last layer; its attention has no other use in prefill. */
 static void attend_for_columns(struct forward *f, const struct forward_job *job, int layer)
 {
     struct backend *be = f->engine->backend;
@@ -208,7 +208,7 @@ static void attend_for_columns(struct forward *f, const struct forward_job *job,
     add_columns(f, job, &own);
 }
 
-/* Copies the queries of this pass that are in the window to their places. */
+/* Saves the queries of this pass that are in the window. */
 static void save_queries(const struct forward *f, const struct query_window *w, int layer)
 {
     const struct model_config *c = &f->engine->config;
@@ -319,9 +319,9 @@ void forward_run(struct forward *f, const struct forward_job *job)
     }
 }
 
-/* ---- after it ----------------------------------------------------------- */
+/* ---- the output --------------------------------------------------------- */
 
-/* Normed rows of x (n, D), as the output matrix reads them. */
+/* Normed rows of x (n, D), the input of the output matrix. */
 static struct mat norm_output(const struct forward *f, float *x, int n)
 {
     const struct engine *e = f->engine;

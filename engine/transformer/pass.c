@@ -1,4 +1,4 @@
-/* pass.c - the lists of a pass: which tokens, where their keys go, which keys they see.
+/* pass.c - the lists of a pass: its tokens, the slots of their keys, and the keys that they attend to.
  *
  * All lists are one block, so that one write takes them to the device. Both copies have the same layout.
  */

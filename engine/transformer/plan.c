@@ -1,8 +1,8 @@
-/* plan.c - device memory before the work starts: what each context needs by name, how much of it is variants and
- * sequences, and whether all of it fits. And the operations that the work takes.
+/* plan.c - device memory before the work starts: the needs of each context per area, the number of variants and
+ * sequences at once, and whether all of it fits. Also the operations of the work.
  *
  * A session's memory is a pool used as a stack: activations; then per context its cache, side outputs and scores; then
- * group after group of variants, and on top of them either what making one takes, or the sequences' store.
+ * one group of variants after the other, and on top of it either scratch to make a variant, or the sequences' store.
  */
 #include "base/parse.h"
 #include "engine/transformer/engine_internal.h"
@@ -31,7 +31,8 @@ uint64_t plan_decode_bytes(const struct engine *e, const struct plan_decode *d, 
     return kv_store_bytes(e, (size_t)slots) + pool_size((size_t)d->n_variants * heads * sizeof(struct kv_rows));
 }
 
-/* Slots in use at once at most: those of all sequences, or as many average ones as a pass has tokens and one more. */
+/* The most slots in use at once: for all sequences, or for one average sequence per token of a pass and a longest one.
+ */
 static int64_t slots_wanted(const struct engine *e, const struct plan_decode *d)
 {
     int64_t all = d->n_variants * d->slots, rows = e->backend->pass_rows;
@@ -68,14 +69,14 @@ static struct plan_decode decode_of(const struct engine_work *w, int n_variants)
 
 /* ---- one context -------------------------------------------------------- */
 
-/* How much of a session's memory a context's groups of variants take. */
+/* The memory of a context's group of variants in a session. */
 struct fit {
     int variants, slots; // together; 0: not even one fits
-    uint64_t rows, rest; // of the variants; on top of them
+    uint64_t rows, rest; // bytes: of the variants; on top of them
 };
 
-/* What n variants take: their rows; and on top of them, one after the other, what making one takes and what decoding
- * with so many slots does. Scoring is over before the first is made. */
+/* The memory of n variants: their rows; on top of them the larger of the scratch to make one and of decoding with
+ * `slots` slots. Scoring ends before the first variant is made. */
 static struct fit fit_of(const struct engine *e, const struct engine_work *w, int n, int slots)
 {
     const struct kv_shape shape = engine_kv_shape(e);
@@ -92,7 +93,7 @@ static struct fit fit_of(const struct engine *e, const struct engine_work *w, in
     return f;
 }
 
-/* As many variants as fit with all sequences that can be live at once; or one, with fewer sequences. */
+/* The most variants that fit with all sequences that can be live at once; or one, with fewer sequences. */
 static struct fit fit(const struct engine *e, const struct engine_work *w, uint64_t bytes)
 {
     for (int n = w->n_configs; n > 0; n--) {
@@ -148,7 +149,7 @@ static struct work_shape shape_of(const struct engine *e, const struct engine_wo
     return s;
 }
 
-/* What is there whatever the context. */
+/* The areas that do not depend on the context. */
 static void plan_fixed(const struct engine *e, const struct engine_work *work, int n, struct engine_plan *plan)
 {
     const struct work_shape shape = shape_of(e, work, n);
@@ -193,7 +194,7 @@ static int refuse(const struct engine_plan *plan, const struct engine_work *w, s
     return err->code;
 }
 
-/* The most that one variant with one sequence takes. variants is 0. */
+/* The largest need of one variant with one sequence. variants is 0. */
 static struct fit fit_single(const struct engine *e, const struct engine_work *w)
 {
     struct fit largest = { 0 };
@@ -210,8 +211,8 @@ static struct fit fit_single(const struct engine *e, const struct engine_work *w
     return largest;
 }
 
-/* What a context's variants and sequences take: its configs in the groups that they will be answered in, the largest
- * group's memory. variants 0: one variant alone does not fit, and rows and rest say what it takes. */
+/* The memory of a context's variants and sequences: the largest of the groups in which its configs will be answered.
+ * variants 0: a single variant does not fit; rows and rest are its need. */
 static struct fit fit_groups(const struct engine *e, const struct engine_work *w, uint64_t bytes)
 {
     struct engine_work rest = *w;
@@ -231,7 +232,7 @@ static struct fit fit_groups(const struct engine *e, const struct engine_work *w
     return largest;
 }
 
-/* Adds what one context needs to the plan, when it needs more than those before. */
+/* Replaces the plan if this context needs more than those before. */
 static int plan_context(const struct engine *e, const struct engine_work *w, struct engine_plan *plan, struct err *err)
 {
     struct engine_plan mine = *plan;
@@ -279,7 +280,7 @@ struct engine_cost engine_cost(const struct engine *e, const struct engine_work 
     double D = c->d_model, heads = (double)c->n_heads * c->head_dim, kv = (double)c->n_kv_heads * c->head_dim;
     double mlp = 3 * D * (c->d_ff + (double)c->n_experts_used * c->expert_ff) + D * c->n_experts;
     double layers = 2.0 * c->n_layers * (D * (2 * heads + 2 * kv) + mlp); // per token
-    double pair = 4.0 * c->n_layers * heads;                              // a query and a key
+    double pair = 4.0 * c->n_layers * heads;                              // per query and key
     double n = w->n_tokens, Q = w->n_questions, kept = 0;
     double own = w->n_questions ? (double)w->question_tokens / Q + w->max_new_tokens - 1 : 0; // tokens of a sequence
     double once = Q > 0 ? w->n_shared : 0, tokens = once + Q * (own - once);                  // per variant

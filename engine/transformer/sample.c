@@ -1,11 +1,11 @@
-/* Weights relative to the largest, so that none overflows; their sum in double, in the order in which it is walked
- * again. */
+/* sample.c - weights are relative to the largest, so that none overflows; their sum is a double, added in the order of
+ * the later search. */
 #include "engine/transformer/sample.h"
 
 #include <math.h>
 #include <stdbool.h>
 
-/* The id of the largest, the first of equals; -1: one is not finite. */
+/* The lowest id of the largest logit; -1: a logit is not finite. */
 static int32_t largest(const float *logit, int n)
 {
     int32_t best = 0;

@@ -1,7 +1,7 @@
-/* session.c - a session's memory; one context's full cache, filled pass by pass; and logits for evaluation.
+/* session.c - a session's memory; one context's full cache, filled pass by pass; and logits for comparison.
  *
- * session_prefill() stops the last layer at its keys and values, since a context's own output is never used. A failure
- * leaves a session without a context.
+ * session_prefill() stops the last layer at its keys and values, since a context's own output is not used. A failure
+ * leaves the session without a context.
  */
 #include "engine/transformer/engine_internal.h"
 
@@ -90,7 +90,7 @@ static int check(const struct session *s, const int32_t *ids, int n, struct err 
     return engine_check_ids(s->engine, ids, n, err);
 }
 
-/* Memory for a context of n tokens, and lists of what is where in it. */
+/* Memory for a context of n tokens, and the lists that describe it. */
 static int lay_out(struct session *s, int n, int window, struct err *err)
 {
     struct engine *e = s->engine;
@@ -130,8 +130,8 @@ static int lay_out_columns(struct session *s, int n, unsigned needs, struct err 
     return s->column_sums ? 0 : zeros ? err->code : err_nomem(err);
 }
 
-/* Queues one pass over a part of a context: tokens first .. first + n - 1. */
-static void run_part(struct session *s, const int32_t *ids, int first, int n, const struct forward_job *job)
+/* Queues one pass over tokens first .. first + n - 1 of a context. */
+static void run_range(struct session *s, const int32_t *ids, int first, int n, const struct forward_job *job)
 {
     struct pass *p = &s->forward.pass;
 
@@ -140,8 +140,8 @@ static void run_part(struct session *s, const int32_t *ids, int first, int n, co
     forward_run(&s->forward, job);
 }
 
-/* One token through the whole model. At the first product of each shape a backend decides how to compute it, and at the
- * first ops it takes its scratch memory: neither belongs into a time that is measured. */
+/* One token through the whole model. At the first product of each shape a backend chooses its algorithm, and at the
+ * first ops it takes its scratch memory: neither belongs in a measured time. */
 static int warm_up(struct session *s, struct err *err)
 {
     const int32_t id = 0;
@@ -149,7 +149,7 @@ static int warm_up(struct session *s, struct err *err)
     if (lay_out(s, 1, 0, err))
         return err->code;
     const struct forward_job job = { .store = s->cache, .kind = ATTN_TEXT, .end = FORWARD_OUTPUT };
-    run_part(s, &id, 0, 1, &job);
+    run_range(s, &id, 0, 1, &job);
     forward_logits(&s->forward, 0, 1, s->forward.logits);
     forget(s);
     return s->engine->backend->sync(s->engine->backend, err);
@@ -175,7 +175,7 @@ static int prefill(struct session *s, const struct prefill *p, int n_window, str
     s->forward.column_s = 0;
     for (int i = 0, n; i < p->n; i += n) {
         n = min(p->n - i, be->pass_rows);
-        run_part(s, p->ids, i, n, &job);
+        run_range(s, p->ids, i, n, &job);
         if (be->sync(be, err))
             return err->code;
         if (p->progress)
@@ -223,7 +223,7 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
 /* ---- logits ------------------------------------------------------------- */
 
 /* Runs one pass and brings the logits of its tokens to the host, a few rows at a time. */
-static int logits_of_part(struct session *s, int n, float *space, float *logits, struct err *err)
+static int logits_of_pass(struct session *s, int n, float *space, float *logits, struct err *err)
 {
     enum { TOGETHER = 64 };
     struct backend *be = s->engine->backend;
@@ -251,8 +251,8 @@ int session_logits(struct session *s, const int32_t *ids, int n, float *logits, 
     int code = space ? 0 : err->code;
     for (int i = 0, some; i < n && !code; i += some) {
         some = min(n - i, be->pass_rows);
-        run_part(s, ids, i, some, &job);
-        code = logits_of_part(s, some, space, logits + (size_t)i * V, err);
+        run_range(s, ids, i, some, &job);
+        code = logits_of_pass(s, some, space, logits + (size_t)i * V, err);
     }
     be->free(be, space);
     forget(s);

@@ -9,7 +9,7 @@ struct slot_range {
 };
 
 struct slots {
-    struct slot_range *at; // free ranges in ascending order, none touches the next
+    struct slot_range *at; // free ranges in ascending order, with gaps between them
     int n, cap;
 };
 
@@ -17,7 +17,7 @@ struct slots {
 int slots_init(struct slots *s, int n, struct err *err) MUST_CHECK;
 void slots_release(struct slots *s); // zeroed is fine
 
-/* The first slot of n consecutive ones (n > 0), the lowest there are; -1: there are none. */
+/* The first of the lowest n consecutive free slots (n > 0); -1: not enough space. */
 int slots_take(struct slots *s, int n);
 
 /* Gives a range back. ERR_NOMEM leaves it taken. */

@@ -1,16 +1,16 @@
-/* weights.c - a model's tensors on the device: layer by layer, each handed over in the file's own numbers where the
- * file can be read as it is.
+/* weights.c - a model's tensors on the device: layer by layer, each in the file's own numbers if they can be used as
+ * they are.
  */
 #include "engine/transformer/engine_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What reading weights needs. */
+/* The state of reading weights. */
 struct loader {
     struct engine *engine;
     char *space; // host memory for the largest group of tensors
-    char *free;  // the part of it that is not in use
+    char *free;  // the rest of it, not in use
 };
 
 static size_t numbers_of(const struct model_config *c, enum tensor_role role)
@@ -19,7 +19,7 @@ static size_t numbers_of(const struct model_config *c, enum tensor_role role)
     return (size_t)shape.rows * (size_t)shape.cols;
 }
 
-/* Tensors that are packed as one weight: n roles from `first`, or one role that has them all. */
+/* Tensors that are packed as one weight: n roles from `first`, or one role that combines them. */
 struct group {
     enum tensor_role first;
     int n;
@@ -49,7 +49,7 @@ static size_t max(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Bytes that the largest group of tensors takes on the host: those outside the layers, those of a layer. */
+/* Host bytes of the largest group of tensors: outside the layers (ends_space), of a layer (layer_space). */
 static size_t ends_space(const struct engine *e)
 {
     return numbers_of(&e->config, TENSOR_EMBEDDING) * dtype_size(e->backend->dtype);
@@ -66,8 +66,7 @@ static size_t layer_space(const struct engine *e)
     return max(max(attention, mlp) * sizeof(float), vector);
 }
 
-/* A tensor on the host: in the file; or copied to the free space, which moves on, in the file's 16-bit type or in the
- * backend's. */
+/* A tensor on the host: in the file; or copied to the free space, in the file's 16-bit type or in the backend's. */
 static int host_mat(struct loader *l, enum tensor_role role, int index, struct mat *out, struct err *err)
 {
     struct tensor_shape shape = model_shape(&l->engine->config, role);
@@ -81,7 +80,7 @@ static int host_mat(struct loader *l, enum tensor_role role, int index, struct m
     return model_read_mat(l->engine->model, role, index, out, err);
 }
 
-/* Reads n tensors of roles that follow each other and packs them as one weight. */
+/* Reads the tensors of a group and packs them as one weight. */
 static struct weight *load_weight(struct loader *l, struct group g, int index, struct err *err)
 {
     struct backend *be = l->engine->backend;
@@ -94,7 +93,7 @@ static struct weight *load_weight(struct loader *l, struct group g, int index, s
     return be->weight_new(be, mat, g.n, err);
 }
 
-/* Reads vectors, one after the other, to the device. The model may not have them: *out is NULL then. */
+/* Reads vectors, one after the other, to the device. *out NULL: the model has none. */
 static int load_vector(struct loader *l, struct group g, int layer, float **out, struct err *err)
 {
     const struct model_config *c = &l->engine->config;
@@ -117,7 +116,7 @@ static int load_vector(struct loader *l, struct group g, int layer, float **out,
     return 0;
 }
 
-/* The embedding as rows: a second copy of what may be the output matrix too. In the file's 16-bit type, or in the
+/* The embedding as rows, a second copy if it is also the output matrix. In the file's 16-bit type, or in the
  * backend's. */
 static int load_embedding(struct loader *l, struct err *err)
 {
@@ -225,8 +224,8 @@ static int load_layers(struct loader *l, struct err *err)
     return 0;
 }
 
-/* One part of the weights, with memory of its own on the host. */
-static int load_part(struct engine *e, size_t space, int (*load)(struct loader *, struct err *), struct err *err)
+/* One share of the weights, with host memory of its own. */
+static int load_share(struct engine *e, size_t space, int (*load)(struct loader *, struct err *), struct err *err)
 {
     struct loader l = { .engine = e, .space = malloc(space) };
     int code = l.space ? load(&l, err) : err_nomem(err);
@@ -241,7 +240,7 @@ int weights_load(struct engine *e, struct err *err)
     e->layer = calloc((size_t)e->config.n_layers, sizeof(*e->layer));
     if (!e->layer)
         return err_nomem(err);
-    if (load_part(e, ends_space(e), load_ends, err) || load_part(e, layer_space(e), load_layers, err))
+    if (load_share(e, ends_space(e), load_ends, err) || load_share(e, layer_space(e), load_layers, err))
         return err->code;
     return e->backend->sync(e->backend, err);
 }
@@ -298,7 +297,7 @@ static size_t layer_vectors(const struct model_config *c)
     return bytes;
 }
 
-/* Adds so many weights of one shape. */
+/* Adds n weights of one shape. */
 static void add_weights(struct weight_bytes *all, struct backend *be, struct tensor_shape shape, int n)
 {
     struct weight_bytes one = n ? be->weight_bytes(be, shape.rows, shape.cols) : (struct weight_bytes){ 0 };
@@ -336,7 +335,7 @@ static struct weight_bytes ends_bytes(const struct engine *e)
     return all;
 }
 
-/* The ends are read while there are no layers. */
+/* The tensors outside the layers are read before the layers. */
 struct weight_bytes weights_bytes(const struct engine *e)
 {
     struct weight_bytes layers = layers_bytes(e), ends = ends_bytes(e);

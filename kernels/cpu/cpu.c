@@ -9,7 +9,7 @@
 
 enum {
     CACHE_LINE = 64,
-    LIST_BYTES = 1 << 16, // a number for each layer and head, of whatever model
+    LIST_BYTES = 1 << 16, // a number for each layer and head of any model
     PASS_ROWS = 512,      // products run at full speed; a pass's activations stay in the third-level cache
 };
 
@@ -81,7 +81,7 @@ static struct weight_bytes weight_bytes(struct backend *be, int out, int in)
     return matmul_weight_bytes(cpu_of(be)->matmul, out, in, be->dtype);
 }
 
-/* Products of all kinds at their largest. */
+/* The largest products of each kind. */
 static size_t product_scratch(struct cpu *c, const struct work_shape *s)
 {
     enum dtype dtype = c->base.dtype;

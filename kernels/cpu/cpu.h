@@ -1,6 +1,6 @@
-/* cpu.h - inside the "cpu" backend: oneDNN for products, OpenMP for threads, row loops for the rest.
+/* cpu.h - internals of the "cpu" backend: oneDNN for products, OpenMP for threads, row loops for the rest.
  *
- * Ops compute at once, on n_threads threads, and return when they are done. kernels/backend.h says how to add one.
+ * Ops compute at once, on n_threads threads, and return when they are done. kernels/backend.h says how to add an op.
  */
 #ifndef EVP_CPU_H
 #define EVP_CPU_H
@@ -20,11 +20,11 @@ struct cpu {
     struct backend base; // first: a struct backend * of this kind is a struct cpu *
     int n_threads;
     const struct row_ops *rows;
-    shared_fn *shared, *text; // for keys that rows share, and for a text's; NULL: products
+    shared_fn *shared, *text; // attention to shared keys, and of a text; NULL: by products
     struct matmul *matmul;
-    struct scratch *tile;             // [n_threads]: for the task a thread is working on
+    struct scratch *tile;             // [n_threads]: for a thread's current task
     struct scratch list, tasks, work; // for the op in progress, outside parallel regions
-    struct err failure;               // the first one since the last read or sync; code 0: none
+    struct err failure;               // the first since the last read or sync; code 0: none
     char note[128];                   // base.note
 };
 
@@ -41,11 +41,10 @@ static inline void *cpu_row(struct mat m, int i)
     return (char *)m.at + (size_t)i * (size_t)m.pitch * dtype_size(m.type);
 }
 
-/* At least `bytes` bytes, 64-byte aligned; the old contents are lost. Without memory calls cpu_fail() and gives NULL.
- */
+/* At least `bytes` bytes, 64-byte aligned; the old contents are lost. When memory runs out: cpu_fail() and NULL. */
 void *cpu_scratch(struct cpu *c, struct scratch *s, size_t bytes);
 
-/* Cuts `bytes` off the front of *at and rounds *at up to a cache line. */
+/* Rounds *at up to a cache line, returns that address and moves *at `bytes` beyond it. */
 void *cpu_take(char **at, size_t bytes);
 
 /* Remembers the first failure for read and sync. Any thread may call it. */
@@ -54,10 +53,10 @@ void cpu_fail(struct cpu *c, const struct err *err);
 /* The calling thread's number, 0 outside parallel regions. */
 int cpu_thread(void);
 
-/* How many threads an op on n_rows rows uses. */
+/* The threads that an op on n_rows rows uses. */
 int cpu_threads_for(const struct cpu *c, int n_rows);
 
-/* cpu_dtype.c: the dtype to compute in, and what with. */
+/* cpu_dtype.c: chooses the dtype; fills base.dtype, base.kind and base.note. */
 int cpu_choose(struct cpu *c, const char *dtype, struct err *err) MUST_CHECK;
 
 /* cpu_dense.c */
@@ -101,7 +100,7 @@ void cpu_gather(struct backend *be, const struct kv_rows *dst, const struct kv_r
 void cpu_quantise(struct backend *be, const struct quant_item *item, int n_items);
 void cpu_dequantise(struct backend *be, const struct quant_item *item, int n_items);
 
-/* What the ops of one file take of a thread's `tile`, of `list` and of `work`, at most. */
+/* The most bytes that the ops of one file take: of a thread's `tile`, of `list`, `tasks` and `work`. */
 struct cpu_needs {
     size_t tile, list, tasks, work;
 };

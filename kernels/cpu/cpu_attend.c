@@ -1,13 +1,13 @@
-/* cpu_attend.c - attention on the CPU: which tiles and pieces the spans of a job are, who computes them, and the
- * results.
+/* cpu_attend.c - attention on the CPU: cuts the spans of a job into tiles and pieces, distributes them over threads,
+ * and merges the results.
  *
- * A piece gives, per row, the sum of the values weighted by 2^(scores - their maximum), that maximum, and the sum of
- * the weights. Pieces are merged strictly from the first to the last, so the bits do not depend on which thread
- * computed them: with enough tiles for all threads a task goes through all pieces of its tile; else each piece is a
- * task, and the tile is merged afterwards.
+ * A piece gives, per row, the sum of the values weighted by 2^(score - maximum), that maximum, and the sum of the
+ * weights. Pieces are merged strictly from the first to the last, so the bits do not depend on which thread computed
+ * them. With enough tiles for all threads a task goes through all pieces of its tile; otherwise each piece is a task,
+ * and the tile is merged afterwards.
  *
- * The first OWN_BEGIN of a sequence's own keys are a piece in any case. Sequences that begin alike follow each other,
- * and so do their rows of q: such a piece is computed for many of them as one tile, before the others.
+ * The first OWN_BEGIN of a sequence's own keys are always one piece. Sequences that begin alike are neighbours, and so
+ * are their rows of q: that piece is computed for many of them as one tile, before the others.
  */
 #include "kernels/cpu/cpu_attend_internal.h"
 
@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    TILES_PER_THREAD = 8,   // with so many, threads finish nearly together
+    TILES_PER_THREAD = 8,   // enough for threads to finish nearly together
     PIECES_PER_THREAD = 16, // of spread tiles at a time: bounds the memory of their states
 };
 static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
@@ -72,7 +72,7 @@ static void finish(const struct attend *a, const struct tile *t, struct state s)
 
     for (int r = 0; r < tile_n_rows(a, t); r++) {
         int token = t->token + r / a->group, head = r % a->group;
-        size_t row = tile_row(a, t) + (size_t)r; // the heads of a token follow each other
+        size_t row = tile_row(a, t) + (size_t)r; // the heads of a token are neighbours
         const float *sum = s.sum + (size_t)r * (size_t)K;
         if (job->out.at) {
             size_t column = (size_t)(t->head * a->group + head) * (size_t)K * dtype_size(job->out.type);
@@ -98,14 +98,14 @@ static void copy_state(struct state to, struct state from, int n_rows, int K)
     memcpy(to.weight, from.weight, (size_t)n_rows * sizeof(*to.weight));
 }
 
-/* ---- what sequences begin with ------------------------------------------- */
+/* ---- shared beginnings of sequences -------------------------------------- */
 
 static size_t begin_bytes(size_t rows, int K)
 {
     return rows * (size_t)(K + 2) * sizeof(float);
 }
 
-/* Where a tile's rows are in a->begin. */
+/* A tile's rows in a->begin. */
 static struct state begin_of(const struct attend *a, const struct tile *t)
 {
     size_t row = tile_row(a, t);
@@ -169,7 +169,7 @@ static void finish_pieces(const struct attend *a, const struct task *task)
     finish(a, t, all);
 }
 
-/* Splits a tile into tasks, with places for their states from *state on. Returns the place after the last. */
+/* Splits a tile into tasks, with memory for their states from *state on. Returns the end of the tasks. */
 static struct task *add_pieces(const struct attend *a, struct task *to, const struct tile *t, float **state)
 {
     for (int key = 0; key < t->n_keys; key = to++->end) {
@@ -179,7 +179,8 @@ static struct task *add_pieces(const struct attend *a, struct task *to, const st
     return to;
 }
 
-/* Computes as many of n_tiles tiles as fit into the memory for states, one at least, and returns how many. */
+/* Computes the first of n_tiles tiles, up to PIECES_PER_THREAD pieces per thread, at least one tile. Returns how
+ * many. */
 static int run_spread(const struct attend *a, const struct tile *tile, int n_tiles, struct task *task)
 {
     struct cpu *c = a->cpu;
@@ -221,8 +222,8 @@ static int count_tiles(const struct attend *a)
     return n * a->job->n_kv_heads;
 }
 
-/* The tiles of a span, from *to on. A causal span's last one, its longest, comes first. Returns the place after them.
- */
+/* Writes the tiles of a span to *to; a causal span's last tile, its longest, comes first. Returns the end of the
+ * tiles. */
 static struct tile *add_tiles(const struct attend *a, const struct attn_span *span, int begun, struct tile *to)
 {
     int tokens = tile_tokens(a->group);
@@ -235,13 +236,13 @@ static struct tile *add_tiles(const struct attend *a, const struct attn_span *sp
     return to;
 }
 
-/* All rows of a causal span see what it begins with. */
+/* Do all rows of a causal span see its first OWN_BEGIN keys? */
 static bool sees_begin(const struct attn_span *span)
 {
     return span->n_keys - span->n_rows + 1 >= OWN_BEGIN;
 }
 
-/* The end of the spans from i on that begin alike; i + 1 where the next one does not. */
+/* The end of the spans from i on that begin alike; i + 1 where the next span begins differently. */
 static int alike(const struct attend *a, int i)
 {
     const struct attn_spans *spans = &a->job->spans;
@@ -255,7 +256,7 @@ static int alike(const struct attend *a, int i)
     return end;
 }
 
-/* The tiles of what spans begin with; returns how many. `a` is not causal: all rows see all these keys. */
+/* The tiles of shared beginnings of spans; returns how many. `a` is not causal: all rows see all these keys. */
 static int list_begins(const struct attend *a, struct tile *tile)
 {
     const struct attn_span *span = a->job->spans.host;
@@ -290,7 +291,8 @@ static size_t max_tasks(const struct cpu *c, int n_keys)
     return (size_t)(PIECES_PER_THREAD * c->n_threads + n_keys / ATTN_SPLIT + 2);
 }
 
-/* The choice depends on nothing but the machine, the dtype and the head: a row must not notice what comes with it. */
+/* The choice depends only on the machine, the dtype, the kind and the head: a row's bits must not depend on the
+ * batch. */
 static shared_fn *shared_for(const struct cpu *c, enum attn_kind kind, int K)
 {
     shared_fn *fn = kind == ATTN_SHARED ? c->shared : c->text;
@@ -300,14 +302,14 @@ static shared_fn *shared_for(const struct cpu *c, enum attn_kind kind, int K)
     return fn;
 }
 
-/* Each with the one that the same thread is likely to work on next. */
+/* Links each tile to the same thread's likely next tile. */
 static void link_tiles(const struct cpu *c, struct tile *tile, int n)
 {
     for (int i = 0; i + c->n_threads < n; i++)
         tile[i].next = &tile[i + c->n_threads];
 }
 
-/* What spans begin with, if some begin alike: into a->begin. False without memory. */
+/* Computes the shared beginnings of spans, if there are any, into a->begin. False when memory runs out. */
 static bool run_begins(struct attend *a, struct tile *tile)
 {
     struct cpu *c = a->cpu;
@@ -343,7 +345,7 @@ void cpu_attend(struct backend *be, const struct attn_job *job)
     int n_tiles = count_tiles(&a), n_keys = 0;
 
     matmul_trim(c->matmul);
-    struct tile *tile = cpu_scratch(c, &c->list, 2 * (size_t)n_tiles * sizeof(*tile)); // and what they begin with
+    struct tile *tile = cpu_scratch(c, &c->list, 2 * (size_t)n_tiles * sizeof(*tile)); // and their beginnings
     if (n_tiles == 0 || !tile)
         return;
     list_tiles(&a, tile);
@@ -376,7 +378,7 @@ struct cpu_needs cpu_attend_needs(const struct cpu *c, const struct work_shape *
                                .work = tasks * state > begin ? tasks * state : begin };
 }
 
-/* ---- two parts of the keys ----------------------------------------------- */
+/* ---- merging two sets of keys -------------------------------------------- */
 
 static void merge_token(const struct merge_job *job, const struct row_ops *rows, int t)
 {

@@ -1,4 +1,4 @@
-/* cpu_bert.c - what BERT needs beyond a Llama: layernorm and gelu, row by row. */
+/* cpu_bert.c - the ops that only BERT needs: layernorm and gelu, row by row. */
 #include "kernels/cpu/cpu.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
-/* cpu_columns.c - statistics of attention's columns: how much each key gets from the rows of a span.
+/* cpu_columns.c - statistics of attention's columns: the attention that each key gets from the rows of a span.
  *
  * A task is a block of keys of one kv head. It goes through the span's rows tile by tile, so a column is summed in the
- * order of the rows, and nothing is kept per row.
+ * order of the rows, and nothing is stored per row.
  */
 #include "kernels/cpu/cpu_attend_internal.h"
 
@@ -10,7 +10,7 @@
 
 static const float LOG2_E = 1.44269504f;
 
-/* Adds a tile's rows to the columns of keys first .. end - 1, one piece. */
+/* Adds a tile's rows to the columns of keys first .. end - 1, which are one piece. */
 static void add_piece(const struct attend *a, const struct column_job *job, const struct tile *t, int first, int end,
                       const struct tile_memory *m, float *column)
 {

@@ -1,11 +1,11 @@
-/* cpu_dense.c - products with packed weights, and the ops that go row by row. */
+/* cpu_dense.c - products by packed weights, and ops that go row by row. */
 #include "kernels/cpu/cpu.h"
 
 #include <assert.h>
 #include <omp.h>
 #include <string.h>
 
-/* Rows of logits at once: 97 % of the speed of 512 rows, in a quarter of the memory. */
+/* Rows of logits at a time: 97 % of the speed of 512 rows, in a quarter of the memory. */
 enum { LOGIT_ROWS = 128 };
 
 void cpu_gemm(struct backend *be, struct mat out, struct mat x, const struct weight *w, const float *bias,
@@ -51,7 +51,7 @@ void cpu_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *
         c->rows->rmsnorm(cpu_row(out, t), out.type, cpu_row(x, t), DTYPE_F32, w, eps, x.cols);
 }
 
-/* One head of a token: norm, rotation of its first columns, and to its place. */
+/* Writes one head of a token to `to`: normalised unless norm is NULL, its first columns rotated. */
 static void place_head(const struct row_ops *rows, const struct rope_job *job, void *to, const void *from,
                        const float *norm, int position)
 {
@@ -74,7 +74,7 @@ static void place_head(const struct row_ops *rows, const struct rope_job *job, v
         memcpy((char *)to + done, (const char *)from + done, (size_t)K * dtype_size(type) - done);
 }
 
-/* One token: its query heads go to their kv head's rows, its keys and values to their slot. */
+/* One token: query heads go to their kv head's rows of q, keys and values to their slot. */
 static void rope_token(const struct row_ops *rows, const struct rope_job *job, int t)
 {
     int H = job->n_heads, G = job->n_kv_heads, group = H / G, position = job->position ? job->position[t] : 0;

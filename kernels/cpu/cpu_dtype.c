@@ -1,7 +1,7 @@
-/* cpu_dtype.c - which dtype the backend computes in, and what its kind is called.
+/* cpu_dtype.c - chooses the backend's dtype and names its kind.
  *
- * That a processor has bf16 instructions says little: without AMX some take twice as long with them as in f32, others
- * half as long. So auto multiplies a typical weight in both and takes the faster.
+ * Bf16 instructions alone say little: without AMX some processors take twice as long with them as in f32, others half
+ * as long. So auto multiplies a typical weight in both dtypes and takes the faster one.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -13,8 +13,8 @@
 #include <time.h>
 
 enum { ROWS = 512, OUT = 3072, IN = 576 }; // 1.8 GFLOP: some milliseconds
-static const double WORTH = 1.1;           // less does not pay for the digits lost
-enum { REPEATS = 5 };                      // the first makes the primitive; of the others the fastest counts
+static const double WORTH = 1.1;           // a smaller gain does not justify the lost digits
+enum { REPEATS = 5 };                      // the first makes the primitive; the fastest of the others counts
 
 /* A product in one dtype. Operands are zeros: their values do not matter. */
 struct trial {
@@ -65,7 +65,7 @@ static void trial_run(struct trial *t, struct cpu *c)
     t->gflops = gflops > t->gflops ? gflops : t->gflops;
 }
 
-/* Takes turns, so that whatever else the machine does slows both. */
+/* The trials alternate, so other load on the machine slows both. */
 static int choose_faster(struct cpu *c, struct err *err)
 {
     struct trial f32 = { 0 }, bf16 = { 0 };
@@ -110,7 +110,7 @@ int cpu_choose(struct cpu *c, const char *dtype, struct err *err)
     int code = 0;
 
     if (is_bf16 && !can_bf16)
-        return err_set(err, ERR_DEVICE, "this processor or oneDNN has no fast products in bf16; --dtype f32 or auto");
+        return err_set(err, ERR_DEVICE, "this processor or oneDNN has no fast bf16 products; use --dtype f32 or auto");
     c->base.dtype = is_bf16 ? DTYPE_BF16 : DTYPE_F32;
     if (is_auto && can_bf16)
         code = choose_faster(c, err);

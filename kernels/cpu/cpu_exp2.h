@@ -21,7 +21,7 @@ INLINE float exp2_of(float x)
     return p * half_float((half_bits(whole) << 23) + 0x3f800000);
 }
 
-/* The bf16 number nearest to e, which is finite and no small number; else it is of no use, but a nan shows in sums. */
+/* The bf16 number nearest to e, for finite e. The result for others is of no use, but a nan shows in the sums. */
 INLINE uint32_t exp2_bf16(float e)
 {
     return (half_bits(e) + 0x7fff + (half_bits(e) >> 16 & 1)) >> 16;

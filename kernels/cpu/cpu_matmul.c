@@ -1,7 +1,7 @@
-/* cpu_matmul.c - a table of oneDNN's primitives: how one is made, found and run.
+/* cpu_matmul.c - a hash table of oneDNN primitives: makes, finds and executes them.
  *
- * The table is open addressing over pointers. Readers inside parallel regions take no lock: an entry is complete before
- * its pointer is stored, and entries leave only in matmul_trim, when nobody reads.
+ * The table uses open addressing over pointers. Readers inside parallel regions take no lock: an entry is complete
+ * before its pointer is stored, and only matmul_trim removes entries, when nothing reads.
  */
 #include "kernels/cpu/cpu_matmul_internal.h"
 
@@ -15,14 +15,14 @@
 
 enum {
     TABLE = MATMUL_TABLE,
-    FULL = 512, // primitives after which the table is emptied; an op may still add hundreds to fewer
-    /* Where oneDNN's rows know each other (its code for AVX2 and less) all products have so many rows. A multiple of 6:
-     * there the rows of a block are added alike whatever their place. By six weights 24 rows reach 90 to 98 % of the
-     * speed of 512 at once, 48 rows 96 to 100 %. */
+    FULL = 512, // with this many primitives the table is emptied before the next op; one op may add hundreds
+    /* Where a row's bits depend on the other rows (oneDNN's code for AVX2 and less) every product has this many rows.
+     * It is a multiple of 6: then the rows of a block are summed alike, whatever their position. With six weights 24
+     * rows reach 90 to 98 % of the speed of 512 rows at once, 48 rows 96 to 100 %. */
     ROW_BLOCK = 48,
     PANEL = 64,   // columns of a task there: 94 to 98 % of the speed of all columns at once, and work for more threads
-    ROW_STEP = 8, // of products by something not packed: few numbers of rows, few primitives
-    /* For one row, or a result no larger than these, oneDNN leaves AMX, and the bits change. */
+    ROW_STEP = 8, // of products by an unpacked right side: few numbers of rows, so few primitives
+    /* For one row, or a result of at most this size, oneDNN does not use AMX, and the bits change. */
     SMALL_ROWS = 32,
     SMALL_NUMBERS = 256,
 };
@@ -32,7 +32,7 @@ struct primitive {
     struct matmul_shape shape;
     dnnl_primitive_t run;
     size_t scratch_bytes;
-    dnnl_memory_t (*arg)[N_ARGS]; // per thread, made at its first use: a memory object is a pointer that a call sets
+    dnnl_memory_t (*arg)[N_ARGS]; // per thread, made at first use; each call sets the pointers of these objects
 };
 
 int matmul_failure(struct err *err, const char *what, dnnl_status_t status)
@@ -115,7 +115,7 @@ void matmul_trim(struct matmul *m)
         forget(m);
 }
 
-/* The fewest rows of a product with n columns; what has fewer is padded. */
+/* The fewest rows of a product with n columns; fewer are padded. */
 static int min_rows(const struct matmul *m, int n, enum dtype in)
 {
     if (m->row_block)
@@ -138,7 +138,7 @@ int matmul_rows(const struct matmul *m, int rows, int n, enum dtype in)
 
 /* ---- making a primitive ------------------------------------------------- */
 
-/* Needed while a primitive is made, not when it runs. */
+/* Needed only while a primitive is made. */
 struct making {
     struct desc a, b, c, bias;
     struct packed_weight weight;
@@ -226,7 +226,7 @@ static dnnl_status_t scratch_of(const_dnnl_primitive_desc_t pd, size_t *bytes)
     return status;
 }
 
-/* The thread count is part of a primitive's blocking, so it is set while the primitive is made. */
+/* A primitive's blocking depends on the thread count, so that is set while the primitive is made. */
 static int make(struct primitive *p, const struct matmul *m, struct err *err)
 {
     struct making k = { 0 };
@@ -270,8 +270,7 @@ static bool same_shape(const struct matmul_shape *a, const struct matmul_shape *
            a->right == b->right && a->into == b->into && a->bias == b->bias;
 }
 
-/* The entry of a shape, or the empty place where it belongs. There is always an empty place: add() refuses to fill the
- * last one. */
+/* The entry of a shape, or the empty slot for it. An empty slot always exists: add() never fills the last one. */
 static struct primitive *_Atomic *place_of(const struct matmul *m, const struct matmul_shape *shape)
 {
     unsigned at = shape_hash(shape);
@@ -363,10 +362,10 @@ static int run(struct matmul *m, const struct matmul_shape *shape, const struct 
     for (int i = 0; i <= last; i++) {
         dnnl_status_t set = dnnl_memory_set_data_handle(p->arg[thread][i], matmul_writable(at[i]));
         if (set != dnnl_success)
-            return matmul_failure(err, "place an operand", set);
+            return matmul_failure(err, "set an operand", set);
         arg[i] = (dnnl_exec_arg_t){ name[i], p->arg[thread][i] };
     }
-    /* Products of attention run on the calling thread, also where the caller is no parallel region of several. */
+    /* Products of attention run on the calling thread, also outside parallel regions. */
     int before = omp_get_max_threads();
     if (shape->right != RIGHT_PACKED && before > 1)
         omp_set_num_threads(1);
@@ -376,9 +375,9 @@ static int run(struct matmul *m, const struct matmul_shape *shape, const struct 
     return status == dnnl_success ? 0 : matmul_failure(err, "multiply", status);
 }
 
-/* ---- where rows know each other ----------------------------------------- */
+/* ---- where a row's bits depend on the others ---------------------------- */
 
-/* A product by something not packed: block by block on the calling thread. */
+/* A product by an unpacked right side: block by block on the calling thread. */
 static int run_blocks(struct matmul *m, const struct matmul_shape *shape, const struct operands *o, int thread,
                       struct err *err)
 {
@@ -422,8 +421,8 @@ static int run_panel(struct matmul *m, const struct matmul_shape *shape, const s
     return run(m, &panel, &at, omp_get_thread_num(), err);
 }
 
-/* A product of whole blocks by a packed weight, on all threads. oneDNN itself would cut a block's rows among threads,
- * and a row's bits would depend on its place. */
+/* A product of whole blocks by a packed weight, on all threads. oneDNN itself would share a block's rows among threads,
+ * and a row's bits would depend on its position. */
 static int run_panels(struct matmul *m, const struct matmul_shape *shape, const struct operands *o, struct err *err)
 {
     int code = 0, threads = shape->m > m->row_block || shape->n > PANEL ? m->n_threads : 1;
@@ -441,7 +440,7 @@ static int run_panels(struct matmul *m, const struct matmul_shape *shape, const 
     return code;
 }
 
-/* What the last rows of a product by a packed weight take when they are padded. */
+/* Bytes of the padded last rows of a product by a packed weight. */
 static size_t padded_bytes(const struct matmul *m, const struct matmul_shape *shape)
 {
     if (matmul_is_ours(m, shape->k, shape->in))
@@ -473,7 +472,7 @@ static int run_padded(struct matmul *m, const struct matmul_shape *shape, const 
     return code;
 }
 
-/* Whole blocks, and then the rest, padded. */
+/* Whole blocks first, then the rest, padded. */
 static int run_packed(struct matmul *m, const struct matmul_shape *shape, const struct operands *o, struct err *err)
 {
     struct matmul_shape whole = *shape, rest = *shape;
@@ -487,7 +486,7 @@ static int run_packed(struct matmul *m, const struct matmul_shape *shape, const 
     return code || !rest.m ? code : run_padded(m, &rest, &at, err);
 }
 
-/* ---- our own ------------------------------------------------------------ */
+/* ---- our own products --------------------------------------------------- */
 
 static int run_ours(struct matmul *m, const struct matmul_shape *s, const struct operands *o, struct err *err)
 {
@@ -518,24 +517,24 @@ int matmul_run(struct matmul *m, const struct matmul_shape *shape, const struct 
     return shape->m < min_rows(m, shape->n, shape->in) ? run_padded(m, shape, o, err) : run(m, shape, o, thread, err);
 }
 
-/* What the primitives take when the table is full. Most of it is machine code; measured: 107 and 60 KB. */
+/* Bytes of the primitives of a full table. Most of it is machine code; measured: 107 and 60 KB per primitive. */
 static size_t primitive_bytes(const struct matmul *m)
 {
     enum {
         PACKED_BYTES = 112 << 10,
         PLAIN_BYTES = 64 << 10,
-        THREAD_BYTES = 2 << 10, // of a thread's memory objects for one
-        /* Numbers of rows times numbers of keys of a piece times two products; see matmul_rows() and cpu_attend. */
+        THREAD_BYTES = 2 << 10, // of a thread's memory objects for one primitive
+        /* Possible row counts x key counts of a piece x two products; see matmul_rows() and cpu_attend. */
         PLAIN_SHAPES = 31 * 16 * 2,
     };
     size_t code = (size_t)FULL * PACKED_BYTES + (size_t)PLAIN_SHAPES * PLAIN_BYTES;
     size_t objects = (size_t)(FULL + PLAIN_SHAPES) * THREAD_BYTES * (size_t)m->n_threads;
-    return objects + (m->row_block ? 0 : code); // code for any shape is made once
+    return objects + (m->row_block ? 0 : code); // with row_block the same code serves any shape
 }
 
 size_t matmul_scratch(struct matmul *m, const struct matmul_shape *shape, int n_shapes)
 {
-    enum { GEMM_BYTES = 4 << 20 }; // what code without a scratchpad allocates itself, per thread
+    enum { GEMM_BYTES = 4 << 20 }; // per thread: code without a scratchpad allocates it itself
     size_t max = m->row_block ? GEMM_BYTES : 0, padded = 0;
 
     for (int i = 0; i < n_shapes; i++) {

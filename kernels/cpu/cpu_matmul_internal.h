@@ -1,4 +1,4 @@
-/* cpu_matmul_internal.h - what cpu_matmul.c (primitives) and cpu_weight.c (packed weights) share. */
+/* cpu_matmul_internal.h - shared by cpu_matmul.c (primitives) and cpu_weight.c (packed weights). */
 #ifndef EVP_CPU_MATMUL_INTERNAL_H
 #define EVP_CPU_MATMUL_INTERNAL_H
 
@@ -8,10 +8,10 @@
 
 #include <pthread.h>
 
-enum { MATMUL_TABLE = 4096 }; // places
+enum { MATMUL_TABLE = 4096 }; // entries
 
 struct packed_weight {
-    struct weight base; // first: every weight of this backend is one of these
+    struct weight base; // first: every weight of this backend is a packed_weight
     enum dtype type;
     struct desc desc; // (in, out); unused where products are our own
 };
@@ -30,16 +30,16 @@ struct thread_state {
 struct matmul {
     dnnl_engine_t engine;
     int n_threads;
-    int row_block; // products are made of so many rows at a time; 0: of any number
-    bool has_amx;  // and uses it for products in bf16
+    int row_block; // rows of a product; 0: any number
+    bool has_amx;  // oneDNN uses it for products in bf16
     struct thread_state *thread;
-    struct matmul_memory padded;      // of the product by a packed weight in progress
+    struct matmul_memory padded;      // for the current product by a packed weight
     struct primitive *_Atomic *table; // [MATMUL_TABLE]
     int n_primitives;
     pthread_mutex_t making;
 };
 
-/* Is a product by a packed weight of `in` columns one of cpu_product.h? */
+/* Does cpu_product.h multiply by a packed weight of `in` columns? */
 static inline bool matmul_is_ours(const struct matmul *m, int in, enum dtype type)
 {
     return m->has_amx && type == DTYPE_BF16 && in % PRODUCT_STEP == 0;
@@ -59,8 +59,8 @@ static inline void *matmul_writable(const void *at) // oneDNN takes sources with
     return u.out;
 }
 
-/* From one row of a plain weight (in, out) to the next: rows a multiple of 4 KiB apart would share their places in the
- * caches. */
+/* Elements from one row of a plain weight (in, out) to the next. Rows a multiple of 4 KiB apart would compete for the
+ * same cache sets. */
 static inline int weight_pitch(int out)
 {
     enum { MORE = 16 };
@@ -72,8 +72,8 @@ int matmul_failure(struct err *err, const char *what, dnnl_status_t status);
 /* Fills w->desc for the (out, in) and type that *w has. */
 dnnl_status_t weight_layout(const struct matmul *m, struct packed_weight *w);
 
-/* The fast code for many rows by weights in the layout it prefers, which goes to *layout unless that is NULL; NULL:
- * there is none. */
+/* The name of the fast code for many rows by a weight in that code's preferred layout; NULL: there is no fast code.
+ * *layout (may be NULL) gets the layout. */
 const char *weight_code(const struct matmul *m, const struct packed_weight *w, struct desc *layout);
 
 #endif

@@ -1,7 +1,7 @@
-/* cpu_moe.c - a mixture of experts: which experts each row uses, and their work, one expert after the other.
+/* cpu_moe.c - a mixture of experts: chooses each row's experts and computes one expert after the other.
  *
  * An expert's rows are gathered, go through its two products together, and are added to the residual. Experts come in
- * the order of their numbers, so each row is summed in that order, whatever rows come with it.
+ * ascending order of their numbers, so each row is summed in that order, whatever the other rows are.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -10,11 +10,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { EXPERT_ROWS = 256 }; // rows of one expert at once: bounds the memory
+enum { EXPERT_ROWS = 256 }; // rows of one expert at a time: bounds the memory
 
 /* Memory of the op in progress. */
 struct moe {
-    float *logit;  // (rows, E); then the weights of the chosen, 0 for the others
+    float *logit;  // (rows, E); later the weights of the chosen experts, 0 for the others
     int32_t *mine; // (rows): the rows of one expert
     void *in;      // (EXPERT_ROWS, D)
     void *gate_up; // (EXPERT_ROWS, 2F)
@@ -37,13 +37,13 @@ static struct moe place(const struct cpu *c, const struct work_shape *s, char **
 
 static size_t needed(const struct cpu *c, const struct work_shape *s)
 {
-    static char from[64]; // an aligned address to measure from
+    static char from[64]; // the address from which sizes are measured
     char *at = from;
     place(c, s, &at);
     return (size_t)(at - from);
 }
 
-/* The largest logit that is not yet chosen; -1: none. Ties go to the lower number. */
+/* The expert with the largest logit among those not yet chosen; ties go to the lower number; -1: none is left. */
 static int next_expert(const float *logit, const bool *chosen, int n)
 {
     int best = -1;
@@ -81,7 +81,7 @@ static void route(struct cpu *c, const struct experts *x, float *logit, int n_ro
     }
 }
 
-/* x += weight * expert e of rows mine[0 .. n - 1]. */
+/* x += weight * expert e, for rows mine[0 .. n - 1]. */
 static void run_expert(struct cpu *c, struct mat x, struct mat normed, const struct experts *experts, int e,
                        const struct moe *m, const int32_t *mine, int n)
 {

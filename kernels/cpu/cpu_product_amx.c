@@ -1,17 +1,18 @@
 /* cpu_product_amx.c - products by packed weights, 32 x 32 numbers of c at a time.
  *
- * A tile register has 16 rows of 64 bytes; one product adds to 16 x 16 sums what 32 columns of the left side and 32
- * rows of the right side give, the rows of the right side in pairs. Two tiles of rows by two of columns are four sums,
- * for which four tiles are loaded: as many as the caches can give in that time.
+ * A tile register has 16 rows of 64 bytes. One product multiplies 32 columns of the left side by 32 rows of the right
+ * side, these in pairs, and adds the result to 16 x 16 sums. Two tiles of rows by two of columns are four products, for
+ * which four tiles are loaded: the most that the caches deliver in that time.
  *
- * A panel of the weight is 32 columns and all of k: tiles one after the other as they are needed. All rows are
- * multiplied by a panel while it is in the caches, and meanwhile the next panel is fetched into the second level, some
- * lines with every four products. So weights are read once from memory, by one thread, at its pace or that of the
- * products. The sums of a block are written while the next block is added up, two rows at a time: c is in no cache
- * that is near, and 32 lines at once would wait for each other.
+ * A panel of the weight is 32 columns and all of k: its tiles lie in the order of their use. All rows are multiplied by
+ * a panel while it is in the caches. Meanwhile the next panel is prefetched into the second level, some lines with
+ * every four products. So weights are read once from memory, each panel by one thread, as fast as memory or the
+ * products allow. The sums of a block are written during the next block, two rows at a time: c is in no near cache, and
+ * 32 lines at once would wait for each other.
  *
- * a stays in the second-level cache. Where it would not, k is cut into parts that are added to c one after the other,
- * at places that depend on k alone, or, as bf16 cannot be added to, the rows into parts that read the weight again.
+ * a stays in the second-level cache. Where it would not fit, k is cut into sections that are added to c one after the
+ * other, at positions that depend only on k; or, since bf16 cannot be added to, the rows are cut into sections, each of
+ * which reads the weight again.
  */
 #include "kernels/cpu/cpu_product.h"
 #include "kernels/cpu/cpu_tiles.h"
@@ -25,15 +26,15 @@
 
 enum {
     TILE = SIDE * 2 * SIDE,                       // numbers of a tile of the weight
-    STEP_BYTES = PRODUCT_STEP * PRODUCT_COLS * 2, // of a panel
+    STEP_BYTES = PRODUCT_STEP * PRODUCT_COLS * 2, // of a panel, per PRODUCT_STEP
     CACHE_LINE = 64,
     PITCH = PRODUCT_COLS * sizeof(float), // bytes from one row of sums to the next
-    A_BYTES = 3 << 19,                    // of the second-level cache for a
-    K_PART = 1536,                        // 512 rows of these are A_BYTES
-    WRITE_ROWS = 2,                       // with each step
+    A_BYTES = 3 << 19,                    // a's share of the second-level cache
+    K_PART = 1536,                        // columns of a section of k: 512 rows of them take A_BYTES
+    WRITE_ROWS = 2,                       // per step
 };
 
-/* Some rows and columns of a by the whole weight. */
+/* A section of a product: some rows and columns of a times all columns of c. */
 struct part {
     const struct product *p;
     int row, row_end; // of a and c
@@ -42,7 +43,7 @@ struct part {
     const float *bias; // or NULL
 };
 
-/* Rows of sums on their way to c. */
+/* Rows of sums not yet written to c. */
 struct sums {
     const float *at;
     char *c;
@@ -75,7 +76,7 @@ INLINE void write_rows(const struct part *t, struct sums *s, int n)
     }
 }
 
-/* Where the sums of a block go. Its first `known` rows have been written before; the next one is row `row` of c. */
+/* The sums of a block, for writing to c. Its first `known` rows are written already; the next row is row `row` of c. */
 static struct sums sums_of(const struct part *t, const float *at, int panel, int row, int known)
 {
     const struct product *p = t->p;
@@ -94,8 +95,8 @@ static struct sums sums_of(const struct part *t, const float *at, int panel, int
 
 /* ---- a block ------------------------------------------------------------- */
 
-/* sum (PRODUCT_ROWS, PRODUCT_COLS) = rows of a times a panel. Meanwhile the sums of the block before are written, and
- * `lines` lines from *next on fetched with each step. */
+/* sum (PRODUCT_ROWS, PRODUCT_COLS) = rows of a times a panel. Meanwhile writes the sums of the block before, and
+ * prefetches `lines` lines from *next on with each step. */
 INLINE void block(const struct part *t, float *sum, const uint16_t *a, const uint16_t *w, struct sums *before,
                   const char **next, int lines)
 {
@@ -129,7 +130,7 @@ INLINE void block(const struct part *t, float *sum, const uint16_t *a, const uin
 
 /* ---- panels -------------------------------------------------------------- */
 
-/* Panels first .. end - 1. The last block of rows begins early enough to be a whole one. */
+/* Panels first .. end - 1. The last block of rows begins early enough to be full. */
 static void panels(const struct part *t, int first, int end)
 {
     const struct product *p = t->p;
@@ -153,7 +154,7 @@ static void panels(const struct part *t, int first, int end)
     write_rows(t, &before, PRODUCT_ROWS);
 }
 
-/* All parts of a product, for the panels of one thread. */
+/* All sections of a product, for the panels of one thread. */
 static void product_part(const struct product *p, int first, int end)
 {
     int k_parts = p->out == DTYPE_F32 ? (p->k + K_PART - 1) / K_PART : 1;

@@ -1,6 +1,6 @@
 /* cpu_quantise.c - group-wise min-max quantising and its inverse.
  *
- * Groups are worked on in f32 and side by side: those of columns, and all in bf16, are copied to a line of scratch.
+ * A group is processed as contiguous f32 numbers: groups of columns, and all groups in bf16, are copied to scratch.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -64,8 +64,8 @@ static void *element(const struct quant_item *q, enum dtype dtype, size_t row)
     return (char *)q->x + row * (size_t)q->cols * dtype_size(dtype);
 }
 
-/* `group` rows, all columns: the block is turned, so that a column's numbers are side by side; then back.
- * line: (group + 1, cols) */
+/* `group` rows, all columns: the block is transposed, so that a column's numbers are contiguous, and back. line:
+ * scratch (group + 1, cols). */
 static void column_groups(const struct cpu *c, const struct quant_item *q, enum way way, int block, float *line)
 {
     size_t per_line = (size_t)(q->rows / q->group), first = (size_t)block * (size_t)q->group;

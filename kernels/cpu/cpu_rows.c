@@ -1,4 +1,4 @@
-/* cpu_rows.c - row loops compiled for any processor, and the choice between these and those for newer ones. */
+/* cpu_rows.c - row loops, compiled for any processor; and the choice among all versions. */
 #define ROWS rows_portable
 #include "kernels/cpu/cpu_rows_internal.h"
 

@@ -1,8 +1,8 @@
-/* cpu_rows.h - loops over the elements of one row or a few rows: all arithmetic that is not a matrix product.
+/* cpu_rows.h - loops over the elements of one row or a few rows: all arithmetic outside matrix products.
  *
  * The loops are written once, in cpu_rows_internal.h, and compiled three times: cpu_rows.c for any processor,
- * cpu_rows_avx2.c and cpu_rows_avx512.c for those with these instructions. The backend chooses a table when it opens.
- * The order of a sum depends on the lengths alone.
+ * cpu_rows_avx2.c and cpu_rows_avx512.c for processors with these instructions. The backend chooses a table when it
+ * opens. The order of a sum depends only on the lengths.
  *
  * Where a function takes a `type`, the untyped rows are f32 or bf16 (widen: f16 too); arithmetic is f32.
  */
@@ -12,12 +12,12 @@
 #include "kernels/backend.h"
 
 enum {
-    ROWS_FEW = 3,     // rows of queries that dots and weigh multiply at once
+    ROWS_FEW = 3,     // query rows that dots and weigh multiply at once
     ROWS_HEAD = 1024, // the widest head
 };
 
-/* q (n_q, K) against keys (n, K), one row after the other; score rows are `pitch` apart, and n rounded up to a multiple
- * of 16 numbers of each may be written. */
+/* score (n_q, n) = q (n_q, K) times the transpose of keys (n, K). Score rows are `pitch` apart; n rounded up to a
+ * multiple of 16 numbers of each may be written. */
 struct dots {
     float *score;
     size_t pitch;
@@ -27,7 +27,7 @@ struct dots {
     int n_q, n, K;
 };
 
-/* out (n_q, K) += the sum over n rows of v (n, K) times p (n_q, n), whose rows are `pitch` apart. */
+/* out (n_q, K) += p (n_q, n) times v (n, K). Rows of p are `pitch` apart. */
 struct weigh {
     float *out;
     const float *p;
@@ -42,23 +42,22 @@ struct row_ops {
     void (*narrow)(void *to, const float *from, enum dtype type, int n);
     float (*dot)(const float *a, const float *b, int n);
     float (*max)(const float *x, int n); // n > 0
-    /* p = 2^((x - shift) * scale), at most 2 ulp off before it is rounded to `type`; returns the sum before rounding; p
-     * may be x when it is f32 */
+    /* p = 2^((x - shift) * scale), at most 2 ulp off before rounding to `type`; returns the sum before rounding; an f32
+     * p may be x */
     float (*exp2_sum)(void *p, enum dtype type, const float *x, int n, float shift, float scale);
-    /* column[j] += 2^(x[j] * scale - shift), or the larger of both */
+    /* column[j] += 2^(x[j] * scale - shift); exp2_max: column[j] = the larger of both */
     void (*exp2_add)(float *column, const float *x, int n, float scale, float shift);
     void (*exp2_max)(float *column, const float *x, int n, float scale, float shift);
-    /* Every dot product of dots and every sum of weigh is added in one fixed order, whatever rows and keys come with
-     * it. */
+    /* each dot product of dots and each sum of weigh has one fixed order, whatever the other rows and keys are */
     void (*dots)(const struct dots *d);
     void (*weigh)(const struct weigh *w);
     /* a = a * wa + b * wb */
     void (*blend)(float *a, float wa, const float *b, float wb, int n);
     void (*blend_to)(void *out, enum dtype type, const float *a, float wa, const float *b, float wb, int n);
     void (*scale_to)(void *out, enum dtype type, const float *x, float by, int n);
-    /* out = x / sqrt(mean(x^2) + eps) * w; of x and out at most one is bf16 */
+    /* out = x / sqrt(mean(x^2) + eps) * w; x or out may be bf16, not both */
     void (*rmsnorm)(void *out, enum dtype to, const void *x, enum dtype from, const float *w, float eps, int n);
-    /* pairs are columns i and i + K/2; cos and sin (K / 2); an f32 row may become a bf16 one */
+    /* pairs are columns i and i + K/2; cos and sin (K / 2); an f32 row may become bf16 */
     void (*rotate)(void *out, enum dtype to, const void *x, enum dtype from, const float *cos, const float *sin, int K);
     void (*silu_mul)(void *out, const void *gate, const void *up, enum dtype type, int n);
     struct best (*best)(const float *x, int n);
@@ -69,7 +68,7 @@ struct row_ops {
 
 extern const struct row_ops rows_portable, rows_avx2, rows_avx512;
 
-/* The fastest of them that this processor can run. */
+/* The fastest of these that this processor can run. */
 const struct row_ops *rows_best(void);
 
 #endif

@@ -1,9 +1,9 @@
-/* cpu_rows_internal.h - the loops of cpu_rows.h, included by cpu_rows.c, cpu_rows_avx2.c and cpu_rows_avx512.c, which
+/* cpu_rows_internal.h - the loops of cpu_rows.h, included by cpu_rows.c, cpu_rows_avx2.c and cpu_rows_avx512.c. These
  * differ in compiler flags and in ROWS, the name of the table.
  *
- * Plain C that the compiler turns into vectors: `omp simd` allows partial sums, and only there (no -ffast-math). A
- * function for several types is an inline one with the type as an argument; each of its callers gives a constant. Only
- * the two kernels of attention by dot products, at the end, name vectors.
+ * Plain C that the compiler turns into vectors: only `omp simd` loops may use partial sums (no -ffast-math). A function
+ * for several types is inline and has the type as an argument; every caller passes a constant. Only the two kernels of
+ * attention by dot products, at the end, use vector types.
  */
 #include "kernels/cpu/cpu_exp2.h"
 #include "kernels/cpu/cpu_rows.h"
@@ -13,7 +13,7 @@
 
 /* ---- types --------------------------------------------------------------- */
 
-/* Rows of a mapped file may lie anywhere. */
+/* Rows of a mapped file may have any alignment. */
 typedef uint16_t half_anywhere __attribute__((aligned(1), may_alias));
 typedef float float_anywhere __attribute__((aligned(1), may_alias));
 
@@ -218,11 +218,11 @@ static void silu_mul(void *out, const void *gate, const void *up, enum dtype typ
         silu_mul_as(out, gate, up, DTYPE_F32, n);
 }
 
-/* The largest and second largest of each of BEST_LANES interleaved sequences; then of all. */
+/* The largest and second largest of each of BEST_LANES interleaved sequences; best() reduces them. */
 enum { BEST_LANES = 64 };
 struct lanes {
     float first[BEST_LANES], second[BEST_LANES];
-    uint32_t bits[BEST_LANES]; // the largest bit pattern without its sign: not finite from 0x7f800000
+    uint32_t bits[BEST_LANES]; // the largest bit pattern without sign; from 0x7f800000 on a number is not finite
 };
 
 INLINE void best_block(struct lanes *l, const float *x, int n)
@@ -296,8 +296,8 @@ static void layernorm(float *out, const float *x, const float *w, const float *b
         out[i] = (x[i] - mean) * scale * w[i] + b[i];
 }
 
-/* erf(x), at most 4e-7 off: x times a rational function of x^2 on [-4, 4], beyond which an f32 knows only 1. The
- * coefficients are those of Eigen's generic_fast_erf_float. */
+/* erf(x), at most 4e-7 off: x times a rational function of x^2 on [-4, 4]; beyond, erf rounds to +-1 in f32. The
+ * coefficients come from Eigen's generic_fast_erf_float. */
 static inline float erf_rational(float x)
 {
     float bounded = x > 4.0f ? 4.0f : x < -4.0f ? -4.0f : x, x2 = bounded * bounded;
@@ -337,7 +337,7 @@ enum { LANES = 4 };
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 enum { WEIGH_VECS = 4 }; // vectors of a row of v at once
 
-/* Lanes 0 .. LANES/2 - 1 of two vectors by turns, and the others. */
+/* Shuffles that interleave two vectors: lanes 0 .. LANES/2 - 1 of both, and the other lanes. */
 #if defined(__AVX512F__)
 #define LOW_BY_TURNS  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define HIGH_BY_TURNS 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
@@ -349,7 +349,7 @@ enum { WEIGH_VECS = 4 }; // vectors of a row of v at once
 #define HIGH_BY_TURNS 2, 6, 3, 7
 #endif
 
-/* Lane i of the result is the sum of the lanes of part[i]: halves are added to halves, then quarters to quarters. */
+/* Lane i of the result is the sum of the lanes of part[i]: adds halves to halves, then quarters to quarters, ... */
 INLINE vec sums_of(vec part[LANES])
 {
 #pragma GCC unroll 4
@@ -364,7 +364,7 @@ INLINE vec sums_of(vec part[LANES])
 typedef uint32_t bits __attribute__((vector_size(LANES * sizeof(uint32_t))));
 typedef uint16_t halves __attribute__((vector_size(LANES * sizeof(uint16_t)), aligned(2), may_alias));
 
-/* Columns column .. of row `row` of x (rows, K): a vector, those beyond the row 0. */
+/* A vector of row `row` of x (rows, K) from `column` on; 0 beyond the row's end. */
 INLINE vec load_row(const void *x, enum dtype type, int row, int column, int K)
 {
     size_t size = dtype_size(type);
@@ -378,8 +378,7 @@ INLINE vec load_row(const void *x, enum dtype type, int row, int column, int K)
     return *(const vec *)at;
 }
 
-/* n_q rows, at most ROWS_FEW, against n keys, at most LANES: by vectors of columns, whose lanes are added at the end.
- */
+/* n_q <= ROWS_FEW rows against n <= LANES keys: sums in vectors of columns, then adds up the lanes. */
 INLINE void dots_block(const struct dots *d, int row, int key, int n_q, int n, enum dtype type, int K)
 {
     const float *q = d->q + (size_t)row * (size_t)K;
@@ -417,7 +416,7 @@ INLINE void dots_of(const struct dots *d, enum dtype type, int K)
     }
 }
 
-/* With the usual widths as constants a block's rows stay in registers. */
+/* With common widths as constants a block's rows stay in registers. */
 INLINE void dots_as(const struct dots *d, enum dtype type)
 {
     switch (d->K) {
@@ -435,7 +434,7 @@ static void dots(const struct dots *d)
         dots_as(d, DTYPE_F32);
 }
 
-/* Columns of n_vecs vectors of n_q rows of out. */
+/* n_vecs vectors of columns in each of n_q rows of out. */
 INLINE void weigh_block(const struct weigh *w, int row, int column, int n_q, int n_vecs, enum dtype type)
 {
     float *out = w->out + (size_t)row * (size_t)w->K + (size_t)column;
@@ -458,7 +457,7 @@ INLINE void weigh_block(const struct weigh *w, int row, int column, int n_q, int
             *(vec *)(out + i * w->K + c * LANES) = sum[i][c];
 }
 
-/* The last columns, fewer than a vector: the same with what is beyond them 0. */
+/* The last columns, fewer than a vector; the vector's other lanes are 0. */
 INLINE void weigh_end(const struct weigh *w, int row, int column, int n_q, enum dtype type)
 {
     float *out = w->out + (size_t)row * (size_t)w->K + (size_t)column;
@@ -477,7 +476,7 @@ INLINE void weigh_end(const struct weigh *w, int row, int column, int n_q, enum 
         memcpy(out + i * w->K, &sum[i], bytes);
 }
 
-/* All columns of n_q rows: by four vectors, by one, and the rest. */
+/* All columns of n_q rows: four vectors at a time, then one, then the rest. */
 INLINE void weigh_rows(const struct weigh *w, int row, int n_q, enum dtype type)
 {
     int column = 0;

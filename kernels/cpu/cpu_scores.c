@@ -1,13 +1,13 @@
-/* cpu_scores.c - scores of keys, and what is done to rows of scores.
+/* cpu_scores.c - computes scores of keys, and pools, scales and averages rows of scores.
  *
- * A sum over many keys is cut at fixed places and added in order, so that no bit depends on the number of threads.
+ * A sum over many keys is cut at fixed positions and added in order, so no bit depends on the number of threads.
  */
 #include "kernels/cpu/cpu.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { KEYS = 1024 }; // keys summed apart from the others
+enum { KEYS = 1024 }; // keys of a partial sum
 
 static int min(int a, int b)
 {
@@ -31,7 +31,7 @@ static const float *key(const struct cpu *c, const struct kv_rows *head, int t, 
     return copy;
 }
 
-/* Where the scores of each head begin. */
+/* The start of each head's scores. */
 static size_t *row_starts(struct cpu *c, const struct kv_rows *heads, int n_heads)
 {
     size_t *start = cpu_scratch(c, &c->list, ((size_t)n_heads + 1) * sizeof(*start));
@@ -59,8 +59,8 @@ void cpu_key_norms(struct backend *be, float *score, const struct kv_rows *heads
     }
 }
 
-/* mean (K) = the average of the head's keys as unit vectors. Each piece is summed alone, then added to the total, so
- * that a long sum loses little. part, copy: scratch (K) */
+/* mean (K) = the average of the head's keys as unit vectors. Sums KEYS keys at a time into `part`, then adds that to
+ * the total, so that a long sum loses little. part, copy: scratch (K). */
 static void mean_direction(const struct cpu *c, float *mean, const struct kv_rows *head, int K, float *part,
                            float *copy)
 {
@@ -140,7 +140,7 @@ void cpu_scale_columns(struct backend *be, float *score, int n_heads, int n, con
             score[(size_t)h * (size_t)n + (size_t)t] *= factor[t];
 }
 
-/* Columns first .. end - 1 of `group` rows of n. */
+/* Averages columns first .. end - 1 of `group` rows of n numbers. */
 static void mean_columns(float *score, int group, int n, int first, int end)
 {
     for (int t = first; t < end; t++) {

@@ -1,7 +1,8 @@
-/* cpu_select.c - which keys are kept: the k largest scores of a row, or of the rows of a layer together.
+/* cpu_select.c - selects the keys to keep: the k largest scores of a row, or of all rows of a layer together.
  *
- * The k-th largest score is found byte by byte from the top, among the scores that share the bytes found so far; then
- * one pass in order of position keeps what is larger and as many equal ones as are due. No sorting, no memory.
+ * A radix search finds the k-th largest score byte by byte from the top, among the scores that share the bytes found so
+ * far. Then one pass in order of position keeps the larger scores and the first of the equal ones. No sorting, no
+ * memory.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -10,11 +11,11 @@
 #include <string.h>
 
 enum {
-    RADIX_BITS = 8, // of a score looked at in one pass
+    RADIX_BITS = 8, // bits of a score that one pass examines
     RADIX = 1 << RADIX_BITS,
 };
 
-/* Where a selection ends: everything above `lowest`, and the first `equals` scores that are equal to it. */
+/* The boundary of a selection: all scores above `lowest`, and the first `equals` scores equal to it. */
 struct cut {
     uint32_t lowest;
     int equals;
@@ -23,8 +24,8 @@ struct cut {
 /* Finds a cut byte by byte. */
 struct search {
     uint32_t found; // the bits known so far
-    int shift;      // of the byte in question
-    int wanted;     // how many are still to be kept among the scores that share the bits found
+    int shift;      // of the byte being searched
+    int wanted;     // scores still to be kept among those that share the found bits
     int count[RADIX];
 };
 
@@ -38,7 +39,7 @@ static uint32_t known_bits(const struct search *s)
     return s->shift + RADIX_BITS == 32 ? 0 : ~0u << (s->shift + RADIX_BITS);
 }
 
-/* After all scores were counted: settles one byte, and goes on to the next. */
+/* After all scores are counted: determines one byte and moves on to the next. */
 static void settle(struct search *s)
 {
     int digit = RADIX - 1;
@@ -81,7 +82,7 @@ static void select_row(int32_t *kept, const float *score, int n, int k)
     }
 }
 
-/* Where each row's positions begin. */
+/* The start of each row's positions. */
 static size_t *row_starts(struct cpu *c, const int *k, int n_heads)
 {
     size_t *start = cpu_scratch(c, &c->list, ((size_t)n_heads + 1) * sizeof(*start));
@@ -108,7 +109,8 @@ void cpu_top_k(struct backend *be, int32_t *kept, const float *score, int n_head
 
 /* ---- the rows of a layer together ---------------------------------------- */
 
-/* Passes the scores of a row that its floor does not keep: those below the cut, and the later ones of the equal. */
+/* Filters out the scores that a row's floor keeps. Passed: scores below the cut, and equal scores after the first
+ * cut.equals. */
 struct rest {
     struct cut cut;
     bool all; // there is no floor

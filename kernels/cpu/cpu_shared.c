@@ -1,4 +1,4 @@
-/* cpu_shared.c - attention to shared keys compiled for any processor, and the choice between this and the others. */
+/* cpu_shared.c - attention to shared keys, compiled for any processor; and the choice among all versions. */
 #define SHARED shared_portable
 #include "kernels/cpu/cpu_shared_internal.h"
 

@@ -1,17 +1,18 @@
-/* cpu_shared_amx.c - attention in bf16 by the tiles of AMX: of rows that share their keys, and of rows that see more
- * keys one after the other.
+/* cpu_shared_amx.c - attention in bf16 by the tiles of AMX, for rows that share all keys and for causal rows, where
+ * each token sees one key more than the token before.
  *
- * A tile register has 16 rows of 64 bytes; one product adds to 16 x 16 sums what 32 columns of the left side and 32
- * rows of the right side give, the rows of the right side in pairs. So the left side is keys as they are in memory, and
- * the right side query rows as columns, in words of two neighbours: scores come with a row per key and a column, a
- * lane, per query row. In place of the scores come weights in words of two keys: the right side of the second product,
- * whose left side is values as columns. What is added up is therefore transposed, too, until the end.
+ * A tile register has 16 rows of 64 bytes. One product multiplies 32 columns of the left side by 32 rows of the right
+ * side, these in pairs, and adds the result to 16 x 16 sums. For scores the left side is keys as they lie in memory,
+ * and the right side query rows as columns, in words of two neighbours. The scores have a row per key and a column
+ * (lane) per query row. Weights, in words of two keys, replace the scores: they are the right side of the second
+ * product, and values as columns are the left side. So the sums of weighted values are transposed, too, until the end.
  *
- * BLOCK keys at a time against WIDE lanes, so that all this stays in the first-level cache. (Vectors and tiles do not
- * gain from each other's pauses: both need the same ports.)
+ * The loops take BLOCK keys at a time against WIDE lanes, so that everything stays in the first-level cache.
+ * (Interleaving vector and tile instructions gains nothing: both need the same ports.)
  *
- * A row's largest score so far is what its weights are relative to; when it grows, its sums are multiplied down. By
- * exactly 1 where it does not, and keys that a row does not see weigh 0: a row's bits do not depend on the other rows.
+ * A row's weights are relative to its largest score so far; when that grows, the row's sums are scaled down. Where it
+ * does not grow the factor is exactly 1, and keys that a row does not see weigh 0: a row's bits do not depend on the
+ * other rows.
  */
 #include "kernels/cpu/cpu_shared.h"
 #include "kernels/cpu/cpu_tiles.h"
@@ -27,12 +28,12 @@
 #define WRITTEN() __asm__ volatile("" ::: "memory")
 
 enum {
-    STEP = 2 * SIDE,   // columns of bf16 that a product takes
+    STEP = 2 * SIDE,   // bf16 columns per product
     BLOCK = 64,        // keys
-    WORDS = BLOCK / 2, // of values as columns
+    WORDS = BLOCK / 2, // words per row of transposed values
     WIDE = 2 * SIDE,   // lanes of scores and sums: two tiles; the second may be idle
     CACHE_LINE = 64,
-    // how long turning 8 columns of STEP values, a call of add_products(), and 4 keys' weights for a tile of lanes take
+    // relative times: transposing 8 columns of STEP values; one add_products(); 4 keys' weights for a tile of lanes
     TURNING = 1,
     ADDING = 4,
     WEIGHING = 3,
@@ -42,7 +43,7 @@ enum {
 
 enum side { KEYS, VALUES };
 
-/* s->k_at = the last keys and the last values, each followed by rows of zeros up to STEP. */
+/* s->k_at = the last keys and the last values, each padded with rows of zeros to STEP. */
 static void pad_rest(const struct shared_piece *s)
 {
     size_t row = (size_t)s->K * sizeof(uint16_t), n = (size_t)(s->n_keys % STEP), first = (size_t)s->n_keys - n;
@@ -62,16 +63,16 @@ static inline const uint16_t *step_of(const struct shared_piece *s, enum side si
     return first + STEP <= s->n_keys ? all + (size_t)first * (size_t)s->K : rest + (int)side * STEP * s->K;
 }
 
-/* Keys and values on their way into the second-level cache while those before them are worked on. Memory is as slow as
- * the work, and lines that are asked for at once wait for each other, and the work for them: so evenly, by the time
- * that passes. */
+/* Prefetches the next keys and values into the second-level cache during the work on the current ones. Memory is as
+ * slow as the work, and lines requested in a burst wait for each other and stall the work; so requests are spread
+ * evenly over the expected time. */
 struct ahead {
     const char *k, *v;
-    size_t at, due, end; // bytes: asked for, to be asked for by now, all
-    size_t pace;         // bytes in a unit of time
+    size_t at, due, end; // bytes: requested; due by now; all
+    size_t pace;         // bytes per unit of time
 };
 
-/* How long n keys take. */
+/* The expected time for n keys. */
 static size_t work_of(const struct shared_piece *s, int n)
 {
     int lanes = shared_lanes(s->n_rows), products = (lanes + SIDE) / WIDE * (n / STEP) * (s->K / STEP);
@@ -82,7 +83,8 @@ static size_t work_of(const struct shared_piece *s, int n)
     return (size_t)work;
 }
 
-/* What follows the n keys from `first` on: of this piece, or of the next one. */
+/* The prefetch during keys first .. first + n - 1: the keys behind them in this piece, or the start of the next
+ * piece. */
 static struct ahead ahead_of(const struct shared_piece *s, int first, int n)
 {
     size_t row = (size_t)s->K * sizeof(uint16_t), at = (size_t)(first + n) * row;
@@ -95,7 +97,7 @@ static struct ahead ahead_of(const struct shared_piece *s, int first, int n)
     return a;
 }
 
-/* `time` is that of what comes next. */
+/* Prefetches for the next `time` units. */
 INLINE void fetch(struct ahead *a, int time)
 {
     a->due += (size_t)time * a->pace;
@@ -111,11 +113,11 @@ INLINE void transpose(__m512i r[SIDE])
 {
     __m512i t[SIDE];
 
-    for (int i = 0; i < SIDE; i += 2) { // words of two rows in turn
+    for (int i = 0; i < SIDE; i += 2) { // interleaves the words of two rows
         t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
         t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
     }
-    for (int i = 0; i < SIDE; i += 4) // of four rows; a quarter of a register has one column of them
+    for (int i = 0; i < SIDE; i += 4) // of four rows; a quarter of a register holds one column of them
         for (int j = 0; j < 2; j++) {
             r[i + 2 * j] = _mm512_unpacklo_epi64(t[i + j], t[i + j + 2]);
             r[i + 2 * j + 1] = _mm512_unpackhi_epi64(t[i + j], t[i + j + 2]);
@@ -156,7 +158,7 @@ INLINE void transpose_eight(__m512i to[8], const char *from, size_t row)
 {
     __m512i t[8], u[8];
 
-    for (int i = 0; i < 8; i++) { // a quarter of a register has every eighth row
+    for (int i = 0; i < 8; i++) { // a register holds rows i, i + 8, i + 16 and i + 24, a quarter each
         const char *at = from + (size_t)i * row;
         t[i] = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)at));
         t[i] = _mm512_mask_broadcast_i32x4(t[i], 0x00f0, _mm_loadu_si128((const __m128i *)(at + 8 * row)));
@@ -178,7 +180,7 @@ INLINE void transpose_eight(__m512i to[8], const char *from, size_t row)
     }
 }
 
-/* s->v_at (K, WORDS) words = n values, a multiple of STEP, as columns of words of two keys. */
+/* s->v_at (K, WORDS) = n values (a multiple of STEP), transposed, in words of two keys. */
 static void turn_values(const struct shared_piece *s, int first, int n, struct ahead *ahead)
 {
     for (int key = 0; key < n; key += STEP) {
@@ -197,8 +199,8 @@ static void turn_values(const struct shared_piece *s, int first, int n, struct a
 
 enum { PITCH = WIDE * sizeof(float) }; // bytes from one row of scores, sums and weights to the next
 
-/* The sums, tiles 0 and 2 and of the second tile of lanes 1 and 3, += STEP columns of the left side, whose second SIDE
- * rows are at `below`, times STEP rows of the right side in pairs. Pitches are in bytes. */
+/* Sums += STEP columns of the left side times STEP rows of the right side, in pairs. The sums are tiles 0 and 2, and 1
+ * and 3 for the second tile of lanes. The left side's second SIDE rows are at `below`. Pitches are in bytes. */
 INLINE void add_products(const void *left, const void *below, int left_pitch, const float *right, int right_pitch,
                          bool two)
 {
@@ -261,7 +263,7 @@ INLINE void value_step(float *sum, const float *v, const float *p, int n, bool t
 
 /* ---- weights ------------------------------------------------------------- */
 
-/* 2^x, 1e-7 off, exactly 1 for 0, and 0 for -inf. The polynomial is 2^f on [0, 1) (minimax with p(0) = 1). */
+/* 2^x, at most 1e-7 off; exactly 1 for x = 0, and 0 for -inf. The polynomial is 2^f on [0, 1) (minimax, p(0) = 1). */
 INLINE __m512 exp2_lanes(__m512 x)
 {
     enum { TO_WHOLE_BELOW = 1 };
@@ -275,9 +277,9 @@ INLINE __m512 exp2_lanes(__m512 x)
     return _mm512_scalef_ps(p, x);
 }
 
-/* 2^x, 1e-5 off, for t = (127 + x) * 2^23: as a whole number this has the bits of 2^whole * (1 + f), and 2^f is a
- * polynomial of 1 + f (minimax). 0 for t < 0; with the sign set where t is not finite. Too high by as much as cutting
- * off what bf16 does not hold, instead of rounding, takes away in the mean. */
+/* The bits of 2^x, at most 1e-5 off, for t = (127 + x) * 2^23: t as an integer has the bits of 2^whole * (1 + f), and
+ * 2^f is a polynomial of 1 + f (minimax). 0 for t < 0; the sign bit is set where t is not finite. The factor TOO_HIGH
+ * offsets the mean loss of truncating to bf16 instead of rounding. */
 #define TOO_HIGH 1.0027f
 INLINE __m512i weight_bits(__m512 t)
 {
@@ -305,7 +307,7 @@ struct lanes {
     float scale;
 };
 
-/* The score of a key, -inf for those who do not see it. */
+/* The scores of a key; -inf in the lanes of rows that do not see it. */
 INLINE __m512 score_of(const struct lanes *l, int key, __m512i seen, bool all)
 {
     __m512 x = _mm512_loadu_ps(l->score + key * WIDE);
@@ -315,7 +317,7 @@ INLINE __m512 score_of(const struct lanes *l, int key, __m512i seen, bool all)
     return _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), sees, x);
 }
 
-/* The largest scores so far. */
+/* Each lane's largest score so far, this block included. */
 INLINE __m512 top_of(const struct lanes *l, __m512i seen, bool all)
 {
     __m512 max[8];
@@ -331,7 +333,7 @@ INLINE __m512 top_of(const struct lanes *l, __m512i seen, bool all)
     return max[0];
 }
 
-/* Weights in place of scores, in words of two keys; what was added up before becomes relative to the new maxima. */
+/* Replaces the scores by weights, in words of two keys, and rescales the sums so far to the new maxima. */
 INLINE void weigh(const struct lanes *l, bool all, struct ahead *ahead)
 {
     enum { A_AND_B_OR_C = 0xea, ANY = 0xfe };
@@ -370,14 +372,14 @@ INLINE void weigh(const struct lanes *l, bool all, struct ahead *ahead)
 
 /* ---- a piece ------------------------------------------------------------- */
 
-/* How many keys the row of a lane sees. */
+/* The number of keys that a lane's row sees. */
 static inline int keys_seen(const struct shared_piece *s, int lane)
 {
     int seen = s->group ? s->seen + lane / s->group : s->n_keys;
     return seen < s->n_keys ? seen : s->n_keys;
 }
 
-/* n keys, a multiple of STEP, against the lanes from `lane` on, as many as there are up to WIDE. */
+/* n keys (a multiple of STEP) against the lanes from `lane` on, at most WIDE of them. */
 static void block_of_lanes(const struct shared_piece *s, int first, int n, int lane, float *sum, struct ahead *ahead)
 {
     int lanes = shared_lanes(s->n_rows);
@@ -409,7 +411,7 @@ static void block_of_lanes(const struct shared_piece *s, int first, int n, int l
         value_step(sum + column * WIDE, s->v_at + column * WORDS, score, n, two, ahead);
 }
 
-/* Rows instead of columns. */
+/* Transposes the sums into s->sum. */
 static void finish(const struct shared_piece *s, const float *sums)
 {
     int n = s->n_rows, K = s->K;
@@ -429,7 +431,7 @@ static void finish(const struct shared_piece *s, const float *sums)
 void shared_amx(const struct shared_piece *s)
 {
     int lanes = shared_lanes(s->n_rows), wide = (lanes + WIDE - 1) / WIDE * WIDE;
-    float *sums = s->score + BLOCK * WIDE; // for each WIDE lanes (K, WIDE)
+    float *sums = s->score + BLOCK * WIDE; // (K, WIDE) for each group of WIDE lanes
 
     assert(s->K % STEP == 0 && s->K <= SHARED_AMX_COLUMNS);
     for (int i = 0; i < lanes; i++)

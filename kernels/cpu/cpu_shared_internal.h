@@ -1,9 +1,9 @@
-/* cpu_shared_internal.h - the code of cpu_shared.h, included by files that differ in compiler flags, in SHARED, the
- * name of the function, and in SHARED_PAIRS, which chooses bf16.
+/* cpu_shared_internal.h - the code of cpu_shared.h, included by files that differ in compiler flags, in SHARED (the
+ * name of the function) and in SHARED_PAIRS (defined: bf16).
  *
- * All is done in words of 32 bits: a word is an f32 or a pair of bf16, and a vector of words is multiplied by one word
- * and added to a vector of f32 sums. In bf16 q and k pair neighbouring columns as they are; weights and values pair
- * neighbouring keys. Every sum is added in the order of its words, in one register or where a register was kept.
+ * The unit is a word of 32 bits: an f32 or a pair of bf16. A vector of words is multiplied by one word and added to a
+ * vector of f32 sums. In bf16 q and k pair neighbouring columns as they lie in memory; weights and values pair
+ * neighbouring keys. Every sum is added in the order of its words, in a register or in the memory that saved it.
  */
 #include "kernels/cpu/cpu_exp2.h"
 #include "kernels/cpu/cpu_shared.h"
@@ -18,7 +18,7 @@ enum { LANES = 8, SCORE_KEYS = 8, SCORE_KEYS_2 = 4, SCORE_KEYS_3 = 4, COLUMN_VEC
 #else
 enum { LANES = 4, SCORE_KEYS = 8, SCORE_KEYS_2 = 4, SCORE_KEYS_3 = 4, COLUMN_VECS = 2 };
 #endif
-enum { SCORE_VECS = 3, WEIGH_ROWS = 6 }; // at once, each at most
+enum { SCORE_VECS = 3, WEIGH_ROWS = 6 }; // the most at once
 enum { CACHE_LINE = 64 };
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
@@ -42,7 +42,7 @@ INLINE vec multiply_add(vec sum, word x, vec y)
     return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32(x), (__m512bh)y);
 }
 
-/* Pairs of weights of n keys, in place of the weights: (n / 2 rounded up, lanes). */
+/* Turns the weights of n keys into pairs, in place: (n / 2 rounded up, lanes). */
 INLINE void pair_weights(float *p, int n, int lanes)
 {
     for (int lane = 0; lane < lanes; lane += LANES)
@@ -60,11 +60,11 @@ INLINE void pair_weights(float *p, int n, int lanes)
         }
 }
 
-/* Pairs of the values of n keys: (n / 2 rounded up, K). */
+/* The values of n keys as pairs: (n / 2 rounded up, K). */
 INLINE const float *values(const struct shared_piece *s, int first, int n)
 {
     const uint16_t *v = (const uint16_t *)s->v + (size_t)first * (size_t)s->K;
-    uint16_t place[2 * LANES]; // column i of the first key, column i of the second, which counts from 32
+    uint16_t place[2 * LANES]; // alternately column i of the first key and of the second, whose columns count from 32
     for (int i = 0; i < LANES; i++)
         place[2 * i] = (uint16_t)i, place[2 * i + 1] = (uint16_t)(i + 32);
     const __m512i low = _mm512_loadu_si512(place), high = _mm512_add_epi16(low, _mm512_set1_epi16(LANES));
@@ -118,8 +118,8 @@ static void transpose_rows(const struct shared_piece *s, int words, int lanes)
     }
 }
 
-/* n_keys keys against n_vecs vectors of rows. The first rows fetch the keys of SHARED_KEYS further, because the
- * processor does not foresee this order of reading. */
+/* n_keys keys against n_vecs vectors of rows. The first rows prefetch the keys SHARED_KEYS further on, because the
+ * processor does not predict this access pattern. */
 INLINE void score_block(const struct shared_piece *s, int key, int lane, int n_keys, int n_vecs, int words)
 {
     int lanes = shared_lanes(s->n_rows);
@@ -176,7 +176,7 @@ INLINE void scores_of(const struct shared_piece *s, int words)
     }
 }
 
-/* With the usual numbers of words as constants all keys of a block have one address register. */
+/* With common numbers of words as constants all keys of a block share one address register. */
 static void scores(const struct shared_piece *s, int words)
 {
     switch (words) {
@@ -189,7 +189,7 @@ static void scores(const struct shared_piece *s, int words)
 
 /* ---- weights and values -------------------------------------------------- */
 
-/* Turns the scores of n keys into weights, and adds them to s->weight. Fetches the keys' values meanwhile. */
+/* Turns the scores of n keys into weights and adds them to s->weight. Prefetches the keys' values. */
 static void weights(const struct shared_piece *s, int first, int n, int lanes)
 {
     const int row = s->K * (int)sizeof(word) / PER_WORD;
@@ -220,7 +220,7 @@ struct weighing {
     int n, lanes, K;
 };
 
-/* Columns of n_vecs vectors of n_rows rows. */
+/* n_vecs vectors of columns in each of n_rows rows. */
 INLINE void weigh_block(const struct weighing *w, int row, int column, int n_rows, int n_vecs)
 {
     float *out = w->sum + (size_t)row * (size_t)w->K + (size_t)column;
@@ -244,7 +244,7 @@ INLINE void weigh_block(const struct weighing *w, int row, int column, int n_row
             *(vec *)(out + i * w->K + c * LANES) = sum[i][c];
 }
 
-/* The last columns of a row, fewer than a vector; those beyond are 0. */
+/* The last columns of a row, fewer than a vector; the vector's other lanes are 0. */
 static void weigh_end(const struct weighing *w, int row, int column)
 {
     size_t bytes = (size_t)(w->K - column) * sizeof(float);

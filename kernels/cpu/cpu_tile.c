@@ -1,9 +1,9 @@
 /* cpu_tile.c - a tile of query rows against one piece of keys: scores, weights, weighted values.
  *
- * Scores and weighted values are oneDNN products on the calling thread, with f32 results; in bf16 the weights are
- * rounded into a buffer of their own, because a product over rows with gaps is half as fast. Kind ATTN_OWN takes dot
- * products in blocks of KEY_STEP keys instead, all in f32. Kind ATTN_SHARED takes what cpu_shared.h offers, where it
- * does, and in bf16 on AMX every kind.
+ * Scores and weighted values are oneDNN products on the calling thread, with f32 results. In bf16 the rounded weights
+ * have their own buffer, because a product over rows with gaps is half as fast. ATTN_OWN takes dot products in blocks
+ * of KEY_STEP keys instead, all in f32. ATTN_SHARED uses cpu_shared.h where that has a function; in bf16 on AMX all
+ * kinds do.
  */
 #include "kernels/cpu/cpu_attend_internal.h"
 
@@ -12,8 +12,8 @@
 
 static const float LOG2_E = 1.44269504f;
 
-/* The rows of buffers: what products and what vectors of rows need. Of the two products that of the values has fewer
- * columns, if they differ in what they need: scores come in steps of KEY_STEP. */
+/* Rows of a buffer: enough for products and for vectors of rows. Asking for K columns, as for the product with the
+ * values, covers the scores too: the columns of scores are a multiple of KEY_STEP. */
 static size_t buffer_rows(const struct cpu *c, int n_rows, int K)
 {
     int product = matmul_rows(c->matmul, n_rows, K, c->base.dtype), lanes = shared_lanes(n_rows);
@@ -31,7 +31,7 @@ struct state tile_state(float *at, const struct cpu *c, int n_rows, int K)
     return (struct state){ at, at + rows * (size_t)K, at + rows * (size_t)(K + 1) };
 }
 
-/* Places the parts of a tile's memory from *at on, and moves *at behind them. */
+/* Lays out a tile's memory from *at on, and moves *at behind it. */
 static struct tile_memory place(const struct cpu *c, int n_rows, int K, char **at)
 {
     size_t rows = buffer_rows(c, n_rows, K), row = (size_t)K * sizeof(float);
@@ -49,7 +49,7 @@ static struct tile_memory place(const struct cpu *c, int n_rows, int K, char **a
 
 size_t tile_memory_bytes(const struct cpu *c, int n_rows, int K)
 {
-    static char from[64]; // an aligned address to measure from
+    static char from[64]; // the address from which sizes are measured
     char *at = from;
     place(c, n_rows, K, &at);
     return (size_t)(at - from);
@@ -99,7 +99,7 @@ static bool product(const struct attend *a, const struct matmul_shape *shape, vo
     return code == 0;
 }
 
-/* The tile's rows, followed by rows of zeros up to what a product needs. */
+/* The tile's rows, padded with rows of zeros to `rows`, the number that a product needs. */
 static const void *padded_rows(const struct attend *a, const struct tile *t, int rows, void *to)
 {
     int n = tile_n_rows(a, t);
@@ -112,7 +112,7 @@ static const void *padded_rows(const struct attend *a, const struct tile *t, int
     return to;
 }
 
-/* Keys or values first .. end - 1, followed by rows of zeros up to a multiple of KEY_STEP. */
+/* Keys or values first .. end - 1, padded with rows of zeros to a multiple of KEY_STEP. */
 static const void *padded_keys(const struct attend *a, const char *all, int first, int end, void *to)
 {
     size_t row = (size_t)a->job->head_dim * dtype_size(a->cpu->base.dtype), n = (size_t)(end - first);
@@ -140,8 +140,8 @@ bool tile_scores(const struct attend *a, const struct tile *t, int first, int en
     return product(a, &shape, m->score, padded_rows(a, t, rows, m->q), padded_keys(a, t->k, first, end, m->k));
 }
 
-/* Turns scores of keys first .. end - 1 into weights in m->p, row by row, zero where a key is not seen. Padding rows
- * are zero, too. */
+/* Turns the scores of keys first .. end - 1 into weights in m->p, row by row; 0 for a key that the row does not see.
+ * Padding rows are 0, too. */
 static void weigh_scores(const struct attend *a, const struct tile *t, int first, int end, const struct tile_memory *m,
                          int pitch, enum dtype type, struct state to)
 {
@@ -188,8 +188,8 @@ static void product_piece(const struct attend *a, const struct tile *t, int firs
 
 /* ---- by dot products ----------------------------------------------------- */
 
-/* Rows first .. first + n - 1 of some keys or values, to be multiplied by n_q rows of queries: as they are for so few
- * that each is read once, else widened. */
+/* Rows first .. first + n - 1 of keys or values, to be multiplied by n_q query rows: in place where n_q is so small
+ * that each row is read once, else widened. */
 static const void *rows_for(const struct attend *a, int n_q, const char *rows, int first, int n, void *to)
 {
     enum dtype dtype = a->cpu->base.dtype;

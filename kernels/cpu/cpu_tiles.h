@@ -1,13 +1,13 @@
-/* cpu_tiles.h - the tile registers of AMX, as the files *_amx.c use them: eight of 16 rows of 64 bytes. */
+/* cpu_tiles.h - the tile registers of AMX, as the files *_amx.c configure them: eight tiles of 16 rows of 64 bytes. */
 #ifndef EVP_CPU_TILES_H
 #define EVP_CPU_TILES_H
 
 #include <immintrin.h>
 #include <stdint.h>
 
-enum { SIDE = 16 }; // rows of a tile, and words of its rows
+enum { SIDE = 16 }; // rows of a tile, and words of a row
 
-/* Of the calling thread, which ends with _tile_release(). */
+/* For the calling thread; it must call _tile_release() at the end. */
 static inline void tiles_configure(void)
 {
     static const struct {

@@ -1,8 +1,7 @@
-/* cpu_weight.c - weights in the layout that oneDNN multiplies fastest: which that is, and how one gets there; and in
- * that of our own products.
+/* cpu_weight.c - packs weights into the layout that oneDNN multiplies fastest, or into the layout of our own products.
  *
- * The rows of all parts are taken in chunks: all threads widen a chunk to f32, then one reorder of oneDNN writes it
- * into its columns of the packed matrix in the backend's dtype. So the memory needed besides is one chunk.
+ * The rows of all host matrices are packed in chunks: all threads widen a chunk to f32, then one oneDNN reorder writes
+ * it into its columns of the packed matrix in the backend's dtype. So packing needs one chunk of extra memory.
  */
 #include "kernels/cpu/cpu_matmul_internal.h"
 
@@ -14,10 +13,11 @@
 #include <string.h>
 
 enum {
-    TYPICAL_ROWS = 512,     // of a product; the layout is the same for every number
+    TYPICAL_ROWS = 512,     // of a product; the layout is the same for every number of rows
     CHUNK_BYTES = 16 << 20, // of f32 rows
-    CHUNK_ROWS = 64,        // a multiple of them: columns come in blocks of 64 or a divisor
-    /* oneDNN 2.6 sets AMX tiles up for 64 columns of so many: a trap, or wrong numbers. No other number does it. */
+    CHUNK_ROWS = 64,        // a chunk is a multiple: columns come in blocks of 64 or a divisor
+    /* With this many columns oneDNN 2.6 configures AMX tiles for 64: a trap or wrong numbers. No other number does
+     * it. */
     BROKEN_IN_AMX = 63,
 };
 
@@ -45,7 +45,7 @@ const char *weight_code(const struct matmul *m, const struct packed_weight *w, s
     desc_release(&a);
     desc_release(&b);
     desc_release(&c);
-    /* gemm code in bf16 without instructions for bf16 is four times slower than f32. */
+    /* oneDNN's "gemm" code in bf16, without bf16 instructions, is four times slower than f32. */
     bool slow = status != dnnl_success || strncmp(name, "ref", 3) == 0 ||
                 (w->type == DTYPE_BF16 && strncmp(name, "brg", 3) != 0);
     return slow ? NULL : name;
@@ -57,7 +57,7 @@ const char *matmul_code(struct matmul *m, int out, int in, enum dtype type)
     return weight_code(m, &w, NULL);
 }
 
-/* Code that has no layout of its own takes plain rows, and so do products that are made panel by panel. */
+/* Plain rows for code without its own layout, and for products that are made panel by panel. */
 dnnl_status_t weight_layout(const struct matmul *m, struct packed_weight *w)
 {
     int64_t in = w->base.in, out = w->base.out;
@@ -105,7 +105,7 @@ static dnnl_status_t reorder(struct matmul *m, struct packed_weight *w, const fl
     return status;
 }
 
-/* Rows of a chunk: all where the layout cannot be cut. */
+/* Rows of a chunk; all rows where the layout cannot be cut. */
 static int chunk_rows(const struct packed_weight *w)
 {
     size_t fit = CHUNK_BYTES / ((size_t)w->base.in * sizeof(float)) / CHUNK_ROWS * CHUNK_ROWS;
@@ -119,7 +119,7 @@ static int chunk_rows(const struct packed_weight *w)
     return status == dnnl_success ? n : w->base.out;
 }
 
-/* to (in) = a row of all parts one below the other. */
+/* to (in) = row `row` of the host matrices, counted through all of them. */
 static void widen_row(const struct row_ops *rows, float *to, const struct mat *part, int row)
 {
     for (; row >= part->rows; part++)
@@ -128,7 +128,7 @@ static void widen_row(const struct row_ops *rows, float *to, const struct mat *p
     rows->widen(to, (const char *)part->at + at, part->type, part->cols);
 }
 
-/* to (n, in) = rows first .. first + n - 1 of all parts. */
+/* to (n, in) = rows first .. first + n - 1 of the host matrices. */
 static void widen_rows(const struct matmul *m, float *to, const struct mat *host, int first, int n)
 {
     const struct row_ops *rows = rows_best();
@@ -156,7 +156,7 @@ static dnnl_status_t pack(struct matmul *m, struct packed_weight *w, const struc
 
 /* ---- for products of our own --------------------------------------------- */
 
-/* Memory of a thread: a row in f32, and the same in bf16. */
+/* A thread's memory: a row in f32, and the same row in bf16. */
 static size_t row_bytes(const struct packed_weight *w)
 {
     return (size_t)w->base.in * (sizeof(float) + sizeof(uint16_t));
@@ -201,7 +201,7 @@ struct weight *matmul_pack(struct matmul *m, const struct mat *host, int n_parts
     for (int p = 0; p < n_parts; p++)
         w->base.out += host[p].rows;
     if (m->has_amx && type == DTYPE_BF16 && w->base.in == BROKEN_IN_AMX) {
-        err_set(err, ERR_DEVICE, "oneDNN cannot multiply rows of %d numbers in bf16 with AMX; --dtype f32 can",
+        err_set(err, ERR_DEVICE, "oneDNN cannot multiply rows of %d numbers in bf16 with AMX; use --dtype f32",
                 BROKEN_IN_AMX);
         matmul_weight_free(&w->base);
         return NULL;

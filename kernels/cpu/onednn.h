@@ -1,8 +1,7 @@
-/* onednn.h - the part of oneDNN's C interface that changed between 2.x (Debian 12) and 3.x, under one set of names.
+/* onednn.h - one set of names for the functions of oneDNN's C interface that changed between 2.x (Debian 12) and 3.x.
  *
- * Only cpu_matmul.c and cpu_weight.c include it. In 2.x a memory descriptor is a plain struct and operations have
- * descriptors of their own; in 3.x descriptors are handles with an owner and primitive descriptors are made in one
- * call.
+ * Only cpu_matmul.c and cpu_weight.c include it. In 2.x a memory descriptor is a plain struct and operations have their
+ * own descriptors; in 3.x descriptors are handles with an owner, and one call makes a primitive descriptor.
  */
 #ifndef EVP_ONEDNN_H
 #define EVP_ONEDNN_H
@@ -11,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A two-dimensional memory descriptor. Release it; zeroed is fine. */
+/* A two-dimensional memory descriptor. Release with desc_release(); zeroed is fine. */
 struct desc {
     dnnl_memory_desc_t md;
 };
@@ -37,7 +36,7 @@ static inline dnnl_status_t desc_bias(struct desc *d, int64_t cols)
     return dnnl_memory_desc_init_by_tag(&d->md, 2, (dnnl_dims_t){ 1, cols }, dnnl_f32, dnnl_ab);
 }
 
-/* The part of `whole` from column `first` on, n columns wide. Fails where a layout cannot be cut there. */
+/* Columns first .. first + n - 1 of `whole`. Fails where the layout cannot be cut there. */
 static inline dnnl_status_t desc_columns(struct desc *d, const struct desc *whole, int64_t first, int64_t n)
 {
     return dnnl_memory_desc_init_submemory(&d->md, &whole->md, (dnnl_dims_t){ whole->md.dims[0], n },

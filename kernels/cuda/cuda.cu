@@ -1,8 +1,8 @@
 /* cuda.cu - the cuda backend: its table of ops, opening the device, failures, the clock and scratch memory.
  *
- * One device, the first that CUDA_VISIBLE_DEVICES leaves, and one stream. Everything that is allocated for a run's
- * whole length (the upload ring, the workspace of products) is allocated here at open, so that memory() counts it;
- * scratch is allocated by the first op that takes some, as large as the work was planned.
+ * One device, the first that CUDA_VISIBLE_DEVICES allows, and one stream. Memory needed for the backend's whole life
+ * (the upload ring, the workspace of products) is allocated at open, so that memory() counts it. The first op that
+ * takes scratch allocates it, as large as the planned work needs.
  */
 #include <cuda_runtime.h>
 
@@ -20,7 +20,7 @@
 enum {
     PASS_ROWS = 4096, // products run at full speed, and a decoding step holds some thousand sequences
     OLDEST_SM = 80,   // asynchronous copies and bf16 tensor cores
-    NAMES_WHILE = 48, // of a kernel in a sentence
+    NAMES_WHILE = 48, // characters of a kernel's name in a message
 };
 
 /* ---- failures ----------------------------------------------------------- */
@@ -42,7 +42,7 @@ bool cuda_ok(struct cuda *c, cudaError_t code, const char *what)
 {
     if (code == cudaSuccess)
         return true;
-    cudaGetLastError(); // the runtime keeps it as well, and the next launch would take it for its own
+    cudaGetLastError(); // clears the runtime's copy, which the next launch would report as its own
     if (code == cudaErrorMemoryAllocation)
         cuda_fail(c, ERR_NOMEM, "the GPU's memory is used up: %s (%s)", what, cudaGetErrorName(code));
     else
@@ -50,7 +50,7 @@ bool cuda_ok(struct cuda *c, cudaError_t code, const char *what)
     return false;
 }
 
-/* Waits for the stream. What fails there may have been queued long before. */
+/* Waits for the stream. The op that failed may have been queued long before. */
 static void wait(struct cuda *c)
 {
     char what[128];
@@ -83,7 +83,7 @@ cuda_kernel::cuda_kernel(const void *function_) : function(function_), static_by
     kernels = this;
 }
 
-/* cudaFuncGetAttributes() loads a kernel that the driver would load at its first launch. */
+/* cudaFuncGetAttributes() loads a kernel, which otherwise happens at its first launch. */
 static bool load_kernels(struct cuda *c)
 {
     for (struct cuda_kernel *kernel = kernels; kernel; kernel = kernel->next) {
@@ -156,7 +156,8 @@ static size_t cuda_scratch_bytes(struct backend *be, const struct work_shape *sh
 
 /* ---- the clock ---------------------------------------------------------- */
 
-/* Times between two events are f32 milliseconds, exact for a while only: so each is taken from the last one. */
+/* The time between two events is an f32 in milliseconds, exact only for short times: so it adds up times since the last
+ * reading. */
 static double cuda_clock(struct backend *be)
 {
     struct cuda *c = cuda_of(be);
@@ -250,7 +251,7 @@ static void version_text(char text[16], int version)
     snprintf(text, 16, "%d.%d", version / 1000, version % 1000 / 10);
 }
 
-/* Is there a driver that is new enough, and a device? */
+/* ERR_DEVICE unless there is a device and a driver that is new enough. */
 static int find_device(struct err *err)
 {
     int driver = 0, runtime = 0, n = 0;
@@ -323,7 +324,7 @@ static int open_all(struct cuda *c, const struct backend_options *options, struc
         cuda_ok(c, cudaEventRecord(c->last, c->stream), "starting the clock");
     int code = cuda_sync(&c->base, err);
     if (code == ERR_LOST)
-        code = err->code = ERR_DEVICE; // there was nothing to lose yet
+        code = err->code = ERR_DEVICE; // nothing was computed yet that could be lost
     return code;
 }
 

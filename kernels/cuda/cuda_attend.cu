@@ -1,7 +1,8 @@
-/* cuda_attend.cu - attention on the device: how a job becomes launches, the merge of a row's pieces, and merge.
+/* cuda_attend.cu - attention on the device: turns a job into launches, merges a row's pieces; and the op merge.
  *
- * A job whose rows have one piece each is one launch. Others take the tiles in turns whose states fit into STATE_BYTES:
- * a launch for the pieces, a launch that merges them. cuda_attend_internal.h says what tiles, pairs and pieces are.
+ * If every row has one piece, the job is one launch. Otherwise it is a series of turns; the states of a turn's tiles
+ * fit in STATE_BYTES. Each turn is a launch for the pieces and a launch that merges them. cuda_attend_internal.h
+ * defines tiles, pairs and pieces.
  */
 #include "kernels/cuda/cuda_attend_internal.h"
 
@@ -10,7 +11,7 @@ constexpr size_t STATE_BYTES = 128 << 20; // some 1,000 blocks of 128 rows of 12
 
 /* ---- the merge of pieces --------------------------------------------------- */
 
-/* A warp takes a row: tile_rows * n_tiles rows of a pair have states, and tile_rows is a multiple of WARPS. */
+/* A warp takes a row. tile_rows * n_tiles rows of a pair have states, and tile_rows is a multiple of WARPS. */
 /* registers <= 48 */
 template <class T>
 __global__ void __launch_bounds__(WARPS * 32) attend_merge_pieces(const struct attend_args a, int tile_rows)
@@ -84,8 +85,8 @@ static int min_of(int a, int b)
     return a < b ? a : b;
 }
 
-/* All tiles of all pairs: in turns of some pairs, or of some tiles of one pair, whose states fit into what was planned.
- */
+/* All tiles of all pairs, in turns. A turn is some pairs, or some tiles of one pair; its states fit in the planned
+ * scratch. */
 static void run_in_turns(struct cuda *c, struct attend_args *a, int tile_rows)
 {
     const int n_tiles = a->n_tiles, n_pairs = a->n_pairs, K = a->job.head_dim;
@@ -107,7 +108,7 @@ static void run_in_turns(struct cuda *c, struct attend_args *a, int tile_rows)
         }
 }
 
-/* The largest number of pieces of a span's rows, of any kv head. */
+/* The largest number of pieces of a span's rows, over all kv heads. */
 static int max_pieces(const struct attn_job *job, const struct attn_span *span)
 {
     int max = 1;
@@ -148,7 +149,7 @@ void cuda_attend(struct backend *be, const struct attn_job *job)
         run_in_turns(c, &a, tile_rows);
 }
 
-/* States of one tile at the least. */
+/* Bytes for states; at least one tile's. */
 size_t cuda_attend_bytes(const struct cuda *c, const struct work_shape *shape)
 {
     int K = shape->head_dim, rows = attend_has_tensor(c, K) ? attend_tensor_rows(K, INT32_MAX) : PLAIN_ROWS;
@@ -160,9 +161,9 @@ size_t cuda_attend_bytes(const struct cuda *c, const struct work_shape *shape)
     return tile > STATE_BYTES || all < tile ? tile : all < STATE_BYTES ? all : STATE_BYTES;
 }
 
-/* ---- two parts of the keys ------------------------------------------------- */
+/* ---- merging two sets of keys ---------------------------------------------- */
 
-/* Four columns, all aligned. */
+/* Four columns, aligned. */
 __device__ __forceinline__ void put_four(float *at, const float (&x)[4])
 {
     *(float4 *)at = make_float4(x[0], x[1], x[2], x[3]);
@@ -173,7 +174,7 @@ __device__ __forceinline__ void put_four(uint16_t *at, const float (&x)[4])
     *(uint2 *)at = make_uint2(pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]));
 }
 
-/* A thread takes N columns, 1 or 4, of a row of the parts: n threads have something to do. */
+/* A thread takes N columns, 1 or 4, of a row of job.part; the first n threads have work. */
 /* registers <= 40 */
 template <class T, int N>
 __global__ void __launch_bounds__(256) merge_parts(const struct merge_job job, unsigned group, unsigned n)

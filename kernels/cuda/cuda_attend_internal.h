@@ -1,14 +1,14 @@
-/* cuda_attend_internal.h - what the kernels of attention share: which rows and keys a block works on, how they come to
- * shared memory, and where results go.
+/* cuda_attend_internal.h - shared by the kernels of attention: the rows and keys of a block, their copies to shared
+ * memory, and the destination of results.
  *
- * Work. The rows of a span for one kv head (a pair) are cut into tiles of consecutive query rows, its keys into pieces.
- * A block takes one piece of one tile. The grid is uniform: n_tiles * n_pieces * pairs blocks, and one that finds
- * nothing to do (a short span, a short head) returns at once. So no list is made or sent per op.
+ * Work. A pair is a span and a kv head. Its rows are cut into tiles of consecutive query rows, its keys into pieces. A
+ * block takes one piece of one tile. The grid is uniform: n_tiles * n_pieces * pairs blocks; a block without work (a
+ * short span, a short head) returns at once. So no list is made or sent per op.
  *
- * Bits. What a row gets depends on its query, its keys and the place of a piece's first key, because every kernel goes
- * through a piece in blocks of a fixed number of keys, and a block without any key that the row sees leaves the row's
- * state as it was: its weights are 0, its factor is 1. How many rows a tile has, and which, changes nothing. Pieces are
- * merged from the first to the last.
+ * Bits. A row's result depends only on its query, its keys and the positions of the pieces' first keys: every kernel
+ * goes through a piece in blocks of a fixed number of keys, and a block without a key that the row sees leaves the
+ * row's state unchanged: its weights are 0, its factor is 1. The number and choice of rows in a tile change nothing.
+ * Pieces are merged from the first to the last.
  */
 #ifndef EVP_CUDA_ATTEND_INTERNAL_H
 #define EVP_CUDA_ATTEND_INTERNAL_H
@@ -20,17 +20,17 @@
 
 enum {
     MAX_PIECES = 8,    // of a row's keys: bounds the memory of states
-    FULL_ROWS = 16384, // query rows of a span, of all heads, whose tiles alone keep a device busy
+    FULL_ROWS = 16384, // a span with this many query rows, over all heads, keeps a device busy by its tiles alone
 };
 
 /* A launch over tiles first_tile .. + n_tiles - 1 of pairs first_pair .. */
 struct attend_args {
     struct attn_job job;
-    struct attn_span only; // the span, when spans.device is NULL
+    struct attn_span only; // the only span, when spans.device is NULL
     int group;             // query heads of a kv head
     int first_tile, n_tiles, n_pieces, first_pair, n_pairs;
     float scale; // of scores, times log2(e)
-    /* States of (pair, row of its tiles, piece); NULL: no row has more than one piece. */
+    /* States per (pair, row of its tiles, piece); NULL: no row has more than one piece. */
     float *sum;          // (states, K): values weighted by 2^(score - max)
     float *max, *weight; // (states): in units of log2; the sum of the weights
 };
@@ -39,16 +39,16 @@ struct attend_args {
 struct attend_task {
     struct attn_span span;
     const void *k, *v;
-    size_t row;          // of q, part and lse: the pair's first
+    size_t row;          // the pair's first row of q, part and lse
     int head, n_rows;    // kv head; rows of the pair
-    int first;           // row of the pair that the tile begins with
+    int first;           // the tile's first row in the pair
     int begin, end;      // keys
-    bool causal, merged; // merged: the piece is one of several, and leaves a state
+    bool causal, merged; // merged: the piece is one of several and writes a state
     size_t state;        // of the tile's first row
 };
 
-/* Keys of a piece. It depends on the number of keys and, where the contract does not forbid it, on the size of the
- * row's own span: a long text's tiles keep a device busy, and a sequence's own keys are few. */
+/* Keys of a piece. Depends on the number of keys and, where the contract allows it, on the size of the row's own span:
+ * a long text's tiles keep a device busy without pieces, and a sequence's own keys are few. */
 __host__ __device__ static inline int attend_piece_keys(const struct attn_job &job, const struct attn_span &span,
                                                         int n_keys)
 {
@@ -62,7 +62,7 @@ __host__ __device__ static inline int attend_piece_keys(const struct attn_job &j
     return keys;
 }
 
-/* At least one: it writes the results of rows without keys. */
+/* At least one piece: it writes the results of rows without keys. */
 __host__ __device__ static inline int attend_n_pieces(const struct attn_job &job, const struct attn_span &span,
                                                       int n_keys)
 {
@@ -77,7 +77,7 @@ __host__ __device__ static inline size_t attend_entry(const struct attn_job &job
            (size_t)head;
 }
 
-/* What is known of a pair: everything but the tile and the piece. */
+/* Fills the fields that depend only on the pair, not on the tile or the piece. */
 template <class T>
 __device__ __forceinline__ void attend_pair_of(const struct attend_args &a, int pair, struct attend_task *t,
                                                int *n_keys)
@@ -104,7 +104,7 @@ __device__ __forceinline__ void attend_pair_of(const struct attend_args &a, int 
 template <class T>
 __device__ __forceinline__ bool attend_task_of(const struct attend_args &a, int tile_rows, struct attend_task *t)
 {
-    int at = (int)blockIdx.x, tile = a.n_tiles - 1 - at % a.n_tiles; // a causal span's longest first
+    int at = (int)blockIdx.x, tile = a.n_tiles - 1 - at % a.n_tiles; // a causal span's longest tile first
     int piece = at / a.n_tiles % a.n_pieces, pair = at / a.n_tiles / a.n_pieces, n_keys;
 
     attend_pair_of<T>(a, a.first_pair + pair, t, &n_keys);
@@ -119,15 +119,15 @@ __device__ __forceinline__ bool attend_task_of(const struct attend_args &a, int 
     return true;
 }
 
-/* The first key of the piece that row r of the pair does not see; at most its end, which is what a row after the pair's
- * last has. */
+/* The first key of the piece that row r of the pair does not see; at most the piece's end, also for rows beyond the
+ * pair's last. */
 __device__ __forceinline__ int attend_seen(const struct attend_args &a, const struct attend_task &t, int r)
 {
     int seen = t.causal ? t.span.n_keys - t.span.n_rows + r / a.group + 1 : t.end;
     return seen < t.end ? seen : t.end;
 }
 
-/* The same of whichever of n rows from row `first` on sees the most keys. */
+/* The largest attend_seen() of rows first .. first + n - 1. */
 __device__ __forceinline__ int attend_max_seen(const struct attend_args &a, const struct attend_task &t, int first,
                                                int n)
 {
@@ -135,15 +135,15 @@ __device__ __forceinline__ int attend_max_seen(const struct attend_args &a, cons
     return first < t.n_rows ? attend_seen(a, t, last) : 0;
 }
 
-/* Where a row's weighted sums go: (K) each, NULL: not wanted. */
+/* Destinations of a row's weighted sums, (K) each; NULL: not wanted. */
 template <class T> struct attend_row {
-    float *sum;  // of a state: as they are
-    float *part; // times factor, as out
+    float *sum;  // of a state: unscaled
+    float *part; // times factor, like out
     T *out;
     float factor;
 };
 
-/* Where row r of the pair goes. Writes the rest of its state, or its lse: `leader` says that this lane does. */
+/* The destinations of row r of the pair. The lane with `leader` also writes the rest of the row's state, or its lse. */
 template <class T>
 __device__ __forceinline__ struct attend_row<T> attend_finish(const struct attend_args &a, const struct attend_task &t,
                                                               int r, float max, float weight, bool leader) {
@@ -165,7 +165,7 @@ __device__ __forceinline__ struct attend_row<T> attend_finish(const struct atten
 
 /* ---- the tensor cores' tiles ---------------------------------------------------- */
 
-/* Starts copying n rows of K columns to ROWS rows of D columns, D + 8 numbers apart; 0 where there is none. */
+/* Starts copying n rows of K columns to ROWS rows of D columns, D + 8 numbers apart; pads with 0. */
 template <int D, int ROWS, int THREADS>
 __device__ __forceinline__ void copy_tile(uint16_t *to, const uint16_t *from, int n, int K)
 {
@@ -203,25 +203,25 @@ __device__ __forceinline__ void put(uint16_t *at, float x)
     *at = float_to_bf16(x);
 }
 
-/* ---- the plain way: a warp has 4 query rows, and a lane one of 32 keys --------- */
+/* ---- plain kernels: a warp has 4 query rows, a lane one of 32 keys ------------- */
 
 enum {
     PLAIN_WARPS = 4,
     PLAIN_ROWS = PLAIN_WARPS * 4, // of a tile
     PLAIN_KEYS = 32,
-    PLAIN_COLUMNS = 64,              // that are in shared memory at a time
-    PLAIN_PITCH = PLAIN_COLUMNS + 1, // so that a column of 32 rows is in 32 banks
+    PLAIN_COLUMNS = 64,              // in shared memory at a time
+    PLAIN_PITCH = PLAIN_COLUMNS + 1, // puts a column of 32 rows in 32 banks
     PLAIN_MAX_K = 1024,
 };
 
-/* In shared memory for heads of up to C * PLAIN_COLUMNS columns. */
+/* Shared memory for heads of up to C * PLAIN_COLUMNS columns. */
 template <int C> struct plain_memory {
     float4 q[C * PLAIN_COLUMNS][PLAIN_WARPS]; // column by column
     float4 weight[PLAIN_WARPS][PLAIN_KEYS];   // of a warp's 4 rows
     float tile[PLAIN_KEYS * PLAIN_PITCH];     // some columns of the keys or values
 };
 
-/* m->q = n rows of K columns; 0 where there is none. A barrier follows before it is read: plain_tile() has one. */
+/* m->q = n rows of K columns, padded with 0. A barrier must follow before it is read: plain_tile() has one. */
 template <int C, class T>
 __device__ __forceinline__ void plain_rows(struct plain_memory<C> *m, const T *q, int n, int K)
 {
@@ -233,7 +233,7 @@ __device__ __forceinline__ void plain_rows(struct plain_memory<C> *m, const T *q
     }
 }
 
-/* m->tile = columns c * PLAIN_COLUMNS .. of n rows of K columns; 0 where there is none. */
+/* m->tile = PLAIN_COLUMNS columns, from c * PLAIN_COLUMNS on, of n rows of K columns; padded with 0. */
 template <int C, class T>
 __device__ __forceinline__ void plain_tile(struct plain_memory<C> *m, const T *from, int n, int K, int c)
 {
@@ -246,7 +246,7 @@ __device__ __forceinline__ void plain_tile(struct plain_memory<C> *m, const T *f
     __syncthreads();
 }
 
-/* score[r] = q . k of the warp's row r and this lane's key of the n at `k`. */
+/* score[r] = q . k for the warp's row r and this lane's key, one of the n at `k`. */
 template <int C, class T>
 __device__ __forceinline__ void plain_scores(float (&score)[4], struct plain_memory<C> *m, const T *k, int n, int K)
 {
@@ -274,7 +274,7 @@ __device__ __forceinline__ void plain_scores(float (&score)[4], struct plain_mem
 void attend_launch_tensor(struct cuda *c, const struct attend_args *a, int tile_rows);
 void attend_launch_plain(struct cuda *c, const struct attend_args *a);
 
-/* Calls launch(count<C>()) with the C of heads of K columns. */
+/* Calls launch(count<C>()) with the C for heads of K columns. */
 template <int N> struct count {
     static constexpr int n = N;
 };
@@ -290,7 +290,7 @@ template <class F> static inline void plain_for(int K, F launch)
         launch(count<PLAIN_MAX_K / PLAIN_COLUMNS>());
 }
 
-/* Calls launch(count<D>()) with the width that the tensor kernels' tiles have for heads of K columns. */
+/* Calls launch(count<D>()) with the tile width D of the tensor kernels for heads of K columns. */
 template <class F> static inline void tensor_for(int K, F launch)
 {
     if (K <= 32)
@@ -307,7 +307,7 @@ template <class F> static inline void tensor_for(int K, F launch)
         launch(count<256>());
 }
 
-/* False, and a failure: no kernel has heads of so many columns. */
+/* False and a recorded failure when heads of K columns are too wide for all kernels. */
 static inline bool attend_fits(struct cuda *c, int K)
 {
     if (K > PLAIN_MAX_K)
@@ -315,13 +315,13 @@ static inline bool attend_fits(struct cuda *c, int K)
     return K <= PLAIN_MAX_K;
 }
 
-/* Do the tensor kernels have heads of this many columns? */
+/* Do the tensor kernels support heads of K columns? */
 static inline bool attend_has_tensor(const struct cuda *c, int K)
 {
     return c->base.dtype == DTYPE_BF16 && K % 8 == 0 && K <= 256;
 }
 
-/* Rows of its tile when the longest pair has n_rows. */
+/* Rows of a tensor kernel's tile when the longest pair has n_rows. */
 int attend_tensor_rows(int K, int n_rows);
 
 #endif

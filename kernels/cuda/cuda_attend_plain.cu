@@ -1,22 +1,21 @@
-/* cuda_attend_plain.cu - attention in plain FMA: f32, and bf16 heads that the tensor cores do not do.
+/* cuda_attend_plain.cu - attention in plain FMA: f32, and bf16 heads that the tensor kernels do not support.
  *
- * A block has a tile of PLAIN_ROWS rows and one piece, which it goes through 32 keys at a time. For scores a lane is a
- * key, for values it is every 32nd column; both come through shared memory, 64 columns at a time, and each number read
- * from there meets 4 query rows. This is for parity with the CPU and for the embedder, not for speed.
+ * A block has a tile of PLAIN_ROWS rows and one piece, and goes through the piece 32 keys at a time. For scores a lane
+ * takes a key, for values every 32nd column. Keys and values come through shared memory, 64 columns at a time, and each
+ * number read from there serves 4 query rows. This is for parity with the CPU and for the embedder, not for speed.
  */
 #include "kernels/cuda/cuda_attend_internal.h"
 
 enum { LANE_COLUMNS = PLAIN_COLUMNS / 32 };
 
-/* A warp's rows; a lane has columns lane, lane + 32, ... of their sums. */
+/* The state of a warp's rows; a lane has columns lane, lane + 32, ... of their sums. */
 template <int C> struct plain_state {
     float sum[4][C * LANE_COLUMNS];
     float max[4], weight[4]; // max: times scale; weight: of this lane's keys
     int seen[4];
 };
 
-/* Scores of keys from `key` on become weights in shared memory; what was summed before is brought to the new maximum.
- */
+/* Turns the scores of keys from `key` on into weights in shared memory; rescales the sums so far to the new maximum. */
 template <int C>
 __device__ __forceinline__ void plain_weights(struct plain_state<C> &rows, struct plain_memory<C> *m, float (&score)[4],
                                               int key, float scale)
@@ -40,7 +39,7 @@ __device__ __forceinline__ void plain_weights(struct plain_state<C> &rows, struc
     m->weight[threadIdx.x / 32][lane] = make_float4(score[0], score[1], score[2], score[3]);
 }
 
-/* sum += weight v of the n values at `v`. */
+/* sum += weight v, for the n values at `v`. */
 template <int C, class T>
 __device__ __forceinline__ void plain_values(struct plain_state<C> &rows, struct plain_memory<C> *m, const T *v, int n,
                                              int K)
@@ -80,7 +79,7 @@ template <class T, int C>
 __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) attend_plain(const struct attend_args a)
 {
     int lane = (int)threadIdx.x % 32, K = a.job.head_dim;
-    bool weighed = a.job.out.at || a.job.part; // else the log-sum-exp alone is wanted
+    bool weighed = a.job.out.at || a.job.part; // else only the log-sum-exp is wanted
     struct attend_task t;
     struct plain_state<C> rows = {
     };

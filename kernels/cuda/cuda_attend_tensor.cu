@@ -1,18 +1,18 @@
 /* cuda_attend_tensor.cu - attention of bf16 heads of 8 to 256 columns on tensor cores: one block, one piece of one
  * tile.
  *
- * A warp has 16 MT query rows, whose sums stay in its registers. The block goes through its piece of the keys 64 at a
- * time, and while it computes with the keys the values come, and the other way round:
+ * A warp has 16 MT query rows; their sums stay in its registers. The block goes through its piece 64 keys at a time.
+ * Values are copied while it computes with the keys, and the next keys while it computes with the values:
  *
  *     wait for the keys, barrier: the values before are used up; start copying the values
  *     scores = q k^T                              q and k by ldmatrix
  *     wait for the values, barrier: the keys are used up; start copying the next keys
  *     weights = 2^(scores - max), sums = sums * factor + weights v
  *
- * Weights never leave registers: the layout of an mma's result is that of the next one's left operand. Rows of shared
- * memory are D + 8 numbers apart, an odd number of 16 bytes, so the 8 rows of an ldmatrix are in different banks.
- * Columns from head_dim to D and keys after the last are zeros. Per 64 keys a tile of R rows takes 256 R D FLOP and 256
- * D bytes of keys and values; its q, keys and values are 2 (R + 128) (D + 8) bytes of shared memory:
+ * Weights never leave registers: an mma's result has the layout of the next mma's left operand. Rows of shared memory
+ * are D + 8 numbers apart, an odd number of 16-byte units, so the 8 rows of an ldmatrix are in different banks. Columns
+ * from head_dim to D and keys after the last are zeros. Per 64 keys a tile of R rows takes 256 R D FLOP and 256 D bytes
+ * of keys and values; its q, keys and values take 2 (R + 128) (D + 8) bytes of shared memory:
  *
  *     D    R    threads  MFLOP  bytes read  shared bytes
  *     64   128  128      2.10   16,384      36,864
@@ -22,20 +22,20 @@
  *     256  64   128      4.19   65,536      101,376
  *
  * A warp of 32 rows reads each number of k and v from shared memory once for two products; with 16 rows shared memory,
- * not the tensor cores, would be the limit. Tiles of 16 rows are for decoding, which waits for device memory.
+ * not the tensor cores, would be the limit. Tiles of 16 rows are for decoding, which is bound by device memory.
  */
 #include "kernels/cuda/cuda_attend_internal.h"
 
 enum { BLOCK_KEYS = 64, N_TILES = BLOCK_KEYS / 8 };
 
-/* Of MT * 16 rows, in the layout of mma results: [m][2h], [m][2h + 1] are columns 8j + 2 (lane % 4) and + 1 of row
- * 16 m + 8 h + lane / 4. */
+/* The state of MT * 16 rows, in the layout of mma results: sum[m][j][2h] and [2h + 1] are columns 8j + 2 (lane % 4) and
+ * + 1 of row 16 m + 8 h + lane / 4. */
 template <int D, int MT> struct warp_rows {
     float sum[MT][D / 8][4];
     float max[MT][2], weight[MT][2]; // max: times scale; weight: of this lane's columns
 };
 
-/* score = q k^T: q has this warp's rows, k the block's keys. */
+/* score = q k^T; q: this warp's rows, k: the block's keys. */
 template <int D, int MT>
 __device__ __forceinline__ void block_scores(float (&score)[MT][N_TILES][4], const uint16_t *q, const uint16_t *k)
 {
@@ -70,7 +70,8 @@ __device__ __forceinline__ void block_scores(float (&score)[MT][N_TILES][4], con
     }
 }
 
-/* Scores of keys from `key` on that a row does not see become -INFINITY; seen: what the warp's rows see. */
+/* Sets the scores of keys from `key` on that a row does not see to -INFINITY; seen: how many keys each of the warp's
+ * rows sees. */
 template <int MT> __device__ __forceinline__ void block_mask(float (&score)[MT][N_TILES][4], const int *seen, int key)
 {
     int lane = (int)threadIdx.x % 32;
@@ -92,7 +93,7 @@ template <int MT> __device__ __forceinline__ void block_mask(float (&score)[MT][
         }
 }
 
-/* Scores become weights; what was summed before is brought to the new maximum. */
+/* Turns scores into weights and rescales the sums so far to the new maximum. */
 template <int D, int MT>
 __device__ __forceinline__ void block_weights(struct warp_rows<D, MT> &rows, float (&score)[MT][N_TILES][4],
                                               float scale)
@@ -156,7 +157,7 @@ __device__ __forceinline__ void block_values(struct warp_rows<D, MT> &rows, cons
     }
 }
 
-/* Columns `column` and + 1 of a row of out: a word, unless rows are an odd number of columns apart. */
+/* Writes columns `column` and + 1 of a row of out: as a word where the row is aligned for it. */
 __device__ __forceinline__ void put_pair(uint16_t *out, int column, float x, float y)
 {
     uint32_t both = pack_bf16(x, y);
@@ -169,7 +170,7 @@ __device__ __forceinline__ void put_pair(uint16_t *out, int column, float x, flo
     }
 }
 
-/* Half h of the lanes' columns: 8 j and + 1 from `column` on, of K. */
+/* Writes half h of the lane's columns, `column` + 8 j and + 1, of the K columns of a row. */
 template <int D>
 __device__ __forceinline__ void put_row(const struct attend_row<uint16_t> &row, const float (&sum)[D / 8][4], int h,
                                         int column, int K)
@@ -188,7 +189,7 @@ __device__ __forceinline__ void put_row(const struct attend_row<uint16_t> &row, 
     }
 }
 
-/* The rows of a warp: the first is row `first` of the pair. */
+/* Writes the rows of a warp; the first is row `first` of the pair. */
 template <int D, int MT>
 __device__ __forceinline__ void put_rows(const struct attend_args &a, const struct attend_task &t,
                                          struct warp_rows<D, MT> &rows, int first)
@@ -225,14 +226,14 @@ template <int D, int MT> __device__ __forceinline__ void no_keys(struct warp_row
     }
 }
 
-/* Two blocks of four warps on a multiprocessor, or as many of fewer. */
+/* Two blocks of four warps on a multiprocessor, or smaller blocks with the same number of warps. */
 /* registers <= 255 */
 template <int D, int MT, int WARPS>
 __global__ void __launch_bounds__(WARPS * 32, 8 / WARPS) attend_tensor(const struct attend_args a)
 {
     constexpr int ROWS = WARPS * MT * 16, THREADS = WARPS * 32;
     int K = a.job.head_dim;
-    bool weighed = a.job.out.at || a.job.part; // else the log-sum-exp alone is wanted
+    bool weighed = a.job.out.at || a.job.part; // else only the log-sum-exp is wanted
     struct attend_task t;
     struct warp_rows<D, MT> rows;
 
@@ -277,7 +278,7 @@ __global__ void __launch_bounds__(WARPS * 32, 8 / WARPS) attend_tensor(const str
                 block_values<D, MT>(rows, score, v);
         }
     }
-    attend_task_of<uint16_t>(a, ROWS, &t); // again, rather than in registers all the way
+    attend_task_of<uint16_t>(a, ROWS, &t); // computed again, to save registers until here
     put_rows(a, t, rows, t.first + (int)threadIdx.x / 32 * MT * 16);
 }
 
@@ -294,7 +295,7 @@ template <int D, int MT, int WARPS> static void launch(struct cuda *c, const str
 void attend_launch_tensor(struct cuda *c, const struct attend_args *a, int tile_rows)
 {
     tensor_for(a->job.head_dim, [&](auto width) {
-        constexpr int D = decltype(width)::n, MT = D <= 128 ? 2 : 1; // so that a warp's sums fit into its registers
+        constexpr int D = decltype(width)::n, MT = D <= 128 ? 2 : 1; // a warp's sums fit in its registers
         if (tile_rows == 16)
             launch<D, 1, 1>(c, a);
         else if (tile_rows == 64)

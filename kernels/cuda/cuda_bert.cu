@@ -1,11 +1,11 @@
-/* cuda_bert.cu - what BERT needs beyond a Llama: layernorm and gelu, in f32. A row's bits depend on the row alone. */
+/* cuda_bert.cu - the ops that only BERT needs: layernorm and gelu, in f32. A row's bits depend only on the row. */
 #include "kernels/cuda/cuda_lanes.h"
 
 #include <assert.h>
 
 enum { THREADS = 256 };
 
-/* One block a row. out may be x: a thread overwrites only what it alone reads after the sums. */
+/* One block per row. out may be x: after the sums, only the thread that overwrites a number reads it. */
 /* registers <= 40 */
 __global__ void __launch_bounds__(THREADS)
     layernorm_row(const struct mat out, const struct mat x, const float *w, const float *b, float eps, bool aligned)
@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(THREADS)
     for (int i = first; i < n; i += step) {
         load_some(v, from + i, n - i, aligned);
         for (int j = 0; j < EIGHT; j++)
-            part += v[j]; // 0 where there is none
+            part += v[j]; // 0 beyond the row's end
     }
     const float mean = block_sum<THREADS>(part, sums) / (float)n;
     part = 0;
@@ -48,7 +48,7 @@ void cuda_layernorm(struct backend *be, struct mat out, struct mat x, const floa
     LAUNCH(c, layernorm_row, dim3((unsigned)x.rows), THREADS, 0, out, x, w, b, eps, aligned);
 }
 
-/* Row blockIdx.x, eight columns a thread. */
+/* Row blockIdx.x, eight columns per thread. */
 /* registers <= 32 */
 __global__ void __launch_bounds__(THREADS) gelu_row(const struct mat x, bool aligned)
 {

@@ -1,9 +1,9 @@
 /* cuda_best.cu - the most likely token of each row: logits by cuda_gemm() in blocks of rows, then one pass over each
- * row of them.
+ * row of logits.
  *
- * The number of rows in a block depends on the width of the head alone, and a product gives a row the same bits in any
- * block, so a row's best does not depend on the others. The search is exact: the largest, its lowest id, and the
- * largest of the rest are the same in any order.
+ * The number of rows in a block depends only on the vocabulary size, and a product gives a row the same bits in any
+ * block, so a row's best does not depend on the other rows. The search is exact: the largest logit, its lowest id, and
+ * the largest of the rest are the same in any order.
  */
 #include "kernels/cuda/cuda_lanes.h"
 
@@ -14,11 +14,12 @@ enum {
     MAX_ROWS = 512, // of a block
 };
 
-/* Logits at once. With 128,256 tokens 261 rows: enough that a product is bound by arithmetic, not by its weights. */
+/* Logits at a time. With 128,256 tokens that is 261 rows: enough for a product to be bound by arithmetic, not by
+ * reading its weights. */
 constexpr size_t LOGIT_BYTES = (size_t)128 << 20;
 
-/* The best of some logits, id INT_MAX of none. `top`: the largest of their bits without the sign; from 0x7f800000 on
- * one of them is not finite. */
+/* The best of some logits; id INT_MAX: of none. `top`: their largest bit pattern without sign; from 0x7f800000 on a
+ * logit is not finite. */
 struct candidate {
     int32_t id;
     float value, second;
@@ -59,7 +60,7 @@ static __device__ __forceinline__ struct candidate best_of_warp(struct candidate
     return mine;
 }
 
-/* One block a row of n logits. */
+/* One block per row of n logits. */
 /* registers <= 32 */
 __global__ void __launch_bounds__(BEST_THREADS) best_of_row(struct best *best, const float *logit, int n, bool aligned)
 {

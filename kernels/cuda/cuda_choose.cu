@@ -1,15 +1,14 @@
-/* cuda_choose.cu - which of cublasLt's algorithms computes the products by weights of one shape.
+/* cuda_choose.cu - chooses the cublasLt algorithm for products by weights of one shape.
  *
- * What is promised: a row of a product has the same bits whatever rows come with it. So one algorithm serves every
- * number of rows, and it must
- *   - sum over the whole width in one place: no split-K, no reduction over blocks, as far as it tells;
+ * The contract: a row of a product has the same bits whatever the other rows are. So one algorithm serves every number
+ * of rows, and it must
+ *   - sum over the whole width in one block: no split-K, no reduction over blocks, as far as its attributes tell;
  *   - support every number of rows in `checked`;
- *   - give some rows alone the bits that they have among many: tried on the device, with the weight itself. What an
- *     algorithm says of itself was never tested by its makers for this, and Hopper's kernels describe much of
- *     themselves by a custom option.
- * Candidates come from cublasLt's heuristic, first for HEURISTIC_ROWS[0] rows, where the time goes, then for fewer. The
- * heuristic depends on the device and cublasLt's version, and on nothing that was measured. Where no candidate is left
- * the product is our own (cuda_gemm.cu), which is slower and keeps the promise by itself.
+ *   - give rows alone the same bits as among many: tried on the device, with the weight itself. NVIDIA does not test an
+ *     algorithm's attributes for this, and Hopper's kernels hide much behind a custom option.
+ * Candidates come from cublasLt's heuristic, first for HEURISTIC_ROWS[0] rows, where most time is spent, then for
+ * fewer. The heuristic depends on the device and cublasLt's version, not on measurements. Where no candidate remains,
+ * the product is our own (cuda_gemm.cu): it is slower and fulfils the contract by construction.
  */
 #include <cuda_runtime.h>
 
@@ -20,21 +19,21 @@
 enum {
     CANDIDATES = 32,
     VECTOR_BYTES = 16, // the widest access of a thread
-    TRIAL_ROWS = 512, // of the product whose rows are tried alone
+    TRIAL_ROWS = 512, // of the product that trials compare with
     TRIAL_BYTES = 128 << 20,
-    TRIAL_NUMBERS = 1 << 17, // that are compared, or more; but so many trials at most:
+    TRIAL_NUMBERS = 1 << 17, // compare at least as many numbers, with at most TRIALS trials
     TRIALS = 4,
     THREADS = 256,
-    EACH = 16, // numbers of a thread
+    EACH = 16, // numbers per thread
 };
 static const int HEURISTIC_ROWS[] = { 2048, 256, 16 };
-/* Rows that are tried. Sums in another order differ in their last bits, which show in one bf16 number of some thousand:
- * narrow weights are tried with several x. */
+/* Numbers of rows in trials. Sums in another order differ in their last bits, and that shows in one of some thousand
+ * bf16 numbers: so narrow weights are tried with several x. */
 static const int ALONE[] = { 1, 7, 16, 33, 50, 63, 100, 257 };
 
-/* ---- what an algorithm says of itself ----------------------------------- */
+/* ---- an algorithm's attributes ------------------------------------------ */
 
-/* Rows start at multiples of their length, from a 64-byte aligned address on. */
+/* The alignment of rows that start at multiples of row_bytes from a 64-byte aligned address. */
 static uint32_t alignment(size_t row_bytes)
 {
     uint32_t align = VECTOR_BYTES;
@@ -92,9 +91,9 @@ void cuda_choice_of(struct backend *, const struct weight *w, enum dtype type, s
     choice->custom = (int)attribute<uint32_t>(&r->algo, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION);
 }
 
-/* ---- what it does ------------------------------------------------------- */
+/* ---- trials ------------------------------------------------------------- */
 
-/* Numbers between -1 and 1 that depend on the seed and their place alone. */
+/* Numbers between -1 and 1 that depend only on the seed and their position. */
 template <class T>
 /* registers <= 32 */
 __global__ void __launch_bounds__(THREADS) fill_numbers(T *to, size_t n, uint32_t seed)
@@ -111,7 +110,7 @@ __global__ void __launch_bounds__(THREADS) fill_numbers(T *to, size_t n, uint32_
     }
 }
 
-/* differ becomes 1 where two lists are not the same. */
+/* Sets *differ to 1 if the two lists differ. */
 /* registers <= 32 */
 __global__ void __launch_bounds__(THREADS) compare_bits(int *differ, const uint16_t *a, const uint16_t *b, size_t n)
 {
@@ -124,7 +123,7 @@ __global__ void __launch_bounds__(THREADS) compare_bits(int *differ, const uint1
         atomicOr(differ, 1);
 }
 
-/* One product of TRIAL_ROWS rows, or of as many as TRIAL_BYTES hold, and space for some of its rows alone. */
+/* One product of TRIAL_ROWS rows, or of as many as fit in TRIAL_BYTES, and space for the results of some rows alone. */
 struct trial {
     const struct cuda_weight *weight;
     struct cuda_result *result;
@@ -134,7 +133,7 @@ struct trial {
     int *differ;
 };
 
-/* Cuts up the allocation; with *at NULL it measures. */
+/* Divides the allocation; with *at NULL it measures. */
 static void lay_out(struct trial *t, char **at)
 {
     const int max_alone = ALONE[sizeof(ALONE) / sizeof(*ALONE) - 1];
@@ -161,7 +160,7 @@ static bool open_trial(struct cuda *c, struct trial *t, const struct cuda_weight
     return true;
 }
 
-/* n rows from row `first` of x to `out`. */
+/* out = the product of rows first .. first + n - 1 of x. */
 static bool multiply(struct cuda *c, const struct trial *t, const cublasLtMatmulAlgo_t *algo, int first, int n,
                      char *out)
 {
@@ -188,7 +187,7 @@ static void fill_x(struct cuda *c, const struct trial *t, uint32_t seed)
         LAUNCH(c, fill_numbers<float>, blocks, THREADS, 0, (float *)t->x, numbers, seed);
 }
 
-/* Compares rows alone with the same rows among others: the first of x, and the last. How many numbers; 0: failed. */
+/* Compares the first and the last rows of x alone with the same rows among all. Returns how many numbers; 0: failed. */
 static size_t compare_rows(struct cuda *c, const struct trial *t, const cublasLtMatmulAlgo_t *algo)
 {
     size_t compared = 0;
@@ -255,7 +254,7 @@ static bool set_preferences(struct cuda *c, const struct cuda_product *p, enum d
     return true;
 }
 
-/* Takes the first candidate of the heuristic for so many rows that keeps the promise, if there is one. */
+/* Takes the heuristic's first candidate for `rows` rows that fulfils the contract, if there is one. */
 static void choose_among(struct cuda *c, const struct trial *t, int rows, cublasLtMatmulPreference_t want)
 {
     const struct cuda_product *p = t->weight->product;

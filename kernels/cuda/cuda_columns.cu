@@ -1,17 +1,17 @@
-/* cuda_columns.cu - how much attention each key gets: statistics of attention's columns, without the matrix.
+/* cuda_columns.cu - the attention that each key gets: statistics of attention's columns, without storing the matrix.
  *
- * A block has some keys of one kv head and goes through the span's query rows, from the first that sees any of its keys
- * to the last, so a column is summed in the order of the rows and nothing is kept per row.
+ * A block has some keys of one kv head and goes through the span's query rows, from the first row that sees any of its
+ * keys to the last, so a column is summed in the order of the rows and nothing is stored per row.
  *
- * In bf16 the keys are the left operand of the products: their fragments stay in registers, and the rows come through
- * two buffers of 64, with one barrier for each: while one is used, the other is filled.
+ * In bf16 the keys are the left operand of the products: their fragments stay in registers. The rows come through two
+ * buffers of 64, with one barrier for each: while one is used, the other is filled.
  */
 #include "kernels/cuda/cuda_attend_internal.h"
 
 enum { WARPS = 4, BLOCK_ROWS = 64, N_TILES = BLOCK_ROWS / 8 };
 
 struct column_args {
-    struct column_job job; // attn.spans is not read
+    struct column_job job; // attn.spans is unused
     struct attn_span span;
     int group;
     float scale; // of scores, times log2(e)
@@ -19,9 +19,9 @@ struct column_args {
 
 /* The keys and rows of a block. */
 struct column_task {
-    int head, key, n_rows, first; // first: the row that sees key `key`, and the rows before it do not
+    int head, key, n_rows, first; // first: the first row that sees key `key`
     size_t row;                   // of q and lse
-    size_t from;                  // number of the store
+    size_t from;                  // index of the first key's first number in the store
 };
 
 __device__ __forceinline__ struct column_task column_task_of(const struct column_args &a, int block_keys)
@@ -45,7 +45,7 @@ __device__ __forceinline__ int column_seen(const struct column_args &a, int r)
     return a.span.n_keys - a.span.n_rows + r / a.group + 1;
 }
 
-/* The log-sum-exp of row r times log2(e): INFINITY, so that weights are 0, where there is no such row. */
+/* The log-sum-exp of row r, times log2(e). INFINITY beyond the last row, so that weights are 0. */
 __device__ __forceinline__ float column_lse(const struct column_args &a, const struct column_task &t, int r)
 {
     return r < t.n_rows ? a.job.attn.lse[t.row + (size_t)r] * LOG2_E : INFINITY;
@@ -69,7 +69,7 @@ __device__ __forceinline__ void column_put(const struct column_args &a, const st
 
 /* ---- tensor cores ------------------------------------------------------------ */
 
-/* What a block needs of BLOCK_ROWS query rows beside their columns. */
+/* The data of BLOCK_ROWS query rows, apart from their columns. */
 struct row_facts {
     float lse[BLOCK_ROWS];
     int seen[BLOCK_ROWS];
@@ -84,7 +84,7 @@ __device__ __forceinline__ void take_facts(struct row_facts *to, const struct co
     }
 }
 
-/* score (keys, rows) of 8 query rows. */
+/* score (keys, rows) for 16 query rows: two groups of 8. */
 template <int D, int MT>
 __device__ __forceinline__ void row_scores(float (&score)[MT][2][4], const uint32_t (&key)[MT][D / 16][4],
                                            const uint16_t *q)
@@ -107,7 +107,8 @@ __device__ __forceinline__ void row_scores(float (&score)[MT][2][4], const uint3
     }
 }
 
-/* total[m][h] op= the weights that key 16 m + 8 h + lane / 4 of the warp gets from BLOCK_ROWS rows. */
+/* Adds to total[m][h] (COLUMN_MAX: the larger of both) the weights that key 16 m + 8 h + lane / 4 of the warp gets from
+ * BLOCK_ROWS rows. */
 template <int D, int MT>
 __device__ __forceinline__ void add_rows(float (&total)[MT][2], const struct column_args &a,
                                          const uint32_t (&key)[MT][D / 16][4], const uint16_t *q,
@@ -191,7 +192,7 @@ template <int D, int MT> __global__ void __launch_bounds__(WARPS * 32) columns_t
         }
 }
 
-/* ---- the plain way ------------------------------------------------------------- */
+/* ---- plain kernels ------------------------------------------------------------- */
 
 /* registers <= 112 */
 template <class T, int C>

@@ -1,15 +1,15 @@
 /* cuda_expert.cu - the products of all experts of a layer in one launch: bf16 on tensor cores, f32 by plain sums.
  *
  * A block takes one tile of rows by a panel of the expert's weight. For gate and up the panel is half gate rows and
- * half up rows of the same columns of the result, laid out so that a thread holds the gate and the up of one column:
- * silu is taken in registers and neither product goes to memory.
+ * half up rows, for the same columns of the result, laid out so that a thread holds the gate and the up of one column:
+ * silu is computed in registers and neither product goes to memory.
  *
  *     x (64 rows)      STEP columns at a time          shared memory, STAGES steps in flight,
  *     weight (PANEL)   by asynchronous copies    ->    rows PITCH apart: ldmatrix meets no bank twice
  *                                                      4 warps, 2 x 2, each 32 rows by PANEL / 2 of the weight
  *
- * Along a row the sum goes step by step from the first column to the last, whatever else is in the tile; what is beyond
- * the last row or column counts as 0.
+ * A row's sum goes step by step from the first column to the last, whatever else is in the tile. Numbers beyond the
+ * last row or column count as 0.
  */
 #include "kernels/cuda/cuda_expert.h"
 
@@ -23,8 +23,8 @@ enum {
     STAGES = 3,
     CHUNK = 8, // numbers of an asynchronous copy
     CHUNKS = STEP / CHUNK,
-    ROWS_AT_ONCE = MMA_THREADS / CHUNKS, // rows that the block copies with one chunk a thread
-    X_ROWS = TILE_ROWS / ROWS_AT_ONCE,   // that a thread copies a chunk of
+    ROWS_AT_ONCE = MMA_THREADS / CHUNKS, // rows that the block copies with one chunk per thread
+    X_ROWS = TILE_ROWS / ROWS_AT_ONCE,   // rows of which a thread copies a chunk
     W_ROWS = PANEL / ROWS_AT_ONCE,
     STAGE_NUMBERS = (TILE_ROWS + PANEL) * PITCH,
     WARP_ROWS = 32,
@@ -37,8 +37,8 @@ static constexpr __host__ __device__ int columns_of(enum expert_stage stage, int
     return stage == EXPERT_GATE_UP ? panel / 2 : panel;
 }
 
-/* Which row of the weight is row r of the panel of column `first`; -1: none. Of each `part` rows of a panel the first
- * half are gate rows. */
+/* The row of the weight that is row r of the panel for columns from `first` on; -1: none. In each group of `part` rows
+ * of a panel the first half are gate rows. */
 template <enum expert_stage stage>
 static __device__ __forceinline__ int weight_row(const struct expert_product &p, int first, int r, int part)
 {
@@ -63,13 +63,13 @@ static __device__ __forceinline__ const T *input_row(const struct expert_product
     return static_cast<const T *>(p.x) + (size_t)row * (size_t)p.x_pitch;
 }
 
-/* Where a thread copies from. NULL: zeros. */
+/* The rows that a thread copies from; NULL: zeros. */
 struct mma_source {
     const uint16_t *x[X_ROWS], *w[W_ROWS];
     int n_in;
 };
 
-/* One chunk to shared memory. */
+/* Copies one chunk to shared memory. */
 template <bool ALIGNED>
 static __device__ __forceinline__ void copy_chunk(uint16_t *to, const uint16_t *row, int column, int n_in,
                                                   const uint16_t *some)
@@ -83,7 +83,7 @@ static __device__ __forceinline__ void copy_chunk(uint16_t *to, const uint16_t *
     }
 }
 
-/* Columns step * STEP and on, to one stage. some: any address that may be read. */
+/* Copies the STEP columns of a step to one stage. some: any readable address. */
 template <bool ALIGNED>
 static __device__ __forceinline__ void copy_step(uint16_t *stage, const struct mma_source &from, int step,
                                                  const uint16_t *some)
@@ -100,7 +100,7 @@ static __device__ __forceinline__ void copy_step(uint16_t *stage, const struct m
 /* A warp's sums: 2 by 8 tiles of 16 rows by 8 columns. */
 typedef float mma_sums[WARP_ROWS / 16][WARP_PANEL / 8][4];
 
-/* Adds one stage. */
+/* Adds one stage's products to the sums. */
 static __device__ __forceinline__ void multiply_stage(mma_sums &sum, const uint16_t *stage)
 {
     const int warp = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
@@ -130,7 +130,7 @@ static __device__ __forceinline__ float silu_mul(float gate, float up)
     return gate / (1 + expf(-gate)) * up;
 }
 
-/* Sums to memory. first: the block's first column of the result. */
+/* Writes the sums to memory. first: the block's first column of the result. */
 template <enum expert_stage stage>
 static __device__ __forceinline__ void write_sums(const struct expert_product &p, const struct expert_tile &tile,
                                                   const mma_sums &sum, int first)
@@ -159,7 +159,7 @@ static __device__ __forceinline__ void write_sums(const struct expert_product &p
             }
 }
 
-/* Panel blockIdx.x of tile blockIdx.y. ALIGNED: rows of x and weight are multiples of 16 bytes. */
+/* Panel blockIdx.x of tile blockIdx.y. ALIGNED: all rows of x and weight are 16-byte aligned. */
 /* registers <= 144 */
 template <enum expert_stage stage, bool ALIGNED>
 __global__ void __launch_bounds__(MMA_THREADS) expert_mma(const struct expert_product p)
@@ -203,10 +203,10 @@ enum {
     FMA_PANEL = 64,
     FMA_STEP = 16,
     FMA_PITCH = TILE_ROWS + 4,
-    OF_THREAD = 4, // rows, and columns 16 apart, of a thread
+    OF_THREAD = 4, // rows per thread, and columns, which are 16 apart
 };
 
-/* Panel blockIdx.x of tile blockIdx.y; plain sums. A thread has columns c and c + 16 of the gate and of the up. */
+/* Panel blockIdx.x of tile blockIdx.y; plain sums. A thread has columns c and c + 16 of both the gate and the up. */
 /* registers <= 48 */
 template <enum expert_stage stage>
 __global__ void __launch_bounds__(FMA_THREADS) expert_fma(const struct expert_product p)

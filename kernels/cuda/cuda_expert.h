@@ -1,6 +1,6 @@
 /* cuda_expert.h - the products of all experts of a layer in one launch, for cuda_moe.cu.
  *
- * What cuda_gemm() cannot do: how many rows each expert has, and which, is known to the device alone. A tile is rows of
+ * cuda_gemm() cannot compute these: only the device knows which rows, and how many, each expert has. A tile is rows of
  * one expert; a block computes one tile by some columns, and returns when the tile has no rows.
  */
 #ifndef EVP_CUDA_EXPERT_H
@@ -17,7 +17,8 @@ struct expert_tile {
     int32_t expert, first, n;
 };
 
-/* Row i of the result is of pair i of the order; it is row pair[i] / n_used of x, or row i when pair is NULL. */
+/* Row i of the result belongs to pair i of the order. Its input is row pair[i] / n_used of x, or row i when pair is
+ * NULL. */
 struct expert_product {
     const void *x; // of the backend's dtype
     int x_pitch;

@@ -1,9 +1,9 @@
-/* cuda_gemm.cu - weights in the device's memory, and products with them: by cublasLt with the algorithm that
- * cuda_choose.cu takes, or where it finds none by the kernels of cuda_expert.cu. A shape's algorithm is chosen at its
- * first product with results of a type.
+/* cuda_gemm.cu - weights in the device's memory, and products with them: by cublasLt with the algorithm chosen in
+ * cuda_choose.cu, or, where that finds none, by the kernels of cuda_expert.cu. The algorithm for a shape and result
+ * type is chosen at the first such product.
  *
- * A row of a product has the same bits whatever rows come with it; tests/kernels/dense.c holds it:
- * gemm_rows_do_not_know_each_other. f32 products are products of f32: never TF32. Sums are f32 in both.
+ * A row of a product has the same bits whatever the other rows are; gemm_rows_do_not_know_each_other in
+ * tests/kernels/dense.c checks it. f32 products never use TF32. Sums are f32 in both dtypes.
  */
 #include <cuda_runtime.h>
 
@@ -15,10 +15,10 @@
 #include <stdlib.h>
 
 enum {
-    BIAS_ROWS = 512, // of sums that wait in scratch for their bias
+    BIAS_ROWS = 512, // rows of sums in scratch, before the bias is added
     TILES = 64,      // of our own product at a time
     THREADS = 256,
-    EACH = 4, // numbers of a thread
+    EACH = 4, // numbers per thread
 };
 
 bool cuda_lt_ok(struct cuda *c, cublasStatus_t status, const char *what)
@@ -69,7 +69,7 @@ static bool product_open(struct cuda *c, struct cuda_product *p)
            cuda_lt_ok(c, cublasLtMatrixLayoutCreate(&p->result[1].layout, CUDA_R_32F, out, 1, p->out), what);
 }
 
-/* The product for weights of a shape: made by the first one. NULL: failed, which is remembered. */
+/* The product for weights of a shape; made for the first such weight. NULL: failed and recorded. */
 static struct cuda_product *product_of(struct cuda *c, int out, int in)
 {
     for (struct cuda_product *p = c->products; p; p = p->next)
@@ -131,7 +131,7 @@ static __device__ __forceinline__ void store(uint16_t *to, float x)
     *to = float_to_bf16(x);
 }
 
-/* Numbers of a file to the backend's dtype. */
+/* Converts numbers of a file to the backend's dtype. */
 template <class T>
 /* registers <= 32 */
 __global__ void __launch_bounds__(THREADS) convert_numbers(T *to, const void *from, enum dtype type, size_t n)
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(THREADS) put_sums(T *to, const float *sum, siz
 
 /* ---- weights ------------------------------------------------------------ */
 
-/* n numbers of a file to place `at` of a weight. */
+/* Writes n numbers of a file to a weight, from number `at` on. */
 static void put_numbers(struct cuda *c, void *weight, size_t at, const void *host, enum dtype type, size_t n)
 {
     size_t size = dtype_size(type), piece = CUDA_PART_BYTES / size;
@@ -197,7 +197,7 @@ static void put_numbers(struct cuda *c, void *weight, size_t at, const void *hos
     }
 }
 
-/* All rows of a part; returns how many numbers. */
+/* Writes all rows of a host matrix; returns how many numbers. */
 static size_t put_part(struct cuda *c, void *weight, size_t at, const struct mat *part)
 {
     size_t cols = (size_t)part->cols, rows = (size_t)part->rows;
@@ -254,7 +254,7 @@ struct weight_bytes cuda_weight_bytes(struct backend *be, int out, int in)
 
 /* ---- products ----------------------------------------------------------- */
 
-/* The first rows of x, as many as TILES and the workspace hold; the sums go to the workspace. Returns how many. */
+/* Multiplies the first rows of x, as many as TILES and the workspace allow, into the workspace. Returns how many. */
 static int sum_ourselves(struct cuda *c, struct mat x, const struct cuda_weight *w)
 {
     struct expert_tile tile[TILES];
@@ -279,7 +279,7 @@ static int sum_ourselves(struct cuda *c, struct mat x, const struct cuda_weight 
     return rows;
 }
 
-/* For shapes of which cublasLt computes none as it must. */
+/* For shapes without a cublasLt algorithm that fulfils the contract. */
 static void multiply_ourselves(struct cuda *c, struct mat out, struct mat x, const struct cuda_weight *w, bool add)
 {
     const float *sum = (const float *)c->workspace;
@@ -318,7 +318,7 @@ static void multiply(struct cuda *c, struct mat out, struct mat x, const struct 
                c->running);
 }
 
-/* In bf16 a bias is added before the sum is rounded: the sums of some rows at a time are f32 in scratch. */
+/* In bf16 the bias is added before the sum is rounded: so the sums of some rows at a time are f32 in scratch. */
 static void multiply_biased(struct cuda *c, struct mat out, struct mat x, const struct cuda_weight *w,
                             const float *bias)
 {

@@ -1,15 +1,15 @@
-/* cuda_internal.h - inside the "cuda" backend: what every .cu file of kernels/cuda/ includes.
+/* cuda_internal.h - internals of the "cuda" backend: every .cu file of kernels/cuda/ includes this.
  *
- * C++, compiled by nvcc for a device and by g++ for the tests' emulation of one; nothing here or in a .cu file asks
- * which. An op is a host function `void cuda_NAME(struct backend *, ...)` with the contract of kernels/backend.h. It
- * queues kernels with LAUNCH on the one stream and returns. Addresses of the device are plain pointers, so struct mat,
+ * C++, compiled by nvcc for a device and by g++ for the tests' emulated device; nothing here or in a .cu file asks
+ * which. An op is a host function `void cuda_NAME(struct backend *, ...)` with the contract in kernels/backend.h. It
+ * queues kernels with LAUNCH on the one stream and returns. Device addresses are plain pointers, so struct mat,
  * kv_store and kv_rows go to kernels by value.
  *
- * Failures: an op returns nothing. The first failure is remembered (cuda_ok, cuda_fail); after it LAUNCH does nothing,
- * and the next read or sync returns it as ERR_LOST or ERR_NOMEM. So an op need not look at what it launched; it
- * returns when cuda_scratch() or cuda_upload() gives NULL.
+ * Failures: an op returns nothing. The first failure is recorded (cuda_ok, cuda_fail); after it LAUNCH does nothing,
+ * and the next read or sync returns it as ERR_LOST or ERR_NOMEM. So an op need not check its launches; it only returns
+ * early when cuda_scratch() or cuda_upload() gives NULL.
  *
- * Bits: neither the number of multiprocessors nor what else is in the batch may change a result.
+ * Bits: neither the number of multiprocessors nor the rest of the batch may change a result.
  */
 #ifndef EVP_CUDA_INTERNAL_H
 #define EVP_CUDA_INTERNAL_H
@@ -25,11 +25,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-constexpr size_t CUDA_ALIGN = 256;          // of what cuda_take() and alloc give, in bytes
+constexpr size_t CUDA_ALIGN = 256;          // bytes; alignment of the results of cuda_take() and alloc
 constexpr size_t CUDA_PART_BYTES = 4 << 20; // of the upload ring
 enum { CUDA_RING_PARTS = 4 };               // a part is used again when the device has read it
 
-/* Pinned memory of the host and as much of the device, in parts that are filled one after the other. */
+/* The upload ring: pinned host memory and as much device memory, in parts that are filled one after the other. */
 struct cuda_ring {
     char *host, *device; // CUDA_RING_PARTS * CUDA_PART_BYTES
     cudaEvent_t done[CUDA_RING_PARTS];
@@ -41,24 +41,24 @@ struct cuda {
     struct backend base; // first: a struct backend * of this kind is a struct cuda *
     cudaStream_t stream;
     cublasLtHandle_t lt;
-    struct err failure; // the first one since the last read or sync; code 0: none
+    struct err failure; // the first since the last read or sync; code 0: none
     char kind[32];      // base.kind
 
     size_t shared_max; // bytes of shared memory that one block can have
 
-    uint64_t n_launches; // kernels queued so far; a test holds how many a pass takes
-    const char *running; // the kernel or copy queued last, for a failure that shows up later
+    uint64_t n_launches; // kernels queued so far; a test checks how many a pass takes
+    const char *running; // the kernel or copy queued last, named when a failure appears later
 
     void *scratch; // of the op in progress
     size_t scratch_bytes, scratch_planned;
     struct cuda_ring ring;
 
-    cublasLtMatmulDesc_t product;  // what all products have in common
-    struct cuda_product *products; // a list: what those of one shape have in common
+    cublasLtMatmulDesc_t product;  // common to all products
+    struct cuda_product *products; // a list: common to all products of one shape
     void *workspace;               // of products
 
-    cudaEvent_t last, now; // of the clock: when it was read last, and for the next time
-    double clock_s;        // what it said then
+    cudaEvent_t last, now; // of the clock: its last reading, and its next one
+    double clock_s;        // seconds at the last reading
 };
 
 static inline struct cuda *cuda_of(struct backend *be)
@@ -66,10 +66,10 @@ static inline struct cuda *cuda_of(struct backend *be)
     return (struct cuda *)be;
 }
 
-/* Is `code` cudaSuccess? If not, remembers the first failure: "the device failed in WHAT: NAME: text". */
+/* Is `code` cudaSuccess? If not, records it as the first failure: "the GPU failed: WHAT: NAME (text)". */
 bool cuda_ok(struct cuda *c, cudaError_t code, const char *what);
 
-/* The same for a failure that CUDA's runtime does not know of. */
+/* Records a failure that CUDA's runtime does not know of. */
 void cuda_fail(struct cuda *c, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Did anything fail since the last read or sync? */
@@ -78,12 +78,12 @@ static inline bool cuda_failed(const struct cuda *c)
     return c->failure.code != 0;
 }
 
-/* Device memory of the calling op alone, CUDA_ALIGN-aligned: kernels of this op may use it, the next op's take it over.
- * One call per op; cuda_take() cuts it up. At most what the op's cuda_NAME_bytes() says for the work's shapes, so that
- * a planned run allocates nothing here after its first op. NULL: failed, which is remembered. */
+/* Device memory for the calling op, CUDA_ALIGN-aligned. Only this op's kernels may use it; the next op takes it over.
+ * One call per op; cuda_take() divides it. At most the op's cuda_NAME_bytes() for the work's shapes, so a planned run
+ * allocates nothing here after its first op. NULL: failed and recorded. */
 void *cuda_scratch(struct cuda *c, size_t bytes);
 
-/* Cuts `bytes` off the front of *at and rounds *at up; with *at NULL at first it measures: *at becomes the bytes. */
+/* Returns *at and moves it `bytes`, rounded up, further. Starting with *at NULL it measures: *at becomes the bytes. */
 static inline void *cuda_take(char **at, size_t bytes)
 {
     char *start = *at;
@@ -91,9 +91,9 @@ static inline void *cuda_take(char **at, size_t bytes)
     return start;
 }
 
-/* A small list of the host's copied to the device, 16-byte aligned: the host's memory is read when this returns, the
- * copy may be used by kernels queued until the next CUDA_RING_PARTS - 1 parts are full, so by those of this op. At most
- * CUDA_PART_BYTES. NULL: failed, which is remembered. */
+/* Copies a small host list to the device, 16-byte aligned. The host memory has been read when this returns. Kernels
+ * queued until the next CUDA_RING_PARTS - 1 parts are full may use the copy, so all kernels of this op. At most
+ * CUDA_PART_BYTES. NULL: failed and recorded. */
 const void *cuda_upload(struct cuda *c, const void *host, size_t bytes);
 
 /* Typed: const struct kv_rows *heads = cuda_upload_list(c, host, n); */
@@ -102,11 +102,11 @@ template <class T> static inline const T *cuda_upload_list(struct cuda *c, const
     return (const T *)cuda_upload(c, host, (size_t)n * sizeof(T));
 }
 
-/* A kernel that some LAUNCH names. All are on one list before main() runs, and opening the device loads them: loading
- * one takes the driver a millisecond, which must not be in a time that is measured. */
+/* A kernel named by a LAUNCH. All kernels are on one list before main() starts, and opening the device loads them:
+ * loading a kernel takes the driver a millisecond, which must not enter measured times. */
 struct cuda_kernel {
     const void *function;
-    size_t static_bytes; // of shared memory, known once it is loaded
+    size_t static_bytes; // of shared memory; known after loading
     struct cuda_kernel *next;
 
     cuda_kernel(const void *function); // puts it on the list
@@ -118,13 +118,13 @@ template <auto kernel> struct cuda_kernel_of {
     };
 };
 
-/* Before and after a launch; LAUNCH calls them. begin: false when nothing is to be launched: a failure is remembered,
- * there is no block, or a block would need more shared memory than the device has. */
+/* LAUNCH calls these before and after a launch. cuda_begin: false when there is nothing to launch: an earlier failure
+ * is recorded, the grid has no block, or a block would need more shared memory than the device has. */
 bool cuda_begin(struct cuda *c, const char *name, const struct cuda_kernel *kernel, dim3 grid, size_t dynamic_bytes);
 void cuda_end(struct cuda *c);
 
-/* Queues a kernel: LAUNCH(c, (kernel<64, true>), grid, block, dynamic_bytes, args...). A grid with a 0 in it is no
- * launch. Shared memory beyond 48 KiB is asked for. */
+/* Queues a kernel: LAUNCH(c, (kernel<64, true>), grid, block, dynamic_bytes, args...). A grid with a 0 launches
+ * nothing. Shared memory beyond 48 KiB is requested first. */
 #define LAUNCH(c, kernel, grid, block, dynamic_bytes, ...)                                                             \
     do {                                                                                                               \
         const dim3 launch_grid_ = (grid);                                                                              \
@@ -134,7 +134,7 @@ void cuda_end(struct cuda *c);
         }                                                                                                              \
     } while (0)
 
-/* How many pieces of `each` n items make. */
+/* n / each, rounded up. */
 static inline unsigned cuda_pieces(size_t n, size_t each)
 {
     return (unsigned)((n + each - 1) / each);
@@ -148,11 +148,11 @@ static inline void *cuda_row(struct mat m, int i)
 
 /* ---- ops ---------------------------------------------------------------- */
 
-/* A work_shape in, the most bytes that the op takes with cuda_scratch(). Ops without one take none. */
+/* The most bytes that an op takes with cuda_scratch() for this work_shape. Ops without such a function take none. */
 typedef size_t cuda_bytes_fn(const struct cuda *c, const struct work_shape *shape);
 
 /* cuda_memory.cu */
-bool cuda_ring_open(struct cuda *c); // false: failed, which is remembered
+bool cuda_ring_open(struct cuda *c); // false: failed and recorded
 void cuda_ring_close(struct cuda *c);
 void *cuda_alloc(struct backend *be, size_t bytes, struct err *err);
 void cuda_free(struct backend *be, void *at);
@@ -161,8 +161,8 @@ int cuda_read(struct backend *be, void *host, const void *src, size_t bytes, str
 void cuda_copy(struct backend *be, void *dst, const void *src, size_t bytes);
 int cuda_upload_rate_of(struct backend *be, double *bytes_per_s, struct err *err); // kernels/cuda/cuda.h
 
-/* cuda_gemm.cu. A product with a bias takes scratch, one without takes none. */
-bool cuda_products_open(struct cuda *c); // false: failed, which is remembered
+/* cuda_gemm.cu. Only a product with a bias takes scratch. */
+bool cuda_products_open(struct cuda *c); // false: failed and recorded
 void cuda_products_close(struct cuda *c);
 struct weight *cuda_weight_new(struct backend *be, const struct mat *host, int n_parts, struct err *err);
 void cuda_weight_free(struct backend *be, struct weight *w);
@@ -171,7 +171,7 @@ void cuda_gemm(struct backend *be, struct mat out, struct mat x, const struct we
                enum gemm_into into);
 cuda_bytes_fn cuda_gemm_bytes;
 
-/* cuda_attend.cu and what belongs to it, cuda_columns.cu */
+/* cuda_attend*.cu, cuda_columns.cu */
 void cuda_attend(struct backend *be, const struct attn_job *job);
 void cuda_merge(struct backend *be, const struct merge_job *job);
 void cuda_column_stats(struct backend *be, const struct column_job *job);
@@ -186,7 +186,7 @@ void cuda_silu_mul(struct backend *be, struct mat out, struct mat gate_up);
 void cuda_copy_slots(struct backend *be, const struct kv_store *store, const struct kv_shape *shape,
                      const struct slot_copy *copy);
 
-/* cuda_best.cu: logits by cuda_gemm() in blocks of rows that depend on the width of the head alone. */
+/* cuda_best.cu: logits by cuda_gemm() in blocks of rows; the rows of a block depend only on the vocabulary size. */
 void cuda_best(struct backend *be, struct best *best, struct mat x, const struct weight *head);
 cuda_bytes_fn cuda_best_bytes;
 

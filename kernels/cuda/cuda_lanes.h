@@ -1,9 +1,9 @@
-/* cuda_lanes.h - what kernels that go over rows share: eight numbers at a time between memory and registers, and sums
- * over the threads of a block in one fixed order.
+/* cuda_lanes.h - helpers for kernels that go over rows: move eight numbers at a time between memory and registers, and
+ * sum over the threads of a block in one fixed order.
  *
- * Not an op. Numbers are float, bf16 (uint16_t) or f16 (struct f16) in memory and float in registers. Eight of them are
- * one or two 16-byte accesses where the row is aligned for it, which the host finds out once per op with is_aligned();
- * otherwise, and at the end of a row, they are read and written one by one.
+ * Numbers are float, bf16 (uint16_t) or f16 (struct f16) in memory and float in registers. Eight of them take one or
+ * two 16-byte accesses where the row is aligned; the host checks that once per op with is_aligned(). Otherwise, and at
+ * the end of a row, they are read and written one by one.
  */
 #ifndef EVP_CUDA_LANES_H
 #define EVP_CUDA_LANES_H
@@ -13,7 +13,7 @@
 #include <math.h>
 
 enum {
-    LANES = 32, // of a warp
+    LANES = 32, // threads of a warp
     EIGHT = 8,  // numbers that a thread takes at a time
 };
 constexpr unsigned ALL_LANES = 0xffffffffu;
@@ -24,7 +24,7 @@ struct f16 {
 
 /* ---- on the host --------------------------------------------------------- */
 
-/* Are rows `pitch_bytes` apart from `at` on all at addresses that 16-byte accesses need? NULL is. */
+/* Are all rows, from `at` on and `pitch_bytes` apart, aligned for 16-byte accesses? NULL is aligned. */
 static inline bool is_aligned(const void *at, size_t pitch_bytes)
 {
     return ((uintptr_t)at | pitch_bytes) % 16 == 0;
@@ -62,7 +62,7 @@ __device__ __forceinline__ void store_float(uint16_t *at, float x)
     *at = float_to_bf16(x);
 }
 
-/* x as it is after it was stored. */
+/* The value of x after storing it as a T. */
 template <typename T> __device__ __forceinline__ float rounded_to(float x);
 
 template <> __device__ __forceinline__ float rounded_to<float>(float x)
@@ -119,7 +119,7 @@ __device__ __forceinline__ void store_eight(uint16_t *at, const float (&x)[EIGHT
         make_uint4(pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]), pack_bf16(x[4], x[5]), pack_bf16(x[6], x[7]));
 }
 
-/* The first eight of `left` numbers; 0 for those that are not there. */
+/* The first eight of `left` numbers; 0 for missing ones. */
 template <typename T> __device__ __forceinline__ void load_some(float (&x)[EIGHT], const T *at, int left, bool aligned)
 {
     if (aligned && left >= EIGHT) {
@@ -157,7 +157,7 @@ __device__ __forceinline__ uint32_t order_of(float x)
 
 /* ---- over threads -------------------------------------------------------- */
 
-/* The sum over the groups of `lanes` neighbouring lanes, a power of two, that this thread is one of. */
+/* The sum over this thread's group of `lanes` neighbouring lanes; `lanes` is a power of two. */
 __device__ __forceinline__ float lanes_sum(float x, int lanes)
 {
     for (int distance = lanes / 2; distance > 0; distance /= 2)
@@ -165,8 +165,8 @@ __device__ __forceinline__ float lanes_sum(float x, int lanes)
     return x;
 }
 
-/* The sum over the block's THREADS threads, for each of them. part: shared memory (THREADS / LANES) that is read until
- * the next barrier. One barrier. */
+/* The sum over the block's THREADS threads, for every thread. part: shared memory (THREADS / LANES), read until the
+ * next barrier. One barrier. */
 template <int THREADS> __device__ __forceinline__ float block_sum(float x, float *part)
 {
     const int tid = (int)threadIdx.x;
@@ -181,7 +181,8 @@ template <int THREADS> __device__ __forceinline__ float block_sum(float x, float
     return x;
 }
 
-/* The sum over the block's threads before this one; *total: over all. warp: as `part` of block_sum(). One barrier. */
+/* The sum over the block's threads before this one; *total: over all threads. warp: like block_sum()'s part. One
+ * barrier. */
 template <int THREADS> __device__ __forceinline__ uint32_t threads_before(uint32_t x, uint32_t *warp, uint32_t *total)
 {
     const int lane = (int)threadIdx.x % LANES, mine = (int)threadIdx.x / LANES;

@@ -1,8 +1,8 @@
-/* cuda_memory.cu - the device's memory, and the ring of pinned memory through which everything goes to it.
+/* cuda_memory.cu - the device's memory, and the ring of pinned memory through which all uploads go.
  *
- * The host's memory is read when write or an upload returns, and no copy waits for the stream: bytes go to a pinned
- * part of the ring first, and from there in the stream's order. A part is filled again when the copies from it are
- * done.
+ * A write or an upload has read the host's memory when it returns, and no copy waits for the stream: bytes go to a
+ * pinned part of the ring first, and from there to the device in the stream's order. A part is filled again when the
+ * copies from it are done.
  */
 #include <cuda_runtime.h>
 
@@ -39,7 +39,7 @@ void cuda_ring_close(struct cuda *c)
     cudaFree(r->device);
 }
 
-/* Goes on to the next part, when what was copied from it is done. */
+/* Moves on to the next part after the copies from it are done. */
 static bool next_part(struct cuda *c)
 {
     struct cuda_ring *r = &c->ring;
@@ -51,7 +51,7 @@ static bool next_part(struct cuda *c)
     return cuda_ok(c, cudaEventSynchronize(r->done[r->part]), "waiting for an upload"); // never recorded: done
 }
 
-/* Where the next bytes of the ring go, of those asked for at most a part; *offset: in both memories. */
+/* Takes the next `bytes` of the ring, at most a part; *offset: in both memories. */
 static bool ring_take(struct cuda *c, size_t bytes, size_t *offset)
 {
     struct cuda_ring *r = &c->ring;
@@ -115,7 +115,7 @@ void *cuda_alloc(struct backend *be, size_t bytes, struct err *err)
     (void)be;
     if (code == cudaSuccess)
         return at;
-    cudaGetLastError(); // the failure is told here, and not by the next launch
+    cudaGetLastError(); // the failure is reported here, not by the next launch
     size_t free_bytes = 0, total = 0;
     if (code == cudaErrorMemoryAllocation && cudaMemGetInfo(&free_bytes, &total) == cudaSuccess)
         err_set(err, ERR_NOMEM, "the GPU's memory is used up: %zu bytes are needed, and %zu of its %zu are free", bytes,
@@ -152,9 +152,9 @@ int cuda_read(struct backend *be, void *host, const void *src, size_t bytes, str
     return be->sync(be, err);
 }
 
-/* ---- how fast pinned memory goes up ------------------------------------- */
+/* ---- the upload rate ---------------------------------------------------- */
 
-/* The fastest of some copies; the first one is not counted. */
+/* The rate of the fastest of some copies; the first is not counted. */
 static void time_copies(struct cuda *c, void *to, const void *from, size_t bytes, double *bytes_per_s)
 {
     enum { COPIES = 6 };
@@ -173,7 +173,7 @@ static void time_copies(struct cuda *c, void *to, const void *from, size_t bytes
 
 int cuda_upload_rate_of(struct backend *be, double *bytes_per_s, struct err *err)
 {
-    const size_t bytes = 64 << 20; // a millisecond and more: far above what starting a copy takes
+    const size_t bytes = 64 << 20; // takes a millisecond and more, far longer than starting a copy
     struct cuda *c = cuda_of(be);
     void *from = NULL, *to = NULL;
 

@@ -1,24 +1,24 @@
-/* cuda_moe.cu - a mixture of experts: which experts each row uses, and their two products, all experts at once.
+/* cuda_moe.cu - a mixture of experts: chooses each row's experts and computes their two products, all experts at once.
  *
- * Nothing of it comes back to the host: how many rows an expert has is known to the device alone. A row and one of the
- * experts it uses are a pair. The pairs are sorted by expert, those of an expert by row, and cut into tiles of
- * TILE_ROWS of one expert; the products' grid has as many blocks as there can be tiles, and those without one return.
+ * Nothing comes back to the host: only the device knows how many rows an expert has. A pair is a row and one of its
+ * experts. The pairs are sorted by expert, then by row, and cut into tiles of TILE_ROWS pairs of one expert. The grid
+ * of a product has a block for every possible tile; blocks without a tile return.
  *
  *     route_rows      logits -> the experts of each row, ascending, and their weights
  *     count_pairs     how many pairs each expert has
- *     sort_pairs      the pairs in order, the place of each, and the tiles
- *     expert product  hidden = silu(gate) * up, in the order of the pairs: rows are read where they are
+ *     sort_pairs      the pairs in order, the position of each, and the tiles
+ *     expert product  hidden = silu(gate) * up, in the order of the pairs: input rows are read in place
  *     expert product  out = down(hidden)
  *     add_experts     x += weight * out, expert after expert
  *
- * Products add along a row in one order, whatever tile the row is in, and add_experts goes by the numbers of the
- * experts: so a row's bits depend on the row alone.
+ * Products sum along a row in one order, whatever tile the row is in, and add_experts adds in ascending order of the
+ * experts' numbers: so a row's bits depend only on the row.
  */
 #include "kernels/cuda/cuda_expert.h"
 
 enum {
     MOE_THREADS = 256,
-    MOE_ROWS = 2048, // at once: bounds the memory
+    MOE_ROWS = 2048, // at a time: bounds the memory
 };
 
 /* Memory of the op in progress. */
@@ -27,13 +27,13 @@ struct moe {
     int32_t *chosen;      // (rows, U): ascending
     float *weight;        // (rows, U): of the chosen
     int32_t *n_pairs;     // (E)
-    int32_t *pair, *spot; // (rows * U): pair number i is of row i / U; spot[i]: its place in that order
+    int32_t *pair, *spot; // (rows * U): the pairs in order; pair i belongs to row i / U, spot[i]: its position in order
     struct expert_tile *tile;
     void *hidden; // (rows * U, F)
     float *out;   // (rows * U, D)
 };
 
-/* The most tiles of n pairs: each expert can have one that is not full. */
+/* The most tiles of n_pairs pairs: each expert can have one that is not full. */
 static int max_tiles(int n_pairs, int n_experts)
 {
     return n_pairs / TILE_ROWS + min(n_pairs, n_experts);
@@ -67,13 +67,13 @@ static size_t place_bytes(const struct work_shape *shape, enum dtype dtype)
 
 /* ---- which experts ------------------------------------------------------- */
 
-/* Experts in the order in which they are chosen: larger logits first, then lower numbers. Larger for those before. */
+/* The rank of an expert: experts with larger ranks are chosen first. Larger logits rank higher, then lower numbers. */
 static __device__ __forceinline__ uint64_t rank_of(float logit, int e)
 {
     return (uint64_t)order_of(logit) << 32 | (0x7fffffffu - (uint32_t)e);
 }
 
-/* One warp a row. */
+/* One warp per row. */
 /* registers <= 32 */
 __global__ void __launch_bounds__(MOE_THREADS)
     route_rows(const struct moe m, int n_rows, int n_experts, int n_used, bool renormalise)
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(MOE_THREADS)
     float max = -INFINITY, total = 0;
     int n = 0;
 
-    if (row >= n_rows) // of the whole warp
+    if (row >= n_rows) // the same for the whole warp
         return;
     for (int u = 0; u < n_used; u++) {
         uint64_t best = 0;
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(MOE_THREADS) count_pairs(const struct moe m, i
         m.n_pairs[blockIdx.x] = n[0];
 }
 
-/* Expert blockIdx.x: its pairs come after those of lower experts. The last one marks the tiles that are left over. */
+/* Expert blockIdx.x: its pairs come after the pairs of lower experts. The last expert marks the unused tiles. */
 /* registers <= 32 */
 __global__ void __launch_bounds__(MOE_THREADS) sort_pairs(const struct moe m, int n_rows, int n_used, int n_tiles)
 {
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(MOE_THREADS) sort_pairs(const struct moe m, in
 
 /* ---- the sum ------------------------------------------------------------- */
 
-/* Row blockIdx.x, eight columns a thread. */
+/* Row blockIdx.x, eight columns per thread. */
 /* registers <= 40 */
 __global__ void __launch_bounds__(MOE_THREADS)
     add_experts(const struct mat x, const struct moe m, int n_used, bool aligned)
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(MOE_THREADS)
 
 /* ---- the op -------------------------------------------------------------- */
 
-/* The addresses of each expert's weights on the device, gate_up first. NULL: failed. */
+/* The addresses of all experts' weights, copied to the device: all gate_up, then all down. NULL: failed. */
 static const void *const *upload_weights(struct cuda *c, const struct experts *experts)
 {
     const size_t n = (size_t)experts->n, bytes = 2 * n * sizeof(void *);

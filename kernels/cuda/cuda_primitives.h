@@ -1,9 +1,9 @@
-/* cuda_primitives.h - what kernels use beyond CUDA's own C++: shared arrays, launches, 16-bit floats, tensor cores,
- * asynchronous copies.
+/* cuda_primitives.h - the primitives that kernels use beyond CUDA's own C++: shared arrays, launches, 16-bit floats,
+ * tensor cores, asynchronous copies.
  *
- * This is the twin for nvcc, and the only file with inline PTX. tests/cuda/emulated/cuda_primitives.h is the twin for
- * g++, which gives every name here the same meaning on the host; a .cu file includes <cuda_primitives.h> and never asks
- * which one it got. A name added here is added there, with a self-test in tests/cuda/selftest.cu.
+ * This is the version for nvcc, and the only file with inline PTX. tests/cuda/emulated/cuda_primitives.h is the version
+ * for g++ and gives every name here the same meaning on the host. A .cu file includes <cuda_primitives.h> and never
+ * asks which version it got. A name added here must be added there, with a self-test in tests/cuda/selftest.cu.
  *
  * Needs sm_80 or later. bf16 and f16 numbers are uint16_t.
  */
@@ -13,11 +13,11 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-/* `type name[n]` in the block's shared memory, 16-byte aligned; at most 48 KiB of them in a kernel. Undefined at first.
- * Inside a __global__ or __device__ function. */
+/* Declares `type name[n]` in the block's shared memory, 16-byte aligned, contents undefined; at most 48 KiB of such
+ * arrays in a kernel. For use inside a __global__ or __device__ function. */
 #define SHARED_ARRAY(type, name, n) __shared__ __align__(16) type name[n]
 
-/* `type *name`: the shared memory whose size the launch gives, 16-byte aligned. More than 48 KiB of it need
+/* Declares `type *name`: the shared memory that the launch asks for, 16-byte aligned. More than 48 KiB need
  * cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) first. */
 #define SHARED_DYNAMIC(type, name)                                                                                     \
     extern __shared__ __align__(16) unsigned char shared_dynamic_bytes[];                                              \
@@ -57,7 +57,7 @@ __device__ __forceinline__ float f16_to_float(uint16_t x)
     return value;
 }
 
-/* Beyond the range of f16: infinite. */
+/* Infinite beyond the range of f16. */
 __device__ __forceinline__ uint16_t float_to_f16(float x)
 {
     uint16_t value;
@@ -94,8 +94,9 @@ __device__ __forceinline__ void mma_bf16(float (&d)[4], const uint32_t (&a)[4], 
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/* Four 8 x 8 matrices of 16-bit numbers from shared memory. Lane i gives the address of row i % 8 of matrix i / 8, 16
- * bytes, aligned so. r[m] is row lane / 4, columns 2 (lane % 4) and + 1, of matrix m; transposed: of its transpose. */
+/* Loads four 8 x 8 matrices of 16-bit numbers from shared memory. Lane i gives the address of row i % 8 of matrix i /
+ * 8, 16 bytes, 16-byte aligned. r[m] is row lane / 4, columns 2 (lane % 4) and + 1, of matrix m; transposed: of its
+ * transpose. */
 template <bool transposed> __device__ __forceinline__ void ldmatrix_x4(uint32_t (&r)[4], const void *row)
 {
     if (transposed)
@@ -110,16 +111,16 @@ template <bool transposed> __device__ __forceinline__ void ldmatrix_x4(uint32_t 
                      : "memory");
 }
 
-/* ---- copies from device to shared memory that run beside the kernel ------ */
+/* ---- asynchronous copies from device to shared memory -------------------- */
 
-/* 16 bytes, both addresses aligned so. The thread that started a copy sees it after copy_async_wait(), the others after
- * a barrier that follows. */
+/* Copies 16 bytes; both addresses are 16-byte aligned. The thread that started a copy sees it after copy_async_wait(),
+ * the others after a barrier behind that. */
 __device__ __forceinline__ void copy_async_16(void *dst, const void *src)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(shared_address(dst)), "l"(src) : "memory");
 }
 
-/* The same, or 16 zero bytes where it is not valid; src is an address of device memory all the same. */
+/* The same; writes 16 zero bytes unless valid. src must be an address of device memory even then. */
 __device__ __forceinline__ void copy_async_16(void *dst, const void *src, bool valid)
 {
     int bytes = valid ? 16 : 0;
@@ -130,7 +131,7 @@ __device__ __forceinline__ void copy_async_16(void *dst, const void *src, bool v
                  : "memory");
 }
 
-/* Ends a group of copies: those of this thread since the last call, maybe none. */
+/* Ends a group of copies: all copies of this thread since the last call, possibly none. */
 __device__ __forceinline__ void copy_async_commit()
 {
     asm volatile("cp.async.commit_group;" : : : "memory");

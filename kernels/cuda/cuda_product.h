@@ -1,6 +1,6 @@
-/* cuda_product.h - products by the weights of one shape: how they are computed, and the choice of it.
+/* cuda_product.h - products by the weights of one shape: how they are computed, and how that is chosen.
  *
- * Column-major as cublas has it: w (in, out) transposed, x (in, rows), result (out, rows).
+ * Column-major, as in cublas: w (in, out) transposed, x (in, rows), result (out, rows).
  */
 #ifndef EVP_CUDA_PRODUCT_H
 #define EVP_CUDA_PRODUCT_H
@@ -8,11 +8,11 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/cuda_internal.h"
 
-enum { CUDA_WORKSPACE_BYTES = 32 << 20 }; // of c->workspace; what cublasLt recommends for sm_90
+enum { CUDA_WORKSPACE_BYTES = 32 << 20 }; // of c->workspace; cublasLt recommends this for sm_90
 
-enum cuda_way { WAY_OPEN, WAY_CUBLASLT, WAY_OURS }; // OPEN: nothing asked for this type of result yet
+enum cuda_way { WAY_OPEN, WAY_CUBLASLT, WAY_OURS }; // OPEN: not chosen, no product with this type of result so far
 
-/* Results of one type. */
+/* The products with results of one type. */
 struct cuda_result {
     enum dtype type;
     enum cuda_way way;
@@ -24,7 +24,7 @@ struct cuda_result {
 struct cuda_product {
     int out, in;
     cublasLtMatrixLayout_t w, x;
-    struct cuda_result result[2]; // of the backend's dtype; of f32 where that is another
+    struct cuda_result result[2]; // of the backend's dtype; of f32 unless that is the dtype
     struct cuda_product *next;
 };
 
@@ -40,14 +40,14 @@ static inline struct cuda_result *cuda_result_of(const struct cuda_weight *w, en
 
 bool cuda_lt_ok(struct cuda *c, cublasStatus_t status, const char *what);
 
-/* Sets the number of rows of x or of a result. False: failed, which is remembered. */
+/* Sets the number of rows of x or of a result. False: failed and recorded. */
 bool cuda_set_rows(struct cuda *c, cublasLtMatrixLayout_t layout, int rows);
 
-/* Chooses how `result` is computed, w being any weight of the shape: result->way is open no more. Takes memory for a
- * moment, and waits for the device. False: failed, which is remembered. */
+/* Chooses how `result` is computed and sets result->way; w is any weight of the shape. Takes memory temporarily and
+ * waits for the device. False: failed and recorded. */
 bool cuda_choose(struct cuda *c, const struct cuda_weight *w, struct cuda_result *result);
 
-/* What was chosen; `open` where nothing was. For cuda.h. */
+/* The choice, for cuda.h; "open" before the first product. */
 void cuda_choice_of(struct backend *be, const struct weight *w, enum dtype type, struct cuda_choice *choice);
 
 #endif

@@ -1,8 +1,8 @@
-/* cuda_quantise.cu - group-wise min-max quantising and its inverse, to the bit what the contract's formula gives.
+/* cuda_quantise.cu - group-wise min-max quantising and its inverse, with exactly the bits of the contract's formula.
  *
- * A thread quantises one group, and dequantises one word of codes, eight numbers at a time. Where lines are columns the
- * lanes of a warp take neighbouring columns, so that what they read together is together in memory; where lines are
- * rows they take neighbouring groups or words, 16 bytes at a time.
+ * A thread quantises one group, or dequantises one word of codes, eight numbers at a time. Where lines are columns, the
+ * lanes of a warp take neighbouring columns, so their reads are contiguous. Where lines are rows, they take
+ * neighbouring groups or words, 16 bytes at a time.
  */
 #include "kernels/cuda/cuda_lanes.h"
 
@@ -13,11 +13,11 @@ enum {
     ITEMS = 16384, // of one launch
 };
 
-/* The same from the point of view of lines. */
+/* A quant_item in terms of its lines. */
 struct lines {
     int n, n_groups, words, per_word; // lines; groups of each; words of a group; codes of a word
     size_t along, across;             // from number to number of a line, and from line to line
-    bool aligned;                     // where a line is a row: its groups are at addresses for 16-byte accesses
+    bool aligned;                     // where lines are rows: all groups are aligned for 16-byte accesses
 };
 
 template <typename T> static __device__ __forceinline__ struct lines lines_of(const struct quant_item &q)
@@ -34,7 +34,7 @@ template <typename T> static __device__ __forceinline__ struct lines lines_of(co
              ((size_t)q.x | cols * sizeof(T) | (size_t)q.group * sizeof(T)) % 16 == 0 };
 }
 
-/* Which of the `parts` of which line is this thread's? false: none. */
+/* This thread's line, and which of the line's `parts` groups or words; false: none. */
 static __device__ __forceinline__ bool my_part(const struct quant_item &q, int n_lines, int parts, int *line, int *part)
 {
     if (n_lines == 0 || parts == 0)
@@ -51,7 +51,7 @@ static __device__ __forceinline__ bool my_part(const struct quant_item &q, int n
     return *line < n_lines && *part < parts;
 }
 
-/* Blocks that my_part() needs. */
+/* The number of blocks that my_part() needs. */
 static unsigned blocks_of(const struct quant_item &q, size_t parts)
 {
     if (q.lines == QUANT_ROWS)

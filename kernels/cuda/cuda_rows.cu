@@ -1,8 +1,8 @@
-/* cuda_rows.cu - ops that go row by row: embedding, rmsnorm, rotary embedding with the KV write, silu; and moves of
+/* cuda_rows.cu - ops that go row by row: embedding, rmsnorm, rotary embedding with the KV write, silu; and copies of
  * rows.
  *
- * Every kernel is bound by memory: it reads its input once from there and writes its output once, 16 bytes a thread
- * where addresses allow it. A row's bits depend on the row alone.
+ * Every kernel is bound by memory: it reads its input once and writes its output once, 16 bytes per thread where
+ * addresses allow it. A row's bits depend only on the row.
  */
 #include "kernels/cuda/cuda_lanes.h"
 
@@ -10,7 +10,7 @@ enum { ROW_THREADS = 256 };
 
 /* ---- embed --------------------------------------------------------------- */
 
-/* One block a row of out. */
+/* One block per row of out. */
 /* registers <= 32 */
 template <typename T>
 __global__ void __launch_bounds__(ROW_THREADS)
@@ -41,7 +41,7 @@ void cuda_embed(struct backend *be, struct mat out, struct mat table, const int3
 
 /* ---- rmsnorm ------------------------------------------------------------- */
 
-/* One block a row, which it reads twice: the second time from the first-level cache. */
+/* One block per row; it reads the row twice, the second time from the first-level cache. */
 /* registers <= 32 */
 template <typename T>
 __global__ void __launch_bounds__(ROW_THREADS)
@@ -83,7 +83,7 @@ void cuda_rmsnorm(struct backend *be, struct mat out, struct mat x, const float 
 
 /* ---- rope and the KV write ----------------------------------------------- */
 
-/* Where head j of token t goes: queries first, then keys, then values. */
+/* The destination of head j of token t: queries first, then keys, then values. */
 template <typename T> __device__ __forceinline__ T *head_place(const struct rope_job &job, int t, int j)
 {
     const int H = job.n_heads, G = job.n_kv_heads, group = H / G;
@@ -97,13 +97,13 @@ template <typename T> __device__ __forceinline__ T *head_place(const struct rope
     return static_cast<T *>(j < H + G ? job.store.k : job.store.v) + row * (size_t)job.head_dim;
 }
 
-/* One lane's share of a part of a head: columns i and i + half of the part, eight pairs at a time. */
+/* One lane's share of a section of a head: columns i and i + half of the section, eight pairs at a time. */
 struct head_part {
     int half, first, step;
     bool aligned;
 };
 
-/* The sum of a part's squares. */
+/* The sum of the squares of a lane's share. */
 template <typename T> __device__ __forceinline__ float part_squares(const T *from, const struct head_part p)
 {
     float low[EIGHT], high[EIGHT], squares = 0;
@@ -117,7 +117,7 @@ template <typename T> __device__ __forceinline__ float part_squares(const T *fro
     return squares;
 }
 
-/* Writes a part: times scale and norm unless that is NULL, turned by the angles unless they are NULL. */
+/* Writes a lane's share: times scale and norm unless norm is NULL, rotated by the angles unless they are NULL. */
 template <typename T>
 __device__ __forceinline__ void place_part(T *to, const T *from, const struct head_part p, const float *norm,
                                            float scale, const float *cos, const float *sin)
@@ -150,7 +150,7 @@ __device__ __forceinline__ void place_part(T *to, const T *from, const struct he
     }
 }
 
-/* The first columns of a head are a part that is turned; the others, if any, are one that is not. `lanes` neighbouring
+/* A head has two sections: the first `rotary` columns are rotated, the others, if any, are not. `lanes` neighbouring
  * lanes take one head of one token. */
 /* registers <= 80 */
 template <typename T>
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(ROW_THREADS, 3) rope_heads(const struct rope_j
     place_part(to + turned, from + turned, rest, norm ? norm + turned : NULL, scale, NULL, NULL);
 }
 
-/* Do both halves of a part of `columns` begin at aligned places, in heads and in angles? */
+/* Are both halves of a section of `columns` aligned, in heads and in angles? */
 static bool is_part_aligned(const struct rope_job *job, int columns)
 {
     const size_t half = (size_t)columns / 2, bytes = half * dtype_size(job->qkv.type);
@@ -207,7 +207,7 @@ void cuda_rope(struct backend *be, const struct rope_job *job)
 
 /* ---- silu ---------------------------------------------------------------- */
 
-/* Row blockIdx.x, eight columns a thread. */
+/* Row blockIdx.x, eight columns per thread. */
 /* registers <= 32 */
 template <typename T>
 __global__ void __launch_bounds__(ROW_THREADS)
@@ -243,20 +243,20 @@ void cuda_silu_mul(struct backend *be, struct mat out, struct mat gate_up)
 
 enum { COPIES_OF_THREAD = 4 }; // moves in flight
 
-/* n units from one place to another: the share of this block, of those with blockIdx.y. */
+/* Copies this block's share of n units; the blocks along y share the copy. */
 template <typename U> __device__ __forceinline__ void move_share(U *to, const U *from, size_t n)
 {
     for (size_t i = (size_t)blockIdx.y * ROW_THREADS + threadIdx.x; i < n; i += (size_t)gridDim.y * ROW_THREADS)
         to[i] = from[i];
 }
 
-/* The blocks that share one move of n units. */
+/* The number of blocks that share a copy of n units. */
 static unsigned shares(size_t n)
 {
     return min(cuda_pieces(n, (size_t)ROW_THREADS * COPIES_OF_THREAD), 65535u); // the maximum of gridDim.y
 }
 
-/* Row blockIdx.x + 1 becomes row 0. pitch and n in units. */
+/* Row blockIdx.x + 1 = row 0. pitch and n are in units. */
 /* registers <= 32 */
 template <typename U> __global__ void __launch_bounds__(ROW_THREADS) repeat_row(U *row, size_t pitch, size_t n)
 {
@@ -286,8 +286,7 @@ void cuda_repeat(struct backend *be, void *dst, size_t pitch, int n, const void 
         repeat_units<unsigned char>(c, dst, pitch, n, bytes);
 }
 
-/* Copy blockIdx.x of head blockIdx.z, keys and values. Sizes in units: head_units from head to head, row_units of a
- * slot. */
+/* Copy blockIdx.x of head blockIdx.z, keys and values. head_units: from head to head; row_units: of a slot. */
 /* registers <= 32 */
 template <typename U>
 __global__ void __launch_bounds__(ROW_THREADS)

@@ -1,7 +1,7 @@
-/* cuda_scores.cu - scores of keys, and what is done to rows of scores.
+/* cuda_scores.cu - computes scores of keys, and pools, scales and averages rows of scores.
  *
- * A sum over a head's keys is cut at fixed places (KEYS) and added in order by a second kernel, so that no bit depends
- * on the device or on other heads. A key is read by `lanes` neighbouring lanes, eight columns each at a time.
+ * A sum over a head's keys is cut at fixed positions (KEYS) and added in order by a second kernel, so no bit depends on
+ * the device or on other heads. `lanes` neighbouring lanes read a key, eight columns each at a time.
  */
 #include "kernels/cuda/cuda_lanes.h"
 
@@ -10,13 +10,13 @@
 
 enum {
     SCORE_THREADS = 256,
-    KEYS = 1024,      // of a head that one block sums
-    KEYS_IN_TURN = 8, // that the lanes of one key take one after the other
-    HEADS = 256,      // at once
+    KEYS = 1024,      // keys of a head that one block sums
+    KEYS_IN_TURN = 8, // keys that a group of lanes takes one after the other
+    HEADS = 256,      // at a time
     MAX_EIGHTS = 4,   // of a lane: heads of at most 32 * 8 * 4 columns
 };
 
-/* What an op of this file takes at once; one head, or one row of scores, may take more. */
+/* Scratch of an op of this file; one head, or one row of scores, may take more. */
 constexpr size_t WORK_BYTES = (size_t)4 << 20;
 
 /* ---- heads --------------------------------------------------------------- */
@@ -58,7 +58,7 @@ static struct key_heads upload_heads(struct cuda *c, const struct kv_rows *heads
     return up;
 }
 
-/* This thread's columns of key t: EIGHTS times eight, lanes * 8 apart; 0 where there is no key or column. */
+/* This thread's columns of key t: EIGHTS times eight, lanes * 8 apart; 0 beyond the last key or column. */
 template <typename T, int EIGHTS>
 __device__ __forceinline__ void load_key(float (&x)[EIGHTS][EIGHT], const struct key_heads &heads,
                                          const struct key_head &head, int t)
@@ -135,7 +135,7 @@ void cuda_key_norms(struct backend *be, float *score, const struct kv_rows *head
 
 /* ---- cosines ------------------------------------------------------------- */
 
-/* Memory of some heads; pieces: of the longest head. */
+/* Memory for some heads. A piece is KEYS keys; pieces: of the longest head. */
 struct directions {
     float *part; // (heads, pieces, K): sums of unit keys
     float *mean; // (heads, K)
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(SCORE_THREADS) mean_direction(const struct dir
         d.norm[blockIdx.x] = fmaxf(sqrtf(total), 1e-8f);
 }
 
-/* As norms_of_keys. */
+/* Like norms_of_keys. */
 /* registers <= 96 */
 template <typename T, int EIGHTS>
 __global__ void __launch_bounds__(SCORE_THREADS)
@@ -248,7 +248,7 @@ static size_t place_bytes(int n_heads, int n_keys, int K)
     return (size_t)at;
 }
 
-/* Heads in WORK_BYTES, at least one and at most HEADS. */
+/* The heads that fit in WORK_BYTES, at least one and at most HEADS. */
 static int heads_at_once(int n_heads, int n_keys, int K)
 {
     int n = 1;
@@ -294,7 +294,7 @@ void cuda_key_cosines(struct backend *be, float *score, const struct kv_rows *he
 
 /* ---- rows of scores ------------------------------------------------------ */
 
-/* The place of row blockIdx.y that this thread works on. */
+/* This thread's position in row blockIdx.y. */
 static __device__ __forceinline__ int my_place()
 {
     return (int)(blockIdx.x * SCORE_THREADS + threadIdx.x);
@@ -309,7 +309,7 @@ __global__ void __launch_bounds__(SCORE_THREADS) copy_rows(float *copy, const fl
         copy[blockIdx.y * (size_t)n + (size_t)i] = score[blockIdx.y * (size_t)pitch + (size_t)i];
 }
 
-/* was: the rows before, n apart. */
+/* was: a copy of the rows before pooling, n apart. */
 /* registers <= 32 */
 __global__ void __launch_bounds__(SCORE_THREADS) pool_rows(float *score, const float *was, int n, int pitch, int width)
 {
@@ -340,7 +340,7 @@ void cuda_avg_pool(struct backend *be, float *score, int n_heads, int n, int pit
     }
 }
 
-/* Eight places of row blockIdx.y. */
+/* Eight positions of row blockIdx.y. */
 /* registers <= 32 */
 __global__ void __launch_bounds__(SCORE_THREADS) scale_row(float *score, int n, const float *factor, bool aligned)
 {
@@ -366,7 +366,7 @@ void cuda_scale_columns(struct backend *be, float *score, int n_heads, int n, co
            is_aligned(score, (size_t)n * sizeof(float)) && is_aligned(factor, 0));
 }
 
-/* Eight places of the `group` rows of layer blockIdx.y. */
+/* Eight positions of the `group` rows of layer blockIdx.y. */
 /* registers <= 32 */
 __global__ void __launch_bounds__(SCORE_THREADS) mean_rows(float *score, int n, int group, bool aligned)
 {

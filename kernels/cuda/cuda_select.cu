@@ -1,9 +1,9 @@
-/* cuda_select.cu - which keys are kept: the k largest scores of a row, or of the rows of a layer together; and moving
- * them.
+/* cuda_select.cu - selects the keys to keep, the k largest scores of a row or of all rows of a layer together, and
+ * gathers them.
  *
- * The k-th largest score is found from the top, 11 or 10 bits of its order at a time (kernels/order.h), by counting
- * those that share the bits found so far. Then one pass in order of position keeps what is larger and as many equal
- * ones as are due. Counts are integers, so the order in which threads add to them does not matter.
+ * A radix search finds the k-th largest score from the top, 11 or 10 bits of its order at a time (kernels/order.h), by
+ * counting the scores that share the bits found so far. Then one pass in order of position keeps the larger scores and
+ * the first of the equal ones. Counts are integers, so the order in which threads add to them does not matter.
  */
 #include "kernels/cuda/cuda_lanes.h"
 
@@ -26,17 +26,16 @@ struct scores {
     bool aligned;
 };
 
-/* Where a selection ends: everything above `lowest`, and the first `equals` of the n_equal scores that are equal to
- * it. */
+/* The boundary of a selection: all scores above `lowest`, and the first `equals` of the n_equal scores equal to it. */
 struct cut {
     uint32_t lowest, equals, n_equal;
 };
 
-/* Finds a cut from the top. The same in all threads of a block. */
+/* A search for a cut, from the top bits down. The same in all threads of a block. */
 struct search {
-    uint32_t found, known; // bits of the cut, and which of them are known
-    uint32_t wanted;       // how many are still to be kept among the scores that share them
-    int shift;             // of the bits in question; -1: all are known
+    uint32_t found, known; // bits of the cut; mask of the known bits
+    uint32_t wanted;       // scores still to be kept among those that share the known bits
+    int shift;             // of the bits being searched; -1: all are known
 };
 
 /* Shared memory of a search. */
@@ -51,7 +50,7 @@ static __device__ __forceinline__ struct search search_of(uint32_t k)
     return { 0, 0, k, 32 - BIN_BITS };
 }
 
-/* Before scores are counted. Ends with a barrier. */
+/* Call before counting scores. Ends with a barrier. */
 static __device__ __forceinline__ void clear_bins(struct bins &b)
 {
     for (int i = (int)threadIdx.x; i < BINS; i += SELECT_THREADS)
@@ -59,15 +58,15 @@ static __device__ __forceinline__ void clear_bins(struct bins &b)
     __syncthreads();
 }
 
-/* n equal scores of that order. */
+/* Counts n equal scores of this order. */
 static __device__ __forceinline__ void count(struct bins &b, const struct search &s, uint32_t order, uint32_t n)
 {
     if ((order & s.known) == s.found)
         atomicAdd(&b.count[order >> s.shift & (BINS - 1)], n);
 }
 
-/* After scores were counted: settles the bits in question and goes on to the next. Begins and ends with a barrier. The
- * number of scores in the bin: when no bits are left, that of those which the cut is equal to. */
+/* After counting scores: determines the bits at s.shift and moves on to the next. Begins and ends with a barrier.
+ * Returns the number of scores in the found bin; after the last bits these are the scores equal to the cut. */
 static __device__ __forceinline__ uint32_t settle(struct bins &b, struct search &s)
 {
     const int highest = BINS - 1 - (int)threadIdx.x * BINS_OF_THREAD; // this thread's bins, from the top
@@ -79,7 +78,7 @@ static __device__ __forceinline__ uint32_t settle(struct bins &b, struct search 
     uint32_t above = threads_before<SELECT_THREADS>(mine, b.warp, &total);
     for (int i = 0; i < BINS_OF_THREAD; i++) {
         const uint32_t here = b.count[highest - i];
-        if (above < s.wanted && s.wanted <= above + here) { // so in one bin of one thread
+        if (above < s.wanted && s.wanted <= above + here) { // true for one bin of one thread
             b.digit = (uint32_t)(highest - i);
             b.above = above;
             b.here = here;
@@ -121,7 +120,7 @@ struct row_keep {
     int k;
 };
 
-/* One block a row of n. */
+/* One block per row of n. */
 /* registers <= 48 */
 __global__ void __launch_bounds__(SELECT_THREADS)
     top_k_of_row(int32_t *kept, const float *score, int n, const struct row_keep *rows, bool aligned)
@@ -139,7 +138,7 @@ __global__ void __launch_bounds__(SELECT_THREADS)
     const struct cut cut = cut_row(b[0], row, (uint32_t)k);
     for (int tile = 0; tile * TILE < n; tile++) {
         const int i = tile * TILE + (int)threadIdx.x * EIGHT;
-        uint32_t mine = 0; // those above in the lower half, the equal ones in the upper
+        uint32_t mine = 0; // lower half: scores above the cut; upper half: equal scores
         load_some(x, row.at + i, n - i, aligned);
         for (int j = 0; j < EIGHT; j++) {
             const uint32_t order = order_of(x[j]);
@@ -185,11 +184,11 @@ void cuda_top_k(struct backend *be, int32_t *kept, const float *score, int n_hea
 
 /* ---- the rows of a layer together ---------------------------------------- */
 
-/* What is left of a row when its floor is taken, and what of that is kept: all scores below `lowest`, or all without a
- * floor, and `surplus` that are equal to it. */
+/* The scores of a row that its floor does not take: those below `lowest` and `surplus` ones equal to it; without a
+ * floor all. */
 struct rest {
     uint32_t lowest, surplus;
-    uint32_t above, equal; // of them: beyond the cut of all rows together, and equal to it
+    uint32_t above, equal; // how many of them are above the joint cut of all rows, and equal to it
 };
 
 static __device__ __forceinline__ bool is_left(const struct rest &rest, const struct joint_keep &keep, uint32_t order)
@@ -197,7 +196,7 @@ static __device__ __forceinline__ bool is_left(const struct rest &rest, const st
     return keep.floor == 0 || order < rest.lowest;
 }
 
-/* Counts what is left of a row for the search. */
+/* Counts the rest of a row for the search. */
 static __device__ __forceinline__ void count_rest(struct bins &b, const struct search &s, const struct scores &row,
                                                   const struct rest &rest, const struct joint_keep &keep)
 {
@@ -213,7 +212,7 @@ static __device__ __forceinline__ void count_rest(struct bins &b, const struct s
         count(b, s, rest.lowest, rest.surplus);
 }
 
-/* Counts what is left of a row beyond the order `cut` and equal to it. */
+/* Counts the scores in the rest of a row that are above the order `cut`, and equal to it. */
 static __device__ __forceinline__ void count_kept(struct rest &rest, const struct scores &row,
                                                   const struct joint_keep &keep, uint32_t cut)
 {
@@ -269,7 +268,7 @@ __global__ void __launch_bounds__(SELECT_THREADS)
     __syncthreads();
     if (tid > 0)
         return;
-    for (int h = 0; h < group; h++) { // equal scores: those of lower rows first
+    for (int h = 0; h < group; h++) { // equal scores: lower rows first
         const uint32_t equals = min(rest[h].equal, s.wanted);
         n_kept[h] = keep.floor + (int)(rest[h].above + equals);
         s.wanted -= equals;
@@ -297,7 +296,7 @@ struct head_move {
     int n;
 };
 
-/* Rows of head blockIdx.y, n_units of U each; as many neighbouring threads take a row. */
+/* Rows of head blockIdx.y, n_units of U each; n_units neighbouring threads take a row. */
 /* registers <= 40 */
 template <typename U>
 __global__ void __launch_bounds__(GATHER_THREADS)

@@ -1,4 +1,4 @@
-/* reference.c - the reference backend's table of ops, and its one failure: no memory for an op's own arrays. */
+/* reference.c - the reference backend's table of ops, and its only failure: no memory for an op's own arrays. */
 #include "kernels/reference/reference.h"
 
 #include "kernels/host.h"
@@ -26,7 +26,7 @@ static int sync_failure(struct backend *be, struct err *err)
     return code;
 }
 
-/* The numbers of one row of moe, and all scores of one layer in joint_counts. */
+/* The larger of two needs: the numbers of one row in moe, all scores of one layer in joint_counts. */
 static size_t scratch(struct backend *be, const struct work_shape *work)
 {
     enum { SCORE_BYTES = 16 };

@@ -1,7 +1,7 @@
-/* reference.h - inside the "reference" backend: naive, one thread, sums in double. The other backends are tested
+/* reference.h - internals of the "reference" backend: naive, one thread, sums in double. The other backends are tested
  * against it. kernels/backend.h says how to add an op.
  *
- * A number is read as a double and written through f32 into the type of its matrix, so one loop serves every dtype.
+ * A number is read as a double and written through f32 in its matrix's type, so one loop serves every dtype.
  */
 #ifndef EVP_REFERENCE_H
 #define EVP_REFERENCE_H
@@ -14,13 +14,13 @@
 
 struct reference {
     struct backend base; // first: a struct backend * of this kind is a struct reference *
-    struct err failure;  // the first one since the last sync; code 0: none
+    struct err failure;  // the first since the last sync; code 0: none
 };
 
 /* dtype: DTYPE_F32 or DTYPE_BF16. */
 struct backend *reference_open(enum dtype dtype, struct err *err);
 
-/* Memory for the op in progress, to be freed; NULL, and a failure for the next sync, when there is none left. */
+/* Memory for the op in progress; free() it. When memory runs out: NULL, and the next sync fails. */
 void *reference_scratch(struct backend *be, size_t bytes);
 
 /* Number i of an array of any float type and alignment. */
@@ -59,7 +59,7 @@ static inline void mat_put(struct mat m, int i, int j, double x)
     number_put(m.type, m.at, (size_t)i * (size_t)m.pitch + (size_t)j, x);
 }
 
-/* Row i of n columns of one head's keys or values, or of queries. */
+/* Row i of a head's keys or values, or of queries; n columns. */
 static inline const void *row_of(enum dtype type, const void *at, size_t i, int n)
 {
     return (const char *)at + i * (size_t)n * dtype_size(type);

@@ -1,19 +1,19 @@
-/* reference_attend.c - attention as the formula says: one query row, all its keys, softmax in double. Scores are
- * computed twice rather than stored, so nothing is allocated. */
+/* reference_attend.c - attention straight from the formula: one query row, all its keys, softmax in double. Scores are
+ * computed twice, not stored, so nothing is allocated. */
 #include "kernels/reference/reference.h"
 
 #include <math.h>
 
 enum { MAX_HEAD_DIM = 1024 };
 
-/* The keys that one query row sees, and where its results go: row `at` of q, part and lse; (token, head) of out. */
+/* The keys that one query row sees, and its location: row `at` of q, part and lse; (token, head) of out. */
 struct attn_row {
     struct kv_rows keys;
     size_t at;
     int token, head;
 };
 
-/* Entry i of the spans: the host's, which must be what the device has. */
+/* Entry i of the spans. The lists on the host and on the device must agree. */
 static struct attn_span span_of(const struct attn_spans *spans, int i)
 {
     assert(spans->device || spans->n == 1);
@@ -37,7 +37,7 @@ static struct kv_rows keys_of(const struct attn_job *job, const struct attn_span
                              span->n_keys };
 }
 
-/* Row i of a span of kv head g with query head h of its group. */
+/* Row i of a span, for query head h of kv head g's group. */
 static struct attn_row row_at(const struct attn_job *job, const struct attn_span *span, int g, int i, int h,
                               enum dtype type)
 {
@@ -129,7 +129,7 @@ void reference_merge(struct backend *be, const struct merge_job *job)
 
 /* ---- attention as scores ----------------------------------------------- */
 
-/* What key j of head g gets from all rows of the span. */
+/* The attention that key j of head g gets from all rows of the span. */
 static double column_of(struct backend *be, const struct column_job *job, const struct attn_span *span, int g, int j)
 {
     const struct attn_job *attn = &job->attn;

@@ -1,4 +1,4 @@
-/* reference_bert.c - what BERT needs beyond a Llama: layernorm and gelu, with the C library's erf in double. */
+/* reference_bert.c - the ops that only BERT needs: layernorm and gelu, with the C library's erf in double. */
 #include "kernels/reference/reference.h"
 
 #include <math.h>

@@ -60,7 +60,7 @@ void reference_avg_pool(struct backend *be, float *score, int n_heads, int n, in
 
     (void)be;
     for (int h = 0; h < n_heads; h++, score += pitch) {
-        float before[4096]; // a ring: what the last `half` places held before
+        float before[4096]; // a ring: the original scores at the last `half` positions
         assert(half < 4096);
         for (int i = 0; i < n; i++) {
             double sum = 0;
@@ -97,7 +97,7 @@ void reference_mean_heads(struct backend *be, float *score, int n_heads, int n, 
 
 /* ---- selection --------------------------------------------------------- */
 
-/* The number of places that come before place i when larger scores, then lower places, come first. */
+/* The rank of position i: larger scores first, then lower positions. */
 static int rank(const float *score, int n, int i)
 {
     uint32_t mine = score_order(score[i]);
@@ -131,7 +131,7 @@ void reference_gather(struct backend *be, const struct kv_rows *dst, const struc
 
 /* ---- budgets per head -------------------------------------------------- */
 
-/* A score of a layer: `order` is above that of every score for those that are taken first. */
+/* A score of a layer. order: UINT64_MAX for the floor largest of each head, so they sort first; else score_order(). */
 struct joint_score {
     uint64_t order;
     int32_t head, at;
@@ -147,7 +147,7 @@ static int compare_joint(const void *a, const void *b)
     return x->head != y->head ? x->head - y->head : x->at - y->at;
 }
 
-/* The scores of `group` heads, sorted; the floor largest of each head come first. */
+/* Sorts the scores of `group` heads; the floor largest of each head come first. */
 static void sort_joint(struct joint_score *s, const float *score, int n, const struct joint_keep *keep)
 {
     for (int32_t h = 0; h < keep->group; h++) {

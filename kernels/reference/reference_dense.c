@@ -1,4 +1,4 @@
-/* reference_dense.c - matrices, the slow way: every sum in double, every element where backend.h says it is. */
+/* reference_dense.c - matrix ops, one element at a time, as backend.h defines them; every sum in double. */
 #include "kernels/reference/reference.h"
 
 #include <math.h>
@@ -88,8 +88,8 @@ void reference_rmsnorm(struct backend *be, struct mat out, struct mat x, const f
     }
 }
 
-/* Token t's head of K columns that begins at `column` of qkv: normalised by w unless NULL, then its first columns
- * rotated by the angles of the token's position unless there are none. */
+/* Writes token t's head, the K columns of qkv from `column`, to `to`: normalised by w unless NULL, then its first
+ * `rotary` columns rotated by the angles of the token's position, if the job has any. */
 static void place_head(const struct rope_job *job, int t, int column, const float *w, void *to)
 {
     int K = job->head_dim, rotated = job->cos ? job->rotary : 0, half = rotated / 2;
@@ -146,7 +146,7 @@ void reference_silu_mul(struct backend *be, struct mat out, struct mat gate_up)
 
 /* ---- experts ----------------------------------------------------------- */
 
-/* How many experts come before expert e for a row with these logits. */
+/* The rank of expert e for a row with these logits: larger logits first, then lower numbers. */
 static int rank(const double *logit, int n, int e)
 {
     int before = 0;
@@ -156,7 +156,7 @@ static int rank(const double *logit, int n, int e)
     return before;
 }
 
-/* The log of the sum of e^logit over all experts, or over the chosen ones. */
+/* The log of the sum of e^logit over all experts; with `renormalise` over the chosen ones. */
 static double log_total(const double *logit, const struct experts *experts)
 {
     double max = -(double)INFINITY, total = 0;
@@ -169,7 +169,7 @@ static double log_total(const double *logit, const struct experts *experts)
     return max + log(total);
 }
 
-/* Adds one expert of row t to its row of x. gate_up (2F) and hidden (F) are of the backend's dtype, as those of a layer
+/* Adds expert e's output for row t to row t of x. gate_up (2F) and hidden (F) are of the backend's dtype, as in a layer
  * without experts. */
 static void add_expert(struct backend *be, struct mat x, struct mat normed, int t, const struct experts *experts, int e,
                        double weight, struct mat gate_up, struct mat hidden)

@@ -1,4 +1,4 @@
-/* evp_error.c - what each code means, and errors handed to the caller. */
+/* evp_error.c - the meaning of each code, and errors for the caller. */
 #include "loader/libevicpress/evp_error.h"
 
 #include <stdio.h>
@@ -13,12 +13,12 @@ const char *evp_message(int code)
     switch (code) {
     case EVICPRESS_OK: return "success";
     case EVICPRESS_MEMORY: return "out of memory";
-    case EVICPRESS_IO: return "a file cannot be opened, read or written";
-    case EVICPRESS_DAMAGED: return "a file is not what it says it is";
+    case EVICPRESS_IO: return "cannot open, read or write a file, or reach a server";
+    case EVICPRESS_DAMAGED: return "a manifest, an index or a payload is malformed or damaged";
     case EVICPRESS_GONE: return "the prefix is no longer placed";
     case EVICPRESS_SMALL: return "the buffer is smaller than the payload";
     case EVICPRESS_ARGUMENT: return "an argument is out of range";
-    case EVICPRESS_UNKNOWN: return "the plan has no such context";
+    case EVICPRESS_UNKNOWN: return "no such context, tier or tensor";
     case EVICPRESS_FULL: return "a tier has too few free bytes";
     case EVICPRESS_BUSY: return "another process is changing a tier";
     case EVICPRESS_EXISTS: return "the plan has that context already";
@@ -26,7 +26,7 @@ const char *evp_message(int code)
     }
 }
 
-/* Sentences quote ids and paths: control characters become '?', as in what the tools say. */
+/* Messages quote ids and paths: control characters become '?', as in the tools' messages. */
 int evp_error_set(struct evp_error *error, int code, const char *text)
 {
     if (error) {

@@ -1,4 +1,4 @@
-/* evp_error.h - how the installed library reports a failure: it turns a struct err into a struct evp_error. */
+/* evp_error.h - how the installed library reports failures: as a struct evp_error, made from a struct err. */
 #ifndef EVP_ERROR_H
 #define EVP_ERROR_H
 
@@ -8,7 +8,7 @@
 /* Fills *error, unless it is NULL, and returns `code`. */
 int evp_error_set(struct evp_error *error, int code, const char *text);
 
-/* From a struct err: ERR_FORMAT becomes `format`, which is EVICPRESS_DAMAGED for files and EVICPRESS_ARGUMENT for arguments. */
+/* From a struct err. ERR_FORMAT becomes `format`: EVICPRESS_DAMAGED for files, EVICPRESS_ARGUMENT for arguments. */
 int evp_error_from(struct evp_error *error, const struct err *err, int format);
 
 #endif

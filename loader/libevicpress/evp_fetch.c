@@ -1,4 +1,4 @@
-/* evp_fetch.c - the payload of a found prefix: its file opened, wherever it lies now, and read whole. */
+/* evp_fetch.c - opens the payload of a found prefix in its present tier, and reads it whole. */
 #include "loader/libevicpress/evp_fetch.h"
 
 #include "loader/libevicpress/evp_find.h"
@@ -15,12 +15,11 @@ int prefix_check(const struct evp_prefix *prefix, struct evp_error *error)
                   digest_is_hex(prefix->token_digest) && memchr(prefix->checksum, '\0', sizeof(prefix->checksum)) &&
                   memchr(prefix->config, '\0', sizeof(prefix->config)) && prefix->n_tokens > 0;
 
-    return filled ? EVICPRESS_OK
-                  : evp_error_set(error, EVICPRESS_ARGUMENT, "prefix is not one that evp_find() has filled");
+    return filled ? EVICPRESS_OK : evp_error_set(error, EVICPRESS_ARGUMENT, "prefix does not come from evp_find()");
 }
 
-/* The record of a part in a tier: that of the payload it was found in. */
-static const struct index_record *seek_part(const struct view *v, const struct evp_prefix *prefix)
+/* The record in a tier for a found part: its whole payload's. */
+static const struct index_record *seek_part(const struct index_view *v, const struct evp_prefix *prefix)
 {
     const struct found found = prefix_found(prefix);
     struct index_key key;
@@ -29,12 +28,12 @@ static const struct index_record *seek_part(const struct view *v, const struct e
     digest_from_hex(prefix->token_digest, digest, sizeof(digest));
     index_key_set_part(&key, digest);
     index_key_in(&key, v->name_space);
-    const struct index_record *r = index_seek_object(&v->index, &key, found.object);
+    const struct index_record *r = index_seek_object(v->index, &key, found.object);
     return r && r->size == found.size ? r : NULL;
 }
 
-/* The record of a prefix in a tier: the one that was found, or one with the same bytes. NULL: there is none. */
-static const struct index_record *seek_record(const struct view *v, const struct evp_prefix *prefix)
+/* The record of a prefix in a tier: the one found before, or one with the same bytes; NULL if there is none. */
+static const struct index_record *seek_record(const struct index_view *v, const struct evp_prefix *prefix)
 {
     const struct found found = prefix_found(prefix);
     struct index_key key;
@@ -45,21 +44,22 @@ static const struct index_record *seek_record(const struct view *v, const struct
         return seek_part(v, prefix);
     index_key_set(&key, found.prefix, prefix->token_digest, prefix->n_tokens);
     index_key_in(&key, v->name_space);
-    const struct index_record *r = index_seek(&v->index, &key);
+    const struct index_record *r = index_seek(v->index, &key);
     return r && r->size == prefix->size && r->checksum == strtoull(prefix->checksum, NULL, 16) ? r : NULL;
 }
 
 static int open_in_tier(const struct snapshot *s, int tier, const struct evp_prefix *prefix, struct prefix_file *f,
                         struct err *err)
 {
-    const struct index_record *r = seek_record(&s->view[tier], prefix);
+    const struct index_view view = { &s->view[tier]->index, s->name_space[tier] };
+    const struct index_record *r = seek_record(&view, prefix);
     char file[OBJECT_FILE];
 
     if (!r)
         return PREFIX_GONE;
     object_file(r->object, file);
     snprintf(f->path, sizeof(f->path), "%s/%s", s->header.tiers.at[tier].uri, file);
-    int got = medium_get(&s->view[tier].medium, file, (int64_t)r->size, &f->blob, err);
+    int got = medium_get(&s->view[tier]->medium, file, (int64_t)r->size, &f->blob, err);
     return got == MEDIUM_GONE ? PREFIX_GONE : got;
 }
 
@@ -73,7 +73,7 @@ static int open_in_any(struct evp_store *store, const struct evp_prefix *prefix,
         int got = open_in_tier(s, t, prefix, f, &why);
         if (got == PREFIX_GONE)
             continue;
-        code = got; /* a tier that cannot be read hides none behind it */
+        code = got; /* an unreadable tier does not hide the next ones */
         *err = why;
     }
     snapshot_give_back(store, s);
@@ -87,7 +87,7 @@ int prefix_open(struct evp_store *store, const struct evp_prefix *prefix, struct
     int code = open_in_any(store, prefix, f, err);
     if (code != PREFIX_GONE)
         return code;
-    if (snapshot_refresh(store, err) < 0) /* a writer took it away meanwhile: look at the indexes again */
+    if (snapshot_refresh(store, err) < 0) /* a writer removed it meanwhile: reopen the indexes */
         return err->code;
     return open_in_any(store, prefix, f, err);
 }
@@ -120,7 +120,7 @@ static int read_whole(const struct prefix_file *f, const struct evp_prefix *pref
     digest_xxh3_hex(buffer, (size_t)prefix->size, checksum);
     return strcmp(checksum, prefix->checksum) == 0
                ? 0
-               : err_set(err, ERR_FORMAT, "'%s': has checksum %s, not %.16s: it is damaged", f->path, checksum,
+               : err_set(err, ERR_FORMAT, "'%s' has checksum %s, not %.16s: it is damaged", f->path, checksum,
                          prefix->checksum);
 }
 

@@ -9,7 +9,7 @@
 _Static_assert(sizeof(((struct evp_prefix *)0)->config) >= INDEX_TEXT, "a config fits");
 _Static_assert(sizeof(((struct evp_prefix *)0)->tier) >= TIER_NAME, "a tier's name fits");
 
-/* What a part has instead of a checksum: a size that follows from that of the whole. */
+/* Describes a part. It has no checksum; its size follows from the whole payload's. */
 static int describe_part(const struct index_record *r, struct found *found, struct evp_prefix *prefix, struct err *err)
 {
     if (index_whole_of(r, &found->whole, err))
@@ -25,7 +25,7 @@ static int describe(const struct snapshot *s, const struct index_hit *hit, struc
     struct found found = { .size = r->size };
 
     *prefix = (struct evp_prefix){ .n_tokens = r->n_tokens, .size = r->size };
-    snprintf(prefix->config, sizeof(prefix->config), "%s", s->view[hit->view].index.config[r->config].at);
+    snprintf(prefix->config, sizeof(prefix->config), "%s", s->view[hit->view]->index.config[r->config].at);
     snprintf(prefix->tier, sizeof(prefix->tier), "%s", s->header.tiers.at[hit->view].name);
     digest_hex(r->key.digest, sizeof(r->key.digest), prefix->token_digest);
     snprintf(prefix->checksum, sizeof(prefix->checksum), "%016llx", (unsigned long long)r->checksum);
@@ -45,7 +45,7 @@ int evp_find(struct evp_store *store, const int32_t *tokens, size_t n, struct ev
     struct err err;
 
     for (int t = 0; t < s->header.tiers.n; t++)
-        view[t] = (struct index_view){ &s->view[t].index, s->view[t].name_space };
+        view[t] = (struct index_view){ &s->view[t]->index, s->name_space[t] };
     const struct index_views views = { view, s->header.tiers.n };
     int found = index_find(&views, &(struct index_prompt){ tokens, n }, &hit, &err);
     if (found == 1 && describe(s, &hit, prefix, &err))

@@ -1,4 +1,4 @@
-/* evp_find.h - what a found prefix says of its payload beside what it shows: how the library finds it again. */
+/* evp_find.h - the private data of a found prefix, by which the library finds the payload again. */
 #ifndef EVP_EVP_FIND_H
 #define EVP_EVP_FIND_H
 
@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-/* What evp_prefix.opaque holds. */
+/* The content of evp_prefix.opaque. */
 struct found {
     uint8_t prefix[INDEX_ID], object[INDEX_ID];
     uint64_t size;            // of the payload's file
-    struct index_whole whole; // of a part of a context; n_tokens 0: it is none
+    struct index_whole whole; // for a part of a context; n_tokens 0: not a part
 };
 
 static inline struct found prefix_found(const struct evp_prefix *prefix)
@@ -21,6 +21,6 @@ static inline struct found prefix_found(const struct evp_prefix *prefix)
     return found;
 }
 
-_Static_assert(sizeof(struct found) <= sizeof(((struct evp_prefix *)0)->opaque), "what was found fits");
+_Static_assert(sizeof(struct found) <= sizeof(((struct evp_prefix *)0)->opaque), "struct found fits");
 
 #endif

@@ -28,7 +28,7 @@ static void in_child(void)
 
 static void set_handlers(void)
 {
-    pthread_atfork(before, after, in_child); /* fails without memory alone: then forking is as it was before */
+    pthread_atfork(before, after, in_child); /* fails only without memory: then fork() is not handled */
 }
 
 void fork_safe_init(struct fork_safe *f, void (*child)(struct fork_safe *f))

@@ -1,8 +1,7 @@
-/* evp_payload.c - a payload open for reading in parts: where its tensors lie, and ranges of them.
+/* evp_payload.c - an open payload: where its tensors are, and ranges of them.
  *
- * Only the header is read when a payload is opened. A checksum is that of a whole tensor, so the first range of a
- * tensor costs reading all of it; it is known to be whole from then on. What a medium compares itself, range by range,
- * is not compared again.
+ * Opening reads only the header. A checksum covers a whole tensor, so the first range of a tensor reads all of it;
+ * after that the tensor is known to be whole. If the medium verifies every range itself, nothing is compared here.
  */
 #include "base/safetensors.h"
 #include "formats/payload_prefix.h"
@@ -23,9 +22,9 @@ struct evp_payload {
     struct prefix_file file;
     uint64_t size;
     struct blob_payload head;
-    int64_t part; // of a part of a context: its tokens; 0: it is none
+    int64_t part; // tokens of a part of a context; 0: the whole context
     struct json *sums;
-    atomic_bool *whole; // (payload.st.n) the tensor has been compared with its checksum
+    atomic_bool *whole; // (payload.st.n) the tensor has passed its checksum
 };
 
 static const struct payload *payload_of(const struct evp_payload *p)
@@ -37,10 +36,10 @@ static const struct payload *payload_of(const struct evp_payload *p)
 
 static int is_another(const struct evp_payload *p, struct err *err)
 {
-    return err_set(err, ERR_FORMAT, "'%s' is another payload than its index says: it is damaged", p->file.path);
+    return err_set(err, ERR_FORMAT, "'%s' is not the payload in the index: it is damaged", p->file.path);
 }
 
-/* Has the payload the part that was found? */
+/* Does the payload contain the found part? */
 static int compare_part(const struct evp_payload *p, const struct evp_prefix *prefix, struct err *err)
 {
     const struct payload *have = payload_of(p);
@@ -60,7 +59,7 @@ static int compare_part(const struct evp_payload *p, const struct evp_prefix *pr
     return code || strcmp(digest, prefix->token_digest) == 0 ? code : is_another(p, err);
 }
 
-/* Is the header that of the payload that was found? */
+/* Does the header match the found prefix? */
 static int compare_head(const struct evp_payload *p, const struct evp_prefix *prefix, struct err *err)
 {
     const struct payload *have = payload_of(p);
@@ -125,7 +124,7 @@ void evp_payload_close(struct evp_payload *p)
     free(p);
 }
 
-/* ---- where things are ------------------------------------------------------------- */
+/* ---- locations -------------------------------------------------------------------- */
 
 static void locate(const struct evp_payload *p, const struct st_tensor *t, struct evp_location *l)
 {
@@ -175,12 +174,12 @@ const char *evp_payload_text(const struct evp_payload *payload, const char *name
 
 /* ---- ranges ---------------------------------------------------------------------- */
 
-/* A range in bytes: `n` pieces of `bytes`, `stride` bytes from one to the next. */
-struct pieces {
+/* A range in bytes: `n` slices of `bytes`, `stride` bytes from one to the next. */
+struct slices {
     uint64_t first, n, bytes, stride;
 };
 
-/* Numbers [first, first + n) of 0 to dim; n 0: all from `first` on. */
+/* Checks that [first, first + n) is within [0, dim); n 0: all from `first`. */
 static int check_numbers(int64_t first, int64_t *n, int64_t dim, const char *what, struct err *err)
 {
     if (first >= 0 && first <= dim && *n == 0)
@@ -191,8 +190,9 @@ static int check_numbers(int64_t first, int64_t *n, int64_t dim, const char *wha
     return 0;
 }
 
-/* part: how many rows a part has, in the first dimension of the tokens, in the second of others; 0: all. */
-static int range_pieces(const struct st_tensor *t, const struct evp_range *range, int64_t part, struct pieces *p,
+/* part: limits the rows to this number, in the first dimension of the tokens and the second of other tensors; 0:
+ * all. */
+static int range_slices(const struct st_tensor *t, const struct evp_range *range, int64_t part, struct slices *p,
                         struct err *err)
 {
     int64_t heads = t->n_dims > 0 ? t->dim[0] : 1, rows = t->n_dims > 1 ? t->dim[1] : 1;
@@ -200,23 +200,23 @@ static int range_pieces(const struct st_tensor *t, const struct evp_range *range
     int64_t end = part && t->n_dims == 1 ? part : heads, end_row = part && t->n_dims > 1 ? part : rows;
 
     if (t->type == ST_OTHER && (range->first || n || range->first_row || n_rows))
-        return err_set(err, ERR_FORMAT, "tensor '%.80s' is of a type that cannot be cut", t->name);
+        return err_set(err, ERR_FORMAT, "tensor '%.80s' has a type without ranges", t->name);
     if (check_numbers(range->first, &n, end, "heads", err) ||
         check_numbers(range->first_row, &n_rows, end_row, "rows", err))
         return err_wrap(err, "tensor '%.80s'", t->name);
     uint64_t head = heads ? t->bytes / (uint64_t)heads : 0, row = rows ? head / (uint64_t)rows : 0;
-    *p = (struct pieces){ .first = (uint64_t)range->first * head + (uint64_t)range->first_row * row,
+    *p = (struct slices){ .first = (uint64_t)range->first * head + (uint64_t)range->first_row * row,
                           .n = (uint64_t)n,
                           .bytes = (uint64_t)n_rows * row,
                           .stride = head };
-    if (p->bytes == p->stride) { /* whole heads lie side by side */
+    if (p->bytes == p->stride) { /* whole heads are adjacent */
         p->bytes *= p->n;
         p->n = p->bytes ? 1 : 0;
     }
     return 0;
 }
 
-/* Compares a tensor with its checksum. at: its bytes, if they are in memory. */
+/* Compares a tensor with its checksum. at: its bytes if they are in memory, or NULL. */
 static int verify(struct evp_payload *p, const struct st_tensor *t, const void *at, struct err *err)
 {
     const char *want = payload_sum(p->sums, t->name);
@@ -236,8 +236,7 @@ static int verify(struct evp_payload *p, const struct st_tensor *t, const void *
     if (code)
         return code;
     if (!want)
-        return err_set(err, ERR_FORMAT, "'%s': tensor '%.80s' has no checksum to compare it with", p->file.path,
-                       t->name);
+        return err_set(err, ERR_FORMAT, "'%s': tensor '%.80s' has no checksum", p->file.path, t->name);
     if (strcmp(want, hex) != 0)
         return err_set(err, ERR_FORMAT, "'%s': tensor '%.80s' has checksum %s, not %.16s: it is damaged", p->file.path,
                        t->name, hex, want);
@@ -245,11 +244,11 @@ static int verify(struct evp_payload *p, const struct st_tensor *t, const void *
     return 0;
 }
 
-static int fetch_pieces(struct evp_payload *p, const struct st_tensor *t, const struct pieces *pieces, char *to,
+static int fetch_slices(struct evp_payload *p, const struct st_tensor *t, const struct slices *slices, char *to,
                         struct err *err)
 {
-    for (uint64_t i = 0; i < pieces->n; i++, to += pieces->bytes)
-        if (read_at(&p->file, to, (size_t)pieces->bytes, t->offset + pieces->first + i * pieces->stride, err))
+    for (uint64_t i = 0; i < slices->n; i++, to += slices->bytes)
+        if (read_at(&p->file, to, (size_t)slices->bytes, t->offset + slices->first + i * slices->stride, err))
             return err->code;
     return 0;
 }
@@ -258,7 +257,7 @@ int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, 
                     struct evp_error *error)
 {
     const struct st_tensor *t = range->tensor ? safetensors_find(&payload_of(payload)->st, range->tensor) : NULL;
-    struct pieces pieces = { 0 };
+    struct slices slices = { 0 };
     struct err err;
 
     if (!t)
@@ -266,16 +265,16 @@ int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, 
     for (size_t i = 0; i < sizeof(range->reserved) / sizeof(*range->reserved); i++)
         if (range->reserved[i] || (range->verify != EVICPRESS_VERIFY && range->verify != EVICPRESS_TRUST))
             return evp_error_set(error, EVICPRESS_ARGUMENT, "reserved or verify is out of range");
-    if (range_pieces(t, range, payload->part, &pieces, &err))
+    if (range_slices(t, range, payload->part, &slices, &err))
         return evp_error_from(error, &err, EVICPRESS_ARGUMENT);
-    if (size < pieces.n * pieces.bytes)
+    if (size < slices.n * slices.bytes)
         return evp_error_set(error, EVICPRESS_SMALL, "the buffer is smaller than the range");
-    bool whole = pieces.n * pieces.bytes == t->bytes;
+    bool whole = slices.n * slices.bytes == t->bytes;
     bool check = range->verify == EVICPRESS_VERIFY && !blob_verifies(&payload->file.blob) &&
                  (whole || !payload->whole[t - payload_of(payload)->st.tensor]);
     int code = check && !whole ? verify(payload, t, NULL, &err) : 0;
     if (!code)
-        code = fetch_pieces(payload, t, &pieces, buffer, &err);
+        code = fetch_slices(payload, t, &slices, buffer, &err);
     if (!code && check && whole)
         code = verify(payload, t, buffer, &err);
     return code ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : EVICPRESS_OK;
@@ -283,13 +282,13 @@ int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, 
 
 /* ---- a part of a context -------------------------------------------------------------- */
 
-/* Bytes of the rows of a tensor that the part has. */
+/* Bytes of a tensor's rows in the part. */
 static size_t part_bytes(const struct evp_payload *p, const struct st_tensor *t)
 {
     return (size_t)(t->bytes / (uint64_t)payload_of(p)->n_tokens * (uint64_t)p->part);
 }
 
-/* Reads the tensors one after another, and sums them up. checksum: (st.n) */
+/* Reads the tensors one after another, and computes their checksums. checksum: (st.n) */
 static int fetch_tensors(struct evp_payload *p, int verify_them, char *to, char (*checksum)[XXH3_HEX],
                          struct evp_error *error)
 {

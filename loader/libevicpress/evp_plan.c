@@ -1,5 +1,5 @@
-/* evp_plan.c - the installed library's plans: every argument is checked, one lock serialises all calls, and operations
- * are copied into memory of the caller's own. The arithmetic is loader/libevicpress/live_plan.h's. */
+/* evp_plan.c - the installed library's plans: checks every argument, serialises all calls by one lock, and copies
+ * operations into memory that the caller owns. The arithmetic is in loader/libevicpress/live_plan.h. */
 #include "loader/libevicpress/evicpress_plan.h"
 
 #include "base/unconst.h"
@@ -17,26 +17,26 @@ _Static_assert(sizeof(((struct evp_plan_tier *)0)->name) >= TIER_NAME, "a tier's
 _Static_assert(sizeof(((struct evp_plan_state *)0)->tier) / sizeof(struct evp_plan_tier) >= LIVE_TIERS, "tiers fit");
 
 struct evp_plan {
-    struct fork_safe fork;  // its lock: for everything
+    struct fork_safe fork;  // its lock protects everything
     pthread_mutex_t saving; // held by the thread that saves
-    atomic_int waiting;     // events that wait for the lock
+    atomic_int waiting;     // events waiting for the lock
     struct live_plan live;
     uint64_t events;
 };
 
-_Static_assert(offsetof(struct evp_plan, fork) == 0, "a plan is found by its member");
+_Static_assert(offsetof(struct evp_plan, fork) == 0, "in_child() casts the member to the plan");
 
-/* A save that another thread had begun is not gone on with here. */
+/* The child does not continue another thread's save. */
 static void in_child(struct fork_safe *f)
 {
-    struct evp_plan *plan = (struct evp_plan *)f; /* its first member */
+    struct evp_plan *plan = (struct evp_plan *)f; /* fork is its first member */
 
     fork_safe_renew(&plan->saving);
     plan->waiting = 0;
     live_save_end(&plan->live);
 }
 
-/* A library leaves standard input and output alone. */
+/* "-" is refused: a library must not use standard input and output. */
 static bool is_path(const char *path)
 {
     return path && strcmp(path, "-") != 0;
@@ -94,7 +94,7 @@ static struct cached cached_of(const struct live_plan *l, const struct live_cont
         return (struct cached){ 0 };
     return (struct cached){ .token_digest = c->token_digest,
                             .config = c->variants.at[placement.config].config,
-                            .bytes = bytes, /* an update may give a config other bytes */
+                            .bytes = bytes, /* an update may change the bytes of a config */
                             .tier = &l->opened.tiers.at[placement.tier] };
 }
 
@@ -103,13 +103,13 @@ static const char *config_name(const struct live_context *c, struct plan_placeme
     return placement.tier == PLAN_RECOMPUTE ? "none" : c->variants.at[placement.config].config;
 }
 
-/* "keep" between two tiers that are one folder still moves bytes from one tier's account to the other's. */
+/* "keep" between two tiers with one folder still moves bytes from one tier's capacity to the other's. */
 static const int kinds[N_OPERATIONS] = {
     [OP_INSERT] = EVICPRESS_INSERT, [OP_RECOMPRESS] = EVICPRESS_RECOMPRESS, [OP_MOVE] = EVICPRESS_MOVE,
     [OP_KEEP] = EVICPRESS_MOVE,     [OP_EVICT] = EVICPRESS_EVICT,
 };
 
-/* Texts are borrowed from the plan. */
+/* An operation whose texts are borrowed from the plan. */
 static struct evp_operation operation_of(const struct live_plan *l, const struct incremental_op *op)
 {
     const struct live_context *before = live_plan_before(l, op->context), *after = live_plan_after(l, op->context);
@@ -136,7 +136,7 @@ static void texts_of(struct evp_operation *op, const char **text[5])
     text[4] = &op->to_tier;
 }
 
-/* One allocation: the operations, then their texts. */
+/* Copies into one allocation: the operations, then their texts. */
 static int copy_operations(const struct live_plan *l, struct evp_operations *out, struct err *err)
 {
     const struct incremental_state *state = incremental_state(l->incremental);
@@ -181,14 +181,14 @@ static int enter(struct evp_plan *plan, struct evp_error *error)
     return evp_error_set(error, EVICPRESS_MEMORY, "memory ran out in an earlier call: the plan can only be closed");
 }
 
-/* Ends an event that returned `code`: hands out its operations, unlocks, returns an evp_code. */
+/* Ends an event that returned `code`: copies its operations for the caller, unlocks, returns an evp_code. */
 static int leave(struct evp_plan *plan, int code, struct evp_operations *operations, struct err *err,
                  struct evp_error *error)
 {
     if (!code) {
         plan->events++;
         code = operations ? copy_operations(&plan->live, operations, err) : 0;
-        plan->live.broken = code != 0; /* the caller cannot know what to carry out */
+        plan->live.broken = code != 0; /* the caller does not get the operations of the event */
         if (operations)
             operations->event = plan->events;
     }
@@ -228,7 +228,7 @@ static int take_variants(struct variant_info *variant, const struct evp_variant 
     return 0;
 }
 
-/* Converts the caller's context. The digest of its tokens is written to `digest` (DIGEST_HEX) when it is not given. */
+/* Converts the caller's context. Computes the digest of its tokens into `digest` (DIGEST_HEX) if it is not given. */
 static int take_context(struct live_context *c, const struct evp_context *given, struct variant_info *variant,
                         char *digest, struct err *err)
 {
@@ -346,16 +346,16 @@ int evp_plan_status(struct evp_plan *plan, struct evp_plan_state *state, struct 
     return EVICPRESS_OK;
 }
 
-/* A lock goes to whoever comes first, and the thread that gives it back is there already. */
+/* Lets waiting events take the lock first: otherwise the saving thread, which released it just now, would win again. */
 static void let_events_pass(struct evp_plan *plan)
 {
-    enum { TRIES = 100 }; // so that a stream of events without end does not keep a save from ending
+    enum { TRIES = 100 }; // a limit, so that an endless stream of events cannot block a save
 
     for (int i = 0; i < TRIES && plan->waiting; i++)
         nanosleep(&(struct timespec){ .tv_nsec = 10000 }, NULL);
 }
 
-/* Copies the plan as it is now; events go on meanwhile. */
+/* Copies the plan as it is now; events continue meanwhile. */
 static int copy_plan(struct evp_plan *plan, struct live_save *save, struct err *err)
 {
     int code = live_save_begin(&plan->live, save, err);

@@ -1,11 +1,12 @@
-/* evp_put.c - a serving process changes what is placed: puts a payload, moves one, removes one.
+/* evp_put.c - a serving process puts, moves and removes payloads.
  *
- * Each call opens the tiers as evp-load does (loader/store/tier_store.h), but for one context, under the same locks and
- * in the same order of writes, and closes them before it returns. A server is reached for bytes alone: what a call only
- * forgets there is removed if that can be, and else left to the next writer's sweep. So nothing of SQLite, which keeps
- * a store's state, is left between calls: no connection that a fork would share, no lock, and it has no threads.
- * Finding and fetching never come near it. What cannot be helped is a fork in the middle of a call: SQLite may hold a
- * lock of the process then that nobody gives back in the child, so the child may not write.
+ * Each call opens the tiers as evp-load does (loader/store/tier_store.h), for one context, with the same locks and the
+ * same order of writes, and closes them before it returns. Only calls that need a server's bytes depend on it: other
+ * calls try to remove payloads there, and leave failures to the next writer's sweep.
+ *
+ * Between calls SQLite, which keeps the states, has no connection that a fork would share, no lock and no thread.
+ * Finding and fetching do not use it. One case remains: if the process forks during a call, SQLite may hold a lock of
+ * the process that nobody releases in the child. So that child must not write.
  */
 #include "base/file.h"
 #include "formats/config_name.h"
@@ -20,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is to change: a context, and the name of the tier that it goes to; NULL: none. */
+/* A change: a context, and the name of its new tier; NULL: none. */
 struct change {
     const char *id, *tier;
 };
@@ -30,15 +31,15 @@ struct writer {
     struct snapshot *snapshot;
     const char *name_space, *id;
     const struct tiers *tiers;
-    int pool[TIER_MAX];               // of each tier the first tier of its pool
+    int pool[TIER_MAX];               // for each tier: the first tier of its pool
     struct tier_store tier[TIER_MAX]; // .tier NULL: not opened
-    bool parts;                       // the index gets the parts of the context, too
-    bool unswept[TIER_MAX];           // the state says that files without a name may be in the folder
+    bool parts;                       // the index also gets the parts of the context
+    bool unswept[TIER_MAX];           // the state says that the folder may have files that no payload names
     int to;                           // the tier that the payload goes into; -1: none
-    int code;                         // an evp_code that says more than struct err
+    int code;                         // an evp_code more specific than struct err
 };
 
-/* A payload that shall be in a tier: its entry, and where its bytes are. */
+/* A payload to be placed: its entry, its tier, and the source of its bytes. */
 struct goods {
     struct entry entry;
     int tier;
@@ -47,17 +48,17 @@ struct goods {
 
 /* ---- a forked process ------------------------------------------------------------------ */
 
-static atomic_int n_writing;       // threads that are in a call
-static _Atomic(pid_t) writing_pid; // of the process that they are threads of
+static atomic_int n_writing;       // threads inside a call
+static _Atomic(pid_t) writing_pid; // the process of these threads
 
 static int begin_writing(struct evp_error *error)
 {
     pid_t me = getpid(), other = writing_pid;
 
     if (other != me && n_writing > 0)
-        return evp_error_set(error, EVICPRESS_IO,
-                             "this process was forked while another thread was changing a tier: only its parent can "
-                             "write");
+        return evp_error_set(
+            error, EVICPRESS_IO,
+            "this process was forked while another thread was changing a tier: only its parent can write");
     writing_pid = me;
     n_writing++;
     return EVICPRESS_OK;
@@ -95,7 +96,7 @@ static int open_tier(struct writer *w, int t, struct err *err)
     return err->code;
 }
 
-/* Opens all tiers that are there, in the manifest's order, and w->to even when it has to be made. */
+/* Opens all existing tiers in the manifest's order, and w->to even if it must be created. */
 static int open_tiers(struct writer *w, struct err *err)
 {
     tiers_pools(w->tiers, w->pool);
@@ -105,7 +106,7 @@ static int open_tiers(struct writer *w, struct err *err)
         bool usable = folder && folder[0] == '/';
         if (t == w->to && !usable) {
             w->code = EVICPRESS_ARGUMENT;
-            return err_set(err, ERR_FORMAT, "tier '%s' has no folder with a path from the top", tier->name);
+            return err_set(err, ERR_FORMAT, "tier '%s' has no folder with an absolute path", tier->name);
         }
         if (usable && (t == w->to || file_is_dir(folder)) && open_tier(w, t, err))
             return err->code;
@@ -145,14 +146,14 @@ static struct writer *open_writer(struct evp_store *store, struct change change,
     return NULL;
 }
 
-/* ---- what is there: the payloads of the context, and nothing else until drop_spares() ----- */
+/* ---- present payloads: those of the context alone, until drop_spares() -------------------- */
 
 static struct entry *entry_at(const struct writer *w, int t, int i)
 {
     return &w->tier[t].in.at[i];
 }
 
-/* Finds a placed payload of the context, in the fastest tier; false: there is none. */
+/* Finds the placed payload of the context in the fastest tier; false if there is none. */
 static bool find_placed(const struct writer *w, int *tier, int *entry)
 {
     for (*tier = 0; *tier < w->tiers->n; ++*tier)
@@ -164,7 +165,7 @@ static bool find_placed(const struct writer *w, int *tier, int *entry)
     return false;
 }
 
-/* The context's payload of this name in a tier; -1. */
+/* The context's payload with this file in a tier, or -1. */
 static int find_file(const struct writer *w, const struct tier_store *s, const char *file)
 {
     for (int i = 0; i < s->in.n; i++) {
@@ -175,7 +176,7 @@ static int find_file(const struct writer *w, const struct tier_store *s, const c
     return -1;
 }
 
-/* Bytes that may still go into a tier, or into its pool. What the context has there gives way. */
+/* Free bytes of a tier or its pool. The context's own payloads there count as free. */
 static int64_t free_bytes(const struct writer *w, int tier)
 {
     const struct tier *t = &w->tiers->at[tier];
@@ -200,15 +201,15 @@ static int64_t free_bytes(const struct writer *w, int tier)
 
 /* ---- steps -------------------------------------------------------------------------------- */
 
-/* Writes down, with the transaction at hand, that files may come to be in the folder that no payload names. */
+/* Records, in the current transaction, that the folder may get files that no payload names. */
 static int expect_files(struct writer *w, int t, struct err *err)
 {
     w->unswept[t] = true;
     return state_set_swept(w->tier[t].state, false, err);
 }
 
-/* All is done: every file has its name, but where some were left. */
-static int settle(struct writer *w, struct err *err)
+/* Records that every file is named by a payload again, except in tiers where some were left. */
+static int finish(struct writer *w, struct err *err)
 {
     for (int t = 0; t < w->tiers->n; t++)
         if (w->unswept[t] && !w->tier[t].unswept &&
@@ -217,7 +218,7 @@ static int settle(struct writer *w, struct err *err)
     return 0;
 }
 
-/* Publishes what was forgotten in a tier, and deletes its files. gone: (in.n) */
+/* Publishes a tier without its forgotten payloads, and deletes their files. gone: (in.n) */
 static int remove_files(struct writer *w, int t, const bool *gone, struct err *err)
 {
     struct tier_store *s = &w->tier[t];
@@ -233,7 +234,7 @@ static int remove_files(struct writer *w, int t, const bool *gone, struct err *e
     return 0;
 }
 
-/* Removes the payloads of the context from a tier, but for the file `keep`. */
+/* Removes the payloads of the context from a tier, except the file `keep`. */
 static int drop_context(struct writer *w, int t, const char *keep, struct err *err)
 {
     struct tier_store *s = &w->tier[t];
@@ -297,7 +298,7 @@ static int make_free(struct writer *w, const struct goods *g, struct err *err)
                    w->tiers->at[g->tier].name, (long long)lacking, e->id, (long long)e->bytes);
 }
 
-/* Before a file is written; the namespace gets its number, too. */
+/* Commits, before a file is written, that it may appear; gives the namespace its number. */
 static int begin_file(struct writer *w, int t, struct err *err)
 {
     struct tier_store *s = &w->tier[t];
@@ -307,7 +308,7 @@ static int begin_file(struct writer *w, int t, struct err *err)
     return expect_files(w, t, err) || tier_store_commit(s, err) ? err->code : 0;
 }
 
-/* A spare with the very bytes becomes what readers see. */
+/* Places a spare with the same bytes. */
 static int place_again(struct tier_store *s, int i, int64_t bytes, struct err *err)
 {
     struct entry *e = &s->in.at[i];
@@ -317,7 +318,7 @@ static int place_again(struct tier_store *s, int i, int64_t bytes, struct err *e
     return tier_store_update(s, i, err) || tier_store_commit(s, err) || tier_store_publish(s, err) ? err->code : 0;
 }
 
-/* An object that other contexts have is there already. */
+/* Writes the file, unless another context has the same object. */
 static int write_file(struct tier_store *s, const struct goods *g, struct err *err)
 {
     bool shares;
@@ -345,7 +346,7 @@ static int place_new(struct writer *w, struct goods *g, struct err *err)
     return tier_store_add(s, &e, err) || tier_store_commit(s, err) || tier_store_publish(s, err) ? err->code : 0;
 }
 
-/* The parts of a placed payload come into the index, or go. */
+/* Adds the parts of a placed payload to the index, or removes them. */
 static int set_parts(const struct writer *w, struct tier_store *s, const char *file, struct err *err)
 {
     int i = find_file(w, s, file);
@@ -355,7 +356,7 @@ static int set_parts(const struct writer *w, struct tier_store *s, const char *f
     return tier_store_commit(s, err) || tier_store_publish(s, err) ? err->code : 0;
 }
 
-/* Places the goods; then the context has this payload and no other. */
+/* Places the goods; then removes all other payloads of the context. */
 static int place(struct writer *w, struct goods *g, struct err *err)
 {
     struct tier_store *s = &w->tier[g->tier];
@@ -380,12 +381,12 @@ static int place(struct writer *w, struct goods *g, struct err *err)
         code = set_parts(w, s, e->file, err);
     if (!code)
         code = drop_everywhere(w, g->tier, e->file, err);
-    return code ? code : settle(w, err);
+    return code ? code : finish(w, err);
 }
 
 /* ---- the functions ------------------------------------------------------------------------ */
 
-/* Ends a call whose work ended with `code`. The process sees its own change at once. */
+/* Ends a call whose work returned `code`. Refreshes the store, so that the process sees its own change at once. */
 static int end_writing(struct writer *w, int code, const struct err *err, struct evp_error *error)
 {
     struct evp_store *store = w->store;
@@ -402,7 +403,7 @@ static int end_writing(struct writer *w, int code, const struct err *err, struct
     return code;
 }
 
-/* *w: the tiers, opened; NULL after a failure, which is returned. */
+/* Opens the tiers: *w, or NULL after a failure, which is returned. */
 static int enter(struct writer **w, struct evp_store *store, struct change change, struct evp_error *error)
 {
     struct evp_error why;
@@ -419,13 +420,13 @@ static int enter(struct writer **w, struct evp_store *store, struct change chang
     return evp_error_set(error, why.code, why.text);
 }
 
-/* Is a payload whole, and of the model and namespace? Fills the entry, whose texts are borrowed. */
+/* Checks that a payload is whole and of the manifest's model. Fills the entry; its texts are borrowed. */
 static int check_payload(const struct snapshot *s, const struct payload *p, struct entry *e, struct err *err)
 {
     if (payload_check_sums(p, err) || config_name_check(p->config, err))
         return err->code;
     if (*s->header.model_digest && strcmp(p->model_digest, s->header.model_digest) != 0)
-        return err_set(err, ERR_FORMAT, "it was made for another model than the manifest");
+        return err_set(err, ERR_FORMAT, "it was made for another model than the manifest's");
     memcpy(e->token_digest, p->token_digest, DIGEST_HEX);
     memcpy(e->model_digest, p->model_digest, DIGEST_HEX);
     e->n_tokens = p->n_tokens;
@@ -465,7 +466,7 @@ static int check_put(const struct evp_put *put, struct evp_error *error)
     for (size_t i = 0; i < sizeof(put->reserved) / sizeof(*put->reserved); i++)
         any |= put->reserved[i];
     if (put->chunks > 1)
-        return evp_error_set(error, EVICPRESS_ARGUMENT, "chunks is neither 0 nor 1");
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "chunks is not 0 or 1");
     if (!put->id || !put->tier || !put->payload)
         return evp_error_set(error, EVICPRESS_ARGUMENT, "id, tier or payload is NULL");
     return any ? evp_error_set(error, EVICPRESS_ARGUMENT, "reserved is not zero") : EVICPRESS_OK;
@@ -546,6 +547,6 @@ int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
         return code;
     code = find_placed(w, &tier, &i) ? drop_everywhere(w, -1, NULL, &err) : unknown_context(w, &err);
     if (!code)
-        code = settle(w, &err);
+        code = finish(w, &err);
     return end_writing(w, code, &err, error);
 }

@@ -1,26 +1,48 @@
-/* evp_store.c - stores of the installed library: opened, looked at again, closed; what they say of their tiers. */
+/* evp_store.c - stores of the installed library: open, refresh, close; the state of their tiers. */
 #include "loader/libevicpress/evp_store.h"
 
 #include "base/file.h"
 #include "loader/store/folder.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-_Static_assert(offsetof(struct evp_store, fork) == 0, "a store is found by its member");
+_Static_assert(offsetof(struct evp_store, fork) == 0, "in_child() casts the member to the store");
 
 /* ---- snapshots --------------------------------------------------------------- */
 
-static void view_close(struct view *v)
+static struct view *view_new(void)
 {
+    struct view *v = calloc(1, sizeof(*v));
+
+    if (v) {
+        v->users = 1;
+        v->folder = -1;
+    }
+    return v;
+}
+
+static struct view *view_share(struct view *v)
+{
+    v->users++;
+    return v;
+}
+
+static void view_drop(struct view *v)
+{
+    if (!v || --v->users > 0)
+        return;
     index_close(&v->index);
     medium_close(&v->medium);
     if (v->folder >= 0)
         close(v->folder);
-    v->folder = v->name_space = -1;
+    free(v->uri);
+    free(v);
 }
 
 static void snapshot_free(struct snapshot *s)
@@ -28,7 +50,7 @@ static void snapshot_free(struct snapshot *s)
     if (!s)
         return;
     for (int t = 0; t < TIER_MAX; t++)
-        view_close(&s->view[t]);
+        view_drop(s->view[t]);
     manifest_release(&s->header);
     free(s);
 }
@@ -40,7 +62,7 @@ static struct stamp stamp_of(const char *path)
     return stat(path, &st) ? (struct stamp){ 0 } : (struct stamp){ st.st_dev, st.st_ino, st.st_size, st.st_mtim };
 }
 
-/* The name is looked at from the top, so that a folder that was removed and made again is seen. */
+/* Uses the full path instead of the open folder, so that a folder removed and made again is noticed. */
 static struct stamp stamp_index(const struct tier *tier)
 {
     char *path = file_join(tier_folder(tier), "evp-index");
@@ -56,31 +78,37 @@ static bool stamp_same(const struct stamp *a, const struct stamp *b)
            a->time.tv_nsec == b->time.tv_nsec;
 }
 
-/* What views are opened with. */
+/* The inputs for opening views. */
 struct view_from {
     const char *name_space;
     uid_t also;
-    const struct snapshot *old; // whose connections they go on with; NULL: none
+    const struct snapshot *old; // its connections and views are reused; NULL: none
 };
 
-/* The tier in the snapshot before; NULL: it was not there. */
-static const struct view *view_before(const struct snapshot *old, const struct tier *t)
+/* The number of the tier in the old snapshot; -1: absent. */
+static int tier_before(const struct snapshot *old, const struct tier *t)
 {
     for (int i = 0; old && i < old->header.tiers.n; i++)
         if (tier_same_place(&old->header.tiers.at[i], t))
-            return &old->view[i];
-    return NULL;
+            return i;
+    return -1;
 }
 
 static int open_medium(struct view *v, const struct tier *t, const struct view_from *from, struct err *err)
 {
-    const struct view *before = view_before(from->old, t);
-    const struct medium_place place = { .tier = t,
-                                        .folder = v->folder,
-                                        .store = index_store(&v->index),
-                                        .like = before && before->medium.driver ? &before->medium : NULL };
+    int before = tier_before(from->old, t);
+    const struct medium *like = before < 0 ? NULL : &from->old->view[before]->medium;
+    const struct medium_place place = {
+        .tier = t, .folder = v->folder, .store = index_store(&v->index), .like = like && like->driver ? like : NULL
+    };
 
-    return medium_open(&v->medium, &place, err);
+    v->uri = strdup(t->uri);
+    if (!v->uri)
+        return err_nomem(err);
+    if (medium_open(&v->medium, &place, err))
+        return err->code;
+    v->medium.uri = v->uri;
+    return 0;
 }
 
 static int read_view(struct view *v, const struct tier *t, const struct view_from *from, struct err *err)
@@ -91,51 +119,81 @@ static int read_view(struct view *v, const struct tier *t, const struct view_fro
         return 0;
     if (index_open(&v->index, v->folder, err))
         return err->code;
-    v->name_space = index_name_space(&v->index, from->name_space);
     return index_store(&v->index) ? open_medium(v, t, from, err) : 0;
 }
 
-/* A folder of somebody else or a damaged index costs its own tier and no other. But what could be read before is kept
- * as it was, and where memory, descriptors or the disk fail nothing is known of the tier. */
-static int give_up_tier(struct view *v, const struct view *before, struct err *err)
-{
-    if ((err->code != ERR_FORMAT && err->code != ERR_FAIL) || (before && !before->why.code))
-        return err->code;
-    view_close(v);
-    evp_error_from(&v->why, err, EVICPRESS_DAMAGED);
-    return 0;
-}
-
-/* Is there a folder to open? An evp_code, with a sentence. */
+/* Is there a folder to open? An evp_code, with a message. */
 static int judge_tier(const struct tier *t, struct evp_error *why)
 {
     const char *folder = tier_folder(t);
-    int code = EVICPRESS_OK;
-    char text[256];
+    struct stat st;
+    struct err err;
 
     if (!folder) {
-        code = EVICPRESS_UNKNOWN;
-        snprintf(text, sizeof(text), "tiers of kind '%s' are not served", tier_kind_name(t->kind));
-    } else if (folder[0] != '/') {
-        code = EVICPRESS_ARGUMENT;
-        snprintf(text, sizeof(text), "'%.160s' is a relative path: write it from the top into the tiers", folder);
-    } else if (!file_is_dir(folder)) {
-        code = EVICPRESS_GONE;
-        snprintf(text, sizeof(text), "there is no folder '%.160s'", folder);
+        err_set(&err, ERR_FORMAT, "tiers of kind '%s' are not served", tier_kind_name(t->kind));
+        return evp_error_set(why, EVICPRESS_UNKNOWN, err.msg);
     }
-    return code ? evp_error_set(why, code, text) : EVICPRESS_OK;
+    if (folder[0] != '/') {
+        err_set(&err, ERR_FORMAT, "'%.160s' is a relative path: the tiers must have absolute paths", folder);
+        return evp_error_set(why, EVICPRESS_ARGUMENT, err.msg);
+    }
+    int failed = stat(folder, &st) ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+    if (!failed)
+        return EVICPRESS_OK;
+    if (failed == ENOENT || failed == ENOTDIR) {
+        err_set(&err, ERR_IO, "there is no folder '%.160s'", folder);
+        return evp_error_set(why, EVICPRESS_GONE, err.msg);
+    }
+    err_set(&err, ERR_IO, "cannot open folder '%.160s': %s", folder, strerror(failed));
+    return evp_error_set(why, EVICPRESS_IO, err.msg);
+}
+
+/* The tier's view in the old snapshot, shared; without one a new view, in which nothing is found. */
+static struct view *view_of_old(const struct snapshot *old, int before)
+{
+    return before < 0 ? view_new() : view_share(old->view[before]);
+}
+
+/* Reads a tier that is not what it was. One that cannot be read costs no other tier anything, and what was read of it
+ * before stays in use. */
+static int read_tier(struct snapshot *s, int tier, const struct view_from *from, struct err *err)
+{
+    const struct tier *t = &s->header.tiers.at[tier];
+    struct evp_error *why = &s->why[tier];
+    struct view *v = view_new();
+
+    s->view[tier] = v;
+    if (!v)
+        return err_nomem(err);
+    if (judge_tier(t, why) == EVICPRESS_OK) {
+        if (!read_view(v, t, from, err))
+            return 0;
+        if (err->code == ERR_NOMEM)
+            return err->code;
+        evp_error_from(why, err, EVICPRESS_DAMAGED);
+    }
+    if (why->code == EVICPRESS_IO)
+        s->seen[tier].size = -1; /* the next refresh tries again, though no file may have changed */
+    if (why->code != EVICPRESS_IO && why->code != EVICPRESS_DAMAGED)
+        return 0;
+    view_drop(v);
+    s->view[tier] = view_of_old(from->old, tier_before(from->old, t));
+    return s->view[tier] ? 0 : err_nomem(err);
 }
 
 static int open_view(struct snapshot *s, int tier, const struct view_from *from, struct err *err)
 {
     const struct tier *t = &s->header.tiers.at[tier];
-    struct view *v = &s->view[tier];
+    int before = tier_before(from->old, t);
 
-    if (tier_folder(t)) /* before it is read: what replaces it meanwhile is another one */
+    if (tier_folder(t)) /* before reading: a replacement in between is noticed later */
         s->seen[tier] = stamp_index(t);
-    if (judge_tier(t, &v->why) || !read_view(v, t, from, err))
-        return 0;
-    return give_up_tier(v, view_before(from->old, t), err) ? err_wrap(err, "tier '%s'", t->name) : 0;
+    if (before >= 0 && !from->old->why[before].code && stamp_same(&from->old->seen[before], &s->seen[tier]))
+        s->view[tier] = view_share(from->old->view[before]);
+    else if (read_tier(s, tier, from, err))
+        return err->code;
+    s->name_space[tier] = index_name_space(&s->view[tier]->index, from->name_space);
+    return 0;
 }
 
 const char *snapshot_name_space(const struct evp_store *store, const struct snapshot *s)
@@ -153,8 +211,6 @@ static struct snapshot *snapshot_read(const struct evp_store *store, struct err 
         return NULL;
     }
     s->users = 1;
-    for (int t = 0; t < TIER_MAX; t++)
-        s->view[t] = (struct view){ .folder = -1, .name_space = -1 };
     uid_t owner = stat(store->path, &st) ? geteuid() : st.st_uid;
     s->manifest = stamp_of(store->path);
     int code = manifest_read_header(&s->header, store->path, err);
@@ -202,7 +258,7 @@ void snapshot_give_back(struct evp_store *store, struct snapshot *s)
         snapshot_free(s);
 }
 
-/* The caller's options, which may be of an older or a newer header. */
+/* The caller's options, from an older or a newer header. */
 static int take_options(struct evp_options *o, const struct evp_options *given, struct evp_error *error)
 {
     const unsigned char *more = (const unsigned char *)given;
@@ -211,19 +267,20 @@ static int take_options(struct evp_options *o, const struct evp_options *given, 
     if (!given)
         return 0;
     if (given->size < sizeof(given->size))
-        return evp_error_set(error, EVICPRESS_ARGUMENT, "size of the options is not set");
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "options: size is not set");
     for (size_t i = sizeof(*o); i < given->size; i++)
         if (more[i])
-            return evp_error_set(error, EVICPRESS_ARGUMENT, "an option is set that this version of the library lacks");
+            return evp_error_set(error, EVICPRESS_ARGUMENT,
+                                 "options: an option is set that this version of the library lacks");
     memcpy(o, given, given->size < sizeof(*o) ? given->size : sizeof(*o));
     return 0;
 }
 
-/* What other threads were at when the process forked is not done here; their snapshots stay open. But the tiers' locks
- * are the parent's: with a descriptor left here, they would outlast it if it were killed. */
+/* The child does not continue the calls of other threads; their snapshots stay open. But it closes the tiers' locks,
+ * which are the parent's: a descriptor left here would keep them locked after the parent's death. */
 static void in_child(struct fork_safe *f)
 {
-    struct evp_store *s = (struct evp_store *)f; /* its first member */
+    struct evp_store *s = (struct evp_store *)f; /* fork is its first member */
 
     for (int t = 0; s->changing && t < TIER_MAX; t++)
         if (s->changing[t].lock > 0)
@@ -278,9 +335,10 @@ int evp_get_tier(struct evp_store *store, size_t i, struct evp_tier *tier, struc
     if (found) {
         const struct tier *t = &s->header.tiers.at[i];
         memcpy(tier->name, t->name, TIER_NAME);
-        tier->code = s->view[i].why.code;
-        snprintf(tier->text, sizeof(tier->text), "%.255s", s->view[i].why.text);
-        tier->n_placed = s->view[i].index.n - s->view[i].index.n_parts;
+        const struct index *index = &s->view[i]->index;
+        tier->code = s->why[i].code;
+        snprintf(tier->text, sizeof(tier->text), "%.255s", s->why[i].text);
+        tier->n_placed = index->n - index->n_parts;
     }
     snapshot_give_back(store, s);
     return found;
@@ -304,7 +362,17 @@ void evp_close(struct evp_store *store)
     free(store);
 }
 
-/* The lock `refreshing` is held. */
+/* Did a refresh find what the old snapshot had? */
+static bool snapshot_is_same(const struct snapshot *old, const struct snapshot *new)
+{
+    bool same = stamp_same(&old->manifest, &new->manifest);
+
+    for (int t = 0; t < new->header.tiers.n &&same; t++)
+        same = new->why[t].code == old->why[t].code && (new->why[t].code || new->view[t] == old->view[t]);
+    return same;
+}
+
+/* The caller holds the lock `refreshing`. */
 static int refresh(struct evp_store *store, struct err *err)
 {
     struct snapshot *old = snapshot_take(store);
@@ -320,8 +388,9 @@ static int refresh(struct evp_store *store, struct err *err)
     old = store->now;
     store->now = new;
     pthread_mutex_unlock(&store->fork.lock);
+    bool same = snapshot_is_same(old, new);
     snapshot_give_back(store, old);
-    return 1;
+    return !same;
 }
 
 int snapshot_refresh(struct evp_store *store, struct err *err)
@@ -337,7 +406,7 @@ int evp_refresh(struct evp_store *store, struct evp_error *error)
     struct err err;
 
     if (pthread_mutex_trylock(&store->refreshing))
-        return 0; /* another thread does it */
+        return 0; /* another thread is refreshing */
     int changed = refresh(store, &err);
     pthread_mutex_unlock(&store->refreshing);
     return changed < 0 ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : changed;

@@ -1,9 +1,9 @@
-/* evp_store.h - a store of the installed library, as the files share it that open, find, fetch and change.
+/* evp_store.h - a store of the installed library; evp_store.c, evp_find.c, evp_fetch.c and evp_put.c share it.
  *
- * A store has a snapshot of the folders and their indexes, which is opened once and never changed. Every call counts
- * itself as a user of the snapshot it works with; evp_refresh() replaces the snapshot, and the last user of an old one
- * closes it. So the lock is held only to take and give back a snapshot, never while a file is read. One thread
- * refreshes, the others go on with the snapshot they have.
+ * A store has a snapshot of the folders and their indexes. A snapshot never changes; evp_refresh() replaces it. Every
+ * call counts as a user of its snapshot, and the last user of an old snapshot closes it. So the lock is held only to
+ * take and give back a snapshot, never while reading a file. While one thread refreshes, the others continue with their
+ * snapshots.
  */
 #ifndef EVP_EVP_STORE_H
 #define EVP_EVP_STORE_H
@@ -16,9 +16,10 @@
 #include "loader/store/medium.h"
 #include "loader/store/tier_store.h"
 
+#include <stdatomic.h>
 #include <time.h>
 
-/* Identifies the file that was read; a file that replaced it has another inode. */
+/* Identifies the file that was read; its replacement has another inode. */
 struct stamp {
     dev_t dev;
     ino_t ino;
@@ -26,26 +27,29 @@ struct stamp {
     struct timespec time;
 };
 
+/* What was read of a tier. A view never changes, and snapshots share it while its tier stays as it is, or cannot be read. */
 struct view {
-    struct evp_error why; // nothing is found there; .code EVICPRESS_OK: something may be
-    int folder;           // -1: not a folder, or it does not exist
+    atomic_int users;
+    int folder; // descriptor; -1: none
     struct index index;
     struct medium medium;
-    int name_space; // number in the index; -1: the index has nothing of it
+    char *uri; // medium.uri
 };
 
 struct snapshot {
     int users; // under the store's lock
     struct manifest header;
-    struct stamp manifest, seen[TIER_MAX]; // of the indexes
-    struct view view[TIER_MAX];
+    struct stamp manifest, seen[TIER_MAX]; // seen: of the indexes
+    struct view *view[TIER_MAX];           // one for each tier of the header
+    int name_space[TIER_MAX];              // its number in the index; -1: absent
+    struct evp_error why[TIER_MAX];        // why a tier cannot be read; .code EVICPRESS_OK: it can
 };
 
 struct evp_store {
-    struct fork_safe fork;       // its lock: for `now` and the users of every snapshot
+    struct fork_safe fork;       // its lock protects `now` and the users of every snapshot
     pthread_mutex_t refreshing;  // held by the thread that refreshes
     pthread_mutex_t writing;     // held by the thread that changes the tiers
-    struct tier_store *changing; // (TIER_MAX) those that it changes, with their locks; NULL: none
+    struct tier_store *changing; // (TIER_MAX) the tiers being changed, with their locks; NULL: none
     struct snapshot *now;
     char *path, *name_space; // name_space NULL: the manifest's model
     double wait_s;
@@ -58,7 +62,7 @@ void snapshot_give_back(struct evp_store *store, struct snapshot *s);
 /* Borrowed from the store or the snapshot. */
 const char *snapshot_name_space(const struct evp_store *store, const struct snapshot *s);
 
-/* As evp_refresh(), but waits while another thread is at it. */
+/* Like evp_refresh(), but waits for a thread that is refreshing. */
 int snapshot_refresh(struct evp_store *store, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* live_plan.c - the contexts of a live plan, and the events that change them.
  *
- * An event checks its arguments and reserves memory first, so that a refusal changes nothing; then the planner decides;
- * then texts and numbers follow it. Only the planner can run out of memory half-way: the plan is broken then.
+ * An event first checks its arguments and reserves memory, so that a refusal changes nothing; then the planner decides;
+ * then texts and numbers are updated. Only the planner can run out of memory half-way, which breaks the plan.
  */
 #include "loader/libevicpress/live_plan.h"
 
@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GONE_MIN = 4096 }; // ids; fewer take less memory than a second map would
+enum { GONE_MIN = 4096 }; // ids; fewer are not worth rebuilding the map
 
 static const double utility_max = 1e200; // the sum over 2^31 contexts stays finite
 
-/* ---- what the planner sees ------------------------------------------------------- */
+/* ---- the planner's view ---------------------------------------------------------- */
 
 static double fill_candidates(const struct live_plan *l, const struct live_context *c, int64_t *bytes, double *out)
 {
@@ -85,7 +85,7 @@ static const char *put_text(char **to, const char *s)
     return at;
 }
 
-/* Copies what a context points to into one allocation of its own. */
+/* Copies the texts and variants of a context into one allocation. */
 static int copy_texts(struct live_context *c, struct err *err)
 {
     size_t variants = (size_t)c->variants.n * sizeof(struct variant_info), texts = strlen(c->id) + DIGEST_HEX + 1;
@@ -115,7 +115,7 @@ int live_plan_find(const struct live_plan *l, const char *id)
     return i < 0 ? -1 : l->number.at[i];
 }
 
-/* Forgets the ids of contexts that are gone once they are half of all ids. */
+/* Removes the ids of gone contexts once they are half of all ids. */
 static int forget_gone(struct live_plan *l, struct err *err)
 {
     struct map ids = { 0 };
@@ -142,7 +142,7 @@ static int reserve(struct live_plan *l, struct err *err)
     return ARRAY_GROW(l, l->n + 1) || ARRAY_GROW(&l->number, l->ids.n + 1) ? err_nomem(err) : 0;
 }
 
-/* Adds an id and returns where its number goes; NULL without memory. */
+/* Adds an id and returns the address for its number; NULL without memory. */
 static int *add_id(struct live_plan *l, const char *id, struct err *err)
 {
     bool added;
@@ -159,7 +159,7 @@ static int *add_id(struct live_plan *l, const char *id, struct err *err)
 
 /* ---- events ------------------------------------------------------------------------- */
 
-/* Frees memory that a save at work may still read. */
+/* Frees memory, or leaves it to the running save, which may still read it. */
 static void drop(struct live_plan *l, struct live_own *own)
 {
     if (!own)
@@ -172,7 +172,7 @@ static void drop(struct live_plan *l, struct live_own *own)
     l->save->unused = own;
 }
 
-/* A save at work gets what it has not copied yet, as it was before the event. */
+/* Copies a context as it was before the event into the running save, unless it has it already. */
 static void keep_for_save(struct live_plan *l, int number, const struct live_context *was, struct plan_placement at)
 {
     struct live_save *s = l->save;
@@ -181,7 +181,7 @@ static void keep_for_save(struct live_plan *l, int number, const struct live_con
         s->at[number] = (struct live_copy){ *was, at, true };
 }
 
-/* The same of the other contexts that an event has moved; its own is kept already. */
+/* The same for the other contexts that the event has moved. */
 static void keep_moved(struct live_plan *l)
 {
     const struct incremental_state *state = incremental_state(l->incremental);
@@ -197,7 +197,7 @@ static void begin_event(struct live_plan *l)
     l->old_number = -1;
 }
 
-/* A failure of the planner leaves the plan unusable. Returns `code`. */
+/* Marks the plan broken if the planner failed. Returns `code`. */
 static int break_if(struct live_plan *l, int code)
 {
     l->broken = code != 0;
@@ -239,8 +239,8 @@ int live_plan_add(struct live_plan *l, const struct live_context *c, struct err 
     return 0;
 }
 
-/* Numbers the variants of an update so that the present one, `now` of number `at`, keeps its number, and no other
- * variant gets it. at -1: nothing is stored now. Returns how many numbers there are, holes included. */
+/* Numbers the variants of an update so that `now`, the stored variant, keeps its number `at`, and no other variant gets
+ * it. at -1: nothing is stored. Returns the count of numbers, including holes. */
 static int number_variants(struct variant_info *to, const struct live_update *u, const struct variant_info *now, int at)
 {
     int next = 0, n = 0;
@@ -256,7 +256,7 @@ static int number_variants(struct variant_info *to, const struct live_update *u,
     return n;
 }
 
-/* A pinned context stays on its tier, so one of its new variants must fit there beside the other contexts. */
+/* A pinned context stays on its tier, so one of its new variants must fit there with the other contexts. */
 static int check_pin(const struct live_plan *l, const struct live_context *c, const struct plan_placement *now,
                      struct err *err)
 {
@@ -276,7 +276,7 @@ static int check_pin(const struct live_plan *l, const struct live_context *c, co
     return err_set(err, ERR_FORMAT, "no variant fits tier '%s', which the context is pinned to", c->variants.pin);
 }
 
-/* Applies an update to a copy of context `number`. Variants that stay were checked when they came. */
+/* Applies an update to a copy of context `number`. Unchanged variants were checked before. */
 static int update_copy(struct live_plan *l, struct live_context *c, int number, const struct live_update *u,
                        struct err *err)
 {
@@ -354,7 +354,7 @@ static int take_tiers(struct live_plan *l, struct plan *plan, struct err *err)
     const struct manifest *m = &l->opened;
 
     if (m->tiers.n > LIVE_TIERS)
-        return err_set(err, ERR_FORMAT, "field 'tiers' holds %d tiers: a live plan takes up to %d", m->tiers.n,
+        return err_set(err, ERR_FORMAT, "field 'tiers' holds %d tiers, but a live plan takes at most %d", m->tiers.n,
                        LIVE_TIERS);
     if (!isfinite(m->alpha))
         return err_set(err, ERR_FORMAT, "field 'alpha' is not a number");
@@ -370,7 +370,7 @@ static int take_tiers(struct live_plan *l, struct plan *plan, struct err *err)
     return plan_candidates_init(&l->candidates, &l->problem, err);
 }
 
-/* The placement of a row, as the number of its config among its variants. Adds its bytes to the tier's fill. */
+/* Converts the placement of a row: finds the number of its config, and adds its bytes to the tier's fill. */
 static int take_placement(struct live_plan *l, const struct placement *p, struct plan *plan, struct err *err)
 {
     struct plan_placement c = { 0, p->tier };
@@ -405,7 +405,7 @@ static int take_row(struct live_plan *l, const struct placement *p, struct plan 
     return 0;
 }
 
-/* The utilities of the contexts are checked by several threads, CHUNK at a time, while one adds the ids. */
+/* Several threads check the utilities, CHUNK contexts at a time, while one thread adds the ids. */
 enum { CHUNK = 4096 };
 
 struct checking {
@@ -466,7 +466,7 @@ static void check_or_add(void *arg, int i)
         check_chunk(arg, (i - 1) * CHUNK);
 }
 
-/* Checks what of the contexts was not checked yet, and makes them findable. */
+/* Checks the utilities of the contexts, and adds their ids. */
 static int take_contexts(struct live_plan *l, const struct plan *plan, struct err *err)
 {
     struct checking k = { .l = l, .plan = plan, .bad = l->n };
@@ -481,7 +481,7 @@ static int take_contexts(struct live_plan *l, const struct plan *plan, struct er
 
 static int take_rows(struct live_plan *l, struct plan *plan, struct err *err)
 {
-    enum { SPARE_MIN = 64 }; // contexts that can come before the arrays must grow
+    enum { SPARE_MIN = 64 }; // new contexts before the arrays must grow
     int n = l->opened.n, cap = n + n / 8 + SPARE_MIN;
 
     plan->placement = malloc(((size_t)n + 1) * sizeof(*plan->placement));
@@ -491,7 +491,7 @@ static int take_rows(struct live_plan *l, struct plan *plan, struct err *err)
     for (int i = 0; i < n && !later.code; i++)
         if (take_row(l, &l->opened.at[i], plan, &later))
             err_wrap(&later, "context '%.80s'", l->opened.at[i].id);
-    if (take_contexts(l, plan, err)) /* what is wrong with a context before that */
+    if (take_contexts(l, plan, err)) /* reports the earliest bad context */
         return err->code;
     *err = later;
     return later.code;

@@ -1,5 +1,5 @@
-/* live_plan_manifest.c - a live plan copied and written as a manifest: its rows in the order of their ids, then an
- * eviction for each context that the opened manifest stores and the plan no longer has.
+/* live_plan_manifest.c - copies a live plan and writes it as a manifest: rows sorted by id, then an eviction for each
+ * context that the opened manifest stores and the plan no longer has.
  *
  * The totals compare the plan with recomputing everything; the other baselines would need the whole table.
  */
@@ -39,7 +39,7 @@ static double sd_of_recomputing(const struct live_context *c)
     return sd_of_sum(c->variants.prefill_sd_s, c->variants.question_sd_s);
 }
 
-/* The row of a context without payload, variants, held-out quality and operation. */
+/* The row of a context, still without payload, variants, held-out quality and operation. */
 static struct placement row_of(const struct live_plan *l, const struct live_context *c, struct plan_placement placement)
 {
     struct placement p = { .id = c->id,
@@ -68,8 +68,7 @@ static struct placement row_of(const struct live_plan *l, const struct live_cont
     return p;
 }
 
-/* The held-out quality of a variant, and the doubt about its quality, are known when the opened manifest stores the
- * context as that variant. */
+/* If the opened manifest stores the context as the same variant, copies its held-out quality and quality_sd. */
 static void take_over(struct placement *p, const struct placement *before)
 {
     struct cached is = { .token_digest = p->token_digest, .config = p->config, .bytes = -1 };
@@ -80,7 +79,7 @@ static void take_over(struct placement *p, const struct placement *before)
     if (!cached_same(&was, &is))
         return;
     p->quality_test = before->quality_test;
-    if (p->tier < 0) // what is computed again is as good as can be
+    if (p->tier < 0) // a recomputed context has quality 1
         return;
     p->quality_sd = before->quality_sd;
     p->unmeasured = before->unmeasured;
@@ -101,7 +100,7 @@ static void add_outcomes(struct totals *t, const struct live_plan *l, const stru
 
 /* ---- copying --------------------------------------------------------------------- */
 
-enum { PIECE = 512 }; // contexts: a fifth of a millisecond, and a few at worst, where memory is cold
+enum { COPY_BLOCK = 512 }; // contexts: 0.2 ms, or a few ms when memory is cold
 
 int live_save_begin(struct live_plan *l, struct live_save *save, struct err *err)
 {
@@ -120,7 +119,7 @@ int live_save_begin(struct live_plan *l, struct live_save *save, struct err *err
 bool live_save_go_on(struct live_plan *l)
 {
     struct live_save *s = l->save;
-    int end = s->n - s->next < PIECE ? s->n : s->next + PIECE;
+    int end = s->n - s->next < COPY_BLOCK ? s->n : s->next + COPY_BLOCK;
 
     for (; s->next < end; s->next++) {
         struct live_copy *to = &s->at[s->next];
@@ -148,7 +147,7 @@ void live_save_release(struct live_save *save)
 
 /* ---- rows ------------------------------------------------------------------------- */
 
-/* What is written: the contexts in the order of their ids, then the evictions. */
+/* The rows to write: the contexts sorted by id, then the evictions. */
 struct writing {
     const struct live_plan *l;
     const struct live_save *save;
@@ -158,7 +157,7 @@ struct writing {
     int n, n_evicted;
 };
 
-/* The row of a copy; its variants go into `variant` (LIVE_VARIANTS) and *variants. */
+/* The row of a copied context; its variants go into `variant` (LIVE_VARIANTS) and *variants. */
 static struct placement make_row(const struct writing *w, const struct live_copy *copy, struct variant_info *variant,
                                  struct variants *variants)
 {
@@ -203,7 +202,7 @@ static int put_rows(const struct writing *w, struct manifest_out *out, struct er
 
 /* ---- the order of rows ----------------------------------------------------------------- */
 
-/* Lists the copies by id; id, number: (save->n) */
+/* Sorts the copies by id; id, number: (save->n) */
 static int list_contexts(struct writing *w, const char **id, int *number, struct err *err)
 {
     for (int k = 0; k < w->save->n; k++)
@@ -255,7 +254,7 @@ static int list_rows(struct writing *w, struct err *err)
 
 /* ---- the manifest --------------------------------------------------------------------------- */
 
-/* All but the rows. */
+/* The manifest without its rows. */
 static struct manifest head_of(const struct live_plan *l, const struct live_save *save)
 {
     struct manifest m = { .alpha = l->opened.alpha,
@@ -288,7 +287,7 @@ static void set_totals(struct manifest *m, const struct live_save *save, const s
     m->gain_gap = outcome_gain_gap(m->objective, m->upper_bound, m->total[1].utility);
 }
 
-/* The opened manifest's contexts have its configs; others bring their own. */
+/* Lists the opened manifest's configs, and those of new contexts. */
 static int list_configs(const struct writing *w, struct manifest *m, struct err *err)
 {
     const struct map *opened = &w->l->opened.configs;

@@ -59,7 +59,7 @@ int load_open(struct load **load, const struct load_options *options, struct err
     return code;
 }
 
-/* What load_inventory() and the phases after it have made. */
+/* Releases the results of load_inventory() and later phases. */
 static void release_work(struct load *l)
 {
     for (int i = 0; i < l->report.n_tiers; i++)
@@ -94,7 +94,7 @@ static int execute(struct load *l, struct err *err)
     return load_begin(l, err) || load_execute(l, err) || load_settle(l, err) ? err->code : 0;
 }
 
-/* Undoes what a failed load did. What its stores hold is read again, and locked again meanwhile. */
+/* Undoes a failed load: opens, locks and reads the stores again, then rolls back. */
 static int restore(struct load *l, struct err *err)
 {
     struct load_report failed = l->report;
@@ -127,12 +127,12 @@ int load_run(struct load *l, struct err *err)
     if (l->o.direction == LOAD_BACK)
         return err_set(err, code, "%.400s; the rollback is not complete: run it again, or load a manifest", first.msg);
     if (restore(l, &why))
-        return err_set(err, code, "%.300s; the state before is not restored (%.120s): run evp-load again", first.msg,
+        return err_set(err, code, "%.300s; the previous state is not restored (%.120s): run evp-load again", first.msg,
                        why.msg);
-    return err_set(err, code, "%.400s; the state before is restored", first.msg);
+    return err_set(err, code, "%.400s; the previous state is restored", first.msg);
 }
 
-/* ---- what it says --------------------------------------------------------------------------- */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 const struct load_report *load_report(const struct load *l)
 {

@@ -1,5 +1,5 @@
-/* load_disks.c - the steps of a load, ordered (load_order.h), and whether the disks of the tiers can take them. Follows
- * the steps one by one, because removals give bytes back; tiers on the same disk share its free bytes.
+/* load_disks.c - orders the steps of a load (load_order.h), and checks that the disks of the tiers have space for them.
+ * Simulates the steps one by one, because removals free bytes; tiers on the same disk share its free bytes.
  */
 #include "loader/load/load_internal.h"
 #include "loader/store/folder.h"
@@ -14,10 +14,10 @@ static int say_too_large(const struct load *l, int tier, struct err *err)
 
     if (t->other)
         return err_set(err, ERR_FAIL,
-                       "tier '%s' cannot hold the plan: its payloads count %lld bytes, and beside the %lld bytes of "
-                       "other namespaces it may have %lld",
+                       "tier '%s' cannot hold the plan: its payloads take %lld bytes, but other namespaces have %lld, "
+                       "which leaves %lld",
                        t->name, (long long)t->placed, (long long)t->other, (long long)t->capacity);
-    return err_set(err, ERR_FAIL, "tier '%s' cannot hold the plan: its payloads count %lld bytes, its capacity is %lld",
+    return err_set(err, ERR_FAIL, "tier '%s' cannot hold the plan: its payloads take %lld bytes, its capacity is %lld",
                    t->name, (long long)t->placed, (long long)t->capacity);
 }
 
@@ -67,15 +67,15 @@ struct disk {
     int64_t free_bytes;
 };
 
-enum { BLOCK = 4096, STATE_BLOCKS = 64 }; // what a store's state, its journal and its folders take besides payloads
+enum { BLOCK = 4096, STATE_BLOCKS = 64 }; // STATE_BLOCKS: for a store's state, its journal and its folders
 
-/* The bytes that a file of n bytes takes on a disk: whole blocks, one for its name, one for its rows. */
+/* The bytes of disk for a file of n bytes: whole blocks, one more for its name, one for its rows. */
 static int64_t bytes_on_disk(int64_t n)
 {
     return n > INT64_MAX - 3 * BLOCK ? INT64_MAX : (n / BLOCK + 3) * BLOCK;
 }
 
-/* Two tiers may share a disk: the number of the first store on the same one. */
+/* The number of the first store on the same disk. */
 static int first_on_disk(const struct disk *disk, int store)
 {
     int i = 0;

@@ -1,6 +1,6 @@
-/* load_execute.c - the steps. Payloads are placed in batches: several workers copy the files of a batch, one flush per
- * tier makes them safe, they are read back, and one transaction names them. Removals come in runs: a transaction
- * forgets the payloads, the index without them is put in place, then the files go.
+/* load_execute.c - carries out the steps. Payloads are placed in batches: several workers copy the files of a batch,
+ * one flush per tier makes them durable, they are read back, and one transaction names them. Removals come in series: a
+ * transaction forgets the payloads, the index is written without them, then the files are deleted.
  */
 #include "base/clock.h"
 #include "loader/load/load_internal.h"
@@ -18,12 +18,12 @@
 enum { BATCH_FILES = 1024 };
 static const int64_t batch_bytes = (int64_t)1 << 30;
 
-/* Seconds between two writes of the indexes while payloads are placed: at least so many, and so many times what the
- * last one took. */
+/* While payloads are placed, the indexes are written again after publish_every seconds plus publish_share times the
+ * duration of the last write. */
 static const double publish_every = 1, publish_share = 10;
 
 struct publishing {
-    double next; // when the indexes will be written again
+    double next; // time of the next write of the indexes
 };
 
 /* ---- transactions -------------------------------------------------------------------- */
@@ -48,7 +48,7 @@ static int publish_all(struct load *l, struct publishing *p, struct err *err)
     return 0;
 }
 
-/* So many steps are done. */
+/* Reports that `done` steps are done. */
 static int end_steps(struct load *l, int done, struct publishing *p, struct err *err)
 {
     load_progress(l, LOAD_STEPS, done, l->order.n);
@@ -57,17 +57,17 @@ static int end_steps(struct load *l, int done, struct publishing *p, struct err 
 
 /* ---- removals -------------------------------------------------------------------------- */
 
-enum { REMOVALS = 256 }; // that take longer than starting a worker, and waiting for it on a busy machine
+enum { REMOVALS = 256 }; // per worker: enough to pay for starting it, and waiting for it on a busy machine
 
-/* Files of copies that were forgotten. */
+/* Files of forgotten copies. */
 struct removal {
     const struct load *l;
     const struct copy *const *copy; // (n)
-    bool *shared;                   // (n) other payloads have it too
+    bool *shared;                   // (n) other payloads use the same file
     int n;
 };
 
-static int remove_piece(void *arg, int i, struct err *err)
+static int remove_one(void *arg, int i, struct err *err)
 {
     const struct removal *r = arg;
     const struct copy *c = r->copy[i];
@@ -81,10 +81,11 @@ static int remove_files(struct removal *r, struct err *err)
         if (tier_store_shares(&r->l->store[r->copy[i]->store], load_entry(r->l, r->copy[i]), &r->shared[i], err))
             return err->code;
     int jobs = r->l->o.jobs, worth = 1 + r->n / REMOVALS;
-    return load_share(&(struct load_work){ remove_piece, r, r->n, jobs < worth ? jobs : worth }, err);
+    return load_share(&(struct load_work){ remove_one, r, r->n, jobs < worth ? jobs : worth }, err);
 }
 
-/* Forgets n copies, then removes their files. Readers must have what replaces them, so the index is written twice. */
+/* Forgets n copies, then removes their files. The index is written twice, so that readers see the replacements
+ * first. */
 static int remove_copies(struct load *l, const struct copy *const *copy, int n, struct publishing *p, struct err *err)
 {
     struct removal r = { l, copy, NULL, n };
@@ -102,8 +103,8 @@ static int remove_copies(struct load *l, const struct copy *const *copy, int n, 
     return code;
 }
 
-/* The run of removals from step `first` on; *end: the step after it. */
-static int remove_run(struct load *l, int first, int *end, struct publishing *p, struct err *err)
+/* Carries out the series of removals from step `first`; *end: the step after it. */
+static int remove_series(struct load *l, int first, int *end, struct publishing *p, struct err *err)
 {
     const struct copy **copy = calloc((size_t)(l->order.n - first), sizeof(const struct copy *));
     int n = 0;
@@ -117,7 +118,7 @@ static int remove_run(struct load *l, int first, int *end, struct publishing *p,
     return code;
 }
 
-/* Payloads that are missing or damaged lose their names first, so that whole ones can have them. */
+/* Missing or damaged payloads lose their names first, so that whole ones can take them. */
 static int remove_damaged(struct load *l, struct publishing *p, struct err *err)
 {
     const struct copy **copy = calloc((size_t)l->n_damaged + 1, sizeof(const struct copy *));
@@ -133,8 +134,8 @@ static int remove_damaged(struct load *l, struct publishing *p, struct err *err)
 
 /* ---- placing --------------------------------------------------------------------------------- */
 
-/* What a step of a batch does for its object, which other payloads may have too: contexts with the same tokens. */
-enum share { OBJECT_OWN, OBJECT_THERE, OBJECT_TWICE }; // nobody else has it; the tier has it; an earlier step puts it
+/* Who else uses the object of a step. Contexts with the same tokens share one object. */
+enum share { OBJECT_OWN, OBJECT_THERE, OBJECT_TWICE }; // nobody; the tier has it already; an earlier step of the batch
 
 struct batch {
     struct load *l;
@@ -156,7 +157,7 @@ static int copy_packed(const struct load *l, const struct entry *want, struct er
         return err_nomem(err);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct blob from = blob_of_file(fd);
-    from.size = want->size; /* so that nobody looks for its end */
+    from.size = want->size; /* a known size saves a stat() */
     int code = fd < 0 ? err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno))
                       : tier_store_put(&l->store[want->tier], &from, want, err);
     if (fd >= 0)
@@ -176,7 +177,7 @@ static int copy_placed(const struct load *l, const struct copy *c, const struct 
     return code;
 }
 
-static int copy_piece(void *arg, int i, struct err *err)
+static int copy_one(void *arg, int i, struct err *err)
 {
     const struct batch *b = arg;
     const struct load *l = b->l;
@@ -191,7 +192,7 @@ static int copy_piece(void *arg, int i, struct err *err)
     return code ? err_wrap(err, "context '%.80s'", want->id) : 0;
 }
 
-static int read_back_piece(void *arg, int i, struct err *err)
+static int read_back_one(void *arg, int i, struct err *err)
 {
     const struct batch *b = arg;
     const struct entry *want = want_of(b, i);
@@ -199,9 +200,9 @@ static int read_back_piece(void *arg, int i, struct err *err)
     return tier_store_read_back(&b->l->store[want->tier], want, err) ? err_wrap(err, "context '%.80s'", want->id) : 0;
 }
 
-static int run_batch(struct batch *b, int (*piece)(void *arg, int i, struct err *err), struct err *err)
+static int run_batch(struct batch *b, int (*each)(void *arg, int i, struct err *err), struct err *err)
 {
-    return load_share(&(struct load_work){ piece, b, b->n, b->l->o.jobs }, err);
+    return load_share(&(struct load_work){ each, b, b->n, b->l->o.jobs }, err);
 }
 
 static int flush_batch(const struct batch *b, struct err *err)
@@ -231,7 +232,7 @@ static int name_batch(struct batch *b, struct err *err)
     return commit_all(b->l, err);
 }
 
-/* objects: those of the steps so far, by store and name. */
+/* objects: of the steps so far, by store and name. */
 static int find_share(struct batch *b, int i, struct map *objects, struct err *err)
 {
     const struct entry *want = want_of(b, i);
@@ -248,7 +249,7 @@ static int find_share(struct batch *b, int i, struct map *objects, struct err *e
     return 0;
 }
 
-/* Takes steps from number `first` on. */
+/* Takes steps from number `first`. */
 static int take_batch(struct batch *b, int first, struct err *err)
 {
     const struct order *order = &b->l->order;
@@ -269,14 +270,13 @@ static int take_batch(struct batch *b, int first, struct err *err)
     return code;
 }
 
-/* The batch from step `first` on; *end: the step after it. */
+/* Carries out the batch from step `first`; *end: the step after it. */
 static int place_batch(struct batch *b, int first, int *end, struct publishing *p, struct err *err)
 {
     if (take_batch(b, first, err))
         return err->code;
     *end = first + b->n;
-    if (run_batch(b, copy_piece, err) || flush_batch(b, err) || run_batch(b, read_back_piece, err) ||
-        name_batch(b, err))
+    if (run_batch(b, copy_one, err) || flush_batch(b, err) || run_batch(b, read_back_one, err) || name_batch(b, err))
         return err->code;
     return end_steps(b->l, *end, p, err);
 }
@@ -289,7 +289,7 @@ static int execute(struct load *l, struct batch *b, struct publishing *p, struct
 
     load_progress(l, LOAD_STEPS, 0, l->order.n);
     for (int i = 0, end = 0; i < l->order.n && !code; i = end)
-        code = step_kind(&l->order.at[i]) == STEP_REMOVE ? remove_run(l, i, &end, p, err)
+        code = step_kind(&l->order.at[i]) == STEP_REMOVE ? remove_series(l, i, &end, p, err)
                                                          : place_batch(b, i, &end, p, err);
     return code;
 }

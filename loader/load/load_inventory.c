@@ -1,5 +1,5 @@
-/* load_inventory.c - current and wanted placement: stores opened, a load that was killed at its very end ended, a goal
- * for every context that is wanted in a tier, a copy for every payload whose file is there.
+/* load_inventory.c - current and wanted placement: opens the stores, ends a load that was killed at its very end, makes
+ * a goal for every context wanted on a tier, and a copy for every payload with a file.
  */
 #include "loader/load/load_internal.h"
 
@@ -25,7 +25,7 @@ bool load_was_placed(const struct load *l, const struct tier_store *s, const str
 
 /* ---- stores ------------------------------------------------------------------------ */
 
-/* Called before the tier is locked: a folder cannot be locked twice, and the sentence about a lock would mislead. */
+/* Called before the tier is locked: a folder cannot be locked twice, and the message about the lock would mislead. */
 static int refuse_same_folder(const struct load *l, int tier, struct err *err)
 {
     const struct tier *t = l->manifest.tiers.at;
@@ -55,9 +55,9 @@ static int64_t planned_bytes(const struct manifest *m, int tier)
     return sum;
 }
 
-/* The part of a pool's capacity that is a tier's: what the plan places there, and for the first tier all that is left.
- * So no order of steps takes more of the pool than it has. */
-static int64_t part_of_pool(const struct load *l, int tier)
+/* A tier's share of its pool's capacity: the bytes that the plan places there; the first tier also gets the rest. So no
+ * order of steps can exceed the pool. */
+static int64_t share_of_pool(const struct load *l, int tier)
 {
     const struct tiers *tiers = &l->manifest.tiers;
     int64_t left = tiers->at[tier].capacity;
@@ -74,7 +74,7 @@ static int64_t part_of_pool(const struct load *l, int tier)
     return left;
 }
 
-/* What this namespace may take of so many bytes, given what the others have. */
+/* The bytes that this namespace may take, given those of the others. */
 static int64_t capacity_of(const struct tier *t, int64_t capacity, int64_t other_bytes)
 {
     int64_t together = t->total ? t->total : capacity, left = together - other_bytes;
@@ -107,7 +107,7 @@ static int open_store(struct load *l, int tier, struct err *err)
     }
     l->report.tier[tier].name = t->name;
     l->report.tier[tier].other = l->store[tier].other_bytes;
-    l->report.tier[tier].capacity = capacity_of(t, part_of_pool(l, tier), l->store[tier].other_bytes);
+    l->report.tier[tier].capacity = capacity_of(t, share_of_pool(l, tier), l->store[tier].other_bytes);
     return 0;
 }
 
@@ -139,8 +139,8 @@ static int end_killed(struct load *l, struct err *err)
 
 /* ---- rollbacks ---------------------------------------------------------------------- */
 
-/* Only the load in force can be undone, and the caller must name it. A load that was killed as it began is at work in
- * some stores only: the others have not changed. */
+/* Only the load in force can be undone, and the caller must name it. A load killed at its beginning has begun in some
+ * stores only: the others are unchanged. */
 static int check_undoable(struct load *l, struct err *err)
 {
     bool undoable = false, running = false;
@@ -154,16 +154,15 @@ static int check_undoable(struct load *l, struct err *err)
             continue;
         if (strcmp(load->manifest, l->manifest.digest) != 0)
             return err_set(err, ERR_FORMAT,
-                           "tier '%s': the load in force is that of '%s' (%.8s), not of '%s' (%.8s): only the load in "
-                           "force can be undone",
+                           "tier '%s': the load in force is of '%s' (%.8s), not of '%s' (%.8s): only the load in force "
+                           "can be undone",
                            l->store[i].tier->name, load->name, load->manifest,
                            l->o.manifest ? l->o.manifest : "standard input", l->manifest.digest);
         undoable |= load->undoable;
     }
-    return undoable ? 0
-                    : err_set(err, ERR_FAIL,
-                              "nothing to roll back: the state before the load in force is not known, or nothing was "
-                              "loaded");
+    return undoable
+               ? 0
+               : err_set(err, ERR_FAIL, "nothing to roll back: the previous state is not known, or nothing was loaded");
 }
 
 /* ---- goals --------------------------------------------------------------------------- */
@@ -192,7 +191,7 @@ static int add_goal(struct load *l, const struct entry *want, struct err *err)
     return map_add(&l->goals, want->id, strlen(want->id), NULL) == l->n_goals++ ? 0 : err_nomem(err);
 }
 
-/* A context that is placed in a tier that is served is a goal. */
+/* Makes a goal of every context placed on a served tier. */
 static int goals_from_manifest(struct load *l, struct err *err)
 {
     const struct manifest *m = &l->manifest;
@@ -219,7 +218,7 @@ static int goals_from_manifest(struct load *l, struct err *err)
     return 0;
 }
 
-/* Why nothing is done in a tier, and what that leaves out. */
+/* Warns that a tier is left alone, why, and how many contexts that leaves out. */
 static void say_tier(const struct load *l, int tier, int n)
 {
     const struct tier *t = &l->manifest.tiers.at[tier];
@@ -270,7 +269,7 @@ static int goals_of_store(struct load *l, int store, struct err *err)
     return 0;
 }
 
-/* What is wanted is no longer what the manifest says. */
+/* Replaces the manifest's goals by those of the previous state. */
 static int goals_from_before(struct load *l, struct err *err)
 {
     size_t max = 1;

@@ -1,5 +1,5 @@
 /* load_match.c - compares current and wanted placement: the copies of every goal, each context's operation, and whether
- * there is nothing to do. Reads no payload but a spare that would be placed again.
+ * there is anything to do. The only payloads it reads are spares that would be placed again.
  */
 #include "loader/load/load_internal.h"
 
@@ -24,8 +24,8 @@ char *load_find_payload(const struct load *l, const char *payload, int64_t *size
 
 /* ---- copies ------------------------------------------------------------------------ */
 
-/* Is the entry the payload that a goal wants? A rollback knows its checksum; else it may have been packed again since.
- */
+/* Is the entry the payload that a goal wants? A rollback knows its checksum. A load compares sizes, because the payload
+ * may have been packed again since. */
 static bool is_wanted(const struct entry *e, const struct entry *want, int64_t packed_size)
 {
     if (!entry_same(e, want))
@@ -33,7 +33,7 @@ static bool is_wanted(const struct entry *e, const struct entry *want, int64_t p
     return *want->checksum ? strcmp(e->checksum, want->checksum) == 0 : packed_size == e->size;
 }
 
-/* A spare is placed again only after it was read. Of two copies, the one that readers see stays. */
+/* A spare must be read before it is placed again. Of two copies, the one that readers see stays. */
 static void match_in_place(struct load *l, struct goal *g, int number)
 {
     struct copy *c = &l->copy[number];
@@ -68,7 +68,7 @@ static void match_copy(struct load *l, int number)
         match_in_place(l, g, number);
 }
 
-/* The first copy of a goal is in its fastest tier. */
+/* Lists the copies of every goal, the one in the fastest tier first. */
 static void match_copies(struct load *l)
 {
     for (int i = l->n_copies - 1; i >= 0; i--)
@@ -77,7 +77,7 @@ static void match_copies(struct load *l)
 
 /* ---- operations ----------------------------------------------------------------------- */
 
-/* A payload that would be kept but lost its file is inserted. */
+/* A payload to be kept whose file is lost becomes an insert. */
 static void set_operation(const struct load *l, struct goal *g, const struct entry *was, int store)
 {
     struct cached before = entry_cached(was, l->store[store].tier);
@@ -109,7 +109,7 @@ static void set_operations(struct load *l)
 
 /* ---- nothing to do ------------------------------------------------------------------------ */
 
-/* Is the manifest in force everywhere, every goal in its place, and nothing but goals and spares in the tiers? */
+/* Is the manifest in force everywhere, every goal in place, and all else in the tiers spare? */
 static bool all_in_place(const struct load *l)
 {
     for (int s = 0; s < l->report.n_tiers; s++) {

@@ -1,8 +1,8 @@
-/* load_order.c - works in rounds: remove files wherever goals wait, place every goal that fits; when too little fits,
- * place some although they do not. The rounds end: each places a goal.
+/* load_order.c - works in rounds: removes files in tiers where goals wait, then places every goal that fits; if too
+ * little fits, places some beyond the capacity. Every round places a goal, so the rounds end.
  *
- * Per tier there are lists of what may go and of what waits, so that a round costs what it moves and one look at what
- * still waits.
+ * Each tier has a list of removable files and a list of waiting goals, so the cost of a round is the files it moves
+ * plus one pass over the waiting goals.
  */
 #include "loader/load/load_order.h"
 
@@ -14,12 +14,12 @@
 struct list {
     int *at;
     int n, cap;
-    int first; // of those that are left
+    int first; // of the remaining ones
 };
 
 struct tier_work {
-    int64_t used, waits;      // bytes in the tier; bytes of the goals that wait for it
-    struct list packed, rest; // files that may go, in this order
+    int64_t used, waits;      // bytes in the tier; bytes of its waiting goals
+    struct list packed, rest; // removable files, in this order
     struct list waiting;      // goals
 };
 
@@ -27,7 +27,7 @@ struct ordering {
     const struct order_given *given;
     struct order *out;
     struct tier_work *tier; // (n_tiers)
-    int *needed;            // (n_files) waiting goals that have it as their source
+    int *needed;            // (n_files) number of waiting goals with this source
 };
 
 /* a + b, at most INT64_MAX. */
@@ -60,7 +60,7 @@ static int check_goals(struct ordering *w, struct err *err)
     return code;
 }
 
-/* ---- files that may go ------------------------------------------------------------ */
+/* ---- removable files --------------------------------------------------------------- */
 
 static int remove_file(struct ordering *w, int f, struct err *err)
 {
@@ -101,7 +101,7 @@ static int list_goals(struct ordering *w, struct err *err)
     return 0;
 }
 
-/* Removes files of a tier that may go until it has at most `limit` bytes, or none is left. */
+/* Removes files from a tier until it has at most `limit` bytes, or no removable file is left. */
 static int remove_down_to(struct ordering *w, int tier, int64_t limit, struct err *err)
 {
     struct tier_work *t = &w->tier[tier];
@@ -116,7 +116,7 @@ static int remove_down_to(struct ordering *w, int tier, int64_t limit, struct er
 
 /* ---- goals ------------------------------------------------------------------------- */
 
-/* Places a waiting goal; the caller takes it off its list. */
+/* Places a waiting goal; the caller removes it from its list. */
 static int place(struct ordering *w, int g, struct err *err)
 {
     const struct order_goal *goal = &w->given->goal[g];
@@ -131,8 +131,8 @@ static int place(struct ordering *w, int g, struct err *err)
     return ARRAY_PUSH(&w->tier[w->given->file[goal->source].tier].packed, goal->source) ? err_nomem(err) : 0;
 }
 
-/* What is placed in a round: goals that fit below `limit`. Above a tier's capacity only those that come from another
- * tier, and the first of them in any case. */
+/* The placements of a round: goals that fit below `limit`. Beyond a tier's capacity, only goals that come from another
+ * tier, and the first of those regardless of `limit`. */
 struct placing {
     int64_t limit;
     bool over, force;
@@ -163,7 +163,7 @@ static int place_waiting(struct ordering *w, int tier, struct placing *p, struct
     return 0;
 }
 
-/* The slowest tier with a waiting goal whose file is in another tier. */
+/* The slowest tier with a waiting goal that comes from another tier. */
 static int tier_to_overfill(const struct ordering *w)
 {
     for (int t = w->given->n_tiers - 1; t >= 0; t--)
@@ -228,7 +228,8 @@ static int find_order(struct ordering *w, struct err *err)
         if (run_round(w, err))
             return err->code;
     for (int t = 0; t < w->given->n_tiers; t++)
-        if (remove_down_to(w, t, w->given->remove_all ? -1 : w->given->capacity[t], err)) /* it may have shrunk */
+        if (remove_down_to(w, t, w->given->remove_all ? -1 : w->given->capacity[t],
+                           err)) /* the capacity may have shrunk */
             return err->code;
     return 0;
 }

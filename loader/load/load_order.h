@@ -1,16 +1,15 @@
-/* load_order.h - the order in which files are removed from tiers and placed in them.
+/* load_order.h - the order of removing files from tiers and placing files in them.
  *
- * Pure arithmetic: nothing here touches a disk. The input is a list of files (what is in the tiers) and a list of goals
- * (what shall be there). The order follows these rules:
- *   - a goal that is placed already needs no step;
- *   - files kept by an earlier load go first; other files without a goal are removed only where a goal needs their
- *     bytes, those whose payload is still in the payload folder before the rest. A rollback can use at once what is
- * left;
- *   - a file is never removed while it is the source of a waiting goal;
- *   - no tier exceeds its capacity, with one exception: when the waiting goals wait for each other in a circle (two
- * full tiers that exchange contexts), a tier takes up to 1/ORDER_OVER of its capacity too much, or one payload, until
- * its own files have gone. So n contexts are exchanged in a number of rounds that does not grow with n. Removals come
- * in runs, so that a tier's index is written once per run.
+ * Pure arithmetic: nothing here touches a disk. The input is a list of files (the current state) and a list of goals
+ * (the wanted placement). Rules:
+ *   - a goal in place needs no step;
+ *   - a file without a goal is removed only if a goal needs its bytes: first the spares of earlier loads, then files
+ *     whose payload is still in the payload folder, then the rest. The remaining files serve a rollback;
+ *   - the source of a waiting goal is never removed;
+ *   - no tier exceeds its capacity, with one exception: if goals wait for each other in a circle (two full tiers that
+ *     exchange contexts), a tier exceeds it by up to 1/ORDER_OVER, or by one payload, until its own files have gone.
+ *     So the number of rounds to exchange n contexts does not grow with n.
+ * Removals come in series, so that a tier's index is written once per series.
  */
 #ifndef EVP_LOAD_ORDER_H
 #define EVP_LOAD_ORDER_H
@@ -25,9 +24,9 @@ enum { ORDER_PAYLOADS = -1, ORDER_OVER = 64 };
 struct order_file {
     int tier;
     int64_t bytes;
-    bool keep;   // it is a goal in its place; of one goal only one file is
-    bool spare;  // kept by an earlier load for its rollback: the first to go
-    bool packed; // its payload is in the payload folder too
+    bool keep;   // a goal in place; at most one file per goal
+    bool spare;  // kept by an earlier load for its rollback: removed first
+    bool packed; // the payload is also in the payload folder
 };
 
 struct order_goal {
@@ -44,14 +43,14 @@ struct order_given {
     int n_files;
     const struct order_goal *goal;
     int n_goals;
-    bool remove_all; // files without a goal are removed at the end; nothing is kept for a rollback
+    bool remove_all; // remove all files without a goal at the end; keep nothing for a rollback
 };
 
 enum step_kind { STEP_REMOVE, STEP_PLACE };
 
 struct step {
-    int file; // removed, or the source of a goal: ORDER_PAYLOADS for the payload folder
-    int goal; // -1: the file is removed
+    int file; // the file to remove, or the source of the goal; ORDER_PAYLOADS: the payload folder
+    int goal; // the goal to place; -1: a removal
 };
 
 static inline enum step_kind step_kind(const struct step *s)
@@ -65,8 +64,8 @@ struct order {
     int over_tier; // after ERR_FAIL: the tier whose goals do not fit
 };
 
-/* ERR_FAIL: the goals of a tier exceed its capacity. The sentence has numbers only: the caller knows the names. Free
- * with order_release() in every case. */
+/* ERR_FAIL: the goals of a tier exceed its capacity. The message has numbers only: the caller knows the names. Call
+ * order_release() in every case. */
 int order_steps(struct order *order, const struct order_given *given, struct err *err) MUST_CHECK;
 void order_release(struct order *order);
 

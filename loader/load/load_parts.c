@@ -1,5 +1,5 @@
-/* load_parts.c - after a load: its stores' indexes get the parts of contexts, or lose them, as its options say. It is
- * no part of what a rollback undoes; a load that is killed before leaves it to the next one.
+/* load_parts.c - after a load: adds the parts of contexts to the indexes, or removes them, as the options say. A
+ * rollback does not undo this; if the load is killed before, the next one does it.
  */
 #include "loader/load/load_internal.h"
 
@@ -29,6 +29,7 @@ int load_set_parts(struct load *l, struct err *err)
         return err->code;
     for (int s = 0; s < l->report.n_tiers && l->o.direction == LOAD_FORWARD; s++)
         if (l->store[s].tier && tier_store_set_parts(&l->store[s], wanted(l), err))
-            return err_wrap(err, "all payloads are in place, but not all parts of contexts in the index");
+            return err_wrap(err,
+                            "all payloads are in place, but the parts of contexts in the index are not up to date");
     return 0;
 }

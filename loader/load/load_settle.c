@@ -1,9 +1,9 @@
-/* load_settle.c - a load as the stores know it, from its first transaction to its last.
+/* load_settle.c - a load in the stores' records, from its first transaction to its last.
  *
- * Begin: every store writes down which load is at work and keeps what is placed as the state before, unless a killed
- * load has kept one already: that is the state to return to. Settle: every store marks what is placed and what is
- * spare; only then the stores end the load, one by one. A load that is killed among these last transactions has
- * therefore ended, and the next one ends it in the stores that are left (load_inventory.c).
+ * Begin: every store records the running load and marks the placed payloads as the previous state, unless a killed load
+ * has left its marks: then those stay. Settle: every store marks payloads as placed or spare; only then the stores end
+ * the load, one by one. A load killed between these last transactions counts as ended; the next load ends it in the
+ * remaining stores (load_inventory.c).
  */
 #include "base/file.h"
 #include "formats/receipt.h"
@@ -17,7 +17,7 @@
 
 /* ---- begin ----------------------------------------------------------------------------- */
 
-/* Rows of payloads that are neither in the folder nor in the state before. */
+/* Drops the rows of payloads that are neither in the folder nor in the previous state. */
 static int drop_rows(struct tier_store *s, struct err *err)
 {
     for (int i = 0; i < s->in.n; i++) {
@@ -49,7 +49,7 @@ static int begin_store(const struct load *l, struct tier_store *s, int64_t numbe
     struct state_load *load = &s->load;
     bool back = l->o.direction == LOAD_BACK;
 
-    /* A namespace gets its number before its rows change. */
+    /* The namespace needs its number before its rows change. */
     if ((!load->number && state_put_load(s->state, s->name_space, load, err)) ||
         (!back && !load->running && keep_before(s, err)))
         return err->code;
@@ -78,7 +78,7 @@ int load_begin(struct load *l, struct err *err)
     return 0;
 }
 
-/* ---- what is placed ---------------------------------------------------------------------- */
+/* ---- placed payloads ---------------------------------------------------------------------- */
 
 /* Marks a payload as placed or spare. */
 static int mark_entry(struct load *l, int store, int i, struct err *err)
@@ -116,7 +116,7 @@ static int mark_entries(struct load *l, struct err *err)
 
 /* ---- end ---------------------------------------------------------------------------------- */
 
-/* The manifest of the state before is in force again. */
+/* Puts the manifest of the previous state in force again. */
 static void forget_before(struct tier_store *s)
 {
     struct state_load *load = &s->load;
@@ -159,7 +159,7 @@ static int list_evicted(const struct load *l, struct map *evicted, struct err *e
     return 0;
 }
 
-/* Writes a row per context of the manifest, in its order. */
+/* Writes one row per context of the manifest, in the manifest's order. */
 static int write_rows(const struct load *l, const struct map *evicted, struct rows_out *out, struct err *err)
 {
     for (int i = 0; i < l->manifest.n; i++) {
@@ -203,7 +203,7 @@ static int settle_receipt(const struct load *l, struct err *err)
                : 0;
 }
 
-/* Is the payload of the state before in another tier, which a rollback takes it from? */
+/* Is the payload of the previous state in another tier, from which a rollback can take it? */
 static bool is_elsewhere(const struct load *l, const struct entry *e)
 {
     const struct goal *g = load_goal(l, e->id);
@@ -211,8 +211,8 @@ static bool is_elsewhere(const struct load *l, const struct entry *e)
     return g && entry_same(&g->want, e) && strcmp(g->want.checksum, e->checksum) == 0;
 }
 
-/* Counts the payloads that a rollback will need from the payload folder, and those that are not there. Whether a file
- * there is still what was placed, the rollback finds out. */
+/* Counts the payloads that a rollback would need from the payload folder, and the missing ones. Only the rollback
+ * itself checks whether such a file is still the placed payload. */
 static void count_lost(struct load *l)
 {
     for (int s = 0; s < l->report.n_tiers; s++) {

@@ -1,6 +1,6 @@
-/* load_verify.c - reads the payload of every goal that is not in its place, in the payload folder or in another tier,
- * and chooses where it comes from. Nothing is changed before all of them are known to be whole. Several workers read;
- * what there is to say is said in the order of the goals.
+/* load_verify.c - reads the payload of every goal that is not in place, in the payload folder or in another tier, and
+ * chooses its source. Nothing changes before all of them are known to be whole. Several workers read; messages come in
+ * the order of the goals.
  */
 #include "loader/load/load_internal.h"
 #include "loader/load/load_work.h"
@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MISSING_SAID = 10 }; // missing payloads that are named one by one
-enum { CHECKS = 1024 };     // goals that are verified between two reports of progress, or so many bytes:
+enum { MISSING_SAID = 10 }; // missing payloads to name one by one
+enum { CHECKS = 1024 };     // goals to verify between two reports of progress, or this many bytes:
 static const int64_t check_bytes = (int64_t)256 << 20;
 
 void load_progress(const struct load *l, enum load_phase phase, int done, int total)
@@ -32,11 +32,11 @@ static int compare_payload(const struct entry *want, const struct packed_payload
     if (strcmp(p->config.name, want->config) != 0)
         return err_set(err, ERR_FORMAT, "has config '%s', not '%s'", p->config.name, want->config);
     if (strcmp(p->file.token_digest, want->token_digest) != 0 || p->file.n_tokens != want->n_tokens)
-        return err_set(err, ERR_FORMAT, "was made of other tokens than the manifest says");
+        return err_set(err, ERR_FORMAT, "was made from other tokens than the manifest's");
     if (*want->model_digest && strcmp(p->file.model_digest, want->model_digest) != 0)
-        return err_set(err, ERR_FORMAT, "was made for another model than the manifest says");
+        return err_set(err, ERR_FORMAT, "was made for another model than the manifest's");
     if (p->bytes != want->bytes)
-        return err_set(err, ERR_FORMAT, "counts %lld bytes, the manifest %lld", (long long)p->bytes,
+        return err_set(err, ERR_FORMAT, "takes %lld bytes, but the manifest says %lld", (long long)p->bytes,
                        (long long)want->bytes);
     return 0;
 }
@@ -53,7 +53,7 @@ static int checksum_of(const char *path, int64_t *size, char checksum[XXH3_HEX],
     return code ? err_wrap(err, "'%s'", path) : 0;
 }
 
-/* A rollback knows size and checksum already. */
+/* For a rollback, which knows size and checksum. */
 static int check_before(const struct entry *want, const char *path, struct err *err)
 {
     char checksum[XXH3_HEX];
@@ -66,7 +66,7 @@ static int check_before(const struct entry *want, const char *path, struct err *
                : err_set(err, ERR_FORMAT, "'%s' is not the file that was placed before", path);
 }
 
-/* Reads the payload of a goal whole, and sets what it will be in the tier. */
+/* Reads and checks the whole payload of a goal, and fills its entry. */
 static int check_packed(struct entry *want, const char *path, struct err *err)
 {
     struct packed_payload p;
@@ -89,7 +89,8 @@ static int check_packed(struct entry *want, const char *path, struct err *err)
 
 /* ---- in the tiers ------------------------------------------------------------------------ */
 
-/* Makes a whole copy in another tier the source of a goal; a copy with other bytes than the source is none of it. */
+/* Makes the first whole copy in another tier the source of a goal. Other copies with different bytes lose their
+ * goal. */
 static void find_in_tiers(struct load *l, struct goal *g, struct entry *want)
 {
     g->source = ORDER_PAYLOADS;
@@ -119,17 +120,18 @@ static int say_missing(const struct load *l, const char *payload, struct err *er
 
     if (l->o.direction == LOAD_BACK)
         return folder
-                   ? err_set(err, ERR_FAIL, "cannot roll back: '%s' is neither whole in a tier nor in '%s'", payload,
+                   ? err_set(err, ERR_FAIL, "cannot roll back: '%s' is not whole in any tier or in '%s'", payload,
                              folder)
-                   : err_set(err, ERR_FAIL,
-                             "cannot roll back: '%s' is whole in no tier, and no payload folder is given (--payloads)",
-                             payload);
+                   : err_set(
+                         err, ERR_FAIL,
+                         "cannot roll back: '%s' is not whole in any tier, and no payload folder is given (--payloads)",
+                         payload);
     if (!folder)
-        return err_set(err, ERR_FORMAT, "payload '%s' is needed, and no payload folder is given (--payloads)", payload);
+        return err_set(err, ERR_FORMAT, "payload '%s' is needed, but no payload folder is given (--payloads)", payload);
     return err_set(err, ERR_FORMAT, "there is no payload '%s' in '%s'", payload, folder);
 }
 
-/* Finds the source of a goal. ERR_FORMAT or ERR_FAIL: it has none. */
+/* Finds the source of a goal. ERR_FORMAT or ERR_FAIL: there is none. */
 static int find_source(struct load *l, struct goal *g, struct entry *want, struct err *err)
 {
     int64_t size;
@@ -140,7 +142,7 @@ static int find_source(struct load *l, struct goal *g, struct entry *want, struc
     free(path);
     if (packed || (path && l->o.direction == LOAD_FORWARD))
         return code;
-    find_in_tiers(l, g, want); /* before a rollback a payload may have been packed again; a tier may still have it */
+    find_in_tiers(l, g, want); /* the payload folder may have a repacked payload, but a tier the old one */
     return g->source >= 0 ? 0 : say_missing(l, want->payload, err);
 }
 
@@ -160,7 +162,7 @@ static int verify_goal(struct load *l, struct goal *g, struct err *err)
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-/* Goals that cannot be placed: each is told up to a number, then they are counted. */
+/* Goals that cannot be placed: the first MISSING_SAID are reported one by one, the rest are counted. */
 struct missing {
     int n;
     struct err first;
@@ -179,19 +181,19 @@ static int end_missing(const struct missing *missing, struct err *err)
 {
     *err = missing->first;
     if (missing->n > 1)
-        err_set(err, missing->first.code, "%.350s; so it is with %d payload%s more", missing->first.msg, missing->n - 1,
+        err_set(err, missing->first.code, "%.350s; and %d more payload%s", missing->first.msg, missing->n - 1,
                 missing->n == 2 ? "" : "s");
     return err->code;
 }
 
-/* Some goals that several workers verify. */
+/* A batch of goals that several workers verify. */
 struct checks {
     struct load *l;
     int n, goal[CHECKS];
-    struct err said[CHECKS]; // .code 0: the goal can be placed
+    struct err said[CHECKS]; // messages; .code 0: the goal can be placed
 };
 
-static int verify_piece(void *arg, int i, struct err *err)
+static int verify_one(void *arg, int i, struct err *err)
 {
     struct checks *c = arg;
     struct err why;
@@ -218,7 +220,7 @@ static void say_checks(const struct checks *c, struct missing *missing)
     }
 }
 
-/* The goals from number `first` on that are not in their place, up to some bytes; returns the number after them. */
+/* Takes the goals from number `first` that are not in place, up to a number of bytes; returns the number after them. */
 static int take_checks(struct checks *c, int first)
 {
     const struct load *l = c->l;
@@ -242,7 +244,7 @@ static int verify_all(struct checks *c, int n, struct err *err)
     load_progress(l, LOAD_CHECKS, 0, n);
     for (int i = 0, done = 0; done < n; done += c->n) {
         i = take_checks(c, i);
-        if (load_share(&(struct load_work){ verify_piece, c, c->n, l->o.jobs }, err))
+        if (load_share(&(struct load_work){ verify_one, c, c->n, l->o.jobs }, err))
             return err->code;
         say_checks(c, &missing);
         load_progress(l, LOAD_CHECKS, done + c->n, n);

@@ -1,4 +1,4 @@
-/* load_work.c - work that may fail, shared by threads: base/parallel.h, and the first failure. */
+/* load_work.c - base/parallel.h for work that may fail: keeps the first failure. */
 #include "loader/load/load_work.h"
 
 #include "base/parallel.h"
@@ -9,7 +9,7 @@
 struct sharing {
     const struct load_work *work;
     atomic_int code;
-    pthread_mutex_t lock; // for err
+    pthread_mutex_t lock; // protects err
     struct err *err;
 };
 
@@ -18,7 +18,7 @@ static void work(void *arg, int i)
     struct sharing *s = arg;
     struct err err;
 
-    if (s->code || !s->work->piece(s->work->arg, i, &err))
+    if (s->code || !s->work->each(s->work->arg, i, &err))
         return;
     pthread_mutex_lock(&s->lock);
     if (!s->code)

@@ -1,18 +1,18 @@
 /* medium_redis.c - the medium `redis`: payloads as values of a Redis server or cluster.
  *
- * A payload is cut into pieces, each the value of one key, which all lie on one node:
+ * A payload is cut into segments, each the value of one key, all on one node:
  *
- *     evp:STORE:{OBJECT}:NUMBER    STORE: the id of the tier's state, so that two stores on one server keep apart;
- *                                  OBJECT: that of the payload (formats/stored.h), both 32 hex digits
+ *     evp:STORE:{OBJECT}:NUMBER    STORE: the id of the tier's state, which separates stores on one server;
+ *                                  OBJECT: the payload's id (formats/stored.h), both 32 hex digits
  *
- * A value is a row of blocks: 8 bytes of checksum, little-endian, then up to 65,512 bytes of the payload. The checksum
- * is XXH3-64 of these bytes, seeded with that of the key and the number of the block. So a range is read as the blocks
- * that it touches, each is compared before the read has succeeded, and a value under another key is wrong wherever it
- * came from. 16 blocks make a piece: a little less than 1 MiB, which fits an allocation of the server.
+ * A value is a sequence of blocks: 8 bytes of checksum, little-endian, then up to 65,512 bytes of the payload. The
+ * checksum is XXH3-64 of these bytes, seeded with the XXH3-64 of the key and the number of the block. So reading a
+ * range reads only the blocks that it touches, verifies each of them, and detects a value under a wrong key. 16 blocks
+ * make a segment: a little less than 1 MiB, which fits an allocation of the server.
  *
- * A value that is gone is told from one that is damaged. Whether a value outlives the server is the server's own affair
- * (its `save`, `appendonly` and `maxmemory-policy`): flushing is nothing here, and what it has lost is missed by the
- * next load, which puts it again.
+ * A missing value is distinguished from a damaged one. Whether values survive a restart depends on the server's
+ * settings (`save`, `appendonly` and `maxmemory-policy`): flush() does nothing, and the next load puts lost payloads
+ * again.
  */
 
 #include "base/array.h"
@@ -25,10 +25,10 @@
 #include <sys/stat.h>
 
 enum {
-    WINDOW_VALUES = 8, // pieces on their way at a time
-    READ_BLOCKS = 4,   // of a piece, asked for at a time
+    WINDOW_VALUES = 8, // segments in flight
+    READ_BLOCKS = 4,   // blocks of a segment per request
     READ_BYTES = READ_BLOCKS * BLOCK_BYTES,
-    WINDOW_READS = 2, // one is sent while the other is received; with more, replies leave the server's cache
+    WINDOW_READS = 2, // one is sent while the other is received; with more, replies fall out of the server's CPU cache
     WINDOW_SMALL = 1024,
 };
 
@@ -40,17 +40,17 @@ static uint64_t block_sum(const char *key, int block, const void *bytes, size_t 
     return digest_xxh3_seeded(bytes, n, digest_xxh3(name, strlen(name)));
 }
 
-/* How many pieces a payload has, how much of it is in one of them, and how long that value is. */
-static int n_pieces(int64_t size)
+/* The number of segments of a payload, the payload's bytes in a segment, and the length of its value. */
+static int n_segments(int64_t size)
 {
-    return (int)((size + PIECE_BYTES - 1) / PIECE_BYTES);
+    return (int)((size + SEGMENT_BYTES - 1) / SEGMENT_BYTES);
 }
 
-static size_t piece_bytes(int64_t size, int piece)
+static size_t segment_bytes(int64_t size, int segment)
 {
-    int64_t left = size - (int64_t)piece * PIECE_BYTES;
+    int64_t left = size - (int64_t)segment * SEGMENT_BYTES;
 
-    return left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+    return left < SEGMENT_BYTES ? (size_t)left : SEGMENT_BYTES;
 }
 
 static size_t value_bytes(size_t n)
@@ -65,28 +65,28 @@ static int check_size(const struct medium *m, int64_t size, struct err *err)
 
 /* ---- a payload's requests ------------------------------------------------------------------ */
 
-/* What a batch over the pieces of one payload works on. */
-struct piece_work {
+/* The data of a batch over the segments of one payload. */
+struct segment_work {
     const struct redis_object *object;
     int64_t size;            // of the payload
     const struct blob *from; // to put
-    char *to;                // to read: n bytes from `offset` on
+    char *to;                // to read: n bytes from `offset`
     size_t n;
     uint64_t offset;
     char key[KEY_BYTES], number[2][24];
     char *value; // to put: VALUE_BYTES; to read: BLOCK_BYTES, or NULL
-    bool *gone;  // set when a value is not there, or has another size; NULL: that is an error
+    bool *gone;  // set if a value is missing or has another size; NULL: that is an error
 };
 
 static int slot_of_object(void *arg, int i)
 {
-    const struct piece_work *w = arg;
+    const struct segment_work *w = arg;
 
     (void)i;
     return w->object->slot;
 }
 
-/* +OK, or a sentence. */
+/* ERR_NET unless the reply is +OK. */
 static int take_ok(void *arg, int i, const struct redisReply *reply, struct err *err)
 {
     (void)arg;
@@ -98,9 +98,9 @@ static int take_ok(void *arg, int i, const struct redisReply *reply, struct err 
 
 static int make_set(void *arg, int i, struct redis_command *command, struct err *err)
 {
-    struct piece_work *w = arg;
-    size_t n = piece_bytes(w->size, i), at = 0;
-    uint64_t offset = (uint64_t)i * PIECE_BYTES;
+    struct segment_work *w = arg;
+    size_t n = segment_bytes(w->size, i), at = 0;
+    uint64_t offset = (uint64_t)i * SEGMENT_BYTES;
 
     redis_key(w->object, i, w->key);
     for (int block = 0; (size_t)block * BLOCK_BYTES < n; block++) {
@@ -133,16 +133,16 @@ static int size_of(const struct blob *b, int64_t *size, struct err *err)
 static int put_value(const struct medium *m, const char *file, const struct blob *from, struct err *err)
 {
     struct redis_object object = { 0 };
-    struct piece_work w = { .object = &object, .from = from };
+    struct segment_work w = { .object = &object, .from = from };
 
     if (!redis_keys_of(m, file, &object))
-        return err_set(err, ERR_FORMAT, "'%.100s' is not the name of a placed payload", file);
+        return err_set(err, ERR_FORMAT, "'%.100s' is not the name of a stored payload", file);
     if (size_of(from, &w.size, err) || check_size(m, w.size, err))
         return err->code;
     w.value = malloc(VALUE_BYTES);
     if (!w.value)
         return err_nomem(err);
-    const struct redis_batch batch = { .n = n_pieces(w.size),
+    const struct redis_batch batch = { .n = n_segments(w.size),
                                        .window = WINDOW_VALUES,
                                        .node = -1,
                                        .arg = &w,
@@ -164,30 +164,30 @@ static int flush_nothing(const struct medium *m, const char *key, struct err *er
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* Blocks of a piece that a range touches: [first, last], READ_BLOCKS or fewer. */
+/* Blocks of a segment that a range touches: [first, last], READ_BLOCKS or fewer. */
 struct span {
-    int piece;
-    size_t first, last, n; // n: bytes of the payload in the piece
+    int segment;
+    size_t first, last, n; // n: bytes of the payload in the segment
 };
 
-static struct span span_of(const struct piece_work *w, int i)
+static struct span span_of(const struct segment_work *w, int i)
 {
     uint64_t read = w->offset / READ_BYTES + (uint64_t)i, begin = read * READ_BYTES, end = w->offset + w->n;
-    int piece = (int)(begin / PIECE_BYTES);
-    uint64_t at = (uint64_t)piece * PIECE_BYTES, from = w->offset > begin ? w->offset : begin;
+    int segment = (int)(begin / SEGMENT_BYTES);
+    uint64_t at = (uint64_t)segment * SEGMENT_BYTES, from = w->offset > begin ? w->offset : begin;
     uint64_t to = end < begin + READ_BYTES ? end : begin + READ_BYTES;
 
-    return (struct span){ piece, (size_t)(from - at) / BLOCK_BYTES, (size_t)(to - 1 - at) / BLOCK_BYTES,
-                          piece_bytes(w->size, piece) };
+    return (struct span){ segment, (size_t)(from - at) / BLOCK_BYTES, (size_t)(to - 1 - at) / BLOCK_BYTES,
+                          segment_bytes(w->size, segment) };
 }
 
 static int make_getrange(void *arg, int i, struct redis_command *command, struct err *err)
 {
-    struct piece_work *w = arg;
+    struct segment_work *w = arg;
     struct span s = span_of(w, i);
 
     (void)err;
-    redis_key(w->object, s.piece, w->key);
+    redis_key(w->object, s.segment, w->key);
     snprintf(w->number[0], sizeof(w->number[0]), "%zu", s.first * (SUM_BYTES + BLOCK_BYTES));
     snprintf(w->number[1], sizeof(w->number[1]), "%zu", (s.last + 1) * (SUM_BYTES + BLOCK_BYTES) - 1);
     redis_command_add(command, "GETRANGE");
@@ -197,8 +197,8 @@ static int make_getrange(void *arg, int i, struct redis_command *command, struct
     return 0;
 }
 
-/* Receives a block of the payload, where it belongs, or aside if the range has a part of it. */
-static int take_block(struct piece_work *w, struct redis_conn *c, uint64_t number, struct err *err)
+/* Receives a block of the payload: directly into the buffer, or into w->value if the range covers only some of it. */
+static int take_block(struct segment_work *w, struct redis_conn *c, uint64_t number, struct err *err)
 {
     uint64_t offset = number * BLOCK_BYTES, left = (uint64_t)w->size - offset;
     uint64_t end = w->offset + w->n, from = offset > w->offset ? offset : w->offset;
@@ -214,8 +214,8 @@ static int take_block(struct piece_work *w, struct redis_conn *c, uint64_t numbe
     struct iovec place[] = { { &sum, SUM_BYTES }, { at, n } };
     if (redis_conn_take(c, place, 2, err))
         return err->code;
-    if (sum != block_sum(w->key, (int)(number % PIECE_BLOCKS), at, n))
-        return err_set(err, ERR_FORMAT, "'%s' has other bytes than were placed", w->key);
+    if (sum != block_sum(w->key, (int)(number % SEGMENT_BLOCKS), at, n))
+        return err_set(err, ERR_FORMAT, "'%s' is damaged: its checksum differs", w->key);
     if (!whole)
         memcpy(w->to + (from - w->offset), at + (from - offset),
                (size_t)((offset + n < end ? offset + n : end) - from));
@@ -224,11 +224,11 @@ static int take_block(struct piece_work *w, struct redis_conn *c, uint64_t numbe
 
 static int take_blocks(void *arg, int i, struct redis_conn *c, size_t n_bytes, struct err *err)
 {
-    struct piece_work *w = arg;
+    struct segment_work *w = arg;
     struct span s = span_of(w, i);
     size_t begin = s.first * BLOCK_BYTES, end = (s.last + 1) * BLOCK_BYTES < s.n ? (s.last + 1) * BLOCK_BYTES : s.n;
 
-    redis_key(w->object, s.piece, w->key);
+    redis_key(w->object, s.segment, w->key);
     if (w->gone && n_bytes != value_bytes(end - begin)) {
         *w->gone = true;
         return 0;
@@ -236,14 +236,14 @@ static int take_blocks(void *arg, int i, struct redis_conn *c, size_t n_bytes, s
     if (n_bytes == 0)
         return err_set(err, ERR_IO, "redis has lost '%s'", w->key);
     if (n_bytes != value_bytes(end - begin))
-        return err_set(err, ERR_FORMAT, "'%s' has another size than was placed", w->key);
+        return err_set(err, ERR_FORMAT, "'%s' is damaged: its size differs", w->key);
     for (size_t block = s.first; block <= s.last; block++)
-        if (take_block(w, c, (uint64_t)s.piece * PIECE_BLOCKS + block, err))
+        if (take_block(w, c, (uint64_t)s.segment * SEGMENT_BLOCKS + block, err))
             return err->code;
     return 0;
 }
 
-/* What is no string is refused. */
+/* Refuses a reply that is not a string. */
 static int take_refusal(void *arg, int i, const struct redisReply *reply, struct err *err)
 {
     (void)arg;
@@ -251,7 +251,7 @@ static int take_refusal(void *arg, int i, const struct redisReply *reply, struct
     return redis_refused(reply, err);
 }
 
-static int read_object(const struct redis_object *o, struct piece_work *w, struct err *err)
+static int read_object(const struct redis_object *o, struct segment_work *w, struct err *err)
 {
     uint64_t first = w->offset / READ_BYTES, last = (w->offset + w->n - 1) / READ_BYTES;
     const struct redis_batch batch = { .n = (int)(last - first) + 1,
@@ -271,7 +271,7 @@ static int read_object(const struct redis_object *o, struct piece_work *w, struc
 static int read_value(const struct blob *b, void *to, size_t n, uint64_t offset, struct err *err)
 {
     const struct redis_object *o = b->own;
-    struct piece_work w = { .object = o, .size = b->size, .to = to, .n = n, .offset = offset };
+    struct segment_work w = { .object = o, .size = b->size, .to = to, .n = n, .offset = offset };
 
     if (!o->bytes)
         return read_object(o, &w, err);
@@ -288,10 +288,10 @@ static void release_value(struct blob *b)
     free(o);
 }
 
-/* ---- what is there -------------------------------------------------------------------------- */
+/* ---- looking and removing --------------------------------------------------------------------- */
 
-/* A piece of one of many payloads. */
-struct piece {
+/* A segment of one of several payloads. */
+struct segment {
     int object, number;
 };
 
@@ -299,20 +299,20 @@ struct look_work {
     const struct medium *m;
     const struct medium_object *object;
     bool *there;
-    struct piece *at;
+    struct segment *at;
     size_t n, cap;
     struct redis_object o;
     char key[KEY_BYTES];
 };
 
-static int slot_of_piece(void *arg, int i)
+static int slot_of_segment(void *arg, int i)
 {
     struct look_work *w = arg;
 
     return redis_keys_of(w->m, w->object[w->at[i].object].key, &w->o) ? w->o.slot : 0;
 }
 
-static int make_for_piece(struct look_work *w, const char *what, int i, struct redis_command *command)
+static int make_for_segment(struct look_work *w, const char *what, int i, struct redis_command *command)
 {
     redis_keys_of(w->m, w->object[w->at[i].object].key, &w->o);
     redis_key(&w->o, w->at[i].number, w->key);
@@ -324,23 +324,23 @@ static int make_for_piece(struct look_work *w, const char *what, int i, struct r
 static int make_strlen(void *arg, int i, struct redis_command *command, struct err *err)
 {
     (void)err;
-    return make_for_piece(arg, "STRLEN", i, command);
+    return make_for_segment(arg, "STRLEN", i, command);
 }
 
 static int make_unlink(void *arg, int i, struct redis_command *command, struct err *err)
 {
     (void)err;
-    return make_for_piece(arg, "UNLINK", i, command);
+    return make_for_segment(arg, "UNLINK", i, command);
 }
 
 static int take_length(void *arg, int i, const struct redisReply *reply, struct err *err)
 {
     struct look_work *w = arg;
-    const struct piece *p = &w->at[i];
+    const struct segment *p = &w->at[i];
 
     if (reply->type != REDIS_REPLY_INTEGER)
         return redis_refused(reply, err);
-    if (reply->integer != (long long)value_bytes(piece_bytes(w->object[p->object].size, p->number)))
+    if (reply->integer != (long long)value_bytes(segment_bytes(w->object[p->object].size, p->number)))
         w->there[p->object] = false;
     return 0;
 }
@@ -352,28 +352,28 @@ static int take_number(void *arg, int i, const struct redisReply *reply, struct 
     return reply->type == REDIS_REPLY_INTEGER ? 0 : redis_refused(reply, err);
 }
 
-/* Lists all pieces of n payloads. */
-static int list_pieces(struct look_work *w, int n, struct err *err)
+/* Lists all segments of n payloads. */
+static int list_segments(struct look_work *w, int n, struct err *err)
 {
     for (int i = 0; i < n; i++) {
         if (check_size(w->m, w->object[i].size, err))
             return err->code;
-        for (int k = 0; k < n_pieces(w->object[i].size); k++)
-            if (w->n == INT32_MAX || ARRAY_PUSH(w, (struct piece){ i, k }))
+        for (int k = 0; k < n_segments(w->object[i].size); k++)
+            if (w->n == INT32_MAX || ARRAY_PUSH(w, (struct segment){ i, k }))
                 return err_nomem(err);
     }
     return 0;
 }
 
-static int run_pieces(struct look_work *w, int n, struct redis_batch *batch, struct err *err)
+static int run_segments(struct look_work *w, int n, struct redis_batch *batch, struct err *err)
 {
-    int code = list_pieces(w, n, err);
+    int code = list_segments(w, n, err);
 
     batch->n = (int)w->n;
     batch->window = WINDOW_SMALL;
     batch->node = -1;
     batch->arg = w;
-    batch->slot = slot_of_piece;
+    batch->slot = slot_of_segment;
     if (!code)
         code = redis_server_run(redis_own(w->m)->server, batch, err);
     free(w->at);
@@ -390,7 +390,7 @@ static int look_at_values(const struct medium *m, const struct medium_object *ob
         uint8_t id[OBJECT_ID];
         there[i] = object_parse(object[i].key, id);
     }
-    return run_pieces(&w, n, &batch, err);
+    return run_segments(&w, n, &batch, err);
 }
 
 static int remove_value(const struct medium *m, const struct medium_object *object, struct err *err)
@@ -398,17 +398,17 @@ static int remove_value(const struct medium *m, const struct medium_object *obje
     struct look_work w = { .m = m, .object = object };
     struct redis_batch batch = { .make = make_unlink, .take = take_number };
 
-    return run_pieces(&w, 1, &batch, err);
+    return run_segments(&w, 1, &batch, err);
 }
 
-/* A payload of one piece is read here: whether it is there is known then, too, without another question. */
+/* Reads a payload of one segment at once, which saves a request for its existence. */
 static int open_object(const struct medium *m, const struct medium_object *object, struct redis_object *o, bool *there,
                        struct err *err)
 {
-    struct piece_work w = { .object = o, .size = object->size, .n = (size_t)object->size };
+    struct segment_work w = { .object = o, .size = object->size, .n = (size_t)object->size };
     bool gone = false;
 
-    if (object->size > PIECE_BYTES)
+    if (object->size > SEGMENT_BYTES)
         return look_at_values(m, object, 1, there, err);
     o->bytes = malloc(w.n + 1);
     if (!o->bytes)
@@ -477,7 +477,7 @@ static void close_server(struct medium *m)
 
 static const struct medium_driver medium_redis = {
     .name = "redis",
-    .chunk = (size_t)WINDOW_VALUES * PIECE_BYTES,
+    .chunk = (size_t)WINDOW_VALUES * SEGMENT_BYTES,
     .verifies = true,
     .open = open_server,
     .close = close_server,

@@ -1,4 +1,4 @@
-/* redis_conn.c - a connection: opened, logged in, and its socket written and read with time limits. */
+/* redis_conn.c - a connection: opens it, logs in, writes and reads its socket with time limits. */
 #include "loader/redis/redis_conn.h"
 
 #include "base/clock.h"
@@ -18,11 +18,11 @@
 #include <unistd.h>
 
 enum {
-    INPUT = 1 << 14,  // read ahead: strings of payloads come where they belong
-    LINE = 32,        // bytes that hold the first line of a string
+    INPUT = 1 << 14,  // bytes to read ahead; payloads bypass this buffer
+    LINE = 32,        // bytes: enough for the first line of a string
     OUTPUT = 1 << 14, // of small commands, sent together
     AUTH_MAX = 1 << 20,
-    REPLY_MAX = 1 << 26, // bytes of a reply: a value has one million, a list of keys or slots a few
+    REPLY_MAX = 1 << 26, // bytes of a reply: a value has one million, a list of keys or slots a few millions
     LIST_MAX = 1 << 20,  // elements of a list
 };
 static const double timeout_s = 10, connect_s = 2;
@@ -36,17 +36,17 @@ static const double timeout_s = 10, connect_s = 2;
 struct redis_conn {
     redisContext *context;
     struct redis_tls *tls;     // NULL: none
-    char name[REDIS_HOST + 8]; // HOST:PORT, for sentences
+    char name[REDIS_HOST + 8]; // HOST:PORT, for messages
     double timeout_s;
     pid_t pid; // of the process that opened it
     bool failed;
     char *input, *output; // INPUT, OUTPUT
     size_t n_output;
-    size_t from, to;                     // what was read ahead of the input
-    double until;                        // when the reply at hand must be there
-    size_t n_reply;                      // its bytes that hiredis has
-    size_t left;                         // its bytes that were not taken, of a string
-    redisReplyObjectFunctions functions; // hiredis's own but for lists
+    size_t from, to;                     // the unread bytes of the input
+    double until;                        // deadline of the current reply
+    size_t n_reply;                      // its bytes given to hiredis
+    size_t left;                         // if it is a string: its bytes not taken yet
+    redisReplyObjectFunctions functions; // hiredis's own, except for lists
     void *(*make_list)(const redisReadTask *task, list_size n);
 };
 
@@ -84,7 +84,7 @@ static int fail_by_errno(struct redis_conn *c, struct err *err)
     return fail(c, err, why);
 }
 
-/* Waits until the socket can be read or written; with TLS, for what that waits for. */
+/* Waits until the socket can be read or written; TLS decides which. */
 static int wait_for(struct redis_conn *c, short events, double until, struct err *err)
 {
     struct pollfd p = { .fd = c->context->fd, .events = c->tls ? redis_tls_waits_for(c->tls) : events };
@@ -132,7 +132,7 @@ static int flush(struct redis_conn *c, struct err *err)
     return send_all(c, c->output, n, err);
 }
 
-/* Small pieces wait for others, a large one is sent from where it lies. */
+/* Buffers small data; sends large data from its place. */
 static int put(struct redis_conn *c, const char *bytes, size_t n, struct err *err)
 {
     if (c->n_output + n > OUTPUT && flush(c, err))
@@ -144,7 +144,7 @@ static int put(struct redis_conn *c, const char *bytes, size_t n, struct err *er
     return 0;
 }
 
-/* Written here and not by hiredis, which would copy what may be a million bytes. */
+/* Formats the command without hiredis, which would copy up to a million bytes. */
 int redis_conn_send(struct redis_conn *c, const struct redis_command *command, struct err *err)
 {
     char text[32];
@@ -158,7 +158,7 @@ int redis_conn_send(struct redis_conn *c, const struct redis_command *command, s
     return 0;
 }
 
-/* Receives what has come into n places in a row, and waits for some: its number of bytes; 0: err says why. */
+/* Waits for data and receives it into n buffers: the number of bytes; 0 with *err on failure. */
 static size_t receive(struct redis_conn *c, struct iovec *place, int n, struct err *err)
 {
     struct msghdr message = { .msg_iov = place, .msg_iovlen = (size_t)n };
@@ -181,7 +181,7 @@ static size_t receive(struct redis_conn *c, struct iovec *place, int n, struct e
     }
 }
 
-/* Reads ahead: behind what is left of the input, which is less than it holds. */
+/* Reads more input behind the unread bytes; the buffer must not be full. */
 static int read_ahead(struct redis_conn *c, struct err *err)
 {
     size_t n = c->to - c->from;
@@ -223,7 +223,7 @@ int redis_conn_take(struct redis_conn *c, struct iovec *place, int n, struct err
     }
 }
 
-/* Is the next reply a string? Then its first line, "$123\r\n", is taken, and c->left has its length. */
+/* Is the next reply a string? Then consumes its first line, "$123\r\n", and sets c->left to its length. */
 static int find_string(struct redis_conn *c, bool *is_string, struct err *err)
 {
     char *end = NULL, *stop;
@@ -242,14 +242,14 @@ static int find_string(struct redis_conn *c, bool *is_string, struct err *err)
     if (stop + 1 != end || *stop != '\r')
         return 0;
     if (n > REPLY_MAX)
-        return fail(c, err, "answers without end");
+        return fail(c, err, "sends a reply that is too long");
     c->from = (size_t)(end + 1 - c->input);
     c->left = (size_t)n;
     *is_string = true;
     return 0;
 }
 
-/* Has the string at hand taken, and skips what is left of it with the end of its last line. */
+/* Lets `bytes` take the string, then skips the rest of it and its line end. */
 static int take_string(struct redis_conn *c, const struct redis_bytes *bytes, struct err *err)
 {
     if (bytes->take(bytes, c, c->left, err))
@@ -263,7 +263,8 @@ static int take_string(struct redis_conn *c, const struct redis_bytes *bytes, st
     return 0;
 }
 
-/* Gives hiredis a line, or what has come of it. Every reply ends where a line does, so it has nothing of the next. */
+/* Gives hiredis a line, or its received bytes. Every reply ends with a line, so hiredis never gets bytes of the next
+ * reply. */
 static int feed_line(struct redis_conn *c, struct err *err)
 {
     if (c->from == c->to && read_ahead(c, err))
@@ -273,11 +274,11 @@ static int feed_line(struct redis_conn *c, struct err *err)
     c->from += n;
     c->n_reply += n;
     if (c->n_reply > REPLY_MAX)
-        return fail(c, err, "answers without end");
-    return redisReaderFeed(c->context->reader, line, n) == REDIS_OK ? 0 : fail(c, err, "answers what is no reply");
+        return fail(c, err, "sends a reply that is too long");
+    return redisReaderFeed(c->context->reader, line, n) == REDIS_OK ? 0 : fail(c, err, "sends a malformed reply");
 }
 
-/* Called with the length that a list claims to have, before its elements are there: memory for all of them is taken. */
+/* hiredis calls it with the claimed length of a list, before any element, to allocate them all: limits the length. */
 static void *take_list(const redisReadTask *task, list_size n)
 {
     struct redis_conn *c = task->privdata;
@@ -304,16 +305,16 @@ int redis_conn_reply(struct redis_conn *c, const struct redis_bytes *bytes, stru
         if (feed_line(c, err))
             return err->code;
     }
-    return fail(c, err, "answers what is no reply");
+    return fail(c, err, "sends a malformed reply");
 }
 
 int redis_refused(const struct redisReply *reply, struct err *err)
 {
-    char said[128] = "with something else than was asked for";
+    char said[128] = "with an unexpected reply";
 
     if (reply->type == REDIS_REPLY_ERROR) {
         snprintf(said, sizeof(said), "'%.*s'", (int)(reply->len < 120 ? reply->len : 120), reply->str);
-        for (char *at = said; *at; at++) /* whatever a server sends, a terminal gets no control characters */
+        for (char *at = said; *at; at++) /* the server's control characters must not reach a terminal */
             if (*at < ' ' || *at > '~')
                 *at = '?';
     }
@@ -344,7 +345,7 @@ static int check_private(const char *path, struct err *err)
                : 0;
 }
 
-/* A line HOST:PORT USER PASSWORD: true when it is of this server. Cuts the line up. */
+/* A line HOST:PORT USER PASSWORD: true if it is for this server. Cuts the line up. */
 static bool take_line(char *line, const struct redis_address *at, struct login *login)
 {
     char *user = line + strcspn(line, " \t"), *password;
@@ -411,7 +412,7 @@ static void forget_login(struct login *login)
     free(login->user);
 }
 
-/* A command whose reply is +OK. */
+/* Runs a command; any reply except +OK is an error. */
 static int must(struct redis_conn *c, const struct redis_command *command, struct err *err)
 {
     struct redisReply *reply;

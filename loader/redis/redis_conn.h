@@ -1,10 +1,10 @@
-/* redis_conn.h - one connection to a Redis server: commands sent, replies read, each in a limited time. The wire format
- * is hiredis's; the socket is ours, because a library must not die of SIGPIPE and must not wait for ever.
+/* redis_conn.h - one connection to a Redis server: sends commands and reads replies, each with a time limit. hiredis
+ * parses the wire format; the socket is ours, because a library must not die of SIGPIPE or wait forever.
  *
- * User and password come from the environment or from a file, and go to the server alone:
+ * User and password come from the environment or from a file, and go only to the server:
  *     EVP_REDIS_AUTH_FILE    a file that nobody else may read, with lines HOST:PORT USER PASSWORD; HOST:PORT may be *
  *     EVP_REDIS_USER, EVP_REDIS_PASSWORD    without that file, for every server; USER may be missing
- * EVP_REDIS_TIMEOUT is how many seconds a server may take to answer, 0.1 to 3600; 10 when it is not set.
+ * EVP_REDIS_TIMEOUT: seconds that a server may take to answer, 0.1 to 3600; 10 if not set.
  */
 #ifndef EVP_REDIS_CONN_H
 #define EVP_REDIS_CONN_H
@@ -29,41 +29,41 @@ struct redis_command {
     size_t size[REDIS_WORDS];
 };
 
-void redis_command_add(struct redis_command *c, const char *word); // borrowed, ended by NUL
+void redis_command_add(struct redis_command *c, const char *word); // borrowed, NUL-terminated
 void redis_command_add_bytes(struct redis_command *c, const void *bytes, size_t n);
 
 /* Connects and logs in. ERR_NET: the server cannot be reached, does not answer, or refuses. */
 int redis_conn_open(struct redis_conn **c, const struct redis_address *at, struct err *err) MUST_CHECK;
 void redis_conn_close(struct redis_conn *c); // NULL is fine
 
-/* Was it opened by this process, and has nothing failed on it? Only then it may be used again. */
+/* Was it opened by this process, without a failure since? Only then may it be used again. */
 bool redis_conn_is_usable(const struct redis_conn *c);
 
-/* Sends a command, at the latest when a reply is waited for. ERR_NET: the connection is gone, or the server takes
- * nothing. */
+/* Sends a command, or buffers it until a reply is read. ERR_NET: the connection is broken, or the server does not
+ * receive. */
 int redis_conn_send(struct redis_conn *c, const struct redis_command *command, struct err *err) MUST_CHECK;
 
-/* Takes the n bytes of a reply by redis_conn_take(). What it leaves is skipped. */
+/* A callback that takes the n bytes of a reply by redis_conn_take(). The rest is skipped. */
 struct redis_bytes {
     int (*take)(const struct redis_bytes *b, struct redis_conn *c, size_t n, struct err *err);
     void *arg;
     int i;
 };
 
-/* Receives the next bytes of that reply, no more than it has left, into n places in a row, where they stay: on their
- * way nothing else holds them. Changes the list of places. */
+/* Receives the next bytes of that reply directly into n buffers, which must not be larger than the rest of the reply.
+ * Changes the list of buffers. */
 int redis_conn_take(struct redis_conn *c, struct iovec *place, int n, struct err *err) MUST_CHECK;
 
-/* Reads the next reply, which redis_reply_free() frees; one that says an error is a reply, too. A string goes to
- * `bytes`, if that is not NULL, and *reply is NULL then. A connection is of no use after an error, whoever met it. */
+/* Reads the next reply, to be freed with redis_reply_free(); an error from the server is a reply too. If `bytes` is not
+ * NULL, it takes a reply that is a string, and *reply is NULL. After a failure the connection cannot be used again. */
 int redis_conn_reply(struct redis_conn *c, const struct redis_bytes *bytes, struct redisReply **reply,
                      struct err *err) MUST_CHECK;
 void redis_reply_free(struct redisReply *reply);
 
-/* The sentence for a reply that says an error, or that is not what was asked for: ERR_NET. */
+/* Sets the message for an error reply or an unexpected one: ERR_NET. */
 int redis_refused(const struct redisReply *reply, struct err *err);
 
-/* send and reply. */
+/* Sends a command and reads its reply. */
 int redis_conn_ask(struct redis_conn *c, const struct redis_command *command, struct redisReply **reply,
                    struct err *err) MUST_CHECK;
 

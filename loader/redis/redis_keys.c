@@ -1,4 +1,4 @@
-/* redis_keys.c - keys made and read again, and what is asked of a server about itself. */
+/* redis_keys.c - makes and reads keys, and queries a server about itself. */
 #include "loader/redis/redis_keys.h"
 
 #include "base/array.h"
@@ -23,19 +23,19 @@ bool redis_keys_of(const struct medium *m, const char *file, struct redis_object
     return true;
 }
 
-void redis_key(const struct redis_object *o, int piece, char key[KEY_BYTES])
+void redis_key(const struct redis_object *o, int segment, char key[KEY_BYTES])
 {
-    snprintf(key, KEY_BYTES, "%s%d", o->base, piece);
+    snprintf(key, KEY_BYTES, "%s%d", o->base, segment);
 }
 
 /* ---- all payloads ------------------------------------------------------------------------------ */
 
-/* The payloads whose keys a scan has come across. */
+/* The payloads whose keys a scan has found. */
 struct scan {
     const struct medium *m;
     struct map seen; // names of objects
     struct {
-        int *at; // the highest number of a piece
+        int *at; // the highest segment number
         int n, cap;
     } last;
     char cursor[32], pattern[80];
@@ -56,7 +56,7 @@ static int make_scan(void *arg, int i, struct redis_command *command, struct err
     return 0;
 }
 
-/* evp:STORE:{OBJECT}:NUMBER; other keys are not ours. */
+/* Adds evp:STORE:{OBJECT}:NUMBER; ignores other keys. */
 static int add_key(struct scan *s, const char *key, struct err *err)
 {
     size_t n = strlen(redis_own(s->m)->prefix), hex = (size_t)2 * OBJECT_ID;
@@ -121,7 +121,7 @@ int redis_each(const struct medium *m, medium_visit *each, void *arg, struct err
     for (int node = 0; !code && node < nodes; node++)
         code = scan_node(&s, node, err);
     for (int i = 0; !code && i < s.seen.n; i++) {
-        const struct medium_object object = { s.seen.at[i].key, ((int64_t)s.last.at[i] + 1) * PIECE_BYTES };
+        const struct medium_object object = { s.seen.at[i].key, ((int64_t)s.last.at[i] + 1) * SEGMENT_BYTES };
         code = each(arg, &object, err);
     }
     map_release(&s.seen);
@@ -131,7 +131,7 @@ int redis_each(const struct medium *m, medium_visit *each, void *arg, struct err
 
 /* ---- the server ------------------------------------------------------------------------------------ */
 
-/* +OK and the like, or a sentence. */
+/* ERR_NET unless the reply is a status, such as +OK. */
 static int take_status(void *arg, int i, const struct redisReply *reply, struct err *err)
 {
     (void)arg;
@@ -165,7 +165,7 @@ static int make_info(void *arg, int i, struct redis_command *command, struct err
     return 0;
 }
 
-/* What "NAME:123" says in the lines of INFO; 0 when it is not there. */
+/* The number in the line "NAME:123" of INFO; 0 if it is absent. */
 static int64_t info_number(const char *text, const char *name)
 {
     const char *at = strstr(text, name);
@@ -173,7 +173,7 @@ static int64_t info_number(const char *text, const char *name)
     return at ? (int64_t)strtoll(at + strlen(name), NULL, 10) : 0;
 }
 
-/* A server that does not tell has no limit that is known. */
+/* A server that does not report a limit counts as unlimited. */
 static int take_info(void *arg, int i, const struct redisReply *reply, struct err *err)
 {
     int64_t *free_bytes = arg;
@@ -188,7 +188,7 @@ static int take_info(void *arg, int i, const struct redisReply *reply, struct er
     return 0;
 }
 
-/* What is free on the one server; of a cluster it is not known before its nodes are. */
+/* The free bytes of a single server; for a cluster they are not known before its nodes are. */
 int redis_space(const struct medium *m, uint64_t *device, int64_t *free_bytes, struct err *err)
 {
     const struct redis_batch info = { .n = 1, .window = 1, .arg = free_bytes, .make = make_info, .take = take_info };

@@ -1,5 +1,5 @@
-/* redis_server.c - nodes and slots, and batches of requests: sent in a row, answered in a row, repeated where a node
- * sends them on.
+/* redis_server.c - nodes and slots, and batches of requests, which are pipelined, and repeated when a node redirects
+ * them.
  */
 #include "loader/redis/redis_server.h"
 
@@ -14,11 +14,11 @@
 
 enum {
     NODES = 1024,
-    IDLE = 64, // connections that wait on a node: no more threads work at a time
+    IDLE = 64, // idle connections kept per node: the most threads that work at a time
     SLOTS = 16384,
-    ROUNDS = 8, // how often a request is sent on
+    ROUNDS = 8, // limit of redirections per request
 };
-static const double dead_s = 1; // a node that was not reached is not tried again for so long
+static const double dead_s = 1; // seconds before an unreachable node is tried again
 
 struct redis_node {
     struct redis_address at;
@@ -28,8 +28,8 @@ struct redis_node {
 
 struct redis_server {
     atomic_int users;
-    _Atomic(struct redis_node *) node[NODES]; // the first ones are set; 0 is that of the uri
-    _Atomic uint16_t slot[SLOTS];             // its node
+    _Atomic(struct redis_node *) node[NODES]; // the first ones are set; 0 is the uri's
+    _Atomic uint16_t slot[SLOTS];             // its node's number
 };
 
 /* ---- opening -------------------------------------------------------------------------- */
@@ -73,7 +73,7 @@ void redis_server_close(struct redis_server *s)
 
 /* ---- connections ---------------------------------------------------------------------- */
 
-/* A connection that waits, or a new one. *waited: it may have been closed by the node. */
+/* Takes an idle connection, or a new one. *waited: it was idle, so the node may have closed it. */
 static int take_conn(struct redis_node *node, struct redis_conn **c, bool *waited, struct err *err)
 {
     *waited = true;
@@ -121,7 +121,7 @@ static bool same_node(const struct redis_node *node, const struct redis_address 
     return node->at.port == at->port && strcmp(node->at.host, at->host) == 0;
 }
 
-/* The number of a node, which is added when it is not known. */
+/* The number of a node, which is added if unknown. */
 static int find_node(struct redis_server *s, const struct redis_address *at, struct err *err)
 {
     struct redis_node *node = calloc(1, sizeof(*node));
@@ -129,7 +129,7 @@ static int find_node(struct redis_server *s, const struct redis_address *at, str
     if (!node)
         return err_nomem(err);
     node->at = *at;
-    node->at.database = 0; /* a cluster has no other */
+    node->at.database = 0; /* a cluster has only this one */
     node->at.tls = s->node[0]->at.tls;
     for (int i = 0; i < NODES; i++) {
         struct redis_node *none = NULL;
@@ -144,7 +144,7 @@ static int find_node(struct redis_server *s, const struct redis_address *at, str
     return err_set(err, ERR_NET, "the redis cluster of %s has more than %d nodes", s->node[0]->at.host, NODES);
 }
 
-/* The node that "MOVED 3999 10.0.0.1:6381" or "ASK ..." sends to; without a host it is that of node `from`. */
+/* The target node of "MOVED 3999 10.0.0.1:6381" or "ASK ..."; without a host, the host of node `from`. */
 static int follow(struct redis_server *s, int from, const char *text, int *slot, struct err *err)
 {
     const char *number = strchr(text, ' '), *where = number ? strchr(number + 1, ' ') : NULL;
@@ -154,12 +154,12 @@ static int follow(struct redis_server *s, int from, const char *text, int *slot,
 
     if (where && *++where == ':')
         snprintf(bracketed, sizeof(bracketed), "%s%s", s->node[from]->at.host, where);
-    else if (where) /* an address of IPv6 comes without brackets: all before the last colon */
+    else if (where) /* an IPv6 address comes without brackets: everything before the last colon */
         snprintf(bracketed, sizeof(bracketed), strchr(where, ':') != strrchr(where, ':') ? "[%.*s]%s" : "%.*s%s",
                  (int)(strrchr(where, ':') ? strrchr(where, ':') - where : 0), where,
                  strrchr(where, ':') ? strrchr(where, ':') : "");
     if (!where || v < 0 || v >= SLOTS || !redis_address_host(&at, bracketed, strlen(bracketed)))
-        return err_set(err, ERR_NET, "redis at %s:%d redirects to no address", s->node[from]->at.host,
+        return err_set(err, ERR_NET, "redis at %s:%d redirects to a malformed address", s->node[from]->at.host,
                        s->node[from]->at.port);
     *slot = (int)v;
     return find_node(s, &at, err);
@@ -171,8 +171,8 @@ struct run {
     struct redis_server *server;
     const struct redis_batch *batch;
     bool *done; // (n)
-    int *asked; // (n) the node that ASK named for this one time; -1
-    int *list;  // (n) requests that go to one node
+    int *asked; // (n) the node that ASK named for the next try, or -1
+    int *list;  // (n) the requests to one node
     int n_list;
 };
 
@@ -195,7 +195,7 @@ static int send_request(struct run *r, struct redis_conn *c, int i, struct err *
     return redis_conn_send(c, &command, err);
 }
 
-/* Looks at the reply of request i: is it done, or sent on? */
+/* Handles the reply of request i: done, or redirected. */
 static int take_reply(struct run *r, int node, int i, const struct redisReply *reply, struct err *err)
 {
     bool error = reply->type == REDIS_REPLY_ERROR;
@@ -238,7 +238,7 @@ static int receive(struct run *r, struct redis_conn *c, int node, int i, struct 
     }
     if (redis_conn_reply(c, r->batch->take_bytes ? &bytes : NULL, &reply, err))
         return err->code;
-    if (!reply) { /* it was a string */
+    if (!reply) { /* a string, already taken */
         r->asked[i] = -1;
         r->done[i] = true;
         return 0;
@@ -248,7 +248,7 @@ static int receive(struct run *r, struct redis_conn *c, int node, int i, struct 
     return code;
 }
 
-/* The requests of the list on one connection. What has failed in the middle leaves replies behind. */
+/* Runs the requests of the list on one connection. After a failure, replies may be left on it. */
 static int run_list(struct run *r, struct redis_conn *c, int node, struct err *err)
 {
     for (int sent = 0, answered = 0; answered < r->n_list; answered++) {
@@ -311,7 +311,7 @@ static int run_rounds(struct run *r, struct err *err)
         if (all_done(r))
             return 0;
     }
-    return err_set(err, ERR_NET, "the redis cluster of %s redirects without end", r->server->node[0]->at.host);
+    return err_set(err, ERR_NET, "the redis cluster of %s redirects in a circle", r->server->node[0]->at.host);
 }
 
 int redis_server_run(struct redis_server *s, const struct redis_batch *batch, struct err *err)
@@ -346,7 +346,7 @@ static int make_slots(void *arg, int i, struct redis_command *command, struct er
     return 0;
 }
 
-/* One range of slots, with its node: [first, last, [host, port, ...], ...]. */
+/* Reads one range of slots, with its node: [first, last, [host, port, ...], ...]. */
 static int take_range(struct redis_server *s, const struct redisReply *range, struct err *err)
 {
     const struct redisReply *node = range->elements >= 3 ? range->element[2] : NULL;
@@ -354,7 +354,7 @@ static int take_range(struct redis_server *s, const struct redisReply *range, st
 
     if (!node || node->elements < 2 || node->element[1]->type != REDIS_REPLY_INTEGER ||
         range->element[0]->type != REDIS_REPLY_INTEGER || range->element[1]->type != REDIS_REPLY_INTEGER)
-        return err_set(err, ERR_NET, "the redis cluster of %s answers what is no list of slots", s->node[0]->at.host);
+        return err_set(err, ERR_NET, "the redis cluster of %s sends a malformed list of slots", s->node[0]->at.host);
     bool named = node->element[0]->type == REDIS_REPLY_STRING && node->element[0]->len > 0;
     const char *host = named ? node->element[0]->str : s->node[0]->at.host;
     char text[REDIS_HOST + 32];
@@ -368,7 +368,7 @@ static int take_range(struct redis_server *s, const struct redisReply *range, st
     return number < 0 ? number : 0;
 }
 
-/* A server that is of no cluster answers with an error. */
+/* A server outside a cluster answers with an error. */
 static int take_slots(void *arg, int i, const struct redisReply *reply, struct err *err)
 {
     (void)i;

@@ -1,4 +1,4 @@
-/* redis_tls.c - OpenSSL over a socket that does not block. Its own BIO for sockets would raise SIGPIPE. */
+/* redis_tls.c - OpenSSL over a non-blocking socket. OpenSSL's own BIO for sockets would raise SIGPIPE. */
 #include "loader/redis/redis_tls.h"
 
 #include "base/unconst.h"
@@ -58,7 +58,7 @@ static long socket_control(BIO *bio, int command, long number, void *pointer)
 /* 0: no memory */
 static int use_socket(struct redis_tls *t)
 {
-    // without an index of its own: a process has 127 of them, and each connection would take one
+    // without its own type index: a process has 127 of them, and each connection would take one
     t->method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "socket without signals");
     if (!t->method || !BIO_meth_set_write(t->method, socket_write) || !BIO_meth_set_read(t->method, socket_read) ||
         !BIO_meth_set_ctrl(t->method, socket_control))
@@ -72,13 +72,13 @@ static int use_socket(struct redis_tls *t)
     return 1;
 }
 
-/* ---- whom to trust, and as whom ---------------------------------------------------------- */
+/* ---- certificates ------------------------------------------------------------------------ */
 
-/* What OpenSSL says went wrong. */
+/* OpenSSL's reason for a failure. */
 static const char *reason(void)
 {
     const char *why = ERR_reason_error_string(ERR_peek_last_error());
-    return why ? why : "no reason is known";
+    return why ? why : "unknown reason";
 }
 
 static int set_files(SSL_CTX *context, struct err *err)
@@ -99,7 +99,7 @@ static int set_files(SSL_CTX *context, struct err *err)
     return 0;
 }
 
-/* 0: no memory. The certificate must name the host. */
+/* Requires that the certificate names the host. 0: no memory. */
 static int expect(SSL *ssl, const char *host)
 {
     unsigned char address[sizeof(struct in6_addr)];
@@ -124,7 +124,7 @@ int redis_tls_open(struct redis_tls **tls, int fd, const char *host, struct err 
         err_nomem(err);
     else if (!set_files(t->context, err)) {
         SSL_CTX_set_min_proto_version(t->context, TLS1_2_VERSION);
-        SSL_CTX_set_options(t->context, SSL_OP_IGNORE_UNEXPECTED_EOF); // replies say how long they are
+        SSL_CTX_set_options(t->context, SSL_OP_IGNORE_UNEXPECTED_EOF); // replies carry their length
         SSL_CTX_set_verify(t->context, SSL_VERIFY_PEER, NULL);
         SSL_CTX_set_mode(t->context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
         t->ssl = SSL_new(t->context);
@@ -150,7 +150,7 @@ void redis_tls_close(struct redis_tls *t)
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
-/* What a function of OpenSSL returned: what recv() would. */
+/* Converts the result of an OpenSSL function to recv()'s. */
 static ssize_t result(struct redis_tls *t, int got)
 {
     int why = got > 0 ? SSL_ERROR_NONE : SSL_get_error(t->ssl, got);
@@ -164,7 +164,7 @@ static ssize_t result(struct redis_tls *t, int got)
         errno = EAGAIN;
         return -1;
     case SSL_ERROR_SYSCALL:
-        if (errno == 0) // the end without a goodbye
+        if (errno == 0) // the connection ended without a TLS close
             return 0;
         return -1;
     default: errno = EPROTO; return -1;
@@ -198,7 +198,7 @@ int redis_tls_shake_hands(struct redis_tls *t)
     snprintf(t->problem, sizeof(t->problem), "%s",
              wrong != X509_V_OK      ? X509_verify_cert_error_string(wrong)
              : ERR_peek_last_error() ? reason()
-                                     : "it closes the connection; perhaps it knows no TLS");
+                                     : "it closes the connection; perhaps it does not use TLS");
     errno = EPROTO;
     return -1;
 }

@@ -1,10 +1,10 @@
 /* redis_tls.h - TLS over the socket of a connection to a Redis server (rediss://), by OpenSSL.
  *
- * The server's certificate must be of the host that the address names, and be signed by somebody whom this machine
- * trusts, or the file EVP_REDIS_CA_FILE. Where a server wants a certificate of its clients, as Redis does unless told
- * `tls-auth-clients no`, EVP_REDIS_CERT_FILE and EVP_REDIS_KEY_FILE name it and its private key. All in PEM.
+ * The server's certificate must name the host of the address, and be signed by an authority that this machine, or the
+ * file EVP_REDIS_CA_FILE, trusts. If the server requires client certificates, as Redis does without `tls-auth-clients
+ * no`, EVP_REDIS_CERT_FILE and EVP_REDIS_KEY_FILE name the certificate and its private key. All files are PEM.
  *
- * The socket stays its owner's, who waits for it; nothing here blocks, and nothing raises SIGPIPE.
+ * The caller owns the socket and waits for it; nothing here blocks or raises SIGPIPE.
  */
 #ifndef EVP_REDIS_TLS_H
 #define EVP_REDIS_TLS_H
@@ -20,13 +20,12 @@ struct redis_tls;
 int redis_tls_open(struct redis_tls **t, int fd, const char *host, struct err *err) MUST_CHECK;
 void redis_tls_close(struct redis_tls *t); // NULL is fine; the socket stays open
 
-/* As send() and recv() of a socket that does not block: the bytes that were done, 0 when the server has closed; -1 with
- * errno, EAGAIN when it must first be possible to read or write (redis_tls_waits_for()). What is sent again after
- * EAGAIN begins with the same bytes. */
+/* Like send() and recv() on a non-blocking socket: the number of bytes, 0 if the server has closed the connection, or
+ * -1 with errno. EAGAIN: wait for redis_tls_waits_for() first; then send the same bytes again. */
 ssize_t redis_tls_send(struct redis_tls *t, const void *bytes, size_t n);
 ssize_t redis_tls_recv(struct redis_tls *t, void *bytes, size_t n);
 
-/* Goes on with the handshake: 0: done; -1 as above, with EPROTO for what redis_tls_problem() says. */
+/* Continues the handshake: 0 when done; -1 as above, or with EPROTO and redis_tls_problem(). */
 int redis_tls_shake_hands(struct redis_tls *t);
 
 short redis_tls_waits_for(const struct redis_tls *t); // POLLIN or POLLOUT

@@ -1,4 +1,4 @@
-/* blob.c - reading bytes wherever they are. */
+/* blob.c - reads the bytes of an object, a file or memory. */
 #include "loader/store/medium.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ size_t blob_chunk(const struct blob *b)
     return b->size >= 0 && (uint64_t)b->size < chunk ? (size_t)b->size + !b->size : chunk;
 }
 
-/* Of an object, in memory that is there already: most small ones take longer to find than to sum up. */
+/* The checksum of a small blob, read into the stack: allocating memory would take longer than the checksum. */
 static int sum_small(const struct blob *b, char checksum[XXH3_HEX], struct err *err)
 {
     char bytes[BLOB_SMALL];

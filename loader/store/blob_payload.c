@@ -1,4 +1,4 @@
-/* blob_payload.c - reads as many bytes as most headers have, and the rest of a longer one. */
+/* blob_payload.c - reads enough bytes for most headers, then the rest of a longer one. */
 #include "loader/store/blob_payload.h"
 
 #include <stdlib.h>

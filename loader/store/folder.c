@@ -1,5 +1,5 @@
-/* folder.c - folders opened with their checks, and the files in them. Names are those of object_file() and of the few
- * files beside them; none has a part that could lead out of the folder.
+/* folder.c - opens folders with their checks, and files in them. File names come from object_file() or are constants,
+ * so none can lead out of the folder.
  */
 #include "loader/store/folder.h"
 
@@ -24,7 +24,7 @@
 
 static bool has_remote_magic(int fd)
 {
-    /* The last ones have no name in the header: Lustre, GPFS, BeeGFS. */
+    /* The last ones have no constant in the header: Lustre, GPFS, BeeGFS. */
     static const uint32_t remote[] = { NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,   CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC,
                                        CEPH_SUPER_MAGIC, AFS_SUPER_MAGIC,   CODA_SUPER_MAGIC, V9FS_MAGIC,
                                        FUSE_SUPER_MAGIC, OCFS2_SUPER_MAGIC, 0x0BD00BD0,       0x47504653,
@@ -60,9 +60,10 @@ static int check_parent(const char *path, struct err *err)
 
     if (!parent)
         return err_nomem(err);
-    int code = file_is_dir(parent)
-                   ? 0
-                   : err_set(err, ERR_IO, "it is gone: there is no folder '%s', which must hold '%s'", parent, path);
+    int code =
+        file_is_dir(parent)
+            ? 0
+            : err_set(err, ERR_IO, "the parent folder '%s' of '%s' does not exist: is its disk mounted?", parent, path);
     free(parent);
     return code;
 }
@@ -92,9 +93,8 @@ static int check_owner(int fd, const char *path, enum folder_use use, uid_t also
     bool mine = st.st_uid == me || (use == FOLDER_READ && (st.st_uid == 0 || st.st_uid == also));
     if (!mine)
         return err_set(err, ERR_FAIL,
-                       "folder '%s' belongs to user %u, not to user %u who runs this: nothing is taken from it or put "
-                       "into it",
-                       path, (unsigned)st.st_uid, (unsigned)me);
+                       "folder '%s' belongs to user %u, but this program runs as user %u: it is not used", path,
+                       (unsigned)st.st_uid, (unsigned)me);
     if (st.st_mode & (S_IWGRP | S_IWOTH))
         return err_set(err, ERR_FAIL, "other users may write to folder '%s': run 'chmod go-w' on it", path);
     return 0;
@@ -139,7 +139,7 @@ int folder_adopt(int fd, int at, struct err *err)
     return st.st_mode & S_IRGRP ? open_to(at, st.st_gid, err) : 0;
 }
 
-/* A file or folder by its name; what is not there is no error. */
+/* Opens a file or folder to the group, by its name; a missing one is not an error. */
 static int open_name_to(int fd, const char *name, gid_t group, struct err *err)
 {
     int at = folder_open_file(fd, name);
@@ -163,7 +163,7 @@ static int share_payload(void *arg, const char *file, struct err *err)
     return open_name_to(s->fd, file, s->group, err);
 }
 
-/* The folder itself is the last, so that one that is open has nothing in it that is not. */
+/* The folder itself comes last: once it is open, so is everything in it. */
 int folder_share(int fd, gid_t group, struct err *err)
 {
     struct sharing s = { fd, group };
@@ -185,7 +185,7 @@ int folder_share(int fd, gid_t group, struct err *err)
 
 /* ---- files -------------------------------------------------------------------- */
 
-/* Sub-folders are ours, in a folder where nobody else may write; a link in place of one is not followed. */
+/* Opens the sub-folder of a file. Nobody else may write to the folder; links are not followed. */
 static int open_parent(int fd, const char *file, const char **name)
 {
     int at = dup(fd);
@@ -203,7 +203,7 @@ static int open_parent(int fd, const char *file, const char **name)
     return at;
 }
 
-/* Opens a file of a folder with one call, where the kernel has it: Linux 5.6 or later, and no sandbox in between. */
+/* Opens a file of a folder with openat2(): needs Linux 5.6 or later, and no sandbox that forbids it. */
 static int open_beneath(int fd, const char *file, int flags, mode_t mode)
 {
     const struct open_how how = { .flags = (unsigned)flags,
@@ -245,14 +245,14 @@ int64_t folder_file_size(int fd, const char *file)
 
 static int make_parents(int fd, const char *file, struct err *err)
 {
-    char part[OBJECT_FILE];
+    char path[OBJECT_FILE];
 
     for (const char *slash = strchr(file, '/'); slash; slash = strchr(slash + 1, '/')) {
-        snprintf(part, sizeof(part), "%.*s", (int)(slash - file), file);
-        if (mkdirat(fd, part, 0700) && errno != EEXIST)
-            return err_set(err, ERR_IO, "cannot make folder '%s': %s", part, strerror(errno));
-        int at = folder_open_file(fd, part);
-        int code = at < 0 ? err_set(err, ERR_IO, "cannot open folder '%s': %s", part, strerror(errno))
+        snprintf(path, sizeof(path), "%.*s", (int)(slash - file), file);
+        if (mkdirat(fd, path, 0700) && errno != EEXIST)
+            return err_set(err, ERR_IO, "cannot make folder '%s': %s", path, strerror(errno));
+        int at = folder_open_file(fd, path);
+        int code = at < 0 ? err_set(err, ERR_IO, "cannot open folder '%s': %s", path, strerror(errno))
                           : folder_adopt(fd, at, err);
         if (at >= 0)
             close(at);
@@ -264,7 +264,7 @@ static int make_parents(int fd, const char *file, struct err *err)
 
 enum { CREATE = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
 
-/* The same step by step, and in place of what a killed load left under the name. -1 with errno. */
+/* Creates a file step by step; replaces a file that a killed load left under the name. -1 with errno. */
 static int create_slowly(int fd, const char *file)
 {
     const char *name;
@@ -322,7 +322,7 @@ int folder_disk(const char *path, uint64_t *device, int64_t *free_bytes, struct 
     return 0;
 }
 
-/* ---- what is there ---------------------------------------------------------------- */
+/* ---- listing ------------------------------------------------------------------------ */
 
 /* name: relative to the folder. */
 static int visit_folder(int fd, const char *name, folder_visit *each, void *arg, struct err *err)

@@ -1,4 +1,4 @@
-/* index.c - the index of a folder: its keys, opened and searched, and written. */
+/* index.c - the index of a folder: keys, opening, searching and writing. */
 #include "loader/store/index.h"
 
 #include "loader/store/folder.h"
@@ -17,7 +17,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is little-en
 
 static int damaged(struct err *err, const char *what)
 {
-    return err_set(err, ERR_FORMAT, "'evp-index' is damaged (%s): evp-load writes it again", what);
+    return err_set(err, ERR_FORMAT, "'evp-index' is damaged (%s): evp-load rewrites it", what);
 }
 
 /* ---- keys ------------------------------------------------------------------------ */
@@ -76,9 +76,9 @@ static int check_header(const struct index_header *h, size_t size, struct err *e
     const size_t after_checksum = offsetof(struct index_header, version);
 
     if (size < sizeof(*h) || memcmp(h->magic, INDEX_MAGIC, sizeof(h->magic)) != 0)
-        return damaged(err, "it does not begin as an index does");
+        return damaged(err, "it does not begin like an index");
     if (h->version != INDEX_VERSION)
-        return err_set(err, ERR_FORMAT, "'evp-index' is of version %u, this program reads %d", h->version,
+        return err_set(err, ERR_FORMAT, "'evp-index' is of version %u; this program reads version %d", h->version,
                        INDEX_VERSION);
     if (h->n_name_spaces > INDEX_TEXTS || h->n_configs > INDEX_TEXTS ||
         h->n_records > size / sizeof(struct index_record) ||
@@ -105,7 +105,7 @@ static int check_content(struct index *ix, struct err *err)
     return 0;
 }
 
-/* The bytes of a file become the index's. */
+/* Makes *ix an index of these bytes, which it then owns. */
 static int take_bytes(struct index *ix, void *bytes, size_t size, struct err *err)
 {
     const struct index_header *h = ix->header = bytes;
@@ -227,7 +227,7 @@ const struct index_record *index_seek_object(const struct index *ix, const struc
 
 /* ---- writing ---------------------------------------------------------------------- */
 
-/* The bytes of a file of `size`; NULL without memory. */
+/* The content of the file, of `size` bytes; NULL without memory. */
 static char *make_bytes(const struct index_made *made, size_t size)
 {
     const size_t after_checksum = offsetof(struct index_header, version);
@@ -270,7 +270,7 @@ static int write_bytes(int folder, int fd, const char *bytes, size_t n, struct e
     return fsync(fd) ? err_set(err, ERR_IO, "cannot flush 'evp-index': %s", strerror(errno)) : 0;
 }
 
-/* One writer holds the folder's lock, so the temporary name is free or left by a writer that was killed. */
+/* The writer holds the folder's lock, so the temporary name is free or left by a killed writer. */
 static int write_file(int folder, const char *bytes, size_t n, struct err *err)
 {
     static const char temp[] = "evp-index.new";

@@ -1,7 +1,7 @@
-/* index_find.c - which prefix of a prompt is placed. The prompt is hashed once, chunk by chunk; at each border the
- * indexes are asked for contexts that end in the chunk that follows, which share the digest so far as a prefix. Then
- * parts of contexts are looked for, from the last border down to what was found: the first one is the longest, so a
- * prompt that agrees with a context at a thousand borders costs one look.
+/* index_find.c - finds the longest placed prefix of a prompt. The prompt is hashed once, chunk by chunk. At each border
+ * between chunks the indexes are searched for contexts that end in the next chunk; their keys begin with the digest so
+ * far. Then parts of contexts are searched from the last border down to the longest context found. The first hit is the
+ * longest, so a prompt that shares a thousand borders with a context costs one lookup.
  */
 #include "loader/store/index.h"
 
@@ -12,8 +12,7 @@
 
 /* ---- one chunk ---- */
 
-/* The chunk after `chain`, the digest of the whole chunks before: `tail` holds the at most 255 ids of it that the
- * prompt has. */
+/* The next chunk. `chain`: digest of the whole chunks before; `tail`: the prompt's ids in this chunk, at most 255. */
 struct chunk {
     const struct digest *chain;
     uint8_t prefix[INDEX_ID];
@@ -26,7 +25,7 @@ static bool is_at(const struct index_record *r, const struct index_key *key)
     return memcmp(&r->key, key, offsetof(struct index_key, tail)) == 0;
 }
 
-/* Looks for contexts that end in the chunk: 1 and the longest in *hit, 0 when there is none, or an error. */
+/* Searches for contexts that end in the chunk: 1 and the longest in *hit, 0 if there is none, or an error. */
 static int find_in_chunk(const struct index_view *v, const struct chunk *c, struct index_record *hit, struct err *err)
 {
     const struct index_record *end = v->index->record + v->index->n, *r;
@@ -57,7 +56,7 @@ static int find_in_chunk(const struct index_view *v, const struct chunk *c, stru
     return found;
 }
 
-/* The longest of all indexes becomes *hit; of one length, that of the first. */
+/* Sets *hit to the longest in all indexes; of equal lengths the first index counts. */
 static int find_in_all(const struct index_views *views, const struct chunk *c, struct index_hit *hit, struct err *err)
 {
     struct index_record r;
@@ -82,7 +81,7 @@ struct borders {
     size_t n;
 };
 
-/* The last hit is that of the longest prefix. Fills the borders on its way. */
+/* The last hit is the longest prefix. Also fills the borders. */
 static int find_contexts(const struct index_views *views, const struct index_prompt *prompt, struct borders *borders,
                          struct index_hit *hit, struct err *err)
 {
@@ -111,7 +110,7 @@ static int find_contexts(const struct index_views *views, const struct index_pro
 
 /* ---- parts of contexts ---- */
 
-/* Looks for parts that end at a border, in all indexes. */
+/* Searches all indexes for parts that end at a border. */
 static bool find_part(const struct index_views *views, const uint8_t digest[32], struct index_hit *hit)
 {
     struct index_key key;

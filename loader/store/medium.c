@@ -1,4 +1,4 @@
-/* medium.c - the medium of a tier: files in its folder, or what the shared object of its kind holds. */
+/* medium.c - opens the medium of a tier: files in its folder, or the driver in a shared object. */
 #include "loader/store/medium.h"
 
 #include "loader/store/medium_drivers.h"
@@ -9,8 +9,8 @@
 #define TEXT_OF(name)   #name
 #define SYMBOL_OF(name) TEXT_OF(name)
 
-/* The driver in evp-KIND.so, which is opened for the first tier of its kind. Threads that do so at the same time get
- * the same one: nobody waits for a lock, and a process may fork meanwhile. */
+/* The driver in evp-KIND.so, opened for the first tier of its kind. Threads that open it at the same time get the same
+ * one without a lock, so a process may fork meanwhile. */
 static const struct medium_driver *driver_of(enum tier_kind kind, struct err *err)
 {
     static _Atomic(const struct medium_driver *) opened[TIER_KINDS];

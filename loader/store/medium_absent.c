@@ -1,11 +1,11 @@
-/* medium_absent.c - the medium of a tier whose shared object cannot be opened: one that cannot be reached, so that the
- * tier is missed as one on a server that is away, and costs the others nothing.
+/* medium_absent.c - stands in for a medium whose shared object cannot be opened. It is always unreachable, so the tier
+ * is handled like one on an unreachable server, and other tiers are unaffected.
  */
 #include "loader/store/medium_drivers.h"
 
 #include <stdlib.h>
 
-/* The sentence of plugin_open(). */
+/* Fails with the message of plugin_open(). */
 static int fail(const struct medium *m, struct err *err)
 {
     *err = *(const struct err *)m->own;

@@ -6,7 +6,7 @@
 
 extern const struct medium_driver medium_file; // files in the tier's folder
 
-/* Makes a medium that cannot be reached, for a reason. */
+/* Makes an unreachable medium that fails with *why. */
 int medium_open_absent(struct medium *m, const struct err *why, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,6 +1,6 @@
-/* medium_file.c - the medium `file`: a payload is a file of the tier's folder, its key the file's name there. A copy
- * goes through the file system (copy_file_range, which shares blocks where that is possible) or through one chunk of
- * memory, so a payload may be larger than memory; it is read back from the disk, not from the cache.
+/* medium_file.c - the medium `file`: a payload is a file of the tier's folder; its key is the file's name. A copy uses
+ * copy_file_range(), which shares blocks if possible, or one chunk of memory, so a payload may be larger than memory.
+ * It is read back from the disk, not from the cache.
  */
 #include "loader/store/folder.h"
 #include "loader/store/medium_drivers.h"
@@ -31,7 +31,7 @@ static int write_all(int fd, const char *bytes, size_t n, struct err *err)
     return 0;
 }
 
-/* From `at` on. */
+/* Copies from offset `at`. */
 static int copy_through_memory(const struct blob *from, int to, uint64_t at, struct err *err)
 {
     char *chunk = malloc(blob_chunk(from));
@@ -54,13 +54,13 @@ static int copy_file(const struct blob *from, int to, struct err *err)
     while ((n = copy_file_range(from->fd, &at, to, NULL, (size_t)1 << 30, 0)) > 0)
         ;
     if (n == 0)
-        return at ? 0 : copy_through_memory(from, to, 0, err); /* some file systems say 0 for "cannot" */
+        return at ? 0 : copy_through_memory(from, to, 0, err); /* some file systems return 0 for "cannot" */
     if (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM)
         return copy_through_memory(from, to, (uint64_t)at, err);
     return err_set(err, ERR_IO, "cannot copy: %s", strerror(errno));
 }
 
-/* A small file is copied with less ado than copy_file_range() makes: 1, or 0 when it is not small. */
+/* Copies a small file faster than copy_file_range() can: 1, or 0 if it is not small. */
 static int copy_small(const struct blob *from, int to, struct err *err)
 {
     char bytes[BLOB_SMALL];
@@ -119,7 +119,7 @@ static int flush_name(const struct medium *m, const char *name, struct err *err)
     return code;
 }
 
-/* One file and the folders that it is in, and nothing else on the disk; or all that was written to the disk. */
+/* Flushes one file and its folders alone; or, for NULL, the whole disk. */
 static int flush_files(const struct medium *m, const char *key, struct err *err)
 {
     char name[OBJECT_FILE];
@@ -137,7 +137,7 @@ static int flush_files(const struct medium *m, const char *key, struct err *err)
 
 /* ---- reading ------------------------------------------------------------------------ */
 
-/* A regular file of the size that it shall have, or an error. */
+/* ERR_FORMAT unless it is a regular file of b->size bytes. */
 static int check_file(const struct medium *m, const char *key, const struct blob *b, struct err *err)
 {
     struct stat st;
@@ -147,7 +147,7 @@ static int check_file(const struct medium *m, const char *key, const struct blob
     if (!S_ISREG(st.st_mode))
         return err_set(err, ERR_FORMAT, "'%s/%s' is not a file", m->uri, key);
     if (st.st_size != b->size)
-        return err_set(err, ERR_FORMAT, "'%s/%s': has %lld bytes, not %lld", m->uri, key, (long long)st.st_size,
+        return err_set(err, ERR_FORMAT, "'%s/%s' has %lld bytes, not %lld", m->uri, key, (long long)st.st_size,
                        (long long)b->size);
     return 0;
 }
@@ -164,7 +164,7 @@ static int get_file(const struct medium *m, const char *key, struct blob *b, str
     return err->code;
 }
 
-/* Clean pages go, so that the disk is asked. */
+/* Drops clean pages, so that the next read comes from the disk. */
 static void drop_pages(const struct blob *b)
 {
     posix_fadvise(b->fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -174,12 +174,12 @@ static int look_at_files(const struct medium *m, const struct medium_object *obj
                          struct err *err)
 {
     (void)err;
-    for (int i = 0; i < n; i++) /* a million files in a second or two; opening each takes five times that */
+    for (int i = 0; i < n; i++) /* one or two seconds for a million files; opening them would take five times as long */
         there[i] = folder_file_size(m->folder, object[i].key) == object[i].size;
     return 0;
 }
 
-/* ---- what is there ------------------------------------------------------------------ */
+/* ---- listing and removing ----------------------------------------------------------- */
 
 static int remove_file(const struct medium *m, const struct medium_object *object, struct err *err)
 {

@@ -1,6 +1,6 @@
-/* probe.c - the measurement of a folder: five rounds of writing a file, dropping its pages and reading it back, then
- * small reads at random offsets; then the same with several files, each read by a thread of its own. Medians, so that
- * one disturbed round does not count.
+/* probe.c - measures a folder: five rounds of writing a file, dropping its pages and reading it back, then small reads
+ * at random offsets; then the same with several files, each read by its own thread. Results are medians, so that one
+ * disturbed round does not count.
  */
 #include "loader/store/probe.h"
 
@@ -20,10 +20,10 @@
 #include <unistd.h>
 
 enum {
-    BLOCK = 1 << 20,    // large enough that the cost of a call does not matter
+    BLOCK = 1 << 20,    // large enough to make the cost of a call negligible
     SMALL = 4096,       // a page: the smallest read of a device
     REPEATS = 5,        // odd, so that the median is a measured value
-    SMALL_READS = 101,  // so that a few disturbed reads do not matter
+    SMALL_READS = 101,  // enough to make a few disturbed reads harmless
     PAGES_AT_ONCE = 256 // of a block, for mincore
 };
 
@@ -59,7 +59,7 @@ static double median(double *v, int n)
     return v[n / 2];
 }
 
-/* The standard deviation of n times by their mean. */
+/* Standard deviation / mean of n times. */
 static double spread(const double *v, int n)
 {
     double mean = 0, squares = 0;
@@ -77,7 +77,7 @@ static int write_once(struct probe_file *t, double *seconds, struct err *err)
         return err_set(err, ERR_IO, "cannot empty a file in '%s': %s", t->dir, strerror(errno));
     double start = clock_now();
     for (uint64_t i = 0; i < t->blocks; i++) {
-        errno = ENOSPC; // the reason for a short write, which sets no errno
+        errno = ENOSPC; // the reason for a short write, which does not set errno
         if (write(t->fd, t->block, BLOCK) != BLOCK)
             return err_set(err, ERR_IO, "cannot write to '%s': %s", t->dir, strerror(errno));
     }
@@ -136,7 +136,7 @@ static int read_small(struct probe_file *t, double *seconds, struct err *err)
 
     drop_pages(t);
     posix_fadvise(t->fd, 0, 0,
-                  POSIX_FADV_RANDOM); // else the neighbouring pages are read too, and the next read is free
+                  POSIX_FADV_RANDOM); // otherwise neighbouring pages are read too, and the next read is free
     for (int i = 0; i < SMALL_READS; i++) {
         uint64_t offset = rng_below(&rng, t->blocks * (BLOCK / SMALL)) * SMALL;
         double start = clock_now();
@@ -169,7 +169,7 @@ static int measure(struct probe_file *t, struct probe *p, struct err *err)
     return 0;
 }
 
-/* Opens a file without a name. Old and network file systems lack O_TMPFILE; there the name is removed at once. */
+/* Opens a nameless file. Old and network file systems lack O_TMPFILE; there the name is removed at once. */
 static int open_nameless(const char *dir, struct err *err)
 {
     struct buf path = { 0 };
@@ -187,8 +187,8 @@ static int open_nameless(const char *dir, struct err *err)
     return fd;
 }
 
-/* An empty file in dir, and a block of noise, because some file systems compress or store zeros as holes. In any case
- * close_file() releases. */
+/* Opens an empty file in dir and fills a block with noise, because some file systems compress, or store zeros as holes.
+ * Call close_file() in every case. */
 static int open_file(struct probe_file *t, const char *dir, uint64_t bytes, struct err *err)
 {
     struct folder folder;
@@ -233,7 +233,7 @@ int probe_run(struct probe *p, const char *dir, uint64_t bytes, struct err *err)
 struct reader {
     struct probe_file file;
     pthread_t thread;
-    pthread_rwlock_t *gate; // shut until all threads are there
+    pthread_rwlock_t *gate; // closed until all threads have started
     double begin, end;
     int code;
     struct err err;
@@ -252,7 +252,7 @@ static void *read_behind_gate(void *arg)
     return NULL;
 }
 
-/* Reads n files at once. each (n): how long one took; *seconds: from the first one's begin to the last one's end. */
+/* Reads n files at once. each (n): the time of each; *seconds: from the first start to the last end. */
 static int read_together(struct reader *r, int n, double *each, double *seconds, struct err *err)
 {
     pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;

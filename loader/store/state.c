@@ -1,5 +1,5 @@
-/* state.c - the SQLite database of a tier's folder: opened, its own row, its namespaces, its transactions. This file,
- * state_payload.c, which has the payloads, and state_parts.c are the only ones that know SQLite.
+/* state.c - the SQLite database of a tier's folder: opening it, its own row, namespaces, transactions. Only this file,
+ * state_payload.c and state_parts.c use SQLite.
  */
 #include "loader/store/state_internal.h"
 
@@ -38,12 +38,12 @@ static const char *const sql[N_STATEMENTS] = {
     [GET_PARTS] = "SELECT header, digests FROM part WHERE payload = ?1",
     [PUT_PARTS] = "REPLACE INTO part VALUES(?1, ?2, ?3)",
     [DELETE_PARTS] = "DELETE FROM part WHERE payload = ?1",
-    /* without the plus SQLite would put ?1 for `file` everywhere, and go through all rows */
+    /* without the plus SQLite would substitute ?1 for `file` everywhere, and scan all rows */
     [IS_NAMED] = "SELECT EXISTS(SELECT 1 FROM payload INDEXED BY payload_object "
                  "WHERE substr(file, 17, 8) = substr(?1, 17, 8) AND present <> 0 AND +file = ?1)",
 };
 
-/* The indexes serve changes of one payload, which read no other rows; of an object's id the first digits are enough. */
+/* With these indexes, changing one payload reads no other rows; the first digits of an object's id are enough. */
 static const char tables[] =
     "CREATE TABLE store(one INTEGER PRIMARY KEY, uri TEXT NOT NULL, generation INTEGER NOT NULL, "
     "swept INTEGER NOT NULL, id BLOB NOT NULL);"
@@ -67,9 +67,10 @@ static const char tables[] =
 
 int state_damaged(const struct tier_state *s, const char *what, struct err *err)
 {
-    return err_set(err, ERR_FORMAT,
-                   "'%s' is damaged (%s): remove it with its -wal and -shm, and load again with the payload folder",
-                   s->path, what);
+    return err_set(
+        err, ERR_FORMAT,
+        "'%s' is damaged (%s): remove it and its -wal and -shm files, then load again with the payload folder", s->path,
+        what);
 }
 
 int state_failed(const struct tier_state *s, struct err *err)
@@ -173,7 +174,7 @@ static int prepare(struct tier_state *s, struct err *err)
     return 0;
 }
 
-/* The number that the statement `text` gives. */
+/* Runs the statement `text`, which returns one number. */
 static int read_number(struct tier_state *s, const char *text, int64_t *number, struct err *err)
 {
     sqlite3_stmt *q;
@@ -205,7 +206,7 @@ static int look_for_parts(struct tier_state *s, struct err *err)
     return 0;
 }
 
-/* No triggers, views or functions of a file that somebody else may have made. */
+/* Disables triggers, views and functions: somebody else may have made the file. */
 static void distrust(sqlite3 *db)
 {
     sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -215,8 +216,8 @@ static void distrust(sqlite3 *db)
     sqlite3_busy_timeout(db, BUSY_MS);
 }
 
-/* Rows of a load lie all over the indexes on `file` and `context`: pages that are still in memory, and are still in the
- * log, are written once for many of them. */
+/* The rows of a load are scattered over the indexes on `file` and `context`. A large cache and a long log let one write
+ * of a page serve many rows. */
 static const char settings[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA mmap_size = 0; "
                                "PRAGMA cell_size_check = ON; PRAGMA cache_size = -16384; "
                                "PRAGMA wal_autocheckpoint = 8000";
@@ -233,12 +234,12 @@ static int open_database(struct tier_state *s, enum state_use use, struct err *e
     if (version == 0)
         return use == STATE_CHANGE ? make_tables(s, err) : 0;
     if (version != STATE_VERSION)
-        return err_set(err, ERR_FORMAT, "'%s' is of version %d, this program reads %d", s->path, (int)version,
+        return err_set(err, ERR_FORMAT, "'%s' is of version %d; this program reads version %d", s->path, (int)version,
                        STATE_VERSION);
     return prepare(s, err) || read_store(s, err) ? err->code : look_for_parts(s, err);
 }
 
-/* SQLite gives the files beside the database its mode. */
+/* Creates the file with our mode; SQLite gives its other files the same mode. */
 static int make_file(const char *path, struct err *err)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -271,7 +272,7 @@ int state_open(struct tier_state **state, const char *dir, const char *uri, enum
     code = make_file(s->path, err);
     if (!code)
         code = open_database(s, use, err);
-    if (code || !s->statement[0]) /* a writer was killed before it made the tables */
+    if (code || !s->statement[0]) /* a writer was killed before it created the tables */
         state_close(s);
     else
         *state = s;

@@ -1,4 +1,4 @@
-/* state_internal.h - what state.c and state_payload.c share: the open database and its statements. */
+/* state_internal.h - the open database and its statements, for state*.c. */
 #ifndef EVP_STATE_INTERNAL_H
 #define EVP_STATE_INTERNAL_H
 
@@ -35,15 +35,15 @@ struct tier_state {
     char *path, *uri;
     uint8_t id[OBJECT_ID];
     uint64_t generation;
-    bool swept, changing, changed; // in a transaction; it changes payloads
-    bool has_parts;                // some payload may have
+    bool swept, changing, changed; // changing: in a transaction; changed: it changes payloads
+    bool has_parts;                // some payload may have parts
 };
 
-/* ERR_FORMAT with the cure; what SQLite says of its last failure. */
+/* ERR_FORMAT that says how to repair the state; ERR_IO with SQLite's last failure. */
 int state_damaged(const struct tier_state *s, const char *what, struct err *err);
 int state_failed(const struct tier_state *s, struct err *err);
 
-/* Carries out a statement that returns no rows; its values are bound. */
+/* Runs a statement without result rows; its values are bound. */
 int state_step(struct tier_state *s, enum statement which, struct err *err) MUST_CHECK;
 void state_bind_text(sqlite3_stmt *q, int at, const char *text);
 

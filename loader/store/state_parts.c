@@ -1,4 +1,4 @@
-/* state_parts.c - the parts of contexts that a state knows: a row for each payload whose parts are in the index. */
+/* state_parts.c - the parts of contexts in a state: one row for each payload with parts in the index. */
 #include "loader/store/state_internal.h"
 
 #include <stdlib.h>

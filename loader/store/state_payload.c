@@ -90,7 +90,7 @@ int state_is_named(struct tier_state *s, const char *file, bool *named, struct e
 {
     sqlite3_stmt *q = s->statement[IS_NAMED];
 
-    if (state_change(s, err)) /* alone, each question would be a transaction */
+    if (state_change(s, err)) /* otherwise each query would be its own transaction */
         return err->code;
     state_bind_text(q, 1, file);
     int code = sqlite3_step(q) == SQLITE_ROW ? 0 : state_failed(s, err);

@@ -1,4 +1,4 @@
-/* tier_files.c - the payloads of a store: put, flushed, read back, removed and swept, in whatever medium they lie. */
+/* tier_files.c - puts, flushes, reads back, removes and sweeps the payloads of a store, in any medium. */
 #include "loader/store/tier_store.h"
 
 #include "base/map.h"
@@ -36,7 +36,7 @@ int tier_store_get(const struct tier_store *s, const struct entry *e, struct blo
                                : code;
 }
 
-/* Has an open payload the checksum of its entry? */
+/* Does an open payload have the checksum of its entry? */
 static bool is_whole(const struct blob *b, const struct entry *e)
 {
     char checksum[XXH3_HEX];
@@ -93,9 +93,7 @@ int tier_store_read_back(const struct tier_store *s, const struct entry *e, stru
         s->medium.driver->drop(&b);
     bool whole = is_whole(&b, e);
     blob_close(&b);
-    return whole ? 0
-                 : err_set(err, ERR_IO, "'%s/%s' reads back with other bytes than were checked before", s->tier->uri,
-                           e->file);
+    return whole ? 0 : err_set(err, ERR_IO, "'%s/%s' reads back with a wrong checksum", s->tier->uri, e->file);
 }
 
 int tier_store_shares(const struct tier_store *s, const struct entry *e, bool *shares, struct err *err)

@@ -1,5 +1,5 @@
-/* tier_parts.c - which parts of contexts a store's index has: those of all payloads that can be used in part, or none.
- * They follow from the tokens that are in the payloads' files.
+/* tier_parts.c - the parts of contexts in a store's index: of all payloads that have parts, or none. Computed from the
+ * tokens in the payloads.
  */
 #include "formats/payload_prefix.h"
 #include "loader/store/blob_payload.h"
@@ -85,7 +85,7 @@ static int read_parts(struct state_parts *parts, const struct entry *e, const st
     return code;
 }
 
-/* Is there room in the header of the payload for that of its longest part, which is the longest? */
+/* Does the header of the longest part, the longest of all parts' headers, fit the header of the payload? */
 static int try_header(const struct payload *p, uint64_t size, int n_tokens, struct err *err)
 {
     struct buf header = { 0 };
@@ -100,7 +100,7 @@ static int try_header(const struct payload *p, uint64_t size, int n_tokens, stru
     return code;
 }
 
-/* *parts has none when the payload's tensors are not what parts can be cut of, as with one that was made elsewhere. */
+/* Sets *parts; empty if the payload has no parts, such as one from another program. */
 static int parts_of(struct state_parts *parts, const struct entry *e, const struct payload *p, const struct blob *b,
                     struct err *err)
 {

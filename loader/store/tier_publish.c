@@ -1,6 +1,5 @@
-/* tier_publish.c - the index that follows from a store's rows. It is written whole: the records that it has, without
- * those of the rows that changed, and with what these say now. Where it is not that of the state, it is made from all
- * rows.
+/* tier_publish.c - derives the index from a store's rows. The new index has the old records, except those of changed
+ * rows, plus the new records of these rows. If the old index is not the state's, all rows are read instead.
  */
 #include "base/array.h"
 #include "base/map.h"
@@ -27,12 +26,12 @@ static int by_order(const void *a, const void *b)
     return index_compare(a, b);
 }
 
-/* Sorts; of equal records one stays. */
+/* Sorts, and removes duplicates. */
 static void records_sort(struct records *r)
 {
     size_t n = 0;
 
-    if (r->n) // without records there may be no array
+    if (r->n) // without records `at` may be NULL
         qsort(r->at, r->n, sizeof(*r->at), by_order);
     for (size_t i = 0; i < r->n; i++)
         if (!n || index_compare(&r->at[n - 1], &r->at[i]) != 0)
@@ -42,7 +41,7 @@ static void records_sort(struct records *r)
 
 /* ---- from rows to records ------------------------------------------------------------ */
 
-/* Adds the records of an entry's parts, which are like its own record but for this. */
+/* Adds the records of an entry's parts: copies of its own record, except these fields. */
 static int add_parts(struct records *list, const struct entry *e, const struct state_parts *parts, struct err *err)
 {
     const struct index_whole whole = { (uint32_t)e->n_tokens, parts->header };
@@ -58,7 +57,7 @@ static int add_parts(struct records *list, const struct entry *e, const struct s
     return 0;
 }
 
-/* Adds the record of a placed entry alone. */
+/* Adds the record of a placed entry, without its parts. */
 static int add_record(struct records *list, const char *name_space, const struct entry *e, struct err *err)
 {
     int space = map_add(&list->name_spaces, name_space, strlen(name_space), NULL);
@@ -72,17 +71,17 @@ static int add_record(struct records *list, const char *name_space, const struct
     if (space < 0 || config < 0)
         return err_nomem(err);
     if (e->row > UINT32_MAX)
-        return err_set(err, ERR_FAIL, "an index numbers at most 2^32 payloads, one after another");
+        return err_set(err, ERR_FAIL, "an index can number at most 2^32 payloads");
     if (space >= INDEX_TEXTS || config >= INDEX_TEXTS)
         return err_set(err, ERR_FAIL, "an index has at most %d namespaces and configs", INDEX_TEXTS);
     if (!object_parse(e->file, r.object))
-        return err_set(err, ERR_FORMAT, "'%.100s' is not the name of a placed payload", e->file);
+        return err_set(err, ERR_FORMAT, "'%.100s' is not the name of a stored payload", e->file);
     index_key_set(&r.key, e->prefix, e->token_digest, e->n_tokens);
     index_key_in(&r.key, space);
     return ARRAY_PUSH(list, r) ? err_nomem(err) : 0;
 }
 
-/* Adds the records of an entry, if it is placed. */
+/* Adds the records of an entry if it is placed. */
 static int add_entry(struct records *list, struct tier_state *state, const char *name_space, const struct entry *e,
                      struct err *err)
 {
@@ -137,7 +136,7 @@ static int by_row(const void *a, const void *b)
     return x->row != y->row ? (x->row > y->row) - (x->row < y->row) : (x->entry > y->entry) - (x->entry < y->entry);
 }
 
-/* Was the row that a record is of touched? */
+/* Was the row of a record touched? */
 static bool is_touched(const struct tier_store *s, const struct index_record *r)
 {
     size_t low = 0, high = s->touched.n;
@@ -152,7 +151,7 @@ static bool is_touched(const struct tier_store *s, const struct index_record *r)
     return low < s->touched.n && s->touched.at[low].row == r->order;
 }
 
-/* Gives the texts of an index the numbers that they have there. */
+/* Numbers the texts of an index as in the index. */
 static int number_texts(struct map *m, const struct index_text *text, int n, struct err *err)
 {
     for (int i = 0; i < n; i++)
@@ -161,7 +160,7 @@ static int number_texts(struct map *m, const struct index_text *text, int n, str
     return 0;
 }
 
-/* What the touched rows say now; one that was deleted may have come again for another payload. */
+/* Adds the new records of the touched rows; a deleted row's number may now belong to another payload. */
 static int list_touched(struct records *list, struct tier_store *s, struct err *err)
 {
     const struct tier_touched *t = s->touched.at;
@@ -176,7 +175,7 @@ static int list_touched(struct records *list, struct tier_store *s, struct err *
     return code;
 }
 
-/* Adds the index's records of rows that were not touched to the sorted list. */
+/* Merges the index's records of untouched rows into the sorted list. */
 static int merge(struct records *list, const struct tier_store *s, struct err *err)
 {
     struct index_record *all = malloc((s->index.n + list->n + 1) * sizeof(*all));

@@ -1,4 +1,4 @@
-/* tier_store.c - opening a store, and its changes. The index follows from them: tier_publish.c. */
+/* tier_store.c - opens a store, and changes it. tier_publish.c derives the index. */
 #include "loader/store/tier_store.h"
 
 #include "base/clock.h"
@@ -12,14 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Locks are in the folder then, the state is not. */
+/* Is the tier a folder with its state elsewhere? The lock is in the folder even then. */
 static bool has_state_apart(const struct tier *t)
 {
     return t->state && tier_is_folder(t);
 }
 
-/* The index on disk is used as it is when it is that of the state. Beside one that is not, as of a state that was lost
- * or brought back, lie files that the state does not name. */
+/* Keeps the index on disk if it is the state's. Otherwise the state was lost or restored from a copy, and there may be
+ * files that it does not name: records that a sweep is due, and rewrites the index. */
 static int check_index(struct tier_store *s, struct err *err)
 {
     struct err why;
@@ -29,7 +29,7 @@ static int check_index(struct tier_store *s, struct err *err)
 
     if (foreign && has_state_apart(s->tier))
         return err_set(err, ERR_FAIL,
-                       "folder '%s' was filled with another state than that in '%s': name that one, or, if it is lost, "
+                       "folder '%s' was filled with another state than '%s': name that state, or, if it is lost, "
                        "remove the folder's evp-index and load again with the payload folder",
                        s->tier->uri, s->tier->state);
     if (own)
@@ -38,7 +38,7 @@ static int check_index(struct tier_store *s, struct err *err)
     return state_set_swept(s->state, false, err) || tier_store_commit(s, err) ? err->code : tier_store_publish(s, err);
 }
 
-/* Takes a payload of the state over if it is the store's own. */
+/* Takes a payload of the state if it is in the store's namespace. */
 static int read_payload(void *arg, const char *name_space, struct entry *e, struct err *err)
 {
     struct tier_store *s = arg;
@@ -65,8 +65,7 @@ static int lock_folder(struct tier_store *s, const struct tier_store_options *o,
         if (clock_now() >= until) {
             if (o->busy)
                 *o->busy = true;
-            return err_set(err, ERR_IO, "another evp-load is at work in '%s'; --wait waits for it",
-                           tier_folder(s->tier));
+            return err_set(err, ERR_IO, "another evp-load is running in '%s'; use --wait", tier_folder(s->tier));
         }
         nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
     }
@@ -102,7 +101,7 @@ int tier_store_read_spares(struct tier_store *s, struct err *err)
     return state_each_of(s->state, &(struct state_some){ s->load.number, NULL }, read_spare, s, err);
 }
 
-/* A folder of the state's own is made and judged as the tier's is. */
+/* Creates and checks a separate folder for the state like the tier's. */
 static int check_state_folder(const struct tier_store_options *o, struct err *err)
 {
     int fd;
@@ -125,8 +124,8 @@ static int open_state(struct tier_store *s, const struct tier_store_options *o, 
 
     if (!apart && folder_is_remote(s->folder))
         return err_set(err, ERR_FAIL,
-                       "folder '%s' is on a network file system, whose locks cannot be relied on: give the tier a "
-                       "'state', a folder on a local disk",
+                       "folder '%s' is on a network file system, where locks are unreliable: give the tier a 'state', "
+                       "a folder on a local disk",
                        tier_folder(t));
     if ((apart && check_state_folder(o, err)) ||
         state_open(&s->state, t->state ? t->state : t->uri, t->state ? t->uri : "",
@@ -135,7 +134,7 @@ static int open_state(struct tier_store *s, const struct tier_store_options *o, 
     return s->state ? state_get_load(s->state, s->name_space, &s->load, err) : 0;
 }
 
-/* What cannot be reached fails before anything is changed. */
+/* Opens the medium. An unreachable one fails before anything changes. */
 static int open_medium(struct tier_store *s, const struct tier_store_options *o, struct err *err)
 {
     const struct medium_place place = { .tier = o->tier,
@@ -178,7 +177,7 @@ int tier_store_open(struct tier_store *s, const struct tier_store_options *o, st
         .tier = o->tier, .name_space = o->name_space, .context = o->context, .folder = -1, .lock = -1
     };
     int code = tier_folder(o->tier) ? open_folder(s, o, err)
-                                    : err_set(err, ERR_FAIL, "kind '%s' is not a folder, and there is no 'state'",
+                                    : err_set(err, ERR_FAIL, "kind '%s' is not a folder, and the tier has no 'state'",
                                               tier_kind_name(o->tier->kind));
     if (!code)
         return 0;
@@ -194,9 +193,9 @@ void tier_store_close(struct tier_store *s)
     state_close(s->state);
     if (s->lock >= 0) {
         int lock = s->lock;
-        flock(lock, LOCK_UN); /* a process that was forked meanwhile may have the descriptor, too */
-        s->lock =
-            -1; /* before the number can be another file: loader/libevicpress/evp_store.c closes it in such a process */
+        flock(lock, LOCK_UN); /* a forked process may also have the descriptor */
+        /* Before the number can belong to another file: evp_store.c closes it in a forked process. */
+        s->lock = -1;
         close(lock);
     }
     medium_close(&s->medium);

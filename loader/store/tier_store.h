@@ -1,21 +1,20 @@
-/* tier_store.h - a folder that is a storage tier, as its writers use it.
+/* tier_store.h - the writer's side of a tier.
  *
- *     DIR/evp-payloads/0f/0f1e...   the payloads; a name is never used for another content
- *     DIR/evp-state                 what the writers know (loader/store/state.h); elsewhere with the tier's `state`
- *     DIR/evp-index                 what readers read (loader/store/index.h): all that is placed
- *     DIR/evp-lock                  held by the writer that is at work
+ *     DIR/evp-payloads/0f/0f1e...   the payloads; a name never has two contents
+ *     DIR/evp-state                 the writers' record (loader/store/state.h); elsewhere with the tier's `state`
+ *     DIR/evp-index                 the placed payloads, for readers (loader/store/index.h)
+ *     DIR/evp-lock                  held by the running writer
  *
- * Crash invariant: whatever an index names is complete, at every moment and after a crash. It holds because of the
- * order of writes. Payloads are copied, flushed and read back before the transaction that names them; the index follows
- * the transaction; files are removed after the index without them is in place. What a killed writer left is therefore
- * an index that is older than the state, which the next one writes again, and files that no payload names, which it
- * sweeps.
+ * Crash invariant: every payload in an index is complete, at every moment and after a crash. This follows from the
+ * order of writes: payloads are copied, flushed and read back before the transaction that names them; the index follows
+ * the transaction; files are removed after the index without them is in place. So a killed writer can leave only an
+ * index older than the state, which the next writer rewrites, and files that no payload names, which it sweeps.
  *
- * A store is opened for one namespace: the payloads of others are neither listed nor touched, and stay in the index.
- * Files that are not named like those above are never touched.
+ * A store is opened for one namespace: the payloads of others are neither listed nor changed, and stay in the index.
+ * Files with other names than those above are never changed.
  *
- * What holds the payloads is the tier's medium (loader/store/medium.h). Where it is not this folder, as with Redis, DIR
- * is the tier's `state`, and has all but evp-payloads/.
+ * The tier's medium holds the payloads (loader/store/medium.h). If it is not this folder, as with Redis, DIR is the
+ * tier's `state`, and has everything except evp-payloads/.
  */
 #ifndef EVP_TIER_STORE_H
 #define EVP_TIER_STORE_H
@@ -37,17 +36,17 @@ struct tier_store;
 struct tier_store_options {
     const struct tier *tier; // borrowed; its uri is the folder
     const char *name_space;  // borrowed; shorter than INDEX_TEXT
-    const char *context; // borrowed; STORE_CHANGE of its payloads alone, at a cost that does not grow with the others
+    const char *context;     // borrowed; STORE_CHANGE for its payloads alone, at a cost independent of the others
     enum tier_store_use use;
-    double wait_s; // for another writer to end
-    bool share;    // STORE_CHANGE opens the folder to `group`; else it stays as open as it is
+    double wait_s; // seconds to wait for another writer
+    bool share;    // STORE_CHANGE opens the folder to `group`; otherwise its access stays
     gid_t group;
-    bool lazy;  // a server is not asked whether it is there, and not swept: .unswept may stay true
-    bool *busy; // set when tier_store_open() fails because of another writer; may be NULL
-    bool *away; // set when it fails because what holds the payloads cannot be reached; may be NULL
+    bool lazy;  // neither contact nor sweep a server: .unswept may stay true
+    bool *busy; // set if tier_store_open() fails because of another writer; may be NULL
+    bool *away; // set if it fails because the medium cannot be reached; may be NULL
 };
 
-/* A row that changed, and the number in s->in of the payload that has it, or had it. */
+/* A changed row, and the number in s->in of its present or former payload. */
 struct tier_touched {
     int64_t row;
     int entry;
@@ -57,97 +56,96 @@ struct tier_store {
     const struct tier *tier; // NULL: not opened
     const char *name_space, *context;
     struct state_load load;
-    struct entries in;   // the payloads of the namespace but those that `sift` took out, those of the state before
-                         // included; numbers do not change
-    int64_t own_bytes;   // of a store for one context: what the namespace took when it was opened
-    int64_t other_bytes; // what other namespaces take of the tier's capacity
+    struct entries in;   // the payloads of the namespace, or of the one context; numbers do not change
+    int64_t own_bytes;   // of a store for one context: the namespace's bytes when it was opened
+    int64_t other_bytes; // bytes of other namespaces, which count against the tier's capacity
 
-    struct medium medium; // .driver NULL: there is nothing yet
+    struct medium medium; // .driver NULL: nothing exists yet
     struct tier_state *state;
-    struct index index; // as on disk; closed: that is not the state's, and is made from all rows
+    struct index index; // as on disk; closed: not the state's, so it is rebuilt from all rows
     struct {
         struct tier_touched *at;
         size_t n, cap;
-    } touched;        // rows that changed since the index was written
+    } touched;        // rows changed since the index was written
     int folder, lock; // -1: none
-    bool unswept;     // objects that no payload names may be there
+    bool unswept;     // there may be objects that no payload names
 };
 
-/* STORE_CHANGE makes the folder when its parent exists, locks it, writes the index again if it is not that of the
- * state, and sweeps the folder if a writer was killed. STORE_LOOK changes nothing; a folder or state that does not
- * exist is an empty store. ERR_IO: the parent is gone, or another writer holds the lock. ERR_FAIL: the tier is not a
- * folder, the folder is not the user's own, or it is on a network file system and the tier has no `state`. ERR_FORMAT:
- * the state is damaged, or the store is of an earlier release. */
+/* STORE_CHANGE creates the folder if its parent exists, locks it, rewrites the index if it is not the state's, and
+ * sweeps the folder if a writer was killed. STORE_LOOK changes nothing; a missing folder or state is an empty store.
+ * ERR_IO: the parent is missing, or another writer holds the lock. ERR_FAIL: the tier is not a folder, the folder is
+ * not the user's own, or it is on a network file system and the tier has no `state`. ERR_FORMAT: the state is damaged,
+ * or the store is of an earlier release. */
 int tier_store_open(struct tier_store *s, const struct tier_store_options *options, struct err *err) MUST_CHECK;
-void tier_store_close(struct tier_store *s); // zeroed is fine; what was not committed is gone
+void tier_store_close(struct tier_store *s); // zeroed is fine; drops uncommitted changes
 
-/* Of a store for one context: adds the spares of all others to its entries. */
+/* For a store of one context: adds the spares of all other contexts to its entries. */
 int tier_store_read_spares(struct tier_store *s, struct err *err) MUST_CHECK;
 
 /* ---- payloads ---- */
 
-/* Puts the bytes of `from` under e->file; they are safe after tier_store_flush(). */
+/* Puts the bytes of `from` under e->file; they are durable after tier_store_flush(). */
 int tier_store_put(const struct tier_store *s, const struct blob *from, const struct entry *e,
                    struct err *err) MUST_CHECK;
 
-/* Flushes one payload and nothing else; or everything that was put. */
+/* Flushes one payload alone; or everything that was put. */
 int tier_store_flush_file(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
 int tier_store_flush(const struct tier_store *s, struct err *err) MUST_CHECK;
 
-/* Reads a flushed payload back from where it is kept. ERR_IO: it is not what *e says. */
+/* Reads a flushed payload back from the medium itself, not from a cache. ERR_IO: it differs from *e. */
 int tier_store_read_back(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
 
 /* Opens the payload of an entry for reading. The caller closes *b after success. */
 int tier_store_get(const struct tier_store *s, const struct entry *e, struct blob *b, struct err *err) MUST_CHECK;
 
-/* Is the payload of an entry there, with its size? STORE_CONTENT also reads it and compares its checksum. */
+/* Does the payload of an entry exist with its size? STORE_CONTENT also reads it and compares its checksum. */
 enum tier_store_check { STORE_SIZE, STORE_CONTENT };
 bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier_store_check check);
 
-/* there: (s->in.n) which payloads of the namespace are there with their sizes. Fails when that cannot be found out. */
+/* there: (s->in.n) which payloads of the namespace exist with their sizes. Fails only if that cannot be determined. */
 int tier_store_look(const struct tier_store *s, bool *there, struct err *err) MUST_CHECK;
 
-/* Do payloads in the state have this one's object? Contexts with the same tokens do; the object is there once. */
+/* Do other payloads in the state use the same object? Contexts with the same tokens share one. */
 int tier_store_shares(const struct tier_store *s, const struct entry *e, bool *shares, struct err *err) MUST_CHECK;
 
-/* Removes the object of an entry that was forgotten, and that the published index must not name, unless other payloads
- * have it too. */
+/* Removes the object of a forgotten entry, unless other payloads use it. The published index must not name the
+ * entry. */
 int tier_store_remove(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
 
-/* The same of an object that no other payload has: not the state, but the medium alone is used. */
+/* The same for an object that no other payload uses: does not ask the state. */
 int tier_store_remove_own(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
 
-/* ---- changes, which become true together with tier_store_commit() ---- */
+/* ---- changes, one transaction until tier_store_commit() ---- */
 
-/* Adds a payload whose file is flushed; takes *e over, also when it fails. */
+/* Adds a payload with a flushed file; takes ownership of *e, also on failure. */
 int tier_store_add(struct tier_store *s, struct entry *e, struct err *err) MUST_CHECK;
 
-/* The payload s->in.at[i] has other bytes, or is placed or not, or has lost its file (tier_store_forget). */
+/* Records that the payload s->in.at[i] has new bytes or marks; or that its file is gone (tier_store_forget). */
 int tier_store_update(struct tier_store *s, int i, struct err *err) MUST_CHECK;
 int tier_store_forget(struct tier_store *s, int i, struct err *err) MUST_CHECK;
 
-/* The parts of the payload s->in.at[i] come into the index, or go. */
+/* Adds the parts of the payload s->in.at[i] to the index, removes them, or says whether it has any. */
 int tier_store_put_parts(struct tier_store *s, int i, const struct state_parts *parts, struct err *err) MUST_CHECK;
 int tier_store_drop_parts(struct tier_store *s, int i, struct err *err) MUST_CHECK;
 int tier_store_has_parts(struct tier_store *s, int i, bool *has, struct err *err) MUST_CHECK;
 
-/* Puts the parts of a placed payload that can be used in part, if the state lacks them; reads its header and tokens. */
+/* Puts the parts of a placed payload, if it has parts and the state lacks them; reads its header and tokens. */
 int tier_store_read_parts(struct tier_store *s, int i, struct err *err) MUST_CHECK;
 
 int tier_store_commit(struct tier_store *s, struct err *err) MUST_CHECK;
 
-/* Writes what was committed into the index, whole; a row that changed was touched. */
+/* Rewrites the index from the committed rows; tier_store_touch() marks a row as changed. */
 int tier_store_publish(struct tier_store *s, struct err *err) MUST_CHECK;
 int tier_store_touch(struct tier_store *s, int entry, struct err *err) MUST_CHECK;
 
-/* Does the above for all payloads, until the index has the parts of all that can be used in part, or of none; commits
- * and publishes. other: how many payloads it will change. */
+/* Adds the parts of all payloads to the index, or removes all; commits and publishes. tier_store_other_parts(): how
+ * many payloads that would change. */
 enum tier_store_parts { STORE_WHOLE, STORE_PARTS };
 int tier_store_set_parts(struct tier_store *s, enum tier_store_parts want, struct err *err) MUST_CHECK;
 int tier_store_other_parts(struct tier_store *s, enum tier_store_parts want, int64_t *other,
                            struct err *err) MUST_CHECK;
 
-/* Removes objects that no payload names. */
+/* Removes all objects that no payload names. */
 int tier_store_sweep(struct tier_store *s, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* draw.c - keys, sorted; the first are taken. */
+/* draw.c - sorts the contexts by key and takes the first. */
 #include "profiler/run/draw.h"
 
 #include "base/buf.h"
@@ -14,7 +14,7 @@ struct drawn {
     int context;
 };
 
-/* How many contexts are wanted; 0: the text says none. */
+/* The number of contexts that a text asks for; 0: malformed. */
 static int64_t wanted_contexts(const char *text, int n_contexts)
 {
     int64_t n = 0;
@@ -32,7 +32,7 @@ static int by_key(const void *a, const void *b)
     return x->key != y->key ? (x->key < y->key ? -1 : 1) : x->context - y->context;
 }
 
-/* The contexts that have questions, each once, with their keys. Returns how many; -1 without memory. */
+/* Lists the contexts with questions, each once, with their keys. Returns their number; -1 without memory. */
 static int list_contexts(const struct draw *d, struct drawn *to, bool *seen)
 {
     struct buf key = { 0 };

@@ -1,9 +1,8 @@
-/* draw.h - a random sample of contexts: those that are profiled; the others become rows without measurements
+/* draw.h - a random sample of contexts to profile; the others become rows without measurements
  * (profiler/run/unvisited.h).
  *
- * A checksum of the seed and the context's id puts the contexts in an order, and a sample is the first of them: a
- * larger sample of the same seed holds the smaller one, and the order of the file does not matter. Contexts without
- * questions are in no sample.
+ * A checksum of seed and id orders the contexts, and a sample is the first of them: a larger sample with the same seed
+ * includes the smaller one, and the order of the file does not matter. Contexts without questions are never sampled.
  */
 #ifndef EVP_DRAW_H
 #define EVP_DRAW_H
@@ -16,11 +15,12 @@
 struct draw {
     const struct contexts *contexts;
     const struct questions *questions;
-    const char *size; // "300", or a share of all contexts, rounded up: "12%"
+    const char *size; // a number, "300", or a share of all contexts, "12%", rounded up
     int seed;
 };
 
-/* (contexts) which are in the sample, for the caller to free. ERR_USAGE: size is neither; ERR_NOMEM. */
+/* Sets *sampled to an array (contexts) that the caller frees: whether each is in the sample. ERR_USAGE: a malformed
+ * size. ERR_NOMEM. */
 int draw_contexts(bool **sampled, const struct draw *d, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* forecast.c - operations and bytes of a profile, over those that a GPU does in a second. */
+/* forecast.c - operations and bytes of a profile, divided by a GPU's per second. */
 #include "profiler/run/forecast.h"
 
 #include "methods/method.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Of all weights, at 2 bytes each. */
+/* All weights, at 2 bytes each. */
 static double weight_bytes(const struct engine *e)
 {
     const struct model_config *c = model_config(engine_model(e));
@@ -17,7 +17,7 @@ static double weight_bytes(const struct engine *e)
     return 2 * (c->n_layers * (2 * D * (heads + kv) + mlp) + (c->tied ? 1 : 2) * D * c->n_vocab);
 }
 
-/* One context's questions over configs that are answered in one batch, without its prefill. */
+/* Adds the time of one context's questions over the configs of one group, without the prefill. */
 static int add_answers(const struct forecast *f, const struct engine_work *w, double *seconds, struct err *err)
 {
     const struct kv_shape shape = engine_kv_shape(f->engine);
@@ -31,10 +31,10 @@ static int add_answers(const struct forecast *f, const struct engine_work *w, do
     for (int i = 0; i < w->n_configs; i++) {
         double some = full * config_keep_frac(w->config[i], &shape, w->n_tokens);
         rows += some;
-        held += i > 0 && w->config[i] == w->config[0] ? 0 : some; // a second answer is over the same rows
+        held += i > 0 && w->config[i] == w->config[0] ? 0 : some; // a second answer uses the same rows
     }
-    double parts = ceil(held / space), steps = w->max_new_tokens;
-    *seconds += serving_seconds(f->gpu, engine_cost(f->engine, w).decode_flop, steps * (parts * weights + rows));
+    double batches = ceil(held / space), steps = w->max_new_tokens;
+    *seconds += serving_seconds(f->gpu, engine_cost(f->engine, w).decode_flop, steps * (batches * weights + rows));
     return 0;
 }
 
@@ -69,7 +69,7 @@ int forecast_open(const struct forecast *f, double *seconds, struct err *err)
     return 0;
 }
 
-/* The mean context's questions, at least one. */
+/* The work of a mean context: its questions, at least one. */
 static struct engine_work mean_work(const struct grid *g, const struct config *const *config, int n_configs)
 {
     double n = g->n_work > 0 ? g->n_work : 1, questions = 0, tokens = 0, shared = 0;

@@ -1,5 +1,5 @@
-/* First the questions are shared out to their contexts, then everything is tokenised, compared with the model's limit
- * and with the shards. */
+/* grid.c - gives the questions to their contexts, tokenises everything, and compares it with the model's limit and with
+ * the shards. */
 #include "profiler/run/grid.h"
 
 #include "base/array.h"
@@ -30,7 +30,7 @@ void grid_release(struct grid *g)
 
 /* ---- what is left out ---------------------------------------------------------- */
 
-/* Keeps the sentence of *err, which is about one context or question. Any other error goes back to the caller. */
+/* Keeps the sentence of an error about one context or question. Returns any other error. */
 static int keep_why(struct grid *g, struct err *err)
 {
     if (err->code != ERR_FORMAT && err->code != ERR_FAIL)
@@ -66,7 +66,7 @@ static void drop_refused(struct grid *g)
     g->n_work = n;
 }
 
-/* Leaves question q of a context out; the next one takes its place. */
+/* Leaves out question q of a context; the next one moves to its index. */
 static int refuse_question(struct grid *g, struct work *w, int q, struct err *err)
 {
     if (keep_why(g, err))
@@ -84,7 +84,7 @@ static int refuse_unless_questions(struct grid *g, struct work *w, struct err *e
 {
     if (w->n_questions > 0 || w->row_only)
         return 0;
-    err_set(err, ERR_FORMAT, "context '%s' has no questions that can be asked", w->context->id);
+    err_set(err, ERR_FORMAT, "context '%s' has no usable questions", w->context->id);
     return refuse_work(g, w, err);
 }
 
@@ -95,7 +95,7 @@ static bool has_cells(const struct grid_input *in, const char *context)
     return !in->cells || in->cells->rows || map_find(&in->cells->contexts, context, strlen(context)) >= 0;
 }
 
-/* of[c]: the work of context c, or -1 when c is in another shard. */
+/* of[c]: index of the work of context c; -1: not in this shard or not wanted. */
 static int make_work(struct grid *g, const struct grid_input *in, int *of, struct err *err)
 {
     g->work = calloc((size_t)in->contexts->n + 1, sizeof(*g->work));
@@ -115,7 +115,7 @@ static int make_work(struct grid *g, const struct grid_input *in, int *of, struc
     return 0;
 }
 
-/* The work that a question belongs to: NULL when its context is in another shard, or unknown. */
+/* The work of a question; NULL: its context is unknown, or without work here. */
 static struct work *work_of(struct grid *g, const struct grid_input *in, const int *of, const struct question *q)
 {
     int c = map_find(&in->contexts->ids, q->context, strlen(q->context));
@@ -182,7 +182,7 @@ int grid_begin(struct grid *g, const struct grid_input *in, struct err *err)
 
 /* ---- what fits ----------------------------------------------------------------- */
 
-/* The tokens of context that fit the model together with the longest question and a whole answer. */
+/* The longest context, in tokens, that fits the model with the longest question and a whole answer. */
 static int max_context(const struct work *w, const struct grid_input *in)
 {
     int longest = 0;
@@ -193,7 +193,7 @@ static int max_context(const struct work *w, const struct grid_input *in)
     return in->model_tokens - in->max_new_tokens - longest;
 }
 
-/* Questions after which not one token of context would fit. */
+/* Leaves out questions that are too long even for a context of one token. */
 static int fit_questions(struct grid *g, const struct grid_input *in, struct work *w, struct err *err)
 {
     int max = in->model_tokens - in->max_new_tokens - 1;
@@ -230,12 +230,12 @@ static int tokenise_questions(struct work *w, const struct prompt_ids *context, 
     return code;
 }
 
-/* Context and questions as one prompt; or apart, when the context must be cut. */
+/* Tokenises context and questions as one prompt, or separately when the context must be cut. */
 static int tokenise_prompts(struct grid *g, const struct grid_input *in, struct work *w, struct prompt_ids *context,
                             struct err *err)
 {
     if (context->ids.n == 0)
-        return err_set(err, ERR_FORMAT, "context '%s' is too short: all its tokens depend on what follows",
+        return err_set(err, ERR_FORMAT, "context '%s' is too short: all its tokens depend on the text after it",
                        w->context->id);
     if (tokenise_questions(w, context, err) || fit_questions(g, in, w, err))
         return err->code;
@@ -259,7 +259,7 @@ static int tokenise(struct grid *g, const struct grid_input *in, struct work *w,
 
 /* ---- where a context is cut ------------------------------------------------------ */
 
-/* Questions that do not fit after the n tokens that the shards have of a context. */
+/* Leaves out questions that do not fit after a context of n tokens, its length in the shards. */
 static int fit_after_stored(struct grid *g, const struct grid_input *in, struct work *w, int n, struct err *err)
 {
     for (int q = 0; q < w->n_questions;) {
@@ -267,18 +267,19 @@ static int fit_after_stored(struct grid *g, const struct grid_input *in, struct 
             q++;
             continue;
         }
-        err_set(err, ERR_FORMAT,
-                "question '%s' and its answer do not fit after the %d tokens of context '%s' in '%s'; --overwrite "
-                "cuts it again",
-                w->question[q]->id, n, w->context->id, in->shards->path);
+        err_set(
+            err, ERR_FORMAT,
+            "question '%s' and its answer do not fit after the %d tokens of context '%s' in '%s'; use --overwrite to "
+            "cut the context again",
+            w->question[q]->id, n, w->context->id, in->shards->path);
         if (refuse_question(g, w, q, err))
             return err->code;
     }
     return refuse_unless_questions(g, w, err);
 }
 
-/* Where a context is cut. The longest question is taken as a multiple of QUESTION_STEP tokens, so that questions that
- * come later, and are a little longer, usually fit after the same cut. */
+/* The length to which a context is cut. The longest question is rounded up to a multiple of QUESTION_STEP tokens, so
+ * that slightly longer questions in a later run usually fit the same cut. */
 enum { QUESTION_STEP = 64 };
 
 static int new_cut(const struct work *w, const struct grid_input *in)
@@ -294,15 +295,16 @@ static int cut_work(struct grid *g, const struct grid_input *in, struct work *w,
     int stored = 0;
 
     if (in->too_long == TOO_LONG_REFUSE) {
-        err_set(err, ERR_FORMAT,
-                "context '%s' has %d tokens, with question and answer more than the model's %s%d; --truncate cuts it",
-                w->context->id, w->ids.n, in->model_window ? "sliding window of " : "", in->model_tokens);
+        err_set(
+            err, ERR_FORMAT,
+            "context '%s' has %d tokens: with question and answer more than the model's %s%d; use --truncate to cut it",
+            w->context->id, w->ids.n, in->model_window ? "sliding window of " : "", in->model_tokens);
         return refuse_work(g, w, err);
     }
     if (in->shards && shards_prefix(in->shards, w->context->id, &w->ids, &stored, err))
         return err->code;
     int n = stored ? stored : new_cut(w, in);
-    w->n_cut = n < w->ids.n ? w->ids.n - n : 0; /* apart, the questions may be short enough for all of it */
+    w->n_cut = n < w->ids.n ? w->ids.n - n : 0; /* tokenised separately, the questions may leave enough space */
     w->ids.n -= w->n_cut;
     return stored ? fit_after_stored(g, in, w, stored, err) : 0;
 }
@@ -337,7 +339,7 @@ int work_n_open(const struct work *w, int v)
     return n;
 }
 
-/* Leaves out what has another text in the shards: the context, or questions of it. */
+/* Leaves out the context, or questions of it, whose text in the shards is different. */
 static int check_work(struct grid *g, struct work *w, const struct shards *shards, struct err *err)
 {
     const char *id = w->context->id;

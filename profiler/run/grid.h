@@ -1,11 +1,11 @@
-/* grid.h - the work of a profile: contexts x configs x questions, less what the shards hold. All of it is decided, and
- * refused where it cannot work, before anything runs; none of it needs a device or weights.
+/* grid.h - the work of a profile: contexts x configs x questions, minus the answers in the shards. All of it is
+ * decided, or refused, before anything runs, without a device or weights.
  *
- * A context or a question that cannot be profiled is left out, with a sentence that says why; the others go on. An
- * error is what concerns the whole run.
+ * A context or question that cannot be profiled is left out, with a sentence that says why; the others go on. An error
+ * concerns the whole run.
  *
- *     grid_begin(&g, &in, &err);      // which context has which questions: needs no model
- *     grid_plan(&g, &in, &err);       // tokens, what fits, what is open
+ *     grid_begin(&g, &in, &err);      // gives contexts their questions; needs no model
+ *     grid_plan(&g, &in, &err);       // tokens, what fits, which answers are open
  *     for each work with n_open > 0: run_work()
  */
 #ifndef EVP_GRID_H
@@ -26,18 +26,18 @@
 /* One context and its questions. */
 struct work {
     const struct context *context;
-    struct tokens ids; // of the context (engine/tokens/tokenizer.h), cut to what fits
+    struct tokens ids; // of the context (engine/tokens/tokenizer.h), cut to fit
     int n_cut;         // tokens that were cut off
-    bool is_cut;       // the text ends with these tokens, and the questions are encoded apart
+    bool is_cut;       // the text ends with these tokens; questions are tokenised separately
     char token_digest[DIGEST_HEX];
     int n_questions;
     const struct question **question; // (n_questions)
     struct tokens *question_ids;      // (n_questions)
-    int n_shared;                     // first ids that all questions have in common: those of `ask`
-    bool *open;                       // (V, n_questions): answers that the shards lack
+    int n_shared;                     // number of ids that all questions begin with: those of `ask`
+    bool *open;                       // (V, n_questions): answers that are not in the shards
     int n_open;
-    bool refused;  // to be left out; false between the functions below
-    bool row_only; // not in the sample: nothing is open, and it may have no questions
+    bool refused;  // to be left out; always false between the functions below
+    bool row_only; // not in the sample: nothing is open; may have no questions
 };
 
 /* Which answers of a config are open: (n_questions). */
@@ -50,20 +50,20 @@ struct grid {
     const struct config *config;
     int n_configs; // V
     int max_new_tokens;
-    double temperature; // the reference answers what is open a second time, sampled at this one; 0: it does not
-    struct work *work;  // in the order of the contexts; some have nothing open
+    double temperature; // of the reference's second, sampled answers; 0: no second answers
+    struct work *work;  // in the order of the contexts; may have nothing open
     int n_work;
     /* counts of what is open */
     int n_contexts;
     int64_t n_tokens, n_variants, n_questions, n_answers;
-    int64_t n_sampled; // second answers of the reference, which n_answers does not count
-    int64_t n_found;   // answers the shards have already
-    /* what was left out, whether or not it was open */
-    int n_refused, n_refused_questions; // contexts; questions of contexts that stay, or of none
+    int64_t n_sampled; // second answers of the reference, not counted in n_answers
+    int64_t n_found;   // answers that are in the shards
+    /* what was left out, open or not */
+    int n_refused, n_refused_questions; // contexts; questions of kept or unknown contexts
     struct {
         char **at;
         int n, cap;
-    } why; // sentences, of the first GRID_SENTENCES refusals
+    } why; // sentences about the first GRID_SENTENCES refusals
 };
 
 enum { GRID_SENTENCES = 100 };
@@ -81,36 +81,35 @@ struct grid_input {
     double temperature;
     struct shard shard;
     enum grid_split split;
-    const struct cells *cells; // contexts and answers that are wanted, its configs being `config`; NULL: all
-    const bool *sampled;       // (contexts) those that are run, the others being rows only; NULL: all
+    const struct cells *cells; // the wanted contexts and answers; its configs are `config`; NULL: all
+    const bool *sampled;       // (contexts) whether to run each; the others are only rows; NULL: all
     enum too_long too_long;
-    int model_tokens; // the longest the model allows
-    int model_window; // > 0: because its attention has a sliding window
+    int model_tokens; // the model's limit
+    int model_window; // > 0: the limit comes from a sliding attention window
     const struct tokenizer *tokenizer;
     const struct shards *shards;
 };
 
-/* Gives each context of the shard its questions. Reads only contexts, questions, shard and cells of `in`, so it can be
- * called before a model is opened. Leaves out questions about unknown contexts, and contexts without questions that are
- * not rows only.
- * ERR_FORMAT: a shard without contexts. All inputs must outlive the grid. */
+/* Gives each context of the shard its questions. Reads only contexts, questions, shard and cells of `in`, so it can run
+ * before a model is opened. Leaves out questions about unknown contexts, and contexts without questions unless they are
+ * only rows. ERR_FORMAT: a shard without contexts. All inputs must outlive the grid. */
 int grid_begin(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 
-/* Tokenises, then grid_fit() and grid_open(). Leaves out what cannot be tokenised. */
+/* Tokenises, then calls grid_fit() and grid_open(). Leaves out what cannot be tokenised. */
 int grid_plan(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 
-/* Compares each context, with its longest question and a whole answer, with the model's limit. Leaves out contexts that
- * are too long and may not be cut, and questions that are too long by themselves. A context that the shards have cut
- * stays as long as it is there; questions that do not fit after it are left out. Any other is cut so that questions a
- * little longer than the longest would fit, too. */
+/* Compares each context plus its longest question and a whole answer with the model's limit. Leaves out contexts that
+ * are too long and may not be cut, and questions that are too long by themselves. A context that is already cut in the
+ * shards keeps that length; questions that do not fit after it are left out. Other contexts are cut with a small
+ * reserve for longer questions. */
 int grid_fit(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 
-/* Marks the answers that the shards lack. Leaves out what has another text there. */
+/* Marks the answers that are not in the shards as open. Leaves out contexts and questions with another text there. */
 int grid_open(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
 
 void grid_release(struct grid *g); // zeroed is fine
 
-/* The number of answers that config v of this work lacks. */
+/* The number of open answers of config v. */
 int work_n_open(const struct work *w, int v);
 
 #endif

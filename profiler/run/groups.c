@@ -1,4 +1,4 @@
-/* groups.c - configs sorted into groups by which answers the shards lack. */
+/* groups.c - sorts configs into groups with the same open questions. */
 #include "profiler/run/groups.h"
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ int work_group_end(const struct work_groups *groups, const struct work *w, int f
     return end;
 }
 
-/* The questions among which `open` is true, or all with NULL. */
+/* The work of the questions where `open` is true, or of all with NULL. */
 static struct engine_work work_of(const struct grid *g, const struct work *w, const bool *open)
 {
     struct engine_work work = { .n_tokens = w->ids.n, .n_shared = w->n_shared, .max_new_tokens = g->max_new_tokens };

@@ -1,6 +1,6 @@
-/* groups.h - the configs of one context that have something to answer, those that lack the same questions together; and
- * what their work costs. Configs of a group are answered in one batch. Where the reference is to answer twice it is in
- * its group twice, and the second time, which is sampled, is the last.
+/* groups.h - groups the configs of one context that have the same open questions, and computes the cost of their work.
+ * A group is answered in one batch. If the reference answers twice, it is in its group twice; the second, sampled entry
+ * is the last.
  */
 #ifndef EVP_GROUPS_H
 #define EVP_GROUPS_H
@@ -10,7 +10,7 @@
 
 struct work_groups {
     int n;
-    int *member;                  // (n): numbers of the configs in the grid
+    int *member;                  // (n): the configs' numbers in the grid
     const struct config **config; // (n): the same configs
     int sampled;                  // the entry whose answers are sampled; -1: none
 };
@@ -19,21 +19,20 @@ int work_groups_make(struct work_groups *groups, const struct grid *g, const str
                      struct err *err) MUST_CHECK;
 void work_groups_release(struct work_groups *groups); // zeroed is fine
 
-/* Where the group ends whose first config is `first`. */
+/* The end of the group that begins at entry `first`. */
 int work_group_end(const struct work_groups *groups, const struct work *w, int first);
 
-/* The work of configs first .. end - 1, which are of one group, for the engine. Borrows from `groups`. */
+/* The engine's work for entries first .. end - 1 of one group. Borrows from `groups`. */
 struct engine_work work_of_group(const struct grid *g, const struct work *w, const struct work_groups *groups,
                                  int first, int end);
 
-/* All configs of the grid as a group would have them, *n of them. Freed by the caller; NULL with an error. */
+/* All configs of the grid (*n), as one group would list them. The caller frees; NULL with an error. */
 const struct config **grid_configs(const struct grid *g, int *n, struct err *err);
 
-/* The most that a context's work can be: all questions over n configs, which `config` lists. What memory is planned
- * for. */
+/* The largest possible work of a context: all questions over the n configs. Memory is planned for it. */
 struct engine_work work_at_most(const struct grid *g, const struct work *w, const struct config *const *config, int n);
 
-/* Floating-point operations of all that is open. */
+/* Floating-point operations of all open work. */
 int grid_cost(const struct grid *g, const struct engine *e, struct engine_cost *total, struct err *err) MUST_CHECK;
 
 #endif

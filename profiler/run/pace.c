@@ -1,4 +1,4 @@
-/* pace.c - two rates, and what is left by them. */
+/* pace.c - two rates, and the remaining time at these rates. */
 #include "profiler/run/pace.h"
 
 #include "base/clock.h"
@@ -25,7 +25,7 @@ void pace_skip(struct pace *p)
     p->last = clock_now();
 }
 
-/* What a kind's rate begins as. */
+/* The starting rate of a kind. */
 static double prior_of(const struct pace *p, enum pace_kind kind)
 {
     enum pace_kind other = kind == PACE_PREFILL ? PACE_ANSWERS : PACE_PREFILL;

@@ -1,9 +1,9 @@
-/* pace.h - how long the rest of a profile takes, by how long what is done took.
+/* pace.h - the remaining time of a profile, from the time of the finished work.
  *
- * A token of a prefill, a token of an answer and one over a long cache take times of their own. So work is counted in
- * operations, prefills apart from answers, and the rest of each is expected at the rate that it had so far. That rate
- * begins as the other's, or as a guess before either is known, and counts as if PACE_PRIOR of the work had been done at
- * it: the first answers come after things that are done once for a context, and alone would promise hours.
+ * A token takes different times in a prefill, in an answer, and over a long cache. So work is counted in operations,
+ * prefills apart from answers, and the rest of each is expected at its own rate. Each rate starts from the other one,
+ * or from a guess before either is known; that start counts as PACE_PRIOR of the work. Without it the first answers,
+ * which include work done once per context, would predict hours.
  */
 #ifndef EVP_PACE_H
 #define EVP_PACE_H
@@ -15,22 +15,22 @@ enum pace_kind { PACE_PREFILL, PACE_ANSWERS, PACE_KINDS };
 struct pace {
     struct {
         double total, done; // operations
-        double seconds;     // that those done took
+        double seconds;     // for the done ones
     } of[PACE_KINDS];
     double guess; // operations per second
-    double last;  // clock_now() when something was done last
+    double last;  // clock_now() at the last event
 };
 
-/* The clock starts; `of` is empty but for the totals. */
+/* Starts the clock. The caller has set the totals in `of`. */
 void pace_begin(struct pace *p, double guess);
 
-/* So many operations more are done, in the time since the last call. */
+/* `flop` operations were done since the last call. */
 void pace_add(struct pace *p, enum pace_kind kind, double flop);
 
-/* What happened since the last call is no part of the work. */
+/* Does not count the time since the last call. */
 void pace_skip(struct pace *p);
 
-/* Seconds that the rest will take. */
+/* Seconds for the rest. */
 double pace_left(const struct pace *p);
 
 #endif

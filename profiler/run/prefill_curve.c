@@ -1,5 +1,5 @@
-/* Points are taken as they come, so the last, at all tokens, always has a place. Seconds seen from outside the engine
- * include a little that prefill_s does not; scaling takes it out. */
+/* prefill_curve.c - keeps points at least a 64th of the context apart, so the last one, at all tokens, always fits.
+ * Seconds measured outside the engine include slightly more than prefill_s; scaling removes the difference. */
 #include "profiler/run/prefill_curve.h"
 
 #include <stdbool.h>

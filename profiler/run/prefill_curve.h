@@ -1,4 +1,4 @@
-/* prefill_curve.h - how the time of one prefill grows with its tokens, as a few points.
+/* prefill_curve.h - the time of one prefill over its tokens, as a few points.
  *
  *     struct prefill_curve curve = { .n_tokens = n };
  *     prefill_curve_note(&curve, done, seconds);                 // after each chunk
@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "profiler/table/table.h"
 
-enum { PREFILL_POINTS = 64 }; // of one context: more would make a table of many long contexts large, and tell nothing
+enum { PREFILL_POINTS = 64 }; // per context; more would enlarge the table and tell nothing new
 
 struct prefill_curve {
     int n_tokens; // of the context
@@ -19,10 +19,10 @@ struct prefill_curve {
     double seconds[PREFILL_POINTS]; // since the start
 };
 
-/* `seconds` after the start `tokens` are done. Of many points those are taken that lie a 64th of the context apart. */
+/* Notes that `tokens` were done `seconds` after the start. Points closer than a 64th of the context are skipped. */
 void prefill_curve_note(struct prefill_curve *c, int tokens, double seconds);
 
-/* Makes the points those of t's only context. Times are scaled so that the last one is prefill_s. */
+/* Stores the points for t's only context. Times are scaled so that the last one is prefill_s. */
 int prefill_curve_keep(const struct prefill_curve *c, double prefill_s, struct table *t, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
-/* One context: prefill, then group after group of configs that lack the same answers. A group is run in parts that fit
- * the memory: derive the variants, let them answer all questions in one batch, keep what was measured, release them. */
+/* run.c - one context: prefill, then groups of configs with the same open questions. A group runs in batches that fit
+ * the memory: derive the variants, answer all questions in one batch, keep the measurements, release the variants. */
 #include "profiler/run/run.h"
 
 #include "base/clock.h"
@@ -13,27 +13,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one context needs while it runs. */
+/* The state of a context's run. */
 struct context_run {
     const struct run *run;
     const struct work *work;
     struct compressor *compressor;
     struct table *out;
-    int64_t reported, before; // tokens given to progress so far; tokens of the groups that are done
+    int64_t reported, before; // tokens reported to progress() so far; tokens of finished groups
     struct prefill_curve curve;
-    double flop_per_token; // of answers, in the part of a group that is decoded; 0: prefill
+    double flop_per_token; // of answers, in the current batch of a group; 0: prefill
     struct work_groups groups;
     struct variant *variant;        // (V + 1)
     const struct variant **pointer; // (V + 1)
     struct question_ids *question;  // (n_questions): the open ones
-    int *question_at;               // (n_questions): their numbers in the work
-    uint64_t *seed;                 // (n_questions): of their sampled answers
+    int *question_at;               // (n_questions): their indices in the work
+    uint64_t *seed;                 // (n_questions): for their sampled answers
     struct answer *answer;          // ((V + 1) * n_questions)
 };
 
 /* ---- progress ------------------------------------------------------------------ */
 
-/* Operations of the context's first n tokens. */
+/* Operations of a prefill of the first n tokens. */
 static double prefill_flop(const struct context_run *c, int64_t n)
 {
     return engine_cost(c->run->engine, &(struct engine_work){ .n_tokens = (int)n }).prefill_flop;
@@ -80,7 +80,7 @@ int64_t run_tokens(const struct grid *g, const struct work *w)
 
 /* ---- results --------------------------------------------------------------------- */
 
-/* What the dataset holds to be right, for the questions that came with it. */
+/* Keeps the dataset's right answers to the questions that came with it. */
 static int keep_gold(const struct work *w, struct table *t, struct err *err)
 {
     for (int q = 0; q < w->n_questions; q++) {
@@ -92,7 +92,7 @@ static int keep_gold(const struct work *w, struct table *t, struct err *err)
     return 0;
 }
 
-/* Fills what is known before anything runs. The strings belong to the inputs, which outlive the table. */
+/* Fills the values that are known before the run. The strings belong to the inputs, which outlive the table. */
 static int start_table(const struct run *run, const struct work *w, struct table *t, struct err *err)
 {
     const struct grid *g = run->grid;
@@ -118,7 +118,7 @@ static int start_table(const struct run *run, const struct work *w, struct table
     return table_set_made(t, run->made, err) ? err->code : table_set_text(&t->lineage, run->lineage, err);
 }
 
-/* To question q by entry `entry` of the groups. */
+/* Keeps the answer to question q of entry `entry` of the groups. */
 static int keep_answer(struct context_run *c, int entry, int q, const struct answer *answer, struct err *err)
 {
     bool sampled = entry == c->groups.sampled;
@@ -148,13 +148,13 @@ static void keep_variant(struct context_run *c, int v, const struct variant *var
 
 /* ---- groups ------------------------------------------------------------------------ */
 
-/* Of all that is drawn for a question: the same in every run that has it, whatever else that has. */
+/* The seed of a question's draws: depends only on the ids of context and question. */
 static uint64_t seed_of(const struct question *q)
 {
     return rng_named(rng_named(0, q->context).state, q->id).state;
 }
 
-/* The questions that the configs of a group lack; returns how many. */
+/* Lists the open questions of a group's configs. Returns their number. */
 static int list_questions(struct context_run *c, int config)
 {
     const struct work *w = c->work;
@@ -170,7 +170,7 @@ static int list_questions(struct context_run *c, int config)
     return n;
 }
 
-/* Entries first .. first + n - 1 of the groups. The sampled one is the last of its group. */
+/* Decodes entries first .. first + n - 1 of the groups. The sampled entry is the last of its group. */
 static int decode_variants(struct context_run *c, int first, int n, int n_questions, struct err *err)
 {
     struct decode job = { .variant = c->pointer,
@@ -199,7 +199,7 @@ static int decode_variants(struct context_run *c, int first, int n, int n_questi
     return 0;
 }
 
-/* Derives n variants, lets them answer, and releases them. */
+/* Derives n variants, decodes their answers, and releases them. */
 static int run_variants(struct context_run *c, int first, int n, int n_questions, struct err *err)
 {
     struct pool *pool = session_full(c->run->session)->pool;
@@ -226,18 +226,18 @@ static int run_variants(struct context_run *c, int first, int n, int n_questions
     return code;
 }
 
-/* Operations of a token of the answers of configs first .. end - 1, as report() counts tokens. */
+/* Operations per token of the answers of configs first .. end - 1, in the tokens that report() counts. */
 static double answer_flop(const struct context_run *c, int first, int end, int n_questions)
 {
-    struct engine_work part = work_of_group(c->run->grid, c->work, &c->groups, first, end);
+    struct engine_work batch = work_of_group(c->run->grid, c->work, &c->groups, first, end);
     double tokens = 0;
 
     for (int q = 0; q < n_questions; q++)
         tokens += c->question[q].n + c->run->grid->max_new_tokens;
-    return engine_cost(c->run->engine, &part).decode_flop / (tokens * (end - first));
+    return engine_cost(c->run->engine, &batch).decode_flop / (tokens * (end - first));
 }
 
-/* Runs configs first .. end - 1 of the groups, which lack the same answers. */
+/* Runs configs first .. end - 1 of the groups, which have the same open questions. */
 static int run_group(struct context_run *c, int first, int end, struct err *err)
 {
     int n_questions = list_questions(c, c->groups.member[first]);
@@ -263,7 +263,7 @@ static void on_prefill(void *arg, int done, double seconds)
     report(c, done);
 }
 
-/* Once more, into *timed; the curve of the fastest is kept. */
+/* Prefills once and adds the time to *timed; keeps the curve of the fastest prefill. */
 static int prefill_once(struct context_run *c, const struct prefill *p, struct timed *timed, struct err *err)
 {
     struct prefill_curve before = c->curve;
@@ -309,8 +309,8 @@ static int by_length(const void *a, const void *b)
     return ((const struct question_ids *)a)->n - ((const struct question_ids *)b)->n;
 }
 
-/* What a question costs a user: the one of median length, alone, over the full cache. It is short beside what follows,
- * so it is always measured several times. */
+/* Measures the time of a question for a user: the one of median length, alone, over the full cache. It is short
+ * compared with the rest, so it is always measured several times. */
 static int time_question(struct context_run *c, struct err *err)
 {
     struct config none;
@@ -398,18 +398,18 @@ int run_work(const struct run *run, const struct work *w, struct table *out, str
 
 int run_speed(const struct run *run, const struct work *w, double *flop_per_s, struct err *err)
 {
-    const double enough = 3e10; // operations: a third of a second where 100 billion a second are usual
-    struct engine_work piece = { .n_tokens = w->ids.n < 256 ? w->ids.n : 256 };
+    const double enough = 3e10; // operations: a third of a second at 100 billion per second
+    struct engine_work start = { .n_tokens = w->ids.n < 256 ? w->ids.n : 256 };
     double best = 0;
 
-    while (piece.n_tokens > 16 && engine_cost(run->engine, &piece).prefill_flop > enough)
-        piece.n_tokens /= 2;
-    struct prefill p = { .ids = w->ids.at, .n = piece.n_tokens };
-    for (int i = 0; i < 2; i++) { // the first one also makes pages and kernels
+    while (start.n_tokens > 16 && engine_cost(run->engine, &start).prefill_flop > enough)
+        start.n_tokens /= 2;
+    struct prefill p = { .ids = w->ids.at, .n = start.n_tokens };
+    for (int i = 0; i < 2; i++) { // the first one also allocates pages and builds kernels
         double seconds;
         if (session_prefill(run->session, &p, &seconds, err))
             return err->code;
-        double rate = engine_cost(run->engine, &piece).prefill_flop / (seconds > 1e-9 ? seconds : 1e-9);
+        double rate = engine_cost(run->engine, &start).prefill_flop / (seconds > 1e-9 ? seconds : 1e-9);
         best = rate > best ? rate : best;
     }
     *flop_per_s = best;

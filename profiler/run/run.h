@@ -1,6 +1,6 @@
-/* run.h - measuring one context: prefill once, derive every variant from it, let groups of variants answer all open
- * questions at once; the reference a second time, sampled, where the grid asks for it: what is drawn depends on the ids
- * of context and question alone. The measurements are a table of this context alone, for shards_put().
+/* run.h - measures one context: prefills it once, derives every variant, and lets groups of variants answer all open
+ * questions at once. Where the grid asks for it, the reference answers a second time, sampled; the draws depend only on
+ * the ids of context and question. The result is a table of this context alone, for shards_put().
  */
 #ifndef EVP_RUN_H
 #define EVP_RUN_H
@@ -17,21 +17,21 @@ struct run {
     const struct grid *grid;
     const struct table_made *made;
     const char *lineage;
-    void (*progress)(void *arg, int64_t tokens); // `tokens` more of run_tokens() are done; may be NULL
+    void (*progress)(void *arg, int64_t tokens); // `tokens` more of the run_tokens() are done; may be NULL
     void *arg;
-    struct pace *pace;     // told of what is done before progress() is; may be NULL
-    struct timing *timing; // says which prefills are measured again; NULL: none
+    struct pace *pace;     // updated before progress() is called; may be NULL
+    struct timing *timing; // decides which prefills are measured again; NULL: none
 };
 
-/* Tokens that progress will report for this work: prefill, questions and whole answers. */
+/* The tokens that progress() reports for this work: prefill, questions and whole answers. */
 int64_t run_tokens(const struct grid *g, const struct work *w);
 
-/* out: one context, all configs, all its questions; answers that were not open are absent. Released by the caller;
- * empty on failure. */
+/* out: one context, all configs, all its questions; answers that were not open are absent. The caller releases it; it
+ * is empty after a failure. */
 int run_work(const struct run *run, const struct work *w, struct table *out, struct err *err) MUST_CHECK;
 
-/* Measures the floating-point operations per second of this engine by prefilling a short piece of w; the session's
- * context is lost. */
+/* Measures the engine's floating-point operations per second by prefilling the beginning of w. The session loses its
+ * context. */
 int run_speed(const struct run *run, const struct work *w, double *flop_per_s, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* The loop over the contexts of a grid. */
+/* run_all.c - the loop over the contexts of a grid. */
 #include "profiler/run/run_all.h"
 
 static int run_one(const struct run *run, struct shards *shards, const struct run_watch *watch, const struct work *w,

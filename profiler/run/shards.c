@@ -1,7 +1,7 @@
-/* FILE and its folder of shards. shards_read() reads all of them into one table of what is known. shards_put() writes one
- * shard under a name that no shard has. shards_finish() reads all again, with the shards written since, and unites them.
- * The lock is flock() on the folder, so that it ends with the process. It is taken before anything is read: what was
- * read is what is there until the end. */
+/* shards.c - FILE and its folder of shards. shards_read() reads all of them into one table. shards_put() writes one
+ * shard under a new name. shards_finish() reads everything again, with the new shards, and unites it. The lock is
+ * flock() on the folder, so it ends with the process. It is taken before anything is read, so the files do not change
+ * until the end. */
 #include "profiler/run/shards.h"
 
 #include "profiler/run/unvisited.h"
@@ -19,9 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SHARDS_MAX = 999 }; // of one context; each but the first comes from a run that was interrupted and went on
+enum { SHARDS_MAX = 999 }; // per context; each after the first comes from a resumed run
 
-/* HASH.h5 is the first shard of a context, HASH-2.h5 the next. Returns its number; 0: the name is of no shard. */
+/* HASH.h5 is the first shard of a context, HASH-2.h5 the next. Returns the number; 0: not the name of a shard. */
 static int shard_number(const char *name)
 {
     const char *digit = name + XXH3_HEX; // the one after "HASH-"
@@ -39,7 +39,7 @@ static int shard_number(const char *name)
     return digit == name + n - 3 && number > 1 ? number : 0;
 }
 
-/* Any file in the folder that is no shard is what an interrupted write left. */
+/* All other files in the folder come from interrupted writes. */
 static bool is_shard(const char *name)
 {
     return shard_number(name) > 0;
@@ -67,7 +67,7 @@ static void names_free(struct dirent **name, int n)
     free(name);
 }
 
-/* Shards by their contexts, those of one context in the order in which they were written. */
+/* Orders shards by context, then by time of writing. */
 static int by_shard(const struct dirent **a, const struct dirent **b)
 {
     int order = memcmp((*a)->d_name, (*b)->d_name, XXH3_HEX - 1);
@@ -75,7 +75,7 @@ static int by_shard(const struct dirent **a, const struct dirent **b)
     return order ? order : shard_number((*a)->d_name) - shard_number((*b)->d_name);
 }
 
-/* The path of a shard to be written, freed by the caller; NULL with an error. */
+/* The path for a new shard, freed by the caller; NULL with an error. */
 static char *new_shard(const struct shards *s, const char *context, struct err *err)
 {
     char hash[XXH3_HEX], name[XXH3_HEX + 16];
@@ -90,7 +90,7 @@ static char *new_shard(const struct shards *s, const char *context, struct err *
             return path;
         free(path);
     }
-    err_set(err, ERR_FAIL, "context '%s' has %d shards in '%s' already", context, SHARDS_MAX, s->dir);
+    err_set(err, ERR_FAIL, "context '%s' already has %d shards in '%s'", context, SHARDS_MAX, s->dir);
     return NULL;
 }
 
@@ -134,7 +134,7 @@ static int read_all(const struct shards *s, struct tables *to, struct err *err)
     return code;
 }
 
-/* How much a table holds. Whatever uniting adds makes this larger. */
+/* The amount of data in a table. Anything that uniting adds makes it larger. */
 static int64_t amount(const struct table *t)
 {
     int64_t n = (int64_t)t->n_contexts + t->n_configs + t->n_questions;
@@ -161,7 +161,7 @@ static int open_tables(struct shards *s, struct err *err)
     return code ? code : table_rows_add(&s->rows, &s->have, err);
 }
 
-/* Is the folder that was opened still the one of this name? Another process that finishes removes it. */
+/* Does the opened folder still have this name? Another process removes it when it finishes. */
 static bool is_there(const struct shards *s)
 {
     struct stat held, there;
@@ -215,7 +215,7 @@ int shards_read(struct shards *s, const struct table_made *made, enum shards_old
     return old == SHARDS_EXTEND ? open_tables(s, err) : 0;
 }
 
-/* Gives the lock back. The folder goes with it when it is empty. */
+/* Unlocks the folder, and removes it if it is empty. */
 static void unlock(struct shards *s)
 {
     if (s->dir && s->lock >= 0) {
@@ -235,7 +235,7 @@ void shards_close(struct shards *s)
     *s = (struct shards){ .lock = -1 };
 }
 
-/* ---- asking ---------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------- */
 
 static int row_of(const struct map *map, const char *name)
 {
@@ -291,7 +291,7 @@ int shards_check_question(const struct shards *s, const char *question, const ch
 
 /* ---- writing ------------------------------------------------------------------- */
 
-/* Removes from the folder the files that `which` picks. */
+/* Removes the files in the folder that `which` selects. */
 static int remove_files(const struct shards *s, int (*which)(const struct dirent *), struct err *err)
 {
     struct dirent **name = NULL;
@@ -353,7 +353,7 @@ static int by_rank(const void *a, const void *b)
     return x->rank != y->rank ? x->rank - y->rank : x->at - y->at;
 }
 
-/* Sorts shards by the order of their contexts; the first `fixed` tables keep their places. */
+/* Sorts shards by the order of their contexts; the first `fixed` tables stay first. */
 static int sort_tables(struct tables *t, int fixed, const struct map *order, struct err *err)
 {
     struct ranked *r = calloc((size_t)t->n + 1, sizeof(*r));
@@ -369,7 +369,7 @@ static int sort_tables(struct tables *t, int fixed, const struct map *order, str
     return 0;
 }
 
-/* Has the shards all contexts and configs of these rows? */
+/* Do the shards have all contexts and configs of these rows? */
 static bool has_rows(const struct shards *s, const struct table *rows)
 {
     for (int c = 0; rows && c < rows->n_contexts; c++)
@@ -381,7 +381,7 @@ static bool has_rows(const struct shards *s, const struct table *rows)
     return true;
 }
 
-/* The tables found, and the rows after them. */
+/* Unites the tables found, with the rows after them. */
 static int unite_all(struct table *out, const struct tables *found, const struct shards_whole *whole, struct err *err)
 {
     const struct table **each = calloc((size_t)found->n + 1, sizeof(*each));
@@ -416,7 +416,7 @@ static int write_whole(const struct shards *s, const struct tables *found, const
     return code;
 }
 
-/* FILE is looked for again: a process that takes no lock may have put it there or taken it away. */
+/* Looks for FILE again: a process without a lock may have created or removed it. */
 int shards_finish(struct shards *s, const struct shards_whole *whole, struct err *err)
 {
     struct tables found = { 0 };

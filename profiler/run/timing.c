@@ -1,4 +1,4 @@
-/* timing.c - when to measure again. */
+/* timing.c - decides when to measure again. */
 #include "profiler/run/timing.h"
 
 #include "base/clock.h"
@@ -27,7 +27,7 @@ bool timing_again(const struct timing *timing, const struct timed *t, double flo
         return false;
     if (t->n == 1 && timing->n_contexts == 0)
         return true;
-    // A third time only where the first two disagree.
+    // A third time only if the first two disagree.
     return (t->n == 1 || timing_is_noisy(t->fastest, timed_spread(t))) && timing->repeated_s + t->fastest <= budget;
 }
 

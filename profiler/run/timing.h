@@ -1,9 +1,8 @@
-/* timing.h - how often a prefill is measured, and how far the measurements lie apart.
+/* timing.h - decides how often a prefill is measured, and says how much its times vary.
  *
- * On a machine with other work a time can be several times what it should be, and whoever compares it with others plans
- * nonsense. So prefills are measured again: the first one of a run always, later ones while that takes at most
- * TIMING_SHARE of the run, and twice as readily where a context was slower than the others by its operations. The
- * fastest counts, because other work only ever adds time.
+ * On a shared machine a time can be several times too long and would make a plan wrong. So prefills are measured again:
+ * the first one of a run always, later ones while repeating takes at most half of TIMING_SHARE of the run, or all of it
+ * where a context was slower per operation than the others. The fastest time counts, because other work only adds time.
  *
  *     struct timed t = { 0 };
  *     do
@@ -17,12 +16,12 @@
 #include <math.h>
 #include <stdbool.h>
 
-enum { TIMES_MAX = 3, QUESTION_TIMES = 3 }; // of one prefill, at most; of one question
+enum { TIMES_MAX = 3, QUESTION_TIMES = 3 }; // most measurements of one prefill; of one question
 
-#define TIMING_SHARE 0.05 // of the run's time, for measuring again
-#define TIMING_NOISY 0.2  // a spread above it is worth a word,
-#define TIMING_FELT  0.05 // when it is more than so many seconds: of milliseconds some always are
-#define TIMING_SLOW  0.8  // of the best rate so far: below it a context is measured again first
+#define TIMING_SHARE 0.05 // share of the run's time for repeated measurements
+#define TIMING_NOISY 0.2  // report a spread above this,
+#define TIMING_FELT  0.05 // if it is also more than this many seconds: times of milliseconds often vary
+#define TIMING_SLOW  0.8  // share of the best rate so far; slower contexts are repeated first
 
 /* Measurements of one thing. */
 struct timed {
@@ -32,11 +31,11 @@ struct timed {
 
 void timed_add(struct timed *t, double seconds);
 
-/* (slowest - fastest) / fastest; NAN below two measurements. */
+/* (slowest - fastest) / fastest; NAN with fewer than two measurements. */
 double timed_spread(const struct timed *t);
 
-/* The standard deviation of a time whose n measurements spread so far: n draws of a normal distribution lie 1.128 (two)
- * or 1.693 (three) deviations apart in the mean (Tippett 1925). n -1, unknown, counts as two. 0: one measurement, or
+/* The standard deviation of a time, from the spread of its n measurements: the mean range of n normal draws is 1.128 (n
+ * = 2) or 1.693 (n = 3) standard deviations (Tippett 1925). n = -1, unknown, counts as 2. Returns 0 when the spread is
  * unknown. */
 static inline double timed_sd(double fastest, double spread, int n)
 {
@@ -50,18 +49,18 @@ static inline bool timing_is_noisy(double fastest, double spread)
 
 /* A run, from context to context. */
 struct timing {
-    double start;      // clock_now() at its beginning
-    double repeated_s; // that measuring again took
+    double start;      // clock_now() at the beginning
+    double repeated_s; // seconds spent on repeated measurements
     double best_rate;  // operations per second
     int n_contexts, n_repeated, n_noisy;
-    struct timed worst; // of the context whose times lie furthest apart, in seconds
+    struct timed worst; // the context with the largest difference in seconds
     char worst_id[64];
 };
 
-/* Is one more measurement of a prefill of so many operations worth its time now? */
+/* Is another measurement of this prefill (`flop` operations) worth its time? */
 bool timing_again(const struct timing *timing, const struct timed *t, double flop);
 
-/* A context is done. */
+/* Notes a finished context. */
 void timing_add(struct timing *timing, const char *id, const struct timed *t, double flop);
 
 #endif

@@ -1,4 +1,4 @@
-/* unvisited.c - rows and sizes follow from tokens and methods; times from least squares over the measured rows. */
+/* unvisited.c - rows and sizes from tokens and methods, times from least squares over the measured rows. */
 #include "profiler/run/unvisited.h"
 
 #include "methods/method.h"
@@ -78,11 +78,11 @@ static bool cell_is_measured(const struct table *t, int context, int config)
     return !isnan(t->compress_s[table_cell(t, context, config)]);
 }
 
-/* y = a f(x) + b g(x), by the sums of its normal equations. */
+/* A fit of y = a f(x) + b g(x): the sums of its normal equations. */
 enum curve { CURVE_ORIGIN, CURVE_LINE }; // f, g: x, x^2; or 1, x
 struct fit {
     enum curve curve;
-    double scale; // of x, so that the sums are of one size
+    double scale; // of x, so that the sums have similar sizes
     double ff, fg, gg, fy, gy, a, b;
 };
 
@@ -107,7 +107,7 @@ static void fit_add(struct fit *f, double x, double y)
     f->gy += term[1] * y;
 }
 
-/* Both coefficients where they are determined and not negative; else one. false: nothing was added. */
+/* Solves for both coefficients if they are determined and not negative, else for one. false: no points. */
 static bool fit_solve(struct fit *f)
 {
     double determinant = f->ff * f->gg - f->fg * f->fg;
@@ -134,7 +134,7 @@ static double fit_at(const struct fit *f, double x)
     return f->a * term[0] + f->b * term[1];
 }
 
-/* A column of contexts in two tables. */
+/* A column of contexts, in two tables. */
 struct fit_column {
     double *to;
     const double *from;

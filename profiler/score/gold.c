@@ -1,4 +1,4 @@
-/* gold.c - how variants score by a dataset's right answers. */
+/* gold.c - scores variants by a dataset's right answers. */
 #include "profiler/score/gold.h"
 
 #include "base/json.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A question's answers under every config. */
+/* Scores a question's answers under every config. */
 static int score_answers_of(struct table *t, int q, const struct metric_gold *gold, struct err *err)
 {
     for (int v = 0; v < t->n_configs; v++) {

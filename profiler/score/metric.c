@@ -1,4 +1,4 @@
-/* metric.c - which dataset has which metric, and all of them but ROUGE-L (rouge.c). */
+/* metric.c - the metrics of the datasets, and all of them except ROUGE-L (rouge.c). */
 #include "profiler/score/metric.h"
 
 #include "base/array.h"
@@ -16,7 +16,7 @@
 static const struct scored {
     const char *dataset;
     enum metric metric;
-    bool first_line; // of the answer alone
+    bool first_line; // score only the answer's first line
 } scored[] = {
     { "narrativeqa", METRIC_F1, false },
     { "qasper", METRIC_F1, false },
@@ -36,7 +36,7 @@ static const struct scored {
     { "repobench-p", METRIC_EDIT, false },
 };
 
-/* The field all_classes of every row of trec, to the letter. */
+/* The field all_classes of every row of trec, letter by letter. */
 static const char *const classes[] = {
     "Food",
     "Date",
@@ -122,18 +122,18 @@ int metric_check_steps(size_t a, size_t b, struct err *err)
 {
     const size_t max = (size_t)1 << 29;
 
-    return b && a > max / b ? err_set(err, ERR_FORMAT, "an answer or the dataset's is too long to be compared") : 0;
+    return b && a > max / b ? err_set(err, ERR_FORMAT, "the answer or the right answer is too long to compare") : 0;
 }
 
 /* ---- words ---------------------------------------------------------------- */
 
-/* Python counts the four separators of ASCII as white space, Unicode does not. */
+/* Python counts ASCII's four separators as white space, Unicode does not. */
 static bool is_space(uint32_t c)
 {
     return (c >= 0x1c && c <= 0x1f) || utf8_is_space(c);
 }
 
-/* The character at s, of a text of valid UTF-8; a malformed byte stands for itself. Returns its length. */
+/* Decodes the UTF-8 character at s; a malformed byte stands for itself. Returns its length. */
 static size_t next(const char *s, size_t left, uint32_t *point)
 {
     int n = utf8_decode(s, left, point);
@@ -162,7 +162,7 @@ int word_ids_add(struct word_ids *ids, struct map *words, const char *text, size
 
 /* ---- token F1 --------------------------------------------------------------- */
 
-/* A letter or a digit, as in \w; the underscore is gone with the punctuation. */
+/* A letter or a digit, as in \w; the underscore is already removed as punctuation. */
 static bool is_word(uint32_t c)
 {
     utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
@@ -181,8 +181,8 @@ struct points {
     int n, cap;
 };
 
-/* Small letters, without ASCII's punctuation. */
-static int small_points(struct points *out, const char *text, struct err *err)
+/* Lower case, without ASCII punctuation. */
+static int lower_points(struct points *out, const char *text, struct err *err)
 {
     size_t n = strlen(text);
     uint32_t c;
@@ -218,7 +218,7 @@ static int normal_words(struct word_ids *ids, struct map *words, const char *tex
 {
     struct points p = { 0 };
     struct buf plain = { 0 };
-    int code = small_points(&p, text, err);
+    int code = lower_points(&p, text, err);
 
     for (int i = 0; i < p.n && !code; i++) {
         int skip = article_at(&p, i);
@@ -233,7 +233,7 @@ static int normal_words(struct word_ids *ids, struct map *words, const char *tex
     return code;
 }
 
-/* How many words two texts have in common, each as often as in the one that has it less. */
+/* The number of common words of two texts; a repeated word counts as often as in the text that has it less often. */
 static int count_common(const struct word_ids *a, const struct word_ids *b, int *left)
 {
     int n = 0;
@@ -271,8 +271,7 @@ static int token_f1(const char *answer, const char *gold, double *score, struct 
 
 /* ---- classes and numbers ---------------------------------------------------- */
 
-/* classification_score(). It also takes out classes whose name lies within the right one's; of trec's there are none.
- */
+/* classification_score(). The original also removes classes whose name is within the right one's; trec has none. */
 static double class_score(const char *answer, const char *gold)
 {
     bool right = false;
@@ -286,14 +285,14 @@ static double class_score(const char *answer, const char *gold)
     return right ? 1.0 / n : 0;
 }
 
-/* The next run of digits at or after s; its length, 0: there is none. */
+/* Moves *s to the next number. Returns its length; 0: none. */
 static size_t next_number(const char **s)
 {
     *s += strcspn(*s, "0123456789");
     return strspn(*s, "0123456789");
 }
 
-/* The share of the numbers in the answer that are `right`, n digits. */
+/* The share of the answer's numbers that equal `right` (n digits). */
 static double number_score(const char *answer, const char *right, size_t n)
 {
     int numbers = 0, good = 0;
@@ -321,7 +320,7 @@ static double retrieval_score(const char *answer, const char *gold)
 
 /* ---- edit similarity --------------------------------------------------------- */
 
-/* The first line without a sign of a comment or of Markdown; none: an empty one. */
+/* The first line without a comment or Markdown sign; empty if there is none. */
 static void code_line(struct buf *out, const char *answer)
 {
     answer += strspn(answer, "\n");
@@ -349,7 +348,7 @@ static int all_points(struct points *out, const char *text, struct err *err)
     return 0;
 }
 
-/* The longest common subsequence. row: (b->n + 1) zeros. */
+/* The length of the longest common subsequence. row: (b->n + 1) zeros. */
 static int common_points(const struct points *a, const struct points *b, int *row)
 {
     for (int i = 0; i < a->n; i++)
@@ -361,7 +360,7 @@ static int common_points(const struct points *a, const struct points *b, int *ro
     return row[b->n];
 }
 
-/* In whole hundredths, as fuzz.ratio() gives it. */
+/* Rounded to hundredths, like fuzz.ratio(). */
 static int edit_similarity(const char *a_text, const char *b_text, double *score, struct err *err)
 {
     struct points a = { 0 }, b = { 0 };

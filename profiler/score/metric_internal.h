@@ -1,5 +1,4 @@
-/* metric_internal.h - between metric.c and rouge.c: texts as numbers of words.
- */
+/* metric_internal.h - shared by metric.c and rouge.c: texts as word numbers. */
 #ifndef EVP_METRIC_INTERNAL_H
 #define EVP_METRIC_INTERNAL_H
 
@@ -16,7 +15,7 @@ struct word_ids {
 /* Adds the words of n bytes, split at white space as Python's str.split() does. */
 int word_ids_add(struct word_ids *ids, struct map *words, const char *text, size_t n, struct err *err) MUST_CHECK;
 
-/* Comparing texts of a and b parts would take a * b steps: ERR_FORMAT above what a machine does in seconds. */
+/* Comparing texts of a and b items takes a * b steps: ERR_FORMAT when that is more than a few seconds of work. */
 int metric_check_steps(size_t a, size_t b, struct err *err) MUST_CHECK;
 
 /* The F of ROUGE-L between two texts. */

@@ -1,9 +1,9 @@
 /* rouge.c - ROUGE-L of whole summaries, as the Python package `rouge` computes it.
  *
- * A text is cut into sentences at full stops alone. Of every sentence of the right answer and every one of the answer a
- * longest common subsequence is found, and the distinct words of all of them are counted: their share of the distinct
- * words of either text are recall and precision. Which of several subsequences of one length is taken matters; ties go
- * the way of that package. A sentence of nothing but blanks is one empty word there, and so here.
+ * A text is cut into sentences at full stops only. For every sentence of the right answer and every sentence of the
+ * answer a longest common subsequence is found; the distinct words of all of them are counted. Their share of the
+ * distinct words of the right answer is the recall, of the answer the precision. The choice among subsequences of equal
+ * length matters; ties go as in that package. A sentence of only blanks is one empty word there, and so here.
  */
 #include "base/array.h"
 #include "profiler/score/metric_internal.h"
@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A text's sentences, one after the other. */
+/* A text's sentences. */
 struct sentences {
     struct word_ids words;
     struct {
-        int *at; // where each ends
+        int *at; // the end of each
         int n, cap;
     } ends;
 };
@@ -67,13 +67,13 @@ static int distinct(const struct word_ids *words, bool *seen, int n_words)
     return n;
 }
 
-struct piece {
+struct sentence {
     const int *at;
     int n;
 };
 
 /* Marks the words of a longest common subsequence of x and y. table: (x->n + 1, y->n + 1). */
-static void mark_common(const struct piece *x, const struct piece *y, int *table, bool *seen)
+static void mark_common(const struct sentence *x, const struct sentence *y, int *table, bool *seen)
 {
     size_t width = (size_t)y->n + 1;
 
@@ -100,11 +100,11 @@ static void mark_common(const struct piece *x, const struct piece *y, int *table
     }
 }
 
-static struct piece piece_of(const struct sentences *s, int i)
+static struct sentence sentence_of(const struct sentences *s, int i)
 {
     int from = i ? s->ends.at[i - 1] : 0;
 
-    return (struct piece){ s->words.at + from, s->ends.at[i] - from };
+    return (struct sentence){ s->words.at + from, s->ends.at[i] - from };
 }
 
 static int longest(const struct sentences *s)
@@ -112,7 +112,7 @@ static int longest(const struct sentences *s)
     int max = 0;
 
     for (int i = 0; i < s->ends.n; i++)
-        max = piece_of(s, i).n > max ? piece_of(s, i).n : max;
+        max = sentence_of(s, i).n > max ? sentence_of(s, i).n : max;
     return max;
 }
 
@@ -126,7 +126,7 @@ static int common(const struct sentences *gold, const struct sentences *answer, 
     memset(seen, false, (size_t)n_words * sizeof(*seen));
     for (int i = 0; i < gold->ends.n; i++)
         for (int j = 0; j < answer->ends.n; j++) {
-            struct piece x = piece_of(gold, i), y = piece_of(answer, j);
+            struct sentence x = sentence_of(gold, i), y = sentence_of(answer, j);
             mark_common(&x, &y, table, seen);
         }
     for (int i = 0; i < n_words; i++)

@@ -1,5 +1,6 @@
-/* Answers are embedded in batches of whole questions: a question's answers are compared with its reference at once, and
- * the vectors of all answers never need memory together. Quality follows from similarity, utility from quality. */
+/* score.c - embeds answers in batches of whole questions, so that a question's answers are compared with its reference
+ * at once, and the vectors of all answers never need memory together. Quality follows from similarity, utility from
+ * quality. */
 #include "profiler/score/score.h"
 
 #include "planner/belief.h"
@@ -29,8 +30,7 @@ int score_lost(const struct table *t, bool *lost)
 
 /* ---- similarity ------------------------------------------------------------ */
 
-/* Answers of one batch. A batch has whole questions: at least one, whatever the number of configs. Vectors of 384
- * floats are 100 MB. */
+/* Answers per batch, but at least one whole question. Vectors of 384 floats take 100 MB. */
 enum { ANSWERS_MAX = 1 << 16 };
 
 static float similarity(const struct table *t, size_t reference, size_t answer, float cosine)
@@ -40,7 +40,7 @@ static float similarity(const struct table *t, size_t reference, size_t answer, 
     return strcmp(t->answer_text[reference], t->answer_text[answer]) == 0 ? 1 : cosine;
 }
 
-/* The same of the reference's answer to q and its sampled one. */
+/* The same for the reference's answer to q and its sampled one. */
 static float similarity_sampled(const struct table *t, int q, float cosine)
 {
     size_t reference = table_answer(t, q, 0);
@@ -50,7 +50,7 @@ static float similarity_sampled(const struct table *t, int q, float cosine)
     return strcmp(t->answer_text[reference], t->sampled_text[q]) == 0 ? 1 : cosine;
 }
 
-/* A cosine below 0 says no more than one of 0, that the answers have nothing in common; above 1 it is rounding. */
+/* A cosine below 0 means the same as 0: nothing in common; above 1 it is a rounding error. */
 static double clamp_to_unit(float similarity)
 {
     return similarity < 0 ? 0 : similarity > 1 ? 1 : (double)similarity;
@@ -60,13 +60,13 @@ static double clamp_to_unit(float similarity)
 struct batch {
     int from, to;
     float *vector;  // (answers of the batch, width)
-    float *sampled; // (questions of the batch, width): of the sampled answers; NULL: there are none
-    int *before;    // (Q): the question before it about the same context, or -1
-    int *pairs;     // (C): those that `unrelated` is the sum of so far
+    float *sampled; // (questions of the batch, width): of the sampled answers; NULL: none
+    int *before;    // (Q): the previous question about the same context, or -1
+    int *pairs;     // (C): pairs summed in `unrelated` so far
 };
 
-/* Compares the reference's answer to q with those to the questions before it, as far as they are in the batch: the
- * questions of a context usually come together, and a batch has thousands. */
+/* Compares the reference's answer to q with its answers to earlier questions in the batch. The questions of a context
+ * usually come together, and a batch has thousands. */
 static void add_unrelated(struct table *t, const struct score_embedder *e, const struct batch *b, int q)
 {
     size_t stride = (size_t)t->n_configs * (size_t)e->width, mine = table_answer(t, q, 0);
@@ -105,7 +105,7 @@ static int score_batch(struct table *t, const struct score_embedder *e, const st
     return 0;
 }
 
-/* Fills before (Q). last: (C), for the last question of each. */
+/* Fills before (Q). last (C): scratch. */
 static void find_before(const struct table *t, int *before, int *last)
 {
     for (int c = 0; c < t->n_contexts; c++)
@@ -174,7 +174,7 @@ static int score_similarity(struct table *t, const struct score_embedder *e, str
     return code;
 }
 
-/* The mean over contexts that have a value. */
+/* The mean over the contexts with a value. */
 static double mean_over_contexts(const struct table *t, const double *column)
 {
     double sum = 0;
@@ -206,7 +206,7 @@ struct split_quality {
     int32_t *n;
 };
 
-/* Calls `add` for every similarity of the split that is there. */
+/* Calls `add` for every similarity of the split. */
 static void each_similarity(const struct table *t, const struct split_quality *s,
                             void (*add)(const struct split_quality *, size_t cell, double is))
 {
@@ -234,7 +234,7 @@ static void add_to_std(const struct split_quality *s, size_t cell, double is)
     s->std[cell] += off * off;
 }
 
-/* In two passes: the deviation is from the mean. */
+/* In two passes, because the deviation needs the mean. */
 static void score_split(const struct table *t, const struct split_quality *s)
 {
     size_t n_cells = table_n_cells(t);
@@ -260,9 +260,9 @@ int score_answers(struct table *t, const struct score_embedder *e, struct err *e
     return 0;
 }
 
-/* ---- how sure qualities are ------------------------------------------------ */
+/* ---- errors of qualities --------------------------------------------------- */
 
-/* Numbers one after the other: their mean and its standard error. */
+/* Mean and standard error of a sequence of numbers. */
 struct sample {
     int n;
     double mean, squares; // of the differences from the mean (Welford)
@@ -302,7 +302,7 @@ double score_error(const struct table *t, enum split split, int config)
     return sample_error(&s);
 }
 
-/* Adds a pair of configs, by questions 0 .. n_questions - 1. */
+/* Adds a pair of configs, compared over questions 0 .. n_questions - 1. */
 static void resolve_pair(struct score_resolution *r, const struct table *t, const char *split, int n_questions,
                          const int pair[2])
 {
@@ -336,8 +336,8 @@ struct score_resolution score_resolve(const struct table *t, enum split split)
 
 /* ---- predictions ----------------------------------------------------------- */
 
-/* The deviations and numbers of the train qualities, from the similarities. False: the qualities are not their means.
- */
+/* Computes the deviations and numbers of the train qualities from the similarities. false: the qualities are not their
+ * means. */
 static bool spread_of(const struct table *t, const struct split_quality *s)
 {
     score_split(t, s);
@@ -428,7 +428,7 @@ int score_prior(struct belief *prior, const struct table *from, const struct tab
     if (how)
         return err_set(err, ERR_FORMAT, "the prior was made with %s", how);
     if (!from->belief_mean)
-        return err_set(err, ERR_FORMAT, "the prior has no belief: run evp-score on it");
+        return err_set(err, ERR_FORMAT, "the prior has no predictions: run evp-score on it");
     *prior = (struct belief){ t->n_configs, calloc(n, sizeof(double)), calloc(n, sizeof(double)),
                               calloc(n, sizeof(double)) };
     if (!prior->mean || !prior->between || !prior->within)
@@ -440,15 +440,15 @@ int score_prior(struct belief *prior, const struct table *from, const struct tab
         prior->within[v] = at < 0 ? (double)NAN : from->belief_within[at];
         known += v > 0 && at >= 0;
     }
-    return known ? 0 : err_set(err, ERR_FORMAT, "the prior knows none of the configs");
+    return known ? 0 : err_set(err, ERR_FORMAT, "the prior has none of the table's configs");
 }
 
 /* ---- utility --------------------------------------------------------------- */
 
-/* One variant on every tier. */
+/* Scores one variant on every tier. */
 static void score_cell(struct table *t, const struct tiers *tiers, double alpha, size_t cell)
 {
-    const struct plan_goal goal = { .alpha = alpha }; /* a promised TTFT is for a plan to keep */
+    const struct plan_goal goal = { .alpha = alpha }; /* a promised TTFT concerns only plans */
     size_t at = cell * (size_t)t->n_tiers;
     double question_s = t->question_s[cell / (size_t)t->n_configs];
 
@@ -459,7 +459,7 @@ static void score_cell(struct table *t, const struct tiers *tiers, double alpha,
     }
 }
 
-/* A context that is not stored is computed again, uncompressed: config 0, whose answers are the reference's. */
+/* A context that is not stored is recomputed uncompressed, as config 0, with the reference's answers. */
 static void score_recompute(struct table *t, int context, double alpha)
 {
     size_t at = (table_cell(t, context, 0) + 1) * (size_t)t->n_tiers - 1;

@@ -1,4 +1,4 @@
-/* serving.c - figures of GPUs, and the times of a table computed from them. */
+/* serving.c - figures of GPUs, and the times computed from them. */
 #include "profiler/score/serving.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static const struct serving_gpu gpus[] = {
     { "A10", "NVIDIA A10 Tensor Core GPU data sheet", 125e12, 0.6e12, 32e9, 24e9 },
 };
 
-/* What a serving engine gets of the peaks: an expectation. */
+/* The shares of the peaks that a serving engine is expected to reach. */
 static const double prefill_share = 0.5, bandwidth_share = 0.8;
 
 const struct serving_gpu *serving_find(const char *name, struct err *err)
@@ -22,7 +22,7 @@ const struct serving_gpu *serving_find(const char *name, struct err *err)
     for (size_t i = 0; i < sizeof(gpus) / sizeof(*gpus); i++)
         if (strcasecmp(gpus[i].name, name) == 0)
             return &gpus[i];
-    err_set(err, ERR_USAGE, "there are no figures of a GPU '%s'; there are of %s", name, SERVING_GPUS);
+    err_set(err, ERR_USAGE, "GPU '%s' is not one of %s", name, SERVING_GPUS);
     return NULL;
 }
 
@@ -36,7 +36,7 @@ double serving_to_device(const struct serving_gpu *gpu)
     return bandwidth_share * gpu->pcie_bytes_per_s;
 }
 
-/* The prefill of a context in seconds; below 0: it cannot be known. */
+/* The prefill time of a context in seconds; < 0: unknown. */
 static double prefill_seconds(const struct table *t, int c, const struct serving *s)
 {
     if (s->prefill_tokens_per_s > 0)
@@ -57,12 +57,11 @@ static int apply_prefill(struct table *t, int c, const struct serving *s, struct
     double before = t->prefill_s[c], after = prefill_seconds(t, c, s);
 
     if (after < 0 && s->prefill_tokens_per_s > 0)
-        return err_set(err, ERR_FORMAT, "context '%s' has no number of tokens to compute its prefill from",
+        return err_set(err, ERR_FORMAT, "the times of context '%s' are unknown: it has no number of tokens",
                        t->context_id[c]);
     if (after < 0)
         return err_set(err, ERR_FORMAT,
-                       "the profile does not say how many operations the prefill of context '%s' takes; give "
-                       "--prefill-tokens-per-s",
+                       "the profile has no operations for the prefill of context '%s'; give --prefill-tokens-per-s",
                        t->context_id[c]);
     if (before > 0) {
         t->question_s[c] *= after / before;
@@ -71,7 +70,7 @@ static int apply_prefill(struct table *t, int c, const struct serving *s, struct
     t->prefill_s[c] = after;
     t->prefill_n[c] = -1;
     t->prefill_spread[c] = t->question_spread[c] = (double)NAN;
-    for (int i = 0; i < t->n_points && t->curve_s; i++) // the last point is the prefill to the bit
+    for (int i = 0; i < t->n_points && t->curve_s; i++) // the last point is exactly the prefill
         if (t->curve_context[i] == c && t->curve_n_tokens[i] == t->n_tokens[c])
             t->curve_s[i] = after;
     return 0;

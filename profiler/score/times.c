@@ -1,4 +1,4 @@
-/* times.c - times.json read strictly, and put into a table. Unknown members are ignored. */
+/* times.c - reads times.json strictly, ignoring unknown members, and applies it to a table. */
 #include "profiler/score/times.h"
 
 #include "base/array.h"
@@ -128,14 +128,14 @@ void times_release(struct times *t)
 
 /* ---- curves ------------------------------------------------------------------- */
 
-/* On the line from a to b. */
+/* The value at n_tokens on the line from a to b. */
 static double line(const struct times_point *a, const struct times_point *b, int64_t n_tokens)
 {
     return a->seconds +
            (b->seconds - a->seconds) * (double)(n_tokens - a->n_tokens) / (double)(b->n_tokens - a->n_tokens);
 }
 
-/* `first`: the point before the first one of the curve. */
+/* first: the point before the curve's first one. */
 static double curve_at(const struct times_curve *c, const struct times_point *first, int64_t n_tokens)
 {
     int i = 0;
@@ -157,7 +157,7 @@ double times_question_s(const struct times *t, int64_t n_tokens)
 
 /* ---- a table --------------------------------------------------------------------- */
 
-/* The rate of a config: of its whole name, or of a link of its chain. */
+/* The rate of a config, by its whole name or a link of its chain. */
 static const struct times_rate *rate_of(const struct times *t, const char *config)
 {
     for (const char *link = config; link; link = strchr(link, '+'), link += link != NULL)
@@ -178,7 +178,7 @@ static int apply_config(struct table *t, int v, const struct times *times, struc
         if (!(t->decompress_s[i] > 0))
             continue;
         if (!rate)
-            return err_set(err, ERR_FORMAT, "it has no rate of decompression for config '%s'", t->config_name[v]);
+            return err_set(err, ERR_FORMAT, "it has no decompression rate for config '%s'", t->config_name[v]);
         if (t->kv_bytes[c] > 0)
             t->decompress_s[i] = t->keep_frac[i] * (double)t->kv_bytes[c] / rate->bytes_per_s;
     }
@@ -200,7 +200,7 @@ int times_apply(struct table *t, const struct times *times, int *n_longer, struc
     *n_longer = 0;
     for (int c = 0; c < t->n_contexts; c++) {
         if (t->n_tokens[c] <= 0)
-            return err_set(err, ERR_FORMAT, "context '%s' has no number of tokens to look up its times by",
+            return err_set(err, ERR_FORMAT, "the times of context '%s' are unknown: it has no number of tokens",
                            t->context_id[c]);
         apply_context(t, c, times);
         *n_longer += t->n_tokens[c] > last;

@@ -1,4 +1,4 @@
-/* times.h - times of a serving GPU that somebody measured there (docs/formats/times.md), in place of a table's.
+/* times.h - replaces a table's times by times measured on the serving GPU (docs/formats/times.md).
  *
  *     struct times times;
  *     times_read(&times, "times.json", &err);
@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "profiler/table/table.h"
 
-/* After a context of so many tokens something takes so long. Points rise in tokens and do not fall in seconds. */
+/* Time over context tokens. Points rise in tokens and do not fall in seconds. */
 struct times_curve {
     struct times_point {
         int64_t n_tokens;
@@ -22,11 +22,11 @@ struct times_curve {
 };
 
 struct times {
-    char *name; // of what was measured; "" when the file does not say
+    char *name; // name of the measurement; "" when the file has none
     struct times_curve prefill, question;
     struct {
         struct times_rate {
-            char *config; // the name of a config, or how it begins up to a ':' or '+'
+            char *config; // the name of a config, or its beginning up to a ':' or '+'
             double bytes_per_s;
         } * at;
         int n, cap;
@@ -40,14 +40,14 @@ int times_read(struct times *times, const char *path, struct err *err) MUST_CHEC
 int times_from_json(struct times *times, const struct json *root, struct err *err) MUST_CHECK;
 void times_release(struct times *times); // zeroed is fine
 
-/* Of a context of n tokens. Between points it is linear, and goes on behind the last as between the last two; a prefill
- * takes nothing for no tokens, a question before the first point what it takes there. */
+/* Time for a context of n_tokens: linear between points, and beyond the last point as between the last two. Before the
+ * first point a prefill's time falls to 0 at 0 tokens, and a question's time is constant. */
 double times_prefill_s(const struct times *times, int64_t n_tokens);
 double times_question_s(const struct times *times, int64_t n_tokens);
 
-/* Replaces the times of a table: of prefills, with their curves, of questions and of decompression. Spreads become
- * unknown. Again with the same gives the same. *n_longer: contexts longer than the last point of the prefill.
- * ERR_FORMAT: a context without a number of tokens, or a config that is decompressed and has no rate. */
+/* Replaces a table's times of prefills (with their curves), questions and decompression; spreads become unknown. A
+ * second call with the same arguments changes nothing. *n_longer: contexts beyond the last point of the prefill curve.
+ * ERR_FORMAT: a context without a number of tokens, or a config that needs decompression and has no rate. */
 int times_apply(struct table *t, const struct times *times, int *n_longer, struct err *err) MUST_CHECK;
 
 #endif

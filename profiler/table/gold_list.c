@@ -1,4 +1,4 @@
-/* gold_list.c - the right answers to a question, as a list in JSON. */
+/* gold_list.c - the right answers to a question as a list in JSON. */
 #include "profiler/table/gold_list.h"
 
 #include "base/json.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The length of the white space that s begins with. */
+/* The length of the white space at the beginning of s. */
 static size_t blank(const char *s)
 {
     size_t n = strlen(s), at = 0;

@@ -1,4 +1,4 @@
-/* gold_list.h - answers that a dataset holds to be right, as a table keeps them: a list in JSON. */
+/* gold_list.h - the right answers of a dataset, as the table stores them: a list in JSON. */
 #ifndef EVP_GOLD_LIST_H
 #define EVP_GOLD_LIST_H
 
@@ -7,11 +7,12 @@
 
 #include <stdbool.h>
 
-/* *json: the right answers to a question of the context as a list in JSON, freed by the caller; NULL when the context
- * has none for it. Questions are compared word by word: evp-qgen makes every run of white space one blank. */
+/* Sets *json to the right answers to a question of the context, a list in JSON that the caller frees; NULL when the
+ * context has none. Questions are compared word by word, because evp-qgen turns every run of white space into one
+ * blank. */
 int gold_find(const struct context *c, const char *question, char **json, struct err *err) MUST_CHECK;
 
-/* Is a text what gold_find() makes, or empty? */
+/* Is a text empty, or a list as gold_find() makes it? */
 bool gold_is_list(const char *json);
 
 #endif

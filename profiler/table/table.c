@@ -1,6 +1,6 @@
-/* The table in memory. Allocation and release walk over the columns (table_column.c), so that no array is named here.
- * An array lies in the mapped image of a file or in memory of its own, and only the latter is freed. table_unite.c puts
- * several tables together; table_read.c and table_write.c are the file. */
+/* table.c - the table in memory. Allocation and release loop over the columns (table_column.c), so no array is named
+ * here. An array is in the mapped image of a file or in its own memory; only the latter is freed. table_unite.c unites
+ * several tables; table_read.c and table_write.c handle files. */
 #include "profiler/table/table.h"
 
 #include "base/array.h"
@@ -12,18 +12,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The end of the map counts as inside: a column without rows may begin there. Memory from malloc never does, because
- * its header comes first. */
+/* The end of the map counts as inside: a column without rows may begin there. Memory from malloc never begins there,
+ * because its header comes first. */
 static bool in_map(const struct table *t, const void *at)
 {
     return t->map && (const char *)at >= (char *)t->map && (const char *)at <= (char *)t->map + t->map_bytes;
 }
 
-static void free_part(struct table *t, enum column_part part)
+static void free_section(struct table *t, enum column_section section)
 {
     for (int i = 0; i < TABLE_COLUMNS; i++) {
         const struct column *c = &table_columns[i];
-        if (c->part != part)
+        if (c->section != section)
             continue;
         if (!in_map(t, column_get(t, c)))
             free(column_get(t, c));
@@ -31,17 +31,17 @@ static void free_part(struct table *t, enum column_part part)
     }
 }
 
-static int alloc_part(struct table *t, enum column_part part, struct err *err)
+static int alloc_section(struct table *t, enum column_section section, struct err *err)
 {
     size_t n = 0;
 
-    for (int i = 0; i < TABLE_COLUMNS; i++) // all of them before memory is taken for the first
-        if (table_columns[i].part == part && !column_count(t, &table_columns[i], &n))
+    for (int i = 0; i < TABLE_COLUMNS; i++) // check all before allocating the first
+        if (table_columns[i].section == section && !column_count(t, &table_columns[i], &n))
             return err_set(err, ERR_FORMAT, "%d contexts, %d configs, %d questions are too many for a table",
                            t->n_contexts, t->n_configs, t->n_questions);
     for (int i = 0; i < TABLE_COLUMNS; i++) {
         const struct column *c = &table_columns[i];
-        if (c->part != part || !column_count(t, c, &n))
+        if (c->section != section || !column_count(t, c, &n))
             continue;
         void *at = malloc(n ? n * column_size(c->type) : 1);
         if (!at)
@@ -83,7 +83,7 @@ int table_alloc(struct table *t, int n_contexts, int n_configs, int n_questions,
         code = text ? 0 : err_nomem(err);
     }
     if (!code)
-        code = alloc_part(t, PART_PROFILE, err);
+        code = alloc_section(t, SECTION_PROFILE, err);
     if (code)
         table_release(t);
     return code;
@@ -91,32 +91,32 @@ int table_alloc(struct table *t, int n_contexts, int n_configs, int n_questions,
 
 int table_alloc_curve(struct table *t, int n_points, struct err *err)
 {
-    free_part(t, PART_CURVE);
+    free_section(t, SECTION_CURVE);
     t->n_points = n_points;
-    return n_points > 0 ? alloc_part(t, PART_CURVE, err) : 0;
+    return n_points > 0 ? alloc_section(t, SECTION_CURVE, err) : 0;
 }
 
 int table_alloc_scores(struct table *t, int n_tiers, struct err *err)
 {
-    free_part(t, PART_SCORES);
-    free_part(t, PART_BELIEF);
-    free_part(t, PART_TIERS);
+    free_section(t, SECTION_SCORES);
+    free_section(t, SECTION_BELIEF);
+    free_section(t, SECTION_TIERS);
     t->n_tiers = n_tiers;
-    if (alloc_part(t, PART_SCORES, err))
+    if (alloc_section(t, SECTION_SCORES, err))
         return err->code;
-    return n_tiers > 0 ? alloc_part(t, PART_TIERS, err) : 0;
+    return n_tiers > 0 ? alloc_section(t, SECTION_TIERS, err) : 0;
 }
 
 int table_alloc_belief(struct table *t, struct err *err)
 {
-    free_part(t, PART_BELIEF);
-    return alloc_part(t, PART_BELIEF, err);
+    free_section(t, SECTION_BELIEF);
+    return alloc_section(t, SECTION_BELIEF, err);
 }
 
 void table_release(struct table *t)
 {
-    for (enum column_part part = PART_PROFILE; part < TABLE_PARTS; part++)
-        free_part(t, part);
+    for (enum column_section section = SECTION_PROFILE; section < TABLE_SECTIONS; section++)
+        free_section(t, section);
     for (int i = 0; i < TABLE_ATTRIBUTES; i++)
         free(attribute_get(t, &table_attributes[i]));
     if (t->map)
@@ -128,7 +128,7 @@ void table_release(struct table *t)
     *t = (struct table){ 0 };
 }
 
-/* ---- asking ------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------ */
 
 int table_find_config(const struct table *t, const char *name)
 {
@@ -166,7 +166,7 @@ struct json *table_lineage(const struct table *t)
     return *t->lineage ? json_parse(t->lineage, strlen(t->lineage), &ignored) : NULL;
 }
 
-/* ---- what made it ------------------------------------------------------- */
+/* ---- how it was made ---------------------------------------------------- */
 
 struct table_made table_made(const struct table *t)
 {
@@ -195,7 +195,7 @@ static bool same_chat(const char *a, const char *b)
     return !a || !b || !*a || !*b || strcmp(a, b) == 0;
 }
 
-/* "cpu" alone says that some CPU computed, or several different ones: it goes with every "cpu-...". */
+/* "cpu" alone means an unknown CPU, or several different ones; it matches every "cpu-...". */
 static bool same_backend(const char *a, const char *b)
 {
     bool any = strcmp(a, "cpu") == 0 || strcmp(b, "cpu") == 0;
@@ -209,7 +209,7 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
     size_t n = TABLE_DIFFERENCE;
 
     if (strcmp(is->model_digest, want->model_digest) != 0 && strcmp(is->model, want->model) == 0)
-        snprintf(text, n, "another model of the name '%.80s'", is->model);
+        snprintf(text, n, "another model named '%.80s'", is->model);
     else if (strcmp(is->model_digest, want->model_digest) != 0)
         snprintf(text, n, "model '%.80s', not '%.80s'", is->model, want->model);
     else if (want->backend && !same_backend(is->backend, want->backend))

@@ -1,8 +1,8 @@
-/* table.h - the profile and utility table (HDF5). Layout: docs/formats/table.md; opened with h5py in a test.
+/* table.h - the profile and utility table (HDF5). Layout: docs/formats/table.md; a test opens it with h5py.
  *
- * In memory it is plain arrays. C contexts, V configs, Q questions, T tiers, P points of prefill curves. Absent is NAN,
- * -1 or an empty string, never 0; question_s alone is 0 when unknown. table_read() checks every shape, type and index
- * against every other, so code that uses the arrays need not.
+ * In memory: plain arrays over C contexts, V configs, Q questions, T tiers, P points of prefill curves. Absent is NAN,
+ * -1 or an empty string, never 0, except question_s, which is 0 when unknown. table_read() checks every shape, type and
+ * index, so code that uses the arrays does not.
  *
  *     struct table t;
  *     if (table_read(&t, "profile.h5", TABLE_ALL, &err)) ...
@@ -11,8 +11,8 @@
  *     table_write(&t, "table.h5", &err);
  *     table_release(&t);
  *
- * The arrays belong to the table. The strings in them are borrowed: each must outlive the table, or be handed over with
- * table_own(). The strings of the root attributes are replaced with table_set_text().
+ * The arrays belong to the table. Their strings are borrowed: each must outlive the table or be handed over with
+ * table_own(). table_set_text() replaces the strings of the root attributes.
  */
 #ifndef EVP_TABLE_H
 #define EVP_TABLE_H
@@ -25,33 +25,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TABLE_VERSION = 2 }; // written; versions from 1 are read
+enum { TABLE_VERSION = 2 }; // version written; reads versions 1 and 2
 
 struct table {
     /* root attributes; "" when absent */
     char *model, *model_digest, *backend, *dtype, *chat_digest, *embedder_digest, *lineage; // lineage: JSON text
     int64_t max_new_tokens; // the answers' budget; -1: unknown
-    double temperature;     // of the sampled answers; 0: there are none
+    double temperature;     // of the sampled answers; 0: none
     int n_contexts, n_configs, n_questions, n_tiers, n_points;
 
     const char **context_id, **context_dataset, **context_token_digest; // (C)
     int64_t *n_tokens, *kv_bytes;                                       // (C)
     double *prefill_s, *question_s;                                     // (C); question_s 0: unknown
-    int64_t *prefill_n;                                                 // (C): so often measured; -1: unknown
+    int64_t *prefill_n;                                                 // (C): number of measurements; -1: unknown
     double *prefill_spread, *question_spread;                           // (C): (slowest - fastest) / fastest
     double *prefill_flop;                                               // (C): operations; NAN: unknown
     double *profiled_at;                                                // (C): seconds since 1970, UTC
-    const char **context_prefix_digests;                                // (C): digest_chain(); "" for unknown or none
+    const char **context_prefix_digests;                                // (C): digest_chain(); "": unknown or none
     const char **config_name;                                           // (V), [0] is "none"
     const char **question_id, **question_text, **question_split;        // (Q)
-    const char **question_origin;                                       // (Q): who asked it; "" when unknown
+    const char **question_origin;                                       // (Q): its source; "": unknown
     int64_t *question_context;                                          // (Q): row in contexts
-    const char **gold_answers;                                 // (Q): right ones, profiler/score/gold.h; "": none
-    const char **sampled_text;                                 // (Q): the reference's second answer
-    int32_t *sampled_n_tokens;                                 // (Q); -1: not run
-    const char **answer_text;                                  // (Q, V)
-    int32_t *answer_n_tokens;                                  // (Q, V); -1: not run
-    int64_t *cell_bytes;                                       // (C, V); -1: not run
+    const char **gold_answers; // (Q): right answers, profiler/table/gold_list.h; "": none
+    const char **sampled_text; // (Q): the reference's second answer
+    int32_t *sampled_n_tokens; // (Q); -1: not run
+    const char **answer_text;  // (Q, V)
+    int32_t *answer_n_tokens;  // (Q, V); -1: not run
+    int64_t *cell_bytes;       // (C, V); -1: not run
     double *size_frac, *keep_frac, *compress_s, *decompress_s; // (C, V); NAN: not run
 
     /* (P) or NULL: after `curve_n_tokens` tokens the prefill of a context had taken `curve_s` seconds. By context, then
@@ -60,24 +60,22 @@ struct table {
     double *curve_s;
 
     float *similarity;                    // (Q, V) or NULL before evp-score
-    double *unrelated;                    // (C) or NULL: how alike the reference's answers to two questions are
+    double *unrelated;                    // (C) or NULL: similarity of the reference's answers to two questions
     float *sampled_similarity;            // (Q) or NULL: of the reference's two answers
     double *same_meaning;                 // (C) or NULL: its mean over questions
     float *gold_score;                    // (Q, V) or NULL: by the dataset's own metric; NAN: none
     double *gold_mean;                    // (C, V) or NULL: its mean over questions
     double *quality_train, *quality_test; // (C, V) or NULL
-    /* (C, V) or NULL: the standard deviation (n - 1) and number of the similarities that a quality is the mean of; NAN
-     * below two, and where it is unknown; -1: the number is unknown */
+    /* (C, V) or NULL: standard deviation (n - 1) and number of the similarities behind a quality; the deviation is NAN
+     * for n < 2 or unknown, the number -1 for unknown */
     double *quality_train_std, *quality_test_std;
     int32_t *quality_train_n, *quality_test_n;
 
-    /* What is believed of the train qualities (planner/belief.h), or all NULL. NAN where a cell or config was not
-     * asked.
-     */
+    /* Predictions of the train qualities (planner/belief.h), or all NULL. NAN where a cell or config was not asked. */
     double *predicted_quality;                            // (C, V)
     float *predicted_sd;                                  // (C, V)
     double *belief_mean, *belief_between, *belief_within; // (V)
-    int32_t *cell_asked;                                  // (C, V): train questions that a prediction rests on
+    int32_t *cell_asked;                                  // (C, V): train questions behind a prediction
     const char **tier_name;                               // (T): tiers, then "recompute"
     double *utility, *ttft_s;                             // (C, V, T) or NULL
 
@@ -85,7 +83,7 @@ struct table {
     char digest[DIGEST_HEX]; // SHA-256 of the file, after table_read(); else ""
     size_t n_dropped;        // cells left out by TABLE_PLAN_LENIENT
 
-    /* private: what the arrays lie in */
+    /* private: the memory of the arrays */
     void *map; // a file's content, mapped; arrays that point elsewhere came from malloc
     size_t map_bytes;
     struct {
@@ -94,7 +92,7 @@ struct table {
     } owned; // strings freed with the table
 };
 
-/* Where in the (C, V) arrays a context's cell under a config lies, and in the (Q, V) arrays a question's answer. */
+/* The index of a cell in the (C, V) arrays, and of an answer in the (Q, V) arrays. */
 static inline size_t table_cell(const struct table *t, int context, int config)
 {
     return (size_t)context * (size_t)t->n_configs + (size_t)config;
@@ -105,7 +103,7 @@ static inline size_t table_answer(const struct table *t, int question, int confi
     return (size_t)question * (size_t)t->n_configs + (size_t)config;
 }
 
-/* How many cells, how many answers there are. */
+/* The number of cells, and of answers. */
 static inline size_t table_n_cells(const struct table *t)
 {
     return table_cell(t, t->n_contexts, 0);
@@ -122,42 +120,42 @@ int table_find_config(const struct table *t, const char *name);
 /* Was one of the context's cells run? Only what was run has a compress_s. */
 bool table_is_measured(const struct table *t, int context);
 
-/* The mean of a (C, V) column under one config, over the contexts that have a value; NAN when none has, or when the
- * table has no such column (NULL). */
+/* The mean of a (C, V) column under one config, over the contexts with a value; NAN without any, or when the column is
+ * NULL. */
 double table_mean(const struct table *t, const double *column, int config);
 
-/* How the table was made, parsed from its lineage; freed with json_free(). NULL: it does not say, or not in JSON. */
+/* The table's lineage, parsed; freed with json_free(). NULL: none, or not JSON. */
 struct json *table_lineage(const struct table *t);
 
 /* ---- memory ---- */
 
-/* All arrays of the first three groups allocated and filled with "absent"; strings are "". ERR_FORMAT when a product of
- * the counts is more than a table can hold. */
+/* Allocates the arrays of contexts, configs and questions, filled with "absent"; strings are "". ERR_FORMAT when a
+ * product of the counts exceeds what a table can hold. */
 int table_alloc(struct table *t, int n_contexts, int n_configs, int n_questions, struct err *err) MUST_CHECK;
 void table_release(struct table *t); // zeroed is fine
 
-/* Adds the arrays of the prefill curves, n_points long, replacing those that were there; 0: none. */
+/* Adds or replaces the arrays of the prefill curves, n_points long; 0: none. */
 int table_alloc_curve(struct table *t, int n_points, struct err *err) MUST_CHECK;
 
-/* Adds the arrays of evp-score, replacing those that were there: similarity, quality and what belongs to it; and
- * utility when n_tiers > 0 (recompute counted). Filled with NAN and "". */
+/* Adds or replaces the arrays of evp-score: similarity, quality and its companions, and utility when n_tiers (with
+ * recompute) > 0. Filled with NAN and "". */
 int table_alloc_scores(struct table *t, int n_tiers, struct err *err) MUST_CHECK;
 
-/* Adds the arrays of predictions, replacing those that were there. */
+/* Adds or replaces the arrays of predictions. */
 int table_alloc_belief(struct table *t, struct err *err) MUST_CHECK;
 
-/* Hands over a string from malloc, to be freed with the table, or at once on failure. NULL is ERR_NOMEM. */
+/* Takes over a string from malloc: frees it with the table, or at once on failure. NULL is ERR_NOMEM. */
 int table_own(struct table *t, char *text, struct err *err) MUST_CHECK;
 
 /* Replaces a root attribute by a copy of `text`. */
 int table_set_text(char **attribute, const char *text, struct err *err) MUST_CHECK;
 
-/* ---- what made it ---- */
+/* ---- how it was made ---- */
 
-/* What answers, sizes and times depend on. Measurements that differ in it do not belong in one table. Strings are
- * borrowed. */
+/* The settings that answers, sizes and times depend on; all measurements of a table share them. Strings are borrowed.
+ * */
 struct table_made {
-    const char *model, *model_digest, *backend, *dtype; // backend: its kind, "cpu-avx512"; "cpu" goes with every "cpu-"
+    const char *model, *model_digest, *backend, *dtype; // backend: its kind, "cpu-avx512"; "cpu" matches every "cpu-"
     int64_t max_new_tokens;
     const char *chat_digest; // of the chat template around the prompts
     double temperature;      // of sampled answers; 0: none
@@ -166,38 +164,38 @@ struct table_made {
 struct table_made table_made(const struct table *t);
 int table_set_made(struct table *t, const struct table_made *made, struct err *err) MUST_CHECK;
 
-/* NULL when both are alike; else how `is` differs, written to `text`: "--max-new-tokens 2, not 3". A backend or dtype
- * of `want` that is NULL is not known yet and not compared; nor is a chat template that either does not know, nor the
- * temperature where either has no sampled answers. */
+/* NULL when both agree; else the difference, written to `text`: "--max-new-tokens 2, not 3". Not compared: a backend or
+ * dtype that is NULL in `want` (not known yet), a chat template that either side does not know, and the temperature
+ * when either side has no sampled answers. */
 enum { TABLE_DIFFERENCE = 256 };
 const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct table_made *is,
                                   const struct table_made *want);
 
 /* ---- files ---- */
 
-/* LENIENT: a cell that breaks a rule counts as not measured, and in n_dropped, instead of ending the reading. PLAN
- * reads what planning needs and leaves the rest NULL: context_dataset, prefill_flop, profiled_at,
- * context_prefix_digests, keep_frac, compress_s, all of questions and answers, the prefill curves, similarities, gold
- * scores, deviations of qualities and numbers of test qualities, what predictions rest on, tiers and utility (n_tiers
- * and n_points are 0; n_questions is as in the file). */
+/* LENIENT: a cell that breaks a rule counts as not measured, and in n_dropped; reading goes on. PLAN reads only what
+ * planning needs. These stay NULL: context_dataset, prefill_flop, profiled_at, context_prefix_digests, keep_frac,
+ * compress_s, all of questions and answers, prefill curves, similarities, gold scores, deviations of qualities, numbers
+ * of test qualities, the numbers behind predictions, tiers and utility. n_tiers and n_points are 0; n_questions is as
+ * in the file. */
 enum table_want { TABLE_ALL, TABLE_ALL_LENIENT, TABLE_PLAN, TABLE_PLAN_LENIENT };
 
-/* ERR_IO: cannot open. ERR_FORMAT: not a table, truncated, damaged, or inconsistent. The file is parsed by a child
- * process, because libhdf5 can be made to crash by a hostile file; *t is zeroed on failure. */
+/* ERR_IO: cannot open. ERR_FORMAT: not a table, truncated, damaged, or inconsistent. A child process parses the file,
+ * because a hostile file can crash libhdf5. *t is zeroed on failure. */
 int table_read(struct table *t, const char *path, enum table_want want, struct err *err) MUST_CHECK;
 int table_write(const struct table *t, const char *path, struct err *err) MUST_CHECK; // whole or not at all
 
-/* The rules table_read() applies; ERR_FORMAT with the first one broken. Absent arrays are passed over. */
+/* Checks the rules of table_read(); ERR_FORMAT with the first one broken. Absent arrays are skipped. */
 int table_check(const struct table *t, struct err *err) MUST_CHECK;
 
 /* ---- several tables (table_unite.c) ---- */
 
-/* The rows of a table by name. */
+/* The rows of tables by name. */
 struct table_rows {
     struct map contexts, configs, questions; // context id, config name, question id -> row
 };
 
-/* Adds the names of `t` that are new; the first table's rows are the numbers. A failure releases nothing. */
+/* Adds the names of `t` that are new; for the first table the numbers are its rows. A failure releases nothing. */
 int table_rows_add(struct table_rows *rows, const struct table *t, struct err *err) MUST_CHECK;
 void table_rows_release(struct table_rows *rows); // zeroed is fine
 
@@ -211,10 +209,10 @@ struct tables {
 int tables_read(struct tables *tables, const char *path, struct err *err) MUST_CHECK;
 void tables_release(struct tables *tables); // zeroed is fine
 
-/* Unites tables: contexts, configs and questions in the order they come, what one has and another lacks filled in; of a
- * row or cell that several have the first counts that was measured. Scores and tiers are left out: they must be
- * computed again. lineage is the first one's. ERR_FORMAT when the tables were made differently, or the same id stands
- * for other tokens or another question. *out needs no input afterwards. */
+/* Unites tables. Contexts, configs and questions are in order of first appearance, and tables fill each other's gaps;
+ * of a row or cell in several tables the first measured one counts. Scores and tiers are left out, to be computed
+ * again. The lineage is the first table's. ERR_FORMAT when the tables were made differently, or an id stands for
+ * different tokens or questions. *out does not borrow from the inputs. */
 int tables_unite(struct table *out, const struct tables *tables, struct err *err) MUST_CHECK;
 int table_unite(struct table *out, const struct table *const *from, int n, struct err *err) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* The rules between the values of a table, for a table that was read and before one is written. Shapes hold by
+/* table_check.c - the rules of a table's values, checked after reading and before writing. Shapes are right by
  * construction: arrays are as long as the counts say. Several threads check a long column, each up to the first fault
  * of its share; the message is about the first fault of the column. */
 #include "base/digest.h"
@@ -20,9 +20,9 @@ enum { SHARE = 1 << 16 }; /* elements that a thread takes at once */
 static int check_counts(const struct table *t, struct err *err)
 {
     if (!(t->temperature >= 0 && isfinite(t->temperature)))
-        return err_set(err, ERR_FORMAT, "its temperature is not a number from 0 on");
+        return err_set(err, ERR_FORMAT, "its temperature is not a number >= 0");
     if (t->n_contexts < 1 || t->n_configs < 1)
-        return err_set(err, ERR_FORMAT, "it holds no %s", t->n_contexts < 1 ? "contexts" : "configs");
+        return err_set(err, ERR_FORMAT, "it has no %s", t->n_contexts < 1 ? "contexts" : "configs");
     for (int i = 0; i < TABLE_COLUMNS; i++) {
         size_t n;
         if (!column_count(t, &table_columns[i], &n))
@@ -52,7 +52,7 @@ static void search_share(void *arg, int share)
         ;
 }
 
-/* The first of the s->n elements that is wrong; s->n: none. */
+/* The first wrong element; s->n: none. */
 static size_t find_wrong(struct search *s)
 {
     s->first = s->n;
@@ -80,7 +80,7 @@ static int check_texts(const struct table *t, struct err *err)
     return 0;
 }
 
-/* Names that other files refer to: none is empty, none comes twice. Adds them to `seen`. */
+/* Names that other files refer to must not be empty or repeated. Adds them to `seen`. */
 static int check_names(struct map *seen, const char *path, const char *const *name, int n, struct err *err)
 {
     if (name && !map_reserve(seen, n))
@@ -129,13 +129,13 @@ static bool is_quality(double q)
     return isnan(q) || (q >= 0 && q <= 1);
 }
 
-/* Was it measured? So a plan adds up no more than its numbers hold. */
+/* A limit far above any time keeps a plan's sums finite. */
 static bool is_seconds(double s)
 {
     return isnan(s) || (s >= 0 && s <= 1e30);
 }
 
-/* Every digest of digest_chain(), or nothing. */
+/* All digests of digest_chain(), or nothing. */
 static bool is_chain(const char *s, int64_t n_tokens)
 {
     enum { HEX = DIGEST_HEX - 1 };
@@ -167,7 +167,7 @@ static int check_contexts(const struct table *t, struct err *err)
         else if (t->prefill_n && (t->prefill_n[i] < -1 || t->prefill_n[i] == 0))
             wrong = "its prefill_n is not a count";
         else if (t->prefill_spread && (!is_amount(t->prefill_spread[i]) || !is_amount(t->question_spread[i])))
-            wrong = "its prefill_spread or question_spread is not a part of a time";
+            wrong = "its prefill_spread or question_spread is not a ratio";
         else if (t->prefill_flop && !is_amount(t->prefill_flop[i]))
             wrong = "its prefill_flop is not a number of operations";
         else if (t->profiled_at && !is_amount(t->profiled_at[i]))
@@ -274,7 +274,7 @@ static bool is_positive(double v)
     return v > 0 && isfinite(v);
 }
 
-/* What belongs to a quality, where it is there: its deviation and its number. */
+/* Checks a quality's deviation and number, if present. */
 static const char *spread_fault(const double *quality, const double *std, const int32_t *n, size_t i)
 {
     bool none = isnan(quality[i]);

@@ -1,12 +1,12 @@
-/* table_column.h - the table's datasets as data. Allocation, reading, writing, checking and uniting walk over them.
- * Private to profiler/table*.c.
+/* table_column.h - the table's HDF5 datasets as data, for allocation, reading, writing, checking and uniting. Private
+ * to profiler/table/.
  *
  * To add a dataset: (1) its array in struct table, profiler/table/table.h (2) its line in table_columns[],
- * profiler/table/table_column.c (3) TABLE_COLUMNS below, and TABLE_PLAN's list in profiler/table/table.h when planning reads it
- * (4) its rules in profiler/table/table_check.c, and in table_drop_cells() there when its shape is CV (5)
- * docs/formats/table.md (6) its values in tests/golden/table/copy.c, the number of datasets in
- * tests/golden/table/check.py, a line per rule in tests/unit/table.c. A dataset that comes after version 1 may be
- * lacking: files of older versions stay readable.
+ * profiler/table/table_column.c (3) TABLE_COLUMNS below, and the list of TABLE_PLAN in profiler/table/table.h unless
+ * planning reads it (4) its rules in profiler/table/table_check.c, and in table_drop_cells() there when its shape is CV
+ * (5) docs/formats/table.md (6) its values in tests/golden/table/copy.c, the number of datasets in
+ * tests/golden/table/check.py, a line per rule in tests/unit/table.c. A dataset newer than version 1 may be absent:
+ * files of older versions stay readable.
  */
 #ifndef EVP_TABLE_COLUMN_H
 #define EVP_TABLE_COLUMN_H
@@ -24,24 +24,24 @@ static inline bool table_wants_all(enum table_want want)
 
 enum column_type { COLUMN_TEXT, COLUMN_I64, COLUMN_I32, COLUMN_F64, COLUMN_F32 };
 
-/* Datasets of a part are there all together or not at all; PART_PROFILE always. */
-enum column_part { PART_PROFILE, PART_CURVE, PART_SCORES, PART_BELIEF, PART_TIERS, TABLE_PARTS };
+/* A file has all datasets of a section or none; it always has SECTION_PROFILE. */
+enum column_section { SECTION_PROFILE, SECTION_CURVE, SECTION_SCORES, SECTION_BELIEF, SECTION_TIERS, TABLE_SECTIONS };
 
 enum { AXIS_C, AXIS_V, AXIS_Q, AXIS_T, AXIS_P, TABLE_AXES };
 #define TABLE_AXIS_LETTERS "CVQTP"
 
-/* May a file lack the dataset? Then it reads as absent, or as 0. A new table begins with the same. */
+/* May a file lack the dataset? Then its values are absent, or 0, as in a new table. */
 enum column_need { NEEDED, MAY_LACK, MAY_LACK_0 };
 
 struct column {
     const char *path; // "/contexts/id"
     enum column_type type;
     const char *shape; // letters of TABLE_AXIS_LETTERS
-    size_t at;         // of the pointer in struct table
-    enum column_part part;
+    size_t at;         // offset of the pointer in struct table
+    enum column_section section;
     bool plan; // read by TABLE_PLAN
     enum column_need need;
-    int since; // the version of the format that it came with; in an older file the name is another program's
+    int since; // format version that introduced it; in an older file the name belongs to another program
 };
 
 enum { TABLE_COLUMNS = 53, TABLE_ATTRIBUTES = 7 };
@@ -59,10 +59,10 @@ void column_set(struct table *t, const struct column *c, void *at);
 char *attribute_get(const struct table *t, const struct attribute *a);
 void attribute_set(struct table *t, const struct attribute *a, char *text);
 
-/* Length of an axis by its letter. */
+/* The length of an axis. */
 int table_axis(const struct table *t, char letter);
 
-/* Fills n elements with what stands for nothing in this column. */
+/* Fills n elements with the column's value for "absent". */
 void column_fill_absent(const struct column *c, void *at, size_t n);
 
 /* The number of elements of a column; false above COLUMN_LIMIT. */
@@ -72,32 +72,32 @@ bool column_count(const struct table *t, const struct column *c, size_t *n);
 /* ---- between the reading child and its parent (table_image.c -> table_read.c) ---- */
 
 /* The content of a table as flat bytes: this head, then the columns, each at a multiple of IMAGE_ALIGN. A text column
- * is its strings one after another, each with its NUL; the attributes are one more text column. */
+ * is its strings one after another, each with its NUL. The attributes form one more text column. */
 struct image_head {
     char magic[8];
-    int32_t code; // 0, or an error with its sentence
+    int32_t code; // 0, or an error code with its sentence
     char msg[512];
     int32_t n[TABLE_AXES];
     int64_t max_new_tokens;
     double temperature;
-    struct image_piece {
-        uint64_t at, bytes; // at 0: not there
+    struct image_span {
+        uint64_t at, bytes; // at 0: absent
     } column[TABLE_COLUMNS], attributes;
 };
 enum { IMAGE_ALIGN = 64 };
 #define IMAGE_MAGIC "EVPTABLE"
 
-/* Parses the HDF5 file at `path` into the empty file `fd` and writes the head last. Trusts nothing in the file. Runs in
- * the child. */
+/* Parses the HDF5 file `path` into the empty file `fd`; writes the head last. Trusts nothing in the file. Runs in the
+ * child. */
 int table_image(int fd, const char *path, enum table_want want, struct err *err) MUST_CHECK;
 
-/* table_check() that also adds the context ids to the empty map `ids`; their numbers are the rows. */
+/* table_check() that also fills the empty map `ids` with context id -> row. */
 int table_check_ids(const struct table *t, struct map *ids, struct err *err) MUST_CHECK;
 
-/* Turns every cell that breaks a rule into one that was not measured. Returns how many it turned. */
+/* Makes every cell that breaks a rule "not measured". Returns the number of such cells. */
 size_t table_drop_cells(struct table *t);
 
-/* Makes a table of an image that was mapped by mmap (writable). Takes the mapping over, also on failure. */
+/* Makes a table from an image mapped writable by mmap. Takes over the mapping, even on failure. */
 int table_from_image(struct table *t, void *map, size_t bytes, enum table_want want, struct err *err) MUST_CHECK;
 
 #endif

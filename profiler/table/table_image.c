@@ -1,10 +1,10 @@
-/* Turns an HDF5 file that nobody trusts into a flat image (table_column.h) without anything of HDF5. Every
- * link, type, shape, layout and size is checked before a byte of a dataset is read.
+/* table_image.c - parses an untrusted HDF5 file into a flat image (table_column.h) that is free of HDF5. Every link,
+ * type, shape, layout and size is checked before a byte of a dataset is read.
  *
  * Runs in a child process (table_read.c) and ends with it, so nothing is closed or freed here on failure.
  *
- * Refused, because no table needs them and each lets a file reach outside itself or into rarely tested code: links that
- * are not hard, external and virtual storage, filters other than deflate, shuffle and fletcher32, plugins.
+ * Refused, because no table needs them and each lets a file reach outside itself or into rarely tested code: soft and
+ * external links, external and virtual storage, filters other than deflate, shuffle and fletcher32, plugins.
  */
 #include "profiler/table/table_column.h"
 
@@ -25,19 +25,19 @@ struct source {
     struct image_head head;
 };
 
-enum { TEXT_LIMIT = 64 << 20, CHUNK_LIMIT = 256 << 20 }; // bytes of one string, of one chunk
+enum { TEXT_LIMIT = 64 << 20, CHUNK_LIMIT = 256 << 20 }; // most bytes of a string, of a chunk
 
 /* ---- the image ---------------------------------------------------------- */
 
-/* A piece of the image while it is filled. */
+/* A span of the image while it is filled. */
 struct window {
     void *start; // of the mapping
     size_t bytes;
-    char *at; // where the piece begins
+    char *at; // the beginning of the span
 };
 
-/* Extends the image by `bytes` zeros and maps them. Unmapped with the process, or by window_close(). */
-static int window_open(struct window *w, struct source *s, struct image_piece *piece, uint64_t bytes, struct err *err)
+/* Extends the image by `bytes` zeros and maps them. window_close(), or the end of the process, unmaps them. */
+static int window_open(struct window *w, struct source *s, struct image_span *span, uint64_t bytes, struct err *err)
 {
     const uint64_t page = 65536; // a multiple of every page size
     uint64_t at = (s->fd_bytes + IMAGE_ALIGN - 1) / IMAGE_ALIGN * IMAGE_ALIGN, start = at / page * page;
@@ -50,7 +50,7 @@ static int window_open(struct window *w, struct source *s, struct image_piece *p
         return err_nomem(err);
     w->at = (char *)w->start + (at - start);
     s->fd_bytes = start + w->bytes;
-    *piece = (struct image_piece){ .at = at, .bytes = bytes };
+    *span = (struct image_span){ .at = at, .bytes = bytes };
     return 0;
 }
 
@@ -59,7 +59,7 @@ static void window_close(struct window *w)
     munmap(w->start, w->bytes);
 }
 
-/* ---- what HDF5 says ------------------------------------------------------ */
+/* ---- HDF5's errors, links and types --------------------------------------- */
 
 static herr_t take_cause(unsigned n, const H5E_error2_t *e, void *arg)
 {
@@ -68,7 +68,7 @@ static herr_t take_cause(unsigned n, const H5E_error2_t *e, void *arg)
     return 0;
 }
 
-/* The innermost of HDF5's errors, which names the cause; the outer ones name functions. */
+/* Sets the innermost of HDF5's errors, which names the cause; the outer ones name functions. */
 static int hdf5_failed(struct err *err, const char *what)
 {
     char cause[256] = "unknown";
@@ -77,23 +77,23 @@ static int hdf5_failed(struct err *err, const char *what)
     return err_set(err, ERR_FORMAT, "cannot read its %s: %s", what, cause);
 }
 
-/* 1 when the path is there and each of its links is hard, 0 when it is not there, or an error. */
+/* 1: the path exists and all its links are hard; 0: it does not exist; else an error. */
 static int find_path(hid_t file, const char *path, struct err *err)
 {
-    char part[64];
+    char prefix[64];
 
     for (const char *end = path + 1;; end++) {
         if (*end && *end != '/')
             continue;
-        snprintf(part, sizeof(part), "%.*s", (int)(end - path), path);
-        htri_t there = H5Lexists(file, part, H5P_DEFAULT);
+        snprintf(prefix, sizeof(prefix), "%.*s", (int)(end - path), path);
+        htri_t there = H5Lexists(file, prefix, H5P_DEFAULT);
         H5L_info_t info;
         if (there == 0)
             return 0;
-        if (there < 0 || H5Lget_info(file, part, &info, H5P_DEFAULT) < 0)
-            return hdf5_failed(err, part);
+        if (there < 0 || H5Lget_info(file, prefix, &info, H5P_DEFAULT) < 0)
+            return hdf5_failed(err, prefix);
         if (info.type != H5L_TYPE_HARD)
-            return err_set(err, ERR_FORMAT, "'%s' is a soft or external link", part);
+            return err_set(err, ERR_FORMAT, "'%s' is a soft or external link", prefix);
         if (!*end)
             return 1;
     }
@@ -137,7 +137,7 @@ static int check_filters(hid_t plan, const char *path, struct err *err)
     return n < 0 ? hdf5_failed(err, path) : 0;
 }
 
-/* `bytes`: the size by shape and type. The file must hold as much, or 1/1100 of it where deflate may be used. */
+/* bytes: the size from shape and type. The file must be at least that large, or 1/1100 of it with deflate. */
 static int check_storage(const struct source *s, hid_t dataset, const char *path, uint64_t bytes, struct err *err)
 {
     const uint64_t deflate_max = 1100;
@@ -170,7 +170,7 @@ static int axis_of(char letter)
     return (int)(strchr(TABLE_AXIS_LETTERS, letter) - TABLE_AXIS_LETTERS);
 }
 
-/* Sets the lengths of axes that no column had before, compares the others. *n: the elements. */
+/* Sets the lengths of new axes, compares the others. *n: the number of elements. */
 static int check_shape(struct source *s, hid_t dataset, const struct column *c, size_t *n, struct err *err)
 {
     hid_t space = H5Dget_space(dataset);
@@ -197,14 +197,14 @@ static int check_shape(struct source *s, hid_t dataset, const struct column *c, 
     return 0;
 }
 
-/* Does a dataset of this name mean the column? In a file of an older version it is something of another program. */
+/* Does the file have the column? In a file of an older version the name belongs to another program. */
 static int find_column(const struct source *s, const struct column *c, struct err *err)
 {
     return c->since <= s->version ? find_path(s->file, c->path, err) : 0;
 }
 
-/* Opens a dataset and checks all that can be checked without reading it; *n: its elements. *dataset is -1 when the
- * file may lack it and does. */
+/* Opens a dataset and checks everything that needs no reading. *n: its elements. *dataset: -1 for an allowed absence.
+ * */
 static int open_column(struct source *s, const struct column *c, hid_t *dataset, size_t *n, struct err *err)
 {
     int found = find_column(s, c, err);
@@ -227,16 +227,16 @@ static int open_column(struct source *s, const struct column *c, hid_t *dataset,
     return check_storage(s, *dataset, c->path, *n * H5Tget_size(type), err);
 }
 
-/* A dataset that is open, and its piece of the image. */
+/* An open dataset and its span of the image. */
 struct reading {
     const struct column *column;
-    struct image_piece *piece;
+    struct image_span *span;
     hid_t dataset;
     size_t n; // elements
 };
 
 /* Strings one after another, each with its NUL; a string that was never written is empty. */
-static int add_texts(struct source *s, struct image_piece *piece, char *const *text, size_t n, struct err *err)
+static int add_texts(struct source *s, struct image_span *span, char *const *text, size_t n, struct err *err)
 {
     uint64_t total = 0;
 
@@ -247,7 +247,7 @@ static int add_texts(struct source *s, struct image_piece *piece, char *const *t
         total += length + 1;
     }
     struct window w;
-    if (window_open(&w, s, piece, total, err))
+    if (window_open(&w, s, span, total, err))
         return err->code;
     for (size_t i = 0; i < n; i++) {
         size_t length = text[i] ? strlen(text[i]) : 0;
@@ -267,7 +267,7 @@ static int read_texts(struct source *s, const struct reading *r, struct err *err
         return err_nomem(err);
     if (r->n > 0 && H5Dread(r->dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) < 0)
         return hdf5_failed(err, r->column->path);
-    if (add_texts(s, r->piece, text, r->n, err))
+    if (add_texts(s, r->span, text, r->n, err))
         return err_wrap(err, "'%s'", r->column->path);
     if (r->n > 0 && H5Dvlen_reclaim(type, H5Dget_space(r->dataset), H5P_DEFAULT, text) < 0)
         return hdf5_failed(err, r->column->path);
@@ -284,7 +284,7 @@ static int read_numbers(struct source *s, const struct reading *r, struct err *e
                                     : H5T_NATIVE_FLOAT;
     struct window w;
 
-    if (window_open(&w, s, r->piece, r->n * column_size(is), err))
+    if (window_open(&w, s, r->span, r->n * column_size(is), err))
         return err->code;
     if (r->n > 0 && H5Dread(r->dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, w.at) < 0)
         return hdf5_failed(err, r->column->path);
@@ -292,8 +292,8 @@ static int read_numbers(struct source *s, const struct reading *r, struct err *e
     return 0;
 }
 
-/* What stands for nothing, in place of a dataset that the file lacks. The lengths of its axes are known: columns that
- * no file may lack come first. */
+/* Adds the values for "absent" in place of a missing dataset. The lengths of its axes are known, because required
+ * columns come first. */
 static int add_absent(struct source *s, const struct reading *r, struct err *err)
 {
     size_t n = 1, size = r->column->type == COLUMN_TEXT ? 1 : column_size(r->column->type);
@@ -302,9 +302,9 @@ static int add_absent(struct source *s, const struct reading *r, struct err *err
     for (const char *letter = r->column->shape; *letter; letter++)
         if (__builtin_mul_overflow(n, (size_t)s->head.n[axis_of(*letter)], &n) || n > COLUMN_LIMIT)
             return err_set(err, ERR_FORMAT, "'%s' is too large", r->column->path);
-    if (window_open(&w, s, r->piece, n * size, err))
+    if (window_open(&w, s, r->span, n * size, err))
         return err->code;
-    if (r->column->type != COLUMN_TEXT) // an empty string is its NUL, and the image is zeros
+    if (r->column->type != COLUMN_TEXT) // empty strings are NULs, and the image is zeros
         column_fill_absent(r->column, w.at, n);
     window_close(&w);
     return 0;
@@ -312,7 +312,7 @@ static int add_absent(struct source *s, const struct reading *r, struct err *err
 
 static int read_column(struct source *s, int i, struct err *err)
 {
-    struct reading r = { .column = &table_columns[i], .piece = &s->head.column[i] };
+    struct reading r = { .column = &table_columns[i], .span = &s->head.column[i] };
 
     if (open_column(s, r.column, &r.dataset, &r.n, err))
         return err->code;
@@ -330,7 +330,7 @@ struct opened {
     bool scalar;
 };
 
-/* Opens an attribute of the file: 1, 0 when it is absent, or an error. */
+/* Opens an attribute of the file. 1: open; 0: absent; else an error. */
 static int open_attribute(const struct source *s, const char *name, struct opened *a, struct err *err)
 {
     if (H5Aexists(s->file, name) <= 0)
@@ -357,7 +357,7 @@ static int read_text_attribute(struct source *s, const char *name, char **text, 
     return H5Aread(a.id, a.type, text) < 0 ? hdf5_failed(err, name) : 0;
 }
 
-/* Reads an integer of any size; *v stays as it is when the attribute is absent. */
+/* Reads an integer of any size; leaves *v when the attribute is absent. */
 static int read_int_attribute(struct source *s, const char *name, int64_t *v, struct err *err)
 {
     struct opened a;
@@ -370,7 +370,7 @@ static int read_int_attribute(struct source *s, const char *name, int64_t *v, st
     return H5Aread(a.id, H5T_NATIVE_INT64, v) < 0 ? hdf5_failed(err, name) : 0;
 }
 
-/* Reads a float of any size, in the same way. */
+/* Reads a float of any size; leaves *v when the attribute is absent. */
 static int read_real_attribute(struct source *s, const char *name, double *v, struct err *err)
 {
     struct opened a;
@@ -424,24 +424,24 @@ static int open_file(struct source *s, const char *path, struct err *err)
     return s->file < 0 ? hdf5_failed(err, "superblock") : 0;
 }
 
-/* 1 when any dataset of a part is there; then all must be. */
-static int has_part(const struct source *s, enum column_part part, struct err *err)
+/* 1: the file has a dataset of the section, so it must have all; 0: none; else an error. */
+static int has_section(const struct source *s, enum column_section section, struct err *err)
 {
     for (int i = 0; i < TABLE_COLUMNS; i++) {
-        int found = table_columns[i].part == part ? find_column(s, &table_columns[i], err) : 0;
+        int found = table_columns[i].section == section ? find_column(s, &table_columns[i], err) : 0;
         if (found)
             return found;
     }
     return 0;
 }
 
-static int read_parts(struct source *s, enum table_want want, struct err *err)
+static int read_sections(struct source *s, enum table_want want, struct err *err)
 {
-    int has[TABLE_PARTS] = { [PART_PROFILE] = 1 };
+    int has[TABLE_SECTIONS] = { [SECTION_PROFILE] = 1 };
 
-    for (enum column_part part = PART_PROFILE + 1; part < TABLE_PARTS; part++) {
-        has[part] = has_part(s, part, err);
-        if (has[part] < 0)
+    for (enum column_section section = SECTION_PROFILE + 1; section < TABLE_SECTIONS; section++) {
+        has[section] = has_section(s, section, err);
+        if (has[section] < 0)
             return err->code;
     }
     for (int i = 0; i < TABLE_COLUMNS; i++) {
@@ -449,7 +449,7 @@ static int read_parts(struct source *s, enum table_want want, struct err *err)
         hid_t dataset;
         size_t n;
         bool names_axis = c->at == offsetof(struct table, question_id);
-        if (!has[c->part] || (!table_wants_all(want) && !c->plan && !names_axis))
+        if (!has[c->section] || (!table_wants_all(want) && !c->plan && !names_axis))
             continue;
         int code = !table_wants_all(want) && names_axis ? open_column(s, c, &dataset, &n, err) : read_column(s, i, err);
         if (code)
@@ -464,7 +464,7 @@ int table_image(int fd, const char *path, enum table_want want, struct err *err)
 
     for (int i = 0; i < TABLE_AXES; i++)
         s.head.n[i] = -1;
-    if (open_file(&s, path, err) || read_attributes(&s, err) || read_parts(&s, want, err))
+    if (open_file(&s, path, err) || read_attributes(&s, err) || read_sections(&s, want, err))
         return err->code;
     for (int i = 0; i < TABLE_AXES; i++)
         if (s.head.n[i] < 0)

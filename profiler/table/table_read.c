@@ -1,6 +1,6 @@
-/* Reading a table. A child process parses the HDF5 file into an image (table_image.c). The parent trusts the image no
- * more than the file: it makes arrays of it and checks the rules between them (table_check.c). When the child crashes
- * or runs without end, the file is damaged and the tool goes on. */
+/* table_read.c - a child process parses the HDF5 file into an image (table_image.c). The parent trusts the image no
+ * more than the file: it makes arrays from it and checks their rules (table_check.c). If the child crashes or hangs,
+ * the file is damaged, and the tool goes on. */
 #include "base/file.h"
 #include "base/parallel.h"
 #include "profiler/table/table_column.h"
@@ -18,7 +18,7 @@
 
 /* ---- image -> table --------------------------------------------------------- */
 
-/* Finds the n strings that must fill `bytes` exactly. */
+/* Finds the n strings, which must fill `bytes` exactly. */
 static int split_texts(const char **text, char *at, uint64_t bytes, size_t n, struct err *err)
 {
     char *end = at + bytes;
@@ -33,35 +33,35 @@ static int split_texts(const char **text, char *at, uint64_t bytes, size_t n, st
     return at == end ? 0 : err_set(err, ERR_FORMAT, "it has more than %zu strings", n);
 }
 
-static int take_column(struct table *t, const struct column *c, struct image_piece piece, struct err *err)
+static int take_column(struct table *t, const struct column *c, struct image_span span, struct err *err)
 {
     size_t n;
 
-    if (piece.at % IMAGE_ALIGN || piece.at > t->map_bytes || piece.bytes > t->map_bytes - piece.at)
+    if (span.at % IMAGE_ALIGN || span.at > t->map_bytes || span.bytes > t->map_bytes - span.at)
         return err_set(err, ERR_FORMAT, "'%s' is outside the file", c->path);
     if (!column_count(t, c, &n))
         return err_set(err, ERR_FORMAT, "'%s' is too large", c->path);
-    char *at = (char *)t->map + piece.at;
+    char *at = (char *)t->map + span.at;
     if (c->type != COLUMN_TEXT) {
         column_set(t, c, at);
-        return piece.bytes == n * column_size(c->type) ? 0 : err_set(err, ERR_FORMAT, "'%s' is cut", c->path);
+        return span.bytes == n * column_size(c->type) ? 0 : err_set(err, ERR_FORMAT, "'%s' is cut", c->path);
     }
-    if (piece.bytes < n)
+    if (span.bytes < n)
         return err_set(err, ERR_FORMAT, "'%s' is cut", c->path);
     const char **text = malloc((n + 1) * sizeof(*text));
     if (!text)
         return err_nomem(err);
     column_set(t, c, text);
-    return split_texts(text, at, piece.bytes, n, err) ? err_wrap(err, "'%s'", c->path) : 0;
+    return split_texts(text, at, span.bytes, n, err) ? err_wrap(err, "'%s'", c->path) : 0;
 }
 
-static int take_attributes(struct table *t, struct image_piece piece, struct err *err)
+static int take_attributes(struct table *t, struct image_span span, struct err *err)
 {
     const char *text[TABLE_ATTRIBUTES];
 
-    if (piece.at > t->map_bytes || piece.bytes > t->map_bytes - piece.at)
+    if (span.at > t->map_bytes || span.bytes > t->map_bytes - span.at)
         return err_set(err, ERR_FORMAT, "its attributes are outside the file");
-    if (split_texts(text, (char *)t->map + piece.at, piece.bytes, TABLE_ATTRIBUTES, err))
+    if (split_texts(text, (char *)t->map + span.at, span.bytes, TABLE_ATTRIBUTES, err))
         return err_wrap(err, "attributes");
     for (int i = 0; i < TABLE_ATTRIBUTES; i++) {
         char *copy = strdup(text[i]);
@@ -72,22 +72,22 @@ static int take_attributes(struct table *t, struct image_piece piece, struct err
     return 0;
 }
 
-/* By a column of the part that is read whenever the file has the part. */
-static bool has_part(const struct table *t, enum column_part part)
+/* Tests a column that is always read when the file has the section. */
+static bool has_section(const struct table *t, enum column_section section)
 {
-    switch (part) {
-    case PART_CURVE: return t->curve_context;
-    case PART_SCORES: return t->quality_train;
-    case PART_BELIEF: return t->predicted_quality;
-    case PART_TIERS: return t->tier_name;
+    switch (section) {
+    case SECTION_CURVE: return t->curve_context;
+    case SECTION_SCORES: return t->quality_train;
+    case SECTION_BELIEF: return t->predicted_quality;
+    case SECTION_TIERS: return t->tier_name;
     default: return true;
     }
 }
 
-/* A column of a part that the file has must be there when it is wanted, and only then. */
+/* A column must be there if the file has its section and it is wanted, and only then. */
 static int check_presence(const struct table *t, const struct column *c, enum table_want want, struct err *err)
 {
-    bool should = has_part(t, c->part) && (table_wants_all(want) || c->plan), is = column_get(t, c) != NULL;
+    bool should = has_section(t, c->section) && (table_wants_all(want) || c->plan), is = column_get(t, c) != NULL;
 
     if (should == is)
         return 0;
@@ -120,7 +120,7 @@ int table_from_image(struct table *t, void *map, size_t bytes, enum table_want w
     if (head.code)
         code = err_set(err, head.code, "%s", head.msg);
     else if (memcmp(head.magic, IMAGE_MAGIC, sizeof(head.magic)) != 0)
-        code = err_set(err, ERR_FORMAT, "it is damaged: libhdf5 crashed or ran without end on it");
+        code = err_set(err, ERR_FORMAT, "it is damaged: libhdf5 crashed or hung on it");
     for (int i = 0; i < TABLE_AXES && !code; i++)
         if (head.n[i] < 0)
             code = err_set(err, ERR_FORMAT, "it has a negative length");
@@ -149,10 +149,10 @@ struct table_file {
     char digest[DIGEST_HEX];
 };
 
-/* In the child: libhdf5 may print, crash or run without end on a hostile file. The user sees none of it. */
+/* Runs in the child: libhdf5 may print, crash or hang on a hostile file. The user sees none of it. */
 static void run_child(int fd, const struct table_file *f, enum table_want want)
 {
-    const rlim_t bytes_per_s = 1 << 20; // a tenth of the slowest disk: only an endless loop is slower
+    const rlim_t bytes_per_s = 1 << 20; // a tenth of the slowest disk's rate: only an endless loop is slower
     struct rlimit cpu = { 10 + f->bytes / bytes_per_s, 20 + f->bytes / bytes_per_s }, core = { 0, 0 };
     struct err err = { 0 };
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -171,7 +171,7 @@ static void run_child(int fd, const struct table_file *f, enum table_want want)
     _exit(0);
 }
 
-/* A table on its way from the file. */
+/* A table being read. */
 struct reading {
     struct table *table;
     struct table_file *file;
@@ -186,7 +186,7 @@ static int map_image(struct table *t, int fd, enum table_want want, struct err *
     struct stat st;
 
     if (fstat(fd, &st) || st.st_size == 0)
-        return err_set(err, ERR_FORMAT, "it is damaged: libhdf5 crashed or ran without end on it");
+        return err_set(err, ERR_FORMAT, "it is damaged: libhdf5 crashed or hung on it");
     void *map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (map == MAP_FAILED)
         return err_nomem(err);
@@ -205,10 +205,11 @@ static void digest_or_take(void *arg, int task)
     }
     while (waitpid(r->child, NULL, 0) < 0 && errno == EINTR)
         ;
-    r->image_err.code = map_image(r->table, r->fd, r->want, &r->image_err); // the image shows how the child ended
+    r->image_err.code =
+        map_image(r->table, r->fd, r->want, &r->image_err); // the image shows whether the child succeeded
 }
 
-/* While the child parses, and what it made is checked, a thread digests the file: two cores work, and the file is read
+/* A thread digests the file while the child parses it and its image is checked: two cores work, and the file is read
  * from the disk once. */
 static int read_file(struct reading *r, struct err *err)
 {

@@ -1,6 +1,6 @@
-/* Several tables into one. First every name gets its row in the united table, in the order the names come. Then each
- * table's elements are copied to rows that are still empty. Strings are borrowed from the inputs until the end, when
- * they are copied into one block that the united table owns. */
+/* table_unite.c - several tables into one. First every name gets its row in the united table, in order of appearance.
+ * Then each table's elements are copied to rows that are still empty. Strings are borrowed from the inputs until the
+ * end, when they are copied into one block that the united table owns. */
 #include "profiler/table/table_column.h"
 
 #include "base/array.h"
@@ -34,7 +34,7 @@ void table_rows_release(struct table_rows *rows)
     map_release(&rows->questions);
 }
 
-/* *backend: what is true of all tables, "cpu" where one does not say which. */
+/* *backend: the backend of all tables; "cpu" if one of them does not say which CPU. */
 static int name_rows(struct table_rows *rows, const struct table *const *from, int n, const char **backend,
                      struct err *err)
 {
@@ -48,7 +48,7 @@ static int name_rows(struct table_rows *rows, const struct table *const *from, i
         if (how)
             return err_set(err, ERR_FORMAT, "table %d of %d was made with %s", i + 1, n, how);
         if (strlen(made.backend) > strlen(all.backend))
-            all.backend = made.backend; // "cpu-avx512" after "cpu": no other kind may follow
+            all.backend = made.backend; // "cpu-avx512" after "cpu": no other CPU may follow
         if (strlen(made.backend) < strlen(*backend))
             *backend = made.backend;
         if (table_rows_add(rows, from[i], err))
@@ -69,7 +69,7 @@ struct uniting {
     const struct table_rows *rows; // of out
     const struct table *const *from;
     int n;
-    int *source, *row; // (C of out): the table that a context came from, -1: none so far; its row there
+    int *source, *row; // (C of out): the source table of a context, -1: none so far; its row there
 };
 
 /* Copies one element of every column of a shape. */
@@ -78,18 +78,17 @@ static void copy_element(struct table *out, size_t to, const struct table *from,
     for (int i = 0; i < TABLE_COLUMNS; i++) {
         const struct column *c = &table_columns[i];
         size_t size = column_size(c->type);
-        if (c->part == PART_PROFILE && strcmp(c->shape, shape) == 0)
+        if (c->section == SECTION_PROFILE && strcmp(c->shape, shape) == 0)
             memcpy((char *)column_get(out, c) + to * size, (char *)column_get(from, c) + at * size, size);
     }
 }
 
-/* Texts that may be absent, where the table that came first has none. A sampled answer goes with its number of tokens.
- */
+/* Fills texts that earlier tables lack. A sampled answer is handled elsewhere, with its number of tokens. */
 static void fill_texts(struct table *out, size_t to, const struct table *from, size_t at, const char *shape)
 {
     for (int i = 0; i < TABLE_COLUMNS; i++) {
         const struct column *c = &table_columns[i];
-        if (c->part != PART_PROFILE || c->type != COLUMN_TEXT || strcmp(c->shape, shape) != 0 ||
+        if (c->section != SECTION_PROFILE || c->type != COLUMN_TEXT || strcmp(c->shape, shape) != 0 ||
             c->at == offsetof(struct table, sampled_text))
             continue;
         const char **text = column_get(out, c), *const *other = column_get(from, c);
@@ -98,8 +97,7 @@ static void fill_texts(struct table *out, size_t to, const struct table *from, s
     }
 }
 
-/* Is row `at` of a table more than the one that was taken: does it say how long a context is, was it measured, where
- * that one was not? */
+/* Is row `at` of a table better than the one taken: does it have the tokens, or measurements, that the other lacks? */
 static bool is_better_row(const struct uniting *u, int to, const struct table *from, int at)
 {
     const struct table *taken = u->from[u->source[to]];
@@ -109,7 +107,7 @@ static bool is_better_row(const struct uniting *u, int to, const struct table *f
     return table_is_measured(from, at) && !table_is_measured(taken, u->row[to]);
 }
 
-/* The same of a cell: only what was run has a compress_s. */
+/* The same for a cell: only measured cells have a compress_s. */
 static bool is_better_cell(const struct table *out, size_t to, const struct table *from, size_t at)
 {
     return out->cell_bytes[to] < 0 || (isnan(out->compress_s[to]) && !isnan(from->compress_s[at]));
@@ -164,7 +162,7 @@ static int unite_questions(struct table *out, const struct table_rows *rows, con
     return 0;
 }
 
-/* Cells and answers come as a whole: sizes of one run are never mixed with times of another. */
+/* Cells and answers are copied whole: sizes of one run are never mixed with times of another. */
 static void unite_config(struct table *out, const struct table_rows *rows, const struct table *from, int v)
 {
     int to_v = row_of(&rows->configs, from->config_name[v]);
@@ -182,9 +180,9 @@ static void unite_config(struct table *out, const struct table_rows *rows, const
     }
 }
 
-/* Points of contexts that came from the table they are in; a curve goes with its context's prefill_s. With `place` NULL
- * counts them per context in count[to + 1], else copies each to the place of its context, which then moves on. */
-static void unite_points(const struct uniting *u, int table, int *count, int *place)
+/* Unites the points of contexts whose row comes from this table, so that a curve stays with its prefill_s. With `next`
+ * NULL counts them per context in count[to + 1], else copies each to index next[to]++. */
+static void unite_points(const struct uniting *u, int table, int *count, int *next)
 {
     const struct table *from = u->from[table];
     struct table *out = u->out;
@@ -193,11 +191,11 @@ static void unite_points(const struct uniting *u, int table, int *count, int *pl
         int to = row_of(&u->rows->contexts, from->context_id[from->curve_context[i]]);
         if (u->source[to] != table)
             continue;
-        if (!place) {
+        if (!next) {
             count[to + 1]++;
             continue;
         }
-        int at = place[to]++;
+        int at = next[to]++;
         out->curve_context[at] = to;
         out->curve_n_tokens[at] = from->curve_n_tokens[i];
         out->curve_s[at] = from->curve_s[i];
@@ -206,23 +204,23 @@ static void unite_points(const struct uniting *u, int table, int *count, int *pl
 
 static int unite_curves(const struct uniting *u, struct err *err)
 {
-    int n = u->out->n_contexts, *place = calloc((size_t)n + 1, sizeof(*place)), code = place ? 0 : err_nomem(err);
+    int n = u->out->n_contexts, *next = calloc((size_t)n + 1, sizeof(*next)), code = next ? 0 : err_nomem(err);
 
     for (int i = 0; i < u->n && !code; i++)
-        unite_points(u, i, place, NULL);
+        unite_points(u, i, next, NULL);
     for (int c = 0; c < n && !code; c++)
-        if (__builtin_add_overflow(place[c + 1], place[c], &place[c + 1]))
+        if (__builtin_add_overflow(next[c + 1], next[c], &next[c + 1]))
             code = err_set(err, ERR_FORMAT, "the prefill curves have too many points for a table");
     if (!code)
-        code = table_alloc_curve(u->out, place[n], err);
+        code = table_alloc_curve(u->out, next[n], err);
     for (int i = 0; i < u->n && !code; i++)
-        unite_points(u, i, NULL, place);
-    free(place);
+        unite_points(u, i, NULL, next);
+    free(next);
     return code;
 }
 
-/* Copies every string of the table into the block `to` and points there; with `to` NULL only counts. Returns the bytes.
- */
+/* Copies every string of the table into the block `to` and points there; with `to` NULL only counts. Returns the
+ * bytes. */
 static size_t own_texts(struct table *t, char *to)
 {
     size_t total = 0;
@@ -243,7 +241,7 @@ static size_t own_texts(struct table *t, char *to)
     return total;
 }
 
-/* Attributes of the first table; backend: of all. */
+/* Copies the attributes of the first table; the backend is that of all tables. */
 static int unite_attributes(const struct uniting *u, const char *backend, struct err *err)
 {
     for (int i = 0; i < TABLE_ATTRIBUTES; i++) {

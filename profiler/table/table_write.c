@@ -1,6 +1,6 @@
-/* Writing a table. The same content gives the same bytes: object headers have no times, the format version is fixed.
- * All metadata has checksums, and so have the chunks of numbers, so that reading finds damage. Nothing is compressed,
- * because a table of a million contexts must be read in a second. */
+/* table_write.c - the same content gives the same bytes: object headers have no times, the format version is fixed. All
+ * metadata and all chunks of numbers have checksums, so reading finds damage. Nothing is compressed, because a table of
+ * a million contexts must be read in a second. */
 #include "base/file.h"
 #include "profiler/table/table_column.h"
 
@@ -8,7 +8,7 @@
 #include <hdf5.h>
 #include <string.h>
 
-enum { CHUNK_ELEMENTS = 1 << 16 }; // half a megabyte of numbers: within HDF5's chunk cache of one
+enum { CHUNK_ELEMENTS = 1 << 16 }; // half a megabyte of numbers: fits HDF5's chunk cache of one megabyte
 
 struct sink {
     hid_t file, text, group_plan, dataset_plan;
@@ -68,7 +68,7 @@ static bool write_attributes(const struct sink *s, const struct table *t)
     return true;
 }
 
-/* "/cells/bytes" -> the group "/cells", made with its first dataset. */
+/* Makes a dataset's group: "/cells" for "/cells/bytes". */
 static bool make_group(const struct sink *s, const char *path)
 {
     char group[32];
@@ -80,8 +80,8 @@ static bool make_group(const struct sink *s, const char *path)
     return g >= 0 && H5Gclose(g) >= 0;
 }
 
-/* Chunks of whole rows, of CHUNK_ELEMENTS or one row. An empty dataset has none. Strings have none either: they are in
- * HDF5's heap, which has no checksums. */
+/* Chunks have whole rows: about CHUNK_ELEMENTS, or one row. Empty datasets have no chunks. Neither have strings: they
+ * are in HDF5's heap, which has no checksums. */
 static void plan_chunks(hid_t plan, enum column_type type, const hsize_t *dim, int n_dims)
 {
     hsize_t chunk[3] = { 1, 1, 1 }, row = 1;
@@ -164,9 +164,9 @@ int table_write(const struct table *t, const char *path, struct err *err)
         return err_wrap(err, "cannot write '%s'", path);
     if (file_create_named(&out, path, err))
         return err->code;
-    H5dont_atexit(); // after a failed write HDF5 would write again at exit
+    H5dont_atexit(); // else HDF5 would write again at exit after a failed write
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    errno = out.temp ? 0 : ESPIPE; // no device or pipe holds a table
+    errno = out.temp ? 0 : ESPIPE; // a table cannot be written to a device or pipe
     if (!out.temp || !write_file(t, out.temp)) {
         err_set(err, ERR_IO, "cannot write '%s': %s", path, errno ? strerror(errno) : "libhdf5 failed");
         file_abort(&out);

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (offline_ask(&list, buf_str(&text), 8, &rng, &err) || list.n > 8)
         abort();
     for (int i = 0; i < list.n; i++)
-        if (list.at[i].place >= strlen(text.at) || strlen(list.at[i].text) > MAX_QUESTION)
+        if (list.at[i].position >= strlen(text.at) || strlen(list.at[i].text) > MAX_QUESTION)
             abort();
     question_list_release(&list);
     buf_release(&text);

@@ -151,7 +151,7 @@ Test(chat, halves_are_what_jinja_renders)
             n_known++;
         } else {
             cr_assert_eq(chat_find(&t.chat, jinja, "B", &err), ERR_FORMAT, "%s", name);
-            cr_assert_str_eq(err.msg, "its chat template belongs to no known family");
+            cr_assert_str_eq(err.msg, "its chat template is not of a known family");
             n_unknown++;
         }
     }

@@ -151,7 +151,7 @@ Test(checkpoint, belongs_to_one_run_at_a_time)
     open_it(&c);
     add(&c, "a", digest_a, "Who is it?");
     cr_assert_eq(checkpoint_open(&other, file, &key, &err), ERR_IO);
-    cr_assert(strstr(err.msg, "another run writes to '"), "%s", err.msg);
+    cr_assert(strstr(err.msg, "another run is writing '"), "%s", err.msg);
     add(&c, "b", digest_b, "Why is it?");
     checkpoint_close(&c);
     open_it(&other);

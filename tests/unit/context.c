@@ -177,7 +177,7 @@ Test(context, streams_are_numbered_by_id)
 Test(context, streams_with_a_wrong_row_are_refused_with_its_line)
 {
     static const char *const bad[][2] = {
-        { "{\"id\":\"a\",\"text\":\"1\"}\n{\"id\":\"a\",\"text\":\"2\"}\n", "line 2: id 'a' comes a second time" },
+        { "{\"id\":\"a\",\"text\":\"1\"}\n{\"id\":\"a\",\"text\":\"2\"}\n", "line 2: id 'a' comes twice" },
         { "{\"id\":\"a\",\"text\":\"1\"}\n{\"id\":\"b\"}\n", "line 2: field 'text' is missing" },
         { "{\"id\":\"a\",\"text\":\"1\"}\n{\"id\":\"b\",", "line 2: malformed JSON" },
         { "{\"id\":\"a\",\"text\":\"1\"}\n[]\n", "line 2: not a JSON object" },
@@ -186,7 +186,7 @@ Test(context, streams_with_a_wrong_row_are_refused_with_its_line)
         { "{\"evp\":\"contexts\",\"version\":2}\n", "is of version 2; this program reads version 1" },
         { "{\"evp\":\"questions\",\"version\":1}\n", "holds questions, not contexts" },
         { "{\"evp\":\"contexts\",\"version\":1}\n{\"id\":\"a\",\"text\":\"1\"}\n{\"end\":true,\"rows\":2}\n",
-          "has 1 rows where its end line says 2" },
+          "has 1 rows, but its end line says 2" },
         { "{\"evp\":\"contexts\",\"version\":1}\n{\"id\":\"a\",\"text\":\"1\"}\n{\"end\":true,\"rows\":1}\n{}\n",
           "a row after the end line" },
     };
@@ -233,9 +233,9 @@ Test(context, turns_that_are_refused)
 {
     static const char *const cases[][2] = {
         { "[{\"role\":\"user\",\"chars\":2}]", "does not reach the end" },
-        { "[{\"role\":\"user\",\"chars\":4}]", "counts characters that the text does not have" },
-        { "[{\"role\":\"user\",\"chars\":-1}]", "counts characters that the text does not have" },
-        { "[{\"role\":\"tool\",\"chars\":3}]", "has a role 'tool'" },
+        { "[{\"role\":\"user\",\"chars\":4}]", "counts more characters than the text has" },
+        { "[{\"role\":\"user\",\"chars\":-1}]", "counts more characters than the text has" },
+        { "[{\"role\":\"tool\",\"chars\":3}]", "role 'tool'" },
         { "[{\"role\":\"user\",\"chars\":3},{\"role\":\"system\",\"chars\":0}]", "has role 'system' after others" },
         { "[{\"role\":\"prompt\",\"chars\":3},{\"role\":\"user\",\"chars\":0}]", "has role 'prompt' beside others" },
         { "7", "is not a list" },

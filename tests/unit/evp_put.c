@@ -248,6 +248,39 @@ Test(evp_put, refuses_what_is_not_what_it_says)
     evp_close(store);
 }
 
+/* A tier that cannot be read costs the others nothing, and a store that has read it goes on with what it knows. */
+Test(evp_put, serves_the_other_tiers_when_one_fails)
+{
+    struct evp_store *store = open_store(), *late;
+    struct evp_tier fast;
+    struct evp_error error;
+    char bytes[PAYLOAD_MAX], *away = file_join(dir, "away");
+
+    cr_assert(!put(store, "a", "fast", 1, &error) && !put(store, "b", "slow", 2, &error), "%s", error.text);
+    cr_assert(rename(folder[0], away) == 0 && symlink(folder[0], folder[0]) == 0); /* ELOOP in place of EIO */
+    cr_assert_eq(evp_refresh(store, &error), 1, "%s", error.text);
+    cr_assert(evp_get_tier(store, 0, &fast, &error) == 1 && fast.code == EVICPRESS_IO && fast.n_placed == 1);
+    cr_assert(strstr(fast.text, "symbolic links"), "%s", fast.text);
+    cr_assert_eq(evp_refresh(store, &error), 0, "it still fails: %s", error.text);
+    cr_assert_str_eq(where(store, 1), "fast");
+    struct evp_prefix found = find(store, 1);
+    cr_assert_eq(evp_fetch(store, &found, bytes, sizeof(bytes), &error), EVICPRESS_OK, "%s", error.text);
+    late = open_store();
+    cr_assert_str_eq(where(late, 1), "");
+    cr_assert_str_eq(where(late, 2), "slow");
+    cr_assert_eq(put(late, "c", "slow", 3, &error), EVICPRESS_OK, "%s", error.text);
+    cr_assert_str_eq(where(late, 3), "slow");
+    cr_assert_eq(evp_refresh(store, &error), 1, "%s", error.text);
+    cr_assert_str_eq(where(store, 3), "slow");
+    cr_assert(unlink(folder[0]) == 0 && rename(away, folder[0]) == 0);
+    cr_assert_eq(evp_refresh(late, &error), 1, "%s", error.text);
+    cr_assert_str_eq(where(late, 1), "fast");
+    cr_assert(evp_refresh(store, &error) == 1 && evp_get_tier(store, 0, &fast, &error) == 1 && !fast.code);
+    evp_close(store);
+    evp_close(late);
+    free(away);
+}
+
 /* Another process that writes is waited for as long as the store says. */
 Test(evp_put, says_that_a_tier_is_busy)
 {

@@ -165,9 +165,8 @@ Test(evp_store, opens_without_a_tier_whose_index_is_damaged)
     remove_index();
     put_index();
     damage_index();
-    cr_assert_eq(evp_refresh(store, &error), EVICPRESS_DAMAGED);
-    cr_assert(strstr(error.text, "tier 'here'"), "%s", error.text);
-    cr_assert_eq(code_of_first(store, ""), EVICPRESS_OK);
+    cr_assert_eq(evp_refresh(store, &error), 1, "%s", error.text);
+    cr_assert_eq(code_of_first(store, "'evp-index' is damaged"), EVICPRESS_DAMAGED);
     evp_close(store);
     remove_index();
 }
@@ -186,13 +185,12 @@ Test(evp_store, opens_without_a_tier_that_others_may_write)
     remove_index();
 }
 
-/* Without descriptors nothing is known of any tier. */
+/* A tier that lacked a descriptor is read by the next refresh. */
 Test(evp_store, does_not_take_a_full_table_of_descriptors_for_damage)
 {
     struct rlimit old, few;
     struct evp_store *store;
     struct evp_error error;
-    int code = EVICPRESS_OK;
 
     put_index();
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
@@ -200,11 +198,14 @@ Test(evp_store, does_not_take_a_full_table_of_descriptors_for_damage)
         setrlimit(RLIMIT_NOFILE, &few);
         int opened = evp_open(&store, manifest, &error);
         setrlimit(RLIMIT_NOFILE, &old);
-        if (opened == EVICPRESS_OK) {
-            code = code_of_first(store, "");
-            evp_close(store);
-        }
-        cr_assert(code == EVICPRESS_OK && (opened == EVICPRESS_OK || opened == EVICPRESS_IO), "%s", error.text);
+        cr_assert(opened == EVICPRESS_OK || opened == EVICPRESS_IO, "%s", error.text);
+        if (opened != EVICPRESS_OK)
+            continue;
+        int code = code_of_first(store, "");
+        cr_assert(code == EVICPRESS_OK || code == EVICPRESS_IO);
+        cr_assert_eq(evp_refresh(store, &error), code != EVICPRESS_OK, "%s", error.text);
+        cr_assert_eq(code_of_first(store, ""), EVICPRESS_OK);
+        evp_close(store);
     }
     remove_index();
 }

@@ -73,7 +73,7 @@ Test(gold, scores_and_their_means)
     t.answer_text[0] = text;
     t.gold_answers[0] = list;
     cr_assert_eq(gold_score(&t, &err), ERR_FORMAT);
-    cr_assert(strstr(err.msg, "question 'q0': an answer or the dataset's is too long"), "%s", err.msg);
+    cr_assert(strstr(err.msg, "question 'q0': the answer or the right answer is too long"), "%s", err.msg);
     table_release(&t);
 }
 

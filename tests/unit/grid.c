@@ -118,7 +118,7 @@ Test(grid, cuts_only_when_told)
     cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
     cr_assert(g.n_work == 0 && g.n_refused == 3 && g.n_refused_questions == 4, "no token is left of the context");
     cr_assert_str_eq(g.why.at[0], "question 'q1' and its answer are longer than the model's 30 tokens");
-    cr_assert_str_eq(g.why.at[2], "context 'a' has no questions that can be asked");
+    cr_assert_str_eq(g.why.at[2], "context 'a' has no usable questions");
     grid_release(&g);
 }
 
@@ -134,10 +134,10 @@ Test(grid, what_is_too_long_is_left_out)
         g.work[1].ids.n = 71;
         cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
         cr_assert(g.n_work == 2 && g.n_refused == 1 && g.why.n == 1);
-        cr_assert_str_eq(g.why.at[0], window ? "context 'b' has 71 tokens, with question and answer more than the "
-                                               "model's sliding window of 100; --truncate cuts it"
-                                             : "context 'b' has 71 tokens, with question and answer more than the "
-                                               "model's 100; --truncate cuts it");
+        cr_assert_str_eq(g.why.at[0], window ? "context 'b' has 71 tokens: with question and answer more than the "
+                                               "model's sliding window of 100; use --truncate to cut it"
+                                             : "context 'b' has 71 tokens: with question and answer more than the "
+                                               "model's 100; use --truncate to cut it");
         cr_assert_str_eq(g.work[1].context->id, "c", "the others stay in order");
         grid_release(&g);
     }
@@ -441,7 +441,7 @@ Test(grid, a_context_without_tokens_of_its_own_is_refused)
     cr_assert_eq(grid_begin(&g, &in, &err), 0);
     cr_assert_eq(grid_plan(&g, &in, &err), 0, "%s", err.msg);
     cr_assert(g.n_work == 0 && g.n_refused == 3);
-    cr_assert_str_eq(g.why.at[0], "context 'a' is too short: all its tokens depend on what follows");
+    cr_assert_str_eq(g.why.at[0], "context 'a' is too short: all its tokens depend on the text after it");
     grid_release(&g);
     tokenizer_free(t);
 }

@@ -179,7 +179,7 @@ Test(manifest, refuses_rows_that_lie)
     BAD(n_tokens, 0, "'n_tokens'");
     BAD(n_tokens, 1ll << 40, "'n_tokens'");
     BAD(tier, 2, "'tier'");
-    BAD(tier, -1, "holds nothing");
+    BAD(tier, -1, "stores nothing");
     BAD(bytes, -1, "'bytes' is below zero");
     BAD(quality, (double)NAN, "'quality' is not a number");
     BAD(ttft_s, -1, "'ttft_s' is below zero");
@@ -475,7 +475,7 @@ Test(manifest, refuses_texts_that_lie)
         { "\"evp\":\"manifest\"", "\"evp\":\"contexts\"", "holds contexts, not manifest" },
         { "\"version\":2", "\"version\":3", "is of version 3; this program reads version 1 to 2" },
         { "\"version\":2", "\"version\":0", "is of version 0" },
-        { "\"version\":2", "\"version\":1", "line 2: variant 1: field 'config' is 1, and the header lists 0" },
+        { "\"version\":2", "\"version\":1", "line 2: variant 1: field 'config' is 1, but the header lists 0 configs" },
         { "\"configs\":[", "\"giconfs\":[", "line 1: field 'configs' is missing" },
         { "\"configs\":[", "\"configs\":{},\"x\":[", "line 1: field 'configs' is not an array" },
         { "\"configs\":[", "\"configs\":[7,", "line 1: field 'configs' holds something that is not a string" },
@@ -488,8 +488,10 @@ Test(manifest, refuses_texts_that_lie)
         { "\"forms\":{\"config\":", "\"forms\":{\"config\":7,\"x\":", "field 'config' of 'forms' is not an array" },
         { "\"forms\":{\"config\":[", "\"forms\":{\"config\":[0,",
           "field 'bytes' of 'forms' has 2 members, 'config' has 3" },
-        { "\"config\":[1,0]", "\"config\":[3,0]", "line 2: variant 1: field 'config' is 3, and the header lists 3" },
-        { "\"config\":[1,0]", "\"config\":[-1,0]", "line 2: variant 1: field 'config' is -1, and the header lists 3" },
+        { "\"config\":[1,0]", "\"config\":[3,0]",
+          "line 2: variant 1: field 'config' is 3, but the header lists 3 configs" },
+        { "\"config\":[1,0]", "\"config\":[-1,0]",
+          "line 2: variant 1: field 'config' is -1, but the header lists 3 configs" },
         { "\"config\":[1,0]", "\"config\":[0.5,0]", "line 2: variant 1: field 'config' is not a whole number" },
         { "\"config\":[1,0]", "\"config\":[0,0]", "line 2: variant 2: config 'keydiff:drop=0.5' comes twice" },
         { "\"bytes\":[100", "\"bytes\":[0.1", "line 2: variant 1: field 'bytes' is not a whole number" },
@@ -501,7 +503,7 @@ Test(manifest, refuses_texts_that_lie)
         { "\"prefill_s\":1.5", "\"prefill\":1.5", "line 2: field 'prefill_s' is missing" },
         { "\"pin\":\"ssd\"", "\"pin\":\"tape\"", "line 2: field 'pin': tier 'tape' is not in the header" },
         { "\"min_quality\":0.125", "\"min_quality\":-1", "line 1: field 'min_quality' is below zero" },
-        { "\"rows\":2", "\"rows\":3", "has 2 rows where its end line says 3" },
+        { "\"rows\":2", "\"rows\":3", "has 2 rows, but its end line says 3" },
         { "{\"end\":true", "{\"dne\":true", "line 4: field 'id' is missing" },
     };
     char path[] = "/tmp/evp-manifest-XXXXXX";

@@ -132,7 +132,7 @@ Test(metric, texts_too_long_to_be_compared_are_refused)
     memset(a, 'x', n);
     a[n] = '\0';
     cr_assert_eq(metric_score("lcc", a, &(struct metric_gold){ &gold, 1 }, &is, &err), ERR_FORMAT);
-    cr_assert_str_eq(err.msg, "an answer or the dataset's is too long to be compared");
+    cr_assert_str_eq(err.msg, "the answer or the right answer is too long to compare");
     for (size_t i = 1; i < n; i += 2)
         a[i] = ' ';
     cr_assert_eq(metric_score("qmsum", a, &(struct metric_gold){ &gold, 1 }, &is, &err), ERR_FORMAT);

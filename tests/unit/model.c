@@ -272,7 +272,7 @@ Test(model, refuses_what_it_does_not_compute)
     refuses_model(&b, "has no tensor 'model.layers.1.input_layernorm.weight'");
     b = tiny();
     put(find(&b, "llama.rope.freq_base", 20) + 24, 0x7fc00000, 4); /* nan */
-    refuses_model(&b, "makes no sense");
+    refuses_model(&b, "is out of range");
     b = tiny();
     memcpy(find(&b, "llama.context_length", 20), "other.context_length", 20);
     refuses_model(&b, "key 'llama.context_length' is missing");

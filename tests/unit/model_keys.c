@@ -248,7 +248,7 @@ Test(model_keys, refuses_values_it_does_not_compute)
     struct more x = { 0 };
 
     add_key(&x, "llama.attention.value_length", U32, 8);
-    refuses(&x, "values of 8 dimensions beside keys of 16 are not supported");
+    refuses(&x, "values of 8 dimensions with keys of 16 are not supported");
     add_key(&x, "llama.logit_scale", F32, 0.0625);
     refuses(&x, "key 'llama.logit_scale' is 0.0625; only 1 is supported");
     add_key(&x, "llama.attention.causal", BOOL, 0);
@@ -262,7 +262,7 @@ Test(model_keys, refuses_values_it_does_not_compute)
     add_key(&x, "llama.expert_count", U32, 8);
     refuses(&x, "a mixture of 8 experts is not supported");
     add_key(&x, "split.count", U32, 3);
-    refuses(&x, "it is the first of 3 parts ('split.count'), and its name does not end in '-00001-of-00003.gguf'");
+    refuses(&x, "it is the first of 3 files ('split.count'), and its name does not end in '-00001-of-00003.gguf'");
 }
 
 /* ---- rotary scaling and the window --------------------------------------- */
@@ -292,7 +292,7 @@ Test(model_keys, honours_every_spelling_of_linear_scaling)
     add_text(&x, "llama.rope.scaling.type", "yarn");
     refuses(&x, "rotary scaling 'yarn' is not supported");
     add_key(&x, "llama.rope.scale_linear", F32, 0.5);
-    refuses(&x, "a rotary scaling factor of 0.5 makes no sense");
+    refuses(&x, "rotary scaling factor 0.5 is out of range");
 }
 
 Test(model_keys, a_window_shortens_what_fits)
@@ -370,9 +370,9 @@ Test(model_keys, parts_are_opened_by_the_first)
     struct err err;
 
     cr_assert_str_eq(open_parts(1, 1, TENSORS, &err), "");
-    cr_assert(strstr(open_parts(2, 1, TENSORS, &err), "it is part 2 of 2 ('split.no'); name the first part"), "%s",
+    cr_assert(strstr(open_parts(2, 1, TENSORS, &err), "it is file 2 of 2 ('split.no'); name the first file"), "%s",
               err.msg);
-    cr_assert(strstr(open_parts(1, 0, TENSORS, &err), "it says that it is part 1 of 2, not 2 of 2"), "%s", err.msg);
+    cr_assert(strstr(open_parts(1, 0, TENSORS, &err), "its keys say file 1 of 2, not 2 of 2"), "%s", err.msg);
     cr_assert(strstr(open_parts(1, -1, TENSORS, &err), "cannot open '"), "%s", err.msg);
-    cr_assert(strstr(open_parts(1, 1, TENSORS + 1, &err), "its 2 parts have 11 tensors, not 12"), "%s", err.msg);
+    cr_assert(strstr(open_parts(1, 1, TENSORS + 1, &err), "its 2 files have 11 tensors, not 12"), "%s", err.msg);
 }

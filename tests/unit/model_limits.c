@@ -297,8 +297,8 @@ Test(model_limits, a_config_says_what_is_possible)
         { "intermediate_size", "1048576", "1048577", "0", "the feed-forward width is" },
         { "vocab_size", "16777216", "16777217", "0", "the vocabulary's size is" },
         { "max_position_embeddings", "16777216", "16777217", "0", "the context length is" },
-        { "rms_norm_eps", "0.9999", "1", "0", "a norm epsilon of" },
-        { "rope_theta", "9.9e11", "1e12", "1", "a rotary base of" },
+        { "rms_norm_eps", "0.9999", "1", "0", "norm epsilon " },
+        { "rope_theta", "9.9e11", "1e12", "1", "rotary base " },
         { "num_attention_heads", "32768", "32770", "3", "do not fit together" }, /* 3 heads over 2 */
     };
     struct err err;
@@ -332,9 +332,9 @@ Test(model_limits, a_rotary_scaling_says_what_is_possible)
         const char *scaling, *says;
     } at[] = {
         { "\"type\":\"linear\",\"factor\":1", "" },
-        { "\"type\":\"linear\",\"factor\":0.999", "scaling factor of 0.999" },
+        { "\"type\":\"linear\",\"factor\":0.999", "scaling factor 0.999 is" },
         { "\"type\":\"linear\",\"factor\":999999", "" },
-        { "\"type\":\"linear\",\"factor\":1000000", "scaling factor of 1e+06" },
+        { "\"type\":\"linear\",\"factor\":1000000", "scaling factor 1e+06 is" },
         { LLAMA3 "1,\"low_freq_factor\":1,\"high_freq_factor\":1.001", "" },
         { LLAMA3 "1,\"low_freq_factor\":1,\"high_freq_factor\":1", "llama3 rotary scaling" },
         { LLAMA3 "1,\"low_freq_factor\":0,\"high_freq_factor\":1", "llama3 rotary scaling" },

@@ -189,9 +189,8 @@ Test(model_weights, a_number_that_is_not_finite_is_refused_by_name_and_place)
             int place = weight_block(at[i].type) == 1 ? COLS - 1 : 0;
             const char *got = said(at[i].type, rows[r], place, at[i].bits, &err);
             snprintf(want, sizeof(want),
-                     "'tests/data/tiny.gguf': tensor 'blk.0.ffn_up.weight' has a number that is not finite, in row %d, "
-                     "column %d",
-                     rows[r], place);
+                     "'tests/data/tiny.gguf': tensor 'blk.0.ffn_up.weight' is not finite in row %d, column %d", rows[r],
+                     place);
             cr_assert_str_eq(got, at[i].finite ? "" : want, "%s %x: %s", weight_type_name(at[i].type), at[i].bits, got);
         }
 }

@@ -266,7 +266,7 @@ Test(payload, refuses_what_does_not_fit_together)
     expect_refused_with(drop, "\"version\":\"2\"", "\"version\":\"0\"", "version '0'");
     expect_refused_with(drop, tokens, "AAAAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "SHA-256");
     expect_refused_with(drop, tokens, model, "'tokens' has digest");
-    expect_refused_with(drop, "keydiff:drop=0.6", "keydiff:drop=0.7", "has another shape");
+    expect_refused_with(drop, "keydiff:drop=0.6", "keydiff:drop=0.7", "the shape of tensor");
     expect_refused_with(drop, "keydiff:drop=0.6", "keydifg:drop=0.6", "no method 'keydifg'");
     expect_refused_with(drop, "\"n_tokens\":\"100\"", "\"n_tokens\":\"-10\"",
                         "is '-10', not a number from 1 to 2147483647");
@@ -280,10 +280,10 @@ Test(payload, refuses_what_does_not_fit_together)
                         "'layers.1.v' is missing");
     expect_refused_with(drop, "\"layers.1.v\":{\"dtype\":\"BF16\"", "\"layers.1.v\":{\"dtype\":\"F16\" ",
                         "is F16, not BF16");
-    expect_refused_with(quantised, "[2,32,6]", "[2,6,32]", "has another shape");
+    expect_refused_with(quantised, "[2,32,6]", "[2,6,32]", "the shape of tensor");
     expect_refused_with(quantised, "layers.1.v_zeros\":{", "layers.2.v_zeros\":{", "'layers.1.v_zeros' is missing");
     expect_refused_with(quantised, "layers.1.k\":{", "layers.7.k\":{",
-                        "17 tensors, where 1 layers and the tokens have 9");
+                        "17 tensors, but 1 layers and the tokens have 9");
 }
 
 Test(payload, refuses_what_it_says_of_another_cache)
@@ -306,12 +306,12 @@ Test(payload, refuses_lengths_that_do_not_add_up)
     static const struct {
         int32_t head[2];
         const char *says;
-    } bad[] = { { { 50, 51 }, "has 101 tokens together, where adakv+h2o:drop=0.5 keeps 100" },
-                { { 0, 0 }, "has 0 tokens together" },
-                { { 101, -1 }, "'layers.1.lengths' has a head of 101 of 100 tokens" },
-                { { -1, 101 }, "'layers.1.lengths' has a head of -1 of 100 tokens" },
-                { { INT32_MAX, INT32_MIN }, "has a head of 2147483647" },
-                { { INT32_MIN, INT32_MAX }, "has a head of -2147483648" } };
+    } bad[] = { { { 50, 51 }, "adds up to 101 tokens, but adakv+h2o:drop=0.5 keeps 100" },
+                { { 0, 0 }, "adds up to 0 tokens" },
+                { { 101, -1 }, "'layers.1.lengths' gives a head 101 of 100 tokens" },
+                { { -1, 101 }, "'layers.1.lengths' gives a head -1 of 100 tokens" },
+                { { INT32_MAX, INT32_MIN }, "gives a head 2147483647" },
+                { { INT32_MIN, INT32_MAX }, "gives a head -2147483648" } };
     struct image image = image_of(ragged, 100);
     struct packed_payload p;
     struct err err;
@@ -483,7 +483,7 @@ Test(payload, refuses_positions_that_do_not_rise)
         cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_HEADER, &err), 0, "%s", err.msg);
         packed_payload_close(&p);
         cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), ERR_FORMAT);
-        cr_assert(strstr(err.msg, "'layers.1.positions' does not rise"), "%s", err.msg);
+        cr_assert(strstr(err.msg, "'layers.1.positions' does not ascend"), "%s", err.msg);
         made_release(&m);
         cache_release(&c);
     }

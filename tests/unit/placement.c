@@ -230,7 +230,7 @@ Test(placement, refuses_rules_that_no_placement_respects)
         { 80000, "0", NULL },
         { 80001, "0.6", NULL },
         { 80000, "0.61", "context 'c2' cannot have quality 0.61 on tier 'dram': the best there is 0.6" },
-        { 79999, "0", "context 'c2' is pinned to tier 'dram', where no variant of it fits" },
+        { 79999, "0", "context 'c2' is pinned to tier 'dram', where no variant fits" },
         { 199999, "0.9", "context 'c2' cannot have quality 0.9 on tier 'dram': the best there is 0.6" },
         { 200000, "0.9", NULL },
         { 400000, "1", NULL },

@@ -100,8 +100,9 @@ Test(placement_goals, refuses_a_pin_that_the_worst_question_forbids)
     f.rules = rules;
     cr_assert_eq(placement_input_read(&in, &f, &err), 0, "%s", err.msg);
     cr_assert_eq(placement_check_rules(&in, &err), ERR_FAIL);
-    cr_assert_str_eq(err.msg, "context 'c1' is pinned to tier 'dram', where no variant of it is good enough for every "
-                              "question: --min-quality-worst=0.95");
+    cr_assert_str_eq(
+        err.msg,
+        "context 'c1' is pinned to tier 'dram', where no variant has --min-quality-worst=0.95 in every question");
     placement_input_release(&in);
     unlink(rules);
 }

@@ -120,16 +120,15 @@ Test(placement_verify, sees_every_wrong_sum)
     read_night(&n);
     SEE(n.in.tiers.at[SSD].capacity, int64_t, 299999, "tier 'ssd' holds 300000 of 299999 bytes");
     SEE(n.in.tiers.at[DRAM].capacity, int64_t, 99999, "tier 'dram' holds 100000 of 99999 bytes");
-    SEE(n.in.max_move, int64_t, 399999, "the plan writes 400000 bytes where 399999 were allowed");
+    SEE(n.in.max_move, int64_t, 399999, "the plan writes 400000 bytes, but only 399999 are allowed");
     SEE(n.in.max_move, int64_t, 400000, NULL);
-    SEE(n.m.objective, double, n.m.objective + 1e-6, "the manifest says utility 5.54590");
+    SEE(n.m.objective, double, n.m.objective + 1e-6, "total utility is 5.54590");
     SEE(n.m.upper_bound, double, n.m.upper_bound - 1e-6, "the manifest says that no plan exceeds 5.65");
-    SEE(n.m.upper_bound, double, n.m.upper_bound + 1, "the manifest expects to lose 0.10445, the table 1.10445");
+    SEE(n.m.upper_bound, double, n.m.upper_bound + 1, "expected loss is 0.10445 in the manifest, 1.10445 by the table");
     SEE(n.m.expected_loss, double, 0, NULL);
-    SEE(n.m.expected_loss, double, n.m.expected_loss * 1.001,
-        "the manifest expects to lose 0.104554, the table 0.10445");
+    SEE(n.m.expected_loss, double, n.m.expected_loss * 1.001, "expected loss is 0.104554 in the manifest, 0.10445");
     SEE(n.m.price[SSD], double, 0, "but its prices prove only");
-    SEE(n.in.move_cost, double, 1e-9, "the manifest says utility");
+    SEE(n.in.move_cost, double, 1e-9, "total utility is");
     placement_input_release(&n.in);
     manifest_release(&n.m);
 }

@@ -202,7 +202,7 @@ Test(planner_limits, sixty_four_tiers)
     assert_refused(&p, "more than 64 tiers");
 }
 
-#define POOL(t) "tier " t ": its pool has another capacity, or does not begin with a tier before"
+#define POOL(t) "tier " t ": its pool has another capacity or an invalid first tier"
 
 Test(planner_limits, pools)
 {

@@ -128,7 +128,8 @@ Test(qgen, every_part_of_a_text_gives_one_question)
     ask(&list, text.at, N, 1);
     cr_assert_eq(list.n, N);
     for (int i = 0; i < N; i++)
-        cr_assert(list.at[i].place * N / text.n == (size_t)i, "question %d comes from byte %zu", i, list.at[i].place);
+        cr_assert(list.at[i].position * N / text.n == (size_t)i, "question %d comes from byte %zu", i,
+                  list.at[i].position);
     question_list_release(&list);
     buf_release(&text);
 }

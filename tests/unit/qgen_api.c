@@ -248,10 +248,10 @@ Test(qgen, parts_cover_a_text_and_share_the_questions_out)
     for (int i = 0; i < 5000; i++)
         buf_printf(&text, i % 3 ? "\u4e00\u4e8c" : "word%d ", i);
     for (int window = 512; window < 40000; window = window * 3 / 2) {
-        int parts = prompt_parts(text.n, window, 8), questions = 0;
+        int parts = prompt_slices(text.n, window, 8), questions = 0;
         size_t next = 0;
         for (int p = 0; p < parts; p++) {
-            struct text_part part = prompt_part(text.at, text.n, p, parts);
+            struct text_slice part = prompt_slice(text.at, text.n, p, parts);
             cr_assert(part.at == next && part.n > 0);
             cr_assert_neq((unsigned char)text.at[part.at] & 0xc0, 0x80);
             cr_assert_leq(part.n, 4 * (size_t)window);
@@ -261,6 +261,6 @@ Test(qgen, parts_cover_a_text_and_share_the_questions_out)
         cr_assert_eq(next, text.n);
         cr_assert_eq(questions, 8);
     }
-    cr_assert_eq(prompt_parts(100, 512, 8), 1);
+    cr_assert_eq(prompt_slices(100, 512, 8), 1);
     buf_release(&text);
 }

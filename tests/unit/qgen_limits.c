@@ -232,11 +232,11 @@ Test(qgen_limits, parts_of_a_text)
                 { 32768, (32768 - TAKEN) * 4 - 200 } };
 
     for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
-        cr_assert_eq(prompt_parts(row[i].fits - 1, row[i].window, 8), 1);
-        cr_assert_eq(prompt_parts(row[i].fits, row[i].window, 8), 1);
-        cr_assert_eq(prompt_parts(row[i].fits + 1, row[i].window, 8), 2, "window %d", row[i].window);
-        cr_assert_eq(prompt_parts(2 * row[i].fits, row[i].window, 8), 2);
-        cr_assert_eq(prompt_parts(2 * row[i].fits + 1, row[i].window, 8), 3);
+        cr_assert_eq(prompt_slices(row[i].fits - 1, row[i].window, 8), 1);
+        cr_assert_eq(prompt_slices(row[i].fits, row[i].window, 8), 1);
+        cr_assert_eq(prompt_slices(row[i].fits + 1, row[i].window, 8), 2, "window %d", row[i].window);
+        cr_assert_eq(prompt_slices(2 * row[i].fits, row[i].window, 8), 2);
+        cr_assert_eq(prompt_slices(2 * row[i].fits + 1, row[i].window, 8), 3);
     }
 }
 
@@ -247,7 +247,7 @@ Test(qgen_limits, slack_of_a_cut)
         struct buf text = { 0 };
         add_many(&text, 'x', 2000);
         text.at[1000 - back] = ' ';
-        size_t at = prompt_part(text.at, text.n, 1, 2).at;
+        size_t at = prompt_slice(text.at, text.n, 1, 2).at;
         cr_assert_eq(at, back < 200 ? 1000 - (size_t)back : 1000, "%d back: %zu", back, at);
         buf_release(&text);
     }

@@ -70,7 +70,7 @@ Test(safetensors, refuses_headers_that_lie)
             3, "'b' overlaps");
     refuses("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
             "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
-            2, "there twice");
+            2, "comes twice");
     refuses("{\"__metadata__\":{\"a\":1}}", 0, "is not a string");
     refuses("[]", 0, "not an object");
     refuses("{\"a\":", 0, "malformed JSON");

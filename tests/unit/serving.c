@@ -67,7 +67,7 @@ Test(serving, a_rate_that_is_known)
     cr_assert(near(t.prefill_s[0], 0.1) && near(t.decompress_s[1], 1250000 / (0.8 * 2.039e12)));
     t.n_tokens[1] = -1;
     cr_assert_eq(serving_apply(&t, &both, &err), ERR_FORMAT);
-    cr_assert(strstr(err.msg, "context 'b' has no number of tokens"), "%s", err.msg);
+    cr_assert(strstr(err.msg, "the times of context 'b' are unknown"), "%s", err.msg);
     table_release(&t);
 }
 

@@ -352,7 +352,7 @@ Test(shards, a_context_has_a_largest_number_of_shards)
     put(&s, "a", "knorm:drop=0.5", 1);
     make(&t, "a", "kivi:bits=2", 1);
     cr_assert_eq(shards_put(&s, &t, &err), ERR_FAIL);
-    cr_assert(strstr(err.msg, "context 'a' has 999 shards"), "%s", err.msg);
+    cr_assert(strstr(err.msg, "context 'a' already has 999 shards"), "%s", err.msg);
     table_release(&t);
     for (int n = 1; n <= 998; n++) {
         snprintf(name, sizeof(name), n > 1 ? "%s-%d.h5" : "%s.h5", hash, n);

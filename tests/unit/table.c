@@ -87,8 +87,8 @@ Test(table, sampled_answers_come_back_and_follow_rules)
             "the sampled answer to 'q0': similarity is not a cosine");
     REFUSED(t.sampled_similarity[1] = 0, t.sampled_similarity[1] = NAN,
             "the sampled answer to 'q1': a similarity without an answer");
-    REFUSED(t.temperature = -1, t.temperature = 0.7, "its temperature is not a number from 0 on");
-    REFUSED(t.temperature = (double)NAN, t.temperature = 0.7, "its temperature is not a number from 0 on");
+    REFUSED(t.temperature = -1, t.temperature = 0.7, "its temperature is not a number >= 0");
+    REFUSED(t.temperature = (double)NAN, t.temperature = 0.7, "its temperature is not a number >= 0");
 #undef REFUSED
     cr_assert_eq(table_check(&t, &err), 0, "%s", err.msg);
     table_release(&t);

@@ -196,7 +196,7 @@ Test(table_unite, says_how_two_were_made_differently)
         is.member = value;                                                                                             \
         cr_assert_str_eq(table_made_difference(text, &is, &want), how);                                                \
     } while (0)
-    DIFFERS(model_digest, "02", "another model of the name 'm'");
+    DIFFERS(model_digest, "02", "another model named 'm'");
     DIFFERS(backend, "reference", "backend reference, not cpu");
     DIFFERS(dtype, "bf16", "--dtype bf16, not f32");
     DIFFERS(max_new_tokens, -1, "--max-new-tokens -1, not 32");

@@ -448,7 +448,7 @@ Test(tier_store, opens_once_and_sweeps_only_payloads_without_a_name)
     struct err err;
 
     cr_assert_eq(tier_store_open(&second, &o, &err), ERR_IO);
-    cr_assert(strstr(err.msg, "another evp-load is at work"), "%s", err.msg);
+    cr_assert(strstr(err.msg, "another evp-load is running"), "%s", err.msg);
     o.use = STORE_LOOK;
     cr_assert_eq(tier_store_open(&second, &o, &err), 0, "%s", err.msg);
     tier_store_close(&second);

@@ -81,8 +81,7 @@ Test(tiers, share_a_pool)
     cr_assert_eq(
         from_text(&t, TWO(",\"capacity_bytes\":7,\"pool\":\"p\"", ",\"capacity_bytes\":null,\"pool\":\"p\""), &err),
         ERR_FORMAT);
-    cr_assert_str_eq(err.msg,
-                     "tiers 'one' and 'two' are of pool 'p', but their capacities differ: both give the pool's");
+    cr_assert_str_eq(err.msg, "tiers 'one' and 'two' give pool 'p' different capacities");
     cr_assert_eq(from_text(&t, TWO(",\"pool\":\"a b\"", ""), &err), ERR_FORMAT);
     cr_assert_str_eq(err.msg, "tier 'one': pool 'a b' is not 1 to 31 letters, digits, - and _");
     cr_assert_eq(from_text(&t, TWO(",\"pool\":7", ""), &err), ERR_FORMAT);
@@ -112,7 +111,7 @@ Test(tiers, hold_some_configs)
     cr_assert_eq(from_text(&t, TWO(",\"capacity_bytes\":null,\"configs\":[]", ""), &err), ERR_FORMAT);
     cr_assert_str_eq(err.msg, "tier 'one': field 'configs' is not an array of one or more names");
     cr_assert_eq(from_text(&t, TWO(",\"capacity_bytes\":null,\"configs\":[1]", ""), &err), ERR_FORMAT);
-    cr_assert_str_eq(err.msg, "tier 'one': field 'configs' has an entry that is no text");
+    cr_assert_str_eq(err.msg, "tier 'one': field 'configs' has an entry that is not a text");
     cr_assert_eq(from_text(&t, TWO(",\"capacity_bytes\":null,\"configs\":[\"\"]", ",\"capacity_bytes\":null"), &err),
                  ERR_FORMAT);
     cr_assert_str_eq(err.msg, "tier 'one': a config is not 1 to 127 bytes");
@@ -132,21 +131,21 @@ Test(tiers, refuse_what_cannot_be_planned_with)
         { "[3]", "a tier is not an object" },
         { "[" DRAM "," DRAM "]", "tier 'dram' comes twice" },
         { TIER("\"recompute\"", "\"file\"", "\"/a\"", "1", "1", "1", "1"),
-          "a tier may not be named 'recompute': that is the name for contexts that are not stored" },
+          "a tier cannot be named 'recompute', the name for contexts that are not stored" },
         { TIER("\"a b\"", "\"file\"", "\"/a\"", "1", "1", "1", "1"),
           "tier name 'a b' is not 1 to 31 letters, digits, - and _" },
         { TIER("\"\"", "\"file\"", "\"/a\"", "1", "1", "1", "1"), "tier name '' is not 1 to 31 letters*" },
         { TIER("\"0123456789012345678901234567890x\"", "\"file\"", "\"/a\"", "1", "1", "1", "1"), "tier name*" },
         { TIER("7", "\"file\"", "\"/a\"", "1", "1", "1", "1"), "field 'name' is not a string" },
         { TIER("\"a\"", "\"tape\"", "\"/a\"", "1", "1", "1", "1"),
-          "tier 'a': kind 'tape' is none of gpu, dram, file, redis, lmcache" },
+          "tier 'a': kind 'tape' is not one of gpu, dram, file, redis, lmcache" },
         { TIER("\"a\"", "\"file\"", "\"\"", "1", "1", "1", "1"), "tier 'a': field 'uri' is empty" },
         { TIER("\"a\"", "\"file\"", "\"redis://b\"", "1", "1", "1", "1"),
           "tier 'a': uri 'redis://b' is not the path of a folder" },
         { TIER("\"a\"", "\"redis\"", "\"/a\"", "1", "1", "1", "1"),
           "tier 'a': uri '/a' does not begin with redis://*" },
         { TIER("\"a\"", "\"redis\"", "\"redis://u:secret@b\"", "1", "1", "1", "1"),
-          "tier 'a': a user or password is in the uri, which*" },
+          "tier 'a': the uri has a user or password, which*" },
         { TIER("\"a\"", "\"redis\"", "\"redis://\"", "1", "1", "1", "1"),
           "tier 'a': uri 'redis://' is not redis://HOST*" },
         { TIER("\"a\"", "\"redis\"", "\"redis://b:0\"", "1", "1", "1", "1"), "tier 'a': uri 'redis://b:0' is not*" },
@@ -191,10 +190,11 @@ Test(tiers, a_file_must_say_what_it_is)
     static const struct {
         const char *text, *says;
     } bad[] = {
-        { "[" DRAM "]", "is not a list of tiers: no \"evp\":\"tiers\"" },
-        { "{\"evp\":\"contexts\",\"version\":1,\"tiers\":[" DRAM "]}", "is not a list of tiers: no \"evp\":\"tiers\"" },
+        { "[" DRAM "]", "not a list of tiers: \"evp\":\"tiers\" is missing" },
+        { "{\"evp\":\"contexts\",\"version\":1,\"tiers\":[" DRAM "]}",
+          "not a list of tiers: \"evp\":\"tiers\" is missing" },
         { "{\"evp\":\"tiers\",\"tiers\":[" DRAM "]}", "field 'version' is missing" },
-        { "{\"evp\":\"tiers\",\"version\":2,\"tiers\":[" DRAM "]}", "is of version 2, this program reads 1" },
+        { "{\"evp\":\"tiers\",\"version\":2,\"tiers\":[" DRAM "]}", "is of version 2; this program reads version 1" },
         { "{\"evp\":\"tiers\",\"version\":1}", "field 'tiers' is missing" },
     };
     char path[] = "/tmp/evp-tiers-test.XXXXXX";
@@ -374,14 +374,13 @@ Test(tiers, refuses_measurements_that_are_none)
         { "\"parallel\":[1]", "field 'parallel' has a member that is not an object" },
         { "\"parallel\":[{\"bytes_per_s\":1}]", "reads" },
         { "\"parallel\":[{\"reads\":2}]", "bytes_per_s" },
-        { "\"parallel\":[{\"reads\":1,\"bytes_per_s\":1}]", "has 1 reads where a number from 2 to 4096 is due" },
+        { "\"parallel\":[{\"reads\":1,\"bytes_per_s\":1}]", "reads is 1, not 2 to 4096" },
         { "\"parallel\":[{\"reads\":2,\"bytes_per_s\":1}]", NULL },
-        { "\"parallel\":[{\"reads\":4097,\"bytes_per_s\":1}]", "has 4097 reads where a number from 2 to 4096" },
+        { "\"parallel\":[{\"reads\":4097,\"bytes_per_s\":1}]", "reads is 4097, not 2 to 4096" },
         { "\"parallel\":[{\"reads\":-9007199254740993,\"bytes_per_s\":1}]", "reads" },
         { "\"parallel\":[{\"reads\":2,\"bytes_per_s\":0}]", "the bandwidth of 2 reads is not above 0" },
         { "\"parallel\":[{\"reads\":2,\"bytes_per_s\":1,\"spread\":-1}]", "the spread of 2 reads is not 0 to 1000" },
-        { "\"parallel\":[{\"reads\":3,\"bytes_per_s\":1},{\"reads\":3,\"bytes_per_s\":1}]",
-          "has 3 reads where a number from 4" },
+        { "\"parallel\":[{\"reads\":3,\"bytes_per_s\":1},{\"reads\":3,\"bytes_per_s\":1}]", "reads is 3, not 4" },
         { "\"parallel_reads\":4096", NULL },
         { "\"parallel_reads\":0", "field 'parallel_reads' is not 1 to 4096" },
         { "\"parallel_reads\":4097", "field 'parallel_reads' is not 1 to 4096" },

@@ -134,10 +134,10 @@ Test(times, replace_those_of_a_table)
     }
     times.decompress.at[1].config[0] = 'K';
     cr_assert_eq(times_apply(&t, &times, &n_longer, &err), ERR_FORMAT);
-    cr_assert_str_eq(err.msg, "it has no rate of decompression for config 'snapkv:drop=0.5+kivi:bits=4'");
+    cr_assert_str_eq(err.msg, "it has no decompression rate for config 'snapkv:drop=0.5+kivi:bits=4'");
     t.n_tokens[1] = -1;
     cr_assert_eq(times_apply(&t, &times, &n_longer, &err), ERR_FORMAT);
-    cr_assert_str_eq(err.msg, "context 'b' has no number of tokens to look up its times by");
+    cr_assert_str_eq(err.msg, "the times of context 'b' are unknown: it has no number of tokens");
     table_release(&t);
     times_release(&times);
 }

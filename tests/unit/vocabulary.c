@@ -158,8 +158,10 @@ Test(sentencepiece, refuses_what_it_would_get_wrong)
         unsigned type;
         const char *why;
     } pieces[] = {
-        { "q", 0, 5, "piece 268 is unused" },          { "q", 0, 7, "of the unknown type 7" },
-        { "<0xZZ>", 0, 6, "is no byte as <0x0A> is" }, { "\xff", 0, 1, "piece 268 is not UTF-8" },
+        { "q", 0, 5, "piece 268 is unused" },
+        { "q", 0, 7, "of the unknown type 7" },
+        { "<0xZZ>", 0, 6, "is not a byte like <0x0A>" },
+        { "\xff", 0, 1, "piece 268 is not UTF-8" },
         { "q", 0.0f / 0.0f, 1, "is not a number" },
     };
     struct tokenizer t;
@@ -300,6 +302,6 @@ Test(tiktoken, a_family_is_known_by_its_size)
     struct err err;
 
     cr_assert_eq(tokenizer_from_tiktoken(&t, text_view_of(text), 300, &err), ERR_FORMAT);
-    cr_assert_str_eq(err.msg, "a tiktoken file of 2 tokens is of no known family (Llama 3 has 128000, Qwen 151643)");
+    cr_assert_str_eq(err.msg, "a tiktoken file of 2 tokens is not of a known family (Llama 3 has 128000, Qwen 151643)");
     tokenizer_release(&t);
 }

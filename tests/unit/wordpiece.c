@@ -204,11 +204,11 @@ Test(wordpiece, refuses_broken_vocabularies)
 {
     static const char *const bad[][3] = {
         { "vocab.txt", "[UNK]\n[CLS]\n", "has no [SEP]" },
-        { "vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\na\n", "line 5: piece 'a' occurs twice" },
+        { "vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\na\n", "line 5: token 'a' occurs twice" },
         { "vocab.txt", "", "has no [UNK]" },
         { "tokenizer.json", "{\"model\":{\"type\":\"BPE\"}}", "no WordPiece model" },
         { "tokenizer.json", "{\"model\":", "malformed JSON" },
-        { "tokenizer.json", MODEL("\"a\":-1") "]}", "piece 'a' has no id from 0 to 16777215" },
+        { "tokenizer.json", MODEL("\"a\":-1") "]}", "token 'a' has no id from 0 to 16777215" },
         { "tokenizer.json", MODEL("\"a\":1.5") "]}", "has no id" },
         { "tokenizer.json", MODEL("\"a\":16777216") "]}", "has no id" },
         { "tokenizer.json", MODEL("\"a\":16777215") "]}", "has no [UNK]" },

@@ -22,7 +22,7 @@ for keys in 401 420 450 500 600; do
 	0 | 1) ;;
 	4)
 		grep -q 'redis at ' said || cat said
-		if grep -q 'the state before is not restored (1 tier cannot be reached): run evp-load again' said; then echo interrupted >interrupted; fi
+		if grep -q 'the previous state is not restored (1 tier cannot be reached): run evp-load again' said; then echo interrupted >interrupted; fi
 		;;
 	*) echo "status $status" && cat said ;;
 	esac

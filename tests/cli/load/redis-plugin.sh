@@ -17,7 +17,7 @@ mkdir bin lib
 cp "$BUILD/evp-load" "$BUILD/evp-show" bin
 cp "$BUILD/libevicpress.so" lib
 cp "$BUILD/evp-redis.so" . # the working folder is not looked at
-hide_places() { hide | sed "s|$BUILD|BUILD|g; s|interface is [0-9.]*, and this is [0-9.]*|interface is X, and this is Y|; s|so: [^']*:.*, 1 context|so: WHY, 1 context|"; }
+hide_places() { hide | sed "s|$BUILD|BUILD|g; s|interface is [0-9.]*, not [0-9.]*|interface is X, not Y|; s|so: [^']*:.*, 1 context|so: WHY, 1 context|"; }
 try() {
 	bin/evp-load -q m.jsonl --payloads pay 2>&1 | hide_places
 	bin/evp-load -q m.jsonl --payloads pay 2>load.err

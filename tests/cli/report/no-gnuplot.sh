@@ -2,7 +2,7 @@
 evp-plan -q "$DATA/table.h5" --tiers "$DATA/tiers.json" -o m.jsonl
 PATH=$BUILD evp-report "$DATA/table.h5" m.jsonl -o page.html
 grep -c '<svg' page.html
-grep -o 'There are no plots.*' page.html
+grep -o 'No plots.*' page.html
 grep -o '<h2>[^<]*' page.html
 # A gnuplot that fails is no missing one.
 mkdir bin
