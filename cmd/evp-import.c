@@ -285,7 +285,7 @@ static int run_requests(int argc, char **argv, int first, bool *partial, struct 
     struct map wanted = { 0 };
     bool counted = cfg.model || cfg.min_tokens || cfg.max_tokens;
     struct import_requests im = {
-        /* a prefix of n bytes has at most about n tokens: those of its text, and a few of the chat template */
+        /* a prefix of n bytes has at most about n tokens: the text's, and a few of the chat template */
         .rq = { .choice = { .min_uses = (uint32_t)cfg.min_uses,
                             .min_bytes = counted ? (size_t)cfg.min_tokens : MIN_BYTES,
                             .top = cfg.top },

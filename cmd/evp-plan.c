@@ -92,8 +92,8 @@ static const struct tool tool = {
         "config's mean over all contexts, because the best of many noisy means is overrated. --min-quality applies to "
         "this prediction, --min-quality-worst to the worst answer measured.\n"
         "\n"
-        "With --slo-ttft and --slo-weight an access loses the weight times the seconds by which its TTFT is expected to "
-        "exceed the promise. The spread of reads is in tiers.json, the spread of prefills and questions in the table.\n"
+        "With --slo-ttft and --slo-weight an access loses the weight times its expected seconds beyond the promise. The "
+        "spread of reads is in tiers.json, the spread of prefills and questions in the table.\n"
         "\n"
         "LIST is one alpha or several, separated by commas or written from..to/step. With several, PATH is a folder: it "
         "gets manifest-ALPHA.jsonl for each and frontier.tsv, which compares them.",

@@ -24,7 +24,7 @@ struct writing {
     int64_t n_contexts, n_questions, n_length; // n_length: contexts left out for their length
 };
 
-/* ---- what is said --------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------- */
 
 static void say_damaged(void *arg, const char *sentence)
 {
