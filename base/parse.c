@@ -136,21 +136,16 @@ bool range_number(const struct range *r, int i, double *out)
 /* A number or a range of n bytes: the count of numbers, or -1. */
 static int list_item(const char *s, size_t n, double *at, int max)
 {
-    char number[TEXT_SHORT] = "";
     struct range range;
     int k = 0;
 
-    if (parse_range(s, n, &range)) {
-        if (!range_is_sound(&range, max))
-            return -1;
-        while (k < max && range_number(&range, k, &at[k]))
-            k++;
-        return range_number(&range, k, &(double){ 0 }) ? -1 : k;
-    }
-    if (n >= sizeof(number) || max < 1)
+    if (!parse_range(s, n, &range))
+        return max > 0 && parse_number(s, n, at) ? 1 : -1;
+    if (!range_is_sound(&range, max))
         return -1;
-    memcpy(number, s, n);
-    return parse_real(number, at) ? 1 : -1;
+    while (k < max && range_number(&range, k, &at[k]))
+        k++;
+    return range_number(&range, k, &(double){ 0 }) ? -1 : k;
 }
 
 int parse_list(const char *s, double *at, int max)
@@ -173,19 +168,13 @@ bool parse_seconds(const char *s, double *out)
         const char *unit;
         double per_second;
     } units[] = { { "ms", 1e3 }, { "us", 1e6 }, { "ns", 1e9 }, { "s", 1 }, { "", 1 } };
-    char number[TEXT_SHORT];
     size_t n = strlen(s);
 
     for (size_t k = 0; k < sizeof(units) / sizeof(*units); k++) {
         size_t length = strlen(units[k].unit);
         if (n < length || strcmp(s + n - length, units[k].unit) != 0)
             continue;
-        n -= length;
-        if (n >= sizeof(number))
-            return false;
-        memcpy(number, s, n);
-        number[n] = '\0';
-        if (!parse_real(number, out))
+        if (!parse_number(s, n - length, out))
             return false;
         *out /= units[k].per_second;
         return true;

@@ -151,23 +151,17 @@ static int check_payloads(const char *path, const struct rows *rows, const struc
     return code;
 }
 
-static int open_index(struct index *ix, const char *path, struct err *err)
-{
-    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int code = index_open(ix, folder, err);
-
-    if (folder >= 0)
-        close(folder);
-    return code ? err_wrap(err, "'%s'", path) : 0;
-}
-
 /* A writer that was killed, or is at work, has changed the state and not yet the index. */
 static int check_index(const char *path, const struct tier_state *state, bool *behind, struct err *err)
 {
     struct index ix;
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int code = index_open(&ix, folder, err);
 
-    if (open_index(&ix, path, err))
-        return err->code;
+    if (folder >= 0)
+        close(folder);
+    if (code)
+        return err_wrap(err, "'%s'", path);
     *behind = !index_is_of(&ix, state_id(state), state_generation(state));
     index_close(&ix);
     return !*behind
@@ -198,20 +192,19 @@ static int open_state(struct tier_state **state, const char *path, struct err *e
 static bool has_moved(const char *path, uint64_t generation, bool behind)
 {
     const struct timespec moment = { .tv_nsec = 20000000 };
-    bool moved = false, still = behind;
 
-    for (int tries = 0; tries < 50 && !moved; tries++) {
+    for (int tries = 0; tries < 50; tries++) {
         struct tier_state *state;
         struct err ignored;
         if (open_state(&state, path, &ignored))
             return false;
-        moved = state_generation(state) != generation || (behind && !check_index(path, state, &still, &ignored));
+        bool moved = state_generation(state) != generation || (behind && !check_index(path, state, &behind, &ignored));
         state_close(state);
-        if (!behind)
-            break;
+        if (moved || !behind)
+            return moved;
         nanosleep(&moment, NULL);
     }
-    return moved;
+    return false;
 }
 
 static int check_store(const char *path, const struct rows *rows, struct tier_state *state, bool *behind,

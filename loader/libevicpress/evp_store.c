@@ -78,11 +78,10 @@ static bool stamp_same(const struct stamp *a, const struct stamp *b)
            a->time.tv_nsec == b->time.tv_nsec;
 }
 
-/* The inputs for opening views. */
+/* The inputs for opening a view. */
 struct view_from {
-    const char *name_space;
     uid_t also;
-    const struct snapshot *old; // its connections and views are reused; NULL: none
+    struct view *before; // the tier's in the old snapshot, to be used again; NULL: none
 };
 
 /* The number of the tier in the old snapshot; -1: absent. */
@@ -96,8 +95,7 @@ static int tier_before(const struct snapshot *old, const struct tier *t)
 
 static int open_medium(struct view *v, const struct tier *t, const struct view_from *from, struct err *err)
 {
-    int before = tier_before(from->old, t);
-    const struct medium *like = before < 0 ? NULL : &from->old->view[before]->medium;
+    const struct medium *like = from->before ? &from->before->medium : NULL;
     const struct medium_place place = {
         .tier = t, .folder = v->folder, .store = index_store(&v->index), .like = like && like->driver ? like : NULL
     };
@@ -148,12 +146,6 @@ static int judge_tier(const struct tier *t, struct evp_error *why)
     return evp_error_set(why, EVICPRESS_IO, err.msg);
 }
 
-/* Shares the tier's view in the old snapshot, or makes an empty one. */
-static struct view *view_of_old(const struct snapshot *old, int before)
-{
-    return before < 0 ? view_new() : view_share(old->view[before]);
-}
-
 /* Reads a tier that has changed. If it cannot be read, its old view stays in use, and other tiers are unaffected. */
 static int read_tier(struct snapshot *s, int tier, const struct view_from *from, struct err *err)
 {
@@ -176,22 +168,21 @@ static int read_tier(struct snapshot *s, int tier, const struct view_from *from,
     if (why->code != EVICPRESS_IO && why->code != EVICPRESS_DAMAGED)
         return 0;
     view_drop(v);
-    s->view[tier] = view_of_old(from->old, tier_before(from->old, t));
+    s->view[tier] = from->before ? view_share(from->before) : view_new();
     return s->view[tier] ? 0 : err_nomem(err);
 }
 
-static int open_view(struct snapshot *s, int tier, const struct view_from *from, struct err *err)
+static int open_view(struct snapshot *s, int tier, uid_t also, const struct snapshot *old, struct err *err)
 {
     const struct tier *t = &s->header.tiers.at[tier];
-    int before = tier_before(from->old, t);
+    int before = tier_before(old, t);
+    const struct view_from from = { also, before < 0 ? NULL : old->view[before] };
 
     if (tier_folder(t)) /* before reading: a replacement in between is noticed later */
         s->seen[tier] = stamp_index(t);
-    if (before >= 0 && !from->old->why[before].code && stamp_same(&from->old->seen[before], &s->seen[tier]))
-        s->view[tier] = view_share(from->old->view[before]);
-    else if (read_tier(s, tier, from, err))
-        return err->code;
-    s->name_space[tier] = index_name_space(&s->view[tier]->index, from->name_space);
+    if (before < 0 || old->why[before].code || !stamp_same(&old->seen[before], &s->seen[tier]))
+        return read_tier(s, tier, &from, err);
+    s->view[tier] = view_share(from.before);
     return 0;
 }
 
@@ -213,9 +204,10 @@ static struct snapshot *snapshot_read(const struct evp_store *store, struct err 
     uid_t owner = stat(store->path, &st) ? geteuid() : st.st_uid;
     s->manifest = stamp_of(store->path);
     int code = manifest_read_header(&s->header, store->path, err);
-    const struct view_from from = { snapshot_name_space(store, s), owner, store->now };
     for (int t = 0; t < s->header.tiers.n && !code; t++)
-        code = open_view(s, t, &from, err);
+        code = open_view(s, t, owner, store->now, err);
+    for (int t = 0; t < s->header.tiers.n && !code; t++)
+        s->name_space[t] = index_name_space(&s->view[t]->index, snapshot_name_space(store, s));
     if (!code)
         return s;
     snapshot_free(s);
