@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "cmd/backend_say.h"
 #include "cmd/pack_placed.h"
+#include "cmd/pack_prune.h"
 #include "cmd/summary.h"
 #include "cmd/waiting.h"
 #include "engine/transformer/engine.h"
@@ -29,7 +30,7 @@ static struct {
     int threads;
     uint64_t memory;
     struct shard shard;
-    bool dry_run, list;
+    bool prune, dry_run, list;
     struct opt_common common;
 } cfg = { .out = "payloads", .backend = "auto", .dtype = "f32", .shard = { 1, 1 } };
 
@@ -47,6 +48,7 @@ static const struct opt opts[] = {
     OPT_MEMORY(&cfg.memory),
     OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.out, "DIR"),
+    OPT_BOOL(0, "prune", &cfg.prune, "first remove from DIR the payloads that MANIFEST does not name"),
     OPT_DRY_RUN(&cfg.dry_run),
     OPT_BOOL(0, "list", &cfg.list, "print what would be done, a line per payload, and stop"),
     OPT_COMMON(&cfg.common),
@@ -68,8 +70,12 @@ static const struct tool tool = {
         "reported, and contexts that the manifest puts there are left out.\n"
         "\n"
         "A context that cannot be packed is reported and the others go on; if one cannot be packed or is left out, the "
-        "status is 1. --list prints 'make', 'there', 'placed' or 'skip', bytes, context, config and file, separated by "
-        "tabs.",
+        "status is 1.\n"
+        "\n"
+        "--prune removes nothing if MANIFEST cannot be read or is of another model. It takes a file for a payload if "
+        "its name ends as evp-pack's do, with 16 digits and '.safetensors'; other files, links and folders stay.\n"
+        "\n"
+        "--list prints 'make', 'there', 'placed', 'skip' or 'prune', bytes, context, config and file, separated by tabs.",
     .examples = "  evp-pack manifest.jsonl contexts.jsonl -o payloads/\n"
                 "  evp-pack manifest.jsonl contexts.jsonl --tiers tiers.json -o payloads/\n"
                 "  evp-pack manifest.jsonl contexts.jsonl \\\n"
@@ -406,6 +412,20 @@ static const char *placed_text(const struct pack *p, char text[TEXT_SHORT])
     return text;
 }
 
+static int prune(const struct pack *p, struct err *err)
+{
+    enum prune how = cfg.list ? PRUNE_LIST : cfg.dry_run ? PRUNE_COUNT : PRUNE_REMOVE;
+    struct pruned pruned = { 0 };
+    char size[TEXT_SHORT];
+    int code = prune_payloads(cfg.out, &p->manifest, how, &pruned, err);
+
+    summary_int("pruned", pruned.n);
+    summary_int("pruned_bytes", pruned.bytes);
+    log_info("%s%d payload%s removed (%s) that '%s' does not name", how == PRUNE_REMOVE ? "" : "would do: ", pruned.n,
+             pruned.n == 1 ? "" : "s", text_bytes(size, (double)pruned.bytes), p->manifest_path);
+    return code;
+}
+
 /* Reports what a run without --dry-run would do; fails as that run for contexts that cannot be packed. */
 static int say_jobs(const struct pack *p, struct err *err)
 {
@@ -433,7 +453,7 @@ static int pack(struct pack *p, const char *model, struct err *err)
         return err->code;
     if (cfg.tiers && placed_read(&p->placed, cfg.tiers, cfg.name_space ? cfg.name_space : p->model_digest, err))
         return err->code;
-    if (list_jobs(p, err))
+    if (list_jobs(p, err) || (cfg.prune && prune(p, err)))
         return err->code;
     if (cfg.dry_run || cfg.list)
         return say_jobs(p, err);
