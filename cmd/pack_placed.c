@@ -22,7 +22,7 @@ static int add_store(struct map *payloads, const struct tier_store *store, struc
 
     for (int i = 0; i < store->in.n && !code; i++) {
         const struct entry *e = &store->in.at[i];
-        if (!there[i] || e->damaged)
+        if (!there[i])
             continue;
         set_key(&key, e->token_digest, e->config);
         if (buf_failed(&key) || map_add(payloads, buf_str(&key), key.n, NULL) == MAP_NOMEM)

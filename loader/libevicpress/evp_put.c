@@ -88,7 +88,7 @@ static int open_tier(struct writer *w, int t, struct err *err)
                                     .busy = &busy };
 
     if (!tier_store_open(&w->tier[t], &o, err))
-        return 0;
+        return tier_store_tidy(&w->tier[t], err);
     if (busy) {
         w->code = EVICPRESS_BUSY;
         err_set(err, ERR_IO, "tier '%s': another process is changing it", w->tiers->at[t].name);
@@ -146,7 +146,7 @@ static struct writer *open_writer(struct evp_store *store, struct change change,
     return NULL;
 }
 
-/* ---- present payloads: those of the context alone, until drop_spares() -------------------- */
+/* ---- present payloads: those of the context alone ---------------------------------------- */
 
 static struct entry *entry_at(const struct writer *w, int t, int i)
 {
@@ -158,8 +158,7 @@ static bool find_placed(const struct writer *w, int *tier, int *entry)
 {
     for (*tier = 0; *tier < w->tiers->n; ++*tier)
         for (*entry = 0; *entry < w->tier[*tier].in.n; ++*entry) {
-            const struct entry *e = entry_at(w, *tier, *entry);
-            if (e->present && e->placed)
+            if (entry_at(w, *tier, *entry)->row)
                 return true;
         }
     return false;
@@ -170,7 +169,7 @@ static int find_file(const struct writer *w, const struct tier_store *s, const c
 {
     for (int i = 0; i < s->in.n; i++) {
         const struct entry *e = &s->in.at[i];
-        if (e->present && strcmp(e->id, w->id) == 0 && strcmp(e->file, file) == 0)
+        if (e->row && strcmp(e->id, w->id) == 0 && strcmp(e->file, file) == 0)
             return i;
     }
     return -1;
@@ -187,7 +186,7 @@ static int64_t free_bytes(const struct writer *w, int tier)
             continue;
         int64_t taken = w->tier[s].own_bytes;
         for (int i = 0; i < w->tier[s].in.n; i++)
-            if (entry_at(w, s, i)->present)
+            if (entry_at(w, s, i)->row)
                 taken -= entry_at(w, s, i)->bytes;
         if (__builtin_add_overflow(own, taken, &own))
             own = INT64_MAX;
@@ -243,7 +242,7 @@ static int drop_context(struct writer *w, int t, const char *keep, struct err *e
 
     for (int i = 0; i < s->in.n && !code; i++) {
         const struct entry *e = &s->in.at[i];
-        gone[i] = e->present && strcmp(e->id, w->id) == 0 && (!keep || strcmp(e->file, keep) != 0);
+        gone[i] = e->row && strcmp(e->id, w->id) == 0 && (!keep || strcmp(e->file, keep) != 0);
         any |= gone[i];
         if (gone[i])
             code = tier_store_forget(s, i, err);
@@ -262,35 +261,11 @@ static int drop_everywhere(struct writer *w, int keep_tier, const char *keep, st
     return 0;
 }
 
-/* Removes spares from a tier until *lacking bytes are free. Readers never saw them. */
-static int drop_spares(struct writer *w, int t, int64_t *lacking, struct err *err)
-{
-    struct tier_store *s = &w->tier[t];
-    int first = s->in.n, code = tier_store_read_spares(s, err);
-    bool *gone = calloc((size_t)s->in.n + 1, sizeof(*gone)), any = false;
-
-    if (!code && !gone)
-        code = err_nomem(err);
-
-    for (int i = first; i < s->in.n && !code && *lacking > 0; i++) {
-        gone[i] = any = true;
-        *lacking -= s->in.at[i].bytes;
-        code = tier_store_forget(s, i, err);
-    }
-    if (!code && any)
-        code = remove_files(w, t, gone, err);
-    free(gone);
-    return code;
-}
-
-static int make_free(struct writer *w, const struct goods *g, struct err *err)
+static int check_free(struct writer *w, const struct goods *g, struct err *err)
 {
     const struct entry *e = &g->entry;
     int64_t lacking = e->bytes - free_bytes(w, g->tier);
 
-    for (int t = 0; t < w->tiers->n && lacking > 0; t++)
-        if (w->tier[t].tier && w->pool[t] == w->pool[g->tier] && drop_spares(w, t, &lacking, err))
-            return err->code;
     if (lacking <= 0)
         return 0;
     w->code = EVICPRESS_FULL;
@@ -308,16 +283,6 @@ static int begin_file(struct writer *w, int t, struct err *err)
     return expect_files(w, t, err) || tier_store_commit(s, err) ? err->code : 0;
 }
 
-/* Places a spare with the same bytes. */
-static int place_again(struct tier_store *s, int i, int64_t bytes, struct err *err)
-{
-    struct entry *e = &s->in.at[i];
-
-    e->placed = true;
-    e->bytes = bytes;
-    return tier_store_update(s, i, err) || tier_store_commit(s, err) || tier_store_publish(s, err) ? err->code : 0;
-}
-
 /* Writes the file, unless another context has the same object. */
 static int write_file(struct tier_store *s, const struct goods *g, struct err *err)
 {
@@ -325,7 +290,7 @@ static int write_file(struct tier_store *s, const struct goods *g, struct err *e
 
     if (tier_store_shares(s, &g->entry, &shares, err))
         return err->code;
-    if (shares && tier_store_has(s, &g->entry, STORE_CONTENT))
+    if (shares && !tier_store_check(s, &g->entry, err))
         return 0;
     return tier_store_put(s, &g->from, &g->entry, err) || tier_store_flush_file(s, &g->entry, err) ||
                    tier_store_read_back(s, &g->entry, err)
@@ -340,8 +305,6 @@ static int place_new(struct writer *w, struct goods *g, struct err *err)
 
     if (begin_file(w, g->tier, err) || write_file(s, g, err) || entry_copy(&e, &g->entry, err))
         return err->code;
-    e.present = e.placed = true;
-    e.before = e.damaged = false;
     e.row = 0;
     return tier_store_add(s, &e, err) || tier_store_commit(s, err) || tier_store_publish(s, err) ? err->code : 0;
 }
@@ -362,21 +325,19 @@ static int place(struct writer *w, struct goods *g, struct err *err)
     struct tier_store *s = &w->tier[g->tier];
     struct entry *e = &g->entry;
     int there = find_file(w, s, e->file);
-    bool whole = there >= 0 && tier_store_has(s, e, s->in.at[there].placed ? STORE_SIZE : STORE_CONTENT);
+    bool whole = there >= 0 && tier_store_has(s, e);
     int code = 0;
 
     if (!tier_allows(&w->tiers->at[g->tier], e->config)) {
         w->code = EVICPRESS_ARGUMENT;
         return err_set(err, ERR_FAIL, "tier '%s' may not hold config '%.80s'", w->tiers->at[g->tier].name, e->config);
     }
-    if (make_free(w, g, err))
+    if (check_free(w, g, err))
         return err->code;
     if (there >= 0 && !whole)
         code = drop_context(w, g->tier, NULL, err);
     if (!code && !whole)
         code = place_new(w, g, err);
-    else if (!code && !s->in.at[there].placed)
-        code = place_again(s, there, e->bytes, err);
     if (!code)
         code = set_parts(w, s, e->file, err);
     if (!code)
