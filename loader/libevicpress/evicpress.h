@@ -219,6 +219,9 @@ EVICPRESS_API int evp_fetch_range(struct evp_payload *payload, const struct evp_
  * placed. The capacities of the manifest hold, with its pools and namespaces; replaced payloads do not count, and
  * spares of a load are removed to make space.
  *
+ * A tier with "access":"read" is filled by another host. These calls never open it for writing: a payload cannot go to
+ * it (EVICPRESS_ARGUMENT), and one that is there is neither moved nor removed.
+ *
  * An unreachable server fails only the calls that need its bytes: evp_put() to it, evp_move() to or from it. A payload
  * that another call removes there is no longer found; the next change or load that reaches the server deletes it.
  *

@@ -96,14 +96,18 @@ static int open_tier(struct writer *w, int t, struct err *err)
     return err->code;
 }
 
-/* Opens all existing tiers in the manifest's order, and w->to even if it must be created. */
+/* Opens all existing tiers that this host writes, in the manifest's order, and w->to even if it must be created. */
 static int open_tiers(struct writer *w, struct err *err)
 {
     tiers_pools(w->tiers, w->pool);
     for (int t = 0; t < w->tiers->n; t++) {
         const struct tier *tier = &w->tiers->at[t];
         const char *folder = tier_folder(tier);
-        bool usable = folder && folder[0] == '/';
+        bool usable = folder && folder[0] == '/' && !tier->read_only;
+        if (t == w->to && tier->read_only) {
+            w->code = EVICPRESS_ARGUMENT;
+            return err_set(err, ERR_FORMAT, "tier '%s' is filled by another host: this one only reads it", tier->name);
+        }
         if (t == w->to && !usable) {
             w->code = EVICPRESS_ARGUMENT;
             return err_set(err, ERR_FORMAT, "tier '%s' has no folder with an absolute path", tier->name);

@@ -281,6 +281,31 @@ Test(evp_put, serves_the_other_tiers_when_one_fails)
     free(away);
 }
 
+/* A folder that another host fills is read, and nothing else. */
+Test(evp_put, leaves_alone_what_another_host_fills)
+{
+    struct evp_store *store = open_store();
+    struct evp_error error;
+
+    cr_assert(!put(store, "a", "slow", 1, &error) && !put(store, "b", "slow", 2, &error), "%s", error.text);
+    evp_close(store);
+    tier[1].read_only = true;
+    write_manifest();
+    store = open_store();
+    cr_assert_str_eq(where(store, 1), "slow");
+    cr_assert_eq(put(store, "c", "slow", 3, &error), EVICPRESS_ARGUMENT);
+    cr_assert_str_eq(error.text, "tier 'slow' is filled by another host: this one only reads it");
+    cr_assert_eq(evp_move(store, "a", "slow", &error), EVICPRESS_ARGUMENT);
+    cr_assert_eq(evp_move(store, "a", "fast", &error), EVICPRESS_UNKNOWN, "its payload is not ours to move");
+    cr_assert_eq(evp_remove(store, "a", &error), EVICPRESS_UNKNOWN);
+    cr_assert_eq(put(store, "a", "fast", 1, &error), EVICPRESS_OK, "%s", error.text);
+    cr_assert_str_eq(where(store, 1), "fast");
+    cr_assert_eq(evp_remove(store, "a", &error), EVICPRESS_OK, "%s", error.text);
+    cr_assert_str_eq(where(store, 1), "slow");
+    cr_assert_str_eq(where(store, 2), "slow");
+    evp_close(store);
+}
+
 /* Another process that writes is waited for as long as the store says. */
 Test(evp_put, says_that_a_tier_is_busy)
 {
