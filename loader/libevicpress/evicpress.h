@@ -151,10 +151,11 @@ EVICPRESS_API int evp_fetch(struct evp_store *store, const struct evp_prefix *pr
  *         complain(error.text);
  *     evp_payload_close(payload);
  *
- * An open payload stays readable when its prefix is moved or removed, unless it is on Redis. Opening reads only the
- * header of the file and, for a part of a context, the part's tokens. docs/formats/payload.md lists the tensors. The
- * tensors of a part are in the file of the whole context: evp_locate() describes them as they are there, and
- * evp_fetch_range() reads rows of the part alone, the first n_tokens.
+ * An open payload stays readable when its prefix is moved or removed, unless it is on Redis, or another host removes it
+ * from a network file system (EVICPRESS_GONE). Opening reads only the header of the file and, for a part of a context,
+ * the part's tokens. docs/formats/payload.md lists the tensors. The tensors of a part are in the file of the whole
+ * context: evp_locate() describes them as they are there, and evp_fetch_range() reads rows of the part alone, the first
+ * n_tokens.
  */
 
 struct evp_payload;
