@@ -41,7 +41,7 @@ int placed_read(struct map *placed, const char *tiers_path, const char *name_spa
         const struct tier *tier = &tiers.at[i];
         struct tier_store_options o = { .tier = tier, .name_space = name_space, .use = STORE_LOOK };
         struct tier_store store;
-        if (!tier_folder(tier))
+        if (!tier_folder(tier) || tier->read_only)
             continue;
         code = tier_store_open(&store, &o, err);
         if (code)
