@@ -143,7 +143,9 @@ static int open_medium(struct tier_store *s, const struct tier_store_options *o,
 
     if (medium_open(&s->medium, &place, err))
         return err->code;
-    if (o->lazy || !s->medium.driver->reach || !s->medium.driver->reach(&s->medium, err))
+    const struct medium_driver *d = s->medium.driver;
+    int (*reach)(const struct medium *m, struct err *err) = o->use == STORE_CHANGE && d->claim ? d->claim : d->reach;
+    if (o->lazy || !reach || !reach(&s->medium, err))
         return 0;
     if (o->away)
         *o->away = true;
