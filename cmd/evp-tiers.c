@@ -330,7 +330,7 @@ static int run(struct err *err)
         code = take_tier(&tiers, cfg.tier.at[i], err);
     if (!code)
         code = add_device(&tiers, err);
-    if (!code && tiers_check_pools(&tiers, err))
+    if (!code && tiers_check_together(&tiers, err))
         code = err->code = ERR_USAGE;
     if (!code) {
         show(&tiers);

@@ -300,10 +300,25 @@ void tiers_pools(const struct tiers *t, int *first)
     }
 }
 
-int tiers_check_pools(const struct tiers *t, struct err *err)
+/* ERR_FORMAT if the state of a tier is in a folder of another. */
+static int check_states(const struct tiers *t, struct err *err)
+{
+    for (int i = 0; i < t->n; i++)
+        for (int k = 0; k < t->n; k++) {
+            const char *state = i == k ? NULL : t->at[i].state, *other = t->at[k].state;
+            if (state && (strcmp(state, t->at[k].uri) == 0 || (other && strcmp(state, other) == 0)))
+                return err_set(err, ERR_FORMAT, "the 'state' of tier '%s' is also a folder of tier '%s'", t->at[i].name,
+                               t->at[k].name);
+        }
+    return 0;
+}
+
+int tiers_check_together(const struct tiers *t, struct err *err)
 {
     int first[TIER_MAX];
 
+    if (check_states(t, err))
+        return err->code;
     tiers_pools(t, first);
     for (int i = 0; i < t->n; i++)
         if (t->at[i].capacity != t->at[first[i]].capacity)
@@ -330,7 +345,7 @@ static int read_list(struct tiers *t, const struct json *array, struct err *err)
         if (tiers_find(t, tier->name) != t->n - 1)
             return err_set(err, ERR_FORMAT, "tier '%s' comes twice", tier->name);
     }
-    return tiers_check_pools(t, err);
+    return tiers_check_together(t, err);
 }
 
 int tiers_from_json(struct tiers *t, const struct json *array, struct err *err)

@@ -86,6 +86,10 @@ struct medium_driver {
     /* Can it be reached now? Fails with the reason. NULL: always. */
     int (*reach)(const struct medium *m, struct err *err);
 
+    /* A writer's reach(), under the folder's lock: fails also if another copy of the folder has changed the objects.
+     * NULL: reach(). */
+    int (*claim)(const struct medium *m, struct err *err);
+
     /* Stores all of `from` under a key; replaces existing bytes. After a failure nobody reads anything under the key.
      * The bytes are durable only after flush(). */
     int (*put)(const struct medium *m, const char *key, const struct blob *from, struct err *err);

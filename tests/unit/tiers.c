@@ -58,6 +58,28 @@ Test(tiers, come_back_as_they_were_written)
 #define TWO(a, b)  "[{\"name\":\"one\"" TIER_START a "},{\"name\":\"two\"" TIER_START b "}]"
 #define TIER_START ",\"kind\":\"file\",\"uri\":\"/a\",\"read_bytes_per_s\":1,\"write_bytes_per_s\":1,\"latency_s\":0"
 
+Test(tiers, share_no_state)
+{
+    static const char *const bad[][2] = { { ",\"state\":\"/b\"", ",\"state\":\"/b\"" }, { "", ",\"state\":\"/a\"" } };
+    struct tiers t;
+    struct err err;
+    char text[1024];
+
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(text, sizeof(text), TWO("%s,\"capacity_bytes\":7", "%s,\"capacity_bytes\":7"), bad[i][0], bad[i][1]);
+        cr_assert_eq(from_text(&t, text, &err), ERR_FORMAT);
+        cr_assert_str_eq(err.msg, i ? "the 'state' of tier 'two' is also a folder of tier 'one'"
+                                    : "the 'state' of tier 'one' is also a folder of tier 'two'");
+    }
+    cr_assert_eq(
+        from_text(&t, TWO(",\"capacity_bytes\":7,\"state\":\"/a\"", ",\"capacity_bytes\":7,\"state\":\"/b\""), &err),
+        ERR_FORMAT, "its own folder is the other's too");
+    cr_assert_eq(
+        from_text(&t, TWO(",\"capacity_bytes\":7,\"state\":\"/b\"", ",\"capacity_bytes\":7,\"state\":\"/c\""), &err),
+        0);
+    tiers_release(&t);
+}
+
 Test(tiers, share_a_pool)
 {
     struct tiers t;
