@@ -231,7 +231,7 @@ static int list_jobs(struct pack *p, struct err *err)
         return err_nomem(err);
     for (int i = 0; i < p->manifest.n; i++) {
         struct job j = { .placement = &p->manifest.at[i] };
-        if (j.placement->tier < 0 || !shard_has(cfg.shard, i))
+        if (j.placement->tier < 0 || p->manifest.tiers.at[j.placement->tier].read_only || !shard_has(cfg.shard, i))
             continue;
         if (job_init(p, &j, err)) {
             count_failure(p, j.placement, err);

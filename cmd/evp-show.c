@@ -61,11 +61,11 @@ static const struct tool tool = {
         "--ids prints the ids by which libevicpress finds the context, with the chat template. The prompt of --find is "
         "a user's message, context and question in one; with --chat-template none it is the whole prompt.",
     .examples = "  evp-show manifest.jsonl\n"
-                "  evp-show --check /var/tmp/evp\n"
+                "  evp-show --check /var/lib/evp\n"
                 "  evp-show --check payloads/*.safetensors\n"
                 "  evp-show SmolLM2-135M-Instruct.Q4_1.gguf --tokenize text.txt\n"
                 "  evp-show contexts.jsonl --ids Apache-2.0 | ./prefix manifest.jsonl\n"
-                "  evp-show --find prompt.txt --model Qwen/Qwen3-8B /dev/shm/evp /var/tmp/evp\n",
+                "  evp-show --find prompt.txt --model Qwen/Qwen3-8B /dev/shm/evp /var/lib/evp\n",
     .opts = opts,
     .common = &cfg.common,
 };

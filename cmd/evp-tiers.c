@@ -37,7 +37,8 @@ static const struct opt opts[] = {
              "(none: unlimited), kind=; read=, write= (bytes per second) and latency= (seconds, or 1ms, 20us), "
              "measured if not given; pool= (tiers of one pool share one capacity, and each gives it), configs= (that "
              "the tier may hold: names between slashes), state= (a folder on this machine for evp-load's state of a "
-             "redis tier, or of a folder on a network)"),
+             "redis tier, or of a folder on a network), access=read (another host fills this folder; needs read= and "
+             "latency=)"),
     OPT_HEAD("Measurement"),
     OPT_BYTES(0, "probe", &cfg.probe, "write and read back a file of this size"),
     OPT_TEXT(0, "jobs", &cfg.jobs, "LIST",
@@ -97,20 +98,20 @@ static int take_jobs(struct err *err)
 
 /* ---- a --tier ------------------------------------------------------------ */
 
-/* Makes the folder if only its parent exists. *made: the caller removes it again. */
-static int enter_folder(const char *path, bool *made, struct err *err)
+/* Makes the folder if only its parent exists and this host may write. *made: the caller removes it again. */
+static int enter_folder(const struct tier *t, bool *made, struct err *err)
 {
-    *made = mkdir(path, 0777) == 0;
-    if (!*made && errno != EEXIST)
-        return err_set(err, ERR_IO, "cannot make folder '%s': %s", path, strerror(errno));
-    return file_is_dir(path) ? 0 : err_set(err, ERR_IO, "'%s' is not a folder", path);
+    *made = !t->read_only && mkdir(t->uri, 0777) == 0;
+    if (!*made && !t->read_only && errno != EEXIST)
+        return err_set(err, ERR_IO, "cannot make folder '%s': %s", t->uri, strerror(errno));
+    return file_is_dir(t->uri) ? 0 : err_set(err, ERR_IO, "'%s' is not a folder", t->uri);
 }
 
 static void warn_of(const struct tier *t, const struct folder *folder, const struct probe *p)
 {
     char capacity[TEXT_SHORT], left[TEXT_SHORT];
 
-    if (t->capacity != INT64_MAX && (uint64_t)t->capacity > folder->free_bytes)
+    if (!t->read_only && t->capacity != INT64_MAX && (uint64_t)t->capacity > folder->free_bytes)
         log_warn("tier '%s' has a capacity of %s, but '%s' has only %s free", t->name,
                  text_bytes(capacity, (double)t->capacity), t->uri, text_bytes(left, (double)folder->free_bytes));
     if (p->cached > 0.05)
@@ -147,11 +148,14 @@ static int measure_loads(struct tier *t, struct err *err)
 static int measure_folder(struct tier *t, const struct tier_text *given, struct err *err)
 {
     char absolute[PATH_MAX];
-    bool by_hand = given->read && given->write && given->latency, made;
+    bool by_hand = given->read && given->latency && (given->write || t->read_only), made;
     struct folder folder;
     struct probe p = { 0 };
 
-    if (enter_folder(t->uri, &made, err))
+    if (t->read_only && !by_hand)
+        return err_set(err, ERR_USAGE,
+                       "a tier with access=read is not measured, since that writes a file: give read= and latency=");
+    if (enter_folder(t, &made, err))
         return err->code;
     int code = probe_look(&folder, t->uri, err);
     if (!code && !by_hand)
@@ -281,7 +285,8 @@ static void show(const struct tiers *tiers)
         json_end(summary_json(), '}');
         log_info("%-12s %-8s %12s %12s/s %12s/s %10s", t->name, tier_kind_name(t->kind),
                  t->capacity == INT64_MAX ? "unlimited" : text_bytes(capacity, (double)t->capacity),
-                 text_bytes(reads, t->read_bytes_per_s), text_bytes(writes, t->write_bytes_per_s),
+                 text_bytes(reads, t->read_bytes_per_s),
+                 t->write_bytes_per_s > 0 ? text_bytes(writes, t->write_bytes_per_s) : "-",
                  text_seconds(latency, t->latency_s));
         show_loads(t);
         if (i > 0 && t->read_bytes_per_s > 1.5 * t[-1].read_bytes_per_s)
@@ -325,7 +330,7 @@ static int run(struct err *err)
         code = take_tier(&tiers, cfg.tier.at[i], err);
     if (!code)
         code = add_device(&tiers, err);
-    if (!code && tiers_check_pools(&tiers, err))
+    if (!code && tiers_check_together(&tiers, err))
         code = err->code = ERR_USAGE;
     if (!code) {
         show(&tiers);

@@ -104,7 +104,7 @@ int placed_read(struct placed *placed, const char *tiers_path, const char *name_
         const struct tier_store_options o = { .tier = &placed->tiers.at[i],
                                               .name_space = name_space,
                                               .use = STORE_LOOK };
-        int code = tier_folder(o.tier) ? add_tier(&placed->payloads, &o, m, err) : 0;
+        int code = tier_folder(o.tier) && !o.tier->read_only ? add_tier(&placed->payloads, &o, m, err) : 0;
         if (code == ERR_NOMEM)
             return code;
         placed->away[i] = code;

@@ -1,5 +1,5 @@
 /* show_store.c - a tier's folder, from its state: the manifests in force, the payloads placed, and those kept for a
- * rollback. --check also reads every payload, and compares the index with the state. */
+ * rollback; without access to the state, from its index. --check also reads every payload, and compares the index with the state. */
 #include "base/array.h"
 #include "base/map.h"
 #include "cmd/show.h"
@@ -8,8 +8,11 @@
 #include "loader/store/tier_store.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -100,6 +103,52 @@ static int put_loads(struct sheet *s, struct tier_state *state, const struct row
     }
     sheet_table_end(s);
     map_release(&seen);
+    return code;
+}
+
+/* ---- the index alone ------------------------------------------------------- */
+
+static void put_record(struct sheet *s, const struct index *ix, const struct index_record *r)
+{
+    char digest[DIGEST_HEX], checksum[XXH3_HEX];
+    int name_space = r->key.name_space[0] << 8 | r->key.name_space[1];
+
+    digest_hex(r->key.digest, sizeof(r->key.digest), digest);
+    snprintf(checksum, sizeof(checksum), "%016" PRIx64, r->checksum);
+    sheet_text(s, NULL, digest);
+    sheet_int(s, NULL, r->n_tokens);
+    sheet_text(s, NULL, ix->config[r->config].at);
+    sheet_bytes(s, NULL, (int64_t)r->size);
+    sheet_text(s, NULL, checksum);
+    sheet_text(s, NULL, name_space < ix->n_name_spaces ? ix->name_space[name_space].at : "");
+}
+
+/* For users who may read the folder and not the state, such as members of the group that evp-load --group names. *err
+ * says why the state is not read. */
+static int show_index(struct sheet *s, const char *path, struct err *err)
+{
+    const struct err why = *err;
+    static const char *const column[] = { "token_digest", "n_tokens", "config", "file_bytes", "checksum", "namespace" };
+    struct index ix = { 0 };
+    struct stat st;
+    int folder;
+
+    if (stat(path, &st))
+        return err_set(err, ERR_IO, "there is no folder '%s'", path);
+    if (folder_open(&folder, path, FOLDER_READ, st.st_uid, err))
+        return err->code;
+    int code = index_open(&ix, folder, err) ? err_wrap(err, "'%s'", path) : 0;
+    close(folder);
+    if (!code) {
+        sheet_text(s, "only_the_index", why.msg);
+        sheet_int(s, "n_placed", (int64_t)(ix.n - ix.n_parts));
+        sheet_table(s, "payloads", column, 6);
+        for (size_t i = 0; i < ix.n; i++)
+            if (!index_is_part(&ix.record[i].key))
+                put_record(s, &ix, &ix.record[i]);
+        sheet_table_end(s);
+    }
+    index_close(&ix);
     return code;
 }
 
@@ -231,6 +280,8 @@ int show_store(struct sheet *s, const char *path, enum show_depth depth, struct 
         code = put_loads(s, state, &rows, err);
     if (!code)
         put_rows(s, &rows);
+    else if (depth != SHOW_CHECK && (code == ERR_IO || code == ERR_FAIL))
+        code = show_index(s, path, err);
     state_close(state);
     rows_release(&rows);
     return code;

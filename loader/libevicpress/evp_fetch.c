@@ -63,12 +63,14 @@ static int open_in_tier(const struct snapshot *s, int tier, const struct evp_pre
     return got == MEDIUM_GONE ? PREFIX_GONE : got;
 }
 
-static int open_in_any(struct evp_store *store, const struct evp_prefix *prefix, struct prefix_file *f, struct err *err)
+int prefix_open(struct evp_store *store, const struct evp_prefix *prefix, struct prefix_file *f, struct err *err)
 {
     struct snapshot *s = snapshot_take(store);
     int code = PREFIX_GONE;
     struct err why;
 
+    f->blob = (struct blob){ .fd = -1 };
+    *f->path = '\0';
     for (int t = 0; t < s->header.tiers.n && code; t++) {
         int got = open_in_tier(s, t, prefix, f, &why);
         if (got == PREFIX_GONE)
@@ -80,16 +82,16 @@ static int open_in_any(struct evp_store *store, const struct evp_prefix *prefix,
     return code;
 }
 
-int prefix_open(struct evp_store *store, const struct evp_prefix *prefix, struct prefix_file *f, struct err *err)
+bool prefix_renew(struct evp_store *store, int *code, struct evp_error *error)
 {
-    f->blob = (struct blob){ .fd = -1 };
-    *f->path = '\0';
-    int code = open_in_any(store, prefix, f, err);
-    if (code != PREFIX_GONE)
-        return code;
-    if (snapshot_refresh(store, err) < 0) /* a writer removed it meanwhile: reopen the indexes */
-        return err->code;
-    return open_in_any(store, prefix, f, err);
+    struct err err;
+
+    if (*code != EVICPRESS_GONE)
+        return false;
+    if (snapshot_refresh(store, &err) >= 0)
+        return true;
+    *code = evp_error_from(error, &err, EVICPRESS_DAMAGED);
+    return false;
 }
 
 /* ---- reading ------------------------------------------------------------------- */
@@ -124,16 +126,11 @@ static int read_whole(const struct prefix_file *f, const struct evp_prefix *pref
                          prefix->checksum);
 }
 
-int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, size_t size,
-              struct evp_error *error)
+static int fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, struct evp_error *error)
 {
     struct prefix_file f;
     struct err err;
 
-    if (prefix_check(prefix, error))
-        return EVICPRESS_ARGUMENT;
-    if (size < prefix->size)
-        return evp_error_set(error, EVICPRESS_SMALL, "the buffer is smaller than the payload");
     if (prefix_found(prefix).whole.n_tokens)
         return part_fetch(store, prefix, buffer, error);
     int code = prefix_open(store, prefix, &f, &err);
@@ -144,4 +141,15 @@ int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *bu
         blob_close(&f.blob);
     }
     return code ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : EVICPRESS_OK;
+}
+
+int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, size_t size,
+              struct evp_error *error)
+{
+    if (prefix_check(prefix, error))
+        return EVICPRESS_ARGUMENT;
+    if (size < prefix->size)
+        return evp_error_set(error, EVICPRESS_SMALL, "the buffer is smaller than the payload");
+    int code = fetch(store, prefix, buffer, error);
+    return prefix_renew(store, &code, error) ? fetch(store, prefix, buffer, error) : code;
 }

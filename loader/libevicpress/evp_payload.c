@@ -9,10 +9,13 @@
 #include "loader/libevicpress/evp_find.h"
 #include "loader/store/blob_payload.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { CHUNK = 1 << 20 }; // bytes of a tensor at a time
 
@@ -21,6 +24,7 @@ _Static_assert((int)ST_DIMS == sizeof(((struct evp_location *)0)->dim) / sizeof(
 struct evp_payload {
     struct prefix_file file;
     uint64_t size;
+    uid_t owner; // of a file
     struct blob_payload head;
     int64_t part; // tokens of a part of a context; 0: the whole context
     struct json *sums;
@@ -30,6 +34,29 @@ struct evp_payload {
 static const struct payload *payload_of(const struct evp_payload *p)
 {
     return &p->head.payload;
+}
+
+/* ---- reading ------------------------------------------------------------------- */
+
+/* Opens the file again by its name, under the same descriptor. The name may lead elsewhere by now. */
+static bool reopen(const struct evp_payload *p)
+{
+    int fd = open(p->file.path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+
+    if (fd < 0)
+        return false;
+    bool same = !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size == p->size && st.st_uid == p->owner &&
+                dup3(fd, p->file.blob.fd, O_CLOEXEC) >= 0;
+    close(fd);
+    return same;
+}
+
+static int read_bytes(const struct evp_payload *p, void *to, size_t n, uint64_t offset, struct err *err)
+{
+    int code = read_at(&p->file, to, n, offset, err);
+
+    return code == ERR_STALE && reopen(p) ? read_at(&p->file, to, n, offset, err) : code;
 }
 
 /* ---- opening ------------------------------------------------------------------- */
@@ -52,7 +79,7 @@ static int compare_part(const struct evp_payload *p, const struct evp_prefix *pr
         payload_part_bytes(p->size, whole.header, whole.n_tokens, (uint32_t)prefix->n_tokens) != prefix->size)
         return is_another(p, err);
     tokens = malloc(n);
-    int code = tokens ? read_at(&p->file, tokens, n, have->tokens->offset, err) : err_nomem(err);
+    int code = tokens ? read_bytes(p, tokens, n, have->tokens->offset, err) : err_nomem(err);
     if (!code)
         code = digest_sha256(tokens, n, digest, err);
     free(tokens);
@@ -76,7 +103,10 @@ static int compare_head(const struct evp_payload *p, const struct evp_prefix *pr
 static int open_payload(struct evp_payload *p, const struct evp_prefix *prefix, struct err *err)
 {
     const struct found found = prefix_found(prefix);
+    struct stat st;
 
+    if (p->file.blob.fd >= 0 && !fstat(p->file.blob.fd, &st))
+        p->owner = st.st_uid;
     p->part = found.whole.n_tokens ? prefix->n_tokens : 0;
     p->size = p->part ? found.size : prefix->size;
     if (blob_payload_open(&p->head, &p->file.blob, p->size, err))
@@ -90,14 +120,12 @@ static int open_payload(struct evp_payload *p, const struct evp_prefix *prefix, 
     return p->sums ? 0 : err_wrap(err, "'%s'", p->file.path);
 }
 
-int evp_payload_open(struct evp_payload **payload, struct evp_store *store, const struct evp_prefix *prefix,
+static int open_once(struct evp_payload **payload, struct evp_store *store, const struct evp_prefix *prefix,
                      struct evp_error *error)
 {
     struct err err;
 
     *payload = NULL;
-    if (prefix_check(prefix, error))
-        return EVICPRESS_ARGUMENT;
     struct evp_payload *p = calloc(1, sizeof(*p));
     if (!p)
         return evp_error_set(error, EVICPRESS_MEMORY, "out of memory");
@@ -111,6 +139,16 @@ int evp_payload_open(struct evp_payload **payload, struct evp_store *store, cons
     else
         *payload = p;
     return code;
+}
+
+int evp_payload_open(struct evp_payload **payload, struct evp_store *store, const struct evp_prefix *prefix,
+                     struct evp_error *error)
+{
+    *payload = NULL;
+    if (prefix_check(prefix, error))
+        return EVICPRESS_ARGUMENT;
+    int code = open_once(payload, store, prefix, error);
+    return prefix_renew(store, &code, error) ? open_once(payload, store, prefix, error) : code;
 }
 
 void evp_payload_close(struct evp_payload *p)
@@ -228,7 +266,7 @@ static int verify(struct evp_payload *p, const struct st_tensor *t, const void *
         checksum_add(sum, at, (size_t)t->bytes);
     for (uint64_t done = 0; !code && !at && done < t->bytes; done += CHUNK) {
         size_t n = t->bytes - done < CHUNK ? (size_t)(t->bytes - done) : CHUNK;
-        code = read_at(&p->file, chunk, n, t->offset + done, err);
+        code = read_bytes(p, chunk, n, t->offset + done, err);
         checksum_add(sum, chunk, code ? 0 : n);
     }
     free(chunk);
@@ -248,7 +286,7 @@ static int fetch_slices(struct evp_payload *p, const struct st_tensor *t, const 
                         struct err *err)
 {
     for (uint64_t i = 0; i < slices->n; i++, to += slices->bytes)
-        if (read_at(&p->file, to, (size_t)slices->bytes, t->offset + slices->first + i * slices->stride, err))
+        if (read_bytes(p, to, (size_t)slices->bytes, t->offset + slices->first + i * slices->stride, err))
             return err->code;
     return 0;
 }
@@ -331,7 +369,7 @@ int part_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *b
 {
     struct evp_payload *p;
 
-    int code = evp_payload_open(&p, store, prefix, error);
+    int code = open_once(&p, store, prefix, error);
     if (code)
         return code;
     code = fetch_part(p, store->verify, prefix, buffer, error);

@@ -1,22 +1,25 @@
 /* evp_put.c - a serving process puts, moves and removes payloads.
  *
  * Each call opens the tiers as evp-load does (loader/store/tier_store.h), for one context, with the same locks and the
- * same order of writes, and closes them before it returns. Only calls that need a server's bytes depend on it: other
- * calls try to remove payloads there, and leave failures to the next writer's sweep.
+ * same order of writes, and closes them before it returns. A call needs the tier that the payload goes to, with the
+ * other tiers of its pool, and the one that it comes from. Other tiers that cannot be opened are left out. On a server
+ * that cannot be reached payloads are forgotten, and the next writer's sweep removes them.
  *
  * Between calls SQLite, which keeps the states, has no connection that a fork would share, no lock and no thread.
  * Finding and fetching do not use it. One case remains: if the process forks during a call, SQLite may hold a lock of
  * the process that nobody releases in the child. So that child must not write.
  */
-#include "base/file.h"
 #include "formats/config_name.h"
 #include "formats/fields.h"
 #include "formats/payload.h"
 #include "loader/libevicpress/evp_store.h"
+#include "loader/store/folder.h"
 #include "loader/store/index.h"
 #include "loader/store/tier_store.h"
 
+#include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +38,7 @@ struct writer {
     struct tier_store tier[TIER_MAX]; // .tier NULL: not opened
     bool parts;                       // the index also gets the parts of the context
     bool unswept[TIER_MAX];           // the state says that the folder may have files that no payload names
+    char left_out[TIER_MAX][256];     // why a tier is not opened; "": it is, or nothing is on it
     int to;                           // the tier that the payload goes into; -1: none
     int code;                         // an evp_code more specific than struct err
 };
@@ -76,6 +80,7 @@ static void close_writer(struct writer *w)
     free(w);
 }
 
+/* A tier that cannot be opened is left out, unless the call needs it. */
 static int open_tier(struct writer *w, int t, struct err *err)
 {
     bool busy = false;
@@ -87,28 +92,50 @@ static int open_tier(struct writer *w, int t, struct err *err)
                                     .wait_s = w->store->wait_s,
                                     .busy = &busy };
 
-    if (!tier_store_open(&w->tier[t], &o, err))
-        return tier_store_tidy(&w->tier[t], err);
+    if (!tier_store_open(&w->tier[t], &o, err) && !tier_store_tidy(&w->tier[t], err))
+        return 0;
+    tier_store_close(&w->tier[t]);
     if (busy) {
         w->code = EVICPRESS_BUSY;
-        err_set(err, ERR_IO, "tier '%s': another process is changing it", w->tiers->at[t].name);
+        return err_set(err, ERR_IO, "tier '%s': another process is changing it", w->tiers->at[t].name);
     }
-    return err->code;
+    if (err->code == ERR_NOMEM || (w->to >= 0 && w->pool[t] == w->pool[w->to]))
+        return err->code;
+    snprintf(w->left_out[t], sizeof(w->left_out[t]), "%.255s", err->msg);
+    return 0;
 }
 
-/* Opens all existing tiers in the manifest's order, and w->to even if it must be created. */
+/* Does this process write to the tier? */
+static bool is_written(const struct tier *t)
+{
+    const char *folder = tier_folder(t);
+
+    return folder && folder[0] == '/' && !t->read_only;
+}
+
+/* A folder that cannot be looked at is there: opening it gives the reason. */
+static bool is_there(const char *folder)
+{
+    return !access(folder, F_OK) || (errno != ENOENT && errno != ENOTDIR);
+}
+
+/* Opens all existing tiers that this process writes, and w->to even if it must be created. */
 static int open_tiers(struct writer *w, struct err *err)
 {
+    const struct tier *tier = w->tiers->at, *to = w->to < 0 ? NULL : &tier[w->to];
+    int order[TIER_MAX];
+
+    if (to && !is_written(to)) {
+        w->code = EVICPRESS_ARGUMENT;
+        return to->read_only
+                   ? err_set(err, ERR_FORMAT, "tier '%s' is filled by another host: this one only reads it", to->name)
+                   : err_set(err, ERR_FORMAT, "tier '%s' has no folder with an absolute path", to->name);
+    }
     tiers_pools(w->tiers, w->pool);
-    for (int t = 0; t < w->tiers->n; t++) {
-        const struct tier *tier = &w->tiers->at[t];
-        const char *folder = tier_folder(tier);
-        bool usable = folder && folder[0] == '/';
-        if (t == w->to && !usable) {
-            w->code = EVICPRESS_ARGUMENT;
-            return err_set(err, ERR_FORMAT, "tier '%s' has no folder with an absolute path", tier->name);
-        }
-        if (usable && (t == w->to || file_is_dir(folder)) && open_tier(w, t, err))
+    folder_order(w->tiers, order);
+    for (int i = 0; i < w->tiers->n; i++) {
+        int t = order[i];
+        if (is_written(&tier[t]) && (t == w->to || is_there(tier_folder(&tier[t]))) && open_tier(w, t, err))
             return err->code;
     }
     return 0;
@@ -146,7 +173,7 @@ static struct writer *open_writer(struct evp_store *store, struct change change,
     return NULL;
 }
 
-/* ---- present payloads: those of the context alone ---------------------------------------- */
+/* ---- the context's payloads ---------------------------------------------------------------- */
 
 static struct entry *entry_at(const struct writer *w, int t, int i)
 {
@@ -165,11 +192,11 @@ static bool find_placed(const struct writer *w, int *tier, int *entry)
 }
 
 /* The context's payload with this file in a tier, or -1. */
-static int find_file(const struct writer *w, const struct tier_store *s, const char *file)
+static int find_file(const struct tier_store *s, const char *file)
 {
     for (int i = 0; i < s->in.n; i++) {
         const struct entry *e = &s->in.at[i];
-        if (e->row && strcmp(e->id, w->id) == 0 && strcmp(e->file, file) == 0)
+        if (e->row && strcmp(e->file, file) == 0)
             return i;
     }
     return -1;
@@ -242,7 +269,7 @@ static int drop_context(struct writer *w, int t, const char *keep, struct err *e
 
     for (int i = 0; i < s->in.n && !code; i++) {
         const struct entry *e = &s->in.at[i];
-        gone[i] = e->row && strcmp(e->id, w->id) == 0 && (!keep || strcmp(e->file, keep) != 0);
+        gone[i] = e->row && (!keep || strcmp(e->file, keep) != 0);
         any |= gone[i];
         if (gone[i])
             code = tier_store_forget(s, i, err);
@@ -312,7 +339,7 @@ static int place_new(struct writer *w, struct goods *g, struct err *err)
 /* Adds the parts of a placed payload to the index, or removes them. */
 static int set_parts(const struct writer *w, struct tier_store *s, const char *file, struct err *err)
 {
-    int i = find_file(w, s, file);
+    int i = find_file(s, file);
 
     if (w->parts ? tier_store_read_parts(s, i, err) : tier_store_drop_parts(s, i, err))
         return err->code;
@@ -324,7 +351,7 @@ static int place(struct writer *w, struct goods *g, struct err *err)
 {
     struct tier_store *s = &w->tier[g->tier];
     struct entry *e = &g->entry;
-    int there = find_file(w, s, e->file);
+    int there = find_file(s, e->file);
     bool whole = there >= 0 && tier_store_has(s, e);
     int code = 0;
 
@@ -354,6 +381,9 @@ static int end_writing(struct writer *w, int code, const struct err *err, struct
     int more = w->code;
     struct err ignored;
 
+    pthread_mutex_lock(&store->fork.lock);
+    memcpy(store->left_out, w->left_out, sizeof(store->left_out));
+    pthread_mutex_unlock(&store->fork.lock);
     close_writer(w);
     if (!code && snapshot_refresh(store, &ignored) < 0)
         code = evp_error_from(error, &ignored, EVICPRESS_DAMAGED);
@@ -461,6 +491,9 @@ int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error
 
 static int unknown_context(struct writer *w, struct err *err)
 {
+    for (int t = 0; t < w->tiers->n; t++)
+        if (*w->left_out[t])
+            return err_set(err, ERR_IO, "context '%.80s' is not on the other tiers: %s", w->id, w->left_out[t]);
     w->code = EVICPRESS_UNKNOWN;
     return err_set(err, ERR_FAIL, "context '%.80s' is not placed", w->id);
 }

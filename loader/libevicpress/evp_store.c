@@ -329,6 +329,10 @@ int evp_get_tier(struct evp_store *store, size_t i, struct evp_tier *tier, struc
         const struct index *index = &s->view[i]->index;
         tier->code = s->why[i].code;
         snprintf(tier->text, sizeof(tier->text), "%.255s", s->why[i].text);
+        pthread_mutex_lock(&store->fork.lock);
+        if (!tier->code)
+            memcpy(tier->text, store->left_out[i], sizeof(tier->text));
+        pthread_mutex_unlock(&store->fork.lock);
         tier->n_placed = index->n - index->n_parts;
     }
     snapshot_give_back(store, s);
@@ -378,6 +382,8 @@ static int refresh(struct evp_store *store, struct err *err)
     pthread_mutex_lock(&store->fork.lock);
     old = store->now;
     store->now = new;
+    if (!stamp_same(&old->manifest, &new->manifest)) /* its tiers may have other numbers */
+        memset(store->left_out, 0, sizeof(store->left_out));
     pthread_mutex_unlock(&store->fork.lock);
     bool same = snapshot_is_same(old, new);
     snapshot_give_back(store, old);

@@ -11,7 +11,8 @@
  * config, model and size are equal.
  *
  * A load changes one namespace, by default the manifest's model. Capacities are compared with bytes as the table counts
- * them. The payload folder is only read. A payload that the manifest does not place is removed.
+ * them. The payload folder is only read. A payload that the manifest does not place is removed. Tiers that another host
+ * fills (`"access":"read"`) are not touched.
  *
  * One failure never stops the rest. A tier that cannot be opened, or fails during the load, stays as it is, and its
  * contexts are left out. A context whose payload is missing, damaged or does not fit is left out too, and what the tiers

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/unconst.h"
+#include "loader/store/folder.h"
 #include "loader/store/index.h"
 
 #include <stdio.h>
@@ -27,7 +28,7 @@ static int refuse_same_folder(const struct load *l, int tier, struct err *err)
     struct stat a, b;
     bool there = stat(folder, &a) == 0;
 
-    for (int i = 0; i < tier; i++) {
+    for (int i = 0; i < l->manifest.tiers.n; i++) {
         if (!l->store[i].tier)
             continue;
         const char *other = tier_folder(&t[i]);
@@ -142,10 +143,13 @@ static int open_store(struct load *l, int tier, struct err *err)
 static int open_stores(struct load *l, struct err *err)
 {
     const struct tiers *tiers = &l->manifest.tiers;
+    int order[TIER_MAX];
 
+    l->report.n_tiers = tiers->n;
+    folder_order(tiers, order);
     for (int i = 0; i < tiers->n; i++) {
-        l->report.n_tiers = i + 1;
-        if (tier_folder(&tiers->at[i]) && open_store(l, i, err))
+        const struct tier *t = &tiers->at[order[i]];
+        if (tier_folder(t) && !t->read_only && open_store(l, order[i], err))
             return err->code;
     }
     return 0;
@@ -229,7 +233,7 @@ static int goals_from_manifest(struct load *l, struct err *err)
                               .tier = p->tier };
         if (p->tier < 0)
             continue;
-        l->report.n_skipped += !l->store[p->tier].tier;
+        l->report.n_skipped += !l->store[p->tier].tier && !m->tiers.at[p->tier].read_only;
         memcpy(want.token_digest, p->token_digest, DIGEST_HEX);
         memcpy(want.model_digest, m->model_digest, DIGEST_HEX);
         if (l->store[p->tier].tier && add_goal(l, &want, err))
@@ -264,7 +268,7 @@ static void say_skipped(const struct load *l)
         if (l->manifest.at[i].tier >= 0)
             n[l->manifest.at[i].tier]++;
     for (int t = 0; t < l->manifest.tiers.n; t++)
-        if (!l->store[t].tier)
+        if (!l->store[t].tier && !l->manifest.tiers.at[t].read_only)
             say_tier(l, t, n[t]);
 }
 

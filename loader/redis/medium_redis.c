@@ -137,7 +137,7 @@ static int put_value(const struct medium *m, const char *file, const struct blob
 
     if (!redis_keys_of(m, file, &object))
         return err_set(err, ERR_FORMAT, "'%.100s' is not the name of a stored payload", file);
-    if (size_of(from, &w.size, err) || check_size(m, w.size, err))
+    if (redis_claim(m, err) || size_of(from, &w.size, err) || check_size(m, w.size, err))
         return err->code;
     w.value = malloc(VALUE_BYTES);
     if (!w.value)
@@ -398,7 +398,7 @@ static int remove_value(const struct medium *m, const struct medium_object *obje
     struct look_work w = { .m = m, .object = object };
     struct redis_batch batch = { .make = make_unlink, .take = take_number };
 
-    return run_segments(&w, 1, &batch, err);
+    return redis_claim(m, err) ? err->code : run_segments(&w, 1, &batch, err);
 }
 
 /* Reads a payload of one segment at once, which saves a request for its existence. */
@@ -463,6 +463,7 @@ static int open_server(struct medium *m, const struct medium_place *place, struc
     if (place->store)
         digest_hex(place->store, OBJECT_ID, hex);
     snprintf(r->prefix, sizeof(r->prefix), "evp:%s:", hex);
+    pthread_mutex_init(&r->claiming, NULL);
     m->own = r;
     return 0;
 }
@@ -472,6 +473,7 @@ static void close_server(struct medium *m)
     struct redis_medium *r = m->own;
 
     redis_server_close(r->server);
+    pthread_mutex_destroy(&r->claiming);
     free(r);
 }
 
@@ -482,6 +484,7 @@ static const struct medium_driver medium_redis = {
     .open = open_server,
     .close = close_server,
     .reach = redis_reach,
+    .claim = redis_claim,
     .put = put_value,
     .flush = flush_nothing,
     .get = get_value,

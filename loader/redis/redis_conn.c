@@ -23,7 +23,8 @@ enum {
     OUTPUT = 1 << 14, // of small commands, sent together
     AUTH_MAX = 1 << 20,
     REPLY_MAX = 1 << 26, // bytes of a reply: a value has one million, a list of keys or slots a few millions
-    LIST_MAX = 1 << 20,  // elements of a list
+    LINE_MAX = 1 << 16,  // bytes of a line of it: hiredis searches a growing line from its start
+    LIST_MAX = 1 << 20,  // elements of all its lists together
 };
 static const double timeout_s = 10, connect_s = 2;
 
@@ -39,12 +40,12 @@ struct redis_conn {
     char name[REDIS_HOST + 8]; // HOST:PORT, for messages
     double timeout_s;
     pid_t pid; // of the process that opened it
-    bool failed;
+    bool failed, late;
     char *input, *output; // INPUT, OUTPUT
     size_t n_output;
     size_t from, to;                     // the unread bytes of the input
     double until;                        // deadline of the current reply
-    size_t n_reply;                      // its bytes given to hiredis
+    size_t n_reply, n_line, n_elements;  // of it, given to hiredis
     size_t left;                         // if it is a string: its bytes not taken yet
     redisReplyObjectFunctions functions; // hiredis's own, except for lists
     void *(*make_list)(const redisReadTask *task, list_size n);
@@ -84,18 +85,24 @@ static int fail_by_errno(struct redis_conn *c, struct err *err)
     return fail(c, err, why);
 }
 
+static int fail_late(struct redis_conn *c, struct err *err)
+{
+    char why[64];
+
+    c->late = true;
+    snprintf(why, sizeof(why), "did not answer within %g s", c->timeout_s);
+    return fail(c, err, why);
+}
+
 /* Waits until the socket can be read or written; TLS decides which. */
 static int wait_for(struct redis_conn *c, short events, double until, struct err *err)
 {
     struct pollfd p = { .fd = c->context->fd, .events = c->tls ? redis_tls_waits_for(c->tls) : events };
-    char why[64];
 
     for (;;) {
         double left = until - clock_now();
-        if (left <= 0) {
-            snprintf(why, sizeof(why), "did not answer within %g s", c->timeout_s);
-            return fail(c, err, why);
-        }
+        if (left <= 0)
+            return fail_late(c, err);
         int got = poll(&p, 1, (int)(left * 1e3) + 1);
         if (got > 0)
             return 0;
@@ -158,11 +165,16 @@ int redis_conn_send(struct redis_conn *c, const struct redis_command *command, s
     return 0;
 }
 
-/* Waits for data and receives it into n buffers: the number of bytes; 0 with *err on failure. */
+/* Waits for data and receives it into n buffers: the number of bytes; 0 with *err on failure. The deadline is that of
+ * the whole reply, even if some of it is always there. */
 static size_t receive(struct redis_conn *c, struct iovec *place, int n, struct err *err)
 {
     struct msghdr message = { .msg_iov = place, .msg_iovlen = (size_t)n };
 
+    if (clock_now() >= c->until) {
+        fail_late(c, err);
+        return 0;
+    }
     for (;;) {
         ssize_t got = c->tls ? redis_tls_recv(c->tls, place->iov_base, place->iov_len)
                              : recvmsg(c->context->fd, &message, MSG_DONTWAIT);
@@ -273,17 +285,23 @@ static int feed_line(struct redis_conn *c, struct err *err)
     size_t n = end ? (size_t)(end + 1 - line) : c->to - c->from;
     c->from += n;
     c->n_reply += n;
-    if (c->n_reply > REPLY_MAX)
+    c->n_line += n;
+    if (c->n_reply > REPLY_MAX || c->n_line > LINE_MAX)
         return fail(c, err, "sends a reply that is too long");
+    if (end)
+        c->n_line = 0;
     return redisReaderFeed(c->context->reader, line, n) == REDIS_OK ? 0 : fail(c, err, "sends a malformed reply");
 }
 
-/* hiredis calls it with the claimed length of a list, before any element, to allocate them all: limits the length. */
+/* hiredis calls it with the claimed length of a list, before any element, to allocate them all: limits their sum. */
 static void *take_list(const redisReadTask *task, list_size n)
 {
     struct redis_conn *c = task->privdata;
 
-    return n > LIST_MAX ? NULL : c->make_list(task, n);
+    if ((size_t)n > LIST_MAX - c->n_elements)
+        return NULL;
+    c->n_elements += (size_t)n;
+    return c->make_list(task, n);
 }
 
 int redis_conn_reply(struct redis_conn *c, const struct redis_bytes *bytes, struct redisReply **reply, struct err *err)
@@ -293,7 +311,7 @@ int redis_conn_reply(struct redis_conn *c, const struct redis_bytes *bytes, stru
 
     *reply = NULL;
     c->until = clock_now() + c->timeout_s;
-    c->n_reply = 0;
+    c->n_reply = c->n_line = c->n_elements = 0;
     if ((c->n_output && flush(c, err)) || (bytes && find_string(c, &is_string, err)))
         return err->code;
     if (is_string)
@@ -449,7 +467,7 @@ static int log_in(struct redis_conn *c, const struct redis_address *at, struct e
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
-static double find_timeout(void)
+double redis_conn_timeout(void)
 {
     const char *text = getenv("EVP_REDIS_TIMEOUT");
     double seconds;
@@ -505,7 +523,7 @@ int redis_conn_open(struct redis_conn **conn, const struct redis_address *at, st
     }
     c->output = c->input + INPUT;
     snprintf(c->name, sizeof(c->name), strchr(at->host, ':') ? "[%s]:%d" : "%s:%d", at->host, at->port);
-    c->timeout_s = find_timeout();
+    c->timeout_s = redis_conn_timeout();
     c->pid = getpid();
     if (!connect_to(c, at, err) && (!at->tls || !shake_hands(c, at, err)) && !log_in(c, at, err)) {
         *conn = c;
@@ -529,4 +547,9 @@ void redis_conn_close(struct redis_conn *c)
 bool redis_conn_is_usable(const struct redis_conn *c)
 {
     return !c->failed && c->pid == getpid();
+}
+
+bool redis_conn_is_late(const struct redis_conn *c)
+{
+    return c->late;
 }

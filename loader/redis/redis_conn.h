@@ -1,10 +1,10 @@
-/* redis_conn.h - one connection to a Redis server: sends commands and reads replies, each with a time limit. hiredis
+/* redis_conn.h - one connection to a Redis server: sends commands and reads replies, each within a time limit. hiredis
  * parses the wire format; the socket is ours, because a library must not die of SIGPIPE or wait forever.
  *
  * User and password come from the environment or from a file, and go only to the server:
  *     EVP_REDIS_AUTH_FILE    a file that nobody else may read, with lines HOST:PORT USER PASSWORD; HOST:PORT may be *
  *     EVP_REDIS_USER, EVP_REDIS_PASSWORD    without that file, for every server; USER may be missing
- * EVP_REDIS_TIMEOUT: seconds that a server may take to answer, 0.1 to 3600; 10 if not set.
+ * EVP_REDIS_TIMEOUT: seconds within which a whole answer must have come, 0.1 to 3600; 10 if not set.
  */
 #ifndef EVP_REDIS_CONN_H
 #define EVP_REDIS_CONN_H
@@ -38,6 +38,9 @@ void redis_conn_close(struct redis_conn *c); // NULL is fine
 
 /* Was it opened by this process, without a failure since? Only then may it be used again. */
 bool redis_conn_is_usable(const struct redis_conn *c);
+
+bool redis_conn_is_late(const struct redis_conn *c); // did it fail because an answer did not come in time?
+double redis_conn_timeout(void);                     // EVP_REDIS_TIMEOUT
 
 /* Sends a command, or buffers it until a reply is read. ERR_NET: the connection is broken, or the server does not
  * receive. */

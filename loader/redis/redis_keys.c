@@ -2,6 +2,7 @@
 #include "loader/redis/redis_keys.h"
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/map.h"
 
 #include <hiredis/hiredis.h>
@@ -39,6 +40,7 @@ struct scan {
         int n, cap;
     } last;
     char cursor[32], pattern[80];
+    double until; // a server's cursor may never return to 0
 };
 
 static int make_scan(void *arg, int i, struct redis_command *command, struct err *err)
@@ -98,6 +100,8 @@ static int take_scan(void *arg, int i, const struct redisReply *reply, struct er
     return 0;
 }
 
+enum { SCAN_REPLIES = 30 }; // the time limits of so many replies are the time limit of a scan
+
 static int scan_node(struct scan *s, int node, struct err *err)
 {
     const struct redis_batch batch = {
@@ -106,6 +110,9 @@ static int scan_node(struct scan *s, int node, struct err *err)
 
     snprintf(s->cursor, sizeof(s->cursor), "0");
     do {
+        if (clock_now() >= s->until)
+            return err_set(err, ERR_NET, "'%s': listing its keys takes longer than %g s", s->m->uri,
+                           redis_conn_timeout() * SCAN_REPLIES);
         if (redis_server_run(redis_own(s->m)->server, &batch, err))
             return err->code;
     } while (strcmp(s->cursor, "0") != 0);
@@ -114,7 +121,7 @@ static int scan_node(struct scan *s, int node, struct err *err)
 
 int redis_each(const struct medium *m, medium_visit *each, void *arg, struct err *err)
 {
-    struct scan s = { .m = m };
+    struct scan s = { .m = m, .until = clock_now() + redis_conn_timeout() * SCAN_REPLIES };
     int nodes = redis_server_nodes(redis_own(m)->server, err), code = nodes < 0 ? nodes : 0;
 
     snprintf(s.pattern, sizeof(s.pattern), "%s*", redis_own(m)->prefix);

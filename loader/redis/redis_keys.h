@@ -7,6 +7,8 @@
 #include "loader/redis/redis_server.h"
 #include "loader/store/medium.h"
 
+#include <pthread.h>
+
 enum {
     SUM_BYTES = 8,
     BLOCK_BYTES = 65512,
@@ -20,6 +22,8 @@ enum {
 struct redis_medium {
     struct redis_server *server;
     char prefix[64]; // "evp:STORE:"
+    pthread_mutex_t claiming;
+    bool claimed;
 };
 
 /* blob.own: an open payload, which can outlive its medium. */
@@ -39,7 +43,9 @@ static inline const struct redis_medium *redis_own(const struct medium *m)
 bool redis_keys_of(const struct medium *m, const char *file, struct redis_object *o);
 void redis_key(const struct redis_object *o, int segment, char key[KEY_BYTES]);
 
-/* Functions of the driver, as in struct medium_driver. */
+/* Functions of the driver, as in struct medium_driver. Whatever changes values calls redis_claim() first: only its
+ * first call asks the server. */
+int redis_claim(const struct medium *m, struct err *err) MUST_CHECK;
 int redis_each(const struct medium *m, medium_visit *each, void *arg, struct err *err) MUST_CHECK;
 int redis_reach(const struct medium *m, struct err *err) MUST_CHECK;
 int redis_space(const struct medium *m, uint64_t *number, int64_t *free_bytes, struct err *err) MUST_CHECK;

@@ -18,7 +18,9 @@ enum {
     SLOTS = 16384,
     ROUNDS = 8, // limit of redirections per request
 };
-static const double dead_s = 1; // seconds before an unreachable node is tried again
+/* A node that cannot be reached is left alone for fifteen times as long as it took to find out, within these seconds:
+ * one that drops packets costs a thread a sixteenth of its time, and one that restarts is found again at once. */
+static const double rest_factor = 15, rest_min_s = 1, rest_max_s = 30;
 
 struct redis_node {
     struct redis_address at;
@@ -73,6 +75,13 @@ void redis_server_close(struct redis_server *s)
 
 /* ---- connections ---------------------------------------------------------------------- */
 
+static void rest(struct redis_node *node, double lost_s)
+{
+    double s = lost_s * rest_factor;
+
+    node->dead_until = clock_now() + (s < rest_min_s ? rest_min_s : s > rest_max_s ? rest_max_s : s);
+}
+
 /* Takes an idle connection, or a new one. *waited: it was idle, so the node may have closed it. */
 static int take_conn(struct redis_node *node, struct redis_conn **c, bool *waited, struct err *err)
 {
@@ -83,12 +92,13 @@ static int take_conn(struct redis_node *node, struct redis_conn **c, bool *waite
             return 0;
         redis_conn_close(*c);
     }
+    double since = clock_now();
     *waited = false;
-    if (clock_now() < node->dead_until)
+    if (since < node->dead_until)
         return err_set(err, ERR_NET, "redis at %s:%d could not be reached a moment ago", node->at.host, node->at.port);
     if (!redis_conn_open(c, &node->at, err))
         return 0;
-    node->dead_until = clock_now() + dead_s;
+    rest(node, clock_now() - since);
     return err->code;
 }
 
@@ -288,7 +298,9 @@ static int run_node(struct run *r, int node, struct err *err)
             give_conn(n, c);
             return 0;
         }
-        waited = waited && !redis_conn_is_usable(c);
+        waited = waited && !redis_conn_is_usable(c) && !redis_conn_is_late(c);
+        if (redis_conn_is_late(c))
+            rest(n, redis_conn_timeout());
         redis_conn_close(c);
     } while (waited);
     return code;

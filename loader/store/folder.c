@@ -41,80 +41,143 @@ static bool has_remote_magic(int fd)
 
 bool (*folder_is_remote)(int fd) = has_remote_magic;
 
-/* The parent of a folder, allocated; NULL without memory. */
-static char *parent_of(const char *path)
+/* Splits a path into its parent and its name there, both allocated. */
+static int split(const char *path, char **parent, char **name, struct err *err)
 {
-    size_t n = strlen(path);
+    size_t end = strlen(path), at;
 
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    while (n > 0 && path[n - 1] != '/')
-        n--;
-    return n ? strndup(path, n) : strdup(".");
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    for (at = end; at > 0 && path[at - 1] != '/'; at--)
+        ;
+    *parent = at ? strndup(path, at) : strdup(".");
+    *name = at < end ? strndup(path + at, end - at) : strdup(".");
+    if (*parent && *name)
+        return 0;
+    free(*parent);
+    free(*name);
+    return err_nomem(err);
 }
 
-/* The parent must exist: an unmounted disk must not be mistaken for an empty tier. */
-static int check_parent(const char *path, struct err *err)
+/* Makes a folder and flushes its parent. */
+static int make_folder(int parent, const char *name, const char *path, struct err *err)
 {
-    char *parent = parent_of(path);
-
-    if (!parent)
-        return err_nomem(err);
-    int code =
-        file_is_dir(parent)
-            ? 0
-            : err_set(err, ERR_IO, "the parent folder '%s' of '%s' does not exist: is its disk mounted?", parent, path);
-    free(parent);
-    return code;
-}
-
-static int make_folder(const char *path, struct err *err)
-{
-    if (mkdir(path, 0700))
+    if (mkdirat(parent, name, 0700))
         return errno == EEXIST ? 0 : err_set(err, ERR_IO, "cannot make folder '%s': %s", path, strerror(errno));
-    char *parent = parent_of(path);
-    int fd = parent ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int code = fd >= 0 && (!fsync(fd) || errno == EINVAL)
                    ? 0
                    : err_set(err, ERR_IO, "cannot flush the folder that holds '%s': %s", path, strerror(errno));
     if (fd >= 0)
         close(fd);
-    free(parent);
     return code;
 }
 
-static int check_owner(int fd, const char *path, enum folder_use use, uid_t also, struct err *err)
+/* How a folder is opened. */
+struct opening {
+    const char *path;
+    enum folder_use use;
+    uid_t also;
+};
+
+static bool is_trusted(const struct opening *o, uid_t owner)
+{
+    return owner == geteuid() || (o->use == FOLDER_READ && (owner == 0 || owner == o->also));
+}
+
+/* In a folder like /dev/shm anybody can put a link under the name: it is followed if root or the user made it. -1 with
+ * *err. */
+static int open_name(int parent, const char *name, const struct opening *o, struct err *err)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    struct stat st;
+    int fd = openat(parent, name, flags | O_NOFOLLOW);
+
+    if (fd < 0 && !fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISLNK(st.st_mode)) {
+        if (st.st_uid != 0 && !is_trusted(o, st.st_uid)) {
+            err_set(err, ERR_FAIL, "'%s' is a link that belongs to user %u: it is not followed", o->path,
+                    (unsigned)st.st_uid);
+            return -1;
+        }
+        fd = openat(parent, name, flags);
+    }
+    if (fd < 0)
+        err_set(err, ERR_IO, "cannot open folder '%s': %s", o->path, strerror(errno));
+    return fd;
+}
+
+static int check_owner(int fd, const struct opening *o, struct err *err)
 {
     struct stat st;
-    uid_t me = geteuid();
 
     if (fstat(fd, &st))
-        return err_set(err, ERR_IO, "cannot look at '%s': %s", path, strerror(errno));
-    bool mine = st.st_uid == me || (use == FOLDER_READ && (st.st_uid == 0 || st.st_uid == also));
-    if (!mine)
+        return err_set(err, ERR_IO, "cannot look at '%s': %s", o->path, strerror(errno));
+    if (!is_trusted(o, st.st_uid))
         return err_set(err, ERR_FAIL,
-                       "folder '%s' belongs to user %u, but this program runs as user %u: it is not used", path,
-                       (unsigned)st.st_uid, (unsigned)me);
+                       "folder '%s' belongs to user %u, but this program runs as user %u: it is not used", o->path,
+                       (unsigned)st.st_uid, (unsigned)geteuid());
     if (st.st_mode & (S_IWGRP | S_IWOTH))
-        return err_set(err, ERR_FAIL, "other users may write to folder '%s': run 'chmod go-w' on it", path);
+        return err_set(err, ERR_FAIL, "other users may write to folder '%s': run 'chmod go-w' on it", o->path);
     return 0;
+}
+
+/* The parent must exist: an unmounted disk must not be mistaken for an empty tier. */
+static int open_in(const char *parent, const char *name, const struct opening *o, int *fd, struct err *err)
+{
+    int at = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC), code = 0;
+
+    if (at < 0)
+        return err_set(err, ERR_IO, "the parent folder '%s' of '%s' does not exist: is its disk mounted?", parent,
+                       o->path);
+    if (o->use == FOLDER_WRITE)
+        code = make_folder(at, name, o->path, err);
+    if (!code && (o->use == FOLDER_WRITE || !faccessat(at, name, F_OK, 0) || errno != ENOENT)) {
+        *fd = open_name(at, name, o, err);
+        code = *fd < 0 ? err->code : check_owner(*fd, o, err);
+    }
+    close(at);
+    if (code && *fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return code;
 }
 
 int folder_open(int *fd, const char *path, enum folder_use use, uid_t also, struct err *err)
 {
+    const struct opening o = { path, use, also };
+    char *parent, *name;
+
     *fd = -1;
-    if (check_parent(path, err) || (use == FOLDER_WRITE && make_folder(path, err)))
+    if (split(path, &parent, &name, err))
         return err->code;
-    *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*fd < 0)
-        return use == FOLDER_READ && errno == ENOENT
-                   ? 0
-                   : err_set(err, ERR_IO, "cannot open folder '%s': %s", path, strerror(errno));
-    if (!check_owner(*fd, path, use, also, err))
-        return 0;
-    close(*fd);
-    *fd = -1;
-    return err->code;
+    int code = open_in(parent, name, &o, fd, err);
+    free(parent);
+    free(name);
+    return code;
+}
+
+/* Is a folder's lock taken before another's? Zeroed: it does not exist. */
+static bool is_before(const struct stat *a, const struct stat *b)
+{
+    if (!a->st_ino || !b->st_ino)
+        return a->st_ino != 0;
+    return a->st_dev != b->st_dev ? a->st_dev < b->st_dev : a->st_ino < b->st_ino;
+}
+
+void folder_order(const struct tiers *tiers, int order[TIER_MAX])
+{
+    struct stat st[TIER_MAX];
+
+    for (int t = 0; t < tiers->n; t++) {
+        const char *folder = tier_folder(&tiers->at[t]);
+        int i = t;
+        if (!folder || stat(folder, &st[t]))
+            st[t] = (struct stat){ 0 };
+        for (; i > 0 && is_before(&st[t], &st[order[i - 1]]); i--)
+            order[i] = order[i - 1];
+        order[i] = t;
+    }
 }
 
 /* ---- groups ------------------------------------------------------------------- */
@@ -137,50 +200,6 @@ int folder_adopt(int fd, int at, struct err *err)
     if (fstat(fd, &st))
         return err_set(err, ERR_IO, "cannot look at a folder: %s", strerror(errno));
     return st.st_mode & S_IRGRP ? open_to(at, st.st_gid, err) : 0;
-}
-
-/* Opens a file or folder to the group, by its name; a missing one is not an error. */
-static int open_name_to(int fd, const char *name, gid_t group, struct err *err)
-{
-    int at = folder_open_file(fd, name);
-
-    if (at < 0)
-        return errno == ENOENT ? 0 : err_set(err, ERR_IO, "cannot open '%s': %s", name, strerror(errno));
-    int code = open_to(at, group, err);
-    close(at);
-    return code;
-}
-
-struct sharing {
-    int fd;
-    gid_t group;
-};
-
-static int share_payload(void *arg, const char *file, struct err *err)
-{
-    const struct sharing *s = arg;
-
-    return open_name_to(s->fd, file, s->group, err);
-}
-
-/* The folder itself comes last: once it is open, so is everything in it. */
-int folder_share(int fd, gid_t group, struct err *err)
-{
-    struct sharing s = { fd, group };
-    char name[OBJECT_FILE];
-    struct stat st;
-
-    if (!fstat(fd, &st) && st.st_gid == group && (st.st_mode & 0777) == 0750)
-        return 0;
-    if (folder_each_payload(fd, share_payload, &s, err) || open_name_to(fd, "evp-payloads", group, err) ||
-        open_name_to(fd, "evp-index", group, err))
-        return err->code;
-    for (unsigned i = 0; i < 256; i++) {
-        snprintf(name, sizeof(name), "evp-payloads/%02x", i);
-        if (open_name_to(fd, name, group, err))
-            return err->code;
-    }
-    return open_to(fd, group, err);
 }
 
 /* ---- files -------------------------------------------------------------------- */
@@ -304,17 +323,18 @@ int folder_create_file(int fd, const char *file, struct err *err)
 
 int folder_disk(const char *path, uint64_t *device, int64_t *free_bytes, struct err *err)
 {
-    char *parent = parent_of(path);
-    const char *there = file_is_dir(path) ? path : parent;
+    char *parent, *name;
     struct statvfs fs;
     struct stat st;
 
-    if (!parent)
-        return err_nomem(err);
+    if (split(path, &parent, &name, err))
+        return err->code;
+    const char *there = file_is_dir(path) ? path : parent;
     int code = stat(there, &st) || statvfs(there, &fs)
                    ? err_set(err, ERR_IO, "cannot read the free bytes of '%s': %s", there, strerror(errno))
                    : 0;
     free(parent);
+    free(name);
     if (code)
         return code;
     *device = st.st_dev;
@@ -357,4 +377,61 @@ int folder_each_payload(int fd, folder_visit *each, void *arg, struct err *err)
         code = visit_folder(fd, name, each, arg, err);
     }
     return code;
+}
+
+/* ---- sharing ------------------------------------------------------------------------ */
+
+/* Opens a file or folder to the group, by its name; a missing one is not an error. */
+static int open_name_to(int fd, const char *name, gid_t group, struct err *err)
+{
+    int at = folder_open_file(fd, name);
+
+    if (at < 0)
+        return errno == ENOENT ? 0 : err_set(err, ERR_IO, "cannot open '%s': %s", name, strerror(errno));
+    int code = open_to(at, group, err);
+    close(at);
+    return code;
+}
+
+struct sharing {
+    int fd;
+    gid_t group;
+};
+
+static int share_payload(void *arg, const char *file, struct err *err)
+{
+    const struct sharing *s = arg;
+
+    return open_name_to(s->fd, file, s->group, err);
+}
+
+static int check_name(void *arg, const char *file, struct err *err)
+{
+    (void)arg;
+    return strncmp(file, "./evp-", 6) == 0
+               ? 0
+               : err_set(err, ERR_FAIL,
+                         "its folder also holds '%.80s', and --group would change who may use that: give the tier a "
+                         "folder of its own",
+                         file + 2);
+}
+
+/* The folder itself comes last: once it is open, so is everything in it. */
+int folder_share(int fd, gid_t group, struct err *err)
+{
+    struct sharing s = { fd, group };
+    char name[OBJECT_FILE];
+    struct stat st;
+
+    if (!fstat(fd, &st) && st.st_gid == group && (st.st_mode & 0777) == 0750)
+        return 0;
+    if (visit_folder(fd, ".", check_name, NULL, err) || folder_each_payload(fd, share_payload, &s, err) ||
+        open_name_to(fd, "evp-payloads", group, err) || open_name_to(fd, "evp-index", group, err))
+        return err->code;
+    for (unsigned i = 0; i < 256; i++) {
+        snprintf(name, sizeof(name), "evp-payloads/%02x", i);
+        if (open_name_to(fd, name, group, err))
+            return err->code;
+    }
+    return open_to(fd, group, err);
 }

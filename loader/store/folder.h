@@ -1,15 +1,17 @@
 /* folder.h - opens a tier's folder safely: nobody else could have prepared it, and everything in it is opened relative
  * to it, without following links.
  *
- * A writer's folder must belong to the user, and nobody else may write to it; it is created with mode 0700. If its
- * group may read it (folder_share()), the group may also read everything created in it later. A reader's folder must
- * belong to the user, to root, or to the owner of the manifest that names it. Locks on network file systems are
- * unreliable, so for a folder there a writer keeps its state elsewhere: `state` in docs/formats/tiers.md.
+ * A link in place of a folder is followed only if root or the user made it. A writer's folder must belong to the user,
+ * and nobody else may write to it; it is created with mode 0700. If its group may read it (folder_share()), the group
+ * may also read everything created in it later. A reader's folder must belong to the user, to root, or to the owner of
+ * the manifest that names it. Locks on network file systems are unreliable, so for a folder there a writer keeps its
+ * state elsewhere: `state` in docs/formats/tiers.md.
  */
 #ifndef EVP_FOLDER_H
 #define EVP_FOLDER_H
 
 #include "base/err.h"
+#include "formats/tiers.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,10 +27,16 @@ enum folder_use {
  * whom a reader trusts. */
 int folder_open(int *fd, const char *path, enum folder_use use, uid_t also, struct err *err) MUST_CHECK;
 
+/* Sorts the numbers of tiers into the order in which every writer locks their folders, whatever order its manifest lists
+ * them in, so that two writers cannot wait for each other. By disk and inode; tiers without a folder come last, and so
+ * do those whose folder is yet to be made. */
+void folder_order(const struct tiers *tiers, int order[TIER_MAX]);
+
 /* Is it on a network file system? Tests replace this function. */
 extern bool (*folder_is_remote)(int fd);
 
-/* Opens a folder and its content to a group: modes 0750 and 0640. Skips what is already open to the group. */
+/* Opens a folder and its content to a group: modes 0750 and 0640. Skips what is already open to the group. ERR_FAIL: it
+ * has other files than a tier's. */
 int folder_share(int fd, gid_t group, struct err *err) MUST_CHECK;
 
 /* Opens `at`, a new file or folder in a folder, to the folder's group if the group may read the folder. */

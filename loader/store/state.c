@@ -3,6 +3,7 @@
  */
 #include "loader/store/state_internal.h"
 
+#include "base/buf.h"
 #include "base/file.h"
 
 #include <errno.h>
@@ -226,11 +227,33 @@ static const char settings[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = 
                                "PRAGMA cell_size_check = ON; PRAGMA cache_size = -16384; "
                                "PRAGMA wal_autocheckpoint = 8000";
 
-static int open_database(struct tier_state *s, enum state_use use, struct err *err)
+/* For a look where SQLite may not write its other files, as on a disk that is mounted read-only: the file as it is, unless
+ * a writer has left a log, or holds one. */
+static int open_fixed(struct tier_state *s, struct err *err)
+{
+    struct buf uri = { 0 }, log = { 0 };
+
+    buf_printf(&log, "%s-wal", s->path);
+    buf_adds(&uri, "file:");
+    for (const char *at = s->path; *at; at++)
+        buf_printf(&uri, strchr("%?#", *at) ? "%%%02X" : "%c", *at);
+    buf_adds(&uri, file_exists(buf_str(&log)) ? "" : "?immutable=1");
+    int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI;
+    int code = buf_failed(&uri) || buf_failed(&log) || sqlite3_open_v2(buf_str(&uri), &s->db, flags, NULL) != SQLITE_OK
+                   ? (s->db ? state_failed(s, err) : err_nomem(err))
+                   : 0;
+    buf_release(&uri);
+    buf_release(&log);
+    return code;
+}
+
+static int open_database(struct tier_state *s, enum state_use use, bool fixed, struct err *err)
 {
     int64_t version;
 
-    if (sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+    if (fixed && open_fixed(s, err))
+        return err->code;
+    if (!fixed && sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
         return s->db ? state_failed(s, err) : err_nomem(err);
     distrust(s->db);
     /* A look sees one moment, whatever a writer commits meanwhile. */
@@ -245,10 +268,10 @@ static int open_database(struct tier_state *s, enum state_use use, struct err *e
     return prepare(s, err) || read_store(s, err) ? err->code : look_for_parts(s, err);
 }
 
-/* Creates the file with our mode; SQLite gives its other files the same mode. */
-static int make_file(const char *path, struct err *err)
+/* Creates the file with our mode; SQLite gives its other files the same mode. A look only tries to read it. */
+static int make_file(const char *path, enum state_use use, struct err *err)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = open(path, (use == STATE_CHANGE ? O_RDWR | O_CREAT : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC, 0600);
 
     if (fd < 0)
         return err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno));
@@ -275,9 +298,10 @@ int state_open(struct tier_state **state, const char *dir, const char *uri, enum
         state_close(s);
         return 0;
     }
-    code = make_file(s->path, err);
+    bool fixed = use == STATE_LOOK && faccessat(AT_FDCWD, dir, W_OK, AT_EACCESS);
+    code = make_file(s->path, use, err);
     if (!code)
-        code = open_database(s, use, err);
+        code = open_database(s, use, fixed, err);
     if (code || !s->statement[0]) /* a writer was killed before it created the tables */
         state_close(s);
     else
@@ -386,11 +410,10 @@ int state_drop_load(struct tier_state *s, const struct state_load *load, struct 
     return state_step(s, DROP_SPACE, err);
 }
 
-int state_take_over(struct tier_state *s, const uint8_t id[OBJECT_ID], uint64_t generation, struct err *err)
+void state_take_over(struct tier_state *s, const uint8_t id[OBJECT_ID], uint64_t generation)
 {
     memcpy(s->id, id, OBJECT_ID);
     s->generation = generation;
-    return state_change(s, err);
 }
 
 int state_set_swept(struct tier_state *s, bool swept, struct err *err)

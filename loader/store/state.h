@@ -108,8 +108,8 @@ int state_delete_parts(struct tier_state *s, const struct entry *e, struct err *
 int state_keep_before(struct tier_state *s, int64_t name_space, struct err *err) MUST_CHECK;
 int state_forget_before(struct tier_state *s, int64_t name_space, struct err *err) MUST_CHECK;
 
-/* Makes the state that of the index on disk, which is newer or of another state. */
-int state_take_over(struct tier_state *s, const uint8_t id[OBJECT_ID], uint64_t generation, struct err *err) MUST_CHECK;
+/* Makes the state that of the index on disk, which is newer or of another state; recorded with the next change. */
+void state_take_over(struct tier_state *s, const uint8_t id[OBJECT_ID], uint64_t generation);
 int state_set_swept(struct tier_state *s, bool swept, struct err *err) MUST_CHECK;
 int state_commit(struct tier_state *s, struct err *err) MUST_CHECK;
 

@@ -156,14 +156,9 @@ static int adopt_indexed(struct unnamed *w, struct err *err)
 
 int tier_store_adopt(struct tier_store *s, struct err *err)
 {
-    const struct index_header *index = s->index.header;
-    uint64_t generation = state_generation(s->state);
     struct unnamed w;
-
     int code = unnamed_begin(&w, s, err);
-    if (!code && index)
-        code = state_take_over(s->state, index->store, generation > index->generation ? generation : index->generation,
-                               err);
+
     if (!code)
         code = adopt_indexed(&w, err);
     if (!code && has_files(s))

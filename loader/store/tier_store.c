@@ -18,10 +18,11 @@ static bool has_state_apart(const struct tier *t)
     return t->state && tier_is_folder(t);
 }
 
-/* Compares the state with the index on disk, and keeps the index if it is the state's. If the index is newer, or of
- * another state, the state was lost or restored from a copy. */
-static int check_index(struct tier_store *s, bool adopt, struct err *err)
+/* Compares the state with the index on disk. If the index is newer, or of another state, the state was lost or restored
+ * from a copy: then it becomes the index's. */
+static int check_index(struct tier_store *s, struct err *err)
 {
+    uint64_t generation = state_generation(s->state);
     struct err why;
     const struct index_header *h = index_open(&s->index, s->folder, &why) ? NULL : s->index.header;
     bool foreign = h && memcmp(h->store, state_id(s->state), INDEX_ID) != 0;
@@ -32,7 +33,15 @@ static int check_index(struct tier_store *s, bool adopt, struct err *err)
             "folder '%s' was filled with another state than '%s': name that state; or, if it is lost, remove "
             "the folder's evp-index, and the next load finds the payloads again",
             s->tier->uri, s->tier->state);
-    s->lost = !state_generation(s->state) || foreign || (h && h->generation > state_generation(s->state));
+    s->lost = !generation || foreign || (h && h->generation > generation);
+    if (s->lost && h)
+        state_take_over(s->state, h->store, h->generation > generation ? h->generation : generation);
+    return 0;
+}
+
+/* Finds the payloads of a lost state again, or refuses it. Keeps the index if it is the state's. */
+static int check_payloads(struct tier_store *s, bool adopt, struct err *err)
+{
     if (s->lost && (adopt ? tier_store_adopt(s, err) : tier_store_refuse_lost(s, err)))
         return err->code;
     if (!index_is_of(&s->index, state_id(s->state), state_generation(s->state)))
@@ -142,7 +151,9 @@ static int open_medium(struct tier_store *s, const struct tier_store_options *o,
 
     if (medium_open(&s->medium, &place, err))
         return err->code;
-    if (o->lazy || !s->medium.driver->reach || !s->medium.driver->reach(&s->medium, err))
+    const struct medium_driver *d = s->medium.driver;
+    int (*reach)(const struct medium *m, struct err *err) = o->use == STORE_CHANGE && d->claim ? d->claim : d->reach;
+    if (o->lazy || !reach || !reach(&s->medium, err))
         return 0;
     if (o->away)
         *o->away = true;
@@ -158,7 +169,8 @@ static int open_folder(struct tier_store *s, const struct tier_store_options *o,
     if (s->folder < 0)
         return tier_is_folder(o->tier) ? 0 : open_medium(s, o, err);
     if ((change && lock_folder(s, o, err)) || (change && o->share && folder_share(s->folder, o->group, err)) ||
-        open_state(s, o, err) || open_medium(s, o, err) || (change && check_index(s, o->adopt, err)))
+        open_state(s, o, err) || (change && check_index(s, err)) || open_medium(s, o, err) ||
+        (change && check_payloads(s, o->adopt, err)))
         return err->code;
     if (!s->state)
         return 0;

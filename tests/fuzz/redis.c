@@ -13,6 +13,7 @@
 #include "loader/store/medium.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>
 #include <pthread.h>
@@ -176,6 +177,8 @@ static void ask(const struct medium *m, int what)
 
     if (what & 1)
         (void)!d->reach(m, &err);
+    if (what & 128)
+        (void)!d->claim(m, &err);
     if (what & 2)
         (void)!d->put(m, key[0], &from, &err);
     if (what & 4)
@@ -197,6 +200,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     const struct tier tier = { .kind = TIER_REDIS, .uri = uri };
     const struct medium_place place = { .tier = &tier, .folder = -1, .store = store };
     struct medium m = { .driver = MEDIUM_SYMBOL.driver, .uri = uri, .folder = -1 };
+    char folder[] = "/dev/shm/evp-fuzz-XXXXXX"; // for the claim, which only a medium with a folder makes
     struct err err;
 
     if (n == 0)
@@ -204,9 +208,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     setenv("EVP_REDIS_TIMEOUT", "0.1", 1);
     wire.at = data + 1;
     wire.n = n - 1;
+    if (data[0] & 128)
+        m.folder = mkdtemp(folder) ? open(folder, O_RDONLY | O_DIRECTORY) : -1;
     if (m.driver->open(&m, &place, &err))
         abort();
     ask(&m, data[0]);
+    if (m.folder >= 0) {
+        unlinkat(m.folder, "evp-claim", 0);
+        close(m.folder);
+        rmdir(folder);
+    }
     medium_close(&m);
     for (int i = 0; i < wire.n_peers; i++)
         close(wire.peer[i]);

@@ -8,6 +8,10 @@ first_plan m
 evp-load -q m.jsonl --payloads pay --group nobodys-group
 echo "status $?"
 evp-load -q m.jsonl --payloads pay && modes
+# a folder where others have files stays theirs
+echo >ssd/notes
+evp-load -q m.jsonl --payloads pay --group "$group" 2>&1
+stat -c %a ssd && rm ssd/notes
 second_plan m
 evp-load -q m.jsonl --payloads pay --group "$group" && modes
 # without the option they stay as open as they are

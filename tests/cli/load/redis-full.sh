@@ -23,7 +23,7 @@ hide <said
 where
 fetch a b c
 cli config set maxmemory 0 >config.log
-cli --scan --pattern 'evp:*' | wc -l
+cli --scan --pattern 'evp:*{*' | wc -l
 evp-load -q large.jsonl --payloads pay || exit
 where
 fetch c

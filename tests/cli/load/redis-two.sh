@@ -10,7 +10,7 @@ for i in 1 2 3; do
 	wait $first && wait $second || echo "status $?"
 	evp-show --check far >checked || exit
 	where | cut -d ' ' -f 1,3 | uniq -c | wc -l
-	cli --scan --pattern 'evp:*' | wc -l
+	cli --scan --pattern 'evp:*{*' | wc -l
 done
 flock far/evp-lock evp-load -q one.jsonl --payloads pay 2>&1 | hide
 evp-load -q one.jsonl --payloads pay --namespace other && where | wc -l

@@ -9,7 +9,7 @@ space=$(sed -n 's/.*"model_digest":"\([0-9a-f]*\)".*/\1/p; q' m.jsonl)
 evp-load -q m.jsonl --retire "$space" --dry-run | cut -f 1,2,5
 evp-load m.jsonl --retire "$space" 2>said
 echo "status $?"
-sed 's/ in [0-9].*//' said
+sed '/steps/d; s/ in [0-9].*//' said
 evp-load -q m.jsonl --payloads pay --namespace tenant
 echo "status $?"
 placed; payloads dram; payloads ssd

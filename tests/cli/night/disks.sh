@@ -23,4 +23,4 @@ cure_tier_read_only() { umount world/disk; }
 fault tier_full ssd
 umount world/disk
 fault payloads_full section7
-fault tier_read_only ssd
+fault tier_read_only ssd section3 # which stays on it, and is found there
