@@ -2,25 +2,25 @@
 # finishes the night.
 . "$TOP/tests/cli/night/night.inc"
 use_tiers "$dram,$ssd"
-mkdir killers
 for tool in evp-pack evp-load; do
-	cat >killers/$tool <<-'END'
+	mkdir -p "killers/$tool"
+	cat >"killers/$tool/$tool" <<-'END'
 		#!/bin/sh
 		"$BUILD/${0##*/}" "$@" &
-		sleep "$(printf 0.%03d "$(shuf -i 1-30 -n 1)")"
+		sleep "$(printf 0.%03d "$(shuf -i 1-80 -n 1)")"
 		kill -KILL $!
 		wait $!
 	END
+	chmod +x "killers/$tool/$tool"
 done
-chmod +x killers/*
 nights 1
 n=0
 while [ $last -lt 6 ]; do
 	begin_night
-	for again in 1 2 3 4; do
-		(PATH=$PWD/killers:$PATH && run_script) || n=$((n + 1))
+	for tool in evp-pack evp-load evp-load evp-load; do
+		(PATH=$PWD/killers/$tool:$PATH && run_script) || n=$((n + 1))
 	done
 	run_script || { echo "status $?" && tail -n 1 night.log; }
 	found && evp-show --check $checked | grep -v ': ok$'
 done
-[ $n -gt 3 ] || echo "only $n of 20 were killed"
+[ $n -gt 0 ] || echo "none of 20 were killed"
