@@ -1,8 +1,10 @@
 /* metrics.c - any bytes as a file of metrics: refused with a sentence, or records that are written and read back the
- * same.
+ * same, and whose reads give a tier numbers that it may have or that it refuses.
  */
+#include "cmd/tiers_metrics.h"
 #include "loader/libevicpress/evp_metrics.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +24,21 @@ static char *write_and_read(const struct metrics *from, struct metrics *to)
     return copy;
 }
 
+static void draw_line(const struct metrics *m)
+{
+    const struct evp_stats all = metrics_total(m, "", "");
+    const struct read_line line = tiers_read_line(&all, 1e-3);
+    const struct tier t = { .name = "a",
+                            .capacity = 1,
+                            .read_bytes_per_s = line.bytes_per_s,
+                            .write_bytes_per_s = 1,
+                            .latency_s = line.latency_s };
+    struct err err;
+
+    if (!tier_check(&t, &err) && !(isfinite(tier_read_s(&t, 1)) && tier_read_s(&t, 1) >= 0))
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct metrics first = { 0 }, second = { 0 }, third = { 0 };
@@ -34,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         char *c = write_and_read(&third, &first);
         if (strcmp(b, c) != 0)
             abort();
+        draw_line(&second);
         free(a);
         free(b);
         free(c);
