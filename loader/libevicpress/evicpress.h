@@ -259,6 +259,38 @@ EVICPRESS_API int evp_move(struct evp_store *store, const char *id, const char *
 /* Removes the payload of a context from all tiers. EVICPRESS_UNKNOWN: the context has no payload. */
 EVICPRESS_API int evp_remove(struct evp_store *store, const char *id, struct evp_error *error);
 
+/* ---- what a store has counted ---------------------------------------------------------------------------------- */
+
+/* Counts since evp_open(), of the calls in this process: a forked child begins at 0. The first record is of all tiers
+ * (tier "", config ""); the others are of one tier (config ""), or of one config on a tier. A member that does not
+ * concern a record is 0 in it. Tiers are told apart by name, so a refresh with another manifest keeps their counts.
+ *
+ * A read is a call of evp_fetch(), from opening the payload to its last byte, or a piece of a payload without gaps that
+ * evp_fetch_range() reads or verifies, or the header that evp_payload_open() reads. Comparing checksums is not part of
+ * its time. Failed reads are not counted, nor reads through evp_locate(). */
+struct evp_stats {
+    char tier[32], config[128];
+    uint64_t finds, tokens_asked; /* of all tiers: calls of evp_find(), and their tokens */
+    uint64_t hits, tokens_hit;    /* prefixes found, and their tokens */
+    uint64_t reads, read_bytes;
+    double read_s, read_square_bytes, read_byte_s; /* sums over the reads: seconds, bytes^2, bytes * seconds */
+    uint64_t puts, moves;                          /* of a tier: successful calls of evp_put() and evp_move() to it */
+    uint64_t evictions;              /* of a tier: payloads that left it, replaced by evp_put(), or moved, or removed */
+    uint64_t removes;                /* of all tiers: successful calls of evp_remove() */
+    uint64_t n_placed, placed_bytes; /* of a tier, now: as in struct evp_tier, and the bytes of their payloads */
+    uint64_t errors[16];             /* of all tiers: calls that failed, by code: errors[-EVICPRESS_IO] */
+    uint64_t reserved[16];
+};
+
+/* Describes record number i, from 0: 1 and *stats, or 0 after the last record. */
+EVICPRESS_API int evp_stats(struct evp_store *store, size_t i, struct evp_stats *stats, struct evp_error *error);
+
+/* Writes the records as Prometheus text, for example for node_exporter's textfile collector, whole or not at all;
+ * docs/formats/metrics.md lists the names. The label `process` is the name of the file without ".prom", so that several
+ * processes can write into one folder. `evp-show --metrics` adds such files up, and `evp-tiers --from-metrics` takes the
+ * bandwidth of the tiers from them. */
+EVICPRESS_API int evp_write_metrics(struct evp_store *store, const char *path, struct evp_error *error);
+
 /* ---- the store itself ----------------------------------------------------------------------------------------- */
 
 /* Reopens the manifest and indexes that have changed on disk: 1, or 0 if none has or another thread is refreshing.

@@ -276,6 +276,8 @@ static int drop_context(struct writer *w, int t, const char *keep, struct err *e
     }
     if (!code && any)
         code = remove_files(w, t, gone, err);
+    if (!code && any)
+        stats_count(w->store->stats, w->tiers->at[t].name, offsetof(struct evp_stats, evictions), code);
     free(gone);
     return code;
 }
@@ -463,7 +465,7 @@ static int check_put(const struct evp_put *put, struct evp_error *error)
     return any ? evp_error_set(error, EVICPRESS_ARGUMENT, "reserved is not zero") : EVICPRESS_OK;
 }
 
-int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error *error)
+static int put_payload(struct evp_store *store, const struct evp_put *put, struct evp_error *error)
 {
     struct goods g;
     struct writer *w;
@@ -517,7 +519,7 @@ static int move(struct writer *w, struct err *err)
     return code;
 }
 
-int evp_move(struct evp_store *store, const char *id, const char *tier, struct evp_error *error)
+static int move_payload(struct evp_store *store, const char *id, const char *tier, struct evp_error *error)
 {
     struct writer *w;
     struct err err;
@@ -528,7 +530,7 @@ int evp_move(struct evp_store *store, const char *id, const char *tier, struct e
     return code ? code : end_writing(w, move(w, &err), &err, error);
 }
 
-int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
+static int remove_payload(struct evp_store *store, const char *id, struct evp_error *error)
 {
     struct writer *w;
     struct err err;
@@ -543,4 +545,25 @@ int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
     if (!code)
         code = finish(w, &err);
     return end_writing(w, code, &err, error);
+}
+
+/* ---- counting the calls ------------------------------------------------------------------- */
+
+int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error *error)
+{
+    int code = put_payload(store, put, error);
+
+    return stats_count(store->stats, code ? "" : put->tier, offsetof(struct evp_stats, puts), code);
+}
+
+int evp_move(struct evp_store *store, const char *id, const char *tier, struct evp_error *error)
+{
+    int code = move_payload(store, id, tier, error);
+
+    return stats_count(store->stats, code ? "" : tier, offsetof(struct evp_stats, moves), code);
+}
+
+int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
+{
+    return stats_count(store->stats, "", offsetof(struct evp_stats, removes), remove_payload(store, id, error));
 }

@@ -304,7 +304,8 @@ int evp_open_with(struct evp_store **store, const char *manifest, const struct e
     s->verify = o.verify;
     s->path = strdup(manifest);
     s->name_space = o.name_space ? strdup(o.name_space) : NULL;
-    if (!s->path || (o.name_space && !s->name_space))
+    s->stats = stats_new();
+    if (!s->path || !s->stats || (o.name_space && !s->name_space))
         err_nomem(&err);
     else
         s->now = snapshot_read(s, &err);
@@ -350,6 +351,7 @@ void evp_close(struct evp_store *store)
         return;
     fork_safe_release(&store->fork);
     snapshot_free(store->now);
+    stats_drop(store->stats);
     pthread_mutex_destroy(&store->refreshing);
     pthread_mutex_destroy(&store->writing);
     free(store->path);
@@ -406,5 +408,5 @@ int evp_refresh(struct evp_store *store, struct evp_error *error)
         return 0; /* another thread is refreshing */
     int changed = refresh(store, &err);
     pthread_mutex_unlock(&store->refreshing);
-    return changed < 0 ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : changed;
+    return stats_count(store->stats, "", 0, changed < 0 ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : changed);
 }

@@ -12,6 +12,7 @@
 #include "loader/libevicpress/evicpress.h"
 #include "loader/libevicpress/evp_error.h"
 #include "loader/libevicpress/evp_fork.h"
+#include "loader/libevicpress/evp_stats.h"
 #include "loader/store/index.h"
 #include "loader/store/medium.h"
 #include "loader/store/tier_store.h"
@@ -51,6 +52,7 @@ struct evp_store {
     pthread_mutex_t writing;     // held by the thread that changes the tiers
     struct tier_store *changing; // (TIER_MAX) the tiers being changed, with their locks; NULL: none
     struct snapshot *now;
+    struct stats *stats;          // shared with its open payloads
     char left_out[TIER_MAX][256]; // why the last change left out a tier of the manifest; "": it did not
     char *path, *name_space;      // name_space NULL: the manifest's model
     double wait_s;

@@ -101,6 +101,7 @@ static int check_content(struct index *ix, struct err *err)
         if (i && index_compare(&ix->record[i - 1], &ix->record[i]) >= 0)
             return damaged(err, "the order of its records");
         ix->n_parts += index_is_part(&ix->record[i].key);
+        ix->bytes += index_is_part(&ix->record[i].key) ? 0 : ix->record[i].size;
     }
     return 0;
 }
