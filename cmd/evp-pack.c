@@ -451,7 +451,8 @@ static int pack(struct pack *p, const char *model, struct err *err)
     if (manifest_read(&p->manifest, p->manifest_path, err) || contexts_read(&p->contexts, p->contexts_path, err) ||
         open_model(p, model, err))
         return err->code;
-    if (cfg.tiers && placed_read(&p->placed, cfg.tiers, cfg.name_space ? cfg.name_space : p->model_digest, err))
+    const char *name_space = cfg.name_space ? cfg.name_space : p->model_digest;
+    if (cfg.tiers && placed_read(&p->placed, cfg.tiers, name_space, &p->manifest, err))
         return err->code;
     if (list_jobs(p, err) || (cfg.prune && prune(p, err)))
         return err->code;

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/map.h"
+#include "formats/manifest.h"
 #include "formats/tiers.h"
 
 #include <stdbool.h>
@@ -16,9 +17,11 @@ struct placed {
 };
 
 /* Reads which payloads of a namespace are in the tiers of tiers.json and exist with their sizes; evp-load checks the
- * bytes before it uses them. Locks and changes nothing. Skips tiers of other kinds than folders and servers. Reports a
- * tier that cannot be read and goes on. placed_release() frees; zeroed is fine. */
-int placed_read(struct placed *placed, const char *tiers_path, const char *name_space, struct err *err) MUST_CHECK;
+ * bytes before it uses them. Locks and changes nothing. Skips tiers of other kinds than folders and servers. A tier
+ * that cannot be read is reported: also one with payloads and without its state, which the next load finds again, and
+ * an empty folder of kind `file` where the manifest keeps payloads. placed_release() frees; zeroed is fine. */
+int placed_read(struct placed *placed, const char *tiers_path, const char *name_space, const struct manifest *m,
+                struct err *err) MUST_CHECK;
 void placed_release(struct placed *placed);
 
 /* Do tiers hold the context with this digest under this config? */

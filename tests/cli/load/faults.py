@@ -2,9 +2,10 @@
 
 Makes the inputs in the working directory, then runs every fault of TIER, ssd or far, as `faults.py TIER NUMBER`: a process with
 a new store of six contexts, three on `dram`, which never fails, and three on TIER, which does. It opens the store before the fault,
-and again after it, and does all operations in the order of the columns. What they say is in faults.log.
+and again after it, and does the operations in the order of the columns; those that change tiers get a store of their own. What they
+say is in faults.log.
 
-To add a fault: one line in FAULTS. To add an operation: a line in operations(), and its name in COLUMNS.
+To add a fault: one line in FAULTS. To add an operation: a line in looks() or changes(), and its name in COLUMNS.
 """
 import contextlib, fcntl, hashlib, json, os, sqlite3, subprocess, sys, time
 
@@ -12,7 +13,9 @@ import evp
 from redis_front import Front
 
 W = os.getcwd()
+TIER = sys.argv[1]
 SSD, FAR = f"{W}/disk/ssd", f"{W}/far"
+SHOWN = ["dram", SSD if TIER == "ssd" else FAR]
 MODEL = ["--model", "synthetic:tiny", "--chat-template", "none"]
 CODES = {-2: "io", -3: "damaged", -4: "gone", -6: "argument", -7: "unknown", -8: "exists", -9: "full", -10: "busy"}
 IDS = "abcdefgh"  # a e g: on dram; b f h: on the tier that fails; e f: moved; g h: removed; c d: put
@@ -49,7 +52,7 @@ def tokens(id):
     return [int(word) for word in open(f"ids/{id}").read().split()]
 
 
-def write_manifest(name, last, placed):
+def write_manifest(name, last, placed, operation):
     """A manifest that places some contexts, on their tiers, and the tiers alone."""
     model = hashlib.sha256(b"synthetic:tiny").hexdigest()
     head = {"evp": "manifest", "version": 1, "tool": None, "args": [], "from": [], "model_digest": model, "alpha": 1, "tiers": tier_rows(last),
@@ -61,7 +64,7 @@ def write_manifest(name, last, placed):
         there = id in placed
         rows.append({"id": id, "token_digest": digest, "n_tokens": len(ids), "config": "none", "tier": (last if id in "bdfh" else "dram") if there else "recompute",
                      "bytes": 1024 * len(ids) if there else 0, "quality": 1, "quality_test": None, "ttft_s": None, "utility": 0, "frequency": 1,
-                     "operation": "insert" if there else "none", "payload": f"{id}.safetensors" if there else None})
+                     "operation": operation if there else "none", "payload": f"{id}.safetensors" if there else None})
     rows.append({"end": True, "rows": len(IDS)})
     with open(name, "w") as out:
         out.write("".join(json.dumps(row) + "\n" for row in [head, *rows]))
@@ -79,7 +82,7 @@ def make_inputs():
     for id in IDS:
         with open(f"ids/{id}", "w") as out:
             subprocess.run(["evp-show", *MODEL, "--ids", id, "c.jsonl"], stdout=out, check=True)
-    write_manifest("all.jsonl", "ssd", IDS)
+    write_manifest("all.jsonl", "ssd", IDS, "insert")
     for dtype, folder in ("f32", "pay-1"), ("bf16", "pay-2"):
         assert run("evp-pack", *MODEL, "all.jsonl", "c.jsonl", "--dtype", dtype, "-o", folder, "-q") == 0, said
     assert run("evp-profile", *MODEL, "c.jsonl", "q.jsonl", "--configs", "none", "--max-new-tokens", "1", "-q", "-o", "p.h5") == 0, said
@@ -107,9 +110,8 @@ def no_disk_error():
 
 def payload(id="b"):
     """The file of a context on the tier, as in its state."""
-    folder = SSD if TIER == "ssd" else FAR
-    with contextlib.closing(sqlite3.connect(f"{folder}/evp-state")) as db:
-        return f"{folder}/" + db.execute("SELECT file FROM payload WHERE present AND context = ?", id).fetchone()[0]
+    with contextlib.closing(sqlite3.connect(f"{SHOWN[1]}/evp-state")) as db:
+        return f"{SHOWN[1]}/" + db.execute("SELECT file FROM payload WHERE context = ?", id).fetchone()[0]
 
 
 def damage(path, at, text=b"XXXXXXXX"):
@@ -136,11 +138,10 @@ def swap_values():
 
 
 front = None
-LATER = ["never ends an answer"]  # faults that do not hold yet: libevicpress waits for the end of an answer
-FAULTS = {
+FAULTS = {  # by tier
     # the fault, how it begins, how it ends; or a heading
     "ssd": [
-        ("nothing fails", lambda: None, None),
+        ("nothing fails", lambda: None, lambda: None),
         ("**the tier's folder**",),
         ("cannot be read: EIO", disk_error(5, SSD), no_disk_error),
         ("may not be read: EACCES", disk_error(13, SSD), no_disk_error),
@@ -148,37 +149,37 @@ FAULTS = {
         ("cannot be opened: EMFILE", disk_error(24, SSD), no_disk_error),
         ("is read-only: EROFS", sh("mount -o remount,ro disk"), sh("mount -o remount,rw disk")),
         ("is on a full disk: ENOSPC", sh("head -c 9M /dev/zero >disk/big || true"), sh("rm disk/big")),
-        ("was removed", sh(f"rm -r {SSD}"), None),
+        ("was removed", sh(f"rm -r {SSD}"), sh("evp-load m.jsonl --payloads pay --new")),
         ("is on a disk that is not mounted", sh("mkdir away && mount --move disk away"), sh("rm -rf disk/* && mount --move away disk && rmdir away")),
         ("belongs to another user", sh(f"chown nobody {SSD}"), sh(f"chown 0 {SSD}")),
         ("is locked by another program", lock, lambda: lock.file.close()),
         ("**one payload**",),
-        ("was removed", lambda: os.remove(payload()), None),
-        ("was cut", lambda: os.truncate(payload(), 5000), None),
-        ("has rotten bytes", damage(payload, 50000), None),
+        ("was removed", lambda: os.remove(payload()), lambda: None),
+        ("was cut", lambda: os.truncate(payload(), 5000), lambda: None),
+        ("has rotten bytes", damage(payload, 50000), lambda: None),
         ("cannot be read: EIO", disk_error(5, payload), no_disk_error),
-        ("was packed again, with the same size", sh("cp pay-2/b.safetensors pay"), None),
+        ("was packed again, with the same size", sh("cp pay-2/b.safetensors pay"), lambda: None),
         ("**state, index, manifest, receipt**",),
-        ("the state was removed", sh(f"rm {SSD}/evp-state*"), None),
-        ("the state is of an earlier load", sh(f"rm {SSD}/evp-state* && cp -a earlier/evp-state* {SSD}"), None),
+        ("the state was removed", sh(f"rm {SSD}/evp-state*"), lambda: None),
+        ("the state is of an earlier load", sh(f"rm {SSD}/evp-state* && cp -a earlier/evp-state* {SSD}"), lambda: None),
         ("a page of the state was overwritten", damage(f"{SSD}/evp-state", 4096, b"XXXX" * 1024), sh(f"rm {SSD}/evp-state*")),
-        ("the index was removed", sh(f"rm {SSD}/evp-index"), None),
-        ("the index was overwritten", damage(f"{SSD}/evp-index", 100), None),
+        ("the index was removed", sh(f"rm {SSD}/evp-index"), lambda: None),
+        ("the index was overwritten", damage(f"{SSD}/evp-index", 100), lambda: None),
         ("the manifest was removed", sh("mv m.jsonl kept.jsonl"), sh("mv kept.jsonl m.jsonl")),
         ("the manifest is an earlier one", sh("cp m.jsonl kept.jsonl && cp earlier.jsonl m.jsonl"), sh("mv kept.jsonl m.jsonl")),
-        ("the receipt cannot be written", sh("rm m.jsonl.receipt && mkdir m.jsonl.receipt"), sh("rmdir m.jsonl.receipt")),
+        ("the receipt of new payloads cannot be written", sh("cp pay-2/b.safetensors pay && rm m.jsonl.receipt && mkdir m.jsonl.receipt"), sh("rmdir m.jsonl.receipt")),
     ],
     "far": [
-        ("nothing fails", lambda: None, None),
+        ("nothing fails", lambda: None, lambda: None),
         ("**the Redis server**",),
         ("is away", lambda: front.set("away"), lambda: front.set("pass")),
         ("answers slowly", lambda: front.set("slow"), lambda: front.set("pass")),
         ("does not answer", lambda: front.set("silent"), lambda: front.set("pass")),
         ("never ends an answer", lambda: front.set("endless"), lambda: front.set("pass")),
-        ("has another payload's values", swap_values, None),
-        ("lost all values", lambda: redis("flushall"), None),
+        ("has another payload's values", swap_values, lambda: None),
+        ("lost all values", lambda: redis("flushall"), lambda: None),
     ],
-}
+}[TIER]
 
 # ---- the operations ---------------------------------------------------------------------------------------------------
 
@@ -229,17 +230,16 @@ LEGEND = """\
 Where a cell has two words, the first is about another tier, the second about the one that fails. Numbers are exit statuses; `io`,
 `gone` and so on are error codes of libevicpress. `fetch` is evp_find() and evp_fetch(): `ok` if the bytes are the packed ones, `old`
 if they are those packed before, `miss` if nothing is found. The first two columns are of a process that opened the tiers before the
-fault, the next ones of another that opens them now; the tools follow, with `evp-load --verify` and what is fetched after it. The last
-column is the load after the fault: its exit status, and the contexts that are not back.
+fault, the next two of another that opens them now; then come the tools, `evp-load --verify` and what is fetched after it. evp_put(),
+evp_move() to and from the tier, and evp_remove() were tried on their own. The last column is the load after the fault: its exit
+status, and the contexts that are not back.
 """
-COLUMNS = ["refresh", "fetch", "open", "fetch", "put", "move", "remove", "evp-show", "--check", "evp-plan", "evp-pack", "evp-load --dry-run", "evp-load",
-           "fetch", "evp-load after the fault"]
+COLUMNS = ["refresh", "fetch", "open", "fetch", "evp-show", "--check", "evp-plan", "evp-pack", "evp-load --dry-run", "evp-load", "fetch", "put", "move",
+           "remove", "evp-load after the fault"]
 
 
-def operations(last, running):
-    """The cells; of two words in a cell the first is about dram, the second about the tier that fails."""
-    file = lambda id: open(f"pay-1/{id}.safetensors", "rb").read()
-    shown = ["dram", SSD if last == "ssd" else FAR]
+def looks(running):
+    """The cells of what reads, and of a load."""
     tiers = lambda store: both(*("ok" if t.code == 0 else CODES.get(t.code, str(t.code)) for t in store.tiers()))
     fetched = lambda store: both(fetch(store, "a"), fetch(store, "b"))
     load = ["evp-load", "m.jsonl", "--payloads", "pay", "-q", "--verify"]
@@ -247,11 +247,8 @@ def operations(last, running):
     yield fetched(running)
     yield opened(tiers)
     yield opened(fetched)
-    yield opened(lambda s: both(tried(s.put, "c", "dram", file("c")), tried(s.put, "d", last, file("d"))))
-    yield opened(lambda s: both(tried(s.move, "f", "dram"), tried(s.move, "e", last)))
-    yield opened(lambda s: both(tried(s.remove, "g"), tried(s.remove, "h")))
-    yield both(*(run("evp-show", tier) for tier in shown))
-    yield both(*(run("evp-show", "--check", tier) for tier in shown))
+    yield both(*(run("evp-show", tier) for tier in SHOWN))
+    yield both(*(run("evp-show", "--check", tier) for tier in SHOWN))
     yield run("evp-plan", "table.h5", "--tiers", "tiers.json", "--previous", "m.jsonl", "-q", "-o", "next.jsonl")
     yield run("evp-pack", *MODEL, "m.jsonl", "c.jsonl", "--tiers", "tiers.json", "-o", "packed", "-q")
     yield run(*load, "--dry-run")
@@ -259,36 +256,52 @@ def operations(last, running):
     yield opened(fetched)
 
 
-def healed(last):
+def changes():
+    """The cells of what else changes tiers."""
+    file = lambda id: open(f"pay-1/{id}.safetensors", "rb").read()
+    yield opened(lambda s: both(tried(s.put, "c", "dram", file("c")), tried(s.put, "d", TIER, file("d"))))
+    yield opened(lambda s: both(tried(s.move, "e", TIER), tried(s.move, "f", "dram")))
+    yield opened(lambda s: both(tried(s.remove, "g"), tried(s.remove, "h")))
+
+
+def healed():
     """The status of the first load after the fault, and which contexts are not where the manifest puts them."""
     status = run("evp-load", "m.jsonl", "--payloads", "pay", "-q", "--verify")
-    lost = opened(lambda s: [id for id in OTHER + FAILING if fetch(s, id) != "ok" or s.find(tokens(id)).tier != ("dram" if id in OTHER else last)])
-    bad = [tier for tier in ("dram", SSD if last == "ssd" else FAR) if run("evp-show", "--check", tier)]
+    lost = opened(lambda s: [id for id in OTHER + FAILING if fetch(s, id) != "ok" or s.find(tokens(id)).tier != ("dram" if id in OTHER else TIER)])
+    bad = [tier for tier in SHOWN if run("evp-show", "--check", tier)]
     return f"{status}, lost: {' '.join(lost)}" if lost else f"{status}, {len(bad)} bad tiers" if bad else str(status)
+
+
+def fresh():
+    """A store with the contexts in place, and a copy of its state from a load before."""
+    sh("umount disk; rm -rf dram far packed earlier pay fault away kept.jsonl *.jsonl.receipt && mkdir -p disk far earlier && cp -r pay-1 pay &&"
+       "mount -t tmpfs -o size=8m tmpfs disk")()
+    if TIER == "far":
+        redis("flushall")
+    write_manifest("earlier.jsonl", TIER, OTHER + "bd", "insert")
+    assert run("evp-load", "earlier.jsonl", "--payloads", "pay", "-q") == 0, said
+    sh(f"cp -a {SHOWN[1]}/evp-state* earlier")()
+    write_manifest("m.jsonl", TIER, OTHER + FAILING, "keep")
+    assert run("evp-load", "m.jsonl", "--payloads", "pay", "-q") == 0, said
 
 
 def one(number):
     global front
     what, begin, end = FAULTS[number]
-    start = time.monotonic()
-    last = TIER
     log(f"\n==== {what}")
-    sh("rm -rf dram far packed earlier pay fault *.jsonl.receipt && mkdir -p disk far earlier && cp -r pay-1 pay && mount -t tmpfs -o size=8m tmpfs disk")()
-    if last == "far":
+    if TIER == "far":
         front = Front(int(os.environ["FRONT"]), int(os.environ["BACK"]))
-        redis("flushall")
-    write_manifest("earlier.jsonl", last, OTHER + "bd")
-    assert run("evp-load", "earlier.jsonl", "--payloads", "pay", "-q") == 0, said
-    sh(f"cp -a {SSD if last == 'ssd' else FAR}/evp-state* earlier")()
-    write_manifest("m.jsonl", last, OTHER + FAILING)
-    assert run("evp-load", "m.jsonl", "--payloads", "pay", "-q") == 0, said
+    fresh()
     with evp.open("m.jsonl", wait_s=0.2) as running:
         begin()
-        cells = [str(cell) for cell in operations(last, running)]
-    if end:
-        end()
-    print("|", " | ".join([what, *cells, healed(last)]), "|")
-    log(f"{what}: {time.monotonic() - start:.1f} s")
+        cells = list(looks(running))
+    end()
+    after = healed()
+    fresh()
+    begin()
+    cells += changes()
+    end()
+    print("|", " | ".join(map(str, [what, *cells, both(after, healed())])), "|")
 
 
 def main():
@@ -296,7 +309,7 @@ def main():
     print(LEGEND + "\n|", " | ".join(["", *COLUMNS]), "|\n|", " | ".join(["---"] * (len(COLUMNS) + 1)), "|", flush=True)
     preload = {**os.environ, "FAULT": f"{W}/fault", "LD_PRELOAD": f"{W}/faults.so" if TIER == "ssd" else ""}
     for number, (what, *_) in enumerate(FAULTS):
-        if not _ or what in LATER:
+        if not _:
             print("|", what, "|" * (len(COLUMNS) + 1), flush=True)
             continue
         try:
@@ -307,6 +320,4 @@ def main():
         print(row, end="", flush=True)
 
 
-TIER = sys.argv[1]
-FAULTS = FAULTS[TIER]
 one(int(sys.argv[2])) if sys.argv[2:] else main()

@@ -20,7 +20,7 @@ cure_payloads_full() { umount world/payloads; }
 fault_tier_read_only() { mount --bind world/disk world/disk && mount -o remount,ro,bind world/disk; }
 cure_tier_read_only() { umount world/disk; }
 
-fault tier_full ssd section3 # which stays where it is
+fault tier_full ssd
 umount world/disk
 fault payloads_full section7
-fault tier_read_only ssd section3
+fault tier_read_only ssd section3 # which stays on it, and is found there

@@ -15,8 +15,9 @@ payload() {
 rot() { printf XXXXXXXX | dd of="$(payload "$1")" bs=1 seek=100000 conv=notrunc status=none; }
 
 fault_none() { :; }
-fault_tier_removed() { rm -r world/disk/ssd; } # a person must say that no disk is missing
-cure_tier_removed() { (cd world && evp-load -q manifest.jsonl --payloads payloads --new 2>../new.log); }
+fault_dram_removed() { rm -r world/dram; } # as by a reboot
+fault_tier_removed() { rm -r world/disk/ssd; }
+cure_tier_removed() { evp-load -q world/manifest.jsonl --payloads world/payloads --new || true; }
 fault_tier_not_mounted() { mv world/disk world/away; }
 cure_tier_not_mounted() { mv world/away world/disk; }
 fault_tier_of_another_user() { if [ "$(id -u)" = 0 ]; then chown nobody world/disk/ssd; else chmod 000 world/disk/ssd; fi; }
@@ -37,6 +38,7 @@ fault_receipt_not_writable() { rm world/tonight.jsonl.receipt && mkdir world/ton
 cure_receipt_not_writable() { rmdir world/tonight.jsonl.receipt; }
 
 fault none
+fault dram_removed
 fault tier_removed ssd
 fault tier_not_mounted ssd
 fault tier_of_another_user ssd
@@ -45,9 +47,9 @@ fault moved_payload_removed
 fault payload_cut
 fault payload_rotten section1
 fault moved_payload_rotten section3
-fault state_removed
-fault state_empty
-fault state_older
+fault state_removed section7
+fault state_empty section7
+fault state_older section7
 fault index_removed
 fault index_garbage
 fault manifest_removed

@@ -13,7 +13,7 @@ pack() {
 	shift
 	evp-pack "$name.jsonl" --tiers "$name.json" "$DATA/pack/contexts.jsonl" -o pay -q "$@" 2>said
 	echo "status $?"
-	sed "s|$PWD/||g; s/cannot reach redis.*;/...;/; s/is damaged (.*load/is damaged ... load/; s/user [0-9]*/user N/g" said
+	sed "s|$PWD/||g; s/cannot reach redis.*;/...;/; s/is damaged (.*;/is damaged (...);/; s/user [0-9]*/user N/g" said
 }
 ssd=$(tier ssd file "$PWD/ssd")
 plan m ssd "$ssd" && plan moved dram "$ssd" && plan gone ssd "$(tier ssd file "$PWD/no/ssd")"
@@ -21,6 +21,10 @@ plan far far "$(tier far redis redis://127.0.0.1:1 ",\"state\":\"$PWD/far\"")" &
 evp-pack m.jsonl "$DATA/pack/contexts.jsonl" -o all -q && evp-load m.jsonl -q --payloads all || exit
 pack gone --list
 pack far --list
+mv ssd/evp-state state && pack m --list # the next load finds its payloads again
+mv ssd away && pack m --list
+sed '/ships/s/"insert"/"keep"/' m.jsonl >kept.jsonl && cp m.json kept.json && pack kept --list # is its disk mounted?
+mv away ssd && mv state ssd/evp-state
 printf garbage >ssd/evp-state
 pack m --list
 pack m --summary s.json
