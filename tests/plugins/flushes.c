@@ -1,5 +1,5 @@
 /* flushes.c - loaded before the C library of a tool (LD_PRELOAD): writes what a power cut could undo, and what prevents
- * that, to the file $FLUSHES: "mkdir FOLDER", "rename FOLDER FILE", "unlink FOLDER FILE" and "fsync PATH", in their
+ * that, to the file $FLUSHES: "mkdir FOLDER NAME", "rename FOLDER FILE", "unlink FOLDER FILE" and "fsync PATH", in their
  * order.
  */
 #include <fcntl.h>
@@ -41,12 +41,13 @@ static const char *path_of(int fd, char path[PATH_MAX])
     return path;
 }
 
-SEEN int mkdir(const char *path, mode_t mode)
+SEEN int mkdirat(int fd, const char *name, mode_t mode)
 {
-    int code = (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+    char path[PATH_MAX];
+    int code = (int)syscall(SYS_mkdirat, fd, name, mode);
 
     if (code == 0)
-        note("mkdir %s\n", path);
+        note("mkdir %s %s\n", path_of(fd, path), name);
     return code;
 }
 

@@ -11,7 +11,7 @@ load n.jsonl
 load --rollback n.jsonl
 # a folder's parent is flushed before it gets an index, and a folder with another index before payloads go
 awk -v here="$PWD" '
-$1 == "mkdir" { made++; wait[here]++; next }
+$1 == "mkdir" { if ($3 !~ /^evp-payloads/) { made++; wait[$2]++ }; next }
 $1 == "rename" && $3 == "evp-index" { renamed++; if (wait[here]) print "an index before the flush: " $0; wait[$2]++; next }
 $1 == "fsync" { wait[$2] = 0; next }
 $1 == "unlink" && $3 ~ /^evp-payloads/ { removed++; if (wait[$2]) print "removed before the flush: " $0 }
