@@ -22,7 +22,8 @@
     X(ERR_FORMAT, -5, 3) /* an input is malformed, truncated, inconsistent, empty, or of another version */            \
     X(ERR_NET, -6, 4)    /* a remote service */                                                                        \
     X(ERR_DEVICE, -7, 5) /* no such backend, or it cannot compute this */                                              \
-    X(ERR_LOST, -8, 1)   /* the device failed after it was opened: nothing more can be computed */
+    X(ERR_LOST, -8, 1)   /* the device failed after it was opened: nothing more can be computed */                     \
+    X(ERR_STALE, -9, 1)  /* another host has removed an open file of a network file system, or its server forgot it */
 
 /* The exit statuses of every tool; --help and the man pages print them. */
 #define EXIT_LIST(X)                                                                                                   \

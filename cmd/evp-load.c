@@ -14,8 +14,8 @@
 #include <string.h>
 
 static struct {
-    const char *payloads, *receipt, *name_space, *group;
-    bool dry_run, rollback, verify, chunks, json;
+    const char *payloads, *receipt, *name_space, *group, *retire;
+    bool dry_run, rollback, verify, chunks, new_disk, json;
     int jobs;
     double wait_s;
     struct opt_common common;
@@ -27,7 +27,11 @@ static const struct opt opts[] = {
     OPT_NAMESPACE(&cfg.name_space),
     OPT_HEAD("Work"),
     OPT_BOOL(0, "rollback", &cfg.rollback, "undo the load in force, which must be the load of this manifest"),
-    OPT_BOOL(0, "verify", &cfg.verify, "also read every payload in place, and replace damaged ones"),
+    OPT_TEXT(0, "retire", &cfg.retire, "NAMESPACE",
+             "remove all payloads of this namespace (a model digest) from the manifest's tiers; place nothing"),
+    OPT_BOOL(0, "verify", &cfg.verify,
+             "also read every payload in place, and replace what is damaged or differs from the payload folder"),
+    OPT_BOOL(0, "new", &cfg.new_disk, "folders may be empty although the plan keeps payloads there"),
     OPT_BOOL(0, "chunks", &cfg.chunks, "also find contexts placed as 'none' by their first 256 tokens, 512, and so on"),
     OPT_TEXT(0, "group", &cfg.group, "NAME",
              "let this group find and read the payloads in the folders, from now on (default: as before)"),
@@ -52,15 +56,18 @@ static const struct tool tool = {
         "never fills a tier beyond its capacity; only while full tiers exchange contexts, a tier takes up to 1/64 too "
         "much. Only payloads of the manifest's model, or of --namespace, are touched.\n"
         "\n"
-        "Every payload is checked before anything changes, and read back after it is written. Readers of the tiers "
+        "Every payload is checked before it is placed, and read back after it is written. Readers of the tiers "
         "(libevicpress, evicpress.h) see only whole payloads at every moment. After an interruption the next load, of "
         "this manifest or another, goes on from there; after success it has nothing to do.\n"
+        "\n"
+        "A context whose payload is missing or damaged, and a tier that cannot be opened or fails, is reported and left "
+        "out; everything else is loaded, and the status is 1. The next load makes up for it.\n"
         "\n"
         "Tiers are folders (kinds dram and file) or a Redis server (kind redis, with a folder for its state). A folder "
         "is made if its parent exists, for its user alone or --group; it is refused if it belongs to another user or "
         "others may write there.\n"
         "\n"
-        "Contexts on tiers of other kinds, and on servers that cannot be reached, are left out, with status 1.\n"
+        "Contexts on tiers of other kinds are left out, with status 1.\n"
         "\n"
         "A dry run prints operation, tier before, tier after, bytes, context and config, separated by tabs; with "
         "--verify it ends with status 3 if a payload in place is damaged.",
@@ -113,23 +120,13 @@ static void say_operations(const struct load_report *r)
 
 static void say_tier(const struct load_tier *t)
 {
-    char fill[TEXT_SHORT], capacity[TEXT_SHORT], spare[TEXT_SHORT], written[TEXT_SHORT];
+    char fill[TEXT_SHORT], capacity[TEXT_SHORT], written[TEXT_SHORT];
     bool limited = t->capacity != INT64_MAX;
 
     text_bytes(capacity, (double)t->capacity);
-    text_bytes(spare, (double)t->spare);
     text_bytes(written, (double)t->written);
-    log_info("tier %s: %s%s%s placed, %s kept for a rollback, %s written", t->name, text_bytes(fill, (double)t->placed),
-             limited ? " of " : "", limited ? capacity : "", spare, written);
-}
-
-static void say_rollback(const struct load_report *r)
-{
-    if (r->n_lost)
-        log_warn("this load cannot be rolled back: %d payloads did not fit as spares and are not in the payload folder",
-                 r->n_lost);
-    else if (r->n_refetch)
-        log_info("a rollback needs the payload folder as it is now, for %d payloads", r->n_refetch);
+    log_info("tier %s: %s%s%s placed, %s written", t->name, text_bytes(fill, (double)t->placed), limited ? " of " : "",
+             limited ? capacity : "", written);
 }
 
 static void say_done(const struct load_report *r, double seconds)
@@ -140,9 +137,11 @@ static void say_done(const struct load_report *r, double seconds)
     for (int t = 0; t < r->n_tiers; t++)
         if (r->tier[t].name)
             say_tier(&r->tier[t]);
-    if (!cfg.rollback)
-        say_rollback(r);
-    log_info("%s in %s", cfg.rollback ? "rolled back" : "loaded", text_seconds(spent, seconds));
+    log_info("%s in %s",
+             cfg.rollback ? "rolled back"
+             : cfg.retire ? "retired"
+                          : "loaded",
+             text_seconds(spent, seconds));
 }
 
 /* The summary for scripts, without times: two runs print the same. */
@@ -153,11 +152,10 @@ static void put_report(struct json_out *w, const struct load_report *r)
     for (int op = OP_INSERT; op <= OP_EVICT; op++)
         json_put_int(w, operation_name((enum operation)op), r->n_operations[op]);
     json_put_int(w, "damaged", r->n_damaged);
+    json_put_int(w, "unknown", r->n_unknown);
     json_put_int(w, "skipped", r->n_skipped);
     json_put_int(w, "away", r->n_away);
     json_put_int(w, "chunked", r->n_parts);
-    json_put_int(w, "rollback_refetches", r->n_refetch);
-    json_put_int(w, "rollback_lacks", r->n_lost);
     json_begin(w, "tiers", '[');
     for (int t = 0; t < r->n_tiers; t++) {
         if (!r->tier[t].name)
@@ -165,7 +163,6 @@ static void put_report(struct json_out *w, const struct load_report *r)
         json_begin(w, NULL, '{');
         json_put_text(w, "name", r->tier[t].name);
         json_put_int(w, "placed_bytes", r->tier[t].placed);
-        json_put_int(w, "spare_bytes", r->tier[t].spare);
         json_put_int(w, "written_bytes", r->tier[t].written);
         json_put_int(w, "other_bytes", r->tier[t].other);
         json_end(w, '}');
@@ -205,6 +202,20 @@ static void say_result(const struct load *l, double seconds)
         say_done(r, seconds);
 }
 
+/* The status of a load that has left something out. */
+static int judge(const struct load_report *r, struct err *err)
+{
+    if (cfg.dry_run && cfg.verify && r->n_damaged)
+        return err_set(err, ERR_FORMAT, "damaged payloads in place: %d", r->n_damaged);
+    if (r->n_skipped)
+        return err_set(err, ERR_FAIL, "contexts left out: %d", r->n_skipped);
+    if (r->n_away)
+        return err_set(err, ERR_FAIL, "tiers left out: %d", r->n_away);
+    if (r->n_unknown)
+        return err_set(err, ERR_FAIL, "payloads not verified: %d", r->n_unknown);
+    return r->no_receipt ? err_set(err, ERR_FAIL, "no receipt was written") : 0;
+}
+
 static int run(const struct load_options *options, struct err *err)
 {
     double start = clock_now();
@@ -217,22 +228,18 @@ static int run(const struct load_options *options, struct err *err)
     const struct load_report *r = load_report(l);
     if (!r->nothing_to_do && cfg.dry_run && !cfg.json)
         load_each_change(l, print_change, NULL);
-    else if ((!r->nothing_to_do || r->n_parts) && !cfg.dry_run) {
+    else if (!cfg.dry_run) {
         code = load_run(l, err);
         progress_end();
     }
-    if (!code)
+    if (!code) {
         say_result(l, clock_now() - start);
-    if (!code && !r->nothing_to_do && !r->n_skipped && !r->n_away && !cfg.dry_run && !cfg.rollback && options->manifest)
+        code = judge(r, err);
+    }
+    if (!code && !r->nothing_to_do && !cfg.dry_run && !cfg.rollback && !cfg.retire && options->manifest)
         log_info("next: evp-report table.h5 %s -o report.html; a server finds the payloads with libevicpress "
                  "(examples/prefix.c)",
                  options->manifest);
-    if (!code && cfg.dry_run && cfg.verify && r->n_damaged)
-        code = err_set(err, ERR_FORMAT, "damaged payloads in place: %d", r->n_damaged);
-    if (!code && r->n_skipped)
-        code = err_set(err, ERR_FAIL, "contexts left out: %d", r->n_skipped);
-    else if (!code && r->n_away)
-        code = err_set(err, ERR_FAIL, "unreachable tiers: %d", r->n_away);
     load_close(l);
     return code;
 }
@@ -241,10 +248,8 @@ static int find_group(gid_t *gid, struct err *err)
 {
     const struct group *group = cfg.group ? getgrnam(cfg.group) : NULL;
 
-    if (cfg.chunks && cfg.rollback)
-        return err_set(
-            err, ERR_USAGE,
-            "--chunks and --rollback exclude each other: a rollback does not change the chunks of the index");
+    if (cfg.retire && (cfg.rollback || cfg.name_space))
+        return err_set(err, ERR_USAGE, "--retire excludes --rollback and --namespace");
     if (cfg.group && !group)
         return err_set(err, ERR_USAGE, "'--group=%s' is not a group of this machine", cfg.group);
     *gid = group ? group->gr_gid : 0;
@@ -267,8 +272,10 @@ int main(int argc, char **argv)
         .manifest = first < argc ? argv[first] : NULL,
         .payloads = cfg.payloads,
         .receipt = cfg.receipt,
-        .name_space = cfg.name_space,
+        .name_space = cfg.retire ? cfg.retire : cfg.name_space,
         .direction = cfg.rollback ? LOAD_BACK : LOAD_FORWARD,
+        .retire = cfg.retire,
+        .new_disk = cfg.new_disk,
         .dry_run = cfg.dry_run,
         .repair = cfg.verify,
         .chunks = cfg.chunks,

@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "cmd/backend_say.h"
 #include "cmd/pack_placed.h"
+#include "cmd/pack_prune.h"
 #include "cmd/summary.h"
 #include "cmd/waiting.h"
 #include "engine/transformer/engine.h"
@@ -29,7 +30,7 @@ static struct {
     int threads;
     uint64_t memory;
     struct shard shard;
-    bool dry_run, list;
+    bool prune, dry_run, list;
     struct opt_common common;
 } cfg = { .out = "payloads", .backend = "auto", .dtype = "f32", .shard = { 1, 1 } };
 
@@ -47,6 +48,7 @@ static const struct opt opts[] = {
     OPT_MEMORY(&cfg.memory),
     OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.out, "DIR"),
+    OPT_BOOL(0, "prune", &cfg.prune, "first remove from DIR the payloads that MANIFEST does not name"),
     OPT_DRY_RUN(&cfg.dry_run),
     OPT_BOOL(0, "list", &cfg.list, "print what would be done, a line per payload, and stop"),
     OPT_COMMON(&cfg.common),
@@ -64,10 +66,16 @@ static const struct tool tool = {
         "says, and writes it as a safetensors file into DIR. MODEL must be the model of the manifest.\n"
         "\n"
         "A payload that DIR already has, whole and of the same model, text and config, is not made again. With --tiers "
-        "a payload that a tier holds is not made either: evp-load takes it from there.\n"
+        "a payload that a tier holds is not made either: evp-load takes it from there. A tier that cannot be read is "
+        "reported, and contexts that the manifest puts there are left out.\n"
         "\n"
-        "A context that cannot be packed is reported, the others go on, and the status is 1. --list prints 'make', "
-        "'there' or 'placed', bytes, context, config and file, separated by tabs.",
+        "A context that cannot be packed is reported and the others go on; if one cannot be packed or is left out, the "
+        "status is 1.\n"
+        "\n"
+        "--prune removes nothing if MANIFEST cannot be read or is of another model. It takes a file for a payload if "
+        "its name ends as evp-pack's do, with 16 digits and '.safetensors'; other files, links and folders stay.\n"
+        "\n"
+        "--list prints 'make', 'there', 'placed', 'skip' or 'prune', bytes, context, config and file, separated by tabs.",
     .examples = "  evp-pack manifest.jsonl contexts.jsonl -o payloads/\n"
                 "  evp-pack manifest.jsonl contexts.jsonl --tiers tiers.json -o payloads/\n"
                 "  evp-pack manifest.jsonl contexts.jsonl \\\n"
@@ -94,8 +102,9 @@ struct pack {
     struct job *job; // (n_jobs): missing payloads
     int n_jobs;
     int64_t n_tokens;                             // of all jobs
-    struct map placed;                            // payloads in the tiers of --tiers
+    struct placed placed;                         // what the tiers of --tiers hold
     int n_written, n_present, n_placed, n_failed; // payloads
+    int n_skipped;                                // payloads for tiers that cannot be read
     double bytes;                                 // written
     int64_t tokens_before, tokens_shown;          // of the finished jobs; shown by the progress bar
 };
@@ -111,7 +120,7 @@ static void pack_release(struct pack *p)
     for (int i = 0; i < p->n_jobs; i++)
         job_release(&p->job[i]);
     free(p->job);
-    map_release(&p->placed);
+    placed_release(&p->placed);
     tokenizer_free(p->tokenizer);
     model_close(p->model);
     contexts_release(&p->contexts);
@@ -222,7 +231,7 @@ static int list_jobs(struct pack *p, struct err *err)
         return err_nomem(err);
     for (int i = 0; i < p->manifest.n; i++) {
         struct job j = { .placement = &p->manifest.at[i] };
-        if (j.placement->tier < 0 || !shard_has(cfg.shard, i))
+        if (j.placement->tier < 0 || p->manifest.tiers.at[j.placement->tier].read_only || !shard_has(cfg.shard, i))
             continue;
         if (job_init(p, &j, err)) {
             count_failure(p, j.placement, err);
@@ -232,6 +241,9 @@ static int list_jobs(struct pack *p, struct err *err)
         } else if (placed_has(&p->placed, j.placement->token_digest, j.config.name)) {
             p->n_placed++;
             list_job(&j, "placed");
+        } else if (placed_is_away(&p->placed, &p->manifest.tiers.at[j.placement->tier])) {
+            p->n_skipped++;
+            list_job(&j, "skip");
         } else {
             list_job(&j, "make");
             p->n_tokens += j.ids.n;
@@ -376,9 +388,20 @@ static int compute(struct pack *p, const char *model, struct err *err)
 static void summarise_others(const struct pack *p)
 {
     summary_int("present", p->n_present);
-    if (cfg.tiers)
+    if (cfg.tiers) {
         summary_int("placed", p->n_placed);
+        summary_int("skipped", p->n_skipped);
+        summary_int("away", p->placed.n_away);
+    }
     summary_int("failed", p->n_failed);
+}
+
+/* Fails if a payload is missing at the end: of the contexts that cannot be packed, and of tiers that cannot be read. */
+static int check_missing(const struct pack *p, int n_made, const char *what, struct err *err)
+{
+    int n = p->n_failed + p->n_skipped;
+
+    return n ? err_set(err, ERR_FAIL, "%d of %d payloads %s", n, n + n_made + p->n_present + p->n_placed, what) : 0;
 }
 
 static const char *placed_text(const struct pack *p, char text[TEXT_SHORT])
@@ -387,6 +410,20 @@ static const char *placed_text(const struct pack *p, char text[TEXT_SHORT])
     if (cfg.tiers)
         snprintf(text, TEXT_SHORT, ", %d in tiers", p->n_placed);
     return text;
+}
+
+static int prune(const struct pack *p, struct err *err)
+{
+    enum prune how = cfg.list ? PRUNE_LIST : cfg.dry_run ? PRUNE_COUNT : PRUNE_REMOVE;
+    struct pruned pruned = { 0 };
+    char size[TEXT_SHORT];
+    int code = prune_payloads(cfg.out, &p->manifest, how, &pruned, err);
+
+    summary_int("pruned", pruned.n);
+    summary_int("pruned_bytes", pruned.bytes);
+    log_info("%s%d payload%s removed (%s) that '%s' does not name", how == PRUNE_REMOVE ? "" : "would do: ", pruned.n,
+             pruned.n == 1 ? "" : "s", text_bytes(size, (double)pruned.bytes), p->manifest_path);
+    return code;
 }
 
 /* Reports what a run without --dry-run would do; fails as that run for contexts that cannot be packed. */
@@ -404,9 +441,7 @@ static int say_jobs(const struct pack *p, struct err *err)
     log_info("to do: %d payload%s (%s), %lld tokens to prefill; %d already there%s", p->n_jobs,
              p->n_jobs == 1 ? "" : "s", text_bytes(size, bytes), (long long)p->n_tokens, p->n_present,
              placed_text(p, placed));
-    return p->n_failed ? err_set(err, ERR_FAIL, "%d of %d payloads cannot be made", p->n_failed,
-                                 p->n_failed + p->n_jobs + p->n_present + p->n_placed)
-                       : 0;
+    return check_missing(p, p->n_jobs, "cannot be made", err);
 }
 
 static int pack(struct pack *p, const char *model, struct err *err)
@@ -418,7 +453,7 @@ static int pack(struct pack *p, const char *model, struct err *err)
         return err->code;
     if (cfg.tiers && placed_read(&p->placed, cfg.tiers, cfg.name_space ? cfg.name_space : p->model_digest, err))
         return err->code;
-    if (list_jobs(p, err))
+    if (list_jobs(p, err) || (cfg.prune && prune(p, err)))
         return err->code;
     if (cfg.dry_run || cfg.list)
         return say_jobs(p, err);
@@ -429,9 +464,8 @@ static int pack(struct pack *p, const char *model, struct err *err)
     summarise_others(p);
     log_info("%d payload%s written (%s), %d already there%s", p->n_written, p->n_written == 1 ? "" : "s",
              text_bytes(size, p->bytes), p->n_present, placed_text(p, placed));
-    if (p->n_failed)
-        return err_set(err, ERR_FAIL, "%d of %d payloads were not made", p->n_failed,
-                       p->n_failed + p->n_written + p->n_present + p->n_placed);
+    if (check_missing(p, p->n_written, "were not made", err))
+        return err->code;
     log_info("next: evp-load %s --payloads %s", p->manifest_path, cfg.out);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/opt.h"
 #include "base/parse.h"
 #include "cmd/summary.h"
+#include "cmd/tiers_metrics.h"
 #include "formats/tier_text.h"
 #include "kernels/cuda/cuda.h"
 #include "loader/store/probe.h"
@@ -24,7 +25,7 @@
 static struct {
     struct opt_list tier;
     uint64_t probe;
-    const char *output, *gpu, *jobs;
+    const char *output, *gpu, *jobs, *metrics;
     struct opt_common common;
     struct tier_load load[TIER_LOADS]; // what --jobs asks for
     int n_loads;
@@ -37,13 +38,18 @@ static const struct opt opts[] = {
              "(none: unlimited), kind=; read=, write= (bytes per second) and latency= (seconds, or 1ms, 20us), "
              "measured if not given; pool= (tiers of one pool share one capacity, and each gives it), configs= (that "
              "the tier may hold: names between slashes), state= (a folder on this machine for evp-load's state of a "
-             "redis tier, or of a folder on a network)"),
+             "redis tier, or of a folder on a network), access=read (another host fills this folder; needs read= and "
+             "latency=)"),
     OPT_HEAD("Measurement"),
     OPT_BYTES(0, "probe", &cfg.probe, "write and read back a file of this size"),
     OPT_TEXT(0, "jobs", &cfg.jobs, "LIST",
              "measure these numbers of simultaneous reads, each of its own file, like 1,4,16, for evp-plan "
              "--parallel-reads"),
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
+    OPT_TEXT(
+        0, "from-metrics", &cfg.metrics, "PATH",
+        "give the tiers of FILE the bandwidth and latency that servers measured: a file of evp_write_metrics(), or "
+        "all files *.prom of a folder together"),
     OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.output, "FILE"),
     OPT_COMMON(&cfg.common),
@@ -53,7 +59,8 @@ static const struct opt opts[] = {
 static const struct tool tool = {
     .name = "evp-tiers",
     .summary = "measure storage tiers and write tiers.json",
-    .operands = "",
+    .operands = "[FILE]",
+    .max_operands = 1,
     .opts = opts,
     .common = &cfg.common,
     .about =
@@ -66,12 +73,16 @@ static const struct tool tool = {
         "\n"
         "--jobs also measures several simultaneous reads, unless read= is given; evp-plan --parallel-reads uses the "
         "bandwidth of each. If there is an NVIDIA GPU (see evp-profile --backend), the bandwidth from pinned memory to "
-        "it is measured too; --gpu computes it instead.",
+        "it is measured too; --gpu computes it instead.\n"
+        "\n"
+        "FILE is a tiers.json for --from-metrics. A tier changes if servers read it at least 100 times and 100 MB of it. "
+        "Their reads shared the tier with all others of that time, so plan with --parallel-reads 1.",
     .examples = "  evp-tiers --tier name=dram,uri=/dev/shm/evp,capacity=2G >tiers.json\n"
                 "  evp-tiers --tier name=plain,uri=/ssd/a,pool=ssd,capacity=80%,configs=none \\\n"
                 "      --tier name=small,uri=/ssd/b,pool=ssd,capacity=80%,configs=kivi\n"
                 "  evp-tiers --tier \\\n"
-                "      name=far,uri=redis://a,state=/srv/far,read=1G,write=1G,latency=1ms\n",
+                "      name=far,uri=redis://a,state=/srv/far,read=1G,write=1G,latency=1ms\n"
+                "  evp-tiers tiers.json --from-metrics /srv/metrics -o measured.json\n",
 };
 
 /* ---- --jobs ---------------------------------------------------------------- */
@@ -97,20 +108,20 @@ static int take_jobs(struct err *err)
 
 /* ---- a --tier ------------------------------------------------------------ */
 
-/* Makes the folder if only its parent exists. *made: the caller removes it again. */
-static int enter_folder(const char *path, bool *made, struct err *err)
+/* Makes the folder if only its parent exists and this host may write. *made: the caller removes it again. */
+static int enter_folder(const struct tier *t, bool *made, struct err *err)
 {
-    *made = mkdir(path, 0777) == 0;
-    if (!*made && errno != EEXIST)
-        return err_set(err, ERR_IO, "cannot make folder '%s': %s", path, strerror(errno));
-    return file_is_dir(path) ? 0 : err_set(err, ERR_IO, "'%s' is not a folder", path);
+    *made = !t->read_only && mkdir(t->uri, 0777) == 0;
+    if (!*made && !t->read_only && errno != EEXIST)
+        return err_set(err, ERR_IO, "cannot make folder '%s': %s", t->uri, strerror(errno));
+    return file_is_dir(t->uri) ? 0 : err_set(err, ERR_IO, "'%s' is not a folder", t->uri);
 }
 
 static void warn_of(const struct tier *t, const struct folder *folder, const struct probe *p)
 {
     char capacity[TEXT_SHORT], left[TEXT_SHORT];
 
-    if (t->capacity != INT64_MAX && (uint64_t)t->capacity > folder->free_bytes)
+    if (!t->read_only && t->capacity != INT64_MAX && (uint64_t)t->capacity > folder->free_bytes)
         log_warn("tier '%s' has a capacity of %s, but '%s' has only %s free", t->name,
                  text_bytes(capacity, (double)t->capacity), t->uri, text_bytes(left, (double)folder->free_bytes));
     if (p->cached > 0.05)
@@ -147,11 +158,14 @@ static int measure_loads(struct tier *t, struct err *err)
 static int measure_folder(struct tier *t, const struct tier_text *given, struct err *err)
 {
     char absolute[PATH_MAX];
-    bool by_hand = given->read && given->write && given->latency, made;
+    bool by_hand = given->read && given->latency && (given->write || t->read_only), made;
     struct folder folder;
     struct probe p = { 0 };
 
-    if (enter_folder(t->uri, &made, err))
+    if (t->read_only && !by_hand)
+        return err_set(err, ERR_USAGE,
+                       "a tier with access=read is not measured, since that writes a file: give read= and latency=");
+    if (enter_folder(t, &made, err))
         return err->code;
     int code = probe_look(&folder, t->uri, err);
     if (!code && !by_hand)
@@ -281,7 +295,8 @@ static void show(const struct tiers *tiers)
         json_end(summary_json(), '}');
         log_info("%-12s %-8s %12s %12s/s %12s/s %10s", t->name, tier_kind_name(t->kind),
                  t->capacity == INT64_MAX ? "unlimited" : text_bytes(capacity, (double)t->capacity),
-                 text_bytes(reads, t->read_bytes_per_s), text_bytes(writes, t->write_bytes_per_s),
+                 text_bytes(reads, t->read_bytes_per_s),
+                 t->write_bytes_per_s > 0 ? text_bytes(writes, t->write_bytes_per_s) : "-",
                  text_seconds(latency, t->latency_s));
         show_loads(t);
         if (i > 0 && t->read_bytes_per_s > 1.5 * t[-1].read_bytes_per_s)
@@ -307,9 +322,9 @@ static int write_tiers(const struct tiers *tiers, struct err *err)
     return code;
 }
 
-static int run(struct err *err)
+/* The tiers of --tier, measured. */
+static int measure_tiers(struct tiers *tiers, struct err *err)
 {
-    struct tiers tiers = { 0 };
     int code = 0;
 
     if (cfg.tier.n == 0)
@@ -318,15 +333,31 @@ static int run(struct err *err)
         return err->code;
     if (cfg.tier.n > TIER_MAX)
         return err_set(err, ERR_USAGE, "%d tiers are given; %d is the maximum", cfg.tier.n, TIER_MAX);
-    tiers.at = calloc((size_t)cfg.tier.n, sizeof(*tiers.at));
-    if (!tiers.at)
+    tiers->at = calloc((size_t)cfg.tier.n, sizeof(*tiers->at));
+    if (!tiers->at)
         return err_nomem(err);
     for (int i = 0; i < cfg.tier.n && !code; i++)
-        code = take_tier(&tiers, cfg.tier.at[i], err);
+        code = take_tier(tiers, cfg.tier.at[i], err);
     if (!code)
-        code = add_device(&tiers, err);
-    if (!code && tiers_check_together(&tiers, err))
+        code = add_device(tiers, err);
+    if (!code && tiers_check_together(tiers, err))
         code = err->code = ERR_USAGE;
+    return code;
+}
+
+/* The tiers of a file, with what servers measured. */
+static int read_tiers(struct tiers *tiers, const char *file, struct err *err)
+{
+    if (!file || !cfg.metrics || cfg.tier.n)
+        return err_set(err, ERR_USAGE, "--from-metrics needs a tiers.json as its only operand, and no --tier");
+    return tiers_read(tiers, file, err) ? err->code : tiers_take_metrics(tiers, cfg.metrics, err);
+}
+
+static int run(const char *file, struct err *err)
+{
+    struct tiers tiers = { 0 };
+    int code = file || cfg.metrics ? read_tiers(&tiers, file, err) : measure_tiers(&tiers, err);
+
     if (!code) {
         show(&tiers);
         code = write_tiers(&tiers, err);
@@ -345,6 +376,6 @@ int main(int argc, char **argv)
     if (status != OPT_RUN)
         return status;
     summary_begin(&tool, argc, argv);
-    int code = run(&err);
+    int code = run(argv[first], &err);
     return summary_end(code, 0, &err);
 }

@@ -4,15 +4,27 @@
 
 #include "base/err.h"
 #include "base/map.h"
+#include "formats/tiers.h"
 
 #include <stdbool.h>
 
-/* Adds the payloads of a namespace in the folders of tiers.json, also those kept for a rollback, if their files exist
- * with their sizes; evp-load checks the bytes before it uses them. Locks and changes nothing. Skips tiers of other
- * kinds. */
-int placed_read(struct map *placed, const char *tiers_path, const char *name_space, struct err *err) MUST_CHECK;
+struct placed {
+    struct map payloads;
+    struct tiers tiers;
+    bool away[TIER_MAX]; // tiers that cannot be read now
+    int n_away;
+};
+
+/* Reads which payloads of a namespace are in the tiers of tiers.json and exist with their sizes; evp-load checks the
+ * bytes before it uses them. Locks and changes nothing. Skips tiers of other kinds than folders and servers. Reports a
+ * tier that cannot be read and goes on. placed_release() frees; zeroed is fine. */
+int placed_read(struct placed *placed, const char *tiers_path, const char *name_space, struct err *err) MUST_CHECK;
+void placed_release(struct placed *placed);
 
 /* Do tiers hold the context with this digest under this config? */
-bool placed_has(const struct map *placed, const char *token_digest, const char *config);
+bool placed_has(const struct placed *placed, const char *token_digest, const char *config);
+
+/* Is this a tier that cannot be read now? */
+bool placed_is_away(const struct placed *placed, const struct tier *tier);
 
 #endif

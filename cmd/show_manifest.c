@@ -142,10 +142,8 @@ static int check_tier(const struct receipt *r, int tier, const char *path, struc
     int code = 0;
     for (int i = 0; i < r->in.n && !code; i++) {
         const struct entry *e = &r->in.at[i];
-        if (e->tier == tier && !tier_store_has(&store, e, STORE_CONTENT))
-            code = err_set(err, ERR_FORMAT,
-                           "'%s': the file of context '%s' in tier '%s' is missing, or has another size or checksum",
-                           path, e->id, o.tier->name);
+        if (e->tier == tier && tier_store_check(&store, e, err))
+            code = err_wrap(err, "'%s': context '%.80s', tier '%s'", path, e->id, o.tier->name);
     }
     tier_store_close(&store);
     return code;

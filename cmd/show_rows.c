@@ -87,7 +87,7 @@ int show_tiers(struct sheet *s, const char *path, enum show_depth depth, struct 
         sheet_text(s, NULL, tier_kind_name(t.at[i].kind));
         sheet_bytes(s, NULL, t.at[i].capacity == INT64_MAX ? -1 : t.at[i].capacity);
         sheet_rate(s, NULL, t.at[i].read_bytes_per_s);
-        sheet_rate(s, NULL, t.at[i].write_bytes_per_s);
+        sheet_rate(s, NULL, t.at[i].write_bytes_per_s > 0 ? t.at[i].write_bytes_per_s : -1);
         sheet_seconds(s, NULL, t.at[i].latency_s);
         sheet_text(s, NULL, t.at[i].uri);
     }

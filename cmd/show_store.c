@@ -40,10 +40,6 @@ static int add_row(void *arg, const char *name_space, struct entry *e, struct er
     struct rows *rows = arg;
     struct row row = { .name_space = strdup(name_space), .entry = *e };
 
-    if (!e->present) {
-        free(row.name_space);
-        return 0;
-    }
     if (!row.name_space || ARRAY_PUSH(rows, row)) {
         free(row.name_space);
         return err_nomem(err);
@@ -64,24 +60,20 @@ static void put_row(struct sheet *s, const struct row *row)
     sheet_bytes(s, NULL, e->bytes);
     sheet_bytes(s, NULL, e->size);
     sheet_text(s, NULL, e->checksum);
-    sheet_text(s, NULL, e->placed ? "placed" : "kept");
     sheet_text(s, NULL, row->name_space);
 }
 
 static void put_rows(struct sheet *s, const struct rows *rows)
 {
-    static const char *const column[] = { "context",    "n_tokens", "config", "stored_bytes",
-                                          "file_bytes", "checksum", "state",  "namespace" };
-    int64_t n_placed = 0, bytes = 0;
+    static const char *const column[] = { "context",    "n_tokens", "config",   "stored_bytes",
+                                          "file_bytes", "checksum", "namespace" };
+    int64_t bytes = 0;
 
-    for (int i = 0; i < rows->n; i++) {
-        n_placed += rows->at[i].entry.placed;
+    for (int i = 0; i < rows->n; i++)
         bytes += rows->at[i].entry.bytes;
-    }
-    sheet_int(s, "n_placed", n_placed);
-    sheet_int(s, "n_kept", rows->n - n_placed);
+    sheet_int(s, "n_placed", rows->n);
     sheet_bytes(s, "stored_bytes", bytes);
-    sheet_table(s, "payloads", column, 8);
+    sheet_table(s, "payloads", column, 7);
     for (int i = 0; i < rows->n; i++)
         put_row(s, &rows->at[i]);
     sheet_table_end(s);
@@ -180,10 +172,8 @@ static int check_rows(const struct tier *tier, const char *path, const struct ro
         return err->code;
     int code = 0;
     for (int i = 0; i < rows->n && !code; i++)
-        if (!tier_store_has(&store, &rows->at[i].entry, STORE_CONTENT))
-            code = err_set(err, ERR_FORMAT,
-                           "'%s': file '%s' of context '%.80s' is missing, or has another size or checksum", path,
-                           rows->at[i].entry.file, rows->at[i].entry.id);
+        if (tier_store_check(&store, &rows->at[i].entry, err))
+            code = err_wrap(err, "'%s': context '%.80s'", path, rows->at[i].entry.id);
     tier_store_close(&store);
     return code;
 }

@@ -24,6 +24,17 @@ bool manifest_payload_safe(const char *name)
     return n > 0 && n < MANIFEST_PAYLOAD && name[n] == '\0' && name[0] != '.';
 }
 
+static const char suffix[] = ".safetensors";
+
+bool manifest_payload_made(const char *name)
+{
+    size_t n = strlen(name), end = XXH3_HEX - 1 + sizeof(suffix) - 1;
+
+    return manifest_payload_safe(name) && n > end && name[n - end - 1] == '-' &&
+           strspn(name + n - end, "0123456789abcdef") == XXH3_HEX - 1 &&
+           strcmp(name + n - sizeof(suffix) + 1, suffix) == 0;
+}
+
 /* Adds the first 48 bytes of s; a byte unfit for a file name becomes an underscore. */
 static void add_slug(struct buf *b, const char *s)
 {
@@ -50,7 +61,7 @@ void manifest_put_payload_name(struct buf *name, const char *id, const char *tok
     add_slug(name, config);
     buf_addc(name, '-');
     buf_adds(name, hex);
-    buf_adds(name, ".safetensors");
+    buf_adds(name, suffix);
 }
 
 char *manifest_payload_name(const char *id, const char *token_digest, const char *config)

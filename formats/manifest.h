@@ -158,4 +158,7 @@ void manifest_put_payload_name(struct buf *name, const char *id, const char *tok
  * manifest_payload_name() are. */
 bool manifest_payload_safe(const char *name);
 
+/* Could manifest_payload_name() have made it? It is safe and ends with '-', 16 digits of base 16 and ".safetensors". */
+bool manifest_payload_made(const char *name);
+
 #endif

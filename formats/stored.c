@@ -83,31 +83,36 @@ static int copy_digest(char to[DIGEST_HEX], const char *name, const char *hex, s
     return 0;
 }
 
-static int copy_checksum(char to[XXH3_HEX], const char *hex, struct err *err)
+static int check_checksum(const char *hex, struct err *err)
 {
     if (strlen(hex) != XXH3_HEX - 1 || strspn(hex, hex_digits) != XXH3_HEX - 1)
         return err_set(err, ERR_FORMAT, "field 'checksum' is not %d lower-case hex digits", XXH3_HEX - 1);
-    memcpy(to, hex, XXH3_HEX);
     return 0;
 }
 
-static int check_numbers(const struct entry *e, struct err *err)
+int entry_check_want(const struct entry *e, struct err *err)
 {
     if (field_check_tokens("n_tokens", e->n_tokens, err))
         return err->code;
-    if (e->bytes < 0 || e->size < 1)
-        return err_set(err, ERR_FORMAT, "field '%s' is out of range", e->bytes < 0 ? "bytes" : "size");
-    return 0;
+    if (e->bytes < 0)
+        return err_set(err, ERR_FORMAT, "field 'bytes' is out of range");
+    if (!*e->id || strlen(e->id) >= MANIFEST_ID || !*e->config || strlen(e->config) >= MANIFEST_CONFIG)
+        return err_set(err, ERR_FORMAT, "field '%s' is empty or too long",
+                       !*e->id || strlen(e->id) >= MANIFEST_ID ? "id" : "config");
+    if (field_check_digest("token_digest", e->token_digest, err))
+        return err->code;
+    return *e->model_digest ? field_check_digest("model_digest", e->model_digest, err) : 0;
 }
 
-static int check_texts(const char *id, const char *config, const char *file, struct err *err)
+int entry_check(const struct entry *e, struct err *err)
 {
-    if (!*id || strlen(id) >= MANIFEST_ID || !*config || strlen(config) >= MANIFEST_CONFIG)
-        return err_set(err, ERR_FORMAT, "field '%s' is empty or too long",
-                       !*id || strlen(id) >= MANIFEST_ID ? "id" : "config");
-    if (!entry_file_safe(file))
-        return err_set(err, ERR_FORMAT, "field 'file' is '%.80s', not the name of a stored payload", file);
-    return 0;
+    if (entry_check_want(e, err))
+        return err->code;
+    if (e->size < 1)
+        return err_set(err, ERR_FORMAT, "field 'size' is out of range");
+    if (!entry_file_safe(e->file))
+        return err_set(err, ERR_FORMAT, "field 'file' is '%.80s', not the name of a stored payload", e->file);
+    return check_checksum(e->checksum, err);
 }
 
 int entry_from_json(struct entry *e, const struct json *row, struct err *err)
@@ -119,29 +124,18 @@ int entry_from_json(struct entry *e, const struct json *row, struct err *err)
         json_want_text(row, "file", &file, err) || json_want_text(row, "token_digest", &token_digest, err) ||
         json_want_text(row, "checksum", &checksum, err) || json_may_text(row, "model_digest", &model_digest, err) ||
         json_want_int(row, "n_tokens", &e->n_tokens, err) || json_want_int(row, "bytes", &e->bytes, err) ||
-        json_want_int(row, "size", &e->size, err) || check_numbers(e, err) ||
-        copy_digest(e->token_digest, "token_digest", token_digest, err) || copy_checksum(e->checksum, checksum, err) ||
+        json_want_int(row, "size", &e->size, err) || copy_digest(e->token_digest, "token_digest", token_digest, err) ||
         (model_digest && copy_digest(e->model_digest, "model_digest", model_digest, err)) ||
-        check_texts(id, config, file, err))
+        check_checksum(checksum, err))
         return err->code;
+    memcpy(e->checksum, checksum, sizeof(e->checksum));
     e->id = strdup(id);
     e->config = strdup(config);
     e->file = strdup(file);
-    if (e->id && e->config && e->file)
-        return 0;
-    entry_release(e);
-    return err_nomem(err);
-}
-
-int entry_check(const struct entry *e, struct err *err)
-{
-    char digest[DIGEST_HEX], checksum[XXH3_HEX];
-
-    if (check_numbers(e, err) || copy_digest(digest, "token_digest", e->token_digest, err) ||
-        (*e->model_digest && copy_digest(digest, "model_digest", e->model_digest, err)) ||
-        copy_checksum(checksum, e->checksum, err))
-        return err->code;
-    return check_texts(e->id, e->config, e->file, err);
+    int code = e->id && e->config && e->file ? entry_check(e, err) : err_nomem(err);
+    if (code)
+        entry_release(e);
+    return code;
 }
 
 void entry_to_json(const struct entry *e, struct json_out *w)

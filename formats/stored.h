@@ -34,13 +34,7 @@ struct entry {
     int64_t bytes; // as the table counts them; a tier's capacity limits their sum
     int64_t size;  // of the file
     int tier;      // index into the reader's tiers
-
-    /* For entries in a store's state (loader/store/tier_store.h). */
-    int64_t row;
-    bool present; // the file is in the folder
-    bool placed;  // readers find it; otherwise it is a spare
-    bool before;  // it was placed before the current load
-    bool damaged; // a load found the file missing or damaged
+    int64_t row;   // in a store's state (loader/store/state.h); 0: in none
 };
 
 struct entries {
@@ -50,8 +44,9 @@ struct entries {
 
 /* Checks everything; `file` must be an object's name, never another path. *e is empty after a failure. */
 int entry_from_json(struct entry *e, const struct json *row, struct err *err) MUST_CHECK;
-int entry_check(const struct entry *e, struct err *err) MUST_CHECK; // the same checks
-void entry_to_json(const struct entry *e, struct json_out *w);      // members only
+int entry_check(const struct entry *e, struct err *err) MUST_CHECK;      // the same checks
+int entry_check_want(const struct entry *e, struct err *err) MUST_CHECK; // without file, size and checksum
+void entry_to_json(const struct entry *e, struct json_out *w);           // members only
 int entry_copy(struct entry *to, const struct entry *from, struct err *err) MUST_CHECK;
 void entry_release(struct entry *e);
 

@@ -19,10 +19,11 @@ enum {
     KEY_POOL,
     KEY_CONFIGS,
     KEY_STATE,
+    KEY_ACCESS,
     N_KEYS
 };
-static const char *const key_name[N_KEYS] = { "name",  "uri",     "capacity", "kind",    "read",
-                                              "write", "latency", "pool",     "configs", "state" };
+static const char *const key_name[N_KEYS] = { "name",    "uri",  "capacity", "kind",  "read",  "write",
+                                              "latency", "pool", "configs",  "state", "access" };
 
 struct pairs {
     char *value[N_KEYS]; // NULL: not given
@@ -74,7 +75,7 @@ static int take_pair(void *arg, const char *pair, size_t n)
     }
     return err_set(p->err, ERR_USAGE,
                    "'%.*s' is not one of name=, uri=, capacity=, kind=, read=, write=, latency=, pool=, configs=, "
-                   "state=",
+                   "state=, access=",
                    (int)n, pair);
 }
 
@@ -151,7 +152,8 @@ static int take_values(struct tier_text *out, const struct pairs *p, struct err 
         take_capacity(out, p, err) || take_numbers(out, p, err) ||
         (p->value[KEY_POOL] && tier_set_pool(t, p->value[KEY_POOL], err)) ||
         (p->value[KEY_CONFIGS] && add_configs(t, p->value[KEY_CONFIGS], err)) ||
-        (p->value[KEY_STATE] && tier_set_state(t, p->value[KEY_STATE], err)))
+        (p->value[KEY_STATE] && tier_set_state(t, p->value[KEY_STATE], err)) ||
+        (p->value[KEY_ACCESS] && tier_set_access(t, p->value[KEY_ACCESS], err)))
         return err->code;
     return 0;
 }

@@ -8,7 +8,7 @@
  *     capacity=          bytes, or a percentage of the free space; default: unlimited
  *     read=, write=      bytes per second
  *     latency=           seconds, or a number with s, ms, us or ns
- *     pool=, state=      as in tiers.json (formats/tiers.h)
+ *     pool=, state=, access=    as in tiers.json (formats/tiers.h)
  *     configs=           names separated by slashes
  *
  * Bytes take K, M, G, T (powers of 1024). Blanks around keys and values are ignored.

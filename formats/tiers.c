@@ -128,6 +128,17 @@ int tier_set_state(struct tier *t, const char *path, struct err *err)
     return t->state ? 0 : err_nomem(err);
 }
 
+int tier_set_access(struct tier *t, const char *access, struct err *err)
+{
+    if (strcmp(access, "read") != 0)
+        return err_set(err, ERR_FORMAT, "tier '%s': access '%.40s' is not read", t->name, access);
+    if (!tier_is_folder(t))
+        return err_set(err, ERR_FORMAT, "tier '%s': field 'access' is for kinds dram and file, not '%s'", t->name,
+                       tier_kind_name(t->kind));
+    t->read_only = true;
+    return 0;
+}
+
 int tier_add_load(struct tier *t, const struct tier_load *load, struct err *err)
 {
     int last = t->n_loads ? t->load[t->n_loads - 1].reads : 1;
@@ -178,7 +189,7 @@ int tier_check(const struct tier *t, struct err *err)
         return err_set(err, ERR_FORMAT, "tier '%s': the capacity is negative", t->name);
     if (!(t->read_bytes_per_s > 0) || !isfinite(t->read_bytes_per_s))
         return err_set(err, ERR_FORMAT, "tier '%s': the read bandwidth is not above 0", t->name);
-    if (!(t->write_bytes_per_s > 0) || !isfinite(t->write_bytes_per_s))
+    if (!(t->write_bytes_per_s > 0 || (t->read_only && t->write_bytes_per_s == 0)) || !isfinite(t->write_bytes_per_s))
         return err_set(err, ERR_FORMAT, "tier '%s': the write bandwidth is not above 0", t->name);
     if (!(t->latency_s >= 0) || !isfinite(t->latency_s))
         return err_set(err, ERR_FORMAT, "tier '%s': the latency is negative", t->name);
@@ -223,7 +234,7 @@ static int read_numbers(struct tier *t, const struct json *object, struct err *e
 {
     t->capacity = INT64_MAX;
     if (json_want_real(object, "read_bytes_per_s", &t->read_bytes_per_s, err) ||
-        json_want_real(object, "write_bytes_per_s", &t->write_bytes_per_s, err) ||
+        (t->read_only ? json_may_real : json_want_real)(object, "write_bytes_per_s", &t->write_bytes_per_s, err) ||
         json_want_real(object, "latency_s", &t->latency_s, err) ||
         json_may_real(object, "device_bytes_per_s", &t->device_bytes_per_s, err) ||
         (!json_is_null(json_get(object, "capacity_bytes")) &&
@@ -252,7 +263,7 @@ static int read_configs(struct tier *t, const struct json *array, struct err *er
 
 static int read_tier(struct tier *t, const struct json *object, struct err *err)
 {
-    const char *name, *kind, *uri, *state = NULL, *pool = NULL;
+    const char *name, *kind, *uri, *state = NULL, *pool = NULL, *access = NULL;
 
     if (!json_is_object(object))
         return err_set(err, ERR_FORMAT, "a tier is not an object");
@@ -263,10 +274,12 @@ static int read_tier(struct tier *t, const struct json *object, struct err *err)
     if (!tier_kind_find(kind, &t->kind))
         return err_set(err, ERR_FORMAT, "tier '%s': kind '%.40s' is not one of gpu, dram, file, redis, lmcache",
                        t->name, kind);
-    if (json_may_text(object, "state", &state, err) || json_may_text(object, "pool", &pool, err))
+    if (json_may_text(object, "state", &state, err) || json_may_text(object, "pool", &pool, err) ||
+        json_may_text(object, "access", &access, err))
         return err_wrap(err, "tier '%s'", t->name);
-    if (tier_set_uri(t, uri, err) || (state && tier_set_state(t, state, err)) ||
-        (pool && tier_set_pool(t, pool, err)) || read_configs(t, json_get(object, "configs"), err))
+    if (tier_set_uri(t, uri, err) || (access && tier_set_access(t, access, err)) ||
+        (state && tier_set_state(t, state, err)) || (pool && tier_set_pool(t, pool, err)) ||
+        read_configs(t, json_get(object, "configs"), err))
         return err->code;
     return read_numbers(t, object, err);
 }
@@ -410,6 +423,8 @@ static void put_tier(const struct tier *t, struct json_out *w)
     json_put_text(w, "name", t->name);
     json_put_text(w, "kind", tier_kind_name(t->kind));
     json_put_text(w, "uri", t->uri);
+    if (t->read_only)
+        json_put_text(w, "access", "read");
     if (t->state)
         json_put_text(w, "state", t->state);
     if (t->capacity == INT64_MAX)
@@ -419,7 +434,8 @@ static void put_tier(const struct tier *t, struct json_out *w)
     if (t->total)
         json_put_int(w, "total_bytes", t->total);
     json_put_real(w, "read_bytes_per_s", t->read_bytes_per_s);
-    json_put_real(w, "write_bytes_per_s", t->write_bytes_per_s);
+    if (t->write_bytes_per_s > 0)
+        json_put_real(w, "write_bytes_per_s", t->write_bytes_per_s);
     json_put_real(w, "latency_s", t->latency_s);
     if (t->device_bytes_per_s > 0)
         json_put_real(w, "device_bytes_per_s", t->device_bytes_per_s);

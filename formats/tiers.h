@@ -9,6 +9,8 @@
  * compared with a variant's bytes as the table counts them. Tiers with the same "pool" share one capacity, and each
  * gives it. "configs" lists the configs that a tier may hold; without it, all.
  *
+ * "access":"read" is a folder that another host fills: this host finds and reads what is there, and never writes to it.
+ *
  * "parallel" gives the total bandwidth of several simultaneous reads; "parallel_reads" is the number of simultaneous
  * reads that times assume, 1 when absent. "read_spread" is the standard deviation of a read's time, divided by the
  * mean.
@@ -36,6 +38,7 @@ struct tier_load {
 struct tier {
     char name[TIER_NAME]; // letters, digits, - and _; never "recompute"
     enum tier_kind kind;
+    bool read_only;   // another host fills the folder; write_bytes_per_s may be 0: not known
     char *uri;        // a path, or redis[s]://HOST[:PORT][/DATABASE]
     int64_t capacity; // bytes; INT64_MAX: unlimited
     double read_bytes_per_s, write_bytes_per_s, latency_s;
@@ -124,6 +127,7 @@ int tier_set_pool(struct tier *t, const char *pool, struct err *err) MUST_CHECK;
 int tier_add_config(struct tier *t, const char *config, struct err *err) MUST_CHECK; // a config that it may hold
 int tier_set_uri(struct tier *t, const char *uri, struct err *err) MUST_CHECK;       // copied; must fit t->kind
 int tier_set_state(struct tier *t, const char *path, struct err *err) MUST_CHECK;    // copied
+int tier_set_access(struct tier *t, const char *access, struct err *err) MUST_CHECK; // "read"
 int tier_check(const struct tier *t, struct err *err) MUST_CHECK;                    // checks the numbers
 
 int tier_add_load(struct tier *t, const struct tier_load *load, struct err *err) MUST_CHECK; // sorted by reads

@@ -117,7 +117,8 @@ struct evp_tier {
      * kind; EVICPRESS_ARGUMENT: the path is relative, so it depends on the working directory; EVICPRESS_DAMAGED: the
      * index is damaged; EVICPRESS_IO: the folder cannot be read, belongs to another user, or others may write to it. */
     int code;
-    char text[256];    /* one sentence, without a full stop; "" with EVICPRESS_OK */
+    char text[256];    /* one sentence, without a full stop; with EVICPRESS_OK "", or why evp_put(), evp_move() or
+                          evp_remove(), called last, left the tier out */
     uint64_t n_placed; /* contexts on it, including those of other namespaces */
     uint64_t reserved[8];
 };
@@ -150,10 +151,11 @@ EVICPRESS_API int evp_fetch(struct evp_store *store, const struct evp_prefix *pr
  *         complain(error.text);
  *     evp_payload_close(payload);
  *
- * An open payload stays readable when its prefix is moved or removed, unless it is on Redis. Opening reads only the
- * header of the file and, for a part of a context, the part's tokens. docs/formats/payload.md lists the tensors. The
- * tensors of a part are in the file of the whole context: evp_locate() describes them as they are there, and
- * evp_fetch_range() reads rows of the part alone, the first n_tokens.
+ * An open payload stays readable when its prefix is moved or removed, unless it is on Redis, or another host removes it
+ * from a network file system (EVICPRESS_GONE). Opening reads only the header of the file and, for a part of a context,
+ * the part's tokens. docs/formats/payload.md lists the tensors. The tensors of a part are in the file of the whole
+ * context: evp_locate() describes them as they are there, and evp_fetch_range() reads rows of the part alone, the first
+ * n_tokens.
  */
 
 struct evp_payload;
@@ -216,11 +218,16 @@ EVICPRESS_API int evp_fetch_range(struct evp_payload *payload, const struct evp_
  * them.
  *
  * A context has one payload: evp_put() and evp_move() remove its other payloads from all tiers once the new one is
- * placed. The capacities of the manifest hold, with its pools and namespaces; replaced payloads do not count, and
- * spares of a load are removed to make space.
+ * placed. The capacities of the manifest hold, with its pools and namespaces; replaced payloads do not count.
  *
- * An unreachable server fails only the calls that need its bytes: evp_put() to it, evp_move() to or from it. A payload
- * that another call removes there is no longer found; the next change or load that reaches the server deletes it.
+ * A tier with "access":"read" is filled by another host. These calls never open it for writing: a payload cannot go to
+ * it (EVICPRESS_ARGUMENT), and one that is there is neither moved nor removed.
+ *
+ * A call needs the tier that the payload goes to, with the other tiers of its pool, and the one that it comes from. A
+ * tier whose folder or state cannot be opened, is damaged or belongs to another user fails only the calls that need it.
+ * Other calls leave it out, and evp_get_tier() says why; what they would have removed there stays, and is found, until
+ * the next change of the same context, or the next load, that reaches the tier. On an unreachable server payloads are
+ * no longer found at once; the next change or load that reaches it deletes them.
  *
  * A call writes its payload and the tier's index. The index takes 10 to 20 ms with 50,000 placed contexts, and half a
  * second with a million.
@@ -242,8 +249,8 @@ struct evp_put {
 /* Places a payload. Checks the whole container: tokens against their digest, tensors against their checksums, the model
  * against the manifest's; but not which tensors the config has. All tensors except tokens and positions count against
  * the tier's capacity. evp_find() finds the payload once this returns. EVICPRESS_ARGUMENT: the payload fails a check.
- * EVICPRESS_FULL: the tier has too few free bytes. EVICPRESS_BUSY: another process kept changing the tier for longer
- * than the store's wait_s. */
+ * EVICPRESS_FULL: the tier has too few free bytes. EVICPRESS_BUSY: another process kept changing one of the tiers for
+ * longer than the store's wait_s. */
 EVICPRESS_API int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error *error);
 
 /* Moves the payload of a context to a tier. EVICPRESS_UNKNOWN: the context has no payload. */
@@ -251,6 +258,38 @@ EVICPRESS_API int evp_move(struct evp_store *store, const char *id, const char *
 
 /* Removes the payload of a context from all tiers. EVICPRESS_UNKNOWN: the context has no payload. */
 EVICPRESS_API int evp_remove(struct evp_store *store, const char *id, struct evp_error *error);
+
+/* ---- what a store has counted ---------------------------------------------------------------------------------- */
+
+/* Counts since evp_open(), of the calls in this process: a forked child begins at 0. The first record is of all tiers
+ * (tier "", config ""); the others are of one tier (config ""), or of one config on a tier. A member that does not
+ * concern a record is 0 in it. Tiers are told apart by name, so a refresh with another manifest keeps their counts.
+ *
+ * A read is a call of evp_fetch(), from opening the payload to its last byte, or a piece of a payload without gaps that
+ * evp_fetch_range() reads or verifies, or the header that evp_payload_open() reads. Comparing checksums is not part of
+ * its time. Failed reads are not counted, nor reads through evp_locate(). */
+struct evp_stats {
+    char tier[32], config[128];
+    uint64_t finds, tokens_asked; /* of all tiers: calls of evp_find(), and their tokens */
+    uint64_t hits, tokens_hit;    /* prefixes found, and their tokens */
+    uint64_t reads, read_bytes;
+    double read_s, read_square_bytes, read_byte_s; /* sums over the reads: seconds, bytes^2, bytes * seconds */
+    uint64_t puts, moves;                          /* of a tier: successful calls of evp_put() and evp_move() to it */
+    uint64_t evictions;              /* of a tier: payloads that left it, replaced by evp_put(), or moved, or removed */
+    uint64_t removes;                /* of all tiers: successful calls of evp_remove() */
+    uint64_t n_placed, placed_bytes; /* of a tier, now: as in struct evp_tier, and the bytes of their payloads */
+    uint64_t errors[16];             /* of all tiers: calls that failed, by code: errors[-EVICPRESS_IO] */
+    uint64_t reserved[16];
+};
+
+/* Describes record number i, from 0: 1 and *stats, or 0 after the last record. */
+EVICPRESS_API int evp_stats(struct evp_store *store, size_t i, struct evp_stats *stats, struct evp_error *error);
+
+/* Writes the records as Prometheus text, for example for node_exporter's textfile collector, whole or not at all;
+ * docs/formats/metrics.md lists the names. The label `process` is the name of the file without ".prom", so that several
+ * processes can write into one folder. `evp-show --metrics` adds such files up, and `evp-tiers --from-metrics` takes the
+ * bandwidth of the tiers from them. */
+EVICPRESS_API int evp_write_metrics(struct evp_store *store, const char *path, struct evp_error *error);
 
 /* ---- the store itself ----------------------------------------------------------------------------------------- */
 

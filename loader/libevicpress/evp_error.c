@@ -41,7 +41,10 @@ int evp_error_set(struct evp_error *error, int code, const char *text)
 
 int evp_error_from(struct evp_error *error, const struct err *err, int format)
 {
-    int code = err->code == ERR_NOMEM ? EVICPRESS_MEMORY : err->code == ERR_FORMAT ? format : EVICPRESS_IO;
+    int code = err->code == ERR_NOMEM    ? EVICPRESS_MEMORY
+               : err->code == ERR_FORMAT ? format
+               : err->code == ERR_STALE  ? EVICPRESS_GONE
+                                         : EVICPRESS_IO;
 
     return evp_error_set(error, code, err->msg);
 }

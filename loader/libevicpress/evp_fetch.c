@@ -1,6 +1,7 @@
 /* evp_fetch.c - opens the payload of a found prefix in its present tier, and reads it whole. */
 #include "loader/libevicpress/evp_fetch.h"
 
+#include "base/clock.h"
 #include "loader/libevicpress/evp_find.h"
 
 #include <stdio.h>
@@ -58,17 +59,22 @@ static int open_in_tier(const struct snapshot *s, int tier, const struct evp_pre
     if (!r)
         return PREFIX_GONE;
     object_file(r->object, file);
+    memcpy(f->tier, s->header.tiers.at[tier].name, TIER_NAME);
     snprintf(f->path, sizeof(f->path), "%s/%s", s->header.tiers.at[tier].uri, file);
     int got = medium_get(&s->view[tier]->medium, file, (int64_t)r->size, &f->blob, err);
     return got == MEDIUM_GONE ? PREFIX_GONE : got;
 }
 
-static int open_in_any(struct evp_store *store, const struct evp_prefix *prefix, struct prefix_file *f, struct err *err)
+int prefix_open(struct evp_store *store, const struct evp_prefix *prefix, struct prefix_file *f, struct err *err)
 {
     struct snapshot *s = snapshot_take(store);
     int code = PREFIX_GONE;
     struct err why;
 
+    f->blob = (struct blob){ .fd = -1 };
+    *f->path = '\0';
+    f->stats = store->stats;
+    f->opened = clock_now();
     for (int t = 0; t < s->header.tiers.n && code; t++) {
         int got = open_in_tier(s, t, prefix, f, &why);
         if (got == PREFIX_GONE)
@@ -80,23 +86,28 @@ static int open_in_any(struct evp_store *store, const struct evp_prefix *prefix,
     return code;
 }
 
-int prefix_open(struct evp_store *store, const struct evp_prefix *prefix, struct prefix_file *f, struct err *err)
+bool prefix_renew(struct evp_store *store, int *code, struct evp_error *error)
 {
-    f->blob = (struct blob){ .fd = -1 };
-    *f->path = '\0';
-    int code = open_in_any(store, prefix, f, err);
-    if (code != PREFIX_GONE)
-        return code;
-    if (snapshot_refresh(store, err) < 0) /* a writer removed it meanwhile: reopen the indexes */
-        return err->code;
-    return open_in_any(store, prefix, f, err);
+    struct err err;
+
+    if (*code != EVICPRESS_GONE)
+        return false;
+    if (snapshot_refresh(store, &err) >= 0)
+        return true;
+    *code = evp_error_from(error, &err, EVICPRESS_DAMAGED);
+    return false;
 }
 
 /* ---- reading ------------------------------------------------------------------- */
 
 int read_at(const struct prefix_file *f, void *to, size_t n, uint64_t offset, struct err *err)
 {
-    return blob_read(&f->blob, to, n, offset, err) ? err_wrap(err, "'%s'", f->path) : 0;
+    double start = f->opened > 0 ? f->opened : clock_now();
+
+    if (blob_read(&f->blob, to, n, offset, err))
+        return err_wrap(err, "'%s'", f->path);
+    stats_read(f->stats, f->tier, n, clock_now() - start);
+    return 0;
 }
 
 int prefix_gone(const struct prefix_file *f, struct evp_error *error)
@@ -124,16 +135,11 @@ static int read_whole(const struct prefix_file *f, const struct evp_prefix *pref
                          prefix->checksum);
 }
 
-int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, size_t size,
-              struct evp_error *error)
+static int fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, struct evp_error *error)
 {
     struct prefix_file f;
     struct err err;
 
-    if (prefix_check(prefix, error))
-        return EVICPRESS_ARGUMENT;
-    if (size < prefix->size)
-        return evp_error_set(error, EVICPRESS_SMALL, "the buffer is smaller than the payload");
     if (prefix_found(prefix).whole.n_tokens)
         return part_fetch(store, prefix, buffer, error);
     int code = prefix_open(store, prefix, &f, &err);
@@ -144,4 +150,17 @@ int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *bu
         blob_close(&f.blob);
     }
     return code ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : EVICPRESS_OK;
+}
+
+int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, size_t size,
+              struct evp_error *error)
+{
+    int code = prefix_check(prefix, error);
+    if (!code && size < prefix->size)
+        code = evp_error_set(error, EVICPRESS_SMALL, "the buffer is smaller than the payload");
+    if (!code)
+        code = fetch(store, prefix, buffer, error);
+    if (prefix_renew(store, &code, error))
+        code = fetch(store, prefix, buffer, error);
+    return stats_count(store->stats, "", 0, code);
 }

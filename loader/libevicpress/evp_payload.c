@@ -3,16 +3,20 @@
  * Opening reads only the header. A checksum covers a whole tensor, so the first range of a tensor reads all of it;
  * after that the tensor is known to be whole. If the medium verifies every range itself, nothing is compared here.
  */
+#include "base/clock.h"
 #include "base/safetensors.h"
 #include "formats/payload_prefix.h"
 #include "loader/libevicpress/evp_fetch.h"
 #include "loader/libevicpress/evp_find.h"
 #include "loader/store/blob_payload.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { CHUNK = 1 << 20 }; // bytes of a tensor at a time
 
@@ -21,6 +25,7 @@ _Static_assert((int)ST_DIMS == sizeof(((struct evp_location *)0)->dim) / sizeof(
 struct evp_payload {
     struct prefix_file file;
     uint64_t size;
+    uid_t owner; // of a file
     struct blob_payload head;
     int64_t part; // tokens of a part of a context; 0: the whole context
     struct json *sums;
@@ -30,6 +35,29 @@ struct evp_payload {
 static const struct payload *payload_of(const struct evp_payload *p)
 {
     return &p->head.payload;
+}
+
+/* ---- reading ------------------------------------------------------------------- */
+
+/* Opens the file again by its name, under the same descriptor. The name may lead elsewhere by now. */
+static bool reopen(const struct evp_payload *p)
+{
+    int fd = open(p->file.path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+
+    if (fd < 0)
+        return false;
+    bool same = !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size == p->size && st.st_uid == p->owner &&
+                dup3(fd, p->file.blob.fd, O_CLOEXEC) >= 0;
+    close(fd);
+    return same;
+}
+
+static int read_bytes(const struct evp_payload *p, void *to, size_t n, uint64_t offset, struct err *err)
+{
+    int code = read_at(&p->file, to, n, offset, err);
+
+    return code == ERR_STALE && reopen(p) ? read_at(&p->file, to, n, offset, err) : code;
 }
 
 /* ---- opening ------------------------------------------------------------------- */
@@ -52,7 +80,7 @@ static int compare_part(const struct evp_payload *p, const struct evp_prefix *pr
         payload_part_bytes(p->size, whole.header, whole.n_tokens, (uint32_t)prefix->n_tokens) != prefix->size)
         return is_another(p, err);
     tokens = malloc(n);
-    int code = tokens ? read_at(&p->file, tokens, n, have->tokens->offset, err) : err_nomem(err);
+    int code = tokens ? read_bytes(p, tokens, n, have->tokens->offset, err) : err_nomem(err);
     if (!code)
         code = digest_sha256(tokens, n, digest, err);
     free(tokens);
@@ -76,11 +104,16 @@ static int compare_head(const struct evp_payload *p, const struct evp_prefix *pr
 static int open_payload(struct evp_payload *p, const struct evp_prefix *prefix, struct err *err)
 {
     const struct found found = prefix_found(prefix);
+    struct stat st;
 
+    if (p->file.blob.fd >= 0 && !fstat(p->file.blob.fd, &st))
+        p->owner = st.st_uid;
     p->part = found.whole.n_tokens ? prefix->n_tokens : 0;
     p->size = p->part ? found.size : prefix->size;
     if (blob_payload_open(&p->head, &p->file.blob, p->size, err))
         return err_wrap(err, "'%s'", p->file.path);
+    stats_read(p->file.stats, p->file.tier, payload_header_bytes(payload_of(p), p->size), clock_now() - p->file.opened);
+    p->file.opened = 0;
     if (compare_head(p, prefix, err))
         return err->code;
     p->sums = payload_sums(payload_of(p), err);
@@ -90,18 +123,17 @@ static int open_payload(struct evp_payload *p, const struct evp_prefix *prefix, 
     return p->sums ? 0 : err_wrap(err, "'%s'", p->file.path);
 }
 
-int evp_payload_open(struct evp_payload **payload, struct evp_store *store, const struct evp_prefix *prefix,
+static int open_once(struct evp_payload **payload, struct evp_store *store, const struct evp_prefix *prefix,
                      struct evp_error *error)
 {
     struct err err;
 
     *payload = NULL;
-    if (prefix_check(prefix, error))
-        return EVICPRESS_ARGUMENT;
     struct evp_payload *p = calloc(1, sizeof(*p));
     if (!p)
         return evp_error_set(error, EVICPRESS_MEMORY, "out of memory");
     int code = prefix_open(store, prefix, &p->file, &err);
+    stats_share(p->file.stats);
     if (code == PREFIX_GONE)
         code = prefix_gone(&p->file, error);
     else if (code || open_payload(p, prefix, &err))
@@ -113,11 +145,24 @@ int evp_payload_open(struct evp_payload **payload, struct evp_store *store, cons
     return code;
 }
 
+int evp_payload_open(struct evp_payload **payload, struct evp_store *store, const struct evp_prefix *prefix,
+                     struct evp_error *error)
+{
+    *payload = NULL;
+    int code = prefix_check(prefix, error);
+    if (!code)
+        code = open_once(payload, store, prefix, error);
+    if (prefix_renew(store, &code, error))
+        code = open_once(payload, store, prefix, error);
+    return stats_count(store->stats, "", 0, code);
+}
+
 void evp_payload_close(struct evp_payload *p)
 {
     if (!p)
         return;
     blob_close(&p->file.blob);
+    stats_drop(p->file.stats);
     blob_payload_close(&p->head);
     json_free(p->sums);
     free(p->whole);
@@ -228,7 +273,7 @@ static int verify(struct evp_payload *p, const struct st_tensor *t, const void *
         checksum_add(sum, at, (size_t)t->bytes);
     for (uint64_t done = 0; !code && !at && done < t->bytes; done += CHUNK) {
         size_t n = t->bytes - done < CHUNK ? (size_t)(t->bytes - done) : CHUNK;
-        code = read_at(&p->file, chunk, n, t->offset + done, err);
+        code = read_bytes(p, chunk, n, t->offset + done, err);
         checksum_add(sum, chunk, code ? 0 : n);
     }
     free(chunk);
@@ -248,13 +293,13 @@ static int fetch_slices(struct evp_payload *p, const struct st_tensor *t, const 
                         struct err *err)
 {
     for (uint64_t i = 0; i < slices->n; i++, to += slices->bytes)
-        if (read_at(&p->file, to, (size_t)slices->bytes, t->offset + slices->first + i * slices->stride, err))
+        if (read_bytes(p, to, (size_t)slices->bytes, t->offset + slices->first + i * slices->stride, err))
             return err->code;
     return 0;
 }
 
-int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, void *buffer, size_t size,
-                    struct evp_error *error)
+static int fetch_range(struct evp_payload *payload, const struct evp_range *range, void *buffer, size_t size,
+                       struct evp_error *error)
 {
     const struct st_tensor *t = range->tensor ? safetensors_find(&payload_of(payload)->st, range->tensor) : NULL;
     struct slices slices = { 0 };
@@ -280,6 +325,12 @@ int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, 
     return code ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : EVICPRESS_OK;
 }
 
+int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, void *buffer, size_t size,
+                    struct evp_error *error)
+{
+    return stats_count(payload->file.stats, "", 0, fetch_range(payload, range, buffer, size, error));
+}
+
 /* ---- a part of a context -------------------------------------------------------------- */
 
 /* Bytes of a tensor's rows in the part. */
@@ -297,7 +348,7 @@ static int fetch_tensors(struct evp_payload *p, int verify_them, char *to, char 
     for (int i = 0; i < st->n; i++) {
         const struct evp_range range = { .tensor = st->tensor[i].name, .verify = verify_them };
         size_t n = part_bytes(p, &st->tensor[i]);
-        int code = evp_fetch_range(p, &range, to, n, error);
+        int code = fetch_range(p, &range, to, n, error);
         if (code)
             return code;
         digest_xxh3_hex(to, n, checksum[i]);
@@ -331,7 +382,7 @@ int part_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *b
 {
     struct evp_payload *p;
 
-    int code = evp_payload_open(&p, store, prefix, error);
+    int code = open_once(&p, store, prefix, error);
     if (code)
         return code;
     code = fetch_part(p, store->verify, prefix, buffer, error);

@@ -1,22 +1,25 @@
 /* evp_put.c - a serving process puts, moves and removes payloads.
  *
  * Each call opens the tiers as evp-load does (loader/store/tier_store.h), for one context, with the same locks and the
- * same order of writes, and closes them before it returns. Only calls that need a server's bytes depend on it: other
- * calls try to remove payloads there, and leave failures to the next writer's sweep.
+ * same order of writes, and closes them before it returns. A call needs the tier that the payload goes to, with the
+ * other tiers of its pool, and the one that it comes from. Other tiers that cannot be opened are left out. On a server
+ * that cannot be reached payloads are forgotten, and the next writer's sweep removes them.
  *
  * Between calls SQLite, which keeps the states, has no connection that a fork would share, no lock and no thread.
  * Finding and fetching do not use it. One case remains: if the process forks during a call, SQLite may hold a lock of
  * the process that nobody releases in the child. So that child must not write.
  */
-#include "base/file.h"
 #include "formats/config_name.h"
 #include "formats/fields.h"
 #include "formats/payload.h"
 #include "loader/libevicpress/evp_store.h"
+#include "loader/store/folder.h"
 #include "loader/store/index.h"
 #include "loader/store/tier_store.h"
 
+#include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +38,7 @@ struct writer {
     struct tier_store tier[TIER_MAX]; // .tier NULL: not opened
     bool parts;                       // the index also gets the parts of the context
     bool unswept[TIER_MAX];           // the state says that the folder may have files that no payload names
+    char left_out[TIER_MAX][256];     // why a tier is not opened; "": it is, or nothing is on it
     int to;                           // the tier that the payload goes into; -1: none
     int code;                         // an evp_code more specific than struct err
 };
@@ -76,6 +80,7 @@ static void close_writer(struct writer *w)
     free(w);
 }
 
+/* A tier that cannot be opened is left out, unless the call needs it. */
 static int open_tier(struct writer *w, int t, struct err *err)
 {
     bool busy = false;
@@ -87,28 +92,50 @@ static int open_tier(struct writer *w, int t, struct err *err)
                                     .wait_s = w->store->wait_s,
                                     .busy = &busy };
 
-    if (!tier_store_open(&w->tier[t], &o, err))
+    if (!tier_store_open(&w->tier[t], &o, err) && !tier_store_tidy(&w->tier[t], err))
         return 0;
+    tier_store_close(&w->tier[t]);
     if (busy) {
         w->code = EVICPRESS_BUSY;
-        err_set(err, ERR_IO, "tier '%s': another process is changing it", w->tiers->at[t].name);
+        return err_set(err, ERR_IO, "tier '%s': another process is changing it", w->tiers->at[t].name);
     }
-    return err->code;
+    if (err->code == ERR_NOMEM || (w->to >= 0 && w->pool[t] == w->pool[w->to]))
+        return err->code;
+    snprintf(w->left_out[t], sizeof(w->left_out[t]), "%.255s", err->msg);
+    return 0;
 }
 
-/* Opens all existing tiers in the manifest's order, and w->to even if it must be created. */
+/* Does this process write to the tier? */
+static bool is_written(const struct tier *t)
+{
+    const char *folder = tier_folder(t);
+
+    return folder && folder[0] == '/' && !t->read_only;
+}
+
+/* A folder that cannot be looked at is there: opening it gives the reason. */
+static bool is_there(const char *folder)
+{
+    return !access(folder, F_OK) || (errno != ENOENT && errno != ENOTDIR);
+}
+
+/* Opens all existing tiers that this process writes, and w->to even if it must be created. */
 static int open_tiers(struct writer *w, struct err *err)
 {
+    const struct tier *tier = w->tiers->at, *to = w->to < 0 ? NULL : &tier[w->to];
+    int order[TIER_MAX];
+
+    if (to && !is_written(to)) {
+        w->code = EVICPRESS_ARGUMENT;
+        return to->read_only
+                   ? err_set(err, ERR_FORMAT, "tier '%s' is filled by another host: this one only reads it", to->name)
+                   : err_set(err, ERR_FORMAT, "tier '%s' has no folder with an absolute path", to->name);
+    }
     tiers_pools(w->tiers, w->pool);
-    for (int t = 0; t < w->tiers->n; t++) {
-        const struct tier *tier = &w->tiers->at[t];
-        const char *folder = tier_folder(tier);
-        bool usable = folder && folder[0] == '/';
-        if (t == w->to && !usable) {
-            w->code = EVICPRESS_ARGUMENT;
-            return err_set(err, ERR_FORMAT, "tier '%s' has no folder with an absolute path", tier->name);
-        }
-        if (usable && (t == w->to || file_is_dir(folder)) && open_tier(w, t, err))
+    folder_order(w->tiers, order);
+    for (int i = 0; i < w->tiers->n; i++) {
+        int t = order[i];
+        if (is_written(&tier[t]) && (t == w->to || is_there(tier_folder(&tier[t]))) && open_tier(w, t, err))
             return err->code;
     }
     return 0;
@@ -146,7 +173,7 @@ static struct writer *open_writer(struct evp_store *store, struct change change,
     return NULL;
 }
 
-/* ---- present payloads: those of the context alone, until drop_spares() -------------------- */
+/* ---- the context's payloads ---------------------------------------------------------------- */
 
 static struct entry *entry_at(const struct writer *w, int t, int i)
 {
@@ -158,19 +185,18 @@ static bool find_placed(const struct writer *w, int *tier, int *entry)
 {
     for (*tier = 0; *tier < w->tiers->n; ++*tier)
         for (*entry = 0; *entry < w->tier[*tier].in.n; ++*entry) {
-            const struct entry *e = entry_at(w, *tier, *entry);
-            if (e->present && e->placed)
+            if (entry_at(w, *tier, *entry)->row)
                 return true;
         }
     return false;
 }
 
 /* The context's payload with this file in a tier, or -1. */
-static int find_file(const struct writer *w, const struct tier_store *s, const char *file)
+static int find_file(const struct tier_store *s, const char *file)
 {
     for (int i = 0; i < s->in.n; i++) {
         const struct entry *e = &s->in.at[i];
-        if (e->present && strcmp(e->id, w->id) == 0 && strcmp(e->file, file) == 0)
+        if (e->row && strcmp(e->file, file) == 0)
             return i;
     }
     return -1;
@@ -187,7 +213,7 @@ static int64_t free_bytes(const struct writer *w, int tier)
             continue;
         int64_t taken = w->tier[s].own_bytes;
         for (int i = 0; i < w->tier[s].in.n; i++)
-            if (entry_at(w, s, i)->present)
+            if (entry_at(w, s, i)->row)
                 taken -= entry_at(w, s, i)->bytes;
         if (__builtin_add_overflow(own, taken, &own))
             own = INT64_MAX;
@@ -243,13 +269,15 @@ static int drop_context(struct writer *w, int t, const char *keep, struct err *e
 
     for (int i = 0; i < s->in.n && !code; i++) {
         const struct entry *e = &s->in.at[i];
-        gone[i] = e->present && strcmp(e->id, w->id) == 0 && (!keep || strcmp(e->file, keep) != 0);
+        gone[i] = e->row && (!keep || strcmp(e->file, keep) != 0);
         any |= gone[i];
         if (gone[i])
             code = tier_store_forget(s, i, err);
     }
     if (!code && any)
         code = remove_files(w, t, gone, err);
+    if (!code && any)
+        stats_count(w->store->stats, w->tiers->at[t].name, offsetof(struct evp_stats, evictions), code);
     free(gone);
     return code;
 }
@@ -262,35 +290,11 @@ static int drop_everywhere(struct writer *w, int keep_tier, const char *keep, st
     return 0;
 }
 
-/* Removes spares from a tier until *lacking bytes are free. Readers never saw them. */
-static int drop_spares(struct writer *w, int t, int64_t *lacking, struct err *err)
-{
-    struct tier_store *s = &w->tier[t];
-    int first = s->in.n, code = tier_store_read_spares(s, err);
-    bool *gone = calloc((size_t)s->in.n + 1, sizeof(*gone)), any = false;
-
-    if (!code && !gone)
-        code = err_nomem(err);
-
-    for (int i = first; i < s->in.n && !code && *lacking > 0; i++) {
-        gone[i] = any = true;
-        *lacking -= s->in.at[i].bytes;
-        code = tier_store_forget(s, i, err);
-    }
-    if (!code && any)
-        code = remove_files(w, t, gone, err);
-    free(gone);
-    return code;
-}
-
-static int make_free(struct writer *w, const struct goods *g, struct err *err)
+static int check_free(struct writer *w, const struct goods *g, struct err *err)
 {
     const struct entry *e = &g->entry;
     int64_t lacking = e->bytes - free_bytes(w, g->tier);
 
-    for (int t = 0; t < w->tiers->n && lacking > 0; t++)
-        if (w->tier[t].tier && w->pool[t] == w->pool[g->tier] && drop_spares(w, t, &lacking, err))
-            return err->code;
     if (lacking <= 0)
         return 0;
     w->code = EVICPRESS_FULL;
@@ -308,16 +312,6 @@ static int begin_file(struct writer *w, int t, struct err *err)
     return expect_files(w, t, err) || tier_store_commit(s, err) ? err->code : 0;
 }
 
-/* Places a spare with the same bytes. */
-static int place_again(struct tier_store *s, int i, int64_t bytes, struct err *err)
-{
-    struct entry *e = &s->in.at[i];
-
-    e->placed = true;
-    e->bytes = bytes;
-    return tier_store_update(s, i, err) || tier_store_commit(s, err) || tier_store_publish(s, err) ? err->code : 0;
-}
-
 /* Writes the file, unless another context has the same object. */
 static int write_file(struct tier_store *s, const struct goods *g, struct err *err)
 {
@@ -325,7 +319,7 @@ static int write_file(struct tier_store *s, const struct goods *g, struct err *e
 
     if (tier_store_shares(s, &g->entry, &shares, err))
         return err->code;
-    if (shares && tier_store_has(s, &g->entry, STORE_CONTENT))
+    if (shares && !tier_store_check(s, &g->entry, err))
         return 0;
     return tier_store_put(s, &g->from, &g->entry, err) || tier_store_flush_file(s, &g->entry, err) ||
                    tier_store_read_back(s, &g->entry, err)
@@ -340,8 +334,6 @@ static int place_new(struct writer *w, struct goods *g, struct err *err)
 
     if (begin_file(w, g->tier, err) || write_file(s, g, err) || entry_copy(&e, &g->entry, err))
         return err->code;
-    e.present = e.placed = true;
-    e.before = e.damaged = false;
     e.row = 0;
     return tier_store_add(s, &e, err) || tier_store_commit(s, err) || tier_store_publish(s, err) ? err->code : 0;
 }
@@ -349,7 +341,7 @@ static int place_new(struct writer *w, struct goods *g, struct err *err)
 /* Adds the parts of a placed payload to the index, or removes them. */
 static int set_parts(const struct writer *w, struct tier_store *s, const char *file, struct err *err)
 {
-    int i = find_file(w, s, file);
+    int i = find_file(s, file);
 
     if (w->parts ? tier_store_read_parts(s, i, err) : tier_store_drop_parts(s, i, err))
         return err->code;
@@ -361,22 +353,20 @@ static int place(struct writer *w, struct goods *g, struct err *err)
 {
     struct tier_store *s = &w->tier[g->tier];
     struct entry *e = &g->entry;
-    int there = find_file(w, s, e->file);
-    bool whole = there >= 0 && tier_store_has(s, e, s->in.at[there].placed ? STORE_SIZE : STORE_CONTENT);
+    int there = find_file(s, e->file);
+    bool whole = there >= 0 && tier_store_has(s, e);
     int code = 0;
 
     if (!tier_allows(&w->tiers->at[g->tier], e->config)) {
         w->code = EVICPRESS_ARGUMENT;
         return err_set(err, ERR_FAIL, "tier '%s' may not hold config '%.80s'", w->tiers->at[g->tier].name, e->config);
     }
-    if (make_free(w, g, err))
+    if (check_free(w, g, err))
         return err->code;
     if (there >= 0 && !whole)
         code = drop_context(w, g->tier, NULL, err);
     if (!code && !whole)
         code = place_new(w, g, err);
-    else if (!code && !s->in.at[there].placed)
-        code = place_again(s, there, e->bytes, err);
     if (!code)
         code = set_parts(w, s, e->file, err);
     if (!code)
@@ -393,6 +383,9 @@ static int end_writing(struct writer *w, int code, const struct err *err, struct
     int more = w->code;
     struct err ignored;
 
+    pthread_mutex_lock(&store->fork.lock);
+    memcpy(store->left_out, w->left_out, sizeof(store->left_out));
+    pthread_mutex_unlock(&store->fork.lock);
     close_writer(w);
     if (!code && snapshot_refresh(store, &ignored) < 0)
         code = evp_error_from(error, &ignored, EVICPRESS_DAMAGED);
@@ -472,7 +465,7 @@ static int check_put(const struct evp_put *put, struct evp_error *error)
     return any ? evp_error_set(error, EVICPRESS_ARGUMENT, "reserved is not zero") : EVICPRESS_OK;
 }
 
-int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error *error)
+static int put_payload(struct evp_store *store, const struct evp_put *put, struct evp_error *error)
 {
     struct goods g;
     struct writer *w;
@@ -500,6 +493,9 @@ int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error
 
 static int unknown_context(struct writer *w, struct err *err)
 {
+    for (int t = 0; t < w->tiers->n; t++)
+        if (*w->left_out[t])
+            return err_set(err, ERR_IO, "context '%.80s' is not on the other tiers: %s", w->id, w->left_out[t]);
     w->code = EVICPRESS_UNKNOWN;
     return err_set(err, ERR_FAIL, "context '%.80s' is not placed", w->id);
 }
@@ -523,7 +519,7 @@ static int move(struct writer *w, struct err *err)
     return code;
 }
 
-int evp_move(struct evp_store *store, const char *id, const char *tier, struct evp_error *error)
+static int move_payload(struct evp_store *store, const char *id, const char *tier, struct evp_error *error)
 {
     struct writer *w;
     struct err err;
@@ -534,7 +530,7 @@ int evp_move(struct evp_store *store, const char *id, const char *tier, struct e
     return code ? code : end_writing(w, move(w, &err), &err, error);
 }
 
-int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
+static int remove_payload(struct evp_store *store, const char *id, struct evp_error *error)
 {
     struct writer *w;
     struct err err;
@@ -549,4 +545,25 @@ int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
     if (!code)
         code = finish(w, &err);
     return end_writing(w, code, &err, error);
+}
+
+/* ---- counting the calls ------------------------------------------------------------------- */
+
+int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error *error)
+{
+    int code = put_payload(store, put, error);
+
+    return stats_count(store->stats, code ? "" : put->tier, offsetof(struct evp_stats, puts), code);
+}
+
+int evp_move(struct evp_store *store, const char *id, const char *tier, struct evp_error *error)
+{
+    int code = move_payload(store, id, tier, error);
+
+    return stats_count(store->stats, code ? "" : tier, offsetof(struct evp_stats, moves), code);
+}
+
+int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
+{
+    return stats_count(store->stats, "", offsetof(struct evp_stats, removes), remove_payload(store, id, error));
 }

@@ -304,7 +304,8 @@ int evp_open_with(struct evp_store **store, const char *manifest, const struct e
     s->verify = o.verify;
     s->path = strdup(manifest);
     s->name_space = o.name_space ? strdup(o.name_space) : NULL;
-    if (!s->path || (o.name_space && !s->name_space))
+    s->stats = stats_new();
+    if (!s->path || !s->stats || (o.name_space && !s->name_space))
         err_nomem(&err);
     else
         s->now = snapshot_read(s, &err);
@@ -329,6 +330,10 @@ int evp_get_tier(struct evp_store *store, size_t i, struct evp_tier *tier, struc
         const struct index *index = &s->view[i]->index;
         tier->code = s->why[i].code;
         snprintf(tier->text, sizeof(tier->text), "%.255s", s->why[i].text);
+        pthread_mutex_lock(&store->fork.lock);
+        if (!tier->code)
+            memcpy(tier->text, store->left_out[i], sizeof(tier->text));
+        pthread_mutex_unlock(&store->fork.lock);
         tier->n_placed = index->n - index->n_parts;
     }
     snapshot_give_back(store, s);
@@ -346,6 +351,7 @@ void evp_close(struct evp_store *store)
         return;
     fork_safe_release(&store->fork);
     snapshot_free(store->now);
+    stats_drop(store->stats);
     pthread_mutex_destroy(&store->refreshing);
     pthread_mutex_destroy(&store->writing);
     free(store->path);
@@ -378,6 +384,8 @@ static int refresh(struct evp_store *store, struct err *err)
     pthread_mutex_lock(&store->fork.lock);
     old = store->now;
     store->now = new;
+    if (!stamp_same(&old->manifest, &new->manifest)) /* its tiers may have other numbers */
+        memset(store->left_out, 0, sizeof(store->left_out));
     pthread_mutex_unlock(&store->fork.lock);
     bool same = snapshot_is_same(old, new);
     snapshot_give_back(store, old);
@@ -400,5 +408,5 @@ int evp_refresh(struct evp_store *store, struct evp_error *error)
         return 0; /* another thread is refreshing */
     int changed = refresh(store, &err);
     pthread_mutex_unlock(&store->refreshing);
-    return changed < 0 ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : changed;
+    return stats_count(store->stats, "", 0, changed < 0 ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : changed);
 }

@@ -12,6 +12,7 @@
 #include "loader/libevicpress/evicpress.h"
 #include "loader/libevicpress/evp_error.h"
 #include "loader/libevicpress/evp_fork.h"
+#include "loader/libevicpress/evp_stats.h"
 #include "loader/store/index.h"
 #include "loader/store/medium.h"
 #include "loader/store/tier_store.h"
@@ -46,12 +47,14 @@ struct snapshot {
 };
 
 struct evp_store {
-    struct fork_safe fork;       // its lock protects `now` and the users of every snapshot
+    struct fork_safe fork;       // its lock protects `now`, the users of every snapshot, and `left_out`
     pthread_mutex_t refreshing;  // held by the thread that refreshes
     pthread_mutex_t writing;     // held by the thread that changes the tiers
     struct tier_store *changing; // (TIER_MAX) the tiers being changed, with their locks; NULL: none
     struct snapshot *now;
-    char *path, *name_space; // name_space NULL: the manifest's model
+    struct stats *stats;          // shared with its open payloads
+    char left_out[TIER_MAX][256]; // why the last change left out a tier of the manifest; "": it did not
+    char *path, *name_space;      // name_space NULL: the manifest's model
     double wait_s;
     int verify; // enum evp_verify
 };

@@ -1,4 +1,4 @@
-/* load.c - a load from end to end: its phases one after another, and the way back when one fails. */
+/* load.c - a load from end to end: its phases one after another, and what they leave out. */
 #include "loader/load/load.h"
 
 #include "base/buf.h"
@@ -17,7 +17,7 @@ static int set_names(struct load *l, struct err *err)
     if (o->manifest && strcmp(o->manifest, "-") == 0)
         l->o.manifest = NULL;
     l->name_space = o->name_space ? o->name_space : l->manifest.model_digest;
-    if (!o->manifest && !o->receipt)
+    if (o->retire || (!o->manifest && !o->receipt))
         return 0;
     buf_printf(&b, "%s%s", o->receipt ? o->receipt : o->manifest, o->receipt ? "" : ".receipt");
     l->receipt = buf_take(&b);
@@ -26,14 +26,15 @@ static int set_names(struct load *l, struct err *err)
 
 static int prepare(struct load *l, struct err *err)
 {
-    if (load_inventory(l, err))
+    if (load_inventory(l, err) || load_match(l, err))
         return err->code;
-    load_match(l);
-    if (load_count_parts(l, err))
-        return err->code;
+    load_count_parts(l);
     if (l->report.nothing_to_do)
         return 0;
-    return load_verify(l, err) ? err->code : load_put_in_order(l, err);
+    if (load_verify(l, err) || load_put_in_order(l, err))
+        return err->code;
+    load_say_left(l);
+    return 0;
 }
 
 int load_open(struct load **load, const struct load_options *options, struct err *err)
@@ -59,77 +60,101 @@ int load_open(struct load **load, const struct load_options *options, struct err
     return code;
 }
 
-/* Releases the results of load_inventory() and later phases. */
-static void release_work(struct load *l)
+void load_close(struct load *l)
 {
+    if (!l)
+        return;
     for (int i = 0; i < l->report.n_tiers; i++)
         tier_store_close(&l->store[i]);
+    entries_release(&l->before);
     free(l->goal);
     free(l->copy);
     free(l->damaged);
     order_release(&l->order);
     map_release(&l->goals);
-    l->goal = NULL;
-    l->copy = l->damaged = NULL;
-    l->n_goals = l->n_copies = l->n_damaged = 0;
-}
-
-void load_close(struct load *l)
-{
-    if (!l)
-        return;
-    release_work(l);
     free(l->receipt);
     free(l->away);
     manifest_release(&l->manifest);
     free(l);
 }
 
-/* ---- running ------------------------------------------------------------------------------ */
+/* ---- what is left out --------------------------------------------------------------------- */
 
-static int execute(struct load *l, struct err *err)
+enum { LEFT_SAID = 10 }; // contexts to name one by one
+
+static void leave_out(struct load *l, struct goal *g)
 {
-    if (l->report.nothing_to_do)
-        return 0;
-    return load_begin(l, err) || load_execute(l, err) || load_settle(l, err) ? err->code : 0;
+    l->report.n_operations[g->operation]--;
+    l->report.n_goals--;
+    l->report.n_skipped++;
+    l->report.tier[g->want.tier].placed -= g->want.bytes;
+    g->operation = OP_NONE;
+    g->left = true;
 }
 
-/* Undoes a failed load: opens, locks and reads the stores again, then rolls back. */
-static int restore(struct load *l, struct err *err)
+void load_leave_out(struct load *l, struct goal *g, const struct err *why)
 {
-    struct load_report failed = l->report;
+    if (l->n_said++ < LEFT_SAID)
+        l->o.warn("%s: it is left out", why->msg);
+    leave_out(l, g);
+}
 
-    release_work(l);
-    l->report = (struct load_report){ 0 };
-    l->o.direction = LOAD_BACK;
-    l->o.repair = false;
-    l->restoring = true;
-    memset(l->away, 0, TIER_MAX * sizeof(*l->away));
-    int code = prepare(l, err);
-    if (!code)
-        code = execute(l, err);
-    if (!code && l->report.n_away)
-        code = err_set(err, ERR_NET, "%d tier%s cannot be reached", l->report.n_away, l->report.n_away == 1 ? "" : "s");
-    l->restoring = false;
-    l->o.direction = LOAD_FORWARD;
-    l->report = failed;
-    return code;
+void load_give_up(struct load *l, int store, const struct err *why)
+{
+    int n = 0;
+
+    if (l->away[store].code)
+        return;
+    l->away[store] = *why;
+    l->report.n_away++;
+    for (int i = 0; i < l->n_goals; i++) {
+        struct goal *g = &l->goal[i];
+        if (g->want.tier == store && g->here < 0 && !g->placed && !g->left) {
+            leave_out(l, g);
+            n++;
+        }
+    }
+    l->o.warn("%s: nothing more changes in tier '%s'; %d context%s left out", why->msg, l->store[store].tier->name, n,
+              n == 1 ? " is" : "s are");
+}
+
+void load_say_left(const struct load *l)
+{
+    int n = l->n_said - LEFT_SAID;
+
+    if (n > 0)
+        l->o.warn("%d more context%s left out", n, n == 1 ? " is" : "s are");
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+/* After a killed writer: the load itself does so when it begins. */
+static void tidy(struct load *l)
+{
+    struct err why;
+
+    for (int s = 0; s < l->report.n_tiers; s++)
+        if (load_serves(l, s) && tier_store_tidy(&l->store[s], &why))
+            load_give_up(l, s, &why);
 }
 
 int load_run(struct load *l, struct err *err)
 {
-    struct err why;
+    int said = l->n_said;
 
-    int code = execute(l, err);
-    if (!code)
-        return load_set_parts(l, err);
-    struct err first = *err;
-    if (l->o.direction == LOAD_BACK)
-        return err_set(err, code, "%.400s; the rollback is not complete: run it again, or load a manifest", first.msg);
-    if (restore(l, &why))
-        return err_set(err, code, "%.300s; the previous state is not restored (%.120s): run evp-load again", first.msg,
-                       why.msg);
-    return err_set(err, code, "%.400s; the previous state is restored", first.msg);
+    l->n_said = 0;
+    if (l->report.nothing_to_do)
+        tidy(l);
+    else {
+        load_begin(l);
+        if (load_execute(l, err))
+            return err_set(err, err->code, "%.400s; the next load goes on from here", err->msg);
+        load_settle(l);
+    }
+    load_set_parts(l);
+    load_say_left(l);
+    l->n_said += said;
+    return 0;
 }
 
 /* ---- reports --------------------------------------------------------------------------------- */
@@ -141,17 +166,16 @@ const struct load_report *load_report(const struct load *l)
 
 void load_each_change(const struct load *l, void (*each)(void *arg, const struct load_change *change), void *arg)
 {
-    for (int s = 0; s < l->report.n_tiers; s++) {
-        for (int i = 0; i < l->store[s].in.n; i++) {
-            const struct entry *e = &l->store[s].in.at[i];
-            if (load_was_placed(l, &l->store[s], e) && !load_goal(l, e->id))
-                each(arg, &(struct load_change){ OP_EVICT, l->store[s].tier->name, NULL, e->id, e->config, e->bytes });
-        }
+    for (int i = 0; i < l->n_copies; i++) {
+        const struct entry *e = load_entry(l, &l->copy[i]);
+        const char *from = l->store[l->copy[i].store].tier->name;
+        if (l->copy[i].goes && !load_goal(l, e->id))
+            each(arg, &(struct load_change){ OP_EVICT, from, NULL, e->id, e->config, e->bytes });
     }
     for (int i = 0; i < l->n_goals; i++) {
         const struct goal *g = &l->goal[i];
         const struct entry *want = &g->want;
-        if (g->operation != OP_KEEP)
+        if (g->operation != OP_KEEP && !g->left)
             each(arg, &(struct load_change){ g->operation, g->from < 0 ? NULL : l->store[g->from].tier->name,
                                              l->store[want->tier].tier->name, want->id, want->config, want->bytes });
     }

@@ -11,14 +11,16 @@
  * config, model and size are equal.
  *
  * A load changes one namespace, by default the manifest's model. Capacities are compared with bytes as the table counts
- * them. A payload removed from a tier stays in its folder as a spare, counted like the rest, until a placed payload
- * needs its bytes. A rollback uses spares, and the payload folder for payloads that the tiers no longer have. If a
- * payload is in neither, the rollback is refused before it changes anything. The payload folder is only read.
+ * them. The payload folder is only read. A payload that the manifest does not place is removed. Tiers that another host
+ * fills (`"access":"read"`) are not touched.
  *
- * Only the load in force can be undone, once. A load that fails returns to the previous state in the same way.
+ * One failure never stops the rest. A tier that cannot be opened, or fails during the load, stays as it is, and its
+ * contexts are left out. A context whose payload is missing, damaged or does not fit is left out too, and what the tiers
+ * have of it stays if the others leave space. Each is named once; the next load goes on from there. A payload found
+ * missing or damaged in its tier is no longer placed, so that evp-pack makes it again.
  *
- * If a tier's payloads cannot be reached, the tier stays as it is, and its contexts are left out; a rollback needs all
- * of its tiers. Tiers of earlier manifests that this one lacks are ignored: their folders stay as they are.
+ * The stores keep the placement before the load in force. LOAD_BACK leads back to it, once; payloads that the tiers no
+ * longer have come from the payload folder. Tiers of earlier manifests that this one lacks are ignored.
  */
 #ifndef EVP_LOAD_H
 #define EVP_LOAD_H
@@ -41,8 +43,10 @@ struct load_options {
     const char *receipt;    // NULL: MANIFEST.receipt, and none for standard input
     const char *name_space; // NULL: the manifest's model digest
     enum load_direction direction;
+    bool retire;   // remove the namespace: the manifest only names the tiers
+    bool new_disk; // folders of kind `file` may be empty although the manifest keeps payloads there
     bool dry_run;  // load_run() is not called; nothing changes on disk
-    bool repair;   // read back all payloads in place, and replace damaged ones
+    bool repair;   // read all payloads in place, compare them with the payload folder, and replace what differs
     double wait_s; // seconds to wait for another load of the same tiers
     bool chunks;   // the indexes also have the parts of contexts
     bool share;    // open the folders to `group`; otherwise their access stays
@@ -51,39 +55,39 @@ struct load_options {
     char **args; // for the receipt
     int n_args;
     void (*warn)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-    /* Called with done = 0 when a phase begins, then with progress. A failure may end a phase early; undoing the load
-     * then begins both phases again. May be NULL. */
+    /* Called with done = 0 when a phase begins, then with progress. A failure may end a phase early. May be NULL. */
     void (*progress)(void *arg, enum load_phase phase, int done, int total);
     void *arg;
 };
 
 struct load_tier {
-    const char *name;       // NULL: evp-load does not serve this kind, or cannot reach the tier
-    int64_t capacity;       // INT64_MAX: unlimited
-    int64_t placed;         // bytes wanted there, as the table counts them
-    int64_t other;          // bytes of other namespaces
-    int64_t spare, written; // after load_run(): bytes kept for a rollback; bytes of written files
+    const char *name; // NULL: evp-load does not serve this kind, or cannot reach the tier
+    int64_t capacity; // INT64_MAX: unlimited
+    int64_t placed;   // bytes wanted there, as the table counts them; after load_run(): placed there
+    int64_t other;    // bytes of other namespaces
+    int64_t written;  // after load_run(): bytes of written files
 };
 
 struct load_report {
     bool nothing_to_do;
-    int n_goals;                    // contexts that the manifest places
+    int n_goals;                    // contexts that the load places, or finds in place
     int n_damaged;                  // payloads in place that are missing or damaged
-    int n_skipped;                  // contexts on tiers that evp-load does not serve or cannot reach
-    int n_away;                     // unreachable tiers: they stay as they are
+    int n_unknown;                  // payloads in place that cannot be read now
+    int n_skipped;                  // contexts left out
+    int n_away;                     // tiers left out, or that failed
+    bool no_receipt;                // the receipt could not be written
     int n_operations[N_OPERATIONS]; // of placed contexts, and evictions
     int n_parts; // payloads in place whose parts enter or leave the index; after load_run(): all such payloads
-    int n_refetch, n_lost; // after load_run(): payloads that a rollback needs from the payload folder; the missing ones
     int n_tiers;
     struct load_tier tier[TIER_MAX]; // (n_tiers)
 };
 
-/* ERR_FORMAT names context and file of a payload that is missing, damaged or not the manifest's. ERR_FAIL: a tier
- * cannot hold the plan, a disk has too few free bytes, or a rollback lacks payloads or names another load than the one
- * in force. ERR_IO: a tier is gone or in use. */
+/* ERR_FAIL: a tier cannot hold the plan, or there is nothing to roll back. ERR_FORMAT: the manifest is wrong, or a
+ * rollback names another load than the one in force. ERR_IO: there is no payload folder. What is left out is not a
+ * failure: it is reported, and counted. */
 int load_open(struct load **load, const struct load_options *options, struct err *err) MUST_CHECK;
 
-/* After a failure the previous state is restored, or the message says that it is not. */
+/* Fails only without memory; the next load goes on from there. */
 int load_run(struct load *l, struct err *err) MUST_CHECK;
 void load_close(struct load *l); // NULL is fine
 

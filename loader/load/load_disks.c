@@ -1,5 +1,5 @@
-/* load_disks.c - orders the steps of a load (load_order.h), and checks that the disks of the tiers have space for them.
- * Simulates the steps one by one, because removals free bytes; tiers on the same disk share its free bytes.
+/* load_disks.c - orders the steps of a load (load_order.h), and leaves out goals for which the disks lack space. Simulates
+ * the steps one by one, because removals free bytes; tiers on the same disk share its free bytes.
  */
 #include "loader/load/load_internal.h"
 #include "loader/store/folder.h"
@@ -21,16 +21,30 @@ static int say_too_large(const struct load *l, int tier, struct err *err)
                    t->name, (long long)t->placed, (long long)t->capacity);
 }
 
-static struct order_file file_of(const struct load *l, const struct copy *c)
+/* While contexts are left out, nothing is evicted whose bytes are not needed. */
+static struct order_file file_of(const struct load *l, struct copy *c)
 {
     const struct entry *e = load_entry(l, c);
-    const struct entry *want = c->goal < 0 ? NULL : &l->goal[c->goal].want;
+    const struct goal *g = load_goal(l, e->id), *own = c->goal < 0 ? NULL : &l->goal[c->goal];
+    bool keep = own && own->here == (int)(c - l->copy), waits = g && !g->left && g->here < 0;
 
+    c->stay = (g ? g->left : l->n_said > 0) && !c->damaged;
     return (struct order_file){ .tier = c->store,
-                                .bytes = want ? want->bytes : e->bytes,
-                                .keep = want && want->tier == c->store,
-                                .spare = !e->placed && !load_was_placed(l, &l->store[c->store], e),
-                                .packed = c->packed };
+                                .bytes = keep ? own->want.bytes : e->bytes,
+                                .goal = waits ? (int)(g - l->goal) : -1,
+                                .keep = keep,
+                                .stay = c->stay };
+}
+
+static void mark_removals(struct load *l)
+{
+    for (int i = 0; i < l->order.n; i++) {
+        const struct step *step = &l->order.at[i];
+        if (step_kind(step) != STEP_REMOVE)
+            continue;
+        l->copy[step->file].goes = true;
+        l->report.n_operations[OP_EVICT] += !load_goal(l, load_entry(l, &l->copy[step->file])->id);
+    }
 }
 
 static int find_order(struct load *l, struct err *err)
@@ -44,15 +58,13 @@ static int find_order(struct load *l, struct err *err)
         file[i] = file_of(l, &l->copy[i]);
     for (int i = 0; !code && i < l->n_goals; i++) {
         const struct goal *g = &l->goal[i];
-        goal[i] = (struct order_goal){ g->want.tier, g->want.bytes, g->source, g->here >= 0 };
+        goal[i] = (struct order_goal){ g->want.tier, g->left ? 0 : g->want.bytes, g->source, g->left || g->here >= 0 };
     }
     for (int t = 0; t < l->report.n_tiers; t++)
         capacity[t] = l->report.tier[t].capacity;
     if (!code)
-        code = order_steps(&l->order,
-                           &(struct order_given){ capacity, l->report.n_tiers, file, l->n_copies, goal, l->n_goals,
-                                                  l->o.direction == LOAD_BACK },
-                           err);
+        code = order_steps(
+            &l->order, &(struct order_given){ capacity, l->report.n_tiers, file, l->n_copies, goal, l->n_goals }, err);
     if (code == ERR_FAIL && l->report.tier[l->order.over_tier].placed > capacity[l->order.over_tier])
         say_too_large(l, l->order.over_tier, err);
     free(file);
@@ -85,46 +97,59 @@ static int first_on_disk(const struct disk *disk, int store)
     return i;
 }
 
-static int look_at_disks(const struct load *l, struct disk disk[TIER_MAX], struct err *err)
+static int look_at_disk(const struct load *l, int store, struct disk *disk, struct err *err)
 {
-    for (int s = 0; s < l->report.n_tiers; s++) {
-        const struct medium *m = &l->store[s].medium;
-        if (!l->store[s].tier)
-            continue;
-        int code = m->driver && m->driver->space
-                       ? m->driver->space(m, &disk[s].device, &disk[s].free_bytes, err)
-                       : folder_disk(tier_folder(l->store[s].tier), &disk[s].device, &disk[s].free_bytes, err);
-        if (code)
-            return err_wrap(err, "tier '%s'", l->store[s].tier->name);
-        disk[s].free_bytes -= STATE_BLOCKS * BLOCK;
-    }
-    return 0;
+    const struct medium *m = &l->store[store].medium;
+    int code = m->driver && m->driver->space
+                   ? m->driver->space(m, &disk->device, &disk->free_bytes, err)
+                   : folder_disk(tier_folder(l->store[store].tier), &disk->device, &disk->free_bytes, err);
+
+    disk->free_bytes -= STATE_BLOCKS * BLOCK;
+    return code;
 }
 
-static int check_disks(const struct load *l, struct err *err)
+static void say_full(struct load *l, struct goal *g, int64_t n, int64_t free_bytes)
+{
+    const struct tier *t = l->store[g->want.tier].tier;
+    struct err why;
+
+    err_set(&why, ERR_FAIL, "context '%.80s': tier '%s' needs %lld bytes, %s'%s' has %lld free", g->want.id, t->name,
+            (long long)n, tier_is_folder(t) ? "the disk of " : "", t->uri,
+            (long long)(free_bytes < 0 ? 0 : free_bytes));
+    load_leave_out(l, g, &why);
+}
+
+/* Leaves out goals for which a disk would be too full. The files of their contexts stay. */
+static void check_disks(struct load *l)
 {
     struct disk disk[TIER_MAX] = { 0 };
+    struct err why;
 
-    if (look_at_disks(l, disk, err))
-        return err->code;
+    for (int s = 0; s < l->report.n_tiers; s++)
+        if (load_serves(l, s) && look_at_disk(l, s, &disk[s], &why))
+            load_give_up(l, s, &why);
     for (int i = 0; i < l->order.n; i++) {
         const struct step *step = &l->order.at[i];
         bool place = step_kind(step) == STEP_PLACE;
-        const struct entry *want = place ? &l->goal[step->goal].want : NULL;
-        int store = place ? want->tier : l->copy[step->file].store;
-        int64_t n = bytes_on_disk(place ? want->size : load_entry(l, &l->copy[step->file])->size);
+        const struct entry *e = place ? &l->goal[step->goal].want : load_entry(l, &l->copy[step->file]);
+        const struct goal *g = load_goal(l, e->id);
+        int store = place ? e->tier : l->copy[step->file].store;
+        int64_t n = bytes_on_disk(e->size);
         int64_t *free_bytes = &disk[first_on_disk(disk, store)].free_bytes;
+        if (!load_serves(l, store) || (g && g->left && (place || !l->copy[step->file].stay)))
+            continue;
         if (place && n > *free_bytes)
-            return err_set(err, ERR_FAIL, "tier '%s': context '%.80s' needs %lld bytes, %s'%s' has %lld free",
-                           l->store[store].tier->name, want->id, (long long)n,
-                           tier_is_folder(l->store[store].tier) ? "the disk of " : "", l->store[store].tier->uri,
-                           (long long)(*free_bytes < 0 ? 0 : *free_bytes));
-        *free_bytes += place ? -n : *free_bytes > INT64_MAX - n ? 0 : n;
+            say_full(l, &l->goal[step->goal], n, *free_bytes);
+        else
+            *free_bytes += place ? -n : *free_bytes > INT64_MAX - n ? 0 : n;
     }
-    return 0;
 }
 
 int load_put_in_order(struct load *l, struct err *err)
 {
-    return find_order(l, err) ? err->code : check_disks(l, err);
+    if (find_order(l, err))
+        return err->code;
+    mark_removals(l);
+    check_disks(l);
+    return 0;
 }

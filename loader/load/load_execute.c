@@ -28,31 +28,33 @@ struct publishing {
 
 /* ---- transactions -------------------------------------------------------------------- */
 
-static int commit_all(struct load *l, struct err *err)
+static void commit_all(struct load *l)
 {
+    struct err why;
+
     for (int s = 0; s < l->report.n_tiers; s++)
-        if (l->store[s].tier && tier_store_commit(&l->store[s], err))
-            return err->code;
-    return 0;
+        if (load_serves(l, s) && tier_store_commit(&l->store[s], &why))
+            load_give_up(l, s, &why);
 }
 
-static int publish_all(struct load *l, struct publishing *p, struct err *err)
+static void publish_all(struct load *l, struct publishing *p)
 {
     double start = clock_now();
+    struct err why;
 
     for (int s = 0; s < l->report.n_tiers; s++)
-        if (l->store[s].tier && tier_store_publish(&l->store[s], err))
-            return err_wrap(err, "tier '%s'", l->store[s].tier->name);
+        if (load_serves(l, s) && tier_store_publish(&l->store[s], &why))
+            load_give_up(l, s, &why);
     double end = clock_now();
-    *p = (struct publishing){ .next = end + publish_every + publish_share * (end - start) };
-    return 0;
+    p->next = end + publish_every + publish_share * (end - start);
 }
 
 /* Reports that `done` steps are done. */
-static int end_steps(struct load *l, int done, struct publishing *p, struct err *err)
+static void end_steps(struct load *l, int done, struct publishing *p)
 {
     load_progress(l, LOAD_STEPS, done, l->order.n);
-    return clock_now() > p->next ? publish_all(l, p, err) : 0;
+    if (clock_now() > p->next)
+        publish_all(l, p);
 }
 
 /* ---- removals -------------------------------------------------------------------------- */
@@ -61,9 +63,10 @@ enum { REMOVALS = 256 }; // per worker: enough to pay for starting it, and waiti
 
 /* Files of forgotten copies. */
 struct removal {
-    const struct load *l;
-    const struct copy *const *copy; // (n)
-    bool *shared;                   // (n) other payloads use the same file
+    struct load *l;
+    const struct copy **copy; // (n)
+    bool *shared;             // (n) other payloads use the same file
+    struct err *said;         // (n) .code 0: removed
     int n;
 };
 
@@ -72,34 +75,81 @@ static int remove_one(void *arg, int i, struct err *err)
     const struct removal *r = arg;
     const struct copy *c = r->copy[i];
 
-    return r->shared[i] ? 0 : tier_store_remove_own(&r->l->store[c->store], load_entry(r->l, c), err);
+    (void)err;
+    r->said[i].code = 0;
+    if (!r->shared[i] && tier_store_remove_own(&r->l->store[c->store], load_entry(r->l, c), &r->said[i]))
+        r->l->store[c->store].unswept = true;
+    return 0;
 }
 
+/* A file that cannot be removed is left for the next load's sweep. */
 static int remove_files(struct removal *r, struct err *err)
 {
+    struct load *l = r->l;
+    int jobs = l->o.jobs, worth = 1 + r->n / REMOVALS, n = 0;
+
+    for (int i = 0; i < r->n; i++) {
+        struct tier_store *s = &l->store[r->copy[i]->store];
+        r->shared[i] = true; // if the state cannot tell
+        if (!load_serves(l, r->copy[i]->store) ||
+            tier_store_shares(s, load_entry(l, r->copy[i]), &r->shared[i], &r->said[i]))
+            s->unswept = true;
+    }
+    int code = load_share(&(struct load_work){ remove_one, r, r->n, jobs < worth ? jobs : worth }, err);
     for (int i = 0; i < r->n; i++)
-        if (tier_store_shares(&r->l->store[r->copy[i]->store], load_entry(r->l, r->copy[i]), &r->shared[i], err))
-            return err->code;
-    int jobs = r->l->o.jobs, worth = 1 + r->n / REMOVALS;
-    return load_share(&(struct load_work){ remove_one, r, r->n, jobs < worth ? jobs : worth }, err);
+        if (r->said[i].code && !n++)
+            l->o.warn("%s: the next load removes it", r->said[i].msg);
+    return code;
 }
 
-/* Forgets n copies, then removes their files. The index is written twice, so that readers see the replacements
- * first. */
-static int remove_copies(struct load *l, const struct copy *const *copy, int n, struct publishing *p, struct err *err)
+/* A payload stays if what replaces it could not be placed, or readers do not see that yet. */
+static bool must_stay(const struct load *l, const struct copy *c)
 {
-    struct removal r = { l, copy, NULL, n };
+    const struct goal *g = load_goal(l, load_entry(l, c)->id);
 
-    if (publish_all(l, p, err))
-        return err->code;
-    for (int i = 0; i < n; i++)
-        if (tier_store_forget(&l->store[copy[i]->store], copy[i]->entry, err))
-            return err->code;
-    if (commit_all(l, err) || publish_all(l, p, err))
-        return err->code;
+    return !load_serves(l, c->store) ||
+           (g && !c->stay && !c->damaged && g->here < 0 && (g->left || !load_serves(l, g->want.tier)));
+}
+
+/* Forgets copies. The index is written twice, so that readers see the replacements first. */
+static void forget_copies(struct removal *r, struct publishing *p)
+{
+    struct load *l = r->l;
+    struct err why;
+    int n = 0;
+
+    publish_all(l, p);
+    for (int i = 0; i < r->n; i++) {
+        const struct copy *c = r->copy[i];
+        if (must_stay(l, c))
+            l->held[c->store] = true;
+        else if (tier_store_forget(&l->store[c->store], c->entry, &why))
+            load_give_up(l, c->store, &why);
+        else {
+            l->used[c->store] -= load_entry(l, c)->bytes;
+            r->copy[n++] = c;
+        }
+    }
+    r->n = n;
+    commit_all(l);
+    publish_all(l, p);
+}
+
+static int remove_copies(struct load *l, const struct copy **copy, int n, struct publishing *p, struct err *err)
+{
+    struct removal r = { .l = l, .copy = copy, .n = n };
+
+    if (!n)
+        return 0;
     r.shared = calloc((size_t)n, sizeof(*r.shared));
-    int code = r.shared ? remove_files(&r, err) : err_nomem(err);
+    r.said = calloc((size_t)n, sizeof(*r.said));
+    int code = r.shared && r.said ? 0 : err_nomem(err);
+    if (!code) {
+        forget_copies(&r, p);
+        code = remove_files(&r, err);
+    }
     free(r.shared);
+    free(r.said);
     return code;
 }
 
@@ -113,7 +163,8 @@ static int remove_series(struct load *l, int first, int *end, struct publishing 
         return err_nomem(err);
     for (*end = first; *end < l->order.n && step_kind(&l->order.at[*end]) == STEP_REMOVE; ++*end)
         copy[n++] = &l->copy[l->order.at[*end].file];
-    int code = remove_copies(l, copy, n, p, err) ? err->code : end_steps(l, *end, p, err);
+    int code = remove_copies(l, copy, n, p, err);
+    end_steps(l, *end, p);
     free(copy);
     return code;
 }
@@ -125,9 +176,11 @@ static int remove_damaged(struct load *l, struct publishing *p, struct err *err)
 
     if (!copy)
         return err_nomem(err);
-    for (int i = 0; i < l->n_damaged; i++)
+    for (int i = 0; i < l->n_damaged; i++) {
+        l->damaged[i].damaged = true;
         copy[i] = &l->damaged[i];
-    int code = l->n_damaged ? remove_copies(l, copy, l->n_damaged, p, err) : 0;
+    }
+    int code = remove_copies(l, copy, l->n_damaged, p, err);
     free(copy);
     return code;
 }
@@ -142,11 +195,17 @@ struct batch {
     const struct step *step;
     int n;
     enum share share[BATCH_FILES];
+    struct err said[BATCH_FILES]; // why a step failed; .code 0: it did not
 };
 
 static const struct entry *want_of(const struct batch *b, int i)
 {
     return &b->l->goal[b->step[i].goal].want;
+}
+
+static bool is_open(const struct batch *b, int i)
+{
+    return !b->l->goal[b->step[i].goal].left && !b->said[i].code;
 }
 
 static int copy_packed(const struct load *l, const struct entry *want, struct err *err)
@@ -185,11 +244,9 @@ static int copy_one(void *arg, int i, struct err *err)
     int file = b->step[i].file;
 
     if (b->share[i] == OBJECT_TWICE ||
-        (b->share[i] == OBJECT_THERE && tier_store_has(&l->store[want->tier], want, STORE_CONTENT)))
+        (b->share[i] == OBJECT_THERE && !tier_store_check(&l->store[want->tier], want, err)))
         return 0;
-    int code = file < 0 ? copy_packed(l, want, err) : copy_placed(l, &l->copy[file], want, err);
-
-    return code ? err_wrap(err, "context '%.80s'", want->id) : 0;
+    return file < 0 ? copy_packed(l, want, err) : copy_placed(l, &l->copy[file], want, err);
 }
 
 static int read_back_one(void *arg, int i, struct err *err)
@@ -197,39 +254,89 @@ static int read_back_one(void *arg, int i, struct err *err)
     const struct batch *b = arg;
     const struct entry *want = want_of(b, i);
 
-    return tier_store_read_back(&b->l->store[want->tier], want, err) ? err_wrap(err, "context '%.80s'", want->id) : 0;
+    return tier_store_read_back(&b->l->store[want->tier], want, err);
+}
+
+struct batch_work {
+    struct batch *batch;
+    int (*each)(void *arg, int i, struct err *err);
+};
+
+static int try_one(void *arg, int i, struct err *err)
+{
+    const struct batch_work *w = arg;
+    struct batch *b = w->batch;
+
+    if (!is_open(b, i) || !w->each(b, i, err))
+        return 0;
+    b->said[i] = *err;
+    err_wrap(&b->said[i], "context '%.80s'", want_of(b, i)->id);
+    return err->code == ERR_NOMEM ? err->code : 0;
 }
 
 static int run_batch(struct batch *b, int (*each)(void *arg, int i, struct err *err), struct err *err)
 {
-    return load_share(&(struct load_work){ each, b, b->n, b->l->o.jobs }, err);
+    return load_share(&(struct load_work){ try_one, &(struct batch_work){ b, each }, b->n, b->l->o.jobs }, err);
 }
 
-static int flush_batch(const struct batch *b, struct err *err)
+static void flush_batch(struct batch *b)
 {
     bool written[TIER_MAX] = { 0 };
+    struct err why[TIER_MAX];
 
     for (int i = 0; i < b->n; i++)
-        written[want_of(b, i)->tier] = true;
+        written[want_of(b, i)->tier] |= is_open(b, i);
     for (int s = 0; s < b->l->report.n_tiers; s++)
-        if (written[s] && tier_store_flush(&b->l->store[s], err))
-            return err->code;
+        if (!written[s] || !tier_store_flush(&b->l->store[s], &why[s]))
+            why[s].code = 0;
+    for (int i = 0; i < b->n; i++)
+        if (is_open(b, i) && why[want_of(b, i)->tier].code)
+            b->said[i] = why[want_of(b, i)->tier];
+}
+
+static int name_one(struct load *l, struct goal *g, struct err *err)
+{
+    struct entry e;
+
+    if (entry_copy(&e, &g->want, err) || tier_store_add(&l->store[g->want.tier], &e, err))
+        return err->code;
+    g->placed = true;
+    l->used[g->want.tier] += g->want.bytes;
+    l->report.tier[g->want.tier].written += g->want.size;
     return 0;
 }
 
-static int name_batch(struct batch *b, struct err *err)
+/* A payload that could not be placed may have left a file: the next load sweeps it. */
+static void name_batch(struct batch *b)
 {
+    struct load *l = b->l;
+    struct err why;
+
     for (int i = 0; i < b->n; i++) {
-        const struct entry *want = want_of(b, i);
-        struct entry e;
-        if (entry_copy(&e, want, err))
-            return err->code;
-        e.present = e.placed = true;
-        if (tier_store_add(&b->l->store[want->tier], &e, err))
-            return err->code;
-        b->l->report.tier[want->tier].written += want->size;
+        struct goal *g = &l->goal[b->step[i].goal];
+        if (g->left)
+            continue;
+        if (b->said[i].code) {
+            l->store[g->want.tier].unswept = true;
+            load_leave_out(l, g, &b->said[i]);
+        } else if (name_one(l, g, &why))
+            load_give_up(l, g->want.tier, &why);
     }
-    return commit_all(b->l, err);
+    commit_all(l);
+}
+
+/* Payloads that had to stay may leave too few bytes for this one. */
+static bool has_space(struct batch *b, int i)
+{
+    const struct load *l = b->l;
+    const struct entry *want = want_of(b, i);
+    const struct load_tier *t = &l->report.tier[want->tier];
+
+    if (!l->held[want->tier] || l->used[want->tier] + want->bytes <= t->capacity)
+        return true;
+    err_set(&b->said[i], ERR_FAIL, "context '%.80s': tier '%s' lacks %lld bytes", want->id, t->name,
+            (long long)(l->used[want->tier] + want->bytes - t->capacity));
+    return false;
 }
 
 /* objects: of the steps so far, by store and name. */
@@ -241,8 +348,8 @@ static int find_share(struct batch *b, int i, struct map *objects, struct err *e
     bool shares, first;
 
     memcpy(key + 1, want->file, n - 1);
-    if (tier_store_shares(&b->l->store[want->tier], want, &shares, err))
-        return err->code;
+    if (tier_store_shares(&b->l->store[want->tier], want, &shares, &b->said[i]))
+        return 0;
     if (map_add(objects, key, n, &first) < 0)
         return err_nomem(err);
     b->share[i] = !first ? OBJECT_TWICE : shares ? OBJECT_THERE : OBJECT_OWN;
@@ -264,7 +371,9 @@ static int take_batch(struct batch *b, int first, struct err *err)
         bytes += want_of(b, b->n)->size;
         if (b->n && bytes > batch_bytes)
             break;
-        code = find_share(b, b->n, &objects, err);
+        b->said[b->n].code = 0;
+        if (is_open(b, b->n) && has_space(b, b->n))
+            code = find_share(b, b->n, &objects, err);
     }
     map_release(&objects);
     return code;
@@ -276,9 +385,14 @@ static int place_batch(struct batch *b, int first, int *end, struct publishing *
     if (take_batch(b, first, err))
         return err->code;
     *end = first + b->n;
-    if (run_batch(b, copy_one, err) || flush_batch(b, err) || run_batch(b, read_back_one, err) || name_batch(b, err))
+    if (run_batch(b, copy_one, err))
         return err->code;
-    return end_steps(b->l, *end, p, err);
+    flush_batch(b);
+    if (run_batch(b, read_back_one, err))
+        return err->code;
+    name_batch(b);
+    end_steps(b->l, *end, p);
+    return 0;
 }
 
 /* ---- all steps ------------------------------------------------------------------------------- */
@@ -302,6 +416,9 @@ int load_execute(struct load *l, struct err *err)
     if (!b)
         return err_nomem(err);
     b->l = l;
+    for (int s = 0; s < l->report.n_tiers; s++)
+        for (int i = 0; i < l->store[s].in.n; i++)
+            l->used[s] += l->store[s].in.at[i].bytes;
     int code = remove_damaged(l, &p, err);
     if (!code && l->order.n)
         code = execute(l, b, &p, err);

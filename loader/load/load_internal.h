@@ -13,19 +13,24 @@ struct copy {
     int store, entry;
     int goal;     // the goal whose payload it is; -1: none
     int next;     // the next copy of that goal in another tier, or -1
-    bool packed;  // the payload folder also has a payload of this name and size
     bool damaged; // it would be the source of its goal, but is not whole
+    bool stay;    // its context, or any, is left out: it is removed only if its bytes are needed
+    bool goes;    // it will be removed
+    bool renamed; // it was named by its tokens alone, and has got the id of its goal
 };
 
 /* A payload that the manifest, or a rollback, wants on a tier. */
 struct goal {
-    struct entry want; // texts borrowed from the manifest or the previous state; size, checksum, prefix and file are
-                       // set once known
+    struct entry
+        want; // texts borrowed from the manifest or `before`; size, checksum, prefix and file are set once known
     char file[OBJECT_FILE]; // want.file
     int copies;             // the first copy in another tier, or -1
     int here;               // the copy on the wanted tier; -1: none
     int source;             // the source to place it from: a copy, or ORDER_PAYLOADS
     int from;               // the store that held the context before; -1: none
+    bool placed;            // by this load
+    bool left;              // left out: there is no payload, or it cannot be placed
+    bool kept;              // left out, and `want` is what the tiers still have of the context
     enum operation operation;
 };
 
@@ -34,10 +39,10 @@ struct load {
     struct manifest manifest;
     const char *name_space;
     char *receipt;                     // path; NULL: do not write one
-    struct tier_store store[TIER_MAX]; // one per tier of the manifest; .tier NULL: not served, or unreachable
-    struct err *away;                  // (TIER_MAX) why a tier cannot be reached; .code 0: reachable
-    bool restoring;                    // undoing a failed load: unreachable tiers stay as they are
+    struct tier_store store[TIER_MAX]; // one per tier of the manifest; .tier NULL: not served, or cannot be opened
+    struct err *away;                  // (TIER_MAX) why a tier is left out, or has failed; .code 0: it works
     bool undoes[TIER_MAX];             // rollback: the load to undo has begun in this store
+    struct entries before;             // rollback: the placement to return to; entry.tier is a store
     struct goal *goal;                 // (n_goals) in the order of the manifest's rows
     int n_goals;
     struct map goals; // id -> number
@@ -45,6 +50,9 @@ struct load {
     int n_copies;
     struct copy *damaged; // with missing or damaged files
     int n_damaged;
+    int n_said;             // left-out contexts that were named
+    int64_t used[TIER_MAX]; // bytes of the namespace in the tiers while the steps run
+    bool held[TIER_MAX];    // payloads stayed there that should have been removed
     struct order order;
     struct load_report report;
 };
@@ -53,43 +61,55 @@ struct load {
 int load_inventory(struct load *l, struct err *err) MUST_CHECK;
 
 /* Finds the copies of every goal and each context's operation; sets report.nothing_to_do. */
-void load_match(struct load *l);
+int load_match(struct load *l, struct err *err) MUST_CHECK;
 
 /* Reads the payload of every goal that is not in its place, and chooses its source. */
 int load_verify(struct load *l, struct err *err) MUST_CHECK;
 
-/* Orders the steps; ERR_FAIL: a tier or a disk is too small. */
+/* Orders the steps; ERR_FAIL: a tier is too small. Leaves out goals for which a disk is too small. */
 int load_put_in_order(struct load *l, struct err *err) MUST_CHECK;
 
 /* Removes and places files. */
 int load_execute(struct load *l, struct err *err) MUST_CHECK;
 
 /* Begin and end the load in the stores: before the first step, after the last. */
-int load_begin(struct load *l, struct err *err) MUST_CHECK;
-int load_settle(struct load *l, struct err *err) MUST_CHECK;
+void load_begin(struct load *l);
+void load_settle(struct load *l);
 
 /* The parts of contexts in the indexes: counts the payloads whose parts change; changes them, after a load. */
-int load_count_parts(struct load *l, struct err *err) MUST_CHECK;
-int load_set_parts(struct load *l, struct err *err) MUST_CHECK;
+void load_count_parts(struct load *l);
+void load_set_parts(struct load *l);
 
 /* Ends the load in one store: the last act of load_settle(). */
 int load_end_store(struct load *l, struct tier_store *s, struct err *err) MUST_CHECK;
+
+/* ---- failures ---- */
+
+/* Does the load change this tier? */
+static inline bool load_serves(const struct load *l, int store)
+{
+    return l->store[store].tier && !l->away[store].code;
+}
+
+/* Leaves out an open tier from now on, with its waiting goals, and says why. */
+void load_give_up(struct load *l, int store, const struct err *why);
+
+/* Leaves out a context, and says why: the first ones by name, the rest as a number at the end (load_say_left()). */
+void load_leave_out(struct load *l, struct goal *g, const struct err *why);
+void load_say_left(const struct load *l);
 
 /* ---- shared ---- */
 
 /* The goal of a context, or NULL. */
 struct goal *load_goal(const struct load *l, const char *id);
 
-/* Copies size, checksum and prefix of a goal's payload from an entry of it. */
-void load_know(struct goal *g, const struct entry *e);
-
 struct entry *load_entry(const struct load *l, const struct copy *c);
-
-/* Is the entry part of the previous state, to which a rollback returns? */
-bool load_was_placed(const struct load *l, const struct tier_store *s, const struct entry *e);
 
 /* The path of a payload in the payload folder, allocated, and its size; NULL: absent. */
 char *load_find_payload(const struct load *l, const char *payload, int64_t *size);
+
+/* Size and checksum of a file. */
+int load_checksum(const char *path, int64_t *size, char checksum[XXH3_HEX], struct err *err) MUST_CHECK;
 
 void load_progress(const struct load *l, enum load_phase phase, int done, int total);
 

@@ -3,7 +3,9 @@
  */
 #include "loader/load/load_internal.h"
 
+#include "base/file.h"
 #include "base/unconst.h"
+#include "loader/store/folder.h"
 #include "loader/store/index.h"
 
 #include <stdio.h>
@@ -16,13 +18,6 @@ struct entry *load_entry(const struct load *l, const struct copy *c)
     return unconst(&l->store[c->store].in.at[c->entry]);
 }
 
-bool load_was_placed(const struct load *l, const struct tier_store *s, const struct entry *e)
-{
-    bool killed = l->o.direction == LOAD_FORWARD && s->load.running;
-
-    return killed ? e->before : e->placed && e->present && !e->damaged;
-}
-
 /* ---- stores ------------------------------------------------------------------------ */
 
 /* Called before the tier is locked: a folder cannot be locked twice, and the message about the lock would mislead. */
@@ -33,7 +28,7 @@ static int refuse_same_folder(const struct load *l, int tier, struct err *err)
     struct stat a, b;
     bool there = stat(folder, &a) == 0;
 
-    for (int i = 0; i < tier; i++) {
+    for (int i = 0; i < l->manifest.tiers.n; i++) {
         if (!l->store[i].tier)
             continue;
         const char *other = tier_folder(&t[i]);
@@ -84,27 +79,61 @@ static int64_t capacity_of(const struct tier *t, int64_t capacity, int64_t other
     return left < 0 ? 0 : left < capacity ? left : capacity;
 }
 
+/* Is nothing of a store in the folder? */
+static bool is_blank(const char *folder)
+{
+    static const char *const name[] = { "evp-index", "evp-payloads", "evp-state" };
+    bool blank = true;
+
+    for (size_t i = 0; i < sizeof(name) / sizeof(*name) && blank; i++) {
+        char *path = file_join(folder, name[i]);
+        blank = path && !file_exists(path) && !file_is_dir(path);
+        free(path);
+    }
+    return blank;
+}
+
+/* A folder of kind `file` where the manifest keeps payloads is not empty, unless its disk is not mounted. */
+static int check_mounted(const struct load *l, int tier, struct err *err)
+{
+    const struct tier *t = &l->manifest.tiers.at[tier];
+    int n = 0;
+
+    if (l->o.new_disk || t->kind != TIER_FILE || !is_blank(t->uri))
+        return 0;
+    for (int i = 0; i < l->manifest.n; i++)
+        n += l->manifest.at[i].tier == tier && l->manifest.at[i].operation == OP_KEEP;
+    return n ? err_set(
+                   err, ERR_FAIL,
+                   "tier '%s': '%s' is empty, but the plan keeps %d payload%s there: is its disk mounted? If it may "
+                   "be empty, use --new",
+                   t->name, t->uri, n, n == 1 ? "" : "s")
+             : 0;
+}
+
+/* A tier that cannot be opened is left out. */
 static int open_store(struct load *l, int tier, struct err *err)
 {
     const struct tier *t = &l->manifest.tiers.at[tier];
-    bool away = false;
+    struct tier_store *s = &l->store[tier];
     struct tier_store_options o = { .tier = t,
                                     .name_space = l->name_space,
                                     .use = l->o.dry_run ? STORE_LOOK : STORE_CHANGE,
                                     .wait_s = l->o.wait_s,
                                     .share = l->o.share,
                                     .group = l->o.group,
-                                    .away = &away };
+                                    .adopt = true };
 
     if (refuse_same_folder(l, tier, err))
         return err->code;
-    if (tier_store_open(&l->store[tier], &o, err)) {
-        if (!away || (l->o.direction == LOAD_BACK && !l->restoring))
-            return err->code;
+    if (check_mounted(l, tier, err) || tier_store_open(s, &o, err)) {
         l->away[tier] = *err;
         l->report.n_away++;
-        return 0;
+        return err->code == ERR_NOMEM ? err->code : 0;
     }
+    if (s->n_adopted)
+        l->o.warn("tier '%s': its state was lost or is older than its payloads: %d payload%s found again", t->name,
+                  s->n_adopted, s->n_adopted == 1 ? " is" : "s are");
     l->report.tier[tier].name = t->name;
     l->report.tier[tier].other = l->store[tier].other_bytes;
     l->report.tier[tier].capacity = capacity_of(t, share_of_pool(l, tier), l->store[tier].other_bytes);
@@ -114,27 +143,31 @@ static int open_store(struct load *l, int tier, struct err *err)
 static int open_stores(struct load *l, struct err *err)
 {
     const struct tiers *tiers = &l->manifest.tiers;
+    int order[TIER_MAX];
 
+    l->report.n_tiers = tiers->n;
+    folder_order(tiers, order);
     for (int i = 0; i < tiers->n; i++) {
-        l->report.n_tiers = i + 1;
-        if (tier_folder(&tiers->at[i]) && open_store(l, i, err))
+        const struct tier *t = &tiers->at[order[i]];
+        if (tier_folder(t) && !t->read_only && open_store(l, order[i], err))
             return err->code;
     }
     return 0;
 }
 
 /* A load has ended when the first of its stores has ended it. */
-static int end_killed(struct load *l, struct err *err)
+static void end_killed(struct load *l)
 {
+    struct err why;
+
     for (int i = 0; i < l->report.n_tiers; i++) {
         struct tier_store *s = &l->store[i];
         bool ended = false;
         for (int k = 0; k < l->report.n_tiers && s->tier && s->load.running; k++)
             ended |= l->store[k].tier && !l->store[k].load.running && l->store[k].load.load == s->load.load;
-        if (ended && load_end_store(l, s, err))
-            return err->code;
+        if (ended && load_end_store(l, s, &why))
+            load_give_up(l, i, &why);
     }
-    return 0;
 }
 
 /* ---- rollbacks ---------------------------------------------------------------------- */
@@ -174,15 +207,6 @@ struct goal *load_goal(const struct load *l, const char *id)
     return i < 0 ? NULL : &l->goal[i];
 }
 
-void load_know(struct goal *g, const struct entry *e)
-{
-    snprintf(g->file, sizeof(g->file), "%s", e->file);
-    g->want.file = g->file;
-    g->want.size = e->size;
-    memcpy(g->want.checksum, e->checksum, sizeof(e->checksum));
-    memcpy(g->want.prefix, e->prefix, sizeof(e->prefix));
-}
-
 static int add_goal(struct load *l, const struct entry *want, struct err *err)
 {
     l->goal[l->n_goals] = (struct goal){
@@ -209,7 +233,7 @@ static int goals_from_manifest(struct load *l, struct err *err)
                               .tier = p->tier };
         if (p->tier < 0)
             continue;
-        l->report.n_skipped += !l->store[p->tier].tier;
+        l->report.n_skipped += !l->store[p->tier].tier && !m->tiers.at[p->tier].read_only;
         memcpy(want.token_digest, p->token_digest, DIGEST_HEX);
         memcpy(want.model_digest, m->model_digest, DIGEST_HEX);
         if (l->store[p->tier].tier && add_goal(l, &want, err))
@@ -224,8 +248,10 @@ static void say_tier(const struct load *l, int tier, int n)
     const struct tier *t = &l->manifest.tiers.at[tier];
     const char *left = n == 1 ? " is left out" : "s are left out";
 
-    if (l->away[tier].code)
+    if (l->away[tier].code && l->o.direction == LOAD_FORWARD && !l->o.retire)
         l->o.warn("%s: it stays as it is, %d context%s", l->away[tier].msg, n, left);
+    else if (l->away[tier].code)
+        l->o.warn("%s: it stays as it is", l->away[tier].msg);
     else if (n && tier_is_remote(t))
         l->o.warn("tier '%s' is of kind '%s' and has no 'state', the folder that evp-load needs: %d context%s", t->name,
                   tier_kind_name(t->kind), n, left);
@@ -238,87 +264,114 @@ static void say_skipped(const struct load *l)
 {
     int n[TIER_MAX] = { 0 };
 
-    for (int i = 0; i < l->manifest.n; i++)
+    for (int i = 0; i < l->manifest.n && l->o.direction == LOAD_FORWARD && !l->o.retire; i++)
         if (l->manifest.at[i].tier >= 0)
             n[l->manifest.at[i].tier]++;
     for (int t = 0; t < l->manifest.tiers.n; t++)
-        if (!l->store[t].tier)
+        if (!l->store[t].tier && !l->manifest.tiers.at[t].read_only)
             say_tier(l, t, n[t]);
 }
 
-static int goals_of_store(struct load *l, int store, struct err *err)
+static int take_before(void *arg, const char *name_space, struct entry *e, struct err *err)
 {
-    const struct tier_store *s = &l->store[store];
+    struct load *l = arg;
 
-    for (int k = 0; k < s->in.n; k++) {
-        const struct entry *e = &s->in.at[k];
-        struct entry want = { .id = e->id,
-                              .config = e->config,
-                              .payload = e->payload,
-                              .n_tokens = e->n_tokens,
-                              .bytes = e->bytes,
-                              .tier = store };
-        if (!(l->undoes[store] ? e->before : e->placed) || load_goal(l, e->id))
+    (void)name_space;
+    return entries_add(&l->before, e, err);
+}
+
+static int list_before(struct load *l, struct err *err)
+{
+    for (int i = 0; i < l->report.n_tiers; i++) {
+        struct tier_store *s = &l->store[i];
+        int first = l->before.n;
+        if (!l->undoes[i])
             continue;
-        memcpy(want.token_digest, e->token_digest, DIGEST_HEX);
-        memcpy(want.model_digest, e->model_digest, DIGEST_HEX);
-        if (add_goal(l, &want, err))
+        if (s->load.before_capacity)
+            l->report.tier[i].capacity = s->load.before_capacity;
+        if (state_each_before(s->state, s->load.number, take_before, l, err))
             return err->code;
-        load_know(&l->goal[l->n_goals - 1], e);
+        for (int k = first; k < l->before.n; k++)
+            l->before.at[k].tier = i;
     }
     return 0;
 }
 
-/* Replaces the manifest's goals by those of the previous state. */
+/* The goals of a rollback: the placement before, and in stores that the load to undo has not reached, their own. */
 static int goals_from_before(struct load *l, struct err *err)
 {
     size_t max = 1;
 
+    if (list_before(l, err))
+        return err->code;
     for (int i = 0; i < l->report.n_tiers; i++)
         max += (size_t)l->store[i].in.n;
-    l->goal = calloc(max, sizeof(*l->goal));
+    l->goal = calloc(max + (size_t)l->before.n, sizeof(*l->goal));
     if (!l->goal)
         return err_nomem(err);
-    for (int i = 0; i < l->report.n_tiers; i++) {
-        if (l->undoes[i] && l->store[i].load.before_capacity)
-            l->report.tier[i].capacity = l->store[i].load.before_capacity;
-        if (goals_of_store(l, i, err))
+    for (int i = 0; i < l->before.n; i++)
+        if (!load_goal(l, l->before.at[i].id) && add_goal(l, &l->before.at[i], err))
             return err->code;
-    }
+    for (int i = 0; i < l->report.n_tiers; i++)
+        for (int k = 0; k < l->store[i].in.n && !l->undoes[i]; k++) {
+            struct entry want = l->store[i].in.at[k];
+            want.tier = i;
+            if (!load_goal(l, want.id) && add_goal(l, &want, err))
+                return err->code;
+        }
     return 0;
 }
 
 /* ---- copies ---------------------------------------------------------------------------- */
 
+static void say_damaged(struct load *l, const struct copy *c, const char *what)
+{
+    const struct entry *e = load_entry(l, c);
+
+    l->damaged[l->n_damaged++] = *c;
+    l->o.warn("context '%s': %s", e->id, what);
+}
+
+/* Adds a copy, or a damaged one. One that cannot be read now stays as it is. */
 static void add_copy(struct load *l, int store, int entry, bool there)
 {
     const struct tier_store *s = &l->store[store];
-    struct entry *e = &s->in.at[entry];
-    struct copy copy = { .store = store, .entry = entry, .goal = -1, .next = -1 };
-    bool read = l->o.repair && e->placed;
+    const struct entry *e = &s->in.at[entry];
+    const struct copy copy = { .store = store, .entry = entry, .goal = -1, .next = -1 };
+    struct err why;
 
-    if (!e->present)
-        return;
-    if (there && (!read || tier_store_has(s, e, STORE_CONTENT))) {
-        l->copy[l->n_copies++] = copy;
+    if (!there) {
+        err_set(&why, ERR_FORMAT, "'%s/%s' is missing or has another size", s->tier->uri, e->file);
+        say_damaged(l, &copy, why.msg);
         return;
     }
-    e->damaged = true;
-    l->damaged[l->n_damaged++] = copy;
-    l->o.warn("context '%s': '%s/%s' is %s", e->id, s->tier->uri, e->file,
-              read ? "missing or damaged" : "missing or has another size");
+    int code = l->o.repair ? tier_store_check(s, e, &why) : 0;
+    if (code == ERR_FORMAT) {
+        say_damaged(l, &copy, why.msg);
+        return;
+    }
+    if (code) {
+        l->report.n_unknown++;
+        l->o.warn("context '%s': %s: it is not verified", e->id, why.msg);
+    }
+    l->copy[l->n_copies++] = copy;
 }
 
 static int list_store(struct load *l, int store, struct err *err)
 {
     const struct tier_store *s = &l->store[store];
     bool *there = calloc((size_t)s->in.n + 1, sizeof(*there));
-    int code = there ? tier_store_look(s, there, err) : err_nomem(err);
+    struct err why;
 
-    for (int i = 0; !code && i < s->in.n; i++)
-        add_copy(l, store, i, there[i]);
+    if (!there)
+        return err_nomem(err);
+    if (s->in.n && tier_store_look(s, there, &why))
+        load_give_up(l, store, &why);
+    else
+        for (int i = 0; i < s->in.n; i++)
+            add_copy(l, store, i, there[i]);
     free(there);
-    return code;
+    return 0;
 }
 
 static int list_copies(struct load *l, struct err *err)
@@ -332,7 +385,7 @@ static int list_copies(struct load *l, struct err *err)
     if (!l->copy || !l->damaged)
         return err_nomem(err);
     for (int s = 0; s < l->report.n_tiers; s++)
-        if (l->store[s].tier && list_store(l, s, err))
+        if (load_serves(l, s) && list_store(l, s, err))
             return err->code;
     l->report.n_damaged = l->n_damaged;
     return 0;
@@ -355,11 +408,13 @@ int load_inventory(struct load *l, struct err *err)
 
     if (strlen(l->name_space) >= INDEX_TEXT)
         return err_set(err, ERR_USAGE, "the name of a namespace has at most %d bytes", INDEX_TEXT - 1);
-    if (open_stores(l, err) || end_killed(l, err) || (back && check_undoable(l, err)) ||
-        (back ? goals_from_before(l, err) : goals_from_manifest(l, err)))
+    if (open_stores(l, err))
         return err->code;
-    if (!back)
-        say_skipped(l);
+    end_killed(l);
+    if ((back && check_undoable(l, err)) ||
+        (!l->o.retire && (back ? goals_from_before(l, err) : goals_from_manifest(l, err))))
+        return err->code;
+    say_skipped(l);
     count_bytes(l);
     return list_copies(l, err);
 }

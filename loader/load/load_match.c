@@ -1,5 +1,5 @@
 /* load_match.c - compares current and wanted placement: the copies of every goal, each context's operation, and whether
- * there is anything to do. The only payloads it reads are spares that would be placed again.
+ * there is anything to do.
  */
 #include "loader/load/load_internal.h"
 
@@ -24,27 +24,26 @@ char *load_find_payload(const struct load *l, const char *payload, int64_t *size
 
 /* ---- copies ------------------------------------------------------------------------ */
 
-/* Is the entry the payload that a goal wants? A rollback knows its checksum. A load compares sizes, because the payload
- * may have been packed again since. */
-static bool is_wanted(const struct entry *e, const struct entry *want, int64_t packed_size)
+/* Does the payload folder have other bytes than the entry? Sizes are compared, because the payload may have been packed
+ * again since; with --verify also the bytes. A file that cannot be read now is no reason to replace a payload. */
+static bool is_repacked(const struct load *l, const struct entry *e, const char *path, int64_t size)
 {
-    if (!entry_same(e, want))
-        return false;
-    return *want->checksum ? strcmp(e->checksum, want->checksum) == 0 : packed_size == e->size;
+    char checksum[XXH3_HEX];
+    struct err why;
+
+    if (size != e->size || !l->o.repair)
+        return size != e->size;
+    return !load_checksum(path, &size, checksum, &why) && strcmp(checksum, e->checksum) != 0;
 }
 
-/* A spare must be read before it is placed again. Of two copies, the one that readers see stays. */
-static void match_in_place(struct load *l, struct goal *g, int number)
+static bool is_wanted(const struct load *l, const struct entry *e, const struct entry *want)
 {
-    struct copy *c = &l->copy[number];
-    const struct entry *e = load_entry(l, c);
+    int64_t size;
+    char *path = entry_same(e, want) ? load_find_payload(l, want->payload, &size) : NULL;
+    bool wanted = entry_same(e, want) && !(path && is_repacked(l, e, path, size));
 
-    if (!e->placed && !tier_store_has(&l->store[c->store], e, STORE_CONTENT))
-        return;
-    if (g->here >= 0)
-        l->copy[g->here].goal = -1;
-    g->here = number;
-    c->goal = (int)(g - l->goal);
+    free(path);
+    return wanted;
 }
 
 static void match_copy(struct load *l, int number)
@@ -52,27 +51,79 @@ static void match_copy(struct load *l, int number)
     struct copy *c = &l->copy[number];
     const struct entry *e = load_entry(l, c);
     struct goal *g = load_goal(l, e->id);
-    int64_t size = -1;
-    char *path = load_find_payload(l, g ? g->want.payload : e->payload, &size);
-    bool packed = path;
 
-    free(path);
-    c->packed = size == e->size;
-    if (!g || !is_wanted(e, &g->want, packed ? size : e->size))
+    if (!g || !is_wanted(l, e, &g->want))
         return;
+    c->goal = (int)(g - l->goal);
     if (g->want.tier != c->store) {
-        c->goal = (int)(g - l->goal);
         c->next = g->copies;
         g->copies = number;
-    } else if (g->here < 0 || e->placed)
-        match_in_place(l, g, number);
+        return;
+    }
+    if (g->here >= 0)
+        l->copy[g->here].goal = -1;
+    g->here = number;
 }
 
-/* Lists the copies of every goal, the one in the fastest tier first. */
-static void match_copies(struct load *l)
+/* ---- payloads named by their tokens ------------------------------------------------------ */
+
+/* A lost state has forgotten which context a payload belongs to: tier_store_adopt(). */
+static bool is_nameless(const struct entry *e)
 {
-    for (int i = l->n_copies - 1; i >= 0; i--)
-        match_copy(l, i);
+    return strcmp(e->id, e->token_digest) == 0;
+}
+
+/* The goals by their tokens; of several contexts with the same tokens, the first. */
+static int list_tokens(const struct load *l, struct map *tokens, int *goal, struct err *err)
+{
+    for (int i = 0; i < l->n_goals; i++) {
+        bool first;
+        int n = map_add(tokens, l->goal[i].want.token_digest, DIGEST_HEX - 1, &first);
+        if (n < 0)
+            return err_nomem(err);
+        if (first)
+            goal[n] = i;
+    }
+    return 0;
+}
+
+static int name_copy(struct copy *c, struct entry *e, const struct entry *want, struct err *err)
+{
+    char *id = strdup(want->id), *payload = strdup(want->payload);
+
+    if (!id || !payload) {
+        free(id);
+        free(payload);
+        return err_nomem(err);
+    }
+    free(e->id);
+    free(e->payload);
+    e->id = id;
+    e->payload = payload;
+    c->renamed = true;
+    return 0;
+}
+
+static int name_copies(struct load *l, struct err *err)
+{
+    struct map tokens = { 0 };
+    int *goal = NULL, code = 0;
+
+    for (int i = 0; i < l->n_copies && !code; i++) {
+        struct entry *e = load_entry(l, &l->copy[i]);
+        if (!is_nameless(e) || load_goal(l, e->id))
+            continue;
+        if (!goal) {
+            goal = calloc((size_t)l->n_goals + 1, sizeof(*goal));
+            code = goal ? list_tokens(l, &tokens, goal, err) : err_nomem(err);
+        }
+        int n = code ? -1 : map_find(&tokens, e->token_digest, DIGEST_HEX - 1);
+        if (n >= 0)
+            code = name_copy(&l->copy[i], e, &l->goal[goal[n]].want, err);
+    }
+    map_release(&tokens);
+    free(goal);
+    return code;
 }
 
 /* ---- operations ----------------------------------------------------------------------- */
@@ -91,17 +142,11 @@ static void set_operation(const struct load *l, struct goal *g, const struct ent
 
 static void set_operations(struct load *l)
 {
-    for (int s = 0; s < l->report.n_tiers; s++) {
-        for (int i = 0; i < l->store[s].in.n; i++) {
-            const struct entry *e = &l->store[s].in.at[i];
-            struct goal *g = load_goal(l, e->id);
-            if (!load_was_placed(l, &l->store[s], e))
-                continue;
-            if (g)
-                set_operation(l, g, e, s);
-            else
-                l->report.n_operations[OP_EVICT]++;
-        }
+    for (int i = 0; i < l->n_copies; i++) {
+        const struct entry *e = load_entry(l, &l->copy[i]);
+        struct goal *g = load_goal(l, e->id);
+        if (g)
+            set_operation(l, g, e, l->copy[i].store);
     }
     for (int g = 0; g < l->n_goals; g++)
         l->report.n_operations[l->goal[g].operation]++;
@@ -109,30 +154,32 @@ static void set_operations(struct load *l)
 
 /* ---- nothing to do ------------------------------------------------------------------------ */
 
-/* Is the manifest in force everywhere, every goal in place, and all else in the tiers spare? */
+/* Is the manifest in force everywhere, every goal in place, and nothing else in the tiers? */
 static bool all_in_place(const struct load *l)
 {
-    for (int s = 0; s < l->report.n_tiers; s++) {
-        const struct state_load *load = &l->store[s].load;
-        if (l->store[s].tier && (load->running || strcmp(load->manifest, l->manifest.digest) != 0))
+    for (int s = 0; s < l->report.n_tiers; s++)
+        if (load_serves(l, s) &&
+            (l->store[s].load.running || strcmp(l->store[s].load.manifest, l->manifest.digest) != 0))
             return false;
-    }
     for (int g = 0; g < l->n_goals; g++)
         if (l->goal[g].here < 0)
             return false;
     for (int i = 0; i < l->n_copies; i++) {
         const struct copy *c = &l->copy[i];
-        const struct entry *e = load_entry(l, c);
-        const struct entry *want = c->goal < 0 ? NULL : &l->goal[c->goal].want;
-        if (e->placed && (!want || want->tier != c->store || want->bytes != e->bytes))
+        if (c->goal < 0 || l->goal[c->goal].here != i || c->renamed ||
+            l->goal[c->goal].want.bytes != load_entry(l, c)->bytes)
             return false;
     }
     return l->n_damaged == 0;
 }
 
-void load_match(struct load *l)
+int load_match(struct load *l, struct err *err)
 {
-    match_copies(l);
+    if (name_copies(l, err))
+        return err->code;
+    for (int i = l->n_copies - 1; i >= 0; i--) /* so the copy in the fastest tier becomes a goal's first */
+        match_copy(l, i);
     set_operations(l);
-    l->report.nothing_to_do = l->o.direction == LOAD_FORWARD && all_in_place(l);
+    l->report.nothing_to_do = l->o.direction == LOAD_FORWARD && !l->o.retire && all_in_place(l);
+    return 0;
 }

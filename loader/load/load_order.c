@@ -18,16 +18,16 @@ struct list {
 };
 
 struct tier_work {
-    int64_t used, waits;      // bytes in the tier; bytes of its waiting goals
-    struct list packed, rest; // removable files, in this order
-    struct list waiting;      // goals
+    int64_t used, waits;     // bytes in the tier; bytes of its waiting goals
+    struct list loose, stay; // removable files: at the end, or earlier; only if their bytes are needed
+    struct list waiting;     // goals
 };
 
 struct ordering {
     const struct order_given *given;
     struct order *out;
     struct tier_work *tier; // (n_tiers)
-    int *needed;            // (n_files) number of waiting goals with this source
+    int *first, *next;      // (n_goals) the first file of a goal's context; (n_files) the next one of that context
 };
 
 /* a + b, at most INT64_MAX. */
@@ -68,19 +68,30 @@ static int remove_file(struct ordering *w, int f, struct err *err)
     return add_step(w, (struct step){ f, -1 }, err);
 }
 
+/* A file that no goal needs any more. */
+static int add_removable(struct ordering *w, int f, struct err *err)
+{
+    const struct order_file *file = &w->given->file[f];
+    struct tier_work *t = &w->tier[file->tier];
+
+    return ARRAY_PUSH(file->stay ? &t->stay : &t->loose, f) ? err_nomem(err) : 0;
+}
+
 static int list_files(struct ordering *w, struct err *err)
 {
     for (int f = 0; f < w->given->n_files; f++) {
         const struct order_file *file = &w->given->file[f];
         struct tier_work *t = &w->tier[file->tier];
         t->used = add_capped(t->used, file->bytes);
-        if (file->keep || w->needed[f])
+        if (file->keep)
             continue;
-        if (file->spare) {
-            if (remove_file(w, f, err))
+        if (file->goal < 0) {
+            if (add_removable(w, f, err))
                 return err->code;
-        } else if (ARRAY_PUSH(file->packed ? &t->packed : &t->rest, f))
-            return err_nomem(err);
+            continue;
+        }
+        w->next[f] = w->first[file->goal];
+        w->first[file->goal] = f;
     }
     return 0;
 }
@@ -90,13 +101,12 @@ static int list_goals(struct ordering *w, struct err *err)
     for (int g = 0; g < w->given->n_goals; g++) {
         const struct order_goal *goal = &w->given->goal[g];
         struct tier_work *t = &w->tier[goal->tier];
+        w->first[g] = -1;
         if (goal->placed)
             continue;
         if (ARRAY_PUSH(&t->waiting, g))
             return err_nomem(err);
         t->waits = add_capped(t->waits, goal->bytes);
-        if (goal->source >= 0)
-            w->needed[goal->source]++;
     }
     return 0;
 }
@@ -105,7 +115,7 @@ static int list_goals(struct ordering *w, struct err *err)
 static int remove_down_to(struct ordering *w, int tier, int64_t limit, struct err *err)
 {
     struct tier_work *t = &w->tier[tier];
-    struct list *list[] = { &t->packed, &t->rest };
+    struct list *list[] = { &t->loose, &t->stay };
 
     for (int i = 0; i < 2; i++)
         while (list[i]->first < list[i]->n && t->used > limit)
@@ -126,13 +136,14 @@ static int place(struct ordering *w, int g, struct err *err)
     t->waits -= goal->bytes;
     if (add_step(w, (struct step){ goal->source, g }, err))
         return err->code;
-    if (goal->source < 0 || --w->needed[goal->source])
-        return 0;
-    return ARRAY_PUSH(&w->tier[w->given->file[goal->source].tier].packed, goal->source) ? err_nomem(err) : 0;
+    for (int f = w->first[g]; f >= 0; f = w->next[f])
+        if (add_removable(w, f, err))
+            return err->code;
+    return 0;
 }
 
-/* The placements of a round: goals that fit below `limit`. Beyond a tier's capacity, only goals that come from another
- * tier, and the first of those regardless of `limit`. */
+/* The placements of a round: goals that fit below `limit`. Beyond a tier's capacity, only goals whose placement makes
+ * files removable, and the first of those regardless of `limit`. */
 struct placing {
     int64_t limit;
     bool over, force;
@@ -148,7 +159,7 @@ static int place_waiting(struct ordering *w, int tier, struct placing *p, struct
     for (int i = 0; i < t->waiting.n; i++) {
         int g = t->waiting.at[i];
         int64_t bytes = w->given->goal[g].bytes;
-        bool moves = w->given->goal[g].source >= 0, forced = p->force && moves;
+        bool moves = w->first[g] >= 0, forced = p->force && moves;
         if (!forced && (add_capped(t->used, bytes) > p->limit || (p->over && !moves))) {
             t->waiting.at[left++] = g;
             continue;
@@ -163,12 +174,12 @@ static int place_waiting(struct ordering *w, int tier, struct placing *p, struct
     return 0;
 }
 
-/* The slowest tier with a waiting goal that comes from another tier. */
+/* The slowest tier with a waiting goal whose placement makes files removable. */
 static int tier_to_overfill(const struct ordering *w)
 {
     for (int t = w->given->n_tiers - 1; t >= 0; t--)
         for (int i = 0; i < w->tier[t].waiting.n; i++)
-            if (w->given->goal[w->tier[t].waiting.at[i]].source >= 0)
+            if (w->first[w->tier[t].waiting.at[i]] >= 0)
                 return t;
     return -1;
 }
@@ -227,10 +238,14 @@ static int find_order(struct ordering *w, struct err *err)
     while (goals_wait(w))
         if (run_round(w, err))
             return err->code;
-    for (int t = 0; t < w->given->n_tiers; t++)
-        if (remove_down_to(w, t, w->given->remove_all ? -1 : w->given->capacity[t],
-                           err)) /* the capacity may have shrunk */
+    for (int t = 0; t < w->given->n_tiers; t++) {
+        struct list *loose = &w->tier[t].loose;
+        while (loose->first < loose->n)
+            if (remove_file(w, loose->at[loose->first++], err))
+                return err->code;
+        if (remove_down_to(w, t, w->given->capacity[t], err)) /* the capacity may have shrunk */
             return err->code;
+    }
     return 0;
 }
 
@@ -239,17 +254,19 @@ int order_steps(struct order *order, const struct order_given *given, struct err
     struct ordering w = { .given = given,
                           .out = order,
                           .tier = calloc((size_t)given->n_tiers + 1, sizeof(*w.tier)),
-                          .needed = calloc((size_t)given->n_files + 1, sizeof(*w.needed)) };
+                          .first = calloc((size_t)given->n_goals + 1, sizeof(*w.first)),
+                          .next = calloc((size_t)given->n_files + 1, sizeof(*w.next)) };
 
     *order = (struct order){ 0 };
-    int code = w.tier && w.needed ? find_order(&w, err) : err_nomem(err);
+    int code = w.tier && w.first && w.next ? find_order(&w, err) : err_nomem(err);
     for (int t = 0; w.tier && t < given->n_tiers; t++) {
-        free(w.tier[t].packed.at);
-        free(w.tier[t].rest.at);
+        free(w.tier[t].loose.at);
+        free(w.tier[t].stay.at);
         free(w.tier[t].waiting.at);
     }
     free(w.tier);
-    free(w.needed);
+    free(w.first);
+    free(w.next);
     return code;
 }
 

@@ -3,9 +3,9 @@
  * Pure arithmetic: nothing here touches a disk. The input is a list of files (the current state) and a list of goals
  * (the wanted placement). Rules:
  *   - a goal in place needs no step;
- *   - a file without a goal is removed only if a goal needs its bytes: first the spares of earlier loads, then files
- *     whose payload is still in the payload folder, then the rest. The remaining files serve a rollback;
- *   - the source of a waiting goal is never removed;
+ *   - a file whose context has a waiting goal is removed only once that goal is placed, so that the context can be found
+ *     all the time. Files without a goal are removed when a goal needs their bytes, otherwise at the end;
+ *   - a file that may stay is removed only if a goal needs its bytes;
  *   - no tier exceeds its capacity, with one exception: if goals wait for each other in a circle (two full tiers that
  *     exchange contexts), a tier exceeds it by up to 1/ORDER_OVER, or by one payload, until its own files have gone.
  *     So the number of rounds to exchange n contexts does not grow with n.
@@ -24,16 +24,16 @@ enum { ORDER_PAYLOADS = -1, ORDER_OVER = 64 };
 struct order_file {
     int tier;
     int64_t bytes;
-    bool keep;   // a goal in place; at most one file per goal
-    bool spare;  // kept by an earlier load for its rollback: removed first
-    bool packed; // the payload is also in the payload folder
+    int goal;  // of its context, not in place; -1: none
+    bool keep; // a goal in place; at most one file per goal
+    bool stay; // removed only if its bytes are needed
 };
 
 struct order_goal {
     int tier;
     int64_t bytes;
-    int source; // a file in another tier, or ORDER_PAYLOADS
-    bool placed;
+    int source;  // a file in another tier, or ORDER_PAYLOADS
+    bool placed; // or left out: no step
 };
 
 struct order_given {
@@ -43,7 +43,6 @@ struct order_given {
     int n_files;
     const struct order_goal *goal;
     int n_goals;
-    bool remove_all; // remove all files without a goal at the end; keep nothing for a rollback
 };
 
 enum step_kind { STEP_REMOVE, STEP_PLACE };

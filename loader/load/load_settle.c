@@ -1,9 +1,9 @@
 /* load_settle.c - a load in the stores' records, from its first transaction to its last.
  *
- * Begin: every store records the running load and marks the placed payloads as the previous state, unless a killed load
- * has left its marks: then those stay. Settle: every store marks payloads as placed or spare; only then the stores end
- * the load, one by one. A load killed between these last transactions counts as ended; the next load ends it in the
- * remaining stores (load_inventory.c).
+ * Begin: every store records the running load, and its placement as the one before, unless a killed load has done so;
+ * then the store is tidied. Settle: every store records new ids and numbers of bytes; only then the stores end the load,
+ * one by one. A load killed between these last transactions counts as ended; the next load ends it in the remaining
+ * stores (load_inventory.c). A store that fails is given up; the load goes on in the others.
  */
 #include "base/file.h"
 #include "formats/receipt.h"
@@ -17,20 +17,6 @@
 
 /* ---- begin ----------------------------------------------------------------------------- */
 
-/* Drops the rows of payloads that are neither in the folder nor in the previous state. */
-static int drop_rows(struct tier_store *s, struct err *err)
-{
-    for (int i = 0; i < s->in.n; i++) {
-        struct entry *e = &s->in.at[i];
-        if (e->row && !e->present && !e->before) {
-            if (state_delete(s->state, e, err))
-                return err->code;
-            e->row = 0;
-        }
-    }
-    return 0;
-}
-
 static int keep_before(struct tier_store *s, struct err *err)
 {
     struct state_load *load = &s->load;
@@ -39,19 +25,17 @@ static int keep_before(struct tier_store *s, struct err *err)
     memcpy(load->before_name, load->name, sizeof(load->before_name));
     load->before_capacity = load->capacity;
     load->undoable = true;
-    for (int i = 0; i < s->in.n; i++)
-        s->in.at[i].before = s->in.at[i].placed && s->in.at[i].present;
-    return state_keep_before(s->state, load->number, err) ? err->code : drop_rows(s, err);
+    return state_keep_before(s->state, load->number, err);
 }
 
 static int begin_store(const struct load *l, struct tier_store *s, int64_t number, struct err *err)
 {
     struct state_load *load = &s->load;
-    bool back = l->o.direction == LOAD_BACK;
+    bool back = l->o.direction == LOAD_BACK, changes = l->order.n || l->n_damaged;
 
     /* The namespace needs its number before its rows change. */
     if ((!load->number && state_put_load(s->state, s->name_space, load, err)) ||
-        (!back && !load->running && keep_before(s, err)))
+        (!back && !load->running && changes && keep_before(s, err)))
         return err->code;
     load->load = number;
     load->running = back ? STATE_BACK : STATE_FORWARD;
@@ -60,88 +44,82 @@ static int begin_store(const struct load *l, struct tier_store *s, int64_t numbe
         snprintf(load->name, sizeof(load->name), "%s", l->o.manifest ? file_name(l->o.manifest) : "standard input");
         load->capacity = s->tier->capacity;
     }
-    if (state_put_load(s->state, s->name_space, load, err) || state_set_swept(s->state, false, err))
+    if (state_put_load(s->state, s->name_space, load, err) || tier_store_commit(s, err) || tier_store_tidy(s, err) ||
+        state_set_swept(s->state, false, err))
         return err->code;
     return tier_store_commit(s, err);
 }
 
-int load_begin(struct load *l, struct err *err)
+void load_begin(struct load *l)
 {
     int64_t number;
+    struct err why;
+    bool random = getrandom(&number, sizeof(number), 0) == sizeof(number);
 
-    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-        return err_set(err, ERR_IO, "no random bytes: %s", strerror(errno));
-    for (int s = 0; s < l->report.n_tiers; s++)
-        if (l->store[s].tier && (l->o.direction == LOAD_FORWARD || l->undoes[s]) &&
-            begin_store(l, &l->store[s], number, err))
-            return err->code;
-    return 0;
-}
-
-/* ---- placed payloads ---------------------------------------------------------------------- */
-
-/* Marks a payload as placed or spare. */
-static int mark_entry(struct load *l, int store, int i, struct err *err)
-{
-    struct entry *e = &l->store[store].in.at[i];
-    struct goal *g = load_goal(l, e->id);
-    bool mine = g && g->want.tier == store;
-    bool placed = mine && (g->here >= 0 ? l->copy[g->here].entry == i : strcmp(g->want.file, e->file) == 0);
-    bool same = e->placed == placed && (!placed || e->bytes == g->want.bytes);
-
-    e->placed = placed;
-    if (placed)
-        e->bytes = g->want.bytes;
-    else
-        l->report.tier[store].spare += e->bytes;
-    if (!same && tier_store_update(&l->store[store], i, err))
-        return err->code;
-    if (placed)
-        load_know(g, e);
-    return 0;
-}
-
-static int mark_entries(struct load *l, struct err *err)
-{
     for (int s = 0; s < l->report.n_tiers; s++) {
-        struct tier_store *store = &l->store[s];
-        for (int i = 0; i < store->in.n; i++)
-            if (store->in.at[i].present && mark_entry(l, s, i, err))
-                return err->code;
-        if (store->tier && (tier_store_commit(store, err) || tier_store_publish(store, err)))
-            return err->code;
+        if (!load_serves(l, s) || (l->o.direction == LOAD_BACK && !l->undoes[s]))
+            continue;
+        int code = random ? begin_store(l, &l->store[s], number, &why)
+                          : err_set(&why, ERR_IO, "no random bytes: %s", strerror(errno));
+        if (code)
+            load_give_up(l, s, &why);
+        else if (l->store[s].n_unknown)
+            l->o.warn("tier '%s': %d payload%s of no known namespace stay%s there", l->store[s].tier->name,
+                      l->store[s].n_unknown, l->store[s].n_unknown == 1 ? "" : "s",
+                      l->store[s].n_unknown == 1 ? "s" : "");
     }
-    return 0;
 }
 
 /* ---- end ---------------------------------------------------------------------------------- */
 
-/* Puts the manifest of the previous state in force again. */
-static void forget_before(struct tier_store *s)
+/* Records the ids and bytes of payloads in place that have changed. */
+static int settle_store(struct load *l, int store, struct err *err)
 {
-    struct state_load *load = &s->load;
+    struct tier_store *s = &l->store[store];
 
+    for (int i = 0; i < l->n_copies; i++) {
+        const struct copy *c = &l->copy[i];
+        const struct goal *g = c->goal < 0 || c->store != store ? NULL : &l->goal[c->goal];
+        struct entry *e = load_entry(l, c);
+        if (!g || g->here != i || (!c->renamed && e->bytes == g->want.bytes))
+            continue;
+        e->bytes = g->want.bytes;
+        if (tier_store_update(s, c->entry, err))
+            return err->code;
+    }
+    return tier_store_commit(s, err) || tier_store_publish(s, err) ? err->code : 0;
+}
+
+/* Puts the manifest of the placement before in force again. */
+static void return_to_before(struct state_load *load)
+{
     memcpy(load->manifest, load->before, sizeof(load->manifest));
     memcpy(load->name, load->before_name, sizeof(load->name));
     load->capacity = load->before_capacity;
     *load->before = *load->before_name = '\0';
     load->undoable = false;
+}
+
+static bool is_empty(const struct tier_store *s)
+{
     for (int i = 0; i < s->in.n; i++)
-        s->in.at[i].before = false;
+        if (s->in.at[i].row)
+            return false;
+    return true;
 }
 
 int load_end_store(struct load *l, struct tier_store *s, struct err *err)
 {
-    bool back = s->load.running == STATE_BACK;
+    bool back = s->load.running == STATE_BACK, retired = l->o.retire && is_empty(s);
 
     s->load.running = STATE_AT_REST;
     if (back)
-        forget_before(s);
+        return_to_before(&s->load);
     if (l->o.dry_run)
         return 0;
-    if ((back && (state_forget_before(s->state, s->load.number, err) || drop_rows(s, err))) ||
-        state_put_load(s->state, s->name_space, &s->load, err) || state_set_swept(s->state, true, err) ||
-        tier_store_commit(s, err))
+    if (((back || retired) && state_forget_before(s->state, s->load.number, err)) ||
+        (retired ? state_drop_load(s->state, &s->load, err) : state_put_load(s->state, s->name_space, &s->load, err)) ||
+        state_set_swept(s->state, !s->unswept, err) || tier_store_commit(s, err))
         return err->code;
     return tier_store_publish(s, err);
 }
@@ -150,13 +128,28 @@ int load_end_store(struct load *l, struct tier_store *s, struct err *err)
 
 static int list_evicted(const struct load *l, struct map *evicted, struct err *err)
 {
-    for (int s = 0; s < l->report.n_tiers; s++)
-        for (int i = 0; i < l->store[s].in.n; i++) {
-            const struct entry *e = &l->store[s].in.at[i];
-            if (e->before && !e->placed && map_add(evicted, e->id, strlen(e->id), NULL) < 0)
-                return err_nomem(err);
-        }
+    for (int i = 0; i < l->n_copies; i++) {
+        const char *id = load_entry(l, &l->copy[i])->id;
+        if (l->copy[i].goes && !load_goal(l, id) && map_add(evicted, id, strlen(id), NULL) < 0)
+            return err_nomem(err);
+    }
     return 0;
+}
+
+/* Fills the entries of goals in place, and of contexts that are left out and keep what they have. */
+static void know_goals(struct load *l)
+{
+    for (int i = 0; i < l->n_copies; i++) {
+        const struct copy *c = &l->copy[i];
+        const struct entry *e = load_entry(l, c);
+        struct goal *g = load_goal(l, e->id);
+        if (!g || !e->row || (g->here != i && !g->left))
+            continue;
+        g->want = *e;
+        g->want.tier = c->store;
+        g->kept = g->left;
+        g->operation = g->left ? OP_KEEP : g->operation;
+    }
 }
 
 /* Writes one row per context of the manifest, in the manifest's order. */
@@ -165,8 +158,8 @@ static int write_rows(const struct load *l, const struct map *evicted, struct ro
     for (int i = 0; i < l->manifest.n; i++) {
         const char *id = l->manifest.at[i].id;
         const struct goal *g = load_goal(l, id);
-        bool gone = !g && map_find(evicted, id, strlen(id)) >= 0;
-        const struct receipt_row row = { id, g ? &g->want : NULL, g ? g->operation : gone ? OP_EVICT : OP_NONE };
+        bool gone = !g && map_find(evicted, id, strlen(id)) >= 0, is = g && (!g->left || g->kept);
+        const struct receipt_row row = { id, is ? &g->want : NULL, is ? g->operation : gone ? OP_EVICT : OP_NONE };
         if (receipt_put(out, &l->manifest.tiers, &row, err))
             return err->code;
     }
@@ -192,10 +185,11 @@ static int write_receipt(const struct load *l, struct err *err)
     return code;
 }
 
-static int settle_receipt(const struct load *l, struct err *err)
+static int settle_receipt(struct load *l, struct err *err)
 {
     if (!l->receipt)
         return 0;
+    know_goals(l);
     if (l->o.direction == LOAD_FORWARD)
         return write_receipt(l, err);
     return unlink(l->receipt) && errno != ENOENT
@@ -203,44 +197,18 @@ static int settle_receipt(const struct load *l, struct err *err)
                : 0;
 }
 
-/* Is the payload of the previous state in another tier, from which a rollback can take it? */
-static bool is_elsewhere(const struct load *l, const struct entry *e)
+void load_settle(struct load *l)
 {
-    const struct goal *g = load_goal(l, e->id);
+    struct err why;
 
-    return g && entry_same(&g->want, e) && strcmp(g->want.checksum, e->checksum) == 0;
-}
-
-/* Counts the payloads that a rollback would need from the payload folder, and the missing ones. Only the rollback
- * itself checks whether such a file is still the placed payload. */
-static void count_lost(struct load *l)
-{
-    for (int s = 0; s < l->report.n_tiers; s++) {
-        for (int i = 0; i < l->store[s].in.n; i++) {
-            const struct entry *e = &l->store[s].in.at[i];
-            int64_t size = -1;
-            if (!e->before || e->present || is_elsewhere(l, e))
-                continue;
-            free(load_find_payload(l, e->payload, &size));
-            l->report.n_refetch++;
-            l->report.n_lost += size != e->size;
-        }
+    for (int s = 0; s < l->report.n_tiers; s++)
+        if (load_serves(l, s) && settle_store(l, s, &why))
+            load_give_up(l, s, &why);
+    for (int s = 0; s < l->report.n_tiers; s++)
+        if (load_serves(l, s) && l->store[s].load.running && load_end_store(l, &l->store[s], &why))
+            load_give_up(l, s, &why);
+    if (settle_receipt(l, &why)) {
+        l->report.no_receipt = true;
+        l->o.warn("%s: everything is loaded, but there is no receipt", why.msg);
     }
-}
-
-int load_settle(struct load *l, struct err *err)
-{
-    if (mark_entries(l, err))
-        return err->code;
-    if (l->o.direction == LOAD_FORWARD)
-        count_lost(l);
-    if (settle_receipt(l, err))
-        return err->code;
-    for (int s = 0; s < l->report.n_tiers; s++) {
-        if (!l->store[s].load.running)
-            continue;
-        if (load_end_store(l, &l->store[s], err))
-            return err->code;
-    }
-    return 0;
 }

@@ -1,6 +1,6 @@
 /* load_verify.c - reads the payload of every goal that is not in place, in the payload folder or in another tier, and
- * chooses its source. Nothing changes before all of them are known to be whole. Several workers read; messages come in
- * the order of the goals.
+ * chooses its source. A goal without a whole payload is left out. Several workers read; messages come in the order of
+ * the goals.
  */
 #include "loader/load/load_internal.h"
 #include "loader/load/load_work.h"
@@ -15,8 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MISSING_SAID = 10 }; // missing payloads to name one by one
-enum { CHECKS = 1024 };     // goals to verify between two reports of progress, or this many bytes:
+enum { CHECKS = 1024 }; // goals to verify between two reports of progress, or this many bytes:
 static const int64_t check_bytes = (int64_t)256 << 20;
 
 void load_progress(const struct load *l, enum load_phase phase, int done, int total)
@@ -41,7 +40,7 @@ static int compare_payload(const struct entry *want, const struct packed_payload
     return 0;
 }
 
-static int checksum_of(const char *path, int64_t *size, char checksum[XXH3_HEX], struct err *err)
+int load_checksum(const char *path, int64_t *size, char checksum[XXH3_HEX], struct err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -53,37 +52,30 @@ static int checksum_of(const char *path, int64_t *size, char checksum[XXH3_HEX],
     return code ? err_wrap(err, "'%s'", path) : 0;
 }
 
-/* For a rollback, which knows size and checksum. */
-static int check_before(const struct entry *want, const char *path, struct err *err)
-{
-    char checksum[XXH3_HEX];
-    int64_t size;
-
-    if (checksum_of(path, &size, checksum, err))
-        return err->code;
-    return size == want->size && strcmp(checksum, want->checksum) == 0
-               ? 0
-               : err_set(err, ERR_FORMAT, "'%s' is not the file that was placed before", path);
-}
-
-/* Reads and checks the whole payload of a goal, and fills its entry. */
-static int check_packed(struct entry *want, const char *path, struct err *err)
+/* Reads and checks the whole payload of a goal, and fills its entry. It is read into memory, not mapped: a mapped file
+ * that shrinks would end the program. */
+static int check_packed(struct entry *want, const char *path, int64_t size, struct err *err)
 {
     struct packed_payload p;
+    struct buf bytes = { 0 };
 
-    if (*want->checksum)
-        return check_before(want, path, err);
-    if (packed_payload_open(&p, path, PAYLOAD_WHOLE, err))
-        return err->code;
-    const struct file_map *file = &p.file.st.map;
-    int code = compare_payload(want, &p, err);
-    if (!code)
-        code = index_prefix(p.file.tokens->at, want->n_tokens, want->prefix, err);
-    if (!code) {
-        want->size = (int64_t)file->n;
-        digest_xxh3_hex(file->at, file->n, want->checksum);
+    int code = buf_reserve(&bytes, (size_t)size) ? file_read(&bytes, path, (size_t)size, err) : err_nomem(err);
+    if (code) {
+        buf_release(&bytes);
+        return code;
     }
-    packed_payload_close(&p);
+    code = packed_payload_parse(&p, bytes.at, bytes.n, PAYLOAD_WHOLE, err);
+    if (!code) {
+        code = compare_payload(want, &p, err);
+        if (!code)
+            code = index_prefix(p.file.tokens->at, want->n_tokens, want->prefix, err);
+        packed_payload_close(&p);
+    }
+    if (!code) {
+        want->size = (int64_t)bytes.n;
+        digest_xxh3_hex(bytes.at, bytes.n, want->checksum);
+    }
+    buf_release(&bytes);
     return code ? err_wrap(err, "'%s'", path) : 0;
 }
 
@@ -93,6 +85,8 @@ static int check_packed(struct entry *want, const char *path, struct err *err)
  * goal. */
 static void find_in_tiers(struct load *l, struct goal *g, struct entry *want)
 {
+    struct err why;
+
     g->source = ORDER_PAYLOADS;
     for (int i = g->copies; i >= 0; i = l->copy[i].next) {
         struct copy *c = &l->copy[i];
@@ -102,8 +96,9 @@ static void find_in_tiers(struct load *l, struct goal *g, struct entry *want)
                 c->goal = -1;
             continue;
         }
-        if (!tier_store_has(&l->store[c->store], e, STORE_CONTENT)) {
-            c->damaged = true;
+        int code = tier_store_check(&l->store[c->store], e, &why);
+        if (code) {
+            c->damaged = code == ERR_FORMAT;
             c->goal = -1;
             continue;
         }
@@ -114,36 +109,22 @@ static void find_in_tiers(struct load *l, struct goal *g, struct entry *want)
     }
 }
 
-static int say_missing(const struct load *l, const char *payload, struct err *err)
-{
-    const char *folder = l->o.payloads;
-
-    if (l->o.direction == LOAD_BACK)
-        return folder
-                   ? err_set(err, ERR_FAIL, "cannot roll back: '%s' is not whole in any tier or in '%s'", payload,
-                             folder)
-                   : err_set(
-                         err, ERR_FAIL,
-                         "cannot roll back: '%s' is not whole in any tier, and no payload folder is given (--payloads)",
-                         payload);
-    if (!folder)
-        return err_set(err, ERR_FORMAT, "payload '%s' is needed, but no payload folder is given (--payloads)", payload);
-    return err_set(err, ERR_FORMAT, "there is no payload '%s' in '%s'", payload, folder);
-}
-
-/* Finds the source of a goal. ERR_FORMAT or ERR_FAIL: there is none. */
+/* Finds the source of a goal. ERR_FORMAT: there is none. */
 static int find_source(struct load *l, struct goal *g, struct entry *want, struct err *err)
 {
     int64_t size;
     char *path = load_find_payload(l, want->payload, &size);
-    int code = path ? check_packed(want, path, err) : 0;
-    bool packed = path && !code;
+    int code = path ? check_packed(want, path, size, err)
+               : !l->o.payloads
+                   ? err_set(err, ERR_FORMAT, "payload '%s' is needed, but no payload folder is given (--payloads)",
+                             want->payload)
+                   : err_set(err, ERR_FORMAT, "there is no payload '%s' in '%s'", want->payload, l->o.payloads);
 
     free(path);
-    if (packed || (path && l->o.direction == LOAD_FORWARD))
+    if (!code || code == ERR_NOMEM)
         return code;
-    find_in_tiers(l, g, want); /* the payload folder may have a repacked payload, but a tier the old one */
-    return g->source >= 0 ? 0 : say_missing(l, want->payload, err);
+    find_in_tiers(l, g, want);
+    return g->source >= 0 ? 0 : code;
 }
 
 /* Finds the source of a goal, and names its file. */
@@ -161,30 +142,6 @@ static int verify_goal(struct load *l, struct goal *g, struct err *err)
 }
 
 /* ---- all of them ---------------------------------------------------------------------------- */
-
-/* Goals that cannot be placed: the first MISSING_SAID are reported one by one, the rest are counted. */
-struct missing {
-    int n;
-    struct err first;
-};
-
-static void add_missing(const struct load *l, struct missing *missing, const struct err *err)
-{
-    if (missing->n == 0)
-        missing->first = *err;
-    else if (missing->n < MISSING_SAID)
-        l->o.warn("%s", err->msg);
-    missing->n++;
-}
-
-static int end_missing(const struct missing *missing, struct err *err)
-{
-    *err = missing->first;
-    if (missing->n > 1)
-        err_set(err, missing->first.code, "%.350s; and %d more payload%s", missing->first.msg, missing->n - 1,
-                missing->n == 2 ? "" : "s");
-    return err->code;
-}
 
 /* A batch of goals that several workers verify. */
 struct checks {
@@ -205,19 +162,25 @@ static int verify_one(void *arg, int i, struct err *err)
     return code == ERR_NOMEM ? err_nomem(err) : 0;
 }
 
-static void say_checks(const struct checks *c, struct missing *missing)
+static void say_checks(const struct checks *c)
 {
-    const struct load *l = c->l;
+    struct load *l = c->l;
 
     for (int i = 0; i < c->n; i++) {
-        for (int k = l->goal[c->goal[i]].copies; k >= 0; k = l->copy[k].next) {
+        struct goal *g = &l->goal[c->goal[i]];
+        for (int k = g->copies; k >= 0; k = l->copy[k].next) {
             const struct entry *e = load_entry(l, &l->copy[k]);
             if (l->copy[k].damaged)
                 l->o.warn("context '%s': '%s/%s' is damaged", e->id, l->store[l->copy[k].store].tier->uri, e->file);
         }
         if (c->said[i].code)
-            add_missing(l, missing, &c->said[i]);
+            load_leave_out(l, g, &c->said[i]);
     }
+}
+
+static bool waits(const struct goal *g)
+{
+    return g->here < 0 && !g->left;
 }
 
 /* Takes the goals from number `first` that are not in place, up to a number of bytes; returns the number after them. */
@@ -228,7 +191,7 @@ static int take_checks(struct checks *c, int first)
     int i = first;
 
     for (c->n = 0; i < l->n_goals && c->n < CHECKS && bytes < check_bytes; i++)
-        if (l->goal[i].here < 0) {
+        if (waits(&l->goal[i])) {
             c->goal[c->n++] = i;
             int64_t more = l->goal[i].want.bytes;
             bytes += more < check_bytes ? more : check_bytes;
@@ -238,7 +201,6 @@ static int take_checks(struct checks *c, int first)
 
 static int verify_all(struct checks *c, int n, struct err *err)
 {
-    struct missing missing = { 0 };
     struct load *l = c->l;
 
     load_progress(l, LOAD_CHECKS, 0, n);
@@ -246,10 +208,10 @@ static int verify_all(struct checks *c, int n, struct err *err)
         i = take_checks(c, i);
         if (load_share(&(struct load_work){ verify_one, c, c->n, l->o.jobs }, err))
             return err->code;
-        say_checks(c, &missing);
+        say_checks(c);
         load_progress(l, LOAD_CHECKS, done + c->n, n);
     }
-    return missing.n ? end_missing(&missing, err) : 0;
+    return 0;
 }
 
 int load_verify(struct load *l, struct err *err)
@@ -257,7 +219,7 @@ int load_verify(struct load *l, struct err *err)
     int n = 0;
 
     for (int i = 0; i < l->n_goals; i++)
-        n += l->goal[i].here < 0;
+        n += waits(&l->goal[i]);
     if (!n)
         return 0;
     if (l->o.payloads && !file_is_dir(l->o.payloads))

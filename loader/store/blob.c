@@ -25,7 +25,7 @@ static ssize_t next_of_file(const struct blob *b, void *to, size_t n, uint64_t o
     do
         got = pread(b->fd, to, n, (off_t)offset);
     while (got < 0 && errno == EINTR);
-    return got < 0 ? err_set(err, ERR_IO, "cannot read: %s", strerror(errno)) : got;
+    return got < 0 ? err_set(err, errno == ESTALE ? ERR_STALE : ERR_IO, "cannot read: %s", strerror(errno)) : got;
 }
 
 ssize_t blob_next(const struct blob *b, void *to, size_t n, uint64_t offset, struct err *err)

@@ -157,6 +157,29 @@ int folder_open(int *fd, const char *path, enum folder_use use, uid_t also, stru
     return code;
 }
 
+/* Is a folder's lock taken before another's? Zeroed: it does not exist. */
+static bool is_before(const struct stat *a, const struct stat *b)
+{
+    if (!a->st_ino || !b->st_ino)
+        return a->st_ino != 0;
+    return a->st_dev != b->st_dev ? a->st_dev < b->st_dev : a->st_ino < b->st_ino;
+}
+
+void folder_order(const struct tiers *tiers, int order[TIER_MAX])
+{
+    struct stat st[TIER_MAX];
+
+    for (int t = 0; t < tiers->n; t++) {
+        const char *folder = tier_folder(&tiers->at[t]);
+        int i = t;
+        if (!folder || stat(folder, &st[t]))
+            st[t] = (struct stat){ 0 };
+        for (; i > 0 && is_before(&st[t], &st[order[i - 1]]); i--)
+            order[i] = order[i - 1];
+        order[i] = t;
+    }
+}
+
 /* ---- groups ------------------------------------------------------------------- */
 
 static int open_to(int at, gid_t group, struct err *err)

@@ -11,6 +11,7 @@
 #define EVP_FOLDER_H
 
 #include "base/err.h"
+#include "formats/tiers.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,6 +26,11 @@ enum folder_use {
  * the folder cannot be opened. ERR_FAIL: it belongs to another user, or others may write to it. `also`: another user
  * whom a reader trusts. */
 int folder_open(int *fd, const char *path, enum folder_use use, uid_t also, struct err *err) MUST_CHECK;
+
+/* Sorts the numbers of tiers into the order in which every writer locks their folders, whatever order its manifest lists
+ * them in, so that two writers cannot wait for each other. By disk and inode; tiers without a folder come last, and so
+ * do those whose folder is yet to be made. */
+void folder_order(const struct tiers *tiers, int order[TIER_MAX]);
 
 /* Is it on a network file system? Tests replace this function. */
 extern bool (*folder_is_remote)(int fd);

@@ -101,6 +101,7 @@ static int check_content(struct index *ix, struct err *err)
         if (i && index_compare(&ix->record[i - 1], &ix->record[i]) >= 0)
             return damaged(err, "the order of its records");
         ix->n_parts += index_is_part(&ix->record[i].key);
+        ix->bytes += index_is_part(&ix->record[i].key) ? 0 : ix->record[i].size;
     }
     return 0;
 }
@@ -121,6 +122,11 @@ static int take_bytes(struct index *ix, void *bytes, size_t size, struct err *er
     return check_content(ix, err);
 }
 
+static int unreadable(struct err *err, const char *what)
+{
+    return err_set(err, errno == ESTALE ? ERR_STALE : ERR_IO, "cannot %s 'evp-index': %s", what, strerror(errno));
+}
+
 static int read_bytes(int fd, char *to, size_t n, struct err *err)
 {
     for (size_t done = 0; done < n;) {
@@ -128,7 +134,7 @@ static int read_bytes(int fd, char *to, size_t n, struct err *err)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return err_set(err, ERR_IO, "cannot read 'evp-index': %s", strerror(errno));
+            return unreadable(err, "read");
         if (got == 0)
             return damaged(err, "it was cut");
         done += (size_t)got;
@@ -141,7 +147,7 @@ static int read_file(struct index *ix, int fd, struct err *err)
     struct stat st;
 
     if (fstat(fd, &st))
-        return err_set(err, ERR_IO, "cannot look at 'evp-index': %s", strerror(errno));
+        return unreadable(err, "look at");
     if (!S_ISREG(st.st_mode))
         return err_set(err, ERR_FORMAT, "'evp-index' is not a file");
     char *bytes = malloc((size_t)st.st_size + 1);
@@ -153,18 +159,28 @@ static int read_file(struct index *ix, int fd, struct err *err)
     return err->code;
 }
 
-int index_open(struct index *ix, int folder, struct err *err)
+static int open_once(struct index *ix, int folder, struct err *err)
 {
     int fd = openat(folder, "evp-index", O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 
     *ix = (struct index){ 0 };
     if (fd < 0)
-        return errno == ENOENT ? 0 : err_set(err, ERR_IO, "cannot open 'evp-index': %s", strerror(errno));
+        return errno == ENOENT ? 0 : unreadable(err, "open");
     int code = read_file(ix, fd, err);
     close(fd);
     if (code)
         index_close(ix);
     return code;
+}
+
+/* On a network file system a writer on another host may replace the file while it is read. */
+int index_open(struct index *ix, int folder, struct err *err)
+{
+    int code = open_once(ix, folder, err);
+
+    if (code == ERR_STALE)
+        code = open_once(ix, folder, err);
+    return code == ERR_STALE ? (err->code = ERR_IO) : code;
 }
 
 void index_close(struct index *ix)

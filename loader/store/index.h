@@ -99,6 +99,7 @@ struct index {
     const struct index_record *record; // (n) sorted
     int n_name_spaces, n_configs;
     size_t n, n_parts; // n_parts: records of parts
+    uint64_t bytes;    // of the payload files of contexts
 };
 
 /* Opens the index of an open folder. A missing index is not an error. ERR_FORMAT: it is damaged, or of another version.

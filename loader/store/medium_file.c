@@ -137,13 +137,20 @@ static int flush_files(const struct medium *m, const char *key, struct err *err)
 
 /* ---- reading ------------------------------------------------------------------------ */
 
+/* On a network file system another host may remove a file between any two calls. */
+static bool is_gone(int why)
+{
+    return why == ENOENT || why == ESTALE;
+}
+
 /* ERR_FORMAT unless it is a regular file of b->size bytes. */
 static int check_file(const struct medium *m, const char *key, const struct blob *b, struct err *err)
 {
     struct stat st;
 
     if (fstat(b->fd, &st))
-        return err_set(err, ERR_IO, "'%s/%s': cannot read: %s", m->uri, key, strerror(errno));
+        return is_gone(errno) ? MEDIUM_GONE
+                              : err_set(err, ERR_IO, "'%s/%s': cannot read: %s", m->uri, key, strerror(errno));
     if (!S_ISREG(st.st_mode))
         return err_set(err, ERR_FORMAT, "'%s/%s' is not a file", m->uri, key);
     if (st.st_size != b->size)
@@ -156,12 +163,12 @@ static int get_file(const struct medium *m, const char *key, struct blob *b, str
 {
     b->fd = folder_open_file(m->folder, key);
     if (b->fd < 0)
-        return errno == ENOENT ? MEDIUM_GONE
-                               : err_set(err, ERR_IO, "'%s/%s': cannot open: %s", m->uri, key, strerror(errno));
-    if (!check_file(m, key, b, err))
-        return 0;
-    close(b->fd);
-    return err->code;
+        return is_gone(errno) ? MEDIUM_GONE
+                              : err_set(err, ERR_IO, "'%s/%s': cannot open: %s", m->uri, key, strerror(errno));
+    int code = check_file(m, key, b, err);
+    if (code)
+        close(b->fd);
+    return code;
 }
 
 /* Drops clean pages, so that the next read comes from the disk. */

@@ -16,8 +16,8 @@
 enum { BUSY_MS = 10000 };
 
 #define PAYLOADS                                                                                                       \
-    "SELECT p.number, s.name, p.was_placed, p.context, p.config, p.payload, p.file, p.token_digest, p.model_digest, "  \
-    "p.checksum, p.prefix, p.n_tokens, p.bytes, p.size, p.present, p.placed "                                          \
+    "SELECT s.name, p.context, p.config, p.payload, p.token_digest, p.model_digest, p.n_tokens, p.bytes, "             \
+    "p.number, p.file, p.checksum, p.prefix, p.size "                                                                  \
     "FROM payload AS p LEFT JOIN namespace AS s ON p.namespace = s.number "
 
 static const char *const sql[N_STATEMENTS] = {
@@ -26,22 +26,25 @@ static const char *const sql[N_STATEMENTS] = {
     [GET_SPACE] =
         "SELECT manifest, manifest_name, previous, previous_name, capacity, previous_capacity, load, running, "
         "undoable, number FROM namespace WHERE name = ?1",
+    [DROP_SPACE] = "DELETE FROM namespace WHERE number = ?1",
     [PUT_SPACE] = "REPLACE INTO namespace VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     [EACH] = PAYLOADS "ORDER BY p.number",
-    [INSERT] = "INSERT INTO payload VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-    [UPDATE] = "UPDATE payload SET bytes = ?1, present = ?2, placed = ?3 WHERE number = ?4",
-    [DELETE] = "DELETE FROM payload WHERE number = ?1",
-    [KEEP] = "UPDATE payload SET was_placed = placed WHERE namespace = ?1 AND was_placed <> placed",
-    [FORGET] = "UPDATE payload SET was_placed = 0 WHERE namespace = ?1 AND was_placed <> 0",
     [OF_CONTEXT] = PAYLOADS "WHERE p.namespace = ?1 AND p.context = ?2 ORDER BY p.number",
-    [UNSEEN] = PAYLOADS "WHERE p.namespace = ?1 AND p.present <> 0 AND p.placed = 0 ORDER BY p.number",
-    [USED] = "SELECT namespace, sum(bytes) FROM payload INDEXED BY payload_used WHERE present <> 0 GROUP BY namespace",
+    [EACH_BEFORE] = "SELECT '', context, config, payload, token_digest, model_digest, n_tokens, bytes "
+                    "FROM payload_before WHERE namespace = ?1 ORDER BY number",
+    [INSERT] = "INSERT INTO payload VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    [UPDATE] = "UPDATE payload SET context = ?1, payload = ?2, bytes = ?3 WHERE number = ?4",
+    [DELETE] = "DELETE FROM payload WHERE number = ?1",
+    [KEEP] = "INSERT INTO payload_before SELECT NULL, namespace, context, config, payload, token_digest, "
+             "model_digest, n_tokens, bytes FROM payload WHERE namespace = ?1 ORDER BY number",
+    [FORGET] = "DELETE FROM payload_before WHERE namespace = ?1",
+    [USED] = "SELECT namespace, sum(bytes) FROM payload INDEXED BY payload_used GROUP BY namespace",
     [GET_PARTS] = "SELECT header, digests FROM part WHERE payload = ?1",
     [PUT_PARTS] = "REPLACE INTO part VALUES(?1, ?2, ?3)",
     [DELETE_PARTS] = "DELETE FROM part WHERE payload = ?1",
     /* without the plus SQLite would substitute ?1 for `file` everywhere, and scan all rows */
     [IS_NAMED] = "SELECT EXISTS(SELECT 1 FROM payload INDEXED BY payload_object "
-                 "WHERE substr(file, 17, 8) = substr(?1, 17, 8) AND present <> 0 AND +file = ?1)",
+                 "WHERE substr(file, 17, 8) = substr(?1, 17, 8) AND +file = ?1)",
 };
 
 /* With these indexes, changing one payload reads no other rows; the first digits of an object's id are enough. */
@@ -52,17 +55,18 @@ static const char tables[] =
     "manifest TEXT NOT NULL, manifest_name TEXT NOT NULL, previous TEXT NOT NULL, previous_name TEXT NOT NULL, "
     "capacity INTEGER NOT NULL, previous_capacity INTEGER NOT NULL, load INTEGER NOT NULL, running INTEGER NOT NULL, "
     "undoable INTEGER NOT NULL);"
-    "CREATE TABLE payload(number INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, was_placed INTEGER NOT NULL, "
-    "context TEXT NOT NULL, config TEXT NOT NULL, payload TEXT NOT NULL, file TEXT NOT NULL, "
-    "token_digest TEXT NOT NULL, model_digest TEXT NOT NULL, checksum TEXT NOT NULL, prefix BLOB NOT NULL, "
-    "n_tokens INTEGER NOT NULL, bytes INTEGER NOT NULL, size INTEGER NOT NULL, present INTEGER NOT NULL, "
-    "placed INTEGER NOT NULL);"
+    "CREATE TABLE payload(number INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, context TEXT NOT NULL, "
+    "config TEXT NOT NULL, payload TEXT NOT NULL, token_digest TEXT NOT NULL, model_digest TEXT NOT NULL, "
+    "n_tokens INTEGER NOT NULL, bytes INTEGER NOT NULL, file TEXT NOT NULL, checksum TEXT NOT NULL, "
+    "prefix BLOB NOT NULL, size INTEGER NOT NULL);"
+    "CREATE TABLE payload_before(number INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, context TEXT NOT NULL, "
+    "config TEXT NOT NULL, payload TEXT NOT NULL, token_digest TEXT NOT NULL, model_digest TEXT NOT NULL, "
+    "n_tokens INTEGER NOT NULL, bytes INTEGER NOT NULL);"
     "CREATE TABLE part(payload INTEGER PRIMARY KEY, header INTEGER NOT NULL, digests BLOB NOT NULL);"
     "CREATE INDEX payload_context ON payload(context);"
-    "CREATE INDEX payload_unseen ON payload(namespace) WHERE present <> 0 AND placed = 0;"
-    "CREATE INDEX payload_used ON payload(namespace, present, bytes);"
-    "CREATE INDEX payload_object ON payload(substr(file, 17, 8)) WHERE present <> 0;"
-    "PRAGMA application_id = 1163284563; PRAGMA user_version = 5";
+    "CREATE INDEX payload_used ON payload(namespace, bytes);"
+    "CREATE INDEX payload_object ON payload(substr(file, 17, 8));"
+    "PRAGMA application_id = 1163284563; PRAGMA user_version = 6";
 
 /* ---- errors ----------------------------------------------------------------- */
 
@@ -70,7 +74,7 @@ int state_damaged(const struct tier_state *s, const char *what, struct err *err)
 {
     return err_set(
         err, ERR_FORMAT,
-        "'%s' is damaged (%s): remove it and its -wal and -shm files, then load again with the payload folder", s->path,
+        "'%s' is damaged (%s): remove it and its -wal and -shm files; the next load finds the payloads again", s->path,
         what);
 }
 
@@ -396,6 +400,20 @@ int state_put_load(struct tier_state *s, const char *name_space, struct state_lo
     sqlite3_bind_int(q, 10, (int)load->running);
     sqlite3_bind_int(q, 11, load->undoable);
     return state_step(s, PUT_SPACE, err);
+}
+
+int state_drop_load(struct tier_state *s, const struct state_load *load, struct err *err)
+{
+    if (state_change(s, err))
+        return err->code;
+    sqlite3_bind_int64(s->statement[DROP_SPACE], 1, load->number);
+    return state_step(s, DROP_SPACE, err);
+}
+
+void state_take_over(struct tier_state *s, const uint8_t id[OBJECT_ID], uint64_t generation)
+{
+    memcpy(s->id, id, OBJECT_ID);
+    s->generation = generation;
 }
 
 int state_set_swept(struct tier_state *s, bool swept, struct err *err)

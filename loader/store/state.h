@@ -1,10 +1,10 @@
-/* state.h - the writers' record of a tier's folder: its payloads, which of them are placed, their namespaces, the
- * manifest in force, and the running load. One SQLite database, `evp-state`.
+/* state.h - the writers' record of a tier's folder: the payloads placed there, their namespaces, the manifest in force,
+ * the running load, and the placement before. One SQLite database, `evp-state`.
  *
  * Only writers open it, under the folder's lock; readers use the index that follows from it (loader/store/index.h).
  * Every change is one transaction, which is on disk before state_commit() returns. Every row is checked when read:
- * damage is ERR_FORMAT. To repair damage, remove the file: then the tier is empty, and the next load places everything
- * again.
+ * damage is ERR_FORMAT. To repair damage, remove the file: the next load finds the payloads again
+ * (tier_store_adopt()).
  *
  * docs/formats/index.md describes the tables.
  */
@@ -28,10 +28,11 @@ void state_close(struct tier_state *s); // NULL is fine; drops uncommitted chang
 /* Reads all pages: ERR_FORMAT if SQLite finds damage. */
 int state_check(struct tier_state *s, struct err *err) MUST_CHECK;
 
-const char *state_uri(const struct tier_state *s);     // of the tier, if the state is outside its folder; otherwise ""
-const uint8_t *state_id(const struct tier_state *s);   // OBJECT_ID random bytes
-uint64_t state_generation(const struct tier_state *s); // rises with every transaction that changes payloads
-bool state_is_swept(const struct tier_state *s);       // every file in the folder is named by a payload
+const char *state_uri(const struct tier_state *s);   // of the tier, if the state is outside its folder; otherwise ""
+const uint8_t *state_id(const struct tier_state *s); // OBJECT_ID random bytes
+uint64_t state_generation(
+    const struct tier_state *s);                 // rises with every transaction that changes payloads; 0: none yet
+bool state_is_swept(const struct tier_state *s); // every file in the folder is named by a payload
 
 /* ---- namespaces ---- */
 
@@ -46,11 +47,12 @@ struct state_load {
     int64_t capacity, before_capacity;                // of the tier, in these manifests
     int64_t load;                                     // a random number; the same in all tiers of one load
     enum state_running running;
-    bool undoable; // `before` and the payloads' marks describe the previous state
+    bool undoable; // `before` and the rows of state_each_before() are the placement before the load in force
 };
 
 int state_get_load(struct tier_state *s, const char *name_space, struct state_load *load, struct err *err) MUST_CHECK;
 int state_put_load(struct tier_state *s, const char *name_space, struct state_load *load, struct err *err) MUST_CHECK;
+int state_drop_load(struct tier_state *s, const struct state_load *load, struct err *err) MUST_CHECK; // has no payloads
 
 /* ---- payloads ---- */
 
@@ -58,26 +60,26 @@ int state_put_load(struct tier_state *s, const char *name_space, struct state_lo
 typedef int state_visit(void *arg, const char *name_space, struct entry *e, struct err *err);
 int state_each(struct tier_state *s, state_visit *each, void *arg, struct err *err) MUST_CHECK;
 
-/* The same for some payloads of a namespace: those of a context, or the spares. The cost depends on their number
- * alone. */
-struct state_some {
-    int64_t name_space;
-    const char *context; // NULL: the spares of all contexts
-};
-int state_each_of(struct tier_state *s, const struct state_some *some, state_visit *each, void *arg,
+/* The same for the payloads of a context in a namespace, at a cost independent of the others. */
+int state_each_of(struct tier_state *s, int64_t name_space, const char *context, state_visit *each, void *arg,
                   struct err *err) MUST_CHECK;
 
-/* The bytes of the payloads in the folder: of a namespace, and of all. */
+/* The same for the placement of a namespace before the load in force. These entries have no file, size, checksum,
+ * prefix or row. */
+int state_each_before(struct tier_state *s, int64_t name_space, state_visit *each, void *arg,
+                      struct err *err) MUST_CHECK;
+
+/* The bytes of the payloads: of a namespace, and of all. */
 int state_used(struct tier_state *s, int64_t name_space, int64_t *own, int64_t *all, struct err *err) MUST_CHECK;
 
-/* Does a payload in the folder have this file? The rows that name an object are its references: there is no counter
+/* Does a payload have this file? The rows that name an object are its references: there is no counter
  * that could be wrong. */
 int state_is_named(struct tier_state *s, const char *file, bool *named, struct err *err) MUST_CHECK;
 
 /* ---- changes: one transaction, until state_commit() ---- */
 
 int state_insert(struct tier_state *s, int64_t name_space, struct entry *e, struct err *err) MUST_CHECK; // sets e->row
-int state_update(struct tier_state *s, const struct entry *e, struct err *err) MUST_CHECK;               // bytes, marks
+int state_update(struct tier_state *s, const struct entry *e, struct err *err) MUST_CHECK; // its id, bytes and payload
 int state_delete(struct tier_state *s, const struct entry *e, struct err *err) MUST_CHECK;
 
 /* ---- parts of contexts, for the index ---- */
@@ -102,9 +104,12 @@ int state_delete_parts(struct tier_state *s, const struct entry *e, struct err *
 
 /* ---- what ends a transaction ---- */
 
-/* Marks the placed payloads as the previous state; or removes all such marks. */
+/* Records the placement of a namespace for state_each_before(); or forgets it. */
 int state_keep_before(struct tier_state *s, int64_t name_space, struct err *err) MUST_CHECK;
 int state_forget_before(struct tier_state *s, int64_t name_space, struct err *err) MUST_CHECK;
+
+/* Makes the state that of the index on disk, which is newer or of another state; recorded with the next change. */
+void state_take_over(struct tier_state *s, const uint8_t id[OBJECT_ID], uint64_t generation);
 int state_set_swept(struct tier_state *s, bool swept, struct err *err) MUST_CHECK;
 int state_commit(struct tier_state *s, struct err *err) MUST_CHECK;
 

@@ -6,21 +6,22 @@
 
 #include <sqlite3.h>
 
-enum { STATE_VERSION = 5 };
+enum { STATE_VERSION = 6 };
 
 enum statement {
     GET_STORE,
     PUT_STORE,
     GET_SPACE,
     PUT_SPACE,
+    DROP_SPACE,
     EACH,
+    OF_CONTEXT,
+    EACH_BEFORE,
     INSERT,
     UPDATE,
     DELETE,
     KEEP,
     FORGET,
-    OF_CONTEXT,
-    UNSEEN,
     USED,
     GET_PARTS,
     PUT_PARTS,

@@ -21,7 +21,7 @@ int tier_store_has_parts(struct tier_store *s, int i, bool *has, struct err *err
 
 static bool may_have_parts(const struct entry *e)
 {
-    return e->present && e->placed && e->n_tokens > DIGEST_CHUNK && config_has_parts(e->config);
+    return e->row && e->n_tokens > DIGEST_CHUNK && config_has_parts(e->config);
 }
 
 int tier_store_other_parts(struct tier_store *s, enum tier_store_parts want, int64_t *n, struct err *err)

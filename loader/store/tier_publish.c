@@ -57,7 +57,7 @@ static int add_parts(struct records *list, const struct entry *e, const struct s
     return 0;
 }
 
-/* Adds the record of a placed entry, without its parts. */
+/* Adds the record of an entry, without its parts. */
 static int add_record(struct records *list, const char *name_space, const struct entry *e, struct err *err)
 {
     int space = map_add(&list->name_spaces, name_space, strlen(name_space), NULL);
@@ -81,14 +81,12 @@ static int add_record(struct records *list, const char *name_space, const struct
     return ARRAY_PUSH(list, r) ? err_nomem(err) : 0;
 }
 
-/* Adds the records of an entry if it is placed. */
+/* Adds the records of an entry. */
 static int add_entry(struct records *list, struct tier_state *state, const char *name_space, const struct entry *e,
                      struct err *err)
 {
     struct state_parts parts;
 
-    if (!e->present || !e->placed)
-        return 0;
     if (add_record(list, name_space, e, err) || state_get_parts(state, e, &parts, err) < 0)
         return err->code;
     int code = add_parts(list, e, &parts, err);

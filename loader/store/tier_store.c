@@ -18,24 +18,45 @@ static bool has_state_apart(const struct tier *t)
     return t->state && tier_is_folder(t);
 }
 
-/* Keeps the index on disk if it is the state's. Otherwise the state was lost or restored from a copy, and there may be
- * files that it does not name: records that a sweep is due, and rewrites the index. */
+/* Compares the state with the index on disk. If the index is newer, or of another state, the state was lost or restored
+ * from a copy: then it becomes the index's. */
 static int check_index(struct tier_store *s, struct err *err)
 {
+    uint64_t generation = state_generation(s->state);
     struct err why;
-    bool opened = !index_open(&s->index, s->folder, &why);
-    bool own = opened && index_is_of(&s->index, state_id(s->state), state_generation(s->state));
-    bool foreign = opened && s->index.n && memcmp(index_store(&s->index), state_id(s->state), INDEX_ID) != 0;
+    const struct index_header *h = index_open(&s->index, s->folder, &why) ? NULL : s->index.header;
+    bool foreign = h && memcmp(h->store, state_id(s->state), INDEX_ID) != 0;
 
-    if (foreign && has_state_apart(s->tier))
-        return err_set(err, ERR_FAIL,
-                       "folder '%s' was filled with another state than '%s': name that state, or, if it is lost, "
-                       "remove the folder's evp-index and load again with the payload folder",
-                       s->tier->uri, s->tier->state);
-    if (own)
+    if (foreign && s->index.n && has_state_apart(s->tier))
+        return err_set(
+            err, ERR_FAIL,
+            "folder '%s' was filled with another state than '%s': name that state; or, if it is lost, remove "
+            "the folder's evp-index, and the next load finds the payloads again",
+            s->tier->uri, s->tier->state);
+    s->lost = !generation || foreign || (h && h->generation > generation);
+    if (s->lost && h)
+        state_take_over(s->state, h->store, h->generation > generation ? h->generation : generation);
+    return 0;
+}
+
+/* Finds the payloads of a lost state again, or refuses it. Keeps the index if it is the state's. */
+static int check_payloads(struct tier_store *s, bool adopt, struct err *err)
+{
+    if (s->lost && (adopt ? tier_store_adopt(s, err) : tier_store_refuse_lost(s, err)))
+        return err->code;
+    if (!index_is_of(&s->index, state_id(s->state), state_generation(s->state)))
+        index_close(&s->index);
+    s->unswept = !state_is_swept(s->state);
+    return 0;
+}
+
+int tier_store_tidy(struct tier_store *s, struct err *err)
+{
+    if (tier_store_publish(s, err))
+        return err->code;
+    if (!s->unswept || (s->lazy && s->medium.driver->reach))
         return 0;
-    index_close(&s->index);
-    return state_set_swept(s->state, false, err) || tier_store_commit(s, err) ? err->code : tier_store_publish(s, err);
+    return tier_store_sweep(s, err) || state_set_swept(s->state, true, err) ? err->code : tier_store_commit(s, err);
 }
 
 /* Takes a payload of the state if it is in the store's namespace. */
@@ -45,7 +66,7 @@ static int read_payload(void *arg, const char *name_space, struct entry *e, stru
 
     if (strcmp(name_space, s->name_space) == 0)
         return entries_add(&s->in, e, err);
-    if (e->present && __builtin_add_overflow(s->other_bytes, e->bytes, &s->other_bytes))
+    if (__builtin_add_overflow(s->other_bytes, e->bytes, &s->other_bytes))
         s->other_bytes = INT64_MAX;
     return 0;
 }
@@ -74,10 +95,9 @@ static int lock_folder(struct tier_store *s, const struct tier_store_options *o,
 
 static int read_context(struct tier_store *s, struct err *err)
 {
-    const struct state_some some = { s->load.number, s->context };
     int64_t all;
 
-    if (state_each_of(s->state, &some, read_payload, s, err) ||
+    if (state_each_of(s->state, s->load.number, s->context, read_payload, s, err) ||
         state_used(s->state, s->load.number, &s->own_bytes, &all, err))
         return err->code;
     s->other_bytes = all == INT64_MAX ? all : all - s->own_bytes;
@@ -87,18 +107,6 @@ static int read_context(struct tier_store *s, struct err *err)
 static int read_payloads(struct tier_store *s, struct err *err)
 {
     return s->context ? read_context(s, err) : state_each(s->state, read_payload, s, err);
-}
-
-static int read_spare(void *arg, const char *name_space, struct entry *e, struct err *err)
-{
-    const struct tier_store *s = arg;
-
-    return strcmp(e->id, s->context) == 0 ? 0 : read_payload(arg, name_space, e, err);
-}
-
-int tier_store_read_spares(struct tier_store *s, struct err *err)
-{
-    return state_each_of(s->state, &(struct state_some){ s->load.number, NULL }, read_spare, s, err);
 }
 
 /* Creates and checks a separate folder for the state like the tier's. */
@@ -131,7 +139,7 @@ static int open_state(struct tier_store *s, const struct tier_store_options *o, 
         state_open(&s->state, t->state ? t->state : t->uri, t->state ? t->uri : "",
                    o->use == STORE_CHANGE ? STATE_CHANGE : STATE_LOOK, err))
         return err->code;
-    return s->state ? state_get_load(s->state, s->name_space, &s->load, err) : 0;
+    return 0;
 }
 
 /* Opens the medium. An unreachable one fails before anything changes. */
@@ -161,22 +169,18 @@ static int open_folder(struct tier_store *s, const struct tier_store_options *o,
     if (s->folder < 0)
         return tier_is_folder(o->tier) ? 0 : open_medium(s, o, err);
     if ((change && lock_folder(s, o, err)) || (change && o->share && folder_share(s->folder, o->group, err)) ||
-        open_state(s, o, err) || open_medium(s, o, err) || (s->state && read_payloads(s, err)))
+        open_state(s, o, err) || (change && check_index(s, err)) || open_medium(s, o, err) ||
+        (change && check_payloads(s, o->adopt, err)))
         return err->code;
-    if (!change)
+    if (!s->state)
         return 0;
-    if (check_index(s, err))
-        return err->code;
-    s->unswept = !state_is_swept(s->state);
-    if (!s->unswept || (o->lazy && s->medium.driver->reach))
-        return 0;
-    return tier_store_sweep(s, err) || state_set_swept(s->state, true, err) ? err->code : tier_store_commit(s, err);
+    return state_get_load(s->state, s->name_space, &s->load, err) ? err->code : read_payloads(s, err);
 }
 
 int tier_store_open(struct tier_store *s, const struct tier_store_options *o, struct err *err)
 {
     *s = (struct tier_store){
-        .tier = o->tier, .name_space = o->name_space, .context = o->context, .folder = -1, .lock = -1
+        .tier = o->tier, .name_space = o->name_space, .context = o->context, .lazy = o->lazy, .folder = -1, .lock = -1
     };
     int code = tier_folder(o->tier) ? open_folder(s, o, err)
                                     : err_set(err, ERR_FAIL, "kind '%s' is not a folder, and the tier has no 'state'",
@@ -228,9 +232,6 @@ int tier_store_forget(struct tier_store *s, int i, struct err *err)
 {
     struct entry *e = &s->in.at[i];
 
-    e->present = e->placed = false;
-    if (e->before)
-        return tier_store_update(s, i, err);
     if (tier_store_touch(s, i, err) || state_delete(s->state, e, err))
         return err->code;
     e->row = 0;

@@ -8,7 +8,9 @@
  * Crash invariant: every payload in an index is complete, at every moment and after a crash. This follows from the
  * order of writes: payloads are copied, flushed and read back before the transaction that names them; the index follows
  * the transaction; files are removed after the index without them is in place. So a killed writer can leave only an
- * index older than the state, which the next writer rewrites, and files that no payload names, which it sweeps.
+ * index older than the state, which the next writer rewrites, and files that no payload names, which it sweeps. If the
+ * state was lost, or is older than the index because it was restored from a copy, the next load reads the payloads that
+ * it does not name, and names them again.
  *
  * A store is opened for one namespace: the payloads of others are neither listed nor changed, and stay in the index.
  * Files with other names than those above are never changed.
@@ -41,7 +43,8 @@ struct tier_store_options {
     double wait_s; // seconds to wait for another writer
     bool share;    // STORE_CHANGE opens the folder to `group`; otherwise its access stays
     gid_t group;
-    bool lazy;  // neither contact nor sweep a server: .unswept may stay true
+    bool lazy;  // do not contact a server
+    bool adopt; // STORE_CHANGE names payloads again that a lost state has forgotten; otherwise it fails (ERR_FORMAT)
     bool *busy; // set if tier_store_open() fails because of another writer; may be NULL
     bool *away; // set if it fails because the medium cannot be reached; may be NULL
 };
@@ -68,19 +71,24 @@ struct tier_store {
         size_t n, cap;
     } touched;        // rows changed since the index was written
     int folder, lock; // -1: none
-    bool unswept;     // there may be objects that no payload names
+    bool lazy;
+    bool unswept;  // there may be objects that no payload names
+    bool lost;     // the state was new, or older than the index
+    int n_adopted; // payloads named again
+    int n_unknown; // tier_store_sweep(): objects left, because they cannot be read or belong to an unknown namespace
 };
 
-/* STORE_CHANGE creates the folder if its parent exists, locks it, rewrites the index if it is not the state's, and
- * sweeps the folder if a writer was killed. STORE_LOOK changes nothing; a missing folder or state is an empty store.
+/* STORE_CHANGE creates the folder if its parent exists, and locks it. Nothing that readers see changes before
+ * tier_store_tidy() or tier_store_publish(). STORE_LOOK changes nothing; a missing folder or state is an empty store.
  * ERR_IO: the parent is missing, or another writer holds the lock. ERR_FAIL: the tier is not a folder, the folder is
  * not the user's own, or it is on a network file system and the tier has no `state`. ERR_FORMAT: the state is damaged,
  * or the store is of an earlier release. */
 int tier_store_open(struct tier_store *s, const struct tier_store_options *options, struct err *err) MUST_CHECK;
 void tier_store_close(struct tier_store *s); // zeroed is fine; drops uncommitted changes
 
-/* For a store of one context: adds the spares of all other contexts to its entries. */
-int tier_store_read_spares(struct tier_store *s, struct err *err) MUST_CHECK;
+/* After a writer was killed: rewrites the index if it is not the state's, and removes objects that no payload names,
+ * unless the store is lazy and its medium a server. */
+int tier_store_tidy(struct tier_store *s, struct err *err) MUST_CHECK;
 
 /* ---- payloads ---- */
 
@@ -92,17 +100,19 @@ int tier_store_put(const struct tier_store *s, const struct blob *from, const st
 int tier_store_flush_file(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
 int tier_store_flush(const struct tier_store *s, struct err *err) MUST_CHECK;
 
-/* Reads a flushed payload back from the medium itself, not from a cache. ERR_IO: it differs from *e. */
+/* Reads a flushed payload back from the medium itself, not from a cache. ERR_FORMAT: it differs from *e. */
 int tier_store_read_back(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
 
 /* Opens the payload of an entry for reading. The caller closes *b after success. */
 int tier_store_get(const struct tier_store *s, const struct entry *e, struct blob *b, struct err *err) MUST_CHECK;
 
-/* Does the payload of an entry exist with its size? STORE_CONTENT also reads it and compares its checksum. */
-enum tier_store_check { STORE_SIZE, STORE_CONTENT };
-bool tier_store_has(const struct tier_store *s, const struct entry *e, enum tier_store_check check);
+/* Does the payload of an entry exist with its size? */
+bool tier_store_has(const struct tier_store *s, const struct entry *e);
 
-/* there: (s->in.n) which payloads of the namespace exist with their sizes. Fails only if that cannot be determined. */
+/* Reads the payload of an entry. ERR_FORMAT: it is missing, or damaged; other codes: it cannot be read now. */
+int tier_store_check(const struct tier_store *s, const struct entry *e, struct err *err) MUST_CHECK;
+
+/* there: (s->in.n) which payloads exist with their sizes. Fails only if that cannot be determined. */
 int tier_store_look(const struct tier_store *s, bool *there, struct err *err) MUST_CHECK;
 
 /* Do other payloads in the state use the same object? Contexts with the same tokens share one. */
@@ -120,7 +130,7 @@ int tier_store_remove_own(const struct tier_store *s, const struct entry *e, str
 /* Adds a payload with a flushed file; takes ownership of *e, also on failure. */
 int tier_store_add(struct tier_store *s, struct entry *e, struct err *err) MUST_CHECK;
 
-/* Records that the payload s->in.at[i] has new bytes or marks; or that its file is gone (tier_store_forget). */
+/* Records that the payload s->in.at[i] has another id or number of bytes; or that it is not placed any more. */
 int tier_store_update(struct tier_store *s, int i, struct err *err) MUST_CHECK;
 int tier_store_forget(struct tier_store *s, int i, struct err *err) MUST_CHECK;
 
@@ -145,7 +155,13 @@ int tier_store_set_parts(struct tier_store *s, enum tier_store_parts want, struc
 int tier_store_other_parts(struct tier_store *s, enum tier_store_parts want, int64_t *other,
                            struct err *err) MUST_CHECK;
 
-/* Removes all objects that no payload names. */
+/* ---- objects that no payload names: for tier_store.c ---- */
+
+/* Reads them, and names those that belong to a known namespace, with their token digests as ids; commits. */
+int tier_store_adopt(struct tier_store *s, struct err *err) MUST_CHECK;
+int tier_store_refuse_lost(const struct tier_store *s, struct err *err) MUST_CHECK; // ERR_FORMAT: there are some
+
+/* Removes them, except files that cannot be read, and whole payloads of unknown namespaces. */
 int tier_store_sweep(struct tier_store *s, struct err *err) MUST_CHECK;
 
 #endif

@@ -74,13 +74,9 @@ static void write_manifest(const char *path, struct tier *tier, int n)
 static struct entry make_entry(struct rng *r, int i)
 {
     char id[32];
-    struct entry e = { .config = strdup("none"),
-                       .checksum = "0123456789abcdef",
-                       .n_tokens = 3000,
-                       .bytes = SIZE,
-                       .size = SIZE,
-                       .present = true,
-                       .placed = true };
+    struct entry e = {
+        .config = strdup("none"), .checksum = "0123456789abcdef", .n_tokens = 3000, .bytes = SIZE, .size = SIZE
+    };
     struct err err;
 
     make_texts(r, i, id, e.token_digest);

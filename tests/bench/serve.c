@@ -88,9 +88,7 @@ static struct entry make_entry(struct rng *r, int i, const int32_t *prompt)
     struct entry e = { .config = strdup(i % 2 ? "none" : "kivi:bits=2"),
                        .n_tokens = 1 + (int64_t)rng_below(r, PROMPT),
                        .bytes = 1000,
-                       .size = 1000,
-                       .present = true,
-                       .placed = true };
+                       .size = 1000 };
     struct err err;
 
     snprintf(id, sizeof(id), "context/%d", i);

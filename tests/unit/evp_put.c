@@ -1,10 +1,7 @@
 /* Stores of the installed library that are changed by it: payloads put, moved, removed and read in parts; what is
  * refused; processes that fork meanwhile.
  */
-#include "base/file.h"
-#include "formats/manifest.h"
-#include "formats/payload.h"
-#include "loader/libevicpress/evicpress.h"
+#include "tests/unit/put_world.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -13,150 +10,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { G = 2, K = 4, T = 300, ROWS = 8, TENSOR = G * ROWS * K * 2, PAYLOAD_MAX = 1 << 16 };
-
-static const char model[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-static char dir[] = "/tmp/evp-unit-XXXXXX";
-static char *manifest, *folder[2];
-static struct tier tier[3];
-
-static void write_manifest(void)
-{
-    struct manifest m = { .alpha = 1, .solver = "test", .tiers = { tier, 3 }, .borrows = true };
-    struct placement p = {
-        .id = "none", .token_digest = model, .config = "none", .tier = -1, .n_tokens = 1, .quality = 1
-    };
-    struct err err;
-
-    memcpy(m.model_digest, model, sizeof(model));
-    cr_assert_eq(manifest_add(&m, &p, &err), 0, "%s", err.msg);
-    cr_assert_eq(manifest_write(&m, manifest, (struct rows_made){ .tool = "test" }, &err), 0, "%s", err.msg);
-    manifest_release(&m);
-}
-
-/* Two folders, fast and slow, that hold two payloads and many; and a tier that is none. */
-static void make_store(void)
-{
-    static char far[] = "redis://localhost";
-
-    cr_assert_not_null(mkdtemp(dir));
-    manifest = file_join(dir, "m.jsonl");
-    folder[0] = file_join(dir, "fast");
-    folder[1] = file_join(dir, "slow");
-    for (int t = 0; t < 3; t++)
-        tier[t] = (struct tier){ .kind = TIER_FILE,
-                                 .uri = t < 2 ? folder[t] : far,
-                                 .capacity = t ? INT64_MAX : 4 * TENSOR,
-                                 .read_bytes_per_s = 1,
-                                 .write_bytes_per_s = 1 };
-    tier[2].kind = TIER_REDIS;
-    memcpy(tier[0].name, "fast", 5);
-    memcpy(tier[1].name, "slow", 5);
-    memcpy(tier[2].name, "far", 4);
-    write_manifest();
-}
-
-static void remove_store(void)
-{
-    char command[128];
-
-    snprintf(command, sizeof(command), "rm -r '%s'", dir);
-    cr_assert_eq(system(command), 0);
-    free(manifest);
-    free(folder[0]);
-    free(folder[1]);
-}
-
 TestSuite(evp_put, .init = make_store, .fini = remove_store);
-
-/* ---- payloads --------------------------------------------------------------- */
-
-static void make_ids(int32_t *ids, int seed)
-{
-    for (int i = 0; i < T; i++)
-        ids[i] = 100000 * seed + i;
-}
-
-/* A payload of one layer: numbers made from `seed`, which its tokens begin with too. Returns its size. */
-static size_t make_payload(char *to, const char *of_model, int seed)
-{
-    struct st_tensor tensor[3] = { payload_tokens(T),
-                                   { .name = "layers.0.k", .type = ST_BF16, .n_dims = 3, .dim = { G, ROWS, K } },
-                                   { .name = "layers.0.v", .type = ST_BF16, .n_dims = 3, .dim = { G, ROWS, K } } };
-    char digest[DIGEST_HEX], sum[3][XXH3_HEX], bytes[2][TENSOR];
-    struct payload_made made = { "none", of_model, digest, T, tensor, sum, 3, { 0 } };
-    char *path = file_join(dir, "payload");
-    struct file_out out;
-    struct buf whole = { 0 };
-    struct err err;
-    int32_t ids[T];
-
-    make_ids(ids, seed);
-    for (int i = 0; i < TENSOR; i++) {
-        bytes[0][i] = (char)(i + seed);
-        bytes[1][i] = (char)(i * 3 + seed);
-    }
-    digest_xxh3_hex(ids, sizeof(ids), sum[0]);
-    digest_xxh3_hex(bytes[0], TENSOR, sum[1]);
-    digest_xxh3_hex(bytes[1], TENSOR, sum[2]);
-    cr_assert(!digest_tokens(ids, T, digest, &err) && !file_create(&out, path, &err) &&
-              !payload_write_header(&out, &made, &err));
-    fwrite(ids, 1, sizeof(ids), out.f);
-    fwrite(bytes, 1, sizeof(bytes), out.f);
-    cr_assert(!file_commit(&out, &err) && !file_read(&whole, path, PAYLOAD_MAX, &err), "%s", err.msg);
-    memcpy(to, whole.at, whole.n);
-    size_t n = whole.n;
-    buf_release(&whole);
-    unlink(path);
-    free(path);
-    return n;
-}
-
-static int put(struct evp_store *store, const char *id, const char *to, int seed, struct evp_error *error)
-{
-    static _Thread_local char bytes[PAYLOAD_MAX];
-    struct evp_put p = { .id = id, .tier = to, .payload = bytes, .size = make_payload(bytes, model, seed) };
-
-    return evp_put(store, &p, error);
-}
-
-static struct evp_store *open_store(void)
-{
-    struct evp_options o = { .size = sizeof(o), .wait_s = 20 };
-    struct evp_store *store;
-    struct evp_error error;
-
-    cr_assert_eq(evp_open_with(&store, manifest, &o, &error), EVICPRESS_OK, "%s", error.text);
-    return store;
-}
-
-/* The tier of what is placed of the context `seed`; "": nothing. */
-static const char *where(struct evp_store *store, int seed)
-{
-    static struct evp_prefix found;
-    struct evp_error error;
-    int32_t ids[T];
-
-    make_ids(ids, seed);
-    int hit = evp_find(store, ids, T, &found, &error);
-    cr_assert(hit >= 0, "%s", error.text);
-    return hit ? found.tier : "";
-}
-
-static struct evp_prefix find(struct evp_store *store, int seed)
-{
-    struct evp_prefix found;
-    int32_t ids[T];
-
-    make_ids(ids, seed);
-    cr_assert_eq(evp_find(store, ids, T, &found, NULL), 1);
-    return found;
-}
 
 /* ---- changes ------------------------------------------------------------------ */
 
@@ -246,59 +103,6 @@ Test(evp_put, refuses_what_is_not_what_it_says)
     cr_assert_eq(evp_put(store, &p, NULL), EVICPRESS_ARGUMENT);
     cr_assert(!file_is_dir(folder[0]), "nothing was made");
     evp_close(store);
-}
-
-/* A tier that cannot be read costs the others nothing, and a store that has read it goes on with what it knows. */
-Test(evp_put, serves_the_other_tiers_when_one_fails)
-{
-    struct evp_store *store = open_store(), *late;
-    struct evp_tier fast;
-    struct evp_error error;
-    char bytes[PAYLOAD_MAX], *away = file_join(dir, "away");
-
-    cr_assert(!put(store, "a", "fast", 1, &error) && !put(store, "b", "slow", 2, &error), "%s", error.text);
-    cr_assert(rename(folder[0], away) == 0 && symlink(folder[0], folder[0]) == 0); /* ELOOP in place of EIO */
-    cr_assert_eq(evp_refresh(store, &error), 1, "%s", error.text);
-    cr_assert(evp_get_tier(store, 0, &fast, &error) == 1 && fast.code == EVICPRESS_IO && fast.n_placed == 1);
-    cr_assert(strstr(fast.text, "symbolic links"), "%s", fast.text);
-    cr_assert_eq(evp_refresh(store, &error), 0, "it still fails: %s", error.text);
-    cr_assert_str_eq(where(store, 1), "fast");
-    struct evp_prefix found = find(store, 1);
-    cr_assert_eq(evp_fetch(store, &found, bytes, sizeof(bytes), &error), EVICPRESS_OK, "%s", error.text);
-    late = open_store();
-    cr_assert_str_eq(where(late, 1), "");
-    cr_assert_str_eq(where(late, 2), "slow");
-    cr_assert_eq(put(late, "c", "slow", 3, &error), EVICPRESS_OK, "%s", error.text);
-    cr_assert_str_eq(where(late, 3), "slow");
-    cr_assert_eq(evp_refresh(store, &error), 1, "%s", error.text);
-    cr_assert_str_eq(where(store, 3), "slow");
-    cr_assert(unlink(folder[0]) == 0 && rename(away, folder[0]) == 0);
-    cr_assert_eq(evp_refresh(late, &error), 1, "%s", error.text);
-    cr_assert_str_eq(where(late, 1), "fast");
-    cr_assert(evp_refresh(store, &error) == 1 && evp_get_tier(store, 0, &fast, &error) == 1 && !fast.code);
-    evp_close(store);
-    evp_close(late);
-    free(away);
-}
-
-/* Another process that writes is waited for as long as the store says. */
-Test(evp_put, says_that_a_tier_is_busy)
-{
-    struct evp_store *store;
-    struct evp_error error;
-    char *path = file_join(folder[0], "evp-lock");
-
-    cr_assert_eq(evp_open(&store, manifest, &error), EVICPRESS_OK);
-    cr_assert_eq(put(store, "a", "fast", 1, &error), EVICPRESS_OK, "%s", error.text);
-    int lock = open(path, O_RDWR);
-    cr_assert(lock >= 0 && flock(lock, LOCK_EX) == 0);
-    cr_assert_eq(put(store, "b", "fast", 2, &error), EVICPRESS_BUSY);
-    cr_assert_str_eq(error.text, "tier 'fast': another process is changing it");
-    cr_assert_str_eq(where(store, 1), "fast");
-    close(lock);
-    cr_assert_eq(put(store, "b", "fast", 2, &error), EVICPRESS_OK, "%s", error.text);
-    evp_close(store);
-    free(path);
 }
 
 /* ---- parts ------------------------------------------------------------------------- */

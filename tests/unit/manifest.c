@@ -547,6 +547,20 @@ Test(manifest, payload_names_are_safe_and_tell_contexts_apart)
     cr_assert_str_eq(name, again);
     char *other = manifest_payload_name("../qasper/\n\xc3\xb6", digest_a, "snapkv:drop=0.5+kivi:bits=4");
     cr_assert_str_neq(name, other);
+    cr_assert(manifest_payload_made(name) && manifest_payload_made(other));
+    cr_assert(manifest_payload_made("-0123456789abcdef.safetensors"));
+    const char *const made_by_others[] = { "",
+                                           "0123456789abcdef.safetensors",
+                                           "model-00001-of-00002.safetensors",
+                                           "a-0123456789abcdeF.safetensors",
+                                           "a-0123456789abcde.safetensors",
+                                           "a-00123456789abcdef.safetensors",
+                                           "a-0123456789abcdef.safetensors.tmp.a1b2c3",
+                                           "a-0123456789abcdef-safetensors",
+                                           "a b-0123456789abcdef.safetensors",
+                                           ".a-0123456789abcdef.safetensors" };
+    for (size_t i = 0; i < sizeof(made_by_others) / sizeof(*made_by_others); i++)
+        cr_assert_not(manifest_payload_made(made_by_others[i]), "%s", made_by_others[i]);
     free(name);
     free(again);
     free(other);

@@ -120,7 +120,7 @@ Test(stored, same_is_context_tokens_config_and_model)
     struct entry a = { .id = id, .config = config, .token_digest = "a", .model_digest = "m", .n_tokens = 1 }, b = a;
 
     b.bytes = b.size = 7;
-    b.present = b.placed = b.before = true;
+    b.row = 7;
     b.tier = 3;
     cr_assert(entry_same(&a, &b));
     b = a, b.id = other_id;

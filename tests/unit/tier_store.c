@@ -95,6 +95,7 @@ static struct tier_store open_as(const char *name_space)
     struct err err;
 
     cr_assert_eq(tier_store_open(&s, &o, &err), 0, "%s", err.msg);
+    cr_assert_eq(tier_store_tidy(&s, &err), 0, "%s", err.msg);
     if (!s.load.number)
         cr_assert_eq(state_put_load(s.state, name_space, &s.load, &err), 0, "%s", err.msg);
     return s;
@@ -115,13 +116,9 @@ static char *make_file(const char *name, size_t n)
 /* A payload of n bytes, copied into the store and not named yet. */
 static struct entry copied(const struct tier_store *s, const char *id, size_t n)
 {
-    struct entry e = { .id = strdup(id),
-                       .config = strdup("none"),
-                       .payload = strdup(id),
-                       .n_tokens = 300,
-                       .bytes = (int64_t)n,
-                       .present = true,
-                       .placed = true };
+    struct entry e = {
+        .id = strdup(id), .config = strdup("none"), .payload = strdup(id), .n_tokens = 300, .bytes = (int64_t)n
+    };
     char *path = make_file("payload", n);
     struct err err;
     int fd = open(path, O_RDONLY);
@@ -180,17 +177,17 @@ Test(tier_store, copies_files_of_any_size)
         struct err err;
         cr_assert_eq(tier_store_flush(&s, &err), 0, "%s", err.msg);
         cr_assert_eq(tier_store_read_back(&s, &e, &err), 0, "%s", err.msg);
-        cr_assert(tier_store_has(&s, &e, STORE_SIZE) && tier_store_has(&s, &e, STORE_CONTENT));
+        cr_assert(tier_store_has(&s, &e) && !tier_store_check(&s, &e, &err));
         for (int off = -1; off <= 1; off += 2) {
             e.size += off;
-            cr_assert(!tier_store_has(&s, &e, STORE_SIZE));
+            cr_assert(!tier_store_has(&s, &e) && tier_store_check(&s, &e, &err) == ERR_FORMAT);
             e.size -= off;
         }
         e.checksum[15] = e.checksum[15] == '0' ? '1' : '0';
-        cr_assert(tier_store_has(&s, &e, STORE_SIZE) && !tier_store_has(&s, &e, STORE_CONTENT));
-        cr_assert_eq(tier_store_read_back(&s, &e, &err), ERR_IO);
+        cr_assert(tier_store_has(&s, &e) && tier_store_check(&s, &e, &err) == ERR_FORMAT);
+        cr_assert_eq(tier_store_read_back(&s, &e, &err), ERR_FORMAT);
         cr_assert_eq(tier_store_remove(&s, &e, &err), 0);
-        cr_assert(!tier_store_has(&s, &e, STORE_SIZE));
+        cr_assert(!tier_store_has(&s, &e) && tier_store_check(&s, &e, &err) == ERR_FORMAT);
         entry_release(&e);
     }
     tier_store_close(&s);
@@ -216,12 +213,12 @@ Test(tier_store, changes_are_transactions)
     s = open_as("a");
     cr_assert(s.in.n == 2 && published("a") == 2);
     cr_assert_eq(tier_store_forget(&s, 0, &err), 0);
-    s.in.at[1].placed = false;
+    s.in.at[1].bytes = 7;
     cr_assert_eq(tier_store_update(&s, 1, &err), 0);
     cr_assert(!tier_store_commit(&s, &err) && !tier_store_publish(&s, &err));
     tier_store_close(&s);
     s = open_as("a");
-    cr_assert(s.in.n == 1 && !s.in.at[0].placed && published("a") == 0);
+    cr_assert(s.in.n == 1 && s.in.at[0].bytes == 7 && published("a") == 1);
     tier_store_close(&s);
 }
 
@@ -322,16 +319,13 @@ static void change_some(struct tier_store *s, struct rng *r, int step)
     struct err err;
 
     for (int k = 0; k < 1 + step % 3; k++) {
-        int i = s->in.n ? (int)rng_below(r, (uint64_t)s->in.n) : 0, what = (int)rng_below(r, 5);
+        int i = s->in.n ? (int)rng_below(r, (uint64_t)s->in.n) : 0, what = (int)rng_below(r, 4);
         struct entry *e = s->in.n ? &s->in.at[i] : NULL;
         snprintf(id, sizeof(id), "%d/%d", step, k);
         if (!e || !e->row || what < 2) {
             place(s, id, "none");
         } else if (what == 2) {
             cr_assert_eq(tier_store_forget(s, i, &err), 0, "%s", err.msg);
-        } else if (what == 3) {
-            e->placed = !e->placed;
-            cr_assert_eq(tier_store_update(s, i, &err), 0, "%s", err.msg);
         } else {
             change_parts(s, i, (int)rng_below(r, 9));
         }
@@ -382,35 +376,42 @@ Test(tier_store, shares_objects)
         const struct entry *one = &s.in.at[i ? 50 : 1];
         cr_assert(!tier_store_forget(&s, i ? 50 : 1, &err) && !tier_store_remove(&s, one, &err));
         cr_assert(!tier_store_shares(&s, one, &shares, &err) && shares == !i);
-        cr_assert_eq(tier_store_has(&s, one, STORE_CONTENT), !i);
+        cr_assert_eq(tier_store_check(&s, one, &err), i ? ERR_FORMAT : 0);
     }
     cr_assert_eq(sqlite3_stmt_status(s.state->statement[IS_NAMED], SQLITE_STMTSTATUS_FULLSCAN_STEP, 0), 0);
     tier_store_close(&s);
 }
 
-/* A payload that the load in force has removed stays in the state, for the rollback; a second keeping forgets it. */
-Test(tier_store, keeps_the_state_before)
+static int add_before(void *arg, const char *name_space, struct entry *e, struct err *err)
+{
+    (void)name_space;
+    cr_assert(e->row == 0 && !e->file && e->n_tokens == 300 && e->bytes == 1000);
+    return entries_add(arg, e, err);
+}
+
+/* The placement before the load in force stays what it was, whatever changes, until it is kept anew or forgotten. */
+Test(tier_store, keeps_the_placement_before)
 {
     struct tier_store s = open_as("a");
+    struct entries before[3] = { 0 };
     struct err err;
 
     add(&s, "one");
     add(&s, "two");
     cr_assert_eq(state_keep_before(s.state, s.load.number, &err), 0);
-    cr_assert_eq(tier_store_commit(&s, &err), 0);
+    cr_assert(!tier_store_forget(&s, 0, &err) && !tier_store_commit(&s, &err));
     tier_store_close(&s);
     s = open_as("a");
-    cr_assert(s.in.n == 2 && s.in.at[0].before && s.in.at[1].before);
-    cr_assert_eq(tier_store_forget(&s, 0, &err), 0);
-    cr_assert_eq(tier_store_commit(&s, &err), 0);
-    tier_store_close(&s);
-    s = open_as("a");
-    cr_assert(s.in.n == 2 && s.in.at[0].before && !s.in.at[0].present && !s.in.at[0].placed && published("a") == 1);
+    cr_assert_eq(s.in.n, 1);
+    cr_assert_eq(state_each_before(s.state, s.load.number, add_before, &before[0], &err), 0, "%s", err.msg);
+    cr_assert(before[0].n == 2 && strcmp(before[0].at[0].id, "one") == 0 && strcmp(before[0].at[1].id, "two") == 0);
+    cr_assert_eq(state_keep_before(s.state, s.load.number, &err), 0);
+    cr_assert_eq(state_each_before(s.state, s.load.number, add_before, &before[1], &err), 0);
+    cr_assert(before[1].n == 1 && strcmp(before[1].at[0].id, "two") == 0);
     cr_assert_eq(state_forget_before(s.state, s.load.number, &err), 0);
-    cr_assert_eq(tier_store_commit(&s, &err), 0);
-    tier_store_close(&s);
-    s = open_as("a");
-    cr_assert(!s.in.at[0].before && !s.in.at[1].before);
+    cr_assert(!state_each_before(s.state, s.load.number, add_before, &before[2], &err) && before[2].n == 0);
+    for (int i = 0; i < 3; i++)
+        entries_release(&before[i]);
     tier_store_close(&s);
 }
 
@@ -431,7 +432,7 @@ Test(tier_store, namespaces_do_not_see_each_other)
     tier_store_close(&s);
 }
 
-/* A store for one context has its payloads and spares of others alone, and leaves the index of all as it shall be. */
+/* A store for one context has its payloads alone, and leaves the index of all as it shall be. */
 Test(tier_store, opens_for_one_context)
 {
     struct tier_store_options o = { .tier = &tier, .name_space = "a", .context = "two", .use = STORE_CHANGE };
@@ -444,24 +445,11 @@ Test(tier_store, opens_for_one_context)
     static const char *const id[] = { "one", "two", "three", "four" };
     for (int i = 0; i < 4; i++)
         add(&s, id[i]);
-    s.in.at[3].placed = false;
-    cr_assert(!tier_store_update(&s, 3, &err) && !tier_store_commit(&s, &err) && !tier_store_publish(&s, &err));
     tier_store_close(&s);
-    for (int round = 0; round < 2; round++) {
-        cr_assert_eq(tier_store_open(&s, &o, &err), 0, "%s", err.msg);
-        cr_assert(s.in.n == 1 && strcmp(s.in.at[0].id, "two") == 0);
-        cr_assert(s.own_bytes == 4000 - 1000 * round && s.other_bytes == 1000);
-        cr_assert_eq(tier_store_read_spares(&s, &err), 0, "%s", err.msg);
-        cr_assert(s.in.n == 2 - round && (round || strcmp(s.in.at[1].id, "four") == 0));
-        if (!round)
-            cr_assert(!tier_store_forget(&s, 1, &err) && !tier_store_commit(&s, &err));
-        s.in.at[0].placed = round; /* the second time no index says that the spare is gone: no matter */
-        cr_assert(!tier_store_update(&s, 0, &err) && !tier_store_commit(&s, &err));
-        if (round)
-            cr_assert_eq(tier_store_publish(&s, &err), 0, "%s", err.msg);
-        tier_store_close(&s);
-        cr_assert_eq(published("a"), 3);
-    }
+    cr_assert_eq(tier_store_open(&s, &o, &err), 0, "%s", err.msg);
+    cr_assert(s.in.n == 1 && strcmp(s.in.at[0].id, "two") == 0 && s.own_bytes == 4000 && s.other_bytes == 1000);
+    cr_assert(!tier_store_forget(&s, 0, &err) && !tier_store_commit(&s, &err) && !tier_store_publish(&s, &err));
+    tier_store_close(&s);
     s = open_as("a");
     cr_assert(s.in.n == 3 && published("a") == 3 && published("b") == 1);
     tier_store_close(&s);
@@ -491,11 +479,11 @@ Test(tier_store, opens_once_and_sweeps_only_payloads_without_a_name)
     }
     tier_store_close(&s);
     s = open_as("a");
-    cr_assert(tier_store_has(&s, &lost, STORE_SIZE), "no writer was killed: nothing to sweep");
+    cr_assert(tier_store_has(&s, &lost), "no writer was killed: nothing to sweep");
     cr_assert(!state_set_swept(s.state, false, &err) && !tier_store_commit(&s, &err));
     tier_store_close(&s);
     s = open_as("a");
-    cr_assert(!tier_store_has(&s, &lost, STORE_SIZE) && tier_store_has(&s, &s.in.at[0], STORE_CONTENT));
+    cr_assert(!tier_store_has(&s, &lost) && !tier_store_check(&s, &s.in.at[0], &err));
     for (int i = 0; i < 4; i++) {
         char *path = file_join(folder, foreign[i]);
         cr_assert(file_exists(path), "%s", path);

@@ -46,7 +46,10 @@ Test(tier_text, what_is_not_given_is_known)
     cr_assert(t.tier.capacity == INT64_MAX && t.share == 0.25);
     release(&t);
     cr_assert_eq(tier_text_read(&t, "name=a,uri=rediss://x,state=/s", &err), 0, "%s", err.msg);
-    cr_assert(t.tier.kind == TIER_REDIS && t.tier.capacity == INT64_MAX && t.share == 0);
+    cr_assert(t.tier.kind == TIER_REDIS && t.tier.capacity == INT64_MAX && t.share == 0 && !t.tier.read_only);
+    release(&t);
+    cr_assert_eq(tier_text_read(&t, "name=a,uri=/x,access=read", &err), 0, "%s", err.msg);
+    cr_assert(t.tier.read_only);
     release(&t);
 }
 
@@ -66,6 +69,7 @@ Test(tier_text, refuses_the_rest)
         { "name=a,uri=/x,capacity=101%", "'capacity=101%' is not above 0" },
         { "name=a,uri=/x,capacity=x%", "'capacity=x%' is not above 0" },
         { "name=a,uri=/x,read=fast", "'read=fast' is not a size" },
+        { "name=a,uri=/x,access=none", "access 'none' is not read" },
         { "name=a,uri=/x,latency=1m", "'latency=1m' is not a number of seconds" },
         { "name=recompute,uri=/x", "recompute" },
     };

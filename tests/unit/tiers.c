@@ -139,6 +139,37 @@ Test(tiers, hold_some_configs)
     cr_assert_str_eq(err.msg, "tier 'one': a config is not 1 to 127 bytes");
 }
 
+/* A folder of another host needs no write bandwidth. */
+#define READ_ONLY(kind, uri, rest)                                                                                     \
+    "[{\"name\":\"a\",\"kind\":\"" kind "\",\"uri\":\"" uri "\"," rest ",\"capacity_bytes\":null,"                     \
+    "\"read_bytes_per_s\":1,\"latency_s\":0}]"
+
+Test(tiers, are_filled_by_another_host)
+{
+    struct tiers t;
+    struct err err;
+    struct buf out = { 0 };
+
+    cr_assert_eq(from_text(&t, READ_ONLY("file", "/a", "\"access\":\"read\""), &err), 0, "%s", err.msg);
+    cr_assert(t.at[0].read_only && t.at[0].write_bytes_per_s == 0);
+    tiers_write(&t, &out);
+    cr_assert_str_eq(buf_str(&out),
+                     "{\"evp\":\"tiers\",\"version\":1,\"tiers\":["
+                     "{\"name\":\"a\",\"kind\":\"file\",\"uri\":\"/a\",\"access\":\"read\",\"capacity_bytes\":null,"
+                     "\"read_bytes_per_s\":1,\"latency_s\":0}]}");
+    tiers_release(&t);
+    buf_release(&out);
+    cr_assert_eq(from_text(&t, READ_ONLY("file", "/a", "\"access\":\"read\",\"write_bytes_per_s\":-1"), &err),
+                 ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "tier 'a': the write bandwidth is not above 0");
+    cr_assert_eq(from_text(&t, READ_ONLY("file", "/a", "\"note\":1"), &err), ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "tier 'a': field 'write_bytes_per_s' is missing");
+    cr_assert_eq(from_text(&t, READ_ONLY("file", "/a", "\"access\":\"write\""), &err), ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "tier 'a': access 'write' is not read");
+    cr_assert_eq(from_text(&t, READ_ONLY("redis", "redis://b", "\"access\":\"read\""), &err), ERR_FORMAT);
+    cr_assert_str_eq(err.msg, "tier 'a': field 'access' is for kinds dram and file, not 'redis'");
+}
+
 #define TIER(name, kind, uri, capacity, read, write, latency)                                                          \
     "[{\"name\":" name ",\"kind\":" kind ",\"uri\":" uri ",\"capacity_bytes\":" capacity ",\"read_bytes_per_s\":" read \
     ",\"write_bytes_per_s\":" write ",\"latency_s\":" latency "}]"

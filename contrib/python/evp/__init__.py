@@ -18,7 +18,7 @@ import os
 from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 
 __version__ = "0.3.0"
-__all__ = ["open", "open_plan", "library_version", "Store", "Prefix", "Payload", "Tensor", "Tier", "Plan", "Operation",
+__all__ = ["open", "open_plan", "library_version", "Store", "Prefix", "Payload", "Tensor", "Tier", "Stats", "Plan", "Operation",
            "Status", "Error", "Gone", "Full", "Busy", "Unknown", "Exists"]
 
 _MEMORY, _IO, _DAMAGED, _GONE, _SMALL, _ARGUMENT, _UNKNOWN, _EXISTS, _FULL, _BUSY = range(-1, -11, -1)
@@ -90,6 +90,14 @@ class _Put(Structure):
                 ("reserved", c_uint64 * 7)]
 
 
+class _Stats(Structure):
+    _fields_ = [("tier", c_char * 32), ("config", c_char * 128), ("finds", c_uint64), ("tokens_asked", c_uint64),
+                ("hits", c_uint64), ("tokens_hit", c_uint64), ("reads", c_uint64), ("read_bytes", c_uint64),
+                ("read_s", c_double), ("read_square_bytes", c_double), ("read_byte_s", c_double), ("puts", c_uint64),
+                ("moves", c_uint64), ("evictions", c_uint64), ("removes", c_uint64), ("n_placed", c_uint64),
+                ("placed_bytes", c_uint64), ("errors", c_uint64 * 16), ("reserved", c_uint64 * 16)]
+
+
 class _Variant(Structure):
     _fields_ = [("config", c_char_p), ("bytes", c_int64), ("quality", c_double), ("decompress_s", c_double),
                 ("reserved", c_uint64 * 4)]
@@ -138,6 +146,8 @@ _ARGUMENTS = {
     "evp_move": [c_void_p, c_char_p, c_char_p],
     "evp_remove": [c_void_p, c_char_p],
     "evp_refresh": [c_void_p],
+    "evp_stats": [c_void_p, c_size_t, POINTER(_Stats)],
+    "evp_write_metrics": [c_void_p, c_char_p],
     "evp_plan_open": [POINTER(c_void_p), c_char_p],
     "evp_plan_admit": [c_void_p, POINTER(_Context), POINTER(_Operations)],
     "evp_plan_update": [c_void_p, POINTER(_Update), POINTER(_Operations)],
@@ -261,6 +271,20 @@ class Tier:
         return f"<evp.Tier {self.name}: {self.text or f'{self.n_placed} placed'}>"
 
 
+class Stats:
+    """What a store has counted on a tier as a config ("": all): tier, config, finds, tokens_asked, hits, tokens_hit, reads,
+    read_bytes, read_s, puts, moves, evictions, removes, n_placed, placed_bytes; errors: calls that failed, by code."""
+
+    def __init__(self, raw):
+        for name, _ in raw._fields_[:-2]:
+            value = getattr(raw, name)
+            setattr(self, name, value.decode() if isinstance(value, bytes) else value)
+        self.errors = {-i: n for i, n in enumerate(raw.errors) if n}
+
+    def __repr__(self):
+        return f"<evp.Stats {self.tier or 'all tiers'} {self.config}: {self.hits} hits, {self.reads} reads>"
+
+
 class _Handle:
     """A handle of libevicpress, closed once."""
     _closer = None
@@ -340,6 +364,17 @@ class Store(_Handle):
         while _call("evp_get_tier", self._open(), len(tiers), byref(raw)):
             tiers.append(Tier(raw))
         return tiers
+
+    def stats(self):
+        """What this process has counted since it opened the store: a list of Stats, the first of all tiers."""
+        stats, raw = [], _Stats()
+        while _call("evp_stats", self._open(), len(stats), byref(raw)):
+            stats.append(Stats(raw))
+        return stats
+
+    def write_metrics(self, path):
+        """Writes the same as Prometheus text, for node_exporter's textfile collector, whole or not at all."""
+        _call("evp_write_metrics", self._open(), os.fsencode(path))
 
 
 def open(manifest, name_space=None, wait_s=10.0, verify=True):

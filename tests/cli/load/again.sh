@@ -22,7 +22,7 @@ repack() {
 }
 try 'nothing was done'
 rm "$(file ssd c1 none)"
-try 'a spare is gone'
+try 'an evicted payload is gone'
 try again
 rm "$(file ssd b1 kivi:bits=2)"
 try 'a payload is gone'

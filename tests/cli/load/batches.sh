@@ -13,7 +13,7 @@ contexts() { seq "$2" | awk -v name="$1" '{ print "context", name $1, 4 + $1 % 3
 } | "$BUILD/tests/tools/make-load" m.jsonl pay
 look() {
 	for tier in dram ssd; do
-		echo "$tier: $(payloads $tier) files for $(rows $tier | grep -c '"state":"placed"') payloads, $(evp-show --check $tier)"
+		echo "$tier: $(payloads $tier) files for $(rows $tier | wc -l) payloads, $(evp-show --check $tier)"
 	done
 }
 case $BUILD in

@@ -39,7 +39,7 @@ plan
 evp-load -q m.jsonl --payloads pay; look
 echo 'chunks:'; evp-load --json m.jsonl --chunks 2>/dev/null | grep -o '"chunked":[0-9]*'; look
 echo 'again:'; evp-load --json m.jsonl --chunks 2>&1 | grep -o '"chunked":[0-9]*\|nothing to do.*'
-echo 'moved:'; cp m.jsonl first.jsonl; plan far; evp-load -q m.jsonl --chunks; look; evp-load -q m.jsonl --rollback; look | sed -n 1,3p
+echo 'moved:'; cp m.jsonl first.jsonl; plan far; evp-load -q m.jsonl --chunks; look; evp-load -q m.jsonl --rollback --chunks; look | sed -n 1,3p
 echo 'index made again:'; rm far/evp-index; evp-load -q first.jsonl --chunks; evp-show --check dram far | grep -c .; look | tail -n 8
 echo 'without:'; evp-load --json first.jsonl 2>/dev/null | grep -o '"chunked":[0-9]*'; look | grep -c part
 echo 'killed:'
@@ -48,4 +48,3 @@ for i in 1 2 3 4 5 6 7 8; do
 	look | grep -v part >after$i || exit
 done
 evp-load -q first.jsonl --chunks; look | grep -c part
-evp-load -q first.jsonl --chunks --rollback; echo "status $?"

@@ -13,7 +13,7 @@ nobody bin/evp-show --check ssd
 echo "the owner of folders that are read-only:"
 chown -R nobody dram ssd && chmod 500 dram ssd
 nobody bin/evp-show --check dram ssd
-nobody bin/evp-show --json ssd | grep -o '"state":"placed"'
+nobody bin/evp-show --json ssd | grep -o '"context"' | wc -l
 nobody bin/evp-load -q --dry-run m.jsonl --payloads=pay | cut -c 1-60
 nobody bin/evp-load -q m.jsonl --payloads=pay
 ls ssd

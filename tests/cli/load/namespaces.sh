@@ -8,7 +8,7 @@ plan m 70000 100000 <<-END
 END
 evp-load -q m.jsonl --payloads pay || exit
 evp-load -q m.jsonl --payloads pay --namespace tenant || exit
-sqlite dram/evp-state 'SELECT length(s.name), context, config, placed FROM payload AS p JOIN namespace AS s ON s.number = p.namespace'
+sqlite dram/evp-state 'SELECT length(s.name), context, config FROM payload AS p JOIN namespace AS s ON s.number = p.namespace'
 echo 'x1 100 none dram' | plan one 70000 100000
 evp-load one.jsonl --payloads pay --namespace tenant || exit
 placed

@@ -51,7 +51,7 @@ def placed():
     """What the states say: id -> (tier, config)."""
     found = {}
     for tier in TIERS:
-        for id, config in ask(tier, "context, config FROM payload WHERE placed AND present"):
+        for id, config in ask(tier, "context, config FROM payload"):
             assert id not in found, f"{id} is placed twice"
             found[id] = tier, config
     return found
@@ -95,9 +95,9 @@ def check_settled(expected, doing):
     for id in set(expected) | set(now):
         assert id == doing or expected.get(id) == now.get(id), f"{id}: {expected.get(id)} is {now.get(id)}"
     for tier in TIERS:
-        named = {f"{tier}/{file}" for (file,) in ask(tier, "file FROM payload WHERE present")}
+        named = {f"{tier}/{file}" for (file,) in ask(tier, "file FROM payload")}
         assert named == set(glob.glob(f"{tier}/evp-payloads/*/*")), f"{tier}: files and names differ"
-        ((held,),) = ask(tier, "total(bytes) FROM payload WHERE present")
+        ((held,),) = ask(tier, "total(bytes) FROM payload")
         assert tier != "dram" or held <= 120000, f"{tier} holds {held}"
     shown = subprocess.run(["evp-show", "--check", *TIERS], capture_output=True, text=True)
     assert shown.returncode == 0, shown.stdout

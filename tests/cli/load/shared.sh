@@ -17,7 +17,7 @@ look() {
 }
 damaged() {
 	evp-load -q "$@" m.jsonl --payloads pay 2>said
-	echo "status $?: $(grep -c "missing or" said) damaged or missing"
+	echo "status $?: $(grep -c "missing\|is damaged" said) damaged or missing"
 }
 shared_plan first <<-END
 	x 100 none dram

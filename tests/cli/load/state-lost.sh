@@ -11,7 +11,7 @@ nameless() {
 	python3 - <<-'END'
 		import glob, sqlite3
 		for t in "dram", "ssd":
-		    named = {f"{t}/{f}" for (f,) in sqlite3.connect(f"{t}/evp-state").execute("SELECT file FROM payload WHERE present")}
+		    named = {f"{t}/{f}" for (f,) in sqlite3.connect(f"{t}/evp-state").execute("SELECT file FROM payload")}
 		    print(t, len(named), len(set(glob.glob(f"{t}/evp-payloads/*/*")) ^ named))
 	END
 }
