@@ -27,12 +27,12 @@
  * model_digest, token_digest and n_tokens; its tensor `tokens` has the ids of the context. found.n_tokens is the
  * position of the next token, whatever the config kept.
  *
- * Threads may call all functions on the same store, plan or payload at once, except the function that closes it. A
- * process may fork at any moment, even while other threads are in a call: stores, plans and payloads stay usable in
- * parent and child, each with its own copy of a plan. The library does not print, exit or change signals. Its only
- * global state is a list of stores and plans, for fork(), and evp-redis.so, which stays open once a tier has needed it.
- * It leaves no threads behind: evp_plan_open() uses the processors of its caller, at most eight threads including the
- * caller's, blocks signals in the others and joins them.
+ * Threads may call all functions on the same store, plan or payload at once, except the function that closes it. They
+ * must not be cancelled (pthread_cancel()) during a call. A process may fork at any moment, even while other threads are
+ * in a call: stores, plans and payloads stay usable in parent and child, each with its own copy of a plan. The library
+ * does not print, exit or change signals. Its only global state is a list of stores and plans, for fork(), and
+ * evp-redis.so, which stays open once a tier has needed it. It leaves no threads behind: evp_plan_open() uses the
+ * processors of its caller, at most eight threads including the caller's, blocks signals in the others and joins them.
  *
  * Functions return 0 or more on success and one of enum evp_code on failure. `error` may be NULL; otherwise a failure
  * sets its code and text.
@@ -71,7 +71,7 @@ enum evp_code {
     EVICPRESS_UNKNOWN = -7,  /* no such context, tier or tensor */
     EVICPRESS_EXISTS = -8,   /* the plan has that context already */
     EVICPRESS_FULL = -9,     /* a tier has too few free bytes */
-    EVICPRESS_BUSY = -10     /* another process is changing a tier */
+    EVICPRESS_BUSY = -10     /* another thread or process is changing a tier */
 };
 
 struct evp_error {
@@ -99,7 +99,8 @@ enum evp_verify { EVICPRESS_VERIFY = 0, EVICPRESS_TRUST = 1 };
 struct evp_options {
     size_t size;
     const char *name_space; /* as in evp-load --namespace; NULL: the manifest's model */
-    double wait_s;          /* how long evp_put(), evp_move() and evp_remove() wait for another process's changes */
+    double wait_s;          /* how long evp_put(), evp_move() and evp_remove() wait in all for other threads' and
+                               processes' changes */
     int verify;             /* enum evp_verify, for evp_fetch() */
 };
 
@@ -249,8 +250,8 @@ struct evp_put {
 /* Places a payload. Checks the whole container: tokens against their digest, tensors against their checksums, the model
  * against the manifest's; but not which tensors the config has. All tensors except tokens and positions count against
  * the tier's capacity. evp_find() finds the payload once this returns. EVICPRESS_ARGUMENT: the payload fails a check.
- * EVICPRESS_FULL: the tier has too few free bytes. EVICPRESS_BUSY: another process kept changing one of the tiers for
- * longer than the store's wait_s. */
+ * EVICPRESS_FULL: the tier has too few free bytes. EVICPRESS_BUSY: another thread or process kept changing one of the
+ * tiers for longer than the store's wait_s. */
 EVICPRESS_API int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error *error);
 
 /* Moves the payload of a context to a tier. EVICPRESS_UNKNOWN: the context has no payload. */

@@ -343,7 +343,7 @@ class Store(_Handle):
 
 
 def open(manifest, name_space=None, wait_s=10.0, verify=True):
-    """Opens a manifest and its tiers: a Store. wait_s: seconds that a change waits for another process's change;
+    """Opens a manifest and its tiers: a Store. wait_s: seconds that a change waits for those of other threads and processes;
     verify=False: fetch() does not compare checksums."""
     raw = c_void_p()
     options = _Options(ctypes.sizeof(_Options), None if name_space is None else os.fsencode(name_space), wait_s,
