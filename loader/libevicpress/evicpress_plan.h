@@ -62,7 +62,8 @@ struct evp_context {
     const int32_t *tokens;    /* (n_tokens) read only when token_digest is NULL */
     int64_t n_tokens;
     int64_t kv_bytes;                  /* of the uncompressed cache; 0: not known */
-    double frequency;                  /* uses until the next plan, as the access log counts them */
+    double frequency;                  /* uses until the next plan, as the access log counts them; with it no utility
+                                          may be above 1e15 in size */
     double prefill_s, question_s;      /* to prefill the whole context, and then one question */
     const struct evp_variant *variant; /* (n_variants) at most 127, different configs of known methods */
     size_t n_variants;                 /* 0: always recomputed */
