@@ -337,6 +337,20 @@ int live_plan_remove(struct live_plan *l, int number, struct err *err)
     return 0;
 }
 
+int live_plan_lose(struct live_plan *l, int number, struct err *err)
+{
+    const struct live_context *c = &l->at[number];
+
+    begin_event(l);
+    if (c->variants.pin)
+        return err_set(err, ERR_FORMAT, "context '%.80s' is pinned to tier '%s': put its payload there again", c->id,
+                       c->variants.pin);
+    if (set_candidates(l, c, err))
+        return err->code;
+    keep_for_save(l, number, c, incremental_placement(l->incremental, number));
+    return break_if(l, incremental_lose(l->incremental, number, &l->candidates, err));
+}
+
 const struct live_context *live_plan_before(const struct live_plan *l, int number)
 {
     return number == l->old_number ? &l->old : &l->at[number];

@@ -142,6 +142,13 @@ Test(evp_plan_single, pins_and_floors_hold)
     struct evp_update u = { .id = "context/0", .frequency = 1, .variant = variant, .n_variants = 1 };
     cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVICPRESS_ARGUMENT);
     cr_assert(strstr(error.text, "no variant fits tier 'ram', which the context is pinned to"), "%s", error.text);
+    cr_assert_eq(evp_plan_lost(plan, "context/0", &error), EVICPRESS_ARGUMENT);
+    cr_assert_str_eq(error.text, "context 'context/0' is pinned to tier 'ram': put its payload there again");
+    cr_assert_eq(evp_plan_tier_lost(plan, "ram", &error), EVICPRESS_OK, "%s", error.text);
+    cr_assert(evp_plan_lost(plan, "nobody", &error) == EVICPRESS_UNKNOWN &&
+              evp_plan_tier_lost(plan, "nowhere", &error) == EVICPRESS_UNKNOWN &&
+              evp_plan_lost(plan, NULL, &error) == EVICPRESS_ARGUMENT &&
+              evp_plan_tier_lost(plan, NULL, &error) == EVICPRESS_ARGUMENT);
     variant[0].bytes = 100;
     cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVICPRESS_OK);
     cr_assert(ops.n == 1 && ops.at[0].to_bytes == 100);
