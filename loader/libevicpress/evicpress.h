@@ -28,9 +28,9 @@
  * position of the next token, whatever the config kept.
  *
  * Threads may call all functions on the same store, plan or payload at once, except the function that closes it. They
- * must not be cancelled (pthread_cancel()) during a call. A process may fork at any moment, even while other threads are
- * in a call: stores, plans and payloads stay usable in parent and child, each with its own copy of a plan. The library
- * does not print, exit or change signals. Its only global state is a list of stores and plans, for fork(), and
+ * must not be cancelled (pthread_cancel()) during a call. A process may fork at any moment, even while other threads
+ * are in a call: stores, plans and payloads stay usable in parent and child, each with its own copy of a plan. The
+ * library does not print, exit or change signals. Its only global state is a list of stores and plans, for fork(), and
  * evp-redis.so, which stays open once a tier has needed it. It leaves no threads behind: evp_plan_open() uses the
  * processors of its caller, at most eight threads including the caller's, blocks signals in the others and joins them.
  *
@@ -128,9 +128,10 @@ struct evp_tier {
 EVICPRESS_API int evp_get_tier(struct evp_store *store, size_t i, struct evp_tier *tier, struct evp_error *error);
 
 /* Finds the longest prefix of tokens[0..n) that is on a tier: 1 and *prefix, or 0 if there is none. Of several tiers,
- * the fastest counts. Normally only whole contexts are found. With evp-load --chunks or evp_put.chunks, the parts of
- * contexts of config "none" are found too: their first 256 tokens, their first 512, and so on. The cost is one SHA-256
- * over the tokens, finalised at every 256th, and an index lookup wherever a context may end in the next chunk. */
+ * the fastest counts. Normally only whole contexts are found. With evp-load --chunks or evp_put_args.chunks, the parts
+ * of contexts of config "none" are found too: their first 256 tokens, their first 512, and so on. The cost is one
+ * SHA-256 over the tokens, finalised at every 256th, and an index lookup wherever a context may end in the next
+ * chunk. */
 EVICPRESS_API int evp_find(struct evp_store *store, const int32_t *tokens, size_t n, struct evp_prefix *prefix,
                            struct evp_error *error);
 
@@ -238,7 +239,7 @@ EVICPRESS_API int evp_fetch_range(struct evp_payload *payload, const struct evp_
  * forked while another thread was in one of these functions can read but not write: EVICPRESS_IO.
  */
 
-struct evp_put {
+struct evp_put_args {
     const char *id;      /* of the context, as in the manifest */
     const char *tier;    /* the name of a tier of the manifest */
     const void *payload; /* (size) a payload file, as from evp-pack */
@@ -252,7 +253,7 @@ struct evp_put {
  * the tier's capacity. evp_find() finds the payload once this returns. EVICPRESS_ARGUMENT: the payload fails a check.
  * EVICPRESS_FULL: the tier has too few free bytes. EVICPRESS_BUSY: another thread or process kept changing one of the
  * tiers for longer than the store's wait_s. */
-EVICPRESS_API int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error *error);
+EVICPRESS_API int evp_put(struct evp_store *store, const struct evp_put_args *put, struct evp_error *error);
 
 /* Moves the payload of a context to a tier. EVICPRESS_UNKNOWN: the context has no payload. */
 EVICPRESS_API int evp_move(struct evp_store *store, const char *id, const char *tier, struct evp_error *error);

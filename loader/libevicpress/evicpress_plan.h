@@ -138,18 +138,19 @@ EVICPRESS_API int evp_plan_remove(struct evp_plan *plan, const char *id, struct 
  *
  * The plan takes for granted that operations are carried out and that payloads stay. Tell it when that is not so:
  *
- *   - evp_put() or evp_move() fails, or there is no payload to put: evp_remove() the context, call evp_plan_lost(), skip
- *     its further operations and go on with the others, which need the bytes that were to become free. After
+ *   - evp_put() or evp_move() fails, or there is no payload to put: evp_remove() the context, call evp_plan_lost(),
+ *     skip its further operations and go on with the others, which need the bytes that were to become free. After
  *     EVICPRESS_BUSY you may call it again instead.
- *   - evp_remove() fails: call it again, now or later. Until then the tier has fewer free bytes than the plan knows, and
- *     puts may fail. EVICPRESS_UNKNOWN is no failure here.
+ *   - evp_remove() fails: call it again, now or later. Until then the tier has fewer free bytes than the plan knows,
+ *     and puts may fail. EVICPRESS_UNKNOWN is no failure here.
  *   - evp_fetch() or evp_payload_open() fails with EVICPRESS_GONE or EVICPRESS_DAMAGED: evp_remove() and
  *     evp_plan_lost().
  *   - A tier is empty, as a folder in memory after a restart: evp_plan_tier_lost().
  *
- * A lost context stays in the plan without a place, and all others stay where they are. So nothing is to be carried out.
- * Its next evp_plan_update() finds it a place, even with the values that it has; so may any later event. Objective,
- * bound and free bytes are those of the places. A pinned context keeps its place: put its payload there again.
+ * A lost context stays in the plan without a place, and all others stay where they are. So nothing is to be carried
+ * out. Its next evp_plan_update() finds it a place, even with the values that it has; so may any later event.
+ * Objective, bound and free bytes are those of the places. A pinned context keeps its place: put its payload there
+ * again.
  */
 
 /* EVICPRESS_ARGUMENT: the context is pinned. */

@@ -428,7 +428,7 @@ static int check_payload(const struct snapshot *s, const struct payload *p, stru
 }
 
 /* The goods of a call; the caller releases the entry. */
-static int take_goods(struct goods *g, const struct evp_put *put, const struct snapshot *s, const char *name_space,
+static int take_goods(struct goods *g, const struct evp_put_args *put, const struct snapshot *s, const char *name_space,
                       struct err *err)
 {
     struct payload p;
@@ -452,7 +452,7 @@ static int take_goods(struct goods *g, const struct evp_put *put, const struct s
     return code;
 }
 
-static int check_put(const struct evp_put *put, struct evp_error *error)
+static int check_put(const struct evp_put_args *put, struct evp_error *error)
 {
     uint64_t any = 0;
 
@@ -465,7 +465,7 @@ static int check_put(const struct evp_put *put, struct evp_error *error)
     return any ? evp_error_set(error, EVICPRESS_ARGUMENT, "reserved is not zero") : EVICPRESS_OK;
 }
 
-int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error *error)
+int evp_put(struct evp_store *store, const struct evp_put_args *put, struct evp_error *error)
 {
     struct goods g;
     struct writer *w;

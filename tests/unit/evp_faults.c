@@ -1,5 +1,5 @@
-/* Stores of the installed library whose tiers fail: one that cannot be read, changed or locked, one that another process
- * or another host fills.
+/* Stores of the installed library whose tiers fail: one that cannot be read, changed or locked, one that another
+ * process or another host fills.
  */
 #include "tests/unit/put_world.h"
 
@@ -165,7 +165,7 @@ static int put_many(struct evp_store *store, const char *id, const void *payload
     int failed = 0;
 
     for (int i = 0; i < 100; i++) {
-        struct evp_put p = { .id = id, .tier = i % 2 ? "fast" : "slow", .payload = payload, .size = size };
+        struct evp_put_args p = { .id = id, .tier = i % 2 ? "fast" : "slow", .payload = payload, .size = size };
         failed += evp_put(store, &p, NULL) != EVICPRESS_OK;
     }
     return failed;
