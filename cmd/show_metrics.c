@@ -11,7 +11,7 @@ static double share(double part, double whole)
     return whole > 0 ? part / whole : (double)NAN;
 }
 
-static void put_all(struct sheet *s, const struct evp_stats *all)
+static void put_all(struct sheet *s, const struct evp_counters *all)
 {
     sheet_int(s, "finds", (int64_t)all->finds);
     sheet_int(s, "hits", (int64_t)all->hits);
@@ -40,7 +40,7 @@ static void put_tiers(struct sheet *s, const struct metrics *m)
     for (int i = 0; i < m->n; i++) {
         if (!*m->at[i].tier || *m->at[i].config)
             continue;
-        const struct evp_stats t = metrics_total(m, m->at[i].tier, "");
+        const struct evp_counters t = metrics_total(m, m->at[i].tier, "");
         sheet_text(s, NULL, t.tier);
         sheet_int(s, NULL, (int64_t)t.hits);
         sheet_int(s, NULL, (int64_t)t.tokens_hit);
@@ -78,7 +78,7 @@ int show_metrics(struct sheet *s, const char *path, struct err *err)
     int code = metrics_read(&m, path, err);
 
     if (!code) {
-        const struct evp_stats all = metrics_total(&m, "", "");
+        const struct evp_counters all = metrics_total(&m, "", "");
         put_all(s, &all);
         put_tiers(s, &m);
         put_configs(s, &m);

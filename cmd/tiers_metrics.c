@@ -10,7 +10,7 @@
 static const uint64_t enough_reads = 100, enough_bytes = 100000000;
 static const double enough_spread = 0.1; // standard deviation of the sizes / their mean
 
-struct read_line tiers_read_line(const struct evp_stats *t, double latency_s)
+struct read_line tiers_read_line(const struct evp_counters *t, double latency_s)
 {
     double n = (double)t->reads, bytes = (double)t->read_bytes, square = t->read_square_bytes;
     double spread = n * square - bytes * bytes; // n^2 times the variance of the sizes
@@ -24,7 +24,7 @@ struct read_line tiers_read_line(const struct evp_stats *t, double latency_s)
     return (struct read_line){ 1 / slope, latency };
 }
 
-static int take_tier(struct tier *tier, const struct evp_stats *t, struct err *err)
+static int take_tier(struct tier *tier, const struct evp_counters *t, struct err *err)
 {
     char bytes[TEXT_SHORT], read[TEXT_SHORT], latency[TEXT_SHORT], old_read[TEXT_SHORT], old_latency[TEXT_SHORT];
 
@@ -49,7 +49,7 @@ int tiers_take_metrics(struct tiers *tiers, const char *path, struct err *err)
     int code = metrics_read(&m, path, err);
 
     for (int i = 0; i < tiers->n && !code; i++) {
-        const struct evp_stats t = metrics_total(&m, tiers->at[i].name, "");
+        const struct evp_counters t = metrics_total(&m, tiers->at[i].name, "");
         code = take_tier(&tiers->at[i], &t, err) ? err_wrap(err, "'%s'", path) : 0;
     }
     metrics_release(&m);

@@ -21,7 +21,7 @@ struct read_line {
 };
 
 /* The line through a tier's reads, which are not empty. latency_s: the tier's present latency. */
-struct read_line tiers_read_line(const struct evp_stats *t, double latency_s);
+struct read_line tiers_read_line(const struct evp_counters *t, double latency_s);
 
 /* Replaces read_bytes_per_s and latency_s of the tiers of which the metrics in a file or folder have enough reads, and
  * says which. */

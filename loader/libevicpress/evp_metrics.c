@@ -1,4 +1,4 @@
-/* evp_metrics.c - the names of the metrics, each with its member of struct evp_stats; writing and reading them. */
+/* evp_metrics.c - the names of the metrics, each with its member of struct evp_counters; writing and reading them. */
 #include "loader/libevicpress/evp_metrics.h"
 
 #include "base/array.h"
@@ -22,7 +22,7 @@ static const double real_max = 1e60; // of a record: sums of them are finite
 enum labels { NO_LABEL, BY_CODE, BY_TIER, BY_CONFIG };
 
 #define SUFFIX       ".prom"
-#define MEMBER(name) offsetof(struct evp_stats, name)
+#define MEMBER(name) offsetof(struct evp_counters, name)
 
 static const struct family {
     const char *name, *help;
@@ -69,7 +69,7 @@ static bool is_metrics(const char *name)
 
 /* ---- records ------------------------------------------------------------------------ */
 
-struct evp_stats *metrics_row(struct metrics *m, const char *tier, const char *config)
+struct evp_counters *metrics_row(struct metrics *m, const char *tier, const char *config)
 {
     char key[MEMBER(finds)]; // tier and config, with a NUL between them
     size_t n = strnlen(tier, sizeof(m->at->tier) - 1), n_config = strnlen(config, sizeof(m->at->config) - 1);
@@ -82,7 +82,7 @@ struct evp_stats *metrics_row(struct metrics *m, const char *tier, const char *c
     if (i < 0)
         return NULL;
     if (added) {
-        m->at[i] = (struct evp_stats){ 0 };
+        m->at[i] = (struct evp_counters){ 0 };
         memcpy(m->at[i].tier, key, n);
         memcpy(m->at[i].config, key + n + 1, n_config);
         m->n++;
@@ -93,15 +93,15 @@ struct evp_stats *metrics_row(struct metrics *m, const char *tier, const char *c
 /* The values of a member, one for each code or one. */
 static int n_values(const struct family *f)
 {
-    return f->labels == BY_CODE ? (int)(sizeof(((struct evp_stats *)0)->errors) / sizeof(uint64_t)) : 1;
+    return f->labels == BY_CODE ? (int)(sizeof(((struct evp_counters *)0)->errors) / sizeof(uint64_t)) : 1;
 }
 
-static uint64_t *count_of(struct evp_stats *row, const struct family *f, int i)
+static uint64_t *count_of(struct evp_counters *row, const struct family *f, int i)
 {
     return (uint64_t *)(void *)((char *)row + f->at) + i;
 }
 
-static double *real_of(struct evp_stats *row, const struct family *f)
+static double *real_of(struct evp_counters *row, const struct family *f)
 {
     return (double *)(void *)((char *)row + f->at);
 }
@@ -113,14 +113,14 @@ static void add_count(uint64_t *to, uint64_t n)
         *to = INT64_MAX;
 }
 
-struct evp_stats metrics_total(const struct metrics *m, const char *tier, const char *config)
+struct evp_counters metrics_total(const struct metrics *m, const char *tier, const char *config)
 {
-    struct evp_stats total = { 0 };
+    struct evp_counters total = { 0 };
 
     memcpy(total.tier, tier, strnlen(tier, sizeof(total.tier) - 1));
     memcpy(total.config, config, strnlen(config, sizeof(total.config) - 1));
     for (int r = 0; r < m->n; r++) {
-        struct evp_stats *row = &m->at[r];
+        struct evp_counters *row = &m->at[r];
         if ((*tier && strcmp(row->tier, total.tier) != 0) || (*config && strcmp(row->config, total.config) != 0))
             continue;
         for (const struct family *f = family; f < family + FAMILIES; f++)
@@ -156,7 +156,7 @@ static void put_label(struct buf *out, const char *name, const char *text, size_
     buf_addc(out, '"');
 }
 
-static void put_value(struct buf *out, const struct family *f, struct evp_stats *row, int i, const char *path)
+static void put_value(struct buf *out, const struct family *f, struct evp_counters *row, int i, const char *path)
 {
     const char *code = f->labels == BY_CODE ? metrics_code(i) : NULL, *file = file_name(path);
     char text[TEXT_SHORT];
@@ -214,10 +214,10 @@ static const char *take_label(char **at, const char *name)
 }
 
 /* The record that a line belongs to, by its labels at *at, and the number of its code in *i. */
-static struct evp_stats *take_row(struct metrics *m, const struct family *f, char **at, int *i, struct err *err)
+static struct evp_counters *take_row(struct metrics *m, const struct family *f, char **at, int *i, struct err *err)
 {
     const char *process = take_label(at, "{process"), *tier = "", *config = "", *code = "";
-    struct evp_stats *row;
+    struct evp_counters *row;
     struct tier t;
 
     *i = 0;
@@ -255,7 +255,7 @@ static int parse_line(struct metrics *m, char *line, struct err *err)
         f++;
     if (f == family + FAMILIES)
         return 0;
-    struct evp_stats *row = take_row(m, f, &at, &i, err);
+    struct evp_counters *row = take_row(m, f, &at, &i, err);
     if (!row)
         return err_wrap(err, "'%s'", f->name);
     if (f->kind == REAL ? !parse_real(at, &x) || x < 0 : !parse_int(at, &n) || n < 0)

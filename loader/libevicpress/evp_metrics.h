@@ -1,4 +1,4 @@
-/* evp_metrics.h - records of struct evp_stats by tier and config, and their Prometheus text; docs/formats/metrics.md lists
+/* evp_metrics.h - records of struct evp_counters by tier and config, and their Prometheus text; docs/formats/metrics.md lists
  * the names. libevicpress counts into such records and writes them; evp-show and evp-tiers read and add them.
  *
  * A record has only what was counted for exactly its tier and config: hits belong to a config on a tier, reads to a tier
@@ -14,16 +14,16 @@
 
 /* Zeroed: empty. */
 struct metrics {
-    struct map map;       // the tier and config of each record
-    struct evp_stats *at; // (n)
+    struct map map;          // the tier and config of each record
+    struct evp_counters *at; // (n)
     int n, cap;
 };
 
 /* The record of a tier and config, made if absent; NULL without memory. Borrowed until the next call. */
-struct evp_stats *metrics_row(struct metrics *m, const char *tier, const char *config);
+struct evp_counters *metrics_row(struct metrics *m, const char *tier, const char *config);
 
 /* The sum of all records of a tier and config; "": of every tier, of every config. */
-struct evp_stats metrics_total(const struct metrics *m, const char *tier, const char *config);
+struct evp_counters metrics_total(const struct metrics *m, const char *tier, const char *config);
 
 /* "io" for -EVICPRESS_IO; NULL: no such code. */
 const char *metrics_code(int number);

@@ -18,7 +18,7 @@ struct stats {
 static void in_child(struct fork_safe *f)
 {
     struct metrics *m = &((struct stats *)f)->metrics; /* fork is its first member */
-    const size_t key = offsetof(struct evp_stats, finds);
+    const size_t key = offsetof(struct evp_counters, finds);
 
     for (int i = 0; i < m->n; i++)
         memset((char *)&m->at[i] + key, 0, sizeof(*m->at) - key);
@@ -65,11 +65,11 @@ void stats_drop(struct stats *s)
 int stats_find(struct stats *s, size_t n, const struct evp_prefix *prefix, int code)
 {
     pthread_mutex_lock(&s->fork.lock);
-    struct evp_stats *all = s->metrics.at;
+    struct evp_counters *all = s->metrics.at;
     all->finds++;
     all->tokens_asked += n;
     all->errors[code < 0 ? -code : 0] += code < 0;
-    struct evp_stats *row = code == 1 ? metrics_row(&s->metrics, prefix->tier, prefix->config) : NULL;
+    struct evp_counters *row = code == 1 ? metrics_row(&s->metrics, prefix->tier, prefix->config) : NULL;
     if (row) {
         row->hits++;
         row->tokens_hit += (uint64_t)prefix->n_tokens;
@@ -81,7 +81,7 @@ int stats_find(struct stats *s, size_t n, const struct evp_prefix *prefix, int c
 void stats_read(struct stats *s, const char *tier, uint64_t bytes, double seconds)
 {
     pthread_mutex_lock(&s->fork.lock);
-    struct evp_stats *row = metrics_row(&s->metrics, tier, "");
+    struct evp_counters *row = metrics_row(&s->metrics, tier, "");
     if (row) {
         row->reads++;
         row->read_bytes += bytes;
@@ -95,7 +95,7 @@ void stats_read(struct stats *s, const char *tier, uint64_t bytes, double second
 int stats_count(struct stats *s, const char *tier, size_t member, int code)
 {
     pthread_mutex_lock(&s->fork.lock);
-    struct evp_stats *row = code < 0 || !member ? s->metrics.at : metrics_row(&s->metrics, tier, "");
+    struct evp_counters *row = code < 0 || !member ? s->metrics.at : metrics_row(&s->metrics, tier, "");
     if (code < 0)
         row->errors[-code]++;
     else if (member && row)
@@ -116,7 +116,7 @@ static int copy_metrics(struct evp_store *store, struct metrics *copy, struct ev
     for (int i = 0; i < m->n; i++)
         m->at[i].n_placed = m->at[i].placed_bytes = 0;
     for (int t = 0; t < s->header.tiers.n; t++) {
-        struct evp_stats *row = metrics_row(m, s->header.tiers.at[t].name, "");
+        struct evp_counters *row = metrics_row(m, s->header.tiers.at[t].name, "");
         if (row) {
             row->n_placed = s->view[t]->index.n - s->view[t]->index.n_parts;
             row->placed_bytes = s->view[t]->index.bytes;
@@ -130,7 +130,7 @@ static int copy_metrics(struct evp_store *store, struct metrics *copy, struct ev
     return copy->at ? EVICPRESS_OK : evp_error_set(error, EVICPRESS_MEMORY, "out of memory");
 }
 
-int evp_stats(struct evp_store *store, size_t i, struct evp_stats *stats, struct evp_error *error)
+int evp_stats(struct evp_store *store, size_t i, struct evp_counters *stats, struct evp_error *error)
 {
     struct metrics m;
 

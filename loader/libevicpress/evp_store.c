@@ -14,6 +14,8 @@
 
 _Static_assert(offsetof(struct evp_store, fork) == 0, "in_child() casts the member to the store");
 
+atomic_bool store_cut_short;
+
 /* ---- snapshots --------------------------------------------------------------- */
 
 static struct view *view_new(void)
@@ -273,8 +275,10 @@ static void in_child(struct fork_safe *f)
 {
     struct evp_store *s = (struct evp_store *)f; /* fork is its first member */
 
+    if (s->changing)
+        store_cut_short = true;
     for (int t = 0; s->changing && t < TIER_MAX; t++)
-        if (s->changing[t].lock > 0)
+        if (s->changing[t].lock > 0) /* 0 or -1: not opened */
             close(s->changing[t].lock);
     s->changing = NULL;
     fork_safe_renew(&s->refreshing);

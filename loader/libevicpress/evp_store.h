@@ -50,7 +50,7 @@ struct evp_store {
     struct fork_safe fork;       // its lock protects `now`, the users of every snapshot, and `left_out`
     pthread_mutex_t refreshing;  // held by the thread that refreshes
     pthread_mutex_t writing;     // held by the thread that changes the tiers
-    struct tier_store *changing; // (TIER_MAX) the tiers being changed, with their locks; NULL: none
+    struct tier_store *changing; // (TIER_MAX) the tiers being changed, with their locks; NULL: no thread uses SQLite
     struct snapshot *now;
     struct stats *stats;          // shared with its open payloads
     char left_out[TIER_MAX][256]; // why the last change left out a tier of the manifest; "": it did not
@@ -58,6 +58,9 @@ struct evp_store {
     double wait_s;
     int verify; // enum evp_verify
 };
+
+/* This process was forked while another thread was changing a tier: SQLite may keep that thread's locks. */
+extern atomic_bool store_cut_short;
 
 struct snapshot *snapshot_take(struct evp_store *store);
 void snapshot_give_back(struct evp_store *store, struct snapshot *s);

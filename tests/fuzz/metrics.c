@@ -26,7 +26,7 @@ static char *write_and_read(const struct metrics *from, struct metrics *to)
 
 static void draw_line(const struct metrics *m)
 {
-    const struct evp_stats all = metrics_total(m, "", "");
+    const struct evp_counters all = metrics_total(m, "", "");
     const struct read_line line = tiers_read_line(&all, 1e-3);
     const struct tier t = { .name = "a",
                             .capacity = 1,

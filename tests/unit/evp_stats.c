@@ -105,7 +105,7 @@ static size_t make_payload(char *to, const char *config, int seed)
 static size_t put(struct evp_store *store, const char *id, const char *tier, const char *config, int seed)
 {
     char bytes[PAYLOAD_MAX];
-    struct evp_put p = { .id = id, .tier = tier, .payload = bytes, .size = make_payload(bytes, config, seed) };
+    struct evp_put_args p = { .id = id, .tier = tier, .payload = bytes, .size = make_payload(bytes, config, seed) };
     struct evp_error error;
 
     cr_assert_eq(evp_put(store, &p, &error), EVICPRESS_OK, "%s", error.text);
@@ -122,20 +122,20 @@ static int find(struct evp_store *store, int seed, int n, struct evp_prefix *fou
     return evp_find(store, ids, (size_t)n, found, NULL);
 }
 
-static struct evp_stats stats(struct evp_store *store, const char *tier, const char *config)
+static struct evp_counters stats(struct evp_store *store, const char *tier, const char *config)
 {
-    struct evp_stats s;
+    struct evp_counters s;
 
     for (size_t i = 0; evp_stats(store, i, &s, NULL) == 1; i++)
         if (strcmp(s.tier, tier) == 0 && strcmp(s.config, config) == 0)
             return s;
-    return (struct evp_stats){ 0 };
+    return (struct evp_counters){ 0 };
 }
 
 /* Compares all members; of times, whether there are any. */
 #define ASSERT_STATS(got, ...)                                                                                         \
     do {                                                                                                               \
-        struct evp_stats want = __VA_ARGS__, have = (got);                                                             \
+        struct evp_counters want = __VA_ARGS__, have = (got);                                                          \
         cr_assert((have.read_s > 0) == (want.reads > 0) && (have.read_byte_s > 0) == (want.reads > 0));                \
         have.read_s = have.read_byte_s = 0;                                                                            \
         cr_assert_arr_eq(&have, &want, sizeof(want));                                                                  \
@@ -164,7 +164,7 @@ Test(evp_stats, counts_a_scripted_sequence)
     cr_assert_eq(evp_remove(store, "b", NULL), EVICPRESS_OK);
     cr_assert(evp_remove(store, "b", NULL) == EVICPRESS_UNKNOWN &&
               evp_move(store, "a", "none", NULL) == EVICPRESS_UNKNOWN);
-    cr_assert_eq(evp_put(store, &(struct evp_put){ .id = "a" }, NULL), EVICPRESS_ARGUMENT);
+    cr_assert_eq(evp_put(store, &(struct evp_put_args){ .id = "a" }, NULL), EVICPRESS_ARGUMENT);
 
     double squares = 2 * (double)a * (double)a + (double)b * (double)b;
     ASSERT_STATS(stats(store, "", ""), { .finds = 6,
@@ -202,7 +202,7 @@ Test(evp_stats, counts_a_scripted_sequence)
                  { .tier = "fast", .config = "kivi:bits=2", .hits = 2, .tokens_hit = 2 * T });
     ASSERT_STATS(stats(store, "fast", "none"), { .tier = "fast", .config = "none", .hits = 1, .tokens_hit = T });
     ASSERT_STATS(stats(store, "slow", "none"), { .tier = "slow", .config = "none", .hits = 1, .tokens_hit = T });
-    struct evp_stats none;
+    struct evp_counters none;
     cr_assert(evp_stats(store, 5, &none, NULL) == 1 && evp_stats(store, 6, &none, NULL) == 0);
     evp_close(store);
 }
@@ -289,7 +289,8 @@ Test(evp_stats, adds_up_over_threads)
         cr_assert_eq(pthread_create(&thread[t], NULL, hammer, store), 0);
     for (int t = 0; t < THREADS; t++)
         pthread_join(thread[t], NULL);
-    struct evp_stats all = stats(store, "", ""), fast = stats(store, "fast", ""), slow = stats(store, "slow", "none");
+    struct evp_counters all = stats(store, "", ""), fast = stats(store, "fast", ""),
+                        slow = stats(store, "slow", "none");
     cr_assert(all.finds == THREADS * ROUNDS && all.tokens_asked == all.finds * T && all.hits == hits &&
               all.tokens_hit == hits * T && all.errors[5] == small && all.reads == hits - small &&
               all.read_bytes == all.reads * size);
@@ -308,7 +309,7 @@ Test(evp_stats, begins_at_0_in_a_forked_process)
     pid_t child = fork();
     if (child == 0) {
         find(store, 1, T, &found);
-        struct evp_stats all = stats(store, "", "");
+        struct evp_counters all = stats(store, "", "");
         _exit(all.finds == 1 && all.hits == 1 && all.puts == 0 && all.n_placed == 1 ? 0 : 1);
     }
     cr_assert(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -323,7 +324,7 @@ Test(evp_stats, writes_what_is_read_back)
 {
     struct evp_store *store = open_store();
     struct metrics one = { 0 }, both = { 0 };
-    struct evp_stats s;
+    struct evp_counters s;
     struct err err;
     char *file = file_join(dir, "a \"b\\.prom"), *other = file_join(dir, "c.prom");
 
@@ -334,7 +335,7 @@ Test(evp_stats, writes_what_is_read_back)
     cr_assert_eq(metrics_read(&one, file, &err), 0, "%s", err.msg);
     cr_assert_eq(metrics_read(&both, dir, &err), 0, "%s", err.msg);
     for (size_t i = 0; evp_stats(store, i, &s, NULL) == 1; i++) {
-        struct evp_stats read = metrics_total(&one, s.tier, s.config);
+        struct evp_counters read = metrics_total(&one, s.tier, s.config);
         cr_assert_arr_eq(&read, &s, sizeof(s), "record %zu", i);
         read = metrics_total(&both, s.tier, s.config);
         cr_assert(read.hits == 2 * s.hits && read.errors[5] == 2 * s.errors[5] && read.n_placed == s.n_placed &&

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-static void add_read(struct evp_stats *t, double bytes, double seconds)
+static void add_read(struct evp_counters *t, double bytes, double seconds)
 {
     t->reads++;
     t->read_bytes += (uint64_t)bytes;
@@ -20,7 +20,7 @@ static bool near(double a, double b)
 
 Test(tiers_metrics, finds_latency_and_bandwidth_of_reads)
 {
-    struct evp_stats varied = { 0 }, equal = { 0 }, almost = { 0 }, falling = { 0 };
+    struct evp_counters varied = { 0 }, equal = { 0 }, almost = { 0 }, falling = { 0 };
 
     for (int i = 0; i < 100; i++) {
         double bytes = 1e6 + 1e5 * i;

@@ -152,6 +152,8 @@ _ARGUMENTS = {
     "evp_plan_admit": [c_void_p, POINTER(_Context), POINTER(_Operations)],
     "evp_plan_update": [c_void_p, POINTER(_Update), POINTER(_Operations)],
     "evp_plan_remove": [c_void_p, c_char_p, POINTER(_Operations)],
+    "evp_plan_lost": [c_void_p, c_char_p],
+    "evp_plan_tier_lost": [c_void_p, c_char_p],
     "evp_plan_status": [c_void_p, POINTER(_PlanState)],
     "evp_plan_save": [c_void_p, c_char_p],
 }
@@ -378,7 +380,7 @@ class Store(_Handle):
 
 
 def open(manifest, name_space=None, wait_s=10.0, verify=True):
-    """Opens a manifest and its tiers: a Store. wait_s: seconds that a change waits for another process's change;
+    """Opens a manifest and its tiers: a Store. wait_s: seconds that a change waits for those of other threads and processes;
     verify=False: fetch() does not compare checksums."""
     raw = c_void_p()
     options = _Options(ctypes.sizeof(_Options), None if name_space is None else os.fsencode(name_space), wait_s,
@@ -535,6 +537,15 @@ class Plan(_Handle):
     def remove(self, id):
         """Removes a context that is no longer used."""
         return self._event("evp_plan_remove", os.fsencode(id))
+
+    def lost(self, id):
+        """The payload of a context is gone, or could not be put: it has no place until update() or a later event finds
+        it one. evicpress_plan.h says what to do when a change fails."""
+        _call("evp_plan_lost", self._open(), os.fsencode(id))
+
+    def tier_lost(self, tier):
+        """The same for all contexts on a tier."""
+        _call("evp_plan_tier_lost", self._open(), os.fsencode(tier))
 
     def status(self):
         raw = _PlanState()
