@@ -18,7 +18,7 @@ enum { SPOOL_PATH = 4096 };
 
 static struct {
     bool check, json, lineage, null;
-    const char *tokenize, *ids, *find, *model, *chat, *name_space;
+    const char *tokenize, *ids, *find, *metrics, *model, *chat, *name_space;
     int rows;
     struct opt_common common;
 } cfg = { .rows = 40 };
@@ -33,6 +33,9 @@ static const struct opt opts[] = {
              "print the token ids of this context of FILE, with which every prompt about it begins"),
     OPT_TEXT(0, "find", &cfg.find, "FILE",
              "print which prefix of this prompt is placed in the tiers' folders named as operands"),
+    OPT_TEXT(
+        0, "metrics", &cfg.metrics, "PATH",
+        "print what servers have counted: a file of evp_write_metrics(), or all files *.prom of a folder together"),
     OPT_HEAD("Model and payloads, for --ids and --find"),
     OPT_MODEL(&cfg.model),
     OPT_CHAT(&cfg.chat),
@@ -65,7 +68,8 @@ static const struct tool tool = {
                 "  evp-show --check payloads/*.safetensors\n"
                 "  evp-show SmolLM2-135M-Instruct.Q4_1.gguf --tokenize text.txt\n"
                 "  evp-show contexts.jsonl --ids Apache-2.0 | ./prefix manifest.jsonl\n"
-                "  evp-show --find prompt.txt --model Qwen/Qwen3-8B /dev/shm/evp /var/lib/evp\n",
+                "  evp-show --find prompt.txt --model Qwen/Qwen3-8B /dev/shm/evp /var/lib/evp\n"
+                "  evp-show --metrics /srv/metrics\n",
     .opts = opts,
     .common = &cfg.common,
 };
@@ -167,13 +171,16 @@ static int show_files(char **files, int n)
     return worst;
 }
 
-static int run_find(char **folders, int n, struct err *err)
+/* --find and --metrics. */
+static int run_asked(char **folders, int n, struct err *err)
 {
     const struct show_find asked = { cfg.find, cfg.model, cfg.chat, cfg.name_space };
     struct sheet s = { .max_rows = cfg.rows };
 
-    sheet_begin(&s, cfg.find, "prompt");
-    int code = show_find(&s, folders, n, &asked, err) ? err->code : sheet_end(&s, err);
+    sheet_begin(&s, cfg.find ? cfg.find : cfg.metrics, cfg.find ? "prompt" : "metrics");
+    int code = cfg.find ? show_find(&s, folders, n, &asked, err) : show_metrics(&s, cfg.metrics, err);
+    if (!code)
+        code = sheet_end(&s, err);
     if (!code)
         fputs(cfg.json ? buf_str(&s.json) : buf_str(&s.text), stdout);
     sheet_release(&s);
@@ -190,18 +197,19 @@ static int run(char **files, int n)
 {
     struct err err;
 
-    if (cfg.check + (cfg.json && !cfg.find) + cfg.lineage + (cfg.tokenize != NULL) + (cfg.ids != NULL) +
-            (cfg.find != NULL) >
+    if (cfg.check + (cfg.json && !cfg.find && !cfg.metrics) + cfg.lineage + (cfg.tokenize != NULL) + (cfg.ids != NULL) +
+            (cfg.find != NULL) + (cfg.metrics != NULL) >
         1)
-        return misuse(
-            "--check, --lineage, --tokenize, --ids and --find exclude each other; of these --json goes only with "
-            "--find");
+        return misuse("--check, --lineage, --tokenize, --ids, --find and --metrics exclude each other; of these --json "
+                      "goes only with --find and --metrics");
     if (cfg.find && n == 0)
         return misuse("--find needs the folders of tiers as operands");
+    if (cfg.metrics && n > 0)
+        return misuse("--metrics takes no operands");
     if (cfg.name_space && !cfg.find)
         return misuse("--namespace needs --find");
-    if (cfg.find)
-        return run_find(files, n, &err) ? log_failure(&err) : 0;
+    if (cfg.find || (cfg.metrics && !cfg.model && !cfg.chat))
+        return run_asked(files, n, &err) ? log_failure(&err) : 0;
     if (cfg.ids) {
         const struct show_prompt prompt = { cfg.ids, cfg.model, cfg.chat };
         if (n != 1)

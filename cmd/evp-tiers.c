@@ -8,6 +8,7 @@
 #include "base/opt.h"
 #include "base/parse.h"
 #include "cmd/summary.h"
+#include "cmd/tiers_metrics.h"
 #include "formats/tier_text.h"
 #include "kernels/cuda/cuda.h"
 #include "loader/store/probe.h"
@@ -24,7 +25,7 @@
 static struct {
     struct opt_list tier;
     uint64_t probe;
-    const char *output, *gpu, *jobs;
+    const char *output, *gpu, *jobs, *metrics;
     struct opt_common common;
     struct tier_load load[TIER_LOADS]; // what --jobs asks for
     int n_loads;
@@ -45,6 +46,10 @@ static const struct opt opts[] = {
              "measure these numbers of simultaneous reads, each of its own file, like 1,4,16, for evp-plan "
              "--parallel-reads"),
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
+    OPT_TEXT(
+        0, "from-metrics", &cfg.metrics, "PATH",
+        "give the tiers of FILE the bandwidth and latency that servers measured: a file of evp_write_metrics(), or "
+        "all files *.prom of a folder together"),
     OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.output, "FILE"),
     OPT_COMMON(&cfg.common),
@@ -54,7 +59,8 @@ static const struct opt opts[] = {
 static const struct tool tool = {
     .name = "evp-tiers",
     .summary = "measure storage tiers and write tiers.json",
-    .operands = "",
+    .operands = "[FILE]",
+    .max_operands = 1,
     .opts = opts,
     .common = &cfg.common,
     .about =
@@ -67,12 +73,16 @@ static const struct tool tool = {
         "\n"
         "--jobs also measures several simultaneous reads, unless read= is given; evp-plan --parallel-reads uses the "
         "bandwidth of each. If there is an NVIDIA GPU (see evp-profile --backend), the bandwidth from pinned memory to "
-        "it is measured too; --gpu computes it instead.",
+        "it is measured too; --gpu computes it instead.\n"
+        "\n"
+        "FILE is a tiers.json for --from-metrics. A tier changes if servers read it at least 100 times and 100 MB of it. "
+        "Their reads shared the tier with all others of that time, so plan with --parallel-reads 1.",
     .examples = "  evp-tiers --tier name=dram,uri=/dev/shm/evp,capacity=2G >tiers.json\n"
                 "  evp-tiers --tier name=plain,uri=/ssd/a,pool=ssd,capacity=80%,configs=none \\\n"
                 "      --tier name=small,uri=/ssd/b,pool=ssd,capacity=80%,configs=kivi\n"
                 "  evp-tiers --tier \\\n"
-                "      name=far,uri=redis://a,state=/srv/far,read=1G,write=1G,latency=1ms\n",
+                "      name=far,uri=redis://a,state=/srv/far,read=1G,write=1G,latency=1ms\n"
+                "  evp-tiers tiers.json --from-metrics /srv/metrics -o measured.json\n",
 };
 
 /* ---- --jobs ---------------------------------------------------------------- */
@@ -312,9 +322,9 @@ static int write_tiers(const struct tiers *tiers, struct err *err)
     return code;
 }
 
-static int run(struct err *err)
+/* The tiers of --tier, measured. */
+static int measure_tiers(struct tiers *tiers, struct err *err)
 {
-    struct tiers tiers = { 0 };
     int code = 0;
 
     if (cfg.tier.n == 0)
@@ -323,15 +333,31 @@ static int run(struct err *err)
         return err->code;
     if (cfg.tier.n > TIER_MAX)
         return err_set(err, ERR_USAGE, "%d tiers are given; %d is the maximum", cfg.tier.n, TIER_MAX);
-    tiers.at = calloc((size_t)cfg.tier.n, sizeof(*tiers.at));
-    if (!tiers.at)
+    tiers->at = calloc((size_t)cfg.tier.n, sizeof(*tiers->at));
+    if (!tiers->at)
         return err_nomem(err);
     for (int i = 0; i < cfg.tier.n && !code; i++)
-        code = take_tier(&tiers, cfg.tier.at[i], err);
+        code = take_tier(tiers, cfg.tier.at[i], err);
     if (!code)
-        code = add_device(&tiers, err);
-    if (!code && tiers_check_together(&tiers, err))
+        code = add_device(tiers, err);
+    if (!code && tiers_check_together(tiers, err))
         code = err->code = ERR_USAGE;
+    return code;
+}
+
+/* The tiers of a file, with what servers measured. */
+static int read_tiers(struct tiers *tiers, const char *file, struct err *err)
+{
+    if (!file || !cfg.metrics || cfg.tier.n)
+        return err_set(err, ERR_USAGE, "--from-metrics needs a tiers.json as its only operand, and no --tier");
+    return tiers_read(tiers, file, err) ? err->code : tiers_take_metrics(tiers, cfg.metrics, err);
+}
+
+static int run(const char *file, struct err *err)
+{
+    struct tiers tiers = { 0 };
+    int code = file || cfg.metrics ? read_tiers(&tiers, file, err) : measure_tiers(&tiers, err);
+
     if (!code) {
         show(&tiers);
         code = write_tiers(&tiers, err);
@@ -350,6 +376,6 @@ int main(int argc, char **argv)
     if (status != OPT_RUN)
         return status;
     summary_begin(&tool, argc, argv);
-    int code = run(&err);
+    int code = run(argv[first], &err);
     return summary_end(code, 0, &err);
 }

@@ -69,4 +69,7 @@ struct show_find {
 };
 int show_find(struct sheet *s, char *const *path, int n, const struct show_find *asked, struct err *err) MUST_CHECK;
 
+/* The metrics of evp_write_metrics() in a file, or in all files *.prom of a folder. */
+int show_metrics(struct sheet *s, const char *path, struct err *err) MUST_CHECK;
+
 #endif

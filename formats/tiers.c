@@ -132,9 +132,9 @@ int tier_set_access(struct tier *t, const char *access, struct err *err)
 {
     if (strcmp(access, "read") != 0)
         return err_set(err, ERR_FORMAT, "tier '%s': access '%.40s' is not read", t->name, access);
-    if (!tier_is_folder(t))
-        return err_set(err, ERR_FORMAT, "tier '%s': field 'access' is for kinds dram and file, not '%s'", t->name,
-                       tier_kind_name(t->kind));
+    if (!tier_is_folder(t) && !tier_is_remote(t))
+        return err_set(err, ERR_FORMAT, "tier '%s': field 'access' is for kinds dram, file and redis, not '%s'",
+                       t->name, tier_kind_name(t->kind));
     t->read_only = true;
     return 0;
 }

@@ -165,13 +165,6 @@ static void drop_stale(struct incremental *m, struct lazy_heap *q)
         lazy_heap_filter(q, is_fresh, m);
 }
 
-/* Fetches a context's points into the cache. */
-static void prefetch_points(const struct context *c)
-{
-    for (int k = 0; k < c->n_points; k += CANDIDATES_PER_LINE)
-        __builtin_prefetch(&c->point[k]);
-}
-
 /* Returns a heap with fresh entries in its first WINDOW places, or fewer if it runs out. Prefetches data for this call
  * and the next ones: a million contexts do not fit the cache. */
 static const struct heap *top(struct incremental *m, struct lazy_heap *q)
@@ -188,7 +181,9 @@ static const struct heap *top(struct incremental *m, struct lazy_heap *q)
             heap_remove(h, k);
             k = 0; /* its replacement may have risen, and may be stale too */
         } else {
-            prefetch_points(&m->contexts.at[h->at[k++].context]);
+            const struct context *c = &m->contexts.at[h->at[k++].context];
+            for (int p = 0; p < c->n_points; p += CANDIDATES_PER_LINE)
+                __builtin_prefetch(&c->point[p]);
         }
     }
     for (; k < 3 * WINDOW && k < h->n; k++)
@@ -385,8 +380,7 @@ static struct candidate modest_place(const struct incremental *m, const struct c
     return m->move_cost > 0 ? candidate_of_no_knapsack(all, &m->problem, m->move_cost) : c->point[0];
 }
 
-/* `is`, the new form of a stored context's candidate `was`, if it fits and is not worse than `modest`; else `modest`.
- * */
+/* `is`, the new form of a stored context's candidate `was`, if it fits and is not worse than `modest`, or `modest`. */
 static struct candidate staying_or(const struct incremental *m, const struct candidate *was, struct candidate is,
                                    struct candidate modest)
 {
@@ -459,6 +453,12 @@ int incremental_remove(struct incremental *m, int context, struct err *err)
     m->state.n_contexts--;
     m->failed |= ARRAY_PUSH(&m->unused, context);
     rebalance(m);
+    return finish_event(m, err);
+}
+
+int incremental_lose(struct incremental *m, int context, const struct plan_candidates *all, struct err *err)
+{
+    place(m, context, candidate_at(all, &m->problem, &m->knapsack, candidate_placement(&recomputed)));
     return finish_event(m, err);
 }
 

@@ -50,7 +50,7 @@ struct incremental *incremental_new(const struct plan_problem *problem, const st
 void incremental_free(struct incremental *m); // NULL is fine
 
 /* Adds a context; its candidates have the problem's configs and tiers. *context: its number, which a removed context
- * may have had. After a failure (ERR_NOMEM) of this or one of the next two functions, only incremental_free() may be
+ * may have had. After a failure (ERR_NOMEM) of this or one of the next three functions, only incremental_free() may be
  * called. */
 int incremental_add(struct incremental *m, const struct plan_candidates *all, int *context, struct err *err) MUST_CHECK;
 
@@ -59,6 +59,10 @@ int incremental_update(struct incremental *m, int context, const struct plan_can
                        struct err *err) MUST_CHECK;
 
 int incremental_remove(struct incremental *m, int context, struct err *err) MUST_CHECK;
+
+/* Records that what is stored of a context is gone: it is recomputed, and the other contexts stay where they are. all:
+ * its candidates. */
+int incremental_lose(struct incremental *m, int context, const struct plan_candidates *all, struct err *err) MUST_CHECK;
 
 struct plan_placement incremental_placement(const struct incremental *m, int context);
 

@@ -27,12 +27,12 @@
  * model_digest, token_digest and n_tokens; its tensor `tokens` has the ids of the context. found.n_tokens is the
  * position of the next token, whatever the config kept.
  *
- * Threads may call all functions on the same store, plan or payload at once, except the function that closes it. A
- * process may fork at any moment, even while other threads are in a call: stores, plans and payloads stay usable in
- * parent and child, each with its own copy of a plan. The library does not print, exit or change signals. Its only
- * global state is a list of stores and plans, for fork(), and evp-redis.so, which stays open once a tier has needed it.
- * It leaves no threads behind: evp_plan_open() uses the processors of its caller, at most eight threads including the
- * caller's, blocks signals in the others and joins them.
+ * Threads may call all functions on the same store, plan or payload at once, except the function that closes it. They
+ * must not be cancelled (pthread_cancel()) during a call. A process may fork at any moment, even while other threads
+ * are in a call: stores, plans and payloads stay usable in parent and child, each with its own copy of a plan. The
+ * library does not print, exit or change signals. Its only global state is a list of stores and plans, for fork(), and
+ * evp-redis.so, which stays open once a tier has needed it. It leaves no threads behind: evp_plan_open() uses the
+ * processors of its caller, at most eight threads including the caller's, blocks signals in the others and joins them.
  *
  * Functions return 0 or more on success and one of enum evp_code on failure. `error` may be NULL; otherwise a failure
  * sets its code and text.
@@ -71,7 +71,7 @@ enum evp_code {
     EVICPRESS_UNKNOWN = -7,  /* no such context, tier or tensor */
     EVICPRESS_EXISTS = -8,   /* the plan has that context already */
     EVICPRESS_FULL = -9,     /* a tier has too few free bytes */
-    EVICPRESS_BUSY = -10     /* another process is changing a tier */
+    EVICPRESS_BUSY = -10     /* another thread or process is changing a tier */
 };
 
 struct evp_error {
@@ -99,7 +99,8 @@ enum evp_verify { EVICPRESS_VERIFY = 0, EVICPRESS_TRUST = 1 };
 struct evp_options {
     size_t size;
     const char *name_space; /* as in evp-load --namespace; NULL: the manifest's model */
-    double wait_s;          /* how long evp_put(), evp_move() and evp_remove() wait for another process's changes */
+    double wait_s;          /* how long evp_put(), evp_move() and evp_remove() wait in all for other threads' and
+                               processes' changes */
     int verify;             /* enum evp_verify, for evp_fetch() */
 };
 
@@ -127,9 +128,10 @@ struct evp_tier {
 EVICPRESS_API int evp_get_tier(struct evp_store *store, size_t i, struct evp_tier *tier, struct evp_error *error);
 
 /* Finds the longest prefix of tokens[0..n) that is on a tier: 1 and *prefix, or 0 if there is none. Of several tiers,
- * the fastest counts. Normally only whole contexts are found. With evp-load --chunks or evp_put.chunks, the parts of
- * contexts of config "none" are found too: their first 256 tokens, their first 512, and so on. The cost is one SHA-256
- * over the tokens, finalised at every 256th, and an index lookup wherever a context may end in the next chunk. */
+ * the fastest counts. Normally only whole contexts are found. With evp-load --chunks or evp_put_args.chunks, the parts
+ * of contexts of config "none" are found too: their first 256 tokens, their first 512, and so on. The cost is one
+ * SHA-256 over the tokens, finalised at every 256th, and an index lookup wherever a context may end in the next
+ * chunk. */
 EVICPRESS_API int evp_find(struct evp_store *store, const int32_t *tokens, size_t n, struct evp_prefix *prefix,
                            struct evp_error *error);
 
@@ -237,7 +239,7 @@ EVICPRESS_API int evp_fetch_range(struct evp_payload *payload, const struct evp_
  * forked while another thread was in one of these functions can read but not write: EVICPRESS_IO.
  */
 
-struct evp_put {
+struct evp_put_args {
     const char *id;      /* of the context, as in the manifest */
     const char *tier;    /* the name of a tier of the manifest */
     const void *payload; /* (size) a payload file, as from evp-pack */
@@ -249,15 +251,47 @@ struct evp_put {
 /* Places a payload. Checks the whole container: tokens against their digest, tensors against their checksums, the model
  * against the manifest's; but not which tensors the config has. All tensors except tokens and positions count against
  * the tier's capacity. evp_find() finds the payload once this returns. EVICPRESS_ARGUMENT: the payload fails a check.
- * EVICPRESS_FULL: the tier has too few free bytes. EVICPRESS_BUSY: another process kept changing one of the tiers for
- * longer than the store's wait_s. */
-EVICPRESS_API int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error *error);
+ * EVICPRESS_FULL: the tier has too few free bytes. EVICPRESS_BUSY: another thread or process kept changing one of the
+ * tiers for longer than the store's wait_s. */
+EVICPRESS_API int evp_put(struct evp_store *store, const struct evp_put_args *put, struct evp_error *error);
 
 /* Moves the payload of a context to a tier. EVICPRESS_UNKNOWN: the context has no payload. */
 EVICPRESS_API int evp_move(struct evp_store *store, const char *id, const char *tier, struct evp_error *error);
 
 /* Removes the payload of a context from all tiers. EVICPRESS_UNKNOWN: the context has no payload. */
 EVICPRESS_API int evp_remove(struct evp_store *store, const char *id, struct evp_error *error);
+
+/* ---- what a store has counted ---------------------------------------------------------------------------------- */
+
+/* Counts since evp_open(), of the calls in this process: a forked child begins at 0. The first record is of all tiers
+ * (tier "", config ""); the others are of one tier (config ""), or of one config on a tier. A member that does not
+ * concern a record is 0 in it. Tiers are told apart by name, so a refresh with another manifest keeps their counts.
+ *
+ * A read is a call of evp_fetch(), from opening the payload to its last byte, or a piece of a payload without gaps that
+ * evp_fetch_range() reads or verifies, or the header that evp_payload_open() reads. Comparing checksums is not part of
+ * its time. Failed reads are not counted, nor reads through evp_locate(). */
+struct evp_counters {
+    char tier[32], config[128];
+    uint64_t finds, tokens_asked; /* of all tiers: calls of evp_find(), and their tokens */
+    uint64_t hits, tokens_hit;    /* prefixes found, and their tokens */
+    uint64_t reads, read_bytes;
+    double read_s, read_square_bytes, read_byte_s; /* sums over the reads: seconds, bytes^2, bytes * seconds */
+    uint64_t puts, moves;                          /* of a tier: successful calls of evp_put() and evp_move() to it */
+    uint64_t evictions;              /* of a tier: payloads that left it, replaced by evp_put(), or moved, or removed */
+    uint64_t removes;                /* of all tiers: successful calls of evp_remove() */
+    uint64_t n_placed, placed_bytes; /* of a tier, now: as in struct evp_tier, and the bytes of their payloads */
+    uint64_t errors[16];             /* of all tiers: calls that failed, by code: errors[-EVICPRESS_IO] */
+    uint64_t reserved[16];
+};
+
+/* Describes record number i, from 0: 1 and *stats, or 0 after the last record. */
+EVICPRESS_API int evp_stats(struct evp_store *store, size_t i, struct evp_counters *stats, struct evp_error *error);
+
+/* Writes the records as Prometheus text, for example for node_exporter's textfile collector, whole or not at all;
+ * docs/formats/metrics.md lists the names. The label `process` is the name of the file without ".prom", so that several
+ * processes can write into one folder. `evp-show --metrics` adds such files up, and `evp-tiers --from-metrics` takes the
+ * bandwidth of the tiers from them. */
+EVICPRESS_API int evp_write_metrics(struct evp_store *store, const char *path, struct evp_error *error);
 
 /* ---- the store itself ----------------------------------------------------------------------------------------- */
 

@@ -62,7 +62,8 @@ struct evp_context {
     const int32_t *tokens;    /* (n_tokens) read only when token_digest is NULL */
     int64_t n_tokens;
     int64_t kv_bytes;                  /* of the uncompressed cache; 0: not known */
-    double frequency;                  /* uses until the next plan, as the access log counts them */
+    double frequency;                  /* uses until the next plan, as the access log counts them; with it no utility
+                                          may be above 1e15 in size */
     double prefill_s, question_s;      /* to prefill the whole context, and then one question */
     const struct evp_variant *variant; /* (n_variants) at most 127, different configs of known methods */
     size_t n_variants;                 /* 0: always recomputed */
@@ -132,6 +133,31 @@ EVICPRESS_API int evp_plan_update(struct evp_plan *plan, const struct evp_update
                                   struct evp_operations *operations, struct evp_error *error);
 EVICPRESS_API int evp_plan_remove(struct evp_plan *plan, const char *id, struct evp_operations *operations,
                                   struct evp_error *error);
+
+/* ---- what happened to the payloads ----
+ *
+ * The plan takes for granted that operations are carried out and that payloads stay. Tell it when that is not so:
+ *
+ *   - evp_put() or evp_move() fails, or there is no payload to put: evp_remove() the context, call evp_plan_lost(),
+ *     skip its further operations and go on with the others, which need the bytes that were to become free. After
+ *     EVICPRESS_BUSY you may call it again instead.
+ *   - evp_remove() fails: call it again, now or later. Until then the tier has fewer free bytes than the plan knows,
+ *     and puts may fail. EVICPRESS_UNKNOWN is no failure here.
+ *   - evp_fetch() or evp_payload_open() fails with EVICPRESS_GONE or EVICPRESS_DAMAGED: evp_remove() and
+ *     evp_plan_lost().
+ *   - A tier is empty, as a folder in memory after a restart: evp_plan_tier_lost().
+ *
+ * A lost context stays in the plan without a place, and all others stay where they are. So nothing is to be carried
+ * out. Its next evp_plan_update() finds it a place, even with the values that it has; so may any later event.
+ * Objective, bound and free bytes are those of the places. A pinned context keeps its place: put its payload there
+ * again.
+ */
+
+/* EVICPRESS_ARGUMENT: the context is pinned. */
+EVICPRESS_API int evp_plan_lost(struct evp_plan *plan, const char *id, struct evp_error *error);
+
+/* The same for all contexts on a tier, except those that are pinned to it. */
+EVICPRESS_API int evp_plan_tier_lost(struct evp_plan *plan, const char *tier, struct evp_error *error);
 
 EVICPRESS_API void evp_operations_release(struct evp_operations *operations); /* NULL and empty are fine */
 

@@ -20,7 +20,7 @@ const char *evp_message(int code)
     case EVICPRESS_ARGUMENT: return "an argument is out of range";
     case EVICPRESS_UNKNOWN: return "no such context, tier or tensor";
     case EVICPRESS_FULL: return "a tier has too few free bytes";
-    case EVICPRESS_BUSY: return "another process is changing a tier";
+    case EVICPRESS_BUSY: return "another thread or process is changing a tier";
     case EVICPRESS_EXISTS: return "the plan has that context already";
     default: return code > 0 ? "success" : "unknown code";
     }

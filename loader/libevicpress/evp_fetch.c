@@ -1,6 +1,7 @@
 /* evp_fetch.c - opens the payload of a found prefix in its present tier, and reads it whole. */
 #include "loader/libevicpress/evp_fetch.h"
 
+#include "base/clock.h"
 #include "loader/libevicpress/evp_find.h"
 
 #include <stdio.h>
@@ -58,6 +59,7 @@ static int open_in_tier(const struct snapshot *s, int tier, const struct evp_pre
     if (!r)
         return PREFIX_GONE;
     object_file(r->object, file);
+    memcpy(f->tier, s->header.tiers.at[tier].name, TIER_NAME);
     snprintf(f->path, sizeof(f->path), "%s/%s", s->header.tiers.at[tier].uri, file);
     int got = medium_get(&s->view[tier]->medium, file, (int64_t)r->size, &f->blob, err);
     return got == MEDIUM_GONE ? PREFIX_GONE : got;
@@ -71,6 +73,8 @@ int prefix_open(struct evp_store *store, const struct evp_prefix *prefix, struct
 
     f->blob = (struct blob){ .fd = -1 };
     *f->path = '\0';
+    f->stats = store->stats;
+    f->opened = clock_now();
     for (int t = 0; t < s->header.tiers.n && code; t++) {
         int got = open_in_tier(s, t, prefix, f, &why);
         if (got == PREFIX_GONE)
@@ -98,7 +102,12 @@ bool prefix_renew(struct evp_store *store, int *code, struct evp_error *error)
 
 int read_at(const struct prefix_file *f, void *to, size_t n, uint64_t offset, struct err *err)
 {
-    return blob_read(&f->blob, to, n, offset, err) ? err_wrap(err, "'%s'", f->path) : 0;
+    double start = f->opened > 0 ? f->opened : clock_now();
+
+    if (blob_read(&f->blob, to, n, offset, err))
+        return err_wrap(err, "'%s'", f->path);
+    stats_read(f->stats, f->tier, n, clock_now() - start);
+    return 0;
 }
 
 int prefix_gone(const struct prefix_file *f, struct evp_error *error)
@@ -146,10 +155,12 @@ static int fetch(struct evp_store *store, const struct evp_prefix *prefix, void 
 int evp_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, size_t size,
               struct evp_error *error)
 {
-    if (prefix_check(prefix, error))
-        return EVICPRESS_ARGUMENT;
-    if (size < prefix->size)
-        return evp_error_set(error, EVICPRESS_SMALL, "the buffer is smaller than the payload");
-    int code = fetch(store, prefix, buffer, error);
-    return prefix_renew(store, &code, error) ? fetch(store, prefix, buffer, error) : code;
+    int code = prefix_check(prefix, error);
+    if (!code && size < prefix->size)
+        code = evp_error_set(error, EVICPRESS_SMALL, "the buffer is smaller than the payload");
+    if (!code)
+        code = fetch(store, prefix, buffer, error);
+    if (prefix_renew(store, &code, error))
+        code = fetch(store, prefix, buffer, error);
+    return stats_count(store->stats, "", 0, code);
 }

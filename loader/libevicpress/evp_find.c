@@ -51,5 +51,5 @@ int evp_find(struct evp_store *store, const int32_t *tokens, size_t n, struct ev
     if (found == 1 && describe(s, &hit, prefix, &err))
         found = err.code;
     snapshot_give_back(store, s);
-    return found < 0 ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : found;
+    return stats_find(store->stats, n, prefix, found < 0 ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : found);
 }

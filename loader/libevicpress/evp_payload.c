@@ -3,6 +3,7 @@
  * Opening reads only the header. A checksum covers a whole tensor, so the first range of a tensor reads all of it;
  * after that the tensor is known to be whole. If the medium verifies every range itself, nothing is compared here.
  */
+#include "base/clock.h"
 #include "base/safetensors.h"
 #include "formats/payload_prefix.h"
 #include "loader/libevicpress/evp_fetch.h"
@@ -111,6 +112,8 @@ static int open_payload(struct evp_payload *p, const struct evp_prefix *prefix, 
     p->size = p->part ? found.size : prefix->size;
     if (blob_payload_open(&p->head, &p->file.blob, p->size, err))
         return err_wrap(err, "'%s'", p->file.path);
+    stats_read(p->file.stats, p->file.tier, payload_header_bytes(payload_of(p), p->size), clock_now() - p->file.opened);
+    p->file.opened = 0;
     if (compare_head(p, prefix, err))
         return err->code;
     p->sums = payload_sums(payload_of(p), err);
@@ -130,6 +133,7 @@ static int open_once(struct evp_payload **payload, struct evp_store *store, cons
     if (!p)
         return evp_error_set(error, EVICPRESS_MEMORY, "out of memory");
     int code = prefix_open(store, prefix, &p->file, &err);
+    stats_share(p->file.stats);
     if (code == PREFIX_GONE)
         code = prefix_gone(&p->file, error);
     else if (code || open_payload(p, prefix, &err))
@@ -145,10 +149,12 @@ int evp_payload_open(struct evp_payload **payload, struct evp_store *store, cons
                      struct evp_error *error)
 {
     *payload = NULL;
-    if (prefix_check(prefix, error))
-        return EVICPRESS_ARGUMENT;
-    int code = open_once(payload, store, prefix, error);
-    return prefix_renew(store, &code, error) ? open_once(payload, store, prefix, error) : code;
+    int code = prefix_check(prefix, error);
+    if (!code)
+        code = open_once(payload, store, prefix, error);
+    if (prefix_renew(store, &code, error))
+        code = open_once(payload, store, prefix, error);
+    return stats_count(store->stats, "", 0, code);
 }
 
 void evp_payload_close(struct evp_payload *p)
@@ -156,6 +162,7 @@ void evp_payload_close(struct evp_payload *p)
     if (!p)
         return;
     blob_close(&p->file.blob);
+    stats_drop(p->file.stats);
     blob_payload_close(&p->head);
     json_free(p->sums);
     free(p->whole);
@@ -291,8 +298,8 @@ static int fetch_slices(struct evp_payload *p, const struct st_tensor *t, const 
     return 0;
 }
 
-int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, void *buffer, size_t size,
-                    struct evp_error *error)
+static int fetch_range(struct evp_payload *payload, const struct evp_range *range, void *buffer, size_t size,
+                       struct evp_error *error)
 {
     const struct st_tensor *t = range->tensor ? safetensors_find(&payload_of(payload)->st, range->tensor) : NULL;
     struct slices slices = { 0 };
@@ -318,6 +325,12 @@ int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, 
     return code ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : EVICPRESS_OK;
 }
 
+int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, void *buffer, size_t size,
+                    struct evp_error *error)
+{
+    return stats_count(payload->file.stats, "", 0, fetch_range(payload, range, buffer, size, error));
+}
+
 /* ---- a part of a context -------------------------------------------------------------- */
 
 /* Bytes of a tensor's rows in the part. */
@@ -335,7 +348,7 @@ static int fetch_tensors(struct evp_payload *p, int verify_them, char *to, char 
     for (int i = 0; i < st->n; i++) {
         const struct evp_range range = { .tensor = st->tensor[i].name, .verify = verify_them };
         size_t n = part_bytes(p, &st->tensor[i]);
-        int code = evp_fetch_range(p, &range, to, n, error);
+        int code = fetch_range(p, &range, to, n, error);
         if (code)
             return code;
         digest_xxh3_hex(to, n, checksum[i]);

@@ -322,6 +322,42 @@ int evp_plan_remove(struct evp_plan *plan, const char *id, struct evp_operations
     return leave(plan, live_plan_remove(&plan->live, number, &err), operations, &err, error);
 }
 
+/* ---- what happened to the payloads ------------------------------------------------------------------ */
+
+int evp_plan_lost(struct evp_plan *plan, const char *id, struct evp_error *error)
+{
+    struct err err;
+    int number = enter_at(plan, id, error);
+
+    if (number < 0)
+        return number;
+    int code = live_plan_lose(&plan->live, number, &err);
+    pthread_mutex_unlock(&plan->fork.lock);
+    return code ? evp_error_from(error, &err, EVICPRESS_ARGUMENT) : EVICPRESS_OK;
+}
+
+int evp_plan_tier_lost(struct evp_plan *plan, const char *tier, struct evp_error *error)
+{
+    struct live_plan *l = &plan->live;
+    struct err err;
+    int code = 0;
+
+    if (!tier)
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "tier is NULL");
+    if (enter(plan, error))
+        return EVICPRESS_MEMORY;
+    int t = tiers_find(&l->opened.tiers, tier);
+    for (int i = 0; t >= 0 && i < l->n && !code; i++)
+        if (l->at[i].id && !l->at[i].variants.pin && incremental_placement(l->incremental, i).tier == t)
+            code = live_plan_lose(l, i, &err);
+    pthread_mutex_unlock(&plan->fork.lock);
+    if (t < 0) {
+        err_set(&err, ERR_FORMAT, "the plan has no tier '%.40s'", tier);
+        return evp_error_set(error, EVICPRESS_UNKNOWN, err.msg);
+    }
+    return code ? evp_error_from(error, &err, EVICPRESS_ARGUMENT) : EVICPRESS_OK;
+}
+
 /* ---- status and saving ------------------------------------------------------------------------------ */
 
 int evp_plan_status(struct evp_plan *plan, struct evp_plan_state *state, struct evp_error *error)

@@ -9,6 +9,7 @@
  * Finding and fetching do not use it. One case remains: if the process forks during a call, SQLite may hold a lock of
  * the process that nobody releases in the child. So that child must not write.
  */
+#include "base/clock.h"
 #include "formats/config_name.h"
 #include "formats/fields.h"
 #include "formats/payload.h"
@@ -18,15 +19,17 @@
 #include "loader/store/tier_store.h"
 
 #include <errno.h>
-#include <stdatomic.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A change: a context, and the name of its new tier; NULL: none. */
 struct change {
     const char *id, *tier;
+    double until; // clock_now() when waiting for other writers ends
 };
 
 struct writer {
@@ -40,6 +43,7 @@ struct writer {
     bool unswept[TIER_MAX];           // the state says that the folder may have files that no payload names
     char left_out[TIER_MAX][256];     // why a tier is not opened; "": it is, or nothing is on it
     int to;                           // the tier that the payload goes into; -1: none
+    double until;                     // clock_now() when waiting for other writers ends
     int code;                         // an evp_code more specific than struct err
 };
 
@@ -49,24 +53,6 @@ struct goods {
     int tier;
     struct blob from; // its bytes
 };
-
-/* ---- a forked process ------------------------------------------------------------------ */
-
-static atomic_int n_writing;       // threads inside a call
-static _Atomic(pid_t) writing_pid; // the process of these threads
-
-static int begin_writing(struct evp_error *error)
-{
-    pid_t me = getpid(), other = writing_pid;
-
-    if (other != me && n_writing > 0)
-        return evp_error_set(
-            error, EVICPRESS_IO,
-            "this process was forked while another thread was changing a tier: only its parent can write");
-    writing_pid = me;
-    n_writing++;
-    return EVICPRESS_OK;
-}
 
 /* ---- opening and closing ------------------------------------------------------------------ */
 
@@ -89,7 +75,7 @@ static int open_tier(struct writer *w, int t, struct err *err)
                                     .context = w->id,
                                     .use = STORE_CHANGE,
                                     .lazy = t != w->to,
-                                    .wait_s = w->store->wait_s,
+                                    .wait_s = fmax(0, w->until - clock_now()),
                                     .busy = &busy };
 
     if (!tier_store_open(&w->tier[t], &o, err) && !tier_store_tidy(&w->tier[t], err))
@@ -153,6 +139,7 @@ static struct writer *open_writer(struct evp_store *store, struct change change,
     w->store = store;
     store->changing = w->tier;
     w->id = change.id;
+    w->until = change.until;
     w->snapshot = snapshot_take(store);
     w->name_space = snapshot_name_space(store, w->snapshot);
     w->tiers = &w->snapshot->header.tiers;
@@ -276,6 +263,8 @@ static int drop_context(struct writer *w, int t, const char *keep, struct err *e
     }
     if (!code && any)
         code = remove_files(w, t, gone, err);
+    if (!code && any)
+        stats_count(w->store->stats, w->tiers->at[t].name, offsetof(struct evp_counters, evictions), code);
     free(gone);
     return code;
 }
@@ -390,8 +379,18 @@ static int end_writing(struct writer *w, int code, const struct err *err, struct
     else if (code)
         code = more ? evp_error_set(error, more, err->msg) : evp_error_from(error, err, EVICPRESS_DAMAGED);
     pthread_mutex_unlock(&store->writing);
-    n_writing--;
     return code;
+}
+
+/* Waits for the store's other threads. */
+static int lock_store(struct evp_store *store, double until, struct evp_error *error)
+{
+    const double s = fmin(until, 1e9); /* time_t may have 32 bits */
+    const struct timespec time = { .tv_sec = (time_t)s, .tv_nsec = (long)((s - floor(s)) * 1e9) };
+
+    if (!pthread_mutex_clocklock(&store->writing, CLOCK_MONOTONIC, &time))
+        return EVICPRESS_OK;
+    return evp_error_set(error, EVICPRESS_BUSY, "another thread is changing a tier");
 }
 
 /* Opens the tiers: *w, or NULL after a failure, which is returned. */
@@ -400,14 +399,17 @@ static int enter(struct writer **w, struct evp_store *store, struct change chang
     struct evp_error why;
 
     *w = NULL;
-    if (begin_writing(error))
-        return EVICPRESS_IO;
-    pthread_mutex_lock(&store->writing);
+    change.until = clock_now() + store->wait_s;
+    if (store_cut_short)
+        return evp_error_set(
+            error, EVICPRESS_IO,
+            "this process was forked while another thread was changing a tier: only its parent can write");
+    if (lock_store(store, change.until, error))
+        return EVICPRESS_BUSY;
     *w = open_writer(store, change, &why);
     if (*w)
         return EVICPRESS_OK;
     pthread_mutex_unlock(&store->writing);
-    n_writing--;
     return evp_error_set(error, why.code, why.text);
 }
 
@@ -426,7 +428,7 @@ static int check_payload(const struct snapshot *s, const struct payload *p, stru
 }
 
 /* The goods of a call; the caller releases the entry. */
-static int take_goods(struct goods *g, const struct evp_put *put, const struct snapshot *s, const char *name_space,
+static int take_goods(struct goods *g, const struct evp_put_args *put, const struct snapshot *s, const char *name_space,
                       struct err *err)
 {
     struct payload p;
@@ -450,7 +452,7 @@ static int take_goods(struct goods *g, const struct evp_put *put, const struct s
     return code;
 }
 
-static int check_put(const struct evp_put *put, struct evp_error *error)
+static int check_put(const struct evp_put_args *put, struct evp_error *error)
 {
     uint64_t any = 0;
 
@@ -463,7 +465,7 @@ static int check_put(const struct evp_put *put, struct evp_error *error)
     return any ? evp_error_set(error, EVICPRESS_ARGUMENT, "reserved is not zero") : EVICPRESS_OK;
 }
 
-int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error *error)
+static int put_payload(struct evp_store *store, const struct evp_put_args *put, struct evp_error *error)
 {
     struct goods g;
     struct writer *w;
@@ -479,7 +481,7 @@ int evp_put(struct evp_store *store, const struct evp_put *put, struct evp_error
         err_wrap(&err, "the payload of '%.80s'", put->id);
         return evp_error_from(error, &err, EVICPRESS_ARGUMENT);
     }
-    code = enter(&w, store, (struct change){ put->id, put->tier }, error);
+    code = enter(&w, store, (struct change){ .id = put->id, .tier = put->tier }, error);
     if (!code) {
         g.tier = w->to;
         w->parts = put->chunks;
@@ -517,18 +519,18 @@ static int move(struct writer *w, struct err *err)
     return code;
 }
 
-int evp_move(struct evp_store *store, const char *id, const char *tier, struct evp_error *error)
+static int move_payload(struct evp_store *store, const char *id, const char *tier, struct evp_error *error)
 {
     struct writer *w;
     struct err err;
 
     if (!id || !tier)
         return evp_error_set(error, EVICPRESS_ARGUMENT, "id or tier is NULL");
-    int code = enter(&w, store, (struct change){ id, tier }, error);
+    int code = enter(&w, store, (struct change){ .id = id, .tier = tier }, error);
     return code ? code : end_writing(w, move(w, &err), &err, error);
 }
 
-int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
+static int remove_payload(struct evp_store *store, const char *id, struct evp_error *error)
 {
     struct writer *w;
     struct err err;
@@ -536,11 +538,32 @@ int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
 
     if (!id)
         return evp_error_set(error, EVICPRESS_ARGUMENT, "id is NULL");
-    int code = enter(&w, store, (struct change){ id, NULL }, error);
+    int code = enter(&w, store, (struct change){ .id = id }, error);
     if (code)
         return code;
     code = find_placed(w, &tier, &i) ? drop_everywhere(w, -1, NULL, &err) : unknown_context(w, &err);
     if (!code)
         code = finish(w, &err);
     return end_writing(w, code, &err, error);
+}
+
+/* ---- counting the calls ------------------------------------------------------------------- */
+
+int evp_put(struct evp_store *store, const struct evp_put_args *put, struct evp_error *error)
+{
+    int code = put_payload(store, put, error);
+
+    return stats_count(store->stats, code ? "" : put->tier, offsetof(struct evp_counters, puts), code);
+}
+
+int evp_move(struct evp_store *store, const char *id, const char *tier, struct evp_error *error)
+{
+    int code = move_payload(store, id, tier, error);
+
+    return stats_count(store->stats, code ? "" : tier, offsetof(struct evp_counters, moves), code);
+}
+
+int evp_remove(struct evp_store *store, const char *id, struct evp_error *error)
+{
+    return stats_count(store->stats, "", offsetof(struct evp_counters, removes), remove_payload(store, id, error));
 }

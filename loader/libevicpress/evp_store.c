@@ -14,6 +14,8 @@
 
 _Static_assert(offsetof(struct evp_store, fork) == 0, "in_child() casts the member to the store");
 
+atomic_bool store_cut_short;
+
 /* ---- snapshots --------------------------------------------------------------- */
 
 static struct view *view_new(void)
@@ -273,8 +275,10 @@ static void in_child(struct fork_safe *f)
 {
     struct evp_store *s = (struct evp_store *)f; /* fork is its first member */
 
+    if (s->changing)
+        store_cut_short = true;
     for (int t = 0; s->changing && t < TIER_MAX; t++)
-        if (s->changing[t].lock > 0)
+        if (s->changing[t].lock > 0) /* 0 or -1: not opened */
             close(s->changing[t].lock);
     s->changing = NULL;
     fork_safe_renew(&s->refreshing);
@@ -304,7 +308,8 @@ int evp_open_with(struct evp_store **store, const char *manifest, const struct e
     s->verify = o.verify;
     s->path = strdup(manifest);
     s->name_space = o.name_space ? strdup(o.name_space) : NULL;
-    if (!s->path || (o.name_space && !s->name_space))
+    s->stats = stats_new();
+    if (!s->path || !s->stats || (o.name_space && !s->name_space))
         err_nomem(&err);
     else
         s->now = snapshot_read(s, &err);
@@ -350,6 +355,7 @@ void evp_close(struct evp_store *store)
         return;
     fork_safe_release(&store->fork);
     snapshot_free(store->now);
+    stats_drop(store->stats);
     pthread_mutex_destroy(&store->refreshing);
     pthread_mutex_destroy(&store->writing);
     free(store->path);
@@ -406,5 +412,5 @@ int evp_refresh(struct evp_store *store, struct evp_error *error)
         return 0; /* another thread is refreshing */
     int changed = refresh(store, &err);
     pthread_mutex_unlock(&store->refreshing);
-    return changed < 0 ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : changed;
+    return stats_count(store->stats, "", 0, changed < 0 ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : changed);
 }

@@ -12,6 +12,7 @@
 #include "loader/libevicpress/evicpress.h"
 #include "loader/libevicpress/evp_error.h"
 #include "loader/libevicpress/evp_fork.h"
+#include "loader/libevicpress/evp_stats.h"
 #include "loader/store/index.h"
 #include "loader/store/medium.h"
 #include "loader/store/tier_store.h"
@@ -49,13 +50,17 @@ struct evp_store {
     struct fork_safe fork;       // its lock protects `now`, the users of every snapshot, and `left_out`
     pthread_mutex_t refreshing;  // held by the thread that refreshes
     pthread_mutex_t writing;     // held by the thread that changes the tiers
-    struct tier_store *changing; // (TIER_MAX) the tiers being changed, with their locks; NULL: none
+    struct tier_store *changing; // (TIER_MAX) the tiers being changed, with their locks; NULL: no thread uses SQLite
     struct snapshot *now;
+    struct stats *stats;          // shared with its open payloads
     char left_out[TIER_MAX][256]; // why the last change left out a tier of the manifest; "": it did not
     char *path, *name_space;      // name_space NULL: the manifest's model
     double wait_s;
     int verify; // enum evp_verify
 };
+
+/* This process was forked while another thread was changing a tier: SQLite may keep that thread's locks. */
+extern atomic_bool store_cut_short;
 
 struct snapshot *snapshot_take(struct evp_store *store);
 void snapshot_give_back(struct evp_store *store, struct snapshot *s);

@@ -16,7 +16,7 @@
 
 enum { GONE_MIN = 4096 }; // ids; fewer are not worth rebuilding the map
 
-static const double utility_max = 1e200; // the sum over 2^31 contexts stays finite
+static const double utility_max = 1e15; // beside more, sums of twice a double's precision would lose small utilities
 
 /* ---- the planner's view ---------------------------------------------------------- */
 
@@ -59,11 +59,12 @@ static int set_candidates_of(const struct live_plan *l, const struct live_contex
 
     to->recompute = fill_candidates(l, c, to->bytes, to->utility);
     if (!(fabs(to->recompute) <= utility_max))
-        return err_set(err, ERR_FORMAT, "utility is out of range");
+        return err_set(err, ERR_FORMAT, "utility is out of range: it is above %g in size", utility_max);
     for (int v = 0; v < c->variants.n; v++)
         for (int t = 0; t < n_tiers && to->bytes[v] >= 0; t++)
             if (fabs(to->utility[v * n_tiers + t]) > utility_max)
-                return err_set(err, ERR_FORMAT, "variant '%s': utility is out of range", c->variants.at[v].config);
+                return err_set(err, ERR_FORMAT, "variant '%s': utility is out of range: it is above %g in size",
+                               c->variants.at[v].config, utility_max);
     return 0;
 }
 
@@ -334,6 +335,20 @@ int live_plan_remove(struct live_plan *l, int number, struct err *err)
     l->number.at[map_find(&l->ids, l->old.id, strlen(l->old.id))] = -1;
     l->n_gone++;
     return 0;
+}
+
+int live_plan_lose(struct live_plan *l, int number, struct err *err)
+{
+    const struct live_context *c = &l->at[number];
+
+    begin_event(l);
+    if (c->variants.pin)
+        return err_set(err, ERR_FORMAT, "context '%.80s' is pinned to tier '%s': put its payload there again", c->id,
+                       c->variants.pin);
+    if (set_candidates(l, c, err))
+        return err->code;
+    keep_for_save(l, number, c, incremental_placement(l->incremental, number));
+    return break_if(l, incremental_lose(l->incremental, number, &l->candidates, err));
 }
 
 const struct live_context *live_plan_before(const struct live_plan *l, int number)

@@ -78,6 +78,9 @@ struct live_update {
 int live_plan_update(struct live_plan *l, int number, const struct live_update *u, struct err *err) MUST_CHECK;
 int live_plan_remove(struct live_plan *l, int number, struct err *err) MUST_CHECK;
 
+/* Records that what is stored of a context is gone. ERR_FORMAT: it is pinned, and keeps its place. */
+int live_plan_lose(struct live_plan *l, int number, struct err *err) MUST_CHECK;
+
 /* The context of an operation of the last event, before and after it. */
 const struct live_context *live_plan_before(const struct live_plan *l, int number);
 const struct live_context *live_plan_after(const struct live_plan *l, int number);

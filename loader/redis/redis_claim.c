@@ -34,16 +34,16 @@ struct claim {
 
 static int make_next(struct claim *c, struct err *err)
 {
-    char digits[TIME + 1];
-    uint64_t random, now, own;
+    char digits[TIME + 1] = "";
+    uint64_t random, now;
     struct timespec ts;
 
     if (getrandom(&random, sizeof(random), 0) != sizeof(random))
         return err_set(err, ERR_IO, "no random bytes: %s", strerror(errno));
     clock_gettime(CLOCK_REALTIME, &ts);
     now = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-    snprintf(digits, sizeof(digits), "%s", c->own);
-    own = strtoull(digits, NULL, 16);
+    memcpy(digits, c->own, TIME);
+    uint64_t own = strtoull(digits, NULL, 16);
     snprintf(c->next, sizeof(c->next), "%016" PRIx64 "%016" PRIx64, now > own ? now : own + 1, random);
     return 0;
 }
@@ -51,12 +51,11 @@ static int make_next(struct claim *c, struct err *err)
 /* One sector, so a crash leaves the old claim or the new one. */
 static int write_next(const struct medium *m, int fd, struct claim *c, struct err *err)
 {
-    return make_next(c, err) ||
-                   (pwrite(fd, c->next, CLAIM, 0) == CLAIM && !fsync(fd) && !fsync(m->folder)
-                        ? 0
-                        : err_set(err, ERR_IO, "'%s': cannot write 'evp-claim': %s", m->uri, strerror(errno)))
-               ? err->code
-               : 0;
+    if (make_next(c, err))
+        return err->code;
+    return pwrite(fd, c->next, CLAIM, 0) == CLAIM && !fsync(fd) && !fsync(m->folder)
+               ? 0
+               : err_set(err, ERR_IO, "'%s': cannot write 'evp-claim': %s", m->uri, strerror(errno));
 }
 
 /* ---- the server's ------------------------------------------------------------------------ */
@@ -69,26 +68,16 @@ static int slot_of_claim(void *arg, int i)
     return redis_slot(c->key, strlen(c->key));
 }
 
-static int make_get(void *arg, int i, struct redis_command *command, struct err *err)
+static int make_ask(void *arg, int i, struct redis_command *command, struct err *err)
 {
     struct claim *c = arg;
 
     (void)i;
     (void)err;
-    redis_command_add(command, "GET");
+    redis_command_add(command, *c->next ? "GETSET" : "GET");
     redis_command_add(command, c->key);
-    return 0;
-}
-
-static int make_getset(void *arg, int i, struct redis_command *command, struct err *err)
-{
-    struct claim *c = arg;
-
-    (void)i;
-    (void)err;
-    redis_command_add(command, "GETSET");
-    redis_command_add(command, c->key);
-    redis_command_add(command, c->next);
+    if (*c->next)
+        redis_command_add(command, c->next);
     return 0;
 }
 
@@ -115,11 +104,11 @@ static int refuse(const struct medium *m, const struct claim *c, struct err *err
                    m->uri, c->key);
 }
 
-static int ask(const struct medium *m, struct claim *c,
-               int (*make)(void *arg, int i, struct redis_command *command, struct err *err), struct err *err)
+/* Gets the server's claim; puts c->next in its place if there is one. */
+static int ask(const struct medium *m, struct claim *c, struct err *err)
 {
     const struct redis_batch batch = {
-        .n = 1, .window = 1, .node = -1, .arg = c, .slot = slot_of_claim, .make = make, .take = take_held
+        .n = 1, .window = 1, .node = -1, .arg = c, .slot = slot_of_claim, .make = make_ask, .take = take_held
     };
 
     return redis_server_run(redis_own(m)->server, &batch, err);
@@ -130,12 +119,12 @@ static int exchange(const struct medium *m, int fd, struct claim *c, struct err 
 {
     char before[CLAIM + 1];
 
-    if (ask(m, c, make_get, err))
+    if (ask(m, c, err))
         return err->code;
     if (strncmp(c->held, c->own, TIME) >= 0 && strcmp(c->held, c->own) != 0)
         return refuse(m, c, err);
     memcpy(before, c->held, sizeof(before));
-    if (write_next(m, fd, c, err) || ask(m, c, make_getset, err))
+    if (write_next(m, fd, c, err) || ask(m, c, err))
         return err->code;
     return strcmp(c->held, before) == 0 || strcmp(c->held, c->next) == 0 ? 0 : refuse(m, c, err);
 }

@@ -27,9 +27,9 @@ enum folder_use {
  * whom a reader trusts. */
 int folder_open(int *fd, const char *path, enum folder_use use, uid_t also, struct err *err) MUST_CHECK;
 
-/* Sorts the numbers of tiers into the order in which every writer locks their folders, whatever order its manifest lists
- * them in, so that two writers cannot wait for each other. By disk and inode; tiers without a folder come last, and so
- * do those whose folder is yet to be made. */
+/* Sorts the numbers of tiers into the order in which every writer locks their folders, whatever order its manifest
+ * lists them in, so that two writers cannot wait for each other. By disk and inode; tiers without a folder come last,
+ * and so do those whose folder is yet to be made. */
 void folder_order(const struct tiers *tiers, int order[TIER_MAX]);
 
 /* Is it on a network file system? Tests replace this function. */

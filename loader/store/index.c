@@ -101,6 +101,7 @@ static int check_content(struct index *ix, struct err *err)
         if (i && index_compare(&ix->record[i - 1], &ix->record[i]) >= 0)
             return damaged(err, "the order of its records");
         ix->n_parts += index_is_part(&ix->record[i].key);
+        ix->bytes += index_is_part(&ix->record[i].key) ? 0 : ix->record[i].size;
     }
     return 0;
 }
@@ -208,18 +209,22 @@ int index_name_space(const struct index *ix, const char *name)
     return -1;
 }
 
-const struct index_record *index_from(const struct index *ix, const struct index_key *key)
+const struct index_record *index_from_in(const struct index_record *low, const struct index_record *high,
+                                         const struct index_key *key)
 {
-    size_t low = 0, high = ix->n;
-
     while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (memcmp(&ix->record[middle].key, key, sizeof(*key)) < 0)
+        const struct index_record *middle = low + (high - low) / 2;
+        if (memcmp(&middle->key, key, sizeof(*key)) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return ix->record + low;
+    return low;
+}
+
+const struct index_record *index_from(const struct index *ix, const struct index_key *key)
+{
+    return index_from_in(ix->record, ix->record + ix->n, key);
 }
 
 const struct index_record *index_seek(const struct index *ix, const struct index_key *key)

@@ -99,6 +99,7 @@ struct index {
     const struct index_record *record; // (n) sorted
     int n_name_spaces, n_configs;
     size_t n, n_parts; // n_parts: records of parts
+    uint64_t bytes;    // of the payload files of contexts
 };
 
 /* Opens the index of an open folder. A missing index is not an error. ERR_FORMAT: it is damaged, or of another version.
@@ -120,8 +121,10 @@ const struct index_record *index_seek(const struct index *ix, const struct index
 const struct index_record *index_seek_object(const struct index *ix, const struct index_key *key,
                                              const uint8_t object[INDEX_ID]);
 
-/* The first record with a key at or above `key`, or the end of the records. */
+/* The first record with a key at or above `key`, or the end of the records; the same within [low, high). */
 const struct index_record *index_from(const struct index *ix, const struct index_key *key);
+const struct index_record *index_from_in(const struct index_record *low, const struct index_record *high,
+                                         const struct index_key *key);
 
 /* ---- writing ---- */
 
@@ -165,7 +168,8 @@ struct index_hit {
 };
 
 /* Finds the prefix: 1 and *hit, 0 if there is none, or an error. One pass over the ids, with one SHA-256. Of a part and
- * a context of equal length the context counts. */
+ * a context of equal length the context counts. hit->record.n_tokens is the number of ids that were hashed, whatever a
+ * wrong record says. */
 int index_find(const struct index_views *views, const struct index_prompt *prompt, struct index_hit *hit,
                struct err *err);
 

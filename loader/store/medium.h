@@ -160,7 +160,8 @@ int medium_get(const struct medium *m, const char *key, int64_t size, struct blo
 struct blob blob_of_file(int fd);                       // borrowed; the whole file
 struct blob blob_of_bytes(const void *bytes, size_t n); // borrowed
 
-/* Reads n bytes at an offset, all or none. ERR_IO also if the bytes are cut; ERR_STALE: the object must be got again. */
+/* Reads n bytes at an offset, all or none. ERR_IO also if the bytes are cut; ERR_STALE: the object must be got
+ * again. */
 int blob_read(const struct blob *b, void *to, size_t n, uint64_t offset, struct err *err) MUST_CHECK;
 
 /* Reads the next bytes at an offset, at most n: their number, 0 at the end, or an error. */

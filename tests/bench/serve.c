@@ -229,7 +229,7 @@ static double write_once(const char *path, const char *bytes, size_t n)
 static void time_changes(struct evp_store *store, const char *path, size_t n)
 {
     static char bytes[SIZE + SIZE / 8];
-    struct evp_put put = { .id = "put", .tier = name, .payload = bytes, .size = make_payload(bytes, path, 7, n) };
+    struct evp_put_args put = { .id = "put", .tier = name, .payload = bytes, .size = make_payload(bytes, path, 7, n) };
     double puts[REPEATS], removals[REPEATS], writes[REPEATS];
     struct evp_error error;
 

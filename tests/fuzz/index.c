@@ -10,6 +10,22 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
+/* A prompt of the input's first bytes: a hit never says more ids than there are. */
+static void find(const struct index *ix, const uint8_t *data, size_t n)
+{
+    struct index_view view[2] = { { ix, 0 }, { ix, 1 } };
+    struct index_hit hit;
+    int32_t ids[600];
+    struct err err;
+
+    for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
+        ids[i] = i < n ? data[i] : 0;
+    for (size_t prompt = 0; prompt <= sizeof(ids) / sizeof(*ids); prompt += 100)
+        if (index_find(&(struct index_views){ view, 2 }, &(struct index_prompt){ ids, prompt }, &hit, &err) == 1 &&
+            hit.record.n_tokens > prompt)
+            abort();
+}
+
 static void search(int folder, const uint8_t *data, size_t n)
 {
     struct index ix;
@@ -19,12 +35,13 @@ static void search(int folder, const uint8_t *data, size_t n)
     if (!index_open(&ix, folder, &err)) {
         memcpy(&key, data, n < sizeof(key) ? n : sizeof(key));
         const struct index_record *r = index_from(&ix, &key);
-        if (ix.header && r < ix.record + ix.n && ix.config[r->config].at[INDEX_TEXT - 1])
+        if (ix.header && r < ix.record + ix.n && strnlen(ix.config[r->config].at, INDEX_TEXT) == INDEX_TEXT)
             abort();
         for (size_t i = 0; i < ix.n; i++)
             if (!index_seek_object(&ix, &ix.record[i].key, ix.record[i].object))
                 abort();
         index_name_space(&ix, "name");
+        find(&ix, data, n);
     }
     index_close(&ix);
 }

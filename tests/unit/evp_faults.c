@@ -1,10 +1,13 @@
-/* Stores of the installed library whose tiers fail: one that cannot be read, changed or locked, one that another process
- * or another host fills.
+/* Stores of the installed library whose tiers fail: one that cannot be read, changed or locked, one that another
+ * process or another host fills.
  */
 #include "tests/unit/put_world.h"
 
+#include "base/clock.h"
+
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -162,7 +165,7 @@ static int put_many(struct evp_store *store, const char *id, const void *payload
     int failed = 0;
 
     for (int i = 0; i < 100; i++) {
-        struct evp_put p = { .id = id, .tier = i % 2 ? "fast" : "slow", .payload = payload, .size = size };
+        struct evp_put_args p = { .id = id, .tier = i % 2 ? "fast" : "slow", .payload = payload, .size = size };
         failed += evp_put(store, &p, NULL) != EVICPRESS_OK;
     }
     return failed;
@@ -220,6 +223,43 @@ Test(evp_faults, leaves_alone_what_another_host_fills)
     cr_assert_str_eq(where(store, 1), "slow");
     cr_assert_str_eq(where(store, 2), "slow");
     evp_close(store);
+}
+
+/* A thread that removes a context. Returns NULL, or its argument if a tier was busy. */
+static void *remove_in_thread(void *arg)
+{
+    return evp_remove(arg, "b", NULL) == EVICPRESS_BUSY ? arg : NULL;
+}
+
+/* A store's threads wait in all no longer than it says, also for one that waits itself. */
+Test(evp_faults, threads_wait_no_longer_than_told)
+{
+    enum { THREADS = 6 };
+    const struct evp_options o = { .size = sizeof(o), .wait_s = 0.3 };
+    struct evp_store *store;
+    pthread_t thread[THREADS];
+    char *path = file_join(folder[0], "evp-lock");
+    int busy = 0;
+
+    cr_assert_eq(evp_open_with(&store, manifest, &o, NULL), EVICPRESS_OK);
+    cr_assert_eq(put(store, "a", "fast", 1, NULL), EVICPRESS_OK);
+    int lock = open(path, O_RDWR);
+    cr_assert(lock >= 0 && flock(lock, LOCK_EX) == 0);
+    double start = clock_now();
+    for (int i = 0; i < THREADS; i++)
+        cr_assert_eq(pthread_create(&thread[i], NULL, remove_in_thread, store), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *was_busy;
+        pthread_join(thread[i], &was_busy);
+        busy += was_busy != NULL;
+    }
+    double took = clock_now() - start;
+    cr_assert_eq(busy, THREADS);
+    cr_assert(took > 0.25 && took < 1.2, "%g s", took); /* one after another: 1.8 s */
+    close(lock);
+    cr_assert_null(remove_in_thread(store));
+    evp_close(store);
+    free(path);
 }
 
 /* Another process that writes is waited for as long as the store says. */

@@ -137,11 +137,11 @@ static void put(struct evp_store *store, int i, struct context *c)
 {
     static char bytes[PAYLOAD_MAX];
     char id[16];
-    struct evp_put p = { .id = id,
-                         .tier = c->tier ? "slow" : "fast",
-                         .payload = bytes,
-                         .size = make_payload(bytes, c),
-                         .chunks = c->chunks };
+    struct evp_put_args p = { .id = id,
+                              .tier = c->tier ? "slow" : "fast",
+                              .payload = bytes,
+                              .size = make_payload(bytes, c),
+                              .chunks = c->chunks };
     struct evp_error error;
 
     snprintf(id, sizeof(id), "c%d", i);
@@ -333,7 +333,7 @@ Test(evp_parts, are_no_contexts)
 {
     static struct context c = { .n = 2 * CHUNK + 1, .none = true, .chunks = true };
     struct evp_store *store = open_store();
-    struct evp_put p = { .id = "c0", .tier = "fast", .payload = "", .chunks = 2 };
+    struct evp_put_args p = { .id = "c0", .tier = "fast", .payload = "", .chunks = 2 };
     struct evp_prefix found;
     struct evp_tier tier;
     struct evp_error error;

@@ -142,6 +142,13 @@ Test(evp_plan_single, pins_and_floors_hold)
     struct evp_update u = { .id = "context/0", .frequency = 1, .variant = variant, .n_variants = 1 };
     cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVICPRESS_ARGUMENT);
     cr_assert(strstr(error.text, "no variant fits tier 'ram', which the context is pinned to"), "%s", error.text);
+    cr_assert_eq(evp_plan_lost(plan, "context/0", &error), EVICPRESS_ARGUMENT);
+    cr_assert_str_eq(error.text, "context 'context/0' is pinned to tier 'ram': put its payload there again");
+    cr_assert_eq(evp_plan_tier_lost(plan, "ram", &error), EVICPRESS_OK, "%s", error.text);
+    cr_assert(evp_plan_lost(plan, "nobody", &error) == EVICPRESS_UNKNOWN &&
+              evp_plan_tier_lost(plan, "nowhere", &error) == EVICPRESS_UNKNOWN &&
+              evp_plan_lost(plan, NULL, &error) == EVICPRESS_ARGUMENT &&
+              evp_plan_tier_lost(plan, NULL, &error) == EVICPRESS_ARGUMENT);
     variant[0].bytes = 100;
     cr_assert_eq(evp_plan_update(plan, &u, &ops, &error), EVICPRESS_OK);
     cr_assert(ops.n == 1 && ops.at[0].to_bytes == 100);
@@ -191,24 +198,38 @@ Test(evp_plan_single, as_many_variants_as_there_may_be)
     evp_plan_close(plan);
 }
 
-/* Utilities of up to 1e200, and prices that make a full tier worth as much. */
+/* Utilities of up to 1e15, which leave no trace once they are gone, and prices that make a full tier worth as much. */
 Test(evp_plan_single, numbers_at_their_limits)
 {
     struct world w;
     struct evp_plan *plan = small(&w);
     struct evp_context c = { .id = "x", .token_digest = world_digest(1), .n_tokens = 1 };
+    struct evp_plan_state before, after;
     struct evp_error error;
     struct buf good = { 0 };
     struct err err;
 
-    for (int i = 0; i < 3; i++) {
-        c.frequency = (double[]){ 0.99e200, 1e200, 1.01e200 }[i];
+    for (int i = 0; i < 50; i++) { /* sums with bits to lose */
+        char id[8];
+        snprintf(id, sizeof(id), "%d", i);
+        struct evp_context other = {
+            .id = id, .token_digest = world_digest(2 + i), .n_tokens = 1, .frequency = 1e-9 / (3 + i)
+        };
+        cr_assert_eq(evp_plan_admit(plan, &other, NULL, &error), EVICPRESS_OK, "%s", error.text);
+    }
+    cr_assert_eq(evp_plan_status(plan, &before, NULL), EVICPRESS_OK);
+    for (int i = 0; i < 4; i++) {
+        c.frequency = (double[]){ 0.99e15, 1e15, 1.01e15, 1e30 }[i];
         cr_assert_eq(evp_plan_admit(plan, &c, NULL, &error), i < 2 ? EVICPRESS_OK : EVICPRESS_ARGUMENT, "%d", i);
-        cr_assert(i < 2 ? evp_plan_remove(plan, "x", NULL, NULL) == EVICPRESS_OK : error.code == EVICPRESS_ARGUMENT);
+        cr_assert(i < 2 ? evp_plan_remove(plan, "x", NULL, NULL) == EVICPRESS_OK
+                        : strstr(error.text, "utility is out of range: it is above 1e+15 in size") != NULL);
+        cr_assert_eq(evp_plan_status(plan, &after, NULL), EVICPRESS_OK);
+        cr_assert(before.objective == after.objective && before.upper_bound == after.upper_bound, "%.17g %.17g",
+                  before.objective, after.objective);
     }
     evp_plan_close(plan);
     cr_assert_eq(file_read(&good, world_path, 1 << 20, &err), 0);
-    static const char *const price[] = { "\"prices\":[0.99e198]", "\"prices\":[1.01e198]" };
+    static const char *const price[] = { "\"prices\":[0.99e13]", "\"prices\":[1.01e13]" };
     for (int i = 0; i < 2; i++) {
         write_lie(world_path, &good, "\"prices\":[0]", price[i]);
         cr_assert_eq(evp_plan_open(&plan, world_path, &error), i ? EVICPRESS_DAMAGED : EVICPRESS_OK, "%s", price[i]);

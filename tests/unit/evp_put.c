@@ -78,7 +78,7 @@ Test(evp_put, refuses_what_is_not_what_it_says)
     struct evp_store *store = open_store();
     struct evp_error error;
     char bytes[PAYLOAD_MAX];
-    struct evp_put p = { .id = "a", .tier = "fast", .payload = bytes, .size = make_payload(bytes, other, 1) };
+    struct evp_put_args p = { .id = "a", .tier = "fast", .payload = bytes, .size = make_payload(bytes, other, 1) };
 
     cr_assert_eq(evp_put(store, &p, &error), EVICPRESS_ARGUMENT);
     cr_assert(strstr(error.text, "another model"), "%s", error.text);
@@ -275,7 +275,7 @@ static int use_in_child(struct evp_store *store)
     alarm(30); /* a lock that nobody gives back would end here */
     int code = evp_fetch(store, &found, bytes, sizeof(bytes), &error) || evp_refresh(store, &error) < 0;
     if (!code) {
-        struct evp_put p = { .id = "c", .tier = "slow", .payload = bytes, .size = found.size };
+        struct evp_put_args p = { .id = "c", .tier = "slow", .payload = bytes, .size = found.size };
         int done = evp_put(store, &p, &error);
         code = done != EVICPRESS_OK && (done != EVICPRESS_IO || !strstr(error.text, "was forked while another thread"));
     }

@@ -102,7 +102,7 @@ size_t make_payload(char *to, const char *of_model, int seed)
 int put(struct evp_store *store, const char *id, const char *to, int seed, struct evp_error *error)
 {
     static _Thread_local char bytes[PAYLOAD_MAX];
-    struct evp_put p = { .id = id, .tier = to, .payload = bytes, .size = make_payload(bytes, model, seed) };
+    struct evp_put_args p = { .id = id, .tier = to, .payload = bytes, .size = make_payload(bytes, model, seed) };
 
     return evp_put(store, &p, error);
 }

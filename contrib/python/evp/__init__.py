@@ -18,7 +18,7 @@ import os
 from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 
 __version__ = "0.3.0"
-__all__ = ["open", "open_plan", "library_version", "Store", "Prefix", "Payload", "Tensor", "Tier", "Plan", "Operation",
+__all__ = ["open", "open_plan", "library_version", "Store", "Prefix", "Payload", "Tensor", "Tier", "Stats", "Plan", "Operation",
            "Status", "Error", "Gone", "Full", "Busy", "Unknown", "Exists"]
 
 _MEMORY, _IO, _DAMAGED, _GONE, _SMALL, _ARGUMENT, _UNKNOWN, _EXISTS, _FULL, _BUSY = range(-1, -11, -1)
@@ -90,6 +90,14 @@ class _Put(Structure):
                 ("reserved", c_uint64 * 7)]
 
 
+class _Stats(Structure):
+    _fields_ = [("tier", c_char * 32), ("config", c_char * 128), ("finds", c_uint64), ("tokens_asked", c_uint64),
+                ("hits", c_uint64), ("tokens_hit", c_uint64), ("reads", c_uint64), ("read_bytes", c_uint64),
+                ("read_s", c_double), ("read_square_bytes", c_double), ("read_byte_s", c_double), ("puts", c_uint64),
+                ("moves", c_uint64), ("evictions", c_uint64), ("removes", c_uint64), ("n_placed", c_uint64),
+                ("placed_bytes", c_uint64), ("errors", c_uint64 * 16), ("reserved", c_uint64 * 16)]
+
+
 class _Variant(Structure):
     _fields_ = [("config", c_char_p), ("bytes", c_int64), ("quality", c_double), ("decompress_s", c_double),
                 ("reserved", c_uint64 * 4)]
@@ -138,10 +146,14 @@ _ARGUMENTS = {
     "evp_move": [c_void_p, c_char_p, c_char_p],
     "evp_remove": [c_void_p, c_char_p],
     "evp_refresh": [c_void_p],
+    "evp_stats": [c_void_p, c_size_t, POINTER(_Stats)],
+    "evp_write_metrics": [c_void_p, c_char_p],
     "evp_plan_open": [POINTER(c_void_p), c_char_p],
     "evp_plan_admit": [c_void_p, POINTER(_Context), POINTER(_Operations)],
     "evp_plan_update": [c_void_p, POINTER(_Update), POINTER(_Operations)],
     "evp_plan_remove": [c_void_p, c_char_p, POINTER(_Operations)],
+    "evp_plan_lost": [c_void_p, c_char_p],
+    "evp_plan_tier_lost": [c_void_p, c_char_p],
     "evp_plan_status": [c_void_p, POINTER(_PlanState)],
     "evp_plan_save": [c_void_p, c_char_p],
 }
@@ -261,6 +273,20 @@ class Tier:
         return f"<evp.Tier {self.name}: {self.text or f'{self.n_placed} placed'}>"
 
 
+class Stats:
+    """What a store has counted on a tier as a config ("": all): tier, config, finds, tokens_asked, hits, tokens_hit, reads,
+    read_bytes, read_s, puts, moves, evictions, removes, n_placed, placed_bytes; errors: calls that failed, by code."""
+
+    def __init__(self, raw):
+        for name, _ in raw._fields_[:-2]:
+            value = getattr(raw, name)
+            setattr(self, name, value.decode() if isinstance(value, bytes) else value)
+        self.errors = {-i: n for i, n in enumerate(raw.errors) if n}
+
+    def __repr__(self):
+        return f"<evp.Stats {self.tier or 'all tiers'} {self.config}: {self.hits} hits, {self.reads} reads>"
+
+
 class _Handle:
     """A handle of libevicpress, closed once."""
     _closer = None
@@ -341,9 +367,20 @@ class Store(_Handle):
             tiers.append(Tier(raw))
         return tiers
 
+    def stats(self):
+        """What this process has counted since it opened the store: a list of Stats, the first of all tiers."""
+        stats, raw = [], _Stats()
+        while _call("evp_stats", self._open(), len(stats), byref(raw)):
+            stats.append(Stats(raw))
+        return stats
+
+    def write_metrics(self, path):
+        """Writes the same as Prometheus text, for node_exporter's textfile collector, whole or not at all."""
+        _call("evp_write_metrics", self._open(), os.fsencode(path))
+
 
 def open(manifest, name_space=None, wait_s=10.0, verify=True):
-    """Opens a manifest and its tiers: a Store. wait_s: seconds that a change waits for another process's change;
+    """Opens a manifest and its tiers: a Store. wait_s: seconds that a change waits for those of other threads and processes;
     verify=False: fetch() does not compare checksums."""
     raw = c_void_p()
     options = _Options(ctypes.sizeof(_Options), None if name_space is None else os.fsencode(name_space), wait_s,
@@ -500,6 +537,15 @@ class Plan(_Handle):
     def remove(self, id):
         """Removes a context that is no longer used."""
         return self._event("evp_plan_remove", os.fsencode(id))
+
+    def lost(self, id):
+        """The payload of a context is gone, or could not be put: it has no place until update() or a later event finds
+        it one. evicpress_plan.h says what to do when a change fails."""
+        _call("evp_plan_lost", self._open(), os.fsencode(id))
+
+    def tier_lost(self, tier):
+        """The same for all contexts on a tier."""
+        _call("evp_plan_tier_lost", self._open(), os.fsencode(tier))
 
     def status(self):
         raw = _PlanState()

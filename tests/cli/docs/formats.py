@@ -161,7 +161,8 @@ def best_table(thing, described):
     return max((rows for _, rows in described), key=lambda rows: len(fields & set(rows)) - len(fields - set(rows)))
 
 def required_of(thing, described):
-    required = {f for f, absent in best_table(thing, described).items() if absent.startswith("required")}
+    spared = {f"required, except with `{field}`" for field in thing}
+    required = {f for f, absent in best_table(thing, described).items() if absent.startswith("required") and absent not in spared}
     return sorted(required | {"version"} if "evp" in thing else required)
 
 def optional_of(thing, described):

@@ -45,6 +45,13 @@ done
 	    say(store)
 	store, plan = admit()
 	say(store)
+	store.remove("e1")
+	plan.lost("e1")
+	print("lost", plan.status().free_bytes["dram"])
+	for op in plan.update("e1", 9):
+	    print(op.kind, op.id, op.from_tier, op.to_tier, op.to_config)
+	    carry_out(store, op)
+	say(store)
 	plan.save("next.jsonl")
 END
 evp-load next.jsonl --json --dry-run 2>said | tr ',' '\n' | grep '"insert"\|"move"\|"recompress"\|"evict"\|"keep"'

@@ -8,7 +8,7 @@ libs="$(pkg-config --cflags --libs evicpress) -Wl,-rpath,$(pkg-config --variable
 cc -Wall -Wextra -Wconversion -Wsign-conversion -Werror "$TOP/examples/prefix.c" $libs -pthread -o prefix || exit
 # a header for C++ too
 printf '#include <evicpress_plan.h>\nint main() { return evp_message(0) == nullptr; }\n' >plus.cc
-c++ -Wall -Werror plus.cc $libs -o plus || exit
+c++ -Wall -Wshadow -Werror plus.cc $libs -o plus || exit
 ./plus || exit
 readelf -d prefix | sed -n 's/.*NEEDED.*\[\(libevicpress.*\)\]/\1/p'
 first_plan m

@@ -56,6 +56,20 @@ def parts(store):
     print("closed:", refused(payload.fetch, "layers.0.k"))
 
 
+def counts(store):
+    before, *_ = store.stats()
+    store.fetch(store.find(ids("a", 150)))
+    store.find(ids("z", 9))
+    refused(store.remove, "nobody")
+    after, *others = store.stats()
+    print("counts:", after.finds - before.finds, after.tokens_asked - before.tokens_asked, after.hits - before.hits,
+          after.tokens_hit - before.tokens_hit, after.reads - before.reads, after.errors[-7] - before.errors.get(-7, 0),
+          sorted({(s.tier, s.config) for s in others}), sum(s.hits for s in others if s.config) == after.hits)
+    store.write_metrics("python.prom")
+    print("metrics:", refused(store.write_metrics, "nowhere/x.prom"),
+          f'evp_finds_total{{process="python"}} {after.finds}\n' in open("python.prom").read())
+
+
 def look(letter):
     found = opened.find(ids(letter, 300))
     return letter, found.n_tokens if found else 0, len(opened.fetch(found)) if found else 0
@@ -91,6 +105,7 @@ with evp.open(sys.argv[1]) as opened:
     print(opened.tiers())
     buffers(opened)
     parts(opened)
+    counts(opened)
     forks(opened)
     print("moves:", opened.find(ids("a", 300)).tier, opened.move("a1", "ssd"), opened.find(ids("a", 300)).tier,
           refused(opened.move, "nobody", "ssd"), refused(opened.put, "a1", "ssd", b"{}"))

@@ -24,7 +24,9 @@ echo "its copy does not, but the other tier does:"
 try o.copy; rows dram2 | grep -c e1
 "$python" -c 'import evp; evp.open("m.copy").remove("b1")' 2>&1 | tail -n 1 | hide; fetch b c
 echo "a reader with a copy of the index:"
-mkdir -m 700 reader && cp far/evp-index reader && sed "s|$PWD/far|$PWD/reader|" n.jsonl >m.jsonl && fetch b c
+mkdir -m 700 reader && cp far/evp-index reader
+sed "s|$PWD/far\"|$PWD/reader\",\"access\":\"read\"|" n.jsonl >m.jsonl
+try m.jsonl; fetch b c; ls reader
 cp n.jsonl m.jsonl
 cli del "$(cli --scan --pattern 'evp:*:claim')" >cli.log
 echo "the copy takes over:"
