@@ -65,7 +65,7 @@ enum evp_code {
     EVICPRESS_MEMORY = -1,   /* out of memory */
     EVICPRESS_IO = -2,       /* cannot open, read or write a file, or reach a server */
     EVICPRESS_DAMAGED = -3,  /* a manifest, an index or a payload is malformed or damaged */
-    EVICPRESS_GONE = -4,     /* the prefix is no longer placed: call evp_find() again */
+    EVICPRESS_GONE = -4,     /* the prefix is no longer placed: call evp_find() again; or the tier is not there */
     EVICPRESS_SMALL = -5,    /* the buffer is smaller than the payload */
     EVICPRESS_ARGUMENT = -6, /* an argument is out of range */
     EVICPRESS_UNKNOWN = -7,  /* no such context, tier or tensor */
@@ -252,7 +252,8 @@ struct evp_put_args {
  * against the manifest's; but not which tensors the config has. All tensors except tokens and positions count against
  * the tier's capacity. evp_find() finds the payload once this returns. EVICPRESS_ARGUMENT: the payload fails a check.
  * EVICPRESS_FULL: the tier has too few free bytes. EVICPRESS_BUSY: another thread or process kept changing one of the
- * tiers for longer than the store's wait_s. */
+ * tiers for longer than the store's wait_s. EVICPRESS_GONE: a tier of kind `file` is empty, as if its disk were not
+ * mounted: evp-load makes it. */
 EVICPRESS_API int evp_put(struct evp_store *store, const struct evp_put_args *put, struct evp_error *error);
 
 /* Moves the payload of a context to a tier. EVICPRESS_UNKNOWN: the context has no payload. */

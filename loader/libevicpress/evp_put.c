@@ -117,6 +117,11 @@ static int open_tiers(struct writer *w, struct err *err)
                    ? err_set(err, ERR_FORMAT, "tier '%s' is filled by another host: this one only reads it", to->name)
                    : err_set(err, ERR_FORMAT, "tier '%s' has no folder with an absolute path", to->name);
     }
+    if (to && to->kind == TIER_FILE && folder_is_blank(to->uri)) {
+        w->code = EVICPRESS_GONE;
+        return err_set(err, ERR_FAIL, "tier '%s': '%s' is empty: is its disk mounted? evp-load makes a new tier",
+                       to->name, to->uri);
+    }
     tiers_pools(w->tiers, w->pool);
     folder_order(w->tiers, order);
     for (int i = 0; i < w->tiers->n; i++) {

@@ -79,27 +79,13 @@ static int64_t capacity_of(const struct tier *t, int64_t capacity, int64_t other
     return left < 0 ? 0 : left < capacity ? left : capacity;
 }
 
-/* Is nothing of a store in the folder? */
-static bool is_blank(const char *folder)
-{
-    static const char *const name[] = { "evp-index", "evp-payloads", "evp-state" };
-    bool blank = true;
-
-    for (size_t i = 0; i < sizeof(name) / sizeof(*name) && blank; i++) {
-        char *path = file_join(folder, name[i]);
-        blank = path && !file_exists(path) && !file_is_dir(path);
-        free(path);
-    }
-    return blank;
-}
-
 /* A folder of kind `file` where the manifest keeps payloads is not empty, unless its disk is not mounted. */
 static int check_mounted(const struct load *l, int tier, struct err *err)
 {
     const struct tier *t = &l->manifest.tiers.at[tier];
     int n = 0;
 
-    if (l->o.new_disk || t->kind != TIER_FILE || !is_blank(t->uri))
+    if (l->o.new_disk || t->kind != TIER_FILE || !folder_is_blank(t->uri))
         return 0;
     for (int i = 0; i < l->manifest.n; i++)
         n += l->manifest.at[i].tier == tier && l->manifest.at[i].operation == OP_KEEP;

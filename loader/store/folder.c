@@ -180,6 +180,19 @@ void folder_order(const struct tiers *tiers, int order[TIER_MAX])
     }
 }
 
+bool folder_is_blank(const char *path)
+{
+    static const char *const name[] = { "evp-index", "evp-payloads", "evp-state" };
+    int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    bool blank = fd >= 0 || errno == ENOENT;
+
+    for (size_t i = 0; i < sizeof(name) / sizeof(*name) && blank && fd >= 0; i++)
+        blank = faccessat(fd, name[i], F_OK, 0) && errno == ENOENT;
+    if (fd >= 0)
+        close(fd);
+    return blank;
+}
+
 /* ---- groups ------------------------------------------------------------------- */
 
 static int open_to(int at, gid_t group, struct err *err)

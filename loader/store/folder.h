@@ -32,6 +32,9 @@ int folder_open(int *fd, const char *path, enum folder_use use, uid_t also, stru
  * and so do those whose folder is yet to be made. */
 void folder_order(const struct tiers *tiers, int order[TIER_MAX]);
 
+/* Is nothing of a store in the folder, or is there no folder? */
+bool folder_is_blank(const char *path);
+
 /* Is it on a network file system? Tests replace this function. */
 extern bool (*folder_is_remote)(int fd);
 

@@ -34,7 +34,7 @@ static void make_store(void)
     for (int t = 0; t < 2; t++) {
         folder[t] = file_join(dir, t ? "slow" : "fast");
         tier[t] = (struct tier){
-            .kind = TIER_FILE, .uri = folder[t], .capacity = INT64_MAX, .read_bytes_per_s = 1, .write_bytes_per_s = 1
+            .kind = TIER_DRAM, .uri = folder[t], .capacity = INT64_MAX, .read_bytes_per_s = 1, .write_bytes_per_s = 1
         };
         memcpy(tier[t].name, t ? "slow" : "fast", 5);
     }

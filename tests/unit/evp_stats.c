@@ -31,7 +31,7 @@ static void write_manifest(int n)
     struct err err;
 
     for (int t = 0; t < 2; t++) {
-        tier[t].kind = TIER_FILE;
+        tier[t].kind = TIER_DRAM;
         tier[t].capacity = INT64_MAX;
         tier[t].read_bytes_per_s = tier[t].write_bytes_per_s = 1;
     }

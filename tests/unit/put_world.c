@@ -36,7 +36,7 @@ void make_store(void)
     folder[0] = file_join(dir, "fast");
     folder[1] = file_join(dir, "slow");
     for (int t = 0; t < 3; t++)
-        tier[t] = (struct tier){ .kind = TIER_FILE,
+        tier[t] = (struct tier){ .kind = TIER_DRAM,
                                  .uri = t < 2 ? folder[t] : far,
                                  .capacity = t ? INT64_MAX : 4 * TENSOR,
                                  .read_bytes_per_s = 1,
