@@ -60,8 +60,12 @@ int state_drop_load(struct tier_state *s, const struct state_load *load, struct 
 typedef int state_visit(void *arg, const char *name_space, struct entry *e, struct err *err);
 int state_each(struct tier_state *s, state_visit *each, void *arg, struct err *err) MUST_CHECK;
 
-/* The same for the payloads of a context in a namespace, at a cost independent of the others. */
-int state_each_of(struct tier_state *s, int64_t name_space, const char *context, state_visit *each, void *arg,
+/* The same for the payloads of one context in a namespace, at a cost independent of the others. */
+struct state_context {
+    int64_t name_space;
+    const char *id;
+};
+int state_each_of(struct tier_state *s, const struct state_context *of, state_visit *each, void *arg,
                   struct err *err) MUST_CHECK;
 
 /* The same for the placement of a namespace before the load in force. These entries have no file, size, checksum,

@@ -58,13 +58,12 @@ int state_each(struct tier_state *s, state_visit *each, void *arg, struct err *e
     return visit_rows(s, s->statement[EACH], each, arg, err);
 }
 
-int state_each_of(struct tier_state *s, int64_t name_space, const char *context, state_visit *each, void *arg,
-                  struct err *err)
+int state_each_of(struct tier_state *s, const struct state_context *of, state_visit *each, void *arg, struct err *err)
 {
     sqlite3_stmt *q = s->statement[OF_CONTEXT];
 
-    sqlite3_bind_int64(q, 1, name_space);
-    state_bind_text(q, 2, context);
+    sqlite3_bind_int64(q, 1, of->name_space);
+    state_bind_text(q, 2, of->id);
     return visit_rows(s, q, each, arg, err);
 }
 

@@ -97,7 +97,7 @@ static int read_context(struct tier_store *s, struct err *err)
 {
     int64_t all;
 
-    if (state_each_of(s->state, s->load.number, s->context, read_payload, s, err) ||
+    if (state_each_of(s->state, &(struct state_context){ s->load.number, s->context }, read_payload, s, err) ||
         state_used(s->state, s->load.number, &s->own_bytes, &all, err))
         return err->code;
     s->other_bytes = all == INT64_MAX ? all : all - s->own_bytes;
