@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "formats/receipt.h"
 #include "loader/load/load_internal.h"
+#include "loader/store/folder.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -185,10 +186,40 @@ static int write_receipt(const struct load *l, struct err *err)
     return code;
 }
 
+static bool has_place(const struct tiers *tiers, const struct tier *t)
+{
+    for (int i = 0; i < tiers->n; i++)
+        if (tier_same_place(&tiers->at[i], t))
+            return true;
+    return false;
+}
+
+/* Tiers that only the load before had keep their payloads: says so, from its receipt. */
+static void say_left_tiers(const struct load *l)
+{
+    struct receipt old;
+    struct err ignored;
+
+    if (receipt_read(&old, l->receipt, &ignored))
+        return;
+    for (int t = 0; t < old.tiers.n; t++) {
+        const char *folder = tier_folder(&old.tiers.at[t]);
+        int n = 0;
+        for (int i = 0; i < old.in.n; i++)
+            n += old.in.at[i].tier == t;
+        if (n && folder && !has_place(&l->manifest.tiers, &old.tiers.at[t]) && !folder_is_blank(folder))
+            l->o.warn("the manifest has no tier at '%s', which keeps its %d payload%s: remove it, or load a manifest "
+                      "with that tier",
+                      old.tiers.at[t].uri, n, n == 1 ? "" : "s");
+    }
+    receipt_release(&old);
+}
+
 static int settle_receipt(struct load *l, struct err *err)
 {
     if (!l->receipt)
         return 0;
+    say_left_tiers(l);
     know_goals(l);
     if (l->o.direction == LOAD_FORWARD)
         return write_receipt(l, err);
