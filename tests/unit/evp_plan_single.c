@@ -210,7 +210,7 @@ Test(evp_plan_single, numbers_at_their_limits)
     struct err err;
 
     for (int i = 0; i < 50; i++) { /* sums with bits to lose */
-        char id[8];
+        char id[16];
         snprintf(id, sizeof(id), "%d", i);
         struct evp_context other = {
             .id = id, .token_digest = world_digest(2 + i), .n_tokens = 1, .frequency = 1e-9 / (3 + i)
