@@ -18,7 +18,6 @@
 #include "loader/store/index.h"
 #include "loader/store/tier_store.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +37,7 @@ struct writer {
     const char *name_space, *id;
     const struct tiers *tiers;
     int pool[TIER_MAX];               // for each tier: the first tier of its pool
+    int order[TIER_MAX], n;           // (n) the tiers with folders, in which they are locked, and unlocked again
     struct tier_store tier[TIER_MAX]; // .tier NULL: not opened
     bool parts;                       // the index also gets the parts of the context
     bool unswept[TIER_MAX];           // the state says that the folder may have files that no payload names
@@ -58,8 +58,8 @@ struct goods {
 
 static void close_writer(struct writer *w)
 {
-    for (int t = 0; t < TIER_MAX; t++)
-        tier_store_close(&w->tier[t]);
+    for (int i = 0; i < w->n; i++)
+        tier_store_close(&w->tier[w->order[i]]);
     w->store->changing = NULL;
     if (w->snapshot)
         snapshot_give_back(w->store, w->snapshot);
@@ -99,17 +99,21 @@ static bool is_written(const struct tier *t)
     return folder && folder[0] == '/' && !t->read_only;
 }
 
-/* A folder that cannot be looked at is there: opening it gives the reason. */
-static bool is_there(const char *folder)
+/* Makes the tier's folder if only its parent exists. */
+static int make_folder(const struct tier *t, struct err *err)
 {
-    return !access(folder, F_OK) || (errno != ENOENT && errno != ENOTDIR);
+    int fd;
+
+    if (folder_open(&fd, tier_folder(t), FOLDER_WRITE, geteuid(), err))
+        return err_wrap(err, "tier '%s'", t->name);
+    close(fd);
+    return 0;
 }
 
 /* Opens all existing tiers that this process writes, and w->to even if it must be created. */
 static int open_tiers(struct writer *w, struct err *err)
 {
     const struct tier *tier = w->tiers->at, *to = w->to < 0 ? NULL : &tier[w->to];
-    int order[TIER_MAX];
 
     if (to && !is_written(to)) {
         w->code = EVICPRESS_ARGUMENT;
@@ -123,13 +127,13 @@ static int open_tiers(struct writer *w, struct err *err)
                        to->name, to->uri);
     }
     tiers_pools(w->tiers, w->pool);
-    folder_order(w->tiers, order);
-    for (int i = 0; i < w->tiers->n; i++) {
-        int t = order[i];
-        if (is_written(&tier[t]) && (t == w->to || is_there(tier_folder(&tier[t]))) && open_tier(w, t, err))
+    if (to && make_folder(to, err))
+        return err->code;
+    w->n = folder_order(w->tiers, w->order);
+    for (int i = 0; i < w->n; i++)
+        if (is_written(&tier[w->order[i]]) && open_tier(w, w->order[i], err))
             return err->code;
-    }
-    return 0;
+    return w->to < 0 || w->tier[w->to].tier ? 0 : err_set(err, ERR_IO, "tier '%s' is gone", to->name);
 }
 
 static struct writer *open_writer(struct evp_store *store, struct change change, struct evp_error *error)

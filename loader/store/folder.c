@@ -157,7 +157,7 @@ int folder_open(int *fd, const char *path, enum folder_use use, uid_t also, stru
     return code;
 }
 
-/* Is a folder's lock taken before another's? Zeroed: it does not exist. */
+/* Is a folder's lock taken before another's? Zeroed: it cannot be looked at. */
 static bool is_before(const struct stat *a, const struct stat *b)
 {
     if (!a->st_ino || !b->st_ino)
@@ -165,19 +165,24 @@ static bool is_before(const struct stat *a, const struct stat *b)
     return a->st_dev != b->st_dev ? a->st_dev < b->st_dev : a->st_ino < b->st_ino;
 }
 
-void folder_order(const struct tiers *tiers, int order[TIER_MAX])
+int folder_order(const struct tiers *tiers, int order[TIER_MAX])
 {
     struct stat st[TIER_MAX];
+    int n = 0;
 
     for (int t = 0; t < tiers->n; t++) {
         const char *folder = tier_folder(&tiers->at[t]);
-        int i = t;
-        if (!folder || stat(folder, &st[t]))
+        int failed = folder && !stat(folder, &st[t]) ? 0 : folder ? errno : ENOENT, i = n;
+        if (failed == ENOENT || failed == ENOTDIR)
+            continue;
+        if (failed)
             st[t] = (struct stat){ 0 };
         for (; i > 0 && is_before(&st[t], &st[order[i - 1]]); i--)
             order[i] = order[i - 1];
         order[i] = t;
+        n++;
     }
+    return n;
 }
 
 bool folder_is_blank(const char *path)

@@ -27,10 +27,10 @@ enum folder_use {
  * whom a reader trusts. */
 int folder_open(int *fd, const char *path, enum folder_use use, uid_t also, struct err *err) MUST_CHECK;
 
-/* Sorts the numbers of tiers into the order in which every writer locks their folders, whatever order its manifest
- * lists them in, so that two writers cannot wait for each other. By disk and inode; tiers without a folder come last,
- * and so do those whose folder is yet to be made. */
-void folder_order(const struct tiers *tiers, int order[TIER_MAX]);
+/* Sorts the numbers of tiers with existing folders into the order in which every writer locks them, whatever order its
+ * manifest lists them in, so that two writers cannot wait for each other: by disk and inode. Returns how many there
+ * are. A writer makes folders before, and locks no others: one made later would have another place for the next. */
+int folder_order(const struct tiers *tiers, int order[TIER_MAX]);
 
 /* Is nothing of a store in the folder, or is there no folder? */
 bool folder_is_blank(const char *path);
