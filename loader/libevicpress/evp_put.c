@@ -145,6 +145,8 @@ static struct writer *open_writer(struct evp_store *store, struct change change,
         evp_error_set(error, EVICPRESS_MEMORY, "out of memory");
         return NULL;
     }
+    for (int t = 0; t < TIER_MAX; t++)
+        w->tier[t].lock = -1;
     w->store = store;
     store->changing = w->tier;
     w->id = change.id;

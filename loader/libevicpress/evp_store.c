@@ -278,7 +278,7 @@ static void in_child(struct fork_safe *f)
     if (s->changing)
         store_cut_short = true;
     for (int t = 0; s->changing && t < TIER_MAX; t++)
-        if (s->changing[t].lock > 0) /* 0 or -1: not opened */
+        if (s->changing[t].lock >= 0)
             close(s->changing[t].lock);
     s->changing = NULL;
     fork_safe_renew(&s->refreshing);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct entry *load_entry(const struct load *l, const struct copy *c)
 {
@@ -97,6 +98,27 @@ static int check_mounted(const struct load *l, int tier, struct err *err)
              : 0;
 }
 
+static void leave_out(struct load *l, int tier, const struct err *why)
+{
+    l->away[tier] = *why;
+    l->report.n_away++;
+}
+
+/* Makes the folder, so that all writers lock the same folders in the same order. */
+static void make_folder(struct load *l, int tier)
+{
+    struct err why;
+    int fd = -1, code = check_mounted(l, tier, &why);
+
+    if (!code && !l->o.dry_run &&
+        folder_open(&fd, tier_folder(&l->manifest.tiers.at[tier]), FOLDER_WRITE, geteuid(), &why))
+        code = err_wrap(&why, "tier '%s'", l->manifest.tiers.at[tier].name);
+    if (fd >= 0)
+        close(fd);
+    if (code)
+        leave_out(l, tier, &why);
+}
+
 /* A tier that cannot be opened is left out. */
 static int open_store(struct load *l, int tier, struct err *err)
 {
@@ -112,9 +134,8 @@ static int open_store(struct load *l, int tier, struct err *err)
 
     if (refuse_same_folder(l, tier, err))
         return err->code;
-    if (check_mounted(l, tier, err) || tier_store_open(s, &o, err)) {
-        l->away[tier] = *err;
-        l->report.n_away++;
+    if (tier_store_open(s, &o, err)) {
+        leave_out(l, tier, err);
         return err->code == ERR_NOMEM ? err->code : 0;
     }
     if (s->n_adopted)
@@ -126,18 +147,26 @@ static int open_store(struct load *l, int tier, struct err *err)
     return 0;
 }
 
+static bool is_served(const struct tier *t)
+{
+    return tier_folder(t) && !t->read_only;
+}
+
 static int open_stores(struct load *l, struct err *err)
 {
     const struct tiers *tiers = &l->manifest.tiers;
     int order[TIER_MAX];
 
     l->report.n_tiers = tiers->n;
-    folder_order(tiers, order);
-    for (int i = 0; i < tiers->n; i++) {
-        const struct tier *t = &tiers->at[order[i]];
-        if (tier_folder(t) && !t->read_only && open_store(l, order[i], err))
+    for (int i = 0; i < tiers->n; i++)
+        if (is_served(&tiers->at[i]))
+            make_folder(l, i);
+    for (int i = 0; i < tiers->n; i++) /* a dry run locks nothing, and makes no folder */
+        order[i] = i;
+    int n = l->o.dry_run ? tiers->n : folder_order(tiers, order);
+    for (int i = 0; i < n; i++)
+        if (is_served(&tiers->at[order[i]]) && !l->away[order[i]].code && open_store(l, order[i], err))
             return err->code;
-    }
     return 0;
 }
 

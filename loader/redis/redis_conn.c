@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ struct redis_conn {
     struct redis_tls *tls;     // NULL: none
     char name[REDIS_HOST + 8]; // HOST:PORT, for messages
     double timeout_s;
-    pid_t pid; // of the process that opened it
+    int forks; // of the process that opened it
     bool failed, late;
     char *input, *output; // INPUT, OUTPUT
     size_t n_output;
@@ -467,6 +468,19 @@ static int log_in(struct redis_conn *c, const struct redis_address *at, struct e
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
+/* Parent and child must not share a connection. Process ids do not tell them apart: a new pid namespace counts anew. */
+static int n_forks; // between the first process and this one
+
+static void add_fork(void)
+{
+    n_forks++;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, add_fork); /* fails only without memory */
+}
+
 double redis_conn_timeout(void)
 {
     const char *text = getenv("EVP_REDIS_TIMEOUT");
@@ -512,6 +526,7 @@ static int shake_hands(struct redis_conn *c, const struct redis_address *at, str
 
 int redis_conn_open(struct redis_conn **conn, const struct redis_address *at, struct err *err)
 {
+    static pthread_once_t watching = PTHREAD_ONCE_INIT;
     struct redis_conn *c = calloc(1, sizeof(*c));
 
     *conn = NULL;
@@ -524,7 +539,8 @@ int redis_conn_open(struct redis_conn **conn, const struct redis_address *at, st
     c->output = c->input + INPUT;
     snprintf(c->name, sizeof(c->name), strchr(at->host, ':') ? "[%s]:%d" : "%s:%d", at->host, at->port);
     c->timeout_s = redis_conn_timeout();
-    c->pid = getpid();
+    pthread_once(&watching, watch_forks);
+    c->forks = n_forks;
     if (!connect_to(c, at, err) && (!at->tls || !shake_hands(c, at, err)) && !log_in(c, at, err)) {
         *conn = c;
         return 0;
@@ -546,7 +562,7 @@ void redis_conn_close(struct redis_conn *c)
 
 bool redis_conn_is_usable(const struct redis_conn *c)
 {
-    return !c->failed && c->pid == getpid();
+    return !c->failed && c->forks == n_forks;
 }
 
 bool redis_conn_is_late(const struct redis_conn *c)
