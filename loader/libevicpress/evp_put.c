@@ -317,8 +317,9 @@ static int write_file(struct tier_store *s, const struct goods *g, struct err *e
 
     if (tier_store_shares(s, &g->entry, &shares, err))
         return err->code;
-    if (shares && !tier_store_check(s, &g->entry, err))
-        return 0;
+    int there = shares ? tier_store_check(s, &g->entry, err) : ERR_FORMAT;
+    if (there != ERR_FORMAT) /* only a damaged one may be overwritten */
+        return there;
     return tier_store_put(s, &g->from, &g->entry, err) || tier_store_flush_file(s, &g->entry, err) ||
                    tier_store_read_back(s, &g->entry, err)
                ? err->code

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,19 +67,24 @@ struct removal {
     struct load *l;
     const struct copy **copy; // (n)
     bool *shared;             // (n) other payloads use the same file
-    struct err *said;         // (n) .code 0: removed
     int n;
+    atomic_bool failed[TIER_MAX]; // a file could not be removed
+    atomic_int n_failed;
+    struct err why; // of the first failure
 };
 
 static int remove_one(void *arg, int i, struct err *err)
 {
-    const struct removal *r = arg;
+    struct removal *r = arg;
     const struct copy *c = r->copy[i];
+    struct err why;
 
     (void)err;
-    r->said[i].code = 0;
-    if (!r->shared[i] && tier_store_remove_own(&r->l->store[c->store], load_entry(r->l, c), &r->said[i]))
-        r->l->store[c->store].unswept = true;
+    if (r->shared[i] || !tier_store_remove_own(&r->l->store[c->store], load_entry(r->l, c), &why))
+        return 0;
+    r->failed[c->store] = true;
+    if (r->n_failed++ == 0)
+        r->why = why;
     return 0;
 }
 
@@ -86,19 +92,21 @@ static int remove_one(void *arg, int i, struct err *err)
 static int remove_files(struct removal *r, struct err *err)
 {
     struct load *l = r->l;
-    int jobs = l->o.jobs, worth = 1 + r->n / REMOVALS, n = 0;
+    int jobs = l->o.jobs, worth = 1 + r->n / REMOVALS;
+    struct err why;
 
     for (int i = 0; i < r->n; i++) {
-        struct tier_store *s = &l->store[r->copy[i]->store];
+        int store = r->copy[i]->store;
         r->shared[i] = true; // if the state cannot tell
-        if (!load_serves(l, r->copy[i]->store) ||
-            tier_store_shares(s, load_entry(l, r->copy[i]), &r->shared[i], &r->said[i]))
-            s->unswept = true;
+        if (!load_serves(l, store) ||
+            tier_store_shares(&l->store[store], load_entry(l, r->copy[i]), &r->shared[i], &why))
+            r->failed[store] = true;
     }
     int code = load_share(&(struct load_work){ remove_one, r, r->n, jobs < worth ? jobs : worth }, err);
-    for (int i = 0; i < r->n; i++)
-        if (r->said[i].code && !n++)
-            l->o.warn("%s: the next load removes it", r->said[i].msg);
+    for (int s = 0; s < l->report.n_tiers; s++)
+        l->store[s].unswept |= r->failed[s];
+    if (r->n_failed)
+        l->o.warn("%s: the next load removes it", r->why.msg);
     return code;
 }
 
@@ -142,14 +150,11 @@ static int remove_copies(struct load *l, const struct copy **copy, int n, struct
     if (!n)
         return 0;
     r.shared = calloc((size_t)n, sizeof(*r.shared));
-    r.said = calloc((size_t)n, sizeof(*r.said));
-    int code = r.shared && r.said ? 0 : err_nomem(err);
-    if (!code) {
-        forget_copies(&r, p);
-        code = remove_files(&r, err);
-    }
+    if (!r.shared)
+        return err_nomem(err);
+    forget_copies(&r, p);
+    int code = remove_files(&r, err);
     free(r.shared);
-    free(r.said);
     return code;
 }
 
@@ -243,9 +248,13 @@ static int copy_one(void *arg, int i, struct err *err)
     const struct entry *want = want_of(b, i);
     int file = b->step[i].file;
 
-    if (b->share[i] == OBJECT_TWICE ||
-        (b->share[i] == OBJECT_THERE && !tier_store_check(&l->store[want->tier], want, err)))
+    if (b->share[i] == OBJECT_TWICE)
         return 0;
+    if (b->share[i] == OBJECT_THERE) { /* only a damaged one may be overwritten */
+        int code = tier_store_check(&l->store[want->tier], want, err);
+        if (code != ERR_FORMAT)
+            return code;
+    }
     return file < 0 ? copy_packed(l, want, err) : copy_placed(l, &l->copy[file], want, err);
 }
 
