@@ -23,7 +23,10 @@ with evp.open(plan) as store:
     except evp.Error as e:
         print(host, "put:", e)
     store.put("a1", "dram", open(payloads, "rb").read())
-    while not os.path.exists("stop"):
+    open(f"{host}/ready", "w").close()
+    end = time.monotonic() + 60
+    while not os.path.exists("stop") and time.monotonic() < end:
+        time.sleep(0.005)
         store.refresh()
         for letter in "bcdefghijklmnopqrst":
             found = store.find([1000 * ord(letter) + k for k in range(40)])
@@ -43,13 +46,12 @@ for host in 1 2 3 4 5 6 7 8 9 10; do
 	unshare -m sh -c "mount --bind shared host$host/nfs && mount -o remount,bind,ro host$host/nfs && evp-load -q host$host/m.jsonl --payloads pay && exec '$python' reader.py host$host/m.jsonl host$host '$(ls pay/a1-* | head -n 1)'" >host$host/said 2>&1 &
 	readers="$readers $!"
 done
+for i in 1 2 3 4 5 6 7 8 9 10; do until [ -e host$i/ready ] || ! kill -0 $! 2>>kill.log; do sleep 0.05; done; done
 for i in 1 2 3 4; do
 	for plan in two one; do
 		cp $plan.jsonl m.jsonl && evp-load -q m.jsonl --payloads pay || echo "load: $?"
 	done
 done
-until [ "$(cat host*/said | grep -c 'reads\|nfs')" -ge 20 ]; do sleep 0.1; done
-sleep 1
 : >stop
 wait $readers
 cat host*/said | sed 's/^host[0-9]* //' | sort | uniq -c
