@@ -23,10 +23,13 @@ cp n.jsonl m.jsonl && fetch b c
 echo "its copy does not, but the other tier does:"
 try o.copy; rows dram2 | grep -c e1
 "$python" -c 'import evp; evp.open("m.copy").remove("b1")' 2>&1 | tail -n 1 | hide; fetch b c
-echo "a reader with a copy of the index:"
-mkdir -m 700 reader && cp far/evp-index reader
-sed "s|$PWD/far\"|$PWD/reader\",\"access\":\"read\"|" n.jsonl >m.jsonl
-try m.jsonl; fetch b c; ls reader
+echo "ten readers, each with a copy of the index:"
+for host in 1 2 3 4 5 6 7 8 9 10; do
+	mkdir -m 700 reader && cp far/evp-index reader
+	sed "s|$PWD/far\"|$PWD/reader\",\"access\":\"read\"|" n.jsonl >m.jsonl
+	try m.jsonl; fetch b c; ls reader
+	rm -r reader
+done | sort | uniq -c
 cp n.jsonl m.jsonl
 cli del "$(cli --scan --pattern 'evp:*:claim')" >cli.log
 echo "the copy takes over:"
