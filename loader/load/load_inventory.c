@@ -138,13 +138,21 @@ static int open_store(struct load *l, int tier, struct err *err)
         leave_out(l, tier, err);
         return err->code == ERR_NOMEM ? err->code : 0;
     }
-    if (s->n_adopted)
-        l->o.warn("tier '%s': its state was lost or is older than its payloads: %d payload%s found again", t->name,
-                  s->n_adopted, s->n_adopted == 1 ? " is" : "s are");
     l->report.tier[tier].name = t->name;
     l->report.tier[tier].other = l->store[tier].other_bytes;
     l->report.tier[tier].capacity = capacity_of(t, share_of_pool(l, tier), l->store[tier].other_bytes);
     return 0;
+}
+
+static void say_lost(const struct load *l, const struct tier_store *s)
+{
+    struct err why;
+
+    if (s->n_adopted)
+        l->o.warn("tier '%s': its state was lost or is older than its payloads: %d payload%s found again",
+                  s->tier->name, s->n_adopted, s->n_adopted == 1 ? " is" : "s are");
+    else if (l->o.dry_run && !s->state && s->medium.driver && tier_store_refuse_lost(s, &why))
+        l->o.warn("tier '%s': %s", s->tier->name, why.msg);
 }
 
 static bool is_served(const struct tier *t)
@@ -167,6 +175,9 @@ static int open_stores(struct load *l, struct err *err)
     for (int i = 0; i < n; i++)
         if (is_served(&tiers->at[order[i]]) && !l->away[order[i]].code && open_store(l, order[i], err))
             return err->code;
+    for (int i = 0; i < tiers->n; i++)
+        if (l->store[i].tier)
+            say_lost(l, &l->store[i]);
     return 0;
 }
 

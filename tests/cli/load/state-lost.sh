@@ -20,6 +20,7 @@ second_plan n
 try m
 mkdir backup && cp dram/evp-state backup/dram && cp ssd/evp-state backup/ssd
 rm dram/evp-state ssd/evp-state dram/evp-index
+evp-load -q n.jsonl --payloads pay --dry-run 2>&1 | grep warning # what it then lists does not know these payloads
 try n
 nameless
 placed
