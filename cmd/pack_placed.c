@@ -73,9 +73,7 @@ static int check_mounted(const struct tier *tier, const struct manifest *m, stru
 /* A state that is not there, or older than the index, may lack payloads that the tier holds: nothing is made twice. */
 static int check_state(const struct tier_store *store, const struct manifest *m, struct err *err)
 {
-    const struct index_header *h = store->index.header;
-    bool lost = !store->state || (h && (memcmp(h->store, state_id(store->state), INDEX_ID) != 0 ||
-                                        h->generation > state_generation(store->state)));
+    bool lost = !store->state || tier_store_is_older(store->state, &store->index);
 
     if (lost && store->folder >= 0 && tier_store_refuse_lost(store, err))
         return err->code;

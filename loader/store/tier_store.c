@@ -18,6 +18,13 @@ static bool has_state_apart(const struct tier *t)
     return t->state && tier_is_folder(t);
 }
 
+bool tier_store_is_older(const struct tier_state *state, const struct index *index)
+{
+    const struct index_header *h = index->header;
+
+    return h && (memcmp(h->store, state_id(state), INDEX_ID) != 0 || h->generation > state_generation(state));
+}
+
 /* Compares the state with the index on disk. If the index is newer, or of another state, the state was lost or restored
  * from a copy: then it becomes the index's. */
 static int check_index(struct tier_store *s, struct err *err)
@@ -33,7 +40,7 @@ static int check_index(struct tier_store *s, struct err *err)
             "folder '%s' was filled with another state than '%s': name that state; or, if it is lost, remove "
             "the folder's evp-index, and the next load finds the payloads again",
             s->tier->uri, s->tier->state);
-    s->lost = !generation || foreign || (h && h->generation > generation);
+    s->lost = !generation || tier_store_is_older(s->state, &s->index);
     if (s->lost && h)
         state_take_over(s->state, h->store, h->generation > generation ? h->generation : generation);
     return 0;

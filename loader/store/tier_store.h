@@ -155,6 +155,9 @@ int tier_store_set_parts(struct tier_store *s, enum tier_store_parts want, struc
 int tier_store_other_parts(struct tier_store *s, enum tier_store_parts want, int64_t *other,
                            struct err *err) MUST_CHECK;
 
+/* Is the state older than the index, or of another store? Then it may lack payloads that the tier holds. */
+bool tier_store_is_older(const struct tier_state *state, const struct index *index);
+
 /* ---- objects that no payload names: for tier_store.c ---- */
 
 /* Reads them, and names those that belong to a known namespace, with their token digests as ids; commits. */
