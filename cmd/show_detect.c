@@ -1,6 +1,7 @@
 /* show_detect.c - a file's format, and the tools that made it. Detection reads the first 64 KiB: magic numbers, then the
  * "evp" at the beginning of our streams, then the members of a first row without a header. */
 #include "base/file.h"
+#include "base/magic.h"
 #include "base/rows.h"
 #include "base/safetensors.h"
 #include "cmd/show.h"
@@ -137,9 +138,10 @@ static int detect_file(const char *path, const struct buf *head, enum show_kind 
         *kind = evp && strcmp(evp, "payload") == 0 ? SHOW_PAYLOAD : SHOW_SAFETENSORS;
         safetensors_close(&st);
     } else if (!named_kind(head, kind) && !row_kind(head, kind))
-        return err_set(err, ERR_FORMAT, head->n ? "'%s' is not a file of the evp tools or a model" : "'%s' is empty",
-                       path);
-    return 0;
+        err_set(err, ERR_FORMAT, head->n ? "'%s' is not a file of the evp tools or a model" : "'%s' is empty", path);
+    else
+        return 0;
+    return magic_refuse(err, path, "a file of the evp tools or a model");
 }
 
 int show_detect(const char *path, enum show_kind *kind, struct err *err)

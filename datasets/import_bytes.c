@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/magic.h"
 #include "base/rows.h"
 #include "base/utf8.h"
 #include "datasets/csv.h"
@@ -21,7 +22,7 @@ static const struct ending {
     const char *text;
     enum import_kind kind;
 } endings[] = { { ".jsonl", IMPORT_ROWS },      { ".json", IMPORT_JSON }, { ".csv", IMPORT_CSV },
-                { ".parquet", IMPORT_PARQUET }, { ".txt", IMPORT_TEXT },  { ".md", IMPORT_TEXT } };
+                { ".txt", IMPORT_TEXT },        { ".md", IMPORT_TEXT } };
 
 static const struct ending *ending_of(const char *name)
 {
@@ -206,21 +207,17 @@ static int import_text(struct import *im, const struct import_file *file, const 
 
 /* ---- the whole file --------------------------------------------------------- */
 
-bool import_is_binary(const struct import_file *file, struct err *err)
+bool import_is_binary(const struct import_file *file, enum import_binary which, struct err *err)
 {
-    static const char magic[] = "PAR1";
-    bool parquet = import_kind_of(file->name) == IMPORT_PARQUET;
+    const struct magic_source source = { file->label, file->bytes, file->n };
+    const struct magic *m = magic_of(file->bytes, file->n);
+    bool document = m && !m->packed;
 
-    if (parquet ||
-        (file->n > 8 && memcmp(file->bytes, magic, 4) == 0 && memcmp(file->bytes + file->n - 4, magic, 4) == 0))
-        err_set(err, ERR_FORMAT,
-                "%s is Parquet, which is not read here; with pandas: pandas.read_parquet('IN').to_json('OUT.jsonl', "
-                "orient='records', lines=True)",
-                file->label);
-    else if (memchr(file->bytes, '\0', file->n))
-        err_set(err, ERR_FORMAT, "%s is neither text nor a complete archive of a known kind", file->label);
-    else
+    if (!document && (which == IMPORT_DOCUMENT || !memchr(file->bytes, '\0', file->n)))
         return false;
+    err_set(err, ERR_FORMAT, "%s is neither text nor a complete archive of a known kind", file->label);
+    if (document)
+        magic_refuse_bytes(err, &source, "a text");
     return true;
 }
 
@@ -295,7 +292,7 @@ int import_bytes(struct import *im, const struct import_file *given, struct err 
     static const char mark[] = "\xef\xbb\xbf"; /* the byte order mark of some editors */
     struct import_file file = *given;
 
-    if (import_is_binary(&file, err))
+    if (import_is_binary(&file, IMPORT_BINARY, err))
         return import_leave_out(im, err);
     if (file.n >= 3 && memcmp(file.bytes, mark, 3) == 0) {
         file.bytes += 3;

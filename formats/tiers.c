@@ -6,6 +6,7 @@
 #include "formats/tiers.h"
 
 #include "base/file.h"
+#include "base/magic.h"
 #include "formats/redis_address.h"
 
 #include <math.h>
@@ -384,8 +385,8 @@ int tiers_read(struct tiers *t, const char *path, struct err *err)
         struct json *root = json_parse(buf_str(&text), text.n, err);
         code = root ? from_root(t, root, err) : err->code;
         json_free(root);
-        if (code)
-            err_wrap(err, "'%s'", path);
+        if (code && err_wrap(err, "'%s'", path))
+            code = magic_refuse(err, path, "tiers");
     }
     buf_release(&text);
     return code;

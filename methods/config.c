@@ -25,11 +25,8 @@ enum { NAMES_MAX = 64 };
 static int suggest(const char *text, size_t n, const char *const *name, size_t n_names, struct err *err)
 {
     const char *near = near_word(text, n, name, n_names);
-    size_t used = strlen(err->msg);
 
-    if (near)
-        snprintf(err->msg + used, sizeof(err->msg) - used, "; did you mean '%s'?", near);
-    return err->code;
+    return near ? err_add(err, "; did you mean '%s'?", near) : err->code;
 }
 
 static int unknown_method(const char *text, size_t n, struct err *err)

@@ -5,6 +5,7 @@
  */
 #include "engine/model/model.h"
 
+#include "base/magic.h"
 #include "engine/model/model_internal.h"
 
 #include <math.h>
@@ -342,6 +343,8 @@ struct model *model_open(const char *path, struct err *err)
         err_set(err, ERR_IO, "cannot open model '%s': no such file or folder", path);
     else if ((file_is_dir(path) ? hf_model_open(m, err) : gguf_model_open(m, err)) == 0 && model_check(m, err) == 0)
         return m;
+    if (!file_is_dir(path))
+        magic_refuse(err, path, "a model");
     model_close(m);
     return NULL;
 }
