@@ -35,7 +35,7 @@ static const struct opt opts[] = {
     OPT_BOOL(0, "chunks", &cfg.chunks, "also find contexts placed as 'none' by their first 256 tokens, 512, and so on"),
     OPT_TEXT(0, "group", &cfg.group, "NAME",
              "let this group find and read the payloads in the folders, from now on (default: as before)"),
-    OPT_REAL(0, "wait", &cfg.wait_s, 0, 1e9, "wait up to X seconds for another load of the same tiers to end"),
+    OPT_PERIOD(0, "wait", &cfg.wait_s, "SECONDS", 0, 1e9, "wait this long for another load of the same tiers to end"),
     OPT_NUM(0, "jobs", &cfg.jobs, 1, 64, "copy N payloads at the same time"),
     OPT_HEAD("Output"),
     OPT_DRY_RUN(&cfg.dry_run),

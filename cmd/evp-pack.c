@@ -369,7 +369,7 @@ static int compute(struct pack *p, const char *model, struct err *err)
     struct session *session = NULL;
 
     if (engine)
-        backend_say(engine_backend(engine));
+        backend_say(engine_backend(engine), cfg.threads);
     if (engine && work && config) {
         list_work(p, work, config);
         session = engine_start(engine, work, p->n_jobs, cfg.memory, err);

@@ -339,7 +339,7 @@ static int open_engine(struct job *j, struct err *err)
     if (!j->engine)
         return err->code;
     const struct backend *be = engine_backend(j->engine);
-    backend_say(be);
+    backend_say(be, cfg.threads);
     snprintf(j->backend, sizeof(j->backend), "%s", be->kind);
     j->made.backend = j->backend;
     j->made.dtype = dtype_name(be->dtype);

@@ -17,7 +17,7 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("Output"),
-    OPT_OUTPUT(&cfg.output, "FILE"),
+    OPT_STREAM(&cfg.output, "FILE"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };

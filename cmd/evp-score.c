@@ -187,7 +187,7 @@ static int find_quality(struct table *t, struct err *err)
     struct backend *backend =
         backend_open(&(struct backend_options){ .name = cfg.backend, .n_threads = cfg.threads }, err);
     if (backend)
-        backend_say(backend);
+        backend_say(backend, cfg.threads);
     struct embedder *embedder = backend ? open_embedder(backend, err) : NULL;
     int code = embedder ? embed_and_score(t, embedder, err) : err->code;
 

@@ -42,16 +42,16 @@ static const struct opt opts[] = {
              "latency=)"),
     OPT_HEAD("Measurement"),
     OPT_BYTES(0, "probe", &cfg.probe, "write and read back a file of this size"),
-    OPT_TEXT(0, "jobs", &cfg.jobs, "LIST",
-             "measure these numbers of simultaneous reads, each of its own file, like 1,4,16, for evp-plan "
-             "--parallel-reads"),
+    OPT_WORDS(0, "jobs", &cfg.jobs,
+              "measure these numbers of simultaneous reads, each of its own file, like 1,4,16, for evp-plan "
+              "--parallel-reads"),
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
     OPT_TEXT(
         0, "from-metrics", &cfg.metrics, "PATH",
         "give the tiers of FILE the bandwidth and latency that servers measured: a file of evp_write_metrics(), or "
         "all files *.prom of a folder together"),
     OPT_HEAD("Output"),
-    OPT_OUTPUT(&cfg.output, "FILE"),
+    OPT_STREAM(&cfg.output, "FILE"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };

@@ -11,6 +11,7 @@
 #include "datasets/csv.h"
 #include "datasets/dataset.h"
 #include "datasets/import_internal.h"
+#include "datasets/request.h"
 #include "datasets/row.h"
 
 #include <stdlib.h>
@@ -21,8 +22,11 @@
 static const struct ending {
     const char *text;
     enum import_kind kind;
-} endings[] = { { ".jsonl", IMPORT_ROWS },      { ".json", IMPORT_JSON }, { ".csv", IMPORT_CSV },
-                { ".txt", IMPORT_TEXT },        { ".md", IMPORT_TEXT } };
+} endings[] = { { ".jsonl", IMPORT_ROWS },
+                { ".json", IMPORT_JSON },
+                { ".csv", IMPORT_CSV },
+                { ".txt", IMPORT_TEXT },
+                { ".md", IMPORT_TEXT } };
 
 static const struct ending *ending_of(const char *name)
 {
@@ -187,11 +191,43 @@ static char *free_id(const struct import *im, const char *stem)
     return buf_take(&id);
 }
 
+static int count_request(void *arg, const struct request *r, struct err *err)
+{
+    (void)r;
+    (void)err;
+    ++*(int *)arg;
+    return 0;
+}
+
+/* Do several of the first lines hold requests to a model? */
+static bool is_request_log(const struct import_file *file)
+{
+    enum { LINES = 200, ENOUGH = 2 };
+    struct request_line line = { 0 };
+    int n = 0;
+    const struct request_visitor visitor = { count_request, &n };
+    struct err ignored;
+
+    for (size_t at = 0, i = 0; at < file->n && i < LINES && n < ENOUGH; i++) {
+        const char *end = memchr(file->bytes + at, '\n', file->n - at);
+        size_t length = end ? (size_t)(end - file->bytes) - at : file->n - at;
+        if (request_read(&line, file->bytes + at, length, &visitor, &ignored) < 0)
+            break;
+        at += length + 1;
+    }
+    request_line_release(&line);
+    return n >= ENOUGH;
+}
+
 static int import_text(struct import *im, const struct import_file *file, const char *stem, struct err *err)
 {
     struct dataset_row row = { .document = file->bytes };
     struct context c = { 0 };
 
+    if (is_request_log(file)) {
+        err_set(err, ERR_FORMAT, "%s looks like a log of requests to a model; --requests reads such logs", file->label);
+        im->note(im->arg, IMPORT_WARNING, err->msg);
+    }
     int code = dataset_prompt(NULL, &row, &c, err);
     if (!code) {
         c.id = free_id(im, stem);
