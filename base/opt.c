@@ -392,7 +392,8 @@ static void refuse_missing(const struct argp_state *state, const struct tool *t,
     for (size_t i = 0; i < sizeof(makers) / sizeof(*makers); i++)
         if (strncmp(makers[i][0], word, (size_t)length) == 0)
             maker = makers[i][1];
-    argp_error(state, "%.*s%s%s%s is missing", length, word, maker ? ", from " : "", maker ? maker : "", maker ? "," : "");
+    argp_error(state, "%.*s%s%s%s is missing", length, word, maker ? ", from " : "", maker ? maker : "",
+               maker ? "," : "");
 }
 
 static void check_operands(const struct argp_state *state, const struct parse *p)

@@ -117,9 +117,9 @@ struct opt {
     }
 #define OPT_WRITES(c, n, p, a, h) OPT_WRITTEN(c, n, p, a, h, 0)
 /* standard: 1 if '-' is standard output */
-#define OPT_WRITTEN(c, n, p, a, h, standard)                                                                                      \
+#define OPT_WRITTEN(c, n, p, a, h, standard)                                                                           \
     {                                                                                                                  \
-        OPT_OUT, c, n, _Generic((p), const char ** : (p)), a, h, standard, 0                                                  \
+        OPT_OUT, c, n, _Generic((p), const char ** : (p)), a, h, standard, 0                                           \
     }
 #define OPT_MANY(c, n, p, a, h)                                                                                        \
     {                                                                                                                  \

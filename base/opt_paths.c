@@ -45,8 +45,7 @@ static int check_parent(const struct written *out, size_t n)
     char *parent = n > 1 ? strndup(out->path, n - 1) : NULL;
     int code = n > 1 && !parent ? err_nomem(out->err) : 0;
     if (parent && !file_is_dir(parent))
-        code =
-            err_set(out->err, ERR_IO, "'--%s=%s': there is no folder '%s'", out->name, out->path, parent);
+        code = err_set(out->err, ERR_IO, "'--%s=%s': there is no folder '%s'", out->name, out->path, parent);
     free(parent);
     return code;
 }

@@ -7,6 +7,7 @@
 #include "base/opt.h"
 #include "base/rows.h"
 #include "cmd/import_requests.h"
+#include "cmd/next.h"
 #include "cmd/summary.h"
 #include "datasets/import.h"
 #include "datasets/select.h"
@@ -242,7 +243,7 @@ static void summarise(const struct import *im)
     if (im->n_left_out)
         log_warn("%" PRId64 " row%s left out", im->n_left_out, plural(im->n_left_out));
     if (cfg.output)
-        log_info("next: evp-qgen %s -o questions.jsonl", cfg.output);
+        next_say("evp-qgen", cfg.output, "-o", "questions.jsonl", NULL);
     map_release(&datasets);
 }
 
@@ -299,6 +300,7 @@ static int run_requests(int argc, char **argv, int first, bool *partial, struct 
         .max_tokens = cfg.max_tokens ? cfg.max_tokens : INT64_MAX,
         .count = counted ? count_tokens : NULL,
         .arg = &counter,
+        .model = cfg.model,
     };
     int code = check_requests(err);
 

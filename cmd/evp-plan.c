@@ -7,9 +7,11 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
+#include "cmd/next.h"
 #include "cmd/plan_explain.h"
 #include "cmd/plan_say.h"
 #include "cmd/summary.h"
+#include "cmd/tiers_say.h"
 #include "placement/placement.h"
 #include "planner/normal.h"
 
@@ -269,7 +271,8 @@ static int plan_sweep(struct run *run, const struct alphas *alphas, struct err *
         code = path ? file_write(path, buf_str(&frontier), frontier.n, err) : err_nomem(err);
     if (!code) {
         plan_explain_frontier(buf_str(&frontier));
-        log_info("next: evp-show %s, then evp-pack with the manifest of the alpha you choose", path);
+        log_info("evp-pack takes the manifest of the alpha that you choose");
+        next_say("evp-show", path, NULL);
     }
     free(path);
     buf_release(&frontier);
@@ -343,6 +346,19 @@ static int audit(const char *path, struct err *err)
     return code;
 }
 
+/* The profile's contexts and model, as its command named them. */
+static void say_next(const struct run *run)
+{
+    struct json *made = table_lineage(&run->in.table);
+    const char *contexts = next_operand(made, "evp-profile", 1),
+               *model = next_option(made, "evp-profile", "model", 'm');
+    const char *chat = next_option(made, "evp-profile", "chat-template", 0);
+
+    next_say("evp-pack", cfg.output, *contexts ? contexts : "contexts.jsonl", *model ? "--model" : "", model,
+             *chat ? "--chat-template" : "", chat, "-o", "payloads", NULL);
+    json_free(made);
+}
+
 static int plan(struct run *run, const struct placement_files *files, struct err *err)
 {
     struct alphas alphas = { .n = 0 };
@@ -371,6 +387,7 @@ static int plan(struct run *run, const struct placement_files *files, struct err
     run->in.move_cost = cfg.move_cost * 0x1p-30;
     if (read_input(&run->in, files, err))
         return err->code;
+    tiers_say_doubts(&run->in.tiers);
     run->read_s = clock_now() - start;
     run->sweep = alphas.n > 1;
     if (run->sweep)
@@ -379,7 +396,7 @@ static int plan(struct run *run, const struct placement_files *files, struct err
     if (plan_one(run, cfg.output, &row, err))
         return err->code;
     if (cfg.output)
-        log_info("next: evp-pack %s contexts.jsonl -o payloads", cfg.output);
+        say_next(run);
     return 0;
 }
 

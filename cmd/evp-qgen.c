@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
+#include "cmd/next.h"
 #include "cmd/summary.h"
 #include "formats/context.h"
 #include "qgen/api.h"
@@ -362,7 +363,7 @@ static int summarise(const struct work *w)
     summary_int("contexts_kept", w->n_kept);
     log_info("%d questions about %d contexts", questions, contexts);
     if (cfg.out && questions)
-        log_info("next: evp-profile %s %s -o profile.h5", strcmp(w->path, "-") ? w->path : "contexts.jsonl", cfg.out);
+        next_say("evp-profile", w->path, cfg.out, "-o", "profile.h5", NULL);
     if (failed)
         log_error("%d of %d contexts have no questions", failed, contexts + failed);
     return failed ? 1 : 0;

@@ -112,8 +112,10 @@ int tier_set_uri(struct tier *t, const char *uri, struct err *err)
         return err_set(err, ERR_FORMAT, "tier '%s': field 'uri' is empty", t->name);
     if (t->kind == TIER_REDIS && redis_address_parse(&address, uri, err))
         return err_wrap(err, "tier '%s'", t->name);
-    if (tier_is_folder(t) && strstr(uri, "://"))
-        return err_set(err, ERR_FORMAT, "tier '%s': uri '%.200s' is not the path of a folder", t->name, uri);
+    const char *scheme = strstr(uri, "://");
+    if (tier_is_folder(t) && scheme)
+        return err_set(err, ERR_FORMAT, "tier '%s': %.*s is not served; uri is a folder, redis:// or rediss://",
+                       t->name, (int)(scheme - uri < 40 ? scheme - uri : 40), uri);
     t->uri = strdup(uri);
     return t->uri ? 0 : err_nomem(err);
 }
