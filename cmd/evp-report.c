@@ -17,7 +17,7 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("Output"),
-    OPT_OUTPUT(&cfg.output, "FILE"),
+    OPT_STREAM(&cfg.output, "FILE"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -84,7 +84,7 @@ static int read_input(struct inputs *in, const char *path, struct err *err)
 
 static int write_page(const struct buf *html, struct err *err)
 {
-    if (cfg.output)
+    if (cfg.output && strcmp(cfg.output, "-") != 0)
         return file_write(cfg.output, html->at, html->n, err);
     return fwrite(html->at, 1, html->n, stdout) == html->n ? 0 : err_set(err, ERR_IO, "cannot write standard output");
 }
@@ -108,6 +108,8 @@ static int run(char **path, int n, struct err *err)
         summary_int("bytes", (int64_t)html.n);
         json_put_bool(summary_json(), "plots", !r.no_plots);
     }
+    if (!code && cfg.output && strcmp(cfg.output, "-") != 0)
+        log_info("wrote %s", cfg.output);
     if (!code && r.no_plots)
         log_warn("gnuplot is not installed: the page has tables and no plots");
     buf_release(&html);
