@@ -25,7 +25,7 @@ static struct {
     int gpus;
     bool json;
     struct opt_common common;
-} cfg = { .ssd_read = 5200000000 };
+} cfg;
 
 static const struct opt opts[] = {
     OPT_HEAD("Choice"),
@@ -35,12 +35,16 @@ static const struct opt opts[] = {
              "the model that the requests are for: a .gguf file, a model folder or its config.json, with or without "
              "weights, ORG/NAME in the Hugging Face cache, or 'synthetic:llama-3.1-8b'"),
     OPT_TEXT(0, "gpu", &cfg.gpu, SERVING_GPUS, "the serving GPU, by its data sheet"),
-    OPT_NUM(0, "gpus", &cfg.gpus, 0, 1000000,
-            "number of GPUs, each with the whole model; 0: the fewest that are busy for at most 70 % of the time without "
-            "a cache"),
+    OPT_NUM(
+        0, "gpus", &cfg.gpus, 0, 1000000,
+        "number of GPUs, each with the whole model; 0: the fewest that are busy for at most 70 % of the time without a "
+        "cache"),
     OPT_BYTES(0, "dram", &cfg.dram, "memory for caches, of all servers together"),
     OPT_BYTES(0, "ssd", &cfg.ssd, "space for caches on SSD, of all servers together"),
-    OPT_BYTES(0, "ssd-read", &cfg.ssd_read, "bytes per second that are read from SSD, of all servers together"),
+    OPT_BYTES(
+        0, "ssd-read", &cfg.ssd_read,
+        "bytes per second that are read from SSD, of all servers together; 0: four fifths of the 6.5 GB/s of a Samsung "
+        "PM9A3"),
     OPT_HEAD("Output"),
     OPT_JSON(&cfg.json),
     OPT_COMMON(&cfg.common),
@@ -66,12 +70,13 @@ static const struct tool tool = {
         "\n"
         "No model is run. Times are those of its operations and bytes on the GPU, as docs/gain.md explains. Which "
         "compression keeps the answers a log cannot tell; evp-profile measures it.",
-    .examples = "  evp-gain vllm.log --model meta-llama/Llama-3.1-8B --gpu H100 --dram 256G --ssd 4T\n"
-                "  evp-gain requests.log* --model config.json --gpu A100 --gpus 4 --dram 1T --json\n"
-                "  evp-gain trace.jsonl --model synthetic:llama-3.1-8b --gpu H100 --dram 256G\n",
+    .examples = "  evp-gain vllm.log --model Qwen/Qwen3-8B --gpu H100 --dram 256G --ssd 4T\n"
+                "  evp-gain logs/* --model config.json --gpu A100 --gpus 4 --dram 1T --json\n"
+                "  evp-gain trace.jsonl --model synthetic:llama-3.1-8b --gpu L4 --dram 64G\n",
 };
 
 static const double busy_aim = 0.7, token_bytes_guess = 4;
+static const double ssd_bytes_per_s = 0.8 * 6.5e9; // data sheet of the Samsung PM9A3 in U.2, and a share as for a GPU
 
 /* By row of the table; INFINITY: a cache without bounds, 0: none. */
 static const double factors[] = { 0, 1, 2, 3, 10, INFINITY };
@@ -84,6 +89,7 @@ struct gain {
     const struct serving_gpu *gpu;
     double kv_token, token_bytes; // bytes of KV, and of text, per token
     double unit_tokens;           // tokens per unit of the replay
+    double ssd_read;              // bytes per second
     int n_sampled;                // prompts whose tokens were counted
     struct replay replay;
     struct replay_policy policy[N_POLICIES];
@@ -186,6 +192,7 @@ static int run_replay(struct gain *g, struct err *err)
     struct replay *r = &g->replay;
     double tokens = g->unit_tokens;
 
+    g->ssd_read = cfg.ssd_read ? (double)cfg.ssd_read : ssd_bytes_per_s;
     *r = (struct replay){
         .request = g->log.requests.at,
         .n_requests = g->log.requests.n,
@@ -196,7 +203,7 @@ static int run_replay(struct gain *g, struct err *err)
         .unit_s = tokens * serving_seconds(g->gpu, model_token_flop(c), 0),
         .pair_s = tokens * tokens * serving_seconds(g->gpu, model_pair_flop(c), 0),
         .dram_unit_s = tokens * g->kv_token / serving_to_device(g->gpu),
-        .ssd_unit_s = tokens * g->kv_token / (double)cfg.ssd_read,
+        .ssd_unit_s = tokens * g->kv_token / g->ssd_read,
         .policy = g->policy,
         .n_policies = N_POLICIES,
     };
@@ -214,6 +221,11 @@ static double span_of(const struct replay *r)
     return r->timed ? r->request[r->n_requests - 1].at - r->request[0].at : (double)NAN;
 }
 
+static int64_t whole(double v)
+{
+    return (int64_t)fmin(v, 9e18);
+}
+
 static void put_facts(struct sheet *s, const struct gain *g)
 {
     const struct replay *r = &g->replay;
@@ -221,29 +233,28 @@ static void put_facts(struct sheet *s, const struct gain *g)
 
     sheet_int(s, "n_requests", r->n_requests);
     sheet_seconds(s, "span_s", span_of(r));
-    sheet_int(s, "prompt_tokens", (int64_t)tokens);
+    sheet_int(s, "prompt_tokens", whole(tokens));
     sheet_real(s, "share_that_comes_again", 1 - (double)g->out[N_POLICIES - 1].computed / (double)g->log.units, 3);
     sheet_text(s, "model", model_config(g->model)->name);
     sheet_real(s, "bytes_of_text_per_token", g->log.traces ? (double)NAN : g->token_bytes, 2);
     sheet_int(s, "n_prompts_tokenised", g->n_sampled);
     sheet_bytes(s, "kv_per_token_bytes", (int64_t)g->kv_token);
-    sheet_bytes(s, "kv_of_all_prompts_bytes", (int64_t)(tokens * g->kv_token));
+    sheet_bytes(s, "kv_of_all_prompts_bytes", whole(tokens * g->kv_token));
     sheet_bytes(s, "kv_of_distinct_blocks_bytes",
-                (int64_t)(blocks * (double)r->block_units * g->unit_tokens * g->kv_token));
+                whole(blocks * (double)r->block_units * g->unit_tokens * g->kv_token));
     sheet_text(s, "gpu", g->gpu->name);
     sheet_int(s, "n_gpus", r->n_gpus);
     sheet_bytes(s, "dram_bytes", (int64_t)cfg.dram);
     sheet_bytes(s, "ssd_bytes", (int64_t)cfg.ssd);
-    sheet_seconds(s, "computing_a_token_s", r->unit_s / g->unit_tokens);
-    sheet_seconds(s, "reading_a_token_from_dram_s", r->dram_unit_s / g->unit_tokens);
-    sheet_seconds(s, "reading_a_token_from_ssd_s", r->ssd_unit_s / g->unit_tokens);
+    sheet_seconds(s, "computing_1000_tokens_s", 1000 * r->unit_s / g->unit_tokens);
+    sheet_seconds(s, "reading_1000_tokens_from_dram_s", 1000 * r->dram_unit_s / g->unit_tokens);
+    sheet_seconds(s, "reading_1000_tokens_from_ssd_s", 1000 * r->ssd_unit_s / g->unit_tokens);
 }
 
 static void put_policies(struct sheet *s, const struct gain *g)
 {
-    static const char *const columns[] = { "cache",     "compression_x", "dram",   "ssd",
-                                           "computed",  "prefill_s",     "saved_s", "gpus_busy",
-                                           "ttft_s" };
+    static const char *const columns[] = { "cache",     "compression_x", "dram",      "ssd",   "computed",
+                                           "prefill_s", "saved_s",       "gpus_busy", "ttft_s" };
     double units = (double)g->log.units, time = span_of(&g->replay) * g->replay.n_gpus;
 
     sheet_table(s, "caches", columns, sizeof(columns) / sizeof(*columns));
@@ -286,7 +297,7 @@ static void summarise(const struct gain *g)
     const struct gain_log *log = &g->log;
 
     summary_int("requests", log->requests.n);
-    summary_int("prompt_tokens", (int64_t)((double)log->units * g->unit_tokens));
+    summary_int("prompt_tokens", whole((double)log->units * g->unit_tokens));
     json_put_real(summary_json(), "share_again", 1 - (double)g->out[N_POLICIES - 1].computed / (double)log->units);
     json_begin(summary_json(), "caches", '[');
     for (int i = 0; i < N_POLICIES; i++) {
@@ -309,7 +320,7 @@ static void say_assumptions(const struct gain *g)
     log_info("assumed: %.0f %% of %.0f TFLOP/s in prefills, %.0f %% of the %.0f GB/s of PCIe from DRAM (%s), %s/s from "
              "SSD",
              100 * flop / gpu->flop_per_s, gpu->flop_per_s / 1e12, 100 * pcie / gpu->pcie_bytes_per_s,
-             gpu->pcie_bytes_per_s / 1e9, gpu->source, text_bytes(ssd, (double)cfg.ssd_read));
+             gpu->pcie_bytes_per_s / 1e9, gpu->source, text_bytes(ssd, g->ssd_read));
     if (!g->log.traces)
         log_info("assumed: %.2f bytes of text per token, %s", g->token_bytes,
                  g->n_sampled ? "measured with the model's tokenizer" : "as is usual in English: no tokenizer");
@@ -327,13 +338,16 @@ static void say(const struct gain *g)
     if (g->out[0].busy_s > span_of(&g->replay) * g->replay.n_gpus)
         log_warn("without a cache %d GPUs cannot serve the log in its time: TTFT there is the length of the queue",
                  g->replay.n_gpus);
+    if (cfg.dram == 0 && cfg.ssd == 0)
+        log_warn("without --dram and --ssd there is no cache but that without bounds");
     if (g->replay.dram_unit_s >= g->replay.unit_s)
         log_warn("reading an uncompressed token from DRAM takes longer than computing it");
     else if (cfg.ssd && g->replay.ssd_unit_s >= g->replay.unit_s)
         log_warn("reading an uncompressed token from SSD takes longer than computing it");
     say_assumptions(g);
-    log_info("which compression keeps the answers, a log cannot tell: evp-import --requests makes contexts and questions "
-             "of it, and evp-profile measures them");
+    log_info(
+        "which compression keeps the answers, a log cannot tell: evp-import --requests makes contexts and questions "
+        "of it, and evp-profile measures them");
 }
 
 static int read_logs(struct gain *g, char **path, int n, struct err *err)

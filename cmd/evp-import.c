@@ -305,8 +305,8 @@ static int run(int argc, char **argv, int first, bool *partial, struct err *err)
     struct counter counter = { 0 };
     int code = 0;
 
-    if (request_logs_wanted(&im.wanted, &cfg.dataset, err) || import_all(&im, argv + first, argc - first, err) || check_wanted(&im, err) ||
-        choose(&im, &counter, err) || write_contexts(&im, argv + 1, argc - 1, err))
+    if (request_logs_wanted(&im.wanted, &cfg.dataset, err) || import_all(&im, argv + first, argc - first, err) ||
+        check_wanted(&im, err) || choose(&im, &counter, err) || write_contexts(&im, argv + 1, argc - 1, err))
         code = err->code;
     else {
         summarise(&im);

@@ -99,7 +99,7 @@ static int keep_parents(struct gain_log *g, struct err *err)
 int gain_log_read(struct gain_log *g, struct requests *rq, struct err *err)
 {
     g->rng = rng_new(SEED);
-    rq->hashes = true;
+    rq->line.hashes = true;
     if (requests_visit(rq, take, g, err))
         return err->code;
     if (g->requests.n == 0)

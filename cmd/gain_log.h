@@ -15,11 +15,11 @@ struct gain_log {
     struct {
         struct replay_request *at;
         int n, cap;
-    } requests; // in the order of the logs
+    } requests;      // in the order of the logs
     int32_t *parent; // (n_blocks)
     int n_blocks;
-    bool traces;       // units are tokens and blocks REQUEST_BLOCK of them; false: bytes, PREFIX_CHUNK
-    int64_t units;     // of all prompts
+    bool traces;   // units are tokens and blocks REQUEST_BLOCK of them; false: bytes, PREFIX_CHUNK
+    int64_t units; // of all prompts
     int64_t n_timeless;
     struct buf sample[GAIN_SAMPLE];
     /* while reading */

@@ -178,9 +178,9 @@ static int read_messages(const struct finding *f, const struct json *row, const 
 static int read_hashes(const struct finding *f, const struct json *row, const struct json *ids, struct err *err)
 {
     struct request *r = &f->l->request;
-    double tokens = json_real(json_get(row, "input_length"));
+    double tokens = json_real(json_get(row, "input_length")), ms = json_real(json_get(row, "timestamp"));
 
-    if (!f->visitor->hashes)
+    if (!f->l->hashes)
         return flawed(f, REQUEST_HASHES);
     begin(r);
     for (const struct json *id = json_first(ids); id; id = json_next(id)) {
@@ -192,7 +192,7 @@ static int read_hashes(const struct finding *f, const struct json *row, const st
     if (r->hash.n == 0 || tokens != floor(tokens) || ceil(tokens / REQUEST_BLOCK) != r->hash.n)
         return flawed(f, REQUEST_BLOCKS);
     r->n_tokens = (int64_t)tokens;
-    r->time = json_real(json_get(row, "timestamp")) / 1e3;
+    r->time = ms >= 0 && ms < 1e15 ? ms / 1e3 : (double)NAN;
     return give(f, err);
 }
 

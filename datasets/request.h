@@ -68,6 +68,7 @@ struct request {
 
 /* The request being read, and counts over all lines. */
 struct request_line {
+    bool hashes; // set by the caller: take requests of traces without texts, too; false: they are flawed
     struct request request;
     int64_t flaws[N_REQUEST_FLAWS];
     int64_t n_requests; // with a prompt; flawed ones not counted
@@ -77,7 +78,6 @@ typedef int request_visit(void *arg, const struct request *r, struct err *err);
 struct request_visitor {
     request_visit *each;
     void *arg;
-    bool hashes; // takes requests of traces, too; false: they are flawed
 };
 
 /* Calls each(arg, request) for every request of a line and adds to the counts. A line without a request is not an

@@ -33,7 +33,6 @@ struct requests {
     double half_life; // seconds after which a use counts half; 0: every use counts 1
     enum requests_ids ids;
     const struct map *wanted;                         // models; NULL or empty: all
-    bool hashes;                                      // take requests of traces without texts, too
     void (*damaged)(void *arg, const char *sentence); // a line that is not JSON; it is left out
     void (*reading)(void *arg, int64_t bytes);        // bytes read since the last call
     void *arg;

@@ -126,7 +126,7 @@ static int take_request(void *arg, const struct request *q, struct err *err)
 static int read_line(struct reading *r, const char *line, size_t n, struct err *err)
 {
     struct requests *rq = r->rq;
-    const struct request_visitor visitor = { take_request, r, rq->hashes };
+    const struct request_visitor visitor = { take_request, r };
     int code = request_read(r->line, line, n, &visitor, err);
 
     r->n_line++;

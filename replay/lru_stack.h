@@ -20,8 +20,8 @@
 
 struct lru_stack {
     const struct runs *runs;
-    int32_t *time;  // (runs): of the last use; -1: none
-    int32_t *of;    // (n_times): the run last used at a time, or -1
+    int32_t *time;   // (runs): of the last use; -1: none
+    int32_t *of;     // (n_times): the run last used at a time, or -1
     int64_t *blocks; // (n_times + 1): the Fenwick tree
     int32_t n_times, now;
     int64_t total; // blocks in the stack

@@ -24,9 +24,9 @@
 #include <stdint.h>
 
 struct replay_request {
-    double at;     // arrival in seconds
-    int64_t units; // its prompt
-    int32_t block; // the last block of its prompt; -1: it has none
+    double at;      // arrival in seconds
+    int64_t units;  // its prompt
+    int32_t block;  // the last block of its prompt; -1: it has none
     int32_t number; // its place in the log
 };
 
