@@ -8,6 +8,7 @@
 #include "base/rows.h"
 #include "cmd/import_requests.h"
 #include "cmd/next.h"
+#include "cmd/request_logs.h"
 #include "cmd/summary.h"
 #include "datasets/import.h"
 #include "datasets/select.h"
@@ -126,23 +127,6 @@ static int count_next(void *arg, struct context *c, struct err *err)
 }
 
 /* ---- choosing ------------------------------------------------------------- */
-
-static int want_dataset(void *arg, const char *name, size_t n)
-{
-    struct map *wanted = arg;
-
-    return n == 0 || map_add(wanted, name, n, NULL) >= 0 ? 0 : ERR_NOMEM;
-}
-
-static int read_wanted(struct map *wanted, struct err *err)
-{
-    for (int i = 0; i < cfg.dataset.n; i++)
-        if (opt_split(cfg.dataset.at[i], want_dataset, wanted))
-            return err_nomem(err);
-    if (cfg.dataset.n && !wanted->n)
-        return err_set(err, ERR_USAGE, "--dataset needs a name");
-    return 0;
-}
 
 /* Refuses a wanted dataset that the input does not have: it may be misspelt. */
 static int check_wanted(const struct import *im, struct err *err)
@@ -305,7 +289,7 @@ static int run_requests(int argc, char **argv, int first, bool *partial, struct 
     int code = check_requests(err);
 
     if (!code)
-        code = read_wanted(&wanted, err);
+        code = request_logs_wanted(&wanted, &cfg.dataset, err);
     if (!code && counted)
         code = counter_open(&counter, err);
     if (!code)
@@ -323,8 +307,8 @@ static int run(int argc, char **argv, int first, bool *partial, struct err *err)
     struct counter counter = { 0 };
     int code = 0;
 
-    if (read_wanted(&im.wanted, err) || import_all(&im, argv + first, argc - first, err) || check_wanted(&im, err) ||
-        choose(&im, &counter, err) || write_contexts(&im, argv + 1, argc - 1, err))
+    if (request_logs_wanted(&im.wanted, &cfg.dataset, err) || import_all(&im, argv + first, argc - first, err) ||
+        check_wanted(&im, err) || choose(&im, &counter, err) || write_contexts(&im, argv + 1, argc - 1, err))
         code = err->code;
     else {
         summarise(&im);

@@ -3,12 +3,11 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/parse.h"
 #include "cmd/next.h"
+#include "cmd/request_logs.h"
 #include "cmd/summary.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 
 enum { OUT_CONTEXTS, OUT_QUESTIONS, OUT_ACCESS, N_OUT };
@@ -17,8 +16,6 @@ static const struct {
     const char *name, *kind;
 } files[N_OUT] = { { "contexts.jsonl", "contexts" }, { "questions.jsonl", "questions" }, { "access.jsonl", "access" } };
 
-enum { SAID_MAX = 5, SAID_BYTES = 64 << 20 }; // damaged lines reported one by one; bytes before a progress bar
-
 struct writing {
     struct import_requests *im;
     struct rows_out out[N_OUT];
@@ -26,44 +23,6 @@ struct writing {
 };
 
 /* ---- messages ------------------------------------------------------------- */
-
-static void say_damaged(void *arg, const char *sentence)
-{
-    const struct import_requests *im = arg;
-    const struct requests *rq = &im->rq;
-
-    if (rq->n_damaged <= SAID_MAX)
-        log_error("%s", sentence);
-}
-
-static void say_reading(void *arg, int64_t bytes)
-{
-    struct import_requests *im = arg;
-
-    if (im->n_bytes < SAID_BYTES && im->n_bytes + bytes >= SAID_BYTES)
-        progress_begin("MiB of logs, read three times", 0);
-    im->n_bytes += bytes;
-    progress_add((im->n_bytes >> 20) - ((im->n_bytes - bytes) >> 20));
-}
-
-static void say_logs(const struct requests *rq)
-{
-    char span[TEXT_SHORT];
-    const struct request_line *l = &rq->line;
-
-    for (int i = 0; i < N_REQUEST_FLAWS; i++)
-        if (l->flaws[i])
-            log_warn("%" PRId64 " request%s left out: %s", l->flaws[i], l->flaws[i] == 1 ? "" : "s",
-                     request_flaw_text((enum request_flaw)i));
-    if (rq->n_damaged)
-        log_warn("%" PRId64 " line%s left out", rq->n_damaged, rq->n_damaged == 1 ? "" : "s");
-    log_info("%" PRId64 " requests in %" PRId64 " lines%s%s", l->n_requests, rq->n_lines,
-             rq->last > rq->first ? ", over " : "",
-             rq->last > rq->first ? text_seconds(span, rq->last - rq->first) : "");
-    if (rq->models.n > 1 && (!rq->wanted || rq->wanted->n == 0))
-        log_warn("the logs have requests to %d models, '%s' and '%s' among them; choose one with --dataset",
-                 rq->models.n, rq->models.at[0].key, rq->models.at[1].key);
-}
 
 static void say_next(const struct import_requests *im)
 {
@@ -169,12 +128,11 @@ int import_requests(struct import_requests *im, char **path, int n, struct err *
 {
     struct requests *rq = &im->rq;
     struct writing w = { .im = im };
+    struct request_logs logs;
     char *standard[] = { (char[]){ "-" } };
     int code = 0;
 
-    rq->damaged = say_damaged;
-    rq->reading = say_reading;
-    rq->arg = im;
+    request_logs_listen(&logs, rq, "MiB of logs, read three times");
     for (int i = 0; i < (n ? n : 1) && !code; i++)
         code = requests_open(rq, n ? path[i] : standard[0], err);
     if (!code)
@@ -183,7 +141,7 @@ int import_requests(struct import_requests *im, char **path, int n, struct err *
         code = write_files(&w, err);
     progress_end();
     if (!code) {
-        say_logs(rq);
+        request_logs_say(rq);
         say_written(&w);
         code = rq->n_damaged ? 1 : 0;
     }

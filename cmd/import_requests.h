@@ -14,7 +14,6 @@ struct import_requests {
     /* sets c->n_tokens; NULL: tokens are not counted */
     int (*count)(void *arg, struct context *c, struct err *err);
     void *arg;
-    int64_t n_bytes; // read so far
 };
 
 /* Reads the logs and writes the files. Returns 0, 1 (a line was left out), or an error, without any file. */
