@@ -56,8 +56,9 @@ struct columns {
 
 static void put_head(struct buf *out, const struct report *r, const struct columns *columns)
 {
+    buf_adds(out, "<h3>Means over contexts, the best quality first</h3>\n");
     html_table(out, "Configs");
-    buf_adds(out, "<caption>Means over contexts, the best quality first</caption>\n<thead><tr><th scope=\"col\">config"
+    buf_adds(out, "<thead><tr><th scope=\"col\">config"
                   "<th scope=\"col\" class=\"n\">size,&nbsp;%<th scope=\"col\" class=\"n\">quality, training"
                   "<th scope=\"col\" class=\"n\">quality, held out<th scope=\"col\" class=\"n\">contexts held out");
     if (columns->gold)

@@ -235,9 +235,10 @@ static void put_rows(struct buf *out, const struct manifest *m, const struct use
         seconds = fmax(seconds, m->at[k].ttft_s);
     }
     struct row_units u = { html_bytes_unit(bytes), html_seconds_unit(seconds) };
+    buf_adds(out, "<h3>All contexts, the most used first</h3>\n");
     html_table(out, "Contexts");
     buf_printf(out,
-               "<caption>All contexts, the most used first</caption>\n<thead><tr><th scope=\"col\">context"
+               "<thead><tr><th scope=\"col\">context"
                "<th scope=\"col\" class=\"n\">tokens<th scope=\"col\" class=\"n\">uses<th scope=\"col\">tier"
                "<th scope=\"col\">config<th scope=\"col\" class=\"n\">size,&nbsp;%s<th scope=\"col\" class=\"n\">quality, "
                "planned<th scope=\"col\" class=\"n\">quality, held out<th scope=\"col\" class=\"n\">TTFT,&nbsp;%s"

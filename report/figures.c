@@ -255,9 +255,9 @@ static void quality_of(struct buf *out, struct by_method *b, const char *dataset
         axis_see(&c.y, score_unrelated(b->table));
     figure_begin(out, "Quality against size", dataset);
     chart_begin(&c, "Quality against size, a point for each config");
+    bool chosen = draw_quality(&c, b, dataset);
     if (!dataset)
         put_scale(&c, b->table);
-    bool chosen = draw_quality(&c, b, dataset);
     chart_end(&c);
     put_key(out, b, chosen);
     buf_adds(out, "</figure>\n");

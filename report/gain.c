@@ -140,8 +140,9 @@ void gain_table(struct buf *out, const struct report *r)
     for (int i = 0; i < f->n; i++)
         slowest = fmax(slowest, frontier_cell(f, i, FRONTIER_TTFT));
     struct html_unit unit = html_seconds_unit(slowest);
+    buf_adds(out, "<h3>One plan for each alpha</h3>\n");
     html_table(out, "Other alphas");
-    buf_printf(out, "<caption>One plan for each alpha</caption>\n<thead><tr><th scope=\"col\" class=\"n\">alpha,&nbsp;s"
+    buf_printf(out, "<thead><tr><th scope=\"col\" class=\"n\">alpha,&nbsp;s"
                     "<th scope=\"col\" class=\"n\">mean TTFT,&nbsp;%s<th scope=\"col\" class=\"n\">quality, training"
                     "<th scope=\"col\" class=\"n\">quality, held out<th scope=\"col\" class=\"n\">recomputed,&nbsp;%%\n<tbody>\n",
                unit.name);

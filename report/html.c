@@ -78,7 +78,7 @@ static void put_number(struct buf *out, double v, int digits)
     if (isnan(v))
         buf_adds(out, "-");
     else
-        buf_printf(out, fabs(v) < 1e15 ? "%.*f" : "%.*e", digits, v);
+        buf_printf(out, fabs(v) < 1e15 ? "%s%.*f" : "%s%.*e", v < 0 ? "&minus;" : "", digits, fabs(v));
 }
 
 void html_cell(struct buf *out, double v, int digits)

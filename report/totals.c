@@ -40,8 +40,9 @@ void report_totals(struct buf *out, const struct manifest *m)
         most = fmax(most, fabs(m->total[i].utility / uses));
     }
     struct html_unit unit = html_seconds_unit(slowest);
+    buf_adds(out, "<h3>Means over all uses</h3>\n");
     html_table(out, "The plan and its baselines");
-    buf_printf(out, "<caption>Means over all uses</caption>\n<thead><tr><th scope=\"col\">plan<th scope=\"col\" class=\"n\">"
+    buf_printf(out, "<thead><tr><th scope=\"col\">plan<th scope=\"col\" class=\"n\">"
                     "TTFT,&nbsp;%s<th scope=\"col\" class=\"n\">quality, planned<th scope=\"col\" class=\"n\">quality, held out"
                     "<th scope=\"col\" class=\"n\">utility,&nbsp;s\n<tbody>\n",
                unit.name);
@@ -116,9 +117,10 @@ void report_tiers(struct buf *out, const struct report *r)
     struct fill fill[TIER_MAX + 1] = { 0 };
 
     fills_of(r, fill);
+    buf_adds(out, "<h3>What the tiers hold</h3>\n");
     html_table(out, "Tiers");
     buf_printf(out,
-               "<caption>What the tiers hold</caption>\n<thead><tr><th scope=\"col\">tier<th scope=\"col\" class=\"n\">"
+               "<thead><tr><th scope=\"col\">tier<th scope=\"col\" class=\"n\">"
                "contexts<th scope=\"col\">filled<th scope=\"col\" class=\"n\">used<th scope=\"col\" class=\"n\">rent, s "
                "per GiB%s\n<tbody>\n",
                r->receipt ? "<th scope=\"col\" class=\"n\">loaded" : "");
