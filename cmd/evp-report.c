@@ -18,7 +18,7 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("Output"),
-    OPT_OUTPUT(&cfg.output, "FILE"),
+    OPT_STREAM(&cfg.output, "FILE"),
     OPT_BOOL(0, "svg", &cfg.svg, "write the figure of TTFT against quality alone, as SVG, in place of the page"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
@@ -94,7 +94,7 @@ static int read_input(struct inputs *in, const char *path, struct err *err)
 
 static int write_page(const struct buf *html, struct err *err)
 {
-    if (cfg.output)
+    if (cfg.output && strcmp(cfg.output, "-") != 0)
         return file_write(cfg.output, html->at, html->n, err);
     return fwrite(html->at, 1, html->n, stdout) == html->n ? 0 : err_set(err, ERR_IO, "cannot write standard output");
 }
@@ -117,6 +117,8 @@ static int run(char **path, int n, struct err *err)
         code = write_page(&html, err);
     if (!code)
         summary_int("bytes", (int64_t)html.n);
+    if (!code && cfg.output && strcmp(cfg.output, "-") != 0)
+        log_info("wrote %s", cfg.output);
     buf_release(&html);
     table_release(&in.table);
     manifest_release(&in.manifest);

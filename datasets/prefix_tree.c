@@ -54,23 +54,31 @@ static int grow(struct prefix_tree *t, struct err *err)
     return 0;
 }
 
+int prefix_step(struct prefix_tree *t, uint64_t key, int32_t *node, struct err *err)
+{
+    int32_t parent = *node;
+
+    *node = prefix_find(t, key);
+    if (*node >= 0)
+        return 0;
+    if (grow(t, err))
+        return err->code;
+    *node = t->n++;
+    t->at[*node] =
+        (struct prefix_node){ .key = key, .parent = parent, .depth = parent < 0 ? 1 : t->at[parent].depth + 1 };
+    t->slot[slot_of(t, key)] = *node;
+    return 0;
+}
+
 int prefix_add(struct prefix_tree *t, uint64_t key, const char *text, size_t n, struct err *err)
 {
-    int32_t parent = -1;
+    int32_t node = -1;
 
     for (size_t i = 0; i + PREFIX_CHUNK < n; i += PREFIX_CHUNK) {
         key = prefix_key(key, text + i);
-        int32_t node = prefix_find(t, key);
-        if (node < 0) {
-            if (grow(t, err))
-                return err->code;
-            node = t->n++;
-            t->at[node] =
-                (struct prefix_node){ .key = key, .parent = parent, .depth = (uint32_t)(i / PREFIX_CHUNK + 1) };
-            t->slot[slot_of(t, key)] = node;
-        }
+        if (prefix_step(t, key, &node, err))
+            return err->code;
         t->at[node].uses++;
-        parent = node;
     }
     return 0;
 }

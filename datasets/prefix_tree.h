@@ -36,6 +36,9 @@ uint64_t prefix_key(uint64_t before, const char *chunk);
 /* The node of a key, or -1. */
 int32_t prefix_find(const struct prefix_tree *t, uint64_t key);
 
+/* Goes from *node (-1: before the first chunk) to the node of the next chunk's key, which is added if it is new. */
+int prefix_step(struct prefix_tree *t, uint64_t key, int32_t *node, struct err *err) MUST_CHECK;
+
 /* Counts a text of n bytes. Its last byte is not in any chunk: something must follow a prefix. */
 int prefix_add(struct prefix_tree *t, uint64_t key, const char *text, size_t n, struct err *err) MUST_CHECK;
 

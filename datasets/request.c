@@ -35,6 +35,7 @@ void request_line_release(struct request_line *l)
     buf_release(&l->request.bytes);
     buf_release(&l->request.model);
     free(l->request.message.at);
+    free(l->request.hash.at);
     *l = (struct request_line){ 0 };
 }
 
@@ -49,7 +50,7 @@ struct finding {
 static void begin(struct request *r)
 {
     buf_clear(&r->bytes);
-    r->message.n = 0;
+    r->message.n = r->hash.n = 0;
 }
 
 static int begin_message(struct request *r, enum turn_role role, struct err *err)
@@ -171,6 +172,27 @@ static int read_messages(const struct finding *f, const struct json *row, const 
     }
     if (r->message.n == 0 || request_role(r, r->message.n - 1) != TURN_USER)
         return flawed(f, REQUEST_END);
+    return give(f, err);
+}
+
+static int read_hashes(const struct finding *f, const struct json *row, const struct json *ids, struct err *err)
+{
+    struct request *r = &f->l->request;
+    double tokens = json_real(json_get(row, "input_length")), ms = json_real(json_get(row, "timestamp"));
+
+    if (!f->l->hashes)
+        return flawed(f, REQUEST_HASHES);
+    begin(r);
+    for (const struct json *id = json_first(ids); id; id = json_next(id)) {
+        if (!json_is_number(id))
+            return flawed(f, REQUEST_BLOCKS);
+        if (ARRAY_PUSH(&r->hash, json_real(id)))
+            return err_nomem(err);
+    }
+    if (r->hash.n == 0 || tokens != floor(tokens) || ceil(tokens / REQUEST_BLOCK) != r->hash.n)
+        return flawed(f, REQUEST_BLOCKS);
+    r->n_tokens = (int64_t)tokens;
+    r->time = ms >= 0 && ms < 1e15 ? ms / 1e3 : (double)NAN;
     return give(f, err);
 }
 
@@ -319,6 +341,8 @@ static int find(const struct finding *f, const struct json *row, int depth, stru
         buf_clear(&r->model);
         buf_adds(&r->model, model);
     }
+    if (json_is_array(json_get(row, "hash_ids")))
+        return read_hashes(f, row, json_get(row, "hash_ids"), err);
     if (json_is_array(messages) || json_text(messages))
         return find_messages(f, row, messages, err);
     if (json_is_array(prompt) || json_text(prompt))

@@ -6,6 +6,9 @@
  *
  * Every request becomes one string of bytes, so that two requests share a cache exactly as far as their strings agree:
  * for each message the byte 0xff, which UTF-8 never contains, the role (enum turn_role), and the text.
+ *
+ * Mooncake's traces have no texts: `hash_ids` has an id for each block of REQUEST_BLOCK tokens, `input_length` the
+ * tokens, and `timestamp` milliseconds from any moment.
  */
 #ifndef EVP_REQUEST_H
 #define EVP_REQUEST_H
@@ -14,6 +17,7 @@
 #include "base/err.h"
 #include "formats/context.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +25,10 @@
     "body", "request_body", "request", "requestBody", "req_body", "payload", "json", "proxy_server_request", "obj",    \
         "log", "message", "msg"
 
-enum { REQUEST_MARK = 2 }; // bytes before the text of a message
+enum {
+    REQUEST_MARK = 2,    // bytes before the text of a message
+    REQUEST_BLOCK = 512, // tokens
+};
 
 /* Why a prompt cannot be made from the log alone. */
 #define REQUEST_FLAWS(X)                                                                                               \
@@ -32,7 +39,9 @@ enum { REQUEST_MARK = 2 }; // bytes before the text of a message
     X(REQUEST_THOUGHTS, "reasoning in an assistant message")                                                           \
     X(REQUEST_TEMPLATE, "a chat template of its own")                                                                  \
     X(REQUEST_END, "the last message is not the user's")                                                               \
-    X(REQUEST_CUT, "a prompt cut short in the log")
+    X(REQUEST_CUT, "a prompt cut short in the log")                                                                    \
+    X(REQUEST_HASHES, "hash ids of blocks instead of text")                                                            \
+    X(REQUEST_BLOCKS, "hash ids that are not one for each 512 tokens of its input_length")
 
 enum request_flaw {
 #define X(name, text) name,
@@ -48,12 +57,18 @@ struct request {
         size_t *at; // where the text of each message begins in bytes
         int n, cap;
     } message;
+    struct {
+        double *at; // the ids of a trace; then there are no messages
+        int n, cap;
+    } hash;
+    int64_t n_tokens; // of a trace
     struct buf model; // the model asked; "": unknown
     double time;      // seconds since 1970; NaN: unknown
 };
 
 /* The request being read, and counts over all lines. */
 struct request_line {
+    bool hashes; // set by the caller: take requests of traces without texts, too; false: they are flawed
     struct request request;
     int64_t flaws[N_REQUEST_FLAWS];
     int64_t n_requests; // with a prompt; flawed ones not counted

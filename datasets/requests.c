@@ -145,13 +145,20 @@ static int compare_request(void *arg, const struct request *r, struct err *err)
     return 0;
 }
 
-int requests_find(struct requests *rq, struct err *err)
+int requests_visit(struct requests *rq, request_visit *each, void *arg, struct err *err)
 {
-    rq->first = rq->last = (double)NAN;
-    if (requests_each(rq, REQUESTS_FIRST, count, rq, err))
+    if (requests_each(rq, REQUESTS_FIRST, each, arg, err))
         return err->code;
     if (rq->line.n_requests == 0)
         return err_set(err, ERR_FORMAT, "no usable request in %lld lines of the logs", (long long)rq->n_lines);
+    return 0;
+}
+
+int requests_find(struct requests *rq, struct err *err)
+{
+    rq->first = rq->last = (double)NAN;
+    if (requests_visit(rq, count, rq, err))
+        return err->code;
     if (rq->n_timeless && rq->half_life > 0)
         return err_set(err, ERR_FORMAT, "%lld requests have no time, so '--half-life' cannot weigh them",
                        (long long)rq->n_timeless);

@@ -72,6 +72,10 @@ int requests_open(struct requests *rq, const char *path, struct err *err) MUST_C
 /* ERR_FORMAT: the logs hold no request; or half_life is set and a request has no time. */
 int requests_find(struct requests *rq, struct err *err) MUST_CHECK;
 int requests_write(struct requests *rq, const struct requests_sink *sink, struct err *err) MUST_CHECK;
+
+/* Without contexts: reads the logs once, calls each(arg, request) for every request to a wanted model, in the order of
+ * the lines, and sets the results up to n_damaged. ERR_FORMAT: the logs hold no request. */
+int requests_visit(struct requests *rq, request_visit *each, void *arg, struct err *err) MUST_CHECK;
 void requests_close(struct requests *rq); // frees everything but the members set by the caller
 
 #endif

@@ -23,7 +23,7 @@ static void put_side(struct buf *out, const char *whose, const char *text)
     html_text(out, whose);
     buf_adds(out, *text ? "</h4>\n<p>" : "</h4>\n<p><i>nothing</i>");
     html_short(out, text, MAX_TEXT);
-    buf_adds(out, "</div>\n");
+    buf_adds(out, "</p></div>\n");
 }
 
 static void put_begin(struct buf *out, const char *title, double similarity, const char *question)
@@ -33,7 +33,7 @@ static void put_begin(struct buf *out, const char *title, double similarity, con
     buf_printf(out, " <span class=\"score\">similarity %.2f", similarity);
     buf_adds(out, "</span></h3>\n<p class=\"question\">");
     html_short(out, question, MAX_TEXT);
-    buf_adds(out, "\n<div class=\"pair\">\n");
+    buf_adds(out, "</p>\n<div class=\"pair\">\n");
 }
 
 static void put_end(struct buf *out)
@@ -126,7 +126,7 @@ void answers_examples(struct buf *out, const struct report *r)
     qsort(at, (size_t)n, sizeof(*at), by_falling);
     buf_printf(out,
                "<section>\n<h2 id=\"answers\">What changed in the answers</h2>\n<p>%d of %d answers are those of the whole "
-               "cache, word for word. Of the others, one for each config whose similarity is typical of it.\n"
+               "cache, word for word. Of the others, one for each config whose similarity is typical of it.</p>\n"
                "<div class=\"examples\">\n",
                unchanged, answers);
     for (int i = 0; i < n; i++)

@@ -58,15 +58,17 @@ static void put_head(struct buf *out, const struct report *r, const struct colum
 {
     buf_adds(out, "<h3>Means over contexts, the best quality first</h3>\n");
     html_table(out, "Configs");
-    buf_adds(out, "<thead><tr><th scope=\"col\">config"
-                  "<th scope=\"col\" class=\"n\">size,&nbsp;%<th scope=\"col\" class=\"n\">quality, training"
-                  "<th scope=\"col\" class=\"n\">quality, held out<th scope=\"col\" class=\"n\">contexts held out");
+    html_column(out, "config");
+    html_column_n(out, "size", "%");
+    html_column_n(out, "quality, training", NULL);
+    html_column_n(out, "quality, held out", NULL);
+    html_column_n(out, "contexts held out", NULL);
     if (columns->gold)
-        buf_adds(out, "<th scope=\"col\" class=\"n\">gold");
-    buf_printf(out, "<th scope=\"col\" class=\"n\">decompression,&nbsp;%s", columns->unit.name);
+        html_column_n(out, "gold", NULL);
+    html_column_n(out, "decompression", columns->unit.name);
     if (r->manifest)
-        buf_adds(out, "<th scope=\"col\" class=\"n\">in this plan");
-    buf_adds(out, "\n<tbody>\n");
+        html_column_n(out, "in this plan", NULL);
+    html_rows(out);
 }
 
 static void put_row(struct buf *out, const struct report *r, int v, const struct columns *columns)
@@ -76,18 +78,17 @@ static void put_row(struct buf *out, const struct report *r, int v, const struct
 
     for (int c = 0; c < t->n_contexts; c++)
         tested += t->quality_test && !isnan(t->quality_test[table_cell(t, c, v)]);
-    buf_adds(out, uses ? "<tr class=\"chosen\"><th scope=\"row\">" : "<tr><th scope=\"row\">");
-    html_text(out, t->config_name[v]);
+    html_row(out, uses ? ROW_CHOSEN : ROW_PLAIN, t->config_name[v], MANIFEST_CONFIG);
     html_cell(out, 100 * table_mean(t, t->size_frac, v), 1);
     html_cell_error(out, table_mean(t, t->quality_train, v), score_error(t, SPLIT_TRAIN, v));
     html_cell_error(out, table_mean(t, t->quality_test, v), score_error(t, SPLIT_TEST, v));
-    buf_printf(out, "<td class=\"n\">%d of %d", tested, t->n_contexts);
+    buf_printf(out, "<td class=\"n\">%d of %d</td>", tested, t->n_contexts);
     if (columns->gold)
         html_cell(out, table_mean(t, t->gold_mean, v), 3);
     html_cell_unit(out, table_mean(t, t->decompress_s, v), &columns->unit);
     if (r->manifest)
-        buf_printf(out, "<td class=\"n\">%d", uses);
-    buf_addc(out, '\n');
+        html_cell_int(out, uses);
+    html_row_end(out);
 }
 
 static void put_scale(struct buf *out, const struct table *t, bool gold)
@@ -109,7 +110,7 @@ static void put_scale(struct buf *out, const struct table *t, bool gold)
                    r.pairs, r.pairs - r.told);
     if (gold)
         buf_adds(out, " Gold is the score with the datasets' own answers and metrics.");
-    buf_adds(out, " &plusmn;: standard error over contexts.\n");
+    buf_adds(out, " &#177;: standard error over contexts.</p>\n");
 }
 
 int report_configs(struct buf *out, const struct report *r, struct err *err)
@@ -139,7 +140,7 @@ int report_configs(struct buf *out, const struct report *r, struct err *err)
     if (t->quality_train)
         put_scale(out, t, columns.gold);
     else
-        buf_adds(out, "<p>The profile has no qualities yet: run evp-score on it.\n");
+        buf_adds(out, "<p>The profile has no qualities yet: run evp-score on it.</p>\n");
     buf_adds(out, "</section>\n");
     free(at);
     free(columns.uses);

@@ -71,7 +71,7 @@ static void put_quality(struct buf *out, const struct report *r)
     }
     buf_printf(out, "quality %.3f", plan->quality_test);
     if (!isnan(h.error))
-        buf_printf(out, " &plusmn; %.3f", h.error);
+        buf_printf(out, " &#177; %.3f", h.error);
     if (h.answers > 0)
         buf_printf(out, " over %lld held-out answer%s of %d context%s", (long long)h.answers, h.answers == 1 ? "" : "s",
                    h.tested, h.tested == 1 ? "" : "s");
@@ -149,7 +149,7 @@ static void put_meant(struct buf *out, const struct manifest *m)
     html_seconds(out, m->total[1 + BASELINE_PLAIN].ttft_s);
     buf_adds(out, " is that of uncompressed caches in the same space, the most used first; recomputing everything takes ");
     html_seconds(out, m->total[1 + BASELINE_RECOMPUTE].ttft_s);
-    buf_adds(out, ".\n");
+    buf_adds(out, ".</p>\n");
 }
 
 void report_headline(struct buf *out, const struct report *r)
@@ -169,7 +169,7 @@ void report_headline(struct buf *out, const struct report *r)
         buf_adds(out, "; ");
         html_day(out, day);
     }
-    buf_adds(out, ".\n");
+    buf_adds(out, ".</p>\n");
     if (r->manifest)
         put_meant(out, r->manifest);
     if (!r->table)
@@ -180,7 +180,7 @@ void report_headline(struct buf *out, const struct report *r)
     html_short(out, r->table->dtype, 40);
     buf_adds(out, " on ");
     html_short(out, r->table->backend, 40);
-    buf_printf(out, "; %d context%s, %d configs, %d questions.\n", r->table->n_contexts,
+    buf_printf(out, "; %d context%s, %d configs, %d questions.</p>\n", r->table->n_contexts,
                r->table->n_contexts == 1 ? "" : "s", r->table->n_configs, r->table->n_questions);
 }
 
@@ -243,10 +243,7 @@ void report_made(struct buf *out, const struct report *r)
     if (commands.n) {
         buf_adds(out, "<section>\n<h2 id=\"made\">How it was made</h2>\n<pre><code>");
         html_short(out, buf_str(&commands) + (buf_str(&commands)[0] == '\n'), MADE_BYTES);
-        buf_adds(out, "</code></pre>\n");
-        if (r->table && *r->table->embedder_digest)
-            buf_printf(out, "<p class=\"note\">Quality compares answers by the embedder %.12s.\n", r->table->embedder_digest);
-        buf_adds(out, "</section>\n");
+        buf_adds(out, "</code></pre>\n</section>\n");
     }
     out->failed |= buf_failed(&commands);
     json_free(plan);

@@ -61,16 +61,47 @@ void html_day(struct buf *out, double seconds)
 
 /* ---- tables ---------------------------------------------------------------- */
 
-void html_table(struct buf *out, const char *caption)
+void html_table(struct buf *out, const char *name)
 {
     buf_adds(out, "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"");
-    html_text(out, caption);
-    buf_adds(out, "\"><table>\n");
+    html_text(out, name);
+    buf_adds(out, "\"><table>\n<thead><tr>");
+}
+
+void html_column(struct buf *out, const char *head)
+{
+    buf_adds(out, "<th scope=\"col\">");
+    html_text(out, head);
+    buf_adds(out, "</th>");
+}
+
+void html_column_n(struct buf *out, const char *head, const char *unit)
+{
+    buf_adds(out, "<th scope=\"col\" class=\"n\">");
+    html_text(out, head);
+    buf_printf(out, unit ? ",&#160;%s</th>" : "</th>", unit);
+}
+
+void html_rows(struct buf *out)
+{
+    buf_adds(out, "</tr></thead>\n<tbody>\n");
+}
+
+void html_row(struct buf *out, enum html_row row, const char *name, size_t max)
+{
+    buf_adds(out, row == ROW_CHOSEN ? "<tr class=\"chosen\"><th scope=\"row\">" : "<tr><th scope=\"row\">");
+    html_short(out, name, max);
+    buf_adds(out, "</th>");
+}
+
+void html_row_end(struct buf *out)
+{
+    buf_adds(out, "</tr>\n");
 }
 
 void html_table_end(struct buf *out)
 {
-    buf_adds(out, "</table></div>\n");
+    buf_adds(out, "</tbody></table></div>\n");
 }
 
 static void put_number(struct buf *out, double v, int digits)
@@ -78,20 +109,37 @@ static void put_number(struct buf *out, double v, int digits)
     if (isnan(v))
         buf_adds(out, "-");
     else
-        buf_printf(out, fabs(v) < 1e15 ? "%s%.*f" : "%s%.*e", v < 0 ? "&minus;" : "", digits, fabs(v));
+        buf_printf(out, fabs(v) < 1e15 ? "%s%.*f" : "%s%.*e", v < 0 ? "&#8722;" : "", digits, fabs(v));
 }
 
 void html_cell(struct buf *out, double v, int digits)
 {
     buf_adds(out, "<td class=\"n\">");
     put_number(out, v, digits);
+    buf_adds(out, "</td>");
+}
+
+void html_cell_int(struct buf *out, int64_t v)
+{
+    buf_printf(out, "<td class=\"n\">%lld</td>", (long long)v);
+}
+
+void html_cell_text(struct buf *out, const char *text)
+{
+    buf_adds(out, "<td>");
+    html_text(out, text);
+    buf_adds(out, "</td>");
 }
 
 void html_cell_error(struct buf *out, double v, double error)
 {
-    html_cell(out, v, 3);
+    buf_adds(out, "<td class=\"n\">");
+    put_number(out, v, 3);
     if (!isnan(v))
-        buf_printf(out, isnan(error) ? "<span class=\"pm\"></span>" : "<span class=\"pm\"> &plusmn; %.3f</span>", error);
+        buf_printf(out, isnan(error) ? "<span class=\"pm\"></span></td>" : "<span class=\"pm\"> &#177; %.3f</span></td>",
+                   error);
+    else
+        buf_adds(out, "</td>");
 }
 
 /* ---- units ----------------------------------------------------------------- */

@@ -1,0 +1,23 @@
+/* request_logs.h - what the tools that read request logs share: the choice of models, and the messages about the logs.
+ * No message contains words of a prompt. */
+#ifndef EVP_REQUEST_LOGS_H
+#define EVP_REQUEST_LOGS_H
+
+#include "base/opt.h"
+#include "datasets/requests.h"
+
+/* Adds the names that the values of --dataset list. ERR_USAGE: --dataset without a name. */
+int request_logs_wanted(struct map *wanted, const struct opt_list *dataset, struct err *err) MUST_CHECK;
+
+/* Receives damaged lines and bytes read; both structs live until the reading ends. what: for the progress bar. */
+struct request_logs {
+    const struct requests *rq;
+    const char *what;
+    int64_t n_bytes; // read so far
+};
+void request_logs_listen(struct request_logs *logs, struct requests *rq, const char *what);
+
+/* What was read and what was left out, after the reading. */
+void request_logs_say(const struct requests *rq);
+
+#endif
