@@ -82,7 +82,7 @@ static void put_row(struct buf *out, const struct report *r, int v, const struct
     html_cell(out, 100 * table_mean(t, t->size_frac, v), 1);
     html_cell_error(out, table_mean(t, t->quality_train, v), score_error(t, SPLIT_TRAIN, v));
     html_cell_error(out, table_mean(t, t->quality_test, v), score_error(t, SPLIT_TEST, v));
-    buf_printf(out, "<td class=\"n\">%d of %d</td>", tested, t->n_contexts);
+    buf_printf(out, "<td>%d of %d</td>", tested, t->n_contexts);
     if (columns->gold)
         html_cell(out, table_mean(t, t->gold_mean, v), 3);
     html_cell_unit(out, table_mean(t, t->decompress_s, v), &columns->unit);
@@ -96,8 +96,9 @@ static void put_scale(struct buf *out, const struct table *t, bool gold)
     double unrelated = score_unrelated(t), same = score_same_meaning(t);
     struct score_resolution r = score_resolve(t, SPLIT_TEST);
 
-    buf_adds(out, "<p class=\"note\">Quality: mean similarity to the answers of the whole cache; 1: the same answers. It "
-                  "hardly notices a wrong date, name or number.");
+    buf_adds(out,
+             "<p class=\"note\">Quality: mean similarity to the answers of the whole cache; 1: the same answers. It "
+             "hardly notices a wrong date, name or number.");
     if (!isnan(unrelated))
         buf_printf(out, " Unrelated answers, to other questions about the same context, score %.3f.", unrelated);
     if (!isnan(same))

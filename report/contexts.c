@@ -11,7 +11,7 @@
 
 enum {
     MAX_DETAILS = 100,
-    DETAILS_BYTES = 600000, // of all details
+    DETAILS_BYTES = 600000,                // of all details
     ROWS_BYTES = REPORT_MAX_BYTES - 32768, // what follows the rows is shorter
     MAX_CANDIDATES = 6,
     MAX_ID = 60,
@@ -166,10 +166,11 @@ static void put_candidates(struct buf *out, const struct report *r, const struct
         }
     html_table_end(out);
     if (placed > 0 && w.at[0].reduced - w.at[placed].reduced > 1e-6 * (1 + fabs(w.at[0].reduced)))
-        buf_printf(out,
-                   "<p class=\"note\">The best candidate has %.3g s more than the chosen one: it does not fit, or a rule, "
-                   "a quality floor or the cost of moving prevents it.</p>\n",
-                   w.at[0].reduced - w.at[placed].reduced);
+        buf_printf(
+            out,
+            "<p class=\"note\">The best candidate has %.3g s more than the chosen one: it does not fit, or a rule, "
+            "a quality floor or the cost of moving prevents it.</p>\n",
+            w.at[0].reduced - w.at[placed].reduced);
     free(w.at);
 }
 

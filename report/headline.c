@@ -94,7 +94,7 @@ static void put_plan(struct buf *out, const struct report *r)
     if (m->n_totals == 0 || isnan(plan->ttft_s))
         buf_printf(out, "A plan for %d context%s", m->n, m->n == 1 ? "" : "s");
     else if (compared && recomputed == m->n) {
-        buf_adds(out, "Recomputing every context is best here: TTFT ");
+        buf_adds(out, "Every context is recomputed: TTFT ");
         html_seconds(out, plan->ttft_s);
     } else {
         double plain = compared ? m->total[1 + BASELINE_PLAIN].ttft_s : (double)NAN;
@@ -116,8 +116,7 @@ static void put_table(struct buf *out, const struct table *t)
 
     for (int v = 1; v < t->n_configs && t->quality_train; v++)
         if (table_mean(t, t->size_frac, v) <= 0.505 &&
-            (best < 0 ||
-             table_mean(t, t->quality_train, v) > table_mean(t, t->quality_train, best)))
+            (best < 0 || table_mean(t, t->quality_train, v) > table_mean(t, t->quality_train, best)))
             best = v;
     if (best < 0 || isnan(table_mean(t, t->quality_train, best))) {
         buf_printf(out, "<h1>A profile of %d context%s</h1>\n<p class=\"lede\">%d configs, %d questions", t->n_contexts,
@@ -147,7 +146,8 @@ static void put_meant(struct buf *out, const struct manifest *m)
         return;
     buf_adds(out, "<p class=\"meta\">TTFT is the mean time to first token of a use. ");
     html_seconds(out, m->total[1 + BASELINE_PLAIN].ttft_s);
-    buf_adds(out, " is that of uncompressed caches in the same space, the most used first; recomputing everything takes ");
+    buf_adds(out,
+             " is that of uncompressed caches in the same space, the most used first; recomputing everything takes ");
     html_seconds(out, m->total[1 + BASELINE_RECOMPUTE].ttft_s);
     buf_adds(out, ".</p>\n");
 }
@@ -160,11 +160,13 @@ void report_headline(struct buf *out, const struct report *r)
         put_plan(out, r);
     else if (r->table)
         put_table(out, r->table);
+    else if (r->frontier)
+        buf_printf(out, "<h1>A sweep over alpha</h1>\n<p class=\"lede\">%d plans", r->frontier->n);
     else
-        buf_printf(out, "<h1>%s</h1>\n<p class=\"lede\">", r->receipt ? "A load" : "A sweep over alpha");
+        buf_adds(out, "<h1>A load</h1>\n<p class=\"lede\">");
     if (r->receipt)
-        buf_printf(out, "%s%d of %d contexts loaded", r->manifest || r->table ? "; " : "", r->receipt->in.n,
-                   r->receipt->ids.n);
+        buf_printf(out, "%s%d of %d contexts loaded", r->manifest || r->table || r->frontier ? "; " : "",
+                   r->receipt->in.n, r->receipt->ids.n);
     if (!isnan(day)) {
         buf_adds(out, "; ");
         html_day(out, day);

@@ -114,29 +114,30 @@ static void put_number(struct buf *out, double v, int digits)
 
 void html_cell(struct buf *out, double v, int digits)
 {
-    buf_adds(out, "<td class=\"n\">");
+    buf_adds(out, "<td>");
     put_number(out, v, digits);
     buf_adds(out, "</td>");
 }
 
 void html_cell_int(struct buf *out, int64_t v)
 {
-    buf_printf(out, "<td class=\"n\">%lld</td>", (long long)v);
+    buf_printf(out, "<td>%lld</td>", (long long)v);
 }
 
 void html_cell_text(struct buf *out, const char *text)
 {
-    buf_adds(out, "<td>");
+    buf_adds(out, "<td class=\"t\">");
     html_text(out, text);
     buf_adds(out, "</td>");
 }
 
 void html_cell_error(struct buf *out, double v, double error)
 {
-    buf_adds(out, "<td class=\"n\">");
+    buf_adds(out, "<td>");
     put_number(out, v, 3);
     if (!isnan(v))
-        buf_printf(out, isnan(error) ? "<span class=\"pm\"></span></td>" : "<span class=\"pm\"> &#177; %.3f</span></td>",
+        buf_printf(out,
+                   isnan(error) ? "<span class=\"pm\"></span></td>" : "<span class=\"pm\"> &#177; %.3f</span></td>",
                    error);
     else
         buf_adds(out, "</td>");
@@ -146,18 +147,16 @@ void html_cell_error(struct buf *out, double v, double error)
 
 struct html_unit html_seconds_unit(double largest)
 {
-    return largest < 1e-3 ? (struct html_unit){ "us", 1e-6, 0 }
-           : largest < 1  ? (struct html_unit){ "ms", 1e-3, 1 }
-                          : (struct html_unit){ "s", 1, 3 };
+    return largest > 0 && largest < 1e-3 ? (struct html_unit){ "us", 1e-6, 0 }
+           : largest < 1                 ? (struct html_unit){ "ms", 1e-3, 1 }
+                                         : (struct html_unit){ "s", 1, 3 };
 }
 
 struct html_unit html_bytes_unit(double largest)
 {
-    static const struct html_unit units[] = { { "B", 1, 0 },
-                                              { "KiB", 1024, 1 },
-                                              { "MiB", 1048576, 1 },
-                                              { "GiB", 1073741824, 1 },
-                                              { "TiB", 1099511627776, 1 } };
+    static const struct html_unit units[] = {
+        { "B", 1, 0 }, { "KiB", 1024, 1 }, { "MiB", 1048576, 1 }, { "GiB", 1073741824, 1 }, { "TiB", 1099511627776, 1 }
+    };
     size_t i = 0;
 
     while (i + 1 < sizeof(units) / sizeof(*units) && largest >= units[i + 1].size)

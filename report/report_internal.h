@@ -76,7 +76,7 @@ void axis_see(struct axis *axis, double v);
  * their point, or are left out. `title` is shown when a pointer is over the mark; series: 0 to CHART_SERIES - 1. */
 void chart_begin(struct chart *c, const char *name);
 void chart_line(struct chart *c, int series, const struct chart_point *at, int n);
-void chart_diagonal(struct chart *c);                           // from x = y to x = y
+void chart_diagonal(struct chart *c); // from x = y to x = y
 void chart_error(struct chart *c, struct chart_point from, struct chart_point to);
 void chart_mark(struct chart *c, int series, struct chart_point at, const char *title);
 void chart_ring(struct chart *c, struct chart_point at); // around a mark: the plan's choice

@@ -32,7 +32,7 @@ const char *const report_style[] = {
     "nowrap}th:first-child,td:first-child{padding-left:.5rem}\n"
     "thead th{font-weight:500;font-size:.8125rem;color:var(--dim);vertical-align:bottom;white-space:normal;line-height:1.25;"
     "border-bottom:1px solid var(--dim)}\n"
-    "tbody th{font-weight:400}.n{text-align:right}thead .n{min-width:4.5em}\n"
+    "tbody th{font-weight:400}td,.n{text-align:right}.t,.fill{text-align:left}thead .n{min-width:4.5em}\n"
     ".chosen{background:var(--soft)}.chosen th{font-weight:650;box-shadow:inset 3px 0 var(--accent)}\n"
     ".pm{display:inline-block;min-width:4.3em;color:var(--dim);text-align:left;white-space:pre}\n"
     ".fill{min-width:9em}.bar{display:inline-block;width:4.5em;height:.6em;border-radius:.3em;background:var(--rule);"

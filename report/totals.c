@@ -105,7 +105,7 @@ static void put_tier(struct buf *out, const struct report *r, int i, const struc
     html_row(out, ROW_PLAIN, t->name, sizeof(t->name));
     html_cell_int(out, f->contexts);
     put_fill(out, t, f->bytes);
-    buf_printf(out, "<td class=\"n\">%.*f of ", unit.digits, f->bytes / unit.size);
+    buf_printf(out, "<td>%.*f of ", unit.digits, f->bytes / unit.size);
     if (t->capacity == INT64_MAX)
         buf_printf(out, "unlimited %s</td>", unit.name);
     else
