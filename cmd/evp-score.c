@@ -18,6 +18,7 @@
 #include "kernels/backend.h"
 #include "profiler/score/serving.h"
 #include "profiler/run/unvisited.h"
+#include "profiler/score/exact.h"
 #include "profiler/score/gold.h"
 #include "profiler/score/metric.h"
 #include "profiler/score/score.h"
@@ -316,6 +317,8 @@ static int predict(struct table *t, struct err *err)
         code = err_wrap(err, "'%s'", cfg.prior);
     if (!code)
         code = score_predict(t, cfg.prior ? &prior : NULL, &n_asked, err);
+    if (!code && t->predicted_facts)
+        code = exact_predict(t, err);
     belief_release(&prior);
     table_release(&from);
     return code;
@@ -326,7 +329,8 @@ static int score(struct table *t, const struct tiers *tiers, int *n_lost, struct
     unvisited_times(t, t);
     if (set_times(t, err) || check_references(t, n_lost, err) ||
         table_alloc_scores(t, tiers->n ? tiers->n + 1 : 0, err) || find_quality(t, err) || gold_score(t, err) ||
-        predict(t, err) || (tiers->n && score_tiers(t, tiers, cfg.alpha, err)) || table_write(t, cfg.output, err))
+        exact_score(t, err) || predict(t, err) || (tiers->n && score_tiers(t, tiers, cfg.alpha, err)) ||
+        table_write(t, cfg.output, err))
         return err->code;
     summary_int("contexts", t->n_contexts);
     summary_int("contexts_without_quality", *n_lost);
