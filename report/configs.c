@@ -50,7 +50,7 @@ static int by_quality(const void *a, const void *b)
 /* What all rows of the table share. */
 struct columns {
     struct html_unit unit; // of decompression
-    bool gold;
+    bool gold, facts;
     int *uses; // (V)
 };
 
@@ -63,6 +63,11 @@ static void put_head(struct buf *out, const struct report *r, const struct colum
     html_column_n(out, "quality, training", NULL);
     html_column_n(out, "quality, held out", NULL);
     html_column_n(out, "contexts held out", NULL);
+    if (columns->facts) {
+        html_column_n(out, "facts kept, training", "%");
+        html_column_n(out, "facts kept, held out", "%");
+        html_column_n(out, "token F1, training", NULL);
+    }
     if (columns->gold)
         html_column_n(out, "gold", NULL);
     html_column_n(out, "decompression", columns->unit.name);
@@ -83,6 +88,11 @@ static void put_row(struct buf *out, const struct report *r, int v, const struct
     html_cell_error(out, table_mean(t, t->quality_train, v), score_error(t, SPLIT_TRAIN, v));
     html_cell_error(out, table_mean(t, t->quality_test, v), score_error(t, SPLIT_TEST, v));
     buf_printf(out, "<td>%d of %d</td>", tested, t->n_contexts);
+    if (columns->facts) {
+        html_cell(out, 100 * table_mean(t, t->facts_train, v), 1);
+        html_cell(out, 100 * table_mean(t, t->facts_test, v), 1);
+        html_cell(out, table_mean(t, t->token_f1_train, v), 3);
+    }
     if (columns->gold)
         html_cell(out, table_mean(t, t->gold_mean, v), 3);
     html_cell_unit(out, table_mean(t, t->decompress_s, v), &columns->unit);
@@ -91,7 +101,7 @@ static void put_row(struct buf *out, const struct report *r, int v, const struct
     html_row_end(out);
 }
 
-static void put_scale(struct buf *out, const struct table *t, bool gold)
+static void put_scale(struct buf *out, const struct table *t, const struct columns *columns)
 {
     double unrelated = score_unrelated(t), same = score_same_meaning(t);
     struct score_resolution r = score_resolve(t, SPLIT_TEST);
@@ -109,7 +119,9 @@ static void put_scale(struct buf *out, const struct table *t, bool gold)
                    " The held-out questions are too few to tell the configs apart: of %d pairs %d differ by less than "
                    "two standard errors.",
                    r.pairs, r.pairs - r.told);
-    if (gold)
+    if (columns->facts)
+        buf_adds(out, " Facts: numbers, dates, names and negations of the whole cache's answer that the variant's keeps.");
+    if (columns->gold)
         buf_adds(out, " Gold is the score with the datasets' own answers and metrics.");
     buf_adds(out, " &#177;: standard error over contexts.</p>\n");
 }
@@ -130,6 +142,7 @@ int report_configs(struct buf *out, const struct report *r, struct err *err)
         at[v] = (struct ranked){ v, table_mean(t, t->quality_train, v) };
         slowest = fmax(slowest, table_mean(t, t->decompress_s, v));
         columns.gold |= !isnan(table_mean(t, t->gold_mean, v));
+        columns.facts |= !isnan(table_mean(t, t->facts_train, v));
     }
     qsort(at, (size_t)t->n_configs, sizeof(*at), by_quality);
     columns.unit = html_seconds_unit(slowest);
@@ -139,7 +152,7 @@ int report_configs(struct buf *out, const struct report *r, struct err *err)
         put_row(out, r, at[i].config, &columns);
     html_table_end(out);
     if (t->quality_train)
-        put_scale(out, t, columns.gold);
+        put_scale(out, t, &columns);
     else
         buf_adds(out, "<p>The profile has no qualities yet: run evp-score on it.</p>\n");
     buf_adds(out, "</section>\n");

@@ -7,14 +7,11 @@
 #include <string.h>
 #include <time.h>
 
-void html_short(struct buf *out, const char *text, size_t max)
+void html_part(struct buf *out, const char *text, size_t n)
 {
     struct buf clean = { 0 };
-    size_t n = strlen(text), end = n < max ? n : max;
 
-    while (end > 0 && end < n && ((unsigned char)text[end] & 0xc0) == 0x80)
-        end--;
-    utf8_clean(&clean, text, end);
+    utf8_clean(&clean, text, n);
     for (const char *s = buf_str(&clean); *s; s++) {
         switch (*s) {
         case '<': buf_adds(out, "&lt;"); break;
@@ -24,9 +21,25 @@ void html_short(struct buf *out, const char *text, size_t max)
         default: buf_addc(out, ((unsigned char)*s < 0x20 && *s != '\n' && *s != '\t') || *s == 0x7f ? '?' : *s);
         }
     }
-    buf_adds(out, end < n ? "..." : "");
     out->failed |= buf_failed(&clean);
     buf_release(&clean);
+}
+
+size_t html_cut(const char *text, size_t max)
+{
+    size_t n = strlen(text), end = n < max ? n : max;
+
+    while (end > 0 && end < n && ((unsigned char)text[end] & 0xc0) == 0x80)
+        end--;
+    return end;
+}
+
+void html_short(struct buf *out, const char *text, size_t max)
+{
+    size_t end = html_cut(text, max);
+
+    html_part(out, text, end);
+    buf_adds(out, text[end] ? "..." : "");
 }
 
 void html_text(struct buf *out, const char *text)

@@ -8,6 +8,8 @@
 
 void html_text(struct buf *out, const char *text);
 void html_short(struct buf *out, const char *text, size_t max); // at most max bytes, then "..."
+void html_part(struct buf *out, const char *text, size_t n);    // n bytes
+size_t html_cut(const char *text, size_t max);                  // the most whole characters in max bytes
 void html_seconds(struct buf *out, double s);                   // with a unit that fits
 void html_bytes(struct buf *out, double bytes);
 void html_day(struct buf *out, double seconds); // since 1970, UTC: "23 November 2026"

@@ -44,14 +44,15 @@ const char *const report_style[] = {
     ".score{font-weight:400;font-size:.875rem;color:var(--dim)}.question{color:var(--dim);margin:.2rem 0 .6rem}\n"
     ".pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,12rem),1fr));gap:.6rem 1.2rem}.pair p{margin:"
     ".1rem 0}\n"
-    "mark{color:inherit;background:var(--good);border-radius:.2em;padding:0 .15em}mark.lost{background:var(--bad)}\n"
+    "mark,del,ins{color:inherit;border-radius:.2em;padding:0 .15em;background:var(--good);text-decoration:none}"
+    "del,ins{background:var(--bad)}del{text-decoration:line-through}ins{text-decoration:underline}\n"
     "details{border-bottom:1px solid var(--rule);padding:.4rem 0}summary{cursor:pointer}summary .score{margin-left:.8rem}\n"
     "pre{background:var(--soft);border-radius:.5rem;padding:.9rem 1rem;overflow-x:auto;font-size:.8125rem;line-height:1.5;"
     "white-space:pre-wrap;overflow-wrap:anywhere}\n"
     "@media(max-width:30em){th,td{padding:.35rem .4rem}tbody th{white-space:normal;min-width:7em}thead .n{min-width:3.5em}}\n",
     /* paper */
     "@media print{body{max-width:none;padding:0;font-size:10pt}nav{display:none}h2{margin-top:1.6rem;break-after:avoid}\n"
-    "figure,article,tr{break-inside:avoid}.bar,.bar>span,.chosen,mark{print-color-adjust:exact;-webkit-print-color-adjust:"
+    "figure,article,tr{break-inside:avoid}.bar,.bar>span,.chosen,mark,del,ins{print-color-adjust:exact;-webkit-print-color-adjust:"
     "exact}.columns,.figures,.examples{grid-template-columns:1fr 1fr;gap:1rem}.columns{grid-template-columns:1fr}.columns figure{max-width:12.5cm}\n"
     "th,td{padding:.2rem .35rem}table{font-size:8.5pt}details:not([open]){display:none}.wide{overflow:visible}}\n",
     NULL,

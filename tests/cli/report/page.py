@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 SVG = "{http://www.w3.org/2000/svg}"
 ALLOWED = set("html head meta title style body header main nav section div figure figcaption article details summary table thead "
-              "tbody tr th td p h1 h2 h3 h4 a ul li span i mark pre code svg path text circle".split())
+              "tbody tr th td p h1 h2 h3 h4 a ul li span i mark del ins pre code svg path text circle".split())
 
 
 def text(element):
