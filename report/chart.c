@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* The picture in its own units; it is shown at any width. */
-enum { WIDTH = 480, HEIGHT = 320, LEFT = 52, RIGHT = 14, TOP = 16, BOTTOM = 46, LINE = 13, TICKS = 5 };
+enum { WIDTH = 480, HEIGHT = 332, LEFT = 52, RIGHT = 14, TOP = 32, BOTTOM = 46, LINE = 13, TICKS = 5 };
 static const double LETTER = 6.7; // the mean width of a letter
 
 const char chart_style[] =
@@ -271,6 +271,8 @@ void chart_label(struct chart *c, struct chart_point at, const char *text)
 
     for (size_t i = 0; i < sizeof(way) / sizeof(*way); i++) {
         double mx = x + way[i][0] * (w / 2 + 11), my = y + way[i][1] * (LINE + 2);
+        if (way[i][0] == 0)
+            mx = fmin(mx, WIDTH - w / 2);
         struct chart_box box = { mx - w / 2, my - LINE / 2.0, mx + w / 2, my + LINE / 2.0 };
         if (is_free(c, &box)) {
             put_label(c, box, text);

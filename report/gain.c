@@ -90,8 +90,9 @@ static void put_totals(struct gain *g, const struct report *r)
         bool hidden = isnan(g->total[i].x) || isnan(g->total[i].y);
         for (int k = 0; k < i; k++)
             hidden |= same_point(g->total[k], g->total[i]);
+        snprintf(text, sizeof(text), i ? "%s" : "%s, alpha %g", r->manifest->total[i].name, r->manifest->alpha);
         if (!hidden)
-            chart_label(&g->chart, g->total[i], r->manifest->total[i].name);
+            chart_label(&g->chart, g->total[i], text);
     }
 }
 
