@@ -7,6 +7,7 @@
 #include "base/opt.h"
 #include "base/rows.h"
 #include "cmd/import_requests.h"
+#include "cmd/next.h"
 #include "cmd/request_logs.h"
 #include "cmd/summary.h"
 #include "datasets/import.h"
@@ -44,11 +45,11 @@ static const struct opt opts[] = {
     OPT_NUM(0, "min-uses", &cfg.min_uses, 1, INT_MAX, "take only beginnings of at least N prompts"),
     OPT_NUM(0, "top", &cfg.top, 0, INT_MAX, "take only the N contexts with most bytes times uses; 0: all"),
     OPT_PER_CONTEXT(&cfg.per_context),
-    OPT_REAL(0, "half-life", &cfg.half_life, 0, 1e6,
-             "hours until a use counts half, back from the last request; 0: every use counts 1"),
+    OPT_PERIOD(0, "half-life", &cfg.half_life, "HOURS", 0, 1e6,
+               "time until a use counts half, back from the last request; 0: every use counts 1"),
     OPT_BOOL(0, "hash-ids", &cfg.hash_ids, "make ids without the first words of the texts"),
     OPT_HEAD("Output"),
-    OPT_OUTPUT(&cfg.output, "PATH"),
+    OPT_STREAM(&cfg.output, "PATH"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -226,7 +227,7 @@ static void summarise(const struct import *im)
     if (im->n_left_out)
         log_warn("%" PRId64 " row%s left out", im->n_left_out, plural(im->n_left_out));
     if (cfg.output)
-        log_info("next: evp-qgen %s -o questions.jsonl", cfg.output);
+        next_say("evp-qgen", cfg.output, "-o", "questions.jsonl", NULL);
     map_release(&datasets);
 }
 
@@ -283,6 +284,7 @@ static int run_requests(int argc, char **argv, int first, bool *partial, struct 
         .max_tokens = cfg.max_tokens ? cfg.max_tokens : INT64_MAX,
         .count = counted ? count_tokens : NULL,
         .arg = &counter,
+        .model = cfg.model,
     };
     int code = check_requests(err);
 

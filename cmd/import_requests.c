@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "cmd/next.h"
 #include "cmd/request_logs.h"
 #include "cmd/summary.h"
 
@@ -23,6 +24,19 @@ struct writing {
 
 /* ---- messages ------------------------------------------------------------- */
 
+static void say_next(const struct import_requests *im)
+{
+    char *contexts = file_join(im->folder, files[OUT_CONTEXTS].name);
+    char *questions = file_join(im->folder, files[OUT_QUESTIONS].name);
+
+    log_info("evp-plan takes the access log: --access %s/%s", im->folder, files[OUT_ACCESS].name);
+    if (contexts && questions)
+        next_say("evp-profile", contexts, questions, im->model ? "--model" : "", im->model ? im->model : "", "-o",
+                 "profile.h5", NULL);
+    free(contexts);
+    free(questions);
+}
+
 static void say_written(const struct writing *w)
 {
     const struct requests *rq = &w->im->rq;
@@ -34,8 +48,7 @@ static void say_written(const struct writing *w)
     summary_int("rows_left_out", rq->n_damaged);
     log_info("%" PRId64 " context%s with %" PRId64 " questions; %" PRId64 " of %" PRId64 " requests go to them",
              w->n_contexts, w->n_contexts == 1 ? "" : "s", w->n_questions, rq->n_covered, rq->n_used);
-    log_info("next: evp-profile %s/contexts.jsonl %s/questions.jsonl, and evp-plan --access %s/access.jsonl",
-             w->im->folder, w->im->folder, w->im->folder);
+    say_next(w->im);
     if (w->n_length)
         log_info("%" PRId64 " shared beginning%s left out: length not within --min-tokens and --max-tokens",
                  w->n_length, w->n_length == 1 ? "" : "s");

@@ -5,6 +5,7 @@
  */
 #include "engine/model/model.h"
 
+#include "base/magic.h"
 #include "engine/model/model_internal.h"
 
 #include <math.h>
@@ -352,9 +353,16 @@ struct model *model_open(const char *path, struct err *err)
         if (synthetic_model_open(m, err) == 0 && model_check(m, err) == 0)
             return m;
     } else if (!file_exists(path))
-        err_set(err, ERR_IO, "cannot open model '%s': no such file or folder", path);
+        err_set(err, ERR_IO,
+                strstr(path, "://")
+                    ? "cannot open model '%s': a service shows no KV caches; give the file or folder of its model, or "
+                      "ORG/NAME in the Hugging Face cache"
+                    : "cannot open model '%s': no such file or folder, and not ORG/NAME in the Hugging Face cache",
+                path);
     else if ((file_is_dir(path) ? hf_model_open(m, err) : gguf_model_open(m, err)) == 0 && model_check(m, err) == 0)
         return m;
+    if (!file_is_dir(path))
+        magic_refuse(err, path, "a model");
     model_close(m);
     return NULL;
 }
