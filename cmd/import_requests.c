@@ -45,9 +45,21 @@ static void say_reading(void *arg, int64_t bytes)
     progress_add((im->n_bytes >> 20) - ((im->n_bytes - bytes) >> 20));
 }
 
-static void say_logs(const struct requests *rq)
+/* What a log lacks, and its requests without a time. */
+static void say_log(void *arg, const char *label, const struct request_log *log)
 {
-    char span[TEXT_SHORT];
+    const struct import_requests *im = arg;
+    enum request_lack lack = request_log_lack(log);
+
+    if (lack < N_REQUEST_LACKS)
+        log_warn("%s has %s: %s", label, request_lack_what(lack), request_lack_remedy(lack));
+    if (im->rq.half_life > 0 && log->n_timeless)
+        log_warn("%s has %" PRId64 " request%s without a time, which count%s as new", label, log->n_timeless,
+                 log->n_timeless == 1 ? "" : "s", log->n_timeless == 1 ? "s" : "");
+}
+
+static void say_left_out(const struct requests *rq)
+{
     const struct request_line *l = &rq->line;
 
     for (int i = 0; i < N_REQUEST_FLAWS; i++)
@@ -56,6 +68,13 @@ static void say_logs(const struct requests *rq)
                      request_flaw_text((enum request_flaw)i));
     if (rq->n_damaged)
         log_warn("%" PRId64 " line%s left out", rq->n_damaged, rq->n_damaged == 1 ? "" : "s");
+}
+
+static void say_logs(const struct requests *rq)
+{
+    char span[TEXT_SHORT];
+    const struct request_line *l = &rq->line;
+
     log_info("%" PRId64 " requests in %" PRId64 " lines%s%s", l->n_requests, rq->n_lines,
              rq->last > rq->first ? ", over " : "",
              rq->last > rq->first ? text_seconds(span, rq->last - rq->first) : "");
@@ -80,14 +99,15 @@ static void say_written(const struct writing *w)
     if (w->n_length)
         log_info("%" PRId64 " shared beginning%s left out: length not within --min-tokens and --max-tokens",
                  w->n_length, w->n_length == 1 ? "" : "s");
-    if (rq->n_few)
-        log_warn("%d context%s fewer than two questions; evp-qgen '%s/contexts.jsonl' makes some", rq->n_few,
-                 rq->n_few == 1 ? " has" : "s have", w->im->folder);
+    if (rq->n_lacking[SPLIT_TRAIN] || rq->n_lacking[SPLIT_TEST])
+        log_warn("of the contexts %d have no train questions and %d no test questions; evp-qgen '%s/contexts.jsonl' "
+                 "makes some",
+                 rq->n_lacking[SPLIT_TRAIN], rq->n_lacking[SPLIT_TEST], w->im->folder);
 }
 
 /* ---- the files ------------------------------------------------------------ */
 
-static int put_context(void *arg, struct context *c, double uses, struct err *err)
+static int put_context(void *arg, struct context *c, struct err *err)
 {
     struct writing *w = arg;
     const struct import_requests *im = w->im;
@@ -100,12 +120,17 @@ static int put_context(void *arg, struct context *c, double uses, struct err *er
     }
     struct json_out row = rows_begin(&w->out[OUT_CONTEXTS]);
     context_to_json(c, &row);
-    if (rows_put(&w->out[OUT_CONTEXTS], &row, err))
-        return err->code;
-    row = rows_begin(&w->out[OUT_ACCESS]);
-    json_put_text(&row, "context", c->id);
-    json_put_real(&row, "count", uses);
     w->n_contexts++;
+    return rows_put(&w->out[OUT_CONTEXTS], &row, err);
+}
+
+static int put_access(void *arg, const char *context, double uses, struct err *err)
+{
+    struct writing *w = arg;
+    struct json_out row = rows_begin(&w->out[OUT_ACCESS]);
+
+    json_put_text(&row, "context", context);
+    json_put_real(&row, "count", uses);
     return rows_put(&w->out[OUT_ACCESS], &row, err);
 }
 
@@ -136,13 +161,16 @@ static int create(struct writing *w, struct err *err)
 
 static int write_files(struct writing *w, struct err *err)
 {
-    const struct requests_sink sink = { .context = put_context, .question = put_question, .arg = w };
+    const struct requests_sink sink = {
+        .context = put_context, .question = put_question, .access = put_access, .arg = w
+    };
     int code = create(w, err);
 
     if (!code)
         code = requests_write(&w->im->rq, &sink, err);
     if (!code && w->n_contexts == 0)
-        code = err_set(err, ERR_FORMAT, "no beginning is long enough and shared by enough prompts");
+        code =
+            err_set(err, ERR_FORMAT, "no beginning is long enough and shared by enough prompts that go on differently");
     for (int i = 0; i < N_OUT; i++) {
         if (code)
             rows_abort(&w->out[i]);
@@ -161,6 +189,7 @@ int import_requests(struct import_requests *im, char **path, int n, struct err *
 
     rq->damaged = say_damaged;
     rq->reading = say_reading;
+    rq->read = say_log;
     rq->arg = im;
     for (int i = 0; i < (n ? n : 1) && !code; i++)
         code = requests_open(rq, n ? path[i] : standard[0], err);
@@ -169,6 +198,8 @@ int import_requests(struct import_requests *im, char **path, int n, struct err *
     if (!code)
         code = write_files(&w, err);
     progress_end();
+    if (!code || rq->line.n_requests == 0)
+        say_left_out(rq);
     if (!code) {
         say_logs(rq);
         say_written(&w);
