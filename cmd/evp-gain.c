@@ -377,6 +377,8 @@ static int read_logs(struct gain *g, char **path, int n, struct err *err)
     if (!code)
         code = gain_log_read(&g->log, &g->rq, err);
     progress_end();
+    if (!code || g->rq.line.n_requests == 0)
+        request_logs_say_left_out(&g->rq);
     if (!code)
         request_logs_say(&g->rq);
     g->rq.wanted = NULL;

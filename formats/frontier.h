@@ -4,7 +4,13 @@
 
 #include "base/err.h"
 
-enum { FRONTIER_ALPHA, FRONTIER_QUALITY, FRONTIER_TEST, FRONTIER_TTFT, FRONTIER_HITS }; // columns; from HITS a tier each
+enum {
+    FRONTIER_ALPHA,
+    FRONTIER_QUALITY,
+    FRONTIER_TEST,
+    FRONTIER_TTFT,
+    FRONTIER_HITS
+};                              // columns; from HITS a tier each
 enum { FRONTIER_COLUMNS = 70 }; // 64 tiers have 69
 
 struct frontier {

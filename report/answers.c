@@ -87,8 +87,7 @@ static struct answered typical(const struct table *t, int v, int *same, int *n)
     for (int pass = 0; pass < 2; pass++)
         for (int q = 0; q < t->n_questions; q++) {
             double s = (double)t->similarity[table_answer(t, q, v)], mean = sum / (*n - *same);
-            bool changed =
-                strcmp(t->answer_text[table_answer(t, q, v)], t->answer_text[table_answer(t, q, 0)]) != 0;
+            bool changed = strcmp(t->answer_text[table_answer(t, q, v)], t->answer_text[table_answer(t, q, 0)]) != 0;
             if (isnan(s))
                 continue;
             if (pass == 0) {
@@ -124,11 +123,12 @@ void answers_examples(struct buf *out, const struct report *r)
     if (answers == 0)
         return;
     qsort(at, (size_t)n, sizeof(*at), by_falling);
-    buf_printf(out,
-               "<section>\n<h2 id=\"answers\">What changed in the answers</h2>\n<p>%d of %d answers are those of the whole "
-               "cache, word for word. Of the others, one for each config whose similarity is typical of it.\n"
-               "<div class=\"examples\">\n",
-               unchanged, answers);
+    buf_printf(
+        out,
+        "<section>\n<h2 id=\"answers\">What changed in the answers</h2>\n<p>%d of %d answers are those of the whole "
+        "cache, word for word. Of the others, one for each config whose similarity is typical of it.\n"
+        "<div class=\"examples\">\n",
+        unchanged, answers);
     for (int i = 0; i < n; i++)
         put_answer(out, t, &at[i]);
     put_sampled(out, t);

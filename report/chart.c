@@ -27,13 +27,13 @@ const char chart_style[] =
     ".chart .ring{fill:none;stroke:var(--ink);stroke-width:1.6}\n";
 
 static const char *const shapes[CHART_SERIES] = {
-    "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z", // circle
-    "M-4 -4h8v8h-8z",                                // square
-    "M0 -5.5l5 9h-10z",                              // triangle
-    "M0 -6l5.5 6l-5.5 6l-5.5 -6z",                   // diamond
-    "M0 5.5l5 -9h-10z",                              // triangle, point down
+    "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z",        // circle
+    "M-4 -4h8v8h-8z",                                       // square
+    "M0 -5.5l5 9h-10z",                                     // triangle
+    "M0 -6l5.5 6l-5.5 6l-5.5 -6z",                          // diamond
+    "M0 5.5l5 -9h-10z",                                     // triangle, point down
     "M-5.5 -2h3.5v-3.5h4v3.5h3.5v4h-3.5v3.5h-4v-3.5h-3.5z", // plus
-    "M-5 -2.5l5 -3.5l5 3.5l-2 6.5h-6z",              // pentagon
+    "M-5 -2.5l5 -3.5l5 3.5l-2 6.5h-6z",                     // pentagon
 };
 
 /* ---- axes ------------------------------------------------------------------ */
@@ -101,8 +101,13 @@ static void put_tick(const struct chart *c, bool across, double v)
     char text[TEXT_SHORT];
 
     if (a->kind == AXIS_SECONDS && v < 1e9)
-        snprintf(text, sizeof(text), v < 0.9995e-3 ? "%g us" : v < 0.9995 ? "%g ms" : "%g s",
-                 v < 0.9995e-3 ? v * 1e6 : v < 0.9995 ? v * 1e3 : v);
+        snprintf(text, sizeof(text),
+                 v < 0.9995e-3 ? "%g us"
+                 : v < 0.9995  ? "%g ms"
+                               : "%g s",
+                 v < 0.9995e-3 ? v * 1e6
+                 : v < 0.9995  ? v * 1e3
+                               : v);
     else
         snprintf(text, sizeof(text), "%g", v);
     if (across)
@@ -110,7 +115,8 @@ static void put_tick(const struct chart *c, bool across, double v)
                    "<path class=\"grid\" d=\"M%.1f %dV%d\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>",
                    place_x(c, v), HEIGHT - BOTTOM, TOP, place_x(c, v), HEIGHT - BOTTOM + 16, text);
     else
-        buf_printf(c->out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>",
+        buf_printf(c->out,
+                   "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>",
                    LEFT, place_y(c, v), WIDTH - RIGHT, LEFT - 7, place_y(c, v) + 4, text);
 }
 
@@ -147,8 +153,9 @@ void chart_begin(struct chart *c, const char *name)
 {
     axis_round(&c->x);
     axis_round(&c->y);
-    buf_printf(c->out, "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\" "
-                       "aria-label=\"",
+    buf_printf(c->out,
+               "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\" "
+               "aria-label=\"",
                WIDTH, HEIGHT);
     html_text(c->out, name);
     buf_adds(c->out, "\">\n");
@@ -179,7 +186,8 @@ void chart_level(struct chart *c, double y, const char *label)
 {
     if (shown(&c->y, y) < c->y.min || shown(&c->y, y) > c->y.max)
         return;
-    buf_printf(c->out, "<path class=\"level\" d=\"M%d %.1fH%d\"/><text class=\"name\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">",
+    buf_printf(c->out,
+               "<path class=\"level\" d=\"M%d %.1fH%d\"/><text class=\"name\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">",
                LEFT, place_y(c, y), WIDTH - RIGHT, WIDTH - RIGHT - 2, place_y(c, y) - 4);
     html_text(c->out, label);
     buf_adds(c->out, "</text>\n");
@@ -224,7 +232,8 @@ void chart_mark(struct chart *c, int series, struct chart_point at, const char *
 
 void chart_ring(struct chart *c, struct chart_point at)
 {
-    buf_printf(c->out, "<circle class=\"ring\" cx=\"%.1f\" cy=\"%.1f\" r=\"8.5\"/>\n", place_x(c, at.x), place_y(c, at.y));
+    buf_printf(c->out, "<circle class=\"ring\" cx=\"%.1f\" cy=\"%.1f\" r=\"8.5\"/>\n", place_x(c, at.x),
+               place_y(c, at.y));
 }
 
 /* ---- labels ---------------------------------------------------------------- */
@@ -253,8 +262,8 @@ static double width_of(const char *text)
 void chart_label(struct chart *c, struct chart_point at, const char *text)
 {
     /* Where the label's middle may be: right, left, above and below first, then aslant, then further away. */
-    static const signed char way[][2] = { { 1, 0 },  { -1, 0 }, { 0, -1 }, { 0, 1 },  { 1, -1 },
-                                          { 1, 1 },  { -1, -1 }, { -1, 1 }, { 0, -2 }, { 0, 2 } };
+    static const signed char way[][2] = { { 1, 0 }, { -1, 0 },  { 0, -1 }, { 0, 1 },  { 1, -1 },
+                                          { 1, 1 }, { -1, -1 }, { -1, 1 }, { 0, -2 }, { 0, 2 } };
     double x = place_x(c, at.x), y = place_y(c, at.y), w = width_of(text);
 
     for (size_t i = 0; i < sizeof(way) / sizeof(*way); i++) {
@@ -277,14 +286,16 @@ void chart_end(struct chart *c)
 
 void chart_key_line(struct buf *out, int series)
 {
-    buf_printf(out, "<svg class=\"chart\" viewBox=\"-12 -7 24 14\" aria-hidden=\"true\"><path class=\"line s%d\" "
-                    "d=\"M-12 0H12\"/></svg>",
+    buf_printf(out,
+               "<svg class=\"chart\" viewBox=\"-12 -7 24 14\" aria-hidden=\"true\"><path class=\"line s%d\" "
+               "d=\"M-12 0H12\"/></svg>",
                series % CHART_SERIES);
 }
 
 void chart_key(struct buf *out, int series)
 {
-    buf_printf(out, "<svg class=\"chart\" viewBox=\"-12 -7 24 14\" aria-hidden=\"true\"><path class=\"line s%d\" "
-                    "d=\"M-12 0H12\"/><path class=\"mark s%d\" d=\"%s\"/></svg>",
+    buf_printf(out,
+               "<svg class=\"chart\" viewBox=\"-12 -7 24 14\" aria-hidden=\"true\"><path class=\"line s%d\" "
+               "d=\"M-12 0H12\"/><path class=\"mark s%d\" d=\"%s\"/></svg>",
                series % CHART_SERIES, series % CHART_SERIES, shapes[series % CHART_SERIES]);
 }

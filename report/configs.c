@@ -94,8 +94,9 @@ static void put_scale(struct buf *out, const struct table *t, bool gold)
     double unrelated = score_unrelated(t), same = score_same_meaning(t);
     struct score_resolution r = score_resolve(t, SPLIT_TEST);
 
-    buf_adds(out, "<p class=\"note\">Quality: mean similarity to the answers of the whole cache; 1: the same answers. It "
-                  "hardly notices a wrong date, name or number.");
+    buf_adds(out,
+             "<p class=\"note\">Quality: mean similarity to the answers of the whole cache; 1: the same answers. It "
+             "hardly notices a wrong date, name or number.");
     if (!isnan(unrelated))
         buf_printf(out, " Unrelated answers, to other questions about the same context, score %.3f.", unrelated);
     if (!isnan(same))

@@ -11,7 +11,7 @@
 
 enum {
     MAX_DETAILS = 100,
-    DETAILS_BYTES = 600000, // of all details
+    DETAILS_BYTES = 600000,                // of all details
     ROWS_BYTES = REPORT_MAX_BYTES - 32768, // what follows the rows is shorter
     MAX_CANDIDATES = 6,
     MAX_ID = 60,
@@ -151,11 +151,12 @@ static void put_candidates(struct buf *out, const struct report *r, const struct
         placed = is_placed(r, p, &w.at[i]) ? i : -1;
     struct worth_units u = units_of(&w, placed);
     html_table(out, "Candidates");
-    buf_printf(out,
-               "<thead><tr><th scope=\"col\">config<th scope=\"col\">tier<th scope=\"col\" class=\"n\">size,&nbsp;%s"
-               "<th scope=\"col\" class=\"n\">quality<th scope=\"col\" class=\"n\">TTFT,&nbsp;%s<th scope=\"col\" class=\"n\">"
-               "utility,&nbsp;s<th scope=\"col\" class=\"n\">rent,&nbsp;s<th scope=\"col\" class=\"n\">utility &minus; rent,&nbsp;s\n<tbody>\n",
-               u.bytes.name, u.seconds.name);
+    buf_printf(
+        out,
+        "<thead><tr><th scope=\"col\">config<th scope=\"col\">tier<th scope=\"col\" class=\"n\">size,&nbsp;%s"
+        "<th scope=\"col\" class=\"n\">quality<th scope=\"col\" class=\"n\">TTFT,&nbsp;%s<th scope=\"col\" class=\"n\">"
+        "utility,&nbsp;s<th scope=\"col\" class=\"n\">rent,&nbsp;s<th scope=\"col\" class=\"n\">utility &minus; rent,&nbsp;s\n<tbody>\n",
+        u.bytes.name, u.seconds.name);
     for (int i = 0; i < w.n; i++)
         if (i < MAX_CANDIDATES || i == placed) {
             buf_adds(out, i == placed ? "<tr class=\"chosen\"><th scope=\"row\">" : "<tr><th scope=\"row\">");
@@ -163,10 +164,11 @@ static void put_candidates(struct buf *out, const struct report *r, const struct
         }
     html_table_end(out);
     if (placed > 0 && w.at[0].reduced - w.at[placed].reduced > 1e-6 * (1 + fabs(w.at[0].reduced)))
-        buf_printf(out,
-                   "<p class=\"note\">The best candidate has %.3g s more than the chosen one: it does not fit, or a rule, "
-                   "a quality floor or the cost of moving prevents it.\n",
-                   w.at[0].reduced - w.at[placed].reduced);
+        buf_printf(
+            out,
+            "<p class=\"note\">The best candidate has %.3g s more than the chosen one: it does not fit, or a rule, "
+            "a quality floor or the cost of moving prevents it.\n",
+            w.at[0].reduced - w.at[placed].reduced);
     free(w.at);
 }
 
@@ -236,13 +238,14 @@ static void put_rows(struct buf *out, const struct manifest *m, const struct use
     }
     struct row_units u = { html_bytes_unit(bytes), html_seconds_unit(seconds) };
     html_table(out, "Contexts");
-    buf_printf(out,
-               "<caption>All contexts, the most used first</caption>\n<thead><tr><th scope=\"col\">context"
-               "<th scope=\"col\" class=\"n\">tokens<th scope=\"col\" class=\"n\">uses<th scope=\"col\">tier"
-               "<th scope=\"col\">config<th scope=\"col\" class=\"n\">size,&nbsp;%s<th scope=\"col\" class=\"n\">quality, "
-               "planned<th scope=\"col\" class=\"n\">quality, held out<th scope=\"col\" class=\"n\">TTFT,&nbsp;%s"
-               "<th scope=\"col\">operation\n<tbody>\n",
-               u.bytes.name, u.seconds.name);
+    buf_printf(
+        out,
+        "<caption>All contexts, the most used first</caption>\n<thead><tr><th scope=\"col\">context"
+        "<th scope=\"col\" class=\"n\">tokens<th scope=\"col\" class=\"n\">uses<th scope=\"col\">tier"
+        "<th scope=\"col\">config<th scope=\"col\" class=\"n\">size,&nbsp;%s<th scope=\"col\" class=\"n\">quality, "
+        "planned<th scope=\"col\" class=\"n\">quality, held out<th scope=\"col\" class=\"n\">TTFT,&nbsp;%s"
+        "<th scope=\"col\">operation\n<tbody>\n",
+        u.bytes.name, u.seconds.name);
     for (; i < m->n && out->n < ROWS_BYTES; i++)
         put_row(out, m, &m->at[order[i].row], &u);
     html_table_end(out);

@@ -438,8 +438,8 @@ int figure_ttft(struct buf *out, const struct report *r, struct err *err)
             continue;
         plan[n++] = (struct weighed){ p->ttft_s, p->frequency / OUTCOME_UNIT };
         if (c >= 0 && !isnan(r->table->prefill_s[c]))
-            whole[n_whole++] = (struct weighed){ r->table->prefill_s[c] + r->table->question_s[c],
-                                                p->frequency / OUTCOME_UNIT };
+            whole[n_whole++] =
+                (struct weighed){ r->table->prefill_s[c] + r->table->question_s[c], p->frequency / OUTCOME_UNIT };
     }
     if (n && !code)
         draw_ttft(out, plan, n, whole, n_whole);

@@ -141,10 +141,12 @@ void gain_table(struct buf *out, const struct report *r)
         slowest = fmax(slowest, frontier_cell(f, i, FRONTIER_TTFT));
     struct html_unit unit = html_seconds_unit(slowest);
     html_table(out, "Other alphas");
-    buf_printf(out, "<caption>One plan for each alpha</caption>\n<thead><tr><th scope=\"col\" class=\"n\">alpha,&nbsp;s"
-                    "<th scope=\"col\" class=\"n\">mean TTFT,&nbsp;%s<th scope=\"col\" class=\"n\">quality, training"
-                    "<th scope=\"col\" class=\"n\">quality, held out<th scope=\"col\" class=\"n\">recomputed,&nbsp;%%\n<tbody>\n",
-               unit.name);
+    buf_printf(
+        out,
+        "<caption>One plan for each alpha</caption>\n<thead><tr><th scope=\"col\" class=\"n\">alpha,&nbsp;s"
+        "<th scope=\"col\" class=\"n\">mean TTFT,&nbsp;%s<th scope=\"col\" class=\"n\">quality, training"
+        "<th scope=\"col\" class=\"n\">quality, held out<th scope=\"col\" class=\"n\">recomputed,&nbsp;%%\n<tbody>\n",
+        unit.name);
     for (int i = 0; i < f->n; i++) {
         double alpha = frontier_cell(f, i, FRONTIER_ALPHA);
         bool chosen = r->manifest && alpha == r->manifest->alpha;

@@ -116,8 +116,7 @@ static void put_table(struct buf *out, const struct table *t)
 
     for (int v = 1; v < t->n_configs && t->quality_train; v++)
         if (table_mean(t, t->size_frac, v) <= 0.505 &&
-            (best < 0 ||
-             table_mean(t, t->quality_train, v) > table_mean(t, t->quality_train, best)))
+            (best < 0 || table_mean(t, t->quality_train, v) > table_mean(t, t->quality_train, best)))
             best = v;
     if (best < 0 || isnan(table_mean(t, t->quality_train, best))) {
         buf_printf(out, "<h1>A profile of %d context%s</h1>\n<p class=\"lede\">%d configs, %d questions", t->n_contexts,
@@ -147,7 +146,8 @@ static void put_meant(struct buf *out, const struct manifest *m)
         return;
     buf_adds(out, "<p class=\"meta\">TTFT is the mean time to first token of a use. ");
     html_seconds(out, m->total[1 + BASELINE_PLAIN].ttft_s);
-    buf_adds(out, " is that of uncompressed caches in the same space, the most used first; recomputing everything takes ");
+    buf_adds(out,
+             " is that of uncompressed caches in the same space, the most used first; recomputing everything takes ");
     html_seconds(out, m->total[1 + BASELINE_RECOMPUTE].ttft_s);
     buf_adds(out, ".\n");
 }
@@ -245,7 +245,8 @@ void report_made(struct buf *out, const struct report *r)
         html_short(out, buf_str(&commands) + (buf_str(&commands)[0] == '\n'), MADE_BYTES);
         buf_adds(out, "</code></pre>\n");
         if (r->table && *r->table->embedder_digest)
-            buf_printf(out, "<p class=\"note\">Quality compares answers by the embedder %.12s.\n", r->table->embedder_digest);
+            buf_printf(out, "<p class=\"note\">Quality compares answers by the embedder %.12s.\n",
+                       r->table->embedder_digest);
         buf_adds(out, "</section>\n");
     }
     out->failed |= buf_failed(&commands);

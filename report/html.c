@@ -91,7 +91,8 @@ void html_cell_error(struct buf *out, double v, double error)
 {
     html_cell(out, v, 3);
     if (!isnan(v))
-        buf_printf(out, isnan(error) ? "<span class=\"pm\"></span>" : "<span class=\"pm\"> &plusmn; %.3f</span>", error);
+        buf_printf(out, isnan(error) ? "<span class=\"pm\"></span>" : "<span class=\"pm\"> &plusmn; %.3f</span>",
+                   error);
 }
 
 /* ---- units ----------------------------------------------------------------- */
@@ -105,11 +106,9 @@ struct html_unit html_seconds_unit(double largest)
 
 struct html_unit html_bytes_unit(double largest)
 {
-    static const struct html_unit units[] = { { "B", 1, 0 },
-                                              { "KiB", 1024, 1 },
-                                              { "MiB", 1048576, 1 },
-                                              { "GiB", 1073741824, 1 },
-                                              { "TiB", 1099511627776, 1 } };
+    static const struct html_unit units[] = {
+        { "B", 1, 0 }, { "KiB", 1024, 1 }, { "MiB", 1048576, 1 }, { "GiB", 1073741824, 1 }, { "TiB", 1099511627776, 1 }
+    };
     size_t i = 0;
 
     while (i + 1 < sizeof(units) / sizeof(*units) && largest >= units[i + 1].size)

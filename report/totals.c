@@ -41,10 +41,12 @@ void report_totals(struct buf *out, const struct manifest *m)
     }
     struct html_unit unit = html_seconds_unit(slowest);
     html_table(out, "The plan and its baselines");
-    buf_printf(out, "<caption>Means over all uses</caption>\n<thead><tr><th scope=\"col\">plan<th scope=\"col\" class=\"n\">"
-                    "TTFT,&nbsp;%s<th scope=\"col\" class=\"n\">quality, planned<th scope=\"col\" class=\"n\">quality, held out"
-                    "<th scope=\"col\" class=\"n\">utility,&nbsp;s\n<tbody>\n",
-               unit.name);
+    buf_printf(
+        out,
+        "<caption>Means over all uses</caption>\n<thead><tr><th scope=\"col\">plan<th scope=\"col\" class=\"n\">"
+        "TTFT,&nbsp;%s<th scope=\"col\" class=\"n\">quality, planned<th scope=\"col\" class=\"n\">quality, held out"
+        "<th scope=\"col\" class=\"n\">utility,&nbsp;s\n<tbody>\n",
+        unit.name);
     for (int i = 0; i < m->n_totals; i++) {
         const struct manifest_total *t = &m->total[i];
         buf_adds(out, i ? "<tr><th scope=\"row\">" : "<tr class=\"chosen\"><th scope=\"row\">");
@@ -117,15 +119,18 @@ void report_tiers(struct buf *out, const struct report *r)
 
     fills_of(r, fill);
     html_table(out, "Tiers");
-    buf_printf(out,
-               "<caption>What the tiers hold</caption>\n<thead><tr><th scope=\"col\">tier<th scope=\"col\" class=\"n\">"
-               "contexts<th scope=\"col\">filled<th scope=\"col\" class=\"n\">used<th scope=\"col\" class=\"n\">rent, s "
-               "per GiB%s\n<tbody>\n",
-               r->receipt ? "<th scope=\"col\" class=\"n\">loaded" : "");
+    buf_printf(
+        out,
+        "<caption>What the tiers hold</caption>\n<thead><tr><th scope=\"col\">tier<th scope=\"col\" class=\"n\">"
+        "contexts<th scope=\"col\">filled<th scope=\"col\" class=\"n\">used<th scope=\"col\" class=\"n\">rent, s "
+        "per GiB%s\n<tbody>\n",
+        r->receipt ? "<th scope=\"col\" class=\"n\">loaded" : "");
     for (int i = 0; i < r->manifest->tiers.n; i++)
         put_tier(out, r, i, &fill[i]);
-    buf_printf(out, "<tr><th scope=\"row\">recompute<td class=\"n\">%d<td class=\"fill\">-<td class=\"n\">-<td class=\"n\">-%s\n",
-               fill[TIER_MAX].contexts, r->receipt ? "<td class=\"n\">-" : "");
+    buf_printf(
+        out,
+        "<tr><th scope=\"row\">recompute<td class=\"n\">%d<td class=\"fill\">-<td class=\"n\">-<td class=\"n\">-%s\n",
+        fill[TIER_MAX].contexts, r->receipt ? "<td class=\"n\">-" : "");
     html_table_end(out);
     buf_adds(out, "<p class=\"note\">Rent: what one more GiB would gain, in seconds of utility over all uses. It is 0 "
                   "where there is room left.\n");

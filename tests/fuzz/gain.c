@@ -18,6 +18,11 @@ static void drop_bytes(void *arg, int64_t bytes)
     (void)arg, (void)bytes;
 }
 
+static void drop_log(void *arg, const char *label, const struct request_log *log)
+{
+    (void)arg, (void)label, (void)log;
+}
+
 static void check_replay(const struct gain_log *g, int n_gpus)
 {
     static const struct replay_policy policy[] = { { 0, 0, 1 }, { 2, 3, 1 }, { 1000000, 5, 2 } };
@@ -49,7 +54,7 @@ static void check_replay(const struct gain_log *g, int n_gpus)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    struct requests rq = { .damaged = drop_sentence, .reading = drop_bytes };
+    struct requests rq = { .damaged = drop_sentence, .reading = drop_bytes, .read = drop_log };
     static struct gain_log g;
     struct err err;
     char path[32];
