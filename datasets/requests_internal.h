@@ -13,6 +13,7 @@
 struct requests_log {
     char *label; // for messages
     int fd;
+    double newest; // a day after it was last changed, in seconds since 1970: none of its lines is newer
 };
 
 /* Calls each(arg, request) for every request to a wanted model. Only the first reading keeps counts. */
@@ -31,8 +32,6 @@ enum {
 struct requests_slot {
     size_t at; // bytes up to the end of its node
     double uses;
-    bool several;  // prompts are not all the same
-    uint64_t rest; // digest of the first one's rest
     size_t common; // bytes after `at` that all have in common, at most SLOT_AHEAD
     size_t tail;   // bytes at their end that all have in common, at most SLOT_TAIL
     size_t min_n;  // bytes of the shortest
@@ -41,10 +40,11 @@ struct requests_slot {
     uint64_t *asked; // digests of the rests that become questions, the smallest first; 0: written
     int n_asked;
     /* for the third reading */
-    enum { SLOT_NEW, SLOT_WRITTEN, SLOT_DROPPED } state;
-    size_t cut, n_ask; // where the context ends; bytes at the end of a prompt that are in its ask
+    enum { SLOT_NEW, SLOT_WRITTEN, SLOT_DROPPED, SLOT_MERGED } state;
+    struct requests_slot *into; // SLOT_MERGED: the slot that was cut back to the same context, written or dropped
+    size_t cut, n_ask;          // where the context ends; bytes at the end of a prompt that are in its ask
     char *id;
-    int n_questions;
+    int n_split[2]; // questions, by their split
 };
 
 /* The slot of the context that a request belongs to, or NULL. */
