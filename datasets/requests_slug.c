@@ -44,8 +44,8 @@ static size_t role_length(const char *s, const char *end)
 /* The length of a special token of a chat template, with the role after it; 0: there is none. */
 static size_t marker_length(const char *s, const char *end)
 {
-    static const char *const others[] = { "<s>",       "</s>",    "<bos>",    "<start_of_turn>", "<end_of_turn>", "[INST]",
-                                          "[/INST]", "<<SYS>>", "<</SYS>>" };
+    static const char *const others[] = { "<s>",    "</s>",    "<bos>",   "<start_of_turn>", "<end_of_turn>",
+                                          "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>" };
     size_t n = 0, left = (size_t)(end - s);
 
     if (*s != '<' && *s != '[')
@@ -128,8 +128,9 @@ static bool next_word(struct word *w, const char *s, const char *end)
 
     while (s < end && !(n = letter_length(s, end)))
         s++;
-    *w = (struct word){ .at = s, .is_capital = s < end && (isupper((unsigned char)*s) ||
-                                                           (n == 2 && *s == '\xc3' && (unsigned char)s[1] < 0x9f)) };
+    *w = (struct word){ .at = s,
+                        .is_capital = s < end && (isupper((unsigned char)*s) ||
+                                                  (n == 2 && *s == '\xc3' && (unsigned char)s[1] < 0x9f)) };
     for (; s < end && (n = letter_length(s, end)); s += n) {
         w->has_digit |= isdigit((unsigned char)*s);
         if (w->n + n > WORD_MAX)
