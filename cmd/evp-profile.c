@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "cmd/backend_say.h"
+#include "cmd/interrupt.h"
 #include "cmd/next.h"
 #include "cmd/profile_on.h"
 #include "cmd/profile_say.h"
@@ -494,6 +495,8 @@ static int measure(struct job *j, struct err *err)
         code = say_cost(j, err);
     if (!code && !cfg.dry_run)
         code = shards_begin(&j->shards, err);
+    if (!code && !cfg.dry_run)
+        interrupt_goes_on();
     if (!code && !cfg.dry_run)
         code = do_all(j, err);
     if (j->session && cfg.common.verbose > 0)
