@@ -48,7 +48,7 @@ DIRS  := base formats kernels kernels/reference kernels/cpu kernels/cuda methods
          loader/store loader/load loader/libevicpress
 LIB_C := $(wildcard $(DIRS:%=%/*.c)) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
 LIB_O := $(LIB_C:%.c=$B/%.o)
-SCRIPTS := $B/evp $B/evp-demo
+SCRIPTS := $B/evp $B/evp-demo $B/evp-models
 TOOLS := $(patsubst cmd/%.c,$B/%,$(wildcard cmd/evp-*.c)) $(SCRIPTS)
 NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 CUDA ?= $(if $(NVCC),1,0)

@@ -5,8 +5,10 @@
 
 void backend_say(const struct backend *be)
 {
-    if (be->instead)
-        log_info("computing on the CPU: %s", be->instead);
+    if (be->instead) {
+        log_info("computing on the CPU (-v says why)");
+        log_debug("%s", be->instead);
+    }
     if (be->note)
         log_info("%s", be->note);
 }
