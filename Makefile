@@ -19,6 +19,9 @@ BUILD_VERSION := $(VERSION)$(addprefix +,$(filter-out v$(VERSION),$(COMMIT)))
 B := build/$(CONFIG)
 Q := $(if $(filter 1,$(V)),,@)
 
+# For targets that begin with set-up: as many jobs as cores, unless the user chose a number.
+ALL_CORES = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 # ---- flags -------------------------------------------------------------------
 # -Wno-pass-failed: clang warns when it cannot obey `omp simd`, which is only a permission here.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings \
@@ -210,9 +213,9 @@ check: $(CHECKED)
 	@$(MAKE) --no-print-directory groups
 # Every group runs, even after a failure.
 groups:
-	@rm -f $B/*.count
+	@rm -f $B/*.count $B/*.alone
 	@for group in $(GROUPS); do tests/group $B $$group $(MAKE) --no-print-directory check-$$group; done
-	@tests/summary $B
+	@tests/summary $B $(TEST_BEGAN)
 check-layers:
 	$(Q)tests/layers
 	$(Q)tests/headers "$(CC)"
@@ -255,12 +258,12 @@ check-fuzz: $(FUZZ:%=$B/tests/fuzz/%)
 	$(Q)tests/fuzz/run $B $(FUZZ)
 ## test: all set-up, then every test except the long ones of the emulated GPU
 test:
-	@scripts/setup
-	@$(MAKE) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) smoke golden"
+	@began=$$(date +%s); scripts/setup && \
+	  $(MAKE) $(ALL_CORES) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) smoke golden" TEST_BEGAN=$$began
 ## test-all: the same with all of them, for changes to kernels, engine or methods
 test-all:
-	@scripts/setup
-	@$(MAKE) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) cuda golden" EVP_TEST=all
+	@began=$$(date +%s); scripts/setup && \
+	  $(MAKE) $(ALL_CORES) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) cuda golden" EVP_TEST=all TEST_BEGAN=$$began
 .PHONY: test-all test-after-setup check-golden
 test-after-setup: $(CHECKED)
 	@$(MAKE) --no-print-directory build/cuda/plain/evp-cuda.so
@@ -287,7 +290,7 @@ setup:
 ## demo: all set-up, then the whole pipeline on four licence texts
 demo:
 	@scripts/setup
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) $(ALL_CORES) --no-print-directory all
 	@$B/evp demo build/demo
 
 SOURCES = $(shell git ls-files '*.c' '*.h')
