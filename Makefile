@@ -143,11 +143,18 @@ $B/%_amx.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -ma
 $B/profiler/table/table_image.o $B/profiler/table/table_write.o: private ALL_CFLAGS += $(HDF5_CFLAGS)
 $B/base/opt.o: private ALL_CFLAGS += -DBUILD_VERSION='"$(BUILD_VERSION)"' -DRELEASE_VERSION='"$(VERSION)"'
 
+# Names what is not installed, in one line.
+HEADERS := archive.h cjson/cJSON.h curl/curl.h dnnl.h hdf5.h hiredis/hiredis.h openssl/evp.h pcre2.h sqlite3.h \
+           utf8proc.h xxhash.h
+FIND_HEADERS = for header in $(HEADERS); do echo "\#include <$$header>" | \
+  $(CC) $(HDF5_CFLAGS) -DPCRE2_CODE_UNIT_WIDTH=8 $(CFLAGS) -E - >/dev/null 2>&1 || missing="$$missing $$header"; done; \
+  [ -z "$$missing" ] || { echo "packages are missing: \`make setup\` installs them ($(CC) does not find$$missing)"; false; }
+
 # Rewritten only when a flag changes; every object depends on it.
 FLAGS = $(CC) $(ALL_CFLAGS) $(HDF5_CFLAGS) $(LDLIBS) $(DIRS)
 $B/flags: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(FLAGS)' | cmp -s - $@ || { printf '%s\n' '$(FLAGS)' >$@; echo "  CONFIG  $(CONFIG)"; }
+	@printf '%s\n' '$(FLAGS)' | cmp -s - $@ || { $(FIND_HEADERS) && printf '%s\n' '$(FLAGS)' >$@ && echo "  CONFIG  $(CONFIG)"; }
 $B/version: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(BUILD_VERSION)' | cmp -s - $@ || printf '%s\n' '$(BUILD_VERSION)' >$@

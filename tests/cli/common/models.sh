@@ -1,6 +1,7 @@
 # evp-models says what it is, takes no arguments, and guesses the reason when it cannot fetch.
 evp models --help | head -n 2
 evp models now; echo "status $?"
+EVP_MODELS=$PWD/models evp models -n; ls
 mkdir bin
 cat >bin/python3 <<'END'
 #!/bin/sh
