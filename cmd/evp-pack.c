@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "cmd/backend_say.h"
 #include "cmd/interrupt.h"
+#include "cmd/model_say.h"
 #include "cmd/next.h"
 #include "cmd/pack_placed.h"
 #include "cmd/pack_prune.h"
@@ -452,7 +453,7 @@ static int pack(struct pack *p, const char *model, struct err *err)
     char size[TEXT_SHORT], placed[TEXT_SHORT];
 
     if (manifest_read(&p->manifest, p->manifest_path, err) || contexts_read(&p->contexts, p->contexts_path, err) ||
-        open_model(p, model, err))
+        model_say_for(cfg.model, &p->contexts, p->contexts_path, err) || open_model(p, model, err))
         return err->code;
     const char *name_space = cfg.name_space ? cfg.name_space : p->model_digest;
     if (cfg.tiers && placed_read(&p->placed, cfg.tiers, name_space, &p->manifest, err))
