@@ -29,12 +29,12 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("Choice"),
-    OPT_MANY('d', "dataset", &cfg.dataset, "NAME,...", "take only requests to these models; may be repeated"),
+    OPT_MANY('d', "dataset", &cfg.dataset, "NAME,...", "take only these datasets; may be repeated"),
     OPT_HEAD("Model and device"),
     OPT_TEXT('m', "model", &cfg.model, "MODEL",
              "the model that the requests are for: a .gguf file, a model folder or its config.json, with or without "
              "weights, ORG/NAME in the Hugging Face cache, or 'synthetic:llama-3.1-8b'"),
-    OPT_TEXT(0, "gpu", &cfg.gpu, SERVING_GPUS, "the serving GPU, by its data sheet"),
+    OPT_GPU(&cfg.gpu, SERVING_GPUS),
     OPT_NUM(
         0, "gpus", &cfg.gpus, 0, 1000000,
         "number of GPUs, each with the whole model; 0: the fewest that are busy for at most 70 % of the time without a "
@@ -53,7 +53,7 @@ static const struct opt opts[] = {
 
 static const struct tool tool = {
     .name = "evp-gain",
-    .summary = "tell from request logs what caches of several sizes would have saved",
+    .summary = "tell from request logs what caches would have saved",
     .operands = "LOG...",
     .min_operands = 1,
     .max_operands = -1,
@@ -61,15 +61,15 @@ static const struct tool tool = {
     .common = &cfg.common,
     .about =
         "LOG is a log of OpenAI bodies from vLLM, SGLang, LiteLLM, nginx or batch files (docs/requests.md), or a trace of "
-        "Mooncake, whose prompts are hash ids of blocks; compressed or not; '-' is standard input. All logs are one: "
-        "requests are replayed by their times, or without times in the order of the lines.\n"
+        "Mooncake, which has ids of blocks in place of text; compressed or not; '-' is standard input. All logs are one; "
+        "--dataset names models. Requests are replayed by their times, or without times in the order of the lines.\n"
         "\n"
-        "The table has one row for no cache, and for LRU caches in DRAM and SSD whose payloads are as large as "
-        "uncompressed, or 2, 3 and 10 times smaller. Shares are of prompt tokens: found in DRAM, found on SSD, computed. "
-        "A token is found only with all tokens before it. The last row has a cache without bounds.\n"
+        "The table has rows for no cache, for LRU caches in DRAM and SSD that hold KV as it is or 2, 3 and 10 times "
+        "smaller, and for a cache without bounds. Shares are of prompt tokens: found in DRAM, found on SSD, computed. A "
+        "token is found only with all tokens before it.\n"
         "\n"
-        "No model is run. Times are those of its operations and bytes on the GPU, as docs/gain.md explains. Which "
-        "compression keeps the answers a log cannot tell; evp-profile measures it.",
+        "No model is run: docs/gain.md has the assumptions and formulas. Which compression keeps the answers, a log cannot "
+        "tell; evp-profile measures it.",
     .examples = "  evp-gain vllm.log --model Qwen/Qwen3-8B --gpu H100 --dram 256G --ssd 4T\n"
                 "  evp-gain logs/* --model config.json --gpu A100 --gpus 4 --dram 1T --json\n"
                 "  evp-gain trace.jsonl --model synthetic:llama-3.1-8b --gpu L4 --dram 64G\n",
