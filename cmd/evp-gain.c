@@ -266,9 +266,9 @@ static double factor_of(int i)
 
 static void put_policies(struct sheet *s, const struct gain *g)
 {
-    static const char *const columns[] = { "cache",     "compression_x", "dram",      "ssd",   "computed",
-                                           "prefill_s", "saved_s",       "gpus_busy", "ttft_s" };
-    double units = (double)g->log.units, time = span_of(&g->replay) * g->replay.n_gpus;
+    static const char *const columns[] = { "cache",     "compression_x", "dram",     "ssd",       "computed",
+                                           "prefill_s", "saved_s",       "ssd_busy", "gpus_busy", "ttft_s" };
+    double units = (double)g->log.units, span = span_of(&g->replay);
 
     sheet_table(s, "caches", columns, sizeof(columns) / sizeof(*columns));
     for (int i = 0; i < N_POLICIES; i++) {
@@ -280,7 +280,8 @@ static void put_policies(struct sheet *s, const struct gain *g)
         sheet_real(s, NULL, (double)o->computed / units, 3);
         sheet_seconds(s, NULL, o->prefill_s);
         sheet_seconds(s, NULL, g->out[0].prefill_s - o->prefill_s);
-        sheet_real(s, NULL, time > 0 ? o->busy_s / time : (double)NAN, 3);
+        sheet_real(s, NULL, span > 0 ? o->ssd_s / span : (double)NAN, 3);
+        sheet_real(s, NULL, span > 0 ? o->busy_s / span / g->replay.n_gpus : (double)NAN, 3);
         sheet_seconds(s, NULL, o->ttft_s);
     }
     sheet_table_end(s);
@@ -341,6 +342,22 @@ static void say_assumptions(const struct gain *g)
     log_info("not counted: decoding, decompression, writing, and what the GPU's own memory keeps");
 }
 
+/* Rows whose TTFT needs an explanation. */
+static void say_queues(const struct gain *g)
+{
+    double span = span_of(&g->replay);
+    int n = g->replay.n_gpus, slow = 1;
+
+    if (span > 0 && g->out[0].busy_s > span * n)
+        log_warn("without a cache %d GPU%s cannot serve the log in its time: TTFT there is the length of the queue", n,
+                 n == 1 ? "" : "s");
+    while (slow < N_POLICIES && (g->out[slow].ttft_s <= g->out[0].ttft_s || g->out[slow].ssd_s == 0))
+        slow++;
+    if (span > 0 && slow < N_POLICIES)
+        log_warn("the cache at %gx makes TTFT longer: what is read from its SSD takes %.2f of the time of the log",
+                 g->policy[slow].factor, g->out[slow].ssd_s / span);
+}
+
 static void say(const struct gain *g)
 {
     const struct gain_log *log = &g->log;
@@ -349,9 +366,7 @@ static void say(const struct gain *g)
         log_warn("no request has a time: they are replayed in the order of the lines, and TTFT is without waiting");
     else if (log->n_timeless)
         log_warn("%" PRId64 " requests have no time and count as sent with the request before them", log->n_timeless);
-    if (span_of(&g->replay) > 0 && g->out[0].busy_s > span_of(&g->replay) * g->replay.n_gpus)
-        log_warn("without a cache %d GPU%s cannot serve the log in its time: TTFT there is the length of the queue",
-                 g->replay.n_gpus, g->replay.n_gpus == 1 ? "" : "s");
+    say_queues(g);
     if (cfg.dram == 0 && cfg.ssd == 0)
         log_warn("without --dram and --ssd there is no cache but that without bounds");
     if (g->replay.dram_unit_s >= g->replay.unit_s)
