@@ -351,7 +351,7 @@ static void say_queues(const struct gain *g)
     if (span > 0 && g->out[0].busy_s > span * n)
         log_warn("without a cache %d GPU%s cannot serve the log in its time: TTFT there is the length of the queue", n,
                  n == 1 ? "" : "s");
-    while (slow < N_POLICIES && (g->out[slow].ttft_s <= g->out[0].ttft_s || g->out[slow].ssd_s == 0))
+    while (slow < N_POLICIES && (g->out[slow].ttft_s <= g->out[0].ttft_s || g->out[slow].ssd_s < 0.1 * span))
         slow++;
     if (span > 0 && slow < N_POLICIES)
         log_warn("the cache at %gx makes TTFT longer: what is read from its SSD takes %.2f of the time of the log",
