@@ -7,6 +7,7 @@
 #include "base/opt.h"
 #include "base/rows.h"
 #include "cmd/import_requests.h"
+#include "cmd/model_say.h"
 #include "cmd/next.h"
 #include "cmd/request_logs.h"
 #include "cmd/summary.h"
@@ -100,8 +101,8 @@ static void counter_close(struct counter *c)
 
 static int counter_open(struct counter *c, struct err *err)
 {
+    model_say(cfg.model);
     char *path = model_path(cfg.model, err);
-
     c->model = path ? model_open(path, err) : NULL;
     c->tokenizer = c->model ? tokenizer_open_chat(c->model, cfg.chat, err) : NULL;
     free(path);

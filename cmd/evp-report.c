@@ -42,7 +42,7 @@ static const struct tool tool = {
         "context went and why. Examples show what changed in the answers.\n"
         "\n"
         "It needs no other file and no network, has a light and a dark look, contains your questions and answers, and "
-        "is smaller than 2 MB: of more than about ten thousand contexts it lists the most used.",
+        "is smaller than 2 MB: of more than about seven thousand contexts it lists the most used.",
     .examples = "  evp-report table.h5 sweep/manifest-10.jsonl sweep/frontier.tsv -o report.html\n"
                 "  evp-report profile.h5 >report.html\n"
                 "  evp-report sweep/manifest-10.jsonl sweep/frontier.tsv --svg -o gain.svg\n",

@@ -18,6 +18,7 @@
 #include "kernels/backend.h"
 #include "profiler/score/serving.h"
 #include "profiler/run/unvisited.h"
+#include "profiler/score/exact.h"
 #include "profiler/score/gold.h"
 #include "profiler/score/metric.h"
 #include "profiler/score/score.h"
@@ -35,7 +36,7 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("Quality"),
-    OPT_TEXT(0, "embedder", &cfg.embedder, "DIR", "folder of all-MiniLM-L6-v2 (default: where scripts/models puts it)"),
+    OPT_TEXT(0, "embedder", &cfg.embedder, "DIR", "folder of all-MiniLM-L6-v2 (default: where `evp models` puts it)"),
     OPT_PRIOR(&cfg.prior),
     OPT_HEAD("Times and utility"),
     OPT_TIERS(&cfg.tiers),
@@ -138,7 +139,7 @@ static struct embedder *open_embedder(struct backend *backend, struct err *err)
     if (!dir)
         err_nomem(err);
     else if (!file_is_dir(dir))
-        err_set(err, ERR_IO, "'%s' has no embedder: run scripts/models, or name its folder with --embedder", dir);
+        err_set(err, ERR_IO, "'%s' has no embedder: `evp models` fetches it, or name its folder with --embedder", dir);
     else
         e = embedder_open(dir, backend, err);
     free(models);
@@ -316,6 +317,8 @@ static int predict(struct table *t, struct err *err)
         code = err_wrap(err, "'%s'", cfg.prior);
     if (!code)
         code = score_predict(t, cfg.prior ? &prior : NULL, &n_asked, err);
+    if (!code && t->predicted_facts)
+        code = exact_predict(t, err);
     belief_release(&prior);
     table_release(&from);
     return code;
@@ -326,7 +329,8 @@ static int score(struct table *t, const struct tiers *tiers, int *n_lost, struct
     unvisited_times(t, t);
     if (set_times(t, err) || check_references(t, n_lost, err) ||
         table_alloc_scores(t, tiers->n ? tiers->n + 1 : 0, err) || find_quality(t, err) || gold_score(t, err) ||
-        predict(t, err) || (tiers->n && score_tiers(t, tiers, cfg.alpha, err)) || table_write(t, cfg.output, err))
+        exact_score(t, err) || predict(t, err) || (tiers->n && score_tiers(t, tiers, cfg.alpha, err)) ||
+        table_write(t, cfg.output, err))
         return err->code;
     summary_int("contexts", t->n_contexts);
     summary_int("contexts_without_quality", *n_lost);

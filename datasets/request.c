@@ -3,7 +3,6 @@
 #include "datasets/request.h"
 
 #include "base/array.h"
-#include "base/digest.h"
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/utf8.h"
@@ -294,21 +293,21 @@ static bool take_repr(struct buf *out, const char *s)
     return *s == quote;
 }
 
-/* Notes how long vLLM's prompts are: --max-log-len gives many the same length. */
+/* Notes how long vLLM's prompts are: --max-log-len gives many the same length, and ends them anywhere. */
 static void note_length(struct request_log *log, const struct buf *text)
 {
     size_t n = utf8_count(text->at, text->n);
-    uint64_t digest = digest_xxh3(text->at, text->n);
+    char end = text->at[text->n - 1];
 
     log->n_vllm++;
     if (n > log->longest) {
         log->longest = n;
-        log->longest_digest = digest;
-        log->longest_differ = false;
+        log->longest_end = end;
+        log->ends_differ = false;
         log->n_longest = 0;
     }
     log->n_longest += n == log->longest;
-    log->longest_differ |= n == log->longest && digest != log->longest_digest;
+    log->ends_differ |= n == log->longest && end != log->longest_end;
 }
 
 static int give_vllm(const struct finding *f, const char *quoted, struct err *err)

@@ -87,8 +87,8 @@ struct request_log {
     bool sglang_cuts;               // SGLang cut a prompt in its middle
     size_t longest;                 // characters of the longest prompt that vLLM logged as text
     int64_t n_longest, n_vllm;      // how many have this length; how many there are
-    uint64_t longest_digest;        // of the first of them
-    bool longest_differ;            // one of them is another one
+    char longest_end;               // last byte of the first of them
+    bool ends_differ;               // another one ends with another byte
 };
 
 /* What a log has in place of whole prompts, N_REQUEST_LACKS: nothing known. */

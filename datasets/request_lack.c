@@ -82,10 +82,10 @@ void request_note_row(struct request_log *log, const struct json *row)
         log->lacks[LACK_NGINX]++;
 }
 
-/* Do half of vLLM's prompts, and not always the same one, have the length of the longest? */
+/* Do half of vLLM's prompts have the length of the longest, without a template's end? */
 static bool looks_cut(const struct request_log *log)
 {
-    return log->longest_differ && log->n_longest * 2 >= log->n_vllm;
+    return log->ends_differ && log->n_longest * 2 >= log->n_vllm;
 }
 
 enum request_lack request_log_lack(const struct request_log *log)

@@ -1,5 +1,6 @@
 /* requests_internal.h - between the files of an import of request logs: requests_read.c reads lines, requests.c counts
- * and chooses, requests_write.c makes contexts and questions.
+ * and chooses, requests_write.c makes contexts and questions,
+ * requests_slug.c names them.
  */
 #ifndef EVP_REQUESTS_INTERNAL_H
 #define EVP_REQUESTS_INTERNAL_H
@@ -52,5 +53,10 @@ struct requests_slot *requests_slot_of(const struct requests *rq, const struct r
 
 /* The rest of a request after the node of its context, and whether it may be a question: it is in the last message. */
 uint64_t requests_rest(const struct requests_slot *s, const struct request *r, bool *asks);
+
+/* ---- requests_slug.c ---- */
+
+/* Adds a few words that tell what a context is about, "pump-valve-kaze-"; nothing for a text without words. */
+int requests_add_slug(struct buf *id, const struct context *c, struct err *err) MUST_CHECK;
 
 #endif

@@ -10,12 +10,11 @@
 #include "datasets/import.h"
 #include "datasets/requests_internal.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRAME_BACK = 96, WORD_BACK = 64, SHORT_MESSAGE = 1024, SLUG_MAX = 32, ID_DIGITS = 12 };
+enum { FRAME_BACK = 96, WORD_BACK = 64, SHORT_MESSAGE = 1024, ID_DIGITS = 12 };
 
 /* ---- where a context ends ------------------------------------------------- */
 
@@ -123,23 +122,6 @@ static int take_turns(struct context *c, const struct request *r, size_t cut, st
     return c->text ? 0 : err_nomem(err);
 }
 
-/* A readable beginning of the id: the first words of the last message that has any, "you-are-a-helpful-". */
-static void add_slug(struct buf *id, const struct context *c)
-{
-    const char *text = c->text + strlen(c->text);
-
-    for (int i = c->turns.n; i-- > 0 && !*text;)
-        text -= c->turns.at[i].n;
-    for (; *text && id->n < SLUG_MAX; text++) {
-        if (isalnum((unsigned char)*text))
-            buf_addc(id, (char)tolower((unsigned char)*text));
-        else if (id->n > 0 && id->at[id->n - 1] != '-')
-            buf_addc(id, '-');
-    }
-    if (id->n > 0 && id->at[id->n - 1] != '-')
-        buf_addc(id, '-');
-}
-
 /* Names the context: the same beginning and model get the same id in every log. */
 static int name(const struct requests *rq, struct context *c, const struct request *r, size_t cut, struct err *err)
 {
@@ -152,8 +134,10 @@ static int name(const struct requests *rq, struct context *c, const struct reque
     digest_add(d, buf_str(&r->model), r->model.n + 1);
     digest_add(d, r->bytes.at, cut);
     digest_end(d, hex);
-    if (rq->ids == REQUESTS_IDS_READABLE)
-        add_slug(&id, c);
+    if (rq->ids == REQUESTS_IDS_READABLE && requests_add_slug(&id, c, err)) {
+        buf_release(&id);
+        return err->code;
+    }
     buf_add(&id, hex, ID_DIGITS);
     c->id = buf_take(&id);
     c->dataset = strdup(buf_str(&r->model));

@@ -1,6 +1,7 @@
 /* answers.c - answers of the whole cache and of a variant side by side: one typical example for each config, and the
  * best, the middle and the worst of one context.
  */
+#include "profiler/score/facts.h"
 #include "report/report_internal.h"
 
 #include <math.h>
@@ -8,7 +9,8 @@
 #include <string.h>
 
 enum {
-    MAX_TEXT = 300, // bytes of a question or an answer
+    MAX_TEXT = 600,       // bytes of a question or an answer that are shown
+    MAX_READ = 8 * 1024,  // bytes of an answer that are searched for facts
     MAX_EXAMPLES = 24,
 };
 
@@ -17,36 +19,97 @@ struct answered {
     double similarity;
 };
 
-static void put_side(struct buf *out, const char *whose, const char *text)
+/* ---- facts ----------------------------------------------------------------- */
+
+/* An answer and its facts. */
+struct told {
+    const char *text;
+    bool cut; // at the longest answer allowed
+    struct facts facts;
+};
+
+static int read_facts(struct told *a, enum facts_language language, struct err *err)
 {
-    buf_adds(out, "<div><h4>");
-    html_text(out, whose);
-    buf_adds(out, *text ? "</h4>\n<p>" : "</h4>\n<p><i>nothing</i>");
-    html_short(out, text, MAX_TEXT);
-    buf_adds(out, "</div>\n");
+    char *text = strndup(a->text, html_cut(a->text, MAX_READ));
+    bool cut = a->cut || strlen(a->text) > MAX_READ;
+    int code = text ? facts_read(&a->facts, &(struct facts_of){ text, cut, language }, err) : err_nomem(err);
+
+    free(text);
+    return code;
 }
 
-static void put_begin(struct buf *out, const char *title, double similarity, const char *question)
+/* Adds a text with its facts marked: kept by the other answer, or not (`missing` is then the element). */
+static void put_marked(struct buf *out, const struct told *a, const struct told *other, const char *missing)
 {
+    size_t end = html_cut(a->text, MAX_TEXT), at = 0;
+
+    for (int i = 0; i < a->facts.found.n; i++) {
+        const struct fact *f = &a->facts.found.at[i];
+        if (f->offered || f->at < at || f->at + f->bytes > end)
+            continue;
+        const char *element = facts_has(&other->facts, &a->facts, f) ? "mark" : missing;
+        html_part(out, a->text + at, f->at - at);
+        buf_printf(out, "<%s>", element);
+        html_part(out, a->text + f->at, f->bytes);
+        buf_printf(out, "</%s>", element);
+        at = f->at + f->bytes;
+    }
+    html_part(out, a->text + at, end - at);
+    buf_adds(out, a->text[end] ? "..." : "");
+    buf_adds(out, *a->text ? "" : "<i>nothing</i>");
+}
+
+/* ---- pairs of answers ------------------------------------------------------ */
+
+struct pair {
+    const char *title, *question, *other_name;
+    struct told whole, other;
+    double similarity, facts; // facts NAN: none in the whole cache's answer, or not known
+};
+
+static void put_pair(struct buf *out, struct pair *p)
+{
+    struct err ignored;
+
+    if (read_facts(&p->whole, FACTS_DETECT, &ignored) || read_facts(&p->other, p->whole.facts.language, &ignored))
+        out->failed = true;
     buf_adds(out, "<article>\n<h3>");
-    html_text(out, title);
-    buf_printf(out, " <span class=\"score\">similarity %.2f", similarity);
+    html_text(out, p->title);
+    buf_printf(out, " <span class=\"score\">similarity %.2f", p->similarity);
+    if (!isnan(p->facts))
+        buf_printf(out, ", facts kept %.0f %%", 100 * p->facts);
     buf_adds(out, "</span></h3>\n<p class=\"question\">");
-    html_short(out, question, MAX_TEXT);
-    buf_adds(out, "\n<div class=\"pair\">\n");
+    html_short(out, p->question, MAX_TEXT);
+    buf_adds(out, "</p>\n<div class=\"pair\">\n<div><h4>whole cache</h4>\n<p>");
+    put_marked(out, &p->whole, &p->other, "del");
+    buf_adds(out, "</p></div>\n<div><h4>");
+    html_text(out, p->other_name);
+    buf_adds(out, "</h4>\n<p>");
+    put_marked(out, &p->other, &p->whole, "ins");
+    buf_adds(out, "</p></div>\n</div></article>\n");
+    facts_release(&p->whole.facts);
+    facts_release(&p->other.facts);
 }
 
-static void put_end(struct buf *out)
+static struct told told_of(const struct table *t, int q, int v)
 {
-    buf_adds(out, "</div></article>\n");
+    size_t answer = table_answer(t, q, v);
+
+    return (struct told){ .text = t->answer_text[answer],
+                          .cut = t->max_new_tokens > 0 && t->answer_n_tokens[answer] >= t->max_new_tokens };
 }
 
 static void put_answer(struct buf *out, const struct table *t, const struct answered *a)
 {
-    put_begin(out, t->config_name[a->config], a->similarity, t->question_text[a->question]);
-    put_side(out, "whole cache", t->answer_text[table_answer(t, a->question, 0)]);
-    put_side(out, t->config_name[a->config], t->answer_text[table_answer(t, a->question, a->config)]);
-    put_end(out);
+    size_t answer = table_answer(t, a->question, a->config);
+
+    put_pair(out, &(struct pair){ .title = t->config_name[a->config],
+                                  .question = t->question_text[a->question],
+                                  .other_name = t->config_name[a->config],
+                                  .whole = told_of(t, a->question, 0),
+                                  .other = told_of(t, a->question, a->config),
+                                  .similarity = a->similarity,
+                                  .facts = t->facts_kept ? (double)t->facts_kept[answer] : (double)NAN });
 }
 
 /* Adds the sampled answer with the most typical similarity. */
@@ -68,10 +131,13 @@ static void put_sampled(struct buf *out, const struct table *t)
     }
     if (best < 0)
         return;
-    put_begin(out, "the whole cache, asked again", (double)t->sampled_similarity[best], t->question_text[best]);
-    put_side(out, "whole cache", t->answer_text[table_answer(t, best, 0)]);
-    put_side(out, "whole cache, sampled", t->sampled_text[best]);
-    put_end(out);
+    put_pair(out, &(struct pair){ .title = "the whole cache, asked again",
+                                  .question = t->question_text[best],
+                                  .other_name = "whole cache, sampled",
+                                  .whole = told_of(t, best, 0),
+                                  .other = { .text = t->sampled_text[best] },
+                                  .similarity = (double)t->sampled_similarity[best],
+                                  .facts = (double)NAN });
 }
 
 /* ---- one example of each config -------------------------------------------- */
@@ -126,7 +192,8 @@ void answers_examples(struct buf *out, const struct report *r)
     buf_printf(
         out,
         "<section>\n<h2 id=\"answers\">What changed in the answers</h2>\n<p>%d of %d answers are those of the whole "
-        "cache, word for word. Of the others, one for each config whose similarity is typical of it.\n"
+        "cache, word for word. Of the others, one for each config whose similarity is typical of it. Facts are numbers, dates, names and negations: <mark>kept</mark>, <del>lost</del>, "
+               "<ins>not in the whole cache's answer</ins>.</p>\n"
         "<div class=\"examples\">\n",
         unchanged, answers);
     for (int i = 0; i < n; i++)

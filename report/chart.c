@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* The picture in its own units; it is shown at any width. */
-enum { WIDTH = 480, HEIGHT = 320, LEFT = 52, RIGHT = 14, TOP = 16, BOTTOM = 46, LETTER = 6, LINE = 13, TICKS = 5 };
+enum { WIDTH = 480, HEIGHT = 332, LEFT = 52, RIGHT = 14, TOP = 32, BOTTOM = 46, LINE = 13, TICKS = 5 };
+static const double LETTER = 6.7; // the mean width of a letter
 
 const char chart_style[] =
     ".chart{--ink:#1c2127;--dim:#5d6772;--grid:#e3e7eb;--paper:#fff;display:block;width:100%;height:auto;overflow:"
@@ -24,7 +25,8 @@ const char chart_style[] =
     ".chart .level{stroke:var(--dim);stroke-width:1;stroke-dasharray:4 4}.chart .error{stroke:var(--dim);stroke-width:"
     "1}\n"
     ".chart .mark{fill:var(--c);stroke:var(--paper);stroke-width:1}\n"
-    ".chart .ring{fill:none;stroke:var(--ink);stroke-width:1.6}\n";
+    ".chart .ring{fill:none;stroke:var(--ink);stroke-width:1.6}\n"
+    "@media(max-width:30em){.chart text{font-size:14px}}\n";
 
 static const char *const shapes[CHART_SERIES] = {
     "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z",        // circle
@@ -182,17 +184,6 @@ void chart_line(struct chart *c, int series, const struct chart_point *at, int n
     buf_adds(c->out, "\"/>\n");
 }
 
-void chart_level(struct chart *c, double y, const char *label)
-{
-    if (shown(&c->y, y) < c->y.min || shown(&c->y, y) > c->y.max)
-        return;
-    buf_printf(c->out,
-               "<path class=\"level\" d=\"M%d %.1fH%d\"/><text class=\"name\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">",
-               LEFT, place_y(c, y), WIDTH - RIGHT, WIDTH - RIGHT - 2, place_y(c, y) - 4);
-    html_text(c->out, label);
-    buf_adds(c->out, "</text>\n");
-}
-
 void chart_diagonal(struct chart *c)
 {
     double from = fmax(c->x.min, c->y.min), to = fmin(c->x.max, c->y.max);
@@ -232,8 +223,10 @@ void chart_mark(struct chart *c, int series, struct chart_point at, const char *
 
 void chart_ring(struct chart *c, struct chart_point at)
 {
-    buf_printf(c->out, "<circle class=\"ring\" cx=\"%.1f\" cy=\"%.1f\" r=\"8.5\"/>\n", place_x(c, at.x),
-               place_y(c, at.y));
+    double x = place_x(c, at.x), y = place_y(c, at.y);
+
+    buf_printf(c->out, "<circle class=\"ring\" cx=\"%.1f\" cy=\"%.1f\" r=\"8.5\"/>\n", x, y);
+    take(c, (struct chart_box){ x - 9, y - 9, x + 9, y + 9 });
 }
 
 /* ---- labels ---------------------------------------------------------------- */
@@ -259,6 +252,16 @@ static double width_of(const char *text)
     return n * LETTER + 2;
 }
 
+/* Writes a text into a box. */
+static void put_label(struct chart *c, struct chart_box box, const char *text)
+{
+    take(c, box);
+    buf_printf(c->out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", (box.x0 + box.x1) / 2,
+               box.y1 - 2.5);
+    html_text(c->out, text);
+    buf_adds(c->out, "</text>\n");
+}
+
 void chart_label(struct chart *c, struct chart_point at, const char *text)
 {
     /* Where the label's middle may be: right, left, above and below first, then aslant, then further away. */
@@ -267,15 +270,30 @@ void chart_label(struct chart *c, struct chart_point at, const char *text)
     double x = place_x(c, at.x), y = place_y(c, at.y), w = width_of(text);
 
     for (size_t i = 0; i < sizeof(way) / sizeof(*way); i++) {
-        double mx = x + way[i][0] * (w / 2 + 8), my = y + way[i][1] * (LINE + 1);
+        double mx = x + way[i][0] * (w / 2 + 11), my = y + way[i][1] * (LINE + 2);
+        if (way[i][0] == 0)
+            mx = fmin(mx, WIDTH - w / 2);
         struct chart_box box = { mx - w / 2, my - LINE / 2.0, mx + w / 2, my + LINE / 2.0 };
-        if (!is_free(c, &box))
-            continue;
-        take(c, box);
-        buf_printf(c->out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", mx, my + 4);
-        html_text(c->out, text);
-        buf_adds(c->out, "</text>\n");
+        if (is_free(c, &box)) {
+            put_label(c, box, text);
+            return;
+        }
+    }
+}
+
+void chart_level(struct chart *c, double v, const char *label)
+{
+    double y = place_y(c, v), w = width_of(label);
+
+    if (!(shown(&c->y, v) >= c->y.min && shown(&c->y, v) <= c->y.max))
         return;
+    buf_printf(c->out, "<path class=\"level\" d=\"M%d %.1fH%d\"/>\n", LEFT, y, WIDTH - RIGHT);
+    for (double x = WIDTH - RIGHT - w; x >= LEFT; x -= 20) {
+        struct chart_box box = { x, y - LINE - 2, x + w, y - 2 };
+        if (is_free(c, &box)) {
+            put_label(c, box, label);
+            return;
+        }
     }
 }
 

@@ -50,22 +50,30 @@ static int by_quality(const void *a, const void *b)
 /* What all rows of the table share. */
 struct columns {
     struct html_unit unit; // of decompression
-    bool gold;
+    bool gold, facts;
     int *uses; // (V)
 };
 
 static void put_head(struct buf *out, const struct report *r, const struct columns *columns)
 {
+    buf_adds(out, "<h3>Means over contexts, the best quality first</h3>\n");
     html_table(out, "Configs");
-    buf_adds(out, "<caption>Means over contexts, the best quality first</caption>\n<thead><tr><th scope=\"col\">config"
-                  "<th scope=\"col\" class=\"n\">size,&nbsp;%<th scope=\"col\" class=\"n\">quality, training"
-                  "<th scope=\"col\" class=\"n\">quality, held out<th scope=\"col\" class=\"n\">contexts held out");
+    html_column(out, "config");
+    html_column_n(out, "size", "%");
+    html_column_n(out, "quality, training", NULL);
+    html_column_n(out, "quality, held out", NULL);
+    html_column_n(out, "contexts held out", NULL);
+    if (columns->facts) {
+        html_column_n(out, "facts kept, training", "%");
+        html_column_n(out, "facts kept, held out", "%");
+        html_column_n(out, "token F1, training", NULL);
+    }
     if (columns->gold)
-        buf_adds(out, "<th scope=\"col\" class=\"n\">gold");
-    buf_printf(out, "<th scope=\"col\" class=\"n\">decompression,&nbsp;%s", columns->unit.name);
+        html_column_n(out, "gold", NULL);
+    html_column_n(out, "decompression", columns->unit.name);
     if (r->manifest)
-        buf_adds(out, "<th scope=\"col\" class=\"n\">in this plan");
-    buf_adds(out, "\n<tbody>\n");
+        html_column_n(out, "in this plan", NULL);
+    html_rows(out);
 }
 
 static void put_row(struct buf *out, const struct report *r, int v, const struct columns *columns)
@@ -75,21 +83,25 @@ static void put_row(struct buf *out, const struct report *r, int v, const struct
 
     for (int c = 0; c < t->n_contexts; c++)
         tested += t->quality_test && !isnan(t->quality_test[table_cell(t, c, v)]);
-    buf_adds(out, uses ? "<tr class=\"chosen\"><th scope=\"row\">" : "<tr><th scope=\"row\">");
-    html_text(out, t->config_name[v]);
+    html_row(out, uses ? ROW_CHOSEN : ROW_PLAIN, t->config_name[v], MANIFEST_CONFIG);
     html_cell(out, 100 * table_mean(t, t->size_frac, v), 1);
     html_cell_error(out, table_mean(t, t->quality_train, v), score_error(t, SPLIT_TRAIN, v));
     html_cell_error(out, table_mean(t, t->quality_test, v), score_error(t, SPLIT_TEST, v));
-    buf_printf(out, "<td class=\"n\">%d of %d", tested, t->n_contexts);
+    buf_printf(out, "<td>%d of %d</td>", tested, t->n_contexts);
+    if (columns->facts) {
+        html_cell(out, 100 * table_mean(t, t->facts_train, v), 1);
+        html_cell(out, 100 * table_mean(t, t->facts_test, v), 1);
+        html_cell(out, table_mean(t, t->token_f1_train, v), 3);
+    }
     if (columns->gold)
         html_cell(out, table_mean(t, t->gold_mean, v), 3);
     html_cell_unit(out, table_mean(t, t->decompress_s, v), &columns->unit);
     if (r->manifest)
-        buf_printf(out, "<td class=\"n\">%d", uses);
-    buf_addc(out, '\n');
+        html_cell_int(out, uses);
+    html_row_end(out);
 }
 
-static void put_scale(struct buf *out, const struct table *t, bool gold)
+static void put_scale(struct buf *out, const struct table *t, const struct columns *columns)
 {
     double unrelated = score_unrelated(t), same = score_same_meaning(t);
     struct score_resolution r = score_resolve(t, SPLIT_TEST);
@@ -107,9 +119,11 @@ static void put_scale(struct buf *out, const struct table *t, bool gold)
                    " The held-out questions are too few to tell the configs apart: of %d pairs %d differ by less than "
                    "two standard errors.",
                    r.pairs, r.pairs - r.told);
-    if (gold)
+    if (columns->facts)
+        buf_adds(out, " Facts: numbers, dates, names and negations of the whole cache's answer that the variant's keeps.");
+    if (columns->gold)
         buf_adds(out, " Gold is the score with the datasets' own answers and metrics.");
-    buf_adds(out, " &plusmn;: standard error over contexts.\n");
+    buf_adds(out, " &#177;: standard error over contexts.</p>\n");
 }
 
 int report_configs(struct buf *out, const struct report *r, struct err *err)
@@ -128,6 +142,7 @@ int report_configs(struct buf *out, const struct report *r, struct err *err)
         at[v] = (struct ranked){ v, table_mean(t, t->quality_train, v) };
         slowest = fmax(slowest, table_mean(t, t->decompress_s, v));
         columns.gold |= !isnan(table_mean(t, t->gold_mean, v));
+        columns.facts |= !isnan(table_mean(t, t->facts_train, v));
     }
     qsort(at, (size_t)t->n_configs, sizeof(*at), by_quality);
     columns.unit = html_seconds_unit(slowest);
@@ -137,9 +152,9 @@ int report_configs(struct buf *out, const struct report *r, struct err *err)
         put_row(out, r, at[i].config, &columns);
     html_table_end(out);
     if (t->quality_train)
-        put_scale(out, t, columns.gold);
+        put_scale(out, t, &columns);
     else
-        buf_adds(out, "<p>The profile has no qualities yet: run evp-score on it.\n");
+        buf_adds(out, "<p>The profile has no qualities yet: run evp-score on it.</p>\n");
     buf_adds(out, "</section>\n");
     free(at);
     free(columns.uses);

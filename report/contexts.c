@@ -129,16 +129,14 @@ static struct worth_units units_of(const struct worths *w, int placed)
 
 static void put_worth(struct buf *out, const struct report *r, const struct worth *w, const struct worth_units *u)
 {
-    html_text(out, w->tier < 0 ? "-" : r->table->config_name[w->config]);
-    buf_adds(out, "<td>");
-    html_text(out, w->tier < 0 ? "recompute" : r->manifest->tiers.at[w->tier].name);
+    html_cell_text(out, w->tier < 0 ? "recompute" : r->manifest->tiers.at[w->tier].name);
     html_cell_unit(out, w->bytes, &u->bytes);
     html_cell_error(out, w->quality, w->sd);
     html_cell_unit(out, w->ttft_s, &u->seconds);
     html_cell(out, w->utility, u->digits);
     html_cell(out, w->utility - w->reduced, u->digits);
     html_cell(out, w->reduced, u->digits);
-    buf_addc(out, '\n');
+    html_row_end(out);
 }
 
 static void put_candidates(struct buf *out, const struct report *r, const struct placement *p, int c)
@@ -151,15 +149,19 @@ static void put_candidates(struct buf *out, const struct report *r, const struct
         placed = is_placed(r, p, &w.at[i]) ? i : -1;
     struct worth_units u = units_of(&w, placed);
     html_table(out, "Candidates");
-    buf_printf(
-        out,
-        "<thead><tr><th scope=\"col\">config<th scope=\"col\">tier<th scope=\"col\" class=\"n\">size,&nbsp;%s"
-        "<th scope=\"col\" class=\"n\">quality<th scope=\"col\" class=\"n\">TTFT,&nbsp;%s<th scope=\"col\" class=\"n\">"
-        "utility,&nbsp;s<th scope=\"col\" class=\"n\">rent,&nbsp;s<th scope=\"col\" class=\"n\">utility &minus; rent,&nbsp;s\n<tbody>\n",
-        u.bytes.name, u.seconds.name);
+    html_column(out, "config");
+    html_column(out, "tier");
+    html_column_n(out, "size", u.bytes.name);
+    html_column_n(out, "quality", NULL);
+    html_column_n(out, "TTFT", u.seconds.name);
+    html_column_n(out, "utility", "s");
+    html_column_n(out, "rent", "s");
+    html_column_n(out, "utility \u2212 rent", "s");
+    html_rows(out);
     for (int i = 0; i < w.n; i++)
         if (i < MAX_CANDIDATES || i == placed) {
-            buf_adds(out, i == placed ? "<tr class=\"chosen\"><th scope=\"row\">" : "<tr><th scope=\"row\">");
+            html_row(out, i == placed ? ROW_CHOSEN : ROW_PLAIN,
+                     w.at[i].tier < 0 ? "-" : r->table->config_name[w.at[i].config], MANIFEST_CONFIG);
             put_worth(out, r, &w.at[i], &u);
         }
     html_table_end(out);
@@ -167,7 +169,7 @@ static void put_candidates(struct buf *out, const struct report *r, const struct
         buf_printf(
             out,
             "<p class=\"note\">The best candidate has %.3g s more than the chosen one: it does not fit, or a rule, "
-            "a quality floor or the cost of moving prevents it.\n",
+            "a quality floor or the cost of moving prevents it.</p>\n",
             w.at[0].reduced - w.at[placed].reduced);
     free(w.at);
 }
@@ -180,19 +182,17 @@ struct row_units {
 
 static void put_row(struct buf *out, const struct manifest *m, const struct placement *p, const struct row_units *u)
 {
-    buf_adds(out, "<tr><th scope=\"row\">");
-    html_short(out, p->id, MAX_ID);
-    buf_printf(out, "<td class=\"n\">%lld", (long long)p->n_tokens);
+    html_row(out, ROW_PLAIN, p->id, MAX_ID);
+    html_cell_int(out, p->n_tokens);
     html_cell(out, p->frequency, 1);
-    buf_adds(out, "<td>");
-    html_text(out, p->tier < 0 ? "recompute" : m->tiers.at[p->tier].name);
-    buf_adds(out, "<td>");
-    html_text(out, p->tier < 0 ? "-" : p->config);
+    html_cell_text(out, p->tier < 0 ? "recompute" : m->tiers.at[p->tier].name);
+    html_cell_text(out, p->tier < 0 ? "-" : p->config);
     html_cell_unit(out, (double)p->bytes, &u->bytes);
     html_cell(out, p->quality, 3);
     html_cell(out, p->quality_test, 3);
     html_cell_unit(out, p->ttft_s, &u->seconds);
-    buf_printf(out, "<td>%s\n", operation_name(p->operation));
+    html_cell_text(out, operation_name(p->operation));
+    html_row_end(out);
 }
 
 static void put_details(struct buf *out, const struct report *r, const struct placement *p)
@@ -237,20 +237,24 @@ static void put_rows(struct buf *out, const struct manifest *m, const struct use
         seconds = fmax(seconds, m->at[k].ttft_s);
     }
     struct row_units u = { html_bytes_unit(bytes), html_seconds_unit(seconds) };
+    buf_adds(out, "<h3>All contexts, the most used first</h3>\n");
     html_table(out, "Contexts");
-    buf_printf(
-        out,
-        "<caption>All contexts, the most used first</caption>\n<thead><tr><th scope=\"col\">context"
-        "<th scope=\"col\" class=\"n\">tokens<th scope=\"col\" class=\"n\">uses<th scope=\"col\">tier"
-        "<th scope=\"col\">config<th scope=\"col\" class=\"n\">size,&nbsp;%s<th scope=\"col\" class=\"n\">quality, "
-        "planned<th scope=\"col\" class=\"n\">quality, held out<th scope=\"col\" class=\"n\">TTFT,&nbsp;%s"
-        "<th scope=\"col\">operation\n<tbody>\n",
-        u.bytes.name, u.seconds.name);
+    html_column(out, "context");
+    html_column_n(out, "tokens", NULL);
+    html_column_n(out, "uses", NULL);
+    html_column(out, "tier");
+    html_column(out, "config");
+    html_column_n(out, "size", u.bytes.name);
+    html_column_n(out, "quality, planned", NULL);
+    html_column_n(out, "quality, held out", NULL);
+    html_column_n(out, "TTFT", u.seconds.name);
+    html_column(out, "operation");
+    html_rows(out);
     for (; i < m->n && out->n < ROWS_BYTES; i++)
         put_row(out, m, &m->at[order[i].row], &u);
     html_table_end(out);
     if (i < m->n)
-        buf_printf(out, "<p>%d less used contexts are left out to keep this page small.\n", m->n - i);
+        buf_printf(out, "<p>%d less used contexts are left out to keep this page small.</p>\n", m->n - i);
 }
 
 /* The reasons of the first placements, as long as there is room. */
@@ -260,7 +264,7 @@ static void put_reasons(struct buf *out, const struct report *r, const struct us
 
     buf_adds(out, "<h3>Why each of the most used is where it is</h3>\n<p class=\"note\">Utility counts all uses of a "
                   "context; rent is the price of its bytes on the tier. The plan takes the highest difference that "
-                  "fits. &plusmn;: standard deviation of a prediction.\n");
+                  "fits. &#177;: standard deviation of a prediction.</p>\n");
     for (int i = 0; i < r->manifest->n && i < MAX_DETAILS && out->n - begin < DETAILS_BYTES; i++)
         put_details(out, r, &r->manifest->at[order[i].row]);
 }

@@ -157,10 +157,11 @@ static void put_key(struct buf *out, const struct by_method *b, bool chosen)
         buf_adds(out, "<li>");
         chart_key(out, m);
         html_short(out, b->methods.at[m].key, 60);
+        buf_adds(out, "</li>");
     }
     if (chosen)
         buf_adds(out, "<li><svg class=\"chart\" viewBox=\"-12 -9 24 18\" aria-hidden=\"true\"><circle class=\"ring\" "
-                      "r=\"7\"/></svg>in this plan");
+                      "r=\"7\"/></svg>in this plan</li>");
     buf_adds(out, "</ul>\n");
 }
 
@@ -255,9 +256,9 @@ static void quality_of(struct buf *out, struct by_method *b, const char *dataset
         axis_see(&c.y, score_unrelated(b->table));
     figure_begin(out, "Quality against size", dataset);
     chart_begin(&c, "Quality against size, a point for each config");
+    bool chosen = draw_quality(&c, b, dataset);
     if (!dataset)
         put_scale(&c, b->table);
-    bool chosen = draw_quality(&c, b, dataset);
     chart_end(&c);
     put_key(out, b, chosen);
     buf_adds(out, "</figure>\n");
@@ -356,7 +357,7 @@ int figure_held_out(struct buf *out, const struct report *r, struct err *err)
         figure_begin(out, "Held-out against training quality", NULL);
         draw_held_out(out, &b, &c);
         buf_adds(out, "<p class=\"note\">The dashed line: as promised. Configs below it promise too much. A point is a "
-                      "mean over the contexts that have held-out answers under its config.\n</figure>\n");
+                      "mean over the contexts that have held-out answers under its config.</p>\n</figure>\n");
     }
     by_method_release(&b);
     return code;
@@ -416,11 +417,11 @@ static void draw_ttft(struct buf *out, struct weighed *plan, int n, struct weigh
     chart_end(&c);
     buf_adds(out, "<ul class=\"key\"><li>");
     chart_key_line(out, 1);
-    buf_adds(out, "this plan");
+    buf_adds(out, "this plan</li>");
     if (n_whole) {
         buf_adds(out, "<li>");
         chart_key_line(out, 0);
-        buf_adds(out, "every context recomputed");
+        buf_adds(out, "every context recomputed</li>");
     }
     buf_adds(out, "</ul>\n</figure>\n");
 }

@@ -90,8 +90,9 @@ static void put_totals(struct gain *g, const struct report *r)
         bool hidden = isnan(g->total[i].x) || isnan(g->total[i].y);
         for (int k = 0; k < i; k++)
             hidden |= same_point(g->total[k], g->total[i]);
+        snprintf(text, sizeof(text), i ? "%s" : "%s, alpha %g", r->manifest->total[i].name, r->manifest->alpha);
         if (!hidden)
-            chart_label(&g->chart, g->total[i], r->manifest->total[i].name);
+            chart_label(&g->chart, g->total[i], text);
     }
 }
 
@@ -140,23 +141,25 @@ void gain_table(struct buf *out, const struct report *r)
     for (int i = 0; i < f->n; i++)
         slowest = fmax(slowest, frontier_cell(f, i, FRONTIER_TTFT));
     struct html_unit unit = html_seconds_unit(slowest);
+    buf_adds(out, "<h3>One plan for each alpha</h3>\n");
     html_table(out, "Other alphas");
-    buf_printf(
-        out,
-        "<caption>One plan for each alpha</caption>\n<thead><tr><th scope=\"col\" class=\"n\">alpha,&nbsp;s"
-        "<th scope=\"col\" class=\"n\">mean TTFT,&nbsp;%s<th scope=\"col\" class=\"n\">quality, training"
-        "<th scope=\"col\" class=\"n\">quality, held out<th scope=\"col\" class=\"n\">recomputed,&nbsp;%%\n<tbody>\n",
-        unit.name);
+    html_column_n(out, "alpha", "s");
+    html_column_n(out, "mean TTFT", unit.name);
+    html_column_n(out, "quality, training", NULL);
+    html_column_n(out, "quality, held out", NULL);
+    html_column_n(out, "recomputed", "%");
+    html_rows(out);
     for (int i = 0; i < f->n; i++) {
         double alpha = frontier_cell(f, i, FRONTIER_ALPHA);
-        bool chosen = r->manifest && alpha == r->manifest->alpha;
         bool known = strcmp(f->column[f->n_columns - 1], "hits_recompute") == 0;
-        buf_printf(out, "<tr%s><th scope=\"row\" class=\"n\">%g", chosen ? " class=\"chosen\"" : "", alpha);
+        char name[TEXT_SHORT];
+        snprintf(name, sizeof(name), "%g", alpha);
+        html_row(out, r->manifest && alpha == r->manifest->alpha ? ROW_CHOSEN : ROW_PLAIN, name, sizeof(name));
         html_cell_unit(out, frontier_cell(f, i, FRONTIER_TTFT), &unit);
         html_cell(out, frontier_cell(f, i, FRONTIER_QUALITY), 3);
         html_cell(out, frontier_cell(f, i, FRONTIER_TEST), 3);
         html_cell(out, known ? 100 * frontier_cell(f, i, f->n_columns - 1) : (double)NAN, 1);
-        buf_addc(out, '\n');
+        html_row_end(out);
     }
     html_table_end(out);
 }

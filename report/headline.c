@@ -71,7 +71,7 @@ static void put_quality(struct buf *out, const struct report *r)
     }
     buf_printf(out, "quality %.3f", plan->quality_test);
     if (!isnan(h.error))
-        buf_printf(out, " &plusmn; %.3f", h.error);
+        buf_printf(out, " &#177; %.3f", h.error);
     if (h.answers > 0)
         buf_printf(out, " over %lld held-out answer%s of %d context%s", (long long)h.answers, h.answers == 1 ? "" : "s",
                    h.tested, h.tested == 1 ? "" : "s");
@@ -94,7 +94,7 @@ static void put_plan(struct buf *out, const struct report *r)
     if (m->n_totals == 0 || isnan(plan->ttft_s))
         buf_printf(out, "A plan for %d context%s", m->n, m->n == 1 ? "" : "s");
     else if (compared && recomputed == m->n) {
-        buf_adds(out, "Recomputing every context is best here: TTFT ");
+        buf_adds(out, "Every context is recomputed: TTFT ");
         html_seconds(out, plan->ttft_s);
     } else {
         double plain = compared ? m->total[1 + BASELINE_PLAIN].ttft_s : (double)NAN;
@@ -149,7 +149,7 @@ static void put_meant(struct buf *out, const struct manifest *m)
     buf_adds(out,
              " is that of uncompressed caches in the same space, the most used first; recomputing everything takes ");
     html_seconds(out, m->total[1 + BASELINE_RECOMPUTE].ttft_s);
-    buf_adds(out, ".\n");
+    buf_adds(out, ".</p>\n");
 }
 
 void report_headline(struct buf *out, const struct report *r)
@@ -160,16 +160,18 @@ void report_headline(struct buf *out, const struct report *r)
         put_plan(out, r);
     else if (r->table)
         put_table(out, r->table);
+    else if (r->frontier)
+        buf_printf(out, "<h1>A sweep over alpha</h1>\n<p class=\"lede\">%d plans", r->frontier->n);
     else
-        buf_printf(out, "<h1>%s</h1>\n<p class=\"lede\">", r->receipt ? "A load" : "A sweep over alpha");
+        buf_adds(out, "<h1>A load</h1>\n<p class=\"lede\">");
     if (r->receipt)
-        buf_printf(out, "%s%d of %d contexts loaded", r->manifest || r->table ? "; " : "", r->receipt->in.n,
-                   r->receipt->ids.n);
+        buf_printf(out, "%s%d of %d contexts loaded", r->manifest || r->table || r->frontier ? "; " : "",
+                   r->receipt->in.n, r->receipt->ids.n);
     if (!isnan(day)) {
         buf_adds(out, "; ");
         html_day(out, day);
     }
-    buf_adds(out, ".\n");
+    buf_adds(out, ".</p>\n");
     if (r->manifest)
         put_meant(out, r->manifest);
     if (!r->table)
@@ -180,7 +182,7 @@ void report_headline(struct buf *out, const struct report *r)
     html_short(out, r->table->dtype, 40);
     buf_adds(out, " on ");
     html_short(out, r->table->backend, 40);
-    buf_printf(out, "; %d context%s, %d configs, %d questions.\n", r->table->n_contexts,
+    buf_printf(out, "; %d context%s, %d configs, %d questions.</p>\n", r->table->n_contexts,
                r->table->n_contexts == 1 ? "" : "s", r->table->n_configs, r->table->n_questions);
 }
 
@@ -243,11 +245,7 @@ void report_made(struct buf *out, const struct report *r)
     if (commands.n) {
         buf_adds(out, "<section>\n<h2 id=\"made\">How it was made</h2>\n<pre><code>");
         html_short(out, buf_str(&commands) + (buf_str(&commands)[0] == '\n'), MADE_BYTES);
-        buf_adds(out, "</code></pre>\n");
-        if (r->table && *r->table->embedder_digest)
-            buf_printf(out, "<p class=\"note\">Quality compares answers by the embedder %.12s.\n",
-                       r->table->embedder_digest);
-        buf_adds(out, "</section>\n");
+        buf_adds(out, "</code></pre>\n</section>\n");
     }
     out->failed |= buf_failed(&commands);
     json_free(plan);

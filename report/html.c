@@ -7,14 +7,11 @@
 #include <string.h>
 #include <time.h>
 
-void html_short(struct buf *out, const char *text, size_t max)
+void html_part(struct buf *out, const char *text, size_t n)
 {
     struct buf clean = { 0 };
-    size_t n = strlen(text), end = n < max ? n : max;
 
-    while (end > 0 && end < n && ((unsigned char)text[end] & 0xc0) == 0x80)
-        end--;
-    utf8_clean(&clean, text, end);
+    utf8_clean(&clean, text, n);
     for (const char *s = buf_str(&clean); *s; s++) {
         switch (*s) {
         case '<': buf_adds(out, "&lt;"); break;
@@ -24,9 +21,25 @@ void html_short(struct buf *out, const char *text, size_t max)
         default: buf_addc(out, ((unsigned char)*s < 0x20 && *s != '\n' && *s != '\t') || *s == 0x7f ? '?' : *s);
         }
     }
-    buf_adds(out, end < n ? "..." : "");
     out->failed |= buf_failed(&clean);
     buf_release(&clean);
+}
+
+size_t html_cut(const char *text, size_t max)
+{
+    size_t n = strlen(text), end = n < max ? n : max;
+
+    while (end > 0 && end < n && ((unsigned char)text[end] & 0xc0) == 0x80)
+        end--;
+    return end;
+}
+
+void html_short(struct buf *out, const char *text, size_t max)
+{
+    size_t end = html_cut(text, max);
+
+    html_part(out, text, end);
+    buf_adds(out, text[end] ? "..." : "");
 }
 
 void html_text(struct buf *out, const char *text)
@@ -61,16 +74,47 @@ void html_day(struct buf *out, double seconds)
 
 /* ---- tables ---------------------------------------------------------------- */
 
-void html_table(struct buf *out, const char *caption)
+void html_table(struct buf *out, const char *name)
 {
     buf_adds(out, "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"");
-    html_text(out, caption);
-    buf_adds(out, "\"><table>\n");
+    html_text(out, name);
+    buf_adds(out, "\"><table>\n<thead><tr>");
+}
+
+void html_column(struct buf *out, const char *head)
+{
+    buf_adds(out, "<th scope=\"col\">");
+    html_text(out, head);
+    buf_adds(out, "</th>");
+}
+
+void html_column_n(struct buf *out, const char *head, const char *unit)
+{
+    buf_adds(out, "<th scope=\"col\" class=\"n\">");
+    html_text(out, head);
+    buf_printf(out, unit ? ",&#160;%s</th>" : "</th>", unit);
+}
+
+void html_rows(struct buf *out)
+{
+    buf_adds(out, "</tr></thead>\n<tbody>\n");
+}
+
+void html_row(struct buf *out, enum html_row row, const char *name, size_t max)
+{
+    buf_adds(out, row == ROW_CHOSEN ? "<tr class=\"chosen\"><th scope=\"row\">" : "<tr><th scope=\"row\">");
+    html_short(out, name, max);
+    buf_adds(out, "</th>");
+}
+
+void html_row_end(struct buf *out)
+{
+    buf_adds(out, "</tr>\n");
 }
 
 void html_table_end(struct buf *out)
 {
-    buf_adds(out, "</table></div>\n");
+    buf_adds(out, "</tbody></table></div>\n");
 }
 
 static void put_number(struct buf *out, double v, int digits)
@@ -78,30 +122,47 @@ static void put_number(struct buf *out, double v, int digits)
     if (isnan(v))
         buf_adds(out, "-");
     else
-        buf_printf(out, fabs(v) < 1e15 ? "%.*f" : "%.*e", digits, v);
+        buf_printf(out, fabs(v) < 1e15 ? "%s%.*f" : "%s%.*e", v < 0 ? "&#8722;" : "", digits, fabs(v));
 }
 
 void html_cell(struct buf *out, double v, int digits)
 {
-    buf_adds(out, "<td class=\"n\">");
+    buf_adds(out, "<td>");
     put_number(out, v, digits);
+    buf_adds(out, "</td>");
+}
+
+void html_cell_int(struct buf *out, int64_t v)
+{
+    buf_printf(out, "<td>%lld</td>", (long long)v);
+}
+
+void html_cell_text(struct buf *out, const char *text)
+{
+    buf_adds(out, "<td class=\"t\">");
+    html_text(out, text);
+    buf_adds(out, "</td>");
 }
 
 void html_cell_error(struct buf *out, double v, double error)
 {
-    html_cell(out, v, 3);
+    buf_adds(out, "<td>");
+    put_number(out, v, 3);
     if (!isnan(v))
-        buf_printf(out, isnan(error) ? "<span class=\"pm\"></span>" : "<span class=\"pm\"> &plusmn; %.3f</span>",
+        buf_printf(out,
+                   isnan(error) ? "<span class=\"pm\"></span></td>" : "<span class=\"pm\"> &#177; %.3f</span></td>",
                    error);
+    else
+        buf_adds(out, "</td>");
 }
 
 /* ---- units ----------------------------------------------------------------- */
 
 struct html_unit html_seconds_unit(double largest)
 {
-    return largest < 1e-3 ? (struct html_unit){ "us", 1e-6, 0 }
-           : largest < 1  ? (struct html_unit){ "ms", 1e-3, 1 }
-                          : (struct html_unit){ "s", 1, 3 };
+    return largest > 0 && largest < 1e-3 ? (struct html_unit){ "us", 1e-6, 0 }
+           : largest < 1                 ? (struct html_unit){ "ms", 1e-3, 1 }
+                                         : (struct html_unit){ "s", 1, 3 };
 }
 
 struct html_unit html_bytes_unit(double largest)

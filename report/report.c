@@ -12,13 +12,13 @@ static void put_head(struct buf *html, const struct report *r)
     report_headline(&headline, r);
     const char *title = strstr(buf_str(&headline), "<h1>");
     size_t n = title ? strcspn(title + 4, "<") : 0;
-    buf_adds(html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>EvicPress: ");
+    buf_adds(html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n<title>EvicPress: ");
     buf_add(html, title ? title + 4 : "", n);
-    buf_adds(html, "</title>\n<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<style>\n");
+    buf_adds(html, "</title>\n<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"/>\n<style>\n");
     for (int i = 0; report_style[i]; i++)
         buf_adds(html, report_style[i]);
     buf_adds(html, chart_style);
-    buf_adds(html, "</style>\n</head>\n<body>\n<header>\n<p class=\"eyebrow\">EvicPress report\n");
+    buf_adds(html, "</style>\n</head>\n<body>\n<header>\n<p class=\"eyebrow\">EvicPress report</p>\n");
     buf_add(html, buf_str(&headline), headline.n);
     html->failed |= buf_failed(&headline);
     buf_release(&headline);
@@ -44,7 +44,7 @@ static void put_plan(struct buf *out, const struct report *r)
     buf_adds(out, "<section>\n<h2 id=\"plan\">The plan and its alternatives</h2>\n<div class=\"columns\">\n<figure>\n"
                   "<figcaption>Time to first token against quality</figcaption>\n");
     gain_svg(out, r);
-    buf_adds(out, "<p class=\"note\">Up and to the left is better.\n</figure>\n<div>\n");
+    buf_adds(out, "<p class=\"note\">Up and to the left is better.</p>\n</figure>\n<div>\n");
     if (r->manifest)
         report_totals(out, r->manifest);
     if (r->frontier)

@@ -8,16 +8,27 @@
 
 void html_text(struct buf *out, const char *text);
 void html_short(struct buf *out, const char *text, size_t max); // at most max bytes, then "..."
+void html_part(struct buf *out, const char *text, size_t n);    // n bytes
+size_t html_cut(const char *text, size_t max);                  // the most whole characters in max bytes
 void html_seconds(struct buf *out, double s);                   // with a unit that fits
 void html_bytes(struct buf *out, double bytes);
 void html_day(struct buf *out, double seconds); // since 1970, UTC: "23 November 2026"
 
-/* A table: opens a frame that scrolls sideways on a narrow screen. A cell of a column of numbers has the class n. */
-void html_table(struct buf *out, const char *caption);
+/* A table, in a frame that scrolls sideways on a narrow screen: its columns, then its rows. The first cell of a row is
+ * its name. The unit of a column stands in its head; NULL: none. */
+void html_table(struct buf *out, const char *name);
+void html_column(struct buf *out, const char *head);
+void html_column_n(struct buf *out, const char *head, const char *unit); // of numbers, aligned to the right
+void html_rows(struct buf *out);                                         // the columns are complete
+enum html_row { ROW_PLAIN, ROW_CHOSEN };
+void html_row(struct buf *out, enum html_row row, const char *name, size_t max); // at most max bytes of the name
+void html_row_end(struct buf *out);
 void html_table_end(struct buf *out);
 
-/* A cell with a number, "-" for NaN. */
+/* Cells: a number, "-" for NaN; a whole number; a text. */
 void html_cell(struct buf *out, double v, int digits);
+void html_cell_int(struct buf *out, int64_t v);
+void html_cell_text(struct buf *out, const char *text);
 void html_cell_error(struct buf *out, double v, double error); // v ± error, three digits; error NAN: not known
 
 /* The unit of a column: all its cells have the same. */
@@ -67,12 +78,12 @@ void axis_see(struct axis *axis, double v);
  * their point, or are left out. `title` is shown when a pointer is over the mark; series: 0 to CHART_SERIES - 1. */
 void chart_begin(struct chart *c, const char *name);
 void chart_line(struct chart *c, int series, const struct chart_point *at, int n);
-void chart_level(struct chart *c, double y, const char *label); // a horizontal line
-void chart_diagonal(struct chart *c);                           // from x = y to x = y
+void chart_diagonal(struct chart *c); // from x = y to x = y
 void chart_error(struct chart *c, struct chart_point from, struct chart_point to);
 void chart_mark(struct chart *c, int series, struct chart_point at, const char *title);
 void chart_ring(struct chart *c, struct chart_point at); // around a mark: the plan's choice
 void chart_label(struct chart *c, struct chart_point at, const char *text);
+void chart_level(struct chart *c, double y, const char *label); // a horizontal line
 void chart_end(struct chart *c);
 
 /* A series in a legend: its mark on its line, or the line alone. */

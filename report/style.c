@@ -21,9 +21,8 @@ const char *const report_style[] = {
     "h3{font-size:1rem;margin:1.6rem 0 .3rem}h4{font-size:.75rem;font-weight:600;color:var(--dim);margin:0}\n"
     ".columns,.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1.5rem "
     "2.5rem;align-items:start}\n"
-    ".columns>*,.figures>*{min-width:0}figure{margin:0}figcaption,caption{font-weight:600;text-align:left;font-size:1rem;"
-    "padding:0 0 .4rem}\n"
-    ".columns>div>.wide:first-child{margin-top:0}\n"
+    ".columns>*,.figures>*{min-width:0}figure{margin:0;max-width:38rem}figcaption{font-weight:600;padding:0 0 "
+    ".4rem}.columns h3{margin-top:0}.columns *+h3{margin-top:1.2rem}\n"
     ".key{list-style:none;display:flex;flex-wrap:wrap;gap:.15rem 1rem;margin:.2rem 0 0;padding:0;font-size:.8125rem;color:"
     "var(--dim)}.key li{display:flex;align-items:center;gap:.4rem}.key svg{width:24px;height:14px;flex:none}\n"
     ".wide{overflow-x:auto;margin:.5rem 0}.wide:focus-visible{outline:2px solid var(--accent)}\n",
@@ -33,10 +32,10 @@ const char *const report_style[] = {
     "nowrap}th:first-child,td:first-child{padding-left:.5rem}\n"
     "thead th{font-weight:500;font-size:.8125rem;color:var(--dim);vertical-align:bottom;white-space:normal;line-height:1.25;"
     "border-bottom:1px solid var(--dim)}\n"
-    "tbody th{font-weight:400}.n{text-align:right}thead .n{min-width:4.5em}\n"
+    "tbody th{font-weight:400}td,.n{text-align:right}.t,.fill{text-align:left}thead .n{min-width:4.5em}\n"
     ".chosen{background:var(--soft)}.chosen th{font-weight:650;box-shadow:inset 3px 0 var(--accent)}\n"
     ".pm{display:inline-block;min-width:4.3em;color:var(--dim);text-align:left;white-space:pre}\n"
-    ".fill{min-width:11em}.bar{display:inline-block;width:6.5em;height:.6em;border-radius:.3em;background:var(--rule);"
+    ".fill{min-width:9em}.bar{display:inline-block;width:4.5em;height:.6em;border-radius:.3em;background:var(--rule);"
     "overflow:hidden}.bar>span{display:block;height:100%;background:var(--accent)}\n",
     /* answers and commands */
     ".examples{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,30rem),1fr));gap:1rem;margin:.8rem 0}\n"
@@ -45,14 +44,16 @@ const char *const report_style[] = {
     ".score{font-weight:400;font-size:.875rem;color:var(--dim)}.question{color:var(--dim);margin:.2rem 0 .6rem}\n"
     ".pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,12rem),1fr));gap:.6rem 1.2rem}.pair p{margin:"
     ".1rem 0}\n"
-    "mark{color:inherit;background:var(--good);border-radius:.2em;padding:0 .15em}mark.lost{background:var(--bad)}\n"
+    "mark,del,ins{color:inherit;border-radius:.2em;padding:0 .15em;background:var(--good);text-decoration:none}"
+    "del,ins{background:var(--bad)}del{text-decoration:line-through}ins{text-decoration:underline}\n"
     "details{border-bottom:1px solid var(--rule);padding:.4rem 0}summary{cursor:pointer}summary .score{margin-left:.8rem}\n"
     "pre{background:var(--soft);border-radius:.5rem;padding:.9rem 1rem;overflow-x:auto;font-size:.8125rem;line-height:1.5;"
-    "white-space:pre-wrap;overflow-wrap:anywhere}\n",
+    "white-space:pre-wrap;overflow-wrap:anywhere}\n"
+    "@media(max-width:30em){th,td{padding:.35rem .4rem}tbody th{white-space:normal;min-width:7em}thead .n{min-width:3.5em}}\n",
     /* paper */
     "@media print{body{max-width:none;padding:0;font-size:10pt}nav{display:none}h2{margin-top:1.6rem;break-after:avoid}\n"
-    "figure,article,tr{break-inside:avoid}.bar,.bar>span,.chosen,mark{print-color-adjust:exact;-webkit-print-color-adjust:"
-    "exact}.columns,.figures,.examples{grid-template-columns:1fr 1fr;gap:1rem}.columns{grid-template-columns:1fr}\n"
-    "th,td{padding:.2rem .35rem}table{font-size:8pt}.wide{overflow:visible}}\n",
+    "figure,article,tr{break-inside:avoid}.bar,.bar>span,.chosen,mark,del,ins{print-color-adjust:exact;-webkit-print-color-adjust:"
+    "exact}.columns,.figures,.examples{grid-template-columns:1fr 1fr;gap:1rem}.columns{grid-template-columns:1fr}.columns figure{max-width:12.5cm}\n"
+    "th,td{padding:.2rem .35rem}table{font-size:8.5pt}details:not([open]){display:none}.wide{overflow:visible}}\n",
     NULL,
 };

@@ -16,7 +16,7 @@ static double uses_of(const struct manifest *m)
 static void put_alpha(struct buf *out, const struct manifest *m)
 {
     buf_printf(out,
-               "<p class=\"note\">Utility of a use: alpha &times; quality &minus; TTFT, in seconds. Alpha is %g s: a "
+               "<p class=\"note\">Utility of a use: alpha &#215; quality &#8722; TTFT, in seconds. Alpha is %g s: a "
                "loss of 0.1 in quality must save %g s.",
                m->alpha, m->alpha / 10);
     if (m->slo_weight > 0)
@@ -26,7 +26,7 @@ static void put_alpha(struct buf *out, const struct manifest *m)
         buf_adds(out, " No plan has a higher utility.");
     else if (!isnan(m->gain_gap))
         buf_printf(out, " The best plan gains at most %.2g %% more over recomputing everything.", 100 * m->gain_gap);
-    buf_adds(out, " Quality is planned from training questions; held-out questions are not seen by the planner.\n");
+    buf_adds(out, " Quality is planned from training questions; held-out questions are not seen by the planner.</p>\n");
 }
 
 void report_totals(struct buf *out, const struct manifest *m)
@@ -40,22 +40,22 @@ void report_totals(struct buf *out, const struct manifest *m)
         most = fmax(most, fabs(m->total[i].utility / uses));
     }
     struct html_unit unit = html_seconds_unit(slowest);
+    buf_adds(out, "<h3>Means over all uses</h3>\n");
     html_table(out, "The plan and its baselines");
-    buf_printf(
-        out,
-        "<caption>Means over all uses</caption>\n<thead><tr><th scope=\"col\">plan<th scope=\"col\" class=\"n\">"
-        "TTFT,&nbsp;%s<th scope=\"col\" class=\"n\">quality, planned<th scope=\"col\" class=\"n\">quality, held out"
-        "<th scope=\"col\" class=\"n\">utility,&nbsp;s\n<tbody>\n",
-        unit.name);
+    html_column(out, "plan");
+    html_column_n(out, "TTFT", unit.name);
+    html_column_n(out, "quality, planned", NULL);
+    html_column_n(out, "quality, held out", NULL);
+    html_column_n(out, "utility", "s");
+    html_rows(out);
     for (int i = 0; i < m->n_totals; i++) {
         const struct manifest_total *t = &m->total[i];
-        buf_adds(out, i ? "<tr><th scope=\"row\">" : "<tr class=\"chosen\"><th scope=\"row\">");
-        html_text(out, t->name);
+        html_row(out, i ? ROW_PLAIN : ROW_CHOSEN, t->name, sizeof(t->name));
         html_cell_unit(out, t->ttft_s, &unit);
         html_cell(out, t->quality, 3);
         html_cell(out, t->quality_test, 3);
         html_cell(out, t->utility / uses, html_digits(most));
-        buf_addc(out, '\n');
+        html_row_end(out);
     }
     html_table_end(out);
     put_alpha(out, m);
@@ -83,12 +83,17 @@ static void fills_of(const struct report *r, struct fill fill[TIER_MAX + 1])
             fill[t].loaded += strcmp(r->receipt->tiers.at[r->receipt->in.at[i].tier].name, m->tiers.at[t].name) == 0;
 }
 
-static void put_bar(struct buf *out, double share)
+/* A cell with the filled share, as a bar and in per cent. */
+static void put_fill(struct buf *out, const struct tier *t, double bytes)
 {
-    double shown = share < 0 ? 0 : share > 1 ? 1 : share;
+    double share = t->capacity == INT64_MAX || t->capacity <= 0 ? (double)NAN : bytes / (double)t->capacity;
 
-    buf_printf(out, "<td class=\"fill\"><span class=\"bar\"><span style=\"width:%.1f%%\"></span></span> %.0f %%",
-               100 * shown, 100 * share);
+    if (isnan(share))
+        buf_adds(out, "<td class=\"fill\">-</td>");
+    else
+        buf_printf(out,
+                   "<td class=\"fill\"><span class=\"bar\"><span style=\"width:%.1f%%\"></span></span> %.0f %%</td>",
+                   100 * fmin(share, 1), 100 * share);
 }
 
 static void put_tier(struct buf *out, const struct report *r, int i, const struct fill *f)
@@ -97,20 +102,18 @@ static void put_tier(struct buf *out, const struct report *r, int i, const struc
     double price = r->manifest->price[i] * 0x1p30;
     struct html_unit unit = html_bytes_unit(t->capacity == INT64_MAX ? f->bytes : (double)t->capacity);
 
-    buf_printf(out, "<tr><th scope=\"row\">%s<td class=\"n\">%d", t->name, f->contexts);
-    if (t->capacity == INT64_MAX || t->capacity <= 0)
-        buf_adds(out, "<td class=\"fill\">-");
-    else
-        put_bar(out, f->bytes / (double)t->capacity);
-    buf_printf(out, "<td class=\"n\">%.*f of ", unit.digits, f->bytes / unit.size);
+    html_row(out, ROW_PLAIN, t->name, sizeof(t->name));
+    html_cell_int(out, f->contexts);
+    put_fill(out, t, f->bytes);
+    buf_printf(out, "<td>%.*f of ", unit.digits, f->bytes / unit.size);
     if (t->capacity == INT64_MAX)
-        buf_printf(out, "unlimited %s", unit.name);
+        buf_printf(out, "unlimited %s</td>", unit.name);
     else
-        buf_printf(out, "%.*f %s", unit.digits, (double)t->capacity / unit.size, unit.name);
+        buf_printf(out, "%.*f %s</td>", unit.digits, (double)t->capacity / unit.size, unit.name);
     html_cell(out, price, html_digits(price));
     if (r->receipt)
-        buf_printf(out, "<td class=\"n\">%d", f->loaded);
-    buf_addc(out, '\n');
+        html_cell_int(out, f->loaded);
+    html_row_end(out);
 }
 
 void report_tiers(struct buf *out, const struct report *r)
@@ -118,20 +121,25 @@ void report_tiers(struct buf *out, const struct report *r)
     struct fill fill[TIER_MAX + 1] = { 0 };
 
     fills_of(r, fill);
+    buf_adds(out, "<h3>What the tiers hold</h3>\n");
     html_table(out, "Tiers");
-    buf_printf(
-        out,
-        "<caption>What the tiers hold</caption>\n<thead><tr><th scope=\"col\">tier<th scope=\"col\" class=\"n\">"
-        "contexts<th scope=\"col\">filled<th scope=\"col\" class=\"n\">used<th scope=\"col\" class=\"n\">rent, s "
-        "per GiB%s\n<tbody>\n",
-        r->receipt ? "<th scope=\"col\" class=\"n\">loaded" : "");
+    html_column(out, "tier");
+    html_column_n(out, "contexts", NULL);
+    html_column(out, "filled");
+    html_column_n(out, "used", NULL);
+    html_column_n(out, "rent", "s per GiB");
+    if (r->receipt)
+        html_column_n(out, "loaded", NULL);
+    html_rows(out);
     for (int i = 0; i < r->manifest->tiers.n; i++)
         put_tier(out, r, i, &fill[i]);
-    buf_printf(
-        out,
-        "<tr><th scope=\"row\">recompute<td class=\"n\">%d<td class=\"fill\">-<td class=\"n\">-<td class=\"n\">-%s\n",
-        fill[TIER_MAX].contexts, r->receipt ? "<td class=\"n\">-" : "");
+    html_row(out, ROW_PLAIN, "recompute", TIER_NAME);
+    html_cell_int(out, fill[TIER_MAX].contexts);
+    buf_adds(out, "<td class=\"fill\">-</td>");
+    for (int i = r->receipt ? 0 : 1; i < 3; i++)
+        html_cell(out, (double)NAN, 0);
+    html_row_end(out);
     html_table_end(out);
     buf_adds(out, "<p class=\"note\">Rent: what one more GiB would gain, in seconds of utility over all uses. It is 0 "
-                  "where there is room left.\n");
+                  "where there is room left.</p>\n");
 }

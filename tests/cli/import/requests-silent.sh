@@ -56,7 +56,7 @@ def vllm(name, prompts):
 text = " ".join(f"word{i}" for i in range(400)) + "\n\n"
 asked = [text + q for q in ("Who is it?", "What was that?", "When will it be?", "Who can say what the words mean?")]
 vllm("whole", asked)
-vllm("cut", [(q + p)[:2000] for p in asked for q in "ABC"] + ["short"])
+vllm("cut", [(q + p)[:2000] for p in asked for q in ("A", "BB", "CCC")] + ["short"])
 with open("bodies", "w") as f: # vLLM 0.32: bodies, prompts and parameters of the same requests
     for i, p in enumerate(asked):
         body = {"messages": [{"role": "user", "content": p}], "model": "m"}
