@@ -68,6 +68,9 @@ static inline double score_kept(double quality, double unrelated, double top)
  * its questions as a sample. NAN with fewer than two. */
 double score_error(const struct table *t, enum split split, int config);
 
+/* The same of another mean (C, V) of answers (Q, V). */
+double score_mean_error(const struct table *t, const double *mean, const float *answers, enum split split, int config);
+
 /* Are there enough questions to tell the configs of a table apart? Every two configs, except `none`, are compared
  * question by question in a split. They differ when the mean difference of their similarities is at least two of its
  * standard errors. Two configs with equal answers to everything do not count as a pair. There are too few questions
