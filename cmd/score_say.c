@@ -65,8 +65,7 @@ static void put_summary(const struct table *t)
  * about 0.05. */
 static const double SURE_ENOUGH = 0.1;
 
-/* The widths of a split's columns: mean, error, kept, and, if same_meaning is known, same; then facts. */
-enum { SPLIT_CELLS = 5 * TEXT_SHORT + 8 };
+enum { SPLIT_CELLS = 4 * TEXT_SHORT + 8 };
 
 static void say_facts(const struct table *t)
 {
@@ -92,26 +91,24 @@ static void say_scale(const struct table *t)
                  "(1 - unrelated)",
                  unrelated);
     if (!isnan(same))
-        log_info("second answers of the untouched cache, sampled at temperature %g, score %.3f; same: (quality - "
-                 "unrelated) / (%.3f - unrelated), at most 100 %%: as near as a second answer, not free of errors",
-                 t->temperature, same, same);
+        log_info(
+            "second answers of the untouched cache, sampled at temperature %g, score %.3f: so near is the model to "
+            "itself",
+            t->temperature, same);
     say_facts(t);
 }
 
 /* What is printed of a config and one split of the questions. */
 static const char *split_cells(char out[SPLIT_CELLS], const struct table *t, enum split split, int v)
 {
-    char cell[5][TEXT_SHORT];
+    char cell[4][TEXT_SHORT];
     bool train = split == SPLIT_TRAIN;
     double quality = table_mean(t, train ? t->quality_train : t->quality_test, v);
     double facts = table_mean(t, train ? t->facts_train : t->facts_test, v);
-    double unrelated = score_unrelated(t), same = score_same_meaning(t), share = score_kept(quality, unrelated, same);
-    int n = snprintf(out, SPLIT_CELLS, "%7s %7s %6s", number(cell[0], quality, 4),
-                     number(cell[1], score_error(t, split, v), 4), percent(cell[2], score_kept(quality, unrelated, 1)));
 
-    if (!isnan(same))
-        n += snprintf(out + n, SPLIT_CELLS - (size_t)n, " %6s", percent(cell[3], share > 1 ? 1 : share));
-    snprintf(out + n, SPLIT_CELLS - (size_t)n, " %6s", percent(cell[4], facts));
+    snprintf(out, SPLIT_CELLS, "%7s %7s %6s %6s", number(cell[0], quality, 4),
+             number(cell[1], score_error(t, split, v), 4), percent(cell[2], score_kept(quality, score_unrelated(t), 1)),
+             percent(cell[3], facts));
     return out;
 }
 
@@ -175,7 +172,6 @@ static void warn_of_few(const struct table *t)
 
 void score_say(const struct table *t)
 {
-    const char *same = isnan(score_same_meaning(t)) ? "" : "   same";
     bool gold = has_gold(t);
     int width = 6;
 
@@ -183,8 +179,8 @@ void score_say(const struct table *t)
         width = (int)strlen(t->config_name[v]) > width ? (int)strlen(t->config_name[v]) : width;
     put_summary(t);
     say_scale(t);
-    log_info("%-*s %7s %7s %6s%s %6s %7s %7s %6s%s %6s%s %9s", width, "config", "train", "error", "kept", same, "facts",
-             "test", "error", "kept", same, "facts", gold ? "    gold" : "", "size");
+    log_info("%-*s %7s %7s %6s %6s %7s %7s %6s %6s%s %9s", width, "config", "train", "error", "kept", "facts", "test",
+             "error", "kept", "facts", gold ? "    gold" : "", "size");
     for (int v = 0; v < t->n_configs; v++)
         say_row(t, v, width, gold);
     if (gold)

@@ -6,7 +6,7 @@
  * because any two answers in one language about one text are somewhat similar. So two points of the scale are measured
  * too: `unrelated`, the similarity of the reference's answers to different questions of a context (quality near it:
  * nothing of the answers is left), and `same_meaning`, the similarity of two answers of the reference to one question,
- * the second sampled (both are equally good, so quality near it: nothing is lost).
+ * the second sampled (as near as the model is to itself, and no nearer to the facts).
  *
  *     bool *lost = calloc(t.n_contexts, sizeof(*lost));
  *     int n_lost = score_lost(&t, lost);                  // contexts that can get no quality
