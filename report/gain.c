@@ -143,7 +143,7 @@ void gain_table(struct buf *out, const struct report *r)
     struct html_unit unit = html_seconds_unit(slowest);
     buf_adds(out, "<h3>One plan for each alpha</h3>\n");
     html_table(out, "Other alphas");
-    html_column_n(out, "alpha", "s");
+    html_column(out, "alpha, s");
     html_column_n(out, "mean TTFT", unit.name);
     html_column_n(out, "quality, training", NULL);
     html_column_n(out, "quality, held out", NULL);
