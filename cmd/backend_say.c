@@ -6,8 +6,10 @@
 
 void backend_say(const struct backend *be, int threads)
 {
-    if (be->instead)
-        log_info("computing on the CPU: %s", be->instead);
+    if (be->instead) {
+        log_info("computing on the CPU (-v says why)");
+        log_debug("%s", be->instead);
+    }
     if (threads > parallel_cores())
         log_warn("%d threads share %d cores, which is slower than one thread on each", threads, parallel_cores());
     if (be->note)

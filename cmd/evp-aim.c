@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "cmd/aim_rounds.h"
+#include "cmd/model_say.h"
 #include "cmd/profile_say.h"
 #include "cmd/summary.h"
 
@@ -153,6 +154,8 @@ static int run(char *const *path, bool *partial, struct err *err)
     if (cfg.run)
         return aim_rounds(&cfg, path, partial, err);
     int code = aim_read(&j, path, err);
+    if (!code && !cfg.test)
+        code = model_say_for(cfg.model, &j.contexts, path[0], err);
     if (!code)
         code = cfg.test ? list_tests(&j, err) : one_list(&j, path[2], err);
     *partial = j.n_refused > 0;

@@ -125,8 +125,10 @@ static int count_sample(struct gain *g, const struct tokenizer *t, struct err *e
     double bytes = 0;
     int code = 0;
 
-    for (int i = 0; i < GAIN_SAMPLE && g->log.sample[i].n > 0 && !code; i++) {
+    for (int i = 0; i < GAIN_SAMPLE && !code; i++) {
         const struct text_view text = { buf_str(&g->log.sample[i]), g->log.sample[i].n };
+        if (text.n == 0)
+            continue;
         code = tokenizer_encode(t, text, SPECIAL_AS_TEXT, &ids, err);
         bytes += (double)text.n;
         g->n_sampled++;
@@ -251,6 +253,17 @@ static void put_facts(struct sheet *s, const struct gain *g)
     sheet_seconds(s, "reading_1000_tokens_from_ssd_s", 1000 * r->ssd_unit_s / g->unit_tokens);
 }
 
+static const char *cache_name(int i)
+{
+    return factors[i] == 0 ? "none" : isfinite(factors[i]) ? "LRU" : "without bounds";
+}
+
+/* NAN: the row has no compression. */
+static double factor_of(int i)
+{
+    return factors[i] > 0 && isfinite(factors[i]) ? factors[i] : (double)NAN;
+}
+
 static void put_policies(struct sheet *s, const struct gain *g)
 {
     static const char *const columns[] = { "cache",     "compression_x", "dram",      "ssd",   "computed",
@@ -260,9 +273,8 @@ static void put_policies(struct sheet *s, const struct gain *g)
     sheet_table(s, "caches", columns, sizeof(columns) / sizeof(*columns));
     for (int i = 0; i < N_POLICIES; i++) {
         const struct replay_outcome *o = &g->out[i];
-        bool bound = isfinite(factors[i]);
-        sheet_text(s, NULL, factors[i] == 0 ? "none" : bound ? "LRU" : "without bounds");
-        sheet_times(s, NULL, factors[i] > 0 && bound ? factors[i] : (double)NAN);
+        sheet_text(s, NULL, cache_name(i));
+        sheet_times(s, NULL, factor_of(i));
         sheet_real(s, NULL, (double)o->dram / units, 3);
         sheet_real(s, NULL, (double)o->ssd / units, 3);
         sheet_real(s, NULL, (double)o->computed / units, 3);
@@ -297,12 +309,14 @@ static void summarise(const struct gain *g)
     const struct gain_log *log = &g->log;
 
     summary_int("requests", log->requests.n);
+    summary_int("rows_left_out", g->rq.n_damaged);
     summary_int("prompt_tokens", whole((double)log->units * g->unit_tokens));
     json_put_real(summary_json(), "share_again", 1 - (double)g->out[N_POLICIES - 1].computed / (double)log->units);
     json_begin(summary_json(), "caches", '[');
     for (int i = 0; i < N_POLICIES; i++) {
         json_begin(summary_json(), NULL, '{');
-        json_put_real(summary_json(), "compression", isfinite(factors[i]) ? factors[i] : (double)NAN);
+        json_put_text(summary_json(), "cache", cache_name(i));
+        json_put_real(summary_json(), "compression_x", factor_of(i));
         json_put_real(summary_json(), "computed", (double)g->out[i].computed / (double)log->units);
         json_put_real(summary_json(), "saved_s", g->out[0].prefill_s - g->out[i].prefill_s);
         json_put_real(summary_json(), "ttft_s", g->out[i].ttft_s);
@@ -335,9 +349,9 @@ static void say(const struct gain *g)
         log_warn("no request has a time: they are replayed in the order of the lines, and TTFT is without waiting");
     else if (log->n_timeless)
         log_warn("%" PRId64 " requests have no time and count as sent with the request before them", log->n_timeless);
-    if (g->out[0].busy_s > span_of(&g->replay) * g->replay.n_gpus)
-        log_warn("without a cache %d GPUs cannot serve the log in its time: TTFT there is the length of the queue",
-                 g->replay.n_gpus);
+    if (span_of(&g->replay) > 0 && g->out[0].busy_s > span_of(&g->replay) * g->replay.n_gpus)
+        log_warn("without a cache %d GPU%s cannot serve the log in its time: TTFT there is the length of the queue",
+                 g->replay.n_gpus, g->replay.n_gpus == 1 ? "" : "s");
     if (cfg.dram == 0 && cfg.ssd == 0)
         log_warn("without --dram and --ssd there is no cache but that without bounds");
     if (g->replay.dram_unit_s >= g->replay.unit_s)
@@ -363,6 +377,8 @@ static int read_logs(struct gain *g, char **path, int n, struct err *err)
     if (!code)
         code = gain_log_read(&g->log, &g->rq, err);
     progress_end();
+    if (!code || g->rq.line.n_requests == 0)
+        request_logs_say_left_out(&g->rq);
     if (!code)
         request_logs_say(&g->rq);
     g->rq.wanted = NULL;

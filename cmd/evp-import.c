@@ -7,6 +7,7 @@
 #include "base/opt.h"
 #include "base/rows.h"
 #include "cmd/import_requests.h"
+#include "cmd/model_say.h"
 #include "cmd/next.h"
 #include "cmd/request_logs.h"
 #include "cmd/summary.h"
@@ -42,7 +43,7 @@ static const struct opt opts[] = {
     OPT_CHAT(&cfg.chat),
     OPT_HEAD("Request logs"),
     OPT_BOOL(0, "requests", &cfg.requests, "the inputs are logs of requests to a model; --output names a folder"),
-    OPT_NUM(0, "min-uses", &cfg.min_uses, 1, INT_MAX, "take only beginnings of at least N prompts"),
+    OPT_NUM(0, "min-uses", &cfg.min_uses, 2, INT_MAX, "take only beginnings of at least N prompts"),
     OPT_NUM(0, "top", &cfg.top, 0, INT_MAX, "take only the N contexts with most bytes times uses; 0: all"),
     OPT_PER_CONTEXT(&cfg.per_context),
     OPT_PERIOD(0, "half-life", &cfg.half_life, "HOURS", 0, 1e6,
@@ -100,8 +101,8 @@ static void counter_close(struct counter *c)
 
 static int counter_open(struct counter *c, struct err *err)
 {
+    model_say(cfg.model);
     char *path = model_path(cfg.model, err);
-
     c->model = path ? model_open(path, err) : NULL;
     c->tokenizer = c->model ? tokenizer_open_chat(c->model, cfg.chat, err) : NULL;
     free(path);

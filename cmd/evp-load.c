@@ -7,6 +7,7 @@
 #include "base/opt.h"
 #include "base/rows.h"
 #include "base/parse.h"
+#include "cmd/interrupt.h"
 #include "cmd/next.h"
 #include "cmd/summary.h"
 #include "loader/load/load.h"
@@ -246,6 +247,7 @@ static int run(const struct load_options *options, struct err *err)
     if (!r->nothing_to_do && cfg.dry_run && !cfg.json)
         load_each_change(l, print_change, NULL);
     else if (!cfg.dry_run) {
+        interrupt_goes_on();
         code = load_run(l, err);
         progress_end();
     }

@@ -9,6 +9,8 @@
 #include "base/opt.h"
 #include "base/parse.h"
 #include "cmd/backend_say.h"
+#include "cmd/interrupt.h"
+#include "cmd/model_say.h"
 #include "cmd/next.h"
 #include "cmd/pack_placed.h"
 #include "cmd/pack_prune.h"
@@ -377,6 +379,7 @@ static int compute(struct pack *p, const char *model, struct err *err)
     }
     int code = !work || !config ? err_nomem(err) : session ? file_mkdir(cfg.out, err) : err->code;
     file_sweep(cfg.out, ".safetensors");
+    interrupt_goes_on();
     if (!code)
         code = run_jobs(p, session, err);
     session_free(session);
@@ -450,7 +453,7 @@ static int pack(struct pack *p, const char *model, struct err *err)
     char size[TEXT_SHORT], placed[TEXT_SHORT];
 
     if (manifest_read(&p->manifest, p->manifest_path, err) || contexts_read(&p->contexts, p->contexts_path, err) ||
-        open_model(p, model, err))
+        model_say_for(cfg.model, &p->contexts, p->contexts_path, err) || open_model(p, model, err))
         return err->code;
     const char *name_space = cfg.name_space ? cfg.name_space : p->model_digest;
     if (cfg.tiers && placed_read(&p->placed, cfg.tiers, name_space, &p->manifest, err))
@@ -483,7 +486,7 @@ static int run(char **operand, struct err *err)
     if (cfg.name_space && strlen(cfg.name_space) >= INDEX_TEXT)
         return err_set(err, ERR_USAGE, "the name of a namespace has at most %d bytes", INDEX_TEXT - 1);
     if (backend_check(cfg.backend, cfg.dtype, err))
-        return err_wrap(err, "--dtype");
+        return err->code;
     char *model = model_path(cfg.model, err);
     int code = model ? pack(&p, model, err) : err->code;
     pack_release(&p);

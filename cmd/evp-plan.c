@@ -10,6 +10,7 @@
 #include "cmd/next.h"
 #include "cmd/plan_explain.h"
 #include "cmd/plan_say.h"
+#include "cmd/score_say.h"
 #include "cmd/summary.h"
 #include "cmd/tiers_say.h"
 #include "placement/placement.h"
@@ -221,18 +222,24 @@ static void frontier_head(struct buf *out, const struct tiers *tiers)
     buf_adds(out, "alpha\tquality\tquality_test\tttft_s");
     for (int t = 0; t < tiers->n; t++)
         buf_printf(out, "\thits_%s", tiers->at[t].name);
-    buf_adds(out, "\thits_recompute\n");
+    buf_adds(out, "\thits_recompute\tquality_error\tquality_test_error\ttested\n");
+}
+
+static void put_means(struct buf *out, const double *mean, int n)
+{
+    for (int i = 0; i < n; i++)
+        buf_printf(out, isnan(mean[i]) ? "\t-" : "\t%.6f", mean[i]);
 }
 
 static void frontier_row(struct buf *out, double alpha, const struct outcome_row *row, int n_tiers)
 {
-    const double mean[] = { row->total.quality, row->total.quality_test, row->total.ttft_s };
+    const struct manifest_total *t = &row->total;
+    double tested = t->n_compressed ? (double)t->n_tested / t->n_compressed : (double)NAN;
 
     buf_printf(out, "%g", alpha);
-    for (int i = 0; i < 3; i++)
-        buf_printf(out, isnan(mean[i]) ? "\t-" : "\t%.6f", mean[i]);
-    for (int t = 0; t <= n_tiers; t++)
-        buf_printf(out, "\t%.6f", row->share[t]);
+    put_means(out, (const double[]){ t->quality, t->quality_test, t->ttft_s }, 3);
+    put_means(out, row->share, n_tiers + 1);
+    put_means(out, (const double[]){ t->quality_error, t->quality_test_error, tested }, 3);
     buf_addc(out, '\n');
 }
 
@@ -286,6 +293,8 @@ static int read_input(struct placement_input *in, const struct placement_files *
     int code = placement_input_read(in, files, err);
 
     plan_say_left_out(&in->left_out);
+    if (!code)
+        score_say_noise(&in->table);
     return code ? code : placement_check_rules(in, err);
 }
 

@@ -36,7 +36,7 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("Quality"),
-    OPT_TEXT(0, "embedder", &cfg.embedder, "DIR", "folder of all-MiniLM-L6-v2 (default: where scripts/models puts it)"),
+    OPT_TEXT(0, "embedder", &cfg.embedder, "DIR", "folder of all-MiniLM-L6-v2 (default: where `evp models` puts it)"),
     OPT_PRIOR(&cfg.prior),
     OPT_HEAD("Times and utility"),
     OPT_TIERS(&cfg.tiers),
@@ -139,7 +139,7 @@ static struct embedder *open_embedder(struct backend *backend, struct err *err)
     if (!dir)
         err_nomem(err);
     else if (!file_is_dir(dir))
-        err_set(err, ERR_IO, "'%s' has no embedder: run scripts/models, or name its folder with --embedder", dir);
+        err_set(err, ERR_IO, "'%s' has no embedder: `evp models` fetches it, or name its folder with --embedder", dir);
     else
         e = embedder_open(dir, backend, err);
     free(models);

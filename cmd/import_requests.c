@@ -52,14 +52,15 @@ static void say_written(const struct writing *w)
     if (w->n_length)
         log_info("%" PRId64 " shared beginning%s left out: length not within --min-tokens and --max-tokens",
                  w->n_length, w->n_length == 1 ? "" : "s");
-    if (rq->n_few)
-        log_warn("%d context%s fewer than two questions; evp-qgen '%s/contexts.jsonl' makes some", rq->n_few,
-                 rq->n_few == 1 ? " has" : "s have", w->im->folder);
+    if (rq->n_lacking[SPLIT_TRAIN] || rq->n_lacking[SPLIT_TEST])
+        log_warn("of the contexts %d have no train questions and %d no test questions; evp-qgen '%s/contexts.jsonl' "
+                 "makes some",
+                 rq->n_lacking[SPLIT_TRAIN], rq->n_lacking[SPLIT_TEST], w->im->folder);
 }
 
 /* ---- the files ------------------------------------------------------------ */
 
-static int put_context(void *arg, struct context *c, double uses, struct err *err)
+static int put_context(void *arg, struct context *c, struct err *err)
 {
     struct writing *w = arg;
     const struct import_requests *im = w->im;
@@ -72,12 +73,17 @@ static int put_context(void *arg, struct context *c, double uses, struct err *er
     }
     struct json_out row = rows_begin(&w->out[OUT_CONTEXTS]);
     context_to_json(c, &row);
-    if (rows_put(&w->out[OUT_CONTEXTS], &row, err))
-        return err->code;
-    row = rows_begin(&w->out[OUT_ACCESS]);
-    json_put_text(&row, "context", c->id);
-    json_put_real(&row, "count", uses);
     w->n_contexts++;
+    return rows_put(&w->out[OUT_CONTEXTS], &row, err);
+}
+
+static int put_access(void *arg, const char *context, double uses, struct err *err)
+{
+    struct writing *w = arg;
+    struct json_out row = rows_begin(&w->out[OUT_ACCESS]);
+
+    json_put_text(&row, "context", context);
+    json_put_real(&row, "count", uses);
     return rows_put(&w->out[OUT_ACCESS], &row, err);
 }
 
@@ -108,13 +114,16 @@ static int create(struct writing *w, struct err *err)
 
 static int write_files(struct writing *w, struct err *err)
 {
-    const struct requests_sink sink = { .context = put_context, .question = put_question, .arg = w };
+    const struct requests_sink sink = {
+        .context = put_context, .question = put_question, .access = put_access, .arg = w
+    };
     int code = create(w, err);
 
     if (!code)
         code = requests_write(&w->im->rq, &sink, err);
     if (!code && w->n_contexts == 0)
-        code = err_set(err, ERR_FORMAT, "no beginning is long enough and shared by enough prompts");
+        code =
+            err_set(err, ERR_FORMAT, "no beginning is long enough and shared by enough prompts that go on differently");
     for (int i = 0; i < N_OUT; i++) {
         if (code)
             rows_abort(&w->out[i]);
@@ -140,6 +149,8 @@ int import_requests(struct import_requests *im, char **path, int n, struct err *
     if (!code)
         code = write_files(&w, err);
     progress_end();
+    if (!code || rq->line.n_requests == 0)
+        request_logs_say_left_out(rq);
     if (!code) {
         request_logs_say(rq);
         say_written(&w);

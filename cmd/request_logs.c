@@ -43,17 +43,30 @@ static void say_reading(void *arg, int64_t bytes)
     progress_add((logs->n_bytes >> 20) - ((logs->n_bytes - bytes) >> 20));
 }
 
+/* What a log lacks, and its requests without a time. */
+static void say_log(void *arg, const char *label, const struct request_log *log)
+{
+    const struct request_logs *logs = arg;
+    enum request_lack lack = request_log_lack(log);
+
+    if (lack < N_REQUEST_LACKS)
+        log_warn("%s has %s: %s", label, request_lack_what(lack), request_lack_remedy(lack));
+    if (logs->rq->half_life > 0 && log->n_timeless)
+        log_warn("%s has %" PRId64 " request%s without a time, which count%s as new", label, log->n_timeless,
+                 log->n_timeless == 1 ? "" : "s", log->n_timeless == 1 ? "s" : "");
+}
+
 void request_logs_listen(struct request_logs *logs, struct requests *rq, const char *what)
 {
     *logs = (struct request_logs){ .rq = rq, .what = what };
     rq->damaged = say_damaged;
     rq->reading = say_reading;
+    rq->read = say_log;
     rq->arg = logs;
 }
 
-void request_logs_say(const struct requests *rq)
+void request_logs_say_left_out(const struct requests *rq)
 {
-    char span[TEXT_SHORT];
     const struct request_line *l = &rq->line;
 
     for (int i = 0; i < N_REQUEST_FLAWS; i++)
@@ -62,6 +75,13 @@ void request_logs_say(const struct requests *rq)
                      request_flaw_text((enum request_flaw)i));
     if (rq->n_damaged)
         log_warn("%" PRId64 " line%s left out", rq->n_damaged, rq->n_damaged == 1 ? "" : "s");
+}
+
+void request_logs_say(const struct requests *rq)
+{
+    char span[TEXT_SHORT];
+    const struct request_line *l = &rq->line;
+
     log_info("%" PRId64 " requests in %" PRId64 " lines%s%s", l->n_requests, rq->n_lines,
              rq->last > rq->first ? ", over " : "",
              rq->last > rq->first ? text_seconds(span, rq->last - rq->first) : "");

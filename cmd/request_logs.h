@@ -9,7 +9,8 @@
 /* Adds the names that the values of --dataset list. ERR_USAGE: --dataset without a name. */
 int request_logs_wanted(struct map *wanted, const struct opt_list *dataset, struct err *err) MUST_CHECK;
 
-/* Receives damaged lines and bytes read; both structs live until the reading ends. what: for the progress bar. */
+/* Receives what is said while reading: damaged lines, what a log lacks, bytes read. Both structs live until the reading
+ * ends. what: for the progress bar. */
 struct request_logs {
     const struct requests *rq;
     const char *what;
@@ -17,7 +18,8 @@ struct request_logs {
 };
 void request_logs_listen(struct request_logs *logs, struct requests *rq, const char *what);
 
-/* What was read and what was left out, after the reading. */
+/* After the reading: what was left out, and what was read. */
+void request_logs_say_left_out(const struct requests *rq);
 void request_logs_say(const struct requests *rq);
 
 #endif

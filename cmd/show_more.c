@@ -62,14 +62,15 @@ struct listing {
     int n_columns;
 };
 
-/* "a, b" for a list of texts, the text or number itself for others. */
+/* "a, b" for a list of texts, a text itself, JSON for other values. */
 static void put_value(struct sheet *s, const char *key, const struct json *v)
 {
     struct buf text = { 0 };
 
-    for (const struct json *e = json_is_array(v) ? json_first(v) : NULL; e; e = json_next(e))
+    bool words = json_is_array(v) && json_is_text(json_first(v));
+    for (const struct json *e = words ? json_first(v) : NULL; e; e = json_next(e))
         buf_printf(&text, "%s%s", text.n ? ", " : "", json_text(e) ? json_text(e) : "?");
-    if (v && !json_is_array(v) && !json_text(v) && !json_is_null(v))
+    if (v && !words && !json_text(v) && !json_is_null(v))
         json_print(&text, v);
     sheet_text(s, key, json_text(v) ? json_text(v) : text.n ? buf_str(&text) : NULL);
     buf_release(&text);
@@ -143,6 +144,7 @@ static int by_name(const void *a, const void *b)
 struct names {
     char **at;
     int n, cap;
+    uint64_t bytes; // of the files together
 };
 
 static int list_payloads(struct names *list, const char *path, struct err *err)
@@ -150,6 +152,7 @@ static int list_payloads(struct names *list, const char *path, struct err *err)
     DIR *dir = opendir(path);
     int code = dir ? 0 : err_set(err, ERR_IO, "cannot open folder '%s': %s", path, strerror(errno));
 
+    uint64_t bytes = 0;
     for (const struct dirent *e; !code && (e = readdir(dir));) {
         const char *dot = strrchr(e->d_name, '.');
         if (!dot || strcmp(dot, ".safetensors") != 0)
@@ -158,6 +161,9 @@ static int list_payloads(struct names *list, const char *path, struct err *err)
         if (!name || ARRAY_PUSH(list, name)) {
             free(name);
             code = err_nomem(err);
+        } else {
+            code = file_size(name, &bytes, err);
+            list->bytes += bytes;
         }
     }
     if (dir)
@@ -172,9 +178,9 @@ int show_payloads(struct sheet *s, const char *path, enum show_depth depth, stru
     static const char *const column[] = { "file", "config", "n_tokens", "stored_bytes" };
     struct names list = { 0 };
     int code = list_payloads(&list, path, err);
-    int64_t bytes = 0;
 
     sheet_int(s, "n_payloads", list.n);
+    sheet_bytes(s, "file_bytes", (int64_t)list.bytes);
     sheet_table(s, "payloads", column, 4);
     for (int i = 0; i < list.n && !code; i++) {
         struct packed_payload p;
@@ -185,11 +191,9 @@ int show_payloads(struct sheet *s, const char *path, enum show_depth depth, stru
         sheet_text(s, NULL, p.config.name);
         sheet_int(s, NULL, p.file.n_tokens);
         sheet_bytes(s, NULL, p.bytes);
-        bytes += p.bytes;
         packed_payload_close(&p);
     }
     sheet_table_end(s);
-    sheet_bytes(s, "stored_bytes", bytes);
     for (int i = 0; i < list.n; i++)
         free(list.at[i]);
     free(list.at);

@@ -92,9 +92,9 @@ static int add_row(struct import *im, const struct row_position *position, const
     int code = buf_failed(&label) ? err_nomem(err) : row_context(&c, row, &origin, err);
     if (!code)
         code = import_add(im, &c, buf_str(&label), err);
-    else if (code == ERR_FORMAT) {
+    else if (code != ERR_NOMEM) {
         err_wrap(err, "%s", buf_str(&label));
-        code = import_leave_out(im, err);
+        code = code == ERR_FORMAT ? import_leave_out(im, err) : code;
     }
     buf_release(&label);
     return code;
@@ -211,8 +211,10 @@ static bool is_request_log(const struct import_file *file)
     for (size_t at = 0, i = 0; at < file->n && i < LINES && n < ENOUGH; i++) {
         const char *end = memchr(file->bytes + at, '\n', file->n - at);
         size_t length = end ? (size_t)(end - file->bytes) - at : file->n - at;
-        if (request_read(&line, file->bytes + at, length, &visitor, &ignored) < 0)
-            break;
+        char *copy = strndup(file->bytes + at, length); // request_read() wants the line alone
+        if (copy)
+            (void)!request_read(&line, copy, strlen(copy), &visitor, &ignored);
+        free(copy);
         at += length + 1;
     }
     request_line_release(&line);

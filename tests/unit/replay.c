@@ -33,14 +33,18 @@ static void make_stream(struct stream *s, uint64_t seed)
 
     memset(s, 0, sizeof(*s));
     for (int i = 0; i < BLOCKS; i++)
-        s->parent[i] = i && rng_below(&r, 8) ? i - 1 - (int32_t)rng_below(&r, (uint64_t)i < reach ? (uint64_t)i : reach)
-                                             : -1;
+        s->parent[i] =
+            i && rng_below(&r, 8) ? i - 1 - (int32_t)rng_below(&r, (uint64_t)i < reach ? (uint64_t)i : reach) : -1;
     for (int i = 0; i < REQUESTS; i++) {
         int32_t block = (int32_t)rng_below(&r, used + 1) - 1;
         s->request[i] = (struct replay_request){ .block = block, .number = i, .units = depth_of(s, block) * UNITS + 1 };
     }
-    s->replay = (struct replay){ .request = s->request, .n_requests = REQUESTS, .parent = s->parent,
-                                 .n_blocks = BLOCKS, .block_units = UNITS, .n_gpus = 1 };
+    s->replay = (struct replay){ .request = s->request,
+                                 .n_requests = REQUESTS,
+                                 .parent = s->parent,
+                                 .n_blocks = BLOCKS,
+                                 .block_units = UNITS,
+                                 .n_gpus = 1 };
 }
 
 /* ---- a cache of two lists -------------------------------------------------- */
@@ -113,7 +117,7 @@ static struct replay_outcome replay_lists(const struct stream *s, const struct r
     return o;
 }
 
-static const struct replay_policy policies[POLICIES] = { { 0, 0, 1 },  { 1, 0, 1 },  { 5, 0, 1 },  { 0, 7, 1 },
+static const struct replay_policy policies[POLICIES] = { { 0, 0, 1 }, { 1, 0, 1 },   { 5, 0, 1 }, { 0, 7, 1 },
                                                          { 4, 9, 1 }, { 20, 20, 1 }, { 60, 1, 1 } };
 
 Test(replay, both_tiers_hold_what_lists_of_blocks_hold)
@@ -183,9 +187,16 @@ Test(replay, one_gpu_waits_as_the_textbook_says)
         struct replay_outcome out;
         struct err err;
         for (int i = 0; i < ARRIVALS; i++)
-            request[i] = (struct replay_request){ .at = now = next_arrival(&r, now, rho / 0.5), .units = 5, .block = -1 };
-        const struct replay replay = { .request = request, .n_requests = ARRIVALS, .block_units = 1, .timed = true,
-                                       .unit_s = 0.1,      .n_gpus = 1,            .policy = &none,  .n_policies = 1 };
+            request[i] =
+                (struct replay_request){ .at = now = next_arrival(&r, now, rho / 0.5), .units = 5, .block = -1 };
+        const struct replay replay = { .request = request,
+                                       .n_requests = ARRIVALS,
+                                       .block_units = 1,
+                                       .timed = true,
+                                       .unit_s = 0.1,
+                                       .n_gpus = 1,
+                                       .policy = &none,
+                                       .n_policies = 1 };
         cr_assert_eq(replay_run(&replay, &out, &err), 0);
         cr_assert(fabs(out.ttft_s - want) < 0.02 * want, "rho %g: %g instead of %g", rho, out.ttft_s, want);
         cr_assert(fabs(out.busy_s - 0.5 * ARRIVALS) < 1e-6 * ARRIVALS);
@@ -222,12 +233,22 @@ Test(replay, four_servers_wait_as_erlang_says)
 Test(replay, requests_read_then_wait_then_compute)
 {
     const int32_t parent[] = { -1, 0, 1, -1, 3, 4 };
-    struct replay_request request[] = { { 116, 5, -1, 4 }, { 100, 35, 2, 2 }, { 0, 35, 2, 0 },
-                                        { 101, 35, 5, 3 }, { 10, 35, 5, 1 } };
+    struct replay_request request[] = {
+        { 116, 5, -1, 4 }, { 100, 35, 2, 2 }, { 0, 35, 2, 0 }, { 101, 35, 5, 3 }, { 10, 35, 5, 1 }
+    };
     static const struct replay_policy some[] = { { 3, 3, 1 }, { 3, 3, 2 } };
-    struct replay replay = { .request = request, .n_requests = 5,      .parent = parent, .n_blocks = 6,
-                             .block_units = 10,  .timed = true,        .unit_s = 1,      .dram_unit_s = 0.1,
-                             .ssd_unit_s = 0.5,  .n_gpus = 1,          .policy = some,   .n_policies = 2 };
+    struct replay replay = { .request = request,
+                             .n_requests = 5,
+                             .parent = parent,
+                             .n_blocks = 6,
+                             .block_units = 10,
+                             .timed = true,
+                             .unit_s = 1,
+                             .dram_unit_s = 0.1,
+                             .ssd_unit_s = 0.5,
+                             .n_gpus = 1,
+                             .policy = some,
+                             .n_policies = 2 };
     struct replay_outcome out[2];
     struct err err;
 
@@ -251,9 +272,16 @@ Test(replay, the_first_token_is_computed)
     const int32_t parent[] = { -1, 0 };
     struct replay_request request[] = { { 0, 15, 1, 0 }, { 1, 15, 1, 1 } };
     static const struct replay_policy all = { 9, 0, 1 };
-    const struct replay replay = { .request = request, .n_requests = 2, .parent = parent, .n_blocks = 2,
-                                   .block_units = 10,  .unit_s = 1,     .pair_s = 0.1,    .n_gpus = 1,
-                                   .policy = &all,     .n_policies = 1 };
+    const struct replay replay = { .request = request,
+                                   .n_requests = 2,
+                                   .parent = parent,
+                                   .n_blocks = 2,
+                                   .block_units = 10,
+                                   .unit_s = 1,
+                                   .pair_s = 0.1,
+                                   .n_gpus = 1,
+                                   .policy = &all,
+                                   .n_policies = 1 };
     struct replay_outcome out;
     struct err err;
 

@@ -91,17 +91,21 @@ Test(requests, marked_nodes_have_enough_texts_of_their_own)
         struct prefix_tree tree = tree_of(&t);
         int32_t *mark = calloc((size_t)tree.n, sizeof(*mark));
         int n = prefix_choose(&tree, &choice, mark, &err), own[2 * TEXTS * MAX_CHUNKS] = { 0 }, seen = 0;
+        int first[2 * TEXTS * MAX_CHUNKS], kinds[2 * TEXTS * MAX_CHUNKS] = { 0 };
         for (int i = 0; i < TEXTS; i++) {
             int32_t found = -1;
             for (size_t depth = 1; depth * PREFIX_CHUNK < t.n[i]; depth++) {
                 int32_t node = node_of(&tree, t.at[i], depth);
                 found = mark[node] >= 0 ? node : found;
             }
-            if (found >= 0)
-                own[found]++;
+            if (found < 0)
+                continue;
+            first[found] = own[found]++ ? first[found] : i;
+            kinds[found] |= t.n[i] != t.n[first[found]] || memcmp(t.at[i], t.at[first[found]], t.n[i]) != 0;
         }
         for (int i = 0; i < tree.n; i++) {
-            cr_assert(mark[i] < 0 || (own[i] >= 3 && tree.at[i].depth >= 2 && mark[i] == seen), "node %d", i);
+            cr_assert(mark[i] < 0 || (own[i] >= 3 && kinds[i] && tree.at[i].depth >= 2 && mark[i] == seen), "node %d",
+                      i);
             seen += mark[i] >= 0;
         }
         cr_assert_eq(seen, n);
@@ -120,15 +124,41 @@ Test(requests, the_best_have_the_largest_bytes_times_uses)
     int32_t mark[16];
 
     for (int i = 0; i < 9; i++) { /* 'a': 4 texts of 2 chunks; 'b': 3 of 4 chunks; 'c': 2 of 4 chunks */
+        size_t n = (size_t)(i < 4 ? 2 : 4) * PREFIX_CHUNK;
         memset(text, i < 4 ? 'a' : i < 7 ? 'b' : 'c', sizeof(text));
-        cr_assert_eq(prefix_add(&tree, 0, text, (size_t)(i < 4 ? 2 : 4) * PREFIX_CHUNK + 1, &err), 0);
+        text[n] = (char)('0' + i);
+        cr_assert_eq(prefix_add(&tree, 0, text, n + 1, &err), 0);
     }
-    cr_assert_eq(tree.n, 10);
+    cr_assert_eq(tree.n, 10 + 9);
     const struct prefix_choice choice = { .min_uses = 2, .top = 1 };
     cr_assert_eq(prefix_choose(&tree, &choice, mark, &err), 1);
     memset(text, 'b', sizeof(text));
     cr_assert_eq(mark[prefix_find(&tree, prefix_key(prefix_key(prefix_key(prefix_key(0, text), text), text), text))],
                  0);
+    prefix_tree_release(&tree);
+}
+
+/* A question that is asked again and again, and has the border of a chunk within it, counts for the document. */
+Test(requests, equal_texts_count_for_the_beginning_before_them)
+{
+    const struct prefix_choice choice = { .min_uses = 2 };
+    struct prefix_tree tree = { 0 };
+    struct err err;
+    char text[2 * PREFIX_CHUNK + 1];
+    int32_t mark[16];
+
+    for (int i = 0; i < 6; i++) { /* 'x' four times, 'y' and 'z' once */
+        memset(text, 'd', PREFIX_CHUNK);
+        memset(text + PREFIX_CHUNK, i < 4 ? 'x' : 'x' + i - 3, PREFIX_CHUNK + 1);
+        cr_assert_eq(prefix_add(&tree, 0, text, sizeof(text), &err), 0);
+    }
+    cr_assert_eq(prefix_choose(&tree, &choice, mark, &err), 1);
+    cr_assert_eq(mark[prefix_find(&tree, prefix_key(0, text))], 0);
+    prefix_tree_release(&tree);
+
+    cr_assert_eq(prefix_add(&tree, 0, text, sizeof(text), &err), 0);
+    cr_assert_eq(prefix_add(&tree, 0, text, sizeof(text), &err), 0);
+    cr_assert_eq(prefix_choose(&tree, &choice, mark, &err), 0, "equal texts alone are no context");
     prefix_tree_release(&tree);
 }
 

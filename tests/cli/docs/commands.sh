@@ -21,7 +21,7 @@ def blocks(page):
     """The indented blocks whose first word is one of our commands."""
     for block in re.findall(r"(?:^    .*\n(?:\n(?=    ))?)+", (top / page).read_text(), re.M):
         text = re.sub(r"^    ", "", block, flags=re.M)
-        if re.match(r"(OPENAI_API_KEY=\S+ )?evp-|# crontab", text):
+        if re.match(r"(OPENAI_API_KEY=\S+ )?evp-|M=|# crontab", text):
             yield text
 
 
@@ -41,7 +41,7 @@ def make_inputs(folder):
 
 def adapt(text):
     """Folders of this test instead of the machine's, and less to do."""
-    for word, local in (("/dev/shm/evp", "dram"), ("/var/tmp/evp", "ssd"), ("https://host/v1", os.environ["SERVICE"]), ("proxy.log", "requests.log"),
+    for word, local in ((" --model $M", ""), ("/dev/shm/evp", "dram"), ("/var/tmp/evp", "ssd"), ("https://host/v1", os.environ["SERVICE"]), ("proxy.log", "requests.log"),
                         ("--min-tokens 512", "--min-tokens 64"), ("--configs ...", "--configs knorm:drop=0.5"),
                         ("--shard I/N -o profile-I.h5", "--shard 1/1 -o profile-1.h5"), ("--audit 16", "--audit 8"), ("--concurrency 8 -o questions.jsonl", "--concurrency 8 -o asked.jsonl"), ("--ids ID", "--ids 0")):
         text = text.replace(word, local)
