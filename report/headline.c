@@ -4,7 +4,7 @@
 #include "report/report_internal.h"
 
 #include "planner/plan.h"
-#include "profiler/score/score.h"
+#include "profiler/run/timing.h"
 
 #include <math.h>
 #include <string.h>
@@ -145,6 +145,19 @@ static void put_meant(struct buf *out, const struct manifest *m)
     buf_adds(out, ".</p>\n");
 }
 
+static void put_noise(struct buf *out, const struct table *t)
+{
+    int n = 0;
+
+    for (int c = 0; c < t->n_contexts; c++)
+        n += timing_is_noisy(t->prefill_s[c], t->prefill_spread[c]);
+    if (n)
+        buf_printf(
+            out,
+            " The machine was busy: prefill times of %d context%s scatter, so the TTFTs of other runs will differ.", n,
+            n == 1 ? "" : "s");
+}
+
 void report_headline(struct buf *out, const struct report *r)
 {
     double day = day_of(r->table);
@@ -175,8 +188,10 @@ void report_headline(struct buf *out, const struct report *r)
     html_short(out, r->table->dtype, 40);
     buf_adds(out, " on ");
     html_short(out, r->table->backend, 40);
-    buf_printf(out, "; %d context%s, %d configs, %d questions.</p>\n", r->table->n_contexts,
+    buf_printf(out, "; %d context%s, %d configs, %d questions.", r->table->n_contexts,
                r->table->n_contexts == 1 ? "" : "s", r->table->n_configs, r->table->n_questions);
+    put_noise(out, r->table);
+    buf_adds(out, "</p>\n");
 }
 
 /* ---- how it was made ------------------------------------------------------- */
