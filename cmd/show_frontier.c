@@ -2,6 +2,8 @@
 #include "cmd/show.h"
 #include "formats/frontier.h"
 
+_Static_assert((int)FRONTIER_COLUMNS <= (int)SHEET_COLUMNS, "a sheet has room for every frontier");
+
 int show_frontier(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
 {
     struct frontier f;

@@ -110,6 +110,14 @@ int frontier_read(struct frontier *f, const char *path, struct err *err)
     return code;
 }
 
+int frontier_column(const struct frontier *f, const char *name)
+{
+    for (int i = 0; i < f->n_columns; i++)
+        if (strcmp(f->column[i], name) == 0)
+            return i;
+    return -1;
+}
+
 void frontier_release(struct frontier *f)
 {
     free(f->text);

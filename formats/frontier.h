@@ -11,7 +11,7 @@ enum {
     FRONTIER_TTFT,
     FRONTIER_HITS
 };                              // columns; from HITS a tier each
-enum { FRONTIER_COLUMNS = 70 }; // 64 tiers have 69
+enum { FRONTIER_COLUMNS = 72 }; // 64 tiers have 72
 
 struct frontier {
     char *text;                     // owns the names
@@ -28,6 +28,9 @@ int frontier_read(struct frontier *f, const char *path, struct err *err) MUST_CH
 int frontier_parse(struct frontier *f, const char *text, size_t n, struct err *err) MUST_CHECK;
 
 void frontier_release(struct frontier *f); // zeroed is fine
+
+/* The number of the column called `name`, or -1. */
+int frontier_column(const struct frontier *f, const char *name);
 
 static inline double frontier_cell(const struct frontier *f, int row, int column)
 {

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-    MAX_TEXT = 600,       // bytes of a question or an answer that are shown
-    MAX_READ = 8 * 1024,  // bytes of an answer that are searched for facts
+    MAX_TEXT = 600,      // bytes of a question or an answer that are shown
+    MAX_READ = 8 * 1024, // bytes of an answer that are searched for facts
     MAX_EXAMPLES = 24,
 };
 
@@ -193,7 +193,7 @@ void answers_examples(struct buf *out, const struct report *r)
         out,
         "<section>\n<h2 id=\"answers\">What changed in the answers</h2>\n<p>%d of %d answers are those of the whole "
         "cache, word for word. Of the others, one for each config whose similarity is typical of it. Facts are numbers, dates, names and negations: <mark>kept</mark>, <del>lost</del>, "
-               "<ins>not in the whole cache's answer</ins>.</p>\n"
+        "<ins>not in the whole cache's answer</ins>.</p>\n"
         "<div class=\"examples\">\n",
         unchanged, answers);
     for (int i = 0; i < n; i++)

@@ -120,7 +120,8 @@ static void put_scale(struct buf *out, const struct table *t, const struct colum
                    "two standard errors.",
                    r.pairs, r.pairs - r.told);
     if (columns->facts)
-        buf_adds(out, " Facts: numbers, dates, names and negations of the whole cache's answer that the variant's keeps.");
+        buf_adds(out,
+                 " Facts: numbers, dates, names and negations of the whole cache's answer that the variant's keeps.");
     if (columns->gold)
         buf_adds(out, " Gold is the score with the datasets' own answers and metrics.");
     buf_adds(out, " &#177;: standard error over contexts.</p>\n");

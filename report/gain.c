@@ -33,9 +33,19 @@ static bool is_held_out(const struct report *r)
     return true;
 }
 
+/* A number of a row; NaN where the frontier lacks the column. */
+static double named(const struct frontier *f, int row, const char *column)
+{
+    int i = frontier_column(f, column);
+
+    return i < 0 ? (double)NAN : frontier_cell(f, row, i);
+}
+
 struct gain {
     struct chart chart;
     struct chart_point sweep[POINTS], total[MANIFEST_TOTALS];
+    double sweep_error[POINTS];
+    int row[POINTS]; // of the frontier
     int n_sweep, n_total;
     bool held_out;
 };
@@ -53,8 +63,11 @@ static void gather(struct gain *g, const struct report *r)
     for (int i = 0; f && i < f->n && g->n_sweep < POINTS; i++) {
         struct chart_point p = { frontier_cell(f, i, FRONTIER_TTFT),
                                  frontier_cell(f, i, g->held_out ? FRONTIER_TEST : FRONTIER_QUALITY) };
-        if (!isnan(p.x) && !isnan(p.y))
-            see(g, g->sweep[g->n_sweep++] = p);
+        if (isnan(p.x) || isnan(p.y))
+            continue;
+        g->sweep_error[g->n_sweep] = named(f, i, g->held_out ? "quality_test_error" : "quality_error");
+        g->row[g->n_sweep] = i;
+        see(g, g->sweep[g->n_sweep++] = p);
     }
     for (int i = 0; has_totals(r) && i < r->manifest->n_totals; i++) {
         const struct manifest_total *t = &r->manifest->total[i];
@@ -75,11 +88,19 @@ static bool same_point(struct chart_point a, struct chart_point b)
     return fabs(a.x - b.x) <= 1e-3 * fabs(a.x) && fabs(a.y - b.y) <= 1e-3;
 }
 
+static void put_error(struct gain *g, struct chart_point p, double error)
+{
+    if (error > 0)
+        chart_error(&g->chart, (struct chart_point){ p.x, p.y - error }, (struct chart_point){ p.x, p.y + error });
+}
+
 static void put_totals(struct gain *g, const struct report *r)
 {
     char text[256];
 
     for (int i = g->n_total - 1; i >= 0; i--) {
+        const struct manifest_total *t = &r->manifest->total[i];
+        put_error(g, g->total[i], g->held_out ? t->quality_test_error : t->quality_error);
         title(text, r->manifest->total[i].name, g->total[i]);
         if (!isnan(g->total[i].x) && !isnan(g->total[i].y))
             chart_mark(&g->chart, i ? BASELINE : PLAN, g->total[i], text);
@@ -114,7 +135,8 @@ void gain_svg(struct buf *out, const struct report *r)
     chart_line(&g->chart, SWEEP, g->sweep, g->n_sweep);
     for (int i = 0; i < g->n_sweep; i++) {
         char name[64];
-        snprintf(name, sizeof(name), "alpha %g", frontier_cell(r->frontier, i, FRONTIER_ALPHA));
+        snprintf(name, sizeof(name), "alpha %g", frontier_cell(r->frontier, g->row[i], FRONTIER_ALPHA));
+        put_error(g, g->sweep[i], g->sweep_error[i]);
         title(text, name, g->sweep[i]);
         chart_mark(&g->chart, SWEEP, g->sweep[i], text);
     }
@@ -125,7 +147,7 @@ void gain_svg(struct buf *out, const struct report *r)
             hidden |= same_point(g->total[k], g->sweep[i]);
         for (int k = 0; k < i; k++)
             hidden |= same_point(g->sweep[k], g->sweep[i]);
-        snprintf(text, sizeof(text), "alpha %g", frontier_cell(r->frontier, i, FRONTIER_ALPHA));
+        snprintf(text, sizeof(text), "alpha %g", frontier_cell(r->frontier, g->row[i], FRONTIER_ALPHA));
         if (!hidden)
             chart_label(&g->chart, g->sweep[i], text);
     }
@@ -143,7 +165,7 @@ void gain_table(struct buf *out, const struct report *r)
     struct html_unit unit = html_seconds_unit(slowest);
     buf_adds(out, "<h3>One plan for each alpha</h3>\n");
     html_table(out, "Other alphas");
-    html_column_n(out, "alpha", "s");
+    html_column(out, "alpha, s");
     html_column_n(out, "mean TTFT", unit.name);
     html_column_n(out, "quality, training", NULL);
     html_column_n(out, "quality, held out", NULL);
@@ -151,14 +173,13 @@ void gain_table(struct buf *out, const struct report *r)
     html_rows(out);
     for (int i = 0; i < f->n; i++) {
         double alpha = frontier_cell(f, i, FRONTIER_ALPHA);
-        bool known = strcmp(f->column[f->n_columns - 1], "hits_recompute") == 0;
         char name[TEXT_SHORT];
         snprintf(name, sizeof(name), "%g", alpha);
         html_row(out, r->manifest && alpha == r->manifest->alpha ? ROW_CHOSEN : ROW_PLAIN, name, sizeof(name));
         html_cell_unit(out, frontier_cell(f, i, FRONTIER_TTFT), &unit);
-        html_cell(out, frontier_cell(f, i, FRONTIER_QUALITY), 3);
-        html_cell(out, frontier_cell(f, i, FRONTIER_TEST), 3);
-        html_cell(out, known ? 100 * frontier_cell(f, i, f->n_columns - 1) : (double)NAN, 1);
+        html_cell_error(out, frontier_cell(f, i, FRONTIER_QUALITY), named(f, i, "quality_error"));
+        html_cell_error(out, frontier_cell(f, i, FRONTIER_TEST), named(f, i, "quality_test_error"));
+        html_cell(out, 100 * named(f, i, "hits_recompute"), 1);
         html_row_end(out);
     }
     html_table_end(out);

@@ -4,77 +4,70 @@
 #include "report/report_internal.h"
 
 #include "planner/plan.h"
-#include "profiler/score/score.h"
+#include "profiler/run/timing.h"
 
 #include <math.h>
 #include <string.h>
 
 /* ---- quality of the plan --------------------------------------------------- */
 
-/* The held-out answers behind a plan. Whole and recomputed caches give the reference's answers: they need no test. */
-struct held_out {
-    int compressed, tested; // contexts
-    int64_t answers;        // -1: not known
-    double error;           // of the plan's mean over accesses; NAN: not known
-};
-
-static void add_answers(struct held_out *h, const struct report *r, const struct placement *p, double *variance)
+/* The number of held-out answers behind a plan's compressed contexts; 0: not known. */
+static int64_t answers_of_plan(const struct report *r)
 {
     const struct table *t = r->table;
-    int c = t ? map_find(&t->ids, p->id, strlen(p->id)) : MAP_ABSENT;
-    int v = c >= 0 ? table_find_config(t, p->config) : -1;
-    double n = v >= 0 && t->quality_test_n ? t->quality_test_n[table_cell(t, c, v)] : -1;
+    int64_t n = 0;
 
-    if (n < 1) {
-        h->answers = -1;
-        *variance = (double)NAN;
-        return;
+    for (int i = 0; t && t->quality_test_n && i < r->manifest->n; i++) {
+        const struct placement *p = &r->manifest->at[i];
+        int c = map_find(&t->ids, p->id, strlen(p->id));
+        int v = c >= 0 && p->tier >= 0 && p->frequency > 0 ? table_find_config(t, p->config) : 0;
+        if (v > 0 && t->quality_test_n[table_cell(t, c, v)] > 0)
+            n += t->quality_test_n[table_cell(t, c, v)];
     }
-    double sd = t->quality_test_std[table_cell(t, c, v)];
-    h->answers += h->answers < 0 ? 0 : (int64_t)n;
-    *variance += p->frequency * p->frequency * sd * sd / n;
+    return n;
 }
 
-static struct held_out held_out_of(const struct report *r)
+static void put_error(struct buf *out, double v, double error)
 {
-    struct held_out h = { 0 };
-    double variance = 0, uses = 0;
+    buf_printf(out, "%.3f", v);
+    if (!isnan(error))
+        buf_printf(out, " &#177; %.3f", error);
+}
 
-    for (int i = 0; i < r->manifest->n; i++) {
-        const struct placement *p = &r->manifest->at[i];
-        uses += p->frequency;
-        if (p->tier < 0 || strcmp(p->config, "none") == 0)
-            continue;
-        h.compressed++;
-        if (isnan(p->quality_test))
-            continue;
-        h.tested++;
-        add_answers(&h, r, p, &variance);
-    }
-    h.error = uses > 0 ? sqrt(variance) / uses : (double)NAN;
-    return h;
+static bool is_compressed(const struct manifest *m)
+{
+    for (int i = 0; i < m->n; i++)
+        if (m->at[i].tier >= 0 && strcmp(m->at[i].config, "none") != 0)
+            return true;
+    return false;
 }
 
 static void put_quality(struct buf *out, const struct report *r)
 {
     const struct manifest_total *plan = &r->manifest->total[0];
-    struct held_out h = held_out_of(r);
+    int64_t answers = answers_of_plan(r);
 
-    if (h.compressed == 0) {
+    if (!is_compressed(r->manifest)) {
         buf_adds(out, "no cache is compressed, so answers stay the same");
         return;
     }
-    if (h.tested < h.compressed) {
-        buf_printf(out, "quality %.3f as %s, held-out answers cover %d of %d compressed contexts", plan->quality,
-                   r->manifest->predicted ? "predicted" : "measured on training questions", h.tested, h.compressed);
+    buf_adds(out, "quality ");
+    if (plan->n_tested < plan->n_compressed) {
+        put_error(out, plan->quality, plan->quality_error);
+        buf_printf(out, " as %s; ", r->manifest->predicted ? "predicted" : "measured on training questions");
+        if (plan->n_tested == 0)
+            buf_adds(out, "no compressed context has held-out answers");
+        else {
+            put_error(out, plan->quality_tested, plan->quality_test_error);
+            buf_printf(out, " in those %d of %d compressed contexts that have other answers", plan->n_tested,
+                       plan->n_compressed);
+        }
         return;
     }
-    buf_printf(out, "quality %.3f", plan->quality_test);
-    if (!isnan(h.error))
-        buf_printf(out, " &#177; %.3f", h.error);
-    if (h.answers > 0)
-        buf_printf(out, " over %lld held-out answer%s of %d context%s", (long long)h.answers, h.answers == 1 ? "" : "s",
-                   h.tested, h.tested == 1 ? "" : "s");
+    put_error(out, plan->quality_test, plan->quality_test_error);
+    if (answers > 0)
+        buf_printf(out, " over %lld held-out answer%s of %d context%s", (long long)answers, answers == 1 ? "" : "s",
+                   plan->n_tested, plan->n_tested == 1 ? "" : "s");
     else
         buf_adds(out, " on held-out questions");
 }
@@ -152,6 +145,19 @@ static void put_meant(struct buf *out, const struct manifest *m)
     buf_adds(out, ".</p>\n");
 }
 
+static void put_noise(struct buf *out, const struct table *t)
+{
+    int n = 0;
+
+    for (int c = 0; c < t->n_contexts; c++)
+        n += timing_is_noisy(t->prefill_s[c], t->prefill_spread[c]);
+    if (n)
+        buf_printf(
+            out,
+            " The machine was busy: prefill times of %d context%s scatter, so the TTFTs of other runs will differ.", n,
+            n == 1 ? "" : "s");
+}
+
 void report_headline(struct buf *out, const struct report *r)
 {
     double day = day_of(r->table);
@@ -182,8 +188,10 @@ void report_headline(struct buf *out, const struct report *r)
     html_short(out, r->table->dtype, 40);
     buf_adds(out, " on ");
     html_short(out, r->table->backend, 40);
-    buf_printf(out, "; %d context%s, %d configs, %d questions.</p>\n", r->table->n_contexts,
+    buf_printf(out, "; %d context%s, %d configs, %d questions.", r->table->n_contexts,
                r->table->n_contexts == 1 ? "" : "s", r->table->n_configs, r->table->n_questions);
+    put_noise(out, r->table);
+    buf_adds(out, "</p>\n");
 }
 
 /* ---- how it was made ------------------------------------------------------- */

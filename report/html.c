@@ -150,7 +150,7 @@ void html_cell_error(struct buf *out, double v, double error)
     put_number(out, v, 3);
     if (!isnan(v))
         buf_printf(out,
-                   isnan(error) ? "<span class=\"pm\"></span></td>" : "<span class=\"pm\"> &#177; %.3f</span></td>",
+                   !(error > 0) ? "<span class=\"pm\"></span></td>" : "<span class=\"pm\"> &#177; %.3f</span></td>",
                    error);
     else
         buf_adds(out, "</td>");

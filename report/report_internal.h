@@ -29,7 +29,8 @@ void html_table_end(struct buf *out);
 void html_cell(struct buf *out, double v, int digits);
 void html_cell_int(struct buf *out, int64_t v);
 void html_cell_text(struct buf *out, const char *text);
-void html_cell_error(struct buf *out, double v, double error); // v ± error, three digits; error NAN: not known
+void html_cell_error(struct buf *out, double v,
+                     double error); // v ± error, three digits; error NAN: not known, 0: exact
 
 /* The unit of a column: all its cells have the same. */
 struct html_unit {

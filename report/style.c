@@ -22,7 +22,7 @@ const char *const report_style[] = {
     ".columns,.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1.5rem "
     "2.5rem;align-items:start}\n"
     ".columns>*,.figures>*{min-width:0}figure{margin:0;max-width:38rem}figcaption{font-weight:600;padding:0 0 "
-    ".4rem}.columns h3{margin-top:0}.columns *+h3{margin-top:1.2rem}\n"
+    ".4rem}.columns h3{margin-top:0}.columns tbody th{white-space:normal}.columns *+h3{margin-top:1.2rem}\n"
     ".key{list-style:none;display:flex;flex-wrap:wrap;gap:.15rem 1rem;margin:.2rem 0 0;padding:0;font-size:.8125rem;color:"
     "var(--dim)}.key li{display:flex;align-items:center;gap:.4rem}.key svg{width:24px;height:14px;flex:none}\n"
     ".wide{overflow-x:auto;margin:.5rem 0}.wide:focus-visible{outline:2px solid var(--accent)}\n",
@@ -34,7 +34,7 @@ const char *const report_style[] = {
     "border-bottom:1px solid var(--dim)}\n"
     "tbody th{font-weight:400}td,.n{text-align:right}.t,.fill{text-align:left}thead .n{min-width:4.5em}\n"
     ".chosen{background:var(--soft)}.chosen th{font-weight:650;box-shadow:inset 3px 0 var(--accent)}\n"
-    ".pm{display:inline-block;min-width:4.3em;color:var(--dim);text-align:left;white-space:pre}\n"
+    ".pm{display:inline-block;min-width:4.3em;font-size:.93em;color:var(--dim);text-align:left;white-space:pre}\n"
     ".fill{min-width:9em}.bar{display:inline-block;width:4.5em;height:.6em;border-radius:.3em;background:var(--rule);"
     "overflow:hidden}.bar>span{display:block;height:100%;background:var(--accent)}\n",
     /* answers and commands */

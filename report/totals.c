@@ -26,7 +26,10 @@ static void put_alpha(struct buf *out, const struct manifest *m)
         buf_adds(out, " No plan has a higher utility.");
     else if (!isnan(m->gain_gap))
         buf_printf(out, " The best plan gains at most %.2g %% more over recomputing everything.", 100 * m->gain_gap);
-    buf_adds(out, " Quality is planned from training questions; held-out questions are not seen by the planner.</p>\n");
+    buf_adds(
+        out,
+        " Quality is planned from training questions; the planner does not see held-out ones, and a mean over them "
+        "needs answers of all compressed contexts. &#177;: standard error.</p>\n");
 }
 
 void report_totals(struct buf *out, const struct manifest *m)
@@ -52,8 +55,11 @@ void report_totals(struct buf *out, const struct manifest *m)
         const struct manifest_total *t = &m->total[i];
         html_row(out, i ? ROW_PLAIN : ROW_CHOSEN, t->name, sizeof(t->name));
         html_cell_unit(out, t->ttft_s, &unit);
-        html_cell(out, t->quality, 3);
-        html_cell(out, t->quality_test, 3);
+        html_cell_error(out, t->quality, t->quality_error);
+        if (t->n_tested < t->n_compressed)
+            buf_printf(out, "<td>%d of %d tested</td>", t->n_tested, t->n_compressed);
+        else
+            html_cell_error(out, t->quality_test, t->quality_test_error);
         html_cell(out, t->utility / uses, html_digits(most));
         html_row_end(out);
     }

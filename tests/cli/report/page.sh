@@ -30,7 +30,7 @@ assert [train[at[row[0]]] for row in shown] == sorted(train, reverse=True), "the
 for row in shown:
     v = at[row[0]]
     error = table["/quality/train"][:, v].std(ddof=1) / np.sqrt(30)
-    assert row[1:4] == ["%.1f" % (100 * size[v]), "%.3f \u00b1 %.3f" % (train[v], error), row[3]], (row, train[v], error)
+    assert row[1:4] == ["%.1f" % (100 * size[v]), "%.3f" % train[v] + (" \u00b1 %.3f" % error if error else ""), row[3]], (row, train[v], error)
     assert row[3].startswith("%.3f" % test[v]) and row[4] == "30 of 30"
     assert int(row[-1]) == sum(r["config"] == row[0] and r["tier"] != "recompute" for r in rows)
 
@@ -39,7 +39,8 @@ print(columns)
 uses = sum(r["frequency"] for r in rows)
 for row, total in zip(shown, head["totals"], strict=True):
     assert row[0] == total["name"]
-    assert row[1:4] == ["%.3f" % total[k] for k in ("ttft_s", "quality", "quality_test")], row
+    errors = ["" if not total[k] else " \u00b1 %.3f" % total[k] for k in ("quality_error", "quality_test_error")]
+    assert row[1:4] == ["%.3f" % total["ttft_s"], "%.3f" % total["quality"] + errors[0], "%.3f" % total["quality_test"] + errors[1]], row
     assert abs(float(row[4].replace("\u2212", "-")) - total["utility"] / uses) < 0.006
 
 columns, shown = p.table("Other alphas")
