@@ -474,6 +474,7 @@ static char *document(const struct tool *t)
     struct buf b = { 0 };
 
     buf_printf(&b, "%s - %s\v%s\n", t->name, t->summary, t->about);
+    buf_adds(&b, "\nNumbers take units: 32k, 4G, 90%, 500ms, 20s, 5min, 3h, 2d.\n");
     if (t->examples)
         buf_printf(&b, "\nExamples:\n%s", t->examples);
     buf_adds(&b, "\nExit status:\n");
