@@ -47,7 +47,7 @@ HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 
 # ---- objects and programs ----------------------------------------------------
 DIRS  := base formats kernels kernels/reference kernels/cpu kernels/cuda methods engine/model engine/tokens engine/transformer \
-         embed datasets qgen planner profiler/table profiler/score profiler/run placement report aiming \
+         embed datasets qgen planner profiler/table profiler/score profiler/run placement report aiming replay \
          loader/store loader/load loader/libevicpress
 LIB_C := $(wildcard $(DIRS:%=%/*.c)) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
 LIB_O := $(LIB_C:%.c=$B/%.o)

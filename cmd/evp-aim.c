@@ -48,7 +48,7 @@ static const struct opt opts[] = {
     OPT_TEXT(0, "profile-options", &cfg.profile_options, "TEXT", "more options for evp-profile, separated by blanks"),
     OPT_TEXT(0, "score-options", &cfg.score_options, "TEXT", "more options for evp-score, separated by blanks"),
     OPT_HEAD("Output"),
-    OPT_OUTPUT(&cfg.output, "PATH"),
+    OPT_STREAM(&cfg.output, "PATH"),
     OPT_COMMON(&common),
     OPT_DONE,
 };

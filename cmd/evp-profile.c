@@ -11,7 +11,9 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "cmd/backend_say.h"
+#include "cmd/interrupt.h"
 #include "cmd/model_say.h"
+#include "cmd/next.h"
 #include "cmd/profile_on.h"
 #include "cmd/profile_say.h"
 #include "cmd/summary.h"
@@ -215,8 +217,8 @@ static int read_inputs(struct job *j, const char *contexts, const char *question
         return err_set(err, ERR_USAGE, cfg.on ? "--on needs --dry-run" : "--output is missing");
     if (strcmp(contexts, "-") == 0 && strcmp(questions, "-") == 0)
         return err_set(err, ERR_USAGE, "contexts and questions cannot both come from standard input");
-    if (backend_check_dtype(cfg.dtype, err))
-        return err_wrap(err, "--dtype");
+    if (backend_check(cfg.backend, cfg.dtype, err))
+        return err->code;
     if (!cfg.cells && config_list(&j->config, &j->n_configs, cfg.configs, err))
         return err_wrap(err, "--configs");
     if (contexts_read(&j->contexts, contexts, err) || questions_read(&j->questions, questions, err) ||
@@ -345,7 +347,7 @@ static int open_engine(struct job *j, struct err *err)
     if (!j->engine)
         return err->code;
     const struct backend *be = engine_backend(j->engine);
-    backend_say(be);
+    backend_say(be, cfg.threads);
     snprintf(j->backend, sizeof(j->backend), "%s", be->kind);
     j->made.backend = j->backend;
     j->made.dtype = dtype_name(be->dtype);
@@ -507,6 +509,8 @@ static int measure(struct job *j, struct err *err)
     if (!code && !cfg.dry_run)
         code = shards_begin(&j->shards, err);
     if (!code && !cfg.dry_run)
+        interrupt_goes_on();
+    if (!code && !cfg.dry_run)
         code = do_all(j, err);
     if (j->session && cfg.common.verbose > 0)
         profile_say_ops(engine_backend(j->engine));
@@ -559,7 +563,7 @@ static int finish(struct job *j, double start, struct err *err)
     if (!n_lost && g->n_answers && !cfg.dry_run)
         log_info("%d contexts in %s", g->n_contexts, text_seconds(time, clock_now() - start));
     if (!cfg.dry_run && (n_lost == 0 || n_lost < g->n_work + g->n_refused))
-        log_info("next: evp-score %s -o table.h5", cfg.output);
+        next_say("evp-score", cfg.output, "-o", "table.h5", NULL);
     return 0;
 }
 

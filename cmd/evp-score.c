@@ -9,6 +9,7 @@
 #include "base/opt.h"
 #include "base/rows.h"
 #include "cmd/backend_say.h"
+#include "cmd/next.h"
 #include "cmd/score_say.h"
 #include "cmd/summary.h"
 #include "cmd/waiting.h"
@@ -17,6 +18,7 @@
 #include "kernels/backend.h"
 #include "profiler/score/serving.h"
 #include "profiler/run/unvisited.h"
+#include "profiler/score/exact.h"
 #include "profiler/score/gold.h"
 #include "profiler/score/metric.h"
 #include "profiler/score/score.h"
@@ -187,7 +189,7 @@ static int find_quality(struct table *t, struct err *err)
     struct backend *backend =
         backend_open(&(struct backend_options){ .name = cfg.backend, .n_threads = cfg.threads }, err);
     if (backend)
-        backend_say(backend);
+        backend_say(backend, cfg.threads);
     struct embedder *embedder = backend ? open_embedder(backend, err) : NULL;
     int code = embedder ? embed_and_score(t, embedder, err) : err->code;
 
@@ -315,6 +317,8 @@ static int predict(struct table *t, struct err *err)
         code = err_wrap(err, "'%s'", cfg.prior);
     if (!code)
         code = score_predict(t, cfg.prior ? &prior : NULL, &n_asked, err);
+    if (!code && t->predicted_facts)
+        code = exact_predict(t, err);
     belief_release(&prior);
     table_release(&from);
     return code;
@@ -325,14 +329,18 @@ static int score(struct table *t, const struct tiers *tiers, int *n_lost, struct
     unvisited_times(t, t);
     if (set_times(t, err) || check_references(t, n_lost, err) ||
         table_alloc_scores(t, tiers->n ? tiers->n + 1 : 0, err) || find_quality(t, err) || gold_score(t, err) ||
-        predict(t, err) || (tiers->n && score_tiers(t, tiers, cfg.alpha, err)) || table_write(t, cfg.output, err))
+        exact_score(t, err) || predict(t, err) || (tiers->n && score_tiers(t, tiers, cfg.alpha, err)) ||
+        table_write(t, cfg.output, err))
         return err->code;
     summary_int("contexts", t->n_contexts);
     summary_int("contexts_without_quality", *n_lost);
     score_say(t);
     if (*n_lost)
         log_error("%d of %d contexts have no quality", *n_lost, t->n_contexts);
-    log_info("next: evp-plan %s --tiers tiers.json -o manifest.jsonl", cfg.output);
+    if (cfg.tiers || file_exists("tiers.json"))
+        next_say("evp-plan", cfg.output, "--tiers", cfg.tiers ? cfg.tiers : "tiers.json", "-o", "manifest.jsonl", NULL);
+    else
+        next_say("evp-tiers", "--tier", "name=dram,uri=/dev/shm/evp,capacity=1G", "-o", "tiers.json", NULL);
     return 0;
 }
 
@@ -343,7 +351,9 @@ static int run(int argc, char **argv, int first, int *n_lost, struct err *err)
 
     if (!cfg.output)
         return err_set(err, ERR_USAGE, "--output is missing");
-    int code = cfg.tiers ? tiers_read(&tiers, cfg.tiers, err) : 0;
+    int code = backend_check(cfg.backend, "f32", err);
+    if (!code && cfg.tiers)
+        code = tiers_read(&tiers, cfg.tiers, err);
     if (!code)
         code = make_table(&table, argc, argv, first, err);
     if (!code)

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const double NEARLY_ALL = 0.95;
+
 const char *plan_text_per_use(char out[TEXT_SHORT], const struct placement_plan *p, double sum)
 {
     double uses = 0;
@@ -47,21 +49,70 @@ void plan_explain_quality(const struct placement_plan *p)
     double unrelated = score_unrelated(&p->in->table), same = score_same_meaning(&p->in->table);
 
     if (!isnan(unrelated) && !isnan(same))
-        log_info("quality 1 = same answers; two good answers score %.3f, unrelated ones %.3f", same, unrelated);
+        log_info("quality 1 = same answers; second answers of the untouched cache score %.3f, unrelated ones %.3f", same, unrelated);
     else if (!isnan(unrelated))
         log_info("quality 1 = same answers; unrelated ones score %.3f", unrelated);
 }
 
 void plan_explain_gap(const struct manifest *m)
 {
+    char moved[2 * TEXT_SHORT + 32] = "";
+    double utility = m->n_totals ? m->total[0].utility : m->objective;
+
+    if (m->move_cost > 0)
+        snprintf(moved, sizeof(moved), " (%.9g less %.3g for moving)", utility, utility - m->objective);
     if (m->optimal)
-        log_info("utility %.9g, optimal: no plan exceeds it", m->objective);
+        log_info("utility %.9g%s, optimal: no plan exceeds it", m->objective, moved);
     else if (isnan(m->gain_gap))
-        log_info("utility %.9g; no plan exceeds %.9g", m->objective, m->upper_bound);
+        log_info("utility %.9g%s; no plan exceeds %.9g", m->objective, moved, m->upper_bound);
     else
-        log_info("utility %.9g; no plan exceeds %.9g: this plan misses at most %.2g %% of the best plan's gain over "
+        log_info("utility %.9g%s; no plan exceeds %.9g: this plan misses at most %.2g %% of the best plan's gain over "
                  "recomputing everything",
-                 m->objective, m->upper_bound, 100 * m->gain_gap);
+                 m->objective, moved, m->upper_bound, 100 * m->gain_gap);
+}
+
+/* The shortest TTFT of a context from any tier, whatever its quality; infinite: no variant has a size. */
+static double fastest_load(const struct placement_input *in, int row)
+{
+    double least = HUGE_VAL;
+
+    for (int v = 0; v < in->table.n_configs; v++)
+        for (int t = 0; t < in->tiers.n && in->table.cell_bytes[table_cell(&in->table, row, v)] >= 0; t++)
+            least = fmin(least, placement_ttft(in, row, (struct plan_placement){ v, t }));
+    return least;
+}
+
+void plan_explain_recompute(const struct placement_plan *p)
+{
+    const struct placement_input *in = p->in;
+    double uses = 0, recomputed = 0, recompute_s = 0, load_s = 0, slower = 0;
+    char recompute[TEXT_SHORT], load[TEXT_SHORT];
+
+    for (int i = 0; i < p->plan.n_contexts; i++) {
+        int row = in->row[i];
+        double frequency = in->frequency[row];
+        uses += frequency;
+        if (p->plan.placement[i].tier != PLAN_RECOMPUTE || !(frequency > 0))
+            continue;
+        double own_s = placement_ttft(in, row, (struct plan_placement){ 0, PLAN_RECOMPUTE });
+        double least_s = fastest_load(in, row);
+        recomputed += frequency;
+        recompute_s += frequency * own_s;
+        load_s += frequency * least_s;
+        slower += least_s >= own_s ? frequency : 0;
+    }
+    if (!(recomputed >= NEARLY_ALL * uses) || !(uses > 0) || isinf(load_s))
+        return;
+    text_seconds(recompute, recompute_s / recomputed);
+    text_seconds(load, load_s / recomputed);
+    if (slower >= NEARLY_ALL * recomputed)
+        log_info("recomputing is best for %.0f %% of the uses: it takes %s, and loading the fastest variant from any "
+                 "tier %s; nothing needs to be stored",
+                 100 * recomputed / uses, recompute, load);
+    else
+        log_info("recomputing is chosen for %.0f %% of the uses, at %s; loading the fastest variant would take %s, but "
+                 "does not fit, or loses more quality than the time is worth at this alpha",
+                 100 * recomputed / uses, recompute, load);
 }
 
 /* Prints a line of cells between tabs in columns. */

@@ -14,10 +14,13 @@ const char *plan_text_price(char out[TEXT_SHORT], double price);
 /* A message if every used context is kept uncompressed. */
 void plan_explain_fit(const struct placement_plan *p);
 
-/* The qualities of two good answers and of unrelated ones, if the table knows them. */
+/* The qualities of second answers and of unrelated ones, if the table knows them. */
 void plan_explain_quality(const struct placement_plan *p);
 
-/* The utility, its bound, and the gap as a share of the gain over recomputing everything. */
+/* A message if nearly all uses are recomputed: what that takes, what loading would take, and which is the reason. */
+void plan_explain_recompute(const struct placement_plan *p);
+
+/* The utility and what moves take of it, its bound, and the gap as a share of the gain over recomputing everything. */
 void plan_explain_gap(const struct manifest *m);
 
 /* A sweep: the rows of frontier.tsv in columns, and how to read them. */

@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "cmd/plan_explain.h"
 #include "cmd/summary.h"
+#include "formats/outcome.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -65,9 +66,33 @@ void plan_say_raw(const struct placement_plan *p, const struct placement_raw *ra
              raw->promised, raw->brought, p->plan.objective - raw->brought);
 }
 
+/* The mean share of facts that answers keep, as predicted, and its error; NAN: not known for a context in use. */
+static double mean_facts(const struct placement_plan *p, double *error)
+{
+    const struct table *t = &p->in->table;
+    double kept = 0, variance = 0, uses = 0;
+
+    for (int i = 0; i < p->plan.n_contexts; i++) {
+        int row = p->in->row[i];
+        struct plan_placement c = p->plan.placement[i];
+        double weight = p->in->frequency[row] / OUTCOME_UNIT;
+        bool plain = c.tier == PLAN_RECOMPUTE || c.config == 0;
+        size_t cell = table_cell(t, row, c.config);
+        if (!(weight > 0))
+            continue;
+        uses += weight;
+        kept += weight * (plain ? 1 : t->predicted_facts ? (double)t->predicted_facts[cell] : (double)NAN);
+        double sd = plain || !t->predicted_facts_sd ? 0 : weight * (double)t->predicted_facts_sd[cell];
+        variance += sd * sd;
+    }
+    *error = sqrt(variance) / uses;
+    return kept / uses;
+}
+
 void plan_say_json(const struct placement_plan *p, const struct manifest *m)
 {
     struct json_out *w = summary_json();
+    double facts_error, facts = mean_facts(p, &facts_error);
 
     json_begin(w, NULL, '{');
     json_put_real(w, "alpha", m->alpha);
@@ -81,7 +106,14 @@ void plan_say_json(const struct placement_plan *p, const struct manifest *m)
     if (m->slo_weight > 0)
         json_put_real(w, "late_s", placement_lateness(p));
     json_put_real(w, "quality", m->total[0].quality);
+    json_put_real(w, "quality_error", m->total[0].quality_error);
     json_put_real(w, "quality_test", m->total[0].quality_test);
+    json_put_real(w, "quality_tested", m->total[0].quality_tested);
+    json_put_real(w, "quality_test_error", m->total[0].quality_test_error);
+    json_put_int(w, "compressed", m->total[0].n_compressed);
+    json_put_int(w, "tested", m->total[0].n_tested);
+    json_put_real(w, "facts", facts);
+    json_put_real(w, "facts_error", facts_error);
     json_begin(w, "tiers", '[');
     for (int t = 0; t < p->in->tiers.n; t++) {
         json_begin(w, NULL, '{');
@@ -104,11 +136,46 @@ static void say_single(const struct manifest *m)
         log_info("%s does almost as well: these answers hardly tell contexts apart", single->name);
 }
 
-/* "-" for an unknown mean. */
-static const char *text_mean(char out[TEXT_SHORT], double mean)
+/* "0.969 ± 0.020"; "-" for an unknown mean, and without an unknown error. */
+static const char *text_mean(char out[TEXT_SHORT], double mean, double error)
 {
-    snprintf(out, TEXT_SHORT, isnan(mean) ? "-" : "%.3f", mean);
+    int n = snprintf(out, TEXT_SHORT, isnan(mean) ? "-" : "%.3f", mean);
+
+    if (!isnan(mean) && !isnan(error))
+        snprintf(out + n, TEXT_SHORT - (size_t)n, " ± %.3f", error);
     return out;
+}
+
+enum { QUALITY_TEXT = 3 * TEXT_SHORT + 64 };
+
+/* Nothing is called held out unless every compressed context has test answers. */
+static const char *text_quality(char out[QUALITY_TEXT], const struct manifest_total *t)
+{
+    char mean[TEXT_SHORT], test[TEXT_SHORT];
+    int n = snprintf(out, QUALITY_TEXT, "quality %s", text_mean(mean, t->quality, t->quality_error));
+    char *end = out + n;
+    size_t left = QUALITY_TEXT - (size_t)n;
+
+    if (t->n_compressed == 0)
+        snprintf(out, QUALITY_TEXT, "quality %s", text_mean(mean, t->quality, (double)NAN));
+    else if (t->n_tested == t->n_compressed)
+        snprintf(end, left, ", held out %s", text_mean(test, t->quality_test, t->quality_test_error));
+    else if (t->n_tested > 0)
+        snprintf(end, left, ", tested %s on %d of %d compressed contexts",
+                 text_mean(test, t->quality_tested, t->quality_test_error), t->n_tested, t->n_compressed);
+    else
+        snprintf(end, left, ", not tested");
+    return out;
+}
+
+static void say_facts(const struct placement_plan *p)
+{
+    char text[TEXT_SHORT];
+    double error, facts = mean_facts(p, &error);
+
+    if (!isnan(facts))
+        log_info("of the facts in answers of the uncompressed caches this plan keeps %s, as predicted",
+                 text_mean(text, facts, error));
 }
 
 static void say_late(const struct placement_plan *p)
@@ -123,15 +190,16 @@ static void say_late(const struct placement_plan *p)
 
 void plan_say(const struct placement_plan *p, const struct manifest *m)
 {
-    char ttft[TEXT_SHORT], quality[TEXT_SHORT], test[TEXT_SHORT], per_use[TEXT_SHORT];
+    char ttft[TEXT_SHORT], quality[QUALITY_TEXT], per_use[TEXT_SHORT];
 
     for (int i = 0; i < m->n_totals; i++) {
         const struct manifest_total *t = &m->total[i];
-        log_info("%-40s utility %10.4f, %s per use  TTFT %9s  quality %s, held out %s", t->name, t->utility,
-                 plan_text_per_use(per_use, p, t->utility), text_seconds(ttft, t->ttft_s),
-                 text_mean(quality, t->quality), text_mean(test, t->quality_test));
+        log_info("%-40s utility %10.4f, %s per use  TTFT %9s  %s", t->name, t->utility,
+                 plan_text_per_use(per_use, p, t->utility), text_seconds(ttft, t->ttft_s), text_quality(quality, t));
     }
     plan_explain_quality(p);
+    say_facts(p);
+    plan_explain_recompute(p);
     if (m->slo_weight > 0)
         say_late(p);
     for (int t = 0; t < p->in->tiers.n; t++)

@@ -46,7 +46,12 @@ struct placement {
 /* One line of the comparison: means over accesses. */
 struct manifest_total {
     char name[MANIFEST_CONFIG]; // "this plan", "recompute everything", ...
-    double utility, ttft_s, quality, quality_test;
+    double utility, ttft_s, quality;
+    double quality_error;       // standard error of a predicted quality; NAN: not known
+    double quality_test;        // on test questions; NAN unless all compressed contexts have such answers
+    double quality_tested;      // the same over those compressed contexts that have; NAN: none
+    double quality_test_error;  // of quality_test, or, where it is NAN, of quality_tested; NAN: not known
+    int n_compressed, n_tested; // contexts in use that are stored compressed; how many of them have test answers
 };
 
 struct manifest {

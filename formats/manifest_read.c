@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <limits.h>
 #include <string.h>
 
 static int read_digest(const struct json *header, const char *name, char out[DIGEST_HEX], struct err *err)
@@ -27,11 +28,22 @@ static int read_totals(struct manifest *m, const struct json *totals, struct err
     for (const struct json *j = json_first(totals); j; j = json_next(j)) {
         struct manifest_total *t = &m->total[m->n_totals++];
         const char *name;
-        t->ttft_s = t->quality = t->quality_test = (double)NAN;
+        int64_t n_compressed = 0, n_tested = 0;
+        t->ttft_s = t->quality = t->quality_error = (double)NAN;
+        t->quality_test = t->quality_tested = t->quality_test_error = (double)NAN;
         if (json_want_text(j, "name", &name, err) || field_check_text("name", name, sizeof(t->name), err) ||
             json_want_real(j, "utility", &t->utility, err) || json_may_real(j, "ttft_s", &t->ttft_s, err) ||
-            json_may_real(j, "quality", &t->quality, err) || json_may_real(j, "quality_test", &t->quality_test, err))
+            json_may_real(j, "quality", &t->quality, err) ||
+            json_may_real(j, "quality_error", &t->quality_error, err) ||
+            json_may_real(j, "quality_test", &t->quality_test, err) ||
+            json_may_real(j, "quality_tested", &t->quality_tested, err) ||
+            json_may_real(j, "quality_test_error", &t->quality_test_error, err) ||
+            json_may_int(j, "compressed", &n_compressed, err) || json_may_int(j, "tested", &n_tested, err))
             return err->code;
+        if (n_tested < 0 || n_tested > INT_MAX || n_compressed < 0 || n_compressed > INT_MAX)
+            return err_set(err, ERR_FORMAT, "field 'tested' or 'compressed' is not a number of contexts");
+        t->n_compressed = (int)n_compressed;
+        t->n_tested = (int)n_tested;
         memcpy(t->name, name, strlen(name) + 1);
     }
     return 0;

@@ -54,7 +54,12 @@ static void header_members(const void *arg, struct json_out *w)
         json_put_real(w, "utility", m->total[i].utility);
         json_put_real(w, "ttft_s", m->total[i].ttft_s);
         json_put_real(w, "quality", m->total[i].quality);
+        json_put_real(w, "quality_error", m->total[i].quality_error);
         json_put_real(w, "quality_test", m->total[i].quality_test);
+        json_put_real(w, "quality_tested", m->total[i].quality_tested);
+        json_put_real(w, "quality_test_error", m->total[i].quality_test_error);
+        json_put_int(w, "compressed", m->total[i].n_compressed);
+        json_put_int(w, "tested", m->total[i].n_tested);
         json_end(w, '}');
     }
     json_end(w, ']');

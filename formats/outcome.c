@@ -6,13 +6,30 @@
 
 static const double rounding = 1e-9; // of a sum: a million terms in another order differ by less
 
+static double error_of(double variance, double weight)
+{
+    double error = sqrt(variance) / weight;
+
+    return isfinite(error) ? error : (double)NAN;
+}
+
 struct manifest_total outcome_total(const struct outcome_sums *s, const char *name)
 {
-    struct manifest_total total = { .utility = s->sum.utility,
-                                    .ttft_s = s->sum.ttft_s / s->weight,
-                                    .quality = s->sum.quality / s->weight,
-                                    .quality_test = s->sum.quality_test / s->weight_test };
+    bool complete = s->n_tested == s->n_compressed && s->weight > 0;
+    struct manifest_total total = { .utility = s->utility,
+                                    .ttft_s = s->ttft_s / s->weight,
+                                    .quality = s->quality / s->weight,
+                                    .quality_error = error_of(s->variance, s->weight),
+                                    .quality_test = (double)NAN,
+                                    .quality_tested = s->tested / s->weight_tested,
+                                    .quality_test_error = error_of(s->tested_variance, s->weight_tested),
+                                    .n_compressed = s->n_compressed,
+                                    .n_tested = s->n_tested };
 
+    if (complete) {
+        total.quality_test = (s->weight - s->weight_compressed + s->tested) / s->weight;
+        total.quality_test_error = error_of(s->tested_variance, s->weight);
+    }
     snprintf(total.name, sizeof(total.name), "%s", name);
     return total;
 }

@@ -7,18 +7,23 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdbool.h>
 
 /* The result of one context at its placement. */
 struct outcome {
     double utility;
     double ttft_s, quality;
-    double quality_test; // NAN: not known; the context is left out of that mean
+    double quality_sd;               // standard error of quality; NAN: not known
+    bool compressed;                 // else quality and quality_test are exactly 1
+    double quality_test, quality_se; // on test questions, and its standard error; NAN: not known
 };
 
 /* Sums over contexts, zeroed at first. */
 struct outcome_sums {
-    struct outcome sum;
-    double weight, weight_test; // accesses of all contexts, and of those with a known quality_test, in OUTCOME_UNITs
+    double utility, ttft_s, quality, variance;       // variance: of quality
+    double tested, tested_variance;                  // of quality_test, over compressed contexts that have it
+    double weight, weight_compressed, weight_tested; // accesses in OUTCOME_UNITs
+    int n_compressed, n_tested;                      // contexts with accesses
 };
 
 /* The unit of accesses. A power of two leaves the digits of means unchanged; this one keeps sums finite even for 2^32
@@ -31,17 +36,25 @@ static inline void outcome_add(struct outcome_sums *s, const struct outcome *o, 
     double weight = frequency / OUTCOME_UNIT;
 
     s->weight += weight;
-    s->sum.utility = fmax(-DBL_MAX, fmin(s->sum.utility + o->utility, DBL_MAX));
-    s->sum.ttft_s += weight * o->ttft_s;
-    s->sum.quality += weight * o->quality;
+    s->utility = fmax(-DBL_MAX, fmin(s->utility + o->utility, DBL_MAX));
+    s->ttft_s += weight * o->ttft_s;
+    s->quality += weight * o->quality;
+    if (!o->compressed || !(weight > 0))
+        return;
+    s->variance += weight * o->quality_sd * (weight * o->quality_sd);
+    s->weight_compressed += weight;
+    s->n_compressed++;
     if (isnan(o->quality_test))
         return;
-    s->weight_test += weight;
-    s->sum.quality_test += weight * o->quality_test;
+    s->tested += weight * o->quality_test;
+    s->tested_variance += weight * o->quality_se * (weight * o->quality_se);
+    s->weight_tested += weight;
+    s->n_tested++;
 }
 
 /* A line of the manifest's comparison; a longer name is cut to MANIFEST_CONFIG - 1 bytes. Means over no accesses are
- * NAN. */
+ * NAN, and so is quality_test unless every compressed context has one. Errors are those of a sum of independent terms.
+ * */
 struct manifest_total outcome_total(const struct outcome_sums *s, const char *name);
 
 /* The share of the possible gain over recomputing everything that a plan misses at most: (upper_bound - objective) /

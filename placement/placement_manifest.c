@@ -149,12 +149,34 @@ static void fetch_outcome(const struct placement_input *in, int row, struct plan
     placement_fetch(&in->frequency[row], sizeof(double));
     placement_fetch(&t->prefill_s[row], sizeof(double));
     placement_fetch(&t->question_s[row], sizeof(double));
-    placement_fetch(&t->quality_test[cell], sizeof(double));
     if (c.tier == PLAN_RECOMPUTE)
         return;
+    placement_fetch(&t->quality_test[cell], sizeof(double));
+    if (t->quality_test_n)
+        placement_fetch(&t->quality_test_n[cell], sizeof(*t->quality_test_n));
+    if (in->sd)
+        placement_fetch(&in->sd[cell], sizeof(*in->sd));
     placement_fetch(&t->cell_bytes[cell], sizeof(*t->cell_bytes));
     placement_fetch(&t->decompress_s[cell], sizeof(double));
     placement_fetch(&in->quality[cell], sizeof(double));
+}
+
+static struct outcome placement_outcome(const struct placement_input *in, int row, struct plan_placement c)
+{
+    const struct table *t = &in->table;
+    size_t cell = table_cell(t, row, c.config);
+    struct outcome o = { .utility = placement_utility(in, row, c),
+                         .ttft_s = placement_ttft(in, row, c),
+                         .quality = placement_quality(in, row, c),
+                         .compressed = c.tier != PLAN_RECOMPUTE && c.config != 0 };
+
+    if (!o.compressed)
+        return o;
+    bool counted = t->belief_within && t->quality_test_n && t->quality_test_n[cell] > 0;
+    o.quality_sd = in->sd ? (double)in->sd[cell] : (double)NAN;
+    o.quality_test = t->quality_test[cell];
+    o.quality_se = counted ? sqrt(t->belief_within[c.config] / t->quality_test_n[cell]) : (double)NAN;
+    return o;
 }
 
 /* Sums several plans over all contexts in one pass, because all placements of a context use one row of the table. Each
@@ -179,8 +201,7 @@ static void sum_half(void *arg, int half)
             struct plan_placement c = plan[k].placement[i];
             if (i + TOTAL_AHEAD < plan->n_contexts)
                 fetch_outcome(in, in->row[i + TOTAL_AHEAD], plan[k].placement[i + TOTAL_AHEAD]);
-            struct outcome o = { placement_utility(in, row, c), placement_ttft(in, row, c),
-                                 placement_quality(in, row, c), placement_quality_test(in, row, c) };
+            struct outcome o = placement_outcome(in, row, c);
             outcome_add(&s->sum[k], &o, in->frequency[row]);
         }
     }

@@ -66,6 +66,10 @@ bool model_is_synthetic(const char *path);
  * malformed (ERR_FORMAT), or an architecture that this engine does not compute (ERR_FORMAT, with its name). */
 struct model *model_open(const char *path, struct err *err);
 void model_close(struct model *m); // NULL is fine
+
+/* The same without the weights of a folder, which need not be there: for its config and its tokenizer. The folder's
+ * config.json is a path, too. The model has no tensors. */
+struct model *model_open_config(const char *path, struct err *err);
 const struct model_config *model_config(const struct model *m);
 
 #define MODEL_DEFAULT "SmolLM2-135M-Instruct"
@@ -131,6 +135,11 @@ struct tensor_shape {
     int rows, cols;
 };
 struct tensor_shape model_shape(const struct model_config *c, enum tensor_role role);
+
+/* Floating-point operations of a token in all layers outside attention, and of attention per query and key. A prefill of
+ * n tokens takes n of the first and n * n / 2 of the second. */
+double model_token_flop(const struct model_config *c);
+double model_pair_flop(const struct model_config *c);
 
 /* A role's tensor. `index` is the layer, or layer * n_experts + expert; roles that occur once ignore it. Each function
  * checks that all numbers are finite: ERR_FORMAT names the tensor, and row and column of the first that is not. Several

@@ -90,9 +90,16 @@ static void add_outcomes(struct totals *t, const struct live_plan *l, const stru
 {
     struct plan_goal goal = live_plan_goal(l);
     double recompute_s = ttft_of_recomputing(c);
-    struct outcome plan = { p->utility, p->ttft_s, p->quality, p->quality_test };
-    struct outcome recomputed = { utility_recomputed(&goal, recompute_s, sd_of_recomputing(c), p->frequency),
-                                  recompute_s, 1, 1 };
+    struct outcome plan = { .utility = p->utility,
+                            .ttft_s = p->ttft_s,
+                            .quality = p->quality,
+                            .quality_sd = p->quality_sd > 0 ? p->quality_sd : (double)NAN,
+                            .compressed = p->tier >= 0 && strcmp(p->config, "none") != 0,
+                            .quality_test = p->quality_test,
+                            .quality_se = (double)NAN };
+    struct outcome recomputed = { .utility = utility_recomputed(&goal, recompute_s, sd_of_recomputing(c), p->frequency),
+                                  .ttft_s = recompute_s,
+                                  .quality = 1 };
 
     outcome_add(&t->plan, &plan, p->frequency);
     outcome_add(&t->recomputed, &recomputed, p->frequency);

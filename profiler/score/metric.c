@@ -248,7 +248,8 @@ static int count_common(const struct word_ids *a, const struct word_ids *b, int 
     return n;
 }
 
-static int token_f1(const char *answer, const char *gold, double *score, struct err *err)
+/* LongBench's F1 of two texts without words is 0, SQuAD's is 1: `empty`. */
+static int token_f1(const char *answer, const char *gold, double empty, double *score, struct err *err)
 {
     struct map words = { 0 };
     struct word_ids a = { 0 }, g = { 0 };
@@ -261,12 +262,17 @@ static int token_f1(const char *answer, const char *gold, double *score, struct 
         code = left ? 0 : err_nomem(err);
     int n = code ? 0 : count_common(&a, &g, left);
     double precision = n ? (double)n / a.n : 0, recall = n ? (double)n / g.n : 0;
-    *score = n ? 2 * precision * recall / (precision + recall) : 0;
+    *score = n ? 2 * precision * recall / (precision + recall) : a.n + g.n ? 0 : empty;
     free(left);
     free(a.at);
     free(g.at);
     map_release(&words);
     return code;
+}
+
+int metric_token_f1(const char *answer, const char *reference, double *f1, struct err *err)
+{
+    return token_f1(answer, reference, 1, f1, err);
 }
 
 /* ---- classes and numbers ---------------------------------------------------- */
@@ -400,7 +406,7 @@ static int score_one(enum metric metric, const char *answer, const char *gold, d
 {
     *score = 0;
     switch (metric) {
-    case METRIC_F1: return token_f1(answer, gold, score, err);
+    case METRIC_F1: return token_f1(answer, gold, 0, score, err);
     case METRIC_ROUGE_L: return rouge_l(answer, gold, score, err);
     case METRIC_CLASS: *score = class_score(answer, gold); return 0;
     case METRIC_RETRIEVAL: *score = retrieval_score(answer, gold); return 0;

@@ -39,4 +39,7 @@ struct metric_gold {
 int metric_score(const char *dataset, const char *answer, const struct metric_gold *gold, double *score,
                  struct err *err) MUST_CHECK;
 
+/* The token F1 of any two texts, as SQuAD 2.0 has it: 1 when neither has a word. */
+int metric_token_f1(const char *answer, const char *reference, double *f1, struct err *err) MUST_CHECK;
+
 #endif

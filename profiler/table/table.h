@@ -59,13 +59,17 @@ struct table {
     int64_t *curve_context, *curve_n_tokens;
     double *curve_s;
 
-    float *similarity;                    // (Q, V) or NULL before evp-score
-    double *unrelated;                    // (C) or NULL: similarity of the reference's answers to two questions
-    float *sampled_similarity;            // (Q) or NULL: of the reference's two answers
-    double *same_meaning;                 // (C) or NULL: its mean over questions
-    float *gold_score;                    // (Q, V) or NULL: by the dataset's own metric; NAN: none
-    double *gold_mean;                    // (C, V) or NULL: its mean over questions
-    double *quality_train, *quality_test; // (C, V) or NULL
+    float *similarity;                      // (Q, V) or NULL before evp-score
+    double *unrelated;                      // (C) or NULL: similarity of the reference's answers to two questions
+    float *sampled_similarity;              // (Q) or NULL: of the reference's two answers
+    double *same_meaning;                   // (C) or NULL: its mean over questions
+    float *gold_score;                      // (Q, V) or NULL: by the dataset's own metric; NAN: none
+    double *gold_mean;                      // (C, V) or NULL: its mean over questions
+    float *facts_kept;                      // (Q, V) or NULL: share of the reference's facts; NAN: not run, or none
+    float *token_f1;                        // (Q, V) or NULL: words shared with the reference's answer; NAN: not run
+    double *facts_train, *facts_test;       // (C, V) or NULL: means of facts_kept; NAN without any
+    double *token_f1_train, *token_f1_test; // (C, V) or NULL: means of token_f1; NAN without any
+    double *quality_train, *quality_test;   // (C, V) or NULL
     /* (C, V) or NULL: standard deviation (n - 1) and number of the similarities behind a quality; the deviation is NAN
      * for n < 2 or unknown, the number -1 for unknown */
     double *quality_train_std, *quality_test_std;
@@ -74,6 +78,7 @@ struct table {
     /* Predictions of the train qualities (planner/belief.h), or all NULL. NAN where a cell or config was not asked. */
     double *predicted_quality;                            // (C, V)
     float *predicted_sd;                                  // (C, V)
+    float *predicted_facts, *predicted_facts_sd;          // (C, V): the same for facts_train
     double *belief_mean, *belief_between, *belief_within; // (V)
     int32_t *cell_asked;                                  // (C, V): train questions behind a prediction
     const char **tier_name;                               // (T): tiers, then "recompute"
@@ -175,8 +180,8 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
 
 /* LENIENT: a cell that breaks a rule counts as not measured, and in n_dropped; reading goes on. PLAN reads only what
  * planning needs. These stay NULL: context_dataset, prefill_flop, profiled_at, context_prefix_digests, keep_frac,
- * compress_s, all of questions and answers, prefill curves, similarities, gold scores, deviations of qualities, numbers
- * of test qualities, the numbers behind predictions, tiers and utility. n_tiers and n_points are 0; n_questions is as
+ * compress_s, all of questions and answers, prefill curves, similarities, gold scores, facts and token F1 except the
+ * predicted facts, deviations of qualities, the numbers behind predictions, tiers and utility. n_tiers and n_points are 0; n_questions is as
  * in the file. */
 enum table_want { TABLE_ALL, TABLE_ALL_LENIENT, TABLE_PLAN, TABLE_PLAN_LENIENT };
 

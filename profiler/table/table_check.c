@@ -230,6 +230,12 @@ static const char *answer_fault(const struct table *t, size_t i)
         return "gold/score is not within 0 and 1";
     if (t->gold_score && !isnan(t->gold_score[i]) && t->answer_n_tokens[i] < 0)
         return "a gold score without an answer";
+    if ((t->facts_kept && !is_quality((double)t->facts_kept[i])) ||
+        (t->token_f1 && !is_quality((double)t->token_f1[i])))
+        return "facts_kept or token_f1 is not within 0 and 1";
+    if (t->answer_n_tokens[i] < 0 &&
+        ((t->facts_kept && !isnan(t->facts_kept[i])) || (t->token_f1 && !isnan(t->token_f1[i]))))
+        return "facts_kept or token_f1 without an answer";
     return NULL;
 }
 
@@ -298,6 +304,23 @@ static const char *prediction_fault(const struct table *t, size_t i)
         return isnan(quality) ? "predicted/sd without a quality" : "predicted/sd is not within 0 and 1";
     if (t->cell_asked && t->cell_asked[i] < 0)
         return "the number of questions asked is not a count";
+    if (t->predicted_facts &&
+        !(is_quality((double)t->predicted_facts[i]) && is_quality((double)t->predicted_facts_sd[i])))
+        return "predicted/facts or its sd is not within 0 and 1";
+    return NULL;
+}
+
+/* The means of facts kept and token F1. */
+static const char *exact_fault(const struct table *t, size_t i)
+{
+    const double *const means[] = { t->facts_train, t->facts_test, t->token_f1_train, t->token_f1_test };
+
+    for (size_t k = 0; k < sizeof(means) / sizeof(*means); k++) {
+        if (means[k] && !is_quality(means[k][i]))
+            return "a mean of facts or of token_f1 is not within 0 and 1";
+        if (means[k] && t->cell_bytes[i] < 0 && !isnan(means[k][i]))
+            return "a mean of facts or of token_f1 without bytes";
+    }
     return NULL;
 }
 
@@ -325,7 +348,9 @@ static const char *cell_fault(const struct table *t, size_t i)
         return "a quality without bytes";
     if (t->gold_mean && (!is_quality(t->gold_mean[i]) || (!run && !isnan(t->gold_mean[i]))))
         return run ? "gold/mean is not within 0 and 1" : "gold/mean without bytes";
-    wrong = spread_fault(t->quality_train, t->quality_train_std, t->quality_train_n, i);
+    wrong = exact_fault(t, i);
+    if (!wrong)
+        wrong = spread_fault(t->quality_train, t->quality_train_std, t->quality_train_n, i);
     return wrong ? wrong : spread_fault(t->quality_test, t->quality_test_std, t->quality_test_n, i);
 }
 
@@ -361,7 +386,9 @@ static void drop_share(void *arg, int share)
             continue;
         double *const numbers[] = { t->size_frac,         t->keep_frac,    t->compress_s,        t->decompress_s,
                                     t->quality_train,     t->quality_test, t->quality_train_std, t->quality_test_std,
-                                    t->predicted_quality, t->gold_mean };
+                                    t->predicted_quality, t->gold_mean,    t->facts_train,       t->facts_test,
+                                    t->token_f1_train,    t->token_f1_test };
+        float *const reals[] = { t->predicted_sd, t->predicted_facts, t->predicted_facts_sd };
         int32_t *const counts[] = { t->quality_train_n, t->quality_test_n };
         t->cell_bytes[i] = -1;
         for (size_t k = 0; k < sizeof(numbers) / sizeof(*numbers); k++)
@@ -370,8 +397,9 @@ static void drop_share(void *arg, int share)
         for (size_t k = 0; k < sizeof(counts) / sizeof(*counts); k++)
             if (counts[k])
                 counts[k][i] = -1;
-        if (t->predicted_sd)
-            t->predicted_sd[i] = (float)NAN;
+        for (size_t k = 0; k < sizeof(reals) / sizeof(*reals); k++)
+            if (reals[k])
+                reals[k][i] = NAN;
         if (t->cell_asked)
             t->cell_asked[i] = 0;
         d->dropped++;

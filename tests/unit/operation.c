@@ -87,22 +87,58 @@ Test(operation, has_names_that_are_found)
 Test(outcome, means_are_over_accesses)
 {
     struct outcome_sums s = { 0 };
-    const struct outcome a = { 3, 0.5, 1, 0.5 }, b = { 4, 0.1, 0.5, (double)NAN };
+    const struct outcome plain = { .utility = 3, .ttft_s = 0.5, .quality = 1 };
+    const struct outcome tested = { .utility = 4,
+                                    .ttft_s = 0.1,
+                                    .quality = 0.5,
+                                    .quality_sd = 0.25,
+                                    .compressed = true,
+                                    .quality_test = 0.75,
+                                    .quality_se = 0.125 };
 
-    outcome_add(&s, &a, 1);
-    outcome_add(&s, &b, 3);
+    outcome_add(&s, &plain, 1);
+    outcome_add(&s, &tested, 3);
     struct manifest_total t = outcome_total(&s, "this plan");
     cr_assert_str_eq(t.name, "this plan");
     cr_assert_eq(t.utility, 7);
     cr_assert_float_eq(t.ttft_s, 0.2, 1e-12);
     cr_assert_float_eq(t.quality, 0.625, 1e-12);
-    cr_assert_float_eq(t.quality_test, 0.5, 1e-12);
+    cr_assert_float_eq(t.quality_error, 0.25 * 0.75, 1e-12);
+    cr_assert_float_eq(t.quality_test, (1 + 3 * 0.75) / 4, 1e-12);
+    cr_assert_float_eq(t.quality_test_error, 0.125 * 0.75, 1e-12);
+    cr_assert(t.n_compressed == 1 && t.n_tested == 1);
+}
+
+/* A mean of some compressed contexts is not called the plan's. */
+Test(outcome, some_compressed_contexts_without_test_answers)
+{
+    struct outcome_sums s = { 0 };
+    const struct outcome plain = { .quality = 1 };
+    struct outcome o = { .quality = 0.5, .quality_sd = 0.25, .compressed = true, .quality_test = (double)NAN };
+
+    outcome_add(&s, &plain, 1);
+    outcome_add(&s, &o, 0); // not used: not missed
+    struct manifest_total t = outcome_total(&s, "x");
+    cr_assert(t.quality_test == 1 && t.n_compressed == 0 && isnan(t.quality_tested));
+    outcome_add(&s, &o, 2);
+    o.quality_test = 0.75;
+    o.quality_se = 0.125;
+    outcome_add(&s, &o, 1);
+    t = outcome_total(&s, "x");
+    cr_assert(t.n_compressed == 2 && t.n_tested == 1 && isnan(t.quality_test));
+    cr_assert_float_eq(t.quality_tested, 0.75, 1e-12);
+    cr_assert_float_eq(t.quality_test_error, 0.125, 1e-12);
+    cr_assert_float_eq(t.quality_error, sqrt(4 + 1) * 0.25 / 4, 1e-12);
+    o.quality_sd = o.quality_se = (double)NAN;
+    outcome_add(&s, &o, 1);
+    t = outcome_total(&s, "x");
+    cr_assert(isnan(t.quality_error) && isnan(t.quality_test_error) && t.n_tested == 2);
 }
 
 Test(outcome, of_no_accesses_has_no_means)
 {
     struct outcome_sums s = { 0 };
-    const struct outcome a = { 0, 0.5, 1, 1 };
+    const struct outcome a = { .ttft_s = 0.5, .quality = 1, .compressed = true, .quality_test = 1 };
 
     outcome_add(&s, &a, 0);
     struct manifest_total t = outcome_total(&s, "x");
@@ -114,7 +150,18 @@ Test(outcome, means_of_any_counts_are_means)
 {
     static const double count[] = { 0, 5e-324, 1e-300, 1e-9, 1, 51, 1e15, 1e300, DBL_MAX };
     enum { COUNTS = sizeof(count) / sizeof(*count), EACH = 1000 };
-    static const struct outcome a = { 1e300, 1e30, 1, 0.25 }, b = { -DBL_MAX, 0, 0.5, (double)NAN };
+    static const struct outcome a = { .utility = 1e300,
+                                      .ttft_s = 1e30,
+                                      .quality = 1,
+                                      .compressed = true,
+                                      .quality_sd = 0.5,
+                                      .quality_test = 0.25,
+                                      .quality_se = 0.5 },
+                                b = { .utility = -DBL_MAX,
+                                      .quality = 0.5,
+                                      .compressed = true,
+                                      .quality_sd = 0.5,
+                                      .quality_test = (double)NAN };
 
     for (int i = 0; i < COUNTS; i++)
         for (int k = 0; k < COUNTS; k++) {
@@ -124,13 +171,16 @@ Test(outcome, means_of_any_counts_are_means)
                 outcome_add(&s, &b, count[k]);
             }
             struct manifest_total t = outcome_total(&s, "x");
-            bool some = s.weight > 0, tested = s.weight_test > 0;
+            bool some = s.weight > 0, tested = s.n_tested > 0;
             cr_assert(isfinite(t.utility));
             cr_assert_eq(some, count[i] > 1e-9 || count[k] > 1e-9 || (some && (count[i] > 0 || count[k] > 0)));
             cr_assert(some ? t.ttft_s >= 0 && t.ttft_s <= 1.000001e30 : isnan(t.ttft_s), "%g %g: %g", count[i],
                       count[k], t.ttft_s);
             cr_assert(some ? t.quality >= 0.5 - 1e-9 && t.quality <= 1 + 1e-9 : isnan(t.quality));
-            cr_assert(tested ? fabs(t.quality_test - 0.25) < 1e-9 : isnan(t.quality_test));
+            cr_assert(isnan(t.quality_error) || t.quality_error <= 0.5);
+            cr_assert(tested ? fabs(t.quality_tested - 0.25) < 1e-9 : isnan(t.quality_tested));
+            cr_assert(some && s.n_tested == s.n_compressed ? fabs(t.quality_test - 0.25) < 1e-9
+                                                           : isnan(t.quality_test));
         }
     struct outcome_sums empty = { 0 };
     struct manifest_total t = outcome_total(&empty, "empty");

@@ -145,7 +145,7 @@ Test(table, files_of_version_1_and_2_are_read)
     table_release(&two);
     for (enum table_want want = TABLE_PLAN; want <= TABLE_PLAN_LENIENT; want++) {
         cr_assert_eq(table_read(&two, "tests/data/table-2.h5", want, &err), 0, "%s", err.msg);
-        cr_assert(two.quality_train && two.quality_train_n && !two.quality_test_n && !two.curve_s && !two.profiled_at &&
+        cr_assert(two.quality_train && two.quality_train_n && two.quality_test_n && !two.curve_s && !two.profiled_at &&
                   two.n_points == 0);
         cr_assert(!two.context_prefix_digests && !two.question_origin && two.n_questions == 6);
         table_release(&two);
@@ -465,6 +465,12 @@ Test(table, values_at_their_limits)
     LIMIT(similarity[1], 1.001F, nextafterf(1.001F, 2));
     LIMIT(similarity[1], -1.001F, nextafterf(-1.001F, -2));
     LIMIT(similarity[1], NAN, INFINITY);
+    LIMIT(facts_kept[1], 1, nextafterf(1, 2));
+    LIMIT(token_f1[1], NAN, -1);
+    LIMIT(facts_train[1], nan, above_1);
+    LIMIT(facts_test[1], 1, below_0);
+    LIMIT(token_f1_train[1], 0, below_0);
+    LIMIT(token_f1_test[1], 0, above_1);
     LIMIT(quality_train[1], 1, above_1);
     LIMIT(quality_test[1], 0, below_0);
     LIMIT(utility[1], -DBL_MAX, -(double)INFINITY);
@@ -474,7 +480,7 @@ Test(table, values_at_their_limits)
 Test(table, predictions_at_their_limits)
 {
     const double above_1 = nextafter(1, 2), below_0 = -DBL_TRUE_MIN, nan = (double)NAN;
-    const float below_0_sd = -FLT_TRUE_MIN, no_sd = NAN;
+    const float below_0_sd = -FLT_TRUE_MIN, no_sd = NAN, above_1_facts = nextafterf(1, 2);
     struct table t;
     struct err err;
 
@@ -482,6 +488,8 @@ Test(table, predictions_at_their_limits)
     LIMIT(predicted_quality[1], 0, nan); // its sd is there
     LIMIT(predicted_sd[1], 0, below_0_sd);
     LIMIT(predicted_sd[1], 1, no_sd);
+    LIMIT(predicted_facts[1], 1, above_1_facts);
+    LIMIT(predicted_facts_sd[1], 0, below_0_sd);
     LIMIT(cell_asked[1], 0, -1);
     LIMIT(belief_mean[1], 1, above_1);
     LIMIT(belief_between[1], 0, below_0);

@@ -24,7 +24,7 @@ def documented():
     rows = {}
     for line in open(doc):
         m = re.match(r"\| (`/.*?) \| ([CVQTP, ]+) \| (\w+) \|", line)
-        for path in re.findall(r"`(/[a-z_/]+)`", m.group(1)) if m else []:
+        for path in re.findall(r"`(/[a-z_0-9/]+)`", m.group(1)) if m else []:
             rows[path] = (m.group(2).replace(", ", ""), m.group(3))
     return rows
 
@@ -63,7 +63,7 @@ with h5py.File(f"{work}/made.h5") as f:
     f.visititems(lambda name, o: names.append("/" + name) if isinstance(o, h5py.Dataset) else None)
     if set(names) != set(rows):
         wrong.append(f"documented or written alone: {set(names) ^ set(rows)}")
-    verdict(len(rows) == 53 and not wrong, "every dataset is as documented", "; ".join(wrong) or f"{len(rows)} rows")
+    verdict(len(rows) == 61 and not wrong, "every dataset is as documented", "; ".join(wrong) or f"{len(rows)} rows")
     ids = f["/contexts/id"].asstr()[:].tolist()
     verdict(ids == ["qasper/1", "na\u00efve \u20ac"] and f["/answers/text"].asstr()[0, 1] == "because \U0001f600", "UTF-8")
     verdict(f["/cells/bytes"][1, 3] == -1 and np.isnan(f["/cells/size_frac"][1, 3]) and f["/answers/n_tokens"][0, 3] == -1
@@ -145,7 +145,7 @@ def chunked(n):
 status, said = run(write(f"{work}/h5py.h5", remove("/contexts/question_s")))
 lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
 verdict(status == 0 and (lacks["/contexts/question_s"] == 0).all(), "without question_s it reads as 0", said)
-NEW = ["/contexts/prefill_n", "/contexts/prefill_spread", "/contexts/question_spread", "/contexts/unrelated", "/contexts/same_meaning", "/sampled/text", "/sampled/n_tokens", "/sampled/similarity", "/gold/answers", "/gold/score", "/gold/mean", "/contexts/prefill_flop", "/contexts/profiled_at", "/contexts/prefix_digests", "/questions/origin", "/quality/train_std", "/quality/train_n",
+NEW = ["/contexts/prefill_n", "/contexts/prefill_spread", "/contexts/question_spread", "/contexts/unrelated", "/contexts/same_meaning", "/sampled/text", "/sampled/n_tokens", "/sampled/similarity", "/gold/answers", "/gold/score", "/gold/mean", "/answers/facts_kept", "/answers/token_f1", "/facts/train", "/facts/test", "/token_f1/train", "/token_f1/test", "/contexts/prefill_flop", "/contexts/profiled_at", "/contexts/prefix_digests", "/questions/origin", "/quality/train_std", "/quality/train_n",
        "/quality/test_std", "/quality/test_n", "/predicted", "/belief", "/cells/asked", "/prefill_curve"]
 
 
@@ -177,7 +177,7 @@ for name in [n for n in NEW[:-4] if n != "/sampled/n_tokens"]:  # it goes with t
 status, said = run(write(f"{work}/h5py.h5", remove("/sampled")))
 lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
 verdict(status == 0 and all(is_absent(lacks[name]) for name in lacks if name.startswith("/sampled")), "without /sampled", said)
-for part in (["/answers/similarity", "/quality", "/gold/score", "/gold/mean", "/contexts/unrelated", "/contexts/same_meaning", "/sampled/similarity", "/tiers", "/utility"], ["/predicted", "/belief", "/cells/asked"], ["/tiers", "/utility"], ["/prefill_curve"]):
+for part in (["/answers/similarity", "/quality", "/gold/score", "/gold/mean", "/answers/facts_kept", "/answers/token_f1", "/facts", "/token_f1", "/contexts/unrelated", "/contexts/same_meaning", "/sampled/similarity", "/tiers", "/utility"], ["/predicted", "/belief", "/cells/asked"], ["/tiers", "/utility"], ["/prefill_curve"]):
     status, said = run(write(f"{work}/h5py.h5", lambda f: [remove(name)(f) for name in part]))
     lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
     verdict(status == 0 and not any(name.startswith(tuple(part)) for name in lacks), f"without {', '.join(part)}", said)
@@ -235,6 +235,9 @@ for label, change in {
     "a chain of digests that is cut": replace("/contexts/prefix_digests", ["ab" * 31, ""], dtype=text),
     "a prediction above 1": replace("/predicted/quality", data["/predicted/quality"] * 3),
     "right answers that are no list": replace("/gold/answers", ["a", "", ""], dtype=text),
+    "facts above 1": replace("/answers/facts_kept", data["/answers/facts_kept"] + 2),
+    "a mean of facts below 0": replace("/facts/test", data["/facts/test"] - 1),
+    "predicted facts above 1": replace("/predicted/facts", data["/predicted/facts"] + 1),
     "a gold score above 1": replace("/gold/score", data["/gold/score"] + 1),
     "a prefill that was measured 0 times": replace("/contexts/prefill_n", np.array([0, 2])),
     "a spread below 0": replace("/contexts/question_spread", np.array([-1., 0])),
