@@ -19,6 +19,9 @@ BUILD_VERSION := $(VERSION)$(addprefix +,$(filter-out v$(VERSION),$(COMMIT)))
 B := build/$(CONFIG)
 Q := $(if $(filter 1,$(V)),,@)
 
+# For targets that begin with set-up: as many jobs as cores, unless the user chose a number.
+ALL_CORES = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 # ---- flags -------------------------------------------------------------------
 # -Wno-pass-failed: clang warns when it cannot obey `omp simd`, which is only a permission here.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings \
@@ -44,11 +47,11 @@ HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 
 # ---- objects and programs ----------------------------------------------------
 DIRS  := base formats kernels kernels/reference kernels/cpu kernels/cuda methods engine/model engine/tokens engine/transformer \
-         embed datasets qgen planner profiler/table profiler/score profiler/run placement report aiming \
+         embed datasets qgen planner profiler/table profiler/score profiler/run placement report aiming replay \
          loader/store loader/load loader/libevicpress
 LIB_C := $(wildcard $(DIRS:%=%/*.c)) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
 LIB_O := $(LIB_C:%.c=$B/%.o)
-SCRIPTS := $B/evp $B/evp-demo
+SCRIPTS := $B/evp $B/evp-demo $B/evp-models
 TOOLS := $(patsubst cmd/%.c,$B/%,$(wildcard cmd/evp-*.c)) $(SCRIPTS)
 NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 CUDA ?= $(if $(NVCC),1,0)
@@ -140,11 +143,18 @@ $B/%_amx.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -ma
 $B/profiler/table/table_image.o $B/profiler/table/table_write.o: private ALL_CFLAGS += $(HDF5_CFLAGS)
 $B/base/opt.o: private ALL_CFLAGS += -DBUILD_VERSION='"$(BUILD_VERSION)"' -DRELEASE_VERSION='"$(VERSION)"'
 
+# Names what is not installed, in one line.
+HEADERS := archive.h cjson/cJSON.h curl/curl.h dnnl.h hdf5.h hiredis/hiredis.h openssl/evp.h pcre2.h sqlite3.h \
+           utf8proc.h xxhash.h
+FIND_HEADERS = for header in $(HEADERS); do echo "\#include <$$header>" | \
+  $(CC) $(HDF5_CFLAGS) -DPCRE2_CODE_UNIT_WIDTH=8 $(CFLAGS) -E - >/dev/null 2>&1 || missing="$$missing $$header"; done; \
+  [ -z "$$missing" ] || { echo "packages are missing: \`make setup\` installs them ($(CC) does not find$$missing)"; false; }
+
 # Rewritten only when a flag changes; every object depends on it.
 FLAGS = $(CC) $(ALL_CFLAGS) $(HDF5_CFLAGS) $(LDLIBS) $(DIRS)
 $B/flags: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(FLAGS)' | cmp -s - $@ || { printf '%s\n' '$(FLAGS)' >$@; echo "  CONFIG  $(CONFIG)"; }
+	@printf '%s\n' '$(FLAGS)' | cmp -s - $@ || { $(FIND_HEADERS) && printf '%s\n' '$(FLAGS)' >$@ && echo "  CONFIG  $(CONFIG)"; }
 $B/version: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(BUILD_VERSION)' | cmp -s - $@ || printf '%s\n' '$(BUILD_VERSION)' >$@
@@ -210,9 +220,9 @@ check: $(CHECKED)
 	@$(MAKE) --no-print-directory groups
 # Every group runs, even after a failure.
 groups:
-	@rm -f $B/*.count
+	@rm -f $B/*.count $B/*.alone
 	@for group in $(GROUPS); do tests/group $B $$group $(MAKE) --no-print-directory check-$$group; done
-	@tests/summary $B
+	@tests/summary $B $(TEST_BEGAN)
 check-layers:
 	$(Q)tests/layers
 	$(Q)tests/headers "$(CC)"
@@ -255,12 +265,12 @@ check-fuzz: $(FUZZ:%=$B/tests/fuzz/%)
 	$(Q)tests/fuzz/run $B $(FUZZ)
 ## test: all set-up, then every test except the long ones of the emulated GPU
 test:
-	@scripts/setup
-	@$(MAKE) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) smoke golden"
+	@began=$$(date +%s); scripts/setup && \
+	  $(MAKE) $(ALL_CORES) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) smoke golden" TEST_BEGAN=$$began
 ## test-all: the same with all of them, for changes to kernels, engine or methods
 test-all:
-	@scripts/setup
-	@$(MAKE) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) cuda golden" EVP_TEST=all
+	@began=$$(date +%s); scripts/setup && \
+	  $(MAKE) $(ALL_CORES) --no-print-directory test-after-setup TEST_GROUPS="$(GROUPS) cuda golden" EVP_TEST=all TEST_BEGAN=$$began
 .PHONY: test-all test-after-setup check-golden
 test-after-setup: $(CHECKED)
 	@$(MAKE) --no-print-directory build/cuda/plain/evp-cuda.so
@@ -287,7 +297,7 @@ setup:
 ## demo: all set-up, then the whole pipeline on four licence texts
 demo:
 	@scripts/setup
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) $(ALL_CORES) --no-print-directory all
 	@$B/evp demo build/demo
 
 SOURCES = $(shell git ls-files '*.c' '*.h')

@@ -32,6 +32,17 @@ int err_wrap(struct err *err, const char *fmt, ...)
     return err->code;
 }
 
+int err_add(struct err *err, const char *fmt, ...)
+{
+    size_t used = strlen(err->msg);
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(err->msg + used, sizeof(err->msg) - used, fmt, ap);
+    va_end(ap);
+    return err->code;
+}
+
 int err_nomem(struct err *err)
 {
     return err_set(err, ERR_NOMEM, "out of memory");

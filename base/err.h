@@ -57,6 +57,9 @@ int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((form
 /* Puts "fmt: " in front of the message; returns err->code. */
 int err_wrap(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Puts "fmt" behind the message; returns err->code. */
+int err_add(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /* err_set(err, ERR_NOMEM, ...) with the usual message. */
 int err_nomem(struct err *err);
 

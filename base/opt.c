@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef BUILD_VERSION
 #define BUILD_VERSION   "unknown"
@@ -50,6 +51,20 @@ static int pick(const char *words, const char *s)
     return -1;
 }
 
+/* "10" may be meant as 10 GiB. */
+static void warn_size(const struct opt *o, const char *s)
+{
+    uint64_t bytes = *(uint64_t *)o->dst;
+
+    if (bytes && bytes < 1 << 20 && strspn(s, "0123456789") == strlen(s))
+        log_warn("'--%s=%s' is in bytes; sizes take K, M, G or T", o->name, s);
+}
+
+static double time_unit(const struct opt *o)
+{
+    return *o->arg == 'H' ? 3600 : 1;
+}
+
 static bool set_value(const struct opt *o, const char *s)
 {
     int64_t whole;
@@ -57,7 +72,7 @@ static bool set_value(const struct opt *o, const char *s)
 
     switch (o->type) {
     case OPT_INT:
-        if (!parse_int(s, &whole) || whole < INT_MIN || whole > INT_MAX || !in_bounds(o, (double)whole))
+        if (!parse_count(s, &whole) || whole < INT_MIN || whole > INT_MAX || !in_bounds(o, (double)whole))
             return false;
         *(int *)o->dst = (int)whole;
         return true;
@@ -72,8 +87,18 @@ static bool set_value(const struct opt *o, const char *s)
             return false;
         *(int *)o->dst = pick(o->arg, s);
         return true;
-    case OPT_SIZE: return parse_size(s, o->dst);
+    case OPT_SIZE:
+        if (!parse_size(s, o->dst))
+            return false;
+        warn_size(o, s);
+        return true;
+    case OPT_TIME:
+        if (!parse_time(s, time_unit(o), &real) || !in_bounds(o, real))
+            return false;
+        *(double *)o->dst = real;
+        return true;
     case OPT_STR:
+    case OPT_JOIN:
     case OPT_OUT: *(const char **)o->dst = s; return true;
     case OPT_LIST: return ARRAY_PUSH((struct opt_list *)o->dst, s) == 0;
     case OPT_FLAG: *(bool *)o->dst = true; return true;
@@ -97,6 +122,7 @@ static void default_text(const struct opt *o, struct buf *out)
             buf_printf(out, "%d", *(int *)o->dst);
         break;
     case OPT_FLOAT:
+    case OPT_TIME:
         if (in_bounds(o, *(double *)o->dst))
             buf_adds(out, text_real(text, *(double *)o->dst));
         break;
@@ -105,12 +131,13 @@ static void default_text(const struct opt *o, struct buf *out)
         int unit = 0;
         for (; v && v % 1024 == 0 && unit < 4; unit++)
             v /= 1024;
-        if (v)
+        if (*(uint64_t *)o->dst != UINT64_MAX && v)
             buf_printf(out, "%llu%.*s", (unsigned long long)v, unit > 0, &"KMGT"[unit > 0 ? unit - 1 : 0]);
         break;
     }
     case OPT_STR:
     case OPT_OUT:
+    case OPT_JOIN:
         if (*(const char **)o->dst)
             buf_adds(out, *(const char **)o->dst);
         break;
@@ -147,8 +174,8 @@ static char *help_text(const struct opt *o)
 
 static void print_table(const struct tool *t)
 {
-    static const char *const type[] = { "end",   "group", "flag",   "count", "int",  "size",
-                                        "float", "text",  "output", "list",  "enum", "shard" };
+    static const char *const type[] = { "end",  "group",  "flag", "count", "int",   "size", "float",
+                                        "text", "output", "list", "enum",  "shard", "time", "list" };
 
     for (const struct opt *o = t->opts; o->type != OPT_END; o++) {
         struct buf def = { 0 };
@@ -222,6 +249,19 @@ static size_t long_names(const struct tool *t, const char *name[OPTIONS_MAX + N_
     return n;
 }
 
+static bool is_word(const char *text, size_t n, const char *word)
+{
+    return strlen(word) == n && memcmp(word, text, n) == 0;
+}
+
+static const struct opt *by_name(const struct tool *t, const char *text, size_t n)
+{
+    for (const struct opt *o = t->opts; o->type != OPT_END; o++)
+        if (o->name && is_word(text, n, o->name))
+            return o;
+    return NULL;
+}
+
 /* Refuses an abbreviated long option: getopt would accept "--tie" for "--tiers", until an option "--tie" is added. */
 static void check_name(struct argp_state *state, const struct tool *t, const char *text, size_t n)
 {
@@ -229,19 +269,13 @@ static void check_name(struct argp_state *state, const struct tool *t, const cha
     size_t n_names = long_names(t, name);
 
     for (size_t i = 0; i < n_names; i++)
-        if (strlen(name[i]) == n && memcmp(name[i], text, n) == 0)
+        if (is_word(text, n, name[i]))
             return;
     const char *near = near_word(text, n, name, n_names);
+    if (by_name(t, "configs", 7) && (is_word(text, n, "drop") || is_word(text, n, "bits")))
+        argp_error(state, "'--%.*s' is not an option; write -c METHOD:%.*s=...", (int)n, text, (int)n, text);
     argp_error(state, "'--%.*s' is not an option%s%s%s", (int)n, text, near ? "; did you mean '--" : "",
                near ? near : "", near ? "'?" : "");
-}
-
-static const struct opt *by_name(const struct tool *t, const char *text, size_t n)
-{
-    for (const struct opt *o = t->opts; o->type != OPT_END; o++)
-        if (o->name && strlen(o->name) == n && memcmp(o->name, text, n) == 0)
-            return o;
-    return NULL;
 }
 
 /* Of letters like "-qvo": is the next word the value of the last one? */
@@ -280,14 +314,38 @@ static void check_names(struct argp_state *state, const struct tool *t)
 
 /* ---- argp -------------------------------------------------------------- */
 
+/* The number that 90 or 0,9 stands for where 0 to 1 is wanted. */
+static bool meant(const struct opt *o, const char *value, char out[TEXT_SHORT])
+{
+    double v;
+
+    if (o->type != OPT_FLOAT || o->max > 1 || strlen(value) + 2 > TEXT_SHORT)
+        return false;
+    snprintf(out, TEXT_SHORT, "%s", value);
+    char *comma = strchr(out, ',');
+    if (comma)
+        *comma = '.';
+    else
+        snprintf(out, TEXT_SHORT, "%s%%", value);
+    return parse_fraction(out, &v) && v >= 0.02 && in_bounds(o, v);
+}
+
 static void refuse_value(struct argp_state *state, const struct opt *o, const char *value)
 {
+    char text[TEXT_SHORT];
+
     if (o->type == OPT_ENUM)
         argp_error(state, "'--%s=%s' is not one of %s", o->name, value, o->arg);
     else if (o->type == OPT_SIZE)
         argp_error(state, "'--%s=%s' is not a size (a number, then K, M, G or T)", o->name, value);
     else if (o->type == OPT_SHARE)
         argp_error(state, "'--%s=%s' is not I/N with I from 1 to N", o->name, value);
+    else if (o->type == OPT_TIME)
+        argp_error(state, "'--%s=%s' is not a time from %.10g to %.10g %s (3, or 500ms, 20s, 5min, 3h, 2d)", o->name,
+                   value, o->min, o->max, *o->arg == 'H' ? "hours" : "seconds");
+    else if (meant(o, value, text))
+        argp_error(state, "'--%s=%s' is not a number from %.10g to %.10g; did you mean %s?", o->name, value, o->min,
+                   o->max, text);
     else if (o->min == 0 && o->max == 0)
         argp_error(state, "'--%s=%s' is not a number", o->name, value);
     else if (o->max >= INT_MAX)
@@ -296,15 +354,46 @@ static void refuse_value(struct argp_state *state, const struct opt *o, const ch
         argp_error(state, "'--%s=%s' is not a number from %.10g to %.10g", o->name, value, o->min, o->max);
 }
 
+/* "a,b"; lives as long as the process, as argv does. */
+static const char *join(const char *a, const char *b)
+{
+    struct buf both = { 0 };
+
+    buf_printf(&both, "%s,%s", a, b);
+    return buf_failed(&both) ? b : buf_take(&both);
+}
+
 static void take_option(struct argp_state *state, struct parse *p, int row, const char *value)
 {
     const struct opt *o = &p->tool->opts[row];
 
-    if (p->given[row] && takes_value(o) && o->type != OPT_LIST)
+    if (p->given[row] && takes_value(o) && o->type != OPT_LIST && o->type != OPT_JOIN)
         argp_error(state, "'--%s' is given twice", o->name);
+    if (p->given[row] && o->type == OPT_JOIN)
+        value = join(*(const char **)o->dst, value);
     p->given[row] = true;
     if (!set_value(o, value))
         refuse_value(state, o, value);
+}
+
+/* Names operand n, and the tool that makes such a file. */
+static void refuse_missing(const struct argp_state *state, const struct tool *t, int n)
+{
+    static const char *const makers[][2] = { { "CONTEXTS", "evp-import" },
+                                             { "QUESTIONS", "evp-qgen" },
+                                             { "PROFILE", "evp-profile" },
+                                             { "TABLE", "evp-score" },
+                                             { "MANIFEST", "evp-plan" } };
+    const char *word = t->operands, *maker = NULL;
+
+    for (; n > 0; n--)
+        word += strcspn(word, " ") + 1;
+    int length = (int)strcspn(word, " .");
+    for (size_t i = 0; i < sizeof(makers) / sizeof(*makers); i++)
+        if (strncmp(makers[i][0], word, (size_t)length) == 0)
+            maker = makers[i][1];
+    argp_error(state, "%.*s%s%s%s is missing", length, word, maker ? ", from " : "", maker ? maker : "",
+               maker ? "," : "");
 }
 
 static void check_operands(const struct argp_state *state, const struct parse *p)
@@ -313,8 +402,10 @@ static void check_operands(const struct argp_state *state, const struct parse *p
 
     if (p->answer)
         return;
+    if (state->argc == 1 && p->tool->min_operands == 0 && isatty(STDIN_FILENO))
+        argp_state_help(state, stderr, ARGP_HELP_STD_USAGE);
     if (n < p->tool->min_operands)
-        argp_error(state, "%s is missing", p->tool->min_operands == 1 ? "an operand" : "one of the operands");
+        refuse_missing(state, p->tool, n);
     if (p->tool->max_operands >= 0 && n > p->tool->max_operands)
         argp_error(state, "unexpected operand '%s'", state->argv[p->first + p->tool->max_operands]);
 }
@@ -383,6 +474,7 @@ static char *document(const struct tool *t)
     struct buf b = { 0 };
 
     buf_printf(&b, "%s - %s\v%s\n", t->name, t->summary, t->about);
+    buf_adds(&b, "\nNumbers take units: 32k, 4G, 90%, 500ms, 20s, 5min, 3h, 2d.\n");
     if (t->examples)
         buf_printf(&b, "\nExamples:\n%s", t->examples);
     buf_adds(&b, "\nExit status:\n");
@@ -443,8 +535,11 @@ int opt_finish(int status)
 int opt_split(const char *list, int (*each)(void *arg, const char *item, size_t n), void *arg)
 {
     for (;;) {
-        size_t n = strcspn(list, ",");
-        int result = each(arg, list, n);
+        list += strspn(list, " \t");
+        size_t n = strcspn(list, ","), end = n;
+        while (end && strchr(" \t", list[end - 1]))
+            end--;
+        int result = each(arg, list, end);
         if (result || !list[n])
             return result;
         list += n + 1;

@@ -5,8 +5,11 @@
  * of its destination before opt_parse(); --help prints it. A default outside the option's bounds is not shown: it tells
  * the tool that the option was not given.
  *
+ * Numbers take units: --min-tokens 32k, --memory 4G, --half-life 3d, --min-quality 90%.
+ *
  * Long names are not abbreviated: "--tie" does not stand for "--tiers". An option with a value is given once, unless it
- * is a list. A file that a command writes (OPT_OUT) must not be a file that the same command reads.
+ * is a list. A file that a command writes (OPT_OUT) must not be a file that the same command reads, and its folder must
+ * exist. A tool without any argument, when standard input is a terminal, prints its usage.
  *
  * --help prints the options in groups, each under its heading (OPT_HEAD); a table begins with one. Where they fit, the
  * headings are Input, Choice, Model and device, Output; the last one is Common (OPT_COMMON).
@@ -46,14 +49,16 @@ enum opt_type {
     OPT_GROUP, // a heading: `help` is its text
     OPT_FLAG,  // bool, true when given
     OPT_COUNT, // int, +1 each time
-    OPT_INT,   // int
-    OPT_SIZE,  // uint64_t, as parse_size() reads it
+    OPT_INT,   // int, as parse_count() reads it
+    OPT_SIZE,  // uint64_t, as parse_size() reads it; a small one without a unit is warned about
     OPT_FLOAT, // double; with bounds inside 0 to 1 also 50%
     OPT_STR,   // const char *
     OPT_OUT,   // const char *, the name of a file (arg "FILE") or of a folder to be written
     OPT_LIST,  // struct opt_list: every value given, in the order given
     OPT_ENUM,  // int, index into the '|'-separated words of `arg`
     OPT_SHARE, // struct shard: I/N
+    OPT_TIME,  // double, as parse_time() reads it, in SECONDS or HOURS as `arg` says
+    OPT_JOIN,  // const char *; given several times, the values are joined with commas
 };
 
 /* at[] points into argv. Lives as long as the process. */
@@ -69,7 +74,7 @@ struct opt {
     void *dst;
     const char *arg;  // placeholder in the help: FILE, N, cpu|cuda
     const char *help; // lower case, no full stop
-    double min, max;  // numbers only; both 0 means no bounds
+    double min, max;  // numbers: both 0 means no bounds; OPT_OUT: min is 1 if '-' is standard output
 };
 
 /* _Generic makes a destination of the wrong type a compile error. */
@@ -97,13 +102,24 @@ struct opt {
     {                                                                                                                  \
         OPT_FLOAT, c, n, _Generic((p), double * : (p)), "X", h, lo, hi                                                 \
     }
+/* unit: "SECONDS" or "HOURS" */
+#define OPT_PERIOD(c, n, p, unit, lo, hi, h)                                                                           \
+    {                                                                                                                  \
+        OPT_TIME, c, n, _Generic((p), double * : (p)), unit, h, lo, hi                                                 \
+    }
+#define OPT_WORDS(c, n, p, h)                                                                                          \
+    {                                                                                                                  \
+        OPT_JOIN, c, n, _Generic((p), const char ** : (p)), "LIST", h, 0, 0                                            \
+    }
 #define OPT_TEXT(c, n, p, a, h)                                                                                        \
     {                                                                                                                  \
         OPT_STR, c, n, _Generic((p), const char ** : (p)), a, h, 0, 0                                                  \
     }
-#define OPT_WRITES(c, n, p, a, h)                                                                                      \
+#define OPT_WRITES(c, n, p, a, h) OPT_WRITTEN(c, n, p, a, h, 0)
+/* standard: 1 if '-' is standard output */
+#define OPT_WRITTEN(c, n, p, a, h, standard)                                                                           \
     {                                                                                                                  \
-        OPT_OUT, c, n, _Generic((p), const char ** : (p)), a, h, 0, 0                                                  \
+        OPT_OUT, c, n, _Generic((p), const char ** : (p)), a, h, standard, 0                                           \
     }
 #define OPT_MANY(c, n, p, a, h)                                                                                        \
     {                                                                                                                  \
@@ -149,9 +165,9 @@ struct opt {
             "I/N", "process only the I-th of N equal shares of the rows", 0, 0                                         \
     }
 #define OPT_CONFIGS(p)                                                                                                 \
-    OPT_TEXT('c', "configs", p, "LIST",                                                                                \
-             "configs to try, separated by commas, ranges as from..to/step; always with 'none'; kvpress and the "      \
-             "papers call 'drop' compression ratio")
+    OPT_WORDS('c', "configs", p,                                                                                       \
+              "configs to try, separated by commas, ranges as from..to/step; always with 'none'; kvpress and the "     \
+              "papers call 'drop' compression ratio")
 #define OPT_MAX_NEW_TOKENS(p) OPT_NUM(0, "max-new-tokens", p, 1, 4096, "longest answer, in tokens")
 #define OPT_TRUNCATE(p)                                                                                                \
     OPT_BOOL(0, "truncate", p, "cut contexts longer than the model allows, instead of leaving them out")
@@ -171,7 +187,9 @@ struct opt {
 #define OPT_TIERS(p)     OPT_TEXT('t', "tiers", p, "FILE", "tiers.json: capacity, bandwidth and latency of each tier")
 #define OPT_ALPHA_HELP   "seconds of TTFT that a quality of 1 is worth"
 #define OPT_DRY_RUN(p)   OPT_BOOL('n', "dry-run", p, "report what would be done, and stop")
-#define OPT_OUTPUT(p, a) OPT_WRITES('o', "output", p, a, "write the result there; a file appears whole or not at all")
+#define OPT_OUTPUT_HELP  "write the result there; a file appears whole or not at all"
+#define OPT_OUTPUT(p, a) OPT_WRITES('o', "output", p, a, OPT_OUTPUT_HELP)
+#define OPT_STREAM(p, a) OPT_WRITTEN('o', "output", p, a, OPT_OUTPUT_HELP, 1) // '-' is standard output
 
 /* Options of every tool, last in its table: --summary (cmd/summary.h), -v, -q. opt_parse() opens the log with them and
  * adds --help, --usage and --version. */
@@ -210,8 +228,8 @@ int opt_parse(const struct tool *tool, int argc, char **argv, int *first);
  * closed pipe). */
 int opt_finish(int status);
 
-/* Splits a list at commas: calls each(arg, item, n) for every item, empty ones too; stops at the first non-zero result
- * and returns it. */
+/* Splits a list at commas: calls each(arg, item, n) for every item without the blanks around it, empty ones too; stops at
+ * the first non-zero result and returns it. */
 int opt_split(const char *list, int (*each)(void *arg, const char *item, size_t n), void *arg);
 
 /* This program's release, "0.3.0", the same for all commits that lead to it. */

@@ -15,13 +15,20 @@ struct job {
     atomic_int next;
 };
 
-int parallel_threads(void)
+int parallel_cores(void)
 {
     cpu_set_t usable;
 
-    if (sched_getaffinity(0, sizeof(usable), &usable)) /* more processors than the set holds */
-        return THREADS_GOOD;
-    return CPU_COUNT(&usable) < THREADS_GOOD ? CPU_COUNT(&usable) : THREADS_GOOD;
+    if (sched_getaffinity(0, sizeof(usable), &usable))
+        return CPU_SETSIZE; /* more processors than the set holds */
+    return CPU_COUNT(&usable);
+}
+
+int parallel_threads(void)
+{
+    int cores = parallel_cores();
+
+    return cores < THREADS_GOOD ? cores : THREADS_GOOD;
 }
 
 static void *run(void *arg)

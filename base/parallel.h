@@ -9,7 +9,10 @@
 #ifndef EVP_PARALLEL_H
 #define EVP_PARALLEL_H
 
-/* The number of processors that this thread may use, at most 8: a serving machine has other work too. */
+/* The number of processors that this thread may use. */
+int parallel_cores(void);
+
+/* The same, at most 8: a serving machine has other work too. */
 int parallel_threads(void);
 
 /* Calls work(arg, i) once for each i from 0 to n - 1, started in this order, on this thread and at most n_threads - 1

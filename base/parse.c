@@ -53,6 +53,25 @@ bool parse_fraction(const char *s, double *out)
     return true;
 }
 
+bool parse_count(const char *s, int64_t *out)
+{
+    char number[TEXT_SHORT];
+    size_t n = strlen(s);
+    double v, unit = 1;
+
+    if (n > 1 && n < sizeof(number)) {
+        unit = s[n - 1] == 'k' || s[n - 1] == 'K' ? 1e3 : s[n - 1] == 'm' || s[n - 1] == 'M' ? 1e6 : 1;
+        memcpy(number, s, n - 1);
+        number[n - 1] = '\0';
+    }
+    if (unit == 1)
+        return parse_int(s, out);
+    if (strpbrk(number, "eE") || !parse_real(number, &v) || fabs(v * unit) > 1e15 || v * unit != floor(v * unit))
+        return false;
+    *out = (int64_t)(v * unit);
+    return true;
+}
+
 /* The shift of a unit (10 for K ... 40 for T), 0 for none; *n: the bytes of s without it. */
 static int size_unit(const char *s, size_t *n)
 {
@@ -151,8 +170,11 @@ static int list_item(const char *s, size_t n, double *at, int max)
 int parse_list(const char *s, double *at, int max)
 {
     for (int n = 0;;) {
-        size_t length = strcspn(s, ",");
-        int more = list_item(s, length, at + n, max - n);
+        s += strspn(s, " ");
+        size_t length = strcspn(s, ","), end = length;
+        while (end && s[end - 1] == ' ')
+            end--;
+        int more = list_item(s, end, at + n, max - n);
         if (more < 0)
             return -1;
         n += more;
@@ -166,8 +188,9 @@ bool parse_seconds(const char *s, double *out)
 {
     static const struct {
         const char *unit;
-        double per_second;
-    } units[] = { { "ms", 1e3 }, { "us", 1e6 }, { "ns", 1e9 }, { "s", 1 }, { "", 1 } };
+        double times, per; // exact, as their quotient is not
+    } units[] = { { "ms", 1, 1e3 }, { "us", 1, 1e6 }, { "ns", 1, 1e9 },  { "s", 1, 1 },
+                  { "min", 60, 1 }, { "h", 3600, 1 }, { "d", 86400, 1 }, { "", 1, 1 } };
     size_t n = strlen(s);
 
     for (size_t k = 0; k < sizeof(units) / sizeof(*units); k++) {
@@ -176,10 +199,22 @@ bool parse_seconds(const char *s, double *out)
             continue;
         if (!parse_number(s, n - length, out))
             return false;
-        *out /= units[k].per_second;
+        *out = *out * units[k].times / units[k].per;
         return true;
     }
     return false;
+}
+
+bool parse_time(const char *s, double unit, double *out)
+{
+    double v;
+
+    if (parse_real(s, out))
+        return true;
+    if (!parse_seconds(s, &v))
+        return false;
+    *out = v / unit;
+    return true;
 }
 
 bool parse_shard(const char *s, struct shard *out)

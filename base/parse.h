@@ -13,6 +13,9 @@ bool parse_real(const char *s, double *out);
 /* A number, or a percentage: 50% is 0.5. */
 bool parse_fraction(const char *s, double *out);
 
+/* A whole number; with k or M in thousands or millions: 32k, 1.5M. */
+bool parse_count(const char *s, int64_t *out);
+
 /* Bytes: digits and an optional unit K, M, G or T (powers of 1024) in either case, with an optional B or iB: 2g, 2GB
  * and 2GiB are 2G. With a unit, fractions are allowed: 1.5G. */
 bool parse_size(const char *s, uint64_t *out);
@@ -28,11 +31,14 @@ bool range_is_sound(const struct range *range, int max);
  * within 1e-9 of it. */
 bool range_number(const struct range *range, int i, double *out);
 
-/* Numbers and ranges separated by commas: the count of numbers, at most `max`, or -1. */
+/* Numbers and ranges separated by commas and blanks: the count of numbers, at most `max`, or -1. */
 int parse_list(const char *s, double *at, int max);
 
-/* Seconds: a number with an optional s, ms, us or ns. */
+/* Seconds: a number with an optional ns, us, ms, s, min, h or d. */
 bool parse_seconds(const char *s, double *out);
+
+/* The same in units of `unit` seconds, which are those of a number without one: with 3600, 3 is 3 hours and 3d is 72. */
+bool parse_time(const char *s, double unit, double *out);
 
 /* --shard I/N: share I (from 1) of N; rows are dealt out in turn. {1, 1} is everything. */
 struct shard {

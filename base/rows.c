@@ -3,6 +3,7 @@
  */
 #include "base/rows.h"
 
+#include "base/magic.h"
 #include "base/unconst.h"
 
 #include <errno.h>
@@ -108,8 +109,12 @@ static int next_line(struct rows_in *in, struct json **value, struct err *err)
         if (in->digest)
             digest_add(in->digest, in->line, n);
         got = parse_line(in->line, n, value, err);
-        if (got)
-            return got < 0 ? rows_wrap(in, err) : got;
+        if (got > 0)
+            return got;
+        if (got < 0 && in->line[0] == '{' && in->line[n - 1] != '\n')
+            err_add(err, "; the line has no end: was the file cut?");
+        if (got < 0)
+            return rows_wrap(in, err);
     }
 }
 
@@ -120,7 +125,8 @@ static int check_header(struct rows_in *in, const char *kind, struct err *err)
     int64_t version;
 
     if (!is || strcmp(is, kind) != 0)
-        return err_set(err, ERR_FORMAT, "%s holds %s, not %s", in->path, is ? is : "something unknown", kind);
+        return err_set(err, ERR_FORMAT, "%s holds %s, not %s", in->path, is ? magic_kind(is) : "something unknown",
+                       magic_kind(kind));
     if (json_want_int(in->header, "version", &version, err))
         return rows_wrap(in, err);
     if (version < 1 || version > newest)
@@ -168,7 +174,8 @@ int rows_open_hashed(struct rows_in *in, const char *path, const char *kind, str
         rows_close(in);
         return err->code;
     }
-    return start(in, kind, err);
+    int code = start(in, kind, err);
+    return code && !standard ? magic_refuse(err, path, magic_kind(kind)) : code;
 }
 
 int rows_open(struct rows_in *in, const char *path, const char *kind, struct err *err)
@@ -184,7 +191,8 @@ int rows_open_bytes(struct rows_in *in, const struct rows_bytes *bytes, const ch
         rows_close(in);
         return err_nomem(err);
     }
-    return start(in, kind, err);
+    const struct magic_source source = { bytes->label, bytes->at, bytes->n };
+    return start(in, kind, err) ? magic_refuse_bytes(err, &source, magic_kind(kind)) : 0;
 }
 
 static bool is_end(const struct json *row)

@@ -3,6 +3,8 @@
  */
 #include "base/safetensors.h"
 
+#include "base/magic.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,7 +226,8 @@ int safetensors_open(struct safetensors *st, const char *path, struct err *err)
         return err->code;
     if (safetensors_parse(st, map.at, map.n, err)) {
         file_unmap(&map);
-        return err_wrap(err, "'%s'", path);
+        err_wrap(err, "'%s'", path);
+        return magic_refuse(err, path, "a file of tensors");
     }
     st->map = map;
     return 0;

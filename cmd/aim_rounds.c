@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/unconst.h"
+#include "cmd/next.h"
 #include "cmd/profile_say.h"
 #include "formats/cells.h"
 
@@ -233,7 +234,7 @@ int aim_rounds(const struct aim_options *opt, char *const *path, bool *partial, 
     for (int k = pilot ? 0 : 1, answers = 1; k <= opt->rounds && answers > 0 && !code; k++)
         code = run_round(&r, k, &answers, err);
     if (!code)
-        log_info("next: evp-plan %s --tiers %s -o manifest.jsonl", r.table, opt->tiers);
+        next_say("evp-plan", r.table, "--tiers", opt->tiers, "-o", "manifest.jsonl", NULL);
     *partial = r.partial;
     free(r.profile);
     free(r.table);

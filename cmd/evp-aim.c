@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "cmd/aim_rounds.h"
+#include "cmd/model_say.h"
 #include "cmd/profile_say.h"
 #include "cmd/summary.h"
 
@@ -47,7 +48,7 @@ static const struct opt opts[] = {
     OPT_TEXT(0, "profile-options", &cfg.profile_options, "TEXT", "more options for evp-profile, separated by blanks"),
     OPT_TEXT(0, "score-options", &cfg.score_options, "TEXT", "more options for evp-score, separated by blanks"),
     OPT_HEAD("Output"),
-    OPT_OUTPUT(&cfg.output, "PATH"),
+    OPT_STREAM(&cfg.output, "PATH"),
     OPT_COMMON(&common),
     OPT_DONE,
 };
@@ -153,6 +154,8 @@ static int run(char *const *path, bool *partial, struct err *err)
     if (cfg.run)
         return aim_rounds(&cfg, path, partial, err);
     int code = aim_read(&j, path, err);
+    if (!code && !cfg.test)
+        code = model_say_for(cfg.model, &j.contexts, path[0], err);
     if (!code)
         code = cfg.test ? list_tests(&j, err) : one_list(&j, path[2], err);
     *partial = j.n_refused > 0;

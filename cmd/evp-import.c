@@ -7,6 +7,9 @@
 #include "base/opt.h"
 #include "base/rows.h"
 #include "cmd/import_requests.h"
+#include "cmd/model_say.h"
+#include "cmd/next.h"
+#include "cmd/request_logs.h"
 #include "cmd/summary.h"
 #include "datasets/import.h"
 #include "datasets/select.h"
@@ -40,14 +43,14 @@ static const struct opt opts[] = {
     OPT_CHAT(&cfg.chat),
     OPT_HEAD("Request logs"),
     OPT_BOOL(0, "requests", &cfg.requests, "the inputs are logs of requests to a model; --output names a folder"),
-    OPT_NUM(0, "min-uses", &cfg.min_uses, 1, INT_MAX, "take only beginnings of at least N prompts"),
+    OPT_NUM(0, "min-uses", &cfg.min_uses, 2, INT_MAX, "take only beginnings of at least N prompts"),
     OPT_NUM(0, "top", &cfg.top, 0, INT_MAX, "take only the N contexts with most bytes times uses; 0: all"),
     OPT_PER_CONTEXT(&cfg.per_context),
-    OPT_REAL(0, "half-life", &cfg.half_life, 0, 1e6,
-             "hours until a use counts half, back from the last request; 0: every use counts 1"),
+    OPT_PERIOD(0, "half-life", &cfg.half_life, "HOURS", 0, 1e6,
+               "time until a use counts half, back from the last request; 0: every use counts 1"),
     OPT_BOOL(0, "hash-ids", &cfg.hash_ids, "make ids without the first words of the texts"),
     OPT_HEAD("Output"),
-    OPT_OUTPUT(&cfg.output, "PATH"),
+    OPT_STREAM(&cfg.output, "PATH"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -98,8 +101,8 @@ static void counter_close(struct counter *c)
 
 static int counter_open(struct counter *c, struct err *err)
 {
+    model_say(cfg.model);
     char *path = model_path(cfg.model, err);
-
     c->model = path ? model_open(path, err) : NULL;
     c->tokenizer = c->model ? tokenizer_open_chat(c->model, cfg.chat, err) : NULL;
     free(path);
@@ -125,23 +128,6 @@ static int count_next(void *arg, struct context *c, struct err *err)
 }
 
 /* ---- choosing ------------------------------------------------------------- */
-
-static int want_dataset(void *arg, const char *name, size_t n)
-{
-    struct map *wanted = arg;
-
-    return n == 0 || map_add(wanted, name, n, NULL) >= 0 ? 0 : ERR_NOMEM;
-}
-
-static int read_wanted(struct map *wanted, struct err *err)
-{
-    for (int i = 0; i < cfg.dataset.n; i++)
-        if (opt_split(cfg.dataset.at[i], want_dataset, wanted))
-            return err_nomem(err);
-    if (cfg.dataset.n && !wanted->n)
-        return err_set(err, ERR_USAGE, "--dataset needs a name");
-    return 0;
-}
 
 /* Refuses a wanted dataset that the input does not have: it may be misspelt. */
 static int check_wanted(const struct import *im, struct err *err)
@@ -242,7 +228,7 @@ static void summarise(const struct import *im)
     if (im->n_left_out)
         log_warn("%" PRId64 " row%s left out", im->n_left_out, plural(im->n_left_out));
     if (cfg.output)
-        log_info("next: evp-qgen %s -o questions.jsonl", cfg.output);
+        next_say("evp-qgen", cfg.output, "-o", "questions.jsonl", NULL);
     map_release(&datasets);
 }
 
@@ -299,11 +285,12 @@ static int run_requests(int argc, char **argv, int first, bool *partial, struct 
         .max_tokens = cfg.max_tokens ? cfg.max_tokens : INT64_MAX,
         .count = counted ? count_tokens : NULL,
         .arg = &counter,
+        .model = cfg.model,
     };
     int code = check_requests(err);
 
     if (!code)
-        code = read_wanted(&wanted, err);
+        code = request_logs_wanted(&wanted, &cfg.dataset, err);
     if (!code && counted)
         code = counter_open(&counter, err);
     if (!code)
@@ -321,8 +308,8 @@ static int run(int argc, char **argv, int first, bool *partial, struct err *err)
     struct counter counter = { 0 };
     int code = 0;
 
-    if (read_wanted(&im.wanted, err) || import_all(&im, argv + first, argc - first, err) || check_wanted(&im, err) ||
-        choose(&im, &counter, err) || write_contexts(&im, argv + 1, argc - 1, err))
+    if (request_logs_wanted(&im.wanted, &cfg.dataset, err) || import_all(&im, argv + first, argc - first, err) ||
+        check_wanted(&im, err) || choose(&im, &counter, err) || write_contexts(&im, argv + 1, argc - 1, err))
         code = err->code;
     else {
         summarise(&im);

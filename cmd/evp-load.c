@@ -5,13 +5,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
+#include "base/rows.h"
 #include "base/parse.h"
+#include "cmd/interrupt.h"
+#include "cmd/next.h"
 #include "cmd/summary.h"
 #include "loader/load/load.h"
 
 #include <grp.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct {
     const char *payloads, *receipt, *name_space, *group, *retire;
@@ -35,7 +39,7 @@ static const struct opt opts[] = {
     OPT_BOOL(0, "chunks", &cfg.chunks, "also find contexts placed as 'none' by their first 256 tokens, 512, and so on"),
     OPT_TEXT(0, "group", &cfg.group, "NAME",
              "let this group find and read the payloads in the folders, from now on (default: as before)"),
-    OPT_REAL(0, "wait", &cfg.wait_s, 0, 1e9, "wait up to X seconds for another load of the same tiers to end"),
+    OPT_PERIOD(0, "wait", &cfg.wait_s, "SECONDS", 0, 1e9, "wait this long for another load of the same tiers to end"),
     OPT_NUM(0, "jobs", &cfg.jobs, 1, 64, "copy N payloads at the same time"),
     OPT_HEAD("Output"),
     OPT_DRY_RUN(&cfg.dry_run),
@@ -216,6 +220,20 @@ static int judge(const struct load_report *r, struct err *err)
     return r->no_receipt ? err_set(err, ERR_FAIL, "no receipt was written") : 0;
 }
 
+/* The table's name is that in evp-plan's command. */
+static void say_next(const char *manifest)
+{
+    struct rows_in in;
+    struct err ignored;
+
+    if (rows_open(&in, manifest, "manifest", &ignored))
+        return;
+    const char *table = next_operand(in.header, "evp-plan", 0);
+    log_info("a server finds the payloads with libevicpress (examples/prefix.c)");
+    next_say("evp-report", *table ? table : "table.h5", manifest, "-o", "report.html", NULL);
+    rows_close(&in);
+}
+
 static int run(const struct load_options *options, struct err *err)
 {
     double start = clock_now();
@@ -229,6 +247,7 @@ static int run(const struct load_options *options, struct err *err)
     if (!r->nothing_to_do && cfg.dry_run && !cfg.json)
         load_each_change(l, print_change, NULL);
     else if (!cfg.dry_run) {
+        interrupt_goes_on();
         code = load_run(l, err);
         progress_end();
     }
@@ -237,14 +256,12 @@ static int run(const struct load_options *options, struct err *err)
         code = judge(r, err);
     }
     if (!code && !r->nothing_to_do && !cfg.dry_run && !cfg.rollback && !cfg.retire && options->manifest)
-        log_info("next: evp-report table.h5 %s -o report.html; a server finds the payloads with libevicpress "
-                 "(examples/prefix.c)",
-                 options->manifest);
+        say_next(options->manifest);
     load_close(l);
     return code;
 }
 
-static int find_group(gid_t *gid, struct err *err)
+static int check_command(const char *manifest, gid_t *gid, struct err *err)
 {
     const struct group *group = cfg.group ? getgrnam(cfg.group) : NULL;
 
@@ -252,6 +269,8 @@ static int find_group(gid_t *gid, struct err *err)
         return err_set(err, ERR_USAGE, "--retire excludes --rollback and --namespace");
     if (cfg.group && !group)
         return err_set(err, ERR_USAGE, "'--group=%s' is not a group of this machine", cfg.group);
+    if (!manifest && isatty(STDIN_FILENO))
+        return err_set(err, ERR_USAGE, "MANIFEST, from evp-plan, is missing");
     *gid = group ? group->gr_gid : 0;
     return 0;
 }
@@ -267,7 +286,7 @@ int main(int argc, char **argv)
         return status;
     summary_begin(&tool, argc, argv);
     signal(SIGXFSZ, SIG_IGN); /* a file above the limit makes write() fail, as a full disk does */
-    int code = find_group(&group, &err);
+    int code = check_command(first < argc ? argv[first] : NULL, &group, &err);
     struct load_options options = {
         .manifest = first < argc ? argv[first] : NULL,
         .payloads = cfg.payloads,

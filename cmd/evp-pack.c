@@ -9,6 +9,9 @@
 #include "base/opt.h"
 #include "base/parse.h"
 #include "cmd/backend_say.h"
+#include "cmd/interrupt.h"
+#include "cmd/model_say.h"
+#include "cmd/next.h"
 #include "cmd/pack_placed.h"
 #include "cmd/pack_prune.h"
 #include "cmd/summary.h"
@@ -369,13 +372,14 @@ static int compute(struct pack *p, const char *model, struct err *err)
     struct session *session = NULL;
 
     if (engine)
-        backend_say(engine_backend(engine));
+        backend_say(engine_backend(engine), cfg.threads);
     if (engine && work && config) {
         list_work(p, work, config);
         session = engine_start(engine, work, p->n_jobs, cfg.memory, err);
     }
     int code = !work || !config ? err_nomem(err) : session ? file_mkdir(cfg.out, err) : err->code;
     file_sweep(cfg.out, ".safetensors");
+    interrupt_goes_on();
     if (!code)
         code = run_jobs(p, session, err);
     session_free(session);
@@ -449,7 +453,7 @@ static int pack(struct pack *p, const char *model, struct err *err)
     char size[TEXT_SHORT], placed[TEXT_SHORT];
 
     if (manifest_read(&p->manifest, p->manifest_path, err) || contexts_read(&p->contexts, p->contexts_path, err) ||
-        open_model(p, model, err))
+        model_say_for(cfg.model, &p->contexts, p->contexts_path, err) || open_model(p, model, err))
         return err->code;
     const char *name_space = cfg.name_space ? cfg.name_space : p->model_digest;
     if (cfg.tiers && placed_read(&p->placed, cfg.tiers, name_space, &p->manifest, err))
@@ -467,7 +471,7 @@ static int pack(struct pack *p, const char *model, struct err *err)
              text_bytes(size, p->bytes), p->n_present, placed_text(p, placed));
     if (check_missing(p, p->n_written, "were not made", err))
         return err->code;
-    log_info("next: evp-load %s --payloads %s", p->manifest_path, cfg.out);
+    next_say("evp-load", p->manifest_path, "--payloads", cfg.out, NULL);
     return 0;
 }
 
@@ -481,8 +485,8 @@ static int run(char **operand, struct err *err)
         return err_set(err, ERR_USAGE, "--namespace needs --tiers");
     if (cfg.name_space && strlen(cfg.name_space) >= INDEX_TEXT)
         return err_set(err, ERR_USAGE, "the name of a namespace has at most %d bytes", INDEX_TEXT - 1);
-    if (backend_check_dtype(cfg.dtype, err))
-        return err_wrap(err, "--dtype");
+    if (backend_check(cfg.backend, cfg.dtype, err))
+        return err->code;
     char *model = model_path(cfg.model, err);
     int code = model ? pack(&p, model, err) : err->code;
     pack_release(&p);

@@ -7,10 +7,12 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
+#include "cmd/next.h"
 #include "cmd/plan_explain.h"
 #include "cmd/plan_say.h"
 #include "cmd/score_say.h"
 #include "cmd/summary.h"
+#include "cmd/tiers_say.h"
 #include "placement/placement.h"
 #include "planner/normal.h"
 
@@ -22,14 +24,17 @@ enum { ALPHAS_MAX = 64, WORK_PER_SECOND = 1000000 };
 enum { RAW_CONTEXTS = 100000 }; // above, no second plan from raw means is made for comparison
 
 static struct {
-    const char *tiers, *rules, *previous, *alpha, *output, *verify, *audit, *max_move;
+    const char *tiers, *rules, *previous, *alpha, *output, *verify, *audit;
     struct opt_list access;
     double access_floor, access_min_match;
     double min_quality, min_quality_worst, min_facts, sure, slo_ttft, slo_weight, move_cost, seconds;
     int solver, parallel_reads;
+    uint64_t max_move; // UINT64_MAX: not given
     bool lenient, online, raw, measured_only;
     struct opt_common common;
-} cfg = { .alpha = "1", .sure = 0.75, .slo_ttft = -1, .access_min_match = 0.5, .solver = PLAN_OPTIMAL };
+} cfg = {
+    .alpha = "1", .sure = 0.75, .slo_ttft = -1, .max_move = UINT64_MAX, .access_min_match = 0.5, .solver = PLAN_OPTIMAL
+};
 
 static const struct opt opts[] = {
     OPT_HEAD("Input"),
@@ -42,14 +47,14 @@ static const struct opt opts[] = {
     OPT_TEXT(0, "previous", &cfg.previous, "FILE", "manifest in force; operations lead from it to the new one"),
     OPT_BOOL(0, "lenient", &cfg.lenient, "leave out cells that break a rule and pins to unknown tiers, and count them"),
     OPT_HEAD("Objective"),
-    OPT_TEXT(0, "alpha", &cfg.alpha, "LIST", OPT_ALPHA_HELP),
-    OPT_REAL(0, "slo-ttft", &cfg.slo_ttft, 0, 1e6, "promised TTFT in seconds; needs --slo-weight"),
+    OPT_WORDS(0, "alpha", &cfg.alpha, OPT_ALPHA_HELP),
+    OPT_PERIOD(0, "slo-ttft", &cfg.slo_ttft, "SECONDS", 0, 1e6, "promised TTFT; needs --slo-weight"),
     OPT_REAL(0, "slo-weight", &cfg.slo_weight, 0, 1e9,
              "cost of an expected second beyond --slo-ttft, in seconds of TTFT"),
     OPT_NUM(0, "parallel-reads", &cfg.parallel_reads, 1, TIER_READS_MAX,
             "use the load times of N simultaneous reads of each tier, measured by evp-tiers --jobs"),
     OPT_REAL(0, "move-cost", &cfg.move_cost, 0, 1e9, "utility that each GiB written since --previous must bring"),
-    OPT_TEXT(0, "max-move", &cfg.max_move, "SIZE", "write at most this much since --previous"),
+    OPT_BYTES(0, "max-move", &cfg.max_move, "write at most this much since --previous"),
     OPT_HEAD("Quality floors"),
     OPT_MIN_QUALITY(&cfg.min_quality),
     OPT_REAL(0, "min-quality-worst", &cfg.min_quality_worst, 0, 1,
@@ -60,8 +65,8 @@ static const struct opt opts[] = {
     OPT_HEAD("Planner"),
     OPT_PICK(0, "solver", &cfg.solver, "evicpress|adaptcache|optimal",
              "smallest loss of utility first, smallest loss per byte first, or near the optimum with proof"),
-    OPT_REAL(0, "seconds", &cfg.seconds, 0, 3600,
-             "extra time, roughly, to improve a plan of at most 20,000 contexts or to prove it optimal"),
+    OPT_PERIOD(0, "seconds", &cfg.seconds, "SECONDS", 0, 3600,
+               "extra time, roughly, to improve a plan of at most 20,000 contexts or to prove it optimal"),
     OPT_BOOL(0, "raw", &cfg.raw, "plan with measured mean qualities instead of predicted ones"),
     OPT_BOOL(0, "measured-only", &cfg.measured_only, "use only variants that answered a train question"),
     OPT_HEAD("Checks, instead of a plan"),
@@ -70,7 +75,7 @@ static const struct opt opts[] = {
     OPT_TEXT(0, "audited", &cfg.audit, "MANIFEST",
              "compare this plan's predicted qualities with those of contexts profiled in full"),
     OPT_HEAD("Output"),
-    OPT_OUTPUT(&cfg.output, "PATH"),
+    OPT_STREAM(&cfg.output, "PATH"),
     OPT_BOOL(0, "online", &cfg.online,
              "also list the variants that each context could have: libevicpress needs them to keep a live plan"),
     OPT_COMMON(&cfg.common),
@@ -276,7 +281,8 @@ static int plan_sweep(struct run *run, const struct alphas *alphas, struct err *
         code = path ? file_write(path, buf_str(&frontier), frontier.n, err) : err_nomem(err);
     if (!code) {
         plan_explain_frontier(buf_str(&frontier));
-        log_info("next: evp-show %s, then evp-pack with the manifest of the alpha you choose", path);
+        log_info("evp-pack takes the manifest of the alpha that you choose");
+        next_say("evp-show", path, NULL);
     }
     free(path);
     buf_release(&frontier);
@@ -352,12 +358,24 @@ static int audit(const char *path, struct err *err)
     return code;
 }
 
+/* The profile's contexts and model, as its command named them. */
+static void say_next(const struct run *run)
+{
+    struct json *made = table_lineage(&run->in.table);
+    const char *contexts = next_operand(made, "evp-profile", 1),
+               *model = next_option(made, "evp-profile", "model", 'm');
+    const char *chat = next_option(made, "evp-profile", "chat-template", 0);
+
+    next_say("evp-pack", cfg.output, *contexts ? contexts : "contexts.jsonl", *model ? "--model" : "", model,
+             *chat ? "--chat-template" : "", chat, "-o", "payloads", NULL);
+    json_free(made);
+}
+
 static int plan(struct run *run, const struct placement_files *files, struct err *err)
 {
     struct alphas alphas = { .n = 0 };
     struct outcome_row row;
     double start = clock_now();
-    uint64_t max_move = INT64_MAX;
 
     if (!read_alphas(&alphas))
         return err_set(err, ERR_USAGE,
@@ -365,8 +383,6 @@ static int plan(struct run *run, const struct placement_files *files, struct err
                        cfg.alpha, ALPHAS_MAX);
     if (!cfg.tiers)
         return err_set(err, ERR_USAGE, "--tiers is missing");
-    if (cfg.max_move && (!parse_size(cfg.max_move, &max_move) || max_move > INT64_MAX))
-        return err_set(err, ERR_USAGE, "'--max-move=%s' is not a size", cfg.max_move);
     if (alphas.n == 1 && cfg.output && file_is_dir(cfg.output))
         return err_set(err, ERR_IO, "'--output=%s' is a folder; with one alpha, give the name of a file", cfg.output);
     if ((cfg.slo_ttft >= 0) != (cfg.slo_weight > 0))
@@ -374,15 +390,16 @@ static int plan(struct run *run, const struct placement_files *files, struct err
     if (cfg.online && cfg.min_quality_worst > 0)
         return err_set(err, ERR_USAGE,
                        "--min-quality-worst and --online exclude each other: a live plan knows only mean qualities");
-    if (!cfg.previous && (cfg.move_cost > 0 || cfg.max_move))
+    if (!cfg.previous && (cfg.move_cost > 0 || cfg.max_move != UINT64_MAX))
         return err_set(err, ERR_USAGE, "--move-cost and --max-move need --previous");
-    run->in.max_move = (int64_t)max_move;
+    run->in.max_move = cfg.max_move < INT64_MAX ? (int64_t)cfg.max_move : INT64_MAX;
     run->in.slo_ttft_s = fmax(cfg.slo_ttft, 0);
     run->in.slo_weight = cfg.slo_weight;
     run->in.parallel_reads = cfg.parallel_reads;
     run->in.move_cost = cfg.move_cost * 0x1p-30;
     if (read_input(&run->in, files, err))
         return err->code;
+    tiers_say_doubts(&run->in.tiers);
     run->read_s = clock_now() - start;
     run->sweep = alphas.n > 1;
     if (run->sweep)
@@ -391,7 +408,7 @@ static int plan(struct run *run, const struct placement_files *files, struct err
     if (plan_one(run, cfg.output, &row, err))
         return err->code;
     if (cfg.output)
-        log_info("next: evp-pack %s contexts.jsonl -o payloads", cfg.output);
+        say_next(run);
     return 0;
 }
 

@@ -11,6 +11,9 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "cmd/backend_say.h"
+#include "cmd/interrupt.h"
+#include "cmd/model_say.h"
+#include "cmd/next.h"
 #include "cmd/profile_on.h"
 #include "cmd/profile_say.h"
 #include "cmd/summary.h"
@@ -88,16 +91,19 @@ static const struct tool tool = {
     .max_operands = 2,
     .about =
         "Runs each context through the model once, derives every compressed variant of its KV cache, and lets all "
-        "variants answer all questions together. Answers, sizes and times go to FILE (HDF5; --output is required). "
+        "variants answer all questions together. Answers, sizes and times go to FILE (HDF5; --output is required, but for "
+        "--dry-run). "
         "CONTEXTS or QUESTIONS may be '-', standard input.\n"
         "\n"
         "Answers that FILE holds are not computed again; new ones are added. Every finished context is kept in FILE.d/ "
         "until the end: after an interruption the same command goes on where it was.\n"
         "\n"
-        "A context that cannot be profiled is reported, the others go on, and the status is 1.",
-    .examples = "  evp-profile contexts.jsonl questions.jsonl -o profile.h5\n"
-                "  evp-profile contexts.jsonl questions.jsonl --sample 300 -o profile.h5\n"
-                "  evp-profile contexts.jsonl questions.jsonl --dry-run -o profile.h5 \\\n"
+        "A context that cannot be profiled is reported, the others go on, and the status is 1. Contexts of a log that "
+        "names another model than the default need --model; without it the status is 2.",
+    .examples = "  evp-profile contexts.jsonl questions.jsonl -m Qwen/Qwen3-8B -o profile.h5\n"
+                "  evp-profile contexts.jsonl questions.jsonl -m Qwen/Qwen3-8B --sample 300 \\\n"
+                "      -o profile.h5\n"
+                "  evp-profile contexts.jsonl questions.jsonl -m Qwen/Qwen3-8B --dry-run \\\n"
                 "      --configs 'keydiff:drop=0.1..0.9/0.2,kivi:bits=2' --on H100,1000x32k\n",
     .opts = opts,
     .common = &cfg.common,
@@ -123,7 +129,8 @@ struct job {
     struct grid grid;
     struct pace pace;
     struct timing timing;
-    int n_failed; // contexts
+    struct clock_wait wait; // at the last context's beginning
+    int n_failed;           // contexts
 };
 
 static void close_engine(struct job *j)
@@ -206,12 +213,12 @@ static int read_cells(struct job *j, struct err *err)
 
 static int read_inputs(struct job *j, const char *contexts, const char *questions, struct err *err)
 {
-    if (!cfg.output || (cfg.on && !cfg.dry_run))
-        return err_set(err, ERR_USAGE, cfg.output ? "--on needs --dry-run" : "--output is missing");
+    if (!cfg.dry_run && (!cfg.output || cfg.on))
+        return err_set(err, ERR_USAGE, cfg.on ? "--on needs --dry-run" : "--output is missing");
     if (strcmp(contexts, "-") == 0 && strcmp(questions, "-") == 0)
         return err_set(err, ERR_USAGE, "contexts and questions cannot both come from standard input");
-    if (backend_check_dtype(cfg.dtype, err))
-        return err_wrap(err, "--dtype");
+    if (backend_check(cfg.backend, cfg.dtype, err))
+        return err->code;
     if (!cfg.cells && config_list(&j->config, &j->n_configs, cfg.configs, err))
         return err_wrap(err, "--configs");
     if (contexts_read(&j->contexts, contexts, err) || questions_read(&j->questions, questions, err) ||
@@ -285,9 +292,10 @@ static int open_shards(struct job *j, struct err *err)
                                    .chat_digest = j->chat_digest,
                                    .max_new_tokens = cfg.max_new_tokens,
                                    .temperature = temperature() };
-    if (shards_open(&j->shards, cfg.output, cfg.dry_run ? SHARDS_LOOK : SHARDS_WRITE, err))
+    bool anew = cfg.overwrite || !cfg.output; // a dry run may be without FILE
+    if (shards_open(&j->shards, cfg.output ? cfg.output : "", cfg.dry_run ? SHARDS_LOOK : SHARDS_WRITE, err))
         return err->code;
-    return shards_read(&j->shards, &j->made, cfg.overwrite ? SHARDS_OVERWRITE : SHARDS_EXTEND, err);
+    return shards_read(&j->shards, &j->made, anew ? SHARDS_OVERWRITE : SHARDS_EXTEND, err);
 }
 
 static int plan_grid(struct job *j, struct err *err)
@@ -307,8 +315,8 @@ static int plan_grid(struct job *j, struct err *err)
 /* Everything that needs no device and no weights. */
 static int plan(struct job *j, int argc, char **argv, int first, struct err *err)
 {
-    if (read_inputs(j, argv[first], argv[first + 1], err) || open_model(j, err) || open_shards(j, err) ||
-        plan_grid(j, err) || make_lineage(j, argc, argv, first, err))
+    if (read_inputs(j, argv[first], argv[first + 1], err) || model_say_for(cfg.model, &j->contexts, argv[first], err) ||
+        open_model(j, err) || open_shards(j, err) || plan_grid(j, err) || make_lineage(j, argc, argv, first, err))
         return err->code;
     tokenizer_free(j->tokenizer);
     j->tokenizer = NULL;
@@ -339,7 +347,7 @@ static int open_engine(struct job *j, struct err *err)
     if (!j->engine)
         return err->code;
     const struct backend *be = engine_backend(j->engine);
-    backend_say(be);
+    backend_say(be, cfg.threads);
     snprintf(j->backend, sizeof(j->backend), "%s", be->kind);
     j->made.backend = j->backend;
     j->made.dtype = dtype_name(be->dtype);
@@ -430,14 +438,19 @@ static int say_cost(struct job *j, struct err *err)
     struct engine_cost cost;
     char time[TEXT_SHORT];
     double speed;
+    char hours[TEXT_SHORT];
 
     if (grid_cost(&j->grid, j->engine, &cost, err) || run_speed(&run, first_open(&j->grid), &speed, err))
         return err->code;
     j->pace.of[PACE_PREFILL].total = cost.prefill_flop;
     j->pace.of[PACE_ANSWERS].total = cost.decode_flop;
+    for (int i = 0; i < j->grid.n_work; i++)
+        j->pace.of[PACE_DERIVING].total += run_derived(&j->grid, &j->grid.work[i]);
     pace_begin(&j->pace, speed);
-    log_info("about %s, at %.0f GFLOP/s, the speed of backend %s here in %s", text_seconds(time, pace_left(&j->pace)),
-             speed / 1e9, j->made.backend, j->made.dtype);
+    double left = pace_left(&j->pace);
+    log_info("about %s (%s), at %.0f GFLOP/s, the speed of backend %s here in %s%s", text_seconds(time, left),
+             profile_hours(hours, left, strcmp(j->backend, "cuda") == 0), speed / 1e9, j->made.backend, j->made.dtype,
+             clock_is_busy((struct clock_wait){ 0 }) ? "; busy: other work shares the cores, so this is rough" : "");
     return 0;
 }
 
@@ -453,8 +466,10 @@ static void on_tokens(void *arg, int64_t tokens)
 
 static void on_context(void *arg, const struct work *w)
 {
-    (void)arg;
-    progress_note("%s", w->context->id);
+    struct job *j = arg;
+
+    progress_note("%s%s", clock_is_busy(j->wait) ? "busy, " : "", w->context->id);
+    j->wait = clock_wait();
 }
 
 static void on_failure(void *arg, const struct work *w, const struct err *why)
@@ -493,6 +508,8 @@ static int measure(struct job *j, struct err *err)
         code = say_cost(j, err);
     if (!code && !cfg.dry_run)
         code = shards_begin(&j->shards, err);
+    if (!code && !cfg.dry_run)
+        interrupt_goes_on();
     if (!code && !cfg.dry_run)
         code = do_all(j, err);
     if (j->session && cfg.common.verbose > 0)
@@ -546,7 +563,7 @@ static int finish(struct job *j, double start, struct err *err)
     if (!n_lost && g->n_answers && !cfg.dry_run)
         log_info("%d contexts in %s", g->n_contexts, text_seconds(time, clock_now() - start));
     if (!cfg.dry_run && (n_lost == 0 || n_lost < g->n_work + g->n_refused))
-        log_info("next: evp-score %s -o table.h5", cfg.output);
+        next_say("evp-score", cfg.output, "-o", "table.h5", NULL);
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
+#include "cmd/next.h"
 #include "cmd/summary.h"
 #include "formats/context.h"
 #include "qgen/api.h"
@@ -45,14 +46,14 @@ static const struct opt opts[] = {
     OPT_TEXT(0, "reasoning-effort", &cfg.effort, "LEVEL",
              "how much a reasoning model reasons, in the service's words: none, minimal, low, medium, high"),
     OPT_NUM(0, "concurrency", &cfg.concurrency, 1, 1024, "number of simultaneous requests"),
-    OPT_REAL(0, "timeout", &cfg.timeout, 0.01, 86400, "seconds for one request"),
+    OPT_PERIOD(0, "timeout", &cfg.timeout, "SECONDS", 0.01, 86400, "time for one request"),
     OPT_NUM(0, "retries", &cfg.retries, 0, 100, "tries after the first"),
     OPT_NUM(0, "window", &cfg.window, 512, INT_MAX,
             "most tokens that the model accepts; longer contexts are asked about section by section"),
     OPT_REAL(0, "price-in", &cfg.price_in, 0, 1e6, "price of a million prompt tokens, for the summary"),
     OPT_REAL(0, "price-out", &cfg.price_out, 0, 1e6, "price of a million completion tokens, for the summary"),
     OPT_HEAD("Output"),
-    OPT_OUTPUT(&cfg.out, "FILE"),
+    OPT_STREAM(&cfg.out, "FILE"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -280,25 +281,21 @@ static int use_service(struct work *w, struct err *err)
 static int put_question(struct rows_out *out, const struct context *c, const struct result *r, int i, struct err *err)
 {
     static char api[] = "api", offline[] = "offline", dataset[] = "dataset";
-    struct buf id = { 0 };
-
-    buf_printf(&id, "%s/q%d", c->id, i);
-    struct question q = { .id = id.at,
+    struct question q = { .id = question_new_id(c->id, r->list.at[i].text),
                           .context = c->id,
                           .text = r->list.at[i].text,
                           .origin = cfg.api_base       ? api
                                     : cfg.from_dataset ? dataset
                                                        : offline,
                           .split = i % 2 ? SPLIT_TEST : SPLIT_TRAIN };
-    int code = buf_failed(&id) ? err_nomem(err) : 0;
-    if (!code) {
-        struct json_out w = rows_begin(out);
-        question_to_json(&q, &w);
-        if (cfg.api_base)
-            json_put_text(&w, "digest", r->digest);
-        code = rows_put(out, &w, err);
-    }
-    buf_release(&id);
+    if (!q.id)
+        return err_nomem(err);
+    struct json_out w = rows_begin(out);
+    question_to_json(&q, &w);
+    if (cfg.api_base)
+        json_put_text(&w, "digest", r->digest);
+    int code = rows_put(out, &w, err);
+    free(q.id);
     return code;
 }
 
@@ -362,7 +359,7 @@ static int summarise(const struct work *w)
     summary_int("contexts_kept", w->n_kept);
     log_info("%d questions about %d contexts", questions, contexts);
     if (cfg.out && questions)
-        log_info("next: evp-profile %s %s -o profile.h5", strcmp(w->path, "-") ? w->path : "contexts.jsonl", cfg.out);
+        next_say("evp-profile", w->path, cfg.out, "-o", "profile.h5", NULL);
     if (failed)
         log_error("%d of %d contexts have no questions", failed, contexts + failed);
     return failed ? 1 : 0;

@@ -1,4 +1,4 @@
-/* evp-report - one page of HTML from a profile or table, a manifest and a receipt.
+/* evp-report - one page of HTML from a profile or table, a manifest, a frontier and a receipt.
  *
  * Files may come in any order, one of each kind; their content tells the kind. They need not belong together: contexts
  * that the table does not have lack the details.
@@ -12,12 +12,14 @@
 
 static struct {
     const char *output;
+    bool svg;
     struct opt_common common;
 } cfg;
 
 static const struct opt opts[] = {
     OPT_HEAD("Output"),
-    OPT_OUTPUT(&cfg.output, "FILE"),
+    OPT_STREAM(&cfg.output, "FILE"),
+    OPT_BOOL(0, "svg", &cfg.svg, "write the figure of TTFT against quality alone, as SVG, in place of the page"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -27,28 +29,31 @@ static const struct tool tool = {
     .summary = "one page about a profile and its plan",
     .operands = "FILE...",
     .min_operands = 1,
-    .max_operands = 3,
+    .max_operands = 4,
     .opts = opts,
     .common = &cfg.common,
     .about =
-        "FILE is a profile or table, a manifest, or a receipt of evp-load; at most one of each. The page goes to "
-        "standard output without --output.\n"
+        "FILE is a profile or table, a manifest, the frontier.tsv of a sweep over alpha, or a receipt of evp-load; at "
+        "most one of each. The page goes to standard output without --output.\n"
         "\n"
-        "The page has plots, if gnuplot is installed: quality against size for each method and dataset, held-out "
-        "against training quality, the fill of the tiers, and the TTFT of the contexts. Its tables compare the plan "
-        "with plans that need no planner, and say where each context went and why, with example answers.\n"
+        "It begins with what the plan gains. Its figures are TTFT against quality for this plan, other alphas and plans "
+        "that need no planner; the times of the uses; quality against size for each method and dataset; held-out "
+        "against training quality. Its tables say how the tiers are filled, how good each config is, and where each "
+        "context went and why. Examples show what changed in the answers.\n"
         "\n"
-        "It needs no other file and no network, contains your questions and answers, and is smaller than 2 MB: of more "
-        "than about ten thousand contexts it lists the most used.",
-    .examples = "  evp-report table.h5 manifest.jsonl -o report.html\n"
-                "  evp-report profile.h5 >report.html\n",
+        "It needs no other file and no network, has a light and a dark look, contains your questions and answers, and "
+        "is smaller than 2 MB: of more than about seven thousand contexts it lists the most used.",
+    .examples = "  evp-report table.h5 sweep/manifest-10.jsonl sweep/frontier.tsv -o report.html\n"
+                "  evp-report profile.h5 >report.html\n"
+                "  evp-report sweep/manifest-10.jsonl sweep/frontier.tsv --svg -o gain.svg\n",
 };
 
 struct inputs {
     struct table table;
     struct manifest manifest;
+    struct frontier frontier;
     struct receipt receipt;
-    bool has_table, has_manifest, has_receipt;
+    bool has_table, has_manifest, has_frontier, has_receipt;
 };
 
 static int twice(const char *path, const char *kind, struct err *err)
@@ -73,18 +78,23 @@ static int read_input(struct inputs *in, const char *path, struct err *err)
             return twice(path, "manifest", err);
         in->has_manifest = manifest_read(&in->manifest, path, err) == 0;
         return in->has_manifest ? 0 : err->code;
+    case SHOW_FRONTIER:
+        if (in->has_frontier)
+            return twice(path, "frontier", err);
+        in->has_frontier = frontier_read(&in->frontier, path, err) == 0;
+        return in->has_frontier ? 0 : err->code;
     case SHOW_RECEIPT:
         if (in->has_receipt)
             return twice(path, "receipt", err);
         in->has_receipt = receipt_read(&in->receipt, path, err) == 0;
         return in->has_receipt ? 0 : err->code;
-    default: return err_set(err, ERR_FORMAT, "'%s' is not a profile, table, manifest or receipt", path);
+    default: return err_set(err, ERR_FORMAT, "'%s' is not a profile, table, manifest, frontier or receipt", path);
     }
 }
 
 static int write_page(const struct buf *html, struct err *err)
 {
-    if (cfg.output)
+    if (cfg.output && strcmp(cfg.output, "-") != 0)
         return file_write(cfg.output, html->at, html->n, err);
     return fwrite(html->at, 1, html->n, stdout) == html->n ? 0 : err_set(err, ERR_IO, "cannot write standard output");
 }
@@ -99,20 +109,20 @@ static int run(char **path, int n, struct err *err)
         code = read_input(&in, path[i], err);
     struct report r = { .table = in.has_table ? &in.table : NULL,
                         .manifest = in.has_manifest ? &in.manifest : NULL,
+                        .frontier = in.has_frontier ? &in.frontier : NULL,
                         .receipt = in.has_receipt ? &in.receipt : NULL };
     if (!code)
-        code = report_write(&r, &html, err);
+        code = cfg.svg ? report_write_svg(&r, &html, err) : report_write(&r, &html, err);
     if (!code)
         code = write_page(&html, err);
-    if (!code) {
+    if (!code)
         summary_int("bytes", (int64_t)html.n);
-        json_put_bool(summary_json(), "plots", !r.no_plots);
-    }
-    if (!code && r.no_plots)
-        log_warn("gnuplot is not installed: the page has tables and no plots");
+    if (!code && cfg.output && strcmp(cfg.output, "-") != 0)
+        log_info("wrote %s", cfg.output);
     buf_release(&html);
     table_release(&in.table);
     manifest_release(&in.manifest);
+    frontier_release(&in.frontier);
     receipt_release(&in.receipt);
     return code;
 }

@@ -9,6 +9,7 @@
 #include "base/opt.h"
 #include "base/rows.h"
 #include "cmd/backend_say.h"
+#include "cmd/next.h"
 #include "cmd/score_say.h"
 #include "cmd/summary.h"
 #include "cmd/waiting.h"
@@ -35,7 +36,7 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("Quality"),
-    OPT_TEXT(0, "embedder", &cfg.embedder, "DIR", "folder of all-MiniLM-L6-v2 (default: where scripts/models puts it)"),
+    OPT_TEXT(0, "embedder", &cfg.embedder, "DIR", "folder of all-MiniLM-L6-v2 (default: where `evp models` puts it)"),
     OPT_PRIOR(&cfg.prior),
     OPT_HEAD("Times and utility"),
     OPT_TIERS(&cfg.tiers),
@@ -138,7 +139,7 @@ static struct embedder *open_embedder(struct backend *backend, struct err *err)
     if (!dir)
         err_nomem(err);
     else if (!file_is_dir(dir))
-        err_set(err, ERR_IO, "'%s' has no embedder: run scripts/models, or name its folder with --embedder", dir);
+        err_set(err, ERR_IO, "'%s' has no embedder: `evp models` fetches it, or name its folder with --embedder", dir);
     else
         e = embedder_open(dir, backend, err);
     free(models);
@@ -188,7 +189,7 @@ static int find_quality(struct table *t, struct err *err)
     struct backend *backend =
         backend_open(&(struct backend_options){ .name = cfg.backend, .n_threads = cfg.threads }, err);
     if (backend)
-        backend_say(backend);
+        backend_say(backend, cfg.threads);
     struct embedder *embedder = backend ? open_embedder(backend, err) : NULL;
     int code = embedder ? embed_and_score(t, embedder, err) : err->code;
 
@@ -336,7 +337,10 @@ static int score(struct table *t, const struct tiers *tiers, int *n_lost, struct
     score_say(t);
     if (*n_lost)
         log_error("%d of %d contexts have no quality", *n_lost, t->n_contexts);
-    log_info("next: evp-plan %s --tiers tiers.json -o manifest.jsonl", cfg.output);
+    if (cfg.tiers || file_exists("tiers.json"))
+        next_say("evp-plan", cfg.output, "--tiers", cfg.tiers ? cfg.tiers : "tiers.json", "-o", "manifest.jsonl", NULL);
+    else
+        next_say("evp-tiers", "--tier", "name=dram,uri=/dev/shm/evp,capacity=1G", "-o", "tiers.json", NULL);
     return 0;
 }
 
@@ -347,7 +351,9 @@ static int run(int argc, char **argv, int first, int *n_lost, struct err *err)
 
     if (!cfg.output)
         return err_set(err, ERR_USAGE, "--output is missing");
-    int code = cfg.tiers ? tiers_read(&tiers, cfg.tiers, err) : 0;
+    int code = backend_check(cfg.backend, "f32", err);
+    if (!code && cfg.tiers)
+        code = tiers_read(&tiers, cfg.tiers, err);
     if (!code)
         code = make_table(&table, argc, argv, first, err);
     if (!code)

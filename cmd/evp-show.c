@@ -85,7 +85,9 @@ static const struct {
     [SHOW_PAYLOAD] = { "payload", show_payload },    [SHOW_SAFETENSORS] = { "safetensors", show_safetensors },
     [SHOW_MODEL] = { "model", show_model },          [SHOW_EMBEDDER] = { "embedder", show_embedder },
     [SHOW_STORE] = { "store", show_store },          [SHOW_TIMES] = { "times", show_times },
-    [SHOW_FRONTIER] = { "frontier", show_frontier },
+    [SHOW_FRONTIER] = { "frontier", show_frontier }, [SHOW_ACCESS] = { "access", show_access },
+    [SHOW_CELLS] = { "cells", show_cells },          [SHOW_RUN] = { "summary", show_run },
+    [SHOW_PAYLOADS] = { "payloads", show_payloads },
 };
 
 static int show(struct sheet *s, const char *path, struct err *err)

@@ -7,8 +7,10 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
+#include "cmd/next.h"
 #include "cmd/summary.h"
 #include "cmd/tiers_metrics.h"
+#include "cmd/tiers_say.h"
 #include "formats/tier_text.h"
 #include "kernels/cuda/cuda.h"
 #include "loader/store/probe.h"
@@ -42,16 +44,16 @@ static const struct opt opts[] = {
              "latency=)"),
     OPT_HEAD("Measurement"),
     OPT_BYTES(0, "probe", &cfg.probe, "write and read back a file of this size"),
-    OPT_TEXT(0, "jobs", &cfg.jobs, "LIST",
-             "measure these numbers of simultaneous reads, each of its own file, like 1,4,16, for evp-plan "
-             "--parallel-reads"),
+    OPT_WORDS(0, "jobs", &cfg.jobs,
+              "measure these numbers of simultaneous reads, each of its own file, like 1,4,16, for evp-plan "
+              "--parallel-reads"),
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
     OPT_TEXT(
         0, "from-metrics", &cfg.metrics, "PATH",
         "give the tiers of FILE the bandwidth and latency that servers measured: a file of evp_write_metrics(), or "
         "all files *.prom of a folder together"),
     OPT_HEAD("Output"),
-    OPT_OUTPUT(&cfg.output, "FILE"),
+    OPT_STREAM(&cfg.output, "FILE"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -113,7 +115,8 @@ static int enter_folder(const struct tier *t, bool *made, struct err *err)
 {
     *made = !t->read_only && mkdir(t->uri, 0777) == 0;
     if (!*made && !t->read_only && errno != EEXIST)
-        return err_set(err, ERR_IO, "cannot make folder '%s': %s", t->uri, strerror(errno));
+        return err_set(err, ERR_IO, "cannot make folder '%s': %s", t->uri,
+                       errno == ENOENT ? "its parent does not exist" : strerror(errno));
     return file_is_dir(t->uri) ? 0 : err_set(err, ERR_IO, "'%s' is not a folder", t->uri);
 }
 
@@ -303,6 +306,7 @@ static void show(const struct tiers *tiers)
             log_warn("tier '%s' reads faster than '%s' before it: list fast tiers first", t->name, t[-1].name);
     }
     json_end(summary_json(), ']');
+    tiers_say_doubts(tiers);
 }
 
 static int write_tiers(const struct tiers *tiers, struct err *err)
@@ -314,7 +318,7 @@ static int write_tiers(const struct tiers *tiers, struct err *err)
     buf_addc(&text, '\n');
     if (buf_failed(&text))
         code = err_nomem(err);
-    else if (cfg.output)
+    else if (cfg.output && strcmp(cfg.output, "-") != 0)
         code = file_write(cfg.output, text.at, text.n, err);
     else
         fwrite(text.at, 1, text.n, stdout);
@@ -348,6 +352,8 @@ static int measure_tiers(struct tiers *tiers, struct err *err)
 /* The tiers of a file, with what servers measured. */
 static int read_tiers(struct tiers *tiers, const char *file, struct err *err)
 {
+    if (file && strchr(file, '=') && !cfg.metrics)
+        return err_set(err, ERR_USAGE, "a tier is given as --tier name=NAME,uri=FOLDER, not '%s'", file);
     if (!file || !cfg.metrics || cfg.tier.n)
         return err_set(err, ERR_USAGE, "--from-metrics needs a tiers.json as its only operand, and no --tier");
     return tiers_read(tiers, file, err) ? err->code : tiers_take_metrics(tiers, cfg.metrics, err);
@@ -361,8 +367,8 @@ static int run(const char *file, struct err *err)
     if (!code) {
         show(&tiers);
         code = write_tiers(&tiers, err);
-        if (!code && cfg.output)
-            log_info("next: evp-plan table.h5 --tiers %s -o manifest.jsonl", cfg.output);
+        if (!code && cfg.output && file_exists("table.h5"))
+            next_say("evp-plan", "table.h5", "--tiers", cfg.output, "-o", "manifest.jsonl", NULL);
     }
     tiers_release(&tiers);
     return code;

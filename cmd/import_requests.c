@@ -3,11 +3,11 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/parse.h"
+#include "cmd/next.h"
+#include "cmd/request_logs.h"
 #include "cmd/summary.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 
 enum { OUT_CONTEXTS, OUT_QUESTIONS, OUT_ACCESS, N_OUT };
@@ -15,8 +15,6 @@ enum { OUT_CONTEXTS, OUT_QUESTIONS, OUT_ACCESS, N_OUT };
 static const struct {
     const char *name, *kind;
 } files[N_OUT] = { { "contexts.jsonl", "contexts" }, { "questions.jsonl", "questions" }, { "access.jsonl", "access" } };
-
-enum { SAID_MAX = 5, SAID_BYTES = 64 << 20 }; // damaged lines reported one by one; bytes before a progress bar
 
 struct writing {
     struct import_requests *im;
@@ -26,42 +24,17 @@ struct writing {
 
 /* ---- messages ------------------------------------------------------------- */
 
-static void say_damaged(void *arg, const char *sentence)
+static void say_next(const struct import_requests *im)
 {
-    const struct import_requests *im = arg;
-    const struct requests *rq = &im->rq;
+    char *contexts = file_join(im->folder, files[OUT_CONTEXTS].name);
+    char *questions = file_join(im->folder, files[OUT_QUESTIONS].name);
 
-    if (rq->n_damaged <= SAID_MAX)
-        log_error("%s", sentence);
-}
-
-static void say_reading(void *arg, int64_t bytes)
-{
-    struct import_requests *im = arg;
-
-    if (im->n_bytes < SAID_BYTES && im->n_bytes + bytes >= SAID_BYTES)
-        progress_begin("MiB of logs, read three times", 0);
-    im->n_bytes += bytes;
-    progress_add((im->n_bytes >> 20) - ((im->n_bytes - bytes) >> 20));
-}
-
-static void say_logs(const struct requests *rq)
-{
-    char span[TEXT_SHORT];
-    const struct request_line *l = &rq->line;
-
-    for (int i = 0; i < N_REQUEST_FLAWS; i++)
-        if (l->flaws[i])
-            log_warn("%" PRId64 " request%s left out: %s", l->flaws[i], l->flaws[i] == 1 ? "" : "s",
-                     request_flaw_text((enum request_flaw)i));
-    if (rq->n_damaged)
-        log_warn("%" PRId64 " line%s left out", rq->n_damaged, rq->n_damaged == 1 ? "" : "s");
-    log_info("%" PRId64 " requests in %" PRId64 " lines%s%s", l->n_requests, rq->n_lines,
-             rq->last > rq->first ? ", over " : "",
-             rq->last > rq->first ? text_seconds(span, rq->last - rq->first) : "");
-    if (rq->models.n > 1 && (!rq->wanted || rq->wanted->n == 0))
-        log_warn("the logs have requests to %d models, '%s' and '%s' among them; choose one with --dataset",
-                 rq->models.n, rq->models.at[0].key, rq->models.at[1].key);
+    log_info("evp-plan takes the access log: --access %s/%s", im->folder, files[OUT_ACCESS].name);
+    if (contexts && questions)
+        next_say("evp-profile", contexts, questions, im->model ? "--model" : "", im->model ? im->model : "", "-o",
+                 "profile.h5", NULL);
+    free(contexts);
+    free(questions);
 }
 
 static void say_written(const struct writing *w)
@@ -75,19 +48,19 @@ static void say_written(const struct writing *w)
     summary_int("rows_left_out", rq->n_damaged);
     log_info("%" PRId64 " context%s with %" PRId64 " questions; %" PRId64 " of %" PRId64 " requests go to them",
              w->n_contexts, w->n_contexts == 1 ? "" : "s", w->n_questions, rq->n_covered, rq->n_used);
-    log_info("next: evp-profile %s/contexts.jsonl %s/questions.jsonl, and evp-plan --access %s/access.jsonl",
-             w->im->folder, w->im->folder, w->im->folder);
+    say_next(w->im);
     if (w->n_length)
         log_info("%" PRId64 " shared beginning%s left out: length not within --min-tokens and --max-tokens",
                  w->n_length, w->n_length == 1 ? "" : "s");
-    if (rq->n_few)
-        log_warn("%d context%s fewer than two questions; evp-qgen '%s/contexts.jsonl' makes some", rq->n_few,
-                 rq->n_few == 1 ? " has" : "s have", w->im->folder);
+    if (rq->n_lacking[SPLIT_TRAIN] || rq->n_lacking[SPLIT_TEST])
+        log_warn("of the contexts %d have no train questions and %d no test questions; evp-qgen '%s/contexts.jsonl' "
+                 "makes some",
+                 rq->n_lacking[SPLIT_TRAIN], rq->n_lacking[SPLIT_TEST], w->im->folder);
 }
 
 /* ---- the files ------------------------------------------------------------ */
 
-static int put_context(void *arg, struct context *c, double uses, struct err *err)
+static int put_context(void *arg, struct context *c, struct err *err)
 {
     struct writing *w = arg;
     const struct import_requests *im = w->im;
@@ -100,12 +73,17 @@ static int put_context(void *arg, struct context *c, double uses, struct err *er
     }
     struct json_out row = rows_begin(&w->out[OUT_CONTEXTS]);
     context_to_json(c, &row);
-    if (rows_put(&w->out[OUT_CONTEXTS], &row, err))
-        return err->code;
-    row = rows_begin(&w->out[OUT_ACCESS]);
-    json_put_text(&row, "context", c->id);
-    json_put_real(&row, "count", uses);
     w->n_contexts++;
+    return rows_put(&w->out[OUT_CONTEXTS], &row, err);
+}
+
+static int put_access(void *arg, const char *context, double uses, struct err *err)
+{
+    struct writing *w = arg;
+    struct json_out row = rows_begin(&w->out[OUT_ACCESS]);
+
+    json_put_text(&row, "context", context);
+    json_put_real(&row, "count", uses);
     return rows_put(&w->out[OUT_ACCESS], &row, err);
 }
 
@@ -136,13 +114,16 @@ static int create(struct writing *w, struct err *err)
 
 static int write_files(struct writing *w, struct err *err)
 {
-    const struct requests_sink sink = { .context = put_context, .question = put_question, .arg = w };
+    const struct requests_sink sink = {
+        .context = put_context, .question = put_question, .access = put_access, .arg = w
+    };
     int code = create(w, err);
 
     if (!code)
         code = requests_write(&w->im->rq, &sink, err);
     if (!code && w->n_contexts == 0)
-        code = err_set(err, ERR_FORMAT, "no beginning is long enough and shared by enough prompts");
+        code =
+            err_set(err, ERR_FORMAT, "no beginning is long enough and shared by enough prompts that go on differently");
     for (int i = 0; i < N_OUT; i++) {
         if (code)
             rows_abort(&w->out[i]);
@@ -156,12 +137,11 @@ int import_requests(struct import_requests *im, char **path, int n, struct err *
 {
     struct requests *rq = &im->rq;
     struct writing w = { .im = im };
+    struct request_logs logs;
     char *standard[] = { (char[]){ "-" } };
     int code = 0;
 
-    rq->damaged = say_damaged;
-    rq->reading = say_reading;
-    rq->arg = im;
+    request_logs_listen(&logs, rq, "MiB of logs, read three times");
     for (int i = 0; i < (n ? n : 1) && !code; i++)
         code = requests_open(rq, n ? path[i] : standard[0], err);
     if (!code)
@@ -169,8 +149,10 @@ int import_requests(struct import_requests *im, char **path, int n, struct err *
     if (!code)
         code = write_files(&w, err);
     progress_end();
+    if (!code || rq->line.n_requests == 0)
+        request_logs_say_left_out(rq);
     if (!code) {
-        say_logs(rq);
+        request_logs_say(rq);
         say_written(&w);
         code = rq->n_damaged ? 1 : 0;
     }

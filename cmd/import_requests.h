@@ -8,12 +8,12 @@
 struct import_requests {
     struct requests rq; // the caller sets its options
     const char *folder; // for contexts.jsonl, questions.jsonl, access.jsonl
+    const char *model;  // for the next command; NULL: the default one
     struct rows_made made;
     int64_t min_tokens, max_tokens; // contexts of other lengths are left out
     /* sets c->n_tokens; NULL: tokens are not counted */
     int (*count)(void *arg, struct context *c, struct err *err);
     void *arg;
-    int64_t n_bytes; // read so far
 };
 
 /* Reads the logs and writes the files. Returns 0, 1 (a line was left out), or an error, without any file. */

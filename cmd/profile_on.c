@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/parse.h"
+#include "cmd/profile_say.h"
 #include "cmd/summary.h"
 #include "profiler/run/forecast.h"
 
@@ -55,15 +56,15 @@ static struct engine *open_engine(const char *model, struct err *err)
 
 static int say(const struct forecast *f, struct forecast_size job, struct err *err)
 {
-    char text[TEXT_SHORT];
+    char text[TEXT_SHORT], hours[TEXT_SHORT];
     double seconds, sized;
 
     if (forecast_open(f, &seconds, err) || forecast_sized(f, job, &sized, err))
         return err->code;
     log_info("expected on one %s, from the %s, not measured:", f->gpu->name, f->gpu->source);
-    log_info("this work: about %s", text_seconds(text, seconds));
-    log_info("%lld contexts of %lld tokens, with the same number of questions and configs: about %s", (long long)job.n,
-             (long long)job.n_tokens, text_seconds(text, sized));
+    log_info("this work: about %s (%s)", text_seconds(text, seconds), profile_hours(hours, seconds, true));
+    log_info("%lld contexts of %lld tokens, with the same number of questions and configs: about %s (%s)",
+             (long long)job.n, (long long)job.n_tokens, text_seconds(text, sized), profile_hours(hours, sized, true));
     json_put_real(summary_json(), "seconds_there", seconds);
     return 0;
 }

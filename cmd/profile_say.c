@@ -5,6 +5,8 @@
 #include "base/parse.h"
 #include "kernels/timed.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -77,6 +79,15 @@ void profile_say_timing(const struct timing *t)
             "times are noisy: the prefill of context '%s' took %s and %s; something else runs on this machine, and "
             "the fastest time counts",
             t->worst_id, text_seconds(fast, t->worst.fastest), text_seconds(slow, t->worst.slowest));
+}
+
+const char *profile_hours(char out[TEXT_SHORT], double seconds, bool on_gpu)
+{
+    double hours = seconds / 3600;
+
+    snprintf(out, TEXT_SHORT, "%.*g %shours", hours < 99 ? 2 : 9, hours < 99 ? hours : round(hours),
+             on_gpu ? "GPU " : "");
+    return out;
 }
 
 /* ---- how it was made --------------------------------------------------------------- */

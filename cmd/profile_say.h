@@ -2,6 +2,7 @@
 #ifndef EVP_PROFILE_SAY_H
 #define EVP_PROFILE_SAY_H
 
+#include "base/parse.h"
 #include "engine/transformer/engine.h"
 #include "profiler/run/grid.h"
 #include "profiler/run/timing.h"
@@ -13,6 +14,9 @@ void profile_say_refused(const struct grid *g);
 void profile_say_plan(const struct grid *g, const char *output);
 
 void profile_say_memory(const struct engine_plan *plan);
+
+/* "2.4 hours", "0.031 GPU hours". */
+const char *profile_hours(char out[TEXT_SHORT], double seconds, bool on_gpu);
 
 /* Time per op of a backend opened with .timed. */
 void profile_say_ops(const struct backend *be);

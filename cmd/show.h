@@ -25,6 +25,10 @@ enum show_kind {
     SHOW_EMBEDDER,
     SHOW_STORE,
     SHOW_FRONTIER,
+    SHOW_ACCESS,
+    SHOW_CELLS,
+    SHOW_RUN,      // what --summary wrote
+    SHOW_PAYLOADS, // a folder
 };
 
 /* Detects the format by the file's content, not its name. ERR_FORMAT: unknown. */
@@ -47,6 +51,10 @@ int show_model(struct sheet *s, const char *path, enum show_depth depth, struct 
 int show_embedder(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_store(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_frontier(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
+int show_access(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
+int show_cells(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
+int show_run(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
+int show_payloads(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 
 /* Adds the chain of tools that made a file to *out: the last tool first, the makers of its inputs indented below it.
  * ERR_FORMAT: the file has no lineage. */

@@ -1,6 +1,7 @@
 /* show_detect.c - a file's format, and the tools that made it. Detection reads the first 64 KiB: magic numbers, then the
  * "evp" at the beginning of our streams, then the members of a first row without a header. */
 #include "base/file.h"
+#include "base/magic.h"
 #include "base/rows.h"
 #include "base/safetensors.h"
 #include "cmd/show.h"
@@ -8,6 +9,7 @@
 #include "formats/context.h"
 #include "profiler/table/table.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +28,29 @@ static bool folder_has(const char *path, const char *name)
     return has;
 }
 
+/* The name of a file of evp-pack ends in .safetensors. */
+static bool has_payloads(const char *path)
+{
+    DIR *dir = opendir(path);
+    bool has = false;
+
+    for (const struct dirent *e; dir && !has && (e = readdir(dir));) {
+        const char *dot = strrchr(e->d_name, '.');
+        has = dot && strcmp(dot, ".safetensors") == 0;
+    }
+    if (dir)
+        closedir(dir);
+    return has;
+}
+
 static int detect_folder(const char *path, enum show_kind *kind, struct err *err)
 {
     if (!folder_has(path, "config.json") && (folder_has(path, "evp-state") || folder_has(path, "evp-index"))) {
         *kind = SHOW_STORE;
+        return 0;
+    }
+    if (!folder_has(path, "config.json") && has_payloads(path)) {
+        *kind = SHOW_PAYLOADS;
         return 0;
     }
     if (access(path, R_OK | X_OK))
@@ -89,6 +110,7 @@ static bool named_kind(const struct buf *head, enum show_kind *kind)
     } known[] = {
         { "contexts", SHOW_CONTEXTS }, { "questions", SHOW_QUESTIONS }, { "tiers", SHOW_TIERS },
         { "manifest", SHOW_MANIFEST }, { "receipt", SHOW_RECEIPT },     { "times", SHOW_TIMES },
+        { "access", SHOW_ACCESS },     { "cells", SHOW_CELLS },         { "summary", SHOW_RUN },
     };
     char name[32];
     int at = 0;
@@ -103,21 +125,22 @@ static bool named_kind(const struct buf *head, enum show_kind *kind)
     return false;
 }
 
-/* A user's JSON Lines without a header. Rows of questions have a context. */
+/* A user's JSON Lines without a header. Rows of questions have a context; those of access logs count its uses. */
 static bool row_kind(const struct buf *head, enum show_kind *kind)
 {
     const char *end = strchr(buf_str(head), '\n');
     struct err ignored;
     struct json *row = json_parse(buf_str(head), end ? (size_t)(end - head->at) : head->n, &ignored);
     bool text = json_is_text(json_get(row, "text")), context = json_is_text(json_get(row, "context"));
+    bool count = context && !text && json_is_number(json_get(row, "count"));
 
     json_free(row);
-    *kind = context ? SHOW_QUESTIONS : SHOW_CONTEXTS;
+    *kind = count ? SHOW_ACCESS : context ? SHOW_QUESTIONS : SHOW_CONTEXTS;
     if (!row && starts(head, "{\"id\"", 5) && !end) { /* a row longer than HEAD_BYTES */
         *kind = SHOW_CONTEXTS;
         return true;
     }
-    return text;
+    return text || count;
 }
 
 static int detect_file(const char *path, const struct buf *head, enum show_kind *kind, struct err *err)
@@ -136,9 +159,10 @@ static int detect_file(const char *path, const struct buf *head, enum show_kind 
         const char *evp = safetensors_meta(&st, "evp");
         *kind = evp && strcmp(evp, "payload") == 0 ? SHOW_PAYLOAD : SHOW_SAFETENSORS;
         safetensors_close(&st);
-    } else if (!named_kind(head, kind) && !row_kind(head, kind))
-        return err_set(err, ERR_FORMAT, head->n ? "'%s' is not a file of the evp tools or a model" : "'%s' is empty",
-                       path);
+    } else if (!named_kind(head, kind) && !row_kind(head, kind)) {
+        err_set(err, ERR_FORMAT, head->n ? "'%s' is not a file of the evp tools or a model" : "'%s' is empty", path);
+        return magic_refuse(err, path, "a file of the evp tools or a model");
+    }
     return 0;
 }
 
@@ -211,6 +235,8 @@ int show_lineage(struct buf *out, const char *path, enum show_kind kind, struct 
     case SHOW_QUESTIONS: return put_rows(out, path, "questions", err);
     case SHOW_RECEIPT: return put_rows(out, path, "receipt", err);
     case SHOW_MANIFEST: return put_rows(out, path, "manifest", err);
+    case SHOW_ACCESS: return put_rows(out, path, "access", err);
+    case SHOW_CELLS: return put_rows(out, path, "cells", err);
     default: return err_set(err, ERR_FORMAT, "'%s' does not say how it was made", path);
     }
 }

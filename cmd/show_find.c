@@ -2,6 +2,7 @@
 #include "cmd/show.h"
 
 #include "base/file.h"
+#include "cmd/model_say.h"
 #include "engine/model/model.h"
 #include "engine/tokens/tokenizer.h"
 #include "loader/store/folder.h"
@@ -164,6 +165,8 @@ int show_find(struct sheet *s, char *const *path, int n, const struct show_find 
 {
     struct find f = { .asked = asked, .path = path, .n = n };
     char *used = n <= STORES_MAX ? model_path(asked->model, err) : NULL;
+    if (used && !asked->model)
+        model_say(NULL);
     struct model *m = used ? model_open(used, err) : NULL;
 
     if (n > STORES_MAX)

@@ -1,6 +1,7 @@
 /* show_ids.c - the token ids of a context: every prompt about it begins with them; libevicpress finds it by them. */
 #include "cmd/show.h"
 
+#include "cmd/model_say.h"
 #include "engine/model/model.h"
 #include "engine/tokens/tokenizer.h"
 #include "formats/context.h"
@@ -35,6 +36,8 @@ int show_ids(const char *path, const struct show_prompt *prompt, struct err *err
         return err->code;
     }
     struct tokenizer *t = NULL;
+    if (!prompt->model)
+        model_say(NULL);
     int row = map_find(&contexts.ids, prompt->id, strlen(prompt->id));
     if (row < 0)
         err_set(err, ERR_FORMAT, "'%s' has no context '%.200s'", path, prompt->id);

@@ -89,6 +89,23 @@ struct input {
     enum { INPUT_NAMED, INPUT_IN_FOLDER } found;
 };
 
+/* Unpacks one compressed file. ARCHIVE_NONE: it is not compressed. */
+static int import_unpacked(struct import *im, const struct input *input, const char *label, struct err *err)
+{
+    struct buf bytes = { 0 };
+    const char *dot = strrchr(input->name, '.');
+    int code = archive_unpack(&bytes, input->path, err);
+
+    if (code)
+        return code;
+    char *name = strndup(input->name, dot ? (size_t)(dot - input->name) : strlen(input->name)); // without .gz
+    struct import_file file = { .label = label, .name = name, .bytes = buf_str(&bytes), .n = bytes.n };
+    code = name ? import_bytes(im, &file, err) : err_nomem(err);
+    free(name);
+    buf_release(&bytes);
+    return code;
+}
+
 /* Reads the whole file into memory and imports it. */
 static int import_read(struct import *im, const struct input *input, const char *label, struct err *err)
 {
@@ -98,25 +115,34 @@ static int import_read(struct import *im, const struct input *input, const char 
 
     if (!code && !input->is_regular && import_kind_of(input->name) == IMPORT_UNKNOWN) {
         struct archive_source source = { .label = label, .bytes = file.bytes, .n = file.n };
-        code = import_archive(im, &source, err);
+        code = import_is_binary(&file, IMPORT_DOCUMENT, err) ? err->code : import_archive(im, &source, err);
     } else if (!code) {
         code = ARCHIVE_NONE;
     }
     if (code == ARCHIVE_NONE) {
-        bool refused = input->found == INPUT_NAMED && import_is_binary(&file, err);
+        bool refused = input->found == INPUT_NAMED && import_is_binary(&file, IMPORT_BINARY, err);
         code = refused ? err->code : import_bytes(im, &file, err);
     }
     buf_release(&bytes);
     return code;
 }
 
-/* Refuses Parquet without reading it. */
-static int refuse_parquet(struct import *im, const struct input *input, const char *label, struct err *err)
+/* A regular file whose name does not say what it holds: a document, which is refused, an archive or a compressed file.
+ * ARCHIVE_NONE: something else. */
+static int import_container(struct import *im, const struct input *input, const char *label, struct err *err)
 {
-    struct import_file file = { .label = label, .name = input->name, .bytes = "", .n = 0 };
+    struct archive_source source = { .label = label, .path = input->path };
+    struct file_map map;
 
-    import_is_binary(&file, err);
-    return input->found == INPUT_NAMED ? err->code : import_leave_out(im, err);
+    if (file_map(&map, input->path, err))
+        return err->code;
+    struct import_file file = { .label = label, .name = input->name, .bytes = map.at, .n = map.n };
+    bool document = import_is_binary(&file, IMPORT_DOCUMENT, err);
+    file_unmap(&map);
+    if (document)
+        return input->found == INPUT_NAMED ? err->code : import_leave_out(im, err);
+    int code = import_archive(im, &source, err);
+    return code == ARCHIVE_NONE ? import_unpacked(im, input, label, err) : code;
 }
 
 static int import_input(struct import *im, const struct input *input, struct err *err)
@@ -127,12 +153,8 @@ static int import_input(struct import *im, const struct input *input, struct err
     buf_printf(&label, strcmp(input->path, "-") == 0 ? "standard input" : "'%s'", input->path);
     if (buf_failed(&label))
         return err_nomem(err);
-    if (import_kind_of(input->name) == IMPORT_PARQUET && file_exists(input->path))
-        code = refuse_parquet(im, input, label.at, err);
-    else if (input->is_regular && import_kind_of(input->name) == IMPORT_UNKNOWN) {
-        struct archive_source source = { .label = label.at, .path = input->path };
-        code = import_archive(im, &source, err);
-    }
+    if (input->is_regular && import_kind_of(input->name) == IMPORT_UNKNOWN)
+        code = import_container(im, input, label.at, err);
     if (code == ARCHIVE_NONE)
         code = import_read(im, input, label.at, err);
     buf_release(&label);

@@ -5,11 +5,13 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/magic.h"
 #include "base/rows.h"
 #include "base/utf8.h"
 #include "datasets/csv.h"
 #include "datasets/dataset.h"
 #include "datasets/import_internal.h"
+#include "datasets/request.h"
 #include "datasets/row.h"
 
 #include <stdlib.h>
@@ -20,8 +22,11 @@
 static const struct ending {
     const char *text;
     enum import_kind kind;
-} endings[] = { { ".jsonl", IMPORT_ROWS },      { ".json", IMPORT_JSON }, { ".csv", IMPORT_CSV },
-                { ".parquet", IMPORT_PARQUET }, { ".txt", IMPORT_TEXT },  { ".md", IMPORT_TEXT } };
+} endings[] = { { ".jsonl", IMPORT_ROWS },
+                { ".json", IMPORT_JSON },
+                { ".csv", IMPORT_CSV },
+                { ".txt", IMPORT_TEXT },
+                { ".md", IMPORT_TEXT } };
 
 static const struct ending *ending_of(const char *name)
 {
@@ -87,9 +92,9 @@ static int add_row(struct import *im, const struct row_position *position, const
     int code = buf_failed(&label) ? err_nomem(err) : row_context(&c, row, &origin, err);
     if (!code)
         code = import_add(im, &c, buf_str(&label), err);
-    else if (code == ERR_FORMAT) {
+    else if (code != ERR_NOMEM) {
         err_wrap(err, "%s", buf_str(&label));
-        code = import_leave_out(im, err);
+        code = code == ERR_FORMAT ? import_leave_out(im, err) : code;
     }
     buf_release(&label);
     return code;
@@ -186,11 +191,45 @@ static char *free_id(const struct import *im, const char *stem)
     return buf_take(&id);
 }
 
+static int count_request(void *arg, const struct request *r, struct err *err)
+{
+    (void)r;
+    (void)err;
+    ++*(int *)arg;
+    return 0;
+}
+
+/* Do several of the first lines hold requests to a model? */
+static bool is_request_log(const struct import_file *file)
+{
+    enum { LINES = 200, ENOUGH = 2 };
+    struct request_line line = { 0 };
+    int n = 0;
+    const struct request_visitor visitor = { count_request, &n };
+    struct err ignored;
+
+    for (size_t at = 0, i = 0; at < file->n && i < LINES && n < ENOUGH; i++) {
+        const char *end = memchr(file->bytes + at, '\n', file->n - at);
+        size_t length = end ? (size_t)(end - file->bytes) - at : file->n - at;
+        char *copy = strndup(file->bytes + at, length); // request_read() wants the line alone
+        if (copy)
+            (void)!request_read(&line, copy, strlen(copy), &visitor, &ignored);
+        free(copy);
+        at += length + 1;
+    }
+    request_line_release(&line);
+    return n >= ENOUGH;
+}
+
 static int import_text(struct import *im, const struct import_file *file, const char *stem, struct err *err)
 {
     struct dataset_row row = { .document = file->bytes };
     struct context c = { 0 };
 
+    if (is_request_log(file)) {
+        err_set(err, ERR_FORMAT, "%s looks like a log of requests to a model; --requests reads such logs", file->label);
+        im->note(im->arg, IMPORT_WARNING, err->msg);
+    }
     int code = dataset_prompt(NULL, &row, &c, err);
     if (!code) {
         c.id = free_id(im, stem);
@@ -206,21 +245,17 @@ static int import_text(struct import *im, const struct import_file *file, const 
 
 /* ---- the whole file --------------------------------------------------------- */
 
-bool import_is_binary(const struct import_file *file, struct err *err)
+bool import_is_binary(const struct import_file *file, enum import_binary which, struct err *err)
 {
-    static const char magic[] = "PAR1";
-    bool parquet = import_kind_of(file->name) == IMPORT_PARQUET;
+    const struct magic_source source = { file->label, file->bytes, file->n };
+    const struct magic *m = magic_of(file->bytes, file->n);
+    bool document = m && !m->packed;
 
-    if (parquet ||
-        (file->n > 8 && memcmp(file->bytes, magic, 4) == 0 && memcmp(file->bytes + file->n - 4, magic, 4) == 0))
-        err_set(err, ERR_FORMAT,
-                "%s is Parquet, which is not read here; with pandas: pandas.read_parquet('IN').to_json('OUT.jsonl', "
-                "orient='records', lines=True)",
-                file->label);
-    else if (memchr(file->bytes, '\0', file->n))
-        err_set(err, ERR_FORMAT, "%s is neither text nor a complete archive of a known kind", file->label);
-    else
+    if (!document && (which == IMPORT_DOCUMENT || !memchr(file->bytes, '\0', file->n)))
         return false;
+    err_set(err, ERR_FORMAT, "%s is neither text nor a complete archive of a known kind", file->label);
+    if (document)
+        magic_refuse_bytes(err, &source, "a text");
     return true;
 }
 
@@ -295,7 +330,7 @@ int import_bytes(struct import *im, const struct import_file *given, struct err 
     static const char mark[] = "\xef\xbb\xbf"; /* the byte order mark of some editors */
     struct import_file file = *given;
 
-    if (import_is_binary(&file, err))
+    if (import_is_binary(&file, IMPORT_BINARY, err))
         return import_leave_out(im, err);
     if (file.n >= 3 && memcmp(file.bytes, mark, 3) == 0) {
         file.bytes += 3;

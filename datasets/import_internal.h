@@ -10,15 +10,17 @@
 
 /* ---- import_bytes.c ---- */
 
-enum import_kind { IMPORT_UNKNOWN, IMPORT_ROWS, IMPORT_JSON, IMPORT_CSV, IMPORT_PARQUET, IMPORT_TEXT };
+enum import_kind { IMPORT_UNKNOWN, IMPORT_ROWS, IMPORT_JSON, IMPORT_CSV, IMPORT_TEXT };
 enum import_kind import_kind_of(const char *name); // by its ending
 bool import_has_rows(const char *name);            // by its ending
 
 /* The name of a file without folder and known ending ("Apache-2.0" keeps its dot). The caller frees it. */
 char *import_stem(const char *path);
 
-/* Is the file binary? Then *err says so, and for Parquet how to convert it. */
-bool import_is_binary(const struct import_file *file, struct err *err);
+/* Is the file binary, or a document of a known kind that is not read here (PDF, Word, Parquet, a picture)? Then *err says
+ * so, and how to convert it. */
+enum import_binary { IMPORT_BINARY, IMPORT_DOCUMENT };
+bool import_is_binary(const struct import_file *file, enum import_binary which, struct err *err);
 
 /* ---- import_contexts.c ---- */
 

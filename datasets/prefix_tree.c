@@ -54,24 +54,50 @@ static int grow(struct prefix_tree *t, struct err *err)
     return 0;
 }
 
+int prefix_step(struct prefix_tree *t, uint64_t key, int32_t *node, struct err *err)
+{
+    int32_t parent = *node;
+
+    *node = prefix_find(t, key);
+    if (*node >= 0)
+        return 0;
+    if (grow(t, err))
+        return err->code;
+    *node = t->n++;
+    t->at[*node] =
+        (struct prefix_node){ .key = key, .parent = parent, .depth = parent < 0 ? 1 : t->at[parent].depth + 1 };
+    t->slot[slot_of(t, key)] = *node;
+    return 0;
+}
+
+/* The key of a whole text: that of its chunks and its rest, which is not a chunk even if it is as long as one. */
+static uint64_t whole_key(uint64_t before, const char *rest, size_t n)
+{
+    char bytes[sizeof(before) + PREFIX_CHUNK];
+
+    before = ~before;
+    memcpy(bytes, &before, sizeof(before));
+    memcpy(bytes + sizeof(before), rest, n);
+    return digest_xxh3(bytes, sizeof(before) + n);
+}
+
 int prefix_add(struct prefix_tree *t, uint64_t key, const char *text, size_t n, struct err *err)
 {
-    int32_t parent = -1;
+    int32_t node = -1;
+    size_t i = 0;
 
-    for (size_t i = 0; i + PREFIX_CHUNK < n; i += PREFIX_CHUNK) {
+    for (; i + PREFIX_CHUNK < n; i += PREFIX_CHUNK) {
         key = prefix_key(key, text + i);
-        int32_t node = prefix_find(t, key);
-        if (node < 0) {
-            if (grow(t, err))
-                return err->code;
-            node = t->n++;
-            t->at[node] =
-                (struct prefix_node){ .key = key, .parent = parent, .depth = (uint32_t)(i / PREFIX_CHUNK + 1) };
-            t->slot[slot_of(t, key)] = node;
-        }
+        if (prefix_step(t, key, &node, err))
+            return err->code;
         t->at[node].uses++;
-        parent = node;
     }
+    if (node < 0)
+        return 0;
+    if (prefix_step(t, whole_key(key, text + i, n - i), &node, err))
+        return err->code;
+    t->at[node].depth = 0;
+    t->at[node].uses++;
     return 0;
 }
 
@@ -118,24 +144,29 @@ int prefix_choose(const struct prefix_tree *t, const struct prefix_choice *choic
 {
     /* texts of the marked nodes below a node; once it is visited, its other texts */
     uint32_t *taken = calloc((size_t)t->n + 1, sizeof(*taken));
-    int n = 0;
+    uint32_t *kinds = calloc((size_t)t->n + 1, sizeof(*kinds)); // how many of the other texts are different
+    int n = 0, code = taken && kinds ? 0 : err_nomem(err);
 
-    if (!taken)
-        return err_nomem(err);
-    for (int32_t i = t->n; i-- > 0;) {
+    for (int32_t i = t->n; !code && i-- > 0;) {
         const struct prefix_node *node = &t->at[i];
         uint32_t below = taken[i], own = node->uses - below;
-        bool marked = own >= choice->min_uses && (size_t)node->depth * PREFIX_CHUNK >= choice->min_bytes;
+        kinds[i] += node->depth == 0;
+        bool marked =
+            own >= choice->min_uses && kinds[i] >= 2 && (size_t)node->depth * PREFIX_CHUNK >= choice->min_bytes;
         mark[i] = marked ? 0 : -1;
         taken[i] = own;
-        if (node->parent >= 0)
-            taken[node->parent] += marked ? node->uses : below;
+        if (node->parent < 0)
+            continue;
+        taken[node->parent] += marked ? node->uses : below;
+        kinds[node->parent] += marked ? 0 : kinds[i];
     }
-    int code = choice->top > 0 ? keep_top(t, taken, mark, choice->top, err) : 0;
-    for (int32_t i = 0; i < t->n; i++)
+    if (!code && choice->top > 0)
+        code = keep_top(t, taken, mark, choice->top, err);
+    for (int32_t i = 0; !code && i < t->n; i++)
         if (mark[i] >= 0)
             mark[i] = n++;
     free(taken);
+    free(kinds);
     return code ? code : n;
 }
 

@@ -12,7 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 4 };
+enum {
+    MAX_DEPTH = 4,
+    PREFIX = 256, /* bytes before the JSON of a line: time, process, source and the words before it */
+    NOT_JSON = 1,
+    SGLANG_HALF = 1024, /* characters at both ends of a text that SGLang cut, with three dots between */
+};
 
 static const char *const flaw_texts[] = {
 #define X(name, text) text,
@@ -35,6 +40,7 @@ void request_line_release(struct request_line *l)
     buf_release(&l->request.bytes);
     buf_release(&l->request.model);
     free(l->request.message.at);
+    free(l->request.hash.at);
     *l = (struct request_line){ 0 };
 }
 
@@ -42,6 +48,7 @@ void request_line_release(struct request_line *l)
 struct finding {
     struct request_line *l;
     const struct request_visitor *visitor;
+    bool of_sglang; // which cuts long texts in their middle
 };
 
 /* ---- one request ---------------------------------------------------------- */
@@ -49,7 +56,7 @@ struct finding {
 static void begin(struct request *r)
 {
     buf_clear(&r->bytes);
-    r->message.n = 0;
+    r->message.n = r->hash.n = 0;
 }
 
 static int begin_message(struct request *r, enum turn_role role, struct err *err)
@@ -69,18 +76,58 @@ static void add_text(struct request *r, const char *text)
         utf8_clean(&r->bytes, text, n);
 }
 
-static int give(const struct finding *f, struct err *err)
-{
-    if (buf_failed(&f->l->request.bytes) || buf_failed(&f->l->request.model))
-        return err_nomem(err);
-    f->l->n_requests++;
-    return f->visitor->each(f->visitor->arg, &f->l->request, err);
-}
-
 static int flawed(const struct finding *f, enum request_flaw flaw)
 {
     f->l->flaws[flaw]++;
     return 0;
+}
+
+static size_t text_end(const struct request *r, int i)
+{
+    return i + 1 < r->message.n ? r->message.at[i + 1] - REQUEST_MARK : r->bytes.n;
+}
+
+/* 1024 characters, three dots, 1024 characters? */
+static bool is_cut(const char *text, size_t n)
+{
+    size_t at = 0;
+
+    if (n < 2 * SGLANG_HALF + 3)
+        return false;
+    for (int chars = 0; at < n && chars <= SGLANG_HALF; at++)
+        chars += ((unsigned char)text[at] & 0xc0) != 0x80;
+    at -= at < n;
+    return n - at >= 3 && memcmp(text + at, "...", 3) == 0 && utf8_count(text + at + 3, n - at - 3) == SGLANG_HALF;
+}
+
+static int deliver(const struct finding *f, struct err *err)
+{
+    f->l->log.n_prompts++;
+    f->l->n_requests++;
+    return f->visitor->each(f->visitor->arg, &f->l->request, err);
+}
+
+static int give(const struct finding *f, struct err *err)
+{
+    static const char redacted[] = "redacted-by-litellm";
+    struct request_line *l = f->l;
+    struct request *r = &l->request;
+    int last = r->message.n - 1;
+
+    if (buf_failed(&r->bytes) || buf_failed(&r->model))
+        return err_nomem(err);
+    if (r->bytes.n - r->message.at[last] == sizeof(redacted) - 1 &&
+        memcmp(r->bytes.at + r->message.at[last], redacted, sizeof(redacted) - 1) == 0) {
+        l->log.lacks[LACK_LITELLM]++;
+        return 0;
+    }
+    for (int i = 0; f->of_sglang && i <= last; i++)
+        if (is_cut(r->bytes.at + r->message.at[i], text_end(r, i) - r->message.at[i])) {
+            l->log.sglang_cuts = true;
+            return flawed(f, REQUEST_CUT);
+        }
+    r->time = r->time > l->log.future ? (double)NAN : r->time;
+    return deliver(f, err);
 }
 
 static int give_prompt(const struct finding *f, const char *text, struct err *err)
@@ -174,6 +221,27 @@ static int read_messages(const struct finding *f, const struct json *row, const 
     return give(f, err);
 }
 
+static int read_hashes(const struct finding *f, const struct json *row, const struct json *ids, struct err *err)
+{
+    struct request *r = &f->l->request;
+    double tokens = json_real(json_get(row, "input_length")), ms = json_real(json_get(row, "timestamp"));
+
+    if (!f->l->hashes)
+        return flawed(f, REQUEST_HASHES);
+    begin(r);
+    for (const struct json *id = json_first(ids); id; id = json_next(id)) {
+        if (!json_is_number(id))
+            return flawed(f, REQUEST_BLOCKS);
+        if (ARRAY_PUSH(&r->hash, json_real(id)))
+            return err_nomem(err);
+    }
+    if (r->hash.n == 0 || tokens != floor(tokens) || ceil(tokens / REQUEST_BLOCK) != r->hash.n)
+        return flawed(f, REQUEST_BLOCKS);
+    r->n_tokens = (int64_t)tokens;
+    r->time = ms >= 0 && ms < 1e15 ? ms / 1e3 : (double)NAN;
+    return deliver(f, err);
+}
+
 /* ---- vLLM's lines --------------------------------------------------------- */
 
 static int hex_of(const char *s, int n)
@@ -225,19 +293,36 @@ static bool take_repr(struct buf *out, const char *s)
     return *s == quote;
 }
 
-static int read_vllm(const struct finding *f, const char *line, struct err *err)
+/* Notes how long vLLM's prompts are: --max-log-len gives many the same length, and ends them anywhere. */
+static void note_length(struct request_log *log, const struct buf *text)
 {
-    static const char mark[] = "prompt: ";
-    const char *at = strstr(line, mark);
+    size_t n = utf8_count(text->at, text->n);
+    char end = text->at[text->n - 1];
+
+    log->n_vllm++;
+    if (n > log->longest) {
+        log->longest = n;
+        log->longest_end = end;
+        log->ends_differ = false;
+        log->n_longest = 0;
+    }
+    log->n_longest += n == log->longest;
+    log->ends_differ |= n == log->longest && end != log->longest_end;
+}
+
+static int give_vllm(const struct finding *f, const char *quoted, struct err *err)
+{
     struct buf text = { 0 };
     int code = 0;
 
-    if (!at || !strstr(line, "equest") || (at[sizeof(mark) - 1] != '\'' && at[sizeof(mark) - 1] != '"'))
-        return 0;
-    if (!take_repr(&text, at + sizeof(mark) - 1))
+    if (!take_repr(&text, quoted))
         code = flawed(f, REQUEST_CUT);
-    else if (text.n > 0)
-        code = buf_failed(&text) ? err_nomem(err) : give_prompt(f, buf_str(&text), err);
+    else if (buf_failed(&text))
+        code = err_nomem(err);
+    else if (text.n > 0) {
+        note_length(&f->l->log, &text);
+        code = give_prompt(f, buf_str(&text), err);
+    }
     buf_release(&text);
     return code;
 }
@@ -264,11 +349,80 @@ static double time_of(const struct json *row)
 
 static int find(const struct finding *f, const struct json *row, int depth, struct err *err);
 
-/* JSON in a text, or a line of vLLM. Text that only looks like JSON is ignored. */
+/* The same for the row of a line; notes what it is if it has no request. */
+static int find_in_row(const struct finding *f, const struct json *row, int depth, struct err *err)
+{
+    int64_t before = f->l->log.n_prompts;
+    int code = find(f, row, depth, err);
+
+    if (!code && f->l->log.n_prompts == before)
+        request_note_row(&f->l->log, row);
+    return code;
+}
+
+/* Where JSON begins in a line of text, near its beginning; NULL: nowhere. */
+static const char *json_in(const char *text)
+{
+    char begin[PREFIX + 1];
+    size_t n = strnlen(text, PREFIX);
+
+    memcpy(begin, text, n);
+    begin[n] = '\0';
+    const char *at = strstr(begin, "{\"");
+    return at ? text + (at - begin) : NULL;
+}
+
+/* A line of text that ends with JSON: a time before it, or vLLM's "Request ID JSON body: ". NOT_JSON: it does not. */
+static int find_at_end(const struct finding *f, const char *json, int depth, struct err *err)
+{
+    struct json *row = json_parse(json, strlen(json), err);
+
+    if (!row)
+        return err->code == ERR_NOMEM ? err->code : NOT_JSON;
+    int code = find_in_row(f, row, depth, err);
+    json_free(row);
+    return code;
+}
+
+static bool ends(const char *text, const char *at, const char *with)
+{
+    size_t n = strlen(with);
+
+    return (size_t)(at - text) >= n && memcmp(at - n, with, n) == 0;
+}
+
+/* A line of vLLM, or of anything with JSON at its end. */
+static int find_in_line(const struct finding *f, const char *text, int depth, struct err *err)
+{
+    static const char mark[] = "prompt: ";
+    struct request_log *log = &f->l->log;
+    const char *json = json_in(text), *prompt = strstr(text, mark);
+    const char *quoted = prompt ? prompt + sizeof(mark) - 1 : "";
+    bool is_body = json && ends(text, json, " JSON body: ");
+
+    if (isnan(f->l->request.time))
+        f->l->request.time = request_time_before(text, log->newest);
+    if (json && (!prompt || json < prompt)) {
+        int64_t before = log->n_prompts;
+        int code = find_at_end(f, json, depth, err);
+        log->has_bodies |= is_body && log->n_prompts > before;
+        if (code != NOT_JSON)
+            return code;
+        log->lacks[LACK_VLLM_REST] += is_body;
+        if (is_body)
+            return flawed(f, REQUEST_CUT);
+    }
+    if ((*quoted == '\'' || *quoted == '"') && strstr(text, "equest"))
+        return log->has_bodies ? 0 : give_vllm(f, quoted, err);
+    request_note_text(log, text);
+    return 0;
+}
+
+/* JSON in a text, or a line. Text that only looks like JSON is ignored. */
 static int find_in_text(const struct finding *f, const char *text, int depth, struct err *err)
 {
     if (text[strspn(text, " \t\r\n")] != '{' && text[strspn(text, " \t\r\n")] != '[')
-        return read_vllm(f, text, err);
+        return find_in_line(f, text, depth, err);
     struct json *row = json_parse(text, strlen(text), err);
     int code = row ? find(f, row, depth, err) : 0;
     json_free(row);
@@ -304,14 +458,44 @@ static int find_messages(const struct finding *f, const struct json *row, const 
     return code;
 }
 
+/* SGLang logs a request three times: the body as it came, the prompt or its ids, and at the end both with the answer;
+ * older versions do not log the body, and the text of a conversation only at the end. True: this one counts. */
+static bool is_counted(const struct finding *f, const struct json *row, const char *event)
+{
+    struct request_log *log = &f->l->log;
+    const struct json *obj = json_get(row, "obj");
+
+    if (strcmp(event, "request.received.openai") == 0) {
+        log->has_bodies = true;
+        log->n_pending++;
+        return true;
+    }
+    if (strcmp(event, "request.received") == 0) {
+        bool again = log->n_pending > 0;
+        log->n_pending -= again;
+        return !again;
+    }
+    return strcmp(event, "request.finished") != 0 || (!log->has_bodies && json_is_array(json_get(obj, "input_ids")));
+}
+
+static int find_event(const struct finding *f, const struct json *row, int depth, struct err *err)
+{
+    const char *event = json_text(json_get(row, "event"));
+    struct finding in = *f;
+
+    in.of_sglang = f->of_sglang || (event && strncmp(event, "request.", strlen("request.")) == 0);
+    if (event && !is_counted(f, row, event))
+        return 0;
+    return find_wrapped(&in, row, depth, err);
+}
+
 static int find(const struct finding *f, const struct json *row, int depth, struct err *err)
 {
     struct request *r = &f->l->request;
     const struct json *messages = json_get(row, "messages"), *prompt = json_get(row, "prompt");
     const char *model = json_text(json_get(row, "model")), *text = json_text(json_get(row, "text"));
 
-    const char *event = json_text(json_get(row, "event"));
-    if (depth > MAX_DEPTH || (event && strcmp(event, "request.finished") == 0)) // SGLang logs a request twice
+    if (depth > MAX_DEPTH)
         return 0;
     if (isnan(r->time))
         r->time = time_of(row);
@@ -319,27 +503,28 @@ static int find(const struct finding *f, const struct json *row, int depth, stru
         buf_clear(&r->model);
         buf_adds(&r->model, model);
     }
+    if (json_is_array(json_get(row, "hash_ids")))
+        return read_hashes(f, row, json_get(row, "hash_ids"), err);
     if (json_is_array(messages) || json_text(messages))
         return find_messages(f, row, messages, err);
     if (json_is_array(prompt) || json_text(prompt))
         return read_prompt(f, prompt, err);
     if (text && json_get(row, "sampling_params"))
         return give_prompt(f, text, err);
-    return find_wrapped(f, row, depth, err);
+    return find_event(f, row, depth, err);
 }
 
 int request_read(struct request_line *l, const char *line, size_t n, const struct request_visitor *visitor,
                  struct err *err)
 {
-    const struct finding f = { l, visitor };
-    size_t blank = strspn(line, " \t\r");
+    const struct finding f = { .l = l, .visitor = visitor };
 
     l->request.time = (double)NAN;
     buf_clear(&l->request.model);
-    if (line[blank] != '{')
-        return read_vllm(&f, line, err);
+    if (line[strspn(line, " \t\r")] != '{')
+        return find_in_line(&f, line, 0, err);
     struct json *row = json_parse(line, n, err);
-    int code = row ? find(&f, row, 0, err) : err->code == ERR_FORMAT ? REQUEST_DAMAGED : err->code;
+    int code = row ? find_in_row(&f, row, 0, err) : err->code == ERR_FORMAT ? REQUEST_DAMAGED : err->code;
     json_free(row);
     return code;
 }

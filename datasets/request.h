@@ -1,11 +1,15 @@
 /* request.h - the requests in one line of a request log of any server or proxy.
  *
- * A line is JSON, or vLLM's own ("Received request ID: prompt: '...', params: ..."). In JSON the request is the object
- * that has `messages`, `prompt` or SGLang's `text`: the row itself, or the value of one of REQUEST_WRAPPERS, an object
- * or a text with JSON or a line of vLLM in it, up to four deep. docs/requests.md has an example of each log.
+ * A line is JSON, perhaps after a time and a name, or vLLM's own ("Request ID details: prompt: '...', ..."). In JSON the
+ * request is the object that has `messages`, `prompt` or SGLang's `text`: the row itself, or the value of one of
+ * REQUEST_WRAPPERS, an object or a text with JSON or a line of vLLM in it, up to four deep. docs/requests.md has an
+ * example of each log. vLLM and SGLang log a request more than once; the body as it came is preferred, then the prompt.
  *
  * Every request becomes one string of bytes, so that two requests share a cache exactly as far as their strings agree:
  * for each message the byte 0xff, which UTF-8 never contains, the role (enum turn_role), and the text.
+ *
+ * Mooncake's traces have no texts: `hash_ids` has an id for each block of REQUEST_BLOCK tokens, `input_length` the
+ * tokens, and `timestamp` milliseconds from any moment.
  */
 #ifndef EVP_REQUEST_H
 #define EVP_REQUEST_H
@@ -14,6 +18,7 @@
 #include "base/err.h"
 #include "formats/context.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +26,10 @@
     "body", "request_body", "request", "requestBody", "req_body", "payload", "json", "proxy_server_request", "obj",    \
         "log", "message", "msg"
 
-enum { REQUEST_MARK = 2 }; // bytes before the text of a message
+enum {
+    REQUEST_MARK = 2,    // bytes before the text of a message
+    REQUEST_BLOCK = 512, // tokens
+};
 
 /* Why a prompt cannot be made from the log alone. */
 #define REQUEST_FLAWS(X)                                                                                               \
@@ -32,7 +40,9 @@ enum { REQUEST_MARK = 2 }; // bytes before the text of a message
     X(REQUEST_THOUGHTS, "reasoning in an assistant message")                                                           \
     X(REQUEST_TEMPLATE, "a chat template of its own")                                                                  \
     X(REQUEST_END, "the last message is not the user's")                                                               \
-    X(REQUEST_CUT, "a prompt cut short in the log")
+    X(REQUEST_CUT, "a prompt cut short in the log")                                                                    \
+    X(REQUEST_HASHES, "hash ids of blocks instead of text")                                                            \
+    X(REQUEST_BLOCKS, "hash ids that are not one for each 512 tokens of its input_length")
 
 enum request_flaw {
 #define X(name, text) name,
@@ -42,19 +52,75 @@ enum request_flaw {
 };
 const char *request_flaw_text(enum request_flaw flaw);
 
+/* Lines of servers and proxies that have no prompts, or only parts of them, and what would log them. */
+#define REQUEST_LACKS(X)                                                                                               \
+    X(LACK_VLLM, "lines of vLLM without prompts",                                                                      \
+      "start it with `VLLM_LOGGING_LEVEL=DEBUG vllm serve ... --enable-log-requests`")                                 \
+    X(LACK_VLLM_IDS, "prompts of vLLM as token ids",                                                                   \
+      "vLLM 0.32 logs the bodies, too; with an older one log them in a proxy (docs/requests.md)")                      \
+    X(LACK_VLLM_REST, "prompts of vLLM that look as if --max-log-len had cut them", "serve without that option")       \
+    X(LACK_SGLANG, "lines of SGLang without whole prompts",                                                            \
+      "start it with `--log-requests --log-requests-level 3 --log-requests-format json`")                              \
+    X(LACK_LITELLM, "rows of LiteLLM without messages",                                                                \
+      "set `store_prompts_in_spend_logs: true` in its general_settings, and no `turn_off_message_logging`")            \
+    X(LACK_NGINX, "lines of a web server without bodies",                                                              \
+      "add a log_format with escape=json and $request_body (docs/requests.md)")                                        \
+    X(LACK_API, "only the access lines of vLLM, SGLang or LiteLLM",                                                    \
+      "docs/requests.md says how each of them logs prompts")
+
+enum request_lack {
+#define X(name, what, remedy) name,
+    REQUEST_LACKS(X)
+#undef X
+        N_REQUEST_LACKS
+};
+
+/* What is known of one log while it is read; zeroed, except for the times, before its first line. */
+struct request_log {
+    double newest; // its lines are not newer, in seconds since 1970; a time without a year is in the last year possible
+    double future; // times after this are wrong, and become unknown
+    int64_t n_requests, n_timeless; // those that the caller wants; of these, without a time
+    int64_t n_prompts;              // wanted or not
+    int64_t lacks[N_REQUEST_LACKS]; // lines
+    bool has_bodies;                // vLLM or SGLang logs bodies, so the prompts that it makes of them are ignored
+    int64_t n_pending;              // bodies of SGLang whose prompt has not come yet
+    bool sglang_cuts;               // SGLang cut a prompt in its middle
+    size_t longest;                 // characters of the longest prompt that vLLM logged as text
+    int64_t n_longest, n_vllm;      // how many have this length; how many there are
+    char longest_end;               // last byte of the first of them
+    bool ends_differ;               // another one ends with another byte
+};
+
+/* What a log has in place of whole prompts, N_REQUEST_LACKS: nothing known. */
+enum request_lack request_log_lack(const struct request_log *log);
+const char *request_lack_what(enum request_lack lack);
+const char *request_lack_remedy(enum request_lack lack);
+
+/* For request.c: notes what a line without a prompt is. */
+struct json;
+void request_note_text(struct request_log *log, const char *line);
+void request_note_row(struct request_log *log, const struct json *row);
+
 struct request {
     struct buf bytes;
     struct {
         size_t *at; // where the text of each message begins in bytes
         int n, cap;
     } message;
+    struct {
+        double *at; // the ids of a trace; then there are no messages
+        int n, cap;
+    } hash;
+    int64_t n_tokens; // of a trace
     struct buf model; // the model asked; "": unknown
     double time;      // seconds since 1970; NaN: unknown
 };
 
 /* The request being read, and counts over all lines. */
 struct request_line {
+    bool hashes; // set by the caller: take requests of traces without texts, too; false: they are flawed
     struct request request;
+    struct request_log log;
     int64_t flaws[N_REQUEST_FLAWS];
     int64_t n_requests; // with a prompt; flawed ones not counted
 };
@@ -79,5 +145,9 @@ enum turn_role request_role(const struct request *r, int i);
 /* A time in any of the forms of logs: seconds, milliseconds, microseconds or nanoseconds since 1970, ISO 8601, or
  * 22/Nov/2026:05:58:00 +0000. NaN for anything else. */
 double request_time(const char *text);
+
+/* The time at the beginning of a line of text: ISO 8601, perhaps in brackets, or vLLM's "11-22 05:58:00", whose year is
+ * the last one that does not make it later than `newest`. NaN: none. */
+double request_time_before(const char *line, double newest);
 
 #endif

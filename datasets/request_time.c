@@ -21,10 +21,16 @@ struct moment {
     double second;
 };
 
+static int64_t days_in(int year, int month)
+{
+    return month == 12 ? 31 : days_of(year, month + 1, 1) - days_of(year, month, 1);
+}
+
 static double seconds_of(const struct moment *m, int zone_minutes)
 {
-    if (m->month < 1 || m->month > 12 || m->day < 1 || m->day > 31 || m->hour < 0 || m->hour > 24 || m->minute < 0 ||
-        m->minute > 59 || !(m->second >= 0 && m->second < 61) || m->year < 1900 || m->year > 9999)
+    if (m->month < 1 || m->month > 12 || m->day < 1 || m->day > days_in(m->year, m->month) || m->hour < 0 ||
+        m->hour > 24 || m->minute < 0 || m->minute > 59 || !(m->second >= 0 && m->second < 61) || m->year < 1900 ||
+        m->year > 9999)
         return (double)NAN;
     int64_t minutes = (days_of(m->year, m->month, m->day) * 24 + m->hour) * 60 + m->minute - zone_minutes;
     return (double)minutes * 60 + m->second;
@@ -105,4 +111,60 @@ double request_time(const char *text)
         return number_time(v);
     v = iso_time(text);
     return isnan(v) ? local_time(text) : v;
+}
+
+/* ---- lines of text -------------------------------------------------------- */
+
+enum { LONGEST_TIME = 40, PREFIX = 96 }; // bytes of a time; bytes of a line among which it must be
+
+/* The ISO time that a line begins with, up to the blank or bracket after it. */
+static double time_at(const char *line)
+{
+    char text[LONGEST_TIME];
+    size_t n = strcspn(line, " ]\t");
+
+    if (n == sizeof("2026-11-22") - 1 && line[n] == ' ')
+        n += 1 + strcspn(line + n + 1, " ]\t");
+    if (n >= sizeof(text))
+        return (double)NAN;
+    memcpy(text, line, n);
+    text[n] = '\0';
+    return iso_time(text);
+}
+
+/* The last year in which the moment exists and is not after `newest`: within eight years there is a leap year. */
+static double last_time(struct moment *m, double newest)
+{
+    double year = 1970 + floor(newest / (365.2425 * 86400)) + 1;
+
+    if (!(year >= 1970 && year < 9999))
+        return (double)NAN;
+    for (int back = 0; back <= 9; back++) {
+        m->year = (int)year - back;
+        double t = seconds_of(m, 0);
+        if (t <= newest)
+            return t;
+    }
+    return (double)NAN;
+}
+
+double request_time_before(const char *line, double newest)
+{
+    char text[PREFIX + 1]; /* sscanf() would look for the end of the whole line every time */
+    struct moment m = { 0 };
+    size_t n = strnlen(line, PREFIX);
+    double t = time_at(line + (*line == '['));
+    int second;
+
+    memcpy(text, line, n);
+    text[n] = '\0';
+    for (char *at = text; isnan(t) && *at; at += strcspn(at, " "), at += *at == ' ') {
+        int end = 0;
+        if (sscanf(at, "%2d-%2d %2d:%2d:%2d%n", &m.month, &m.day, &m.hour, &m.minute, &second, &end) == 5 &&
+            end == sizeof("11-22 05:58:00") - 1) {
+            m.second = second;
+            t = last_time(&m, newest);
+        }
+    }
+    return t;
 }

@@ -23,7 +23,6 @@ static int count(void *arg, const struct request *r, struct err *err)
     struct requests *rq = arg;
 
     rq->n_used++;
-    rq->n_timeless += isnan(r->time);
     rq->first = fmin(rq->first, r->time); /* fmin and fmax ignore NaN */
     rq->last = fmax(rq->last, r->time);
     return prefix_add(&rq->tree, first_key(r), buf_str(&r->bytes), r->bytes.n, err);
@@ -41,7 +40,8 @@ static int choose(struct requests *rq, struct err *err)
         return code;
     }
     rq->slot = calloc((size_t)rq->n_chosen + 1, sizeof(*rq->slot));
-    if (!rq->slot)
+    rq->order = calloc((size_t)rq->n_chosen + 1, sizeof(struct requests_slot *));
+    if (!rq->slot || !rq->order)
         return err_nomem(err);
     for (int i = 0; i < rq->tree.n; i++)
         if (rq->mark[i] >= 0)
@@ -132,29 +132,34 @@ static int compare_request(void *arg, const struct request *r, struct err *err)
 
     if (!s)
         return 0;
-    bool first = !s->ahead;
-    if (first && begin_slot(rq, s, r, err))
+    if (!s->ahead && begin_slot(rq, s, r, err))
         return err->code;
     compare(s, r);
     uint64_t rest = requests_rest(s, r, &asks);
-    s->several |= !first && rest != s->rest;
-    s->rest = first ? rest : s->rest;
-    s->uses += rq->half_life > 0 ? exp2((r->time - rq->last) / rq->half_life) : 1;
+    s->uses += rq->half_life > 0 && !isnan(r->time) ? exp2((r->time - rq->last) / rq->half_life) : 1;
     if (asks)
         keep_question(s, rest, rq->per_context);
+    return 0;
+}
+
+int requests_visit(struct requests *rq, request_visit *each, void *arg, struct err *err)
+{
+    if (requests_each(rq, REQUESTS_FIRST, each, arg, err))
+        return err->code;
+    if (rq->n_lines == 0)
+        return err_set(err, ERR_FORMAT, "the logs are empty");
+    if (rq->line.n_requests == 0)
+        return err_set(err, ERR_FORMAT,
+                       "no usable request in %lld line%s of the logs; docs/requests.md shows what they may look like",
+                       (long long)rq->n_lines, rq->n_lines == 1 ? "" : "s");
     return 0;
 }
 
 int requests_find(struct requests *rq, struct err *err)
 {
     rq->first = rq->last = (double)NAN;
-    if (requests_each(rq, REQUESTS_FIRST, count, rq, err))
+    if (requests_visit(rq, count, rq, err))
         return err->code;
-    if (rq->line.n_requests == 0)
-        return err_set(err, ERR_FORMAT, "no usable request in %lld lines of the logs", (long long)rq->n_lines);
-    if (rq->n_timeless && rq->half_life > 0)
-        return err_set(err, ERR_FORMAT, "%lld requests have no time, so '--half-life' cannot weigh them",
-                       (long long)rq->n_timeless);
     if (choose(rq, err))
         return err->code;
     return rq->n_chosen ? requests_each(rq, REQUESTS_AGAIN, compare_request, rq, err) : 0;
@@ -177,5 +182,6 @@ void requests_close(struct requests *rq)
     prefix_tree_release(&rq->tree);
     map_release(&rq->models);
     map_release(&rq->written);
+    free(rq->order);
     request_line_release(&rq->line);
 }

@@ -35,6 +35,8 @@ struct requests {
     const struct map *wanted;                         // models; NULL or empty: all
     void (*damaged)(void *arg, const char *sentence); // a line that is not JSON; it is left out
     void (*reading)(void *arg, int64_t bytes);        // bytes read since the last call
+    /* after the first reading of each log; label is its name in quotes */
+    void (*read)(void *arg, const char *label, const struct request_log *log);
     void *arg;
 
     /* results */
@@ -42,36 +44,42 @@ struct requests {
     struct request_line line; // with the counts of the first reading
     int64_t n_lines, n_damaged;
     int64_t n_used;     // requests to wanted models
-    int64_t n_timeless; // of these, without a time
     double first, last; // their earliest and latest time; NaN: no request has a time
     int n_chosen;       // contexts
     int64_t n_covered;  // requests that belong to written contexts
-    int n_few;          // written contexts with fewer than two questions
+    int n_lacking[2];   // written contexts without questions of a split (enum split)
 
-    /* for datasets/requests.c */
+    /* for datasets/requests*.c */
+    double now; // when the last log was opened
     struct {
         struct requests_log *at;
         int n, cap;
     } logs;
     struct prefix_tree tree;
-    struct map written;         // ids of contexts
-    int32_t *mark;              // (tree.n)
-    struct requests_slot *slot; // (n_chosen)
+    struct map written;           // ids of contexts
+    struct requests_slot **order; // (written.n): their slots
+    int32_t *mark;                // (tree.n)
+    struct requests_slot *slot;   // (n_chosen)
 };
 
-/* Takes the output: contexts in the order of their first requests, questions after their context. */
+/* Takes the output: contexts in the order of their first requests, questions after their context; at the end, in the
+ * same order, how often each context was used. */
 struct requests_sink {
-    /* Returns 1 to drop the context. uses: requests that belong to it, each weighed by its age. */
-    int (*context)(void *arg, struct context *c, double uses, struct err *err);
+    int (*context)(void *arg, struct context *c, struct err *err); // returns 1 to drop the context
     int (*question)(void *arg, const struct question *q, struct err *err);
+    int (*access)(void *arg, const char *context, double uses, struct err *err); // requests, each weighed by its age
     void *arg;
 };
 
 int requests_open(struct requests *rq, const char *path, struct err *err) MUST_CHECK; // "-": standard input
 
-/* ERR_FORMAT: the logs hold no request; or half_life is set and a request has no time. */
+/* ERR_FORMAT: the logs hold no request. A request without a time counts as the newest does. */
 int requests_find(struct requests *rq, struct err *err) MUST_CHECK;
 int requests_write(struct requests *rq, const struct requests_sink *sink, struct err *err) MUST_CHECK;
+
+/* Without contexts: reads the logs once, calls each(arg, request) for every request to a wanted model, in the order of
+ * the lines, and sets the results up to n_damaged. ERR_FORMAT: the logs hold no request. */
+int requests_visit(struct requests *rq, request_visit *each, void *arg, struct err *err) MUST_CHECK;
 void requests_close(struct requests *rq); // frees everything but the members set by the caller
 
 #endif

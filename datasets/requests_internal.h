@@ -1,5 +1,6 @@
 /* requests_internal.h - between the files of an import of request logs: requests_read.c reads lines, requests.c counts
- * and chooses, requests_write.c makes contexts and questions.
+ * and chooses, requests_write.c makes contexts and questions,
+ * requests_slug.c names them.
  */
 #ifndef EVP_REQUESTS_INTERNAL_H
 #define EVP_REQUESTS_INTERNAL_H
@@ -13,6 +14,7 @@
 struct requests_log {
     char *label; // for messages
     int fd;
+    double newest; // a day after it was last changed, in seconds since 1970: none of its lines is newer
 };
 
 /* Calls each(arg, request) for every request to a wanted model. Only the first reading keeps counts. */
@@ -31,8 +33,6 @@ enum {
 struct requests_slot {
     size_t at; // bytes up to the end of its node
     double uses;
-    bool several;  // prompts are not all the same
-    uint64_t rest; // digest of the first one's rest
     size_t common; // bytes after `at` that all have in common, at most SLOT_AHEAD
     size_t tail;   // bytes at their end that all have in common, at most SLOT_TAIL
     size_t min_n;  // bytes of the shortest
@@ -41,10 +41,11 @@ struct requests_slot {
     uint64_t *asked; // digests of the rests that become questions, the smallest first; 0: written
     int n_asked;
     /* for the third reading */
-    enum { SLOT_NEW, SLOT_WRITTEN, SLOT_DROPPED } state;
-    size_t cut, n_ask; // where the context ends; bytes at the end of a prompt that are in its ask
+    enum { SLOT_NEW, SLOT_WRITTEN, SLOT_DROPPED, SLOT_MERGED } state;
+    struct requests_slot *into; // SLOT_MERGED: the slot that was cut back to the same context, written or dropped
+    size_t cut, n_ask;          // where the context ends; bytes at the end of a prompt that are in its ask
     char *id;
-    int n_questions;
+    int n_split[2]; // questions, by their split
 };
 
 /* The slot of the context that a request belongs to, or NULL. */
@@ -52,5 +53,10 @@ struct requests_slot *requests_slot_of(const struct requests *rq, const struct r
 
 /* The rest of a request after the node of its context, and whether it may be a question: it is in the last message. */
 uint64_t requests_rest(const struct requests_slot *s, const struct request *r, bool *asks);
+
+/* ---- requests_slug.c ---- */
+
+/* Adds a few words that tell what a context is about, "pump-valve-kaze-"; nothing for a text without words. */
+int requests_add_slug(struct buf *id, const struct context *c, struct err *err) MUST_CHECK;
 
 #endif

@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MAX_LINE = 256 << 20, COPY_BLOCK = 1 << 20 };
+enum { MAX_LINE = 256 << 20, COPY_BLOCK = 1 << 20, DAY = 86400 };
 
 /* ---- opening -------------------------------------------------------------- */
 
@@ -89,6 +90,8 @@ int requests_open(struct requests *rq, const char *path, struct err *err)
     }
     buf_printf(&label, standard ? "standard input" : "'%s'", path);
     log.label = buf_take(&label);
+    rq->now = (double)time(NULL);
+    log.newest = (S_ISREG(st.st_mode) ? (double)st.st_mtime : rq->now) + DAY;
     if (!log.label || ARRAY_PUSH(&rq->logs, log)) {
         free(log.label);
         close(log.fd);
@@ -115,11 +118,14 @@ static int take_request(void *arg, const struct request *q, struct err *err)
     const struct reading *r = arg;
     struct requests *rq = r->rq;
     const char *model = buf_str(&q->model);
+    struct request_log *log = &r->line->log;
 
     if (r->reading == REQUESTS_FIRST && map_add(&rq->models, model, strlen(model), NULL) == MAP_NOMEM)
         return err_nomem(err);
     if (rq->wanted && rq->wanted->n && map_find(rq->wanted, model, strlen(model)) < 0)
         return 0;
+    log->n_requests++;
+    log->n_timeless += isnan(q->time);
     return r->each(r->arg, q, err);
 }
 
@@ -167,6 +173,7 @@ static int read_log(struct reading *r, struct err *err)
     struct buf text = { 0 };
     int got = in ? 1 : err->code;
 
+    r->line->log = (struct request_log){ .newest = r->log->newest, .future = r->rq->now + DAY };
     while (got > 0) {
         size_t before = text.n;
         got = archive_stream_read(in, &text, err);
@@ -178,6 +185,8 @@ static int read_log(struct reading *r, struct err *err)
     }
     archive_stream_close(in);
     buf_release(&text);
+    if (got == 0 && r->reading == REQUESTS_FIRST)
+        r->rq->read(r->rq->arg, r->log->label, &r->line->log);
     return got;
 }
 

@@ -10,12 +10,11 @@
 #include "datasets/import.h"
 #include "datasets/requests_internal.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRAME_BACK = 96, WORD_BACK = 64, SHORT_MESSAGE = 1024, SLUG_MAX = 32, ID_DIGITS = 12 };
+enum { FRAME_BACK = 96, WORD_BACK = 64, SHORT_MESSAGE = 1024, ID_DIGITS = 12 };
 
 /* ---- where a context ends ------------------------------------------------- */
 
@@ -39,7 +38,7 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* For prompts that are all equal, or all begin with the shortest: the beginning of its last line; or of its last
+/* For prompts that all begin with the shortest: the beginning of its last line; or of its last
  * message if that is short; or of its last word. */
 static size_t last_line(const struct request *r, size_t n)
 {
@@ -92,7 +91,7 @@ static size_t cut_back(const struct request *r, size_t cut)
 /* The number of bytes at the end of all prompts that belong to the ask. */
 static size_t ask_bytes(const struct requests_slot *s, const struct request *r)
 {
-    size_t n = s->several ? s->tail : 0, max = s->min_n - s->cut - 1;
+    size_t n = s->tail, max = s->min_n - s->cut - 1;
     const char *end = r->bytes.at + r->bytes.n;
 
     n = n < max ? n : max;
@@ -123,23 +122,6 @@ static int take_turns(struct context *c, const struct request *r, size_t cut, st
     return c->text ? 0 : err_nomem(err);
 }
 
-/* A readable beginning of the id: the first words of the last message that has any, "you-are-a-helpful-". */
-static void add_slug(struct buf *id, const struct context *c)
-{
-    const char *text = c->text + strlen(c->text);
-
-    for (int i = c->turns.n; i-- > 0 && !*text;)
-        text -= c->turns.at[i].n;
-    for (; *text && id->n < SLUG_MAX; text++) {
-        if (isalnum((unsigned char)*text))
-            buf_addc(id, (char)tolower((unsigned char)*text));
-        else if (id->n > 0 && id->at[id->n - 1] != '-')
-            buf_addc(id, '-');
-    }
-    if (id->n > 0 && id->at[id->n - 1] != '-')
-        buf_addc(id, '-');
-}
-
 /* Names the context: the same beginning and model get the same id in every log. */
 static int name(const struct requests *rq, struct context *c, const struct request *r, size_t cut, struct err *err)
 {
@@ -152,8 +134,10 @@ static int name(const struct requests *rq, struct context *c, const struct reque
     digest_add(d, buf_str(&r->model), r->model.n + 1);
     digest_add(d, r->bytes.at, cut);
     digest_end(d, hex);
-    if (rq->ids == REQUESTS_IDS_READABLE)
-        add_slug(&id, c);
+    if (rq->ids == REQUESTS_IDS_READABLE && requests_add_slug(&id, c, err)) {
+        buf_release(&id);
+        return err->code;
+    }
     buf_add(&id, hex, ID_DIGITS);
     c->id = buf_take(&id);
     c->dataset = strdup(buf_str(&r->model));
@@ -176,14 +160,22 @@ static int make_context(const struct requests *rq, struct requests_slot *s, cons
     return c->ask && s->id ? 0 : err_nomem(err);
 }
 
-/* 1: another prefix was cut back to the same context, already written. */
-static int is_written(struct requests *rq, const struct context *c, struct err *err)
+/* 1: another prefix was cut back to the same context, which gets the uses of this one. */
+static int merge(struct requests *rq, struct requests_slot *s, const struct context *c, struct err *err)
 {
     bool added;
+    int i = map_add(&rq->written, c->id, strlen(c->id), &added);
 
-    if (map_add(&rq->written, c->id, strlen(c->id), &added) == MAP_NOMEM)
+    if (i == MAP_NOMEM)
         return err_nomem(err);
-    return added ? 0 : 1;
+    if (added) {
+        rq->order[i] = s;
+        return 0;
+    }
+    s->state = SLOT_MERGED;
+    s->into = rq->order[i];
+    s->into->uses += s->uses;
+    return 1;
 }
 
 static int write_context(struct requests *rq, struct requests_slot *s, const struct request *r,
@@ -195,11 +187,13 @@ static int write_context(struct requests *rq, struct requests_slot *s, const str
     s->cut = cut_back(r, limit >= s->min_n ? last_line(r, s->min_n) : limit);
     int code = make_context(rq, s, r, &c, err);
     size_t n = c.text ? strlen(c.text) : 0;
+    s->state = SLOT_DROPPED;
     if (!code)
-        code = n == 0 || n > IMPORT_MAX_TEXT ? 1 : is_written(rq, &c, err);
+        code = n == 0 || n > IMPORT_MAX_TEXT ? 1 : merge(rq, s, &c, err);
     if (!code)
-        code = sink->context(sink->arg, &c, s->uses, err);
-    s->state = code == 1 ? SLOT_DROPPED : SLOT_WRITTEN;
+        code = sink->context(sink->arg, &c, err);
+    if (!code)
+        s->state = SLOT_WRITTEN;
     context_release(&c);
     return code == 1 ? 0 : code;
 }
@@ -225,23 +219,21 @@ static int write_question(struct requests_slot *s, const struct request *r, cons
 {
     const char *text = r->bytes.at + s->cut;
     size_t n = r->bytes.n - s->n_ask - s->cut, i = 0;
-    struct buf id = { 0 };
     char origin[] = "log";
 
     while (i < n && is_blank(text[i]))
         i++;
     if (i == n)
         return 0;
-    buf_printf(&id, "%s/q%d", s->id, s->n_questions);
-    struct question q = { .id = buf_take(&id),
-                          .context = s->id,
-                          .text = strndup(text, n),
-                          .origin = origin,
-                          .split = s->n_questions % 2 ? SPLIT_TEST : SPLIT_TRAIN };
-    int code = q.id && q.text ? sink->question(sink->arg, &q, err) : err_nomem(err);
-    s->n_questions++;
+    char *asked = strndup(text, n);
+    struct question q = { .context = s->id, .text = asked, .origin = origin };
+    q.id = asked ? question_new_id(s->id, asked) : NULL;
+    if (q.id)
+        q.split = question_split(q.id);
+    int code = q.id ? sink->question(sink->arg, &q, err) : err_nomem(err);
+    s->n_split[q.split]++;
     free(q.id);
-    free(q.text);
+    free(asked);
     return code;
 }
 
@@ -259,7 +251,7 @@ static int write_request(void *arg, const struct request *r, struct err *err)
         return 0;
     if (s->state == SLOT_NEW && write_context(w->rq, s, r, w->sink, err))
         return err->code;
-    w->rq->n_covered += s->state == SLOT_WRITTEN;
+    w->rq->n_covered += (s->state == SLOT_MERGED ? s->into : s)->state == SLOT_WRITTEN;
     return s->state == SLOT_WRITTEN && is_drawn(s, r) ? write_question(s, r, w->sink, err) : 0;
 }
 
@@ -268,7 +260,13 @@ int requests_write(struct requests *rq, const struct requests_sink *sink, struct
     struct writing w = { rq, sink };
     int code = rq->n_chosen ? requests_each(rq, REQUESTS_AGAIN, write_request, &w, err) : 0;
 
-    for (int i = 0; i < rq->n_chosen; i++)
-        rq->n_few += rq->slot[i].state == SLOT_WRITTEN && rq->slot[i].n_questions < 2;
+    for (int i = 0; i < rq->written.n && !code; i++) {
+        const struct requests_slot *s = rq->order[i];
+        if (s->state != SLOT_WRITTEN)
+            continue;
+        rq->n_lacking[SPLIT_TRAIN] += s->n_split[SPLIT_TRAIN] == 0;
+        rq->n_lacking[SPLIT_TEST] += s->n_split[SPLIT_TEST] == 0;
+        code = sink->access(sink->arg, s->id, s->uses, err);
+    }
     return code;
 }

@@ -3,6 +3,7 @@
 #include "formats/context.h"
 
 #include "base/array.h"
+#include "base/digest.h"
 #include "base/utf8.h"
 
 #include <stdlib.h>
@@ -237,6 +238,30 @@ void context_release(struct context *c)
 const char *split_name(enum split split)
 {
     return split == SPLIT_TRAIN ? "train" : "test";
+}
+
+char *question_new_id(const char *context, const char *text)
+{
+    enum { DIGITS = 12 };
+    struct buf id = { 0 };
+    char hex[DIGEST_HEX];
+    struct err err;
+
+    buf_printf(&id, "%s%c%s", context, '\0', text);
+    int code = buf_failed(&id) ? ERR_NOMEM : digest_sha256(id.at, id.n, hex, &err);
+    buf_clear(&id);
+    if (!code)
+        buf_printf(&id, "%s/%.*s", context, DIGITS, hex);
+    if (code || buf_failed(&id)) {
+        buf_release(&id);
+        return NULL;
+    }
+    return buf_take(&id);
+}
+
+enum split question_split(const char *id)
+{
+    return id[strlen(id) - 1] % 2 ? SPLIT_TEST : SPLIT_TRAIN;
 }
 
 int question_from_json(struct question *q, const struct json *row, struct err *err)

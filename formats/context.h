@@ -89,6 +89,13 @@ struct questions {
     struct json *header;
 };
 
+/* An id that belongs to the text: CONTEXT/ and 12 digits of a digest of context and text. The caller frees it; NULL
+ * without memory. Questions that come and go leave it as it is, so a profile finds its answers again. */
+char *question_new_id(const char *context, const char *text);
+
+/* The split that such an id draws: half of all ids train, whatever other questions there are. */
+enum split question_split(const char *id);
+
 int question_from_json(struct question *q, const struct json *row, struct err *err) MUST_CHECK;
 void question_to_json(const struct question *q, struct json_out *w);
 void question_release(struct question *q);

@@ -73,10 +73,12 @@ static int take_pair(void *arg, const char *pair, size_t n)
             remove_blanks(p->value[k]);
         return 0;
     }
-    return err_set(p->err, ERR_USAGE,
-                   "'%.*s' is not one of name=, uri=, capacity=, kind=, read=, write=, latency=, pool=, configs=, "
-                   "state=, access=",
-                   (int)n, pair);
+    err_set(p->err, ERR_USAGE,
+            "'%.*s' is not one of name=, uri=, capacity=, kind=, read=, write=, latency=, pool=, configs=, state=, "
+            "access=",
+            (int)n, pair);
+    const char *path = equals ? value : key;
+    return *path == '/' ? err_add(p->err, "; did you mean uri=%.*s?", (int)(pair + n - path), path) : ERR_USAGE;
 }
 
 static int to_bytes(const struct pairs *p, int key, uint64_t *out, struct err *err)

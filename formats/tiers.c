@@ -6,6 +6,7 @@
 #include "formats/tiers.h"
 
 #include "base/file.h"
+#include "base/magic.h"
 #include "formats/redis_address.h"
 
 #include <math.h>
@@ -111,8 +112,12 @@ int tier_set_uri(struct tier *t, const char *uri, struct err *err)
         return err_set(err, ERR_FORMAT, "tier '%s': field 'uri' is empty", t->name);
     if (t->kind == TIER_REDIS && redis_address_parse(&address, uri, err))
         return err_wrap(err, "tier '%s'", t->name);
-    if (tier_is_folder(t) && strstr(uri, "://"))
+    const char *scheme = strstr(uri, "://");
+    if (tier_is_folder(t) && redis_address_is(uri))
         return err_set(err, ERR_FORMAT, "tier '%s': uri '%.200s' is not the path of a folder", t->name, uri);
+    if (tier_is_folder(t) && scheme)
+        return err_set(err, ERR_FORMAT, "tier '%s': %.*s is not served; uri is a folder, redis:// or rediss://",
+                       t->name, (int)(scheme - uri < 40 ? scheme - uri : 40), uri);
     t->uri = strdup(uri);
     return t->uri ? 0 : err_nomem(err);
 }
@@ -384,8 +389,8 @@ int tiers_read(struct tiers *t, const char *path, struct err *err)
         struct json *root = json_parse(buf_str(&text), text.n, err);
         code = root ? from_root(t, root, err) : err->code;
         json_free(root);
-        if (code)
-            err_wrap(err, "'%s'", path);
+        if (code && err_wrap(err, "'%s'", path))
+            code = magic_refuse(err, path, "tiers");
     }
     buf_release(&text);
     return code;

@@ -8,8 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-int backend_check_dtype(const char *dtype, struct err *err)
+int backend_check(const char *name, const char *dtype, struct err *err)
 {
+    if (strcmp(name, "auto") != 0 && strcmp(name, "cuda") != 0 && strcmp(name, "cpu") != 0 &&
+        strcmp(name, "reference") != 0)
+        return err_set(err, ERR_DEVICE, "no backend '%s' in this build; it has %s", name, BACKEND_NAMES);
     if (strcmp(dtype, "auto") == 0 || strcmp(dtype, "f32") == 0 || strcmp(dtype, "bf16") == 0)
         return 0;
     return err_set(err, ERR_USAGE, "dtype '%s' is not one of %s", dtype, BACKEND_DTYPES);
@@ -40,7 +43,7 @@ struct backend *backend_open(const struct backend_options *options, struct err *
 {
     const char *name = options->name ? options->name : "auto", *dtype = options->dtype ? options->dtype : "f32";
 
-    if (backend_check_dtype(dtype, err))
+    if (backend_check(name, dtype, err))
         return NULL;
     if (strcmp(name, "auto") == 0)
         return open_best(options, err);
@@ -48,8 +51,5 @@ struct backend *backend_open(const struct backend_options *options, struct err *
         return cuda_load(options, err);
     if (strcmp(name, "cpu") == 0)
         return cpu_open(options, err);
-    if (strcmp(name, "reference") == 0)
-        return reference_open(strcmp(dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32, err);
-    err_set(err, ERR_DEVICE, "no backend '%s' in this build; it has %s", name, BACKEND_NAMES);
-    return NULL;
+    return reference_open(strcmp(dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32, err);
 }

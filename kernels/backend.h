@@ -310,8 +310,9 @@ extern "C" {
  * Only this function chooses a backend. */
 struct backend *backend_open(const struct backend_options *options, struct err *err);
 
-/* ERR_USAGE unless dtype is one of BACKEND_DTYPES. For tools, before they open a device. */
-int backend_check_dtype(const char *dtype, struct err *err) MUST_CHECK;
+/* ERR_DEVICE unless name is one of BACKEND_NAMES, ERR_USAGE unless dtype is one of BACKEND_DTYPES. For tools, before the
+ * work. */
+int backend_check(const char *name, const char *dtype, struct err *err) MUST_CHECK;
 
 #ifdef __cplusplus
 }

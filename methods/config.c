@@ -25,11 +25,19 @@ enum { NAMES_MAX = 64 };
 static int suggest(const char *text, size_t n, const char *const *name, size_t n_names, struct err *err)
 {
     const char *near = near_word(text, n, name, n_names);
-    size_t used = strlen(err->msg);
 
-    if (near)
-        snprintf(err->msg + used, sizeof(err->msg) - used, "; did you mean '%s'?", near);
-    return err->code;
+    return near ? err_add(err, "; did you mean '%s'?", near) : err->code;
+}
+
+/* fp8, int4, nf4, q8_0: what others write for a quantised cache. */
+static bool is_number_type(const char *text, size_t n)
+{
+    size_t letters = strcspn(text, "0123456789:+,");
+
+    return letters < n && text[letters] <= '9' && text[letters] >= '0' &&
+           ((letters == 1 && *text == 'q') ||
+            (letters == 2 && (strncasecmp(text, "fp", 2) == 0 || strncasecmp(text, "nf", 2) == 0)) ||
+            (letters == 3 && strncasecmp(text, "int", 3) == 0));
 }
 
 static int unknown_method(const char *text, size_t n, struct err *err)
@@ -54,6 +62,8 @@ static int unknown_method(const char *text, size_t n, struct err *err)
     }
     err_set(err, ERR_USAGE, "no method '%.*s'; there are %s", (int)n, text, buf_str(&names));
     buf_release(&names);
+    if (is_number_type(text, n))
+        return err_add(err, "; kivi quantises: kivi:bits=4 or kivi:bits=2");
     return suggest(text, n, name, n_names, err);
 }
 
@@ -108,6 +118,7 @@ static int refuse_value(const struct method *m, const struct method_param *p, co
 {
     struct buf right = { 0 };
     char number[TEXT_SHORT];
+    double v;
 
     if (p->words) {
         for (int i = 0; p->words[i]; i++)
@@ -121,7 +132,8 @@ static int refuse_value(const struct method *m, const struct method_param *p, co
     }
     err_set(err, ERR_USAGE, "%s: %s must be %s, not '%s'", m->name, p->name, buf_str(&right), value);
     buf_release(&right);
-    return err->code;
+    bool percent = p->max <= 1 && parse_real(value, &v) && v >= 2 && v < 100;
+    return percent ? err_add(err, "; did you mean %s%%?", value) : err->code;
 }
 
 /* Reads a number or a word. */

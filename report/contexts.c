@@ -1,9 +1,8 @@
 /* contexts.c - the placement of each context and its reason: candidates by reduced value, which is utility - rent (the
- * price of the bytes, from the manifest), and example answers.
+ * price of the bytes, from the manifest), and example answers. Seconds and bytes have one unit in each table.
  */
 #include "planner/utility.h"
 #include "profiler/run/timing.h"
-#include "profiler/score/score.h"
 #include "report/report_internal.h"
 
 #include <math.h>
@@ -12,155 +11,11 @@
 
 enum {
     MAX_DETAILS = 100,
-    DETAILS_BYTES = 600000, // of all details
-    ROWS_BYTES = REPORT_MAX_BYTES - 4096,
+    DETAILS_BYTES = 600000,                // of all details
+    ROWS_BYTES = REPORT_MAX_BYTES - 32768, // what follows the rows is shorter
     MAX_CANDIDATES = 6,
-    MAX_TEXT = 300, // bytes of a question or an answer
     MAX_ID = 60,
 };
-
-/* ---- answers -------------------------------------------------------------- */
-
-struct answered {
-    int question, config;
-    double similarity;
-};
-
-/* Adds a question, its answer with the uncompressed cache, and another answer. */
-static void put_pair(struct buf *out, const struct table *t, int q, const char *text)
-{
-    buf_adds(out, "<td>");
-    html_short(out, t->question_text[q], MAX_TEXT);
-    buf_adds(out, "<td>");
-    html_short(out, t->answer_text[table_answer(t, q, 0)], MAX_TEXT);
-    buf_adds(out, "<td>");
-    html_short(out, text, MAX_TEXT);
-    buf_addc(out, '\n');
-}
-
-static void put_answer(struct buf *out, const struct table *t, const struct answered *a)
-{
-    buf_adds(out, "<tr><td>");
-    html_real(out, a->similarity, 2);
-    buf_adds(out, "<td>");
-    html_text(out, t->config_name[a->config]);
-    put_pair(out, t, a->question, t->answer_text[table_answer(t, a->question, a->config)]);
-}
-
-/* Adds the sampled answer with the most typical similarity. */
-static void put_sampled(struct buf *out, const struct table *t)
-{
-    double usual = score_same_meaning(t);
-    int best = -1;
-
-    for (int q = 0; t->sampled_similarity && q < t->n_questions; q++) {
-        double off = fabs((double)t->sampled_similarity[q] - usual);
-        if (!isnan(off) && (best < 0 || off < fabs((double)t->sampled_similarity[best] - usual)))
-            best = q;
-    }
-    if (best < 0)
-        return;
-    buf_adds(out, "<tr><td>");
-    html_real(out, (double)t->sampled_similarity[best], 2);
-    buf_adds(out, "<td>uncompressed cache, sampled");
-    put_pair(out, t, best, t->sampled_text[best]);
-}
-
-static const char answers_head[] = "<table><tr><th>similarity<th>config<th>question<th>answer, uncompressed"
-                                   "<th>answer, this variant\n";
-
-void report_scale(struct buf *out, const struct table *t)
-{
-    double unrelated = score_unrelated(t), same = score_same_meaning(t);
-    struct score_resolution r = score_resolve(t, SPLIT_TEST);
-
-    if (!t->quality_train)
-        return;
-    buf_adds(out, "<p>Quality is the mean similarity to the answers of the uncompressed cache; 1: the same answers.");
-    if (!isnan(unrelated))
-        buf_printf(
-            out, " Unrelated answers, to other questions about the same context, score %.3f: near it, nothing is left.",
-            unrelated);
-    if (!isnan(same))
-        buf_printf(
-            out,
-            " Second answers of the uncompressed cache to the same questions, sampled at temperature %g, score %.3f: "
-            "they say the same in other words, so from there on only the wording differs.",
-            t->temperature, same);
-    if (r.pairs > 2 * r.told)
-        buf_printf(
-            out,
-            " The held-out questions are too few to tell the configs apart: of %d pairs %d differ by less than two "
-            "standard errors.",
-            r.pairs, r.pairs - r.told);
-    for (int v = 0; v < t->n_configs; v++)
-        if (!isnan(table_mean(t, t->gold_mean, v))) {
-            buf_adds(out, " Gold is the score with the datasets' own answers and metrics.");
-            break;
-        }
-    buf_addc(out, '\n');
-}
-
-void report_examples(struct buf *out, const struct table *t)
-{
-    static const double levels[] = { 0.95, 0.85, 0.7, 0.5, 0.3, 0.1 };
-    enum { LEVELS = sizeof(levels) / sizeof(*levels) };
-    struct answered best[LEVELS];
-    int n = 0;
-
-    for (int i = 0; i < LEVELS; i++)
-        best[i] = (struct answered){ -1, -1, (double)NAN };
-    for (int q = 0; t->similarity && q < t->n_questions; q++)
-        for (int v = 1; v < t->n_configs; v++) {
-            double s = (double)t->similarity[table_answer(t, q, v)];
-            for (int i = 0; i < LEVELS; i++)
-                if (fabs(s - levels[i]) < 0.1 && !(fabs(best[i].similarity - levels[i]) <= fabs(s - levels[i])))
-                    best[i] = (struct answered){ q, v, s };
-        }
-    for (int i = 0; i < LEVELS; i++) {
-        if (best[i].question < 0 ||
-            (i > 0 && best[i].question == best[i - 1].question && best[i].config == best[i - 1].config))
-            continue;
-        buf_adds(out, n++ ? "" : "<h2>Examples of similarity</h2>\n");
-        buf_adds(out, n == 1 ? answers_head : "");
-        put_answer(out, t, &best[i]);
-    }
-    if (n)
-        put_sampled(out, t);
-    buf_adds(out, n ? "</table>\n" : "");
-}
-
-static int by_similarity(const void *a, const void *b)
-{
-    const struct answered *x = a, *y = b;
-
-    return x->similarity < y->similarity ? 1 : x->similarity > y->similarity ? -1 : x->question - y->question;
-}
-
-/* Adds the best, the middle and the worst answer of a context under one config. */
-static void put_answers(struct buf *out, const struct table *t, int context, int config)
-{
-    struct answered *at = calloc((size_t)t->n_questions + 1, sizeof(*at));
-    int n = 0;
-
-    for (int q = 0; at && t->similarity && q < t->n_questions; q++) {
-        double s = (double)t->similarity[table_answer(t, q, config)];
-        if (t->question_context[q] == context && !isnan(s))
-            at[n++] = (struct answered){ q, config, s };
-    }
-    if (n > 0) {
-        qsort(at, (size_t)n, sizeof(*at), by_similarity);
-        buf_adds(out, answers_head);
-        put_answer(out, t, &at[0]);
-        if (n > 2)
-            put_answer(out, t, &at[n / 2]);
-        if (n > 1)
-            put_answer(out, t, &at[n - 1]);
-        buf_adds(out, "</table>\n");
-    }
-    out->failed |= !at;
-    free(at);
-}
 
 /* ---- candidates ----------------------------------------------------------- */
 
@@ -253,21 +108,35 @@ static bool is_placed(const struct report *r, const struct placement *p, const s
     return p->tier == w->tier && strcmp(r->table->config_name[w->config], p->config) == 0;
 }
 
-static void put_worth(struct buf *out, const struct report *r, const struct worth *w, bool placed)
+/* The units of a table of candidates. */
+struct worth_units {
+    struct html_unit bytes, seconds;
+    int digits; // of utilities
+};
+
+static struct worth_units units_of(const struct worths *w, int placed)
 {
-    buf_adds(out, placed ? "<tr><td><b>chosen</b><td>" : "<tr><td><td>");
-    html_text(out, w->tier < 0 ? "-" : r->table->config_name[w->config]);
-    buf_adds(out, "<td>");
-    html_text(out, w->tier < 0 ? "recompute" : r->manifest->tiers.at[w->tier].name);
-    buf_adds(out, "<td>");
-    html_bytes(out, w->bytes);
-    buf_adds(out, "<td>");
-    html_real(out, w->quality, 3);
-    if (!isnan(w->sd))
-        buf_printf(out, " &plusmn; %.3f", w->sd);
-    buf_adds(out, "<td>");
-    html_seconds(out, w->ttft_s);
-    buf_printf(out, "<td>%.6g<td>%.6g<td>%.6g\n", w->utility, w->utility - w->reduced, w->reduced);
+    double bytes = 0, seconds = 0, utility = 0;
+
+    for (int i = 0; i < w->n; i++)
+        if (i < MAX_CANDIDATES || i == placed) {
+            bytes = fmax(bytes, w->at[i].bytes);
+            seconds = fmax(seconds, w->at[i].ttft_s);
+            utility = fmax(utility, fmax(fabs(w->at[i].utility), fabs(w->at[i].reduced)));
+        }
+    return (struct worth_units){ html_bytes_unit(bytes), html_seconds_unit(seconds), html_digits(utility) };
+}
+
+static void put_worth(struct buf *out, const struct report *r, const struct worth *w, const struct worth_units *u)
+{
+    html_cell_text(out, w->tier < 0 ? "recompute" : r->manifest->tiers.at[w->tier].name);
+    html_cell_unit(out, w->bytes, &u->bytes);
+    html_cell_error(out, w->quality, w->sd);
+    html_cell_unit(out, w->ttft_s, &u->seconds);
+    html_cell(out, w->utility, u->digits);
+    html_cell(out, w->utility - w->reduced, u->digits);
+    html_cell(out, w->reduced, u->digits);
+    html_row_end(out);
 }
 
 static void put_candidates(struct buf *out, const struct report *r, const struct placement *p, int c)
@@ -278,41 +147,52 @@ static void put_candidates(struct buf *out, const struct report *r, const struct
     out->failed |= !w.at;
     for (int i = 0; i < w.n && placed < 0; i++)
         placed = is_placed(r, p, &w.at[i]) ? i : -1;
-    bool best = placed >= 0 && w.at[0].reduced - w.at[placed].reduced <= 1e-6 * (1 + fabs(w.at[0].reduced));
-    if (best)
-        buf_adds(out, "<p>No candidate has a higher reduced value.\n");
-    else if (placed > 0)
-        buf_printf(out,
-                   "<p>The best candidate has %.3g more: it does not fit, or a rule, a quality floor or the cost of "
-                   "moving prevents it.\n",
-                   w.at[0].reduced - w.at[placed].reduced);
-    buf_adds(out,
-             "<table><tr><th><th>config<th>tier<th>bytes<th>quality<th>TTFT<th>utility<th>rent<th>reduced value\n");
+    struct worth_units u = units_of(&w, placed);
+    html_table(out, "Candidates");
+    html_column(out, "config");
+    html_column(out, "tier");
+    html_column_n(out, "size", u.bytes.name);
+    html_column_n(out, "quality", NULL);
+    html_column_n(out, "TTFT", u.seconds.name);
+    html_column_n(out, "utility", "s");
+    html_column_n(out, "rent", "s");
+    html_column_n(out, "utility \u2212 rent", "s");
+    html_rows(out);
     for (int i = 0; i < w.n; i++)
-        if (i < MAX_CANDIDATES || i == placed)
-            put_worth(out, r, &w.at[i], i == placed);
-    buf_adds(out, "</table>\n");
+        if (i < MAX_CANDIDATES || i == placed) {
+            html_row(out, i == placed ? ROW_CHOSEN : ROW_PLAIN,
+                     w.at[i].tier < 0 ? "-" : r->table->config_name[w.at[i].config], MANIFEST_CONFIG);
+            put_worth(out, r, &w.at[i], &u);
+        }
+    html_table_end(out);
+    if (placed > 0 && w.at[0].reduced - w.at[placed].reduced > 1e-6 * (1 + fabs(w.at[0].reduced)))
+        buf_printf(
+            out,
+            "<p class=\"note\">The best candidate has %.3g s more than the chosen one: it does not fit, or a rule, "
+            "a quality floor or the cost of moving prevents it.</p>\n",
+            w.at[0].reduced - w.at[placed].reduced);
     free(w.at);
 }
 
 /* ---- rows ----------------------------------------------------------------- */
 
-static void put_row(struct buf *out, const struct manifest *m, const struct placement *p)
+struct row_units {
+    struct html_unit bytes, seconds;
+};
+
+static void put_row(struct buf *out, const struct manifest *m, const struct placement *p, const struct row_units *u)
 {
-    buf_adds(out, "<tr><td>");
-    html_short(out, p->id, MAX_ID);
-    buf_printf(out, "<td>%lld<td>%.6g<td>%s<td>", (long long)p->n_tokens, p->frequency,
-               p->tier < 0 ? "recompute" : m->tiers.at[p->tier].name);
-    html_text(out, p->tier < 0 ? "-" : p->config);
-    buf_adds(out, "<td>");
-    html_bytes(out, (double)p->bytes);
-    buf_adds(out, "<td>");
-    html_real(out, p->quality, 3);
-    buf_adds(out, "<td>");
-    html_real(out, p->quality_test, 3);
-    buf_adds(out, "<td>");
-    html_seconds(out, p->ttft_s);
-    buf_printf(out, "<td>%s\n", operation_name(p->operation));
+    html_row(out, ROW_PLAIN, p->id, MAX_ID);
+    html_cell_int(out, p->n_tokens);
+    html_cell(out, p->frequency, 1);
+    html_cell_text(out, p->tier < 0 ? "recompute" : m->tiers.at[p->tier].name);
+    html_cell_text(out, p->tier < 0 ? "-" : p->config);
+    html_cell_unit(out, (double)p->bytes, &u->bytes);
+    html_cell(out, p->quality, 3);
+    html_cell(out, p->quality_test, 3);
+    html_cell_unit(out, p->ttft_s, &u->seconds);
+    html_cell_text(out, operation_name(p->operation));
+    html_row_end(out);
 }
 
 static void put_details(struct buf *out, const struct report *r, const struct placement *p)
@@ -324,14 +204,14 @@ static void put_details(struct buf *out, const struct report *r, const struct pl
         return;
     buf_adds(out, "<details><summary>");
     html_short(out, p->id, MAX_ID);
-    buf_adds(out, p->tier < 0 ? ": recompute" : ": ");
+    buf_adds(out, p->tier < 0 ? " <span class=\"score\">recompute" : " <span class=\"score\">");
     html_text(out, p->tier < 0 ? "" : p->config);
     buf_adds(out, p->tier < 0 ? "" : " on ");
     html_text(out, p->tier < 0 ? "" : r->manifest->tiers.at[p->tier].name);
-    buf_adds(out, "</summary>\n");
+    buf_adds(out, "</span></summary>\n");
     put_candidates(out, r, p, c);
     if (p->tier >= 0 && v > 0)
-        put_answers(out, t, c, v);
+        answers_of(out, t, c, v);
     buf_adds(out, "</details>\n");
 }
 
@@ -349,15 +229,44 @@ static int by_use(const void *a, const void *b)
 
 static void put_rows(struct buf *out, const struct manifest *m, const struct used *order)
 {
+    double bytes = 0, seconds = 0;
     int i = 0;
 
-    buf_adds(out, "<h2>Contexts</h2>\n<table><tr><th>context<th>tokens<th>uses<th>tier<th>config<th>bytes<th>quality"
-                  "<th>held out<th>TTFT<th>operation\n");
-    for (; i < m->n && out->n < ROWS_BYTES - 1024; i++)
-        put_row(out, m, &m->at[order[i].row]);
-    buf_adds(out, "</table>\n");
+    for (int k = 0; k < m->n; k++) {
+        bytes = fmax(bytes, (double)m->at[k].bytes);
+        seconds = fmax(seconds, m->at[k].ttft_s);
+    }
+    struct row_units u = { html_bytes_unit(bytes), html_seconds_unit(seconds) };
+    buf_adds(out, "<h3>All contexts, the most used first</h3>\n");
+    html_table(out, "Contexts");
+    html_column(out, "context");
+    html_column_n(out, "tokens", NULL);
+    html_column_n(out, "uses", NULL);
+    html_column(out, "tier");
+    html_column(out, "config");
+    html_column_n(out, "size", u.bytes.name);
+    html_column_n(out, "quality, planned", NULL);
+    html_column_n(out, "quality, held out", NULL);
+    html_column_n(out, "TTFT", u.seconds.name);
+    html_column(out, "operation");
+    html_rows(out);
+    for (; i < m->n && out->n < ROWS_BYTES; i++)
+        put_row(out, m, &m->at[order[i].row], &u);
+    html_table_end(out);
     if (i < m->n)
-        buf_printf(out, "<p>%d less used contexts are left out to keep this page small.\n", m->n - i);
+        buf_printf(out, "<p>%d less used contexts are left out to keep this page small.</p>\n", m->n - i);
+}
+
+/* The reasons of the first placements, as long as there is room. */
+static void put_reasons(struct buf *out, const struct report *r, const struct used *order)
+{
+    size_t begin = out->n;
+
+    buf_adds(out, "<h3>Why each of the most used is where it is</h3>\n<p class=\"note\">Utility counts all uses of a "
+                  "context; rent is the price of its bytes on the tier. The plan takes the highest difference that "
+                  "fits. &#177;: standard deviation of a prediction.</p>\n");
+    for (int i = 0; i < r->manifest->n && i < MAX_DETAILS && out->n - begin < DETAILS_BYTES; i++)
+        put_details(out, r, &r->manifest->at[order[i].row]);
 }
 
 void report_contexts(struct buf *out, const struct report *r, struct err *err)
@@ -373,15 +282,10 @@ void report_contexts(struct buf *out, const struct report *r, struct err *err)
     for (int i = 0; i < m->n; i++)
         order[i] = (struct used){ m->at[i].frequency, i };
     qsort(order, (size_t)m->n, sizeof(*order), by_use);
-    if (r->table && r->table->quality_train) {
-        size_t begin = out->n;
-        buf_adds(
-            out,
-            "<h2>Placement of the most used contexts</h2>\n<p>Reduced value = utility - rent; rent is the price of the "
-            "bytes on their tier. The plan takes the highest that fits.\n");
-        for (int i = 0; i < m->n && i < MAX_DETAILS && out->n - begin < DETAILS_BYTES; i++)
-            put_details(out, r, &m->at[order[i].row]);
-    }
+    buf_adds(out, "<section>\n<h2 id=\"contexts\">Contexts</h2>\n");
+    if (r->table && r->table->quality_train)
+        put_reasons(out, r, order);
     put_rows(out, m, order);
+    buf_adds(out, "</section>\n");
     free(order);
 }

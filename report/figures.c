@@ -1,39 +1,29 @@
-/* figures.c - the figures. A series is a method or a plan, with its own mark and dashes; bars are the standard error of
- * a mean over contexts.
+/* figures.c - quality against size, held-out against training quality, and the times of the plan. A series is a method,
+ * the same in all figures; a point is a config, named by its parameters; bars are the standard error of a mean over
+ * contexts.
  */
 #include "base/map.h"
-#include "base/parse.h"
-#include "profiler/score/score.h"
+#include "formats/outcome.h"
 #include "report/report_internal.h"
 
+#include "profiler/score/score.h"
+
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DATASETS = 6, TTFT_POINTS = 200 };
+enum { MAX_DATASETS = 6, TTFT_POINTS = 200, MAX_LABEL = 24 };
 
-/* Dark colours, on white. */
-static const char *const colours[] = { "black", "#c00000", "#0040c0", "#007000", "#8000a0", "#a05000", "#007080" };
-enum { N_COLOURS = sizeof(colours) / sizeof(*colours) };
-
-static void figure_begin(struct buf *out, const char *caption)
+static void figure_begin(struct buf *out, const char *caption, const char *dataset)
 {
-    buf_adds(out, "<figure><figcaption>");
+    buf_adds(out, "<figure>\n<figcaption>");
     html_text(out, caption);
+    if (dataset) {
+        buf_adds(out, ", ");
+        html_short(out, *dataset ? dataset : "contexts without a dataset", 80);
+    }
     buf_adds(out, "</figcaption>\n");
-}
-
-/* Draws a script; removes the figure if gnuplot is absent. */
-static int figure_end(struct buf *out, size_t begin, struct buf *script, struct err *err)
-{
-    int code = plot_svg(out, script, err);
-
-    if (code == PLOT_ABSENT)
-        out->n = begin;
-    else
-        buf_adds(out, "</figure>\n");
-    buf_release(script);
-    return code;
 }
 
 /* ---- means over contexts -------------------------------------------------- */
@@ -64,9 +54,9 @@ static double error_of(const struct mean *m)
 }
 
 /* A config's mean size and qualities on train and test questions, over the contexts of a dataset; NULL: all contexts.
- * */
+ * `paired`: the train quality of the contexts that have a test quality, too. */
 struct point {
-    struct mean size, train, test;
+    struct mean size, train, test, paired;
 };
 
 static struct point point_of(const struct table *t, int v, const char *dataset)
@@ -79,13 +69,15 @@ static struct point point_of(const struct table *t, int v, const char *dataset)
             continue;
         mean_add(&p.size, t->size_frac[cell]);
         mean_add(&p.train, t->quality_train[cell]);
-        if (!isnan(t->quality_test[cell]))
-            mean_add(&p.test, t->quality_test[cell]);
+        if (isnan(t->quality_test[cell]))
+            continue;
+        mean_add(&p.test, t->quality_test[cell]);
+        mean_add(&p.paired, t->quality_train[cell]);
     }
     return p;
 }
 
-/* ---- quality against size ------------------------------------------------- */
+/* ---- methods --------------------------------------------------------------- */
 
 /* The method of a config: its chain without parameters, "snapkv+kivi" for "snapkv:drop=0.5+kivi:bits=4". */
 static int method_of(struct map *methods, const char *config)
@@ -102,180 +94,273 @@ static int method_of(struct map *methods, const char *config)
     return map_add(methods, name, n, NULL);
 }
 
-static int by_size(const void *a, const void *b)
+/* What tells a config from others of its method: "0.5 + 4 bits". */
+static void parameters_of(char out[MAX_LABEL], const char *config)
 {
-    const double *x = a, *y = b;
-
-    return x[0] < y[0] ? -1 : x[0] > y[0];
-}
-
-/* Adds the data of one method by rising size: size, quality, error. Returns the number of points. */
-static int put_method(struct buf *script, const struct table *t, const int *method, int m, const char *dataset)
-{
-    double(*at)[3] = calloc((size_t)t->n_configs + 1, sizeof(*at));
     int n = 0;
 
-    if (!at) {
-        script->failed = true;
-        return 0;
+    out[0] = '\0';
+    for (const char *s = strchr(config, '='); s && n < MAX_LABEL; s = strchr(s + 1, '=')) {
+        bool bits = s - config >= 4 && strncmp(s - 4, "bits", 4) == 0;
+        n += snprintf(out + n, (size_t)(MAX_LABEL - n), "%s%.*s%s", n ? " + " : "", (int)strcspn(s + 1, ",+"), s + 1,
+                      bits ? " bits" : "");
     }
-    for (int v = 0; v < t->n_configs; v++) {
-        struct point p = method[v] == m ? point_of(t, v, dataset) : (struct point){ 0 };
-        if (p.train.n == 0)
-            continue;
-        at[n][0] = mean_of(&p.size);
-        at[n][1] = mean_of(&p.train);
-        at[n++][2] = error_of(&p.train);
-    }
-    qsort(at, (size_t)n, sizeof(*at), by_size);
-    if (n)
-        buf_printf(script, "$m%d << EOD\n", m);
-    for (int i = 0; i < n; i++)
-        buf_printf(script, "%.6g %.6g %.6g\n", at[i][0], at[i][1], at[i][2]);
-    buf_adds(script, n ? "EOD\n" : "");
-    free(at);
-    return n;
+    if (n == 0)
+        snprintf(out, MAX_LABEL, "%s", strcmp(config, "none") == 0 ? "whole" : "");
 }
 
 /* The configs of a table by method: config v has method methods.at[method[v]]. */
 struct by_method {
     const struct table *table;
     struct map methods;
-    int *method;
+    int *method, *uses;
+    struct point *point;      // (V) of the figure being drawn
+    struct chart_point *line; // (V) scratch
 };
 
-/* Adds both ends of the scale as horizontal lines. Counts them in *n. */
-static void put_scale(struct buf *plot, const struct table *t, int *n)
+static int by_method_init(struct by_method *b, const struct report *r, struct err *err)
 {
-    const double at[] = { score_same_meaning(t), score_unrelated(t) };
-    static const char *const name[] = { "two good answers", "unrelated answers" };
+    size_t n = (size_t)r->table->n_configs + 1;
 
-    for (int i = 0; i < 2; i++)
-        if (!isnan(at[i]))
-            buf_printf(plot, "%s%.6g with lines linewidth 1 linecolor rgb '#606060' dashtype %d title '%s'",
-                       (*n)++ ? ", " : "plot ", at[i], i + 2, name[i]);
+    *b = (struct by_method){ .table = r->table,
+                             .uses = report_uses(r, err),
+                             .method = calloc(n, sizeof(*b->method)),
+                             .point = calloc(n, sizeof(*b->point)),
+                             .line = calloc(n, sizeof(*b->line)) };
+    int code = b->method && b->uses && b->point && b->line ? 0 : err_nomem(err);
+    for (int v = 0; v < r->table->n_configs && !code; v++) {
+        b->method[v] = method_of(&b->methods, r->table->config_name[v]);
+        code = b->method[v] == MAP_NOMEM ? err_nomem(err) : 0;
+    }
+    return code;
 }
 
-static int quality_of(struct buf *out, const struct by_method *b, const char *dataset, struct err *err)
+static void by_method_release(struct by_method *b)
 {
-    struct buf script = { 0 }, plot = { 0 };
-    size_t begin = out->n;
+    free(b->method);
+    free(b->uses);
+    free(b->point);
+    free(b->line);
+    map_release(&b->methods);
+}
+
+/* A legend of the methods that have points; `chosen`: with the ring, and what it means. */
+static void put_key(struct buf *out, const struct by_method *b, bool chosen)
+{
+    buf_adds(out, "<ul class=\"key\">");
+    for (int m = 0; m < b->methods.n; m++) {
+        bool drawn = false;
+        for (int v = 0; v < b->table->n_configs; v++)
+            drawn |= b->method[v] == m && b->point[v].train.n > 0;
+        if (!drawn)
+            continue;
+        buf_adds(out, "<li>");
+        chart_key(out, m);
+        html_short(out, b->methods.at[m].key, 60);
+        buf_adds(out, "</li>");
+    }
+    if (chosen)
+        buf_adds(out, "<li><svg class=\"chart\" viewBox=\"-12 -9 24 18\" aria-hidden=\"true\"><circle class=\"ring\" "
+                      "r=\"7\"/></svg>in this plan</li>");
+    buf_adds(out, "</ul>\n");
+}
+
+/* ---- quality against size ------------------------------------------------- */
+
+static int by_x(const void *a, const void *b)
+{
+    const struct chart_point *x = a, *y = b;
+
+    return x->x < y->x ? -1 : x->x > y->x;
+}
+
+static struct chart_point size_point(const struct point *p)
+{
+    return (struct chart_point){ mean_of(&p->size), mean_of(&p->train) };
+}
+
+static void put_lines(struct chart *c, const struct by_method *b)
+{
+    for (int m = 0; m < b->methods.n; m++) {
+        int n = 0;
+        for (int v = 0; v < b->table->n_configs; v++)
+            if (b->method[v] == m && b->point[v].train.n)
+                b->line[n++] = size_point(&b->point[v]);
+        qsort(b->line, (size_t)n, sizeof(*b->line), by_x);
+        if (n > 1)
+            chart_line(c, m, b->line, n);
+    }
+}
+
+static void title_of(char out[256], const struct by_method *b, int v, double quality)
+{
+    int uses = b->uses[v];
+    int n = snprintf(out, 256, "%.120s: quality %.3f, size %.3f", b->table->config_name[v], quality,
+                     mean_of(&b->point[v].size));
+
+    if (uses)
+        snprintf(out + n, 256 - (size_t)n, ", chosen for %d context%s", uses, uses == 1 ? "" : "s");
+}
+
+/* Adds both ends of the scale as horizontal lines. */
+static void put_scale(struct chart *c, const struct table *t)
+{
+    if (t->temperature > 0)
+        chart_level(c, score_same_meaning(t), "whole cache, asked again");
+    chart_level(c, score_unrelated(t), "unrelated answers");
+}
+
+static bool draw_quality(struct chart *c, const struct by_method *b, const char *dataset)
+{
+    char text[256];
+    bool chosen = false;
+
+    put_lines(c, b);
+    for (int v = 0; v < b->table->n_configs; v++) {
+        struct chart_point at = size_point(&b->point[v]);
+        double error = error_of(&b->point[v].train);
+        if (!b->point[v].train.n)
+            continue;
+        chart_error(c, (struct chart_point){ at.x, at.y - error }, (struct chart_point){ at.x, at.y + error });
+        title_of(text, b, v, at.y);
+        chart_mark(c, b->method[v], at, text);
+        if (dataset || !b->uses[v])
+            continue;
+        chart_ring(c, at);
+        chosen = true;
+    }
+    for (int v = 0; v < b->table->n_configs; v++)
+        if (b->point[v].train.n) {
+            parameters_of(text, b->table->config_name[v]);
+            chart_label(c, size_point(&b->point[v]), text);
+        }
+    return chosen;
+}
+
+static void quality_of(struct buf *out, struct by_method *b, const char *dataset)
+{
+    struct chart c = { .out = out,
+                       .x = axis_of(AXIS_SHARE, "size of the cache, whole = 1"),
+                       .y = axis_of(AXIS_QUALITY, "quality, training questions") };
     int n = 0;
 
-    buf_adds(out, "<figure><figcaption>Quality against size");
-    if (dataset) {
-        buf_adds(out, ", ");
-        html_short(out, *dataset ? dataset : "contexts without a dataset", 80);
+    for (int v = 0; v < b->table->n_configs; v++) {
+        b->point[v] = point_of(b->table, v, dataset);
+        axis_see(&c.x, mean_of(&b->point[v].size));
+        axis_see(&c.y, mean_of(&b->point[v].train));
+        n += b->point[v].train.n > 0;
     }
-    buf_adds(out, "</figcaption>\n");
-    buf_adds(&script, "set xlabel 'size, uncompressed = 1'\nset ylabel 'quality, training questions'\n");
+    if (n == 0)
+        return;
     if (!dataset)
-        put_scale(&plot, b->table, &n);
-    for (int m = 0; m < b->methods.n; m++) {
-        if (!put_method(&script, b->table, b->method, m, dataset))
-            continue;
-        buf_printf(&plot,
-                   "%s$m%d using 1:2:3 with yerrorlines linewidth 1.5 linecolor rgb '%s' dashtype %d "
-                   "pointtype %d title ",
-                   n++ ? ", " : "plot ", m, colours[m % N_COLOURS], m % 5 + 1, m % 13 + 1);
-        plot_label(&plot, b->methods.at[m].key);
-    }
-    buf_add(&script, buf_str(&plot), plot.n);
-    buf_addc(&script, '\n');
-    script.failed |= buf_failed(&plot);
-    buf_release(&plot);
-    if (n == 0) {
-        out->n = begin;
-        buf_release(&script);
-        return 0;
-    }
-    return figure_end(out, begin, &script, err);
+        axis_see(&c.y, score_unrelated(b->table));
+    figure_begin(out, "Quality against size", dataset);
+    chart_begin(&c, "Quality against size, a point for each config");
+    bool chosen = draw_quality(&c, b, dataset);
+    if (!dataset)
+        put_scale(&c, b->table);
+    chart_end(&c);
+    put_key(out, b, chosen);
+    buf_adds(out, "</figure>\n");
 }
 
-/* Draws all contexts, then each of the first datasets. */
-static int each_quality(struct buf *out, const struct by_method *b, struct err *err)
+/* Draws each of the first datasets. */
+static int each_dataset(struct buf *out, struct by_method *b, struct err *err)
 {
     const struct table *t = b->table;
     struct map datasets = { 0 };
-    int code = quality_of(out, b, NULL, err);
+    int code = 0;
 
     for (int c = 0; c < t->n_contexts && !code; c++)
         if (map_add(&datasets, t->context_dataset[c], strlen(t->context_dataset[c]), NULL) == MAP_NOMEM)
             code = err_nomem(err);
-    for (int d = 0; d < datasets.n && d < MAX_DATASETS && datasets.n > 1 && !code; d++)
-        code = quality_of(out, b, datasets.at[d].key, err);
-    if (!code && datasets.n > MAX_DATASETS)
-        buf_printf(out, "<p>%d more datasets are not drawn.\n", datasets.n - MAX_DATASETS);
+    if (datasets.n > 1 && !code) {
+        buf_printf(out, "<details><summary>By dataset: %d of %d</summary>\n<div class=\"figures\">\n",
+                   datasets.n < MAX_DATASETS ? datasets.n : MAX_DATASETS, datasets.n);
+        for (int d = 0; d < datasets.n && d < MAX_DATASETS; d++)
+            quality_of(out, b, datasets.at[d].key);
+        buf_adds(out, "</div></details>\n");
+    }
     map_release(&datasets);
     return code;
 }
 
-int figure_quality(struct buf *out, const struct table *t, struct err *err)
+int figure_quality(struct buf *out, const struct report *r, struct err *err)
 {
-    struct by_method b = { .table = t, .method = calloc((size_t)t->n_configs + 1, sizeof(*b.method)) };
-    int code = b.method ? 0 : err_nomem(err);
+    struct by_method b;
+    int code = by_method_init(&b, r, err);
 
-    for (int v = 0; v < t->n_configs && !code; v++) {
-        b.method[v] = method_of(&b.methods, t->config_name[v]);
-        code = b.method[v] == MAP_NOMEM ? err_nomem(err) : 0;
-    }
-    if (!code && t->quality_train)
-        code = each_quality(out, &b, err);
-    free(b.method);
-    map_release(&b.methods);
+    if (!code)
+        quality_of(out, &b, NULL);
+    by_method_release(&b);
+    return code;
+}
+
+int figure_datasets(struct buf *out, const struct report *r, struct err *err)
+{
+    struct by_method b;
+    int code = by_method_init(&b, r, err);
+
+    if (!code)
+        code = each_dataset(out, &b, err);
+    by_method_release(&b);
     return code;
 }
 
 /* ---- held-out quality ----------------------------------------------------- */
 
-int figure_held_out(struct buf *out, const struct table *t, struct err *err)
+static void draw_held_out(struct buf *out, const struct by_method *b, struct chart *c)
 {
-    struct buf script = { 0 };
-    size_t begin = out->n;
-    int n = 0;
+    char text[256];
 
-    buf_adds(&script, "$d << EOD\n");
-    for (int v = 1; t->quality_train && v < t->n_configs; v++) {
-        struct point p = point_of(t, v, NULL);
-        if (p.test.n == 0)
-            continue;
-        buf_printf(&script, "%.6g %.6g %.6g %.6g\n", mean_of(&p.train), mean_of(&p.test), error_of(&p.train),
-                   error_of(&p.test));
-        n++;
-    }
-    buf_adds(&script,
-             "EOD\nset samples 2\nset xlabel 'quality, training questions'\nset ylabel 'quality, held-out questions'\n"
-             "plot $d using 1:2:3:4 with xyerrorbars linecolor 'black' pointtype 7 pointsize 0.6 title 'configs', "
-             "x with lines linecolor 'black' dashtype 2 title 'as promised'\n");
-    if (n == 0) {
-        buf_release(&script);
-        return 0;
-    }
-    figure_begin(out, "Held-out against training quality: configs below the line promise too much");
-    return figure_end(out, begin, &script, err);
+    chart_begin(c, "Held-out quality against training quality, a point for each config");
+    chart_diagonal(c);
+    for (int pass = 0; pass < 2; pass++)
+        for (int v = 1; v < b->table->n_configs; v++) {
+            const struct point *p = &b->point[v];
+            struct chart_point at = { mean_of(&p->paired), mean_of(&p->test) };
+            if (!p->test.n)
+                continue;
+            if (pass) {
+                parameters_of(text, b->table->config_name[v]);
+                chart_label(c, at, text);
+                continue;
+            }
+            double x = error_of(&p->paired), y = error_of(&p->test);
+            chart_error(c, (struct chart_point){ at.x - x, at.y }, (struct chart_point){ at.x + x, at.y });
+            chart_error(c, (struct chart_point){ at.x, at.y - y }, (struct chart_point){ at.x, at.y + y });
+            snprintf(text, sizeof(text), "%.120s: held out %.3f, training %.3f, %d of %d contexts",
+                     b->table->config_name[v], at.y, at.x, p->test.n, b->table->n_contexts);
+            chart_mark(c, b->method[v], at, text);
+        }
+    chart_end(c);
+    put_key(out, b, false);
 }
 
-/* ---- fills ---------------------------------------------------------------- */
-
-int figure_fills(struct buf *out, const struct manifest *m, struct err *err)
+int figure_held_out(struct buf *out, const struct report *r, struct err *err)
 {
-    struct buf script = { 0 };
-    size_t begin = out->n;
+    struct chart c = { .out = out,
+                       .x = axis_of(AXIS_QUALITY, "quality, training questions"),
+                       .y = axis_of(AXIS_QUALITY, "quality, held-out questions") };
+    struct by_method b;
+    int n = 0, code = by_method_init(&b, r, err);
 
-    buf_adds(&script, "$d << EOD\n");
-    for (int i = 0; i < m->tiers.n; i++) {
-        double used = 0, capacity = (double)m->tiers.at[i].capacity;
-        for (int k = 0; k < m->n; k++)
-            used += m->at[k].tier == i ? (double)m->at[k].bytes : 0;
-        bool unlimited = m->tiers.at[i].capacity == INT64_MAX || capacity <= 0;
-        buf_printf(&script, "%s %.6g %s\n", m->tiers.at[i].name, unlimited ? 0 : 100 * used / capacity,
-                   unlimited ? "unlimited" : "-");
+    for (int v = 1; v < r->table->n_configs && !code; v++) {
+        struct point p = point_of(r->table, v, NULL);
+        b.point[v] = p.test.n ? p : (struct point){ 0 };
+        axis_see(&c.x, mean_of(&p.paired));
+        axis_see(&c.y, mean_of(&p.test));
+        n += p.test.n > 0;
     }
-    buf_adds(&script, "EOD\nset yrange [0:105]\nset ylabel 'filled, %'\nset style fill pattern 1 border -1\n"
-                      "set boxwidth 0.5\nset xtics noenhanced\nunset key\n"
-                      "plot $d using 0:2:xtic(1) with boxes linecolor 'black'\n");
-    figure_begin(out, "Tier fills");
-    return figure_end(out, begin, &script, err);
+    c.x.min = c.y.min = fmin(c.x.min, c.y.min); /* one scale, so that the diagonal is one */
+    if (n && !code) {
+        figure_begin(out, "Held-out against training quality", NULL);
+        draw_held_out(out, &b, &c);
+        buf_adds(out, "<p class=\"note\">The dashed line: as promised. Configs below it promise too much. A point is a "
+                      "mean over the contexts that have held-out answers under its config.</p>\n</figure>\n");
+    }
+    by_method_release(&b);
+    return code;
 }
 
 /* ---- TTFT ----------------------------------------------------------------- */
@@ -291,59 +376,75 @@ static int by_value(const void *a, const void *b)
     return x->v < y->v ? -1 : x->v > y->v;
 }
 
-/* Adds a cumulative distribution: the share of uses that are answered within a time. */
-static void put_curve(struct buf *script, const char *name, struct weighed *at, int n)
+/* Draws a cumulative distribution as steps: the share of uses that are answered within a time. */
+static void put_curve(struct chart *c, int series, struct weighed *at, int n)
 {
+    struct chart_point line[2 * TTFT_POINTS + 8];
     double total = 0, sum = 0, step = 0;
+    int k = 0;
 
     for (int i = 0; i < n; i++)
         total += at[i].weight;
     qsort(at, (size_t)n, sizeof(*at), by_value);
-    buf_printf(script, "$%s << EOD\n", name);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && k + 2 <= (int)(sizeof(line) / sizeof(*line)); i++) {
+        double before = 100 * sum / total;
         sum += at[i].weight;
         if (sum < step && i + 1 < n)
             continue;
-        buf_printf(script, "%.6g %.6g\n", at[i].v > 0 ? at[i].v : 1e-6, 100 * sum / total);
+        line[k] = (struct chart_point){ at[i].v, k ? line[k - 1].y : before };
+        line[k + 1] = (struct chart_point){ at[i].v, 100 * sum / total };
+        k += 2;
         step = sum + total / TTFT_POINTS;
     }
-    buf_adds(script, "EOD\n");
+    chart_line(c, series, line, k);
+}
+
+static void draw_ttft(struct buf *out, struct weighed *plan, int n, struct weighed *whole, int n_whole)
+{
+    struct chart c = { .out = out,
+                       .x = axis_of(AXIS_SECONDS, "time to first token"),
+                       .y = axis_of(AXIS_PERCENT, "uses answered by then, %") };
+
+    for (int i = 0; i < n; i++)
+        axis_see(&c.x, plan[i].v);
+    for (int i = 0; i < n_whole; i++)
+        axis_see(&c.x, whole[i].v);
+    figure_begin(out, "Time to first token, by use", NULL);
+    chart_begin(&c, "Share of uses that are answered within a time");
+    put_curve(&c, 1, plan, n);
+    if (n_whole)
+        put_curve(&c, 0, whole, n_whole);
+    chart_end(&c);
+    buf_adds(out, "<ul class=\"key\"><li>");
+    chart_key_line(out, 1);
+    buf_adds(out, "this plan</li>");
+    if (n_whole) {
+        buf_adds(out, "<li>");
+        chart_key_line(out, 0);
+        buf_adds(out, "every context recomputed</li>");
+    }
+    buf_adds(out, "</ul>\n</figure>\n");
 }
 
 int figure_ttft(struct buf *out, const struct report *r, struct err *err)
 {
     const struct manifest *m = r->manifest;
     struct weighed *plan = calloc((size_t)m->n + 1, sizeof(*plan)), *whole = calloc((size_t)m->n + 1, sizeof(*whole));
-    struct buf script = { 0 };
-    size_t begin = out->n;
-    int n = 0, n_whole = 0;
+    int n = 0, n_whole = 0, code = plan && whole ? 0 : err_nomem(err);
 
-    for (int i = 0; i < m->n && plan && whole; i++) {
+    for (int i = 0; i < m->n && !code; i++) {
         const struct placement *p = &m->at[i];
         int c = r->table ? map_find(&r->table->ids, p->id, strlen(p->id)) : MAP_ABSENT;
         if (!(p->frequency > 0) || isnan(p->ttft_s))
             continue;
-        plan[n++] = (struct weighed){ p->ttft_s, p->frequency };
-        if (c >= 0)
-            whole[n_whole++] = (struct weighed){ r->table->prefill_s[c] + r->table->question_s[c], p->frequency };
+        plan[n++] = (struct weighed){ p->ttft_s, p->frequency / OUTCOME_UNIT };
+        if (c >= 0 && !isnan(r->table->prefill_s[c]))
+            whole[n_whole++] =
+                (struct weighed){ r->table->prefill_s[c] + r->table->question_s[c], p->frequency / OUTCOME_UNIT };
     }
-    bool failed = !plan || !whole;
-    if (n) {
-        put_curve(&script, "plan", plan, n);
-        if (n_whole)
-            put_curve(&script, "whole", whole, n_whole);
-        buf_adds(&script, "set logscale x\nset xlabel 'seconds to the first token'\nset ylabel 'uses answered, %'\n"
-                          "set yrange [0:105]\nplot $plan with steps linecolor 'black' linewidth 2 title 'this plan'");
-        buf_adds(&script, n_whole
-                              ? ", $whole with steps linecolor 'black' dashtype 2 linewidth 2 title 'nothing stored'\n"
-                              : "\n");
-    }
+    if (n && !code)
+        draw_ttft(out, plan, n, whole, n_whole);
     free(plan);
     free(whole);
-    if (failed || n == 0) {
-        buf_release(&script);
-        return failed ? err_nomem(err) : 0;
-    }
-    figure_begin(out, "Time to the first token, weighted by use");
-    return figure_end(out, begin, &script, err);
+    return code;
 }

@@ -1,146 +1,123 @@
-/* report.c - writes the whole page. */
+/* report.c - the order of the page. */
 #include "report/report.h"
 
-#include "profiler/score/score.h"
 #include "report/report_internal.h"
 
-#include <math.h>
 #include <string.h>
 
-static const char head[] =
-    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>EvicPress report</title>\n"
-    "<meta name=\"viewport\" content=\"width=device-width\">\n<style>\n"
-    "body{font-family:sans-serif;margin:1em auto;max-width:80em;padding:0 1em;color:#000;background:#fff}\n"
-    "table{border-collapse:collapse;margin:.5em 0}td,th{border:1px solid #999;padding:.1em .5em;text-align:left;"
-    "vertical-align:top}\nfigure{display:inline-block;margin:.5em;width:640px;max-width:100%;vertical-align:top}"
-    "figcaption{font-weight:bold}\n"
-    "svg{max-width:100%;height:auto}details{margin:.2em 0}summary{cursor:pointer}\n</style></head><body>\n"
-    "<h1>EvicPress report</h1>\n";
-
-static void put_plan(struct buf *out, const struct manifest *m)
+static void put_head(struct buf *html, const struct report *r)
 {
-    double used[TIER_MAX] = { 0 };
-    int n[TIER_MAX + 1] = { 0 };
+    struct buf headline = { 0 };
 
-    buf_adds(out, "<h2>The plan compared with baselines</h2>\n<table><tr><th><th>utility<th>mean TTFT"
-                  "<th>quality<th>held out\n");
-    for (int i = 0; i < m->n_totals; i++) {
-        const struct manifest_total *t = &m->total[i];
-        buf_adds(out, "<tr><td>");
-        html_text(out, t->name);
-        buf_printf(out, "<td>%.6g<td>", t->utility);
-        html_seconds(out, t->ttft_s);
-        buf_adds(out, "<td>");
-        html_real(out, t->quality, 3);
-        buf_adds(out, "<td>");
-        html_real(out, t->quality_test, 3);
-        buf_addc(out, '\n');
-    }
-    buf_printf(out, "</table>\n<p>Alpha is %.6g: a quality of 1 is worth %.6g seconds of TTFT.", m->alpha, m->alpha);
-    if (m->slo_weight > 0)
-        buf_printf(out, " The promised TTFT is %.6g s; each expected second beyond it costs %.6g seconds.",
-                   m->slo_ttft_s, m->slo_weight);
-    if (!isnan(m->upper_bound))
-        buf_printf(out, " This plan has utility %.6g; no plan exceeds %.6g.", m->objective, m->upper_bound);
-    buf_adds(out, "\n<h2>Tiers</h2>\n<table><tr><th>tier<th>contexts<th>used<th>capacity\n");
-    for (int i = 0; i < m->n; i++) {
-        n[m->at[i].tier < 0 ? TIER_MAX : m->at[i].tier]++;
-        used[m->at[i].tier < 0 ? 0 : m->at[i].tier] += m->at[i].tier < 0 ? 0 : (double)m->at[i].bytes;
-    }
-    for (int i = 0; i < m->tiers.n; i++) {
-        buf_printf(out, "<tr><td>%s<td>%d<td>", m->tiers.at[i].name, n[i]);
-        html_bytes(out, used[i]);
-        buf_adds(out, "<td>");
-        if (m->tiers.at[i].capacity == INT64_MAX)
-            buf_adds(out, "unlimited");
-        else
-            html_bytes(out, (double)m->tiers.at[i].capacity);
-        buf_addc(out, '\n');
-    }
-    buf_printf(out, "<tr><td>recompute<td>%d<td>-<td>-\n</table>\n", n[TIER_MAX]);
+    report_headline(&headline, r);
+    const char *title = strstr(buf_str(&headline), "<h1>");
+    size_t n = title ? strcspn(title + 4, "<") : 0;
+    buf_adds(html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n<title>EvicPress: ");
+    buf_add(html, title ? title + 4 : "", n);
+    buf_adds(html, "</title>\n<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"/>\n<style>\n");
+    for (int i = 0; report_style[i]; i++)
+        buf_adds(html, report_style[i]);
+    buf_adds(html, chart_style);
+    buf_adds(html, "</style>\n</head>\n<body>\n<header>\n<p class=\"eyebrow\">EvicPress report</p>\n");
+    buf_add(html, buf_str(&headline), headline.n);
+    html->failed |= buf_failed(&headline);
+    buf_release(&headline);
 }
 
-static void put_receipt(struct buf *out, const struct receipt *r)
+/* Links to the sections, found by their headings. */
+static void put_nav(struct buf *html, const struct buf *body)
 {
-    buf_printf(out, "<h2>Loaded</h2>\n<p>%d of %d contexts have a payload on a tier.\n", r->in.n, r->ids.n);
-}
+    static const char heading[] = "<h2 id=\"";
 
-/* The mean with its standard error. */
-static void put_held_out(struct buf *out, const struct table *t, int v)
-{
-    double error = score_error(t, SPLIT_TEST, v);
-
-    html_real(out, table_mean(t, t->quality_test, v), 3);
-    if (!isnan(error))
-        buf_printf(out, " &plusmn; %.3f", error);
-}
-
-static void put_configs(struct buf *out, const struct table *t)
-{
-    buf_adds(out, "<h2>Configs</h2>\n<table><tr><th>config<th>size<th>quality<th>held out<th>gold<th>decompression\n");
-    for (int v = 0; v < t->n_configs; v++) {
-        buf_adds(out, "<tr><td>");
-        html_text(out, t->config_name[v]);
-        buf_adds(out, "<td>");
-        html_real(out, table_mean(t, t->size_frac, v), 3);
-        buf_adds(out, "<td>");
-        html_real(out, table_mean(t, t->quality_train, v), 3);
-        buf_adds(out, "<td>");
-        put_held_out(out, t, v);
-        buf_adds(out, "<td>");
-        html_real(out, table_mean(t, t->gold_mean, v), 3);
-        buf_adds(out, "<td>");
-        html_seconds(out, table_mean(t, t->decompress_s, v));
-        buf_addc(out, '\n');
+    buf_adds(html, "<nav aria-label=\"Contents\">");
+    for (const char *h = buf_str(body); (h = strstr(h, heading)); h++) {
+        const char *id = h + strlen(heading), *text = strchr(id, '>') + 1;
+        buf_printf(html, "<a href=\"#%.*s\">%.*s</a>", (int)strcspn(id, "\""), id, (int)strcspn(text, "<"), text);
     }
-    buf_adds(out, "</table>\n");
-    report_scale(out, t);
-    if (!t->quality_train)
-        buf_adds(out, "<p>The profile has no qualities yet: run evp-score on it.\n");
+    buf_adds(html, "</nav>\n</header>\n<main>\n");
 }
 
-static int put_figures(struct buf *out, const struct report *r, struct err *err)
+static void put_plan(struct buf *out, const struct report *r)
 {
-    int code = 0;
-
+    if (!gain_known(r))
+        return;
+    buf_adds(out, "<section>\n<h2 id=\"plan\">The plan and its alternatives</h2>\n<div class=\"columns\">\n<figure>\n"
+                  "<figcaption>Time to first token against quality</figcaption>\n");
+    gain_svg(out, r);
+    buf_adds(out, "<p class=\"note\">Up and to the left is better.</p>\n</figure>\n<div>\n");
     if (r->manifest)
-        code = figure_fills(out, r->manifest, err);
-    if (!code && r->manifest)
-        code = figure_ttft(out, r, err);
-    if (!code && r->table)
-        code = figure_quality(out, r->table, err);
-    if (!code && r->table)
-        code = figure_held_out(out, r->table, err);
+        report_totals(out, r->manifest);
+    if (r->frontier)
+        gain_table(out, r);
+    buf_adds(out, "</div></div>\n</section>\n");
+}
+
+static int put_where(struct buf *out, const struct report *r, struct err *err)
+{
+    buf_adds(out, "<section>\n<h2 id=\"tiers\">Tiers and times</h2>\n<div class=\"columns\">\n");
+    int code = figure_ttft(out, r, err);
+    buf_adds(out, "<div>\n");
+    report_tiers(out, r);
+    buf_adds(out, "</div></div>\n</section>\n");
     return code;
 }
 
-int report_write(struct report *r, struct buf *html, struct err *err)
+static int put_table(struct buf *out, const struct report *r, struct err *err)
 {
-    const char *model = r->table ? r->table->model : "";
+    int code = 0;
 
-    buf_adds(html, head);
-    if (*model) {
-        buf_adds(html, "<p>Model ");
-        html_text(html, model);
-        buf_printf(html, ": %d contexts, %d configs, %d questions.\n", r->table->n_contexts, r->table->n_configs,
-                   r->table->n_questions);
+    if (r->table->quality_train) {
+        buf_adds(out, "<section>\n<h2 id=\"quality\">Quality</h2>\n<div class=\"figures\">\n");
+        code = figure_quality(out, r, err);
+        if (!code)
+            code = figure_held_out(out, r, err);
+        buf_adds(out, "</div>\n");
+        if (!code)
+            code = figure_datasets(out, r, err);
+        buf_adds(out, "</section>\n");
     }
+    if (!code)
+        code = report_configs(out, r, err);
+    if (!code)
+        answers_examples(out, r);
+    return code;
+}
+
+int report_write(const struct report *r, struct buf *html, struct err *err)
+{
+    struct buf body = { 0 };
+    int code = 0;
+
+    put_plan(&body, r);
     if (r->manifest)
-        put_plan(html, r->manifest);
-    if (r->receipt)
-        put_receipt(html, r->receipt);
-    int code = put_figures(html, r, err);
-    r->no_plots = code == PLOT_ABSENT;
-    if (r->no_plots)
-        buf_adds(html, "<p>No plots: gnuplot is not installed.\n");
-    else if (code)
-        return code;
-    if (r->table) {
-        put_configs(html, r->table);
-        report_examples(html, r->table);
-    }
-    if (r->manifest)
-        report_contexts(html, r, err);
-    buf_adds(html, "</body></html>\n");
-    return buf_failed(html) ? err_nomem(err) : 0;
+        code = put_where(&body, r, err);
+    if (r->table && !code)
+        code = put_table(&body, r, err);
+    if (r->manifest && !code)
+        report_contexts(&body, r, err);
+    report_made(&body, r);
+    put_head(html, r);
+    put_nav(html, &body);
+    buf_add(html, buf_str(&body), body.n);
+    buf_adds(html, "</main>\n</body>\n</html>\n");
+    html->failed |= buf_failed(&body);
+    buf_release(&body);
+    return code ? code : buf_failed(html) ? err_nomem(err) : 0;
+}
+
+/* In a file of its own the picture brings its style sheet and a background, for pages of any colour. */
+int report_write_svg(const struct report *r, struct buf *svg, struct err *err)
+{
+    struct buf element = { 0 };
+
+    if (!gain_known(r))
+        return err_set(err, ERR_FORMAT, "there is no plan to draw: give a frontier, or a manifest of evp-plan");
+    gain_svg(&element, r);
+    size_t begin = strcspn(buf_str(&element), ">") + 1;
+    buf_add(svg, buf_str(&element), begin);
+    buf_printf(svg, "\n<style>\n%ssvg{background:var(--paper)}\n</style>", chart_style);
+    buf_adds(svg, buf_str(&element) + begin);
+    svg->failed |= buf_failed(&element);
+    buf_release(&element);
+    return buf_failed(svg) ? err_nomem(err) : 0;
 }

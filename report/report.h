@@ -1,19 +1,21 @@
-/* report.h - a profile or table, a manifest and a receipt as one page of HTML for people.
+/* report.h - a profile or table, a manifest, a frontier and a receipt as one page of HTML for people.
  *
- * The page is self-contained: no script, no external style sheet or picture; plots are inline SVG. It is readable
- * without colour: series differ in marks and dashes. It stays below REPORT_MAX_BYTES: contexts are sorted by use, in
- * full detail as long as there is space, then one line each, then omitted; the page says how many are missing.
+ * The page is self-contained: no script, no external style sheet or picture; plots are inline SVG, with colours for a
+ * light and a dark screen. It is readable without colour: series differ in marks. It stays below REPORT_MAX_BYTES:
+ * contexts are sorted by use, in full detail as long as there is space, then one line each, then omitted; the page says
+ * how many are missing.
  *
- *     struct report r = { .table = &t, .manifest = &m, .plots = PLOTS_DRAWN };
+ *     struct report r = { .table = &t, .manifest = &m };
  *     report_write(&r, &html, &err);
  *
- * Text from files stays text: it never becomes markup or a gnuplot command.
+ * Text from files stays text: it never becomes markup. The same files give the same bytes.
  */
 #ifndef EVP_REPORT_H
 #define EVP_REPORT_H
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "formats/frontier.h"
 #include "formats/manifest.h"
 #include "formats/receipt.h"
 #include "profiler/table/table.h"
@@ -24,13 +26,15 @@ struct report {
     /* each may be NULL, but not all; borrowed */
     const struct table *table; // read with TABLE_ALL
     const struct manifest *manifest;
+    const struct frontier *frontier;
     const struct receipt *receipt;
-
-    /* result: gnuplot is not installed, so the page has only tables */
-    bool no_plots;
 };
 
-/* Adds the page to *html. ERR_IO: gnuplot failed. */
-int report_write(struct report *r, struct buf *html, struct err *err) MUST_CHECK;
+/* Adds the page to *html. */
+int report_write(const struct report *r, struct buf *html, struct err *err) MUST_CHECK;
+
+/* Adds the page's first figure, TTFT against quality, as an SVG file. ERR_FORMAT: neither a frontier nor a manifest
+ * that compares its plan with others. */
+int report_write_svg(const struct report *r, struct buf *svg, struct err *err) MUST_CHECK;
 
 #endif

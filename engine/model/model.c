@@ -5,6 +5,7 @@
  */
 #include "engine/model/model.h"
 
+#include "base/magic.h"
 #include "engine/model/model_internal.h"
 
 #include <math.h>
@@ -74,6 +75,19 @@ static int side(const struct model_config *c, enum side side)
 struct tensor_shape model_shape(const struct model_config *c, enum tensor_role role)
 {
     return (struct tensor_shape){ side(c, model_roles[role].rows), side(c, model_roles[role].cols) };
+}
+
+double model_token_flop(const struct model_config *c)
+{
+    double D = c->d_model, heads = (double)c->n_heads * c->head_dim, kv = (double)c->n_kv_heads * c->head_dim;
+    double mlp = 3 * D * (c->d_ff + (double)c->n_experts_used * c->expert_ff) + D * c->n_experts;
+
+    return 2.0 * c->n_layers * (D * (2 * heads + 2 * kv) + mlp);
+}
+
+double model_pair_flop(const struct model_config *c)
+{
+    return 4.0 * c->n_layers * c->n_heads * c->head_dim;
 }
 
 static bool is_of_expert(enum tensor_role role)
@@ -339,9 +353,40 @@ struct model *model_open(const char *path, struct err *err)
         if (synthetic_model_open(m, err) == 0 && model_check(m, err) == 0)
             return m;
     } else if (!file_exists(path))
-        err_set(err, ERR_IO, "cannot open model '%s': no such file or folder", path);
+        err_set(err, ERR_IO,
+                strstr(path, "://")
+                    ? "cannot open model '%s': a service shows no KV caches; give the file or folder of its model, or "
+                      "ORG/NAME in the Hugging Face cache"
+                    : "cannot open model '%s': no such file or folder, and not ORG/NAME in the Hugging Face cache",
+                path);
     else if ((file_is_dir(path) ? hf_model_open(m, err) : gguf_model_open(m, err)) == 0 && model_check(m, err) == 0)
         return m;
+    if (!file_is_dir(path))
+        magic_refuse(err, path, "a model");
+    model_close(m);
+    return NULL;
+}
+
+struct model *model_open_config(const char *path, struct err *err)
+{
+    bool file = strcmp(file_name(path), "config.json") == 0 && !file_is_dir(path);
+
+    if (!file && !file_is_dir(path))
+        return model_open(path, err);
+    struct model *m = calloc(1, sizeof(*m));
+    if (m)
+        m->path = file ? strndup(path, strlen(path) - strlen("config.json")) : strdup(path);
+    if (m && m->path && !*m->path) {
+        free(m->path);
+        m->path = strdup(".");
+    }
+    if (!m || !m->path)
+        err_nomem(err);
+    else if ((m->json = model_json(m->path, "config.json", err)) && hf_config_read(m, err) == 0) {
+        if (check_config(&m->config, err) == 0)
+            return m;
+        err_wrap(err, "'%s'", m->path);
+    }
     model_close(m);
     return NULL;
 }

@@ -66,10 +66,16 @@ bool model_is_synthetic(const char *path);
  * malformed (ERR_FORMAT), or an architecture that this engine does not compute (ERR_FORMAT, with its name). */
 struct model *model_open(const char *path, struct err *err);
 void model_close(struct model *m); // NULL is fine
+
+/* The same without the weights of a folder, which need not be there: for its config and its tokenizer. The folder's
+ * config.json is a path, too. The model has no tensors. */
+struct model *model_open_config(const char *path, struct err *err);
 const struct model_config *model_config(const struct model *m);
 
+#define MODEL_DEFAULT "SmolLM2-135M-Instruct"
+
 /* The path of the model that a user names; the caller frees it. `given` NULL: the default model,
- * SmolLM2-135M-Instruct.Q4_1.gguf in file_models_dir(). ORG/NAME that is not a file: the repository's snapshot in the
+ * MODEL_DEFAULT.Q4_1.gguf in file_models_dir(), where `evp models` puts it; ERR_IO if it is not there. ORG/NAME that is not a file: the repository's snapshot in the
  * cache of huggingface_hub. Anything else: a copy of `given`. NULL: no such snapshot (ERR_IO, with the folder
  * searched), or out of memory. */
 char *model_path(const char *given, struct err *err);
@@ -129,6 +135,11 @@ struct tensor_shape {
     int rows, cols;
 };
 struct tensor_shape model_shape(const struct model_config *c, enum tensor_role role);
+
+/* Floating-point operations of a token in all layers outside attention, and of attention per query and key. A prefill of
+ * n tokens takes n of the first and n * n / 2 of the second. */
+double model_token_flop(const struct model_config *c);
+double model_pair_flop(const struct model_config *c);
 
 /* A role's tensor. `index` is the layer, or layer * n_experts + expert; roles that occur once ignore it. Each function
  * checks that all numbers are finite: ERR_FORMAT names the tensor, and row and column of the first that is not. Several

@@ -102,6 +102,15 @@ static char *find_snapshot(const char *hub, const char *name, struct err *err)
     return found;
 }
 
+/* The caller frees it; NULL: out of memory. */
+static char *default_path(void)
+{
+    char *dir = file_models_dir(), *path = dir ? file_join(dir, MODEL_DEFAULT ".Q4_1.gguf") : NULL;
+
+    free(dir);
+    return path;
+}
+
 char *model_path(const char *given, struct err *err)
 {
     if (given && !file_exists(given) && is_repository(given)) {
@@ -111,12 +120,15 @@ char *model_path(const char *given, struct err *err)
         free(hub);
         return found;
     }
-    char *dir = given ? NULL : file_models_dir();
-    char *path = given ? strdup(given) : dir ? file_join(dir, "SmolLM2-135M-Instruct.Q4_1.gguf") : NULL;
-
-    free(dir);
-    if (!path)
+    char *path = given ? strdup(given) : default_path();
+    if (!path) {
         err_nomem(err);
+    } else if (!given && !file_exists(path)) {
+        err_set(err, ERR_IO, "cannot open the default model '%s': `evp models` fetches it, or name yours with --model",
+                path);
+        free(path);
+        return NULL;
+    }
     return path;
 }
 

@@ -277,10 +277,7 @@ struct engine_cost engine_cost(const struct engine *e, const struct engine_work 
 {
     const struct model_config *c = &e->config;
     const struct kv_shape shape = engine_kv_shape(e);
-    double D = c->d_model, heads = (double)c->n_heads * c->head_dim, kv = (double)c->n_kv_heads * c->head_dim;
-    double mlp = 3 * D * (c->d_ff + (double)c->n_experts_used * c->expert_ff) + D * c->n_experts;
-    double layers = 2.0 * c->n_layers * (D * (2 * heads + 2 * kv) + mlp); // per token
-    double pair = 4.0 * c->n_layers * heads;                              // per query and key
+    double D = c->d_model, layers = model_token_flop(c), pair = model_pair_flop(c);
     double n = w->n_tokens, Q = w->n_questions, kept = 0;
     double own = w->n_questions ? (double)w->question_tokens / Q + w->max_new_tokens - 1 : 0; // tokens of a sequence
     double once = Q > 0 ? w->n_shared : 0, tokens = once + Q * (own - once);                  // per variant

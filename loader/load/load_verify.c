@@ -116,9 +116,11 @@ static int find_source(struct load *l, struct goal *g, struct entry *want, struc
     char *path = load_find_payload(l, want->payload, &size);
     int code = path ? check_packed(want, path, size, err)
                : !l->o.payloads
-                   ? err_set(err, ERR_FORMAT, "payload '%s' is needed, but no payload folder is given (--payloads)",
+                   ? err_set(err, ERR_FORMAT,
+                             "payload '%s' is needed, but no payload folder is given (--payloads; evp-pack makes it)",
                              want->payload)
-                   : err_set(err, ERR_FORMAT, "there is no payload '%s' in '%s'", want->payload, l->o.payloads);
+                   : err_set(err, ERR_FORMAT, "there is no payload '%s' in '%s' (evp-pack makes it)", want->payload,
+                             l->o.payloads);
 
     free(path);
     if (!code || code == ERR_NOMEM)
@@ -223,7 +225,7 @@ int load_verify(struct load *l, struct err *err)
     if (!n)
         return 0;
     if (l->o.payloads && !file_is_dir(l->o.payloads))
-        return err_set(err, ERR_IO, "there is no folder '%s'", l->o.payloads);
+        return err_set(err, ERR_IO, "there is no folder '%s'; evp-pack makes it", l->o.payloads);
     struct checks *c = malloc(sizeof(*c));
     if (!c)
         return err_nomem(err);

@@ -1,4 +1,4 @@
-/* pace.c - two rates, and the remaining time at these rates. */
+/* pace.c - three rates, and the remaining time at these rates. */
 #include "profiler/run/pace.h"
 
 #include "base/clock.h"
@@ -11,11 +11,11 @@ void pace_begin(struct pace *p, double guess)
     p->last = clock_now();
 }
 
-void pace_add(struct pace *p, enum pace_kind kind, double flop)
+void pace_add(struct pace *p, enum pace_kind kind, double amount)
 {
     double now = clock_now();
 
-    p->of[kind].done += flop;
+    p->of[kind].done += amount;
     p->of[kind].seconds += now - p->last;
     p->last = now;
 }
@@ -28,6 +28,8 @@ void pace_skip(struct pace *p)
 /* The starting rate of a kind. */
 static double prior_of(const struct pace *p, enum pace_kind kind)
 {
+    if (kind == PACE_DERIVING)
+        return 0;
     enum pace_kind other = kind == PACE_PREFILL ? PACE_ANSWERS : PACE_PREFILL;
 
     return p->of[other].done > 0 && p->of[other].seconds > 0 ? p->of[other].done / p->of[other].seconds : p->guess;

@@ -78,6 +78,22 @@ int64_t run_tokens(const struct grid *g, const struct work *w)
     return n;
 }
 
+double run_derived(const struct grid *g, const struct work *w)
+{
+    int n = w->n_open > 0 ? 1 : 0;
+
+    for (int v = 0; v < g->n_configs; v++)
+        n += work_n_open(w, v) == 0 ? 0 : v == 0 && g->temperature > 0 ? 2 : 1;
+    return (double)n * w->ids.n;
+}
+
+/* One variant was derived, or a question timed. */
+static void report_derived(const struct context_run *c)
+{
+    if (c->run->pace)
+        pace_add(c->run->pace, PACE_DERIVING, c->work->ids.n);
+}
+
 /* ---- results --------------------------------------------------------------------- */
 
 /* Keeps the dataset's right answers to the questions that came with it. */
@@ -216,6 +232,7 @@ static int run_variants(struct context_run *c, int first, int n, int n_questions
         c->pointer[made] = &c->variant[made];
         if (first + made != c->groups.sampled)
             keep_variant(c, c->groups.member[first + made], &c->variant[made]);
+        report_derived(c);
         made++;
     }
     if (!code)
@@ -369,6 +386,7 @@ static int run_groups(struct context_run *c, struct err *err)
     c->compressor = compressor_new(session_full(c->run->session), c->groups.config, c->groups.n, err);
     if (!c->compressor || time_question(c, err))
         return err->code;
+    report_derived(c);
     for (int first = 0, end; first < c->groups.n; first = end) {
         end = work_group_end(&c->groups, c->work, first);
         if (run_group(c, first, end, err))

@@ -26,6 +26,10 @@ struct run {
 /* The tokens that progress() reports for this work: prefill, questions and whole answers. */
 int64_t run_tokens(const struct grid *g, const struct work *w);
 
+/* The tokens that are derived for this work: its length times the variants that answer, the second, sampled one among
+ * them, and once for the timing of a question. For PACE_DERIVING. */
+double run_derived(const struct grid *g, const struct work *w);
+
 /* out: one context, all configs, all its questions; answers that were not open are absent. The caller releases it; it
  * is empty after a failure. */
 int run_work(const struct run *run, const struct work *w, struct table *out, struct err *err) MUST_CHECK;

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/magic.h"
 #include "formats/fields.h"
 
 #include <math.h>
@@ -110,6 +111,8 @@ int times_read(struct times *t, const char *path, struct err *err)
         if (!root || times_from_json(t, root, err))
             code = err_wrap(err, "'%s'", path);
         json_free(root);
+        if (code)
+            magic_refuse(err, path, "times");
     }
     buf_release(&text);
     return code;

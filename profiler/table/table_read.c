@@ -2,6 +2,7 @@
  * more than the file: it makes arrays from it and checks their rules (table_check.c). If the child crashes or hangs,
  * the file is damaged, and the tool goes on. */
 #include "base/file.h"
+#include "base/magic.h"
 #include "base/parallel.h"
 #include "profiler/table/table_column.h"
 
@@ -236,7 +237,10 @@ static int check_signature(struct table_file *f, struct err *err)
     bool is = map.n >= sizeof(signature) && memcmp(map.at, signature, sizeof(signature)) == 0;
     f->bytes = map.n;
     file_unmap(&map);
-    return is ? 0 : err_set(err, ERR_FORMAT, "'%s' is not an HDF5 file", f->path);
+    if (is)
+        return 0;
+    err_set(err, ERR_FORMAT, "'%s' is not an HDF5 file", f->path);
+    return magic_refuse(err, f->path, "a table");
 }
 
 int table_read(struct table *t, const char *path, enum table_want want, struct err *err)
@@ -244,6 +248,8 @@ int table_read(struct table *t, const char *path, enum table_want want, struct e
     struct table_file f = { .path = path };
 
     *t = (struct table){ 0 };
+    if (strcmp(path, "-") == 0)
+        return err_set(err, ERR_USAGE, "a table cannot come from standard input: give the name of its file");
     if (check_signature(&f, err))
         return err->code;
     int fd = memfd_create("evp-table", MFD_CLOEXEC);

@@ -4,7 +4,7 @@
     roofline.py                                   one context of 32768 tokens of synthetic:llama-3.1-8b
     roofline.py --tokens 4096 --gpu h200          other sizes, one GPU
     roofline.py --measured FILE.json              what tests/bench/job measured
-    roofline.py --write docs/roofline.md          renews the tables of that page; --check: are they up to date?
+    roofline.py --write tests/bench/roofline.md          renews the tables of that page; --check: are they up to date?
 
 It runs no op. It walks through the passes of the engine (engine/transformer/session.c, engine/transformer/decode.c) and the methods' ops
 (methods/) with the shapes alone, and counts as kernels/around.h does: two operations for each multiplication and

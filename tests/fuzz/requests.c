@@ -21,7 +21,15 @@ static void drop_bytes(void *arg, int64_t bytes)
     (void)arg, (void)bytes;
 }
 
-static int check_context(void *arg, struct context *c, double uses, struct err *err)
+static void drop_log(void *arg, const char *label, const struct request_log *log)
+{
+    (void)arg, (void)label;
+    if (request_log_lack(log) > N_REQUEST_LACKS || log->n_timeless > log->n_requests ||
+        log->n_requests > log->n_prompts)
+        abort();
+}
+
+static int check_context(void *arg, struct context *c, struct err *err)
 {
     struct map *ids = arg;
     size_t n = 0;
@@ -30,17 +38,29 @@ static int check_context(void *arg, struct context *c, double uses, struct err *
     (void)err;
     for (int i = 0; i < c->turns.n; i++)
         n += c->turns.at[i].n;
-    if (!c->turns.n || n != strlen(c->text) || n == 0 || !(uses >= 0) || isinf(uses) || !strstr(c->ask, "{question}"))
+    if (!c->turns.n || n != strlen(c->text) || n == 0 || !strstr(c->ask, "{question}"))
         abort();
     if (map_add(ids, c->id, strlen(c->id), &added) < 0 || !added)
         abort();
     return c->chars % 7 == 1; /* some are not wanted */
 }
 
-static int check_question(void *arg, const struct question *q, struct err *err)
+static int check_access(void *arg, const char *context, double uses, struct err *err)
 {
     (void)err;
-    if (map_find(arg, q->context, strlen(q->context)) < 0 || !*q->text)
+    if (map_find(arg, context, strlen(context)) < 0 || !(uses >= 0) || isinf(uses))
+        abort();
+    return 0;
+}
+
+static int check_question(void *arg, const struct question *q, struct err *err)
+{
+    bool added;
+
+    (void)err;
+    if (map_find(arg, q->context, strlen(q->context)) < 0 || !*q->text || q->split != question_split(q->id))
+        abort();
+    if (map_add(arg, q->id, strlen(q->id), &added) < 0 || !added)
         abort();
     return 0;
 }
@@ -48,12 +68,15 @@ static int check_question(void *arg, const struct question *q, struct err *err)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct map ids = { 0 };
-    const struct requests_sink sink = { .context = check_context, .question = check_question, .arg = &ids };
-    struct requests rq = { .choice = { .min_uses = 1 },
+    const struct requests_sink sink = {
+        .context = check_context, .question = check_question, .access = check_access, .arg = &ids
+    };
+    struct requests rq = { .choice = { .min_uses = 2 },
                            .per_context = 2,
                            .half_life = (double)(n % 2),
                            .damaged = drop_sentence,
-                           .reading = drop_bytes };
+                           .reading = drop_bytes,
+                           .read = drop_log };
     struct err err;
     char path[32];
     int fd = memfd_create("log", 0);

@@ -166,3 +166,20 @@ Test(clock, the_time_of_day_can_be_given)
         cr_assert_gt(clock_utc(), 1.7e9, "'%s'", wrong[i]);
     }
 }
+
+/* A thread that computes for a moment has run; nobody says that it waited longer than it exists. */
+Test(clock, waiting_is_counted_where_linux_counts)
+{
+    struct clock_wait before = clock_wait();
+    double start = clock_now();
+
+    while (clock_now() < start + 0.05)
+        ;
+    struct clock_wait now = clock_wait();
+    double both = now.ran + now.waited - before.ran - before.waited;
+    cr_assert(now.ran >= before.ran && now.waited >= before.waited);
+    cr_assert(both < clock_now() - start + 0.1, "%g", both);
+    cr_assert(now.ran == 0 || both > 0);
+    cr_assert_not(clock_is_busy((struct clock_wait){ now.ran - 1, now.waited }));
+    cr_assert(now.ran == 0 || clock_is_busy((struct clock_wait){ now.ran, now.waited - 1 }));
+}

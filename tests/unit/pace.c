@@ -58,3 +58,15 @@ Test(pace, nothing_is_known)
     pace_begin(&p, 0);
     cr_assert_eq(pace_left(&p), 0);
 }
+
+/* What precedes a context's answers takes 3 seconds for each quarter of it, and does not slow the answers' rate. */
+Test(pace, deriving_is_apart)
+{
+    struct pace p = { .of = { [PACE_ANSWERS] = { .total = 1000 }, [PACE_DERIVING] = { .total = 100 } } };
+
+    pace_begin(&p, 100);
+    cr_assert(near(pace_left(&p), 10));
+    p.of[PACE_DERIVING].done = 25;
+    p.of[PACE_DERIVING].seconds = 3;
+    cr_assert(near(pace_left(&p), 10 + 9));
+}

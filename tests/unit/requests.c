@@ -91,17 +91,21 @@ Test(requests, marked_nodes_have_enough_texts_of_their_own)
         struct prefix_tree tree = tree_of(&t);
         int32_t *mark = calloc((size_t)tree.n, sizeof(*mark));
         int n = prefix_choose(&tree, &choice, mark, &err), own[2 * TEXTS * MAX_CHUNKS] = { 0 }, seen = 0;
+        int first[2 * TEXTS * MAX_CHUNKS], kinds[2 * TEXTS * MAX_CHUNKS] = { 0 };
         for (int i = 0; i < TEXTS; i++) {
             int32_t found = -1;
             for (size_t depth = 1; depth * PREFIX_CHUNK < t.n[i]; depth++) {
                 int32_t node = node_of(&tree, t.at[i], depth);
                 found = mark[node] >= 0 ? node : found;
             }
-            if (found >= 0)
-                own[found]++;
+            if (found < 0)
+                continue;
+            first[found] = own[found]++ ? first[found] : i;
+            kinds[found] |= t.n[i] != t.n[first[found]] || memcmp(t.at[i], t.at[first[found]], t.n[i]) != 0;
         }
         for (int i = 0; i < tree.n; i++) {
-            cr_assert(mark[i] < 0 || (own[i] >= 3 && tree.at[i].depth >= 2 && mark[i] == seen), "node %d", i);
+            cr_assert(mark[i] < 0 || (own[i] >= 3 && kinds[i] && tree.at[i].depth >= 2 && mark[i] == seen), "node %d",
+                      i);
             seen += mark[i] >= 0;
         }
         cr_assert_eq(seen, n);
@@ -120,15 +124,41 @@ Test(requests, the_best_have_the_largest_bytes_times_uses)
     int32_t mark[16];
 
     for (int i = 0; i < 9; i++) { /* 'a': 4 texts of 2 chunks; 'b': 3 of 4 chunks; 'c': 2 of 4 chunks */
+        size_t n = (size_t)(i < 4 ? 2 : 4) * PREFIX_CHUNK;
         memset(text, i < 4 ? 'a' : i < 7 ? 'b' : 'c', sizeof(text));
-        cr_assert_eq(prefix_add(&tree, 0, text, (size_t)(i < 4 ? 2 : 4) * PREFIX_CHUNK + 1, &err), 0);
+        text[n] = (char)('0' + i);
+        cr_assert_eq(prefix_add(&tree, 0, text, n + 1, &err), 0);
     }
-    cr_assert_eq(tree.n, 10);
+    cr_assert_eq(tree.n, 10 + 9);
     const struct prefix_choice choice = { .min_uses = 2, .top = 1 };
     cr_assert_eq(prefix_choose(&tree, &choice, mark, &err), 1);
     memset(text, 'b', sizeof(text));
     cr_assert_eq(mark[prefix_find(&tree, prefix_key(prefix_key(prefix_key(prefix_key(0, text), text), text), text))],
                  0);
+    prefix_tree_release(&tree);
+}
+
+/* A question that is asked again and again, and has the border of a chunk within it, counts for the document. */
+Test(requests, equal_texts_count_for_the_beginning_before_them)
+{
+    const struct prefix_choice choice = { .min_uses = 2 };
+    struct prefix_tree tree = { 0 };
+    struct err err;
+    char text[2 * PREFIX_CHUNK + 1];
+    int32_t mark[16];
+
+    for (int i = 0; i < 6; i++) { /* 'x' four times, 'y' and 'z' once */
+        memset(text, 'd', PREFIX_CHUNK);
+        memset(text + PREFIX_CHUNK, i < 4 ? 'x' : 'x' + i - 3, PREFIX_CHUNK + 1);
+        cr_assert_eq(prefix_add(&tree, 0, text, sizeof(text), &err), 0);
+    }
+    cr_assert_eq(prefix_choose(&tree, &choice, mark, &err), 1);
+    cr_assert_eq(mark[prefix_find(&tree, prefix_key(0, text))], 0);
+    prefix_tree_release(&tree);
+
+    cr_assert_eq(prefix_add(&tree, 0, text, sizeof(text), &err), 0);
+    cr_assert_eq(prefix_add(&tree, 0, text, sizeof(text), &err), 0);
+    cr_assert_eq(prefix_choose(&tree, &choice, mark, &err), 0, "equal texts alone are no context");
     prefix_tree_release(&tree);
 }
 
@@ -156,6 +186,7 @@ Test(requests, moments)
         { "1970-01-01T00:00:00Z", 0 },
         { "2000-02-29T00:00:00Z", 951782400 },
         { "1969-12-31T23:59:59Z", -1 },
+        { "2025-12-31T00:00:00Z", 1767139200 },
     };
     static const char *const wrong[] = { "",
                                          "soon",
@@ -163,6 +194,8 @@ Test(requests, moments)
                                          "2025-11-22",
                                          "2025-13-22T05:58:00Z",
                                          "2025-11-22T05:58:00 o'clock",
+                                         "2025-02-29T00:00:00Z",
+                                         "2025-04-31T00:00:00Z",
                                          "2025-11-22T25:58:00Z",
                                          "2025-11-22T05:58:00+2",
                                          "22/Nox/2025:05:58:00 +0000",
@@ -173,6 +206,36 @@ Test(requests, moments)
                            request_time(cases[i].text));
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
         cr_assert(isnan(request_time(wrong[i])), "%s", wrong[i]);
+}
+
+/* The year that vLLM leaves out is the last one in which the moment exists and is not after the log's end. */
+Test(requests, moments_before_a_line)
+{
+    static const double end = 1767225600; /* 2026-01-01 */
+    static const struct {
+        const char *line;
+        double newest, want;
+    } cases[] = {
+        { "INFO 12-31 23:59:59 [logger.py:49] Received", end, end - 1 },
+        { "(APIServer pid=90458) DEBUG 01-01 00:00:00 [logger.py:49] Request", end, end },
+        { "INFO 01-01 00:00:01 [logger.py:49] Received", end, 1735689601 },
+        { "INFO 02-29 12:00:00 [x.py:1] x", end, 1709208000 },
+        { "INFO 02-29 12:00:00 [x.py:1] x", 4107542400, 3981355200 }, /* 2100 is no leap year: 2096 */
+        { "INFO 02-30 12:00:00 [x.py:1] x", end, (double)NAN },
+        { "[2025-11-22 05:58:00] {\"event\"", 0, 1763791080 },
+        { "[2025-11-22 05:58:00 TP0] Prefill", 0, 1763791080 },
+        { "2025-11-22T05:58:00.25Z stdout F INFO 01-01 00:00:00 [x.py:1] x", 0, 1763791080.25 },
+        { "INFO 13-01 00:00:00 [x.py:1] x", end, (double)NAN },
+        { "pages 12-31 of the book", end, (double)NAN },
+        { "INFO 12-31 23:59:59 [x.py:1] x", 1e300, (double)NAN },
+        { "INFO 12-31 23:59:59 [x.py:1] x", -1e300, (double)NAN },
+        { "", end, (double)NAN },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        double t = request_time_before(cases[i].line, cases[i].newest);
+        cr_assert(isnan(cases[i].want) ? isnan(t) : fabs(t - cases[i].want) < 1e-6, "%s: %f", cases[i].line, t);
+    }
 }
 
 /* ---- lines ---------------------------------------------------------------- */
@@ -229,6 +292,12 @@ Test(requests, what_a_line_holds)
         { "Received request 1: prompt: 'a\\x4", "", REQUEST_CUT },
         { "Received request 1: prompt: 'a\\", "", REQUEST_CUT },
         { "Received request 1: prompt: None, params: x", "", -1 },
+        { "DEBUG 11-22 05:58:00 [r.py:79] Request 1 JSON body: {\"prompt\":\"say prompt: 'a' to the requester\"}",
+          "p[say prompt: 'a' to the requester];", -1 },
+        { "DEBUG 11-22 05:58:00 [r.py:79] Request 1 JSON body: {\"prompt\":\"say pro", "", REQUEST_CUT },
+        { "Received request 1: prompt: '{\"a\": 1}', params: x", "p[{\"a\": 1}];", -1 },
+        { "proxy_1  | {\"model\":\"m\",\"prompt\":\"a\"}", "p[a]@m;", -1 },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"redacted-by-litellm\"}]}", "", -1 },
         { "prompt: 'a'", "", -1 },
         { "", "", -1 },
     };

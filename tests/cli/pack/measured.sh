@@ -2,7 +2,7 @@
 [ -f "$MODELS/SmolLM2-135M-Instruct.Q4_1.gguf" ] || skip "no default model"
 config='adakv+snapkv:drop=0.2:window=8+kivi:bits=4'
 manifest() { sed "s/keydiff:drop=0.5/$config/;s/\"bytes\": 944640/\"bytes\": $1/" "$DATA/pack/manifest.jsonl" >manifest.jsonl; }
-pack() { evp-pack -q manifest.jsonl "$DATA/pack/contexts.jsonl" --shard 1/3 -o p; }
+pack() { evp-pack -q --model "$MODELS/SmolLM2-135M-Instruct.Q4_1.gguf" manifest.jsonl "$DATA/pack/contexts.jsonl" --shard 1/3 -o p; }
 manifest 1
 pack 2>refused
 echo "$?: $(sed "s/takes [0-9]* bytes/takes N bytes/;1q" refused)"

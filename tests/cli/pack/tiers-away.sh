@@ -1,6 +1,7 @@
 # A tier that cannot be read is reported: its contexts are left out, with status 1; the others are packed, also those that the
 # plan moves away from it.
-[ -f "$MODELS/SmolLM2-135M-Instruct.Q4_1.gguf" ] || skip "no default model"
+model=$MODELS/SmolLM2-135M-Instruct.Q4_1.gguf
+[ -f "$model" ] || skip "no default model"
 tier() { printf '{"name":"%s","kind":"%s","uri":"%s","capacity_bytes":null,"read_bytes_per_s":1e9,"write_bytes_per_s":1e9,"latency_s":0%s}' "$@"; }
 # plan NAME TIER LAST-TIER: NAME.jsonl puts fox on dram and ships on TIER; NAME.json has its tiers
 plan() {
@@ -11,14 +12,14 @@ plan() {
 pack() {
 	name=$1
 	shift
-	evp-pack "$name.jsonl" --tiers "$name.json" "$DATA/pack/contexts.jsonl" -o pay -q "$@" 2>said
+	evp-pack "$name.jsonl" --tiers "$name.json" "$DATA/pack/contexts.jsonl" --model "$model" -o pay -q "$@" 2>said
 	echo "status $?"
 	sed "s|$PWD/||g; s/cannot reach redis.*;/...;/; s/is damaged (.*;/is damaged (...);/; s/user [0-9]*/user N/g" said
 }
 ssd=$(tier ssd file "$PWD/ssd")
 plan m ssd "$ssd" && plan moved dram "$ssd" && plan gone ssd "$(tier ssd file "$PWD/no/ssd")"
 plan far far "$(tier far redis redis://127.0.0.1:1 ",\"state\":\"$PWD/far\"")" && mkdir far
-evp-pack m.jsonl "$DATA/pack/contexts.jsonl" -o all -q && evp-load m.jsonl -q --payloads all || exit
+evp-pack m.jsonl "$DATA/pack/contexts.jsonl" --model "$model" -o all -q && evp-load m.jsonl -q --payloads all || exit
 pack gone --list
 pack far --list
 mv ssd/evp-state state && pack m --list # the next load finds its payloads again

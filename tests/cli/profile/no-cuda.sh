@@ -24,8 +24,9 @@ test ! -e p.h5 || echo "a file was written"
 
 # auto, once in a run. -q is silent about it.
 profile --backend auto
-evp-profile c.jsonl q.jsonl --model "$DATA/tiny.gguf" --configs none -o all.h5 2>&1 | grep -c 'computing on the CPU: there is no NVIDIA driver'
+evp-profile c.jsonl q.jsonl --model "$DATA/tiny.gguf" --configs none -o all.h5 2>&1 | grep -c 'computing on the CPU (-v says why)$'
+evp-profile c.jsonl q.jsonl --model "$DATA/tiny.gguf" --configs none -n -v -o why.h5 2>&1 | grep 'NVIDIA driver'
 evp-profile c.jsonl q.jsonl --model "$DATA/tiny.gguf" --configs none -o cpu.h5 --backend cpu 2>&1 | grep -c 'computing on'
-evp-score all.h5 --embedder "$DATA/minibert" -o table.h5 2>&1 | grep -c 'computing on the CPU: there is no NVIDIA driver'
+evp-score all.h5 --embedder "$DATA/minibert" -o table.h5 2>&1 | grep -c 'computing on the CPU'
 evp-score all.h5 --embedder "$DATA/minibert" -o table.h5 -q --backend cuda
 echo "status $?" >&2

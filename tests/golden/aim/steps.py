@@ -12,8 +12,8 @@ class Steps:
         requests: a list of (context, n, worth, cost, configs)."""
         C, V = mean.shape
         T = len(w.capacity)
-        text = [f"{C} {V} {T} {w.alpha!r} {float(budget)!r} {float(min_tau)!r} {w.answer!r}"]
-        text += [f"{w.capacity[t]!r} {w.per_byte[t]!r} {w.latency[t]!r}" for t in range(T)]
+        text = [f"{C} {V} {T} {float(w.alpha)!r} {float(budget)!r} {float(min_tau)!r} {float(w.answer)!r}"]
+        text += [" ".join(repr(float(of[t])) for of in (w.capacity, w.per_byte, w.latency)) for t in range(T)]
         text += [f"{f!r} {p!r} {v!r} {q} {l!r}" for f, p, v, q, l in
                  zip(w.frequency.tolist(), w.prefill_s.tolist(), w.visit.tolist(), w.n_questions.tolist(), w.floor.tolist())]
         text += [f"{b!r} {m!r} {s!r} {k}" for b, m, s, k in

@@ -1,0 +1,429 @@
+/* evp-gain - what caches of several sizes would have saved, from request logs alone. No model is run: its shape tells
+ * bytes and operations, a GPU's data sheet the times, and a replay of the requests what an LRU cache would have held.
+ */
+#include "base/log.h"
+#include "base/opt.h"
+#include "cmd/gain_log.h"
+#include "cmd/request_logs.h"
+#include "cmd/show_sheet.h"
+#include "cmd/summary.h"
+#include "engine/model/model.h"
+#include "engine/tokens/tokenizer.h"
+#include "methods/method.h"
+#include "profiler/score/serving.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+    struct opt_list dataset;
+    const char *model, *gpu;
+    uint64_t dram, ssd, ssd_read;
+    int gpus;
+    bool json;
+    struct opt_common common;
+} cfg;
+
+static const struct opt opts[] = {
+    OPT_HEAD("Choice"),
+    OPT_MANY('d', "dataset", &cfg.dataset, "NAME,...", "take only these datasets; may be repeated"),
+    OPT_HEAD("Model and device"),
+    OPT_TEXT('m', "model", &cfg.model, "MODEL",
+             "the model that the requests are for: a .gguf file, a model folder or its config.json, with or without "
+             "weights, ORG/NAME in the Hugging Face cache, or 'synthetic:llama-3.1-8b'"),
+    OPT_GPU(&cfg.gpu, SERVING_GPUS),
+    OPT_NUM(
+        0, "gpus", &cfg.gpus, 0, 1000000,
+        "number of GPUs, each with the whole model; 0: the fewest that are busy for at most 70 % of the time without a "
+        "cache"),
+    OPT_BYTES(0, "dram", &cfg.dram, "memory for caches, of all servers together"),
+    OPT_BYTES(0, "ssd", &cfg.ssd, "space for caches on SSD, of all servers together"),
+    OPT_BYTES(
+        0, "ssd-read", &cfg.ssd_read,
+        "bytes per second that are read from SSD, of all servers together; 0: four fifths of the 6.5 GB/s of a Samsung "
+        "PM9A3"),
+    OPT_HEAD("Output"),
+    OPT_JSON(&cfg.json),
+    OPT_COMMON(&cfg.common),
+    OPT_DONE,
+};
+
+static const struct tool tool = {
+    .name = "evp-gain",
+    .summary = "tell from request logs what caches would have saved",
+    .operands = "LOG...",
+    .min_operands = 1,
+    .max_operands = -1,
+    .opts = opts,
+    .common = &cfg.common,
+    .about =
+        "LOG is a log of OpenAI bodies from vLLM, SGLang, LiteLLM, nginx or batch files (docs/requests.md), or a trace of "
+        "Mooncake, which has ids of blocks in place of text; compressed or not; '-' is standard input. All logs are one; "
+        "--dataset names models. Requests are replayed by their times, or without times in the order of the lines.\n"
+        "\n"
+        "The table has rows for no cache, for LRU caches in DRAM and SSD that hold KV as it is or 2, 3 and 10 times "
+        "smaller, and for a cache without bounds. Shares are of prompt tokens: found in DRAM, found on SSD, computed. A "
+        "token is found only with all tokens before it.\n"
+        "\n"
+        "No model is run: docs/gain.md has the assumptions and formulas. Which compression keeps the answers, a log cannot "
+        "tell; evp-profile measures it.",
+    .examples = "  evp-gain vllm.log --model Qwen/Qwen3-8B --gpu H100 --dram 256G --ssd 4T\n"
+                "  evp-gain logs/* --model config.json --gpu A100 --gpus 4 --dram 1T --json\n"
+                "  evp-gain trace.jsonl --model synthetic:llama-3.1-8b --gpu L4 --dram 64G\n",
+};
+
+static const double busy_aim = 0.7, token_bytes_guess = 4;
+static const double ssd_bytes_per_s = 0.8 * 6.5e9; // data sheet of the Samsung PM9A3 in U.2, and a share as for a GPU
+
+/* By row of the table; INFINITY: a cache without bounds, 0: none. */
+static const double factors[] = { 0, 1, 2, 3, 10, INFINITY };
+enum { N_POLICIES = sizeof(factors) / sizeof(*factors) };
+
+struct gain {
+    struct requests rq;
+    struct gain_log log;
+    struct model *model;
+    const struct serving_gpu *gpu;
+    double kv_token, token_bytes; // bytes of KV, and of text, per token
+    double unit_tokens;           // tokens per unit of the replay
+    double ssd_read;              // bytes per second
+    int n_sampled;                // prompts whose tokens were counted
+    struct replay replay;
+    struct replay_policy policy[N_POLICIES];
+    struct replay_outcome out[N_POLICIES];
+};
+
+/* ---- model and tokens ----------------------------------------------------- */
+
+static int open_model(struct gain *g, struct err *err)
+{
+    if (!cfg.model)
+        return err_set(err, ERR_USAGE,
+                       "--model is needed: the model that the requests are for; its config.json is enough");
+    if (!cfg.gpu)
+        return err_set(err, ERR_USAGE, "--gpu is needed: one of %s", SERVING_GPUS);
+    g->gpu = serving_find(cfg.gpu, err);
+    if (!g->gpu)
+        return err_wrap(err, "--gpu");
+    char *path = model_path(cfg.model, err);
+    g->model = path ? model_open_config(path, err) : NULL;
+    free(path);
+    if (!g->model)
+        return err->code;
+    const struct model_config *c = model_config(g->model);
+    const struct kv_shape kv = { c->n_layers, c->n_heads, c->n_kv_heads, c->head_dim, DTYPE_F32 };
+    g->kv_token = (double)kv_bytes(&kv, 1);
+    return 0;
+}
+
+static int count_sample(struct gain *g, const struct tokenizer *t, struct err *err)
+{
+    struct tokens ids = { 0 };
+    double bytes = 0;
+    int code = 0;
+
+    for (int i = 0; i < GAIN_SAMPLE && !code; i++) {
+        const struct text_view text = { buf_str(&g->log.sample[i]), g->log.sample[i].n };
+        if (text.n == 0)
+            continue;
+        code = tokenizer_encode(t, text, SPECIAL_AS_TEXT, &ids, err);
+        bytes += (double)text.n;
+        g->n_sampled++;
+    }
+    if (!code && ids.n > 0)
+        g->token_bytes = bytes / ids.n;
+    tokens_release(&ids);
+    return code;
+}
+
+/* Sets the tokens per unit: 1 for a trace; otherwise measured, or guessed without a tokenizer. */
+static int measure_tokens(struct gain *g, struct err *err)
+{
+    struct tokenizer *t = NULL;
+    struct err why;
+    int code = 0;
+
+    g->token_bytes = token_bytes_guess;
+    if (!g->log.traces && !model_is_synthetic(cfg.model)) { // a synthetic model has a token for every byte
+        t = tokenizer_open(g->model, &why);
+        if (t)
+            code = count_sample(g, t, err);
+        else
+            log_warn("%s", why.msg);
+    }
+    tokenizer_free(t);
+    g->unit_tokens = g->log.traces ? 1 : 1 / g->token_bytes;
+    return code;
+}
+
+/* ---- the replay ----------------------------------------------------------- */
+
+static int64_t blocks_in(double bytes, double block_bytes)
+{
+    return (int64_t)fmin(floor(bytes / block_bytes), (double)(INT64_MAX / 4));
+}
+
+static void set_policies(struct gain *g)
+{
+    double block_bytes = (double)g->replay.block_units * g->unit_tokens * g->kv_token;
+
+    for (int i = 0; i < N_POLICIES; i++) {
+        double f = isfinite(factors[i]) ? factors[i] : 1;
+        g->policy[i] = (struct replay_policy){ blocks_in((double)cfg.dram * f, block_bytes),
+                                               blocks_in((double)cfg.ssd * f, block_bytes), f > 0 ? f : 1 };
+    }
+    g->policy[N_POLICIES - 1].dram = INT64_MAX / 4;
+}
+
+/* The fewest GPUs that are not too busy without a cache. */
+static int enough_gpus(const struct replay *r)
+{
+    double seconds = 0, span = r->request[r->n_requests - 1].at - r->request[0].at;
+
+    for (int i = 0; i < r->n_requests; i++)
+        seconds += replay_prefill_s(r, r->request[i].units, 0);
+    return r->timed && span > 0 ? (int)fmin(fmax(ceil(seconds / span / busy_aim), 1), 1e6) : 1;
+}
+
+static int run_replay(struct gain *g, struct err *err)
+{
+    const struct model_config *c = model_config(g->model);
+    struct replay *r = &g->replay;
+    double tokens = g->unit_tokens;
+
+    g->ssd_read = cfg.ssd_read ? (double)cfg.ssd_read : ssd_bytes_per_s;
+    *r = (struct replay){
+        .request = g->log.requests.at,
+        .n_requests = g->log.requests.n,
+        .parent = g->log.parent,
+        .n_blocks = g->log.n_blocks,
+        .block_units = g->log.traces ? REQUEST_BLOCK : PREFIX_CHUNK,
+        .timed = g->log.n_timeless < g->log.requests.n,
+        .unit_s = tokens * serving_seconds(g->gpu, model_token_flop(c), 0),
+        .pair_s = tokens * tokens * serving_seconds(g->gpu, model_pair_flop(c), 0),
+        .dram_unit_s = tokens * g->kv_token / serving_to_device(g->gpu),
+        .ssd_unit_s = tokens * g->kv_token / g->ssd_read,
+        .policy = g->policy,
+        .n_policies = N_POLICIES,
+    };
+    if (r->timed)
+        replay_sort(r);
+    r->n_gpus = cfg.gpus ? cfg.gpus : enough_gpus(r);
+    set_policies(g);
+    return replay_run(r, g->out, err);
+}
+
+/* ---- the result ----------------------------------------------------------- */
+
+static double span_of(const struct replay *r)
+{
+    return r->timed ? r->request[r->n_requests - 1].at - r->request[0].at : (double)NAN;
+}
+
+static int64_t whole(double v)
+{
+    return (int64_t)fmin(v, 9e18);
+}
+
+static void put_facts(struct sheet *s, const struct gain *g)
+{
+    const struct replay *r = &g->replay;
+    double tokens = (double)g->log.units * g->unit_tokens, blocks = (double)g->log.n_blocks;
+
+    sheet_int(s, "n_requests", r->n_requests);
+    sheet_seconds(s, "span_s", span_of(r));
+    sheet_int(s, "prompt_tokens", whole(tokens));
+    sheet_real(s, "share_that_comes_again", 1 - (double)g->out[N_POLICIES - 1].computed / (double)g->log.units, 3);
+    sheet_text(s, "model", model_config(g->model)->name);
+    sheet_real(s, "bytes_of_text_per_token", g->log.traces ? (double)NAN : g->token_bytes, 2);
+    sheet_int(s, "n_prompts_tokenised", g->n_sampled);
+    sheet_bytes(s, "kv_per_token_bytes", (int64_t)g->kv_token);
+    sheet_bytes(s, "kv_of_all_prompts_bytes", whole(tokens * g->kv_token));
+    sheet_bytes(s, "kv_of_distinct_blocks_bytes",
+                whole(blocks * (double)r->block_units * g->unit_tokens * g->kv_token));
+    sheet_text(s, "gpu", g->gpu->name);
+    sheet_int(s, "n_gpus", r->n_gpus);
+    sheet_bytes(s, "dram_bytes", (int64_t)cfg.dram);
+    sheet_bytes(s, "ssd_bytes", (int64_t)cfg.ssd);
+    sheet_seconds(s, "computing_1000_tokens_s", 1000 * r->unit_s / g->unit_tokens);
+    sheet_seconds(s, "reading_1000_tokens_from_dram_s", 1000 * r->dram_unit_s / g->unit_tokens);
+    sheet_seconds(s, "reading_1000_tokens_from_ssd_s", 1000 * r->ssd_unit_s / g->unit_tokens);
+}
+
+static const char *cache_name(int i)
+{
+    return factors[i] == 0 ? "none" : isfinite(factors[i]) ? "LRU" : "without bounds";
+}
+
+/* NAN: the row has no compression. */
+static double factor_of(int i)
+{
+    return factors[i] > 0 && isfinite(factors[i]) ? factors[i] : (double)NAN;
+}
+
+static void put_policies(struct sheet *s, const struct gain *g)
+{
+    static const char *const columns[] = { "cache",     "compression_x", "dram",     "ssd",       "computed",
+                                           "prefill_s", "saved_s",       "ssd_busy", "gpus_busy", "ttft_s" };
+    double units = (double)g->log.units, span = span_of(&g->replay);
+
+    sheet_table(s, "caches", columns, sizeof(columns) / sizeof(*columns));
+    for (int i = 0; i < N_POLICIES; i++) {
+        const struct replay_outcome *o = &g->out[i];
+        sheet_text(s, NULL, cache_name(i));
+        sheet_times(s, NULL, factor_of(i));
+        sheet_real(s, NULL, (double)o->dram / units, 3);
+        sheet_real(s, NULL, (double)o->ssd / units, 3);
+        sheet_real(s, NULL, (double)o->computed / units, 3);
+        sheet_seconds(s, NULL, o->prefill_s);
+        sheet_seconds(s, NULL, g->out[0].prefill_s - o->prefill_s);
+        sheet_real(s, NULL, span > 0 ? o->ssd_s / span : (double)NAN, 3);
+        sheet_real(s, NULL, span > 0 ? o->busy_s / span / g->replay.n_gpus : (double)NAN, 3);
+        sheet_seconds(s, NULL, o->ttft_s);
+    }
+    sheet_table_end(s);
+}
+
+static int print(const struct gain *g, char **path, int n, struct err *err)
+{
+    struct sheet s = { 0 };
+    struct buf file = { 0 };
+
+    for (int i = 0; i < n; i++)
+        buf_printf(&file, i ? " %s" : "%s", path[i]);
+    sheet_begin(&s, buf_str(&file), "gain");
+    put_facts(&s, g);
+    put_policies(&s, g);
+    int code = buf_failed(&file) ? err_nomem(err) : sheet_end(&s, err);
+    if (!code)
+        fputs(cfg.json ? buf_str(&s.json) : buf_str(&s.text), stdout);
+    sheet_release(&s);
+    buf_release(&file);
+    return code;
+}
+
+static void summarise(const struct gain *g)
+{
+    const struct gain_log *log = &g->log;
+
+    summary_int("requests", log->requests.n);
+    summary_int("rows_left_out", g->rq.n_damaged);
+    summary_int("prompt_tokens", whole((double)log->units * g->unit_tokens));
+    json_put_real(summary_json(), "share_again", 1 - (double)g->out[N_POLICIES - 1].computed / (double)log->units);
+    json_begin(summary_json(), "caches", '[');
+    for (int i = 0; i < N_POLICIES; i++) {
+        json_begin(summary_json(), NULL, '{');
+        json_put_text(summary_json(), "cache", cache_name(i));
+        json_put_real(summary_json(), "compression_x", factor_of(i));
+        json_put_real(summary_json(), "computed", (double)g->out[i].computed / (double)log->units);
+        json_put_real(summary_json(), "saved_s", g->out[0].prefill_s - g->out[i].prefill_s);
+        json_put_real(summary_json(), "ttft_s", g->out[i].ttft_s);
+        json_end(summary_json(), '}');
+    }
+    json_end(summary_json(), ']');
+}
+
+static void say_assumptions(const struct gain *g)
+{
+    char ssd[TEXT_SHORT];
+    const struct serving_gpu *gpu = g->gpu;
+    double flop = 1 / serving_seconds(gpu, 1, 0), pcie = serving_to_device(gpu);
+
+    log_info("assumed: %.0f %% of %.0f TFLOP/s in prefills, %.0f %% of the %.0f GB/s of PCIe from DRAM (%s), %s/s from "
+             "SSD",
+             100 * flop / gpu->flop_per_s, gpu->flop_per_s / 1e12, 100 * pcie / gpu->pcie_bytes_per_s,
+             gpu->pcie_bytes_per_s / 1e9, gpu->source, text_bytes(ssd, g->ssd_read));
+    if (!g->log.traces)
+        log_info("assumed: %.2f bytes of text per token, %s", g->token_bytes,
+                 g->n_sampled ? "measured with the model's tokenizer" : "as is usual in English: no tokenizer");
+    log_info("not counted: decoding, decompression, writing, and what the GPU's own memory keeps");
+}
+
+/* Rows whose TTFT needs an explanation. */
+static void say_queues(const struct gain *g)
+{
+    double span = span_of(&g->replay);
+    int n = g->replay.n_gpus, slow = 1;
+
+    if (span > 0 && g->out[0].busy_s > span * n)
+        log_warn("without a cache %d GPU%s cannot serve the log in its time: TTFT there is the length of the queue", n,
+                 n == 1 ? "" : "s");
+    while (slow < N_POLICIES && (g->out[slow].ttft_s <= g->out[0].ttft_s || g->out[slow].ssd_s < 0.1 * span))
+        slow++;
+    if (span > 0 && slow < N_POLICIES)
+        log_warn("the cache at %gx makes TTFT longer: what is read from its SSD takes %.2f of the time of the log",
+                 g->policy[slow].factor, g->out[slow].ssd_s / span);
+}
+
+static void say(const struct gain *g)
+{
+    const struct gain_log *log = &g->log;
+
+    if (log->n_timeless == log->requests.n)
+        log_warn("no request has a time: they are replayed in the order of the lines, and TTFT is without waiting");
+    else if (log->n_timeless)
+        log_warn("%" PRId64 " requests have no time and count as sent with the request before them", log->n_timeless);
+    say_queues(g);
+    if (cfg.dram == 0 && cfg.ssd == 0)
+        log_warn("without --dram and --ssd there is no cache but that without bounds");
+    if (g->replay.dram_unit_s >= g->replay.unit_s)
+        log_warn("reading an uncompressed token from DRAM takes longer than computing it");
+    else if (cfg.ssd && g->replay.ssd_unit_s >= g->replay.unit_s)
+        log_warn("reading an uncompressed token from SSD takes longer than computing it");
+    say_assumptions(g);
+    log_info(
+        "which compression keeps the answers, a log cannot tell: evp-import --requests makes contexts and questions "
+        "of it, and evp-profile measures them");
+}
+
+static int read_logs(struct gain *g, char **path, int n, struct err *err)
+{
+    struct request_logs logs;
+    struct map wanted = { 0 };
+    int code = request_logs_wanted(&wanted, &cfg.dataset, err);
+
+    g->rq.wanted = &wanted;
+    request_logs_listen(&logs, &g->rq, "MiB of logs");
+    for (int i = 0; i < n && !code; i++)
+        code = requests_open(&g->rq, path[i], err);
+    if (!code)
+        code = gain_log_read(&g->log, &g->rq, err);
+    progress_end();
+    if (!code || g->rq.line.n_requests == 0)
+        request_logs_say_left_out(&g->rq);
+    if (!code)
+        request_logs_say(&g->rq);
+    g->rq.wanted = NULL;
+    map_release(&wanted);
+    return code;
+}
+
+static int run(struct gain *g, char **path, int n, struct err *err)
+{
+    if (open_model(g, err) || read_logs(g, path, n, err) || measure_tokens(g, err) || run_replay(g, err) ||
+        print(g, path, n, err))
+        return err->code;
+    summarise(g);
+    say(g);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct gain g;
+    struct err err;
+    int first, status = opt_parse(&tool, argc, argv, &first);
+
+    if (status != OPT_RUN)
+        return status;
+    summary_begin(&tool, argc, argv);
+    int code = run(&g, argv + first, argc - first, &err);
+    bool partial = g.rq.n_damaged > 0;
+    requests_close(&g.rq);
+    gain_log_release(&g.log);
+    model_close(g.model);
+    return summary_end(code, partial ? 1 : 0, &err);
+}

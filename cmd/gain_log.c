@@ -1,0 +1,120 @@
+/* gain_log.c - takes the requests one by one. */
+#include "cmd/gain_log.h"
+
+#include "base/array.h"
+#include "base/digest.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEED = 1 };
+
+static uint64_t hash_key(uint64_t before, double id)
+{
+    const struct {
+        uint64_t before;
+        double id;
+    } bytes = { before, id };
+
+    return digest_xxh3(&bytes, sizeof(bytes));
+}
+
+/* Goes through the blocks of a prompt. *block: its last one, or -1. */
+static int walk(struct gain_log *g, const struct request *r, int32_t *block, struct err *err)
+{
+    uint64_t key = digest_xxh3(buf_str(&r->model), r->model.n); // different models have nothing in common
+
+    *block = -1;
+    for (int i = 0; i < r->hash.n; i++) {
+        key = hash_key(key, r->hash.at[i]);
+        if (prefix_step(&g->tree, key, block, err))
+            return err->code;
+    }
+    for (size_t i = 0; r->hash.n == 0 && i + PREFIX_CHUNK < r->bytes.n; i += PREFIX_CHUNK) {
+        key = prefix_key(key, r->bytes.at + i);
+        if (prefix_step(&g->tree, key, block, err))
+            return err->code;
+    }
+    return 0;
+}
+
+/* Every prompt has the same chance to be in the sample (A. Waterman's reservoir; Knuth, The Art of Computer Programming
+ * 2, 3.4.2, algorithm R). */
+static void sample(struct gain_log *g, const struct request *r)
+{
+    int n = g->requests.n, at = n < GAIN_SAMPLE ? n : (int)rng_below(&g->rng, (uint64_t)n + 1);
+    size_t begin = r->message.at[0], bytes = r->bytes.n - begin;
+
+    if (at >= GAIN_SAMPLE)
+        return;
+    buf_clear(&g->sample[at]);
+    buf_add(&g->sample[at], r->bytes.at + begin, bytes < GAIN_SAMPLE_BYTES ? bytes : GAIN_SAMPLE_BYTES);
+}
+
+static int take(void *arg, const struct request *r, struct err *err)
+{
+    struct gain_log *g = arg;
+    struct replay_request q = { .at = r->time, .number = g->requests.n };
+    bool trace = r->hash.n > 0;
+
+    if (g->requests.n > 0 && trace != g->traces)
+        return err_set(err, ERR_FORMAT, "the logs hold prompts with texts and traces with hash ids; take one kind");
+    g->traces = trace;
+    q.units = trace ? r->n_tokens : (int64_t)r->bytes.n;
+    g->units += q.units;
+    g->n_timeless += isnan(q.at);
+    if (isnan(q.at) && g->requests.n > 0)
+        q.at = g->requests.at[g->requests.n - 1].at;
+    if (!trace)
+        sample(g, r);
+    if (walk(g, r, &q.block, err))
+        return err->code;
+    return ARRAY_PUSH(&g->requests, q) ? err_nomem(err) : 0;
+}
+
+/* Those before the first time get that. */
+static void time_first(struct gain_log *g)
+{
+    int first = 0;
+
+    while (first < g->requests.n && isnan(g->requests.at[first].at))
+        first++;
+    for (int i = 0; i < first && first < g->requests.n; i++)
+        g->requests.at[i].at = g->requests.at[first].at;
+}
+
+static int keep_parents(struct gain_log *g, struct err *err)
+{
+    g->n_blocks = g->tree.n;
+    g->parent = malloc(((size_t)g->n_blocks + 1) * sizeof(*g->parent));
+    if (!g->parent)
+        return err_nomem(err);
+    for (int i = 0; i < g->n_blocks; i++)
+        g->parent[i] = g->tree.at[i].parent;
+    prefix_tree_release(&g->tree);
+    return 0;
+}
+
+int gain_log_read(struct gain_log *g, struct requests *rq, struct err *err)
+{
+    g->rng = rng_new(SEED);
+    rq->line.hashes = true;
+    if (requests_visit(rq, take, g, err))
+        return err->code;
+    if (g->requests.n == 0)
+        return err_set(err, ERR_FORMAT, "none of the %lld requests is to a model of --dataset, the first is to '%s'",
+                       (long long)rq->line.n_requests, rq->models.at[0].key);
+    time_first(g);
+    return keep_parents(g, err);
+}
+
+void gain_log_release(struct gain_log *g)
+{
+    free(g->requests.at);
+    free(g->parent);
+    for (int i = 0; i < GAIN_SAMPLE; i++)
+        buf_release(&g->sample[i]);
+    prefix_tree_release(&g->tree);
+    *g = (struct gain_log){ 0 };
+}

@@ -1,0 +1,35 @@
+/* gain_log.h - from request logs to what is replayed: a request's time, size and last block, and a sample of prompts to
+ * measure tokens. Texts are cut into blocks of PREFIX_CHUNK bytes, known by their digests, and not kept; of traces
+ * without texts the blocks are those of the trace.
+ */
+#ifndef EVP_GAIN_LOG_H
+#define EVP_GAIN_LOG_H
+
+#include "base/rng.h"
+#include "datasets/requests.h"
+#include "replay/replay.h"
+
+enum { GAIN_SAMPLE = 256, GAIN_SAMPLE_BYTES = 16 << 10 }; // prompts of the sample, and bytes of each
+
+struct gain_log {
+    struct {
+        struct replay_request *at;
+        int n, cap;
+    } requests;      // in the order of the logs
+    int32_t *parent; // (n_blocks)
+    int n_blocks;
+    bool traces;   // units are tokens and blocks REQUEST_BLOCK of them; false: bytes, PREFIX_CHUNK
+    int64_t units; // of all prompts
+    int64_t n_timeless;
+    struct buf sample[GAIN_SAMPLE];
+    /* while reading */
+    struct prefix_tree tree;
+    struct rng rng;
+};
+
+/* Reads the logs, which are open. A request without a time gets that of the one before it; if none has a time, all stay
+ * NaN. ERR_FORMAT: no requests, or both texts and traces. */
+int gain_log_read(struct gain_log *g, struct requests *rq, struct err *err) MUST_CHECK;
+void gain_log_release(struct gain_log *g); // zeroed is fine
+
+#endif

@@ -1,0 +1,78 @@
+/* next.c - words of a command line: quoted for a shell, and found again in a lineage, where operands come last
+ * (base/opt.h). */
+#include "cmd/next.h"
+
+#include "base/buf.h"
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+static void add_word(struct buf *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=+@%";
+
+    buf_adds(out, out->n ? " " : "");
+    if (strspn(word, plain) == strlen(word)) {
+        buf_adds(out, word);
+        return;
+    }
+    buf_addc(out, '\'');
+    for (; *word; word++)
+        buf_adds(out, *word == '\'' ? "'\\''" : (const char[]){ *word, '\0' });
+    buf_addc(out, '\'');
+}
+
+void next_say(const char *word, ...)
+{
+    struct buf text = { 0 };
+    bool readable = true;
+    va_list words;
+
+    va_start(words, word);
+    for (; word; word = va_arg(words, const char *)) {
+        readable &= strcmp(word, "-") != 0;
+        if (*word)
+            add_word(&text, word);
+    }
+    va_end(words);
+    if (readable && !buf_failed(&text))
+        log_info("next: %s", buf_str(&text));
+    buf_release(&text);
+}
+
+/* The arguments of the first command of that name, the last tool first. */
+static const struct json *find_args(const struct json *made, const char *tool, int depth)
+{
+    const char *name = json_text(json_get(made, "tool"));
+    const struct json *found = name && strcmp(name, tool) == 0 ? json_get(made, "args") : NULL;
+
+    for (const struct json *f = json_first(json_get(made, "from")); f && !found && depth < 32; f = json_next(f))
+        found = find_args(f, tool, depth + 1);
+    return found;
+}
+
+const char *next_operand(const struct json *made, const char *tool, int from_end)
+{
+    const struct json *args = find_args(made, tool, 0), *a = json_first(args);
+
+    for (int i = json_count(args) - 1 - from_end; i > 0 && a; i--)
+        a = json_next(a);
+    return json_text(a) ? json_text(a) : "";
+}
+
+const char *next_option(const struct json *made, const char *tool, const char *option, char letter)
+{
+    size_t n = strlen(option);
+
+    for (const struct json *a = json_first(find_args(made, tool, 0)); a; a = json_next(a)) {
+        const char *text = json_text(a), *after = json_text(json_next(a));
+        if (!text || text[0] != '-')
+            continue;
+        if (text[1] == letter)
+            return text[2] ? text + 2 : after ? after : "";
+        if (text[1] == '-' && strncmp(text + 2, option, n) == 0 && (text[2 + n] == '=' || !text[2 + n]))
+            return text[2 + n] ? text + 3 + n : after ? after : "";
+    }
+    return "";
+}

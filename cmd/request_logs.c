@@ -1,0 +1,91 @@
+/* request_logs.c - messages while logs are read, and after it. */
+#include "cmd/request_logs.h"
+
+#include "base/log.h"
+#include "base/parse.h"
+
+#include <inttypes.h>
+
+enum { SAID_MAX = 5, SAID_BYTES = 64 << 20 }; // damaged lines reported one by one; bytes before a progress bar
+
+static int want(void *arg, const char *name, size_t n)
+{
+    struct map *wanted = arg;
+
+    return n == 0 || map_add(wanted, name, n, NULL) >= 0 ? 0 : ERR_NOMEM;
+}
+
+int request_logs_wanted(struct map *wanted, const struct opt_list *dataset, struct err *err)
+{
+    for (int i = 0; i < dataset->n; i++)
+        if (opt_split(dataset->at[i], want, wanted))
+            return err_nomem(err);
+    if (dataset->n && !wanted->n)
+        return err_set(err, ERR_USAGE, "--dataset needs a name");
+    return 0;
+}
+
+static void say_damaged(void *arg, const char *sentence)
+{
+    const struct request_logs *logs = arg;
+
+    if (logs->rq->n_damaged <= SAID_MAX)
+        log_error("%s", sentence);
+}
+
+static void say_reading(void *arg, int64_t bytes)
+{
+    struct request_logs *logs = arg;
+
+    if (logs->n_bytes < SAID_BYTES && logs->n_bytes + bytes >= SAID_BYTES)
+        progress_begin(logs->what, 0);
+    logs->n_bytes += bytes;
+    progress_add((logs->n_bytes >> 20) - ((logs->n_bytes - bytes) >> 20));
+}
+
+/* What a log lacks, and its requests without a time. */
+static void say_log(void *arg, const char *label, const struct request_log *log)
+{
+    const struct request_logs *logs = arg;
+    enum request_lack lack = request_log_lack(log);
+
+    if (lack < N_REQUEST_LACKS)
+        log_warn("%s has %s: %s", label, request_lack_what(lack), request_lack_remedy(lack));
+    if (logs->rq->half_life > 0 && log->n_timeless)
+        log_warn("%s has %" PRId64 " request%s without a time, which count%s as new", label, log->n_timeless,
+                 log->n_timeless == 1 ? "" : "s", log->n_timeless == 1 ? "s" : "");
+}
+
+void request_logs_listen(struct request_logs *logs, struct requests *rq, const char *what)
+{
+    *logs = (struct request_logs){ .rq = rq, .what = what };
+    rq->damaged = say_damaged;
+    rq->reading = say_reading;
+    rq->read = say_log;
+    rq->arg = logs;
+}
+
+void request_logs_say_left_out(const struct requests *rq)
+{
+    const struct request_line *l = &rq->line;
+
+    for (int i = 0; i < N_REQUEST_FLAWS; i++)
+        if (l->flaws[i])
+            log_warn("%" PRId64 " request%s left out: %s", l->flaws[i], l->flaws[i] == 1 ? "" : "s",
+                     request_flaw_text((enum request_flaw)i));
+    if (rq->n_damaged)
+        log_warn("%" PRId64 " line%s left out", rq->n_damaged, rq->n_damaged == 1 ? "" : "s");
+}
+
+void request_logs_say(const struct requests *rq)
+{
+    char span[TEXT_SHORT];
+    const struct request_line *l = &rq->line;
+
+    log_info("%" PRId64 " requests in %" PRId64 " lines%s%s", l->n_requests, rq->n_lines,
+             rq->last > rq->first ? ", over " : "",
+             rq->last > rq->first ? text_seconds(span, rq->last - rq->first) : "");
+    if (rq->models.n > 1 && (!rq->wanted || rq->wanted->n == 0))
+        log_warn("the logs have requests to %d models, '%s' and '%s' among them; choose one with --dataset",
+                 rq->models.n, rq->models.at[0].key, rq->models.at[1].key);
+}
