@@ -27,15 +27,15 @@ static const char *percent(char out[TEXT_SHORT], double share)
     return isnan(share) ? "-" : out;
 }
 
-/* A mean and its error. */
-static void put_exact(const struct table *t, const char *name, const double *mean, const float *answers,
-                      enum split split, int v)
+/* The mean share of facts in a split, and its error. */
+static void put_facts(const struct table *t, enum split split, int v)
 {
-    char error[TEXT_SHORT];
+    bool train = split == SPLIT_TRAIN;
+    const double *mean = train ? t->facts_train : t->facts_test;
 
-    snprintf(error, sizeof(error), "%s_error", name);
-    json_put_real(summary_json(), name, table_mean(t, mean, v));
-    json_put_real(summary_json(), error, score_mean_error(t, mean, answers, split, v));
+    json_put_real(summary_json(), train ? "facts" : "facts_test", table_mean(t, mean, v));
+    json_put_real(summary_json(), train ? "facts_error" : "facts_test_error",
+                  score_mean_error(t, mean, t->facts_kept, split, v));
 }
 
 static void put_summary(const struct table *t)
@@ -50,8 +50,8 @@ static void put_summary(const struct table *t)
         json_put_real(summary_json(), "quality_error", score_error(t, SPLIT_TRAIN, v));
         json_put_real(summary_json(), "quality_test", table_mean(t, t->quality_test, v));
         json_put_real(summary_json(), "quality_test_error", score_error(t, SPLIT_TEST, v));
-        put_exact(t, "facts", t->facts_train, t->facts_kept, SPLIT_TRAIN, v);
-        put_exact(t, "facts_test", t->facts_test, t->facts_kept, SPLIT_TEST, v);
+        put_facts(t, SPLIT_TRAIN, v);
+        put_facts(t, SPLIT_TEST, v);
         json_put_real(summary_json(), "token_f1", table_mean(t, t->token_f1_train, v));
         json_put_real(summary_json(), "token_f1_test", table_mean(t, t->token_f1_test, v));
         json_put_real(summary_json(), "gold", table_mean(t, t->gold_mean, v));

@@ -19,7 +19,7 @@ struct manifest_total outcome_total(const struct outcome_sums *s, const char *na
     struct manifest_total total = { .utility = s->utility,
                                     .ttft_s = s->ttft_s / s->weight,
                                     .quality = s->quality / s->weight,
-                                    .quality_error = error_of(s->variance, s->weight),
+                                    .quality_error = error_of(s->variance + s->common * s->common, s->weight),
                                     .quality_test = (double)NAN,
                                     .quality_tested = s->tested / s->weight_tested,
                                     .quality_test_error = error_of(s->tested_variance, s->weight_tested),

@@ -13,17 +13,18 @@
 struct outcome {
     double utility;
     double ttft_s, quality;
-    double quality_sd;               // standard error of quality; NAN: not known
+    double quality_sd;               // standard error of quality alone; NAN: not known
+    double common_sd;                // that of its config's mean, which all contexts with the config share
     bool compressed;                 // else quality and quality_test are exactly 1
     double quality_test, quality_se; // on test questions, and its standard error; NAN: not known
 };
 
 /* Sums over contexts, zeroed at first. */
 struct outcome_sums {
-    double utility, ttft_s, quality, variance;       // variance: of quality
-    double tested, tested_variance;                  // of quality_test, over compressed contexts that have it
-    double weight, weight_compressed, weight_tested; // accesses in OUTCOME_UNITs
-    int n_compressed, n_tested;                      // contexts with accesses
+    double utility, ttft_s, quality, variance, common; // variance, common: of quality
+    double tested, tested_variance;                    // of quality_test, over compressed contexts that have it
+    double weight, weight_compressed, weight_tested;   // accesses in OUTCOME_UNITs
+    int n_compressed, n_tested;                        // contexts with accesses
 };
 
 /* The unit of accesses. A power of two leaves the digits of means unchanged; this one keeps sums finite even for 2^32
@@ -42,6 +43,7 @@ static inline void outcome_add(struct outcome_sums *s, const struct outcome *o, 
     if (!o->compressed || !(weight > 0))
         return;
     s->variance += weight * o->quality_sd * (weight * o->quality_sd);
+    s->common += weight * o->common_sd;
     s->weight_compressed += weight;
     s->n_compressed++;
     if (isnan(o->quality_test))
@@ -53,7 +55,8 @@ static inline void outcome_add(struct outcome_sums *s, const struct outcome *o, 
 }
 
 /* A line of the manifest's comparison; a longer name is cut to MANIFEST_CONFIG - 1 bytes. Means over no accesses are
- * NAN, and so is quality_test unless every compressed context has one. Errors are those of a sum of independent terms.
+ * NAN, and so is quality_test unless every compressed context has one. Contexts count as independent, except that all share the
+ * doubt about the configs' means.
  * */
 struct manifest_total outcome_total(const struct outcome_sums *s, const char *name);
 

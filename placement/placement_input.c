@@ -150,6 +150,7 @@ static int predict(struct placement_input *in, const struct placement_files *fil
     if (!code && t->predicted_quality) {
         memcpy(t->predicted_quality, whole.predicted_quality, table_n_cells(t) * sizeof(double));
         memcpy(t->predicted_sd, whole.predicted_sd, table_n_cells(t) * sizeof(float));
+        memcpy(t->belief_between, whole.belief_between, (size_t)t->n_configs * sizeof(double));
         memcpy(t->belief_within, whole.belief_within, (size_t)t->n_configs * sizeof(double));
     }
     table_release(&whole);

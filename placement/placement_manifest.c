@@ -161,7 +161,29 @@ static void fetch_outcome(const struct placement_input *in, int row, struct plan
     placement_fetch(&in->quality[cell], sizeof(double));
 }
 
-static struct outcome placement_outcome(const struct placement_input *in, int row, struct plan_placement c)
+/* The standard error of each config's mean: over its contexts, and over their questions. The caller frees; NULL without
+ * memory. */
+static double *common_errors(const struct placement_input *in)
+{
+    const struct table *t = &in->table;
+    double *error = calloc((size_t)t->n_configs + 1, sizeof(*error));
+
+    for (int v = 1; error && v < t->n_configs; v++) {
+        double contexts = 0, questions = 0;
+        for (int c = 0; c < t->n_contexts && t->quality_train_n; c++) {
+            int32_t n = t->quality_train_n[table_cell(t, c, v)];
+            contexts += n > 0;
+            questions += n > 0 ? n : 0;
+        }
+        error[v] = contexts > 0 && t->belief_within
+                       ? sqrt(t->belief_between[v] / contexts + t->belief_within[v] / questions)
+                       : (double)NAN;
+    }
+    return error;
+}
+
+static struct outcome placement_outcome(const struct placement_input *in, int row, struct plan_placement c,
+                                        const double *common)
 {
     const struct table *t = &in->table;
     size_t cell = table_cell(t, row, c.config);
@@ -174,6 +196,7 @@ static struct outcome placement_outcome(const struct placement_input *in, int ro
         return o;
     bool counted = t->belief_within && t->quality_test_n && t->quality_test_n[cell] > 0;
     o.quality_sd = in->sd ? (double)in->sd[cell] : (double)NAN;
+    o.common_sd = common[c.config];
     o.quality_test = t->quality_test[cell];
     o.quality_se = counted ? sqrt(t->belief_within[c.config] / t->quality_test_n[cell]) : (double)NAN;
     return o;
@@ -184,6 +207,7 @@ static struct outcome placement_outcome(const struct placement_input *in, int ro
 struct summing {
     const struct placement_input *in;
     const struct plan *plan; // (n)
+    const double *common;    // (V)
     struct outcome_sums *sum;
     int n;
 };
@@ -201,7 +225,7 @@ static void sum_half(void *arg, int half)
             struct plan_placement c = plan[k].placement[i];
             if (i + TOTAL_AHEAD < plan->n_contexts)
                 fetch_outcome(in, in->row[i + TOTAL_AHEAD], plan[k].placement[i + TOTAL_AHEAD]);
-            struct outcome o = placement_outcome(in, row, c);
+            struct outcome o = placement_outcome(in, row, c, s->common);
             outcome_add(&s->sum[k], &o, in->frequency[row]);
         }
     }
@@ -251,16 +275,20 @@ static int add_totals(struct manifest *m, const struct placement_plan *p, struct
     const struct placement_input *in = p->in;
     struct plan_problem problem = placement_problem(in);
     struct plan all[1 + BASELINE_COUNT] = { p->plan };
+    double *common = common_errors(in);
     int *order = order_by_use(in), config = 0;
-    int code = order ? plan_baselines(all + 1, &problem, order, &config, err) : err_nomem(err);
+    int code = order && common ? plan_baselines(all + 1, &problem, order, &config, err) : err_nomem(err);
 
     free(order);
-    if (code)
+    if (code) {
+        free(common);
         return code;
+    }
     m->n_totals = 1 + BASELINE_COUNT;
     struct outcome_sums sum[1 + BASELINE_COUNT] = { 0 };
     parallel_do(p->plan.n_contexts < THREADS_FROM ? 1 : parallel_threads(), 2, sum_half,
-                &(struct summing){ in, all, sum, m->n_totals });
+                &(struct summing){ in, all, common, sum, m->n_totals });
+    free(common);
     for (int i = 0; i < m->n_totals; i++) {
         char name[MANIFEST_CONFIG];
         snprintf(name, sizeof(name), "%s%.80s", label[i],

@@ -93,7 +93,7 @@ static void add_outcomes(struct totals *t, const struct live_plan *l, const stru
     struct outcome plan = { .utility = p->utility,
                             .ttft_s = p->ttft_s,
                             .quality = p->quality,
-                            .quality_sd = p->quality_sd > 0 ? p->quality_sd : (double)NAN,
+                            .quality_sd = (double)NAN,
                             .compressed = p->tier >= 0 && strcmp(p->config, "none") != 0,
                             .quality_test = p->quality_test,
                             .quality_se = (double)NAN };

@@ -62,7 +62,7 @@ const struct column table_columns[TABLE_COLUMNS] = {
     { "/predicted/facts", COLUMN_F32, "CV", AT(predicted_facts), SECTION_BELIEF, true, MAY_LACK, 2 },
     { "/predicted/facts_sd", COLUMN_F32, "CV", AT(predicted_facts_sd), SECTION_BELIEF, true, MAY_LACK, 2 },
     { "/belief/mean", COLUMN_F64, "V", AT(belief_mean), SECTION_BELIEF, false, NEEDED, 2 },
-    { "/belief/between", COLUMN_F64, "V", AT(belief_between), SECTION_BELIEF, false, NEEDED, 2 },
+    { "/belief/between", COLUMN_F64, "V", AT(belief_between), SECTION_BELIEF, true, NEEDED, 2 },
     { "/belief/within", COLUMN_F64, "V", AT(belief_within), SECTION_BELIEF, true, NEEDED, 2 },
     { "/cells/asked", COLUMN_I32, "CV", AT(cell_asked), SECTION_BELIEF, false, NEEDED, 2 },
     { "/tiers/name", COLUMN_TEXT, "T", AT(tier_name), SECTION_TIERS, false, NEEDED, 1 },

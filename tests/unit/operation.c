@@ -92,6 +92,7 @@ Test(outcome, means_are_over_accesses)
                                     .ttft_s = 0.1,
                                     .quality = 0.5,
                                     .quality_sd = 0.25,
+                                    .common_sd = 0.5,
                                     .compressed = true,
                                     .quality_test = 0.75,
                                     .quality_se = 0.125 };
@@ -103,7 +104,7 @@ Test(outcome, means_are_over_accesses)
     cr_assert_eq(t.utility, 7);
     cr_assert_float_eq(t.ttft_s, 0.2, 1e-12);
     cr_assert_float_eq(t.quality, 0.625, 1e-12);
-    cr_assert_float_eq(t.quality_error, 0.25 * 0.75, 1e-12);
+    cr_assert_float_eq(t.quality_error, hypot(0.25, 0.5) * 0.75, 1e-12);
     cr_assert_float_eq(t.quality_test, (1 + 3 * 0.75) / 4, 1e-12);
     cr_assert_float_eq(t.quality_test_error, 0.125 * 0.75, 1e-12);
     cr_assert(t.n_compressed == 1 && t.n_tested == 1);
